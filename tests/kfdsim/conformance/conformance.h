@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Checks for the conformance programs. Each prints "ok - text" or
+ * "not ok - text (got X, want Y)"; conformance_end() prints the last line,
+ * "N passed, N failed", and returns the program's exit status: 0 when at
+ * least one check ran and none failed.
+ */
+#ifndef KFDSIM_CONFORMANCE_H
+#define KFDSIM_CONFORMANCE_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static unsigned int conformance_passed, conformance_failed;
+
+/* Counts the check and prints the part that all of them share, without the end of the line. Returns @ok. */
+__attribute__((format(printf, 2, 0))) static inline bool conformance_result(bool ok, const char *text, va_list args)
+{
+	if (ok)
+		conformance_passed++;
+	else
+		conformance_failed++;
+	printf(ok ? "ok - " : "not ok - ");
+	vprintf(text, args);
+	return ok;
+}
+
+/* A condition that has no numbers to show. Returns it. */
+__attribute__((format(printf, 2, 3))) static inline bool check_true(bool ok, const char *text, ...)
+{
+	va_list args;
+
+	va_start(args, text);
+	conformance_result(ok, text, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+	return ok;
+}
+
+/* Two numbers are equal. */
+__attribute__((format(printf, 3, 4))) static inline bool check_u64(uint64_t got, uint64_t want, const char *text, ...)
+{
+	va_list args;
+	bool ok;
+
+	va_start(args, text);
+	ok = conformance_result(got == want, text, args);
+	va_end(args);
+	if (!ok)
+		printf(" (got %#" PRIx64 ", want %#" PRIx64 ")", got, want);
+	printf("\n");
+	fflush(stdout);
+	return ok;
+}
+
+__attribute__((format(printf, 3, 4))) static inline bool check_str(const char *got, const char *want,
+								   const char *text, ...)
+{
+	va_list args;
+	bool ok;
+
+	va_start(args, text);
+	ok = conformance_result(got && !strcmp(got, want), text, args);
+	va_end(args);
+	if (!ok)
+		printf(" (got \"%s\", want \"%s\")", got ? got : "(none)", want);
+	printf("\n");
+	fflush(stdout);
+	return ok;
+}
+
+static inline const char *conformance_errno_name(int err)
+{
+	return err ? strerrorname_np(err) ? strerrorname_np(err) : "unknown errno" : "success";
+}
+
+/*
+ * The outcome of a system call: @ret is what it returned (negative for failure, with errno
+ * still as it left it), @want_errno is 0 for "succeeds". Call it as check_errno(ioctl(...), EINVAL, "...").
+ */
+__attribute__((format(printf, 3, 4))) static inline bool check_errno(long ret, int want_errno, const char *text, ...)
+{
+	int got = ret < 0 ? errno : 0;
+	va_list args;
+	bool ok;
+
+	va_start(args, text);
+	ok = conformance_result(got == want_errno, text, args);
+	va_end(args);
+	if (!ok)
+		printf(" (got %s, want %s)", conformance_errno_name(got), conformance_errno_name(want_errno));
+	printf("\n");
+	fflush(stdout);
+	return ok;
+}
+
+/* A check that cannot be made here; says why. Counts as neither passed nor failed. */
+__attribute__((format(printf, 1, 2))) static inline void check_skip(const char *text, ...)
+{
+	va_list args;
+
+	va_start(args, text);
+	printf("skip - ");
+	vprintf(text, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+}
+
+static inline int conformance_end(void)
+{
+	printf("%u passed, %u failed\n", conformance_passed, conformance_failed);
+	return conformance_failed || !conformance_passed;
+}
+
+#endif
