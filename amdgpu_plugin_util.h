@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ownership helpers, checked arithmetic and the log.
+ *
+ * Every module includes this and nothing here calls into another module but
+ * plugin_log(), which amdgpu_plugin_criu.c provides (unit tests bring their own).
+ */
+#ifndef AMDGPU_PLUGIN_UTIL_H
+#define AMDGPU_PLUGIN_UTIL_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Levels of criu's print_on_level(): they are part of its ABI. */
+enum plugin_log_level {
+	PLUGIN_LOG_ERROR = 1,
+	PLUGIN_LOG_WARN = 2,
+	PLUGIN_LOG_INFO = 3,
+	PLUGIN_LOG_DEBUG = 4,
+};
+
+/* Writes one line to criu's log; keeps errno. */
+void plugin_log(enum plugin_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, "amdgpu_plugin: Error: " fmt "\n", ##__VA_ARGS__)
+#define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt "\n", ##__VA_ARGS__)
+#define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
+#define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* -errno of the call just made; -EIO when a library failed without saying why. */
+static inline int errno_or_eio(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		close(*fd);
+	errno = saved;
+}
+
+static inline void cleanup_fclose(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static inline void cleanup_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+#define _cleanup_(f)	    __attribute__((cleanup(f)))
+#define _cleanup_free_	    _cleanup_(cleanup_free)
+#define _cleanup_close_	    _cleanup_(cleanup_close)
+#define _cleanup_fclose_    _cleanup_(cleanup_fclose)
+#define _cleanup_closedir_  _cleanup_(cleanup_closedir)
+
+/* Hands the value over and leaves behind what the cleanup attribute ignores. */
+static inline int steal_fd(int *fd)
+{
+	int ret = *fd;
+
+	*fd = -1;
+	return ret;
+}
+
+#define steal_ptr(p)                          \
+	({                                    \
+		__typeof__(p) *_pp = &(p);    \
+		__typeof__(p) _ret = *_pp;    \
+		*_pp = NULL;                  \
+		_ret;                         \
+	})
+
+#define add_overflows(a, b, ret) __builtin_add_overflow((a), (b), (ret))
+#define mul_overflows(a, b, ret) __builtin_mul_overflow((a), (b), (ret))
+
+#endif
