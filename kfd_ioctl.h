@@ -1,13 +1,72 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The KFD's user-space ABI: the installed <linux/kfd_ioctl.h> and what the plugin
- * needs to know about the values in it. No ioctl newer than KFD 1.8 is used.
+ * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION and CRIU_OP.
+ *
+ * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
+ * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
+ * layouts are those of include/uapi/linux/kfd_ioctl.h; only 64-bit callers exist.
  */
 #ifndef AMDGPU_PLUGIN_KFD_IOCTL_H
 #define AMDGPU_PLUGIN_KFD_IOCTL_H
 
-#include <linux/kfd_ioctl.h>
+#include <linux/ioctl.h>
 #include <stdint.h>
+
+struct kfd_ioctl_get_version_args {
+	uint32_t major_version, minor_version; /* out */
+};
+
+enum kfd_criu_op {
+	KFD_CRIU_OP_PROCESS_INFO,
+	KFD_CRIU_OP_CHECKPOINT,
+	KFD_CRIU_OP_UNPAUSE,
+	KFD_CRIU_OP_RESTORE,
+	KFD_CRIU_OP_RESUME,
+};
+
+struct kfd_ioctl_criu_args {
+	uint64_t devices; /* struct kfd_criu_device_bucket[num_devices] */
+	uint64_t bos;	  /* struct kfd_criu_bo_bucket[num_bos] */
+	uint64_t priv_data;
+	uint64_t priv_data_size;
+	uint32_t num_devices;
+	uint32_t num_bos;
+	uint32_t num_objects;
+	uint32_t pid;
+	uint32_t op;
+};
+
+struct kfd_criu_device_bucket {
+	uint32_t user_gpu_id;	/* by which the process knows the GPU */
+	uint32_t actual_gpu_id; /* of this machine */
+	uint32_t drm_fd;	/* restore only */
+	uint32_t pad;
+};
+
+struct kfd_criu_bo_bucket {
+	uint64_t addr;
+	uint64_t size;
+	uint64_t offset;	  /* of mappings of the device file, as dumped */
+	uint64_t restored_offset; /* as restored */
+	uint32_t gpu_id;	  /* user gpu id */
+	uint32_t alloc_flags;
+	uint32_t dmabuf_fd; /* KFD_NO_FD: none */
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct kfd_ioctl_criu_args) == 56, "ABI");
+_Static_assert(sizeof(struct kfd_criu_device_bucket) == 16, "ABI");
+_Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
+
+#define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
+#define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
+
+/* alloc_flags */
+#define KFD_IOC_ALLOC_MEM_FLAGS_VRAM	   (1u << 0)
+#define KFD_IOC_ALLOC_MEM_FLAGS_GTT	   (1u << 1)
+#define KFD_IOC_ALLOC_MEM_FLAGS_USERPTR	   (1u << 2)
+#define KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL   (1u << 3)
+#define KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP (1u << 4)
 
 /* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
 #define KFD_MIN_MAJOR 1

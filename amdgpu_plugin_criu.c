@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The only file that knows symbols of the running criu.
+ *
+ * Every one of them is looked up with dlsym(): a version that lacks one loses one
+ * feature, never the load. criu's `opts` is not touched, its layout differs between
+ * builds; whether images are streamed is seen from the sockets that criu holds.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_util.h"
+
+#define PLUGIN_NAME "amdgpu_plugin"
+
+/* Without criu's fd store, kept files live above what programs commonly use. */
+#define KEPT_FD_MIN 900
+
+#define CRIU_SYMBOL(name) ((__typeof__(&name))dlsym(RTLD_DEFAULT, #name))
+
+/* criu's functions, by their own names; only their types are used, through CRIU_SYMBOL(). */
+void print_on_level(unsigned int level, const char *fmt, ...);
+int criu_get_image_dir(void);
+int img_streamer_open(char *filename, int flags);
+int fdstore_add(int fd);
+int fdstore_get(int id);
+int add_inventory_plugin(const char *name);
+bool check_and_remove_inventory_plugin(const char *name, size_t len);
+
+void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+{
+	__typeof__(&print_on_level) print = CRIU_SYMBOL(print_on_level);
+	int saved = errno;
+	char line[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (print)
+		print(level, "%s", line);
+	else if (level <= PLUGIN_LOG_WARN)
+		fputs(line, stderr);
+	errno = saved;
+}
+
+unsigned int criu_running_hooks(void)
+{
+	const ElfW(Sym) * sym = NULL;
+	void *table = dlsym(RTLD_DEFAULT, "cr_plugin_ctl");
+	Dl_info info;
+	size_t hooks;
+
+	/* The table is one list head for the plugins and one for each hook. */
+	if (!table || !dladdr1(table, &info, (void **)&sym, RTLD_DL_SYMENT) || !sym)
+		return CRIU_HOOK_COUNT;
+	hooks = sym->st_size / (2 * sizeof(void *));
+	if (hooks <= CRIU_HOOK_COUNT)
+		return CRIU_HOOK_COUNT;
+	return hooks - 1 < CRIU_HOOK_MAX ? hooks - 1 : CRIU_HOOK_MAX;
+}
+
+static bool is_streamer_socket(int fd)
+{
+	static const char *const names[] = { "streamer-capture.sock", "streamer-serve.sock" };
+	struct sockaddr_un addr = { 0 };
+	socklen_t len = sizeof(addr) - 1;
+	size_t i;
+
+	if (getpeername(fd, (struct sockaddr *)&addr, &len) || addr.sun_family != AF_UNIX)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t path_len = strlen(addr.sun_path), name_len = strlen(names[i]);
+
+		if (path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, names[i]))
+			return true;
+	}
+	return false;
+}
+
+bool criu_is_streaming(void)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && is_streamer_socket(atoi(entry->d_name)))
+			return true;
+	return false;
+}
+
+int criu_image_dir(void)
+{
+	__typeof__(&criu_get_image_dir) get = CRIU_SYMBOL(criu_get_image_dir);
+
+	if (!get || criu_is_streaming())
+		return -1;
+	return get();
+}
+
+static int open_image(const char *name, int flags, int streamer_flags)
+{
+	__typeof__(&criu_get_image_dir) dir = CRIU_SYMBOL(criu_get_image_dir);
+	__typeof__(&img_streamer_open) stream = CRIU_SYMBOL(img_streamer_open);
+	int fd;
+
+	if (stream && criu_is_streaming()) {
+		fd = stream((char *)name, streamer_flags);
+		return fd >= 0 ? fd : -EIO;
+	}
+	if (!dir)
+		return -ENOSYS;
+	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd >= 0 ? fd : -errno;
+}
+
+int criu_image_create(const char *name)
+{
+	int fd = open_image(name, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_TRUNC);
+
+	if (fd == -EEXIST)
+		pr_err("image %s exists already: dump into an empty directory", name);
+	else if (fd < 0)
+		pr_err("image %s: cannot create: %s", name, strerror(-fd));
+	return fd;
+}
+
+int criu_image_open(const char *name)
+{
+	int fd = open_image(name, O_RDONLY, O_RDONLY);
+
+	if (fd < 0 && fd != -ENOENT)
+		pr_err("image %s: cannot open: %s", name, strerror(-fd));
+	return fd;
+}
+
+int criu_keep_file(int fd)
+{
+	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
+	_cleanup_close_ int owned = fd;
+	int token;
+
+	if (add && CRIU_SYMBOL(fdstore_get))
+		token = add(owned);
+	else
+		token = fcntl(owned, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
+	if (token >= 0)
+		return token;
+	token = errno_or_eio();
+	pr_err("cannot keep a device file for later: %s", strerror(-token));
+	return token;
+}
+
+int criu_kept_file(int token)
+{
+	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
+	int fd;
+
+	if (get && CRIU_SYMBOL(fdstore_add))
+		fd = get(token);
+	else
+		fd = fcntl(token, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		return fd;
+	fd = errno_or_eio();
+	pr_err("cannot get kept device file %d back: %s", token, strerror(-fd));
+	return fd;
+}
+
+int criu_inventory_add(void)
+{
+	__typeof__(&add_inventory_plugin) add = CRIU_SYMBOL(add_inventory_plugin);
+
+	if (!add || add(PLUGIN_NAME) == 0)
+		return 0;
+	pr_err("cannot enter %s in the inventory", PLUGIN_NAME);
+	return -ENOMEM;
+}
+
+bool criu_inventory_wants_us(void)
+{
+	__typeof__(&check_and_remove_inventory_plugin) check = CRIU_SYMBOL(check_and_remove_inventory_plugin);
+
+	return !check || check(PLUGIN_NAME, strlen(PLUGIN_NAME));
+}

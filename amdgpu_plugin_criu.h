@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the plugin needs of the criu that loaded it, for every version from 3.17 on.
+ *
+ * The plugin is built without criu's headers: one binary has to load everywhere, and
+ * the number of hooks differs. The layouts below are criu's plugin ABI 0.2.0.
+ */
+#ifndef AMDGPU_PLUGIN_CRIU_H
+#define AMDGPU_PLUGIN_CRIU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define CRIU_PLUGIN_ABI ((0 << 16) + (2 << 8) + 0)
+
+enum criu_hook {
+	CRIU_HOOK_DUMP_EXT_FILE = 2,
+	CRIU_HOOK_RESTORE_EXT_FILE = 3,
+	CRIU_HOOK_HANDLE_DEVICE_VMA = 7,
+	CRIU_HOOK_UPDATE_VMA_MAP = 8,
+	CRIU_HOOK_RESUME_DEVICES_LATE = 9,
+	CRIU_HOOK_COUNT = 10,	/* criu 3.17: what every supported version has */
+	CRIU_HOOK_MAX = 32,	/* room for the descriptor; more than any version has */
+};
+
+enum criu_stage {
+	CRIU_STAGE_DUMP = 0,
+	CRIU_STAGE_PRE_DUMP = 1,
+	CRIU_STAGE_RESTORE = 2,
+};
+
+struct criu_plugin_desc {
+	const char *name;
+	int (*init)(int stage);
+	void (*exit)(int stage, int ret);
+	unsigned int version;
+	unsigned int max_hooks;
+	void *hooks[CRIU_HOOK_MAX];
+};
+
+/*
+ * Number of hooks that the running criu knows: found in the size of its exported
+ * plugin table. CRIU_HOOK_COUNT when that cannot be read.
+ */
+unsigned int criu_running_hooks(void);
+
+/*
+ * Opens an image for writing: a new file of mode 0600 in the image directory, or the
+ * streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
+ */
+int criu_image_create(const char *name);
+
+/* As criu_image_create(), for reading. -ENOENT is returned without an error line. */
+int criu_image_open(const char *name);
+
+/* True when images go through criu-image-streamer: each file once, in order, no seek. */
+bool criu_is_streaming(void);
+
+/* Borrowed fd of the image directory, -1 when streaming or unknown. */
+int criu_image_dir(void);
+
+/*
+ * Keeps an open file for later hooks of this task without occupying one of the
+ * numbers that the restored program will use. Takes @fd whatever happens.
+ * Returns a token >= 0 for criu_kept_file(), or -errno after an error line.
+ */
+int criu_keep_file(int fd);
+
+/* A new fd for the kept file, owned by the caller; -errno after an error line. */
+int criu_kept_file(int token);
+
+/* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
+int criu_inventory_add(void);
+
+/* At restore: whether the images need the plugin. True when this criu keeps no inventory. */
+bool criu_inventory_wants_us(void);
+
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves
+ * is opaque here: sizes are kept, contents are never looked at.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_util.h"
+
+/* Bounds against a broken kernel or image, far above what a process can have. */
+#define MAX_DEVICES 256
+#define MAX_BOS	    (16u << 20)
+#define MAX_PRIV    (16ull << 30)
+
+static int criu_op(int fd, enum kfd_criu_op op, struct kfd_ioctl_criu_args *args)
+{
+	int r;
+
+	args->op = op;
+	do {
+		r = ioctl(fd, AMDKFD_IOC_CRIU_OP, args);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+/* What the user can do about an errno that has one cause only. */
+static const char *hint(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)";
+	case -EBADF:
+		return " (the file belongs to a process that is not being dumped)";
+	case -EOPNOTSUPP:
+		return " (this kernel cannot save a queue of that kind)";
+	case -ENODEV:
+		return " (the process has no GPU)";
+	default:
+		return "";
+	}
+}
+
+int kfd_open(void)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	pr_err("cannot open /dev/kfd: %s", strerror(-fd));
+	return fd;
+}
+
+int kfd_check_version(int fd)
+{
+	struct kfd_ioctl_get_version_args version = { 0 };
+	int err;
+
+	if (ioctl(fd, AMDKFD_IOC_GET_VERSION, &version) < 0) {
+		err = -errno;
+		pr_err("cannot ask the KFD for its version: %s", strerror(-err));
+		return err;
+	}
+	if (version.major_version == KFD_MIN_MAJOR && version.minor_version >= KFD_MIN_MINOR)
+		return 0;
+	pr_err("KFD interface %u.%u cannot checkpoint: %d.%d or a later minor (Linux 5.18) is needed",
+	       version.major_version, version.minor_version, KFD_MIN_MAJOR, KFD_MIN_MINOR);
+	return -EOPNOTSUPP;
+}
+
+void kfd_state_done(struct kfd_state *state)
+{
+	size_t i;
+
+	for (i = 0; state->bos && i < state->nr_bos; i++)
+		if (state->bos[i].dmabuf_fd != KFD_NO_FD)
+			close((int)state->bos[i].dmabuf_fd);
+	free(state->devices);
+	free(state->bos);
+	free(state->priv_data);
+	*state = (struct kfd_state){ 0 };
+}
+
+int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
+{
+	struct kfd_ioctl_criu_args args = { 0 };
+	int err = criu_op(fd, KFD_CRIU_OP_PROCESS_INFO, &args);
+
+	if (err) {
+		pr_err("pid %d: cannot stop its GPU queues: %s%s", pid, strerror(-err), hint(err));
+		return err;
+	}
+	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
+	    args.priv_data_size > MAX_PRIV) {
+		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes", pid,
+		       args.num_devices, args.num_bos, (unsigned long long)args.priv_data_size);
+		kfd_unpause(fd);
+		return -EPROTO;
+	}
+	*state = (struct kfd_state){
+		.pid = args.pid,
+		.nr_devices = args.num_devices,
+		.nr_bos = args.num_bos,
+		.nr_objects = args.num_objects,
+		.priv_size = args.priv_data_size,
+	};
+	return 0;
+}
+
+int kfd_unpause(int fd)
+{
+	struct kfd_ioctl_criu_args args = { 0 };
+
+	return criu_op(fd, KFD_CRIU_OP_UNPAUSE, &args);
+}
+
+static void state_to_args(const struct kfd_state *state, struct kfd_ioctl_criu_args *args)
+{
+	*args = (struct kfd_ioctl_criu_args){
+		.devices = (uintptr_t)state->devices,
+		.bos = (uintptr_t)state->bos,
+		.priv_data = (uintptr_t)state->priv_data,
+		.priv_data_size = state->priv_size,
+		.num_devices = state->nr_devices,
+		.num_bos = state->nr_bos,
+		.num_objects = state->nr_objects,
+	};
+}
+
+/* The kernel wants all three pointers, also for zero BOs. */
+static int allocate_state(struct kfd_state *state)
+{
+	size_t i;
+
+	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
+	state->bos = calloc(state->nr_bos + 1, sizeof(*state->bos));
+	state->priv_data = calloc(1, state->priv_size);
+	for (i = 0; state->bos && i < state->nr_bos; i++)
+		state->bos[i].dmabuf_fd = KFD_NO_FD;
+	return state->devices && state->bos && state->priv_data ? 0 : -ENOMEM;
+}
+
+int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
+{
+	struct kfd_ioctl_criu_args args;
+	int err = allocate_state(state);
+
+	if (!err) {
+		state_to_args(state, &args);
+		err = criu_op(fd, KFD_CRIU_OP_CHECKPOINT, &args);
+	}
+	if (err)
+		pr_err("pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
+		       state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
+		       hint(err));
+	return err;
+}
+
+int kfd_restore(int fd, struct kfd_state *state)
+{
+	struct kfd_ioctl_criu_args args;
+	int err;
+
+	state_to_args(state, &args);
+	err = criu_op(fd, KFD_CRIU_OP_RESTORE, &args);
+	if (err)
+		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s", state->pid,
+		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err));
+	return err;
+}
+
+int kfd_resume(int fd, pid_t pid)
+{
+	struct kfd_ioctl_criu_args args = { .pid = (uint32_t)pid };
+	int err = criu_op(fd, KFD_CRIU_OP_RESUME, &args);
+
+	if (err && err != -ESRCH)
+		pr_err("pid %d: cannot resume its GPU queues: %s", pid, strerror(-err));
+	return err;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The KFD's CRIU ioctl: pause a process, take its state, put it into another one, let
+ * that run.
+ */
+#ifndef AMDGPU_PLUGIN_KFD_H
+#define AMDGPU_PLUGIN_KFD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kfd_ioctl.h"
+
+/* The state of one KFD process as the kernel gives and takes it. */
+struct kfd_state {
+	uint32_t pid; /* in its own pid namespace */
+	uint32_t nr_devices, nr_bos, nr_objects;
+	struct kfd_criu_device_bucket *devices;
+	struct kfd_criu_bo_bucket *bos;
+	uint8_t *priv_data; /* opaque */
+	uint64_t priv_size;
+};
+
+/* Closes the BOs' dma-buf fds, frees everything and leaves *state empty. */
+void kfd_state_done(struct kfd_state *state);
+
+/* Whether a BO has contents, which means a dma-buf: VRAM or GTT. */
+static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
+{
+	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
+}
+
+/* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
+int kfd_open(void);
+
+/* Whether the KFD behind @fd (the caller's own) can checkpoint. 0, or -errno after an error line. */
+int kfd_check_version(int fd);
+
+/*
+ * Stops the queues of the process behind @fd, which the calling thread has to trace, and
+ * fills in the counts of *state. Not to be called twice without kfd_unpause() between:
+ * kernels up to 7.2 count. -errno after an error line.
+ */
+int kfd_pause(int fd, pid_t pid, struct kfd_state *state);
+
+/* Lets the queues run again. -EINVAL when they were not paused; no message. */
+int kfd_unpause(int fd);
+
+/*
+ * Takes the state of a paused process. *state has the counts of kfd_pause(); on
+ * success also the rest, with dma-buf fds. -errno after an error line.
+ */
+int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
+
+/*
+ * Puts *state into the calling process, whose file @fd is. devices have to name actual
+ * ids and render-node fds. On success the BOs have new dma-buf fds and restored_offset.
+ * -errno after an error line; the process is then unusable.
+ */
+int kfd_restore(int fd, struct kfd_state *state);
+
+/*
+ * Lets the restored process @pid (in the caller's pid namespace) run. -ESRCH when it has
+ * no KFD state, without a message; other errors after an error line.
+ */
+int kfd_resume(int fd, pid_t pid);
+
+#endif

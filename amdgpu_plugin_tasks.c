@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Looks at the stopped tasks through /proc: which of them have AMD device files open,
+ * and where these are mapped. Changes nothing in them.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "amdgpu_plugin_tasks.h"
+#include "amdgpu_plugin_util.h"
+
+#define KFD_DEVICE_NUMBER "/sys/class/kfd/kfd/dev"
+#define DRM_MAJOR	  226
+#define RENDER_MINOR_MIN  128
+
+static bool kfd_device_number(unsigned int *ret_major, unsigned int *ret_minor)
+{
+	_cleanup_fclose_ FILE *f = fopen(KFD_DEVICE_NUMBER, "re");
+
+	return f && fscanf(f, "%u:%u", ret_major, ret_minor) == 2;
+}
+
+bool device_is_kfd(const struct stat *st)
+{
+	unsigned int maj, min;
+
+	return S_ISCHR(st->st_mode) && kfd_device_number(&maj, &min) && st->st_rdev == makedev(maj, min);
+}
+
+bool device_is_render_node(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
+}
+
+/* ---- tasks ---- */
+
+static pid_t tracer_of(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	int tracer = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+			break;
+	return tracer;
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers that a directory of /proc has as names, ascending. */
+static int list_numbers(const char *path, int **ret, size_t *ret_count)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	_cleanup_free_ int *numbers = NULL;
+	size_t count = 0, room = 0;
+	struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		if (count == room) {
+			int *grown = reallocarray(numbers, room = 2 * room + 64, sizeof(*numbers));
+
+			if (!grown)
+				return -ENOMEM;
+			numbers = grown;
+		}
+		numbers[count++] = atoi(entry->d_name);
+	}
+	if (count)
+		qsort(numbers, count, sizeof(*numbers), compare_ints);
+	*ret = steal_ptr(numbers);
+	*ret_count = count;
+	return 0;
+}
+
+/* ---- files ---- */
+
+static int same_file(int fd_a, int fd_b)
+{
+	pid_t self = getpid();
+	long r = syscall(SYS_kcmp, self, self, KCMP_FILE, fd_a, fd_b);
+
+	return r < 0 ? -errno : r == 0;
+}
+
+struct task_file *task_files_find(const struct task_files *files, int fd)
+{
+	struct stat st, other;
+	size_t i;
+
+	if (fstat(fd, &st))
+		return NULL;
+	for (i = 0; i < files->count; i++) {
+		if (fstat(files->files[i].fd, &other) || st.st_rdev != other.st_rdev)
+			continue;
+		if (same_file(fd, files->files[i].fd) == 1)
+			return &files->files[i];
+	}
+	return NULL;
+}
+
+static int add_file(struct task_files *files, pid_t pid, int *fd, uint32_t minor_number)
+{
+	struct task_file *grown;
+
+	if (task_files_find(files, *fd))
+		return 0;
+	grown = reallocarray(files->files, files->count + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	files->files = grown;
+	grown[files->count++] = (struct task_file){ .pid = pid, .fd = steal_fd(fd), .minor = minor_number };
+	return 0;
+}
+
+/* Looks at the file first, since duplicating every descriptor of a large program costs time. */
+static bool worth_taking(pid_t pid, int fd_number, struct stat *st)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd_number);
+	return !stat(path, st) && (device_is_kfd(st) || device_is_render_node(st));
+}
+
+static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, bool (*is_amd)(int fd))
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (!worth_taking(pid, fd_number, &st))
+		return 0;
+	fd = syscall(SYS_pidfd_getfd, pidfd, fd_number, 0);
+	if (fd < 0) {
+		int err = -errno;
+
+		pr_err("pid %d: cannot take a duplicate of fd %d: %s", pid, fd_number, strerror(-err));
+		return err;
+	}
+	if (device_is_kfd(&st))
+		return add_file(files, pid, &fd, 0);
+	if (!is_amd(fd))
+		return 0;
+	return add_file(files, pid, &fd, minor(st.st_rdev));
+}
+
+static int collect_task(struct task_files *files, pid_t pid, bool (*is_amd)(int fd))
+{
+	_cleanup_close_ int pidfd = -1;
+	_cleanup_free_ int *fds = NULL;
+	size_t i, count = 0;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	err = list_numbers(path, &fds, &count);
+	if (!err) {
+		pidfd = syscall(SYS_pidfd_open, pid, 0);
+		err = pidfd < 0 ? -errno : 0;
+	}
+	if (err) {
+		pr_err("pid %d: cannot look at its files: %s", pid, strerror(-err));
+		return err;
+	}
+	for (i = 0; !err && i < count; i++)
+		err = take_file(files, pid, pidfd, fds[i], is_amd);
+	return err;
+}
+
+int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
+{
+	_cleanup_(task_files_done) struct task_files files = { 0 };
+	_cleanup_free_ int *pids = NULL;
+	pid_t self = gettid();
+	size_t i, count = 0;
+	int err = list_numbers("/proc", &pids, &count);
+
+	if (err)
+		pr_err("cannot list /proc: %s", strerror(-err));
+	for (i = 0; !err && i < count; i++)
+		if (tracer_of(pids[i]) == self)
+			err = collect_task(&files, pids[i], is_amd);
+	if (err)
+		return err;
+	*ret = files;
+	files = (struct task_files){ 0 };
+	return 0;
+}
+
+void task_files_done(struct task_files *files)
+{
+	size_t i;
+
+	for (i = 0; i < files->count; i++)
+		close(files->files[i].fd);
+	free(files->files);
+	*files = (struct task_files){ 0 };
+}
+
+/* ---- mappings ---- */
+
+struct maps_line {
+	uint64_t start, end, offset, inode;
+	unsigned int dev_major, dev_minor;
+	char perms[8];
+	char path[4096];
+};
+
+static bool parse_maps_line(const char *text, struct maps_line *line)
+{
+	line->path[0] = '\0';
+	return sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]", &line->start,
+		      &line->end, line->perms, &line->offset, &line->dev_major, &line->dev_minor, &line->inode,
+		      line->path) >= 7;
+}
+
+/* Mappings of files, as criu's restore sees them: shared anonymous memory is not among them. */
+static bool is_file_mapping(const struct maps_line *line)
+{
+	return line->inode && strncmp(line->path, "/dev/zero (deleted)", 19) && strncmp(line->path, "/SYSV", 5);
+}
+
+/*
+ * When criu opens the files of mappings, one after the other by address, it opens a
+ * file only where the file or its access mode differs from the mapping before. An fd
+ * that is handed to it for any other mapping would be left open in the restored task.
+ */
+static bool opens_file(const struct maps_line *line, const struct maps_line *before)
+{
+	return line->inode != before->inode || line->dev_major != before->dev_major ||
+	       line->dev_minor != before->dev_minor || strncmp(line->perms, before->perms, 2);
+}
+
+static bool vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
+{
+	struct stat st;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, line->start, line->end);
+	if (stat(path, &st))
+		return false;
+	*ret_minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
+	return device_is_kfd(&st) || device_is_render_node(&st);
+}
+
+static int add_vma(struct device_vma **vmas, size_t *count, const struct device_vma *vma)
+{
+	struct device_vma *grown = reallocarray(*vmas, *count + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	grown[(*count)++] = *vma;
+	*vmas = grown;
+	return 0;
+}
+
+int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
+{
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	struct maps_line line, before = { 0 };
+	size_t room = 0, count = 0;
+	char path[64];
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	if (!f)
+		err = -errno;
+	while (!err && getline(&text, &room, f) > 0) {
+		uint32_t minor_number;
+
+		if (!parse_maps_line(text, &line)) {
+			err = -EBADMSG;
+			break;
+		}
+		if (!is_file_mapping(&line))
+			continue;
+		if (vma_device(pid, &line, &minor_number))
+			err = add_vma(&vmas, &count, &(struct device_vma){
+				.start = line.start, .end = line.end, .offset = line.offset,
+				.minor = minor_number, .own_fd = opens_file(&line, &before) });
+		before = line;
+	}
+	if (err) {
+		pr_err("pid %d: cannot read its mappings: %s", pid, strerror(-err));
+		return err;
+	}
+	*ret = steal_ptr(vmas);
+	*ret_count = count;
+	return 0;
+}

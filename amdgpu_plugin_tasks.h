@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The tasks that criu has stopped, their AMD device files and the mappings of these.
+ */
+#ifndef AMDGPU_PLUGIN_TASKS_H
+#define AMDGPU_PLUGIN_TASKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* An open file of /dev/kfd or of an AMD render node. */
+struct task_file {
+	pid_t pid;	/* a task that has it open: the one with the lowest pid */
+	int fd;		/* our own duplicate */
+	uint32_t minor; /* render minor, 0 for /dev/kfd */
+};
+
+struct task_files {
+	struct task_file *files; /* each open file once, by ascending pid and fd number */
+	size_t count;
+};
+
+/* A mapping of a device file. */
+struct device_vma {
+	uint64_t start, end; /* addresses */
+	uint64_t offset;     /* in the device file */
+	uint32_t minor;	     /* render minor, 0 for /dev/kfd */
+	bool own_fd;	     /* criu opens a file for it, instead of using the one of the mapping before */
+};
+
+/* Whether a character device is /dev/kfd; false when there is no KFD. */
+bool device_is_kfd(const struct stat *st);
+
+/* Whether a character device is a DRM render node, of whatever driver. */
+bool device_is_render_node(const struct stat *st);
+
+/*
+ * Finds the AMD files of all tasks that the calling thread traces. @is_amd tells
+ * whether a render node's fd belongs to the amdgpu driver. Returns 0 or -errno after
+ * an error line.
+ */
+int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret);
+void task_files_done(struct task_files *files);
+
+/* The entry whose open file @fd refers to, or NULL. */
+struct task_file *task_files_find(const struct task_files *files, int fd);
+
+/*
+ * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is
+ * heap memory of the caller. Returns 0 or -errno after an error line.
+ */
+int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count);
+
+#endif
