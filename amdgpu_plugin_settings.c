@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Settings: one table of names, types, defaults and help; three sources.
+ *
+ * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and
+ * handed over when all sources were good, so that a caller never sees half of
+ * them.
+ */
+#include <ctype.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_settings.h"
+#include "amdgpu_plugin_util.h"
+
+/* A configuration file is a handful of lines; more than this is something else. */
+#define CONF_SIZE_MAX (64 * 1024)
+
+enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH };
+
+enum source_kind { SOURCE_MACHINE, SOURCE_IMAGE, SOURCE_ENV };
+
+/* What the file in the image directory may do with a setting. */
+enum image_rule {
+	IMAGE_MAY_SET,
+	IMAGE_MAY_NOT_SET,
+	IMAGE_MAY_NOT_CLEAR, /* not to 0 when the machine's file says 1 */
+	IMAGE_MAY_NOT_RAISE, /* not above what the machine's file says */
+};
+
+struct setting_row {
+	struct setting_info info;
+	enum setting_type type;
+	enum image_rule image_rule;
+};
+
+struct source {
+	enum source_kind kind;
+	const char *file; /* NULL: environment */
+	unsigned int line;
+	unsigned int seen[SETTING_MAX]; /* line of each key met, 0: not yet */
+};
+
+struct load {
+	struct settings settings;
+	struct settings machine; /* what the machine's file alone says */
+	struct source machine_source;
+	struct source *source; /* the one being read */
+};
+
+#define FLAG_ACCEPTED "0/1, yes/no, true/false, on/off"
+#define SIZE_ACCEPTED                                                                                            \
+	"bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), cut to whole pages, at least one; 0: built-in " \
+	"default"
+#define MAP_ACCEPTED                                                                            \
+	"SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like " \
+	"0000:c1:00.0"
+
+#define CHECK(name_, help_)                                                                                    \
+	{                                                                                                      \
+		.info = { .name = (name_), .accepted = FLAG_ACCEPTED, .default_value = "1", .help = (help_) }, \
+		.type = TYPE_FLAG, .image_rule = IMAGE_MAY_NOT_CLEAR                                           \
+	}
+
+static const struct setting_row setting_rows[SETTING_MAX] = {
+	[SETTING_FW_VER_CHECK] = CHECK("KFD_FW_VER_CHECK", "the GPU's firmware must be at least as new as at dump"),
+	[SETTING_SDMA_FW_VER_CHECK] =
+		CHECK("KFD_SDMA_FW_VER_CHECK", "the SDMA firmware must be at least as new as at dump"),
+	[SETTING_CACHES_COUNT_CHECK] =
+		CHECK("KFD_CACHES_COUNT_CHECK", "the GPU must have at least as many caches as at dump"),
+	[SETTING_NUM_GWS_CHECK] =
+		CHECK("KFD_NUM_GWS_CHECK", "the GPU must have at least as many global wave sync slots as at dump"),
+	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump"),
+	[SETTING_NUMA_CHECK] =
+		CHECK("KFD_NUMA_CHECK", "GPUs that were on one NUMA node must be on one NUMA node again"),
+	[SETTING_CAPABILITY_CHECK] =
+		CHECK("KFD_CAPABILITY_CHECK", "the capabilities that user space acts on must be the same as at dump"),
+	[SETTING_TOPOLOGY_CHECK] =
+		CHECK("KFD_TOPOLOGY_CHECK", "GPUs must be linked (XGMI, PCIe P2P, host) at least as well as at dump"),
+	[SETTING_PARALLEL_RESTORE] = {
+		.info = { "KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
+			  "restore buffer contents in criu's main process while tasks restore the rest" },
+		.type = TYPE_FLAG,
+		.image_rule = IMAGE_MAY_SET,
+	},
+	[SETTING_MAX_BUFFER_SIZE] = {
+		.info = { "KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
+			  "limit of the memory used for copies between GPU and image files, all GPUs together" },
+		.type = TYPE_SIZE,
+		.image_rule = IMAGE_MAY_NOT_RAISE,
+	},
+	[SETTING_DEVICE_MAP] = {
+		.info = { "KFD_DEVICE_MAP", MAP_ACCEPTED, "",
+			  "GPUs of this machine to restore on; checked like any other, the rest is chosen" },
+		.type = TYPE_MAP,
+		.image_rule = IMAGE_MAY_SET,
+	},
+	[SETTING_PROGRESS] = {
+		.info = { "KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
+			  "where progress lines are written while contents are copied" },
+		.type = TYPE_PATH,
+		.image_rule = IMAGE_MAY_NOT_SET,
+	},
+};
+
+const char *setting_name(enum setting id)
+{
+	return (unsigned int)id < SETTING_MAX ? setting_rows[id].info.name : "none";
+}
+
+const struct setting_info *setting_info(enum setting id)
+{
+	return (unsigned int)id < SETTING_MAX ? &setting_rows[id].info : NULL;
+}
+
+void settings_help(FILE *out)
+{
+	for (unsigned int i = 0; i < SETTING_MAX; i++) {
+		const struct setting_info *info = &setting_rows[i].info;
+
+		fprintf(out, "%s=%s (default: %s)\n", info->name, info->accepted,
+			info->default_value[0] ? info->default_value : "none");
+		fprintf(out, "    %s\n", info->help);
+	}
+}
+
+void settings_default(struct settings *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
+		ret->flag[i] = setting_rows[i].info.default_value[0] == '1';
+}
+
+static int setting_by_name(const char *name, size_t len)
+{
+	for (unsigned int i = 0; i < SETTING_MAX; i++) {
+		const char *known = setting_rows[i].info.name;
+
+		if (strlen(known) == len && !memcmp(known, name, len))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+static int parse_flag(const char *text, bool *ret)
+{
+	static const struct {
+		const char *word;
+		bool value;
+	} words[] = {
+		{ "0", false },	    { "1", true },    { "no", false },	{ "yes", true },
+		{ "false", false }, { "true", true }, { "off", false }, { "on", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!strcasecmp(text, words[i].word)) {
+			*ret = words[i].value;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Digits of the base only: no sign, no white space, no overflow. *end is the first byte after them. */
+static int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret)
+{
+	uint64_t value = 0;
+	const char *p = text;
+
+	for (; isxdigit((unsigned char)*p); p++) {
+		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
+
+		if (digit >= base)
+			break;
+		if (mul_overflows(value, (uint64_t)base, &value) || add_overflows(value, (uint64_t)digit, &value) ||
+		    value > max)
+			return -ERANGE;
+	}
+	if (p == text)
+		return -EINVAL;
+	*end = p;
+	*ret = value;
+	return 0;
+}
+
+/* Factor of "", K, M, G, T with or without iB; 0 when it is none of them. */
+static uint64_t size_unit(const char *text)
+{
+	static const char units[] = "kmgt";
+	const char *unit;
+
+	if (!*text)
+		return 1;
+	unit = strchr(units, tolower((unsigned char)*text));
+	if (!unit || !*unit || (text[1] && strcasecmp(text + 1, "ib")))
+		return 0;
+	return 1ULL << (10 * (unit - units + 1));
+}
+
+static int parse_size(const char *text, uint64_t *ret)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t value, unit;
+	const char *end;
+	int r;
+
+	r = parse_digits(text, 10, UINT64_MAX, &end, &value);
+	if (r < 0)
+		return r;
+	unit = size_unit(end);
+	if (!unit)
+		return -EINVAL;
+	if (mul_overflows(value, unit, &value))
+		return -ERANGE;
+	if (value && value < page)
+		return -ERANGE;
+	/* Staging buffers are registered with the GPU page by page. */
+	*ret = value - value % page;
+	return 0;
+}
+
+/* One number followed by one given byte (0: end of text). */
+static int parse_hex_field(const char **text, uint64_t max, char after, uint64_t *ret)
+{
+	const char *end;
+	int r;
+
+	r = parse_digits(*text, 16, max, &end, ret);
+	if (r < 0)
+		return r;
+	if (*end != after)
+		return -EINVAL;
+	*text = after ? end + 1 : end;
+	return 0;
+}
+
+/* [DOMAIN:]BUS:DEVICE.FUNCTION in hex */
+static int parse_pci(const char *text, uint64_t *ret)
+{
+	uint64_t domain = 0, bus, dev, fn;
+	const char *first = strchr(text, ':');
+
+	if (!first)
+		return -EINVAL;
+	if (strchr(first + 1, ':') && parse_hex_field(&text, UINT32_MAX, ':', &domain) < 0)
+		return -EINVAL;
+	if (parse_hex_field(&text, 0xff, ':', &bus) < 0 || parse_hex_field(&text, 0x1f, '.', &dev) < 0 ||
+	    parse_hex_field(&text, 7, '\0', &fn) < 0)
+		return -EINVAL;
+	*ret = domain << 32 | bus << 8 | dev << 3 | fn;
+	return 0;
+}
+
+static int parse_number_ref(const char *text, int base, uint64_t *ret)
+{
+	const char *end;
+	int r;
+
+	r = parse_digits(text, base, UINT32_MAX, &end, ret);
+	if (r < 0)
+		return r;
+	return *end ? -EINVAL : 0;
+}
+
+static int parse_device_ref(const char *text, struct device_ref *ret)
+{
+	static const char render[] = "renderD";
+	int r;
+
+	if (!strncmp(text, render, sizeof(render) - 1)) {
+		ret->kind = DEVICE_REF_RENDER_MINOR;
+		return parse_number_ref(text + sizeof(render) - 1, 10, &ret->value);
+	}
+	if (strchr(text, ':')) {
+		ret->kind = DEVICE_REF_PCI;
+		return parse_pci(text, &ret->value);
+	}
+	ret->kind = DEVICE_REF_GPU_ID;
+	if (!strncasecmp(text, "0x", 2))
+		r = parse_number_ref(text + 2, 16, &ret->value);
+	else
+		r = parse_number_ref(text, 10, &ret->value);
+	/* 0 is a node without a GPU. */
+	return r == 0 && !ret->value ? -EINVAL : r;
+}
+
+void device_ref_text(const struct device_ref *ref, char *text, size_t size)
+{
+	unsigned int low = (unsigned int)(ref->value & 0xffff);
+
+	switch (ref->kind) {
+	case DEVICE_REF_RENDER_MINOR:
+		snprintf(text, size, "renderD%u", (unsigned int)ref->value);
+		break;
+	case DEVICE_REF_PCI:
+		snprintf(text, size, "%04x:%02x:%02x.%x", (unsigned int)(ref->value >> 32), low >> 8, low >> 3 & 0x1f,
+			 low & 7);
+		break;
+	default:
+		snprintf(text, size, "0x%x", (unsigned int)ref->value);
+	}
+}
+
+static char *trim(char *text)
+{
+	size_t len;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	len = strlen(text);
+	while (len && isspace((unsigned char)text[len - 1]))
+		text[--len] = '\0';
+	return text;
+}
+
+static bool same_ref(const struct device_ref *a, const struct device_ref *b)
+{
+	return a->kind == b->kind && a->value == b->value;
+}
+
+static int add_device_pair(struct settings *s, char *pair)
+{
+	struct device_map_entry *entry = &s->device_map[s->n_device_map];
+	char *equal = strchr(pair, '=');
+
+	if (!equal)
+		return -EINVAL;
+	if (s->n_device_map == SETTINGS_DEVICE_MAP_MAX)
+		return -E2BIG;
+	*equal = '\0';
+	if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
+		return -EINVAL;
+	for (unsigned int i = 0; i < s->n_device_map; i++) {
+		if (same_ref(&s->device_map[i].saved, &entry->saved) ||
+		    same_ref(&s->device_map[i].local, &entry->local))
+			return -EINVAL;
+	}
+	s->n_device_map++;
+	return 0;
+}
+
+static int parse_device_map(const char *text, struct settings *s)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *pair;
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	s->n_device_map = 0;
+	if (!*trim(copy))
+		return 0;
+	while ((pair = strsep(&rest, ","))) {
+		r = add_device_pair(s, pair);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int parse_path(const char *text, char *ret)
+{
+	size_t len = strlen(text);
+
+	if (len >= PATH_MAX || (len && text[0] != '/'))
+		return -EINVAL;
+	memcpy(ret, text, len + 1);
+	return 0;
+}
+
+static int parse_value(struct settings *s, enum setting id, const char *text)
+{
+	switch (setting_rows[id].type) {
+	case TYPE_FLAG:
+		return parse_flag(text, &s->flag[id]);
+	case TYPE_SIZE:
+		return parse_size(text, &s->max_buffer_size_bytes);
+	case TYPE_MAP:
+		return parse_device_map(text, s);
+	case TYPE_PATH:
+		return parse_path(text, s->progress);
+	}
+	return -EINVAL;
+}
+
+static void source_text(const struct source *source, char *text, size_t size)
+{
+	if (source->file)
+		snprintf(text, size, "%s:%u", source->file, source->line);
+	else
+		snprintf(text, size, "environment");
+}
+
+/* The rules of the header: may this value stand in the image directory's file? */
+static int check_image_rule(const struct load *load, enum setting id, const char *value)
+{
+	const struct source *machine = &load->machine_source;
+	const struct setting_row *row = &setting_rows[id];
+	bool forbidden = false;
+
+	if (load->source->kind != SOURCE_IMAGE)
+		return 0;
+	if (row->image_rule == IMAGE_MAY_NOT_SET) {
+		pr_err("%s:%u: %s may not be set in the image directory; use %s or the environment", load->source->file,
+		       load->source->line, row->info.name, SETTINGS_MACHINE_CONF);
+		return -EINVAL;
+	}
+	if (!machine->seen[id])
+		return 0;
+	if (row->image_rule == IMAGE_MAY_NOT_CLEAR)
+		forbidden = load->machine.flag[id] && !load->settings.flag[id];
+	else if (row->image_rule == IMAGE_MAY_NOT_RAISE && load->machine.max_buffer_size_bytes)
+		forbidden = !load->settings.max_buffer_size_bytes ||
+			    load->settings.max_buffer_size_bytes > load->machine.max_buffer_size_bytes;
+	if (!forbidden)
+		return 0;
+	pr_err("%s:%u: %s = %s is weaker than what %s:%u demands; change that file or set the variable in the "
+	       "environment",
+	       load->source->file, load->source->line, row->info.name, value, machine->file, machine->seen[id]);
+	return -EINVAL;
+}
+
+static int apply(struct load *load, enum setting id, const char *value)
+{
+	const struct setting_row *row = &setting_rows[id];
+	char place[PATH_MAX + 16];
+	int r;
+
+	r = parse_value(&load->settings, id, value);
+	if (r < 0)
+		source_text(load->source, place, sizeof(place));
+	if (r == -ENOMEM) {
+		pr_err("%s: %s: out of memory", place, row->info.name);
+		return r;
+	}
+	if (r < 0) {
+		pr_err("%s: %s: value '%s' is not valid; accepted: %s", place, row->info.name, value,
+		       row->info.accepted);
+		return -EINVAL;
+	}
+	return check_image_rule(load, id, value);
+}
+
+/* Ends the text where a comment starts: at the beginning or after white space. */
+static void strip_comment(char *line)
+{
+	for (char *p = strchr(line, '#'); p; p = strchr(p + 1, '#')) {
+		if (p == line || isspace((unsigned char)p[-1])) {
+			*p = '\0';
+			return;
+		}
+	}
+}
+
+static int apply_line(struct load *load, char *line)
+{
+	struct source *source = load->source;
+	char *key, *equal;
+	int id;
+
+	strip_comment(line);
+	key = trim(line);
+	if (!*key)
+		return 0;
+	equal = strchr(key, '=');
+	if (!equal) {
+		pr_err("%s:%u: '%s' is not of the form KEY = VALUE", source->file, source->line, key);
+		return -EINVAL;
+	}
+	*equal = '\0';
+	key = trim(key);
+	id = setting_by_name(key, strlen(key));
+	if (id < 0) {
+		pr_err("%s:%u: '%s' is not a setting of this plugin", source->file, source->line, key);
+		return -EINVAL;
+	}
+	if (source->seen[id]) {
+		pr_err("%s:%u: %s was set already in line %u", source->file, source->line, key, source->seen[id]);
+		return -EINVAL;
+	}
+	source->seen[id] = source->line;
+	return apply(load, id, trim(equal + 1));
+}
+
+/* The whole file as a string; -EFBIG when it is no configuration file by its size. */
+static int read_all(int fd, char **ret)
+{
+	_cleanup_free_ char *text = malloc(CONF_SIZE_MAX + 1);
+	size_t len = 0;
+	ssize_t n;
+
+	if (!text)
+		return -ENOMEM;
+	while ((n = read(fd, text + len, CONF_SIZE_MAX + 1 - len)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		len += (size_t)n;
+		if (len > CONF_SIZE_MAX)
+			return -EFBIG;
+	}
+	text[len] = '\0';
+	if (strlen(text) != len)
+		return -EINVAL;
+	*ret = steal_ptr(text);
+	return 0;
+}
+
+/* Returns -ENOENT when there is no such file. */
+static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	/* O_NONBLOCK: a FIFO of this name is refused below, not waited for. */
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	return read_all(fd, ret_text);
+}
+
+static int load_file(struct load *load, int dir_fd, const char *path)
+{
+	/* A link in the image directory could make root quote a foreign file in an error line. */
+	int flags = load->source->kind == SOURCE_IMAGE ? O_NOFOLLOW : 0;
+	_cleanup_free_ char *text = NULL;
+	char *rest, *line;
+	int r;
+
+	r = open_conf(dir_fd, path, flags, &text);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0) {
+		pr_err("%s: cannot be read as a configuration file (text, at most %d bytes): %s", path, CONF_SIZE_MAX,
+		       strerror(-r));
+		return r;
+	}
+	rest = text;
+	while ((line = strsep(&rest, "\n"))) {
+		load->source->line++;
+		r = apply_line(load, line);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
+{
+	for (unsigned int i = 0; i < SETTING_MAX; i++) {
+		const char *value = getenv_fn(setting_rows[i].info.name, arg);
+		int r;
+
+		if (!value)
+			continue;
+		r = apply(load, (enum setting)i, value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
+		  void *arg)
+{
+	struct source image = { .kind = SOURCE_IMAGE, .file = SETTINGS_IMAGE_CONF };
+	struct source env = { .kind = SOURCE_ENV };
+	_cleanup_free_ struct load *load = calloc(1, sizeof(*load));
+	int r = 0;
+
+	if (!load) {
+		pr_err("settings: out of memory");
+		return -ENOMEM;
+	}
+	settings_default(&load->settings);
+	load->machine_source.kind = SOURCE_MACHINE;
+	load->machine_source.file = machine_conf;
+	load->source = &load->machine_source;
+	if (machine_conf)
+		r = load_file(load, AT_FDCWD, machine_conf);
+	if (r < 0)
+		return r;
+	load->machine = load->settings;
+	load->source = &image;
+	if (image_dir_fd >= 0)
+		r = load_file(load, image_dir_fd, SETTINGS_IMAGE_CONF);
+	if (r < 0)
+		return r;
+	load->source = &env;
+	if (getenv_fn)
+		r = load_env(load, getenv_fn, arg);
+	if (r < 0)
+		return r;
+	*ret = load->settings;
+	return 0;
+}

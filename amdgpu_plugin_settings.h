@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Settings: environment variables and configuration files in one struct.
+ *
+ * Three sources, the later ones win:
+ *   1. the machine's file (normally SETTINGS_MACHINE_CONF),
+ *   2. SETTINGS_IMAGE_CONF in the image directory,
+ *   3. environment variables.
+ * Files hold lines "KEY = VALUE"; "#" at the start of a line or after white
+ * space begins a comment. Unknown keys, keys given twice and bad values are
+ * errors. The keys are the names of the environment variables.
+ *
+ * What the file in the image directory may not do: switch off a check that
+ * the machine's file switches on, raise a KFD_MAX_BUFFER_SIZE that the
+ * machine's file sets, or name a file to be written (KFD_PROGRESS). Images
+ * travel between machines; the machine's owner and the one who starts criu
+ * have the last word. Such a line is an error too, it is never skipped.
+ */
+#ifndef AMDGPU_PLUGIN_SETTINGS_H
+#define AMDGPU_PLUGIN_SETTINGS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define SETTINGS_MACHINE_CONF "/etc/criu/amdgpu_plugin.conf"
+#define SETTINGS_IMAGE_CONF   "amdgpu_plugin.conf"
+
+/* As many as a topology has nodes. */
+#define SETTINGS_DEVICE_MAP_MAX 256
+
+enum setting {
+	/* Flags: index of settings.flag[] */
+	SETTING_FW_VER_CHECK,
+	SETTING_SDMA_FW_VER_CHECK,
+	SETTING_CACHES_COUNT_CHECK,
+	SETTING_NUM_GWS_CHECK,
+	SETTING_VRAM_SIZE_CHECK,
+	SETTING_NUMA_CHECK,
+	SETTING_CAPABILITY_CHECK,
+	SETTING_TOPOLOGY_CHECK,
+	SETTING_PARALLEL_RESTORE,
+	SETTING_N_FLAGS,
+	/* Others */
+	SETTING_MAX_BUFFER_SIZE = SETTING_N_FLAGS,
+	SETTING_DEVICE_MAP,
+	SETTING_PROGRESS,
+	SETTING_MAX,
+	/* "No setting" where a table has room for one */
+	SETTING_NONE = SETTING_MAX,
+};
+
+/* How KFD_DEVICE_MAP names a GPU. */
+enum device_ref_kind {
+	DEVICE_REF_GPU_ID,
+	DEVICE_REF_RENDER_MINOR,
+	DEVICE_REF_PCI, /* domain << 32 | bus << 8 | device << 3 | function */
+};
+
+struct device_ref {
+	enum device_ref_kind kind;
+	uint64_t value;
+};
+
+struct device_map_entry {
+	struct device_ref saved;
+	struct device_ref local;
+};
+
+struct settings {
+	bool flag[SETTING_N_FLAGS];
+	uint64_t max_buffer_size_bytes; /* multiple of the page size; 0: the built-in default */
+	unsigned int n_device_map;
+	struct device_map_entry device_map[SETTINGS_DEVICE_MAP_MAX];
+	char progress[PATH_MAX]; /* "": no progress file */
+};
+
+/* One row of the table, for help texts and for tests of the documentation. */
+struct setting_info {
+	const char *name;
+	const char *accepted; /* accepted values, in words */
+	const char *default_value;
+	const char *help;
+};
+
+/* Same contract as getenv(): NULL when unset, not owned by the caller. */
+typedef const char *(*settings_getenv_fn)(const char *name, void *arg);
+
+/* Every setting at its default. */
+void settings_default(struct settings *ret);
+
+/*
+ * Reads all sources.
+ *
+ * machine_conf	path of the machine's file; it may be absent; NULL: none
+ * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF; -1: none
+ * getenv_fn	environment look-up, called with arg; NULL: no environment
+ *
+ * Returns 0, or -errno (-EINVAL for anything wrong in what was written) after
+ * one error line with variable, value, place and accepted form. *ret is
+ * written on success only; it holds no resources.
+ */
+int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
+		  void *arg);
+
+/* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */
+const char *setting_name(enum setting id);
+
+/* The table's row, NULL when id is not a setting. */
+const struct setting_info *setting_info(enum setting id);
+
+/* Prints the table: per setting one line "NAME=VALUES (default: X)" and an indented one of help. */
+void settings_help(FILE *out);
+
+/* Writes the reference the way KFD_DEVICE_MAP accepts it; needs DEVICE_REF_TEXT_MAX bytes. */
+#define DEVICE_REF_TEXT_MAX 32
+void device_ref_text(const struct device_ref *ref, char *text, size_t size);
+
+#endif
