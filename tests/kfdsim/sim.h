@@ -204,6 +204,7 @@ struct sim_bo {
 	enum sim_bo_kind kind;
 	u64 size;			/* as asked for */
 	u32 domain;			/* AMDGPU_GEM_DOMAIN_VRAM or _GTT: where it is accounted */
+	u32 preferred_domains;		/* AMDGPU_GEM_DOMAIN_* as asked for */
 	u64 create_flags;		/* AMDGPU_GEM_CREATE_* */
 	u64 alignment;			/* bytes */
 	struct xarray pages;		/* SIM_BO_PAGES */
@@ -212,7 +213,10 @@ struct sim_bo {
 	bool user_readonly;
 	struct sim_bo *exporter;	/* SIM_BO_IMPORT from another simulated GPU */
 	struct sg_table *sgt;		/* SIM_BO_IMPORT from anything else */
-	struct dma_buf *exported;	/* see sim_bo_export */
+	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
+	struct dma_buf *exported;	/* see sim_bo_export; under object_name_lock of the DRM device */
+	unsigned int owners;		/* see sim_bo_own; same lock */
+	struct sim_bo_metadata *metadata; /* GEM_METADATA, under base.resv; NULL when never set */
 };
 
 static inline struct sim_bo *to_sim_bo(struct drm_gem_object *obj)
@@ -231,10 +235,18 @@ int sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 user_ad
 /* Copies between kernel memory and the BO. -EFAULT when out of range or the user pages are gone. May sleep. */
 int sim_bo_access(struct sim_bo *bo, u64 offset, void *buf, size_t len, bool write);
 
-/* The BO's dma-buf with a reference for the caller. One per BO as long as sim_bo_unexport was not called. */
+/*
+ * Owners that are not GEM handles (/dev/kfd). The BO's dma-buf is one and the
+ * same as long as the BO has a handle or an owner. Who creates a BO without a
+ * handle calls sim_bo_own once; sim_bo_import does it by itself; each such
+ * owner calls sim_bo_disown once, before it drops its BO reference.
+ */
+void sim_bo_own(struct sim_bo *bo);
+void sim_bo_disown(struct sim_bo *bo);
+/* The BO's dma-buf with a reference for the caller. @flags: O_RDWR, O_CLOEXEC. -EPERM for userptr. */
 int sim_bo_export(struct sim_bo *bo, int flags, struct dma_buf **ret);
-/* Drops the cached dma-buf: called by whoever owns the BO when it frees it (breaks the reference cycle). */
-void sim_bo_unexport(struct sim_bo *bo);
+/* The BO behind @dma_buf on @gpu, with a reference: the exported one itself when it is on the same GPU. */
+int sim_bo_import(struct sim_gpu *gpu, struct dma_buf *dma_buf, struct sim_bo **ret);
 
 /* Fake offset for mmap on the render node. */
 int sim_bo_mmap_offset(struct sim_bo *bo, u64 *ret);
@@ -244,6 +256,7 @@ int sim_bo_mmap_offset(struct sim_bo *bo, u64 *ret);
 #define SIM_VM_READ  1
 #define SIM_VM_WRITE 2
 #define SIM_VM_EXEC  4
+#define SIM_VM_GEM   8 /* made by GEM_VA: goes away with the last GEM handle */
 
 struct sim_vm {
 	struct kref ref;
@@ -251,9 +264,18 @@ struct sim_vm {
 	struct mutex lock;
 	struct rb_root_cached mappings;
 	bool compute;	/* taken over by KFD (ACQUIRE_VM) */
-	/* SVM: asked for addresses that nothing maps; returns the mm to access, with mmgrab, or NULL. */
+	/*
+	 * SVM: asked, with the lock held, for addresses that nothing maps. Returns the mm to access,
+	 * with mmgrab, and how many bytes from @va on it may be asked for, or NULL.
+	 */
 	struct mm_struct *(*svm_lookup)(void *ctx, u64 va, u64 *avail, bool write);
 	void *svm_ctx;
+};
+
+/* A piece of an address space, as sim_vm_list reports it. */
+struct sim_vm_range {
+	u64 va, size, offset;
+	u64 uapi_flags;
 };
 
 struct sim_vm *sim_vm_create(struct sim_gpu *gpu);
@@ -270,8 +292,15 @@ int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 offset, u64 siz
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
 /* Removes whatever lies in the range, splitting at its ends. */
 int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
+/* Removes every SIM_VM_GEM mapping of @bo. */
+void sim_vm_unmap_gem(struct sim_vm *vm, struct sim_bo *bo);
 /* True when exactly one mapping covers [va, va+size) and starts and ends there. */
 bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size);
+/* Number of mappings of @bo; the first @max of them, by address, in @ranges. */
+unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max);
+/* Sets or (NULL) clears svm_lookup. After clearing it is not called any more. */
+void sim_vm_set_svm(struct sim_vm *vm, struct mm_struct *(*lookup)(void *ctx, u64 va, u64 *avail, bool write),
+		    void *ctx);
 
 /*
  * Access by GPU virtual address, across mappings. On a fault -EFAULT and the first
