@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * gpujob: main program, processes, signals, the state file.
+ *
+ * Children are forked before the GPU is opened: each process has a GPU context of its
+ * own. Nothing is held open that criu could not save: the state file, the message file,
+ * /dev/null, /dev/kfd and render nodes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpujob.h"
+#include "report.h"
+#include "state.h"
+
+struct job {
+	struct job_options options;
+	unsigned int number; /* 0: parent, else the child's */
+	pid_t children[64];  /* of the parent; 0: gone */
+	struct kfd kfd;
+	struct job_gpu gpus[KFD_MAX_GPUS];
+	unsigned int nr_gpus;
+	struct state_file state;
+	const char *phase;
+	uint64_t generation, verifies, verified_bytes;
+	int ready_fd; /* tells who waits for --background; -1: nobody */
+};
+
+static volatile sig_atomic_t verify_wanted, stop_wanted;
+
+static void on_signal(int signal)
+{
+	if (signal == SIGTERM)
+		stop_wanted = 1;
+	else
+		verify_wanted = 1;
+}
+
+static int state_write(struct job *job)
+{
+	struct state_file *state = &job->state;
+	uint64_t packets = 0;
+
+	for (unsigned int i = 0; i < job->nr_gpus; i++)
+		packets += job_gpu_packets(&job->gpus[i]);
+	state_begin(state);
+	state_line(state, "pid %d", (int)getpid());
+	state_line(state, "phase %s", job->phase);
+	state_line(state, "generation %" PRIu64, job->generation);
+	state_line(state, "packets %" PRIu64, packets);
+	state_line(state, "verifies %" PRIu64, job->verifies);
+	state_line(state, "verified_bytes %" PRIu64, job->verified_bytes);
+	state_line(state, "message %s", report_last());
+	for (unsigned int i = 0; i < job->nr_gpus; i++) {
+		const struct job_gpu *gpu = &job->gpus[i];
+
+		state_line(state, "gpu %#x node %u minor %u", gpu->gpu->gpu_id, gpu->gpu->node, gpu->gpu->render_minor);
+	}
+	return state_end(state);
+}
+
+static int phase_set(struct job *job, const char *phase)
+{
+	job->phase = phase;
+	return state_write(job);
+}
+
+/* The GPUs that this process works on. */
+static int gpus_choose(struct job *job)
+{
+	const struct job_options *options = &job->options;
+	unsigned int nr = options->all_gpus ? job->kfd.nr_gpus : options->nr_gpus;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		unsigned int index = options->all_gpus ? i : options->gpus[i];
+
+		if (index >= job->kfd.nr_gpus)
+			return report(ENODEV, "--gpus %u: there are only %u GPUs", index, job->kfd.nr_gpus);
+		if (options->split && i != job->number % nr)
+			continue;
+		job->gpus[job->nr_gpus++] = (struct job_gpu){
+			.kfd = &job->kfd,
+			.gpu = &job->kfd.gpus[index],
+			.options = options,
+			.seed = options->seed << 40 | (uint64_t)(job->number + 1) << 32 | (uint64_t)(index + 1) << 24,
+		};
+	}
+	return 0;
+}
+
+static int generation_run(struct job *job)
+{
+	for (unsigned int i = 0; i < job->nr_gpus; i++) {
+		int err = job_gpu_busy_step(&job->gpus[i]);
+
+		err = err ? err : job_gpu_round(&job->gpus[i], job->generation + 1);
+		if (err)
+			return err;
+	}
+	job->generation++;
+	return 0;
+}
+
+static int setup(struct job *job)
+{
+	int err = kfd_open(&job->kfd);
+
+	err = err ? err : gpus_choose(job);
+	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
+		err = job_gpu_setup(&job->gpus[i]);
+	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
+		err = job_gpu_connect(&job->gpus[i], &job->gpus[(i + 1) % job->nr_gpus]);
+	return err ? err : generation_run(job);
+}
+
+static int verify(struct job *job)
+{
+	int err = phase_set(job, "verifying");
+
+	job->verified_bytes = 0;
+	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
+		err = job_gpu_check(&job->gpus[i], &job->verified_bytes);
+	if (!err)
+		job->verifies++;
+	return err;
+}
+
+static int teardown(struct job *job)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
+		err = job_gpu_teardown(&job->gpus[i]);
+	return err ? err : kfd_close(&job->kfd);
+}
+
+/* Sleeps between generations; a signal ends it early. */
+static int pace(struct job *job)
+{
+	const struct job_options *options = &job->options;
+	struct timespec t = { .tv_sec = options->pace_ms / 1000, .tv_nsec = options->pace_ms % 1000 * 1000000L };
+	int err;
+
+	if (!options->events) {
+		nanosleep(&t, NULL);
+		return 0;
+	}
+	err = kfd_event_wait(&job->kfd, &job->gpus[0].never, options->pace_ms);
+	if (!err)
+		return report(EILSEQ, "event %u came, but nothing signals it", job->gpus[0].never.id);
+	return err == -ETIME ? 0 : err;
+}
+
+/* A child that ends on its own has failed. */
+static int children_look(struct job *job)
+{
+	for (unsigned int i = 0; i < job->options.children && !job->number; i++) {
+		int status;
+		pid_t pid = job->children[i] ? waitpid(job->children[i], &status, WNOHANG) : 0;
+
+		if (pid < 0)
+			return report(errno, "child %u (pid %d): %m", i + 1, (int)job->children[i]);
+		if (!pid)
+			continue;
+		job->children[i] = 0;
+		return report(ECHILD, "child %u (pid %d) ended with status %#x", i + 1, (int)pid, status);
+	}
+	return 0;
+}
+
+static int children_stop(struct job *job, int signal)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < job->options.children && !job->number; i++)
+		if (job->children[i])
+			kill(job->children[i], signal);
+	for (unsigned int i = 0; i < job->options.children && !job->number; i++) {
+		int status = 0;
+
+		if (!job->children[i])
+			continue;
+		if (waitpid(job->children[i], &status, 0) < 0)
+			err = report(errno, "child %u (pid %d): %m", i + 1, (int)job->children[i]);
+		else if (status && signal == SIGTERM)
+			err = report(ECHILD, "child %u (pid %d) ended with status %#x", i + 1, (int)job->children[i],
+				     status);
+		job->children[i] = 0;
+	}
+	return err;
+}
+
+static int loop(struct job *job)
+{
+	while (!stop_wanted) {
+		int err = children_look(job);
+
+		if (!err && verify_wanted) {
+			verify_wanted = 0;
+			err = verify(job);
+		}
+		err = err ? err : generation_run(job);
+		err = err ? err : phase_set(job, "running");
+		err = err ? err : pace(job);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void ready(struct job *job)
+{
+	if (job->ready_fd < 0)
+		return;
+	if (write(job->ready_fd, "r", 1) != 1)
+		report(errno, "telling the launcher: %m");
+	close(job->ready_fd);
+	job->ready_fd = -1;
+}
+
+static int process_run(struct job *job)
+{
+	char path[4096];
+	int err;
+
+	if (job->number)
+		snprintf(path, sizeof(path), "%s.%u", job->options.state_path, job->number);
+	else
+		snprintf(path, sizeof(path), "%s", job->options.state_path);
+	err = state_open(&job->state, path);
+	err = err ? err : phase_set(job, "starting");
+	err = err ? err : setup(job);
+	err = err ? err : phase_set(job, "running");
+	if (!err)
+		ready(job);
+	err = err ? err : loop(job);
+	err = err ? err : verify(job);
+	err = err ? err : children_stop(job, SIGTERM);
+	err = err ? err : teardown(job);
+	job->nr_gpus = err ? job->nr_gpus : 0;
+	err = err ? err : phase_set(job, "done");
+	if (!err)
+		return 0;
+	children_stop(job, SIGKILL);
+	phase_set(job, "failed");
+	return 1;
+}
+
+static int signals_setup(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	if (sigaction(SIGUSR1, &action, NULL) || sigaction(SIGTERM, &action, NULL))
+		return report(errno, "sigaction: %m");
+	return 0;
+}
+
+/* Parent and children; ends with the process' exit status. */
+static int job_run(struct job *job)
+{
+	if (signals_setup())
+		return 1;
+	for (unsigned int i = 0; i < job->options.children; i++) {
+		pid_t parent = getpid(), pid = fork();
+
+		if (pid < 0) {
+			report(errno, "fork: %m");
+			return 1;
+		}
+		if (!pid) {
+			job->number = i + 1;
+			memset(job->children, 0, sizeof(job->children));
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != parent)
+				return 1;
+			break;
+		}
+		job->children[i] = pid;
+	}
+	return process_run(job);
+}
+
+/* Leaves terminal, session and inherited descriptors. */
+static int detach(struct job *job)
+{
+	char path[4096];
+	int null, log;
+
+	snprintf(path, sizeof(path), "%s.log", job->options.state_path);
+	log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+	if (log < 0)
+		return report(errno, "%s: %m", path);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0)
+		return report(errno, "/dev/null: %m");
+	if (setsid() < 0)
+		return report(errno, "setsid: %m");
+	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0)
+		return report(errno, "dup2: %m");
+	/* 3 is what the launcher waits on; all above are nobody's. */
+	if (dup2(job->ready_fd, 3) < 0 || close_range(4, ~0U, 0))
+		return report(errno, "closing inherited descriptors: %m");
+	job->ready_fd = 3;
+	return 0;
+}
+
+/* Waits for the word of all processes; repeats their messages when one fails. */
+static int launcher_wait(const struct job_options *options, int fd)
+{
+	unsigned int ready = 0;
+	char path[4096], text[1024];
+	ssize_t n;
+	int log;
+
+	while ((n = read(fd, text, sizeof(text))) != 0) {
+		if (n < 0 && errno != EINTR)
+			return report(errno, "waiting for the job: %m");
+		ready += n > 0 ? (unsigned int)n : 0;
+	}
+	if (ready == options->children + 1)
+		return 0;
+	snprintf(path, sizeof(path), "%s.log", options->state_path);
+	log = open(path, O_RDONLY | O_CLOEXEC);
+	while (log >= 0 && (n = read(log, text, sizeof(text))) > 0)
+		if (write(STDERR_FILENO, text, (size_t)n) != n)
+			break;
+	return report(ECHILD, "%u of %u processes are computing", ready, options->children + 1);
+}
+
+int main(int argc, char **argv)
+{
+	static struct job job = { .ready_fd = -1 };
+	int pipe_fds[2];
+	pid_t pid;
+
+	report_name("gpujob");
+	if (!job_options_parse(argc, argv, &job.options))
+		return 2;
+	if (!job.options.background)
+		return job_run(&job);
+	if (pipe(pipe_fds)) {
+		report(errno, "pipe: %m");
+		return 1;
+	}
+	pid = fork();
+	if (pid < 0) {
+		report(errno, "fork: %m");
+		return 1;
+	}
+	if (!pid) {
+		job.ready_fd = pipe_fds[1];
+		return detach(&job) ? 1 : job_run(&job);
+	}
+	close(pipe_fds[1]);
+	return launcher_wait(&job.options, pipe_fds[0]) ? 1 : 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a ROCm process does with /dev/kfd and the render nodes, without ROCm:
+ * GPUs found in sysfs, memory of every kind, doorbells, events.
+ *
+ * All functions that return int give 0 or -errno and have reported the failure.
+ */
+#ifndef WORKLOADS_KFD_H
+#define WORKLOADS_KFD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KFD_MAX_GPUS	     64
+#define KFD_PAGE_SIZE	     4096u
+#define KFD_DOORBELL_BYTES   8192u  /* a process' slice on GPUs with 64-bit doorbells: 1024 of them */
+#define KFD_EVENT_PAGE_BYTES 32768u /* 4096 signal slots of 8 bytes */
+
+enum kfd_memory {
+	KFD_MEMORY_VRAM,	/* the CPU cannot see it */
+	KFD_MEMORY_VRAM_PUBLIC, /* mapped for the CPU, too */
+	KFD_MEMORY_GTT,
+	KFD_MEMORY_USERPTR, /* anonymous memory of this process */
+	KFD_MEMORY_DOORBELL,
+};
+
+const char *kfd_memory_name(enum kfd_memory kind);
+
+struct kfd_bo {
+	struct kfd_gpu *gpu; /* the owner; NULL: not allocated */
+	enum kfd_memory kind;
+	uint64_t handle;
+	uint64_t va;	     /* on the GPU */
+	uint64_t size_bytes; /* whole pages */
+	void *cpu;	     /* at the same address as va; NULL when the CPU cannot see it */
+	uint32_t mapped_gpus[KFD_MAX_GPUS];
+	unsigned int nr_mapped;
+};
+
+struct kfd_gpu {
+	unsigned int index; /* among the GPUs that this process can use */
+	unsigned int node;
+	uint32_t gpu_id;
+	uint32_t render_minor;
+	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */
+	uint64_t vram_bytes;
+	uint64_t public_vram_bytes;
+	int render_fd;
+	struct kfd_bo doorbells; /* allocated with the first queue */
+	volatile uint64_t *doorbell_page;
+};
+
+struct kfd {
+	int fd;
+	unsigned int minor; /* of the interface, 1.minor */
+	unsigned int nr_gpus;
+	struct kfd_gpu gpus[KFD_MAX_GPUS];
+	struct kfd_bo event_page;
+};
+
+/* Opens /dev/kfd and every GPU's render node and gives each GPU an address space, as the ROCm runtime does. */
+int kfd_open(struct kfd *kfd);
+/* Frees what the library itself allocated (doorbells, event page) and closes. The caller's BOs must be gone. */
+int kfd_close(struct kfd *kfd);
+
+/* Memory of @size_bytes (rounded up to pages), mapped on its own GPU and, when it can be, for the CPU. */
+int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo);
+/* Lets another GPU use it at the same address. */
+int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other);
+/* Does nothing with a BO that was not allocated. */
+int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo);
+
+/* Maps the GPU's doorbells; @offset is what CREATE_QUEUE returned. */
+int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset);
+
+struct kfd_event {
+	uint32_t id;
+	uint64_t slot_va; /* where the GPU writes before it traps */
+};
+
+/* A signal event that resets itself. The first one brings the signal page, on @gpu. */
+int kfd_event_create(struct kfd *kfd, struct kfd_gpu *gpu, struct kfd_event *event);
+int kfd_event_destroy(struct kfd *kfd, struct kfd_event *event);
+/* Sleeps until it is signaled: 0, -ETIME when @timeout_ms have gone (not reported), other errors. */
+int kfd_event_wait(struct kfd *kfd, const struct kfd_event *event, uint32_t timeout_ms);
+
+/* An ioctl on any fd, restarted after signals. 0 or -errno, nothing reported. */
+int kfd_ioctl(int fd, unsigned long request, void *arg);
+
+#endif
