@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Topology: the nodes of a machine (or of a saved image) and their links.
+ *
+ * topology_read() fills it from sysfs; the image module fills the same
+ * structure with topology_new(), topology_add_node(), topology_node_set(),
+ * topology_node_add_link() and topology_finish(). A property that a source
+ * does not have is absent (topology_has()), which is not the same as 0.
+ *
+ * Names, formats and values of the properties: the KFD's sysfs topology.
+ */
+#ifndef AMDGPU_PLUGIN_TOPOLOGY_H
+#define AMDGPU_PLUGIN_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "amdgpu_plugin_settings.h"
+
+#define TOPOLOGY_MAX_NODES 256
+#define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links and p2p_links, with room for doubles */
+#define TOPOLOGY_NAME_MAX  64
+
+/* What a node has. The order is the one in which nodes are compared. */
+enum topology_prop {
+	TOPOLOGY_GPU_ID, /* 0: no GPU, or one that the process could not see */
+	TOPOLOGY_CPU_CORES_COUNT,
+	TOPOLOGY_VENDOR_ID,
+	TOPOLOGY_DEVICE_ID,
+	TOPOLOGY_GFX_TARGET_VERSION, /* major * 10000 + minor * 100 + stepping */
+	TOPOLOGY_NUM_XCC,
+	TOPOLOGY_SIMD_COUNT,
+	TOPOLOGY_SIMD_PER_CU,
+	TOPOLOGY_CU_PER_SIMD_ARRAY,
+	TOPOLOGY_SIMD_ARRAYS_PER_ENGINE,
+	TOPOLOGY_ARRAY_COUNT,
+	TOPOLOGY_MAX_WAVES_PER_SIMD,
+	TOPOLOGY_MAX_SLOTS_SCRATCH_CU,
+	TOPOLOGY_WAVE_FRONT_SIZE,
+	TOPOLOGY_LDS_SIZE_IN_KB,
+	TOPOLOGY_NUM_SDMA_ENGINES,
+	TOPOLOGY_NUM_SDMA_XGMI_ENGINES,
+	TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE,
+	TOPOLOGY_NUM_CP_QUEUES,
+	TOPOLOGY_VRAM_PUBLIC, /* 1: the CPU can see all of the VRAM */
+	TOPOLOGY_VRAM_SIZE,   /* bytes */
+	TOPOLOGY_NUM_GWS,
+	TOPOLOGY_CACHES_COUNT,
+	TOPOLOGY_FW_VERSION,
+	TOPOLOGY_SDMA_FW_VERSION,
+	TOPOLOGY_CAPABILITY,
+	TOPOLOGY_MEM_BANKS_COUNT,
+	TOPOLOGY_IO_LINKS_COUNT,
+	TOPOLOGY_LOCATION_ID, /* PCI bus << 8 | device << 3 | function */
+	TOPOLOGY_DOMAIN,      /* PCI domain */
+	TOPOLOGY_DRM_RENDER_MINOR,
+	TOPOLOGY_HIVE_ID,
+	TOPOLOGY_UNIQUE_ID,
+	TOPOLOGY_NUMA_NODE, /* id of the CPU node that the GPU belongs to; derived by topology_finish() */
+	TOPOLOGY_N_PROPS,
+};
+
+/* How a saved GPU's property is compared with a local one's. */
+enum topology_rule {
+	TOPOLOGY_RULE_NONE,
+	TOPOLOGY_RULE_EQUAL,
+	TOPOLOGY_RULE_AT_LEAST,	  /* local >= saved */
+	TOPOLOGY_RULE_CAPABILITY, /* equal in the bits of topology_capability_mask() */
+};
+
+enum topology_format { TOPOLOGY_DECIMAL, TOPOLOGY_HEX, TOPOLOGY_BYTES };
+
+/* One row of the table of properties: used to parse, to compare and to explain. */
+struct topology_prop_info {
+	const char *name;   /* as in sysfs "properties", where it stands there */
+	unsigned int bits;  /* width: 1, 32 or 64 */
+	bool in_properties; /* false: from another file, or derived */
+	enum topology_rule rule;
+	enum setting relaxed_by; /* SETTING_NONE: nothing relaxes it */
+	enum topology_format format;
+};
+
+/* Values of topology_link.type; others occur and are kept. */
+enum topology_link_type {
+	TOPOLOGY_LINK_HT = 1,
+	TOPOLOGY_LINK_PCIE = 2,
+	TOPOLOGY_LINK_QPI = 5,
+	TOPOLOGY_LINK_XGMI = 11,
+};
+
+#define TOPOLOGY_LINK_FLAG_ENABLED	 (1U << 0)
+#define TOPOLOGY_LINK_FLAG_NON_COHERENT	 (1U << 1)
+#define TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 (1U << 2)
+#define TOPOLOGY_LINK_FLAG_NO_ATOMICS_64 (1U << 3)
+#define TOPOLOGY_LINK_FLAG_NO_P2P_DMA	 (1U << 4)
+
+/* One direction of a link. */
+struct topology_link {
+	uint32_t type;
+	uint32_t node_to_id; /* topology_node.id of the peer */
+	bool is_p2p;	     /* from p2p_links; else from io_links */
+	bool has_weight;
+	bool has_bandwidth;
+	bool has_flags;
+	uint32_t weight;
+	uint32_t min_bandwidth; /* MB/s, 0: the kernel does not know */
+	uint32_t max_bandwidth;
+	uint32_t flags;
+	int to; /* index of the peer in topology.nodes[]; set by topology_finish() */
+};
+
+struct topology_node {
+	uint32_t id;	  /* number in sysfs, or node id of the image */
+	uint64_t present; /* bit per property */
+	uint64_t value[TOPOLOGY_N_PROPS];
+	char name[TOPOLOGY_NAME_MAX]; /* ASIC name, may be empty */
+	unsigned int n_links;
+	unsigned int links_allocated;
+	struct topology_link *links;
+};
+
+struct topology {
+	uint32_t generation;
+	unsigned int n_nodes;
+	unsigned int n_hidden;	      /* nodes that the device cgroup hides; not in nodes[] */
+	unsigned int n_dropped_links; /* links to hidden or absent nodes, or to the node itself */
+	struct topology_node *nodes[TOPOLOGY_MAX_NODES];
+};
+
+/*
+ * Reads what lies below root (".../kfd/topology": generation_id, nodes/N/...).
+ * Nodes come out in ascending order of their number. When the generation moves
+ * meanwhile it starts again, a bounded number of times.
+ *
+ * Returns 0 and a topology that the caller frees with topology_free();
+ * -ENOENT, without an error line, when there is no such topology (no KFD);
+ * other -errno after one error line: -EAGAIN when the generation never stood
+ * still, -EINVAL for contents that cannot be understood, -E2BIG for more than
+ * TOPOLOGY_MAX_NODES nodes.
+ */
+int topology_read(const char *root, struct topology **ret);
+
+/* An empty topology, NULL when out of memory. */
+struct topology *topology_new(void);
+
+/* Accepts NULL. */
+void topology_free(struct topology *t);
+
+static inline void topology_cleanup(struct topology **t)
+{
+	topology_free(*t);
+}
+#define _cleanup_topology_ __attribute__((cleanup(topology_cleanup)))
+
+/*
+ * Adds an empty node, owned by the topology; the pointer stays valid.
+ * -EEXIST: the id is taken; -E2BIG: TOPOLOGY_MAX_NODES reached; -ENOMEM. Silent.
+ */
+int topology_add_node(struct topology *t, uint32_t id, struct topology_node **ret);
+
+/* Sets a property and marks it present. -ERANGE: does not fit the property's width. Silent. */
+int topology_node_set(struct topology_node *node, enum topology_prop prop, uint64_t value);
+
+/* Adds a copy of the link; .to is ignored. -E2BIG: more links than nodes could give; -ENOMEM. Silent. */
+int topology_node_add_link(struct topology_node *node, const struct topology_link *link);
+
+/*
+ * Ends the building: resolves node_to_id, drops links that lead nowhere, and
+ * derives TOPOLOGY_NUMA_NODE where it is absent and the links tell it.
+ * -EEXIST after an error line when two nodes have one gpu id.
+ */
+int topology_finish(struct topology *t);
+
+static inline bool topology_has(const struct topology_node *node, enum topology_prop prop)
+{
+	return node->present >> prop & 1;
+}
+
+/* The property's value, 0 when absent. */
+static inline uint64_t topology_get(const struct topology_node *node, enum topology_prop prop)
+{
+	return node->value[prop];
+}
+
+static inline uint32_t topology_gpu_id(const struct topology_node *node)
+{
+	return (uint32_t)node->value[TOPOLOGY_GPU_ID];
+}
+
+static inline bool topology_is_gpu(const struct topology_node *node)
+{
+	return topology_gpu_id(node) != 0;
+}
+
+/* True for CPU nodes, and for the node of an APU that is CPU and GPU in one. */
+static inline bool topology_has_cpu(const struct topology_node *node)
+{
+	return node->value[TOPOLOGY_CPU_CORES_COUNT] != 0;
+}
+
+/* Index in nodes[], or -ENODEV. gpu_id 0 is never found. */
+int topology_find_gpu(const struct topology *t, uint32_t gpu_id);
+int topology_find_minor(const struct topology *t, uint32_t render_minor);
+
+unsigned int topology_count_gpus(const struct topology *t);
+
+/* The table's row; prop must be a property. */
+const struct topology_prop_info *topology_prop_info(enum topology_prop prop);
+
+/* Bits of "capability" that user space acts on. Why which bit: the table in the .c. */
+uint32_t topology_capability_mask(void);
+
+/* Name of one bit of "capability" (lowest of bits), "?" when it has none. */
+const char *topology_capability_name(uint32_t bits);
+
+/* Writes a value as people read it ("64 GiB", "0x740c", "90402"); TOPOLOGY_VALUE_TEXT_MAX bytes suffice. */
+#define TOPOLOGY_VALUE_TEXT_MAX 32
+void topology_value_text(enum topology_prop prop, uint64_t value, char *text, size_t size);
+
+/* "XGMI", "PCIe", ... */
+const char *topology_link_type_name(uint32_t type);
+
+#endif
