@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Contents of GPU buffers: between BOs and pages images, in both directions.
+ *
+ * A pages image is an 8-byte little-endian length and then the contents of the BOs of one
+ * GPU, back to back in the given order. Memory use depends on the options only, never on
+ * the size of a BO.
+ */
+#ifndef AMDGPU_PLUGIN_CONTENT_H
+#define AMDGPU_PLUGIN_CONTENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct content_bo {
+	int dmabuf_fd;	     /* borrowed */
+	uint64_t size;	     /* bytes, at least 1, at most those of the dma-buf */
+	uint32_t crc32c;     /* CRC-32C of the contents: written by a dump, compared by a restore */
+	bool has_crc32c;     /* set by a dump; a restore compares only where it is set */
+	uint32_t index;	     /* the caller's number of the BO, for messages */
+};
+
+struct content_stats {
+	uint64_t bytes;	     /* contents copied */
+	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
+	double seconds;
+	bool direct;	     /* without the page cache */
+	bool cpu_copy;	     /* by the CPU, since the GPU has no DMA ring to submit to */
+};
+
+struct content_gpu {
+	uint32_t gpu_id;	/* for messages */
+	int render_fd;		/* borrowed; a file of the render node that the plugin opened itself */
+	int pages_fd;		/* borrowed; the caller closes it and checks that. Its file position is used */
+	const char *pages_name; /* for messages */
+	bool streaming;		/* pages_fd is a pipe: once, in order, no seek, no holes, no O_DIRECT */
+	struct content_bo *bos;
+	size_t nr_bos;
+	struct content_stats stats; /* out; while it runs, for on_progress: bytes so far */
+};
+
+struct content_options {
+	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 4 x 32 MiB each */
+	unsigned int fence_timeout_ms; /* how long a GPU may take for one submission, 0 = 30000 */
+	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
+	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
+	void *progress_arg;
+	unsigned int progress_ms;      /* 0 = 200 */
+};
+
+/*
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one
+ * line for each. The smallest staging memory is one page for a GPU.
+ * 0, or -errno of the first cause after one error line that names GPU, BO and offset. All
+ * threads have ended and everything is released in either case.
+ */
+int content_dump_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+int content_restore_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+
+static inline int content_dump(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
+{
+	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
+
+	return content_dump_opts(gpus, nr_gpus, &options);
+}
+
+static inline int content_restore(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
+{
+	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
+
+	return content_restore_opts(gpus, nr_gpus, &options);
+}
+
+#endif
