@@ -122,6 +122,7 @@ struct sim_gpu {
 	unsigned int index;	 /* among the GPUs, from 0 */
 	struct device *dev;	 /* parent of the DRM device (PCI) */
 	atomic64_t vram_used;	 /* bytes */
+	atomic64_t gtt_used;	 /* bytes */
 	void *drm_priv;		 /* drm_*.c */
 	void *kfd_priv;		 /* kfd_*.c */
 };
@@ -310,6 +311,12 @@ int sim_vm_read(struct sim_vm *vm, u64 va, void *buf, size_t len, u64 *fault_va)
 int sim_vm_write(struct sim_vm *vm, u64 va, const void *buf, size_t len, u64 *fault_va);
 int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va);
 int sim_vm_fill(struct sim_vm *vm, u64 dst, u32 value, u64 len, u64 *fault_va);
+/*
+ * One atomic read-modify-write of 4 or (@wide) 8 bytes, which @va must be aligned to. @op computes the
+ * new value and may be called more than once; it gets 32-bit values zero-extended.
+ */
+int sim_vm_atomic(struct sim_vm *vm, u64 va, bool wide, u64 (*op)(void *arg, u64 old), void *arg, u64 *ret_old,
+		  u64 *fault_va);
 
 /* drm_drv.c: the address space of an open render node; NULL when @file is not one of ours. Takes a reference. */
 struct sim_vm *sim_vm_of_file(struct file *file);
