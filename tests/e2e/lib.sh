@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034
+# Helpers of the scenarios with the real criu: a GPU job, dump, restore, what is expected of them.
+#
+# Sourced inside the machine. A scenario calls these; whatever is not as expected ends it
+# with one line (fail). Images and state files are in $work, on the machine's own tmpfs.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+gpujob=$top/build/workloads/gpujob
+gpus_dir=$top/tests/kfdsim/gpus
+objects_file=/sys/kernel/debug/kfdsim/objects
+
+work=${work:-/tmp/e2e}
+job=$work/job		# state file of the job's parent; children: $job.1, $job.2 ...
+job_pids=()		# the parent first
+images=			# directory of the last dump
+criu_runs=0		# how often criu was called: names of directories and logs
+criu_seconds=		# of the last call
+
+fail() {
+	printf '%s\n' "$*" >"$work/reason"
+	exit 1
+}
+
+on_error() {
+	[ -s "$work/reason" ] || printf '%s:%s: "%s" failed\n' "${3##*/}" "$1" "$2" >"$work/reason"
+}
+trap 'on_error "$LINENO" "$BASH_COMMAND" "${BASH_SOURCE[0]}"' ERR
+set -E
+
+# seconds_since START: from $EPOCHREALTIME, three digits
+seconds_since() {
+	local now=$EPOCHREALTIME us
+	us=$((10#${now/./} - 10#${1/./}))
+	printf '%d.%03d' $((us / 1000000)) $((us / 1000 % 1000))
+}
+
+# wait_until SECONDS CONDITION...: asks again and again; 1 when time is up
+wait_until() {
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.05
+	done
+}
+
+# ---- the machine ----
+
+# machine_load NAME: the simulated GPUs of tests/kfdsim/gpus/NAME.txt, instead of those that are there
+machine_load() {
+	local log=$work/kfdsim-load.log
+	kfdsim-load "$gpus_dir/$1.txt" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
+}
+
+# machine_gpus: "GPU_ID RENDER_MINOR NODE" of each, decimal, in the order of nodes
+machine_gpus() {
+	local dir=/sys/class/kfd/kfd/topology/nodes node id key value
+	for node in $(printf '%s\n' "$dir"/* | sed 's,.*/,,' | sort -n); do
+		id=$(<"$dir/$node/gpu_id")
+		[ "$id" != 0 ] || continue
+		while read -r key value; do
+			[ "$key" != drm_render_minor ] || printf '%s %s %s\n' "$id" "$value" "$node"
+		done <"$dir/$node/properties"
+	done
+}
+
+objects_left() {
+	awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
+}
+
+no_objects_left() {
+	[ -z "$(objects_left)" ]
+}
+
+# expect_no_objects: every BO, mapping, queue, context ... of the simulator was given back
+expect_no_objects() {
+	wait_until 10 no_objects_left || fail "objects left in the GPU driver: $(objects_left)"
+}
+
+# ---- the job ----
+
+# state_get FILE KEY: from a state file, read again when a write came between
+state_get() {
+	local text first tries
+	for ((tries = 0; tries < 100; tries++)); do
+		text=$(<"$1")
+		first=${text%%$'\n'*}
+		[ "$first" != "${text##*$'\n'}" ] || break
+	done
+	text=$'\n'$text
+	[[ $text == *$'\n'"$2 "* ]] || fail "${1##*/}: no line \"$2\""
+	text=${text#*$'\n'"$2" }
+	printf '%s\n' "${text%%$'\n'*}"
+}
+
+# job_states: the state files, one per process, in the order of job_pids
+job_states() {
+	local i
+	printf '%s\n' "$job"
+	for ((i = 1; i < ${#job_pids[@]}; i++)); do
+		printf '%s\n' "$job.$i"
+	done
+}
+
+# job_start ARG...: returns when all its processes compute
+job_start() {
+	local file
+	"$gpujob" --state "$job" --background "$@" >"$work/job.start" 2>&1 ||
+		fail "the job did not start: $(head -n 1 "$work/job.start")"
+	job_pids=()
+	for file in "$job" "$job".[0-9]*; do
+		[ ! -e "$file" ] || job_pids+=("$(state_get "$file" pid)")
+	done
+}
+
+job_message() {
+	local file message
+	while read -r file; do
+		message=$(state_get "$file" message)
+		[ -z "$message" ] || printf '%s: %s\n' "$(state_get "$file" pid)" "$message"
+	done < <(job_states)
+	return 0
+}
+
+alive() {
+	local stat
+	[ -r "/proc/$1/stat" ] && stat=$(<"/proc/$1/stat") 2>/dev/null && [[ $stat != *') Z '* ]]
+}
+
+expect_alive() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		alive "$pid" || fail "process $pid is gone; its last message: $(job_message)"
+	done
+}
+
+no_process() {
+	[ ! -e "/proc/$1" ]
+}
+
+# expect_gone: ended and reaped
+expect_gone() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		wait_until 10 no_process "$pid" ||
+			fail "process $pid is still there: $(grep ^State "/proc/$pid/status" 2>/dev/null)"
+	done
+}
+
+# state_above FILE KEY VALUE
+state_above() {
+	[ "$(state_get "$1" "$2")" -gt "$3" ] || [ "$(state_get "$1" phase)" = failed ]
+}
+
+# expect_state_above SECONDS KEY VALUE...: every process gets beyond its VALUE
+expect_state_above() {
+	local seconds=$1 key=$2 file
+	shift 2
+	while read -r file; do
+		wait_until "$seconds" state_above "$file" "$key" "$1" ||
+			fail "${file##*/}: $key stays at $(state_get "$file" "$key") for $seconds s"
+		[ "$(state_get "$file" phase)" != failed ] || fail "the job failed: $(job_message)"
+		shift
+	done < <(job_states)
+}
+
+# job_values KEY: of all processes
+job_values() {
+	local file
+	while read -r file; do
+		state_get "$file" "$1"
+	done < <(job_states)
+}
+
+# expect_progress: all processes compute further generations
+expect_progress() {
+	local generations
+	expect_alive
+	mapfile -t generations < <(job_values generation | while read -r g; do echo $((g + 1)); done)
+	expect_state_above 30 generation "${generations[@]}"
+}
+
+# expect_verified: all processes find every byte of theirs right
+expect_verified() {
+	local before
+	expect_alive
+	mapfile -t before < <(job_values verifies)
+	kill -USR1 "${job_pids[@]}"
+	expect_state_above 120 verifies "${before[@]}"
+}
+
+# job_end: the job checks everything once more, frees everything without an error and ends
+job_end() {
+	local file
+	kill -TERM "${job_pids[0]}"
+	wait_until 120 no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
+	expect_gone
+	while read -r file; do
+		[ "$(state_get "$file" phase)" = "done" ] || fail "the job's end: $(job_message)"
+	done < <(job_states)
+	[ ! -s "$job.log" ] || fail "the job complained: $(head -n 1 "$job.log")"
+}
+
+job_kill() {
+	kill -KILL "${job_pids[@]}" 2>/dev/null || true
+}
+
+# fds PID: "NUMBER TARGET" of all open files
+fds() {
+	local fd
+	for fd in $(printf '%s\n' "/proc/$1/fd/"* | sed 's,.*/,,' | sort -n); do
+		printf '%s %s\n' "$fd" "$(readlink "/proc/$1/fd/$fd")"
+	done
+}
+
+# fds_anywhere: of all processes, whatever render minors and ids this machine gives its GPUs
+fds_anywhere() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		fds "$pid" | sed 's,/dev/dri/renderD.*,render node,'
+	done
+}
+
+thread_counts() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		awk '$1 == "Threads:" { print $2 }' "/proc/$pid/status"
+	done
+}
+
+# process_shape: what must be the same before and after: open files and threads
+process_shape() {
+	fds_anywhere
+	thread_counts
+}
+
+# expect_shape FILE: as process_shape was when it was written to FILE
+expect_shape() {
+	local difference
+	difference=$(diff "$1" <(process_shape)) || fail "open files or threads differ (< before, > now):" \
+		"$(printf '%s' "$difference" | grep '^[<>]' | tr '\n' ';')"
+}
+
+# ---- criu ----
+
+# criu_call WHAT ARG...: sets criu_seconds; the log is in $work/N-WHAT.log. criu's exit status.
+criu_call() {
+	local what=$1 status=0 start=$EPOCHREALTIME log
+	shift
+	criu_runs=$((criu_runs + 1))
+	log=$work/$criu_runs-$what.log
+	timeout -k 5 120 criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
+	criu_seconds=$(seconds_since "$start")
+	[ "$status" -lt 124 ] || fail "criu $what did not end by itself (status $status)"
+	return "$status"
+}
+
+# criu_errors: the first errors in the last log
+criu_errors() {
+	grep -h 'Error' "$work/$criu_runs"-*.log | head -n 3 | tr '\n' ';'
+}
+
+images_new() {
+	images=$work/images-$((criu_runs + 1))
+	mkdir -p "$images"
+}
+
+# dump ARG...: of the whole job; criu says it succeeded
+dump() {
+	images_new
+	criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump ended with status $?: $(criu_errors)"
+}
+
+# dump_refused ARG...: criu says that it failed
+dump_refused() {
+	images_new
+	! criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump succeeded, but it should have refused"
+}
+
+# Empties the state files without changing their size: what they say after a restore is new.
+states_blank() {
+	local file
+	while read -r file; do
+		printf '%4096s' '' | tr ' ' '\n' 1<>"$file"
+	done < <(job_states)
+}
+
+states_written() {
+	local file
+	while read -r file; do
+		grep -q '^stamp ' "$file" || return 1
+	done < <(job_states)
+}
+
+# restore ARG...: criu says it succeeded, and all processes are heard of
+restore() {
+	states_blank
+	criu_call restore -d "$@" || fail "criu restore ended with status $?: $(criu_errors)"
+	expect_alive
+	wait_until 30 states_written || fail "the restored job does not compute"
+}
+
+# expect_images GPUS PROCESSES: the plugin's files are there, and none is empty
+expect_images() {
+	local nr_gpus=$1 nr_processes=$2 file
+	images_count 'amdgpu-kfd-*.img' "$nr_processes"
+	images_count 'amdgpu-pages-*.img' $((nr_gpus * nr_processes))
+	images_count 'amdgpu-renderD-*.img' $((nr_gpus * nr_processes))
+	for file in "$images"/amdgpu-*.img; do
+		[ -s "$file" ] || fail "image ${file##*/} is empty"
+	done
+}
+
+images_count() {
+	local n
+	n=$(find "$images" -name "$1" | wc -l)
+	[ "$n" -eq "$2" ] || fail "the images have $n files $1, not $2"
+}
+
+images_mib() {
+	du -sm "$images" | cut -f 1
+}

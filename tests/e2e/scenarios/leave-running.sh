@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Dumped twice while it goes on; then killed, and the second image restored
+# gpus: 1xmi100
+
+job_start
+process_shape >"$work/shape"
+for _ in 1 2; do
+	dump --leave-running
+	expect_progress
+	expect_verified
+	expect_shape "$work/shape"
+done
+generation=$(state_get "$job" generation)
+job_kill
+expect_gone
+expect_no_objects
+restore
+# Back at the time of the dump.
+[ "$(state_get "$job" generation)" -le "$generation" ] || fail "the restored job is ahead of the killed one"
+expect_progress
+expect_verified
+expect_shape "$work/shape"
+job_end

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Much more VRAM than everything else, in buffers of many sizes
+# gpus: 1xmi100
+
+job_start --vram 24M --buffers 7 --gtt 3M --userptr 2M
+dump
+expect_gone
+restore
+expect_verified
+expect_progress
+job_end

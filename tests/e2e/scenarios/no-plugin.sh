@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Without the plugin criu refuses, and the job does not notice
+# gpus: 1xmi100
+
+mkdir "$work/no-plugins"
+job_start --vram 256K
+process_shape >"$work/shape"
+dump_refused -L "$work/no-plugins"
+expect_progress
+expect_verified
+expect_shape "$work/shape"
+dump
+expect_gone
+restore
+expect_verified
+job_end
