@@ -1,0 +1,125 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Builders of the images of the test machine: build_KIND NAME DIRECTORY. lib.sh calls them with errexit set, in a
+# mount name space of their own, with the output in a log file. A userland is what the machine runs; a kernel is
+# vmlinuz, its modules and a root to build modules in; an initrd is the first stage of a kernel's boot; qemu is an
+# emulator newer than the host's, unpacked aside.
+
+# A suite in motion may have a Release file past its date; that is no reason to stop.
+root_options() {
+	local line
+	echo --mode=root
+	echo --components=main
+	echo --aptopt='Acquire::Check-Valid-Until "false"'
+	echo --aptopt='Acquire::Languages "none"'
+	echo --aptopt='APT::Install-Recommends "false"'
+	while read -r line; do
+		echo --aptopt="$line"
+	done < <(apt_proxy_options)
+	for line in man doc locale info lintian bash-completion; do
+		echo --dpkgopt="path-exclude=/usr/share/$line/*"
+	done
+}
+
+# root_make VARIANT SUITE PACKAGES DIRECTORY [OPTION...]
+root_make() {
+	local variant=$1 suite=$2 packages=$3 dir=$4 uri options
+	shift 4
+	uri=$(mirror_uri)
+	mapfile -t options < <(root_options)
+	mmdebstrap "${options[@]}" --variant="$variant" --include="$packages" "$@" "$suite" "$dir" "$uri" || {
+		echo "suite $suite of $uri does not give: $packages"
+		return 1
+	}
+}
+
+build_userland() {
+	local suite packages
+	read -r suite packages < <(recipe_userland "$1")
+	root_make minbase "$suite" "$packages" "$2"
+	# Mount points, which the read-only root of the machine cannot make itself.
+	mkdir -p "$2/share" "$2/disk" "$2/usr/lib/modules"
+	dpkg-query --admindir="$2/var/lib/dpkg" -W >"$2/packages.txt"
+}
+
+build_kernel() {
+	local name=$1 dir=$2 suite packages version
+	read -r suite packages < <(recipe_kernel "$name")
+	mkdir -p "$dir"
+	# Unpacked, not configured: no package script runs, so that nobody makes initrds or boot menus.
+	# shellcheck disable=SC2016
+	root_make extract "$suite" "$packages" "$dir/root" \
+		--setup-hook='cd "$1" && mkdir -p usr/bin usr/sbin usr/lib usr/lib64 && ln -s usr/bin usr/sbin usr/lib usr/lib64 .'
+	version=$(basename -- "$dir"/root/usr/lib/modules/*)
+	case $version in
+	"$name"[.-]*) ;;
+	*) echo "suite $suite has kernel $version, not $name: its row in tests/vm/recipes.sh must follow"; return 1 ;;
+	esac
+	[ -e "$dir/root/usr/bin/awk" ] || ln -s mawk "$dir/root/usr/bin/awk"
+	[ -e "$dir/root/usr/bin/sh" ] || ln -s dash "$dir/root/usr/bin/sh"
+	mkdir -p "$dir/root/mnt" "$dir/root/proc" "$dir/root/tmp"
+	chroot "$dir/root" depmod -a "$version"
+	ln -s root/usr/lib/modules "$dir/modules"
+	ln "$dir/root/boot/vmlinuz-$version" "$dir/vmlinuz" 2>/dev/null ||
+		ln "$dir/root/usr/lib/modules/$version/vmlinuz" "$dir/vmlinuz"
+	echo "$version" >"$dir/version"
+}
+
+# A static busybox, the modules that reach the root file system, and guest/init, which mounts it.
+build_initrd() {
+	local dir=$2 kernel root version top file name
+	kernel=$(image_path kernel "$1")
+	root=$kernel/root
+	version=$(cat "$kernel/version")
+	top=$dir/top
+	mkdir -p "$top"/{bin,proc,sys,dev,modules,lower,upper,root}
+	cp /bin/busybox "$top/bin/busybox"
+	ln -s busybox "$top/bin/sh"
+	cp "$VM_DIR/guest/init" "$top/init"
+	initrd_module_files "$root" "$version" | while read -r file; do
+		name=${file##*/}
+		name=${name%.ko*}.ko
+		unpack_module "$root$file" >"$top/modules/$name"
+		echo "$name" >>"$top/modules/order"
+	done
+	(cd "$top" && find . | cpio --quiet -o -H newc) | gzip -1 >"$dir/initrd"
+	rm -rf "$top"
+}
+
+# Files of INITRD_MODULES and of all that they need, in the order of loading.
+initrd_module_files() {
+	local module
+	for module in $INITRD_MODULES; do
+		chroot "$1" modprobe -S "$2" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
+}
+
+unpack_module() {
+	case $1 in
+	*.xz) xz -dc "$1" ;;
+	*.zst) zstd -qdc "$1" ;;
+	*) cat "$1" ;;
+	esac
+}
+
+build_qemu() {
+	local suite packages uri dir=$2 package options
+	read -r suite packages < <(recipe_qemu "$1")
+	uri=$(mirror_uri)
+	mkdir -p "$dir/apt/lists/partial" "$dir/deb"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri $suite main" >"$dir/apt/sources.list"
+	apt_proxy_options >"$dir/apt/apt.conf"
+	export APT_CONFIG=$dir/apt/apt.conf
+	options=(-o "Dir::Etc::sourcelist=$dir/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+		-o "Dir::State::Lists=$dir/apt/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+		-o Acquire::Languages=none)
+	apt-get "${options[@]}" update
+	for package in $packages; do
+		(cd "$dir/deb" && apt-get "${options[@]}" download "$package/$suite")
+	done
+	for package in "$dir"/deb/*.deb; do
+		dpkg-deb -x "$package" "$dir"
+	done
+	rm -rf "$dir/apt" "$dir/deb"
+	"$dir/usr/bin/qemu-system-x86_64" --version
+}

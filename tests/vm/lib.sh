@@ -1,0 +1,148 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What all scripts of the test machine share: messages, the cache of prepared images and its lock, and where
+# packages come from. Sourced, never run. An image is a directory CACHE/KIND-NAME-KEY; KEY is a hash of its recipe,
+# so that a changed recipe makes a new image. It is built under a temporary name and renamed when complete.
+
+VM_DIR=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+TREE=$(cd -- "$VM_DIR/../.." && pwd)
+CACHE=${CRIU_AMDGPU_CACHE:-/var/cache/criu-amdgpu}
+
+# shellcheck source=tests/vm/recipes.sh
+. "$VM_DIR/recipes.sh"
+# shellcheck source=tests/vm/images.sh
+. "$VM_DIR/images.sh"
+
+note() {
+	printf 'vm: %s\n' "$*" >&2
+}
+
+# die STATUS MESSAGE...
+die() {
+	local status=$1
+	shift
+	printf 'vm: error: %s\n' "$*" >&2
+	exit "$status"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || die "$1" "preparing and mounting images needs root: run it with sudo"
+}
+
+# Seconds since the epoch with fractions, and the difference of two such.
+now() {
+	printf '%s\n' "$EPOCHREALTIME"
+}
+
+elapsed() {
+	awk -v a="${1/,/.}" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f", b - a }'
+}
+
+# step NAME COMMAND...: run it and say how long it took. Status of COMMAND; errexit does not reach into it.
+step() {
+	local name=$1 start
+	shift
+	start=$(now)
+	printf 'vm: %s ...\n' "$name" >&2
+	"$@" || return
+	printf 'vm: %s: done in %s s\n' "$name" "$(elapsed "$start")" >&2
+}
+
+# The archive that this machine's apt is set up for: "URI" of its main Debian entry.
+mirror_uri() {
+	local uri
+	if [ -n "${CRIU_AMDGPU_MIRROR:-}" ]; then
+		printf '%s\n' "$CRIU_AMDGPU_MIRROR"
+		return
+	fi
+	# Template variables of apt, not of the shell. Security and third-party archives do not carry whole suites.
+	# shellcheck disable=SC2016
+	uri=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)/$(LABEL)' 'Created-By: Packages' 'Component: main' |
+		awk '$2 == "Debian/Debian" { print $1; exit }')
+	if [ -z "$uri" ]; then
+		note "apt knows no Debian archive: run apt-get update, or set CRIU_AMDGPU_MIRROR to one's address"
+		return 1
+	fi
+	printf '%s\n' "$uri"
+}
+
+# Options that let apt of another root or suite reach the archive the way the machine's apt does.
+apt_proxy_options() {
+	local name value
+	for name in Acquire::http::Proxy Acquire::https::Proxy; do
+		value=
+		eval "$(apt-config shell value "$name")"
+		[ -z "$value" ] || printf '%s "%s";\n' "$name" "$value"
+	done
+}
+
+# image_path KIND NAME: where the image is or will be. The recipe is the table row and the functions that build it.
+image_path() {
+	local kind=$1 name=$2 row key
+	row=$("recipe_$kind" "$name") || return
+	key=$({ echo "$row"; declare -f "build_$kind" root_make root_options; } | sha256sum) || return
+	printf '%s/%s-%s-%s\n' "$CACHE" "$kind" "$name" "${key:0:12}"
+}
+
+# image_ensure KIND NAME: path of the complete image, which is built when it is not there yet.
+image_ensure() {
+	local path
+	path=$(image_path "$1" "$2") || return
+	[ -d "$path" ] || image_build "$1" "$2" "$path" >&2 || return
+	printf '%s\n' "$path"
+}
+
+image_build() {
+	local kind=$1 name=$2 path=$3 status=0
+	need_root 1
+	mkdir -p -- "$CACHE/log" || return
+	exec 8>"$CACHE/lock"
+	if ! flock -n 8; then
+		note "another process prepares images in $CACHE: waiting for it"
+		flock 8
+	fi
+	if [ ! -d "$path" ]; then
+		rm -rf --one-file-system -- "$CACHE"/tmp.*
+		step "prepare $kind $name (about ${PREPARE_SECONDS[$kind]:-30} s, once)" \
+			image_build_locked "$kind" "$name" "$path" || status=$?
+	fi
+	exec 8>&-
+	return "$status"
+}
+
+# The builder gets a mount name space of its own: whatever it mounts below TMP is gone when it is.
+image_build_locked() {
+	local kind=$1 name=$2 path=$3 tmp log
+	tmp=$CACHE/tmp.$kind-$name
+	log=$CACHE/log/$kind-$name.log
+	# The expansions are those of the inner shell.
+	# shellcheck disable=SC2016
+	if ! unshare --mount --propagation private -- \
+		bash -c 'set -eu -o pipefail; . "$1/lib.sh"; "build_$2" "$3" "$4"' build "$VM_DIR" "$kind" "$name" "$tmp" \
+		</dev/null >"$log" 2>&1 8>&-; then
+		tail -n 12 "$log" | sed 's/^/    /' >&2
+		note "preparing $kind $name failed; all messages are in $log"
+		rm -rf --one-file-system -- "$tmp"
+		return 1
+	fi
+	mv -T -- "$tmp" "$path" || return
+	image_drop_stale "$kind" "$name" "$path"
+}
+
+# Machines hold a shared lock on the images they use: what is in use stays for now.
+image_drop_stale() {
+	local kind=$1 name=$2 path=$3 old
+	for old in "$CACHE/$kind-$name"-*; do
+		[ -d "$old" ] && [ "$old" != "$path" ] || continue
+		flock -n -x "$old" -c true || continue
+		note "removing $old, which no recipe asks for any more"
+		rm -rf --one-file-system -- "$old"
+	done
+}
+
+# image_hold PATH: keep the image from being removed for as long as this process or a child of it runs.
+image_hold() {
+	local fd
+	exec {fd}<"$1"
+	flock -s "$fd"
+}

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What the images of the test machine are made of: one row for each userland, kernel and emulator, with the Debian
+# suite and the packages. A new userland or kernel is one more row here. Names stay; versions are the suite's.
+
+# Packages that the host needs. Everything else is built from them.
+HOST_PACKAGES="
+gcc g++ libc6-dev make pkg-config clang libclang-rt-14-dev
+libdrm-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev
+qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static
+cpio zstd xz-utils e2fsprogs util-linux"
+
+USERLAND_DEFAULT=forky
+KERNEL_DEFAULT=6.12
+
+USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3-minimal"
+USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1"
+
+# recipe_userland NAME: "suite packages"
+recipe_userland() {
+	case $1 in
+	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN" ;;
+	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
+	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
+	rocm) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,rocminfo,libhsa-runtime64-1" ;;
+	*) note "no userland is called '$1'; there are: forky trixie bookworm rocm"; return 1 ;;
+	esac
+}
+
+# The kernel, and a build root for modules with the compiler that its headers ask for.
+KERNEL_PACKAGES="linux-image-amd64,linux-headers-amd64,gcc,make,kmod"
+KERNEL_BASE="base-files,bash,coreutils,dash,diffutils,findutils,grep,sed,mawk,perl-base"
+
+# recipe_kernel NAME: "suite packages"
+recipe_kernel() {
+	case $1 in
+	6.1) echo "bookworm $KERNEL_BASE,$KERNEL_PACKAGES" ;;
+	6.12) echo "trixie $KERNEL_BASE,$KERNEL_PACKAGES" ;;
+	7.2) echo "forky $KERNEL_BASE,$KERNEL_PACKAGES" ;;
+	*) note "no kernel is called '$1'; there are: 6.1 6.12 7.2"; return 1 ;;
+	esac
+}
+
+# recipe_qemu 10: "suite packages". Bookworm's own QEMU 7.2 now and then miscomputes with several processors.
+recipe_qemu() {
+	echo "bookworm-backports qemu-system-x86 qemu-system-common qemu-system-data seabios"
+}
+
+# Modules that the first stage loads; the rest is loaded from the kernel's module directory.
+INITRD_MODULES="virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p overlay"
+
+# recipe_initrd KERNEL: image of the kernel, then what else goes into its first stage
+recipe_initrd() {
+	image_path kernel "$1" && sha256sum <"$VM_DIR/guest/init" && echo "$INITRD_MODULES"
+}
+
+# What a person waits for, measured on 2 cores.
+declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1)
