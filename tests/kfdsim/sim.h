@@ -115,6 +115,11 @@ void sim_desc_free(struct sim_desc *desc);
 /* ---- device.c: the GPUs ---- */
 
 #define SIM_MAX_GPUS 64
+#define SIM_MAX_ENGINES 16
+
+struct sim_engine {
+	atomic64_t busy_until; /* ns of ktime_get: shares the bandwidth (sdma_mbps) of one engine */
+};
 
 struct sim_gpu {
 	struct drm_device ddev;	 /* first: devm_drm_dev_alloc */
@@ -123,6 +128,7 @@ struct sim_gpu {
 	struct device *dev;	 /* parent of the DRM device (PCI) */
 	atomic64_t vram_used;	 /* bytes */
 	atomic64_t gtt_used;	 /* bytes */
+	struct sim_engine engines[SIM_MAX_ENGINES]; /* SDMA */
 	void *drm_priv;		 /* drm_*.c */
 	void *kfd_priv;		 /* kfd_*.c */
 };
@@ -328,24 +334,29 @@ void sim_bo_revoke_file(struct sim_bo *bo, struct file *file);
 
 struct sim_sdma {
 	struct sim_vm *vm;
+	unsigned int engine;	/* whose bandwidth is used; 0 after init */
 	bool count_minus_one;	/* SDMA 4.0 and later (gfx9+) */
 	u32 max_copy;		/* bytes in one linear copy */
 	/* TRAP: context id of the packet. Optional. */
 	void (*trap)(void *ctx, u32 context_id);
+	/* Asked within long packets: true ends it with -ECANCELED. Optional. */
+	bool (*stop)(void *ctx);
 	void *ctx;
-	u64 bytes_copied;
+	u64 bytes_copied;	/* by copies and fills */
 };
 
 void sim_sdma_init(struct sim_sdma *sdma, struct sim_vm *vm);
 
 /*
- * Executes the packet at @dw, of which @avail dwords can be seen. Returns its length in
- * dwords; 0 when more dwords are needed; -EAGAIN when it polls memory that is not yet as
- * wanted (nothing was done); -EFAULT with the reason printed for a fault or unknown packet.
+ * Executes the packet at @dw, of which @avail dwords can be seen, and sleeps as long as
+ * the engine's bandwidth asks for. Returns its length in dwords; 0 when more dwords are
+ * needed; -EAGAIN when it polls memory that is not yet as wanted (nothing was done);
+ * -EFAULT with the reason printed for a fault or unknown packet.
  */
 int sim_sdma_execute(struct sim_sdma *sdma, const u32 *dw, unsigned int avail);
 
-/* Sleeps as long as an engine of the GPU's bandwidth would need for @bytes (sdma_mbps). */
-void sim_sdma_throttle(struct sim_gpu *gpu, u64 bytes);
+/* The GPU's free running clock, SIM_CLOCK_KHZ. */
+#define SIM_CLOCK_KHZ 100000
+u64 sim_gpu_clock(struct sim_gpu *gpu);
 
 #endif
