@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/utsname.h>
 
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_util.h"
@@ -41,6 +42,16 @@ static const char *hint(int err)
 	default:
 		return "";
 	}
+}
+
+bool kfd_maps_by_user_id(void)
+{
+	struct utsname name;
+	int release, minor;
+
+	if (uname(&name) || sscanf(name.release, "%d.%d", &release, &minor) != 2)
+		return false;
+	return release > 7 || (release == 7 && minor >= 3);
 }
 
 int kfd_open(void)

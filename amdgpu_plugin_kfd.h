@@ -32,6 +32,12 @@ static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
 	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
 }
 
+/*
+ * Whether offsets of mappings of /dev/kfd hold user gpu ids (Linux 7.3 and later) instead
+ * of actual ones, judged by the release. Only for ids where both readings make sense.
+ */
+bool kfd_maps_by_user_id(void);
+
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);
 

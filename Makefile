@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Builds the plugin: alone, or as plugins/amdgpu in CRIU's tree, whose targets and
+# variables it keeps. Tests, the demonstration and the test machine: tests/tests.mk.
+
+PLUGIN_NAME := amdgpu_plugin
+PLUGIN_SOBJ := $(PLUGIN_NAME).so
+
+CC ?= gcc
+PKG_CONFIG ?= pkg-config
+PLUGINDIR ?= /usr/lib/criu
+BUILD ?= build
+# CRIU's build sets CONFIG_AMDGPU; on its own the plugin is what is wanted.
+CONFIG_AMDGPU ?= y
+
+PLUGIN_LIBS := libdrm_amdgpu libdrm libprotobuf-c
+CFLAGS ?= -O2 -g
+PLUGIN_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
+	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -I$(BUILD)/proto
+PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
+PLUGIN_LDLIBS := $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
+
+PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c)
+PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
+PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
+
+ifeq ($(CONFIG_AMDGPU),y)
+all: $(PLUGIN_SOBJ)
+else
+all:
+endif
+.PHONY: all
+.DEFAULT_GOAL := all
+
+$(PLUGIN_SOBJ): $(PLUGIN_OBJECTS) amdgpu_plugin.map
+	$(CC) $(PLUGIN_LDFLAGS) $(LDFLAGS) -o $@ $(PLUGIN_OBJECTS) $(PLUGIN_LDLIBS)
+
+$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(BUILD)/plugin
+	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
+	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(PROTO_FILES) &: criu-amdgpu.proto | $(BUILD)/proto
+	protoc-c --c_out=$(BUILD)/proto $<
+
+$(BUILD)/plugin $(BUILD)/proto:
+	mkdir -p $@
+
+-include $(wildcard $(BUILD)/plugin/*.d)
+
+clean:
+	rm -rf $(BUILD) $(PLUGIN_SOBJ)
+.PHONY: clean
+
+mrproper: clean
+.PHONY: mrproper
+
+install: all
+ifeq ($(CONFIG_AMDGPU),y)
+	mkdir -p $(DESTDIR)$(PLUGINDIR)
+	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
+endif
+.PHONY: install
+
+uninstall:
+ifeq ($(CONFIG_AMDGPU),y)
+	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ)
+endif
+.PHONY: uninstall
+
+# Not there when only the plugin was laid into another tree.
+-include tests/tests.mk

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CRIU plugin for AMD GPUs: the hook table and the error boundary.
+ *
+ * The only file that criu calls, and the only one that knows -ENOTSUP: a hook answers it
+ * for everything that is not ours, so that other plugins get their turn and a machine
+ * without AMD GPUs does not notice that the plugin is installed.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_dump.h"
+#include "amdgpu_plugin_restore.h"
+#include "amdgpu_plugin_settings.h"
+#include "amdgpu_plugin_tasks.h"
+#include "amdgpu_plugin_util.h"
+
+/* A file offset that no mapping can have. */
+#define BAD_OFFSET (~0xfffull)
+
+static struct {
+	bool awake;
+	int stage;
+	bool in_inventory;
+	struct settings settings;
+	struct dump *dump;
+	struct restore *restore;
+} plugin;
+
+static bool has_amd_gpus(void)
+{
+	return !access("/sys/class/kfd/kfd/topology/nodes", F_OK);
+}
+
+static const char *environment(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+static int plugin_init(int stage)
+{
+	plugin.stage = stage;
+	plugin.awake = has_amd_gpus();
+	if (stage == CRIU_STAGE_RESTORE && !criu_inventory_wants_us())
+		plugin.awake = false;
+	if (!plugin.awake)
+		return 0;
+	if (settings_load(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL))
+		return -1;
+	if (stage == CRIU_STAGE_DUMP)
+		plugin.dump = dump_new(&plugin.settings);
+	else if (stage == CRIU_STAGE_RESTORE)
+		plugin.restore = restore_new(&plugin.settings);
+	return stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -1;
+}
+
+static void plugin_exit(int stage, int ret)
+{
+	(void)stage;
+	(void)ret;
+	dump_free(plugin.dump);
+	restore_free(plugin.restore);
+	plugin.dump = NULL;
+	plugin.restore = NULL;
+	plugin.awake = false;
+}
+
+static int enter_inventory(void)
+{
+	int err = plugin.in_inventory ? 0 : criu_inventory_add();
+
+	plugin.in_inventory = !err;
+	return err;
+}
+
+static bool is_ours(int fd, const struct stat *st)
+{
+	return device_is_kfd(st) || (device_is_render_node(st) && drm_is_amd(fd));
+}
+
+static int hook_dump_ext_file(int fd, int id)
+{
+	struct stat st;
+	int err;
+
+	if (!plugin.dump || fstat(fd, &st) || !is_ours(fd, &st))
+		return -ENOTSUP;
+	err = dump_file(plugin.dump, fd, &st, id);
+	if (!err)
+		err = enter_inventory();
+	return err ? -1 : 0;
+}
+
+static int hook_handle_device_vma(int fd, const struct stat *st)
+{
+	int err;
+
+	if (!plugin.awake || !is_ours(fd, st))
+		return -ENOTSUP;
+	if (plugin.stage != CRIU_STAGE_DUMP) {
+		pr_err("a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are not tracked");
+		return -1;
+	}
+	err = dump_pause(plugin.dump);
+	if (!err)
+		err = enter_inventory();
+	return err ? -1 : 0;
+}
+
+static int hook_restore_ext_file(int id)
+{
+	int fd;
+
+	if (!plugin.restore)
+		return -ENOTSUP;
+	fd = restore_file(plugin.restore, id);
+	if (fd == -ENOENT)
+		return -ENOTSUP;
+	return fd < 0 ? -1 : fd;
+}
+
+/*
+ * criu takes an error here for "nothing to change" and would map whatever it finds at the
+ * old place, so a failure is answered with an fd and an offset that cannot be mapped.
+ */
+static int hook_update_vma_map(const char *path, const uint64_t start, const uint64_t offset, uint64_t *new_offset,
+			       int *fd)
+{
+	int err;
+
+	if (!plugin.restore)
+		return -ENOTSUP;
+	err = restore_vma(plugin.restore, path, start, offset, new_offset, fd);
+	if (err == -ENOENT)
+		return -ENOTSUP;
+	if (err) {
+		*new_offset = BAD_OFFSET;
+		*fd = open("/", O_PATH | O_CLOEXEC);
+	}
+	return 1;
+}
+
+/* criu ignores the result: a task whose GPU does not run must not run either. */
+static int hook_resume_devices_late(int pid)
+{
+	int err;
+
+	if (!plugin.restore)
+		return -ENOTSUP;
+	err = restore_resume(plugin.restore, pid);
+	if (err == -ESRCH)
+		return -ENOTSUP;
+	if (err)
+		kill(pid, SIGKILL);
+	return err ? -1 : 0;
+}
+
+__attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = {
+	.name = "amdgpu_plugin",
+	.init = plugin_init,
+	.exit = plugin_exit,
+	.version = CRIU_PLUGIN_ABI,
+	.max_hooks = CRIU_HOOK_COUNT,
+	.hooks = {
+		[CRIU_HOOK_DUMP_EXT_FILE] = (void *)hook_dump_ext_file,
+		[CRIU_HOOK_RESTORE_EXT_FILE] = (void *)hook_restore_ext_file,
+		[CRIU_HOOK_HANDLE_DEVICE_VMA] = (void *)hook_handle_device_vma,
+		[CRIU_HOOK_UPDATE_VMA_MAP] = (void *)hook_update_vma_map,
+		[CRIU_HOOK_RESUME_DEVICES_LATE] = (void *)hook_resume_devices_late,
+	},
+};
+
+/* criu refuses a plugin with more hooks than it knows, and each version knows another number. */
+static void __attribute__((constructor)) fit_running_criu(void)
+{
+	CR_PLUGIN_DESC.max_hooks = criu_running_hooks();
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The dump. All KFD processes of the tree are paused before the first byte is saved and
+ * let go together at the end, so that the images are one consistent cut.
+ *
+ * Lives in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl
+ * from no one else.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <sys/sysmacros.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_dump.h"
+#include "amdgpu_plugin_image.h"
+#include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_pages.h"
+#include "amdgpu_plugin_tasks.h"
+#include "amdgpu_plugin_util.h"
+
+#define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
+
+/* One KFD process of the dumped tree. */
+struct process {
+	struct task_file *file; /* its first open file of /dev/kfd */
+	struct kfd_state state;
+	bool paused;
+	bool taken;		/* state is complete */
+	struct topology *nodes; /* its CPUs and GPUs, by user gpu id; since taken */
+	bool written;
+};
+
+struct dump {
+	const struct settings *settings;
+	struct task_files files;
+	struct topology *machine;
+	struct process *processes;
+	size_t nr_processes;
+	bool started;
+	int result; /* of the pause */
+};
+
+struct dump *dump_new(const struct settings *settings)
+{
+	struct dump *dump = calloc(1, sizeof(*dump));
+
+	if (dump)
+		dump->settings = settings;
+	return dump;
+}
+
+static void process_let_go(struct process *process)
+{
+	int err;
+
+	if (process->paused) {
+		err = kfd_unpause(process->file->fd);
+		if (err)
+			pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
+	}
+	process->paused = false;
+	kfd_state_done(&process->state);
+	topology_free(process->nodes);
+	process->nodes = NULL;
+}
+
+void dump_free(struct dump *dump)
+{
+	size_t i;
+
+	if (!dump)
+		return;
+	for (i = 0; i < dump->nr_processes; i++)
+		process_let_go(&dump->processes[i]);
+	free(dump->processes);
+	topology_free(dump->machine);
+	task_files_done(&dump->files);
+	free(dump);
+}
+
+/* ---- pause ---- */
+
+/*
+ * A criu that was killed left its victim's queues stopped; undone here, since the kernel
+ * counts how often they were stopped.
+ */
+static int heal(struct dump *dump)
+{
+	size_t i;
+
+	for (i = 0; i < dump->files.count; i++) {
+		struct task_file *file = &dump->files.files[i];
+		int err = file->minor ? -EINVAL : kfd_unpause(file->fd);
+
+		if (!err)
+			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed", file->pid);
+		else if (err != -EINVAL) {
+			pr_err("pid %d: its /dev/kfd cannot be checkpointed: %s", file->pid,
+			       err == -EACCES ? "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial "
+						"user namespace" :
+			       err == -EBADF ? "the process that opened it is not being dumped" :
+					       strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Several open files can belong to one KFD process, and it must be paused only once.
+ * When letting go by this file succeeds, it belongs to a process that is paused already:
+ * the one that then cannot be let go again. Nothing is saved yet, so all are stopped anew.
+ */
+static int is_another_file_of_paused(struct dump *dump, const struct task_file *file)
+{
+	size_t i;
+	int err;
+
+	if (kfd_unpause(file->fd))
+		return 0;
+	for (i = 0; i < dump->nr_processes; i++) {
+		struct process *process = &dump->processes[i];
+
+		kfd_unpause(process->file->fd);
+		process->paused = false;
+		err = kfd_pause(process->file->fd, process->file->pid, &process->state);
+		if (err)
+			return err;
+		process->paused = true;
+	}
+	return 1;
+}
+
+static int pause_file(struct dump *dump, struct task_file *file)
+{
+	struct process *process = &dump->processes[dump->nr_processes];
+	int r = is_another_file_of_paused(dump, file);
+
+	if (r)
+		return r < 0 ? r : 0;
+	r = kfd_pause(file->fd, file->pid, &process->state);
+	if (r)
+		return r;
+	process->file = file;
+	process->paused = true;
+	dump->nr_processes++;
+	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state", file->pid,
+		process->state.nr_devices, process->state.nr_bos, process->state.nr_objects, process->state.priv_size);
+	return 0;
+}
+
+static int check_kfd(void)
+{
+	_cleanup_close_ int fd = kfd_open();
+
+	return fd < 0 ? fd : kfd_check_version(fd);
+}
+
+static int pause_all(struct dump *dump)
+{
+	size_t i;
+	int err = check_kfd();
+
+	if (!err)
+		err = topology_read(TOPOLOGY_ROOT, &dump->machine);
+	if (!err)
+		err = task_files_collect(drm_is_amd, &dump->files);
+	if (!err)
+		err = heal(dump);
+	if (err)
+		return err;
+	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
+	if (!dump->processes)
+		return -ENOMEM;
+	for (i = 0; !err && i < dump->files.count; i++)
+		if (!dump->files.files[i].minor)
+			err = pause_file(dump, &dump->files.files[i]);
+	return err;
+}
+
+int dump_pause(struct dump *dump)
+{
+	if (!dump->started) {
+		dump->started = true;
+		dump->result = pause_all(dump);
+	}
+	return dump->result;
+}
+
+/* ---- what the kernel knows of a process ---- */
+
+/* A node as it goes into the image: @gpu_id is how the process knows it. */
+static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id)
+{
+	struct topology_node *node;
+	unsigned int i;
+	int err = topology_add_node(nodes, from->id, &node);
+
+	if (err)
+		return err;
+	node->present = from->present;
+	memcpy(node->value, from->value, sizeof(node->value));
+	memcpy(node->name, from->name, sizeof(node->name));
+	for (i = 0; !err && i < from->n_links; i++)
+		err = topology_node_add_link(node, &from->links[i]);
+	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
+}
+
+static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret)
+{
+	size_t i;
+
+	for (i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].actual_gpu_id == actual_gpu_id) {
+			*ret = state->devices[i].user_gpu_id;
+			return 0;
+		}
+	return -ENODEV;
+}
+
+/* The machine's CPUs and those of its GPUs that the process has. */
+static int process_nodes(const struct dump *dump, const struct process *process, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	unsigned int i, gpus = 0;
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (i = 0; !err && i < dump->machine->n_nodes; i++) {
+		const struct topology_node *from = dump->machine->nodes[i];
+		uint32_t gpu_id = 0;
+
+		if (topology_is_gpu(from) && user_gpu_id(&process->state, topology_gpu_id(from), &gpu_id))
+			continue;
+		gpus += gpu_id != 0;
+		err = add_node(nodes, from, gpu_id);
+	}
+	if (!err && gpus != process->state.nr_devices) {
+		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", process->file->pid,
+		       process->state.nr_devices, gpus);
+		return -ENODEV;
+	}
+	if (!err)
+		err = topology_finish(nodes);
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+static int process_take(struct dump *dump, struct process *process)
+{
+	int err;
+
+	if (process->taken)
+		return 0;
+	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	if (!err)
+		err = process_nodes(dump, process, &process->nodes);
+	process->taken = !err;
+	return err;
+}
+
+/* ---- /dev/kfd ---- */
+
+/* Render minors of the process' GPUs, in the order of the kernel's buckets. */
+static int device_minors(const struct process *process, uint32_t **ret)
+{
+	_cleanup_free_ uint32_t *minors = calloc(process->state.nr_devices, sizeof(*minors));
+	size_t i;
+
+	for (i = 0; minors && i < process->state.nr_devices; i++) {
+		int node = topology_find_gpu(process->nodes, process->state.devices[i].user_gpu_id);
+
+		if (node < 0)
+			return node;
+		minors[i] = topology_get(process->nodes->nodes[node], TOPOLOGY_DRM_RENDER_MINOR);
+	}
+	*ret = steal_ptr(minors);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void fill_bos(const struct kfd_state *state, struct kfd_image_bo *bos)
+{
+	size_t i;
+
+	for (i = 0; i < state->nr_bos; i++)
+		bos[i] = (struct kfd_image_bo){
+			.addr = state->bos[i].addr,
+			.size = state->bos[i].size,
+			.offset = state->bos[i].offset,
+			.alloc_flags = state->bos[i].alloc_flags,
+			.gpu_id = state->bos[i].gpu_id,
+		};
+}
+
+/* Which GPU a doorbell or MMIO mapping is of: kernels differ in whose id its offset holds. */
+static int resolve_kfd_vma(const struct process *process, struct device_vma *vma)
+{
+	enum kfd_mmap_type type = kfd_mmap_type(vma->offset);
+	uint32_t id = kfd_mmap_gpu_id(vma->offset);
+	uint32_t by_user = 0, by_actual = 0;
+	size_t i;
+
+	if (type != KFD_MMAP_TYPE_DOORBELL && type != KFD_MMAP_TYPE_MMIO)
+		return 0;
+	for (i = 0; i < process->state.nr_devices; i++) {
+		const struct kfd_criu_device_bucket *device = &process->state.devices[i];
+
+		if (device->user_gpu_id == id)
+			by_user = device->user_gpu_id;
+		if (device->actual_gpu_id == id)
+			by_actual = device->user_gpu_id;
+	}
+	vma->gpu_id = by_actual && (!by_user || !kfd_maps_by_user_id()) ? by_actual : by_user;
+	if (vma->gpu_id)
+		return 0;
+	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not have",
+	       process->file->pid, vma->start, id);
+	return -ENODEV;
+}
+
+/* A mapping of a render node has to be of a KFD BO: nothing else of the node is restored. */
+static int check_render_vma(const struct process *process, const struct device_vma *vma)
+{
+	int node = topology_find_minor(process->nodes, vma->minor);
+	size_t i;
+
+	for (i = 0; node >= 0 && i < process->state.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &process->state.bos[i];
+
+		if (bo->gpu_id == topology_gpu_id(process->nodes->nodes[node]) && kfd_bo_has_contents(bo) &&
+		    vma->offset >= bo->offset && vma->end - vma->start <= bo->size - (vma->offset - bo->offset))
+			return 0;
+	}
+	pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node itself "
+	       "(graphics, video, dma-buf imports) cannot be saved", process->file->pid, vma->start, vma->minor);
+	return -EOPNOTSUPP;
+}
+
+static int process_vmas(const struct process *process, struct kfd_image *image)
+{
+	size_t i;
+	int err = task_device_vmas(process->file->pid, &image->vmas, &image->nr_vmas);
+
+	image->has_vmas = true;
+	for (i = 0; !err && i < image->nr_vmas; i++)
+		err = image->vmas[i].minor ? check_render_vma(process, &image->vmas[i]) :
+					     resolve_kfd_vma(process, &image->vmas[i]);
+	return err;
+}
+
+static int write_process(struct dump *dump, struct process *process, int id, struct kfd_image *image)
+{
+	_cleanup_free_ uint32_t *minors = NULL;
+	int err = device_minors(process, &minors);
+
+	if (!err)
+		err = process_vmas(process, image);
+	image->bos = calloc(process->state.nr_bos + 1, sizeof(*image->bos));
+	if (!err && !image->bos)
+		err = -ENOMEM;
+	if (err)
+		return err;
+	image->nr_bos = process->state.nr_bos;
+	fill_bos(&process->state, image->bos);
+	err = pages_dump(id, &process->state, minors, dump->settings->max_buffer_size_bytes, image->bos);
+	return err ? err : kfd_image_write(id, image);
+}
+
+static int dump_kfd(struct dump *dump, struct process *process, int id)
+{
+	struct kfd_image image = { 0 };
+	int err = process_take(dump, process);
+
+	if (err)
+		return err;
+	image.pid = process->state.pid;
+	image.nodes = process->nodes;
+	image.nr_objects = process->state.nr_objects;
+	image.priv_data = process->state.priv_data;
+	image.priv_size = process->state.priv_size;
+	err = write_process(dump, process, id, &image);
+	free(image.bos);
+	free(image.vmas);
+	process->written = !err;
+	return err;
+}
+
+/* ---- render nodes ---- */
+
+static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
+{
+	struct render_image image = { .minor = file->minor };
+	int node, err = process_take(dump, process);
+
+	if (err)
+		return err;
+	node = topology_find_minor(process->nodes, file->minor);
+	if (node < 0) {
+		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
+		return node;
+	}
+	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
+	image.nodes = process->nodes;
+	return render_image_write(id, &image);
+}
+
+static struct process *process_of(struct dump *dump, const struct task_file *file)
+{
+	size_t i;
+
+	for (i = 0; i < dump->nr_processes; i++)
+		if (dump->processes[i].file->pid == file->pid)
+			return &dump->processes[i];
+	return NULL;
+}
+
+int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
+{
+	struct task_file *file;
+	struct process *process;
+	int err = dump_pause(dump);
+
+	if (err)
+		return err;
+	file = task_files_find(&dump->files, fd);
+	if (!file) {
+		pr_err("file %#x of device %u:%u belongs to no task that is being dumped", id, major(st->st_rdev),
+		       minor(st->st_rdev));
+		return -ESRCH;
+	}
+	process = process_of(dump, file);
+	if (!process) {
+		pr_err("pid %d: has renderD%u open and not /dev/kfd: such a process cannot be saved", file->pid,
+		       file->minor);
+		return -EOPNOTSUPP;
+	}
+	if (file->minor)
+		return dump_render_node(dump, file, process, id);
+	if (process->file == file && !process->written)
+		return dump_kfd(dump, process, id);
+	pr_err("pid %d: has /dev/kfd open more than once, which cannot be saved", file->pid);
+	return -EOPNOTSUPP;
+}

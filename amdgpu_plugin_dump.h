@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A dump: every KFD process of the tree is paused, then saved file by file, then let go. */
+#ifndef AMDGPU_PLUGIN_DUMP_H
+#define AMDGPU_PLUGIN_DUMP_H
+
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_settings.h"
+
+struct dump;
+
+/* @settings is borrowed for the life of the dump. NULL when out of memory. */
+struct dump *dump_new(const struct settings *settings);
+
+/* Lets all paused processes run and frees everything. Accepts NULL. */
+void dump_free(struct dump *dump);
+
+/*
+ * Pauses all KFD processes among the tasks that the calling thread traces. The first
+ * call does it, later ones return its result.
+ */
+int dump_pause(struct dump *dump);
+
+/* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after an error line. */
+int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
+
+#endif

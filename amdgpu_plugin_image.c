@@ -1,0 +1,633 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Image files. The only user of protobuf: the rest of the plugin sees plain structs.
+ *
+ * Images come from disk and restore runs as root, so nothing that is read here is
+ * believed: a count, an id or a size is checked before anybody else sees it.
+ */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_image.h"
+#include "amdgpu_plugin_util.h"
+#include "criu-amdgpu.pb-c.h"
+#include "kfd_ioctl.h"
+
+/* Larger payloads are not written by anybody: an image with one is damaged. */
+#define MAX_PAYLOAD (1ull << 32)
+
+#define NO_HANDLE 0xffffffffu
+
+#define KFD_NAME    "amdgpu-kfd-%d.img"
+#define RENDER_NAME "amdgpu-renderD-%d.img"
+#define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
+
+/* Unpacking helper: one line naming the image, and the error for its caller. */
+#define bad_image(name, fmt, ...)                                  \
+	({                                                         \
+		pr_err("image %s: " fmt, name, ##__VA_ARGS__);     \
+		-EBADMSG;                                          \
+	})
+
+/* ---- files ---- */
+
+static int write_all(int fd, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+
+	while (size) {
+		ssize_t n = write(fd, from, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		from += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int read_all(int fd, void *data, size_t size)
+{
+	uint8_t *to = data;
+
+	while (size) {
+		ssize_t n = read(fd, to, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENODATA;
+		to += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_image(const char *name, const uint8_t *payload, size_t size)
+{
+	_cleanup_close_ int fd = criu_image_create(name);
+	uint64_t prefix = htole64(size);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = write_all(fd, &prefix, sizeof(prefix));
+	if (!err)
+		err = write_all(fd, payload, size);
+	if (close(steal_fd(&fd)) && !err)
+		err = -errno;
+	if (err)
+		pr_err("image %s: cannot write %zu bytes: %s", name, size, strerror(-err));
+	return err;
+}
+
+/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
+static int check_prefix(const char *name, int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (size > MAX_PAYLOAD)
+		return bad_image(name, "claims %" PRIu64 " bytes", size);
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
+		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
+				 (long long)st.st_size - (long long)sizeof(size));
+	return 0;
+}
+
+static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+{
+	_cleanup_close_ int fd = criu_image_open(name);
+	_cleanup_free_ uint8_t *payload = NULL;
+	uint64_t size;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = read_all(fd, &size, sizeof(size));
+	size = le64toh(size);
+	if (!err)
+		err = check_prefix(name, fd, size);
+	if (err == -EBADMSG)
+		return err;
+	if (!err)
+		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
+	if (err == -ENODATA)
+		return bad_image(name, "is truncated");
+	if (err) {
+		pr_err("image %s: cannot read: %s", name, strerror(-err));
+		return err;
+	}
+	*ret = steal_ptr(payload);
+	*ret_size = size;
+	return 0;
+}
+
+/* ---- nodes ---- */
+
+/* The properties of struct topology and where they are in the message. */
+#define ENTRY_PROPERTIES(X)                                                                           \
+	X(GPU_ID, gpu_id) X(CPU_CORES_COUNT, cpu_cores_count) X(SIMD_COUNT, simd_count)               \
+	X(MEM_BANKS_COUNT, mem_banks_count) X(CACHES_COUNT, caches_count)                             \
+	X(IO_LINKS_COUNT, io_links_count) X(MAX_WAVES_PER_SIMD, max_waves_per_simd)                   \
+	X(LDS_SIZE_IN_KB, lds_size_in_kb) X(NUM_GWS, num_gws) X(WAVE_FRONT_SIZE, wave_front_size)     \
+	X(ARRAY_COUNT, array_count) X(SIMD_ARRAYS_PER_ENGINE, simd_arrays_per_engine)                 \
+	X(CU_PER_SIMD_ARRAY, cu_per_simd_array) X(SIMD_PER_CU, simd_per_cu)                           \
+	X(MAX_SLOTS_SCRATCH_CU, max_slots_scratch_cu) X(VENDOR_ID, vendor_id)                         \
+	X(DEVICE_ID, device_id) X(DOMAIN, domain) X(DRM_RENDER_MINOR, drm_render_minor)               \
+	X(HIVE_ID, hive_id) X(NUM_SDMA_ENGINES, num_sdma_engines)                                     \
+	X(NUM_SDMA_XGMI_ENGINES, num_sdma_xgmi_engines)                                               \
+	X(NUM_SDMA_QUEUES_PER_ENGINE, num_sdma_queues_per_engine) X(NUM_CP_QUEUES, num_cp_queues)     \
+	X(FW_VERSION, fw_version) X(CAPABILITY, capability) X(SDMA_FW_VERSION, sdma_fw_version)       \
+	X(VRAM_PUBLIC, vram_public) X(VRAM_SIZE, vram_size)
+
+#define OPTIONAL_ENTRY_PROPERTIES(X)                                                                  \
+	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
+	X(LOCATION_ID, location_id)
+
+/* An array of pointers into one block, as protobuf-c wants repeated messages. */
+static void *pointers_to(size_t count, size_t size)
+{
+	void **pointers = calloc(count + 1, sizeof(*pointers));
+	char *block = calloc(count + 1, size);
+	size_t i;
+
+	if (!pointers || !block) {
+		free(pointers);
+		free(block);
+		return NULL;
+	}
+	for (i = 0; i <= count; i++)
+		pointers[i] = block + i * size;
+	return pointers;
+}
+
+static void free_pointers(void *pointers)
+{
+	if (pointers)
+		free(*(void **)pointers);
+	free(pointers);
+}
+
+/* The links of one kind; the result's pointers are into one block. */
+static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
+{
+	DevIolink **links = pointers_to(node->n_links, sizeof(**links));
+	unsigned int i;
+	size_t n = 0;
+
+	for (i = 0; links && i < node->n_links; i++) {
+		const struct topology_link *from = &node->links[i];
+		DevIolink *link = links[n];
+
+		if (from->is_p2p != p2p)
+			continue;
+		dev_iolink__init(link);
+		link->type = from->type;
+		link->node_to_id = from->node_to_id;
+		link->has_weight = from->has_weight;
+		link->weight = from->weight;
+		link->has_min_bandwidth = link->has_max_bandwidth = from->has_bandwidth;
+		link->min_bandwidth = from->min_bandwidth;
+		link->max_bandwidth = from->max_bandwidth;
+		link->has_flags = from->has_flags;
+		link->flags = from->flags;
+		n++;
+	}
+	*ret_count = n;
+	return links;
+}
+
+static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
+{
+	kfd_device_entry__init(entry);
+	entry->node_id = node->id;
+#define X(prop, field) entry->field = (__typeof__(entry->field))topology_get(node, TOPOLOGY_##prop);
+	ENTRY_PROPERTIES(X)
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+#define X(prop, field) entry->has_##field = topology_has(node, TOPOLOGY_##prop);
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+	entry->name = node->name[0] ? (char *)node->name : NULL;
+	entry->iolinks = pack_links(node, false, &entry->n_iolinks);
+	entry->p2p_links = pack_links(node, true, &entry->n_p2p_links);
+	return entry->iolinks && entry->p2p_links ? 0 : -ENOMEM;
+}
+
+static void free_entries(KfdDeviceEntry **entries, size_t count)
+{
+	size_t i;
+
+	for (i = 0; entries && i < count; i++) {
+		free_pointers(entries[i]->iolinks);
+		free_pointers(entries[i]->p2p_links);
+	}
+	free_pointers(entries);
+}
+
+static int pack_nodes(const struct topology *nodes, KfdDeviceEntry ***ret)
+{
+	KfdDeviceEntry **entries = pointers_to(nodes->n_nodes, sizeof(**entries));
+	unsigned int i;
+	int err = entries ? 0 : -ENOMEM;
+
+	for (i = 0; !err && i < nodes->n_nodes; i++)
+		err = pack_node(nodes->nodes[i], entries[i]);
+	*ret = entries;
+	return err;
+}
+
+static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *node)
+{
+	return topology_node_add_link(node, &(struct topology_link){
+		.type = link->type,
+		.node_to_id = link->node_to_id,
+		.is_p2p = p2p,
+		.has_weight = link->has_weight,
+		.weight = link->weight,
+		.has_bandwidth = link->has_min_bandwidth && link->has_max_bandwidth,
+		.min_bandwidth = link->min_bandwidth,
+		.max_bandwidth = link->max_bandwidth,
+		.has_flags = link->has_flags,
+		.flags = link->flags,
+	});
+}
+
+static int set_properties(const KfdDeviceEntry *entry, struct topology_node *node)
+{
+	int err = 0;
+
+#define X(prop, field)                                                            \
+	if (!err)                                                                 \
+		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	ENTRY_PROPERTIES(X)
+#undef X
+#define X(prop, field)                                                            \
+	if (!err && entry->has_##field)                                           \
+		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+	return err;
+}
+
+static int unpack_node(const char *name, const KfdDeviceEntry *entry, struct topology *nodes)
+{
+	struct topology_node *node;
+	size_t i;
+	int err = topology_add_node(nodes, entry->node_id, &node);
+
+	if (err)
+		return bad_image(name, "node %u: %s", entry->node_id, strerror(-err));
+	err = set_properties(entry, node);
+	if (entry->name)
+		snprintf(node->name, sizeof(node->name), "%s", entry->name);
+	for (i = 0; !err && i < entry->n_iolinks; i++)
+		err = unpack_link(entry->iolinks[i], false, node);
+	for (i = 0; !err && i < entry->n_p2p_links; i++)
+		err = unpack_link(entry->p2p_links[i], true, node);
+	return err ? bad_image(name, "node %u: %s", entry->node_id, strerror(-err)) : 0;
+}
+
+static int unpack_nodes(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	size_t i;
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (i = 0; !err && i < count; i++)
+		err = unpack_node(name, entries[i], nodes);
+	if (!err && topology_finish(nodes))
+		err = bad_image(name, "two GPUs have one id");
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+/* ---- amdgpu-kfd ---- */
+
+void kfd_image_free(struct kfd_image *image)
+{
+	if (!image)
+		return;
+	topology_free(image->nodes);
+	free(image->bos);
+	free(image->priv_data);
+	free(image->vmas);
+	free(image);
+}
+
+static void pack_bos(const struct kfd_image *image, KfdBoEntry **entries)
+{
+	size_t i;
+
+	for (i = 0; i < image->nr_bos; i++) {
+		const struct kfd_image_bo *bo = &image->bos[i];
+
+		kfd_bo_entry__init(entries[i]);
+		entries[i]->addr = bo->addr;
+		entries[i]->size = bo->size;
+		entries[i]->offset = bo->offset;
+		entries[i]->alloc_flags = bo->alloc_flags;
+		entries[i]->gpu_id = bo->gpu_id;
+		entries[i]->has_handle = true;
+		entries[i]->handle = NO_HANDLE;
+		entries[i]->has_crc32c = bo->has_crc32c;
+		entries[i]->crc32c = bo->crc32c;
+	}
+}
+
+static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
+{
+	size_t i;
+
+	for (i = 0; i < image->nr_vmas; i++) {
+		const struct device_vma *vma = &image->vmas[i];
+
+		device_vma__init(entries[i]);
+		entries[i]->start = vma->start;
+		entries[i]->end = vma->end;
+		entries[i]->offset = vma->offset;
+		entries[i]->minor = vma->minor;
+		entries[i]->own_fd = vma->own_fd;
+		entries[i]->has_gpu_id = vma->gpu_id != 0;
+		entries[i]->gpu_id = vma->gpu_id;
+	}
+}
+
+static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
+{
+	size_t size = protobuf_c_message_get_packed_size(message);
+	uint8_t *data = malloc(size + 1);
+
+	if (!data)
+		return -ENOMEM;
+	protobuf_c_message_pack(message, data);
+	*ret = data;
+	*ret_size = size;
+	return 0;
+}
+
+int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size)
+{
+	CriuKfd msg = CRIU_KFD__INIT;
+	int err = pack_nodes(image->nodes, &msg.device_entries);
+
+	msg.bo_entries = pointers_to(image->nr_bos, sizeof(**msg.bo_entries));
+	msg.vmas = pointers_to(image->nr_vmas, sizeof(**msg.vmas));
+	if (!err && (!msg.bo_entries || !msg.vmas))
+		err = -ENOMEM;
+	if (!err) {
+		pack_bos(image, msg.bo_entries);
+		pack_vmas(image, msg.vmas);
+		msg.pid = image->pid;
+		msg.num_of_gpus = topology_count_gpus(image->nodes);
+		msg.n_device_entries = image->nodes->n_nodes;
+		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
+		msg.num_of_bos = msg.n_bo_entries = image->nr_bos;
+		msg.num_of_objects = image->nr_objects;
+		msg.shared_mem_size = image->shared_mem_size;
+		msg.shared_mem_magic = image->shared_mem_magic;
+		msg.priv_data = (ProtobufCBinaryData){ .len = image->priv_size, .data = image->priv_data };
+		msg.n_vmas = image->nr_vmas;
+		err = pack_message(&msg.base, ret, ret_size);
+	}
+	free_entries(msg.device_entries, image->nodes->n_nodes);
+	free_pointers(msg.bo_entries);
+	free_pointers(msg.vmas);
+	return err;
+}
+
+static int unpack_bos(const char *name, const CriuKfd *msg, struct kfd_image *image)
+{
+	uint64_t total = 0;
+	size_t i;
+
+	if (msg->num_of_bos != msg->n_bo_entries)
+		return bad_image(name, "announces %" PRIu64 " BOs and has %zu", msg->num_of_bos, msg->n_bo_entries);
+	image->bos = calloc(msg->n_bo_entries + 1, sizeof(*image->bos));
+	if (!image->bos)
+		return -ENOMEM;
+	image->nr_bos = msg->n_bo_entries;
+	for (i = 0; i < image->nr_bos; i++) {
+		const KfdBoEntry *entry = msg->bo_entries[i];
+		uint64_t end;
+
+		if (topology_find_gpu(image->nodes, entry->gpu_id) < 0)
+			return bad_image(name, "BO %zu is on gpu %#x, which the image does not have", i, entry->gpu_id);
+		if (!entry->size || add_overflows(entry->addr, entry->size, &end) ||
+		    add_overflows(total, entry->size, &total))
+			return bad_image(name, "BO %zu has an impossible size of %" PRIu64 " bytes", i, entry->size);
+		image->bos[i] = (struct kfd_image_bo){
+			.addr = entry->addr,
+			.size = entry->size,
+			.offset = entry->offset,
+			.alloc_flags = entry->alloc_flags,
+			.gpu_id = entry->gpu_id,
+			.has_crc32c = entry->has_crc32c,
+			.crc32c = entry->crc32c,
+		};
+	}
+	return 0;
+}
+
+static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
+{
+	size_t i;
+
+	image->has_vmas = msg->n_vmas > 0;
+	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
+	if (!image->vmas)
+		return -ENOMEM;
+	image->nr_vmas = msg->n_vmas;
+	for (i = 0; i < msg->n_vmas; i++) {
+		const DeviceVma *entry = msg->vmas[i];
+
+		if (entry->start >= entry->end || (i && entry->start < msg->vmas[i - 1]->end))
+			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i,
+					 entry->start);
+		image->vmas[i] = (struct device_vma){
+			.start = entry->start,
+			.end = entry->end,
+			.offset = entry->offset,
+			.minor = entry->minor,
+			.gpu_id = entry->has_gpu_id ? entry->gpu_id : 0,
+			.own_fd = entry->own_fd,
+		};
+	}
+	return 0;
+}
+
+static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *image)
+{
+	unsigned int gpus = topology_count_gpus(image->nodes);
+
+	/* Later versions of the plugin in CRIU's tree count GPUs that the process cannot see, with gpu id 0. */
+	if (!gpus || gpus > msg->num_of_gpus ||
+	    (uint64_t)msg->num_of_gpus + msg->num_of_cpus != msg->n_device_entries)
+		return bad_image(name, "announces %u GPUs and %u CPUs, and has %u GPUs among %zu nodes",
+				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
+	if (!msg->priv_data.len)
+		return bad_image(name, "has no kernel state");
+	image->priv_data = malloc(msg->priv_data.len);
+	if (!image->priv_data)
+		return -ENOMEM;
+	memcpy(image->priv_data, msg->priv_data.data, msg->priv_data.len);
+	image->priv_size = msg->priv_data.len;
+	image->pid = msg->pid;
+	image->nr_objects = msg->num_of_objects;
+	image->shared_mem_size = msg->shared_mem_size;
+	image->shared_mem_magic = msg->shared_mem_magic;
+	return 0;
+}
+
+int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
+{
+	CriuKfd *msg = criu_kfd__unpack(NULL, size, data);
+	struct kfd_image *image = calloc(1, sizeof(*image));
+	int err = image ? 0 : -ENOMEM;
+
+	if (!msg)
+		err = bad_image(name, "cannot be parsed");
+	if (!err)
+		err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+	if (!err)
+		err = unpack_bos(name, msg, image);
+	if (!err)
+		err = unpack_vmas(name, msg, image);
+	if (!err)
+		err = unpack_rest(name, msg, image);
+	criu_kfd__free_unpacked(msg, NULL);
+	if (err) {
+		kfd_image_free(image);
+		return err;
+	}
+	*ret = image;
+	return 0;
+}
+
+int kfd_image_write(int id, const struct kfd_image *image)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err = kfd_image_pack(image, &data, &size);
+
+	snprintf(name, sizeof(name), KFD_NAME, id);
+	return err ? err : write_image(name, data, size);
+}
+
+int kfd_image_read(int id, struct kfd_image **ret)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
+
+	snprintf(name, sizeof(name), KFD_NAME, id);
+	err = read_image(name, &data, &size);
+	return err ? err : kfd_image_unpack(name, data, size, ret);
+}
+
+/* ---- amdgpu-renderD ---- */
+
+void render_image_free(struct render_image *image)
+{
+	if (!image)
+		return;
+	topology_free(image->nodes);
+	free(image);
+}
+
+int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size)
+{
+	CriuRenderNode msg = CRIU_RENDER_NODE__INIT;
+	int err = pack_nodes(image->nodes, &msg.device_entries);
+
+	msg.gpu_id = image->gpu_id;
+	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = true;
+	msg.id = (uint32_t)id;
+	msg.drm_render_minor = image->minor;
+	msg.n_device_entries = image->nodes->n_nodes;
+	if (!err)
+		err = pack_message(&msg.base, ret, ret_size);
+	free_entries(msg.device_entries, image->nodes->n_nodes);
+	return err;
+}
+
+int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret)
+{
+	CriuRenderNode *msg = criu_render_node__unpack(NULL, size, data);
+	struct render_image *image = calloc(1, sizeof(*image));
+	int err = image ? 0 : -ENOMEM;
+
+	if (!msg)
+		err = bad_image(name, "cannot be parsed");
+	else if (!err && !msg->gpu_id)
+		err = bad_image(name, "names no GPU");
+	if (!err && msg->has_num_of_bos && msg->num_of_bos) {
+		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,
+		       msg->num_of_bos);
+		err = -EOPNOTSUPP;
+	}
+	if (!err && msg->n_device_entries) {
+		err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+		if (!err && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
+			err = bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
+	}
+	if (!err) {
+		image->gpu_id = msg->gpu_id;
+		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
+	}
+	criu_render_node__free_unpacked(msg, NULL);
+	if (err) {
+		render_image_free(image);
+		return err;
+	}
+	*ret = image;
+	return 0;
+}
+
+int render_image_write(int id, const struct render_image *image)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err = render_image_pack(image, id, &data, &size);
+
+	snprintf(name, sizeof(name), RENDER_NAME, id);
+	return err ? err : write_image(name, data, size);
+}
+
+int render_image_read(int id, struct render_image **ret)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
+
+	snprintf(name, sizeof(name), RENDER_NAME, id);
+	err = read_image(name, &data, &size);
+	return err ? err : render_image_unpack(name, data, size, ret);
+}
+
+/* ---- amdgpu-pages ---- */
+
+int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	snprintf(name, IMAGE_NAME_MAX, PAGES_NAME, id, user_gpu_id);
+	return criu_image_create(name);
+}
+
+int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	snprintf(name, IMAGE_NAME_MAX, PAGES_NAME, id, user_gpu_id);
+	return criu_image_open(name);
+}

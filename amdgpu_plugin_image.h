@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The plugin's image files: names, framing, packing, and validation of what is read.
+ *
+ * Layout on disk is the one of the plugin in CRIU's tree: 8 bytes of payload length,
+ * little endian, then the payload; no magic.
+ */
+#ifndef AMDGPU_PLUGIN_IMAGE_H
+#define AMDGPU_PLUGIN_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "amdgpu_plugin_tasks.h"
+#include "amdgpu_plugin_topology.h"
+
+#define IMAGE_NAME_MAX 64
+
+/* A BO of a KFD process. */
+struct kfd_image_bo {
+	uint64_t addr, size; /* GPU VA; bytes */
+	uint64_t offset;     /* of mappings of the device file */
+	uint32_t alloc_flags;
+	uint32_t gpu_id;     /* user gpu id */
+	uint32_t crc32c;     /* of the contents */
+	bool has_crc32c;
+};
+
+/* amdgpu-kfd-<id>.img */
+struct kfd_image {
+	uint32_t pid;		/* in its own pid namespace */
+	struct topology *nodes; /* CPUs and GPUs; gpu_id is the user gpu id */
+	struct kfd_image_bo *bos;
+	size_t nr_bos;
+	uint32_t nr_objects;
+	uint8_t *priv_data;	/* the kernel's; opaque */
+	size_t priv_size;
+	uint64_t shared_mem_size;  /* of the ROCm runtime's shared memory file, 0: none */
+	uint32_t shared_mem_magic; /* its first word */
+	struct device_vma *vmas;
+	size_t nr_vmas;
+	bool has_vmas;		/* false in images of other writers */
+};
+
+/* amdgpu-renderD-<id>.img */
+struct render_image {
+	uint32_t gpu_id;	/* user gpu id */
+	uint32_t minor;		/* at dump; 0: unknown */
+	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
+};
+
+void kfd_image_free(struct kfd_image *image);
+void render_image_free(struct render_image *image);
+
+/*
+ * Packing and unpacking alone, without files. Packing fails with -ENOMEM only. Unpacking
+ * believes nothing: counts, sums, ids and sizes are checked, and -EBADMSG is returned
+ * after a line that names @name and the place.
+ */
+int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size);
+int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret);
+int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size);
+int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret);
+
+/* Writes an image file. 0, or -errno after an error line. */
+int kfd_image_write(int id, const struct kfd_image *image);
+int render_image_write(int id, const struct render_image *image);
+
+/* Reads an image file. -ENOENT without a message when there is none; otherwise -errno after an error line. */
+int kfd_image_read(int id, struct kfd_image **ret);
+int render_image_read(int id, struct render_image **ret);
+
+/*
+ * Creates or opens the file with the contents of one GPU's BOs; the content engine
+ * frames it. @name receives the file's name. An fd that the caller owns, or -errno
+ * (-ENOENT from open without a message).
+ */
+int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
+int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
+
+#endif

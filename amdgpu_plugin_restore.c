@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The restore. Files and mappings are restored by criu in the task itself, which is
+ * where the kernel wants RESTORE; resuming is done by criu's main process.
+ *
+ * Device files that later steps need are kept in criu's fd store, so that no number of
+ * the task's own fd table is taken.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_image.h"
+#include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_match.h"
+#include "amdgpu_plugin_pages.h"
+#include "amdgpu_plugin_restore.h"
+#include "amdgpu_plugin_util.h"
+
+#define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
+
+/* A GPU of the process, here and at dump. */
+struct gpu {
+	uint32_t user_id;     /* by which the process knows it */
+	uint32_t actual_id;   /* on this machine */
+	uint32_t minor;	      /* render minor on this machine */
+	uint32_t saved_minor; /* at dump */
+	int kept;	      /* the render-node file that carries the KFD's address space */
+	bool handed_out;      /* as a file of the task */
+};
+
+struct restore {
+	const struct settings *settings;
+	struct gpu *gpus;
+	size_t nr_gpus;
+	struct kfd_image *image;
+	struct kfd_state state;
+	int kept_kfd;  /* the file of /dev/kfd */
+	int resume_fd; /* /dev/kfd in criu's main process */
+};
+
+struct restore *restore_new(const struct settings *settings)
+{
+	struct restore *restore = calloc(1, sizeof(*restore));
+
+	if (restore)
+		*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .resume_fd = -1 };
+	return restore;
+}
+
+void restore_free(struct restore *restore)
+{
+	if (!restore)
+		return;
+	free(restore->gpus);
+	kfd_image_free(restore->image);
+	kfd_state_done(&restore->state);
+	if (restore->resume_fd >= 0)
+		close(restore->resume_fd);
+	free(restore);
+}
+
+/* ---- the task's GPUs ---- */
+
+static struct gpu *gpu_by_user_id(const struct restore *restore, uint32_t user_id)
+{
+	size_t i;
+
+	for (i = 0; i < restore->nr_gpus; i++)
+		if (restore->gpus[i].user_id == user_id)
+			return &restore->gpus[i];
+	return NULL;
+}
+
+static struct gpu *gpu_by_saved_minor(const struct restore *restore, uint32_t minor)
+{
+	size_t i;
+
+	for (i = 0; i < restore->nr_gpus; i++)
+		if (restore->gpus[i].saved_minor == minor)
+			return &restore->gpus[i];
+	return NULL;
+}
+
+/* Local GPUs whose render node can be opened here. */
+static void find_candidates(const struct topology *machine, bool *candidates)
+{
+	unsigned int i;
+
+	for (i = 0; i < machine->n_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+		_cleanup_close_ int fd = -1;
+
+		if (!topology_is_gpu(node))
+			continue;
+		fd = drm_open_minor(minor);
+		candidates[i] = fd >= 0;
+		if (fd < 0)
+			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
+	}
+}
+
+static int add_gpu(struct restore *restore, const struct topology_node *saved, const struct topology_node *local)
+{
+	struct gpu *gpu = &restore->gpus[restore->nr_gpus];
+	int fd;
+
+	*gpu = (struct gpu){
+		.user_id = topology_gpu_id(saved),
+		.actual_id = topology_gpu_id(local),
+		.minor = topology_get(local, TOPOLOGY_DRM_RENDER_MINOR),
+		.saved_minor = topology_get(saved, TOPOLOGY_DRM_RENDER_MINOR),
+	};
+	fd = drm_open_minor(gpu->minor);
+	if (fd < 0) {
+		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->actual_id, gpu->minor, strerror(-fd));
+		return fd;
+	}
+	gpu->kept = criu_keep_file(fd);
+	if (gpu->kept < 0)
+		return gpu->kept;
+	restore->nr_gpus++;
+	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)", gpu->user_id, gpu->saved_minor,
+		gpu->actual_id, gpu->minor);
+	return 0;
+}
+
+/* The kernel wants a place for each GPU that the task can see, used or not. */
+static int check_visible(const struct topology *saved, const struct topology *machine)
+{
+	unsigned int wanted = topology_count_gpus(saved), visible = topology_count_gpus(machine);
+
+	if (visible == wanted)
+		return 0;
+	if (visible < wanted)
+		pr_err("the process had %u GPUs and can see %u here", wanted, visible);
+	else
+		pr_err("the process had %u GPUs and would see %u here, which the kernel does not allow: hide %u of "
+		       "them from it by a device cgroup", wanted, visible, visible - wanted);
+	return -ENODEV;
+}
+
+static int choose_gpus(struct restore *restore, const struct topology *saved)
+{
+	_cleanup_topology_ struct topology *machine = NULL;
+	_cleanup_(match_map_done) struct match_map map = { 0 };
+	bool candidates[TOPOLOGY_MAX_NODES] = { false };
+	unsigned int i;
+	int err = topology_read(TOPOLOGY_ROOT, &machine);
+
+	if (!err)
+		err = check_visible(saved, machine);
+	if (err)
+		return err;
+	find_candidates(machine, candidates);
+	err = match_devices(saved, machine, candidates, restore->settings, &map);
+	restore->gpus = calloc(saved->n_nodes + 1, sizeof(*restore->gpus));
+	if (!err && !restore->gpus)
+		err = -ENOMEM;
+	for (i = 0; !err && i < saved->n_nodes; i++)
+		if (topology_is_gpu(saved->nodes[i]))
+			err = add_gpu(restore, saved->nodes[i], machine->nodes[map.local[i]]);
+	return err;
+}
+
+/* Once for a task, by whichever of its files comes first; the others have to agree. */
+static int setup_gpus(struct restore *restore, const struct topology *saved)
+{
+	unsigned int i, gpus = 0;
+
+	if (!restore->nr_gpus)
+		return choose_gpus(restore, saved);
+	for (i = 0; i < saved->n_nodes; i++) {
+		if (!topology_is_gpu(saved->nodes[i]))
+			continue;
+		gpus++;
+		if (!gpu_by_user_id(restore, topology_gpu_id(saved->nodes[i])))
+			break;
+	}
+	if (i == saved->n_nodes && gpus == restore->nr_gpus)
+		return 0;
+	pr_err("the images of the task's files name different GPUs");
+	return -EBADMSG;
+}
+
+/* ---- /dev/kfd ---- */
+
+static void fill_bos(struct kfd_state *state, const struct kfd_image *image)
+{
+	size_t i;
+
+	for (i = 0; i < image->nr_bos; i++)
+		state->bos[i] = (struct kfd_criu_bo_bucket){
+			.addr = image->bos[i].addr,
+			.size = image->bos[i].size,
+			.offset = image->bos[i].offset,
+			.gpu_id = image->bos[i].gpu_id,
+			.alloc_flags = image->bos[i].alloc_flags,
+			.dmabuf_fd = KFD_NO_FD,
+		};
+}
+
+/* Render-node fds for the kernel are open only as long as the ioctl runs. */
+static int open_devices(struct restore *restore, struct kfd_state *state)
+{
+	size_t i;
+	int fd;
+
+	for (i = 0; i < restore->nr_gpus; i++) {
+		fd = criu_kept_file(restore->gpus[i].kept);
+		if (fd < 0)
+			return fd;
+		state->devices[i].user_gpu_id = restore->gpus[i].user_id;
+		state->devices[i].actual_gpu_id = restore->gpus[i].actual_id;
+		state->devices[i].drm_fd = (uint32_t)fd;
+		state->nr_devices++;
+	}
+	return 0;
+}
+
+static void close_devices(struct kfd_state *state)
+{
+	size_t i;
+
+	for (i = 0; i < state->nr_devices; i++)
+		close((int)state->devices[i].drm_fd);
+}
+
+static int restore_state(struct restore *restore, int kfd)
+{
+	struct kfd_image *image = restore->image;
+	struct kfd_state *state = &restore->state;
+	int err;
+
+	state->pid = image->pid;
+	state->nr_objects = image->nr_objects;
+	state->devices = calloc(restore->nr_gpus, sizeof(*state->devices));
+	state->bos = calloc(image->nr_bos + 1, sizeof(*state->bos));
+	if (!state->devices || !state->bos)
+		return -ENOMEM;
+	state->nr_bos = image->nr_bos;
+	fill_bos(state, image);
+	state->priv_size = image->priv_size;
+	state->priv_data = steal_ptr(image->priv_data);
+	err = open_devices(restore, state);
+	if (!err)
+		err = kfd_restore(kfd, state);
+	close_devices(state);
+	return err;
+}
+
+static void close_dmabufs(struct kfd_state *state)
+{
+	size_t i;
+
+	for (i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].dmabuf_fd != KFD_NO_FD)
+			close((int)state->bos[i].dmabuf_fd);
+	for (i = 0; i < state->nr_bos; i++)
+		state->bos[i].dmabuf_fd = KFD_NO_FD;
+}
+
+static int restore_contents(struct restore *restore, int id)
+{
+	_cleanup_free_ uint32_t *minors = calloc(restore->nr_gpus, sizeof(*minors));
+	size_t i;
+	int err;
+
+	for (i = 0; minors && i < restore->nr_gpus; i++)
+		minors[i] = restore->gpus[i].minor;
+	err = minors ? pages_restore(id, &restore->state, minors, restore->settings->max_buffer_size_bytes,
+				     restore->image->bos) :
+		       -ENOMEM;
+	close_dmabufs(&restore->state);
+	return err;
+}
+
+static int restore_kfd(struct restore *restore, int id)
+{
+	_cleanup_close_ int kfd = -1;
+	int err, kept;
+
+	err = setup_gpus(restore, restore->image->nodes);
+	if (err)
+		return err;
+	kfd = kfd_open();
+	if (kfd < 0)
+		return kfd;
+	err = restore_state(restore, kfd);
+	if (!err)
+		err = restore_contents(restore, id);
+	if (err)
+		return err;
+	kept = dup(kfd);
+	kept = kept < 0 ? -errno : criu_keep_file(kept);
+	if (kept < 0)
+		return kept;
+	restore->kept_kfd = kept;
+	pr_info("GPU state of pid %u restored: %zu GPUs, %u BOs, %u objects", restore->state.pid, restore->nr_gpus,
+		restore->state.nr_bos, restore->state.nr_objects);
+	return steal_fd(&kfd);
+}
+
+/* ---- render nodes ---- */
+
+static int restore_render_node(struct restore *restore, const struct render_image *image)
+{
+	struct gpu *gpu;
+	int err;
+
+	if (image->nodes) {
+		err = setup_gpus(restore, image->nodes);
+		if (err)
+			return err;
+	}
+	gpu = gpu_by_user_id(restore, image->gpu_id);
+	if (!gpu) {
+		pr_err("a render node of gpu %#x comes before the task's /dev/kfd or without it", image->gpu_id);
+		return -EBADMSG;
+	}
+	/* The first file is the one that the KFD works with; another one is a file of its own. */
+	if (gpu->handed_out)
+		return drm_open_minor(gpu->minor);
+	gpu->handed_out = true;
+	return criu_kept_file(gpu->kept);
+}
+
+int restore_file(struct restore *restore, int id)
+{
+	struct render_image *render = NULL;
+	struct kfd_image *image = NULL;
+	int r = kfd_image_read(id, &image);
+
+	if (!r && restore->image) {
+		kfd_image_free(image);
+		pr_err("the task has a second file of /dev/kfd, which cannot be restored");
+		return -EOPNOTSUPP;
+	}
+	if (!r) {
+		restore->image = image;
+		return restore_kfd(restore, id);
+	}
+	if (r != -ENOENT)
+		return r;
+	r = render_image_read(id, &render);
+	if (!r)
+		r = restore_render_node(restore, render);
+	render_image_free(render);
+	return r;
+}
+
+/* ---- mappings ---- */
+
+static bool can_map(const struct restore *restore, uint64_t length, uint64_t offset)
+{
+	_cleanup_close_ int fd = criu_kept_file(restore->kept_kfd);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, length);
+	return true;
+}
+
+/*
+ * Doorbells and MMIO. Up to Linux 7.2 the offset names the actual GPU, since 7.3 the
+ * user's; asked of the kernel, where only one of the ids is known to it.
+ */
+static int map_kfd(const struct restore *restore, const struct device_vma *vma, uint64_t *ret_offset)
+{
+	enum kfd_mmap_type type = kfd_mmap_type(vma->offset);
+	uint64_t by_actual, by_user;
+	struct gpu *gpu;
+
+	*ret_offset = vma->offset;
+	if (type != KFD_MMAP_TYPE_DOORBELL && type != KFD_MMAP_TYPE_MMIO)
+		return 0;
+	gpu = gpu_by_user_id(restore, vma->gpu_id ? vma->gpu_id : kfd_mmap_gpu_id(vma->offset));
+	if (!gpu)
+		return -ENODEV;
+	by_actual = kfd_mmap_with_gpu_id(vma->offset, gpu->actual_id);
+	by_user = kfd_mmap_with_gpu_id(vma->offset, gpu->user_id);
+	if (gpu_by_user_id(restore, gpu->actual_id))
+		*ret_offset = kfd_maps_by_user_id() ? by_user : by_actual;
+	else
+		*ret_offset = can_map(restore, vma->end - vma->start, by_actual) ? by_actual : by_user;
+	return 0;
+}
+
+static int map_render(const struct restore *restore, const struct gpu *gpu, const struct device_vma *vma,
+		      uint64_t *ret_offset)
+{
+	size_t i;
+
+	for (i = 0; i < restore->state.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &restore->state.bos[i];
+
+		if (bo->gpu_id != gpu->user_id || !kfd_bo_has_contents(bo) || vma->offset < bo->offset ||
+		    vma->offset - bo->offset >= bo->size)
+			continue;
+		*ret_offset = bo->restored_offset + (vma->offset - bo->offset);
+		return 0;
+	}
+	return -ENODEV;
+}
+
+/* The saved description of a mapping; images of other writers have none, and it is made up from what criu knows. */
+static bool find_vma(const struct restore *restore, const char *path, uint64_t start, uint64_t offset,
+		     struct device_vma *ret)
+{
+	unsigned int minor = 0;
+	size_t i;
+
+	for (i = 0; restore->image && i < restore->image->nr_vmas; i++)
+		if (restore->image->vmas[i].start == start) {
+			*ret = restore->image->vmas[i];
+			return true;
+		}
+	if (strcmp(path, "/dev/kfd") && sscanf(path, "/dev/dri/renderD%u", &minor) != 1)
+		return false;
+	*ret = (struct device_vma){
+		.start = start, .end = start + 2 * (uint64_t)getpagesize(), .offset = offset, .minor = minor, .own_fd = true
+	};
+	return true;
+}
+
+int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		int *ret_fd)
+{
+	const struct gpu *gpu = NULL;
+	struct device_vma vma;
+	int fd = -1, err = 0;
+
+	if (!find_vma(restore, path, start, offset, &vma))
+		return -ENOENT;
+	if (restore->kept_kfd < 0)
+		err = -ENODEV;
+	else if (!vma.minor)
+		err = map_kfd(restore, &vma, ret_offset);
+	else if ((gpu = gpu_by_saved_minor(restore, vma.minor)))
+		err = map_render(restore, gpu, &vma, ret_offset);
+	else
+		err = -ENODEV;
+	if (err) {
+		pr_err("mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64, start, path,
+		       vma.offset);
+		return err;
+	}
+	if (vma.own_fd) {
+		fd = criu_kept_file(gpu ? gpu->kept : restore->kept_kfd);
+		if (fd < 0)
+			return fd;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* ---- resume ---- */
+
+int restore_resume(struct restore *restore, pid_t pid)
+{
+	if (restore->resume_fd < 0)
+		restore->resume_fd = kfd_open();
+	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+}

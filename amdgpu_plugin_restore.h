@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A restore, as seen by one task: its GPUs are chosen and opened once, whichever of its
+ * files comes first; its GPU state and BO contents come with the file of /dev/kfd.
+ */
+#ifndef AMDGPU_PLUGIN_RESTORE_H
+#define AMDGPU_PLUGIN_RESTORE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "amdgpu_plugin_settings.h"
+
+struct restore;
+
+/* @settings is borrowed for the life of the restore. NULL when out of memory. */
+struct restore *restore_new(const struct settings *settings);
+void restore_free(struct restore *restore);
+
+/*
+ * Restores the file with criu's file id in the calling task. An fd for criu; -ENOENT
+ * without a message when no image has this id; -errno after an error line.
+ */
+int restore_file(struct restore *restore, int id);
+
+/*
+ * Where the mapping that was at @start with file offset @offset has to be mapped from
+ * now. *ret_fd is an fd for criu, or -1 when criu uses the file of the mapping before.
+ * 0; -ENOENT when the mapping is not ours; -errno after an error line.
+ */
+int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		int *ret_fd);
+
+/* Lets a restored process run its queues. 0, -ESRCH when it has none, -errno after an error line. */
+int restore_resume(struct restore *restore, pid_t pid);
+
+#endif

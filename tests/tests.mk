@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Tests and the demonstration. The machine in which most of them run: tests/vm.
+
+include tests/workloads/workloads.mk
+
+# ---- unit tests: tests/unit/test_NAME.c and the modules that test_NAME_SRCS lists ----
+
+UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+UNIT_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Wshadow -pthread -I. -Itests/unit \
+	-I$(BUILD)/proto $(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS) cmocka) -DTEST_DATA='"tests/unit/data"'
+UNIT_LDLIBS = $(shell $(PKG_CONFIG) --libs cmocka libprotobuf-c)
+SANITIZE_plain :=
+SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+include tests/unit/unit.mk
+
+define UNIT_RULES
+$(BUILD)/unit-$(2)/$(1): tests/unit/$(1).c $$($(1)_SRCS) $(PROTO_FILES) | $(BUILD)/unit-$(2)
+	$$(CC) $$(UNIT_CFLAGS) $$(SANITIZE_$(2)) $$($(1)_CFLAGS) -MMD -MP -o $$@ $$(filter %.c,$$^) \
+		$$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
+endef
+$(foreach t,$(UNIT_TESTS),$(eval $(call UNIT_RULES,$(t),plain))$(eval $(call UNIT_RULES,$(t),asan)))
+
+$(BUILD)/unit-plain $(BUILD)/unit-asan:
+	mkdir -p $@
+
+-include $(wildcard $(BUILD)/unit-*/*.d)
+
+unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t))
+unit: unit-build
+	tests/check unit
+# The name under which CRIU's tree builds and runs the plugin's unit tests.
+amdgpu_plugin_test: unit
+.PHONY: unit-build unit amdgpu_plugin_test
+
+# ---- the other compiler ----
+
+clang-build:
+	$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/clang PLUGIN_SOBJ=$(BUILD)/clang/amdgpu_plugin.so \
+		$(BUILD)/clang/amdgpu_plugin.so
+.PHONY: clang-build
+
+# ---- what people run ----
+
+setup:
+	tests/vm/setup
+.PHONY: setup
+
+tests-build: all workloads conformance
+.PHONY: tests-build
+
+demo: setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@tests/demo/run
+.PHONY: demo
+
+check: setup
+	@$(MAKE) --no-print-directory -s tests-build unit-build clang-build
+	@tests/check
+.PHONY: check
+
+vm-shell: setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@tests/vm/run --shell
+.PHONY: vm-shell
