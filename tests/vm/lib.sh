@@ -5,6 +5,7 @@
 # so that a changed recipe makes a new image. It is built under a temporary name and renamed when complete.
 
 VM_DIR=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck disable=SC2034
 TREE=$(cd -- "$VM_DIR/../.." && pwd)
 CACHE=${CRIU_AMDGPU_CACHE:-/var/cache/criu-amdgpu}
 
@@ -25,15 +26,16 @@ die() {
 	exit "$status"
 }
 
+# need_root STATUS
 need_root() {
-	[ "$(id -u)" = 0 ] || die "$1" "preparing and mounting images needs root: run it with sudo"
+	[ "$(id -u)" = 0 ] || die "$1" "this installs packages or uses file systems of other machines, which needs root"
 }
 
-# Seconds since the epoch with fractions, and the difference of two such.
 now() {
 	printf '%s\n' "$EPOCHREALTIME"
 }
 
+# elapsed START: seconds since then. Some languages write the fraction with a comma.
 elapsed() {
 	awk -v a="${1/,/.}" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f", b - a }'
 }
@@ -133,7 +135,9 @@ image_build_locked() {
 image_drop_stale() {
 	local kind=$1 name=$2 path=$3 old
 	for old in "$CACHE/$kind-$name"-*; do
-		[ -d "$old" ] && [ "$old" != "$path" ] || continue
+		if [ ! -d "$old" ] || [ "$old" = "$path" ]; then
+			continue
+		fi
 		flock -n -x "$old" -c true || continue
 		note "removing $old, which no recipe asks for any more"
 		rm -rf --one-file-system -- "$old"
@@ -145,4 +149,13 @@ image_hold() {
 	local fd
 	exec {fd}<"$1"
 	flock -s "$fd"
+}
+
+host_qemu_major() {
+	qemu-system-x86_64 --version | sed -n '1s/.*version \([0-9]*\).*/\1/p'
+}
+
+# QEMU 7.2 computes cmpxchg16b wrongly when a machine has several processors.
+host_qemu_is_old() {
+	[ "$(host_qemu_major)" -lt 9 ]
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What the images of the test machine are made of: one row for each userland, kernel and emulator, with the Debian
 # suite and the packages. A new userland or kernel is one more row here. Names stay; versions are the suite's.
+# shellcheck disable=SC2034
 
 # Packages that the host needs. Everything else is built from them.
 HOST_PACKAGES="
