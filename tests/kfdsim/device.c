@@ -8,13 +8,12 @@
 #include <linux/debugfs.h>
 #include <linux/device_cgroup.h>
 #include <linux/dma-mapping.h>
-#include <linux/kernel_read_file.h>
+#include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <linux/vmalloc.h>
 #include <drm/drm_drv.h>
 #include <drm/drm_file.h>
 #include <drm/drm_ioctl.h>
@@ -31,6 +30,7 @@ module_param(gpus, charp, 0444);
 MODULE_PARM_DESC(gpus, "path of the description of the simulated nodes");
 
 static struct dentry *debug_dir;
+static unsigned int nr_platform_devices;
 
 /* ---- counters ---- */
 
@@ -98,22 +98,35 @@ bool sim_gpu_is_hidden(const struct sim_gpu *gpu)
 					  DEVCG_ACC_READ | DEVCG_ACC_WRITE) != 0;
 }
 
+/*
+ * The first partition is below the PCI device, each other one below a platform device, as with
+ * the real driver. Ends with a reference that parent_put() drops.
+ */
 static struct device *parent_get(const struct sim_node *node)
 {
 	struct platform_device *pdev;
+	struct device *dev;
 	char name[32];
 
-	snprintf(name, sizeof(name), "amdgpu_xcp_%u", node->id);
+	if (node->partition == 0) {
+		dev = sim_pci_device(node);
+		return dev ? get_device(dev) : ERR_PTR(-ENODEV);
+	}
+	snprintf(name, sizeof(name), "amdgpu_xcp_%u", nr_platform_devices);
 	pdev = platform_device_register_simple(name, PLATFORM_DEVID_NONE, NULL, 0);
 	if (IS_ERR(pdev))
 		return ERR_CAST(pdev);
+	nr_platform_devices++;
 	dma_coerce_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(48));
 	return &pdev->dev;
 }
 
 static void parent_put(const struct sim_node *node, struct device *dev)
 {
-	platform_device_unregister(to_platform_device(dev));
+	if (node->partition == 0)
+		put_device(dev);
+	else
+		platform_device_unregister(to_platform_device(dev));
 }
 
 static bool minors_match(const struct sim_gpu *gpu)
@@ -259,10 +272,31 @@ static int gpus_create(void)
 
 /* ---- the module ---- */
 
+/* Not kernel_read_file(): security modules want to know what kind of trusted file it reads, and this is none. */
+static char *read_text(const char *path)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	loff_t pos = 0, size;
+	ssize_t got;
+	char *text;
+
+	if (IS_ERR(file))
+		return ERR_CAST(file);
+	size = i_size_read(file_inode(file));
+	text = size < DESC_MAX_BYTES ? kvzalloc(size + 1, GFP_KERNEL) : ERR_PTR(-EFBIG);
+	if (!IS_ERR_OR_NULL(text)) {
+		got = kernel_read(file, text, size, &pos);
+		if (got != size) {
+			kvfree(text);
+			text = ERR_PTR(got < 0 ? got : -EIO);
+		}
+	}
+	fput(file);
+	return text ?: ERR_PTR(-ENOMEM);
+}
+
 static int description_load(const char *path)
 {
-	void *data = NULL;
-	ssize_t size;
 	char *text;
 	int err;
 
@@ -270,17 +304,13 @@ static int description_load(const char *path)
 		pr_err("kfdsim: no description of the nodes: load the module with gpus=FILE\n");
 		return -EINVAL;
 	}
-	size = kernel_read_file_from_path(path, 0, &data, DESC_MAX_BYTES, NULL, READING_UNKNOWN);
-	if (size < 0) {
-		pr_err("kfdsim: %s: cannot be read: error %zd\n", path, size);
-		return size;
+	text = read_text(path);
+	if (IS_ERR(text)) {
+		pr_err("kfdsim: %s: cannot be read: error %ld\n", path, PTR_ERR(text));
+		return PTR_ERR(text);
 	}
-	text = kmemdup_nul(data, size, GFP_KERNEL);
-	vfree(data);
-	if (!text)
-		return -ENOMEM;
 	err = sim_desc_parse(path, text, &sim_machine.desc);
-	kfree(text);
+	kvfree(text);
 	return err;
 }
 
@@ -294,9 +324,12 @@ static int __init sim_init(void)
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
 	sim_fault_init(debug_dir);
 
-	err = gpus_create();
+	err = sim_pci_init(&sim_machine.desc);
 	if (err)
 		goto err_debugfs;
+	err = gpus_create();
+	if (err)
+		goto err_pci;
 	err = sim_kfd_init();
 	if (err)
 		goto err_gpus;
@@ -310,6 +343,8 @@ err_kfd:
 	sim_kfd_fini();
 err_gpus:
 	gpus_destroy();
+err_pci:
+	sim_pci_fini();
 err_debugfs:
 	debugfs_remove(debug_dir);
 	sim_fault_fini();
@@ -322,6 +357,7 @@ static void __exit sim_exit(void)
 	sim_topology_fini();
 	sim_kfd_fini();
 	gpus_destroy();
+	sim_pci_fini();
 	debugfs_remove(debug_dir);
 	sim_fault_fini();
 	sim_desc_free(&sim_machine.desc);

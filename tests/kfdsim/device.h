@@ -6,7 +6,7 @@
 #include "sim.h"
 
 struct dentry;
-struct pci_dev;
+struct device;
 
 /* ---- minors.c: exact minor numbers from the DRM core, which hands out the lowest free one ---- */
 
@@ -18,6 +18,14 @@ int sim_minors_begin(const struct sim_desc *desc);
 /* Makes @card the lowest free card minor and @render the lowest free render minor. */
 int sim_minors_open(u32 card, u32 render);
 void sim_minors_done(void);
+
+/* ---- pci.c ---- */
+
+/* One PCI device for each GPU of @desc, on root buses of our own. */
+int sim_pci_init(const struct sim_desc *desc);
+void sim_pci_fini(void);
+/* The PCI device that the partitions of @node's GPU share; NULL when it did not appear. */
+struct device *sim_pci_device(const struct sim_node *node);
 
 /* ---- fault.c ---- */
 
