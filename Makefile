@@ -14,7 +14,7 @@ CONFIG_AMDGPU ?= y
 
 PLUGIN_LIBS := libdrm_amdgpu libdrm libprotobuf-c
 CFLAGS ?= -O2 -g
-PLUGIN_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
+PLUGIN_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
 	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -I$(BUILD)/proto
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
 PLUGIN_LDLIBS := $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl

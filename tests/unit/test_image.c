@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Image files: what is written is read back, what other versions wrote is read, and
+ * nothing that is damaged gets through.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_image.h"
+#include "criu-amdgpu.pb-c.h"
+#include "log_stub.h"
+
+#define ID 7
+
+/* ---- criu's image directory ---- */
+
+static char directory[64];
+
+int criu_image_create(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+int criu_image_open(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	log_clear();
+	strcpy(directory, "/tmp/test_image.XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[96];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r '%s'", directory);
+	return system(command);
+}
+
+/* ---- a sample ---- */
+
+static struct topology_node *add_gpu(struct topology *nodes, uint32_t node_id, uint32_t gpu_id)
+{
+	struct topology_node *node;
+
+	assert_int_equal(topology_add_node(nodes, node_id, &node), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_VENDOR_ID, 0x1002), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_VRAM_SIZE, 32ull << 30), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, 128 + node_id), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_NUM_XCC, 1), 0);
+	snprintf(node->name, sizeof(node->name), "arcturus");
+	return node;
+}
+
+static struct topology *sample_nodes(void)
+{
+	struct topology *nodes = topology_new();
+	struct topology_node *cpu, *gpu;
+
+	assert_non_null(nodes);
+	assert_int_equal(topology_add_node(nodes, 0, &cpu), 0);
+	assert_int_equal(topology_node_set(cpu, TOPOLOGY_CPU_CORES_COUNT, 16), 0);
+	gpu = add_gpu(nodes, 1, 0x1234);
+	assert_int_equal(topology_node_add_link(gpu, &(struct topology_link){ .type = TOPOLOGY_LINK_PCIE,
+			 .node_to_id = 0, .has_weight = true, .weight = 20 }), 0);
+	assert_int_equal(topology_node_add_link(gpu, &(struct topology_link){ .type = TOPOLOGY_LINK_PCIE,
+			 .node_to_id = 2, .is_p2p = true }), 0);
+	add_gpu(nodes, 2, 0x5678);
+	assert_int_equal(topology_finish(nodes), 0);
+	return nodes;
+}
+
+static struct kfd_image_bo sample_bos[] = {
+	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = 0x1234,
+	  .crc32c = 0xdeadbeef, .has_crc32c = true },
+	{ .addr = 0x7f0000000000, .size = 3ull << 30, .offset = 0x200000, .alloc_flags = 2, .gpu_id = 0x5678 },
+};
+
+static struct device_vma sample_vmas[] = {
+	{ .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .minor = 0, .gpu_id = 0x1234, .own_fd = true },
+	{ .start = 0x3000, .end = 0x4000, .offset = 0x100000, .minor = 129, .own_fd = false },
+};
+
+static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
+
+static struct kfd_image sample_image(void)
+{
+	return (struct kfd_image){
+		.pid = 42,
+		.nodes = sample_nodes(),
+		.bos = sample_bos,
+		.nr_bos = ARRAY_SIZE(sample_bos),
+		.nr_objects = 3,
+		.priv_data = sample_priv,
+		.priv_size = sizeof(sample_priv),
+		.vmas = sample_vmas,
+		.nr_vmas = ARRAY_SIZE(sample_vmas),
+		.has_vmas = true,
+	};
+}
+
+static void write_sample(void)
+{
+	struct kfd_image image = sample_image();
+
+	assert_int_equal(kfd_image_write(ID, &image), 0);
+	topology_free(image.nodes);
+}
+
+/* ---- tests ---- */
+
+static void kfd_image_comes_back_as_it_was(void **state)
+{
+	struct kfd_image *back = NULL;
+	struct topology_node *gpu;
+
+	(void)state;
+	write_sample();
+	assert_int_equal(kfd_image_read(ID, &back), 0);
+	assert_int_equal(back->pid, 42);
+	assert_int_equal(back->nr_objects, 3);
+	assert_int_equal(back->nr_bos, ARRAY_SIZE(sample_bos));
+	assert_int_equal(back->bos[1].size, 3ull << 30);
+	assert_true(back->bos[0].has_crc32c && back->bos[0].crc32c == 0xdeadbeef);
+	assert_false(back->bos[1].has_crc32c);
+	assert_int_equal(back->priv_size, sizeof(sample_priv));
+	assert_memory_equal(back->priv_data, sample_priv, sizeof(sample_priv));
+	assert_true(back->has_vmas);
+	assert_memory_equal(back->vmas, sample_vmas, sizeof(sample_vmas));
+	assert_int_equal(topology_count_gpus(back->nodes), 2);
+	gpu = back->nodes->nodes[topology_find_gpu(back->nodes, 0x1234)];
+	assert_int_equal(topology_get(gpu, TOPOLOGY_VRAM_SIZE), 32ull << 30);
+	assert_string_equal(gpu->name, "arcturus");
+	assert_true(topology_has(gpu, TOPOLOGY_NUM_XCC));
+	assert_false(topology_has(gpu, TOPOLOGY_UNIQUE_ID));
+	assert_int_equal(gpu->n_links, 2);
+	assert_int_equal(gpu->links[0].weight, 20);
+	assert_true(gpu->links[1].is_p2p);
+	kfd_image_free(back);
+}
+
+static void payload_has_its_length_before_it(void **state)
+{
+	uint64_t prefix;
+	char path[128];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	write_sample();
+	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, &prefix, sizeof(prefix)), sizeof(prefix));
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(prefix + 8, st.st_size);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	close(fd);
+}
+
+static void an_image_that_is_there_is_not_overwritten(void **state)
+{
+	struct kfd_image image = sample_image();
+
+	(void)state;
+	write_sample();
+	assert_int_equal(kfd_image_write(ID, &image), -EEXIST);
+	topology_free(image.nodes);
+}
+
+static void an_absent_image_is_no_error_line(void **state)
+{
+	struct kfd_image *image = NULL;
+	struct render_image *render = NULL;
+
+	(void)state;
+	assert_int_equal(kfd_image_read(ID, &image), -ENOENT);
+	assert_int_equal(render_image_read(ID, &render), -ENOENT);
+	assert_int_equal(log_errors, 0);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+	struct kfd_image *back;
+	struct stat st;
+	char path[128];
+	off_t size;
+
+	(void)state;
+	write_sample();
+	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
+	assert_int_equal(stat(path, &st), 0);
+	for (size = st.st_size - 1; size >= 0; size--) {
+		log_clear();
+		assert_int_equal(truncate(path, size), 0);
+		back = NULL;
+		assert_int_equal(kfd_image_read(ID, &back), -EBADMSG);
+		assert_null(back);
+		assert_int_equal(log_errors, 1);
+	}
+}
+
+static void a_length_beyond_the_file_takes_no_memory(void **state)
+{
+	uint64_t prefix = 1ull << 31;
+	struct kfd_image *back = NULL;
+	int fd = criu_image_create("amdgpu-kfd-7.img");
+
+	(void)state;
+	assert_int_equal(write(fd, &prefix, sizeof(prefix)), sizeof(prefix));
+	close(fd);
+	assert_int_equal(kfd_image_read(ID, &back), -EBADMSG);
+	assert_non_null(strstr(log_text, "truncated"));
+}
+
+static void stale_bytes_after_the_payload_do_no_harm(void **state)
+{
+	struct kfd_image *back = NULL;
+	char path[128];
+	FILE *f;
+
+	(void)state;
+	write_sample();
+	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
+	f = fopen(path, "ae");
+	assert_non_null(f);
+	fputs("left over from a longer image", f);
+	fclose(f);
+	assert_int_equal(kfd_image_read(ID, &back), 0);
+	kfd_image_free(back);
+}
+
+/* Packs the sample, lets @change loose on the message and expects it to be refused with @text. */
+static void refuses(void (*change)(CriuKfd *), const char *text)
+{
+	struct kfd_image image = sample_image(), *back = NULL;
+	uint8_t *data = NULL, *changed;
+	CriuKfd *msg;
+	size_t size;
+
+	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	msg = criu_kfd__unpack(NULL, size, data);
+	assert_non_null(msg);
+	change(msg);
+	size = criu_kfd__get_packed_size(msg);
+	changed = malloc(size);
+	criu_kfd__pack(msg, changed);
+	log_clear();
+	assert_int_equal(kfd_image_unpack("sample", changed, size, &back), -EBADMSG);
+	assert_null(back);
+	if (!strstr(log_text, text))
+		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+	criu_kfd__free_unpacked(msg, NULL);
+	free(changed);
+	free(data);
+	topology_free(image.nodes);
+}
+
+static void more_bos_than_there_are(CriuKfd *msg)
+{
+	msg->num_of_bos = 100;
+}
+
+static void more_gpus_than_announced(CriuKfd *msg)
+{
+	msg->num_of_gpus = 1;
+}
+
+static void nodes_not_adding_up(CriuKfd *msg)
+{
+	msg->num_of_cpus = UINT32_MAX;
+}
+
+static void bo_of_unknown_gpu(CriuKfd *msg)
+{
+	msg->bo_entries[0]->gpu_id = 0x9999;
+}
+
+static void bo_without_size(CriuKfd *msg)
+{
+	msg->bo_entries[0]->size = 0;
+}
+
+static void bo_past_the_address_space(CriuKfd *msg)
+{
+	msg->bo_entries[1]->size = UINT64_MAX;
+}
+
+static void two_gpus_of_one_id(CriuKfd *msg)
+{
+	msg->device_entries[2]->gpu_id = msg->device_entries[1]->gpu_id;
+}
+
+static void two_nodes_of_one_id(CriuKfd *msg)
+{
+	msg->device_entries[2]->node_id = msg->device_entries[1]->node_id;
+}
+
+static void mapping_that_ends_before_it_starts(CriuKfd *msg)
+{
+	msg->vmas[0]->end = msg->vmas[0]->start;
+}
+
+static void mappings_that_overlap(CriuKfd *msg)
+{
+	msg->vmas[0]->end = msg->vmas[1]->start + 1;
+}
+
+static void no_kernel_state(CriuKfd *msg)
+{
+	msg->priv_data.len = 0;
+}
+
+static void contradictions_are_refused(void **state)
+{
+	(void)state;
+	refuses(more_bos_than_there_are, "announces 100 BOs and has 2");
+	refuses(more_gpus_than_announced, "has 2 GPUs");
+	refuses(nodes_not_adding_up, "announces 2 GPUs and 4294967295 CPUs");
+	refuses(bo_of_unknown_gpu, "BO 0 is on gpu 0x9999");
+	refuses(bo_without_size, "BO 0 has an impossible size");
+	refuses(bo_past_the_address_space, "BO 1 has an impossible size");
+	refuses(two_gpus_of_one_id, "one id");
+	refuses(two_nodes_of_one_id, "node 1");
+	refuses(mapping_that_ends_before_it_starts, "mapping 0");
+	refuses(mappings_that_overlap, "mapping 1");
+	refuses(no_kernel_state, "no kernel state");
+}
+
+/* Whatever the bytes are: an error or an image that can be freed, never a crash (run under ASan). */
+static void damaged_bytes_never_crash(void **state)
+{
+	struct kfd_image image = sample_image(), *back;
+	uint8_t *data = NULL, *damaged;
+	unsigned int seed = 1, round;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	damaged = malloc(size);
+	for (round = 0; round < 20000; round++) {
+		memcpy(damaged, data, size);
+		damaged[(size_t)rand_r(&seed) % size] ^= (uint8_t)(1u << (rand_r(&seed) % 8));
+		if (round & 1)
+			damaged[(size_t)rand_r(&seed) % size] = (uint8_t)rand_r(&seed);
+		back = NULL;
+		log_clear();
+		if (kfd_image_unpack("damaged", damaged, size, &back) == 0)
+			kfd_image_free(back);
+		else
+			assert_null(back);
+	}
+	free(damaged);
+	free(data);
+	topology_free(image.nodes);
+}
+
+/* As the plugin of criu 3.17 to 4.2 writes: fields 1 to 5 of a BO, nothing above field 10. */
+static void images_of_criu_3_17_are_read(void **state)
+{
+	struct kfd_image image = sample_image(), *back = NULL;
+	uint8_t *data = NULL, *old;
+	CriuKfd *msg;
+	size_t i, size;
+
+	(void)state;
+	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	msg = criu_kfd__unpack(NULL, size, data);
+	for (i = 0; i < msg->n_bo_entries; i++)
+		msg->bo_entries[i]->has_handle = msg->bo_entries[i]->has_crc32c = false;
+	for (i = 0; i < msg->n_vmas; i++)
+		device_vma__free_unpacked(msg->vmas[i], NULL);
+	msg->n_vmas = 0;
+	size = criu_kfd__get_packed_size(msg);
+	old = malloc(size);
+	criu_kfd__pack(msg, old);
+	assert_int_equal(kfd_image_unpack("old", old, size, &back), 0);
+	assert_false(back->has_vmas);
+	assert_int_equal(back->nr_bos, 2);
+	kfd_image_free(back);
+	criu_kfd__free_unpacked(msg, NULL);
+	free(old);
+	free(data);
+	topology_free(image.nodes);
+}
+
+static void render_image_comes_back_as_it_was(void **state)
+{
+	struct render_image image = { .gpu_id = 0x5678, .minor = 130, .nodes = sample_nodes() }, *back = NULL;
+
+	(void)state;
+	assert_int_equal(render_image_write(ID, &image), 0);
+	assert_int_equal(render_image_read(ID, &back), 0);
+	assert_int_equal(back->gpu_id, 0x5678);
+	assert_int_equal(back->minor, 130);
+	assert_int_equal(back->nodes->n_nodes, 3);
+	render_image_free(back);
+	topology_free(image.nodes);
+}
+
+/* As the plugin of criu 3.17 to 4.2 writes: field 1 alone, gpu id 0x1234. */
+static void render_image_of_criu_3_17_is_read(void **state)
+{
+	static const uint8_t old[] = { 0x08, 0xb4, 0x24 };
+	struct render_image *back = NULL;
+
+	(void)state;
+	assert_int_equal(render_image_unpack("old", old, sizeof(old), &back), 0);
+	assert_int_equal(back->gpu_id, 0x1234);
+	assert_null(back->nodes);
+	render_image_free(back);
+}
+
+static void pages_files_are_named_by_id_and_gpu(void **state)
+{
+	char name[IMAGE_NAME_MAX];
+	int fd;
+
+	(void)state;
+	fd = pages_image_create(ID, 0xab, name);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_string_equal(name, "amdgpu-pages-7-00ab.img");
+	fd = pages_image_open(ID, 0xab, name);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(kfd_image_comes_back_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(every_truncation_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_length_beyond_the_file_takes_no_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, setup, teardown),
+		cmocka_unit_test(contradictions_are_refused),
+		cmocka_unit_test(damaged_bytes_never_crash),
+		cmocka_unit_test(images_of_criu_3_17_are_read),
+		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, setup, teardown),
+		cmocka_unit_test(render_image_of_criu_3_17_is_read),
+		cmocka_unit_test_setup_teardown(pages_files_are_named_by_id_and_gpu, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}
