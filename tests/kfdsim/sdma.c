@@ -57,6 +57,7 @@ static u64 addr64(const u32 *dw)
 
 static int report_fault(struct sim_sdma *sdma, const struct packet *packet, int err, u64 fault_va, u64 va, u64 len)
 {
+	sdma->fault_va = fault_va;
 	if (err == -ENOMEM)
 		sdma_err(sdma, packet, "no host memory for GPU address %#llx", fault_va);
 	else

@@ -343,6 +343,7 @@ struct sim_sdma {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	u64 bytes_copied;	/* by copies and fills */
+	u64 fault_va;		/* of the last page fault */
 };
 
 void sim_sdma_init(struct sim_sdma *sdma, struct sim_vm *vm);
