@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The assignment search against brute force, and cases that are hard for a
+ * search without symmetry and matching.
+ *
+ * ASSIGN_SEED chooses the random problems, ASSIGN_ROUNDS how many.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "amdgpu_plugin_assign.h"
+#include "amdgpu_plugin_util.h"
+
+#define ROUNDS 20000
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t n)
+{
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)((random_state >> 33) % n);
+}
+
+static uint64_t number_from_env(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* The best of all assignments, by trying all. */
+struct oracle {
+	const struct assign_problem *p;
+	int place[ASSIGN_MAX];
+	int best[ASSIGN_MAX];
+	int64_t best_weight;
+	bool found;
+};
+
+static bool oracle_allows(const struct oracle *o, unsigned int thing, unsigned int place)
+{
+	if (!assign_set_has(assign_domain(o->p, thing), place))
+		return false;
+	for (unsigned int i = 0; i < thing; i++) {
+		unsigned int kind = o->p->kind[i * o->p->n + thing];
+
+		if (o->place[i] == (int)place)
+			return false;
+		if (kind && !assign_set_has(assign_row(o->p, kind, (unsigned int)o->place[i]), place))
+			return false;
+	}
+	return true;
+}
+
+/* Places are tried in ascending order: of equal weight, the first found is the lowest. */
+static void oracle_try(struct oracle *o, unsigned int thing, int64_t weight)
+{
+	if (thing == o->p->n) {
+		if (o->found && weight <= o->best_weight)
+			return;
+		o->found = true;
+		o->best_weight = weight;
+		memcpy(o->best, o->place, sizeof(o->best));
+		return;
+	}
+	for (unsigned int place = 0; place < o->p->m; place++) {
+		if (!oracle_allows(o, thing, place))
+			continue;
+		o->place[thing] = (int)place;
+		oracle_try(o, thing + 1, weight + o->p->weight[thing * o->p->m + place]);
+	}
+}
+
+/* Kinds come in pairs (1, 2), (3, 4), ... of which one is the other transposed. */
+static void random_rows(struct assign_problem *p, uint32_t percent)
+{
+	for (unsigned int kind = 1; kind + 1 < p->n_kinds; kind += 2) {
+		for (unsigned int a = 0; a < p->m; a++) {
+			for (unsigned int b = 0; b < p->m; b++) {
+				if (a == b || random_below(100) >= percent)
+					continue;
+				assign_set_add(assign_row(p, kind, a), b);
+				assign_set_add(assign_row(p, kind + 1, b), a);
+			}
+		}
+	}
+}
+
+static void random_problem(struct assign_problem *p)
+{
+	unsigned int m = 1 + random_below(6), n = 1 + random_below(m);
+	uint32_t domain_percent = 50 + random_below(51), weight_percent = random_below(60);
+	uint32_t kind_percent = random_below(101);
+
+	assert_int_equal(assign_problem_init(p, n, m, 1 + 2 * random_below(3)), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int v = 0; v < m; v++) {
+			if (random_below(100) < domain_percent)
+				assign_set_add(assign_domain(p, i), v);
+			if (random_below(100) < weight_percent)
+				p->weight[i * m + v] = 1 + random_below(3);
+		}
+	}
+	random_rows(p, 30 + random_below(71));
+	for (unsigned int i = 0; p->n_kinds > 1 && i < n; i++) {
+		for (unsigned int j = i + 1; j < n; j++) {
+			unsigned int kind = 1 + random_below(p->n_kinds - 1);
+
+			if (random_below(100) >= kind_percent)
+				continue;
+			p->kind[i * n + j] = (uint16_t)kind;
+			p->kind[j * n + i] = (uint16_t)(((kind - 1) ^ 1) + 1);
+		}
+	}
+}
+
+static void compare_with_oracle(const struct assign_problem *p, uint64_t round)
+{
+	struct oracle o = { .p = p };
+	struct assign_result result;
+	int r = assign_solve(p, 0, &result);
+
+	oracle_try(&o, 0, 0);
+	if (r != (o.found ? 0 : -ENODEV))
+		fail_msg("round %" PRIu64 ": assign_solve says %d, brute force %s", round, r,
+			 o.found ? "found one" : "found none");
+	if (!o.found)
+		return;
+	assert_true(result.best);
+	for (unsigned int i = 0; i < p->n; i++) {
+		if (result.place[i] != o.best[i])
+			fail_msg("round %" PRIu64 ": thing %u is on %d, brute force puts it on %d", round, i,
+				 result.place[i], o.best[i]);
+	}
+}
+
+static void assign_agrees_with_brute_force(void **arg)
+{
+	uint64_t seed = number_from_env("ASSIGN_SEED", (uint64_t)time(NULL));
+	uint64_t rounds = number_from_env("ASSIGN_ROUNDS", ROUNDS);
+
+	(void)arg;
+	print_message("ASSIGN_SEED=%" PRIu64 " ASSIGN_ROUNDS=%" PRIu64 "\n", seed, rounds);
+	random_state = seed;
+	for (uint64_t round = 0; round < rounds; round++) {
+		struct assign_problem p;
+
+		random_problem(&p);
+		compare_with_oracle(&p, round);
+		assign_problem_done(&p);
+	}
+}
+
+/* n things in cliques of "clique", m places in cliques of "room". */
+static void clique_problem(struct assign_problem *p, unsigned int n, unsigned int clique, unsigned int m,
+			   unsigned int room)
+{
+	assert_int_equal(assign_problem_init(p, n, m, 2), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int v = 0; v < m; v++)
+			assign_set_add(assign_domain(p, i), v);
+		for (unsigned int j = 0; j < n; j++)
+			p->kind[i * n + j] = i != j && i / clique == j / clique;
+	}
+	for (unsigned int a = 0; a < m; a++) {
+		for (unsigned int b = 0; b < m; b++) {
+			if (a != b && a / room == b / room)
+				assign_set_add(assign_row(p, 1, a), b);
+		}
+	}
+}
+
+static void assign_packs_cliques_that_just_fit(void **arg)
+{
+	struct assign_problem p;
+	struct assign_result result;
+
+	(void)arg;
+	clique_problem(&p, 48, 3, 64, 8); /* 16 of 3: two in each room */
+	assert_int_equal(assign_solve(&p, 0, &result), 0);
+	for (unsigned int i = 0; i < 48; i++)
+		assert_int_equal(result.place[i] / 8, result.place[i / 3 * 3] / 8);
+	assign_problem_done(&p);
+}
+
+static void assign_proves_that_cliques_do_not_fit(void **arg)
+{
+	struct assign_problem p;
+	struct assign_result result;
+
+	(void)arg;
+	clique_problem(&p, 51, 3, 64, 8); /* 17 of 3: places enough, but not in rooms of 8 */
+	assert_int_equal(assign_solve(&p, 0, &result), -ENODEV);
+	assert_false(result.crowded);
+	assert_in_range(result.stuck, 0, 50);
+	assert_int_equal(result.partial[result.stuck], -1);
+	assign_problem_done(&p);
+}
+
+static void assign_names_the_crowd(void **arg)
+{
+	struct assign_problem p;
+	struct assign_result result;
+
+	(void)arg;
+	assert_int_equal(assign_problem_init(&p, 4, 5, 1), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		assign_set_add(assign_domain(&p, i), 1);
+		assign_set_add(assign_domain(&p, i), 3);
+	}
+	assign_set_add(assign_domain(&p, 3), 4);
+	assert_int_equal(assign_solve(&p, 0, &result), -ENODEV);
+	assert_true(result.crowded);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(result.in_crowd[i], i < 3);
+	for (unsigned int v = 0; v < 5; v++)
+		assert_int_equal(result.crowd_room[v], v == 1 || v == 3);
+	assign_problem_done(&p);
+}
+
+static void assign_stops_at_its_limit(void **arg)
+{
+	struct assign_problem p;
+	struct assign_result result;
+
+	(void)arg;
+	clique_problem(&p, 51, 3, 64, 8);
+	assert_int_equal(assign_solve(&p, 10, &result), -E2BIG);
+	assign_problem_done(&p);
+}
+
+static void assign_of_nothing_is_done(void **arg)
+{
+	struct assign_problem p;
+	struct assign_result result;
+
+	(void)arg;
+	assert_int_equal(assign_problem_init(&p, 0, 3, 1), 0);
+	assert_int_equal(assign_solve(&p, 0, &result), 0);
+	assign_problem_done(&p);
+}
+
+static void assign_refuses_sizes_beyond_its_bounds(void **arg)
+{
+	struct assign_problem p;
+
+	(void)arg;
+	assert_int_equal(assign_problem_init(&p, ASSIGN_MAX + 1, ASSIGN_MAX, 1), -E2BIG);
+	assert_int_equal(assign_problem_init(&p, 1, ASSIGN_MAX + 1, 1), -E2BIG);
+	assert_int_equal(assign_problem_init(&p, 1, 1, ASSIGN_MAX_KINDS + 1), -E2BIG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(assign_agrees_with_brute_force),
+		cmocka_unit_test(assign_packs_cliques_that_just_fit),
+		cmocka_unit_test(assign_proves_that_cliques_do_not_fit),
+		cmocka_unit_test(assign_names_the_crowd),
+		cmocka_unit_test(assign_stops_at_its_limit),
+		cmocka_unit_test(assign_of_nothing_is_done),
+		cmocka_unit_test(assign_refuses_sizes_beyond_its_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
