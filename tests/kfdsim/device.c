@@ -8,6 +8,7 @@
 #include <linux/debugfs.h>
 #include <linux/device_cgroup.h>
 #include <linux/dma-mapping.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
