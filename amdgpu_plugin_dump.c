@@ -17,6 +17,7 @@
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
+#include "amdgpu_plugin_vma.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 
@@ -161,8 +162,11 @@ static int pause_all(struct dump *dump)
 	size_t i;
 	int err = check_kfd();
 
-	if (!err)
+	if (!err) {
 		err = topology_read(TOPOLOGY_ROOT, &dump->machine);
+		if (err == -ENOENT)
+			pr_err("%s is not there, though /dev/kfd is", TOPOLOGY_ROOT);
+	}
 	if (!err)
 		err = task_files_collect(drm_is_amd, &dump->files);
 	if (!err)
@@ -293,29 +297,15 @@ static void fill_bos(const struct kfd_state *state, struct kfd_image_bo *bos)
 		};
 }
 
-/* Which GPU a doorbell or MMIO mapping is of: kernels differ in whose id its offset holds. */
 static int resolve_kfd_vma(const struct process *process, struct device_vma *vma)
 {
-	enum kfd_mmap_type type = kfd_mmap_type(vma->offset);
-	uint32_t id = kfd_mmap_gpu_id(vma->offset);
-	uint32_t by_user = 0, by_actual = 0;
-	size_t i;
-
-	if (type != KFD_MMAP_TYPE_DOORBELL && type != KFD_MMAP_TYPE_MMIO)
+	if (!vma_names_gpu(vma))
 		return 0;
-	for (i = 0; i < process->state.nr_devices; i++) {
-		const struct kfd_criu_device_bucket *device = &process->state.devices[i];
-
-		if (device->user_gpu_id == id)
-			by_user = device->user_gpu_id;
-		if (device->actual_gpu_id == id)
-			by_actual = device->user_gpu_id;
-	}
-	vma->gpu_id = by_actual && (!by_user || !kfd_maps_by_user_id()) ? by_actual : by_user;
+	vma->gpu_id = vma_kfd_gpu(vma, &process->state, kfd_maps_by_user_id());
 	if (vma->gpu_id)
 		return 0;
 	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not have",
-	       process->file->pid, vma->start, id);
+	       process->file->pid, vma->start, kfd_mmap_gpu_id(vma->offset));
 	return -ENODEV;
 }
 
@@ -323,15 +313,9 @@ static int resolve_kfd_vma(const struct process *process, struct device_vma *vma
 static int check_render_vma(const struct process *process, const struct device_vma *vma)
 {
 	int node = topology_find_minor(process->nodes, vma->minor);
-	size_t i;
 
-	for (i = 0; node >= 0 && i < process->state.nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &process->state.bos[i];
-
-		if (bo->gpu_id == topology_gpu_id(process->nodes->nodes[node]) && kfd_bo_has_contents(bo) &&
-		    vma->offset >= bo->offset && vma->end - vma->start <= bo->size - (vma->offset - bo->offset))
-			return 0;
-	}
+	if (node >= 0 && vma_bo(vma, &process->state, topology_gpu_id(process->nodes->nodes[node])))
+		return 0;
 	pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node itself "
 	       "(graphics, video, dma-buf imports) cannot be saved", process->file->pid, vma->start, vma->minor);
 	return -EOPNOTSUPP;

@@ -18,6 +18,7 @@
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_restore.h"
 #include "amdgpu_plugin_util.h"
+#include "amdgpu_plugin_vma.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 
@@ -103,16 +104,16 @@ static void find_candidates(const struct topology *machine, bool *candidates)
 	}
 }
 
-static int add_gpu(struct restore *restore, const struct topology_node *saved, const struct topology_node *local)
+static int add_gpu(struct restore *restore, const struct match_pair *pair)
 {
 	struct gpu *gpu = &restore->gpus[restore->nr_gpus];
 	int fd;
 
 	*gpu = (struct gpu){
-		.user_id = topology_gpu_id(saved),
-		.actual_id = topology_gpu_id(local),
-		.minor = topology_get(local, TOPOLOGY_DRM_RENDER_MINOR),
-		.saved_minor = topology_get(saved, TOPOLOGY_DRM_RENDER_MINOR),
+		.user_id = pair->user_gpu_id,
+		.actual_id = pair->actual_gpu_id,
+		.minor = pair->local_minor,
+		.saved_minor = pair->saved_minor,
 	};
 	fd = drm_open_minor(gpu->minor);
 	if (fd < 0) {
@@ -143,26 +144,40 @@ static int check_visible(const struct topology *saved, const struct topology *ma
 	return -ENODEV;
 }
 
-static int choose_gpus(struct restore *restore, const struct topology *saved)
+static int match_gpus(const struct restore *restore, const struct topology *saved, struct match_map **ret)
 {
 	_cleanup_topology_ struct topology *machine = NULL;
-	_cleanup_(match_map_done) struct match_map map = { 0 };
+	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	bool candidates[TOPOLOGY_MAX_NODES] = { false };
-	unsigned int i;
 	int err = topology_read(TOPOLOGY_ROOT, &machine);
 
+	if (err == -ENOENT)
+		pr_err("%s is not there: this machine has no AMD GPU driver for compute (amdgpu with KFD)", TOPOLOGY_ROOT);
 	if (!err)
-		err = check_visible(saved, machine);
+		err = report ? check_visible(saved, machine) : -ENOMEM;
 	if (err)
 		return err;
 	find_candidates(machine, candidates);
-	err = match_devices(saved, machine, candidates, restore->settings, &map);
-	restore->gpus = calloc(saved->n_nodes + 1, sizeof(*restore->gpus));
-	if (!err && !restore->gpus)
+	err = match_devices(saved, machine, candidates, restore->settings, ret, report);
+	if (err)
+		match_report_log(report);
+	return err;
+}
+
+static int choose_gpus(struct restore *restore, const struct topology *saved)
+{
+	struct match_map *map = NULL;
+	unsigned int i;
+	int err = match_gpus(restore, saved, &map);
+
+	if (err)
+		return err;
+	restore->gpus = calloc(map->n + 1, sizeof(*restore->gpus));
+	if (!restore->gpus)
 		err = -ENOMEM;
-	for (i = 0; !err && i < saved->n_nodes; i++)
-		if (topology_is_gpu(saved->nodes[i]))
-			err = add_gpu(restore, saved->nodes[i], machine->nodes[map.local[i]]);
+	for (i = 0; !err && i < map->n; i++)
+		err = add_gpu(restore, &map->pairs[i]);
+	match_map_free(map);
 	return err;
 }
 
@@ -371,12 +386,11 @@ static bool can_map(const struct restore *restore, uint64_t length, uint64_t off
  */
 static int map_kfd(const struct restore *restore, const struct device_vma *vma, uint64_t *ret_offset)
 {
-	enum kfd_mmap_type type = kfd_mmap_type(vma->offset);
 	uint64_t by_actual, by_user;
-	struct gpu *gpu;
+	const struct gpu *gpu;
 
 	*ret_offset = vma->offset;
-	if (type != KFD_MMAP_TYPE_DOORBELL && type != KFD_MMAP_TYPE_MMIO)
+	if (!vma_names_gpu(vma))
 		return 0;
 	gpu = gpu_by_user_id(restore, vma->gpu_id ? vma->gpu_id : kfd_mmap_gpu_id(vma->offset));
 	if (!gpu)
@@ -393,25 +407,18 @@ static int map_kfd(const struct restore *restore, const struct device_vma *vma, 
 static int map_render(const struct restore *restore, const struct gpu *gpu, const struct device_vma *vma,
 		      uint64_t *ret_offset)
 {
-	size_t i;
+	const struct kfd_criu_bo_bucket *bo = vma_bo(vma, &restore->state, gpu->user_id);
 
-	for (i = 0; i < restore->state.nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &restore->state.bos[i];
-
-		if (bo->gpu_id != gpu->user_id || !kfd_bo_has_contents(bo) || vma->offset < bo->offset ||
-		    vma->offset - bo->offset >= bo->size)
-			continue;
-		*ret_offset = bo->restored_offset + (vma->offset - bo->offset);
-		return 0;
-	}
-	return -ENODEV;
+	if (!bo)
+		return -ENODEV;
+	*ret_offset = vma_restored_offset(vma, bo);
+	return 0;
 }
 
-/* The saved description of a mapping; images of other writers have none, and it is made up from what criu knows. */
+/* The saved description of a mapping; images of other writers have none. */
 static bool find_vma(const struct restore *restore, const char *path, uint64_t start, uint64_t offset,
 		     struct device_vma *ret)
 {
-	unsigned int minor = 0;
 	size_t i;
 
 	for (i = 0; restore->image && i < restore->image->nr_vmas; i++)
@@ -419,12 +426,7 @@ static bool find_vma(const struct restore *restore, const char *path, uint64_t s
 			*ret = restore->image->vmas[i];
 			return true;
 		}
-	if (strcmp(path, "/dev/kfd") && sscanf(path, "/dev/dri/renderD%u", &minor) != 1)
-		return false;
-	*ret = (struct device_vma){
-		.start = start, .end = start + 2 * (uint64_t)getpagesize(), .offset = offset, .minor = minor, .own_fd = true
-	};
-	return true;
+	return vma_from_path(path, start, offset, ret);
 }
 
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
@@ -432,18 +434,16 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 {
 	const struct gpu *gpu = NULL;
 	struct device_vma vma;
-	int fd = -1, err = 0;
+	int fd = -1, err = -ENODEV;
 
 	if (!find_vma(restore, path, start, offset, &vma))
 		return -ENOENT;
-	if (restore->kept_kfd < 0)
-		err = -ENODEV;
-	else if (!vma.minor)
+	if (vma.minor)
+		gpu = gpu_by_saved_minor(restore, vma.minor);
+	if (restore->kept_kfd >= 0 && !vma.minor)
 		err = map_kfd(restore, &vma, ret_offset);
-	else if ((gpu = gpu_by_saved_minor(restore, vma.minor)))
+	else if (restore->kept_kfd >= 0 && gpu)
 		err = map_render(restore, gpu, &vma, ret_offset);
-	else
-		err = -ENODEV;
 	if (err) {
 		pr_err("mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64, start, path,
 		       vma.offset);

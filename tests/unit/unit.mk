@@ -5,3 +5,4 @@ topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c amdgpu_p
 
 test_settings_SRCS := amdgpu_plugin_settings.c
 test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
+test_vma_SRCS := amdgpu_plugin_vma.c

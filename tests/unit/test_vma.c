@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Device mappings: which GPU and BO they are of, and their offsets after a restore. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_util.h"
+#include "amdgpu_plugin_vma.h"
+
+#define PAGE 4096ull
+#define GPU_A 0x1111u
+#define GPU_B 0x2222u
+#define DOORBELL(id) ((3ull << 62) | ((uint64_t)(id) << 46))
+#define MMIO(id)     ((uint64_t)(id) << 46)
+#define EVENTS	     (2ull << 62)
+
+/* The process calls the GPUs A and B; the machine's ids are given. */
+static struct kfd_criu_device_bucket devices[2] = { { .user_gpu_id = GPU_A }, { .user_gpu_id = GPU_B } };
+
+/* GPU A: VRAM of 4 pages, a userptr BO with the same offset, GTT of 2; GPU B: VRAM at the offset of A's. */
+static struct kfd_criu_bo_bucket bos[] = {
+	{ .gpu_id = GPU_A, .offset = 0x100000, .size = 4 * PAGE, .restored_offset = 0x900000,
+	  .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
+	{ .gpu_id = GPU_A, .offset = 0x200000, .size = 4 * PAGE, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR },
+	{ .gpu_id = GPU_A, .offset = 0x200000, .size = 2 * PAGE, .restored_offset = 0xa00000,
+	  .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT },
+	{ .gpu_id = GPU_B, .offset = 0x100000, .size = 4 * PAGE, .restored_offset = 0xb00000,
+	  .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
+};
+
+static struct kfd_state state_with(uint32_t actual_a, uint32_t actual_b)
+{
+	devices[0].actual_gpu_id = actual_a;
+	devices[1].actual_gpu_id = actual_b;
+	return (struct kfd_state){ .devices = devices, .nr_devices = 2, .bos = bos, .nr_bos = ARRAY_SIZE(bos) };
+}
+
+static struct device_vma vma_at(uint64_t offset, uint64_t pages, uint32_t minor)
+{
+	return (struct device_vma){ .start = 0x7000000, .end = 0x7000000 + pages * PAGE, .offset = offset,
+				    .minor = minor };
+}
+
+static uint32_t gpu_of(uint64_t offset, const struct kfd_state *state, bool by_user)
+{
+	struct device_vma vma = vma_at(offset, 2, 0);
+
+	return vma_kfd_gpu(&vma, state, by_user);
+}
+
+static void only_doorbells_and_mmio_of_the_kfd_name_a_gpu(void **unused)
+{
+	struct device_vma doorbell = vma_at(DOORBELL(GPU_A), 2, 0), mmio = vma_at(MMIO(GPU_A), 1, 0);
+	struct device_vma events = vma_at(EVENTS, 8, 0), render = vma_at(0x100000, 1, 128);
+
+	(void)unused;
+	assert_true(vma_names_gpu(&doorbell));
+	assert_true(vma_names_gpu(&mmio));
+	assert_false(vma_names_gpu(&events));
+	assert_false(vma_names_gpu(&render));
+}
+
+static void kfd_mapping_by_actual_or_by_user_id(void **unused)
+{
+	struct kfd_state state = state_with(0x3333, 0x4444);
+
+	(void)unused;
+	assert_int_equal(gpu_of(DOORBELL(0x3333), &state, false), GPU_A);
+	assert_int_equal(gpu_of(DOORBELL(GPU_B), &state, false), GPU_B);
+	assert_int_equal(gpu_of(MMIO(0x4444), &state, true), GPU_B);
+	assert_int_equal(gpu_of(DOORBELL(0x5555), &state, false), 0);
+}
+
+static void swapped_ids_are_decided_by_the_kernels_rule(void **unused)
+{
+	struct kfd_state state = state_with(GPU_B, GPU_A);
+
+	(void)unused;
+	assert_int_equal(gpu_of(DOORBELL(GPU_A), &state, false), GPU_B);
+	assert_int_equal(gpu_of(DOORBELL(GPU_A), &state, true), GPU_A);
+}
+
+static uint64_t restored(uint64_t offset, uint64_t pages, uint32_t gpu)
+{
+	struct kfd_state state = state_with(GPU_A, GPU_B);
+	struct device_vma vma = vma_at(offset, pages, 128);
+	const struct kfd_criu_bo_bucket *bo = vma_bo(&vma, &state, gpu);
+
+	return bo ? vma_restored_offset(&vma, bo) : 0;
+}
+
+static void whole_and_partial_mappings_find_their_bo(void **unused)
+{
+	(void)unused;
+	assert_int_equal(restored(0x100000, 4, GPU_A), 0x900000);
+	assert_int_equal(restored(0x100000, 1, GPU_A), 0x900000);
+	assert_int_equal(restored(0x100000 + 3 * PAGE, 1, GPU_A), 0x900000 + 3 * PAGE);
+}
+
+static void equal_offsets_on_two_gpus_are_told_apart(void **unused)
+{
+	(void)unused;
+	assert_int_equal(restored(0x100000, 4, GPU_B), 0xb00000);
+}
+
+static void bos_without_contents_are_not_meant(void **unused)
+{
+	(void)unused;
+	assert_int_equal(restored(0x200000, 2, GPU_A), 0xa00000);
+}
+
+static void mappings_outside_all_bos_are_not_found(void **unused)
+{
+	(void)unused;
+	assert_int_equal(restored(0x100000, 5, GPU_A), 0);
+	assert_int_equal(restored(0x100000 + 3 * PAGE, 2, GPU_A), 0);
+	assert_int_equal(restored(0x100000 + 4 * PAGE, 1, GPU_A), 0);
+	assert_int_equal(restored(0x100000 - PAGE, 1, GPU_A), 0);
+	assert_int_equal(restored(0x200000, 2, GPU_B), 0);
+}
+
+static void gpu_id_of_an_offset_is_replaced_alone(void **unused)
+{
+	uint64_t offset = DOORBELL(0xffff) | 0x1000;
+
+	(void)unused;
+	assert_int_equal(kfd_mmap_gpu_id(offset), 0xffff);
+	assert_int_equal(kfd_mmap_with_gpu_id(offset, GPU_A), DOORBELL(GPU_A) | 0x1000);
+	assert_int_equal(kfd_mmap_type(offset), KFD_MMAP_TYPE_DOORBELL);
+}
+
+static void paths_name_devices(void **unused)
+{
+	struct device_vma vma;
+
+	(void)unused;
+	assert_true(vma_from_path("/dev/dri/renderD130", 0x1000, 0x5000, &vma));
+	assert_int_equal(vma.minor, 130);
+	assert_int_equal(vma.offset, 0x5000);
+	assert_true(vma.own_fd);
+	assert_true(vma_from_path("/dev/kfd", 0x1000, DOORBELL(GPU_A), &vma));
+	assert_int_equal(vma.minor, 0);
+	assert_int_equal(vma.end - vma.start, 2 * PAGE);
+	assert_false(vma_from_path("/dev/dri/card0", 0x1000, 0, &vma));
+	assert_false(vma_from_path("/dev/nvidia0", 0x1000, 0, &vma));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_doorbells_and_mmio_of_the_kfd_name_a_gpu),
+		cmocka_unit_test(kfd_mapping_by_actual_or_by_user_id),
+		cmocka_unit_test(swapped_ids_are_decided_by_the_kernels_rule),
+		cmocka_unit_test(whole_and_partial_mappings_find_their_bo),
+		cmocka_unit_test(equal_offsets_on_two_gpus_are_told_apart),
+		cmocka_unit_test(bos_without_contents_are_not_meant),
+		cmocka_unit_test(mappings_outside_all_bos_are_not_found),
+		cmocka_unit_test(gpu_id_of_an_offset_is_replaced_alone),
+		cmocka_unit_test(paths_name_devices),
+	};
+
+	return cmocka_run_group_tests_name("vma", tests, NULL, NULL);
+}
