@@ -2,7 +2,13 @@
 # What each unit test links with, besides its own file.
 
 topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c amdgpu_plugin_settings.c
+assign_SRCS := amdgpu_plugin_assign.c amdgpu_plugin_assign_filter.c amdgpu_plugin_assign_symmetry.c
+match_SRCS := amdgpu_plugin_match.c amdgpu_plugin_match_rules.c amdgpu_plugin_match_report.c $(assign_SRCS) \
+	$(topology_SRCS)
 
 test_settings_SRCS := amdgpu_plugin_settings.c
+test_topology_SRCS := $(topology_SRCS)
+test_assign_SRCS := $(assign_SRCS)
+test_match_SRCS := $(match_SRCS)
 test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
 test_vma_SRCS := amdgpu_plugin_vma.c
