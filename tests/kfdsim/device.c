@@ -325,9 +325,12 @@ static int __init sim_init(void)
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
 	sim_fault_init(debug_dir);
 
-	err = sim_pci_init(&sim_machine.desc);
+	err = sim_modname_init();
 	if (err)
 		goto err_debugfs;
+	err = sim_pci_init(&sim_machine.desc);
+	if (err)
+		goto err_modname;
 	err = gpus_create();
 	if (err)
 		goto err_pci;
@@ -346,6 +349,8 @@ err_gpus:
 	gpus_destroy();
 err_pci:
 	sim_pci_fini();
+err_modname:
+	sim_modname_fini();
 err_debugfs:
 	debugfs_remove(debug_dir);
 	sim_fault_fini();
@@ -359,6 +364,7 @@ static void __exit sim_exit(void)
 	sim_kfd_fini();
 	gpus_destroy();
 	sim_pci_fini();
+	sim_modname_fini();
 	debugfs_remove(debug_dir);
 	sim_fault_fini();
 	sim_desc_free(&sim_machine.desc);

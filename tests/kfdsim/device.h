@@ -27,6 +27,11 @@ void sim_pci_fini(void);
 /* The PCI device that the partitions of @node's GPU share; NULL when it did not appear. */
 struct device *sim_pci_device(const struct sim_node *node);
 
+/* ---- modname.c: a trace of a loaded "amdgpu" in /sys/module ---- */
+
+int sim_modname_init(void);
+void sim_modname_fini(void);
+
 /* ---- fault.c ---- */
 
 void sim_fault_init(struct dentry *dir);
