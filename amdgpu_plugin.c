@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_restore.h"
 #include "amdgpu_plugin_settings.h"
-#include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
 
 /* A file offset that no mapping can have. */
@@ -31,11 +31,6 @@ static struct {
 	struct restore *restore;
 } plugin;
 
-static bool has_amd_gpus(void)
-{
-	return !access("/sys/class/kfd/kfd/topology/nodes", F_OK);
-}
-
 static const char *environment(const char *name, void *arg)
 {
 	(void)arg;
@@ -44,8 +39,10 @@ static const char *environment(const char *name, void *arg)
 
 static int plugin_init(int stage)
 {
+	dev_t kfd;
+
 	plugin.stage = stage;
-	plugin.awake = has_amd_gpus();
+	plugin.awake = device_kfd_number(&kfd);
 	if (stage == CRIU_STAGE_RESTORE && !criu_inventory_wants_us())
 		plugin.awake = false;
 	if (!plugin.awake)

@@ -3,11 +3,10 @@
  * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves
  * is opaque here: sizes are kept, contents are never looked at.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 
+#include "amdgpu_plugin_device.h"
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_util.h"
 
@@ -56,11 +55,11 @@ bool kfd_maps_by_user_id(void)
 
 int kfd_open(void)
 {
-	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	dev_t number;
+	int fd = device_kfd_number(&number) ? device_open("/dev/kfd", number) : -ENODEV;
 
 	if (fd >= 0)
 		return fd;
-	fd = -errno;
 	pr_err("cannot open /dev/kfd: %s", strerror(-fd));
 	return fd;
 }

@@ -34,6 +34,8 @@ struct gpu {
 
 struct restore {
 	const struct settings *settings;
+	struct topology *machine;
+	int machine_error; /* why there is no topology */
 	struct gpu *gpus;
 	size_t nr_gpus;
 	struct kfd_image *image;
@@ -46,8 +48,11 @@ struct restore *restore_new(const struct settings *settings)
 {
 	struct restore *restore = calloc(1, sizeof(*restore));
 
-	if (restore)
-		*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .resume_fd = -1 };
+	if (!restore)
+		return NULL;
+	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .resume_fd = -1 };
+	/* Not an error yet: without an inventory, nobody knows whether there is a GPU process to restore. */
+	restore->machine_error = topology_read(TOPOLOGY_ROOT, &restore->machine);
 	return restore;
 }
 
@@ -55,6 +60,7 @@ void restore_free(struct restore *restore)
 {
 	if (!restore)
 		return;
+	topology_free(restore->machine);
 	free(restore->gpus);
 	kfd_image_free(restore->image);
 	kfd_state_done(&restore->state);
@@ -85,10 +91,10 @@ static struct gpu *gpu_by_saved_minor(const struct restore *restore, uint32_t mi
 	return NULL;
 }
 
-/* Local GPUs whose render node can be opened here. */
-static void find_candidates(const struct topology *machine, bool *candidates)
+/* GPUs whose render node can be opened in this task; all those that the kernel shows it. */
+static unsigned int find_candidates(const struct topology *machine, bool *candidates)
 {
-	unsigned int i;
+	unsigned int i, count = 0;
 
 	for (i = 0; i < machine->n_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
@@ -99,9 +105,11 @@ static void find_candidates(const struct topology *machine, bool *candidates)
 			continue;
 		fd = drm_open_minor(minor);
 		candidates[i] = fd >= 0;
+		count += candidates[i];
 		if (fd < 0)
 			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
 	}
+	return count;
 }
 
 static int add_gpu(struct restore *restore, const struct match_pair *pair)
@@ -130,9 +138,9 @@ static int add_gpu(struct restore *restore, const struct match_pair *pair)
 }
 
 /* The kernel wants a place for each GPU that the task can see, used or not. */
-static int check_visible(const struct topology *saved, const struct topology *machine)
+static int check_visible(const struct topology *saved, unsigned int visible)
 {
-	unsigned int wanted = topology_count_gpus(saved), visible = topology_count_gpus(machine);
+	unsigned int wanted = topology_count_gpus(saved);
 
 	if (visible == wanted)
 		return 0;
@@ -146,19 +154,18 @@ static int check_visible(const struct topology *saved, const struct topology *ma
 
 static int match_gpus(const struct restore *restore, const struct topology *saved, struct match_map **ret)
 {
-	_cleanup_topology_ struct topology *machine = NULL;
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	bool candidates[TOPOLOGY_MAX_NODES] = { false };
-	int err = topology_read(TOPOLOGY_ROOT, &machine);
+	int err = report ? restore->machine_error : -ENOMEM;
 
-	if (err == -ENOENT)
-		pr_err("%s is not there: this machine has no AMD GPU driver for compute (amdgpu with KFD)", TOPOLOGY_ROOT);
-	if (!err)
-		err = report ? check_visible(saved, machine) : -ENOMEM;
+	if (err) {
+		pr_err("cannot read the topology below %s: %s", TOPOLOGY_ROOT, strerror(-err));
+		return err;
+	}
+	err = check_visible(saved, find_candidates(restore->machine, candidates));
 	if (err)
 		return err;
-	find_candidates(machine, candidates);
-	err = match_devices(saved, machine, candidates, restore->settings, ret, report);
+	err = match_devices(saved, restore->machine, candidates, restore->settings, ret, report);
 	if (err)
 		match_report_log(report);
 	return err;

@@ -13,8 +13,12 @@
 
 struct restore;
 
-/* @settings is borrowed for the life of the restore. NULL when out of memory. */
+/*
+ * Begins a restore in criu's main process: the machine's topology is read here, since a
+ * restored task may see no sysfs. @settings is borrowed. NULL when out of memory.
+ */
 struct restore *restore_new(const struct settings *settings);
+/* Accepts NULL. */
 void restore_free(struct restore *restore);
 
 /*

@@ -10,31 +10,9 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "amdgpu_plugin_device.h"
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
-
-#define KFD_DEVICE_NUMBER "/sys/class/kfd/kfd/dev"
-#define DRM_MAJOR	  226
-#define RENDER_MINOR_MIN  128
-
-static bool kfd_device_number(unsigned int *ret_major, unsigned int *ret_minor)
-{
-	_cleanup_fclose_ FILE *f = fopen(KFD_DEVICE_NUMBER, "re");
-
-	return f && fscanf(f, "%u:%u", ret_major, ret_minor) == 2;
-}
-
-bool device_is_kfd(const struct stat *st)
-{
-	unsigned int maj, min;
-
-	return S_ISCHR(st->st_mode) && kfd_device_number(&maj, &min) && st->st_rdev == makedev(maj, min);
-}
-
-bool device_is_render_node(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
-}
 
 /* ---- tasks ---- */
 

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 
 /* An open file of /dev/kfd or of an AMD render node. */
@@ -31,12 +30,6 @@ struct device_vma {
 	uint32_t gpu_id;     /* user gpu id of a doorbell or MMIO mapping; 0: not told */
 	bool own_fd;	     /* criu opens a file for it, instead of using the one of the mapping before */
 };
-
-/* Whether a character device is /dev/kfd; false when there is no KFD. */
-bool device_is_kfd(const struct stat *st);
-
-/* Whether a character device is a DRM render node, of whatever driver. */
-bool device_is_render_node(const struct stat *st);
 
 /*
  * Finds the AMD files of all tasks that the calling thread traces. @is_amd tells

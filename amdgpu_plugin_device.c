@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices are known by their numbers. A path is only the first place to look: in a
+ * restored container it may be missing or be another device.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "amdgpu_plugin_device.h"
+#include "amdgpu_plugin_util.h"
+
+#define KFD_NUMBER	 "/sys/class/kfd/kfd/dev"
+#define DRM_MAJOR	 226
+#define RENDER_MINOR_MIN 128
+
+bool device_kfd_number(dev_t *ret)
+{
+	static dev_t number; /* 0: not found yet */
+	_cleanup_fclose_ FILE *f = NULL;
+	unsigned int maj, min;
+
+	if (!number && (f = fopen(KFD_NUMBER, "re")) && fscanf(f, "%u:%u", &maj, &min) == 2)
+		number = makedev(maj, min);
+	*ret = number;
+	return number != 0;
+}
+
+dev_t device_render_number(uint32_t minor_number)
+{
+	return makedev(DRM_MAJOR, minor_number);
+}
+
+bool device_is_kfd(const struct stat *st)
+{
+	dev_t kfd;
+
+	return S_ISCHR(st->st_mode) && device_kfd_number(&kfd) && st->st_rdev == kfd;
+}
+
+bool device_is_render_node(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
+}
+
+/* A file system of our own that no path leads to: nothing of it is seen in the mount namespace. */
+static int private_tmpfs(void)
+{
+	_cleanup_close_ int fs = syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0)
+		return -errno;
+	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_private_node(dev_t number)
+{
+	_cleanup_close_ int dir = private_tmpfs();
+	int fd;
+
+	if (dir < 0)
+		return dir;
+	if (mknodat(dir, "node", S_IFCHR | 0600, number))
+		return -errno;
+	fd = openat(dir, "node", O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int device_open(const char *path, dev_t number)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	/* Looked at before it is opened: opening some other device may have effects. */
+	if (stat(path, &st) || !S_ISCHR(st.st_mode) || st.st_rdev != number)
+		return open_private_node(number);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		return -errno;
+	return st.st_rdev == number ? steal_fd(&fd) : -ENODEV;
+}
