@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Settings: every accepted form, every refusal with its text, and who may
+ * override whom.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_settings.h"
+#include "log_stub.h"
+
+/* ---- a machine's file, an image directory and an environment ---- */
+
+struct world {
+	char dir[64]; /* holds both files; it is the image directory */
+	char machine[128];
+	int image_fd;
+	char env[8][2][512];
+	unsigned int n_env;
+	struct settings settings;
+};
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	log_clear();
+	strcpy(w->dir, "/tmp/test_settings.XXXXXX");
+	if (!mkdtemp(w->dir))
+		return -1;
+	snprintf(w->machine, sizeof(w->machine), "%s/machine.conf", w->dir);
+	w->image_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = w;
+	return w->image_fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r '%s'", w->dir);
+	close(w->image_fd);
+	free(w);
+	return system(command);
+}
+
+static void write_file(const struct world *w, const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+	assert_int_equal(fclose(f), 0);
+}
+
+static void write_machine(const struct world *w, const char *text)
+{
+	write_file(w, "machine.conf", text);
+}
+
+static void write_image(const struct world *w, const char *text)
+{
+	write_file(w, SETTINGS_IMAGE_CONF, text);
+}
+
+static void set_env(struct world *w, const char *name, const char *value)
+{
+	assert_true(w->n_env < 8);
+	snprintf(w->env[w->n_env][0], sizeof(w->env[0][0]), "%s", name);
+	snprintf(w->env[w->n_env++][1], sizeof(w->env[0][1]), "%s", value);
+}
+
+static const char *get_env(const char *name, void *arg)
+{
+	struct world *w = arg;
+
+	for (unsigned int i = 0; i < w->n_env; i++) {
+		if (!strcmp(w->env[i][0], name))
+			return w->env[i][1];
+	}
+	return NULL;
+}
+
+static int load(struct world *w)
+{
+	log_clear();
+	return settings_load(&w->settings, w->machine, w->image_fd, get_env, w);
+}
+
+/* One setting in the environment and nothing else. */
+static int load_env(struct world *w, const char *name, const char *value)
+{
+	w->n_env = 0;
+	set_env(w, name, value);
+	return load(w);
+}
+
+static void assert_logged(const char *part)
+{
+	if (!strstr(log_text, part))
+		fail_msg("'%s' is not in the log: %s", part, log_text);
+}
+
+/* Refused with exactly one error line, which has all of these parts. */
+static void assert_refused(struct world *w, const char *a, const char *b, const char *c)
+{
+	assert_int_equal(load(w), -EINVAL);
+	assert_int_equal(log_errors, 1);
+	assert_logged(a);
+	assert_logged(b);
+	assert_logged(c);
+}
+
+/* ---- defaults and flags ---- */
+
+static void settings_without_sources_are_the_defaults(void **state)
+{
+	struct world *w = *state;
+	struct settings expected;
+
+	settings_default(&expected);
+	assert_int_equal(settings_load(&w->settings, NULL, -1, NULL, NULL), 0);
+	assert_memory_equal(&w->settings, &expected, sizeof(expected));
+	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
+		assert_true(expected.flag[i]);
+	assert_int_equal(expected.max_buffer_size_bytes, 0);
+	assert_int_equal(expected.n_device_map, 0);
+	assert_string_equal(expected.progress, "");
+}
+
+static void settings_absent_files_are_no_error(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(load(w), 0);
+	snprintf(w->machine, sizeof(w->machine), "%s/no/such/directory/conf", w->dir);
+	assert_int_equal(load(w), 0);
+	assert_int_equal(log_errors, 0);
+}
+
+static void settings_flags_take_every_form_in_any_case(void **state)
+{
+	static const char *const on[] = { "1", "yes", "YES", "true", "True", "on", "oN" };
+	static const char *const off[] = { "0", "no", "No", "false", "FALSE", "off", "Off" };
+	struct world *w = *state;
+
+	for (unsigned int id = 0; id < SETTING_N_FLAGS; id++) {
+		for (size_t i = 0; i < ARRAY_SIZE(on); i++) {
+			assert_int_equal(load_env(w, setting_name(id), on[i]), 0);
+			assert_true(w->settings.flag[id]);
+			assert_int_equal(load_env(w, setting_name(id), off[i]), 0);
+			assert_false(w->settings.flag[id]);
+		}
+	}
+}
+
+static void settings_refuse_a_flag_that_is_none(void **state)
+{
+	static const char *const bad[] = { "", " ", "2", "maybe", "10", "yess", "1 ", "-1", "0x1" };
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		w->n_env = 0;
+		set_env(w, "KFD_NUMA_CHECK", bad[i]);
+		assert_refused(w, "KFD_NUMA_CHECK", "environment", "0/1, yes/no, true/false, on/off");
+	}
+	assert_logged("'0x1'");
+}
+
+static void settings_are_untouched_when_refused(void **state)
+{
+	struct world *w = *state;
+	struct settings before;
+
+	memset(&w->settings, 0x5a, sizeof(w->settings));
+	before = w->settings;
+	assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", "lots"), -EINVAL);
+	assert_memory_equal(&w->settings, &before, sizeof(before));
+}
+
+/* ---- sizes ---- */
+
+static void settings_sizes_take_units(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} cases[] = {
+		{ "0", 0 },
+		{ "4096", 4096 },
+		{ "64k", 64 << 10 },
+		{ "64K", 64 << 10 },
+		{ "64KiB", 64 << 10 },
+		{ "64kib", 64 << 10 },
+		{ "256M", 256 << 20 },
+		{ "256MiB", 256 << 20 },
+		{ "3g", 3ULL << 30 },
+		{ "2GIB", 2ULL << 30 },
+		{ "1T", 1ULL << 40 },
+		{ "16383T", 16383ULL << 40 },
+		{ "16777215T", 16777215ULL << 40 },
+		{ "0G", 0 },
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", cases[i].text), 0);
+		assert_int_equal(w->settings.max_buffer_size_bytes, cases[i].bytes);
+	}
+}
+
+static void settings_sizes_are_cut_to_whole_pages(void **state)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct world *w = *state;
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)(3 * page - 1));
+	assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", text), 0);
+	assert_int_equal(w->settings.max_buffer_size_bytes, 2 * page);
+}
+
+static void settings_refuse_sizes_that_are_none(void **state)
+{
+	static const char *const bad[] = {
+		"",	     "-1",
+		"+1",	     "1.5G",
+		"64X",	     "64KB",
+		"64KiBx",    "K",
+		"64 K",	     "0x1000",
+		"4096b",     "64MM",
+		"1",	     "4095",
+		"1e9",	     " 4096",
+		"4096 ",     "18446744073709551616",
+		"16777216T", "99999999999999999999999999",
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		w->n_env = 0;
+		set_env(w, "KFD_MAX_BUFFER_SIZE", bad[i]);
+		assert_refused(w, "KFD_MAX_BUFFER_SIZE", bad[i], "whole pages");
+	}
+}
+
+/* The old trap: errno left over from an earlier call made a good number look bad. */
+static void settings_do_not_depend_on_errno(void **state)
+{
+	struct world *w = *state;
+
+	errno = ERANGE;
+	assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", "64M"), 0);
+	assert_int_equal(w->settings.max_buffer_size_bytes, 64 << 20);
+}
+
+/* ---- device map ---- */
+
+static void assert_ref(const struct device_ref *ref, enum device_ref_kind kind, uint64_t value, const char *text)
+{
+	char written[DEVICE_REF_TEXT_MAX];
+
+	assert_int_equal(ref->kind, kind);
+	assert_int_equal(ref->value, value);
+	device_ref_text(ref, written, sizeof(written));
+	assert_string_equal(written, text);
+}
+
+static void settings_device_map_takes_ids_minors_and_pci_addresses(void **state)
+{
+	struct world *w = *state;
+	const struct device_map_entry *map = w->settings.device_map;
+
+	assert_int_equal(load_env(w, "KFD_DEVICE_MAP",
+				  "0x1f2e=7000, renderD128 = renderD130,0000:c1:00.0=C2:1f.7 ,1=10002:00:00.1"),
+			 0);
+	assert_int_equal(w->settings.n_device_map, 4);
+	assert_ref(&map[0].saved, DEVICE_REF_GPU_ID, 0x1f2e, "0x1f2e");
+	assert_ref(&map[0].local, DEVICE_REF_GPU_ID, 7000, "0x1b58");
+	assert_ref(&map[1].saved, DEVICE_REF_RENDER_MINOR, 128, "renderD128");
+	assert_ref(&map[1].local, DEVICE_REF_RENDER_MINOR, 130, "renderD130");
+	assert_ref(&map[2].saved, DEVICE_REF_PCI, 0xc100, "0000:c1:00.0");
+	assert_ref(&map[2].local, DEVICE_REF_PCI, 0xc2ff, "0000:c2:1f.7");
+	assert_ref(&map[3].local, DEVICE_REF_PCI, 0x10002ULL << 32 | 1, "10002:00:00.1");
+}
+
+static void settings_refuse_device_maps_that_are_none(void **state)
+{
+	static const char *const bad[] = {
+		"1",	   "1=",	   "=1",	"1=2,",	     ",1=2",	    "1=2;3=4",
+		"1==2",	   "0=1",	   "1=0x",	"1=0x1g",    "1=renderD",   "1=renderDx",
+		"1=card0", "1=c1:00",	   "1=c1:20.0", "1=c1:00.8", "1=100:00.0",  "1=c1:00.0.0",
+		"1=-2",	   "1=4294967296", "1=2,1=3",	"1=2,3=2",   "0x10=2,16=3",
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		w->n_env = 0;
+		set_env(w, "KFD_DEVICE_MAP", bad[i]);
+		assert_refused(w, "KFD_DEVICE_MAP", bad[i], "SAVED=LOCAL");
+	}
+}
+
+static void settings_device_map_may_be_empty(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_DEVICE_MAP = 1=2\n");
+	assert_int_equal(load(w), 0);
+	assert_int_equal(w->settings.n_device_map, 1);
+	set_env(w, "KFD_DEVICE_MAP", "");
+	assert_int_equal(load(w), 0);
+	assert_int_equal(w->settings.n_device_map, 0);
+}
+
+static void settings_refuse_more_pairs_than_there_can_be_gpus(void **state)
+{
+	static char text[32 * (SETTINGS_DEVICE_MAP_MAX + 2)] = "KFD_DEVICE_MAP = ";
+	struct world *w = *state;
+	size_t len = strlen(text);
+
+	for (unsigned int i = 1; i <= SETTINGS_DEVICE_MAP_MAX; i++)
+		len += (size_t)sprintf(text + len, "%s%u=%u", i > 1 ? "," : "", i, i);
+	write_machine(w, text);
+	assert_int_equal(load(w), 0);
+	assert_int_equal(w->settings.n_device_map, SETTINGS_DEVICE_MAP_MAX);
+	strcpy(text + len, ",9999=9999");
+	write_machine(w, text);
+	assert_int_equal(load(w), -EINVAL);
+}
+
+/* ---- paths ---- */
+
+static void settings_progress_is_an_absolute_path(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(load_env(w, "KFD_PROGRESS", "/dev/stderr"), 0);
+	assert_string_equal(w->settings.progress, "/dev/stderr");
+	assert_int_equal(load_env(w, "KFD_PROGRESS", ""), 0);
+	assert_string_equal(w->settings.progress, "");
+	w->n_env = 0;
+	set_env(w, "KFD_PROGRESS", "progress.txt");
+	assert_refused(w, "KFD_PROGRESS", "'progress.txt'", "absolute path");
+}
+
+/* ---- files ---- */
+
+static void settings_files_have_comments_and_white_space(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "# the machine's settings\n\n  KFD_NUMA_CHECK=no\t# trailing\r\n"
+			 "\tKFD_VRAM_SIZE_CHECK  =  Off  \n#KFD_FW_VER_CHECK = 0\n"
+			 "KFD_PROGRESS = /tmp/a#b # c\nKFD_MAX_BUFFER_SIZE = 1G");
+	assert_int_equal(load(w), 0);
+	assert_false(w->settings.flag[SETTING_NUMA_CHECK]);
+	assert_false(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
+	assert_true(w->settings.flag[SETTING_FW_VER_CHECK]);
+	assert_string_equal(w->settings.progress, "/tmp/a#b");
+	assert_int_equal(w->settings.max_buffer_size_bytes, 1 << 30);
+}
+
+static void settings_refuse_unknown_keys_with_file_and_line(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "\n# x\nKFD_NUMA_CHEK = 0\n");
+	assert_refused(w, w->machine, ":3:", "KFD_NUMA_CHEK");
+	write_machine(w, "kfd_numa_check = 0\n");
+	assert_refused(w, w->machine, ":1:", "kfd_numa_check");
+	write_machine(w, "");
+	write_image(w, "= 1\n");
+	assert_refused(w, SETTINGS_IMAGE_CONF, ":1:", "''");
+}
+
+static void settings_refuse_bad_values_with_file_and_line(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = 1\nKFD_FW_VER_CHECK = perhaps\n");
+	assert_refused(w, ":2: KFD_FW_VER_CHECK", "'perhaps'", "0/1, yes/no");
+	write_machine(w, "KFD_NUMA_CHECK =\n");
+	assert_refused(w, ":1: KFD_NUMA_CHECK", "''", "0/1, yes/no");
+}
+
+static void settings_refuse_lines_that_are_no_assignment(void **state)
+{
+	struct world *w = *state;
+
+	write_image(w, "KFD_NUMA_CHECK\n");
+	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "'KFD_NUMA_CHECK'", "KEY = VALUE");
+}
+
+static void settings_refuse_a_key_given_twice(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = 0\n\nKFD_NUMA_CHECK = 0\n");
+	assert_refused(w, ":3:", "KFD_NUMA_CHECK", "line 1");
+}
+
+static void settings_refuse_what_is_no_text_file(void **state)
+{
+	struct world *w = *state;
+	char path[160];
+	FILE *f;
+
+	f = fopen(w->machine, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite("KFD_NUMA_CHECK = 0\n\0\n", 1, 21, f), 21);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(load(w), -EINVAL);
+	assert_int_equal(truncate(w->machine, 1 << 20), 0);
+	assert_int_equal(load(w), -EFBIG);
+	assert_int_equal(log_errors, 1);
+	assert_logged(w->machine);
+	assert_int_equal(unlink(w->machine), 0);
+
+	/* Neither waited for nor read. */
+	assert_int_equal(mkfifo(w->machine, 0600), 0);
+	assert_int_equal(load(w), -EINVAL);
+	assert_int_equal(unlink(w->machine), 0);
+
+	/* Root must not quote /etc/shadow because an image said so. */
+	snprintf(path, sizeof(path), "%s/%s", w->dir, SETTINGS_IMAGE_CONF);
+	assert_int_equal(symlink("/etc/hostname", path), 0);
+	assert_int_equal(load(w), -ELOOP);
+	assert_logged(SETTINGS_IMAGE_CONF);
+}
+
+/* ---- who may override whom ---- */
+
+static void settings_later_sources_win(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 0\nKFD_FW_VER_CHECK = 0\n");
+	write_image(w, "KFD_NUMA_CHECK = 1\nKFD_VRAM_SIZE_CHECK = 1\n");
+	set_env(w, "KFD_NUMA_CHECK", "0");
+	assert_int_equal(load(w), 0);
+	assert_false(w->settings.flag[SETTING_NUMA_CHECK]);
+	assert_true(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
+	assert_false(w->settings.flag[SETTING_FW_VER_CHECK]);
+}
+
+static void settings_image_may_relax_what_the_machine_does_not_demand(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = 1\n");
+	write_image(w, "KFD_VRAM_SIZE_CHECK = 0\nKFD_PARALLEL_RESTORE = 0\nKFD_DEVICE_MAP = 1=2\n");
+	assert_int_equal(load(w), 0);
+	assert_false(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
+	assert_false(w->settings.flag[SETTING_PARALLEL_RESTORE]);
+	assert_int_equal(w->settings.n_device_map, 1);
+}
+
+static void settings_image_may_not_weaken_a_demanded_check(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned int id = 0; id < SETTING_PARALLEL_RESTORE; id++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "# demanded\n%s = yes\n", setting_name(id));
+		write_machine(w, text);
+		snprintf(text, sizeof(text), "%s = no\n", setting_name(id));
+		write_image(w, text);
+		assert_refused(w, SETTINGS_IMAGE_CONF ":1:", setting_name(id), "machine.conf:2");
+	}
+	/* It may say the same, and the environment may say anything. */
+	write_machine(w, "KFD_NUMA_CHECK = 1\n");
+	write_image(w, "KFD_NUMA_CHECK = true\n");
+	assert_int_equal(load(w), 0);
+	set_env(w, "KFD_NUMA_CHECK", "0");
+	assert_int_equal(load(w), 0);
+	assert_false(w->settings.flag[SETTING_NUMA_CHECK]);
+}
+
+static void settings_image_may_not_raise_the_machines_memory_limit(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_MAX_BUFFER_SIZE = 64M\n");
+	write_image(w, "KFD_MAX_BUFFER_SIZE = 32M\n");
+	assert_int_equal(load(w), 0);
+	assert_int_equal(w->settings.max_buffer_size_bytes, 32 << 20);
+	write_image(w, "KFD_MAX_BUFFER_SIZE = 65M\n");
+	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "65M", "machine.conf:1");
+	write_image(w, "KFD_MAX_BUFFER_SIZE = 0\n");
+	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "KFD_MAX_BUFFER_SIZE", "machine.conf:1");
+	write_machine(w, "");
+	assert_int_equal(load(w), 0);
+}
+
+static void settings_image_may_not_name_a_file_to_write(void **state)
+{
+	struct world *w = *state;
+
+	write_image(w, "KFD_PROGRESS = /etc/passwd\n");
+	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "KFD_PROGRESS", "image directory");
+}
+
+/* ---- the table ---- */
+
+static void settings_table_is_complete(void **state)
+{
+	char text[8192] = "";
+	FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+
+	(void)state;
+	assert_non_null(f);
+	settings_help(f);
+	assert_int_equal(fclose(f), 0);
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		const struct setting_info *info = setting_info(id);
+
+		assert_non_null(info);
+		assert_string_equal(info->name, setting_name(id));
+		assert_int_equal(strncmp(info->name, "KFD_", 4), 0);
+		assert_true(info->accepted[0] && info->help[0]);
+		assert_non_null(strstr(text, info->name));
+		assert_non_null(strstr(text, info->help));
+	}
+	assert_null(setting_info(SETTING_MAX));
+	assert_string_equal(setting_name(SETTING_NONE), "none");
+}
+
+static void settings_defaults_are_accepted_values(void **state)
+{
+	struct world *w = *state;
+	struct settings expected;
+
+	settings_default(&expected);
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		assert_int_equal(load_env(w, setting_name(id), setting_info(id)->default_value), 0);
+		assert_memory_equal(&w->settings, &expected, sizeof(expected));
+	}
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(settings_without_sources_are_the_defaults),
+		TEST(settings_absent_files_are_no_error),
+		TEST(settings_flags_take_every_form_in_any_case),
+		TEST(settings_refuse_a_flag_that_is_none),
+		TEST(settings_are_untouched_when_refused),
+		TEST(settings_sizes_take_units),
+		TEST(settings_sizes_are_cut_to_whole_pages),
+		TEST(settings_refuse_sizes_that_are_none),
+		TEST(settings_do_not_depend_on_errno),
+		TEST(settings_device_map_takes_ids_minors_and_pci_addresses),
+		TEST(settings_refuse_device_maps_that_are_none),
+		TEST(settings_device_map_may_be_empty),
+		TEST(settings_refuse_more_pairs_than_there_can_be_gpus),
+		TEST(settings_progress_is_an_absolute_path),
+		TEST(settings_files_have_comments_and_white_space),
+		TEST(settings_refuse_unknown_keys_with_file_and_line),
+		TEST(settings_refuse_bad_values_with_file_and_line),
+		TEST(settings_refuse_lines_that_are_no_assignment),
+		TEST(settings_refuse_a_key_given_twice),
+		TEST(settings_refuse_what_is_no_text_file),
+		TEST(settings_later_sources_win),
+		TEST(settings_image_may_relax_what_the_machine_does_not_demand),
+		TEST(settings_image_may_not_weaken_a_demanded_check),
+		TEST(settings_image_may_not_raise_the_machines_memory_limit),
+		TEST(settings_image_may_not_name_a_file_to_write),
+		TEST(settings_table_is_complete),
+		TEST(settings_defaults_are_accepted_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
