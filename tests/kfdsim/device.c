@@ -315,19 +315,23 @@ static int description_load(const char *path)
 	return err;
 }
 
+/* Comes last and goes first: its files reach into everything. */
+static void debug_init(void)
+{
+	debug_dir = debugfs_create_dir("kfdsim", NULL);
+	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
+	sim_fault_init(debug_dir);
+}
+
 static int __init sim_init(void)
 {
 	int err = description_load(gpus);
 
 	if (err)
 		return err;
-	debug_dir = debugfs_create_dir("kfdsim", NULL);
-	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
-	sim_fault_init(debug_dir);
-
 	err = sim_modname_init();
 	if (err)
-		goto err_debugfs;
+		goto err_desc;
 	err = sim_pci_init(&sim_machine.desc);
 	if (err)
 		goto err_modname;
@@ -340,6 +344,7 @@ static int __init sim_init(void)
 	err = sim_topology_init();
 	if (err)
 		goto err_kfd;
+	debug_init();
 	pr_info("kfdsim: %u nodes, %u GPUs from %s\n", sim_machine.desc.nr_nodes, sim_machine.nr_gpus, gpus);
 	return 0;
 
@@ -351,22 +356,20 @@ err_pci:
 	sim_pci_fini();
 err_modname:
 	sim_modname_fini();
-err_debugfs:
-	debugfs_remove(debug_dir);
-	sim_fault_fini();
+err_desc:
 	sim_desc_free(&sim_machine.desc);
 	return err;
 }
 
 static void __exit sim_exit(void)
 {
+	debugfs_remove(debug_dir);
+	sim_fault_fini();
 	sim_topology_fini();
 	sim_kfd_fini();
 	gpus_destroy();
 	sim_pci_fini();
 	sim_modname_fini();
-	debugfs_remove(debug_dir);
-	sim_fault_fini();
 	sim_desc_free(&sim_machine.desc);
 	objects_report_leaks();
 }

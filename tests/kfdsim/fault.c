@@ -3,7 +3,8 @@
  * Faults on request. A person writes "POINT NTH ERRNO [TIMES]" to
  * /sys/kernel/debug/kfdsim/faults; from then on the NTH call that passes
  * POINT fails with -ERRNO, and so do the TIMES - 1 calls after it (0: all).
- * Writing "clear" forgets everything. Reading shows each armed point.
+ * Writing "clear" forgets everything. Reading shows each armed point. The
+ * file "gpus" next to it takes "GPU_ID hang|lost|ok".
  */
 #include <linux/debugfs.h>
 #include <linux/list.h>
@@ -176,9 +177,78 @@ static const struct file_operations faults_fops = {
 	.release = single_release,
 };
 
+/* ---- GPUs that hang or are lost ---- */
+
+static const char *const state_names[] = {
+	[SIM_GPU_OK] = "ok",
+	[SIM_GPU_HANGS] = "hang",
+	[SIM_GPU_LOST] = "lost",
+};
+
+int sim_engine_check(const struct sim_gpu *gpu)
+{
+	switch (READ_ONCE(gpu->state)) {
+	case SIM_GPU_HANGS:
+		return -EAGAIN;
+	case SIM_GPU_LOST:
+		return -EFAULT;
+	default:
+		return 0;
+	}
+}
+
+static ssize_t gpus_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	char line[MAX_LINE], name[16], end;
+	struct sim_gpu *gpu;
+	int gpu_id, state;
+
+	if (!len || len >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, len))
+		return -EFAULT;
+	line[len] = 0;
+	if (sscanf(line, "%i %15s %c", &gpu_id, name, &end) != 2)
+		return -EINVAL;
+	state = match_string(state_names, ARRAY_SIZE(state_names), name);
+	if (state < 0)
+		return -EINVAL;
+	gpu = sim_gpu_by_id(gpu_id);
+	if (!gpu)
+		return -ENODEV;
+	pr_info("kfdsim: gpu %#x: %s from now on\n", gpu_id, name);
+	WRITE_ONCE(gpu->state, state);
+	return len;
+}
+
+static int gpus_show(struct seq_file *m, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim_machine.nr_gpus; i++)
+		seq_printf(m, "%#x %s\n", sim_machine.gpus[i]->node->gpu_id,
+			   state_names[READ_ONCE(sim_machine.gpus[i]->state)]);
+	return 0;
+}
+
+static int gpus_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, gpus_show, NULL);
+}
+
+static const struct file_operations gpus_fops = {
+	.owner = THIS_MODULE,
+	.open = gpus_open,
+	.read = seq_read,
+	.write = gpus_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 void sim_fault_init(struct dentry *dir)
 {
 	debugfs_create_file("faults", 0644, dir, NULL, &faults_fops);
+	debugfs_create_file("gpus", 0644, dir, NULL, &gpus_fops);
 }
 
 void sim_fault_fini(void)

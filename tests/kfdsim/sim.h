@@ -10,6 +10,7 @@
 #define KFDSIM_SIM_H
 
 #include <linux/device.h>
+#include <linux/dma-resv.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
@@ -121,12 +122,19 @@ struct sim_engine {
 	atomic64_t busy_until; /* ns of ktime_get: shares the bandwidth (sdma_mbps) of one engine */
 };
 
+enum sim_gpu_state {
+	SIM_GPU_OK,
+	SIM_GPU_HANGS, /* engines take no further packet */
+	SIM_GPU_LOST,  /* nothing answers any more */
+};
+
 struct sim_gpu {
 	struct drm_device ddev;	 /* first: devm_drm_dev_alloc */
 	struct sim_node *node;
 	unsigned int index;	 /* among the GPUs, from 0 */
 	struct device *dev;	 /* parent of the DRM device (PCI) */
 	atomic64_t vram_used;	 /* bytes */
+	enum sim_gpu_state state; /* see sim_engine_check */
 	atomic64_t gtt_used;	 /* bytes */
 	struct sim_engine engines[SIM_MAX_ENGINES]; /* SDMA */
 	void *drm_priv;		 /* drm_*.c */
@@ -167,6 +175,9 @@ struct device *sim_kfd_device(void);
  * "drm:GEM_CREATE". Counts the calls. Cheap when no fault is armed; may sleep.
  */
 int sim_fault_check(const char *point);
+
+/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang, -EFAULT when it is lost. */
+int sim_engine_check(const struct sim_gpu *gpu);
 
 /* Live objects by kind, for leak checks: /sys/kernel/debug/kfdsim/objects shows "name count". */
 enum sim_object {
@@ -223,6 +234,7 @@ struct sim_bo {
 	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
 	struct dma_buf *exported;	/* see sim_bo_export; under object_name_lock of the DRM device */
 	unsigned int owners;		/* see sim_bo_own; same lock */
+	struct sim_vm *vm;		/* AMDGPU_GEM_CREATE_VM_ALWAYS_VALID: the only one it can be mapped in */
 	struct sim_bo_metadata *metadata; /* GEM_METADATA, under base.resv; NULL when never set */
 };
 
@@ -271,6 +283,8 @@ struct sim_vm {
 	struct mutex lock;
 	struct rb_root_cached mappings;
 	bool compute;	/* taken over by KFD (ACQUIRE_VM) */
+	u64 fault_va;	/* of the last fault, 0 when there was none: INFO GPUVM_FAULT */
+	struct dma_resv resv; /* fences of jobs, for VM_ALWAYS_VALID BOs */
 	/*
 	 * SVM: asked, with the lock held, for addresses that nothing maps. Returns the mm to access,
 	 * with mmgrab, and how many bytes from @va on it may be asked for, or NULL.
