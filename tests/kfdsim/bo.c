@@ -370,6 +370,7 @@ static void bo_destroy(struct sim_bo *bo)
 		mmdrop(bo->mm);
 	kvfree(bo->import_pages);
 	kfree(bo->metadata);
+	sim_vm_put(bo->vm);
 	kfree(bo);
 	sim_object_add(SIM_OBJ_BO, -1);
 }

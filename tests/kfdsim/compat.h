@@ -31,4 +31,37 @@
 #define sim_pin_user_pages_remote pin_user_pages_remote
 #endif
 
+/* A file's mmap offsets are unsigned, which the core wants to be told since 6.12; fdinfo came in 6.5. */
+#if SIM_KERNEL_BEFORE(6, 5)
+#define SIM_DRM_FOPS_EXTRA
+#elif SIM_KERNEL_BEFORE(6, 12)
+#define SIM_DRM_FOPS_EXTRA .show_fdinfo = drm_show_fdinfo,
+#else
+#define SIM_DRM_FOPS_EXTRA .show_fdinfo = drm_show_fdinfo, .fop_flags = FOP_UNSIGNED_OFFSET,
+#endif
+
+/* PRIME had to be asked for before 6.6. Drivers had a date before 6.14. */
+#if SIM_KERNEL_BEFORE(6, 6)
+#define SIM_DRM_DRIVER_EXTRA                                                                               \
+	.prime_handle_to_fd = drm_gem_prime_handle_to_fd, .prime_fd_to_handle = drm_gem_prime_fd_to_handle, \
+	.date = "20150101",
+#elif SIM_KERNEL_BEFORE(6, 14)
+#define SIM_DRM_DRIVER_EXTRA .date = "20150101",
+#else
+#define SIM_DRM_DRIVER_EXTRA
+#endif
+
+/* Copying arrays with an overflow check came in 6.7, asking the core for a handle's dma-buf in 6.8. */
+#if SIM_KERNEL_BEFORE(6, 7)
+#define sim_memdup_array_user(src, n, size) memdup_user(src, array_size(n, size))
+#else
+#define sim_memdup_array_user memdup_array_user
+#endif
+
+#if SIM_KERNEL_BEFORE(6, 8)
+#define sim_prime_handle_to_dmabuf(dev, file, handle) ((struct dma_buf *)ERR_PTR(-EOPNOTSUPP))
+#else
+#define sim_prime_handle_to_dmabuf(dev, file, handle) drm_gem_prime_handle_to_dmabuf(dev, file, handle, DRM_RDWR)
+#endif
+
 #endif

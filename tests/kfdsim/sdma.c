@@ -58,6 +58,7 @@ static u64 addr64(const u32 *dw)
 static int report_fault(struct sim_sdma *sdma, const struct packet *packet, int err, u64 fault_va, u64 va, u64 len)
 {
 	sdma->fault_va = fault_va;
+	WRITE_ONCE(sdma->vm->fault_va, fault_va);
 	if (err == -ENOMEM)
 		sdma_err(sdma, packet, "no host memory for GPU address %#llx", fault_va);
 	else
@@ -461,6 +462,9 @@ int sim_sdma_execute(struct sim_sdma *sdma, const u32 *dw, unsigned int avail)
 
 	if (!avail)
 		return 0;
+	ret = sim_engine_check(sdma->vm->gpu);
+	if (ret)
+		return ret;
 	packet = find_packet(dw[0]);
 	if (!packet) {
 		sdma_err(sdma, &unknown, "op %u, sub-op %u (header %#x)", field(dw[0], 0, 8), field(dw[0], 8, 8),

@@ -118,6 +118,7 @@ struct sim_vm *sim_vm_create(struct sim_gpu *gpu)
 	mutex_init(&vm->lock);
 	vm->gpu = gpu;
 	vm->mappings = RB_ROOT_CACHED;
+	dma_resv_init(&vm->resv);
 	sim_object_add(SIM_OBJ_VM, 1);
 	return vm;
 }
@@ -137,6 +138,7 @@ static void vm_release(struct kref *ref)
 		sim_object_add(SIM_OBJ_MAPPING, -1);
 		free_mapping(m);
 	}
+	dma_resv_fini(&vm->resv);
 	mutex_destroy(&vm->lock);
 	kfree(vm);
 	sim_object_add(SIM_OBJ_VM, -1);
