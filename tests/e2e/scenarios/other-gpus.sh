@@ -11,11 +11,11 @@ expect_gone
 expect_no_objects
 machine_load 2xmi100-b
 machine_gpus >"$work/gpus-after"
-# The scenario is worth nothing when the machines have an id, a minor or a node in common.
-for field in 1 2 3; do
-	common=$(sort <(cut -d ' ' -f $field "$work/gpus-before") <(cut -d ' ' -f $field "$work/gpus-after") | uniq -d)
-	[ -z "$common" ] || fail "both machines have $common in field $field of \"gpu_id minor node\""
-done
+# The scenario is worth nothing when a GPU has the id, the minor or the node of its counterpart.
+while read -r id minor node other_id other_minor other_node; do
+	[ "$id" != "$other_id" ] && [ "$minor" != "$other_minor" ] && [ "$node" != "$other_node" ] ||
+		fail "GPU $id, minor $minor, node $node has something in common with $other_id, $other_minor, $other_node"
+done < <(paste -d ' ' "$work/gpus-before" "$work/gpus-after")
 restore
 expect_verified
 expect_shape "$work/shape"
