@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CRC-32C: by the SSE4.2 instruction where the processor has it, by table elsewhere, and
+ * for runs of zeros by arithmetic alone.
+ *
+ * A CRC is a polynomial over GF(2), kept with its bits reflected: bit 31 is x^0. Appending
+ * n zero bytes multiplies it by x^(8n), modulo the generator.
+ */
+#include "amdgpu_plugin_crc32c.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+#define POLY  0x82f63b78u
+#define ONE   0x80000000u /* x^0 */
+#define BYTE  0x00800000u /* x^8 */
+/* The instruction takes 3 cycles but starts every cycle: three streams of this many bytes keep it busy. */
+#define LANE_BYTES 4096
+
+static uint32_t table[8][256];
+static uint32_t powers[64]; /* x^(8 * 2^n) */
+static uint32_t lane_shift; /* x^(8 * LANE_BYTES) */
+static bool have_instruction;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Product of two polynomials modulo the generator. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (; a; a <<= 1) {
+		product ^= b & -(a >> 31);
+		b = b >> 1 ^ (POLY & -(b & 1));
+	}
+	return product;
+}
+
+static uint32_t shift_for(uint64_t zero_bytes)
+{
+	uint32_t shift = ONE;
+
+	for (unsigned int n = 0; zero_bytes; n++, zero_bytes >>= 1)
+		if (zero_bytes & 1)
+			shift = multiply(shift, powers[n]);
+	return shift;
+}
+
+static void init_once(void)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t crc = i;
+
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (POLY & -(crc & 1));
+		table[0][i] = crc;
+	}
+	for (int n = 1; n < 8; n++)
+		for (int i = 0; i < 256; i++)
+			table[n][i] = table[n - 1][i] >> 8 ^ table[0][table[n - 1][i] & 0xff];
+	powers[0] = BYTE;
+	for (int n = 1; n < 64; n++)
+		powers[n] = multiply(powers[n - 1], powers[n - 1]);
+	lane_shift = shift_for(LANE_BYTES);
+#if defined(__x86_64__)
+	have_instruction = __builtin_cpu_supports("sse4.2");
+#endif
+}
+
+static uint64_t load_le64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	return v;
+}
+
+uint32_t crc32c_table(uint32_t crc, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	pthread_once(&once, init_once);
+	crc = ~crc;
+	for (; len >= 8; len -= 8, p += 8) {
+		uint64_t v = load_le64(p) ^ crc;
+
+		crc = 0;
+		for (int i = 0; i < 8; i++)
+			crc ^= table[7 - i][v >> 8 * i & 0xff];
+	}
+	for (; len; len--, p++)
+		crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
+	return ~crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc_serial(uint32_t crc, const uint8_t *p, size_t len)
+{
+	uint64_t c = crc;
+
+	for (; len >= 8; len -= 8, p += 8)
+		c = _mm_crc32_u64(c, load_le64(p));
+	for (; len; len--, p++)
+		c = _mm_crc32_u8((uint32_t)c, *p);
+	return (uint32_t)c;
+}
+
+__attribute__((target("sse4.2"))) static uint32_t crc_three_lanes(uint32_t crc, const uint8_t *p)
+{
+	uint64_t a = crc, b = 0, c = 0;
+
+	for (size_t i = 0; i < LANE_BYTES; i += 8) {
+		a = _mm_crc32_u64(a, load_le64(p + i));
+		b = _mm_crc32_u64(b, load_le64(p + LANE_BYTES + i));
+		c = _mm_crc32_u64(c, load_le64(p + 2 * LANE_BYTES + i));
+	}
+	b ^= multiply((uint32_t)a, lane_shift);
+	return (uint32_t)c ^ multiply((uint32_t)b, lane_shift);
+}
+
+static uint32_t crc_instruction(uint32_t crc, const uint8_t *p, size_t len)
+{
+	crc = ~crc;
+	for (; len >= 3 * LANE_BYTES; len -= 3 * LANE_BYTES, p += 3 * LANE_BYTES)
+		crc = crc_three_lanes(crc, p);
+	return ~crc_serial(crc, p, len);
+}
+#endif
+
+uint32_t crc32c(uint32_t crc, const void *data, size_t len)
+{
+	pthread_once(&once, init_once);
+#if defined(__x86_64__)
+	if (have_instruction)
+		return crc_instruction(crc, data, len);
+#endif
+	return crc32c_table(crc, data, len);
+}
+
+uint32_t crc32c_zeros(uint32_t crc, uint64_t len)
+{
+	pthread_once(&once, init_once);
+	return ~multiply(~crc, shift_for(len));
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Layout of a pages image: which byte of the file belongs to which BO, and how large the
+ * windows and their staging memory are. Pure arithmetic, calls nothing.
+ */
+#include "amdgpu_plugin_layout.h"
+
+#include "amdgpu_plugin_util.h"
+
+#define SLOT_BYTES_DEFAULT (32u << 20)
+#define HUGE_PAGE_BYTES	   (2u << 20)
+/* With n windows, filling and draining the ring costs about 1/n of the time. */
+#define WINDOWS_WANTED 32
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */
+static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
+{
+	uint64_t bytes = round_up(file_bytes / WINDOWS_WANTED + 1, HUGE_PAGE_BYTES);
+
+	if (bytes > cap)
+		bytes = cap >= HUGE_PAGE_BYTES ? cap / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES :
+						 cap / LAYOUT_BLOCK_BYTES * LAYOUT_BLOCK_BYTES;
+	if (bytes > file_bytes)
+		bytes = round_up(file_bytes, LAYOUT_BLOCK_BYTES);
+	return bytes;
+}
+
+static void size_ring(struct layout *layout, uint64_t max_bytes)
+{
+	uint64_t cap = max_bytes / LAYOUT_MAX_SLOTS;
+
+	if (!max_bytes || cap > SLOT_BYTES_DEFAULT)
+		cap = SLOT_BYTES_DEFAULT;
+	layout->nr_slots = LAYOUT_MAX_SLOTS;
+	if (cap < LAYOUT_BLOCK_BYTES) {
+		cap = LAYOUT_BLOCK_BYTES;
+		layout->nr_slots = max_bytes / LAYOUT_BLOCK_BYTES ? max_bytes / LAYOUT_BLOCK_BYTES : 1;
+	}
+	layout->slot_bytes = slot_size(layout->file_bytes, cap);
+	layout->nr_windows = (layout->file_bytes - 1) / layout->slot_bytes + 1;
+	if (layout->nr_slots > layout->nr_windows)
+		layout->nr_slots = layout->nr_windows;
+}
+
+int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes)
+{
+	uint64_t pos = LAYOUT_PREFIX_BYTES;
+
+	*layout = (struct layout){ .bos = bos, .nr_bos = nr_bos };
+	layout->starts = calloc(nr_bos + 1, sizeof(*layout->starts));
+	if (!layout->starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_bos; i++) {
+		layout->starts[i] = pos;
+		if (!bos[i].size)
+			return -EINVAL;
+		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - SLOT_BYTES_DEFAULT)
+			return -EOVERFLOW;
+	}
+	layout->starts[nr_bos] = pos;
+	layout->file_bytes = pos;
+	size_ring(layout, max_bytes);
+	return 0;
+}
+
+void layout_done(struct layout *layout)
+{
+	free(layout->starts);
+	layout->starts = NULL;
+}
+
+uint64_t layout_window(const struct layout *layout, uint64_t w, uint64_t *ret_len)
+{
+	uint64_t off = w * layout->slot_bytes;
+	uint64_t rest = layout->file_bytes - off;
+
+	*ret_len = rest < layout->slot_bytes ? rest : layout->slot_bytes;
+	return off;
+}
+
+/* The last BO that starts at or before @off, by bisection. */
+static size_t find_bo(const struct layout *layout, uint64_t off)
+{
+	size_t low = 0, high = layout->nr_bos;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (layout->starts[middle] <= off)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool set_piece(const struct layout *layout, size_t bo, uint64_t from, uint64_t end, struct piece *piece)
+{
+	uint64_t bo_end;
+
+	if (bo >= layout->nr_bos || from >= end)
+		return false;
+	bo_end = layout->starts[bo + 1];
+	piece->bo = bo;
+	piece->bo_off = from - layout->starts[bo];
+	piece->file_off = from;
+	piece->len = (bo_end < end ? bo_end : end) - from;
+	return true;
+}
+
+bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, struct piece *ret)
+{
+	if (from < LAYOUT_PREFIX_BYTES)
+		from = LAYOUT_PREFIX_BYTES;
+	if (end > layout->file_bytes)
+		end = layout->file_bytes;
+	return set_piece(layout, find_bo(layout, from), from, end, ret);
+}
+
+bool layout_next_piece(const struct layout *layout, uint64_t end, struct piece *piece)
+{
+	if (end > layout->file_bytes)
+		end = layout->file_bytes;
+	return set_piece(layout, piece->bo + 1, piece->file_off + piece->len, end, piece);
+}

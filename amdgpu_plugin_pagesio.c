@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * File input and output of pages images.
+ *
+ * Files are read and written at offsets, by O_DIRECT where it works: contents would push
+ * everything else out of the page cache, and are not needed twice. Where it does not work
+ * the cache is used and emptied behind the transfer. Pipes are made non-blocking, so that
+ * a peer that stands still cannot hold the thread.
+ */
+#define _GNU_SOURCE
+#include "amdgpu_plugin_pagesio.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "amdgpu_plugin_layout.h"
+#include "amdgpu_plugin_util.h"
+
+#define BLOCK LAYOUT_BLOCK_BYTES
+/* A hole shorter than this is read as zeros rather than filled by the GPU: one packet, one system call less. */
+#define HOLE_BYTES_MIN (64u << 10)
+/* From this many runs of data in a window on, the page cache gathers small writes better than the disk does. */
+#define RUNS_MAX_DIRECT 64
+#define POLL_MS		100
+/* A peer that keeps the pipe open and sends nothing for this long has sent everything. */
+#define END_POLLS 50
+
+static int fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static int fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(io->reason, sizeof(io->reason), fmt, args);
+	va_end(args);
+	io->at = at;
+	return err;
+}
+
+/* Switches between direct and cached transfers; want_direct says which is to be the rule. */
+static void set_direct(struct pagesio *io, bool direct)
+{
+	int flags = direct ? io->flags | O_DIRECT : io->flags & ~O_DIRECT;
+
+	if (io->direct == direct || io->flags < 0)
+		return;
+	if (fcntl(io->fd, F_SETFL, flags) == 0)
+		io->direct = direct;
+}
+
+static int set_nonblock(struct pagesio *io)
+{
+	if (fcntl(io->fd, F_SETFL, io->flags | O_NONBLOCK) < 0) {
+		int err = errno_or_eio();
+
+		return fail(io, err, 0, "making the pipe non-blocking: %s", strerror(-err));
+	}
+	return 0;
+}
+
+static bool is_on_disk(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC);
+}
+
+/* What both directions begin with. */
+static int start(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes, struct stat *st)
+{
+	io->fd = fd;
+	io->streaming = streaming;
+	io->file_bytes = file_bytes;
+	io->flags = -1;
+	if (fstat(fd, st) < 0) {
+		int err = errno_or_eio();
+
+		return fail(io, err, 0, "examining the file: %s", strerror(-err));
+	}
+	if (!streaming && !S_ISREG(st->st_mode))
+		return fail(io, -EINVAL, 0, "neither a file nor a stream (mode %o)", st->st_mode);
+	io->flags = fcntl(fd, F_GETFL);
+	if (io->flags < 0) {
+		int err = errno_or_eio();
+
+		return fail(io, err, 0, "asking for the flags of the file: %s", strerror(-err));
+	}
+	io->direct = io->flags & O_DIRECT;
+	io->on_disk = !streaming && is_on_disk(fd);
+	return streaming ? set_nonblock(io) : 0;
+}
+
+/* O_DIRECT is taken by file systems in memory, too, but there it means nothing. */
+static void choose_path(struct pagesio *io)
+{
+	set_direct(io, io->on_disk);
+	io->want_direct = io->direct;
+}
+
+static int set_size(struct pagesio *io, uint64_t bytes)
+{
+	int err;
+
+	if (ftruncate(io->fd, (off_t)bytes) == 0)
+		return 0;
+	err = errno_or_eio();
+	return fail(io, err, 0, "setting the length to %llu: %s", (unsigned long long)bytes, strerror(-err));
+}
+
+/*
+ * Allocates all space, so that a disk that fills up is known now. When there is too little
+ * the dump goes on without: the zeros in the contents may still make it fit.
+ */
+static int reserve(struct pagesio *io)
+{
+	int err;
+
+	if (!io->on_disk)
+		return 0;
+	if (fallocate(io->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)io->file_bytes) == 0) {
+		io->reserved = true;
+		return 0;
+	}
+	if (errno != ENOSPC && errno != EDQUOT)
+		return 0; /* not every file system can */
+	io->warn_space = true;
+	err = set_size(io, 0); /* a part may have been allocated */
+	return err ? err : set_size(io, io->file_bytes);
+}
+
+int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
+{
+	struct stat st;
+	int err = start(io, fd, streaming, file_bytes, &st);
+
+	if (err || streaming)
+		return err;
+	err = set_size(io, 0);
+	err = err ? err : set_size(io, file_bytes);
+	err = err ? err : reserve(io);
+	if (!err)
+		choose_path(io);
+	return err;
+}
+
+/* Waits a moment for the pipe to be usable again: the number of ready files, or -errno. */
+static int wait_pipe(struct pagesio *io, short events)
+{
+	struct pollfd p = { .fd = io->fd, .events = events };
+	int n;
+
+	if (io->stopped && io->stopped(io->stopped_arg))
+		return -ECANCELED;
+	n = poll(&p, 1, POLL_MS);
+	if (n < 0 && errno != EINTR)
+		return errno_or_eio();
+	return n > 0;
+}
+
+/* Whether the transfer can go on after the error of the last call, and if not, why. */
+static int recover(struct pagesio *io, short events)
+{
+	int err = errno_or_eio();
+
+	if (err == -EINTR)
+		return 0;
+	if (err == -EAGAIN && io->streaming) {
+		err = wait_pipe(io, events);
+		return err < 0 ? err : 0;
+	}
+	if (err == -EINVAL && io->direct) { /* alignment that this file system does not take */
+		io->want_direct = false;
+		set_direct(io, false);
+		return io->direct ? err : 0;
+	}
+	return err;
+}
+
+static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
+{
+	uint64_t done = 0;
+
+	while (done < len) {
+		ssize_t n = io->streaming ? write(io->fd, mem + done, len - done) :
+					    pwrite(io->fd, mem + done, len - done, (off_t)(off + done));
+		int err;
+
+		if (n > 0) {
+			done += (uint64_t)n;
+			continue;
+		}
+		err = n ? recover(io, POLLOUT) : -EIO;
+		if (err)
+			return fail(io, err, off + done, "writing: %s", strerror(-err));
+	}
+	return 0;
+}
+
+/* Reads up to @len bytes; fewer only at the end of the file. */
+static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t len, uint64_t *ret_read)
+{
+	uint64_t done = 0;
+
+	while (done < len) {
+		ssize_t n = io->streaming ? read(io->fd, mem + done, len - done) :
+					    pread(io->fd, mem + done, len - done, (off_t)(off + done));
+		int err;
+
+		if (n == 0)
+			break;
+		if (n > 0) {
+			done += (uint64_t)n;
+			continue;
+		}
+		err = recover(io, POLLIN);
+		if (err)
+			return fail(io, err, off + done, "reading: %s", strerror(-err));
+	}
+	*ret_read = done;
+	return 0;
+}
+
+/* Writeback errors are errors of the file; other failures mean that the call is not known here. */
+static int flush_range(struct pagesio *io, uint64_t from, uint64_t to, unsigned int how)
+{
+	int err;
+
+	if (from == to || sync_file_range(io->fd, (off_t)from, (off_t)(to - from), how) == 0)
+		return 0;
+	err = errno_or_eio();
+	if (err != -EIO && err != -ENOSPC && err != -EDQUOT)
+		return 0;
+	return fail(io, err, from, "writing back: %s", strerror(-err));
+}
+
+/* Waits for what was written before, drops it from the page cache, and starts [from, to). */
+static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
+{
+	int err;
+
+	if (!io->on_disk)
+		return 0;
+	err = flush_range(io, from, to, SYNC_FILE_RANGE_WRITE);
+	if (!err)
+		err = flush_range(io, io->flush_from, io->flush_to,
+				  SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+	if (err)
+		return err;
+	if (io->flush_to > io->flush_from)
+		posix_fadvise(io->fd, (off_t)io->flush_from, (off_t)(io->flush_to - io->flush_from), POSIX_FADV_DONTNEED);
+	io->flush_from = from;
+	io->flush_to = to;
+	return 0;
+}
+
+/* Gives the space of the gathered zeros back. A file system that cannot keeps them as they are: they read as zeros. */
+static void punch_zeros(struct pagesio *io)
+{
+	if (io->reserved && io->zeros_to > io->zeros_from)
+		fallocate(io->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)io->zeros_from,
+			  (off_t)(io->zeros_to - io->zeros_from));
+	io->zeros_from = 0;
+	io->zeros_to = 0;
+}
+
+static void add_zeros(struct pagesio *io, uint64_t from, uint64_t to)
+{
+	if (io->zeros_to != from) {
+		punch_zeros(io);
+		io->zeros_from = from;
+	}
+	io->zeros_to = to;
+}
+
+size_t pagesio_run(const uint8_t *map, size_t first, size_t nr)
+{
+	size_t n = first + 1;
+
+	while (n < nr && !map[n] == !map[first])
+		n++;
+	return n - first;
+}
+
+static size_t count_runs(const uint8_t *map, size_t nr)
+{
+	size_t runs = 0;
+
+	for (size_t i = 0; i < nr; i += pagesio_run(map, i, nr))
+		runs += map[i] != 0;
+	return runs;
+}
+
+/* A run of data within a window; its last, partial block cannot be written directly. */
+static int write_run(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
+{
+	uint64_t whole = len / BLOCK * BLOCK;
+	int err = whole ? write_range(io, off, mem, whole) : 0;
+
+	if (err || whole == len)
+		return err;
+	set_direct(io, false);
+	return write_range(io, off + whole, mem + whole, len - whole);
+}
+
+static int write_runs(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
+{
+	size_t nr = (len + BLOCK - 1) / BLOCK;
+	size_t run;
+
+	for (size_t i = 0; i < nr; i += run) {
+		uint64_t from = i * BLOCK, to;
+		int err;
+
+		run = pagesio_run(map, i, nr);
+		to = from + run * BLOCK < len ? from + run * BLOCK : len;
+		if (!map[i]) {
+			add_zeros(io, off + from, off + to);
+			continue;
+		}
+		err = write_run(io, off + from, mem + from, to - from);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map)
+{
+	int err;
+
+	if (io->streaming)
+		return write_range(io, off, mem, len);
+	if (count_runs(map, (len + BLOCK - 1) / BLOCK) > RUNS_MAX_DIRECT)
+		set_direct(io, false);
+	err = write_runs(io, off, mem, len, map);
+	if (!err && !io->direct)
+		err = write_behind(io, off, off + len);
+	set_direct(io, io->want_direct);
+	return err;
+}
+
+int pagesio_complete(struct pagesio *io)
+{
+	uint64_t bytes = io->file_bytes - LAYOUT_PREFIX_BYTES;
+	uint8_t prefix[LAYOUT_PREFIX_BYTES];
+	int err;
+
+	if (io->streaming)
+		return 0;
+	punch_zeros(io);
+	set_direct(io, false);
+	for (int i = 0; i < LAYOUT_PREFIX_BYTES; i++)
+		prefix[i] = (uint8_t)(bytes >> 8 * i);
+	err = write_range(io, 0, (const char *)prefix, sizeof(prefix));
+	err = err ? err : write_behind(io, 0, BLOCK);
+	return err ? err : write_behind(io, 0, 0);
+}
+
+static int check_prefix(struct pagesio *io)
+{
+	uint8_t prefix[LAYOUT_PREFIX_BYTES];
+	uint64_t got, bytes = 0;
+	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), &got);
+
+	if (err)
+		return err;
+	if (got != sizeof(prefix))
+		return fail(io, -EBADMSG, got, "ends within its length prefix");
+	for (int i = 0; i < LAYOUT_PREFIX_BYTES; i++)
+		bytes |= (uint64_t)prefix[i] << 8 * i;
+	if (bytes != io->file_bytes - LAYOUT_PREFIX_BYTES)
+		return fail(io, -EBADMSG, 0, "announces %llu bytes, the buffers have %llu", (unsigned long long)bytes,
+			    (unsigned long long)(io->file_bytes - LAYOUT_PREFIX_BYTES));
+	return 0;
+}
+
+int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
+{
+	struct stat st;
+	int err = start(io, fd, streaming, file_bytes, &st);
+
+	if (err)
+		return err;
+	if (!streaming && (uint64_t)st.st_size != file_bytes)
+		return fail(io, -EBADMSG, (uint64_t)st.st_size < file_bytes ? (uint64_t)st.st_size : file_bytes,
+			    "has %llu bytes, %llu expected", (unsigned long long)st.st_size,
+			    (unsigned long long)file_bytes);
+	if (!streaming)
+		set_direct(io, false); /* the prefix is not a block */
+	err = check_prefix(io);
+	if (!err && !streaming)
+		choose_path(io);
+	return err;
+}
+
+/* Where the next data and, after it, the next hole begin. A file system that does not know has only data. */
+static void find_data(const struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
+{
+	off_t data = lseek(io->fd, (off_t)from, SEEK_DATA), hole;
+
+	*ret_hole = end;
+	if (data < 0) {
+		*ret_data = errno == ENXIO ? end : from;
+		return;
+	}
+	*ret_data = (uint64_t)data < end ? (uint64_t)data : end;
+	if (*ret_data == end)
+		return;
+	hole = lseek(io->fd, data, SEEK_HOLE);
+	if (hole > data && (uint64_t)hole < end)
+		*ret_hole = (uint64_t)hole;
+}
+
+/* Marks the blocks of the holes of [off, off + len) that are worth it. */
+static void map_holes(const struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
+{
+	uint64_t pos = off, end = off + len;
+
+	memset(map, 1, (len + BLOCK - 1) / BLOCK);
+	while (pos < end) {
+		uint64_t data, hole, first = (pos + BLOCK - 1) / BLOCK * BLOCK, last;
+
+		find_data(io, pos, end, &data, &hole);
+		last = data == end ? (end + BLOCK - 1) / BLOCK * BLOCK : data / BLOCK * BLOCK;
+		if ((data - pos >= HOLE_BYTES_MIN || data - pos == len) && last > first)
+			memset(map + (first - off) / BLOCK, 0, (last - first) / BLOCK);
+		pos = hole;
+	}
+}
+
+/* Reads [from, to) of a window. A direct read takes whole blocks, and the memory has room for these. */
+static int read_run(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
+{
+	uint64_t got;
+	int err = read_range(io, off, mem, io->direct ? (len + BLOCK - 1) / BLOCK * BLOCK : len, &got);
+
+	if (err)
+		return err;
+	if (got < len)
+		return fail(io, -EBADMSG, off + got, "ends after %llu bytes, %llu expected",
+			    (unsigned long long)(off + got), (unsigned long long)io->file_bytes);
+	return 0;
+}
+
+static int read_stream(struct pagesio *io, uint64_t off, char *mem, uint64_t len, uint8_t *map)
+{
+	uint64_t skip = off ? 0 : LAYOUT_PREFIX_BYTES; /* was read when the file was opened */
+
+	memset(map, 1, (len + BLOCK - 1) / BLOCK);
+	return read_run(io, off + skip, mem + skip, len - skip);
+}
+
+int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
+{
+	size_t nr = (len + BLOCK - 1) / BLOCK, run;
+
+	if (io->streaming)
+		return read_stream(io, off, mem, len, map);
+	map_holes(io, off, len, map);
+	if (io->on_disk && !io->direct && off + len < io->file_bytes)
+		posix_fadvise(io->fd, (off_t)(off + len), (off_t)len, POSIX_FADV_WILLNEED);
+	for (size_t i = 0; i < nr; i += run) {
+		uint64_t from = i * BLOCK, to;
+		int err;
+
+		run = pagesio_run(map, i, nr);
+		to = from + run * BLOCK < len ? from + run * BLOCK : len;
+		err = map[i] ? read_run(io, off + from, (char *)mem + from, to - from) : 0;
+		if (err)
+			return err;
+	}
+	if (io->on_disk && !io->direct)
+		posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+int pagesio_check_end(struct pagesio *io)
+{
+	uint64_t got;
+	int ready = 0, err;
+	char byte;
+
+	if (!io->streaming)
+		return 0;
+	for (int n = 0; n < END_POLLS && ready == 0; n++)
+		ready = wait_pipe(io, POLLIN);
+	if (ready <= 0)
+		return ready < 0 ? fail(io, ready, io->file_bytes, "waiting for the end: %s", strerror(-ready)) : 0;
+	err = read_range(io, io->file_bytes, &byte, 1, &got);
+	if (err)
+		return err;
+	if (got)
+		return fail(io, -EBADMSG, io->file_bytes, "goes on after %llu bytes, where it should end",
+			    (unsigned long long)io->file_bytes);
+	return 0;
+}
+
+void pagesio_done(struct pagesio *io)
+{
+	if (io->flags >= 0)
+		fcntl(io->fd, F_SETFL, io->flags);
+	io->flags = -1;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One pages image as a file or a pipe: aligned windows in, aligned windows out, direct
+ * where the file system can, with holes for zeros. Knows nothing of BOs and GPUs.
+ *
+ * A window comes with a map of one byte for each of its blocks of LAYOUT_BLOCK_BYTES:
+ * zero = the block has only zeros. Window offsets and memory are aligned to blocks, memory
+ * has room for whole blocks.
+ */
+#ifndef AMDGPU_PLUGIN_PAGESIO_H
+#define AMDGPU_PLUGIN_PAGESIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pagesio {
+	int fd;			/* borrowed */
+	bool streaming;
+	bool want_direct;	/* transfers of whole blocks are to be direct */
+	bool direct;		/* O_DIRECT is on */
+	bool on_disk;		/* not a file system in memory */
+	bool reserved;		/* all space is allocated: zeros have to be given back */
+	bool warn_space;	/* not all space could be reserved */
+	int flags;		/* of fd, as they were; -1 = not changed */
+	uint64_t file_bytes;
+	uint64_t zeros_from, zeros_to; /* run of zeros that is to become a hole */
+	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
+	uint64_t at;		/* offset of the failure */
+	char reason[160];	/* the failure in words */
+	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
+	bool (*stopped)(void *arg);
+	void *stopped_arg;
+};
+
+/* All return 0 or -errno with reason and at filled in, and log nothing. */
+
+/* For writing @file_bytes into fd. What the file held is dropped. */
+int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);
+int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map);
+/*
+ * The end of a file that is complete: its length prefix, which is missing until then so that
+ * an interrupted dump never looks like a whole one. A stream has it in its first window.
+ */
+int pagesio_complete(struct pagesio *io);
+
+/* For reading: checks the length of the file and its prefix. */
+int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);
+/* Reads what the map, filled in here, has as data; memory of holes is left alone. */
+int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map);
+/* The end of a stream: nothing may follow. */
+int pagesio_check_end(struct pagesio *io);
+
+/* How many of the @nr blocks of a map, from @first on, are alike: all zeros or all data. */
+size_t pagesio_run(const uint8_t *map, size_t first, size_t nr);
+
+/* Gives fd its flags back. Accepts a half-open one, not one that was never opened. */
+void pagesio_done(struct pagesio *io);
+
+#endif

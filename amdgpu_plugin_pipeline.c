@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The two threads of a GPU and what passes between them.
+ *
+ * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and
+ * gives finished windows, checked for zeros and checksummed, to the I/O thread. Restore
+ * is the reverse. The copy thread does the processor's work since it would only wait for
+ * the GPU otherwise; the I/O thread does nothing but transfers.
+ */
+#include "amdgpu_plugin_pipeline.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "amdgpu_plugin_crc32c.h"
+#include "amdgpu_plugin_util.h"
+
+#define BLOCK		LAYOUT_BLOCK_BYTES
+#define HUGE_PAGE_BYTES (2u << 20)
+
+typedef unsigned long long ull;
+
+double pipeline_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		va_start(args, fmt);
+		vsnprintf(run->error_text, sizeof(run->error_text), fmt, args);
+		va_end(args);
+		atomic_store(&run->err, err);
+	}
+	for (size_t i = 0; i < run->nr_pipelines; i++)
+		pthread_cond_broadcast(&run->pipelines[i].changed);
+	pthread_mutex_unlock(&run->lock);
+}
+
+static bool run_failed(void *arg)
+{
+	struct pipeline *pipeline = arg;
+
+	return atomic_load(&pipeline->run->err) != 0;
+}
+
+/* ---- the ring ---- */
+
+/* Whether window @w has reached @counter; when @wait, waits for that or for the end of the run. */
+static bool reached(struct pipeline *pipeline, const uint64_t *counter, uint64_t count, bool wait)
+{
+	struct content_run *run = pipeline->run;
+	bool ret;
+
+	pthread_mutex_lock(&run->lock);
+	while (wait && *counter < count && !atomic_load(&run->err))
+		pthread_cond_wait(&pipeline->changed, &run->lock);
+	ret = *counter >= count;
+	pthread_mutex_unlock(&run->lock);
+	return ret;
+}
+
+/* Its slot is free: the window that had it before is through. */
+static bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	uint64_t nr_slots = pipeline->layout.nr_slots;
+
+	return w < nr_slots || reached(pipeline, &pipeline->consumed, w + 1 - nr_slots, wait);
+}
+
+static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	return reached(pipeline, &pipeline->produced, w + 1, wait);
+}
+
+static void advance(struct pipeline *pipeline, uint64_t *counter)
+{
+	pthread_mutex_lock(&pipeline->run->lock);
+	++*counter;
+	pthread_cond_broadcast(&pipeline->changed);
+	pthread_mutex_unlock(&pipeline->run->lock);
+}
+
+static unsigned int slot_of(const struct pipeline *pipeline, uint64_t w)
+{
+	return (unsigned int)(w % pipeline->layout.nr_slots);
+}
+
+static uint8_t *slot_memory(const struct pipeline *pipeline, uint64_t w)
+{
+	return pipeline->staging + slot_of(pipeline, w) * pipeline->layout.slot_bytes;
+}
+
+static uint8_t *slot_map(const struct pipeline *pipeline, uint64_t w)
+{
+	return pipeline->maps + slot_of(pipeline, w) * (pipeline->layout.slot_bytes / BLOCK);
+}
+
+/* ---- errors ---- */
+
+struct place {
+	char text[64];
+};
+
+/* What an offset of the file means to the user. */
+static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
+{
+	struct place place;
+	struct piece piece;
+
+	if (file_off < LAYOUT_PREFIX_BYTES)
+		snprintf(place.text, sizeof(place.text), "length prefix");
+	else if (layout_piece(&pipeline->layout, file_off, UINT64_MAX, &piece))
+		snprintf(place.text, sizeof(place.text), "BO %u, byte %llu", pipeline->gpu->bos[piece.bo].index,
+			 (ull)piece.bo_off);
+	else
+		snprintf(place.text, sizeof(place.text), "end of the contents");
+	return place;
+}
+
+static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
+{
+	content_run_fail(pipeline->run, err, "gpu %#x: %s: %s: %s", pipeline->gpu->gpu_id,
+			 describe(pipeline, file_off).text, pipeline->copier.doing, strerror(-err));
+	return err;
+}
+
+static int io_failed(struct pipeline *pipeline, int err)
+{
+	content_run_fail(pipeline->run, err, "gpu %#x: %s at offset %llu (%s): %s", pipeline->gpu->gpu_id,
+			 pipeline->gpu->pages_name, (ull)pipeline->io.at, describe(pipeline, pipeline->io.at).text,
+			 pipeline->io.reason);
+	return err;
+}
+
+/* ---- windows in pieces ---- */
+
+typedef int (*piece_fn)(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data);
+
+/* Calls @fn for each part of a window that belongs to one BO and is either data or zeros. */
+static int for_each_part(struct pipeline *pipeline, uint64_t w, piece_fn fn)
+{
+	const uint8_t *map = slot_map(pipeline, w);
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+	size_t nr = (len + BLOCK - 1) / BLOCK, run;
+
+	for (size_t i = 0; i < nr; i += run) {
+		struct piece piece;
+		uint64_t end;
+
+		run = pagesio_run(map, i, nr);
+		end = off + (i + run == nr ? len : (i + run) * BLOCK);
+		layout_for_each_piece(&pipeline->layout, off + i * BLOCK, end, &piece) {
+			int err = fn(pipeline, w, &piece, map[i] != 0);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int map_bo(struct pipeline *pipeline, const struct piece *piece)
+{
+	struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
+
+	if (piece->bo < pipeline->nr_mapped)
+		return 0;
+	pipeline->nr_mapped = piece->bo + 1;
+	return copier_map_bo(&pipeline->copier, bo->dmabuf_fd, bo->size, &pipeline->bos[piece->bo]);
+}
+
+static int submit_part(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
+{
+	struct copier_bo *bo = &pipeline->bos[piece->bo];
+	unsigned int slot = slot_of(pipeline, w);
+	uint64_t slot_off = piece->file_off % pipeline->layout.slot_bytes;
+	int err = map_bo(pipeline, piece);
+
+	if (!err && data)
+		err = copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
+	else if (!err)
+		err = copier_zero(&pipeline->copier, slot, bo, piece->bo_off, piece->len);
+	return err ? copy_failed(pipeline, err, piece->file_off) : 0;
+}
+
+/* All of the BO is through: keep its checksum, or compare it. */
+static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
+{
+	struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
+
+	if (pipeline->run->dump) {
+		bo->crc32c = pipeline->crc;
+		bo->has_crc32c = true;
+		return 0;
+	}
+	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
+		return 0;
+	content_run_fail(pipeline->run, -EBADMSG,
+			 "gpu %#x: %s at offset %llu: BO %u is damaged: CRC-32C of its %llu bytes is %08x, %08x was saved",
+			 pipeline->gpu->gpu_id, pipeline->gpu->pages_name, (ull)pipeline->layout.starts[piece->bo],
+			 bo->index, (ull)bo->size, pipeline->crc, bo->crc32c);
+	return -EBADMSG;
+}
+
+static int checksum_part(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
+{
+	const struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
+
+	if (!data)
+		pipeline->window_zeros += piece->len;
+	if (!pipeline->run->dump && !bo->has_crc32c)
+		return 0;
+	if (!piece->bo_off)
+		pipeline->crc = 0;
+	if (data)
+		pipeline->crc = crc32c(pipeline->crc,
+				       slot_memory(pipeline, w) + piece->file_off % pipeline->layout.slot_bytes,
+				       piece->len);
+	else
+		pipeline->crc = crc32c_zeros(pipeline->crc, piece->len);
+	return piece->bo_off + piece->len == bo->size ? finish_checksum(pipeline, piece) : 0;
+}
+
+static bool is_zero(const uint8_t *mem, uint64_t len)
+{
+	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
+}
+
+/* What the I/O thread gets of a dump: the map of zeros, and the length prefix where nothing else can write it. */
+static void examine_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
+	uint64_t bytes = layout_content_bytes(&pipeline->layout);
+	uint64_t len;
+
+	layout_window(&pipeline->layout, w, &len);
+	for (unsigned int i = 0; !w && i < LAYOUT_PREFIX_BYTES; i++)
+		mem[i] = pipeline->gpu->streaming ? (uint8_t)(bytes >> 8 * i) : 0;
+	for (uint64_t i = 0; i * BLOCK < len; i++)
+		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
+}
+
+/* ---- the copy thread ---- */
+
+static int submit_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+	int err;
+
+	if (pipeline->run->dump)
+		memset(slot_map(pipeline, w), 1, (len + BLOCK - 1) / BLOCK);
+	err = for_each_part(pipeline, w, submit_part);
+	if (err)
+		return err;
+	err = copier_submit(&pipeline->copier, slot_of(pipeline, w));
+	if (err)
+		return copy_failed(pipeline, err, off ? off : LAYOUT_PREFIX_BYTES);
+	/* While the GPU is at it. */
+	return pipeline->run->dump ? 0 : for_each_part(pipeline, w, checksum_part);
+}
+
+/* BOs whose last byte is in front of @end. */
+static int release_bos(struct pipeline *pipeline, uint64_t end)
+{
+	while (pipeline->nr_released < pipeline->nr_mapped &&
+	       pipeline->layout.starts[pipeline->nr_released + 1] <= end) {
+		size_t i = pipeline->nr_released++;
+		int err = copier_unmap_bo(&pipeline->copier, &pipeline->bos[i]);
+
+		if (err)
+			return copy_failed(pipeline, err, pipeline->layout.starts[i]);
+	}
+	return 0;
+}
+
+static void count_window(struct pipeline *pipeline, uint64_t len)
+{
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->bytes_done += len;
+	pipeline->zero_bytes += pipeline->window_zeros;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pipeline->window_zeros = 0;
+}
+
+/* Waits until the GPU is through with a window and hands it on. */
+static int retire_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+	int err = copier_wait(&pipeline->copier, slot_of(pipeline, w));
+
+	if (err == -ECANCELED)
+		return err;
+	if (err)
+		return copy_failed(pipeline, err, off ? off : LAYOUT_PREFIX_BYTES);
+	if (pipeline->run->dump) {
+		examine_window(pipeline, w);
+		err = for_each_part(pipeline, w, checksum_part);
+		if (err)
+			return err;
+	}
+	count_window(pipeline, len - (off ? 0 : LAYOUT_PREFIX_BYTES));
+	advance(pipeline, pipeline->run->dump ? &pipeline->produced : &pipeline->consumed);
+	return release_bos(pipeline, off + len);
+}
+
+/* Keeps as many submissions in flight as there are windows for, and retires the oldest when there is none. */
+static int copy_windows(struct pipeline *pipeline)
+{
+	uint64_t submitted = 0, retired = 0;
+	int err = 0;
+
+	while (!err && retired < pipeline->layout.nr_windows) {
+		bool idle = submitted == retired;
+		bool can_submit = submitted < pipeline->layout.nr_windows &&
+				  (pipeline->run->dump ? slot_is_free(pipeline, submitted, idle) :
+							 slot_is_full(pipeline, submitted, idle));
+
+		if (run_failed(pipeline))
+			return -ECANCELED;
+		err = can_submit ? submit_window(pipeline, submitted++) : retire_window(pipeline, retired++);
+	}
+	return err;
+}
+
+static int copy_all(struct pipeline *pipeline)
+{
+	int err = copy_windows(pipeline);
+
+	if (err)
+		return err;
+	err = copier_check_reset(&pipeline->copier);
+	return err ? copy_failed(pipeline, err, LAYOUT_PREFIX_BYTES) : 0;
+}
+
+/* In the order that the hardware needs: nothing goes while the GPU may still use it. */
+static void release_copier(struct pipeline *pipeline)
+{
+	int ret = copier_drain(&pipeline->copier), err;
+	const char *doing = pipeline->copier.doing;
+
+	while (pipeline->nr_released < pipeline->nr_mapped) {
+		err = copier_unmap_bo(&pipeline->copier, &pipeline->bos[pipeline->nr_released++]);
+		doing = ret ? doing : pipeline->copier.doing;
+		ret = ret ? ret : err;
+	}
+	err = copier_done(&pipeline->copier);
+	doing = ret ? doing : pipeline->copier.doing;
+	ret = ret ? ret : err;
+	if (ret)
+		content_run_fail(pipeline->run, ret, "gpu %#x: after copying %zu BOs: %s: %s", pipeline->gpu->gpu_id,
+				 pipeline->gpu->nr_bos, doing, strerror(-ret));
+}
+
+static void run_copier(struct pipeline *pipeline)
+{
+	const struct copier_config config = {
+		.render_fd = pipeline->gpu->render_fd,
+		.staging = pipeline->staging,
+		.slot_bytes = pipeline->layout.slot_bytes,
+		.nr_slots = pipeline->layout.nr_slots,
+		.fence_timeout_ms = pipeline->run->fence_timeout_ms,
+		.to_staging = pipeline->run->dump,
+		.stopped = run_failed,
+		.stopped_arg = pipeline,
+	};
+	int err = copier_init(&pipeline->copier, &config);
+
+	if (err) {
+		content_run_fail(pipeline->run, err, "gpu %#x: before copying %zu BOs: %s: %s",
+				 pipeline->gpu->gpu_id, pipeline->gpu->nr_bos, pipeline->copier.doing, strerror(-err));
+	} else {
+		pthread_mutex_lock(&pipeline->run->lock);
+		pipeline->cpu_copy = pipeline->copier.cpu;
+		pthread_mutex_unlock(&pipeline->run->lock);
+		copy_all(pipeline);
+	}
+	release_copier(pipeline);
+}
+
+static void end_thread(struct pipeline *pipeline)
+{
+	struct content_run *run = pipeline->run;
+
+	pthread_mutex_lock(&run->lock);
+	pipeline->ended_at = pipeline_now();
+	run->running--;
+	pthread_cond_signal(&run->ended);
+	pthread_mutex_unlock(&run->lock);
+}
+
+static void *copy_thread(void *arg)
+{
+	struct pipeline *pipeline = arg;
+
+	if (pipeline->gpu->nr_bos)
+		run_copier(pipeline);
+	else if (pipeline->run->dump) /* the window of the length prefix */
+		retire_window(pipeline, 0);
+	else if (slot_is_full(pipeline, 0, true))
+		advance(pipeline, &pipeline->consumed);
+	end_thread(pipeline);
+	return NULL;
+}
+
+/* ---- the I/O thread ---- */
+
+static int write_file(struct pipeline *pipeline)
+{
+	int err = pagesio_create(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
+				 pipeline->layout.file_bytes);
+
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->warn_space = pipeline->io.warn_space;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
+		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+
+		if (!slot_is_full(pipeline, w, true))
+			return -ECANCELED;
+		err = pagesio_write(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
+		advance(pipeline, &pipeline->consumed);
+	}
+	return err ? err : pagesio_complete(&pipeline->io);
+}
+
+static int read_file(struct pipeline *pipeline)
+{
+	int err = pagesio_open(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
+			       pipeline->layout.file_bytes);
+
+	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
+		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+
+		if (!slot_is_free(pipeline, w, true))
+			return -ECANCELED;
+		err = pagesio_read(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
+		if (!err)
+			advance(pipeline, &pipeline->produced);
+	}
+	return err ? err : pagesio_check_end(&pipeline->io);
+}
+
+static void *io_thread(void *arg)
+{
+	struct pipeline *pipeline = arg;
+	int err;
+
+	pipeline->io = (struct pagesio){ .flags = -1, .stopped = run_failed, .stopped_arg = pipeline };
+	err = pipeline->run->dump ? write_file(pipeline) : read_file(pipeline);
+	if (err && err != -ECANCELED)
+		io_failed(pipeline, err);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->direct = pipeline->io.want_direct;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pagesio_done(&pipeline->io);
+	end_thread(pipeline);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+/* Anonymous memory, in huge pages where possible: fewer to pin and to look up. */
+static int alloc_staging(struct pipeline *pipeline)
+{
+	size_t bytes = pipeline->layout.slot_bytes * pipeline->layout.nr_slots;
+	size_t skip, align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : BLOCK;
+	uint8_t *mem = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return errno_or_eio();
+	skip = (align - (uintptr_t)mem % align) % align;
+	if (skip)
+		munmap(mem, skip);
+	munmap(mem + skip + bytes, align - skip);
+	pipeline->staging = mem + skip;
+	pipeline->staging_bytes = bytes;
+	madvise(pipeline->staging, bytes, MADV_HUGEPAGE);
+	madvise(pipeline->staging, bytes, MADV_DONTFORK); /* a child would get registered pages */
+	return 0;
+}
+
+static int alloc_all(struct pipeline *pipeline)
+{
+	size_t blocks = pipeline->layout.slot_bytes / BLOCK * pipeline->layout.nr_slots;
+
+	pipeline->maps = calloc(blocks, 1);
+	pipeline->bos = calloc(pipeline->gpu->nr_bos + 1, sizeof(*pipeline->bos));
+	if (!pipeline->maps || !pipeline->bos)
+		return -ENOMEM;
+	return alloc_staging(pipeline);
+}
+
+int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
+{
+	int err;
+
+	pipeline->run = run;
+	pipeline->gpu = gpu;
+	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, max_bytes);
+	if (err) {
+		content_run_fail(run, err, "gpu %#x: sizes of its %zu BOs make no file: %s", gpu->gpu_id, gpu->nr_bos,
+				 strerror(-err));
+		return err;
+	}
+	err = alloc_all(pipeline);
+	if (err)
+		content_run_fail(run, err, "gpu %#x: allocating %llu bytes of staging memory for %zu BOs: %s",
+				 gpu->gpu_id, (ull)(pipeline->layout.slot_bytes * pipeline->layout.nr_slots),
+				 gpu->nr_bos, strerror(-err));
+	return err;
+}
+
+void pipeline_done(struct pipeline *pipeline)
+{
+	if (pipeline->staging)
+		munmap(pipeline->staging, pipeline->staging_bytes);
+	pipeline->staging = NULL;
+	free(pipeline->maps);
+	free(pipeline->bos);
+	pipeline->maps = NULL;
+	pipeline->bos = NULL;
+	layout_done(&pipeline->layout);
+}
+
+static int start_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn)(void *), bool *ret_started)
+{
+	struct content_run *run = pipeline->run;
+	int err;
+
+	pthread_mutex_lock(&run->lock);
+	run->running++;
+	pthread_mutex_unlock(&run->lock);
+	err = -pthread_create(thread, NULL, fn, pipeline);
+	if (!err) {
+		*ret_started = true;
+		return 0;
+	}
+	pthread_mutex_lock(&run->lock);
+	run->running--;
+	pthread_mutex_unlock(&run->lock);
+	content_run_fail(run, err, "gpu %#x: starting a thread: %s", pipeline->gpu->gpu_id, strerror(-err));
+	return err;
+}
+
+int pipeline_start(struct pipeline *pipeline)
+{
+	int err = start_thread(pipeline, &pipeline->copy_thread, copy_thread, &pipeline->has_copy_thread);
+
+	return err ? err : start_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
+}
+
+void pipeline_join(struct pipeline *pipeline)
+{
+	if (pipeline->has_copy_thread)
+		pthread_join(pipeline->copy_thread, NULL);
+	if (pipeline->has_io_thread)
+		pthread_join(pipeline->io_thread, NULL);
+	pipeline->has_copy_thread = false;
+	pipeline->has_io_thread = false;
+}
