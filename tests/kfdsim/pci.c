@@ -256,7 +256,10 @@ static int bus_scan(struct root_bus *root)
 
 static int driver_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	return pdev->bus->ops == &config_ops ? 0 : -ENODEV;
+	if (pdev->bus->ops != &config_ops)
+		return -ENODEV;
+	pci_write_config_word(pdev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+	return 0;
 }
 
 static const struct pci_device_id driver_ids[] = {

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <xf86drm.h>
 
 #include "conformance.h"
 #include "sysfs.h"
@@ -438,6 +439,49 @@ static void check_unique(void)
 	check_u64(minors, 0, "no render minor occurs twice");
 }
 
+static int node_of_render_node(const char *path)
+{
+	char own[64];
+	int i;
+
+	for (i = 0; i < nr_nodes; i++) {
+		snprintf(own, sizeof(own), "/dev/dri/renderD%llu", prop(i, "drm_render_minor"));
+		if (is_gpu(i) && !strcmp(own, path))
+			return i;
+	}
+	return -1;
+}
+
+static bool is_same_pci(int i, drmDevicePtr device)
+{
+	const drmPciBusInfo *bus = device->businfo.pci;
+
+	return device->bustype != DRM_BUS_PCI ||
+	       (bus->domain == prop(i, "domain") && bus->bus == prop(i, "location_id") >> 8 &&
+		device->deviceinfo.pci->vendor_id == prop(i, "vendor_id") &&
+		device->deviceinfo.pci->device_id == prop(i, "device_id"));
+}
+
+/* libdrm's list of devices, by which programs find their GPU. */
+static void check_libdrm(void)
+{
+	drmDevicePtr devices[2 * MAX_NODES];
+	int n = drmGetDevices2(0, devices, 2 * MAX_NODES), i, k, found = 0, wrong = 0, gpus = 0;
+
+	for (i = 0; i < nr_nodes; i++)
+		gpus += is_gpu(i);
+	for (k = 0; k < n; k++) {
+		i = devices[k]->available_nodes & 1 << DRM_NODE_RENDER ?
+			    node_of_render_node(devices[k]->nodes[DRM_NODE_RENDER]) : -1;
+		found += i >= 0;
+		wrong += i >= 0 && !is_same_pci(i, devices[k]);
+	}
+	check_u64(found, gpus, "drmGetDevices2 finds every GPU");
+	check_u64(wrong, 0, "drmGetDevices2 shows the PCI identity of the topology");
+	if (n > 0)
+		drmFreeDevices(devices, n);
+}
+
 /* ---- the device cgroup ---- */
 
 #define CGROUP "/sys/fs/cgroup/kfdsim-conformance"
@@ -561,6 +605,7 @@ int main(void)
 	for (i = 0; i < nr_nodes; i++)
 		check_links(i);
 	check_unique();
+	check_libdrm();
 	check_hidden();
 	return conformance_end();
 }
