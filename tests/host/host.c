@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stands in for a criu with HOOKS hooks: loads the plugin by the same rules and calls its
+ * hooks with the arguments of that version, on a machine without an AMD GPU. For versions
+ * that no distribution packages, next to the real ones in tests/e2e.
+ *
+ *     host-HOOKS PLUGIN
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "amdgpu_plugin_criu.h"
+
+#ifndef HOOKS
+#error "HOOKS is the number of hooks of the criu to stand in for"
+#endif
+
+/* Since this many hooks, RESTORE_EXT_FILE has a second argument. */
+#define HOOKS_WITH_RETRY 15
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+/* What the plugin looks for in a criu: the table's size tells the number of hooks. */
+struct {
+	struct list_head head;
+	struct list_head hook_chain[HOOKS];
+} cr_plugin_ctl;
+
+static int log_level_seen = 99;
+static int failed, count;
+
+void print_on_level(unsigned int level, const char *fmt, ...)
+{
+	va_list args;
+
+	if ((int)level < log_level_seen)
+		log_level_seen = (int)level;
+	fprintf(stderr, "# level %u: ", level);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+}
+
+int criu_get_image_dir(void)
+{
+	static int dir = -1;
+
+	if (dir < 0)
+		dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return dir;
+}
+
+#if HOOKS >= 12
+static bool in_inventory;
+
+int add_inventory_plugin(const char *name)
+{
+	in_inventory = !strcmp(name, "amdgpu_plugin");
+	return 0;
+}
+
+bool check_and_remove_inventory_plugin(const char *name, size_t len)
+{
+	return in_inventory && len == strlen(name);
+}
+#endif
+
+static void check(bool ok, const char *text)
+{
+	count++;
+	failed += !ok;
+	printf("%sok - criu with %d hooks: %s\n", ok ? "" : "not ", HOOKS, text);
+}
+
+/* The checks of criu's loader: version and number of hooks must not exceed its own. */
+static void check_descriptor(const struct criu_plugin_desc *desc)
+{
+	check(!strcmp(desc->name, "amdgpu_plugin"), "the name is the one for the inventory");
+	check(desc->version <= CRIU_PLUGIN_ABI, "the version is not newer than 0.2.0");
+	check(desc->max_hooks == HOOKS, "the number of hooks is this criu's");
+}
+
+static void check_restore_file(const struct criu_plugin_desc *desc)
+{
+	int (*with_retry)(int, bool *) = (int (*)(int, bool *))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	int (*without)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	bool retry = true;
+
+	check(without(4711) == -ENOTSUP, "a file id without an image is not ours");
+	if (HOOKS >= HOOKS_WITH_RETRY) {
+		retry = false;
+		check(with_retry(4711, &retry) == -ENOTSUP && !retry, "a foreign file asks for no retry");
+	} else {
+		/* The second register holds garbage there: a write through it would crash. */
+		check(with_retry(4711, (bool *)16) == -ENOTSUP, "a second argument is not touched");
+	}
+}
+
+static void check_hooks(const struct criu_plugin_desc *desc)
+{
+	int (*dump_file)(int, int) = (int (*)(int, int))desc->hooks[CRIU_HOOK_DUMP_EXT_FILE];
+	int (*vma)(int, const struct stat *) = (int (*)(int, const struct stat *))desc->hooks[CRIU_HOOK_HANDLE_DEVICE_VMA];
+	int (*update)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
+		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))desc->hooks[CRIU_HOOK_UPDATE_VMA_MAP];
+	int (*resume)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), plugin_fd = -1;
+	uint64_t offset = 1;
+	struct stat st;
+
+	check(!fstat(fd, &st) && !desc->init(CRIU_STAGE_DUMP), "init for a dump");
+	check(dump_file(fd, 1) == -ENOTSUP, "a foreign device file is not ours");
+	check(vma(fd, &st) == -ENOTSUP, "a foreign device mapping is not ours");
+	desc->exit(CRIU_STAGE_DUMP, 0);
+	check(!desc->init(CRIU_STAGE_PRE_DUMP), "init for a pre-dump");
+	check(vma(fd, &st) == -ENOTSUP, "nor in a pre-dump");
+	desc->exit(CRIU_STAGE_PRE_DUMP, 0);
+	check(!desc->init(CRIU_STAGE_RESTORE), "init for a restore");
+	check_restore_file(desc);
+	check(update("/dev/null", 0x1000, 0, &offset, &plugin_fd) == -ENOTSUP && offset == 1 && plugin_fd == -1,
+	      "a foreign mapping stays as it is");
+	check(resume(getpid()) == -ENOTSUP, "a process without GPU is not resumed");
+	desc->exit(CRIU_STAGE_RESTORE, 0);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	void *handle = argc == 2 ? dlopen(argv[1], RTLD_LAZY) : NULL;
+	struct criu_plugin_desc *desc = handle ? dlsym(handle, "CR_PLUGIN_DESC") : NULL;
+
+	check(desc != NULL, "the plugin loads");
+	if (!desc) {
+		fprintf(stderr, "# %s\n", handle || argc == 2 ? dlerror() : "usage: host PLUGIN");
+		return 1;
+	}
+	check_descriptor(desc);
+	check_hooks(desc);
+	check(log_level_seen > 2, "nothing is logged as an error or a warning");
+#if HOOKS >= 12
+	check(!in_inventory, "nothing enters the inventory");
+#endif
+	dlclose(handle);
+	return failed != 0;
+}
