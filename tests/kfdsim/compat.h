@@ -64,4 +64,11 @@
 #define sim_prime_handle_to_dmabuf(dev, file, handle) drm_gem_prime_handle_to_dmabuf(dev, file, handle, DRM_RDWR)
 #endif
 
+/* struct class.devnode got a const device in 6.2. */
+#if SIM_KERNEL_BEFORE(6, 2)
+#define COMPAT_DEVNODE_CONST
+#else
+#define COMPAT_DEVNODE_CONST const
+#endif
+
 #endif
