@@ -320,6 +320,7 @@ static void debug_init(void)
 {
 	debug_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
+	sim_clients_init(debug_dir);
 	sim_fault_init(debug_dir);
 }
 

@@ -37,4 +37,8 @@ void sim_modname_fini(void);
 void sim_fault_init(struct dentry *dir);
 void sim_fault_fini(void);
 
+/* ---- clients.c ---- */
+
+void sim_clients_init(struct dentry *dir);
+
 #endif
