@@ -56,8 +56,8 @@ static int assign_cpus(struct desc_drafts *drafts)
 		if (draft->extra.cpu == DESC_NOT_GIVEN)
 			draft->extra.cpu = k * cpus / gpus;
 		if (draft->extra.cpu >= cpus)
-			return desc_error(drafts->file, draft->line, "cpu = %llu: there are %u CPU nodes", draft->extra.cpu,
-					  cpus);
+			return desc_error(drafts->file, draft->line, "cpu = %llu: there are %u CPU nodes",
+					  draft->extra.cpu, cpus);
 		k++;
 	}
 	return 0;

@@ -401,7 +401,8 @@ static int check_pair(const struct desc_drafts *drafts, const struct desc_draft 
 	if (x->gpu_id == y->gpu_id)
 		return desc_error(drafts->file, b->line, "gpu_id %#x is already that of node %u", y->gpu_id, x->id);
 	if (x->card_minor == y->card_minor)
-		return desc_error(drafts->file, b->line, "card_minor %u is already that of node %u", y->card_minor, x->id);
+		return desc_error(drafts->file, b->line, "card_minor %u is already that of node %u", y->card_minor,
+				  x->id);
 	if (x->prop[SIM_PROP_drm_render_minor] == y->prop[SIM_PROP_drm_render_minor])
 		return desc_error(drafts->file, b->line, "drm_render_minor %llu is already that of node %u",
 				  y->prop[SIM_PROP_drm_render_minor], x->id);
@@ -416,9 +417,9 @@ static int check_minors(const struct desc_drafts *drafts, const struct desc_draf
 	u64 render = draft->node.prop[SIM_PROP_drm_render_minor];
 
 	if (draft->node.card_minor > MAX_CARD_MINOR || render < FIRST_RENDER_MINOR || render > MAX_RENDER_MINOR)
-		return desc_error(drafts->file, draft->line, "card_minor %u, drm_render_minor %llu: not in %u..%u, %u..%u",
-				  draft->node.card_minor, render, 0, MAX_CARD_MINOR, FIRST_RENDER_MINOR,
-				  MAX_RENDER_MINOR);
+		return desc_error(drafts->file, draft->line,
+				  "card_minor %u, drm_render_minor %llu: not in 0..%u, %u..%u", draft->node.card_minor,
+				  render, MAX_CARD_MINOR, FIRST_RENDER_MINOR, MAX_RENDER_MINOR);
 	return 0;
 }
 

@@ -44,7 +44,8 @@ int sim_modname_init(void)
 	if (!err)
 		err = sysfs_create_file(amdgpu, &initstate);
 	if (err) {
-		pr_err("kfdsim: /sys/module/amdgpu cannot be made (error %d): is the real amdgpu loaded? Unload it\n", err);
+		pr_err("kfdsim: /sys/module/amdgpu cannot be made (error %d): is the real amdgpu loaded? Unload it\n",
+		       err);
 		sim_modname_fini();
 	}
 	return err;

@@ -141,7 +141,8 @@ static void fill_pcie_cap(struct function *fn, const struct sim_node *node)
 	config_set(fn, PCI_CAPABILITY_LIST, 1, cap);
 	config_set(fn, cap + PCI_CAP_LIST_ID, 1, PCI_CAP_ID_EXP);
 	config_set(fn, cap + PCI_EXP_FLAGS, 2, 2 | PCI_EXP_TYPE_ENDPOINT << 4);
-	config_set(fn, cap + PCI_EXP_DEVCAP, 4, PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER | 1 /* 256 byte payload */);
+	/* 1: payloads of 256 bytes */
+	config_set(fn, cap + PCI_EXP_DEVCAP, 4, PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER | 1);
 	config_set(fn, cap + PCI_EXP_LNKCAP, 4, speed | 16 << 4);
 	config_set(fn, cap + PCI_EXP_LNKSTA, 2, speed | 16 << 4);
 	config_set(fn, cap + PCI_EXP_DEVCAP2, 4, PCI_EXP_DEVCAP2_ATOMIC_COMP32 | PCI_EXP_DEVCAP2_ATOMIC_COMP64);

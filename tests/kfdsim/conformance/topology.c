@@ -159,8 +159,8 @@ static void check_counts(int i)
 
 	for (k = 0; k < sizeof(dirs) / sizeof(*dirs); k++) {
 		snprintf(name, sizeof(name), "%s_count", dirs[k]);
-		check_u64(sysfs_count(KFD_TOPOLOGY "/nodes/%d/%s", i, dirs[k]), prop(i, name), "node %d: %s is right", i,
-			  name);
+		check_u64(sysfs_count(KFD_TOPOLOGY "/nodes/%d/%s", i, dirs[k]), prop(i, name), "node %d: %s is right",
+			  i, name);
 	}
 }
 
