@@ -187,8 +187,8 @@ int sim_job_add_dep(struct sim_job *job, struct dma_fence *fence);
  * over the job, also when it fails. @ret_fence: with a reference for the caller.
  */
 int sim_job_submit(struct sim_job *job, u64 *ret_sequence, struct dma_fence **ret_fence);
-/* A file is being closed: its jobs are executed without it, or (@drop) not any more. */
-void sim_rings_forget_file(struct sim_gpu *gpu, const struct sim_drm_file *owner, bool drop);
+/* A file is being closed: its jobs get @patience_ms to be done, then they are dropped. None is left after this. */
+void sim_rings_close_file(struct sim_gpu *gpu, const struct sim_drm_file *owner, unsigned int patience_ms);
 
 /* ---- drm_ctx.c: contexts, BO lists, waiting ---- */
 

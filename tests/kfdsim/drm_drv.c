@@ -107,9 +107,12 @@ static const char *fault_point(unsigned int nr)
 static long fops_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	unsigned int nr = DRM_IOCTL_NR(cmd);
+	struct drm_file *file = filp->private_data;
 	const char *point = NULL;
 	long ret;
 
+	if (READ_ONCE(to_sim_gpu(file->minor->dev)->state) == SIM_GPU_LOST)
+		return -ENODEV;
 	if (DRM_IOCTL_TYPE(cmd) == DRM_IOCTL_BASE)
 		point = fault_point(nr);
 	if (point) {
@@ -117,7 +120,7 @@ static long fops_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		if (ret)
 			return ret;
 		if (nr == SIM_DRM_NR_GEM_CHANGE_HANDLE)
-			return change_handle(filp->private_data, arg);
+			return change_handle(file, arg);
 	}
 	return drm_ioctl(filp, cmd, arg);
 }
@@ -162,7 +165,6 @@ static void driver_postclose(struct drm_device *ddev, struct drm_file *file)
 {
 	struct sim_drm_file *f = to_sim_drm_file(file);
 
-	sim_rings_forget_file(f->gpu, f, (current->flags & PF_EXITING) && current->exit_code == SIGKILL);
 	sim_ctx_file_fini(f);
 	xa_destroy(&f->handles);
 	sim_vm_put(f->vm);
@@ -171,10 +173,25 @@ static void driver_postclose(struct drm_device *ddev, struct drm_file *file)
 	sim_object_add(SIM_OBJ_DRM_FILE, -1);
 }
 
+/*
+ * Jobs come before anything else that a file has, as its buffers are unmapped next. The kernel
+ * waits this long, too, but not for a process that was killed.
+ */
+#define CLOSE_PATIENCE_MS 1000
+
+static int fops_release(struct inode *inode, struct file *filp)
+{
+	bool killed = (current->flags & PF_EXITING) && current->exit_code == SIGKILL;
+	struct sim_drm_file *f = to_sim_drm_file(filp->private_data);
+
+	sim_rings_close_file(f->gpu, f, killed ? 0 : CLOSE_PATIENCE_MS);
+	return drm_release(inode, filp);
+}
+
 static const struct file_operations fops = {
 	.owner = THIS_MODULE,
 	.open = drm_open,
-	.release = drm_release,
+	.release = fops_release,
 	.unlocked_ioctl = fops_ioctl,
 	.compat_ioctl = drm_compat_ioctl,
 	.poll = drm_poll,

@@ -31,6 +31,7 @@ struct sim_ring {
 /* A GPU's rings; sim_gpu.drm_priv. */
 struct rings {
 	spinlock_t queue_lock; /* the rings' lists and counters */
+	wait_queue_head_t idle; /* some job is done */
 	unsigned int nr;
 	struct sim_ring ring[SIM_MAX_ENGINES];
 };
@@ -252,13 +253,15 @@ static int execute_packet(struct sim_job *job, struct sim_sdma *sdma, const stru
 	int n;
 
 	for (;;) {
-		n = sim_sdma_execute(sdma, w->dw + (pos - w->first), w->first + w->nr - pos);
+		n = sim_engine_check(job->ring->gpu);
+		if (!n)
+			n = sim_sdma_execute(sdma, w->dw + (pos - w->first), w->first + w->nr - pos);
 		if (n != -EAGAIN)
 			return n;
 		if (job_stop(job))
 			return -ECANCELED;
 		if (time_after(jiffies, deadline)) {
-			pr_err_ratelimited("kfdsim: gpu %#x sdma%u: hangs: polled for %u ms at dword %u of %#llx\n",
+			pr_err_ratelimited("kfdsim: gpu %#x sdma%u: hangs: nothing done for %u ms at dword %u of %#llx\n",
 					   job->ring->gpu->node->gpu_id, job->ring->index, SIM_JOB_TIMEOUT_MS, pos,
 					   job->ibs[0].va);
 			return -ETIME;
@@ -353,6 +356,7 @@ static void job_run(struct sim_job *job)
 	spin_unlock(&rings->queue_lock);
 	dma_fence_signal(job->fence);
 	sim_job_free(job);
+	wake_up(&rings->idle);
 }
 
 /* ---- engines ---- */
@@ -568,31 +572,47 @@ int sim_job_submit(struct sim_job *job, u64 *ret_sequence, struct dma_fence **re
 
 /* ---- GPUs ---- */
 
-void sim_rings_forget_file(struct sim_gpu *gpu, const struct sim_drm_file *owner, bool drop)
+/* Under queue_lock. */
+static bool ring_has_jobs_of(struct sim_ring *ring, const struct sim_drm_file *owner, bool drop)
 {
-	struct rings *rings = gpu->drm_priv;
-	struct sim_job *job;
+	struct sim_job *job = ring->running;
+	bool has = job && job->owner == owner;
+
+	if (has && drop)
+		WRITE_ONCE(job->dropped, true);
+	list_for_each_entry(job, &ring->jobs, link) {
+		if (job->owner != owner)
+			continue;
+		has = true;
+		if (drop)
+			WRITE_ONCE(job->dropped, true);
+	}
+	return has;
+}
+
+static bool has_jobs_of(struct rings *rings, const struct sim_drm_file *owner, bool drop)
+{
+	bool has = false;
 	unsigned int i;
 
 	spin_lock(&rings->queue_lock);
-	for (i = 0; i < rings->nr; i++) {
-		struct sim_ring *ring = &rings->ring[i];
-
-		job = ring->running;
-		if (job && job->owner == owner) {
-			job->owner = NULL;
-			WRITE_ONCE(job->dropped, drop);
-		}
-		list_for_each_entry(job, &ring->jobs, link) {
-			if (job->owner != owner)
-				continue;
-			job->owner = NULL;
-			WRITE_ONCE(job->dropped, drop);
-		}
-	}
+	for (i = 0; i < rings->nr; i++)
+		has |= ring_has_jobs_of(&rings->ring[i], owner, drop);
 	spin_unlock(&rings->queue_lock);
-	for (i = 0; drop && i < rings->nr; i++)
+	return has;
+}
+
+void sim_rings_close_file(struct sim_gpu *gpu, const struct sim_drm_file *owner, unsigned int patience_ms)
+{
+	struct rings *rings = gpu->drm_priv;
+	unsigned int i;
+
+	wait_event_timeout(rings->idle, !has_jobs_of(rings, owner, false), msecs_to_jiffies(patience_ms));
+	if (!has_jobs_of(rings, owner, true))
+		return;
+	for (i = 0; i < rings->nr; i++)
 		wake_up(&rings->ring[i].wait);
+	wait_event(rings->idle, !has_jobs_of(rings, owner, false));
 }
 
 unsigned int sim_rings_count(struct sim_gpu *gpu)
@@ -609,6 +629,7 @@ int sim_rings_init(struct sim_gpu *gpu)
 	if (!rings)
 		return -ENOMEM;
 	spin_lock_init(&rings->queue_lock);
+	init_waitqueue_head(&rings->idle);
 	rings->nr = clamp_t(u64, engines, SIM_CTX_RINGS, SIM_MAX_ENGINES);
 	for (i = 0; i < rings->nr; i++) {
 		rings->ring[i].gpu = gpu;
