@@ -356,7 +356,6 @@ static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
 		entries[i]->end = vma->end;
 		entries[i]->offset = vma->offset;
 		entries[i]->minor = vma->minor;
-		entries[i]->own_fd = vma->own_fd;
 		entries[i]->has_gpu_id = vma->gpu_id != 0;
 		entries[i]->gpu_id = vma->gpu_id;
 	}
@@ -459,7 +458,6 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 			.offset = entry->offset,
 			.minor = entry->minor,
 			.gpu_id = entry->has_gpu_id ? entry->gpu_id : 0,
-			.own_fd = entry->own_fd,
 		};
 	}
 	return 0;

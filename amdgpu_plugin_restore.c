@@ -441,7 +441,7 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 {
 	const struct gpu *gpu = NULL;
 	struct device_vma vma;
-	int fd = -1, err = -ENODEV;
+	int fd, err = -ENODEV;
 
 	if (!find_vma(restore, path, start, offset, &vma))
 		return -ENOENT;
@@ -456,11 +456,9 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		       vma.offset);
 		return err;
 	}
-	if (vma.own_fd) {
-		fd = criu_kept_file(gpu ? gpu->kept : restore->kept_kfd);
-		if (fd < 0)
-			return fd;
-	}
+	fd = criu_kept_file(gpu ? gpu->kept : restore->kept_kfd);
+	if (fd < 0)
+		return fd;
 	*ret_fd = fd;
 	return 0;
 }

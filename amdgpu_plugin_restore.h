@@ -29,7 +29,7 @@ int restore_file(struct restore *restore, int id);
 
 /*
  * Where the mapping that was at @start with file offset @offset has to be mapped from
- * now. *ret_fd is an fd for criu, or -1 when criu uses the file of the mapping before.
+ * now. *ret_fd is an fd that criu takes.
  * 0; -ENOENT when the mapping is not ours; -errno after an error line.
  */
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,

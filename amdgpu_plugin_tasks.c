@@ -193,34 +193,12 @@ void task_files_done(struct task_files *files)
 
 struct maps_line {
 	uint64_t start, end, offset, inode;
-	unsigned int dev_major, dev_minor;
-	char perms[8];
-	char path[4096];
 };
 
 static bool parse_maps_line(const char *text, struct maps_line *line)
 {
-	line->path[0] = '\0';
-	return sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]", &line->start,
-		      &line->end, line->perms, &line->offset, &line->dev_major, &line->dev_minor, &line->inode,
-		      line->path) >= 7;
-}
-
-/* Mappings of files, as criu's restore sees them: shared anonymous memory is not among them. */
-static bool is_file_mapping(const struct maps_line *line)
-{
-	return line->inode && strncmp(line->path, "/dev/zero (deleted)", 19) && strncmp(line->path, "/SYSV", 5);
-}
-
-/*
- * When criu opens the files of mappings, one after the other by address, it opens a
- * file only where the file or its access mode differs from the mapping before. An fd
- * that is handed to it for any other mapping would be left open in the restored task.
- */
-static bool opens_file(const struct maps_line *line, const struct maps_line *before)
-{
-	return line->inode != before->inode || line->dev_major != before->dev_major ||
-	       line->dev_minor != before->dev_minor || strncmp(line->perms, before->perms, 2);
+	return sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &line->start, &line->end,
+		      &line->offset, &line->inode) == 4;
 }
 
 static bool vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
@@ -251,7 +229,7 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
-	struct maps_line line, before = { 0 };
+	struct maps_line line;
 	size_t room = 0, count = 0;
 	char path[64];
 	int err = 0;
@@ -267,13 +245,9 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 			err = -EBADMSG;
 			break;
 		}
-		if (!is_file_mapping(&line))
-			continue;
-		if (vma_device(pid, &line, &minor_number))
-			err = add_vma(&vmas, &count, &(struct device_vma){
-				.start = line.start, .end = line.end, .offset = line.offset,
-				.minor = minor_number, .own_fd = opens_file(&line, &before) });
-		before = line;
+		if (line.inode && vma_device(pid, &line, &minor_number))
+			err = add_vma(&vmas, &count, &(struct device_vma){ .start = line.start, .end = line.end,
+				.offset = line.offset, .minor = minor_number });
 	}
 	if (err) {
 		pr_err("pid %d: cannot read its mappings: %s", pid, strerror(-err));

@@ -28,7 +28,6 @@ struct device_vma {
 	uint64_t offset;     /* in the device file */
 	uint32_t minor;	     /* render minor, 0 for /dev/kfd */
 	uint32_t gpu_id;     /* user gpu id of a doorbell or MMIO mapping; 0: not told */
-	bool own_fd;	     /* criu opens a file for it, instead of using the one of the mapping before */
 };
 
 /*

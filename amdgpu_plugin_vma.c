@@ -58,7 +58,6 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 		.end = start + (minor ? 1 : 2) * page,
 		.offset = offset,
 		.minor = minor,
-		.own_fd = true,
 	};
 	return true;
 }

@@ -101,8 +101,8 @@ static struct kfd_image_bo sample_bos[] = {
 };
 
 static struct device_vma sample_vmas[] = {
-	{ .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .minor = 0, .gpu_id = 0x1234, .own_fd = true },
-	{ .start = 0x3000, .end = 0x4000, .offset = 0x100000, .minor = 129, .own_fd = false },
+	{ .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .minor = 0, .gpu_id = 0x1234 },
+	{ .start = 0x3000, .end = 0x4000, .offset = 0x100000, .minor = 129 },
 };
 
 static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
