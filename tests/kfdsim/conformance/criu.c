@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CRIU_OP without a restore: who may call it, in what order, with what counts,
+ * and what CHECKPOINT hands out. The process that is looked at is a child of
+ * this one, traced as CRIU would.
+ */
+#include <sys/prctl.h>
+
+#include "criu_test.h"
+
+/* What the child owns and tells about itself. */
+struct child {
+	volatile uint32_t step; /* 1: child is ready; 2: it may go on; 3: it has */
+	pid_t pid;
+	int kfd;
+	unsigned int nr_gpus;
+	struct node gpus[MAX_STATE_GPUS];
+	struct buffer vram, gtt, readonly;
+	uint64_t user_va, user_handle, doorbell_handle, mmio_handle;
+	struct sdma_queue queue;
+	uint32_t signal_event, memory_event;
+	uint64_t signal_handle;
+};
+
+static struct child *child;
+static struct state *state;
+
+static void child_events(int drm_fd)
+{
+	uint32_t gpu = child->gpus[0].gpu_id;
+	struct buffer page = buffer_new(child->kfd, drm_fd, gpu, 32 << 10, GTT_RW);
+	struct kfd_ioctl_create_event_args signal = { .event_page_offset = page.handle, .event_type = 0 };
+	struct kfd_ioctl_create_event_args memory = { .event_type = 8, .auto_reset = 1 };
+	struct kfd_ioctl_set_event_args set;
+
+	must(ioctl(child->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
+	must(ioctl(child->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
+	set.event_id = signal.event_id;
+	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
+	child->signal_event = signal.event_id;
+	child->memory_event = memory.event_id;
+	child->signal_handle = page.handle;
+}
+
+static void child_special_memory(void)
+{
+	uint32_t gpu = child->gpus[0].gpu_id;
+	uint64_t user = (uintptr_t)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t offset = user;
+
+	child->user_va = user;
+	must(kfd_alloc(child->kfd, gpu, user, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &child->user_handle),
+	     "ALLOC userptr");
+	must(kfd_map(child->kfd, child->user_handle, gpu), "MAP userptr");
+	must(kfd_alloc(child->kfd, gpu, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE | MEM_COHERENT, NULL,
+		       &child->doorbell_handle), "ALLOC doorbells");
+	must(kfd_alloc(child->kfd, gpu, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE | MEM_COHERENT, NULL,
+		       &child->mmio_handle), "ALLOC MMIO");
+}
+
+static void child_main(void)
+{
+	int drm_fd[MAX_STATE_GPUS];
+	uint32_t ids[2];
+	unsigned int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	child->pid = getpid();
+	child->kfd = kfd_open();
+	for (i = 0; i < child->nr_gpus; i++) {
+		child->gpus[i] = node_gpu(i);
+		drm_fd[i] = render_open(child->gpus[i].render_minor);
+		must(kfd_acquire(child->kfd, drm_fd[i], child->gpus[i].gpu_id), "ACQUIRE_VM");
+		ids[i % 2] = child->gpus[i].gpu_id;
+	}
+	child->vram = buffer_new(child->kfd, drm_fd[0], child->gpus[0].gpu_id, 3 * PAGE, VRAM_RW);
+	memset((void *)child->vram.va, 0x5a, child->vram.size);
+	child->gtt = buffer_new(child->kfd, drm_fd[0], child->gpus[0].gpu_id, PAGE, GTT_RW);
+	child->readonly = buffer_new(child->kfd, drm_fd[0], child->gpus[0].gpu_id, PAGE, MEM_GTT);
+	if (child->nr_gpus > 1)
+		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, NULL, true), "MAP on two GPUs");
+	child_special_memory();
+	child_events(drm_fd[0]);
+	child->queue = sdma_new(child->kfd, drm_fd[0], child->gpus[0].gpu_id);
+	announce(&child->step, 1);
+
+	/* Copies that must not happen while the process is paused are rung by the tracer's leave. */
+	for (;;) {
+		await(&child->step, 2);
+		sdma_copy(&child->queue, child->gtt.va, child->vram.va, PAGE);
+		sdma_ring_doorbell(&child->queue);
+		announce(&child->step, 3);
+	}
+}
+
+static void start_child(void)
+{
+	pid_t pid = fork();
+
+	must(pid, "fork");
+	if (!pid)
+		child_main();
+	await(&child->step, 1);
+}
+
+/* ---- who may call ---- */
+
+static void *other_thread(void *arg)
+{
+	int kfd = *(int *)arg;
+
+	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "another thread of the tracer may not");
+	return NULL;
+}
+
+static void check_callers(int kfd)
+{
+	struct kfd_ioctl_get_version_args version;
+	pthread_t thread;
+
+	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
+	check_errno(criu_simple(kfd, 17), EBADF, "... which comes before the operation is looked at");
+	trace(child->pid);
+	check_errno(ioctl(kfd, NR_GET_VERSION, &version), EBADF, "the tracer may not call GET_VERSION");
+	check_errno(ioctl(kfd, NR_CRIU_OP, (void *)8), EFAULT, "the tracer's arguments are read");
+	must(pthread_create(&thread, NULL, other_thread, &kfd), "pthread_create");
+	pthread_join(thread, NULL);
+}
+
+static void check_capability(void)
+{
+	pid_t pid = fork();
+	int kfd;
+
+	must(pid, "fork");
+	if (pid) {
+		int status;
+
+		waitpid(pid, &status, 0);
+		check_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "without capabilities: -EACCES for all, "
+			   "before anything else (exit status %d)", WEXITSTATUS(status));
+		return;
+	}
+	kfd = kfd_open();
+	if (setresuid(65534, 65534, 65534))
+		_exit(9);
+	if (criu_simple(kfd, OP_PROCESS_INFO) != -1 || errno != EACCES)
+		_exit(1);
+	if (criu_simple(kfd, OP_RESTORE) != -1 || errno != EACCES)
+		_exit(2);
+	if (criu_resume(kfd, 1) != -1 || errno != EACCES)
+		_exit(3);
+	if (ioctl(kfd, NR_CRIU_OP, (void *)8) != -1 || errno != EACCES)
+		_exit(4);
+	_exit(0);
+}
+
+/* ---- order and counts ---- */
+
+static void check_before_pause(int kfd)
+{
+	struct criu_args args;
+
+	check_errno(criu_simple(kfd, 5), EINVAL, "operation 5");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE of a process that is not paused");
+	check_errno(criu_simple(kfd, OP_CHECKPOINT), EINVAL, "CHECKPOINT without pointers");
+	args = (struct criu_args){ .devices = 8, .bos = 8, .priv = 8 };
+	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT of a process that is not paused");
+}
+
+static void check_info(int kfd)
+{
+	struct criu_args *info = &state->info;
+
+	check_errno(state_info(kfd, state), 0, "PROCESS_INFO");
+	check_u64(info->pid, child->pid, "PROCESS_INFO: pid");
+	check_u64(info->num_devices, child->nr_gpus, "PROCESS_INFO: all GPUs, used or not");
+	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
+	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
+	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
+	check_u64(info->priv_size, 8 + 8ull * child->nr_gpus + 272 * 9 + 120 + 512 + 2 * 64,
+		  "PROCESS_INFO: size of the private data");
+}
+
+static void check_checkpoint_args(int kfd)
+{
+	static const char *const names[] = { "num_devices", "num_bos", "num_objects" };
+	struct criu_args args;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		args = state_args(state);
+		(&args.num_devices)[i]++;
+		check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT with a wrong %s", names[i]);
+	}
+	args = state_args(state);
+	args.priv_size--;
+	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT with a wrong priv_data_size");
+	args = state_args(state);
+	args.priv = 8;
+	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EFAULT, "CHECKPOINT to memory that is not there");
+	args = state_args(state);
+	args.bos = 8;
+	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EFAULT, "... also for the buffers, which come last");
+	args = state_args(state);
+	args.devices = 0;
+	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT without devices");
+}
+
+static unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* ---- contents ---- */
+
+static const struct bo_bucket *bucket_at(uint64_t va)
+{
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++)
+		if (state->bos[i].addr == va)
+			return &state->bos[i];
+	errx(1, "no bucket for address %#" PRIx64, va);
+}
+
+static struct bo_priv *priv_of(const struct bo_bucket *b)
+{
+	return state_bo_priv(state, b - state->bos);
+}
+
+static void check_devices(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < child->nr_gpus; i++) {
+		check_u64(state->devices[i].user_gpu_id, child->gpus[i].gpu_id, "device %u: user gpu id", i);
+		check_u64(state->devices[i].actual_gpu_id, child->gpus[i].gpu_id, "device %u: actual gpu id", i);
+		check_u64(state->devices[i].drm_fd, 0, "device %u: no render node", i);
+	}
+	check_u64(*(uint32_t *)state->priv, 1, "private data: version");
+}
+
+static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
+{
+	int flags = fcntl(b->dmabuf_fd, F_GETFL);
+
+	check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), size, "... whose dma-buf has its size");
+	check_u64(flags & O_ACCMODE, writable ? O_RDWR : O_RDONLY, "... and is %s", writable ? "read-write" :
+		  "read-only, as the buffer");
+	check_u64(fcntl(b->dmabuf_fd, F_GETFD), 0, "... and stays open over exec");
+}
+
+static void check_contents(void)
+{
+	const struct bo_bucket *b = bucket_at(child->vram.va);
+	uint8_t *p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap a dma-buf");
+	check_true(p[0] == 0x5a && p[b->size - 1] == 0x5a, "the VRAM buffer's dma-buf shows what the process wrote");
+	munmap(p, b->size);
+}
+
+static void check_plain_buffers(void)
+{
+	const struct bo_bucket *b = bucket_at(child->vram.va);
+	unsigned int i;
+
+	check_u64(b->size, 3 * PAGE, "VRAM buffer: size");
+	check_u64(b->flags, VRAM_RW, "VRAM buffer: flags");
+	check_u64(b->gpu_id, child->gpus[0].gpu_id, "VRAM buffer: gpu id");
+	check_u64(b->offset, child->vram.offset, "VRAM buffer: mmap offset");
+	check_u64(b->restored_offset, 0, "VRAM buffer: no restored offset");
+	check_u64(priv_of(b)->idr_handle, (uint32_t)child->vram.handle, "VRAM buffer: number");
+	check_u64(priv_of(b)->mapped[0], child->gpus[0].gpu_id, "VRAM buffer: mapped on its GPU");
+	for (i = 1; i < child->nr_gpus && i < 2; i++)
+		check_true(priv_of(b)->mapped[i] != 0, "VRAM buffer: mapped on the other GPU");
+	check_u64(priv_of(b)->mapped[i], 0, "VRAM buffer: and nowhere else");
+	check_fd(b, 3 * PAGE, true);
+	check_fd(bucket_at(child->readonly.va), PAGE, false);
+	check_contents();
+}
+
+static void check_special_buffers(void)
+{
+	const struct bo_bucket *b = bucket_at(child->user_va);
+	uint32_t i, seen = 0;
+
+	check_u64(b->dmabuf_fd, NO_FD, "userptr buffer: no fd");
+	check_u64(priv_of(b)->user_addr, child->user_va, "userptr buffer: address of its memory");
+	for (i = 0; i < state->info.num_bos; i++) {
+		b = &state->bos[i];
+		if (b->flags & MEM_DOORBELL) {
+			check_u64(b->offset, 3ull << 62 | (uint64_t)child->gpus[0].gpu_id << 46, "doorbells: offset");
+			check_u64(b->dmabuf_fd, NO_FD, "doorbells: no fd");
+			seen |= 1;
+		} else if (b->flags & MEM_MMIO) {
+			check_u64(b->offset, (uint64_t)child->gpus[0].gpu_id << 46, "MMIO page: offset");
+			check_u64(b->dmabuf_fd, NO_FD, "MMIO page: no fd");
+			seen |= 2;
+		}
+	}
+	check_u64(seen, 3, "doorbells and MMIO page are saved");
+}
+
+static void check_objects(void)
+{
+	const struct queue_priv *q = (void *)state_objects(state);
+	const struct event_priv *ev = (void *)(state_objects(state) + 120 + 512);
+
+	check_u64(q->object_type, 0, "first object: a queue");
+	check_u64(q->type, 1, "queue: SDMA");
+	check_u64(q->format, 0, "queue: format");
+	check_u64(q->ring, child->queue.ring.va, "queue: ring");
+	check_u64(q->ring_size, RING, "queue: size of the ring");
+	check_u64(q->rptr, child->queue.pointers.va, "queue: read pointer");
+	check_u64(q->wptr, child->queue.pointers.va + 64, "queue: write pointer");
+	check_u64(q->gpu_id, child->gpus[0].gpu_id, "queue: user gpu id");
+	check_u64(q->q_id, child->queue.queue_id, "queue: id");
+	check_u64(q->percent, 100, "queue: percentage");
+	check_u64(q->priority, 7, "queue: priority");
+	check_u64(q->doorbell_id, (child->queue.doorbell_offset & (DOORBELLS - 1)) / 8, "queue: doorbell");
+	check_u64(q->mqd_size, 512, "queue: size of the MQD");
+	check_u64(q->ctl_stack_size, 0, "queue: no control stack");
+	check_u64(ev[0].object_type, 1, "second object: an event");
+	check_u64(ev[0].event_id, child->signal_event, "signal event: id");
+	check_u64(ev[0].user_handle, child->signal_handle, "signal event: the page's handle, in the first event");
+	check_u64(ev[0].signaled, 1, "signal event: signalled");
+	check_u64(ev[1].object_type, 1, "third object: an event");
+	check_u64(ev[1].event_id, child->memory_event, "memory event: id");
+	check_u64(ev[1].user_handle, 0, "memory event: no page");
+	check_u64(ev[1].type, 8, "memory event: type");
+	check_u64(ev[1].auto_reset, 1, "memory event: auto reset");
+}
+
+static void check_checkpoint(int kfd)
+{
+	unsigned int before = count_fds();
+
+	check_checkpoint_args(kfd);
+	check_u64(count_fds(), before, "CHECKPOINT that failed leaves no fds");
+	if (!check_errno(state_checkpoint(kfd, state), 0, "CHECKPOINT"))
+		return;
+	check_u64(count_fds() - before, 6, "CHECKPOINT gives one fd per VRAM and GTT buffer to the caller");
+	check_devices();
+	check_plain_buffers();
+	check_special_buffers();
+	check_objects();
+	state_close_fds(state);
+	check_errno(state_checkpoint(kfd, state), 0, "CHECKPOINT once more");
+}
+
+/* ---- pause ---- */
+
+/* Lets the stopped child go on to ring its doorbell, and shows whether the engine cares. */
+static void child_rings(void)
+{
+	int status;
+
+	announce(&child->step, 2);
+	must(ptrace(PTRACE_CONT, child->pid, 0, 0), "PTRACE_CONT");
+	await(&child->step, 3);
+	must(ptrace(PTRACE_INTERRUPT, child->pid, 0, 0), "PTRACE_INTERRUPT");
+	must(waitpid(child->pid, &status, __WALL), "waitpid");
+}
+
+/* The byte that the child's copies change, through the dma-buf of the last CHECKPOINT. */
+static volatile uint8_t *gtt_byte(void)
+{
+	const struct bo_bucket *b = bucket_at(child->gtt.va);
+	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b->dmabuf_fd, 0);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap a dma-buf");
+	return p;
+}
+
+static bool becomes(volatile uint8_t *byte, uint8_t value, unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
+
+	while (*byte != value) {
+		if (now_ms() > end)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+static void check_pause(int kfd)
+{
+	volatile uint8_t *byte = gtt_byte();
+
+	*byte = 0;
+	child_rings();
+	check_true(!becomes(byte, 0x5a, 200), "a paused queue ignores its doorbell");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	check_true(becomes(byte, 0x5a, 3000), "after UNPAUSE the queue does what was rung meanwhile");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE again");
+	*byte = 0;
+	child_rings();
+	check_true(becomes(byte, 0x5a, 3000), "and goes on from there");
+	munmap((void *)byte, PAGE);
+}
+
+/* Up to 7.2 each PROCESS_INFO is one more reason to stand still, of which UNPAUSE takes back one. Comes last. */
+static void check_counting(int kfd, bool counts)
+{
+	volatile uint8_t *byte = gtt_byte();
+
+	must(state_info(kfd, state), "PROCESS_INFO");
+	check_errno(state_info(kfd, state), 0, "PROCESS_INFO of a paused process");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE after two PROCESS_INFO");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "... is all there is to take back");
+	*byte = 0;
+	child_rings();
+	check_u64(becomes(byte, 0x5a, counts ? 300 : 3000), !counts, "... and the queue %s",
+		  counts ? "stands still all the same" : "runs");
+	munmap((void *)byte, PAGE);
+}
+
+/* Argument: "once" for a kernel (7.3) whose PROCESS_INFO does not count. */
+int main(int argc, char **argv)
+{
+	bool counts = argc < 2 || strcmp(argv[1], "once");
+	int kfd;
+
+	child = shared(sizeof(*child));
+	state = shared(sizeof(*state));
+	child->nr_gpus = count_gpus(NULL);
+	if (child->nr_gpus > MAX_STATE_GPUS)
+		child->nr_gpus = MAX_STATE_GPUS;
+	check_capability();
+	start_child();
+	kfd = fd_of(child->pid, child->kfd);
+	check_callers(kfd);
+	check_before_pause(kfd);
+	check_info(kfd);
+	check_checkpoint(kfd);
+	check_pause(kfd);
+	check_counting(kfd, counts);
+	state_close_fds(state);
+	reap(child->pid, true);
+	close(kfd);
+	return conformance_end();
+}
