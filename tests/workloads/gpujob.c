@@ -35,12 +35,14 @@ struct job {
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 };
 
-static volatile sig_atomic_t verify_wanted, stop_wanted;
+static volatile sig_atomic_t verify_wanted, spoil_wanted, stop_wanted;
 
 static void on_signal(int signal)
 {
 	if (signal == SIGTERM)
 		stop_wanted = 1;
+	else if (signal == SIGUSR2)
+		spoil_wanted = 1;
 	else
 		verify_wanted = 1;
 }
@@ -204,6 +206,10 @@ static int loop(struct job *job)
 	while (!stop_wanted) {
 		int err = children_look(job);
 
+		if (!err && spoil_wanted) {
+			spoil_wanted = 0;
+			err = job_gpu_spoil(&job->gpus[0], job->options.spoil);
+		}
 		if (!err && verify_wanted) {
 			verify_wanted = 0;
 			err = verify(job);
@@ -257,10 +263,12 @@ static int process_run(struct job *job)
 
 static int signals_setup(void)
 {
+	static const int signals[] = { SIGUSR1, SIGUSR2, SIGTERM };
 	struct sigaction action = { .sa_handler = on_signal };
 
-	if (sigaction(SIGUSR1, &action, NULL) || sigaction(SIGTERM, &action, NULL))
-		return report(errno, "sigaction: %m");
+	for (unsigned int i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		if (sigaction(signals[i], &action, NULL))
+			return report(errno, "sigaction: %m");
 	return 0;
 }
 

@@ -15,6 +15,9 @@
 #include "kfd.h"
 #include "sdma.h"
 
+/* What SIGUSR2 damages, so that a test can see that damage is found. */
+enum job_spoil { JOB_SPOIL_NOTHING, JOB_SPOIL_VRAM, JOB_SPOIL_GTT, JOB_SPOIL_USERPTR, JOB_SPOIL_PACKET };
+
 struct job_options {
 	bool all_gpus;
 	unsigned int gpus[KFD_MAX_GPUS]; /* indices, in sysfs order */
@@ -29,6 +32,7 @@ struct job_options {
 	bool split;  /* process n uses only the n-th of the GPUs */
 	bool events; /* sleep in WAIT_EVENTS instead of nanosleep */
 	bool background;
+	enum job_spoil spoil;
 	const char *state_path;
 };
 
@@ -86,6 +90,8 @@ int job_gpu_busy_step(struct job_gpu *job);
 int job_gpu_round(struct job_gpu *job, uint64_t generation);
 /* Waits for the last batch that was let go. */
 int job_gpu_busy_wait(struct job_gpu *job);
+/* Where the GPU finds a field of job->log. */
+uint64_t job_gpu_log_va(const struct job_gpu *job, const volatile void *field);
 int job_gpu_teardown(struct job_gpu *job);
 uint64_t job_gpu_packets(const struct job_gpu *job);
 
@@ -94,6 +100,9 @@ int job_gpu_copy(struct job_gpu *job, uint64_t dst, uint64_t src, uint64_t bytes
 
 /* gpujob_check.c: every byte of everything; adds what was compared to *bytes. */
 int job_gpu_check(struct job_gpu *job, uint64_t *bytes);
+
+/* gpujob_check.c: one wrong bit in the last byte of static data, or a packet too many. */
+int job_gpu_spoil(struct job_gpu *job, enum job_spoil what);
 
 static inline uint64_t job_chain_seed(const struct job_gpu *job, uint64_t generation)
 {

@@ -117,3 +117,36 @@ int job_gpu_check(struct job_gpu *job, uint64_t *bytes)
 	err = err ? err : busy_check(job, bytes);
 	return err ? err : fresh_check(job, bytes);
 }
+
+static int static_spoil(struct job_gpu *job, enum kfd_memory kind)
+{
+	for (unsigned int i = 0; i < job->nr_statics; i++) {
+		const struct kfd_bo *bo = &job->statics[i].bo;
+		uint8_t *byte = job->window.cpu;
+		int err;
+
+		if (bo->kind != kind)
+			continue;
+		err = job_gpu_copy(job, job->window.va, bo->va + bo->size_bytes - 1, 1);
+		*byte ^= 1;
+		return err ? err : job_gpu_copy(job, bo->va + bo->size_bytes - 1, job->window.va, 1);
+	}
+	return report(ENOENT, "--spoil: no static data in %s", kfd_memory_name(kind));
+}
+
+int job_gpu_spoil(struct job_gpu *job, enum job_spoil what)
+{
+	switch (what) {
+	case JOB_SPOIL_VRAM:
+		return static_spoil(job, KFD_MEMORY_VRAM);
+	case JOB_SPOIL_GTT:
+		return static_spoil(job, KFD_MEMORY_GTT);
+	case JOB_SPOIL_USERPTR:
+		return static_spoil(job, KFD_MEMORY_USERPTR);
+	case JOB_SPOIL_PACKET:
+		return sdma_add(&job->chain_queue, job_gpu_log_va(job, &job->log->chain_adds), 1);
+	case JOB_SPOIL_NOTHING:
+		break;
+	}
+	return report(EINVAL, "SIGUSR2 came, but there is no --spoil");
+}

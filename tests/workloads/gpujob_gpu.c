@@ -143,7 +143,7 @@ int job_gpu_connect(struct job_gpu *job, struct job_gpu *peer)
 	return kfd_bo_share(job->kfd, &peer->chain[JOB_INBOX], job->gpu);
 }
 
-static uint64_t log_va(const struct job_gpu *job, const volatile void *field)
+uint64_t job_gpu_log_va(const struct job_gpu *job, const volatile void *field)
 {
 	return job->log_bo.va + (uint64_t)((const volatile char *)field - (const volatile char *)job->log);
 }
@@ -166,7 +166,7 @@ static int chain_wait(struct job_gpu *job)
 static int chain_sync(struct job_gpu *job)
 {
 	struct sdma_queue *queue = &job->chain_queue;
-	int err = sdma_fence(queue, log_va(job, &job->log->chain_fence), ++job->fence);
+	int err = sdma_fence(queue, job_gpu_log_va(job, &job->log->chain_fence), ++job->fence);
 
 	if (!err && job->options->events) {
 		err = sdma_fence(queue, job->event.slot_va, job->event.id);
@@ -192,8 +192,8 @@ static int chain_hop(struct job_gpu *job, unsigned int to)
 	uint64_t hop = ++job->chain_adds;
 	int err = sdma_copy(queue, job_chain_va(job, to), job_chain_va(job, to - 1), job->options->chain_bytes);
 
-	err = err ? err : sdma_fence(queue, log_va(job, &job->log->slots[hop % JOB_LOG_SLOTS]), (uint32_t)hop);
-	return err ? err : sdma_add(queue, log_va(job, &job->log->chain_adds), 1);
+	err = err ? err : sdma_fence(queue, job_gpu_log_va(job, &job->log->slots[hop % JOB_LOG_SLOTS]), (uint32_t)hop);
+	return err ? err : sdma_add(queue, job_gpu_log_va(job, &job->log->chain_adds), 1);
 }
 
 static int chain_log_check(const struct job_gpu *job)
@@ -240,16 +240,16 @@ static int batch_submit(struct job_gpu *job)
 {
 	struct sdma_queue *queue = &job->busy_queue;
 	uint32_t batch = ++job->batch;
-	int err = sdma_wait_memory(queue, log_va(job, &job->log->gate), batch);
+	int err = sdma_wait_memory(queue, job_gpu_log_va(job, &job->log->gate), batch);
 
 	err = err ? err : sdma_fill(queue, job->busy_dst.va, BUSY_POISON, job->busy_dst.size_bytes);
 	for (unsigned int i = 0; !err && i < job->options->busy_units; i++) {
 		uint64_t at = (uint64_t)i * JOB_BUSY_UNIT_BYTES;
 
 		err = sdma_copy(queue, job->busy_dst.va + at, job->busy_src.va + at, JOB_BUSY_UNIT_BYTES);
-		err = err ? err : sdma_add(queue, log_va(job, &job->log->busy_adds), 1);
+		err = err ? err : sdma_add(queue, job_gpu_log_va(job, &job->log->busy_adds), 1);
 	}
-	err = err ? err : sdma_fence(queue, log_va(job, &job->log->busy_fence), batch);
+	err = err ? err : sdma_fence(queue, job_gpu_log_va(job, &job->log->busy_fence), batch);
 	if (!err)
 		sdma_kick(queue);
 	return err;

@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --split              process n uses only the n-th of the GPUs\n"
 	"  --events             wait for GPU events instead of looking at memory\n"
 	"  --seed N             of all patterns (1)\n"
+	"  --spoil WHAT         what SIGUSR2 damages: vram, gtt, userptr or packet\n"
 	"  --background         return when all processes are computing, in a session of their own;\n"
 	"                       their messages go to FILE.log\n"
 	"The state file is FILE, of the n-th child FILE.n. SIGUSR1: check every byte. SIGTERM: check, clean up and\n"
@@ -83,6 +84,24 @@ static bool gpus_parse(char *text, struct job_options *options)
 	return options->nr_gpus > 0;
 }
 
+static bool spoil_parse(const char *text, enum job_spoil *ret)
+{
+	static const char *const names[] = {
+		[JOB_SPOIL_VRAM] = "vram",
+		[JOB_SPOIL_GTT] = "gtt",
+		[JOB_SPOIL_USERPTR] = "userptr",
+		[JOB_SPOIL_PACKET] = "packet",
+	};
+
+	for (unsigned int i = JOB_SPOIL_VRAM; i <= JOB_SPOIL_PACKET; i++) {
+		if (strcmp(text, names[i]))
+			continue;
+		*ret = i;
+		return true;
+	}
+	return false;
+}
+
 enum {
 	OPT_GPUS = 1,
 	OPT_VRAM,
@@ -98,24 +117,18 @@ enum {
 	OPT_SEED,
 	OPT_BACKGROUND,
 	OPT_STATE,
+	OPT_SPOIL,
 };
 
 static const struct option long_options[] = {
-	{ "gpus", required_argument, NULL, OPT_GPUS },
-	{ "vram", required_argument, NULL, OPT_VRAM },
-	{ "gtt", required_argument, NULL, OPT_GTT },
-	{ "userptr", required_argument, NULL, OPT_USERPTR },
-	{ "chain", required_argument, NULL, OPT_CHAIN },
-	{ "buffers", required_argument, NULL, OPT_BUFFERS },
-	{ "busy", required_argument, NULL, OPT_BUSY },
-	{ "pace", required_argument, NULL, OPT_PACE },
-	{ "children", required_argument, NULL, OPT_CHILDREN },
-	{ "split", no_argument, NULL, OPT_SPLIT },
-	{ "events", no_argument, NULL, OPT_EVENTS },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "background", no_argument, NULL, OPT_BACKGROUND },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ 0 },
+	{ "gpus", required_argument, NULL, OPT_GPUS },	       { "vram", required_argument, NULL, OPT_VRAM },
+	{ "gtt", required_argument, NULL, OPT_GTT },	       { "userptr", required_argument, NULL, OPT_USERPTR },
+	{ "chain", required_argument, NULL, OPT_CHAIN },       { "buffers", required_argument, NULL, OPT_BUFFERS },
+	{ "busy", required_argument, NULL, OPT_BUSY },	       { "pace", required_argument, NULL, OPT_PACE },
+	{ "children", required_argument, NULL, OPT_CHILDREN }, { "split", no_argument, NULL, OPT_SPLIT },
+	{ "events", no_argument, NULL, OPT_EVENTS },	       { "seed", required_argument, NULL, OPT_SEED },
+	{ "spoil", required_argument, NULL, OPT_SPOIL },       { "background", no_argument, NULL, OPT_BACKGROUND },
+	{ "state", required_argument, NULL, OPT_STATE },       { 0 },
 };
 
 static bool option_take(int option, char *arg, struct job_options *options)
@@ -147,6 +160,8 @@ static bool option_take(int option, char *arg, struct job_options *options)
 		return options->events = true;
 	case OPT_BACKGROUND:
 		return options->background = true;
+	case OPT_SPOIL:
+		return spoil_parse(arg, &options->spoil);
 	case OPT_STATE:
 		options->state_path = arg;
 		return true;

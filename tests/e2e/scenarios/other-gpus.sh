@@ -13,8 +13,9 @@ machine_load 2xmi100-b
 machine_gpus >"$work/gpus-after"
 # The scenario is worth nothing when a GPU has the id, the minor or the node of its counterpart.
 while read -r id minor node other_id other_minor other_node; do
-	[ "$id" != "$other_id" ] && [ "$minor" != "$other_minor" ] && [ "$node" != "$other_node" ] ||
+	if [ "$id" = "$other_id" ] || [ "$minor" = "$other_minor" ] || [ "$node" = "$other_node" ]; then
 		fail "GPU $id, minor $minor, node $node has something in common with $other_id, $other_minor, $other_node"
+	fi
 done < <(paste -d ' ' "$work/gpus-before" "$work/gpus-after")
 restore
 expect_verified
