@@ -496,7 +496,6 @@ static struct dma_buf *bo_export(struct drm_gem_object *obj, int flags)
 
 /* Same behaviour as the core's, but recognisable as ours. */
 static const struct dma_buf_ops sim_dmabuf_ops = {
-	.cache_sgt_mapping = true,
 	.attach = drm_gem_map_attach,
 	.detach = drm_gem_map_detach,
 	.map_dma_buf = drm_gem_map_dma_buf,

@@ -71,4 +71,10 @@
 #define COMPAT_DEVNODE_CONST const
 #endif
 
+/* A mapping's flags were changed directly before 6.3. */
+#if SIM_KERNEL_BEFORE(6, 3)
+#define vm_flags_set(vma, flags) ((vma)->vm_flags |= (flags))
+#define vm_flags_clear(vma, flags) ((vma)->vm_flags &= ~(flags))
+#endif
+
 #endif

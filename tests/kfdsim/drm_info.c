@@ -137,6 +137,7 @@ static void fill_memory(struct drm_amdgpu_info_device *dev, const struct sim_gpu
 static int info_dev_info(struct query *q)
 {
 	struct drm_amdgpu_info_device dev = {};
+	u32 pcie_gen = 4;
 	u64 clock = sim_gpu_prop(q->gpu, SIM_PROP_max_engine_clk_fcompute) * 1000;
 
 	dev.device_id = sim_gpu_prop(q->gpu, SIM_PROP_device_id);
@@ -147,11 +148,11 @@ static int info_dev_info(struct query *q)
 	dev.max_engine_clock = clock;
 	dev.ids_flags = is_apu(q->gpu) ? AMDGPU_IDS_FLAGS_FUSION : 0;
 	dev.num_hw_gfx_contexts = 8;
-	dev.pcie_gen = 4;
 	dev.num_shader_visible_vgprs = 256;
 	fill_geometry(&dev, q->gpu);
 	fill_memory(&dev, q->gpu);
 	answer(q, &dev, min(sizeof(dev), (size_t)SIM_DEV_INFO_BYTES));
+	memcpy(q->out + SIM_DEV_INFO_PCIE_GEN, &pcie_gen, sizeof(pcie_gen));
 	memcpy(q->out + SIM_DEV_INFO_MIN_ENGINE_CLOCK, &clock, sizeof(clock));
 	memcpy(q->out + SIM_DEV_INFO_MIN_MEMORY_CLOCK, &dev.max_memory_clock, sizeof(dev.max_memory_clock));
 	q->len = SIM_DEV_INFO_BYTES;

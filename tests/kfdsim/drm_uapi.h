@@ -97,7 +97,8 @@ struct sim_info_gpuvm_fault {
 };
 
 /* What DEV_INFO ends with; the part before it is struct drm_amdgpu_info_device as of Linux 5.10. */
-#define SIM_DEV_INFO_BYTES	     440
+#define SIM_DEV_INFO_BYTES	      440
+#define SIM_DEV_INFO_PCIE_GEN	      132
 #define SIM_DEV_INFO_MIN_ENGINE_CLOCK 368
 #define SIM_DEV_INFO_MIN_MEMORY_CLOCK 376
 
