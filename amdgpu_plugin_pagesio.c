@@ -361,6 +361,12 @@ int pagesio_complete(struct pagesio *io)
 	return err ? err : write_behind(io, 0, 0);
 }
 
+void pagesio_discard(struct pagesio *io)
+{
+	if (!io->streaming && io->flags >= 0)
+		set_size(io, 0); /* when this fails, too, the file still has no prefix and is refused */
+}
+
 static int check_prefix(struct pagesio *io)
 {
 	uint8_t prefix[LAYOUT_PREFIX_BYTES];

@@ -44,6 +44,9 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
  */
 int pagesio_complete(struct pagesio *io);
 
+/* After a failure: gives the space of an unfinished file back. */
+void pagesio_discard(struct pagesio *io);
+
 /* For reading: checks the length of the file and its prefix. */
 int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);
 /* Reads what the map, filled in here, has as data; memory of holes is left alone. */

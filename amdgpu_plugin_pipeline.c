@@ -81,10 +81,21 @@ static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
 	return reached(pipeline, &pipeline->produced, w + 1, wait);
 }
 
-static void advance(struct pipeline *pipeline, uint64_t *counter)
+static void produced_window(struct pipeline *pipeline)
 {
 	pthread_mutex_lock(&pipeline->run->lock);
-	++*counter;
+	pipeline->produced++;
+	pthread_cond_broadcast(&pipeline->changed);
+	pthread_mutex_unlock(&pipeline->run->lock);
+}
+
+static void consumed_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->consumed++;
+	pipeline->bytes_done += len - (off ? 0 : LAYOUT_PREFIX_BYTES);
 	pthread_cond_broadcast(&pipeline->changed);
 	pthread_mutex_unlock(&pipeline->run->lock);
 }
@@ -139,6 +150,11 @@ static int io_failed(struct pipeline *pipeline, int err)
 			 pipeline->gpu->pages_name, (ull)pipeline->io.at, describe(pipeline, pipeline->io.at).text,
 			 pipeline->io.reason);
 	return err;
+}
+
+static const char *memory_hint(int err)
+{
+	return err == -ENOMEM ? "; a smaller KFD_MAX_BUFFER_SIZE needs less" : "";
 }
 
 /* ---- windows in pieces ---- */
@@ -282,10 +298,9 @@ static int release_bos(struct pipeline *pipeline, uint64_t end)
 	return 0;
 }
 
-static void count_window(struct pipeline *pipeline, uint64_t len)
+static void count_zeros(struct pipeline *pipeline)
 {
 	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->bytes_done += len;
 	pipeline->zero_bytes += pipeline->window_zeros;
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pipeline->window_zeros = 0;
@@ -307,8 +322,11 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 		if (err)
 			return err;
 	}
-	count_window(pipeline, len - (off ? 0 : LAYOUT_PREFIX_BYTES));
-	advance(pipeline, pipeline->run->dump ? &pipeline->produced : &pipeline->consumed);
+	count_zeros(pipeline);
+	if (pipeline->run->dump)
+		produced_window(pipeline);
+	else
+		consumed_window(pipeline, w);
 	return release_bos(pipeline, off + len);
 }
 
@@ -356,8 +374,8 @@ static void release_copier(struct pipeline *pipeline)
 	doing = ret ? doing : pipeline->copier.doing;
 	ret = ret ? ret : err;
 	if (ret)
-		content_run_fail(pipeline->run, ret, "gpu %#x: after copying %zu BOs: %s: %s", pipeline->gpu->gpu_id,
-				 pipeline->gpu->nr_bos, doing, strerror(-ret));
+		content_run_fail(pipeline->run, ret, "gpu %#x: %s (of %zu BOs): %s", pipeline->gpu->gpu_id, doing,
+				 pipeline->gpu->nr_bos, strerror(-ret));
 }
 
 static void run_copier(struct pipeline *pipeline)
@@ -375,8 +393,8 @@ static void run_copier(struct pipeline *pipeline)
 	int err = copier_init(&pipeline->copier, &config);
 
 	if (err) {
-		content_run_fail(pipeline->run, err, "gpu %#x: before copying %zu BOs: %s: %s",
-				 pipeline->gpu->gpu_id, pipeline->gpu->nr_bos, pipeline->copier.doing, strerror(-err));
+		content_run_fail(pipeline->run, err, "gpu %#x: %s (to copy %zu BOs): %s%s", pipeline->gpu->gpu_id,
+				 pipeline->copier.doing, pipeline->gpu->nr_bos, strerror(-err), memory_hint(err));
 	} else {
 		pthread_mutex_lock(&pipeline->run->lock);
 		pipeline->cpu_copy = pipeline->copier.cpu;
@@ -406,7 +424,7 @@ static void *copy_thread(void *arg)
 	else if (pipeline->run->dump) /* the window of the length prefix */
 		retire_window(pipeline, 0);
 	else if (slot_is_full(pipeline, 0, true))
-		advance(pipeline, &pipeline->consumed);
+		consumed_window(pipeline, 0);
 	end_thread(pipeline);
 	return NULL;
 }
@@ -427,7 +445,8 @@ static int write_file(struct pipeline *pipeline)
 		if (!slot_is_full(pipeline, w, true))
 			return -ECANCELED;
 		err = pagesio_write(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
-		advance(pipeline, &pipeline->consumed);
+		if (!err)
+			consumed_window(pipeline, w);
 	}
 	return err ? err : pagesio_complete(&pipeline->io);
 }
@@ -444,7 +463,7 @@ static int read_file(struct pipeline *pipeline)
 			return -ECANCELED;
 		err = pagesio_read(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
 		if (!err)
-			advance(pipeline, &pipeline->produced);
+			produced_window(pipeline);
 	}
 	return err ? err : pagesio_check_end(&pipeline->io);
 }
@@ -458,6 +477,8 @@ static void *io_thread(void *arg)
 	err = pipeline->run->dump ? write_file(pipeline) : read_file(pipeline);
 	if (err && err != -ECANCELED)
 		io_failed(pipeline, err);
+	if (err && pipeline->run->dump)
+		pagesio_discard(&pipeline->io);
 	pthread_mutex_lock(&pipeline->run->lock);
 	pipeline->direct = pipeline->io.want_direct;
 	pthread_mutex_unlock(&pipeline->run->lock);
@@ -513,9 +534,9 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct con
 	}
 	err = alloc_all(pipeline);
 	if (err)
-		content_run_fail(run, err, "gpu %#x: allocating %llu bytes of staging memory for %zu BOs: %s",
+		content_run_fail(run, err, "gpu %#x: allocating %llu bytes of staging memory for %zu BOs: %s%s",
 				 gpu->gpu_id, (ull)(pipeline->layout.slot_bytes * pipeline->layout.nr_slots),
-				 gpu->nr_bos, strerror(-err));
+				 gpu->nr_bos, strerror(-err), memory_hint(err));
 	return err;
 }
 

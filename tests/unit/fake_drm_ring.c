@@ -261,19 +261,17 @@ void fake_rings_drop(struct amdgpu_context *context)
 	for (unsigned int i = 0; i < FAKE_DRM_MAX_RINGS; i++) {
 		struct fake_ring *ring = &context->device->rings[i];
 
-		if (!ring->first)
+		if (context->done[i] == context->submitted[i])
 			continue;
-		if (!ring->first->hang) {
+		if (!context->device->hung)
 			fake_violation("a context is freed while its submissions are in flight");
-			while (ring->first)
-				pthread_cond_wait(&ring->changed, &fake.lock);
-			continue;
-		}
-		while (ring->first) {
+		while (context->done[i] < context->submitted[i] && ring->first && !ring->first->hang)
+			pthread_cond_wait(&ring->changed, &fake.lock);
+		while (ring->first) { /* behind one that hangs; the BOs are gone already */
 			struct fake_job *job = ring->first;
 
 			ring->first = job->next;
-			free(job->bos); /* the BOs are gone already */
+			free(job->bos);
 			free(job);
 		}
 		ring->last = &ring->first;

@@ -13,3 +13,8 @@ test_match_SRCS := $(match_SRCS)
 test_match_random_SRCS := $(match_SRCS)
 test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
 test_vma_SRCS := amdgpu_plugin_vma.c
+
+content_SRCS := amdgpu_plugin_content.c amdgpu_plugin_pipeline.c amdgpu_plugin_layout.c amdgpu_plugin_copier.c \
+	amdgpu_plugin_cpucopy.c amdgpu_plugin_sdma.c amdgpu_plugin_pagesio.c amdgpu_plugin_crc32c.c
+fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
+test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture.c

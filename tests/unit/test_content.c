@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The content engine through its interface, on GPUs that execute packets strictly: what
+ * it saves and restores, into files.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include <libdrm/amdgpu_drm.h>
+
+#include "content_fixture.h"
+#include "fake_drm.h"
+#include "log_stub.h"
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+
+static const struct fake_drm_config one_ring = { .rings = 1 };
+
+static void begin(const struct fake_drm_config *config)
+{
+	fake_drm_begin(config);
+	log_clear();
+}
+
+static void assert_clean(void)
+{
+	if (fake_drm_violation())
+		fail_msg("%s", fake_drm_violation());
+	assert_int_equal(fake_drm_live_objects(), 0);
+}
+
+static void assert_said(const char *text)
+{
+	if (!strstr(log_text, text))
+		fail_msg("the log lacks \"%s\":\n%s", text, log_text);
+}
+
+/* Dumps into a file of its own. */
+static void dump(struct fixture_gpu *f, const char *dir, uint64_t max_bytes)
+{
+	f->gpu.pages_fd = fixture_file(dir);
+	assert_int_equal(content_dump(&f->gpu, 1, max_bytes), 0);
+}
+
+static void assert_restores(struct fixture_gpu *f, uint64_t max_bytes)
+{
+	struct fixture_gpu to;
+
+	fixture_gpu_like(&to, f);
+	assert_int_equal(content_restore(&to.gpu, 1, max_bytes), 0);
+	assert_true(fixture_gpus_same(f, &to));
+	assert_int_equal(to.gpu.stats.bytes, f->bytes);
+	fixture_gpu_done(&to);
+}
+
+static void end(struct fixture_gpu *f)
+{
+	close(f->gpu.pages_fd);
+	fixture_gpu_done(f);
+	assert_clean();
+}
+
+/* ---- what comes back ---- */
+
+/* Sizes as programs have them, and others: from a byte to some MiB, whole pages or not. */
+static size_t random_sizes(struct rng *rng, uint64_t *sizes, size_t max)
+{
+	size_t nr = 1 + rng_below(rng, max);
+
+	for (size_t i = 0; i < nr; i++) {
+		sizes[i] = 1 + rng_below(rng, rng_below(rng, 8) ? 40 * KIB : 6 * MIB);
+		if (rng_below(rng, 3))
+			sizes[i] = (sizes[i] + 4095) / 4096 * 4096;
+	}
+	return nr;
+}
+
+static uint64_t random_cap(struct rng *rng)
+{
+	static const uint64_t caps[] = { 0, 1, 4096, 8191, 20480, 64 * KIB, 1000001, 3 * MIB, 9 * MIB, 64 * MIB };
+
+	return caps[rng_below(rng, ARRAY_SIZE(caps))];
+}
+
+static void round_trip(uint64_t seed)
+{
+	struct rng rng = { seed };
+	struct fake_drm_config config = {
+		.rings = 1 + (uint32_t)rng_below(&rng, 15), /* any rings, ring 0 or not */
+		.family_id = rng_below(&rng, 3) ? AMDGPU_FAMILY_NV : AMDGPU_FAMILY_VI,
+	};
+	const char *dir = rng_below(&rng, 2) ? FIXTURE_DISK : FIXTURE_MEMORY;
+	uint64_t sizes[40], cap = random_cap(&rng);
+	struct fixture_gpu f;
+	size_t nr = random_sizes(&rng, sizes, cap && cap < 64 * KIB ? 8 : ARRAY_SIZE(sizes));
+
+	begin(&config);
+	fixture_gpu_init(&f, 0x7a31, sizes, nr, (enum fixture_fill)rng_below(&rng, FILL_NR), &rng);
+	dump(&f, dir, cap);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_int_equal(f.gpu.stats.bytes, f.bytes);
+	assert_int_equal(f.gpu.stats.direct, fixture_takes_direct(f.gpu.pages_fd));
+	assert_restores(&f, random_cap(&rng));
+	if (fake_drm_violation())
+		fail_msg("seed %llu: %s", (unsigned long long)seed, fake_drm_violation());
+	end(&f);
+}
+
+static void random_bos_come_back_exactly(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++)
+		round_trip(seed);
+}
+
+static void several_gpus_have_a_file_each(void **state)
+{
+	static const uint64_t sizes[3][3] = { { 5 * MIB, 4096, 4096 }, { 3 * MIB + 4096, 12288, 4096 }, { 4096, 1, 7 } };
+	struct fixture_gpu f[3], to[3];
+	struct content_gpu gpus[3], to_gpus[3];
+	struct rng rng = { 5 };
+
+	(void)state;
+	begin(&one_ring);
+	for (int i = 0; i < 3; i++) {
+		fixture_gpu_init(&f[i], 0x100 + (uint32_t)i, sizes[i], 3, FILL_MIXED, &rng);
+		f[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
+		gpus[i] = f[i].gpu;
+	}
+	assert_int_equal(content_dump(gpus, 3, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(fixture_file_is_right(f[i].gpu.pages_fd, &f[i]));
+		fixture_gpu_like(&to[i], &f[i]);
+		to_gpus[i] = to[i].gpu;
+	}
+	assert_int_equal(content_restore(to_gpus, 3, 0), 0);
+	assert_said("gpu 0x100: saved 5251072 bytes in ");
+	assert_said("gpu 0x102: restored 4104 bytes in ");
+	for (int i = 0; i < 3; i++) {
+		assert_true(fixture_gpus_same(&f[i], &to[i]));
+		fixture_gpu_done(&to[i]);
+		end(&f[i]);
+	}
+}
+
+/* libdrm has one device for all files of a GPU. */
+static void one_gpu_may_be_given_twice(void **state)
+{
+	static const uint64_t size = 3 * MIB;
+	struct fixture_gpu a, b;
+	struct content_gpu gpus[2];
+	struct rng rng = { 6 };
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&a, 1, &size, 1, FILL_RANDOM, &rng);
+	fixture_gpu_init(&b, 2, &size, 1, FILL_RANDOM, &rng);
+	a.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+	b.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+	gpus[0] = a.gpu;
+	gpus[1] = b.gpu;
+	gpus[1].render_fd = a.gpu.render_fd;
+	assert_int_equal(content_dump(gpus, 2, 0), 0);
+	assert_true(fixture_file_is_right(a.gpu.pages_fd, &a));
+	assert_true(fixture_file_is_right(b.gpu.pages_fd, &b));
+	end(&a);
+	end(&b);
+}
+
+static void the_same_buffer_may_be_given_twice(void **state)
+{
+	static const uint64_t sizes[] = { 64 * KIB, 4096, 64 * KIB };
+	struct fixture_gpu f;
+	struct rng rng = { 7 };
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, 3, FILL_RANDOM, &rng);
+	assert_true(dup2(f.gpu.bos[0].dmabuf_fd, f.gpu.bos[2].dmabuf_fd) >= 0);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_int_equal(f.gpu.bos[0].crc32c, f.gpu.bos[2].crc32c);
+	assert_restores(&f, 0);
+	end(&f);
+}
+
+static void a_gpu_without_bos_has_a_file_without_contents(void **state)
+{
+	struct fixture_gpu f;
+	struct rng rng = { 8 };
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, NULL, 0, FILL_RANDOM, &rng);
+	dump(&f, FIXTURE_DISK, 0);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_int_equal(fake_drm_calls(), 0);
+	assert_restores(&f, 0);
+	end(&f);
+	assert_int_equal(content_dump(NULL, 0, 0), 0);
+}
+
+/* ---- how it is done ---- */
+
+static void zeros_become_holes_and_are_filled_by_the_gpu(void **state)
+{
+	static const uint64_t sizes[] = { 16 * MIB, 16 * MIB };
+	struct fixture_gpu f, to;
+	struct rng rng = { 9 };
+	struct stat st;
+
+	(void)state;
+	for (int memory = 0; memory < 2; memory++) {
+		begin(&one_ring);
+		fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
+		fixture_fill(f.gpu.bos[1].dmabuf_fd, 1 * MIB, FILL_RANDOM, &rng);
+		dump(&f, memory ? FIXTURE_MEMORY : FIXTURE_DISK, 0);
+		assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
+		assert_in_range(st.st_blocks * 512, MIB, MIB + 64 * KIB);
+		assert_in_range(f.gpu.stats.zero_bytes, 31 * MIB - 2 * 4096, 31 * MIB);
+		fixture_gpu_like(&to, &f);
+		assert_int_equal(content_restore(&to.gpu, 1, 0), 0);
+		assert_true(fixture_gpus_same(&f, &to));
+		assert_in_range(fake_drm_fill_bytes(), 31 * MIB - 2 * 4096, 31 * MIB);
+		assert_int_equal(to.gpu.stats.zero_bytes, fake_drm_fill_bytes());
+		assert_true(fixture_file_is_right(f.gpu.pages_fd, &f)); /* last: a mapping may fill the holes */
+		fixture_gpu_done(&to);
+		end(&f);
+	}
+}
+
+static void bytes_written_follow_the_data_page_by_page(void **state)
+{
+	static const uint64_t size = 20 * MIB;
+	struct fixture_gpu f;
+	struct rng rng = { 10 };
+	struct stat st;
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, &size, 1, FILL_SPARSE, &rng);
+	dump(&f, FIXTURE_DISK, 0);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
+	/* One page in ten, each over two blocks of the file, since the prefix shifts all by 8 bytes. */
+	assert_in_range(st.st_blocks * 512, 2 * size / 10 - 64 * KIB, 2 * size / 10 + 64 * KIB);
+	assert_restores(&f, 0);
+	end(&f);
+}
+
+static void small_bos_share_submissions(void **state)
+{
+	enum { NR = 3000 };
+	static uint64_t sizes[NR];
+	struct fixture_gpu f;
+	struct rng rng = { 11 };
+
+	(void)state;
+	for (int i = 0; i < NR; i++)
+		sizes[i] = 4096;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, NR, FILL_RANDOM, &rng);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_in_range(fake_drm_submissions(), 1, 8);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	end(&f);
+}
+
+static void bos_smaller_than_a_page_fill_indirect_buffers(void **state)
+{
+	enum { NR = 5000 };
+	static uint64_t sizes[NR];
+	struct fixture_gpu f;
+	struct rng rng = { 12 };
+
+	(void)state;
+	for (int i = 0; i < NR; i++)
+		sizes[i] = 1 + (uint64_t)i % 5;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, NR, FILL_RANDOM, &rng);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_true(fake_drm_submissions() > 4); /* one window */
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_restores(&f, 0);
+	end(&f);
+}
+
+static void mappings_are_released_as_windows_pass(void **state)
+{
+	enum { NR = 2000 };
+	static uint64_t sizes[NR];
+	struct fixture_gpu f;
+	struct rng rng = { 13 };
+
+	(void)state;
+	for (int i = 0; i < NR; i++)
+		sizes[i] = 8192;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, NR, FILL_ZERO, &rng);
+	dump(&f, FIXTURE_MEMORY, 256 * KIB);
+	/* Four slots of 64 KiB hold parts of 9 BOs each; staging and IBs are mapped, too. */
+	assert_in_range(fake_drm_peak_mapped(), 10, 4 * 9 + 2);
+	end(&f);
+}
+
+static void two_rings_are_used_where_there_are_more(void **state)
+{
+	static const uint64_t size = 16 * MIB;
+	static const struct fake_drm_config rings_1_2_3 = { .rings = 0xe };
+	struct fixture_gpu f;
+	struct rng rng = { 14 };
+
+	(void)state;
+	begin(&rings_1_2_3);
+	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_int_equal(fake_drm_rings_used(), 0x6);
+	end(&f);
+}
+
+static void without_dma_rings_the_cpu_copies(void **state)
+{
+	static const struct fake_drm_config no_ring = { .rings = 0 };
+	static const uint64_t sizes[] = { 5 * MIB + 3, 4096, 17 };
+	struct fixture_gpu f;
+	struct rng rng = { 15 };
+
+	(void)state;
+	begin(&no_ring);
+	fixture_gpu_init(&f, 1, sizes, 3, FILL_MIXED, &rng);
+	dump(&f, FIXTURE_DISK, 0);
+	assert_true(f.gpu.stats.cpu_copy);
+	assert_said("Warning: gpu 0x1: no DMA ring");
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_restores(&f, 0);
+	assert_int_equal(fake_drm_submissions(), 0);
+	end(&f);
+}
+
+/* ---- files of others, and files from before ---- */
+
+static void files_of_the_existing_plugin_restore(void **state)
+{
+	static const uint64_t sizes[] = { 3 * MIB, 4096, 300 * KIB };
+	struct fixture_gpu f;
+	struct rng rng = { 16 };
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 0x42, sizes, 3, FILL_MIXED, &rng);
+	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	fixture_write_file(f.gpu.pages_fd, &f);
+	assert_restores(&f, 0);
+	assert_said("gpu 0x42: 3 of 3 BOs were saved without a checksum");
+	end(&f);
+}
+
+static void what_the_file_held_before_is_gone(void **state)
+{
+	static const uint64_t sizes[] = { 4096, 1 * MIB };
+	struct fixture_gpu f;
+	struct rng rng = { 17 };
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
+	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	fixture_fill(f.gpu.pages_fd, 0 + (ftruncate(f.gpu.pages_fd, 3 * MIB) ? 0 : 3 * MIB), FILL_RANDOM, &rng);
+	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	end(&f);
+}
+
+static void flags_of_the_file_are_given_back(void **state)
+{
+	static const uint64_t size = 1 * MIB;
+	struct fixture_gpu f;
+	struct rng rng = { 18 };
+	int flags;
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
+	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	flags = fcntl(f.gpu.pages_fd, F_GETFL);
+	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fcntl(f.gpu.pages_fd, F_GETFL), flags);
+	assert_restores(&f, 0);
+	assert_int_equal(fcntl(f.gpu.pages_fd, F_GETFL), flags);
+	end(&f);
+}
+
+/* ---- the caller's thread ---- */
+
+struct progress {
+	pthread_t thread;
+	unsigned int calls;
+	uint64_t last;
+	bool wrong;
+};
+
+static void on_progress(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	struct progress *progress = arg;
+
+	progress->calls++;
+	progress->wrong |= !pthread_equal(pthread_self(), progress->thread) || nr_gpus != 1 ||
+			   gpus[0].stats.bytes < progress->last || gpus[0].stats.bytes > gpus[0].bos[0].size;
+	progress->last = gpus[0].stats.bytes;
+}
+
+static void progress_is_told_to_the_caller(void **state)
+{
+	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 10000 };
+	static const uint64_t size = 64 * MIB;
+	struct progress progress = { .thread = pthread_self() };
+	const struct content_options options = {
+		.on_progress = on_progress,
+		.progress_arg = &progress,
+		.progress_ms = 20,
+	};
+	struct fixture_gpu f;
+	struct rng rng = { 19 };
+
+	(void)state;
+	begin(&slow);
+	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
+	f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+	assert_int_equal(content_dump_opts(&f.gpu, 1, &options), 0);
+	assert_true(progress.calls >= 2); /* 32 windows of 10 ms each; a busy machine may be late */
+	assert_true(progress.last > 0);
+	assert_false(progress.wrong);
+	end(&f);
+}
+
+static pthread_t main_thread;
+static volatile sig_atomic_t signals, signals_elsewhere;
+
+static void on_signal(int nr)
+{
+	(void)nr;
+	signals++;
+	signals_elsewhere += !pthread_equal(pthread_self(), main_thread);
+}
+
+static void *send_signals(void *arg)
+{
+	volatile bool *stop = arg;
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+		kill(getpid(), SIGUSR1);
+		usleep(500);
+	}
+	return NULL;
+}
+
+static void signals_arrive_in_the_callers_thread_only(void **state)
+{
+	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 5000 };
+	static const uint64_t size = 64 * MIB;
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t before, after;
+	struct fixture_gpu f;
+	struct rng rng = { 20 };
+	bool stop = false;
+	pthread_t sender;
+
+	(void)state;
+	begin(&slow);
+	main_thread = pthread_self();
+	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
+	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_signals, &stop), 0);
+	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(sender, NULL);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int nr = 1; nr < SIGRTMIN; nr++)
+		assert_int_equal(sigismember(&before, nr), sigismember(&after, nr));
+	assert_true(signals > 10);
+	assert_int_equal(signals_elsewhere, 0);
+	signal(SIGUSR1, SIG_DFL);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_bos_come_back_exactly),
+		cmocka_unit_test(several_gpus_have_a_file_each),
+		cmocka_unit_test(one_gpu_may_be_given_twice),
+		cmocka_unit_test(the_same_buffer_may_be_given_twice),
+		cmocka_unit_test(a_gpu_without_bos_has_a_file_without_contents),
+		cmocka_unit_test(zeros_become_holes_and_are_filled_by_the_gpu),
+		cmocka_unit_test(bytes_written_follow_the_data_page_by_page),
+		cmocka_unit_test(small_bos_share_submissions),
+		cmocka_unit_test(bos_smaller_than_a_page_fill_indirect_buffers),
+		cmocka_unit_test(mappings_are_released_as_windows_pass),
+		cmocka_unit_test(two_rings_are_used_where_there_are_more),
+		cmocka_unit_test(without_dma_rings_the_cpu_copies),
+		cmocka_unit_test(files_of_the_existing_plugin_restore),
+		cmocka_unit_test(what_the_file_held_before_is_gone),
+		cmocka_unit_test(flags_of_the_file_are_given_back),
+		cmocka_unit_test(progress_is_told_to_the_caller),
+		cmocka_unit_test(signals_arrive_in_the_callers_thread_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
