@@ -282,10 +282,20 @@ static inline int kfd_unmap(int kfd, uint64_t handle, uint32_t gpu_id)
 	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, false);
 }
 
+/* Set: where reserve() takes from next, in a stretch that the program keeps free. */
+static uint64_t reserve_at;
+
 /* Address space that nothing else uses, for GPU virtual addresses. */
 static inline uint64_t reserve(uint64_t size)
 {
-	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t at = reserve_at;
+	void *p;
+
+	if (at) {
+		reserve_at += (size + PAGE - 1) & ~(PAGE - 1);
+		return at;
+	}
+	p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		err(1, "reserve address space");
@@ -404,6 +414,14 @@ static inline void sdma_fence(struct sdma_queue *q, uint64_t va, uint32_t value)
 	const uint32_t dw[4] = { 5, va, va >> 32, value };
 
 	sdma_put(q, dw, 4);
+}
+
+/* Waits until the dword at @va is @value. */
+static inline void sdma_poll(struct sdma_queue *q, uint64_t va, uint32_t value)
+{
+	const uint32_t dw[6] = { 8 | 3u << 28 | 1u << 31, va, va >> 32, value, 0xffffffff, 0xfffu << 16 | 4 };
+
+	sdma_put(q, dw, 6);
 }
 
 static inline void sdma_trap(struct sdma_queue *q, uint32_t event_id)

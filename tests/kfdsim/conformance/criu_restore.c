@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CRIU_OP as a whole: the state of a process whose queue waits in the middle of
+ * its work is taken out, the process killed, and another one made its heir, in
+ * which the queue goes on where it was; once as it was, and once on other GPUs.
+ * Before that, states with one thing wrong, each in a process of its own.
+ */
+#include <sys/prctl.h>
+
+#include "criu_test.h"
+
+#define ARENA	    (64ull << 20)
+#define MAX_CONTENT (1u << 20)
+#define FLAG	    77u
+#define COPY_BYTES  (5 * PAGE)
+
+/* What the first process tells; addresses hold in its heirs, too. */
+struct source {
+	volatile uint32_t step;
+	pid_t pid;
+	int kfd;
+	struct buffer vram, target, flag, page;
+	struct sdma_queue queue;
+	uint64_t user_va, doorbell_handle, mmio_handle, svm_va;
+	uint32_t signal_event, memory_event;
+};
+
+static struct source *source;
+static struct state *state;
+static uint8_t *contents[MAX_STATE_BOS];
+static struct node gpus[MAX_STATE_GPUS];
+static unsigned int nr_gpus;
+static uint64_t arena;
+static bool user_ids_in_offsets;
+
+static uint8_t pattern(uint64_t i)
+{
+	return i * 7 + (i >> 8) * 13 + 3;
+}
+
+/* ---- the first process ---- */
+
+static void source_events(int drm_fd)
+{
+	struct kfd_ioctl_create_event_args signal = { .event_type = 0, .auto_reset = 1 };
+	struct kfd_ioctl_create_event_args memory = { .event_type = 8 };
+
+	source->page = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, 32 << 10, GTT_RW);
+	signal.event_page_offset = source->page.handle;
+	must(ioctl(source->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
+	must(ioctl(source->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
+	source->signal_event = signal.event_id;
+	source->memory_event = memory.event_id;
+}
+
+static void source_user_memory(void)
+{
+	struct {
+		struct kfd_ioctl_svm_args args;
+		struct kfd_ioctl_svm_attribute attrs[1];
+	} svm;
+	uint64_t offset, handle = 0;
+	void *p;
+
+	source->user_va = offset = reserve(2 * PAGE);
+	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, source->user_va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset,
+		       &handle), "ALLOC userptr");
+	must(kfd_map(source->kfd, handle, gpus[0].gpu_id), "MAP userptr");
+
+	source->svm_va = reserve(4 * PAGE);
+	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	memset(&svm, 0, sizeof(svm));
+	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = source->svm_va, .size = 4 * PAGE, .nattr = 1 };
+	svm.attrs[0] = (struct kfd_ioctl_svm_attribute){ .type = KFD_IOCTL_SVM_ATTR_ACCESS, .value = gpus[0].gpu_id };
+	must(ioctl(source->kfd, NR_SVM(1), &svm), "SVM");
+}
+
+/* Waits for the flag, then copies from VRAM, to SVM memory, writes a fence to user memory, and interrupts. */
+static void source_submit(void)
+{
+	struct sdma_queue *q = &source->queue;
+
+	sdma_copy(q, source->target.va, source->vram.va, 64);
+	sdma_poll(q, source->flag.va, FLAG);
+	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
+	sdma_copy(q, source->svm_va + 16, source->vram.va, PAGE);
+	sdma_fence(q, source->user_va, 4711);
+	sdma_fence(q, source->page.va + 8 * source->signal_event, source->signal_event);
+	sdma_trap(q, source->signal_event);
+	sdma_ring_doorbell(q);
+	while (sdma_rptr(q) != 28)
+		usleep(1000);
+}
+
+static void source_main(void)
+{
+	uint64_t i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena;
+	source->pid = getpid();
+	source->kfd = kfd_open();
+	for (i = 0; i < nr_gpus; i++) {
+		int drm_fd = render_open(gpus[i].render_minor);
+
+		must(kfd_acquire(source->kfd, drm_fd, gpus[i].gpu_id), "ACQUIRE_VM");
+		if (i)
+			continue;
+		source->vram = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
+		source->target = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, GTT_RW);
+		source->flag = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, PAGE, GTT_RW);
+		source_events(drm_fd);
+		source->queue = sdma_new(source->kfd, drm_fd, gpus[0].gpu_id);
+	}
+	source_user_memory();
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE, NULL,
+		       &source->doorbell_handle), "ALLOC doorbells");
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE, NULL,
+		       &source->mmio_handle), "ALLOC MMIO");
+	for (i = 0; i < COPY_BYTES; i++)
+		((uint8_t *)source->vram.va)[i] = pattern(i);
+	source_submit();
+	announce(&source->step, 1);
+	for (;;)
+		pause();
+}
+
+/* ---- taking it out ---- */
+
+static void save_contents(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+		uint8_t *p;
+
+		if (b->dmabuf_fd == NO_FD)
+			continue;
+		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+		if (p == MAP_FAILED)
+			err(1, "mmap a dma-buf");
+		contents[i] = shared(b->size);
+		memcpy(contents[i], p, b->size);
+		munmap(p, b->size);
+	}
+	state_close_fds(state);
+}
+
+static long live(const char *kind)
+{
+	char key[64];
+	long value;
+	FILE *f = fopen("/sys/kernel/debug/kfdsim/objects", "re");
+
+	if (!f)
+		err(1, "debugfs: kfdsim/objects");
+	while (fscanf(f, "%63s %ld", key, &value) == 2)
+		if (!strcmp(key, kind))
+			break;
+	fclose(f);
+	return value;
+}
+
+static void await_no_queues(void)
+{
+	uint64_t end = now_ms() + 10000;
+
+	while (live("queue") || live("kfd_process"))
+		if (now_ms() > end)
+			errx(1, "the queues of a process that has ended are still there");
+}
+
+static void take_out(void)
+{
+	pid_t pid = fork();
+	int kfd;
+
+	must(pid, "fork");
+	if (!pid)
+		source_main();
+	await(&source->step, 1);
+	trace(pid);
+	kfd = fd_of(pid, source->kfd);
+	must(state_info(kfd, state), "PROCESS_INFO");
+	must(state_checkpoint(kfd, state), "CHECKPOINT");
+	save_contents();
+	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	reap(pid, true);
+	close(kfd);
+	await_no_queues();
+}
+
+/* ---- the heirs ---- */
+
+/* Opens what RESTORE wants: /dev/kfd, and a render node for each GPU. */
+static int heir_open(struct state *s)
+{
+	unsigned int i, g;
+	int kfd = kfd_open();
+
+	for (i = 0; i < nr_gpus; i++)
+		for (g = 0; g < nr_gpus; g++)
+			if (s->devices[i].actual_gpu_id == gpus[g].gpu_id)
+				s->devices[i].drm_fd = render_open(gpus[g].render_minor);
+	return kfd;
+}
+
+static uint32_t actual_id(uint32_t user_gpu_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (state->devices[i].user_gpu_id == user_gpu_id)
+			return state->devices[i].actual_gpu_id;
+	return 0;
+}
+
+static int drm_fd_of(uint32_t user_gpu_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (state->devices[i].user_gpu_id == user_gpu_id)
+			return state->devices[i].drm_fd;
+	errx(1, "no device for gpu id %#x", user_gpu_id);
+}
+
+static void heir_check_buckets(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+		uint64_t actual = actual_id(b->gpu_id);
+
+		if (b->flags & MEM_DOORBELL)
+			check_u64(b->restored_offset, 3ull << 62 | actual << 46, "doorbells: restored offset");
+		else if (b->flags & MEM_MMIO)
+			check_u64(b->restored_offset, actual << 46, "MMIO page: restored offset");
+		else if (b->flags & MEM_USERPTR)
+			check_u64(b->restored_offset, 0, "userptr: restored offset is left alone");
+		else
+			check_true(b->restored_offset && !(b->restored_offset & (PAGE - 1)),
+				   "buffer %u: restored offset", i);
+		if (b->flags & (MEM_VRAM | MEM_GTT))
+			check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), b->size, "buffer %u: dma-buf", i);
+		else
+			check_u64(b->dmabuf_fd, NO_FD, "buffer %u: no dma-buf", i);
+	}
+}
+
+static void heir_fill_memory(void)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	uint32_t i;
+	void *p;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+
+		if (!contents[i])
+			continue;
+		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, drm_fd_of(b->gpu_id), b->restored_offset);
+		if (p == MAP_FAILED)
+			err(1, "mmap restored buffer %u", i);
+		memcpy(p, contents[i], b->size);
+	}
+	p = mmap((void *)source->user_va, 2 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	p = mmap((void *)source->svm_va, 4 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+}
+
+/* The heir waits for the event that the queue raises at its end. */
+static void heir_wait(int kfd)
+{
+	struct event_data data = { .event_id = source->signal_event };
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (uintptr_t)&data, .num_events = 1, .wait_for_all = 1, .timeout = 5000,
+	};
+
+	check_errno(ioctl(kfd, NR_WAIT_EVENTS, &args), 0, "waiting for the restored event");
+	check_u64(args.wait_result, 0, "... which comes");
+}
+
+static bool heir_data_ok(uint64_t va, uint64_t bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < bytes; i++)
+		if (((uint8_t *)va)[i] != pattern(i))
+			return false;
+	return true;
+}
+
+static void heir_check_queue(int kfd, struct sdma_queue *q)
+{
+	volatile uint32_t *flag = (volatile uint32_t *)source->flag.va;
+
+	check_u64(sdma_rptr(q), 28, "the queue stands where it stood");
+	*(uint32_t *)source->user_va = 0;
+	usleep(50000);
+	check_u64(sdma_rptr(q), 28, "... and waits");
+	*flag = FLAG;
+	heir_wait(kfd);
+	check_true(sdma_drain(q, 3000), "the queue goes on to its end");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... the copied data is right");
+	check_true(heir_data_ok(source->svm_va + 16, PAGE), "... also in SVM memory");
+	check_u64(*(volatile uint32_t *)source->user_va, 4711, "... and the fence in user memory");
+}
+
+static void heir_check_doorbell(int kfd, struct sdma_queue *q)
+{
+	uint64_t id = user_ids_in_offsets ? q->gpu_id : actual_id(q->gpu_id);
+	uint64_t wrong = user_ids_in_offsets ? actual_id(q->gpu_id) : q->gpu_id;
+
+	if (id != wrong) {
+		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
+
+		/* With two GPUs that changed places the other id is that of a GPU, too: a mapping of the wrong one. */
+		check_true(p != MAP_FAILED, "the other gpu id in a doorbell offset means the other GPU");
+		munmap(p, DOORBELLS);
+	}
+	sdma_map_doorbell(q, kfd, 3ull << 62 | id << 46);
+	memset((void *)source->target.va, 0, COPY_BYTES);
+	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
+	sdma_ring_doorbell(q);
+	check_true(sdma_drain(q, 3000), "the doorbell of the restored queue works");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... and its data is right");
+}
+
+static void heir_check_handles(int kfd)
+{
+	uint32_t gpu = gpus[0].gpu_id;
+	struct buffer another;
+	struct sdma_queue q;
+
+	check_errno(kfd_free(kfd, source->vram.handle), EBUSY, "buffers have their old handles and are mapped");
+	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), 0, "... on the GPUs that they were mapped on");
+	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), EINVAL, "... once");
+	check_errno(kfd_map(kfd, source->vram.handle, gpu), 0, "... and can be mapped again");
+	check_errno(kfd_free(kfd, source->page.handle), EPERM, "the signal page is known");
+	another = buffer_new(kfd, drm_fd_of(gpu), gpu, PAGE, GTT_RW);
+	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
+	q = sdma_new(kfd, drm_fd_of(gpu), gpu);
+	check_u64(q.queue_id, source->queue.queue_id + 1, "a new queue has the next id");
+	check_errno(queue_destroy(kfd, source->queue.queue_id), 0, "the restored queue can be destroyed");
+}
+
+static void heir_main(void)
+{
+	struct sdma_queue queue = source->queue;
+	int kfd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena + ARENA / 2;
+	kfd = heir_open(state);
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME of a process that was not restored");
+	if (!check_errno(state_restore(kfd, state), 0, "RESTORE"))
+		return;
+	heir_check_buckets();
+	state_close_fds(state);
+	heir_fill_memory();
+	check_errno(criu_resume(kfd, 999999), ESRCH, "RESUME of no process");
+	check_errno(criu_resume(kfd, getppid()), ESRCH, "RESUME of a process without /dev/kfd");
+	check_errno(criu_resume(kfd, getpid()), 0, "RESUME");
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME again");
+	heir_check_queue(kfd, &queue);
+	heir_check_doorbell(kfd, &queue);
+	heir_check_handles(kfd);
+	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");
+}
+
+static void run_heir(const char *how)
+{
+	pid_t pid;
+
+	printf("# %s\n", how);
+	fflush(stdout);
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		conformance_passed = conformance_failed = 0;
+		heir_main();
+		source->step = conformance_passed;
+		state->info.pad = conformance_failed;
+		_exit(0);
+	}
+	source->step = 0;
+	state->info.pad = 1;
+	reap(pid, false);
+	conformance_passed += source->step;
+	conformance_failed += state->info.pad;
+	await_no_queues();
+}
+
+static void swap_gpus(void)
+{
+	uint32_t id = state->devices[0].actual_gpu_id;
+
+	state->devices[0].actual_gpu_id = state->devices[1].actual_gpu_id;
+	state->devices[1].actual_gpu_id = id;
+}
+
+/* ---- states with something wrong, in a private copy ---- */
+
+static struct queue_priv *queue_of(struct state *s)
+{
+	return (struct queue_priv *)state_objects(s);
+}
+
+static struct event_priv *event_of(struct state *s)
+{
+	return (struct event_priv *)(state_objects(s) + 120 + queue_of(s)->mqd_size);
+}
+
+static struct bo_bucket *bucket_with(struct state *s, uint32_t flag)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->info.num_bos; i++)
+		if (s->bos[i].flags & flag)
+			return &s->bos[i];
+	errx(1, "no buffer with flag %#x", flag);
+}
+
+/* Puts a second copy of the first @bytes of the objects in front of them. */
+static void duplicate_first_object(struct state *s, size_t bytes)
+{
+	uint8_t *objects = state_objects(s);
+
+	memmove(objects + bytes, objects, s->info.priv_size - (objects - s->priv));
+	s->info.priv_size += bytes;
+	s->info.num_objects++;
+}
+
+static void bad_version(struct state *s) { s->priv[0] = 2; }
+static void bad_xnack(struct state *s) { s->priv[4] = 1; }
+static void bad_device_count(struct state *s) { s->info.num_devices++; }
+static void bad_no_devices(struct state *s) { s->info.num_devices = 0; }
+static void bad_user_id(struct state *s) { s->devices[0].user_gpu_id = 0; }
+static void bad_actual_id(struct state *s) { s->devices[0].actual_gpu_id = 0xfffe; }
+static void bad_drm_fd(struct state *s) { s->devices[0].drm_fd = 999; }
+static void bad_drm_file(struct state *s) { s->devices[0].drm_fd = 0; }
+static void bad_bo_gpu(struct state *s) { s->bos[0].gpu_id = 0xfffe; }
+static void bad_bo_number(struct state *s) { state_bo_priv(s, 0)->idr_handle = 0x80000000; }
+static void bad_bo_same_number(struct state *s)
+{
+	state_bo_priv(s, 1)->idr_handle = state_bo_priv(s, 0)->idr_handle;
+}
+static void bad_bo_flags(struct state *s) { s->bos[0].flags = MEM_WRITABLE; }
+static void bad_bo_mapped(struct state *s) { state_bo_priv(s, 0)->mapped[0] = 0xfffe; }
+static void bad_bo_size(struct state *s) { bucket_with(s, MEM_VRAM)->size = 1ull << 50; }
+static void bad_doorbell_size(struct state *s) { bucket_with(s, MEM_DOORBELL)->size = PAGE; }
+static void bad_mmio_size(struct state *s) { bucket_with(s, MEM_MMIO)->size = 2 * PAGE; }
+static void bad_object_type(struct state *s) { queue_of(s)->object_type = 3; }
+static void bad_left_over(struct state *s) { s->info.num_objects--; }
+static void bad_too_short(struct state *s) { s->info.priv_size -= 8; }
+static void bad_bo_count(struct state *s) { s->info.num_bos = 1u << 30; }
+static void bad_queue_type(struct state *s) { queue_of(s)->type = 5; }
+static void bad_queue_hiq(struct state *s) { queue_of(s)->type = 2; queue_of(s)->mqd_size = 2048; }
+static void bad_queue_gpu(struct state *s) { queue_of(s)->gpu_id = 0xfffe; }
+static void bad_queue_mqd(struct state *s) { queue_of(s)->mqd_size = 1024; }
+static void bad_queue_stack(struct state *s) { queue_of(s)->ctl_stack_size = 1u << 30; }
+static void bad_queue_id(struct state *s) { queue_of(s)->q_id = 1024; }
+static void bad_queue_sdma(struct state *s) { queue_of(s)->sdma_id = 1000; }
+static void bad_queue_doorbell(struct state *s) { queue_of(s)->doorbell_id++; }
+static void bad_queue_twice(struct state *s) { duplicate_first_object(s, 120 + 512); }
+static void bad_queue_sdma_twice(struct state *s)
+{
+	duplicate_first_object(s, 120 + 512);
+	queue_of(s)->q_id = 5;
+}
+static void bad_event_type(struct state *s) { event_of(s)->type = 7; }
+static void bad_event_id(struct state *s) { event_of(s)->event_id = 4096; }
+static void bad_event_number(struct state *s) { event_of(s)->event_id = 0x80000000; }
+static void bad_event_same_id(struct state *s)
+{
+	event_of(s)[1].type = 0;
+	event_of(s)[1].event_id = event_of(s)[0].event_id;
+}
+static void bad_event_page(struct state *s) { event_of(s)->user_handle++; event_of(s)->user_handle += 100; }
+static void bad_event_page_twice(struct state *s) { event_of(s)[1].user_handle = event_of(s)->user_handle; }
+
+static const struct {
+	const char *name;
+	void (*spoil)(struct state *s);
+	int want;
+} bad_states[] = {
+	{ "another version", bad_version, EINVAL },
+	{ "XNACK, which the GPU does not have", bad_xnack, EPERM },
+	{ "a device too many", bad_device_count, EINVAL },
+	{ "no devices", bad_no_devices, EINVAL },
+	{ "user gpu id 0", bad_user_id, EINVAL },
+	{ "an actual gpu id that is no GPU", bad_actual_id, EINVAL },
+	{ "a render fd that is not open", bad_drm_fd, EINVAL },
+	{ "a render fd that is something else", bad_drm_file, EINVAL },
+	{ "a buffer on an unknown GPU", bad_bo_gpu, ENODEV },
+	{ "a buffer number beyond INT_MAX", bad_bo_number, EINVAL },
+	{ "a buffer number twice", bad_bo_same_number, ENOMEM },
+	{ "a buffer of no kind", bad_bo_flags, EINVAL },
+	{ "a buffer mapped on an unknown GPU", bad_bo_mapped, EINVAL },
+	{ "a buffer larger than the GPU", bad_bo_size, ENOMEM },
+	{ "doorbells of one page", bad_doorbell_size, EINVAL },
+	{ "an MMIO page of two", bad_mmio_size, EINVAL },
+	{ "more buffers than private data", bad_bo_count, EINVAL },
+	{ "an unknown kind of object", bad_object_type, EINVAL },
+	{ "private data left over", bad_left_over, EINVAL },
+	{ "private data that is too short", bad_too_short, EINVAL },
+	{ "an unknown queue type", bad_queue_type, EINVAL },
+	{ "a queue of the kernel's", bad_queue_hiq, EINVAL },
+	{ "a queue on an unknown GPU", bad_queue_gpu, EINVAL },
+	{ "an MQD of another size", bad_queue_mqd, EINVAL },
+	{ "a control stack beyond the private data", bad_queue_stack, EINVAL },
+	{ "a queue id of 1024", bad_queue_id, EINVAL },
+	{ "an SDMA queue that the GPU does not have", bad_queue_sdma, EINVAL },
+	{ "a doorbell that is not the SDMA queue's", bad_queue_doorbell, EINVAL },
+	{ "a queue id twice", bad_queue_twice, ENOSPC },
+	{ "an SDMA queue twice", bad_queue_sdma_twice, EBUSY },
+	{ "an event that cannot be restored", bad_event_type, EINVAL },
+	{ "a signal event without a slot", bad_event_id, EINVAL },
+	{ "an event id beyond INT_MAX", bad_event_number, EINVAL },
+	{ "an event id twice", bad_event_same_id, ENOSPC },
+	{ "a signal page that is no buffer", bad_event_page, EINVAL },
+	{ "a signal page twice", bad_event_page_twice, EINVAL },
+};
+
+/* In a child: RESTORE of a spoilt copy. */
+static int restore_spoilt(void (*spoil)(struct state *s))
+{
+	struct state *s = malloc(sizeof(*s));
+	int kfd;
+
+	*s = *state;
+	kfd = heir_open(s);
+	spoil(s);
+	return state_restore(kfd, s) ? errno : 0;
+}
+
+static void check_bad_states(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad_states) / sizeof(*bad_states); i++) {
+		int status;
+		pid_t pid = fork();
+
+		must(pid, "fork");
+		if (!pid)
+			_exit(restore_spoilt(bad_states[i].spoil));
+		waitpid(pid, &status, 0);
+		errno = WEXITSTATUS(status);
+		check_errno(WIFEXITED(status) && !errno ? 0 : -1, bad_states[i].want, "RESTORE with %s",
+			    bad_states[i].name);
+		/* Its SDMA queue is free again a moment after its end. */
+		await_no_queues();
+	}
+}
+
+static void check_bad_arguments(int kfd)
+{
+	struct criu_args args;
+
+	args = state_args(state);
+	args.devices = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without devices");
+	args = state_args(state);
+	args.priv = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without private data");
+	args = state_args(state);
+	args.priv_size = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE with no bytes of private data");
+	args = state_args(state);
+	args.bos = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without buffers although there are some");
+	args = state_args(state);
+	args.priv = 8;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EFAULT, "RESTORE from memory that is not there");
+}
+
+static void check_after_acquire(int kfd)
+{
+	int drm_fd = render_open(gpus[0].render_minor);
+
+	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
+	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
+	check_errno(state_restore(kfd, state), EINVAL, "RESTORE after ACQUIRE_VM");
+}
+
+/* Argument: "user" for a kernel (7.3) whose mmap offsets of /dev/kfd hold user gpu ids. */
+int main(int argc, char **argv)
+{
+	unsigned int i;
+	pid_t pid;
+
+	user_ids_in_offsets = argc > 1 && !strcmp(argv[1], "user");
+	source = shared(sizeof(*source));
+	state = shared(sizeof(*state));
+	arena = reserve(ARENA);
+	nr_gpus = count_gpus(NULL);
+	if (nr_gpus > MAX_STATE_GPUS)
+		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
+	for (i = 0; i < nr_gpus; i++)
+		gpus[i] = node_gpu(i);
+	take_out();
+	check_bad_states();
+	run_heir("on the same GPUs");
+	if (nr_gpus > 1) {
+		swap_gpus();
+		run_heir("on GPUs that changed places");
+		swap_gpus();
+	}
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		int kfd = kfd_open();
+
+		conformance_passed = conformance_failed = 0;
+		check_bad_arguments(kfd);
+		check_after_acquire(kfd);
+		_exit(conformance_failed);
+	}
+	reap(pid, false);
+	conformance_passed += 6;
+	return conformance_end();
+}
