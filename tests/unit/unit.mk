@@ -18,3 +18,6 @@ content_SRCS := amdgpu_plugin_content.c amdgpu_plugin_pipeline.c amdgpu_plugin_l
 	amdgpu_plugin_cpucopy.c amdgpu_plugin_sdma.c amdgpu_plugin_pagesio.c amdgpu_plugin_crc32c.c
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
 test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture.c
+test_content_parts_SRCS := amdgpu_plugin_layout.c amdgpu_plugin_crc32c.c tests/unit/content_fixture.c \
+	$(fake_drm_SRCS)
+test_sdma_SRCS := amdgpu_plugin_sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
