@@ -21,7 +21,7 @@ restore
 expect_verified
 expect_shape "$work/shape"
 while read -r _ minor _; do
-	fds "${job_pids[0]}" | grep -q " /dev/dri/renderD$minor\$" ||
+	fds "${job_pids[0]}" | grep " /dev/dri/renderD$minor\$" >/dev/null ||
 		fail "the restored process does not have /dev/dri/renderD$minor open"
 done <"$work/gpus-after"
 expect_progress
