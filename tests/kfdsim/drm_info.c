@@ -143,6 +143,7 @@ static int info_dev_info(struct query *q)
 	dev.device_id = sim_gpu_prop(q->gpu, SIM_PROP_device_id);
 	dev.chip_rev = 1;
 	dev.external_rev = 0x32;
+	dev.pci_rev = q->gpu->node->pci_revision;
 	dev.family = generation_of(q->gpu)->family;
 	dev.gpu_counter_freq = SIM_CLOCK_KHZ;
 	dev.max_engine_clock = clock;
