@@ -21,3 +21,5 @@ test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture
 test_content_parts_SRCS := amdgpu_plugin_layout.c amdgpu_plugin_crc32c.c tests/unit/content_fixture.c \
 	$(fake_drm_SRCS)
 test_sdma_SRCS := amdgpu_plugin_sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
+test_content_errors_SRCS := $(test_content_SRCS)
+test_content_stream_SRCS := $(test_content_SRCS)

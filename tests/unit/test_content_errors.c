@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the content engine refuses and how: one error line with GPU, BO and offset, the
+ * right error, in bounded time, nothing left behind.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_cpucopy.h"
+#include "content_fixture.h"
+#include "fake_drm.h"
+#include "log_stub.h"
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+
+static const struct fake_drm_config one_ring = { .rings = 1 };
+static const uint64_t sizes[] = { 1 * MIB, 4096, 5 * MIB, 12288 };
+static struct fixture_gpu saved, target;
+
+static void begin(const struct fake_drm_config *config)
+{
+	fake_drm_begin(config);
+	log_clear();
+}
+
+/* A GPU with a good pages file, and one to restore it into. */
+static void begin_saved(void)
+{
+	struct rng rng = { 1 };
+
+	begin(&one_ring);
+	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
+	saved.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	assert_int_equal(content_dump(&saved.gpu, 1, 1 * MIB), 0);
+	fixture_gpu_like(&target, &saved);
+	log_clear();
+}
+
+static void end_saved(void)
+{
+	if (fake_drm_violation())
+		fail_msg("%s", fake_drm_violation());
+	assert_int_equal(fake_drm_live_objects(), 0);
+	close(saved.gpu.pages_fd);
+	fixture_gpu_done(&saved);
+	fixture_gpu_done(&target);
+}
+
+static void assert_said_once(const char *text)
+{
+	if (!strstr(log_text, text) || log_errors != 1)
+		fail_msg("%u error lines; expected one with \"%s\":\n%s", log_errors, text, log_text);
+}
+
+static void assert_restore_fails(int err, const char *text)
+{
+	assert_int_equal(content_restore(&target.gpu, 1, 1 * MIB), err);
+	assert_said_once(text);
+}
+
+static void assert_dump_fails(int err, const char *text)
+{
+	assert_int_equal(content_dump(&saved.gpu, 1, 1 * MIB), err);
+	assert_said_once(text);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- files that are not what was saved ---- */
+
+static void a_truncated_file_is_refused(void **state)
+{
+	(void)state;
+	begin_saved();
+	assert_int_equal(ftruncate(saved.gpu.pages_fd, 8 + 1 * MIB + 4096 + 100), 0);
+	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, "
+				       "6307848 expected");
+	end_saved();
+}
+
+static void a_file_cut_in_its_prefix_is_refused(void **state)
+{
+	(void)state;
+	begin_saved();
+	assert_int_equal(ftruncate(saved.gpu.pages_fd, 3), 0);
+	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes");
+	end_saved();
+}
+
+static void an_over_long_file_is_refused(void **state)
+{
+	(void)state;
+	begin_saved();
+	assert_int_equal(ftruncate(saved.gpu.pages_fd, 6307848 + 1), 0);
+	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes");
+	end_saved();
+}
+
+static void a_wrong_length_prefix_is_refused(void **state)
+{
+	uint64_t prefix = 6307840 - 4096;
+
+	(void)state;
+	begin_saved();
+	assert_int_equal(pwrite(saved.gpu.pages_fd, &prefix, 8, 0), 8);
+	assert_restore_fails(-EBADMSG, "(length prefix): announces 6303744 bytes, the buffers have 6307840");
+	end_saved();
+}
+
+static void an_unfinished_dump_is_refused(void **state)
+{
+	uint64_t none = 0;
+
+	(void)state;
+	begin_saved();
+	assert_int_equal(pwrite(saved.gpu.pages_fd, &none, 8, 0), 8);
+	assert_restore_fails(-EBADMSG, "announces 0 bytes");
+	end_saved();
+}
+
+/* One bit, anywhere. */
+static void altered_contents_are_refused(void **state)
+{
+	static const struct {
+		uint64_t offset;
+		const char *bo;
+	} places[] = {
+		{ 8, "at offset 8: BO 100 is damaged" },
+		{ 8 + 1 * MIB - 1, "at offset 8: BO 100 is damaged" },
+		{ 8 + 1 * MIB, "at offset 1048584: BO 101 is damaged" },
+		{ 8 + 3 * MIB, "BO 102 is damaged" },
+		{ 6307847, "BO 103 is damaged: CRC-32C of its 12288 bytes is " },
+	};
+	uint8_t byte;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		begin_saved();
+		assert_int_equal(pread(saved.gpu.pages_fd, &byte, 1, (off_t)places[i].offset), 1);
+		byte ^= 0x10;
+		assert_int_equal(pwrite(saved.gpu.pages_fd, &byte, 1, (off_t)places[i].offset), 1);
+		assert_restore_fails(-EBADMSG, places[i].bo);
+		end_saved();
+	}
+}
+
+static void contents_that_became_a_hole_are_refused(void **state)
+{
+	(void)state;
+	begin_saved();
+	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB), 0);
+	assert_restore_fails(-EBADMSG, "BO 102 is damaged");
+	end_saved();
+}
+
+/* ---- callers' and the kernel's no ---- */
+
+static void a_pages_file_that_is_none_is_refused(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	begin_saved();
+	close(saved.gpu.pages_fd);
+	assert_int_equal(pipe(fds), 0);
+	saved.gpu.pages_fd = fds[1];
+	assert_dump_fails(-EINVAL, "gpu 0x51: pages-51.img at offset 0 (length prefix): neither a file nor a stream");
+	close(fds[0]);
+	end_saved();
+}
+
+static void a_file_that_cannot_be_written_fails_with_its_error(void **state)
+{
+	char path[64];
+
+	(void)state;
+	begin_saved();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", saved.gpu.pages_fd);
+	assert_true(dup2(open(path, O_RDONLY), saved.gpu.pages_fd) >= 0);
+	assert_dump_fails(-EINVAL, "setting the length to 0: Invalid argument");
+	end_saved();
+}
+
+static void a_dmabuf_that_is_none_is_named(void **state)
+{
+	(void)state;
+	begin_saved();
+	close(saved.gpu.bos[2].dmabuf_fd);
+	saved.gpu.bos[2].dmabuf_fd = -1;
+	assert_dump_fails(-EBADF, "gpu 0x51: BO 102, byte 0: importing the dma-buf: Bad file descriptor");
+	end_saved();
+}
+
+static void a_dmabuf_that_is_too_small_is_named(void **state)
+{
+	(void)state;
+	for (int rings = 0; rings < 2; rings++) {
+		struct fake_drm_config config = { .rings = (uint32_t)rings };
+
+		begin_saved();
+		begin(&config);
+		assert_int_equal(ftruncate(saved.gpu.bos[2].dmabuf_fd, 4 * MIB), 0);
+		assert_dump_fails(-EINVAL, "gpu 0x51: BO 102, byte 0: the dma-buf is smaller than the BO");
+		end_saved();
+	}
+}
+
+static void an_empty_bo_is_refused(void **state)
+{
+	(void)state;
+	begin_saved();
+	saved.gpu.bos[1].size = 0;
+	assert_dump_fails(-EINVAL, "gpu 0x51: sizes of its 4 BOs make no file");
+	end_saved();
+}
+
+static void a_failed_dump_gives_its_space_back(void **state)
+{
+	(void)state;
+	begin_saved();
+	assert_int_equal(ftruncate(saved.gpu.bos[3].dmabuf_fd, 4096), 0);
+	assert_dump_fails(-EINVAL, "BO 103, byte 0");
+	assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
+	end_saved();
+}
+
+/* ---- a GPU that does not do what it should ---- */
+
+static void a_hanging_gpu_ends_the_dump_in_bounded_time(void **state)
+{
+	static const struct content_options options = { .max_buffer_bytes = 1 * MIB, .fence_timeout_ms = 150 };
+
+	(void)state;
+	for (unsigned int hang = 1; hang <= 9; hang += 2)
+		for (uint32_t rings = 1; rings <= 3; rings += 2) {
+			struct fake_drm_config config = { .rings = rings, .hang = hang };
+			double start;
+
+			begin_saved();
+			begin(&config);
+			start = now();
+			assert_int_equal(content_dump_opts(&saved.gpu, 1, &options), -ETIME);
+			assert_true(now() - start < 20); /* on a busy machine; else well under a second */
+			assert_said_once("the GPU does not finish a copy: Timer expired");
+			end_saved();
+		}
+}
+
+static void a_slow_gpu_is_waited_for(void **state)
+{
+	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 250000 };
+	static const struct content_options options = { .max_buffer_bytes = 16 * MIB, .fence_timeout_ms = 20000 };
+
+	(void)state;
+	begin_saved();
+	begin(&slow);
+	assert_int_equal(content_dump_opts(&saved.gpu, 1, &options), 0);
+	assert_true(fixture_file_is_right(saved.gpu.pages_fd, &saved));
+	end_saved();
+}
+
+static void a_reset_of_the_gpu_is_noticed(void **state)
+{
+	static const struct fake_drm_config reset = { .rings = 1, .reset = true };
+
+	(void)state;
+	begin_saved();
+	begin(&reset);
+	assert_dump_fails(-EIO, "the GPU was reset during the copy");
+	begin(&reset);
+	assert_restore_fails(-EIO, "the GPU was reset during the copy");
+	end_saved();
+}
+
+/* Memory that the kernel cannot bring in must not raise a signal in criu. */
+static void the_cpu_path_gets_an_error_where_memory_is_missing(void **state)
+{
+	static uint8_t staging[16384];
+	struct copier copier = {
+		.config = { .staging = staging, .to_staging = true },
+		.cpu = true,
+		.bounce_fd = -1,
+	};
+	struct copier_bo bo = { .dmabuf_fd = fixture_memfd(16384) };
+
+	(void)state;
+	assert_int_equal(cpucopy_init(&copier), 0);
+	assert_int_equal(cpucopy_map(&copier, &bo, 16384), 0);
+	assert_int_equal(ftruncate(bo.dmabuf_fd, 4096), 0);
+	assert_int_equal(cpucopy_copy(&copier, &bo, 0, 0, 4096), 0);
+	assert_int_equal(cpucopy_copy(&copier, &bo, 8192, 0, 4096), -EFAULT);
+	close(bo.dmabuf_fd);
+	bo.dmabuf_fd = -1;
+	assert_int_equal(cpucopy_unmap(&copier, &bo), -EBADF);
+	cpucopy_done(&copier);
+}
+
+/* ---- several GPUs ---- */
+
+static void the_failure_of_one_gpu_stops_the_others(void **state)
+{
+	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 100000 };
+	struct content_gpu gpus[2];
+	struct fixture_gpu other;
+	struct rng rng = { 3 };
+	int fds[2];
+	double start;
+
+	(void)state;
+	begin_saved();
+	begin(&slow);
+	fixture_gpu_init(&other, 0x52, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
+	assert_int_equal(pipe(fds), 0);
+	other.gpu.streaming = true;
+	other.gpu.pages_fd = fds[1]; /* nobody reads */
+	assert_int_equal(ftruncate(saved.gpu.bos[2].dmabuf_fd, 4096), 0);
+	gpus[0] = other.gpu;
+	gpus[1] = saved.gpu;
+	start = now();
+	assert_int_equal(content_dump(gpus, 2, 1 * MIB), -EINVAL);
+	assert_true(now() - start < 20);
+	assert_said_once("gpu 0x51: BO 102, byte 0: the dma-buf is smaller");
+	close(fds[0]);
+	close(fds[1]);
+	fixture_gpu_done(&other);
+	end_saved();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_truncated_file_is_refused),
+		cmocka_unit_test(a_file_cut_in_its_prefix_is_refused),
+		cmocka_unit_test(an_over_long_file_is_refused),
+		cmocka_unit_test(a_wrong_length_prefix_is_refused),
+		cmocka_unit_test(an_unfinished_dump_is_refused),
+		cmocka_unit_test(altered_contents_are_refused),
+		cmocka_unit_test(contents_that_became_a_hole_are_refused),
+		cmocka_unit_test(a_pages_file_that_is_none_is_refused),
+		cmocka_unit_test(a_file_that_cannot_be_written_fails_with_its_error),
+		cmocka_unit_test(a_dmabuf_that_is_none_is_named),
+		cmocka_unit_test(a_dmabuf_that_is_too_small_is_named),
+		cmocka_unit_test(an_empty_bo_is_refused),
+		cmocka_unit_test(a_failed_dump_gives_its_space_back),
+		cmocka_unit_test(a_hanging_gpu_ends_the_dump_in_bounded_time),
+		cmocka_unit_test(a_slow_gpu_is_waited_for),
+		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
+		cmocka_unit_test(the_cpu_path_gets_an_error_where_memory_is_missing),
+		cmocka_unit_test(the_failure_of_one_gpu_stops_the_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
