@@ -44,7 +44,7 @@
 #if SIM_KERNEL_BEFORE(6, 6)
 #define SIM_DRM_DRIVER_EXTRA                                                                               \
 	.prime_handle_to_fd = drm_gem_prime_handle_to_fd, .prime_fd_to_handle = drm_gem_prime_fd_to_handle, \
-	.date = "20150101",
+	.gem_prime_mmap = drm_gem_prime_mmap, .date = "20150101",
 #elif SIM_KERNEL_BEFORE(6, 14)
 #define SIM_DRM_DRIVER_EXTRA .date = "20150101",
 #else

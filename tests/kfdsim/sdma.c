@@ -14,7 +14,8 @@
 
 #define SDMA_VA_MASK 0x0000ffffffffffffULL
 #define SDMA_PIECE SZ_1M /* a long packet can be stopped after this many bytes */
-#define SDMA_MAX_LAG (2 * NSEC_PER_MSEC) /* sleeping for less is not worth it */
+#define SDMA_MIN_SLEEP (1 * NSEC_PER_MSEC) /* sleeping for less is not worth it */
+#define SDMA_MAX_CREDIT (5 * NSEC_PER_MSEC) /* for having slept too long */
 
 /* Opcodes, bits 7:0 of the first dword; the sub-opcode is in bits 15:8. */
 enum {
@@ -70,26 +71,29 @@ static int report_fault(struct sim_sdma *sdma, const struct packet *packet, int 
 /* ---- bandwidth ---- */
 
 /*
- * Each engine has a time until which it is busy. Work that is done faster than the
- * engine would have done it sleeps the difference, once that is worth a sleep.
+ * Each engine has a time until which it is busy. Work (begun at @start) that is done faster
+ * than the engine would have done it sleeps the difference, once that is worth a sleep.
  */
-static void throttle(struct sim_sdma *sdma, u64 bytes)
+static void throttle(struct sim_sdma *sdma, u64 bytes, u64 start)
 {
 	struct sim_gpu *gpu = sdma->vm->gpu;
 	atomic64_t *busy = &gpu->engines[sdma->engine % SIM_MAX_ENGINES].busy_until;
-	u64 cost, now = ktime_get_ns();
-	s64 until, old = atomic64_read(busy);
+	s64 cost, until, now, old = atomic64_read(busy);
+	unsigned long us;
 
 	sdma->bytes_copied += bytes;
 	if (!gpu->node->sdma_mbps)
 		return;
 	cost = div_u64(bytes * 1000, gpu->node->sdma_mbps);
 	do
-		until = max_t(s64, old, now - SDMA_MAX_LAG) + cost;
+		until = max_t(s64, old, start - SDMA_MAX_CREDIT) + cost;
 	while (!atomic64_try_cmpxchg(busy, &old, until));
-	while (until > (s64)now + SDMA_MAX_LAG && !(sdma->stop && sdma->stop(sdma->ctx))) {
-		fsleep(min_t(u64, div_u64(until - now, NSEC_PER_USEC), 20 * USEC_PER_MSEC));
+	for (;;) {
 		now = ktime_get_ns();
+		if (until < now + SDMA_MIN_SLEEP || (sdma->stop && sdma->stop(sdma->ctx)))
+			return;
+		us = min_t(s64, div_s64(until - now, NSEC_PER_USEC), 20 * USEC_PER_MSEC);
+		usleep_range(us, us + us / 16 + 1);
 	}
 }
 
@@ -102,15 +106,16 @@ static int stopped(struct sim_sdma *sdma)
 
 static int copy_range(struct sim_sdma *sdma, const struct packet *packet, u64 dst, u64 src, u64 len)
 {
-	u64 n, done, fault_va;
+	u64 n, done, start, fault_va;
 	int ret = 0;
 
 	for (done = 0; done < len; done += n) {
 		n = min_t(u64, len - done, SDMA_PIECE);
+		start = ktime_get_ns();
 		ret = sim_vm_copy(sdma->vm, dst + done, src + done, n, &fault_va);
 		if (ret)
 			break;
-		throttle(sdma, n);
+		throttle(sdma, n, start);
 		ret = stopped(sdma);
 		if (ret)
 			return ret;
@@ -218,7 +223,7 @@ static int run_copy_window(struct sim_sdma *sdma, const struct packet *packet, c
 
 static int run_fill(struct sim_sdma *sdma, const struct packet *packet, const u32 *dw)
 {
-	u64 va = addr64(dw + 1), len = count_to_bytes(sdma, packet, dw[4]), n, done, fault_va;
+	u64 va = addr64(dw + 1), len = count_to_bytes(sdma, packet, dw[4]), n, done, start, fault_va;
 	u32 value = dw[3], size = field(dw[0], 30, 2);
 	int ret;
 
@@ -235,10 +240,11 @@ static int run_fill(struct sim_sdma *sdma, const struct packet *packet, const u3
 	}
 	for (done = 0; done < len; done += n) {
 		n = min_t(u64, len - done, SDMA_PIECE);
+		start = ktime_get_ns();
 		ret = sim_vm_fill(sdma->vm, va + done, value, n, &fault_va);
 		if (ret)
 			return report_fault(sdma, packet, ret, fault_va, va, len);
-		throttle(sdma, n);
+		throttle(sdma, n, start);
 		ret = stopped(sdma);
 		if (ret)
 			return ret;
