@@ -319,6 +319,10 @@ struct kfd_queue_restore {
 int kfd_queue_create(struct kfd_pdd *pdd, const struct kfd_queue_props *props, const struct kfd_queue_restore *restore,
 		     struct kfd_queue **ret);
 void kfd_queue_destroy(struct kfd_queue *q);
+struct kfd_queue *kfd_queue_by_id(struct kfd_process *p, u32 id);
+unsigned int kfd_nr_engines(const struct sim_gpu *gpu, u32 type);
+u32 kfd_gfx(const struct sim_gpu *gpu); /* gfx_target_version */
+/* A queue holds a buffer that begins in the range. */
 bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size);
 u32 kfd_queue_mqd_size(const struct sim_gpu *gpu, u32 type);
 /* Counted. After evict no packet is being executed and none is begun until as many restores. */
@@ -374,6 +378,9 @@ int kfd_event_restore(struct kfd_process *p, const struct kfd_event_priv *priv);
 
 /* ---- SVM ---- */
 
+#define KFD_VA_PAGES	  (1ULL << (47 - PAGE_SHIFT))
+#define KFD_SVM_UNDEFINED KFD_IOCTL_SVM_LOCATION_UNDEFINED
+
 void kfd_svm_init(struct kfd_process *p);
 void kfd_svm_free(struct kfd_process *p);
 /* mmu notifier: the pages [start, end) are gone. Must not sleep. */
@@ -385,8 +392,17 @@ bool kfd_svm_covers(struct kfd_pdd *pdd, u64 va, u64 size);
 /* sim_vm.svm_lookup; @ctx is a pdd. */
 struct mm_struct *kfd_svm_lookup(void *ctx, u64 va, u64 *avail, bool write);
 unsigned int kfd_svm_count(struct kfd_process *p);
+/* The @n-th range; -ENOENT past the last. */
+int kfd_svm_nth(struct kfd_process *p, unsigned int n, u64 *ret_start, u64 *ret_last);
+/* Attributes of the pages @start to @last. Under kfd_process.lock; @mm has users. */
+int kfd_svm_set(struct kfd_process *p, struct mm_struct *mm, u64 start, u64 last,
+		const struct kfd_ioctl_svm_attribute *new, u32 nr);
+int kfd_svm_get(struct kfd_process *p, u64 start, u64 last, struct kfd_ioctl_svm_attribute *attrs, u32 nr);
 
-/* The head of a range in CRIU's private data; 4 + nr_pdds attributes follow. */
+/* kfd_svm_criu.c */
+#define KFD_SVM_COMMON_ATTRS 4
+
+/* The head of a range in CRIU's private data; KFD_SVM_COMMON_ATTRS + nr_pdds attributes follow. */
 struct kfd_svm_priv {
 	u32 object_type;
 	u64 start; /* page number */
@@ -396,13 +412,14 @@ struct kfd_svm_priv {
 
 static inline size_t kfd_svm_priv_size(const struct kfd_process *p)
 {
-	return sizeof(struct kfd_svm_priv) + (4 + p->nr_pdds) * sizeof(struct kfd_ioctl_svm_attribute);
+	return sizeof(struct kfd_svm_priv) + (KFD_SVM_COMMON_ATTRS + p->nr_pdds) * sizeof(struct kfd_ioctl_svm_attribute);
 }
 
 /* The @n-th range; -ENOENT past the last. */
 int kfd_svm_save(struct kfd_process *p, unsigned int n, struct kfd_svm_priv *priv);
 int kfd_svm_restore(struct kfd_process *p, const struct kfd_svm_priv *priv);
 int kfd_svm_resume(struct kfd_process *p);
+void kfd_svm_forget_restored(struct kfd_process *p);
 
 /* ---- ioctls: @data is the argument struct in kernel memory, at least as long as the table says ---- */
 

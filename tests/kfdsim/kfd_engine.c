@@ -80,7 +80,7 @@ static vm_fault_t kfd_doorbell_fault(struct vm_fault *vmf)
 
 	/* With the lock: between an engine's taking the mapping away and its last look there must be no new one. */
 	mutex_lock(&pdd->doorbell_lock);
-	ret = vmf_insert_pfn(vmf->vma, vmf->address, virt_to_phys(page) >> PAGE_SHIFT);
+	ret = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(virt_to_page(page)));
 	pdd->doorbells_mapped = true;
 	pdd->doorbell_seq++;
 	mutex_unlock(&pdd->doorbell_lock);

@@ -151,7 +151,7 @@ int kfd_events_mmap(struct kfd_process *p, struct vm_area_struct *vma)
 
 	if (sim_machine.desc.kernel.mmap_user_id || size > KFD_SIGNAL_PAGE_SIZE || !page)
 		return -EINVAL;
-	ret = remap_pfn_range(vma, vma->vm_start, virt_to_phys(page) >> PAGE_SHIFT, size, vma->vm_page_prot);
+	ret = remap_pfn_range(vma, vma->vm_start, page_to_pfn(virt_to_page(page)), size, vma->vm_page_prot);
 	if (ret)
 		return ret;
 	spin_lock(&p->event_lock);

@@ -14,9 +14,6 @@
 #define KFD_SVM_GRANULARITY	9
 #define KFD_SVM_DEFAULT_FLAGS	(KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT)
 #define KFD_SVM_ALWAYS_MAPPED	0x40 /* newer than the oldest kernel's headers */
-#define KFD_SVM_UNDEFINED	KFD_IOCTL_SVM_LOCATION_UNDEFINED
-#define KFD_SVM_COMMON_ATTRS	4
-#define KFD_VA_PAGES		(1ULL << (47 - PAGE_SHIFT))
 
 struct kfd_svm_attrs {
 	u32 preferred, prefetch; /* user gpu id, 0 for system memory, KFD_SVM_UNDEFINED */
@@ -30,12 +27,6 @@ struct kfd_svm_range {
 	struct list_head node;
 	u64 start, last; /* page numbers */
 	struct kfd_svm_attrs attrs;
-};
-
-/* A range as CRIU RESTORE brought it. */
-struct kfd_svm_saved {
-	struct list_head node;
-	struct kfd_svm_priv priv; /* attributes behind it */
 };
 
 static bool kfd_svm_supported(const struct kfd_pdd *pdd)
@@ -305,8 +296,7 @@ static bool kfd_process_has_vm(const struct kfd_process *p)
 	return false;
 }
 
-/* Under kfd_process.lock; @mm has users. */
-static int kfd_svm_set(struct kfd_process *p, struct mm_struct *mm, u64 start, u64 last,
+int kfd_svm_set(struct kfd_process *p, struct mm_struct *mm, u64 start, u64 last,
 		       const struct kfd_ioctl_svm_attribute *new, u32 nr)
 {
 	int ret;
@@ -434,7 +424,7 @@ static int kfd_svm_check_query(const struct kfd_ioctl_svm_attribute *attr)
 	return bad ? -EINVAL : 0;
 }
 
-static int kfd_svm_get(struct kfd_process *p, u64 start, u64 last, struct kfd_ioctl_svm_attribute *attrs, u32 nr)
+int kfd_svm_get(struct kfd_process *p, u64 start, u64 last, struct kfd_ioctl_svm_attribute *attrs, u32 nr)
 {
 	struct kfd_svm_common common = {};
 	int ret = 0;
@@ -492,16 +482,6 @@ void kfd_svm_init(struct kfd_process *p)
 	spin_lock_init(&p->svm_lock);
 	INIT_LIST_HEAD(&p->svm_ranges);
 	INIT_LIST_HEAD(&p->svm_restored);
-}
-
-static void kfd_svm_forget_restored(struct kfd_process *p)
-{
-	struct kfd_svm_saved *saved, *next;
-
-	list_for_each_entry_safe(saved, next, &p->svm_restored, node) {
-		list_del(&saved->node);
-		kfree(saved);
-	}
 }
 
 void kfd_svm_free(struct kfd_process *p)
@@ -606,8 +586,6 @@ struct mm_struct *kfd_svm_lookup(void *ctx, u64 va, u64 *avail, bool write)
 	return p->mm;
 }
 
-/* ---- checkpoint and restore, under kfd_process.lock ---- */
-
 unsigned int kfd_svm_count(struct kfd_process *p)
 {
 	struct kfd_svm_range *range;
@@ -620,7 +598,7 @@ unsigned int kfd_svm_count(struct kfd_process *p)
 	return n;
 }
 
-static int kfd_svm_nth(struct kfd_process *p, unsigned int n, u64 *ret_start, u64 *ret_last)
+int kfd_svm_nth(struct kfd_process *p, unsigned int n, u64 *ret_start, u64 *ret_last)
 {
 	struct kfd_svm_range *range;
 	int ret = -ENOENT;
@@ -635,91 +613,5 @@ static int kfd_svm_nth(struct kfd_process *p, unsigned int n, u64 *ret_start, u6
 		break;
 	}
 	spin_unlock(&p->svm_lock);
-	return ret;
-}
-
-int kfd_svm_save(struct kfd_process *p, unsigned int n, struct kfd_svm_priv *priv)
-{
-	static const u32 types[KFD_SVM_COMMON_ATTRS] = {
-		KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
-		KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
-		KFD_IOCTL_SVM_ATTR_SET_FLAGS,
-		KFD_IOCTL_SVM_ATTR_GRANULARITY,
-	};
-	unsigned int i;
-	u64 last;
-	int ret;
-
-	ret = kfd_svm_nth(p, n, &priv->start, &last);
-	if (ret)
-		return ret;
-	priv->object_type = 2;
-	priv->pages = last - priv->start + 1;
-	for (i = 0; i < KFD_SVM_COMMON_ATTRS; i++)
-		priv->attrs[i].type = types[i];
-	for (i = 0; i < p->nr_pdds; i++) {
-		priv->attrs[KFD_SVM_COMMON_ATTRS + i].type = KFD_IOCTL_SVM_ATTR_ACCESS;
-		priv->attrs[KFD_SVM_COMMON_ATTRS + i].value = p->pdds[i]->user_gpu_id;
-	}
-	return kfd_svm_get(p, priv->start, last, priv->attrs, KFD_SVM_COMMON_ATTRS + p->nr_pdds);
-}
-
-int kfd_svm_restore(struct kfd_process *p, const struct kfd_svm_priv *priv)
-{
-	struct kfd_svm_saved *saved;
-
-	saved = kzalloc(offsetof(struct kfd_svm_saved, priv) + kfd_svm_priv_size(p), GFP_KERNEL);
-	if (!saved)
-		return -ENOMEM;
-	memcpy(&saved->priv, priv, kfd_svm_priv_size(p));
-	list_add_tail(&saved->node, &p->svm_restored);
-	return 0;
-}
-
-/* The saved flags replace whatever is set by default; "no prefetch" cannot be set, so it becomes an empty SET_FLAGS. */
-static int kfd_svm_resume_one(struct kfd_process *p, struct kfd_svm_priv *priv)
-{
-	unsigned int i, nr = KFD_SVM_COMMON_ATTRS + p->nr_pdds;
-	struct kfd_ioctl_svm_attribute *attrs;
-	u32 flags = ~0U;
-	int ret;
-
-	if (!priv->pages || priv->start >= KFD_VA_PAGES || priv->pages > KFD_VA_PAGES - priv->start)
-		return -EFAULT;
-	attrs = kcalloc(nr + 1, sizeof(*attrs), GFP_KERNEL);
-	if (!attrs)
-		return -ENOMEM;
-	memcpy(attrs, priv->attrs, nr * sizeof(*attrs));
-	for (i = 0; i < nr; i++) {
-		if (attrs[i].type == KFD_IOCTL_SVM_ATTR_SET_FLAGS) {
-			flags = attrs[i].value;
-		} else if (attrs[i].type == KFD_IOCTL_SVM_ATTR_PREFETCH_LOC && attrs[i].value == KFD_SVM_UNDEFINED) {
-			attrs[i].type = KFD_IOCTL_SVM_ATTR_SET_FLAGS;
-			attrs[i].value = 0;
-		}
-	}
-	attrs[nr].type = KFD_IOCTL_SVM_ATTR_CLR_FLAGS;
-	attrs[nr].value = ~flags;
-	ret = kfd_svm_set(p, p->mm, priv->start, priv->start + priv->pages - 1, attrs, nr + 1);
-	kfree(attrs);
-	return ret;
-}
-
-int kfd_svm_resume(struct kfd_process *p)
-{
-	struct kfd_svm_saved *saved;
-	int ret = 0;
-
-	if (list_empty(&p->svm_restored))
-		return 0;
-	if (!mmget_not_zero(p->mm))
-		return -ESRCH;
-	list_for_each_entry(saved, &p->svm_restored, node) {
-		ret = kfd_svm_resume_one(p, &saved->priv);
-		if (ret)
-			break;
-	}
-	mmput_async(p->mm);
-	kfd_svm_forget_restored(p);
 	return ret;
 }

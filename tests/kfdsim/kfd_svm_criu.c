@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SVM ranges in CRIU's private data: saved as queries of each range's
+ * attributes, kept aside by RESTORE, and set by RESUME, when the memory that
+ * they lie in is there again. All under kfd_process.lock.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "kfd.h"
+
+/* A range as CRIU RESTORE brought it. */
+struct kfd_svm_saved {
+	struct list_head node;
+	struct kfd_svm_priv priv; /* attributes behind it */
+};
+
+int kfd_svm_save(struct kfd_process *p, unsigned int n, struct kfd_svm_priv *priv)
+{
+	static const u32 types[KFD_SVM_COMMON_ATTRS] = {
+		KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
+		KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
+		KFD_IOCTL_SVM_ATTR_SET_FLAGS,
+		KFD_IOCTL_SVM_ATTR_GRANULARITY,
+	};
+	unsigned int i;
+	u64 last;
+	int ret;
+
+	ret = kfd_svm_nth(p, n, &priv->start, &last);
+	if (ret)
+		return ret;
+	priv->object_type = 2;
+	priv->pages = last - priv->start + 1;
+	for (i = 0; i < KFD_SVM_COMMON_ATTRS; i++)
+		priv->attrs[i].type = types[i];
+	for (i = 0; i < p->nr_pdds; i++) {
+		priv->attrs[KFD_SVM_COMMON_ATTRS + i].type = KFD_IOCTL_SVM_ATTR_ACCESS;
+		priv->attrs[KFD_SVM_COMMON_ATTRS + i].value = p->pdds[i]->user_gpu_id;
+	}
+	return kfd_svm_get(p, priv->start, last, priv->attrs, KFD_SVM_COMMON_ATTRS + p->nr_pdds);
+}
+
+int kfd_svm_restore(struct kfd_process *p, const struct kfd_svm_priv *priv)
+{
+	struct kfd_svm_saved *saved;
+
+	saved = kzalloc(offsetof(struct kfd_svm_saved, priv) + kfd_svm_priv_size(p), GFP_KERNEL);
+	if (!saved)
+		return -ENOMEM;
+	memcpy(&saved->priv, priv, kfd_svm_priv_size(p));
+	list_add_tail(&saved->node, &p->svm_restored);
+	return 0;
+}
+
+/* The saved flags replace whatever is set by default; "no prefetch" cannot be set, so it becomes an empty SET_FLAGS. */
+static int kfd_svm_resume_one(struct kfd_process *p, struct kfd_svm_priv *priv)
+{
+	unsigned int i, nr = KFD_SVM_COMMON_ATTRS + p->nr_pdds;
+	struct kfd_ioctl_svm_attribute *attrs;
+	u32 flags = ~0U;
+	int ret;
+
+	if (!priv->pages || priv->start >= KFD_VA_PAGES || priv->pages > KFD_VA_PAGES - priv->start)
+		return -EFAULT;
+	attrs = kcalloc(nr + 1, sizeof(*attrs), GFP_KERNEL);
+	if (!attrs)
+		return -ENOMEM;
+	memcpy(attrs, priv->attrs, nr * sizeof(*attrs));
+	for (i = 0; i < nr; i++) {
+		if (attrs[i].type == KFD_IOCTL_SVM_ATTR_SET_FLAGS) {
+			flags = attrs[i].value;
+		} else if (attrs[i].type == KFD_IOCTL_SVM_ATTR_PREFETCH_LOC && attrs[i].value == KFD_SVM_UNDEFINED) {
+			attrs[i].type = KFD_IOCTL_SVM_ATTR_SET_FLAGS;
+			attrs[i].value = 0;
+		}
+	}
+	attrs[nr].type = KFD_IOCTL_SVM_ATTR_CLR_FLAGS;
+	attrs[nr].value = ~flags;
+	ret = kfd_svm_set(p, p->mm, priv->start, priv->start + priv->pages - 1, attrs, nr + 1);
+	kfree(attrs);
+	return ret;
+}
+
+void kfd_svm_forget_restored(struct kfd_process *p)
+{
+	struct kfd_svm_saved *saved, *next;
+
+	list_for_each_entry_safe(saved, next, &p->svm_restored, node) {
+		list_del(&saved->node);
+		kfree(saved);
+	}
+}
+
+int kfd_svm_resume(struct kfd_process *p)
+{
+	struct kfd_svm_saved *saved;
+	int ret = 0;
+
+	if (list_empty(&p->svm_restored))
+		return 0;
+	if (!mmget_not_zero(p->mm))
+		return -ESRCH;
+	list_for_each_entry(saved, &p->svm_restored, node) {
+		ret = kfd_svm_resume_one(p, &saved->priv);
+		if (ret)
+			break;
+	}
+	mmput_async(p->mm);
+	kfd_svm_forget_restored(p);
+	return ret;
+}
