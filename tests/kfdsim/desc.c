@@ -82,6 +82,7 @@ static const struct field extra_fields[] = {
 	FIELD(struct desc_extra, l3_size),
 	FIELD(struct desc_extra, p2p),
 	FIELD(struct desc_extra, ecc),
+	FIELD(struct desc_extra, apu),
 	FIELD(struct desc_extra, pcie_bandwidth),
 	FIELD(struct desc_extra, xgmi_bandwidth),
 	FIELD(struct desc_extra, asic_revision),

@@ -20,7 +20,7 @@ struct desc_extra {
 	u64 mem_width, mem_clk_max;
 	u64 l2_size, l3_size;	/* KiB */
 	u64 p2p;		/* lists PCIe links to other GPUs */
-	u64 ecc;
+	u64 ecc, apu;
 	u64 pcie_bandwidth, xgmi_bandwidth; /* MB/s */
 	u64 asic_revision;
 };

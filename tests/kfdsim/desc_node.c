@@ -13,6 +13,8 @@
 #include "desc.h"
 
 #define PCI_VENDOR_AMD	    0x1002
+#define FAMILY_AI	    141
+#define FAMILY_RV	    142
 #define FIRST_RENDER_MINOR  128
 #define MAX_RENDER_MINOR    191
 #define MAX_CARD_MINOR	    63
@@ -112,6 +114,7 @@ static void fill_geometry(struct desc_draft *draft, const struct generation *gen
 	desc_default(draft, SIM_PROP_max_engine_clk_ccompute, 2000);
 	if (!draft->node.family)
 		draft->node.family = gen->family;
+	draft->node.apu = extra_or(draft->extra.apu, draft->node.family == FAMILY_RV) != 0;
 }
 
 static u32 cus_per_xcc(const struct desc_draft *draft)
@@ -289,7 +292,7 @@ static void fill_pci(struct desc_draft *draft, unsigned int device)
 		node->pci_devfn = 0;
 	}
 	if (!node->pci_class)
-		node->pci_class = is_gfx9(draft) && node->family == 141 ? 0x120000 : 0x038000;
+		node->pci_class = is_gfx9(draft) && node->family == FAMILY_AI ? 0x120000 : 0x038000;
 	if (!node->subsystem_vendor)
 		node->subsystem_vendor = PCI_VENDOR_AMD;
 	if (!node->subsystem_device)

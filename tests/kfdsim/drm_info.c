@@ -46,27 +46,26 @@ static int answer64(struct query *q, u64 value)
 /* What the gfx version (major * 10000 + minor * 100 + stepping) implies. The last row that fits counts. */
 struct generation {
 	u32 gfx;
-	u32 family;
 	u8 sdma_major, sdma_minor, sdma_revision;
 	u32 vram_type;
 };
 
 static const struct generation generations[] = {
-	{ 0, AMDGPU_FAMILY_VI, 3, 0, 0, AMDGPU_VRAM_TYPE_GDDR5 },
-	{ 90000, AMDGPU_FAMILY_AI, 4, 0, 0, AMDGPU_VRAM_TYPE_HBM },
-	{ 90002, AMDGPU_FAMILY_RV, 4, 1, 0, AMDGPU_VRAM_TYPE_DDR4 },
-	{ 90004, AMDGPU_FAMILY_AI, 4, 0, 1, AMDGPU_VRAM_TYPE_HBM },
-	{ 90006, AMDGPU_FAMILY_AI, 4, 2, 0, AMDGPU_VRAM_TYPE_HBM },
-	{ 90008, AMDGPU_FAMILY_AI, 4, 2, 2, AMDGPU_VRAM_TYPE_HBM },
-	{ 90009, AMDGPU_FAMILY_RV, 4, 1, 1, AMDGPU_VRAM_TYPE_DDR4 },
-	{ 90010, AMDGPU_FAMILY_AI, 4, 4, 0, AMDGPU_VRAM_TYPE_HBM },
-	{ 90012, AMDGPU_FAMILY_RV, 4, 1, 2, AMDGPU_VRAM_TYPE_DDR4 },
-	{ 90400, AMDGPU_FAMILY_AI, 4, 4, 2, AMDGPU_VRAM_TYPE_HBM },
-	{ 90500, AMDGPU_FAMILY_AI, 4, 4, 5, AMDGPU_VRAM_TYPE_HBM },
-	{ 100100, AMDGPU_FAMILY_NV, 5, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
-	{ 100300, AMDGPU_FAMILY_NV, 5, 2, 0, AMDGPU_VRAM_TYPE_GDDR6 },
-	{ 110000, AMDGPU_FAMILY_GC_11_0_0, 6, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
-	{ 120000, SIM_FAMILY_GC_12_0_0, 7, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
+	{ 0, 3, 0, 0, AMDGPU_VRAM_TYPE_GDDR5 },
+	{ 90000, 4, 0, 0, AMDGPU_VRAM_TYPE_HBM },
+	{ 90002, 4, 1, 0, AMDGPU_VRAM_TYPE_DDR4 },
+	{ 90004, 4, 0, 1, AMDGPU_VRAM_TYPE_HBM },
+	{ 90006, 4, 2, 0, AMDGPU_VRAM_TYPE_HBM },
+	{ 90008, 4, 2, 2, AMDGPU_VRAM_TYPE_HBM },
+	{ 90009, 4, 1, 1, AMDGPU_VRAM_TYPE_DDR4 },
+	{ 90010, 4, 4, 0, AMDGPU_VRAM_TYPE_HBM },
+	{ 90012, 4, 1, 2, AMDGPU_VRAM_TYPE_DDR4 },
+	{ 90400, 4, 4, 2, AMDGPU_VRAM_TYPE_HBM },
+	{ 90500, 4, 4, 5, AMDGPU_VRAM_TYPE_HBM },
+	{ 100100, 5, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
+	{ 100300, 5, 2, 0, AMDGPU_VRAM_TYPE_GDDR6 },
+	{ 110000, 6, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
+	{ 120000, 7, 0, 0, AMDGPU_VRAM_TYPE_GDDR6 },
 };
 
 static const struct generation *generation_of(const struct sim_gpu *gpu)
@@ -80,7 +79,7 @@ static const struct generation *generation_of(const struct sim_gpu *gpu)
 
 static bool is_apu(const struct sim_gpu *gpu)
 {
-	return sim_gpu_prop(gpu, SIM_PROP_cpu_cores_count) != 0;
+	return gpu->node->apu;
 }
 
 /* ---- the device ---- */
@@ -144,7 +143,7 @@ static int info_dev_info(struct query *q)
 	dev.chip_rev = 1;
 	dev.external_rev = 0x32;
 	dev.pci_rev = q->gpu->node->pci_revision;
-	dev.family = generation_of(q->gpu)->family;
+	dev.family = q->gpu->node->family;
 	dev.gpu_counter_freq = SIM_CLOCK_KHZ;
 	dev.max_engine_clock = clock;
 	dev.ids_flags = is_apu(q->gpu) ? AMDGPU_IDS_FLAGS_FUSION : 0;

@@ -82,6 +82,7 @@ struct sim_node {
 	u64 bar_size;		/* bytes of VRAM that the CPU can map */
 	u32 card_minor;		/* N of cardN */
 	u32 family;		/* AMDGPU_FAMILY_* that INFO reports */
+	bool apu;		/* shares the system's memory with a CPU */
 	u32 sdma_mbps;		/* bandwidth per SDMA engine in MB/s, 0 = unlimited */
 	/* identity of the PCI device, which all partitions of one GPU share */
 	u32 pci_domain, pci_bus, pci_devfn, pci_class, pci_revision;
