@@ -47,7 +47,6 @@ build_kernel() {
 	read -r suite packages < <(recipe_kernel "$name")
 	mkdir -p "$dir"
 	# Unpacked, not configured: no package script runs, so that nobody makes initrds or boot menus.
-	# shellcheck disable=SC2016
 	root_make extract "$suite" "$packages" "$dir/root" \
 		--setup-hook='cd "$1" && mkdir -p usr/bin usr/sbin usr/lib usr/lib64 && ln -s usr/bin usr/sbin usr/lib usr/lib64 .'
 	version=$(basename -- "$dir"/root/usr/lib/modules/*)

@@ -9,9 +9,9 @@ VM_DIR=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(cd -- "$VM_DIR/../.." && pwd)
 CACHE=${CRIU_AMDGPU_CACHE:-/var/cache/criu-amdgpu}
 
-# shellcheck source=tests/vm/recipes.sh
+# shellcheck source=recipes.sh
 . "$VM_DIR/recipes.sh"
-# shellcheck source=tests/vm/images.sh
+# shellcheck source=images.sh
 . "$VM_DIR/images.sh"
 
 note() {
@@ -28,7 +28,7 @@ die() {
 
 # need_root STATUS
 need_root() {
-	[ "$(id -u)" = 0 ] || die "$1" "this installs packages or uses file systems of other machines, which needs root"
+	[ "$(id -u)" = 0 ] || die "$1" "preparing and starting the test machine needs root"
 }
 
 now() {
@@ -58,7 +58,6 @@ mirror_uri() {
 		return
 	fi
 	# Template variables of apt, not of the shell. Security and third-party archives do not carry whole suites.
-	# shellcheck disable=SC2016
 	uri=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)/$(LABEL)' 'Created-By: Packages' 'Component: main' |
 		awk '$2 == "Debian/Debian" { print $1; exit }')
 	if [ -z "$uri" ]; then
@@ -112,16 +111,16 @@ image_build() {
 	return "$status"
 }
 
-# The builder gets a mount name space of its own: whatever it mounts below TMP is gone when it is.
+# The builder gets a mount name space of its own: whatever it mounts below TMP is gone when it is. It has the lock
+# too, so that nobody starts anew while it goes on after we were killed.
 image_build_locked() {
 	local kind=$1 name=$2 path=$3 tmp log
 	tmp=$CACHE/tmp.$kind-$name
 	log=$CACHE/log/$kind-$name.log
 	# The expansions are those of the inner shell.
-	# shellcheck disable=SC2016
 	if ! unshare --mount --propagation private -- \
 		bash -c 'set -eu -o pipefail; . "$1/lib.sh"; "build_$2" "$3" "$4"' build "$VM_DIR" "$kind" "$name" "$tmp" \
-		</dev/null >"$log" 2>&1 8>&-; then
+		</dev/null >"$log" 2>&1; then
 		tail -n 12 "$log" | sed 's/^/    /' >&2
 		note "preparing $kind $name failed; all messages are in $log"
 		rm -rf --one-file-system -- "$tmp"

@@ -16,15 +16,15 @@ KERNEL_DEFAULT=6.12
 
 USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3-minimal"
 USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1"
+USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 
 # recipe_userland NAME: "suite packages"
 recipe_userland() {
 	case $1 in
-	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN" ;;
+	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
-	rocm) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,rocminfo,libhsa-runtime64-1" ;;
-	*) note "no userland is called '$1'; there are: forky trixie bookworm rocm"; return 1 ;;
+	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) trixie bookworm"; return 1 ;;
 	esac
 }
 
