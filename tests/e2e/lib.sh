@@ -229,16 +229,27 @@ thread_counts() {
 	done
 }
 
-# process_shape: what must be the same before and after: open files and threads
+# device_maps: "RANGE PERMISSIONS DEVICE FLAG..." of all device mappings; offsets change with the machine
+device_maps() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		awk '/^[0-9a-f]+-/ { map = $6 ~ "^/dev/(kfd|dri/)" ? $1 " " $2 " " $6 : "" }
+			map && $1 == "VmFlags:" { $1 = map; print }' "/proc/$pid/smaps" |
+			sed 's,/dev/dri/renderD[0-9]*,render node,'
+	done
+}
+
+# process_shape: what must be the same before and after: open files, threads, device mappings
 process_shape() {
 	fds_anywhere
 	thread_counts
+	device_maps
 }
 
 # expect_shape FILE: as process_shape was when it was written to FILE
 expect_shape() {
 	local difference
-	difference=$(diff "$1" <(process_shape)) || fail "open files or threads differ (< before, > now):" \
+	difference=$(diff "$1" <(process_shape)) || fail "open files, threads or device mappings differ (< before, > now):" \
 		"$(printf '%s' "$difference" | grep '^[<>]' | tr '\n' ';')"
 }
 
