@@ -23,3 +23,7 @@ test_content_parts_SRCS := amdgpu_plugin_layout.c amdgpu_plugin_crc32c.c tests/u
 test_sdma_SRCS := amdgpu_plugin_sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 test_content_errors_SRCS := $(test_content_SRCS)
 test_content_stream_SRCS := $(test_content_SRCS)
+
+test_content_faults_SRCS := $(test_content_SRCS)
+test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs ftruncate fallocate \
+	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap,-Wl,--wrap=$(call))

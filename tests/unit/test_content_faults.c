@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The fault loop: each library and system call of a dump and of a restore fails once, one
+ * after the other. Whatever fails, the engine either says so with that error, in one line,
+ * or has done its work completely; and nothing of it remains.
+ *
+ * The system calls are wrapped by the linker (--wrap, see unit.mk). Which of several
+ * threads makes the n-th call differs from run to run; that all are made to fail does not.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <cmocka.h>
+
+#include "content_fixture.h"
+#include "fake_drm.h"
+#include "log_stub.h"
+
+#define KIB 1024ull
+
+/* ---- wrapped system calls ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool armed;
+static unsigned int calls, fail_nth;
+static int fail_errno;
+static const char *failed_call;
+static long mapped_bytes, peak_bytes; /* by mmap less munmap, of the engine */
+
+/* Whether the call of this name is the one; errno is set then. */
+static bool hit(const char *name)
+{
+	bool ret = false;
+
+	if (fake_drm_depth)
+		return false;
+	pthread_mutex_lock(&lock);
+	if (armed && ++calls == fail_nth) {
+		failed_call = name;
+		ret = true;
+	}
+	pthread_mutex_unlock(&lock);
+	if (ret)
+		errno = fail_errno;
+	return ret;
+}
+
+static void count_mapped(long bytes)
+{
+	if (fake_drm_depth)
+		return;
+	pthread_mutex_lock(&lock);
+	mapped_bytes += bytes;
+	if (mapped_bytes > peak_bytes)
+		peak_bytes = mapped_bytes;
+	pthread_mutex_unlock(&lock);
+}
+
+#define WRAP(type, name, args, pass, failure) \
+	type __real_##name args;              \
+	type __wrap_##name args;              \
+	type __wrap_##name args               \
+	{                                     \
+		if (hit(#name))               \
+			return failure;       \
+		return __real_##name pass;    \
+	}
+
+WRAP(void *, calloc, (size_t n, size_t size), (n, size), NULL)
+WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n), -1)
+WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n), -1)
+WRAP(ssize_t, pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
+WRAP(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
+WRAP(off_t, lseek, (int fd, off_t off, int whence), (fd, off, whence), -1)
+WRAP(int, fstat, (int fd, struct stat *st), (fd, st), -1)
+WRAP(int, fstatfs, (int fd, struct statfs *fs), (fd, fs), -1)
+WRAP(int, ftruncate, (int fd, off_t len), (fd, len), -1)
+WRAP(int, fallocate, (int fd, int mode, off_t off, off_t len), (fd, mode, off, len), -1)
+WRAP(int, sync_file_range, (int fd, off_t off, off_t len, unsigned int flags), (fd, off, len, flags), -1)
+WRAP(int, posix_fadvise, (int fd, off_t off, off_t len, int advice), (fd, off, len, advice), fail_errno)
+WRAP(int, poll, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout), -1)
+WRAP(int, memfd_create, (const char *name, unsigned int flags), (name, flags), -1)
+WRAP(int, madvise, (void *mem, size_t len, int advice), (mem, len, advice), -1)
+WRAP(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg),
+     (thread, attr, fn, arg), fail_errno)
+
+/* These two have arguments that vary; all that are used here fit into one of the width of a pointer. */
+int __real_fcntl(int fd, int op, ...);
+int __wrap_fcntl(int fd, int op, ...);
+int __wrap_fcntl(int fd, int op, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, op);
+	arg = va_arg(args, long);
+	va_end(args);
+	return hit("fcntl") ? -1 : __real_fcntl(fd, op, arg);
+}
+
+int __real_ioctl(int fd, unsigned long op, ...);
+int __wrap_ioctl(int fd, unsigned long op, ...);
+int __wrap_ioctl(int fd, unsigned long op, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, op);
+	arg = va_arg(args, void *);
+	va_end(args);
+	return hit("ioctl") ? -1 : __real_ioctl(fd, op, arg);
+}
+
+void *__real_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (hit("mmap"))
+		return MAP_FAILED;
+	count_mapped((long)len);
+	return __real_mmap(mem, len, prot, flags, fd, off);
+}
+
+int __real_munmap(void *mem, size_t len);
+int __wrap_munmap(void *mem, size_t len);
+int __wrap_munmap(void *mem, size_t len)
+{
+	count_mapped(-(long)len);
+	return __real_munmap(mem, len);
+}
+
+/* ---- one run ---- */
+
+struct scenario {
+	const char *name;
+	bool restore, streaming;
+	uint32_t rings;
+	const char *dir;
+	uint64_t max_bytes;
+};
+
+struct fault {
+	bool in_library;
+	unsigned int nth;
+	int err; /* positive */
+};
+
+static const uint64_t sizes[2][4] = { { 40 * KIB, 4096, 300 * KIB, 12288 }, { 4096, 100, 200 * KIB, 4096 } };
+static struct fixture_gpu saved[2];
+static int saved_files[2];
+
+static void arm(const struct fault *fault, const struct scenario *scenario)
+{
+	struct fake_drm_config config = { .rings = scenario->rings };
+
+	if (fault && fault->in_library) {
+		config.fail_call = fault->nth;
+		config.fail_err = -fault->err;
+	}
+	fake_drm_begin(&config);
+	log_clear();
+	pthread_mutex_lock(&lock);
+	calls = 0;
+	failed_call = NULL;
+	fail_nth = fault && !fault->in_library ? fault->nth : 0;
+	fail_errno = fault ? fault->err : 0;
+	mapped_bytes = 0;
+	armed = true;
+	pthread_mutex_unlock(&lock);
+}
+
+static const char *disarm(void)
+{
+	pthread_mutex_lock(&lock);
+	armed = false;
+	pthread_mutex_unlock(&lock);
+	return failed_call ? failed_call : fake_drm_failed_call();
+}
+
+struct ends {
+	struct fixture_peer *peers[2];
+};
+
+static void open_ends(const struct scenario *scenario, struct fixture_gpu *f, struct ends *ends)
+{
+	for (int i = 0; i < 2; i++) {
+		int file = f[i].gpu.pages_fd;
+
+		f[i].gpu.streaming = scenario->streaming;
+		ends->peers[i] = NULL;
+		if (!scenario->streaming)
+			f[i].gpu.pages_fd = file;
+		else if (scenario->restore)
+			ends->peers[i] = fixture_writer(file, 8 + f[i].bytes, &f[i].gpu.pages_fd);
+		else
+			ends->peers[i] = fixture_reader(file, &f[i].gpu.pages_fd);
+	}
+}
+
+static void close_ends(const struct scenario *scenario, struct fixture_gpu *f, struct ends *ends)
+{
+	for (int i = 0; i < 2; i++)
+		if (scenario->streaming) {
+			close(f[i].gpu.pages_fd);
+			fixture_peer_join(ends->peers[i]);
+		}
+}
+
+static bool is_one_of(const char *call, const char *const *names, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(call, names[i]))
+			return true;
+	return false;
+}
+
+/* What a file system or kernel may lack, or what is only advice. */
+static bool may_be_ignored(const char *call)
+{
+	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs", "fallocate", "lseek", "fcntl",
+					     "sync_file_range" };
+
+	return is_one_of(call, names, ARRAY_SIZE(names));
+}
+
+static bool is_retried(const char *call, int err)
+{
+	static const char *const names[] = { "read", "write", "pread", "pwrite", "poll", "ioctl",
+					     "amdgpu_cs_query_fence_status" };
+
+	return err == EINTR && is_one_of(call, names, ARRAY_SIZE(names));
+}
+
+static void check_outcome(const struct scenario *scenario, const struct fault *fault, const char *call, int ret)
+{
+	int err = strcmp(call, "calloc") ? fault->err : ENOMEM;
+
+	if (!ret && !may_be_ignored(call) && !is_retried(call, err))
+		fail_msg("%s: %s failed (call %u), and nobody noticed", scenario->name, call, fault->nth);
+	if (ret && (ret != -err || is_retried(call, err)))
+		fail_msg("%s: %s failed with %d, reported was %d:\n%s", scenario->name, call, -err, ret, log_text);
+	if (log_errors != (ret != 0))
+		fail_msg("%s: %s failed, %u error lines:\n%s", scenario->name, call, log_errors, log_text);
+}
+
+static void check_left(const struct scenario *scenario, const char *call, size_t fds)
+{
+	if (fake_drm_violation())
+		fail_msg("%s, %s fails: %s", scenario->name, call, fake_drm_violation());
+	if (fake_drm_live_objects())
+		fail_msg("%s, %s fails: %zu objects left", scenario->name, call, fake_drm_live_objects());
+	if (fixture_open_fds() != fds)
+		fail_msg("%s, %s fails: an fd is left", scenario->name, call);
+	if (mapped_bytes)
+		fail_msg("%s, %s fails: %ld mapped bytes left", scenario->name, call, mapped_bytes);
+}
+
+/* With flags of its own: giving them back may be what fails. */
+static int reopen(int fd)
+{
+	char path[32];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ret = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(ret >= 0);
+	return ret;
+}
+
+/* The call that failed; NULL when there are fewer than fault->nth. */
+static const char *run_once(const struct scenario *scenario, const struct fault *fault)
+{
+	struct fixture_gpu f[2];
+	struct content_gpu gpus[2];
+	struct ends ends;
+	size_t fds = fixture_open_fds();
+	const char *call;
+	int ret, files[2];
+
+	for (int i = 0; i < 2; i++) {
+		fixture_gpu_like(&f[i], &saved[i]);
+		files[i] = scenario->restore ? reopen(saved_files[i]) : fixture_file(scenario->dir);
+		f[i].gpu.pages_fd = files[i];
+		for (size_t b = 0; !scenario->restore && b < f[i].gpu.nr_bos; b++)
+			assert_true(dup2(saved[i].gpu.bos[b].dmabuf_fd, f[i].gpu.bos[b].dmabuf_fd) >= 0);
+	}
+	open_ends(scenario, f, &ends);
+	gpus[0] = f[0].gpu;
+	gpus[1] = f[1].gpu;
+	arm(fault, scenario);
+	ret = scenario->restore ? content_restore(gpus, 2, scenario->max_bytes) :
+				  content_dump(gpus, 2, scenario->max_bytes);
+	call = disarm();
+	close_ends(scenario, f, &ends);
+	if (call)
+		check_outcome(scenario, fault, call, ret);
+	else
+		assert_int_equal(ret, 0);
+	for (int i = 0; i < 2; i++) {
+		if (!ret)
+			assert_true(scenario->restore ? fixture_gpus_same(&f[i], &saved[i]) :
+							fixture_file_is_right(files[i], &f[i]));
+		fixture_gpu_done(&f[i]);
+		close(files[i]);
+	}
+	check_left(scenario, call ? call : "nothing", fds);
+	return call;
+}
+
+static void fail_each_call(const struct scenario *scenario, bool in_library, int err)
+{
+	struct fault fault = { .in_library = in_library, .err = err };
+
+	do {
+		fault.nth++;
+	} while (run_once(scenario, &fault));
+	/* Fewer would mean that the loop did not reach what it is for. */
+	assert_true(fault.nth > 30);
+}
+
+static void fail_all(const struct scenario *scenario)
+{
+	fail_each_call(scenario, false, EIO);
+	fail_each_call(scenario, false, EINTR);
+	if (scenario->rings)
+		fail_each_call(scenario, true, ENOMEM);
+}
+
+static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK, .max_bytes = 128 * KIB };
+static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY };
+static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
+					      .max_bytes = 128 * KIB };
+static const struct scenario dump_by_cpu = { "dump by the CPU", .rings = 0, .dir = FIXTURE_MEMORY };
+static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 128 * KIB };
+static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true, .rings = 1,
+						   .max_bytes = 128 * KIB };
+static const struct scenario restore_by_cpu = { "restore by the CPU", .restore = true, .rings = 0 };
+
+#define FAULT_TEST(name, scenario)        \
+	static void name(void **state)    \
+	{                                 \
+		(void)state;              \
+		fail_all(&(scenario));    \
+	}
+
+FAULT_TEST(any_failure_of_a_dump_to_disk_is_reported, dump_to_disk)
+FAULT_TEST(any_failure_of_a_dump_to_memory_is_reported, dump_to_memory)
+FAULT_TEST(any_failure_of_a_dump_to_a_pipe_is_reported, dump_to_pipe)
+FAULT_TEST(any_failure_of_a_dump_by_the_cpu_is_reported, dump_by_cpu)
+FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
+FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
+FAULT_TEST(any_failure_of_a_restore_by_the_cpu_is_reported, restore_by_cpu)
+
+/* A full disk, seen by the reservation or not. */
+static void a_full_disk_is_reported_as_that(void **state)
+{
+	(void)state;
+	fail_each_call(&dump_to_disk, false, ENOSPC);
+}
+
+/* All that the engine maps, staging memory above all. */
+static void mapped_memory_stays_within_the_cap(void **state)
+{
+	static const uint64_t caps[] = { 8192, 64 * KIB, 128 * KIB };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		struct scenario scenario = dump_to_memory;
+
+		scenario.max_bytes = caps[i];
+		peak_bytes = 0;
+		assert_null(run_once(&scenario, NULL));
+		/* To align it, each GPU maps a little more at first. */
+		assert_in_range(peak_bytes, 1, caps[i] + 2 * 4096);
+	}
+}
+
+static int save_once(void **state)
+{
+	struct rng rng = { 4 };
+
+	(void)state;
+	arm(NULL, &restore);
+	disarm();
+	for (int i = 0; i < 2; i++) {
+		fixture_gpu_init(&saved[i], 0x60 + (uint32_t)i, sizes[i], 4, FILL_MIXED, &rng);
+		saved_files[i] = saved[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
+		if (content_dump(&saved[i].gpu, 1, 0))
+			return -1;
+	}
+	return 0;
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		close(saved_files[i]);
+		fixture_gpu_done(&saved[i]);
+	}
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_failure_of_a_dump_to_disk_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_to_memory_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_by_the_cpu_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_by_the_cpu_is_reported),
+		cmocka_unit_test(a_full_disk_is_reported_as_that),
+		cmocka_unit_test(mapped_memory_stays_within_the_cap),
+	};
+
+	return cmocka_run_group_tests(tests, save_once, forget);
+}
