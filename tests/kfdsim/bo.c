@@ -128,8 +128,10 @@ static int cursor_pin(struct sim_cursor *cur, u64 addr, u64 len)
 	long n;
 
 	cursor_unpin(cur);
-	if (cur->denied || !mmget_not_zero(cur->mm))
+	if (cur->denied)
 		return -EFAULT;
+	if (!mmget_not_zero(cur->mm))
+		return -ESRCH;
 	mmap_read_lock(cur->mm);
 	n = sim_pin_user_pages_remote(cur->mm, addr & PAGE_MASK, want, cur->write ? FOLL_WRITE : 0, cur->pinned,
 				      &locked);

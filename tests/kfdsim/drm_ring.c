@@ -203,6 +203,11 @@ static bool job_stop(void *ctx)
 	return READ_ONCE(((struct sim_job *)ctx)->dropped);
 }
 
+/* The line that a person sees when a job fails. */
+#define job_err(job, fmt, ...)                                                                             \
+	pr_err_ratelimited("kfdsim: gpu %#x sdma%u: " fmt "\n", (job)->ring->gpu->node->gpu_id,            \
+			   (job)->ring->index, ##__VA_ARGS__)
+
 /* The part of an IB that has been fetched. */
 struct window {
 	u32 *dw;
@@ -219,8 +224,7 @@ static int window_fetch(struct sim_job *job, const struct sim_ib *ib, u32 pos, s
 	w->nr = min(w->size, ib->dwords - pos);
 	ret = sim_vm_read(job->vm, va, w->dw, (size_t)w->nr * sizeof(u32), &fault_va);
 	if (ret)
-		pr_err_ratelimited("kfdsim: gpu %#x sdma%u: page fault at GPU address %#llx, fetching commands\n",
-				   job->ring->gpu->node->gpu_id, job->ring->index, fault_va);
+		job_err(job, "page fault at GPU address %#llx, fetching commands", fault_va);
 	return ret;
 }
 
@@ -230,8 +234,7 @@ static int window_move(struct sim_job *job, const struct sim_ib *ib, u32 pos, st
 	u32 *larger;
 
 	if (w->first + w->nr == ib->dwords) {
-		pr_err_ratelimited("kfdsim: gpu %#x sdma%u: the last packet of the commands at %#llx is cut off after %u dwords\n",
-				   job->ring->gpu->node->gpu_id, job->ring->index, ib->va, ib->dwords);
+		job_err(job, "the last packet of the commands at %#llx is cut off after %u dwords", ib->va, ib->dwords);
 		return -EFAULT;
 	}
 	if (w->first == pos) {
@@ -261,9 +264,8 @@ static int execute_packet(struct sim_job *job, struct sim_sdma *sdma, const stru
 		if (job_stop(job))
 			return -ECANCELED;
 		if (time_after(jiffies, deadline)) {
-			pr_err_ratelimited("kfdsim: gpu %#x sdma%u: hangs: nothing done for %u ms at dword %u of %#llx\n",
-					   job->ring->gpu->node->gpu_id, job->ring->index, SIM_JOB_TIMEOUT_MS, pos,
-					   job->ibs[0].va);
+			job_err(job, "hangs: nothing done for %u ms at dword %u of the commands at %#llx",
+				SIM_JOB_TIMEOUT_MS, pos, job->ibs[0].va);
 			return -ETIME;
 		}
 		usleep_range(us, 2 * us);
@@ -281,7 +283,7 @@ static int execute_ib(struct sim_job *job, struct sim_sdma *sdma, const struct s
 		return 0;
 	w.dw = kvmalloc_array(w.size, sizeof(u32), GFP_KERNEL);
 	if (!w.dw) {
-		pr_err_ratelimited("kfdsim: no host memory to fetch %u dwords of commands\n", w.size);
+		job_err(job, "no host memory to fetch %u dwords of commands", w.size);
 		return -ENOMEM;
 	}
 	ret = window_fetch(job, ib, 0, &w);
@@ -310,8 +312,7 @@ static int job_execute(struct sim_job *job)
 		return -ECANCELED;
 	ret = sim_fault_check("drm:engine");
 	if (ret) {
-		pr_err_ratelimited("kfdsim: gpu %#x sdma%u: hangs, as was asked for\n", job->ring->gpu->node->gpu_id,
-				   job->ring->index);
+		job_err(job, "hangs, as was asked for");
 		return -ETIME;
 	}
 	sim_sdma_init(&sdma, job->vm);

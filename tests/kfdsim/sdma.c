@@ -62,6 +62,8 @@ static int report_fault(struct sim_sdma *sdma, const struct packet *packet, int 
 	WRITE_ONCE(sdma->vm->fault_va, fault_va);
 	if (err == -ENOMEM)
 		sdma_err(sdma, packet, "no host memory for GPU address %#llx", fault_va);
+	else if (err == -ESRCH)
+		sdma_err(sdma, packet, "the process whose memory is at GPU address %#llx has ended", fault_va);
 	else
 		sdma_err(sdma, packet, "page fault at GPU address %#llx (packet covers %#llx + %llu bytes)", fault_va,
 			 va, len);

@@ -252,7 +252,10 @@ int sim_bo_create(struct sim_gpu *gpu, u64 size, u32 domain, u64 create_flags, s
 int sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 user_addr, u64 size, bool readonly,
 			  struct sim_bo **ret);
 
-/* Copies between kernel memory and the BO. -EFAULT when out of range or the user pages are gone. May sleep. */
+/*
+ * Copies between kernel memory and the BO. -EFAULT when out of range or the user pages are gone,
+ * -ESRCH when their process has ended, -ENOMEM. May sleep.
+ */
 int sim_bo_access(struct sim_bo *bo, u64 offset, void *buf, size_t len, bool write);
 
 /*
@@ -325,8 +328,9 @@ void sim_vm_set_svm(struct sim_vm *vm, struct mm_struct *(*lookup)(void *ctx, u6
 		    void *ctx);
 
 /*
- * Access by GPU virtual address, across mappings. On a fault -EFAULT and the first
- * bad address in *fault_va. May sleep; must not be called with the vm's lock held.
+ * Access by GPU virtual address, across mappings. On a fault -EFAULT (-ESRCH, -ENOMEM: see
+ * sim_bo_access) and the first bad address in *fault_va. May sleep; must not be called with
+ * the vm's lock held.
  */
 int sim_vm_read(struct sim_vm *vm, u64 va, void *buf, size_t len, u64 *fault_va);
 int sim_vm_write(struct sim_vm *vm, u64 va, const void *buf, size_t len, u64 *fault_va);

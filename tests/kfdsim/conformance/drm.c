@@ -120,14 +120,14 @@ static void test_spill(void)
 					.query = AMDGPU_INFO_MEMORY };
 	struct drm_amdgpu_gem_create_in created;
 	struct gem_op op = { .value = (uintptr_t)&created };
-	uint64_t gtt;
+	uint64_t gtt, most;
 	uint32_t handle, too_large;
 
 	if (ioctl(fd, NR_INFO, &info))
 		err(2, "INFO MEMORY");
 	gtt = info64(fd, AMDGPU_INFO_GTT_USAGE);
-	check_errno(try_create(fd, memory.vram.total_heap_size - memory.vram.heap_usage - 4096, 0, DOMAIN_VRAM, 0, &handle), 0,
-		    "nearly all of VRAM in one BO");
+	most = memory.vram.total_heap_size - memory.vram.heap_usage - 4096;
+	check_errno(try_create(fd, most, 0, DOMAIN_VRAM, 0, &handle), 0, "nearly all of VRAM in one BO");
 	check_errno(try_create(fd, 64 * MiB, 0, DOMAIN_VRAM, 0, &handle), 0, "a VRAM BO when VRAM is full");
 	check_u64(info64(fd, AMDGPU_INFO_GTT_USAGE) - gtt, 64 * MiB, "lives in GTT");
 	op.handle = handle;
@@ -204,7 +204,8 @@ static void test_mmap(void)
 	check_true(smaps_has(p, " de"), "that cannot be expanded (de)");
 	check_true(smaps_has(p, " dd"), "and is not for core dumps (dd)");
 	p[8192] = 1;
-	q = mremap(p, 16384, 16384, MREMAP_MAYMOVE | MREMAP_FIXED, mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	q = mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	q = mremap(p, 16384, 16384, MREMAP_MAYMOVE | MREMAP_FIXED, q);
 	check_errno(q == MAP_FAILED ? -1 : 0, 0, "it can be moved");
 	check_true(q[8192] == 1, "and still is the same memory");
 	munmap(q, 4096);
@@ -419,10 +420,12 @@ static void test_list_handles(void)
 	list.num_entries = 8;
 	check_errno(ioctl(fd, NR_LIST_HANDLES, &list), 0, "with a larger array");
 	check_u64(list.num_entries, 2, "it tells the number");
-	check_true(entries[0].handle == bo[0] && entries[1].handle == bo[2], "and lists the handles in ascending order");
+	check_true(entries[0].handle == bo[0] && entries[1].handle == bo[2],
+		   "and lists the handles in ascending order");
 	check_u64(entries[0].size, 8192, "with their sizes");
 	check_u64(entries[1].domains, DOMAIN_VRAM | DOMAIN_GTT, "domains");
-	check_u64(entries[0].alloc_flags, AMDGPU_GEM_CREATE_EXPLICIT_SYNC | AMDGPU_GEM_CREATE_VRAM_CLEARED, "and flags");
+	check_u64(entries[0].alloc_flags, AMDGPU_GEM_CREATE_EXPLICIT_SYNC | AMDGPU_GEM_CREATE_VRAM_CLEARED,
+		  "and flags");
 	for (i = 0; i < 2; i++)
 		check_u64(entries[i].flags, 0, "number %u is no import", i);
 	list.entries = 8;

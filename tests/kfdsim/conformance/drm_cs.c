@@ -172,7 +172,8 @@ static void test_wait(struct engine *e)
 /* Odd sizes and offsets; what lies around the copied bytes must not change. */
 static void test_copy_sizes(struct engine *e)
 {
-	static const uint64_t sizes[] = { 1, 2, 3, 4, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65535, 65537, 1 << 20, 3000001 };
+	static const uint64_t sizes[] = { 1,	2,    3,    4,	   7,	  8,	   63,	   64,
+					  65, 4095, 4096, 4097, 65535, 65537, 1 << 20, 3000001 };
 	static const unsigned int offsets[] = { 0, 1, 3, 8, 4095, 4097 };
 	uint64_t room = 4 * MiB, src_va, dst_va, bad;
 	uint32_t src = bo_create(e->fd, room, DOMAIN_VRAM), dst = bo_create(e->fd, room, DOMAIN_GTT);
@@ -192,8 +193,8 @@ static void test_copy_sizes(struct engine *e)
 				err(2, "copying %" PRIu64 " bytes", len);
 			bad = pattern_compare(d + to, from, len, 42);
 			if (bad != len || zero_compare(d, to) != to || zero_compare(d + to + len, 4096) != 4096) {
-				printf("# %" PRIu64 " bytes from %" PRIu64 " to %" PRIu64 ": byte %" PRIu64 "\n", len, from, to,
-				       bad);
+				printf("# %" PRIu64 " bytes from %" PRIu64 " to %" PRIu64 ": byte %" PRIu64 "\n", len,
+				       from, to, bad);
 				wrong++;
 			}
 			n++;
@@ -262,12 +263,12 @@ static void test_userptr(struct engine *e)
 
 static void test_userptr_readonly(struct engine *e)
 {
+	const uint32_t flags = AMDGPU_GEM_USERPTR_READONLY | AMDGPU_GEM_USERPTR_VALIDATE;
 	uint8_t *user = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t handle;
 	uint64_t va;
 
-	check_errno(try_userptr(e->fd, user, 4096, AMDGPU_GEM_USERPTR_READONLY | AMDGPU_GEM_USERPTR_VALIDATE, &handle), 0,
-		    "a read-only userptr BO needs no REGISTER");
+	check_errno(try_userptr(e->fd, user, 4096, flags, &handle), 0, "a read-only userptr BO needs no REGISTER");
 	va = engine_map(e, handle, 4096);
 	emit_copy(&e->c, va, e->ib_va, 64);
 	check_errno(engine_run(e), ETIME, "writing to it faults");

@@ -40,8 +40,9 @@ static void load(const char *kernel, const char *gpu)
 	if (!f)
 		err(2, DESCRIPTION);
 	fprintf(f,
-		"[kernel]\n%s\n[cpu]\ncpu_cores_count = 2\nmemory = 64G\n\n[gpu]\ncount = 2\ngfx_target_version = 90008\n"
-		"device_id = 0x738c\nname = arcturus\nvram_size = 16G\nsimd_count = 480\nnum_sdma_engines = 2\n%s\n",
+		"[kernel]\n%s\n[cpu]\ncpu_cores_count = 2\nmemory = 64G\n\n[gpu]\ncount = 2\n"
+		"gfx_target_version = 90008\ndevice_id = 0x738c\nname = arcturus\nvram_size = 16G\n"
+		"simd_count = 480\nnum_sdma_engines = 2\n%s\n",
 		kernel, gpu);
 	fclose(f);
 	load_file(DESCRIPTION);
@@ -91,7 +92,8 @@ static void test_release_618(void)
 
 	load("release = 6.18", "");
 	fd = render_open(0);
-	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 1 << 13, &handle), 0, "6.18 lets user space ask for coherent memory");
+	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 1 << 13, &handle), 0,
+		    "6.18 lets user space ask for coherent memory");
 	check_errno(ioctl(fd, NR_LIST_HANDLES, &list), 0, "it has GEM_LIST_HANDLES");
 	check_u64(entry.alloc_flags, 1 << 13 | AMDGPU_GEM_CREATE_VRAM_CLEARED, "which reports that");
 	close(fd);

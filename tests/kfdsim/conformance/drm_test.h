@@ -272,7 +272,8 @@ static inline uint64_t in_ms(unsigned int ms)
 static inline int job_wait(int fd, uint32_t ctx, uint32_t ring, uint64_t sequence, uint64_t timeout)
 {
 	union drm_amdgpu_wait_cs w = {
-		.in = { .handle = sequence, .timeout = timeout, .ip_type = AMDGPU_HW_IP_DMA, .ring = ring, .ctx_id = ctx }
+		.in = { .handle = sequence, .timeout = timeout, .ip_type = AMDGPU_HW_IP_DMA, .ring = ring,
+			.ctx_id = ctx }
 	};
 	int ret = ioctl(fd, NR_WAIT_CS, &w);
 
