@@ -181,18 +181,14 @@ static int add_bank(struct desc_draft *draft, u32 heap, u64 size)
 	return 0;
 }
 
+/* One bank, which is private as a whole when the CPU does not see all of it: so the driver does it. */
 static int fill_gpu_banks(struct desc_draft *draft)
 {
-	struct sim_node *node = &draft->node;
-	int err = 0;
+	const struct sim_node *node = &draft->node;
 
 	if (node->nr_mem_banks)
 		return 0;
-	if (node->bar_size >= node->vram_size)
-		return add_bank(draft, HEAP_FB_PUBLIC, node->vram_size);
-	if (node->bar_size)
-		err = add_bank(draft, HEAP_FB_PUBLIC, node->bar_size);
-	return err ? err : add_bank(draft, HEAP_FB_PRIVATE, node->vram_size - node->bar_size);
+	return add_bank(draft, node->bar_size >= node->vram_size ? HEAP_FB_PUBLIC : HEAP_FB_PRIVATE, node->vram_size);
 }
 
 /* One cache of @size KiB for each @shared of the @cus compute units. */
