@@ -27,6 +27,7 @@ struct job {
 	unsigned int number; /* 0: parent, else the child's */
 	pid_t children[64];  /* of the parent; 0: gone */
 	struct kfd kfd;
+	int second_kfd, second_render[KFD_MAX_GPUS]; /* with --reopen */
 	struct job_gpu gpus[KFD_MAX_GPUS];
 	unsigned int nr_gpus;
 	struct state_file state;
@@ -112,10 +113,36 @@ static int generation_run(struct job *job)
 	return 0;
 }
 
+/* Second open files stay open and unused: a checkpoint has to keep them apart from the first. */
+static int reopen(struct job *job)
+{
+	if (job->options.reopen_kfd) {
+		job->second_kfd = kfd_reopen();
+		if (job->second_kfd < 0)
+			return job->second_kfd;
+	}
+	for (unsigned int i = 0; i < job->kfd.nr_gpus && job->options.reopen_render; i++) {
+		job->second_render[i] = kfd_gpu_reopen(&job->kfd.gpus[i]);
+		if (job->second_render[i] < 0)
+			return job->second_render[i];
+	}
+	return 0;
+}
+
+static int reopened_check(const struct job *job)
+{
+	int err = job->options.reopen_kfd ? kfd_reopen_check(job->second_kfd) : 0;
+
+	for (unsigned int i = 0; !err && i < job->kfd.nr_gpus && job->options.reopen_render; i++)
+		err = kfd_gpu_reopen_check(&job->kfd.gpus[i], job->second_render[i]);
+	return err;
+}
+
 static int setup(struct job *job)
 {
 	int err = kfd_open(&job->kfd);
 
+	err = err ? err : reopen(job);
 	err = err ? err : gpus_choose(job);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_setup(&job->gpus[i]);
@@ -131,6 +158,7 @@ static int verify(struct job *job)
 	job->verified_bytes = 0;
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_check(&job->gpus[i], &job->verified_bytes);
+	err = err ? err : reopened_check(job);
 	if (!err)
 		job->verifies++;
 	return err;
@@ -152,7 +180,7 @@ static int pace(struct job *job)
 	struct timespec t = { .tv_sec = options->pace_ms / 1000, .tv_nsec = options->pace_ms % 1000 * 1000000L };
 	int err;
 
-	if (!options->events) {
+	if (!options->events || !job->nr_gpus) {
 		nanosleep(&t, NULL);
 		return 0;
 	}

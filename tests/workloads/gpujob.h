@@ -29,8 +29,9 @@ struct job_options {
 	unsigned int busy_units; /* copies in one batch of the busy queue; 0: no such queue */
 	unsigned int pace_ms;	 /* between generations */
 	uint64_t seed;
-	bool split;  /* process n uses only the n-th of the GPUs */
-	bool events; /* sleep in WAIT_EVENTS instead of nanosleep */
+	bool reopen_kfd, reopen_render; /* open it once more */
+	bool split;			/* process n uses only the n-th of the GPUs */
+	bool events;			/* sleep in WAIT_EVENTS instead of nanosleep */
 	bool background;
 	enum job_spoil spoil;
 	const char *state_path;

@@ -13,7 +13,8 @@
 static const char usage[] =
 	"Usage: gpujob --state FILE [OPTION...]\n"
 	"A GPU process that checks its own results. Sizes take K, M, G; counts of bytes are per GPU.\n"
-	"  --gpus all|N[,N...]  which GPUs, counted from 0 in sysfs order (all)\n"
+	"  --gpus all|none|N[,N...]\n"
+	"                       which GPUs to use, counted from 0 in sysfs order (all); all are opened anyway\n"
 	"  --vram SIZE          static data in VRAM (1M)\n"
 	"  --gtt SIZE           static data in GTT (256K)\n"
 	"  --userptr SIZE       static data in userptr memory (256K)\n"
@@ -23,6 +24,7 @@ static const char usage[] =
 	"  --pace MS            sleep between generations (10)\n"
 	"  --children N         child processes that do the same on their own (0)\n"
 	"  --split              process n uses only the n-th of the GPUs\n"
+	"  --reopen kfd|render  open /dev/kfd or the render nodes a second time and keep them open\n"
 	"  --events             wait for GPU events instead of looking at memory\n"
 	"  --seed N             of all patterns (1)\n"
 	"  --spoil WHAT         what SIGUSR2 damages: vram, gtt, userptr or packet\n"
@@ -74,7 +76,7 @@ static bool gpus_parse(char *text, struct job_options *options)
 
 	options->all_gpus = !strcmp(text, "all");
 	options->nr_gpus = 0;
-	if (options->all_gpus)
+	if (options->all_gpus || !strcmp(text, "none"))
 		return true;
 	for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
 		if (options->nr_gpus == KFD_MAX_GPUS ||
@@ -118,17 +120,27 @@ enum {
 	OPT_BACKGROUND,
 	OPT_STATE,
 	OPT_SPOIL,
+	OPT_REOPEN,
 };
 
 static const struct option long_options[] = {
-	{ "gpus", required_argument, NULL, OPT_GPUS },	       { "vram", required_argument, NULL, OPT_VRAM },
-	{ "gtt", required_argument, NULL, OPT_GTT },	       { "userptr", required_argument, NULL, OPT_USERPTR },
-	{ "chain", required_argument, NULL, OPT_CHAIN },       { "buffers", required_argument, NULL, OPT_BUFFERS },
-	{ "busy", required_argument, NULL, OPT_BUSY },	       { "pace", required_argument, NULL, OPT_PACE },
-	{ "children", required_argument, NULL, OPT_CHILDREN }, { "split", no_argument, NULL, OPT_SPLIT },
-	{ "events", no_argument, NULL, OPT_EVENTS },	       { "seed", required_argument, NULL, OPT_SEED },
-	{ "spoil", required_argument, NULL, OPT_SPOIL },       { "background", no_argument, NULL, OPT_BACKGROUND },
-	{ "state", required_argument, NULL, OPT_STATE },       { 0 },
+	{ "gpus", required_argument, NULL, OPT_GPUS },
+	{ "vram", required_argument, NULL, OPT_VRAM },
+	{ "gtt", required_argument, NULL, OPT_GTT },
+	{ "userptr", required_argument, NULL, OPT_USERPTR },
+	{ "chain", required_argument, NULL, OPT_CHAIN },
+	{ "buffers", required_argument, NULL, OPT_BUFFERS },
+	{ "busy", required_argument, NULL, OPT_BUSY },
+	{ "pace", required_argument, NULL, OPT_PACE },
+	{ "children", required_argument, NULL, OPT_CHILDREN },
+	{ "split", no_argument, NULL, OPT_SPLIT },
+	{ "events", no_argument, NULL, OPT_EVENTS },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "reopen", required_argument, NULL, OPT_REOPEN },
+	{ "spoil", required_argument, NULL, OPT_SPOIL },
+	{ "background", no_argument, NULL, OPT_BACKGROUND },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ 0 },
 };
 
 static bool option_take(int option, char *arg, struct job_options *options)
@@ -154,6 +166,10 @@ static bool option_take(int option, char *arg, struct job_options *options)
 		return uint_parse(arg, 64, &options->children);
 	case OPT_SEED:
 		return number_parse(arg, &options->seed);
+	case OPT_REOPEN:
+		options->reopen_kfd |= !strcmp(arg, "kfd");
+		options->reopen_render |= !strcmp(arg, "render");
+		return options->reopen_kfd || options->reopen_render;
 	case OPT_SPLIT:
 		return options->split = true;
 	case OPT_EVENTS:

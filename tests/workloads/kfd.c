@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <drm/drm.h>
 #include <linux/kfd_ioctl.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,44 @@ int kfd_open(struct kfd *kfd)
 		if (ret)
 			return ret;
 	}
+	return 0;
+}
+
+int kfd_reopen(void)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? report(errno, "open /dev/kfd again: %m") : fd;
+}
+
+int kfd_gpu_reopen(const struct kfd_gpu *gpu)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->render_minor);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? report(errno, "open %s again: %m", path) : fd;
+}
+
+int kfd_reopen_check(int fd)
+{
+	struct kfd_ioctl_get_version_args version = { 0 };
+	int err = kfd_ioctl(fd, AMDKFD_IOC_GET_VERSION, &version);
+
+	return err ? report(-err, "second /dev/kfd: GET_VERSION: %s", strerror(-err)) : 0;
+}
+
+int kfd_gpu_reopen_check(const struct kfd_gpu *gpu, int fd)
+{
+	char name[32] = "";
+	struct drm_version version = { .name = name, .name_len = sizeof(name) - 1 };
+	int err = kfd_ioctl(fd, DRM_IOCTL_VERSION, &version);
+
+	if (err)
+		return report(-err, "gpu %#x: second render node: VERSION: %s", gpu->gpu_id, strerror(-err));
+	if (strcmp(name, "amdgpu"))
+		return report(EILSEQ, "gpu %#x: second render node: driver \"%s\", want \"amdgpu\"", gpu->gpu_id, name);
 	return 0;
 }
 

@@ -74,6 +74,13 @@ int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo);
 /* Maps the GPU's doorbells; @offset is what CREATE_QUEUE returned. */
 int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset);
 
+/* Opens /dev/kfd, or a GPU's render node, a second time: the fd or -errno. */
+int kfd_reopen(void);
+int kfd_gpu_reopen(const struct kfd_gpu *gpu);
+/* Whether such an fd still is what it was. */
+int kfd_reopen_check(int fd);
+int kfd_gpu_reopen_check(const struct kfd_gpu *gpu, int fd);
+
 struct kfd_event {
 	uint32_t id;
 	uint64_t slot_va; /* where the GPU writes before it traps */

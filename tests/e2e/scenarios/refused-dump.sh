@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# The image directory is full: the dump fails and says so, the job and its queues go on, the next dump works
+# gpus: 2xmi100
+
+job_start --vram 4M
+process_shape >"$work/shape"
+images_new
+mount -t tmpfs -o size=2M tmpfs "$images"
+! criu_call dump -t "${job_pids[0]}" || fail "criu dump succeeded in a directory of 2 MiB"
+grep -q 'amdgpu_plugin: Error: .*No space left' "$work/$criu_runs-dump.log" ||
+	fail "the plugin does not say that there is no space left; first errors: $(criu_errors)"
+umount "$images"
+expect_progress
+expect_verified
+expect_shape "$work/shape"
+dump
+expect_gone
+restore
+expect_verified
+expect_shape "$work/shape"
+job_end
