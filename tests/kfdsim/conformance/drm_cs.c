@@ -619,23 +619,119 @@ static void test_syncobj(struct engine *e)
 
 /* ---- libdrm, and clients that vanish ---- */
 
-static void test_libdrm(void)
+/* A buffer of libdrm's with an address on the GPU. */
+struct libdrm_bo {
+	amdgpu_bo_handle bo;
+	amdgpu_va_handle range;
+	uint64_t va, size;
+	uint8_t *map;
+};
+
+static int libdrm_map_gpu(amdgpu_device_handle dev, struct libdrm_bo *b)
+{
+	int ret = amdgpu_va_range_alloc(dev, amdgpu_gpu_va_range_general, b->size, 1 << 20, 0, &b->va, &b->range, 0);
+
+	return ret ? ret : amdgpu_bo_va_op(b->bo, 0, b->size, b->va, 0, AMDGPU_VA_OP_MAP);
+}
+
+static int libdrm_alloc(amdgpu_device_handle dev, struct libdrm_bo *b, uint64_t size, uint32_t heap)
+{
+	struct amdgpu_bo_alloc_request request = { .alloc_size = size, .phys_alignment = 4096, .preferred_heap = heap };
+	int ret = amdgpu_bo_alloc(dev, &request, &b->bo);
+
+	b->size = size;
+	if (!ret)
+		ret = amdgpu_bo_cpu_map(b->bo, (void **)&b->map);
+	return ret ? ret : libdrm_map_gpu(dev, b);
+}
+
+static int libdrm_userptr(amdgpu_device_handle dev, struct libdrm_bo *b, uint64_t size)
+{
+	int ret;
+
+	b->size = size;
+	b->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ret = amdgpu_create_bo_from_user_mem(dev, b->map, size, &b->bo);
+	return ret ? ret : libdrm_map_gpu(dev, b);
+}
+
+static void libdrm_free(struct libdrm_bo *b)
+{
+	amdgpu_bo_va_op(b->bo, 0, b->size, b->va, 0, AMDGPU_VA_OP_UNMAP);
+	amdgpu_va_range_free(b->range);
+	amdgpu_bo_free(b->bo);
+}
+
+static int libdrm_submit(amdgpu_context_handle ctx, amdgpu_bo_list_handle list, const struct libdrm_bo *ib,
+			 uint32_t dwords)
+{
+	struct amdgpu_cs_ib_info info = { .ib_mc_address = ib->va, .size = dwords };
+	struct amdgpu_cs_request request = {
+		.ip_type = AMDGPU_HW_IP_DMA, .number_of_ibs = 1, .ibs = &info, .resources = list
+	};
+	struct amdgpu_cs_fence fence = { .context = ctx, .ip_type = AMDGPU_HW_IP_DMA };
+	uint32_t expired = 0;
+	int ret = amdgpu_cs_submit(ctx, 0, &request, 1);
+
+	fence.fence = request.seq_no;
+	if (!ret)
+		ret = amdgpu_cs_query_fence_status(&fence, AMDGPU_TIMEOUT_INFINITE, 0, &expired);
+	return ret ? ret : expired ? 0 : -ETIME;
+}
+
+/* User memory to VRAM and back into other user memory, as a program that transfers contents does it. */
+static void libdrm_copy(amdgpu_device_handle dev, unsigned int gpu)
+{
+	const uint64_t size = 3 * MiB, len = size - 4099;
+	struct libdrm_bo from = { 0 }, vram = { 0 }, to = { 0 }, ib = { 0 };
+	amdgpu_context_handle ctx;
+	amdgpu_bo_list_handle list;
+	amdgpu_bo_handle bos[4];
+	struct commands c = { 0 };
+
+	if (libdrm_userptr(dev, &from, size) || libdrm_userptr(dev, &to, size) ||
+	    libdrm_alloc(dev, &vram, size, AMDGPU_GEM_DOMAIN_VRAM) ||
+	    libdrm_alloc(dev, &ib, 4096, AMDGPU_GEM_DOMAIN_GTT) || amdgpu_cs_ctx_create(dev, &ctx))
+		errx(2, "libdrm cannot make its buffers on GPU %u", gpu);
+	memcpy(bos, (amdgpu_bo_handle[]){ from.bo, to.bo, vram.bo, ib.bo }, sizeof(bos));
+	check_u64(amdgpu_bo_list_create(dev, 4, bos, NULL, &list), 0, "GPU %u: libdrm makes a BO list", gpu);
+	pattern_fill(from.map, size, gpu);
+	c.dw = (uint32_t *)ib.map;
+	emit_copy(&c, vram.va + 1, from.va + 7, len);
+	emit_copy(&c, to.va + 3, vram.va + 1, len);
+	check_u64(libdrm_submit(ctx, list, &ib, c.n), 0, "GPU %u: libdrm submits copies and waits for them", gpu);
+	check_u64(pattern_compare(vram.map + 1, 7, len, gpu), len, "GPU %u: VRAM has all bytes", gpu);
+	check_u64(pattern_compare(to.map + 3, 7, len, gpu), len, "GPU %u: user memory has them again", gpu);
+	amdgpu_bo_list_destroy(list);
+	amdgpu_cs_ctx_free(ctx);
+	libdrm_free(&ib);
+	libdrm_free(&vram);
+	libdrm_free(&to);
+	libdrm_free(&from);
+	munmap(from.map, size);
+	munmap(to.map, size);
+}
+
+static void test_libdrm(unsigned int gpu)
 {
 	uint32_t major, minor;
 	amdgpu_device_handle dev;
 	struct amdgpu_gpu_info info;
 	struct amdgpu_heap_info heap;
-	int fd = render_open(0);
+	int fd = render_open(gpu);
 
-	if (!check_u64(amdgpu_device_initialize(fd, &major, &minor, &dev), 0, "amdgpu_device_initialize")) {
+	if (!check_u64(amdgpu_device_initialize(fd, &major, &minor, &dev), 0, "GPU %u: amdgpu_device_initialize",
+		       gpu)) {
 		close(fd);
 		return;
 	}
-	check_u64(major, 3, "libdrm sees driver version 3");
-	check_u64(amdgpu_query_gpu_info(dev, &info), 0, "amdgpu_query_gpu_info");
-	check_true(info.gpu_counter_freq && info.family_id, "the GPU has a family and a clock");
-	check_u64(amdgpu_query_heap_info(dev, AMDGPU_GEM_DOMAIN_VRAM, 0, &heap), 0, "amdgpu_query_heap_info");
-	check_true(heap.heap_size && heap.max_allocation, "VRAM has a size");
+	check_u64(major, 3, "GPU %u: libdrm sees driver version 3", gpu);
+	check_u64(amdgpu_query_gpu_info(dev, &info), 0, "GPU %u: amdgpu_query_gpu_info", gpu);
+	check_true(info.gpu_counter_freq && info.family_id, "GPU %u: it has a family and a clock", gpu);
+	check_u64(amdgpu_query_heap_info(dev, AMDGPU_GEM_DOMAIN_VRAM, 0, &heap), 0, "GPU %u: amdgpu_query_heap_info",
+		  gpu);
+	check_true(heap.heap_size && heap.max_allocation, "GPU %u: VRAM has a size", gpu);
+	libdrm_copy(dev, gpu);
 	amdgpu_device_deinitialize(dev);
 	close(fd);
 }
@@ -684,6 +780,7 @@ static void test_killed(struct engine *e)
 
 int main(void)
 {
+	unsigned int gpu;
 	struct engine e;
 
 	test_ctx();
@@ -707,7 +804,8 @@ int main(void)
 	test_implicit_sync();
 	test_many_jobs(&e);
 	test_syncobj(&e);
-	test_libdrm();
+	for (gpu = 0; gpu < render_count(); gpu++)
+		test_libdrm(gpu);
 	test_killed(&e);
 	engine_close(&e);
 	return conformance_end();
