@@ -347,7 +347,7 @@ static int write_process(struct dump *dump, struct process *process, int id, str
 		return err;
 	image->nr_bos = process->state.nr_bos;
 	fill_bos(&process->state, image->bos);
-	err = pages_dump(id, &process->state, minors, dump->settings->max_buffer_size_bytes, image->bos);
+	err = pages_dump(id, &process->state, minors, dump->settings, image->bos);
 	return err ? err : kfd_image_write(id, image);
 }
 

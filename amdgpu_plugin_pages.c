@@ -8,6 +8,7 @@
 #include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_pages.h"
+#include "amdgpu_plugin_progress.h"
 #include "amdgpu_plugin_util.h"
 
 enum direction { SAVE, FILL };
@@ -123,7 +124,24 @@ static void take_checksums(const struct job *job, struct kfd_image_bo *bos)
 		}
 }
 
-static int run(int id, const struct kfd_state *state, const uint32_t *minors, uint64_t max_buffer_bytes,
+static int copy(struct job *job, const struct settings *settings, enum direction direction)
+{
+	struct progress progress = progress_open(settings->progress, direction == SAVE ? "dump" : "restore");
+	struct content_options options = {
+		.max_buffer_bytes = settings->max_buffer_size_bytes,
+		.on_progress = progress_report,
+		.progress_arg = &progress,
+	};
+	int err = direction == SAVE ? content_dump_opts(job->gpus, job->nr_gpus, &options) :
+				      content_restore_opts(job->gpus, job->nr_gpus, &options);
+
+	if (!err)
+		progress_report(&progress, job->gpus, job->nr_gpus);
+	progress_close(&progress);
+	return err;
+}
+
+static int run(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 	       struct kfd_image_bo *bos, enum direction direction)
 {
 	_cleanup_(job_done) struct job job = { 0 };
@@ -138,9 +156,9 @@ static int run(int id, const struct kfd_state *state, const uint32_t *minors, ui
 		err = add_gpu(&job, id, state, i, minors[i], bos, direction);
 	if (err)
 		return err;
+	err = copy(&job, settings, direction);
 	if (direction == FILL)
-		return content_restore(job.gpus, job.nr_gpus, max_buffer_bytes);
-	err = content_dump(job.gpus, job.nr_gpus, max_buffer_bytes);
+		return err;
 	if (!err)
 		err = close_files(&job);
 	if (!err)
@@ -148,14 +166,14 @@ static int run(int id, const struct kfd_state *state, const uint32_t *minors, ui
 	return err;
 }
 
-int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, uint64_t max_buffer_bytes,
+int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 	       struct kfd_image_bo *bos)
 {
-	return run(id, state, minors, max_buffer_bytes, bos, SAVE);
+	return run(id, state, minors, settings, bos, SAVE);
 }
 
-int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, uint64_t max_buffer_bytes,
+int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 		  struct kfd_image_bo *bos)
 {
-	return run(id, state, minors, max_buffer_bytes, bos, FILL);
+	return run(id, state, minors, settings, bos, FILL);
 }

@@ -7,19 +7,19 @@
 
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_settings.h"
 
 /*
  * Saves the contents of all BOs of @state, whose dma-buf fds are open, into one file for
  * each GPU. @minors: this machine's render minors, one for each of state->devices.
- * @max_buffer_bytes: cap of the staging memory over all GPUs, 0 for the default. Sets the
- * checksums in @bos, which has one entry for each of state->bos. 0, or -errno after an
- * error line.
+ * Sets the checksums in @bos, which has one entry for each of state->bos. 0, or -errno
+ * after an error line.
  */
-int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, uint64_t max_buffer_bytes,
+int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 	       struct kfd_image_bo *bos);
 
 /* The reverse: fills the BOs of @state and verifies the checksums that @bos has. */
-int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, uint64_t max_buffer_bytes,
+int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 		  struct kfd_image_bo *bos);
 
 #endif

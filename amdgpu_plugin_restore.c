@@ -293,9 +293,7 @@ static int restore_contents(struct restore *restore, int id)
 
 	for (i = 0; minors && i < restore->nr_gpus; i++)
 		minors[i] = restore->gpus[i].minor;
-	err = minors ? pages_restore(id, &restore->state, minors, restore->settings->max_buffer_size_bytes,
-				     restore->image->bos) :
-		       -ENOMEM;
+	err = minors ? pages_restore(id, &restore->state, minors, restore->settings, restore->image->bos) : -ENOMEM;
 	close_dmabufs(&restore->state);
 	return err;
 }

@@ -77,12 +77,6 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_CAPABILITY_CHECK", "the capabilities that user space acts on must be the same as at dump"),
 	[SETTING_TOPOLOGY_CHECK] =
 		CHECK("KFD_TOPOLOGY_CHECK", "GPUs must be linked (XGMI, PCIe P2P, host) at least as well as at dump"),
-	[SETTING_PARALLEL_RESTORE] = {
-		.info = { "KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
-			  "restore buffer contents in criu's main process while tasks restore the rest" },
-		.type = TYPE_FLAG,
-		.image_rule = IMAGE_MAY_SET,
-	},
 	[SETTING_MAX_BUFFER_SIZE] = {
 		.info = { "KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
 			  "limit of the memory used for copies between GPU and image files, all GPUs together" },

@@ -28,6 +28,10 @@ $(BUILD)/unit-plain $(BUILD)/unit-asan:
 -include $(wildcard $(BUILD)/unit-*/*.d)
 
 unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t))
+# Not a test by itself: tests/unit/docs compares its output with the documents.
+$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c amdgpu_plugin_settings.c | $(BUILD)/unit-plain
+	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
+unit-build: $(BUILD)/unit-plain/print_settings
 unit: unit-build
 	tests/check unit
 # The name under which CRIU's tree builds and runs the plugin's unit tests.

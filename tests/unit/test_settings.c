@@ -458,10 +458,9 @@ static void settings_image_may_relax_what_the_machine_does_not_demand(void **sta
 	struct world *w = *state;
 
 	write_machine(w, "KFD_NUMA_CHECK = 1\n");
-	write_image(w, "KFD_VRAM_SIZE_CHECK = 0\nKFD_PARALLEL_RESTORE = 0\nKFD_DEVICE_MAP = 1=2\n");
+	write_image(w, "KFD_VRAM_SIZE_CHECK = 0\nKFD_DEVICE_MAP = 1=2\n");
 	assert_int_equal(load(w), 0);
 	assert_false(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
-	assert_false(w->settings.flag[SETTING_PARALLEL_RESTORE]);
 	assert_int_equal(w->settings.n_device_map, 1);
 }
 
@@ -469,7 +468,7 @@ static void settings_image_may_not_weaken_a_demanded_check(void **state)
 {
 	struct world *w = *state;
 
-	for (unsigned int id = 0; id < SETTING_PARALLEL_RESTORE; id++) {
+	for (unsigned int id = 0; id < SETTING_N_FLAGS; id++) {
 		char text[64];
 
 		snprintf(text, sizeof(text), "# demanded\n%s = yes\n", setting_name(id));

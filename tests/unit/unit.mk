@@ -28,3 +28,4 @@ test_content_faults_SRCS := $(test_content_SRCS)
 test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs ftruncate fallocate \
 	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
+test_progress_SRCS := amdgpu_plugin_progress.c

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Progress lines. The reader may be slow, gone or never there: nothing here waits for it,
+ * and a line that does not fit is dropped.
+ */
+#include <fcntl.h>
+
+#include "amdgpu_plugin_progress.h"
+#include "amdgpu_plugin_util.h"
+
+#define LINE_MAX_BYTES 128
+
+struct progress progress_open(const char *path, const char *stage)
+{
+	struct progress progress = { .stage = stage, .fd = -1 };
+
+	if (!path[0])
+		return progress;
+	progress.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+	if (progress.fd < 0)
+		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s", path,
+			errno == ENXIO ? "nobody reads from it" : strerror(errno));
+	return progress;
+}
+
+void progress_close(struct progress *progress)
+{
+	if (progress->fd >= 0)
+		close(progress->fd);
+	progress->fd = -1;
+}
+
+static int print_line(char *line, size_t size, const char *stage, const struct content_gpu *gpu)
+{
+	double rate = gpu->stats.seconds > 0 ? (double)gpu->stats.bytes / gpu->stats.seconds : 0;
+	char left[32] = "?";
+	uint64_t total = 0;
+	size_t i;
+
+	for (i = 0; i < gpu->nr_bos; i++)
+		total += gpu->bos[i].size;
+	if (rate > 0 && gpu->stats.bytes <= total)
+		snprintf(left, sizeof(left), "%.1f", (double)(total - gpu->stats.bytes) / rate);
+	return snprintf(line, size, "%s gpu=%#x done=%llu total=%llu rate=%.1f left=%s\n", stage, gpu->gpu_id,
+			(unsigned long long)gpu->stats.bytes, (unsigned long long)total, rate / 1e6, left);
+}
+
+void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	const struct progress *progress = arg;
+	_cleanup_free_ char *text = NULL;
+	size_t i, used = 0;
+
+	if (progress->fd < 0 || !(text = malloc(nr_gpus * LINE_MAX_BYTES + 1)))
+		return;
+	for (i = 0; i < nr_gpus; i++)
+		used += (size_t)print_line(text + used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
+	/* One write, so that lines of several writers do not mix. */
+	if (write(progress->fd, text, used) < 0)
+		pr_debug("a progress line was not taken: %s", strerror(errno));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Progress of a copy of contents, for people and programs (KFD_PROGRESS). */
+#ifndef AMDGPU_PLUGIN_PROGRESS_H
+#define AMDGPU_PLUGIN_PROGRESS_H
+
+#include <stddef.h>
+
+#include "amdgpu_plugin_content.h"
+
+struct progress {
+	const char *stage; /* "dump" or "restore" */
+	int fd;		   /* -1: nobody wants to know */
+};
+
+/*
+ * Opens the file, FIFO or device at @path, "" for none. Progress is no reason to fail or to
+ * wait: what cannot be opened at once is left out, with a warning.
+ */
+struct progress progress_open(const char *path, const char *stage);
+void progress_close(struct progress *progress);
+
+/*
+ * Writes one line for each GPU, all at once:
+ *     STAGE gpu=ID done=BYTES total=BYTES rate=MBPS left=SECONDS
+ * with "left=?" as long as nothing is copied. As content_options.on_progress, @arg is a
+ * struct progress.
+ */
+void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
+
+#endif

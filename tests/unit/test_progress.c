@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Progress lines: what they say, and that no reader can stop the copy. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_progress.h"
+#include "log_stub.h"
+
+static struct content_bo bos[] = { { .size = 3000000 }, { .size = 1000000 } };
+
+static char path[64];
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	log_clear();
+	strcpy(path, "/tmp/test_progress.XXXXXX");
+	fd = mkstemp(path);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void report(uint64_t bytes, double seconds)
+{
+	struct content_gpu gpus[2] = {
+		{ .gpu_id = 0xab, .bos = bos, .nr_bos = 2, .stats = { .bytes = bytes, .seconds = seconds } },
+		{ .gpu_id = 0xcd, .bos = bos, .nr_bos = 1 },
+	};
+	struct progress progress = progress_open(path, "dump");
+
+	progress_report(&progress, gpus, 2);
+	progress_close(&progress);
+}
+
+static void one_line_for_each_gpu(void **state)
+{
+	char text[512] = "";
+	FILE *f;
+
+	(void)state;
+	report(1000000, 0.5);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	assert_string_equal(text, "dump gpu=0xab done=1000000 total=4000000 rate=2.0 left=1.5\n"
+				  "dump gpu=0xcd done=0 total=3000000 rate=0.0 left=?\n");
+}
+
+static void nothing_is_written_without_a_path(void **state)
+{
+	struct progress progress = progress_open("", "dump");
+
+	(void)state;
+	assert_int_equal(progress.fd, -1);
+	progress_report(&progress, NULL, 0);
+	assert_int_equal(log_text[0], '\0');
+}
+
+static void a_fifo_without_reader_is_left_out(void **state)
+{
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	report(1, 1);
+	assert_non_null(strstr(log_text, "nobody reads"));
+	assert_int_equal(log_errors, 0);
+}
+
+static void a_full_pipe_does_not_stop_the_copy(void **state)
+{
+	int i, reader;
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(reader >= 0);
+	for (i = 0; i < 2000; i++)
+		report(1, 1);
+	close(reader);
+	assert_int_equal(log_errors, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_line_for_each_gpu, setup, teardown),
+		cmocka_unit_test(nothing_is_written_without_a_path),
+		cmocka_unit_test_setup_teardown(a_fifo_without_reader_is_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_pipe_does_not_stop_the_copy, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}
