@@ -73,8 +73,12 @@ static const struct field node_fields[] = {
 	{}
 };
 
-static const struct field extra_fields[] = {
+static const struct field cpu_fields[] = {
 	FIELD(struct desc_extra, memory),
+	{}
+};
+
+static const struct field extra_fields[] = {
 	FIELD(struct desc_extra, cpu),
 	FIELD(struct desc_extra, mem_width),
 	FIELD(struct desc_extra, mem_clk_max),
@@ -395,26 +399,38 @@ static int apply_pci(const struct node_context *ctx, const struct entry *entry, 
 	return 0;
 }
 
-static int apply_number(const struct node_context *ctx, const struct entry *entry, struct desc_draft *draft, u64 value)
+/* Counts are those of the lists. */
+static bool is_derived_property(enum sim_property prop)
 {
-	const struct field *field;
-	int prop;
+	return prop >= SIM_PROP_mem_banks_count && prop <= SIM_PROP_p2p_links_count;
+}
 
-	field = find_field(node_fields, entry->key);
-	if (field)
-		return store(ctx->file, entry, field, &draft->node, value);
-	field = find_field(extra_fields, entry->key);
-	if (field)
-		return store(ctx->file, entry, field, &draft->extra, value);
+static int apply_property(const struct node_context *ctx, const struct entry *entry, struct desc_draft *draft, u64 value)
+{
+	int prop = match_string(property_names, SIM_PROP_COUNT, entry->key);
 
-	prop = match_string(property_names, SIM_PROP_COUNT, entry->key);
 	if (prop < 0)
 		return desc_error(ctx->file, entry->line, "[%s] has no key \"%s\"", ctx->section->name, entry->key);
+	if (is_derived_property(prop))
+		return desc_error(ctx->file, entry->line, "%s follows from the node's lists", entry->key);
 	if (value > U32_MAX && !is_wide_property(prop))
 		return desc_error(ctx->file, entry->line, "%s: %llu is too large", entry->key, value);
 	draft->node.prop[prop] = value;
 	__set_bit(prop, draft->given);
 	return 0;
+}
+
+static int apply_number(const struct node_context *ctx, const struct entry *entry, struct desc_draft *draft, u64 value)
+{
+	const struct field *field;
+
+	field = find_field(draft->node.is_gpu ? extra_fields : cpu_fields, entry->key);
+	if (field)
+		return store(ctx->file, entry, field, &draft->extra, value);
+	field = draft->node.is_gpu ? find_field(node_fields, entry->key) : NULL;
+	if (field)
+		return store(ctx->file, entry, field, &draft->node, value);
+	return apply_property(ctx, entry, draft, value);
 }
 
 static int apply_entry(const struct node_context *ctx, const struct entry *entry, struct desc_draft *draft,
@@ -431,7 +447,7 @@ static int apply_entry(const struct node_context *ctx, const struct entry *entry
 	if (err)
 		return err;
 	s = strim(buf);
-	if (!strcmp(entry->key, "pci"))
+	if (!strcmp(entry->key, "pci") && draft->node.is_gpu)
 		return apply_pci(ctx, entry, &draft->node, s, step, i / ctx->per_device);
 	if (!strcmp(entry->key, "name"))
 		return strscpy(draft->node.name, s, sizeof(draft->node.name)) < 0 ?

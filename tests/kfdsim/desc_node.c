@@ -22,7 +22,7 @@
 #define FIRST_SIMD_ID	    0x80001000
 #define DEFAULT_CPU_MEMORY  (16ULL * SZ_1G)
 #define DEFAULT_PCIE_MBPS   32000
-#define MAX_CACHE_SIBLINGS  1024 /* one page of sysfs shows them */
+#define MAX_COMPUTE_UNITS   1024 /* one page of sysfs shows a cache's siblings */
 
 /* uapi/linux/kfd_sysfs.h */
 #define CAP_WATCH_POINTS	0x00000080
@@ -208,7 +208,7 @@ static int add_caches(struct desc_draft *draft, u32 level, u32 type, u32 size, u
 		cache->size = size;
 		cache->cache_line_size = line;
 		cache->cache_lines_per_tag = 1;
-		cache->siblings = min3(shared, cus - cu, (u32)MAX_CACHE_SIBLINGS);
+		cache->siblings = min(shared, cus - cu);
 	}
 	return 0;
 }
@@ -260,8 +260,9 @@ static int check_geometry(const struct desc_drafts *drafts, const struct desc_dr
 		return desc_error(drafts->file, draft->line,
 				  "simd_count, simd_per_cu, num_xcc, array_count, simd_arrays_per_engine: one is 0 or "
 				  "leaves no compute unit per XCC");
-	if (prop[SIM_PROP_simd_count] > SZ_64K || prop[SIM_PROP_array_count] > SZ_64K)
-		return desc_error(drafts->file, draft->line, "simd_count or array_count above 65536");
+	if (prop[SIM_PROP_simd_count] / prop[SIM_PROP_simd_per_cu] > MAX_COMPUTE_UNITS ||
+	    prop[SIM_PROP_array_count] > MAX_COMPUTE_UNITS)
+		return desc_error(drafts->file, draft->line, "more than %u compute units or arrays", MAX_COMPUTE_UNITS);
 	if (prop[SIM_PROP_num_xcc] > 16 || prop[SIM_PROP_num_sdma_engines] + prop[SIM_PROP_num_sdma_xgmi_engines] > 64)
 		return desc_error(drafts->file, draft->line, "more than 16 XCCs or 64 SDMA engines");
 	return 0;
