@@ -14,10 +14,11 @@ CONFIG_AMDGPU ?= y
 
 PLUGIN_LIBS := libdrm_amdgpu libdrm libprotobuf-c
 CFLAGS ?= -O2 -g
-PLUGIN_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
+# Expanded when used: on a bare machine, "make check" installs pkg-config first.
+PLUGIN_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
 	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -I$(BUILD)/proto
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
-PLUGIN_LDLIBS := $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
+PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 
 PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c)
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
