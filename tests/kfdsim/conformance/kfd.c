@@ -344,9 +344,8 @@ static void check_peers(void)
 static void check_public(void)
 {
 	uint64_t a = 0;
-	int ret = kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, VRAM_RW | MEM_PUBLIC, NULL, &a);
+	int heap = -1, ret, want;
 	char path[128];
-	int heap = -1;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/mem_banks/0/properties", gpu.number);
@@ -355,8 +354,9 @@ static void check_public(void)
 		heap = -1;
 	if (f)
 		fclose(f);
-	check_errno(ret, node_property(gpu.number, "mem_banks_count") == 1 && heap == 1 ? 0 : EINVAL,
-		    "ALLOC of VRAM for the CPU: needs a large BAR");
+	want = node_property(gpu.number, "mem_banks_count") == 1 && heap == 1 ? 0 : EINVAL;
+	ret = kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, VRAM_RW | MEM_PUBLIC, NULL, &a);
+	check_errno(ret, want, "ALLOC of VRAM for the CPU: needs a large BAR");
 	if (!ret)
 		must(kfd_free(kfd, a), "FREE");
 }
