@@ -201,12 +201,12 @@ static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64
 	return 0;
 }
 
-/* Reads up to @len bytes; fewer only at the end of the file. */
-static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t len, uint64_t *ret_read)
+/* Reads @need bytes, up to @len where they come along; fewer only at the end of the file. */
+static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t need, uint64_t len, uint64_t *ret_read)
 {
 	uint64_t done = 0;
 
-	while (done < len) {
+	while (done < need) {
 		ssize_t n = io->streaming ? read(io->fd, mem + done, len - done) :
 					    pread(io->fd, mem + done, len - done, (off_t)(off + done));
 		int err;
@@ -371,7 +371,7 @@ static int check_prefix(struct pagesio *io)
 {
 	uint8_t prefix[LAYOUT_PREFIX_BYTES];
 	uint64_t got, bytes = 0;
-	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), &got);
+	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), sizeof(prefix), &got);
 
 	if (err)
 		return err;
@@ -443,7 +443,7 @@ static void map_holes(const struct pagesio *io, uint64_t off, uint64_t len, uint
 static int read_run(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
 {
 	uint64_t got;
-	int err = read_range(io, off, mem, io->direct ? (len + BLOCK - 1) / BLOCK * BLOCK : len, &got);
+	int err = read_range(io, off, mem, len, io->direct ? (len + BLOCK - 1) / BLOCK * BLOCK : len, &got);
 
 	if (err)
 		return err;
@@ -497,7 +497,7 @@ int pagesio_check_end(struct pagesio *io)
 		ready = wait_pipe(io, POLLIN);
 	if (ready <= 0)
 		return ready < 0 ? fail(io, ready, io->file_bytes, "waiting for the end: %s", strerror(-ready)) : 0;
-	err = read_range(io, io->file_bytes, &byte, 1, &got);
+	err = read_range(io, io->file_bytes, &byte, 1, 1, &got);
 	if (err)
 		return err;
 	if (got)

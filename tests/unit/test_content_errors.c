@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <cmocka.h>
 
@@ -193,6 +194,21 @@ static void a_file_that_cannot_be_written_fails_with_its_error(void **state)
 	end_saved();
 }
 
+static void a_limit_of_the_file_size_is_reported(void **state)
+{
+	struct rlimit limit, before;
+
+	(void)state;
+	begin_saved();
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 1 * MIB;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_dump_fails(-EFBIG, "setting the length to 6307848: File too large"); /* and no SIGXFSZ */
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	end_saved();
+}
+
 static void a_dmabuf_that_is_none_is_named(void **state)
 {
 	(void)state;
@@ -350,6 +366,7 @@ int main(void)
 		cmocka_unit_test(contents_that_became_a_hole_are_refused),
 		cmocka_unit_test(a_pages_file_that_is_none_is_refused),
 		cmocka_unit_test(a_file_that_cannot_be_written_fails_with_its_error),
+		cmocka_unit_test(a_limit_of_the_file_size_is_reported),
 		cmocka_unit_test(a_dmabuf_that_is_none_is_named),
 		cmocka_unit_test(a_dmabuf_that_is_too_small_is_named),
 		cmocka_unit_test(an_empty_bo_is_refused),

@@ -32,6 +32,8 @@ static bool armed;
 static unsigned int calls, fail_nth;
 static int fail_errno;
 static const char *failed_call;
+static const char *never_works; /* each call of this name fails */
+static bool direct_never_works;	/* transfers to and from a file fail with EINVAL while O_DIRECT is on */
 static long mapped_bytes, peak_bytes; /* by mmap less munmap, of the engine */
 
 /* Whether the call of this name is the one; errno is set then. */
@@ -42,7 +44,7 @@ static bool hit(const char *name)
 	if (fake_drm_depth)
 		return false;
 	pthread_mutex_lock(&lock);
-	if (armed && ++calls == fail_nth) {
+	if (armed && (++calls == fail_nth || (never_works && !strcmp(name, never_works)))) {
 		failed_call = name;
 		ret = true;
 	}
@@ -76,8 +78,6 @@ static void count_mapped(long bytes)
 WRAP(void *, calloc, (size_t n, size_t size), (n, size), NULL)
 WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n), -1)
 WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n), -1)
-WRAP(ssize_t, pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
-WRAP(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
 WRAP(off_t, lseek, (int fd, off_t off, int whence), (fd, off, whence), -1)
 WRAP(int, fstat, (int fd, struct stat *st), (fd, st), -1)
 WRAP(int, fstatfs, (int fd, struct statfs *fs), (fd, fs), -1)
@@ -116,6 +116,30 @@ int __wrap_ioctl(int fd, unsigned long op, ...)
 	arg = va_arg(args, void *);
 	va_end(args);
 	return hit("ioctl") ? -1 : __real_ioctl(fd, op, arg);
+}
+
+static bool hit_direct(const char *name, int fd)
+{
+	if (hit(name))
+		return true;
+	if (fake_drm_depth || !direct_never_works || !(__real_fcntl(fd, F_GETFL) & O_DIRECT))
+		return false;
+	errno = EINVAL;
+	return true;
+}
+
+ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
+{
+	return hit_direct("pread", fd) ? -1 : __real_pread(fd, buf, n, off);
+}
+
+ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
+{
+	return hit_direct("pwrite", fd) ? -1 : __real_pwrite(fd, buf, n, off);
 }
 
 void *__real_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
@@ -358,6 +382,44 @@ FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
 FAULT_TEST(any_failure_of_a_restore_by_the_cpu_is_reported, restore_by_cpu)
 
+/* Fault-free but for calls that the kernel or the file system lacks. */
+static void run_without(const struct scenario *scenario, const char *call, int err, const char *warning)
+{
+	struct fault fault = { .err = err };
+
+	never_works = call;
+	run_once(scenario, &fault);
+	never_works = NULL;
+	if (log_errors)
+		fail_msg("%s without %s: %s", scenario->name, call, log_text);
+	if (!!strstr(log_text, "Warning") != !!warning || (warning && !strstr(log_text, warning)))
+		fail_msg("%s without %s: expected warning \"%s\":\n%s", scenario->name, call, warning ? warning : "",
+			 log_text);
+}
+
+static void what_a_kernel_lacks_is_not_needed(void **state)
+{
+	(void)state;
+	run_without(&dump_to_disk, "fallocate", EOPNOTSUPP, NULL);
+	run_without(&dump_to_disk, "fallocate", ENOSPC, "gpu 0x61: the disk has no room for the ");
+	run_without(&dump_to_disk, "sync_file_range", ENOSYS, NULL);
+	run_without(&dump_to_disk, "posix_fadvise", EINVAL, NULL);
+	run_without(&dump_to_disk, "madvise", EINVAL, NULL);
+	run_without(&dump_to_disk, "fstatfs", ENOSYS, NULL);
+	run_without(&restore, "lseek", EINVAL, NULL);
+}
+
+static void direct_transfers_that_are_refused_go_through_the_cache(void **state)
+{
+	(void)state;
+	direct_never_works = true;
+	assert_null(run_once(&dump_to_disk, NULL));
+	assert_null(strstr(log_text, "direct"));
+	assert_null(run_once(&restore, NULL));
+	assert_null(strstr(log_text, "direct"));
+	direct_never_works = false;
+}
+
 /* A full disk, seen by the reservation or not. */
 static void a_full_disk_is_reported_as_that(void **state)
 {
@@ -418,6 +480,8 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_by_the_cpu_is_reported),
+		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
+		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
 		cmocka_unit_test(a_full_disk_is_reported_as_that),
 		cmocka_unit_test(mapped_memory_stays_within_the_cap),
 	};

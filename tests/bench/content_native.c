@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * bench-native: how close the content engine comes to a plain multi-buffered copy loop, on
+ * a file system in memory and on a disk, and how well it overlaps copying with transfers.
+ *
+ * The GPUs are the stand-in of the unit tests, which executes SDMA packets by memcpy, so
+ * the figures say what the engine costs, and nothing about real hardware. Each pair is
+ * measured in turn, several times, and the best times are compared.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "amdgpu_plugin_content.h"
+#include "amdgpu_plugin_util.h"
+#include "content_fixture.h"
+#include "content_reference.h"
+#include "fake_drm.h"
+
+#define KIB	    1024ull
+#define MIB	    (1024 * KIB)
+#define MAX_GPUS    2
+#define MAX_RUNS    32
+#define RATIO_GOAL  0.8	 /* reference time / engine time */
+#define OVERLAP_MAX 1.1	 /* time / max(copy, transfer) */
+#define EQUAL_RATE  400e6 /* bytes per second, slower than either part is by itself */
+#define ZEROS_MAX   0.11 /* bytes on disk / bytes, for 90 % zeros */
+
+void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	if (level > PLUGIN_LOG_WARN)
+		return;
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+}
+
+/* ---- files of a given speed: pread and pwrite are wrapped by the linker ---- */
+
+static double file_rate; /* bytes per second, 0 = as fast as they are */
+
+static ssize_t slow_down(double start, ssize_t bytes)
+{
+	double until = start + (bytes > 0 && file_rate > 0 ? (double)bytes / file_rate : 0), rest;
+
+	while ((rest = until - bench_now()) > 0)
+		usleep((useconds_t)(rest * 1e6) + 1);
+	return bytes;
+}
+
+ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
+{
+	double start = bench_now();
+
+	return slow_down(start, __real_pwrite(fd, buf, n, off));
+}
+
+ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
+{
+	double start = bench_now();
+
+	return slow_down(start, __real_pread(fd, buf, n, off));
+}
+
+/* ---- what is measured ---- */
+
+struct bench_case {
+	const char *name;
+	unsigned int nr_gpus, nr_bos; /* BOs of each GPU */
+	uint64_t bo_bytes;
+	bool mostly_zero;
+};
+
+static const struct bench_case cases[] = {
+	{ "1 GPU x 1 GiB", 1, 1, 1024 * MIB, false },
+	{ "2 GPUs x 512 MiB", 2, 1, 512 * MIB, false },
+	{ "4096 BOs x 64 KiB", 1, 4096, 64 * KIB, false },
+	{ "1 GiB, 90 % zeros", 1, 1, 1024 * MIB, true },
+};
+
+/* One line of the table. */
+struct result {
+	const char *name, *dir, *direction;
+	uint64_t bytes, disk_bytes;
+	double engine, reference, ratio, overlap; /* seconds, seconds, quotients; 0 = not measured */
+	bool good;
+};
+
+static struct result results[MAX_RUNS];
+static size_t nr_results;
+static unsigned int repeats = 3;
+static uint64_t divide_by = 1;
+
+struct setup {
+	const struct bench_case *c;
+	const char *dir;
+	unsigned int nr_bos;
+	uint64_t gpu_bytes;
+	struct fixture_gpu f[MAX_GPUS];
+	int plain[MAX_GPUS]; /* memory for the reference: as many bytes in one piece */
+	int files[MAX_GPUS];
+};
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "bench-native: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+/* Runs of 256 KiB, of which one in ten has data. */
+static void fill_tenth(int fd, uint64_t bytes, struct rng *rng)
+{
+	static uint64_t data[256 * KIB / 8];
+
+	for (uint64_t off = 0; off + sizeof(data) <= bytes; off += 10 * sizeof(data)) {
+		for (size_t i = 0; i < ARRAY_SIZE(data); i++)
+			data[i] = rng_next(rng) | 1;
+		if (pwrite(fd, data, sizeof(data), (off_t)off) != (ssize_t)sizeof(data))
+			die("filling memory", errno_or_eio());
+	}
+}
+
+static void setup_gpu(struct setup *s, unsigned int i)
+{
+	struct rng rng = { 100 + i };
+	uint64_t *sizes = calloc(s->nr_bos, sizeof(*sizes));
+
+	if (!sizes)
+		die("preparing BOs", -ENOMEM);
+	for (unsigned int b = 0; b < s->nr_bos; b++)
+		sizes[b] = s->gpu_bytes / s->nr_bos;
+	fixture_gpu_init(&s->f[i], 0x10 + i, sizes, s->nr_bos, s->c->mostly_zero ? FILL_ZERO : FILL_RANDOM, &rng);
+	if (s->c->mostly_zero)
+		fill_tenth(s->f[i].gpu.bos[0].dmabuf_fd, s->gpu_bytes, &rng);
+	s->plain[i] = fixture_memfd(s->gpu_bytes);
+	fixture_fill(s->plain[i], s->gpu_bytes, FILL_RANDOM, &rng);
+	s->files[i] = -1;
+	free(sizes);
+}
+
+static void done_gpu(struct setup *s, unsigned int i)
+{
+	fixture_gpu_done(&s->f[i]);
+	close(s->plain[i]);
+	close(s->files[i]);
+}
+
+static void new_files(struct setup *s)
+{
+	for (unsigned int i = 0; i < s->c->nr_gpus; i++) {
+		if (s->files[i] >= 0)
+			close(s->files[i]);
+		s->files[i] = fixture_file(s->dir);
+		s->f[i].gpu.pages_fd = s->files[i];
+	}
+}
+
+static double run_reference(struct setup *s, bool dump)
+{
+	struct reference_stream streams[MAX_GPUS];
+	double seconds;
+	int err;
+
+	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
+		streams[i] = (struct reference_stream){
+			.memfd = s->plain[i],
+			.file = s->files[i],
+			.bytes = s->gpu_bytes,
+			.to_file = dump,
+			.direct = fixture_takes_direct(s->files[i]),
+			.nr_buffers = 4,
+			.buffer_bytes = 32 * MIB,
+		};
+	seconds = reference_run(streams, s->c->nr_gpus, &err);
+	if (err)
+		die("the reference", err);
+	return seconds;
+}
+
+static double run_engine(struct setup *s, bool dump, double bytes_per_second)
+{
+	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = bytes_per_second };
+	struct content_gpu gpus[MAX_GPUS];
+	double start;
+	int err;
+
+	fake_drm_begin(&config);
+	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
+		gpus[i] = s->f[i].gpu;
+	start = bench_now();
+	err = dump ? content_dump(gpus, s->c->nr_gpus, 0) : content_restore(gpus, s->c->nr_gpus, 0);
+	if (err)
+		die("the engine", err);
+	if (fake_drm_violation())
+		die(fake_drm_violation(), -EINVAL);
+	return bench_now() - start;
+}
+
+static double least(double a, double b)
+{
+	return !a || b < a ? b : a;
+}
+
+static struct result *add_result(const struct setup *s, const char *direction)
+{
+	struct result *r = &results[nr_results++];
+
+	*r = (struct result){ .name = s->c->name, .dir = s->dir, .direction = direction };
+	r->bytes = s->gpu_bytes * s->c->nr_gpus;
+	return r;
+}
+
+static uint64_t bytes_on_disk(const struct setup *s)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
+		if (fstat(s->files[i], &st) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+	return bytes;
+}
+
+static void measure(struct setup *s, bool dump)
+{
+	struct result *r = add_result(s, dump ? "dump" : "restore");
+
+	for (unsigned int n = 0; n < repeats; n++) {
+		if (dump)
+			new_files(s);
+		else
+			run_reference(s, true); /* so that there is a file to read */
+		r->reference = least(r->reference, run_reference(s, dump));
+		new_files(s);
+		if (!dump)
+			run_engine(s, true, 0);
+		r->engine = least(r->engine, run_engine(s, dump, 0));
+	}
+	r->disk_bytes = bytes_on_disk(s);
+	r->ratio = r->reference / r->engine;
+	r->good = r->ratio >= RATIO_GOAL;
+	if (s->c->mostly_zero)
+		r->good = r->good && (double)r->disk_bytes <= ZEROS_MAX * (double)r->bytes;
+}
+
+/* Engine and file as fast as each other: an ideal pipeline takes as long as one of them, one after the other twice that. */
+static void measure_overlap(struct setup *s, bool dump)
+{
+	struct result *r = add_result(s, dump ? "dump, equal rates" : "restore, equal rates");
+	double ideal = (double)s->gpu_bytes / EQUAL_RATE;
+
+	for (unsigned int n = 0; n < repeats; n++) {
+		new_files(s);
+		if (!dump)
+			run_engine(s, true, 0);
+		file_rate = EQUAL_RATE;
+		r->engine = least(r->engine, run_engine(s, dump, EQUAL_RATE));
+		file_rate = 0;
+	}
+	r->overlap = r->engine / ideal;
+	r->good = r->overlap <= OVERLAP_MAX;
+}
+
+static void run_case(const struct bench_case *c, const char *dir)
+{
+	struct setup s = { .c = c, .dir = dir };
+
+	s.nr_bos = c->nr_bos > divide_by ? c->nr_bos / (unsigned int)(c->nr_bos > 1 ? divide_by : 1) : c->nr_bos;
+	s.gpu_bytes = c->bo_bytes * c->nr_bos / divide_by;
+	for (unsigned int i = 0; i < c->nr_gpus; i++)
+		setup_gpu(&s, i);
+	for (int dump = 1; dump >= 0; dump--) {
+		measure(&s, dump);
+		if (c->nr_bos == 1 && !c->mostly_zero)
+			measure_overlap(&s, dump);
+	}
+	for (unsigned int i = 0; i < c->nr_gpus; i++)
+		done_gpu(&s, i);
+}
+
+static bool print_table(void)
+{
+	bool good = true;
+
+	printf("%-20s %-10s %-20s %8s %10s %10s %8s %8s\n", "contents", "directory", "", "MB", "engine s", "plain s",
+	       "plain/e.", "overlap");
+	for (size_t i = 0; i < nr_results; i++) {
+		const struct result *r = &results[i];
+
+		printf("%-20s %-10s %-20s %8.0f %10.3f ", r->name, r->dir, r->direction, (double)r->bytes / 1e6,
+		       r->engine);
+		if (r->overlap)
+			printf("%10s %8s %8.2f", "", "", r->overlap);
+		else
+			printf("%10.3f %8.2f %8s", r->reference, r->ratio, "");
+		printf("%s\n", r->good ? "" : "  <- misses its goal");
+		good &= r->good;
+	}
+	printf("goals: plain/engine >= %.1f, overlap (time / time of the slower alone) <= %.1f, 90 %% zeros <= %.2f of "
+	       "the bytes on disk\n",
+	       RATIO_GOAL, OVERLAP_MAX, ZEROS_MAX);
+	return good;
+}
+
+static void write_json(const char *path)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f)
+		die(path, errno_or_eio());
+	fprintf(f, "{\"hardware\": \"simulated by memcpy\", \"results\": [\n");
+	for (size_t i = 0; i < nr_results; i++) {
+		const struct result *r = &results[i];
+
+		fprintf(f,
+			"  {\"contents\": \"%s\", \"directory\": \"%s\", \"direction\": \"%s\", \"bytes\": %llu, "
+			"\"disk_bytes\": %llu, \"engine_s\": %.4f, \"plain_s\": %.4f, \"ratio\": %.3f, "
+			"\"overlap\": %.3f, \"good\": %s}%s\n",
+			r->name, r->dir, r->direction, (unsigned long long)r->bytes, (unsigned long long)r->disk_bytes,
+			r->engine, r->reference, r->ratio, r->overlap, r->good ? "true" : "false",
+			i + 1 < nr_results ? "," : "");
+	}
+	fprintf(f, "]}\n");
+	if (fclose(f))
+		die(path, errno_or_eio());
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: content_native [--repeats N] [--divide N] [--json FILE] [DIRECTORY...]\n"
+			"  Measures the content engine in the directories (default: " FIXTURE_MEMORY " and " FIXTURE_DISK
+			").\n"
+			"  --divide N makes all contents N times smaller. The exit status is 1 when a goal is missed.\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "repeats", required_argument, NULL, 'r' },
+		{ "divide", required_argument, NULL, 'd' },
+		{ "json", required_argument, NULL, 'j' },
+		{ 0 },
+	};
+	static const char *default_dirs[] = { FIXTURE_MEMORY, FIXTURE_DISK, NULL };
+	const char *json = NULL, *const *dirs = default_dirs;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'r' && atoi(optarg) > 0)
+			repeats = (unsigned int)atoi(optarg);
+		else if (opt == 'd' && atoi(optarg) > 0)
+			divide_by = (uint64_t)atoi(optarg);
+		else if (opt == 'j')
+			json = optarg;
+		else
+			usage();
+	}
+	if (optind < argc)
+		dirs = (const char *const *)argv + optind;
+	for (; *dirs && nr_results + 8 <= MAX_RUNS; dirs++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+			run_case(&cases[i], *dirs);
+	if (json)
+		write_json(json);
+	return print_table() ? 0 : 1;
+}
