@@ -127,16 +127,16 @@ image_build_locked() {
 		return 1
 	fi
 	mv -T -- "$tmp" "$path" || return
-	image_drop_stale "$kind" "$name" "$path"
+	image_drop_stale
 }
 
-# Machines hold a shared lock on the images they use: what is in use stays for now.
+# Removes what no recipe of this tree asks for any more. Machines hold a shared lock on the images they use: those stay.
 image_drop_stale() {
-	local kind=$1 name=$2 path=$3 old
-	for old in "$CACHE/$kind-$name"-*; do
-		if [ ! -d "$old" ] || [ "$old" = "$path" ]; then
-			continue
-		fi
+	local old kind name
+	for old in "$CACHE"/*-*-*/; do
+		old=${old%/}
+		IFS=- read -r kind name _ <<<"${old##*/}"
+		[ "$old" != "$(image_path "$kind" "$name" 2>/dev/null)" ] || continue
 		flock -n -x "$old" -c true || continue
 		note "removing $old, which no recipe asks for any more"
 		rm -rf --one-file-system -- "$old"
