@@ -11,8 +11,14 @@
 #include "amdgpu_plugin_assign_internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* Some tenths of a second; ordinary machines need a thousandth of it. */
-#define WORK_LIMIT (50 * 1000 * 1000)
+/* About a second, for machines that are puzzles; ordinary ones of 64 GPUs need a thousandth of it. */
+#define WORK_LIMIT (200 * 1000 * 1000)
+
+/* For a better assignment when one is found. */
+#define BETTER_LIMIT (50 * 1000 * 1000)
+
+/* A search that takes longer than this looks harder at each step. */
+#define THOROUGH_WORK (8 * 1000 * 1000)
 
 #define FAR INT64_MAX
 
@@ -45,6 +51,7 @@ struct solver {
 	unsigned int n_deepest; /* things placed in it, plus 1 */
 	int stuck;
 	struct symmetry *symmetry;
+	struct group_bound *groups; /* while weighted */
 	size_t state_size;
 	char *states; /* n + 2 of them, each state_size long */
 	/* Scratch of augment() */
@@ -257,7 +264,13 @@ static int64_t matching_bound(const struct solver *s, const struct state *st)
 	return (int64_t)s->max_weight * s->p->n - lost;
 }
 
-static bool bound_allows(const struct solver *s, const struct state *st)
+/* Can the weight that is needed still be reached? Cheap, then less cheap: for domains, and for a matching. */
+static bool domains_allow(const struct solver *s, const struct state *st)
+{
+	return !s->weighted || group_bound_get(s->groups, st->domain, s->placed) >= s->need;
+}
+
+static bool matching_allows(const struct solver *s, const struct state *st)
 {
 	return !s->weighted || matching_bound(s, st) >= s->need;
 }
@@ -300,7 +313,12 @@ static bool step_down(struct solver *s, unsigned int depth, unsigned int thing, 
 	child = state_at(s, depth + 1);
 	s->placed[thing] = (int32_t)place;
 	s->have += weight_of(s, thing, place);
-	return propagate(s, &child, thing, place) && repair_matching(s, &child) && bound_allows(s, &child);
+	/* The cheapest first */
+	if (!propagate(s, &child, thing, place) || !domains_allow(s, &child))
+		return false;
+	if (symmetry_failed_before(s->symmetry, child.domain, s->placed, s->need - s->have))
+		return false;
+	return repair_matching(s, &child) && matching_allows(s, &child);
 }
 
 static void step_back(struct solver *s, unsigned int thing)
@@ -367,6 +385,20 @@ static unsigned int list_places(const struct solver *s, const struct state *st, 
 	return n;
 }
 
+/* Before another group is begun: thins out the domains again. False: this leads nowhere. */
+static bool filter_again(struct solver *s, struct state *st, int *thing)
+{
+	int r, empty;
+
+	if (s->work < THOROUGH_WORK || !group_untouched(s->groups, s->placed, (unsigned int)*thing))
+		return true;
+	r = assign_filter(s->p, st->domain, s->symmetry, &s->work, UINT64_MAX, &empty);
+	if (r == -ENODEV || (r == 0 && (!domains_allow(s, st) || !repair_matching(s, st) || !matching_allows(s, st))))
+		return false;
+	*thing = most_restricted(s, st);
+	return !symmetry_failed_before(s->symmetry, st->domain, s->placed, s->need - s->have);
+}
+
 /* Searches below a state whose domains and matching are in order. True: stop everything. */
 static bool descend(struct solver *s, unsigned int depth)
 {
@@ -379,7 +411,7 @@ static bool descend(struct solver *s, unsigned int depth)
 	if (thing < 0)
 		return take_solution(s);
 	note_depth(s, depth, thing);
-	if (symmetry_failed_before(s->symmetry, st.domain, s->placed, s->need - s->have))
+	if (!filter_again(s, &st, &thing))
 		return false;
 	n_places = list_places(s, &st, (unsigned int)thing, places);
 	for (unsigned int i = 0; i < n_places; i++) {
@@ -403,6 +435,7 @@ static bool descend(struct solver *s, unsigned int depth)
 static void solver_done(struct solver *s)
 {
 	symmetry_free(s->symmetry);
+	group_bound_free(s->groups);
 	free(s->states);
 }
 
@@ -490,6 +523,10 @@ static int solve_any(struct solver *s, struct assign_result *ret)
 	if (r == 0 && !start_root(s, false))
 		r = -ENODEV;
 	if (r == 0) {
+		s->groups = group_bound_new(s->p, state_at(s, 0).domain);
+		r = s->groups ? 0 : -ENOMEM;
+	}
+	if (r == 0) {
 		s->first_only = true;
 		descend(s, 0);
 		r = s->found ? 0 : s->aborted ? -E2BIG : -ENODEV;
@@ -515,6 +552,7 @@ static int solve_heaviest(struct solver *s)
 
 	if (r < 0)
 		return r;
+	root = state_at(s, 0);
 	start_root(s, true);
 	s->found_weight = 0;
 	for (unsigned int i = 0; i < s->p->n; i++)
@@ -522,8 +560,7 @@ static int solve_heaviest(struct solver *s)
 	s->need = s->found_weight + 1;
 	s->guided = true;
 	s->first_only = false;
-	root = state_at(s, 0);
-	if (bound_allows(s, &root))
+	if (domains_allow(s, &root) && matching_allows(s, &root))
 		descend(s, 0);
 	s->guided = false;
 	s->first_only = true;
@@ -585,14 +622,11 @@ static void solve_lowest(struct solver *s)
 
 static int solve(struct solver *s, struct assign_result *ret)
 {
-	uint64_t limit = s->limit;
-	int r;
+	int r = solve_any(s, ret);
 
-	r = solve_any(s, ret);
 	if (r < 0)
 		return r;
-	/* An assignment is there; improving it has a limit of its own. */
-	s->limit = s->work + limit;
+	s->limit = s->work + BETTER_LIMIT;
 	if (has_weights(s->p))
 		r = solve_heaviest(s);
 	if (r < 0)

@@ -11,6 +11,9 @@
 
 #define WORDS_MAX ASSIGN_WORDS(ASSIGN_MAX)
 
+/* What making and matching one set costs, in the steps of the search. */
+#define STEPS_PER_SET 4
+
 /* Sets that each get a place of their own, one after the other. */
 struct matching {
 	unsigned int words;
@@ -74,23 +77,42 @@ static bool matching_add(struct matching *m, const uint64_t *set)
 	return find_place(m, m->n++);
 }
 
-/* Can all things around this one be placed when it is on this place? */
+/* The things that a thing is bound to. */
+struct neighbours {
+	unsigned int n;
+	uint16_t thing[ASSIGN_MAX];
+	uint16_t kind[ASSIGN_MAX];
+};
+
+static void find_neighbours(const struct assign_problem *p, unsigned int thing, struct neighbours *ret)
+{
+	const uint16_t *kind = p->kind + (size_t)thing * p->n;
+
+	ret->n = 0;
+	for (unsigned int j = 0; j < p->n; j++) {
+		if (j == thing || !kind[j])
+			continue;
+		ret->thing[ret->n] = (uint16_t)j;
+		ret->kind[ret->n++] = kind[j];
+	}
+}
+
+/* Can all of them be placed when the thing in the middle is on this place? */
 static bool neighbours_fit(const struct assign_problem *p, const uint64_t *domain, struct matching *m,
-			   unsigned int thing, unsigned int place)
+			   const struct neighbours *around, unsigned int place)
 {
 	unsigned int words = ASSIGN_WORDS(p->m);
 
 	matching_reset(m, words);
-	for (unsigned int j = 0; j < p->n; j++) {
-		unsigned int kind = p->kind[(size_t)thing * p->n + j];
-		const uint64_t *row = assign_row(p, kind, place);
+	for (unsigned int i = 0; i < around->n; i++) {
+		const uint64_t *row = assign_row(p, around->kind[i], place);
+		const uint64_t *other = domain + (size_t)around->thing[i] * words;
 		uint64_t set[WORDS_MAX];
 
-		if (!kind || j == thing)
-			continue;
 		for (unsigned int w = 0; w < words; w++)
-			set[w] = domain[(size_t)j * words + w] & row[w];
+			set[w] = other[w] & row[w];
 		assign_set_remove(set, place);
+		m->work += STEPS_PER_SET * words;
 		if (!matching_add(m, set))
 			return false;
 	}
@@ -104,16 +126,20 @@ static bool filter_thing(const struct assign_problem *p, uint64_t *domain, const
 	uint64_t *own = domain + (size_t)thing * ASSIGN_WORDS(p->m);
 	bool known[ASSIGN_MAX] = { false }, fits[ASSIGN_MAX];
 	uint64_t before[WORDS_MAX];
+	struct neighbours around;
 	bool changed = false;
 	unsigned int place;
 
+	find_neighbours(p, thing, &around);
+	if (!around.n)
+		return false;
 	memcpy(before, own, ASSIGN_WORDS(p->m) * sizeof(*own));
 	for_each_place(place, before, ASSIGN_WORDS(p->m))
 	{
 		unsigned int class = symmetry_class(sym, place);
 
 		if (!known[class])
-			fits[class] = neighbours_fit(p, domain, m, thing, place);
+			fits[class] = neighbours_fit(p, domain, m, &around, place);
 		known[class] = true;
 		if (!fits[class]) {
 			assign_set_remove(own, place);
@@ -121,15 +147,6 @@ static bool filter_thing(const struct assign_problem *p, uint64_t *domain, const
 		}
 	}
 	return changed;
-}
-
-static bool has_neighbours(const struct assign_problem *p, unsigned int thing)
-{
-	for (unsigned int j = 0; j < p->n; j++) {
-		if (p->kind[(size_t)thing * p->n + j])
-			return true;
-	}
-	return false;
 }
 
 int assign_filter(const struct assign_problem *p, uint64_t *domain, const struct symmetry *sym, uint64_t *work,
@@ -144,7 +161,7 @@ int assign_filter(const struct assign_problem *p, uint64_t *domain, const struct
 	while (changed && m->work < limit) {
 		changed = false;
 		for (unsigned int i = 0; i < p->n; i++) {
-			if (!has_neighbours(p, i) || !filter_thing(p, domain, sym, m, i))
+			if (!filter_thing(p, domain, sym, m, i))
 				continue;
 			changed = true;
 			if (assign_set_empty(domain + (size_t)i * ASSIGN_WORDS(p->m), ASSIGN_WORDS(p->m))) {

@@ -53,6 +53,20 @@ bool symmetry_failed_before(struct symmetry *sym, const uint64_t *domain, const 
 void symmetry_note_failure(struct symmetry *sym, const uint64_t *domain, const int32_t *placed, int64_t need);
 
 /*
+ * A bound on the weight: no assignment with these domains (n sets, placed things
+ * with the one place they have) has a larger total weight. The domains given to
+ * _new are those at the root of the search. NULL: out of memory.
+ */
+struct group_bound;
+
+struct group_bound *group_bound_new(const struct assign_problem *p, const uint64_t *domain);
+void group_bound_free(struct group_bound *gb);
+int64_t group_bound_get(const struct group_bound *gb, const uint64_t *domain, const int32_t *placed);
+
+/* Is the thing in a group of several, of which none is placed? */
+bool group_untouched(const struct group_bound *gb, const int32_t *placed, unsigned int thing);
+
+/*
  * Removes from the domains (n sets) each place on which a thing would leave
  * those around it without a place of their own. Adds the steps done to *work
  * and stops early, with less removed, at the limit.

@@ -28,6 +28,7 @@ struct symmetry {
 	unsigned int words;	  /* of a set of places */
 	unsigned int thing_words; /* of a set of things */
 	bool weighted;
+	bool none; /* no two places are alike: a remainder is described by its domains as they are */
 	unsigned int n_classes;
 	uint16_t class_of[ASSIGN_MAX];
 	uint16_t first[ASSIGN_MAX]; /* of each class: lowest place */
@@ -155,6 +156,7 @@ static void find_groups(struct symmetry *sym, const uint64_t *domain)
 			lead[n_groups++] = (uint16_t) class;
 		sym->group_of[class] = (uint16_t)group;
 	}
+	sym->none = n_groups == sym->p->m;
 	for (unsigned int group = 0; group < n_groups; group++) {
 		for (unsigned int class = 0; class < sym->n_classes; class ++) {
 			if (sym->group_of[class] == group)
@@ -185,7 +187,7 @@ struct symmetry *symmetry_new(const struct assign_problem *p, const uint64_t *do
 	sym->weighted = weighted;
 	find_classes(sym, domain);
 	find_groups(sym, domain);
-	sym->key_words = (size_t)sym->n_classes * (1 + sym->thing_words);
+	sym->key_words = sym->none ? (size_t)p->n * sym->words : (size_t)sym->n_classes * (1 + sym->thing_words);
 	sym->key = calloc(sym->key_words + 1, sizeof(*sym->key));
 	if (!sym->key) {
 		symmetry_free(sym);
@@ -239,7 +241,19 @@ static void sort_in(uint64_t *entries, unsigned int last, size_t entry_words)
 	memcpy(entries + to * entry_words, moved, size);
 }
 
-static void build_key(struct symmetry *sym, const uint64_t *domain, const int32_t *placed)
+static void copy_domains(struct symmetry *sym, const uint64_t *domain, const int32_t *placed)
+{
+	size_t size = sym->words * sizeof(*domain);
+
+	for (unsigned int i = 0; i < sym->p->n; i++) {
+		if (placed[i] < 0)
+			memcpy(sym->key + (size_t)i * sym->words, domain + (size_t)i * sym->words, size);
+		else
+			memset(sym->key + (size_t)i * sym->words, 0, size);
+	}
+}
+
+static void describe_classes(struct symmetry *sym, const uint64_t *domain, const int32_t *placed)
 {
 	uint64_t taken[ASSIGN_WORDS(ASSIGN_MAX)] = { 0 };
 	size_t entry_words = 1 + sym->thing_words;
@@ -257,6 +271,14 @@ static void build_key(struct symmetry *sym, const uint64_t *domain, const int32_
 		describe_class(sym, class, domain, placed, taken, sym->key + at * entry_words);
 		sort_in(sym->key + group_start * entry_words, at - group_start, entry_words);
 	}
+}
+
+static void build_key(struct symmetry *sym, const uint64_t *domain, const int32_t *placed)
+{
+	if (sym->none)
+		copy_domains(sym, domain, placed);
+	else
+		describe_classes(sym, domain, placed);
 }
 
 static uint32_t hash_key(const struct symmetry *sym)

@@ -70,23 +70,36 @@ static void text_add_gpu(struct text *text, const struct topology_node *node)
 	text_add(text, " %#x", topology_gpu_id(node));
 }
 
-/* Adds the text to the report, in as many lines as it needs, and empties it. */
-static void report_text(struct match_report *report, unsigned int indent, struct text *text)
+/* Where to break a line: the last space that fits and is not in parentheses, NULL when there is none. */
+static char *find_break(char *line, size_t columns)
 {
-	char *rest = text->at;
+	char *found = NULL;
+	int depth = 0;
 
-	while (strlen(rest) > WRAP_COLUMNS - indent && !report_full(report)) {
-		char *cut = rest + WRAP_COLUMNS - indent;
-
-		while (cut > rest && *cut != ' ')
-			cut--;
-		if (cut == rest)
-			break;
-		report_line(report, "%*s%.*s", (int)indent, "", (int)(cut - rest), rest);
-		rest = cut + 1;
-		indent += rest == cut + 1 && indent < 8 ? 4 : 0;
+	for (size_t i = 0; i <= columns && line[i]; i++) {
+		depth += line[i] == '(';
+		depth -= line[i] == ')';
+		if (line[i] == ' ' && !depth && i)
+			found = line + i;
 	}
-	report_line(report, "%*s%s", (int)indent, "", rest);
+	return found;
+}
+
+/* Adds the text to the report, in as many lines as it needs, and empties it. */
+static void report_text(struct match_report *report, int indent, struct text *text)
+{
+	char *rest = text->at, *at;
+	int shift = indent;
+
+	while (strlen(rest) + (size_t)shift > WRAP_COLUMNS && !report_full(report)) {
+		at = find_break(rest, WRAP_COLUMNS - (size_t)shift);
+		if (!at)
+			break;
+		report_line(report, "%*s%.*s", shift, "", (int)(at - rest), rest);
+		rest = at + 1;
+		shift = indent + 4;
+	}
+	report_line(report, "%*s%s", shift, "", rest);
 	text->len = 0;
 	text->at[0] = '\0';
 }
@@ -493,6 +506,63 @@ static bool is_taken(const struct match_problem *mp, const struct assign_result 
 	return false;
 }
 
+/* How many of the GPUs linked with this one could be around it, at most, when it is on this place? */
+static unsigned int room_around(const struct assign_problem *p, unsigned int thing, unsigned int place,
+				unsigned int *ret_wanted)
+{
+	uint64_t room[ASSIGN_WORDS(ASSIGN_MAX)] = { 0 };
+	unsigned int n_placeable = 0, n_room = 0;
+
+	*ret_wanted = 0;
+	for (unsigned int j = 0; j < p->n; j++) {
+		unsigned int kind = p->kind[thing * p->n + j];
+		uint64_t any = 0;
+
+		if (!kind)
+			continue;
+		for (unsigned int w = 0; w < ASSIGN_WORDS(p->m); w++) {
+			uint64_t places = assign_row(p, kind, place)[w] & assign_domain(p, j)[w];
+
+			room[w] |= places;
+			any |= places;
+		}
+		n_placeable += any != 0;
+		(*ret_wanted)++;
+	}
+	for (unsigned int w = 0; w < ASSIGN_WORDS(p->m); w++)
+		n_room += (unsigned int)__builtin_popcountll(room[w]);
+	return n_room < n_placeable ? n_room : n_placeable;
+}
+
+/* A saved GPU whose neighbourhood exists nowhere. */
+static void explain_neighbours(const struct match_problem *mp, unsigned int thing, struct match_report *report)
+{
+	struct text text = { .len = 0 };
+	struct assign_problem problem;
+	unsigned int wanted, room;
+
+	if (match_build(mp, &problem) < 0)
+		return;
+	text_add(&text, "saved %#x was linked with or on the NUMA node of", topology_gpu_id(saved_gpu(mp, thing)));
+	for (unsigned int j = 0; j < mp->n; j++) {
+		if (problem.kind[thing * mp->n + j])
+			text_add_gpu(&text, saved_gpu(mp, j));
+	}
+	report_text(report, 2, &text);
+	text_add(&text, "local GPUs have room around them for:");
+	for (unsigned int v = 0; v < mp->m; v++) {
+		if (!assign_set_has(assign_domain(&problem, thing), v))
+			continue;
+		room = room_around(&problem, thing, v, &wanted);
+		if (room < wanted)
+			text_add(&text, " %#x (%u of these)", topology_gpu_id(local_gpu(mp, v)), room);
+		else
+			text_add(&text, " %#x (too few for the others)", topology_gpu_id(local_gpu(mp, v)));
+	}
+	assign_problem_done(&problem);
+	report_text(report, 4, &text);
+}
+
 /* Each pair could be, but not all of them at once. */
 static void explain_attempt(const struct match_problem *mp, const struct assign_result *result,
 			    struct match_report *report)
@@ -500,6 +570,7 @@ static void explain_attempt(const struct match_problem *mp, const struct assign_
 	struct text text = { .len = 0 };
 	unsigned int n = 0, shown = 0;
 
+	report_line(report, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones together:");
 	text_add(&text, "an attempt got as far as saved=local");
 	for (unsigned int i = 0; i < mp->n; i++) {
 		if (result->partial[i] < 0)
@@ -508,7 +579,8 @@ static void explain_attempt(const struct match_problem *mp, const struct assign_
 			 topology_gpu_id(local_gpu(mp, (unsigned int)result->partial[i])));
 		n++;
 	}
-	report_line(report, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones together:");
+	if (!n && result->stuck >= 0)
+		explain_neighbours(mp, (unsigned int)result->stuck, report);
 	if (!n || result->stuck < 0)
 		return;
 	report_text(report, 2, &text);

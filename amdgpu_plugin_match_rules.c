@@ -334,17 +334,35 @@ static bool kind_allows(const struct match_problem *mp, const struct demand_tabl
 	return !kind->numa || rule_numa_serves(mp, v, u);
 }
 
-static void fill_rows(const struct match_problem *mp, const struct demand_table *demands,
-		      const struct kind_table *kinds, struct assign_problem *p)
+/* Returns whether the kind rules anything out. */
+static bool fill_rows(const struct match_problem *mp, const struct demand_table *demands, const struct pair_kind *kind,
+		      unsigned int index, struct assign_problem *p)
 {
-	for (unsigned int k = 1; k < kinds->n; k++) {
-		for (unsigned int v = 0; v < mp->m; v++) {
-			for (unsigned int u = 0; u < mp->m; u++) {
-				if (u != v && kind_allows(mp, demands, &kinds->kind[k], v, u))
-					assign_set_add(assign_row(p, k, v), u);
-			}
+	bool restricts = false;
+
+	for (unsigned int v = 0; v < mp->m; v++) {
+		for (unsigned int u = 0; u < mp->m; u++) {
+			if (u == v)
+				continue;
+			if (kind_allows(mp, demands, kind, v, u))
+				assign_set_add(assign_row(p, index, v), u);
+			else
+				restricts = true;
 		}
 	}
+	return restricts;
+}
+
+/* What is the case for all local GPUs, e.g. on a machine of one NUMA node, is no restriction. */
+static void fill_kinds(const struct match_problem *mp, const struct demand_table *demands,
+		       const struct kind_table *kinds, const uint16_t *kind_of, struct assign_problem *p)
+{
+	bool restricts[ASSIGN_MAX_KINDS] = { false };
+
+	for (unsigned int k = 1; k < kinds->n; k++)
+		restricts[k] = fill_rows(mp, demands, &kinds->kind[k], k, p);
+	for (size_t i = 0; i < (size_t)mp->n * mp->n; i++)
+		p->kind[i] = restricts[kind_of[i]] ? kind_of[i] : 0;
 }
 
 static uint32_t nearness(const struct topology_node *saved, const struct topology_node *local)
@@ -392,8 +410,7 @@ static int build_with(const struct match_problem *mp, struct demand_table *deman
 		r = assign_problem_init(ret, mp->n, mp->m, kinds->n);
 	if (r < 0)
 		return r;
-	memcpy(ret->kind, pairs + n_pairs, sizeof(*ret->kind) * n_pairs);
-	fill_rows(mp, demands, kinds, ret);
+	fill_kinds(mp, demands, kinds, pairs + n_pairs, ret);
 	fill_domains(mp, ret);
 	return 0;
 }

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How long the matcher takes for machines of 64 GPUs: ordinary ones, ones that
+ * are hard for a search, and refusals with their report.
+ *
+ * Prints per case the median of RUNS matches in milliseconds of CPU time, the goal, and the
+ * outcome; ends with status 1 when a goal is missed or an outcome is wrong.
+ * An argument chooses the cases whose names contain it.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <time.h>
+
+#include "../unit/match_machine.h"
+
+#define RUNS 21
+#define N    64
+#define GPU  8 /* node id of the first GPU, after 8 CPU nodes */
+
+static struct topology *saved, *local;
+static uint32_t order[N]; /* saved GPU i corresponds to local GPU order[i] */
+static uint64_t random_state;
+
+void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+{
+	(void)level;
+	(void)fmt;
+}
+
+static uint32_t below(uint32_t n)
+{
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)((random_state >> 33) % n);
+}
+
+static void shuffle(uint32_t *values, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int j = below(i + 1);
+
+		values[i] = values[j];
+		values[j] = i;
+	}
+}
+
+static uint32_t no_numa(unsigned int i)
+{
+	(void)i;
+	return 0;
+}
+
+static uint32_t numa_of_16(unsigned int i)
+{
+	return i / 16;
+}
+
+static uint32_t numa_of_17(unsigned int i)
+{
+	return i / 17;
+}
+
+/* N saved GPUs and, in the shuffled order, their likes. */
+static void machines(uint32_t first_local_id, uint32_t (*saved_numa)(unsigned int),
+		     uint32_t (*local_numa)(unsigned int))
+{
+	uint32_t at[N];
+
+	shuffle(order, N);
+	for (uint32_t i = 0; i < N; i++)
+		at[order[i]] = i;
+	for (uint32_t i = 0; i < N; i++) {
+		add_gpu(saved, GPU + i, 0x1000 + i, saved_numa(i));
+		add_gpu(local, GPU + i, first_local_id + i, local_numa(at[i]));
+	}
+}
+
+/* Hives of "size", the same GPUs on both sides. */
+static void hives(struct topology *t, const uint32_t *at, unsigned int n, unsigned int size)
+{
+	for (uint32_t a = 0; a < n; a++) {
+		for (uint32_t b = a + 1; b < n && b / size == a / size; b++)
+			link_both(t, GPU + (at ? at[a] : a), GPU + (at ? at[b] : b), TOPOLOGY_LINK_XGMI, 50000);
+	}
+}
+
+static void edge(struct topology *t, const uint32_t *at, uint32_t a, uint32_t b)
+{
+	link_both(t, GPU + (at ? at[a] : a), GPU + (at ? at[b] : b), TOPOLOGY_LINK_XGMI, 50000);
+}
+
+/* ---- cases: each fills saved and local ---- */
+
+static void identical(void)
+{
+	machines(0x2000, no_numa, no_numa);
+}
+
+static void same_machine(void)
+{
+	machines(0x1000, no_numa, no_numa);
+	hives(saved, NULL, N, 8);
+	hives(local, NULL, N, 8);
+}
+
+static void one_hive_of_64(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	hives(saved, NULL, N, N);
+	hives(local, NULL, N, N);
+}
+
+static void numa_nodes(void)
+{
+	machines(0x2000, numa_of_16, numa_of_16);
+}
+
+static void shuffled_hives(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	hives(saved, NULL, N, 8);
+	hives(local, order, N, 8);
+}
+
+static void shuffled_hives_on_numa_nodes(void)
+{
+	machines(0x2000, numa_of_16, numa_of_16);
+	hives(saved, NULL, N, 8);
+	hives(local, order, N, 8);
+}
+
+/* Names are shuffled against the hives: how many can be kept is a problem of its own. */
+static void shuffled_hives_with_old_names(void)
+{
+	machines(0x1000, no_numa, no_numa);
+	hives(saved, NULL, N, 8);
+	hives(local, order, N, 8);
+}
+
+/* Each GPU differs from the one before in one property. */
+static void one_property_each(void)
+{
+	static const enum topology_prop props[] = { TOPOLOGY_VRAM_SIZE, TOPOLOGY_FW_VERSION, TOPOLOGY_SDMA_FW_VERSION,
+						    TOPOLOGY_NUM_GWS, TOPOLOGY_CACHES_COUNT };
+
+	machines(0x2000, no_numa, no_numa);
+	for (uint32_t i = 0; i < N; i++) {
+		enum topology_prop prop = props[i % ARRAY_SIZE(props)];
+
+		set_prop(node_of(saved, GPU + i), prop, 1000 * GIB / GIB + i);
+		set_prop(node_of(local, GPU + order[i]), prop, 1000 + i);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, 1000 + i);
+		set_prop(node_of(local, GPU + order[i]), TOPOLOGY_VRAM_SIZE, 1000 + i);
+	}
+}
+
+static void cube(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	for (uint32_t a = 0; a < N; a++) {
+		for (uint32_t bit = 1; bit < N; bit *= 2) {
+			if (!(a & bit)) {
+				edge(saved, NULL, a, a | bit);
+				edge(local, order, a, a | bit);
+			}
+		}
+	}
+}
+
+static void one_too_small(void)
+{
+	one_property_each();
+	set_prop(node_of(local, GPU + order[N - 1]), TOPOLOGY_VRAM_SIZE, 1);
+}
+
+static void all_too_small(void)
+{
+	one_property_each();
+	for (uint32_t i = 0; i < N; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 1 + i);
+}
+
+static void every_gpu_another_obstacle(void)
+{
+	one_property_each();
+	for (uint32_t i = 0; i < N; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_DEVICE_ID, i);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_DEVICE_ID, N + i);
+	}
+}
+
+static void hives_of_3_in_8(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	hives(saved, NULL, 51, 3);
+	hives(local, order, N, 8);
+}
+
+static void hives_of_5_in_8_and_9(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	hives(saved, NULL, 40, 5);
+	hives(local, order, 36, 9);
+	for (uint32_t a = 36; a < N; a++) {
+		for (uint32_t b = a + 1; b < N && (b - 36) / 8 == (a - 36) / 8; b++)
+			edge(local, order, a, b);
+	}
+}
+
+static void numa_nodes_of_other_sizes(void)
+{
+	machines(0x2000, numa_of_16, numa_of_17);
+}
+
+static void hives_split_by_numa(void)
+{
+	machines(0x2000, numa_of_16, numa_of_17);
+	hives(saved, NULL, N, 8);
+	hives(local, order, N, 8);
+}
+
+static void broken_hive(void)
+{
+	struct topology_node *node;
+
+	shuffled_hives();
+	node = node_of(local, GPU + order[63]);
+	node->n_links = 2;
+}
+
+static void ring_in_two_rings(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	for (uint32_t i = 0; i < N; i++) {
+		edge(saved, NULL, i, (i + 1) % N);
+		edge(local, order, i, i / 32 * 32 + (i + 1) % 32);
+	}
+}
+
+static void random_links(struct topology *t)
+{
+	for (uint32_t k = 0; k < 4; k++) {
+		uint32_t to[N];
+
+		shuffle(to, N);
+		for (uint32_t i = 0; i < N; i += 2)
+			edge(t, NULL, to[i], to[i + 1]);
+	}
+}
+
+static void random_networks(void)
+{
+	machines(0x2000, no_numa, no_numa);
+	random_links(saved);
+	random_links(local);
+}
+
+struct bench {
+	const char *name;
+	void (*make)(void);
+	double goal_ms;
+	int outcome;
+};
+
+static const struct bench benches[] = {
+	{ "identical", identical, 10, 0 },
+	{ "same machine, hives of 8", same_machine, 10, 0 },
+	{ "one hive of 64", one_hive_of_64, 10, 0 },
+	{ "4 NUMA nodes", numa_nodes, 10, 0 },
+	{ "8 shuffled hives", shuffled_hives, 10, 0 },
+	{ "8 shuffled hives on 4 NUMA nodes", shuffled_hives_on_numa_nodes, 10, 0 },
+	{ "8 shuffled hives with old names", shuffled_hives_with_old_names, 100, 0 },
+	{ "one property differs each", one_property_each, 100, 0 },
+	{ "hypercube", cube, 100, 0 },
+	{ "refused: one too small", one_too_small, 100, -ENODEV },
+	{ "refused: all too small", all_too_small, 100, -ENODEV },
+	{ "refused: 64 x 64 obstacles", every_gpu_another_obstacle, 100, -ENODEV },
+	{ "refused: 17 hives of 3 in 8 of 8", hives_of_3_in_8, 100, -ENODEV },
+	{ "refused: 8 hives of 5 in 9s and 8s", hives_of_5_in_8_and_9, 100, -ENODEV },
+	{ "refused: NUMA nodes of other sizes", numa_nodes_of_other_sizes, 100, -ENODEV },
+	{ "refused: hives split by NUMA", hives_split_by_numa, 100, -ENODEV },
+	{ "refused: broken hive", broken_hive, 100, -ENODEV },
+	{ "refused: ring in two rings", ring_in_two_rings, 100, -ENODEV },
+	{ "refused: other random network", random_networks, 100, -ENODEV },
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static bool run(const struct bench *b)
+{
+	static struct match_report report;
+	struct settings settings;
+	double ms[RUNS];
+	bool nearest = true, ok = true;
+
+	settings_default(&settings);
+	for (unsigned int i = 0; i < RUNS; i++) {
+		struct match_map *map = NULL;
+		double start;
+		int r;
+
+		random_state = 12345 + i;
+		saved = machine_new(8);
+		local = machine_new(8);
+		b->make();
+		must(topology_finish(saved));
+		must(topology_finish(local));
+		start = now_ms();
+		r = match_devices(saved, local, NULL, &settings, &map, &report);
+		ms[i] = now_ms() - start;
+		ok = ok && r == b->outcome;
+		nearest = nearest && (!map || map->nearest);
+		match_map_free(map);
+		topology_free(saved);
+		topology_free(local);
+	}
+	qsort(ms, RUNS, sizeof(ms[0]), compare_doubles);
+	printf("%-38s median %8.2f ms, worst %8.2f ms, goal %4.0f ms%s%s%s\n", b->name, ms[RUNS / 2], ms[RUNS - 1],
+	       b->goal_ms, ms[RUNS / 2] < b->goal_ms ? "" : "  MISSED", ok ? "" : "  WRONG OUTCOME",
+	       nearest ? "" : "  (not proved nearest)");
+	return ok && ms[RUNS / 2] < b->goal_ms;
+}
+
+int main(int argc, char **argv)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(benches); i++) {
+		if (argc > 1 && !strstr(benches[i].name, argv[1]))
+			continue;
+		if (!run(&benches[i]))
+			status = 1;
+	}
+	return status;
+}

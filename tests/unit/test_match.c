@@ -1,0 +1,1043 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The matcher: each rule, each option, the cases that broke an earlier matcher,
+ * preferences, and what a refusal says. Node ids: CPUs 0, 1; GPUs from 2 on.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_match.h"
+#include "log_stub.h"
+#include "match_machine.h"
+
+#define GPU 2 /* node id of the first GPU */
+
+static struct topology *saved, *local;
+static struct settings settings;
+static struct match_map *map;
+static struct match_report report;
+
+static int setup(void **state)
+{
+	(void)state;
+	log_clear();
+	settings_default(&settings);
+	saved = machine_new(2);
+	local = machine_new(2);
+	map = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	match_map_free(map);
+	topology_free(saved);
+	topology_free(local);
+	return 0;
+}
+
+/* ---- helpers ---- */
+
+static int match_with(const bool *candidates)
+{
+	match_map_free(map);
+	map = NULL;
+	if (!saved->generation) {
+		must(topology_finish(saved));
+		must(topology_finish(local));
+		saved->generation = 1; /* finished: only once */
+	}
+	return match_devices(saved, local, candidates, &settings, &map, &report);
+}
+
+static int match(void)
+{
+	return match_with(NULL);
+}
+
+static void print_report(void)
+{
+	for (unsigned int i = 0; i < report.n_lines; i++)
+		print_message("# %s\n", report.line[i]);
+}
+
+static bool report_has(const char *part)
+{
+	for (unsigned int i = 0; i < report.n_lines; i++) {
+		if (strstr(report.line[i], part))
+			return true;
+	}
+	return false;
+}
+
+static void assert_report(const char *part)
+{
+	if (report_has(part))
+		return;
+	print_report();
+	fail_msg("'%s' is not in the refusal", part);
+}
+
+static void assert_refused(const char *a, const char *b)
+{
+	assert_int_equal(match(), -ENODEV);
+	assert_null(map);
+	assert_report(a);
+	assert_report(b);
+}
+
+/* The n-th pair is (user gpu id, actual gpu id). */
+static void assert_pair(unsigned int n, uint32_t user, uint32_t actual)
+{
+	assert_non_null(map);
+	assert_true(n < map->n);
+	if (map->pairs[n].user_gpu_id != user || map->pairs[n].actual_gpu_id != actual)
+		fail_msg("pair %u is %#x -> %#x, expected %#x -> %#x", n, map->pairs[n].user_gpu_id,
+			 map->pairs[n].actual_gpu_id, user, actual);
+}
+
+static uint32_t actual_of(uint32_t user)
+{
+	const struct match_pair *pair = match_by_user_gpu_id(map, user);
+
+	assert_non_null(pair);
+	return pair->actual_gpu_id;
+}
+
+static void set_map(const char *text)
+{
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
+	for (char *rest = copy, *pair; (pair = strsep(&rest, ","));) {
+		struct device_map_entry *e = &settings.device_map[settings.n_device_map++];
+		unsigned int a, b;
+
+		assert_int_equal(sscanf(pair, "%x=%x", &a, &b), 2);
+		e->saved = (struct device_ref){ DEVICE_REF_GPU_ID, a };
+		e->local = (struct device_ref){ DEVICE_REF_GPU_ID, b };
+	}
+}
+
+/*
+ * n GPUs without links between them, all on CPU node 0: saved 0xa0, 0xa1, ..., local 0xb0, 0xb1, ...
+ * (0xb000 ... when these would be names of saved ones).
+ */
+static void plain_machines(unsigned int n_saved, unsigned int n_local)
+{
+	uint32_t first_local = n_saved > 16 ? 0xb000 : 0xb0;
+
+	for (uint32_t i = 0; i < n_saved; i++)
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+	for (uint32_t i = 0; i < n_local; i++)
+		add_gpu(local, GPU + i, first_local + i, 0);
+}
+
+static void set_all(struct topology *t, enum topology_prop prop, const uint64_t *values, unsigned int n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		set_prop(node_of(t, GPU + i), prop, values[i]);
+}
+
+/* ---- properties ---- */
+
+static void match_accepts_an_equal_gpu_under_other_names(void **state)
+{
+	(void)state;
+	plain_machines(1, 1);
+	set_prop(node_of(local, GPU), TOPOLOGY_DRM_RENDER_MINOR, 200);
+	assert_int_equal(match(), 0);
+	assert_int_equal(map->n, 1);
+	assert_true(map->nearest);
+	assert_pair(0, 0xa0, 0xb0);
+	assert_int_equal(map->pairs[0].saved, 2);
+	assert_int_equal(map->pairs[0].local, 2);
+	assert_int_equal(map->pairs[0].saved_minor, 130);
+	assert_int_equal(map->pairs[0].local_minor, 200);
+	assert_ptr_equal(match_by_saved_minor(map, 130), &map->pairs[0]);
+	assert_null(match_by_saved_minor(map, 200));
+	assert_null(match_by_user_gpu_id(map, 0xb0));
+}
+
+static void match_of_no_gpus_is_empty(void **state)
+{
+	(void)state;
+	plain_machines(0, 2);
+	assert_int_equal(match(), 0);
+	assert_int_equal(map->n, 0);
+}
+
+/* Every property of the table, by its rule. */
+static void match_applies_the_rule_of_every_property(void **state)
+{
+	(void)state;
+	plain_machines(1, 1);
+	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+		const struct topology_prop_info *info = topology_prop_info(i);
+		uint64_t value = node_of(saved, GPU)->value[i];
+		bool less, more;
+
+		if (i == TOPOLOGY_GPU_ID || i == TOPOLOGY_CAPABILITY || i == TOPOLOGY_NUMA_NODE)
+			continue;
+		node_of(local, GPU)->value[i] = value - 1;
+		less = match() == 0;
+		if (!less)
+			assert_report(info->name);
+		node_of(local, GPU)->value[i] = value + 1;
+		more = match() == 0;
+		assert_int_equal(less, info->rule == TOPOLOGY_RULE_NONE);
+		assert_int_equal(more, info->rule != TOPOLOGY_RULE_EQUAL);
+		node_of(local, GPU)->value[i] = value;
+		assert_int_equal(match(), 0);
+	}
+}
+
+static void match_has_the_rules_that_are_promised(void **state)
+{
+	static const enum topology_prop equal[] = {
+		TOPOLOGY_VENDOR_ID,	     TOPOLOGY_DEVICE_ID,
+		TOPOLOGY_GFX_TARGET_VERSION, TOPOLOGY_NUM_XCC,
+		TOPOLOGY_SIMD_COUNT,	     TOPOLOGY_SIMD_PER_CU,
+		TOPOLOGY_CU_PER_SIMD_ARRAY,  TOPOLOGY_ARRAY_COUNT,
+		TOPOLOGY_WAVE_FRONT_SIZE,    TOPOLOGY_LDS_SIZE_IN_KB,
+		TOPOLOGY_NUM_SDMA_ENGINES,   TOPOLOGY_NUM_SDMA_XGMI_ENGINES,
+		TOPOLOGY_NUM_CP_QUEUES,	     TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE,
+		TOPOLOGY_VRAM_PUBLIC,
+	};
+	static const struct {
+		enum topology_prop prop;
+		enum setting setting;
+	} at_least[] = {
+		{ TOPOLOGY_VRAM_SIZE, SETTING_VRAM_SIZE_CHECK },	 { TOPOLOGY_NUM_GWS, SETTING_NUM_GWS_CHECK },
+		{ TOPOLOGY_CACHES_COUNT, SETTING_CACHES_COUNT_CHECK },	 { TOPOLOGY_FW_VERSION, SETTING_FW_VER_CHECK },
+		{ TOPOLOGY_SDMA_FW_VERSION, SETTING_SDMA_FW_VER_CHECK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(equal); i++) {
+		assert_int_equal(topology_prop_info(equal[i])->rule, TOPOLOGY_RULE_EQUAL);
+		assert_int_equal(topology_prop_info(equal[i])->relaxed_by, SETTING_NONE);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(at_least); i++) {
+		assert_int_equal(topology_prop_info(at_least[i].prop)->rule, TOPOLOGY_RULE_AT_LEAST);
+		assert_int_equal(topology_prop_info(at_least[i].prop)->relaxed_by, at_least[i].setting);
+	}
+}
+
+static void match_relaxes_what_an_option_relaxes(void **state)
+{
+	(void)state;
+	plain_machines(1, 1);
+	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+		const struct topology_prop_info *info = topology_prop_info(i);
+		char text[64];
+
+		if (info->relaxed_by == SETTING_NONE)
+			continue;
+		node_of(local, GPU)->value[i] = 0;
+		snprintf(text, sizeof(text), "(%s=0 accepts it)", setting_name(info->relaxed_by));
+		assert_refused(info->name, text);
+		settings.flag[info->relaxed_by] = false;
+		assert_int_equal(match(), 0);
+		settings.flag[info->relaxed_by] = true;
+		node_of(local, GPU)->value[i] = node_of(saved, GPU)->value[i];
+	}
+}
+
+static void match_ignores_what_the_image_does_not_have(void **state)
+{
+	(void)state;
+	plain_machines(1, 1);
+	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_N_PROPS; i++) {
+		if (topology_prop_info(i)->rule == TOPOLOGY_RULE_NONE)
+			continue;
+		node_of(local, GPU)->value[i] = ~node_of(saved, GPU)->value[i];
+		clear_prop(node_of(saved, GPU), i);
+	}
+	assert_int_equal(match(), 0);
+}
+
+static void match_compares_capability_bits_that_user_space_acts_on(void **state)
+{
+	(void)state;
+	plain_machines(1, 1);
+	for (unsigned int bit = 0; bit < 32; bit++) {
+		uint32_t capability = 0x2c00a280 ^ 1U << bit;
+
+		set_prop(node_of(local, GPU), TOPOLOGY_CAPABILITY, capability);
+		assert_int_equal(match(), topology_capability_mask() >> bit & 1 ? -ENODEV : 0);
+	}
+	set_prop(node_of(local, GPU), TOPOLOGY_CAPABILITY, 0x2800a280);
+	assert_refused("capability", "SRAM EDC");
+}
+
+/* ---- an earlier matcher's failures ---- */
+
+static void match_finds_three_gpus_of_different_vram(void **state)
+{
+	static const uint64_t src[] = { 32, 16, 24 }, dst[] = { 24, 16, 32 };
+
+	(void)state;
+	plain_machines(3, 3);
+	set_all(saved, TOPOLOGY_VRAM_SIZE, src, 3);
+	set_all(local, TOPOLOGY_VRAM_SIZE, dst, 3);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	assert_pair(1, 0xa1, 0xb1);
+	assert_pair(2, 0xa2, 0xb0);
+}
+
+static void match_finds_four_gpus_of_different_vram(void **state)
+{
+	static const uint64_t src[] = { 48, 32, 24, 16 }, dst[] = { 48, 16, 32, 48 };
+
+	(void)state;
+	plain_machines(4, 4);
+	set_all(saved, TOPOLOGY_VRAM_SIZE, src, 4);
+	set_all(local, TOPOLOGY_VRAM_SIZE, dst, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	assert_pair(1, 0xa1, 0xb2);
+	assert_pair(2, 0xa2, 0xb3);
+	assert_pair(3, 0xa3, 0xb1);
+}
+
+/* One digit per GPU: its NUMA node. */
+static void numa_machines(const char *src, const char *dst)
+{
+	for (uint32_t i = 0; src[i]; i++)
+		add_gpu(saved, GPU + i, 0xa0 + i, (uint32_t)(src[i] - '0'));
+	for (uint32_t i = 0; dst[i]; i++)
+		add_gpu(local, GPU + i, 0xb0 + i, (uint32_t)(dst[i] - '0'));
+}
+
+static void match_finds_numa_nodes_swapped(void **state)
+{
+	(void)state;
+	numa_machines("110", "100");
+	assert_int_equal(match(), 0);
+	/* The two that were on one node, on one node. */
+	assert_int_equal(actual_of(0xa0), 0xb1);
+	assert_int_equal(actual_of(0xa1), 0xb2);
+	assert_int_equal(actual_of(0xa2), 0xb0);
+}
+
+static void match_ends_when_numa_nodes_cannot_be_kept(void **state)
+{
+	(void)state;
+	numa_machines("0000", "0100");
+	assert_refused("NUMA", "with KFD_NUMA_CHECK=0 there is a map");
+	settings.flag[SETTING_NUMA_CHECK] = false;
+	assert_int_equal(match(), 0);
+}
+
+static void match_finds_64_gpus(void **state)
+{
+	(void)state;
+	plain_machines(64, 64);
+	link_hive(saved, GPU, 64);
+	link_hive(local, GPU, 64);
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 64; i++)
+		assert_pair(i, 0xa0 + i, 0xb000 + i);
+}
+
+static void match_describes_64_gpus_within_its_bounds(void **state)
+{
+	(void)state;
+	plain_machines(64, 64);
+	for (uint32_t i = 0; i < 64; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 1000000007 + i);
+	assert_refused("64 of 64 saved GPUs fit no local GPU", "vram_size, wanted at least 64 GiB");
+	assert_report("0xb03f (1000000070 bytes)");
+}
+
+static void match_finds_as_many_gpus_as_a_topology_has(void **state)
+{
+	(void)state;
+	plain_machines(TOPOLOGY_MAX_NODES - 2, TOPOLOGY_MAX_NODES - 2);
+	assert_int_equal(match(), 0);
+	assert_int_equal(map->n, TOPOLOGY_MAX_NODES - 2);
+}
+
+static void match_survives_links_to_absent_nodes(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_one_way(saved, GPU, 77, TOPOLOGY_LINK_XGMI, 1000);
+	link_one_way(saved, 0, 78, TOPOLOGY_LINK_PCIE, 0);
+	link_one_way(local, GPU, 79, TOPOLOGY_LINK_PCIE, 0);
+	assert_int_equal(match(), 0);
+}
+
+static void match_swaps_two_hives(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 4; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_DEVICE_ID, 1);
+		set_prop(node_of(saved, GPU + 4 + i), TOPOLOGY_DEVICE_ID, 2);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_DEVICE_ID, 2);
+		set_prop(node_of(local, GPU + 4 + i), TOPOLOGY_DEVICE_ID, 1);
+	}
+	for (uint32_t hive = 0; hive < 2; hive++) {
+		link_hive(saved, GPU + 4 * hive, 4);
+		link_hive(local, GPU + 4 * hive, 4);
+	}
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_pair(i, 0xa0 + i, 0xb0 + (i + 4) % 8);
+}
+
+/* A count of the whole machine's links says nothing about one GPU of it. */
+static void match_moves_one_gpu_from_a_machine_of_eight_to_one_of_four(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 0);
+	set_prop(node_of(saved, GPU), TOPOLOGY_IO_LINKS_COUNT, 8);
+	for (uint32_t i = 0; i < 4; i++)
+		add_gpu(local, GPU + i, 0xb0 + i, i / 2);
+	link_hive(local, GPU, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+}
+
+/* ---- hives and peer links ---- */
+
+/* Partial links inside two hives: 0-1-2, 3-4-5. */
+static void two_chains(struct topology *t, uint32_t first_id)
+{
+	for (uint32_t i = 0; i < 6; i++)
+		add_gpu(t, GPU + i, first_id + i, i / 3);
+	for (uint32_t i = 0; i < 6; i += 3) {
+		link_both(t, GPU + i, GPU + i + 1, TOPOLOGY_LINK_XGMI, 50000);
+		link_both(t, GPU + i + 1, GPU + i + 2, TOPOLOGY_LINK_XGMI, 50000);
+	}
+}
+
+static void match_keeps_partial_links_inside_hives(void **state)
+{
+	(void)state;
+	two_chains(saved, 0xa0);
+	two_chains(local, 0xb0);
+	assert_int_equal(match(), 0);
+	assert_pair(1, 0xa1, 0xb1);
+	assert_pair(4, 0xa4, 0xb4);
+}
+
+static void match_refuses_hives_with_types_at_other_places(void **state)
+{
+	(void)state;
+	two_chains(saved, 0xa0);
+	two_chains(local, 0xb0);
+	/* The one in the middle is of another kind; here it is one at the end. */
+	set_prop(node_of(saved, GPU + 1), TOPOLOGY_DEVICE_ID, 1);
+	set_prop(node_of(local, GPU + 2), TOPOLOGY_DEVICE_ID, 1);
+	assert_refused("saved 0xa1 was linked with or on the NUMA node of 0xa0 0xa2", "0xb2 (1 of these)");
+	assert_report("with KFD_TOPOLOGY_CHECK=0 there is a map");
+	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	assert_int_equal(match(), 0);
+}
+
+static void one_linked_gpu_per_hive(struct topology *t, uint32_t first_id, uint32_t hub)
+{
+	for (uint32_t i = 0; i < 6; i++)
+		add_gpu(t, GPU + i, first_id + i, 0);
+	for (uint32_t i = 0; i < 6; i++) {
+		if (i != hub)
+			link_both(t, GPU + hub, GPU + i, TOPOLOGY_LINK_PCIE, 0);
+	}
+}
+
+static void match_finds_the_linked_gpu_at_another_index(void **state)
+{
+	(void)state;
+	one_linked_gpu_per_hive(saved, 0xa0, 0);
+	one_linked_gpu_per_hive(local, 0xb0, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb4);
+	assert_pair(1, 0xa1, 0xb0);
+}
+
+static void match_refuses_a_one_way_link_to_the_host(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 0);
+	add_gpu(local, GPU, 0xb0, 99);
+	link_one_way(local, GPU, 0, TOPOLOGY_LINK_PCIE, 0);
+	assert_refused("link from the host, wanted PCIe", "0xb0 (no link)");
+	assert_report("KFD_TOPOLOGY_CHECK=0");
+	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	assert_int_equal(match(), 0);
+}
+
+static void match_refuses_pcie_where_the_host_had_xgmi(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 99);
+	link_both(saved, GPU, 0, TOPOLOGY_LINK_XGMI, 0);
+	add_gpu(local, GPU, 0xb0, 0);
+	assert_refused("link to the host, wanted XGMI", "0xb0 (PCIe)");
+}
+
+static void match_takes_a_hive_and_loose_gpus(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU + 4, 4);
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_pair(i, 0xa0 + i, 0xb0 + (i + 4) % 8);
+}
+
+static void match_takes_types_at_other_positions(void **state)
+{
+	static const uint64_t src[] = { 1, 2, 3, 1, 2 }, dst[] = { 2, 3, 2, 1, 1 };
+
+	(void)state;
+	plain_machines(5, 5);
+	set_all(saved, TOPOLOGY_DEVICE_ID, src, 5);
+	set_all(local, TOPOLOGY_DEVICE_ID, dst, 5);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb3);
+	assert_pair(1, 0xa1, 0xb0);
+	assert_pair(2, 0xa2, 0xb1);
+	assert_pair(3, 0xa3, 0xb4);
+	assert_pair(4, 0xa4, 0xb2);
+}
+
+static void match_ignores_a_hive_that_is_too_many(void **state)
+{
+	(void)state;
+	plain_machines(4, 8);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU, 4);
+	link_hive(local, GPU + 4, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+}
+
+static void match_puts_a_hive_into_a_bigger_one(void **state)
+{
+	(void)state;
+	plain_machines(3, 8);
+	link_hive(saved, GPU, 3);
+	link_hive(local, GPU, 2);
+	link_hive(local, GPU + 2, 6);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	assert_pair(2, 0xa2, 0xb4);
+}
+
+static void match_refuses_a_broken_hive(void **state)
+{
+	(void)state;
+	plain_machines(4, 4);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU, 2);
+	link_hive(local, GPU + 2, 2);
+	assert_refused("saved by links: 0xa0 0xa1 0xa2 0xa3", "local by links: 0xb0 0xb1 | 0xb2 0xb3");
+	assert_report("with KFD_TOPOLOGY_CHECK=0 there is a map");
+	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	assert_int_equal(match(), 0);
+}
+
+static void match_names_the_pair_whose_link_is_missing(void **state)
+{
+	(void)state;
+	plain_machines(2, 3);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	assert_refused("saved 0xa0 -> 0xa1 was linked by XGMI of 50000 MB/s", "best between local GPUs that fit: PCIe");
+}
+
+static void match_wants_the_bandwidth_of_an_xgmi_link(void **state)
+{
+	(void)state;
+	plain_machines(2, 4);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 100000);
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
+	assert_refused("XGMI of 100000 MB/s", "XGMI of 50000 MB/s");
+	link_both(local, GPU + 2, GPU + 3, TOPOLOGY_LINK_XGMI, 200000);
+	saved->generation = 0;
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+}
+
+static void match_wants_no_bandwidth_that_the_image_does_not_tell(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 100000);
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct topology_node *node = node_of(saved, GPU + i);
+
+		for (unsigned int l = 0; l < node->n_links; l++)
+			node->links[l].has_bandwidth = false;
+	}
+	assert_int_equal(match(), 0);
+}
+
+static void match_lets_xgmi_serve_for_pcie_but_not_the_reverse(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	assert_refused("linked by PCIe", "best between local GPUs that fit: no link");
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
+	saved->generation = 0;
+	assert_int_equal(match(), 0);
+}
+
+static void match_wants_links_in_the_saved_direction_only(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_one_way(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
+	link_one_way(local, GPU + 1, GPU, TOPOLOGY_LINK_XGMI, 50000);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb0);
+	link_one_way(saved, GPU + 1, GPU, TOPOLOGY_LINK_XGMI, 50000);
+	saved->generation = 0;
+	assert_refused("0xa0", "XGMI");
+}
+
+/* The flags of every link from one node to another. */
+static void set_flags(struct topology *t, uint32_t from, uint32_t to, uint32_t flags)
+{
+	struct topology_node *node = node_of(t, from);
+
+	for (unsigned int i = 0; i < node->n_links; i++) {
+		if (node->links[i].node_to_id == to)
+			node->links[i].flags = flags;
+	}
+}
+
+static void match_does_not_take_a_link_without_peer_access(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	set_flags(local, GPU, GPU + 1, TOPOLOGY_LINK_FLAG_ENABLED | TOPOLOGY_LINK_FLAG_NO_P2P_DMA);
+	assert_refused("linked by PCIe", "no link");
+	/* And does not want it where the saved one had none. */
+	set_flags(saved, GPU, GPU + 1, TOPOLOGY_LINK_FLAG_ENABLED | TOPOLOGY_LINK_FLAG_NO_P2P_DMA);
+	assert_int_equal(match(), 0);
+}
+
+static void match_wants_atomics_that_were_there(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
+	set_flags(local, GPU, GPU + 1, TOPOLOGY_LINK_FLAG_NO_ATOMICS_64);
+	assert_refused("linked by PCIe", "without atomics");
+	set_flags(saved, GPU, GPU + 1, TOPOLOGY_LINK_FLAG_NO_ATOMICS_64);
+	set_flags(saved, GPU + 1, GPU, TOPOLOGY_LINK_FLAG_NO_ATOMICS_64);
+	assert_int_equal(match(), 0);
+	set_flags(local, GPU, 0, TOPOLOGY_LINK_FLAG_NO_ATOMICS_32);
+	set_flags(local, GPU + 1, 0, TOPOLOGY_LINK_FLAG_NO_ATOMICS_32);
+	assert_refused("link to the host, wanted PCIe", "(no atomics)");
+}
+
+/* ---- NUMA, candidates, images of other writers ---- */
+
+static void match_does_not_trust_an_unknown_numa_node(void **state)
+{
+	(void)state;
+	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	add_gpu(saved, GPU, 0xa0, 1);
+	add_gpu(saved, GPU + 1, 0xa1, 1);
+	add_gpu(local, GPU, 0xb0, 99);
+	add_gpu(local, GPU + 1, 0xb1, 99);
+	assert_refused("saved 0xa0 and 0xa1 were on one NUMA node", "with KFD_NUMA_CHECK=0 there is a map");
+}
+
+static void match_uses_only_candidates(void **state)
+{
+	bool candidates[TOPOLOGY_MAX_NODES] = { [GPU + 1] = true, [GPU + 3] = true };
+
+	(void)state;
+	plain_machines(2, 4);
+	assert_int_equal(match_with(candidates), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb3);
+	candidates[GPU + 3] = false;
+	assert_int_equal(match_with(candidates), -ENODEV);
+	assert_report("2 saved GPUs fit only 1 local GPUs");
+	assert_report("3 more may not be used");
+	candidates[GPU + 1] = false;
+	local->n_hidden = 5;
+	assert_int_equal(match_with(candidates), -ENODEV);
+	assert_report("to 0 local ones (4 more may not be used by the process, 5 are hidden)");
+}
+
+/* What the existing plugin of criu 3.17 to 4.2 stores. */
+static void strip_to_old_image(struct topology *t)
+{
+	static const enum topology_prop added[] = { TOPOLOGY_GFX_TARGET_VERSION, TOPOLOGY_NUM_XCC, TOPOLOGY_UNIQUE_ID,
+						    TOPOLOGY_LOCATION_ID, TOPOLOGY_NUMA_NODE };
+
+	for (unsigned int i = 0; i < t->n_nodes; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(added); k++)
+			clear_prop(t->nodes[i], added[k]);
+		for (unsigned int l = 0; l < t->nodes[i]->n_links; l++) {
+			struct topology_link *link = &t->nodes[i]->links[l];
+
+			*link = (struct topology_link){ .type = link->type, .node_to_id = link->node_to_id };
+		}
+	}
+}
+
+static void match_takes_images_of_criu_3_17_to_4_2(void **state)
+{
+	(void)state;
+	plain_machines(4, 4);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU, 4);
+	strip_to_old_image(saved);
+	assert_int_equal(match(), 0);
+	/* What they have is compared all the same. */
+	set_prop(node_of(local, GPU), TOPOLOGY_FW_VERSION, 15);
+	assert_refused("fw_version, wanted at least 16", "0xb0 (15)");
+}
+
+/* Their successors list GPUs that the process did not have with gpu_id 0, and no links to CPUs. */
+static void match_takes_images_with_nodes_without_gpu_id(void **state)
+{
+	(void)state;
+	plain_machines(3, 2);
+	set_prop(node_of(saved, GPU + 1), TOPOLOGY_GPU_ID, 0);
+	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 0);
+	strip_to_old_image(saved);
+	for (uint32_t i = 0; i < 2 + 3; i++)
+		node_of(saved, i)->n_links = 0;
+	assert_int_equal(match(), 0);
+	assert_int_equal(map->n, 2);
+	assert_pair(0, 0xa0, 0xb0);
+	assert_pair(1, 0xa2, 0xb1);
+}
+
+static void match_takes_partitions(void **state)
+{
+	(void)state;
+	plain_machines(4, 8);
+	for (uint32_t i = 0; i < 4; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_NUM_XCC, 1);
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_LOCATION_ID, 0x500 + i);
+		set_prop(node_of(local, GPU + 4 + i), TOPOLOGY_NUM_XCC, 1);
+		set_prop(node_of(local, GPU + 4 + i), TOPOLOGY_LOCATION_ID, 0x503 - i);
+	}
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_pair(i, 0xa0 + i, 0xb7 - i);
+	for (uint32_t i = 0; i < 4; i++)
+		set_prop(node_of(local, GPU + 4 + i), TOPOLOGY_NUM_XCC, 2);
+	assert_refused("num_xcc, wanted 1", "0xb0 0xb1 0xb2 0xb3 (16)");
+}
+
+/* ---- nearness ---- */
+
+static void match_prefers_the_same_gpu_ids(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+		add_gpu(local, GPU + i, 0xa0 + (i + 1) % 4, 0);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, (0xa0 + i) << 8);
+	}
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_pair(i, 0xa0 + i, 0xa0 + i);
+}
+
+/* Three ids kept are more than one, though the first GPU has to move for it. */
+static void match_keeps_as_many_gpu_ids_as_it_can(void **state)
+{
+	static const uint32_t ids[] = { 0xa0, 0xb1, 0xb2, 0xb3, 0xa1, 0xa2, 0xa3, 0xb4 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		add_gpu(local, GPU + i, ids[i], 0);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU, 4);
+	link_hive(local, GPU + 4, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb4);
+	assert_pair(1, 0xa1, 0xa1);
+	assert_pair(2, 0xa2, 0xa2);
+	assert_pair(3, 0xa3, 0xa3);
+}
+
+static void match_prefers_pci_addresses_to_numa_nodes(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 1);
+	add_gpu(local, GPU, 0xb0, 1);
+	add_gpu(local, GPU + 1, 0xb1, 0);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_LOCATION_ID, 0xa000);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	/* The same address in another domain is another address. */
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_DOMAIN, 1);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+}
+
+static void match_prefers_numa_nodes_to_low_numbers(void **state)
+{
+	(void)state;
+	numa_machines("1", "00101");
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+}
+
+static void match_does_not_depend_on_the_order_of_local_nodes(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		add_gpu(local, GPU + 2 - i, 0xb0 + i, 0);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2); /* node 2, though it was added last */
+}
+
+/* ---- KFD_DEVICE_MAP ---- */
+
+static void match_obeys_a_partial_device_map(void **state)
+{
+	(void)state;
+	plain_machines(3, 4);
+	set_map("a2=b0");
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb2);
+	assert_pair(2, 0xa2, 0xb0);
+}
+
+static void match_checks_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(1, 2);
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_VRAM_SIZE, 32 * GIB);
+	set_map("a0=b1");
+	assert_refused("vram_size, wanted at least 64 GiB", "0xb1 (32 GiB)");
+	assert_report("KFD_DEVICE_MAP chooses 0xb1, not: local 0xb0");
+	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+}
+
+static void match_checks_links_of_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(2, 3);
+	link_hive(saved, GPU, 2);
+	link_hive(local, GPU, 2);
+	set_map("a0=b2");
+	assert_refused("saved 0xa0 -> 0xa1 was linked by XGMI", "no link");
+	set_map("a0=b1");
+	assert_int_equal(match(), 0);
+	assert_pair(1, 0xa1, 0xb0);
+}
+
+static void match_takes_minors_and_pci_addresses_in_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(2, 3);
+	settings.n_device_map = 2;
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, 128 + GPU }, { DEVICE_REF_PCI, 0xb200 } };
+	settings.device_map[1] =
+		(struct device_map_entry){ { DEVICE_REF_PCI, 0xa100 }, { DEVICE_REF_RENDER_MINOR, 128 + GPU } };
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	assert_pair(1, 0xa1, 0xb0);
+}
+
+static void assert_bad_map(const char *part)
+{
+	assert_int_equal(match(), -EINVAL);
+	assert_report(part);
+}
+
+static void match_refuses_device_maps_of_gpus_that_are_not_there(void **state)
+{
+	bool candidates[TOPOLOGY_MAX_NODES] = { [GPU] = true };
+
+	(void)state;
+	plain_machines(2, 2);
+	set_map("b0=b0");
+	assert_bad_map("0xb0 is no GPU of the image");
+	set_map("a0=a0");
+	assert_bad_map("0xa0 is no GPU of the machine");
+	set_map("a0=b0");
+	settings.device_map[0].saved = (struct device_ref){ DEVICE_REF_PCI, 0x100 };
+	assert_bad_map("0000:01:00.0 is no GPU of the image");
+	for (unsigned int i = 0; i < 2; i++)
+		clear_prop(node_of(saved, GPU + i), TOPOLOGY_LOCATION_ID);
+	assert_bad_map("the image has no PCI addresses");
+	set_map("a0=b1");
+	assert_int_equal(match_with(candidates), -EINVAL);
+	assert_report("may not use 0xb1");
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_DRM_RENDER_MINOR, 128 + GPU);
+	settings.device_map[0].local = (struct device_ref){ DEVICE_REF_RENDER_MINOR, 128 + GPU };
+	assert_bad_map("renderD130 names several GPUs of the machine");
+}
+
+static void match_refuses_device_maps_that_name_a_gpu_twice(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	set_map("a0=b0,a1=b1");
+	settings.device_map[1].saved = (struct device_ref){ DEVICE_REF_RENDER_MINOR, 128 + GPU };
+	assert_bad_map("second time");
+	set_map("a0=b0,a1=b1");
+	settings.device_map[1].local = (struct device_ref){ DEVICE_REF_PCI, 0xb000 };
+	assert_bad_map("second time");
+}
+
+/* ---- refusals ---- */
+
+static void match_refuses_eight_gpus_on_a_screen(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, (64 + i) * GIB);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, (32 + i) * GIB);
+	}
+	assert_refused("8 of 8 saved GPUs fit no local GPU", "0xb7 (39 GiB)");
+	assert_in_range(report.n_lines, 16, 40);
+	assert_false(report_has("more than fits here"));
+	assert_report("wanted: device 1002:740c, gfx90a, 71 GiB VRAM, firmware 16");
+}
+
+static void match_tells_the_same_of_equal_gpus_once(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_FW_VERSION, 15);
+	assert_refused("saved 0xa0 0xa1 0xa2 0xa3 0xa4 0xa5 0xa6 0xa7 wanted",
+		       "local 0xb0 0xb1 0xb2 0xb3 0xb4 0xb5 0xb6 0xb7 (15)");
+	assert_in_range(report.n_lines, 4, 6);
+}
+
+static void match_says_which_gpus_fit_too_few(void **state)
+{
+	(void)state;
+	plain_machines(3, 4);
+	for (uint32_t i = 0; i < 3; i++)
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, 128 * GIB);
+	for (uint32_t i = 0; i < 2; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 192 * GIB);
+	assert_refused("3 saved GPUs fit only 2 local GPUs", "0xb2 0xb3 (64 GiB)");
+	assert_report("saved 0xa0 0xa1 0xa2");
+	assert_report("local 0xb0 0xb1");
+}
+
+static void match_shows_how_far_it_got(void **state)
+{
+	(void)state;
+	/* Three hives of three do not fit into two of five, though each GPU and each hive would. */
+	plain_machines(9, 10);
+	for (uint32_t i = 0; i < 3; i++)
+		link_hive(saved, GPU + 3 * i, 3);
+	for (uint32_t i = 0; i < 2; i++)
+		link_hive(local, GPU + 5 * i, 5);
+	assert_refused("no choice of local GPUs keeps all links", "an attempt got as far as");
+	assert_report("has no place");
+	assert_report("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5 | 0xa6 0xa7 0xa8");
+}
+
+static void match_report_goes_to_the_log(void **state)
+{
+	(void)state;
+	plain_machines(1, 0);
+	assert_int_equal(match(), -ENODEV);
+	match_report_log(&report);
+	assert_int_equal(log_errors, report.n_lines);
+	assert_non_null(strstr(log_text, "no map of 1 saved GPUs to 0 local ones"));
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(match_accepts_an_equal_gpu_under_other_names),
+		TEST(match_of_no_gpus_is_empty),
+		TEST(match_applies_the_rule_of_every_property),
+		TEST(match_has_the_rules_that_are_promised),
+		TEST(match_relaxes_what_an_option_relaxes),
+		TEST(match_ignores_what_the_image_does_not_have),
+		TEST(match_compares_capability_bits_that_user_space_acts_on),
+		TEST(match_finds_three_gpus_of_different_vram),
+		TEST(match_finds_four_gpus_of_different_vram),
+		TEST(match_finds_numa_nodes_swapped),
+		TEST(match_ends_when_numa_nodes_cannot_be_kept),
+		TEST(match_finds_64_gpus),
+		TEST(match_describes_64_gpus_within_its_bounds),
+		TEST(match_finds_as_many_gpus_as_a_topology_has),
+		TEST(match_survives_links_to_absent_nodes),
+		TEST(match_swaps_two_hives),
+		TEST(match_moves_one_gpu_from_a_machine_of_eight_to_one_of_four),
+		TEST(match_keeps_partial_links_inside_hives),
+		TEST(match_refuses_hives_with_types_at_other_places),
+		TEST(match_finds_the_linked_gpu_at_another_index),
+		TEST(match_refuses_a_one_way_link_to_the_host),
+		TEST(match_refuses_pcie_where_the_host_had_xgmi),
+		TEST(match_takes_a_hive_and_loose_gpus),
+		TEST(match_takes_types_at_other_positions),
+		TEST(match_ignores_a_hive_that_is_too_many),
+		TEST(match_puts_a_hive_into_a_bigger_one),
+		TEST(match_refuses_a_broken_hive),
+		TEST(match_names_the_pair_whose_link_is_missing),
+		TEST(match_wants_the_bandwidth_of_an_xgmi_link),
+		TEST(match_wants_no_bandwidth_that_the_image_does_not_tell),
+		TEST(match_lets_xgmi_serve_for_pcie_but_not_the_reverse),
+		TEST(match_wants_links_in_the_saved_direction_only),
+		TEST(match_does_not_take_a_link_without_peer_access),
+		TEST(match_wants_atomics_that_were_there),
+		TEST(match_does_not_trust_an_unknown_numa_node),
+		TEST(match_uses_only_candidates),
+		TEST(match_takes_images_of_criu_3_17_to_4_2),
+		TEST(match_takes_images_with_nodes_without_gpu_id),
+		TEST(match_takes_partitions),
+		TEST(match_prefers_the_same_gpu_ids),
+		TEST(match_keeps_as_many_gpu_ids_as_it_can),
+		TEST(match_prefers_pci_addresses_to_numa_nodes),
+		TEST(match_prefers_numa_nodes_to_low_numbers),
+		TEST(match_does_not_depend_on_the_order_of_local_nodes),
+		TEST(match_obeys_a_partial_device_map),
+		TEST(match_checks_the_device_map),
+		TEST(match_checks_links_of_the_device_map),
+		TEST(match_takes_minors_and_pci_addresses_in_the_device_map),
+		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
+		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
+		TEST(match_refuses_eight_gpus_on_a_screen),
+		TEST(match_tells_the_same_of_equal_gpus_once),
+		TEST(match_says_which_gpus_fit_too_few),
+		TEST(match_shows_how_far_it_got),
+		TEST(match_report_goes_to_the_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
