@@ -71,7 +71,8 @@ static void child_main(void)
 		child->gpus[i] = node_gpu(i);
 		drm_fd[i] = render_open(child->gpus[i].render_minor);
 		must(kfd_acquire(child->kfd, drm_fd[i], child->gpus[i].gpu_id), "ACQUIRE_VM");
-		ids[i % 2] = child->gpus[i].gpu_id;
+		if (i < 2)
+			ids[i] = child->gpus[i].gpu_id;
 	}
 	child->vram = buffer_new(child->kfd, drm_fd[0], child->gpus[0].gpu_id, 3 * PAGE, VRAM_RW);
 	memset((void *)child->vram.va, 0x5a, child->vram.size);
@@ -178,7 +179,7 @@ static void check_info(int kfd)
 	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
 	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
 	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
-	check_u64(info->priv_size, 8 + 8ull * child->nr_gpus + 272 * 9 + 120 + 512 + 2 * 64,
+	check_u64(info->priv_size, 8 + 8ull * child->nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&child->gpus[0]) + 2 * 64,
 		  "PROCESS_INFO: size of the private data");
 }
 
@@ -313,7 +314,7 @@ static void check_special_buffers(void)
 static void check_objects(void)
 {
 	const struct queue_priv *q = (void *)state_objects(state);
-	const struct event_priv *ev = (void *)(state_objects(state) + 120 + 512);
+	const struct event_priv *ev = (void *)(state_objects(state) + 120 + q->mqd_size);
 
 	check_u64(q->object_type, 0, "first object: a queue");
 	check_u64(q->type, 1, "queue: SDMA");
@@ -327,7 +328,7 @@ static void check_objects(void)
 	check_u64(q->percent, 100, "queue: percentage");
 	check_u64(q->priority, 7, "queue: priority");
 	check_u64(q->doorbell_id, (child->queue.doorbell_offset & (DOORBELLS - 1)) / 8, "queue: doorbell");
-	check_u64(q->mqd_size, 512, "queue: size of the MQD");
+	check_u64(q->mqd_size, sdma_mqd_size(&child->gpus[0]), "queue: size of the MQDs, one per XCC");
 	check_u64(q->ctl_stack_size, 0, "queue: no control stack");
 	check_u64(ev[0].object_type, 1, "second object: an event");
 	check_u64(ev[0].event_id, child->signal_event, "signal event: id");

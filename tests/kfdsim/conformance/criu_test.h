@@ -125,6 +125,12 @@ static inline void state_close_fds(struct state *s)
 			close(s->bos[i].dmabuf_fd);
 }
 
+/* Bytes of state that follow an SDMA queue's record, for all XCCs. */
+static inline uint64_t sdma_mqd_size(const struct node *gpu)
+{
+	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * gpu->num_xcc;
+}
+
 /* ---- other processes ---- */
 
 static inline int fd_of(pid_t pid, int fd)
