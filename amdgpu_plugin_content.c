@@ -101,7 +101,8 @@ static void log_space(struct content_run *run)
 		if (!pipeline->warn_space)
 			continue;
 		pipeline->warn_space = false;
-		pr_warn("gpu %#x: the disk has no room for the %llu bytes of %s; zeros among them may still make it fit",
+		pr_warn("gpu %#x: the disk has no room for the %llu bytes of %s; zeros among them may still make it "
+			"fit",
 			pipeline->gpu->gpu_id, (ull)pipeline->layout.file_bytes, pipeline->gpu->pages_name);
 	}
 }

@@ -14,19 +14,19 @@
 #include <stdint.h>
 
 struct content_bo {
-	int dmabuf_fd;	     /* borrowed */
-	uint64_t size;	     /* bytes, at least 1, at most those of the dma-buf */
-	uint32_t crc32c;     /* CRC-32C of the contents: written by a dump, compared by a restore */
-	bool has_crc32c;     /* set by a dump; a restore compares only where it is set */
-	uint32_t index;	     /* the caller's number of the BO, for messages */
+	int dmabuf_fd;	 /* borrowed */
+	uint64_t size;	 /* bytes, at least 1, at most those of the dma-buf */
+	uint32_t crc32c; /* CRC-32C of the contents: written by a dump, compared by a restore */
+	bool has_crc32c; /* set by a dump; a restore compares only where it is set */
+	uint32_t index;	 /* the caller's number of the BO, for messages */
 };
 
 struct content_stats {
 	uint64_t bytes;	     /* contents copied */
 	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
 	double seconds;
-	bool direct;	     /* without the page cache */
-	bool cpu_copy;	     /* by the CPU, since the GPU has no DMA ring to submit to */
+	bool direct;   /* without the page cache */
+	bool cpu_copy; /* by the CPU, since the GPU has no DMA ring to submit to */
 };
 
 struct content_gpu {
@@ -46,7 +46,7 @@ struct content_options {
 	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
-	unsigned int progress_ms;      /* 0 = 200 */
+	unsigned int progress_ms; /* 0 = 200 */
 };
 
 /*

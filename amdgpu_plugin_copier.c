@@ -18,9 +18,9 @@
 #define PAGE_BYTES	4096u
 #define HUGE_PAGE_BYTES (2u << 20)
 /* Holes shorter than this are not looked for, see amdgpu_plugin_pagesio.h: bounds the packets of a slot. */
-#define FILL_BYTES_MIN (64u << 10)
+#define FILL_BYTES_MIN	(64u << 10)
 /* How often a wait for a fence looks whether it should end. */
-#define FENCE_SLICE_MS 100
+#define FENCE_SLICE_MS	100
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -34,7 +34,8 @@ static int gpu_map(struct copier *copier, struct copier_bo *bo, uint64_t size)
 	int err;
 
 	err = amdgpu_va_range_alloc(copier->device, amdgpu_gpu_va_range_general, bytes,
-				    bytes < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES, 0, &bo->address, &bo->va, 0);
+				    bytes < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES, 0, &bo->address, &bo->va,
+				    0);
 	if (err)
 		return err;
 	err = amdgpu_bo_va_op(bo->bo, 0, bytes, bo->address, 0, AMDGPU_VA_OP_MAP);
@@ -113,7 +114,8 @@ static int alloc_ibs(struct copier *copier)
 {
 	uint64_t blocks = copier->config.slot_bytes / PAGE_BYTES;
 	uint64_t packets = blocks + 2 * (copier->config.slot_bytes / FILL_BYTES_MIN) + 16;
-	struct amdgpu_bo_alloc_request request = { .preferred_heap = AMDGPU_GEM_DOMAIN_GTT, .phys_alignment = PAGE_BYTES };
+	struct amdgpu_bo_alloc_request request = { .preferred_heap = AMDGPU_GEM_DOMAIN_GTT,
+						   .phys_alignment = PAGE_BYTES };
 	int err;
 
 	copier->max_bos = packets + 2;
@@ -389,8 +391,8 @@ int copier_wait(struct copier *copier, unsigned int nr)
 {
 	struct copier_slot *slot = copier->slots ? &copier->slots[nr] : NULL;
 	uint64_t deadline = now_ms() + copier->config.fence_timeout_ms;
-	uint64_t slice = copier->config.fence_timeout_ms < FENCE_SLICE_MS ? copier->config.fence_timeout_ms :
-									     FENCE_SLICE_MS;
+	uint64_t slice =
+		copier->config.fence_timeout_ms < FENCE_SLICE_MS ? copier->config.fence_timeout_ms : FENCE_SLICE_MS;
 	uint32_t expired = 0;
 	int err;
 

@@ -20,12 +20,12 @@
 #define COPIER_MAX_RINGS 2
 
 struct copier_config {
-	int render_fd;		/* borrowed */
-	void *staging;		/* borrowed, anonymous memory of nr_slots x slot_bytes; page-aligned, as slot_bytes */
+	int render_fd; /* borrowed */
+	void *staging; /* borrowed, anonymous memory of nr_slots x slot_bytes; page-aligned, as slot_bytes */
 	uint64_t slot_bytes;
 	unsigned int nr_slots;
 	unsigned int fence_timeout_ms;
-	bool to_staging;	/* direction: a dump */
+	bool to_staging; /* direction: a dump */
 	/* Asked while a fence is waited for: true ends the wait with -ECANCELED. */
 	bool (*stopped)(void *arg);
 	void *stopped_arg;
@@ -35,11 +35,11 @@ struct copier_config {
 struct copier_bo {
 	amdgpu_bo_handle bo;
 	amdgpu_va_handle va;
-	uint64_t address;	/* in the GPU's address space */
-	uint64_t map_bytes;	/* mapped there; 0 = not */
-	void *cpu;		/* CPU mapping, when the CPU copies */
+	uint64_t address;   /* in the GPU's address space */
+	uint64_t map_bytes; /* mapped there; 0 = not */
+	void *cpu;	    /* CPU mapping, when the CPU copies */
 	uint64_t cpu_bytes;
-	int dmabuf_fd;		/* borrowed */
+	int dmabuf_fd; /* borrowed */
 };
 
 struct copier_slot {
@@ -47,25 +47,25 @@ struct copier_slot {
 	uint64_t ib_address;
 	struct amdgpu_cs_fence fence;
 	bool in_flight;
-	amdgpu_bo_handle *bos;	/* used by the IB being built: staging, IB, then the others */
+	amdgpu_bo_handle *bos; /* used by the IB being built: staging, IB, then the others */
 	size_t nr_bos;
 };
 
 struct copier {
 	struct copier_config config;
 	const char *doing;
-	bool cpu;		/* the CPU copies */
-	uint32_t hung_rings;	/* a fence did not signal in time: no other of the ring will */
+	bool cpu;	     /* the CPU copies */
+	uint32_t hung_rings; /* a fence did not signal in time: no other of the ring will */
 	amdgpu_device_handle device;
 	amdgpu_context_handle context;
 	struct sdma_rules rules;
 	uint32_t rings[COPIER_MAX_RINGS];
 	unsigned int nr_rings;
 	struct copier_bo staging, ib;
-	uint64_t ib_bytes;	/* for one slot */
-	size_t max_bos;		/* room of copier_slot.bos */
+	uint64_t ib_bytes; /* for one slot */
+	size_t max_bos;	   /* room of copier_slot.bos */
 	struct copier_slot *slots;
-	int bounce_fd;		/* cpu: between a BO's mapping and staging memory */
+	int bounce_fd; /* cpu: between a BO's mapping and staging memory */
 };
 
 /* After a failure copier_done() still has to be called. */

@@ -24,8 +24,8 @@ static int transfer(int fd, void *mem, size_t len, bool write_it)
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = write_it ? pwrite(fd, (char *)mem + done, len - done, (off_t)done) :
-				       pread(fd, (char *)mem + done, len - done, (off_t)done);
+		ssize_t n = write_it ? pwrite(fd, (char *)mem + done, len - done, (off_t)done)
+				     : pread(fd, (char *)mem + done, len - done, (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -16,9 +16,9 @@
 #include <nmmintrin.h>
 #endif
 
-#define POLY  0x82f63b78u
-#define ONE   0x80000000u /* x^0 */
-#define BYTE  0x00800000u /* x^8 */
+#define POLY	   0x82f63b78u
+#define ONE	   0x80000000u /* x^0 */
+#define BYTE	   0x00800000u /* x^8 */
 /* The instruction takes 3 cycles but starts every cycle: three streams of this many bytes keep it busy. */
 #define LANE_BYTES 4096
 

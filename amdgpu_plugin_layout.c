@@ -10,7 +10,7 @@
 #define SLOT_BYTES_DEFAULT (32u << 20)
 #define HUGE_PAGE_BYTES	   (2u << 20)
 /* With n windows, filling and draining the ring costs about 1/n of the time. */
-#define WINDOWS_WANTED 32
+#define WINDOWS_WANTED	   32
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -23,8 +23,8 @@ static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 	uint64_t bytes = round_up(file_bytes / WINDOWS_WANTED + 1, HUGE_PAGE_BYTES);
 
 	if (bytes > cap)
-		bytes = cap >= HUGE_PAGE_BYTES ? cap / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES :
-						 cap / LAYOUT_BLOCK_BYTES * LAYOUT_BLOCK_BYTES;
+		bytes = cap >= HUGE_PAGE_BYTES ? cap / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
+					       : cap / LAYOUT_BLOCK_BYTES * LAYOUT_BLOCK_BYTES;
 	if (bytes > file_bytes)
 		bytes = round_up(file_bytes, LAYOUT_BLOCK_BYTES);
 	return bytes;

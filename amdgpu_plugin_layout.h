@@ -22,16 +22,16 @@
 struct layout {
 	const struct content_bo *bos; /* borrowed */
 	size_t nr_bos;
-	uint64_t *starts;	      /* of each BO in the file, and the end of the file */
-	uint64_t file_bytes;	      /* prefix and contents */
-	uint64_t slot_bytes;	      /* a window, and the staging memory for one; whole blocks */
+	uint64_t *starts;    /* of each BO in the file, and the end of the file */
+	uint64_t file_bytes; /* prefix and contents */
+	uint64_t slot_bytes; /* a window, and the staging memory for one; whole blocks */
 	uint64_t nr_windows;
 	unsigned int nr_slots;
 };
 
 /* A part of one BO that lies within a range of the file. */
 struct piece {
-	size_t bo;	   /* index in bos */
+	size_t bo; /* index in bos */
 	uint64_t bo_off;
 	uint64_t file_off;
 	uint64_t len;
@@ -57,7 +57,7 @@ bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, stru
 /* The part that follows *piece, up to @end. */
 bool layout_next_piece(const struct layout *layout, uint64_t end, struct piece *piece);
 
-#define layout_for_each_piece(layout, from, end, piece)              \
+#define layout_for_each_piece(layout, from, end, piece)                          \
 	for (bool _more = layout_piece((layout), (from), (end), (piece)); _more; \
 	     _more = layout_next_piece((layout), (end), (piece)))
 

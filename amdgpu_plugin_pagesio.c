@@ -20,14 +20,14 @@
 #include "amdgpu_plugin_layout.h"
 #include "amdgpu_plugin_util.h"
 
-#define BLOCK LAYOUT_BLOCK_BYTES
+#define BLOCK		LAYOUT_BLOCK_BYTES
 /* A hole shorter than this is read as zeros rather than filled by the GPU: one packet, one system call less. */
-#define HOLE_BYTES_MIN (64u << 10)
+#define HOLE_BYTES_MIN	(64u << 10)
 /* From this many runs of data in a window on, the page cache gathers small writes better than the disk does. */
 #define RUNS_MAX_DIRECT 64
 #define POLL_MS		100
 /* A peer that keeps the pipe open and sends nothing for this long has sent everything. */
-#define END_POLLS 50
+#define END_POLLS	50
 
 static int fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
@@ -186,8 +186,8 @@ static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64
 	uint64_t done = 0;
 
 	while (done < len) {
-		ssize_t n = io->streaming ? write(io->fd, mem + done, len - done) :
-					    pwrite(io->fd, mem + done, len - done, (off_t)(off + done));
+		ssize_t n = io->streaming ? write(io->fd, mem + done, len - done)
+					  : pwrite(io->fd, mem + done, len - done, (off_t)(off + done));
 		int err;
 
 		if (n > 0) {
@@ -207,8 +207,8 @@ static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t need
 	uint64_t done = 0;
 
 	while (done < need) {
-		ssize_t n = io->streaming ? read(io->fd, mem + done, len - done) :
-					    pread(io->fd, mem + done, len - done, (off_t)(off + done));
+		ssize_t n = io->streaming ? read(io->fd, mem + done, len - done)
+					  : pread(io->fd, mem + done, len - done, (off_t)(off + done));
 		int err;
 
 		if (n == 0)
@@ -252,7 +252,8 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	if (err)
 		return err;
 	if (io->flush_to > io->flush_from)
-		posix_fadvise(io->fd, (off_t)io->flush_from, (off_t)(io->flush_to - io->flush_from), POSIX_FADV_DONTNEED);
+		posix_fadvise(io->fd, (off_t)io->flush_from, (off_t)(io->flush_to - io->flush_from),
+			      POSIX_FADV_DONTNEED);
 	io->flush_from = from;
 	io->flush_to = to;
 	return 0;
@@ -370,7 +371,7 @@ void pagesio_discard(struct pagesio *io)
 static int check_prefix(struct pagesio *io)
 {
 	uint8_t prefix[LAYOUT_PREFIX_BYTES];
-	uint64_t got, bytes = 0;
+	uint64_t got = 0, bytes = 0;
 	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), sizeof(prefix), &got);
 
 	if (err)
@@ -442,7 +443,7 @@ static void map_holes(const struct pagesio *io, uint64_t off, uint64_t len, uint
 /* Reads [from, to) of a window. A direct read takes whole blocks, and the memory has room for these. */
 static int read_run(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
 {
-	uint64_t got;
+	uint64_t got = 0;
 	int err = read_range(io, off, mem, len, io->direct ? (len + BLOCK - 1) / BLOCK * BLOCK : len, &got);
 
 	if (err)
@@ -487,7 +488,7 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 
 int pagesio_check_end(struct pagesio *io)
 {
-	uint64_t got;
+	uint64_t got = 0;
 	int ready = 0, err;
 	char byte;
 

@@ -15,19 +15,19 @@
 #include <stdint.h>
 
 struct pagesio {
-	int fd;			/* borrowed */
+	int fd; /* borrowed */
 	bool streaming;
-	bool want_direct;	/* transfers of whole blocks are to be direct */
-	bool direct;		/* O_DIRECT is on */
-	bool on_disk;		/* not a file system in memory */
-	bool reserved;		/* all space is allocated: zeros have to be given back */
-	bool warn_space;	/* not all space could be reserved */
-	int flags;		/* of fd, as they were; -1 = not changed */
+	bool want_direct; /* transfers of whole blocks are to be direct */
+	bool direct;	  /* O_DIRECT is on */
+	bool on_disk;	  /* not a file system in memory */
+	bool reserved;	  /* all space is allocated: zeros have to be given back */
+	bool warn_space;  /* not all space could be reserved */
+	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
 	uint64_t zeros_from, zeros_to; /* run of zeros that is to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
-	uint64_t at;		/* offset of the failure */
-	char reason[160];	/* the failure in words */
+	uint64_t at;		       /* offset of the failure */
+	char reason[160];	       /* the failure in words */
 	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
 	bool (*stopped)(void *arg);
 	void *stopped_arg;

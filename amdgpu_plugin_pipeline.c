@@ -174,7 +174,7 @@ static int for_each_part(struct pipeline *pipeline, uint64_t w, piece_fn fn)
 
 		run = pagesio_run(map, i, nr);
 		end = off + (i + run == nr ? len : (i + run) * BLOCK);
-		layout_for_each_piece(&pipeline->layout, off + i * BLOCK, end, &piece) {
+		layout_for_each_piece (&pipeline->layout, off + i * BLOCK, end, &piece) {
 			int err = fn(pipeline, w, &piece, map[i] != 0);
 
 			if (err)
@@ -220,10 +220,11 @@ static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 	}
 	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
 		return 0;
-	content_run_fail(pipeline->run, -EBADMSG,
-			 "gpu %#x: %s at offset %llu: BO %u is damaged: CRC-32C of its %llu bytes is %08x, %08x was saved",
-			 pipeline->gpu->gpu_id, pipeline->gpu->pages_name, (ull)pipeline->layout.starts[piece->bo],
-			 bo->index, (ull)bo->size, pipeline->crc, bo->crc32c);
+	content_run_fail(
+		pipeline->run, -EBADMSG,
+		"gpu %#x: %s at offset %llu: BO %u is damaged: CRC-32C of its %llu bytes is %08x, %08x was saved",
+		pipeline->gpu->gpu_id, pipeline->gpu->pages_name, (ull)pipeline->layout.starts[piece->bo], bo->index,
+		(ull)bo->size, pipeline->crc, bo->crc32c);
 	return -EBADMSG;
 }
 
@@ -238,9 +239,9 @@ static int checksum_part(struct pipeline *pipeline, uint64_t w, const struct pie
 	if (!piece->bo_off)
 		pipeline->crc = 0;
 	if (data)
-		pipeline->crc = crc32c(pipeline->crc,
-				       slot_memory(pipeline, w) + piece->file_off % pipeline->layout.slot_bytes,
-				       piece->len);
+		pipeline->crc =
+			crc32c(pipeline->crc, slot_memory(pipeline, w) + piece->file_off % pipeline->layout.slot_bytes,
+			       piece->len);
 	else
 		pipeline->crc = crc32c_zeros(pipeline->crc, piece->len);
 	return piece->bo_off + piece->len == bo->size ? finish_checksum(pipeline, piece) : 0;
@@ -339,8 +340,8 @@ static int copy_windows(struct pipeline *pipeline)
 	while (!err && retired < pipeline->layout.nr_windows) {
 		bool idle = submitted == retired;
 		bool can_submit = submitted < pipeline->layout.nr_windows &&
-				  (pipeline->run->dump ? slot_is_free(pipeline, submitted, idle) :
-							 slot_is_full(pipeline, submitted, idle));
+				  (pipeline->run->dump ? slot_is_free(pipeline, submitted, idle)
+						       : slot_is_full(pipeline, submitted, idle));
 
 		if (run_failed(pipeline))
 			return -ECANCELED;

@@ -22,11 +22,11 @@ struct content_run {
 	unsigned int fence_timeout_ms;
 	struct pipeline *pipelines;
 	size_t nr_pipelines;
-	atomic_int err;		/* first cause; everybody stops when it is set */
+	atomic_int err; /* first cause; everybody stops when it is set */
 	char error_text[400];
 	pthread_mutex_t lock;
-	pthread_cond_t ended;	/* a thread has ended */
-	unsigned int running;	/* threads; guarded by lock */
+	pthread_cond_t ended; /* a thread has ended */
+	unsigned int running; /* threads; guarded by lock */
 };
 
 struct pipeline {
@@ -35,23 +35,23 @@ struct pipeline {
 	struct layout layout;
 	uint8_t *staging;
 	size_t staging_bytes;
-	uint8_t *maps;		/* nr_slots times one byte for each block, see amdgpu_plugin_pagesio.h */
+	uint8_t *maps; /* nr_slots times one byte for each block, see amdgpu_plugin_pagesio.h */
 	pthread_t copy_thread, io_thread;
 	bool has_copy_thread, has_io_thread;
 
 	/* guarded by run->lock. Window w is in slot w % nr_slots */
 	pthread_cond_t changed;
-	uint64_t produced;	/* windows below this have their contents in staging memory */
-	uint64_t consumed;	/* windows below this have left it again */
+	uint64_t produced; /* windows below this have their contents in staging memory */
+	uint64_t consumed; /* windows below this have left it again */
 	uint64_t bytes_done, zero_bytes;
-	double ended_at;	/* when the last thread ended */
+	double ended_at; /* when the last thread ended */
 	bool cpu_copy, direct, warn_space;
 
 	/* of the copy thread */
 	struct copier copier;
 	struct copier_bo *bos;
 	size_t nr_mapped, nr_released; /* BOs below; those between are mapped */
-	uint32_t crc;		/* of the current BO as far as it is through */
+	uint32_t crc;		       /* of the current BO as far as it is through */
 	uint64_t window_zeros;
 
 	/* of the I/O thread */
@@ -70,7 +70,8 @@ void content_run_fail(struct content_run *run, int err, const char *fmt, ...) __
 int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/* Starts both threads with the caller's signal mask; counts them in run->running. 0 or -errno after content_run_fail(). */
+/* Starts both threads with the caller's signal mask; counts them in run->running. 0 or -errno after content_run_fail().
+ */
 int pipeline_start(struct pipeline *pipeline);
 /* Waits for the threads that were started. */
 void pipeline_join(struct pipeline *pipeline);

@@ -10,14 +10,14 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#define OP_NOP	      0u
-#define OP_COPY	      1u  /* sub-op 0: linear */
-#define OP_CONST_FILL 11u
+#define OP_NOP		0u
+#define OP_COPY		1u /* sub-op 0: linear */
+#define OP_CONST_FILL	11u
 /* In the header of a constant fill: the unit is a dword; 0 is a byte. */
 #define FILL_UNIT_DWORD (2u << 30)
 
-#define MAX_BYTES     (4u << 20)		/* 2^22, held as 2^22 - 1 */
-#define MAX_BYTES_OLD ((2u << 20) - 32)		/* SDMA 2.4 has 21 bits, and wants whole 32 bytes at full speed */
+#define MAX_BYTES     (4u << 20)	/* 2^22, held as 2^22 - 1 */
+#define MAX_BYTES_OLD ((2u << 20) - 32) /* SDMA 2.4 has 21 bits, and wants whole 32 bytes at full speed */
 
 struct sdma_rules sdma_rules(uint32_t family_id)
 {

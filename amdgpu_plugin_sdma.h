@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SDMA_COPY_DWORDS 7
-#define SDMA_FILL_DWORDS 5
+#define SDMA_COPY_DWORDS     7
+#define SDMA_FILL_DWORDS     5
 /* IBs end on a multiple of this. */
 #define SDMA_IB_ALIGN_DWORDS 8
 
@@ -21,9 +21,9 @@ struct sdma_rules {
 };
 
 struct sdma_ib {
-	uint32_t *dw;	/* borrowed */
+	uint32_t *dw; /* borrowed */
 	size_t nr_dw;
-	size_t max_dw;	/* multiple of SDMA_IB_ALIGN_DWORDS */
+	size_t max_dw; /* multiple of SDMA_IB_ALIGN_DWORDS */
 	struct sdma_rules rules;
 };
 

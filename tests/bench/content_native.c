@@ -27,10 +27,10 @@
 #define MIB	    (1024 * KIB)
 #define MAX_GPUS    2
 #define MAX_RUNS    32
-#define RATIO_GOAL  0.8	 /* reference time / engine time */
-#define OVERLAP_MAX 1.1	 /* time / max(copy, transfer) */
+#define RATIO_GOAL  0.8	  /* reference time / engine time */
+#define OVERLAP_MAX 1.1	  /* time / max(copy, transfer) */
 #define EQUAL_RATE  400e6 /* bytes per second, slower than either part is by itself */
-#define ZEROS_MAX   0.11 /* bytes on disk / bytes, for 90 % zeros */
+#define ZEROS_MAX   0.11  /* bytes on disk / bytes, for 90 % zeros */
 
 void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 {
@@ -255,7 +255,8 @@ static void measure(struct setup *s, bool dump)
 		r->good = r->good && (double)r->disk_bytes <= ZEROS_MAX * (double)r->bytes;
 }
 
-/* Engine and file as fast as each other: an ideal pipeline takes as long as one of them, one after the other twice that. */
+/* Engine and file as fast as each other: an ideal pipeline takes as long as one of them, one after the other twice
+ * that. */
 static void measure_overlap(struct setup *s, bool dump)
 {
 	struct result *r = add_result(s, dump ? "dump, equal rates" : "restore, equal rates");
@@ -339,10 +340,10 @@ static void write_json(const char *path)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: content_native [--repeats N] [--divide N] [--json FILE] [DIRECTORY...]\n"
-			"  Measures the content engine in the directories (default: " FIXTURE_MEMORY " and " FIXTURE_DISK
-			").\n"
-			"  --divide N makes all contents N times smaller. The exit status is 1 when a goal is missed.\n");
+	fprintf(stderr,
+		"usage: content_native [--repeats N] [--divide N] [--json FILE] [DIRECTORY...]\n"
+		"  Measures the content engine in the directories (default: " FIXTURE_MEMORY " and " FIXTURE_DISK ").\n"
+		"  --divide N makes all contents N times smaller. The exit status is 1 when a goal is missed.\n");
 	exit(2);
 }
 

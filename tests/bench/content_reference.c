@@ -63,9 +63,9 @@ static void io_step(struct ring *ring, uint64_t step)
 	uint8_t *buffer = buffer_of(ring, step);
 
 	while (done < len && !ring->stream->err) {
-		ssize_t n = ring->stream->to_file ?
-				    pwrite(ring->stream->file, buffer + done, len - done, (off_t)(off + done)) :
-				    pread(ring->stream->file, buffer + done, len - done, (off_t)(off + done));
+		ssize_t n = ring->stream->to_file
+				    ? pwrite(ring->stream->file, buffer + done, len - done, (off_t)(off + done))
+				    : pread(ring->stream->file, buffer + done, len - done, (off_t)(off + done));
 
 		if (n > 0)
 			done += (uint64_t)n;

@@ -12,11 +12,11 @@
 
 struct reference_stream {
 	int memfd, file;
-	uint64_t bytes;	/* whole blocks of 4 KiB */
+	uint64_t bytes; /* whole blocks of 4 KiB */
 	bool to_file, direct;
 	unsigned int nr_buffers;
 	uint64_t buffer_bytes;
-	int err;	/* out: 0 or -errno */
+	int err; /* out: 0 or -errno */
 };
 
 /* All streams at the same time. Seconds; -errno of one of them in *ret_err. */

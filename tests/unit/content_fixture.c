@@ -25,12 +25,12 @@
 #define PAGE_BYTES   4096u
 #define PREFIX_BYTES 8u
 
-#define NEED(condition)                                                                             \
-	do {                                                                                        \
-		if (!(condition)) {                                                                 \
+#define NEED(condition)                                                                                      \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
 			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, strerror(errno)); \
-			abort();                                                                    \
-		}                                                                                   \
+			abort();                                                                             \
+		}                                                                                            \
 	} while (0)
 
 uint64_t rng_next(struct rng *rng)

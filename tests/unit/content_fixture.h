@@ -37,13 +37,14 @@ bool fixture_same(int fd_a, int fd_b, uint64_t bytes);
 struct fixture_gpu {
 	struct content_gpu gpu;
 	char name[32];
-	uint64_t bytes;	/* of all BOs */
+	uint64_t bytes; /* of all BOs */
 };
 
 /* BOs of the given sizes, with contents. The GPU has a render node, but no pages file yet. */
 void fixture_gpu_init(struct fixture_gpu *f, uint32_t gpu_id, const uint64_t *sizes, size_t nr, enum fixture_fill how,
 		      struct rng *rng);
-/* A GPU to restore into: BOs of the same sizes, full of other bytes; checksums and pages file (shared) as @from has them. */
+/* A GPU to restore into: BOs of the same sizes, full of other bytes; checksums and pages file (shared) as @from has
+ * them. */
 void fixture_gpu_like(struct fixture_gpu *f, const struct fixture_gpu *from);
 /* Closes all but the pages file. */
 void fixture_gpu_done(struct fixture_gpu *f);

@@ -102,15 +102,15 @@ void fake_drm_begin(const struct fake_drm_config *config)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-#define GETTER(type, name, field)               \
-	type name(void)                         \
-	{                                       \
-		type ret;                       \
-						\
-		pthread_mutex_lock(&fake.lock); \
-		ret = field;                    \
+#define GETTER(type, name, field)                 \
+	type name(void)                           \
+	{                                         \
+		type ret;                         \
+                                                  \
+		pthread_mutex_lock(&fake.lock);   \
+		ret = field;                      \
 		pthread_mutex_unlock(&fake.lock); \
-		return ret;                     \
+		return ret;                       \
 	}
 
 GETTER(unsigned int, fake_drm_calls, fake.calls)
@@ -187,7 +187,8 @@ int amdgpu_query_gpu_info(amdgpu_device_handle d, struct amdgpu_gpu_info *info)
 	return leave(err);
 }
 
-int amdgpu_query_hw_ip_info(amdgpu_device_handle d, unsigned type, unsigned instance, struct drm_amdgpu_info_hw_ip *info)
+int amdgpu_query_hw_ip_info(amdgpu_device_handle d, unsigned type, unsigned instance,
+			    struct drm_amdgpu_info_hw_ip *info)
 {
 	int err = ENTER();
 
@@ -524,9 +525,9 @@ int amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgp
 {
 	int err = ENTER();
 
-	if (!err && (flags || nr != 1 || request->number_of_ibs != 1 || request->ip_type != AMDGPU_HW_IP_DMA ||
-		     request->ip_instance || request->ring >= FAKE_DRM_MAX_RINGS ||
-		     !(fake.config.rings >> request->ring & 1)))
+	if (!err &&
+	    (flags || nr != 1 || request->number_of_ibs != 1 || request->ip_type != AMDGPU_HW_IP_DMA ||
+	     request->ip_instance || request->ring >= FAKE_DRM_MAX_RINGS || !(fake.config.rings >> request->ring & 1)))
 		err = -EINVAL;
 	if (!err)
 		err = fake_ring_submit(context, request);

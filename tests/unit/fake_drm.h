@@ -16,27 +16,27 @@
 #define FAKE_DRM_MAX_RINGS 4
 
 struct fake_drm_config {
-	uint32_t family_id;	    /* 0 = AMDGPU_FAMILY_AI */
-	uint32_t rings;		    /* bit mask of DMA rings */
-	unsigned int delay_us;	    /* each submission takes at least this long */
-	double bytes_per_second;    /* what a ring moves at most, 0 = as fast as it can */
-	unsigned int hang;	    /* the n-th submission (from 1) never ends */
-	bool reset;		    /* contexts say that the GPU was reset */
-	bool idle;		    /* packets are not executed: what is measured then is everything else */
-	unsigned int fail_call;	    /* the n-th call (from 1) fails */
-	int fail_err;		    /* with this, a negative number */
+	uint32_t family_id;	 /* 0 = AMDGPU_FAMILY_AI */
+	uint32_t rings;		 /* bit mask of DMA rings */
+	unsigned int delay_us;	 /* each submission takes at least this long */
+	double bytes_per_second; /* what a ring moves at most, 0 = as fast as it can */
+	unsigned int hang;	 /* the n-th submission (from 1) never ends */
+	bool reset;		 /* contexts say that the GPU was reset */
+	bool idle;		 /* packets are not executed: what is measured then is everything else */
+	unsigned int fail_call;	 /* the n-th call (from 1) fails */
+	int fail_err;		 /* with this, a negative number */
 };
 
 /* Forgets everything of the test before; all objects have to be gone. */
 void fake_drm_begin(const struct fake_drm_config *config);
 
-unsigned int fake_drm_calls(void);	 /* so far, all functions together */
-const char *fake_drm_failed_call(void);	 /* the one that was made to fail; NULL = none yet */
-size_t fake_drm_live_objects(void);	 /* devices, contexts, BOs, ranges, mappings, lists that exist */
-size_t fake_drm_peak_mapped(void);	 /* most GPU mappings at one time */
+unsigned int fake_drm_calls(void);	/* so far, all functions together */
+const char *fake_drm_failed_call(void); /* the one that was made to fail; NULL = none yet */
+size_t fake_drm_live_objects(void);	/* devices, contexts, BOs, ranges, mappings, lists that exist */
+size_t fake_drm_peak_mapped(void);	/* most GPU mappings at one time */
 unsigned int fake_drm_submissions(void);
-unsigned int fake_drm_rings_used(void);	 /* bit mask */
-uint64_t fake_drm_fill_bytes(void);	 /* written by constant fill packets */
+unsigned int fake_drm_rings_used(void); /* bit mask */
+uint64_t fake_drm_fill_bytes(void);	/* written by constant fill packets */
 /* The first thing done that hardware or kernel would not take, in words; NULL = none. */
 const char *fake_drm_violation(void);
 

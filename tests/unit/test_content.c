@@ -123,7 +123,9 @@ static void random_bos_come_back_exactly(void **state)
 
 static void several_gpus_have_a_file_each(void **state)
 {
-	static const uint64_t sizes[3][3] = { { 5 * MIB, 4096, 4096 }, { 3 * MIB + 4096, 12288, 4096 }, { 4096, 1, 7 } };
+	static const uint64_t sizes[3][3] = { { 5 * MIB, 4096, 4096 },
+					      { 3 * MIB + 4096, 12288, 4096 },
+					      { 4096, 1, 7 } };
 	struct fixture_gpu f[3], to[3];
 	struct content_gpu gpus[3], to_gpus[3];
 	struct rng rng = { 5 };

@@ -86,8 +86,9 @@ static void a_truncated_file_is_refused(void **state)
 	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, 8 + 1 * MIB + 4096 + 100), 0);
-	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, "
-				       "6307848 expected");
+	assert_restore_fails(-EBADMSG,
+			     "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, "
+			     "6307848 expected");
 	end_saved();
 }
 
@@ -105,7 +106,8 @@ static void an_over_long_file_is_refused(void **state)
 	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, 6307848 + 1), 0);
-	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes");
+	assert_restore_fails(-EBADMSG,
+			     "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes");
 	end_saved();
 }
 
@@ -161,7 +163,8 @@ static void contents_that_became_a_hole_are_refused(void **state)
 {
 	(void)state;
 	begin_saved();
-	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB), 0);
+	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB),
+			 0);
 	assert_restore_fails(-EBADMSG, "BO 102 is damaged");
 	end_saved();
 }

@@ -32,8 +32,8 @@ static bool armed;
 static unsigned int calls, fail_nth;
 static int fail_errno;
 static const char *failed_call;
-static const char *never_works; /* each call of this name fails */
-static bool direct_never_works;	/* transfers to and from a file fail with EINVAL while O_DIRECT is on */
+static const char *never_works;	      /* each call of this name fails */
+static bool direct_never_works;	      /* transfers to and from a file fail with EINVAL while O_DIRECT is on */
 static long mapped_bytes, peak_bytes; /* by mmap less munmap, of the engine */
 
 /* Whether the call of this name is the one; errno is set then. */
@@ -85,10 +85,10 @@ WRAP(int, ftruncate, (int fd, off_t len), (fd, len), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t off, off_t len), (fd, mode, off, len), -1)
 WRAP(int, sync_file_range, (int fd, off_t off, off_t len, unsigned int flags), (fd, off, len, flags), -1)
 WRAP(int, posix_fadvise, (int fd, off_t off, off_t len, int advice), (fd, off, len, advice), fail_errno)
-WRAP(int, poll, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout), -1)
+WRAP(int, poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout), -1)
 WRAP(int, memfd_create, (const char *name, unsigned int flags), (name, flags), -1)
 WRAP(int, madvise, (void *mem, size_t len, int advice), (mem, len, advice), -1)
-WRAP(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg),
+WRAP(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg),
      (thread, attr, fn, arg), fail_errno)
 
 /* These two have arguments that vary; all that are used here fit into one of the width of a pointer. */
@@ -248,16 +248,17 @@ static bool is_one_of(const char *call, const char *const *names, size_t nr)
 /* What a file system or kernel may lack, or what is only advice. */
 static bool may_be_ignored(const char *call)
 {
-	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs", "fallocate", "lseek", "fcntl",
-					     "sync_file_range" };
+	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs",	   "fallocate",
+					     "lseek",	"fcntl",	 "sync_file_range" };
 
 	return is_one_of(call, names, ARRAY_SIZE(names));
 }
 
 static bool is_retried(const char *call, int err)
 {
-	static const char *const names[] = { "read", "write", "pread", "pwrite", "poll", "ioctl",
-					     "amdgpu_cs_query_fence_status" };
+	static const char *const names[] = {
+		"read", "write", "pread", "pwrite", "poll", "ioctl", "amdgpu_cs_query_fence_status"
+	};
 
 	return err == EINTR && is_one_of(call, names, ARRAY_SIZE(names));
 }
@@ -319,8 +320,8 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 	gpus[0] = f[0].gpu;
 	gpus[1] = f[1].gpu;
 	arm(fault, scenario);
-	ret = scenario->restore ? content_restore(gpus, 2, scenario->max_bytes) :
-				  content_dump(gpus, 2, scenario->max_bytes);
+	ret = scenario->restore ? content_restore(gpus, 2, scenario->max_bytes)
+				: content_dump(gpus, 2, scenario->max_bytes);
 	call = disarm();
 	close_ends(scenario, f, &ends);
 	if (call)
@@ -329,8 +330,8 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 		assert_int_equal(ret, 0);
 	for (int i = 0; i < 2; i++) {
 		if (!ret)
-			assert_true(scenario->restore ? fixture_gpus_same(&f[i], &saved[i]) :
-							fixture_file_is_right(files[i], &f[i]));
+			assert_true(scenario->restore ? fixture_gpus_same(&f[i], &saved[i])
+						      : fixture_file_is_right(files[i], &f[i]));
 		fixture_gpu_done(&f[i]);
 		close(files[i]);
 	}
@@ -363,15 +364,15 @@ static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .str
 					      .max_bytes = 128 * KIB };
 static const struct scenario dump_by_cpu = { "dump by the CPU", .rings = 0, .dir = FIXTURE_MEMORY };
 static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 128 * KIB };
-static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true, .rings = 1,
-						   .max_bytes = 128 * KIB };
+static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
+						   .rings = 1, .max_bytes = 128 * KIB };
 static const struct scenario restore_by_cpu = { "restore by the CPU", .restore = true, .rings = 0 };
 
-#define FAULT_TEST(name, scenario)        \
-	static void name(void **state)    \
-	{                                 \
-		(void)state;              \
-		fail_all(&(scenario));    \
+#define FAULT_TEST(name, scenario)     \
+	static void name(void **state) \
+	{                              \
+		(void)state;           \
+		fail_all(&(scenario)); \
 	}
 
 FAULT_TEST(any_failure_of_a_dump_to_disk_is_reported, dump_to_disk)

@@ -74,7 +74,7 @@ static void windows_and_pieces_cover_every_byte_once(void **state)
 			assert_int_equal(off, file_end);
 			assert_true(len > 0);
 			file_end = off + len;
-			layout_for_each_piece(&layout, off, off + len, &piece) {
+			layout_for_each_piece (&layout, off, off + len, &piece) {
 				while (at == bos[bo].size) {
 					bo++;
 					at = 0;
