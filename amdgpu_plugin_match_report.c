@@ -26,6 +26,12 @@ struct text {
 	char at[8192];
 };
 
+static void text_empty(struct text *text)
+{
+	text->len = 0;
+	text->at[0] = '\0';
+}
+
 static bool report_full(const struct match_report *report)
 {
 	return report->n_lines == MATCH_REPORT_LINES;
@@ -100,8 +106,7 @@ static void report_text(struct match_report *report, int indent, struct text *te
 		shift = indent + 4;
 	}
 	report_line(report, "%*s%s", shift, "", rest);
-	text->len = 0;
-	text->at[0] = '\0';
+	text_empty(text);
 }
 
 static const char *rank_name(enum link_rank rank)
@@ -180,8 +185,9 @@ static bool same_story(const struct match_problem *mp, unsigned int a, unsigned 
 static void explain_locals(const struct match_problem *mp, unsigned int thing, struct match_report *report)
 {
 	bool told[ASSIGN_MAX] = { false };
-	struct text text = { .len = 0 };
+	struct text text;
 
+	text_empty(&text);
 	for (unsigned int v = 0; v < mp->m && !report_full(report); v++) {
 		struct obstacle o = rule_gpu(mp, thing, v), last = o;
 
@@ -224,8 +230,9 @@ static void wanted_text(const struct topology_node *node, struct text *text)
 static void explain_things(const struct match_problem *mp, const bool *concerned, struct match_report *report)
 {
 	bool told[ASSIGN_MAX] = { false };
-	struct text text = { .len = 0 };
+	struct text text;
 
+	text_empty(&text);
 	for (unsigned int i = 0; i < mp->n && !report_full(report); i++) {
 		if (!concerned[i] || told[i])
 			continue;
@@ -272,9 +279,11 @@ static bool explain_unfit(const struct match_problem *mp, struct match_report *r
 static void explain_crowd(const struct match_problem *mp, const struct assign_result *result,
 			  struct match_report *report)
 {
-	struct text saved = { .len = 0 }, local = { .len = 0 };
+	struct text saved, local;
 	unsigned int n_saved = 0, n_local = 0;
 
+	text_empty(&saved);
+	text_empty(&local);
 	text_add(&saved, "saved");
 	text_add(&local, "local");
 	for (unsigned int i = 0; i < mp->n; i++) {
@@ -443,9 +452,10 @@ static bool bound(const struct match_problem *mp, bool saved, bool numa, unsigne
 static void explain_groups(const struct match_problem *mp, bool saved, bool numa, struct match_report *report)
 {
 	unsigned int n = saved ? mp->n : mp->m, queue[ASSIGN_MAX], head, tail;
-	struct text text = { .len = 0 };
+	struct text text;
 	bool seen[ASSIGN_MAX] = { false };
 
+	text_empty(&text);
 	text_add(&text, "%s %s:", saved ? "saved" : "local", numa ? "by NUMA node" : "by links");
 	for (unsigned int start = 0; start < n; start++) {
 		if (seen[start])
@@ -537,10 +547,11 @@ static unsigned int room_around(const struct assign_problem *p, unsigned int thi
 /* A saved GPU whose neighbourhood exists nowhere. */
 static void explain_neighbours(const struct match_problem *mp, unsigned int thing, struct match_report *report)
 {
-	struct text text = { .len = 0 };
+	struct text text;
 	struct assign_problem problem;
 	unsigned int wanted, room;
 
+	text_empty(&text);
 	if (match_build(mp, &problem) < 0)
 		return;
 	text_add(&text, "saved %#x was linked with or on the NUMA node of", topology_gpu_id(saved_gpu(mp, thing)));
@@ -567,9 +578,10 @@ static void explain_neighbours(const struct match_problem *mp, unsigned int thin
 static void explain_attempt(const struct match_problem *mp, const struct assign_result *result,
 			    struct match_report *report)
 {
-	struct text text = { .len = 0 };
+	struct text text;
 	unsigned int n = 0, shown = 0;
 
+	text_empty(&text);
 	report_line(report, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones together:");
 	text_add(&text, "an attempt got as far as saved=local");
 	for (unsigned int i = 0; i < mp->n; i++) {

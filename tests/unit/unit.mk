@@ -12,6 +12,7 @@ test_topology_SRCS := $(topology_SRCS)
 test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_random_SRCS := $(match_SRCS)
+test_match_choice_SRCS := $(match_SRCS)
 test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
 test_vma_SRCS := amdgpu_plugin_vma.c
 

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The matcher: which of several maps it takes, KFD_DEVICE_MAP, and what a
+ * refusal says.
+ */
+#define _GNU_SOURCE
+#include "match_fixture.h"
+
+static void set_map(const char *text)
+{
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
+	for (char *rest = copy, *pair; (pair = strsep(&rest, ","));) {
+		struct device_map_entry *e = &settings.device_map[settings.n_device_map++];
+		unsigned int a, b;
+
+		assert_int_equal(sscanf(pair, "%x=%x", &a, &b), 2);
+		e->saved = (struct device_ref){ DEVICE_REF_GPU_ID, a };
+		e->local = (struct device_ref){ DEVICE_REF_GPU_ID, b };
+	}
+}
+
+/* ---- nearness ---- */
+
+static void match_prefers_the_same_gpu_ids(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+		add_gpu(local, GPU + i, 0xa0 + (i + 1) % 4, 0);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, (0xa0 + i) << 8);
+	}
+	assert_int_equal(match(), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_pair(i, 0xa0 + i, 0xa0 + i);
+}
+
+/* Three ids kept are more than one, though the first GPU has to move for it. */
+static void match_keeps_as_many_gpu_ids_as_it_can(void **state)
+{
+	static const uint32_t ids[] = { 0xa0, 0xb1, 0xb2, 0xb3, 0xa1, 0xa2, 0xa3, 0xb4 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		add_gpu(local, GPU + i, ids[i], 0);
+	link_hive(saved, GPU, 4);
+	link_hive(local, GPU, 4);
+	link_hive(local, GPU + 4, 4);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb4);
+	assert_pair(1, 0xa1, 0xa1);
+	assert_pair(2, 0xa2, 0xa2);
+	assert_pair(3, 0xa3, 0xa3);
+}
+
+static void match_prefers_pci_addresses_to_numa_nodes(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 1);
+	add_gpu(local, GPU, 0xb0, 1);
+	add_gpu(local, GPU + 1, 0xb1, 0);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_LOCATION_ID, 0xa000);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	/* The same address in another domain is another address. */
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_DOMAIN, 1);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb0);
+}
+
+static void match_prefers_numa_nodes_to_low_numbers(void **state)
+{
+	(void)state;
+	numa_machines("1", "00101");
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+}
+
+static void match_does_not_depend_on_the_order_of_local_nodes(void **state)
+{
+	(void)state;
+	add_gpu(saved, GPU, 0xa0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		add_gpu(local, GPU + 2 - i, 0xb0 + i, 0);
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2); /* node 2, though it was added last */
+}
+
+/* ---- KFD_DEVICE_MAP ---- */
+
+static void match_obeys_a_partial_device_map(void **state)
+{
+	(void)state;
+	plain_machines(3, 4);
+	set_map("a2=b0");
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb2);
+	assert_pair(2, 0xa2, 0xb0);
+}
+
+static void match_checks_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(1, 2);
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_VRAM_SIZE, 32 * GIB);
+	set_map("a0=b1");
+	assert_refused("vram_size, wanted at least 64 GiB", "0xb1 (32 GiB)");
+	assert_report("KFD_DEVICE_MAP chooses 0xb1, not: local 0xb0");
+	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+}
+
+static void match_checks_links_of_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(2, 3);
+	link_hive(saved, GPU, 2);
+	link_hive(local, GPU, 2);
+	set_map("a0=b2");
+	assert_refused("saved 0xa0 -> 0xa1 was linked by XGMI", "no link");
+	set_map("a0=b1");
+	assert_int_equal(match(), 0);
+	assert_pair(1, 0xa1, 0xb0);
+}
+
+static void match_takes_minors_and_pci_addresses_in_the_device_map(void **state)
+{
+	(void)state;
+	plain_machines(2, 3);
+	settings.n_device_map = 2;
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, 128 + GPU }, { DEVICE_REF_PCI, 0xb200 } };
+	settings.device_map[1] =
+		(struct device_map_entry){ { DEVICE_REF_PCI, 0xa100 }, { DEVICE_REF_RENDER_MINOR, 128 + GPU } };
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	assert_pair(1, 0xa1, 0xb0);
+}
+
+static void assert_bad_map(const char *part)
+{
+	assert_int_equal(match(), -EINVAL);
+	assert_report(part);
+}
+
+static void match_refuses_device_maps_of_gpus_that_are_not_there(void **state)
+{
+	bool candidates[TOPOLOGY_MAX_NODES] = { [GPU] = true };
+
+	(void)state;
+	plain_machines(2, 2);
+	set_map("b0=b0");
+	assert_bad_map("0xb0 is no GPU of the image");
+	set_map("a0=a0");
+	assert_bad_map("0xa0 is no GPU of the machine");
+	set_map("a0=b0");
+	settings.device_map[0].saved = (struct device_ref){ DEVICE_REF_PCI, 0x100 };
+	assert_bad_map("0000:01:00.0 is no GPU of the image");
+	for (unsigned int i = 0; i < 2; i++)
+		clear_prop(node_of(saved, GPU + i), TOPOLOGY_LOCATION_ID);
+	assert_bad_map("the image has no PCI addresses");
+	set_map("a0=b1");
+	assert_int_equal(match_with(candidates), -EINVAL);
+	assert_report("may not use 0xb1");
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_DRM_RENDER_MINOR, 128 + GPU);
+	settings.device_map[0].local = (struct device_ref){ DEVICE_REF_RENDER_MINOR, 128 + GPU };
+	assert_bad_map("renderD130 names several GPUs of the machine");
+}
+
+static void match_refuses_device_maps_that_name_a_gpu_twice(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	set_map("a0=b0,a1=b1");
+	settings.device_map[1].saved = (struct device_ref){ DEVICE_REF_RENDER_MINOR, 128 + GPU };
+	assert_bad_map("second time");
+	set_map("a0=b0,a1=b1");
+	settings.device_map[1].local = (struct device_ref){ DEVICE_REF_PCI, 0xb000 };
+	assert_bad_map("second time");
+}
+
+/* ---- refusals ---- */
+
+static void match_refuses_eight_gpus_on_a_screen(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, (64 + i) * GIB);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, (32 + i) * GIB);
+	}
+	assert_refused("8 of 8 saved GPUs fit no local GPU", "0xb7 (39 GiB)");
+	assert_in_range(report.n_lines, 16, 40);
+	assert_false(report_has("more than fits here"));
+	assert_report("wanted: device 1002:740c, gfx90a, 71 GiB VRAM, firmware 16");
+}
+
+static void match_tells_the_same_of_equal_gpus_once(void **state)
+{
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_FW_VERSION, 15);
+	assert_refused("saved 0xa0 0xa1 0xa2 0xa3 0xa4 0xa5 0xa6 0xa7 wanted",
+		       "local 0xb0 0xb1 0xb2 0xb3 0xb4 0xb5 0xb6 0xb7 (15)");
+	assert_in_range(report.n_lines, 4, 6);
+}
+
+static void match_says_which_gpus_fit_too_few(void **state)
+{
+	(void)state;
+	plain_machines(3, 4);
+	for (uint32_t i = 0; i < 3; i++)
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, 128 * GIB);
+	for (uint32_t i = 0; i < 2; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 192 * GIB);
+	assert_refused("3 saved GPUs fit only 2 local GPUs", "0xb2 0xb3 (64 GiB)");
+	assert_report("saved 0xa0 0xa1 0xa2");
+	assert_report("local 0xb0 0xb1");
+}
+
+static void match_shows_how_far_it_got(void **state)
+{
+	(void)state;
+	/* Three hives of three do not fit into two of five, though each GPU and each hive would. */
+	plain_machines(9, 10);
+	for (uint32_t i = 0; i < 3; i++)
+		link_hive(saved, GPU + 3 * i, 3);
+	for (uint32_t i = 0; i < 2; i++)
+		link_hive(local, GPU + 5 * i, 5);
+	assert_refused("no choice of local GPUs keeps all links", "an attempt got as far as");
+	assert_report("has no place");
+	assert_report("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5 | 0xa6 0xa7 0xa8");
+}
+
+static void match_report_goes_to_the_log(void **state)
+{
+	(void)state;
+	plain_machines(1, 0);
+	assert_int_equal(match(), -ENODEV);
+	match_report_log(&report);
+	assert_int_equal(log_errors, report.n_lines);
+	assert_non_null(strstr(log_text, "no map of 1 saved GPUs to 0 local ones"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(match_prefers_the_same_gpu_ids),
+		TEST(match_keeps_as_many_gpu_ids_as_it_can),
+		TEST(match_prefers_pci_addresses_to_numa_nodes),
+		TEST(match_prefers_numa_nodes_to_low_numbers),
+		TEST(match_does_not_depend_on_the_order_of_local_nodes),
+		TEST(match_obeys_a_partial_device_map),
+		TEST(match_checks_the_device_map),
+		TEST(match_checks_links_of_the_device_map),
+		TEST(match_takes_minors_and_pci_addresses_in_the_device_map),
+		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
+		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
+		TEST(match_refuses_eight_gpus_on_a_screen),
+		TEST(match_tells_the_same_of_equal_gpus_once),
+		TEST(match_says_which_gpus_fit_too_few),
+		TEST(match_shows_how_far_it_got),
+		TEST(match_report_goes_to_the_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
