@@ -6,6 +6,7 @@
  * their size and a free address, but no memory is behind them. A driver
  * called "amdgpu" claims the devices, so that the real one keeps away.
  */
+#include <linux/dma-mapping.h>
 #include <linux/ioport.h>
 #include <linux/list.h>
 #include <linux/log2.h>
@@ -255,10 +256,17 @@ static int bus_scan(struct root_bus *root)
 
 /* ---- driver ---- */
 
+/* Imported buffers are mapped for this device: with a smaller mask they would be copied aside. */
 static int driver_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
+	int err;
+
 	if (pdev->bus->ops != &config_ops)
 		return -ENODEV;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(48));
+	if (err)
+		return err;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	pci_write_config_word(pdev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
 	return 0;
 }
