@@ -338,6 +338,8 @@ bool kfd_queue_is_active(const struct kfd_queue *q);
 void kfd_engine_save(struct kfd_queue *q, struct kfd_mqd *mqd);
 /* Stops the queue for good, with one line that says why. */
 void kfd_engine_hang(struct kfd_queue *q, const char *what, u64 va);
+/* 0, or why no packet may be executed now: -EAGAIN to try again, anything else after the queue was stopped. */
+int kfd_engine_check(struct kfd_queue *q);
 int kfd_doorbells_alloc(struct kfd_pdd *pdd);
 void kfd_doorbells_free(struct kfd_pdd *pdd);
 int kfd_doorbells_mmap(struct kfd_pdd *pdd, struct vm_area_struct *vma);

@@ -403,6 +403,8 @@ int kfd_aql_step(struct kfd_queue *q)
 		return aql_refuse_pm4(q);
 	slot = q->props.ring_va + (q->mqd.rptr & (q->props.ring_size / AQL_PACKET_SIZE - 1)) * AQL_PACKET_SIZE;
 	ret = aql_fetch(q, slot, &packet);
+	if (!ret)
+		ret = kfd_engine_check(q);
 	if (!ret) {
 		began = sim_gpu_clock(q->pdd->gpu);
 		ret = aql_execute(q, &packet);

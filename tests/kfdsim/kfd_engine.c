@@ -231,6 +231,16 @@ void kfd_engine_hang(struct kfd_queue *q, const char *what, u64 va)
 	       q->pdd->gpu->node->gpu_id, q->id, q->process->lead_thread->pid, q->mqd.rptr, what, va);
 }
 
+/* A person may have let the GPU hang, or taken it away. Called when there is something to do. */
+int kfd_engine_check(struct kfd_queue *q)
+{
+	int ret = sim_engine_check(q->pdd->gpu);
+
+	if (ret && ret != -EAGAIN)
+		kfd_engine_hang(q, "the GPU is lost", 0);
+	return ret;
+}
+
 /* ---- SDMA ---- */
 
 /* Copies @dwords from the ring at the read pointer into q->fetched. */
@@ -293,7 +303,9 @@ int kfd_sdma_step(struct kfd_queue *q)
 		kfd_engine_hang(q, "the doorbell was rung with a write pointer that is no place in the ring", doorbell);
 		return 0;
 	}
-	ret = kfd_sdma_packet(q, pending / sizeof(u32));
+	ret = kfd_engine_check(q);
+	if (!ret)
+		ret = kfd_sdma_packet(q, pending / sizeof(u32));
 	if (ret == 0 || q->mqd.hung)
 		return 0;
 	if (ret == -EAGAIN || ret == -ENOMEM || ret == -ECANCELED)
