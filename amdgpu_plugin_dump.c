@@ -28,7 +28,6 @@ struct process {
 	bool paused;
 	bool taken;		/* state is complete */
 	struct topology *nodes; /* its CPUs and GPUs, by user gpu id; since taken */
-	bool written;
 };
 
 struct dump {
@@ -366,8 +365,16 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 	err = write_process(dump, process, id, &image);
 	free(image.bos);
 	free(image.vmas);
-	process->written = !err;
 	return err;
+}
+
+/* The process is saved with its first file; for the others it is enough that they are there. */
+static int dump_another_kfd(const struct process *process, int id)
+{
+	_cleanup_topology_ struct topology *none = topology_new();
+	struct kfd_image image = { .pid = process->state.pid, .nodes = none, .another_file = true };
+
+	return none ? kfd_image_write(id, &image) : -ENOMEM;
 }
 
 /* ---- render nodes ---- */
@@ -421,8 +428,5 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	}
 	if (file->minor)
 		return dump_render_node(dump, file, process, id);
-	if (process->file == file && !process->written)
-		return dump_kfd(dump, process, id);
-	pr_err("pid %d: has /dev/kfd open more than once, which cannot be saved", file->pid);
-	return -EOPNOTSUPP;
+	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(process, id);
 }

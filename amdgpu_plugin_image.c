@@ -396,6 +396,7 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.shared_mem_magic = image->shared_mem_magic;
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->priv_size, .data = image->priv_data };
 		msg.n_vmas = image->nr_vmas;
+		msg.has_another_file = msg.another_file = image->another_file;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
 	free_entries(msg.device_entries, image->nodes->n_nodes);
@@ -479,11 +480,24 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 		return -ENOMEM;
 	memcpy(image->priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->priv_size = msg->priv_data.len;
-	image->pid = msg->pid;
 	image->nr_objects = msg->num_of_objects;
 	image->shared_mem_size = msg->shared_mem_size;
 	image->shared_mem_magic = msg->shared_mem_magic;
 	return 0;
+}
+
+static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
+{
+	int err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+
+	image->pid = msg->pid;
+	image->another_file = msg->has_another_file && msg->another_file;
+	if (err || image->another_file)
+		return err;
+	err = unpack_bos(name, msg, image);
+	if (!err)
+		err = unpack_vmas(name, msg, image);
+	return err ? err : unpack_rest(name, msg, image);
 }
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
@@ -495,13 +509,7 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 	if (!msg)
 		err = bad_image(name, "cannot be parsed");
 	if (!err)
-		err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
-	if (!err)
-		err = unpack_bos(name, msg, image);
-	if (!err)
-		err = unpack_vmas(name, msg, image);
-	if (!err)
-		err = unpack_rest(name, msg, image);
+		err = unpack_kfd(name, msg, image);
 	criu_kfd__free_unpacked(msg, NULL);
 	if (err) {
 		kfd_image_free(image);

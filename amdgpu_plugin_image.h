@@ -40,6 +40,7 @@ struct kfd_image {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
+	bool another_file;	/* of a process whose state is in another image; the rest is empty */
 };
 
 /* amdgpu-renderD-<id>.img */

@@ -354,10 +354,14 @@ int restore_file(struct restore *restore, int id)
 	struct kfd_image *image = NULL;
 	int r = kfd_image_read(id, &image);
 
+	if (!r && image->another_file) {
+		kfd_image_free(image);
+		return kfd_open();
+	}
 	if (!r && restore->image) {
 		kfd_image_free(image);
-		pr_err("the task has a second file of /dev/kfd, which cannot be restored");
-		return -EOPNOTSUPP;
+		pr_err("the task has two images of the state of its GPUs");
+		return -EBADMSG;
 	}
 	if (!r) {
 		restore->image = image;

@@ -163,6 +163,19 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	kfd_image_free(back);
 }
 
+static void another_file_of_a_process_needs_no_state(void **state)
+{
+	struct kfd_image image = { .pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
+
+	(void)state;
+	assert_int_equal(kfd_image_write(ID, &image), 0);
+	assert_int_equal(kfd_image_read(ID, &back), 0);
+	assert_true(back->another_file);
+	assert_int_equal(back->pid, 42);
+	kfd_image_free(back);
+	topology_free(image.nodes);
+}
+
 static void payload_has_its_length_before_it(void **state)
 {
 	uint64_t prefix;
@@ -454,6 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(kfd_image_comes_back_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_file_of_a_process_needs_no_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, setup, teardown),
