@@ -12,7 +12,7 @@
 /* A range as CRIU RESTORE brought it. */
 struct kfd_svm_saved {
 	struct list_head node;
-	struct kfd_svm_priv priv; /* attributes behind it */
+	struct kfd_svm_priv *priv;
 };
 
 int kfd_svm_save(struct kfd_process *p, unsigned int n, struct kfd_svm_priv *priv)
@@ -43,12 +43,15 @@ int kfd_svm_save(struct kfd_process *p, unsigned int n, struct kfd_svm_priv *pri
 
 int kfd_svm_restore(struct kfd_process *p, const struct kfd_svm_priv *priv)
 {
-	struct kfd_svm_saved *saved;
+	struct kfd_svm_saved *saved = kzalloc(sizeof(*saved), GFP_KERNEL);
 
-	saved = kzalloc(offsetof(struct kfd_svm_saved, priv) + kfd_svm_priv_size(p), GFP_KERNEL);
 	if (!saved)
 		return -ENOMEM;
-	memcpy(&saved->priv, priv, kfd_svm_priv_size(p));
+	saved->priv = kmemdup(priv, kfd_svm_priv_size(p), GFP_KERNEL);
+	if (!saved->priv) {
+		kfree(saved);
+		return -ENOMEM;
+	}
 	list_add_tail(&saved->node, &p->svm_restored);
 	return 0;
 }
@@ -88,6 +91,7 @@ void kfd_svm_forget_restored(struct kfd_process *p)
 
 	list_for_each_entry_safe(saved, next, &p->svm_restored, node) {
 		list_del(&saved->node);
+		kfree(saved->priv);
 		kfree(saved);
 	}
 }
@@ -102,7 +106,7 @@ int kfd_svm_resume(struct kfd_process *p)
 	if (!mmget_not_zero(p->mm))
 		return -ESRCH;
 	list_for_each_entry(saved, &p->svm_restored, node) {
-		ret = kfd_svm_resume_one(p, &saved->priv);
+		ret = kfd_svm_resume_one(p, saved->priv);
 		if (ret)
 			break;
 	}
