@@ -80,43 +80,43 @@ struct kfdsim_runtime_enable_args {
 #define KFDSIM_QUEUE_TYPE_SDMA_BY_ENG_ID 4
 
 /* mmap offsets of /dev/kfd: type in bits 63:62, gpu id in 61:46. */
-#define KFD_MMAP_TYPE_SHIFT	62
-#define KFD_MMAP_TYPE_MMIO	(0ULL << KFD_MMAP_TYPE_SHIFT)
-#define KFD_MMAP_TYPE_RESERVED	(1ULL << KFD_MMAP_TYPE_SHIFT)
-#define KFD_MMAP_TYPE_EVENTS	(2ULL << KFD_MMAP_TYPE_SHIFT)
-#define KFD_MMAP_TYPE_DOORBELL	(3ULL << KFD_MMAP_TYPE_SHIFT)
-#define KFD_MMAP_TYPE_MASK	(3ULL << KFD_MMAP_TYPE_SHIFT)
-#define KFD_MMAP_GPU_ID_SHIFT	46
-#define KFD_MMAP_GPU_ID(id)	(((u64)(id) & 0xffff) << KFD_MMAP_GPU_ID_SHIFT)
-#define KFD_MMAP_GET_GPU_ID(o)	((u32)(((o) >> KFD_MMAP_GPU_ID_SHIFT) & 0xffff))
+#define KFD_MMAP_TYPE_SHIFT    62
+#define KFD_MMAP_TYPE_MMIO     (0ULL << KFD_MMAP_TYPE_SHIFT)
+#define KFD_MMAP_TYPE_RESERVED (1ULL << KFD_MMAP_TYPE_SHIFT)
+#define KFD_MMAP_TYPE_EVENTS   (2ULL << KFD_MMAP_TYPE_SHIFT)
+#define KFD_MMAP_TYPE_DOORBELL (3ULL << KFD_MMAP_TYPE_SHIFT)
+#define KFD_MMAP_TYPE_MASK     (3ULL << KFD_MMAP_TYPE_SHIFT)
+#define KFD_MMAP_GPU_ID_SHIFT  46
+#define KFD_MMAP_GPU_ID(id)    (((u64)(id)&0xffff) << KFD_MMAP_GPU_ID_SHIFT)
+#define KFD_MMAP_GET_GPU_ID(o) ((u32)(((o) >> KFD_MMAP_GPU_ID_SHIFT) & 0xffff))
 
 /* BO handles: gpu id in the high word, number below. */
-#define KFD_HANDLE(gpu_id, nr)	(((u64)(gpu_id) << 32) | (u32)(nr))
-#define KFD_HANDLE_GPU_ID(h)	((u32)((h) >> 32))
-#define KFD_HANDLE_NR(h)	((u32)(h))
+#define KFD_HANDLE(gpu_id, nr) (((u64)(gpu_id) << 32) | (u32)(nr))
+#define KFD_HANDLE_GPU_ID(h)   ((u32)((h) >> 32))
+#define KFD_HANDLE_NR(h)       ((u32)(h))
 
 /* Doorbells of a process on one GPU: 1024 of 8 bytes (SOC15 and later, all that is simulated). */
-#define KFD_MAX_QUEUES	       1024
-#define KFD_DOORBELL_SLICE     (KFD_MAX_QUEUES * sizeof(u64))
-#define KFD_DOORBELL_PAGES     (KFD_DOORBELL_SLICE / PAGE_SIZE)
-#define KFD_DOORBELL_MIRROR    512
+#define KFD_MAX_QUEUES	    1024
+#define KFD_DOORBELL_SLICE  (KFD_MAX_QUEUES * sizeof(u64))
+#define KFD_DOORBELL_PAGES  (KFD_DOORBELL_SLICE / PAGE_SIZE)
+#define KFD_DOORBELL_MIRROR 512
 
-#define KFD_GPUVM_BASE	       0x10000ULL
-#define KFD_GPUVM_LIMIT	       ((1ULL << 47) - 1)
+#define KFD_GPUVM_BASE	0x10000ULL
+#define KFD_GPUVM_LIMIT ((1ULL << 47) - 1)
 
-#define KFD_SIGNAL_PAGE_SIZE   (KFD_SIGNAL_EVENT_LIMIT * 8)
-#define KFD_UNSIGNALED	       (~0ULL)
+#define KFD_SIGNAL_PAGE_SIZE (KFD_SIGNAL_EVENT_LIMIT * 8)
+#define KFD_UNSIGNALED	     (~0ULL)
 
 /* ---- one GPU as /dev/kfd sees it (sim_gpu.kfd_priv) ---- */
 
 struct kfd_gpu {
 	struct sim_gpu *gpu;
-	struct page *mmio;	    /* the page behind MMIO_REMAP */
-	struct mutex lock;	    /* everything below */
-	unsigned long *sdma_busy;   /* by sdma_id: engine = id % engines, queue = id / engines */
+	struct page *mmio;	  /* the page behind MMIO_REMAP */
+	struct mutex lock;	  /* everything below */
+	unsigned long *sdma_busy; /* by sdma_id: engine = id % engines, queue = id / engines */
 	unsigned long *xgmi_busy;
 	unsigned int nr_sdma, nr_xgmi; /* queues of each kind */
-	unsigned int nr_queues;	    /* of all processes */
+	unsigned int nr_queues;	       /* of all processes */
 	struct list_head smi_clients;
 };
 
@@ -127,26 +127,26 @@ static inline struct kfd_gpu *kfd_gpu(const struct sim_gpu *gpu)
 
 /* ---- processes: one per mm ---- */
 
-/* A GPU in a process. The array in kfd_process never changes after open; what it points to is under kfd_process.lock. */
+/* A GPU in a process. Its place in kfd_process never changes after open, what is in it is under kfd_process.lock. */
 struct kfd_pdd {
 	struct kfd_process *process;
 	struct sim_gpu *gpu;
-	unsigned int index;	   /* in kfd_process.pdds */
-	u32 user_gpu_id;	   /* what the process calls this GPU */
-	struct file *drm_file;	   /* the render node given by ACQUIRE_VM or RESTORE */
+	unsigned int index;    /* in kfd_process.pdds */
+	u32 user_gpu_id;       /* what the process calls this GPU */
+	struct file *drm_file; /* the render node given by ACQUIRE_VM or RESTORE */
 	struct sim_vm *vm;
-	struct idr bos;		   /* struct kfd_bo by number, from 1 */
+	struct idr bos; /* struct kfd_bo by number, from 1 */
 	atomic64_t vram_used;
 	atomic64_t evicted_ns;
-	atomic64_t sdma_us;	   /* time its SDMA queues were at work */
+	atomic64_t sdma_us; /* time its SDMA queues were at work */
 	atomic64_t faults;
-	u64 evicted_since;	   /* ktime, 0 when its queues run */
+	u64 evicted_since; /* ktime, 0 when its queues run */
 	u64 tba, tma, scratch_va;
 	struct mutex doorbell_lock;
-	u64 *doorbells;		   /* KFD_DOORBELL_SLICE bytes, NULL until needed */
-	unsigned long *doorbell_ids; /* in use or reserved */
-	bool doorbells_mapped;	   /* a CPU may write to them without a fault */
-	unsigned int doorbell_seq; /* counts the faults */
+	u64 *doorbells;		      /* KFD_DOORBELL_SLICE bytes, NULL until needed */
+	unsigned long *doorbell_ids;  /* in use or reserved */
+	bool doorbells_mapped;	      /* a CPU may write to them without a fault */
+	unsigned int doorbell_seq;    /* counts the faults */
 	unsigned long doorbell_pgoff; /* where its doorbells begin in mmap offsets */
 	wait_queue_head_t doorbell_wq;
 	unsigned int nr_queues;
@@ -156,40 +156,40 @@ struct kfd_pdd {
 };
 
 struct kfd_process {
-	struct kref ref;	   /* open files, the mm while it lives, and users */
-	struct list_head node;	   /* kfd_processes; empty once torn down */
-	struct mm_struct *mm;	   /* mmgrab'bed */
+	struct kref ref;       /* open files, the mm while it lives, and users */
+	struct list_head node; /* kfd_processes; empty once torn down */
+	struct mm_struct *mm;  /* mmgrab'bed */
 	struct mmu_notifier notifier;
 	struct work_struct exit_work, free_work;
 	struct task_struct *lead_thread;
-	struct inode *inode;	   /* its address space holds the doorbell mappings, so that they can be zapped */
-	struct kobject kobj;	   /* /sys/class/kfd/kfd/proc/PID */
+	struct inode *inode; /* its address space holds the doorbell mappings, so that they can be zapped */
+	struct kobject kobj; /* /sys/class/kfd/kfd/proc/PID */
 	struct kobject *queues_dir;
 	bool in_sysfs;
 	u32 pasid;
 	struct kfd_pdd *pdds[SIM_MAX_GPUS];
 	unsigned int nr_pdds;
 
-	struct mutex lock;	   /* all that follows, but for what has its own lock */
-	bool gone;		   /* the mm is: no new queues */
-	struct list_head queues;   /* struct kfd_queue, in order of creation */
+	struct mutex lock;	 /* all that follows, but for what has its own lock */
+	bool gone;		 /* the mm is: no new queues */
+	struct list_head queues; /* struct kfd_queue, in order of creation */
 	DECLARE_BITMAP(queue_ids, KFD_MAX_QUEUES);
-	atomic_t evicted;	   /* reasons why no queue may run */
-	bool queues_paused;	   /* by CRIU PROCESS_INFO */
+	atomic_t evicted;	    /* reasons why no queue may run */
+	bool queues_paused;	    /* by CRIU PROCESS_INFO */
 	bool notifications_blocked; /* between CRIU RESTORE and RESUME */
 	int xnack;
 	bool runtime_enabled;
 
-	spinlock_t event_lock;	   /* the events, their waiters and signal_* */
+	spinlock_t event_lock; /* the events, their waiters and signal_* */
 	struct idr events;
 	unsigned int nr_signal_events;
-	struct sim_bo *signal_bo;  /* given by the process ... */
-	u64 *signal_page;	   /* ... or made by the kernel */
+	struct sim_bo *signal_bo; /* given by the process ... */
+	u64 *signal_page;	  /* ... or made by the kernel */
 	u64 signal_handle;
 	u64 signal_size;
 
 	spinlock_t svm_lock;
-	struct list_head svm_ranges;  /* sorted, disjoint */
+	struct list_head svm_ranges;   /* sorted, disjoint */
 	struct list_head svm_restored; /* CRIU RESTORE puts them here, RESUME applies them */
 };
 
@@ -225,14 +225,14 @@ void kfd_procfs_remove_queue(struct kfd_queue *q);
 
 struct kfd_bo {
 	struct kfd_pdd *pdd;
-	u32 nr;		      /* in pdd->bos */
+	u32 nr; /* in pdd->bos */
 	u64 va;
-	u64 size;	      /* of the BO: half of what was asked for with AQL_QUEUE_MEM */
-	u32 flags;	      /* KFD_IOC_ALLOC_MEM_FLAGS_* as given */
-	u64 user_addr;	      /* USERPTR */
+	u64 size;      /* of the BO: half of what was asked for with AQL_QUEUE_MEM */
+	u32 flags;     /* KFD_IOC_ALLOC_MEM_FLAGS_* as given */
+	u64 user_addr; /* USERPTR */
 	u64 mmap_offset;
 	bool imported;
-	bool allowed;	      /* the pdd's render-node file may mmap it */
+	bool allowed; /* the pdd's render-node file may mmap it */
 	struct sim_bo *bo;
 	DECLARE_BITMAP(mapped, SIM_MAX_GPUS); /* by pdd index */
 };
@@ -274,7 +274,7 @@ struct kfd_queue_props {
 
 /* What a queue's MQD holds when it does not run; sizes as in kernel-abi 1.3. */
 struct kfd_mqd {
-	u32 magic;	  /* KFD_MQD_MAGIC */
+	u32 magic; /* KFD_MQD_MAGIC */
 	u32 hung;
 	u64 rptr, doorbell;
 	u64 packets, bytes; /* processed so far */
@@ -297,15 +297,15 @@ struct kfd_queue {
 	bool gws;
 	bool holds_id, holds_sdma, holds_doorbell, counted; /* what has to be given back */
 	bool stopping;
-	bool holds_buffers;	/* a restored queue does not keep its buffers from being unmapped */
-	struct kobject *dir;	/* kfd_procfs.c */
+	bool holds_buffers;  /* a restored queue does not keep its buffers from being unmapped */
+	struct kobject *dir; /* kfd_procfs.c */
 	struct task_struct *thread;
 	bool kicked;		/* look again */
 	struct mutex exec_lock; /* held while a packet is executed; the fields below */
 	int (*step)(struct kfd_queue *q);
 	struct kfd_mqd mqd;
 	u32 *fetched;
-	u32 fetch_size;		/* dwords */
+	u32 fetch_size; /* dwords */
 	struct sim_sdma sdma;
 };
 
@@ -414,7 +414,8 @@ struct kfd_svm_priv {
 
 static inline size_t kfd_svm_priv_size(const struct kfd_process *p)
 {
-	return sizeof(struct kfd_svm_priv) + (KFD_SVM_COMMON_ATTRS + p->nr_pdds) * sizeof(struct kfd_ioctl_svm_attribute);
+	return sizeof(struct kfd_svm_priv) +
+	       (KFD_SVM_COMMON_ATTRS + p->nr_pdds) * sizeof(struct kfd_ioctl_svm_attribute);
 }
 
 /* The @n-th range; -ENOENT past the last. */

@@ -11,10 +11,10 @@
 
 #include "kfd.h"
 
-#define AQL_PACKET_SIZE	   64
-#define AQL_HEADER_TYPE	   0xff
-#define AQL_DEP_SIGNALS	   5
-#define AQL_CHUNK_WORDS	   1024 /* dwords per access */
+#define AQL_PACKET_SIZE 64
+#define AQL_HEADER_TYPE 0xff
+#define AQL_DEP_SIGNALS 5
+#define AQL_CHUNK_WORDS 1024 /* dwords per access */
 
 enum aql_type {
 	AQL_VENDOR,
@@ -306,8 +306,7 @@ static int aql_dispatch(struct kfd_queue *q, const struct aql_dispatch *packet)
 	ret = aql_read(q, packet->kernel_object, &object, sizeof(object), "the kernel object is not mapped");
 	if (ret)
 		return ret;
-	if (object.magic != AQL_KERNEL_MAGIC || object.kernel >= ARRAY_SIZE(aql_kernels) ||
-	    !aql_kernels[object.kernel])
+	if (object.magic != AQL_KERNEL_MAGIC || object.kernel >= ARRAY_SIZE(aql_kernels) || !aql_kernels[object.kernel])
 		return aql_fault(q, "the kernel is none of the built-in ones", packet->kernel_object);
 	ret = aql_read(q, packet->kernarg, run.args, sizeof(run.args), "the kernel arguments are not mapped");
 	if (ret)

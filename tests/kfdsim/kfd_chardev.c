@@ -20,43 +20,43 @@
 /* ---- the ioctls ---- */
 
 /* The number decides size and direction, whatever the caller encoded. */
-#define KFD_NR_GET_VERSION	      0x80084b01
-#define KFD_NR_CREATE_QUEUE	      0xc0604b02
-#define KFD_NR_DESTROY_QUEUE	      0xc0084b03
-#define KFD_NR_SET_MEMORY_POLICY      0x40204b04
-#define KFD_NR_GET_CLOCK_COUNTERS     0xc0284b05
-#define KFD_NR_GET_PROCESS_APERTURES  0x81904b06
-#define KFD_NR_UPDATE_QUEUE	      0x40184b07
-#define KFD_NR_CREATE_EVENT	      0xc0204b08
-#define KFD_NR_DESTROY_EVENT	      0x40084b09
-#define KFD_NR_SET_EVENT	      0x40084b0a
-#define KFD_NR_RESET_EVENT	      0x40084b0b
-#define KFD_NR_WAIT_EVENTS	      0xc0184b0c
-#define KFD_NR_DBG_REGISTER	      0x40084b0d
-#define KFD_NR_DBG_UNREGISTER	      0x40084b0e
-#define KFD_NR_DBG_ADDRESS_WATCH      0x40104b0f
-#define KFD_NR_DBG_WAVE_CONTROL	      0x40104b10
-#define KFD_NR_SET_SCRATCH_BACKING_VA 0xc0104b11
-#define KFD_NR_GET_TILE_CONFIG	      0xc0284b12
-#define KFD_NR_SET_TRAP_HANDLER	      0x40184b13
+#define KFD_NR_GET_VERSION		 0x80084b01
+#define KFD_NR_CREATE_QUEUE		 0xc0604b02
+#define KFD_NR_DESTROY_QUEUE		 0xc0084b03
+#define KFD_NR_SET_MEMORY_POLICY	 0x40204b04
+#define KFD_NR_GET_CLOCK_COUNTERS	 0xc0284b05
+#define KFD_NR_GET_PROCESS_APERTURES	 0x81904b06
+#define KFD_NR_UPDATE_QUEUE		 0x40184b07
+#define KFD_NR_CREATE_EVENT		 0xc0204b08
+#define KFD_NR_DESTROY_EVENT		 0x40084b09
+#define KFD_NR_SET_EVENT		 0x40084b0a
+#define KFD_NR_RESET_EVENT		 0x40084b0b
+#define KFD_NR_WAIT_EVENTS		 0xc0184b0c
+#define KFD_NR_DBG_REGISTER		 0x40084b0d
+#define KFD_NR_DBG_UNREGISTER		 0x40084b0e
+#define KFD_NR_DBG_ADDRESS_WATCH	 0x40104b0f
+#define KFD_NR_DBG_WAVE_CONTROL		 0x40104b10
+#define KFD_NR_SET_SCRATCH_BACKING_VA	 0xc0104b11
+#define KFD_NR_GET_TILE_CONFIG		 0xc0284b12
+#define KFD_NR_SET_TRAP_HANDLER		 0x40184b13
 #define KFD_NR_GET_PROCESS_APERTURES_NEW 0xc0104b14
-#define KFD_NR_ACQUIRE_VM	      0x40084b15
-#define KFD_NR_ALLOC_MEMORY_OF_GPU    0xc0284b16
-#define KFD_NR_FREE_MEMORY_OF_GPU     0x40084b17
-#define KFD_NR_MAP_MEMORY_TO_GPU      0xc0184b18
-#define KFD_NR_UNMAP_MEMORY_FROM_GPU  0xc0184b19
-#define KFD_NR_SET_CU_MASK	      0x40104b1a
-#define KFD_NR_GET_QUEUE_WAVE_STATE   0xc0184b1b
-#define KFD_NR_GET_DMABUF_INFO	      0xc0204b1c
-#define KFD_NR_IMPORT_DMABUF	      0xc0184b1d
-#define KFD_NR_ALLOC_QUEUE_GWS	      0xc0104b1e
-#define KFD_NR_SMI_EVENTS	      0xc0084b1f
-#define KFD_NR_SVM		      0xc0184b20
-#define KFD_NR_SET_XNACK_MODE	      0xc0044b21
-#define KFD_NR_CRIU_OP		      0xc0384b22
-#define KFD_NR_AVAILABLE_MEMORY	      0xc0104b23
-#define KFD_NR_EXPORT_DMABUF	      0xc0104b24
-#define KFD_NR_RUNTIME_ENABLE	      0xc0104b25
+#define KFD_NR_ACQUIRE_VM		 0x40084b15
+#define KFD_NR_ALLOC_MEMORY_OF_GPU	 0xc0284b16
+#define KFD_NR_FREE_MEMORY_OF_GPU	 0x40084b17
+#define KFD_NR_MAP_MEMORY_TO_GPU	 0xc0184b18
+#define KFD_NR_UNMAP_MEMORY_FROM_GPU	 0xc0184b19
+#define KFD_NR_SET_CU_MASK		 0x40104b1a
+#define KFD_NR_GET_QUEUE_WAVE_STATE	 0xc0184b1b
+#define KFD_NR_GET_DMABUF_INFO		 0xc0204b1c
+#define KFD_NR_IMPORT_DMABUF		 0xc0184b1d
+#define KFD_NR_ALLOC_QUEUE_GWS		 0xc0104b1e
+#define KFD_NR_SMI_EVENTS		 0xc0084b1f
+#define KFD_NR_SVM			 0xc0184b20
+#define KFD_NR_SET_XNACK_MODE		 0xc0044b21
+#define KFD_NR_CRIU_OP			 0xc0384b22
+#define KFD_NR_AVAILABLE_MEMORY		 0xc0104b23
+#define KFD_NR_EXPORT_DMABUF		 0xc0104b24
+#define KFD_NR_RUNTIME_ENABLE		 0xc0104b25
 
 #define KFD_NR_LIMIT 0x29
 
@@ -65,14 +65,14 @@ struct kfd_ioctl_row {
 	const char *name; /* fault point */
 	kfd_ioctl_handler *handler;
 	int (*validate)(const void *data, size_t size);
-	u32 since;	  /* KFD minor: older ones answer -ENOTTY */
-	bool criu;	  /* the owner's tracer may call it; wants CAP_CHECKPOINT_RESTORE */
+	u32 since; /* KFD minor: older ones answer -ENOTTY */
+	bool criu; /* the owner's tracer may call it; wants CAP_CHECKPOINT_RESTORE */
 };
 
-#define ROW_BY_NR(nr) [_IOC_NR(KFD_NR_##nr)] = { .cmd = KFD_NR_##nr, .name = "kfd:" #nr
-#define ROW(nr, func) ROW_BY_NR(nr), .handler = func }
-#define ROW_SINCE(nr, func, minor) ROW_BY_NR(nr), .handler = func, .since = minor }
+#define ROW(nr, func, ...) \
+	[_IOC_NR(KFD_NR_##nr)] = { .cmd = KFD_NR_##nr, .name = "kfd:" #nr, .handler = func, ##__VA_ARGS__ }
 
+/* DBG_TRAP, CREATE_PROCESS and PROFILER are not simulated: -ENOTTY, as from a kernel older than they are. */
 static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(GET_VERSION, kfd_ioctl_get_version),
 	ROW(CREATE_QUEUE, kfd_ioctl_create_queue),
@@ -104,14 +104,13 @@ static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(GET_DMABUF_INFO, kfd_ioctl_get_dmabuf_info),
 	ROW(IMPORT_DMABUF, kfd_ioctl_import_dmabuf),
 	ROW(ALLOC_QUEUE_GWS, kfd_ioctl_alloc_queue_gws),
-	ROW_SINCE(SMI_EVENTS, kfd_ioctl_smi_events, 3),
-	ROW_BY_NR(SVM), .handler = kfd_ioctl_svm, .validate = kfd_ioctl_svm_validate, .since = 5 },
-	ROW_SINCE(SET_XNACK_MODE, kfd_ioctl_set_xnack_mode, 5),
-	ROW_BY_NR(CRIU_OP), .handler = kfd_ioctl_criu, .since = 7, .criu = true },
-	ROW_SINCE(AVAILABLE_MEMORY, kfd_ioctl_available_memory, 9),
-	ROW_SINCE(EXPORT_DMABUF, kfd_ioctl_export_dmabuf, 12),
-	ROW_SINCE(RUNTIME_ENABLE, kfd_ioctl_runtime_enable, 13),
-	/* DBG_TRAP, CREATE_PROCESS and PROFILER are not simulated: -ENOTTY, as from a kernel older than they are. */
+	ROW(SMI_EVENTS, kfd_ioctl_smi_events, .since = 3),
+	ROW(SVM, kfd_ioctl_svm, .validate = kfd_ioctl_svm_validate, .since = 5),
+	ROW(SET_XNACK_MODE, kfd_ioctl_set_xnack_mode, .since = 5),
+	ROW(CRIU_OP, kfd_ioctl_criu, .since = 7, .criu = true),
+	ROW(AVAILABLE_MEMORY, kfd_ioctl_available_memory, .since = 9),
+	ROW(EXPORT_DMABUF, kfd_ioctl_export_dmabuf, .since = 12),
+	ROW(RUNTIME_ENABLE, kfd_ioctl_runtime_enable, .since = 13),
 };
 
 static const struct kfd_ioctl_row *kfd_find_row(unsigned int cmd)

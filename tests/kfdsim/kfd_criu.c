@@ -126,7 +126,7 @@ static u32 kfd_count_bos(struct kfd_process *p)
 	int nr;
 
 	for (i = 0; i < p->nr_pdds; i++)
-		idr_for_each_entry(&p->pdds[i]->bos, bo, nr)
+		idr_for_each_entry (&p->pdds[i]->bos, bo, nr)
 			n += kfd_bo_is_saved(bo);
 	return n;
 }
@@ -142,7 +142,7 @@ static void kfd_count_objects(struct kfd_process *p, struct kfd_ioctl_criu_args 
 	ret->priv_data_size = sizeof(struct kfd_process_priv) + p->nr_pdds * sizeof(struct kfd_device_priv) +
 			      (u64)ret->num_bos * sizeof(struct kfd_bo_priv) +
 			      (u64)events * sizeof(struct kfd_event_priv) + (u64)ranges * kfd_svm_priv_size(p);
-	list_for_each_entry(q, &p->queues, node) {
+	list_for_each_entry (q, &p->queues, node) {
 		kfd_queue_payload(q, &mqd_size, &ctl_stack_size);
 		ret->num_objects++;
 		ret->priv_data_size += sizeof(struct kfd_queue_priv) + mqd_size + ctl_stack_size;
@@ -258,7 +258,7 @@ static int kfd_criu_check_restore(const struct kfd_ioctl_criu_args *args)
 }
 
 struct kfd_criu_row {
-	const char *name; /* fault point */
+	const char *name;				      /* fault point */
 	int (*check)(const struct kfd_ioctl_criu_args *args); /* before the lock */
 	int (*run)(struct kfd_process *p, struct kfd_ioctl_criu_args *args);
 };

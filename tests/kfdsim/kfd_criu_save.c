@@ -93,7 +93,7 @@ static int kfd_save_queues(struct kfd_process *p, struct kfd_priv_cursor *cur)
 	int ret;
 
 	for (i = 0; i < p->nr_pdds; i++) {
-		list_for_each_entry(q, &p->queues, node) {
+		list_for_each_entry (q, &p->queues, node) {
 			if (q->pdd != p->pdds[i])
 				continue;
 			ret = kfd_save_queue(q, cur);
@@ -152,7 +152,7 @@ static int kfd_save_bo(struct kfd_bo *bo, struct kfd_criu_bo_bucket *bucket, str
 	priv->idr_handle = bo->nr;
 	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
 		priv->user_addr = bo->user_addr;
-	for_each_set_bit(i, bo->mapped, p->nr_pdds)
+	for_each_set_bit (i, bo->mapped, p->nr_pdds)
 		if (n < KFD_CRIU_MAX_MAPPED)
 			priv->mapped_gpuids[n++] = p->pdds[i]->user_gpu_id;
 	return kfd_fds_add(fds, bo, &bucket->dmabuf_fd);
@@ -178,7 +178,7 @@ static int kfd_save_each_bo(struct kfd_process *p, struct kfd_criu_bo_bucket *bu
 	int nr, ret;
 
 	for (i = 0; i < p->nr_pdds; i++) {
-		idr_for_each_entry(&p->pdds[i]->bos, bo, nr) {
+		idr_for_each_entry (&p->pdds[i]->bos, bo, nr) {
 			if (!kfd_bo_is_saved(bo))
 				continue;
 			ret = kfd_save_bo(bo, &buckets[n], &privs[n], fds);

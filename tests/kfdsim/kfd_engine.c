@@ -150,8 +150,8 @@ static void kfd_engine_sleep(struct kfd_queue *q)
 	smp_mb(); /* a kick from here on counts, one from before is seen by the step */
 	if (kfd_engine_step(q))
 		return;
-	wait_event_idle(pdd->doorbell_wq, kthread_should_stop() || READ_ONCE(q->kicked) ||
-						  READ_ONCE(pdd->doorbell_seq) != seq);
+	wait_event_idle(pdd->doorbell_wq,
+			kthread_should_stop() || READ_ONCE(q->kicked) || READ_ONCE(pdd->doorbell_seq) != seq);
 }
 
 static int kfd_engine_thread(void *data)

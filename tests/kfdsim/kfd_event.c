@@ -16,10 +16,10 @@
 
 #include "kfd.h"
 
-#define KFD_FIRST_OTHER_EVENT	0x40000000 /* ids of events without a slot */
-#define KFD_OLD_SIGNAL_SIZE	(256 * 8)  /* what a process sees of a page that it did not map itself */
-#define KFD_TIMEOUT_IMMEDIATE	0U
-#define KFD_TIMEOUT_INFINITE	(~0U)
+#define KFD_FIRST_OTHER_EVENT 0x40000000 /* ids of events without a slot */
+#define KFD_OLD_SIGNAL_SIZE   (256 * 8)	 /* what a process sees of a page that it did not map itself */
+#define KFD_TIMEOUT_IMMEDIATE 0U
+#define KFD_TIMEOUT_INFINITE  (~0U)
 
 struct kfd_event {
 	u32 id;
@@ -45,7 +45,7 @@ struct kfd_wait {
 
 /* ... and one of the events that it waits for. */
 struct kfd_waiter {
-	struct list_head node; /* event->waiters */
+	struct list_head node;	 /* event->waiters */
 	struct kfd_event *event; /* NULL once destroyed */
 	struct kfd_wait *wait;
 	bool activated;
@@ -170,7 +170,7 @@ static void kfd_event_set(struct kfd_event *ev)
 	/* Ages 0 ("none") and 1 ("new") do not come again. */
 	if (!++ev->age)
 		ev->age = 2;
-	list_for_each_entry(waiter, &ev->waiters, node) {
+	list_for_each_entry (waiter, &ev->waiters, node) {
 		waiter->activated = true;
 		wake_up(&waiter->wait->wq);
 	}
@@ -180,7 +180,7 @@ static void kfd_event_destroy(struct kfd_process *p, struct kfd_event *ev)
 {
 	struct kfd_waiter *waiter, *next;
 
-	list_for_each_entry_safe(waiter, next, &ev->waiters, node) {
+	list_for_each_entry_safe (waiter, next, &ev->waiters, node) {
 		waiter->event = NULL;
 		list_del_init(&waiter->node);
 		wake_up(&waiter->wait->wq);
@@ -271,7 +271,7 @@ void kfd_events_free(struct kfd_process *p)
 	int id;
 
 	spin_lock(&p->event_lock);
-	idr_for_each_entry(&p->events, ev, id)
+	idr_for_each_entry (&p->events, ev, id)
 		kfd_event_destroy(p, ev);
 	spin_unlock(&p->event_lock);
 	idr_destroy(&p->events);
@@ -341,7 +341,7 @@ void kfd_event_memory_fault(struct kfd_pdd *pdd, u64 va)
 	atomic64_inc(&pdd->faults);
 	kfd_smi_event(pdd->gpu, p, KFD_SMI_EVENT_VMFAULT, "%x:%.16s\n", p->lead_thread->pid, p->lead_thread->comm);
 	spin_lock(&p->event_lock);
-	idr_for_each_entry_continue(&p->events, ev, id) {
+	idr_for_each_entry_continue (&p->events, ev, id) {
 		if (ev->type != KFD_IOC_EVENT_MEMORY)
 			continue;
 		ev->memory = data;
@@ -628,7 +628,7 @@ unsigned int kfd_events_save(struct kfd_process *p, struct kfd_event_priv *priv,
 	int id;
 
 	spin_lock(&p->event_lock);
-	idr_for_each_entry(&p->events, ev, id) {
+	idr_for_each_entry (&p->events, ev, id) {
 		if (n < max) {
 			kfd_event_save(ev, &priv[n]);
 			priv[n].user_handle = n ? 0 : p->signal_handle;

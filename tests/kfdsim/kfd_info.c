@@ -10,18 +10,18 @@
 
 #include "kfd.h"
 
-#define KFD_APERTURE_SIZE	(4ULL << 30)
-#define KFD_LDS_BASE		(1ULL << 48)
-#define KFD_SCRATCH_BASE	(2ULL << 48)
+#define KFD_APERTURE_SIZE      (4ULL << 30)
+#define KFD_LDS_BASE	       (1ULL << 48)
+#define KFD_SCRATCH_BASE       (2ULL << 48)
 /* The second memory policy aperture: 64 KiB steps in the lower half. */
-#define KFD_APE1_FIXED_BITS	0xffff80000000ffffULL
-#define KFD_APE1_LIMIT_BITS	0xffffULL
-#define KFD_OLD_APERTURES	7
-#define KFD_TILE_CONFIGS	32
-#define KFD_MACRO_TILE_CONFIGS	16
-#define KFD_GB_ADDR_CONFIG	0x2a114042
-#define KFD_CAP_SVMAPI		0x08000000
-#define KFD_RUNTIME_ENABLE	1
+#define KFD_APE1_FIXED_BITS    0xffff80000000ffffULL
+#define KFD_APE1_LIMIT_BITS    0xffffULL
+#define KFD_OLD_APERTURES      7
+#define KFD_TILE_CONFIGS       32
+#define KFD_MACRO_TILE_CONFIGS 16
+#define KFD_GB_ADDR_CONFIG     0x2a114042
+#define KFD_CAP_SVMAPI	       0x08000000
+#define KFD_RUNTIME_ENABLE     1
 
 int kfd_ioctl_get_version(struct kfd_process *p, void *data)
 {

@@ -17,17 +17,17 @@
 #include "drm.h"
 #include "kfd.h"
 
-#define KFD_MEM_KINDS                                                                                         \
-	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |       \
+#define KFD_MEM_KINDS                                                                                   \
+	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | \
 	 KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
-#define KFD_MEM_WRITABLE	  (1U << 31)
-#define KFD_MEM_EXECUTABLE	  (1U << 30)
+#define KFD_MEM_WRITABLE     (1U << 31)
+#define KFD_MEM_EXECUTABLE   (1U << 30)
 /* Newer than the oldest kernel's headers. */
-#define KFD_MEM_EXT_COHERENT	  (1U << 24)
-#define KFD_MEM_CONTIGUOUS	  (1U << 23)
-#define KFD_GEM_COHERENT	  (1ULL << 13)
-#define KFD_GEM_UNCACHED	  (1ULL << 14)
-#define KFD_GEM_EXT_COHERENT	  (1ULL << 15)
+#define KFD_MEM_EXT_COHERENT (1U << 24)
+#define KFD_MEM_CONTIGUOUS   (1U << 23)
+#define KFD_GEM_COHERENT     (1ULL << 13)
+#define KFD_GEM_UNCACHED     (1ULL << 14)
+#define KFD_GEM_EXT_COHERENT (1ULL << 15)
 
 #define KFD_VRAM_GRANULE (2ULL << 20)
 
@@ -223,7 +223,7 @@ void kfd_bo_destroy(struct kfd_bo *bo)
 	struct kfd_process *p = bo->pdd->process;
 	unsigned int i;
 
-	for_each_set_bit(i, bo->mapped, p->nr_pdds)
+	for_each_set_bit (i, bo->mapped, p->nr_pdds)
 		kfd_bo_unmap(bo, p->pdds[i]);
 	kfd_bo_remove(bo);
 }
@@ -531,8 +531,8 @@ static int kfd_dmabuf_info(struct sim_bo *origin, struct kfd_ioctl_get_dmabuf_in
 	ret = kfd_copy_metadata(origin, args->metadata_ptr, &args->metadata_size);
 	args->size = origin->base.size;
 	args->gpu_id = origin->gpu->node->gpu_id;
-	args->flags = origin->domain == AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
-								 KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+	args->flags =
+		origin->domain == AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 	if (origin->create_flags & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED)
 		args->flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 	return ret;

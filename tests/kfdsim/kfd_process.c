@@ -34,7 +34,7 @@ static void kfd_pdd_free(struct kfd_pdd *pdd)
 	struct kfd_bo *bo;
 	int nr;
 
-	idr_for_each_entry(&pdd->bos, bo, nr)
+	idr_for_each_entry (&pdd->bos, bo, nr)
 		kfd_bo_destroy(bo);
 	idr_destroy(&pdd->bos);
 	if (pdd->vm) {
@@ -157,7 +157,7 @@ static void kfd_process_exit(struct kfd_process *p)
 
 	mutex_lock(&p->lock);
 	p->gone = true;
-	list_for_each_entry_safe(q, next, &p->queues, node)
+	list_for_each_entry_safe (q, next, &p->queues, node)
 		kfd_queue_destroy(q);
 	mutex_unlock(&p->lock);
 	kfd_procfs_remove_process(p);
@@ -289,7 +289,7 @@ static struct kfd_process *kfd_process_find(struct mm_struct *mm)
 {
 	struct kfd_process *p;
 
-	list_for_each_entry(p, &kfd_processes, node)
+	list_for_each_entry (p, &kfd_processes, node)
 		if (p->mm == mm)
 			return p;
 	return NULL;

@@ -86,7 +86,7 @@ static struct attribute kfd_q_gpuid_attr = { .name = "gpuid", .mode = 0444 };
 static struct attribute kfd_q_size_attr = { .name = "size", .mode = 0444 };
 static struct attribute kfd_q_type_attr = { .name = "type", .mode = 0444 };
 
-/* Pages never move and engines run one kernel at a time, which takes no CU for longer than a packet: zeros are exact. */
+/* Pages never move, and a kernel takes no CU for longer than its packet: zeros are exact. */
 static ssize_t kfd_stats_show(struct kobject *kobj, struct attribute *attr, char *buf)
 {
 	struct kfd_pdd *pdd = container_of(kobj, struct kfd_dir, kobj)->owner;
@@ -124,11 +124,14 @@ static const struct sysfs_ops kfd_counters_ops = { .show = kfd_counters_show };
 static const struct sysfs_ops kfd_queue_ops = { .show = kfd_queue_show };
 
 static const struct kobj_type kfd_dir_types[] = {
-	[KFD_DIR_STATS] = { .release = kfd_dir_release, .sysfs_ops = &kfd_stats_ops,
+	[KFD_DIR_STATS] = { .release = kfd_dir_release,
+			    .sysfs_ops = &kfd_stats_ops,
 			    .default_groups = kfd_stats_groups },
-	[KFD_DIR_COUNTERS] = { .release = kfd_dir_release, .sysfs_ops = &kfd_counters_ops,
+	[KFD_DIR_COUNTERS] = { .release = kfd_dir_release,
+			       .sysfs_ops = &kfd_counters_ops,
 			       .default_groups = kfd_counters_groups },
-	[KFD_DIR_QUEUE] = { .release = kfd_dir_release, .sysfs_ops = &kfd_queue_ops,
+	[KFD_DIR_QUEUE] = { .release = kfd_dir_release,
+			    .sysfs_ops = &kfd_queue_ops,
 			    .default_groups = kfd_queue_groups },
 };
 

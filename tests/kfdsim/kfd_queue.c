@@ -11,12 +11,12 @@
 
 #include "kfd.h"
 
-#define KFD_QUEUES_PER_GPU	   127 /* of one process; 255 on gfx94x and later */
-#define KFD_QUEUES_PER_GPU_GFX94   255
-#define KFD_QUEUES_PER_DEVICE	   4096
-#define KFD_SDMA_DOORBELL_BASE	   0x100
-#define KFD_SDMA_DOORBELL_STRIDE   10
-#define KFD_SDMA_DOORBELL_ALIGN	   4 /* gfx94x, gfx95x */
+#define KFD_QUEUES_PER_GPU	 127 /* of one process; 255 on gfx94x and later */
+#define KFD_QUEUES_PER_GPU_GFX94 255
+#define KFD_QUEUES_PER_DEVICE	 4096
+#define KFD_SDMA_DOORBELL_BASE	 0x100
+#define KFD_SDMA_DOORBELL_STRIDE 10
+#define KFD_SDMA_DOORBELL_ALIGN	 4 /* gfx94x, gfx95x */
 
 u32 kfd_gfx(const struct sim_gpu *gpu)
 {
@@ -46,7 +46,7 @@ struct kfd_queue *kfd_queue_by_id(struct kfd_process *p, u32 id)
 {
 	struct kfd_queue *q;
 
-	list_for_each_entry(q, &p->queues, node)
+	list_for_each_entry (q, &p->queues, node)
 		if (q->id == id)
 			return q;
 	return NULL;
@@ -56,8 +56,8 @@ struct kfd_queue *kfd_queue_by_id(struct kfd_process *p, u32 id)
 
 unsigned int kfd_nr_engines(const struct sim_gpu *gpu, u32 type)
 {
-	return sim_gpu_prop(gpu, type == KFD_QUEUE_SDMA_XGMI ? SIM_PROP_num_sdma_xgmi_engines :
-							       SIM_PROP_num_sdma_engines);
+	return sim_gpu_prop(gpu,
+			    type == KFD_QUEUE_SDMA_XGMI ? SIM_PROP_num_sdma_xgmi_engines : SIM_PROP_num_sdma_engines);
 }
 
 /* A queue on a given engine becomes one of the kind that the engine is of. */
@@ -251,7 +251,8 @@ static void kfd_queue_init_engine(struct kfd_queue *q, const struct kfd_mqd *mqd
 		q->mqd = *mqd;
 		doorbell = mqd->doorbell;
 		if (mqd->magic != KFD_MQD_MAGIC)
-			kfd_engine_hang(q, "the restored MQD does not come from a simulated GPU; first word", mqd->magic);
+			kfd_engine_hang(q, "the restored MQD does not come from a simulated GPU; first word",
+					mqd->magic);
 		if (!is_power_of_2(q->props.ring_size))
 			kfd_engine_hang(q, "the restored ring's size is no power of two", q->props.ring_size);
 	}
@@ -342,7 +343,7 @@ bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size)
 {
 	struct kfd_queue *q;
 
-	list_for_each_entry(q, &pdd->process->queues, node) {
+	list_for_each_entry (q, &pdd->process->queues, node) {
 		const struct kfd_queue_props *props = &q->props;
 
 		if (q->pdd != pdd || !q->holds_buffers)
@@ -383,7 +384,7 @@ void kfd_process_evict_queues(struct kfd_process *p)
 	if (atomic_inc_return(&p->evicted) == 1)
 		kfd_evicted_clock(p, true);
 	/* Who is in the middle of a packet ends it and then sees the count. */
-	list_for_each_entry(q, &p->queues, node) {
+	list_for_each_entry (q, &p->queues, node) {
 		mutex_lock(&q->exec_lock);
 		mutex_unlock(&q->exec_lock);
 	}
@@ -396,6 +397,6 @@ void kfd_process_restore_queues(struct kfd_process *p)
 	if (!atomic_add_unless(&p->evicted, -1, 0) || atomic_read(&p->evicted))
 		return;
 	kfd_evicted_clock(p, false);
-	list_for_each_entry(q, &p->queues, node)
+	list_for_each_entry (q, &p->queues, node)
 		kfd_engine_kick(q);
 }

@@ -149,8 +149,8 @@ static int kfd_create_from_user(struct kfd_process *p, struct kfdsim_create_queu
 	if (!pdd->vm)
 		return -ESRCH;
 	if (props->type == KFD_QUEUE_SDMA_BY_ENG_ID &&
-	    props->sdma_engine_id >= kfd_nr_engines(pdd->gpu, KFD_QUEUE_SDMA) +
-					     kfd_nr_engines(pdd->gpu, KFD_QUEUE_SDMA_XGMI))
+	    props->sdma_engine_id >=
+		    kfd_nr_engines(pdd->gpu, KFD_QUEUE_SDMA) + kfd_nr_engines(pdd->gpu, KFD_QUEUE_SDMA_XGMI))
 		return -EINVAL;
 	ret = kfd_doorbells_alloc(pdd);
 	if (ret)
@@ -162,8 +162,7 @@ static int kfd_create_from_user(struct kfd_process *p, struct kfdsim_create_queu
 	if (ret)
 		return ret;
 	args->queue_id = q->id;
-	args->doorbell_offset = KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(args->gpu_id) |
-				(q->doorbell_id * sizeof(u64));
+	args->doorbell_offset = KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(args->gpu_id) | (q->doorbell_id * sizeof(u64));
 	return 0;
 }
 
@@ -206,8 +205,8 @@ static int kfd_update(struct kfd_process *p, const struct kfd_ioctl_update_queue
 
 	if (!q)
 		return -EFAULT;
-	if (ring && !sim_vm_is_exact(q->pdd->vm, ring & PAGE_MASK,
-				     PAGE_ALIGN((u64)ring_size + q->props.metadata_ring_size)))
+	if (ring &&
+	    !sim_vm_is_exact(q->pdd->vm, ring & PAGE_MASK, PAGE_ALIGN((u64)ring_size + q->props.metadata_ring_size)))
 		return -EFAULT;
 	mutex_lock(&q->exec_lock);
 	q->props.ring_va = ring;
@@ -318,7 +317,7 @@ static int kfd_set_gws(struct kfd_process *p, u32 queue_id, bool on)
 		q->gws = false;
 		return 0;
 	}
-	list_for_each_entry(other, &p->queues, node)
+	list_for_each_entry (other, &p->queues, node)
 		if (other->pdd == q->pdd && other->gws)
 			return -EBUSY;
 	q->gws = true;

@@ -53,7 +53,7 @@ void kfd_smi_event(struct sim_gpu *gpu, struct kfd_process *p, unsigned int even
 	va_end(args);
 
 	mutex_lock(&kgpu->lock);
-	list_for_each_entry(client, &kgpu->smi_clients, node) {
+	list_for_each_entry (client, &kgpu->smi_clients, node) {
 		/* Who does not read in time misses events, never half a line. */
 		if (!kfd_smi_wants(client, p, event) || kfifo_avail(&client->fifo) < len)
 			continue;

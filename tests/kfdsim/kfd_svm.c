@@ -10,10 +10,10 @@
 
 #include "kfd.h"
 
-#define KFD_CAP_SVMAPI		0x08000000
-#define KFD_SVM_GRANULARITY	9
-#define KFD_SVM_DEFAULT_FLAGS	(KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT)
-#define KFD_SVM_ALWAYS_MAPPED	0x40 /* newer than the oldest kernel's headers */
+#define KFD_CAP_SVMAPI	      0x08000000
+#define KFD_SVM_GRANULARITY   9
+#define KFD_SVM_DEFAULT_FLAGS (KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT)
+#define KFD_SVM_ALWAYS_MAPPED 0x40 /* newer than the oldest kernel's headers */
 
 struct kfd_svm_attrs {
 	u32 preferred, prefetch; /* user gpu id, 0 for system memory, KFD_SVM_UNDEFINED */
@@ -71,7 +71,7 @@ static struct kfd_svm_range *kfd_range_from(struct kfd_process *p, u64 page)
 {
 	struct kfd_svm_range *range;
 
-	list_for_each_entry(range, &p->svm_ranges, node)
+	list_for_each_entry (range, &p->svm_ranges, node)
 		if (range->last >= page)
 			return range;
 	return NULL;
@@ -163,8 +163,8 @@ static void kfd_svm_apply_access(struct kfd_process *p, struct kfd_svm_attrs *at
 }
 
 /* @new was checked. */
-static void kfd_svm_apply(struct kfd_process *p, struct kfd_svm_attrs *attrs,
-			  const struct kfd_ioctl_svm_attribute *new, u32 nr)
+static void kfd_svm_apply(struct kfd_process *p, struct kfd_svm_attrs *attrs, const struct kfd_ioctl_svm_attribute *new,
+			  u32 nr)
 {
 	u32 i;
 
@@ -276,7 +276,7 @@ static int kfd_svm_check_bos(struct kfd_process *p, u64 start, u64 last)
 	int nr;
 
 	for (i = 0; i < p->nr_pdds; i++) {
-		idr_for_each_entry(&p->pdds[i]->bos, bo, nr) {
+		idr_for_each_entry (&p->pdds[i]->bos, bo, nr) {
 			if (!bitmap_empty(bo->mapped, SIM_MAX_GPUS) && kfd_overlap(va, size, bo->va, bo->size))
 				return -EADDRINUSE;
 			if (bo->user_addr && kfd_overlap(va, size, bo->user_addr, bo->size))
@@ -297,7 +297,7 @@ static bool kfd_process_has_vm(const struct kfd_process *p)
 }
 
 int kfd_svm_set(struct kfd_process *p, struct mm_struct *mm, u64 start, u64 last,
-		       const struct kfd_ioctl_svm_attribute *new, u32 nr)
+		const struct kfd_ioctl_svm_attribute *new, u32 nr)
 {
 	int ret;
 	u32 i;
@@ -488,7 +488,7 @@ void kfd_svm_free(struct kfd_process *p)
 {
 	struct kfd_svm_range *range, *next;
 
-	list_for_each_entry_safe(range, next, &p->svm_ranges, node)
+	list_for_each_entry_safe (range, next, &p->svm_ranges, node)
 		kfd_range_free(range);
 	kfd_svm_forget_restored(p);
 }
@@ -524,7 +524,8 @@ void kfd_svm_unmapped(struct kfd_process *p, unsigned long start, unsigned long 
 	}
 	spin_unlock(&p->svm_lock);
 	if (!ok)
-		pr_warn("kfdsim: process %d: no memory to split an SVM range at %#lx; its end is no SVM range any more\n",
+		pr_warn("kfdsim: process %d: no memory to split an SVM range at %#lx; its end is no SVM range any "
+			"more\n",
 			p->lead_thread->pid, end);
 }
 
@@ -553,8 +554,7 @@ bool kfd_svm_covers(struct kfd_pdd *pdd, u64 va, u64 size)
 
 	spin_lock(&p->svm_lock);
 	for (range = kfd_range_from(p, at); range && at <= last; range = kfd_range_next(p, range)) {
-		if (range->start > at || !kfd_range_allows(range, pdd) ||
-		    !(range->attrs.flags & KFD_SVM_ALWAYS_MAPPED))
+		if (range->start > at || !kfd_range_allows(range, pdd) || !(range->attrs.flags & KFD_SVM_ALWAYS_MAPPED))
 			break;
 		at = range->last + 1;
 	}
@@ -592,7 +592,7 @@ unsigned int kfd_svm_count(struct kfd_process *p)
 	unsigned int n = 0;
 
 	spin_lock(&p->svm_lock);
-	list_for_each_entry(range, &p->svm_ranges, node)
+	list_for_each_entry (range, &p->svm_ranges, node)
 		n++;
 	spin_unlock(&p->svm_lock);
 	return n;
@@ -604,7 +604,7 @@ int kfd_svm_nth(struct kfd_process *p, unsigned int n, u64 *ret_start, u64 *ret_
 	int ret = -ENOENT;
 
 	spin_lock(&p->svm_lock);
-	list_for_each_entry(range, &p->svm_ranges, node) {
+	list_for_each_entry (range, &p->svm_ranges, node) {
 		if (n--)
 			continue;
 		*ret_start = range->start;

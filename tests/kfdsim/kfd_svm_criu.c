@@ -89,7 +89,7 @@ void kfd_svm_forget_restored(struct kfd_process *p)
 {
 	struct kfd_svm_saved *saved, *next;
 
-	list_for_each_entry_safe(saved, next, &p->svm_restored, node) {
+	list_for_each_entry_safe (saved, next, &p->svm_restored, node) {
 		list_del(&saved->node);
 		kfree(saved->priv);
 		kfree(saved);
@@ -105,7 +105,7 @@ int kfd_svm_resume(struct kfd_process *p)
 		return 0;
 	if (!mmget_not_zero(p->mm))
 		return -ESRCH;
-	list_for_each_entry(saved, &p->svm_restored, node) {
+	list_for_each_entry (saved, &p->svm_restored, node) {
 		ret = kfd_svm_resume_one(p, saved->priv);
 		if (ret)
 			break;

@@ -61,8 +61,10 @@ struct aql_queue {
 
 static inline uint64_t cwsr_bytes(void)
 {
-	uint64_t cus = node_property(on.node.number, "simd_count") / node_property(on.node.number, "simd_per_cu") / on.node.num_xcc;
-	uint64_t engines = node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
+	uint64_t cus = node_property(on.node.number, "simd_count") / node_property(on.node.number, "simd_per_cu") /
+		       on.node.num_xcc;
+	uint64_t engines =
+		node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
 	uint64_t waves = cus * 32, debug;
 
 	if (on.node.gfx < 100100)
@@ -74,9 +76,19 @@ static inline uint64_t cwsr_bytes(void)
 static inline struct create_queue aql_args(const struct aql_queue *q)
 {
 	return (struct create_queue){
-		.ring = q->ring.va, .ring_size = PACKETS * 64, .wptr = q->pointers.va + 64, .rptr = q->pointers.va,
-		.gpu_id = on.node.gpu_id, .type = 2, .percentage = 100, .priority = 7, .eop = q->eop.va, .eop_size = PAGE,
-		.cwsr = q->cwsr.va, .cwsr_size = on.node.cwsr_size, .ctl_stack_size = on.node.ctl_stack_size,
+		.ring = q->ring.va,
+		.ring_size = PACKETS * 64,
+		.wptr = q->pointers.va + 64,
+		.rptr = q->pointers.va,
+		.gpu_id = on.node.gpu_id,
+		.type = 2,
+		.percentage = 100,
+		.priority = 7,
+		.eop = q->eop.va,
+		.eop_size = PAGE,
+		.cwsr = q->cwsr.va,
+		.cwsr_size = on.node.cwsr_size,
+		.ctl_stack_size = on.node.ctl_stack_size,
 	};
 }
 
@@ -171,8 +183,13 @@ static inline struct signal *signal_of(const struct aql_queue *q)
 static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, uint64_t b, uint64_t c, uint32_t items)
 {
 	struct packet packet = {
-		.header = DISPATCH, .setup = 1, .workgroup = { 64, 1, 1 }, .grid = { items, 1, 1 },
-		.kernel_object = at(q, 0), .kernarg = at(q, 64), .completion = (uintptr_t)signal_of(q),
+		.header = DISPATCH,
+		.setup = 1,
+		.workgroup = { 64, 1, 1 },
+		.grid = { items, 1, 1 },
+		.kernel_object = at(q, 0),
+		.kernarg = at(q, 64),
+		.completion = (uintptr_t)signal_of(q),
 	};
 	uint64_t *args = (uint64_t *)at(q, 64);
 

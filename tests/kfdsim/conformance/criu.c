@@ -53,9 +53,11 @@ static void child_special_memory(void)
 	     "ALLOC userptr");
 	must(kfd_map(child->kfd, child->user_handle, gpu), "MAP userptr");
 	must(kfd_alloc(child->kfd, gpu, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->doorbell_handle), "ALLOC doorbells");
+		       &child->doorbell_handle),
+	     "ALLOC doorbells");
 	must(kfd_alloc(child->kfd, gpu, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->mmio_handle), "ALLOC MMIO");
+		       &child->mmio_handle),
+	     "ALLOC MMIO");
 }
 
 static void child_main(void)
@@ -138,8 +140,10 @@ static void check_capability(void)
 		int status;
 
 		waitpid(pid, &status, 0);
-		check_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "without capabilities: -EACCES for all, "
-			   "before anything else (exit status %d)", WEXITSTATUS(status));
+		check_true(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+			   "without capabilities: -EACCES for all, "
+			   "before anything else (exit status %d)",
+			   WEXITSTATUS(status));
 		return;
 	}
 	kfd = kfd_open();
@@ -253,8 +257,8 @@ static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
 	int flags = fcntl(b->dmabuf_fd, F_GETFL);
 
 	check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), size, "... whose dma-buf has its size");
-	check_u64(flags & O_ACCMODE, writable ? O_RDWR : O_RDONLY, "... and is %s", writable ? "read-write" :
-		  "read-only, as the buffer");
+	check_u64(flags & O_ACCMODE, writable ? O_RDWR : O_RDONLY, "... and is %s",
+		  writable ? "read-write" : "read-only, as the buffer");
 	check_u64(fcntl(b->dmabuf_fd, F_GETFD), 0, "... and stays open over exec");
 }
 

@@ -63,15 +63,18 @@ static void source_user_memory(void)
 	void *p;
 
 	source->user_va = offset = reserve(2 * PAGE);
-	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0);
 	if (p == MAP_FAILED)
 		err(1, "mmap");
 	must(kfd_alloc(source->kfd, gpus[0].gpu_id, source->user_va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset,
-		       &handle), "ALLOC userptr");
+		       &handle),
+	     "ALLOC userptr");
 	must(kfd_map(source->kfd, handle, gpus[0].gpu_id), "MAP userptr");
 
 	source->svm_va = reserve(4 * PAGE);
-	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0);
 	if (p == MAP_FAILED)
 		err(1, "mmap");
 	memset(&svm, 0, sizeof(svm));
@@ -119,9 +122,11 @@ static void source_main(void)
 	}
 	source_user_memory();
 	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE, NULL,
-		       &source->doorbell_handle), "ALLOC doorbells");
+		       &source->doorbell_handle),
+	     "ALLOC doorbells");
 	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE, NULL,
-		       &source->mmio_handle), "ALLOC MMIO");
+		       &source->mmio_handle),
+	     "ALLOC MMIO");
 	for (i = 0; i < COPY_BYTES; i++)
 		((uint8_t *)source->vram.va)[i] = pattern(i);
 	source_submit();
@@ -267,7 +272,8 @@ static void heir_fill_memory(void)
 
 		if (!contents[i])
 			continue;
-		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, drm_fd_of(b->gpu_id), b->restored_offset);
+		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, drm_fd_of(b->gpu_id),
+			 b->restored_offset);
 		if (p == MAP_FAILED)
 			err(1, "mmap restored buffer %u", i);
 		memcpy(p, contents[i], b->size);
@@ -285,7 +291,10 @@ static void heir_wait(int kfd)
 {
 	struct event_data data = { .event_id = source->signal_event };
 	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .wait_for_all = 1, .timeout = 5000,
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.wait_for_all = 1,
+		.timeout = 5000,
 	};
 
 	check_errno(ioctl(kfd, NR_WAIT_EVENTS, &args), 0, "waiting for the restored event");
@@ -443,6 +452,8 @@ static void duplicate_first_object(struct state *s, size_t bytes)
 	s->info.num_objects++;
 }
 
+/* One line each. */
+/* clang-format off */
 static void bad_version(struct state *s) { s->priv[0] = 2; }
 static void bad_xnack(struct state *s) { s->priv[4] = 1; }
 static void bad_device_count(struct state *s) { s->info.num_devices++; }
@@ -490,6 +501,8 @@ static void bad_event_same_id(struct state *s)
 }
 static void bad_event_page(struct state *s) { event_of(s)->user_handle++; event_of(s)->user_handle += 100; }
 static void bad_event_page_twice(struct state *s) { event_of(s)[1].user_handle = event_of(s)->user_handle; }
+
+/* clang-format on */
 
 static const struct {
 	const char *name;

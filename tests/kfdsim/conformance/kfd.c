@@ -113,9 +113,10 @@ static void check_apertures(void)
 	check_errno(ioctl(kfd, NR_APERTURES_NEW, &args), 0, "apertures, room for all nodes");
 	check_u64(args.num_of_nodes, nr_gpus, "... fills the GPUs'");
 	for (i = 0; i < nr_gpus; i++)
-		check_true(ap[i].gpu_id && ap[i].lds_base == 1ull << 48 && ap[i].lds_limit == (1ull << 48) + 0xffffffff &&
-			   ap[i].scratch_base == 2ull << 48 && ap[i].gpuvm_base == 0x10000 &&
-			   ap[i].gpuvm_limit >= (1ull << 47) - 1, "apertures of GPU %u", i);
+		check_true(ap[i].gpu_id && ap[i].lds_base == 1ull << 48 &&
+				   ap[i].lds_limit == (1ull << 48) + 0xffffffff && ap[i].scratch_base == 2ull << 48 &&
+				   ap[i].gpuvm_base == 0x10000 && ap[i].gpuvm_limit >= (1ull << 47) - 1,
+			   "apertures of GPU %u", i);
 	check_u64(ap[0].gpu_id, gpu.gpu_id, "apertures: gpu id");
 	check_errno(ioctl(kfd, NR_APERTURES, &old), 0, "the old apertures");
 	check_u64(old.num_of_nodes, nr_gpus < 7 ? nr_gpus : 7, "... number, at most 7");
@@ -131,7 +132,8 @@ static void check_clocks(void)
 	must(ioctl(kfd, NR_CLOCK_COUNTERS, &b), "GET_CLOCK_COUNTERS");
 	check_u64(a.system_clock_freq, 1000000000, "clock counters: frequency of the system's");
 	check_true(b.gpu_clock_counter > a.gpu_clock_counter && b.cpu_clock_counter > a.cpu_clock_counter &&
-		   b.system_clock_counter > a.system_clock_counter, "clock counters count up");
+			   b.system_clock_counter > a.system_clock_counter,
+		   "clock counters count up");
 	check_errno(ioctl(kfd, NR_CLOCK_COUNTERS, &none), 0, "clock counters of no GPU");
 	check_u64(none.gpu_clock_counter, 0, "... have no GPU clock");
 }
@@ -140,8 +142,11 @@ static void check_tiles(void)
 {
 	uint32_t tiles[64], macro[64];
 	struct kfd_ioctl_get_tile_config_args args = {
-		.tile_config_ptr = (uintptr_t)tiles, .macro_tile_config_ptr = (uintptr_t)macro,
-		.num_tile_configs = 64, .num_macro_tile_configs = 64, .gpu_id = gpu.gpu_id,
+		.tile_config_ptr = (uintptr_t)tiles,
+		.macro_tile_config_ptr = (uintptr_t)macro,
+		.num_tile_configs = 64,
+		.num_macro_tile_configs = 64,
+		.gpu_id = gpu.gpu_id,
 	};
 
 	check_errno(ioctl(kfd, NR_TILE_CONFIG, &args), 0, "tile configuration");
@@ -260,7 +265,8 @@ static void check_alloc_errors(void)
 		    "ALLOC of doorbells: one page is not all");
 	check_errno(kfd_alloc(kfd, id, va, 2 * PAGE, MEM_MMIO | MEM_WRITABLE, NULL, NULL), EINVAL,
 		    "ALLOC of MMIO: two pages are too many");
-	check_errno(kfd_alloc(kfd, id, va, 1ull << 44, VRAM_RW, NULL, NULL), ENOMEM, "ALLOC of more VRAM than there is");
+	check_errno(kfd_alloc(kfd, id, va, 1ull << 44, VRAM_RW, NULL, NULL), ENOMEM,
+		    "ALLOC of more VRAM than there is");
 }
 
 static void check_alloc(void)
@@ -384,7 +390,8 @@ static void check_mmap(void)
 		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
 			here = from == a.va;
 		else if (here && !strncmp(line, "VmFlags:", 8))
-			flags = strstr(line, " io") && strstr(line, " pf") && strstr(line, " de") && strstr(line, " dd");
+			flags = strstr(line, " io") && strstr(line, " pf") && strstr(line, " de") &&
+				strstr(line, " dd");
 	}
 	fclose(f);
 	check_true(flags, "it is a device mapping: VmFlags have io, pf, de, dd");
@@ -398,7 +405,8 @@ static void check_special(void)
 	volatile uint32_t *p;
 
 	check_errno(kfd_alloc(kfd, id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE | MEM_COHERENT, NULL,
-			      &doorbells), 0, "ALLOC of doorbells");
+			      &doorbells),
+		    0, "ALLOC of doorbells");
 	check_errno(kfd_map(kfd, doorbells, id), 0, "MAP of doorbells");
 	check_errno(kfd_alloc(kfd, id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE | MEM_COHERENT, &offset, &mmio), 0,
 		    "ALLOC of the MMIO page");
@@ -454,8 +462,7 @@ static void check_userptr(void)
 	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &b), EFAULT,
 		    "ALLOC of read-only user memory for writing");
 	offset = (uintptr_t)p;
-	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR, &offset, &b), 0,
-		    "... for reading");
+	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR, &offset, &b), 0, "... for reading");
 	must(kfd_free(kfd, b), "FREE");
 	must(kfd_unmap(kfd, a, gpu.gpu_id), "UNMAP");
 	must(kfd_free(kfd, a), "FREE");
@@ -496,7 +503,9 @@ static void check_dmabuf_info(int fd, const struct buffer *b)
 
 static void check_import(int fd, const struct buffer *b)
 {
-	struct kfd_ioctl_import_dmabuf_args args = { .va_addr = reserve(b->size), .gpu_id = gpu.gpu_id, .dmabuf_fd = fd };
+	struct kfd_ioctl_import_dmabuf_args args = { .va_addr = reserve(b->size),
+						     .gpu_id = gpu.gpu_id,
+						     .dmabuf_fd = fd };
 	struct kfd_ioctl_import_dmabuf_args bad = args;
 	struct export_dmabuf export;
 	struct stat st, st2;

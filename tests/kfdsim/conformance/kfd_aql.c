@@ -13,11 +13,11 @@ static void check_create(void)
 	const struct create_queue good = aql_args(&q);
 	struct create_queue args;
 
-#define CHECK_CREATE(change, want, text)                                         \
-	do {                                                                     \
-		args = good;                                                     \
-		change;                                                          \
-		check_errno(ioctl(on.kfd, NR_CREATE_QUEUE, &args), want, text);     \
+#define CHECK_CREATE(change, want, text)                                        \
+	do {                                                                    \
+		args = good;                                                    \
+		change;                                                         \
+		check_errno(ioctl(on.kfd, NR_CREATE_QUEUE, &args), want, text); \
 	} while (0)
 
 	CHECK_CREATE(args.eop_size = 2048, EINVAL, "an EOP buffer that is too small");
@@ -109,10 +109,16 @@ static void check_barriers(void)
 {
 	struct aql_queue q = aql_unborn();
 	struct signal *s = (struct signal *)at(&q, 512), *done = (struct signal *)at(&q, 1024);
-	struct barrier barrier = { .header = BARRIER_AND, .dep = { (uintptr_t)&s[0], 0, (uintptr_t)&s[1] },
+	struct barrier barrier = { .header = BARRIER_AND,
+				   .dep = { (uintptr_t)&s[0], 0, (uintptr_t)&s[1] },
 				   .completion = (uintptr_t)done };
-	struct barrier_value value = { .header = VENDOR, .format = 2, .signal = (uintptr_t)&s[0], .value = 10,
-				       .mask = -1, .condition = 3, .completion = (uintptr_t)done };
+	struct barrier_value value = { .header = VENDOR,
+				       .format = 2,
+				       .signal = (uintptr_t)&s[0],
+				       .value = 10,
+				       .mask = -1,
+				       .condition = 3,
+				       .completion = (uintptr_t)done };
 
 	aql_born(&q);
 	s[0].value = s[1].value = 1;
@@ -147,7 +153,10 @@ static void check_event(void)
 	struct kfd_ioctl_create_event_args event = { .event_page_offset = page.handle, .auto_reset = 1 };
 	struct event_data data;
 	struct kfd_ioctl_wait_events_args wait = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .wait_for_all = 1, .timeout = 5000,
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.wait_for_all = 1,
+		.timeout = 5000,
 	};
 
 	must(ioctl(on.kfd, NR_CREATE_EVENT, &event), "CREATE_EVENT");

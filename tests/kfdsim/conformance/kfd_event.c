@@ -51,7 +51,11 @@ static int simple(uint32_t nr, uint32_t id)
 static int wait_for(struct event_data *data, uint32_t n, bool all, uint32_t timeout_ms, uint32_t *result)
 {
 	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (uintptr_t)data, .num_events = n, .wait_for_all = all, .timeout = timeout_ms, .wait_result = 99,
+		.events_ptr = (uintptr_t)data,
+		.num_events = n,
+		.wait_for_all = all,
+		.timeout = timeout_ms,
+		.wait_result = 99,
 	};
 	int ret = ioctl(kfd, NR_WAIT_EVENTS, &args);
 
@@ -167,7 +171,8 @@ static void check_wait_errors(void)
 
 static void check_wait_many(void)
 {
-	struct event_data data[2] = { { .event_id = new_event(SIGNAL, false) }, { .event_id = new_event(SIGNAL, false) } };
+	struct event_data data[2] = { { .event_id = new_event(SIGNAL, false) },
+				      { .event_id = new_event(SIGNAL, false) } };
 	uint32_t result;
 	uint64_t begin;
 
@@ -256,14 +261,18 @@ static void check_interrupt(void)
 {
 	struct event_data data = { .event_id = new_event(SIGNAL, true) };
 	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .wait_for_all = 1, .timeout = 2000,
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.wait_for_all = 1,
+		.timeout = 2000,
 	};
 	uint64_t begin = now_ms();
 
 	install(0);
 	ualarm(200000, 0);
 	check_errno(ioctl(kfd, NR_WAIT_EVENTS, &args), EINTR, "a signal without SA_RESTART ends a wait");
-	check_true(args.timeout < 2000 && args.timeout > 1000, "... and the rest of the time is told (%u ms)", args.timeout);
+	check_true(args.timeout < 2000 && args.timeout > 1000, "... and the rest of the time is told (%u ms)",
+		   args.timeout);
 	check_u64(args.wait_result, FAIL, "... with the result \"fail\"");
 
 	install(SA_RESTART);
@@ -301,7 +310,8 @@ static void check_trace(void)
 	waitpid(pid, &status, __WALL);
 	must(ptrace(PTRACE_DETACH, pid, 0, 0), "PTRACE_DETACH");
 	waitpid(pid, &status, 0);
-	check_true(WIFEXITED(status) && !WEXITSTATUS(status), "a tracer's stop does not end a wait (status %#x)", status);
+	check_true(WIFEXITED(status) && !WEXITSTATUS(status), "a tracer's stop does not end a wait (status %#x)",
+		   status);
 }
 
 /* ---- raised by an engine ---- */
@@ -361,7 +371,8 @@ static void check_without_page(bool expect_none)
 		_exit(without_page());
 	waitpid(pid, &status, 0);
 	check_u64(WEXITSTATUS(status), expect_none, "a process without a page %s",
-		  expect_none ? "gets no signal events" : "gets one from the kernel, with more slots once it is mapped");
+		  expect_none ? "gets no signal events"
+			      : "gets one from the kernel, with more slots once it is mapped");
 }
 
 /* Argument: "nopage" for a kernel (7.3) that makes no signal pages. */

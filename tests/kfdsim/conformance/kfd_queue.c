@@ -36,11 +36,11 @@ static void check_create_errors(void)
 	const struct create_queue good = sdma_args(&q);
 	struct create_queue args;
 
-#define CHECK_CREATE(change, want, text)                    \
-	do {                                                \
-		args = good;                                \
-		change;                                     \
-		check_errno(create(&args), want, text);     \
+#define CHECK_CREATE(change, want, text)                \
+	do {                                            \
+		args = good;                            \
+		change;                                 \
+		check_errno(create(&args), want, text); \
 	} while (0)
 
 	CHECK_CREATE(args.percentage = 101, EINVAL, "CREATE_QUEUE with more than 100 percent");
@@ -56,7 +56,7 @@ static void check_create_errors(void)
 	CHECK_CREATE(args.wptr = q.ring.va, EINVAL, "... with a write pointer in a mapping of more than a page");
 	CHECK_CREATE(args.rptr = reserve(PAGE), EINVAL, "... with a read pointer that is not mapped");
 	CHECK_CREATE(args.type = 4; args.engine = gpu.sdma_engines + gpu.xgmi_engines, EINVAL,
-		     "... on an engine that the GPU does not have");
+				    "... on an engine that the GPU does not have");
 	buffer_free(kfd, &q.ring);
 	buffer_free(kfd, &q.pointers);
 }
@@ -167,7 +167,8 @@ static void check_copy(void)
 	sdma_copy(&q, b.va + 3, a.va + 4093, 4099);
 	sdma_ring_doorbell(&q);
 	check_true(sdma_drain(&q, 3000) && !memcmp((void *)(b.va + 3), (void *)(a.va + 4093), 4099) &&
-		   !((uint8_t *)b.va)[2] && !((uint8_t *)b.va)[3 + 4099], "a copy of odd size between odd addresses");
+			   !((uint8_t *)b.va)[2] && !((uint8_t *)b.va)[3 + 4099],
+		   "a copy of odd size between odd addresses");
 	sdma_free(&q, kfd);
 	buffer_free(kfd, &a);
 	buffer_free(kfd, &b);
@@ -249,7 +250,10 @@ static void check_userptr(void)
 static int update(uint32_t id, uint64_t ring, uint32_t size, uint32_t percentage)
 {
 	struct kfd_ioctl_update_queue_args args = {
-		.queue_id = id, .ring_base_address = ring, .ring_size = size, .queue_percentage = percentage,
+		.queue_id = id,
+		.ring_base_address = ring,
+		.ring_size = size,
+		.queue_percentage = percentage,
 	};
 
 	return ioctl(kfd, NR_UPDATE_QUEUE, &args);
@@ -286,7 +290,10 @@ static void check_fault(const char *what, uint64_t dst, uint64_t src, uint32_t b
 	struct kfd_ioctl_create_event_args event = { .event_type = 8, .auto_reset = 1 };
 	struct event_data data;
 	struct kfd_ioctl_wait_events_args wait = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .wait_for_all = 1, .timeout = 3000,
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.wait_for_all = 1,
+		.timeout = 3000,
 	};
 
 	must(ioctl(kfd, NR_CREATE_EVENT, &event), "CREATE_EVENT");
@@ -337,7 +344,8 @@ static uint64_t engine_cpu_ticks(void)
 		f = fopen(path, "re");
 		if (!f)
 			continue;
-		if (fscanf(f, "%*d (%63[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", comm, &utime, &stime) == 3 &&
+		if (fscanf(f, "%*d (%63[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", comm, &utime,
+			   &stime) == 3 &&
 		    !strncmp(comm, "kfdsim-", 7))
 			sum += utime + stime;
 		fclose(f);

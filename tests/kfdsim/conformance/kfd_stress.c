@@ -17,7 +17,7 @@ static struct stress {
 	volatile uint64_t rounds, copies;
 	volatile uint32_t wrong;
 	volatile int kfd[PROCESSES];
-} *stress;
+} * stress;
 
 static uint32_t random_state;
 
@@ -49,8 +49,8 @@ static void work_buffer(struct work *w)
 		*b = w->buffers[--w->nr_buffers];
 		return;
 	}
-	w->buffers[w->nr_buffers++] = buffer_new(w->kfd, w->drm_fd, w->gpu_id, PAGE * (1 + random_below(40)),
-						 kinds[random_below(3)]);
+	w->buffers[w->nr_buffers++] =
+		buffer_new(w->kfd, w->drm_fd, w->gpu_id, PAGE * (1 + random_below(40)), kinds[random_below(3)]);
 }
 
 static void work_copy(struct work *w)
@@ -100,7 +100,9 @@ static void work_event(struct work *w)
 	struct kfd_ioctl_create_event_args create = { .event_type = 8, .auto_reset = 1 };
 	struct event_data data = { 0 };
 	struct kfd_ioctl_wait_events_args wait = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .timeout = random_below(5),
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.timeout = random_below(5),
 	};
 
 	must(ioctl(w->kfd, NR_CREATE_EVENT, &create), "CREATE_EVENT");

@@ -95,7 +95,10 @@ static void check_attributes(uint64_t va)
 {
 	struct kfd_ioctl_svm_attribute query = { .type = NO_ACCESS, .value = gpu.gpu_id };
 	struct kfd_ioctl_svm_attribute several[4] = {
-		{ PREFERRED, gpu.gpu_id }, { ACCESS, gpu.gpu_id }, { SET_FLAGS, GPU_EXEC }, { CLR_FLAGS, COHERENT },
+		{ PREFERRED, gpu.gpu_id },
+		{ ACCESS, gpu.gpu_id },
+		{ SET_FLAGS, GPU_EXEC },
+		{ CLR_FLAGS, COHERENT },
 	};
 
 	check_errno(svm_call(KFD_IOCTL_SVM_OP_SET_ATTR, va + PAGE, 2 * PAGE, several, 4), 0, "several attributes");
@@ -159,7 +162,8 @@ static void check_access(void)
 	check_true(!copy_works(b, a), "a range that is read-only for GPUs is");
 	check_true(copy_works(a, b), "... and can be read");
 	munmap((void *)a, PAGE);
-	must((long)mmap((void *)a, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), "mmap");
+	must((long)mmap((void *)a, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	     "mmap");
 	check_u64(get(a, PAGE, ACCESS), NO_ACCESS, "a range ends where its memory is unmapped");
 	check_u64(get(a + PAGE, PAGE, ACCESS), ACCESS, "... and is left where it is not");
 	check_true(!copy_works(a, b), "... and the engine knows");
@@ -170,8 +174,10 @@ static void check_access(void)
 static void check_forgotten(uint64_t va)
 {
 	munmap((void *)va, 4 * PAGE);
-	must((long)mmap((void *)va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), "mmap");
-	check_u64(get(va, 4 * PAGE, SET_FLAGS), HOST_ACCESS | COHERENT, "new memory at an old address has the defaults");
+	must((long)mmap((void *)va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	     "mmap");
+	check_u64(get(va, 4 * PAGE, SET_FLAGS), HOST_ACCESS | COHERENT,
+		  "new memory at an old address has the defaults");
 }
 
 int main(void)

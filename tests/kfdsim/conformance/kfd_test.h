@@ -58,24 +58,24 @@
 #define NR_IMPORT_DMABUF    0xc0184b1du
 #define NR_QUEUE_GWS	    0xc0104b1eu
 #define NR_SMI_EVENTS	    0xc0084b1fu
-#define NR_SVM(nattr)	    (0xc0184b20u + ((nattr) * 8u << 16))
+#define NR_SVM(nattr)	    (0xc0184b20u + ((nattr)*8u << 16))
 #define NR_XNACK_MODE	    0xc0044b21u
 #define NR_CRIU_OP	    0xc0384b22u
 #define NR_AVAILABLE	    0xc0104b23u
 #define NR_EXPORT_DMABUF    0xc0104b24u
 #define NR_RUNTIME_ENABLE   0xc0104b25u
 
-#define MEM_VRAM      (1u << 0)
-#define MEM_GTT	      (1u << 1)
-#define MEM_USERPTR   (1u << 2)
-#define MEM_DOORBELL  (1u << 3)
-#define MEM_MMIO      (1u << 4)
-#define MEM_COHERENT  (1u << 26)
-#define MEM_AQL	      (1u << 27)
-#define MEM_NO_SUBST  (1u << 28)
-#define MEM_PUBLIC    (1u << 29)
-#define MEM_EXEC      (1u << 30)
-#define MEM_WRITABLE  (1u << 31)
+#define MEM_VRAM     (1u << 0)
+#define MEM_GTT	     (1u << 1)
+#define MEM_USERPTR  (1u << 2)
+#define MEM_DOORBELL (1u << 3)
+#define MEM_MMIO     (1u << 4)
+#define MEM_COHERENT (1u << 26)
+#define MEM_AQL	     (1u << 27)
+#define MEM_NO_SUBST (1u << 28)
+#define MEM_PUBLIC   (1u << 29)
+#define MEM_EXEC     (1u << 30)
+#define MEM_WRITABLE (1u << 31)
 
 #define PAGE	  4096ull
 #define DOORBELLS 8192ull
@@ -239,7 +239,11 @@ static inline int kfd_alloc(int kfd, uint32_t gpu_id, uint64_t va, uint64_t size
 			    uint64_t *handle)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
-		.va_addr = va, .size = size, .gpu_id = gpu_id, .flags = flags, .mmap_offset = offset ? *offset : 0,
+		.va_addr = va,
+		.size = size,
+		.gpu_id = gpu_id,
+		.flags = flags,
+		.mmap_offset = offset ? *offset : 0,
 	};
 	int ret = ioctl(kfd, NR_ALLOC, &args);
 
@@ -262,7 +266,9 @@ static inline int kfd_free(int kfd, uint64_t handle)
 static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, uint32_t *success, bool map)
 {
 	struct kfd_ioctl_map_memory_to_gpu_args args = {
-		.handle = handle, .device_ids_array_ptr = (uintptr_t)ids, .n_devices = n,
+		.handle = handle,
+		.device_ids_array_ptr = (uintptr_t)ids,
+		.n_devices = n,
 		.n_success = success ? *success : 0,
 	};
 	int ret = ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
@@ -348,8 +354,14 @@ struct sdma_queue {
 static inline struct create_queue sdma_args(const struct sdma_queue *q)
 {
 	return (struct create_queue){
-		.ring = q->ring.va, .wptr = q->pointers.va + 64, .rptr = q->pointers.va, .ring_size = RING,
-		.gpu_id = q->gpu_id, .type = 1, .percentage = 100, .priority = 7,
+		.ring = q->ring.va,
+		.wptr = q->pointers.va + 64,
+		.rptr = q->pointers.va,
+		.ring_size = RING,
+		.gpu_id = q->gpu_id,
+		.type = 1,
+		.percentage = 100,
+		.priority = 7,
 	};
 }
 
