@@ -67,9 +67,10 @@ mirror_uri() {
 	printf '%s\n' "$uri"
 }
 
-# Options that let apt of another root or suite reach the archive the way the machine's apt does.
+# Options that let apt of another root or suite reach the archive the way the machine's apt does, with patience.
 apt_proxy_options() {
 	local name value
+	echo 'Acquire::Retries "3";'
 	for name in Acquire::http::Proxy Acquire::https::Proxy; do
 		value=
 		eval "$(apt-config shell value "$name")"
@@ -121,8 +122,9 @@ image_build_locked() {
 	if ! unshare --mount --propagation private -- \
 		bash -c 'set -eu -o pipefail; . "$1/lib.sh"; "build_$2" "$3" "$4"' build "$VM_DIR" "$kind" "$name" "$tmp" \
 		</dev/null >"$log" 2>&1; then
-		tail -n 12 "$log" | sed 's/^/    /' >&2
-		note "preparing $kind $name failed; all messages are in $log"
+		{ grep -E '^E: |^Err:|: Depends: |^suite |[Nn]o space left' "$log" || tail -n 12 "$log"; } |
+			tail -n 8 | cut -c1-200 | sed 's/^/    /' >&2
+		note "error: preparing $kind $name failed; all messages are in $log"
 		rm -rf --one-file-system -- "$tmp"
 		return 1
 	fi
