@@ -349,7 +349,7 @@ static int most_restricted(const struct solver *s, const struct state *st)
 
 static bool take_solution(struct solver *s)
 {
-	/* The bound is no exact one after places became free again. */
+	/* Bounds need not be exact. */
 	if (s->have < s->need)
 		return false;
 	s->found = true;

@@ -133,7 +133,8 @@ static bool swappable(const struct symmetry *sym, const uint64_t *domain, unsign
 {
 	unsigned int a = sym->first[x], b = sym->first[y];
 
-	if (sym->size[x] != sym->size[y])
+	/* Of classes of one place it cannot be said whether their places are bound to each other. */
+	if ((sym->size[x] > 1) != (sym->size[y] > 1))
 		return false;
 	if (!same_domains(sym, domain, a, b) || !same_rows_outside(sym, a, b, sym->members[x], sym->members[y]))
 		return false;

@@ -155,6 +155,49 @@ static void assign_agrees_with_brute_force(void **arg)
 	}
 }
 
+/* Cliques of random sizes on both sides; places of one clique are alike, unless a weight or a gap tells them apart. */
+static void random_cliques(struct assign_problem *p)
+{
+	unsigned int m = 6 + random_below(3), n = 4 + random_below(3), room[ASSIGN_MAX], clique[ASSIGN_MAX];
+	uint32_t gaps = random_below(3) ? 0 : 15, weights = random_below(2) ? 0 : 10;
+
+	assert_int_equal(assign_problem_init(p, n, m, 2), 0);
+	for (unsigned int v = 0; v < m; v++)
+		room[v] = v && random_below(3) ? room[v - 1] : v;
+	for (unsigned int i = 0; i < n; i++)
+		clique[i] = i && random_below(2) ? clique[i - 1] : i;
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int v = 0; v < m; v++) {
+			if (random_below(100) >= gaps)
+				assign_set_add(assign_domain(p, i), v);
+			p->weight[i * m + v] = random_below(100) < weights;
+		}
+		for (unsigned int j = 0; j < n; j++)
+			p->kind[i * n + j] = i != j && clique[i] == clique[j];
+	}
+	for (unsigned int a = 0; a < m; a++) {
+		for (unsigned int b = 0; b < m; b++) {
+			if (room[a] == room[b])
+				assign_set_add(assign_row(p, 1, a), b);
+		}
+	}
+}
+
+static void assign_agrees_with_brute_force_on_cliques(void **arg)
+{
+	uint64_t rounds = number_from_env("ASSIGN_ROUNDS", ROUNDS) / 4;
+
+	(void)arg;
+	random_state = number_from_env("ASSIGN_SEED", (uint64_t)time(NULL)) + 1;
+	for (uint64_t round = 0; round < rounds; round++) {
+		struct assign_problem p;
+
+		random_cliques(&p);
+		compare_with_oracle(&p, round);
+		assign_problem_done(&p);
+	}
+}
+
 /* n things in cliques of "clique", m places in cliques of "room". */
 static void clique_problem(struct assign_problem *p, unsigned int n, unsigned int clique, unsigned int m,
 			   unsigned int room)
@@ -185,6 +228,77 @@ static void assign_packs_cliques_that_just_fit(void **arg)
 	for (unsigned int i = 0; i < 48; i++)
 		assert_int_equal(result.place[i] / 8, result.place[i / 3 * 3] / 8);
 	assign_problem_done(&p);
+}
+
+/* Rooms of 8 and one of 7: what failed with the one must not count for the other. */
+static void assign_tells_rooms_of_different_size_apart(void **arg)
+{
+	static const unsigned int sizes[] = { 3, 3, 5, 5, 2, 3, 4 };
+	struct assign_problem p;
+	struct assign_result result;
+	unsigned int at = 0;
+
+	(void)arg;
+	clique_problem(&p, 25, 25, 26, 26);
+	memset(p.kind, 0, sizeof(*p.kind) * 25 * 25);
+	for (unsigned int k = 0; k < ARRAY_SIZE(sizes); at += sizes[k++]) {
+		for (unsigned int i = at; i < at + sizes[k]; i++) {
+			for (unsigned int j = at; j < at + sizes[k]; j++)
+				p.kind[i * 25 + j] = i != j;
+		}
+	}
+	/* Rooms of 8, 8, 10: 3 + 5, 3 + 5, 2 + 3 + 4 and one place left. */
+	memset(p.row, 0, sizeof(*p.row) * 2 * 26);
+	for (unsigned int a = 0; a < 26; a++) {
+		for (unsigned int b = 0; b < 26; b++) {
+			if (a != b && (a < 16 ? a / 8 == b / 8 : b >= 16))
+				assign_set_add(assign_row(&p, 1, a), b);
+		}
+	}
+	assert_int_equal(assign_solve(&p, 0, &result), 0);
+	assign_problem_done(&p);
+}
+
+/*
+ * Two places that are bound to each other (X) and two that are so in another way
+ * (Y) look the same from outside: all are bound to the two of Z. Leaving two of X
+ * free is not leaving two of Y free. With "odd", a single place looks so, too.
+ */
+static void solve_pairs_of_two_kinds(bool odd)
+{
+	unsigned int x = odd, y = x + 2, z = y + 2, m = z + 2, n = odd ? 6 : 5;
+	struct assign_problem p;
+	struct assign_result result;
+
+	assert_int_equal(assign_problem_init(&p, n, m, 3), 0);
+	assign_set_add(assign_row(&p, 2, y), y + 1);
+	assign_set_add(assign_row(&p, 2, y + 1), y);
+	for (unsigned int a = 0; a < m; a++) {
+		for (unsigned int b = 0; b < m; b++) {
+			if (a != b && (a >= z || b >= z || (a >= x && a < y && b >= x && b < y)))
+				assign_set_add(assign_row(&p, 1, a), b);
+		}
+	}
+	/* Things 0 and 1 are on Z; 2 is bound to them; with "odd", 3 is to none; the last two are to each other. */
+	assign_set_add(assign_domain(&p, 0), z);
+	assign_set_add(assign_domain(&p, 1), z + 1);
+	for (unsigned int i = 2; i < n; i++) {
+		for (unsigned int v = 0; v < (i < n - 2 ? z : m); v++)
+			assign_set_add(assign_domain(&p, i), v);
+	}
+	p.kind[2] = p.kind[n + 2] = p.kind[2 * n] = p.kind[2 * n + 1] = 1;
+	p.kind[(n - 2) * n + n - 1] = p.kind[(n - 1) * n + n - 2] = 1;
+	assert_int_equal(assign_solve(&p, 0, &result), 0);
+	assert_int_equal(result.place[n - 2], x);
+	assert_int_equal(result.place[n - 1], x + 1);
+	assign_problem_done(&p);
+}
+
+static void assign_tells_bound_places_from_unbound_ones(void **arg)
+{
+	(void)arg;
+	solve_pairs_of_two_kinds(false);
+	solve_pairs_of_two_kinds(true);
 }
 
 static void assign_proves_that_cliques_do_not_fit(void **arg)
@@ -258,7 +372,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(assign_agrees_with_brute_force),
+		cmocka_unit_test(assign_agrees_with_brute_force_on_cliques),
 		cmocka_unit_test(assign_packs_cliques_that_just_fit),
+		cmocka_unit_test(assign_tells_rooms_of_different_size_apart),
+		cmocka_unit_test(assign_tells_bound_places_from_unbound_ones),
 		cmocka_unit_test(assign_proves_that_cliques_do_not_fit),
 		cmocka_unit_test(assign_names_the_crowd),
 		cmocka_unit_test(assign_stops_at_its_limit),

@@ -13,6 +13,8 @@ test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
+test_match_memory_SRCS := $(match_SRCS)
+test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
 test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
 test_vma_SRCS := amdgpu_plugin_vma.c
 
