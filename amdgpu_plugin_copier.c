@@ -19,6 +19,8 @@
 #define HUGE_PAGE_BYTES (2u << 20)
 /* Holes shorter than this are not looked for, see amdgpu_plugin_pagesio.h: bounds the packets of a slot. */
 #define FILL_BYTES_MIN	(64u << 10)
+/* Slots smaller than this are not worth more than one ring. */
+#define SPLIT_BYTES_MIN (1u << 20)
 /* How often a wait for a fence looks whether it should end. */
 #define FENCE_SLICE_MS	100
 
@@ -65,6 +67,7 @@ static int gpu_unmap(struct copier_bo *bo)
 
 static int find_rings(struct copier *copier)
 {
+	unsigned int max_rings = copier->config.slot_bytes < SPLIT_BYTES_MIN ? 1 : COPIER_MAX_RINGS;
 	struct drm_amdgpu_info_hw_ip info = { 0 };
 	int err;
 
@@ -72,7 +75,7 @@ static int find_rings(struct copier *copier)
 	err = amdgpu_query_hw_ip_info(copier->device, AMDGPU_HW_IP_DMA, 0, &info);
 	if (err)
 		return err;
-	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < COPIER_MAX_RINGS; ring++)
+	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < max_rings; ring++)
 		if (info.available_rings >> ring & 1)
 			copier->rings[copier->nr_rings++] = ring;
 	return 0;
@@ -109,18 +112,26 @@ static int register_staging(struct copier *copier)
 	return gpu_map(copier, &copier->staging, bytes);
 }
 
-/* One BO holds the IBs of all slots. */
+static unsigned int nr_parts(const struct copier *copier)
+{
+	return copier->config.nr_slots * copier->nr_rings;
+}
+
+/* One BO holds the IBs of all parts. */
 static int alloc_ibs(struct copier *copier)
 {
-	uint64_t blocks = copier->config.slot_bytes / PAGE_BYTES;
-	uint64_t packets = blocks + 2 * (copier->config.slot_bytes / FILL_BYTES_MIN) + 16;
-	struct amdgpu_bo_alloc_request request = { .preferred_heap = AMDGPU_GEM_DOMAIN_GTT,
-						   .phys_alignment = PAGE_BYTES };
+	struct amdgpu_bo_alloc_request request = {
+		.preferred_heap = AMDGPU_GEM_DOMAIN_GTT,
+		.phys_alignment = PAGE_BYTES,
+	};
+	uint64_t packets;
 	int err;
 
+	copier->part_bytes = round_up(copier->config.slot_bytes / copier->nr_rings, PAGE_BYTES);
+	packets = copier->part_bytes / PAGE_BYTES + 2 * (copier->part_bytes / FILL_BYTES_MIN) + 16;
 	copier->max_bos = packets + 2;
 	copier->ib_bytes = round_up(packets * SDMA_COPY_DWORDS * sizeof(uint32_t), PAGE_BYTES);
-	request.alloc_size = copier->ib_bytes * copier->config.nr_slots;
+	request.alloc_size = copier->ib_bytes * nr_parts(copier);
 	copier->doing = "allocating indirect buffers";
 	err = amdgpu_bo_alloc(copier->device, &request, &copier->ib.bo);
 	if (err)
@@ -133,36 +144,34 @@ static int alloc_ibs(struct copier *copier)
 	return amdgpu_bo_cpu_map(copier->ib.bo, &copier->ib.cpu);
 }
 
-static void slot_begin(struct copier *copier, struct copier_slot *slot)
+static void part_begin(struct copier *copier, struct copier_part *part)
 {
-	slot->ib.nr_dw = 0;
-	slot->bos[0] = copier->staging.bo;
-	slot->bos[1] = copier->ib.bo;
-	slot->nr_bos = 2;
+	part->ib.nr_dw = 0;
+	part->bos[0] = copier->staging.bo;
+	part->bos[1] = copier->ib.bo;
+	part->nr_bos = 2;
 }
 
-static int alloc_slots(struct copier *copier)
+static int alloc_parts(struct copier *copier)
 {
-	unsigned int nr = copier->config.nr_slots;
-
 	copier->doing = "allocating memory";
-	copier->slots = calloc(nr, sizeof(*copier->slots));
-	if (!copier->slots)
+	copier->parts = calloc(nr_parts(copier), sizeof(*copier->parts));
+	if (!copier->parts)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < nr; i++) {
-		struct copier_slot *slot = &copier->slots[i];
+	for (unsigned int i = 0; i < nr_parts(copier); i++) {
+		struct copier_part *part = &copier->parts[i];
 
-		slot->bos = calloc(copier->max_bos, sizeof(*slot->bos));
-		if (!slot->bos)
+		part->bos = calloc(copier->max_bos, sizeof(*part->bos));
+		if (!part->bos)
 			return -ENOMEM;
-		slot->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
-		slot->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
-		slot->ib.rules = copier->rules;
-		slot->ib_address = copier->ib.address + i * copier->ib_bytes;
-		slot->fence.context = copier->context;
-		slot->fence.ip_type = AMDGPU_HW_IP_DMA;
-		slot->fence.ring = copier->rings[i % copier->nr_rings];
-		slot_begin(copier, slot);
+		part->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
+		part->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
+		part->ib.rules = copier->rules;
+		part->ib_address = copier->ib.address + i * copier->ib_bytes;
+		part->fence.context = copier->context;
+		part->fence.ip_type = AMDGPU_HW_IP_DMA;
+		part->fence.ring = copier->rings[i % copier->nr_rings];
+		part_begin(copier, part);
 	}
 	return 0;
 }
@@ -183,7 +192,7 @@ int copier_init(struct copier *copier, const struct copier_config *config)
 	err = amdgpu_cs_ctx_create(copier->device, &copier->context);
 	err = err ? err : register_staging(copier);
 	err = err ? err : alloc_ibs(copier);
-	return err ? err : alloc_slots(copier);
+	return err ? err : alloc_parts(copier);
 }
 
 static int free_ibs(struct copier *copier)
@@ -197,16 +206,59 @@ static int free_ibs(struct copier *copier)
 	return ret ? ret : err;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int wait_part(struct copier *copier, struct copier_part *part)
+{
+	uint32_t limit_ms = copier->config.fence_timeout_ms;
+	uint64_t slice_ns = (limit_ms < FENCE_SLICE_MS ? limit_ms : FENCE_SLICE_MS) * 1000000ull;
+	uint64_t deadline = now_ms() + limit_ms;
+	uint32_t expired = 0;
+	int err;
+
+	copier->doing = "waiting for the GPU";
+	while (part->in_flight) {
+		err = amdgpu_cs_query_fence_status(&part->fence, slice_ns, 0, &expired);
+		if (err && err != -EINTR)
+			return err;
+		part->in_flight = err || !expired;
+		if (part->in_flight && copier->config.stopped && copier->config.stopped(copier->config.stopped_arg))
+			return -ECANCELED;
+		if (part->in_flight && now_ms() >= deadline) {
+			copier->doing = "the GPU does not finish a copy";
+			copier->hung_rings |= 1u << part->fence.ring;
+			return -ETIME;
+		}
+	}
+	return 0;
+}
+
+int copier_wait(struct copier *copier, unsigned int slot)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; copier->parts && i < copier->nr_rings && !err; i++)
+		err = wait_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	return err;
+}
+
 int copier_drain(struct copier *copier)
 {
 	int ret = 0;
 
 	copier->config.stopped = NULL; /* the memory must not go while the GPU uses it */
-	for (unsigned int i = 0; copier->slots && i < copier->config.nr_slots; i++) {
+	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++) {
+		struct copier_part *part = &copier->parts[i];
 		int err = 0;
 
-		if (!(copier->hung_rings >> copier->slots[i].fence.ring & 1))
-			err = copier_wait(copier, i);
+		if (!(copier->hung_rings >> part->fence.ring & 1))
+			err = wait_part(copier, part);
 		ret = ret ? ret : err;
 	}
 	return ret;
@@ -216,10 +268,10 @@ int copier_done(struct copier *copier)
 {
 	int ret = copier_drain(copier), err;
 
-	for (unsigned int i = 0; copier->slots && i < copier->config.nr_slots; i++)
-		free(copier->slots[i].bos);
-	free(copier->slots);
-	copier->slots = NULL;
+	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++)
+		free(copier->parts[i].bos);
+	free(copier->parts);
+	copier->parts = NULL;
 	cpucopy_done(copier);
 	copier->doing = "releasing GPU memory";
 	err = free_ibs(copier);
@@ -263,85 +315,15 @@ int copier_unmap_bo(struct copier *copier, struct copier_bo *bo)
 	return gpu_unmap(bo);
 }
 
-/* Makes room in a full IB. Only BOs smaller than a page can get here. */
-static int flush(struct copier *copier, unsigned int slot)
-{
-	int err = copier_submit(copier, slot);
-
-	return err ? err : copier_wait(copier, slot);
-}
-
-static int use_bo(struct copier *copier, unsigned int nr, amdgpu_bo_handle bo)
-{
-	struct copier_slot *slot = &copier->slots[nr];
-
-	if (slot->bos[slot->nr_bos - 1] == bo)
-		return 0;
-	if (slot->nr_bos == copier->max_bos) {
-		int err = flush(copier, nr);
-
-		if (err)
-			return err;
-	}
-	slot->bos[slot->nr_bos++] = bo;
-	return 0;
-}
-
-int copier_copy(struct copier *copier, unsigned int nr, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
-		uint64_t len)
-{
-	uint64_t staging_off = nr * copier->config.slot_bytes + slot_off;
-	uint64_t done = 0;
-	int err;
-
-	if (copier->cpu)
-		return cpucopy_copy(copier, bo, bo_off, staging_off, len);
-	for (;;) {
-		uint64_t in_bo = bo->address + bo_off + done;
-		uint64_t in_staging = copier->staging.address + staging_off + done;
-
-		err = use_bo(copier, nr, bo->bo);
-		if (err)
-			return err;
-		done += sdma_add_copy(&copier->slots[nr].ib, copier->config.to_staging ? in_staging : in_bo,
-				      copier->config.to_staging ? in_bo : in_staging, len - done);
-		if (done == len)
-			return 0;
-		err = flush(copier, nr);
-		if (err)
-			return err;
-	}
-}
-
-int copier_zero(struct copier *copier, unsigned int nr, struct copier_bo *bo, uint64_t bo_off, uint64_t len)
-{
-	uint64_t done = 0;
-	int err;
-
-	if (copier->cpu)
-		return cpucopy_zero(copier, bo, bo_off, len);
-	for (;;) {
-		err = use_bo(copier, nr, bo->bo);
-		if (err)
-			return err;
-		done += sdma_add_zeros(&copier->slots[nr].ib, bo->address + bo_off + done, len - done);
-		if (done == len)
-			return 0;
-		err = flush(copier, nr);
-		if (err)
-			return err;
-	}
-}
-
-static int submit_ib(struct copier *copier, struct copier_slot *slot, amdgpu_bo_list_handle list)
+static int submit_ib(struct copier *copier, struct copier_part *part, amdgpu_bo_list_handle list)
 {
 	struct amdgpu_cs_ib_info ib = {
-		.ib_mc_address = slot->ib_address,
-		.size = (uint32_t)slot->ib.nr_dw,
+		.ib_mc_address = part->ib_address,
+		.size = (uint32_t)part->ib.nr_dw,
 	};
 	struct amdgpu_cs_request request = {
 		.ip_type = AMDGPU_HW_IP_DMA,
-		.ring = slot->fence.ring,
+		.ring = part->fence.ring,
 		.resources = list,
 		.number_of_ibs = 1,
 		.ibs = &ib,
@@ -351,70 +333,117 @@ static int submit_ib(struct copier *copier, struct copier_slot *slot, amdgpu_bo_
 	copier->doing = "submitting the copy";
 	err = amdgpu_cs_submit(copier->context, 0, &request, 1);
 	if (!err)
-		slot->fence.fence = request.seq_no;
+		part->fence.fence = request.seq_no;
 	return err;
 }
 
-int copier_submit(struct copier *copier, unsigned int nr)
+static int submit_part(struct copier *copier, struct copier_part *part)
 {
 	amdgpu_bo_list_handle list = NULL;
-	struct copier_slot *slot;
 	int err, list_err;
 
-	if (copier->cpu)
+	if (!part->ib.nr_dw)
 		return 0;
-	slot = &copier->slots[nr];
-	if (!slot->ib.nr_dw)
-		return 0;
-	sdma_finish(&slot->ib);
+	sdma_finish(&part->ib);
 	copier->doing = "listing buffers";
-	err = amdgpu_bo_list_create(copier->device, (uint32_t)slot->nr_bos, slot->bos, NULL, &list);
+	err = amdgpu_bo_list_create(copier->device, (uint32_t)part->nr_bos, part->bos, NULL, &list);
 	if (err)
 		return err;
-	err = submit_ib(copier, slot, list);
-	slot->in_flight = !err;
-	slot_begin(copier, slot);
+	err = submit_ib(copier, part, list);
+	part->in_flight = !err;
+	part_begin(copier, part);
 	/* The kernel holds the buffers of a submission itself. */
 	list_err = amdgpu_bo_list_destroy(list);
 	return err ? err : list_err;
 }
 
-static uint64_t now_ms(void)
+int copier_submit(struct copier *copier, unsigned int slot)
 {
-	struct timespec t;
+	int err = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	for (unsigned int i = 0; copier->parts && i < copier->nr_rings && !err; i++)
+		err = submit_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	return err;
 }
 
-int copier_wait(struct copier *copier, unsigned int nr)
+/* Makes room in a full IB. Only BOs smaller than a page can get here. */
+static int flush(struct copier *copier, struct copier_part *part)
 {
-	struct copier_slot *slot = copier->slots ? &copier->slots[nr] : NULL;
-	uint64_t deadline = now_ms() + copier->config.fence_timeout_ms;
-	uint64_t slice =
-		copier->config.fence_timeout_ms < FENCE_SLICE_MS ? copier->config.fence_timeout_ms : FENCE_SLICE_MS;
-	uint32_t expired = 0;
-	int err;
+	int err = submit_part(copier, part);
 
-	if (!slot || !slot->in_flight)
+	return err ? err : wait_part(copier, part);
+}
+
+static int use_bo(struct copier *copier, struct copier_part *part, amdgpu_bo_handle bo)
+{
+	if (part->bos[part->nr_bos - 1] == bo)
 		return 0;
-	copier->doing = "waiting for the GPU";
-	for (;;) {
-		err = amdgpu_cs_query_fence_status(&slot->fence, slice * 1000000, 0, &expired);
-		if (err && err != -EINTR)
+	if (part->nr_bos == copier->max_bos) {
+		int err = flush(copier, part);
+
+		if (err)
 			return err;
-		if (!err && expired) {
-			slot->in_flight = false;
-			return 0;
-		}
-		if (copier->config.stopped && copier->config.stopped(copier->config.stopped_arg))
-			return -ECANCELED;
-		if (now_ms() >= deadline) {
-			copier->doing = "the GPU does not finish a copy";
-			copier->hung_rings |= 1u << slot->fence.ring;
-			return -ETIME;
-		}
 	}
+	part->bos[part->nr_bos++] = bo;
+	return 0;
+}
+
+/* Packets for one part: a copy, or zeros where there is no address of staging memory. */
+static int add_to_part(struct copier *copier, struct copier_part *part, struct copier_bo *bo, uint64_t in_bo,
+		       uint64_t in_staging, uint64_t len)
+{
+	bool out = copier->config.to_staging;
+
+	for (uint64_t done = 0;;) {
+		int err = use_bo(copier, part, bo->bo);
+
+		if (err)
+			return err;
+		if (!in_staging)
+			done += sdma_add_zeros(&part->ib, in_bo + done, len - done);
+		else
+			done += sdma_add_copy(&part->ib, (out ? in_staging : in_bo) + done,
+					      (out ? in_bo : in_staging) + done, len - done);
+		if (done == len)
+			return 0;
+		err = flush(copier, part);
+		if (err)
+			return err;
+	}
+}
+
+/* Each ring gets what lies in its part of the slot. */
+static int add(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
+	       uint64_t len, bool zero)
+{
+	uint64_t staging = copier->staging.address + slot * copier->config.slot_bytes;
+	int err = 0;
+
+	for (uint64_t done = 0, bytes; done < len && !err; done += bytes) {
+		uint64_t at = slot_off + done, ring = at / copier->part_bytes;
+		uint64_t part_end = (ring + 1) * copier->part_bytes;
+
+		bytes = len - done < part_end - at ? len - done : part_end - at;
+		err = add_to_part(copier, &copier->parts[slot * copier->nr_rings + ring], bo,
+				  bo->address + bo_off + done, zero ? 0 : staging + at, bytes);
+	}
+	return err;
+}
+
+int copier_copy(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
+		uint64_t len)
+{
+	if (copier->cpu)
+		return cpucopy_copy(copier, bo, bo_off, slot * copier->config.slot_bytes + slot_off, len);
+	return add(copier, slot, bo, bo_off, slot_off, len, false);
+}
+
+int copier_zero(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
+		uint64_t len)
+{
+	if (copier->cpu)
+		return cpucopy_zero(copier, bo, bo_off, len);
+	return add(copier, slot, bo, bo_off, slot_off, len, true);
 }
 
 int copier_check_reset(struct copier *copier)

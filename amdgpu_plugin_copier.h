@@ -42,7 +42,8 @@ struct copier_bo {
 	int dmabuf_fd; /* borrowed */
 };
 
-struct copier_slot {
+/* What one ring does of a slot. */
+struct copier_part {
 	struct sdma_ib ib;
 	uint64_t ib_address;
 	struct amdgpu_cs_fence fence;
@@ -62,10 +63,11 @@ struct copier {
 	uint32_t rings[COPIER_MAX_RINGS];
 	unsigned int nr_rings;
 	struct copier_bo staging, ib;
-	uint64_t ib_bytes; /* for one slot */
-	size_t max_bos;	   /* room of copier_slot.bos */
-	struct copier_slot *slots;
-	int bounce_fd; /* cpu: between a BO's mapping and staging memory */
+	uint64_t part_bytes;	   /* of a slot; all rings work on each, so that one is done as soon as possible */
+	uint64_t ib_bytes;	   /* for one part */
+	size_t max_bos;		   /* room of copier_part.bos */
+	struct copier_part *parts; /* those of a slot are neighbours, nr_rings of them */
+	int bounce_fd;		   /* cpu: between a BO's mapping and staging memory */
 };
 
 /* After a failure copier_done() still has to be called. */
@@ -82,13 +84,15 @@ int copier_unmap_bo(struct copier *copier, struct copier_bo *bo);
 
 /*
  * Add to the next submission of @slot: a copy between the BO and the slot's staging memory,
- * or zeros for the BO. May submit, and wait for, what was added before.
+ * or zeros for the BO, where @slot_off says which part of the slot they stand for. May
+ * submit, and wait for, what was added before. The slot must not be in flight.
  */
 int copier_copy(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
 		uint64_t len);
-int copier_zero(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t len);
+int copier_zero(struct copier *copier, unsigned int slot, struct copier_bo *bo, uint64_t bo_off, uint64_t slot_off,
+		uint64_t len);
 
-/* Starts what was added for @slot, which must not be in flight. */
+/* Starts what was added for @slot. */
 int copier_submit(struct copier *copier, unsigned int slot);
 /* Waits until the GPU has done it; -ETIME after the time of the configuration. */
 int copier_wait(struct copier *copier, unsigned int slot);

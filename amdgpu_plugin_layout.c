@@ -9,8 +9,8 @@
 
 #define SLOT_BYTES_DEFAULT (32u << 20)
 #define HUGE_PAGE_BYTES	   (2u << 20)
-/* With n windows, filling and draining the ring costs about 1/n of the time. */
-#define WINDOWS_WANTED	   32
+/* With n windows, filling and draining the pipeline costs about 2/n of the time. */
+#define WINDOWS_WANTED	   64
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {

@@ -204,7 +204,7 @@ static int submit_part(struct pipeline *pipeline, uint64_t w, const struct piece
 	if (!err && data)
 		err = copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
 	else if (!err)
-		err = copier_zero(&pipeline->copier, slot, bo, piece->bo_off, piece->len);
+		err = copier_zero(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
 	return err ? copy_failed(pipeline, err, piece->file_off) : 0;
 }
 

@@ -176,7 +176,7 @@ struct fault {
 	int err; /* positive */
 };
 
-static const uint64_t sizes[2][4] = { { 40 * KIB, 4096, 300 * KIB, 12288 }, { 4096, 100, 200 * KIB, 4096 } };
+static const uint64_t sizes[2][4] = { { 40 * KIB, 4096, 1500 * KIB, 12288 }, { 4096, 100, 200 * KIB, 4096 } };
 static struct fixture_gpu saved[2];
 static int saved_files[2];
 
@@ -358,14 +358,15 @@ static void fail_all(const struct scenario *scenario)
 		fail_each_call(scenario, true, ENOMEM);
 }
 
-static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK, .max_bytes = 128 * KIB };
+static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK,
+					      .max_bytes = 1024 * KIB };
 static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY };
 static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
-					      .max_bytes = 128 * KIB };
+					      .max_bytes = 1024 * KIB };
 static const struct scenario dump_by_cpu = { "dump by the CPU", .rings = 0, .dir = FIXTURE_MEMORY };
-static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 128 * KIB };
+static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
-						   .rings = 1, .max_bytes = 128 * KIB };
+						   .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario restore_by_cpu = { "restore by the CPU", .restore = true, .rings = 0 };
 
 #define FAULT_TEST(name, scenario)     \
