@@ -315,11 +315,31 @@ static int description_load(const char *path)
 	return err;
 }
 
+/* What the SDMA engines have moved: "GPU_ID ENGINE BYTES" of those that did anything. */
+static int engines_show(struct seq_file *m, void *unused)
+{
+	unsigned int i, engine;
+
+	for (i = 0; i < sim_machine.nr_gpus; i++) {
+		struct sim_gpu *gpu = sim_machine.gpus[i];
+
+		for (engine = 0; engine < SIM_MAX_ENGINES; engine++) {
+			s64 bytes = atomic64_read(&gpu->engines[engine].bytes);
+
+			if (bytes)
+				seq_printf(m, "%#x %u %lld\n", gpu->node->gpu_id, engine, bytes);
+		}
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(engines);
+
 /* Comes last and goes first: its files reach into everything. */
 static void debug_init(void)
 {
 	debug_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
+	debugfs_create_file("engines", 0444, debug_dir, NULL, &engines_fops);
 	sim_clients_init(debug_dir);
 	sim_fault_init(debug_dir);
 }

@@ -325,8 +325,11 @@ u32 kfd_gfx(const struct sim_gpu *gpu); /* gfx_target_version */
 /* A queue holds a buffer that begins in the range. */
 bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size);
 u32 kfd_queue_mqd_size(const struct sim_gpu *gpu, u32 type);
-/* Counted. After evict no packet is being executed and none is begun until as many restores. */
-void kfd_process_evict_queues(struct kfd_process *p);
+/*
+ * Counted. After evict no packet is being executed and none is begun until as many restores. @trigger, one of
+ * KFD_QUEUE_EVICTION_*, is for those who watch (SMI).
+ */
+void kfd_process_evict_queues(struct kfd_process *p, u32 trigger);
 void kfd_process_restore_queues(struct kfd_process *p);
 
 /* kfd_engine.c */
@@ -447,7 +450,7 @@ bool kfd_process_has_xnack(const struct kfd_process *p);
 
 /* kfd_smi.c */
 void kfd_smi_init_gpu(struct kfd_gpu *kgpu);
-/* Queues an event line for the readers on the GPU who asked for its kind. */
+/* Queues an event line for the readers on the GPU who asked for its kind. @p: whose it is; NULL: everybody's. */
 __printf(4, 5) void kfd_smi_event(struct sim_gpu *gpu, struct kfd_process *p, unsigned int event, const char *fmt, ...);
 
 #endif

@@ -168,7 +168,7 @@ static int kfd_criu_process_info(struct kfd_process *p, struct kfd_ioctl_criu_ar
 		return -ENODEV;
 	/* Up to 7.2 every call adds a reason to stand still, of which UNPAUSE takes away one. */
 	if (!p->queues_paused || sim_machine.desc.kernel.process_info_counts)
-		kfd_process_evict_queues(p);
+		kfd_process_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
 	p->queues_paused = true;
 	args->pid = task_pid_nr_ns(p->lead_thread, task_active_pid_ns(p->lead_thread));
 	kfd_count_objects(p, args);

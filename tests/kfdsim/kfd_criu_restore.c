@@ -306,7 +306,7 @@ int kfd_criu_restore(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 	u32 i;
 	int ret;
 
-	kfd_process_evict_queues(p);
+	kfd_process_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
 	ret = kfd_restore_process(p, &cur);
 	if (ret)
 		return ret;

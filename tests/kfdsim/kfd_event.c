@@ -339,7 +339,7 @@ void kfd_event_memory_fault(struct kfd_pdd *pdd, u64 va)
 	int id = KFD_FIRST_OTHER_EVENT;
 
 	atomic64_inc(&pdd->faults);
-	kfd_smi_event(pdd->gpu, p, KFD_SMI_EVENT_VMFAULT, "%x:%.16s\n", p->lead_thread->pid, p->lead_thread->comm);
+	kfd_smi_event(pdd->gpu, NULL, KFD_SMI_EVENT_VMFAULT, "%x:%.16s\n", p->lead_thread->pid, p->lead_thread->comm);
 	spin_lock(&p->event_lock);
 	idr_for_each_entry_continue (&p->events, ev, id) {
 		if (ev->type != KFD_IOC_EVENT_MEMORY)

@@ -377,10 +377,14 @@ static void kfd_evicted_clock(struct kfd_process *p, bool start)
 	}
 }
 
-void kfd_process_evict_queues(struct kfd_process *p)
+void kfd_process_evict_queues(struct kfd_process *p, u32 trigger)
 {
 	struct kfd_queue *q;
+	unsigned int i;
 
+	for (i = 0; i < p->nr_pdds; i++)
+		kfd_smi_event(p->pdds[i]->gpu, p, KFD_SMI_EVENT_QUEUE_EVICTION, "%lld -%d %x %u\n",
+			      ktime_get_boottime_ns(), p->lead_thread->pid, p->pdds[i]->gpu->node->gpu_id, trigger);
 	if (atomic_inc_return(&p->evicted) == 1)
 		kfd_evicted_clock(p, true);
 	/* Who is in the middle of a packet ends it and then sees the count. */
@@ -393,9 +397,13 @@ void kfd_process_evict_queues(struct kfd_process *p)
 void kfd_process_restore_queues(struct kfd_process *p)
 {
 	struct kfd_queue *q;
+	unsigned int i;
 
 	if (!atomic_add_unless(&p->evicted, -1, 0) || atomic_read(&p->evicted))
 		return;
+	for (i = 0; i < p->nr_pdds; i++)
+		kfd_smi_event(p->pdds[i]->gpu, p, KFD_SMI_EVENT_QUEUE_RESTORE, "%lld -%d %x\n",
+			      ktime_get_boottime_ns(), p->lead_thread->pid, p->pdds[i]->gpu->node->gpu_id);
 	kfd_evicted_clock(p, false);
 	list_for_each_entry (q, &p->queues, node)
 		kfd_engine_kick(q);

@@ -24,7 +24,7 @@ struct kfd_smi_client {
 	wait_queue_head_t wq;
 	u64 mask;
 	pid_t tgid;
-	bool all_processes;
+	bool privileged;
 	DECLARE_KFIFO(fifo, char, KFD_SMI_FIFO_SIZE);
 };
 
@@ -33,10 +33,13 @@ void kfd_smi_init_gpu(struct kfd_gpu *kgpu)
 	INIT_LIST_HEAD(&kgpu->smi_clients);
 }
 
+/* Of other processes than its own, a client hears when it has the privilege and asked for it. */
 static bool kfd_smi_wants(const struct kfd_smi_client *client, const struct kfd_process *p, unsigned int event)
 {
+	bool all = client->privileged && client->mask & KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_ALL_PROCESS);
+
 	return (client->mask & KFD_SMI_EVENT_MASK_FROM_INDEX(event)) &&
-	       (client->all_processes || client->tgid == p->lead_thread->tgid);
+	       (!p || all || client->tgid == p->lead_thread->tgid);
 }
 
 void kfd_smi_event(struct sim_gpu *gpu, struct kfd_process *p, unsigned int event, const char *fmt, ...)
@@ -138,7 +141,7 @@ int kfd_ioctl_smi_events(struct kfd_process *p, void *data)
 		return -ENOMEM;
 	client->kgpu = kfd_gpu(pdd->gpu);
 	client->tgid = current->tgid;
-	client->all_processes = capable(CAP_SYS_ADMIN);
+	client->privileged = capable(CAP_SYS_ADMIN);
 	init_waitqueue_head(&client->wq);
 	INIT_KFIFO(client->fifo);
 	mutex_lock(&client->kgpu->lock);

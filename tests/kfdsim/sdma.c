@@ -79,11 +79,13 @@ static int report_fault(struct sim_sdma *sdma, const struct packet *packet, int 
 static void throttle(struct sim_sdma *sdma, u64 bytes, u64 start)
 {
 	struct sim_gpu *gpu = sdma->vm->gpu;
-	atomic64_t *busy = &gpu->engines[sdma->engine % SIM_MAX_ENGINES].busy_until;
+	struct sim_engine *engine = &gpu->engines[sdma->engine % SIM_MAX_ENGINES];
+	atomic64_t *busy = &engine->busy_until;
 	s64 cost, until, now, old = atomic64_read(busy);
 	unsigned long us;
 
 	sdma->bytes_copied += bytes;
+	atomic64_add(bytes, &engine->bytes);
 	if (!gpu->node->sdma_mbps)
 		return;
 	cost = div_u64(bytes * 1000, gpu->node->sdma_mbps);

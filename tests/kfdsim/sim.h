@@ -121,6 +121,7 @@ void sim_desc_free(struct sim_desc *desc);
 
 struct sim_engine {
 	atomic64_t busy_until; /* ns of ktime_get: shares the bandwidth (sdma_mbps) of one engine */
+	atomic64_t bytes;      /* copied and filled since the module was loaded */
 };
 
 enum sim_gpu_state {

@@ -3,7 +3,7 @@
 # Builders of the images of the test machine: build_KIND NAME DIRECTORY. lib.sh calls them with errexit set, in a
 # mount name space of their own, with the output in a log file. A userland is what the machine runs; a kernel is
 # vmlinuz, its modules and a root to build modules in; an initrd is the first stage of a kernel's boot; qemu is an
-# emulator newer than the host's, unpacked aside.
+# emulator newer than the host's, unpacked aside; source is the source of a criu.
 
 # A suite in motion may have a Release file past its date; that is no reason to stop.
 root_options() {
@@ -101,18 +101,25 @@ unpack_module() {
 	esac
 }
 
-build_qemu() {
-	local suite packages uri dir=$2 package options
-	read -r suite packages < <(recipe_qemu "$1")
+# apt_of SUITE DIRECTORY deb|deb-src: sets "options", with which apt-get reads that suite and nothing of the host's
+apt_of() {
+	local dir=$2 uri
 	uri=$(mirror_uri)
-	mkdir -p "$dir/apt/lists/partial" "$dir/deb"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri $suite main" >"$dir/apt/sources.list"
-	apt_proxy_options >"$dir/apt/apt.conf"
-	export APT_CONFIG=$dir/apt/apt.conf
-	options=(-o "Dir::Etc::sourcelist=$dir/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
-		-o "Dir::State::Lists=$dir/apt/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
-		-o Acquire::Languages=none)
+	mkdir -p "$dir/lists/partial"
+	echo "$3 [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri $1 main" >"$dir/sources.list"
+	apt_proxy_options >"$dir/apt.conf"
+	export APT_CONFIG=$dir/apt.conf
+	options=(-o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null
+		-o "Dir::State::Lists=$dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+		-o Acquire::Languages=none -o Acquire::Check-Valid-Until=false)
 	apt-get "${options[@]}" update
+}
+
+build_qemu() {
+	local suite packages dir=$2 package options
+	read -r suite packages < <(recipe_qemu "$1")
+	mkdir -p "$dir/deb"
+	apt_of "$suite" "$dir/apt" deb
 	for package in $packages; do
 		(cd "$dir/deb" && apt-get "${options[@]}" download "$package/$suite")
 	done
@@ -121,4 +128,17 @@ build_qemu() {
 	done
 	rm -rf "$dir/apt" "$dir/deb"
 	"$dir/usr/bin/qemu-system-x86_64" --version
+}
+
+# The upstream source in DIRECTORY/tree. Debian's patches are not needed, nor always in the archive.
+build_source() {
+	local suite package dir=$2 options
+	read -r suite package < <(recipe_source "$1")
+	mkdir -p "$dir/tree"
+	apt_of "$suite" "$dir/apt" deb-src
+	(cd "$dir" && apt-get "${options[@]}" source --download-only --tar-only "$package")
+	tar -xf "$dir/${package}_$1".orig.tar.* -C "$dir/tree" --strip-components=1 ||
+		{ echo "suite $suite does not have $package $1"; return 1; }
+	rm -rf "$dir/apt" "$dir/$package"_*
+	echo "$1" >"$dir/version"
 }

@@ -7,9 +7,9 @@
 # Packages that the host needs. Everything else is built from them.
 HOST_PACKAGES="
 gcc g++ libc6-dev make pkg-config clang libclang-rt-14-dev
-libdrm-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev
+libdrm-dev libhsa-runtime-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev
 qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static
-cpio zstd xz-utils e2fsprogs util-linux"
+cpio zstd xz-utils e2fsprogs util-linux asciidoctor"
 
 USERLAND_DEFAULT=forky
 KERNEL_DEFAULT=6.12
@@ -21,7 +21,7 @@ USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 # recipe_userland NAME: "suite packages"
 recipe_userland() {
 	case $1 in
-	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM" ;;
+	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,xfsprogs" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) trixie bookworm"; return 1 ;;
@@ -47,6 +47,15 @@ recipe_qemu() {
 	echo "bookworm-backports qemu-system-x86 qemu-system-common qemu-system-data seabios"
 }
 
+# recipe_source VERSION of criu: "suite package"
+recipe_source() {
+	case $1 in
+	4.2.1) echo "forky criu" ;;
+	4.1.1) echo "trixie criu" ;;
+	*) note "no source is called '$1'; there are: 4.1.1 4.2.1"; return 1 ;;
+	esac
+}
+
 # Modules that the first stage loads; the rest is loaded from the kernel's module directory.
 INITRD_MODULES="virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p overlay"
 
@@ -56,4 +65,4 @@ recipe_initrd() {
 }
 
 # What a person waits for, measured on 2 cores.
-declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1)
+declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1 [source]=10)

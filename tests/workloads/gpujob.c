@@ -7,18 +7,17 @@
  * /dev/null, /dev/kfd and render nodes.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "gpujob.h"
+#include "gpujob_extra.h"
+#include "launch.h"
 #include "report.h"
 #include "state.h"
 
@@ -62,6 +61,7 @@ static int state_write(struct job *job)
 	state_line(state, "packets %" PRIu64, packets);
 	state_line(state, "verifies %" PRIu64, job->verifies);
 	state_line(state, "verified_bytes %" PRIu64, job->verified_bytes);
+	state_line(state, "token %" PRIu32, job_token_value());
 	state_line(state, "message %s", report_last());
 	for (unsigned int i = 0; i < job->nr_gpus; i++) {
 		const struct job_gpu *gpu = &job->gpus[i];
@@ -94,10 +94,16 @@ static int gpus_choose(struct job *job)
 			.kfd = &job->kfd,
 			.gpu = &job->kfd.gpus[index],
 			.options = options,
+			.process = job->number,
 			.seed = options->seed << 40 | (uint64_t)(job->number + 1) << 32 | (uint64_t)(index + 1) << 24,
 		};
 	}
 	return 0;
+}
+
+static bool has_extras(const struct job *job)
+{
+	return job->nr_gpus && (!job->options.extras_last || job->number == job->options.children);
 }
 
 static int generation_run(struct job *job)
@@ -110,7 +116,7 @@ static int generation_run(struct job *job)
 			return err;
 	}
 	job->generation++;
-	return 0;
+	return has_extras(job) ? job_extras_step(&job->gpus[0]) : 0;
 }
 
 /* Second open files stay open and unused: a checkpoint has to keep them apart from the first. */
@@ -148,6 +154,8 @@ static int setup(struct job *job)
 		err = job_gpu_setup(&job->gpus[i]);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_connect(&job->gpus[i], &job->gpus[(i + 1) % job->nr_gpus]);
+	if (!err && has_extras(job))
+		err = job_extras_setup(&job->gpus[0]);
 	return err ? err : generation_run(job);
 }
 
@@ -159,6 +167,8 @@ static int verify(struct job *job)
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_check(&job->gpus[i], &job->verified_bytes);
 	err = err ? err : reopened_check(job);
+	if (!err && has_extras(job))
+		err = job_extras_check(&job->gpus[0]);
 	if (!err)
 		job->verifies++;
 	return err;
@@ -166,7 +176,7 @@ static int verify(struct job *job)
 
 static int teardown(struct job *job)
 {
-	int err = 0;
+	int err = has_extras(job) ? job_extras_teardown(&job->gpus[0]) : 0;
 
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_teardown(&job->gpus[i]);
@@ -251,16 +261,6 @@ static int loop(struct job *job)
 	return 0;
 }
 
-static void ready(struct job *job)
-{
-	if (job->ready_fd < 0)
-		return;
-	if (write(job->ready_fd, "r", 1) != 1)
-		report(errno, "telling the launcher: %m");
-	close(job->ready_fd);
-	job->ready_fd = -1;
-}
-
 static int process_run(struct job *job)
 {
 	char path[4096];
@@ -275,7 +275,7 @@ static int process_run(struct job *job)
 	err = err ? err : setup(job);
 	err = err ? err : phase_set(job, "running");
 	if (!err)
-		ready(job);
+		launch_ready(&job->ready_fd);
 	err = err ? err : loop(job);
 	err = err ? err : verify(job);
 	err = err ? err : children_stop(job, SIGTERM);
@@ -305,6 +305,8 @@ static int job_run(struct job *job)
 {
 	if (signals_setup())
 		return 1;
+	if (job->options.extras & job_extra_bit("token") && job_token_share(job->options.children))
+		return 1;
 	for (unsigned int i = 0; i < job->options.children; i++) {
 		pid_t parent = getpid(), pid = fork();
 
@@ -325,77 +327,15 @@ static int job_run(struct job *job)
 	return process_run(job);
 }
 
-/* Leaves terminal, session and inherited descriptors. */
-static int detach(struct job *job)
-{
-	char path[4096];
-	int null, log;
-
-	snprintf(path, sizeof(path), "%s.log", job->options.state_path);
-	log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-	if (log < 0)
-		return report(errno, "%s: %m", path);
-	null = open("/dev/null", O_RDWR);
-	if (null < 0)
-		return report(errno, "/dev/null: %m");
-	if (setsid() < 0)
-		return report(errno, "setsid: %m");
-	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0)
-		return report(errno, "dup2: %m");
-	/* 3 is what the launcher waits on; all above are nobody's. */
-	if (dup2(job->ready_fd, 3) < 0 || close_range(4, ~0U, 0))
-		return report(errno, "closing inherited descriptors: %m");
-	job->ready_fd = 3;
-	return 0;
-}
-
-/* Waits for the word of all processes; repeats their messages when one fails. */
-static int launcher_wait(const struct job_options *options, int fd)
-{
-	unsigned int ready = 0;
-	char path[4096], text[1024];
-	ssize_t n;
-	int log;
-
-	while ((n = read(fd, text, sizeof(text))) != 0) {
-		if (n < 0 && errno != EINTR)
-			return report(errno, "waiting for the job: %m");
-		ready += n > 0 ? (unsigned int)n : 0;
-	}
-	if (ready == options->children + 1)
-		return 0;
-	snprintf(path, sizeof(path), "%s.log", options->state_path);
-	log = open(path, O_RDONLY | O_CLOEXEC);
-	while (log >= 0 && (n = read(log, text, sizeof(text))) > 0)
-		if (write(STDERR_FILENO, text, (size_t)n) != n)
-			break;
-	return report(ECHILD, "%u of %u processes are computing", ready, options->children + 1);
-}
-
 int main(int argc, char **argv)
 {
 	static struct job job = { .ready_fd = -1 };
-	int pipe_fds[2];
-	pid_t pid;
 
 	report_name("gpujob");
 	if (!job_options_parse(argc, argv, &job.options))
 		return 2;
-	if (!job.options.background)
-		return job_run(&job);
-	if (pipe(pipe_fds)) {
-		report(errno, "pipe: %m");
+	if (job.options.background &&
+	    launch_background(job.options.state_path, job.options.children + 1, &job.ready_fd))
 		return 1;
-	}
-	pid = fork();
-	if (pid < 0) {
-		report(errno, "fork: %m");
-		return 1;
-	}
-	if (!pid) {
-		job.ready_fd = pipe_fds[1];
-		return detach(&job) ? 1 : job_run(&job);
-	}
-	close(pipe_fds[1]);
-	return launcher_wait(&job.options, pipe_fds[0]) ? 1 : 0;
+	return job_run(&job);
 }

@@ -33,6 +33,8 @@ struct job_options {
 	bool split;			/* process n uses only the n-th of the GPUs */
 	bool events;			/* sleep in WAIT_EVENTS instead of nanosleep */
 	bool background;
+	uint64_t extras; /* bits of gpujob_extra.h */
+	bool extras_last; /* in the last process only */
 	enum job_spoil spoil;
 	const char *state_path;
 };
@@ -64,6 +66,7 @@ struct job_gpu {
 	struct kfd_gpu *gpu;
 	const struct job_options *options;
 	uint64_t seed;
+	unsigned int process;	/* 0: the parent, else the child's number */
 	struct job_gpu *peer; /* whose inbox the chain passes through; NULL: its own */
 
 	struct job_buffer *statics;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpujob.h"
+#include "gpujob_extra.h"
 
 static const char usage[] =
 	"Usage: gpujob --state FILE [OPTION...]\n"
@@ -26,6 +26,12 @@ static const char usage[] =
 	"  --split              process n uses only the n-th of the GPUs\n"
 	"  --reopen kfd|render  open /dev/kfd or the render nodes a second time and keep them open\n"
 	"  --events             wait for GPU events instead of looking at memory\n"
+	"  --extra NAME         also have (on the first GPU; may be given several times): svm (an SVM range),\n"
+	"                       memfd (shared userptr memory), maps (a buffer mapped in several ways), fork (a\n"
+	"                       child with inherited files),\n"
+	"                       aql (an AQL queue), threads (that use the GPU), token (passed round by GPU writes);\n"
+	"                       what cannot be dumped: gem, dmabuf, smi, hole (in a mapping), misc\n"
+	"  --extra-last         the last process only has extras\n"
 	"  --seed N             of all patterns (1)\n"
 	"  --spoil WHAT         what SIGUSR2 damages: vram, gtt, userptr or packet\n"
 	"  --background         return when all processes are computing, in a session of their own;\n"
@@ -121,6 +127,8 @@ enum {
 	OPT_STATE,
 	OPT_SPOIL,
 	OPT_REOPEN,
+	OPT_EXTRA,
+	OPT_EXTRA_LAST,
 };
 
 static const struct option long_options[] = {
@@ -137,6 +145,8 @@ static const struct option long_options[] = {
 	{ "events", no_argument, NULL, OPT_EVENTS },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "reopen", required_argument, NULL, OPT_REOPEN },
+	{ "extra", required_argument, NULL, OPT_EXTRA },
+	{ "extra-last", no_argument, NULL, OPT_EXTRA_LAST },
 	{ "spoil", required_argument, NULL, OPT_SPOIL },
 	{ "background", no_argument, NULL, OPT_BACKGROUND },
 	{ "state", required_argument, NULL, OPT_STATE },
@@ -170,6 +180,11 @@ static bool option_take(int option, char *arg, struct job_options *options)
 		options->reopen_kfd |= !strcmp(arg, "kfd");
 		options->reopen_render |= !strcmp(arg, "render");
 		return options->reopen_kfd || options->reopen_render;
+	case OPT_EXTRA:
+		options->extras |= job_extra_bit(arg);
+		return job_extra_bit(arg) != 0;
+	case OPT_EXTRA_LAST:
+		return options->extras_last = true;
 	case OPT_SPLIT:
 		return options->split = true;
 	case OPT_EVENTS:

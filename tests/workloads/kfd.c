@@ -248,12 +248,29 @@ int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uin
 	err = bo_create(kfd, bo, &offset);
 	if (err)
 		return err;
+	bo->mmap_offset = offset;
 	err = bo_map_gpu(kfd, bo, gpu->gpu_id);
 	if (err)
 		return err;
 	if (kind == KFD_MEMORY_VRAM_PUBLIC || kind == KFD_MEMORY_GTT)
 		return map_fixed(bo, gpu->render_fd, offset);
 	return 0;
+}
+
+int kfd_bo_adopt(struct kfd *kfd, struct kfd_gpu *gpu, void *memory, uint64_t size_bytes, struct kfd_bo *bo)
+{
+	uint64_t offset;
+	int err;
+
+	*bo = (struct kfd_bo){
+		.gpu = gpu,
+		.kind = KFD_MEMORY_USERPTR,
+		.va = (uint64_t)(uintptr_t)memory,
+		.size_bytes = size_bytes,
+		.cpu = memory,
+	};
+	err = bo_create(kfd, bo, &offset);
+	return err ? err : bo_map_gpu(kfd, bo, gpu->gpu_id);
 }
 
 int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other)

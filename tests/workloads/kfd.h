@@ -33,6 +33,7 @@ struct kfd_bo {
 	uint64_t handle;
 	uint64_t va;	     /* on the GPU */
 	uint64_t size_bytes; /* whole pages */
+	uint64_t mmap_offset; /* in the render node; of VRAM and GTT */
 	void *cpu;	     /* at the same address as va; NULL when the CPU cannot see it */
 	uint32_t mapped_gpus[KFD_MAX_GPUS];
 	unsigned int nr_mapped;
@@ -46,6 +47,8 @@ struct kfd_gpu {
 	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */
 	uint64_t vram_bytes;
 	uint64_t public_vram_bytes;
+	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue, in each XCC */
+	uint64_t save_area_bytes;	      /* what a compute queue has to bring for these, altogether */
 	int render_fd;
 	struct kfd_bo doorbells; /* allocated with the first queue */
 	volatile uint64_t *doorbell_page;
@@ -66,6 +69,8 @@ int kfd_close(struct kfd *kfd);
 
 /* Memory of @size_bytes (rounded up to pages), mapped on its own GPU and, when it can be, for the CPU. */
 int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo);
+/* Makes userptr memory of whole pages that are mapped already; kfd_bo_free() unmaps them. */
+int kfd_bo_adopt(struct kfd *kfd, struct kfd_gpu *gpu, void *memory, uint64_t size_bytes, struct kfd_bo *bo);
 /* Lets another GPU use it at the same address. */
 int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other);
 /* Does nothing with a BO that was not allocated. */

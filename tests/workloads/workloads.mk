@@ -3,15 +3,19 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob
-WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options kfd kfd_topology sdma pattern report state
+WORKLOADS_PROGRAMS := gpujob hsajob devcgroup streamer
+WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
+	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+# On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
+HSAJOB_SOURCES := hsajob hsajob_gpu launch pattern report state
+HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
 WORKLOADS_CPPFLAGS := -idirafter $(WORKLOADS_DIR)/include
 
 .PHONY: workloads
-workloads: $(WORKLOADS_PROGRAMS:%=$(WORKLOADS_DIR)/%)
+workloads: $(WORKLOADS_PROGRAMS:%=$(WORKLOADS_DIR)/%) $(WORKLOADS_DIR)/other_plugin.so
 
 $(WORKLOADS_DIR)/include/drm:
 	mkdir -p $(@D)
@@ -21,6 +25,22 @@ $(WORKLOADS_DIR)/%.o: tests/workloads/%.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CPPFLAGS) $(WORKLOADS_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread
+
+$(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -pthread
+
+# Not a process: a plugin besides ours.
+$(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c amdgpu_plugin_criu.h | $(WORKLOADS_DIR)/include/drm
+	$(CC) $(WORKLOADS_CFLAGS) -I. -fPIC -shared -o $@ $<
+
+# Not a workload: gives a cgroup a device filter as container engines do.
+$(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c amdgpu_plugin_devfilter.c amdgpu_plugin_device.c \
+		amdgpu_plugin_mount.c | $(WORKLOADS_DIR)/include/drm
+	$(CC) $(WORKLOADS_CFLAGS) -U_GNU_SOURCE -I. -MMD -MP -o $@ $(filter %.c,$^)
+
+# Nor is this: stands in for criu-image-streamer.
+$(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
--include $(WORKLOADS_OBJECTS:.o=.d)
+-include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d)

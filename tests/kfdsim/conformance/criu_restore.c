@@ -31,7 +31,7 @@ static uint8_t *contents[MAX_STATE_BOS];
 static struct node gpus[MAX_STATE_GPUS];
 static unsigned int nr_gpus;
 static uint64_t arena;
-static bool user_ids_in_offsets;
+static unsigned int release;
 
 static uint8_t pattern(uint64_t i)
 {
@@ -329,8 +329,9 @@ static void heir_check_queue(int kfd, struct sdma_queue *q)
 
 static void heir_check_doorbell(int kfd, struct sdma_queue *q)
 {
-	uint64_t id = user_ids_in_offsets ? q->gpu_id : actual_id(q->gpu_id);
-	uint64_t wrong = user_ids_in_offsets ? actual_id(q->gpu_id) : q->gpu_id;
+	bool user_ids = release >= 703;
+	uint64_t id = user_ids ? q->gpu_id : actual_id(q->gpu_id);
+	uint64_t wrong = user_ids ? actual_id(q->gpu_id) : q->gpu_id;
 
 	if (id != wrong) {
 		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
@@ -569,28 +570,37 @@ static int restore_spoilt(void (*spoil)(struct state *s))
 	return state_restore(kfd, s) ? errno : 0;
 }
 
+static void check_spoilt(const char *name, void (*spoil)(struct state *s), int want)
+{
+	int status;
+	pid_t pid = fork();
+
+	must(pid, "fork");
+	if (!pid)
+		_exit(restore_spoilt(spoil));
+	waitpid(pid, &status, 0);
+	errno = WEXITSTATUS(status);
+	check_errno(WIFEXITED(status) && !errno ? 0 : -1, want, "RESTORE with %s", name);
+	/* Its SDMA queue is free again a moment after its end. */
+	await_no_queues();
+}
+
+static void no_objects(struct state *s)
+{
+	s->info.num_bos = s->info.num_objects = 0;
+	s->info.priv_size = 8 + 8ull * s->info.num_devices;
+}
+
 static void check_bad_states(void)
 {
 	unsigned int i;
 
+	check_spoilt("nothing but GPUs", no_objects, release < 602 ? EINVAL : 0);
 	for (i = 0; i < sizeof(bad_states) / sizeof(*bad_states); i++) {
-		int status;
-		pid_t pid;
-
-		if (bad_states[i].want == EPERM && has_xnack()) {
+		if (bad_states[i].want == EPERM && has_xnack())
 			check_skip("RESTORE with %s: it has", bad_states[i].name);
-			continue;
-		}
-		pid = fork();
-		must(pid, "fork");
-		if (!pid)
-			_exit(restore_spoilt(bad_states[i].spoil));
-		waitpid(pid, &status, 0);
-		errno = WEXITSTATUS(status);
-		check_errno(WIFEXITED(status) && !errno ? 0 : -1, bad_states[i].want, "RESTORE with %s",
-			    bad_states[i].name);
-		/* Its SDMA queue is free again a moment after its end. */
-		await_no_queues();
+		else
+			check_spoilt(bad_states[i].name, bad_states[i].spoil, bad_states[i].want);
 	}
 }
 
@@ -624,20 +634,15 @@ static void check_after_acquire(int kfd)
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE after ACQUIRE_VM");
 }
 
+static void nothing(struct state *s)
+{
+	(void)s;
+}
+
 /* Kernels compare the size of one XCC's state with that of all: such queues cannot come back. */
 static void check_multi_xcc(void)
 {
-	int status;
-	pid_t pid = fork();
-
-	must(pid, "fork");
-	if (!pid) {
-		int kfd = heir_open(state);
-
-		_exit(state_restore(kfd, state) ? errno : 0);
-	}
-	waitpid(pid, &status, 0);
-	check_u64(WEXITSTATUS(status), EINVAL, "RESTORE of a queue on a GPU with several XCCs");
+	check_spoilt("a queue on a GPU with several XCCs", nothing, EINVAL);
 }
 
 static void check_heirs(void)
@@ -650,20 +655,13 @@ static void check_heirs(void)
 	swap_gpus();
 }
 
-/*
- * Arguments: "user" for a kernel (7.3) whose mmap offsets of /dev/kfd hold user gpu ids, "anymqd" for one that does
- * not check the size of a queue's state.
- */
+/* Argument: the release whose rules hold. */
 int main(int argc, char **argv)
 {
-	bool any_mqd = false;
 	unsigned int i;
 	pid_t pid;
 
-	for (i = 1; i < (unsigned int)argc; i++) {
-		user_ids_in_offsets |= !strcmp(argv[i], "user");
-		any_mqd |= !strcmp(argv[i], "anymqd");
-	}
+	release = release_of(argc, argv);
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));
 	arena = reserve(ARENA);
@@ -673,7 +671,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < nr_gpus; i++)
 		gpus[i] = node_gpu(i);
 	take_out();
-	if (gpus[0].num_xcc > 1 && !any_mqd) {
+	if (gpus[0].num_xcc > 1 && release >= 618) {
 		check_multi_xcc();
 		return conformance_end();
 	}

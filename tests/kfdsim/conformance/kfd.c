@@ -44,6 +44,25 @@ static void check_dispatch(void)
 	check_errno(ioctl(kfd, NR_DBG_REGISTER, &version), EPERM, "the old debugger's ioctls");
 }
 
+/* What came with a later version of the interface is unknown to an earlier one. */
+static void check_generations(void)
+{
+	static const struct {
+		const char *name;
+		unsigned int nr, since;
+	} later[] = { { "AVAILABLE_MEMORY", NR_AVAILABLE, 9 },
+		      { "EXPORT_DMABUF", NR_EXPORT_DMABUF, 12 },
+		      { "RUNTIME_ENABLE", NR_RUNTIME_ENABLE, 13 } };
+	unsigned int minor = kfd_minor_version(kfd), i;
+
+	for (i = 0; i < sizeof(later) / sizeof(*later); i++) {
+		/* Arguments that cannot be read tell a known ioctl from an unknown one, and do nothing. */
+		check_errno(ioctl(kfd, later[i].nr, (void *)8), minor < later[i].since ? ENOTTY : EFAULT,
+			    "KFD 1.%u %s %s", minor, minor < later[i].since ? "has no" : "has", later[i].name);
+	}
+	check_errno(ioctl(kfd, 0x00004b27u, NULL), ENOTTY, "CREATE_PROCESS (secondary contexts) is refused");
+}
+
 static int in_child(int (*func)(int fd), int fd)
 {
 	int status;
@@ -220,10 +239,12 @@ static void check_settings(void)
 	check_errno(ioctl(kfd, NR_SCRATCH_VA, &scratch), 0, "scratch address");
 	scratch.gpu_id = BAD_GPU;
 	check_errno(ioctl(kfd, NR_SCRATCH_VA, &scratch), EINVAL, "scratch address of no GPU");
-	check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), 0, "RUNTIME_ENABLE");
-	check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), EBUSY, "RUNTIME_ENABLE again");
-	runtime.mode_mask = 0;
-	check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), 0, "RUNTIME_ENABLE off");
+	if (kfd_minor_version(kfd) >= 13) {
+		check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), 0, "RUNTIME_ENABLE");
+		check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), EBUSY, "RUNTIME_ENABLE again");
+		runtime.mode_mask = 0;
+		check_errno(ioctl(kfd, NR_RUNTIME_ENABLE, &runtime), 0, "RUNTIME_ENABLE off");
+	}
 	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), 0, "asking for the XNACK mode");
 	check_u64(xnack.xnack_enabled, 0, "... which is off");
 	xnack.xnack_enabled = 1;
@@ -536,6 +557,11 @@ static void check_dmabufs(void)
 	struct stat st, st2;
 	int fd;
 
+	if (kfd_minor_version(kfd) < 12) {
+		check_skip("dma-bufs: KFD 1.%u exports none", kfd_minor_version(kfd));
+		buffer_free(kfd, &b);
+		return;
+	}
 	check_export(&b, &fd);
 	must(ioctl(kfd, NR_EXPORT_DMABUF, &again), "EXPORT_DMABUF");
 	fstat(fd, &st);
@@ -557,6 +583,7 @@ int main(void)
 	kfd = kfd_open();
 	drm_fd = render_open(gpu.render_minor);
 	check_dispatch();
+	check_generations();
 	check_apertures();
 	check_clocks();
 	check_tiles();

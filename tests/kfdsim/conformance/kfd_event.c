@@ -190,12 +190,10 @@ static void check_wait_many(void)
 static void check_age(void)
 {
 	struct event_data data = { .event_id = new_event(SIGNAL, true), .age = 1 };
-	struct kfd_ioctl_get_version_args version;
 	uint32_t result;
 
-	must(ioctl(kfd, NR_GET_VERSION, &version), "GET_VERSION");
-	if (version.minor_version < 14) {
-		check_skip("event age: KFD 1.%u has none", version.minor_version);
+	if (kfd_minor_version(kfd) < 14) {
+		check_skip("event age: KFD 1.%u has none", kfd_minor_version(kfd));
 		return;
 	}
 	must(wait_for(&data, 1, true, 0, &result), "WAIT_EVENTS");
@@ -375,13 +373,13 @@ static void check_without_page(bool expect_none)
 			      : "gets one from the kernel, with more slots once it is mapped");
 }
 
-/* Argument: "nopage" for a kernel (7.3) that makes no signal pages. */
+/* Argument: the release whose rules hold; since 7.3 the kernel makes no signal pages. */
 int main(int argc, char **argv)
 {
 	struct buffer page;
 
 	gpu = node_gpu(0);
-	check_without_page(argc > 1 && !strcmp(argv[1], "nopage"));
+	check_without_page(release_of(argc, argv) >= 703);
 	kfd = kfd_open();
 	drm_fd = render_open(gpu.render_minor);
 	must(kfd_acquire(kfd, drm_fd, gpu.gpu_id), "ACQUIRE_VM");

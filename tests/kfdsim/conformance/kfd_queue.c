@@ -55,8 +55,9 @@ static void check_create_errors(void)
 	CHECK_CREATE(args.ring += PAGE, EINVAL, "... with a ring that begins inside of its mapping");
 	CHECK_CREATE(args.wptr = q.ring.va, EINVAL, "... with a write pointer in a mapping of more than a page");
 	CHECK_CREATE(args.rptr = reserve(PAGE), EINVAL, "... with a read pointer that is not mapped");
-	CHECK_CREATE(args.type = 4; args.engine = gpu.sdma_engines + gpu.xgmi_engines, EINVAL,
-				    "... on an engine that the GPU does not have");
+	CHECK_CREATE(args.type = 4; args.engine = gpu.sdma_engines + gpu.xgmi_engines,
+				    kfd_minor_version(kfd) < 17 ? ENOTSUPP : EINVAL,
+				    "... on an engine that the GPU does not have, or that it cannot name");
 	buffer_free(kfd, &q.ring);
 	buffer_free(kfd, &q.pointers);
 }
@@ -129,8 +130,10 @@ static void check_limits(void)
 		must(queue_destroy(kfd, i), "DESTROY_QUEUE");
 	args.type = 4;
 	args.engine = gpu.sdma_engines + gpu.xgmi_engines - 1;
-	check_errno(create(&args), 0, "a queue on the last engine");
-	must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+	if (kfd_minor_version(kfd) >= 17) {
+		check_errno(create(&args), 0, "a queue on the last engine");
+		must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+	}
 	buffer_free(kfd, &q.ring);
 	buffer_free(kfd, &q.pointers);
 }

@@ -109,6 +109,21 @@ struct runtime_enable {
 	uint32_t mode_mask, caps;
 };
 
+/*
+ * The kernel release whose rules the GPUs follow, major * 100 + minor, from the program's argument ("7.3"). Without
+ * one: those of a description that names no release.
+ */
+static inline unsigned int release_of(int argc, char **argv)
+{
+	unsigned int major, minor;
+
+	if (argc < 2)
+		return 618;
+	if (sscanf(argv[1], "%u.%u", &major, &minor) != 2)
+		errx(2, "usage: %s [RELEASE]", argv[0]);
+	return major * 100 + minor;
+}
+
 /* ---- files ---- */
 
 static inline uint64_t now_ms(void)
@@ -133,6 +148,14 @@ static inline void must(long ret, const char *what)
 {
 	if (ret < 0)
 		err(1, "%s", what);
+}
+
+static inline unsigned int kfd_minor_version(int kfd)
+{
+	struct kfd_ioctl_get_version_args version;
+
+	must(ioctl(kfd, NR_GET_VERSION, &version), "GET_VERSION");
+	return version.minor_version;
 }
 
 struct node {

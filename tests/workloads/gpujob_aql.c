@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An AQL queue that is always busy: behind a barrier that the CPU opens in the next step stands a dispatch of
+ * the simulator's kernel that adds two arrays. The sum goes from one of two places to the other, and each
+ * dispatch counts a signal down: one that is lost or done twice shows.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gpujob_extra.h"
+#include "report.h"
+
+#define PACKETS	     64u /* in the ring */
+#define GATES	     PACKETS
+#define WORDS	     1024u /* one page */
+#define KERNEL_MAGIC 0x314b4d4953444b46ull
+#define KERNEL_ADD   2u
+#define COUNT_DOWN_FROM (1ll << 40)
+
+enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
+
+struct dispatch {
+	uint16_t header, setup, workgroup[3], pad;
+	uint32_t grid[3], private_size, group_size;
+	uint64_t kernel_object, kernarg, reserved, completion;
+};
+
+struct barrier {
+	uint16_t header, pad[3];
+	uint64_t dep[5], reserved, completion;
+};
+
+/* As ROCr lays it out. */
+struct signal {
+	int64_t kind, value;
+	uint64_t mailbox;
+	uint32_t event_id, pad;
+	uint64_t start, end, reserved[3];
+};
+
+struct memory {
+	struct {
+		uint64_t magic;
+		uint32_t kernel, pad[13];
+	} object;
+	uint64_t arguments[2][4]; /* from A to B and back */
+	struct signal done, gates[GATES];
+	uint32_t ones[WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
+};
+
+static struct kfd_bo ring, pointers, eop, memory_bo;
+static void *save_area;
+static uint64_t save_area_bytes;
+static uint32_t queue_id;
+static volatile uint64_t *doorbell;
+static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
+
+static struct memory *memory(void)
+{
+	return memory_bo.cpu;
+}
+
+static uint64_t va_of(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+/* Body first, header last, as the queue's contract is; then the doorbell. */
+static void packet_put(const void *packet)
+{
+	uint8_t *slot = (uint8_t *)ring.cpu + next_packet % PACKETS * 64;
+
+	memcpy(slot + 2, (const uint8_t *)packet + 2, 62);
+	*(volatile uint64_t *)((uint8_t *)pointers.cpu + 64) = next_packet + 1;
+	__atomic_store_n((uint16_t *)slot, *(const uint16_t *)packet, __ATOMIC_RELEASE);
+	*doorbell = next_packet++;
+}
+
+static void step_submit(void)
+{
+	struct signal *gate = &memory()->gates[steps % GATES];
+	struct barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
+	struct dispatch dispatch = {
+		.header = AQL_DISPATCH,
+		.setup = 1,
+		.workgroup = { 64, 1, 1 },
+		.grid = { WORDS, 1, 1 },
+		.kernel_object = va_of(&memory()->object),
+		.kernarg = va_of(memory()->arguments[steps % 2]),
+		.completion = va_of(&memory()->done),
+	};
+
+	gate->value = 1;
+	packet_put(&barrier);
+	packet_put(&dispatch);
+	steps++;
+}
+
+static uint64_t steps_done(void)
+{
+	return (uint64_t)(COUNT_DOWN_FROM - __atomic_load_n(&memory()->done.value, __ATOMIC_ACQUIRE));
+}
+
+/* Waits for the steps that were let go: all but the last. */
+static int steps_wait(const struct job_gpu *gpu)
+{
+	for (unsigned int naps = 0; steps_done() != steps - 1; naps++) {
+		if (naps == 30000 || steps_done() >= steps)
+			return report(EILSEQ, "gpu %#x: AQL queue: %" PRIu64 " dispatches let go, %" PRIu64 " done",
+				      gpu->gpu->gpu_id, steps - 1, steps_done());
+		usleep(1000);
+	}
+	return 0;
+}
+
+static int queue_create(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_create_queue_args create = {
+		.ring_base_address = ring.va,
+		.ring_size = PACKETS * 64,
+		.write_pointer_address = pointers.va + 64,
+		.read_pointer_address = pointers.va,
+		.gpu_id = gpu->gpu->gpu_id,
+		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		.queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.queue_priority = KFD_MAX_QUEUE_PRIORITY / 2,
+		.eop_buffer_address = eop.va,
+		.eop_buffer_size = KFD_PAGE_SIZE,
+		.ctx_save_restore_address = va_of(save_area),
+		.ctx_save_restore_size = gpu->gpu->cwsr_bytes,
+		.ctl_stack_size = gpu->gpu->ctl_stack_bytes,
+	};
+	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &create);
+
+	if (err)
+		return report(-err, "gpu %#x: CREATE_QUEUE (AQL): %s", gpu->gpu->gpu_id, strerror(-err));
+	queue_id = create.queue_id;
+	err = kfd_doorbells_map(gpu->kfd, gpu->gpu, create.doorbell_offset);
+	if (err)
+		return err;
+	doorbell = gpu->gpu->doorbell_page + create.doorbell_offset % KFD_DOORBELL_BYTES / sizeof(uint64_t);
+	return 0;
+}
+
+/* As ROCr does: memory of the CPU that the GPU may always use. */
+static int save_area_setup(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_svm_attribute attrs[] = {
+		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_GPU_EXEC | 0x40 },
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, gpu->gpu->gpu_id },
+	};
+
+	save_area_bytes = (gpu->gpu->save_area_bytes + KFD_PAGE_SIZE - 1) & ~(uint64_t)(KFD_PAGE_SIZE - 1);
+	save_area = mmap(NULL, save_area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (save_area == MAP_FAILED)
+		return report(errno, "mmap of %" PRIu64 " bytes: %m", save_area_bytes);
+	return job_svm_attributes(gpu, KFD_IOCTL_SVM_OP_SET_ATTR, save_area, save_area_bytes, attrs, 2);
+}
+
+static void memory_fill(void)
+{
+	struct memory *m = memory();
+
+	memset(m, 0, sizeof(*m));
+	m->object.magic = KERNEL_MAGIC;
+	m->object.kernel = KERNEL_ADD;
+	m->done.value = COUNT_DOWN_FROM;
+	for (unsigned int i = 0; i < WORDS; i++)
+		m->ones[i] = 1;
+	for (unsigned int i = 0; i < 2; i++) {
+		m->arguments[i][0] = va_of(m->sums[!i]);
+		m->arguments[i][1] = va_of(m->sums[i]);
+		m->arguments[i][2] = va_of(m->ones);
+	}
+	for (unsigned int i = 0; i < PACKETS; i++)
+		*(uint16_t *)((uint8_t *)ring.cpu + 64 * i) = AQL_INVALID;
+	memset(pointers.cpu, 0, KFD_PAGE_SIZE);
+}
+
+static int aql_setup(struct job_gpu *gpu)
+{
+	int err = kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, PACKETS * 64, &ring);
+
+	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, KFD_PAGE_SIZE, &pointers);
+	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_VRAM, KFD_PAGE_SIZE, &eop);
+	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, sizeof(struct memory), &memory_bo);
+	err = err ? err : save_area_setup(gpu);
+	if (err)
+		return err;
+	memory_fill();
+	err = queue_create(gpu);
+	if (!err)
+		step_submit();
+	return err;
+}
+
+static int aql_step(struct job_gpu *gpu)
+{
+	uint64_t last = steps - 1;
+	int err = steps_wait(gpu);
+
+	if (err)
+		return err;
+	step_submit();
+	__atomic_store_n(&memory()->gates[last % GATES].value, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int aql_check(struct job_gpu *gpu)
+{
+	const uint32_t *sums;
+	int err = steps_wait(gpu);
+
+	if (err)
+		return err;
+	sums = memory()->sums[steps_done() % 2];
+	for (unsigned int i = 0; i < WORDS; i++)
+		if (sums[i] != (uint32_t)steps_done())
+			return report(EILSEQ, "gpu %#x: AQL queue: word %u is %" PRIu32 " after %" PRIu64 " additions",
+				      gpu->gpu->gpu_id, i, sums[i], steps_done());
+	return 0;
+}
+
+static int aql_teardown(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_destroy_queue_args destroy = { .queue_id = queue_id };
+	struct kfd_bo *const bos[] = { &ring, &pointers, &eop, &memory_bo };
+	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &destroy);
+
+	if (err)
+		return report(-err, "gpu %#x: DESTROY_QUEUE (AQL): %s", gpu->gpu->gpu_id, strerror(-err));
+	for (unsigned int i = 0; !err && i < sizeof(bos) / sizeof(*bos); i++)
+		err = kfd_bo_free(gpu->kfd, bos[i]);
+	munmap(save_area, save_area_bytes);
+	return err;
+}
+
+const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The table of extras, and those that are short: SVM ranges, userptr memory of a memfd, a BO mapped in several
+ * ways, a child with inherited device files, and things that cannot be dumped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libdrm/amdgpu_drm.h>
+#include <linux/kfd_ioctl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpujob_extra.h"
+#include "pattern.h"
+#include "report.h"
+
+#define EXTRA_BYTES (8 * KFD_PAGE_SIZE)
+
+/* KFD 1.12, newer than some headers. */
+struct export_dmabuf {
+	uint64_t handle;
+	uint32_t flags;
+	uint32_t dmabuf_fd;
+};
+#define IOCTL_EXPORT_DMABUF _IOWR('K', 0x24, struct export_dmabuf)
+
+static void *anonymous(int flags)
+{
+	void *p = mmap(NULL, EXTRA_BYTES, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		report(errno, "mmap of %u bytes: %m", EXTRA_BYTES);
+	return p;
+}
+
+/* The pattern as the GPU and as the CPU sees it, and what the GPU writes there. */
+static int memory_check(struct job_gpu *gpu, const char *what, void *p)
+{
+	uint64_t va = (uint64_t)(uintptr_t)p, seed = gpu->seed + 0x5000;
+	struct pattern_diff diff;
+	int err = job_gpu_copy(gpu, gpu->window.va, va, EXTRA_BYTES);
+
+	if (err)
+		return err;
+	if (!pattern_check(gpu->window.cpu, EXTRA_BYTES, seed, 0, &diff) || !pattern_check(p, EXTRA_BYTES, seed, 0, &diff))
+		return report(EILSEQ, "%s: byte %lu is %#04x, want %#04x", what, (unsigned long)diff.offset, diff.got,
+			      diff.want);
+	memset(p, 0, EXTRA_BYTES);
+	err = job_gpu_copy(gpu, va, gpu->window.va, EXTRA_BYTES);
+	if (!err && !pattern_check(p, EXTRA_BYTES, seed, 0, &diff))
+		err = report(EILSEQ, "%s written by the GPU: byte %lu is %#04x", what, (unsigned long)diff.offset, diff.got);
+	return err;
+}
+
+/* ---- svm ---- */
+
+static void *svm_memory;
+
+int job_svm_attributes(struct job_gpu *gpu, uint32_t op, const void *p, uint64_t bytes,
+		       struct kfd_ioctl_svm_attribute *attrs, uint32_t n)
+{
+	struct {
+		struct kfd_ioctl_svm_args args;
+		struct kfd_ioctl_svm_attribute attrs[4];
+	} svm = { .args = { .start_addr = (uintptr_t)p, .size = bytes, .op = op, .nattr = n } };
+	int err;
+
+	memcpy(svm.attrs, attrs, n * sizeof(*attrs));
+	err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SVM + ((unsigned long)n * sizeof(*attrs) << _IOC_SIZESHIFT), &svm);
+	memcpy(attrs, svm.attrs, n * sizeof(*attrs));
+	return err ? report(-err, "SVM operation %u: %s", op, strerror(-err)) : 0;
+}
+
+static int svm_setup(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_svm_attribute attrs[] = {
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, gpu->gpu->gpu_id },
+		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_EXEC },
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, 5 },
+	};
+
+	svm_memory = anonymous(MAP_PRIVATE);
+	if (svm_memory == MAP_FAILED)
+		return -ENOMEM;
+	pattern_fill(svm_memory, EXTRA_BYTES, gpu->seed + 0x5000, 0);
+	return job_svm_attributes(gpu, KFD_IOCTL_SVM_OP_SET_ATTR, svm_memory, EXTRA_BYTES, attrs, 3);
+}
+
+static int svm_check(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_svm_attribute attrs[] = {
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, gpu->gpu->gpu_id },
+		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, 0 },
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, 0 },
+	};
+	int err = job_svm_attributes(gpu, KFD_IOCTL_SVM_OP_GET_ATTR, svm_memory, EXTRA_BYTES, attrs, 3);
+
+	if (err)
+		return err;
+	if (attrs[0].type != KFD_IOCTL_SVM_ATTR_ACCESS || !(attrs[1].value & KFD_IOCTL_SVM_FLAG_GPU_EXEC) ||
+	    attrs[2].value != 5)
+		return report(EILSEQ, "SVM range: access %u, flags %#x, granularity %u", attrs[0].type, attrs[1].value,
+			      attrs[2].value);
+	return memory_check(gpu, "SVM range", svm_memory);
+}
+
+/* ---- memfd: userptr memory that is shared ---- */
+
+static struct kfd_bo memfd_bo;
+
+static int memfd_setup(struct job_gpu *gpu)
+{
+	int fd = memfd_create("userptr", MFD_CLOEXEC);
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, EXTRA_BYTES))
+		p = mmap(NULL, EXTRA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return report(errno, "memfd of %u bytes: %m", EXTRA_BYTES);
+	close(fd);
+	pattern_fill(p, EXTRA_BYTES, gpu->seed + 0x5000, 0);
+	return kfd_bo_adopt(gpu->kfd, gpu->gpu, p, EXTRA_BYTES, &memfd_bo);
+}
+
+static int memfd_check(struct job_gpu *gpu)
+{
+	return memory_check(gpu, "userptr memory of a memfd", memfd_bo.cpu);
+}
+
+static int memfd_teardown(struct job_gpu *gpu)
+{
+	return kfd_bo_free(gpu->kfd, &memfd_bo);
+}
+
+/* ---- maps: a BO that is mapped in several ways ---- */
+
+#define MAPS_PAGES (EXTRA_BYTES / KFD_PAGE_SIZE)
+#define LEFT_PAGES (MAPS_PAGES - 1) /* of the second mapping; its last page is unmapped */
+#define PART_PAGES 2u		    /* of the third mapping, which cannot be written */
+
+static struct kfd_bo maps_bo;
+static uint8_t *maps_second, *maps_third; /* elsewhere than the GPU has it */
+
+static uint8_t *map_again(const struct job_gpu *gpu, unsigned int pages, int prot)
+{
+	void *p = mmap(NULL, pages * KFD_PAGE_SIZE, prot, MAP_SHARED, gpu->gpu->render_fd, (off_t)maps_bo.mmap_offset);
+
+	if (p == MAP_FAILED || madvise(p, pages * KFD_PAGE_SIZE, MADV_DONTFORK))
+		return NULL;
+	return p;
+}
+
+static int maps_setup(struct job_gpu *gpu)
+{
+	int err = kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, EXTRA_BYTES, &maps_bo);
+
+	if (err)
+		return err;
+	pattern_fill(maps_bo.cpu, EXTRA_BYTES, gpu->seed + 0x5000, 0);
+	maps_second = map_again(gpu, MAPS_PAGES, PROT_READ | PROT_WRITE);
+	maps_third = map_again(gpu, PART_PAGES, PROT_READ);
+	if (!maps_second || !maps_third || munmap(maps_second + LEFT_PAGES * KFD_PAGE_SIZE, KFD_PAGE_SIZE))
+		return report(errno, "mappings of a GTT BO: %m");
+	return 0;
+}
+
+/* What is written through the first is seen through the others. */
+static bool pages_are_the_same(const volatile uint8_t *other, unsigned int pages)
+{
+	volatile uint8_t *first = maps_bo.cpu;
+	bool same = true;
+
+	for (unsigned int i = 0; i < pages; i++) {
+		uint8_t was = first[i * KFD_PAGE_SIZE], now = was ^ 0xff;
+
+		first[i * KFD_PAGE_SIZE] = now;
+		same = same && other[i * KFD_PAGE_SIZE] == now;
+		first[i * KFD_PAGE_SIZE] = was;
+	}
+	return same;
+}
+
+static int maps_check(struct job_gpu *gpu)
+{
+	int err = memory_check(gpu, "GTT that is mapped several times", maps_bo.cpu);
+
+	if (!err && !(pages_are_the_same(maps_second, LEFT_PAGES) && pages_are_the_same(maps_third, PART_PAGES)))
+		err = report(EILSEQ, "GTT that is mapped several times: the mappings show different memory");
+	return err;
+}
+
+static int maps_teardown(struct job_gpu *gpu)
+{
+	munmap(maps_second, LEFT_PAGES * KFD_PAGE_SIZE);
+	munmap(maps_third, PART_PAGES * KFD_PAGE_SIZE);
+	return kfd_bo_free(gpu->kfd, &maps_bo);
+}
+
+/* ---- hole: what is behind it cannot be mapped again, since the kernel maps BOs from their start only ---- */
+
+static int hole_setup(struct job_gpu *gpu)
+{
+	int err = maps_setup(gpu);
+
+	return err || !munmap(maps_second + KFD_PAGE_SIZE, KFD_PAGE_SIZE) ? err : report(errno, "munmap: %m");
+}
+
+/* ---- fork: a child that has inherited the device files ---- */
+
+static pid_t heir;
+static volatile uint64_t *heir_beats; /* shared; [1] is not 0 when the child found something wrong */
+
+static void heir_main(const struct job_gpu *gpu)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	for (;;) {
+		struct kfd_ioctl_get_version_args version;
+
+		/* The KFD of another process: nobody but that one may use it. */
+		if (kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_GET_VERSION, &version) != -EBADF)
+			heir_beats[1] = 1;
+		if (kfd_gpu_reopen_check(gpu->gpu, gpu->gpu->render_fd))
+			heir_beats[1] = 2;
+		heir_beats[0]++;
+		usleep(5000);
+	}
+}
+
+/* In the second step: in the first, who waits for the job to be ready waits for every process with its pipe. */
+static int fork_step(struct job_gpu *gpu)
+{
+	static unsigned int steps;
+
+	if (++steps != 2)
+		return 0;
+	heir_beats = anonymous(MAP_SHARED);
+	if (heir_beats == MAP_FAILED)
+		return -ENOMEM;
+	heir = fork();
+	if (heir < 0)
+		return report(errno, "fork: %m");
+	if (!heir)
+		heir_main(gpu);
+	return 0;
+}
+
+static int fork_check(struct job_gpu *gpu)
+{
+	uint64_t beats;
+
+	(void)gpu;
+	if (!heir)
+		return 0;
+	beats = heir_beats[0];
+	for (unsigned int naps = 0; heir_beats[0] == beats; naps++) {
+		if (naps == 10000)
+			return report(ETIME, "the child %d with inherited files stands still", (int)heir);
+		usleep(1000);
+	}
+	return heir_beats[1] ? report(EILSEQ, "child with inherited files: %s is not what it was",
+				      heir_beats[1] == 1 ? "/dev/kfd" : "the render node") : 0;
+}
+
+static int fork_teardown(struct job_gpu *gpu)
+{
+	(void)gpu;
+	if (!heir)
+		return 0;
+	kill(heir, SIGKILL);
+	return waitpid(heir, NULL, 0) == heir ? 0 : report(errno, "child with inherited files: %m");
+}
+
+/* ---- what cannot be dumped ---- */
+
+static int gem_setup(struct job_gpu *gpu)
+{
+	union drm_amdgpu_gem_create create = { .in = { .bo_size = EXTRA_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT } };
+	int err = kfd_ioctl(gpu->gpu->render_fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
+
+	return err ? report(-err, "GEM_CREATE: %s", strerror(-err)) : 0;
+}
+
+static int dmabuf_setup(struct job_gpu *gpu)
+{
+	struct export_dmabuf export = { .handle = gpu->log_bo.handle, .flags = O_CLOEXEC };
+	int err = kfd_ioctl(gpu->kfd->fd, IOCTL_EXPORT_DMABUF, &export);
+
+	return err ? report(-err, "EXPORT_DMABUF: %s", strerror(-err)) : 0;
+}
+
+static int smi_setup(struct job_gpu *gpu)
+{
+	struct kfd_ioctl_smi_events_args args = { .gpuid = gpu->gpu->gpu_id };
+	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SMI_EVENTS, &args);
+
+	return err ? report(-err, "SMI_EVENTS: %s", strerror(-err)) : 0;
+}
+
+/* Of a process that computes, criu knows no such file. */
+static int misc_setup(struct job_gpu *gpu)
+{
+	(void)gpu;
+	return open("/dev/cpu_dma_latency", O_RDONLY | O_CLOEXEC) < 0 ? report(errno, "/dev/cpu_dma_latency: %m") : 0;
+}
+
+/* ---- the table ---- */
+
+static const struct job_extra svm = { .name = "svm", .setup = svm_setup, .check = svm_check };
+static const struct job_extra memfd = { "memfd", memfd_setup, NULL, memfd_check, memfd_teardown };
+static const struct job_extra maps = { "maps", maps_setup, NULL, maps_check, maps_teardown };
+static const struct job_extra hole = { .name = "hole", .setup = hole_setup };
+static const struct job_extra inherited = { "fork", NULL, fork_step, fork_check, fork_teardown };
+static const struct job_extra gem = { .name = "gem", .setup = gem_setup };
+static const struct job_extra dmabuf = { .name = "dmabuf", .setup = dmabuf_setup };
+static const struct job_extra smi = { .name = "smi", .setup = smi_setup };
+static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
+
+static const struct job_extra *const extras[] = {
+	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &smi, &misc, &job_extra_aql, &job_extra_threads, &job_extra_token,
+};
+
+#define NR_EXTRAS (sizeof(extras) / sizeof(*extras))
+
+uint64_t job_extra_bit(const char *name)
+{
+	for (unsigned int i = 0; i < NR_EXTRAS; i++)
+		if (!strcmp(extras[i]->name, name))
+			return 1ull << i;
+	return 0;
+}
+
+typedef int extra_function(struct job_gpu *gpu);
+
+/* Calls one function of each extra that the job has; @at is where the function is in struct job_extra. */
+static int for_all(struct job_gpu *gpu, size_t at)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < NR_EXTRAS; i++) {
+		extra_function *function = *(extra_function *const *)((const char *)extras[i] + at);
+
+		if (function && gpu->options->extras & 1ull << i)
+			err = function(gpu);
+	}
+	return err;
+}
+
+int job_extras_setup(struct job_gpu *gpu)
+{
+	return for_all(gpu, offsetof(struct job_extra, setup));
+}
+
+int job_extras_step(struct job_gpu *gpu)
+{
+	return for_all(gpu, offsetof(struct job_extra, step));
+}
+
+int job_extras_check(struct job_gpu *gpu)
+{
+	return for_all(gpu, offsetof(struct job_extra, check));
+}
+
+int job_extras_teardown(struct job_gpu *gpu)
+{
+	return for_all(gpu, offsetof(struct job_extra, teardown));
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hsajob: main program, requests, the state file.
+ *
+ * A thread of its own takes signals, since with --asleep the main thread is inside the runtime when
+ * they come: then the thread opens the gate, the GPU copies, and the runtime wakes.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hsajob.h"
+#include "launch.h"
+#include "report.h"
+#include "state.h"
+
+static const char usage[] =
+	"Usage: hsajob --state FILE [OPTION...]\n"
+	"A program on the HSA runtime that copies on all GPUs and checks its own results.\n"
+	"  --size BYTES   of each buffer (524288; four of them for each GPU in its memory and the host's)\n"
+	"  --pace MS      sleep between generations (10)\n"
+	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
+	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
+	"  --rounds N     ends by itself after N generations\n"
+	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
+	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
+
+struct process {
+	const char *state_path;
+	uint64_t bytes, pace_ms, rounds;
+	bool asleep, background;
+	int ready_fd; /* tells who waits for --background; -1: nobody */
+	struct hsa_job hsa;
+	struct state_file state;
+	uint64_t generation, verifies, verified_bytes;
+	sigset_t signals;
+};
+
+static atomic_bool verify_wanted, stop_wanted;
+
+static int phase_set(struct process *process, const char *phase)
+{
+	struct state_file *state = &process->state;
+
+	state_begin(state);
+	state_line(state, "pid %d", (int)getpid());
+	state_line(state, "phase %s", phase);
+	state_line(state, "generation %" PRIu64, process->generation);
+	state_line(state, "verifies %" PRIu64, process->verifies);
+	state_line(state, "verified_bytes %" PRIu64, process->verified_bytes);
+	state_line(state, "message %s", report_last());
+	for (unsigned int i = 0; i < process->hsa.nr_gpus; i++)
+		state_line(state, "gpu %u %s", i, process->hsa.gpus[i].name);
+	return state_end(state);
+}
+
+/* Takes signals as long as the process lives. */
+static void *requests_take(void *data)
+{
+	struct process *process = data;
+	int signal;
+
+	for (;;) {
+		if (sigwait(&process->signals, &signal))
+			continue;
+		if (signal == SIGTERM)
+			stop_wanted = true;
+		else
+			verify_wanted = true;
+		if (process->asleep)
+			hsa_signal_store_screlease(process->hsa.gate, 0);
+	}
+	return NULL;
+}
+
+static int verify(struct process *process)
+{
+	int err = phase_set(process, "verifying");
+
+	process->verified_bytes = 0;
+	err = err ? err : hsa_job_check(&process->hsa, &process->verified_bytes);
+	if (!err)
+		process->verifies++;
+	return err;
+}
+
+/*
+ * One generation. Asleep, the gate is shut before the copies are handed over; what was asked for before that
+ * opens it at once.
+ */
+static int generation_run(struct process *process, bool asleep)
+{
+	struct hsa_job *hsa = &process->hsa;
+	int err;
+
+	hsa_signal_store_screlease(hsa->gate, asleep);
+	if (asleep && (verify_wanted || stop_wanted))
+		hsa_signal_store_screlease(hsa->gate, 0);
+	err = hsa_job_submit(hsa, process->generation + 1);
+	if (!err && asleep) {
+		err = phase_set(process, "asleep");
+		launch_ready(&process->ready_fd);
+	}
+	err = err ? err : hsa_job_wait(hsa, process->generation + 1, asleep ? UINT64_MAX : hsa->timeout);
+	process->generation += !err;
+	return err;
+}
+
+static int loop(struct process *process)
+{
+	struct timespec pace = { .tv_sec = process->pace_ms / 1000, .tv_nsec = process->pace_ms % 1000 * 1000000L };
+	int err = 0;
+
+	while (!err && !stop_wanted) {
+		if (atomic_exchange(&verify_wanted, false))
+			err = verify(process);
+		err = err ? err : generation_run(process, process->asleep);
+		err = err ? err : phase_set(process, "running");
+		if (process->generation == process->rounds)
+			break;
+		if (!err && !process->asleep)
+			nanosleep(&pace, NULL);
+	}
+	return err;
+}
+
+static int setup(struct process *process)
+{
+	pthread_t thread;
+	int err = hsa_job_open(&process->hsa, process->bytes);
+
+	err = err ? err : generation_run(process, false);
+	if (err)
+		return err;
+	err = pthread_create(&thread, NULL, requests_take, process);
+	return err ? report(err, "pthread_create: %m") : phase_set(process, "running");
+}
+
+static int process_run(struct process *process)
+{
+	int err = state_open(&process->state, process->state_path);
+
+	/* Before the runtime starts threads of its own, which inherit it. */
+	sigemptyset(&process->signals);
+	sigaddset(&process->signals, SIGUSR1);
+	sigaddset(&process->signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &process->signals, NULL);
+	err = err ? err : phase_set(process, "starting");
+	err = err ? err : setup(process);
+	if (!err && !process->asleep)
+		launch_ready(&process->ready_fd);
+	err = err ? err : loop(process);
+	err = err ? err : verify(process);
+	err = err ? err : hsa_job_close(&process->hsa);
+	err = err ? err : phase_set(process, "done");
+	if (!err)
+		return 0;
+	phase_set(process, "failed");
+	return 1;
+}
+
+static bool number_take(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	*ret = strtoull(text, &end, 0);
+	return *ret && !*end;
+}
+
+static bool options_parse(int argc, char **argv, struct process *process)
+{
+	static const struct option options[] = {
+		{ "state", required_argument, NULL, 's' },
+		{ "size", required_argument, NULL, 'b' },
+		{ "pace", required_argument, NULL, 'p' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "asleep", no_argument, NULL, 'a' },
+		{ "background", no_argument, NULL, 'd' },
+		{ 0 },
+	};
+	bool good = true;
+	int option;
+
+	while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			process->state_path = optarg;
+		else if (option == 'a')
+			process->asleep = true;
+		else if (option == 'd')
+			process->background = true;
+		else
+			good = option != '?' && number_take(optarg, option == 'b'   ? &process->bytes
+								    : option == 'p' ? &process->pace_ms
+										    : &process->rounds);
+	}
+	if (good && optind == argc && process->state_path)
+		return true;
+	fputs(usage, stderr);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static struct process process = { .bytes = 512 << 10, .pace_ms = 10, .ready_fd = -1 };
+
+	report_name("hsajob");
+	if (!options_parse(argc, argv, &process))
+		return 2;
+	if (process.background && launch_background(process.state_path, 1, &process.ready_fd))
+		return 1;
+	return process_run(&process);
+}

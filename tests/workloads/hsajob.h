@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hsajob: a program on the HSA runtime that checks its own results.
+ *
+ * Per GPU: data in VRAM that is written once, and a chain of copies that goes from locked memory of
+ * the host into VRAM, from there into the VRAM of the next GPU (with one GPU: into other VRAM of its
+ * own) and back to the host. Functions that return int give 0 or -errno and have reported the failure.
+ */
+#ifndef WORKLOADS_HSAJOB_H
+#define WORKLOADS_HSAJOB_H
+
+#include <stdint.h>
+
+#include <hsa/hsa.h>
+#include <hsa/hsa_ext_amd.h>
+
+#define HSA_MAX_GPUS 64
+
+enum { HSA_UP, HSA_ACROSS, HSA_DOWN, HSA_STEPS };
+
+struct hsa_gpu {
+	struct hsa_job *job;
+	hsa_agent_t agent;
+	hsa_amd_memory_pool_t vram;
+	char name[64];
+	uint64_t seed;
+	struct hsa_gpu *peer;	      /* whose inbox the chain passes through; itself when it is alone */
+	void *kept, *outbox, *inbox;  /* in VRAM */
+	void *source, *source_device; /* locked memory: where the host and where the GPUs see it */
+	void *sink;		      /* memory of the runtime's pool for the host */
+	hsa_signal_t done[HSA_STEPS];
+};
+
+struct hsa_job {
+	hsa_agent_t host;
+	hsa_amd_memory_pool_t memory;
+	struct hsa_gpu gpus[HSA_MAX_GPUS];
+	unsigned int nr_gpus;
+	uint64_t bytes; /* of each buffer */
+	/* The chain of the next generation does not begin before this is 0. */
+	hsa_signal_t gate;
+	uint64_t timeout; /* of a wait for copies, in ticks of the runtime */
+};
+
+/* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer. */
+int hsa_job_open(struct hsa_job *job, uint64_t bytes);
+/* Hands the copies of generation @generation to the runtime; the gate may be shut. */
+int hsa_job_submit(struct hsa_job *job, uint64_t generation);
+/* Sleeps in the runtime until the chains of all GPUs are through, and checks what arrived. @timeout: ticks. */
+int hsa_job_wait(struct hsa_job *job, uint64_t generation, uint64_t timeout);
+/* Checks all kept data; nothing may be in flight. Adds what was compared to *bytes. */
+int hsa_job_check(struct hsa_job *job, uint64_t *bytes);
+int hsa_job_close(struct hsa_job *job);
+
+#endif
