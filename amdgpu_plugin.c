@@ -29,12 +29,40 @@ static struct {
 	struct settings settings;
 	struct dump *dump;
 	struct restore *restore;
+	pid_t *tasks; /* that were restored, in criu's main process */
+	size_t nr_tasks;
+	bool resume_failed;
+	unsigned int error_lines; /* when a hook failed last */
 } plugin;
+
+/*
+ * What criu is told. A failure for which nobody had words, such as one to get memory, gets
+ * its line here.
+ */
+static int result(int err, const char *what)
+{
+	if (!err)
+		return 0;
+	if (plugin_error_lines() == plugin.error_lines)
+		pr_err("%s: %s", what, strerror(-err));
+	plugin.error_lines = plugin_error_lines();
+	return -1;
+}
 
 static const char *environment(const char *name, void *arg)
 {
 	(void)arg;
 	return getenv(name);
+}
+
+static struct restore *new_restore(const struct settings *settings)
+{
+	struct restore *restore = restore_new(settings);
+
+	if (!restore || criu_running_hooks() <= CRIU_HOOK_POST_FORKING || !restore_prepare_worker(restore))
+		return restore;
+	restore_free(restore);
+	return NULL;
 }
 
 static int plugin_init(int stage)
@@ -43,17 +71,24 @@ static int plugin_init(int stage)
 
 	plugin.stage = stage;
 	plugin.awake = device_kfd_number(&kfd);
-	if (stage == CRIU_STAGE_RESTORE && !criu_inventory_wants_us())
-		plugin.awake = false;
+	if (stage == CRIU_STAGE_RESTORE) {
+		enum criu_wanted wanted = criu_inventory_wants_us();
+
+		if (wanted == CRIU_WANTED && !plugin.awake) {
+			pr_err("the images are of a process with AMD GPUs, and there is no /dev/kfd on this machine");
+			return -1;
+		}
+		plugin.awake = plugin.awake && wanted != CRIU_NOT_WANTED;
+	}
 	if (!plugin.awake)
 		return 0;
 	if (settings_load(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL))
-		return -1;
+		return result(-EINVAL, "settings");
 	if (stage == CRIU_STAGE_DUMP)
 		plugin.dump = dump_new(&plugin.settings);
 	else if (stage == CRIU_STAGE_RESTORE)
-		plugin.restore = restore_new(&plugin.settings);
-	return stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -1;
+		plugin.restore = new_restore(&plugin.settings);
+	return result(stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -ENOMEM, "starting");
 }
 
 static void plugin_exit(int stage, int ret)
@@ -64,7 +99,15 @@ static void plugin_exit(int stage, int ret)
 	restore_free(plugin.restore);
 	plugin.dump = NULL;
 	plugin.restore = NULL;
+	free(plugin.tasks);
+	plugin.tasks = NULL;
+	plugin.nr_tasks = 0;
 	plugin.awake = false;
+	/* criu would report success for tasks that were killed. */
+	if (plugin.resume_failed) {
+		pr_info("the restored tasks were killed, since their GPUs do not run");
+		_exit(EXIT_FAILURE);
+	}
 }
 
 static int enter_inventory(void)
@@ -85,12 +128,14 @@ static int hook_dump_ext_file(int fd, int id)
 	struct stat st;
 	int err;
 
-	if (!plugin.dump || fstat(fd, &st) || !is_ours(fd, &st))
+	if (!plugin.dump || fstat(fd, &st))
 		return -ENOTSUP;
+	if (!is_ours(fd, &st))
+		return dump_foreign_file(plugin.dump, fd) ? -1 : -ENOTSUP;
 	err = dump_file(plugin.dump, fd, &st, id);
 	if (!err)
 		err = enter_inventory();
-	return err ? -1 : 0;
+	return result(err, "saving a device file");
 }
 
 static int hook_handle_device_vma(int fd, const struct stat *st)
@@ -106,7 +151,7 @@ static int hook_handle_device_vma(int fd, const struct stat *st)
 	err = dump_pause(plugin.dump);
 	if (!err)
 		err = enter_inventory();
-	return err ? -1 : 0;
+	return result(err, "looking at the processes with GPUs");
 }
 
 static int hook_restore_ext_file(int id)
@@ -118,7 +163,7 @@ static int hook_restore_ext_file(int id)
 	fd = restore_file(plugin.restore, id);
 	if (fd == -ENOENT)
 		return -ENOTSUP;
-	return fd < 0 ? -1 : fd;
+	return fd < 0 ? result(fd, "restoring a device file") : fd;
 }
 
 /*
@@ -135,26 +180,55 @@ static int hook_update_vma_map(const char *path, const uint64_t start, const uin
 	err = restore_vma(plugin.restore, path, start, offset, new_offset, fd);
 	if (err == -ENOENT)
 		return -ENOTSUP;
-	if (err) {
+	if (result(err, "restoring a device mapping")) {
 		*new_offset = BAD_OFFSET;
 		*fd = open("/", O_PATH | O_CLOEXEC);
 	}
 	return 1;
 }
 
-/* criu ignores the result: a task whose GPU does not run must not run either. */
+/* A broadcast: other plugins want it, too. */
+static int hook_post_forking(void)
+{
+	if (plugin.restore)
+		restore_start_worker(plugin.restore);
+	return -ENOTSUP;
+}
+
+static int remember_task(pid_t pid)
+{
+	pid_t *grown = reallocarray(plugin.tasks, plugin.nr_tasks + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	grown[plugin.nr_tasks++] = pid;
+	plugin.tasks = grown;
+	return 0;
+}
+
+/*
+ * criu ignores the result. When the GPU of one task does not run, none of the tasks may
+ * run: they are killed here, and plugin_exit() lets the restore fail.
+ */
 static int hook_resume_devices_late(int pid)
 {
 	int err;
 
 	if (!plugin.restore)
 		return -ENOTSUP;
-	err = restore_resume(plugin.restore, pid);
+	err = remember_task(pid);
+	if (!err)
+		err = plugin.resume_failed ? -ECANCELED : restore_resume(plugin.restore, pid);
 	if (err == -ESRCH)
 		return -ENOTSUP;
-	if (err)
-		kill(pid, SIGKILL);
-	return err ? -1 : 0;
+	if (!err)
+		return 0;
+	result(err == -ECANCELED ? 0 : err, "letting a restored task run");
+	plugin.resume_failed = true;
+	kill(pid, SIGKILL);
+	while (plugin.nr_tasks)
+		kill(plugin.tasks[--plugin.nr_tasks], SIGKILL);
+	return -1;
 }
 
 __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = {
@@ -169,6 +243,7 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 		[CRIU_HOOK_HANDLE_DEVICE_VMA] = (void *)hook_handle_device_vma,
 		[CRIU_HOOK_UPDATE_VMA_MAP] = (void *)hook_update_vma_map,
 		[CRIU_HOOK_RESUME_DEVICES_LATE] = (void *)hook_resume_devices_late,
+		[CRIU_HOOK_POST_FORKING] = (void *)hook_post_forking,
 	},
 };
 

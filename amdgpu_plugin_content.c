@@ -122,12 +122,18 @@ static void log_progress(struct content_run *run, struct watch *watch)
 /* Called with the lock held, which is not held while others are called. */
 static void report_progress(struct content_run *run, struct watch *watch)
 {
+	const struct content_options *options = watch->options;
+
 	take_stats(run, watch->gpus, watch->started);
 	log_space(run);
 	pthread_mutex_unlock(&run->lock);
 	log_progress(run, watch);
-	if (watch->options->on_progress)
-		watch->options->on_progress(watch->options->progress_arg, watch->gpus, run->nr_pipelines);
+	if (options->on_progress)
+		options->on_progress(options->progress_arg, watch->gpus, run->nr_pipelines);
+	if (options->is_cancelled && options->is_cancelled(options->cancel_arg)) {
+		run->cancelled = true;
+		content_run_fail(run, -ECANCELED, "cancelled");
+	}
 	pthread_mutex_lock(&run->lock);
 }
 
@@ -175,19 +181,46 @@ static void log_checksums(const struct content_gpu *gpu)
 			without, gpu->nr_bos);
 }
 
-static void log_summary(const struct content_gpu *gpu, bool dump)
+/* @who: a GPU, or all of them. */
+static void log_done(const char *who, const struct content_stats *stats, bool dump)
 {
-	const struct content_stats *stats = &gpu->stats;
-
-	if (stats->cpu_copy)
-		pr_warn("gpu %#x: no DMA ring to submit to: the CPU copied, which is slow", gpu->gpu_id);
-	if (!dump)
-		log_checksums(gpu);
-	pr_info("gpu %#x: %s %llu bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", gpu->gpu_id,
-		dump ? "saved" : "restored", (ull)stats->bytes, stats->seconds,
+	pr_info("%s: %s %llu bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", who, dump ? "saved" : "restored",
+		(ull)stats->bytes, stats->seconds,
 		stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
 		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0,
 		stats->direct ? "direct" : "buffered");
+}
+
+static void log_gpu(const struct content_gpu *gpu, bool dump)
+{
+	char who[32];
+
+	if (gpu->stats.cpu_copy)
+		pr_warn("gpu %#x: no DMA ring to submit to: the CPU copied, which is slow", gpu->gpu_id);
+	if (!dump)
+		log_checksums(gpu);
+	snprintf(who, sizeof(who), "gpu %#x", gpu->gpu_id);
+	log_done(who, &gpu->stats, dump);
+}
+
+static void log_summary(const struct content_gpu *gpus, size_t nr_gpus, bool dump)
+{
+	struct content_stats sum = { .direct = true };
+	char who[32];
+
+	for (size_t i = 0; i < nr_gpus; i++) {
+		const struct content_stats *stats = &gpus[i].stats;
+
+		log_gpu(&gpus[i], dump);
+		sum.bytes += stats->bytes;
+		sum.zero_bytes += stats->zero_bytes;
+		sum.seconds = stats->seconds > sum.seconds ? stats->seconds : sum.seconds;
+		sum.direct &= stats->direct;
+	}
+	if (nr_gpus < 2)
+		return;
+	snprintf(who, sizeof(who), "all %zu GPUs", nr_gpus);
+	log_done(who, &sum, dump);
 }
 
 static int content_run(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
@@ -205,10 +238,10 @@ static int content_run(struct content_gpu *gpus, size_t nr_gpus, const struct co
 	run_start(&run, gpus, options->max_buffer_bytes);
 	run_watch(&run, &watch);
 	err = atomic_load(&run.err);
-	if (err)
+	if (err && !(err == -ECANCELED && run.cancelled)) /* a GPU that was reset answers so, too */
 		pr_err("%s", run.error_text);
-	for (size_t i = 0; i < nr_gpus && !err; i++)
-		log_summary(&gpus[i], dump);
+	if (!err)
+		log_summary(gpus, nr_gpus, dump);
 	run_done(&run);
 	return err;
 }

@@ -41,12 +41,15 @@ struct content_gpu {
 };
 
 struct content_options {
-	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 4 x 32 MiB each */
+	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 128 MiB each */
 	unsigned int fence_timeout_ms; /* how long a GPU may take for one submission, 0 = 30000 */
 	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
+	/* Asked as often, in the caller's thread too: true ends the run with -ECANCELED and no error line. NULL = not. */
+	bool (*is_cancelled)(void *arg);
+	void *cancel_arg;
 };
 
 /*

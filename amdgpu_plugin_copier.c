@@ -87,7 +87,7 @@ static int open_device(struct copier *copier)
 	uint32_t major, minor;
 	int err;
 
-	copier->doing = "opening the render node by libdrm";
+	copier->doing = "opening the render node by libdrm, which has to find it in /dev/dri";
 	err = amdgpu_device_initialize(copier->config.render_fd, &major, &minor, &copier->device);
 	if (err)
 		return err;
@@ -297,8 +297,9 @@ int copier_map_bo(struct copier *copier, int dmabuf_fd, uint64_t size, struct co
 		return cpucopy_map(copier, bo, size);
 	copier->doing = "importing the dma-buf";
 	err = amdgpu_bo_import(copier->device, amdgpu_bo_handle_type_dma_buf_fd, (uint32_t)dmabuf_fd, &import);
+	/* The one call of libdrm whose failure may be a plain -1, with the reason in errno. */
 	if (err)
-		return err;
+		return err == -1 ? errno_or_eio() : err;
 	bo->bo = import.buf_handle;
 	copier->doing = "the dma-buf is smaller than the BO";
 	if (import.alloc_size < size)

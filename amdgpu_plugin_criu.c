@@ -10,9 +10,12 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/kcmp.h>
 #include <link.h>
 #include <stdarg.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "amdgpu_plugin_criu.h"
@@ -34,17 +37,39 @@ int fdstore_get(int id);
 int add_inventory_plugin(const char *name);
 bool check_and_remove_inventory_plugin(const char *name, size_t len);
 
+static _Thread_local struct {
+	plugin_log_sink sink;
+	void *arg;
+} diverted;
+
+static unsigned int error_lines;
+
+unsigned int plugin_error_lines(void)
+{
+	return __atomic_load_n(&error_lines, __ATOMIC_RELAXED);
+}
+
+void plugin_log_divert(plugin_log_sink sink, void *arg)
+{
+	diverted.sink = sink;
+	diverted.arg = arg;
+}
+
 void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 {
 	__typeof__(&print_on_level) print = CRIU_SYMBOL(print_on_level);
 	int saved = errno;
-	char line[1024];
+	char line[PLUGIN_LOG_LINE_MAX];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	if (print)
+	if (level == PLUGIN_LOG_ERROR)
+		__atomic_fetch_add(&error_lines, 1, __ATOMIC_RELAXED);
+	if (diverted.sink)
+		diverted.sink(diverted.arg, level, line);
+	else if (print)
 		print(level, "%s", line);
 	else if (level <= PLUGIN_LOG_WARN)
 		fputs(line, stderr);
@@ -105,6 +130,14 @@ int criu_image_dir(void)
 	return get();
 }
 
+/* criu makes a link to the earlier images before it looks at any task. */
+bool criu_is_incremental(void)
+{
+	int dir = criu_image_dir();
+
+	return dir >= 0 && !faccessat(dir, "parent", F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
 static int open_image(const char *name, int flags, int streamer_flags)
 {
 	__typeof__(&criu_get_image_dir) dir = CRIU_SYMBOL(criu_get_image_dir);
@@ -113,7 +146,7 @@ static int open_image(const char *name, int flags, int streamer_flags)
 
 	if (stream && criu_is_streaming()) {
 		fd = stream((char *)name, streamer_flags);
-		return fd >= 0 ? fd : -EIO;
+		return fd >= 0 || fd == -ENOENT ? fd : -EIO;
 	}
 	if (!dir)
 		return -ENOSYS;
@@ -174,6 +207,63 @@ int criu_kept_file(int token)
 	return fd;
 }
 
+/* What "criu --version" says; versions 3.17 to 3.19 look alike from inside. */
+static bool running_version(int *major, int *minor)
+{
+	char exe[PATH_MAX] = "", command[PATH_MAX + 16], line[128];
+	bool found = false;
+	FILE *f;
+
+	if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0 || strchr(exe, '\''))
+		return false;
+	snprintf(command, sizeof(command), "'%s' --version", exe);
+	f = popen(command, "re");
+	while (f && fgets(line, sizeof(line), f))
+		found |= sscanf(line, "Version: %d.%d", major, minor) == 2;
+	if (f)
+		pclose(f);
+	return found;
+}
+
+/* Asked in criu's main process, before it has tasks to wait for. */
+static bool vma_fds_stay_open;
+
+void criu_restore_begins(void)
+{
+	int major, minor;
+
+	if (criu_running_hooks() == CRIU_HOOK_COUNT && running_version(&major, &minor))
+		vma_fds_stay_open = major == 3 && minor <= 18;
+}
+
+/* An fd of ours, other than @fd itself, for the same open file. */
+static int another_fd(int fd)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	pid_t self = getpid();
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int other = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && other != fd && other != dirfd(dir) &&
+		    !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, other))
+			return other;
+	}
+	return -ENOENT;
+}
+
+int criu_vma_file(int token)
+{
+	int fd = criu_kept_file(token);
+	int other = fd >= 0 && vma_fds_stay_open ? another_fd(fd) : -ENOENT;
+
+	if (other < 0)
+		return fd;
+	close(fd);
+	return other;
+}
+
 int criu_inventory_add(void)
 {
 	__typeof__(&add_inventory_plugin) add = CRIU_SYMBOL(add_inventory_plugin);
@@ -184,9 +274,11 @@ int criu_inventory_add(void)
 	return -ENOMEM;
 }
 
-bool criu_inventory_wants_us(void)
+enum criu_wanted criu_inventory_wants_us(void)
 {
 	__typeof__(&check_and_remove_inventory_plugin) check = CRIU_SYMBOL(check_and_remove_inventory_plugin);
 
-	return !check || check(PLUGIN_NAME, strlen(PLUGIN_NAME));
+	if (!check)
+		return CRIU_WANTED_PERHAPS;
+	return check(PLUGIN_NAME, strlen(PLUGIN_NAME)) ? CRIU_WANTED : CRIU_NOT_WANTED;
 }

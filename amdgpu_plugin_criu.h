@@ -22,6 +22,7 @@ enum criu_hook {
 	CRIU_HOOK_UPDATE_VMA_MAP = 8,
 	CRIU_HOOK_RESUME_DEVICES_LATE = 9,
 	CRIU_HOOK_COUNT = 10,	/* criu 3.17: what every supported version has */
+	CRIU_HOOK_POST_FORKING = 12, /* criu 4.2 and later */
 	CRIU_HOOK_MAX = 32,	/* room for the descriptor; more than any version has */
 };
 
@@ -39,6 +40,9 @@ struct criu_plugin_desc {
 	unsigned int max_hooks;
 	void *hooks[CRIU_HOOK_MAX];
 };
+
+/* How many error lines this process has logged. */
+unsigned int plugin_error_lines(void);
 
 /*
  * Number of hooks that the running criu knows: found in the size of its exported
@@ -71,10 +75,25 @@ int criu_keep_file(int fd);
 /* A new fd for the kept file, owned by the caller; -errno after an error line. */
 int criu_kept_file(int token);
 
+/* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
+bool criu_is_incremental(void);
+
+/* To be called in criu's main process when a restore begins: asks for criu's version, where it matters. */
+void criu_restore_begins(void);
+
+/*
+ * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. criu 3.17 and 3.18 duplicate
+ * it and leave it open: they get one of the task's own fds of that file, if it has any.
+ */
+int criu_vma_file(int token);
+
 /* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
 int criu_inventory_add(void);
 
-/* At restore: whether the images need the plugin. True when this criu keeps no inventory. */
-bool criu_inventory_wants_us(void);
+/* Whether images were written with the plugin; criu before 4.1 keeps no inventory of that. */
+enum criu_wanted { CRIU_NOT_WANTED, CRIU_WANTED, CRIU_WANTED_PERHAPS };
+
+/* At restore, once: whether the images need the plugin. */
+enum criu_wanted criu_inventory_wants_us(void);
 
 #endif

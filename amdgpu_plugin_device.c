@@ -5,11 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <linux/mount.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_device.h"
+#include "amdgpu_plugin_mount.h"
 #include "amdgpu_plugin_util.h"
 
 #define KFD_NUMBER	 "/sys/class/kfd/kfd/dev"
@@ -45,23 +44,9 @@ bool device_is_render_node(const struct stat *st)
 	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
 }
 
-/* A file system of our own that no path leads to: nothing of it is seen in the mount namespace. */
-static int private_tmpfs(void)
-{
-	_cleanup_close_ int fs = syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
-	int fd;
-
-	if (fs < 0)
-		return -errno;
-	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	fd = syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
 static int open_private_node(dev_t number)
 {
-	_cleanup_close_ int dir = private_tmpfs();
+	_cleanup_close_ int dir = mount_private("tmpfs", NULL);
 	int fd;
 
 	if (dir < 0)

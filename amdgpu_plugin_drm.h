@@ -16,4 +16,11 @@ bool drm_is_amd(int fd);
  */
 int drm_open_minor(uint32_t minor);
 
+/*
+ * How many GEM objects an open file of an AMD render node holds, whoever opened it; the KFD's
+ * own buffers are none of them. Changes nothing. Before Linux 6.18 only the first
+ * 4096 handles are looked at. 0 or -errno without a message.
+ */
+int drm_count_objects(int fd, uint32_t *ret);
+
 #endif

@@ -10,16 +10,19 @@
 #include <inttypes.h>
 #include <sys/sysmacros.h>
 
+#include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_limits.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_vma.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
+#define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
 
 /* One KFD process of the dumped tree. */
 struct process {
@@ -149,6 +152,65 @@ static int pause_file(struct dump *dump, struct task_file *file)
 	return 0;
 }
 
+/* ---- what cannot be restored ---- */
+
+/*
+ * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
+ * be restored in the process that opened it.
+ */
+static int check_owner(const struct process *process)
+{
+	pid_t pid = process->file->pid, own = task_own_pid(pid);
+
+	if (own == (pid_t)process->state.pid)
+		return 0;
+	pr_err("pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has a higher pid: criu "
+	       "would restore the GPU state in the wrong process", pid, own, process->state.pid);
+	return -EOPNOTSUPP;
+}
+
+static int check_objects(const struct task_file *file)
+{
+	uint32_t count = 0;
+	int err = drm_count_objects(file->fd, &count);
+
+	if (err)
+		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
+	else if (count)
+		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, dma-buf "
+		       "imports), which cannot be saved", file->pid, file->minor, count);
+	return err || !count ? err : -EOPNOTSUPP;
+}
+
+/* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
+static int check_not_incremental(void)
+{
+	if (!criu_is_incremental())
+		return 0;
+	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
+	       "writes to memory are not tracked");
+	return -EOPNOTSUPP;
+}
+
+static int check_restorable(const struct dump *dump)
+{
+	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
+	size_t i;
+	int err = dump->nr_processes ? check_not_incremental() : 0;
+
+	for (i = 0; !err && i < dump->nr_processes; i++) {
+		err = check_owner(&dump->processes[i]);
+		if (!err)
+			err = limits_check_queues(PROCESSES_ROOT, dump->processes[i].file->pid, dump->machine, try);
+	}
+	for (i = 0; !err && i < dump->files.count; i++)
+		if (dump->files.files[i].minor)
+			err = check_objects(&dump->files.files[i]);
+	return err;
+}
+
+/* ---- pause, all ---- */
+
 static int check_kfd(void)
 {
 	_cleanup_close_ int fd = kfd_open();
@@ -178,7 +240,7 @@ static int pause_all(struct dump *dump)
 	for (i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
 			err = pause_file(dump, &dump->files.files[i]);
-	return err;
+	return err ? err : check_restorable(dump);
 }
 
 int dump_pause(struct dump *dump)
@@ -308,15 +370,27 @@ static int resolve_kfd_vma(const struct process *process, struct device_vma *vma
 	return -ENODEV;
 }
 
-/* A mapping of a render node has to be of a KFD BO: nothing else of the node is restored. */
+/*
+ * A mapping of a render node has to be of a KFD BO: nothing else of the node is restored.
+ * The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
+ */
 static int check_render_vma(const struct process *process, const struct device_vma *vma)
 {
 	int node = topology_find_minor(process->nodes, vma->minor);
+	const struct kfd_criu_bo_bucket *bo = NULL;
 
-	if (node >= 0 && vma_bo(vma, &process->state, topology_gpu_id(process->nodes->nodes[node])))
+	if (node >= 0)
+		bo = vma_bo(vma, &process->state, topology_gpu_id(process->nodes->nodes[node]));
+	if (bo && bo->offset == vma->offset)
 		return 0;
-	pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node itself "
-	       "(graphics, video, dma-buf imports) cannot be saved", process->file->pid, vma->start, vma->minor);
+	if (bo)
+		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u does not begin where its buffer does (%#" PRIx64
+		       " bytes into it, behind a part that was unmapped or protected): the kernel cannot map it again",
+		       process->file->pid, vma->start, vma->minor, vma->offset - bo->offset);
+	else
+		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node "
+		       "itself (graphics, video, dma-buf imports) cannot be saved",
+		       process->file->pid, vma->start, vma->minor);
 	return -EOPNOTSUPP;
 }
 
@@ -354,6 +428,7 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 {
 	struct kfd_image image = { 0 };
 	int err = process_take(dump, process);
+	char root[32];
 
 	if (err)
 		return err;
@@ -362,19 +437,26 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 	image.nr_objects = process->state.nr_objects;
 	image.priv_data = process->state.priv_data;
 	image.priv_size = process->state.priv_size;
+	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
+	hsakmt_save(root, &image.hsakmt);
 	err = write_process(dump, process, id, &image);
 	free(image.bos);
 	free(image.vmas);
 	return err;
 }
 
-/* The process is saved with its first file; for the others it is enough that they are there. */
-static int dump_another_kfd(const struct process *process, int id)
+/*
+ * The process is saved with its first file. Of the others it is kept that they are there,
+ * and of which GPUs: one of them may be the first that is opened by the restore.
+ */
+static int dump_another_kfd(struct dump *dump, struct process *process, int id)
 {
-	_cleanup_topology_ struct topology *none = topology_new();
-	struct kfd_image image = { .pid = process->state.pid, .nodes = none, .another_file = true };
+	struct kfd_image image = { .another_file = true };
+	int err = process_take(dump, process);
 
-	return none ? kfd_image_write(id, &image) : -ENOMEM;
+	image.pid = process->state.pid;
+	image.nodes = process->nodes;
+	return err ? err : kfd_image_write(id, &image);
 }
 
 /* ---- render nodes ---- */
@@ -406,6 +488,16 @@ static struct process *process_of(struct dump *dump, const struct task_file *fil
 	return NULL;
 }
 
+int dump_foreign_file(const struct dump *dump, int fd)
+{
+	const char *kind = dump->nr_processes ? task_file_unsaved_kind(fd) : NULL;
+
+	if (!kind)
+		return 0;
+	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved", kind);
+	return -EOPNOTSUPP;
+}
+
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
 	struct task_file *file;
@@ -428,5 +520,5 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	}
 	if (file->minor)
 		return dump_render_node(dump, file, process, id);
-	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(process, id);
+	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(dump, process, id);
 }

@@ -24,4 +24,10 @@ int dump_pause(struct dump *dump);
 /* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after an error line. */
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
 
+/*
+ * A file that is no device of ours: -EOPNOTSUPP after an error line when it is one
+ * that GPU processes have and nobody can save (a dma-buf), and there are such among those being dumped; else 0.
+ */
+int dump_foreign_file(const struct dump *dump, int fd);
+
 #endif

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "amdgpu_plugin_crc32c.h"
 #include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_util.h"
@@ -18,6 +19,10 @@
 
 /* Larger payloads are not written by anybody: an image with one is damaged. */
 #define MAX_PAYLOAD (1ull << 32)
+
+/* The field crc32c at the end of a packed message: a tag of two bytes, the value. */
+#define CRC_TAG	       "\xc5\x3e"
+#define CRC_FIELD_SIZE 6
 
 #define NO_HANDLE 0xffffffffu
 
@@ -303,8 +308,9 @@ static int unpack_nodes(const char *name, KfdDeviceEntry **entries, size_t count
 
 	for (i = 0; !err && i < count; i++)
 		err = unpack_node(name, entries[i], nodes);
+	/* Two GPUs of one id: said there. */
 	if (!err && topology_finish(nodes))
-		err = bad_image(name, "two GPUs have one id");
+		err = -EBADMSG;
 	if (err)
 		return err;
 	*ret = steal_ptr(nodes);
@@ -361,14 +367,47 @@ static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
 	}
 }
 
+static uint32_t message_crc(const uint8_t *data, size_t size)
+{
+	return crc32c(0, data, size - CRC_FIELD_SIZE);
+}
+
+/* Messages of other writers have no CRC. */
+static int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size)
+{
+	uint32_t crc;
+
+	if (!has_crc)
+		return 0;
+	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
+		return bad_image(name, "is damaged: its CRC-32C is not at its end");
+	crc = message_crc(data, size);
+	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
+}
+
+/* NULL when there was no such file. */
+static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
+{
+	shared_file__init(entry);
+	entry->data = (ProtobufCBinaryData){ .len = file->size, .data = (uint8_t *)file->data };
+	entry->mode = file->mode;
+	entry->uid = file->uid;
+	entry->gid = file->gid;
+	return file->size ? entry : NULL;
+}
+
+/* @message has the field crc32c, with whatever value. */
 static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
 {
+	uint32_t crc;
 	size_t size = protobuf_c_message_get_packed_size(message);
 	uint8_t *data = malloc(size + 1);
 
 	if (!data)
 		return -ENOMEM;
 	protobuf_c_message_pack(message, data);
+	crc = htole32(message_crc(data, size));
+	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
 	*ret = data;
 	*ret_size = size;
 	return 0;
@@ -377,6 +416,7 @@ static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *
 int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size)
 {
 	CriuKfd msg = CRIU_KFD__INIT;
+	SharedFile memory, semaphore;
 	int err = pack_nodes(image->nodes, &msg.device_entries);
 
 	msg.bo_entries = pointers_to(image->nr_bos, sizeof(**msg.bo_entries));
@@ -392,11 +432,14 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
 		msg.num_of_bos = msg.n_bo_entries = image->nr_bos;
 		msg.num_of_objects = image->nr_objects;
-		msg.shared_mem_size = image->shared_mem_size;
-		msg.shared_mem_magic = image->shared_mem_magic;
+		msg.shared_mem_size = image->hsakmt.memory.size;
+		msg.shared_mem_magic = hsakmt_magic(&image->hsakmt);
+		msg.shared_mem = pack_file(&image->hsakmt.memory, &memory);
+		msg.semaphore = pack_file(&image->hsakmt.semaphore, &semaphore);
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->priv_size, .data = image->priv_data };
 		msg.n_vmas = image->nr_vmas;
 		msg.has_another_file = msg.another_file = image->another_file;
+		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
 	free_entries(msg.device_entries, image->nodes->n_nodes);
@@ -464,6 +507,35 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return 0;
 }
 
+static int unpack_file(const char *name, const SharedFile *entry, struct hsakmt_file *file)
+{
+	if (!entry)
+		return 0;
+	if (entry->data.len > sizeof(file->data) || !entry->data.len || entry->mode > 07777)
+		return bad_image(name, "has a shared file of %zu bytes and mode %o", entry->data.len, entry->mode);
+	*file = (struct hsakmt_file){
+		.size = (uint32_t)entry->data.len,
+		.mode = entry->mode,
+		.uid = entry->uid,
+		.gid = entry->gid,
+	};
+	memcpy(file->data, entry->data.data, entry->data.len);
+	return 0;
+}
+
+/* Images of other writers have size and first word of the shared memory, and take its semaphore for granted. */
+static int unpack_files(const char *name, const CriuKfd *msg, struct hsakmt *hsakmt)
+{
+	int err;
+
+	if (msg->shared_mem_size > HSAKMT_FILE_MAX)
+		return bad_image(name, "has a shared memory file of %" PRIu64 " bytes", msg->shared_mem_size);
+	if (msg->shared_mem_size && !msg->shared_mem && !msg->semaphore)
+		hsakmt_begin((uint32_t)msg->shared_mem_size, msg->shared_mem_magic, hsakmt);
+	err = unpack_file(name, msg->shared_mem, &hsakmt->memory);
+	return err ? err : unpack_file(name, msg->semaphore, &hsakmt->semaphore);
+}
+
 static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
 	unsigned int gpus = topology_count_gpus(image->nodes);
@@ -481,9 +553,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	memcpy(image->priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->priv_size = msg->priv_data.len;
 	image->nr_objects = msg->num_of_objects;
-	image->shared_mem_size = msg->shared_mem_size;
-	image->shared_mem_magic = msg->shared_mem_magic;
-	return 0;
+	return unpack_files(name, msg, &image->hsakmt);
 }
 
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
@@ -508,6 +578,8 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 
 	if (!msg)
 		err = bad_image(name, "cannot be parsed");
+	if (!err)
+		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)
 		err = unpack_kfd(name, msg, image);
 	criu_kfd__free_unpacked(msg, NULL);
@@ -558,7 +630,7 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	int err = pack_nodes(image->nodes, &msg.device_entries);
 
 	msg.gpu_id = image->gpu_id;
-	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = true;
+	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_crc32c = true;
 	msg.id = (uint32_t)id;
 	msg.drm_render_minor = image->minor;
 	msg.n_device_entries = image->nodes->n_nodes;
@@ -576,7 +648,9 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 
 	if (!msg)
 		err = bad_image(name, "cannot be parsed");
-	else if (!err && !msg->gpu_id)
+	if (!err)
+		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err && !msg->gpu_id)
 		err = bad_image(name, "names no GPU");
 	if (!err && msg->has_num_of_bos && msg->num_of_bos) {
 		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,

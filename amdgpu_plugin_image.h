@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "amdgpu_plugin_hsakmt.h"
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_topology.h"
 
@@ -35,12 +36,11 @@ struct kfd_image {
 	uint32_t nr_objects;
 	uint8_t *priv_data;	/* the kernel's; opaque */
 	size_t priv_size;
-	uint64_t shared_mem_size;  /* of the ROCm runtime's shared memory file, 0: none */
-	uint32_t shared_mem_magic; /* its first word */
+	struct hsakmt hsakmt;	/* shared files of old versions of ROCm */
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool another_file;	/* of a process whose state is in another image; the rest is empty */
+	bool another_file;	/* of a process whose state is in another image: pid and nodes are all there is */
 };
 
 /* amdgpu-renderD-<id>.img */

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "amdgpu_plugin_device.h"
+#include "amdgpu_plugin_hide.h"
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_util.h"
 
@@ -62,6 +63,57 @@ int kfd_open(void)
 		return fd;
 	pr_err("cannot open /dev/kfd: %s", strerror(-fd));
 	return fd;
+}
+
+static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+{
+	struct hide hide;
+	int fd, err = hide_begin(minors, nr_minors, &hide);
+
+	if (err) {
+		pr_err("the process had %zu GPUs and would see %zu here, which the kernel does not allow, and the "
+		       "others cannot be hidden from it (%s): restore it in a device cgroup that allows %zu GPUs",
+		       nr_minors, nr_visible, hide.reason, nr_minors);
+		return err;
+	}
+	fd = kfd_open();
+	err = hide_end(&hide);
+	if (!err && fd >= 0)
+		pr_info("%zu of %zu GPUs are hidden from the process", nr_visible - nr_minors, nr_visible);
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* How many GPUs the caller's process has, which was decided when it first opened /dev/kfd. */
+static int check_gpus(int fd, size_t wanted)
+{
+	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
+	int err = ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args) < 0 ? -errno : 0;
+
+	if (err)
+		pr_err("cannot ask the KFD for the number of the process' GPUs: %s", strerror(-err));
+	else if (args.num_of_nodes != wanted) {
+		pr_err("the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
+		       "device cgroup that allows it to use %zu GPUs", wanted, args.num_of_nodes, wanted);
+		err = -ENODEV;
+	}
+	return err;
+}
+
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+{
+	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible) : kfd_open();
+
+	if (fd < 0)
+		return fd;
+	err = check_gpus(fd, nr_minors);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 int kfd_check_version(int fd)

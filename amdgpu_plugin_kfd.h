@@ -41,6 +41,13 @@ bool kfd_maps_by_user_id(void);
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);
 
+/*
+ * The same for a process that will be restored, which the kernel wants to see exactly the
+ * GPUs that it had: those with these render minors. @nr_visible: how many it would see;
+ * when there are more, the others are hidden from it for good.
+ */
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible);
+
 /* Whether the KFD behind @fd (the caller's own) can checkpoint. 0, or -errno after an error line. */
 int kfd_check_version(int fd);
 

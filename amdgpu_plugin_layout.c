@@ -7,10 +7,12 @@
 
 #include "amdgpu_plugin_util.h"
 
-#define SLOT_BYTES_DEFAULT (32u << 20)
+#define RING_BYTES_DEFAULT (128u << 20)
 #define HUGE_PAGE_BYTES	   (2u << 20)
 /* With n windows, filling and draining the pipeline costs about 2/n of the time. */
-#define WINDOWS_WANTED	   64
+#define WINDOWS_WANTED	   128
+/* Fewer slots rather than smaller ones, down to this: one on each side, one on its way each. */
+#define SLOTS_WANTED	   4
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -20,8 +22,10 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 /* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */
 static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 {
-	uint64_t bytes = round_up(file_bytes / WINDOWS_WANTED + 1, HUGE_PAGE_BYTES);
+	uint64_t bytes = file_bytes / WINDOWS_WANTED / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 
+	if (bytes < HUGE_PAGE_BYTES)
+		bytes = HUGE_PAGE_BYTES;
 	if (bytes > cap)
 		bytes = cap >= HUGE_PAGE_BYTES ? cap / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
 					       : cap / LAYOUT_BLOCK_BYTES * LAYOUT_BLOCK_BYTES;
@@ -30,17 +34,19 @@ static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 	return bytes;
 }
 
+/* Many slots: where both sides are equally fast, each makes up for moments in which the other is slower. */
 static void size_ring(struct layout *layout, uint64_t max_bytes)
 {
-	uint64_t cap = max_bytes / LAYOUT_MAX_SLOTS;
+	uint64_t ring = !max_bytes || max_bytes > RING_BYTES_DEFAULT ? RING_BYTES_DEFAULT : max_bytes;
+	uint64_t nr = ring / HUGE_PAGE_BYTES, cap;
 
-	if (!max_bytes || cap > SLOT_BYTES_DEFAULT)
-		cap = SLOT_BYTES_DEFAULT;
-	layout->nr_slots = LAYOUT_MAX_SLOTS;
+	nr = nr > LAYOUT_MAX_SLOTS ? LAYOUT_MAX_SLOTS : nr < SLOTS_WANTED ? SLOTS_WANTED : nr;
+	cap = ring / nr;
 	if (cap < LAYOUT_BLOCK_BYTES) {
 		cap = LAYOUT_BLOCK_BYTES;
-		layout->nr_slots = max_bytes / LAYOUT_BLOCK_BYTES ? max_bytes / LAYOUT_BLOCK_BYTES : 1;
+		nr = ring / LAYOUT_BLOCK_BYTES ? ring / LAYOUT_BLOCK_BYTES : 1;
 	}
+	layout->nr_slots = (unsigned int)nr;
 	layout->slot_bytes = slot_size(layout->file_bytes, cap);
 	layout->nr_windows = (layout->file_bytes - 1) / layout->slot_bytes + 1;
 	if (layout->nr_slots > layout->nr_windows)
@@ -59,7 +65,7 @@ int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_b
 		layout->starts[i] = pos;
 		if (!bos[i].size)
 			return -EINVAL;
-		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - SLOT_BYTES_DEFAULT)
+		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - RING_BYTES_DEFAULT)
 			return -EOVERFLOW;
 	}
 	layout->starts[nr_bos] = pos;

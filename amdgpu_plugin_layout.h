@@ -17,7 +17,7 @@
 
 #define LAYOUT_PREFIX_BYTES 8
 #define LAYOUT_BLOCK_BYTES  4096u
-#define LAYOUT_MAX_SLOTS    4
+#define LAYOUT_MAX_SLOTS    16
 
 struct layout {
 	const struct content_bo *bos; /* borrowed */
@@ -38,7 +38,7 @@ struct piece {
 };
 
 /*
- * @max_bytes caps nr_slots x slot_bytes, one block at least; 0 = the default of 4 x 32 MiB.
+ * @max_bytes caps nr_slots x slot_bytes, one block at least; 0 = the default, and the most, of 128 MiB.
  * 0, -EINVAL (an empty BO), -EOVERFLOW (sizes that cannot be added) or -ENOMEM, silently.
  */
 int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes);

@@ -124,41 +124,48 @@ static void take_checksums(const struct job *job, struct kfd_image_bo *bos)
 		}
 }
 
-static int copy(struct job *job, const struct settings *settings, enum direction direction)
+static int copy(struct job *job, const struct settings *settings, struct progress *progress, enum direction direction)
 {
-	struct progress progress = progress_open(settings->progress, direction == SAVE ? "dump" : "restore");
 	struct content_options options = {
 		.max_buffer_bytes = settings->max_buffer_size_bytes,
 		.on_progress = progress_report,
-		.progress_arg = &progress,
+		.progress_arg = progress,
 	};
 	int err = direction == SAVE ? content_dump_opts(job->gpus, job->nr_gpus, &options) :
 				      content_restore_opts(job->gpus, job->nr_gpus, &options);
 
 	if (!err)
-		progress_report(&progress, job->gpus, job->nr_gpus);
-	progress_close(&progress);
+		progress_report(progress, job->gpus, job->nr_gpus);
 	return err;
 }
 
-static int run(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-	       struct kfd_image_bo *bos, enum direction direction)
+static int job_init(struct job *job, size_t max_gpus)
+{
+	job->gpus = calloc(max_gpus + 1, sizeof(*job->gpus));
+	job->names = calloc(max_gpus + 1, sizeof(*job->names));
+	return job->gpus && job->names ? 0 : -ENOMEM;
+}
+
+static int add_gpus(struct job *job, int id, const struct kfd_state *state, const uint32_t *minors,
+		    const struct kfd_image_bo *bos, enum direction direction)
+{
+	int err = job_init(job, state->nr_devices);
+	size_t i;
+
+	for (i = 0; !err && i < state->nr_devices; i++)
+		err = add_gpu(job, id, state, i, minors[i], bos, direction);
+	return err;
+}
+
+int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
+	       struct kfd_image_bo *bos)
 {
 	_cleanup_(job_done) struct job job = { 0 };
-	size_t i;
-	int err = 0;
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
+	int err = add_gpus(&job, id, state, minors, bos, SAVE);
 
-	job.gpus = calloc(state->nr_devices, sizeof(*job.gpus));
-	job.names = calloc(state->nr_devices, sizeof(*job.names));
-	if (!job.gpus || !job.names)
-		return -ENOMEM;
-	for (i = 0; !err && i < state->nr_devices; i++)
-		err = add_gpu(&job, id, state, i, minors[i], bos, direction);
-	if (err)
-		return err;
-	err = copy(&job, settings, direction);
-	if (direction == FILL)
-		return err;
+	if (!err)
+		err = copy(&job, settings, &progress, SAVE);
 	if (!err)
 		err = close_files(&job);
 	if (!err)
@@ -166,14 +173,56 @@ static int run(int id, const struct kfd_state *state, const uint32_t *minors, co
 	return err;
 }
 
-int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-	       struct kfd_image_bo *bos)
+/* The streamer sends one file at a time, and waits until it has been read. */
+static int restore_stream(int id, const struct kfd_state *state, const uint32_t *minors,
+			  const struct settings *settings, const struct kfd_image_bo *bos)
 {
-	return run(id, state, minors, settings, bos, SAVE);
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < state->nr_devices; i++) {
+		_cleanup_(job_done) struct job job = { 0 };
+
+		err = job_init(&job, 1);
+		if (!err)
+			err = add_gpu(&job, id, state, i, minors[i], bos, FILL);
+		if (!err)
+			err = copy(&job, settings, &progress, FILL);
+	}
+	return err;
+}
+
+/* A token, or -errno: the caller copies. */
+static int hand_over(const struct job *job, struct worker *worker)
+{
+	int token = worker_submit(worker, job->gpus, job->nr_gpus);
+
+	if (token < 0)
+		pr_warn("contents are not restored by criu's main process, but here: %s", strerror(-token));
+	else
+		pr_info("the contents of %zu GPUs are restored by criu's main process", job->nr_gpus);
+	return token;
 }
 
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct kfd_image_bo *bos)
+		  const struct kfd_image_bo *bos, struct worker *worker, int *ret_token)
 {
-	return run(id, state, minors, settings, bos, FILL);
+	_cleanup_(job_done) struct job job = { 0 };
+	_cleanup_(progress_close) struct progress progress = { .fd = -1 };
+	int err;
+
+	*ret_token = -1;
+	if (criu_is_streaming())
+		return restore_stream(id, state, minors, settings, bos);
+	err = add_gpus(&job, id, state, minors, bos, FILL);
+	if (err || !job.nr_gpus)
+		return err;
+	if (worker)
+		*ret_token = hand_over(&job, worker);
+	if (*ret_token >= 0)
+		return 0;
+	*ret_token = -1;
+	progress = progress_open(settings->progress, "restore");
+	return copy(&job, settings, &progress, FILL);
 }

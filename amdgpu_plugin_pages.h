@@ -8,6 +8,7 @@
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_settings.h"
+#include "amdgpu_plugin_worker.h"
 
 /*
  * Saves the contents of all BOs of @state, whose dma-buf fds are open, into one file for
@@ -18,8 +19,12 @@
 int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 	       struct kfd_image_bo *bos);
 
-/* The reverse: fills the BOs of @state and verifies the checksums that @bos has. */
+/*
+ * The reverse: fills the BOs of @state and verifies the checksums that @bos has. With a
+ * @worker (NULL: none) that takes it, the worker does it, and *ret_token is for
+ * worker_wait(); otherwise it is done, and *ret_token is -1.
+ */
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct kfd_image_bo *bos);
+		  const struct kfd_image_bo *bos, struct worker *worker, int *ret_token);
 
 #endif

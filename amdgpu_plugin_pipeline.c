@@ -313,7 +313,7 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
 	int err = copier_wait(&pipeline->copier, slot_of(pipeline, w));
 
-	if (err == -ECANCELED)
+	if (err == -ECANCELED && run_failed(pipeline))
 		return err;
 	if (err)
 		return copy_failed(pipeline, err, off ? off : LAYOUT_PREFIX_BYTES);

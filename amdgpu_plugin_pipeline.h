@@ -22,6 +22,7 @@ struct content_run {
 	unsigned int fence_timeout_ms;
 	struct pipeline *pipelines;
 	size_t nr_pipelines;
+	bool cancelled; /* the caller wants it to end; of the caller's thread */
 	atomic_int err; /* first cause; everybody stops when it is set */
 	char error_text[400];
 	pthread_mutex_t lock;

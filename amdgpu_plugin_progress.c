@@ -3,12 +3,24 @@
  * Progress lines. The reader may be slow, gone or never there: nothing here waits for it,
  * and a line that does not fit is dropped.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 
 #include "amdgpu_plugin_progress.h"
 #include "amdgpu_plugin_util.h"
 
 #define LINE_MAX_BYTES 128
+
+/* These names work for sockets, too, and where /dev has no such links. */
+static int open_path(const char *path)
+{
+	if (!strcmp(path, "/dev/stdout"))
+		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (!strcmp(path, "/dev/stderr"))
+		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+}
 
 struct progress progress_open(const char *path, const char *stage)
 {
@@ -16,7 +28,7 @@ struct progress progress_open(const char *path, const char *stage)
 
 	if (!path[0])
 		return progress;
-	progress.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+	progress.fd = open_path(path);
 	if (progress.fd < 0)
 		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s", path,
 			errno == ENXIO ? "nobody reads from it" : strerror(errno));
@@ -48,6 +60,7 @@ static int print_line(char *line, size_t size, const char *stage, const struct c
 void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	const struct progress *progress = arg;
+	struct pollfd ready = { .fd = progress->fd, .events = POLLOUT };
 	_cleanup_free_ char *text = NULL;
 	size_t i, used = 0;
 
@@ -55,7 +68,7 @@ void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
 		return;
 	for (i = 0; i < nr_gpus; i++)
 		used += (size_t)print_line(text + used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
-	/* One write, so that lines of several writers do not mix. */
-	if (write(progress->fd, text, used) < 0)
+	/* One write, so that lines of several writers do not mix. criu's own stderr is not made non-blocking for it. */
+	if (poll(&ready, 1, 0) == 1 && write(progress->fd, text, used) < 0)
 		pr_debug("a progress line was not taken: %s", strerror(errno));
 }

@@ -13,7 +13,8 @@ struct progress {
 };
 
 /*
- * Opens the file, FIFO or device at @path, "" for none. Progress is no reason to fail or to
+ * Opens the file, FIFO or device at @path, "" for none; /dev/stdout and /dev/stderr are
+ * those of the calling process. Progress is no reason to fail or to
  * wait: what cannot be opened at once is left out, with a warning.
  */
 struct progress progress_open(const char *path, const char *stage);

@@ -7,6 +7,7 @@
  * the task's own fd table is taken.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
 
@@ -15,10 +16,12 @@
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_match.h"
+#include "amdgpu_plugin_mount.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_restore.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_vma.h"
+#include "amdgpu_plugin_worker.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 
@@ -38,10 +41,13 @@ struct restore {
 	int machine_error; /* why there is no topology */
 	struct gpu *gpus;
 	size_t nr_gpus;
+	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
 	struct kfd_image *image;
 	struct kfd_state state;
 	int kept_kfd;  /* the file of /dev/kfd */
+	int contents;  /* the worker's token while it copies */
 	int resume_fd; /* /dev/kfd in criu's main process */
+	struct worker *worker;
 };
 
 struct restore *restore_new(const struct settings *settings)
@@ -50,16 +56,33 @@ struct restore *restore_new(const struct settings *settings)
 
 	if (!restore)
 		return NULL;
-	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .resume_fd = -1 };
+	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
+	criu_restore_begins();
 	/* Not an error yet: without an inventory, nobody knows whether there is a GPU process to restore. */
 	restore->machine_error = topology_read(TOPOLOGY_ROOT, &restore->machine);
 	return restore;
+}
+
+int restore_prepare_worker(struct restore *restore)
+{
+	/* Streams come to each task, one file after the other. */
+	if (restore->machine_error || criu_is_streaming() || !restore->settings->flag[SETTING_PARALLEL_RESTORE])
+		return 0;
+	restore->worker = worker_new(restore->settings, topology_count_gpus(restore->machine));
+	return restore->worker ? 0 : -EIO;
+}
+
+void restore_start_worker(struct restore *restore)
+{
+	if (restore->worker)
+		worker_start(restore->worker);
 }
 
 void restore_free(struct restore *restore)
 {
 	if (!restore)
 		return;
+	worker_free(restore->worker);
 	topology_free(restore->machine);
 	free(restore->gpus);
 	kfd_image_free(restore->image);
@@ -91,10 +114,22 @@ static struct gpu *gpu_by_saved_minor(const struct restore *restore, uint32_t mi
 	return NULL;
 }
 
-/* GPUs whose render node can be opened in this task; all those that the kernel shows it. */
+/* Whether the device cgroup of this task hides a node of the topology. @sysfs: -1 when there is none to be had. */
+static bool is_hidden(int sysfs, uint32_t node, int open_error)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64], c;
+
+	snprintf(path, sizeof(path), "class/kfd/kfd/topology/nodes/%u/gpu_id", node);
+	fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? read(fd, &c, 1) < 0 && errno == EPERM : open_error == -EPERM;
+}
+
+/* GPUs whose render node can be opened in this task. Returns how many the kernel shows it. */
 static unsigned int find_candidates(const struct topology *machine, bool *candidates)
 {
-	unsigned int i, count = 0;
+	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
+	unsigned int i, visible = 0;
 
 	for (i = 0; i < machine->n_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
@@ -105,11 +140,11 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 			continue;
 		fd = drm_open_minor(minor);
 		candidates[i] = fd >= 0;
-		count += candidates[i];
+		visible += !is_hidden(sysfs, node->id, fd);
 		if (fd < 0)
 			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
 	}
-	return count;
+	return visible;
 }
 
 static int add_gpu(struct restore *restore, const struct match_pair *pair)
@@ -137,34 +172,18 @@ static int add_gpu(struct restore *restore, const struct match_pair *pair)
 	return 0;
 }
 
-/* The kernel wants a place for each GPU that the task can see, used or not. */
-static int check_visible(const struct topology *saved, unsigned int visible)
-{
-	unsigned int wanted = topology_count_gpus(saved);
-
-	if (visible == wanted)
-		return 0;
-	if (visible < wanted)
-		pr_err("the process had %u GPUs and can see %u here", wanted, visible);
-	else
-		pr_err("the process had %u GPUs and would see %u here, which the kernel does not allow: hide %u of "
-		       "them from it by a device cgroup", wanted, visible, visible - wanted);
-	return -ENODEV;
-}
-
-static int match_gpus(const struct restore *restore, const struct topology *saved, struct match_map **ret)
+static int match_gpus(struct restore *restore, const struct topology *saved, struct match_map **ret)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	bool candidates[TOPOLOGY_MAX_NODES] = { false };
 	int err = report ? restore->machine_error : -ENOMEM;
 
-	if (err) {
-		pr_err("cannot read the topology below %s: %s", TOPOLOGY_ROOT, strerror(-err));
-		return err;
-	}
-	err = check_visible(saved, find_candidates(restore->machine, candidates));
+	/* Of other errors there is a line already. */
+	if (err == -ENOENT)
+		pr_err("%s is not there: this machine has no GPU to restore on", TOPOLOGY_ROOT);
 	if (err)
 		return err;
+	restore->nr_visible = find_candidates(restore->machine, candidates);
 	err = match_devices(saved, restore->machine, candidates, restore->settings, ret, report);
 	if (err)
 		match_report_log(report);
@@ -285,17 +304,47 @@ static void close_dmabufs(struct kfd_state *state)
 		state->bos[i].dmabuf_fd = KFD_NO_FD;
 }
 
-static int restore_contents(struct restore *restore, int id)
+static uint32_t *render_minors(const struct restore *restore)
 {
-	_cleanup_free_ uint32_t *minors = calloc(restore->nr_gpus, sizeof(*minors));
+	uint32_t *minors = calloc(restore->nr_gpus + 1, sizeof(*minors));
 	size_t i;
-	int err;
 
 	for (i = 0; minors && i < restore->nr_gpus; i++)
 		minors[i] = restore->gpus[i].minor;
-	err = minors ? pages_restore(id, &restore->state, minors, restore->settings, restore->image->bos) : -ENOMEM;
+	return minors;
+}
+
+static int open_kfd(const struct restore *restore)
+{
+	_cleanup_free_ uint32_t *minors = render_minors(restore);
+
+	return minors ? kfd_open_for(minors, restore->nr_gpus, restore->nr_visible) : -ENOMEM;
+}
+
+static int restore_contents(struct restore *restore, int id)
+{
+	_cleanup_free_ uint32_t *minors = render_minors(restore);
+	int err;
+
+	err = minors ? pages_restore(id, &restore->state, minors, restore->settings, restore->image->bos,
+				     restore->worker, &restore->contents) :
+		       -ENOMEM;
 	close_dmabufs(&restore->state);
 	return err;
+}
+
+/* Once, before the first device mapping: what comes later in a task cannot fail for our reasons. */
+static int settle_contents(struct restore *restore)
+{
+	int token = restore->contents;
+
+	restore->contents = -1;
+	return token < 0 ? 0 : worker_wait(token);
+}
+
+static bool has_mappings(const struct restore *restore)
+{
+	return restore->image->has_vmas && restore->image->nr_vmas;
 }
 
 static int restore_kfd(struct restore *restore, int id)
@@ -306,12 +355,15 @@ static int restore_kfd(struct restore *restore, int id)
 	err = setup_gpus(restore, restore->image->nodes);
 	if (err)
 		return err;
-	kfd = kfd_open();
+	kfd = open_kfd(restore);
 	if (kfd < 0)
 		return kfd;
+	hsakmt_restore("/", &restore->image->hsakmt);
 	err = restore_state(restore, kfd);
 	if (!err)
 		err = restore_contents(restore, id);
+	if (!err && !has_mappings(restore))
+		err = settle_contents(restore);
 	if (err)
 		return err;
 	kept = dup(kfd);
@@ -322,6 +374,16 @@ static int restore_kfd(struct restore *restore, int id)
 	pr_info("GPU state of pid %u restored: %zu GPUs, %u BOs, %u objects", restore->state.pid, restore->nr_gpus,
 		restore->state.nr_bos, restore->state.nr_objects);
 	return steal_fd(&kfd);
+}
+
+/* It may come before the file that has the state, and decides what the kernel shows the process then. */
+static int restore_another_kfd(struct restore *restore, const struct kfd_image *image)
+{
+	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes) : 0;
+
+	if (err)
+		return err;
+	return restore->nr_gpus && restore->kept_kfd < 0 ? open_kfd(restore) : kfd_open();
 }
 
 /* ---- render nodes ---- */
@@ -355,8 +417,9 @@ int restore_file(struct restore *restore, int id)
 	int r = kfd_image_read(id, &image);
 
 	if (!r && image->another_file) {
+		r = restore_another_kfd(restore, image);
 		kfd_image_free(image);
-		return kfd_open();
+		return r;
 	}
 	if (!r && restore->image) {
 		kfd_image_free(image);
@@ -443,10 +506,14 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 {
 	const struct gpu *gpu = NULL;
 	struct device_vma vma;
-	int fd, err = -ENODEV;
+	int fd, err;
 
 	if (!find_vma(restore, path, start, offset, &vma))
 		return -ENOENT;
+	err = settle_contents(restore);
+	if (err)
+		return err;
+	err = -ENODEV;
 	if (vma.minor)
 		gpu = gpu_by_saved_minor(restore, vma.minor);
 	if (restore->kept_kfd >= 0 && !vma.minor)
@@ -458,7 +525,7 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		       vma.offset);
 		return err;
 	}
-	fd = criu_kept_file(gpu ? gpu->kept : restore->kept_kfd);
+	fd = criu_vma_file(gpu ? gpu->kept : restore->kept_kfd);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -469,6 +536,10 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 
 int restore_resume(struct restore *restore, pid_t pid)
 {
+	int err = restore->worker ? worker_wait_all(restore->worker) : 0;
+
+	if (err)
+		return err;
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
 	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);

@@ -18,8 +18,17 @@ struct restore;
  * restored task may see no sysfs. @settings is borrowed. NULL when out of memory.
  */
 struct restore *restore_new(const struct settings *settings);
-/* Accepts NULL. */
+/* Accepts NULL. Ends the worker, if there is one. */
 void restore_free(struct restore *restore);
+
+/*
+ * For a criu that will call restore_start_worker(), in the main process before tasks are
+ * forked: contents are to be restored there, unless the settings say no or images are
+ * streamed. 0, or -errno after an error line.
+ */
+int restore_prepare_worker(struct restore *restore);
+/* In the main process, after the tasks have been forked. */
+void restore_start_worker(struct restore *restore);
 
 /*
  * Restores the file with criu's file id in the calling task. An fd for criu; -ENOENT
@@ -35,7 +44,7 @@ int restore_file(struct restore *restore, int id);
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd);
 
-/* Lets a restored process run its queues. 0, -ESRCH when it has none, -errno after an error line. */
+/* Lets a restored process run its queues, when all contents are there. 0, -ESRCH when it has none, -errno after an error line. */
 int restore_resume(struct restore *restore, pid_t pid);
 
 #endif

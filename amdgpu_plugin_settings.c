@@ -77,6 +77,15 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_CAPABILITY_CHECK", "the capabilities that user space acts on must be the same as at dump"),
 	[SETTING_TOPOLOGY_CHECK] =
 		CHECK("KFD_TOPOLOGY_CHECK", "GPUs must be linked (XGMI, PCIe P2P, host) at least as well as at dump"),
+	[SETTING_RESTORABLE_CHECK] =
+		CHECK("KFD_RESTORABLE_CHECK", "what this kernel is known not to restore must not be dumped"),
+	[SETTING_PARALLEL_RESTORE] = {
+		.info = { "KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
+			  "one worker in criu's main process restores the contents of all processes (criu 4.2 and "
+			  "later); 0: each process restores its own" },
+		.type = TYPE_FLAG,
+		.image_rule = IMAGE_MAY_NOT_CLEAR,
+	},
 	[SETTING_MAX_BUFFER_SIZE] = {
 		.info = { "KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
 			  "limit of the memory used for copies between GPU and image files, all GPUs together" },

@@ -16,18 +16,28 @@
 
 /* ---- tasks ---- */
 
-static pid_t tracer_of(pid_t pid)
+/* The last number in a line of /proc/PID/status, 0 when there is no such line. */
+static pid_t status_number(pid_t pid, const char *key)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	char path[64], line[256];
-	int tracer = 0;
+	size_t len = strlen(key);
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
-			break;
-	return tracer;
+		if (!strncmp(line, key, len)) {
+			const char *last = strrchr(line, '\t');
+
+			return last ? atoi(last) : 0;
+		}
+	return 0;
+}
+
+/* NSpid has one number for each namespace, the innermost last. */
+pid_t task_own_pid(pid_t pid)
+{
+	return status_number(pid, "NSpid:");
 }
 
 static int compare_ints(const void *a, const void *b)
@@ -74,6 +84,26 @@ static int same_file(int fd_a, int fd_b)
 	long r = syscall(SYS_kcmp, self, self, KCMP_FILE, fd_a, fd_b);
 
 	return r < 0 ? -errno : r == 0;
+}
+
+const char *task_file_unsaved_kind(int fd)
+{
+	static const struct {
+		const char *link, *kind;
+	} kinds[] = {
+		{ "/dmabuf:", "a dma-buf" },
+		{ "anon_inode:kfd_smi_ev", "a file of SMI events" },
+	};
+	char path[64], target[64] = "";
+	size_t i;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (readlink(path, target, sizeof(target) - 1) < 0)
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strncmp(target, kinds[i].link, strlen(kinds[i].link)))
+			return kinds[i].kind;
+	return NULL;
 }
 
 struct task_file *task_files_find(const struct task_files *files, int fd)
@@ -170,7 +200,7 @@ int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
 	if (err)
 		pr_err("cannot list /proc: %s", strerror(-err));
 	for (i = 0; !err && i < count; i++)
-		if (tracer_of(pids[i]) == self)
+		if (status_number(pids[i], "TracerPid:") == self)
 			err = collect_task(&files, pids[i], is_amd);
 	if (err)
 		return err;

@@ -38,6 +38,15 @@ struct device_vma {
 int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
+/* The pid of a task in its own pid namespace, 0 when that cannot be read. */
+pid_t task_own_pid(pid_t pid);
+
+/*
+ * What an open file is that GPU processes have and nobody can save: a dma-buf, SMI events.
+ * NULL for any other.
+ */
+const char *task_file_unsaved_kind(int fd);
+
 /* The entry whose open file @fd refers to, or NULL. */
 struct task_file *task_files_find(const struct task_files *files, int fd);
 

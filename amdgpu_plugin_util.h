@@ -26,8 +26,19 @@ enum plugin_log_level {
 	PLUGIN_LOG_DEBUG = 4,
 };
 
+#define PLUGIN_LOG_LINE_MAX 1024
+
 /* Writes one line to criu's log; keeps errno. */
 void plugin_log(enum plugin_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes one finished line ("...\n") elsewhere than to criu's log. */
+typedef void (*plugin_log_sink)(void *arg, enum plugin_log_level level, const char *line);
+
+/*
+ * Diverts the lines of the calling thread; NULL ends that. For every thread but criu's
+ * own: criu's log is not made for threads.
+ */
+void plugin_log_divert(plugin_log_sink sink, void *arg);
 
 #define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, "amdgpu_plugin: Error: " fmt "\n", ##__VA_ARGS__)
 #define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt "\n", ##__VA_ARGS__)

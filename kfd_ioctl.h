@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION and CRIU_OP.
+ * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP, and
+ * GET_PROCESS_APERTURES_NEW for its count.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -14,6 +15,12 @@
 
 struct kfd_ioctl_get_version_args {
 	uint32_t major_version, minor_version; /* out */
+};
+
+struct kfd_ioctl_get_process_apertures_new_args {
+	uint64_t apertures;    /* array of num_of_nodes */
+	uint32_t num_of_nodes; /* 0: asks how many there are */
+	uint32_t pad;
 };
 
 enum kfd_criu_op {
@@ -54,11 +61,14 @@ struct kfd_criu_bo_bucket {
 	uint32_t pad;
 };
 
+_Static_assert(sizeof(struct kfd_ioctl_get_process_apertures_new_args) == 16, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_criu_args) == 56, "ABI");
 _Static_assert(sizeof(struct kfd_criu_device_bucket) == 16, "ABI");
 _Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
 
 #define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
+#define AMDKFD_IOC_GET_PROCESS_APERTURES_NEW \
+	_IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
 #define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
 
 /* alloc_flags */

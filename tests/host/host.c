@@ -128,6 +128,9 @@ static void check_hooks(const struct criu_plugin_desc *desc)
 	check_restore_file(desc);
 	check(update("/dev/null", 0x1000, 0, &offset, &plugin_fd) == -ENOTSUP && offset == 1 && plugin_fd == -1,
 	      "a foreign mapping stays as it is");
+	if (HOOKS > CRIU_HOOK_POST_FORKING)
+		check(((int (*)(void))desc->hooks[CRIU_HOOK_POST_FORKING])() == -ENOTSUP,
+		      "other plugins hear of the end of forking, too");
 	check(resume(getpid()) == -ENOTSUP, "a process without GPU is not resumed");
 	desc->exit(CRIU_STAGE_RESTORE, 0);
 	close(fd);

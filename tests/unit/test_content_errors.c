@@ -357,6 +357,25 @@ static void the_failure_of_one_gpu_stops_the_others(void **state)
 	end_saved();
 }
 
+static bool always(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void a_cancelled_restore_says_nothing(void **state)
+{
+	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
+	const struct content_options options = { .max_buffer_bytes = 64 * KIB, .progress_ms = 1, .is_cancelled = always };
+
+	(void)state;
+	begin_saved();
+	begin(&config);
+	assert_int_equal(content_restore_opts(&target.gpu, 1, &options), -ECANCELED);
+	assert_int_equal(log_errors, 0);
+	end_saved();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_slow_gpu_is_waited_for),
 		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
 		cmocka_unit_test(the_cpu_path_gets_an_error_where_memory_is_missing),
+		cmocka_unit_test(a_cancelled_restore_says_nothing),
 		cmocka_unit_test(the_failure_of_one_gpu_stops_the_others),
 	};
 

@@ -22,6 +22,7 @@
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
+#include "wrap.h"
 
 #define KIB 1024ull
 
@@ -64,16 +65,6 @@ static void count_mapped(long bytes)
 		peak_bytes = mapped_bytes;
 	pthread_mutex_unlock(&lock);
 }
-
-#define WRAP(type, name, args, pass, failure) \
-	type __real_##name args;              \
-	type __wrap_##name args;              \
-	type __wrap_##name args               \
-	{                                     \
-		if (hit(#name))               \
-			return failure;       \
-		return __real_##name pass;    \
-	}
 
 WRAP(void *, calloc, (size_t n, size_t size), (n, size), NULL)
 WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n), -1)
@@ -156,8 +147,19 @@ int __real_munmap(void *mem, size_t len);
 int __wrap_munmap(void *mem, size_t len);
 int __wrap_munmap(void *mem, size_t len)
 {
+	int ret = __real_munmap(mem, len);
+
 	count_mapped(-(long)len);
-	return __real_munmap(mem, len);
+	return hit("munmap") ? -1 : ret;
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	int ret = __real_close(fd);
+
+	return hit("close") ? -1 : ret;
 }
 
 /* ---- one run ---- */
@@ -245,11 +247,11 @@ static bool is_one_of(const char *call, const char *const *names, size_t nr)
 	return false;
 }
 
-/* What a file system or kernel may lack, or what is only advice. */
+/* What a file system or kernel may lack, what is only advice, and what releases what holds no contents. */
 static bool may_be_ignored(const char *call)
 {
-	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs",	   "fallocate",
-					     "lseek",	"fcntl",	 "sync_file_range" };
+	static const char *const names[] = { "madvise", "posix_fadvise",   "fstatfs", "fallocate", "lseek",
+					     "fcntl",	"sync_file_range", "munmap",  "close" };
 
 	return is_one_of(call, names, ARRAY_SIZE(names));
 }
@@ -429,6 +431,14 @@ static void a_full_disk_is_reported_as_that(void **state)
 	fail_each_call(&dump_to_disk, false, ENOSPC);
 }
 
+/* So the kernel answers when a reset took a submission away, and so the engine's own threads are stopped. */
+static void a_submission_that_was_cancelled_is_an_error(void **state)
+{
+	(void)state;
+	fail_each_call(&dump_to_memory, true, ECANCELED);
+	fail_each_call(&restore, true, ECANCELED);
+}
+
 /* All that the engine maps, staging memory above all. */
 static void mapped_memory_stays_within_the_cap(void **state)
 {
@@ -485,6 +495,7 @@ int main(void)
 		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
 		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
 		cmocka_unit_test(a_full_disk_is_reported_as_that),
+		cmocka_unit_test(a_submission_that_was_cancelled_is_an_error),
 		cmocka_unit_test(mapped_memory_stays_within_the_cap),
 	};
 

@@ -43,14 +43,14 @@ static void staging_memory_keeps_the_cap(void **state)
 		}
 }
 
-static void default_staging_is_four_times_32_mib_for_large_contents(void **state)
+static void default_staging_is_128_mib_for_large_contents(void **state)
 {
 	struct content_bo bo = { .size = 100 * GIB };
 	struct layout layout = layout_of(&bo, 1, 0);
 
 	(void)state;
-	assert_int_equal(layout.slot_bytes, 32 * MIB);
-	assert_int_equal(layout.nr_slots, 4);
+	assert_int_equal(layout.slot_bytes, 8 * MIB);
+	assert_int_equal(layout.nr_slots, 16);
 	layout_done(&layout);
 }
 
@@ -168,7 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(staging_memory_keeps_the_cap),
-		cmocka_unit_test(default_staging_is_four_times_32_mib_for_large_contents),
+		cmocka_unit_test(default_staging_is_128_mib_for_large_contents),
 		cmocka_unit_test(windows_and_pieces_cover_every_byte_once),
 		cmocka_unit_test(sizes_that_make_no_file_are_refused),
 		cmocka_unit_test(crc_has_the_published_values),

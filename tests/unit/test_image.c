@@ -4,7 +4,6 @@
  * nothing that is damaged gets through.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,53 +11,12 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_image.h"
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
+#include "image_dir.h"
 
 #define ID 7
-
-/* ---- criu's image directory ---- */
-
-static char directory[64];
-
-int criu_image_create(const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : fd;
-}
-
-int criu_image_open(const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	log_clear();
-	strcpy(directory, "/tmp/test_image.XXXXXX");
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[96];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r '%s'", directory);
-	return system(command);
-}
 
 /* ---- a sample ---- */
 
@@ -179,7 +137,7 @@ static void another_file_of_a_process_needs_no_state(void **state)
 static void payload_has_its_length_before_it(void **state)
 {
 	uint64_t prefix;
-	char path[128];
+	char path[256];
 	struct stat st;
 	int fd;
 
@@ -220,7 +178,7 @@ static void every_truncation_is_refused(void **state)
 {
 	struct kfd_image *back;
 	struct stat st;
-	char path[128];
+	char path[256];
 	off_t size;
 
 	(void)state;
@@ -235,6 +193,38 @@ static void every_truncation_is_refused(void **state)
 		assert_null(back);
 		assert_int_equal(log_errors, 1);
 	}
+}
+
+static void every_wrong_bit_of_the_payload_is_found(void **state)
+{
+	struct kfd_image *back;
+	uint8_t byte, wrong;
+	char path[256];
+	struct stat st;
+	off_t at;
+	int fd;
+
+	(void)state;
+	write_sample();
+	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	for (at = sizeof(uint64_t); at < st.st_size; at++) {
+		log_clear();
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		wrong = byte ^ (1 << at % 8);
+		assert_int_equal(pwrite(fd, &wrong, 1, at), 1);
+		back = NULL;
+		/* A wrong tag of the CRC itself makes it a field that nobody knows. */
+		if (at < st.st_size - 6 || at >= st.st_size - 4) {
+			assert_int_equal(kfd_image_read(ID, &back), -EBADMSG);
+			assert_null(back);
+			assert_int_equal(log_errors, 1);
+		}
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	}
+	close(fd);
 }
 
 static void a_length_beyond_the_file_takes_no_memory(void **state)
@@ -253,7 +243,7 @@ static void a_length_beyond_the_file_takes_no_memory(void **state)
 static void stale_bytes_after_the_payload_do_no_harm(void **state)
 {
 	struct kfd_image *back = NULL;
-	char path[128];
+	char path[256];
 	FILE *f;
 
 	(void)state;
@@ -278,6 +268,7 @@ static void refuses(void (*change)(CriuKfd *), const char *text)
 	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	assert_non_null(msg);
+	msg->has_crc32c = false;
 	change(msg);
 	size = criu_kfd__get_packed_size(msg);
 	changed = malloc(size);
@@ -357,7 +348,7 @@ static void contradictions_are_refused(void **state)
 	refuses(bo_of_unknown_gpu, "BO 0 is on gpu 0x9999");
 	refuses(bo_without_size, "BO 0 has an impossible size");
 	refuses(bo_past_the_address_space, "BO 1 has an impossible size");
-	refuses(two_gpus_of_one_id, "one id");
+	refuses(two_gpus_of_one_id, "have the same gpu id");
 	refuses(two_nodes_of_one_id, "node 1");
 	refuses(mapping_that_ends_before_it_starts, "mapping 0");
 	refuses(mappings_that_overlap, "mapping 1");
@@ -408,6 +399,7 @@ static void images_of_criu_3_17_are_read(void **state)
 	for (i = 0; i < msg->n_vmas; i++)
 		device_vma__free_unpacked(msg->vmas[i], NULL);
 	msg->n_vmas = 0;
+	msg->has_crc32c = false;
 	size = criu_kfd__get_packed_size(msg);
 	old = malloc(size);
 	criu_kfd__pack(msg, old);
@@ -466,20 +458,21 @@ static void pages_files_are_named_by_id_and_gpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kfd_image_comes_back_as_it_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_file_of_a_process_needs_no_state, setup, teardown),
-		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(every_truncation_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_length_beyond_the_file_takes_no_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, setup, teardown),
+		cmocka_unit_test_setup_teardown(kfd_image_comes_back_as_it_was, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(another_file_of_a_process_needs_no_state, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(every_truncation_is_refused, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(every_wrong_bit_of_the_payload_is_found, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(a_length_beyond_the_file_takes_no_memory, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, make_directory, remove_directory),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(damaged_bytes_never_crash),
 		cmocka_unit_test(images_of_criu_3_17_are_read),
-		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, make_directory, remove_directory),
 		cmocka_unit_test(render_image_of_criu_3_17_is_read),
-		cmocka_unit_test_setup_teardown(pages_files_are_named_by_id_and_gpu, setup, teardown),
+		cmocka_unit_test_setup_teardown(pages_files_are_named_by_id_and_gpu, make_directory, remove_directory),
 	};
 
 	return cmocka_run_group_tests_name("image", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -95,6 +96,30 @@ static void a_full_pipe_does_not_stop_the_copy(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
+/* A socket cannot be opened by its name. */
+static void stderr_may_be_a_socket_that_nobody_reads(void **state)
+{
+	int socks[2], saved = dup(STDERR_FILENO), i;
+	struct progress progress;
+	char text[64];
+
+	(void)state;
+	log_clear();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks), 0);
+	dup2(socks[1], STDERR_FILENO);
+	progress = progress_open("/dev/stderr", "dump");
+	for (i = 0; i < 3000; i++)
+		progress_report(&progress, &(struct content_gpu){ .gpu_id = 0xab, .bos = bos, .nr_bos = 1 }, 1);
+	progress_close(&progress);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_true(read(socks[0], text, sizeof(text)) == sizeof(text));
+	assert_memory_equal(text, "dump gpu=0xab done=0", 20);
+	assert_int_equal(log_errors, 0);
+	close(socks[0]);
+	close(socks[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +127,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_written_without_a_path),
 		cmocka_unit_test_setup_teardown(a_fifo_without_reader_is_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_pipe_does_not_stop_the_copy, setup, teardown),
+		cmocka_unit_test(stderr_may_be_a_socket_that_nobody_reads),
 	};
 
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);

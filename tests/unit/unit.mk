@@ -15,8 +15,16 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS)
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := amdgpu_plugin_image.c $(topology_SRCS) $(BUILD)/proto/criu-amdgpu.pb-c.c
+test_image_SRCS := amdgpu_plugin_image.c amdgpu_plugin_crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
+	$(BUILD)/proto/criu-amdgpu.pb-c.c
+test_hsakmt_SRCS := amdgpu_plugin_hsakmt.c
+test_interop_SRCS := $(test_image_SRCS)
+test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
+$(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
+$(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
+	tests/images/generate $@
 test_vma_SRCS := amdgpu_plugin_vma.c
+test_limits_SRCS := amdgpu_plugin_limits.c $(topology_SRCS)
 
 content_SRCS := amdgpu_plugin_content.c amdgpu_plugin_pipeline.c amdgpu_plugin_layout.c amdgpu_plugin_copier.c \
 	amdgpu_plugin_cpucopy.c amdgpu_plugin_sdma.c amdgpu_plugin_pagesio.c amdgpu_plugin_crc32c.c
@@ -25,11 +33,36 @@ test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture
 test_content_parts_SRCS := amdgpu_plugin_layout.c amdgpu_plugin_crc32c.c tests/unit/content_fixture.c \
 	$(fake_drm_SRCS)
 test_sdma_SRCS := amdgpu_plugin_sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
+# The whole plugin.
+test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_calls.c \
+	$(fake_drm_SRCS) tests/unit/content_fixture.c
+test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
+	free close _exit kill open openat fopen opendir readlink stat fstat ioctl mmap syscall,-Wl,--wrap=$(call))
+test_faults_LDLIBS = -ldl
+test_faults_worker_SRCS := $(test_faults_SRCS)
+test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)
+test_faults_worker_LDLIBS = -ldl
+
 test_content_errors_SRCS := $(test_content_SRCS)
 test_content_stream_SRCS := $(test_content_SRCS)
 
 test_content_faults_SRCS := $(test_content_SRCS)
 test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs ftruncate fallocate \
-	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap,-Wl,--wrap=$(call))
+	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap \
+	close,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := amdgpu_plugin_progress.c
+
+test_device_SRCS := amdgpu_plugin_device.c amdgpu_plugin_mount.c
+test_device_LDFLAGS := -Wl,--wrap=fopen
+test_devfilter_SRCS := amdgpu_plugin_devfilter.c
+test_hide_SRCS := amdgpu_plugin_hide.c
+test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
+test_kfd_open_SRCS := amdgpu_plugin_kfd.c
+test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
+
+test_worker_SRCS := amdgpu_plugin_worker.c amdgpu_plugin_wire.c amdgpu_plugin_progress.c $(test_content_SRCS)
+test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd pthread_create,-Wl,--wrap=$(call))
+
+# Those that also run with the thread sanitizer.
+TSAN_TESTS := test_content test_content_errors test_content_stream test_worker

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The temporary cgroup lies below the task's own, so all that holds there goes on to hold.
+ *
+ * Cgroups are reached by a mount of their own: the task may have none in its mount
+ * namespace. It is made in a cgroup namespace of its own, for then its root is the task's
+ * cgroup, wherever that is; and a mount in the first namespace would reset the options of
+ * the whole machine's.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_devfilter.h"
+#include "amdgpu_plugin_hide.h"
+#include "amdgpu_plugin_mount.h"
+#include "amdgpu_plugin_util.h"
+
+#define CGROUP_TEXT_MAX 16384
+
+/* The hierarchies of cgroups in which the task is. */
+struct hierarchies {
+	bool v2;
+	char v1_devices[256]; /* controllers of the one with "devices", separated by commas; "": none */
+};
+
+static int __attribute__((format(printf, 3, 4))) cannot(struct hide *hide, int err, const char *fmt, ...)
+{
+	size_t used = strlen(hide->reason);
+	char what[80];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	snprintf(hide->reason + used, sizeof(hide->reason) - used, "%s%s: %s", used ? "; " : "", what, strerror(-err));
+	return err;
+}
+
+static bool has_controller(const char *list, const char *controller)
+{
+	size_t len = strlen(controller);
+
+	for (; list; list = strchr(list, ','), list += list != NULL)
+		if (!strncmp(list, controller, len) && (list[len] == ',' || !list[len]))
+			return true;
+	return false;
+}
+
+/* Lines are "NUMBER:CONTROLLER,...:PATH"; that of v2 is "0::PATH". */
+static void parse_hierarchies(char *text, struct hierarchies *ret)
+{
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		char *number = strsep(&line, ":"), *controllers = strsep(&line, ":");
+
+		if (!line)
+			continue;
+		if (!strcmp(number, "0") && !*controllers)
+			ret->v2 = true;
+		else if (has_controller(controllers, "devices"))
+			snprintf(ret->v1_devices, sizeof(ret->v1_devices), "%s", controllers);
+	}
+}
+
+static int read_hierarchies(int proc, struct hierarchies *ret)
+{
+	_cleanup_close_ int fd = openat(proc, "self/cgroup", O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *text = calloc(1, CGROUP_TEXT_MAX);
+	ssize_t n = fd >= 0 && text ? read(fd, text, CGROUP_TEXT_MAX - 1) : -1;
+
+	if (n < 0)
+		return -errno;
+	parse_hierarchies(text, ret);
+	return 0;
+}
+
+/* Moves the process: "0" is the one that writes. */
+static int enter_cgroup(int dir)
+{
+	_cleanup_close_ int fd = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -errno;
+}
+
+/* A dead one of the same name was left by a task that was killed. */
+static int make_cgroup(const struct hide *hide)
+{
+	if (!mkdirat(hide->cgroup, hide->name, 0755))
+		return 0;
+	if (errno == EEXIST && !unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR) &&
+	    !mkdirat(hide->cgroup, hide->name, 0755))
+		return 0;
+	return -errno;
+}
+
+static int filter_and_enter(struct hide *hide, bool v2, const uint32_t *minors, size_t nr_minors)
+{
+	_cleanup_close_ int dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = dir < 0 ? -errno : 0;
+
+	if (!err)
+		err = v2 ? devfilter_attach(dir, minors, nr_minors) : devfilter_write(dir, minors, nr_minors);
+	if (err)
+		return cannot(hide, err, "%s", v2 ? "device filter (BPF) of cgroup v2" : "device filter of cgroup v1");
+	err = enter_cgroup(dir);
+	return err ? cannot(hide, err, "entering a cgroup of %s", v2 ? "v2" : "v1") : 0;
+}
+
+/* @v1_devices: NULL for v2 */
+static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *minors, size_t nr_minors)
+{
+	const char *version = v1_devices ? "v1 (devices)" : "v2";
+	int err;
+
+	hide->cgroup = mount_private(v1_devices ? "cgroup" : "cgroup2", v1_devices);
+	if (hide->cgroup < 0)
+		return cannot(hide, hide->cgroup, "mounting cgroup %s", version);
+	err = make_cgroup(hide);
+	if (err) {
+		cannot(hide, err, "making a cgroup of %s", version);
+	} else {
+		err = filter_and_enter(hide, !v1_devices, minors, nr_minors);
+		if (err)
+			unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR);
+	}
+	if (err)
+		close(steal_fd(&hide->cgroup));
+	return err;
+}
+
+static int hide_by_any(struct hide *hide, const struct hierarchies *in, const uint32_t *minors, size_t nr_minors)
+{
+	int err = -EOPNOTSUPP;
+
+	if (in->v2)
+		err = hide_by(hide, NULL, minors, nr_minors);
+	if (err && in->v1_devices[0])
+		err = hide_by(hide, in->v1_devices, minors, nr_minors);
+	if (!hide->reason[0] && err)
+		cannot(hide, err, "there are no cgroups with a device filter");
+	return err;
+}
+
+int hide_begin(const uint32_t *minors, size_t nr_minors, struct hide *hide)
+{
+	_cleanup_close_ int proc = mount_private("proc", NULL);
+	_cleanup_close_ int home = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
+	struct hierarchies in = { 0 };
+	int err;
+
+	*hide = (struct hide){ .cgroup = -1 };
+	snprintf(hide->name, sizeof(hide->name), "criu-amdgpu-%d", getpid());
+	if (home < 0)
+		return cannot(hide, proc < 0 ? proc : -errno, "looking for its cgroup namespace");
+	err = read_hierarchies(proc, &in);
+	if (err)
+		return cannot(hide, err, "looking for its cgroups");
+	if (unshare(CLONE_NEWCGROUP))
+		return cannot(hide, -errno, "making a cgroup namespace");
+	err = hide_by_any(hide, &in, minors, nr_minors);
+	if (!setns(home, CLONE_NEWCGROUP))
+		return err;
+	err = cannot(hide, -errno, "going back to its cgroup namespace");
+	hide_end(hide);
+	return err;
+}
+
+int hide_end(struct hide *hide)
+{
+	int err;
+
+	if (hide->cgroup < 0)
+		return 0;
+	err = enter_cgroup(hide->cgroup);
+	if (err)
+		pr_err("cannot leave the cgroup %s in which GPUs were hidden: %s", hide->name, strerror(-err));
+	else if (unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR))
+		pr_warn("the empty cgroup %s stays behind: %s", hide->name, strerror(errno));
+	close(steal_fd(&hide->cgroup));
+	return err;
+}

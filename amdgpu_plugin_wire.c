@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Jobs and verdicts on a socket, see amdgpu_plugin_wire.h. The length and the number of
+ * files of each message follow from the messages before it; anything else is an error.
+ */
+#define _GNU_SOURCE
+#include "amdgpu_plugin_wire.h"
+
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+/* Files in one message; the kernel takes 253. */
+#define FDS_MAX 128
+/* Lines wait for the task up to this many bytes of its socket, so that there is always room for the verdict. */
+#define LINES_QUEUED_MAX (64 << 10)
+
+enum { FD_RENDER, FD_PAGES, FDS_OF_GPU };
+
+struct gpu_message {
+	uint32_t gpu_id;
+	uint64_t nr_bos;
+	char name[WIRE_NAME_MAX];
+};
+
+struct bo_message {
+	uint64_t size;
+	uint32_t crc32c, index;
+	uint32_t has_crc32c;
+};
+
+enum line_kind { ACCEPTED, LINE, VERDICT };
+
+struct line_message {
+	enum line_kind kind;
+	int value; /* of a line: its level; of a verdict: 0 or -errno */
+	char text[PLUGIN_LOG_LINE_MAX];
+};
+
+union control {
+	char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+static int send_message(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union control control = { .bytes = { 0 } };
+	ssize_t n;
+
+	if (nr_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
+		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, nr_fds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? errno_or_eio() : 0;
+}
+
+static int wait_readable(int sock, int stop_fd)
+{
+	struct pollfd p[2] = { { .fd = sock, .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
+
+	while (poll(p, ARRAY_SIZE(p), -1) < 0)
+		if (errno != EINTR)
+			return errno_or_eio();
+	return p[1].revents ? -ECANCELED : 0;
+}
+
+static void close_all(const int *fds, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		close(fds[i]);
+}
+
+/* The files of a message: fewer than sent when this process may not have more. */
+static size_t take_fds(struct msghdr *msg, int *fds)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	size_t nr;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
+	return nr;
+}
+
+static int recv_message(int sock, int stop_fd, void *data, size_t len, int *fds, size_t nr_fds)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = len };
+	union control control;
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int got[FDS_MAX];
+	int err = wait_readable(sock, stop_fd);
+	size_t nr_got;
+	ssize_t n;
+
+	if (err)
+		return err;
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? errno_or_eio() : -ECONNRESET;
+	nr_got = take_fds(&msg, got);
+	if ((size_t)n == len && nr_got == nr_fds && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		if (nr_fds)
+			memcpy(fds, got, nr_fds * sizeof(*fds));
+		return 0;
+	}
+	close_all(got, nr_got);
+	return nr_got < nr_fds ? -EMFILE : -EBADMSG;
+}
+
+int wire_send_fd(int sock, int fd)
+{
+	return send_message(sock, "", 1, &fd, 1, 0);
+}
+
+int wire_recv_fd(int sock, int stop_fd)
+{
+	char byte;
+	int fd, err = recv_message(sock, stop_fd, &byte, 1, &fd, 1);
+
+	return err ? err : fd;
+}
+
+/* ---- jobs ---- */
+
+static size_t batch_size(size_t left)
+{
+	return left < FDS_MAX ? left : FDS_MAX;
+}
+
+static int send_bos(int sock, const struct content_bo *bos, size_t nr)
+{
+	struct bo_message message[FDS_MAX] = { { 0 } };
+	int fds[FDS_MAX];
+
+	for (size_t i = 0; i < nr; i++) {
+		message[i].size = bos[i].size;
+		message[i].index = bos[i].index;
+		message[i].crc32c = bos[i].crc32c;
+		message[i].has_crc32c = bos[i].has_crc32c;
+		fds[i] = bos[i].dmabuf_fd;
+	}
+	return send_message(sock, message, nr * sizeof(*message), fds, nr, 0);
+}
+
+static int send_gpu(int sock, const struct content_gpu *gpu)
+{
+	struct gpu_message message = { .gpu_id = gpu->gpu_id, .nr_bos = gpu->nr_bos };
+	int fds[FDS_OF_GPU] = { [FD_RENDER] = gpu->render_fd, [FD_PAGES] = gpu->pages_fd };
+	int err;
+
+	snprintf(message.name, sizeof(message.name), "%s", gpu->pages_name);
+	err = send_message(sock, &message, sizeof(message), fds, FDS_OF_GPU, 0);
+	for (size_t i = 0; i < gpu->nr_bos && !err; i += batch_size(gpu->nr_bos - i))
+		err = send_bos(sock, &gpu->bos[i], batch_size(gpu->nr_bos - i));
+	return err;
+}
+
+int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	int err = send_message(sock, &nr_gpus, sizeof(nr_gpus), NULL, 0, 0);
+
+	for (size_t i = 0; i < nr_gpus && !err; i++)
+		err = send_gpu(sock, &gpus[i]);
+	return err;
+}
+
+static int recv_bos(int sock, int stop_fd, struct content_gpu *gpu, size_t nr)
+{
+	struct bo_message message[FDS_MAX];
+	int fds[FDS_MAX];
+	int err = recv_message(sock, stop_fd, message, nr * sizeof(*message), fds, nr);
+
+	for (size_t i = 0; i < nr && !err; i++)
+		gpu->bos[gpu->nr_bos++] = (struct content_bo){
+			.dmabuf_fd = fds[i],
+			.size = message[i].size,
+			.index = message[i].index,
+			.crc32c = message[i].crc32c,
+			.has_crc32c = message[i].has_crc32c,
+		};
+	return err;
+}
+
+static int recv_gpu(int sock, int stop_fd, struct wire_gpu *wire)
+{
+	struct content_gpu *gpu = &wire->gpu;
+	struct gpu_message message;
+	int fds[FDS_OF_GPU];
+	int err = recv_message(sock, stop_fd, &message, sizeof(message), fds, FDS_OF_GPU);
+
+	if (err)
+		return err;
+	gpu->render_fd = fds[FD_RENDER];
+	gpu->pages_fd = fds[FD_PAGES];
+	gpu->gpu_id = message.gpu_id;
+	memcpy(wire->name, message.name, sizeof(wire->name));
+	gpu->pages_name = wire->name;
+	gpu->bos = calloc(message.nr_bos + 1, sizeof(*gpu->bos));
+	if (!gpu->bos)
+		return -ENOMEM;
+	while (gpu->nr_bos < message.nr_bos && !err)
+		err = recv_bos(sock, stop_fd, gpu, batch_size(message.nr_bos - gpu->nr_bos));
+	return err;
+}
+
+void wire_gpu_done(struct wire_gpu *wire)
+{
+	struct content_gpu *gpu = &wire->gpu;
+
+	for (size_t i = 0; i < gpu->nr_bos; i++)
+		close(gpu->bos[i].dmabuf_fd);
+	free(gpu->bos);
+	if (gpu->render_fd >= 0)
+		close(gpu->render_fd);
+	if (gpu->pages_fd >= 0)
+		close(gpu->pages_fd);
+	*gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
+}
+
+int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret_nr)
+{
+	struct wire_gpu *gpus;
+	size_t nr, i;
+	int err = recv_message(sock, stop_fd, &nr, sizeof(nr), NULL, 0);
+
+	if (err)
+		return err;
+	gpus = calloc(nr + 1, sizeof(*gpus));
+	if (!gpus)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		gpus[i].gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
+	for (i = 0; i < nr && !err; i++)
+		err = recv_gpu(sock, stop_fd, &gpus[i]);
+	if (!err) {
+		*ret_gpus = gpus;
+		*ret_nr = nr;
+		return 0;
+	}
+	for (i = 0; i < nr; i++)
+		wire_gpu_done(&gpus[i]);
+	free(gpus);
+	return err;
+}
+
+/* ---- lines and the verdict ---- */
+
+static int send_line(int sock, enum line_kind kind, int value, const char *text)
+{
+	struct line_message message = { .kind = kind, .value = value };
+
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	return send_message(sock, &message, sizeof(message), NULL, 0, MSG_DONTWAIT);
+}
+
+int wire_send_accepted(int sock)
+{
+	return send_line(sock, ACCEPTED, 0, "");
+}
+
+int wire_recv_accepted(int sock)
+{
+	struct line_message message;
+	int err = recv_message(sock, -1, &message, sizeof(message), NULL, 0);
+
+	/* The kernel tells first that messages were left unread, and only then what was answered. */
+	if (err == -ECONNRESET)
+		err = recv_message(sock, -1, &message, sizeof(message), NULL, 0);
+	if (err || message.kind == ACCEPTED)
+		return err;
+	return message.kind == VERDICT && message.value ? message.value : -EBADMSG;
+}
+
+void wire_send_line(int sock, enum plugin_log_level level, const char *line)
+{
+	int queued = 0;
+
+	if (ioctl(sock, SIOCOUTQ, &queued) == 0 && queued < LINES_QUEUED_MAX)
+		send_line(sock, LINE, (int)level, line);
+}
+
+void wire_send_verdict(int sock, int err, const char *text)
+{
+	send_line(sock, VERDICT, err, text);
+}
+
+int wire_recv_verdict(int sock)
+{
+	struct line_message message;
+	int err;
+
+	while (!(err = recv_message(sock, -1, &message, sizeof(message), NULL, 0)) && message.kind == LINE)
+		plugin_log((enum plugin_log_level)message.value, "%s", message.text);
+	if (err) {
+		pr_err("the worker that restores the contents of the GPUs is gone: %s", strerror(-err));
+		return err;
+	}
+	if (message.value)
+		plugin_log(PLUGIN_LOG_ERROR, "%s", message.text);
+	return message.value;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What travels between a restoring task and the worker in criu's main process: a job with
+ * its open files one way, log lines and a verdict the other.
+ *
+ * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu:
+ * both ends run this very code, and no name exists that a third one could connect to.
+ */
+#ifndef AMDGPU_PLUGIN_WIRE_H
+#define AMDGPU_PLUGIN_WIRE_H
+
+#include "amdgpu_plugin_content.h"
+#include "amdgpu_plugin_util.h"
+
+#define WIRE_NAME_MAX 64
+
+/* A job as it arrives: owns everything in it. */
+struct wire_gpu {
+	struct content_gpu gpu;
+	char name[WIRE_NAME_MAX]; /* gpu.pages_name */
+};
+
+/* Sends a copy of @fd. 0 or -errno. */
+int wire_send_fd(int sock, int fd);
+
+/*
+ * Receives what wire_send_fd() sent. An fd that the caller owns; -ECONNRESET when the
+ * other end is closed, -ECANCELED when @stop_fd becomes readable, or another -errno.
+ */
+int wire_recv_fd(int sock, int stop_fd);
+
+/* Sends GPUs, BOs and copies of all their fds, in as many messages as it takes. 0 or -errno. */
+int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus);
+
+/* Receives what wire_send_job() sent; errors as wire_recv_fd(), with nothing left open. */
+int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret_nr);
+
+/* Closes all files and frees the BOs; gpu->nr_bos is 0 afterwards. */
+void wire_gpu_done(struct wire_gpu *gpu);
+
+/* Tells the task that its job is complete and taken. 0 or -errno: it will not know. Never waits. */
+int wire_send_accepted(int sock);
+
+/* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. Logs nothing. */
+int wire_recv_accepted(int sock);
+
+/* Sends a line for the task's log. Never waits: a task that does not read loses lines. */
+void wire_send_line(int sock, enum plugin_log_level level, const char *line);
+
+/* Ends the job: @err is 0 or -errno with its error line in @text. Never waits. */
+void wire_send_verdict(int sock, int err, const char *text);
+
+/*
+ * Waits for the verdict and logs the lines that come before it. 0, -errno of the job
+ * after its error line, or another -errno, e.g. -ECONNRESET, after an error line of its own.
+ */
+int wire_recv_verdict(int sock);
+
+#endif

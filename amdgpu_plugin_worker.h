@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Contents restored in criu's main process, for all tasks: one thread and one pipeline
+ * for each GPU, whoever its buffers belong to, so that memory does not grow with the
+ * number of tasks, and tasks on one GPU take turns.
+ *
+ * A task hands its GPUs over with all files open, goes on with the rest of its restore,
+ * and waits for the verdict at the last moment when its failure still ends the restore.
+ */
+#ifndef AMDGPU_PLUGIN_WORKER_H
+#define AMDGPU_PLUGIN_WORKER_H
+
+#include "amdgpu_plugin_content.h"
+#include "amdgpu_plugin_settings.h"
+
+struct worker;
+
+/*
+ * In criu's main process, before it forks tasks. The worker does not run yet. @settings
+ * are borrowed; @nr_gpus of the machine share settings->max_buffer_size_bytes.
+ * NULL after an error line.
+ */
+struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus);
+
+/* Main process, when no more tasks will be forked. When it cannot start, tasks copy on their own, with a warning. */
+void worker_start(struct worker *worker);
+
+/*
+ * Main process: ends all threads, contents that are being copied included, and frees
+ * everything. NULL is fine.
+ */
+void worker_free(struct worker *worker);
+
+/*
+ * Main process: waits until all contents handed over so far are copied. 0, or -errno of
+ * the first that failed; its error line is in the task's verdict.
+ */
+int worker_wait_all(struct worker *worker);
+
+/*
+ * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close
+ * them. Returns a token >= 0 for worker_wait(). -errno without an error line when the
+ * worker does not run or does not take it: the caller copies itself.
+ */
+int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
+
+/* In a task: waits for the contents and logs what the worker says. 0, or -errno after an error line. */
+int worker_wait(int token);
+
+#endif

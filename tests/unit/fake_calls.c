@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The wrapped calls of the stand-in for the kernel: where they lead, and which one fails.
+ * With --wrap, __wrap_NAME is called in the place of NAME, and __real_NAME is that.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fake_drm.h"
+#include "fake_kfd.h"
+#include "fake_kfd_internal.h"
+#include "wrap.h"
+
+#define MAX_ALLOCATED 4096
+
+/* ---- the call that fails ---- */
+
+static _Thread_local bool armed; /* in the thread of the test only: other threads are those of the content engine */
+static _Thread_local int inside; /* of the stand-in */
+static size_t nr_allocated;
+static unsigned int calls, fail_nth;
+static int fail_errno;
+static const char *failed;
+static bool killed;
+
+void fake_fail(unsigned int nth, int err)
+{
+	calls = 0;
+	fail_nth = nth;
+	fail_errno = err;
+	failed = NULL;
+	killed = false;
+	nr_allocated = 0;
+	armed = true;
+}
+
+const char *fake_failed(void)
+{
+	armed = false;
+	return failed;
+}
+
+bool fake_was_killed(void)
+{
+	return killed;
+}
+
+static bool is_through(void)
+{
+	return inside || fake_drm_depth;
+}
+
+static bool hit(const char *name)
+{
+	if (!armed || is_through() || ++calls != fail_nth)
+		return false;
+	failed = name;
+	errno = fail_errno;
+	return true;
+}
+
+static bool hit_memory(const char *name)
+{
+	bool ret = hit(name);
+
+	if (ret)
+		errno = ENOMEM;
+	return ret;
+}
+
+/* ---- paths ---- */
+
+static const char *place(const char *path, char room[PATH_MAX])
+{
+	static const char *const ours[] = { "/sys/class/kfd/kfd", "/dev/kfd", "/dev/dri", "/proc/4711" };
+	size_t i;
+
+	for (i = 0; !is_through() && i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!strncmp(path, ours[i], strlen(ours[i])) || !strcmp(path, "/proc")) {
+			snprintf(room, PATH_MAX, "%s%s", fake_root, path);
+			return room;
+		}
+	return path;
+}
+
+/* ---- calls that only fail ---- */
+
+WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n), -1)
+WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n), -1)
+WRAP(ssize_t, pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
+WRAP(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off), -1)
+WRAP(int, ftruncate, (int fd, off_t len), (fd, len), -1)
+WRAP(int, dup, (int fd), (fd), -1)
+
+/* What the thread of the test has allocated since fake_fail(). Everybody may free it. */
+static pthread_mutex_t allocated_lock = PTHREAD_MUTEX_INITIALIZER;
+static const void *allocated[MAX_ALLOCATED];
+
+static void *track(void *mem)
+{
+	if (!mem || !armed || is_through())
+		return mem;
+	pthread_mutex_lock(&allocated_lock);
+	if (nr_allocated == MAX_ALLOCATED)
+		abort();
+	allocated[nr_allocated++] = mem;
+	pthread_mutex_unlock(&allocated_lock);
+	return mem;
+}
+
+static void untrack(const void *mem)
+{
+	size_t i;
+
+	pthread_mutex_lock(&allocated_lock);
+	for (i = nr_allocated; mem && i; i--)
+		if (allocated[i - 1] == mem) {
+			allocated[i - 1] = allocated[--nr_allocated];
+			break;
+		}
+	pthread_mutex_unlock(&allocated_lock);
+}
+
+size_t fake_leaks(void)
+{
+	return nr_allocated;
+}
+
+#define WRAP_MEMORY(name, args, pass)                                         \
+	void *__real_##name args;                                             \
+	void *__wrap_##name args;                                             \
+	void *__wrap_##name args                                              \
+	{                                                                     \
+		return hit_memory(#name) ? NULL : track(__real_##name pass);  \
+	}
+
+WRAP_MEMORY(malloc, (size_t size), (size))
+WRAP_MEMORY(calloc, (size_t n, size_t size), (n, size))
+WRAP_MEMORY(strdup, (const char *text), (text))
+
+void *__real_reallocarray(void *mem, size_t n, size_t size);
+void *__wrap_reallocarray(void *mem, size_t n, size_t size);
+void *__wrap_reallocarray(void *mem, size_t n, size_t size)
+{
+	void *grown;
+
+	if (hit_memory("reallocarray"))
+		return NULL;
+	untrack(mem);
+	grown = __real_reallocarray(mem, n, size);
+	return track(grown);
+}
+
+void __real_free(void *mem);
+void __wrap_free(void *mem);
+void __wrap_free(void *mem)
+{
+	untrack(mem);
+	__real_free(mem);
+}
+
+/* Closed it is in any case. */
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	int ret = __real_close(fd);
+
+	return hit("close") ? -1 : ret;
+}
+
+/* The program goes on where fake_exit is set; the process is not to be used any more. */
+jmp_buf fake_exit;
+void __wrap__exit(int status);
+void __wrap__exit(int status)
+{
+	(void)status;
+	longjmp(fake_exit, 1);
+}
+
+int __wrap_kill(pid_t pid, int sig);
+int __wrap_kill(pid_t pid, int sig)
+{
+	killed = pid == getpid() && sig == SIGKILL;
+	return 0;
+}
+
+/* ---- calls with a path ---- */
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+	char room[PATH_MAX];
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	return hit("open") ? -1 : __real_open(place(path, room), flags, mode);
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	char room[PATH_MAX];
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	return hit("openat") ? -1 : __real_openat(dir, place(path, room), flags, mode);
+}
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	char room[PATH_MAX];
+
+	return hit("fopen") ? NULL : __real_fopen(place(path, room), mode);
+}
+
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+DIR *__wrap_opendir(const char *path)
+{
+	char room[PATH_MAX];
+
+	return hit("opendir") ? NULL : __real_opendir(place(path, room));
+}
+
+ssize_t __real_readlink(const char *path, char *buf, size_t n);
+ssize_t __wrap_readlink(const char *path, char *buf, size_t n);
+ssize_t __wrap_readlink(const char *path, char *buf, size_t n)
+{
+	char room[PATH_MAX];
+
+	return hit("readlink") ? -1 : __real_readlink(place(path, room), buf, n);
+}
+
+int __real_stat(const char *path, struct stat *st);
+int __wrap_stat(const char *path, struct stat *st);
+int __wrap_stat(const char *path, struct stat *st)
+{
+	char room[PATH_MAX];
+
+	if (hit("stat") || __real_stat(place(path, room), st))
+		return -1;
+	if (!is_through())
+		fake_stat(st);
+	return 0;
+}
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st)
+{
+	if (hit("fstat") || __real_fstat(fd, st))
+		return -1;
+	if (!is_through())
+		fake_stat(st);
+	return 0;
+}
+
+/* ---- devices ---- */
+
+static enum fake_device device_of_fd(int fd)
+{
+	struct stat st;
+
+	return __real_fstat(fd, &st) ? FAKE_NO_DEVICE : fake_device_of(&st);
+}
+
+/* Which of the KFD's operations: a name for each, as the loop has to know them apart. */
+static const char *ioctl_name(enum fake_device device, unsigned long op, const void *arg)
+{
+	static const char *const names[] = { "PROCESS_INFO", "CHECKPOINT", "UNPAUSE", "RESTORE", "RESUME" };
+	uint32_t criu_op;
+
+	if (device != FAKE_KFD || (op & 0xff) != 0x22)
+		return "ioctl";
+	memcpy(&criu_op, (const char *)arg + 48, sizeof(criu_op));
+	return criu_op < 5 ? names[criu_op] : "ioctl";
+}
+
+int __real_ioctl(int fd, unsigned long op, ...);
+int __wrap_ioctl(int fd, unsigned long op, ...);
+int __wrap_ioctl(int fd, unsigned long op, ...)
+{
+	enum fake_device device = device_of_fd(fd);
+	va_list args;
+	void *arg;
+	int err;
+
+	va_start(args, op);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (hit(ioctl_name(device, op, arg)))
+		return -1;
+	if (device == FAKE_NO_DEVICE)
+		return __real_ioctl(fd, op, arg);
+	inside++;
+	err = fake_ioctl(device, fd, op, arg);
+	inside--;
+	if (!err)
+		return 0;
+	errno = -err;
+	return -1;
+}
+
+void *__real_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (hit_memory("mmap"))
+		return MAP_FAILED;
+	/* Doorbells: memory is as good. */
+	if (fd >= 0 && !is_through() && device_of_fd(fd) == FAKE_KFD)
+		return __real_mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return __real_mmap(mem, len, prot, flags, fd, off);
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+	long a[6], ret;
+	va_list args;
+	int i;
+
+	va_start(args, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (hit("syscall"))
+		return -1;
+	if (number == SYS_pidfd_open && a[0] == FAKE_PID && !is_through())
+		return __real_open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (number != SYS_pidfd_getfd || is_through())
+		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	inside++;
+	ret = fake_process_file((int)a[1]);
+	inside--;
+	if (ret < 0)
+		errno = EBADF;
+	return ret;
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The stand-in for the kernel: what the devices do. The wrapped calls are in fake_calls.c. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <libdrm/drm.h>
+
+#include "fake_kfd.h"
+#include "fake_kfd_internal.h"
+#include "kfd_ioctl.h"
+
+#define SYSFS	  "sys/class/kfd/kfd/"
+#define KFD_MAJOR 500
+#define GPU_A	  0x1111u
+#define GPU_B	  0x2222u
+#define MINOR_A	  128u
+#define DOORBELL(gpu) ((3ull << 62) | ((uint64_t)(gpu) << KFD_MMAP_GPU_SHIFT))
+/* Where BOs are in a render node: as dumped, and how much higher after a restore. */
+#define OFFSET_A	  0x100000000ull
+#define OFFSET_RESTORED	  0x40000000ull
+
+#define LIST_HANDLES (DRM_COMMAND_BASE + 0x19)
+
+static const char state_bytes[] = "what the kernel knows of the process";
+
+#define VRAM 1u
+#define GTT  2u
+#define BELL 8u
+
+static const struct kfd_criu_bo_bucket bos[FAKE_NR_BOS] = {
+	{ .addr = 0x7f0000000000, .size = 8192, .offset = OFFSET_A, .gpu_id = GPU_A, .alloc_flags = VRAM },
+	{ .addr = 0x7f0000100000, .size = 8192, .offset = DOORBELL(GPU_A), .gpu_id = GPU_A, .alloc_flags = BELL },
+	{ .addr = 0x7f0000200000, .size = 4096, .offset = OFFSET_A + 8192, .gpu_id = GPU_A, .alloc_flags = GTT },
+	{ .addr = 0x7f1000000000, .size = 12288, .offset = OFFSET_A, .gpu_id = GPU_B, .alloc_flags = VRAM },
+};
+
+const struct fake_vma fake_vmas[FAKE_NR_VMAS] = {
+	{ "/dev/kfd", 0x10000, 0x12000, DOORBELL(GPU_A), DOORBELL(GPU_A) },
+	{ "/dev/dri/renderD128", 0x20000, 0x21000, OFFSET_A, OFFSET_A + OFFSET_RESTORED },
+	{ "/dev/dri/renderD129", 0x30000, 0x33000, OFFSET_A, OFFSET_A + OFFSET_RESTORED },
+};
+
+/* A KFD process. */
+struct process {
+	bool exists, paused, resumed;
+	int bos[FAKE_NR_BOS]; /* memfds, -1: none */
+};
+
+char fake_root[64];
+static struct process stopped, restored;
+static int kfd_file, render_files[FAKE_NR_GPUS]; /* of the stopped process */
+static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS];
+static dev_t file_system;
+
+/* ---- the machine ---- */
+
+static void die(const char *what)
+{
+	perror(what);
+	abort(); /* of a test program */
+}
+
+/* A file below the root, with its directories. */
+static void put(const char *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(const char *text, const char *fmt, ...)
+{
+	char path[PATH_MAX], *slash;
+	size_t used = (size_t)snprintf(path, sizeof(path), "%s/", fake_root);
+	va_list args;
+	int fd;
+
+	va_start(args, fmt);
+	vsnprintf(path + used, sizeof(path) - used, fmt, args);
+	va_end(args);
+	for (slash = strchr(path + used, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		die(path);
+}
+
+static void same_file(const char *from, const char *to)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+
+	snprintf(a, sizeof(a), "%s/%s", fake_root, from);
+	snprintf(b, sizeof(b), "%s/%s", fake_root, to);
+	put("", "%s", to);
+	if (unlink(b) || link(a, b))
+		die(b);
+}
+
+static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), "%u\n", gpu_id);
+	put(text, SYSFS "topology/nodes/%d/gpu_id", node);
+	snprintf(text, sizeof(text),
+		 "cpu_cores_count 0\nsimd_count 480\nmem_banks_count 1\nio_links_count 1\nvendor_id 4098\n"
+		 "device_id 29580\ngfx_target_version 90008\ndrm_render_minor %u\nnum_xcc 1\n", minor_number);
+	put(text, SYSFS "topology/nodes/%d/properties", node);
+	put("arcturus\n", SYSFS "topology/nodes/%d/name", node);
+	put("heap_type 1\nsize_in_bytes 1073741824\n", SYSFS "topology/nodes/%d/mem_banks/0/properties", node);
+	put("type 2\nnode_to 0\nweight 20\n", SYSFS "topology/nodes/%d/io_links/0/properties", node);
+}
+
+static void make_sysfs(void)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d:0\n", KFD_MAJOR);
+	put(text, SYSFS "dev");
+	put("1\n", SYSFS "topology/generation_id");
+	put("0\n", SYSFS "topology/nodes/0/gpu_id");
+	put("cpu_cores_count 8\nsimd_count 0\n", SYSFS "topology/nodes/0/properties");
+	make_gpu(1, GPU_A, MINOR_A);
+	make_gpu(2, GPU_B, MINOR_A + 1);
+}
+
+void fake_traced_by(pid_t tracer)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "Name:\tjob\nTracerPid:\t%d\nNSpid:\t%d\n", tracer, FAKE_PID);
+	put(text, "proc/%d/status", FAKE_PID);
+}
+
+static void make_process_directory(void)
+{
+	char text[1024];
+	size_t used = 0;
+	int i;
+
+	fake_traced_by(gettid());
+	put("", "proc/%d/fd/0", FAKE_PID);
+	put("", "proc/%d/root/dev/shm/other", FAKE_PID);
+	used += (size_t)snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 08:01 77 /usr/bin/job\n");
+	for (i = 0; i < FAKE_NR_VMAS; i++) {
+		const struct fake_vma *vma = &fake_vmas[i];
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n",
+					 (unsigned long)vma->start, (unsigned long)vma->end, (unsigned long)vma->offset,
+					 vma->path);
+		snprintf(text + 900, 100, "proc/%d/map_files/%lx-%lx", FAKE_PID, (unsigned long)vma->start,
+			 (unsigned long)vma->end);
+		same_file(vma->path + 1, text + 900);
+	}
+	text[used] = '\0';
+	put(text, "proc/%d/maps", FAKE_PID);
+	put("", "proc/%d/map_files/400000-401000", FAKE_PID);
+	same_file("dev/kfd", "proc/4711/fd/5");
+	same_file("dev/dri/renderD128", "proc/4711/fd/6");
+	same_file("dev/dri/renderD129", "proc/4711/fd/7");
+}
+
+static int open_device(const char *name, ino_t *ret_inode)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/dev/%s", fake_root, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		die(path);
+	*ret_inode = st.st_ino;
+	file_system = st.st_dev;
+	return fd;
+}
+
+static int make_bo(uint64_t bytes, uint8_t seed)
+{
+	int fd = memfd_create("bo", MFD_CLOEXEC);
+	uint64_t i;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		die("memfd");
+	for (i = 0; seed && i < bytes; i++) {
+		uint8_t byte = (uint8_t)(i * 31 + i / 256 + seed);
+
+		if (pwrite(fd, &byte, 1, (off_t)i) != 1)
+			die("memfd");
+	}
+	return fd;
+}
+
+static void make_bos(struct process *process, bool filled)
+{
+	int i;
+
+	for (i = 0; i < FAKE_NR_BOS; i++)
+		process->bos[i] = bos[i].alloc_flags == BELL ? -1 : make_bo(bos[i].size, filled ? (uint8_t)(i + 1) : 0);
+	process->exists = true;
+}
+
+void fake_kfd_begin(void)
+{
+	strcpy(fake_root, "/tmp/fake_kfd.XXXXXX");
+	if (!mkdtemp(fake_root))
+		die(fake_root);
+	put("", "dev/kfd");
+	put("", "dev/dri/renderD128");
+	put("", "dev/dri/renderD129");
+	make_sysfs();
+	make_process_directory();
+	kfd_file = open_device("kfd", &kfd_inode);
+	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
+	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
+	make_bos(&stopped, true);
+	stopped.resumed = true;
+}
+
+void fake_kfd_forget(void)
+{
+	int i;
+
+	for (i = 0; restored.exists && i < FAKE_NR_BOS; i++)
+		if (restored.bos[i] >= 0)
+			close(restored.bos[i]);
+	restored = (struct process){ 0 };
+}
+
+void fake_kfd_end(void)
+{
+	char command[96];
+	int i;
+
+	fake_kfd_forget();
+	for (i = 0; i < FAKE_NR_BOS; i++)
+		if (stopped.bos[i] >= 0)
+			close(stopped.bos[i]);
+	close(kfd_file);
+	close(render_files[0]);
+	close(render_files[1]);
+	snprintf(command, sizeof(command), "rm -r '%s'", fake_root);
+	if (system(command))
+		die(command);
+}
+
+/* ---- files ---- */
+
+int fake_process_file(int fd)
+{
+	int file = fd == FAKE_KFD_FD ? kfd_file :
+		   fd == FAKE_RENDER_FD ? render_files[0] :
+		   fd == FAKE_RENDER_FD + 1 ? render_files[1] : -1;
+
+	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
+enum fake_device fake_device_of(const struct stat *st)
+{
+	if (st->st_dev != file_system)
+		return FAKE_NO_DEVICE;
+	if (st->st_ino == kfd_inode)
+		return FAKE_KFD;
+	if (st->st_ino == render_inodes[0])
+		return FAKE_RENDER_A;
+	return st->st_ino == render_inodes[1] ? FAKE_RENDER_B : FAKE_NO_DEVICE;
+}
+
+void fake_stat(struct stat *st)
+{
+	enum fake_device device = fake_device_of(st);
+
+	if (device == FAKE_NO_DEVICE)
+		return;
+	st->st_mode = S_IFCHR | 0666;
+	st->st_rdev = device == FAKE_KFD ? makedev(KFD_MAJOR, 0) : makedev(226, MINOR_A + (device == FAKE_RENDER_B));
+}
+
+/* ---- /dev/kfd ---- */
+
+static bool is_of_stopped(int fd)
+{
+	pid_t self = getpid();
+
+	return !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, kfd_file);
+}
+
+static int process_info(struct kfd_ioctl_criu_args *args)
+{
+	if (stopped.paused)
+		return -EBUSY; /* a real kernel counts, and the process never runs again */
+	stopped.paused = true;
+	args->num_devices = FAKE_NR_GPUS;
+	args->num_bos = FAKE_NR_BOS;
+	args->num_objects = 3;
+	args->priv_data_size = sizeof(state_bytes);
+	args->pid = FAKE_PID;
+	return 0;
+}
+
+static int checkpoint(const struct kfd_ioctl_criu_args *args)
+{
+	struct kfd_criu_device_bucket *devices = (void *)(uintptr_t)args->devices;
+	struct kfd_criu_bo_bucket *out = (void *)(uintptr_t)args->bos;
+	int i;
+
+	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
+	    args->num_objects != 3 || args->priv_data_size != sizeof(state_bytes))
+		return -EINVAL;
+	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_A, .actual_gpu_id = GPU_A };
+	devices[1] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_B, .actual_gpu_id = GPU_B };
+	for (i = 0; i < FAKE_NR_BOS; i++) {
+		out[i] = bos[i];
+		out[i].dmabuf_fd = stopped.bos[i] < 0 ? KFD_NO_FD : (uint32_t)dup(stopped.bos[i]);
+	}
+	memcpy((void *)(uintptr_t)args->priv_data, state_bytes, sizeof(state_bytes));
+	return 0;
+}
+
+static bool devices_are_right(const struct kfd_criu_device_bucket *devices)
+{
+	struct stat st;
+	uint32_t i;
+
+	for (i = 0; i < FAKE_NR_GPUS; i++) {
+		enum fake_device wanted = devices[i].actual_gpu_id == GPU_A ? FAKE_RENDER_A : FAKE_RENDER_B;
+
+		if (devices[i].user_gpu_id != devices[i].actual_gpu_id || fstat((int)devices[i].drm_fd, &st) ||
+		    fake_device_of(&st) != wanted)
+			return false;
+	}
+	return devices[0].actual_gpu_id != devices[1].actual_gpu_id;
+}
+
+static int restore_process(const struct kfd_ioctl_criu_args *args)
+{
+	struct kfd_criu_bo_bucket *in = (void *)(uintptr_t)args->bos;
+	int i;
+
+	if (restored.exists || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
+	    args->num_objects != 3 || args->priv_data_size != sizeof(state_bytes) ||
+	    memcmp((void *)(uintptr_t)args->priv_data, state_bytes, sizeof(state_bytes)) ||
+	    !devices_are_right((void *)(uintptr_t)args->devices))
+		return -EINVAL;
+	for (i = 0; i < FAKE_NR_BOS; i++)
+		if (in[i].addr != bos[i].addr || in[i].size != bos[i].size || in[i].offset != bos[i].offset ||
+		    in[i].gpu_id != bos[i].gpu_id || in[i].alloc_flags != bos[i].alloc_flags)
+			return -EINVAL;
+	make_bos(&restored, false);
+	restored.paused = true;
+	for (i = 0; i < FAKE_NR_BOS; i++) {
+		in[i].restored_offset = bos[i].alloc_flags == BELL ? bos[i].offset : bos[i].offset + OFFSET_RESTORED;
+		in[i].dmabuf_fd = restored.bos[i] < 0 ? KFD_NO_FD : (uint32_t)dup(restored.bos[i]);
+	}
+	return 0;
+}
+
+static int resume(const struct kfd_ioctl_criu_args *args)
+{
+	if (!restored.exists || args->pid != (uint32_t)getpid())
+		return -ESRCH;
+	if (!restored.paused)
+		return -EINVAL;
+	restored.paused = false;
+	restored.resumed = true;
+	return 0;
+}
+
+static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
+{
+	bool of_stopped = is_of_stopped(fd);
+
+	switch (args->op) {
+	case KFD_CRIU_OP_PROCESS_INFO:
+		return of_stopped ? process_info(args) : -EINVAL;
+	case KFD_CRIU_OP_CHECKPOINT:
+		return of_stopped ? checkpoint(args) : -EINVAL;
+	case KFD_CRIU_OP_UNPAUSE:
+		if (!of_stopped || !stopped.paused)
+			return -EINVAL;
+		stopped.paused = false;
+		return 0;
+	case KFD_CRIU_OP_RESTORE:
+		return of_stopped ? -EINVAL : restore_process(args);
+	case KFD_CRIU_OP_RESUME:
+		return resume(args);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int render_ioctl(unsigned long op, void *arg)
+{
+	struct drm_version *version = arg;
+
+	if (op == DRM_IOCTL_VERSION) {
+		if (version->name && version->name_len >= 6)
+			memcpy(version->name, "amdgpu", 6);
+		version->name_len = 6;
+		return 0;
+	}
+	if (_IOC_NR(op) != LIST_HANDLES)
+		return -EINVAL;
+	memset(arg, 0, _IOC_SIZE(op)); /* no buffers of its own */
+	return 0;
+}
+
+int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
+{
+	if (device != FAKE_KFD)
+		return render_ioctl(op, arg);
+	if (op == AMDKFD_IOC_GET_VERSION) {
+		*(struct kfd_ioctl_get_version_args *)arg = (struct kfd_ioctl_get_version_args){ 1, 14 };
+		return 0;
+	}
+	if (op == AMDKFD_IOC_GET_PROCESS_APERTURES_NEW) {
+		((struct kfd_ioctl_get_process_apertures_new_args *)arg)->num_of_nodes = FAKE_NR_GPUS;
+		return 0;
+	}
+	return op == AMDKFD_IOC_CRIU_OP ? criu_op(fd, arg) : -ENOTTY;
+}
+
+/* ---- what tests ask ---- */
+
+bool fake_process_is_paused(void)
+{
+	return stopped.paused;
+}
+
+bool fake_restored_runs(void)
+{
+	return restored.resumed;
+}
+
+size_t fake_restored_files(void)
+{
+	size_t i, n = 0;
+
+	for (i = 0; restored.exists && i < FAKE_NR_BOS; i++)
+		n += restored.bos[i] >= 0;
+	return n;
+}
+
+static bool same_bytes(int a, int b, uint64_t bytes)
+{
+	uint8_t x[16384], y[16384];
+
+	return pread(a, x, bytes, 0) == (ssize_t)bytes && pread(b, y, bytes, 0) == (ssize_t)bytes && !memcmp(x, y, bytes);
+}
+
+bool fake_contents_same(void)
+{
+	int i;
+
+	for (i = 0; i < FAKE_NR_BOS; i++)
+		if (stopped.bos[i] >= 0 && !same_bytes(stopped.bos[i], restored.bos[i], bos[i].size))
+			return false;
+	return restored.exists;
+}

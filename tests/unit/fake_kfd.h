@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A stand-in for the kernel, in the process: /dev/kfd with the CRIU operations, render nodes,
+ * their tree in sysfs, and one stopped process in /proc that has them open. The plugin's
+ * system calls are wrapped by the linker (--wrap, see unit.mk): paths lead into a temporary
+ * directory, ioctls to the code here, everything else to the real call.
+ *
+ * The same wrappers make the n-th call fail, of those that the thread makes which armed them.
+ */
+#ifndef UNIT_FAKE_KFD_H
+#define UNIT_FAKE_KFD_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define FAKE_PID      4711 /* the stopped process */
+#define FAKE_NR_GPUS  2
+#define FAKE_NR_BOS   4
+#define FAKE_NR_VMAS  3
+#define FAKE_KFD_FD   5 /* its fds */
+#define FAKE_RENDER_FD 6 /* of the first GPU; that of the second follows */
+
+struct fake_vma {
+	const char *path;
+	uint64_t start, end, offset;
+	uint64_t restored; /* the offset that it has to get */
+};
+extern const struct fake_vma fake_vmas[FAKE_NR_VMAS];
+
+/* Makes the machine and the process; once for a program. */
+void fake_kfd_begin(void);
+void fake_kfd_end(void);
+
+/* The thread that has stopped the process: the one that began, unless this is called. */
+void fake_traced_by(pid_t tracer);
+
+/* Forgets a restored process. */
+void fake_kfd_forget(void);
+
+/* A duplicate of a file of the stopped process, as criu has it; -1 when it has no such fd. */
+int fake_process_file(int fd);
+
+bool fake_process_is_paused(void);
+bool fake_restored_runs(void);
+/* How many files it has as long as it exists. */
+size_t fake_restored_files(void);
+/* Whether the BOs of the restored process have the contents of the stopped one's. */
+bool fake_contents_same(void);
+
+/* The n-th call from now on fails with @err; 0: none. */
+void fake_fail(unsigned int nth, int err);
+/* Ends that. The name of the call that failed, NULL when there were fewer. */
+const char *fake_failed(void);
+/* How many allocations of the thread since fake_fail() were not freed. */
+size_t fake_leaks(void);
+/* Where the program goes on when the plugin ends it: in a child only. */
+extern jmp_buf fake_exit;
+/* Whether a signal was sent, instead of which this is remembered. */
+bool fake_was_killed(void);
+
+#endif

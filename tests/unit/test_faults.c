@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whole dumps and restores through the hooks, with a stand-in for criu here and one for the
+ * kernel in fake_kfd.c. Then the fault loop: each call that the plugin makes in criu's thread
+ * fails once. Either the hook says so and there is an error line, or the work is done, which
+ * is verified; in any case nothing is left open or stopped. Calls of the copy threads:
+ * test_content_faults.c.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_util.h"
+#include "content_fixture.h"
+#include "fake_drm.h"
+#include "fake_kfd.h"
+
+#ifndef HOOKS
+#define HOOKS	   12 /* criu 4.0 and 4.1: contents are restored in the task. See test_faults_worker.c */
+#endif
+#define KFD_ID	   7
+#define RENDER_ID  8
+#define FD_STORE   64
+#define MAX_FAULTS 20000
+/* A restore that stands still for longer hangs. */
+#define HANG_SECONDS 60
+
+extern struct criu_plugin_desc CR_PLUGIN_DESC;
+
+/* ---- criu ---- */
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+struct {
+	struct list_head head;
+	struct list_head hook_chain[HOOKS];
+} cr_plugin_ctl;
+
+void print_on_level(unsigned int level, const char *fmt, ...);
+int criu_get_image_dir(void);
+int fdstore_add(int fd);
+int fdstore_get(int id);
+int add_inventory_plugin(const char *name);
+bool check_and_remove_inventory_plugin(const char *name, size_t len);
+
+static char log_text[65536];
+static unsigned int log_errors;
+static char images[64];
+static int images_fd = -1;
+static int fd_store[FD_STORE];
+static int nr_stored;
+
+void print_on_level(unsigned int level, const char *fmt, ...)
+{
+	size_t used = strlen(log_text);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(log_text + used, sizeof(log_text) - used, fmt, args);
+	va_end(args);
+	log_errors += level == PLUGIN_LOG_ERROR;
+}
+
+int criu_get_image_dir(void)
+{
+	return images_fd;
+}
+
+int fdstore_add(int fd)
+{
+	if (nr_stored == FD_STORE)
+		return -1;
+	fd_store[nr_stored] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return nr_stored++;
+}
+
+int fdstore_get(int id)
+{
+	return id < nr_stored ? fcntl(fd_store[id], F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+int add_inventory_plugin(const char *name)
+{
+	return strcmp(name, "amdgpu_plugin") ? -1 : 0;
+}
+
+bool check_and_remove_inventory_plugin(const char *name, size_t len)
+{
+	return len == strlen("amdgpu_plugin") && !strncmp(name, "amdgpu_plugin", len);
+}
+
+static void empty_store(void)
+{
+	while (nr_stored)
+		close(fd_store[--nr_stored]);
+}
+
+/* Of a child: cmocka's way back would lead into the rest of the tests. */
+static void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void complain(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, ":\n%s", log_text);
+	exit(2);
+}
+
+static void remove_images(void)
+{
+	char command[128];
+
+	close(images_fd);
+	images_fd = -1;
+	snprintf(command, sizeof(command), "rm -r '%s'", images);
+	if (system(command))
+		complain("cannot remove %s", images);
+}
+
+/* An empty image directory. */
+static void new_images(void)
+{
+	if (images_fd >= 0)
+		remove_images();
+	strcpy(images, "/dev/shm/test_faults.XXXXXX");
+	if (mkdtemp(images))
+		images_fd = open(images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (images_fd < 0)
+		complain("cannot make an image directory");
+}
+
+/* ---- one dump ---- */
+
+static int dump_file(int process_fd, int id)
+{
+	int (*hook)(int, int) = (int (*)(int, int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_DUMP_EXT_FILE];
+	int fd = fake_process_file(process_fd), ret = hook(fd, id);
+
+	close(fd);
+	return ret;
+}
+
+static int dump_mapping(int process_fd)
+{
+	int (*hook)(int, const struct stat *) =
+		(int (*)(int, const struct stat *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_HANDLE_DEVICE_VMA];
+	int fd = fake_process_file(process_fd), ret;
+	struct stat st;
+
+	ret = fstat(fd, &st) ? -ENOTSUP : hook(fd, &st);
+	close(fd);
+	return ret;
+}
+
+/* In the order of criu; ends at the first hook that fails. */
+static int dump(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (ret)
+		return ret;
+	ret = dump_mapping(FAKE_KFD_FD);
+	if (!ret)
+		ret = dump_file(FAKE_KFD_FD, KFD_ID);
+	if (!ret)
+		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
+	if (!ret)
+		ret = dump_file(FAKE_RENDER_FD + 1, RENDER_ID + 1);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+/* ---- one restore ---- */
+
+static int restore_file(int id)
+{
+	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	int fd = hook(id);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* A failure shows as a file that cannot be mapped there. */
+static int restore_mapping(const struct fake_vma *vma)
+{
+	int (*hook)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
+		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_UPDATE_VMA_MAP];
+	uint64_t offset = 0;
+	int fd = -1, ret = hook(vma->path, vma->start, vma->offset, &offset, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	if (ret != 1)
+		return ret < 0 ? ret : -1;
+	return offset == vma->restored && fd >= 0 ? 0 : -1;
+}
+
+static int restore(void)
+{
+	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	int (*forked)(void) = (int (*)(void))CR_PLUGIN_DESC.hooks[CRIU_HOOK_POST_FORKING];
+	int i, ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
+
+	if (ret)
+		return ret;
+	if (HOOKS > CRIU_HOOK_POST_FORKING)
+		forked();
+	ret = restore_file(KFD_ID);
+	if (!ret)
+		ret = restore_file(RENDER_ID);
+	if (!ret)
+		ret = restore_file(RENDER_ID + 1);
+	for (i = 0; !ret && i < FAKE_NR_VMAS; i++)
+		ret = restore_mapping(&fake_vmas[i]);
+	if (!ret)
+		ret = resume(getpid());
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
+	return ret;
+}
+
+/* ---- the loop ---- */
+
+static void begin(unsigned int nth, int err)
+{
+	struct fake_drm_config config = { .rings = 1 };
+
+	fake_drm_begin(&config);
+	log_text[0] = '\0';
+	log_errors = 0;
+	fake_fail(nth, err);
+}
+
+static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
+{
+	size_t fds = fixture_open_fds();
+	const char *call;
+
+	begin(nth, err);
+	*ret = setjmp(fake_exit) ? -1 : what();
+	call = fake_failed();
+	empty_store();
+	fds += fake_restored_files();
+	if (fixture_open_fds() != fds)
+		complain("call %u, %s: %zu fds, %zu before", nth, call, fixture_open_fds(), fds);
+	if (fake_leaks())
+		complain("call %u, %s: %zu allocations left", nth, call, fake_leaks());
+	if (fake_drm_live_objects() || fake_drm_violation())
+		complain("call %u, %s: %zu GPU objects left; %s", nth, call, fake_drm_live_objects(), fake_drm_violation());
+	/* criu itself has words for a file that is nobody's; why no GPUs match takes several lines. */
+	if (*ret && log_errors != (*ret != -ENOTSUP) && !strstr(log_text, "no map of "))
+		complain("call %u, %s: failed with %u error lines", nth, call, log_errors);
+	return call;
+}
+
+/* What was dumped can be restored, to the last byte. */
+static void verify_images(unsigned int nth, const char *call)
+{
+	int ret;
+
+	run(restore, 0, 0, &ret);
+	if (ret || !fake_contents_same() || !fake_restored_runs())
+		complain("call %u, %s: the dump says that it worked, and cannot be restored (%d)", nth, call, ret);
+	fake_kfd_forget();
+}
+
+static bool fail_dump(unsigned int nth)
+{
+	const char *call;
+	int ret;
+
+	new_images();
+	call = run(dump, nth, EIO, &ret);
+	if (!call && ret)
+		complain("a dump without faults fails");
+	if (fake_process_is_paused()) {
+		/* Nothing can be done then but to say so. */
+		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1)
+			complain("call %u, %s: the process stays stopped", nth, call);
+		/* The next dump heals it. */
+		new_images();
+		if (run(dump, 0, 0, &ret) || ret || fake_process_is_paused())
+			complain("call %u, %s: the next dump fails", nth, call);
+	}
+	if (!ret)
+		verify_images(nth, call);
+	remove_images();
+	return call != NULL;
+}
+
+static bool fail_restore(unsigned int nth)
+{
+	const char *call;
+	int ret;
+
+	call = run(restore, nth, EIO, &ret);
+	if (!call && ret)
+		complain("a restore without faults fails");
+	if (!ret && (!fake_contents_same() || !fake_restored_runs()))
+		complain("call %u, %s: the restore says that it worked, and did not", nth, call);
+	/* criu does not look at the result of a resume. */
+	if (call && !strcmp(call, "RESUME") && (!ret || !fake_was_killed()))
+		complain("a task that cannot be resumed lives on");
+	return call != NULL;
+}
+
+/* In a child, since a failure may end the program. 1: there was a call to fail; 0: none; others: not as it has to be. */
+static int in_child(bool (*fails)(unsigned int), unsigned int nth)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(HANG_SECONDS);
+		fake_traced_by(gettid());
+		exit(fails(nth));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "call %u: ended by signal %d\n", nth, WTERMSIG(status));
+	return 2;
+}
+
+static void each_call(bool (*fails)(unsigned int), unsigned int least)
+{
+	unsigned int nth = 1, wrong = 0;
+	int status;
+
+	while ((status = in_child(fails, nth))) {
+		wrong += status != 1;
+		assert_true(++nth < MAX_FAULTS);
+	}
+	assert_int_equal(wrong, 0);
+	/* Fewer would mean that the loop did not reach what it is for. */
+	assert_true(nth > least);
+}
+
+/* ---- tests ---- */
+
+static void a_process_is_dumped_and_restored(void **state)
+{
+	int ret;
+
+	(void)state;
+	new_images();
+	assert_null(run(dump, 0, 0, &ret));
+	if (ret)
+		fail_msg("%s", log_text);
+	assert_int_equal(log_errors, 0);
+	assert_false(fake_process_is_paused());
+	verify_images(0, "none");
+	assert_int_equal(log_errors, 0);
+	remove_images();
+}
+
+static void any_failure_of_a_dump_is_reported(void **state)
+{
+	(void)state;
+	each_call(fail_dump, 200);
+}
+
+static void any_failure_of_a_restore_is_reported(void **state)
+{
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	each_call(fail_restore, 200);
+	remove_images();
+}
+
+static int begin_tests(void **state)
+{
+	(void)state;
+	fake_kfd_begin();
+	CR_PLUGIN_DESC.max_hooks = HOOKS;
+	return 0;
+}
+
+static int end_tests(void **state)
+{
+	(void)state;
+	if (images_fd >= 0)
+		remove_images();
+	fake_kfd_end();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_is_dumped_and_restored),
+		cmocka_unit_test(any_failure_of_a_dump_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_is_reported),
+	};
+
+	return cmocka_run_group_tests_name("faults", tests, begin_tests, end_tests);
+}

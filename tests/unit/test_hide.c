@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hiding GPUs: order of the steps, the way back, and what is said when it cannot be done.
+ * Directories stand for proc and the cgroups, the way the kernel's look to their user; each
+ * step can be made to fail.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "amdgpu_plugin_devfilter.h"
+#include "amdgpu_plugin_hide.h"
+#include "amdgpu_plugin_mount.h"
+#include "amdgpu_plugin_util.h"
+#include "log_stub.h"
+
+static char top[] = "/tmp/test_hide.XXXXXX";
+static int top_fd = -1;
+static char child[32];	  /* the temporary cgroup, "" when there is none */
+static char filtered[16]; /* "v2" or "v1": by what it has a filter */
+static bool own_namespace;
+static int steps, failing_step; /* the step that fails; 0: none */
+static bool v2_filter_fails;
+
+static const uint32_t minors[] = { 129 };
+
+static bool step_fails(void)
+{
+	if (++steps != failing_step)
+		return false;
+	errno = EACCES;
+	return true;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	int fd = openat(top_fd, name, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void assert_file(const char *name, const char *text)
+{
+	char found[64] = "";
+	int fd = openat(top_fd, name, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, found, sizeof(found) - 1) >= 0);
+	close(fd);
+	assert_string_equal(found, text);
+}
+
+/* ---- what the module calls ---- */
+
+int mount_private(const char *type, const char *flags)
+{
+	if (step_fails())
+		return -errno;
+	if (!strcmp(type, "cgroup"))
+		assert_string_equal(flags, "devices");
+	if (strcmp(type, "proc"))
+		assert_true(own_namespace);
+	return openat(top_fd, type, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int take_filter(int cgroup, const uint32_t *wanted, size_t n, const char *version)
+{
+	struct stat st;
+
+	if (step_fails())
+		return -errno;
+	assert_int_equal(fstat(cgroup, &st), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(wanted[0], 129);
+	snprintf(filtered, sizeof(filtered), "%s", version);
+	return 0;
+}
+
+int devfilter_attach(int cgroup, const uint32_t *wanted, size_t n)
+{
+	return v2_filter_fails ? -EPERM : take_filter(cgroup, wanted, n, "v2");
+}
+
+int devfilter_write(int cgroup, const uint32_t *wanted, size_t n)
+{
+	return take_filter(cgroup, wanted, n, "v1");
+}
+
+int __wrap_unshare(int flags);
+int __wrap_unshare(int flags)
+{
+	assert_true(flags != 0 && !own_namespace);
+	if (step_fails())
+		return -1;
+	own_namespace = true;
+	return 0;
+}
+
+int __wrap_setns(int fd, int flags);
+int __wrap_setns(int fd, int flags)
+{
+	assert_true(fd >= 0 && flags != 0 && own_namespace);
+	if (step_fails())
+		return -1;
+	own_namespace = false;
+	return 0;
+}
+
+/* A cgroup is born with its files. */
+int __real_mkdirat(int dir, const char *name, mode_t mode);
+int __wrap_mkdirat(int dir, const char *name, mode_t mode);
+int __wrap_mkdirat(int dir, const char *name, mode_t mode)
+{
+	char path[64];
+	int fd;
+
+	if (step_fails() || __real_mkdirat(dir, name, mode))
+		return -1;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", name);
+	fd = openat(dir, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(child, sizeof(child), "%s", name);
+	return 0;
+}
+
+int __real_unlinkat(int dir, const char *name, int flags);
+int __wrap_unlinkat(int dir, const char *name, int flags);
+int __wrap_unlinkat(int dir, const char *name, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", name);
+	__real_unlinkat(dir, path, 0);
+	child[0] = '\0';
+	return __real_unlinkat(dir, name, flags);
+}
+
+/* ---- */
+
+static int setup(void **state)
+{
+	static const char *const dirs[] = { "proc", "proc/self", "proc/self/ns", "cgroup", "cgroup2" };
+
+	(void)state;
+	strcpy(top, "/tmp/test_hide.XXXXXX");
+	if (!mkdtemp(top))
+		return -1;
+	top_fd = open(top, O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		assert_int_equal(__real_mkdirat(top_fd, dirs[i], 0700), 0);
+	write_file("proc/self/ns/cgroup", "");
+	write_file("proc/self/cgroup", "12:cpu,cpuacct:/a\n3:devices:/b\n1:name=systemd:/c\n0::/d\n");
+	write_file("cgroup/cgroup.procs", "");
+	write_file("cgroup2/cgroup.procs", "");
+	child[0] = filtered[0] = '\0';
+	own_namespace = v2_filter_fails = false;
+	steps = failing_step = 0;
+	log_clear();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	close(top_fd);
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+static unsigned int open_fds(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void hide_uses_cgroup_v2_and_comes_back(void **state)
+{
+	struct hide hide;
+	char name[64];
+
+	(void)state;
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_string_equal(filtered, "v2");
+	assert_false(own_namespace);
+	assert_true(child[0]);
+	snprintf(name, sizeof(name), "cgroup2/%s/cgroup.procs", child);
+	assert_file(name, "0");
+	assert_file("cgroup2/cgroup.procs", "");
+	assert_int_equal(hide_end(&hide), 0);
+	assert_file("cgroup2/cgroup.procs", "0");
+	assert_false(child[0]);
+	assert_int_equal(log_errors, 0);
+}
+
+static void hide_takes_v1_when_v2_has_no_filter(void **state)
+{
+	struct hide hide;
+
+	(void)state;
+	v2_filter_fails = true;
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_string_equal(filtered, "v1");
+	assert_int_equal(hide_end(&hide), 0);
+	assert_file("cgroup/cgroup.procs", "0");
+	assert_file("cgroup2/cgroup.procs", "");
+	assert_false(child[0]);
+}
+
+static void hide_mounts_only_what_the_machine_has(void **state)
+{
+	struct hide hide;
+
+	(void)state;
+	write_file("proc/self/cgroup", "3:devices:/b\n");
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_string_equal(filtered, "v1");
+	assert_int_equal(hide_end(&hide), 0);
+	/* "devices" is a whole word, and a path is no controller. */
+	write_file("proc/self/cgroup", "3:mydevices:/b\n4:cpu,devices2:/x\n5:name=x:/devices:,devices\n");
+	assert_int_equal(hide_begin(minors, 1, &hide), -EOPNOTSUPP);
+	assert_non_null(strstr(hide.reason, "no cgroups"));
+	assert_false(own_namespace);
+}
+
+static void hide_says_why_neither_does(void **state)
+{
+	struct hide hide;
+
+	(void)state;
+	v2_filter_fails = true;
+	write_file("proc/self/cgroup", "0::/\n");
+	assert_int_equal(hide_begin(minors, 1, &hide), -EPERM);
+	assert_string_equal(hide.reason, "device filter (BPF) of cgroup v2: Operation not permitted");
+	assert_false(child[0]);
+	assert_false(own_namespace);
+}
+
+static void hide_replaces_a_dead_cgroup_of_its_name(void **state)
+{
+	struct hide hide;
+	char name[64];
+
+	(void)state;
+	snprintf(name, sizeof(name), "cgroup2/criu-amdgpu-%d", getpid());
+	assert_int_equal(__real_mkdirat(top_fd, name, 0700), 0);
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_string_equal(filtered, "v2");
+	assert_int_equal(hide_end(&hide), 0);
+}
+
+/* Whatever fails: it works in another way, or nothing has changed and the reason is told. */
+static void hide_leaves_nothing_behind_when_a_step_fails(void **state)
+{
+	unsigned int fds = open_fds();
+	int total, step;
+
+	for (step = 1;; step++) {
+		struct hide hide;
+		int err;
+
+		failing_step = step;
+		steps = 0;
+		own_namespace = false;
+		err = hide_begin(minors, 1, &hide);
+		total = steps;
+		if (!err)
+			assert_int_equal(hide_end(&hide), 0);
+		else
+			assert_true(hide.reason[0]);
+		assert_false(child[0]);
+		assert_int_equal(open_fds(), fds);
+		if (total < step)
+			break;
+	}
+	(void)state;
+	assert_true(step > 5);
+}
+
+static void hide_end_says_when_there_is_no_way_back(void **state)
+{
+	unsigned int fds = open_fds();
+	struct hide hide;
+
+	(void)state;
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(__real_unlinkat(top_fd, "cgroup2/cgroup.procs", 0), 0);
+	assert_int_equal(hide_end(&hide), -ENOENT);
+	assert_int_equal(log_errors, 1);
+	assert_int_equal(open_fds(), fds);
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(hide_uses_cgroup_v2_and_comes_back),      TEST(hide_takes_v1_when_v2_has_no_filter),
+		TEST(hide_mounts_only_what_the_machine_has),   TEST(hide_says_why_neither_does),
+		TEST(hide_replaces_a_dead_cgroup_of_its_name), TEST(hide_leaves_nothing_behind_when_a_step_fails),
+		TEST(hide_end_says_when_there_is_no_way_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The shared files of old ROCm versions, in a root directory of the test's. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_hsakmt.h"
+#include "log_stub.h"
+
+#define MAGIC 0x54415348u
+
+static char root[64];
+
+static char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/dev/shm/%s", root, name);
+	return path;
+}
+
+static int setup(void **state)
+{
+	char path[128];
+
+	(void)state;
+	log_clear();
+	strcpy(root, "/tmp/test_hsakmt.XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	snprintf(path, sizeof(path), "%s/dev", root);
+	if (mkdir(path, 0755))
+		return -1;
+	strcat(path, "/shm");
+	return mkdir(path, 0755);
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r '%s'", root);
+	return system(command);
+}
+
+static void put(const char *name, const void *data, size_t size, mode_t mode)
+{
+	int fd = open(path_of(name), O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), size);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static void expect_file(const char *name, const void *data, size_t size, mode_t mode)
+{
+	char got[HSAKMT_FILE_MAX + 1];
+	struct stat st;
+	int fd = open(path_of(name), O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, got, sizeof(got)), size);
+	assert_memory_equal(got, data, size);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+	assert_int_equal(st.st_uid, getuid());
+	close(fd);
+}
+
+/* Nothing but what has a name of its own, no remains of the making. */
+static void expect_count(unsigned int wanted)
+{
+	DIR *dir = opendir(path_of(""));
+	struct dirent *entry;
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	assert_int_equal(n, wanted);
+}
+
+static const uint32_t memory[2] = { MAGIC, 7 };
+static const uint32_t semaphore[8] = { 3 };
+
+static void save_sample(struct hsakmt *ret)
+{
+	put("hsakmt_shared_mem", memory, sizeof(memory), 0640);
+	put("sem.hsakmt_semaphore", semaphore, sizeof(semaphore), 0666);
+	hsakmt_save(root, ret);
+	assert_int_equal(unlink(path_of("hsakmt_shared_mem")), 0);
+	assert_int_equal(unlink(path_of("sem.hsakmt_semaphore")), 0);
+}
+
+static void files_come_back_as_they_were(void **state)
+{
+	mode_t mask = umask(077);
+	struct hsakmt saved;
+
+	(void)state;
+	save_sample(&saved);
+	assert_int_equal(hsakmt_magic(&saved), MAGIC);
+	hsakmt_restore(root, &saved);
+	umask(mask);
+	expect_file("hsakmt_shared_mem", memory, sizeof(memory), 0640);
+	expect_file("sem.hsakmt_semaphore", semaphore, sizeof(semaphore), 0666);
+	expect_count(2);
+	assert_string_equal(log_text, "");
+}
+
+static void what_is_there_is_left_alone(void **state)
+{
+	struct hsakmt saved;
+
+	(void)state;
+	save_sample(&saved);
+	put("hsakmt_shared_mem", "another", 7, 0600);
+	hsakmt_restore(root, &saved);
+	expect_file("hsakmt_shared_mem", "another", 7, 0600);
+	expect_file("sem.hsakmt_semaphore", semaphore, sizeof(semaphore), 0666);
+	expect_count(2);
+	assert_string_equal(log_text, "");
+}
+
+static void without_the_files_nothing_happens(void **state)
+{
+	struct hsakmt saved;
+
+	(void)state;
+	hsakmt_save(root, &saved);
+	assert_int_equal(saved.memory.size, 0);
+	assert_int_equal(saved.semaphore.size, 0);
+	hsakmt_restore(root, &saved);
+	expect_count(0);
+	hsakmt_save("/nonexistent", &saved);
+	hsakmt_restore("/nonexistent", &saved);
+	assert_string_equal(log_text, "");
+}
+
+static void other_things_of_the_name_are_not_read(void **state)
+{
+	static char large[HSAKMT_FILE_MAX + 1];
+	struct hsakmt saved;
+
+	(void)state;
+	assert_int_equal(mkfifo(path_of("hsakmt_shared_mem"), 0600), 0);
+	assert_int_equal(symlink("/etc/passwd", path_of("sem.hsakmt_semaphore")), 0);
+	hsakmt_save(root, &saved);
+	assert_int_equal(saved.memory.size, 0);
+	assert_int_equal(saved.semaphore.size, 0);
+	assert_non_null(strstr(log_text, "/dev/shm/hsakmt_shared_mem is not saved"));
+	assert_non_null(strstr(log_text, "/dev/shm/sem.hsakmt_semaphore is not saved"));
+	assert_int_equal(unlink(path_of("hsakmt_shared_mem")), 0);
+	put("hsakmt_shared_mem", large, sizeof(large), 0600);
+	hsakmt_save(root, &saved);
+	assert_int_equal(saved.memory.size, 0);
+	assert_int_equal(log_errors, 0);
+}
+
+/* A container's /dev/shm may be a link; it leads somewhere in the container. */
+static void the_root_is_not_left(void **state)
+{
+	char path[128], outside[] = "/tmp/test_hsakmt_outside.XXXXXX";
+	struct hsakmt saved;
+
+	(void)state;
+	assert_non_null(mkdtemp(outside));
+	snprintf(path, sizeof(path), "%s/hsakmt_shared_mem", outside);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(truncate(path, 8), 0);
+	assert_int_equal(rmdir(path_of("")), 0);
+	snprintf(path, sizeof(path), "%s/dev/shm", root);
+	assert_int_equal(symlink(outside, path), 0);
+	hsakmt_save(root, &saved);
+	assert_int_equal(saved.memory.size, 0);
+	snprintf(path, sizeof(path), "rm -r '%s'", outside);
+	assert_int_equal(system(path), 0);
+}
+
+static void several_tasks_make_them_at_once(void **state)
+{
+	struct hsakmt saved;
+	int i, status;
+
+	(void)state;
+	save_sample(&saved);
+	for (i = 0; i < 8; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			hsakmt_restore(root, &saved);
+			_exit(log_text[0] != '\0');
+		}
+	}
+	for (i = 0; i < 8; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	expect_file("hsakmt_shared_mem", memory, sizeof(memory), 0640);
+	expect_file("sem.hsakmt_semaphore", semaphore, sizeof(semaphore), 0666);
+	expect_count(2);
+}
+
+/* Of another writer's image, size and first word are known; the semaphore is one that glibc takes. */
+static void files_of_other_writers_work(void **state)
+{
+	static const uint32_t begin[2] = { MAGIC, 0 };
+	struct hsakmt hsakmt;
+	sem_t *sem;
+	int fd;
+
+	(void)state;
+	hsakmt_begin(8, MAGIC, &hsakmt);
+	hsakmt.memory.uid = hsakmt.semaphore.uid = getuid();
+	hsakmt.memory.gid = hsakmt.semaphore.gid = getgid();
+	hsakmt_restore(root, &hsakmt);
+	expect_file("hsakmt_shared_mem", begin, sizeof(begin), 0666);
+	fd = open(path_of("sem.hsakmt_semaphore"), O_RDWR);
+	sem = mmap(NULL, sizeof(*sem), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(sem != MAP_FAILED);
+	assert_int_equal(sem_trywait(sem), 0);
+	assert_int_equal(sem_trywait(sem), -1);
+	assert_int_equal(sem_post(sem), 0);
+	munmap(sem, sizeof(*sem));
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_come_back_as_they_were, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_there_is_left_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_the_files_nothing_happens, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_things_of_the_name_are_not_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_root_is_not_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(several_tasks_make_them_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(files_of_other_writers_work, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("hsakmt", tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Opening /dev/kfd for a process that will be restored: it has to see the GPUs that it had and no others. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "amdgpu_plugin_device.h"
+#include "amdgpu_plugin_hide.h"
+#include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_util.h"
+#include "log_stub.h"
+
+static uint32_t shown; /* GPUs that the KFD says the process has */
+static int begin_error, end_error, ioctl_error;
+static bool hidden, was_hidden; /* now; when /dev/kfd was opened */
+static int opened = -1;
+
+static const uint32_t minors[] = { 128, 130 };
+
+bool device_kfd_number(dev_t *ret)
+{
+	*ret = 1;
+	return true;
+}
+
+int device_open(const char *path, dev_t number)
+{
+	assert_string_equal(path, "/dev/kfd");
+	assert_int_equal(number, 1);
+	was_hidden = hidden;
+	return opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int hide_begin(const uint32_t *wanted, size_t nr_wanted, struct hide *hide)
+{
+	assert_ptr_equal(wanted, minors);
+	assert_int_equal(nr_wanted, 2);
+	snprintf(hide->reason, sizeof(hide->reason), "no such luck");
+	hidden = !begin_error;
+	return begin_error;
+}
+
+int hide_end(struct hide *hide)
+{
+	(void)hide;
+	assert_true(hidden);
+	hidden = false;
+	return end_error;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	struct kfd_ioctl_get_process_apertures_new_args *args = arg;
+
+	assert_int_equal(fd, opened);
+	assert_int_equal(request, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW);
+	assert_int_equal(args->num_of_nodes, 0);
+	assert_false(hidden);
+	if (ioctl_error) {
+		errno = ioctl_error;
+		return -1;
+	}
+	args->num_of_nodes = shown;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	shown = 2;
+	begin_error = end_error = ioctl_error = 0;
+	hidden = was_hidden = false;
+	opened = -1;
+	log_clear();
+	return 0;
+}
+
+static void assert_closed(void)
+{
+	assert_true(opened < 0 || fcntl(opened, F_GETFD) < 0);
+}
+
+static void kfd_is_just_opened_where_the_gpus_are_as_many(void **state)
+{
+	int fd = kfd_open_for(minors, 2, 2);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(was_hidden);
+	close(fd);
+}
+
+static void kfd_is_opened_while_the_others_are_hidden(void **state)
+{
+	int fd = kfd_open_for(minors, 2, 8);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(was_hidden);
+	assert_false(hidden);
+	assert_int_equal(log_errors, 0);
+	close(fd);
+}
+
+static void kfd_is_not_opened_when_the_others_cannot_be_hidden(void **state)
+{
+	(void)state;
+	begin_error = -EPERM;
+	assert_int_equal(kfd_open_for(minors, 2, 8), -EPERM);
+	assert_int_equal(opened, -1);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "had 2 GPUs and would see 8"));
+	assert_non_null(strstr(log_text, "no such luck"));
+	assert_non_null(strstr(log_text, "device cgroup that allows 2 GPUs"));
+}
+
+static void kfd_is_closed_again_when_there_is_no_way_back(void **state)
+{
+	(void)state;
+	end_error = -EBUSY;
+	assert_int_equal(kfd_open_for(minors, 2, 8), -EBUSY);
+	assert_closed();
+}
+
+static void kfd_is_closed_again_when_it_shows_another_number(void **state)
+{
+	(void)state;
+	for (shown = 1; shown <= 3; shown += 2) {
+		log_clear();
+		assert_int_equal(kfd_open_for(minors, 2, 2), -ENODEV);
+		assert_closed();
+		assert_int_equal(log_errors, 1);
+		assert_non_null(strstr(log_text, shown == 1 ? "had 2 GPUs and sees 1" : "had 2 GPUs and sees 3"));
+	}
+	ioctl_error = ENOTTY;
+	log_clear();
+	assert_int_equal(kfd_open_for(minors, 2, 2), -ENOTTY);
+	assert_closed();
+	assert_int_equal(log_errors, 1);
+}
+
+#define TEST(name_) cmocka_unit_test_setup(name_, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(kfd_is_just_opened_where_the_gpus_are_as_many),
+		TEST(kfd_is_opened_while_the_others_are_hidden),
+		TEST(kfd_is_not_opened_when_the_others_cannot_be_hidden),
+		TEST(kfd_is_closed_again_when_there_is_no_way_back),
+		TEST(kfd_is_closed_again_when_it_shows_another_number),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
