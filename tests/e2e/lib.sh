@@ -7,8 +7,12 @@
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 gpujob=$top/build/workloads/gpujob
+hsajob=$top/build/workloads/hsajob
 gpus_dir=$top/tests/kfdsim/gpus
 objects_file=/sys/kernel/debug/kfdsim/objects
+clients_file=/sys/kernel/debug/kfdsim/clients
+faults_file=/sys/kernel/debug/kfdsim/faults
+gpus_file=/sys/kernel/debug/kfdsim/gpus
 
 work=${work:-/tmp/e2e}
 job=$work/job		# state file of the job's parent; children: $job.1, $job.2 ...
@@ -16,9 +20,10 @@ job_pids=()		# the parent first
 images=			# directory of the last dump
 criu_runs=0		# how often criu was called: names of directories and logs
 criu_seconds=		# of the last call
+pair=			# what is being shown, in scenarios that show several things (pairs.sh)
 
 fail() {
-	printf '%s\n' "$*" >"$work/reason"
+	printf '%s\n' "${pair:+$pair: }$*" >"$work/reason"
 	exit 1
 }
 
@@ -47,10 +52,15 @@ wait_until() {
 
 # ---- the machine ----
 
-# machine_load NAME: the simulated GPUs of tests/kfdsim/gpus/NAME.txt, instead of those that are there
+# machine_load NAME [SED-SCRIPT]: the simulated GPUs of tests/kfdsim/gpus/NAME.txt, changed by the script, instead of
+# those that are there; they behave as with the kernel release $rules, if that is set
 machine_load() {
-	local log=$work/kfdsim-load.log
-	kfdsim-load "$gpus_dir/$1.txt" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
+	local log=$work/kfdsim-load.log description=$work/gpus.txt
+	{
+		[ -z "${rules:-}" ] || printf '[kernel]\nrelease = %s\n' "$rules"
+		sed "${2:-}" "$gpus_dir/$1.txt"
+	} >"$description"
+	kfdsim-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
 }
 
 # machine_gpus: "GPU_ID RENDER_MINOR NODE" of each, decimal, in the order of nodes
@@ -66,7 +76,7 @@ machine_gpus() {
 }
 
 objects_left() {
-	awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
+	[ ! -e "$objects_file" ] || awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
 }
 
 no_objects_left() {
@@ -106,6 +116,7 @@ job_states() {
 # job_start ARG...: returns when all its processes compute
 job_start() {
 	local file
+	rm -f "$job" "$job".[0-9]*
 	"$gpujob" --state "$job" --background "$@" >"$work/job.start" 2>&1 ||
 		fail "the job did not start: $(head -n 1 "$work/job.start")"
 	job_pids=()
@@ -229,12 +240,13 @@ thread_counts() {
 	done
 }
 
-# device_maps: "RANGE PERMISSIONS DEVICE FLAG..." of all device mappings; offsets change with the machine
+# device_maps: "RANGE PERMISSIONS DEVICE FLAG..." of all device mappings; offsets change with the machine, and the flag
+# "soft dirty" with any look at it
 device_maps() {
 	local pid
 	for pid in "${job_pids[@]}"; do
 		awk '/^[0-9a-f]+-/ { map = $6 ~ "^/dev/(kfd|dri/)" ? $1 " " $2 " " $6 : "" }
-			map && $1 == "VmFlags:" { $1 = map; print }' "/proc/$pid/smaps" |
+			map && $1 == "VmFlags:" { $1 = map; sub(/ sd$/, ""); sub(/ sd /, " "); print }' "/proc/$pid/smaps" |
 			sed 's,/dev/dri/renderD[0-9]*,render node,'
 	done
 }
@@ -263,7 +275,7 @@ criu_call() {
 	log=$work/$criu_runs-$what.log
 	timeout -k 5 120 criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
 	criu_seconds=$(seconds_since "$start")
-	[ "$status" -lt 124 ] || fail "criu $what did not end by itself (status $status)"
+	[ "$status" -lt 124 ] || [ "$status" -eq 255 ] || fail "criu $what did not end by itself (status $status)"
 	return "$status"
 }
 
@@ -289,6 +301,50 @@ dump_refused() {
 	! criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump succeeded, but it should have refused"
 }
 
+# expect_one_error PATTERN: in the last log, the plugin says what is wrong, once
+expect_one_error() {
+	local log=("$work/$criu_runs"-*.log) count
+	count=$(grep -c 'amdgpu_plugin: Error' "${log[0]}" || true)
+	[ "$count" -eq 1 ] || fail "$count error lines of the plugin, not one: $(criu_errors)"
+	grep -q "amdgpu_plugin: Error: .*$1" "${log[0]}" ||
+		fail "the plugin's error line is not about \"$1\": $(grep -h 'amdgpu_plugin: Error' "${log[0]}")"
+}
+
+# faults LINE...: what fails from now on (tests/kfdsim/README.md), instead of what was to fail so far
+faults() {
+	local line
+	echo clear >"$faults_file"
+	for line in "$@"; do
+		echo "$line" >"$faults_file"
+	done
+}
+
+# gpus_state WORD: ok, hang or lost, all of them
+gpus_state() {
+	local id _
+	while read -r id _; do
+		printf '%#x %s\n' "$id" "$1" >"$gpus_file"
+	done < <(machine_gpus)
+}
+
+# handles: how many GEM handles there are in all open files of render nodes
+handles() {
+	awk '/^renderD/ { n += $5 } END { print n + 0 }' "$clients_file"
+}
+
+# job_picture: notes how the job is; expect_unharmed: it is so again, computes and finds all its data right
+job_picture() {
+	process_shape >"$work/shape"
+	handles >"$work/handles"
+}
+
+expect_unharmed() {
+	expect_progress
+	expect_verified
+	expect_shape "$work/shape"
+	handles | cmp -s "$work/handles" - || fail "$(handles) GEM handles, there were $(<"$work/handles")"
+}
+
 # Empties the state files without changing their size: what they say after a restore is new.
 states_blank() {
 	local file
@@ -302,6 +358,13 @@ states_written() {
 	while read -r file; do
 		grep -q '^stamp ' "$file" || return 1
 	done < <(job_states)
+}
+
+# restore_refused ARG...: criu says that it failed, and no process is left
+restore_refused() {
+	! criu_call restore -d "$@" || fail "criu restore succeeded, but it should have refused"
+	expect_gone
+	expect_no_objects
 }
 
 # restore ARG...: criu says it succeeded, and all processes are heard of

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Helpers of the scenarios pair-*: one dump, then restores on other machines from the same images.
+#
+# Machines are described by what differs from one GPU like the Instinct MI100. Each pair of machines that was shown
+# is a line "ok - SCENARIO: PAIR".
+
+restore_options=()	# of criu
+small_job=(--vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --pace 30)
+
+# machine KEY=VALUE...: loads a machine; keys of [gpu] in tests/kfdsim/README.md, of [cpu] with "cpu." before them
+machine() {
+	local text=$work/machine.txt key argument
+	local -A gpu=([gfx_target_version]=90008 [device_id]=0x738c [vram_size]=4G [simd_count]=480 [array_count]=8
+		[num_sdma_engines]=2 [num_sdma_xgmi_engines]=6 [fw_version]=64 [sdma_fw_version]=18)
+	local -A cpu=([memory]=4G)
+	for argument; do
+		key=${argument%%=*}
+		case $key in
+		cpu.*) cpu[${key#cpu.}]=${argument#*=} ;;
+		*) gpu[$key]=${argument#*=} ;;
+		esac
+	done
+	{
+		echo "[cpu]"
+		for key in "${!cpu[@]}"; do echo "$key = ${cpu[$key]}"; done
+		echo "[gpu]"
+		for key in "${!gpu[@]}"; do echo "$key = ${gpu[$key]}"; done
+	} >"$text"
+	expect_no_objects
+	kfdsim-load "$text" >"$work/kfdsim-load.log" 2>&1 ||
+		fail "loading a machine ($*): $(tail -n 1 "$work/kfdsim-load.log")"
+}
+
+# cgroup_enter DIR: this shell and what it starts
+cgroup_enter() {
+	echo "$BASHPID" >"$1/cgroup.procs"
+}
+
+# job_dump ARG...: a job that is dumped and gone
+job_dump() {
+	job_start "${small_job[@]}" "$@"
+	process_shape >"$work/shape"
+	dump
+	expect_gone
+}
+
+pair_shown() {
+	echo "ok - ${work##*/}: $pair"
+	pair=
+}
+
+# expect_becomes SAVED=LOCAL...: render minors
+expect_becomes() {
+	local move
+	for move; do
+		grep -q "(renderD${move%=*} at dump) becomes gpu 0x[0-9a-f]* (renderD${move#*=})" \
+			"$work/$criu_runs-restore.log" || fail "renderD${move%=*} did not become renderD${move#*=}"
+	done
+}
+
+# accepted WHAT [SAVED=LOCAL...]: the job is restored on GPUs with these minors, and everything of it is right
+accepted() {
+	pair=$1
+	restore "${restore_options[@]}"
+	expect_becomes "${@:2}"
+	expect_verified
+	expect_progress
+	# Slow, and the same for all restores of a dump: once.
+	[ ! -e "$work/shape" ] || expect_shape "$work/shape"
+	rm -f "$work/shape"
+	job_kill
+	expect_gone
+	pair_shown
+}
+
+# refused WHAT TEXT...: criu says no, the plugin says why in a line that has all texts, and nothing is left of the job
+refused() {
+	local log text lines
+	pair=$1
+	shift
+	! criu_call restore -d || fail "criu restore succeeded, but it should have refused"
+	expect_gone
+	expect_no_objects
+	log=$work/$criu_runs-restore.log
+	lines=$(grep 'amdgpu_plugin: Error: ' "$log") || fail "the plugin says nothing; first errors: $(criu_errors)"
+	for text; do
+		grep -qF -- "$text" <<<"$lines" || fail "no error says \"$text\"; first errors: $(criu_errors)"
+	done
+	pair_shown
+}
+
+# refused_unless WHAT OPTION TEXT...: refused, the option is named, and without that check the job is right
+refused_unless() {
+	local what=$1 option=$2
+	shift 2
+	refused "$what" "$option" "$@"
+	export "$option=0"
+	accepted "$what, $option=0"
+	unset "$option"
+}

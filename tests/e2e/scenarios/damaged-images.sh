@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Every image of the plugin missing, cut, of another process, with a wrong bit: nothing is restored
+# gpus: 1xmi100
+
+small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
+job_start "${small[@]}" --seed 2 --buffers 2
+dump
+expect_gone
+other=$images
+job_start "${small[@]}" --buffers 1
+dump
+expect_gone
+good=$images
+images=$work/images-damaged
+
+# refused WHAT FILE COMMAND...: the command damages the file
+refused() {
+	local what=$1 file=$images/$2
+	shift 2
+	rm -rf "$images"
+	cp -r "$good" "$images"
+	"$@" "$file" || fail "$what ${file##*/}: cannot be done"
+	! criu_call restore -d || fail "${file##*/} $what, and the restore succeeded"
+	expect_gone
+	grep -q 'Error' "$work/$criu_runs-restore.log" || fail "${file##*/} $what: no error line"
+	printf '%s %s: %s\n' "${file##*/}" "$what" \
+		"$(grep -h 'amdgpu_plugin: Error' "$work/$criu_runs-restore.log" | tr '\n' ';')" >>"$work/damage.log"
+}
+
+halve() {
+	truncate -s $(($(stat -c %s "$1") / 2)) "$1"
+}
+
+# flip_bit BYTE FILE
+flip_bit() {
+	local byte
+	byte=$(od -An -tu1 -j "$1" -N 1 "$2")
+	# shellcheck disable=SC2059
+	printf "\\$(printf %03o $((byte ^ 4)))" | dd of="$2" bs=1 seek="$1" conv=notrunc status=none
+}
+
+for file in "$good"/amdgpu-*.img; do
+	name=${file##*/}
+	size=$(stat -c %s "$file")
+	refused "is missing" "$name" rm
+	refused "is cut" "$name" halve
+	refused "has a wrong bit at its start" "$name" flip_bit 9
+	refused "has a wrong bit in its middle" "$name" flip_bit $((size / 2))
+	[ ! -e "$other/$name" ] || refused "is another process'" "$name" cp "$other/$name"
+done
+expect_no_objects
+while read -r line; do
+	# That a file is not there is criu's to say: to the plugin it might be another plugin's.
+	[[ $line =~ "is missing" || $line =~ amdgpu_plugin:\ Error ]] || fail "no error line: $line"
+	[[ ! $line =~ \;.*amdgpu_plugin:\ Error ]] || fail "several error lines: $line"
+done <"$work/damage.log"
+
+images=$good
+restore
+expect_verified
+job_end

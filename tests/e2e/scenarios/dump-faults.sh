@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# A dump that fails at any step leaves the job as it was, and says once what failed
+# gpus: 2xmi100
+
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
+job_picture
+
+# fails PATTERN FAULT: of the CRIU ioctl, a dump makes two calls to heal, then PROCESS_INFO, CHECKPOINT and UNPAUSE
+fails() {
+	faults "$2"
+	dump_refused
+	faults
+	expect_one_error "$1"
+	expect_unharmed
+}
+
+fails 'cannot be checkpointed: ' 'kfd:CRIU_OP 1 EIO'
+fails 'cannot stop its GPU queues: Input/output error' 'kfd:CRIU_OP 3 EIO'
+fails 'cannot take its GPU state .*: Cannot allocate memory' 'kfd:CRIU_OP 4 ENOMEM'
+fails 'cannot ask the KFD for its version' 'kfd:GET_VERSION 1 EIO'
+fails 'importing the dma-buf: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 1 ENOMEM'
+fails 'submitting the copy: ' 'drm:CS 1 EIO'
+
+# The engines stop in the middle: the copy's time is up.
+gpus_state hang
+dump_refused
+gpus_state ok
+expect_one_error 'waiting for the GPU'
+expect_unharmed
+
+dump
+expect_gone
+restore
+expect_verified
+job_end

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154,SC2016
+# Dumps that fail for reasons of criu's, after the GPU's state was saved: the job goes on as before
+# gpus: 1xmi100
+
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
+job_picture
+
+# The script that criu calls when everything is saved.
+printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ]\n' >"$work/no"
+chmod 755 "$work/no"
+dump_refused --action-script "$work/no"
+expect_unharmed
+
+# Images of the plugin's names are there.
+images_new
+for id in {1..60}; do
+	touch "$images/amdgpu-kfd-$id.img" "$images/amdgpu-renderD-$id.img"
+done
+! criu_call dump -t "${job_pids[0]}" || fail "criu dump overwrote images"
+expect_one_error 'exists already'
+expect_unharmed
+
+# No image can be written.
+images_new
+mount -t tmpfs -o ro tmpfs "$images"
+! criu_call dump -t "${job_pids[0]}" || fail "criu dump wrote into a read-only directory"
+umount "$images"
+expect_unharmed
+
+# GPU writes to memory would be missed by the next dump.
+images_new
+! criu_call pre-dump -t "${job_pids[0]}" || fail "criu pre-dump succeeded"
+expect_one_error 'cannot be pre-dumped'
+expect_unharmed
+
+dump --leave-running --track-mem
+earlier=${images##*/}
+dump_refused --track-mem --prev-images-dir "../$earlier"
+expect_one_error 'prev-images-dir'
+expect_unharmed
+
+# A debugger holds it.
+strace -o /dev/null -p "${job_pids[0]}" </dev/null >/dev/null 2>&1 &
+strace=$!
+wait_until 20 grep -q "^TracerPid:.*$strace" "/proc/${job_pids[0]}/status" || fail "strace does not attach"
+dump_refused
+kill "$strace"
+{ wait "$strace" || true; } 2>/dev/null
+expect_unharmed
+
+# criu is killed while it copies; the next dump finds the queues stopped and takes over.
+images_new
+gpus_state hang
+criu dump -t "${job_pids[0]}" -D "$images" -o "$work/killed-dump.log" -v4 </dev/null >/dev/null 2>&1 &
+criu_pid=$!
+wait_until 20 grep -qs 'GPU queues stopped' "$work/killed-dump.log" || fail "criu does not get to the GPU"
+sleep 0.5
+kill -KILL "$criu_pid"
+{ wait "$criu_pid" || true; } 2>/dev/null
+gpus_state ok
+expect_alive
+dump --leave-running
+grep -q 'had been left stopped' "$work/$criu_runs-dump.log" || fail "no word about queues that had been left stopped"
+expect_unharmed
+dump
+expect_gone
+restore
+expect_verified
+job_end

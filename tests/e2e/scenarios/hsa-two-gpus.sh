@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# A program on ROCm's HSA runtime that copies between two GPUs in a loop, restored on GPUs with other ids
+# gpus: 2xmi100
+
+gpujob=$hsajob
+job_start
+process_shape >"$work/shape"
+dump
+expect_gone
+expect_no_objects
+machine_load 2xmi100-b
+restore
+expect_verified
+expect_shape "$work/shape"
+expect_progress
+job_end

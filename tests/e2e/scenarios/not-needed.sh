@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154,SC2016,SC2217
+# Processes without a GPU, with GPUs, foreign render nodes or nothing there: as if the plugin were not installed
+# gpus: 1xmi100
+
+# cycle: a process that only counts is dumped and restored, and the plugin has nothing to say and leaves no trace
+cycle() {
+	local counter=$work/counter pid before
+	setsid bash -c 'while sleep 0.05; do echo $((++n)) >"$0"; done' "$counter" </dev/null >/dev/null 2>&1 &
+	pid=$!
+	disown
+	wait_until 10 test -s "$counter" || fail "the plain process does not count"
+	job_pids=("$pid")
+	dump
+	expect_gone
+	! grep -q amdgpu_plugin "$images/inventory.img" || fail "the inventory names the plugin ($1)"
+	! grep -E 'amdgpu_plugin: (Error|Warning)' "$work/$criu_runs-dump.log" || fail "the plugin is heard of ($1)"
+	before=$(<"$counter")
+	criu_call restore -d || fail "criu restore ended with status $? ($1): $(criu_errors)"
+	! grep -E 'amdgpu_plugin: (Error|Warning)' "$work/$criu_runs-restore.log" || fail "the plugin is heard of ($1)"
+	wait_until 10 changed "$counter" "$before" || fail "the restored process does not count ($1)"
+	kill -KILL "$pid"
+	wait_until 10 no_process "$pid" || fail "the plain process does not end"
+}
+
+changed() {
+	[ -s "$1" ] && [ "$(<"$1")" != "$2" ]
+}
+
+cycle 'with GPUs'
+
+# A render node of another driver is refused as criu refuses it: no word of ours.
+modprobe vgem
+node=
+for dir in /sys/class/drm/renderD*; do
+	[ "$(basename "$(readlink -f "$dir/device/driver" 2>/dev/null)")" = amdgpu ] || node=/dev/dri/${dir##*/}
+done
+[ -e "$node" ] || fail "there is no render node of another driver"
+sleep 1000 <"$node" >/dev/null 2>&1 &
+job_pids=($!)
+disown
+dump_refused
+! grep -E 'amdgpu_plugin: (Error|Warning)' "$work/$criu_runs-dump.log" || fail "the plugin speaks of a foreign node"
+kill -KILL "${job_pids[0]}"
+kfdsim-load none
+cycle 'with a foreign render node only'
+rmmod vgem
+cycle 'with nothing'
+
+# Another plugin before ours, and behind it: each gets its files.
+machine_load 1xmi100
+for order in 'other_plugin amdgpu_plugin' 'amdgpu_plugin other_plugin'; do
+	rm -rf "$work/plugins"
+	mkdir "$work/plugins"
+	for plugin in $order; do
+		cp "$(find "$top/build/workloads" "$top" -maxdepth 1 -name "$plugin.so" | head -n 1)" "$work/plugins/"
+	done
+	job_start --vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4 --extra misc
+	job_picture
+	dump -L "$work/plugins"
+	expect_gone
+	grep -q 'other_plugin: file .* saved' "$work/$criu_runs-dump.log" || fail "the other plugin was not asked"
+	grep -q amdgpu_plugin "$images/inventory.img" || fail "the inventory does not name the plugin"
+	restore -L "$work/plugins"
+	expect_unharmed
+	job_end
+done

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2119,SC2154
+# Restored on machines with more GPUs, of which the process sees as many as it had
+# gpus: 1xmi100
+
+# shellcheck source=tests/e2e/pairs.sh
+. "$top/tests/e2e/pairs.sh"
+
+machine
+job_dump
+machine count=2
+accepted "one GPU becomes one of two"
+machine count=4 vram_size="2G, 2G, 4G, 2G"
+accepted "one GPU becomes the only one of four that is big enough" 128=130
+grep -q "3 of 4 GPUs are hidden" "$work/$criu_runs-restore.log" || fail "the plugin does not say that GPUs are hidden"
+[ -z "$(find /sys/fs/cgroup -name 'criu-amdgpu-*')" ] || fail "a cgroup was left behind"
+
+# A process that had /dev/kfd open twice, whose second file may come first.
+machine
+job_dump --reopen kfd
+machine count=2
+accepted "one GPU becomes one of two, /dev/kfd is open twice"
+
+# Two processes, each of which had both GPUs.
+machine count=2
+job_dump --children 1
+machine count=3
+accepted "two processes with two GPUs get two of three"

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# A restore that fails at any step leaves no process, and says once what failed
+# gpus: 2xmi100
+
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
+dump
+expect_gone
+
+# fails PATTERN FAULT
+fails() {
+	faults "$2"
+	restore_refused
+	faults
+	expect_one_error "$1"
+}
+
+fails 'cannot restore the GPU state of pid .*: Cannot allocate memory' 'kfd:CRIU_OP 1 ENOMEM'
+fails 'cannot open /dev/kfd: ' 'kfd:open 1 EIO'
+fails 'importing the dma-buf: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 1 ENOMEM'
+fails 'cannot resume its GPU queues: Input/output error' 'kfd:CRIU_OP 2 EIO'
+gpus_state hang
+restore_refused
+gpus_state ok
+expect_one_error 'waiting for the GPU'
+
+# Machines that are not as good.
+kfdsim-load none
+restore_refused
+# criu before 4.1 does not note which plugins an image needs.
+! grep -q amdgpu_plugin "$images/inventory.img" || expect_one_error 'there is no /dev/kfd'
+
+# says TEXT: the plugin's report, which is of several lines
+says() {
+	restore_refused
+	grep -q "amdgpu_plugin: Error: .*$1" "$work/$criu_runs-restore.log" || fail "no word of \"$1\": $(criu_errors)"
+}
+machine_load 1xmi100
+says '2 saved GPUs'
+machine_load 2xmi100 's/^vram_size.*/vram_size = 16G/'
+says 'vram_size'
+
+machine_load 2xmi100
+restore
+expect_verified
+job_end

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# GPUs of two processes pass a token through shared memory: never lost or doubled in 50 dumps, 5 of them restored
+# gpus: 2xmi100
+
+job_start --vram 0 --gtt 0 --userptr 0 --chain 1000 --busy 0 --children 1 --split --extra token
+for ((round = 1; round <= 50; round++)); do
+	token=$(state_get "$job" token)
+	if ((round % 10 == 0)); then
+		dump
+		expect_gone
+		restore
+	else
+		dump --leave-running
+		rm -rf "$images"
+	fi
+	expect_state_above 30 token "$token" "$token"
+	((round % 10)) || expect_verified
+done
+job_end

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Slow GPUs: no process runs before its contents are there, and none at all when criu is killed meanwhile
+# gpus: 2xmi100
+
+# machine_slow MBPS: the same GPUs with slow SDMA engines
+machine_slow() {
+	sed "s/^ecc = yes/&\nsdma_mbps = $1/" "$gpus_dir/2xmi100.txt" >"$work/slow.txt"
+	grep -q '^sdma_mbps' "$work/slow.txt" || fail "2xmi100.txt has another shape"
+	kfdsim-load "$work/slow.txt" >"$work/kfdsim-load.log" 2>&1 || fail "loading slow GPUs"
+}
+
+line_of() {
+	grep -n "$1" "$log" | tail -n 1 | cut -d : -f 1
+}
+
+worker_has_it() {
+	[ "$(grep -c "restored by criu's main process" "$log" 2>/dev/null)" = 2 ]
+}
+
+job_start --children 1 --vram 2M --gtt 64K
+dump
+expect_gone
+expect_no_objects
+machine_slow 1
+log=$work/killed.log
+states_blank
+criu restore -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
+wait_until 30 worker_has_it || fail "the contents were not handed over: $(tail -n 1 "$log")"
+kill -KILL $!
+wait $! 2>/dev/null || true
+! grep -q 'Run late stage hook' "$log" || fail "the processes were restored before criu was killed"
+wait_until 30 grep -q 'Error: the worker .* is gone' "$log" || fail "no process noticed that criu was killed"
+# Those that had their contents stay in criu's restorer, as they do without a GPU: criu does not tell them.
+! grep -q '^stamp ' "$job" "$job.1" || fail "a process runs without its GPU's contents"
+job_kill
+expect_gone
+expect_no_objects
+restore
+log=$work/$criu_runs-restore.log
+# Two processes of 2 MiB on each GPU, whose two engines move 1 MB/s.
+awk -v s="$criu_seconds" 'BEGIN { exit s < 2 }' || fail "GPUs that need 2 s were through in $criu_seconds s"
+[ "$(line_of 'gpu .*: restored [0-9]* bytes')" -lt "$(line_of 'Run late stage hook')" ] ||
+	fail "a process was resumed before its contents were there"
+expect_verified
+job_end
