@@ -8,6 +8,7 @@ PLUGIN_SOBJ := $(PLUGIN_NAME).so
 CC ?= gcc
 PKG_CONFIG ?= pkg-config
 PLUGINDIR ?= /usr/lib/criu
+MANDIR ?= /usr/share/man
 BUILD ?= build
 # CRIU's build sets CONFIG_AMDGPU; on its own the plugin is what is wanted.
 CONFIG_AMDGPU ?= y
@@ -17,6 +18,8 @@ CFLAGS ?= -O2 -g
 # Expanded when used: on a bare machine, "make check" installs pkg-config first.
 PLUGIN_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
 	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -I$(BUILD)/proto
+# CRIU's build defines it; the sources do so themselves, where they need it.
+PLUGIN_UNDEFS := -U_GNU_SOURCE
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
 PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 
@@ -24,8 +27,13 @@ PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c)
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
+# The man page is built where one of the tools is there, and installed when it was built.
+MAN_PAGE := $(BUILD)/man/$(PLUGIN_NAME).1
+ASCIIDOCTOR ?= $(shell command -v asciidoctor)
+A2X ?= $(shell command -v a2x)
+
 ifeq ($(CONFIG_AMDGPU),y)
-all: $(PLUGIN_SOBJ)
+all: $(PLUGIN_SOBJ) $(if $(ASCIIDOCTOR)$(A2X),man)
 else
 all:
 endif
@@ -36,7 +44,7 @@ $(PLUGIN_SOBJ): $(PLUGIN_OBJECTS) amdgpu_plugin.map
 	$(CC) $(PLUGIN_LDFLAGS) $(LDFLAGS) -o $@ $(PLUGIN_OBJECTS) $(PLUGIN_LDLIBS)
 
 $(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(BUILD)/plugin
-	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) $(PLUGIN_UNDEFS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) -c -o $@ $<
@@ -44,7 +52,13 @@ $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
 $(PROTO_FILES) &: criu-amdgpu.proto | $(BUILD)/proto
 	protoc-c --c_out=$(BUILD)/proto $<
 
-$(BUILD)/plugin $(BUILD)/proto:
+man: $(MAN_PAGE)
+.PHONY: man
+
+$(MAN_PAGE): $(PLUGIN_NAME).txt | $(BUILD)/man
+	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
+
+$(BUILD)/plugin $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
 
 -include $(wildcard $(BUILD)/plugin/*.d)
@@ -60,12 +74,13 @@ install: all
 ifeq ($(CONFIG_AMDGPU),y)
 	mkdir -p $(DESTDIR)$(PLUGINDIR)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
+	if [ -e $(MAN_PAGE) ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $(MAN_PAGE); fi
 endif
 .PHONY: install
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
-	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ)
+	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(MANDIR)/man1/$(notdir $(MAN_PAGE))
 endif
 .PHONY: uninstall
 

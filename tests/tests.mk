@@ -11,6 +11,7 @@ UNIT_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -pthread -I. -Ite
 	-I$(BUILD)/proto $(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS) cmocka) -DTEST_DATA='"tests/unit/data"'
 UNIT_LDLIBS = $(shell $(PKG_CONFIG) --libs cmocka libprotobuf-c)
 SANITIZE_plain :=
+SANITIZE_tsan := -fsanitize=thread -fno-omit-frame-pointer
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 include tests/unit/unit.mk
@@ -21,13 +22,18 @@ $(BUILD)/unit-$(2)/$(1): tests/unit/$(1).c $$($(1)_SRCS) $(PROTO_FILES) | $(BUIL
 		$$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
 endef
 $(foreach t,$(UNIT_TESTS),$(eval $(call UNIT_RULES,$(t),plain))$(eval $(call UNIT_RULES,$(t),asan)))
+$(foreach t,$(TSAN_TESTS),$(eval $(call UNIT_RULES,$(t),tsan)))
 
-$(BUILD)/unit-plain $(BUILD)/unit-asan:
+$(BUILD)/unit-plain $(BUILD)/unit-asan $(BUILD)/unit-tsan:
 	mkdir -p $@
 
 -include $(wildcard $(BUILD)/unit-*/*.d)
 
-unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t))
+include tests/bench/bench.mk
+include tests/bench/match.mk
+
+unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t)) \
+	$(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 # Not a test by itself: tests/unit/docs compares its output with the documents.
 $(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c amdgpu_plugin_settings.c | $(BUILD)/unit-plain
 	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
@@ -37,6 +43,8 @@ unit: unit-build
 # The name under which CRIU's tree builds and runs the plugin's unit tests.
 amdgpu_plugin_test: unit
 .PHONY: unit-build unit amdgpu_plugin_test
+
+include tests/fuzz/fuzz.mk
 
 # ---- stand-ins for criu, one for each number of hooks that a version has had ----
 
@@ -54,6 +62,14 @@ clang-build:
 		$(BUILD)/clang/amdgpu_plugin.so
 .PHONY: clang-build
 
+# ---- the plugin of CRIU's own source, for tests of ours against it ----
+
+EXISTING := $(patsubst %,$(BUILD)/interop/%/amdgpu_plugin.so,4.1.1 4.2.1)
+$(EXISTING): $(BUILD)/interop/%/amdgpu_plugin.so: tests/interop/build-existing
+	tests/interop/build-existing $* $@
+interop: $(EXISTING)
+.PHONY: interop
+
 # ---- what people run ----
 
 setup:
@@ -69,7 +85,8 @@ demo: setup
 .PHONY: demo
 
 check: setup
-	@$(MAKE) --no-print-directory -s tests-build unit-build hosts clang-build
+	@$(MAKE) --no-print-directory -s -j$$(nproc) tests-build unit-build hosts clang-build fuzz-build bench-build
+	-@$(MAKE) --no-print-directory -s interop # not every mirror has the source: then scenarios are skipped, and say so
 	@tests/check
 .PHONY: check
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,7 @@ struct result {
 	const char *name, *dir, *direction;
 	uint64_t bytes, disk_bytes;
 	double engine, reference, ratio, overlap; /* seconds, seconds, quotients; 0 = not measured */
+	double engine_cpu, reference_cpu;	  /* seconds of processors, which other load changes less */
 	bool good;
 };
 
@@ -167,10 +169,25 @@ static void new_files(struct setup *s)
 	}
 }
 
-static double run_reference(struct setup *s, bool dump)
+static double cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double least(double a, double b)
+{
+	return !a || b < a ? b : a;
+}
+
+/* The least of *cpu, unless NULL, and of what this run needs goes there. */
+static double run_reference(struct setup *s, bool dump, double *cpu)
 {
 	struct reference_stream streams[MAX_GPUS];
-	double seconds;
+	double seconds, cpu_before = cpu_seconds();
 	int err;
 
 	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
@@ -186,14 +203,16 @@ static double run_reference(struct setup *s, bool dump)
 	seconds = reference_run(streams, s->c->nr_gpus, &err);
 	if (err)
 		die("the reference", err);
+	if (cpu)
+		*cpu = least(*cpu, cpu_seconds() - cpu_before);
 	return seconds;
 }
 
-static double run_engine(struct setup *s, bool dump, double bytes_per_second)
+static double run_engine(struct setup *s, bool dump, double bytes_per_second, double *cpu)
 {
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = bytes_per_second };
 	struct content_gpu gpus[MAX_GPUS];
-	double start;
+	double start, cpu_before = cpu_seconds();
 	int err;
 
 	fake_drm_begin(&config);
@@ -205,12 +224,9 @@ static double run_engine(struct setup *s, bool dump, double bytes_per_second)
 		die("the engine", err);
 	if (fake_drm_violation())
 		die(fake_drm_violation(), -EINVAL);
+	if (cpu)
+		*cpu = least(*cpu, cpu_seconds() - cpu_before);
 	return bench_now() - start;
-}
-
-static double least(double a, double b)
-{
-	return !a || b < a ? b : a;
 }
 
 static struct result *add_result(const struct setup *s, const char *direction)
@@ -241,12 +257,12 @@ static void measure(struct setup *s, bool dump)
 		if (dump)
 			new_files(s);
 		else
-			run_reference(s, true); /* so that there is a file to read */
-		r->reference = least(r->reference, run_reference(s, dump));
+			run_reference(s, true, NULL); /* so that there is a file to read */
+		r->reference = least(r->reference, run_reference(s, dump, &r->reference_cpu));
 		new_files(s);
 		if (!dump)
-			run_engine(s, true, 0);
-		r->engine = least(r->engine, run_engine(s, dump, 0));
+			run_engine(s, true, 0, NULL);
+		r->engine = least(r->engine, run_engine(s, dump, 0, &r->engine_cpu));
 	}
 	r->disk_bytes = bytes_on_disk(s);
 	r->ratio = r->reference / r->engine;
@@ -265,9 +281,9 @@ static void measure_overlap(struct setup *s, bool dump)
 	for (unsigned int n = 0; n < repeats; n++) {
 		new_files(s);
 		if (!dump)
-			run_engine(s, true, 0);
+			run_engine(s, true, 0, NULL);
 		file_rate = EQUAL_RATE;
-		r->engine = least(r->engine, run_engine(s, dump, EQUAL_RATE));
+		r->engine = least(r->engine, run_engine(s, dump, EQUAL_RATE, NULL));
 		file_rate = 0;
 	}
 	r->overlap = r->engine / ideal;
@@ -295,8 +311,8 @@ static bool print_table(void)
 {
 	bool good = true;
 
-	printf("%-20s %-10s %-20s %8s %10s %10s %8s %8s\n", "contents", "directory", "", "MB", "engine s", "plain s",
-	       "plain/e.", "overlap");
+	printf("%-20s %-10s %-20s %8s %10s %10s %8s %8s %12s\n", "contents", "directory", "", "MB", "engine s", "plain s",
+	       "plain/e.", "overlap", "CPU plain/e.");
 	for (size_t i = 0; i < nr_results; i++) {
 		const struct result *r = &results[i];
 
@@ -305,7 +321,7 @@ static bool print_table(void)
 		if (r->overlap)
 			printf("%10s %8s %8.2f", "", "", r->overlap);
 		else
-			printf("%10.3f %8.2f %8s", r->reference, r->ratio, "");
+			printf("%10.3f %8.2f %8s %12.2f", r->reference, r->ratio, "", r->reference_cpu / r->engine_cpu);
 		printf("%s\n", r->good ? "" : "  <- misses its goal");
 		good &= r->good;
 	}
@@ -327,10 +343,10 @@ static void write_json(const char *path)
 
 		fprintf(f,
 			"  {\"contents\": \"%s\", \"directory\": \"%s\", \"direction\": \"%s\", \"bytes\": %llu, "
-			"\"disk_bytes\": %llu, \"engine_s\": %.4f, \"plain_s\": %.4f, \"ratio\": %.3f, "
-			"\"overlap\": %.3f, \"good\": %s}%s\n",
+			"\"disk_bytes\": %llu, \"engine_s\": %.4f, \"plain_s\": %.4f, "
+			"\"engine_cpu_s\": %.4f, \"plain_cpu_s\": %.4f, \"ratio\": %.3f, \"overlap\": %.3f, \"good\": %s}%s\n",
 			r->name, r->dir, r->direction, (unsigned long long)r->bytes, (unsigned long long)r->disk_bytes,
-			r->engine, r->reference, r->ratio, r->overlap, r->good ? "true" : "false",
+			r->engine, r->reference, r->engine_cpu, r->reference_cpu, r->ratio, r->overlap, r->good ? "true" : "false",
 			i + 1 < nr_results ? "," : "");
 	}
 	fprintf(f, "]}\n");

@@ -43,6 +43,16 @@ static void shuffle(uint32_t *values, unsigned int n)
 	}
 }
 
+static void shuffle_sizes(unsigned int *sizes, unsigned int n)
+{
+	for (unsigned int i = n; i > 1; i--) {
+		unsigned int j = below(i), size = sizes[i - 1];
+
+		sizes[i - 1] = sizes[j];
+		sizes[j] = size;
+	}
+}
+
 static uint32_t no_numa(unsigned int i)
 {
 	(void)i;
@@ -256,6 +266,46 @@ static void random_networks(void)
 	random_links(local);
 }
 
+/* Hives of these sizes, one after the other; 0 ends. */
+static void mixed_hives(struct topology *t, const uint32_t *at, const unsigned int *sizes)
+{
+	for (unsigned int first = 0; *sizes; first += *sizes++) {
+		for (uint32_t a = first; a < first + *sizes; a++) {
+			for (uint32_t b = a + 1; b < first + *sizes; b++)
+				edge(t, at, a, b);
+		}
+	}
+}
+
+/* Hives of 2 to 7, and bigger ones that consist of two to four of them each. */
+static void packed_hives(void)
+{
+	unsigned int small[N] = { 0 }, big[N] = { 0 }, n = 0, m = 0, total = 0;
+
+	machines(0x2000, no_numa, no_numa);
+	for (; total < N - 7; m++) {
+		for (unsigned int parts = 2 + below(3); parts && total < N - 7; parts--) {
+			small[n] = 2 + below(6);
+			big[m] += small[n];
+			total += small[n++];
+		}
+	}
+	shuffle(order, N);
+	shuffle_sizes(small, n);
+	mixed_hives(saved, NULL, small);
+	mixed_hives(local, order, big);
+}
+
+/* Even ones: in 7 there is room for 6, in 9 for 8, in 11 for 10, together for 48 of 50. */
+static void even_hives_in_odd_ones(void)
+{
+	static const unsigned int even[] = { 4, 6, 4, 6, 4, 6, 4, 6, 4, 6, 0 }, odd[] = { 7, 9, 11, 7, 9, 11, 0 };
+
+	machines(0x2000, no_numa, no_numa);
+	mixed_hives(saved, NULL, even);
+	mixed_hives(local, order, odd);
+}
+
 struct bench {
 	const char *name;
 	void (*make)(void);
@@ -273,6 +323,8 @@ static const struct bench benches[] = {
 	{ "8 shuffled hives with old names", shuffled_hives_with_old_names, 100, 0 },
 	{ "one property differs each", one_property_each, 100, 0 },
 	{ "hypercube", cube, 100, 0 },
+	{ "hives of 2 to 7 in bigger ones", packed_hives, 100, 0 },
+	{ "refused: even hives in odd ones", even_hives_in_odd_ones, 100, -ENODEV },
 	{ "refused: one too small", one_too_small, 100, -ENODEV },
 	{ "refused: all too small", all_too_small, 100, -ENODEV },
 	{ "refused: 64 x 64 obstacles", every_gpu_another_obstacle, 100, -ENODEV },

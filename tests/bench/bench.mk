@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Measurements, see README.md here. bench: real criu in the machine. bench-native: the content
+# engine by itself, on GPUs that are simulated in the process.
+
+BENCH_CFLAGS := -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wshadow -pthread
+
+$(BUILD)/bench:
+	mkdir -p $@
+
+# ---- in the machine ----
+
+$(BUILD)/bench/watch: tests/bench/watch.c | $(BUILD)/bench
+	$(CC) $(BENCH_CFLAGS) -MMD -MP -o $@ $<
+
+BUFFERJOB_OBJECTS := $(addprefix $(WORKLOADS_DIR)/,kfd.o kfd_topology.o pattern.o report.o)
+$(BUILD)/bench/bufferjob: tests/bench/bufferjob.c $(BUFFERJOB_OBJECTS) | $(BUILD)/bench
+	$(CC) $(WORKLOADS_CPPFLAGS) $(BENCH_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob content_device content_native)
+bench: setup
+	@$(MAKE) --no-print-directory -s bench-build
+	@tests/bench/machine $(BENCH_OPTIONS)
+.PHONY: bench bench-build
+
+# ---- in the process ----
+
+CONTENT_BENCH := $(BUILD)/bench/content_native
+CONTENT_BENCH_SRCS := tests/bench/content_native.c tests/bench/content_reference.c tests/unit/content_fixture.c \
+	$(content_SRCS) $(fake_drm_SRCS)
+
+$(CONTENT_BENCH): $(CONTENT_BENCH_SRCS) | $(BUILD)/bench
+	$(CC) $(BENCH_CFLAGS) -I. -Itests/unit -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) \
+		-MMD -MP -o $@ $(filter %.c,$^) -Wl,--wrap=pread -Wl,--wrap=pwrite
+
+# The same on device files: of the simulated GPUs in the machine, or of real ones.
+CONTENT_DEVICE := $(BUILD)/bench/content_device
+CONTENT_DEVICE_SRCS := tests/bench/content_device.c tests/bench/content_reference.c $(content_SRCS)
+
+$(CONTENT_DEVICE): $(CONTENT_DEVICE_SRCS) | $(BUILD)/bench
+	$(CC) $(BENCH_CFLAGS) -I. -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) -MMD -MP -o $@ \
+		$(filter %.c,$^) $(shell $(PKG_CONFIG) --libs libdrm_amdgpu libdrm)
+
+bench-native: $(CONTENT_BENCH)
+	$(CONTENT_BENCH) --json $(BUILD)/bench/content_native.json $(BENCH_OPTIONS)
+.PHONY: bench-native
+
+-include $(wildcard $(BUILD)/bench/*.d)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * bufferjob: a GPU process that is nothing but buffers in VRAM, as many and as large as
+ * wanted, with a wanted share of zeros, of which it knows every byte. gpujob has queues
+ * that work; this one has contents, and fills and compares them by the CPU, which no
+ * limit of the simulated engines slows down.
+ *
+ * Prints "ready" when all is filled and on each SIGUSR1 "verified BYTES"; SIGTERM ends
+ * it. Whatever is wrong ends it with a message.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../workloads/kfd.h"
+#include "../workloads/pattern.h"
+#include "../workloads/report.h"
+
+/* Of each so many parts one has data, the others are zeros. */
+#define PARTS_PER_DATA 10
+
+static struct {
+	unsigned int nr_gpus, nr_bos; /* BOs of each GPU */
+	uint64_t bo_bytes;
+	uint64_t part_bytes; /* unit of data and zeros; 0: no zeros */
+} options = { .nr_gpus = 1, .nr_bos = 1, .bo_bytes = 1 << 20 };
+
+static struct kfd kfd;
+static struct kfd_bo *bos;
+
+/* Parts with data are at places that follow from their number, and seldom neighbours. */
+static bool has_data(uint64_t part)
+{
+	return !options.part_bytes || (part * 0x9e3779b97f4a7c15u >> 32) % PARTS_PER_DATA == 0;
+}
+
+static bool all_zero(const char *mem, uint64_t len)
+{
+	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
+}
+
+/* @n: number of the BO. New VRAM is zero already. */
+static int bo_fill(unsigned int n)
+{
+	uint64_t step = options.part_bytes ? options.part_bytes : bos[n].size_bytes;
+
+	for (uint64_t at = 0; at < bos[n].size_bytes; at += step)
+		if (has_data(at / step))
+			pattern_fill((char *)bos[n].cpu + at, step, n + 1, at);
+	return 0;
+}
+
+static int bo_check(unsigned int n)
+{
+	uint64_t step = options.part_bytes ? options.part_bytes : bos[n].size_bytes;
+
+	for (uint64_t at = 0; at < bos[n].size_bytes; at += step) {
+		const char *mem = (const char *)bos[n].cpu + at;
+		struct pattern_diff diff = { .offset = at };
+
+		if (has_data(at / step) ? pattern_check(mem, step, n + 1, at, &diff) : all_zero(mem, step))
+			continue;
+		return report(EILSEQ, "BO %u of %" PRIu64 " bytes: byte %" PRIu64 " or one soon after it is wrong", n,
+			      bos[n].size_bytes, diff.offset);
+	}
+	return 0;
+}
+
+static int all_bos(int (*fn)(unsigned int n))
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < options.nr_gpus * options.nr_bos; i++)
+		err = fn(i);
+	return err;
+}
+
+static int bo_make(unsigned int n)
+{
+	return kfd_bo_alloc(&kfd, &kfd.gpus[n / options.nr_bos], KFD_MEMORY_VRAM_PUBLIC, options.bo_bytes, &bos[n]);
+}
+
+static int setup(void)
+{
+	int err = kfd_open(&kfd);
+
+	if (err)
+		return err;
+	if (kfd.nr_gpus < options.nr_gpus)
+		return report(ENODEV, "--gpus %u: there are only %u", options.nr_gpus, kfd.nr_gpus);
+	bos = calloc((size_t)options.nr_gpus * options.nr_bos, sizeof(*bos));
+	if (!bos)
+		return report(ENOMEM, "no memory for %u BOs", options.nr_gpus * options.nr_bos);
+	err = all_bos(bo_make);
+	return err ? err : all_bos(bo_fill);
+}
+
+static int serve(const sigset_t *signals)
+{
+	uint64_t bytes = (uint64_t)options.nr_gpus * options.nr_bos * options.bo_bytes;
+	int err = 0, number;
+
+	dprintf(STDOUT_FILENO, "ready\n");
+	while (!err) {
+		number = sigwaitinfo(signals, NULL);
+		if (number == SIGTERM)
+			return 0;
+		err = number == SIGUSR1 ? all_bos(bo_check) : 0;
+		if (!err && number == SIGUSR1)
+			dprintf(STDOUT_FILENO, "verified %" PRIu64 "\n", bytes);
+	}
+	return err;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: bufferjob [OPTION...]\n"
+			"  --gpus N       the first N GPUs (1)\n"
+			"  --bos N        BOs on each (1)\n"
+			"  --size BYTES   of a BO, whole pages (1 MiB)\n"
+			"  --zeros BYTES  nine tenths of the parts of so many bytes are zeros; whole pages (no zeros)\n");
+	exit(2);
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "gpus", required_argument, NULL, 'g' },
+		{ "bos", required_argument, NULL, 'b' },
+		{ "size", required_argument, NULL, 's' },
+		{ "zeros", required_argument, NULL, 'z' },
+		{ 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
+
+		if (option == 'g')
+			options.nr_gpus = (unsigned int)number;
+		else if (option == 'b')
+			options.nr_bos = (unsigned int)number;
+		else if (option == 's')
+			options.bo_bytes = number;
+		else if (option == 'z')
+			options.part_bytes = number;
+		else
+			usage();
+	}
+	if (optind < argc || !options.nr_gpus || !options.nr_bos || !options.bo_bytes ||
+	    options.bo_bytes % KFD_PAGE_SIZE || options.part_bytes % KFD_PAGE_SIZE ||
+	    (options.part_bytes && options.bo_bytes % options.part_bytes))
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	sigset_t signals;
+	int err;
+
+	report_name("bufferjob");
+	parse(argc, argv);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	err = setup();
+	err = err ? err : serve(&signals);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# An SVG of what engines and disk did over time, from the samples of watch.c.
+#     -v name=TITLE -v limit=MB/s
+
+{ t[++n] = $1; engine[n] = $2; disk[n] = $3 }
+
+# MB/s between two samples that are at least half a second apart
+function points(bytes,	i, from, text, speed) {
+	from = 1
+	text = ""
+	for (i = 2; i <= n; i++) {
+		if (t[i] - t[from] < 0.5 && i < n)
+			continue
+		speed = (bytes[i] - bytes[from]) / 1e6 / (t[i] - t[from])
+		text = text sprintf("%.1f,%.1f ", x((t[i] + t[from]) / 2), y(speed))
+		from = i
+	}
+	return text
+}
+
+function x(seconds) { return left + width * seconds / end }
+function y(speed) { return top + height * (1 - speed / (limit * 1.5)) }
+
+function text(at_x, at_y, anchor, color, words) {
+	printf "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\">%s</text>\n", at_x, at_y, anchor, color, words
+}
+
+function line(color, bytes) {
+	printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"%s\"/>\n", color, points(bytes)
+}
+
+END {
+	left = 60; top = 40; width = 700; height = 240
+	end = t[n] > 0 ? t[n] : 1
+	step = end > 40 ? 10 : end > 16 ? 5 : 1
+	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"330\" font-family=\"sans-serif\" " \
+		"font-size=\"12\">\n<rect width=\"800\" height=\"330\" fill=\"white\"/>\n"
+	text(left, 22, "start", "black", name ", simulated hardware: MB/s over seconds")
+	text(left + width - 130, 22, "end", "#c03000", "copied by the GPUs")
+	text(left + width, 22, "end", "#0050b0", "disk transfers")
+	for (speed = 0; speed <= limit * 1.5; speed += limit / 2) {
+		printf "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ccc\"/>\n", left, left + width, y(speed),
+			y(speed)
+		text(left - 6, y(speed) + 4, "end", "black", speed)
+	}
+	for (at = 0; at <= end; at += step)
+		text(x(at), top + height + 18, "middle", "black", at)
+	line("#c03000", engine)
+	line("#0050b0", disk)
+	print "</svg>"
+}

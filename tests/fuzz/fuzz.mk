@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Fuzz targets: tests/fuzz/fuzz_NAME.c and the modules that fuzz_NAME_SRCS lists, under libFuzzer.
+
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_CC ?= clang
+FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/proto \
+	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
+FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
+
+image_SRCS := amdgpu_plugin_image.c amdgpu_plugin_crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
+	$(BUILD)/proto/criu-amdgpu.pb-c.c
+fuzz_kfd_SRCS := $(image_SRCS)
+fuzz_render_SRCS := $(image_SRCS)
+fuzz_frame_SRCS := $(image_SRCS)
+fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
+fuzz_pages_SRCS := amdgpu_plugin_pagesio.c amdgpu_plugin_layout.c
+fuzz_topology_SRCS := $(topology_SRCS)
+fuzz_settings_SRCS := amdgpu_plugin_settings.c
+fuzz_device_map_SRCS := amdgpu_plugin_settings.c
+
+define FUZZ_RULE
+$(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
+	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS)
+endef
+$(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
+
+$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h tests/fuzz/*.h)
+
+$(BUILD)/fuzz:
+	mkdir -p $@
+
+fuzz-build: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+# FUZZ_SECONDS=N: how long each target runs; FUZZ_ONLY="NAME...": which.
+fuzz: fuzz-build
+	tests/fuzz/run $(FUZZ_ONLY)
+.PHONY: fuzz-build fuzz

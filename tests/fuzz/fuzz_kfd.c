@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Payloads of amdgpu-kfd images. What is accepted keeps the rules by which the rest of the
+ * plugin uses it, and comes back the same when it is written and read again.
+ */
+#include <string.h>
+
+#include "amdgpu_plugin_image.h"
+#include "fuzz.h"
+
+static void check_bos(const struct kfd_image *image)
+{
+	uint64_t total = 0, end;
+	size_t i;
+
+	for (i = 0; i < image->nr_bos; i++) {
+		const struct kfd_image_bo *bo = &image->bos[i];
+
+		expect(topology_find_gpu(image->nodes, bo->gpu_id) >= 0);
+		expect(bo->size && !__builtin_add_overflow(bo->addr, bo->size, &end));
+		expect(!__builtin_add_overflow(total, bo->size, &total));
+	}
+}
+
+static void check_vmas(const struct kfd_image *image)
+{
+	size_t i;
+
+	for (i = 0; i < image->nr_vmas; i++) {
+		expect(image->vmas[i].start < image->vmas[i].end);
+		expect(!i || image->vmas[i - 1].end <= image->vmas[i].start);
+	}
+}
+
+static void check_rules(const struct kfd_image *image)
+{
+	expect(image->nodes && image->nodes->n_nodes <= TOPOLOGY_MAX_NODES);
+	if (image->another_file)
+		return;
+	expect(topology_count_gpus(image->nodes) > 0);
+	expect(image->priv_data && image->priv_size);
+	check_bos(image);
+	check_vmas(image);
+}
+
+static void check_round_trip(const struct kfd_image *image)
+{
+	uint8_t *once = NULL, *twice = NULL;
+	size_t once_size, twice_size;
+	struct kfd_image *back = NULL;
+
+	expect(!kfd_image_pack(image, &once, &once_size));
+	expect(!kfd_image_unpack("written again", once, once_size, &back));
+	expect(!kfd_image_pack(back, &twice, &twice_size));
+	expect(once_size == twice_size && !memcmp(once, twice, once_size));
+	kfd_image_free(back);
+	free(once);
+	free(twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kfd_image *image = NULL;
+	int err = kfd_image_unpack("fuzzed", data, size, &image);
+
+	expect(fuzz_errors() == (err != 0));
+	expect(!image == (err != 0));
+	if (err)
+		return 0;
+	check_rules(image);
+	check_round_trip(image);
+	expect(!fuzz_errors());
+	kfd_image_free(image);
+	return 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The nodes of an image against themselves: a process can always go back to the machine that
+ * it was dumped on, whatever that looks like, and each GPU has itself for a place.
+ */
+#include <errno.h>
+
+#include "amdgpu_plugin_image.h"
+#include "amdgpu_plugin_match.h"
+#include "fuzz.h"
+
+static void check_map(const struct topology *nodes, const struct match_map *map)
+{
+	bool taken[TOPOLOGY_MAX_NODES] = { false };
+	unsigned int i;
+
+	expect(map->n == topology_count_gpus(nodes));
+	for (i = 0; i < map->n; i++) {
+		expect(map->pairs[i].saved < nodes->n_nodes && map->pairs[i].local < nodes->n_nodes);
+		expect(!taken[map->pairs[i].local]);
+		taken[map->pairs[i].local] = true;
+		/* The map that keeps every gpu id exists, so it is the one. */
+		expect(map->pairs[i].user_gpu_id == map->pairs[i].actual_gpu_id || !map->nearest);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct match_report *report = calloc(1, sizeof(*report));
+	struct kfd_image *image = NULL;
+	struct match_map *map = NULL;
+	static struct settings settings;
+	int err;
+
+	expect(report);
+	settings_default(&settings);
+	if (!kfd_image_unpack("fuzzed", data, size, &image)) {
+		err = match_devices(image->nodes, image->nodes, NULL, &settings, &map, report);
+		if (err) {
+			fprintf(stderr, "%d: %s\n", err, report->line[0]);
+			expect(err == -E2BIG && report->n_lines);
+		} else {
+			check_map(image->nodes, map);
+		}
+	}
+	match_map_free(map);
+	kfd_image_free(image);
+	free(report);
+	fuzz_errors();
+	return 0;
+}
