@@ -289,6 +289,18 @@ int wire_recv_accepted(int sock)
 	return message.kind == VERDICT && message.value ? message.value : -EBADMSG;
 }
 
+int wire_send_begin(int sock)
+{
+	return send_message(sock, "", 1, NULL, 0, 0);
+}
+
+int wire_recv_begin(int sock, int stop_fd)
+{
+	char byte;
+
+	return recv_message(sock, stop_fd, &byte, 1, NULL, 0);
+}
+
 void wire_send_line(int sock, enum plugin_log_level level, const char *line)
 {
 	int queued = 0;

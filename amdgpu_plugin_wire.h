@@ -44,6 +44,15 @@ int wire_send_accepted(int sock);
 /* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. Logs nothing. */
 int wire_recv_accepted(int sock);
 
+/*
+ * Tells the worker that the task has heard it and will wait for the verdict: only from
+ * then on are the contents the worker's, so that never both copy. 0 or -errno.
+ */
+int wire_send_begin(int sock);
+
+/* Waits for that; errors as wire_recv_fd(). */
+int wire_recv_begin(int sock, int stop_fd);
+
 /* Sends a line for the task's log. Never waits: a task that does not read loses lines. */
 void wire_send_line(int sock, enum plugin_log_level level, const char *line);
 

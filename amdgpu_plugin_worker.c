@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "amdgpu_plugin_worker.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -271,12 +272,13 @@ static int deal_out(struct worker *worker, struct job *job, struct wire_gpu *gpu
 
 /* ---- the receiver ---- */
 
-/* Takes the job: from now on the contents are the worker's, and an error is the job's. */
+/* Takes the job: when it returns 0, the contents are the worker's, and an error is the job's. */
 static int accept_job(struct worker *worker, struct job *job)
 {
 	int err = wire_recv_job(job->sock, worker->stop_fd, &job->gpus, &job->nr_gpus);
 
 	err = err ? err : wire_send_accepted(job->sock);
+	err = err ? err : wire_recv_begin(job->sock, worker->stop_fd);
 	if (err)
 		return err;
 	for (size_t i = 0; i < job->nr_gpus && !err; i++)
@@ -436,8 +438,8 @@ static bool is_running(const struct worker *worker)
 	return atomic_load(worker->state) == RUNS;
 }
 
-/* Takes @worker_end. */
-static int submit(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
+/* Takes @worker_end. When it returns 0, the worker has the job and waits for the word to begin. */
+static int offer(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	_cleanup_close_ int channel = criu_kept_file(worker->token);
 	int err = channel < 0 ? channel : wire_send_fd(channel, worker_end), reply;
@@ -445,24 +447,41 @@ static int submit(struct worker *worker, int sock, int worker_end, const struct 
 	err = err ? err : wire_send_job(sock, gpus, nr_gpus);
 	close(worker_end);
 	/* What the worker says tells more than what the socket says. */
-	shutdown(sock, SHUT_WR);
+	if (err)
+		shutdown(sock, SHUT_WR);
 	reply = wire_recv_accepted(sock);
 	return reply && reply != -ECONNRESET ? reply : err ? err : reply;
 }
 
+/* The token, when the worker begins. With an error it never will: it finds the socket closed. */
+static int begin(int sock)
+{
+	int kept = fcntl(sock, F_DUPFD_CLOEXEC, 0), token, err;
+
+	if (kept < 0)
+		return errno_or_eio();
+	token = criu_keep_file(kept);
+	if (token < 0)
+		return token;
+	err = wire_send_begin(sock);
+	if (!err)
+		return token;
+	shutdown(sock, SHUT_RDWR);
+	return err;
+}
+
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	int socks[2], err;
+	int socks[2], ret;
 
 	if (!is_running(worker))
 		return -ENOTCONN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return errno_or_eio();
-	err = submit(worker, socks[0], socks[1], gpus, nr_gpus);
-	if (!err)
-		return criu_keep_file(socks[0]);
+	ret = offer(worker, socks[0], socks[1], gpus, nr_gpus);
+	ret = ret ? ret : begin(socks[0]);
 	close(socks[0]);
-	return err;
+	return ret;
 }
 
 int worker_wait(int token)
