@@ -63,7 +63,7 @@ static int set_nonblock(struct pagesio *io)
 	return 0;
 }
 
-static bool is_on_disk(int fd)
+bool pagesio_is_on_disk(int fd)
 {
 	struct statfs fs;
 
@@ -91,7 +91,7 @@ static int start(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 		return fail(io, err, 0, "asking for the flags of the file: %s", strerror(-err));
 	}
 	io->direct = io->flags & O_DIRECT;
-	io->on_disk = !streaming && is_on_disk(fd);
+	io->on_disk = !streaming && pagesio_is_on_disk(fd);
 	return streaming ? set_nonblock(io) : 0;
 }
 
@@ -405,26 +405,39 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	return err;
 }
 
-/* Where the next data and, after it, the next hole begin. A file system that does not know has only data. */
-static void find_data(const struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
+/*
+ * Finds the hole that begins at @from, which may be empty, and the data behind it. A file
+ * system that does not know has only data.
+ */
+static void find_data(struct pagesio *io, uint64_t from)
 {
 	off_t data = lseek(io->fd, (off_t)from, SEEK_DATA), hole;
 
-	*ret_hole = end;
+	io->hole_from = from;
+	io->data_to = UINT64_MAX;
 	if (data < 0) {
-		*ret_data = errno == ENXIO ? end : from;
+		io->data_from = errno == ENXIO ? UINT64_MAX : from;
 		return;
 	}
-	*ret_data = (uint64_t)data < end ? (uint64_t)data : end;
-	if (*ret_data == end)
-		return;
+	io->data_from = (uint64_t)data;
 	hole = lseek(io->fd, data, SEEK_HOLE);
-	if (hole > data && (uint64_t)hole < end)
-		*ret_hole = (uint64_t)hole;
+	if (hole > data)
+		io->data_to = (uint64_t)hole;
+}
+
+/* Where, from @from on, the next data and the hole after it begin, both @end at most. */
+static void next_data(struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
+{
+	/* Each question may look at all the data behind it, so it is asked once for each run of data. */
+	if (from < io->hole_from || from >= io->data_to)
+		find_data(io, from);
+	*ret_data = from > io->data_from ? from : io->data_from;
+	*ret_data = *ret_data < end ? *ret_data : end;
+	*ret_hole = io->data_to < end ? io->data_to : end;
 }
 
 /* Marks the blocks of the holes of [off, off + len) that are worth it. */
-static void map_holes(const struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
+static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
 {
 	uint64_t pos = off, end = off + len;
 
@@ -432,7 +445,7 @@ static void map_holes(const struct pagesio *io, uint64_t off, uint64_t len, uint
 	while (pos < end) {
 		uint64_t data, hole, first = (pos + BLOCK - 1) / BLOCK * BLOCK, last;
 
-		find_data(io, pos, end, &data, &hole);
+		next_data(io, pos, end, &data, &hole);
 		last = data == end ? (end + BLOCK - 1) / BLOCK * BLOCK : data / BLOCK * BLOCK;
 		if ((data - pos >= HOLE_BYTES_MIN || data - pos == len) && last > first)
 			memset(map + (first - off) / BLOCK, 0, (last - first) / BLOCK);

@@ -26,6 +26,8 @@ struct pagesio {
 	uint64_t file_bytes;
 	uint64_t zeros_from, zeros_to; /* run of zeros that is to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
+	/* What is known of the file: a hole, and data behind it. Nothing at first. */
+	uint64_t hole_from, data_from, data_to;
 	uint64_t at;		       /* offset of the failure */
 	char reason[160];	       /* the failure in words */
 	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
@@ -33,7 +35,10 @@ struct pagesio {
 	void *stopped_arg;
 };
 
-/* All return 0 or -errno with reason and at filled in, and log nothing. */
+/* False for a file in memory (tmpfs), whose transfers are copies by the processor. */
+bool pagesio_is_on_disk(int fd);
+
+/* The following return 0 or -errno with reason and at filled in, and log nothing. */
 
 /* For writing @file_bytes into fd. What the file held is dropped. */
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);

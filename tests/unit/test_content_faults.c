@@ -34,6 +34,7 @@ static unsigned int calls, fail_nth;
 static int fail_errno;
 static const char *failed_call;
 static const char *never_works;	      /* each call of this name fails */
+static unsigned int searches;	      /* calls of lseek */
 static bool direct_never_works;	      /* transfers to and from a file fail with EINVAL while O_DIRECT is on */
 static long mapped_bytes, peak_bytes; /* by mmap less munmap, of the engine */
 
@@ -45,6 +46,7 @@ static bool hit(const char *name)
 	if (fake_drm_depth)
 		return false;
 	pthread_mutex_lock(&lock);
+	searches += !strcmp(name, "lseek");
 	if (armed && (++calls == fail_nth || (never_works && !strcmp(name, never_works)))) {
 		failed_call = name;
 		ret = true;
@@ -456,6 +458,22 @@ static void mapped_memory_stays_within_the_cap(void **state)
 	}
 }
 
+/* A search looks at all the data up to the next hole: one for each window would be slow for a file without holes. */
+static void holes_are_searched_once(void **state)
+{
+	struct scenario scenario = restore;
+	unsigned int needed = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++, needed += 2)
+		for (off_t data, hole = 0; (data = __real_lseek(saved_files[i], hole, SEEK_DATA)) >= 0; needed += 2)
+			hole = __real_lseek(saved_files[i], data, SEEK_HOLE);
+	scenario.max_bytes = 8192;
+	searches = 0;
+	assert_null(run_once(&scenario, NULL));
+	assert_in_range(searches, 1, needed);
+}
+
 static int save_once(void **state)
 {
 	struct rng rng = { 4 };
@@ -496,6 +514,7 @@ int main(void)
 		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
 		cmocka_unit_test(a_full_disk_is_reported_as_that),
 		cmocka_unit_test(a_submission_that_was_cancelled_is_an_error),
+		cmocka_unit_test(holes_are_searched_once),
 		cmocka_unit_test(mapped_memory_stays_within_the_cap),
 	};
 
