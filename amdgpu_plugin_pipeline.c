@@ -18,6 +18,8 @@
 
 #define BLOCK		LAYOUT_BLOCK_BYTES
 #define HUGE_PAGE_BYTES (2u << 20)
+/* The ring for a file in memory: it never keeps one waiting, and what fits in a cache is copied faster. */
+#define RING_BYTES_IN_MEMORY (8u << 20)
 
 typedef unsigned long long ull;
 
@@ -521,13 +523,20 @@ static int alloc_all(struct pipeline *pipeline)
 	return alloc_staging(pipeline);
 }
 
+static uint64_t ring_limit(const struct content_gpu *gpu, uint64_t max_bytes)
+{
+	if (gpu->streaming || pagesio_is_on_disk(gpu->pages_fd))
+		return max_bytes;
+	return max_bytes && max_bytes < RING_BYTES_IN_MEMORY ? max_bytes : RING_BYTES_IN_MEMORY;
+}
+
 int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
 {
 	int err;
 
 	pipeline->run = run;
 	pipeline->gpu = gpu;
-	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, max_bytes);
+	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, ring_limit(gpu, max_bytes));
 	if (err) {
 		content_run_fail(run, err, "gpu %#x: sizes of its %zu BOs make no file: %s", gpu->gpu_id, gpu->nr_bos,
 				 strerror(-err));
