@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ struct setup {
 	unsigned int nr_bos;
 	uint64_t gpu_bytes;
 	struct fixture_gpu f[MAX_GPUS];
-	int plain[MAX_GPUS]; /* memory for the reference: as many bytes in one piece */
+	uint8_t *plain[MAX_GPUS]; /* memory for the reference: as many bytes in one piece */
 	int files[MAX_GPUS];
 };
 
@@ -134,6 +135,61 @@ static void fill_tenth(int fd, uint64_t bytes, struct rng *rng)
 	}
 }
 
+/*
+ * The memory of GPUs is there, as that of real ones would be: page faults of the stand-in, a call of mmap() for each
+ * BO, are not measured, for neither side.
+ */
+static void **memory_by_fd;
+static size_t nr_memory_by_fd;
+
+static void *memory_of(int fd)
+{
+	return (size_t)fd < nr_memory_by_fd ? memory_by_fd[fd] : NULL;
+}
+
+static uint8_t *map_now(int fd, uint64_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+
+	if (mem == MAP_FAILED)
+		die("mapping memory", errno_or_eio());
+	return mem;
+}
+
+static void map_bos(const struct content_gpu *gpu)
+{
+	for (size_t b = 0; b < gpu->nr_bos; b++) {
+		size_t fd = (size_t)gpu->bos[b].dmabuf_fd;
+
+		while (fd >= nr_memory_by_fd) {
+			memory_by_fd = realloc(memory_by_fd, (nr_memory_by_fd + 1) * sizeof(*memory_by_fd));
+			if (!memory_by_fd)
+				die("preparing BOs", -ENOMEM);
+			memory_by_fd[nr_memory_by_fd++] = NULL;
+		}
+		memory_by_fd[fd] = map_now((int)fd, gpu->bos[b].size);
+	}
+}
+
+static void unmap_bos(const struct content_gpu *gpu)
+{
+	for (size_t b = 0; b < gpu->nr_bos; b++) {
+		munmap(memory_of(gpu->bos[b].dmabuf_fd), gpu->bos[b].size);
+		memory_by_fd[gpu->bos[b].dmabuf_fd] = NULL;
+	}
+}
+
+static uint8_t *random_memory(uint64_t bytes, struct rng *rng)
+{
+	int fd = fixture_memfd(bytes);
+	uint8_t *mem;
+
+	fixture_fill(fd, bytes, FILL_RANDOM, rng);
+	mem = map_now(fd, bytes);
+	close(fd);
+	return mem;
+}
+
 static void setup_gpu(struct setup *s, unsigned int i)
 {
 	struct rng rng = { 100 + i };
@@ -146,16 +202,17 @@ static void setup_gpu(struct setup *s, unsigned int i)
 	fixture_gpu_init(&s->f[i], 0x10 + i, sizes, s->nr_bos, s->c->mostly_zero ? FILL_ZERO : FILL_RANDOM, &rng);
 	if (s->c->mostly_zero)
 		fill_tenth(s->f[i].gpu.bos[0].dmabuf_fd, s->gpu_bytes, &rng);
-	s->plain[i] = fixture_memfd(s->gpu_bytes);
-	fixture_fill(s->plain[i], s->gpu_bytes, FILL_RANDOM, &rng);
+	map_bos(&s->f[i].gpu);
+	s->plain[i] = random_memory(s->gpu_bytes, &rng);
 	s->files[i] = -1;
 	free(sizes);
 }
 
 static void done_gpu(struct setup *s, unsigned int i)
 {
+	unmap_bos(&s->f[i].gpu);
 	fixture_gpu_done(&s->f[i]);
-	close(s->plain[i]);
+	munmap(s->plain[i], s->gpu_bytes);
 	close(s->files[i]);
 }
 
@@ -192,7 +249,7 @@ static double run_reference(struct setup *s, bool dump, double *cpu)
 
 	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
 		streams[i] = (struct reference_stream){
-			.memfd = s->plain[i],
+			.mem = s->plain[i],
 			.file = s->files[i],
 			.bytes = s->gpu_bytes,
 			.to_file = dump,
@@ -210,7 +267,7 @@ static double run_reference(struct setup *s, bool dump, double *cpu)
 
 static double run_engine(struct setup *s, bool dump, double bytes_per_second, double *cpu)
 {
-	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = bytes_per_second };
+	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = bytes_per_second, .memory_of = memory_of };
 	struct content_gpu gpus[MAX_GPUS];
 	double start, cpu_before = cpu_seconds();
 	int err;

@@ -16,7 +16,7 @@
 
 struct ring {
 	struct reference_stream *stream;
-	uint8_t *mem, *buffers;
+	uint8_t *buffers;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t produced, consumed; /* buffers, counted from the beginning */
@@ -49,7 +49,7 @@ static uint8_t *buffer_of(const struct ring *ring, uint64_t step)
 
 static void copy_step(struct ring *ring, uint64_t step)
 {
-	uint8_t *mem = ring->mem + step * ring->stream->buffer_bytes;
+	uint8_t *mem = ring->stream->mem + step * ring->stream->buffer_bytes;
 
 	if (ring->stream->to_file)
 		memcpy(buffer_of(ring, step), mem, step_len(ring, step));
@@ -115,18 +115,12 @@ static void *io_thread(void *arg)
 	return NULL;
 }
 
-static int map_memory(struct ring *ring)
+static int alloc_buffers(struct ring *ring)
 {
-	struct reference_stream *stream = ring->stream;
-	size_t bytes = stream->buffer_bytes * stream->nr_buffers;
+	size_t bytes = ring->stream->buffer_bytes * ring->stream->nr_buffers;
 
-	ring->mem = mmap(NULL, stream->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, stream->memfd, 0);
-	if (ring->mem == MAP_FAILED)
-		return -errno;
-	if (posix_memalign((void **)&ring->buffers, HUGE_PAGE_BYTES, bytes)) {
-		munmap(ring->mem, stream->bytes);
+	if (posix_memalign((void **)&ring->buffers, HUGE_PAGE_BYTES, bytes))
 		return -ENOMEM;
-	}
 	madvise(ring->buffers, bytes, MADV_HUGEPAGE);
 	return 0;
 }
@@ -137,7 +131,7 @@ static void *stream_thread(void *arg)
 	int flags = fcntl(ring.stream->file, F_GETFL);
 	pthread_t io;
 
-	ring.stream->err = map_memory(&ring);
+	ring.stream->err = alloc_buffers(&ring);
 	if (ring.stream->err)
 		return NULL;
 	if (ring.stream->direct)
@@ -152,7 +146,6 @@ static void *stream_thread(void *arg)
 	}
 	fcntl(ring.stream->file, F_SETFL, flags);
 	free(ring.buffers);
-	munmap(ring.mem, ring.stream->bytes);
 	return NULL;
 }
 

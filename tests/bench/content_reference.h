@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 struct reference_stream {
-	int memfd, file;
+	uint8_t *mem;
+	int file;
 	uint64_t bytes; /* whole blocks of 4 KiB */
 	bool to_file, direct;
 	unsigned int nr_buffers;

@@ -225,6 +225,7 @@ int amdgpu_bo_import(amdgpu_device_handle d, enum amdgpu_bo_handle_type type, ui
 {
 	struct amdgpu_bo *bo;
 	struct stat st;
+	void *mapped = NULL;
 	uint8_t *mem;
 	int prot, err = ENTER();
 
@@ -238,12 +239,15 @@ int amdgpu_bo_import(amdgpu_device_handle d, enum amdgpu_bo_handle_type type, ui
 			*ret = (struct amdgpu_bo_import_result){ .buf_handle = bo, .alloc_size = bo->bytes };
 			return leave(0);
 		}
+	if (fake.config.memory_of)
+		mapped = fake.config.memory_of((int)fd);
 	prot = (fcntl((int)fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE;
-	mem = mmap(NULL, (size_t)st.st_size, prot, MAP_SHARED, (int)fd, 0);
+	mem = mapped ? mapped : mmap(NULL, (size_t)st.st_size, prot, MAP_SHARED, (int)fd, 0);
 	if (mem == MAP_FAILED)
 		return leave(-ENOMEM);
 	bo = add_bo(d, mem, (uint64_t)st.st_size);
 	bo->imported = true;
+	bo->owns_mem = !mapped;
 	bo->st_dev = st.st_dev;
 	bo->st_ino = st.st_ino;
 	*ret = (struct amdgpu_bo_import_result){ .buf_handle = bo, .alloc_size = bo->bytes };
@@ -275,7 +279,7 @@ int amdgpu_bo_alloc(amdgpu_device_handle d, struct amdgpu_bo_alloc_request *requ
 	if (mem == MAP_FAILED)
 		return leave(-ENOMEM);
 	*ret = add_bo(d, mem, bytes);
-	(*ret)->allocated = true;
+	(*ret)->owns_mem = true;
 	return leave(0);
 }
 
@@ -306,7 +310,7 @@ int amdgpu_bo_free(amdgpu_bo_handle bo)
 		d->bos = bo->next;
 	if (bo->next)
 		bo->next->prev = bo->prev;
-	if (bo->imported || bo->allocated)
+	if (bo->owns_mem)
 		munmap(bo->mem, bo->bytes);
 	free_object(bo);
 	return leave(err);

@@ -25,6 +25,8 @@ struct fake_drm_config {
 	bool idle;		 /* packets are not executed: what is measured then is everything else */
 	unsigned int fail_call;	 /* the n-th call (from 1) fails */
 	int fail_err;		 /* with this, a negative number */
+	/* Where a dma-buf's memory is mapped for good; unless set, and where it is NULL, importing maps it. */
+	void *(*memory_of)(int dmabuf_fd);
 };
 
 /* Forgets everything of the test before; all objects have to be gone. */

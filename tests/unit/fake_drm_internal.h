@@ -57,7 +57,8 @@ struct amdgpu_bo {
 	unsigned int references, cpu_maps, pending;
 	size_t nr_mappings;
 	const struct fake_job *listed_for[FAKE_DRM_MAX_RINGS]; /* the job that runs and may use it */
-	bool imported, allocated;
+	bool imported;
+	bool owns_mem; /* the mapping goes with the BO */
 	dev_t st_dev;
 	ino_t st_ino;
 };
