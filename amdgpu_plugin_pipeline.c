@@ -16,8 +16,8 @@
 #include "amdgpu_plugin_crc32c.h"
 #include "amdgpu_plugin_util.h"
 
-#define BLOCK		LAYOUT_BLOCK_BYTES
-#define HUGE_PAGE_BYTES (2u << 20)
+#define BLOCK		     LAYOUT_BLOCK_BYTES
+#define HUGE_PAGE_BYTES	     (2u << 20)
 /* The ring for a file in memory: it never keeps one waiting, and what fits in a cache is copied faster. */
 #define RING_BYTES_IN_MEMORY (8u << 20)
 

@@ -267,7 +267,9 @@ static double run_reference(struct setup *s, bool dump, double *cpu)
 
 static double run_engine(struct setup *s, bool dump, double bytes_per_second, double *cpu)
 {
-	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = bytes_per_second, .memory_of = memory_of };
+	const struct fake_drm_config config = { .rings = 1,
+						.bytes_per_second = bytes_per_second,
+						.memory_of = memory_of };
 	struct content_gpu gpus[MAX_GPUS];
 	double start, cpu_before = cpu_seconds();
 	int err;
@@ -368,8 +370,8 @@ static bool print_table(void)
 {
 	bool good = true;
 
-	printf("%-20s %-10s %-20s %8s %10s %10s %8s %8s %12s\n", "contents", "directory", "", "MB", "engine s", "plain s",
-	       "plain/e.", "overlap", "CPU plain/e.");
+	printf("%-20s %-10s %-20s %8s %10s %10s %8s %8s %12s\n", "contents", "directory", "", "MB", "engine s",
+	       "plain s", "plain/e.", "overlap", "CPU plain/e.");
 	for (size_t i = 0; i < nr_results; i++) {
 		const struct result *r = &results[i];
 
@@ -401,10 +403,11 @@ static void write_json(const char *path)
 		fprintf(f,
 			"  {\"contents\": \"%s\", \"directory\": \"%s\", \"direction\": \"%s\", \"bytes\": %llu, "
 			"\"disk_bytes\": %llu, \"engine_s\": %.4f, \"plain_s\": %.4f, "
-			"\"engine_cpu_s\": %.4f, \"plain_cpu_s\": %.4f, \"ratio\": %.3f, \"overlap\": %.3f, \"good\": %s}%s\n",
+			"\"engine_cpu_s\": %.4f, \"plain_cpu_s\": %.4f, \"ratio\": %.3f, \"overlap\": %.3f, \"good\": "
+			"%s}%s\n",
 			r->name, r->dir, r->direction, (unsigned long long)r->bytes, (unsigned long long)r->disk_bytes,
-			r->engine, r->reference, r->engine_cpu, r->reference_cpu, r->ratio, r->overlap, r->good ? "true" : "false",
-			i + 1 < nr_results ? "," : "");
+			r->engine, r->reference, r->engine_cpu, r->reference_cpu, r->ratio, r->overlap,
+			r->good ? "true" : "false", i + 1 < nr_results ? "," : "");
 	}
 	fprintf(f, "]}\n");
 	if (fclose(f))
