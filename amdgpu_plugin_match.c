@@ -7,8 +7,24 @@
  * for a refusal in amdgpu_plugin_match_report.c.
  */
 #define _GNU_SOURCE
+#include <stdarg.h>
+
 #include "amdgpu_plugin_match_internal.h"
 #include "amdgpu_plugin_util.h"
+
+void report_line(struct match_report *report, const char *fmt, ...)
+{
+	va_list args;
+
+	if (report->n_lines == MATCH_REPORT_LINES) {
+		snprintf(report->line[MATCH_REPORT_LINES - 1], MATCH_REPORT_COLUMNS, "... (more than fits here)");
+		return;
+	}
+	va_start(args, fmt);
+	vsnprintf(report->line[report->n_lines], MATCH_REPORT_COLUMNS, fmt, args);
+	va_end(args);
+	report->n_lines++;
+}
 
 static int compare_nodes(const void *a, const void *b, void *arg)
 {

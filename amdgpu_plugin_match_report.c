@@ -19,7 +19,8 @@
 #define RELAXED_WORK_LIMIT (5 * 1000 * 1000)
 
 /* A line in the making: cut into lines of this width when it is done. */
-#define WRAP_COLUMNS 118
+#define WRAP_COLUMNS  118
+#define DENSE_COLUMNS 150
 
 struct text {
 	size_t len;
@@ -35,20 +36,6 @@ static void text_empty(struct text *text)
 static bool report_full(const struct match_report *report)
 {
 	return report->n_lines == MATCH_REPORT_LINES;
-}
-
-void report_line(struct match_report *report, const char *fmt, ...)
-{
-	va_list args;
-
-	if (report_full(report)) {
-		snprintf(report->line[MATCH_REPORT_LINES - 1], MATCH_REPORT_COLUMNS, "... (more than fits here)");
-		return;
-	}
-	va_start(args, fmt);
-	vsnprintf(report->line[report->n_lines], MATCH_REPORT_COLUMNS, fmt, args);
-	va_end(args);
-	report->n_lines++;
 }
 
 void match_report_log(const struct match_report *report)
@@ -92,13 +79,13 @@ static char *find_break(char *line, size_t columns)
 }
 
 /* Adds the text to the report, in as many lines as it needs, and empties it. */
-static void report_text(struct match_report *report, int indent, struct text *text)
+static void report_wrapped(struct match_report *report, int indent, size_t columns, struct text *text)
 {
 	char *rest = text->at, *at;
 	int shift = indent;
 
-	while (strlen(rest) + (size_t)shift > WRAP_COLUMNS && !report_full(report)) {
-		at = find_break(rest, WRAP_COLUMNS - (size_t)shift);
+	while (strlen(rest) + (size_t)shift > columns && !report_full(report)) {
+		at = find_break(rest, columns - (size_t)shift);
 		if (!at)
 			break;
 		report_line(report, "%*s%.*s", shift, "", (int)(at - rest), rest);
@@ -107,6 +94,11 @@ static void report_text(struct match_report *report, int indent, struct text *te
 	}
 	report_line(report, "%*s%s", shift, "", rest);
 	text_empty(text);
+}
+
+static void report_text(struct match_report *report, int indent, struct text *text)
+{
+	report_wrapped(report, indent, WRAP_COLUMNS, text);
 }
 
 static const char *rank_name(enum link_rank rank)
@@ -157,6 +149,10 @@ static void obstacle_text(const struct match_problem *mp, unsigned int thing, co
 	}
 }
 
+/* What wanted_text() tells of a saved GPU. */
+static const enum topology_prop wanted_props[] = { TOPOLOGY_VENDOR_ID, TOPOLOGY_DEVICE_ID, TOPOLOGY_GFX_TARGET_VERSION,
+						   TOPOLOGY_VRAM_SIZE, TOPOLOGY_FW_VERSION };
+
 /* Of one kind: told in one line, whatever the local values. */
 static bool similar(const struct obstacle *a, const struct obstacle *b)
 {
@@ -169,9 +165,13 @@ static bool similar(const struct obstacle *a, const struct obstacle *b)
 	       !((a->found ^ b->found) & mask);
 }
 
-/* Do the two saved GPUs meet the same obstacle on every local one? */
+/* Did the two saved GPUs want the same, and do they meet the same obstacle on every local one? */
 static bool same_story(const struct match_problem *mp, unsigned int a, unsigned int b)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(wanted_props); i++) {
+		if (topology_get(saved_gpu(mp, a), wanted_props[i]) != topology_get(saved_gpu(mp, b), wanted_props[i]))
+			return false;
+	}
 	for (unsigned int v = 0; v < mp->m; v++) {
 		struct obstacle x = rule_gpu(mp, a, v), y = rule_gpu(mp, b, v);
 
@@ -181,36 +181,52 @@ static bool same_story(const struct match_problem *mp, unsigned int a, unsigned 
 	return true;
 }
 
-/* One line per different obstacle that a saved GPU meets, with the local GPUs that have it and their values. */
-static void explain_locals(const struct match_problem *mp, unsigned int thing, struct match_report *report)
+/* One obstacle that a saved GPU meets first on place v, with all local GPUs that have it and their values. */
+static void add_obstacle(const struct match_problem *mp, unsigned int thing, unsigned int v, bool dense, bool *told,
+			 struct text *text)
+{
+	struct obstacle o = rule_gpu(mp, thing, v), last = o;
+
+	obstacle_text(mp, thing, &o, text);
+	if (o.kind != OBSTACLE_NONE && o.relaxed_by < SETTING_N_FLAGS)
+		text_add(text, " (%s=0%s)", setting_name(o.relaxed_by), dense ? "" : " accepts it");
+	text_add(text, dense ? ":" : ": local");
+	for (unsigned int u = v; u < mp->m; u++) {
+		struct obstacle other = rule_gpu(mp, thing, u);
+
+		if (!similar(&o, &other))
+			continue;
+		told[u] = true;
+		if (other.found != last.found)
+			found_text(&last, text);
+		text_add_gpu(text, local_gpu(mp, u));
+		last = other;
+	}
+	found_text(&last, text);
+}
+
+/* The obstacles of a saved GPU, each in a line of its own; dense: one after the other. False: not all fit. */
+static bool explain_locals(const struct match_problem *mp, unsigned int thing, bool dense, struct text *text,
+			   struct match_report *report)
 {
 	bool told[ASSIGN_MAX] = { false };
-	struct text text;
 
-	text_empty(&text);
-	for (unsigned int v = 0; v < mp->m && !report_full(report); v++) {
-		struct obstacle o = rule_gpu(mp, thing, v), last = o;
-
+	if (!dense)
+		report_text(report, 2, text);
+	for (unsigned int v = 0; v < mp->m; v++) {
 		if (told[v])
 			continue;
-		obstacle_text(mp, thing, &o, &text);
-		if (o.kind != OBSTACLE_NONE && o.relaxed_by < SETTING_N_FLAGS)
-			text_add(&text, " (%s=0 accepts it)", setting_name(o.relaxed_by));
-		text_add(&text, ": local");
-		for (unsigned int u = v; u < mp->m; u++) {
-			struct obstacle other = rule_gpu(mp, thing, u);
-
-			if (!similar(&o, &other))
-				continue;
-			told[u] = true;
-			if (other.found != last.found)
-				found_text(&last, &text);
-			text_add_gpu(&text, local_gpu(mp, u));
-			last = other;
-		}
-		found_text(&last, &text);
-		report_text(report, 4, &text);
+		if (report_full(report))
+			return false;
+		if (dense)
+			text_add(text, v ? "; " : "; local GPUs: ");
+		add_obstacle(mp, thing, v, dense, told, text);
+		if (!dense)
+			report_text(report, 4, text);
 	}
+	if (dense)
+		report_wrapped(report, 2, DENSE_COLUMNS, text);
+	return true;
 }
 
 static void wanted_text(const struct topology_node *node, struct text *text)
@@ -226,16 +242,18 @@ static void wanted_text(const struct topology_node *node, struct text *text)
 	text_add(text, ", %s VRAM, firmware %u", vram, (unsigned int)topology_get(node, TOPOLOGY_FW_VERSION));
 }
 
-/* What was wanted, and what is in the way: for these saved GPUs, those with the same story together. */
-static void explain_things(const struct match_problem *mp, const bool *concerned, struct match_report *report)
+/* For these saved GPUs, those with the same story together. False: not all fit. */
+static bool list_things(const struct match_problem *mp, const bool *concerned, bool dense, struct match_report *report)
 {
 	bool told[ASSIGN_MAX] = { false };
 	struct text text;
 
 	text_empty(&text);
-	for (unsigned int i = 0; i < mp->n && !report_full(report); i++) {
+	for (unsigned int i = 0; i < mp->n; i++) {
 		if (!concerned[i] || told[i])
 			continue;
+		if (report_full(report))
+			return false;
 		text_add(&text, "saved");
 		for (unsigned int j = i; j < mp->n; j++) {
 			if (!concerned[j] || told[j] || !same_story(mp, i, j))
@@ -244,9 +262,22 @@ static void explain_things(const struct match_problem *mp, const bool *concerned
 			text_add_gpu(&text, saved_gpu(mp, j));
 		}
 		wanted_text(saved_gpu(mp, i), &text);
-		report_text(report, 2, &text);
-		explain_locals(mp, i, report);
+		if (!explain_locals(mp, i, dense, &text, report))
+			return false;
 	}
+	return true;
+}
+
+/* What was wanted, and what is in the way: in lines that are easy to read, or else in fewer. */
+static void explain_things(const struct match_problem *mp, const bool *concerned, struct match_report *report)
+{
+	unsigned int start = report->n_lines;
+
+	if (list_things(mp, concerned, false, report))
+		return;
+	report->n_lines = start;
+	if (!list_things(mp, concerned, true, report))
+		report_line(report, "%s", "");
 }
 
 static bool fits_nowhere(const struct match_problem *mp, unsigned int thing)

@@ -203,6 +203,46 @@ static void match_refuses_eight_gpus_on_a_screen(void **state)
 	assert_report("wanted: device 1002:740c, gfx90a, 71 GiB VRAM, firmware 16");
 }
 
+/* Each saved GPU is unlike all others, each local one lacks something else of it. */
+static void match_refuses_eight_different_gpus_on_a_screen(void **state)
+{
+	static const enum topology_prop props[] = { TOPOLOGY_SIMD_COUNT,    TOPOLOGY_CU_PER_SIMD_ARRAY,
+						    TOPOLOGY_ARRAY_COUNT,   TOPOLOGY_NUM_SDMA_ENGINES,
+						    TOPOLOGY_NUM_CP_QUEUES, TOPOLOGY_VRAM_SIZE,
+						    TOPOLOGY_FW_VERSION,    TOPOLOGY_SDMA_FW_VERSION };
+	char text[32];
+
+	(void)state;
+	plain_machines(8, 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		for (uint32_t p = 0; p < 8; p++) {
+			/* The last three are those of which more will do. */
+			set_prop(node_of(saved, GPU + i), props[p], p < 5 ? 1000 : 1000 + i);
+			set_prop(node_of(local, GPU + i), props[p], p == i ? 1 : p < 5 ? 1000 : 2000);
+		}
+	}
+	assert_refused("8 of 8 saved GPUs fit no local GPU",
+		       "sdma_fw_version, wanted at least 1007 (KFD_SDMA_FW_VER_CHECK=0): 0xb7 (1)");
+	assert_in_range(report.n_lines, 16, 40);
+	assert_false(report_has("more than fits here"));
+	for (uint32_t i = 0; i < 8; i++) {
+		snprintf(text, sizeof(text), "saved %#x wanted", 0xa0 + i);
+		assert_report(text);
+	}
+}
+
+static void match_says_what_each_saved_gpu_wanted(void **state)
+{
+	(void)state;
+	plain_machines(3, 1);
+	set_prop(node_of(saved, GPU + 1), TOPOLOGY_VRAM_SIZE, 128 * GIB);
+	set_prop(node_of(saved, GPU + 2), TOPOLOGY_FW_VERSION, 77);
+	set_prop(node_of(local, GPU), TOPOLOGY_DEVICE_ID, 0x1234);
+	assert_refused("saved 0xa0 wanted: device 1002:740c, gfx90a, 64 GiB VRAM, firmware 16",
+		       "saved 0xa1 wanted: device 1002:740c, gfx90a, 128 GiB VRAM, firmware 16");
+	assert_report("saved 0xa2 wanted: device 1002:740c, gfx90a, 64 GiB VRAM, firmware 77");
+}
+
 static void match_tells_the_same_of_equal_gpus_once(void **state)
 {
 	(void)state;
@@ -266,6 +306,8 @@ int main(void)
 		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
 		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
 		TEST(match_refuses_eight_gpus_on_a_screen),
+		TEST(match_refuses_eight_different_gpus_on_a_screen),
+		TEST(match_says_what_each_saved_gpu_wanted),
 		TEST(match_tells_the_same_of_equal_gpus_once),
 		TEST(match_says_which_gpus_fit_too_few),
 		TEST(match_shows_how_far_it_got),
