@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -70,6 +71,7 @@ struct worker {
 	int stop_fd;
 	atomic_bool stop;
 	bool has_receiver;
+	int ready; /* of the receiver: 1, or -errno when it cannot be; guarded by lock */
 	pthread_t receiver;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -312,11 +314,28 @@ static void receive_job(struct worker *worker, int sock)
 		close(sock);
 }
 
+/*
+ * criu's main thread enters mount namespaces, and the kernel lets it as long as no other thread has the same root and
+ * working directory. All other threads are made by the receiver, and share those of the receiver.
+ */
+static int leave_directories(struct worker *worker)
+{
+	int err = unshare(CLONE_FS) ? errno_or_eio() : 0;
+
+	pthread_mutex_lock(&worker->lock);
+	worker->ready = err ? err : 1;
+	pthread_cond_broadcast(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+	return err;
+}
+
 static void *receiver_thread(void *arg)
 {
 	struct worker *worker = arg;
 	int sock;
 
+	if (leave_directories(worker))
+		return NULL;
 	while ((sock = wire_recv_fd(worker->channel, worker->stop_fd)) >= 0 || sock == -EMFILE)
 		if (sock >= 0)
 			receive_job(worker, sock);
@@ -377,13 +396,27 @@ struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus)
 	return NULL;
 }
 
+static int start_receiver(struct worker *worker)
+{
+	int err = start_thread(&worker->receiver, receiver_thread, worker);
+
+	if (err)
+		return err;
+	worker->has_receiver = true;
+	pthread_mutex_lock(&worker->lock);
+	while (!worker->ready)
+		pthread_cond_wait(&worker->changed, &worker->lock);
+	err = worker->ready < 0 ? worker->ready : 0;
+	pthread_mutex_unlock(&worker->lock);
+	return err;
+}
+
 void worker_start(struct worker *worker)
 {
 	int undecided = UNDECIDED, err;
 
 	worker->progress = progress_open(worker->progress_path, "restore");
-	err = start_thread(&worker->receiver, receiver_thread, worker);
-	worker->has_receiver = !err;
+	err = start_receiver(worker);
 	if (err)
 		pr_warn("no worker for the contents of all processes, each restores its own: starting a thread: %s",
 			strerror(-err));

@@ -4,8 +4,10 @@
  * same GPUs, and what can go wrong on either side.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -109,6 +111,7 @@ WRAP(ssize_t, sendmsg, ENOMEM, -1, (int sock, const struct msghdr *msg, int flag
 WRAP(ssize_t, recvmsg, EIO, -1, (int sock, struct msghdr *msg, int flags), (sock, msg, flags))
 WRAP(int, poll, EIO, -1, (struct pollfd *fds, nfds_t nr, int ms), (fds, nr, ms))
 WRAP(int, socketpair, EMFILE, -1, (int domain, int type, int protocol, int socks[2]), (domain, type, protocol, socks))
+WRAP(int, unshare, EPERM, -1, (int flags), (flags))
 WRAP(int, eventfd, EMFILE, -1, (unsigned int count, int flags), (count, flags))
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
@@ -409,6 +412,44 @@ static void without_a_thread_the_task_copies(void **state)
 	end();
 }
 
+static unsigned int threads_in(const char *directory)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int nr = 0;
+	struct dirent *entry;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		char path[300], target[300];
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/cwd", entry->d_name);
+		len = entry->d_name[0] == '.' ? -1 : readlink(path, target, sizeof(target) - 1);
+		if (len < 0)
+			continue;
+		target[len] = 0;
+		nr += !strcmp(target, directory);
+	}
+	closedir(dir);
+	return nr;
+}
+
+/* A thread that shares its working directory with others cannot enter a mount namespace, and criu's main thread has to. */
+static void the_main_thread_has_its_directories_alone(void **state)
+{
+	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(before >= 0);
+	begin(&one_ring, 0, NULL, 0);
+	assert_int_equal(threads_in("/proc"), 0);
+	assert_int_equal(chdir("/proc"), 0);
+	assert_int_equal(threads_in("/proc"), 1);
+	assert_int_equal(fchdir(before), 0);
+	end();
+	close(before);
+}
+
 /* A task restores, with the copy of its own where the worker does not take it; the n-th call fails. */
 static void restore_with_fault(int n)
 {
@@ -467,6 +508,7 @@ int main(void)
 		cmocka_unit_test(a_message_that_is_no_job_is_refused),
 		cmocka_unit_test(too_few_files_leave_the_copy_to_the_task),
 		cmocka_unit_test(without_a_thread_the_task_copies),
+		cmocka_unit_test(the_main_thread_has_its_directories_alone),
 		cmocka_unit_test(every_call_may_fail_once),
 	};
 

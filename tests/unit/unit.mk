@@ -62,7 +62,7 @@ test_kfd_open_SRCS := amdgpu_plugin_kfd.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
 test_worker_SRCS := amdgpu_plugin_worker.c amdgpu_plugin_wire.c amdgpu_plugin_progress.c $(test_content_SRCS)
-test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd pthread_create,-Wl,--wrap=$(call))
+test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
 
 # Those that also run with the thread sanitizer.
 TSAN_TESTS := test_content test_content_errors test_content_stream test_worker
