@@ -29,7 +29,7 @@ static DECLARE_WAIT_QUEUE_HEAD(kfd_processes_gone);
 
 /* ---- a GPU in a process ---- */
 
-static void kfd_pdd_free(struct kfd_pdd *pdd)
+static void kfd_pdd_free_bos(struct kfd_pdd *pdd)
 {
 	struct kfd_bo *bo;
 	int nr;
@@ -37,6 +37,11 @@ static void kfd_pdd_free(struct kfd_pdd *pdd)
 	idr_for_each_entry (&pdd->bos, bo, nr)
 		kfd_bo_destroy(bo);
 	idr_destroy(&pdd->bos);
+}
+
+/* The BOs of all GPUs are gone: any of them may have been mapped into this one's address space. */
+static void kfd_pdd_free(struct kfd_pdd *pdd)
+{
 	if (pdd->vm) {
 		sim_vm_set_svm(pdd->vm, NULL, NULL);
 		sim_vm_put(pdd->vm);
@@ -119,6 +124,8 @@ static void kfd_process_free_work(struct work_struct *work)
 
 	kfd_svm_free(p);
 	kfd_events_free(p);
+	for (i = 0; i < p->nr_pdds; i++)
+		kfd_pdd_free_bos(p->pdds[i]);
 	for (i = 0; i < p->nr_pdds; i++)
 		kfd_pdd_free(p->pdds[i]);
 	if (p->inode)
