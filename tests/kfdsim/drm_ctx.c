@@ -444,6 +444,8 @@ static long wait_any(struct sim_drm_file *f, const struct drm_amdgpu_fence *user
 	long ret = 0;
 	u32 i, got;
 
+	if (!n)
+		return -EINVAL;
 	fences = kcalloc(n, sizeof(*fences), GFP_KERNEL);
 	if (!fences)
 		return -ENOMEM;

@@ -72,10 +72,17 @@ u64 kfd_doorbell_read(const struct kfd_queue *q)
 	return smp_load_acquire(&q->pdd->doorbells[q->doorbell_id]);
 }
 
+/* A mapping begins with the first doorbell, whatever the low bits of its offset: those go with the pointer. */
+static void *kfd_doorbell_tag(struct kfd_pdd *pdd, unsigned long pgoff)
+{
+	return (void *)((unsigned long)pdd | (pgoff % KFD_DOORBELL_PAGES));
+}
+
 static vm_fault_t kfd_doorbell_fault(struct vm_fault *vmf)
 {
-	struct kfd_pdd *pdd = vmf->vma->vm_private_data;
-	void *page = (void *)pdd->doorbells + (vmf->pgoff % KFD_DOORBELL_PAGES) * PAGE_SIZE;
+	unsigned long tag = (unsigned long)vmf->vma->vm_private_data, first = tag % KFD_DOORBELL_PAGES;
+	struct kfd_pdd *pdd = (void *)(tag - first);
+	void *page = (void *)pdd->doorbells + ((vmf->pgoff - first) % KFD_DOORBELL_PAGES) * PAGE_SIZE;
 	vm_fault_t ret;
 
 	/* With the lock: between an engine's taking the mapping away and its last look there must be no new one. */
@@ -102,7 +109,11 @@ int kfd_doorbells_mmap(struct kfd_pdd *pdd, struct vm_area_struct *vma)
 	if (ret)
 		return ret;
 	WRITE_ONCE(pdd->doorbell_pgoff, vma->vm_pgoff >> KFD_GPU_PGOFF_BITS << KFD_GPU_PGOFF_BITS);
-	vma->vm_private_data = pdd;
+	/* A private one is copied when it is written to: it shows doorbells and rings none, so it need not fault. */
+	if ((vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE)
+		return remap_pfn_range(vma, vma->vm_start, page_to_pfn(virt_to_page(pdd->doorbells)),
+				       KFD_DOORBELL_SLICE, vma->vm_page_prot);
+	vma->vm_private_data = kfd_doorbell_tag(pdd, vma->vm_pgoff);
 	vma->vm_ops = &kfd_doorbell_vm_ops;
 	return 0;
 }
@@ -273,6 +284,8 @@ static int kfd_sdma_packet(struct kfd_queue *q, u32 pending)
 	u32 dwords = min_t(u32, pending, KFD_FETCH_DWORDS);
 	int ret;
 
+	/* However much there is in a large ring, the packet is no longer than this. */
+	pending = min(pending, SIM_SDMA_MAX_PACKET_DW);
 	for (;;) {
 		ret = kfd_ring_fetch(q, dwords);
 		if (ret)
@@ -305,7 +318,7 @@ int kfd_sdma_step(struct kfd_queue *q)
 	}
 	ret = kfd_engine_check(q);
 	if (!ret)
-		ret = kfd_sdma_packet(q, pending / sizeof(u32));
+		ret = kfd_sdma_packet(q, min_t(u64, pending / sizeof(u32), U32_MAX));
 	if (ret == 0 || q->mqd.hung)
 		return 0;
 	if (ret == -EAGAIN || ret == -ENOMEM || ret == -ECANCELED)

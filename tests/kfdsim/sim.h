@@ -376,6 +376,9 @@ void sim_sdma_init(struct sim_sdma *sdma, struct sim_vm *vm);
  */
 int sim_sdma_execute(struct sim_sdma *sdma, const u32 *dw, unsigned int avail);
 
+/* No packet is longer: a linear write, whose count has 20 bits, behind four dwords. */
+#define SIM_SDMA_MAX_PACKET_DW (4 + (1U << 20))
+
 /* The GPU's free running clock, SIM_CLOCK_KHZ. */
 #define SIM_CLOCK_KHZ 100000
 u64 sim_gpu_clock(struct sim_gpu *gpu);

@@ -513,6 +513,8 @@ static void test_dependency(struct engine *e)
 	fences[1].seq_no = 1000;
 	w.in = (struct drm_amdgpu_wait_fences_in){ (uintptr_t)fences, 2, 1, FOREVER };
 	check_errno(ioctl(e->fd, NR_WAIT_FENCES, &w), EINVAL, "WAIT_FENCES for a job that there is not yet");
+	w.in = (struct drm_amdgpu_wait_fences_in){ (uintptr_t)fences, 0, 0, FOREVER };
+	check_errno(ioctl(e->fd, NR_WAIT_FENCES, &w), EINVAL, "WAIT_FENCES for any of no job");
 	munmap((void *)p, 4096);
 }
 

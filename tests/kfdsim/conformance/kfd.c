@@ -467,6 +467,29 @@ static void check_kfd_mmap(void)
 	check_errno(try_mmap(32 << 10, 2ull << 62), EINVAL, "mmap of a signal page that does not exist");
 }
 
+/* Whatever the low bits of its offset, a mapping begins with the first doorbell; a private one can be written to. */
+static void check_doorbell_mappings(void)
+{
+	uint64_t offset = 3ull << 62 | (uint64_t)gpu.gpu_id << 46;
+	volatile uint32_t *a = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset);
+	volatile uint32_t *b = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset + PAGE);
+	volatile uint32_t *c = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_PRIVATE, kfd, offset);
+
+	check_true(b != MAP_FAILED, "mmap of doorbells at the offset of a doorbell in the second page");
+	check_true(c != MAP_FAILED, "mmap of doorbells for a process alone");
+	a[1] = 0x600d;
+	check_u64(b[1], 0x600d, "... both begin with the first doorbell");
+	check_u64(c[1], 0x600d, "... and show what was written");
+	c[1] = 0xbad;
+	check_u64(a[1], 0x600d, "what is written to the private one stays there");
+	a[1] = 0;
+	munmap((void *)a, PAGE);
+	check_u64(b[1], 0, "a mapping goes on when a part of another is unmapped");
+	munmap((void *)(a + 1024), PAGE);
+	munmap((void *)b, DOORBELLS);
+	munmap((void *)c, DOORBELLS);
+}
+
 static void check_userptr(void)
 {
 	uint8_t *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -599,6 +622,7 @@ int main(void)
 	check_mmap();
 	check_special();
 	check_kfd_mmap();
+	check_doorbell_mappings();
 	check_userptr();
 	check_dmabufs();
 	return conformance_end();

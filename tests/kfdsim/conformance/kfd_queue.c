@@ -201,6 +201,41 @@ static void check_wrap(void)
 }
 
 /* Two queues, each waiting for what the other writes. */
+/* The largest ring, full, that begins with the longest packet. */
+static void check_large_ring(void)
+{
+	const uint64_t size = 2ull << 30;
+	const uint32_t words = 1 << 20;
+	struct sdma_queue q = unborn();
+	struct buffer target = buffer_new(kfd, drm_fd, gpu.gpu_id, words * 4, GTT_RW);
+	struct buffer ring = buffer_new(kfd, drm_fd, gpu.gpu_id, size, GTT_RW);
+	struct create_queue args = sdma_args(&q);
+	uint32_t *dw = (uint32_t *)ring.va;
+	uint64_t end = now_ms() + 20000;
+
+	dw[0] = 2;
+	memcpy(&dw[1], &target.va, 8);
+	dw[3] = words - 1;
+	dw[4] = 0x600d;
+	dw[3 + words] = 0xf00d;
+	args.ring = ring.va;
+	args.ring_size = size;
+	check_errno(ioctl(kfd, NR_CREATE_QUEUE, &args), 0, "CREATE_QUEUE with a ring of 2 GiB");
+	q.doorbell_offset = args.doorbell_offset;
+	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
+	*q.doorbell = size;
+	while (((volatile uint32_t *)target.va)[words - 1] != 0xf00d && now_ms() < end)
+		usleep(1000);
+	check_u64(((uint32_t *)target.va)[0], 0x600d, "the longest packet is executed");
+	check_u64(((uint32_t *)target.va)[words - 1], 0xf00d, "... to its end");
+	must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+	munmap(q.doorbell_page, DOORBELLS);
+	buffer_free(kfd, &ring);
+	buffer_free(kfd, &target);
+	buffer_free(kfd, &q.ring);
+	buffer_free(kfd, &q.pointers);
+}
+
 static void check_two(void)
 {
 	struct buffer flag = buffer_new(kfd, drm_fd, gpu.gpu_id, PAGE, GTT_RW);
@@ -418,6 +453,7 @@ int main(void)
 	check_limits();
 	check_copy();
 	check_wrap();
+	check_large_ring();
 	check_two();
 	check_userptr();
 	check_update();
