@@ -188,13 +188,13 @@ SIM_IOCTL(sim_ioctl_gem_change_handle)
 		return -EINVAL;
 	if (args->new_handle == args->handle)
 		return 0;
-	ret = handle_reserve(file, args->new_handle);
-	if (ret)
-		return ret;
 	obj = drm_gem_object_lookup(file, args->handle);
-	if (!obj) {
-		handle_release(file, args->new_handle);
+	if (!obj)
 		return -ENOENT;
+	ret = handle_reserve(file, args->new_handle);
+	if (ret) {
+		drm_gem_object_put(obj);
+		return ret;
 	}
 	ret = handle_add(file, obj, args->new_handle);
 	if (ret) {

@@ -476,6 +476,8 @@ static void test_change_handle(bool enabled)
 	check_errno(ioctl(fd, NR_CHANGE_HANDLE, args), ENOSPC, "to a handle in use");
 	args[0] = 4711, args[1] = 20;
 	check_errno(ioctl(fd, NR_CHANGE_HANDLE, args), ENOENT, "of an unknown handle");
+	args[0] = 4711, args[1] = other;
+	check_errno(ioctl(fd, NR_CHANGE_HANDLE, args), ENOENT, "of an unknown handle to one in use");
 	args[0] = 4711, args[1] = 4711;
 	check_errno(ioctl(fd, NR_CHANGE_HANDLE, args), 0, "to itself: nothing is done");
 	args[0] = 17, args[1] = 0x80000000;
