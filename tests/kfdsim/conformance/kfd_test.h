@@ -249,6 +249,32 @@ static inline int render_open(uint32_t minor)
 	return fd;
 }
 
+/* True when all counters of live objects are 0 within @ms; else says which is not. */
+static inline bool nothing_left(unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
+	char key[64];
+	long value;
+
+	for (;;) {
+		FILE *f = fopen("/sys/kernel/debug/kfdsim/objects", "re");
+		bool left = false;
+
+		if (!f)
+			err(1, "debugfs: kfdsim/objects");
+		while (fscanf(f, "%63s %ld", key, &value) == 2 && !left)
+			left = value != 0;
+		fclose(f);
+		if (!left)
+			return true;
+		if (now_ms() > end)
+			break;
+		usleep(50000);
+	}
+	printf("# left: %s %ld\n", key, value);
+	return false;
+}
+
 /* ---- memory ---- */
 
 static inline int kfd_acquire(int kfd, int drm_fd, uint32_t gpu_id)
