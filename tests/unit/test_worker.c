@@ -438,13 +438,16 @@ static unsigned int threads_in(const char *directory)
 static void the_main_thread_has_its_directories_alone(void **state)
 {
 	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	unsigned int without_worker; /* a sanitizer may have a thread, too */
 
 	(void)state;
 	assert_true(before >= 0);
-	begin(&one_ring, 0, NULL, 0);
-	assert_int_equal(threads_in("/proc"), 0);
 	assert_int_equal(chdir("/proc"), 0);
-	assert_int_equal(threads_in("/proc"), 1);
+	without_worker = threads_in("/proc");
+	assert_int_equal(fchdir(before), 0);
+	begin(&one_ring, 0, NULL, 0);
+	assert_int_equal(chdir("/proc"), 0);
+	assert_int_equal(threads_in("/proc"), without_worker);
 	assert_int_equal(fchdir(before), 0);
 	end();
 	close(before);
