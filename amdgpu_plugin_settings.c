@@ -394,6 +394,12 @@ static void source_text(const struct source *source, char *text, size_t size)
 		snprintf(text, size, "environment");
 }
 
+/* What follows the first 200 bytes of a text, all that an error line quotes of it: it has more to say. */
+static const char *more(const char *text)
+{
+	return strnlen(text, 201) > 200 ? "..." : "";
+}
+
 /* The rules of the header: may this value stand in the image directory's file? */
 static int check_image_rule(const struct load *load, enum setting id, const char *value)
 {
@@ -437,7 +443,7 @@ static int apply(struct load *load, enum setting id, const char *value)
 		return r;
 	}
 	if (r < 0) {
-		pr_err("%s: %s: value '%s' is not valid; accepted: %s", place, row->info.name, value,
+		pr_err("%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->info.name, value, more(value),
 		       row->info.accepted);
 		return -EINVAL;
 	}
@@ -467,14 +473,14 @@ static int apply_line(struct load *load, char *line)
 		return 0;
 	equal = strchr(key, '=');
 	if (!equal) {
-		pr_err("%s:%u: '%s' is not of the form KEY = VALUE", source->file, source->line, key);
+		pr_err("%s:%u: '%.200s%s' is not of the form KEY = VALUE", source->file, source->line, key, more(key));
 		return -EINVAL;
 	}
 	*equal = '\0';
 	key = trim(key);
 	id = setting_by_name(key, strlen(key));
 	if (id < 0) {
-		pr_err("%s:%u: '%s' is not a setting of this plugin", source->file, source->line, key);
+		pr_err("%s:%u: '%.200s%s' is not a setting of this plugin", source->file, source->line, key, more(key));
 		return -EINVAL;
 	}
 	if (source->seen[id]) {
@@ -510,11 +516,14 @@ static int read_all(int fd, char **ret)
 	return 0;
 }
 
-/* Returns -ENOENT when there is no such file. */
+/* Returns 0 and no text when there is no such file. A link that leads nowhere is one that cannot be read. */
 static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
+
+	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
 
 	/* O_NONBLOCK: a FIFO of this name is refused below, not waited for. */
 	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
@@ -536,8 +545,6 @@ static int load_file(struct load *load, int dir_fd, const char *path)
 	int r;
 
 	r = open_conf(dir_fd, path, flags, &text);
-	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;
 	if (r < 0) {
 		pr_err("%s: cannot be read as a configuration file (text, at most %d bytes): %s", path, CONF_SIZE_MAX,
 		       strerror(-r));

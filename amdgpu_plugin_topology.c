@@ -182,11 +182,17 @@ void topology_free(struct topology *t)
 {
 	if (!t)
 		return;
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
-		free(t->nodes[i]->links);
-		free(t->nodes[i]);
-	}
+	while (t->n_nodes)
+		topology_remove_last(t);
 	free(t);
+}
+
+void topology_remove_last(struct topology *t)
+{
+	struct topology_node *node = t->nodes[--t->n_nodes];
+
+	free(node->links);
+	free(node);
 }
 
 static int find_node(const struct topology *t, uint32_t id)

@@ -162,6 +162,9 @@ int topology_add_node(struct topology *t, uint32_t id, struct topology_node **re
 /* Sets a property and marks it present. -ERANGE: does not fit the property's width. Silent. */
 int topology_node_set(struct topology_node *node, enum topology_prop prop, uint64_t value);
 
+/* Takes out the node that was added last. */
+void topology_remove_last(struct topology *t);
+
 /* Adds a copy of the link; .to is ignored. -E2BIG: more links than nodes could give; -ENOMEM. Silent. */
 int topology_node_add_link(struct topology_node *node, const struct topology_link *link);
 

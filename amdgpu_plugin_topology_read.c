@@ -132,7 +132,13 @@ static int parse_field_line(struct reader *rd, const char *path, char *line, str
 	return 0;
 }
 
-/* -EPERM comes back without a message: the device cgroup hides what the file is about. */
+/* The device cgroup hides what a file is about by -EPERM; of a security module it is -EACCES. */
+static bool hides(int err)
+{
+	return err == -EPERM || err == -EACCES;
+}
+
+/* What is hidden comes back without a message. */
 static int read_fields(struct reader *rd, const char *path, struct field *fields, size_t n)
 {
 	char text[SYSFS_FILE_MAX];
@@ -140,7 +146,7 @@ static int read_fields(struct reader *rd, const char *path, struct field *fields
 	int r;
 
 	r = read_text(rd, path, text);
-	if (r == -EPERM)
+	if (hides(r))
 		return r;
 	if (r < 0)
 		return reader_fail(rd, r, "%s/%s: cannot read: %s", rd->root, path, strerror(-r));
@@ -202,7 +208,7 @@ static int read_link(struct reader *rd, const char *path, bool is_p2p, struct to
 	int r;
 
 	r = read_fields(rd, path, f, ARRAY_SIZE(f));
-	if (r == -EPERM) {
+	if (hides(r)) {
 		t->n_dropped_links++;
 		return 0;
 	}
@@ -261,7 +267,7 @@ static int read_vram(struct reader *rd, struct topology_node *node)
 		snprintf(path, sizeof(path), "nodes/%u/mem_banks/%u/properties", node->id, numbers[i]);
 		r = read_fields(rd, path, f, ARRAY_SIZE(f));
 		if (r < 0)
-			return r == -EPERM ? reader_fail(rd, r, "%s/%s: hidden", rd->root, path) : r;
+			return r;
 		if (f[0].value == HEAP_FB_PUBLIC)
 			public_size += f[1].value;
 		else if (f[0].value == HEAP_FB_PRIVATE)
@@ -287,7 +293,7 @@ static int read_properties(struct reader *rd, struct topology_node *node)
 	snprintf(path, sizeof(path), "nodes/%u/properties", node->id);
 	r = read_fields(rd, path, fields, ARRAY_SIZE(fields));
 	if (r < 0)
-		return r == -EPERM ? reader_fail(rd, r, "%s/%s: hidden", rd->root, path) : r;
+		return r;
 	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
 		if (fields[i].seen)
 			topology_node_set(node, i, fields[i].value);
@@ -305,6 +311,22 @@ static void read_name(const struct reader *rd, struct topology_node *node)
 		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
 }
 
+/* What belongs to a node besides its gpu id. */
+static int read_parts(struct reader *rd, struct topology *t, struct topology_node *node)
+{
+	int r = read_properties(rd, node);
+
+	if (r == 0)
+		read_name(rd, node);
+	if (r == 0 && topology_is_gpu(node))
+		r = read_vram(rd, node);
+	if (r == 0)
+		r = read_links(rd, "io_links", t, node);
+	if (r == 0)
+		r = read_links(rd, "p2p_links", t, node);
+	return r;
+}
+
 static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 {
 	struct topology_node *node;
@@ -314,7 +336,7 @@ static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 
 	snprintf(path, sizeof(path), "nodes/%u/gpu_id", id);
 	r = read_number(rd, path, UINT32_MAX, &gpu_id);
-	if (r == -EPERM) {
+	if (hides(r)) {
 		t->n_hidden++;
 		return 0;
 	}
@@ -325,15 +347,12 @@ static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 		return reader_fail(rd, r, "%s: node %u cannot be added (at most %d): %s", rd->root, id,
 				   TOPOLOGY_MAX_NODES, strerror(-r));
 	topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
-	r = read_properties(rd, node);
-	if (r < 0)
-		return r;
-	read_name(rd, node);
-	r = gpu_id ? read_vram(rd, node) : 0;
-	if (r == 0)
-		r = read_links(rd, "io_links", t, node);
-	if (r == 0)
-		r = read_links(rd, "p2p_links", t, node);
+	r = read_parts(rd, t, node);
+	if (hides(r)) {
+		topology_remove_last(t);
+		t->n_hidden++;
+		return 0;
+	}
 	return r;
 }
 

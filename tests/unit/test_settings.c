@@ -438,6 +438,36 @@ static void settings_refuse_what_is_no_text_file(void **state)
 	assert_logged(SETTINGS_IMAGE_CONF);
 }
 
+/* What the machine demands is not dropped in silence because its file is out of reach. */
+static void settings_refuse_a_link_that_leads_nowhere(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(symlink("/nonexistent/amdgpu_plugin.conf", w->machine), 0);
+	assert_int_equal(load(w), -ENOENT);
+	assert_int_equal(log_errors, 1);
+	assert_logged(w->machine);
+}
+
+static void settings_quote_no_more_than_a_line_of_a_value(void **state)
+{
+	struct world *w = *state;
+	char text[2 * PLUGIN_LOG_LINE_MAX] = "KFD_NUMA_CHECK = ";
+
+	memset(text + strlen(text), 'x', sizeof(text) - strlen(text) - 1);
+	write_machine(w, text);
+	assert_int_equal(load(w), -EINVAL);
+	assert_logged("machine.conf:1: KFD_NUMA_CHECK: value 'xxxx");
+	assert_logged("...' is not valid; accepted: 0/1, yes/no, true/false, on/off\n");
+	write_machine(w, text + strlen("KFD_NUMA_CHECK = "));
+	assert_int_equal(load(w), -EINVAL);
+	assert_logged("...' is not of the form KEY = VALUE\n");
+	text[PLUGIN_LOG_LINE_MAX] = '=';
+	write_machine(w, text + strlen("KFD_NUMA_CHECK = "));
+	assert_int_equal(load(w), -EINVAL);
+	assert_logged("...' is not a setting of this plugin\n");
+}
+
 /* ---- who may override whom ---- */
 
 static void settings_later_sources_win(void **state)
@@ -572,6 +602,8 @@ int main(void)
 		TEST(settings_refuse_lines_that_are_no_assignment),
 		TEST(settings_refuse_a_key_given_twice),
 		TEST(settings_refuse_what_is_no_text_file),
+		TEST(settings_refuse_a_link_that_leads_nowhere),
+		TEST(settings_quote_no_more_than_a_line_of_a_value),
 		TEST(settings_later_sources_win),
 		TEST(settings_image_may_relax_what_the_machine_does_not_demand),
 		TEST(settings_image_may_not_weaken_a_demanded_check),

@@ -22,6 +22,7 @@
 /* ---- what openat() does besides opening ---- */
 
 static const char *hidden[4];	     /* paths that fail with EPERM */
+static const char *denied;	     /* a path that fails with EACCES */
 static const char *broken;	     /* a path that fails with EIO */
 static void (*at_generation)(int n); /* called before the n-th opening of generation_id, from 1 */
 static int n_generation;
@@ -40,6 +41,10 @@ int openat(int dir_fd, const char *path, int flags, ...)
 			errno = EPERM;
 			return -1;
 		}
+	}
+	if (denied && !strcmp(path, denied)) {
+		errno = EACCES;
+		return -1;
 	}
 	if (broken && !strcmp(path, broken)) {
 		errno = EIO;
@@ -71,6 +76,7 @@ static int setup(void **state)
 	(void)state;
 	log_clear();
 	memset(hidden, 0, sizeof(hidden));
+	denied = NULL;
 	broken = NULL;
 	at_generation = NULL;
 	n_generation = 0;
@@ -271,6 +277,36 @@ static void topology_leaves_out_nodes_that_the_cgroup_hides(void **state)
 	assert_int_equal(topo->n_dropped_links, 3);
 	assert_int_equal(topo->nodes[2]->n_links, 1);
 	assert_int_equal(topo->nodes[topo->nodes[2]->links[0].to]->id, 1);
+}
+
+/* Whichever of its files is the first that may not be read, and whatever the kernel calls that. */
+static void topology_leaves_out_nodes_of_which_a_part_is_hidden(void **state)
+{
+	static const char *const parts[] = { "nodes/2/properties", "nodes/2/mem_banks/0/properties" };
+	char path[160];
+
+	(void)state;
+	copy_tree("two-mi100");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		hidden[0] = parts[i];
+		assert_int_equal(topology_read(dir, &topo), 0);
+		assert_int_equal(topo->n_nodes, 3);
+		assert_int_equal(topo->n_hidden, 1);
+		assert_int_equal(topology_find_gpu(topo, 0x4ac1), -ENODEV);
+		topology_free(topo);
+		topo = NULL;
+	}
+	hidden[0] = NULL;
+	denied = "nodes/2/gpu_id";
+	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(topo->n_hidden, 1);
+	assert_int_equal(log_errors, 0);
+	/* That of a whole machine is another matter. */
+	topology_free(topo);
+	topo = NULL;
+	denied = "generation_id";
+	snprintf(path, sizeof(path), "%s/generation_id", dir);
+	assert_refused(-EACCES, path, "Permission denied");
 }
 
 static void topology_drops_links_to_absent_nodes(void **state)
@@ -628,6 +664,7 @@ int main(void)
 		TEST(topology_reads_an_old_kernel),
 		TEST(topology_without_kfd_is_not_there),
 		TEST(topology_leaves_out_nodes_that_the_cgroup_hides),
+		TEST(topology_leaves_out_nodes_of_which_a_part_is_hidden),
 		TEST(topology_drops_links_to_absent_nodes),
 		TEST(topology_reads_again_when_the_generation_moved),
 		TEST(topology_forgets_errors_of_a_reading_that_was_overtaken),
