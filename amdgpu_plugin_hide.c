@@ -86,6 +86,17 @@ static int enter_cgroup(int dir)
 	return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -errno;
 }
 
+/* Pids are unique in their namespace only; tasks of several may be in one cgroup. */
+static int choose_name(int proc, struct hide *hide)
+{
+	struct stat ns;
+
+	if (fstatat(proc, "self/ns/pid", &ns, 0))
+		return -errno;
+	snprintf(hide->name, sizeof(hide->name), "criu-amdgpu-%x-%d", (unsigned int)ns.st_ino, getpid());
+	return 0;
+}
+
 /* A dead one of the same name was left by a task that was killed. */
 static int make_cgroup(const struct hide *hide)
 {
@@ -153,9 +164,11 @@ int hide_begin(const uint32_t *minors, size_t nr_minors, struct hide *hide)
 	int err;
 
 	*hide = (struct hide){ .cgroup = -1 };
-	snprintf(hide->name, sizeof(hide->name), "criu-amdgpu-%d", getpid());
 	if (home < 0)
 		return cannot(hide, proc < 0 ? proc : -errno, "looking for its cgroup namespace");
+	err = choose_name(proc, hide);
+	if (err)
+		return cannot(hide, err, "looking for its pid namespace");
 	err = read_hierarchies(proc, &in);
 	if (err)
 		return cannot(hide, err, "looking for its cgroups");

@@ -157,6 +157,7 @@ static int setup(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		assert_int_equal(__real_mkdirat(top_fd, dirs[i], 0700), 0);
 	write_file("proc/self/ns/cgroup", "");
+	write_file("proc/self/ns/pid", "");
 	write_file("proc/self/cgroup", "12:cpu,cpuacct:/a\n3:devices:/b\n1:name=systemd:/c\n0::/d\n");
 	write_file("cgroup/cgroup.procs", "");
 	write_file("cgroup2/cgroup.procs", "");
@@ -254,11 +255,30 @@ static void hide_replaces_a_dead_cgroup_of_its_name(void **state)
 	char name[64];
 
 	(void)state;
-	snprintf(name, sizeof(name), "cgroup2/criu-amdgpu-%d", getpid());
+	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	snprintf(name, sizeof(name), "cgroup2/%s", child);
+	assert_int_equal(hide_end(&hide), 0);
 	assert_int_equal(__real_mkdirat(top_fd, name, 0700), 0);
 	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_string_equal(name + strlen("cgroup2/"), child);
 	assert_string_equal(filtered, "v2");
 	assert_int_equal(hide_end(&hide), 0);
+}
+
+/* Two tasks in one cgroup may have one pid, each in a namespace of its own. */
+static void hide_leaves_cgroups_of_other_pid_namespaces_alone(void **state)
+{
+	struct hide one, other;
+
+	(void)state;
+	assert_int_equal(hide_begin(minors, 1, &one), 0);
+	write_file("proc/self/ns/other", "");
+	assert_int_equal(renameat(top_fd, "proc/self/ns/other", top_fd, "proc/self/ns/pid"), 0);
+	assert_int_equal(hide_begin(minors, 1, &other), 0);
+	assert_string_not_equal(one.name, other.name);
+	assert_int_equal(faccessat(one.cgroup, one.name, F_OK, 0), 0);
+	assert_int_equal(hide_end(&other), 0);
+	assert_int_equal(hide_end(&one), 0);
 }
 
 /* Whatever fails: it works in another way, or nothing has changed and the reason is told. */
@@ -310,7 +330,7 @@ int main(void)
 		TEST(hide_uses_cgroup_v2_and_comes_back),      TEST(hide_takes_v1_when_v2_has_no_filter),
 		TEST(hide_mounts_only_what_the_machine_has),   TEST(hide_says_why_neither_does),
 		TEST(hide_replaces_a_dead_cgroup_of_its_name), TEST(hide_leaves_nothing_behind_when_a_step_fails),
-		TEST(hide_end_says_when_there_is_no_way_back),
+		TEST(hide_end_says_when_there_is_no_way_back), TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
