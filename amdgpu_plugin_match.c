@@ -55,7 +55,9 @@ static void collect_gpus(struct match_problem *mp, const bool *candidates)
 
 static bool ref_names_node(const struct device_ref *ref, const struct topology_node *node)
 {
-	uint64_t pci = topology_get(node, TOPOLOGY_DOMAIN) << 32 | topology_get(node, TOPOLOGY_LOCATION_ID);
+	/* Above bus, device and function there may be the number of a partition, which has no address of its own. */
+	uint64_t location = topology_get(node, TOPOLOGY_LOCATION_ID) & 0xffff;
+	uint64_t pci = topology_get(node, TOPOLOGY_DOMAIN) << 32 | location;
 
 	switch (ref->kind) {
 	case DEVICE_REF_RENDER_MINOR:

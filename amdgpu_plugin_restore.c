@@ -187,6 +187,9 @@ static int match_gpus(struct restore *restore, const struct topology *saved, str
 	err = match_devices(saved, restore->machine, candidates, restore->settings, ret, report);
 	if (err)
 		match_report_log(report);
+	else if (!(*ret)->nearest)
+		pr_warn("the GPUs keep all rules, but the search for those nearest to the saved ones took too long "
+			"(KFD_DEVICE_MAP fixes pairs)");
 	return err;
 }
 

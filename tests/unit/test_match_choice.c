@@ -151,6 +151,22 @@ static void assert_bad_map(const char *part)
 	assert_report(part);
 }
 
+/* Kernels put the number of a partition into the function, or into the upper bits. */
+static void match_takes_no_pci_address_for_one_of_several_partitions(void **state)
+{
+	(void)state;
+	plain_machines(2, 2);
+	set_map("a0=b1");
+	for (uint32_t i = 0; i < 2; i++)
+		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, 0xc100 | i << 28);
+	settings.device_map[0].local = (struct device_ref){ DEVICE_REF_PCI, 0xc100 };
+	assert_bad_map("0000:c1:00.0 names several GPUs of the machine; use gpu ids");
+	set_prop(node_of(local, GPU + 1), TOPOLOGY_LOCATION_ID, 0xc101);
+	settings.device_map[0].local = (struct device_ref){ DEVICE_REF_PCI, 0xc101 };
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb1);
+}
+
 static void match_refuses_device_maps_of_gpus_that_are_not_there(void **state)
 {
 	bool candidates[TOPOLOGY_MAX_NODES] = { [GPU] = true };
@@ -303,6 +319,7 @@ int main(void)
 		TEST(match_checks_the_device_map),
 		TEST(match_checks_links_of_the_device_map),
 		TEST(match_takes_minors_and_pci_addresses_in_the_device_map),
+		TEST(match_takes_no_pci_address_for_one_of_several_partitions),
 		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
 		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
 		TEST(match_refuses_eight_gpus_on_a_screen),
