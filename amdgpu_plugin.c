@@ -55,9 +55,9 @@ static const char *environment(const char *name, void *arg)
 	return getenv(name);
 }
 
-static struct restore *new_restore(const struct settings *settings)
+static struct restore *new_restore(const struct settings *settings, bool certain)
 {
-	struct restore *restore = restore_new(settings);
+	struct restore *restore = restore_new(settings, certain);
 
 	if (!restore || criu_running_hooks() <= CRIU_HOOK_POST_FORKING || !restore_prepare_worker(restore))
 		return restore;
@@ -67,13 +67,13 @@ static struct restore *new_restore(const struct settings *settings)
 
 static int plugin_init(int stage)
 {
+	enum criu_wanted wanted = CRIU_NOT_WANTED;
 	dev_t kfd;
 
 	plugin.stage = stage;
 	plugin.awake = device_kfd_number(&kfd);
 	if (stage == CRIU_STAGE_RESTORE) {
-		enum criu_wanted wanted = criu_inventory_wants_us();
-
+		wanted = criu_inventory_wants_us();
 		if (wanted == CRIU_WANTED && !plugin.awake) {
 			pr_err("the images are of a process with AMD GPUs, and there is no /dev/kfd on this machine");
 			return -1;
@@ -87,7 +87,7 @@ static int plugin_init(int stage)
 	if (stage == CRIU_STAGE_DUMP)
 		plugin.dump = dump_new(&plugin.settings);
 	else if (stage == CRIU_STAGE_RESTORE)
-		plugin.restore = new_restore(&plugin.settings);
+		plugin.restore = new_restore(&plugin.settings, wanted == CRIU_WANTED);
 	return result(stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -ENOMEM, "starting");
 }
 

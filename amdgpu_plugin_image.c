@@ -633,6 +633,7 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_crc32c = true;
 	msg.id = (uint32_t)id;
 	msg.drm_render_minor = image->minor;
+	msg.has_another_file = msg.another_file = image->another_file;
 	msg.n_device_entries = image->nodes->n_nodes;
 	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
@@ -665,6 +666,7 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 	if (!err) {
 		image->gpu_id = msg->gpu_id;
 		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
+		image->another_file = msg->has_another_file && msg->another_file;
 	}
 	criu_render_node__free_unpacked(msg, NULL);
 	if (err) {

@@ -48,6 +48,7 @@ struct render_image {
 	uint32_t gpu_id;	/* user gpu id */
 	uint32_t minor;		/* at dump; 0: unknown */
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
+	bool another_file;	/* than the one with the KFD's address space */
 };
 
 void kfd_image_free(struct kfd_image *image);

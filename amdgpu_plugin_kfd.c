@@ -44,11 +44,32 @@ static const char *hint(int err)
 	}
 }
 
+/* What a kernel does that was asked; its release tells where it could not be. */
+static enum { UNKNOWN, BY_ACTUAL_ID, BY_USER_ID } asked;
+
+void kfd_ask_rules(int fd)
+{
+	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
+	struct kfd_ioctl_destroy_event_args gone = { 0 };
+	int err = ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event) < 0 ? -errno : 0;
+
+	/* The kernels that map by user ids are those that make no page for signals by themselves. */
+	if (err)
+		asked = err == -ENOMEM ? BY_USER_ID : UNKNOWN;
+	else
+		asked = BY_ACTUAL_ID;
+	gone.event_id = event.event_id;
+	if (!err)
+		ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
+}
+
 bool kfd_maps_by_user_id(void)
 {
 	struct utsname name;
 	int release, minor;
 
+	if (asked != UNKNOWN)
+		return asked == BY_USER_ID;
 	if (uname(&name) || sscanf(name.release, "%d.%d", &release, &minor) != 2)
 		return false;
 	return release > 7 || (release == 7 && minor >= 3);
@@ -219,6 +240,14 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 		       state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
 		       hint(err));
 	return err;
+}
+
+/* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, which is nowhere. */
+bool kfd_restores_without_bos(int fd)
+{
+	struct kfd_ioctl_criu_args args = { .devices = 1, .num_devices = 1, .priv_data = 1, .priv_data_size = 8 };
+
+	return criu_op(fd, KFD_CRIU_OP_RESTORE, &args) != -EINVAL;
 }
 
 int kfd_restore(int fd, struct kfd_state *state)

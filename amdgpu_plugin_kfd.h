@@ -34,9 +34,12 @@ static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
 
 /*
  * Whether offsets of mappings of /dev/kfd hold user gpu ids (Linux 7.3 and later) instead
- * of actual ones, judged by the release. Only for ids where both readings make sense.
+ * of actual ones, as kfd_ask_rules() found, or judged by the release. Only for ids where both readings make sense.
  */
 bool kfd_maps_by_user_id(void);
+
+/* Asks the kernel, once for this process and those that it will fork. @fd is the caller's own, of which nothing else is wanted. */
+void kfd_ask_rules(int fd);
 
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);
@@ -66,6 +69,9 @@ int kfd_unpause(int fd);
  * success also the rest, with dma-buf fds. -errno after an error line.
  */
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
+
+/* Whether the kernel can restore a process that has no BOs; @fd as for kfd_ask_rules(). Older ones than 6.18 often cannot. */
+bool kfd_restores_without_bos(int fd);
 
 /*
  * Puts *state into the calling process, whose file @fd is. devices have to name actual

@@ -48,15 +48,31 @@ struct restore {
 	int contents;  /* the worker's token while it copies */
 	int resume_fd; /* /dev/kfd in criu's main process */
 	struct worker *worker;
+	bool *any; /* shared by all tasks: one of them has GPU state */
 };
 
-struct restore *restore_new(const struct settings *settings)
+/* The kernel is asked here, where nothing is lost by what the asking leaves behind. */
+static int ask_kernel(void)
+{
+	_cleanup_close_ int fd = kfd_open();
+
+	if (fd >= 0)
+		kfd_ask_rules(fd);
+	return fd < 0 ? fd : 0;
+}
+
+struct restore *restore_new(const struct settings *settings, bool certain)
 {
 	struct restore *restore = calloc(1, sizeof(*restore));
 
 	if (!restore)
 		return NULL;
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
+	restore->any = mmap(NULL, sizeof(*restore->any), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (restore->any == MAP_FAILED || (certain && ask_kernel())) {
+		restore_free(restore);
+		return NULL;
+	}
 	criu_restore_begins();
 	/* Not an error yet: without an inventory, nobody knows whether there is a GPU process to restore. */
 	restore->machine_error = topology_read(TOPOLOGY_ROOT, &restore->machine);
@@ -89,6 +105,8 @@ void restore_free(struct restore *restore)
 	kfd_state_done(&restore->state);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
+	if (restore->any != MAP_FAILED)
+		munmap(restore->any, sizeof(*restore->any));
 	free(restore);
 }
 
@@ -290,6 +308,7 @@ static int restore_state(struct restore *restore, int kfd)
 	state->priv_size = image->priv_size;
 	state->priv_data = steal_ptr(image->priv_data);
 	err = open_devices(restore, state);
+	*restore->any = true;
 	if (!err)
 		err = kfd_restore(kfd, state);
 	close_devices(state);
@@ -406,8 +425,8 @@ static int restore_render_node(struct restore *restore, const struct render_imag
 		pr_err("a render node of gpu %#x comes before the task's /dev/kfd or without it", image->gpu_id);
 		return -EBADMSG;
 	}
-	/* The first file is the one that the KFD works with; another one is a file of its own. */
-	if (gpu->handed_out)
+	/* Where it is not known, the first file is the one that the KFD works with; another one is a file of its own. */
+	if (image->another_file || gpu->handed_out)
 		return drm_open_minor(gpu->minor);
 	gpu->handed_out = true;
 	return criu_kept_file(gpu->kept);
@@ -444,8 +463,11 @@ int restore_file(struct restore *restore, int id)
 
 /* ---- mappings ---- */
 
-static bool can_map(const struct restore *restore, uint64_t length, uint64_t offset)
+/* Doorbells are what every GPU has. */
+static bool can_map_doorbells(const struct restore *restore, uint32_t gpu_id)
 {
+	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
+	uint64_t length = VMA_DOORBELL_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
 	_cleanup_close_ int fd = criu_kept_file(restore->kept_kfd);
 	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
@@ -455,13 +477,26 @@ static bool can_map(const struct restore *restore, uint64_t length, uint64_t off
 	return true;
 }
 
+/* By the first GPU whose ids tell: one that has an id of this machine by which the process knows none. */
+static bool maps_by_user_id(const struct restore *restore)
+{
+	size_t i;
+
+	for (i = 0; i < restore->nr_gpus; i++) {
+		uint32_t actual_id = restore->gpus[i].actual_id;
+
+		if (!gpu_by_user_id(restore, actual_id))
+			return !can_map_doorbells(restore, actual_id);
+	}
+	return kfd_maps_by_user_id();
+}
+
 /*
  * Doorbells and MMIO. Up to Linux 7.2 the offset names the actual GPU, since 7.3 the
- * user's; asked of the kernel, where only one of the ids is known to it.
+ * user's; asked of the kernel, where the ids differ in a way that it can tell.
  */
 static int map_kfd(const struct restore *restore, const struct device_vma *vma, uint64_t *ret_offset)
 {
-	uint64_t by_actual, by_user;
 	const struct gpu *gpu;
 
 	*ret_offset = vma->offset;
@@ -470,12 +505,7 @@ static int map_kfd(const struct restore *restore, const struct device_vma *vma, 
 	gpu = gpu_by_user_id(restore, vma->gpu_id ? vma->gpu_id : kfd_mmap_gpu_id(vma->offset));
 	if (!gpu)
 		return -ENODEV;
-	by_actual = kfd_mmap_with_gpu_id(vma->offset, gpu->actual_id);
-	by_user = kfd_mmap_with_gpu_id(vma->offset, gpu->user_id);
-	if (gpu_by_user_id(restore, gpu->actual_id))
-		*ret_offset = kfd_maps_by_user_id() ? by_user : by_actual;
-	else
-		*ret_offset = can_map(restore, vma->end - vma->start, by_actual) ? by_actual : by_user;
+	*ret_offset = kfd_mmap_with_gpu_id(vma->offset, maps_by_user_id(restore) ? gpu->user_id : gpu->actual_id);
 	return 0;
 }
 
@@ -539,8 +569,12 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	int err = restore->worker ? worker_wait_all(restore->worker) : 0;
+	int err;
 
+	/* Without an inventory this is asked for processes that have nothing to do with GPUs. */
+	if (!*restore->any)
+		return -ESRCH;
+	err = restore->worker ? worker_wait_all(restore->worker) : 0;
 	if (err)
 		return err;
 	if (restore->resume_fd < 0)

@@ -6,6 +6,7 @@
 #ifndef AMDGPU_PLUGIN_RESTORE_H
 #define AMDGPU_PLUGIN_RESTORE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,9 +16,10 @@ struct restore;
 
 /*
  * Begins a restore in criu's main process: the machine's topology is read here, since a
- * restored task may see no sysfs. @settings is borrowed. NULL when out of memory.
+ * restored task may see no sysfs. @certain: the images are known to be of a GPU process. @settings
+ * is borrowed. NULL on failure, after an error line unless memory is short.
  */
-struct restore *restore_new(const struct settings *settings);
+struct restore *restore_new(const struct settings *settings, bool certain);
 /* Accepts NULL. Ends the worker, if there is one. */
 void restore_free(struct restore *restore);
 

@@ -52,10 +52,10 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 	if (strcmp(path, "/dev/kfd") && sscanf(path, "/dev/dri/renderD%u", &minor) != 1)
 		return false;
-	/* A process' doorbells are two pages; of a BO one page tells which it is. */
+	/* Of a BO one page tells which it is. */
 	*ret = (struct device_vma){
 		.start = start,
-		.end = start + (minor ? 1 : 2) * page,
+		.end = start + (minor ? 1 : VMA_DOORBELL_PAGES) * page,
 		.offset = offset,
 		.minor = minor,
 	};

@@ -9,6 +9,9 @@
 #include "amdgpu_plugin_kfd.h"
 #include "amdgpu_plugin_tasks.h"
 
+/* A process' doorbells on one GPU. */
+#define VMA_DOORBELL_PAGES 2
+
 /* Whether a mapping of /dev/kfd names a GPU in its offset: doorbells and MMIO do. */
 bool vma_names_gpu(const struct device_vma *vma);
 

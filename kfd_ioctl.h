@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP, and
- * GET_PROCESS_APERTURES_NEW for its count.
+ * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP,
+ * GET_PROCESS_APERTURES_NEW for its count, and an event to see what kernel it is.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -20,6 +20,23 @@ struct kfd_ioctl_get_version_args {
 struct kfd_ioctl_get_process_apertures_new_args {
 	uint64_t apertures;    /* array of num_of_nodes */
 	uint32_t num_of_nodes; /* 0: asks how many there are */
+	uint32_t pad;
+};
+
+struct kfd_ioctl_create_event_args {
+	uint64_t event_page_offset;
+	uint32_t event_trigger_data;
+	uint32_t event_type;
+	uint32_t auto_reset;
+	uint32_t node_id;
+	uint32_t event_id; /* out */
+	uint32_t event_slot_index;
+};
+
+#define KFD_IOC_EVENT_SIGNAL 0
+
+struct kfd_ioctl_destroy_event_args {
+	uint32_t event_id;
 	uint32_t pad;
 };
 
@@ -62,11 +79,15 @@ struct kfd_criu_bo_bucket {
 };
 
 _Static_assert(sizeof(struct kfd_ioctl_get_process_apertures_new_args) == 16, "ABI");
+_Static_assert(sizeof(struct kfd_ioctl_create_event_args) == 32, "ABI");
+_Static_assert(sizeof(struct kfd_ioctl_destroy_event_args) == 8, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_criu_args) == 56, "ABI");
 _Static_assert(sizeof(struct kfd_criu_device_bucket) == 16, "ABI");
 _Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
 
 #define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
+#define AMDKFD_IOC_CREATE_EVENT	   _IOWR('K', 0x08, struct kfd_ioctl_create_event_args)
+#define AMDKFD_IOC_DESTROY_EVENT   _IOW('K', 0x09, struct kfd_ioctl_destroy_event_args)
 #define AMDKFD_IOC_GET_PROCESS_APERTURES_NEW \
 	_IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
 #define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)

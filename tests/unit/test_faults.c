@@ -389,6 +389,25 @@ static void any_failure_of_a_restore_is_reported(void **state)
 	remove_images();
 }
 
+/* A criu without an inventory asks for every task that it restores. */
+static void a_task_without_a_gpu_is_not_touched(void **state)
+{
+	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+
+	(void)state;
+	new_images();
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	/* As where the driver has no GPU to open; the first call is for the list of tasks. */
+	fake_fail(2, EINVAL);
+	assert_int_equal(resume(getpid()), -ENOTSUP);
+	assert_false(fake_was_killed());
+	fake_failed();
+	assert_int_equal(log_errors, 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -410,6 +429,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_dumped_and_restored),
+		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};
