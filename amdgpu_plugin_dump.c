@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_criu.h"
@@ -15,14 +16,13 @@
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
-#include "amdgpu_plugin_limits.h"
 #include "amdgpu_plugin_pages.h"
+#include "amdgpu_plugin_refuse.h"
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_vma.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
-#define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
 
 /* One KFD process of the dumped tree. */
 struct process {
@@ -39,6 +39,7 @@ struct dump {
 	struct topology *machine;
 	struct process *processes;
 	size_t nr_processes;
+	struct refuse_memory memory; /* of all processes that are taken */
 	bool started;
 	int result; /* of the pause */
 };
@@ -50,6 +51,16 @@ struct dump *dump_new(const struct settings *settings)
 	if (dump)
 		dump->settings = settings;
 	return dump;
+}
+
+static struct process *process_by_pid(const struct dump *dump, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < dump->nr_processes; i++)
+		if (dump->processes[i].file->pid == pid)
+			return &dump->processes[i];
+	return NULL;
 }
 
 static void process_let_go(struct process *process)
@@ -76,6 +87,7 @@ void dump_free(struct dump *dump)
 	for (i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
 	free(dump->processes);
+	refuse_memory_done(&dump->memory);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
@@ -154,59 +166,29 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
-/*
- * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
- * be restored in the process that opened it.
- */
-static int check_owner(const struct process *process)
+static int check_heirs(const struct dump *dump)
 {
-	pid_t pid = process->file->pid, own = task_own_pid(pid);
+	size_t i;
+	int err = 0;
 
-	if (own == (pid_t)process->state.pid)
-		return 0;
-	pr_err("pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has a higher pid: criu "
-	       "would restore the GPU state in the wrong process", pid, own, process->state.pid);
-	return -EOPNOTSUPP;
-}
-
-static int check_objects(const struct task_file *file)
-{
-	uint32_t count = 0;
-	int err = drm_count_objects(file->fd, &count);
-
-	if (err)
-		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
-	else if (count)
-		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, dma-buf "
-		       "imports), which cannot be saved", file->pid, file->minor, count);
-	return err || !count ? err : -EOPNOTSUPP;
-}
-
-/* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
-static int check_not_incremental(void)
-{
-	if (!criu_is_incremental())
-		return 0;
-	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
-	       "writes to memory are not tracked");
-	return -EOPNOTSUPP;
+	for (i = 0; !err && dump->nr_processes && i < dump->files.nr_pids; i++)
+		if (!process_by_pid(dump, dump->files.pids[i]))
+			err = refuse_heir(dump->files.pids[i], dump->machine);
+	return err;
 }
 
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	size_t i;
-	int err = dump->nr_processes ? check_not_incremental() : 0;
+	int err = dump->nr_processes ? refuse_incremental() : 0;
 
-	for (i = 0; !err && i < dump->nr_processes; i++) {
-		err = check_owner(&dump->processes[i]);
-		if (!err)
-			err = limits_check_queues(PROCESSES_ROOT, dump->processes[i].file->pid, dump->machine, try);
-	}
+	for (i = 0; !err && i < dump->nr_processes; i++)
+		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
 	for (i = 0; !err && i < dump->files.count; i++)
 		if (dump->files.files[i].minor)
-			err = check_objects(&dump->files.files[i]);
-	return err;
+			err = refuse_file(&dump->files.files[i]);
+	return err ? err : check_heirs(dump);
 }
 
 /* ---- pause, all ---- */
@@ -214,8 +196,11 @@ static int check_restorable(const struct dump *dump)
 static int check_kfd(void)
 {
 	_cleanup_close_ int fd = kfd_open();
+	int err = fd < 0 ? fd : kfd_check_version(fd);
 
-	return fd < 0 ? fd : kfd_check_version(fd);
+	if (!err)
+		kfd_ask_rules(fd);
+	return err;
 }
 
 static int pause_all(struct dump *dump)
@@ -319,6 +304,8 @@ static int process_take(struct dump *dump, struct process *process)
 	if (process->taken)
 		return 0;
 	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	if (!err)
+		err = refuse_sharing(&dump->memory, process->file->pid, &process->state);
 	if (!err)
 		err = process_nodes(dump, process, &process->nodes);
 	process->taken = !err;
@@ -461,6 +448,47 @@ static int dump_another_kfd(struct dump *dump, struct process *process, int id)
 
 /* ---- render nodes ---- */
 
+static bool can_map(const struct task_file *file, const struct kfd_criu_bo_bucket *bo)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_READ, MAP_SHARED, file->fd, (off_t)bo->offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, page);
+	return true;
+}
+
+/* The kernel lets BOs be mapped through the file that has the address space. Some cannot be mapped at all. */
+static bool has_address_space(const struct process *process, const struct task_file *file, uint32_t gpu_id)
+{
+	size_t i;
+
+	for (i = 0; i < process->state.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &process->state.bos[i];
+
+		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && can_map(file, bo))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the task has the node open twice, and the address space is with the other file. */
+static bool is_another_file(const struct dump *dump, const struct process *process, const struct task_file *file,
+			    uint32_t gpu_id)
+{
+	size_t i;
+
+	for (i = 0; i < dump->files.count; i++) {
+		const struct task_file *other = &dump->files.files[i];
+
+		if (other != file && other->pid == file->pid && other->minor == file->minor &&
+		    has_address_space(process, other, gpu_id))
+			return !has_address_space(process, file, gpu_id);
+	}
+	return false;
+}
+
 static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
 {
 	struct render_image image = { .minor = file->minor };
@@ -475,17 +503,8 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	}
 	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	image.nodes = process->nodes;
+	image.another_file = is_another_file(dump, process, file, image.gpu_id);
 	return render_image_write(id, &image);
-}
-
-static struct process *process_of(struct dump *dump, const struct task_file *file)
-{
-	size_t i;
-
-	for (i = 0; i < dump->nr_processes; i++)
-		if (dump->processes[i].file->pid == file->pid)
-			return &dump->processes[i];
-	return NULL;
 }
 
 int dump_foreign_file(const struct dump *dump, int fd)
@@ -512,7 +531,7 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 		       minor(st->st_rdev));
 		return -ESRCH;
 	}
-	process = process_of(dump, file);
+	process = process_by_pid(dump, file->pid);
 	if (!process) {
 		pr_err("pid %d: has renderD%u open and not /dev/kfd: such a process cannot be saved", file->pid,
 		       file->minor);

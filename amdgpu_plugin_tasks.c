@@ -14,6 +14,9 @@
 #include "amdgpu_plugin_tasks.h"
 #include "amdgpu_plugin_util.h"
 
+/* Name of the initial user namespace: a fixed number of the kernel's ABI. */
+#define INITIAL_USER_NS "user:[4026531837]"
+
 /* ---- tasks ---- */
 
 /* The last number in a line of /proc/PID/status, 0 when there is no such line. */
@@ -38,6 +41,14 @@ static pid_t status_number(pid_t pid, const char *key)
 pid_t task_own_pid(pid_t pid)
 {
 	return status_number(pid, "NSpid:");
+}
+
+bool task_is_in_user_ns(pid_t pid)
+{
+	char path[64], name[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, INITIAL_USER_NS);
 }
 
 static int compare_ints(const void *a, const void *b)
@@ -189,6 +200,22 @@ static int collect_task(struct task_files *files, pid_t pid, bool (*is_amd)(int 
 	return err;
 }
 
+bool task_has_open(pid_t pid, dev_t device)
+{
+	_cleanup_free_ int *fds = NULL;
+	size_t i, count = 0;
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	if (list_numbers(path, &fds, &count))
+		return false;
+	for (i = 0; i < count; i++)
+		if (worth_taking(pid, fds[i], &st) && st.st_rdev == device)
+			return true;
+	return false;
+}
+
 int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
@@ -200,10 +227,13 @@ int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
 	if (err)
 		pr_err("cannot list /proc: %s", strerror(-err));
 	for (i = 0; !err && i < count; i++)
-		if (status_number(pids[i], "TracerPid:") == self)
+		if (status_number(pids[i], "TracerPid:") == self) {
+			pids[files.nr_pids++] = pids[i];
 			err = collect_task(&files, pids[i], is_amd);
+		}
 	if (err)
 		return err;
+	files.pids = steal_ptr(pids);
 	*ret = files;
 	files = (struct task_files){ 0 };
 	return 0;
@@ -216,6 +246,7 @@ void task_files_done(struct task_files *files)
 	for (i = 0; i < files->count; i++)
 		close(files->files[i].fd);
 	free(files->files);
+	free(files->pids);
 	*files = (struct task_files){ 0 };
 }
 

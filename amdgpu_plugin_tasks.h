@@ -20,6 +20,8 @@ struct task_file {
 struct task_files {
 	struct task_file *files; /* each open file once, by ascending pid and fd number */
 	size_t count;
+	pid_t *pids; /* all tasks that were looked at */
+	size_t nr_pids;
 };
 
 /* A mapping of a device file. */
@@ -40,6 +42,12 @@ void task_files_done(struct task_files *files);
 
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
+
+/* Whether a task is in a user namespace other than the initial one. */
+bool task_is_in_user_ns(pid_t pid);
+
+/* Whether a task has /dev/kfd or a render node open, by its device number. */
+bool task_has_open(pid_t pid, dev_t device);
 
 /*
  * What an open file is that GPU processes have and nobody can save: a dma-buf, SMI events.

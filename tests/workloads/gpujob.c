@@ -128,25 +128,43 @@ static int reopen(struct job *job)
 			return job->second_kfd;
 	}
 	for (unsigned int i = 0; i < job->kfd.nr_gpus && job->options.reopen_render; i++) {
-		job->second_render[i] = kfd_gpu_reopen(&job->kfd.gpus[i]);
+		job->second_render[i] = job->options.reopen_first ? job->kfd.gpus[i].spare_fd :
+								    kfd_gpu_reopen(&job->kfd.gpus[i]);
 		if (job->second_render[i] < 0)
 			return job->second_render[i];
 	}
 	return 0;
 }
 
-static int reopened_check(const struct job *job)
+static int reopened_check(struct job *job)
 {
 	int err = job->options.reopen_kfd ? kfd_reopen_check(job->second_kfd) : 0;
 
-	for (unsigned int i = 0; !err && i < job->kfd.nr_gpus && job->options.reopen_render; i++)
-		err = kfd_gpu_reopen_check(&job->kfd.gpus[i], job->second_render[i]);
+	for (unsigned int i = 0; !err && i < job->kfd.nr_gpus && job->options.reopen_render; i++) {
+		struct kfd_gpu *gpu = &job->kfd.gpus[i];
+		struct kfd_bo bo;
+
+		err = kfd_gpu_reopen_check(gpu, job->second_render[i]);
+		/* Only the file with the address space can map it. */
+		err = err ? err : kfd_bo_alloc(&job->kfd, gpu, KFD_MEMORY_GTT, KFD_PAGE_SIZE, &bo);
+		err = err ? err : kfd_bo_free(&job->kfd, &bo);
+	}
 	return err;
+}
+
+/* Those that are to be opened. */
+static uint64_t gpus_wanted(const struct job_options *options)
+{
+	uint64_t wanted = options->lone ? 0 : ~0ull;
+
+	for (unsigned int i = 0; i < options->nr_gpus; i++)
+		wanted |= 1ull << options->gpus[i];
+	return wanted;
 }
 
 static int setup(struct job *job)
 {
-	int err = kfd_open(&job->kfd);
+	int err = kfd_open(&job->kfd, gpus_wanted(&job->options), job->options.reopen_first);
 
 	err = err ? err : reopen(job);
 	err = err ? err : gpus_choose(job);

@@ -277,6 +277,27 @@ static int fork_teardown(struct job_gpu *gpu)
 
 /* ---- what cannot be dumped ---- */
 
+/* A child that has inherited a mapping, as of a program that does not keep its mappings from children. */
+static int lent_setup(struct job_gpu *gpu)
+{
+	void *p = mmap(NULL, gpu->log_bo.size_bytes, PROT_READ, MAP_SHARED, gpu->gpu->render_fd,
+		       (off_t)gpu->log_bo.mmap_offset);
+	pid_t pid;
+
+	if (p == MAP_FAILED)
+		return report(errno, "second mapping: %m");
+	pid = fork();
+	if (pid < 0)
+		return report(errno, "fork: %m");
+	if (pid)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	close_range(3, ~0u, 0);
+	for (;;)
+		pause();
+}
+
 static int gem_setup(struct job_gpu *gpu)
 {
 	union drm_amdgpu_gem_create create = { .in = { .bo_size = EXTRA_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT } };
@@ -291,6 +312,23 @@ static int dmabuf_setup(struct job_gpu *gpu)
 	int err = kfd_ioctl(gpu->kfd->fd, IOCTL_EXPORT_DMABUF, &export);
 
 	return err ? report(-err, "EXPORT_DMABUF: %s", strerror(-err)) : 0;
+}
+
+/* One buffer as two, as a process has it that opens memory of another process; no dma-buf stays open. */
+static int shared_setup(struct job_gpu *gpu)
+{
+	struct export_dmabuf export = { .handle = gpu->log_bo.handle, .flags = O_CLOEXEC };
+	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = gpu->gpu->gpu_id };
+	void *va = mmap(NULL, gpu->log_bo.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int err = kfd_ioctl(gpu->kfd->fd, IOCTL_EXPORT_DMABUF, &export);
+
+	if (err || va == MAP_FAILED)
+		return report(EIO, "EXPORT_DMABUF: %s", strerror(-err));
+	import.va_addr = (uintptr_t)va;
+	import.dmabuf_fd = export.dmabuf_fd;
+	err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &import);
+	close((int)export.dmabuf_fd);
+	return err ? report(-err, "IMPORT_DMABUF: %s", strerror(-err)) : 0;
 }
 
 static int smi_setup(struct job_gpu *gpu)
@@ -317,11 +355,14 @@ static const struct job_extra hole = { .name = "hole", .setup = hole_setup };
 static const struct job_extra inherited = { "fork", NULL, fork_step, fork_check, fork_teardown };
 static const struct job_extra gem = { .name = "gem", .setup = gem_setup };
 static const struct job_extra dmabuf = { .name = "dmabuf", .setup = dmabuf_setup };
+static const struct job_extra lent = { .name = "lent", .setup = lent_setup };
+static const struct job_extra shared = { .name = "shared", .setup = shared_setup };
 static const struct job_extra smi = { .name = "smi", .setup = smi_setup };
 static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
 
 static const struct job_extra *const extras[] = {
-	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &smi, &misc, &job_extra_aql, &job_extra_threads, &job_extra_token,
+	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &shared, &lent, &smi, &misc, &job_extra_aql,
+	&job_extra_threads, &job_extra_token,
 };
 
 #define NR_EXTRAS (sizeof(extras) / sizeof(*extras))

@@ -24,13 +24,17 @@ static const char usage[] =
 	"  --pace MS            sleep between generations (10)\n"
 	"  --children N         child processes that do the same on their own (0)\n"
 	"  --split              process n uses only the n-th of the GPUs\n"
-	"  --reopen kfd|render  open /dev/kfd or the render nodes a second time and keep them open\n"
+	"  --reopen kfd|render|render-first\n"
+	"                       open /dev/kfd or the render nodes a second time (render-first: before those that are used)\n"
+	"                       and keep them open\n"
+	"  --lone               GPUs that are not used are not opened, and have no address space\n"
 	"  --events             wait for GPU events instead of looking at memory\n"
 	"  --extra NAME         also have (on the first GPU; may be given several times): svm (an SVM range),\n"
 	"                       memfd (shared userptr memory), maps (a buffer mapped in several ways), fork (a\n"
 	"                       child with inherited files),\n"
 	"                       aql (an AQL queue), threads (that use the GPU), token (passed round by GPU writes);\n"
-	"                       what cannot be dumped: gem, dmabuf, smi, hole (in a mapping), misc\n"
+	"                       what cannot be dumped: gem, dmabuf, shared (a buffer), lent (a mapping, to a child), smi,\n"
+	"                       hole (in a mapping), misc\n"
 	"  --extra-last         the last process only has extras\n"
 	"  --seed N             of all patterns (1)\n"
 	"  --spoil WHAT         what SIGUSR2 damages: vram, gtt, userptr or packet\n"
@@ -129,6 +133,7 @@ enum {
 	OPT_REOPEN,
 	OPT_EXTRA,
 	OPT_EXTRA_LAST,
+	OPT_LONE,
 };
 
 static const struct option long_options[] = {
@@ -145,6 +150,7 @@ static const struct option long_options[] = {
 	{ "events", no_argument, NULL, OPT_EVENTS },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "reopen", required_argument, NULL, OPT_REOPEN },
+	{ "lone", no_argument, NULL, OPT_LONE },
 	{ "extra", required_argument, NULL, OPT_EXTRA },
 	{ "extra-last", no_argument, NULL, OPT_EXTRA_LAST },
 	{ "spoil", required_argument, NULL, OPT_SPOIL },
@@ -178,8 +184,11 @@ static bool option_take(int option, char *arg, struct job_options *options)
 		return number_parse(arg, &options->seed);
 	case OPT_REOPEN:
 		options->reopen_kfd |= !strcmp(arg, "kfd");
-		options->reopen_render |= !strcmp(arg, "render");
+		options->reopen_first |= !strcmp(arg, "render-first");
+		options->reopen_render |= !strcmp(arg, "render") || options->reopen_first;
 		return options->reopen_kfd || options->reopen_render;
+	case OPT_LONE:
+		return options->lone = true;
 	case OPT_EXTRA:
 		options->extras |= job_extra_bit(arg);
 		return job_extra_bit(arg) != 0;

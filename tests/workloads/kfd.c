@@ -47,6 +47,7 @@ static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu)
 	int err;
 
 	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->render_minor);
+	gpu->spare_fd = kfd->spare_first ? kfd_gpu_reopen(gpu) : -1;
 	gpu->render_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (gpu->render_fd < 0)
 		return report(errno, "open %s: %m", path);
@@ -57,12 +58,13 @@ static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu)
 	return 0;
 }
 
-int kfd_open(struct kfd *kfd)
+int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first)
 {
 	struct kfd_ioctl_get_version_args version = { 0 };
 	int ret;
 
 	memset(kfd, 0, sizeof(*kfd));
+	kfd->spare_first = spare_first;
 	kfd->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	if (kfd->fd < 0)
 		return report(errno, "open /dev/kfd: %m");
@@ -78,7 +80,8 @@ int kfd_open(struct kfd *kfd)
 		return ret;
 	kfd->nr_gpus = (unsigned int)ret;
 	for (unsigned int i = 0; i < kfd->nr_gpus; i++) {
-		ret = gpu_open(kfd, &kfd->gpus[i]);
+		kfd->gpus[i].render_fd = -1;
+		ret = gpus & 1ull << i ? gpu_open(kfd, &kfd->gpus[i]) : 0;
 		if (ret)
 			return ret;
 	}

@@ -50,6 +50,7 @@ struct kfd_gpu {
 	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue, in each XCC */
 	uint64_t save_area_bytes;	      /* what a compute queue has to bring for these, altogether */
 	int render_fd;
+	int spare_fd; /* opened before it */
 	struct kfd_bo doorbells; /* allocated with the first queue */
 	volatile uint64_t *doorbell_page;
 };
@@ -57,13 +58,17 @@ struct kfd_gpu {
 struct kfd {
 	int fd;
 	unsigned int minor; /* of the interface, 1.minor */
+	bool spare_first;
 	unsigned int nr_gpus;
 	struct kfd_gpu gpus[KFD_MAX_GPUS];
 	struct kfd_bo event_page;
 };
 
-/* Opens /dev/kfd and every GPU's render node and gives each GPU an address space, as the ROCm runtime does. */
-int kfd_open(struct kfd *kfd);
+/*
+ * Opens /dev/kfd and the render node of each GPU whose bit is set in @gpus, and gives these GPUs an address space; the
+ * ROCm runtime does that with all. @spare_first: opens each render node once before.
+ */
+int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first);
 /* Frees what the library itself allocated (doorbells, event page) and closes. The caller's BOs must be gone. */
 int kfd_close(struct kfd *kfd);
 

@@ -20,6 +20,8 @@ refuses() {
 
 refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
 refuses 'has a dma-buf open: that cannot be saved' --extra dmabuf
+refuses 'shares a buffer of gpu .* with pid' --extra shared
+refuses 'is of a buffer of another process' --extra lent
 refuses 'renderD.* does not begin where its buffer does' --extra hole
 refuses 'has a file of SMI events open' --extra smi
 

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is known at dump that it could not be restored, or would be restored wrong: refused
+ * before anything is saved of a process that would be gone then. Limits that depend on the
+ * kind of GPU are in amdgpu_plugin_limits.c.
+ */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_device.h"
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_limits.h"
+#include "amdgpu_plugin_refuse.h"
+#include "amdgpu_plugin_util.h"
+
+#define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
+
+/* ---- processes and files ---- */
+
+/*
+ * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
+ * be restored in the process that opened it.
+ */
+static int check_owner(pid_t pid, const struct kfd_state *state)
+{
+	pid_t own = task_own_pid(pid);
+
+	if (own == (pid_t)state->pid)
+		return 0;
+	pr_err("pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has a higher pid: criu "
+	       "would restore the GPU state in the wrong process", pid, own, state->pid);
+	return -EOPNOTSUPP;
+}
+
+int refuse_file(const struct task_file *file)
+{
+	uint32_t count = 0;
+	int err = drm_count_objects(file->fd, &count);
+
+	if (err)
+		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
+	else if (count)
+		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, dma-buf "
+		       "imports), which cannot be saved", file->pid, file->minor, count);
+	return err || !count ? err : -EOPNOTSUPP;
+}
+
+/* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
+int refuse_incremental(void)
+{
+	if (!criu_is_incremental())
+		return 0;
+	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
+	       "writes to memory are not tracked");
+	return -EOPNOTSUPP;
+}
+
+/* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses where there is none. */
+static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct topology *machine)
+{
+	unsigned int i, opened = 0;
+
+	for (i = 0; state->nr_bos && i < machine->n_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint64_t minor_number = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+
+		opened += topology_is_gpu(node) && task_has_open(pid, device_render_number((uint32_t)minor_number));
+	}
+	if (!state->nr_bos || opened >= state->nr_devices)
+		return 0;
+	pr_err("pid %d: sees %u GPUs and has render nodes of %u open: kernels crash when they save buffers of a process "
+	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid,
+	       state->nr_devices, opened);
+	return -EOPNOTSUPP;
+}
+
+static int check_buffers(pid_t pid, const struct kfd_state *state)
+{
+	_cleanup_close_ int fd = state->nr_bos ? -1 : kfd_open();
+
+	if (state->nr_bos || (fd >= 0 && kfd_restores_without_bos(fd)))
+		return 0;
+	if (fd < 0)
+		return fd;
+	pr_err("pid %d: has no buffers on its GPUs, and this kernel does not restore such a process (Linux 6.18 does, and "
+	       "some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)", pid);
+	return -EOPNOTSUPP;
+}
+
+/* The task itself makes the ioctl at restore. */
+static int check_user_ns(pid_t pid)
+{
+	if (!task_is_in_user_ns(pid))
+		return 0;
+	pr_err("pid %d: is in a user namespace, where the kernel does not restore GPU state: CAP_CHECKPOINT_RESTORE or "
+	       "CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 dumps it all the same)",
+	       pid);
+	return -EOPNOTSUPP;
+}
+
+int refuse_process(pid_t pid, const struct kfd_state *state, const struct topology *machine, bool try)
+{
+	int err = check_owner(pid, state);
+
+	if (!err)
+		err = limits_check_queues(PROCESSES_ROOT, pid, machine, try);
+	if (err || try)
+		return err;
+	err = check_user_ns(pid);
+	if (!err)
+		err = check_buffers(pid, state);
+	return err ? err : check_address_spaces(pid, state, machine);
+}
+
+/* Which a child has that was made by fork: who restores it knows nothing of the buffers. */
+int refuse_heir(pid_t pid, const struct topology *machine)
+{
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	size_t i, count = 0;
+	int err = task_device_vmas(pid, &vmas, &count);
+
+	for (i = 0; !err && i < count; i++)
+		if (topology_find_minor(machine, vmas[i].minor) >= 0) {
+			pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is of a buffer of another process, from which "
+			       "it was inherited: that cannot be restored", pid, vmas[i].start, vmas[i].minor);
+			err = -EOPNOTSUPP;
+		}
+	return err;
+}
+
+/* ---- shared buffers ---- */
+
+/* A BO's memory, by its dma-buf. */
+struct buffer {
+	dev_t device;
+	ino_t inode;
+	pid_t pid;
+	uint32_t gpu_id;
+};
+
+void refuse_memory_done(struct refuse_memory *memory)
+{
+	free(memory->buffers);
+	*memory = (struct refuse_memory){ 0 };
+}
+
+static int compare_buffers(const void *a, const void *b)
+{
+	const struct buffer *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* Adds that of one process, whose dma-bufs stay open: so no number of theirs is used again. */
+static int add_memory(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
+{
+	struct buffer *grown = reallocarray(memory->buffers, memory->count + state->nr_bos + 1, sizeof(*grown));
+	struct stat st;
+	size_t i;
+
+	if (!grown)
+		return -ENOMEM;
+	memory->buffers = grown;
+	for (i = 0; i < state->nr_bos; i++) {
+		if (state->bos[i].dmabuf_fd == KFD_NO_FD)
+			continue;
+		if (fstat((int)state->bos[i].dmabuf_fd, &st))
+			return -errno;
+		grown[memory->count++] = (struct buffer){
+			.device = st.st_dev,
+			.inode = st.st_ino,
+			.pid = pid,
+			.gpu_id = state->bos[i].gpu_id,
+		};
+	}
+	qsort(grown, memory->count, sizeof(*grown), compare_buffers);
+	return 0;
+}
+
+/* Buffers that were imported, from this process or another one, would be restored as copies. */
+int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
+{
+	size_t i;
+	int err = add_memory(memory, pid, state);
+
+	for (i = 1; !err && i < memory->count; i++) {
+		const struct buffer *buffer = &memory->buffers[i];
+
+		if (compare_buffers(buffer - 1, buffer))
+			continue;
+		pr_err("pid %d: shares a buffer of gpu %#x with pid %d (IPC, dma-buf), which cannot be saved", buffer->pid,
+		       buffer->gpu_id, buffer[-1].pid);
+		err = -EOPNOTSUPP;
+	}
+	return err;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line. */
+#ifndef AMDGPU_PLUGIN_REFUSE_H
+#define AMDGPU_PLUGIN_REFUSE_H
+
+#include <stdbool.h>
+
+#include "amdgpu_plugin_kfd.h"
+#include "amdgpu_plugin_tasks.h"
+#include "amdgpu_plugin_topology.h"
+
+/*
+ * A paused KFD process, before its state is taken. @try: what this kernel is known not to restore is tried all the
+ * same.
+ */
+int refuse_process(pid_t pid, const struct kfd_state *state, const struct topology *machine, bool try);
+
+/* An open file of a render node. */
+int refuse_file(const struct task_file *file);
+
+/* A task besides the KFD processes. */
+int refuse_heir(pid_t pid, const struct topology *machine);
+
+/* A dump on top of earlier images. */
+int refuse_incremental(void);
+
+struct buffer;
+
+/* The memory of all processes so far; {} to begin with. */
+struct refuse_memory {
+	struct buffer *buffers; /* sorted */
+	size_t count;
+};
+
+/* Adds the BOs of a process whose state was taken. Their dma-bufs have to stay open until the last one was added. */
+int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state);
+void refuse_memory_done(struct refuse_memory *memory);
+
+#endif
