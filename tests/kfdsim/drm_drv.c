@@ -104,6 +104,16 @@ static const char *fault_point(unsigned int nr)
 	}
 }
 
+bool sim_drm_has_fault_point(const char *point)
+{
+	unsigned int nr;
+
+	for (nr = 0; nr <= DRM_IOCTL_NR(~0U); nr++)
+		if (fault_point(nr) && !strcmp(fault_point(nr), point))
+			return true;
+	return !strcmp(SIM_ENGINE_POINT, point);
+}
+
 static long fops_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	unsigned int nr = DRM_IOCTL_NR(cmd);

@@ -111,23 +111,32 @@ static int fault_add(struct fault *fault)
 	return err;
 }
 
+/* The whole line, without anything behind, or -EINVAL. */
+static int fault_parse(const char *line, struct fault *fault)
+{
+	int third = 0, fourth = 0;
+	char name[16];
+
+	fault->times = 1;
+	sscanf(line, "%47s %lu %15s%n %lu%n", fault->point, &fault->nth, name, &third, &fault->times, &fourth);
+	if (!third || !fault->nth || line[max(third, fourth)])
+		return -EINVAL;
+	if (!sim_kfd_has_fault_point(fault->point) && !sim_drm_has_fault_point(fault->point))
+		return -EINVAL;
+	fault->err = parse_errno(name);
+	return fault->err < 0 ? fault->err : 0;
+}
+
 static int fault_arm(const char *line)
 {
 	struct fault *fault = kzalloc(sizeof(*fault), GFP_KERNEL);
-	char name[16];
-	int n, err;
+	int err;
 
 	if (!fault)
 		return -ENOMEM;
-	fault->times = 1;
-	n = sscanf(line, "%47s %lu %15s %lu", fault->point, &fault->nth, name, &fault->times);
-	err = n >= 3 ? parse_errno(name) : -EINVAL;
-	if (err > 0 && fault->nth) {
-		fault->err = err;
+	err = fault_parse(line, fault);
+	if (!err)
 		err = fault_add(fault);
-	} else {
-		err = -EINVAL;
-	}
 	if (err)
 		kfree(fault);
 	return err;

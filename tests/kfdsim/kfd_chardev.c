@@ -113,6 +113,18 @@ static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(RUNTIME_ENABLE, kfd_ioctl_runtime_enable, .since = 13),
 };
 
+#define KFD_OPEN_POINT "kfd:open"
+
+bool sim_kfd_has_fault_point(const char *point)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kfd_ioctl_rows); i++)
+		if (kfd_ioctl_rows[i].name && !strcmp(kfd_ioctl_rows[i].name, point))
+			return true;
+	return kfd_criu_has_fault_point(point) || !strcmp(KFD_OPEN_POINT, point);
+}
+
 static const struct kfd_ioctl_row *kfd_find_row(unsigned int cmd)
 {
 	const struct kfd_ioctl_row *row;
@@ -263,7 +275,7 @@ static int kfd_open(struct inode *inode, struct file *file)
 		pr_warn("kfdsim: process %d is a 32-bit one; /dev/kfd serves 64-bit processes only\n", current->pid);
 		return -EPERM;
 	}
-	ret = sim_fault_check("kfd:open");
+	ret = sim_fault_check(KFD_OPEN_POINT);
 	if (ret)
 		return ret;
 	p = kfd_process_open();

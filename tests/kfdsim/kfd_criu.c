@@ -257,6 +257,8 @@ static int kfd_criu_check_restore(const struct kfd_ioctl_criu_args *args)
 	return without_bos || (args->bos && args->num_bos) ? 0 : -EINVAL;
 }
 
+#define KFD_CRIU_RESUME_POINT "kfd:CRIU_RESUME"
+
 struct kfd_criu_row {
 	const char *name;				      /* fault point */
 	int (*check)(const struct kfd_ioctl_criu_args *args); /* before the lock */
@@ -270,6 +272,16 @@ static const struct kfd_criu_row kfd_criu_rows[] = {
 	[KFD_CRIU_OP_RESTORE] = { "kfd:CRIU_RESTORE", kfd_criu_check_restore, kfd_criu_restore },
 };
 
+bool kfd_criu_has_fault_point(const char *point)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kfd_criu_rows); i++)
+		if (!strcmp(kfd_criu_rows[i].name, point))
+			return true;
+	return !strcmp(KFD_CRIU_RESUME_POINT, point);
+}
+
 int kfd_ioctl_criu(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
@@ -282,7 +294,7 @@ int kfd_ioctl_criu(struct kfd_process *p, void *data)
 	BUILD_BUG_ON(sizeof(struct kfd_mqd) > KFD_MQD_SIZE_SDMA);
 
 	if (args->op == KFD_CRIU_OP_RESUME) {
-		ret = sim_fault_check("kfd:CRIU_RESUME");
+		ret = sim_fault_check(KFD_CRIU_RESUME_POINT);
 		return ret ? ret : kfd_criu_resume(args);
 	}
 	if (args->op >= ARRAY_SIZE(kfd_criu_rows))

@@ -135,7 +135,7 @@ static int open_render(u32 render)
 		placeholder_free(p);
 		if (got == render)
 			return 0;
-		pr_err("kfdsim: render minor %u is in use: give render_minor = ... in the description\n", render);
+		pr_err("kfdsim: render minor %u is in use: give drm_render_minor = ... in the description\n", render);
 		return -EBUSY;
 	}
 }

@@ -177,6 +177,9 @@ struct device *sim_kfd_device(void);
  * "drm:GEM_CREATE". Counts the calls. Cheap when no fault is armed; may sleep.
  */
 int sim_fault_check(const char *point);
+/* kfd_chardev.c, drm_drv.c: is @point passed by anything of theirs? */
+bool sim_kfd_has_fault_point(const char *point);
+bool sim_drm_has_fault_point(const char *point);
 
 /* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang, -EFAULT when it is lost. */
 int sim_engine_check(const struct sim_gpu *gpu);

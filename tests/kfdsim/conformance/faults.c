@@ -49,7 +49,29 @@ static void check_format(void)
 	check_errno(write_line(FAULTS, "kfd:GET_VERSION 0 EIO"), EINVAL, "calls are counted from 1");
 	check_errno(write_line(FAULTS, "kfd:GET_VERSION 1 ENOSUCHNAME"), EINVAL, "an unknown errno is refused");
 	check_errno(write_line(FAULTS, "kfd:GET_VERSION 1 5000"), EINVAL, "a number that is no errno is refused");
+	check_errno(write_line(FAULTS, "kfd:GET_VERSIONS 1 EIO"), EINVAL, "an unknown point is refused");
+	check_errno(write_line(FAULTS, "kfd:GET_VERSION 1 EIO all"), EINVAL, "a count that is no number is refused");
+	check_errno(write_line(FAULTS, "kfd:GET_VERSION 1 EIO 1 1"), EINVAL, "more than four words are refused");
 	check_errno(get_version(), 0, "what was refused has no effect");
+}
+
+/* All kinds of points that there are. */
+static void check_points(void)
+{
+	static const char *const points[] = {
+		"kfd:GET_VERSION",	  "kfd:RUNTIME_ENABLE",	   "kfd:CRIU_OP",
+		"kfd:CRIU_PROCESS_INFO",  "kfd:CRIU_RESUME",	   "kfd:open",
+		"drm:GEM_CREATE",	  "drm:GEM_LIST_HANDLES",  "drm:GEM_CLOSE",
+		"drm:PRIME_HANDLE_TO_FD", "drm:GEM_CHANGE_HANDLE", "drm:engine",
+	};
+	char line[64];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		snprintf(line, sizeof(line), "%s 1000000 EIO", points[i]);
+		check_errno(write_line(FAULTS, line), 0, "%s is a point", points[i]);
+	}
+	write_line(FAULTS, "clear");
 }
 
 static void check_nth(void)
@@ -125,6 +147,7 @@ int main(void)
 		return conformance_end();
 	write_line(FAULTS, "clear");
 	check_format();
+	check_points();
 	check_nth();
 	check_many();
 	check_open();
