@@ -146,7 +146,7 @@ static int parse_section(struct text *text, char *s, unsigned int line)
 	char *end = strchr(s, ']');
 
 	if (!end || *skip_spaces(end + 1))
-		return desc_error(text->file, line, "\"%s\" is not a [section]", s);
+		return desc_error(text->file, line, "\"%.64s\" is not a [section]", s);
 	*end = 0;
 	section = &text->sections[text->nr_sections++];
 	section->name = strim(s + 1);
@@ -161,9 +161,9 @@ static int parse_entry(struct text *text, char *s, unsigned int line)
 	struct entry *entry;
 
 	if (!equals)
-		return desc_error(text->file, line, "\"%s\" is neither [section] nor key = value", s);
+		return desc_error(text->file, line, "\"%.64s\" is neither [section] nor key = value", s);
 	if (!text->nr_sections)
-		return desc_error(text->file, line, "\"%s\" stands before the first [section]", s);
+		return desc_error(text->file, line, "\"%.64s\" stands before the first [section]", s);
 	*equals = 0;
 	entry = &text->entries[text->nr_entries++];
 	entry->key = strim(s);
@@ -215,17 +215,28 @@ static int text_parse(struct text *text, char *s)
 static int parse_number(const char *file, const struct entry *entry, const char *s, u64 *ret)
 {
 	static const char *const yes[] = { "yes", "true", "on" }, *const no[] = { "no", "false", "off" };
-	char *end;
+	static const char units[] = "KMGT";
+	size_t digits = strcspn(s, units);
+	const char *unit = s[digits] ? strchr(units, s[digits]) : NULL;
+	unsigned int shift = unit ? 10 * (unit - units + 1) : 0;
+	char buf[32];
+	int err;
 
 	if (match_string(yes, ARRAY_SIZE(yes), s) >= 0 || match_string(no, ARRAY_SIZE(no), s) >= 0) {
 		*ret = match_string(yes, ARRAY_SIZE(yes), s) >= 0;
 		return 0;
 	}
-	if (!isdigit(*s))
-		return desc_error(file, entry->line, "%s: \"%s\" is not a number", entry->key, s);
-	*ret = memparse(s, &end);
-	if (*end)
-		return desc_error(file, entry->line, "%s: \"%s\" is not a number", entry->key, s);
+	if (!isdigit(*s) || digits >= sizeof(buf) || (unit && s[digits + 1]))
+		return desc_error(file, entry->line, "%s: \"%.64s\" is not a number", entry->key, s);
+	memcpy(buf, s, digits);
+	buf[digits] = 0;
+	err = kstrtoull(buf, 0, ret);
+	if (!err && *ret > U64_MAX >> shift)
+		err = -ERANGE;
+	if (err)
+		return desc_error(file, entry->line, "%s: \"%.64s\" is %s", entry->key, s,
+				  err == -ERANGE ? "too large" : "not a number");
+	*ret <<= shift;
 	return 0;
 }
 
@@ -553,7 +564,7 @@ static int apply_child(const char *file, const struct section *section, struct d
 	}
 	if (!strcmp(name, "io_link") || !strcmp(name, "p2p_link"))
 		return apply_link(file, section, draft, *name == 'p');
-	return desc_error(file, section->line, "no section is called [%s]", name);
+	return desc_error(file, section->line, "no section is called [%.64s]", name);
 }
 
 /* A sub-section belongs to all nodes of the node section above it. */

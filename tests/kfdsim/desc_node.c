@@ -23,6 +23,7 @@
 #define DEFAULT_CPU_MEMORY  (16ULL * SZ_1G)
 #define DEFAULT_PCIE_MBPS   32000
 #define MAX_COMPUTE_UNITS   1024 /* one page of sysfs shows a cache's siblings */
+#define MAX_SDMA_QUEUES	    1024 /* of an engine: as many as a process has doorbells */
 
 /* uapi/linux/kfd_sysfs.h */
 #define CAP_WATCH_POINTS	0x00000080
@@ -265,6 +266,8 @@ static int check_geometry(const struct desc_drafts *drafts, const struct desc_dr
 		return desc_error(drafts->file, draft->line, "more than %u compute units or arrays", MAX_COMPUTE_UNITS);
 	if (prop[SIM_PROP_num_xcc] > 16 || prop[SIM_PROP_num_sdma_engines] + prop[SIM_PROP_num_sdma_xgmi_engines] > 64)
 		return desc_error(drafts->file, draft->line, "more than 16 XCCs or 64 SDMA engines");
+	if (prop[SIM_PROP_num_sdma_queues_per_engine] > MAX_SDMA_QUEUES)
+		return desc_error(drafts->file, draft->line, "more than %u SDMA queues per engine", MAX_SDMA_QUEUES);
 	return 0;
 }
 
