@@ -405,6 +405,7 @@ static void a_task_without_a_gpu_is_not_touched(void **state)
 	fake_failed();
 	assert_int_equal(log_errors, 0);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
+	empty_store();
 	remove_images();
 }
 
