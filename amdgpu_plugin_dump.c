@@ -381,12 +381,34 @@ static int check_render_vma(const struct process *process, const struct device_v
 	return -EOPNOTSUPP;
 }
 
-static int process_vmas(const struct process *process, struct kfd_image *image)
+/* A render node of another driver: its mappings are another plugin's. */
+static bool is_foreign(const struct dump *dump, const struct device_vma *vma)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!vma->minor || topology_find_minor(dump->machine, vma->minor) >= 0)
+		return false;
+	fd = drm_open_minor(vma->minor);
+	return fd == -ENODEV;
+}
+
+static void drop_foreign(const struct dump *dump, struct kfd_image *image)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < image->nr_vmas; i++)
+		if (!is_foreign(dump, &image->vmas[i]))
+			image->vmas[kept++] = image->vmas[i];
+	image->nr_vmas = kept;
+}
+
+static int process_vmas(const struct dump *dump, const struct process *process, struct kfd_image *image)
 {
 	size_t i;
 	int err = task_device_vmas(process->file->pid, &image->vmas, &image->nr_vmas);
 
 	image->has_vmas = true;
+	drop_foreign(dump, image);
 	for (i = 0; !err && i < image->nr_vmas; i++)
 		err = image->vmas[i].minor ? check_render_vma(process, &image->vmas[i]) :
 					     resolve_kfd_vma(process, &image->vmas[i]);
@@ -399,7 +421,7 @@ static int write_process(struct dump *dump, struct process *process, int id, str
 	int err = device_minors(process, &minors);
 
 	if (!err)
-		err = process_vmas(process, image);
+		err = process_vmas(dump, process, image);
 	image->bos = calloc(process->state.nr_bos + 1, sizeof(*image->bos));
 	if (!err && !image->bos)
 		err = -ENOMEM;

@@ -520,7 +520,7 @@ static int map_render(const struct restore *restore, const struct gpu *gpu, cons
 	return 0;
 }
 
-/* The saved description of a mapping; images of other writers have none. */
+/* The saved description of a mapping; images of other writers have none, and tell ours by the GPUs that they name. */
 static bool find_vma(const struct restore *restore, const char *path, uint64_t start, uint64_t offset,
 		     struct device_vma *ret)
 {
@@ -531,7 +531,9 @@ static bool find_vma(const struct restore *restore, const char *path, uint64_t s
 			*ret = restore->image->vmas[i];
 			return true;
 		}
-	return vma_from_path(path, start, offset, ret);
+	if (restore->image && restore->image->has_vmas)
+		return false;
+	return vma_from_path(path, start, offset, ret) && (!ret->minor || gpu_by_saved_minor(restore, ret->minor));
 }
 
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,

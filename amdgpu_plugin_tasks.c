@@ -262,14 +262,15 @@ static bool parse_maps_line(const char *text, struct maps_line *line)
 		      &line->offset, &line->inode) == 4;
 }
 
-static bool vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
+/* 1 for a device of ours or a render node, 0 for others, -errno: a mapping that is left out would be restored wrong. */
+static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
 {
 	struct stat st;
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, line->start, line->end);
 	if (stat(path, &st))
-		return false;
+		return -errno;
 	*ret_minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
 	return device_is_kfd(&st) || device_is_render_node(&st);
 }
@@ -300,13 +301,16 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 	if (!f)
 		err = -errno;
 	while (!err && getline(&text, &room, f) > 0) {
-		uint32_t minor_number;
+		uint32_t minor_number = 0;
+		int r;
 
 		if (!parse_maps_line(text, &line)) {
 			err = -EBADMSG;
 			break;
 		}
-		if (line.inode && vma_device(pid, &line, &minor_number))
+		r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
+		err = r < 0 ? r : 0;
+		if (r > 0)
 			err = add_vma(&vmas, &count, &(struct device_vma){ .start = line.start, .end = line.end,
 				.offset = line.offset, .minor = minor_number });
 	}

@@ -409,6 +409,32 @@ static void a_task_without_a_gpu_is_not_touched(void **state)
 	remove_images();
 }
 
+/* Another plugin restores it: a task without a GPU may have it, and one with. */
+static void a_foreign_mapping_is_not_ours(void **state)
+{
+	int (*hook)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
+		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_UPDATE_VMA_MAP];
+	uint64_t offset = 1;
+	int ret, fd = -1;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
+	assert_int_equal(restore_file(KFD_ID), 0);
+	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
+	assert_true(offset == 1 && fd == -1 && !log_errors);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
+	fake_failed();
+	empty_store();
+	fake_kfd_forget();
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -431,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_dumped_and_restored),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
+		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};
