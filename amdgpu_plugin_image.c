@@ -29,6 +29,7 @@
 #define KFD_NAME    "amdgpu-kfd-%d.img"
 #define RENDER_NAME "amdgpu-renderD-%d.img"
 #define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
+#define DMABUF_NAME "amdgpu-dmabuf_%d.img"
 
 /* Unpacking helper: one line naming the image, and the error for its caller. */
 #define bad_image(name, fmt, ...)                                  \
@@ -698,6 +699,21 @@ int render_image_read(int id, struct render_image **ret)
 	snprintf(name, sizeof(name), RENDER_NAME, id);
 	err = read_image(name, &data, &size);
 	return err ? err : render_image_unpack(name, data, size, ret);
+}
+
+/* ---- amdgpu-dmabuf, of CRIU's development branch ---- */
+
+int dmabuf_image_refuse(int id)
+{
+	_cleanup_close_ int fd = -1;
+	char name[IMAGE_NAME_MAX];
+
+	snprintf(name, sizeof(name), DMABUF_NAME, id);
+	fd = criu_image_open(name);
+	if (fd < 0)
+		return fd;
+	pr_err("image %s: is of a dma-buf, which cannot be restored", name);
+	return -EOPNOTSUPP;
 }
 
 /* ---- amdgpu-pages ---- */

@@ -72,6 +72,9 @@ int render_image_write(int id, const struct render_image *image);
 int kfd_image_read(int id, struct kfd_image **ret);
 int render_image_read(int id, struct render_image **ret);
 
+/* Whether an id is that of a dma-buf in images of CRIU's development branch: -ENOENT when not, else an error after its line. */
+int dmabuf_image_refuse(int id);
+
 /*
  * Creates or opens the file with the contents of one GPU's BOs; the content engine
  * frames it. @name receives the file's name. An fd that the caller owns, or -errno

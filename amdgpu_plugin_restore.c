@@ -455,6 +455,8 @@ int restore_file(struct restore *restore, int id)
 	if (r != -ENOENT)
 		return r;
 	r = render_image_read(id, &render);
+	if (r == -ENOENT)
+		return dmabuf_image_refuse(id);
 	if (!r)
 		r = restore_render_node(restore, render);
 	render_image_free(render);

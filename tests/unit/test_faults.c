@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "amdgpu_plugin_criu.h"
+#include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
@@ -435,6 +436,27 @@ static void a_foreign_mapping_is_not_ours(void **state)
 	remove_images();
 }
 
+/* Other writers' images have no mappings: they are found by path, and by the GPUs that the image names. */
+static void mappings_that_an_image_does_not_have_are_restored(void **state)
+{
+	struct kfd_image *image = NULL;
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
+	assert_int_equal(image->nr_vmas, FAKE_NR_VMAS);
+	image->nr_vmas = 0;
+	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
+	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
+	kfd_image_free(image);
+	verify_images(0, "none");
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -458,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_process_is_dumped_and_restored),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
+		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};

@@ -133,6 +133,22 @@ static void buffers_of_the_render_node_are_refused(void **state)
 	assert_non_null(strstr(log_text, "amdgpu-renderD-9.img: has 3 buffers of the render node itself"));
 }
 
+static void dmabufs_are_refused(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(make_directory(NULL), 0);
+	fd = criu_image_create("amdgpu-dmabuf_9.img");
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(dmabuf_image_refuse(8), -ENOENT);
+	assert_int_equal(log_errors, 0);
+	assert_int_equal(dmabuf_image_refuse(9), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "amdgpu-dmabuf_9.img: is of a dma-buf"));
+	remove_directory(NULL);
+}
+
 static void gpus_that_the_process_did_not_see_are_passed_over(void **state)
 {
 	struct kfd_image *image = read_kfd("later-hidden-gpu");
@@ -278,6 +294,7 @@ int main(void)
 		cmocka_unit_test(the_shared_memory_of_an_old_rocm_is_read),
 		cmocka_unit_test(images_of_the_development_branch_are_read),
 		cmocka_unit_test(buffers_of_the_render_node_are_refused),
+		cmocka_unit_test(dmabufs_are_refused),
 		cmocka_unit_test(gpus_that_the_process_did_not_see_are_passed_over),
 		cmocka_unit_test(written_images_are_read_by_the_others_rules),
 	};
