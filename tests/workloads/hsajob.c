@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,7 +142,7 @@ static int setup(struct process *process)
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
-	return err ? report(err, "pthread_create: %m") : phase_set(process, "running");
+	return err ? report(err, "pthread_create: %s", strerror(err)) : phase_set(process, "running");
 }
 
 static int process_run(struct process *process)
