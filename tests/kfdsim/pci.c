@@ -237,6 +237,14 @@ static int function_new(const struct sim_node *node)
 	return 0;
 }
 
+/* A GPU cannot go before the module: without this file nobody can take its PCI device away. */
+static void forbid_removal(struct pci_dev *pdev)
+{
+	static const struct attribute remove = { .name = "remove" };
+
+	sysfs_remove_file(&pdev->dev.kobj, &remove);
+}
+
 static int bus_scan(struct root_bus *root)
 {
 	struct function *fn;
@@ -251,6 +259,9 @@ static int bus_scan(struct root_bus *root)
 	list_for_each_entry(fn, &root->functions, link)
 		fn->pdev = pci_scan_single_device(root->bus, fn->devfn);
 	pci_bus_add_devices(root->bus);
+	list_for_each_entry(fn, &root->functions, link)
+		if (fn->pdev)
+			forbid_removal(fn->pdev);
 	return 0;
 }
 

@@ -409,6 +409,8 @@ static void check_pci(int i, unsigned long long minor)
 	check_u64(pci_number(minor, "device"), prop(i, "device_id"), "node %d: the PCI device id is the same", i);
 	check_true(pci_number(minor, "class") >> 16 == 0x03 || pci_number(minor, "class") >> 16 == 0x12,
 		   "node %d: the PCI class is a display or an accelerator", i);
+	snprintf(path, sizeof(path), "/sys/class/drm/renderD%llu/device/remove", minor);
+	check_true(access(path, F_OK) < 0, "node %d: the PCI device cannot be taken away under the GPU", i);
 }
 
 static void check_render_node(int i)
