@@ -95,7 +95,9 @@ static void plugin_exit(int stage, int ret)
 {
 	(void)stage;
 	(void)ret;
-	dump_free(plugin.dump);
+	/* criu does not ask whether this worked, and would report success. */
+	if (dump_free(plugin.dump))
+		criu_fail_at_exit();
 	restore_free(plugin.restore);
 	plugin.dump = NULL;
 	plugin.restore = NULL;

@@ -87,6 +87,9 @@ void criu_restore_begins(void);
  */
 int criu_vma_file(int token);
 
+/* Lets criu go on, but end with a failure: for hooks that cannot fail. */
+void criu_fail_at_exit(void);
+
 /* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
 int criu_inventory_add(void);
 

@@ -63,9 +63,9 @@ static struct process *process_by_pid(const struct dump *dump, pid_t pid)
 	return NULL;
 }
 
-static void process_let_go(struct process *process)
+static int process_let_go(struct process *process)
 {
-	int err;
+	int err = 0;
 
 	if (process->paused) {
 		err = kfd_unpause(process->file->fd);
@@ -76,21 +76,27 @@ static void process_let_go(struct process *process)
 	kfd_state_done(&process->state);
 	topology_free(process->nodes);
 	process->nodes = NULL;
+	return err;
 }
 
-void dump_free(struct dump *dump)
+int dump_free(struct dump *dump)
 {
 	size_t i;
+	int err = 0;
 
 	if (!dump)
-		return;
-	for (i = 0; i < dump->nr_processes; i++)
-		process_let_go(&dump->processes[i]);
+		return 0;
+	for (i = 0; i < dump->nr_processes; i++) {
+		int ret = process_let_go(&dump->processes[i]);
+
+		err = err ? err : ret;
+	}
 	free(dump->processes);
 	refuse_memory_done(&dump->memory);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
+	return err;
 }
 
 /* ---- pause ---- */

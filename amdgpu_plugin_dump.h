@@ -12,8 +12,8 @@ struct dump;
 /* @settings is borrowed for the life of the dump. NULL when out of memory. */
 struct dump *dump_new(const struct settings *settings);
 
-/* Lets all paused processes run and frees everything. Accepts NULL. */
-void dump_free(struct dump *dump);
+/* Lets all paused processes run and frees everything. Accepts NULL. -errno after an error line when one cannot run. */
+int dump_free(struct dump *dump);
 
 /*
  * Pauses all KFD processes among the tasks that the calling thread traces. The first

@@ -32,7 +32,7 @@ static size_t nr_allocated;
 static unsigned int calls, fail_nth;
 static int fail_errno;
 static const char *failed;
-static bool killed;
+static bool killed, fails_at_exit;
 
 void fake_fail(unsigned int nth, int err)
 {
@@ -41,6 +41,7 @@ void fake_fail(unsigned int nth, int err)
 	fail_errno = err;
 	failed = NULL;
 	killed = false;
+	fails_at_exit = false;
 	nr_allocated = 0;
 	armed = true;
 }
@@ -180,9 +181,26 @@ int __wrap_close(int fd)
 	return hit("close") ? -1 : ret;
 }
 
+void __wrap__exit(int status);
+
+/* A handler that belongs to no library leaves with its argument as the status; the program does not do so. */
+int __real___cxa_atexit(void (*function)(void *), void *arg, void *dso);
+int __wrap___cxa_atexit(void (*function)(void *), void *arg, void *dso);
+int __wrap___cxa_atexit(void (*function)(void *), void *arg, void *dso)
+{
+	if (dso || (void *)function != (void *)__wrap__exit)
+		return __real___cxa_atexit(function, arg, dso);
+	fails_at_exit = arg != NULL;
+	return 0;
+}
+
+bool fake_fails_at_exit(void)
+{
+	return fails_at_exit;
+}
+
 /* The program goes on where fake_exit is set; the process is not to be used any more. */
 jmp_buf fake_exit;
-void __wrap__exit(int status);
 void __wrap__exit(int status)
 {
 	(void)status;

@@ -58,6 +58,8 @@ const char *fake_failed(void);
 size_t fake_leaks(void);
 /* Where the program goes on when the plugin ends it: in a child only. */
 extern jmp_buf fake_exit;
+/* Whether the program will end with a failure, whatever it returns. */
+bool fake_fails_at_exit(void);
 /* Whether a signal was sent, instead of which this is remembered. */
 bool fake_was_killed(void);
 

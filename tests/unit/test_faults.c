@@ -288,8 +288,8 @@ static bool fail_dump(unsigned int nth)
 	if (!call && ret)
 		complain("a dump without faults fails");
 	if (fake_process_is_paused()) {
-		/* Nothing can be done then but to say so. */
-		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1)
+		/* Nothing can be done then but to say so, and to let criu fail. */
+		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1 || !fake_fails_at_exit())
 			complain("call %u, %s: the process stays stopped", nth, call);
 		/* The next dump heals it. */
 		new_images();

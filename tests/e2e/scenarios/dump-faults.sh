@@ -22,6 +22,14 @@ fails 'cannot ask the KFD for its version' 'kfd:GET_VERSION 1 EIO'
 fails 'importing the dma-buf: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 1 ENOMEM'
 fails 'submitting the copy: ' 'drm:CS 1 EIO'
 
+# Stopped queues: that is a failure, which the next dump heals.
+faults 'kfd:CRIU_OP 5 EIO'
+dump_refused --leave-running
+faults
+expect_one_error 'cannot let its GPU queues run again: Input/output error'
+dump --leave-running
+expect_unharmed
+
 # The engines stop in the middle: the copy's time is up.
 gpus_state hang
 dump_refused
