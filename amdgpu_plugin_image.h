@@ -72,7 +72,7 @@ int render_image_write(int id, const struct render_image *image);
 int kfd_image_read(int id, struct kfd_image **ret);
 int render_image_read(int id, struct render_image **ret);
 
-/* Whether an id is that of a dma-buf in images of CRIU's development branch: -ENOENT when not, else an error after its line. */
+/* -ENOENT when an id is not that of a dma-buf in images of CRIU's development branch, else an error after its line. */
 int dmabuf_image_refuse(int id);
 
 /*

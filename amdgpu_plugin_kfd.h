@@ -38,7 +38,7 @@ static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
  */
 bool kfd_maps_by_user_id(void);
 
-/* Asks the kernel, once for this process and those that it will fork. @fd is the caller's own, of which nothing else is wanted. */
+/* Asks the kernel, once for this process and those that it will fork. @fd is the caller's own, only for this. */
 void kfd_ask_rules(int fd);
 
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
@@ -70,7 +70,7 @@ int kfd_unpause(int fd);
  */
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
 
-/* Whether the kernel can restore a process that has no BOs; @fd as for kfd_ask_rules(). Older ones than 6.18 often cannot. */
+/* Whether the kernel can restore a process without BOs; before 6.18 many cannot. @fd as for kfd_ask_rules(). */
 bool kfd_restores_without_bos(int fd);
 
 /*

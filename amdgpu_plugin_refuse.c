@@ -29,7 +29,8 @@ static int check_owner(pid_t pid, const struct kfd_state *state)
 	if (own == (pid_t)state->pid)
 		return 0;
 	pr_err("pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has a higher pid: criu "
-	       "would restore the GPU state in the wrong process", pid, own, state->pid);
+	       "would restore the GPU state in the wrong process",
+	       pid, own, state->pid);
 	return -EOPNOTSUPP;
 }
 
@@ -41,8 +42,10 @@ int refuse_file(const struct task_file *file)
 	if (err)
 		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
 	else if (count)
-		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, dma-buf "
-		       "imports), which cannot be saved", file->pid, file->minor, count);
+		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, "
+		       "dma-buf "
+		       "imports), which cannot be saved",
+		       file->pid, file->minor, count);
 	return err || !count ? err : -EOPNOTSUPP;
 }
 
@@ -56,7 +59,7 @@ int refuse_incremental(void)
 	return -EOPNOTSUPP;
 }
 
-/* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses where there is none. */
+/* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
 static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct topology *machine)
 {
 	unsigned int i, opened = 0;
@@ -69,9 +72,10 @@ static int check_address_spaces(pid_t pid, const struct kfd_state *state, const 
 	}
 	if (!state->nr_bos || opened >= state->nr_devices)
 		return 0;
-	pr_err("pid %d: sees %u GPUs and has render nodes of %u open: kernels crash when they save buffers of a process "
-	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid,
-	       state->nr_devices, opened);
+	pr_err("pid %d: sees %u GPUs and has render nodes of %u open: kernels crash when they save buffers of a "
+	       "process "
+	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
+	       pid, state->nr_devices, opened);
 	return -EOPNOTSUPP;
 }
 
@@ -83,8 +87,10 @@ static int check_buffers(pid_t pid, const struct kfd_state *state)
 		return 0;
 	if (fd < 0)
 		return fd;
-	pr_err("pid %d: has no buffers on its GPUs, and this kernel does not restore such a process (Linux 6.18 does, and "
-	       "some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)", pid);
+	pr_err("pid %d: has no buffers on its GPUs, and this kernel does not restore such a process (Linux 6.18 does, "
+	       "and "
+	       "some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)",
+	       pid);
 	return -EOPNOTSUPP;
 }
 
@@ -122,8 +128,10 @@ int refuse_heir(pid_t pid, const struct topology *machine)
 
 	for (i = 0; !err && i < count; i++)
 		if (topology_find_minor(machine, vmas[i].minor) >= 0) {
-			pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is of a buffer of another process, from which "
-			       "it was inherited: that cannot be restored", pid, vmas[i].start, vmas[i].minor);
+			pr_err("pid %d: mapping at %#" PRIx64
+			       " of renderD%u is of a buffer of another process, from which "
+			       "it was inherited: that cannot be restored",
+			       pid, vmas[i].start, vmas[i].minor);
 			err = -EOPNOTSUPP;
 		}
 	return err;
@@ -191,8 +199,8 @@ int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_sta
 
 		if (compare_buffers(buffer - 1, buffer))
 			continue;
-		pr_err("pid %d: shares a buffer of gpu %#x with pid %d (IPC, dma-buf), which cannot be saved", buffer->pid,
-		       buffer->gpu_id, buffer[-1].pid);
+		pr_err("pid %d: shares a buffer of gpu %#x with pid %d (IPC, dma-buf), which cannot be saved",
+		       buffer->pid, buffer->gpu_id, buffer[-1].pid);
 		err = -EOPNOTSUPP;
 	}
 	return err;

@@ -166,6 +166,7 @@ static int setup(struct job *job)
 {
 	int err = kfd_open(&job->kfd, gpus_wanted(&job->options), job->options.reopen_first);
 
+	err = err || !job->options.kfd_last ? err : kfd_renumber(&job->kfd, 100);
 	err = err ? err : reopen(job);
 	err = err ? err : gpus_choose(job);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)

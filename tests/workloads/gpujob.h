@@ -31,6 +31,7 @@ struct job_options {
 	uint64_t seed;
 	bool reopen_kfd, reopen_render; /* open it once more */
 	bool reopen_first;		/* the unused file before the one that is used */
+	bool kfd_last;			/* /dev/kfd has a higher number than the render nodes */
 	bool lone;			/* GPUs that are not used are not opened */
 	bool split;			/* process n uses only the n-th of the GPUs */
 	bool events;			/* sleep in WAIT_EVENTS instead of nanosleep */

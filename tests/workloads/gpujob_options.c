@@ -27,6 +27,7 @@ static const char usage[] =
 	"  --reopen kfd|render|render-first\n"
 	"                       open /dev/kfd or the render nodes a second time (render-first: before those that are used)\n"
 	"                       and keep them open\n"
+	"  --kfd-last           the number of /dev/kfd's file is above those of the render nodes\n"
 	"  --lone               GPUs that are not used are not opened, and have no address space\n"
 	"  --events             wait for GPU events instead of looking at memory\n"
 	"  --extra NAME         also have (on the first GPU; may be given several times): svm (an SVM range),\n"
@@ -134,6 +135,7 @@ enum {
 	OPT_EXTRA,
 	OPT_EXTRA_LAST,
 	OPT_LONE,
+	OPT_KFD_LAST,
 };
 
 static const struct option long_options[] = {
@@ -151,6 +153,7 @@ static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "reopen", required_argument, NULL, OPT_REOPEN },
 	{ "lone", no_argument, NULL, OPT_LONE },
+	{ "kfd-last", no_argument, NULL, OPT_KFD_LAST },
 	{ "extra", required_argument, NULL, OPT_EXTRA },
 	{ "extra-last", no_argument, NULL, OPT_EXTRA_LAST },
 	{ "spoil", required_argument, NULL, OPT_SPOIL },
@@ -187,6 +190,8 @@ static bool option_take(int option, char *arg, struct job_options *options)
 		options->reopen_first |= !strcmp(arg, "render-first");
 		options->reopen_render |= !strcmp(arg, "render") || options->reopen_first;
 		return options->reopen_kfd || options->reopen_render;
+	case OPT_KFD_LAST:
+		return options->kfd_last = true;
 	case OPT_LONE:
 		return options->lone = true;
 	case OPT_EXTRA:

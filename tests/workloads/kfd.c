@@ -88,6 +88,17 @@ int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first)
 	return 0;
 }
 
+int kfd_renumber(struct kfd *kfd, int lowest)
+{
+	int fd = fcntl(kfd->fd, F_DUPFD_CLOEXEC, lowest);
+
+	if (fd < 0)
+		return report(errno, "duplicate of /dev/kfd's file: %m");
+	close(kfd->fd);
+	kfd->fd = fd;
+	return 0;
+}
+
 int kfd_reopen(void)
 {
 	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Render nodes have lower numbers than /dev/kfd, and criu works in another directory than that of the images
+# gpus: 2xmi100
+
+mkdir "$work/elsewhere"
+job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --kfd-last
+process_shape >"$work/shape"
+dump -W "$work/elsewhere"
+expect_gone
+expect_images 2 1
+machine_load 2xmi100-b
+restore -W "$work/elsewhere"
+expect_verified
+expect_shape "$work/shape"
+expect_progress
+job_end
