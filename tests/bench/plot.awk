@@ -4,48 +4,56 @@
 
 { t[++n] = $1; engine[n] = $2; disk[n] = $3 }
 
-# MB/s between two samples that are at least half a second apart
-function points(bytes,	i, from, text, speed) {
+# The points of a line, MB/s between two samples that are at least half a second apart: their number
+function points(bytes, at, speeds,	i, from, nr) {
 	from = 1
-	text = ""
+	nr = 0
 	for (i = 2; i <= n; i++) {
 		if (t[i] - t[from] < 0.5 && i < n)
 			continue
-		speed = (bytes[i] - bytes[from]) / 1e6 / (t[i] - t[from])
-		text = text sprintf("%.1f,%.1f ", x((t[i] + t[from]) / 2), y(speed))
+		at[++nr] = (t[i] + t[from]) / 2
+		speeds[nr] = (bytes[i] - bytes[from]) / 1e6 / (t[i] - t[from])
+		if (speeds[nr] > scale)
+			scale = limit / 2 * (int(speeds[nr] / (limit / 2)) + 1)
 		from = i
 	}
-	return text
+	return nr
 }
 
 function x(seconds) { return left + width * seconds / end }
-function y(speed) { return top + height * (1 - speed / (limit * 1.5)) }
+function y(speed) { return top + height * (1 - speed / scale) }
 
 function text(at_x, at_y, anchor, color, words) {
 	printf "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\">%s</text>\n", at_x, at_y, anchor, color, words
 }
 
-function line(color, bytes) {
-	printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"%s\"/>\n", color, points(bytes)
+function line(color, nr, at, speeds,	i) {
+	printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", color
+	for (i = 1; i <= nr; i++)
+		printf "%.1f,%.1f ", x(at[i]), y(speeds[i])
+	print "\"/>"
 }
 
 END {
 	left = 60; top = 40; width = 700; height = 240
 	end = t[n] > 0 ? t[n] : 1
+	scale = limit * 1.5
+	nr_engine = points(engine, engine_at, engine_speeds)
+	nr_disk = points(disk, disk_at, disk_speeds)
 	step = end > 40 ? 10 : end > 16 ? 5 : 1
 	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"330\" font-family=\"sans-serif\" " \
 		"font-size=\"12\">\n<rect width=\"800\" height=\"330\" fill=\"white\"/>\n"
 	text(left, 22, "start", "black", name ", simulated hardware: MB/s over seconds")
 	text(left + width - 130, 22, "end", "#c03000", "copied by the GPUs")
 	text(left + width, 22, "end", "#0050b0", "disk transfers")
-	for (speed = 0; speed <= limit * 1.5; speed += limit / 2) {
+	for (speed = 0; speed <= scale; speed += limit / 2) {
 		printf "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ccc\"/>\n", left, left + width, y(speed),
 			y(speed)
 		text(left - 6, y(speed) + 4, "end", "black", speed)
 	}
 	for (at = 0; at <= end; at += step)
 		text(x(at), top + height + 18, "middle", "black", at)
-	line("#c03000", engine)
-	line("#0050b0", disk)
+	line("#c03000", nr_engine, engine_at, engine_speeds)
+	line("#0050b0", nr_disk, disk_at, disk_speeds)
 	print "</svg>"
 }
