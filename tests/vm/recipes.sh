@@ -21,7 +21,7 @@ USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 # recipe_userland NAME: "suite packages"
 recipe_userland() {
 	case $1 in
-	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,xfsprogs,runc,iptables" ;;
+	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,xfsprogs,runc,crun,libcriu2,iptables" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) trixie bookworm"; return 1 ;;

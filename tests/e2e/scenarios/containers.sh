@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# Containers of runc: two processes on two GPUs; then one GPU, and the restored container is given the other one
+# Containers of runc and crun: two processes on two GPUs; then one GPU, and the restored container is given the other one
 # gpus: 2xmi100
 
 bundle=$work/bundle
@@ -55,13 +55,13 @@ container_config() {
 	END
 }
 
-# runc_call WHAT ARG...
-runc_call() {
+# engine_call WHAT ARG...
+engine_call() {
 	local what=$1
 	shift
 	criu_runs=$((criu_runs + 1))
-	timeout 120 runc "$what" "$@" job </dev/null >"$work/$criu_runs-runc.log" 2>&1 ||
-		fail "runc $what: $(tail -n 1 "$work/$criu_runs-runc.log"): $(criu_errors)"
+	timeout 120 "$engine" "$what" "$@" job </dev/null >"$work/$criu_runs-$engine.log" 2>&1 ||
+		fail "$engine $what: $(tail -n 1 "$work/$criu_runs-$engine.log"): $(grep -hs Error "$work"/*/*.log | head -n 3)"
 }
 
 job_pids_find() {
@@ -71,50 +71,62 @@ job_pids_find() {
 
 container_run() {
 	rm -f "$job" "$job".[0-9]*
-	runc_call run --detach --bundle "$bundle"
+	engine_call run --detach --bundle "$bundle"
 	wait_until 30 grep -qs '^phase running' "$job" || fail "the job does not start: $(state_get "$job" message)"
 }
 
 checkpoint() {
-	rm -rf "$images"
-	runc_call checkpoint --image-path "$images" --work-path "$work/dump"
+	rm -rf "$images" "$work/dump" "$work/restore"
+	mkdir "$images" "$work/dump" "$work/restore"
+	engine_call checkpoint --image-path "$images" --work-path "$work/dump"
 	expect_gone
 }
 
 # container_restore PROCESSES
 container_restore() {
 	states_blank
-	runc_call restore --detach --image-path "$images" --work-path "$work/restore" --bundle "$bundle"
-	cp "$work/restore/restore.log" "$work/$criu_runs-restore.log"
+	engine_call restore --detach --image-path "$images" --work-path "$work/restore" --bundle "$bundle"
 	job_pids_find "$1"
 	wait_until 30 states_written || fail "the restored job does not compute"
 	expect_progress
 	expect_verified
 }
 
+# render_minors PID: of the render nodes that it has open, by their numbers: names are those of the dump
+render_minors() {
+	local fd
+	for fd in "/proc/$1/fd/"*; do
+		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
+	done | sort -u
+}
+
 container_end() {
-	runc_call delete --force
+	engine_call delete --force
 	expect_gone
 	expect_no_objects
 }
 
-container_config /dev/kfd /dev/dri/renderD128 /dev/dri/renderD129 -- --children 1 --vram 512K --buffers 5
-container_run
-wait_until 30 grep -qs '^phase running' "$job.1" || fail "the job's child does not start"
-job_pids_find 2
-process_shape >"$work/shape"
-checkpoint
-container_restore 2
-expect_shape "$work/shape"
-container_end
+for engine in runc crun; do
+	container_config /dev/kfd /dev/dri/renderD128 /dev/dri/renderD129 -- --children 1 --vram 512K --buffers 5
+	container_run
+	wait_until 30 grep -qs '^phase running' "$job.1" || fail "the job's child does not start"
+	job_pids_find 2
+	process_shape >"$work/shape"
+	checkpoint
+	container_restore 2
+	expect_shape "$work/shape"
+	container_end
 
-container_config /dev/kfd /dev/dri/renderD128 -- --vram 512K
-container_run
-job_pids_find 1
-checkpoint
-container_config /dev/kfd /dev/dri/renderD129 -- --vram 512K
-container_restore 1
-grep -q "(renderD128 at dump) becomes gpu 0x[0-9a-f]* (renderD129)" "$work/$criu_runs-restore.log" ||
-	fail "the job is not on the other GPU"
-container_end
+	container_config /dev/kfd /dev/dri/renderD128 -- --vram 512K
+	container_run
+	job_pids_find 1
+	checkpoint
+	container_config /dev/kfd /dev/dri/renderD129 -- --vram 512K
+	# crun puts the tasks into the container's device cgroup when criu is through: nobody but the user knows by then.
+	[ "$engine" = runc ] || echo "KFD_DEVICE_MAP = renderD128=renderD129" >"$images/amdgpu_plugin.conf"
+	container_restore 1
+	[ "$(render_minors "${job_pids[0]}")" = 129 ] ||
+		fail "$engine: the job has renderD$(render_minors "${job_pids[0]}"), not renderD129"
+	container_end
+done
 umount "$bundle/rootfs"
