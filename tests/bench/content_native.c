@@ -103,7 +103,7 @@ struct result {
 
 static struct result results[MAX_RUNS];
 static size_t nr_results;
-static unsigned int repeats = 3;
+static unsigned int repeats = 5;
 static uint64_t divide_by = 1;
 
 struct setup {
