@@ -23,6 +23,11 @@ cycle() {
 	wait_until 10 no_process "$pid" || fail "the plain process does not end"
 }
 
+# Since 4.1, criu notes which plugins the images need.
+has_inventory() {
+	[ "$(printf '%s\n' 4.1 "$(criu --version | sed -n 's/^Version: //p')" | sort -V | head -n 1)" = 4.1 ]
+}
+
 changed() {
 	[ -s "$1" ] && [ "$(<"$1")" != "$2" ]
 }
@@ -60,7 +65,7 @@ for order in 'other_plugin amdgpu_plugin' 'amdgpu_plugin other_plugin'; do
 	dump -L "$work/plugins"
 	expect_gone
 	grep -q 'other_plugin: file .* saved' "$work/$criu_runs-dump.log" || fail "the other plugin was not asked"
-	grep -q amdgpu_plugin "$images/inventory.img" || fail "the inventory does not name the plugin"
+	! has_inventory || grep -q amdgpu_plugin "$images/inventory.img" || fail "the inventory does not name the plugin"
 	restore -L "$work/plugins"
 	expect_unharmed
 	job_end
