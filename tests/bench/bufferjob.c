@@ -87,7 +87,7 @@ static int bo_make(unsigned int n)
 
 static int setup(void)
 {
-	int err = kfd_open(&kfd);
+	int err = kfd_open(&kfd, UINT64_MAX, false);
 
 	if (err)
 		return err;
