@@ -43,8 +43,7 @@ int refuse_file(const struct task_file *file)
 		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
 	else if (count)
 		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, "
-		       "dma-buf "
-		       "imports), which cannot be saved",
+		       "dma-buf imports), which cannot be saved",
 		       file->pid, file->minor, count);
 	return err || !count ? err : -EOPNOTSUPP;
 }
@@ -73,8 +72,7 @@ static int check_address_spaces(pid_t pid, const struct kfd_state *state, const 
 	if (!state->nr_bos || opened >= state->nr_devices)
 		return 0;
 	pr_err("pid %d: sees %u GPUs and has render nodes of %u open: kernels crash when they save buffers of a "
-	       "process "
-	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
+	       "process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
 	       pid, state->nr_devices, opened);
 	return -EOPNOTSUPP;
 }
@@ -88,8 +86,7 @@ static int check_buffers(pid_t pid, const struct kfd_state *state)
 	if (fd < 0)
 		return fd;
 	pr_err("pid %d: has no buffers on its GPUs, and this kernel does not restore such a process (Linux 6.18 does, "
-	       "and "
-	       "some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)",
+	       "and some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)",
 	       pid);
 	return -EOPNOTSUPP;
 }
@@ -128,9 +125,8 @@ int refuse_heir(pid_t pid, const struct topology *machine)
 
 	for (i = 0; !err && i < count; i++)
 		if (topology_find_minor(machine, vmas[i].minor) >= 0) {
-			pr_err("pid %d: mapping at %#" PRIx64
-			       " of renderD%u is of a buffer of another process, from which "
-			       "it was inherited: that cannot be restored",
+			pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is of a buffer of another process, from "
+			       "which it was inherited: that cannot be restored",
 			       pid, vmas[i].start, vmas[i].minor);
 			err = -EOPNOTSUPP;
 		}
