@@ -23,6 +23,7 @@
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
+#include "wrap.h"
 
 #define KIB	  1024ull
 #define MIB	  (1024 * KIB)
@@ -90,35 +91,26 @@ static atomic_int calls_left;
 static atomic_bool armed;
 static bool fail_threads;
 
-static bool fails_now(void)
+static bool hit(const char *name)
 {
+	(void)name;
 	return atomic_load(&armed) && !fake_drm_depth && atomic_fetch_sub(&calls_left, 1) == 1;
 }
 
-#define WRAP(type, name, err, failed, params, args)                     \
-	type __real_##name params;                                      \
-	type __wrap_##name params;                                      \
-	type __wrap_##name params                                       \
-	{                                                               \
-		if (!fails_now())                                       \
-			return __real_##name args;                      \
-		errno = err;                                            \
-		return failed;                                          \
-	}
-
-WRAP(void *, calloc, ENOMEM, NULL, (size_t nr, size_t size), (nr, size))
-WRAP(ssize_t, sendmsg, ENOMEM, -1, (int sock, const struct msghdr *msg, int flags), (sock, msg, flags))
-WRAP(ssize_t, recvmsg, EIO, -1, (int sock, struct msghdr *msg, int flags), (sock, msg, flags))
-WRAP(int, poll, EIO, -1, (struct pollfd *fds, nfds_t nr, int ms), (fds, nr, ms))
-WRAP(int, socketpair, EMFILE, -1, (int domain, int type, int protocol, int socks[2]), (domain, type, protocol, socks))
-WRAP(int, unshare, EPERM, -1, (int flags), (flags))
-WRAP(int, eventfd, EMFILE, -1, (unsigned int count, int flags), (count, flags))
+WRAP(void *, calloc, (size_t nr, size_t size), (nr, size), (errno = ENOMEM, NULL))
+WRAP(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags), (sock, msg, flags), (errno = ENOMEM, -1))
+WRAP(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags), (sock, msg, flags), (errno = EIO, -1))
+WRAP(int, poll, (struct pollfd *fds, nfds_t nr, int ms), (fds, nr, ms), (errno = EIO, -1))
+WRAP(int, socketpair, (int domain, int type, int protocol, int socks[2]), (domain, type, protocol, socks),
+     (errno = EMFILE, -1))
+WRAP(int, unshare, (int flags), (flags), (errno = EPERM, -1))
+WRAP(int, eventfd, (unsigned int count, int flags), (count, flags), (errno = EMFILE, -1))
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
-	return fail_threads || fails_now() ? EAGAIN : __real_pthread_create(thread, attr, fn, arg);
+	return fail_threads || hit("pthread_create") ? EAGAIN : __real_pthread_create(thread, attr, fn, arg);
 }
 
 /* ---- the common part ---- */
