@@ -125,6 +125,12 @@ job_start() {
 	done
 }
 
+# job_pids_find NUMBER: sets job_pids where the state files have the pids of another namespace, and nobody else runs the job
+job_pids_find() {
+	mapfile -t job_pids < <(pgrep -f "^$gpujob --state $job ")
+	[ "${#job_pids[@]}" -eq "$1" ] || fail "${#job_pids[@]} processes of the job, not $1"
+}
+
 job_message() {
 	local file message
 	while read -r file; do

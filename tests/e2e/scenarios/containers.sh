@@ -64,11 +64,6 @@ engine_call() {
 		fail "$engine $what: $(tail -n 1 "$work/$criu_runs-$engine.log"): $(grep -hs Error "$work"/*/*.log | head -n 3)"
 }
 
-job_pids_find() {
-	mapfile -t job_pids < <(pgrep -f "^$gpujob --state $job ")
-	[ "${#job_pids[@]}" -eq "$1" ] || fail "${#job_pids[@]} processes, not $1"
-}
-
 container_run() {
 	rm -f "$job" "$job".[0-9]*
 	engine_call run --detach --bundle "$bundle"

@@ -21,11 +21,6 @@ unshare --pid --net --mount --ipc --uts --propagation private --fork bash -ec '
 disown
 wait_until 30 grep -qs '^phase running' "$job.1" || fail "the job does not start: $(head -n 1 "$job.log")"
 
-job_pids_find() {
-	mapfile -t job_pids < <(pgrep -f "^$gpujob --state $job ")
-	[ "${#job_pids[@]}" -eq 2 ] || fail "${#job_pids[@]} processes, not 2"
-}
-
 # namespaces: how many kinds of them the job does not share with criu
 namespaces() {
 	local kind n=0
@@ -35,7 +30,7 @@ namespaces() {
 	echo "$n"
 }
 
-job_pids_find
+job_pids_find 2
 [ "$(namespaces)" -eq 5 ] || fail "the job has $(namespaces) namespaces of its own, not 5"
 process_shape >"$work/shape"
 dump --network-lock skip --external 'mnt[/tmp]:tmp' --external 'mnt[/dev]:dev' --external 'mnt[/sys]:sys'
@@ -45,7 +40,7 @@ mount --bind / "$root"
 criu_call restore -d --root "$root" --external 'mnt[tmp]:/tmp' --external 'mnt[dev]:/dev' --external 'mnt[sys]:/sys' ||
 	fail "criu restore ended with status $?: $(criu_errors)"
 umount "$root"
-job_pids_find
+job_pids_find 2
 wait_until 30 states_written || fail "the restored job does not compute"
 [ "$(namespaces)" -eq 5 ] || fail "the restored job has $(namespaces) namespaces of its own, not 5"
 [ "$(grep -c "restored by criu's main process" "$work/$criu_runs-restore.log")" -eq 2 ] ||
