@@ -17,13 +17,14 @@ PLUGIN_LIBS := libdrm_amdgpu libdrm libprotobuf-c
 CFLAGS ?= -O2 -g
 # Expanded when used: on a bare machine, "make check" installs pkg-config first.
 PLUGIN_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
-	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -I$(BUILD)/proto
+	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -iquote . -I$(BUILD)/proto
 # CRIU's build defines it; the sources do so themselves, where they need it.
 PLUGIN_UNDEFS := -U_GNU_SOURCE
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
 PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 
-PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c)
+PLUGIN_FOLDERS := checkpoint pages match image kernel host content
+PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
@@ -43,7 +44,7 @@ endif
 $(PLUGIN_SOBJ): $(PLUGIN_OBJECTS) amdgpu_plugin.map
 	$(CC) $(PLUGIN_LDFLAGS) $(LDFLAGS) -o $@ $(PLUGIN_OBJECTS) $(PLUGIN_LDLIBS)
 
-$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(BUILD)/plugin
+$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%)
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) $(PLUGIN_UNDEFS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
@@ -58,10 +59,10 @@ man: $(MAN_PAGE)
 $(MAN_PAGE): $(PLUGIN_NAME).txt | $(BUILD)/man
 	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
 
-$(BUILD)/plugin $(BUILD)/proto $(BUILD)/man:
+$(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
 
--include $(wildcard $(BUILD)/plugin/*.d)
+-include $(PLUGIN_OBJECTS:.o=.d)
 
 clean:
 	rm -rf $(BUILD) $(PLUGIN_SOBJ)

@@ -25,7 +25,7 @@ $(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c $$(fuzz_$(1)_SRCS) 
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
 
-$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h tests/fuzz/*.h)
+$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tests/fuzz/*.h)
 
 $(BUILD)/fuzz:
 	mkdir -p $@
