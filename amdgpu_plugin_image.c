@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_crc32c.h"
+#include "content/crc32c.h"
 #include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_util.h"

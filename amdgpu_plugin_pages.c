@@ -4,7 +4,7 @@
  * the content engine. The render nodes are opened anew: the engine makes GEM handles and
  * mappings in them, which must never happen in a file of the dumped process.
  */
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 #include "amdgpu_plugin_criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_pages.h"

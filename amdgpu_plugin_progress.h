@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 
 struct progress {
 	const char *stage; /* "dump" or "restore" */

@@ -9,7 +9,7 @@
 #ifndef AMDGPU_PLUGIN_WIRE_H
 #define AMDGPU_PLUGIN_WIRE_H
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 #include "amdgpu_plugin_util.h"
 
 #define WIRE_NAME_MAX 64

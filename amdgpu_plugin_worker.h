@@ -10,7 +10,7 @@
 #ifndef AMDGPU_PLUGIN_WORKER_H
 #define AMDGPU_PLUGIN_WORKER_H
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 #include "amdgpu_plugin_settings.h"
 
 struct worker;

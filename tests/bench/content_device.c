@@ -23,7 +23,7 @@
 #include <libdrm/amdgpu_drm.h>
 #include <xf86drm.h>
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 #include "amdgpu_plugin_util.h"
 #include "content_reference.h"
 

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
 #include "content_reference.h"

@@ -8,13 +8,13 @@ FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/pr
 	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
 FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
 
-image_SRCS := amdgpu_plugin_image.c amdgpu_plugin_crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
+image_SRCS := amdgpu_plugin_image.c content/crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_kfd_SRCS := $(image_SRCS)
 fuzz_render_SRCS := $(image_SRCS)
 fuzz_frame_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
-fuzz_pages_SRCS := amdgpu_plugin_pagesio.c amdgpu_plugin_layout.c
+fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_settings_SRCS := amdgpu_plugin_settings.c
 fuzz_device_map_SRCS := amdgpu_plugin_settings.c

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_layout.h"
-#include "amdgpu_plugin_pagesio.h"
+#include "content/layout.h"
+#include "content/pagesio.h"
 #include "fuzz.h"
 
 #define MAX_BOS 8

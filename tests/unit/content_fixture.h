@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 
 /* A small generator: the same numbers for the same seed everywhere. */
 struct rng {

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_cpucopy.h"
+#include "content/cpucopy.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"

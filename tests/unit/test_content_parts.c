@@ -5,8 +5,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_crc32c.h"
-#include "amdgpu_plugin_layout.h"
+#include "content/crc32c.h"
+#include "content/layout.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
 

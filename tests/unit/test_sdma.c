@@ -8,7 +8,7 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "amdgpu_plugin_sdma.h"
+#include "content/sdma.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 

@@ -15,7 +15,7 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS)
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := amdgpu_plugin_image.c amdgpu_plugin_crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
+test_image_SRCS := amdgpu_plugin_image.c content/crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_hsakmt_SRCS := amdgpu_plugin_hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
@@ -26,13 +26,13 @@ $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 test_vma_SRCS := amdgpu_plugin_vma.c
 test_limits_SRCS := amdgpu_plugin_limits.c $(topology_SRCS)
 
-content_SRCS := amdgpu_plugin_content.c amdgpu_plugin_pipeline.c amdgpu_plugin_layout.c amdgpu_plugin_copier.c \
-	amdgpu_plugin_cpucopy.c amdgpu_plugin_sdma.c amdgpu_plugin_pagesio.c amdgpu_plugin_crc32c.c
+content_SRCS := content/content.c content/pipeline.c content/layout.c content/copier.c \
+	content/cpucopy.c content/sdma.c content/pagesio.c content/crc32c.c
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
 test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture.c
-test_content_parts_SRCS := amdgpu_plugin_layout.c amdgpu_plugin_crc32c.c tests/unit/content_fixture.c \
+test_content_parts_SRCS := content/layout.c content/crc32c.c tests/unit/content_fixture.c \
 	$(fake_drm_SRCS)
-test_sdma_SRCS := amdgpu_plugin_sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
+test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 # The whole plugin.
 test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c

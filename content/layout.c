@@ -3,7 +3,7 @@
  * Layout of a pages image: which byte of the file belongs to which BO, and how large the
  * windows and their staging memory are. Pure arithmetic, calls nothing.
  */
-#include "amdgpu_plugin_layout.h"
+#include "content/layout.h"
 
 #include "amdgpu_plugin_util.h"
 

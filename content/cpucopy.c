@@ -8,7 +8,7 @@
  * reports a bad page as EFAULT.
  */
 #define _GNU_SOURCE
-#include "amdgpu_plugin_cpucopy.h"
+#include "content/cpucopy.h"
 
 #include <linux/dma-buf.h>
 #include <sys/ioctl.h>

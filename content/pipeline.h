@@ -3,16 +3,16 @@
  * The pipeline of one GPU: a ring of staging slots between two threads, one that copies
  * (and checksums) and one that reads or writes the pages file.
  */
-#ifndef AMDGPU_PLUGIN_PIPELINE_H
-#define AMDGPU_PLUGIN_PIPELINE_H
+#ifndef CONTENT_PIPELINE_H
+#define CONTENT_PIPELINE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "amdgpu_plugin_content.h"
-#include "amdgpu_plugin_copier.h"
-#include "amdgpu_plugin_layout.h"
-#include "amdgpu_plugin_pagesio.h"
+#include "content/content.h"
+#include "content/copier.h"
+#include "content/layout.h"
+#include "content/pagesio.h"
 
 struct pipeline;
 
@@ -36,7 +36,7 @@ struct pipeline {
 	struct layout layout;
 	uint8_t *staging;
 	size_t staging_bytes;
-	uint8_t *maps; /* nr_slots times one byte for each block, see amdgpu_plugin_pagesio.h */
+	uint8_t *maps; /* nr_slots times one byte for each block, see content/pagesio.h */
 	pthread_t copy_thread, io_thread;
 	bool has_copy_thread, has_io_thread;
 

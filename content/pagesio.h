@@ -7,8 +7,8 @@
  * zero = the block has only zeros. Window offsets and memory are aligned to blocks, memory
  * has room for whole blocks.
  */
-#ifndef AMDGPU_PLUGIN_PAGESIO_H
-#define AMDGPU_PLUGIN_PAGESIO_H
+#ifndef CONTENT_PAGESIO_H
+#define CONTENT_PAGESIO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * Functions that return int give 0 or -errno, log nothing, and leave in copier.doing what
  * failed, for the caller's error line.
  */
-#ifndef AMDGPU_PLUGIN_COPIER_H
-#define AMDGPU_PLUGIN_COPIER_H
+#ifndef CONTENT_COPIER_H
+#define CONTENT_COPIER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include <libdrm/amdgpu.h>
 
-#include "amdgpu_plugin_sdma.h"
+#include "content/sdma.h"
 
 #define COPIER_MAX_RINGS 2
 

@@ -6,7 +6,7 @@
  * bytes up to SDMA 3, bytes - 1 since SDMA 4.0 (gfx9). It has 22 bits on SDMA 4.0 and
  * earlier, and since nothing is gained by larger packets, that limit is kept for all.
  */
-#include "amdgpu_plugin_sdma.h"
+#include "content/sdma.h"
 
 #include <libdrm/amdgpu_drm.h>
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The copier on libdrm_amdgpu: device, context, registered staging memory, IBs, BO
- * mappings, submissions and fences. Packets come from amdgpu_plugin_sdma.c, the CPU path
- * is amdgpu_plugin_cpucopy.c.
+ * mappings, submissions and fences. Packets come from content/sdma.c, the CPU path
+ * is content/cpucopy.c.
  *
  * All GPU addresses are made in a render-node file of the plugin's own; a process that is
  * being dumped never sees them. Only calls that libdrm 2.4.114 has.
  */
-#include "amdgpu_plugin_copier.h"
+#include "content/copier.h"
 
 #include <libdrm/amdgpu_drm.h>
 #include <time.h>
 
-#include "amdgpu_plugin_cpucopy.h"
+#include "content/cpucopy.h"
 #include "amdgpu_plugin_util.h"
 
 #define PAGE_BYTES	4096u
 #define HUGE_PAGE_BYTES (2u << 20)
-/* Holes shorter than this are not looked for, see amdgpu_plugin_pagesio.h: bounds the packets of a slot. */
+/* Holes shorter than this are not looked for, see content/pagesio.h: bounds the packets of a slot. */
 #define FILL_BYTES_MIN	(64u << 10)
 /* Slots smaller than this are not worth more than one ring. */
 #define SPLIT_BYTES_MIN (1u << 20)

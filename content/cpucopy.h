@@ -2,12 +2,12 @@
 /*
  * The copier without DMA rings: the CPU copies through a mapping of the BO's dma-buf.
  */
-#ifndef AMDGPU_PLUGIN_CPUCOPY_H
-#define AMDGPU_PLUGIN_CPUCOPY_H
+#ifndef CONTENT_CPUCOPY_H
+#define CONTENT_CPUCOPY_H
 
-#include "amdgpu_plugin_copier.h"
+#include "content/copier.h"
 
-/* As the functions of the same name in amdgpu_plugin_copier.h; a copy is done when its call returns. */
+/* As the functions of the same name in content/copier.h; a copy is done when its call returns. */
 int cpucopy_init(struct copier *copier);
 void cpucopy_done(struct copier *copier);
 int cpucopy_map(struct copier *copier, struct copier_bo *bo, uint64_t size);

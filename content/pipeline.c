@@ -7,13 +7,13 @@
  * is the reverse. The copy thread does the processor's work since it would only wait for
  * the GPU otherwise; the I/O thread does nothing but transfers.
  */
-#include "amdgpu_plugin_pipeline.h"
+#include "content/pipeline.h"
 
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "amdgpu_plugin_crc32c.h"
+#include "content/crc32c.h"
 #include "amdgpu_plugin_util.h"
 
 #define BLOCK		     LAYOUT_BLOCK_BYTES

@@ -6,12 +6,12 @@
  * Only the caller's thread logs: criu's log is not made for threads. All signals are
  * blocked in the others, so that criu's handlers run where criu expects them.
  */
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 
 #include <signal.h>
 #include <time.h>
 
-#include "amdgpu_plugin_pipeline.h"
+#include "content/pipeline.h"
 #include "amdgpu_plugin_util.h"
 
 #define FENCE_TIMEOUT_MS  30000

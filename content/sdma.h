@@ -2,8 +2,8 @@
 /*
  * SDMA packets for an indirect buffer (IB): linear copy, constant fill, padding.
  */
-#ifndef AMDGPU_PLUGIN_SDMA_H
-#define AMDGPU_PLUGIN_SDMA_H
+#ifndef CONTENT_SDMA_H
+#define CONTENT_SDMA_H
 
 #include <stdbool.h>
 #include <stddef.h>

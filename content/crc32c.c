@@ -6,7 +6,7 @@
  * A CRC is a polynomial over GF(2), kept with its bits reflected: bit 31 is x^0. Appending
  * n zero bytes multiplies it by x^(8n), modulo the generator.
  */
-#include "amdgpu_plugin_crc32c.h"
+#include "content/crc32c.h"
 
 #include <pthread.h>
 #include <stdbool.h>

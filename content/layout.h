@@ -6,14 +6,14 @@
  * Windows are aligned parts of the *file*, the length prefix included: a byte has the same
  * offset within a page of staging memory and of the file, which direct I/O needs.
  */
-#ifndef AMDGPU_PLUGIN_LAYOUT_H
-#define AMDGPU_PLUGIN_LAYOUT_H
+#ifndef CONTENT_LAYOUT_H
+#define CONTENT_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_content.h"
+#include "content/content.h"
 
 #define LAYOUT_PREFIX_BYTES 8
 #define LAYOUT_BLOCK_BYTES  4096u

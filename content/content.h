@@ -6,8 +6,8 @@
  * GPU, back to back in the given order. Memory use depends on the options only, never on
  * the size of a BO.
  */
-#ifndef AMDGPU_PLUGIN_CONTENT_H
-#define AMDGPU_PLUGIN_CONTENT_H
+#ifndef CONTENT_CONTENT_H
+#define CONTENT_CONTENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

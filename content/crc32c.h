@@ -3,8 +3,8 @@
  * CRC-32C (Castagnoli, as in iSCSI, ext4 and RFC 3720): initial value 0, chained by giving
  * the result of one call to the next.
  */
-#ifndef AMDGPU_PLUGIN_CRC32C_H
-#define AMDGPU_PLUGIN_CRC32C_H
+#ifndef CONTENT_CRC32C_H
+#define CONTENT_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

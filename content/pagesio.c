@@ -8,7 +8,7 @@
  * a peer that stands still cannot hold the thread.
  */
 #define _GNU_SOURCE
-#include "amdgpu_plugin_pagesio.h"
+#include "content/pagesio.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "amdgpu_plugin_layout.h"
+#include "content/layout.h"
 #include "amdgpu_plugin_util.h"
 
 #define BLOCK		LAYOUT_BLOCK_BYTES
