@@ -15,7 +15,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
-#include "amdgpu_plugin_match.h"
+#include "match/match.h"
 #include "amdgpu_plugin_mount.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_restore.h"

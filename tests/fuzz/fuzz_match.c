@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "amdgpu_plugin_image.h"
-#include "amdgpu_plugin_match.h"
+#include "match/match.h"
 #include "fuzz.h"
 
 static void check_map(const struct topology *nodes, const struct match_map *map)

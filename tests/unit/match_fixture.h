@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_match.h"
+#include "match/match.h"
 #include "log_stub.h"
 #include "match_machine.h"
 

@@ -6,7 +6,7 @@
 #ifndef UNIT_MATCH_MACHINE_H
 #define UNIT_MATCH_MACHINE_H
 
-#include "amdgpu_plugin_match.h"
+#include "match/match.h"
 #include "amdgpu_plugin_util.h"
 
 #define GIB (1ULL << 30)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "amdgpu_plugin_assign.h"
+#include "match/assign.h"
 #include "amdgpu_plugin_util.h"
 
 #define ROUNDS 20000

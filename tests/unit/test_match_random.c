@@ -16,7 +16,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_match.h"
+#include "match/match.h"
 #include "log_stub.h"
 
 #define ROUNDS	   200000

@@ -2,9 +2,9 @@
 # What each unit test links with, besides its own file.
 
 topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c amdgpu_plugin_settings.c
-assign_SRCS := amdgpu_plugin_assign.c amdgpu_plugin_assign_bound.c amdgpu_plugin_assign_filter.c \
-	amdgpu_plugin_assign_symmetry.c
-match_SRCS := amdgpu_plugin_match.c amdgpu_plugin_match_rules.c amdgpu_plugin_match_report.c $(assign_SRCS) \
+assign_SRCS := match/assign.c match/bound.c match/filter.c \
+	match/symmetry.c
+match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) \
 	$(topology_SRCS)
 
 test_settings_SRCS := amdgpu_plugin_settings.c

@@ -4,10 +4,10 @@
  * apart, remainders that are known to fail, and the filter that thins out the
  * domains before the search.
  */
-#ifndef AMDGPU_PLUGIN_ASSIGN_INTERNAL_H
-#define AMDGPU_PLUGIN_ASSIGN_INTERNAL_H
+#ifndef MATCH_ASSIGN_INTERNAL_H
+#define MATCH_ASSIGN_INTERNAL_H
 
-#include "amdgpu_plugin_assign.h"
+#include "match/assign.h"
 
 #define for_each_place(place_, set_, words_)           \
 	for (unsigned int w_ = 0; w_ < (words_); w_++) \

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "amdgpu_plugin_match_internal.h"
+#include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
 /* Pairs, or places, that are shown of many. */

@@ -22,8 +22,8 @@
  *   then the second, and so on. Found exactly and deterministically, with a
  *   limit on the work.
  */
-#ifndef AMDGPU_PLUGIN_MATCH_H
-#define AMDGPU_PLUGIN_MATCH_H
+#ifndef MATCH_MATCH_H
+#define MATCH_MATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

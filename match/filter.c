@@ -6,7 +6,7 @@
  * once: a hive of eight does not start in a hive of six. Done until nothing
  * changes; this settles most impossible cases without any search.
  */
-#include "amdgpu_plugin_assign_internal.h"
+#include "match/assign_internal.h"
 #include "amdgpu_plugin_util.h"
 
 #define WORDS_MAX ASSIGN_WORDS(ASSIGN_MAX)

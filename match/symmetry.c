@@ -8,7 +8,7 @@
  * its classes' (free places, things that may go there): two remainders with
  * one description differ in the names of places only.
  */
-#include "amdgpu_plugin_assign_internal.h"
+#include "match/assign_internal.h"
 #include "amdgpu_plugin_util.h"
 
 /* Memory for failures. Where these do not suffice, the search is on its own again. */

@@ -8,7 +8,7 @@
  * whether an equivalent remainder failed before. Places that cannot be told
  * apart are tried once.
  */
-#include "amdgpu_plugin_assign_internal.h"
+#include "match/assign_internal.h"
 #include "amdgpu_plugin_util.h"
 
 /* About a second, for machines that are puzzles; ordinary ones of 64 GPUs need a thousandth of it. */

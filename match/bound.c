@@ -7,7 +7,7 @@
  * are grouped around a centre, and for each place of the centre it is known
  * what the group can have at best. The search uses the smaller of both bounds.
  */
-#include "amdgpu_plugin_assign_internal.h"
+#include "match/assign_internal.h"
 #include "amdgpu_plugin_util.h"
 
 struct group_bound {

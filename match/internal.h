@@ -5,11 +5,11 @@
  *
  * "Thing" is the n-th saved GPU, "place" the m-th local one that may be used.
  */
-#ifndef AMDGPU_PLUGIN_MATCH_INTERNAL_H
-#define AMDGPU_PLUGIN_MATCH_INTERNAL_H
+#ifndef MATCH_INTERNAL_H
+#define MATCH_INTERNAL_H
 
-#include "amdgpu_plugin_assign.h"
-#include "amdgpu_plugin_match.h"
+#include "match/assign.h"
+#include "match/match.h"
 
 /* How good a link is. A better one serves for a worse one. */
 enum link_rank { LINK_NONE, LINK_PCIE, LINK_XGMI };

@@ -8,8 +8,8 @@
  * of these the lexicographically smallest (place of thing 0 first). Things are
  * saved GPUs and places local ones, but nothing here knows that.
  */
-#ifndef AMDGPU_PLUGIN_ASSIGN_H
-#define AMDGPU_PLUGIN_ASSIGN_H
+#ifndef MATCH_ASSIGN_H
+#define MATCH_ASSIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>

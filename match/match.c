@@ -3,13 +3,13 @@
  * Match: from two topologies, candidates and settings to a map or a refusal.
  *
  * Pure: reads what it is given, keeps nothing, logs nothing. The rules are in
- * amdgpu_plugin_match_rules.c, the search in amdgpu_plugin_assign.c, the words
- * for a refusal in amdgpu_plugin_match_report.c.
+ * match/rules.c, the search in match/assign.c, the words
+ * for a refusal in match/report.c.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
 
-#include "amdgpu_plugin_match_internal.h"
+#include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
 void report_line(struct match_report *report, const char *fmt, ...)

@@ -5,7 +5,7 @@
  * Each rule is one function over topologies and settings; the search knows
  * none of them, and the explanation of a refusal asks the same functions.
  */
-#include "amdgpu_plugin_match_internal.h"
+#include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
 /*
