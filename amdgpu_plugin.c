@@ -11,12 +11,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_restore.h"
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "amdgpu_plugin_util.h"
 
 /* A file offset that no mapping can have. */

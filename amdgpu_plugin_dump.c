@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_image.h"

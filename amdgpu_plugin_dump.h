@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 
 struct dump;
 

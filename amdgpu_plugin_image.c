@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "content/crc32c.h"
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_util.h"
 #include "criu-amdgpu.pb-c.h"

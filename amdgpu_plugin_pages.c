@@ -5,7 +5,7 @@
  * mappings in them, which must never happen in a file of the dumped process.
  */
 #include "content/content.h"
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_progress.h"

@@ -7,7 +7,7 @@
 
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "amdgpu_plugin_worker.h"
 
 /*

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_limits.h"

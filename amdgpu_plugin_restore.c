@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_kfd.h"

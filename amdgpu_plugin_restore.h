@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 
 struct restore;
 

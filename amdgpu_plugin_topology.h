@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 
 #define TOPOLOGY_MAX_NODES 256
 #define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links and p2p_links, with room for doubles */

@@ -3,7 +3,7 @@
  * Ownership helpers, checked arithmetic and the log.
  *
  * Every module includes this and nothing here calls into another module but
- * plugin_log(), which amdgpu_plugin_criu.c provides (unit tests bring their own).
+ * plugin_log(), which host/criu.c provides (unit tests bring their own).
  */
 #ifndef AMDGPU_PLUGIN_UTIL_H
 #define AMDGPU_PLUGIN_UTIL_H

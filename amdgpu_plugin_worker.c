@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_progress.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_wire.h"

@@ -11,7 +11,7 @@
 #define AMDGPU_PLUGIN_WORKER_H
 
 #include "content/content.h"
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 
 struct worker;
 

@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "amdgpu_plugin_topology.h"
 
 #define MATCH_REPORT_LINES   40

@@ -35,7 +35,7 @@ include tests/bench/match.mk
 unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t)) \
 	$(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 # Not a test by itself: tests/unit/docs compares its output with the documents.
-$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c amdgpu_plugin_settings.c | $(BUILD)/unit-plain
+$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c host/settings.c | $(BUILD)/unit-plain
 	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
 unit-build: $(BUILD)/unit-plain/print_settings
 unit: unit-build

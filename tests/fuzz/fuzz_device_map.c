@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "fuzz.h"
 
 static const char *get(const char *name, void *arg)

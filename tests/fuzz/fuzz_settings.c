@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "fuzz.h"
 
 static const char *environment; /* lines NAME=VALUE */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 
 #ifndef HOOKS
 #error "HOOKS is the number of hooks of the criu to stand in for"

@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_util.h"
 
 static char directory[128];

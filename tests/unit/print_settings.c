@@ -3,7 +3,7 @@
  * Prints the settings the way a document has them: "markdown" for README.md, "asciidoc"
  * for the man page. tests/unit/docs compares.
  */
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "log_stub.h"
 
 static const char *or_none(const char *value)

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_image.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "log_stub.h"
 
 /* ---- a machine's file, an image directory and an environment ---- */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_wire.h"
 #include "amdgpu_plugin_worker.h"
 #include "content_fixture.h"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What each unit test links with, besides its own file.
 
-topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c amdgpu_plugin_settings.c
+topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c host/settings.c
 assign_SRCS := match/assign.c match/bound.c match/filter.c \
 	match/symmetry.c
 match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) \
 	$(topology_SRCS)
 
-test_settings_SRCS := amdgpu_plugin_settings.c
+test_settings_SRCS := host/settings.c
 test_topology_SRCS := $(topology_SRCS)
 test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 
 #define DEVICE "/dev/cpu_dma_latency"
 #define IMAGE "other-misc-%d.img"

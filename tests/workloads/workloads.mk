@@ -31,7 +31,7 @@ $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -pthread
 
 # Not a process: a plugin besides ours.
-$(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c amdgpu_plugin_criu.h | $(WORKLOADS_DIR)/include/drm
+$(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -I. -fPIC -shared -o $@ $<
 
 # Not a workload: gives a cgroup a device filter as container engines do.

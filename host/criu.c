@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "amdgpu_plugin_criu.h"
+#include "host/criu.h"
 #include "amdgpu_plugin_util.h"
 
 #define PLUGIN_NAME "amdgpu_plugin"

@@ -5,8 +5,8 @@
  * The plugin is built without criu's headers: one binary has to load everywhere, and
  * the number of hooks differs. The layouts below are criu's plugin ABI 0.2.0.
  */
-#ifndef AMDGPU_PLUGIN_CRIU_H
-#define AMDGPU_PLUGIN_CRIU_H
+#ifndef HOST_CRIU_H
+#define HOST_CRIU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_settings.h"
+#include "host/settings.h"
 #include "amdgpu_plugin_util.h"
 
 /* A configuration file is a handful of lines; more than this is something else. */

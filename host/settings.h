@@ -16,8 +16,8 @@
  * travel between machines; the machine's owner and the one who starts criu
  * have the last word. Such a line is an error too, it is never skipped.
  */
-#ifndef AMDGPU_PLUGIN_SETTINGS_H
-#define AMDGPU_PLUGIN_SETTINGS_H
+#ifndef HOST_SETTINGS_H
+#define HOST_SETTINGS_H
 
 #include <limits.h>
 #include <stdbool.h>
