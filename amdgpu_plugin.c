@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "host/criu.h"
-#include "amdgpu_plugin_device.h"
+#include "kernel/device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_restore.h"

@@ -7,7 +7,7 @@
 #include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
 
-#include "amdgpu_plugin_device.h"
+#include "kernel/device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 

@@ -15,10 +15,10 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
 #include "amdgpu_plugin_image.h"
-#include "amdgpu_plugin_kfd.h"
+#include "kernel/kfd.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_refuse.h"
-#include "amdgpu_plugin_tasks.h"
+#include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_vma.h"
 

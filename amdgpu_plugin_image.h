@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "amdgpu_plugin_hsakmt.h"
-#include "amdgpu_plugin_tasks.h"
+#include "kernel/tasks.h"
 #include "amdgpu_plugin_topology.h"
 
 #define IMAGE_NAME_MAX 64

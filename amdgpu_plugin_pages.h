@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "amdgpu_plugin_image.h"
-#include "amdgpu_plugin_kfd.h"
+#include "kernel/kfd.h"
 #include "host/settings.h"
 #include "amdgpu_plugin_worker.h"
 

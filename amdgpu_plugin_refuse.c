@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "host/criu.h"
-#include "amdgpu_plugin_device.h"
+#include "kernel/device.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_limits.h"
 #include "amdgpu_plugin_refuse.h"

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "amdgpu_plugin_kfd.h"
-#include "amdgpu_plugin_tasks.h"
+#include "kernel/kfd.h"
+#include "kernel/tasks.h"
 #include "amdgpu_plugin_topology.h"
 
 /*

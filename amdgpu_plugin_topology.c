@@ -3,7 +3,7 @@
  * Topology: the table of node properties and the structure.
  *
  * What a property is called, how wide it is, how two GPUs are compared by it
- * and which setting relaxes that is said once, here. amdgpu_plugin_topology_read.c
+ * and which setting relaxes that is said once, here. kernel/sysfs.c
  * fills the structure from sysfs, the image module from a saved image.
  */
 #include <inttypes.h>

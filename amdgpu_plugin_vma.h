@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_kfd.h"
-#include "amdgpu_plugin_tasks.h"
+#include "kernel/kfd.h"
+#include "kernel/tasks.h"
 
 /* A process' doorbells on one GPU. */
 #define VMA_DOORBELL_PAGES 2

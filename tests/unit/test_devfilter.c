@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "amdgpu_plugin_devfilter.h"
-#include "amdgpu_plugin_device.h"
+#include "kernel/devfilter.h"
+#include "kernel/device.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "amdgpu_plugin_device.h"
-#include "amdgpu_plugin_mount.h"
+#include "kernel/device.h"
+#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

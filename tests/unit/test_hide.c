@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "amdgpu_plugin_devfilter.h"
-#include "amdgpu_plugin_hide.h"
-#include "amdgpu_plugin_mount.h"
+#include "kernel/devfilter.h"
+#include "kernel/hide.h"
+#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "amdgpu_plugin_device.h"
-#include "amdgpu_plugin_hide.h"
-#include "amdgpu_plugin_kfd.h"
+#include "kernel/device.h"
+#include "kernel/hide.h"
+#include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

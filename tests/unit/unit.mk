@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What each unit test links with, besides its own file.
 
-topology_SRCS := amdgpu_plugin_topology.c amdgpu_plugin_topology_read.c host/settings.c
+topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c host/settings.c
 assign_SRCS := match/assign.c match/bound.c match/filter.c \
 	match/symmetry.c
 match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) \
@@ -53,12 +53,12 @@ test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lse
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := amdgpu_plugin_progress.c
 
-test_device_SRCS := amdgpu_plugin_device.c amdgpu_plugin_mount.c
+test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
-test_devfilter_SRCS := amdgpu_plugin_devfilter.c
-test_hide_SRCS := amdgpu_plugin_hide.c
+test_devfilter_SRCS := kernel/devfilter.c
+test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
-test_kfd_open_SRCS := amdgpu_plugin_kfd.c
+test_kfd_open_SRCS := kernel/kfd.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
 test_worker_SRCS := amdgpu_plugin_worker.c amdgpu_plugin_wire.c amdgpu_plugin_progress.c $(test_content_SRCS)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "amdgpu_plugin_devfilter.h"
+#include "kernel/devfilter.h"
 
 int main(int argc, char **argv)
 {

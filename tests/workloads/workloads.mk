@@ -35,8 +35,8 @@ $(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $
 	$(CC) $(WORKLOADS_CFLAGS) -I. -fPIC -shared -o $@ $<
 
 # Not a workload: gives a cgroup a device filter as container engines do.
-$(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c amdgpu_plugin_devfilter.c amdgpu_plugin_device.c \
-		amdgpu_plugin_mount.c | $(WORKLOADS_DIR)/include/drm
+$(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c kernel/devfilter.c kernel/device.c \
+		kernel/mount.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -U_GNU_SOURCE -I. -MMD -MP -o $@ $(filter %.c,$^)
 
 # Nor is this: stands in for criu-image-streamer.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Device nodes of the KFD and of DRM: recognise them, and open them wherever the caller is. */
-#ifndef AMDGPU_PLUGIN_DEVICE_H
-#define AMDGPU_PLUGIN_DEVICE_H
+#ifndef KERNEL_DEVICE_H
+#define KERNEL_DEVICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

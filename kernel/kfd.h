@@ -3,8 +3,8 @@
  * The KFD's CRIU ioctl: pause a process, take its state, put it into another one, let
  * that run.
  */
-#ifndef AMDGPU_PLUGIN_KFD_H
-#define AMDGPU_PLUGIN_KFD_H
+#ifndef KERNEL_KFD_H
+#define KERNEL_KFD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "amdgpu_plugin_device.h"
-#include "amdgpu_plugin_tasks.h"
+#include "kernel/device.h"
+#include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
 /* Name of the initial user namespace: a fixed number of the kernel's ABI. */

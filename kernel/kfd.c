@@ -6,9 +6,9 @@
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 
-#include "amdgpu_plugin_device.h"
-#include "amdgpu_plugin_hide.h"
-#include "amdgpu_plugin_kfd.h"
+#include "kernel/device.h"
+#include "kernel/hide.h"
+#include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
 
 /* Bounds against a broken kernel or image, far above what a process can have. */

@@ -2,8 +2,8 @@
 /*
  * The tasks that criu has stopped, their AMD device files and the mappings of these.
  */
-#ifndef AMDGPU_PLUGIN_TASKS_H
-#define AMDGPU_PLUGIN_TASKS_H
+#ifndef KERNEL_TASKS_H
+#define KERNEL_TASKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Device filters of cgroups: which render nodes the tasks in a cgroup may use. */
-#ifndef AMDGPU_PLUGIN_DEVFILTER_H
-#define AMDGPU_PLUGIN_DEVFILTER_H
+#ifndef KERNEL_DEVFILTER_H
+#define KERNEL_DEVFILTER_H
 
 #include <stddef.h>
 #include <stdint.h>

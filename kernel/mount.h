@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* File systems that are mounted nowhere: reached by one fd, gone with it. */
-#ifndef AMDGPU_PLUGIN_MOUNT_H
-#define AMDGPU_PLUGIN_MOUNT_H
+#ifndef KERNEL_MOUNT_H
+#define KERNEL_MOUNT_H
 
 /*
  * Makes a file system of this type that no path of the mount namespace leads to. @flags:

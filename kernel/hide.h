@@ -3,8 +3,8 @@
  * Hides GPUs from the calling task for a moment, so that the kernel makes a KFD process
  * without them: it asks the device cgroup when a task first opens /dev/kfd, and not again.
  */
-#ifndef AMDGPU_PLUGIN_HIDE_H
-#define AMDGPU_PLUGIN_HIDE_H
+#ifndef KERNEL_HIDE_H
+#define KERNEL_HIDE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "amdgpu_plugin_devfilter.h"
-#include "amdgpu_plugin_device.h"
+#include "kernel/devfilter.h"
+#include "kernel/device.h"
 #include "amdgpu_plugin_util.h"
 
 /* The program's instructions around those for the minors. */

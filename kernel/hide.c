@@ -13,9 +13,9 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_devfilter.h"
-#include "amdgpu_plugin_hide.h"
-#include "amdgpu_plugin_mount.h"
+#include "kernel/devfilter.h"
+#include "kernel/hide.h"
+#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 
 #define CGROUP_TEXT_MAX 16384

@@ -7,7 +7,7 @@
 #include <linux/mount.h>
 #include <sys/syscall.h>
 
-#include "amdgpu_plugin_mount.h"
+#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 
 static int set_flags(int fs, const char *flags)

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-#include "amdgpu_plugin_device.h"
-#include "amdgpu_plugin_mount.h"
+#include "kernel/device.h"
+#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 
 #define KFD_NUMBER	 "/sys/class/kfd/kfd/dev"
