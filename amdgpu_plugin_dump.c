@@ -14,7 +14,7 @@
 #include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_dump.h"
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "kernel/kfd.h"
 #include "amdgpu_plugin_pages.h"
 #include "amdgpu_plugin_refuse.h"

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "kernel/kfd.h"
 #include "host/settings.h"
 #include "amdgpu_plugin_worker.h"

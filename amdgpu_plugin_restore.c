@@ -13,7 +13,7 @@
 
 #include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "kernel/kfd.h"
 #include "match/match.h"
 #include "kernel/mount.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "fuzz.h"
 
 /* What the length and the payload alone lead to, without a file. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "fuzz.h"
 
 static void check_bos(const struct kfd_image *image)

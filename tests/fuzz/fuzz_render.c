@@ -2,7 +2,7 @@
 /* Payloads of amdgpu-renderD images: as fuzz_kfd.c. */
 #include <string.h>
 
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "fuzz.h"
 
 static void check_round_trip(const struct render_image *image)

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "host/criu.h"
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
 #include "fake_drm.h"

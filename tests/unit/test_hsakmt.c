@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_hsakmt.h"
+#include "image/hsakmt.h"
 #include "log_stub.h"
 
 #define MAGIC 0x54415348u

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "log_stub.h"
 #include "image_dir.h"
 

@@ -15,9 +15,9 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS)
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := amdgpu_plugin_image.c content/crc32c.c amdgpu_plugin_hsakmt.c $(topology_SRCS) \
+test_image_SRCS := image/image.c content/crc32c.c image/hsakmt.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
-test_hsakmt_SRCS := amdgpu_plugin_hsakmt.c
+test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images

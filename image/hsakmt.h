@@ -4,8 +4,8 @@
  * memory and a semaphore. A restored process may have them mapped, and criu does not save
  * files; so they are made again where they are absent. Nobody needs them else.
  */
-#ifndef AMDGPU_PLUGIN_HSAKMT_H
-#define AMDGPU_PLUGIN_HSAKMT_H
+#ifndef IMAGE_HSAKMT_H
+#define IMAGE_HSAKMT_H
 
 #include <stdint.h>
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "amdgpu_plugin_hsakmt.h"
+#include "image/hsakmt.h"
 #include "amdgpu_plugin_util.h"
 
 #define SHM_DIRECTORY  "dev/shm"

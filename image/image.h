@@ -5,13 +5,13 @@
  * Layout on disk is the one of the plugin in CRIU's tree: 8 bytes of payload length,
  * little endian, then the payload; no magic.
  */
-#ifndef AMDGPU_PLUGIN_IMAGE_H
-#define AMDGPU_PLUGIN_IMAGE_H
+#ifndef IMAGE_IMAGE_H
+#define IMAGE_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "amdgpu_plugin_hsakmt.h"
+#include "image/hsakmt.h"
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_topology.h"
 

@@ -12,7 +12,7 @@
 
 #include "content/crc32c.h"
 #include "host/criu.h"
-#include "amdgpu_plugin_image.h"
+#include "image/image.h"
 #include "amdgpu_plugin_util.h"
 #include "criu-amdgpu.pb-c.h"
 #include "kfd_ioctl.h"
