@@ -16,7 +16,7 @@
 #include "amdgpu_plugin_dump.h"
 #include "image/image.h"
 #include "kernel/kfd.h"
-#include "amdgpu_plugin_pages.h"
+#include "pages/pages.h"
 #include "amdgpu_plugin_refuse.h"
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"

@@ -17,11 +17,11 @@
 #include "kernel/kfd.h"
 #include "match/match.h"
 #include "kernel/mount.h"
-#include "amdgpu_plugin_pages.h"
+#include "pages/pages.h"
 #include "amdgpu_plugin_restore.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_vma.h"
-#include "amdgpu_plugin_worker.h"
+#include "pages/worker.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_progress.h"
+#include "pages/progress.h"
 #include "log_stub.h"
 
 static struct content_bo bos[] = { { .size = 3000000 }, { .size = 1000000 } };

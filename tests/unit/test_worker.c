@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "host/criu.h"
-#include "amdgpu_plugin_wire.h"
-#include "amdgpu_plugin_worker.h"
+#include "pages/wire.h"
+#include "pages/worker.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"

@@ -51,7 +51,7 @@ test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lse
 	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap \
 	close,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
-test_progress_SRCS := amdgpu_plugin_progress.c
+test_progress_SRCS := pages/progress.c
 
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
@@ -61,7 +61,7 @@ test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(
 test_kfd_open_SRCS := kernel/kfd.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
-test_worker_SRCS := amdgpu_plugin_worker.c amdgpu_plugin_wire.c amdgpu_plugin_progress.c $(test_content_SRCS)
+test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c $(test_content_SRCS)
 test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
 
 # Those that also run with the thread sanitizer.

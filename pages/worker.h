@@ -7,8 +7,8 @@
  * A task hands its GPUs over with all files open, goes on with the rest of its restore,
  * and waits for the verdict at the last moment when its failure still ends the restore.
  */
-#ifndef AMDGPU_PLUGIN_WORKER_H
-#define AMDGPU_PLUGIN_WORKER_H
+#ifndef PAGES_WORKER_H
+#define PAGES_WORKER_H
 
 #include "content/content.h"
 #include "host/settings.h"

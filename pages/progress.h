@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Progress of a copy of contents, for people and programs (KFD_PROGRESS). */
-#ifndef AMDGPU_PLUGIN_PROGRESS_H
-#define AMDGPU_PLUGIN_PROGRESS_H
+#ifndef PAGES_PROGRESS_H
+#define PAGES_PROGRESS_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The worker in criu's main process, and the tasks' side of it, see amdgpu_plugin_worker.h.
+ * The worker in criu's main process, and the tasks' side of it, see pages/worker.h.
  *
  * A receiver takes jobs, one for each process, and deals their GPUs out to lanes: one
  * thread for each render node, which runs the content engine for one (process, GPU) at a
@@ -10,7 +10,7 @@
  * start. Worker and tasks agree by a word in shared memory which of them copies.
  */
 #define _GNU_SOURCE
-#include "amdgpu_plugin_worker.h"
+#include "pages/worker.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,9 +24,9 @@
 #include <time.h>
 
 #include "host/criu.h"
-#include "amdgpu_plugin_progress.h"
+#include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_wire.h"
+#include "pages/wire.h"
 
 /* How long a task waits for the worker to start. criu starts it as soon as tasks may open files. */
 #define START_TRIES   1000

@@ -6,8 +6,8 @@
  * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu:
  * both ends run this very code, and no name exists that a third one could connect to.
  */
-#ifndef AMDGPU_PLUGIN_WIRE_H
-#define AMDGPU_PLUGIN_WIRE_H
+#ifndef PAGES_WIRE_H
+#define PAGES_WIRE_H
 
 #include "content/content.h"
 #include "amdgpu_plugin_util.h"

@@ -7,8 +7,8 @@
 #include "content/content.h"
 #include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
-#include "amdgpu_plugin_pages.h"
-#include "amdgpu_plugin_progress.h"
+#include "pages/pages.h"
+#include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
 
 enum direction { SAVE, FILL };

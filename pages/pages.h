@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The pages files of a KFD process: which BO is in which file, and the engine's run over all its GPUs. */
-#ifndef AMDGPU_PLUGIN_PAGES_H
-#define AMDGPU_PLUGIN_PAGES_H
+#ifndef PAGES_PAGES_H
+#define PAGES_PAGES_H
 
 #include <stdint.h>
 
 #include "image/image.h"
 #include "kernel/kfd.h"
 #include "host/settings.h"
-#include "amdgpu_plugin_worker.h"
+#include "pages/worker.h"
 
 /*
  * Saves the contents of all BOs of @state, whose dma-buf fds are open, into one file for

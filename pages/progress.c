@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include "amdgpu_plugin_progress.h"
+#include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
 
 #define LINE_MAX_BYTES 128
