@@ -14,8 +14,8 @@
 #include "host/criu.h"
 #include "kernel/device.h"
 #include "amdgpu_plugin_drm.h"
-#include "amdgpu_plugin_dump.h"
-#include "amdgpu_plugin_restore.h"
+#include "checkpoint/dump.h"
+#include "checkpoint/restore.h"
 #include "host/settings.h"
 #include "amdgpu_plugin_util.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
-#include "amdgpu_plugin_limits.h"
+#include "checkpoint/limits.h"
 #include "amdgpu_plugin_util.h"
 
 #define GPU 0x9e41u

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_vma.h"
+#include "checkpoint/vma.h"
 
 #define PAGE 4096ull
 #define GPU_A 0x1111u

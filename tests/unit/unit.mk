@@ -23,8 +23,8 @@ test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
-test_vma_SRCS := amdgpu_plugin_vma.c
-test_limits_SRCS := amdgpu_plugin_limits.c $(topology_SRCS)
+test_vma_SRCS := checkpoint/vma.c
+test_limits_SRCS := checkpoint/limits.c $(topology_SRCS)
 
 content_SRCS := content/content.c content/pipeline.c content/layout.c content/copier.c \
 	content/cpucopy.c content/sdma.c content/pagesio.c content/crc32c.c

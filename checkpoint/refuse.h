@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line. */
-#ifndef AMDGPU_PLUGIN_REFUSE_H
-#define AMDGPU_PLUGIN_REFUSE_H
+#ifndef CHECKPOINT_REFUSE_H
+#define CHECKPOINT_REFUSE_H
 
 #include <stdbool.h>
 

@@ -13,14 +13,14 @@
 
 #include "host/criu.h"
 #include "amdgpu_plugin_drm.h"
-#include "amdgpu_plugin_dump.h"
+#include "checkpoint/dump.h"
 #include "image/image.h"
 #include "kernel/kfd.h"
 #include "pages/pages.h"
-#include "amdgpu_plugin_refuse.h"
+#include "checkpoint/refuse.h"
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_vma.h"
+#include "checkpoint/vma.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 

@@ -18,9 +18,9 @@
 #include "match/match.h"
 #include "kernel/mount.h"
 #include "pages/pages.h"
-#include "amdgpu_plugin_restore.h"
+#include "checkpoint/restore.h"
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_vma.h"
+#include "checkpoint/vma.h"
 #include "pages/worker.h"
 
 #define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"

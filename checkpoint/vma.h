@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Mappings of device files: of which GPU and BO they are, and where they are after a restore. Pure. */
-#ifndef AMDGPU_PLUGIN_VMA_H
-#define AMDGPU_PLUGIN_VMA_H
+#ifndef CHECKPOINT_VMA_H
+#define CHECKPOINT_VMA_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * What kernels are known not to save or restore: refused at dump, where the process can
  * still go on, and not found out at restore.
  */
-#ifndef AMDGPU_PLUGIN_LIMITS_H
-#define AMDGPU_PLUGIN_LIMITS_H
+#ifndef CHECKPOINT_LIMITS_H
+#define CHECKPOINT_LIMITS_H
 
 #include <sys/types.h>
 

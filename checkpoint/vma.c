@@ -4,7 +4,7 @@
  * part of a BO, the same BO twice, or unmapped a piece of a mapping.
  */
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_vma.h"
+#include "checkpoint/vma.h"
 
 bool vma_names_gpu(const struct device_vma *vma)
 {

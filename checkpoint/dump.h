@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A dump: every KFD process of the tree is paused, then saved file by file, then let go. */
-#ifndef AMDGPU_PLUGIN_DUMP_H
-#define AMDGPU_PLUGIN_DUMP_H
+#ifndef CHECKPOINT_DUMP_H
+#define CHECKPOINT_DUMP_H
 
 #include <sys/stat.h>
 

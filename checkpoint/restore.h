@@ -3,8 +3,8 @@
  * A restore, as seen by one task: its GPUs are chosen and opened once, whichever of its
  * files comes first; its GPU state and BO contents come with the file of /dev/kfd.
  */
-#ifndef AMDGPU_PLUGIN_RESTORE_H
-#define AMDGPU_PLUGIN_RESTORE_H
+#ifndef CHECKPOINT_RESTORE_H
+#define CHECKPOINT_RESTORE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <sys/utsname.h>
 
-#include "amdgpu_plugin_limits.h"
+#include "checkpoint/limits.h"
 #include "amdgpu_plugin_util.h"
 
 /* Name of the initial pid namespace: a fixed number of the kernel's ABI. sysfs knows processes by their pids there. */

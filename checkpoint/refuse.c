@@ -2,7 +2,7 @@
 /*
  * What is known at dump that it could not be restored, or would be restored wrong: refused
  * before anything is saved of a process that would be gone then. Limits that depend on the
- * kind of GPU are in amdgpu_plugin_limits.c.
+ * kind of GPU are in checkpoint/limits.c.
  */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include "host/criu.h"
 #include "kernel/device.h"
 #include "amdgpu_plugin_drm.h"
-#include "amdgpu_plugin_limits.h"
-#include "amdgpu_plugin_refuse.h"
+#include "checkpoint/limits.h"
+#include "checkpoint/refuse.h"
 #include "amdgpu_plugin_util.h"
 
 #define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
