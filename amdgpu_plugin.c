@@ -11,12 +11,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "host/criu.h"
-#include "kernel/device.h"
+#include "host/host.h"
+#include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
-#include "checkpoint/dump.h"
-#include "checkpoint/restore.h"
-#include "host/settings.h"
+#include "checkpoint/checkpoint.h"
 #include "amdgpu_plugin_util.h"
 
 /* A file offset that no mapping can have. */
@@ -252,5 +250,6 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 /* criu refuses a plugin with more hooks than it knows, and each version knows another number. */
 static void __attribute__((constructor)) fit_running_criu(void)
 {
+	criu_log_init();
 	CR_PLUGIN_DESC.max_hooks = criu_running_hooks();
 }

@@ -7,7 +7,7 @@
 #include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
 
-#include "kernel/device.h"
+#include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 

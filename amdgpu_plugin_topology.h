@@ -2,7 +2,7 @@
 /*
  * Topology: the nodes of a machine (or of a saved image) and their links.
  *
- * topology_read() fills it from sysfs; the image module fills the same
+ * sysfs_read_topology() fills it from sysfs; the image module fills the same
  * structure with topology_new(), topology_add_node(), topology_node_set(),
  * topology_node_add_link() and topology_finish(). A property that a source
  * does not have is absent (topology_has()), which is not the same as 0.
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/settings.h"
+#include "host/host.h"
 
 #define TOPOLOGY_MAX_NODES 256
 #define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links and p2p_links, with room for doubles */
@@ -127,19 +127,6 @@ struct topology {
 	unsigned int n_dropped_links; /* links to hidden or absent nodes, or to the node itself */
 	struct topology_node *nodes[TOPOLOGY_MAX_NODES];
 };
-
-/*
- * Reads what lies below root (".../kfd/topology": generation_id, nodes/N/...).
- * Nodes come out in ascending order of their number. When the generation moves
- * meanwhile it starts again, a bounded number of times.
- *
- * Returns 0 and a topology that the caller frees with topology_free();
- * -ENOENT, without an error line, when there is no such topology (no KFD);
- * other -errno after one error line: -EAGAIN when the generation never stood
- * still, -EINVAL for contents that cannot be understood, -E2BIG for more than
- * TOPOLOGY_MAX_NODES nodes.
- */
-int topology_read(const char *root, struct topology **ret);
 
 /* An empty topology, NULL when out of memory. */
 struct topology *topology_new(void);

@@ -28,7 +28,13 @@ enum plugin_log_level {
 
 #define PLUGIN_LOG_LINE_MAX 1024
 
-/* Writes one line to criu's log; keeps errno. */
+/* criu's log function. */
+typedef void (*plugin_log_printer)(unsigned int level, const char *fmt, ...);
+
+/* Where lines go. NULL, as at first: errors and warnings to standard error. */
+void plugin_log_to(plugin_log_printer print);
+
+/* Writes one line; keeps errno. */
 void plugin_log(enum plugin_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes one finished line ("...\n") elsewhere than to criu's log. */
@@ -40,10 +46,43 @@ typedef void (*plugin_log_sink)(void *arg, enum plugin_log_level level, const ch
  */
 void plugin_log_divert(plugin_log_sink sink, void *arg);
 
+/* How many error lines this process has written. */
+unsigned int plugin_error_lines(void);
+
 #define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, "amdgpu_plugin: Error: " fmt "\n", ##__VA_ARGS__)
 #define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt "\n", ##__VA_ARGS__)
 #define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 #define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
+
+/* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends before. No message. */
+int write_all(int fd, const void *data, size_t size);
+int read_all(int fd, void *data, size_t size);
+
+/* The length in front of an image's payload, little endian. */
+#define LENGTH_PREFIX_BYTES 8
+void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length);
+uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
+
+/*
+ * The rest of a file as a string in @size bytes. 0 or -errno: -EFBIG for a larger one, -EINVAL
+ * for one with a NUL in it. No message.
+ */
+int read_text(int fd, char *text, size_t size);
+
+/*
+ * The names in a directory that are numbers (pids, fds, nodes), ascending. *ret is heap memory
+ * of the caller. 0 or -errno, no message.
+ */
+int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
+
+/* CLOCK_MONOTONIC. */
+double monotonic_seconds(void);
+
+/* @unit: not 0 */
+static inline uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -11,18 +11,16 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#include "host/criu.h"
+#include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/dump.h"
 #include "image/image.h"
-#include "kernel/kfd.h"
+#include "kernel/kernel.h"
 #include "pages/pages.h"
 #include "checkpoint/refuse.h"
-#include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
 
-#define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 
 /* One KFD process of the dumped tree. */
 struct process {
@@ -215,9 +213,9 @@ static int pause_all(struct dump *dump)
 	int err = check_kfd();
 
 	if (!err) {
-		err = topology_read(TOPOLOGY_ROOT, &dump->machine);
+		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
 		if (err == -ENOENT)
-			pr_err("%s is not there, though /dev/kfd is", TOPOLOGY_ROOT);
+			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
 	}
 	if (!err)
 		err = task_files_collect(drm_is_amd, &dump->files);

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "host/settings.h"
+#include "host/host.h"
 
 struct dump;
 

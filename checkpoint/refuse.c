@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "host/criu.h"
-#include "kernel/device.h"
+#include "host/host.h"
+#include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/limits.h"
 #include "checkpoint/refuse.h"

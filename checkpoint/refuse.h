@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-#include "kernel/kfd.h"
-#include "kernel/tasks.h"
+#include "kernel/kernel.h"
 #include "amdgpu_plugin_topology.h"
 
 /*

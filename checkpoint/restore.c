@@ -11,19 +11,16 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-#include "host/criu.h"
+#include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "image/image.h"
-#include "kernel/kfd.h"
+#include "kernel/kernel.h"
 #include "match/match.h"
-#include "kernel/mount.h"
 #include "pages/pages.h"
 #include "checkpoint/restore.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
-#include "pages/worker.h"
 
-#define TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 
 /* A GPU of the process, here and at dump. */
 struct gpu {
@@ -75,7 +72,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	}
 	criu_restore_begins();
 	/* Not an error yet: without an inventory, nobody knows whether there is a GPU process to restore. */
-	restore->machine_error = topology_read(TOPOLOGY_ROOT, &restore->machine);
+	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
 	return restore;
 }
 
@@ -132,17 +129,6 @@ static struct gpu *gpu_by_saved_minor(const struct restore *restore, uint32_t mi
 	return NULL;
 }
 
-/* Whether the device cgroup of this task hides a node of the topology. @sysfs: -1 when there is none to be had. */
-static bool is_hidden(int sysfs, uint32_t node, int open_error)
-{
-	_cleanup_close_ int fd = -1;
-	char path[64], c;
-
-	snprintf(path, sizeof(path), "class/kfd/kfd/topology/nodes/%u/gpu_id", node);
-	fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 ? read(fd, &c, 1) < 0 && errno == EPERM : open_error == -EPERM;
-}
-
 /* GPUs whose render node can be opened in this task. Returns how many the kernel shows it. */
 static unsigned int find_candidates(const struct topology *machine, bool *candidates)
 {
@@ -158,7 +144,7 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 			continue;
 		fd = drm_open_minor(minor);
 		candidates[i] = fd >= 0;
-		visible += !is_hidden(sysfs, node->id, fd);
+		visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
 		if (fd < 0)
 			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
 	}
@@ -198,7 +184,7 @@ static int match_gpus(struct restore *restore, const struct topology *saved, str
 
 	/* Of other errors there is a line already. */
 	if (err == -ENOENT)
-		pr_err("%s is not there: this machine has no GPU to restore on", TOPOLOGY_ROOT);
+		pr_err("%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
 	if (err)
 		return err;
 	restore->nr_visible = find_candidates(restore->machine, candidates);

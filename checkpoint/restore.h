@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host/settings.h"
+#include "host/host.h"
 
 struct restore;
 

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernel/kfd.h"
-#include "kernel/tasks.h"
+#include "kernel/kernel.h"
 
 /* A process' doorbells on one GPU. */
 #define VMA_DOORBELL_PAGES 2

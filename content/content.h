@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "content/crc32c.h"
+
 struct content_bo {
 	int dmabuf_fd;	 /* borrowed */
 	uint64_t size;	 /* bytes, at least 1, at most those of the dma-buf */

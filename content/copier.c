@@ -24,11 +24,6 @@
 /* How often a wait for a fence looks whether it should end. */
 #define FENCE_SLICE_MS	100
 
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-	return (n + unit - 1) / unit * unit;
-}
-
 /* Gives bo->bo an address. */
 static int gpu_map(struct copier *copier, struct copier_bo *bo, uint64_t size)
 {

@@ -14,11 +14,6 @@
 /* Fewer slots rather than smaller ones, down to this: one on each side, one on its way each. */
 #define SLOTS_WANTED	   4
 
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-	return (n + unit - 1) / unit * unit;
-}
-
 /* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */
 static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 {

@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <linux/kcmp.h>
 #include <link.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -37,43 +36,9 @@ int fdstore_get(int id);
 int add_inventory_plugin(const char *name);
 bool check_and_remove_inventory_plugin(const char *name, size_t len);
 
-static _Thread_local struct {
-	plugin_log_sink sink;
-	void *arg;
-} diverted;
-
-static unsigned int error_lines;
-
-unsigned int plugin_error_lines(void)
+void criu_log_init(void)
 {
-	return __atomic_load_n(&error_lines, __ATOMIC_RELAXED);
-}
-
-void plugin_log_divert(plugin_log_sink sink, void *arg)
-{
-	diverted.sink = sink;
-	diverted.arg = arg;
-}
-
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
-{
-	__typeof__(&print_on_level) print = CRIU_SYMBOL(print_on_level);
-	int saved = errno;
-	char line[PLUGIN_LOG_LINE_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
-	va_end(args);
-	if (level == PLUGIN_LOG_ERROR)
-		__atomic_fetch_add(&error_lines, 1, __ATOMIC_RELAXED);
-	if (diverted.sink)
-		diverted.sink(diverted.arg, level, line);
-	else if (print)
-		print(level, "%s", line);
-	else if (level <= PLUGIN_LOG_WARN)
-		fputs(line, stderr);
-	errno = saved;
+	plugin_log_to(CRIU_SYMBOL(print_on_level));
 }
 
 unsigned int criu_running_hooks(void)

@@ -41,8 +41,8 @@ struct criu_plugin_desc {
 	void *hooks[CRIU_HOOK_MAX];
 };
 
-/* How many error lines this process has logged. */
-unsigned int plugin_error_lines(void);
+/* Lets the plugin's lines go to criu's log. */
+void criu_log_init(void);
 
 /*
  * Number of hooks that the running criu knows: found in the size of its exported

@@ -491,37 +491,16 @@ static int apply_line(struct load *load, char *line)
 	return apply(load, id, trim(equal + 1));
 }
 
-/* The whole file as a string; -EFBIG when it is no configuration file by its size. */
-static int read_all(int fd, char **ret)
-{
-	_cleanup_free_ char *text = malloc(CONF_SIZE_MAX + 1);
-	size_t len = 0;
-	ssize_t n;
-
-	if (!text)
-		return -ENOMEM;
-	while ((n = read(fd, text + len, CONF_SIZE_MAX + 1 - len)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		len += (size_t)n;
-		if (len > CONF_SIZE_MAX)
-			return -EFBIG;
-	}
-	text[len] = '\0';
-	if (strlen(text) != len)
-		return -EINVAL;
-	*ret = steal_ptr(text);
-	return 0;
-}
-
 /* Returns 0 and no text when there is no such file. A link that leads nowhere is one that cannot be read. */
 static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 {
+	_cleanup_free_ char *text = malloc(CONF_SIZE_MAX + 1);
 	_cleanup_close_ int fd = -1;
 	struct stat st;
+	int err;
 
+	if (!text)
+		return -ENOMEM;
 	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 
@@ -533,7 +512,10 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return read_all(fd, ret_text);
+	err = read_text(fd, text, CONF_SIZE_MAX + 1);
+	if (!err)
+		*ret_text = steal_ptr(text);
+	return err;
 }
 
 static int load_file(struct load *load, int dir_fd, const char *path)

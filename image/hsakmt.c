@@ -132,7 +132,7 @@ static int make_file(int directory, const char *name, const struct hsakmt_file *
 	return err;
 }
 
-static void restore_file(int directory, const char *name, const struct hsakmt_file *file)
+static void make_absent_file(int directory, const char *name, const struct hsakmt_file *file)
 {
 	int err = file->size && faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) ?
 			  make_file(directory, name, file) : 0;
@@ -154,6 +154,6 @@ void hsakmt_restore(const char *root, const struct hsakmt *hsakmt)
 			strerror(-directory));
 		return;
 	}
-	restore_file(directory, MEMORY_NAME, &hsakmt->memory);
-	restore_file(directory, SEMAPHORE_NAME, &hsakmt->semaphore);
+	make_absent_file(directory, MEMORY_NAME, &hsakmt->memory);
+	make_absent_file(directory, SEMAPHORE_NAME, &hsakmt->semaphore);
 }

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "content/crc32c.h"
-#include "host/criu.h"
+#include "content/content.h"
+#include "host/host.h"
 #include "image/image.h"
 #include "amdgpu_plugin_util.h"
 #include "criu-amdgpu.pb-c.h"
@@ -40,49 +40,16 @@
 
 /* ---- files ---- */
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const uint8_t *from = data;
-
-	while (size) {
-		ssize_t n = write(fd, from, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		from += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-static int read_all(int fd, void *data, size_t size)
-{
-	uint8_t *to = data;
-
-	while (size) {
-		ssize_t n = read(fd, to, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ENODATA;
-		to += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 static int write_image(const char *name, const uint8_t *payload, size_t size)
 {
 	_cleanup_close_ int fd = criu_image_create(name);
-	uint64_t prefix = htole64(size);
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = write_all(fd, &prefix, sizeof(prefix));
+	length_prefix_put(prefix, size);
+	err = write_all(fd, prefix, sizeof(prefix));
 	if (!err)
 		err = write_all(fd, payload, size);
 	if (close(steal_fd(&fd)) && !err)
@@ -111,13 +78,14 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = criu_image_open(name);
 	_cleanup_free_ uint8_t *payload = NULL;
+	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
 	uint64_t size;
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = read_all(fd, &size, sizeof(size));
-	size = le64toh(size);
+	err = read_all(fd, prefix, sizeof(prefix));
+	size = length_prefix_get(prefix);
 	if (!err)
 		err = check_prefix(name, fd, size);
 	if (err == -EBADMSG)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "image/hsakmt.h"
-#include "kernel/tasks.h"
+#include "kernel/kernel.h"
 #include "amdgpu_plugin_topology.h"
 
 #define IMAGE_NAME_MAX 64

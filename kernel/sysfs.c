@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "amdgpu_plugin_topology.h"
+#include "kernel/sysfs.h"
 #include "amdgpu_plugin_util.h"
 
 /* A sysfs file is one page; the 64 KiB pages of other machines are seen nowhere with KFD. */
@@ -41,26 +41,12 @@ __attribute__((format(printf, 3, 4))) static int reader_fail(struct reader *rd, 
 	return err;
 }
 
-/* Reads the file as text. Silent: some callers expect some errors. */
-static int read_text(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
+/* Silent: some callers expect some errors. */
+static int read_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
 {
 	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n;
 
-	if (fd < 0)
-		return -errno;
-	while ((n = read(fd, text + len, SYSFS_FILE_MAX - len)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		len += (size_t)n;
-		if (len == SYSFS_FILE_MAX)
-			return -EFBIG;
-	}
-	text[len] = '\0';
-	return 0;
+	return fd < 0 ? -errno : read_text(fd, text, SYSFS_FILE_MAX);
 }
 
 /* Decimal digits up to the end of the string or a white space. */
@@ -85,7 +71,7 @@ static int read_number(struct reader *rd, const char *path, uint64_t max, uint64
 	uint64_t value;
 	int r;
 
-	r = read_text(rd, path, text);
+	r = read_file(rd, path, text);
 	if (r < 0)
 		return reader_fail(rd, r, "%s/%s: cannot read: %s", rd->root, path, strerror(-r));
 	if (parse_number(text, &value) < 0 || value > max)
@@ -145,7 +131,7 @@ static int read_fields(struct reader *rd, const char *path, struct field *fields
 	char *rest = text, *line;
 	int r;
 
-	r = read_text(rd, path, text);
+	r = read_file(rd, path, text);
 	if (hides(r))
 		return r;
 	if (r < 0)
@@ -158,39 +144,11 @@ static int read_fields(struct reader *rd, const char *path, struct field *fields
 	return 0;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int list_entries(struct reader *rd, const char *path, int **ret, size_t *ret_nr)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int err = list_numbers(rd->root_fd, path, ret, ret_nr);
 
-	return x < y ? -1 : x > y;
-}
-
-/* The entries of a directory whose names are numbers, ascending. */
-static int list_numbers(struct reader *rd, const char *path, uint32_t *ret, size_t max)
-{
-	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	uint64_t number;
-	size_t n = 0;
-
-	if (fd < 0)
-		return reader_fail(rd, -errno, "%s/%s: cannot open: %s", rd->root, path, strerror(errno));
-	dir = fdopendir(fd);
-	if (!dir)
-		return reader_fail(rd, -errno, "%s/%s: cannot list: %s", rd->root, path, strerror(errno));
-	steal_fd(&fd);
-	while (errno = 0, (entry = readdir(dir))) {
-		if (parse_number(entry->d_name, &number) < 0 || number > UINT32_MAX)
-			continue;
-		if (n == max)
-			return reader_fail(rd, -E2BIG, "%s/%s: more than %zu entries", rd->root, path, max);
-		ret[n++] = (uint32_t)number;
-	}
-	if (errno)
-		return reader_fail(rd, -errno, "%s/%s: cannot list: %s", rd->root, path, strerror(errno));
-	qsort(ret, n, sizeof(*ret), compare_numbers);
-	return (int)n;
+	return err ? reader_fail(rd, err, "%s/%s: cannot list: %s", rd->root, path, strerror(-err)) : 0;
 }
 
 static int read_link(struct reader *rd, const char *path, bool is_p2p, struct topology *t, struct topology_node *node)
@@ -232,42 +190,42 @@ static int read_link(struct reader *rd, const char *path, bool is_p2p, struct to
 static int read_links(struct reader *rd, const char *kind, struct topology *t, struct topology_node *node)
 {
 	bool is_p2p = !strcmp(kind, "p2p_links");
-	uint32_t numbers[TOPOLOGY_MAX_LINKS];
+	_cleanup_free_ int *numbers = NULL;
 	char path[96];
-	int n, r;
+	size_t nr = 0;
+	int err;
 
 	snprintf(path, sizeof(path), "nodes/%u/%s", node->id, kind);
-	n = list_numbers(rd, path, numbers, ARRAY_SIZE(numbers));
-	if (n == -ENOENT)
+	err = list_entries(rd, path, &numbers, &nr);
+	if (err == -ENOENT)
 		return 0; /* older kernels have no p2p_links */
-	for (int i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "nodes/%u/%s/%u/properties", node->id, kind, numbers[i]);
-		r = read_link(rd, path, is_p2p, t, node);
-		if (r < 0)
-			return r;
+	for (size_t i = 0; !err && i < nr; i++) {
+		snprintf(path, sizeof(path), "nodes/%u/%s/%d/properties", node->id, kind, numbers[i]);
+		err = read_link(rd, path, is_p2p, t, node);
 	}
-	return n < 0 ? n : 0;
+	return err;
 }
 
 /* An APU may have no frame buffer bank: then it has no VRAM of its own, which is no error. */
 static int read_vram(struct reader *rd, struct topology_node *node)
 {
 	uint64_t public_size = 0, private_size = 0;
-	uint32_t numbers[TOPOLOGY_MAX_NODES];
+	_cleanup_free_ int *numbers = NULL;
+	size_t nr = 0;
 	char path[96];
-	int n, r;
+	int err;
 
 	snprintf(path, sizeof(path), "nodes/%u/mem_banks", node->id);
-	n = list_numbers(rd, path, numbers, ARRAY_SIZE(numbers));
-	if (n < 0 && n != -ENOENT)
-		return n;
-	for (int i = 0; i < n; i++) {
+	err = list_entries(rd, path, &numbers, &nr);
+	if (err && err != -ENOENT)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
 		struct field f[] = { { .name = "heap_type", .bits = 32 }, { .name = "size_in_bytes", .bits = 64 } };
 
-		snprintf(path, sizeof(path), "nodes/%u/mem_banks/%u/properties", node->id, numbers[i]);
-		r = read_fields(rd, path, f, ARRAY_SIZE(f));
-		if (r < 0)
-			return r;
+		snprintf(path, sizeof(path), "nodes/%u/mem_banks/%d/properties", node->id, numbers[i]);
+		err = read_fields(rd, path, f, ARRAY_SIZE(f));
+		if (err)
+			return err;
 		if (f[0].value == HEAP_FB_PUBLIC)
 			public_size += f[1].value;
 		else if (f[0].value == HEAP_FB_PRIVATE)
@@ -307,7 +265,7 @@ static void read_name(const struct reader *rd, struct topology_node *node)
 	char path[64];
 
 	snprintf(path, sizeof(path), "nodes/%u/name", node->id);
-	if (read_text(rd, path, text) == 0)
+	if (read_file(rd, path, text) == 0)
 		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
 }
 
@@ -358,18 +316,13 @@ static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 
 static int read_nodes(struct reader *rd, struct topology *t)
 {
-	uint32_t numbers[4 * TOPOLOGY_MAX_NODES];
-	int n, r;
+	_cleanup_free_ int *numbers = NULL;
+	size_t nr = 0;
+	int err = list_entries(rd, "nodes", &numbers, &nr);
 
-	n = list_numbers(rd, "nodes", numbers, ARRAY_SIZE(numbers));
-	if (n < 0)
-		return n;
-	for (int i = 0; i < n; i++) {
-		r = read_node(rd, t, numbers[i]);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; !err && i < nr; i++)
+		err = read_node(rd, t, (uint32_t)numbers[i]);
+	return err;
 }
 
 /* Did the machine change since? When that cannot be told: no. */
@@ -378,7 +331,7 @@ static bool generation_moved(const struct reader *rd, uint64_t before)
 	char text[SYSFS_FILE_MAX];
 	uint64_t now;
 
-	return read_text(rd, "generation_id", text) == 0 && parse_number(text, &now) == 0 && now != before;
+	return read_file(rd, "generation_id", text) == 0 && parse_number(text, &now) == 0 && now != before;
 }
 
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */
@@ -404,7 +357,7 @@ static int read_attempt(struct reader *rd, struct topology **ret)
 	return 0;
 }
 
-int topology_read(const char *root, struct topology **ret)
+int sysfs_read_topology(const char *root, struct topology **ret)
 {
 	const struct timespec pause = { .tv_nsec = READ_RETRY_USEC * 1000L };
 	_cleanup_topology_ struct topology *t = NULL;
@@ -440,4 +393,15 @@ int topology_read(const char *root, struct topology **ret)
 		return r;
 	*ret = steal_ptr(t);
 	return 0;
+}
+
+/* -EPERM at reading is how the device cgroup hides a node; a security module answers -EACCES. */
+bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64], c;
+
+	snprintf(path, sizeof(path), "class/kfd/kfd/topology/nodes/%u/gpu_id", node);
+	fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? read(fd, &c, 1) < 0 && errno == EPERM : otherwise;
 }

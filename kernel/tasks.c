@@ -51,42 +51,6 @@ bool task_is_in_user_ns(pid_t pid)
 	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, INITIAL_USER_NS);
 }
 
-static int compare_ints(const void *a, const void *b)
-{
-	int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The numbers that a directory of /proc has as names, ascending. */
-static int list_numbers(const char *path, int **ret, size_t *ret_count)
-{
-	_cleanup_closedir_ DIR *dir = opendir(path);
-	_cleanup_free_ int *numbers = NULL;
-	size_t count = 0, room = 0;
-	struct dirent *entry;
-
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
-		if (count == room) {
-			int *grown = reallocarray(numbers, room = 2 * room + 64, sizeof(*numbers));
-
-			if (!grown)
-				return -ENOMEM;
-			numbers = grown;
-		}
-		numbers[count++] = atoi(entry->d_name);
-	}
-	if (count)
-		qsort(numbers, count, sizeof(*numbers), compare_ints);
-	*ret = steal_ptr(numbers);
-	*ret_count = count;
-	return 0;
-}
-
 /* ---- files ---- */
 
 static int same_file(int fd_a, int fd_b)
@@ -186,7 +150,7 @@ static int collect_task(struct task_files *files, pid_t pid, bool (*is_amd)(int 
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	err = list_numbers(path, &fds, &count);
+	err = list_numbers(AT_FDCWD, path, &fds, &count);
 	if (!err) {
 		pidfd = syscall(SYS_pidfd_open, pid, 0);
 		err = pidfd < 0 ? -errno : 0;
@@ -208,7 +172,7 @@ bool task_has_open(pid_t pid, dev_t device)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	if (list_numbers(path, &fds, &count))
+	if (list_numbers(AT_FDCWD, path, &fds, &count))
 		return false;
 	for (i = 0; i < count; i++)
 		if (worth_taking(pid, fds[i], &st) && st.st_rdev == device)
@@ -222,7 +186,7 @@ int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
 	_cleanup_free_ int *pids = NULL;
 	pid_t self = gettid();
 	size_t i, count = 0;
-	int err = list_numbers("/proc", &pids, &count);
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &count);
 
 	if (err)
 		pr_err("cannot list /proc: %s", strerror(-err));

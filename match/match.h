@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/settings.h"
+#include "host/host.h"
 #include "amdgpu_plugin_topology.h"
 
 #define MATCH_REPORT_LINES   40

@@ -5,7 +5,7 @@
  * mappings in them, which must never happen in a file of the dumped process.
  */
 #include "content/content.h"
-#include "host/criu.h"
+#include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "pages/pages.h"
 #include "pages/progress.h"

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "image/image.h"
-#include "kernel/kfd.h"
-#include "host/settings.h"
+#include "kernel/kernel.h"
+#include "host/host.h"
 #include "pages/worker.h"
 
 /*

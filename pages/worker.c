@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "host/criu.h"
+#include "host/host.h"
 #include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
 #include "pages/wire.h"

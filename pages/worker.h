@@ -11,7 +11,7 @@
 #define PAGES_WORKER_H
 
 #include "content/content.h"
-#include "host/settings.h"
+#include "host/host.h"
 
 struct worker;
 

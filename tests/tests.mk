@@ -17,7 +17,7 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 include tests/unit/unit.mk
 
 define UNIT_RULES
-$(BUILD)/unit-$(2)/$(1): tests/unit/$(1).c $$($(1)_SRCS) $(PROTO_FILES) | $(BUILD)/unit-$(2)
+$(BUILD)/unit-$(2)/$(1): tests/unit/$(1).c amdgpu_plugin_util.c $$($(1)_SRCS) $(PROTO_FILES) | $(BUILD)/unit-$(2)
 	$$(CC) $$(UNIT_CFLAGS) $$(SANITIZE_$(2)) $$($(1)_CFLAGS) -MMD -MP -o $$@ $$(filter %.c,$$^) \
 		$$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
 endef
@@ -35,7 +35,7 @@ include tests/bench/match.mk
 unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t)) \
 	$(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 # Not a test by itself: tests/unit/docs compares its output with the documents.
-$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c host/settings.c | $(BUILD)/unit-plain
+$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c host/settings.c amdgpu_plugin_util.c | $(BUILD)/unit-plain
 	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
 unit-build: $(BUILD)/unit-plain/print_settings
 unit: unit-build

@@ -26,7 +26,7 @@ bench: setup
 
 CONTENT_BENCH := $(BUILD)/bench/content_native
 CONTENT_BENCH_SRCS := tests/bench/content_native.c tests/bench/content_reference.c tests/unit/content_fixture.c \
-	$(content_SRCS) $(fake_drm_SRCS)
+	$(content_SRCS) amdgpu_plugin_util.c $(fake_drm_SRCS)
 
 $(CONTENT_BENCH): $(CONTENT_BENCH_SRCS) | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -I. -Itests/unit -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) \
@@ -34,7 +34,8 @@ $(CONTENT_BENCH): $(CONTENT_BENCH_SRCS) | $(BUILD)/bench
 
 # The same on device files: of the simulated GPUs in the machine, or of real ones.
 CONTENT_DEVICE := $(BUILD)/bench/content_device
-CONTENT_DEVICE_SRCS := tests/bench/content_device.c tests/bench/content_reference.c $(content_SRCS)
+CONTENT_DEVICE_SRCS := tests/bench/content_device.c tests/bench/content_reference.c $(content_SRCS) \
+	amdgpu_plugin_util.c
 
 $(CONTENT_DEVICE): $(CONTENT_DEVICE_SRCS) | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -I. -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) -MMD -MP -o $@ \

@@ -51,7 +51,7 @@ struct bench_gpu {
 	char path[256];
 };
 
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+static void print_line(unsigned int level, const char *fmt, ...)
 {
 	va_list args;
 
@@ -60,6 +60,11 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
+}
+
+static void __attribute__((constructor)) log_start(void)
+{
+	plugin_log_to(print_line);
 }
 
 static void die(const char *what, int err)

@@ -35,7 +35,7 @@
 #define EQUAL_RATE  400e6 /* bytes per second, slower than either part is by itself */
 #define ZEROS_MAX   0.11  /* bytes on disk / bytes, for 90 % zeros */
 
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+static void print_line(unsigned int level, const char *fmt, ...)
 {
 	va_list args;
 
@@ -44,6 +44,11 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
+}
+
+static void __attribute__((constructor)) log_start(void)
+{
+	plugin_log_to(print_line);
 }
 
 /* ---- files of a given speed: pread and pwrite are wrapped by the linker ---- */

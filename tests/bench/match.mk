@@ -2,7 +2,7 @@
 # The matcher on machines of 64 GPUs: medians of CPU time, and the goals.
 
 MATCH_BENCH := $(BUILD)/bench/match
-MATCH_BENCH_SRCS := tests/bench/match.c $(match_SRCS)
+MATCH_BENCH_SRCS := tests/bench/match.c $(match_SRCS) amdgpu_plugin_util.c
 
 $(MATCH_BENCH): $(MATCH_BENCH_SRCS) | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -I. -MMD -MP -o $@ $(filter %.c,$^)

@@ -15,7 +15,7 @@ static unsigned int errors;
 static const uint8_t *image;
 static size_t image_size;
 
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+static void print_line(unsigned int level, const char *fmt, ...)
 {
 	char line[sizeof(last_line)];
 	va_list args;
@@ -28,6 +28,11 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 		return;
 	errors++;
 	memcpy(last_line, line, sizeof(line));
+}
+
+static void __attribute__((constructor)) log_start(void)
+{
+	plugin_log_to(print_line);
 }
 
 unsigned int fuzz_errors(void)

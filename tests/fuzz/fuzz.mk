@@ -20,7 +20,7 @@ fuzz_settings_SRCS := host/settings.c
 fuzz_device_map_SRCS := host/settings.c
 
 define FUZZ_RULE
-$(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
+$(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
 	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amdgpu_plugin_topology.h"
+#include "kernel/sysfs.h"
 #include "fuzz.h"
 
 #define MAX_FILES 64
@@ -129,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	empty_root();
 	make_tree(text);
-	err = topology_read(root, &t);
+	err = sysfs_read_topology(root, &t);
 	/* An absent topology is no error line; everything else is one. */
 	expect(fuzz_errors() == (err && err != -2));
 	expect(!t == (err != 0));

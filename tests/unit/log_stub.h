@@ -14,16 +14,7 @@
 static char log_text[65536];
 static unsigned int log_errors; /* error lines since log_clear() */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local plugin_log_sink log_sink;
-static _Thread_local void *log_sink_arg;
-
-void plugin_log_divert(plugin_log_sink sink, void *arg)
-{
-	log_sink = sink;
-	log_sink_arg = arg;
-}
-
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+static void log_keep(unsigned int level, const char *fmt, ...)
 {
 	char line[PLUGIN_LOG_LINE_MAX];
 	va_list args;
@@ -31,14 +22,15 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	if (log_sink) {
-		log_sink(log_sink_arg, level, line);
-		return;
-	}
 	pthread_mutex_lock(&log_lock);
 	strncat(log_text, line, sizeof(log_text) - strlen(log_text) - 1);
 	log_errors += level == PLUGIN_LOG_ERROR;
 	pthread_mutex_unlock(&log_lock);
+}
+
+static void __attribute__((constructor)) log_start(void)
+{
+	plugin_log_to(log_keep);
 }
 
 static inline void log_clear(void)

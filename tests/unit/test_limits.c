@@ -15,7 +15,7 @@
 
 static char line[1024];
 
-void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+static void print_line(unsigned int level, const char *fmt, ...)
 {
 	va_list args;
 
@@ -24,6 +24,11 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
+}
+
+static void __attribute__((constructor)) log_start(void)
+{
+	plugin_log_to(print_line);
 }
 
 static struct topology *machine(uint64_t gfx, uint64_t num_xcc)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 
+#include "kernel/sysfs.h"
 #include "match_fixture.h"
 
 static unsigned long n_calls, fail_at; /* fail_at 0: never */
@@ -58,7 +59,7 @@ char *__wrap_strdup(const char *text)
 static int run_topology(void)
 {
 	struct topology *t = NULL;
-	int r = topology_read(TEST_DATA "/topology/two-mi100", &t);
+	int r = sysfs_read_topology(TEST_DATA "/topology/two-mi100", &t);
 
 	topology_free(t);
 	return r;

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <cmocka.h>
 
-#include "amdgpu_plugin_topology.h"
+#include "kernel/sysfs.h"
 #include "log_stub.h"
 
 /* ---- what openat() does besides opening ---- */
@@ -115,7 +115,7 @@ static void read_data(const char *name)
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/topology/%s", TEST_DATA, name);
-	assert_int_equal(topology_read(path, &topo), 0);
+	assert_int_equal(sysfs_read_topology(path, &topo), 0);
 	assert_int_equal(log_errors, 0);
 }
 
@@ -123,7 +123,7 @@ static void read_data(const char *name)
 static void assert_refused(int err, const char *a, const char *b)
 {
 	log_clear();
-	assert_int_equal(topology_read(dir, &topo), err);
+	assert_int_equal(sysfs_read_topology(dir, &topo), err);
 	assert_null(topo);
 	assert_int_equal(log_errors, 1);
 	if (!strstr(log_text, a) || !strstr(log_text, b))
@@ -256,9 +256,9 @@ static void topology_reads_an_old_kernel(void **state)
 static void topology_without_kfd_is_not_there(void **state)
 {
 	(void)state;
-	assert_int_equal(topology_read("/nonexistent/topology", &topo), -ENOENT);
-	assert_int_equal(topology_read(dir, &topo), -ENOENT);
-	assert_int_equal(topology_read("/dev/null", &topo), -ENOENT);
+	assert_int_equal(sysfs_read_topology("/nonexistent/topology", &topo), -ENOENT);
+	assert_int_equal(sysfs_read_topology(dir, &topo), -ENOENT);
+	assert_int_equal(sysfs_read_topology("/dev/null", &topo), -ENOENT);
 	assert_int_equal(log_errors, 0);
 }
 
@@ -268,7 +268,7 @@ static void topology_leaves_out_nodes_that_the_cgroup_hides(void **state)
 	copy_tree("two-mi100");
 	hidden[0] = "nodes/2/gpu_id";
 	hidden[1] = "nodes/0/io_links/1/properties";
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topo->n_nodes, 3);
 	assert_int_equal(topo->n_hidden, 1);
 	assert_int_equal(topology_count_gpus(topo), 1);
@@ -289,7 +289,7 @@ static void topology_leaves_out_nodes_of_which_a_part_is_hidden(void **state)
 	copy_tree("two-mi100");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		hidden[0] = parts[i];
-		assert_int_equal(topology_read(dir, &topo), 0);
+		assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 		assert_int_equal(topo->n_nodes, 3);
 		assert_int_equal(topo->n_hidden, 1);
 		assert_int_equal(topology_find_gpu(topo, 0x4ac1), -ENODEV);
@@ -298,7 +298,7 @@ static void topology_leaves_out_nodes_of_which_a_part_is_hidden(void **state)
 	}
 	hidden[0] = NULL;
 	denied = "nodes/2/gpu_id";
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topo->n_hidden, 1);
 	assert_int_equal(log_errors, 0);
 	/* That of a whole machine is another matter. */
@@ -314,7 +314,7 @@ static void topology_drops_links_to_absent_nodes(void **state)
 	(void)state;
 	copy_tree("two-mi100");
 	run("rm -r '%s/nodes/2'", dir);
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topo->n_nodes, 3);
 	assert_int_equal(topo->n_hidden, 0);
 	assert_int_equal(topo->n_dropped_links, 3);
@@ -340,7 +340,7 @@ static void topology_reads_again_when_the_generation_moved(void **state)
 	(void)state;
 	copy_tree("two-mi100");
 	at_generation = change_once;
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topo->generation, 4);
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(n_generation, 4);
@@ -362,7 +362,7 @@ static void topology_forgets_errors_of_a_reading_that_was_overtaken(void **state
 	(void)state;
 	copy_tree("two-mi100");
 	at_generation = vanish_in_the_middle;
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(log_errors, 0);
 }
@@ -467,7 +467,7 @@ static void topology_reads_as_many_nodes_as_there_can_be(void **state)
 {
 	(void)state;
 	make_nodes(TOPOLOGY_MAX_NODES);
-	assert_int_equal(topology_read(dir, &topo), 0);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topology_count_gpus(topo), TOPOLOGY_MAX_NODES);
 	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
 		assert_int_equal(topo->nodes[i]->id, i);

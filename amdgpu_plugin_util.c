@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What every folder needs and libc does not have: the log, whole reads and writes, the
+ * length in front of an image, the clock, the numbers in a directory. Calls nothing of the
+ * plugin; criu's log function is handed in.
+ */
+#define _GNU_SOURCE
+#include "amdgpu_plugin_util.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <time.h>
+
+static plugin_log_printer printer;
+static unsigned int nr_error_lines;
+
+static _Thread_local struct {
+	plugin_log_sink sink;
+	void *arg;
+} diverted;
+
+/* ---- log ---- */
+
+void plugin_log_to(plugin_log_printer print)
+{
+	printer = print;
+}
+
+void plugin_log_divert(plugin_log_sink sink, void *arg)
+{
+	diverted.sink = sink;
+	diverted.arg = arg;
+}
+
+unsigned int plugin_error_lines(void)
+{
+	return __atomic_load_n(&nr_error_lines, __ATOMIC_RELAXED);
+}
+
+void plugin_log(enum plugin_log_level level, const char *fmt, ...)
+{
+	int saved = errno;
+	char line[PLUGIN_LOG_LINE_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (level == PLUGIN_LOG_ERROR)
+		__atomic_fetch_add(&nr_error_lines, 1, __ATOMIC_RELAXED);
+	if (diverted.sink)
+		diverted.sink(diverted.arg, level, line);
+	else if (printer)
+		printer(level, "%s", line);
+	else if (level <= PLUGIN_LOG_WARN)
+		fputs(line, stderr);
+	errno = saved;
+}
+
+/* ---- files ---- */
+
+int write_all(int fd, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+
+	while (size) {
+		ssize_t n = write(fd, from, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		from += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int read_all(int fd, void *data, size_t size)
+{
+	uint8_t *to = data;
+
+	while (size) {
+		ssize_t n = read(fd, to, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENODATA;
+		to += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length)
+{
+	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
+		prefix[i] = (uint8_t)(length >> 8 * i);
+}
+
+uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES])
+{
+	uint64_t length = 0;
+
+	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
+		length |= (uint64_t)prefix[i] << 8 * i;
+	return length;
+}
+
+int read_text(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, size - len)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		len += (size_t)n;
+		if (len == size)
+			return -EFBIG;
+	}
+	text[len] = '\0';
+	return strlen(text) == len ? 0 : -EINVAL;
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+static bool is_number(const char *name)
+{
+	size_t len = strspn(name, "0123456789");
+
+	return len && len < 10 && !name[len];
+}
+
+int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_free_ int *numbers = NULL;
+	size_t nr = 0, room = 0;
+	struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	steal_fd(&fd);
+	while (errno = 0, (entry = readdir(dir))) {
+		if (!is_number(entry->d_name))
+			continue;
+		if (nr == room) {
+			int *grown = reallocarray(numbers, room = 2 * room + 64, sizeof(*numbers));
+
+			if (!grown)
+				return -ENOMEM;
+			numbers = grown;
+		}
+		numbers[nr++] = atoi(entry->d_name);
+	}
+	if (errno)
+		return -errno;
+	if (nr)
+		qsort(numbers, nr, sizeof(*numbers), compare_ints);
+	*ret = steal_ptr(numbers);
+	*ret_nr = nr;
+	return 0;
+}
+
+/* ---- time ---- */
+
+double monotonic_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}

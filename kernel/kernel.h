@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What other folders use of kernel/. */
+#ifndef KERNEL_KERNEL_H
+#define KERNEL_KERNEL_H
+
+#include "kernel/device.h"
+#include "kernel/kfd.h"
+#include "kernel/mount.h"
+#include "kernel/sysfs.h"
+#include "kernel/tasks.h"
+
+#endif

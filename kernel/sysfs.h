@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The KFD's part of sysfs. Nothing else of the plugin reads it. */
+#ifndef KERNEL_SYSFS_H
+#define KERNEL_SYSFS_H
+
+#include "amdgpu_plugin_topology.h"
+
+/* Where the KFD keeps the topology. */
+#define SYSFS_TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
+
+/*
+ * Reads what lies below root (".../kfd/topology": generation_id, nodes/N/...).
+ * Nodes come out in ascending order of their number. When the generation moves
+ * meanwhile it starts again, a bounded number of times.
+ *
+ * Returns 0 and a topology that the caller frees with topology_free();
+ * -ENOENT, without an error line, when there is no such topology (no KFD);
+ * other -errno after one error line: -EAGAIN when the generation never stood
+ * still, -EINVAL for contents that cannot be understood, -E2BIG for more than
+ * TOPOLOGY_MAX_NODES nodes.
+ */
+int sysfs_read_topology(const char *root, struct topology **ret);
+
+/*
+ * Whether the device cgroup of the caller hides a node of the topology. @sysfs: an fd of the root of a sysfs.
+ * @otherwise: the answer where it cannot be read, such as with an @sysfs of -1.
+ */
+bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise);
+
+#endif
