@@ -49,7 +49,10 @@ void plugin_log_divert(plugin_log_sink sink, void *arg);
 /* How many error lines this process has written. */
 unsigned int plugin_error_lines(void);
 
-#define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, "amdgpu_plugin: Error: " fmt "\n", ##__VA_ARGS__)
+/* Container engines show the lines of criu's log that have "Error ", with the blank, to their users. */
+#define PLUGIN_ERROR_PREFIX "Error (amdgpu_plugin): "
+
+#define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, PLUGIN_ERROR_PREFIX fmt "\n", ##__VA_ARGS__)
 #define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt "\n", ##__VA_ARGS__)
 #define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 #define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)

@@ -172,7 +172,7 @@ static void piece_run(struct piece *piece)
 
 	wire_gpu_done(piece->gpu);
 	if (err)
-		job_fail(worker, job, err, "amdgpu_plugin: Error: the restore of contents was cancelled\n");
+		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "the restore of contents was cancelled\n");
 	job_put(worker, job);
 	free(piece);
 }
@@ -286,7 +286,7 @@ static int accept_job(struct worker *worker, struct job *job)
 	for (size_t i = 0; i < job->nr_gpus && !err; i++)
 		err = deal_out(worker, job, &job->gpus[i]);
 	if (err)
-		job_fail(worker, job, err, "amdgpu_plugin: Error: no memory or no thread to restore contents\n");
+		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "no memory or no thread to restore contents\n");
 	return 0;
 }
 

@@ -310,10 +310,10 @@ dump_refused() {
 # expect_one_error PATTERN: in the last log, the plugin says what is wrong, once
 expect_one_error() {
 	local log=("$work/$criu_runs"-*.log) count
-	count=$(grep -c 'amdgpu_plugin: Error' "${log[0]}" || true)
+	count=$(grep -c 'Error (amdgpu_plugin)' "${log[0]}" || true)
 	[ "$count" -eq 1 ] || fail "$count error lines of the plugin, not one: $(criu_errors)"
-	grep -q "amdgpu_plugin: Error: .*$1" "${log[0]}" ||
-		fail "the plugin's error line is not about \"$1\": $(grep -h 'amdgpu_plugin: Error' "${log[0]}")"
+	grep -q "Error (amdgpu_plugin): .*$1" "${log[0]}" ||
+		fail "the plugin's error line is not about \"$1\": $(grep -h 'Error (amdgpu_plugin)' "${log[0]}")"
 }
 
 # faults LINE...: what fails from now on (tests/kfdsim/README.md), instead of what was to fail so far

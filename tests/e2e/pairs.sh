@@ -83,7 +83,7 @@ refused() {
 	expect_gone
 	expect_no_objects
 	log=$work/$criu_runs-restore.log
-	lines=$(grep 'amdgpu_plugin: Error: ' "$log") || fail "the plugin says nothing; first errors: $(criu_errors)"
+	lines=$(grep 'Error (amdgpu_plugin): ' "$log") || fail "the plugin says nothing; first errors: $(criu_errors)"
 	for text; do
 		grep -qF -- "$text" <<<"$lines" || fail "no error says \"$text\"; first errors: $(criu_errors)"
 	done

@@ -25,7 +25,7 @@ process_shape >"$work/shape"
 images_on ext4 4
 ! criu_call dump -t "${job_pids[0]}" || fail "criu dump succeeded on a disk of 4 MiB"
 grep -q 'amdgpu_plugin: Warning: .*the disk has no room' "$work/$criu_runs-dump.log" || fail "no early warning"
-grep -q 'amdgpu_plugin: Error: .*No space left' "$work/$criu_runs-dump.log" || fail "no error: $(criu_errors)"
+grep -q 'Error (amdgpu_plugin): .*No space left' "$work/$criu_runs-dump.log" || fail "no error: $(criu_errors)"
 umount "$images"
 expect_progress
 expect_verified

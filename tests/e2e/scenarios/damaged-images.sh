@@ -25,7 +25,7 @@ refused() {
 	expect_gone
 	grep -q 'Error' "$work/$criu_runs-restore.log" || fail "${file##*/} $what: no error line"
 	printf '%s %s: %s\n' "${file##*/}" "$what" \
-		"$(grep -h 'amdgpu_plugin: Error' "$work/$criu_runs-restore.log" | tr '\n' ';')" >>"$work/damage.log"
+		"$(grep -h 'Error (amdgpu_plugin)' "$work/$criu_runs-restore.log" | tr '\n' ';')" >>"$work/damage.log"
 }
 
 halve() {

@@ -8,7 +8,7 @@ process_shape >"$work/shape"
 images_new
 mount -t tmpfs -o size=2M tmpfs "$images"
 ! criu_call dump -t "${job_pids[0]}" || fail "criu dump succeeded in a directory of 2 MiB"
-grep -q 'amdgpu_plugin: Error: .*No space left' "$work/$criu_runs-dump.log" ||
+grep -q 'Error (amdgpu_plugin): .*No space left' "$work/$criu_runs-dump.log" ||
 	fail "the plugin does not say that there is no space left; first errors: $(criu_errors)"
 umount "$images"
 expect_progress

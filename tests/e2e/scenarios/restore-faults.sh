@@ -33,7 +33,7 @@ restore_refused
 # says TEXT: the plugin's report, which is of several lines
 says() {
 	restore_refused
-	grep -q "amdgpu_plugin: Error: .*$1" "$work/$criu_runs-restore.log" || fail "no word of \"$1\": $(criu_errors)"
+	grep -q "Error (amdgpu_plugin): .*$1" "$work/$criu_runs-restore.log" || fail "no word of \"$1\": $(criu_errors)"
 }
 machine_load 1xmi100
 says '2 saved GPUs'

@@ -8,8 +8,8 @@ expect_refused() {
 	local log
 	! criu_call restore -d || fail "restored from a file that should be refused: $1"
 	log=$work/$criu_runs-restore.log
-	[ "$(grep -c 'amdgpu_plugin: Error' "$log")" -eq 1 ] || fail "not one error line: $(criu_errors)"
-	grep -q "amdgpu_plugin: Error: gpu .*${pages##*/}.*$1" "$log" || fail "the error is not \"$1\": $(criu_errors)"
+	[ "$(grep -c 'Error (amdgpu_plugin)' "$log")" -eq 1 ] || fail "not one error line: $(criu_errors)"
+	grep -q "Error (amdgpu_plugin): gpu .*${pages##*/}.*$1" "$log" || fail "the error is not \"$1\": $(criu_errors)"
 	expect_gone
 	expect_no_objects
 	cp "$work/good.img" "$pages"
