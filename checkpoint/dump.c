@@ -33,6 +33,7 @@ struct process {
 
 struct dump {
 	const struct settings *settings;
+	struct kfd_rules rules;
 	struct task_files files;
 	struct topology *machine;
 	struct process *processes;
@@ -53,9 +54,7 @@ struct dump *dump_new(const struct settings *settings)
 
 static struct process *process_by_pid(const struct dump *dump, pid_t pid)
 {
-	size_t i;
-
-	for (i = 0; i < dump->nr_processes; i++)
+	for (size_t i = 0; i < dump->nr_processes; i++)
 		if (dump->processes[i].file->pid == pid)
 			return &dump->processes[i];
 	return NULL;
@@ -79,12 +78,11 @@ static int process_let_go(struct process *process)
 
 int dump_free(struct dump *dump)
 {
-	size_t i;
 	int err = 0;
 
 	if (!dump)
 		return 0;
-	for (i = 0; i < dump->nr_processes; i++) {
+	for (size_t i = 0; i < dump->nr_processes; i++) {
 		int ret = process_let_go(&dump->processes[i]);
 
 		err = err ? err : ret;
@@ -105,9 +103,7 @@ int dump_free(struct dump *dump)
  */
 static int heal(struct dump *dump)
 {
-	size_t i;
-
-	for (i = 0; i < dump->files.count; i++) {
+	for (size_t i = 0; i < dump->files.count; i++) {
 		struct task_file *file = &dump->files.files[i];
 		int err = file->minor ? -EINVAL : kfd_unpause(file->fd);
 
@@ -132,12 +128,11 @@ static int heal(struct dump *dump)
  */
 static int is_another_file_of_paused(struct dump *dump, const struct task_file *file)
 {
-	size_t i;
 	int err;
 
 	if (kfd_unpause(file->fd))
 		return 0;
-	for (i = 0; i < dump->nr_processes; i++) {
+	for (size_t i = 0; i < dump->nr_processes; i++) {
 		struct process *process = &dump->processes[i];
 
 		kfd_unpause(process->file->fd);
@@ -172,10 +167,9 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 static int check_heirs(const struct dump *dump)
 {
-	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && dump->nr_processes && i < dump->files.nr_pids; i++)
+	for (size_t i = 0; !err && dump->nr_processes && i < dump->files.nr_pids; i++)
 		if (!process_by_pid(dump, dump->files.pids[i]))
 			err = refuse_heir(dump->files.pids[i], dump->machine);
 	return err;
@@ -184,12 +178,11 @@ static int check_heirs(const struct dump *dump)
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	size_t i;
 	int err = dump->nr_processes ? refuse_incremental() : 0;
 
-	for (i = 0; !err && i < dump->nr_processes; i++)
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
-	for (i = 0; !err && i < dump->files.count; i++)
+	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (dump->files.files[i].minor)
 			err = refuse_file(&dump->files.files[i]);
 	return err ? err : check_heirs(dump);
@@ -197,20 +190,19 @@ static int check_restorable(const struct dump *dump)
 
 /* ---- pause, all ---- */
 
-static int check_kfd(void)
+static int check_kfd(struct kfd_rules *ret)
 {
 	_cleanup_close_ int fd = kfd_open();
 	int err = fd < 0 ? fd : kfd_check_version(fd);
 
 	if (!err)
-		kfd_ask_rules(fd);
+		*ret = kfd_ask_rules(fd);
 	return err;
 }
 
 static int pause_all(struct dump *dump)
 {
-	size_t i;
-	int err = check_kfd();
+	int err = check_kfd(&dump->rules);
 
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
@@ -226,7 +218,7 @@ static int pause_all(struct dump *dump)
 	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
 	if (!dump->processes)
 		return -ENOMEM;
-	for (i = 0; !err && i < dump->files.count; i++)
+	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
 			err = pause_file(dump, &dump->files.files[i]);
 	return err ? err : check_restorable(dump);
@@ -247,7 +239,6 @@ int dump_pause(struct dump *dump)
 static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id)
 {
 	struct topology_node *node;
-	unsigned int i;
 	int err = topology_add_node(nodes, from->id, &node);
 
 	if (err)
@@ -255,16 +246,14 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
-	for (i = 0; !err && i < from->n_links; i++)
+	for (unsigned int i = 0; !err && i < from->n_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
 	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
 }
 
 static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret)
 {
-	size_t i;
-
-	for (i = 0; i < state->nr_devices; i++)
+	for (size_t i = 0; i < state->nr_devices; i++)
 		if (state->devices[i].actual_gpu_id == actual_gpu_id) {
 			*ret = state->devices[i].user_gpu_id;
 			return 0;
@@ -276,10 +265,10 @@ static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, ui
 static int process_nodes(const struct dump *dump, const struct process *process, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *nodes = topology_new();
-	unsigned int i, gpus = 0;
+	unsigned int gpus = 0;
 	int err = nodes ? 0 : -ENOMEM;
 
-	for (i = 0; !err && i < dump->machine->n_nodes; i++) {
+	for (unsigned int i = 0; !err && i < dump->machine->n_nodes; i++) {
 		const struct topology_node *from = dump->machine->nodes[i];
 		uint32_t gpu_id = 0;
 
@@ -322,9 +311,7 @@ static int process_take(struct dump *dump, struct process *process)
 static int device_minors(const struct process *process, uint32_t **ret)
 {
 	_cleanup_free_ uint32_t *minors = calloc(process->state.nr_devices, sizeof(*minors));
-	size_t i;
-
-	for (i = 0; minors && i < process->state.nr_devices; i++) {
+	for (size_t i = 0; minors && i < process->state.nr_devices; i++) {
 		int node = topology_find_gpu(process->nodes, process->state.devices[i].user_gpu_id);
 
 		if (node < 0)
@@ -335,105 +322,15 @@ static int device_minors(const struct process *process, uint32_t **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static void fill_bos(const struct kfd_state *state, struct kfd_image_bo *bos)
-{
-	size_t i;
-
-	for (i = 0; i < state->nr_bos; i++)
-		bos[i] = (struct kfd_image_bo){
-			.addr = state->bos[i].addr,
-			.size = state->bos[i].size,
-			.offset = state->bos[i].offset,
-			.alloc_flags = state->bos[i].alloc_flags,
-			.gpu_id = state->bos[i].gpu_id,
-		};
-}
-
-static int resolve_kfd_vma(const struct process *process, struct device_vma *vma)
-{
-	if (!vma_names_gpu(vma))
-		return 0;
-	vma->gpu_id = vma_kfd_gpu(vma, &process->state, kfd_maps_by_user_id());
-	if (vma->gpu_id)
-		return 0;
-	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not have",
-	       process->file->pid, vma->start, kfd_mmap_gpu_id(vma->offset));
-	return -ENODEV;
-}
-
-/*
- * A mapping of a render node has to be of a KFD BO: nothing else of the node is restored.
- * The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
- */
-static int check_render_vma(const struct process *process, const struct device_vma *vma)
-{
-	int node = topology_find_minor(process->nodes, vma->minor);
-	const struct kfd_criu_bo_bucket *bo = NULL;
-
-	if (node >= 0)
-		bo = vma_bo(vma, &process->state, topology_gpu_id(process->nodes->nodes[node]));
-	if (bo && bo->offset == vma->offset)
-		return 0;
-	if (bo)
-		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u does not begin where its buffer does (%#" PRIx64
-		       " bytes into it, behind a part that was unmapped or protected): the kernel cannot map it again",
-		       process->file->pid, vma->start, vma->minor, vma->offset - bo->offset);
-	else
-		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node "
-		       "itself (graphics, video, dma-buf imports) cannot be saved",
-		       process->file->pid, vma->start, vma->minor);
-	return -EOPNOTSUPP;
-}
-
-/* A render node of another driver: its mappings are another plugin's. */
-static bool is_foreign(const struct dump *dump, const struct device_vma *vma)
-{
-	_cleanup_close_ int fd = -1;
-
-	if (!vma->minor || topology_find_minor(dump->machine, vma->minor) >= 0)
-		return false;
-	fd = drm_open_minor(vma->minor);
-	return fd == -ENODEV;
-}
-
-static void drop_foreign(const struct dump *dump, struct kfd_image *image)
-{
-	size_t i, kept = 0;
-
-	for (i = 0; i < image->nr_vmas; i++)
-		if (!is_foreign(dump, &image->vmas[i]))
-			image->vmas[kept++] = image->vmas[i];
-	image->nr_vmas = kept;
-}
-
-static int process_vmas(const struct dump *dump, const struct process *process, struct kfd_image *image)
-{
-	size_t i;
-	int err = task_device_vmas(process->file->pid, &image->vmas, &image->nr_vmas);
-
-	image->has_vmas = true;
-	drop_foreign(dump, image);
-	for (i = 0; !err && i < image->nr_vmas; i++)
-		err = image->vmas[i].minor ? check_render_vma(process, &image->vmas[i]) :
-					     resolve_kfd_vma(process, &image->vmas[i]);
-	return err;
-}
-
 static int write_process(struct dump *dump, struct process *process, int id, struct kfd_image *image)
 {
 	_cleanup_free_ uint32_t *minors = NULL;
 	int err = device_minors(process, &minors);
 
 	if (!err)
-		err = process_vmas(dump, process, image);
-	image->bos = calloc(process->state.nr_bos + 1, sizeof(*image->bos));
-	if (!err && !image->bos)
-		err = -ENOMEM;
-	if (err)
-		return err;
-	image->nr_bos = process->state.nr_bos;
-	fill_bos(&process->state, image->bos);
-	err = pages_dump(id, &process->state, minors, dump->settings, image->bos);
+		err = vma_save(process->file->pid, dump->machine, dump->rules, image);
+	if (!err)
+		err = pages_dump(id, &process->state, minors, dump->settings);
 	return err ? err : kfd_image_write(id, image);
 }
 
@@ -445,15 +342,11 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 
 	if (err)
 		return err;
-	image.pid = process->state.pid;
+	image.state = process->state;
 	image.nodes = process->nodes;
-	image.nr_objects = process->state.nr_objects;
-	image.priv_data = process->state.priv_data;
-	image.priv_size = process->state.priv_size;
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
 	hsakmt_save(root, &image.hsakmt);
 	err = write_process(dump, process, id, &image);
-	free(image.bos);
 	free(image.vmas);
 	return err;
 }
@@ -467,7 +360,7 @@ static int dump_another_kfd(struct dump *dump, struct process *process, int id)
 	struct kfd_image image = { .another_file = true };
 	int err = process_take(dump, process);
 
-	image.pid = process->state.pid;
+	image.state.pid = process->state.pid;
 	image.nodes = process->nodes;
 	return err ? err : kfd_image_write(id, &image);
 }
@@ -488,9 +381,7 @@ static bool can_map(const struct task_file *file, const struct kfd_criu_bo_bucke
 /* The kernel lets BOs be mapped through the file that has the address space. Some cannot be mapped at all. */
 static bool has_address_space(const struct process *process, const struct task_file *file, uint32_t gpu_id)
 {
-	size_t i;
-
-	for (i = 0; i < process->state.nr_bos; i++) {
+	for (size_t i = 0; i < process->state.nr_bos; i++) {
 		const struct kfd_criu_bo_bucket *bo = &process->state.bos[i];
 
 		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && can_map(file, bo))
@@ -503,9 +394,7 @@ static bool has_address_space(const struct process *process, const struct task_f
 static bool is_another_file(const struct dump *dump, const struct process *process, const struct task_file *file,
 			    uint32_t gpu_id)
 {
-	size_t i;
-
-	for (i = 0; i < dump->files.count; i++) {
+	for (size_t i = 0; i < dump->files.count; i++) {
 		const struct task_file *other = &dump->files.files[i];
 
 		if (other != file && other->pid == file->pid && other->minor == file->minor &&

@@ -3,8 +3,15 @@
  * Device mappings are told apart by device and offset range: a program may have mapped a
  * part of a BO, the same BO twice, or unmapped a piece of a mapping.
  */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
+
+/* ---- which GPU and BO ---- */
 
 bool vma_names_gpu(const struct device_vma *vma)
 {
@@ -16,9 +23,7 @@ bool vma_names_gpu(const struct device_vma *vma)
 uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user)
 {
 	uint32_t id = kfd_mmap_gpu_id(vma->offset), as_user = 0, as_actual = 0;
-	size_t i;
-
-	for (i = 0; i < state->nr_devices; i++) {
+	for (size_t i = 0; i < state->nr_devices; i++) {
 		if (state->devices[i].user_gpu_id == id)
 			as_user = id;
 		if (state->devices[i].actual_gpu_id == id)
@@ -33,9 +38,8 @@ const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const stru
 					uint32_t user_gpu_id)
 {
 	uint64_t length = vma->end - vma->start;
-	size_t i;
 
-	for (i = 0; i < state->nr_bos; i++) {
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 
 		if (bo->gpu_id == user_gpu_id && kfd_bo_has_contents(bo) && vma->offset >= bo->offset &&
@@ -60,4 +64,171 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 		.minor = minor,
 	};
 	return true;
+}
+
+/* ---- dump ---- */
+
+static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_rules rules, struct device_vma *vma)
+{
+	if (!vma_names_gpu(vma))
+		return 0;
+	vma->gpu_id = vma_kfd_gpu(vma, state, rules.maps_by_user_id);
+	if (vma->gpu_id)
+		return 0;
+	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not have", pid,
+	       vma->start, kfd_mmap_gpu_id(vma->offset));
+	return -ENODEV;
+}
+
+/*
+ * A mapping of a render node has to be of a KFD BO: nothing else of the node is restored.
+ * The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
+ */
+static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct device_vma *vma)
+{
+	int node = topology_find_minor(image->nodes, vma->minor);
+	const struct kfd_criu_bo_bucket *bo = NULL;
+
+	if (node >= 0)
+		bo = vma_bo(vma, &image->state, topology_gpu_id(image->nodes->nodes[node]));
+	if (bo && bo->offset == vma->offset)
+		return 0;
+	if (bo)
+		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u does not begin where its buffer does (%#" PRIx64
+		       " bytes into it, behind a part that was unmapped or protected): the kernel cannot map it again",
+		       pid, vma->start, vma->minor, vma->offset - bo->offset);
+	else
+		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node "
+		       "itself (graphics, video, dma-buf imports) cannot be saved",
+		       pid, vma->start, vma->minor);
+	return -EOPNOTSUPP;
+}
+
+/* A render node of another driver: its mappings are another plugin's. */
+static bool is_foreign(const struct topology *machine, const struct device_vma *vma)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!vma->minor || topology_find_minor(machine, vma->minor) >= 0)
+		return false;
+	fd = drm_open_minor(vma->minor);
+	return fd == -ENODEV;
+}
+
+static void drop_foreign(const struct topology *machine, struct kfd_image *image)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < image->nr_vmas; i++)
+		if (!is_foreign(machine, &image->vmas[i]))
+			image->vmas[nr_kept++] = image->vmas[i];
+	image->nr_vmas = nr_kept;
+}
+
+int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image)
+{
+	int err = task_device_vmas(pid, &image->vmas, &image->nr_vmas);
+
+	image->has_vmas = true;
+	drop_foreign(machine, image);
+	for (size_t i = 0; !err && i < image->nr_vmas; i++)
+		err = image->vmas[i].minor ? check_render_vma(pid, image, &image->vmas[i]) :
+					     resolve_kfd_vma(pid, &image->state, rules, &image->vmas[i]);
+	return err;
+}
+
+/* ---- restore ---- */
+
+/* Doorbells are what every GPU has. */
+static bool can_map_doorbells(const struct vma_context *context, uint32_t gpu_id)
+{
+	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
+	uint64_t length = VMA_DOORBELL_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
+	_cleanup_close_ int fd = criu_kept_file(context->kept_kfd);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, length);
+	return true;
+}
+
+/* By the first GPU whose ids tell: one that has an id of this machine by which the process knows none. */
+static bool maps_by_user_id(const struct vma_context *context)
+{
+	for (size_t i = 0; i < context->gpus->nr; i++) {
+		uint32_t actual_id = context->gpus->list[i].actual_id;
+
+		if (!gpus_by_user_id(context->gpus, actual_id))
+			return !can_map_doorbells(context, actual_id);
+	}
+	return context->rules.maps_by_user_id;
+}
+
+/*
+ * Doorbells and MMIO. Up to Linux 7.2 the offset names the actual GPU, since 7.3 the
+ * user's; asked of the kernel, where the ids differ in a way that it can tell.
+ */
+static int map_kfd(const struct vma_context *context, const struct device_vma *vma, uint64_t *ret_offset)
+{
+	const struct gpu *gpu;
+
+	*ret_offset = vma->offset;
+	if (!vma_names_gpu(vma))
+		return 0;
+	gpu = gpus_by_user_id(context->gpus, vma->gpu_id ? vma->gpu_id : kfd_mmap_gpu_id(vma->offset));
+	if (!gpu)
+		return -ENODEV;
+	*ret_offset = kfd_mmap_with_gpu_id(vma->offset, maps_by_user_id(context) ? gpu->user_id : gpu->actual_id);
+	return 0;
+}
+
+static int map_render(const struct vma_context *context, const struct gpu *gpu, const struct device_vma *vma,
+		      uint64_t *ret_offset)
+{
+	const struct kfd_criu_bo_bucket *bo = vma_bo(vma, &context->image->state, gpu->user_id);
+
+	if (!bo)
+		return -ENODEV;
+	*ret_offset = vma_restored_offset(vma, bo);
+	return 0;
+}
+
+/* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
+bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
+	      struct device_vma *ret)
+{
+	const struct kfd_image *image = context->image;
+
+	for (size_t i = 0; image && i < image->nr_vmas; i++)
+		if (image->vmas[i].start == start) {
+			*ret = image->vmas[i];
+			return true;
+		}
+	if (image && image->has_vmas)
+		return false;
+	return vma_from_path(path, start, offset, ret) &&
+	       (!ret->minor || gpus_by_saved_minor(context->gpus, ret->minor));
+}
+
+int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
+		uint64_t *ret_offset, int *ret_fd)
+{
+	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(context->gpus, vma->minor) : NULL;
+	int fd, err = -ENODEV;
+
+	if (context->kept_kfd >= 0 && !vma->minor)
+		err = map_kfd(context, vma, ret_offset);
+	else if (context->kept_kfd >= 0 && gpu)
+		err = map_render(context, gpu, vma, ret_offset);
+	if (err) {
+		pr_err("mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64, vma->start,
+		       path, vma->offset);
+		return err;
+	}
+	fd = criu_vma_file(gpu ? gpu->kept : context->kept_kfd, context->traits);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
 }

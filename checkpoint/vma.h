@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Mappings of device files: of which GPU and BO they are, and where they are after a restore. Pure. */
+/*
+ * Mappings of device files: what the dump wants of them, and what criu is told to map at
+ * restore.
+ */
 #ifndef CHECKPOINT_VMA_H
 #define CHECKPOINT_VMA_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "checkpoint/gpus.h"
+#include "host/host.h"
+#include "image/image.h"
 #include "kernel/kernel.h"
 
 /* A process' doorbells on one GPU. */
 #define VMA_DOORBELL_PAGES 2
+
+/* ---- which GPU and BO; pure ---- */
 
 /* Whether a mapping of /dev/kfd names a GPU in its offset: doorbells and MMIO do. */
 bool vma_names_gpu(const struct device_vma *vma);
@@ -39,5 +47,36 @@ static inline uint64_t vma_restored_offset(const struct device_vma *vma, const s
  * path is not that of a device of ours.
  */
 bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct device_vma *ret);
+
+/* ---- dump ---- */
+
+/*
+ * Puts the device mappings of task @pid into *image, with the GPU of each, and refuses those
+ * that could not be made again. image->state and image->nodes are those of the process;
+ * @machine: all nodes. 0, or -errno after an error line; image->vmas is the caller's in either case.
+ */
+int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image);
+
+/* ---- restore ---- */
+
+/* What a restored task knows when its mappings are made. */
+struct vma_context {
+	const struct kfd_image *image; /* NULL: none yet */
+	const struct gpus *gpus;
+	int kept_kfd; /* the file of /dev/kfd; -1: none */
+	struct kfd_rules rules;
+	struct criu_traits traits;
+};
+
+/* Whether the mapping is one of ours; if so, *ret describes it. */
+bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
+	      struct device_vma *ret);
+
+/*
+ * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
+ * -errno after an error line that names @path.
+ */
+int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
+		uint64_t *ret_offset, int *ret_fd);
 
 #endif

@@ -190,15 +190,14 @@ static bool running_version(int *major, int *minor)
 	return found;
 }
 
-/* Asked in criu's main process, before it has tasks to wait for. */
-static bool vma_fds_stay_open;
-
-void criu_restore_begins(void)
+struct criu_traits criu_ask_traits(void)
 {
+	struct criu_traits traits = { 0 };
 	int major, minor;
 
 	if (criu_running_hooks() == CRIU_HOOK_COUNT && running_version(&major, &minor))
-		vma_fds_stay_open = major == 3 && minor <= 18;
+		traits.vma_fds_stay_open = major == 3 && minor <= 18;
+	return traits;
 }
 
 /* An fd of ours, other than @fd itself, for the same open file. */
@@ -218,10 +217,10 @@ static int another_fd(int fd)
 	return -ENOENT;
 }
 
-int criu_vma_file(int token)
+int criu_vma_file(int token, struct criu_traits traits)
 {
 	int fd = criu_kept_file(token);
-	int other = fd >= 0 && vma_fds_stay_open ? another_fd(fd) : -ENOENT;
+	int other = fd >= 0 && traits.vma_fds_stay_open ? another_fd(fd) : -ENOENT;
 
 	if (other < 0)
 		return fd;

@@ -78,14 +78,19 @@ int criu_kept_file(int token);
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
 bool criu_is_incremental(void);
 
-/* To be called in criu's main process when a restore begins: asks for criu's version, where it matters. */
-void criu_restore_begins(void);
+/* In what versions of criu differ that look alike from inside. */
+struct criu_traits {
+	bool vma_fds_stay_open; /* 3.17 and 3.18 duplicate the fd of UPDATE_VMA_MAP and leave it open */
+};
+
+/* To be called in criu's main process, before it has tasks to wait for: asks for criu's version, where it matters. */
+struct criu_traits criu_ask_traits(void);
 
 /*
- * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. criu 3.17 and 3.18 duplicate
- * it and leave it open: they get one of the task's own fds of that file, if it has any.
+ * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that leaves it open, it
+ * is one of the task's own fds of that file, if it has any. -errno after an error line.
  */
-int criu_vma_file(int token);
+int criu_vma_file(int token, struct criu_traits traits);
 
 /* Lets criu go on, but end with a failure: for hooks that cannot fail. */
 void criu_fail_at_exit(void);

@@ -293,18 +293,17 @@ void kfd_image_free(struct kfd_image *image)
 	if (!image)
 		return;
 	topology_free(image->nodes);
-	free(image->bos);
-	free(image->priv_data);
+	kfd_state_done(&image->state);
 	free(image->vmas);
 	free(image);
 }
 
-static void pack_bos(const struct kfd_image *image, KfdBoEntry **entries)
+static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 {
 	size_t i;
 
-	for (i = 0; i < image->nr_bos; i++) {
-		const struct kfd_image_bo *bo = &image->bos[i];
+	for (i = 0; i < state->nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 
 		kfd_bo_entry__init(entries[i]);
 		entries[i]->addr = bo->addr;
@@ -314,8 +313,8 @@ static void pack_bos(const struct kfd_image *image, KfdBoEntry **entries)
 		entries[i]->gpu_id = bo->gpu_id;
 		entries[i]->has_handle = true;
 		entries[i]->handle = NO_HANDLE;
-		entries[i]->has_crc32c = bo->has_crc32c;
-		entries[i]->crc32c = bo->crc32c;
+		entries[i]->has_crc32c = state->checksums && state->checksums[i].is_known;
+		entries[i]->crc32c = state->checksums ? state->checksums[i].crc32c : 0;
 	}
 }
 
@@ -388,24 +387,24 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 	SharedFile memory, semaphore;
 	int err = pack_nodes(image->nodes, &msg.device_entries);
 
-	msg.bo_entries = pointers_to(image->nr_bos, sizeof(**msg.bo_entries));
+	msg.bo_entries = pointers_to(image->state.nr_bos, sizeof(**msg.bo_entries));
 	msg.vmas = pointers_to(image->nr_vmas, sizeof(**msg.vmas));
 	if (!err && (!msg.bo_entries || !msg.vmas))
 		err = -ENOMEM;
 	if (!err) {
-		pack_bos(image, msg.bo_entries);
+		pack_bos(&image->state, msg.bo_entries);
 		pack_vmas(image, msg.vmas);
-		msg.pid = image->pid;
+		msg.pid = image->state.pid;
 		msg.num_of_gpus = topology_count_gpus(image->nodes);
 		msg.n_device_entries = image->nodes->n_nodes;
 		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
-		msg.num_of_bos = msg.n_bo_entries = image->nr_bos;
-		msg.num_of_objects = image->nr_objects;
+		msg.num_of_bos = msg.n_bo_entries = image->state.nr_bos;
+		msg.num_of_objects = image->state.nr_objects;
 		msg.shared_mem_size = image->hsakmt.memory.size;
 		msg.shared_mem_magic = hsakmt_magic(&image->hsakmt);
 		msg.shared_mem = pack_file(&image->hsakmt.memory, &memory);
 		msg.semaphore = pack_file(&image->hsakmt.semaphore, &semaphore);
-		msg.priv_data = (ProtobufCBinaryData){ .len = image->priv_size, .data = image->priv_data };
+		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
 		msg.has_another_file = msg.another_file = image->another_file;
 		msg.has_crc32c = true;
@@ -417,35 +416,34 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 	return err;
 }
 
-static int unpack_bos(const char *name, const CriuKfd *msg, struct kfd_image *image)
+static int unpack_bos(const char *name, const CriuKfd *msg, const struct topology *nodes, struct kfd_state *state)
 {
 	uint64_t total = 0;
-	size_t i;
 
 	if (msg->num_of_bos != msg->n_bo_entries)
 		return bad_image(name, "announces %" PRIu64 " BOs and has %zu", msg->num_of_bos, msg->n_bo_entries);
-	image->bos = calloc(msg->n_bo_entries + 1, sizeof(*image->bos));
-	if (!image->bos)
+	state->bos = calloc(msg->n_bo_entries + 1, sizeof(*state->bos));
+	state->checksums = calloc(msg->n_bo_entries + 1, sizeof(*state->checksums));
+	if (!state->bos || !state->checksums)
 		return -ENOMEM;
-	image->nr_bos = msg->n_bo_entries;
-	for (i = 0; i < image->nr_bos; i++) {
+	for (size_t i = 0; i < msg->n_bo_entries; i++) {
 		const KfdBoEntry *entry = msg->bo_entries[i];
 		uint64_t end;
 
-		if (topology_find_gpu(image->nodes, entry->gpu_id) < 0)
+		if (topology_find_gpu(nodes, entry->gpu_id) < 0)
 			return bad_image(name, "BO %zu is on gpu %#x, which the image does not have", i, entry->gpu_id);
 		if (!entry->size || add_overflows(entry->addr, entry->size, &end) ||
 		    add_overflows(total, entry->size, &total))
 			return bad_image(name, "BO %zu has an impossible size of %" PRIu64 " bytes", i, entry->size);
-		image->bos[i] = (struct kfd_image_bo){
+		state->bos[state->nr_bos++] = (struct kfd_criu_bo_bucket){
 			.addr = entry->addr,
 			.size = entry->size,
 			.offset = entry->offset,
 			.alloc_flags = entry->alloc_flags,
 			.gpu_id = entry->gpu_id,
-			.has_crc32c = entry->has_crc32c,
-			.crc32c = entry->crc32c,
+			.dmabuf_fd = KFD_NO_FD,
 		};
+		state->checksums[i] = (struct kfd_checksum){ .crc32c = entry->crc32c, .is_known = entry->has_crc32c };
 	}
 	return 0;
 }
@@ -516,12 +514,12 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
 	if (!msg->priv_data.len)
 		return bad_image(name, "has no kernel state");
-	image->priv_data = malloc(msg->priv_data.len);
-	if (!image->priv_data)
+	image->state.priv_data = malloc(msg->priv_data.len);
+	if (!image->state.priv_data)
 		return -ENOMEM;
-	memcpy(image->priv_data, msg->priv_data.data, msg->priv_data.len);
-	image->priv_size = msg->priv_data.len;
-	image->nr_objects = msg->num_of_objects;
+	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
+	image->state.priv_size = msg->priv_data.len;
+	image->state.nr_objects = msg->num_of_objects;
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
@@ -529,11 +527,11 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 {
 	int err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
-	image->pid = msg->pid;
+	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
 	if (err || image->another_file)
 		return err;
-	err = unpack_bos(name, msg, image);
+	err = unpack_bos(name, msg, image->nodes, &image->state);
 	if (!err)
 		err = unpack_vmas(name, msg, image);
 	return err ? err : unpack_rest(name, msg, image);

@@ -17,30 +17,15 @@
 
 #define IMAGE_NAME_MAX 64
 
-/* A BO of a KFD process. */
-struct kfd_image_bo {
-	uint64_t addr, size; /* GPU VA; bytes */
-	uint64_t offset;     /* of mappings of the device file */
-	uint32_t alloc_flags;
-	uint32_t gpu_id;     /* user gpu id */
-	uint32_t crc32c;     /* of the contents */
-	bool has_crc32c;
-};
-
 /* amdgpu-kfd-<id>.img */
 struct kfd_image {
-	uint32_t pid;		/* in its own pid namespace */
+	struct kfd_state state; /* without devices; those of the image are in nodes */
 	struct topology *nodes; /* CPUs and GPUs; gpu_id is the user gpu id */
-	struct kfd_image_bo *bos;
-	size_t nr_bos;
-	uint32_t nr_objects;
-	uint8_t *priv_data;	/* the kernel's; opaque */
-	size_t priv_size;
 	struct hsakmt hsakmt;	/* shared files of old versions of ROCm */
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool another_file;	/* of a process whose state is in another image: pid and nodes are all there is */
+	bool another_file;	/* of a process whose state is in another image: state.pid and nodes are all there is */
 };
 
 /* amdgpu-renderD-<id>.img */

@@ -44,35 +44,28 @@ static const char *hint(int err)
 	}
 }
 
-/* What a kernel does that was asked; its release tells where it could not be. */
-static enum { UNKNOWN, BY_ACTUAL_ID, BY_USER_ID } asked;
+static bool release_maps_by_user_id(void)
+{
+	struct utsname name;
+	int release, minor;
 
-void kfd_ask_rules(int fd)
+	if (uname(&name) || sscanf(name.release, "%d.%d", &release, &minor) != 2)
+		return false;
+	return release > 7 || (release == 7 && minor >= 3);
+}
+
+/* The kernels that map by user ids are those that make no page for signals by themselves. */
+struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
 	struct kfd_ioctl_destroy_event_args gone = { 0 };
 	int err = ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event) < 0 ? -errno : 0;
 
-	/* The kernels that map by user ids are those that make no page for signals by themselves. */
 	if (err)
-		asked = err == -ENOMEM ? BY_USER_ID : UNKNOWN;
-	else
-		asked = BY_ACTUAL_ID;
+		return (struct kfd_rules){ .maps_by_user_id = err == -ENOMEM || release_maps_by_user_id() };
 	gone.event_id = event.event_id;
-	if (!err)
-		ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
-}
-
-bool kfd_maps_by_user_id(void)
-{
-	struct utsname name;
-	int release, minor;
-
-	if (asked != UNKNOWN)
-		return asked == BY_USER_ID;
-	if (uname(&name) || sscanf(name.release, "%d.%d", &release, &minor) != 2)
-		return false;
-	return release > 7 || (release == 7 && minor >= 3);
+	ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
+	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
 int kfd_open(void)
@@ -154,19 +147,6 @@ int kfd_check_version(int fd)
 	return -EOPNOTSUPP;
 }
 
-void kfd_state_done(struct kfd_state *state)
-{
-	size_t i;
-
-	for (i = 0; state->bos && i < state->nr_bos; i++)
-		if (state->bos[i].dmabuf_fd != KFD_NO_FD)
-			close((int)state->bos[i].dmabuf_fd);
-	free(state->devices);
-	free(state->bos);
-	free(state->priv_data);
-	*state = (struct kfd_state){ 0 };
-}
-
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 {
 	struct kfd_ioctl_criu_args args = { 0 };
@@ -216,14 +196,13 @@ static void state_to_args(const struct kfd_state *state, struct kfd_ioctl_criu_a
 /* The kernel wants all three pointers, also for zero BOs. */
 static int allocate_state(struct kfd_state *state)
 {
-	size_t i;
-
 	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
 	state->bos = calloc(state->nr_bos + 1, sizeof(*state->bos));
+	state->checksums = calloc(state->nr_bos + 1, sizeof(*state->checksums));
 	state->priv_data = calloc(1, state->priv_size);
-	for (i = 0; state->bos && i < state->nr_bos; i++)
+	for (size_t i = 0; state->bos && i < state->nr_bos; i++)
 		state->bos[i].dmabuf_fd = KFD_NO_FD;
-	return state->devices && state->bos && state->priv_data ? 0 : -ENOMEM;
+	return state->devices && state->bos && state->checksums && state->priv_data ? 0 : -ENOMEM;
 }
 
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)

@@ -13,15 +13,25 @@
 
 #include "kfd_ioctl.h"
 
+/* Of a BO's contents. */
+struct kfd_checksum {
+	uint32_t crc32c;
+	bool is_known;
+};
+
 /* The state of one KFD process as the kernel gives and takes it. */
 struct kfd_state {
 	uint32_t pid; /* in its own pid namespace */
 	uint32_t nr_devices, nr_bos, nr_objects;
 	struct kfd_criu_device_bucket *devices;
 	struct kfd_criu_bo_bucket *bos;
+	struct kfd_checksum *checksums; /* one for each of bos; NULL: none is known */
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
 };
+
+/* Closes the BOs' dma-buf fds. */
+void kfd_close_dmabufs(struct kfd_state *state);
 
 /* Closes the BOs' dma-buf fds, frees everything and leaves *state empty. */
 void kfd_state_done(struct kfd_state *state);
@@ -32,14 +42,17 @@ static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
 	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
 }
 
-/*
- * Whether offsets of mappings of /dev/kfd hold user gpu ids (Linux 7.3 and later) instead
- * of actual ones, as kfd_ask_rules() found, or judged by the release. Only for ids where both readings make sense.
- */
-bool kfd_maps_by_user_id(void);
+/* In what kernels differ. */
+struct kfd_rules {
+	/*
+	 * Offsets of mappings of /dev/kfd hold user gpu ids (Linux 7.3 and later) instead of actual ones. Matters
+	 * where both readings make sense.
+	 */
+	bool maps_by_user_id;
+};
 
-/* Asks the kernel, once for this process and those that it will fork. @fd is the caller's own, only for this. */
-void kfd_ask_rules(int fd);
+/* Asks the kernel; @fd is the caller's own, opened for this only. Judges by the release where @fd is -1. */
+struct kfd_rules kfd_ask_rules(int fd);
 
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);

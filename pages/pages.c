@@ -35,7 +35,7 @@ static void job_done(struct job *job)
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
-static int collect_bos(const struct kfd_state *state, const struct kfd_image_bo *bos, struct content_gpu *gpu)
+static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 {
 	size_t i;
 
@@ -51,8 +51,8 @@ static int collect_bos(const struct kfd_state *state, const struct kfd_image_bo 
 			.dmabuf_fd = (int)bo->dmabuf_fd,
 			.size = bo->size,
 			.index = (uint32_t)i,
-			.crc32c = bos[i].crc32c,
-			.has_crc32c = bos[i].has_crc32c,
+			.crc32c = state->checksums[i].crc32c,
+			.has_crc32c = state->checksums[i].is_known,
 		};
 	}
 	return 0;
@@ -75,7 +75,7 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 }
 
 static int add_gpu(struct job *job, int id, const struct kfd_state *state, size_t device, uint32_t minor,
-		   const struct kfd_image_bo *bos, enum direction direction)
+		   enum direction direction)
 {
 	struct content_gpu *gpu = &job->gpus[job->nr_gpus];
 	char *name = job->names[job->nr_gpus++];
@@ -84,7 +84,7 @@ static int add_gpu(struct job *job, int id, const struct kfd_state *state, size_
 	gpu->gpu_id = state->devices[device].user_gpu_id;
 	gpu->render_fd = -1;
 	gpu->pages_fd = -1;
-	err = collect_bos(state, bos, gpu);
+	err = collect_bos(state, gpu);
 	if (!err)
 		err = open_files(gpu, id, minor, name, direction);
 	/* Writers other than this one leave the file out where there is nothing to put into it. */
@@ -111,7 +111,7 @@ static int close_files(struct job *job)
 	return err;
 }
 
-static void take_checksums(const struct job *job, struct kfd_image_bo *bos)
+static void take_checksums(const struct job *job, struct kfd_checksum *checksums)
 {
 	size_t i, b;
 
@@ -119,8 +119,7 @@ static void take_checksums(const struct job *job, struct kfd_image_bo *bos)
 		for (b = 0; b < job->gpus[i].nr_bos; b++) {
 			const struct content_bo *bo = &job->gpus[i].bos[b];
 
-			bos[bo->index].crc32c = bo->crc32c;
-			bos[bo->index].has_crc32c = bo->has_crc32c;
+			checksums[bo->index] = (struct kfd_checksum){ .crc32c = bo->crc32c, .is_known = bo->has_crc32c };
 		}
 }
 
@@ -147,35 +146,34 @@ static int job_init(struct job *job, size_t max_gpus)
 }
 
 static int add_gpus(struct job *job, int id, const struct kfd_state *state, const uint32_t *minors,
-		    const struct kfd_image_bo *bos, enum direction direction)
+		    enum direction direction)
 {
 	int err = job_init(job, state->nr_devices);
 	size_t i;
 
 	for (i = 0; !err && i < state->nr_devices; i++)
-		err = add_gpu(job, id, state, i, minors[i], bos, direction);
+		err = add_gpu(job, id, state, i, minors[i], direction);
 	return err;
 }
 
-int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-	       struct kfd_image_bo *bos)
+int pages_dump(int id, struct kfd_state *state, const uint32_t *minors, const struct settings *settings)
 {
 	_cleanup_(job_done) struct job job = { 0 };
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
-	int err = add_gpus(&job, id, state, minors, bos, SAVE);
+	int err = add_gpus(&job, id, state, minors, SAVE);
 
 	if (!err)
 		err = copy(&job, settings, &progress, SAVE);
 	if (!err)
 		err = close_files(&job);
 	if (!err)
-		take_checksums(&job, bos);
+		take_checksums(&job, state->checksums);
 	return err;
 }
 
 /* The streamer sends one file at a time, and waits until it has been read. */
 static int restore_stream(int id, const struct kfd_state *state, const uint32_t *minors,
-			  const struct settings *settings, const struct kfd_image_bo *bos)
+			  const struct settings *settings)
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
 	size_t i;
@@ -186,7 +184,7 @@ static int restore_stream(int id, const struct kfd_state *state, const uint32_t 
 
 		err = job_init(&job, 1);
 		if (!err)
-			err = add_gpu(&job, id, state, i, minors[i], bos, FILL);
+			err = add_gpu(&job, id, state, i, minors[i], FILL);
 		if (!err)
 			err = copy(&job, settings, &progress, FILL);
 	}
@@ -206,7 +204,7 @@ static int hand_over(const struct job *job, struct worker *worker)
 }
 
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  const struct kfd_image_bo *bos, struct worker *worker, int *ret_token)
+		  struct worker *worker, int *ret_token)
 {
 	_cleanup_(job_done) struct job job = { 0 };
 	_cleanup_(progress_close) struct progress progress = { .fd = -1 };
@@ -214,8 +212,8 @@ int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors,
 
 	*ret_token = -1;
 	if (criu_is_streaming())
-		return restore_stream(id, state, minors, settings, bos);
-	err = add_gpus(&job, id, state, minors, bos, FILL);
+		return restore_stream(id, state, minors, settings);
+	err = add_gpus(&job, id, state, minors, FILL);
 	if (err || !job.nr_gpus)
 		return err;
 	if (worker)

@@ -13,18 +13,16 @@
 /*
  * Saves the contents of all BOs of @state, whose dma-buf fds are open, into one file for
  * each GPU. @minors: this machine's render minors, one for each of state->devices.
- * Sets the checksums in @bos, which has one entry for each of state->bos. 0, or -errno
- * after an error line.
+ * Sets state->checksums. 0, or -errno after an error line.
  */
-int pages_dump(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-	       struct kfd_image_bo *bos);
+int pages_dump(int id, struct kfd_state *state, const uint32_t *minors, const struct settings *settings);
 
 /*
- * The reverse: fills the BOs of @state and verifies the checksums that @bos has. With a
+ * The reverse: fills the BOs of @state and verifies the checksums that are known. With a
  * @worker (NULL: none) that takes it, the worker does it, and *ret_token is for
  * worker_wait(); otherwise it is done, and *ret_token is -1.
  */
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  const struct kfd_image_bo *bos, struct worker *worker, int *ret_token);
+		  struct worker *worker, int *ret_token);
 
 #endif

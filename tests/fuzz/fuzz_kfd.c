@@ -11,10 +11,9 @@
 static void check_bos(const struct kfd_image *image)
 {
 	uint64_t total = 0, end;
-	size_t i;
 
-	for (i = 0; i < image->nr_bos; i++) {
-		const struct kfd_image_bo *bo = &image->bos[i];
+	for (size_t i = 0; i < image->state.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &image->state.bos[i];
 
 		expect(topology_find_gpu(image->nodes, bo->gpu_id) >= 0);
 		expect(bo->size && !__builtin_add_overflow(bo->addr, bo->size, &end));
@@ -38,7 +37,7 @@ static void check_rules(const struct kfd_image *image)
 	if (image->another_file)
 		return;
 	expect(topology_count_gpus(image->nodes) > 0);
-	expect(image->priv_data && image->priv_size);
+	expect(image->state.priv_data && image->state.priv_size);
 	check_bos(image);
 	check_vmas(image);
 }

@@ -52,11 +52,12 @@ static struct topology *sample_nodes(void)
 	return nodes;
 }
 
-static struct kfd_image_bo sample_bos[] = {
-	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = 0x1234,
-	  .crc32c = 0xdeadbeef, .has_crc32c = true },
+static struct kfd_criu_bo_bucket sample_bos[] = {
+	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = 0x1234 },
 	{ .addr = 0x7f0000000000, .size = 3ull << 30, .offset = 0x200000, .alloc_flags = 2, .gpu_id = 0x5678 },
 };
+
+static struct kfd_checksum sample_checksums[] = { { .crc32c = 0xdeadbeef, .is_known = true }, { 0 } };
 
 static struct device_vma sample_vmas[] = {
 	{ .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .minor = 0, .gpu_id = 0x1234 },
@@ -68,13 +69,16 @@ static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
 static struct kfd_image sample_image(void)
 {
 	return (struct kfd_image){
-		.pid = 42,
+		.state = {
+			.pid = 42,
+			.bos = sample_bos,
+			.checksums = sample_checksums,
+			.nr_bos = ARRAY_SIZE(sample_bos),
+			.nr_objects = 3,
+			.priv_data = sample_priv,
+			.priv_size = sizeof(sample_priv),
+		},
 		.nodes = sample_nodes(),
-		.bos = sample_bos,
-		.nr_bos = ARRAY_SIZE(sample_bos),
-		.nr_objects = 3,
-		.priv_data = sample_priv,
-		.priv_size = sizeof(sample_priv),
 		.vmas = sample_vmas,
 		.nr_vmas = ARRAY_SIZE(sample_vmas),
 		.has_vmas = true,
@@ -99,14 +103,14 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	(void)state;
 	write_sample();
 	assert_int_equal(kfd_image_read(ID, &back), 0);
-	assert_int_equal(back->pid, 42);
-	assert_int_equal(back->nr_objects, 3);
-	assert_int_equal(back->nr_bos, ARRAY_SIZE(sample_bos));
-	assert_int_equal(back->bos[1].size, 3ull << 30);
-	assert_true(back->bos[0].has_crc32c && back->bos[0].crc32c == 0xdeadbeef);
-	assert_false(back->bos[1].has_crc32c);
-	assert_int_equal(back->priv_size, sizeof(sample_priv));
-	assert_memory_equal(back->priv_data, sample_priv, sizeof(sample_priv));
+	assert_int_equal(back->state.pid, 42);
+	assert_int_equal(back->state.nr_objects, 3);
+	assert_int_equal(back->state.nr_bos, ARRAY_SIZE(sample_bos));
+	assert_int_equal(back->state.bos[1].size, 3ull << 30);
+	assert_true(back->state.checksums[0].is_known && back->state.checksums[0].crc32c == 0xdeadbeef);
+	assert_false(back->state.checksums[1].is_known);
+	assert_int_equal(back->state.priv_size, sizeof(sample_priv));
+	assert_memory_equal(back->state.priv_data, sample_priv, sizeof(sample_priv));
 	assert_true(back->has_vmas);
 	assert_memory_equal(back->vmas, sample_vmas, sizeof(sample_vmas));
 	assert_int_equal(topology_count_gpus(back->nodes), 2);
@@ -123,13 +127,13 @@ static void kfd_image_comes_back_as_it_was(void **state)
 
 static void another_file_of_a_process_needs_no_state(void **state)
 {
-	struct kfd_image image = { .pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
+	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
 
 	(void)state;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
 	assert_true(back->another_file);
-	assert_int_equal(back->pid, 42);
+	assert_int_equal(back->state.pid, 42);
 	kfd_image_free(back);
 	topology_free(image.nodes);
 }
@@ -405,7 +409,7 @@ static void images_of_criu_3_17_are_read(void **state)
 	criu_kfd__pack(msg, old);
 	assert_int_equal(kfd_image_unpack("old", old, size, &back), 0);
 	assert_false(back->has_vmas);
-	assert_int_equal(back->nr_bos, 2);
+	assert_int_equal(back->state.nr_bos, 2);
 	kfd_image_free(back);
 	criu_kfd__free_unpacked(msg, NULL);
 	free(old);

@@ -33,9 +33,9 @@ static struct kfd_image *read_kfd(const char *sample)
 	if (kfd_image_read(7, &image))
 		fail_msg("%s is not read: %s", sample, log_text);
 	assert_int_equal(log_errors, 0);
-	assert_int_equal(image->pid, 4711);
-	assert_int_equal(image->priv_size, 20);
-	assert_memory_equal(image->priv_data, "\1\0\0\0the kernel's own", 20);
+	assert_int_equal(image->state.pid, 4711);
+	assert_int_equal(image->state.priv_size, 20);
+	assert_memory_equal(image->state.priv_data, "\1\0\0\0the kernel's own", 20);
 	/* What only this plugin writes is known to be missing. */
 	assert_false(image->has_vmas || image->another_file);
 	return image;
@@ -73,14 +73,14 @@ static void images_of_3_17_to_4_2_are_read(void **state)
 	assert_int_equal(topology_get(gpu, TOPOLOGY_SIMD_COUNT), 480);
 	assert_int_equal(gpu->n_links, 1);
 	assert_false(topology_has(gpu, TOPOLOGY_GFX_TARGET_VERSION));
-	assert_int_equal(image->nr_bos, 3);
-	assert_int_equal(image->bos[2].addr, 0x7f0000200000);
-	assert_int_equal(image->bos[2].size, 4096);
-	assert_int_equal(image->bos[2].offset, 0x100004000);
-	assert_int_equal(image->bos[2].alloc_flags, 0x80000002);
-	assert_int_equal(image->bos[2].gpu_id, GPU_A);
-	assert_false(image->bos[0].has_crc32c);
-	assert_int_equal(image->nr_objects, 4);
+	assert_int_equal(image->state.nr_bos, 3);
+	assert_int_equal(image->state.bos[2].addr, 0x7f0000200000);
+	assert_int_equal(image->state.bos[2].size, 4096);
+	assert_int_equal(image->state.bos[2].offset, 0x100004000);
+	assert_int_equal(image->state.bos[2].alloc_flags, 0x80000002);
+	assert_int_equal(image->state.bos[2].gpu_id, GPU_A);
+	assert_false(image->state.checksums[0].is_known);
+	assert_int_equal(image->state.nr_objects, 4);
 	assert_int_equal(image->hsakmt.memory.size, 0);
 	assert_int_equal(image->hsakmt.semaphore.size, 0);
 	assert_int_equal(render->gpu_id, GPU_A);
@@ -114,8 +114,8 @@ static void images_of_the_development_branch_are_read(void **state)
 	assert_int_equal(topology_get(gpu, TOPOLOGY_HIVE_ID), 77);
 	assert_int_equal(gpu->n_links, 2);
 	assert_int_equal(image->nodes->nodes[gpu->links[1].to]->id, 2);
-	assert_int_equal(image->nr_bos, 3);
-	assert_int_equal(image->bos[2].gpu_id, GPU_B);
+	assert_int_equal(image->state.nr_bos, 3);
+	assert_int_equal(image->state.bos[2].gpu_id, GPU_B);
 	assert_int_equal(render->minor, 128);
 	kfd_image_free(image);
 	render_image_free(render);
@@ -237,8 +237,8 @@ static void write_images(void)
 	strcpy(gpu->name, "arcturus");
 	gpu->links[0].has_weight = true;
 	gpu->links[1].is_p2p = true;
-	image->bos[0].has_crc32c = true;
-	image->bos[0].crc32c = 1;
+	image->state.checksums[0].is_known = true;
+	image->state.checksums[0].crc32c = 1;
 	free(image->vmas);
 	image->vmas = &vma;
 	image->nr_vmas = 1;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
 
@@ -41,6 +42,49 @@ static struct device_vma vma_at(uint64_t offset, uint64_t pages, uint32_t minor)
 {
 	return (struct device_vma){ .start = 0x7000000, .end = 0x7000000 + pages * PAGE, .offset = offset,
 				    .minor = minor };
+}
+
+/* What the halves that talk to criu and the kernel would call. */
+
+int criu_kept_file(int token)
+{
+	(void)token;
+	return -1;
+}
+
+int criu_vma_file(int token, struct criu_traits traits)
+{
+	(void)token;
+	(void)traits;
+	return -1;
+}
+
+int drm_open_minor(uint32_t minor)
+{
+	(void)minor;
+	return -ENODEV;
+}
+
+int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
+{
+	(void)pid;
+	*ret = NULL;
+	*ret_count = 0;
+	return 0;
+}
+
+struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id)
+{
+	(void)gpus;
+	(void)user_id;
+	return NULL;
+}
+
+struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
+{
+	(void)gpus;
+	(void)minor;
+	return NULL;
 }
 
 static uint32_t gpu_of(uint64_t offset, const struct kfd_state *state, bool by_user)

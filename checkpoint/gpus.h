@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The GPUs of a restored task: chosen once, opened, and found again by their names. */
+#ifndef CHECKPOINT_GPUS_H
+#define CHECKPOINT_GPUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "amdgpu_plugin_topology.h"
+#include "host/host.h"
+#include "kernel/kernel.h"
+
+/* A GPU of the process, here and at dump. */
+struct gpu {
+	uint32_t user_id;     /* by which the process knows it */
+	uint32_t actual_id;   /* on this machine */
+	uint32_t minor;	      /* render minor on this machine */
+	uint32_t saved_minor; /* at dump */
+	int kept;	      /* the render-node file that carries the KFD's address space */
+	bool handed_out;      /* as a file of the task */
+};
+
+/* {} to begin with. */
+struct gpus {
+	struct gpu *list;
+	size_t nr;
+	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
+};
+
+/*
+ * Called for each file of the task with the GPUs that its image names. The first call
+ * chooses and opens a local GPU for each, later ones check that the images agree.
+ * @machine: what sysfs_read_topology() gave, or its error in @machine_error.
+ * 0, or -errno after an error line.
+ */
+int gpus_setup(struct gpus *gpus, const struct topology *saved, const struct topology *machine, int machine_error,
+	       const struct settings *settings);
+void gpus_done(struct gpus *gpus);
+
+/* NULL when the task has no such GPU. */
+struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
+struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
+
+/* The local render minors, heap memory of the caller; NULL when memory is short. */
+uint32_t *gpus_minors(const struct gpus *gpus);
+
+/*
+ * The buckets that RESTORE wants, with an open render-node file each. On success the caller
+ * closes these after the ioctl by gpus_close_devices(). 0, or -errno after an error line.
+ */
+int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state);
+void gpus_close_devices(struct kfd_state *state);
+
+#endif
