@@ -5,6 +5,11 @@
  * The only file that criu calls, and the only one that knows -ENOTSUP: a hook answers it
  * for everything that is not ours, so that other plugins get their turn and a machine
  * without AMD GPUs does not notice that the plugin is installed.
+ *
+ * Some failures criu does not hear. It ignores a failed UPDATE_VMA_MAP and would map
+ * whatever is at the old place: the answer is an offset and an fd that cannot be mapped.
+ * It ignores a failed RESUME: the tasks are killed here, and the plugin ends criu with a
+ * failure when criu is done. It does not ask whether a dump could let all queues go.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -3,8 +3,14 @@
  * The dump. All KFD processes of the tree are paused before the first byte is saved and
  * let go together at the end, so that the images are one consistent cut.
  *
- * Lives in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl
- * from no one else.
+ * Runs in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl
+ * from no other. It may call everything below checkpoint/.
+ *
+ * Several open files can belong to one KFD process, and nothing in /proc says so: letting
+ * go through one file shows whose process runs then, before anything is saved. Of two
+ * files of one render node, the one with the KFD's address space is that through which
+ * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
+ * from an exit handler of libc: the plugin is unloaded by then.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Known limits of kernels. Which GPUs a process has queues on is read from the KFD's
- * sysfs: what CHECKPOINT saves of a queue is the kernel's own.
+ * Known limits of kernels. Which GPUs a process has queues on is read from the KFD's sysfs:
+ * what CHECKPOINT saves of a queue belongs to the kernel.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

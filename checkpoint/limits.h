@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What kernels are known not to save or restore: refused at dump, where the process can
- * still go on, and not found out at restore.
+ * still go on, rather than found out at restore.
  */
 #ifndef CHECKPOINT_LIMITS_H
 #define CHECKPOINT_LIMITS_H

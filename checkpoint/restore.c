@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The restore. Files and mappings are restored by criu in the task itself, which is
- * where the kernel wants RESTORE; resuming is done by criu's main process.
+ * The restore. criu restores files and mappings in the task itself, which is where the
+ * kernel wants RESTORE; its main process resumes the queues.
  *
- * Device files that later steps need are kept in criu's fd store, so that no number of
- * the task's own fd table is taken.
+ * Device files that later hooks need are kept in criu's fd store, so that no number of the
+ * task's own fd table is taken. Each device mapping has a file id of its own in criu's
+ * images, so criu takes and closes the fd that UPDATE_VMA_MAP hands it for each of them.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Device mappings are told apart by device and offset range: a program may have mapped a
- * part of a BO, the same BO twice, or unmapped a piece of a mapping.
+ * part of a BO, the same BO twice, or unmapped a part of a mapping.
+ *
+ * An offset of /dev/kfd names a GPU by its user or its actual id, which depends on the
+ * kernel; which of them it is shows from whether the process has such a GPU. Where GPUs
+ * have taken each other's ids, both are possible, and the kernel's rule decides.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

@@ -2,9 +2,15 @@
 /*
  * The only file that knows symbols of the running criu.
  *
- * Every one of them is looked up with dlsym(): a version that lacks one loses one
- * feature, never the load. criu's `opts` is not touched, its layout differs between
- * builds; whether images are streamed is seen from the sockets that criu holds.
+ * One binary serves every criu from 3.17 on, so no header of criu is used. Each symbol is
+ * looked up with dlsym() when it is needed: a version that lacks one loses one feature,
+ * never the load. criu checks the number of hooks at load; it is read from the size of
+ * criu's exported plugin table. criu's `opts` is not touched, since its layout differs
+ * between builds; whether images are streamed is seen from the sockets that criu holds.
+ *
+ * Who closes the fd that UPDATE_VMA_MAP hands over depends on the version: criu 3.17 and
+ * 3.18 duplicate it and leave it open. Only `criu --version` tells them from 3.19; they get
+ * an fd that the task has anyway.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,9 +2,8 @@
 /*
  * Settings: one table of names, types, defaults and help; three sources.
  *
- * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and
- * handed over when all sources were good, so that a caller never sees half of
- * them.
+ * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and handed over when
+ * all sources were good, so that a caller never sees half of them.
  */
 #include <ctype.h>
 #include <fcntl.h>

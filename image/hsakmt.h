@@ -2,7 +2,7 @@
 /*
  * The two files that ROCm before 6.0 shares between all its processes: a piece of shared
  * memory and a semaphore. A restored process may have them mapped, and criu does not save
- * files; so they are made again where they are absent. Nobody needs them else.
+ * files: they are made again where they are missing. Nothing else needs them.
  */
 #ifndef IMAGE_HSAKMT_H
 #define IMAGE_HSAKMT_H

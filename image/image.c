@@ -2,8 +2,8 @@
 /*
  * Image files. The only user of protobuf: the rest of the plugin sees plain structs.
  *
- * Images come from disk and restore runs as root, so nothing that is read here is
- * believed: a count, an id or a size is checked before anybody else sees it.
+ * Images come from disk and a restore runs as root, so nothing that is read here is
+ * believed: each count, id and size is checked before anything else sees it.
  */
 #define _GNU_SOURCE
 #include <endian.h>

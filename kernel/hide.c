@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The temporary cgroup lies below the task's own, so all that holds there goes on to hold.
+ * The kernel wants RESTORE to name every GPU that the process sees, and decides which these
+ * are when the process first opens /dev/kfd. For that moment the task is put into a cgroup
+ * below its own, so that all that holds there still holds, with a device filter that leaves
+ * only the GPUs it had.
  *
- * Cgroups are reached by a mount of their own: the task may have none in its mount
- * namespace. It is made in a cgroup namespace of its own, for then its root is the task's
- * cgroup, wherever that is; and a mount in the first namespace would reset the options of
- * the whole machine's.
+ * Cgroups are reached by a mount of their own, since the task may have none in its mount
+ * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,
+ * wherever that is. A mount in the first namespace would reset the options of the whole
+ * machine's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Hides GPUs from the calling task for a moment, so that the kernel makes a KFD process
- * without them: it asks the device cgroup when a task first opens /dev/kfd, and not again.
+ * without them: it asks the device cgroup only when a task first opens /dev/kfd.
  */
 #ifndef KERNEL_HIDE_H
 #define KERNEL_HIDE_H

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves
- * is opaque here: sizes are kept, contents are never looked at.
+ * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves is
+ * opaque here: sizes are kept, contents are never looked at.
+ *
+ * By whose gpu id a kernel maps /dev/kfd is asked with an event that brings no page: the
+ * kernels that map by the user's id refuse it.
  */
 #include <sys/ioctl.h>
 #include <sys/utsname.h>

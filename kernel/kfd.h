@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The KFD's CRIU ioctl: pause a process, take its state, put it into another one, let
- * that run.
+ * The KFD's CRIU ioctl: pause a process, take its state, put that into another process and
+ * let it run.
  */
 #ifndef KERNEL_KFD_H
 #define KERNEL_KFD_H

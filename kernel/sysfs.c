@@ -2,8 +2,8 @@
 /*
  * Topology: the reader of the KFD's sysfs tree, and the only file that reads it.
  *
- * It takes the root directory from its caller and calls nothing but libc, the
- * log and the topology structure, so it runs on any copy of such a tree.
+ * It takes the root directory from its caller and calls nothing but libc, the log and the
+ * topology structure, so it runs on any copy of such a tree.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Looks at the stopped tasks through /proc: which of them have AMD device files open,
- * and where these are mapped. Changes nothing in them.
+ * Looks at the stopped tasks through /proc: which of them have AMD device files open, and
+ * where these are mapped. Changes nothing in them.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

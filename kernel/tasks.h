@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The tasks that criu has stopped, their AMD device files and the mappings of these.
- */
+/* The tasks that criu has stopped, their AMD device files and mappings of these. */
 #ifndef KERNEL_TASKS_H
 #define KERNEL_TASKS_H
 
