@@ -47,7 +47,7 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 	return visible;
 }
 
-static int add_gpu(struct gpus *gpus, const struct match_pair *pair)
+static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
 	int fd;
@@ -103,7 +103,7 @@ static int choose_gpus(struct gpus *gpus, const struct topology *saved, const st
 	if (!gpus->list)
 		err = -ENOMEM;
 	for (unsigned int i = 0; !err && i < map->n; i++)
-		err = add_gpu(gpus, &map->pairs[i]);
+		err = take_gpu(gpus, &map->pairs[i]);
 	match_map_free(map);
 	return err;
 }

@@ -58,7 +58,7 @@ static int open_directory(const char *root)
 
 /* ---- dump ---- */
 
-static int read_file(int directory, const char *name, struct hsakmt_file *ret)
+static int read_shared_file(int directory, const char *name, struct hsakmt_file *ret)
 {
 	/* O_NONBLOCK: a FIFO of this name is not waited for. */
 	_cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -83,7 +83,7 @@ static int read_file(int directory, const char *name, struct hsakmt_file *ret)
 
 static void save_file(int directory, const char *name, struct hsakmt_file *ret)
 {
-	int err = read_file(directory, name, ret);
+	int err = read_shared_file(directory, name, ret);
 
 	if (err && err != -ENOENT)
 		pr_warn("/%s/%s is not saved: %s", SHM_DIRECTORY, name, strerror(-err));

@@ -60,7 +60,7 @@ static int write_image(const char *name, const uint8_t *payload, size_t size)
 }
 
 /* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
-static int check_prefix(const char *name, int fd, uint64_t size)
+static int check_length(const char *name, int fd, uint64_t size)
 {
 	struct stat st;
 
@@ -87,7 +87,7 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 	err = read_all(fd, prefix, sizeof(prefix));
 	size = length_prefix_get(prefix);
 	if (!err)
-		err = check_prefix(name, fd, size);
+		err = check_length(name, fd, size);
 	if (err == -EBADMSG)
 		return err;
 	if (!err)

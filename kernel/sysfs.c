@@ -42,7 +42,7 @@ __attribute__((format(printf, 3, 4))) static int reader_fail(struct reader *rd, 
 }
 
 /* Silent: some callers expect some errors. */
-static int read_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
+static int read_node_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
 {
 	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC);
 
@@ -71,7 +71,7 @@ static int read_number(struct reader *rd, const char *path, uint64_t max, uint64
 	uint64_t value;
 	int r;
 
-	r = read_file(rd, path, text);
+	r = read_node_file(rd, path, text);
 	if (r < 0)
 		return reader_fail(rd, r, "%s/%s: cannot read: %s", rd->root, path, strerror(-r));
 	if (parse_number(text, &value) < 0 || value > max)
@@ -131,7 +131,7 @@ static int read_fields(struct reader *rd, const char *path, struct field *fields
 	char *rest = text, *line;
 	int r;
 
-	r = read_file(rd, path, text);
+	r = read_node_file(rd, path, text);
 	if (hides(r))
 		return r;
 	if (r < 0)
@@ -265,7 +265,7 @@ static void read_name(const struct reader *rd, struct topology_node *node)
 	char path[64];
 
 	snprintf(path, sizeof(path), "nodes/%u/name", node->id);
-	if (read_file(rd, path, text) == 0)
+	if (read_node_file(rd, path, text) == 0)
 		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
 }
 
@@ -331,7 +331,7 @@ static bool generation_moved(const struct reader *rd, uint64_t before)
 	char text[SYSFS_FILE_MAX];
 	uint64_t now;
 
-	return read_file(rd, "generation_id", text) == 0 && parse_number(text, &now) == 0 && now != before;
+	return read_node_file(rd, "generation_id", text) == 0 && parse_number(text, &now) == 0 && now != before;
 }
 
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */
