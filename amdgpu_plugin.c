@@ -38,10 +38,7 @@ static struct {
 	unsigned int error_lines; /* when a hook failed last */
 } plugin;
 
-/*
- * What criu is told. A failure for which nobody had words, such as one to get memory, gets
- * its line here.
- */
+/* What criu is told. A failure that no one logged, such as of an allocation, gets its line here. */
 static int result(int err, const char *what)
 {
 	if (!err)

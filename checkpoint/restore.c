@@ -56,7 +56,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 		return NULL;
 	}
 	restore->traits = criu_ask_traits();
-	/* Not an error yet: without an inventory, nobody knows whether there is a GPU process to restore. */
+	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
 	return restore;
 }

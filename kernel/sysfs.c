@@ -98,7 +98,7 @@ static struct field *find_field(struct field *fields, size_t n, const char *name
 	return NULL;
 }
 
-/* A line is "name value"; names that nobody asked for and lines without a value are passed over. */
+/* A line is "name value"; names that are not asked for and lines without a value are passed over. */
 static int parse_field_line(struct reader *rd, const char *path, char *line, struct field *fields, size_t n)
 {
 	char *value = strpbrk(line, " \t");

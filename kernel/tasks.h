@@ -48,7 +48,7 @@ bool task_is_in_user_ns(pid_t pid);
 bool task_has_open(pid_t pid, dev_t device);
 
 /*
- * What an open file is that GPU processes have and nobody can save: a dma-buf, SMI events.
+ * The kind of an open file that GPU processes have and that cannot be saved: a dma-buf, SMI events.
  * NULL for any other.
  */
 const char *task_file_unsaved_kind(int fd);
