@@ -412,6 +412,9 @@ int sim_bo_create(struct sim_gpu *gpu, u64 size, u32 domain, u64 create_flags, s
 	struct sim_bo *bo;
 	int err;
 
+	/* The memory managers take no bytes for more than they have. */
+	if (!size)
+		return -ENOSPC;
 	err = bo_new(gpu, SIM_BO_PAGES, size, domain, &bo);
 	if (err)
 		return err;

@@ -135,7 +135,7 @@ struct kfd_pdd {
 	u32 user_gpu_id;       /* what the process calls this GPU */
 	struct file *drm_file; /* the render node given by ACQUIRE_VM or RESTORE */
 	struct sim_vm *vm;
-	struct idr bos; /* struct kfd_bo by number, from 1 */
+	struct idr bos; /* struct kfd_bo by number, from 0 */
 	atomic64_t vram_used;
 	atomic64_t evicted_ns;
 	atomic64_t sdma_us; /* time its SDMA queues were at work */
@@ -238,8 +238,8 @@ struct kfd_bo {
 };
 
 struct kfd_bo *kfd_bo_by_handle(struct kfd_process *p, u64 handle);
-/* @nr 0: any number. @user_addr is for USERPTR. Under kfd_process.lock; *ret stays owned by the pdd. */
-int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, u32 nr, struct kfd_bo **ret);
+/* @nr NULL: the lowest free number. @user_addr is for USERPTR. Under kfd_process.lock; *ret stays owned by the pdd. */
+int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, const u32 *nr, struct kfd_bo **ret);
 int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer);
 int kfd_bo_export(struct kfd_bo *bo, struct dma_buf **ret);
 /* Undoes everything: unmaps where it is mapped. */
@@ -272,10 +272,21 @@ struct kfd_queue_props {
 	u32 metadata_ring_size;
 };
 
-/* What a queue's MQD holds when it does not run; sizes as in kernel-abi 1.3. */
+/* What a kernel that is running has got: its registers. */
+struct kfd_wave {
+	u32 kernel; /* 0: none runs */
+	u32 pad;
+	u64 args[4];
+	u64 items, at, sum;
+	u64 began; /* GPU clock */
+};
+
+/* What a queue's MQD holds when it does not run, one for each XCC. */
 struct kfd_mqd {
 	u32 magic; /* KFD_MQD_MAGIC */
 	u32 hung;
+	u32 xcc, pad;
+	u64 wave; /* not 0: a kernel was preempted, this marks its state in save area and control stack */
 	u64 rptr, doorbell;
 	u64 packets, bytes; /* processed so far */
 	u32 cu_mask[32];
@@ -304,6 +315,8 @@ struct kfd_queue {
 	struct mutex exec_lock; /* held while a packet is executed; the fields below */
 	int (*step)(struct kfd_queue *q);
 	struct kfd_mqd mqd;
+	struct kfd_wave wave;
+	u64 *ctl_stack; /* of all XCCs, one behind the other; NULL where the save area holds it */
 	u32 *fetched;
 	u32 fetch_size; /* dwords */
 	struct sim_sdma sdma;
@@ -312,7 +325,8 @@ struct kfd_queue {
 /* What CRIU RESTORE wants back. */
 struct kfd_queue_restore {
 	u32 id, doorbell_id, sdma_id;
-	const struct kfd_mqd *mqd;
+	u32 mqd_size, ctl_stack_size; /* bytes in @state: MQDs, then control stacks */
+	const u8 *state;
 };
 
 /* Under kfd_process.lock. */
@@ -338,6 +352,7 @@ void kfd_engine_stop(struct kfd_queue *q);
 void kfd_engine_kick(struct kfd_queue *q);
 /* Not active: no ring, percentage 0. */
 bool kfd_queue_is_active(const struct kfd_queue *q);
+/* The MQD of XCC 0. */
 void kfd_engine_save(struct kfd_queue *q, struct kfd_mqd *mqd);
 /* Stops the queue for good, with one line that says why. */
 void kfd_engine_hang(struct kfd_queue *q, const char *what, u64 va);
@@ -350,6 +365,20 @@ u64 kfd_doorbell_read(const struct kfd_queue *q);
 int kfd_sdma_step(struct kfd_queue *q);
 /* kfd_aql.c */
 int kfd_aql_step(struct kfd_queue *q);
+
+/*
+ * kfd_wave.c: a kernel that is running is preempted when its queue stops. Its state then is in the queue's save area
+ * and, up to gfx9, in the control stacks behind the MQDs. Under exec_lock.
+ */
+int kfd_waves_init(struct kfd_queue *q);
+void kfd_waves_free(struct kfd_queue *q);
+/* Bytes of a queue's control stack on one XCC. */
+u32 kfd_ctl_stack_size(const struct kfd_queue *q);
+/* Saves a running kernel's state, if there is one. */
+void kfd_waves_preempt(struct kfd_queue *q);
+/* Takes a preempted kernel's state back; -EFAULT, and a hung queue, when it is not what was saved. */
+int kfd_waves_load(struct kfd_queue *q);
+u32 kfd_num_xcc(const struct sim_gpu *gpu);
 
 /* ---- events ---- */
 

@@ -249,13 +249,14 @@ static int kfd_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (p->lead_thread != current->group_leader || p->mm != current->mm)
 		return -EBADF;
-	if (type == KFD_MMAP_TYPE_RESERVED)
-		return -EINVAL;
 	if (type != KFD_MMAP_TYPE_EVENTS) {
 		pdd = kfd_mmap_pdd(p, KFD_MMAP_GET_GPU_ID(offset));
 		if (IS_ERR(pdd))
 			return PTR_ERR(pdd);
 	}
+	/* The kernel maps its trap handler there on old APUs. */
+	if (type == KFD_MMAP_TYPE_RESERVED)
+		return -EINVAL;
 	vm_flags_set(vma, kfd_device_vm_flags);
 	if (type == KFD_MMAP_TYPE_EVENTS)
 		return kfd_events_mmap(p, vma);

@@ -97,25 +97,40 @@ void kfd_fds_done(struct kfd_fds *fds, bool commit)
 
 /* ---- counting ---- */
 
-u32 kfd_num_xcc(const struct sim_gpu *gpu)
-{
-	return max(sim_gpu_prop(gpu, SIM_PROP_num_xcc), 1ULL);
-}
-
 bool kfd_bo_is_saved(const struct kfd_bo *bo)
 {
 	return !bo->va || bo->va > KFD_GPUVM_BASE;
 }
 
+static bool kfd_has_debugger_queues(void)
+{
+	return sim_machine.desc.kernel.release < 618;
+}
+
+u32 kfd_criu_queue_type(u32 type)
+{
+	return kfd_has_debugger_queues() && type >= KFD_QUEUE_SDMA_XGMI ? type + 1 : type;
+}
+
+u32 kfd_queue_type_of_criu(u32 saved)
+{
+	u32 type = saved;
+
+	if (kfd_has_debugger_queues() && saved >= KFD_QUEUE_SDMA_XGMI)
+		type = saved == KFD_QUEUE_SDMA_XGMI ? KFD_QUEUE_TYPE_COUNT : saved - 1;
+	/* Engines can be named since KFD 1.17. */
+	if (type == KFD_QUEUE_SDMA_BY_ENG_ID && sim_machine.desc.kernel.kfd_minor < 17)
+		return KFD_QUEUE_TYPE_COUNT;
+	return min_t(u32, type, KFD_QUEUE_TYPE_COUNT);
+}
+
 void kfd_queue_payload(const struct kfd_queue *q, u32 *mqd_size, u32 *ctl_stack_size)
 {
 	const struct sim_gpu *gpu = q->pdd->gpu;
-	u32 gfx = sim_gpu_prop(gpu, SIM_PROP_gfx_target_version);
+	u32 xccs = sim_machine.desc.kernel.save_all_xccs ? kfd_num_xcc(gpu) : 1;
 
-	*mqd_size = kfd_queue_mqd_size(gpu, q->props.type) * kfd_num_xcc(gpu);
-	*ctl_stack_size = 0;
-	if (q->props.type == KFD_QUEUE_COMPUTE && gfx < 100000)
-		*ctl_stack_size = q->props.ctl_stack_size * kfd_num_xcc(gpu);
+	*mqd_size = kfd_queue_mqd_size(gpu, q->props.type) * xccs;
+	*ctl_stack_size = kfd_ctl_stack_size(q) * xccs;
 }
 
 static u32 kfd_count_bos(struct kfd_process *p)

@@ -105,8 +105,8 @@ static struct kfd_bo *kfd_bo_new(struct kfd_pdd *pdd, u64 va, u64 size, u32 flag
 	return bo;
 }
 
-/* The mmap offset, the right to use it, and a number: @nr, or the next free one for 0. */
-static int kfd_bo_publish(struct kfd_bo *bo, u32 nr)
+/* The mmap offset, the right to use it, and a number: @nr, or the lowest free one for NULL. */
+static int kfd_bo_publish(struct kfd_bo *bo, const u32 *nr)
 {
 	struct kfd_pdd *pdd = bo->pdd;
 	int ret;
@@ -118,14 +118,14 @@ static int kfd_bo_publish(struct kfd_bo *bo, u32 nr)
 	if (ret)
 		return ret;
 	bo->allowed = true;
-	ret = idr_alloc(&pdd->bos, bo, nr, nr ? (int)min_t(u64, nr + 1ULL, INT_MAX) : 0, GFP_KERNEL);
+	ret = idr_alloc(&pdd->bos, bo, nr ? *nr : 0, nr && *nr < INT_MAX ? *nr + 1 : 0, GFP_KERNEL);
 	if (ret < 0)
 		return nr ? -ENOMEM : -EFAULT;
 	bo->nr = ret;
 	return 0;
 }
 
-int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, u32 nr, struct kfd_bo **ret)
+int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, const u32 *nr, struct kfd_bo **ret)
 {
 	struct kfd_bo *bo;
 	int err;
@@ -136,7 +136,7 @@ int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr
 		return -EINVAL;
 	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
 		size >>= 1;
-	if (!size || PAGE_ALIGN(size) < size)
+	if (PAGE_ALIGN(size) < size)
 		return -EINVAL;
 	bo = kfd_bo_new(pdd, va, PAGE_ALIGN(size), flags);
 	if (!bo)
@@ -299,8 +299,22 @@ static bool kfd_alloc_is_userptr(u32 flags)
 	       !(flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT));
 }
 
-/* The pages of a new userptr BO must be there and, unless it is read-only, writable. */
-static int kfd_probe_user(u64 addr, u64 size, bool write)
+/* -EPERM for memory that may be read only: the kernel asks for writable pages, whatever the BO's flags. */
+static int kfd_user_error(u64 addr)
+{
+	struct vm_area_struct *vma;
+	int ret = -EFAULT;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, addr);
+	if (vma && (vma->vm_flags & (VM_READ | VM_WRITE | VM_IO | VM_PFNMAP)) == VM_READ)
+		ret = -EPERM;
+	mmap_read_unlock(current->mm);
+	return ret;
+}
+
+/* The pages of a new userptr BO must be there and writable. */
+static int kfd_probe_user(u64 addr, u64 size)
 {
 	struct page *pages[64];
 	u64 end = PAGE_ALIGN(addr + size);
@@ -309,10 +323,10 @@ static int kfd_probe_user(u64 addr, u64 size, bool write)
 		return -EFAULT;
 	for (addr &= PAGE_MASK; addr < end;) {
 		int want = min_t(u64, ARRAY_SIZE(pages), (end - addr) >> PAGE_SHIFT);
-		int n = get_user_pages_fast(addr, want, write ? FOLL_WRITE : 0, pages);
+		int n = get_user_pages_fast(addr, want, FOLL_WRITE, pages);
 
 		if (n <= 0)
-			return -EFAULT;
+			return kfd_user_error(addr);
 		addr += (u64)n << PAGE_SHIFT;
 		while (n)
 			put_page(pages[--n]);
@@ -336,7 +350,7 @@ static int kfd_alloc(struct kfd_process *p, struct kfd_ioctl_alloc_memory_of_gpu
 		return ret;
 	if (kfd_alloc_is_userptr(args->flags) && !args->mmap_offset)
 		return -EINVAL;
-	ret = kfd_bo_alloc(pdd, args->va_addr, args->size, args->flags, args->mmap_offset, 0, &bo);
+	ret = kfd_bo_alloc(pdd, args->va_addr, args->size, args->flags, args->mmap_offset, NULL, &bo);
 	if (ret)
 		return ret;
 	args->handle = KFD_HANDLE(args->gpu_id, bo->nr);
@@ -363,7 +377,7 @@ int kfd_ioctl_alloc_memory(struct kfd_process *p, void *data)
 	}
 	/* Before the lock: user memory may be anything, also something that waits for this process. */
 	if (kfd_alloc_is_userptr(args->flags) && args->mmap_offset && kfd_pdd_by_user_id(p, args->gpu_id)) {
-		ret = kfd_probe_user(args->mmap_offset, args->size, args->flags & KFD_MEM_WRITABLE);
+		ret = kfd_probe_user(args->mmap_offset, args->size);
 		if (ret)
 			return ret;
 	}
@@ -569,7 +583,7 @@ static int kfd_import(struct kfd_pdd *pdd, u64 va, struct sim_bo *sbo, struct si
 	}
 	bo->bo = sbo;
 	bo->imported = true;
-	ret = kfd_bo_publish(bo, 0);
+	ret = kfd_bo_publish(bo, NULL);
 	if (ret) {
 		kfd_bo_free(bo);
 		return ret;

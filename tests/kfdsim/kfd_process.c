@@ -63,7 +63,7 @@ static struct kfd_pdd *kfd_pdd_new(struct kfd_process *p, struct sim_gpu *gpu)
 	pdd->gpu = gpu;
 	pdd->index = p->nr_pdds;
 	pdd->user_gpu_id = gpu->node->gpu_id;
-	idr_init_base(&pdd->bos, 1);
+	idr_init(&pdd->bos);
 	mutex_init(&pdd->doorbell_lock);
 	init_waitqueue_head(&pdd->doorbell_wq);
 	return pdd;

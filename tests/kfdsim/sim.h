@@ -93,9 +93,11 @@ struct sim_node {
 
 /* Which kernel's behaviour is simulated, where generations differ. */
 struct sim_kernel {
+	u32 release;		     /* major * 100 + minor, for differences that have no switch of their own */
 	u32 kfd_minor;		     /* KFD interface 1.N */
 	bool mmap_user_id;	     /* /dev/kfd mmap offsets hold the user gpu id (7.3) instead of the actual one */
 	bool process_info_counts;    /* every PROCESS_INFO evicts once more (<= 7.2) */
+	bool save_all_xccs;	     /* queues are saved and restored with the state of all XCCs (6.16.4) */
 	bool check_mqd_size;	     /* RESTORE wants the per-XCC mqd size */
 	bool criu_without_bos;	     /* RESTORE accepts num_bos 0 (6.18) */
 	bool gem_list_handles;	     /* GEM_LIST_HANDLES and GEM_OP mapping info exist (6.18) */
@@ -325,6 +327,8 @@ int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
 void sim_vm_unmap_gem(struct sim_vm *vm, struct sim_bo *bo);
 /* True when exactly one mapping covers [va, va+size) and starts and ends there. */
 bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size);
+/* True when a mapping begins at @va. */
+bool sim_vm_begins_at(struct sim_vm *vm, u64 va);
 /* Number of mappings of @bo; the first @max of them, by address, in @ranges. */
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max);
 /* Sets or (NULL) clears svm_lookup. After clearing it is not called any more. */

@@ -283,6 +283,18 @@ bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size)
 	return exact;
 }
 
+bool sim_vm_begins_at(struct sim_vm *vm, u64 va)
+{
+	struct sim_mapping *m;
+	bool begins;
+
+	mutex_lock(&vm->lock);
+	m = first_from(vm, va);
+	begins = m && m->va == va;
+	mutex_unlock(&vm->lock);
+	return begins;
+}
+
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max)
 {
 	struct sim_mapping *m;

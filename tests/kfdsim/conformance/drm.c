@@ -70,7 +70,7 @@ static void test_create(void)
 	check_errno(bo_close(fd, handle), EINVAL, "but only once");
 	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 0, &handle), 0, "another BO");
 	check_u64(handle, 1, "gets the lowest free handle");
-	check_errno(try_create(fd, 0, 0, DOMAIN_VRAM, 0, &handle), EINVAL, "a BO of no bytes");
+	check_errno(try_create(fd, 0, 0, DOMAIN_VRAM, 0, &handle), ENOSPC, "a BO of no bytes");
 	check_errno(try_create(fd, 4096, 0, 0x80, 0, &handle), EINVAL, "a BO in an unknown domain");
 	check_errno(try_create(fd, 4096, 0, 0x40, 0, &handle), EINVAL, "a BO in the doorbell domain");
 	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)

@@ -275,7 +275,7 @@ static void check_alloc_errors(void)
 	check_errno(kfd_alloc(kfd, id, va, 0, GTT_RW, NULL, NULL), EINVAL, "ALLOC of no bytes");
 	check_errno(kfd_alloc(kfd, BAD_GPU, va, PAGE, GTT_RW, NULL, NULL), EINVAL, "ALLOC on no GPU");
 	check_errno(kfd_alloc(kfd, id, va, PAGE, MEM_WRITABLE, NULL, NULL), EINVAL, "ALLOC of no kind");
-	check_errno(kfd_alloc(kfd, id, va, 1, GTT_RW | MEM_AQL, NULL, NULL), EINVAL, "ALLOC of half a byte");
+	check_errno(kfd_alloc(kfd, id, va, 1, GTT_RW | MEM_AQL, NULL, NULL), ENOSPC, "ALLOC of half a byte");
 	offset = 0;
 	check_errno(kfd_alloc(kfd, id, va, PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, NULL), EINVAL,
 		    "ALLOC of user memory at NULL");
@@ -298,18 +298,18 @@ static void check_alloc(void)
 	check_true(before && !(before & 0x1fffff), "AVAILABLE_MEMORY is a multiple of 2 MiB");
 	check_errno(kfd_alloc(kfd, id, va, PAGE, VRAM_RW, &offset, &a), 0, "ALLOC of VRAM");
 	check_u64(a >> 32, id, "handle: gpu id in the upper half");
-	check_u64((uint32_t)a, 1, "handle: numbers from 1 in the lower");
+	check_u64((uint32_t)a, 0, "handle: numbers from 0 in the lower");
 	check_true(offset && !(offset & (PAGE - 1)), "ALLOC returns an mmap offset");
 	check_u64(before - available(id), 2 << 20, "AVAILABLE_MEMORY counts in 2 MiB");
 	check_errno(kfd_alloc(kfd, id, va + PAGE, PAGE, GTT_RW, NULL, &b), 0, "ALLOC of GTT");
-	check_u64((uint32_t)b, 2, "handle: the next number");
+	check_u64((uint32_t)b, 1, "handle: the next number");
 	check_errno(kfd_free(kfd, a), 0, "FREE");
 	check_errno(kfd_free(kfd, a), EINVAL, "FREE again");
 	check_errno(kfd_free(kfd, (uint64_t)BAD_GPU << 32 | 1), EINVAL, "FREE on no GPU");
 	check_errno(kfd_alloc(kfd, id, va, PAGE, VRAM_RW, NULL, &a), 0, "ALLOC");
-	check_u64((uint32_t)a, 1, "a number that was freed is used again");
+	check_u64((uint32_t)a, 0, "a number that was freed is used again");
 	check_errno(kfd_alloc(kfd, id, 0, PAGE, MEM_VRAM, NULL, NULL), 0, "ALLOC of VRAM without an address");
-	must(kfd_free(kfd, (uint64_t)id << 32 | 3), "FREE");
+	must(kfd_free(kfd, (uint64_t)id << 32 | 2), "FREE");
 	must(kfd_free(kfd, a), "FREE");
 	must(kfd_free(kfd, b), "FREE");
 	check_u64(available(id), before, "all VRAM is available again");
@@ -463,7 +463,7 @@ static void check_kfd_mmap(void)
 	check_errno(try_mmap(DOORBELLS, 3ull << 62 | (uint64_t)BAD_GPU << 46), ENODEV, "mmap of doorbells of no GPU");
 	check_errno(try_mmap(PAGE, (uint64_t)BAD_GPU << 46), ENODEV, "mmap of the MMIO page of no GPU");
 	check_errno(try_mmap(PAGE, 0), ENODEV, "mmap at offset 0");
-	check_errno(try_mmap(PAGE, 1ull << 62), EINVAL, "mmap of the reserved type");
+	check_errno(try_mmap(PAGE, 1ull << 62), ENODEV, "mmap of the reserved type of no GPU");
 	check_errno(try_mmap(32 << 10, 2ull << 62), EINVAL, "mmap of a signal page that does not exist");
 }
 
@@ -503,10 +503,15 @@ static void check_userptr(void)
 	check_errno(kfd_map(kfd, a, gpu.gpu_id), 0, "MAP of user memory");
 	mprotect(p, PAGE, PROT_READ);
 	offset = (uintptr_t)p;
-	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &b), EFAULT,
+	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &b), EPERM,
 		    "ALLOC of read-only user memory for writing");
 	offset = (uintptr_t)p;
-	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR, &offset, &b), 0, "... for reading");
+	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR, &offset, &b), EPERM,
+		    "... for reading, too");
+	mprotect(p, PAGE, PROT_READ | PROT_WRITE);
+	offset = (uintptr_t)p;
+	check_errno(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, MEM_USERPTR, &offset, &b), 0,
+		    "ALLOC of writable user memory for reading");
 	must(kfd_free(kfd, b), "FREE");
 	must(kfd_unmap(kfd, a, gpu.gpu_id), "UNMAP");
 	must(kfd_free(kfd, a), "FREE");

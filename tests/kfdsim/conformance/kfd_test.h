@@ -118,7 +118,7 @@ static inline unsigned int release_of(int argc, char **argv)
 	unsigned int major, minor;
 
 	if (argc < 2)
-		return 618;
+		return 702;
 	if (sscanf(argv[1], "%u.%u", &major, &minor) != 2)
 		errx(2, "usage: %s [RELEASE]", argv[0]);
 	return major * 100 + minor;
