@@ -102,7 +102,7 @@ void sim_cursor_bo(struct sim_cursor *cur, struct sim_bo *bo, u64 offset, bool w
 	bo = bo_backing(bo);
 	if (bo->kind == SIM_BO_USERPTR) {
 		sim_cursor_user(cur, bo->mm, bo->user_addr + offset, write);
-		cur->denied = write && bo->user_readonly;
+		cur->denied = (write && bo->user_readonly) || READ_ONCE(bo->user_missing);
 		return;
 	}
 	sim_cursor_user(cur, NULL, offset, write);
@@ -143,6 +143,30 @@ static int cursor_pin(struct sim_cursor *cur, u64 addr, u64 len)
 	cur->nr_pinned = n;
 	cur->pinned_addr = addr & PAGE_MASK;
 	return 0;
+}
+
+int sim_user_pages_take(struct mm_struct *mm, u64 addr, u64 size, bool write)
+{
+	u64 end = PAGE_ALIGN(addr + size);
+	struct page *pages[SIM_CURSOR_BATCH];
+	int ret = 0;
+	long n;
+
+	if (!mmget_not_zero(mm))
+		return -ESRCH;
+	mmap_read_lock(mm);
+	for (addr &= PAGE_MASK; !ret && addr < end; addr += (u64)n << PAGE_SHIFT) {
+		/* Without a place to say that the lock was dropped, nobody may wait. */
+		n = sim_pin_user_pages_remote(mm, addr, min_t(u64, SIM_CURSOR_BATCH, (end - addr) >> PAGE_SHIFT),
+					      write ? FOLL_WRITE : 0, pages, NULL);
+		if (n <= 0)
+			ret = n == -ENOMEM ? -ENOMEM : -EFAULT;
+		else
+			unpin_user_pages(pages, n);
+	}
+	mmap_read_unlock(mm);
+	mmput_async(mm);
+	return ret;
 }
 
 int sim_cursor_page(struct sim_cursor *cur, u64 pos, u64 len, struct page **ret)

@@ -334,12 +334,28 @@ static int engines_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(engines);
 
+static atomic_t nr_crashes;
+
+void sim_would_crash(const char *request)
+{
+	atomic_inc(&nr_crashes);
+	pr_err("kfdsim: the kernel would crash here: process %d (%s): %s\n", current->pid, current->comm, request);
+}
+
+static int crashes_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%d\n", atomic_read(&nr_crashes));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(crashes);
+
 /* Comes last and goes first: its files reach into everything. */
 static void debug_init(void)
 {
 	debug_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
 	debugfs_create_file("engines", 0444, debug_dir, NULL, &engines_fops);
+	debugfs_create_file("crashes", 0444, debug_dir, NULL, &crashes_fops);
 	sim_clients_init(debug_dir);
 	sim_fault_init(debug_dir);
 }

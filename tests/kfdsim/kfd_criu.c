@@ -218,20 +218,54 @@ static int kfd_criu_checkpoint(struct kfd_process *p, struct kfd_ioctl_criu_args
 
 /* ---- RESUME ---- */
 
-static int kfd_resume_target(struct kfd_process *target)
+static bool kfd_has_vm(const struct kfd_process *p)
 {
 	unsigned int i;
+
+	for (i = 0; i < p->nr_pdds; i++)
+		if (p->pdds[i]->vm)
+			return true;
+	return false;
+}
+
+/*
+ * The kernel takes the pages of user memory now, once. What is missing then (a userfaultfd has yet to bring it) it
+ * leaves unmapped for good and calls that a success.
+ */
+static void kfd_take_userptrs(struct kfd_process *p)
+{
+	struct kfd_bo *bo;
+	unsigned int i;
+	int nr;
+
+	for (i = 0; i < p->nr_pdds; i++) {
+		idr_for_each_entry (&p->pdds[i]->bos, bo, nr) {
+			if (bo->bo->kind != SIM_BO_USERPTR)
+				continue;
+			if (!sim_user_pages_take(p->mm, bo->user_addr, bo->size, true))
+				continue;
+			WRITE_ONCE(bo->bo->user_missing, true);
+			pr_err("kfdsim: process %d: user memory at %#llx is not there at RESUME: the GPU will not see it\n",
+			       p->lead_thread->pid, bo->user_addr);
+		}
+	}
+}
+
+static int kfd_resume_target(struct kfd_process *target)
+{
 	int ret;
 
 	ret = kfd_svm_resume(target);
 	if (ret)
 		return ret;
-	/* The kernel oopses for a process that never had an address space. */
-	for (i = 0; i < target->nr_pdds && !target->pdds[i]->vm;)
-		i++;
-	if (i == target->nr_pdds || !target->notifications_blocked)
+	if (!kfd_has_vm(target)) {
+		sim_would_crash("RESUME of a process that never had an address space");
+		return -EINVAL;
+	}
+	if (!target->notifications_blocked)
 		return -EINVAL;
 	target->notifications_blocked = false;
+	kfd_take_userptrs(target);
 	kfd_process_restore_queues(target);
 	return 0;
 }

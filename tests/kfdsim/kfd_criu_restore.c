@@ -219,8 +219,11 @@ static int kfd_restore_queue_from(struct kfd_pdd *pdd, const struct kfd_queue_pr
 	struct kfd_queue *q;
 	int ret;
 
-	if (sim_gpu_prop(pdd->gpu, SIM_PROP_gfx_target_version) >= 110000)
+	if (sim_gpu_prop(pdd->gpu, SIM_PROP_gfx_target_version) >= 110000) {
+		if (sim_machine.desc.kernel.release == 612)
+			sim_would_crash("RESTORE of a queue of a micro engine scheduler");
 		return -EINVAL;
+	}
 	kfd_props_from_priv(pdd->gpu, priv, &props);
 	ret = kfd_queue_create(pdd, &props, &restore, &q);
 	if (ret)

@@ -211,8 +211,10 @@ static int kfd_save_bos(struct kfd_process *p, u32 n, u8 __user *user, struct kf
 	struct kfd_fds fds = {};
 	int ret;
 
-	if (n && !kfd_all_have_vm(p))
+	if (n && !kfd_all_have_vm(p)) {
+		sim_would_crash("CHECKPOINT with buffers while a GPU has no address space");
 		return -EINVAL;
+	}
 	buckets = kvcalloc(n, sizeof(*buckets), GFP_KERNEL);
 	privs = kvcalloc(n, sizeof(*privs), GFP_KERNEL);
 	ret = kfd_fds_init(&fds, n);

@@ -186,6 +186,12 @@ bool sim_drm_has_fault_point(const char *point);
 /* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang, -EFAULT when it is lost. */
 int sim_engine_check(const struct sim_gpu *gpu);
 
+/*
+ * A request that the kernel does not survive. It is refused with -EINVAL here; one line in the log, and
+ * /sys/kernel/debug/kfdsim/crashes counts them, so that a test can fail over it.
+ */
+void sim_would_crash(const char *request);
+
 /* Live objects by kind, for leak checks: /sys/kernel/debug/kfdsim/objects shows "name count". */
 enum sim_object {
 	SIM_OBJ_BO,
@@ -236,6 +242,7 @@ struct sim_bo {
 	struct mm_struct *mm;		/* SIM_BO_USERPTR: mmgrab'bed, not mmget */
 	u64 user_addr;
 	bool user_readonly;
+	bool user_missing;		/* its pages could not be had when they were taken: all accesses fault */
 	struct sim_bo *exporter;	/* SIM_BO_IMPORT from another simulated GPU */
 	struct sg_table *sgt;		/* SIM_BO_IMPORT from anything else */
 	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
@@ -276,6 +283,12 @@ void sim_bo_disown(struct sim_bo *bo);
 int sim_bo_export(struct sim_bo *bo, int flags, struct dma_buf **ret);
 /* The BO behind @dma_buf on @gpu, with a reference: the exported one itself when it is on the same GPU. */
 int sim_bo_import(struct sim_gpu *gpu, struct dma_buf *dma_buf, struct sim_bo **ret);
+
+/*
+ * Takes the pages of a process and gives them back, as a driver does that maps them for its GPU: without waiting for
+ * a userfaultfd. -EFAULT when one cannot be had (or written to, for @write), -ESRCH when the process has ended, -ENOMEM.
+ */
+int sim_user_pages_take(struct mm_struct *mm, u64 addr, u64 size, bool write);
 
 /* Fake offset for mmap on the render node. */
 int sim_bo_mmap_offset(struct sim_bo *bo, u64 *ret);

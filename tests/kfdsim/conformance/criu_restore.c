@@ -5,6 +5,7 @@
  * which the queue goes on where it was; once as it was, and once on other GPUs.
  * Before that, states with one thing wrong, each in a process of its own.
  */
+#include <linux/userfaultfd.h>
 #include <sys/prctl.h>
 
 #include "criu_test.h"
@@ -374,7 +375,6 @@ static void heir_main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena + ARENA / 2;
 	kfd = heir_open(state);
-	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME of a process that was not restored");
 	if (!check_errno(state_restore(kfd, state), 0, "RESTORE"))
 		return;
 	heir_check_buckets();
@@ -390,7 +390,63 @@ static void heir_main(void)
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");
 }
 
-static void run_heir(const char *how)
+/* Memory whose pages come later, by page_bring(). Returns the userfaultfd. */
+static int page_hold_back(uint64_t va, uint64_t bytes)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .range = { va, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	must(fd, "userfaultfd");
+	must(ioctl(fd, UFFDIO_API, &api), "UFFDIO_API");
+	must(ioctl(fd, UFFDIO_REGISTER, &reg), "UFFDIO_REGISTER");
+	return fd;
+}
+
+static void page_bring(int uffd, uint64_t va, uint64_t bytes)
+{
+	struct uffdio_copy copy = { .dst = va, .src = (uintptr_t)calloc(1, bytes), .len = bytes };
+
+	must(ioctl(uffd, UFFDIO_COPY, &copy), "UFFDIO_COPY");
+}
+
+static int heir_begin(void)
+{
+	int kfd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena + ARENA / 2;
+	kfd = heir_open(state);
+	must(state_restore(kfd, state), "RESTORE");
+	state_close_fds(state);
+	heir_fill_memory();
+	return kfd;
+}
+
+/* Pages of user memory are taken at RESUME; what comes later the GPU does not see. */
+static void heir_late_user_memory(void)
+{
+	struct sdma_queue queue = source->queue;
+	int kfd = heir_begin(), uffd = page_hold_back(source->user_va, 2 * PAGE);
+
+	check_errno(criu_resume(kfd, getpid()), 0, "RESUME while user memory has yet to come");
+	page_bring(uffd, source->user_va, 2 * PAGE);
+	*(volatile uint32_t *)source->flag.va = FLAG;
+	check_true(!sdma_drain(&queue, 500), "the queue stops where it needs it, although it has come");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... after what was before that");
+	check_u64(*(volatile uint32_t *)source->user_va, 0, "... and has not written to it");
+}
+
+/* SVM ranges that a GPU has access to are mapped at RESUME, all or not at all. */
+static void heir_late_svm_memory(void)
+{
+	int kfd = heir_begin();
+
+	page_hold_back(source->svm_va, 4 * PAGE);
+	check_errno(criu_resume(kfd, getpid()), EFAULT, "RESUME while memory of an SVM range has yet to come");
+}
+
+static void run_heir(const char *how, void (*heir)(void))
 {
 	pid_t pid;
 
@@ -400,7 +456,7 @@ static void run_heir(const char *how)
 	must(pid, "fork");
 	if (!pid) {
 		conformance_passed = conformance_failed = 0;
-		heir_main();
+		heir();
 		source->step = conformance_passed;
 		state->info.pad = conformance_failed;
 		_exit(0);
@@ -631,6 +687,19 @@ static void check_bad_arguments(int kfd)
 	check_errno(criu_op(kfd, OP_RESTORE, &args), EFAULT, "RESTORE from memory that is not there");
 }
 
+static void check_resume_without_vm(int kfd)
+{
+	unsigned int before;
+
+	if (!is_simulated()) {
+		check_skip("RESUME of a process without address space: not tried on the real driver, which crashes");
+		return;
+	}
+	before = nr_crashes();
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME of a process without address space");
+	check_u64(nr_crashes(), before + 1, "... is reported as one that crashes the kernel");
+}
+
 static void check_after_acquire(int kfd)
 {
 	int drm_fd = render_open(gpus[0].render_minor);
@@ -638,6 +707,7 @@ static void check_after_acquire(int kfd)
 	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
 	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE after ACQUIRE_VM");
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME of a process that was not restored");
 }
 
 static void nothing(struct state *s)
@@ -653,11 +723,13 @@ static void check_multi_xcc(void)
 
 static void check_heirs(void)
 {
-	run_heir("on the same GPUs");
+	run_heir("on the same GPUs", heir_main);
+	run_heir("with user memory that comes late", heir_late_user_memory);
+	run_heir("with SVM memory that comes late", heir_late_svm_memory);
 	if (nr_gpus < 2)
 		return;
 	swap_gpus();
-	run_heir("on GPUs that changed places");
+	run_heir("on GPUs that changed places", heir_main);
 	swap_gpus();
 }
 
@@ -690,10 +762,13 @@ int main(int argc, char **argv)
 
 		conformance_passed = conformance_failed = 0;
 		check_bad_arguments(kfd);
+		check_resume_without_vm(kfd);
 		check_after_acquire(kfd);
+		source->step = conformance_passed;
 		_exit(conformance_failed);
 	}
+	source->step = 0;
 	reap(pid, false);
-	conformance_passed += 6;
+	conformance_passed += source->step;
 	return conformance_end();
 }

@@ -143,6 +143,24 @@ static inline int kfd_open(void)
 	return fd;
 }
 
+/* False on a real driver: what that does not survive is then not tried. */
+static inline bool is_simulated(void)
+{
+	return !access("/sys/module/kfdsim", F_OK);
+}
+
+/* How many requests there were that a real driver would not have survived. */
+static inline unsigned int nr_crashes(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfdsim/crashes", "re");
+	unsigned int n;
+
+	if (!f || fscanf(f, "%u", &n) != 1)
+		errx(1, "debugfs: kfdsim/crashes");
+	fclose(f);
+	return n;
+}
+
 /* Succeeds or ends the program. */
 static inline void must(long ret, const char *what)
 {
