@@ -170,11 +170,12 @@ static int gpu_create(struct sim_node *node, unsigned int index)
 		err = -ENOMEM;
 		goto err_parent;
 	}
-	gpu = devm_drm_dev_alloc(dev, &sim_drm_driver, struct sim_gpu, ddev);
+	gpu = devm_drm_dev_alloc(dev, sim_drm_driver_init(), struct sim_gpu, ddev);
 	if (IS_ERR(gpu)) {
 		err = PTR_ERR(gpu);
 		goto err_group;
 	}
+	gpu->ddev.driver_features &= ~DRIVER_MODESET;
 	gpu->node = node;
 	gpu->index = index;
 	gpu->dev = dev;

@@ -23,6 +23,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <uapi/linux/kfd_ioctl.h>
+#include <drm/drm_client.h>
 
 #include "compat.h"
 #include "sim.h"
@@ -112,6 +113,8 @@ struct kfdsim_runtime_enable_args {
 struct kfd_gpu {
 	struct sim_gpu *gpu;
 	struct page *mmio;	  /* the page behind MMIO_REMAP */
+	struct drm_client_dev client; /* kfd_client.c */
+	bool has_client;
 	struct mutex lock;	  /* everything below */
 	unsigned long *sdma_busy; /* by sdma_id: engine = id % engines, queue = id / engines */
 	unsigned long *xgmi_busy;
@@ -233,6 +236,8 @@ struct kfd_bo {
 	u64 mmap_offset;
 	bool imported;
 	bool allowed; /* the pdd's render-node file may mmap it */
+	u32 gem_handle; /* in the GPU's client file; 0: none */
+	struct dma_buf *dmabuf; /* once it was asked for, or imported */
 	struct sim_bo *bo;
 	DECLARE_BITMAP(mapped, SIM_MAX_GPUS); /* by pdd index */
 };
@@ -241,7 +246,18 @@ struct kfd_bo *kfd_bo_by_handle(struct kfd_process *p, u64 handle);
 /* @nr NULL: the lowest free number. @user_addr is for USERPTR. Under kfd_process.lock; *ret stays owned by the pdd. */
 int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, const u32 *nr, struct kfd_bo **ret);
 int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer);
+/* kfd_client.c */
+int kfd_client_init(struct kfd_gpu *kgpu);
+void kfd_client_fini(struct kfd_gpu *kgpu);
+/* Gives a new buffer a handle in its GPU's client file. */
+int kfd_client_add(struct kfd_bo *bo);
+/* Finds or makes bo->bo, with a reference, for the dma-buf @fd. */
+int kfd_client_import(struct kfd_bo *bo, int fd);
+/* Undoes both. */
+void kfd_client_remove(struct kfd_bo *bo);
+/* The buffer's dma-buf with a reference for the caller. -ENOENT: somebody else has closed the handle. */
 int kfd_bo_export(struct kfd_bo *bo, struct dma_buf **ret);
+#define KFD_MEM_WRITABLE (1U << 31)
 /* Undoes everything: unmaps where it is mapped. */
 void kfd_bo_destroy(struct kfd_bo *bo);
 

@@ -329,6 +329,7 @@ static void kfd_fini_gpu(struct sim_gpu *gpu)
 	if (!kgpu)
 		return;
 	gpu->kfd_priv = NULL;
+	kfd_client_fini(kgpu);
 	if (kgpu->mmio)
 		__free_page(kgpu->mmio);
 	bitmap_free(kgpu->sdma_busy);
@@ -341,6 +342,7 @@ static int kfd_init_gpu(struct sim_gpu *gpu)
 {
 	u64 per_engine = max(sim_gpu_prop(gpu, SIM_PROP_num_sdma_queues_per_engine), 1ULL);
 	struct kfd_gpu *kgpu = kzalloc(sizeof(*kgpu), GFP_KERNEL);
+	int ret;
 
 	if (!kgpu)
 		return -ENOMEM;
@@ -353,10 +355,10 @@ static int kfd_init_gpu(struct sim_gpu *gpu)
 	kgpu->sdma_busy = bitmap_zalloc(max(kgpu->nr_sdma, 1U), GFP_KERNEL);
 	kgpu->xgmi_busy = bitmap_zalloc(max(kgpu->nr_xgmi, 1U), GFP_KERNEL);
 	kgpu->mmio = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	if (kgpu->sdma_busy && kgpu->xgmi_busy && kgpu->mmio)
-		return 0;
-	kfd_fini_gpu(gpu);
-	return -ENOMEM;
+	ret = kgpu->sdma_busy && kgpu->xgmi_busy && kgpu->mmio ? kfd_client_init(kgpu) : -ENOMEM;
+	if (ret)
+		kfd_fini_gpu(gpu);
+	return ret;
 }
 
 static void kfd_fini_gpus(void)

@@ -134,14 +134,17 @@ static unsigned int kfd_sdma_engine(const struct kfd_queue *q)
 	return base + q->sdma_id % max(n, 1U);
 }
 
-/* ---- doorbells: fixed for an SDMA queue, any free one for a compute queue ---- */
+/* ---- doorbells: fixed for an SDMA queue of a partition, any free one for a compute queue ---- */
 
 static u32 kfd_sdma_doorbell(const struct kfd_queue *q)
 {
-	u32 base = KFD_SDMA_DOORBELL_BASE + KFD_SDMA_DOORBELL_STRIDE * kfd_sdma_engine(q);
-	u32 nr = q->sdma_id / max(kfd_nr_engines(q->pdd->gpu, q->props.type), 1U);
+	const struct sim_gpu *gpu = q->pdd->gpu;
+	u32 engines = kfd_nr_engines(gpu, KFD_QUEUE_SDMA) + kfd_nr_engines(gpu, KFD_QUEUE_SDMA_XGMI);
+	u32 engine = gpu->node->partition * engines + kfd_sdma_engine(q);
+	u32 base = KFD_SDMA_DOORBELL_BASE + KFD_SDMA_DOORBELL_STRIDE * engine;
+	u32 nr = q->sdma_id / max(kfd_nr_engines(gpu, q->props.type), 1U);
 
-	if (kfd_is_gfx94(q->pdd->gpu))
+	if (kfd_is_gfx94(gpu) && sim_machine.desc.kernel.align_sdma_doorbells)
 		base = round_up(base, KFD_SDMA_DOORBELL_ALIGN);
 	return base + (nr & 1) * KFD_DOORBELL_MIRROR + (nr >> 1);
 }

@@ -95,13 +95,18 @@ struct sim_node {
 struct sim_kernel {
 	u32 release;		     /* major * 100 + minor, for differences that have no switch of their own */
 	u32 kfd_minor;		     /* KFD interface 1.N */
+	u32 drm_minor;		     /* DRM interface 3.N */
 	bool mmap_user_id;	     /* /dev/kfd mmap offsets hold the user gpu id (7.3) instead of the actual one */
 	bool process_info_counts;    /* every PROCESS_INFO evicts once more (<= 7.2) */
 	bool save_all_xccs;	     /* queues are saved and restored with the state of all XCCs (6.16.4) */
 	bool check_mqd_size;	     /* RESTORE wants the per-XCC mqd size */
 	bool criu_without_bos;	     /* RESTORE accepts num_bos 0 (6.18) */
 	bool gem_list_handles;	     /* GEM_LIST_HANDLES and GEM_OP mapping info exist (6.18) */
+	bool gem_alignment_in_pages; /* GEM_LIST_HANDLES says a BO's alignment in pages, not in bytes (6.18) */
+	bool align_sdma_doorbells;   /* an SDMA engine's first doorbell is a multiple of 4 on gfx94x, gfx95x */
 	bool gem_change_handle;	     /* GEM_CHANGE_HANDLE exists and is enabled */
+	bool dmabuf_per_export;	     /* each export by KFD makes a new dma-buf; imports from the same GPU only (6.1) */
+	bool free_closes_handle;     /* FREE closes the number that all KFD buffers of a memory have together */
 	bool tolerate_overrun;	     /* SDMA clients that count bytes instead of bytes-1 are let through */
 };
 
@@ -215,7 +220,8 @@ void sim_object_add(enum sim_object kind, long n);
 /* Each front end is brought up once per machine, after the GPUs exist, and taken down before they go. */
 int sim_drm_init_gpu(struct sim_gpu *gpu);  /* before drm_dev_register */
 void sim_drm_fini_gpu(struct sim_gpu *gpu); /* after drm_dev_unplug */
-extern const struct drm_driver sim_drm_driver;
+/* The driver as the description's release wants it. */
+const struct drm_driver *sim_drm_driver_init(void);
 int sim_kfd_init(void);
 void sim_kfd_fini(void);
 int sim_topology_init(void);
@@ -246,8 +252,8 @@ struct sim_bo {
 	struct sim_bo *exporter;	/* SIM_BO_IMPORT from another simulated GPU */
 	struct sg_table *sgt;		/* SIM_BO_IMPORT from anything else */
 	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
-	struct dma_buf *exported;	/* see sim_bo_export; under object_name_lock of the DRM device */
-	unsigned int owners;		/* see sim_bo_own; same lock */
+	unsigned int kfd_users;		/* KFD buffers on its GPU; under kfd_gpu.lock */
+	bool cpu_touched;		/* a CPU has had a page of it */
 	struct sim_vm *vm;		/* AMDGPU_GEM_CREATE_VM_ALWAYS_VALID: the only one it can be mapped in */
 	struct sim_bo_metadata *metadata; /* GEM_METADATA, under base.resv; NULL when never set */
 };
@@ -271,18 +277,10 @@ int sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 user_ad
  */
 int sim_bo_access(struct sim_bo *bo, u64 offset, void *buf, size_t len, bool write);
 
-/*
- * Owners that are not GEM handles (/dev/kfd). The BO's dma-buf is one and the
- * same as long as the BO has a handle or an owner. Who creates a BO without a
- * handle calls sim_bo_own once; sim_bo_import does it by itself; each such
- * owner calls sim_bo_disown once, before it drops its BO reference.
- */
-void sim_bo_own(struct sim_bo *bo);
-void sim_bo_disown(struct sim_bo *bo);
-/* The BO's dma-buf with a reference for the caller. @flags: O_RDWR, O_CLOEXEC. -EPERM for userptr. */
-int sim_bo_export(struct sim_bo *bo, int flags, struct dma_buf **ret);
-/* The BO behind @dma_buf on @gpu, with a reference: the exported one itself when it is on the same GPU. */
-int sim_bo_import(struct sim_gpu *gpu, struct dma_buf *dma_buf, struct sim_bo **ret);
+/* The BO that @dma_buf was exported from; NULL when that is none of ours. No reference but the dma-buf's. */
+struct sim_bo *sim_bo_of_dmabuf(const struct dma_buf *dma_buf);
+/* A dma-buf of its own, whatever others the BO has, with a reference for the caller. @flags: DRM_RDWR. ERR_PTR. */
+struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags);
 
 /*
  * Takes the pages of a process and gives them back, as a driver does that maps them for its GPU: without waiting for

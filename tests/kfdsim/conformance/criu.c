@@ -347,9 +347,22 @@ static void check_objects(void)
 	check_u64(ev[1].auto_reset, 1, "memory event: auto reset");
 }
 
+/* The inode of the first dma-buf of the state. */
+static ino_t bucket_inode(void)
+{
+	struct stat st = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos && !st.st_ino; i++)
+		if (state->bos[i].dmabuf_fd != NO_FD)
+			fstat(state->bos[i].dmabuf_fd, &st);
+	return st.st_ino;
+}
+
 static void check_checkpoint(int kfd)
 {
 	unsigned int before = count_fds();
+	ino_t inode;
 
 	check_checkpoint_args(kfd);
 	check_u64(count_fds(), before, "CHECKPOINT that failed leaves no fds");
@@ -360,8 +373,11 @@ static void check_checkpoint(int kfd)
 	check_plain_buffers();
 	check_special_buffers();
 	check_objects();
+	inode = bucket_inode();
 	state_close_fds(state);
 	check_errno(state_checkpoint(kfd, state), 0, "CHECKPOINT once more");
+	check_u64(bucket_inode() == inode, release >= 608, "... gives %s dma-bufs",
+		  release >= 608 ? "the same" : "new");
 }
 
 /* ---- pause ---- */

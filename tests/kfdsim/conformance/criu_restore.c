@@ -729,7 +729,10 @@ static void check_heirs(void)
 	if (nr_gpus < 2)
 		return;
 	swap_gpus();
-	run_heir("on GPUs that changed places", heir_main);
+	if (node_partition(&gpus[0]) != node_partition(&gpus[1]))
+		check_spoilt("an SDMA queue that comes to another partition", nothing, EINVAL);
+	else
+		run_heir("on GPUs that changed places", heir_main);
 	swap_gpus();
 }
 

@@ -216,6 +216,19 @@ static void check_acquire(void)
 	close(null_fd);
 }
 
+static bool all_have_xnack(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++) {
+		uint64_t gfx = node_gpu(i).gfx;
+
+		if (gfx != 90010 && gfx != 90402)
+			return false;
+	}
+	return true;
+}
+
 static void check_settings(void)
 {
 	struct kfd_ioctl_set_memory_policy_args policy = { .gpu_id = gpu.gpu_id };
@@ -248,8 +261,8 @@ static void check_settings(void)
 	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), 0, "asking for the XNACK mode");
 	check_u64(xnack.xnack_enabled, 0, "... which is off");
 	xnack.xnack_enabled = 1;
-	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), gpu.gfx == 90010 || gpu.gfx == 90402 ? 0 : EPERM,
-		    "switching XNACK on (gfx %" PRIu64 ")", gpu.gfx);
+	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), all_have_xnack() ? 0 : EPERM, "switching XNACK on (gfx %" PRIu64 ")",
+		    gpu.gfx);
 	xnack.xnack_enabled = 0;
 	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), 0, "switching XNACK off");
 }
@@ -361,8 +374,13 @@ static void check_peers(void)
 	check_errno(kfd_map(kfd, a, gpu2.gpu_id), ENODEV, "MAP on a GPU without address space");
 	drm2 = render_open(gpu2.render_minor);
 	must(kfd_acquire(kfd, drm2, gpu2.gpu_id), "ACQUIRE_VM");
-	check_errno(kfd_map_ids(kfd, a, ids, 2, NULL, true), 0, "MAP on two GPUs");
-	check_errno(kfd_unmap(kfd, a, gpu.gpu_id), 0, "UNMAP from the first");
+	if (kfd_map_ids(kfd, a, ids, 2, NULL, true)) {
+		check_skip("mapping on two GPUs: the second cannot access the first");
+		must(kfd_unmap(kfd, a, gpu.gpu_id), "UNMAP");
+		must(kfd_free(kfd, a), "FREE");
+		return;
+	}
+	check_errno(kfd_unmap(kfd, a, gpu.gpu_id), 0, "UNMAP from the first of two GPUs");
 	check_errno(kfd_free(kfd, a), EBUSY, "... does not unmap it from the second");
 	check_errno(kfd_unmap(kfd, a, gpu2.gpu_id), 0, "UNMAP from the second");
 	check_errno(kfd_free(kfd, a), 0, "FREE");
@@ -518,6 +536,59 @@ static void check_userptr(void)
 	munmap(p, 4 * PAGE);
 }
 
+/* ---- memory of another GPU ---- */
+
+static bool linked(const struct node *from, const struct node *to)
+{
+	static const char *const kinds[] = { "io_links", "p2p_links" };
+	char path[160], line[128];
+	unsigned int kind, i, node_to;
+
+	for (kind = 0; kind < 2; kind++) {
+		for (i = 0;; i++) {
+			FILE *f;
+
+			snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/%s/%u/properties",
+				 from->number, kinds[kind], i);
+			f = fopen(path, "re");
+			if (!f)
+				break;
+			while (fgets(line, sizeof(line), f))
+				if (sscanf(line, "node_to %u", &node_to) == 1 && node_to == to->number) {
+					fclose(f);
+					return true;
+				}
+			fclose(f);
+		}
+	}
+	return false;
+}
+
+/* VRAM of a GPU is mapped on those that have a link to it, doorbells never in the hive alone, GTT anywhere. */
+static void check_peer_access(void)
+{
+	uint64_t hive = node_property(gpu.number, "hive_id"), handle;
+	bool peers = linked(&gpu2, &gpu), same_hive = hive && hive == node_property(gpu2.number, "hive_id");
+
+	if (!gpu2.gpu_id) {
+		check_skip("memory of another GPU: the machine has one");
+		return;
+	}
+	must(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, VRAM_RW, NULL, &handle), "ALLOC");
+	check_errno(kfd_map(kfd, handle, gpu2.gpu_id), peers || same_hive ? 0 : EINVAL,
+		    "MAP of VRAM on a GPU that has %s link to it", peers ? "a" : "no");
+	if (peers || same_hive)
+		must(kfd_unmap(kfd, handle, gpu2.gpu_id), "UNMAP");
+	must(kfd_free(kfd, handle), "FREE");
+	must(kfd_alloc(kfd, gpu.gpu_id, reserve(PAGE), PAGE, GTT_RW, NULL, &handle), "ALLOC");
+	check_errno(kfd_map(kfd, handle, gpu2.gpu_id), 0, "MAP of system memory on another GPU");
+	must(kfd_unmap(kfd, handle, gpu2.gpu_id), "UNMAP");
+	must(kfd_free(kfd, handle), "FREE");
+	must(kfd_alloc(kfd, gpu.gpu_id, 0, PAGE, VRAM_RW, NULL, &handle), "ALLOC");
+	check_errno(kfd_map(kfd, handle, gpu.gpu_id), EINVAL, "MAP of a buffer without address");
+	must(kfd_free(kfd, handle), "FREE");
+}
+
 /* ---- dma-bufs ---- */
 
 static void check_export(struct buffer *b, int *ret_fd)
@@ -629,6 +700,7 @@ int main(void)
 	check_kfd_mmap();
 	check_doorbell_mappings();
 	check_userptr();
+	check_peer_access();
 	check_dmabufs();
 	return conformance_end();
 }

@@ -109,21 +109,6 @@ struct runtime_enable {
 	uint32_t mode_mask, caps;
 };
 
-/*
- * The kernel release whose rules the GPUs follow, major * 100 + minor, from the program's argument ("7.3"). Without
- * one: those of a description that names no release.
- */
-static inline unsigned int release_of(int argc, char **argv)
-{
-	unsigned int major, minor;
-
-	if (argc < 2)
-		return 702;
-	if (sscanf(argv[1], "%u.%u", &major, &minor) != 2)
-		errx(2, "usage: %s [RELEASE]", argv[0]);
-	return major * 100 + minor;
-}
-
 /* ---- files ---- */
 
 static inline uint64_t now_ms(void)
@@ -229,6 +214,19 @@ static inline bool node_read(unsigned int number, struct node *node)
 	node->ctl_stack_size = node_property(number, "ctl_stack_size");
 	node->num_gws = node_property(number, "num_gws");
 	return true;
+}
+
+/* Which partition of its device the node is: how many nodes before it have the same PCI device. */
+static inline unsigned int node_partition(const struct node *node)
+{
+	uint64_t domain = node_property(node->number, "domain"), device = node_property(node->number, "location_id") >> 3;
+	unsigned int n, partition = 0;
+	struct node other;
+
+	for (n = 0; n < node->number && node_read(n, &other); n++)
+		partition += other.gpu_id && node_property(n, "domain") == domain &&
+			     node_property(n, "location_id") >> 3 == device;
+	return partition;
 }
 
 /* The @index-th GPU of the machine; ends the program when there is none. */
