@@ -162,6 +162,10 @@ struct kfd_process {
 	struct kref ref;       /* open files, the mm while it lives, and users */
 	struct list_head node; /* kfd_processes; empty once torn down */
 	struct mm_struct *mm;  /* mmgrab'bed */
+	/* A secondary context is a process object of its own, which one file has and no mm; its primary is the mm's. */
+	struct kfd_process *primary; /* NULL: this is it */
+	u32 context_id;
+	struct ida context_ids; /* of its secondary contexts */
 	struct mmu_notifier notifier;
 	struct work_struct exit_work, free_work;
 	struct task_struct *lead_thread;
@@ -201,7 +205,10 @@ extern struct list_head kfd_processes;
 
 /* The process object of current's mm, made when there is none. The reference is the caller's. ERR_PTR on failure. */
 struct kfd_process *kfd_process_open(void);
-/* The one whose mm the task of @pid has, with a reference, or NULL. */
+/* CREATE_PROCESS: a further context of @primary. The reference is the caller's, who ends it by kfd_context_close. */
+struct kfd_process *kfd_context_open(struct kfd_process *primary);
+void kfd_context_close(struct kfd_process *p);
+/* The primary one whose mm the task of @pid has, with a reference, or NULL. */
 struct kfd_process *kfd_process_by_pid(struct pid *pid);
 void kfd_process_put(struct kfd_process *p);
 struct kfd_pdd *kfd_pdd_by_user_id(struct kfd_process *p, u32 user_gpu_id);

@@ -4,6 +4,7 @@
  * state's owner, set it going. The private data is one run of records:
  * process, devices, BOs, then queues, events and SVM ranges.
  */
+#include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/pid.h>
@@ -177,10 +178,35 @@ u64 kfd_criu_offset(const struct kfd_bo *bo)
 
 /* ---- PROCESS_INFO, UNPAUSE ---- */
 
+#define KFD_PREEMPTION_MS 9000
+
+/* The scheduler is asked to stop the queues, and given up on when it has not done so in that time. */
+static int kfd_await_preemption(struct kfd_process *p)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KFD_PREEMPTION_MS);
+	unsigned int i;
+
+	for (i = 0; i < p->nr_pdds; i++) {
+		struct kfd_pdd *pdd = p->pdds[i];
+
+		while (pdd->nr_queues && READ_ONCE(pdd->gpu->state) == SIM_GPU_STUCK) {
+			if (time_after(jiffies, end))
+				return -ETIME;
+			msleep(20);
+		}
+	}
+	return 0;
+}
+
 static int kfd_criu_process_info(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 {
+	int ret;
+
 	if (!p->nr_pdds)
 		return -ENODEV;
+	ret = kfd_await_preemption(p);
+	if (ret)
+		return ret;
 	/* Up to 7.2 every call adds a reason to stand still, of which UNPAUSE takes away one. */
 	if (!p->queues_paused || sim_machine.desc.kernel.process_info_counts)
 		kfd_process_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);

@@ -399,6 +399,8 @@ int kfd_ioctl_alloc_memory(struct kfd_process *p, void *data)
 
 	if (!args->size)
 		return -EINVAL;
+	if (p->primary && (args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
+		return -EOPNOTSUPP;
 	if (!anywhere && kfd_svm_overlaps(p, args->va_addr, args->size))
 		return -EADDRINUSE;
 	if (args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) {

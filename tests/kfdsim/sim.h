@@ -134,6 +134,7 @@ struct sim_engine {
 enum sim_gpu_state {
 	SIM_GPU_OK,
 	SIM_GPU_HANGS, /* engines take no further packet */
+	SIM_GPU_STUCK, /* ... and user queues cannot be stopped */
 	SIM_GPU_LOST,  /* nothing answers any more */
 };
 
@@ -188,7 +189,7 @@ int sim_fault_check(const char *point);
 bool sim_kfd_has_fault_point(const char *point);
 bool sim_drm_has_fault_point(const char *point);
 
-/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang, -EFAULT when it is lost. */
+/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang or stick, -EFAULT when it is lost. */
 int sim_engine_check(const struct sim_gpu *gpu);
 
 /*

@@ -64,6 +64,7 @@
 #define NR_AVAILABLE	    0xc0104b23u
 #define NR_EXPORT_DMABUF    0xc0104b24u
 #define NR_RUNTIME_ENABLE   0xc0104b25u
+#define NR_CREATE_PROCESS   0x00004b27u
 
 #define MEM_VRAM     (1u << 0)
 #define MEM_GTT	     (1u << 1)
