@@ -23,6 +23,7 @@ struct dma_buf;
 struct drm_file;
 struct file;
 struct pci_dev;
+struct task_struct;
 
 /* ---- desc.c: the text description of the machine's nodes ---- */
 
@@ -307,6 +308,7 @@ struct sim_vm {
 	bool compute;	/* taken over by KFD (ACQUIRE_VM) */
 	u64 fault_va;	/* of the last fault, 0 when there was none: INFO GPUVM_FAULT */
 	struct dma_resv resv; /* fences of jobs, for VM_ALWAYS_VALID BOs */
+	struct list_head limits; /* struct sim_vm_limit */
 	/*
 	 * SVM: asked, with the lock held, for addresses that nothing maps. Returns the mm to access,
 	 * with mmgrab, and how many bytes from @va on it may be asked for, or NULL.
@@ -320,6 +322,17 @@ struct sim_vm_range {
 	u64 va, size, offset;
 	u64 uapi_flags;
 };
+
+/* What one task may access while it executes a job: BOs by address, and those that are always valid. */
+struct sim_vm_limit {
+	struct list_head link;
+	const struct task_struct *task;
+	struct xarray *bos;
+};
+
+/* For the current task, from begin to end. */
+void sim_vm_limit_begin(struct sim_vm *vm, struct sim_vm_limit *limit, struct xarray *bos);
+void sim_vm_limit_end(struct sim_vm *vm, struct sim_vm_limit *limit);
 
 struct sim_vm *sim_vm_create(struct sim_gpu *gpu);
 struct sim_vm *sim_vm_get(struct sim_vm *vm);

@@ -60,7 +60,6 @@ static void check_generations(void)
 		check_errno(ioctl(kfd, later[i].nr, (void *)8), minor < later[i].since ? ENOTTY : EFAULT,
 			    "KFD 1.%u %s %s", minor, minor < later[i].since ? "has no" : "has", later[i].name);
 	}
-	check_errno(ioctl(kfd, 0x00004b27u, NULL), ENOTTY, "CREATE_PROCESS (secondary contexts) is refused");
 }
 
 static int in_child(int (*func)(int fd), int fd)
