@@ -226,8 +226,7 @@ static struct drm_driver driver = {
 	.num_ioctls = ARRAY_SIZE(ioctls),
 	.fops = &fops,
 	.gem_prime_import = sim_prime_import,
-	SIM_DRM_DRIVER_EXTRA
-	.name = "amdgpu",
+	SIM_DRM_DRIVER_EXTRA.name = "amdgpu",
 	.desc = "AMD GPU",
 	.major = 3,
 };

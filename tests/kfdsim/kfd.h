@@ -243,7 +243,7 @@ struct kfd_bo {
 	u64 mmap_offset;
 	bool imported;
 	bool allowed; /* the pdd's render-node file may mmap it */
-	u32 gem_handle; /* in the GPU's client file; 0: none */
+	u32 gem_handle;		/* in the GPU's client file; 0: none */
 	struct dma_buf *dmabuf; /* once it was asked for, or imported */
 	struct sim_bo *bo;
 	DECLARE_BITMAP(mapped, SIM_MAX_GPUS); /* by pdd index */

@@ -298,11 +298,7 @@ static int aql_gather(struct aql_run *run, u64 at, u32 words)
 }
 
 static aql_kernel *const aql_kernels[] = {
-	[1] = aql_fill,
-	[2] = aql_add,
-	[3] = aql_copy,
-	[4] = aql_checksum,
-	[5] = aql_gather,
+	[1] = aql_fill, [2] = aql_add, [3] = aql_copy, [4] = aql_checksum, [5] = aql_gather,
 };
 
 /* To its end, or until the queue has to stop. */

@@ -265,13 +265,15 @@ static void kfd_take_userptrs(struct kfd_process *p)
 	int nr;
 
 	for (i = 0; i < p->nr_pdds; i++) {
-		idr_for_each_entry (&p->pdds[i]->bos, bo, nr) {
+		idr_for_each_entry(&p->pdds[i]->bos, bo, nr)
+		{
 			if (bo->bo->kind != SIM_BO_USERPTR)
 				continue;
 			if (!sim_user_pages_take(p->mm, bo->user_addr, bo->size, true))
 				continue;
 			WRITE_ONCE(bo->bo->user_missing, true);
-			pr_err("kfdsim: process %d: user memory at %#llx is not there at RESUME: the GPU will not see it\n",
+			pr_err("kfdsim: process %d: user memory at %#llx is not there at RESUME: the GPU will not see "
+			       "it\n",
 			       p->lead_thread->pid, bo->user_addr);
 		}
 	}

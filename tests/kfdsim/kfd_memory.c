@@ -590,8 +590,8 @@ static int kfd_import(struct kfd_pdd *pdd, struct kfd_ioctl_import_dmabuf_args *
 	ret = kfd_client_import(bo, args->dmabuf_fd);
 	if (!ret) {
 		bo->size = bo->bo->base.size;
-		bo->flags |= bo->bo->preferred_domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
-										  KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+		bo->flags |= bo->bo->preferred_domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM
+										: KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 		ret = kfd_bo_publish(bo, NULL);
 	}
 	if (ret) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KFD processes: one object per mm, made when it first opens /dev/kfd, found
- * again by every further open, and further ones (secondary contexts) on request. It lives as long as the mm, an open file or a
- * user needs it. When the mm goes its queues are stopped; the rest follows
- * with the last reference. Both happen in work items, for neither an engine
- * thread nor an mmu notifier may wait for engines.
+ * again by every further open, and further ones (secondary contexts) on request. It lives as long as the mm, an open
+ * file or a user needs it. When the mm goes its queues are stopped; the rest follows with the last reference. Both
+ * happen in work items, for neither an engine thread nor an mmu notifier may wait for engines.
  */
 #include <linux/fs.h>
 #include <linux/file.h>
@@ -184,7 +183,8 @@ static struct kfd_process *kfd_first_context(const struct kfd_process *primary)
 	struct kfd_process *p, *found = NULL;
 
 	mutex_lock(&kfd_processes_lock);
-	list_for_each_entry (p, &kfd_processes, node) {
+	list_for_each_entry(p, &kfd_processes, node)
+	{
 		if (p->primary != primary)
 			continue;
 		kref_get(&p->ref);
@@ -380,9 +380,7 @@ static struct kfd_process *kfd_process_find(struct mm_struct *mm)
 {
 	struct kfd_process *p;
 
-	list_for_each_entry (p, &kfd_processes, node)
-		if (p->mm == mm && !p->primary)
-			return p;
+	list_for_each_entry(p, &kfd_processes, node) if (p->mm == mm && !p->primary) return p;
 	return NULL;
 }
 

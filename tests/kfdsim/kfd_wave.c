@@ -50,7 +50,9 @@ static u64 part_va(const struct kfd_queue *q, u32 xcc, u32 part)
 
 static void part_make(struct kfd_queue *q, u32 xcc, u32 part, struct wave_part *ret)
 {
-	*ret = (struct wave_part){ .magic = WAVE_MAGIC, .mark = q->mqd.wave, .xcc = xcc, .part = part, .wave = q->wave };
+	*ret = (struct wave_part){
+		.magic = WAVE_MAGIC, .mark = q->mqd.wave, .xcc = xcc, .part = part, .wave = q->wave
+	};
 }
 
 /* The control stacks of all XCCs as one run of words. */

@@ -190,7 +190,8 @@ int sim_fault_check(const char *point);
 bool sim_kfd_has_fault_point(const char *point);
 bool sim_drm_has_fault_point(const char *point);
 
-/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang or stick, -EFAULT when it is lost. */
+/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang or stick, -EFAULT when it is lost.
+ */
 int sim_engine_check(const struct sim_gpu *gpu);
 
 /*
@@ -286,7 +287,8 @@ struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags);
 
 /*
  * Takes the pages of a process and gives them back, as a driver does that maps them for its GPU: without waiting for
- * a userfaultfd. -EFAULT when one cannot be had (or written to, for @write), -ESRCH when the process has ended, -ENOMEM.
+ * a userfaultfd. -EFAULT when one cannot be had (or written to, for @write), -ESRCH when the process has ended,
+ * -ENOMEM.
  */
 int sim_user_pages_take(struct mm_struct *mm, u64 addr, u64 size, bool write);
 

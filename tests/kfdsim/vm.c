@@ -370,9 +370,8 @@ static bool limit_allows(struct sim_vm *vm, struct sim_bo *bo)
 {
 	struct sim_vm_limit *limit;
 
-	list_for_each_entry(limit, &vm->limits, link)
-		if (limit->task == current)
-			return bo->vm || xa_load(limit->bos, (unsigned long)bo);
+	list_for_each_entry(limit, &vm->limits, link) if (limit->task == current) return bo->vm ||
+		xa_load(limit->bos, (unsigned long)bo);
 	return true;
 }
 

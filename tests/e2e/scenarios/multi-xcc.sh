@@ -20,7 +20,7 @@ case $(uname -r) in
 	expect_gone
 	restore_refused
 	expect_one_error 'cannot restore the GPU state'
-	rules=6.12 machine_load 8xmi300x "$one_of_eight"
+	rules=6.17 machine_load 8xmi300x "$one_of_eight"
 	restore
 	expect_unharmed
 	job_end

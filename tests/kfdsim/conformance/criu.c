@@ -184,8 +184,8 @@ static void check_info(int kfd)
 	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
 	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
 	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
-	check_u64(info->priv_size, 8 + 8ull * child->nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&child->gpus[0], release) +
-			  2 * 64,
+	check_u64(info->priv_size,
+		  8 + 8ull * child->nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&child->gpus[0], release) + 2 * 64,
 		  "PROCESS_INFO: size of the private data");
 }
 

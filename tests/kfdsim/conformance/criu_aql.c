@@ -188,9 +188,9 @@ static void heir_main(enum spoil spoil)
 	*gather_gate(q) = WORDS;
 	usleep(200000);
 	check_u64(aql_read_index(q), 1, "a queue does not go on %s",
-		  spoil == NO_SAVE_AREA ? "without its save area" :
-		  spoil == OTHER_STACK	? "with another control stack" :
-					  "with the state of one of several XCCs");
+		  spoil == NO_SAVE_AREA	 ? "without its save area"
+		  : spoil == OTHER_STACK ? "with another control stack"
+					 : "with the state of one of several XCCs");
 }
 
 static void run_heir(enum spoil spoil)

@@ -27,8 +27,7 @@ static void test_node(int fd)
 
 	check_str(version->name, "amdgpu", "the driver's name");
 	check_u64(version->version_major, 3, "the driver's major version");
-	check_u64(version->version_minor, release < 612 ? 49 : release < 617 ? 61 : 64,
-		  "the driver's minor version");
+	check_u64(version->version_minor, release < 612 ? 49 : release < 617 ? 61 : 64, "the driver's minor version");
 	drmFreeVersion(version);
 	fstat(fd, &st);
 	check_u64(major(st.st_rdev), 226, "render nodes have major number 226");
@@ -393,8 +392,9 @@ static void test_gem_op(void)
 	check_u64(info.bo_size, 8192, "its size, in whole pages");
 	check_u64(info.alignment, 65536, "its alignment");
 	check_u64(info.domains, DOMAIN_VRAM, "its domains");
-	check_u64(info.domain_flags, AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_VRAM_CLEARED |
-						(release == 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
+	check_u64(info.domain_flags,
+		  AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_VRAM_CLEARED |
+			  (release == 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
 		  "its flags, VRAM_CLEARED always among them");
 	check_errno(ioctl(fd, NR_GEM_OP_OLD, &op), 0, "GEM_OP with the size of older headers");
 	op.value = 8;

@@ -411,9 +411,9 @@ static void check_guilty(struct engine *e, const char *what)
 static void test_listed(struct engine *e)
 {
 	uint32_t bo[2] = { bo_create(e->fd, 4096, DOMAIN_VRAM), bo_create(e->fd, 4096, DOMAIN_GTT) };
-	struct drm_amdgpu_bo_list_entry entries[3] = {
-		{ .bo_handle = e->ib_handle }, { .bo_handle = bo[0] }, { .bo_handle = bo[1] }
-	};
+	struct drm_amdgpu_bo_list_entry entries[3] = { { .bo_handle = e->ib_handle },
+						       { .bo_handle = bo[0] },
+						       { .bo_handle = bo[1] } };
 	uint64_t src = engine_map(e, bo[0], 4096), dst = engine_map(e, bo[1], 4096), seq;
 	struct submit s = { .ctx = e->ctx, .ip_type = AMDGPU_HW_IP_DMA, .ib_va = e->ib_va };
 
@@ -553,7 +553,7 @@ static void test_implicit_sync(void)
 	uint32_t bo, imported, list_a, list_b;
 	uint64_t va_a, va_b, seq_a, seq_b;
 	volatile uint32_t *p;
-	struct drm_amdgpu_bo_list_entry entry = { 0 };
+	struct drm_amdgpu_bo_list_entry entries[2] = { 0 };
 	union drm_amdgpu_gem_wait_idle idle;
 	int dmabuf;
 
@@ -565,10 +565,12 @@ static void test_implicit_sync(void)
 		err(2, "sharing a BO");
 	va_a = engine_map(&a, bo, 4096);
 	va_b = engine_map(&b, imported, 4096);
-	entry.bo_handle = bo;
-	bo_list(a.fd, AMDGPU_BO_LIST_OP_CREATE, 0, &entry, 1, sizeof(entry), &list_a);
-	entry.bo_handle = imported;
-	bo_list(b.fd, AMDGPU_BO_LIST_OP_CREATE, 0, &entry, 1, sizeof(entry), &list_b);
+	entries[0].bo_handle = bo;
+	entries[1].bo_handle = a.ib_handle;
+	must_list(a.fd, entries, 2, &list_a);
+	entries[0].bo_handle = imported;
+	entries[1].bo_handle = b.ib_handle;
+	must_list(b.fd, entries, 2, &list_b);
 	emit_poll_equal(&a.c, va_a, 1);
 	emit_fill(&a.c, va_a + 4, 10, 4);
 	emit_fill(&b.c, va_b + 4, 20, 4);

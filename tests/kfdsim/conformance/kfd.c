@@ -260,8 +260,8 @@ static void check_settings(void)
 	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), 0, "asking for the XNACK mode");
 	check_u64(xnack.xnack_enabled, 0, "... which is off");
 	xnack.xnack_enabled = 1;
-	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), all_have_xnack() ? 0 : EPERM, "switching XNACK on (gfx %" PRIu64 ")",
-		    gpu.gfx);
+	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), all_have_xnack() ? 0 : EPERM,
+		    "switching XNACK on (gfx %" PRIu64 ")", gpu.gfx);
 	xnack.xnack_enabled = 0;
 	check_errno(ioctl(kfd, NR_XNACK_MODE, &xnack), 0, "switching XNACK off");
 }

@@ -55,9 +55,8 @@ static void cgroup_write(const char *file, const char *text)
 
 static void check_topology(void)
 {
-	static const char *const files[] = {
-		"gpu_id", "name", "properties", "mem_banks/0/properties", "io_links/0/properties"
-	};
+	static const char *const files[] = { "gpu_id", "name", "properties", "mem_banks/0/properties",
+					     "io_links/0/properties" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {

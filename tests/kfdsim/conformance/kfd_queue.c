@@ -150,7 +150,8 @@ static void check_sdma_doorbells(void)
 		if (node.gfx >= 90400 && node.gfx < 100000 && release >= 702)
 			want = (want + 3) & ~3ull;
 		q = sdma_new(kfd, file, node.gpu_id);
-		check_u64((q.doorbell_offset & (DOORBELLS - 1)) / 8, want, "doorbell of the first SDMA engine of GPU %u", i);
+		check_u64((q.doorbell_offset & (DOORBELLS - 1)) / 8, want,
+			  "doorbell of the first SDMA engine of GPU %u", i);
 		sdma_free(&q, kfd);
 	}
 }
@@ -349,7 +350,8 @@ static void check_update(void)
 	check_errno(update(q.queue_id, q.ring.va, RING, 101), EINVAL, "UPDATE_QUEUE to more than 100 percent");
 	check_errno(update(q.queue_id, q.ring.va, 3000, 100), EINVAL, "UPDATE_QUEUE to a ring of an odd size");
 	check_errno(update(77, q.ring.va, RING, 100), EFAULT, "UPDATE_QUEUE of an unknown queue");
-	check_errno(update(q.queue_id, q.ring.va + PAGE, RING, 100), checks_buffers() ? EFAULT : 0, "UPDATE_QUEUE to an unmapped ring");
+	check_errno(update(q.queue_id, q.ring.va + PAGE, RING, 100), checks_buffers() ? EFAULT : 0,
+		    "UPDATE_QUEUE to an unmapped ring");
 	check_errno(update(q.queue_id, q.ring.va, RING, 0), 0, "UPDATE_QUEUE to 0 percent");
 	sdma_fence(&q, flag.va, 5);
 	sdma_ring_doorbell(&q);

@@ -220,7 +220,8 @@ static inline bool node_read(unsigned int number, struct node *node)
 /* Which partition of its device the node is: how many nodes before it have the same PCI device. */
 static inline unsigned int node_partition(const struct node *node)
 {
-	uint64_t domain = node_property(node->number, "domain"), device = node_property(node->number, "location_id") >> 3;
+	uint64_t domain = node_property(node->number, "domain"),
+		 device = node_property(node->number, "location_id") >> 3;
 	unsigned int n, partition = 0;
 	struct node other;
 

@@ -35,8 +35,9 @@ static void check_userptr(void)
 	uint64_t offset;
 	uint32_t gem;
 
-	must(try_userptr(file, p, BO_BYTES, AMDGPU_GEM_USERPTR_ANONONLY | AMDGPU_GEM_USERPTR_REGISTER |
-			 AMDGPU_GEM_USERPTR_VALIDATE, &gem), "GEM_USERPTR");
+	must(try_userptr(file, p, BO_BYTES,
+			 AMDGPU_GEM_USERPTR_ANONONLY | AMDGPU_GEM_USERPTR_REGISTER | AMDGPU_GEM_USERPTR_VALIDATE, &gem),
+	     "GEM_USERPTR");
 	check_errno(bo_offset(file, gem, &offset), EPERM, "GEM_MMAP of a userptr handle");
 	check_errno(try_export(file, gem, DRM_RDWR, &fd), EPERM, "PRIME export of it");
 	close(file);
@@ -138,7 +139,8 @@ int main(int argc, char **argv)
 	self = process_open();
 	check_userptr();
 	check_mode();
-	check_create_info("VRAM", VRAM_RW, DOMAIN_VRAM, AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | AMDGPU_GEM_CREATE_VRAM_CLEARED);
+	check_create_info("VRAM", VRAM_RW, DOMAIN_VRAM,
+			  AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | AMDGPU_GEM_CREATE_VRAM_CLEARED);
 	check_create_info("coherent VRAM", VRAM_RW | MEM_COHERENT, DOMAIN_VRAM,
 			  AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | AMDGPU_GEM_CREATE_VRAM_CLEARED | CREATE_COHERENT);
 	check_create_info("GTT", GTT_RW, DOMAIN_GTT, gtt_flags);
