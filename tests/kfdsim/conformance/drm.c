@@ -301,6 +301,9 @@ static void test_userptr(void)
 
 static void test_gem_va(void)
 {
+	struct gem_va timeline = {
+		.operation = AMDGPU_VA_OP_MAP, .flags = RWX, .va = 1 << 30, .size = 4096, .point = 1, .syncobj_out = 77
+	};
 	int fd = render_open(0);
 	uint32_t bo = bo_create(fd, 65536, DOMAIN_VRAM);
 	const uint32_t map = AMDGPU_VA_OP_MAP, unmap = AMDGPU_VA_OP_UNMAP;
@@ -332,6 +335,9 @@ static void test_gem_va(void)
 	check_errno(va_op(fd, bo, unmap, 0, va + 65536, 0, 4096), 0, "what was in front of it, too");
 	check_errno(va_op(fd, bo, unmap, 0, va + 77824, 0, 4096), 0, "and what was behind");
 	check_errno(va_op(fd, 0, AMDGPU_VA_OP_CLEAR, 0, va, 0, 1 << 20), 0, "clearing a range that is empty");
+	timeline.handle = bo;
+	check_errno(ioctl(fd, NR_GEM_VA, &timeline), release < 617 ? 0 : ENOENT,
+		    "an unknown timeline, which DRM before 3.64 does not look at");
 	close(fd);
 }
 

@@ -4,7 +4,7 @@
  * that they work: doorbells that wake a sleeping engine, rings that wrap, several
  * queues at once, faults, updates, and no processor time while there is nothing to do.
  */
-#include "kfd_test.h"
+#include "criu_test.h"
 
 static int kfd, drm_fd;
 static struct node gpu;
@@ -154,6 +154,30 @@ static void check_sdma_doorbells(void)
 			  "doorbell of the first SDMA engine of GPU %u", i);
 		sdma_free(&q, kfd);
 	}
+}
+
+/* The kernel's own number of a queue's type is saved, and that of XGMI engines has changed. */
+static void check_saved_type(void)
+{
+	static struct state state;
+	struct sdma_queue q = unborn();
+	struct create_queue args = sdma_args(&q);
+
+	if (!gpu.xgmi_engines || count_gpus(NULL) > MAX_STATE_GPUS) {
+		check_skip("the type that XGMI queues are saved with: no such engines, or too many GPUs");
+	} else {
+		args.type = 3;
+		must(create(&args), "CREATE_QUEUE");
+		must(state_info(kfd, &state), "PROCESS_INFO");
+		must(state_checkpoint(kfd, &state), "CHECKPOINT");
+		check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
+			  "the type that an XGMI queue is saved with");
+		state_close_fds(&state);
+		must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
+		must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+	}
+	buffer_free(kfd, &q.ring);
+	buffer_free(kfd, &q.pointers);
 }
 
 /* There are as many SDMA queues as the engines have. */
@@ -499,6 +523,7 @@ int main(int argc, char **argv)
 	check_create();
 	check_old_struct();
 	check_sdma_doorbells();
+	check_saved_type();
 	check_limits();
 	check_copy();
 	check_wrap();
