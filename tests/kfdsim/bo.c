@@ -102,7 +102,7 @@ void sim_cursor_bo(struct sim_cursor *cur, struct sim_bo *bo, u64 offset, bool w
 	bo = bo_backing(bo);
 	if (bo->kind == SIM_BO_USERPTR) {
 		sim_cursor_user(cur, bo->mm, bo->user_addr + offset, write);
-		cur->denied = write && bo->user_readonly;
+		cur->denied = (write && bo->user_readonly) || READ_ONCE(bo->user_missing);
 		return;
 	}
 	sim_cursor_user(cur, NULL, offset, write);
@@ -143,6 +143,30 @@ static int cursor_pin(struct sim_cursor *cur, u64 addr, u64 len)
 	cur->nr_pinned = n;
 	cur->pinned_addr = addr & PAGE_MASK;
 	return 0;
+}
+
+int sim_user_pages_take(struct mm_struct *mm, u64 addr, u64 size, bool write)
+{
+	u64 end = PAGE_ALIGN(addr + size);
+	struct page *pages[SIM_CURSOR_BATCH];
+	int ret = 0;
+	long n;
+
+	if (!mmget_not_zero(mm))
+		return -ESRCH;
+	mmap_read_lock(mm);
+	for (addr &= PAGE_MASK; !ret && addr < end; addr += (u64)n << PAGE_SHIFT) {
+		/* Without a place to say that the lock was dropped, nobody may wait. */
+		n = sim_pin_user_pages_remote(mm, addr, min_t(u64, SIM_CURSOR_BATCH, (end - addr) >> PAGE_SHIFT),
+					      write ? FOLL_WRITE : 0, pages, NULL);
+		if (n <= 0)
+			ret = n == -ENOMEM ? -ENOMEM : -EFAULT;
+		else
+			unpin_user_pages(pages, n);
+	}
+	mmap_read_unlock(mm);
+	mmput_async(mm);
+	return ret;
 }
 
 int sim_cursor_page(struct sim_cursor *cur, u64 pos, u64 len, struct page **ret)
@@ -275,6 +299,7 @@ static vm_fault_t bo_fault(struct vm_fault *vmf)
 	ret = bo_page(bo, index, true, &page);
 	if (ret)
 		return ret == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
+	WRITE_ONCE(bo->cpu_touched, true);
 	fault = vmf_insert_pfn(vma, vmf->address, page_to_pfn(page));
 	if (fault == VM_FAULT_NOPAGE)
 		fault_around(vma, bo, vmf->address & PAGE_MASK, index);
@@ -412,6 +437,9 @@ int sim_bo_create(struct sim_gpu *gpu, u64 size, u32 domain, u64 create_flags, s
 	struct sim_bo *bo;
 	int err;
 
+	/* The memory managers take no bytes for more than they have. */
+	if (!size)
+		return -ENOSPC;
 	err = bo_new(gpu, SIM_BO_PAGES, size, domain, &bo);
 	if (err)
 		return err;
@@ -486,10 +514,6 @@ static struct dma_buf *bo_export(struct drm_gem_object *obj, int flags)
 
 	if (bo->kind == SIM_BO_USERPTR || (bo->create_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID))
 		return ERR_PTR(-EPERM);
-	if (bo->exported) {
-		get_dma_buf(bo->exported);
-		return bo->exported;
-	}
 	buf = drm_gem_prime_export(obj, flags);
 	if (!IS_ERR(buf))
 		buf->ops = &sim_dmabuf_ops;
@@ -506,52 +530,14 @@ static const struct dma_buf_ops sim_dmabuf_ops = {
 	.mmap = drm_gem_dmabuf_mmap,
 };
 
-void sim_bo_own(struct sim_bo *bo)
+struct sim_bo *sim_bo_of_dmabuf(const struct dma_buf *buf)
 {
-	mutex_lock(&bo->base.dev->object_name_lock);
-	bo->owners++;
-	mutex_unlock(&bo->base.dev->object_name_lock);
+	return buf->ops == &sim_dmabuf_ops ? to_sim_bo(buf->priv) : NULL;
 }
 
-void sim_bo_disown(struct sim_bo *bo)
+struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags)
 {
-	struct dma_buf *buf = NULL;
-
-	mutex_lock(&bo->base.dev->object_name_lock);
-	if (!WARN_ON(!bo->owners) && !--bo->owners) {
-		buf = bo->exported;
-		bo->exported = NULL;
-	}
-	mutex_unlock(&bo->base.dev->object_name_lock);
-	if (buf)
-		dma_buf_put(buf);
-}
-
-int sim_bo_export(struct sim_bo *bo, int flags, struct dma_buf **ret)
-{
-	struct drm_gem_object *obj = &bo->base;
-	struct dma_buf *buf;
-
-	if (obj->import_attach) {
-		*ret = obj->import_attach->dmabuf;
-		get_dma_buf(*ret);
-		return 0;
-	}
-	mutex_lock(&obj->dev->object_name_lock);
-	buf = obj->dma_buf;
-	if (buf)
-		get_dma_buf(buf);
-	else
-		buf = bo_export(obj, flags);
-	if (!IS_ERR(buf) && bo->owners && !bo->exported) {
-		get_dma_buf(buf);
-		bo->exported = buf;
-	}
-	mutex_unlock(&obj->dev->object_name_lock);
-	if (IS_ERR(buf))
-		return PTR_ERR(buf);
-	*ret = buf;
-	return 0;
+	return bo_export(&bo->base, flags);
 }
 
 /* Takes over the pages of a dma-buf that no simulated GPU exported. */
@@ -624,26 +610,6 @@ struct drm_gem_object *sim_prime_import(struct drm_device *ddev, struct dma_buf 
 	dma_buf_detach(buf, attach);
 	dma_buf_put(buf);
 	return ERR_PTR(err);
-}
-
-int sim_bo_import(struct sim_gpu *gpu, struct dma_buf *buf, struct sim_bo **ret)
-{
-	struct drm_gem_object *obj;
-	struct sim_bo *bo;
-
-	obj = sim_prime_import(&gpu->ddev, buf);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	bo = to_sim_bo(obj);
-	mutex_lock(&obj->dev->object_name_lock);
-	bo->owners++;
-	if (!bo->exported && !obj->import_attach) {
-		get_dma_buf(buf);
-		bo->exported = buf;
-	}
-	mutex_unlock(&obj->dev->object_name_lock);
-	*ret = bo;
-	return 0;
 }
 
 const struct drm_gem_object_funcs sim_bo_funcs = {

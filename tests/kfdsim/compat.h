@@ -58,10 +58,27 @@
 #define sim_memdup_array_user memdup_array_user
 #endif
 
+/* By way of an fd, which another thread of the process may see for a moment. */
 #if SIM_KERNEL_BEFORE(6, 8)
-#define sim_prime_handle_to_dmabuf(dev, file, handle) ((struct dma_buf *)ERR_PTR(-EOPNOTSUPP))
+#include <linux/dma-buf.h>
+#include <linux/fdtable.h>
+#include <drm/drm_prime.h>
+
+static inline struct dma_buf *sim_prime_handle_to_dmabuf(struct drm_device *ddev, struct drm_file *file, u32 handle,
+							 u32 flags)
+{
+	struct dma_buf *buf;
+	int fd, ret;
+
+	ret = drm_gem_prime_handle_to_fd(ddev, file, handle, flags, &fd);
+	if (ret)
+		return ERR_PTR(ret);
+	buf = dma_buf_get(fd);
+	close_fd(fd);
+	return buf;
+}
 #else
-#define sim_prime_handle_to_dmabuf(dev, file, handle) drm_gem_prime_handle_to_dmabuf(dev, file, handle, DRM_RDWR)
+#define sim_prime_handle_to_dmabuf drm_gem_prime_handle_to_dmabuf
 #endif
 
 /* struct class.devnode got a const device in 6.2. */

@@ -42,12 +42,18 @@ struct field {
 
 static const struct field kernel_fields[] = {
 	FIELD(struct sim_kernel, kfd_minor),
+	FIELD(struct sim_kernel, drm_minor),
 	FIELD(struct sim_kernel, mmap_user_id),
 	FIELD(struct sim_kernel, process_info_counts),
+	FIELD(struct sim_kernel, save_all_xccs),
 	FIELD(struct sim_kernel, check_mqd_size),
 	FIELD(struct sim_kernel, criu_without_bos),
 	FIELD(struct sim_kernel, gem_list_handles),
+	FIELD(struct sim_kernel, gem_alignment_in_pages),
+	FIELD(struct sim_kernel, align_sdma_doorbells),
 	FIELD(struct sim_kernel, gem_change_handle),
+	FIELD(struct sim_kernel, dmabuf_per_export),
+	FIELD(struct sim_kernel, free_closes_handle),
 	FIELD(struct sim_kernel, tolerate_overrun),
 	{}
 };
@@ -332,23 +338,35 @@ static const struct {
 	const char *release;
 	struct sim_kernel kernel;
 } releases[] = {
-	{ "6.1", { .kfd_minor = 11, .process_info_counts = true } },
-	{ "6.12", { .kfd_minor = 17, .process_info_counts = true, .criu_without_bos = true } },
-	{ "6.18", { .kfd_minor = 18, .process_info_counts = true, .criu_without_bos = true,
-		    .check_mqd_size = true, .gem_list_handles = true } },
-	{ "7.2", { .kfd_minor = 23, .process_info_counts = true, .criu_without_bos = true,
-		   .check_mqd_size = true, .gem_list_handles = true } },
-	{ "7.3", { .kfd_minor = 23, .mmap_user_id = true, .criu_without_bos = true,
-		   .check_mqd_size = true, .gem_list_handles = true } },
+	{ "6.1", { .release = 601, .kfd_minor = 11, .drm_minor = 49, .process_info_counts = true,
+		   .dmabuf_per_export = true } },
+	{ "6.12", { .release = 612, .kfd_minor = 17, .drm_minor = 61, .process_info_counts = true,
+		    .criu_without_bos = true, .free_closes_handle = true } },
+	{ "6.17", { .release = 617, .kfd_minor = 18, .drm_minor = 64, .process_info_counts = true,
+		    .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true } },
+	{ "6.18", { .release = 618, .kfd_minor = 18, .drm_minor = 64, .process_info_counts = true,
+		    .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
+		    .check_mqd_size = true, .gem_list_handles = true, .gem_alignment_in_pages = true } },
+	{ "7.2", { .release = 702, .kfd_minor = 23, .drm_minor = 64, .process_info_counts = true,
+		   .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
+		   .check_mqd_size = true, .gem_list_handles = true, .align_sdma_doorbells = true } },
+	{ "7.3", { .release = 703, .kfd_minor = 23, .drm_minor = 64, .mmap_user_id = true,
+		   .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
+		   .check_mqd_size = true, .gem_list_handles = true, .align_sdma_doorbells = true } },
 };
 
 /* The interface version that ROCm of today expects, with the rules of 7.2. */
 static const struct sim_kernel kernel_default = {
+	.release = 702,
 	.kfd_minor = 17,
+	.drm_minor = 64,
 	.process_info_counts = true,
 	.criu_without_bos = true,
+	.free_closes_handle = true,
+	.save_all_xccs = true,
 	.check_mqd_size = true,
 	.gem_list_handles = true,
+	.align_sdma_doorbells = true,
 };
 
 static int apply_release(const char *file, const struct entry *entry, struct sim_kernel *kernel)
@@ -360,7 +378,7 @@ static int apply_release(const char *file, const struct entry *entry, struct sim
 			*kernel = releases[i].kernel;
 			return 0;
 		}
-	return desc_error(file, entry->line, "release: \"%s\" is none of 6.1, 6.12, 6.18, 7.2, 7.3", entry->value);
+	return desc_error(file, entry->line, "release: \"%s\" is none of 6.1, 6.12, 6.17, 6.18, 7.2, 7.3", entry->value);
 }
 
 /* "release" sets all switches; the keys after it change single ones. */

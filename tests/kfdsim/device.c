@@ -170,11 +170,12 @@ static int gpu_create(struct sim_node *node, unsigned int index)
 		err = -ENOMEM;
 		goto err_parent;
 	}
-	gpu = devm_drm_dev_alloc(dev, &sim_drm_driver, struct sim_gpu, ddev);
+	gpu = devm_drm_dev_alloc(dev, sim_drm_driver_init(), struct sim_gpu, ddev);
 	if (IS_ERR(gpu)) {
 		err = PTR_ERR(gpu);
 		goto err_group;
 	}
+	gpu->ddev.driver_features &= ~DRIVER_MODESET;
 	gpu->node = node;
 	gpu->index = index;
 	gpu->dev = dev;
@@ -334,12 +335,28 @@ static int engines_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(engines);
 
+static atomic_t nr_crashes;
+
+void sim_would_crash(const char *request)
+{
+	atomic_inc(&nr_crashes);
+	pr_err("kfdsim: the kernel would crash here: process %d (%s): %s\n", current->pid, current->comm, request);
+}
+
+static int crashes_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%d\n", atomic_read(&nr_crashes));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(crashes);
+
 /* Comes last and goes first: its files reach into everything. */
 static void debug_init(void)
 {
 	debug_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("objects", 0444, debug_dir, NULL, &objects_fops);
 	debugfs_create_file("engines", 0444, debug_dir, NULL, &engines_fops);
+	debugfs_create_file("crashes", 0444, debug_dir, NULL, &crashes_fops);
 	sim_clients_init(debug_dir);
 	sim_fault_init(debug_dir);
 }

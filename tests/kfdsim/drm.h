@@ -199,6 +199,7 @@ void sim_rings_close_file(struct sim_gpu *gpu, const struct sim_drm_file *owner,
 
 struct sim_bo_list {
 	struct kref ref;
+	struct xarray set; /* of the same BOs, by address */
 	u32 nr;
 	struct sim_bo *bos[];
 };

@@ -215,6 +215,7 @@ static void bo_list_release(struct kref *ref)
 
 	for (i = 0; i < list->nr; i++)
 		drm_gem_object_put(&list->bos[i]->base);
+	xa_destroy(&list->set);
 	kvfree(list);
 	sim_object_add(SIM_OBJ_BO_LIST, -1);
 }
@@ -255,7 +256,7 @@ static int bo_list_add(struct drm_file *file, struct sim_bo_list *list, const vo
 		return -EPERM;
 	}
 	list->bos[list->nr++] = bo;
-	return 0;
+	return xa_err(xa_store(&list->set, (unsigned long)bo, bo, GFP_KERNEL));
 }
 
 int sim_bo_list_create(struct drm_file *file, const struct drm_amdgpu_bo_list_in *in, struct sim_bo_list **ret)
@@ -271,6 +272,7 @@ int sim_bo_list_create(struct drm_file *file, const struct drm_amdgpu_bo_list_in
 	if (!list)
 		return -ENOMEM;
 	kref_init(&list->ref);
+	xa_init(&list->set);
 	sim_object_add(SIM_OBJ_BO_LIST, 1);
 	for (i = 0; i < in->bo_number && !err; i++)
 		err = bo_list_add(file, list, entries + (size_t)i * in->bo_info_size, in->bo_info_size);

@@ -211,20 +211,31 @@ static const struct file_operations fops = {
 	SIM_DRM_FOPS_EXTRA
 };
 
-const struct drm_driver sim_drm_driver = {
-	.driver_features = DRIVER_GEM | DRIVER_RENDER | DRIVER_SYNCOBJ | DRIVER_SYNCOBJ_TIMELINE,
+static int no_dumb_create(struct drm_file *file, struct drm_device *ddev, struct drm_mode_create_dumb *args)
+{
+	return -ENOSYS;
+}
+
+static struct drm_driver driver = {
+	/* Modes only for a moment, see kfd_client.c. */
+	.driver_features = DRIVER_GEM | DRIVER_RENDER | DRIVER_SYNCOBJ | DRIVER_SYNCOBJ_TIMELINE | DRIVER_MODESET,
+	.dumb_create = no_dumb_create,
 	.open = driver_open,
 	.postclose = driver_postclose,
 	.ioctls = ioctls,
 	.num_ioctls = ARRAY_SIZE(ioctls),
 	.fops = &fops,
 	.gem_prime_import = sim_prime_import,
-	SIM_DRM_DRIVER_EXTRA
-	.name = "amdgpu",
+	SIM_DRM_DRIVER_EXTRA.name = "amdgpu",
 	.desc = "AMD GPU",
 	.major = 3,
-	.minor = 64,
 };
+
+const struct drm_driver *sim_drm_driver_init(void)
+{
+	driver.minor = sim_machine.desc.kernel.drm_minor;
+	return &driver;
+}
 
 static struct drm_file *drm_file_of(struct file *file)
 {

@@ -259,6 +259,10 @@ static int op_create_info(struct sim_bo *bo, const struct sim_gem_op *args)
 		.domain_flags = bo->create_flags,
 	};
 
+	/* That kernel sets it on its own, on GTT, too. */
+	if (sim_machine.desc.kernel.release == 612)
+		info.domain_flags |= AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE;
+
 	return copy_to_user(u64_to_user_ptr(args->value), &info, sizeof(info)) ? -EFAULT : 0;
 }
 
@@ -456,6 +460,9 @@ SIM_IOCTL(sim_ioctl_gem_va)
 	struct timeline timeline;
 	int ret;
 
+	/* The struct ended before the timeline. */
+	if (sim_machine.desc.kernel.drm_minor < 64)
+		args->vm_timeline_point = args->vm_timeline_syncobj_out = args->num_syncobj_handles = 0;
 	ret = check_va(args);
 	if (ret)
 		return ret;

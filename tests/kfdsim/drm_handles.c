@@ -71,8 +71,9 @@ static void describe_handle(struct sim_gem_list_handles_entry *entry, u32 handle
 	entry->size = bo->base.size;
 	entry->preferred_domains = bo->preferred_domains;
 	entry->alloc_flags = bo->create_flags & sim_gem_settable_flags();
-	/* The kernel reports pages here, although GEM_CREATE takes bytes. */
-	entry->alignment = bo->alignment >> PAGE_SHIFT;
+	entry->alignment = bo->alignment;
+	if (sim_machine.desc.kernel.gem_alignment_in_pages)
+		entry->alignment >>= PAGE_SHIFT;
 }
 
 /* The number of handles; -EAGAIN when there are more than @max by now. */
@@ -171,7 +172,7 @@ static int recache(struct drm_file *file, struct drm_gem_object *obj, u32 handle
 
 	if (!READ_ONCE(obj->dma_buf) && !obj->import_attach)
 		return 0;
-	buf = sim_prime_handle_to_dmabuf(obj->dev, file, handle);
+	buf = sim_prime_handle_to_dmabuf(obj->dev, file, handle, DRM_RDWR);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	dma_buf_put(buf);

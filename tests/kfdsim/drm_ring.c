@@ -302,6 +302,7 @@ static int execute_ib(struct sim_job *job, struct sim_sdma *sdma, const struct s
 
 static int job_execute(struct sim_job *job)
 {
+	struct sim_vm_limit limit;
 	struct sim_sdma sdma;
 	int ret = 0;
 	u32 i;
@@ -319,8 +320,13 @@ static int job_execute(struct sim_job *job)
 	sdma.engine = job->ring->index;
 	sdma.stop = job_stop;
 	sdma.ctx = job;
+	/* Only what a job lists is sure to be in place. */
+	if (job->bos)
+		sim_vm_limit_begin(job->vm, &limit, &job->bos->set);
 	for (i = 0; i < job->nr_ibs && !ret; i++)
 		ret = execute_ib(job, &sdma, &job->ibs[i]);
+	if (job->bos)
+		sim_vm_limit_end(job->vm, &limit);
 	if (ret == -ECANCELED)
 		return -ESRCH; /* stopped in the middle */
 	return ret ? -ETIME : 0;

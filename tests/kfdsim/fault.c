@@ -4,7 +4,7 @@
  * /sys/kernel/debug/kfdsim/faults; from then on the NTH call that passes
  * POINT fails with -ERRNO, and so do the TIMES - 1 calls after it (0: all).
  * Writing "clear" forgets everything. Reading shows each armed point. The
- * file "gpus" next to it takes "GPU_ID hang|lost|ok".
+ * file "gpus" next to it takes "GPU_ID hang|stuck|lost|ok".
  */
 #include <linux/debugfs.h>
 #include <linux/list.h>
@@ -191,6 +191,7 @@ static const struct file_operations faults_fops = {
 static const char *const state_names[] = {
 	[SIM_GPU_OK] = "ok",
 	[SIM_GPU_HANGS] = "hang",
+	[SIM_GPU_STUCK] = "stuck",
 	[SIM_GPU_LOST] = "lost",
 };
 
@@ -198,6 +199,7 @@ int sim_engine_check(const struct sim_gpu *gpu)
 {
 	switch (READ_ONCE(gpu->state)) {
 	case SIM_GPU_HANGS:
+	case SIM_GPU_STUCK:
 		return -EAGAIN;
 	case SIM_GPU_LOST:
 		return -EFAULT;

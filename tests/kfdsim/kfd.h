@@ -23,6 +23,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <uapi/linux/kfd_ioctl.h>
+#include <drm/drm_client.h>
 
 #include "compat.h"
 #include "sim.h"
@@ -112,6 +113,8 @@ struct kfdsim_runtime_enable_args {
 struct kfd_gpu {
 	struct sim_gpu *gpu;
 	struct page *mmio;	  /* the page behind MMIO_REMAP */
+	struct drm_client_dev client; /* kfd_client.c */
+	bool has_client;
 	struct mutex lock;	  /* everything below */
 	unsigned long *sdma_busy; /* by sdma_id: engine = id % engines, queue = id / engines */
 	unsigned long *xgmi_busy;
@@ -135,7 +138,7 @@ struct kfd_pdd {
 	u32 user_gpu_id;       /* what the process calls this GPU */
 	struct file *drm_file; /* the render node given by ACQUIRE_VM or RESTORE */
 	struct sim_vm *vm;
-	struct idr bos; /* struct kfd_bo by number, from 1 */
+	struct idr bos; /* struct kfd_bo by number, from 0 */
 	atomic64_t vram_used;
 	atomic64_t evicted_ns;
 	atomic64_t sdma_us; /* time its SDMA queues were at work */
@@ -159,6 +162,10 @@ struct kfd_process {
 	struct kref ref;       /* open files, the mm while it lives, and users */
 	struct list_head node; /* kfd_processes; empty once torn down */
 	struct mm_struct *mm;  /* mmgrab'bed */
+	/* A secondary context is a process object of its own, which one file has and no mm; its primary is the mm's. */
+	struct kfd_process *primary; /* NULL: this is it */
+	u32 context_id;
+	struct ida context_ids; /* of its secondary contexts */
 	struct mmu_notifier notifier;
 	struct work_struct exit_work, free_work;
 	struct task_struct *lead_thread;
@@ -198,7 +205,10 @@ extern struct list_head kfd_processes;
 
 /* The process object of current's mm, made when there is none. The reference is the caller's. ERR_PTR on failure. */
 struct kfd_process *kfd_process_open(void);
-/* The one whose mm the task of @pid has, with a reference, or NULL. */
+/* CREATE_PROCESS: a further context of @primary. The reference is the caller's, who ends it by kfd_context_close. */
+struct kfd_process *kfd_context_open(struct kfd_process *primary);
+void kfd_context_close(struct kfd_process *p);
+/* The primary one whose mm the task of @pid has, with a reference, or NULL. */
 struct kfd_process *kfd_process_by_pid(struct pid *pid);
 void kfd_process_put(struct kfd_process *p);
 struct kfd_pdd *kfd_pdd_by_user_id(struct kfd_process *p, u32 user_gpu_id);
@@ -233,15 +243,28 @@ struct kfd_bo {
 	u64 mmap_offset;
 	bool imported;
 	bool allowed; /* the pdd's render-node file may mmap it */
+	u32 gem_handle;		/* in the GPU's client file; 0: none */
+	struct dma_buf *dmabuf; /* once it was asked for, or imported */
 	struct sim_bo *bo;
 	DECLARE_BITMAP(mapped, SIM_MAX_GPUS); /* by pdd index */
 };
 
 struct kfd_bo *kfd_bo_by_handle(struct kfd_process *p, u64 handle);
-/* @nr 0: any number. @user_addr is for USERPTR. Under kfd_process.lock; *ret stays owned by the pdd. */
-int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, u32 nr, struct kfd_bo **ret);
+/* @nr NULL: the lowest free number. @user_addr is for USERPTR. Under kfd_process.lock; *ret stays owned by the pdd. */
+int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, const u32 *nr, struct kfd_bo **ret);
 int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer);
+/* kfd_client.c */
+int kfd_client_init(struct kfd_gpu *kgpu);
+void kfd_client_fini(struct kfd_gpu *kgpu);
+/* Gives a new buffer a handle in its GPU's client file. */
+int kfd_client_add(struct kfd_bo *bo);
+/* Finds or makes bo->bo, with a reference, for the dma-buf @fd. */
+int kfd_client_import(struct kfd_bo *bo, int fd);
+/* Undoes both. */
+void kfd_client_remove(struct kfd_bo *bo);
+/* The buffer's dma-buf with a reference for the caller. -ENOENT: somebody else has closed the handle. */
 int kfd_bo_export(struct kfd_bo *bo, struct dma_buf **ret);
+#define KFD_MEM_WRITABLE (1U << 31)
 /* Undoes everything: unmaps where it is mapped. */
 void kfd_bo_destroy(struct kfd_bo *bo);
 
@@ -272,10 +295,21 @@ struct kfd_queue_props {
 	u32 metadata_ring_size;
 };
 
-/* What a queue's MQD holds when it does not run; sizes as in kernel-abi 1.3. */
+/* What a kernel that is running has got: its registers. */
+struct kfd_wave {
+	u32 kernel; /* 0: none runs */
+	u32 pad;
+	u64 args[4];
+	u64 items, at, sum;
+	u64 began; /* GPU clock */
+};
+
+/* What a queue's MQD holds when it does not run, one for each XCC. */
 struct kfd_mqd {
 	u32 magic; /* KFD_MQD_MAGIC */
 	u32 hung;
+	u32 xcc, pad;
+	u64 wave; /* not 0: a kernel was preempted, this marks its state in save area and control stack */
 	u64 rptr, doorbell;
 	u64 packets, bytes; /* processed so far */
 	u32 cu_mask[32];
@@ -304,6 +338,8 @@ struct kfd_queue {
 	struct mutex exec_lock; /* held while a packet is executed; the fields below */
 	int (*step)(struct kfd_queue *q);
 	struct kfd_mqd mqd;
+	struct kfd_wave wave;
+	u64 *ctl_stack; /* of all XCCs, one behind the other; NULL where the save area holds it */
 	u32 *fetched;
 	u32 fetch_size; /* dwords */
 	struct sim_sdma sdma;
@@ -312,7 +348,8 @@ struct kfd_queue {
 /* What CRIU RESTORE wants back. */
 struct kfd_queue_restore {
 	u32 id, doorbell_id, sdma_id;
-	const struct kfd_mqd *mqd;
+	u32 mqd_size, ctl_stack_size; /* bytes in @state: MQDs, then control stacks */
+	const u8 *state;
 };
 
 /* Under kfd_process.lock. */
@@ -338,6 +375,7 @@ void kfd_engine_stop(struct kfd_queue *q);
 void kfd_engine_kick(struct kfd_queue *q);
 /* Not active: no ring, percentage 0. */
 bool kfd_queue_is_active(const struct kfd_queue *q);
+/* The MQD of XCC 0. */
 void kfd_engine_save(struct kfd_queue *q, struct kfd_mqd *mqd);
 /* Stops the queue for good, with one line that says why. */
 void kfd_engine_hang(struct kfd_queue *q, const char *what, u64 va);
@@ -350,6 +388,20 @@ u64 kfd_doorbell_read(const struct kfd_queue *q);
 int kfd_sdma_step(struct kfd_queue *q);
 /* kfd_aql.c */
 int kfd_aql_step(struct kfd_queue *q);
+
+/*
+ * kfd_wave.c: a kernel that is running is preempted when its queue stops. Its state then is in the queue's save area
+ * and, up to gfx9, in the control stacks behind the MQDs. Under exec_lock.
+ */
+int kfd_waves_init(struct kfd_queue *q);
+void kfd_waves_free(struct kfd_queue *q);
+/* Bytes of a queue's control stack on one XCC. */
+u32 kfd_ctl_stack_size(const struct kfd_queue *q);
+/* Saves a running kernel's state, if there is one. */
+void kfd_waves_preempt(struct kfd_queue *q);
+/* Takes a preempted kernel's state back; -EFAULT, and a hung queue, when it is not what was saved. */
+int kfd_waves_load(struct kfd_queue *q);
+u32 kfd_num_xcc(const struct sim_gpu *gpu);
 
 /* ---- events ---- */
 

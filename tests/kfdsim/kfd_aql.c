@@ -3,8 +3,8 @@
  * AQL queues: barriers, and dispatches of a few kernels that are built in
  * here. A kernel object is a 64-byte descriptor in GPU memory that starts with
  * a magic number and names one of them; kernel arguments are packed 64-bit
- * words. A dispatch runs to its end as one step. Signals have the layout that
- * ROCr gives them.
+ * words. A dispatch that is running can be preempted (kfd_wave.c). Signals have
+ * the layout that ROCr gives them.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
@@ -204,10 +204,8 @@ static int aql_barrier_value(struct kfd_queue *q, const struct aql_barrier_value
 
 struct aql_run {
 	struct kfd_queue *q;
-	u64 args[4];
-	u64 items;
+	struct kfd_wave *wave;
 	u32 *a, *b; /* AQL_CHUNK_WORDS each */
-	u64 sum;
 };
 
 typedef int aql_kernel(struct aql_run *run, u64 at, u32 words);
@@ -230,8 +228,8 @@ static int aql_store(struct aql_run *run, const u32 *buf, u64 base, u64 at, u32 
 /* fill: destination, value */
 static int aql_fill(struct aql_run *run, u64 at, u32 words)
 {
-	memset32(run->a, run->args[1], words);
-	return aql_store(run, run->a, run->args[0], at, words);
+	memset32(run->a, run->wave->args[1], words);
+	return aql_store(run, run->a, run->wave->args[0], at, words);
 }
 
 /* add: destination, two sources */
@@ -240,67 +238,92 @@ static int aql_add(struct aql_run *run, u64 at, u32 words)
 	int ret;
 	u32 i;
 
-	ret = aql_load(run, run->a, run->args[1], at, words);
+	ret = aql_load(run, run->a, run->wave->args[1], at, words);
 	if (!ret)
-		ret = aql_load(run, run->b, run->args[2], at, words);
+		ret = aql_load(run, run->b, run->wave->args[2], at, words);
 	if (ret)
 		return ret;
 	for (i = 0; i < words; i++)
 		run->a[i] += run->b[i];
-	return aql_store(run, run->a, run->args[0], at, words);
+	return aql_store(run, run->a, run->wave->args[0], at, words);
 }
 
 /* copy: destination, source */
 static int aql_copy(struct aql_run *run, u64 at, u32 words)
 {
-	int ret = aql_load(run, run->a, run->args[1], at, words);
+	int ret = aql_load(run, run->a, run->wave->args[1], at, words);
 
-	return ret ? ret : aql_store(run, run->a, run->args[0], at, words);
+	return ret ? ret : aql_store(run, run->a, run->wave->args[0], at, words);
 }
 
 /* checksum: destination of 8 bytes, source. FNV-1a, 64 bits, word by word. */
 static int aql_checksum(struct aql_run *run, u64 at, u32 words)
 {
-	int ret = aql_load(run, run->a, run->args[1], at, words);
+	struct kfd_wave *wave = run->wave;
+	int ret = aql_load(run, run->a, wave->args[1], at, words);
 	u32 i;
 
 	if (ret)
 		return ret;
 	if (!at)
-		run->sum = 0xcbf29ce484222325ULL;
+		wave->sum = 0xcbf29ce484222325ULL;
 	for (i = 0; i < words; i++)
-		run->sum = (run->sum ^ run->a[i]) * 0x100000001b3ULL;
-	if (at + words < run->items)
+		wave->sum = (wave->sum ^ run->a[i]) * 0x100000001b3ULL;
+	if (at + words < wave->items)
 		return 0;
-	return aql_write(run->q, run->args[0], &run->sum, sizeof(run->sum), "a kernel wrote what is not mapped");
+	return aql_write(run->q, wave->args[0], &wave->sum, sizeof(wave->sum), "a kernel wrote what is not mapped");
+}
+
+/*
+ * gather: destination of 8 bytes, source, a gate's address. Adds up words as far as the gate lets it: it waits as long
+ * as the gate's value is not above the number of words that it has done, and so can be caught in the middle.
+ */
+static int aql_gather(struct aql_run *run, u64 at, u32 words)
+{
+	struct kfd_wave *wave = run->wave;
+	u32 gate, i;
+	int ret;
+
+	ret = aql_read(run->q, wave->args[2], &gate, sizeof(gate), "a kernel read what is not mapped");
+	if (ret)
+		return ret;
+	if (gate <= at)
+		return -EAGAIN;
+	ret = aql_load(run, run->a, wave->args[1], at, words);
+	if (ret)
+		return ret;
+	for (i = 0; i < words; i++)
+		wave->sum += run->a[i];
+	return aql_write(run->q, wave->args[0], &wave->sum, sizeof(wave->sum), "a kernel wrote what is not mapped");
 }
 
 static aql_kernel *const aql_kernels[] = {
-	[1] = aql_fill,
-	[2] = aql_add,
-	[3] = aql_copy,
-	[4] = aql_checksum,
+	[1] = aql_fill, [2] = aql_add, [3] = aql_copy, [4] = aql_checksum, [5] = aql_gather,
 };
 
-static int aql_run(struct aql_run *run, aql_kernel *kernel)
+/* To its end, or until the queue has to stop. */
+static int aql_run(struct aql_run *run)
 {
-	u64 at;
+	struct kfd_wave *wave = run->wave;
 	u32 words;
-	int ret = 0;
+	int ret;
 
-	for (at = 0; !ret && at < run->items; at += words) {
-		words = min_t(u64, run->items - at, AQL_CHUNK_WORDS);
-		ret = READ_ONCE(run->q->stopping) ? -EAGAIN : kernel(run, at, words);
+	for (; wave->at < wave->items; wave->at += words) {
+		if (READ_ONCE(run->q->stopping) || atomic_read(&run->q->process->evicted))
+			return -EAGAIN;
+		words = min_t(u64, wave->items - wave->at, AQL_CHUNK_WORDS);
+		ret = aql_kernels[wave->kernel](run, wave->at, words);
+		if (ret)
+			return ret;
 		cond_resched();
 	}
-	return ret;
+	return 0;
 }
 
-static int aql_dispatch(struct kfd_queue *q, const struct aql_dispatch *packet)
+static int aql_launch(struct kfd_queue *q, const struct aql_dispatch *packet)
 {
+	struct kfd_wave wave = { .began = sim_gpu_clock(q->pdd->gpu) };
 	struct aql_kernel_object object;
-	struct aql_run run = { .q = q };
-	u32 *words;
 	int ret;
 
 	ret = aql_read(q, packet->kernel_object, &object, sizeof(object), "the kernel object is not mapped");
@@ -308,19 +331,39 @@ static int aql_dispatch(struct kfd_queue *q, const struct aql_dispatch *packet)
 		return ret;
 	if (object.magic != AQL_KERNEL_MAGIC || object.kernel >= ARRAY_SIZE(aql_kernels) || !aql_kernels[object.kernel])
 		return aql_fault(q, "the kernel is none of the built-in ones", packet->kernel_object);
-	ret = aql_read(q, packet->kernarg, run.args, sizeof(run.args), "the kernel arguments are not mapped");
+	ret = aql_read(q, packet->kernarg, wave.args, sizeof(wave.args), "the kernel arguments are not mapped");
 	if (ret)
 		return ret;
-	if (check_mul_overflow((u64)packet->grid[0], (u64)max(packet->grid[1], 1U), &run.items) ||
-	    check_mul_overflow(run.items, (u64)max(packet->grid[2], 1U), &run.items))
+	if (check_mul_overflow((u64)packet->grid[0], (u64)max(packet->grid[1], 1U), &wave.items) ||
+	    check_mul_overflow(wave.items, (u64)max(packet->grid[2], 1U), &wave.items))
 		return aql_fault(q, "the grid is too large", packet->grid[0]);
-	words = kmalloc_array(2 * AQL_CHUNK_WORDS, sizeof(u32), GFP_KERNEL);
-	if (!words)
+	wave.kernel = object.kernel;
+	q->wave = wave;
+	return 0;
+}
+
+/* Goes on with a kernel that is running or was preempted, else launches the packet's. */
+static int aql_dispatch(struct kfd_queue *q, const struct aql_dispatch *packet)
+{
+	struct aql_run run = { .q = q, .wave = &q->wave };
+	int ret = 0;
+
+	if (q->mqd.wave)
+		ret = kfd_waves_load(q);
+	else if (!q->wave.kernel)
+		ret = aql_launch(q, packet);
+	if (ret)
+		return ret;
+	if (q->wave.kernel >= ARRAY_SIZE(aql_kernels) || !aql_kernels[q->wave.kernel])
+		return aql_fault(q, "the preempted kernel is none of the built-in ones", q->wave.kernel);
+	run.a = kmalloc_array(2 * AQL_CHUNK_WORDS, sizeof(u32), GFP_KERNEL);
+	if (!run.a)
 		return -ENOMEM;
-	run.a = words;
-	run.b = words + AQL_CHUNK_WORDS;
-	ret = aql_run(&run, aql_kernels[object.kernel]);
-	kfree(words);
+	run.b = run.a + AQL_CHUNK_WORDS;
+	ret = aql_run(&run);
+	kfree(run.a);
+	if (ret != -EAGAIN && ret != -ENOMEM)
+		q->wave.kernel = 0;
 	return ret;
 }
 
@@ -407,6 +450,8 @@ int kfd_aql_step(struct kfd_queue *q)
 	if (!ret) {
 		began = sim_gpu_clock(q->pdd->gpu);
 		ret = aql_execute(q, &packet);
+		if ((packet.header & AQL_HEADER_TYPE) == AQL_KERNEL_DISPATCH)
+			began = q->wave.began;
 	}
 	if (!ret)
 		ret = aql_retire(q, slot, &packet, began);

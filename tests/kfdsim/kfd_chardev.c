@@ -57,6 +57,7 @@
 #define KFD_NR_AVAILABLE_MEMORY		 0xc0104b23
 #define KFD_NR_EXPORT_DMABUF		 0xc0104b24
 #define KFD_NR_RUNTIME_ENABLE		 0xc0104b25
+#define KFD_NR_CREATE_PROCESS		 0x00004b27
 
 #define KFD_NR_LIMIT 0x29
 
@@ -64,15 +65,29 @@ struct kfd_ioctl_row {
 	u32 cmd;
 	const char *name; /* fault point */
 	kfd_ioctl_handler *handler;
+	int (*file_handler)(struct file *file); /* instead */
 	int (*validate)(const void *data, size_t size);
 	u32 since; /* KFD minor: older ones answer -ENOTTY */
 	bool criu; /* the owner's tracer may call it; wants CAP_CHECKPOINT_RESTORE */
 };
 
+/* The file becomes that of a secondary context. */
+static int kfd_create_process(struct file *file)
+{
+	struct kfd_process *p = file->private_data, *context = kfd_context_open(p);
+
+	if (IS_ERR(context))
+		return PTR_ERR(context);
+	file->private_data = context;
+	file->f_mapping = context->inode->i_mapping;
+	kfd_process_put(p);
+	return 0;
+}
+
 #define ROW(nr, func, ...) \
 	[_IOC_NR(KFD_NR_##nr)] = { .cmd = KFD_NR_##nr, .name = "kfd:" #nr, .handler = func, ##__VA_ARGS__ }
 
-/* DBG_TRAP, CREATE_PROCESS and PROFILER are not simulated: -ENOTTY, as from a kernel older than they are. */
+/* DBG_TRAP and PROFILER are not simulated: -ENOTTY, as from a kernel older than they are. */
 static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(GET_VERSION, kfd_ioctl_get_version),
 	ROW(CREATE_QUEUE, kfd_ioctl_create_queue),
@@ -111,6 +126,7 @@ static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(AVAILABLE_MEMORY, kfd_ioctl_available_memory, .since = 9),
 	ROW(EXPORT_DMABUF, kfd_ioctl_export_dmabuf, .since = 12),
 	ROW(RUNTIME_ENABLE, kfd_ioctl_runtime_enable, .since = 13),
+	ROW(CREATE_PROCESS, NULL, .file_handler = kfd_create_process, .since = 19),
 };
 
 #define KFD_OPEN_POINT "kfd:open"
@@ -132,7 +148,7 @@ static const struct kfd_ioctl_row *kfd_find_row(unsigned int cmd)
 	if (_IOC_NR(cmd) >= ARRAY_SIZE(kfd_ioctl_rows))
 		return NULL;
 	row = &kfd_ioctl_rows[_IOC_NR(cmd)];
-	if (!row->handler || row->since > sim_machine.desc.kernel.kfd_minor)
+	if ((!row->handler && !row->file_handler) || row->since > sim_machine.desc.kernel.kfd_minor)
 		return NULL;
 	return row;
 }
@@ -157,7 +173,7 @@ static int kfd_check_caller(struct kfd_process *p, const struct kfd_ioctl_row *r
 	return 0;
 }
 
-static int kfd_call(struct kfd_process *p, const struct kfd_ioctl_row *row, void *data, size_t size)
+static int kfd_call(struct file *file, const struct kfd_ioctl_row *row, void *data, size_t size)
 {
 	int ret;
 
@@ -167,7 +183,9 @@ static int kfd_call(struct kfd_process *p, const struct kfd_ioctl_row *row, void
 			return ret;
 	}
 	ret = sim_fault_check(row->name);
-	return ret ? ret : row->handler(p, data);
+	if (ret)
+		return ret;
+	return row->file_handler ? row->file_handler(file) : row->handler(file->private_data, data);
 }
 
 /*
@@ -200,7 +218,7 @@ static long kfd_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		ret = -EFAULT;
 		goto out;
 	}
-	ret = kfd_call(p, row, data, user_size);
+	ret = kfd_call(file, row, data, user_size);
 	if ((_IOC_DIR(row->cmd) & _IOC_READ) && copy_to_user((void __user *)arg, data, user_size))
 		ret = -EFAULT;
 out:
@@ -249,13 +267,14 @@ static int kfd_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (p->lead_thread != current->group_leader || p->mm != current->mm)
 		return -EBADF;
-	if (type == KFD_MMAP_TYPE_RESERVED)
-		return -EINVAL;
 	if (type != KFD_MMAP_TYPE_EVENTS) {
 		pdd = kfd_mmap_pdd(p, KFD_MMAP_GET_GPU_ID(offset));
 		if (IS_ERR(pdd))
 			return PTR_ERR(pdd);
 	}
+	/* The kernel maps its trap handler there on old APUs. */
+	if (type == KFD_MMAP_TYPE_RESERVED)
+		return -EINVAL;
 	vm_flags_set(vma, kfd_device_vm_flags);
 	if (type == KFD_MMAP_TYPE_EVENTS)
 		return kfd_events_mmap(p, vma);
@@ -288,7 +307,12 @@ static int kfd_open(struct inode *inode, struct file *file)
 
 static int kfd_release(struct inode *inode, struct file *file)
 {
-	kfd_process_put(file->private_data);
+	struct kfd_process *p = file->private_data;
+
+	if (p->primary)
+		kfd_context_close(p);
+	else
+		kfd_process_put(p);
 	return 0;
 }
 
@@ -328,6 +352,7 @@ static void kfd_fini_gpu(struct sim_gpu *gpu)
 	if (!kgpu)
 		return;
 	gpu->kfd_priv = NULL;
+	kfd_client_fini(kgpu);
 	if (kgpu->mmio)
 		__free_page(kgpu->mmio);
 	bitmap_free(kgpu->sdma_busy);
@@ -340,6 +365,7 @@ static int kfd_init_gpu(struct sim_gpu *gpu)
 {
 	u64 per_engine = max(sim_gpu_prop(gpu, SIM_PROP_num_sdma_queues_per_engine), 1ULL);
 	struct kfd_gpu *kgpu = kzalloc(sizeof(*kgpu), GFP_KERNEL);
+	int ret;
 
 	if (!kgpu)
 		return -ENOMEM;
@@ -352,10 +378,10 @@ static int kfd_init_gpu(struct sim_gpu *gpu)
 	kgpu->sdma_busy = bitmap_zalloc(max(kgpu->nr_sdma, 1U), GFP_KERNEL);
 	kgpu->xgmi_busy = bitmap_zalloc(max(kgpu->nr_xgmi, 1U), GFP_KERNEL);
 	kgpu->mmio = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	if (kgpu->sdma_busy && kgpu->xgmi_busy && kgpu->mmio)
-		return 0;
-	kfd_fini_gpu(gpu);
-	return -ENOMEM;
+	ret = kgpu->sdma_busy && kgpu->xgmi_busy && kgpu->mmio ? kfd_client_init(kgpu) : -ENOMEM;
+	if (ret)
+		kfd_fini_gpu(gpu);
+	return ret;
 }
 
 static void kfd_fini_gpus(void)

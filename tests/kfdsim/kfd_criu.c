@@ -4,6 +4,7 @@
  * state's owner, set it going. The private data is one run of records:
  * process, devices, BOs, then queues, events and SVM ranges.
  */
+#include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/pid.h>
@@ -97,25 +98,40 @@ void kfd_fds_done(struct kfd_fds *fds, bool commit)
 
 /* ---- counting ---- */
 
-u32 kfd_num_xcc(const struct sim_gpu *gpu)
-{
-	return max(sim_gpu_prop(gpu, SIM_PROP_num_xcc), 1ULL);
-}
-
 bool kfd_bo_is_saved(const struct kfd_bo *bo)
 {
 	return !bo->va || bo->va > KFD_GPUVM_BASE;
 }
 
+static bool kfd_has_debugger_queues(void)
+{
+	return sim_machine.desc.kernel.release < 618;
+}
+
+u32 kfd_criu_queue_type(u32 type)
+{
+	return kfd_has_debugger_queues() && type >= KFD_QUEUE_SDMA_XGMI ? type + 1 : type;
+}
+
+u32 kfd_queue_type_of_criu(u32 saved)
+{
+	u32 type = saved;
+
+	if (kfd_has_debugger_queues() && saved >= KFD_QUEUE_SDMA_XGMI)
+		type = saved == KFD_QUEUE_SDMA_XGMI ? KFD_QUEUE_TYPE_COUNT : saved - 1;
+	/* Engines can be named since KFD 1.17. */
+	if (type == KFD_QUEUE_SDMA_BY_ENG_ID && sim_machine.desc.kernel.kfd_minor < 17)
+		return KFD_QUEUE_TYPE_COUNT;
+	return min_t(u32, type, KFD_QUEUE_TYPE_COUNT);
+}
+
 void kfd_queue_payload(const struct kfd_queue *q, u32 *mqd_size, u32 *ctl_stack_size)
 {
 	const struct sim_gpu *gpu = q->pdd->gpu;
-	u32 gfx = sim_gpu_prop(gpu, SIM_PROP_gfx_target_version);
+	u32 xccs = sim_machine.desc.kernel.save_all_xccs ? kfd_num_xcc(gpu) : 1;
 
-	*mqd_size = kfd_queue_mqd_size(gpu, q->props.type) * kfd_num_xcc(gpu);
-	*ctl_stack_size = 0;
-	if (q->props.type == KFD_QUEUE_COMPUTE && gfx < 100000)
-		*ctl_stack_size = q->props.ctl_stack_size * kfd_num_xcc(gpu);
+	*mqd_size = kfd_queue_mqd_size(gpu, q->props.type) * xccs;
+	*ctl_stack_size = kfd_ctl_stack_size(q) * xccs;
 }
 
 static u32 kfd_count_bos(struct kfd_process *p)
@@ -162,10 +178,35 @@ u64 kfd_criu_offset(const struct kfd_bo *bo)
 
 /* ---- PROCESS_INFO, UNPAUSE ---- */
 
+#define KFD_PREEMPTION_MS 9000
+
+/* The scheduler is asked to stop the queues, and given up on when it has not done so in that time. */
+static int kfd_await_preemption(struct kfd_process *p)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KFD_PREEMPTION_MS);
+	unsigned int i;
+
+	for (i = 0; i < p->nr_pdds; i++) {
+		struct kfd_pdd *pdd = p->pdds[i];
+
+		while (pdd->nr_queues && READ_ONCE(pdd->gpu->state) == SIM_GPU_STUCK) {
+			if (time_after(jiffies, end))
+				return -ETIME;
+			msleep(20);
+		}
+	}
+	return 0;
+}
+
 static int kfd_criu_process_info(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 {
+	int ret;
+
 	if (!p->nr_pdds)
 		return -ENODEV;
+	ret = kfd_await_preemption(p);
+	if (ret)
+		return ret;
 	/* Up to 7.2 every call adds a reason to stand still, of which UNPAUSE takes away one. */
 	if (!p->queues_paused || sim_machine.desc.kernel.process_info_counts)
 		kfd_process_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
@@ -203,20 +244,56 @@ static int kfd_criu_checkpoint(struct kfd_process *p, struct kfd_ioctl_criu_args
 
 /* ---- RESUME ---- */
 
-static int kfd_resume_target(struct kfd_process *target)
+static bool kfd_has_vm(const struct kfd_process *p)
 {
 	unsigned int i;
+
+	for (i = 0; i < p->nr_pdds; i++)
+		if (p->pdds[i]->vm)
+			return true;
+	return false;
+}
+
+/*
+ * The kernel takes the pages of user memory now, once. What is missing then (a userfaultfd has yet to bring it) it
+ * leaves unmapped for good and calls that a success.
+ */
+static void kfd_take_userptrs(struct kfd_process *p)
+{
+	struct kfd_bo *bo;
+	unsigned int i;
+	int nr;
+
+	for (i = 0; i < p->nr_pdds; i++) {
+		idr_for_each_entry(&p->pdds[i]->bos, bo, nr)
+		{
+			if (bo->bo->kind != SIM_BO_USERPTR)
+				continue;
+			if (!sim_user_pages_take(p->mm, bo->user_addr, bo->size, true))
+				continue;
+			WRITE_ONCE(bo->bo->user_missing, true);
+			pr_err("kfdsim: process %d: user memory at %#llx is not there at RESUME: the GPU will not see "
+			       "it\n",
+			       p->lead_thread->pid, bo->user_addr);
+		}
+	}
+}
+
+static int kfd_resume_target(struct kfd_process *target)
+{
 	int ret;
 
 	ret = kfd_svm_resume(target);
 	if (ret)
 		return ret;
-	/* The kernel oopses for a process that never had an address space. */
-	for (i = 0; i < target->nr_pdds && !target->pdds[i]->vm;)
-		i++;
-	if (i == target->nr_pdds || !target->notifications_blocked)
+	if (!kfd_has_vm(target)) {
+		sim_would_crash("RESUME of a process that never had an address space");
+		return -EINVAL;
+	}
+	if (!target->notifications_blocked)
 		return -EINVAL;
 	target->notifications_blocked = false;
+	kfd_take_userptrs(target);
 	kfd_process_restore_queues(target);
 	return 0;
 }

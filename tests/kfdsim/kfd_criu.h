@@ -67,11 +67,16 @@ int kfd_fds_init(struct kfd_fds *fds, u32 max);
 int kfd_fds_add(struct kfd_fds *fds, struct kfd_bo *bo, u32 *ret_fd);
 void kfd_fds_done(struct kfd_fds *fds, bool commit);
 
-u32 kfd_num_xcc(const struct sim_gpu *gpu);
 /* What lies at or below the base of the GPU's address space is the kernel's own. */
 bool kfd_bo_is_saved(const struct kfd_bo *bo);
 /* The offset of a BO in a bucket: with the actual gpu id for doorbells and the MMIO page. */
 u64 kfd_criu_offset(const struct kfd_bo *bo);
+/*
+ * A queue's type in its record and back (KFD_QUEUE_TYPE_COUNT for one that the release does not know). The kernel saves
+ * its own number, and XGMI's was 4 as long as there were queues for debuggers.
+ */
+u32 kfd_criu_queue_type(u32 type);
+u32 kfd_queue_type_of_criu(u32 saved);
 /* How many bytes follow a queue's header. */
 void kfd_queue_payload(const struct kfd_queue *q, u32 *mqd_size, u32 *ctl_stack_size);
 

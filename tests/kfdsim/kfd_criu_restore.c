@@ -113,7 +113,7 @@ static int kfd_restore_bo(struct kfd_process *p, struct kfd_criu_bo_bucket *buck
 	if (ret)
 		return ret;
 	ret = kfd_bo_alloc(pdd, bucket->addr, bucket->size, flags,
-			   flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR ? priv->user_addr : 0, priv->idr_handle, &bo);
+			   flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR ? priv->user_addr : 0, &priv->idr_handle, &bo);
 	if (ret)
 		return ret;
 	if (flags & (KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP | KFD_MEM_SHAREABLE))
@@ -171,7 +171,7 @@ static int kfd_restore_bos(struct kfd_process *p, struct kfd_ioctl_criu_args *ar
 static void kfd_props_from_priv(const struct sim_gpu *gpu, const struct kfd_queue_priv *priv,
 				struct kfd_queue_props *props)
 {
-	props->type = priv->type;
+	props->type = kfd_queue_type_of_criu(priv->type);
 	props->format = priv->format;
 	props->ring_va = priv->q_address;
 	props->ring_size = priv->q_size;
@@ -182,7 +182,7 @@ static void kfd_props_from_priv(const struct sim_gpu *gpu, const struct kfd_queu
 	props->cwsr_va = priv->ctx_save_restore_area_address;
 	props->cwsr_size = priv->ctx_save_restore_area_size;
 	props->ctl_stack_size = priv->ctl_stack_size;
-	if (priv->type == KFD_QUEUE_COMPUTE)
+	if (props->type == KFD_QUEUE_COMPUTE && sim_machine.desc.kernel.save_all_xccs)
 		props->ctl_stack_size /= kfd_num_xcc(gpu);
 	props->percent = priv->q_percent;
 	props->priority = priv->priority;
@@ -191,10 +191,11 @@ static void kfd_props_from_priv(const struct sim_gpu *gpu, const struct kfd_queu
 static int kfd_restore_queue_check(const struct sim_gpu *gpu, const struct kfd_queue_priv *priv)
 {
 	const struct sim_kernel *kernel = &sim_machine.desc.kernel;
+	u32 type = kfd_queue_type_of_criu(priv->type);
 
-	if (priv->type >= KFD_QUEUE_TYPE_COUNT)
+	if (type >= KFD_QUEUE_TYPE_COUNT)
 		return -EINVAL;
-	if (kernel->check_mqd_size && priv->mqd_size != kfd_queue_mqd_size(gpu, priv->type))
+	if (kernel->check_mqd_size && priv->mqd_size != kfd_queue_mqd_size(gpu, type))
 		return -EINVAL;
 	/* Since 7.3. */
 	if (kernel->mmap_user_id &&
@@ -210,16 +211,19 @@ static int kfd_restore_queue_from(struct kfd_pdd *pdd, const struct kfd_queue_pr
 		.id = priv->q_id,
 		.doorbell_id = priv->doorbell_id,
 		.sdma_id = priv->sdma_id,
+		.mqd_size = priv->mqd_size,
+		.ctl_stack_size = priv->ctl_stack_size,
+		.state = payload,
 	};
 	struct kfd_queue_props props = {};
-	struct kfd_mqd mqd = {};
 	struct kfd_queue *q;
 	int ret;
 
-	if (sim_gpu_prop(pdd->gpu, SIM_PROP_gfx_target_version) >= 110000)
+	if (sim_gpu_prop(pdd->gpu, SIM_PROP_gfx_target_version) >= 110000) {
+		if (sim_machine.desc.kernel.release == 612)
+			sim_would_crash("RESTORE of a queue of a micro engine scheduler");
 		return -EINVAL;
-	memcpy(&mqd, payload, min_t(size_t, sizeof(mqd), priv->mqd_size));
-	restore.mqd = &mqd;
+	}
 	kfd_props_from_priv(pdd->gpu, priv, &props);
 	ret = kfd_queue_create(pdd, &props, &restore, &q);
 	if (ret)

@@ -49,7 +49,7 @@ static void kfd_fill_queue_priv(const struct kfd_queue *q, struct kfd_queue_priv
 	priv->eop_ring_buffer_address = props->eop_va;
 	priv->ctx_save_restore_area_address = props->cwsr_va;
 	priv->gpu_id = q->pdd->user_gpu_id;
-	priv->type = props->type;
+	priv->type = kfd_criu_queue_type(props->type);
 	priv->format = props->format;
 	priv->q_id = q->id;
 	priv->priority = props->priority;
@@ -62,7 +62,20 @@ static void kfd_fill_queue_priv(const struct kfd_queue *q, struct kfd_queue_priv
 	kfd_queue_payload(q, &priv->mqd_size, &priv->ctl_stack_size);
 }
 
-/* The control stack is empty: no wave is ever stopped half way. */
+/* MQDs of all XCCs that are saved, then their control stacks. */
+static void kfd_save_queue_state(struct kfd_queue *q, const struct kfd_queue_priv *priv, u8 *data)
+{
+	u32 size = kfd_queue_mqd_size(q->pdd->gpu, q->props.type), xcc;
+	struct kfd_mqd mqd;
+
+	kfd_engine_save(q, &mqd);
+	for (xcc = 0; xcc < priv->mqd_size / size; xcc++) {
+		mqd.xcc = xcc;
+		memcpy(data + xcc * size, &mqd, sizeof(mqd));
+	}
+	memcpy(data + priv->mqd_size, q->ctl_stack, priv->ctl_stack_size);
+}
+
 static int kfd_save_queue(struct kfd_queue *q, struct kfd_priv_cursor *cur)
 {
 	struct kfd_queue_priv priv = {};
@@ -80,7 +93,7 @@ static int kfd_save_queue(struct kfd_queue *q, struct kfd_priv_cursor *cur)
 	data = kvzalloc(len, GFP_KERNEL);
 	if (!data)
 		return -ENOMEM;
-	kfd_engine_save(q, data);
+	kfd_save_queue_state(q, &priv, data);
 	ret = kfd_priv_put(cur, data, len);
 	kvfree(data);
 	return ret;
@@ -198,8 +211,10 @@ static int kfd_save_bos(struct kfd_process *p, u32 n, u8 __user *user, struct kf
 	struct kfd_fds fds = {};
 	int ret;
 
-	if (n && !kfd_all_have_vm(p))
+	if (n && !kfd_all_have_vm(p)) {
+		sim_would_crash("CHECKPOINT with buffers while a GPU has no address space");
 		return -EINVAL;
+	}
 	buckets = kvcalloc(n, sizeof(*buckets), GFP_KERNEL);
 	privs = kvcalloc(n, sizeof(*privs), GFP_KERNEL);
 	ret = kfd_fds_init(&fds, n);

@@ -249,6 +249,11 @@ int kfd_engine_check(struct kfd_queue *q)
 
 	if (ret && ret != -EAGAIN)
 		kfd_engine_hang(q, "the GPU is lost", 0);
+	/* The kernel does not look whose render node it is given; the GPU then walks another one's page tables. */
+	if (!ret && q->pdd->vm->gpu != q->pdd->gpu) {
+		kfd_engine_hang(q, "its address space is that of another GPU", q->pdd->vm->gpu->node->gpu_id);
+		ret = -EFAULT;
+	}
 	return ret;
 }
 

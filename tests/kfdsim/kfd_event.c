@@ -584,16 +584,14 @@ int kfd_ioctl_wait_events(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_wait_events_args *args = data;
 	struct kfd_wait wait = { .nr = args->num_events, .all = args->wait_for_all };
-	int ret = -ENOMEM;
+	int ret;
 
 	init_waitqueue_head(&wait.wq);
-	if (wait.nr <= KFD_SIGNAL_EVENT_LIMIT) {
-		wait.waiters = kvcalloc(wait.nr, sizeof(*wait.waiters), GFP_KERNEL);
-		wait.data = kvcalloc(wait.nr, sizeof(*wait.data), GFP_KERNEL);
-		ret = kfd_wait_user(p, &wait, args);
-		kvfree(wait.waiters);
-		kvfree(wait.data);
-	}
+	wait.waiters = kcalloc(wait.nr, sizeof(*wait.waiters), GFP_KERNEL | __GFP_NOWARN);
+	wait.data = kvcalloc(wait.nr, sizeof(*wait.data), GFP_KERNEL | __GFP_NOWARN);
+	ret = kfd_wait_user(p, &wait, args);
+	kfree(wait.waiters);
+	kvfree(wait.data);
 	if (ret)
 		args->wait_result = KFD_IOC_WAIT_RESULT_FAIL;
 	else if (args->wait_result == KFD_IOC_WAIT_RESULT_FAIL)

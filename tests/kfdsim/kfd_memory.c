@@ -20,7 +20,6 @@
 #define KFD_MEM_KINDS                                                                                   \
 	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | \
 	 KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
-#define KFD_MEM_WRITABLE     (1U << 31)
 #define KFD_MEM_EXECUTABLE   (1U << 30)
 /* Newer than the oldest kernel's headers. */
 #define KFD_MEM_EXT_COHERENT (1U << 24)
@@ -84,7 +83,7 @@ static void kfd_bo_free(struct kfd_bo *bo)
 	if (bo->bo) {
 		if (bo->allowed)
 			sim_bo_revoke_file(bo->bo, bo->pdd->drm_file);
-		sim_bo_disown(bo->bo);
+		kfd_client_remove(bo);
 		drm_gem_object_put(&bo->bo->base);
 	}
 	kfree(bo);
@@ -105,8 +104,8 @@ static struct kfd_bo *kfd_bo_new(struct kfd_pdd *pdd, u64 va, u64 size, u32 flag
 	return bo;
 }
 
-/* The mmap offset, the right to use it, and a number: @nr, or the next free one for 0. */
-static int kfd_bo_publish(struct kfd_bo *bo, u32 nr)
+/* The mmap offset, the right to use it, and a number: @nr, or the lowest free one for NULL. */
+static int kfd_bo_publish(struct kfd_bo *bo, const u32 *nr)
 {
 	struct kfd_pdd *pdd = bo->pdd;
 	int ret;
@@ -118,14 +117,14 @@ static int kfd_bo_publish(struct kfd_bo *bo, u32 nr)
 	if (ret)
 		return ret;
 	bo->allowed = true;
-	ret = idr_alloc(&pdd->bos, bo, nr, nr ? (int)min_t(u64, nr + 1ULL, INT_MAX) : 0, GFP_KERNEL);
+	ret = idr_alloc(&pdd->bos, bo, nr ? *nr : 0, nr && *nr < INT_MAX ? *nr + 1 : 0, GFP_KERNEL);
 	if (ret < 0)
 		return nr ? -ENOMEM : -EFAULT;
 	bo->nr = ret;
 	return 0;
 }
 
-int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, u32 nr, struct kfd_bo **ret)
+int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr, const u32 *nr, struct kfd_bo **ret)
 {
 	struct kfd_bo *bo;
 	int err;
@@ -136,7 +135,7 @@ int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr
 		return -EINVAL;
 	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
 		size >>= 1;
-	if (!size || PAGE_ALIGN(size) < size)
+	if (PAGE_ALIGN(size) < size)
 		return -EINVAL;
 	bo = kfd_bo_new(pdd, va, PAGE_ALIGN(size), flags);
 	if (!bo)
@@ -145,8 +144,10 @@ int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr
 	err = kfd_bo_create_backing(bo);
 	if (err)
 		goto err_free;
-	sim_bo_own(bo->bo);
-	err = kfd_bo_publish(bo, nr);
+	bo->bo->alignment = PAGE_SIZE;
+	err = kfd_client_add(bo);
+	if (!err)
+		err = kfd_bo_publish(bo, nr);
 	if (err)
 		goto err_free;
 	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
@@ -159,16 +160,44 @@ err_free:
 	return err;
 }
 
-int kfd_bo_export(struct kfd_bo *bo, struct dma_buf **ret)
-{
-	return sim_bo_export(bo->bo, bo->flags & KFD_MEM_WRITABLE ? O_RDWR : 0, ret);
-}
-
 /* ---- mapping ---- */
 
 static bool kfd_bo_is_aql(const struct kfd_bo *bo)
 {
 	return bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM;
+}
+
+/* Partitions of one GPU are one device. */
+static bool kfd_same_device(const struct sim_node *a, const struct sim_node *b)
+{
+	return a->pci_domain == b->pci_domain && a->pci_bus == b->pci_bus && a->pci_devfn == b->pci_devfn;
+}
+
+/* By PCIe, which the description says of both, and the target's BAR. */
+static bool kfd_is_peer_accessible(const struct sim_node *from, const struct sim_node *to)
+{
+	unsigned int i;
+
+	if (to->bar_size < to->vram_size)
+		return false;
+	for (i = 0; i < from->nr_links; i++)
+		if (from->links[i].node_to == to->id)
+			return true;
+	return false;
+}
+
+/* VRAM is reached in a hive or by PCIe, doorbells and MMIO by PCIe only. System memory is for all. */
+static bool kfd_may_map(const struct kfd_bo *bo, const struct kfd_pdd *peer)
+{
+	const u32 mmio = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
+	const struct sim_node *from = peer->gpu->node, *to = bo->pdd->gpu->node;
+	u64 hive = from->prop[SIM_PROP_hive_id];
+
+	if (from->apu || kfd_same_device(from, to))
+		return true;
+	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && hive && hive == to->prop[SIM_PROP_hive_id])
+		return true;
+	return !(bo->flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | mmio)) || kfd_is_peer_accessible(from, to);
 }
 
 int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer)
@@ -179,6 +208,8 @@ int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer)
 
 	if (test_bit(peer->index, bo->mapped))
 		return 0;
+	if (!bo->va || !kfd_may_map(bo, peer))
+		return -EINVAL;
 	if (bo->flags & KFD_MEM_WRITABLE) {
 		access |= SIM_VM_WRITE;
 		uapi |= AMDGPU_VM_PAGE_WRITEABLE;
@@ -299,8 +330,22 @@ static bool kfd_alloc_is_userptr(u32 flags)
 	       !(flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT));
 }
 
-/* The pages of a new userptr BO must be there and, unless it is read-only, writable. */
-static int kfd_probe_user(u64 addr, u64 size, bool write)
+/* -EPERM for memory that may be read only: the kernel asks for writable pages, whatever the BO's flags. */
+static int kfd_user_error(u64 addr)
+{
+	struct vm_area_struct *vma;
+	int ret = -EFAULT;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, addr);
+	if (vma && (vma->vm_flags & (VM_READ | VM_WRITE | VM_IO | VM_PFNMAP)) == VM_READ)
+		ret = -EPERM;
+	mmap_read_unlock(current->mm);
+	return ret;
+}
+
+/* The pages of a new userptr BO must be there and writable. */
+static int kfd_probe_user(u64 addr, u64 size)
 {
 	struct page *pages[64];
 	u64 end = PAGE_ALIGN(addr + size);
@@ -309,10 +354,10 @@ static int kfd_probe_user(u64 addr, u64 size, bool write)
 		return -EFAULT;
 	for (addr &= PAGE_MASK; addr < end;) {
 		int want = min_t(u64, ARRAY_SIZE(pages), (end - addr) >> PAGE_SHIFT);
-		int n = get_user_pages_fast(addr, want, write ? FOLL_WRITE : 0, pages);
+		int n = get_user_pages_fast(addr, want, FOLL_WRITE, pages);
 
 		if (n <= 0)
-			return -EFAULT;
+			return kfd_user_error(addr);
 		addr += (u64)n << PAGE_SHIFT;
 		while (n)
 			put_page(pages[--n]);
@@ -336,7 +381,7 @@ static int kfd_alloc(struct kfd_process *p, struct kfd_ioctl_alloc_memory_of_gpu
 		return ret;
 	if (kfd_alloc_is_userptr(args->flags) && !args->mmap_offset)
 		return -EINVAL;
-	ret = kfd_bo_alloc(pdd, args->va_addr, args->size, args->flags, args->mmap_offset, 0, &bo);
+	ret = kfd_bo_alloc(pdd, args->va_addr, args->size, args->flags, args->mmap_offset, NULL, &bo);
 	if (ret)
 		return ret;
 	args->handle = KFD_HANDLE(args->gpu_id, bo->nr);
@@ -354,6 +399,8 @@ int kfd_ioctl_alloc_memory(struct kfd_process *p, void *data)
 
 	if (!args->size)
 		return -EINVAL;
+	if (p->primary && (args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
+		return -EOPNOTSUPP;
 	if (!anywhere && kfd_svm_overlaps(p, args->va_addr, args->size))
 		return -EADDRINUSE;
 	if (args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) {
@@ -363,7 +410,7 @@ int kfd_ioctl_alloc_memory(struct kfd_process *p, void *data)
 	}
 	/* Before the lock: user memory may be anything, also something that waits for this process. */
 	if (kfd_alloc_is_userptr(args->flags) && args->mmap_offset && kfd_pdd_by_user_id(p, args->gpu_id)) {
-		ret = kfd_probe_user(args->mmap_offset, args->size, args->flags & KFD_MEM_WRITABLE);
+		ret = kfd_probe_user(args->mmap_offset, args->size);
 		if (ret)
 			return ret;
 	}
@@ -480,30 +527,6 @@ int kfd_ioctl_unmap_memory(struct kfd_process *p, void *data)
 
 /* ---- ioctls: dma-bufs ---- */
 
-/* What a dma-buf is, found out by importing it for a moment. *ret_bo has a reference and an owner. */
-static int kfd_dmabuf_open(struct sim_gpu *gpu, int fd, struct sim_bo **ret_bo, struct sim_bo **ret_origin)
-{
-	struct dma_buf *buf = dma_buf_get(fd);
-	struct sim_bo *bo;
-	int ret;
-
-	if (IS_ERR(buf))
-		return PTR_ERR(buf);
-	ret = sim_bo_import(gpu, buf, &bo);
-	dma_buf_put(buf);
-	if (ret)
-		return ret;
-	*ret_bo = bo;
-	*ret_origin = bo->kind == SIM_BO_IMPORT ? bo->exporter : bo;
-	return 0;
-}
-
-static void kfd_dmabuf_close(struct sim_bo *bo)
-{
-	sim_bo_disown(bo);
-	drm_gem_object_put(&bo->base);
-}
-
 /* What GEM_METADATA gave the BO, as the render node would. */
 static int kfd_copy_metadata(struct sim_bo *bo, u64 user_ptr, u32 *size)
 {
@@ -526,14 +549,13 @@ static int kfd_dmabuf_info(struct sim_bo *origin, struct kfd_ioctl_get_dmabuf_in
 {
 	int ret;
 
-	if (!origin)
-		return -EINVAL;
 	ret = kfd_copy_metadata(origin, args->metadata_ptr, &args->metadata_size);
 	args->size = origin->base.size;
 	args->gpu_id = origin->gpu->node->gpu_id;
 	args->flags =
 		origin->domain == AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
-	if (origin->create_flags & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED)
+	/* Not what ALLOC was asked for, but what came of it. */
+	if (READ_ONCE(origin->cpu_touched))
 		args->flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 	return ret;
 }
@@ -541,61 +563,55 @@ static int kfd_dmabuf_info(struct sim_bo *origin, struct kfd_ioctl_get_dmabuf_in
 int kfd_ioctl_get_dmabuf_info(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_get_dmabuf_info_args *args = data;
-	struct sim_bo *bo, *origin;
+	struct dma_buf *buf;
+	struct sim_bo *origin;
 	int ret;
 
 	if (!p->nr_pdds)
 		return -EINVAL;
-	ret = kfd_dmabuf_open(p->pdds[0]->gpu, args->dmabuf_fd, &bo, &origin);
-	if (ret)
-		return ret;
-	ret = kfd_dmabuf_info(origin, args);
-	kfd_dmabuf_close(bo);
+	buf = dma_buf_get(args->dmabuf_fd);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	origin = sim_bo_of_dmabuf(buf);
+	ret = origin ? kfd_dmabuf_info(origin, args) : -EINVAL;
+	dma_buf_put(buf);
 	return ret;
 }
 
-/* Takes over @sbo, also when it fails. */
-static int kfd_import(struct kfd_pdd *pdd, u64 va, struct sim_bo *sbo, struct sim_bo *origin, u64 *ret_handle)
+/* Memory of another GPU is system memory for the importer. */
+static int kfd_import(struct kfd_pdd *pdd, struct kfd_ioctl_import_dmabuf_args *args)
 {
-	bool vram = origin && origin->domain == AMDGPU_GEM_DOMAIN_VRAM;
-	u32 flags = (vram ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT) | KFD_MEM_WRITABLE |
-		    KFD_MEM_EXECUTABLE;
-	struct kfd_bo *bo = kfd_bo_new(pdd, va, sbo->base.size, flags);
+	struct kfd_bo *bo = kfd_bo_new(pdd, args->va_addr, 0, KFD_MEM_WRITABLE | KFD_MEM_EXECUTABLE);
 	int ret;
 
-	if (!bo) {
-		kfd_dmabuf_close(sbo);
+	if (!bo)
 		return -ENOMEM;
-	}
-	bo->bo = sbo;
 	bo->imported = true;
-	ret = kfd_bo_publish(bo, 0);
+	ret = kfd_client_import(bo, args->dmabuf_fd);
+	if (!ret) {
+		bo->size = bo->bo->base.size;
+		bo->flags |= bo->bo->preferred_domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM
+										: KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+		ret = kfd_bo_publish(bo, NULL);
+	}
 	if (ret) {
 		kfd_bo_free(bo);
 		return ret;
 	}
-	*ret_handle = KFD_HANDLE(pdd->user_gpu_id, bo->nr);
+	args->handle = KFD_HANDLE(pdd->user_gpu_id, bo->nr);
 	return 0;
 }
 
 int kfd_ioctl_import_dmabuf(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_import_dmabuf_args *args = data;
-	struct sim_bo *bo, *origin;
 	struct kfd_pdd *pdd;
 	int ret = -EINVAL;
 
 	mutex_lock(&p->lock);
 	pdd = kfd_pdd_by_user_id(p, args->gpu_id);
-	if (!pdd)
-		goto out;
-	ret = -ENODEV;
-	if (!pdd->vm)
-		goto out;
-	ret = kfd_dmabuf_open(pdd->gpu, args->dmabuf_fd, &bo, &origin);
-	if (!ret)
-		ret = kfd_import(pdd, args->va_addr, bo, origin, &args->handle);
-out:
+	if (pdd)
+		ret = pdd->vm ? kfd_import(pdd, args) : -ENODEV;
 	mutex_unlock(&p->lock);
 	return ret;
 }

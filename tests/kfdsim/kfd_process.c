@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KFD processes: one object per mm, made when it first opens /dev/kfd, found
- * again by every further open. It lives as long as the mm, an open file or a
- * user needs it. When the mm goes its queues are stopped; the rest follows
- * with the last reference. Both happen in work items, for neither an engine
- * thread nor an mmu notifier may wait for engines.
+ * again by every further open, and further ones (secondary contexts) on request. It lives as long as the mm, an open
+ * file or a user needs it. When the mm goes its queues are stopped; the rest follows with the last reference. Both
+ * happen in work items, for neither an engine thread nor an mmu notifier may wait for engines.
  */
 #include <linux/fs.h>
 #include <linux/file.h>
@@ -18,9 +17,12 @@
 
 #include "kfd.h"
 
+#define KFD_MAX_CONTEXT_ID 0xfffe
+
 DEFINE_MUTEX(kfd_processes_lock);
 LIST_HEAD(kfd_processes);
 
+static DEFINE_MUTEX(kfd_exit_lock); /* outside of kfd_processes_lock */
 static struct workqueue_struct *kfd_wq;
 static struct vfsmount *kfd_mount;
 static atomic_t kfd_next_pasid = ATOMIC_INIT(0x8000);
@@ -63,7 +65,7 @@ static struct kfd_pdd *kfd_pdd_new(struct kfd_process *p, struct sim_gpu *gpu)
 	pdd->gpu = gpu;
 	pdd->index = p->nr_pdds;
 	pdd->user_gpu_id = gpu->node->gpu_id;
-	idr_init_base(&pdd->bos, 1);
+	idr_init(&pdd->bos);
 	mutex_init(&pdd->doorbell_lock);
 	init_waitqueue_head(&pdd->doorbell_wq);
 	return pdd;
@@ -130,6 +132,11 @@ static void kfd_process_free_work(struct work_struct *work)
 		kfd_pdd_free(p->pdds[i]);
 	if (p->inode)
 		iput(p->inode);
+	if (p->primary) {
+		ida_free(&p->primary->context_ids, p->context_id);
+		kfd_process_put(p->primary);
+	}
+	ida_destroy(&p->context_ids);
 	put_task_struct(p->lead_thread);
 	mmdrop(p->mm);
 	mutex_destroy(&p->lock);
@@ -149,8 +156,8 @@ void kfd_process_put(struct kfd_process *p)
 	kref_put(&p->ref, kfd_process_release);
 }
 
-/* The mm is going, or the module: stops the engines and lets go of the mm. Once only. */
-static void kfd_process_exit(struct kfd_process *p)
+/* Under kfd_exit_lock. Stops the engines. False when that was done before. */
+static bool kfd_process_stop(struct kfd_process *p)
 {
 	struct kfd_queue *q, *next;
 	bool done;
@@ -160,7 +167,7 @@ static void kfd_process_exit(struct kfd_process *p)
 	list_del_init(&p->node);
 	mutex_unlock(&kfd_processes_lock);
 	if (done)
-		return;
+		return false;
 
 	mutex_lock(&p->lock);
 	p->gone = true;
@@ -168,8 +175,46 @@ static void kfd_process_exit(struct kfd_process *p)
 		kfd_queue_destroy(q);
 	mutex_unlock(&p->lock);
 	kfd_procfs_remove_process(p);
+	return true;
+}
+
+static struct kfd_process *kfd_first_context(const struct kfd_process *primary)
+{
+	struct kfd_process *p, *found = NULL;
+
+	mutex_lock(&kfd_processes_lock);
+	list_for_each_entry(p, &kfd_processes, node)
+	{
+		if (p->primary != primary)
+			continue;
+		kref_get(&p->ref);
+		found = p;
+		break;
+	}
+	mutex_unlock(&kfd_processes_lock);
+	return found;
+}
+
+/* The mm is going, or the module: stops the engines of all contexts and lets go of the mm. Once only. */
+static void kfd_process_exit(struct kfd_process *p)
+{
+	struct kfd_process *context;
+
+	mutex_lock(&kfd_exit_lock);
+	while ((context = kfd_first_context(p))) {
+		kfd_process_stop(context);
+		kfd_process_put(context);
+	}
 	/* Ends in kfd_notifier_free, which drops the reference of the mm. */
-	mmu_notifier_put(&p->notifier);
+	if (kfd_process_stop(p) && !p->primary)
+		mmu_notifier_put(&p->notifier);
+	mutex_unlock(&kfd_exit_lock);
+}
+
+void kfd_context_close(struct kfd_process *p)
+{
+	kfd_process_exit(p);
+	kfd_process_put(p);
 }
 
 static void kfd_process_exit_work(struct work_struct *work)
@@ -249,6 +294,7 @@ static struct kfd_process *kfd_process_new(void)
 	INIT_WORK(&p->free_work, kfd_process_free_work);
 	mutex_init(&p->lock);
 	INIT_LIST_HEAD(&p->queues);
+	ida_init(&p->context_ids);
 	p->mm = current->mm;
 	mmgrab(p->mm);
 	p->lead_thread = current->group_leader;
@@ -262,7 +308,8 @@ static struct kfd_process *kfd_process_new(void)
 	return p;
 }
 
-static struct kfd_process *kfd_process_create(void)
+/* Without an mm that keeps it. */
+static struct kfd_process *kfd_process_make(void)
 {
 	struct kfd_process *p = kfd_process_new();
 	struct inode *inode;
@@ -279,12 +326,6 @@ static struct kfd_process *kfd_process_create(void)
 		goto err;
 	}
 	p->inode = inode;
-	p->notifier.ops = &kfd_notifier_ops;
-	ret = mmu_notifier_register(&p->notifier, p->mm);
-	if (ret)
-		goto err;
-	kref_get(&p->ref); /* the mm's; kfd_notifier_free drops it */
-	list_add(&p->node, &kfd_processes);
 	return p;
 
 err:
@@ -292,13 +333,54 @@ err:
 	return ERR_PTR(ret);
 }
 
+static struct kfd_process *kfd_process_create(void)
+{
+	struct kfd_process *p = kfd_process_make();
+	int ret;
+
+	if (IS_ERR(p))
+		return p;
+	p->notifier.ops = &kfd_notifier_ops;
+	ret = mmu_notifier_register(&p->notifier, p->mm);
+	if (ret) {
+		kfd_process_put(p);
+		return ERR_PTR(ret);
+	}
+	kref_get(&p->ref); /* the mm's; kfd_notifier_free drops it */
+	list_add(&p->node, &kfd_processes);
+	return p;
+}
+
+struct kfd_process *kfd_context_open(struct kfd_process *primary)
+{
+	struct kfd_process *p;
+	int id;
+
+	if (primary->primary)
+		return ERR_PTR(-EINVAL);
+	id = ida_alloc_max(&primary->context_ids, KFD_MAX_CONTEXT_ID, GFP_KERNEL);
+	if (id < 0)
+		return ERR_PTR(id);
+	p = kfd_process_make();
+	if (IS_ERR(p)) {
+		ida_free(&primary->context_ids, id);
+		return p;
+	}
+	p->context_id = id;
+	p->primary = primary;
+	kref_get(&primary->ref);
+	mutex_lock(&kfd_processes_lock);
+	list_add(&p->node, &kfd_processes);
+	mutex_unlock(&kfd_processes_lock);
+	kfd_procfs_add_process(p);
+	return p;
+}
+
 static struct kfd_process *kfd_process_find(struct mm_struct *mm)
 {
 	struct kfd_process *p;
 
-	list_for_each_entry (p, &kfd_processes, node)
-		if (p->mm == mm)
-			return p;
+	list_for_each_entry(p, &kfd_processes, node) if (p->mm == mm && !p->primary) return p;
 	return NULL;
 }
 

@@ -210,11 +210,18 @@ static void kfd_procfs_await_predecessor(int pid)
 
 void kfd_procfs_add_process(struct kfd_process *p)
 {
-	int pid = p->lead_thread->pid;
+	int pid = p->lead_thread->pid, ret = -ENOENT;
 	unsigned int i;
 
-	kfd_procfs_await_predecessor(pid);
-	if (!kfd_proc_root || kobject_add(&p->kobj, kfd_proc_root, "%d", pid)) {
+	if (p->primary) {
+		if (p->primary->in_sysfs)
+			ret = kobject_add(&p->kobj, &p->primary->kobj, "context_%u", p->context_id);
+	} else {
+		kfd_procfs_await_predecessor(pid);
+		if (kfd_proc_root)
+			ret = kobject_add(&p->kobj, kfd_proc_root, "%d", pid);
+	}
+	if (ret) {
 		pr_warn("kfdsim: sysfs directory of process %d cannot be made\n", pid);
 		return;
 	}

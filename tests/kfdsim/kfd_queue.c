@@ -23,6 +23,11 @@ u32 kfd_gfx(const struct sim_gpu *gpu)
 	return sim_gpu_prop(gpu, SIM_PROP_gfx_target_version);
 }
 
+u32 kfd_num_xcc(const struct sim_gpu *gpu)
+{
+	return max(sim_gpu_prop(gpu, SIM_PROP_num_xcc), 1ULL);
+}
+
 static bool kfd_is_gfx94(const struct sim_gpu *gpu)
 {
 	return kfd_gfx(gpu) >= 90400 && kfd_gfx(gpu) < 100000;
@@ -89,7 +94,11 @@ static int kfd_sdma_alloc(struct kfd_queue *q, const u32 *restore_id)
 	mutex_lock(&kgpu->lock);
 	if (restore_id && bitmap_weight(busy, nr) < nr) {
 		id = *restore_id;
-		ret = id >= nr ? -EINVAL : test_bit(id, busy) ? -EBUSY : 0;
+		/* Up to 6.12 a number that there is none of looks like a busy one. */
+		if (id >= nr)
+			ret = sim_machine.desc.kernel.release < 618 ? -EBUSY : -EINVAL;
+		else
+			ret = test_bit(id, busy) ? -EBUSY : 0;
 	} else if (!restore_id) {
 		for (id = first; id < nr && test_bit(id, busy);)
 			id += step;
@@ -125,14 +134,17 @@ static unsigned int kfd_sdma_engine(const struct kfd_queue *q)
 	return base + q->sdma_id % max(n, 1U);
 }
 
-/* ---- doorbells: fixed for an SDMA queue, any free one for a compute queue ---- */
+/* ---- doorbells: fixed for an SDMA queue of a partition, any free one for a compute queue ---- */
 
 static u32 kfd_sdma_doorbell(const struct kfd_queue *q)
 {
-	u32 base = KFD_SDMA_DOORBELL_BASE + KFD_SDMA_DOORBELL_STRIDE * kfd_sdma_engine(q);
-	u32 nr = q->sdma_id / max(kfd_nr_engines(q->pdd->gpu, q->props.type), 1U);
+	const struct sim_gpu *gpu = q->pdd->gpu;
+	u32 engines = kfd_nr_engines(gpu, KFD_QUEUE_SDMA) + kfd_nr_engines(gpu, KFD_QUEUE_SDMA_XGMI);
+	u32 engine = gpu->node->partition * engines + kfd_sdma_engine(q);
+	u32 base = KFD_SDMA_DOORBELL_BASE + KFD_SDMA_DOORBELL_STRIDE * engine;
+	u32 nr = q->sdma_id / max(kfd_nr_engines(gpu, q->props.type), 1U);
 
-	if (kfd_is_gfx94(q->pdd->gpu))
+	if (kfd_is_gfx94(gpu) && sim_machine.desc.kernel.align_sdma_doorbells)
 		base = round_up(base, KFD_SDMA_DOORBELL_ALIGN);
 	return base + (nr & 1) * KFD_DOORBELL_MIRROR + (nr >> 1);
 }
@@ -215,6 +227,7 @@ static void kfd_queue_free(struct kfd_queue *q)
 	}
 	if (q->holds_id)
 		__clear_bit(q->id, q->process->queue_ids);
+	kfd_waves_free(q);
 	mutex_destroy(&q->exec_lock);
 	kfree(q);
 	sim_object_add(SIM_OBJ_QUEUE, -1);
@@ -234,10 +247,36 @@ static void kfd_sdma_trap(void *ctx, u32 context_id)
 	kfd_event_interrupt(q->process, context_id);
 }
 
-static void kfd_queue_init_engine(struct kfd_queue *q, const struct kfd_mqd *mqd)
+/* The first XCC's MQD is the queue's; those of the others have to be there and like it. */
+static void kfd_queue_restore_state(struct kfd_queue *q, const struct kfd_queue_restore *restore)
 {
-	u64 doorbell = 0;
+	u32 size = kfd_queue_mqd_size(q->pdd->gpu, q->props.type), xcc, xccs = 1;
+	u64 stacks = (u64)kfd_ctl_stack_size(q) * kfd_num_xcc(q->pdd->gpu);
+	struct kfd_mqd mqd = {};
 
+	memcpy(&q->mqd, restore->state, min_t(size_t, sizeof(q->mqd), restore->mqd_size));
+	if (q->mqd.magic != KFD_MQD_MAGIC)
+		kfd_engine_hang(q, "the restored MQD does not come from a simulated GPU; first word", q->mqd.magic);
+	if (!is_power_of_2(q->props.ring_size))
+		kfd_engine_hang(q, "the restored ring's size is no power of two", q->props.ring_size);
+	if (q->props.type == KFD_QUEUE_COMPUTE)
+		xccs = kfd_num_xcc(q->pdd->gpu);
+	for (xcc = 1; xcc < xccs; xcc++) {
+		u32 at = xcc * size;
+
+		if (sim_machine.desc.kernel.save_all_xccs && at + sizeof(mqd) <= restore->mqd_size)
+			memcpy(&mqd, restore->state + at, sizeof(mqd));
+		if (mqd.magic != KFD_MQD_MAGIC || mqd.xcc != xcc || mqd.wave != q->mqd.wave) {
+			kfd_engine_hang(q, "the restored state is not that of all XCCs; first without one", xcc);
+			return;
+		}
+	}
+	if (q->ctl_stack)
+		memcpy(q->ctl_stack, restore->state + restore->mqd_size, min_t(u64, stacks, restore->ctl_stack_size));
+}
+
+static void kfd_queue_init_engine(struct kfd_queue *q, const struct kfd_queue_restore *restore)
+{
 	q->step = kfd_aql_step;
 	if (kfd_is_sdma(q->props.type)) {
 		q->step = kfd_sdma_step;
@@ -247,16 +286,9 @@ static void kfd_queue_init_engine(struct kfd_queue *q, const struct kfd_mqd *mqd
 		q->sdma.stop = kfd_engine_should_stop;
 		q->sdma.ctx = q;
 	}
-	if (mqd) {
-		q->mqd = *mqd;
-		doorbell = mqd->doorbell;
-		if (mqd->magic != KFD_MQD_MAGIC)
-			kfd_engine_hang(q, "the restored MQD does not come from a simulated GPU; first word",
-					mqd->magic);
-		if (!is_power_of_2(q->props.ring_size))
-			kfd_engine_hang(q, "the restored ring's size is no power of two", q->props.ring_size);
-	}
-	WRITE_ONCE(q->pdd->doorbells[q->doorbell_id], doorbell);
+	if (restore)
+		kfd_queue_restore_state(q, restore);
+	WRITE_ONCE(q->pdd->doorbells[q->doorbell_id], q->mqd.doorbell);
 }
 
 static int kfd_queue_take_numbers(struct kfd_queue *q, const struct kfd_queue_restore *restore)
@@ -306,7 +338,10 @@ int kfd_queue_create(struct kfd_pdd *pdd, const struct kfd_queue_props *props, c
 	err = kfd_queue_take_numbers(q, restore);
 	if (err)
 		goto err_free;
-	kfd_queue_init_engine(q, restore ? restore->mqd : NULL);
+	err = kfd_waves_init(q);
+	if (err)
+		goto err_free;
+	kfd_queue_init_engine(q, restore);
 	err = kfd_engine_start(q);
 	if (err)
 		goto err_free;
@@ -343,6 +378,8 @@ bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size)
 {
 	struct kfd_queue *q;
 
+	if (sim_machine.desc.kernel.release < 612)
+		return false;
 	list_for_each_entry (q, &pdd->process->queues, node) {
 		const struct kfd_queue_props *props = &q->props;
 
@@ -387,9 +424,10 @@ void kfd_process_evict_queues(struct kfd_process *p, u32 trigger)
 			      ktime_get_boottime_ns(), p->lead_thread->pid, p->pdds[i]->gpu->node->gpu_id, trigger);
 	if (atomic_inc_return(&p->evicted) == 1)
 		kfd_evicted_clock(p, true);
-	/* Who is in the middle of a packet ends it and then sees the count. */
+	/* Who is in the middle of a packet ends it, a kernel aside, and then sees the count. */
 	list_for_each_entry (q, &p->queues, node) {
 		mutex_lock(&q->exec_lock);
+		kfd_waves_preempt(q);
 		mutex_unlock(&q->exec_lock);
 	}
 }

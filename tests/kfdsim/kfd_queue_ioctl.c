@@ -51,13 +51,23 @@ static int kfd_check_cwsr(struct kfd_pdd *pdd, const struct kfd_queue_props *pro
 	return -EINVAL;
 }
 
+/* Rings have been counted in whole pages only since 6.18: before, the end of one that is smaller does not matter. */
+static bool kfd_ring_is_mapped(struct kfd_pdd *pdd, u64 va, u64 size)
+{
+	va &= PAGE_MASK;
+	if (sim_machine.desc.kernel.release < 618 && size < PAGE_SIZE)
+		return sim_vm_begins_at(pdd->vm, va);
+	return sim_vm_is_exact(pdd->vm, va, PAGE_ALIGN(size));
+}
+
 static int kfd_check_buffers(struct kfd_pdd *pdd, const struct kfd_queue_props *props)
 {
-	u64 ring = PAGE_ALIGN(props->ring_size + props->metadata_ring_size);
-
+	/* The first kernels took what they were given. */
+	if (sim_machine.desc.kernel.release < 612)
+		return 0;
 	if (!kfd_page_is_exact(pdd->vm, props->wptr_va) || !kfd_page_is_exact(pdd->vm, props->rptr_va))
 		return -EINVAL;
-	if (!sim_vm_is_exact(pdd->vm, props->ring_va & PAGE_MASK, ring))
+	if (!kfd_ring_is_mapped(pdd, props->ring_va, props->ring_size + props->metadata_ring_size))
 		return -EINVAL;
 	if (props->type != KFD_QUEUE_COMPUTE)
 		return 0;
@@ -205,14 +215,16 @@ static int kfd_update(struct kfd_process *p, const struct kfd_ioctl_update_queue
 
 	if (!q)
 		return -EFAULT;
-	if (ring &&
-	    !sim_vm_is_exact(q->pdd->vm, ring & PAGE_MASK, PAGE_ALIGN((u64)ring_size + q->props.metadata_ring_size)))
+	if (ring && sim_machine.desc.kernel.release >= 612 &&
+	    !kfd_ring_is_mapped(q->pdd, ring, (u64)ring_size + q->props.metadata_ring_size))
 		return -EFAULT;
 	mutex_lock(&q->exec_lock);
 	q->props.ring_va = ring;
 	q->props.ring_size = ring_size;
 	q->props.percent = args->queue_percentage & 0xff;
 	q->props.priority = args->queue_priority;
+	if (!kfd_queue_is_active(q))
+		kfd_waves_preempt(q);
 	mutex_unlock(&q->exec_lock);
 	kfd_engine_kick(q);
 	return 0;
@@ -280,7 +292,20 @@ int kfd_ioctl_set_cu_mask(struct kfd_process *p, void *data)
 	return ret;
 }
 
-/* Kernels run to their end before a queue stops: there is never a wave to report. */
+/* The control stack is the kernel's memory up to gfx9, and part of the save area since. */
+static int kfd_copy_wave_state(struct kfd_queue *q, struct kfd_ioctl_get_queue_wave_state_args *args)
+{
+	u32 size = kfd_ctl_stack_size(q);
+
+	args->ctl_stack_used_size = 0;
+	args->save_area_used_size = 0;
+	if (!q->mqd.wave)
+		return 0;
+	args->ctl_stack_used_size = size;
+	args->save_area_used_size = q->props.cwsr_size;
+	return copy_to_user(u64_to_user_ptr(args->ctl_stack_address), q->ctl_stack, size) ? -EFAULT : 0;
+}
+
 int kfd_ioctl_get_queue_wave_state(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_get_queue_wave_state_args *args = data;
@@ -292,13 +317,9 @@ int kfd_ioctl_get_queue_wave_state(struct kfd_process *p, void *data)
 	if (q) {
 		ret = -EINVAL;
 		if (q->props.type == KFD_QUEUE_COMPUTE && (!kfd_queue_is_active(q) || atomic_read(&p->evicted)))
-			ret = 0;
+			ret = kfd_copy_wave_state(q, args);
 	}
 	mutex_unlock(&p->lock);
-	if (!ret) {
-		args->ctl_stack_used_size = 0;
-		args->save_area_used_size = 0;
-	}
 	return ret;
 }
 

@@ -455,6 +455,8 @@ int kfd_ioctl_svm(struct kfd_process *p, void *data)
 	u64 start = args->start_addr >> PAGE_SHIFT, last = start + (args->size >> PAGE_SHIFT) - 1;
 	int ret;
 
+	if (p->primary)
+		return -EOPNOTSUPP;
 	if (!kfd_process_has_svm(p))
 		return -EPERM;
 	if ((args->start_addr | args->size) & ~PAGE_MASK || !args->start_addr || !args->size)

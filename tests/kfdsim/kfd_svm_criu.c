@@ -57,6 +57,38 @@ int kfd_svm_restore(struct kfd_process *p, const struct kfd_svm_priv *priv)
 }
 
 /* The saved flags replace whatever is set by default; "no prefetch" cannot be set, so it becomes an empty SET_FLAGS. */
+/* A range that a GPU has access to is mapped at once unless GPUs can fault, which needs all of its pages. */
+static int kfd_svm_take_pages(struct kfd_process *p, const struct kfd_svm_priv *priv,
+			      const struct kfd_ioctl_svm_attribute *attrs, unsigned int nr)
+{
+	u64 addr = priv->start << PAGE_SHIFT, end = addr + (priv->pages << PAGE_SHIFT), next;
+	bool accessed = false;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < nr; i++)
+		accessed |= attrs[i].type == KFD_IOCTL_SVM_ATTR_ACCESS ||
+			    attrs[i].type == KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
+	if (!accessed || p->xnack)
+		return 0;
+	for (; !ret && addr < end; addr = next) {
+		struct vm_area_struct *vma;
+		unsigned long flags = 0;
+
+		mmap_read_lock(p->mm);
+		vma = vma_lookup(p->mm, addr);
+		next = vma ? min_t(u64, vma->vm_end, end) : end;
+		if (vma)
+			flags = vma->vm_flags;
+		mmap_read_unlock(p->mm);
+		if (!vma)
+			ret = -EFAULT;
+		else if (flags & VM_READ)
+			ret = sim_user_pages_take(p->mm, addr, next - addr, flags & VM_WRITE);
+	}
+	return ret;
+}
+
 static int kfd_svm_resume_one(struct kfd_process *p, struct kfd_svm_priv *priv)
 {
 	unsigned int i, nr = KFD_SVM_COMMON_ATTRS + p->nr_pdds;
@@ -81,6 +113,8 @@ static int kfd_svm_resume_one(struct kfd_process *p, struct kfd_svm_priv *priv)
 	attrs[nr].type = KFD_IOCTL_SVM_ATTR_CLR_FLAGS;
 	attrs[nr].value = ~flags;
 	ret = kfd_svm_set(p, p->mm, priv->start, priv->start + priv->pages - 1, attrs, nr + 1);
+	if (!ret)
+		ret = kfd_svm_take_pages(p, priv, attrs, nr);
 	kfree(attrs);
 	return ret;
 }

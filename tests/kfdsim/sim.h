@@ -23,6 +23,7 @@ struct dma_buf;
 struct drm_file;
 struct file;
 struct pci_dev;
+struct task_struct;
 
 /* ---- desc.c: the text description of the machine's nodes ---- */
 
@@ -93,13 +94,20 @@ struct sim_node {
 
 /* Which kernel's behaviour is simulated, where generations differ. */
 struct sim_kernel {
+	u32 release;		     /* major * 100 + minor, for differences that have no switch of their own */
 	u32 kfd_minor;		     /* KFD interface 1.N */
+	u32 drm_minor;		     /* DRM interface 3.N */
 	bool mmap_user_id;	     /* /dev/kfd mmap offsets hold the user gpu id (7.3) instead of the actual one */
 	bool process_info_counts;    /* every PROCESS_INFO evicts once more (<= 7.2) */
+	bool save_all_xccs;	     /* queues are saved and restored with the state of all XCCs (6.16.4) */
 	bool check_mqd_size;	     /* RESTORE wants the per-XCC mqd size */
 	bool criu_without_bos;	     /* RESTORE accepts num_bos 0 (6.18) */
 	bool gem_list_handles;	     /* GEM_LIST_HANDLES and GEM_OP mapping info exist (6.18) */
+	bool gem_alignment_in_pages; /* GEM_LIST_HANDLES says a BO's alignment in pages, not in bytes (6.18) */
+	bool align_sdma_doorbells;   /* an SDMA engine's first doorbell is a multiple of 4 on gfx94x, gfx95x */
 	bool gem_change_handle;	     /* GEM_CHANGE_HANDLE exists and is enabled */
+	bool dmabuf_per_export;	     /* each export by KFD makes a new dma-buf; imports from the same GPU only (6.1) */
+	bool free_closes_handle;     /* FREE closes the number that all KFD buffers of a memory have together */
 	bool tolerate_overrun;	     /* SDMA clients that count bytes instead of bytes-1 are let through */
 };
 
@@ -127,6 +135,7 @@ struct sim_engine {
 enum sim_gpu_state {
 	SIM_GPU_OK,
 	SIM_GPU_HANGS, /* engines take no further packet */
+	SIM_GPU_STUCK, /* ... and user queues cannot be stopped */
 	SIM_GPU_LOST,  /* nothing answers any more */
 };
 
@@ -181,8 +190,15 @@ int sim_fault_check(const char *point);
 bool sim_kfd_has_fault_point(const char *point);
 bool sim_drm_has_fault_point(const char *point);
 
-/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang, -EFAULT when it is lost. */
+/* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang or stick, -EFAULT when it is lost.
+ */
 int sim_engine_check(const struct sim_gpu *gpu);
+
+/*
+ * A request that the kernel does not survive. It is refused with -EINVAL here; one line in the log, and
+ * /sys/kernel/debug/kfdsim/crashes counts them, so that a test can fail over it.
+ */
+void sim_would_crash(const char *request);
 
 /* Live objects by kind, for leak checks: /sys/kernel/debug/kfdsim/objects shows "name count". */
 enum sim_object {
@@ -207,7 +223,8 @@ void sim_object_add(enum sim_object kind, long n);
 /* Each front end is brought up once per machine, after the GPUs exist, and taken down before they go. */
 int sim_drm_init_gpu(struct sim_gpu *gpu);  /* before drm_dev_register */
 void sim_drm_fini_gpu(struct sim_gpu *gpu); /* after drm_dev_unplug */
-extern const struct drm_driver sim_drm_driver;
+/* The driver as the description's release wants it. */
+const struct drm_driver *sim_drm_driver_init(void);
 int sim_kfd_init(void);
 void sim_kfd_fini(void);
 int sim_topology_init(void);
@@ -234,11 +251,12 @@ struct sim_bo {
 	struct mm_struct *mm;		/* SIM_BO_USERPTR: mmgrab'bed, not mmget */
 	u64 user_addr;
 	bool user_readonly;
+	bool user_missing;		/* its pages could not be had when they were taken: all accesses fault */
 	struct sim_bo *exporter;	/* SIM_BO_IMPORT from another simulated GPU */
 	struct sg_table *sgt;		/* SIM_BO_IMPORT from anything else */
 	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
-	struct dma_buf *exported;	/* see sim_bo_export; under object_name_lock of the DRM device */
-	unsigned int owners;		/* see sim_bo_own; same lock */
+	unsigned int kfd_users;		/* KFD buffers on its GPU; under kfd_gpu.lock */
+	bool cpu_touched;		/* a CPU has had a page of it */
 	struct sim_vm *vm;		/* AMDGPU_GEM_CREATE_VM_ALWAYS_VALID: the only one it can be mapped in */
 	struct sim_bo_metadata *metadata; /* GEM_METADATA, under base.resv; NULL when never set */
 };
@@ -262,18 +280,17 @@ int sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 user_ad
  */
 int sim_bo_access(struct sim_bo *bo, u64 offset, void *buf, size_t len, bool write);
 
+/* The BO that @dma_buf was exported from; NULL when that is none of ours. No reference but the dma-buf's. */
+struct sim_bo *sim_bo_of_dmabuf(const struct dma_buf *dma_buf);
+/* A dma-buf of its own, whatever others the BO has, with a reference for the caller. @flags: DRM_RDWR. ERR_PTR. */
+struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags);
+
 /*
- * Owners that are not GEM handles (/dev/kfd). The BO's dma-buf is one and the
- * same as long as the BO has a handle or an owner. Who creates a BO without a
- * handle calls sim_bo_own once; sim_bo_import does it by itself; each such
- * owner calls sim_bo_disown once, before it drops its BO reference.
+ * Takes the pages of a process and gives them back, as a driver does that maps them for its GPU: without waiting for
+ * a userfaultfd. -EFAULT when one cannot be had (or written to, for @write), -ESRCH when the process has ended,
+ * -ENOMEM.
  */
-void sim_bo_own(struct sim_bo *bo);
-void sim_bo_disown(struct sim_bo *bo);
-/* The BO's dma-buf with a reference for the caller. @flags: O_RDWR, O_CLOEXEC. -EPERM for userptr. */
-int sim_bo_export(struct sim_bo *bo, int flags, struct dma_buf **ret);
-/* The BO behind @dma_buf on @gpu, with a reference: the exported one itself when it is on the same GPU. */
-int sim_bo_import(struct sim_gpu *gpu, struct dma_buf *dma_buf, struct sim_bo **ret);
+int sim_user_pages_take(struct mm_struct *mm, u64 addr, u64 size, bool write);
 
 /* Fake offset for mmap on the render node. */
 int sim_bo_mmap_offset(struct sim_bo *bo, u64 *ret);
@@ -293,6 +310,7 @@ struct sim_vm {
 	bool compute;	/* taken over by KFD (ACQUIRE_VM) */
 	u64 fault_va;	/* of the last fault, 0 when there was none: INFO GPUVM_FAULT */
 	struct dma_resv resv; /* fences of jobs, for VM_ALWAYS_VALID BOs */
+	struct list_head limits; /* struct sim_vm_limit */
 	/*
 	 * SVM: asked, with the lock held, for addresses that nothing maps. Returns the mm to access,
 	 * with mmgrab, and how many bytes from @va on it may be asked for, or NULL.
@@ -306,6 +324,17 @@ struct sim_vm_range {
 	u64 va, size, offset;
 	u64 uapi_flags;
 };
+
+/* What one task may access while it executes a job: BOs by address, and those that are always valid. */
+struct sim_vm_limit {
+	struct list_head link;
+	const struct task_struct *task;
+	struct xarray *bos;
+};
+
+/* For the current task, from begin to end. */
+void sim_vm_limit_begin(struct sim_vm *vm, struct sim_vm_limit *limit, struct xarray *bos);
+void sim_vm_limit_end(struct sim_vm *vm, struct sim_vm_limit *limit);
 
 struct sim_vm *sim_vm_create(struct sim_gpu *gpu);
 struct sim_vm *sim_vm_get(struct sim_vm *vm);
@@ -325,6 +354,8 @@ int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
 void sim_vm_unmap_gem(struct sim_vm *vm, struct sim_bo *bo);
 /* True when exactly one mapping covers [va, va+size) and starts and ends there. */
 bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size);
+/* True when a mapping begins at @va. */
+bool sim_vm_begins_at(struct sim_vm *vm, u64 va);
 /* Number of mappings of @bo; the first @max of them, by address, in @ranges. */
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max);
 /* Sets or (NULL) clears svm_lookup. After clearing it is not called any more. */

@@ -118,6 +118,7 @@ struct sim_vm *sim_vm_create(struct sim_gpu *gpu)
 	mutex_init(&vm->lock);
 	vm->gpu = gpu;
 	vm->mappings = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&vm->limits);
 	dma_resv_init(&vm->resv);
 	sim_object_add(SIM_OBJ_VM, 1);
 	return vm;
@@ -283,6 +284,18 @@ bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size)
 	return exact;
 }
 
+bool sim_vm_begins_at(struct sim_vm *vm, u64 va)
+{
+	struct sim_mapping *m;
+	bool begins;
+
+	mutex_lock(&vm->lock);
+	m = first_from(vm, va);
+	begins = m && m->va == va;
+	mutex_unlock(&vm->lock);
+	return begins;
+}
+
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max)
 {
 	struct sim_mapping *m;
@@ -336,8 +349,36 @@ static void walk_done(struct walk *w)
 	w->mm = NULL;
 }
 
+void sim_vm_limit_begin(struct sim_vm *vm, struct sim_vm_limit *limit, struct xarray *bos)
+{
+	limit->task = current;
+	limit->bos = bos;
+	mutex_lock(&vm->lock);
+	list_add(&limit->link, &vm->limits);
+	mutex_unlock(&vm->lock);
+}
+
+void sim_vm_limit_end(struct sim_vm *vm, struct sim_vm_limit *limit)
+{
+	mutex_lock(&vm->lock);
+	list_del(&limit->link);
+	mutex_unlock(&vm->lock);
+}
+
+/* Under the vm's lock. */
+static bool limit_allows(struct sim_vm *vm, struct sim_bo *bo)
+{
+	struct sim_vm_limit *limit;
+
+	list_for_each_entry(limit, &vm->limits, link) if (limit->task == current) return bo->vm ||
+		xa_load(limit->bos, (unsigned long)bo);
+	return true;
+}
+
 static int walk_enter_mapping(struct walk *w, struct sim_mapping *m)
 {
+	if (!limit_allows(w->vm, m->bo))
+		return -EFAULT;
 	if (!(m->access & (w->write ? SIM_VM_WRITE : SIM_VM_READ)))
 		return -EFAULT;
 	drm_gem_object_get(&m->bo->base);

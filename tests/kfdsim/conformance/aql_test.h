@@ -20,7 +20,8 @@ static struct aql_gpu on;
 #define WORDS	     5000u /* one array */
 
 enum { VENDOR, INVALID, DISPATCH, BARRIER_AND, AGENT, BARRIER_OR };
-enum { FILL = 1, ADD, COPY, CHECKSUM };
+enum { FILL = 1, ADD, COPY, CHECKSUM, GATHER };
+#define CHUNK 1024u /* words that a kernel does at a time */
 
 struct packet {
 	uint16_t header, setup, workgroup[3], pad;
@@ -180,6 +181,17 @@ static inline struct signal *signal_of(const struct aql_queue *q)
 	return (struct signal *)at(q, 128);
 }
 
+/* A sum, and the gate that lets GATHER go on. Where other tests have nothing. */
+static inline volatile uint64_t *gathered(const struct aql_queue *q)
+{
+	return (uint64_t *)at(q, 768);
+}
+
+static inline volatile uint32_t *gather_gate(const struct aql_queue *q)
+{
+	return (uint32_t *)at(q, 776);
+}
+
 static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, uint64_t b, uint64_t c, uint32_t items)
 {
 	struct packet packet = {
@@ -200,6 +212,19 @@ static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, ui
 	args[2] = c;
 	signal_of(q)->value = 1;
 	aql_put(q, &packet);
+}
+
+/* Array 0 is summed up as far as one chunk; then the kernel is in the middle. */
+static inline void gather_begin(struct aql_queue *q)
+{
+	uint64_t end = now_ms() + 5000;
+
+	*gathered(q) = 0;
+	*gather_gate(q) = 1;
+	dispatch(q, GATHER, (uintptr_t)gathered(q), (uintptr_t)words(q, 0), (uintptr_t)gather_gate(q), WORDS);
+	while (!*gathered(q))
+		if (now_ms() > end)
+			errx(1, "the kernel does not begin");
 }
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef KFDSIM_CONFORMANCE_H
 #define KFDSIM_CONFORMANCE_H
 
+#include <err.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -117,6 +118,21 @@ static inline int conformance_end(void)
 {
 	printf("%u passed, %u failed\n", conformance_passed, conformance_failed);
 	return conformance_failed || !conformance_passed;
+}
+
+/*
+ * The kernel release whose rules the GPUs follow, major * 100 + minor, from the program's argument ("7.3"). Without
+ * one: those of a description that names no release.
+ */
+static inline unsigned int release_of(int argc, char **argv)
+{
+	unsigned int major, minor;
+
+	if (argc < 2)
+		return 702;
+	if (sscanf(argv[1], "%u.%u", &major, &minor) != 2)
+		errx(2, "usage: %s [RELEASE]", argv[0]);
+	return major * 100 + minor;
 }
 
 #endif

@@ -24,6 +24,7 @@ struct child {
 
 static struct child *child;
 static struct state *state;
+static unsigned int release;
 
 static void child_events(int drm_fd)
 {
@@ -183,7 +184,8 @@ static void check_info(int kfd)
 	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
 	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
 	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
-	check_u64(info->priv_size, 8 + 8ull * child->nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&child->gpus[0]) + 2 * 64,
+	check_u64(info->priv_size,
+		  8 + 8ull * child->nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&child->gpus[0], release) + 2 * 64,
 		  "PROCESS_INFO: size of the private data");
 }
 
@@ -332,7 +334,7 @@ static void check_objects(void)
 	check_u64(q->percent, 100, "queue: percentage");
 	check_u64(q->priority, 7, "queue: priority");
 	check_u64(q->doorbell_id, (child->queue.doorbell_offset & (DOORBELLS - 1)) / 8, "queue: doorbell");
-	check_u64(q->mqd_size, sdma_mqd_size(&child->gpus[0]), "queue: size of the MQDs, one per XCC");
+	check_u64(q->mqd_size, sdma_mqd_size(&child->gpus[0], release), "queue: size of the MQDs, one per XCC");
 	check_u64(q->ctl_stack_size, 0, "queue: no control stack");
 	check_u64(ev[0].object_type, 1, "second object: an event");
 	check_u64(ev[0].event_id, child->signal_event, "signal event: id");
@@ -345,9 +347,22 @@ static void check_objects(void)
 	check_u64(ev[1].auto_reset, 1, "memory event: auto reset");
 }
 
+/* The inode of the first dma-buf of the state. */
+static ino_t bucket_inode(void)
+{
+	struct stat st = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos && !st.st_ino; i++)
+		if (state->bos[i].dmabuf_fd != NO_FD)
+			fstat(state->bos[i].dmabuf_fd, &st);
+	return st.st_ino;
+}
+
 static void check_checkpoint(int kfd)
 {
 	unsigned int before = count_fds();
+	ino_t inode;
 
 	check_checkpoint_args(kfd);
 	check_u64(count_fds(), before, "CHECKPOINT that failed leaves no fds");
@@ -358,8 +373,11 @@ static void check_checkpoint(int kfd)
 	check_plain_buffers();
 	check_special_buffers();
 	check_objects();
+	inode = bucket_inode();
 	state_close_fds(state);
 	check_errno(state_checkpoint(kfd, state), 0, "CHECKPOINT once more");
+	check_u64(bucket_inode() == inode, release >= 608, "... gives %s dma-bufs",
+		  release >= 608 ? "the same" : "new");
 }
 
 /* ---- pause ---- */
@@ -434,9 +452,9 @@ static void check_counting(int kfd, bool counts)
 /* Argument: the release whose rules hold; since 7.3 PROCESS_INFO does not count. */
 int main(int argc, char **argv)
 {
-	bool counts = release_of(argc, argv) < 703;
 	int kfd;
 
+	release = release_of(argc, argv);
 	child = shared(sizeof(*child));
 	state = shared(sizeof(*state));
 	child->nr_gpus = count_gpus(NULL);
@@ -450,7 +468,7 @@ int main(int argc, char **argv)
 	check_info(kfd);
 	check_checkpoint(kfd);
 	check_pause(kfd);
-	check_counting(kfd, counts);
+	check_counting(kfd, release < 703);
 	state_close_fds(state);
 	reap(child->pid, true);
 	close(kfd);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CRIU_OP for a process with an AQL queue that waits at a barrier, with a
- * dispatch behind it: what is saved, and an heir in which the queue goes on.
+ * CRIU_OP for a process with an AQL queue in the middle of a kernel, with a
+ * barrier and a dispatch behind it: what is saved, an heir in which the queue
+ * goes on, and heirs in which it does not since a part of its state is missing.
  * On generations whose queues cannot be saved or restored, and with several
- * XCCs, that they cannot.
+ * XCCs where the release does not restore them, that they cannot.
  */
 #include <sys/prctl.h>
 
@@ -26,6 +27,7 @@ static uint64_t arena;
 /* All GPUs' address spaces, which CHECKPOINT and RESTORE want; the queue is on the first. */
 static struct node gpus[MAX_STATE_GPUS];
 static unsigned int nr_gpus;
+static unsigned int release;
 
 static struct signal *gate(void)
 {
@@ -50,6 +52,7 @@ static void source_main(void)
 	dispatch(q, FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
 	if (!signal_becomes(signal_of(q), 0))
 		errx(1, "the first dispatch does not end");
+	gather_begin(q);
 	gate()->value = 1;
 	barrier.dep[2] = (uintptr_t)gate();
 	aql_put(q, &barrier);
@@ -62,7 +65,7 @@ static void source_main(void)
 
 static void check_saved(void)
 {
-	uint64_t stack = on.node.gfx < 100000 ? on.node.ctl_stack_size * on.node.num_xcc : 0;
+	uint64_t xccs = saved_xccs(&on.node, release), stack = on.node.gfx < 100000 ? on.node.ctl_stack_size * xccs : 0;
 	const struct queue_priv *q = (struct queue_priv *)state_objects(state);
 
 	check_u64(q->object_type, 0, "a queue is saved");
@@ -71,8 +74,8 @@ static void check_saved(void)
 	check_u64(q->eop, source->queue.eop.va, "... with its EOP buffer");
 	check_u64(q->cwsr, source->queue.cwsr.va, "... and its save area");
 	check_u64(q->cwsr_size, on.node.cwsr_size, "... and its size");
-	check_u64(q->mqd_size, 2048 * on.node.num_xcc, "... with an MQD per XCC");
-	check_u64(q->ctl_stack_size, stack, "... and their control stacks");
+	check_u64(q->mqd_size, 2048 * xccs, "... with an MQD per XCC, as far as the release saves them");
+	check_u64(q->ctl_stack_size, stack, "... and control stacks");
 }
 
 static void save_contents(void)
@@ -83,8 +86,6 @@ static void save_contents(void)
 		const struct bo_bucket *b = &state->bos[i];
 		uint8_t *p;
 
-		if (b->addr == source->queue.cwsr.va)
-			continue; /* large, and nothing in it */
 		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
 		if (p == MAP_FAILED)
 			err(1, "mmap a dma-buf");
@@ -123,9 +124,50 @@ static bool take_out(void)
 	return saved;
 }
 
-static void heir_main(void)
+/* What is done to an heir's state before its queue is set going. */
+enum spoil { WHOLE, NO_SAVE_AREA, OTHER_STACK };
+
+static void heir_restore(enum spoil spoil)
 {
-	int want = on.node.gfx >= 110000 || on.node.num_xcc > 1 ? EINVAL : 0;
+	struct queue_priv *saved = (struct queue_priv *)state_objects(state);
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+		void *p = mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, on.drm_fd,
+			       b->restored_offset);
+
+		if (p == MAP_FAILED)
+			err(1, "mmap restored buffer %u", i);
+		if (!(spoil == NO_SAVE_AREA && b->addr == saved->cwsr))
+			memcpy(p, contents[i], b->size);
+	}
+	state_close_fds(state);
+	must(criu_resume(on.kfd, getpid()), "RESUME");
+}
+
+static void heir_goes_on(struct aql_queue *q)
+{
+	usleep(30000);
+	check_u64(aql_read_index(q), 1, "the queue stands in the middle of a kernel");
+	check_u64(*gathered(q), 0x1111 * CHUNK, "... which has not gone on yet");
+	*gather_gate(q) = WORDS;
+	check_true(signal_becomes(signal_of(q), 0), "when it may the kernel goes on to its end");
+	check_u64(*gathered(q), 0x1111 * WORDS, "... with what it had before");
+	usleep(30000);
+	check_u64(aql_read_index(q), 2, "the queue stands at the barrier");
+	check_true(words(q, 1)[WORDS - 1] == 0, "... and the dispatch behind it has not run");
+	signal_of(q)->value = 1;
+	gate()->value = 0;
+	check_true(signal_becomes(signal_of(q), 0), "when the barrier opens the dispatch runs");
+	check_true(!memcmp(words(q, 0), words(q, 1), WORDS * 4) && words(q, 1)[0] == 0x1111, "... with the right data");
+	check_u64(aql_read_index(q), 4, "... and the read index goes on");
+}
+
+static void heir_main(enum spoil spoil)
+{
+	int want = on.node.gfx >= 110000 || (on.node.num_xcc > 1 && release >= 618) ? EINVAL : 0;
+	struct queue_priv *saved = (struct queue_priv *)state_objects(state);
 	struct aql_queue *q = &source->queue;
 	uint32_t i;
 
@@ -134,34 +176,49 @@ static void heir_main(void)
 	for (i = 0; i < nr_gpus; i++)
 		state->devices[i].drm_fd = render_open(gpus[i].render_minor);
 	on.drm_fd = state->devices[0].drm_fd;
+	if (spoil == OTHER_STACK)
+		((uint8_t *)(saved + 1))[saved->mqd_size + saved->ctl_stack_size - 1] ^= 1;
 	if (!check_errno(state_restore(on.kfd, state), want, "RESTORE with an AQL queue") || want)
 		return;
-	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
-		void *p = mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, on.drm_fd,
-			       b->restored_offset);
-
-		if (p == MAP_FAILED)
-			err(1, "mmap restored buffer %u", i);
-		if (contents[i])
-			memcpy(p, contents[i], b->size);
+	heir_restore(spoil);
+	if (spoil == WHOLE && on.node.num_xcc <= saved_xccs(&on.node, release)) {
+		heir_goes_on(q);
+		return;
 	}
-	state_close_fds(state);
-	must(criu_resume(on.kfd, getpid()), "RESUME");
-	usleep(30000);
-	check_u64(aql_read_index(q), 1, "the queue stands at the barrier");
-	check_true(words(q, 1)[WORDS - 1] == 0, "... and the dispatch behind it has not run");
-	gate()->value = 0;
-	check_true(signal_becomes(signal_of(q), 0), "when the barrier opens the dispatch runs");
-	check_true(!memcmp(words(q, 0), words(q, 1), WORDS * 4) && words(q, 1)[0] == 0x1111, "... with the right data");
-	check_u64(aql_read_index(q), 3, "... and the read index goes on");
+	*gather_gate(q) = WORDS;
+	usleep(200000);
+	check_u64(aql_read_index(q), 1, "a queue does not go on %s",
+		  spoil == NO_SAVE_AREA	 ? "without its save area"
+		  : spoil == OTHER_STACK ? "with another control stack"
+					 : "with the state of one of several XCCs");
 }
 
-int main(void)
+static void run_heir(enum spoil spoil)
+{
+	struct queue_priv *saved = (struct queue_priv *)state_objects(state);
+	uint8_t *last = (uint8_t *)(saved + 1) + saved->mqd_size + saved->ctl_stack_size - 1, before = *last;
+	pid_t pid = fork();
+
+	must(pid, "fork");
+	if (!pid) {
+		conformance_passed = conformance_failed = 0;
+		heir_main(spoil);
+		source->step = conformance_passed;
+		_exit(conformance_failed);
+	}
+	source->step = 0;
+	reap(pid, false);
+	conformance_passed += source->step;
+	*last = before;
+	usleep(300000); /* its engine is gone a moment later */
+}
+
+/* Argument: the release whose rules hold. */
+int main(int argc, char **argv)
 {
 	unsigned int i;
-	pid_t pid;
 
+	release = release_of(argc, argv);
 	nr_gpus = count_gpus(NULL);
 	if (nr_gpus > MAX_STATE_GPUS)
 		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
@@ -173,15 +230,11 @@ int main(void)
 	arena = reserve(ARENA);
 	if (!take_out())
 		return conformance_end();
-	pid = fork();
-	must(pid, "fork");
-	if (!pid) {
-		conformance_passed = conformance_failed = 0;
-		heir_main();
-		source->step = conformance_passed;
-		_exit(conformance_failed);
+	run_heir(WHOLE);
+	if (on.node.gfx < 110000 && on.node.num_xcc == 1) {
+		run_heir(NO_SAVE_AREA);
+		if (on.node.gfx < 100000)
+			run_heir(OTHER_STACK);
 	}
-	reap(pid, false);
-	conformance_passed += source->step;
 	return conformance_end();
 }

@@ -125,10 +125,16 @@ static inline void state_close_fds(struct state *s)
 			close(s->bos[i].dmabuf_fd);
 }
 
-/* Bytes of state that follow an SDMA queue's record, for all XCCs. */
-static inline uint64_t sdma_mqd_size(const struct node *gpu)
+/* XCCs whose state is saved with a queue: only the first before 6.16.4. */
+static inline uint64_t saved_xccs(const struct node *gpu, unsigned int release)
 {
-	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * gpu->num_xcc;
+	return release < 617 ? 1 : gpu->num_xcc;
+}
+
+/* Bytes of state that follow an SDMA queue's record. */
+static inline uint64_t sdma_mqd_size(const struct node *gpu, unsigned int release)
+{
+	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * saved_xccs(gpu, release);
 }
 
 /* ---- other processes ---- */

@@ -17,6 +17,8 @@
 
 /* ---- the ioctl interface itself ---- */
 
+static unsigned int release;
+
 static void test_node(int fd)
 {
 	drmVersionPtr version = drmGetVersion(fd);
@@ -25,7 +27,7 @@ static void test_node(int fd)
 
 	check_str(version->name, "amdgpu", "the driver's name");
 	check_u64(version->version_major, 3, "the driver's major version");
-	check_u64(version->version_minor, 64, "the driver's minor version");
+	check_u64(version->version_minor, release < 612 ? 49 : release < 617 ? 61 : 64, "the driver's minor version");
 	drmFreeVersion(version);
 	fstat(fd, &st);
 	check_u64(major(st.st_rdev), 226, "render nodes have major number 226");
@@ -70,7 +72,7 @@ static void test_create(void)
 	check_errno(bo_close(fd, handle), EINVAL, "but only once");
 	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 0, &handle), 0, "another BO");
 	check_u64(handle, 1, "gets the lowest free handle");
-	check_errno(try_create(fd, 0, 0, DOMAIN_VRAM, 0, &handle), EINVAL, "a BO of no bytes");
+	check_errno(try_create(fd, 0, 0, DOMAIN_VRAM, 0, &handle), ENOSPC, "a BO of no bytes");
 	check_errno(try_create(fd, 4096, 0, 0x80, 0, &handle), EINVAL, "a BO in an unknown domain");
 	check_errno(try_create(fd, 4096, 0, 0x40, 0, &handle), EINVAL, "a BO in the doorbell domain");
 	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
@@ -299,6 +301,9 @@ static void test_userptr(void)
 
 static void test_gem_va(void)
 {
+	struct gem_va timeline = {
+		.operation = AMDGPU_VA_OP_MAP, .flags = RWX, .va = 1 << 30, .size = 4096, .point = 1, .syncobj_out = 77
+	};
 	int fd = render_open(0);
 	uint32_t bo = bo_create(fd, 65536, DOMAIN_VRAM);
 	const uint32_t map = AMDGPU_VA_OP_MAP, unmap = AMDGPU_VA_OP_UNMAP;
@@ -330,6 +335,9 @@ static void test_gem_va(void)
 	check_errno(va_op(fd, bo, unmap, 0, va + 65536, 0, 4096), 0, "what was in front of it, too");
 	check_errno(va_op(fd, bo, unmap, 0, va + 77824, 0, 4096), 0, "and what was behind");
 	check_errno(va_op(fd, 0, AMDGPU_VA_OP_CLEAR, 0, va, 0, 1 << 20), 0, "clearing a range that is empty");
+	timeline.handle = bo;
+	check_errno(ioctl(fd, NR_GEM_VA, &timeline), release < 617 ? 0 : ENOENT,
+		    "an unknown timeline, which DRM before 3.64 does not look at");
 	close(fd);
 }
 
@@ -390,7 +398,9 @@ static void test_gem_op(void)
 	check_u64(info.bo_size, 8192, "its size, in whole pages");
 	check_u64(info.alignment, 65536, "its alignment");
 	check_u64(info.domains, DOMAIN_VRAM, "its domains");
-	check_u64(info.domain_flags, AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_VRAM_CLEARED,
+	check_u64(info.domain_flags,
+		  AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_VRAM_CLEARED |
+			  (release == 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
 		  "its flags, VRAM_CLEARED always among them");
 	check_errno(ioctl(fd, NR_GEM_OP_OLD, &op), 0, "GEM_OP with the size of older headers");
 	op.value = 8;
@@ -419,7 +429,7 @@ static void test_list_handles(void)
 
 	check_errno(ioctl(fd, NR_LIST_HANDLES, &list), 0, "GEM_LIST_HANDLES of a file without any");
 	check_u64(list.num_entries, 0, "tells 0");
-	try_create(fd, 5000, 0, DOMAIN_VRAM, AMDGPU_GEM_CREATE_EXPLICIT_SYNC, &bo[0]);
+	try_create(fd, 5000, 8192, DOMAIN_VRAM, AMDGPU_GEM_CREATE_EXPLICIT_SYNC, &bo[0]);
 	bo[1] = bo_create(fd, 1 << 20, DOMAIN_GTT);
 	bo[2] = bo_create(fd, 4096, DOMAIN_VRAM | DOMAIN_GTT);
 	bo_close(fd, bo[1]);
@@ -436,6 +446,7 @@ static void test_list_handles(void)
 	check_u64(entries[1].domains, DOMAIN_VRAM | DOMAIN_GTT, "domains");
 	check_u64(entries[0].alloc_flags, AMDGPU_GEM_CREATE_EXPLICIT_SYNC | AMDGPU_GEM_CREATE_VRAM_CLEARED,
 		  "and flags");
+	check_u64(entries[0].alignment, release == 618 ? 2 : 8192, "alignment, in pages for one release");
 	for (i = 0; i < 2; i++)
 		check_u64(entries[i].flags, 0, "number %u is no import", i);
 	list.entries = 8;
@@ -715,7 +726,8 @@ static void test_info(int fd)
 	check_true(t2 - t1 >= 100000, "the GPU's clock runs at 100 MHz");
 }
 
-int main(void)
+/* Argument: the release whose rules hold. */
+int main(int argc, char **argv)
 {
 	int fd = render_open(0);
 	struct list_handles list = { 0 };
@@ -723,6 +735,7 @@ int main(void)
 	uint32_t nothing[2] = { 4711, 4711 };
 	bool has_change = !ioctl(fd, NR_CHANGE_HANDLE, nothing);
 
+	release = release_of(argc, argv);
 	test_node(fd);
 	test_dispatch(fd);
 	test_info(fd);

@@ -56,6 +56,12 @@ static int bo_list(int fd, uint32_t op, uint32_t list, const void *entries, uint
 	return err;
 }
 
+static void must_list(int fd, const struct drm_amdgpu_bo_list_entry *entries, uint32_t n, uint32_t *ret)
+{
+	if (bo_list(fd, AMDGPU_BO_LIST_OP_CREATE, 0, entries, n, sizeof(*entries), ret))
+		err(2, "BO_LIST");
+}
+
 static void test_bo_list(void)
 {
 	int fd = render_open(0);
@@ -401,6 +407,28 @@ static void check_guilty(struct engine *e, const char *what)
 	check_errno(engine_run(e), 0, "%s: another context is not affected", what);
 }
 
+/* What a job's list does not have need not be in place when it runs. */
+static void test_listed(struct engine *e)
+{
+	uint32_t bo[2] = { bo_create(e->fd, 4096, DOMAIN_VRAM), bo_create(e->fd, 4096, DOMAIN_GTT) };
+	struct drm_amdgpu_bo_list_entry entries[3] = { { .bo_handle = e->ib_handle },
+						       { .bo_handle = bo[0] },
+						       { .bo_handle = bo[1] } };
+	uint64_t src = engine_map(e, bo[0], 4096), dst = engine_map(e, bo[1], 4096), seq;
+	struct submit s = { .ctx = e->ctx, .ip_type = AMDGPU_HW_IP_DMA, .ib_va = e->ib_va };
+
+	emit_copy(&e->c, dst, src, 4096);
+	s.ib_bytes = e->c.n * 4;
+	e->c.n = 0;
+	must_list(e->fd, entries, 3, &s.bo_list);
+	check_errno(try_submit(e->fd, &s, &seq), 0, "CS with a list of all that it needs");
+	check_u64(job_wait(e->fd, e->ctx, 0, seq, FOREVER), 0, "... ends well");
+	must_list(e->fd, entries, 2, &s.bo_list);
+	check_errno(try_submit(e->fd, &s, &seq), 0, "CS with a list that lacks a BO");
+	check_errno(job_wait(e->fd, e->ctx, 0, seq, FOREVER), ETIME, "... faults there");
+	engine_new_ctx(e);
+}
+
 static void test_faults(struct engine *e)
 {
 	uint32_t bo = bo_create(e->fd, 8192, DOMAIN_VRAM);
@@ -525,7 +553,7 @@ static void test_implicit_sync(void)
 	uint32_t bo, imported, list_a, list_b;
 	uint64_t va_a, va_b, seq_a, seq_b;
 	volatile uint32_t *p;
-	struct drm_amdgpu_bo_list_entry entry = { 0 };
+	struct drm_amdgpu_bo_list_entry entries[2] = { 0 };
 	union drm_amdgpu_gem_wait_idle idle;
 	int dmabuf;
 
@@ -537,10 +565,12 @@ static void test_implicit_sync(void)
 		err(2, "sharing a BO");
 	va_a = engine_map(&a, bo, 4096);
 	va_b = engine_map(&b, imported, 4096);
-	entry.bo_handle = bo;
-	bo_list(a.fd, AMDGPU_BO_LIST_OP_CREATE, 0, &entry, 1, sizeof(entry), &list_a);
-	entry.bo_handle = imported;
-	bo_list(b.fd, AMDGPU_BO_LIST_OP_CREATE, 0, &entry, 1, sizeof(entry), &list_b);
+	entries[0].bo_handle = bo;
+	entries[1].bo_handle = a.ib_handle;
+	must_list(a.fd, entries, 2, &list_a);
+	entries[0].bo_handle = imported;
+	entries[1].bo_handle = b.ib_handle;
+	must_list(b.fd, entries, 2, &list_b);
 	emit_poll_equal(&a.c, va_a, 1);
 	emit_fill(&a.c, va_a + 4, 10, 4);
 	emit_fill(&b.c, va_b + 4, 20, 4);
@@ -799,6 +829,7 @@ int main(void)
 	test_fill_bytes(&e);
 	test_window_copy(&e);
 	test_poll(&e);
+	test_listed(&e);
 	test_faults(&e);
 	test_permissions(&e);
 	test_parallel(&e);

@@ -50,13 +50,13 @@ static void load(const char *kernel, const char *gpu)
 }
 
 /* The checks that "drm" makes hold on this machine, too. */
-static void run_drm(const char *what)
+static void run_drm(const char *what, const char *release)
 {
 	char command[1024], line[512], last[512] = "";
 	unsigned int passed, failed = 1;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "%s/drm", programs);
+	snprintf(command, sizeof(command), "%s/drm %s", programs, release);
 	f = popen(command, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		strcpy(last, line);
@@ -81,7 +81,7 @@ static void test_release_612(void)
 	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 1 << 13, &handle), EINVAL,
 		    "and does not let user space ask for coherent memory");
 	close(fd);
-	run_drm("6.12");
+	run_drm("6.12", "6.12");
 }
 
 static void test_release_618(void)
@@ -117,7 +117,7 @@ static void test_change_handle(void)
 		return;
 	}
 	load("gem_change_handle = yes", "");
-	run_drm("GEM_CHANGE_HANDLE enabled");
+	run_drm("GEM_CHANGE_HANDLE enabled", "");
 }
 
 static void test_overrun(void)

@@ -172,6 +172,56 @@ static void check_event(void)
 	aql_free(&q, true);
 }
 
+/* ---- preemption ---- */
+
+static void set_percentage(const struct aql_queue *q, uint32_t percentage)
+{
+	struct kfd_ioctl_update_queue_args args = {
+		.ring_base_address = q->ring.va,
+		.ring_size = PACKETS * 64,
+		.queue_id = q->queue_id,
+		.queue_percentage = percentage,
+		.queue_priority = 7,
+	};
+
+	must(ioctl(on.kfd, NR_UPDATE_QUEUE, &args), "UPDATE_QUEUE");
+}
+
+/* A kernel that is stopped in the middle has its state in the save area and, up to gfx9, in the control stack. */
+static void check_preemption(bool spoil)
+{
+	struct aql_queue q = aql_unborn();
+	uint8_t *stack = calloc(1, on.node.ctl_stack_size);
+	struct kfd_ioctl_get_queue_wave_state_args state = { .ctl_stack_address = (uintptr_t)stack };
+	uint64_t size = on.node.gfx < 100000 ? on.node.ctl_stack_size : 0, i;
+
+	aql_born(&q);
+	state.queue_id = q.queue_id;
+	for (i = 0; i < WORDS; i++)
+		words(&q, 0)[i] = 3;
+	check_errno(ioctl(on.kfd, NR_WAVE_STATE, &state), EINVAL, "wave state of a queue that may run");
+	gather_begin(&q);
+	set_percentage(&q, 0);
+	*gather_gate(&q) = WORDS;
+	check_u64(*gathered(&q), 3 * CHUNK, "a kernel is stopped in the middle");
+	check_errno(ioctl(on.kfd, NR_WAVE_STATE, &state), 0, "wave state of its queue");
+	check_u64(state.ctl_stack_used_size, size, "... has a control stack up to gfx9");
+	check_true(!size || memcmp(stack, stack + 8, size - 8), "... with something on it");
+	check_u64(state.save_area_used_size, on.node.cwsr_size, "... and a save area");
+	if (spoil)
+		*(uint8_t *)(q.cwsr.va + on.node.cwsr_size - 8) ^= 1;
+	set_percentage(&q, 100);
+	if (spoil) {
+		usleep(200000);
+		check_u64(*gathered(&q), 3 * CHUNK, "a changed save area keeps it from going on");
+	} else {
+		check_true(signal_becomes(signal_of(&q), 0), "it goes on");
+		check_u64(*gathered(&q), 3 * WORDS, "... to its end");
+	}
+	free(stack);
+	aql_free(&q, true);
+}
+
 /* ---- faults ---- */
 
 static void check_fault(const char *what, uint32_t kernel, uint64_t dst, uint16_t header)
@@ -203,6 +253,8 @@ int main(void)
 	check_kernels();
 	check_barriers();
 	check_event();
+	check_preemption(false);
+	check_preemption(true);
 	check_fault("a write to what is not mapped", FILL, nowhere, 0);
 	check_fault("a kernel that does not exist", 99, nowhere, 0);
 	check_fault("an agent dispatch", 0, 0, AGENT);

@@ -63,6 +63,75 @@ static void check_criu(void)
 	tell("faults", "clear");
 }
 
+/* A GPU that sticks keeps whoever wants to stop its queues waiting, and then fails him. */
+static void check_stuck(void)
+{
+	struct state *state = shared(sizeof(*state));
+	struct sdma_queue q;
+
+	tell_gpu("stuck");
+	check_errno(state_info(kfd, state), 0, "PROCESS_INFO of a process without queues on a GPU that sticks");
+	must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
+	q = sdma_new(kfd, drm_fd, gpu.gpu_id);
+	check_errno(state_info(kfd, state), ETIME, "PROCESS_INFO of one with a queue there");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "... and has paused nothing");
+	tell_gpu("ok");
+	check_errno(state_info(kfd, state), 0, "PROCESS_INFO when the GPU is well again");
+	must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
+	sdma_free(&q, kfd);
+}
+
+/* A buffer that the CPU sees by its dma-buf: the render node of another GPU does not show it. */
+static struct buffer buffer_by_dmabuf(int file_kfd, uint64_t size)
+{
+	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu.gpu_id };
+	struct export_dmabuf export = { 0 };
+
+	must(kfd_alloc(file_kfd, gpu.gpu_id, b.va, size, GTT_RW, &b.offset, &b.handle), "ALLOC");
+	must(kfd_map(file_kfd, b.handle, gpu.gpu_id), "MAP");
+	export.handle = b.handle;
+	must(ioctl(file_kfd, NR_EXPORT_DMABUF, &export), "EXPORT");
+	if (mmap((void *)b.va, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, export.fd, 0) == MAP_FAILED)
+		err(1, "mmap a dma-buf");
+	return b;
+}
+
+/* In a child, whose GPUs have no address spaces yet. */
+static void wrong_file(uint32_t render_minor)
+{
+	struct sdma_queue q = { .gpu_id = gpu.gpu_id };
+	int fd = kfd_open(), file = render_open(render_minor);
+	struct create_queue args;
+
+	check_errno(kfd_acquire(fd, file, gpu.gpu_id), 0, "ACQUIRE_VM with the render node of another GPU");
+	q.ring = buffer_by_dmabuf(fd, RING);
+	q.pointers = buffer_by_dmabuf(fd, PAGE);
+	args = sdma_args(&q);
+	check_errno(ioctl(fd, NR_CREATE_QUEUE, &args), 0, "... a queue can be made");
+	q.doorbell_offset = args.doorbell_offset;
+	sdma_map_doorbell(&q, fd, args.doorbell_offset);
+	sdma_fence(&q, q.pointers.va + 512, 1);
+	sdma_ring_doorbell(&q);
+	check_true(!sdma_drain(&q, 200), "... which does nothing");
+}
+
+static void check_wrong_file(void)
+{
+	pid_t pid;
+
+	if (count_gpus(NULL) < 2 || kfd_minor_version(kfd) < 12) {
+		check_skip("the render node of another GPU: there is none, or no dma-buf");
+		return;
+	}
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		wrong_file(node_gpu(1).render_minor);
+		_exit(conformance_failed);
+	}
+	reap(pid, false);
+}
+
 static void check_engine(void)
 {
 	struct buffer flag = buffer_new(kfd, drm_fd, gpu.gpu_id, PAGE, GTT_RW);
@@ -93,5 +162,7 @@ int main(void)
 	check_ioctls();
 	check_criu();
 	check_engine();
+	check_stuck();
+	check_wrong_file();
 	return conformance_end();
 }

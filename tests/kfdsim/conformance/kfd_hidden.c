@@ -55,15 +55,15 @@ static void cgroup_write(const char *file, const char *text)
 
 static void check_topology(void)
 {
-	static const char *const files[] = {
-		"gpu_id", "name", "properties", "mem_banks/0/properties", "caches/0/properties", "io_links/0/properties"
-	};
+	static const char *const files[] = { "gpu_id", "name", "properties", "mem_banks/0/properties",
+					     "io_links/0/properties" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		check_errno(sysfs_read_topology(hidden.number, files[i]), EPERM, "hidden: reading %s", files[i]);
 		check_errno(sysfs_read_topology(seen.number, files[i]), 0, "not hidden: reading %s", files[i]);
 	}
+	check_errno(topology_read(hidden.number, "caches/0/properties"), 0, "hidden: caches can be read since 6.2");
 }
 
 static void check_apertures(int kfd)

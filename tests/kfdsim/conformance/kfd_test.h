@@ -64,6 +64,7 @@
 #define NR_AVAILABLE	    0xc0104b23u
 #define NR_EXPORT_DMABUF    0xc0104b24u
 #define NR_RUNTIME_ENABLE   0xc0104b25u
+#define NR_CREATE_PROCESS   0x00004b27u
 
 #define MEM_VRAM     (1u << 0)
 #define MEM_GTT	     (1u << 1)
@@ -109,21 +110,6 @@ struct runtime_enable {
 	uint32_t mode_mask, caps;
 };
 
-/*
- * The kernel release whose rules the GPUs follow, major * 100 + minor, from the program's argument ("7.3"). Without
- * one: those of a description that names no release.
- */
-static inline unsigned int release_of(int argc, char **argv)
-{
-	unsigned int major, minor;
-
-	if (argc < 2)
-		return 618;
-	if (sscanf(argv[1], "%u.%u", &major, &minor) != 2)
-		errx(2, "usage: %s [RELEASE]", argv[0]);
-	return major * 100 + minor;
-}
-
 /* ---- files ---- */
 
 static inline uint64_t now_ms(void)
@@ -141,6 +127,24 @@ static inline int kfd_open(void)
 	if (fd < 0)
 		err(1, "open /dev/kfd");
 	return fd;
+}
+
+/* False on a real driver: what that does not survive is then not tried. */
+static inline bool is_simulated(void)
+{
+	return !access("/sys/module/kfdsim", F_OK);
+}
+
+/* How many requests there were that a real driver would not have survived. */
+static inline unsigned int nr_crashes(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfdsim/crashes", "re");
+	unsigned int n;
+
+	if (!f || fscanf(f, "%u", &n) != 1)
+		errx(1, "debugfs: kfdsim/crashes");
+	fclose(f);
+	return n;
 }
 
 /* Succeeds or ends the program. */
@@ -211,6 +215,20 @@ static inline bool node_read(unsigned int number, struct node *node)
 	node->ctl_stack_size = node_property(number, "ctl_stack_size");
 	node->num_gws = node_property(number, "num_gws");
 	return true;
+}
+
+/* Which partition of its device the node is: how many nodes before it have the same PCI device. */
+static inline unsigned int node_partition(const struct node *node)
+{
+	uint64_t domain = node_property(node->number, "domain"),
+		 device = node_property(node->number, "location_id") >> 3;
+	unsigned int n, partition = 0;
+	struct node other;
+
+	for (n = 0; n < node->number && node_read(n, &other); n++)
+		partition += other.gpu_id && node_property(n, "domain") == domain &&
+			     node_property(n, "location_id") >> 3 == device;
+	return partition;
 }
 
 /* The @index-th GPU of the machine; ends the program when there is none. */
