@@ -246,12 +246,12 @@ static int content_run(struct content_gpu *gpus, size_t nr_gpus, const struct co
 	return err;
 }
 
-int content_dump_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
 	return content_run(gpus, nr_gpus, options, true);
 }
 
-int content_restore_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
 	return content_run(gpus, nr_gpus, options, false);
 }

@@ -60,21 +60,7 @@ struct content_options {
  * 0, or -errno of the first cause after one error line that names GPU, BO and offset. All
  * threads have ended and everything is released in either case.
  */
-int content_dump_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
-int content_restore_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
-
-static inline int content_dump(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
-{
-	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
-
-	return content_dump_opts(gpus, nr_gpus, &options);
-}
-
-static inline int content_restore(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
-{
-	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
-
-	return content_restore_opts(gpus, nr_gpus, &options);
-}
+int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 
 #endif

@@ -130,8 +130,8 @@ static int copy(struct job *job, const struct settings *settings, struct progres
 		.on_progress = progress_report,
 		.progress_arg = progress,
 	};
-	int err = direction == SAVE ? content_dump_opts(job->gpus, job->nr_gpus, &options) :
-				      content_restore_opts(job->gpus, job->nr_gpus, &options);
+	int err = direction == SAVE ? content_dump(job->gpus, job->nr_gpus, &options) :
+				      content_restore(job->gpus, job->nr_gpus, &options);
 
 	if (!err)
 		progress_report(progress, job->gpus, job->nr_gpus);

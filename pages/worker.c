@@ -157,7 +157,7 @@ static int piece_copy(struct piece *piece)
 	if (piece_is_cancelled(piece))
 		return -ECANCELED;
 	plugin_log_divert(forward_line, piece);
-	err = content_restore_opts(gpu, 1, &options);
+	err = content_restore(gpu, 1, &options);
 	if (!err)
 		progress_report(&piece->worker->progress, gpu, 1);
 	plugin_log_divert(NULL, NULL);

@@ -324,8 +324,8 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 	gpus[0] = f[0].gpu;
 	gpus[1] = f[1].gpu;
 	arm(fault, scenario);
-	ret = scenario->restore ? content_restore(gpus, 2, scenario->max_bytes)
-				: content_dump(gpus, 2, scenario->max_bytes);
+	ret = scenario->restore ? fixture_restore(gpus, 2, scenario->max_bytes)
+				: fixture_dump(gpus, 2, scenario->max_bytes);
 	call = disarm();
 	close_ends(scenario, f, &ends);
 	if (call)
@@ -484,7 +484,7 @@ static int save_once(void **state)
 	for (int i = 0; i < 2; i++) {
 		fixture_gpu_init(&saved[i], 0x60 + (uint32_t)i, sizes[i], 4, FILL_MIXED, &rng);
 		saved_files[i] = saved[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
-		if (content_dump(&saved[i].gpu, 1, 0))
+		if (fixture_dump(&saved[i].gpu, 1, 0))
 			return -1;
 	}
 	return 0;

@@ -129,7 +129,7 @@ static void task_init(struct task *task, const uint64_t *sizes, size_t nr, uint6
 	for (uint32_t g = 0; g < GPUS; g++) {
 		fixture_gpu_init(&task->saved[g], 0xa0 + g, sizes, nr, FILL_MIXED, &rng);
 		task->saved[g].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
-		assert_int_equal(content_dump(&task->saved[g].gpu, 1, 0), 0);
+		assert_int_equal(fixture_dump(&task->saved[g].gpu, 1, 0), 0);
 		fixture_gpu_like(&task->target[g], &task->saved[g]);
 		if (task != tasks)
 			share_gpu(&task->target[g], &tasks[0].target[g]);
@@ -464,7 +464,7 @@ static void restore_with_fault(int n)
 	if (!worker || task->token >= 0)
 		return;
 	for (size_t g = 0; g < GPUS; g++)
-		assert_int_equal(content_restore(&task->target[g].gpu, 1, 0), 0);
+		assert_int_equal(fixture_restore(&task->target[g].gpu, 1, 0), 0);
 	task->result = 0;
 }
 
