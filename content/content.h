@@ -15,12 +15,23 @@
 
 #include "content/crc32c.h"
 
+/* How a copier reaches memory. The engine's own: zero before and after a run. */
+struct content_mapping {
+	struct amdgpu_bo *bo; /* of libdrm_amdgpu, like va */
+	struct amdgpu_va *va;
+	uint64_t address;   /* in the GPU's address space */
+	uint64_t map_bytes; /* mapped there; 0 = not */
+	void *cpu;	    /* CPU mapping, when the CPU copies */
+	uint64_t cpu_bytes;
+};
+
 struct content_bo {
 	int dmabuf_fd;	 /* borrowed */
+	uint32_t index;	 /* the caller's number of the BO, for messages */
 	uint64_t size;	 /* bytes, at least 1, at most those of the dma-buf */
 	uint32_t crc32c; /* CRC-32C of the contents: written by a dump, compared by a restore */
 	bool has_crc32c; /* set by a dump; a restore compares only where it is set */
-	uint32_t index;	 /* the caller's number of the BO, for messages */
+	struct content_mapping mapping;
 };
 
 struct content_stats {
@@ -49,7 +60,8 @@ struct content_options {
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	/* Asked as often, in the caller's thread too: true ends the run with -ECANCELED and no error line. NULL = not. */
+	/* Asked as often, also in the caller's thread: true ends the run with -ECANCELED and no error line. NULL = not.
+	 */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
 };

@@ -308,22 +308,21 @@ static void the_cpu_path_gets_an_error_where_memory_is_missing(void **state)
 {
 	static uint8_t staging[16384];
 	struct copier copier = {
-		.config = { .staging = staging, .to_staging = true },
-		.cpu = true,
-		.bounce_fd = -1,
+		.config = { .staging = staging, .slot_bytes = sizeof(staging), .nr_slots = 1, .to_staging = true },
+		.ops = &cpucopy_ops,
 	};
-	struct copier_bo bo = { .dmabuf_fd = fixture_memfd(16384) };
+	struct content_bo bo = { .dmabuf_fd = fixture_memfd(16384), .size = 16384 };
 
 	(void)state;
-	assert_int_equal(cpucopy_init(&copier), 0);
-	assert_int_equal(cpucopy_map(&copier, &bo, 16384), 0);
+	assert_int_equal(cpucopy_ops.init(&copier), 0);
+	assert_int_equal(copier_map_bo(&copier, &bo), 0);
 	assert_int_equal(ftruncate(bo.dmabuf_fd, 4096), 0);
-	assert_int_equal(cpucopy_copy(&copier, &bo, 0, 0, 4096), 0);
-	assert_int_equal(cpucopy_copy(&copier, &bo, 8192, 0, 4096), -EFAULT);
+	assert_int_equal(copier_copy(&copier, 0, &bo, 0, 0, 4096), 0);
+	assert_int_equal(copier_copy(&copier, 0, &bo, 8192, 0, 4096), -EFAULT);
 	close(bo.dmabuf_fd);
 	bo.dmabuf_fd = -1;
-	assert_int_equal(cpucopy_unmap(&copier, &bo), -EBADF);
-	cpucopy_done(&copier);
+	assert_int_equal(copier_unmap_bo(&copier, &bo), -EBADF);
+	assert_int_equal(copier_done(&copier), 0);
 }
 
 /* ---- several GPUs ---- */
@@ -366,7 +365,9 @@ static bool always(void *arg)
 static void a_cancelled_restore_says_nothing(void **state)
 {
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
-	const struct content_options options = { .max_buffer_bytes = 64 * KIB, .progress_ms = 1, .is_cancelled = always };
+	const struct content_options options = { .max_buffer_bytes = 64 * KIB,
+						 .progress_ms = 1,
+						 .is_cancelled = always };
 
 	(void)state;
 	begin_saved();
