@@ -377,7 +377,7 @@ void pagesio_discard(struct pagesio *io)
 		set_size(io, 0); /* should this fail as well, the file has no prefix and is refused */
 }
 
-static int check_length(struct pagesio *io)
+static int check_prefix(struct pagesio *io)
 {
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	uint64_t got = 0, bytes;
@@ -408,7 +408,7 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 			       "has %" PRIu64 " bytes, %" PRIu64 " expected", size, file_bytes);
 	if (!streaming)
 		set_direct(io, false); /* the prefix is not a block */
-	err = check_length(io);
+	err = check_prefix(io);
 	if (err)
 		return err;
 	if (!streaming)
