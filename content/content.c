@@ -26,6 +26,7 @@ struct watch {
 	struct content_run run;
 	struct pipeline *pipelines; /* one for each GPU */
 	double started, logged;
+	double next_look; /* without threads */
 };
 
 static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
@@ -51,22 +52,48 @@ static void watch_done(struct watch *watch)
 	content_run_done(&watch->run);
 }
 
-static void start_pipelines(struct watch *watch)
+static int init_pipelines(struct watch *watch)
 {
 	uint64_t max_bytes = watch->options->max_buffer_bytes;
 	size_t nr_gpus = watch->run.nr_gpus;
-	sigset_t all, before;
-	int err = 0;
 
 	if (max_bytes)
 		max_bytes = max_bytes / nr_gpus ? max_bytes / nr_gpus : 1;
-	for (size_t i = 0; i < nr_gpus && !err; i++)
-		err = pipeline_init(&watch->pipelines[i], &watch->run, i, &watch->gpus[i], max_bytes);
+	for (size_t i = 0; i < nr_gpus; i++) {
+		int err = pipeline_init(&watch->pipelines[i], &watch->run, i, &watch->gpus[i], max_bytes);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void join_pipelines(struct watch *watch)
+{
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+		pipeline_join(&watch->pipelines[i]);
+}
+
+/* All threads or none. */
+static int start_pipelines(struct watch *watch)
+{
+	sigset_t all, before;
+	size_t nr_started = 0;
+	int err = 0;
+
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (size_t i = 0; i < nr_gpus && !err; i++)
-		err = pipeline_start(&watch->pipelines[i]);
+	while (nr_started < watch->run.nr_gpus && !(err = pipeline_start(&watch->pipelines[nr_started])))
+		nr_started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	content_run_release(&watch->run, !err);
+	if (!err)
+		return 0;
+	join_pipelines(watch);
+	if (err != -EAGAIN)
+		content_run_fail(&watch->run, err, "gpu %#x: starting a thread: %s", watch->gpus[nr_started].gpu_id,
+				 strerror(-err));
+	return err;
 }
 
 static void take_stats(struct watch *watch)
@@ -143,9 +170,13 @@ static void add_ms(struct timespec *t, unsigned int ms)
 	}
 }
 
+static unsigned int every_ms(const struct watch *watch)
+{
+	return watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS;
+}
+
 static void watch_pipelines(struct watch *watch)
 {
-	unsigned int every_ms = watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS;
 	struct content_run *run = &watch->run;
 
 	pthread_mutex_lock(&run->lock);
@@ -154,17 +185,54 @@ static void watch_pipelines(struct watch *watch)
 		int err = 0;
 
 		clock_gettime(CLOCK_MONOTONIC, &next);
-		add_ms(&next, every_ms);
+		add_ms(&next, every_ms(watch));
 		while (run->nr_running && err != ETIMEDOUT)
 			err = pthread_cond_timedwait(&run->ended, &run->lock, &next);
 		if (run->nr_running)
 			report_progress(watch);
 	}
 	pthread_mutex_unlock(&run->lock);
-	for (size_t i = 0; i < run->nr_gpus; i++)
-		pipeline_join(&watch->pipelines[i]);
-	take_stats(watch);
-	log_space(watch);
+	join_pipelines(watch);
+}
+
+static void look_between_windows(void *arg)
+{
+	struct watch *watch = arg;
+	double now = monotonic_seconds();
+
+	if (now < watch->next_look)
+		return;
+	watch->next_look = now + every_ms(watch) / 1e3;
+	pthread_mutex_lock(&watch->run.lock);
+	report_progress(watch);
+	pthread_mutex_unlock(&watch->run.lock);
+}
+
+static void run_alone(struct watch *watch)
+{
+	watch->run.between_windows = look_between_windows;
+	watch->run.between_arg = watch;
+	watch->next_look = watch->started + every_ms(watch) / 1e3;
+	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
+		pipeline_run_alone(&watch->pipelines[i]);
+}
+
+static void run_pipelines(struct watch *watch)
+{
+	int err;
+
+	if (init_pipelines(watch))
+		return;
+	err = watch->options->no_threads ? -EAGAIN : start_pipelines(watch);
+	if (err && err != -EAGAIN)
+		return;
+	if (err && !watch->options->no_threads)
+		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other",
+			strerror(-err));
+	if (err)
+		run_alone(watch);
+	else
+		watch_pipelines(watch);
 }
 
 static void log_checksums(const struct content_gpu *gpu)
@@ -231,8 +299,9 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 		pr_err("no memory for copying the contents of %zu GPUs", nr_gpus);
 		return err;
 	}
-	start_pipelines(&watch);
-	watch_pipelines(&watch);
+	run_pipelines(&watch);
+	take_stats(&watch);
+	log_space(&watch);
 	err = atomic_load(&watch.run.err);
 	if (err && !(err == -ECANCELED && watch.run.cancelled)) /* a GPU that was reset answers so, too */
 		pr_err("%s", watch.run.error_text);

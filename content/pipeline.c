@@ -6,6 +6,9 @@
  * gives finished windows, checked for zeros and checksummed, to the I/O thread. Restore
  * is the reverse. The copy thread also does the processor's work, since otherwise it would
  * only wait for the GPU; the I/O thread does nothing but transfers.
+ *
+ * Without threads, the caller's does what both do. The GPU's copies still overlap with file
+ * I/O: all slots but one are in flight while the file is read or written.
  */
 #include "content/pipeline.h"
 
@@ -239,6 +242,61 @@ static void examine_window(struct pipeline *pipeline, uint64_t w)
 		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
 }
 
+/* ---- the pages file ---- */
+
+static int io_result(struct pipeline *pipeline, int err)
+{
+	if (err && err != -ECANCELED)
+		io_failed(pipeline, err);
+	return err;
+}
+
+static int open_file(struct pipeline *pipeline)
+{
+	const struct content_gpu *gpu = pipeline->gpu;
+	uint64_t bytes = pipeline->layout.file_bytes;
+	int err;
+
+	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline };
+	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
+				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->warn_space = pipeline->io.warn_space;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	return io_result(pipeline, err);
+}
+
+/* Between the file and a slot, which is full for a dump and free for a restore. */
+static int transfer_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
+	int err = pipeline->run->dump ? pagesio_write(&pipeline->io, off, mem, len, map)
+				      : pagesio_read(&pipeline->io, off, mem, len, map);
+
+	if (err)
+		return io_result(pipeline, err);
+	if (pipeline->run->dump)
+		consumed_window(pipeline, w);
+	else
+		produced_window(pipeline);
+	return 0;
+}
+
+/* @err: of what came before. */
+static void close_file(struct pipeline *pipeline, int err)
+{
+	if (!err)
+		err = io_result(pipeline, pipeline->run->dump ? pagesio_complete(&pipeline->io)
+							      : pagesio_check_end(&pipeline->io));
+	if (err && pipeline->run->dump)
+		pagesio_discard(&pipeline->io);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->direct = pipeline->io.want_direct;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pagesio_done(&pipeline->io);
+}
+
 /* ---- the copy thread ---- */
 
 static int submit_window(struct pipeline *pipeline, uint64_t w)
@@ -304,23 +362,52 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 	return release_bos(pipeline, off + len);
 }
 
+static bool can_submit(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	if (w == pipeline->layout.nr_windows)
+		return false;
+	if (pipeline->run->dump || pipeline->alone)
+		return slot_is_free(pipeline, w, wait);
+	return slot_is_full(pipeline, w, wait);
+}
+
+static int begin_window(struct pipeline *pipeline, uint64_t w)
+{
+	if (pipeline->alone && !pipeline->run->dump) {
+		int err = transfer_window(pipeline, w);
+
+		if (err)
+			return err;
+	}
+	return submit_window(pipeline, w);
+}
+
+static int end_window(struct pipeline *pipeline, uint64_t w)
+{
+	int err = retire_window(pipeline, w);
+
+	if (err || !pipeline->alone)
+		return err;
+	pipeline->run->between_windows(pipeline->run->between_arg);
+	return pipeline->run->dump ? transfer_window(pipeline, w) : 0;
+}
+
 /* Keeps as many submissions in flight as there are windows for, and retires the oldest when there is none. */
 static int copy_windows(struct pipeline *pipeline)
 {
 	uint64_t submitted = 0, retired = 0;
-	int err = 0;
 
-	while (!err && retired < pipeline->layout.nr_windows) {
-		bool idle = submitted == retired;
-		bool can_submit = submitted < pipeline->layout.nr_windows &&
-				  (pipeline->run->dump ? slot_is_free(pipeline, submitted, idle)
-						       : slot_is_full(pipeline, submitted, idle));
+	while (retired < pipeline->layout.nr_windows) {
+		bool submit = can_submit(pipeline, submitted, submitted == retired);
+		int err;
 
 		if (is_stopped(pipeline))
 			return -ECANCELED;
-		err = can_submit ? submit_window(pipeline, submitted++) : retire_window(pipeline, retired++);
+		err = submit ? begin_window(pipeline, submitted++) : end_window(pipeline, retired++);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int copy_all(struct pipeline *pipeline)
@@ -334,7 +421,7 @@ static int copy_all(struct pipeline *pipeline)
 }
 
 /* In the order that the hardware needs: the GPU first ends, then its memory goes. */
-static void release_copier(struct pipeline *pipeline)
+static int release_copier(struct pipeline *pipeline)
 {
 	int ret = copier_drain(&pipeline->copier), err;
 	const char *doing = pipeline->copier.doing;
@@ -350,9 +437,10 @@ static void release_copier(struct pipeline *pipeline)
 	if (ret)
 		content_run_fail(pipeline->run, ret, "gpu %#x: %s (of %zu BOs): %s", pipeline->gpu->gpu_id, doing,
 				 pipeline->gpu->nr_bos, strerror(-ret));
+	return ret;
 }
 
-static void run_copier(struct pipeline *pipeline)
+static int use_copier(struct pipeline *pipeline)
 {
 	const struct copier_config config = {
 		.render_fd = pipeline->gpu->render_fd,
@@ -369,16 +457,45 @@ static void run_copier(struct pipeline *pipeline)
 	if (err) {
 		content_run_fail(pipeline->run, err, "gpu %#x: %s (to copy %zu BOs): %s%s", pipeline->gpu->gpu_id,
 				 pipeline->copier.doing, pipeline->gpu->nr_bos, strerror(-err), memory_hint(err));
-	} else {
-		pthread_mutex_lock(&pipeline->run->lock);
-		pipeline->cpu_copy = pipeline->copier.cpu;
-		pthread_mutex_unlock(&pipeline->run->lock);
-		copy_all(pipeline);
+		return err;
 	}
-	release_copier(pipeline);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->cpu_copy = pipeline->copier.cpu;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	return copy_all(pipeline);
 }
 
-static void end_thread(struct pipeline *pipeline)
+/* Without BOs there is one window, for the length prefix. */
+static int pass_empty_window(struct pipeline *pipeline)
+{
+	bool dump = pipeline->run->dump;
+	int err;
+
+	if (dump) {
+		examine_window(pipeline, 0);
+		produced_window(pipeline);
+	}
+	err = pipeline->alone ? transfer_window(pipeline, 0) : 0;
+	if (err || dump)
+		return err;
+	if (!slot_is_full(pipeline, 0, true))
+		return -ECANCELED;
+	consumed_window(pipeline, 0);
+	return 0;
+}
+
+static int copy_contents_of_gpu(struct pipeline *pipeline)
+{
+	int ret, err;
+
+	if (!pipeline->gpu->nr_bos)
+		return pass_empty_window(pipeline);
+	ret = use_copier(pipeline);
+	err = release_copier(pipeline);
+	return ret ? ret : err;
+}
+
+static void *end_thread(struct pipeline *pipeline)
 {
 	struct content_run *run = pipeline->run;
 
@@ -387,87 +504,53 @@ static void end_thread(struct pipeline *pipeline)
 	run->nr_running--;
 	pthread_cond_signal(&run->ended);
 	pthread_mutex_unlock(&run->lock);
-}
-
-/* Without BOs there is one window, for the length prefix. */
-static void pass_empty_window(struct pipeline *pipeline)
-{
-	if (pipeline->run->dump) {
-		examine_window(pipeline, 0);
-		produced_window(pipeline);
-	} else if (slot_is_full(pipeline, 0, true)) {
-		consumed_window(pipeline, 0);
-	}
+	return NULL;
 }
 
 static void *copy_thread(void *arg)
 {
 	struct pipeline *pipeline = arg;
 
-	if (pipeline->gpu->nr_bos)
-		run_copier(pipeline);
-	else
-		pass_empty_window(pipeline);
-	end_thread(pipeline);
-	return NULL;
+	if (content_run_wait_begin(pipeline->run, pipeline->index))
+		copy_contents_of_gpu(pipeline);
+	return end_thread(pipeline);
 }
 
 /* ---- the I/O thread ---- */
-
-static int write_windows(struct pipeline *pipeline)
-{
-	int err = pagesio_create(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
-				 pipeline->layout.file_bytes);
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->warn_space = pipeline->io.warn_space;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
-		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-
-		if (!slot_is_full(pipeline, w, true))
-			return -ECANCELED;
-		err = pagesio_write(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
-		if (!err)
-			consumed_window(pipeline, w);
-	}
-	return err ? err : pagesio_complete(&pipeline->io);
-}
-
-static int read_windows(struct pipeline *pipeline)
-{
-	int err = pagesio_open(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
-			       pipeline->layout.file_bytes);
-
-	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
-		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-
-		if (!slot_is_free(pipeline, w, true))
-			return -ECANCELED;
-		err = pagesio_read(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
-		if (!err)
-			produced_window(pipeline);
-	}
-	return err ? err : pagesio_check_end(&pipeline->io);
-}
 
 static void *io_thread(void *arg)
 {
 	struct pipeline *pipeline = arg;
 	int err;
 
-	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline };
-	err = pipeline->run->dump ? write_windows(pipeline) : read_windows(pipeline);
-	if (err && err != -ECANCELED)
-		io_failed(pipeline, err);
-	if (err && pipeline->run->dump)
-		pagesio_discard(&pipeline->io);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->direct = pipeline->io.want_direct;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	pagesio_done(&pipeline->io);
+	if (!content_run_wait_begin(pipeline->run, pipeline->index))
+		return end_thread(pipeline);
+	err = open_file(pipeline);
+	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
+		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
+
+		err = ready ? transfer_window(pipeline, w) : -ECANCELED;
+	}
+	close_file(pipeline, err);
+	return end_thread(pipeline);
+}
+
+/* ---- without threads ---- */
+
+void pipeline_run_alone(struct pipeline *pipeline)
+{
+	struct content_run *run = pipeline->run;
+	int err;
+
+	pthread_mutex_lock(&run->lock);
+	run->nr_running++;
+	pthread_mutex_unlock(&run->lock);
+	pipeline->alone = true;
+	err = open_file(pipeline);
+	if (!err)
+		err = copy_contents_of_gpu(pipeline);
+	close_file(pipeline, err);
 	end_thread(pipeline);
-	return NULL;
 }
 
 /* ---- life ---- */
@@ -515,6 +598,7 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t ind
 	int err;
 
 	pipeline->run = run;
+	pipeline->index = index;
 	pipeline->changed = &run->changed[index];
 	pipeline->gpu = gpu;
 	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
@@ -557,7 +641,6 @@ static int add_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn)(
 	pthread_mutex_lock(&run->lock);
 	run->nr_running--;
 	pthread_mutex_unlock(&run->lock);
-	content_run_fail(run, err, "gpu %#x: starting a thread: %s", pipeline->gpu->gpu_id, strerror(-err));
 	return err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The pipeline of one GPU: slots of staging memory between two threads, one that copies
- * (and checksums) and one that reads or writes the pages file.
+ * (and checksums) and one that reads or writes the pages file; or one thread that does both.
  */
 #ifndef CONTENT_PIPELINE_H
 #define CONTENT_PIPELINE_H
@@ -14,6 +14,7 @@
 
 struct pipeline {
 	struct content_run *run;
+	size_t index; /* of the GPU in the run */
 	struct content_gpu *gpu;
 	struct layout layout;
 	uint8_t *staging;
@@ -21,6 +22,7 @@ struct pipeline {
 	uint8_t *maps; /* nr_slots times one byte for each block, see content/pagesio.h */
 	pthread_t copy_thread, io_thread;
 	bool has_copy_thread, has_io_thread;
+	bool alone; /* no threads: the caller's does it all */
 
 	/* guarded by run->lock */
 	pthread_cond_t *changed; /* of the run */
@@ -48,10 +50,14 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t ind
 		  uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/* Starts both threads with the caller's signal mask; counts them in run->nr_running. 0 or -errno after
- * content_run_fail(). */
+/*
+ * Starts both threads with the caller's signal mask; counts them in run->nr_running. They wait
+ * for content_run_release(). 0 or -errno, silently.
+ */
 int pipeline_start(struct pipeline *pipeline);
 /* Waits for the threads that were started. */
 void pipeline_join(struct pipeline *pipeline);
+/* Instead of both: does it all in the caller's thread, and calls run->between_windows. */
+void pipeline_run_alone(struct pipeline *pipeline);
 
 #endif

@@ -36,6 +36,32 @@ void content_run_done(struct content_run *run)
 	pthread_mutex_destroy(&run->lock);
 }
 
+static void wake_all(struct content_run *run)
+{
+	for (size_t i = 0; i < run->nr_gpus; i++)
+		pthread_cond_broadcast(&run->changed[i]);
+}
+
+void content_run_release(struct content_run *run, bool begin)
+{
+	pthread_mutex_lock(&run->lock);
+	run->phase = begin ? RUN_BEGUN : RUN_OFF;
+	wake_all(run);
+	pthread_mutex_unlock(&run->lock);
+}
+
+bool content_run_wait_begin(struct content_run *run, size_t index)
+{
+	bool begin;
+
+	pthread_mutex_lock(&run->lock);
+	while (run->phase == RUN_WAITS)
+		pthread_cond_wait(&run->changed[index], &run->lock);
+	begin = run->phase == RUN_BEGUN;
+	pthread_mutex_unlock(&run->lock);
+	return begin;
+}
+
 void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -47,7 +73,6 @@ void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
 		va_end(args);
 		atomic_store(&run->err, err);
 	}
-	for (size_t i = 0; i < run->nr_gpus; i++)
-		pthread_cond_broadcast(&run->changed[i]);
+	wake_all(run);
 	pthread_mutex_unlock(&run->lock);
 }

@@ -29,7 +29,11 @@ struct content_run {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;	 /* a thread has ended */
 	unsigned int nr_running; /* threads; guarded by lock */
-	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, or the run has failed */
+	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, or the run has begun or failed */
+	enum { RUN_WAITS, RUN_BEGUN, RUN_OFF } phase; /* threads wait for one of the last two; guarded by lock */
+	/* Without threads: called between windows. */
+	void (*between_windows)(void *arg);
+	void *between_arg;
 	size_t nr_gpus;
 };
 
@@ -39,6 +43,11 @@ void content_run_done(struct content_run *run);
 
 /* Keeps the first error of a run and makes all its threads stop. */
 void content_run_fail(struct content_run *run, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Lets the threads begin, or end at once. */
+void content_run_release(struct content_run *run, bool begin);
+/* In a thread of GPU @index: waits for that. Whether it is to begin. */
+bool content_run_wait_begin(struct content_run *run, size_t index);
 
 static inline bool content_run_has_failed(struct content_run *run)
 {

@@ -443,6 +443,88 @@ static void progress_is_told_to_the_caller(void **state)
 	end(&f);
 }
 
+struct alone {
+	struct progress progress;
+	size_t nr_threads;
+	bool more_threads;
+};
+
+static void on_progress_alone(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	struct alone *alone = arg;
+
+	on_progress(&alone->progress, gpus, nr_gpus);
+	alone->more_threads |= fixture_threads() > alone->nr_threads;
+}
+
+static void without_threads_the_caller_does_it_all(void **state)
+{
+	static const uint64_t caps[] = { 4096, 8192, 64 * KIB, 0 };
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(caps); c++)
+		for (uint32_t rings = 0; rings <= 3; rings++) {
+			struct fake_drm_config config = { .rings = rings };
+			static const uint64_t size = 3 * MIB + 5;
+			struct alone alone = { .progress = { .thread = pthread_self() } };
+			const struct content_options options = {
+				.max_buffer_bytes = caps[c],
+				.no_threads = true,
+				.on_progress = on_progress_alone,
+				.progress_arg = &alone,
+				.progress_ms = 1,
+			};
+			struct fixture_gpu f, to;
+			struct rng rng = { 23 + rings };
+
+			begin(&config);
+			alone.nr_threads =
+				fixture_threads() + (size_t)__builtin_popcount(rings); /* those of the fake */
+			fixture_gpu_init(&f, 1, &size, 1, FILL_MIXED, &rng);
+			f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+			assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
+			assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+			alone.progress.last = 0;
+			fixture_gpu_like(&to, &f);
+			assert_int_equal(content_restore(&to.gpu, 1, &options), 0);
+			assert_true(fixture_gpus_same(&f, &to));
+			assert_int_equal(to.gpu.stats.bytes, size);
+			assert_false(alone.progress.wrong || alone.more_threads);
+			fixture_gpu_done(&to);
+			end(&f);
+		}
+}
+
+static void without_threads_several_gpus_and_empty_ones_are_done(void **state)
+{
+	static const struct content_options options = { .no_threads = true };
+	static const uint64_t size = 1 * MIB;
+	struct fixture_gpu f[3], to[3];
+	struct content_gpu gpus[3];
+	struct rng rng = { 29 };
+
+	(void)state;
+	begin(&one_ring);
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_gpu_init(&f[i], i, &size, i == 1 ? 0 : 1, FILL_RANDOM, &rng);
+		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+		gpus[i] = f[i].gpu;
+	}
+	assert_int_equal(content_dump(gpus, 3, &options), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		for (size_t b = 0; b < f[i].gpu.nr_bos; b++)
+			assert_true(gpus[i].bos[b].has_crc32c);
+		fixture_gpu_like(&to[i], &f[i]);
+		gpus[i] = to[i].gpu;
+	}
+	assert_int_equal(content_restore(gpus, 3, &options), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(fixture_gpus_same(&f[i], &to[i]));
+		fixture_gpu_done(&to[i]);
+		end(&f[i]);
+	}
+}
+
 static pthread_t main_thread;
 static volatile sig_atomic_t signals, signals_elsewhere;
 
@@ -517,6 +599,8 @@ int main(void)
 		cmocka_unit_test(what_the_file_held_before_is_gone),
 		cmocka_unit_test(flags_of_the_file_are_given_back),
 		cmocka_unit_test(progress_is_told_to_the_caller),
+		cmocka_unit_test(without_threads_the_caller_does_it_all),
+		cmocka_unit_test(without_threads_several_gpus_and_empty_ones_are_done),
 		cmocka_unit_test(signals_arrive_in_the_callers_thread_only),
 	};
 
