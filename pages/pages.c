@@ -150,6 +150,7 @@ static int run_engine(struct page_files *files, const struct settings *settings,
 		.max_buffer_bytes = settings->max_buffer_size_bytes,
 		.on_progress = progress_report,
 		.progress_arg = progress,
+		.no_threads = direction == FILL, /* of a restored task: they would take pids that other tasks need */
 	};
 	int err = direction == SAVE ? content_dump(files->gpus, files->nr_gpus, &options)
 				    : content_restore(files->gpus, files->nr_gpus, &options);

@@ -45,6 +45,7 @@ enum { UNDECIDED, RUNS, OFF };
 struct job {
 	int sock; /* to the task */
 	struct wire_gpu *gpus;
+	struct turn *turns; /* one for each of gpus */
 	size_t nr_gpus;
 	size_t nr_left; /* GPUs that are not done; guarded by worker->lock like the rest */
 	int err;
@@ -56,6 +57,7 @@ struct turn {
 	struct worker *worker;
 	struct job *job;
 	struct wire_gpu *gpu;
+	struct lane *lane;
 	struct turn *next;
 };
 
@@ -95,6 +97,7 @@ static void job_end(struct worker *worker, struct job *job)
 	for (size_t i = 0; i < job->nr_gpus; i++)
 		wire_gpu_done(&job->gpus[i]);
 	free(job->gpus);
+	free(job->turns);
 	pthread_mutex_lock(&worker->lock);
 	worker->err = worker->err ? worker->err : job->err;
 	worker->nr_jobs--;
@@ -182,7 +185,6 @@ static void turn_run(struct turn *turn)
 	if (err)
 		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "the restore of contents was cancelled\n");
 	job_put(worker, job);
-	free(turn);
 }
 
 /* ---- lanes ---- */
@@ -254,51 +256,63 @@ static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
 	return add_lane(worker, device, ret);
 }
 
-static int deal_out(struct worker *worker, struct job *job, struct wire_gpu *gpu)
+static int plan_turn(struct worker *worker, struct job *job, size_t i)
 {
-	_cleanup_free_ struct turn *turn = calloc(1, sizeof(*turn));
-	struct lane *lane = NULL;
+	struct turn *turn = &job->turns[i];
 	struct stat st;
-	int err;
 
-	if (!turn)
-		return -ENOMEM;
-	if (fstat(gpu->gpu.render_fd, &st))
+	*turn = (struct turn){ .worker = worker, .job = job, .gpu = &job->gpus[i] };
+	if (fstat(turn->gpu->gpu.render_fd, &st))
 		return errno_or_eio();
-	err = find_lane(worker, st.st_rdev, &lane);
-	if (err)
-		return err;
-	*turn = (struct turn){ .worker = worker, .job = job, .gpu = gpu };
+	return find_lane(worker, st.st_rdev, &turn->lane);
+}
+
+/* All that may fail, so that a job that was accepted can be dealt out. */
+static int plan_turns(struct worker *worker, struct job *job)
+{
+	job->turns = calloc(job->nr_gpus + 1, sizeof(*job->turns));
+	if (!job->turns)
+		return -ENOMEM;
+	for (size_t i = 0; i < job->nr_gpus; i++) {
+		int err = plan_turn(worker, job, i);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void deal_out(struct worker *worker, struct job *job)
+{
 	pthread_mutex_lock(&worker->lock);
-	job->nr_left++;
-	*lane->last = turn;
-	lane->last = &turn->next;
+	job->nr_left = job->nr_gpus + 1; /* until all are dealt out */
+	for (size_t i = 0; i < job->nr_gpus; i++) {
+		struct lane *lane = job->turns[i].lane;
+
+		*lane->last = &job->turns[i];
+		lane->last = &job->turns[i].next;
+	}
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
-	steal_ptr(turn);
-	return 0;
+	job_put(worker, job);
 }
 
 /* ---- the receiver ---- */
 
-/* Takes the job: when it returns 0, the contents are the worker's, and an error is the job's. */
+/* When it returns 0, the task counts on the worker. */
 static int accept_job(struct worker *worker, struct job *job)
 {
 	int err = wire_recv_job(job->sock, worker->stop_fd, &job->gpus, &job->nr_gpus);
 
 	if (err)
 		return err;
+	err = plan_turns(worker, job);
+	if (err)
+		return err;
 	err = wire_send_accepted(job->sock);
 	if (err)
 		return err;
-	err = wire_recv_begin(job->sock, worker->stop_fd);
-	if (err)
-		return err;
-	for (size_t i = 0; i < job->nr_gpus && !err; i++)
-		err = deal_out(worker, job, &job->gpus[i]);
-	if (err)
-		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "no memory or no thread to restore contents\n");
-	return 0;
+	return wire_recv_begin(job->sock, worker->stop_fd);
 }
 
 /* Takes @sock, too. With an error the job stays with the task, which still has all its files. */
@@ -309,7 +323,7 @@ static int take_job(struct worker *worker, int sock)
 
 	if (!job)
 		return -ENOMEM;
-	*job = (struct job){ .sock = sock, .nr_left = 1 }; /* until all GPUs are dealt out */
+	job->sock = sock;
 	pthread_mutex_lock(&worker->lock);
 	worker->nr_jobs++;
 	pthread_mutex_unlock(&worker->lock);
@@ -317,7 +331,7 @@ static int take_job(struct worker *worker, int sock)
 	if (err)
 		job_end(worker, job);
 	else
-		job_put(worker, job);
+		deal_out(worker, job);
 	return err;
 }
 
