@@ -303,7 +303,7 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	take_stats(&watch);
 	log_space(&watch);
 	err = atomic_load(&watch.run.err);
-	if (err && !(err == -ECANCELED && watch.run.cancelled)) /* a GPU that was reset answers so, too */
+	if (err && !(err == -ECANCELED && watch.run.cancelled)) /* a reset of the GPU gives this error as well */
 		pr_err("%s", watch.run.error_text);
 	if (!err)
 		log_summary(gpus, nr_gpus, dump);

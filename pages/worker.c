@@ -315,7 +315,7 @@ static int accept_job(struct worker *worker, struct job *job)
 	return wire_recv_begin(job->sock, worker->stop_fd);
 }
 
-/* Takes @sock, too. With an error the job stays with the task, which still has all its files. */
+/* With an error the job, and @sock, stay with the caller: the task still has all its files and copies itself. */
 static int take_job(struct worker *worker, int sock)
 {
 	struct job *job = calloc(1, sizeof(*job));
