@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The content engine's way in: shares the staging memory out, starts the pipelines of all
- * GPUs, watches over them from the caller's thread, and reports.
+ * The entry of the engine: shares the staging memory out, starts the pipelines of all
+ * GPUs, watches them from the caller's thread, and reports.
  *
  * Only the caller's thread logs: criu's log is not made for threads. All signals are
  * blocked in the others, so that criu's handlers run where criu expects them.
  */
 #include "content/content.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <time.h>
 
@@ -18,74 +19,94 @@
 #define PROGRESS_MS	  200
 #define PROGRESS_LOG_SECS 5.0
 
-typedef unsigned long long ull;
-
+/* What the caller's thread has. */
 struct watch {
 	const struct content_options *options;
 	struct content_gpu *gpus;
+	struct content_run run;
+	struct pipeline *pipelines; /* one for each GPU */
 	double started, logged;
+	double next_look; /* without threads */
 };
 
-static int run_init(struct content_run *run, size_t nr_gpus, bool dump, const struct content_options *options)
+static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
 {
-	pthread_condattr_t attr;
-
-	*run = (struct content_run){ .dump = dump };
-	run->fence_timeout_ms = options->fence_timeout_ms ? options->fence_timeout_ms : FENCE_TIMEOUT_MS;
-	run->pipelines = calloc(nr_gpus, sizeof(*run->pipelines));
-	if (!run->pipelines) {
-		pr_err("no memory for copying the contents of %zu GPUs", nr_gpus);
+	watch->started = watch->logged = monotonic_seconds();
+	watch->pipelines = calloc(nr_gpus, sizeof(*watch->pipelines));
+	if (!watch->pipelines)
+		return -ENOMEM;
+	if (content_run_init(&watch->run, dump, nr_gpus)) {
+		free(watch->pipelines);
 		return -ENOMEM;
 	}
-	run->nr_pipelines = nr_gpus;
-	pthread_mutex_init(&run->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&run->ended, &attr);
-	pthread_condattr_destroy(&attr);
-	for (size_t i = 0; i < nr_gpus; i++)
-		pthread_cond_init(&run->pipelines[i].changed, NULL);
+	watch->run.fence_timeout_ms =
+		watch->options->fence_timeout_ms ? watch->options->fence_timeout_ms : FENCE_TIMEOUT_MS;
 	return 0;
 }
 
-static void run_done(struct content_run *run)
+static void watch_done(struct watch *watch)
 {
-	for (size_t i = 0; i < run->nr_pipelines; i++) {
-		pipeline_done(&run->pipelines[i]);
-		pthread_cond_destroy(&run->pipelines[i].changed);
-	}
-	free(run->pipelines);
-	pthread_cond_destroy(&run->ended);
-	pthread_mutex_destroy(&run->lock);
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+		pipeline_done(&watch->pipelines[i]);
+	free(watch->pipelines);
+	content_run_done(&watch->run);
 }
 
-static void run_start(struct content_run *run, struct content_gpu *gpus, uint64_t max_bytes)
+static int init_pipelines(struct watch *watch)
 {
-	sigset_t all, before;
-	int err = 0;
+	uint64_t max_bytes = watch->options->max_buffer_bytes;
+	size_t nr_gpus = watch->run.nr_gpus;
 
 	if (max_bytes)
-		max_bytes = max_bytes / run->nr_pipelines ? max_bytes / run->nr_pipelines : 1;
-	for (size_t i = 0; i < run->nr_pipelines && !err; i++)
-		err = pipeline_init(&run->pipelines[i], run, &gpus[i], max_bytes);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (size_t i = 0; i < run->nr_pipelines && !err; i++)
-		err = pipeline_start(&run->pipelines[i]);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		max_bytes = max_bytes / nr_gpus ? max_bytes / nr_gpus : 1;
+	for (size_t i = 0; i < nr_gpus; i++) {
+		int err = pipeline_init(&watch->pipelines[i], &watch->run, i, &watch->gpus[i], max_bytes);
+
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
-static void take_stats(struct content_run *run, struct content_gpu *gpus, double started)
+static void join_pipelines(struct watch *watch)
 {
-	bool ended = !run->running;
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+		pipeline_join(&watch->pipelines[i]);
+}
 
-	for (size_t i = 0; i < run->nr_pipelines; i++) {
-		struct pipeline *pipeline = &run->pipelines[i];
+/* All threads or none. */
+static int start_pipelines(struct watch *watch)
+{
+	sigset_t all, before;
+	size_t nr_started = 0;
+	int err = 0;
 
-		gpus[i].stats = (struct content_stats){
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (nr_started < watch->run.nr_gpus && !(err = pipeline_start(&watch->pipelines[nr_started])))
+		nr_started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	content_run_release(&watch->run, !err);
+	if (!err)
+		return 0;
+	join_pipelines(watch);
+	if (err != -EAGAIN)
+		content_run_fail(&watch->run, err, "gpu %#x: starting a thread: %s", watch->gpus[nr_started].gpu_id,
+				 strerror(-err));
+	return err;
+}
+
+static void take_stats(struct watch *watch)
+{
+	bool ended = !watch->run.nr_running;
+
+	for (size_t i = 0; i < watch->run.nr_gpus; i++) {
+		const struct pipeline *pipeline = &watch->pipelines[i];
+
+		watch->gpus[i].stats = (struct content_stats){
 			.bytes = pipeline->bytes_done,
 			.zero_bytes = pipeline->zero_bytes,
-			.seconds = (ended ? pipeline->ended_at : pipeline_now()) - started,
+			.seconds = (ended ? pipeline->ended_at : monotonic_seconds()) - watch->started,
 			.direct = pipeline->direct,
 			.cpu_copy = pipeline->cpu_copy,
 		};
@@ -93,43 +114,45 @@ static void take_stats(struct content_run *run, struct content_gpu *gpus, double
 }
 
 /* Once for each file. */
-static void log_space(struct content_run *run)
+static void log_space(struct watch *watch)
 {
-	for (size_t i = 0; i < run->nr_pipelines; i++) {
-		struct pipeline *pipeline = &run->pipelines[i];
+	for (size_t i = 0; i < watch->run.nr_gpus; i++) {
+		struct pipeline *pipeline = &watch->pipelines[i];
 
 		if (!pipeline->warn_space)
 			continue;
 		pipeline->warn_space = false;
-		pr_warn("gpu %#x: the disk has no room for the %llu bytes of %s; zeros among them may still make it "
-			"fit",
-			pipeline->gpu->gpu_id, (ull)pipeline->layout.file_bytes, pipeline->gpu->pages_name);
+		pr_warn("gpu %#x: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still "
+			"make it fit",
+			pipeline->gpu->gpu_id, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
 	}
 }
 
-static void log_progress(struct content_run *run, struct watch *watch)
+static void log_progress(struct watch *watch)
 {
-	double now = pipeline_now();
+	double now = monotonic_seconds();
 
 	if (now - watch->logged < PROGRESS_LOG_SECS)
 		return;
 	watch->logged = now;
-	for (size_t i = 0; i < run->nr_pipelines; i++)
-		pr_info("gpu %#x: %llu of %llu bytes %s", watch->gpus[i].gpu_id, (ull)watch->gpus[i].stats.bytes,
-			(ull)layout_content_bytes(&run->pipelines[i].layout), run->dump ? "saved" : "restored");
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+		pr_info("gpu %#x: %" PRIu64 " of %" PRIu64 " bytes %s", watch->gpus[i].gpu_id,
+			watch->gpus[i].stats.bytes, layout_content_bytes(&watch->pipelines[i].layout),
+			watch->run.dump ? "saved" : "restored");
 }
 
-/* Called with the lock held, which is not held while others are called. */
-static void report_progress(struct content_run *run, struct watch *watch)
+/* Called with the lock held, and lets go of it while it calls others. */
+static void report_progress(struct watch *watch)
 {
 	const struct content_options *options = watch->options;
+	struct content_run *run = &watch->run;
 
-	take_stats(run, watch->gpus, watch->started);
-	log_space(run);
+	take_stats(watch);
+	log_space(watch);
 	pthread_mutex_unlock(&run->lock);
-	log_progress(run, watch);
+	log_progress(watch);
 	if (options->on_progress)
-		options->on_progress(options->progress_arg, watch->gpus, run->nr_pipelines);
+		options->on_progress(options->progress_arg, watch->gpus, run->nr_gpus);
 	if (options->is_cancelled && options->is_cancelled(options->cancel_arg)) {
 		run->cancelled = true;
 		content_run_fail(run, -ECANCELED, "cancelled");
@@ -147,27 +170,69 @@ static void add_ms(struct timespec *t, unsigned int ms)
 	}
 }
 
-static void run_watch(struct content_run *run, struct watch *watch)
+static unsigned int every_ms(const struct watch *watch)
 {
-	unsigned int every_ms = watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS;
-	struct timespec next;
+	return watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS;
+}
+
+static void watch_pipelines(struct watch *watch)
+{
+	struct content_run *run = &watch->run;
 
 	pthread_mutex_lock(&run->lock);
-	while (run->running) {
+	while (run->nr_running) {
+		struct timespec next;
 		int err = 0;
 
 		clock_gettime(CLOCK_MONOTONIC, &next);
-		add_ms(&next, every_ms);
-		while (run->running && err != ETIMEDOUT)
+		add_ms(&next, every_ms(watch));
+		while (run->nr_running && err != ETIMEDOUT)
 			err = pthread_cond_timedwait(&run->ended, &run->lock, &next);
-		if (run->running)
-			report_progress(run, watch);
+		if (run->nr_running)
+			report_progress(watch);
 	}
 	pthread_mutex_unlock(&run->lock);
-	for (size_t i = 0; i < run->nr_pipelines; i++)
-		pipeline_join(&run->pipelines[i]);
-	take_stats(run, watch->gpus, watch->started);
-	log_space(run);
+	join_pipelines(watch);
+}
+
+static void look_between_windows(void *arg)
+{
+	struct watch *watch = arg;
+	double now = monotonic_seconds();
+
+	if (now < watch->next_look)
+		return;
+	watch->next_look = now + every_ms(watch) / 1e3;
+	pthread_mutex_lock(&watch->run.lock);
+	report_progress(watch);
+	pthread_mutex_unlock(&watch->run.lock);
+}
+
+static void run_alone(struct watch *watch)
+{
+	watch->run.between_windows = look_between_windows;
+	watch->run.between_arg = watch;
+	watch->next_look = watch->started + every_ms(watch) / 1e3;
+	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
+		pipeline_run_alone(&watch->pipelines[i]);
+}
+
+static void run_pipelines(struct watch *watch)
+{
+	int err;
+
+	if (init_pipelines(watch))
+		return;
+	err = watch->options->no_threads ? -EAGAIN : start_pipelines(watch);
+	if (err && err != -EAGAIN)
+		return;
+	if (err && !watch->options->no_threads)
+		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other",
+			strerror(-err));
+	if (err)
+		run_alone(watch);
+	else
+		watch_pipelines(watch);
 }
 
 static void log_checksums(const struct content_gpu *gpu)
@@ -184,9 +249,8 @@ static void log_checksums(const struct content_gpu *gpu)
 /* @who: a GPU, or all of them. */
 static void log_done(const char *who, const struct content_stats *stats, bool dump)
 {
-	pr_info("%s: %s %llu bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", who, dump ? "saved" : "restored",
-		(ull)stats->bytes, stats->seconds,
-		stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
+	pr_info("%s: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", who, dump ? "saved" : "restored",
+		stats->bytes, stats->seconds, stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
 		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0,
 		stats->direct ? "direct" : "buffered");
 }
@@ -223,35 +287,36 @@ static void log_summary(const struct content_gpu *gpus, size_t nr_gpus, bool dum
 	log_done(who, &sum, dump);
 }
 
-static int content_run(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
+static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
 {
-	struct watch watch = { .options = options, .gpus = gpus, .started = pipeline_now() };
-	struct content_run run;
+	struct watch watch = { .options = options, .gpus = gpus };
 	int err;
 
 	if (!nr_gpus)
 		return 0;
-	err = run_init(&run, nr_gpus, dump, options);
-	if (err)
+	err = watch_init(&watch, nr_gpus, dump);
+	if (err) {
+		pr_err("no memory for copying the contents of %zu GPUs", nr_gpus);
 		return err;
-	watch.logged = watch.started;
-	run_start(&run, gpus, options->max_buffer_bytes);
-	run_watch(&run, &watch);
-	err = atomic_load(&run.err);
-	if (err && !(err == -ECANCELED && run.cancelled)) /* a GPU that was reset answers so, too */
-		pr_err("%s", run.error_text);
+	}
+	run_pipelines(&watch);
+	take_stats(&watch);
+	log_space(&watch);
+	err = atomic_load(&watch.run.err);
+	if (err && !(err == -ECANCELED && watch.run.cancelled)) /* a reset of the GPU gives this error as well */
+		pr_err("%s", watch.run.error_text);
 	if (!err)
 		log_summary(gpus, nr_gpus, dump);
-	run_done(&run);
+	watch_done(&watch);
 	return err;
 }
 
-int content_dump_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
-	return content_run(gpus, nr_gpus, options, true);
+	return copy_contents(gpus, nr_gpus, options, true);
 }
 
-int content_restore_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
-	return content_run(gpus, nr_gpus, options, false);
+	return copy_contents(gpus, nr_gpus, options, false);
 }

@@ -15,12 +15,23 @@
 
 #include "content/crc32c.h"
 
+/* How a copier reaches memory. The engine's own: zero before and after a run. */
+struct content_mapping {
+	struct amdgpu_bo *bo; /* of libdrm_amdgpu, like va */
+	struct amdgpu_va *va;
+	uint64_t address;   /* in the GPU's address space */
+	uint64_t map_bytes; /* mapped there; 0 = not */
+	void *cpu;	    /* CPU mapping, when the CPU copies */
+	uint64_t cpu_bytes;
+};
+
 struct content_bo {
 	int dmabuf_fd;	 /* borrowed */
+	uint32_t index;	 /* the caller's number of the BO, for messages */
 	uint64_t size;	 /* bytes, at least 1, at most those of the dma-buf */
 	uint32_t crc32c; /* CRC-32C of the contents: written by a dump, compared by a restore */
 	bool has_crc32c; /* set by a dump; a restore compares only where it is set */
-	uint32_t index;	 /* the caller's number of the BO, for messages */
+	struct content_mapping mapping;
 };
 
 struct content_stats {
@@ -45,36 +56,25 @@ struct content_gpu {
 struct content_options {
 	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 128 MiB each */
 	unsigned int fence_timeout_ms; /* how long a GPU may take for one submission, 0 = 30000 */
+	bool no_threads; /* copy in the caller's thread, the GPUs one after the other. As where threads are refused */
 	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	/* Asked as often, in the caller's thread too: true ends the run with -ECANCELED and no error line. NULL = not. */
+	/* Asked as often, also in the caller's thread: true ends the run with -ECANCELED and no error line. NULL = not.
+	 */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
 };
 
 /*
  * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one
- * line for each. The smallest staging memory is one page for a GPU.
+ * line for each. Where no thread can be started since there are too many tasks (EAGAIN), it
+ * copies without threads after a warning. The smallest staging memory is one page for a GPU.
  * 0, or -errno of the first cause after one error line that names GPU, BO and offset. All
  * threads have ended and everything is released in either case.
  */
-int content_dump_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
-int content_restore_opts(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
-
-static inline int content_dump(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
-{
-	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
-
-	return content_dump_opts(gpus, nr_gpus, &options);
-}
-
-static inline int content_restore(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_buffer_bytes)
-{
-	const struct content_options options = { .max_buffer_bytes = max_buffer_bytes };
-
-	return content_restore_opts(gpus, nr_gpus, &options);
-}
+int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 
 #endif

@@ -19,6 +19,15 @@
 /* Small enough for the processor's cache, which the second half of a copy then hits. */
 #define BOUNCE_BYTES (256u << 10)
 
+struct cpucopy {
+	int bounce_fd; /* between a BO's mapping and staging memory */
+};
+
+static int bounce_fd(const struct copier *copier)
+{
+	return ((const struct cpucopy *)copier->state)->bounce_fd;
+}
+
 static int transfer(int fd, void *mem, size_t len, bool write_it)
 {
 	size_t done = 0;
@@ -39,15 +48,15 @@ static int transfer(int fd, void *mem, size_t len, bool write_it)
 }
 
 /* Bounces at most BOUNCE_BYTES from one place to another. */
-static int bounce(struct copier *copier, void *to, void *from, size_t len)
+static int bounce(const struct copier *copier, void *to, void *from, size_t len)
 {
-	int err = transfer(copier->bounce_fd, from, len, true);
+	int err = transfer(bounce_fd(copier), from, len, true);
 
-	return err ? err : transfer(copier->bounce_fd, to, len, false);
+	return err ? err : transfer(bounce_fd(copier), to, len, false);
 }
 
 /* Lets the exporter make caches coherent. Only dma-bufs know it; what else can be mapped needs none. */
-static int sync_dmabuf(const struct copier *copier, const struct copier_bo *bo, uint64_t stage)
+static int sync_dmabuf(const struct copier *copier, const struct content_bo *bo, uint64_t stage)
 {
 	struct dma_buf_sync sync = {
 		.flags = stage | (copier->config.to_staging ? DMA_BUF_SYNC_READ : DMA_BUF_SYNC_WRITE),
@@ -62,24 +71,34 @@ static int sync_dmabuf(const struct copier *copier, const struct copier_bo *bo, 
 	return 0;
 }
 
-int cpucopy_init(struct copier *copier)
+static int cpu_init(struct copier *copier)
 {
+	struct cpucopy *cpu = calloc(1, sizeof(*cpu));
+
 	copier->doing = "creating a bounce buffer";
-	copier->bounce_fd = memfd_create("amdgpu-bounce", MFD_CLOEXEC);
-	if (copier->bounce_fd < 0)
+	if (!cpu)
+		return -ENOMEM;
+	copier->state = cpu;
+	cpu->bounce_fd = memfd_create("amdgpu-bounce", MFD_CLOEXEC);
+	if (cpu->bounce_fd < 0)
 		return errno_or_eio();
-	if (ftruncate(copier->bounce_fd, BOUNCE_BYTES) < 0)
+	if (ftruncate(cpu->bounce_fd, BOUNCE_BYTES) < 0)
 		return errno_or_eio();
 	return 0;
 }
 
-void cpucopy_done(struct copier *copier)
+static int cpu_done(struct copier *copier)
 {
-	cleanup_close(&copier->bounce_fd);
-	copier->bounce_fd = -1;
+	struct cpucopy *cpu = copier->state;
+
+	if (cpu)
+		cleanup_close(&cpu->bounce_fd);
+	free(cpu);
+	copier->state = NULL;
+	return 0;
 }
 
-int cpucopy_map(struct copier *copier, struct copier_bo *bo, uint64_t size)
+static int cpu_map_bo(struct copier *copier, struct content_bo *bo)
 {
 	int prot = copier->config.to_staging ? PROT_READ : PROT_READ | PROT_WRITE;
 	off_t have;
@@ -90,62 +109,75 @@ int cpucopy_map(struct copier *copier, struct copier_bo *bo, uint64_t size)
 	if (have < 0)
 		return errno_or_eio();
 	copier->doing = "the dma-buf is smaller than the BO";
-	if ((uint64_t)have < size)
+	if ((uint64_t)have < bo->size)
 		return -EINVAL;
 	copier->doing = "mapping the BO for the CPU (the GPU has no DMA ring)";
-	mem = mmap(NULL, size, prot, MAP_SHARED, bo->dmabuf_fd, 0);
+	mem = mmap(NULL, bo->size, prot, MAP_SHARED, bo->dmabuf_fd, 0);
 	if (mem == MAP_FAILED)
 		return errno_or_eio();
-	bo->cpu = mem;
-	bo->cpu_bytes = size;
+	bo->mapping.cpu = mem;
+	bo->mapping.cpu_bytes = bo->size;
 	return sync_dmabuf(copier, bo, DMA_BUF_SYNC_START);
 }
 
-int cpucopy_unmap(struct copier *copier, struct copier_bo *bo)
+static int cpu_unmap_bo(struct copier *copier, struct content_bo *bo)
 {
 	int ret = 0;
 
 	copier->doing = "unmapping the BO from the CPU";
-	if (bo->cpu) {
+	if (bo->mapping.cpu) {
 		ret = sync_dmabuf(copier, bo, DMA_BUF_SYNC_END);
-		if (munmap(bo->cpu, bo->cpu_bytes) < 0 && !ret)
+		if (munmap(bo->mapping.cpu, bo->mapping.cpu_bytes) < 0 && !ret)
 			ret = errno_or_eio();
 	}
-	*bo = (struct copier_bo){ 0 };
+	bo->mapping = (struct content_mapping){ 0 };
 	return ret;
 }
 
-int cpucopy_copy(struct copier *copier, struct copier_bo *bo, uint64_t bo_off, uint64_t staging_off, uint64_t len)
+static int cpu_copy(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
+		    uint64_t slot_off, uint64_t len)
 {
-	char *in_bo = (char *)bo->cpu + bo_off;
-	char *in_staging = (char *)copier->config.staging + staging_off;
-	int err = 0;
+	char *in_staging = (char *)copier->config.staging + slot * copier->config.slot_bytes + slot_off;
+	char *in_bo = (char *)bo->mapping.cpu + bo_off;
 
 	copier->doing = "copying by the CPU";
-	for (uint64_t done = 0; done < len && !err; done += BOUNCE_BYTES) {
+	for (uint64_t done = 0; done < len; done += BOUNCE_BYTES) {
 		size_t bytes = len - done < BOUNCE_BYTES ? len - done : BOUNCE_BYTES;
+		int err = copier->config.to_staging ? bounce(copier, in_staging + done, in_bo + done, bytes)
+						    : bounce(copier, in_bo + done, in_staging + done, bytes);
 
-		if (copier->config.to_staging)
-			err = bounce(copier, in_staging + done, in_bo + done, bytes);
-		else
-			err = bounce(copier, in_bo + done, in_staging + done, bytes);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
-int cpucopy_zero(struct copier *copier, struct copier_bo *bo, uint64_t bo_off, uint64_t len)
+static int cpu_zero(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
+		    uint64_t slot_off, uint64_t len)
 {
-	char *in_bo = (char *)bo->cpu + bo_off;
-	int err = 0;
+	char *in_bo = (char *)bo->mapping.cpu + bo_off;
 
+	(void)slot;
+	(void)slot_off;
 	copier->doing = "clearing by the CPU";
 	/* A hole in the bounce file reads as zeros. */
-	if (ftruncate(copier->bounce_fd, 0) < 0 || ftruncate(copier->bounce_fd, BOUNCE_BYTES) < 0)
+	if (ftruncate(bounce_fd(copier), 0) < 0 || ftruncate(bounce_fd(copier), BOUNCE_BYTES) < 0)
 		return errno_or_eio();
-	for (uint64_t done = 0; done < len && !err; done += BOUNCE_BYTES) {
+	for (uint64_t done = 0; done < len; done += BOUNCE_BYTES) {
 		size_t bytes = len - done < BOUNCE_BYTES ? len - done : BOUNCE_BYTES;
+		int err = transfer(bounce_fd(copier), in_bo + done, bytes, false);
 
-		err = transfer(copier->bounce_fd, in_bo + done, bytes, false);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
+
+const struct copier_ops cpucopy_ops = {
+	.init = cpu_init,
+	.done = cpu_done,
+	.map_bo = cpu_map_bo,
+	.unmap_bo = cpu_unmap_bo,
+	.copy = cpu_copy,
+	.zero = cpu_zero,
+};

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Layout of a pages image: which byte of the file belongs to which BO, and how large the
- * windows and their staging memory are. Pure arithmetic, calls nothing.
+ * Layout of a pages file: which byte belongs to which BO, and how large the windows and
+ * their staging memory are. Pure arithmetic, calls nothing.
+ *
+ * Many small slots (16 of 8 MiB at most) rather than a few large ones: where the GPU and
+ * the disk are equally fast, each slot makes up for moments in which one of them is slower.
  */
 #include "content/layout.h"
 
-#include "amdgpu_plugin_util.h"
-
-#define RING_BYTES_DEFAULT (128u << 20)
-#define HUGE_PAGE_BYTES	   (2u << 20)
+#define STAGING_BYTES_MAX (128u << 20)
+#define HUGE_PAGE_BYTES	  (2u << 20)
 /* With n windows, filling and draining the pipeline costs about 2/n of the time. */
-#define WINDOWS_WANTED	   128
-/* Fewer slots rather than smaller ones, down to this: one on each side, one on its way each. */
-#define SLOTS_WANTED	   4
+#define WINDOWS_WANTED	  128
+/* Fewer slots rather than smaller ones, down to this: one at work and one on its way on each side. */
+#define SLOTS_WANTED	  4
 
 /* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */
 static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
@@ -29,17 +30,16 @@ static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 	return bytes;
 }
 
-/* Many slots: where both sides are equally fast, each makes up for moments in which the other is slower. */
-static void size_ring(struct layout *layout, uint64_t max_bytes)
+static void size_slots(struct layout *layout, uint64_t max_bytes)
 {
-	uint64_t ring = !max_bytes || max_bytes > RING_BYTES_DEFAULT ? RING_BYTES_DEFAULT : max_bytes;
-	uint64_t nr = ring / HUGE_PAGE_BYTES, cap;
+	uint64_t staging = !max_bytes || max_bytes > STAGING_BYTES_MAX ? STAGING_BYTES_MAX : max_bytes;
+	uint64_t nr = staging / HUGE_PAGE_BYTES, cap;
 
 	nr = nr > LAYOUT_MAX_SLOTS ? LAYOUT_MAX_SLOTS : nr < SLOTS_WANTED ? SLOTS_WANTED : nr;
-	cap = ring / nr;
+	cap = staging / nr;
 	if (cap < LAYOUT_BLOCK_BYTES) {
 		cap = LAYOUT_BLOCK_BYTES;
-		nr = ring / LAYOUT_BLOCK_BYTES ? ring / LAYOUT_BLOCK_BYTES : 1;
+		nr = staging / LAYOUT_BLOCK_BYTES ? staging / LAYOUT_BLOCK_BYTES : 1;
 	}
 	layout->nr_slots = (unsigned int)nr;
 	layout->slot_bytes = slot_size(layout->file_bytes, cap);
@@ -50,7 +50,7 @@ static void size_ring(struct layout *layout, uint64_t max_bytes)
 
 int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes)
 {
-	uint64_t pos = LAYOUT_PREFIX_BYTES;
+	uint64_t pos = LENGTH_PREFIX_BYTES;
 
 	*layout = (struct layout){ .bos = bos, .nr_bos = nr_bos };
 	layout->starts = calloc(nr_bos + 1, sizeof(*layout->starts));
@@ -60,12 +60,12 @@ int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_b
 		layout->starts[i] = pos;
 		if (!bos[i].size)
 			return -EINVAL;
-		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - RING_BYTES_DEFAULT)
+		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - STAGING_BYTES_MAX)
 			return -EOVERFLOW;
 	}
 	layout->starts[nr_bos] = pos;
 	layout->file_bytes = pos;
-	size_ring(layout, max_bytes);
+	size_slots(layout, max_bytes);
 	return 0;
 }
 
@@ -116,8 +116,8 @@ static bool set_piece(const struct layout *layout, size_t bo, uint64_t from, uin
 
 bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, struct piece *ret)
 {
-	if (from < LAYOUT_PREFIX_BYTES)
-		from = LAYOUT_PREFIX_BYTES;
+	if (from < LENGTH_PREFIX_BYTES)
+		from = LENGTH_PREFIX_BYTES;
 	if (end > layout->file_bytes)
 		end = layout->file_bytes;
 	return set_piece(layout, find_bo(layout, from), from, end, ret);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the bytes of a GPU's BOs lie in its pages image, and the windows in which the
- * image is processed.
+ * Where the bytes of a GPU's BOs lie in its pages file, and the windows in which the file
+ * is processed.
  *
- * Windows are aligned parts of the *file*, the length prefix included: a byte has the same
- * offset within a page of staging memory and of the file, which direct I/O needs.
+ * The file begins with 8 bytes of length, so BOs are not aligned in it. Windows are aligned
+ * ranges of the file, not of a BO: a byte has the same offset within a page of staging
+ * memory and of the file, which direct I/O needs.
  */
 #ifndef CONTENT_LAYOUT_H
 #define CONTENT_LAYOUT_H
@@ -14,10 +15,10 @@
 #include <stdint.h>
 
 #include "content/content.h"
+#include "amdgpu_plugin_util.h"
 
-#define LAYOUT_PREFIX_BYTES 8
-#define LAYOUT_BLOCK_BYTES  4096u
-#define LAYOUT_MAX_SLOTS    16
+#define LAYOUT_BLOCK_BYTES 4096u
+#define LAYOUT_MAX_SLOTS   16
 
 struct layout {
 	const struct content_bo *bos; /* borrowed */
@@ -29,7 +30,7 @@ struct layout {
 	unsigned int nr_slots;
 };
 
-/* A part of one BO that lies within a range of the file. */
+/* The range of one BO that lies within a range of the file. */
 struct piece {
 	size_t bo; /* index in bos */
 	uint64_t bo_off;
@@ -46,15 +47,15 @@ void layout_done(struct layout *layout);
 
 static inline uint64_t layout_content_bytes(const struct layout *layout)
 {
-	return layout->file_bytes - LAYOUT_PREFIX_BYTES;
+	return layout->file_bytes - LENGTH_PREFIX_BYTES;
 }
 
 /* File offset and length of window @w. */
 uint64_t layout_window(const struct layout *layout, uint64_t w, uint64_t *ret_len);
 
-/* The first part of a BO in [from, end) of the file; false when there is none. */
+/* The first piece in [from, end) of the file; false when there is none. */
 bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, struct piece *ret);
-/* The part that follows *piece, up to @end. */
+/* The piece that follows *piece, up to @end. */
 bool layout_next_piece(const struct layout *layout, uint64_t end, struct piece *piece);
 
 #define layout_for_each_piece(layout, from, end, piece)                          \

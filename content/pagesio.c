@@ -3,14 +3,15 @@
  * File input and output of pages images.
  *
  * Files are read and written at offsets, by O_DIRECT where it works: contents would push
- * everything else out of the page cache, and are not needed twice. Where it does not work
- * the cache is used and emptied behind the transfer. Pipes are made non-blocking, so that
- * a peer that stands still cannot hold the thread.
+ * everything else out of the page cache, and are needed once only. Elsewhere the cache is
+ * used, and emptied behind the transfer. Pipes are made non-blocking, so that a peer that
+ * stands still cannot hold the thread.
  */
 #define _GNU_SOURCE
 #include "content/pagesio.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -20,18 +21,19 @@
 #include "content/layout.h"
 #include "amdgpu_plugin_util.h"
 
-#define BLOCK		LAYOUT_BLOCK_BYTES
-/* A hole shorter than this is read as zeros rather than filled by the GPU: one packet, one system call less. */
-#define HOLE_BYTES_MIN	(64u << 10)
-/* From this many runs of data in a window on, the page cache gathers small writes better than the disk does. */
-#define RUNS_MAX_DIRECT 64
-#define POLL_MS		100
+#define BLOCK		   LAYOUT_BLOCK_BYTES
+/* A shorter hole is read as zeros: that saves a packet for the GPU and a system call. */
+#define HOLE_BYTES_MIN	   (64u << 10)
+/* Above this many extents of data in a window, the page cache gathers small writes better than the disk does. */
+#define EXTENTS_MAX_DIRECT 64
+#define POLL_MS		   100
 /* A peer that keeps the pipe open and sends nothing for this long has sent everything. */
-#define END_POLLS	50
+#define END_POLLS	   50
 
-static int fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int io_fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
-static int fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
+static int io_fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
 {
 	va_list args;
 
@@ -58,7 +60,7 @@ static int set_nonblock(struct pagesio *io)
 	if (fcntl(io->fd, F_SETFL, io->flags | O_NONBLOCK) < 0) {
 		int err = errno_or_eio();
 
-		return fail(io, err, 0, "making the pipe non-blocking: %s", strerror(-err));
+		return io_fail(io, err, 0, "making the pipe non-blocking: %s", strerror(-err));
 	}
 	return 0;
 }
@@ -70,8 +72,8 @@ bool pagesio_is_on_disk(int fd)
 	return fstatfs(fd, &fs) < 0 || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC);
 }
 
-/* What both directions begin with. */
-static int start(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes, struct stat *st)
+/* How both directions begin. */
+static int open_either(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes, struct stat *st)
 {
 	io->fd = fd;
 	io->streaming = streaming;
@@ -80,22 +82,22 @@ static int start(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	if (fstat(fd, st) < 0) {
 		int err = errno_or_eio();
 
-		return fail(io, err, 0, "examining the file: %s", strerror(-err));
+		return io_fail(io, err, 0, "examining the file: %s", strerror(-err));
 	}
 	if (!streaming && !S_ISREG(st->st_mode))
-		return fail(io, -EINVAL, 0, "neither a file nor a stream (mode %o)", st->st_mode);
+		return io_fail(io, -EINVAL, 0, "neither a file nor a stream (mode %o)", st->st_mode);
 	io->flags = fcntl(fd, F_GETFL);
 	if (io->flags < 0) {
 		int err = errno_or_eio();
 
-		return fail(io, err, 0, "asking for the flags of the file: %s", strerror(-err));
+		return io_fail(io, err, 0, "asking for the flags of the file: %s", strerror(-err));
 	}
 	io->direct = io->flags & O_DIRECT;
 	io->on_disk = !streaming && pagesio_is_on_disk(fd);
 	return streaming ? set_nonblock(io) : 0;
 }
 
-/* O_DIRECT is taken by file systems in memory, too, but there it means nothing. */
+/* File systems in memory take O_DIRECT as well, but there it means nothing. */
 static void choose_path(struct pagesio *io)
 {
 	set_direct(io, io->on_disk);
@@ -109,7 +111,7 @@ static int set_size(struct pagesio *io, uint64_t bytes)
 	if (ftruncate(io->fd, (off_t)bytes) == 0)
 		return 0;
 	err = errno_or_eio();
-	return fail(io, err, 0, "setting the length to %llu: %s", (unsigned long long)bytes, strerror(-err));
+	return io_fail(io, err, 0, "setting the length to %" PRIu64 ": %s", bytes, strerror(-err));
 }
 
 /*
@@ -129,23 +131,28 @@ static int reserve(struct pagesio *io)
 	if (errno != ENOSPC && errno != EDQUOT)
 		return 0; /* not every file system can */
 	io->warn_space = true;
-	err = set_size(io, 0); /* a part may have been allocated */
+	err = set_size(io, 0); /* some of it may have been allocated */
 	return err ? err : set_size(io, io->file_bytes);
 }
 
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
-	int err = start(io, fd, streaming, file_bytes, &st);
+	int err = open_either(io, fd, streaming, file_bytes, &st);
 
 	if (err || streaming)
 		return err;
 	err = set_size(io, 0);
-	err = err ? err : set_size(io, file_bytes);
-	err = err ? err : reserve(io);
-	if (!err)
-		choose_path(io);
-	return err;
+	if (err)
+		return err;
+	err = set_size(io, file_bytes);
+	if (err)
+		return err;
+	err = reserve(io);
+	if (err)
+		return err;
+	choose_path(io);
+	return 0;
 }
 
 /* Waits a moment for the pipe to be usable again: the number of ready files, or -errno. */
@@ -196,7 +203,7 @@ static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64
 		}
 		err = n ? recover(io, POLLOUT) : -EIO;
 		if (err)
-			return fail(io, err, off + done, "writing: %s", strerror(-err));
+			return io_fail(io, err, off + done, "writing: %s", strerror(-err));
 	}
 	return 0;
 }
@@ -219,7 +226,7 @@ static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t need
 		}
 		err = recover(io, POLLIN);
 		if (err)
-			return fail(io, err, off + done, "reading: %s", strerror(-err));
+			return io_fail(io, err, off + done, "reading: %s", strerror(-err));
 	}
 	*ret_read = done;
 	return 0;
@@ -235,7 +242,7 @@ static int flush_range(struct pagesio *io, uint64_t from, uint64_t to, unsigned 
 	err = errno_or_eio();
 	if (err != -EIO && err != -ENOSPC && err != -EDQUOT)
 		return 0;
-	return fail(io, err, from, "writing back: %s", strerror(-err));
+	return io_fail(io, err, from, "writing back: %s", strerror(-err));
 }
 
 /* Waits for what was written before, drops it from the page cache, and starts [from, to). */
@@ -246,9 +253,10 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	if (!io->on_disk)
 		return 0;
 	err = flush_range(io, from, to, SYNC_FILE_RANGE_WRITE);
-	if (!err)
-		err = flush_range(io, io->flush_from, io->flush_to,
-				  SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+	if (err)
+		return err;
+	err = flush_range(io, io->flush_from, io->flush_to,
+			  SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
 	if (err)
 		return err;
 	if (io->flush_to > io->flush_from)
@@ -259,7 +267,7 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* Gives the space of the gathered zeros back. A file system that cannot keeps them as they are: they read as zeros. */
+/* Gives the space of the gathered zeros back. Where the file system cannot, they stay allocated and read as zeros. */
 static void punch_zeros(struct pagesio *io)
 {
 	if (io->reserved && io->zeros_to > io->zeros_from)
@@ -278,7 +286,7 @@ static void add_zeros(struct pagesio *io, uint64_t from, uint64_t to)
 	io->zeros_to = to;
 }
 
-size_t pagesio_run(const uint8_t *map, size_t first, size_t nr)
+size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr)
 {
 	size_t n = first + 1;
 
@@ -287,17 +295,17 @@ size_t pagesio_run(const uint8_t *map, size_t first, size_t nr)
 	return n - first;
 }
 
-static size_t count_runs(const uint8_t *map, size_t nr)
+static size_t count_data_extents(const uint8_t *map, size_t nr)
 {
-	size_t runs = 0;
+	size_t extents = 0;
 
-	for (size_t i = 0; i < nr; i += pagesio_run(map, i, nr))
-		runs += map[i] != 0;
-	return runs;
+	for (size_t i = 0; i < nr; i += pagesio_extent(map, i, nr))
+		extents += map[i] != 0;
+	return extents;
 }
 
-/* A run of data within a window; its last, partial block cannot be written directly. */
-static int write_run(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
+/* An extent of data; its last, partial block cannot be written directly. */
+static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
 {
 	uint64_t whole = len / BLOCK * BLOCK;
 	int err = whole ? write_range(io, off, mem, whole) : 0;
@@ -308,22 +316,21 @@ static int write_run(struct pagesio *io, uint64_t off, const char *mem, uint64_t
 	return write_range(io, off + whole, mem + whole, len - whole);
 }
 
-static int write_runs(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
+static int write_extents(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK;
-	size_t run;
+	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 
-	for (size_t i = 0; i < nr; i += run) {
+	for (size_t i = 0; i < nr; i += nr_alike) {
 		uint64_t from = i * BLOCK, to;
 		int err;
 
-		run = pagesio_run(map, i, nr);
-		to = from + run * BLOCK < len ? from + run * BLOCK : len;
+		nr_alike = pagesio_extent(map, i, nr);
+		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
 		if (!map[i]) {
 			add_zeros(io, off + from, off + to);
 			continue;
 		}
-		err = write_run(io, off + from, mem + from, to - from);
+		err = write_extent(io, off + from, mem + from, to - from);
 		if (err)
 			return err;
 	}
@@ -336,9 +343,9 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 	if (io->streaming)
 		return write_range(io, off, mem, len);
-	if (count_runs(map, (len + BLOCK - 1) / BLOCK) > RUNS_MAX_DIRECT)
+	if (count_data_extents(map, (len + BLOCK - 1) / BLOCK) > EXTENTS_MAX_DIRECT)
 		set_direct(io, false);
-	err = write_runs(io, off, mem, len, map);
+	err = write_extents(io, off, mem, len, map);
 	if (!err && !io->direct)
 		err = write_behind(io, off, off + len);
 	set_direct(io, io->want_direct);
@@ -347,62 +354,66 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 int pagesio_complete(struct pagesio *io)
 {
-	uint64_t bytes = io->file_bytes - LAYOUT_PREFIX_BYTES;
-	uint8_t prefix[LAYOUT_PREFIX_BYTES];
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	int err;
 
 	if (io->streaming)
 		return 0;
 	punch_zeros(io);
 	set_direct(io, false);
-	for (int i = 0; i < LAYOUT_PREFIX_BYTES; i++)
-		prefix[i] = (uint8_t)(bytes >> 8 * i);
+	length_prefix_put(prefix, io->file_bytes - LENGTH_PREFIX_BYTES);
 	err = write_range(io, 0, (const char *)prefix, sizeof(prefix));
-	err = err ? err : write_behind(io, 0, BLOCK);
-	return err ? err : write_behind(io, 0, 0);
+	if (err)
+		return err;
+	err = write_behind(io, 0, BLOCK);
+	if (err)
+		return err;
+	return write_behind(io, 0, 0);
 }
 
 void pagesio_discard(struct pagesio *io)
 {
 	if (!io->streaming && io->flags >= 0)
-		set_size(io, 0); /* when this fails, too, the file still has no prefix and is refused */
+		set_size(io, 0); /* should this fail as well, the file has no prefix and is refused */
 }
 
 static int check_prefix(struct pagesio *io)
 {
-	uint8_t prefix[LAYOUT_PREFIX_BYTES];
-	uint64_t got = 0, bytes = 0;
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	uint64_t got = 0, bytes;
 	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), sizeof(prefix), &got);
 
 	if (err)
 		return err;
 	if (got != sizeof(prefix))
-		return fail(io, -EBADMSG, got, "ends within its length prefix");
-	for (int i = 0; i < LAYOUT_PREFIX_BYTES; i++)
-		bytes |= (uint64_t)prefix[i] << 8 * i;
-	if (bytes != io->file_bytes - LAYOUT_PREFIX_BYTES)
-		return fail(io, -EBADMSG, 0, "announces %llu bytes, the buffers have %llu", (unsigned long long)bytes,
-			    (unsigned long long)(io->file_bytes - LAYOUT_PREFIX_BYTES));
+		return io_fail(io, -EBADMSG, got, "ends within its length prefix");
+	bytes = length_prefix_get(prefix);
+	if (bytes != io->file_bytes - LENGTH_PREFIX_BYTES)
+		return io_fail(io, -EBADMSG, 0, "announces %" PRIu64 " bytes, the buffers have %" PRIu64, bytes,
+			       io->file_bytes - LENGTH_PREFIX_BYTES);
 	return 0;
 }
 
 int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
-	int err = start(io, fd, streaming, file_bytes, &st);
+	uint64_t size;
+	int err = open_either(io, fd, streaming, file_bytes, &st);
 
 	if (err)
 		return err;
-	if (!streaming && (uint64_t)st.st_size != file_bytes)
-		return fail(io, -EBADMSG, (uint64_t)st.st_size < file_bytes ? (uint64_t)st.st_size : file_bytes,
-			    "has %llu bytes, %llu expected", (unsigned long long)st.st_size,
-			    (unsigned long long)file_bytes);
+	size = (uint64_t)st.st_size;
+	if (!streaming && size != file_bytes)
+		return io_fail(io, -EBADMSG, size < file_bytes ? size : file_bytes,
+			       "has %" PRIu64 " bytes, %" PRIu64 " expected", size, file_bytes);
 	if (!streaming)
 		set_direct(io, false); /* the prefix is not a block */
 	err = check_prefix(io);
-	if (!err && !streaming)
+	if (err)
+		return err;
+	if (!streaming)
 		choose_path(io);
-	return err;
+	return 0;
 }
 
 /*
@@ -428,7 +439,7 @@ static void find_data(struct pagesio *io, uint64_t from)
 /* Where, from @from on, the next data and the hole after it begin, both @end at most. */
 static void next_data(struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
 {
-	/* Each question may look at all the data behind it, so it is asked once for each run of data. */
+	/* Each question may look at all the data behind it, so it is asked once for each stretch of data. */
 	if (from < io->hole_from || from >= io->data_to)
 		find_data(io, from);
 	*ret_data = from > io->data_from ? from : io->data_from;
@@ -436,7 +447,7 @@ static void next_data(struct pagesio *io, uint64_t from, uint64_t end, uint64_t 
 	*ret_hole = io->data_to < end ? io->data_to : end;
 }
 
-/* Marks the blocks of the holes of [off, off + len) that are worth it. */
+/* Marks the blocks of those holes in [off, off + len) that are long enough to be worth it. */
 static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
 {
 	uint64_t pos = off, end = off + len;
@@ -453,8 +464,8 @@ static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *m
 	}
 }
 
-/* Reads [from, to) of a window. A direct read takes whole blocks, and the memory has room for these. */
-static int read_run(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
+/* A direct read takes whole blocks, and the memory has room for these. */
+static int read_extent(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
 {
 	uint64_t got = 0;
 	int err = read_range(io, off, mem, len, io->direct ? (len + BLOCK - 1) / BLOCK * BLOCK : len, &got);
@@ -462,35 +473,35 @@ static int read_run(struct pagesio *io, uint64_t off, char *mem, uint64_t len)
 	if (err)
 		return err;
 	if (got < len)
-		return fail(io, -EBADMSG, off + got, "ends after %llu bytes, %llu expected",
-			    (unsigned long long)(off + got), (unsigned long long)io->file_bytes);
+		return io_fail(io, -EBADMSG, off + got, "ends after %" PRIu64 " bytes, %" PRIu64 " expected", off + got,
+			       io->file_bytes);
 	return 0;
 }
 
 static int read_stream(struct pagesio *io, uint64_t off, char *mem, uint64_t len, uint8_t *map)
 {
-	uint64_t skip = off ? 0 : LAYOUT_PREFIX_BYTES; /* was read when the file was opened */
+	uint64_t skip = off ? 0 : LENGTH_PREFIX_BYTES; /* was read when the file was opened */
 
 	memset(map, 1, (len + BLOCK - 1) / BLOCK);
-	return read_run(io, off + skip, mem + skip, len - skip);
+	return read_extent(io, off + skip, mem + skip, len - skip);
 }
 
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK, run;
+	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
 	if (io->on_disk && !io->direct && off + len < io->file_bytes)
 		posix_fadvise(io->fd, (off_t)(off + len), (off_t)len, POSIX_FADV_WILLNEED);
-	for (size_t i = 0; i < nr; i += run) {
+	for (size_t i = 0; i < nr; i += nr_alike) {
 		uint64_t from = i * BLOCK, to;
 		int err;
 
-		run = pagesio_run(map, i, nr);
-		to = from + run * BLOCK < len ? from + run * BLOCK : len;
-		err = map[i] ? read_run(io, off + from, (char *)mem + from, to - from) : 0;
+		nr_alike = pagesio_extent(map, i, nr);
+		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
+		err = map[i] ? read_extent(io, off + from, (char *)mem + from, to - from) : 0;
 		if (err)
 			return err;
 	}
@@ -510,13 +521,13 @@ int pagesio_check_end(struct pagesio *io)
 	for (int n = 0; n < END_POLLS && ready == 0; n++)
 		ready = wait_pipe(io, POLLIN);
 	if (ready <= 0)
-		return ready < 0 ? fail(io, ready, io->file_bytes, "waiting for the end: %s", strerror(-ready)) : 0;
+		return ready < 0 ? io_fail(io, ready, io->file_bytes, "waiting for the end: %s", strerror(-ready)) : 0;
 	err = read_range(io, io->file_bytes, &byte, 1, 1, &got);
 	if (err)
 		return err;
 	if (got)
-		return fail(io, -EBADMSG, io->file_bytes, "goes on after %llu bytes, where it should end",
-			    (unsigned long long)io->file_bytes);
+		return io_fail(io, -EBADMSG, io->file_bytes, "goes on after %" PRIu64 " bytes, where it should end",
+			       io->file_bytes);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One pages image as a file or a pipe: aligned windows in, aligned windows out, direct
- * where the file system can, with holes for zeros. Knows nothing of BOs and GPUs.
+ * One pages file, or a pipe in its place: aligned windows in, aligned windows out,
+ * direct where the file system can, with holes for zeros. Knows nothing of BOs and GPUs.
  *
  * A window comes with a map of one byte for each of its blocks of LAYOUT_BLOCK_BYTES:
  * zero = the block has only zeros. Window offsets and memory are aligned to blocks, memory
@@ -24,7 +24,7 @@ struct pagesio {
 	bool warn_space;  /* not all space could be reserved */
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
-	uint64_t zeros_from, zeros_to; /* run of zeros that is to become a hole */
+	uint64_t zeros_from, zeros_to; /* zeros that are to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;
@@ -59,10 +59,10 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 /* The end of a stream: nothing may follow. */
 int pagesio_check_end(struct pagesio *io);
 
-/* How many of the @nr blocks of a map, from @first on, are alike: all zeros or all data. */
-size_t pagesio_run(const uint8_t *map, size_t first, size_t nr);
+/* The length of the extent that begins with block @first of the @nr blocks of a map. */
+size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr);
 
-/* Gives fd its flags back. Accepts a half-open one, not one that was never opened. */
+/* Gives fd its flags back. Also after a failed open, but not without one. */
 void pagesio_done(struct pagesio *io);
 
 #endif

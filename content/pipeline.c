@@ -4,57 +4,33 @@
  *
  * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and
  * gives finished windows, checked for zeros and checksummed, to the I/O thread. Restore
- * is the reverse. The copy thread does the processor's work since it would only wait for
- * the GPU otherwise; the I/O thread does nothing but transfers.
+ * is the reverse. The copy thread also does the processor's work, since otherwise it would
+ * only wait for the GPU; the I/O thread does nothing but transfers.
+ *
+ * Without threads, the caller's does what both do. The GPU's copies still overlap with file
+ * I/O: all slots but one are in flight while the file is read or written.
  */
 #include "content/pipeline.h"
 
-#include <stdarg.h>
+#include <inttypes.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "content/crc32c.h"
 #include "amdgpu_plugin_util.h"
 
-#define BLOCK		     LAYOUT_BLOCK_BYTES
-#define HUGE_PAGE_BYTES	     (2u << 20)
-/* The ring for a file in memory: it never keeps one waiting, and what fits in a cache is copied faster. */
-#define RING_BYTES_IN_MEMORY (8u << 20)
+#define BLOCK			LAYOUT_BLOCK_BYTES
+#define HUGE_PAGE_BYTES		(2u << 20)
+/* For a file in memory, four slots: there is no disk to wait for, and what fits in a cache is copied faster. */
+#define STAGING_BYTES_IN_MEMORY (8u << 20)
 
-typedef unsigned long long ull;
-
-double pipeline_now(void)
+static bool is_stopped(void *arg)
 {
-	struct timespec t;
+	const struct pipeline *pipeline = arg;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return content_run_has_failed(pipeline->run);
 }
 
-void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
-{
-	va_list args;
-
-	pthread_mutex_lock(&run->lock);
-	if (!atomic_load(&run->err)) {
-		va_start(args, fmt);
-		vsnprintf(run->error_text, sizeof(run->error_text), fmt, args);
-		va_end(args);
-		atomic_store(&run->err, err);
-	}
-	for (size_t i = 0; i < run->nr_pipelines; i++)
-		pthread_cond_broadcast(&run->pipelines[i].changed);
-	pthread_mutex_unlock(&run->lock);
-}
-
-static bool run_failed(void *arg)
-{
-	struct pipeline *pipeline = arg;
-
-	return atomic_load(&pipeline->run->err) != 0;
-}
-
-/* ---- the ring ---- */
+/* ---- slots ---- */
 
 /* Whether window @w has reached @counter; when @wait, waits for that or for the end of the run. */
 static bool reached(struct pipeline *pipeline, const uint64_t *counter, uint64_t count, bool wait)
@@ -63,31 +39,31 @@ static bool reached(struct pipeline *pipeline, const uint64_t *counter, uint64_t
 	bool ret;
 
 	pthread_mutex_lock(&run->lock);
-	while (wait && *counter < count && !atomic_load(&run->err))
-		pthread_cond_wait(&pipeline->changed, &run->lock);
+	while (wait && *counter < count && !content_run_has_failed(run))
+		pthread_cond_wait(pipeline->changed, &run->lock);
 	ret = *counter >= count;
 	pthread_mutex_unlock(&run->lock);
 	return ret;
 }
 
-/* Its slot is free: the window that had it before is through. */
+/* Its slot is free: the window that had it before is done. */
 static bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
 {
 	uint64_t nr_slots = pipeline->layout.nr_slots;
 
-	return w < nr_slots || reached(pipeline, &pipeline->consumed, w + 1 - nr_slots, wait);
+	return w < nr_slots || reached(pipeline, &pipeline->nr_consumed, w + 1 - nr_slots, wait);
 }
 
 static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
 {
-	return reached(pipeline, &pipeline->produced, w + 1, wait);
+	return reached(pipeline, &pipeline->nr_produced, w + 1, wait);
 }
 
 static void produced_window(struct pipeline *pipeline)
 {
 	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->produced++;
-	pthread_cond_broadcast(&pipeline->changed);
+	pipeline->nr_produced++;
+	pthread_cond_broadcast(pipeline->changed);
 	pthread_mutex_unlock(&pipeline->run->lock);
 }
 
@@ -96,9 +72,9 @@ static void consumed_window(struct pipeline *pipeline, uint64_t w)
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
 
 	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->consumed++;
-	pipeline->bytes_done += len - (off ? 0 : LAYOUT_PREFIX_BYTES);
-	pthread_cond_broadcast(&pipeline->changed);
+	pipeline->nr_consumed++;
+	pipeline->bytes_done += len - (off ? 0 : LENGTH_PREFIX_BYTES);
+	pthread_cond_broadcast(pipeline->changed);
 	pthread_mutex_unlock(&pipeline->run->lock);
 }
 
@@ -129,11 +105,11 @@ static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
 	struct place place;
 	struct piece piece;
 
-	if (file_off < LAYOUT_PREFIX_BYTES)
+	if (file_off < LENGTH_PREFIX_BYTES)
 		snprintf(place.text, sizeof(place.text), "length prefix");
 	else if (layout_piece(&pipeline->layout, file_off, UINT64_MAX, &piece))
-		snprintf(place.text, sizeof(place.text), "BO %u, byte %llu", pipeline->gpu->bos[piece.bo].index,
-			 (ull)piece.bo_off);
+		snprintf(place.text, sizeof(place.text), "BO %u, byte %" PRIu64, pipeline->gpu->bos[piece.bo].index,
+			 piece.bo_off);
 	else
 		snprintf(place.text, sizeof(place.text), "end of the contents");
 	return place;
@@ -148,8 +124,8 @@ static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
 
 static int io_failed(struct pipeline *pipeline, int err)
 {
-	content_run_fail(pipeline->run, err, "gpu %#x: %s at offset %llu (%s): %s", pipeline->gpu->gpu_id,
-			 pipeline->gpu->pages_name, (ull)pipeline->io.at, describe(pipeline, pipeline->io.at).text,
+	content_run_fail(pipeline->run, err, "gpu %#x: %s at offset %" PRIu64 " (%s): %s", pipeline->gpu->gpu_id,
+			 pipeline->gpu->pages_name, pipeline->io.at, describe(pipeline, pipeline->io.at).text,
 			 pipeline->io.reason);
 	return err;
 }
@@ -159,23 +135,23 @@ static const char *memory_hint(int err)
 	return err == -ENOMEM ? "; a smaller KFD_MAX_BUFFER_SIZE needs less" : "";
 }
 
-/* ---- windows in pieces ---- */
+/* ---- pieces ---- */
 
 typedef int (*piece_fn)(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data);
 
-/* Calls @fn for each part of a window that belongs to one BO and is either data or zeros. */
-static int for_each_part(struct pipeline *pipeline, uint64_t w, piece_fn fn)
+/* Calls @fn for each piece of each extent of a window. */
+static int for_each_piece(struct pipeline *pipeline, uint64_t w, piece_fn fn)
 {
 	const uint8_t *map = slot_map(pipeline, w);
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-	size_t nr = (len + BLOCK - 1) / BLOCK, run;
+	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 
-	for (size_t i = 0; i < nr; i += run) {
+	for (size_t i = 0; i < nr; i += nr_alike) {
 		struct piece piece;
 		uint64_t end;
 
-		run = pagesio_run(map, i, nr);
-		end = off + (i + run == nr ? len : (i + run) * BLOCK);
+		nr_alike = pagesio_extent(map, i, nr);
+		end = off + (i + nr_alike == nr ? len : (i + nr_alike) * BLOCK);
 		layout_for_each_piece (&pipeline->layout, off + i * BLOCK, end, &piece) {
 			int err = fn(pipeline, w, &piece, map[i] != 0);
 
@@ -186,31 +162,29 @@ static int for_each_part(struct pipeline *pipeline, uint64_t w, piece_fn fn)
 	return 0;
 }
 
-static int map_bo(struct pipeline *pipeline, const struct piece *piece)
+static int map_bo_once(struct pipeline *pipeline, size_t bo)
 {
-	struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
-
-	if (piece->bo < pipeline->nr_mapped)
+	if (bo < pipeline->nr_mapped)
 		return 0;
-	pipeline->nr_mapped = piece->bo + 1;
-	return copier_map_bo(&pipeline->copier, bo->dmabuf_fd, bo->size, &pipeline->bos[piece->bo]);
+	pipeline->nr_mapped = bo + 1;
+	return copier_map_bo(&pipeline->copier, &pipeline->gpu->bos[bo]);
 }
 
-static int submit_part(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
+static int submit_piece(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
 {
-	struct copier_bo *bo = &pipeline->bos[piece->bo];
-	unsigned int slot = slot_of(pipeline, w);
+	const struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
 	uint64_t slot_off = piece->file_off % pipeline->layout.slot_bytes;
-	int err = map_bo(pipeline, piece);
+	unsigned int slot = slot_of(pipeline, w);
+	int err = map_bo_once(pipeline, piece->bo);
 
-	if (!err && data)
-		err = copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
-	else if (!err)
-		err = copier_zero(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
+	if (err)
+		return copy_failed(pipeline, err, piece->file_off);
+	err = data ? copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len)
+		   : copier_zero(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
 	return err ? copy_failed(pipeline, err, piece->file_off) : 0;
 }
 
-/* All of the BO is through: keep its checksum, or compare it. */
+/* All of the BO is done: keep its checksum, or compare it. */
 static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 {
 	struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
@@ -222,15 +196,15 @@ static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 	}
 	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
 		return 0;
-	content_run_fail(
-		pipeline->run, -EBADMSG,
-		"gpu %#x: %s at offset %llu: BO %u is damaged: CRC-32C of its %llu bytes is %08x, %08x was saved",
-		pipeline->gpu->gpu_id, pipeline->gpu->pages_name, (ull)pipeline->layout.starts[piece->bo], bo->index,
-		(ull)bo->size, pipeline->crc, bo->crc32c);
+	content_run_fail(pipeline->run, -EBADMSG,
+			 "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
+			 " bytes is %08x, %08x was saved",
+			 pipeline->gpu->gpu_id, pipeline->gpu->pages_name, pipeline->layout.starts[piece->bo],
+			 bo->index, bo->size, pipeline->crc, bo->crc32c);
 	return -EBADMSG;
 }
 
-static int checksum_part(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
+static int checksum_piece(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
 {
 	const struct content_bo *bo = &pipeline->gpu->bos[piece->bo];
 
@@ -262,10 +236,65 @@ static void examine_window(struct pipeline *pipeline, uint64_t w)
 	uint64_t len;
 
 	layout_window(&pipeline->layout, w, &len);
-	for (unsigned int i = 0; !w && i < LAYOUT_PREFIX_BYTES; i++)
-		mem[i] = pipeline->gpu->streaming ? (uint8_t)(bytes >> 8 * i) : 0;
+	if (!w)
+		length_prefix_put(mem, pipeline->gpu->streaming ? bytes : 0);
 	for (uint64_t i = 0; i * BLOCK < len; i++)
 		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
+}
+
+/* ---- the pages file ---- */
+
+static int io_result(struct pipeline *pipeline, int err)
+{
+	if (err && err != -ECANCELED)
+		io_failed(pipeline, err);
+	return err;
+}
+
+static int open_file(struct pipeline *pipeline)
+{
+	const struct content_gpu *gpu = pipeline->gpu;
+	uint64_t bytes = pipeline->layout.file_bytes;
+	int err;
+
+	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline };
+	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
+				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->warn_space = pipeline->io.warn_space;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	return io_result(pipeline, err);
+}
+
+/* Between the file and a slot, which is full for a dump and free for a restore. */
+static int transfer_window(struct pipeline *pipeline, uint64_t w)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
+	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
+	int err = pipeline->run->dump ? pagesio_write(&pipeline->io, off, mem, len, map)
+				      : pagesio_read(&pipeline->io, off, mem, len, map);
+
+	if (err)
+		return io_result(pipeline, err);
+	if (pipeline->run->dump)
+		consumed_window(pipeline, w);
+	else
+		produced_window(pipeline);
+	return 0;
+}
+
+/* @err: of what came before. */
+static void close_file(struct pipeline *pipeline, int err)
+{
+	if (!err)
+		err = io_result(pipeline, pipeline->run->dump ? pagesio_complete(&pipeline->io)
+							      : pagesio_check_end(&pipeline->io));
+	if (err && pipeline->run->dump)
+		pagesio_discard(&pipeline->io);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->direct = pipeline->io.want_direct;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pagesio_done(&pipeline->io);
 }
 
 /* ---- the copy thread ---- */
@@ -277,14 +306,14 @@ static int submit_window(struct pipeline *pipeline, uint64_t w)
 
 	if (pipeline->run->dump)
 		memset(slot_map(pipeline, w), 1, (len + BLOCK - 1) / BLOCK);
-	err = for_each_part(pipeline, w, submit_part);
+	err = for_each_piece(pipeline, w, submit_piece);
 	if (err)
 		return err;
 	err = copier_submit(&pipeline->copier, slot_of(pipeline, w));
 	if (err)
-		return copy_failed(pipeline, err, off ? off : LAYOUT_PREFIX_BYTES);
-	/* While the GPU is at it. */
-	return pipeline->run->dump ? 0 : for_each_part(pipeline, w, checksum_part);
+		return copy_failed(pipeline, err, off ? off : LENGTH_PREFIX_BYTES);
+	/* This overlaps with the GPU's copy. */
+	return pipeline->run->dump ? 0 : for_each_piece(pipeline, w, checksum_piece);
 }
 
 /* BOs whose last byte is in front of @end. */
@@ -293,7 +322,7 @@ static int release_bos(struct pipeline *pipeline, uint64_t end)
 	while (pipeline->nr_released < pipeline->nr_mapped &&
 	       pipeline->layout.starts[pipeline->nr_released + 1] <= end) {
 		size_t i = pipeline->nr_released++;
-		int err = copier_unmap_bo(&pipeline->copier, &pipeline->bos[i]);
+		int err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[i]);
 
 		if (err)
 			return copy_failed(pipeline, err, pipeline->layout.starts[i]);
@@ -309,19 +338,19 @@ static void count_zeros(struct pipeline *pipeline)
 	pipeline->window_zeros = 0;
 }
 
-/* Waits until the GPU is through with a window and hands it on. */
+/* Waits until the GPU has done a window and hands it on. */
 static int retire_window(struct pipeline *pipeline, uint64_t w)
 {
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
 	int err = copier_wait(&pipeline->copier, slot_of(pipeline, w));
 
-	if (err == -ECANCELED && run_failed(pipeline))
+	if (err == -ECANCELED && is_stopped(pipeline))
 		return err;
 	if (err)
-		return copy_failed(pipeline, err, off ? off : LAYOUT_PREFIX_BYTES);
+		return copy_failed(pipeline, err, off ? off : LENGTH_PREFIX_BYTES);
 	if (pipeline->run->dump) {
 		examine_window(pipeline, w);
-		err = for_each_part(pipeline, w, checksum_part);
+		err = for_each_piece(pipeline, w, checksum_piece);
 		if (err)
 			return err;
 	}
@@ -333,23 +362,52 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 	return release_bos(pipeline, off + len);
 }
 
+static bool can_submit(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	if (w == pipeline->layout.nr_windows)
+		return false;
+	if (pipeline->run->dump || pipeline->alone)
+		return slot_is_free(pipeline, w, wait);
+	return slot_is_full(pipeline, w, wait);
+}
+
+static int begin_window(struct pipeline *pipeline, uint64_t w)
+{
+	if (pipeline->alone && !pipeline->run->dump) {
+		int err = transfer_window(pipeline, w);
+
+		if (err)
+			return err;
+	}
+	return submit_window(pipeline, w);
+}
+
+static int end_window(struct pipeline *pipeline, uint64_t w)
+{
+	int err = retire_window(pipeline, w);
+
+	if (err || !pipeline->alone)
+		return err;
+	pipeline->run->between_windows(pipeline->run->between_arg);
+	return pipeline->run->dump ? transfer_window(pipeline, w) : 0;
+}
+
 /* Keeps as many submissions in flight as there are windows for, and retires the oldest when there is none. */
 static int copy_windows(struct pipeline *pipeline)
 {
 	uint64_t submitted = 0, retired = 0;
-	int err = 0;
 
-	while (!err && retired < pipeline->layout.nr_windows) {
-		bool idle = submitted == retired;
-		bool can_submit = submitted < pipeline->layout.nr_windows &&
-				  (pipeline->run->dump ? slot_is_free(pipeline, submitted, idle)
-						       : slot_is_full(pipeline, submitted, idle));
+	while (retired < pipeline->layout.nr_windows) {
+		bool submit = can_submit(pipeline, submitted, submitted == retired);
+		int err;
 
-		if (run_failed(pipeline))
+		if (is_stopped(pipeline))
 			return -ECANCELED;
-		err = can_submit ? submit_window(pipeline, submitted++) : retire_window(pipeline, retired++);
+		err = submit ? begin_window(pipeline, submitted++) : end_window(pipeline, retired++);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int copy_all(struct pipeline *pipeline)
@@ -359,17 +417,17 @@ static int copy_all(struct pipeline *pipeline)
 	if (err)
 		return err;
 	err = copier_check_reset(&pipeline->copier);
-	return err ? copy_failed(pipeline, err, LAYOUT_PREFIX_BYTES) : 0;
+	return err ? copy_failed(pipeline, err, LENGTH_PREFIX_BYTES) : 0;
 }
 
-/* In the order that the hardware needs: nothing goes while the GPU may still use it. */
-static void release_copier(struct pipeline *pipeline)
+/* In the order that the hardware needs: the GPU first ends, then its memory goes. */
+static int release_copier(struct pipeline *pipeline)
 {
 	int ret = copier_drain(&pipeline->copier), err;
 	const char *doing = pipeline->copier.doing;
 
 	while (pipeline->nr_released < pipeline->nr_mapped) {
-		err = copier_unmap_bo(&pipeline->copier, &pipeline->bos[pipeline->nr_released++]);
+		err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[pipeline->nr_released++]);
 		doing = ret ? doing : pipeline->copier.doing;
 		ret = ret ? ret : err;
 	}
@@ -379,9 +437,10 @@ static void release_copier(struct pipeline *pipeline)
 	if (ret)
 		content_run_fail(pipeline->run, ret, "gpu %#x: %s (of %zu BOs): %s", pipeline->gpu->gpu_id, doing,
 				 pipeline->gpu->nr_bos, strerror(-ret));
+	return ret;
 }
 
-static void run_copier(struct pipeline *pipeline)
+static int use_copier(struct pipeline *pipeline)
 {
 	const struct copier_config config = {
 		.render_fd = pipeline->gpu->render_fd,
@@ -390,7 +449,7 @@ static void run_copier(struct pipeline *pipeline)
 		.nr_slots = pipeline->layout.nr_slots,
 		.fence_timeout_ms = pipeline->run->fence_timeout_ms,
 		.to_staging = pipeline->run->dump,
-		.stopped = run_failed,
+		.stopped = is_stopped,
 		.stopped_arg = pipeline,
 	};
 	int err = copier_init(&pipeline->copier, &config);
@@ -398,96 +457,100 @@ static void run_copier(struct pipeline *pipeline)
 	if (err) {
 		content_run_fail(pipeline->run, err, "gpu %#x: %s (to copy %zu BOs): %s%s", pipeline->gpu->gpu_id,
 				 pipeline->copier.doing, pipeline->gpu->nr_bos, strerror(-err), memory_hint(err));
-	} else {
-		pthread_mutex_lock(&pipeline->run->lock);
-		pipeline->cpu_copy = pipeline->copier.cpu;
-		pthread_mutex_unlock(&pipeline->run->lock);
-		copy_all(pipeline);
+		return err;
 	}
-	release_copier(pipeline);
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->cpu_copy = pipeline->copier.cpu;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	return copy_all(pipeline);
 }
 
-static void end_thread(struct pipeline *pipeline)
+/* Without BOs there is one window, for the length prefix. */
+static int pass_empty_window(struct pipeline *pipeline)
+{
+	bool dump = pipeline->run->dump;
+	int err;
+
+	if (dump) {
+		examine_window(pipeline, 0);
+		produced_window(pipeline);
+	}
+	err = pipeline->alone ? transfer_window(pipeline, 0) : 0;
+	if (err || dump)
+		return err;
+	if (!slot_is_full(pipeline, 0, true))
+		return -ECANCELED;
+	consumed_window(pipeline, 0);
+	return 0;
+}
+
+static int copy_contents_of_gpu(struct pipeline *pipeline)
+{
+	int ret, err;
+
+	if (!pipeline->gpu->nr_bos)
+		return pass_empty_window(pipeline);
+	ret = use_copier(pipeline);
+	err = release_copier(pipeline);
+	return ret ? ret : err;
+}
+
+static void *end_thread(struct pipeline *pipeline)
 {
 	struct content_run *run = pipeline->run;
 
 	pthread_mutex_lock(&run->lock);
-	pipeline->ended_at = pipeline_now();
-	run->running--;
+	pipeline->ended_at = monotonic_seconds();
+	run->nr_running--;
 	pthread_cond_signal(&run->ended);
 	pthread_mutex_unlock(&run->lock);
+	return NULL;
 }
 
 static void *copy_thread(void *arg)
 {
 	struct pipeline *pipeline = arg;
 
-	if (pipeline->gpu->nr_bos)
-		run_copier(pipeline);
-	else if (pipeline->run->dump) /* the window of the length prefix */
-		retire_window(pipeline, 0);
-	else if (slot_is_full(pipeline, 0, true))
-		consumed_window(pipeline, 0);
-	end_thread(pipeline);
-	return NULL;
+	if (content_run_wait_begin(pipeline->run, pipeline->index))
+		copy_contents_of_gpu(pipeline);
+	return end_thread(pipeline);
 }
 
 /* ---- the I/O thread ---- */
-
-static int write_file(struct pipeline *pipeline)
-{
-	int err = pagesio_create(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
-				 pipeline->layout.file_bytes);
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->warn_space = pipeline->io.warn_space;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
-		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-
-		if (!slot_is_full(pipeline, w, true))
-			return -ECANCELED;
-		err = pagesio_write(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
-		if (!err)
-			consumed_window(pipeline, w);
-	}
-	return err ? err : pagesio_complete(&pipeline->io);
-}
-
-static int read_file(struct pipeline *pipeline)
-{
-	int err = pagesio_open(&pipeline->io, pipeline->gpu->pages_fd, pipeline->gpu->streaming,
-			       pipeline->layout.file_bytes);
-
-	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
-		uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-
-		if (!slot_is_free(pipeline, w, true))
-			return -ECANCELED;
-		err = pagesio_read(&pipeline->io, off, slot_memory(pipeline, w), len, slot_map(pipeline, w));
-		if (!err)
-			produced_window(pipeline);
-	}
-	return err ? err : pagesio_check_end(&pipeline->io);
-}
 
 static void *io_thread(void *arg)
 {
 	struct pipeline *pipeline = arg;
 	int err;
 
-	pipeline->io = (struct pagesio){ .flags = -1, .stopped = run_failed, .stopped_arg = pipeline };
-	err = pipeline->run->dump ? write_file(pipeline) : read_file(pipeline);
-	if (err && err != -ECANCELED)
-		io_failed(pipeline, err);
-	if (err && pipeline->run->dump)
-		pagesio_discard(&pipeline->io);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->direct = pipeline->io.want_direct;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	pagesio_done(&pipeline->io);
+	if (!content_run_wait_begin(pipeline->run, pipeline->index))
+		return end_thread(pipeline);
+	err = open_file(pipeline);
+	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
+		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
+
+		err = ready ? transfer_window(pipeline, w) : -ECANCELED;
+	}
+	close_file(pipeline, err);
+	return end_thread(pipeline);
+}
+
+/* ---- without threads ---- */
+
+void pipeline_run_alone(struct pipeline *pipeline)
+{
+	struct content_run *run = pipeline->run;
+	int err;
+
+	pthread_mutex_lock(&run->lock);
+	run->nr_running++;
+	pthread_mutex_unlock(&run->lock);
+	pipeline->alone = true;
+	err = open_file(pipeline);
+	if (!err)
+		err = copy_contents_of_gpu(pipeline);
+	close_file(pipeline, err);
 	end_thread(pipeline);
-	return NULL;
 }
 
 /* ---- life ---- */
@@ -517,26 +580,28 @@ static int alloc_all(struct pipeline *pipeline)
 	size_t blocks = pipeline->layout.slot_bytes / BLOCK * pipeline->layout.nr_slots;
 
 	pipeline->maps = calloc(blocks, 1);
-	pipeline->bos = calloc(pipeline->gpu->nr_bos + 1, sizeof(*pipeline->bos));
-	if (!pipeline->maps || !pipeline->bos)
+	if (!pipeline->maps)
 		return -ENOMEM;
 	return alloc_staging(pipeline);
 }
 
-static uint64_t ring_limit(const struct content_gpu *gpu, uint64_t max_bytes)
+static uint64_t staging_limit(const struct content_gpu *gpu, uint64_t max_bytes)
 {
 	if (gpu->streaming || pagesio_is_on_disk(gpu->pages_fd))
 		return max_bytes;
-	return max_bytes && max_bytes < RING_BYTES_IN_MEMORY ? max_bytes : RING_BYTES_IN_MEMORY;
+	return max_bytes && max_bytes < STAGING_BYTES_IN_MEMORY ? max_bytes : STAGING_BYTES_IN_MEMORY;
 }
 
-int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
+int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t index, struct content_gpu *gpu,
+		  uint64_t max_bytes)
 {
 	int err;
 
 	pipeline->run = run;
+	pipeline->index = index;
+	pipeline->changed = &run->changed[index];
 	pipeline->gpu = gpu;
-	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, ring_limit(gpu, max_bytes));
+	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
 	if (err) {
 		content_run_fail(run, err, "gpu %#x: sizes of its %zu BOs make no file: %s", gpu->gpu_id, gpu->nr_bos,
 				 strerror(-err));
@@ -544,9 +609,9 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct con
 	}
 	err = alloc_all(pipeline);
 	if (err)
-		content_run_fail(run, err, "gpu %#x: allocating %llu bytes of staging memory for %zu BOs: %s%s",
-				 gpu->gpu_id, (ull)(pipeline->layout.slot_bytes * pipeline->layout.nr_slots),
-				 gpu->nr_bos, strerror(-err), memory_hint(err));
+		content_run_fail(run, err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs: %s%s",
+				 gpu->gpu_id, pipeline->layout.slot_bytes * pipeline->layout.nr_slots, gpu->nr_bos,
+				 strerror(-err), memory_hint(err));
 	return err;
 }
 
@@ -556,19 +621,17 @@ void pipeline_done(struct pipeline *pipeline)
 		munmap(pipeline->staging, pipeline->staging_bytes);
 	pipeline->staging = NULL;
 	free(pipeline->maps);
-	free(pipeline->bos);
 	pipeline->maps = NULL;
-	pipeline->bos = NULL;
 	layout_done(&pipeline->layout);
 }
 
-static int start_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn)(void *), bool *ret_started)
+static int add_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn)(void *), bool *ret_started)
 {
 	struct content_run *run = pipeline->run;
 	int err;
 
 	pthread_mutex_lock(&run->lock);
-	run->running++;
+	run->nr_running++;
 	pthread_mutex_unlock(&run->lock);
 	err = -pthread_create(thread, NULL, fn, pipeline);
 	if (!err) {
@@ -576,17 +639,16 @@ static int start_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn
 		return 0;
 	}
 	pthread_mutex_lock(&run->lock);
-	run->running--;
+	run->nr_running--;
 	pthread_mutex_unlock(&run->lock);
-	content_run_fail(run, err, "gpu %#x: starting a thread: %s", pipeline->gpu->gpu_id, strerror(-err));
 	return err;
 }
 
 int pipeline_start(struct pipeline *pipeline)
 {
-	int err = start_thread(pipeline, &pipeline->copy_thread, copy_thread, &pipeline->has_copy_thread);
+	int err = add_thread(pipeline, &pipeline->copy_thread, copy_thread, &pipeline->has_copy_thread);
 
-	return err ? err : start_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
+	return err ? err : add_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
 }
 
 void pipeline_join(struct pipeline *pipeline)

@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pipeline of one GPU: a ring of staging slots between two threads, one that copies
- * (and checksums) and one that reads or writes the pages file.
+ * The pipeline of one GPU: slots of staging memory between two threads, one that copies
+ * (and checksums) and one that reads or writes the pages file; or one thread that does both.
  */
 #ifndef CONTENT_PIPELINE_H
 #define CONTENT_PIPELINE_H
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 #include "content/content.h"
 #include "content/copier.h"
 #include "content/layout.h"
 #include "content/pagesio.h"
-
-struct pipeline;
-
-/* What the threads of all GPUs of one dump or restore share. */
-struct content_run {
-	bool dump;
-	unsigned int fence_timeout_ms;
-	struct pipeline *pipelines;
-	size_t nr_pipelines;
-	bool cancelled; /* the caller wants it to end; of the caller's thread */
-	atomic_int err; /* first cause; everybody stops when it is set */
-	char error_text[400];
-	pthread_mutex_t lock;
-	pthread_cond_t ended; /* a thread has ended */
-	unsigned int running; /* threads; guarded by lock */
-};
+#include "content/run.h"
 
 struct pipeline {
 	struct content_run *run;
+	size_t index; /* of the GPU in the run */
 	struct content_gpu *gpu;
 	struct layout layout;
 	uint8_t *staging;
@@ -39,42 +22,42 @@ struct pipeline {
 	uint8_t *maps; /* nr_slots times one byte for each block, see content/pagesio.h */
 	pthread_t copy_thread, io_thread;
 	bool has_copy_thread, has_io_thread;
+	bool alone; /* no threads: the caller's does it all */
 
-	/* guarded by run->lock. Window w is in slot w % nr_slots */
-	pthread_cond_t changed;
-	uint64_t produced; /* windows below this have their contents in staging memory */
-	uint64_t consumed; /* windows below this have left it again */
+	/* guarded by run->lock */
+	pthread_cond_t *changed; /* of the run */
+	uint64_t nr_produced;	 /* windows below this have their contents in staging memory */
+	uint64_t nr_consumed;	 /* windows below this have left it again */
 	uint64_t bytes_done, zero_bytes;
 	double ended_at; /* when the last thread ended */
 	bool cpu_copy, direct, warn_space;
 
 	/* of the copy thread */
 	struct copier copier;
-	struct copier_bo *bos;
 	size_t nr_mapped, nr_released; /* BOs below; those between are mapped */
-	uint32_t crc;		       /* of the current BO as far as it is through */
+	uint32_t crc;		       /* of the current BO as far as it is done */
 	uint64_t window_zeros;
 
 	/* of the I/O thread */
 	struct pagesio io;
 };
 
-double pipeline_now(void);
-
-/* Keeps the first error of a run and makes all its threads stop. */
-void content_run_fail(struct content_run *run, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
 /*
- * @max_bytes: cap of the staging memory, 0 for the default. 0 or -errno after
- * content_run_fail(); pipeline_done() has to be called in either case.
+ * @index: which GPU of the run. @max_bytes: cap of the staging memory, 0 for the default. 0 or
+ * -errno after content_run_fail(); pipeline_done() has to be called in either case.
  */
-int pipeline_init(struct pipeline *pipeline, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes);
+int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t index, struct content_gpu *gpu,
+		  uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/* Starts both threads with the caller's signal mask; counts them in run->running. 0 or -errno after content_run_fail().
+/*
+ * Starts both threads with the caller's signal mask; counts them in run->nr_running. They wait
+ * for content_run_release(). 0 or -errno, silently.
  */
 int pipeline_start(struct pipeline *pipeline);
 /* Waits for the threads that were started. */
 void pipeline_join(struct pipeline *pipeline);
+/* Instead of both: does it all in the caller's thread, and calls run->between_windows. */
+void pipeline_run_alone(struct pipeline *pipeline);
 
 #endif

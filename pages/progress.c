@@ -4,15 +4,17 @@
  * and a line that does not fit is dropped.
  */
 #define _GNU_SOURCE
+#include "pages/progress.h"
+
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 
-#include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
 
 #define LINE_MAX_BYTES 128
 
-/* These names work for sockets, too, and where /dev has no such links. */
+/* Like this the two names also work for sockets, and where /dev has no such links. */
 static int open_path(const char *path)
 {
 	if (!strcmp(path, "/dev/stdout"))
@@ -47,14 +49,13 @@ static int print_line(char *line, size_t size, const char *stage, const struct c
 	double rate = gpu->stats.seconds > 0 ? (double)gpu->stats.bytes / gpu->stats.seconds : 0;
 	char left[32] = "?";
 	uint64_t total = 0;
-	size_t i;
 
-	for (i = 0; i < gpu->nr_bos; i++)
+	for (size_t i = 0; i < gpu->nr_bos; i++)
 		total += gpu->bos[i].size;
 	if (rate > 0 && gpu->stats.bytes <= total)
 		snprintf(left, sizeof(left), "%.1f", (double)(total - gpu->stats.bytes) / rate);
-	return snprintf(line, size, "%s gpu=%#x done=%llu total=%llu rate=%.1f left=%s\n", stage, gpu->gpu_id,
-			(unsigned long long)gpu->stats.bytes, (unsigned long long)total, rate / 1e6, left);
+	return snprintf(line, size, "%s gpu=%#x done=%" PRIu64 " total=%" PRIu64 " rate=%.1f left=%s\n", stage,
+			gpu->gpu_id, gpu->stats.bytes, total, rate / 1e6, left);
 }
 
 void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
@@ -62,13 +63,13 @@ void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
 	const struct progress *progress = arg;
 	struct pollfd ready = { .fd = progress->fd, .events = POLLOUT };
 	_cleanup_free_ char *text = NULL;
-	size_t i, used = 0;
+	size_t nr_used = 0;
 
 	if (progress->fd < 0 || !(text = malloc(nr_gpus * LINE_MAX_BYTES + 1)))
 		return;
-	for (i = 0; i < nr_gpus; i++)
-		used += (size_t)print_line(text + used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
-	/* One write, so that lines of several writers do not mix. criu's own stderr is not made non-blocking for it. */
-	if (poll(&ready, 1, 0) == 1 && write(progress->fd, text, used) < 0)
+	for (size_t i = 0; i < nr_gpus; i++)
+		nr_used += (size_t)print_line(text + nr_used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
+	/* One write, so that lines of several writers do not mix. poll() leaves criu's own stderr blocking. */
+	if (poll(&ready, 1, 0) == 1 && write(progress->fd, text, nr_used) < 0)
 		pr_debug("a progress line was not taken: %s", strerror(errno));
 }

@@ -9,13 +9,13 @@
 
 struct progress {
 	const char *stage; /* "dump" or "restore" */
-	int fd;		   /* -1: nobody wants to know */
+	int fd;		   /* -1: none */
 };
 
 /*
  * Opens the file, FIFO or device at @path, "" for none; /dev/stdout and /dev/stderr are
- * those of the calling process. Progress is no reason to fail or to
- * wait: what cannot be opened at once is left out, with a warning.
+ * those of the calling process. Never fails and never waits: where the file cannot be opened
+ * at once, no progress is shown, with a warning.
  */
 struct progress progress_open(const char *path, const char *stage);
 void progress_close(struct progress *progress);
@@ -23,7 +23,7 @@ void progress_close(struct progress *progress);
 /*
  * Writes one line for each GPU, all at once:
  *     STAGE gpu=ID done=BYTES total=BYTES rate=MBPS left=SECONDS
- * with "left=?" as long as nothing is copied. As content_options.on_progress, @arg is a
+ * with "left=?" until something is copied. As content_options.on_progress, @arg is a
  * struct progress.
  */
 void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus);

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 /* Files in one message; the kernel takes 253. */
-#define FDS_MAX 128
+#define FDS_MAX		 128
 /* Lines wait for the task up to this many bytes of its socket, so that there is always room for the verdict. */
 #define LINES_QUEUED_MAX (64 << 10)
 
@@ -22,12 +22,6 @@ struct gpu_message {
 	uint32_t gpu_id;
 	uint64_t nr_bos;
 	char name[WIRE_NAME_MAX];
-};
-
-struct bo_message {
-	uint64_t size;
-	uint32_t crc32c, index;
-	uint32_t has_crc32c;
 };
 
 enum line_kind { ACCEPTED, LINE, VERDICT };
@@ -74,7 +68,7 @@ static int wait_readable(int sock, int stop_fd)
 	return p[1].revents ? -ECANCELED : 0;
 }
 
-static void close_all(const int *fds, size_t nr)
+static void close_fds(const int *fds, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		close(fds[i]);
@@ -121,7 +115,7 @@ static int recv_message(int sock, int stop_fd, void *data, size_t len, int *fds,
 			memcpy(fds, got, nr_fds * sizeof(*fds));
 		return 0;
 	}
-	close_all(got, nr_got);
+	close_fds(got, nr_got);
 	return nr_got < nr_fds ? -EMFILE : -EBADMSG;
 }
 
@@ -147,17 +141,11 @@ static size_t batch_size(size_t left)
 
 static int send_bos(int sock, const struct content_bo *bos, size_t nr)
 {
-	struct bo_message message[FDS_MAX] = { { 0 } };
 	int fds[FDS_MAX];
 
-	for (size_t i = 0; i < nr; i++) {
-		message[i].size = bos[i].size;
-		message[i].index = bos[i].index;
-		message[i].crc32c = bos[i].crc32c;
-		message[i].has_crc32c = bos[i].has_crc32c;
+	for (size_t i = 0; i < nr; i++)
 		fds[i] = bos[i].dmabuf_fd;
-	}
-	return send_message(sock, message, nr * sizeof(*message), fds, nr, 0);
+	return send_message(sock, bos, nr * sizeof(*bos), fds, nr, 0);
 }
 
 static int send_gpu(int sock, const struct content_gpu *gpu)
@@ -168,35 +156,42 @@ static int send_gpu(int sock, const struct content_gpu *gpu)
 
 	snprintf(message.name, sizeof(message.name), "%s", gpu->pages_name);
 	err = send_message(sock, &message, sizeof(message), fds, FDS_OF_GPU, 0);
-	for (size_t i = 0; i < gpu->nr_bos && !err; i += batch_size(gpu->nr_bos - i))
+	if (err)
+		return err;
+	for (size_t i = 0; i < gpu->nr_bos; i += batch_size(gpu->nr_bos - i)) {
 		err = send_bos(sock, &gpu->bos[i], batch_size(gpu->nr_bos - i));
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	int err = send_message(sock, &nr_gpus, sizeof(nr_gpus), NULL, 0, 0);
 
-	for (size_t i = 0; i < nr_gpus && !err; i++)
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr_gpus; i++) {
 		err = send_gpu(sock, &gpus[i]);
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static int recv_bos(int sock, int stop_fd, struct content_gpu *gpu, size_t nr)
 {
-	struct bo_message message[FDS_MAX];
+	struct content_bo *bos = &gpu->bos[gpu->nr_bos];
 	int fds[FDS_MAX];
-	int err = recv_message(sock, stop_fd, message, nr * sizeof(*message), fds, nr);
+	int err = recv_message(sock, stop_fd, bos, nr * sizeof(*bos), fds, nr);
 
-	for (size_t i = 0; i < nr && !err; i++)
-		gpu->bos[gpu->nr_bos++] = (struct content_bo){
-			.dmabuf_fd = fds[i],
-			.size = message[i].size,
-			.index = message[i].index,
-			.crc32c = message[i].crc32c,
-			.has_crc32c = message[i].has_crc32c,
-		};
-	return err;
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++)
+		bos[i].dmabuf_fd = fds[i];
+	gpu->nr_bos += nr;
+	return 0;
 }
 
 static int recv_gpu(int sock, int stop_fd, struct wire_gpu *wire)
@@ -216,9 +211,12 @@ static int recv_gpu(int sock, int stop_fd, struct wire_gpu *wire)
 	gpu->bos = calloc(message.nr_bos + 1, sizeof(*gpu->bos));
 	if (!gpu->bos)
 		return -ENOMEM;
-	while (gpu->nr_bos < message.nr_bos && !err)
+	while (gpu->nr_bos < message.nr_bos) {
 		err = recv_bos(sock, stop_fd, gpu, batch_size(message.nr_bos - gpu->nr_bos));
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 void wire_gpu_done(struct wire_gpu *wire)
@@ -238,7 +236,7 @@ void wire_gpu_done(struct wire_gpu *wire)
 int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret_nr)
 {
 	struct wire_gpu *gpus;
-	size_t nr, i;
+	size_t nr;
 	int err = recv_message(sock, stop_fd, &nr, sizeof(nr), NULL, 0);
 
 	if (err)
@@ -246,16 +244,16 @@ int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret
 	gpus = calloc(nr + 1, sizeof(*gpus));
 	if (!gpus)
 		return -ENOMEM;
-	for (i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		gpus[i].gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
-	for (i = 0; i < nr && !err; i++)
+	for (size_t i = 0; i < nr && !err; i++)
 		err = recv_gpu(sock, stop_fd, &gpus[i]);
 	if (!err) {
 		*ret_gpus = gpus;
 		*ret_nr = nr;
 		return 0;
 	}
-	for (i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		wire_gpu_done(&gpus[i]);
 	free(gpus);
 	return err;

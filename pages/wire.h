@@ -4,7 +4,7 @@
  * its open files one way, log lines and a verdict the other.
  *
  * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu:
- * both ends run this very code, and no name exists that a third one could connect to.
+ * both ends run this very code, and there is no name that a third one could connect to.
  */
 #ifndef PAGES_WIRE_H
 #define PAGES_WIRE_H
@@ -14,7 +14,7 @@
 
 #define WIRE_NAME_MAX 64
 
-/* A job as it arrives: owns everything in it. */
+/* A GPU of a job as it arrives: owns everything in it. */
 struct wire_gpu {
 	struct content_gpu gpu;
 	char name[WIRE_NAME_MAX]; /* gpu.pages_name */
@@ -29,7 +29,7 @@ int wire_send_fd(int sock, int fd);
  */
 int wire_recv_fd(int sock, int stop_fd);
 
-/* Sends GPUs, BOs and copies of all their fds, in as many messages as it takes. 0 or -errno. */
+/* Sends GPUs, BOs as they are, and copies of all their fds, in as many messages as it takes. 0 or -errno. */
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus);
 
 /* Receives what wire_send_job() sent; errors as wire_recv_fd(), with nothing left open. */
@@ -38,7 +38,7 @@ int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret
 /* Closes all files and frees the BOs; gpu->nr_bos is 0 afterwards. */
 void wire_gpu_done(struct wire_gpu *gpu);
 
-/* Tells the task that its job is complete and taken. 0 or -errno: it will not know. Never waits. */
+/* Tells the task that its job has arrived as a whole. 0, or -errno: the task will not know. Never waits. */
 int wire_send_accepted(int sock);
 
 /* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. Logs nothing. */

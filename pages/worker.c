@@ -3,11 +3,18 @@
  * The worker in criu's main process, and the tasks' side of it, see pages/worker.h.
  *
  * A receiver takes jobs, one for each process, and deals their GPUs out to lanes: one
- * thread for each render node, which runs the content engine for one (process, GPU) at a
- * time. Threads never log: lines go to the task, whose log is criu's, too.
+ * thread for each render node, which runs the content engine for one process at a time.
+ * Staging memory is that of one pipeline for each GPU, whatever the number of tasks.
  *
- * criu calls POST_FORKING only in the first plugin that takes it, so the worker may never
- * start. Worker and tasks agree by a word in shared memory which of them copies.
+ * A task opens its render nodes and pages files in its own namespaces and sends them, with
+ * the dma-bufs, on a pair of sockets whose other end travels through criu's fd store: there
+ * is no name to connect to, and namespaces do not matter. It may close its fds at once.
+ *
+ * criu calls POST_FORKING only up to the first plugin that takes it, so the worker may
+ * never start. A word in shared memory decides once between the worker and the first task
+ * that has waited 10 s. A job that does not arrive as a whole stays with its task.
+ *
+ * Threads never log: lines go to the task, whose log is criu's as well.
  */
 #define _GNU_SOURCE
 #include "pages/worker.h"
@@ -28,28 +35,30 @@
 #include "amdgpu_plugin_util.h"
 #include "pages/wire.h"
 
-/* How long a task waits for the worker to start. criu starts it as soon as tasks may open files. */
+/* How long a task waits for the worker to start: criu starts it as soon as tasks may open files. */
 #define START_TRIES   1000
 #define START_POLL_MS 10
 
 enum { UNDECIDED, RUNS, OFF };
 
-/* One process' contents. */
+/* The contents of one process. */
 struct job {
 	int sock; /* to the task */
 	struct wire_gpu *gpus;
+	struct turn *turns; /* one for each of gpus */
 	size_t nr_gpus;
-	size_t nr_left; /* GPUs that are not through; guarded by worker->lock like the rest */
+	size_t nr_left; /* GPUs that are not done; guarded by worker->lock like the rest */
 	int err;
 	char error_text[PLUGIN_LOG_LINE_MAX];
 };
 
-/* The contents of one process on one GPU. */
-struct piece {
+/* The contents of one process on one GPU, which takes turns. */
+struct turn {
 	struct worker *worker;
 	struct job *job;
 	struct wire_gpu *gpu;
-	struct piece *next;
+	struct lane *lane;
+	struct turn *next;
 };
 
 /* One GPU's thread. Lanes stay until the end. */
@@ -57,7 +66,7 @@ struct lane {
 	struct worker *worker;
 	dev_t device;
 	pthread_t thread;
-	struct piece *first, **last; /* waiting */
+	struct turn *first, **last; /* waiting */
 	struct lane *next;
 };
 
@@ -75,19 +84,20 @@ struct worker {
 	pthread_t receiver;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct lane *lanes; /* guarded by lock */
+	struct lane *lanes; /* of the receiver, until it has ended */
 	size_t nr_jobs;	    /* not yet ended */
 	int err;	    /* of the first job that failed */
 };
 
 /* ---- jobs ---- */
 
+/* All but the socket. */
 static void job_end(struct worker *worker, struct job *job)
 {
-	close(job->sock);
 	for (size_t i = 0; i < job->nr_gpus; i++)
 		wire_gpu_done(&job->gpus[i]);
 	free(job->gpus);
+	free(job->turns);
 	pthread_mutex_lock(&worker->lock);
 	worker->err = worker->err ? worker->err : job->err;
 	worker->nr_jobs--;
@@ -96,7 +106,7 @@ static void job_end(struct worker *worker, struct job *job)
 	free(job);
 }
 
-/* One part less to do. The task learns how it went when all are through. */
+/* One GPU less to do. The task learns the outcome when all are done. */
 static void job_put(struct worker *worker, struct job *job)
 {
 	bool last;
@@ -107,6 +117,7 @@ static void job_put(struct worker *worker, struct job *job)
 	if (!last)
 		return;
 	wire_send_verdict(job->sock, job->err, job->error_text);
+	close(job->sock);
 	job_end(worker, job);
 }
 
@@ -120,94 +131,93 @@ static void job_fail(struct worker *worker, struct job *job, int err, const char
 	pthread_mutex_unlock(&worker->lock);
 }
 
-/* Lines of the engine: the first error is the verdict's text, what follows it is not worth a line. */
+/* Lines of the engine: the first error is the text of the verdict, later ones are dropped. */
 static void forward_line(void *arg, enum plugin_log_level level, const char *line)
 {
-	struct piece *piece = arg;
+	struct turn *turn = arg;
 
 	if (level == PLUGIN_LOG_ERROR)
-		job_fail(piece->worker, piece->job, 0, line);
+		job_fail(turn->worker, turn->job, 0, line);
 	else
-		wire_send_line(piece->job->sock, level, line);
+		wire_send_line(turn->job->sock, level, line);
 }
 
-static bool piece_is_cancelled(void *arg)
+static bool turn_is_cancelled(void *arg)
 {
-	struct piece *piece = arg;
+	struct turn *turn = arg;
 	bool failed;
 
-	pthread_mutex_lock(&piece->worker->lock);
-	failed = piece->job->err;
-	pthread_mutex_unlock(&piece->worker->lock);
-	return failed || atomic_load(&piece->worker->stop);
+	pthread_mutex_lock(&turn->worker->lock);
+	failed = turn->job->err;
+	pthread_mutex_unlock(&turn->worker->lock);
+	return failed || atomic_load(&turn->worker->stop);
 }
 
-static int piece_copy(struct piece *piece)
+static int turn_copy(struct turn *turn)
 {
-	struct content_gpu *gpu = &piece->gpu->gpu;
+	struct content_gpu *gpu = &turn->gpu->gpu;
 	const struct content_options options = {
-		.max_buffer_bytes = piece->worker->max_bytes,
+		.max_buffer_bytes = turn->worker->max_bytes,
 		.on_progress = progress_report,
-		.progress_arg = &piece->worker->progress,
-		.is_cancelled = piece_is_cancelled,
-		.cancel_arg = piece,
+		.progress_arg = &turn->worker->progress,
+		.is_cancelled = turn_is_cancelled,
+		.cancel_arg = turn,
 	};
 	int err;
 
-	if (piece_is_cancelled(piece))
+	if (turn_is_cancelled(turn))
 		return -ECANCELED;
-	plugin_log_divert(forward_line, piece);
-	err = content_restore_opts(gpu, 1, &options);
+	plugin_log_divert(forward_line, turn);
+	err = content_restore(gpu, 1, &options);
 	if (!err)
-		progress_report(&piece->worker->progress, gpu, 1);
+		progress_report(&turn->worker->progress, gpu, 1);
 	plugin_log_divert(NULL, NULL);
 	return err;
 }
 
-static void piece_run(struct piece *piece)
+static void turn_run(struct turn *turn)
 {
-	struct worker *worker = piece->worker;
-	struct job *job = piece->job;
-	int err = piece_copy(piece);
+	struct worker *worker = turn->worker;
+	struct job *job = turn->job;
+	int err = turn_copy(turn);
 
-	wire_gpu_done(piece->gpu);
+	wire_gpu_done(turn->gpu);
 	if (err)
 		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "the restore of contents was cancelled\n");
 	job_put(worker, job);
-	free(piece);
 }
 
 /* ---- lanes ---- */
 
-/* The next piece; when the worker stops, what is left is only taken to be cancelled. NULL: no more. */
-static struct piece *lane_next(struct lane *lane)
+/* The next turn. When the worker stops, the rest are still given out, and cancelled. NULL: no more. */
+static struct turn *lane_next(struct lane *lane)
 {
 	struct worker *worker = lane->worker;
-	struct piece *piece;
+	struct turn *turn;
 
 	pthread_mutex_lock(&worker->lock);
 	while (!lane->first && !atomic_load(&worker->stop))
 		pthread_cond_wait(&worker->changed, &worker->lock);
-	piece = lane->first;
-	if (piece) {
-		lane->first = piece->next;
+	turn = lane->first;
+	if (turn) {
+		lane->first = turn->next;
 		if (!lane->first)
 			lane->last = &lane->first;
 	}
 	pthread_mutex_unlock(&worker->lock);
-	return piece;
+	return turn;
 }
 
 static void *lane_thread(void *arg)
 {
-	struct piece *piece;
+	struct turn *turn;
 
-	while ((piece = lane_next(arg)))
-		piece_run(piece);
+	while ((turn = lane_next(arg)))
+		turn_run(turn);
 	return NULL;
 }
 
-/* criu's signals are the main thread's. */
+/* criu's signals belong to the main thread. */
 static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, before;
@@ -220,103 +230,124 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 	return err;
 }
 
-/* By the receiver only, which is the only one that changes the list. */
-static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
+static int add_lane(struct worker *worker, dev_t device, struct lane **ret)
 {
-	struct lane *lane;
+	_cleanup_free_ struct lane *lane = calloc(1, sizeof(*lane));
 	int err;
 
-	for (lane = worker->lanes; lane; lane = lane->next)
-		if (lane->device == device)
-			break;
-	*ret = lane;
-	if (lane)
-		return 0;
-	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return -ENOMEM;
 	*lane = (struct lane){ .worker = worker, .device = device, .next = worker->lanes };
 	lane->last = &lane->first;
 	err = start_thread(&lane->thread, lane_thread, lane);
-	if (err) {
-		free(lane);
+	if (err)
 		return err;
-	}
-	worker->lanes = lane;
-	*ret = lane;
+	worker->lanes = *ret = steal_ptr(lane);
 	return 0;
 }
 
-static int deal_out(struct worker *worker, struct job *job, struct wire_gpu *gpu)
+static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
 {
-	struct piece *piece = calloc(1, sizeof(*piece));
-	struct lane *lane = NULL;
-	struct stat st;
-	int err = piece ? 0 : -ENOMEM;
+	for (struct lane *lane = worker->lanes; lane; lane = lane->next)
+		if (lane->device == device) {
+			*ret = lane;
+			return 0;
+		}
+	return add_lane(worker, device, ret);
+}
 
-	if (!err && fstat(gpu->gpu.render_fd, &st))
-		err = errno_or_eio();
-	if (!err)
-		err = find_lane(worker, st.st_rdev, &lane);
-	if (err) {
-		free(piece);
-		return err;
+static int plan_turn(struct worker *worker, struct job *job, size_t i)
+{
+	struct turn *turn = &job->turns[i];
+	struct stat st;
+
+	*turn = (struct turn){ .worker = worker, .job = job, .gpu = &job->gpus[i] };
+	if (fstat(turn->gpu->gpu.render_fd, &st))
+		return errno_or_eio();
+	return find_lane(worker, st.st_rdev, &turn->lane);
+}
+
+/* All that may fail, so that a job that was accepted can be dealt out. */
+static int plan_turns(struct worker *worker, struct job *job)
+{
+	job->turns = calloc(job->nr_gpus + 1, sizeof(*job->turns));
+	if (!job->turns)
+		return -ENOMEM;
+	for (size_t i = 0; i < job->nr_gpus; i++) {
+		int err = plan_turn(worker, job, i);
+
+		if (err)
+			return err;
 	}
-	*piece = (struct piece){ .worker = worker, .job = job, .gpu = gpu };
+	return 0;
+}
+
+static void deal_out(struct worker *worker, struct job *job)
+{
 	pthread_mutex_lock(&worker->lock);
-	job->nr_left++;
-	*lane->last = piece;
-	lane->last = &piece->next;
+	job->nr_left = job->nr_gpus + 1; /* until all are dealt out */
+	for (size_t i = 0; i < job->nr_gpus; i++) {
+		struct lane *lane = job->turns[i].lane;
+
+		*lane->last = &job->turns[i];
+		lane->last = &job->turns[i].next;
+	}
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
-	return 0;
+	job_put(worker, job);
 }
 
 /* ---- the receiver ---- */
 
-/* Takes the job: when it returns 0, the contents are the worker's, and an error is the job's. */
+/* When it returns 0, the task counts on the worker. */
 static int accept_job(struct worker *worker, struct job *job)
 {
 	int err = wire_recv_job(job->sock, worker->stop_fd, &job->gpus, &job->nr_gpus);
 
-	err = err ? err : wire_send_accepted(job->sock);
-	err = err ? err : wire_recv_begin(job->sock, worker->stop_fd);
 	if (err)
 		return err;
-	for (size_t i = 0; i < job->nr_gpus && !err; i++)
-		err = deal_out(worker, job, &job->gpus[i]);
+	err = plan_turns(worker, job);
 	if (err)
-		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "no memory or no thread to restore contents\n");
-	return 0;
+		return err;
+	err = wire_send_accepted(job->sock);
+	if (err)
+		return err;
+	return wire_recv_begin(job->sock, worker->stop_fd);
+}
+
+/* With an error the job, and @sock, stay with the caller: the task still has all its files and copies itself. */
+static int take_job(struct worker *worker, int sock)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	int err;
+
+	if (!job)
+		return -ENOMEM;
+	job->sock = sock;
+	pthread_mutex_lock(&worker->lock);
+	worker->nr_jobs++;
+	pthread_mutex_unlock(&worker->lock);
+	err = accept_job(worker, job);
+	if (err)
+		job_end(worker, job);
+	else
+		deal_out(worker, job);
+	return err;
 }
 
 static void receive_job(struct worker *worker, int sock)
 {
-	struct job *job = calloc(1, sizeof(*job));
-	int err = job ? 0 : -ENOMEM;
+	int err = take_job(worker, sock);
 
-	if (!err) {
-		*job = (struct job){ .sock = sock, .nr_left = 1 }; /* until all GPUs are dealt out */
-		pthread_mutex_lock(&worker->lock);
-		worker->nr_jobs++;
-		pthread_mutex_unlock(&worker->lock);
-		err = accept_job(worker, job);
-	}
-	if (!err) {
-		job_put(worker, job);
+	if (!err)
 		return;
-	}
-	/* The task still has all its files, and copies itself. */
 	wire_send_verdict(sock, err, "");
-	if (job)
-		job_end(worker, job);
-	else
-		close(sock);
+	close(sock);
 }
 
 /*
- * criu's main thread enters mount namespaces, and the kernel lets it as long as no other thread has the same root and
- * working directory. All other threads are made by the receiver, and share those of the receiver.
+ * criu's main thread enters mount namespaces, which the kernel allows while no other thread shares its root and
+ * working directory. All other threads are made by the receiver, and share the receiver's.
  */
 static int leave_directories(struct worker *worker)
 {
@@ -339,7 +370,7 @@ static void *receiver_thread(void *arg)
 	while ((sock = wire_recv_fd(worker->channel, worker->stop_fd)) >= 0 || sock == -EMFILE)
 		if (sock >= 0)
 			receive_job(worker, sock);
-	/* Tasks that are still in the queue, or come later, get an error instead of silence. */
+	/* Tasks that are still in the queue, or come later, get an error at once. */
 	close(worker->channel);
 	worker->channel = -1;
 	return NULL;
@@ -373,25 +404,32 @@ static void free_memory(struct worker *worker)
 	free(worker);
 }
 
+static int worker_init(struct worker *worker, const struct settings *settings, unsigned int nr_gpus)
+{
+	void *state;
+
+	*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 } };
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->changed, NULL);
+	worker->progress_path = settings->progress;
+	if (settings->max_buffer_size_bytes)
+		worker->max_bytes = settings->max_buffer_size_bytes / (nr_gpus ? nr_gpus : 1) ?: 1;
+	state = mmap(NULL, sizeof(*worker->state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (state == MAP_FAILED)
+		return errno_or_eio();
+	worker->state = state;
+	return open_channel(worker);
+}
+
 struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
-	void *state = mmap(NULL, sizeof(*worker->state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int err = worker && state != MAP_FAILED ? 0 : -ENOMEM;
+	int err = worker ? worker_init(worker, settings, nr_gpus) : -ENOMEM;
 
-	if (worker) {
-		*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 } };
-		pthread_mutex_init(&worker->lock, NULL);
-		pthread_cond_init(&worker->changed, NULL);
-		worker->progress_path = settings->progress;
-		worker->state = state == MAP_FAILED ? NULL : state;
-		if (settings->max_buffer_size_bytes)
-			worker->max_bytes = settings->max_buffer_size_bytes / (nr_gpus ? nr_gpus : 1) ?: 1;
-		err = err ? err : open_channel(worker);
-		if (!err)
-			return worker;
+	if (!err)
+		return worker;
+	if (worker)
 		free_memory(worker);
-	}
 	pr_err("preparing the worker that restores contents: %s", strerror(-err));
 	return NULL;
 }
@@ -429,7 +467,7 @@ void worker_free(struct worker *worker)
 
 	if (!worker)
 		return;
-	/* First the one that deals out, so that no lane gets a piece after it has looked for the last time. */
+	/* The receiver ends first, so that no lane gets a turn after it has looked for the last time. */
 	eventfd_write(worker->stop_fd, 1);
 	if (worker->has_receiver)
 		pthread_join(worker->receiver, NULL);
@@ -440,7 +478,7 @@ void worker_free(struct worker *worker)
 	while ((lane = worker->lanes)) {
 		worker->lanes = lane->next;
 		pthread_join(lane->thread, NULL);
-		lane_thread(lane); /* cancels what was dealt out when the thread had ended */
+		lane_thread(lane); /* cancels what was dealt out after the thread had ended */
 		free(lane);
 	}
 	free_memory(worker);
@@ -471,22 +509,35 @@ static bool is_running(const struct worker *worker)
 	return atomic_load(worker->state) == RUNS;
 }
 
+/* Sends the files and what they are. Takes @worker_end. */
+static int send_job(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	_cleanup_close_ int channel = criu_kept_file(worker->token), end = worker_end;
+	int err;
+
+	if (channel < 0)
+		return channel;
+	err = wire_send_fd(channel, end);
+	if (err)
+		return err;
+	return wire_send_job(sock, gpus, nr_gpus);
+}
+
 /* Takes @worker_end. When it returns 0, the worker has the job and waits for the word to begin. */
 static int offer(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	_cleanup_close_ int channel = criu_kept_file(worker->token);
-	int err = channel < 0 ? channel : wire_send_fd(channel, worker_end), reply;
+	int err = send_job(worker, sock, worker_end, gpus, nr_gpus), reply;
 
-	err = err ? err : wire_send_job(sock, gpus, nr_gpus);
-	close(worker_end);
-	/* What the worker says tells more than what the socket says. */
 	if (err)
 		shutdown(sock, SHUT_WR);
 	reply = wire_recv_accepted(sock);
-	return reply && reply != -ECONNRESET ? reply : err ? err : reply;
+	/* What the worker says tells more than what the socket says. */
+	if (reply && reply != -ECONNRESET)
+		return reply;
+	return err ? err : reply;
 }
 
-/* The token, when the worker begins. With an error it never will: it finds the socket closed. */
+/* The token, when the worker begins. With an error it never does: it finds the socket closed. */
 static int begin(int sock)
 {
 	int kept = fcntl(sock, F_DUPFD_CLOEXEC, 0), token, err;
@@ -505,16 +556,18 @@ static int begin(int sock)
 
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	int socks[2], ret;
+	_cleanup_close_ int sock = -1;
+	int socks[2], err;
 
 	if (!is_running(worker))
 		return -ENOTCONN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return errno_or_eio();
-	ret = offer(worker, socks[0], socks[1], gpus, nr_gpus);
-	ret = ret ? ret : begin(socks[0]);
-	close(socks[0]);
-	return ret;
+	sock = socks[0];
+	err = offer(worker, sock, socks[1], gpus, nr_gpus);
+	if (err)
+		return err;
+	return begin(sock);
 }
 
 int worker_wait(int token)

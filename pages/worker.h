@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Contents restored in criu's main process, for all tasks: one thread and one pipeline
- * for each GPU, whoever its buffers belong to, so that memory does not grow with the
- * number of tasks, and tasks on one GPU take turns.
+ * for each GPU, whoever its buffers belong to. So memory does not grow with the number of
+ * tasks, and tasks on one GPU take turns.
  *
- * A task hands its GPUs over with all files open, goes on with the rest of its restore,
- * and waits for the verdict at the last moment when its failure still ends the restore.
+ * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream the task
+ * copies itself. A task hands its GPUs over with all files open, goes on with the rest of
+ * its restore, and waits for the verdict at the last moment when its failure still ends it.
  */
 #ifndef PAGES_WORKER_H
 #define PAGES_WORKER_H
@@ -39,7 +40,7 @@ int worker_wait_all(struct worker *worker);
 
 /*
  * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close
- * them. Returns a token >= 0 for worker_wait(). -errno without an error line when the
+ * them at once. Returns a token >= 0 for worker_wait(). -errno without an error line when the
  * worker does not run or does not take it: the caller copies itself.
  */
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);

@@ -178,6 +178,7 @@ static void open_gpu(struct bench_gpu *g, uint32_t *minor)
 
 static double run(struct bench_gpu *g, bool dump)
 {
+	const struct content_options options = { .max_buffer_bytes = config.max_bytes };
 	struct content_gpu gpus[MAX_GPUS];
 	double start = bench_now();
 	int err;
@@ -189,8 +190,7 @@ static double run(struct bench_gpu *g, bool dump)
 		if (gpus[i].pages_fd < 0)
 			die(g[i].path, errno_or_eio());
 	}
-	err = dump ? content_dump(gpus, config.nr_gpus, config.max_bytes)
-		   : content_restore(gpus, config.nr_gpus, config.max_bytes);
+	err = dump ? content_dump(gpus, config.nr_gpus, &options) : content_restore(gpus, config.nr_gpus, &options);
 	if (err)
 		die("the engine", err);
 	for (unsigned int i = 0; i < config.nr_gpus; i++)

@@ -284,7 +284,7 @@ static double run_engine(struct setup *s, bool dump, double bytes_per_second, do
 	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
 		gpus[i] = s->f[i].gpu;
 	start = bench_now();
-	err = dump ? content_dump(gpus, s->c->nr_gpus, 0) : content_restore(gpus, s->c->nr_gpus, 0);
+	err = dump ? fixture_dump(gpus, s->c->nr_gpus, 0) : fixture_restore(gpus, s->c->nr_gpus, 0);
 	if (err)
 		die("the engine", err);
 	if (fake_drm_violation())

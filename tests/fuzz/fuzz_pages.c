@@ -51,9 +51,9 @@ static bool is_right(const struct input *in)
 	uint64_t prefix = 0;
 	int i;
 
-	if (in->size != LAYOUT_PREFIX_BYTES + in->bytes)
+	if (in->size != LENGTH_PREFIX_BYTES + in->bytes)
 		return false;
-	for (i = 0; i < LAYOUT_PREFIX_BYTES; i++)
+	for (i = 0; i < LENGTH_PREFIX_BYTES; i++)
 		prefix |= (uint64_t)in->file[i] << 8 * i;
 	return prefix == in->bytes;
 }
@@ -67,7 +67,7 @@ static void check_window(const struct input *in, uint64_t off, const uint8_t *me
 		uint8_t got = map[i / LAYOUT_BLOCK_BYTES] ? mem[i] : 0;
 
 		/* A stream's prefix was read when it was opened. */
-		expect(got == in->file[off + i] || (in->streaming && off + i < LAYOUT_PREFIX_BYTES));
+		expect(got == in->file[off + i] || (in->streaming && off + i < LENGTH_PREFIX_BYTES));
 	}
 }
 

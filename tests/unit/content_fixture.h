@@ -58,6 +58,21 @@ bool fixture_file_is_right(int fd, const struct fixture_gpu *f);
 /* Writes it that way: dense. */
 void fixture_write_file(int fd, const struct fixture_gpu *f);
 
+/* A dump or restore with a cap of the staging memory (0: none), and all else as it is by default. */
+static inline int fixture_dump(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_bytes)
+{
+	const struct content_options options = { .max_buffer_bytes = max_bytes };
+
+	return content_dump(gpus, nr_gpus, &options);
+}
+
+static inline int fixture_restore(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_bytes)
+{
+	const struct content_options options = { .max_buffer_bytes = max_bytes };
+
+	return content_restore(gpus, nr_gpus, &options);
+}
+
 /* Directories of a file system on a disk and of one in memory. */
 #define FIXTURE_DISK   "/var/tmp"
 #define FIXTURE_MEMORY "/dev/shm"

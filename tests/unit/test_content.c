@@ -47,7 +47,7 @@ static void assert_said(const char *text)
 static void dump(struct fixture_gpu *f, const char *dir, uint64_t max_bytes)
 {
 	f->gpu.pages_fd = fixture_file(dir);
-	assert_int_equal(content_dump(&f->gpu, 1, max_bytes), 0);
+	assert_int_equal(fixture_dump(&f->gpu, 1, max_bytes), 0);
 }
 
 static void assert_restores(struct fixture_gpu *f, uint64_t max_bytes)
@@ -55,7 +55,7 @@ static void assert_restores(struct fixture_gpu *f, uint64_t max_bytes)
 	struct fixture_gpu to;
 
 	fixture_gpu_like(&to, f);
-	assert_int_equal(content_restore(&to.gpu, 1, max_bytes), 0);
+	assert_int_equal(fixture_restore(&to.gpu, 1, max_bytes), 0);
 	assert_true(fixture_gpus_same(f, &to));
 	assert_int_equal(to.gpu.stats.bytes, f->bytes);
 	fixture_gpu_done(&to);
@@ -137,13 +137,13 @@ static void several_gpus_have_a_file_each(void **state)
 		f[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
 		gpus[i] = f[i].gpu;
 	}
-	assert_int_equal(content_dump(gpus, 3, 0), 0);
+	assert_int_equal(fixture_dump(gpus, 3, 0), 0);
 	for (int i = 0; i < 3; i++) {
 		assert_true(fixture_file_is_right(f[i].gpu.pages_fd, &f[i]));
 		fixture_gpu_like(&to[i], &f[i]);
 		to_gpus[i] = to[i].gpu;
 	}
-	assert_int_equal(content_restore(to_gpus, 3, 0), 0);
+	assert_int_equal(fixture_restore(to_gpus, 3, 0), 0);
 	assert_said("gpu 0x100: saved 5251072 bytes in ");
 	assert_said("gpu 0x102: restored 4104 bytes in ");
 	for (int i = 0; i < 3; i++) {
@@ -170,7 +170,7 @@ static void one_gpu_may_be_given_twice(void **state)
 	gpus[0] = a.gpu;
 	gpus[1] = b.gpu;
 	gpus[1].render_fd = a.gpu.render_fd;
-	assert_int_equal(content_dump(gpus, 2, 0), 0);
+	assert_int_equal(fixture_dump(gpus, 2, 0), 0);
 	assert_true(fixture_file_is_right(a.gpu.pages_fd, &a));
 	assert_true(fixture_file_is_right(b.gpu.pages_fd, &b));
 	end(&a);
@@ -207,7 +207,7 @@ static void a_gpu_without_bos_has_a_file_without_contents(void **state)
 	assert_int_equal(fake_drm_calls(), 0);
 	assert_restores(&f, 0);
 	end(&f);
-	assert_int_equal(content_dump(NULL, 0, 0), 0);
+	assert_int_equal(fixture_dump(NULL, 0, 0), 0);
 }
 
 /* ---- how it is done ---- */
@@ -229,7 +229,7 @@ static void zeros_become_holes_and_are_filled_by_the_gpu(void **state)
 		assert_in_range(st.st_blocks * 512, MIB, MIB + 64 * KIB);
 		assert_in_range(f.gpu.stats.zero_bytes, 31 * MIB - 2 * 4096, 31 * MIB);
 		fixture_gpu_like(&to, &f);
-		assert_int_equal(content_restore(&to.gpu, 1, 0), 0);
+		assert_int_equal(fixture_restore(&to.gpu, 1, 0), 0);
 		assert_true(fixture_gpus_same(&f, &to));
 		assert_in_range(fake_drm_fill_bytes(), 31 * MIB - 2 * 4096, 31 * MIB);
 		assert_int_equal(to.gpu.stats.zero_bytes, fake_drm_fill_bytes());
@@ -376,7 +376,7 @@ static void what_the_file_held_before_is_gone(void **state)
 	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	fixture_fill(f.gpu.pages_fd, 0 + (ftruncate(f.gpu.pages_fd, 3 * MIB) ? 0 : 3 * MIB), FILL_RANDOM, &rng);
-	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 	end(&f);
 }
@@ -393,7 +393,7 @@ static void flags_of_the_file_are_given_back(void **state)
 	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	flags = fcntl(f.gpu.pages_fd, F_GETFL);
-	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
 	assert_int_equal(fcntl(f.gpu.pages_fd, F_GETFL), flags);
 	assert_restores(&f, 0);
 	assert_int_equal(fcntl(f.gpu.pages_fd, F_GETFL), flags);
@@ -436,11 +436,93 @@ static void progress_is_told_to_the_caller(void **state)
 	begin(&slow);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
-	assert_int_equal(content_dump_opts(&f.gpu, 1, &options), 0);
+	assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
 	assert_true(progress.calls >= 2); /* 32 windows of 10 ms each; a busy machine may be late */
 	assert_true(progress.last > 0);
 	assert_false(progress.wrong);
 	end(&f);
+}
+
+struct alone {
+	struct progress progress;
+	size_t nr_threads;
+	bool more_threads;
+};
+
+static void on_progress_alone(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	struct alone *alone = arg;
+
+	on_progress(&alone->progress, gpus, nr_gpus);
+	alone->more_threads |= fixture_threads() > alone->nr_threads;
+}
+
+static void without_threads_the_caller_does_it_all(void **state)
+{
+	static const uint64_t caps[] = { 4096, 8192, 64 * KIB, 0 };
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(caps); c++)
+		for (uint32_t rings = 0; rings <= 3; rings++) {
+			struct fake_drm_config config = { .rings = rings };
+			static const uint64_t size = 3 * MIB + 5;
+			struct alone alone = { .progress = { .thread = pthread_self() } };
+			const struct content_options options = {
+				.max_buffer_bytes = caps[c],
+				.no_threads = true,
+				.on_progress = on_progress_alone,
+				.progress_arg = &alone,
+				.progress_ms = 1,
+			};
+			struct fixture_gpu f, to;
+			struct rng rng = { 23 + rings };
+
+			begin(&config);
+			alone.nr_threads =
+				fixture_threads() + (size_t)__builtin_popcount(rings); /* those of the fake */
+			fixture_gpu_init(&f, 1, &size, 1, FILL_MIXED, &rng);
+			f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+			assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
+			assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+			alone.progress.last = 0;
+			fixture_gpu_like(&to, &f);
+			assert_int_equal(content_restore(&to.gpu, 1, &options), 0);
+			assert_true(fixture_gpus_same(&f, &to));
+			assert_int_equal(to.gpu.stats.bytes, size);
+			assert_false(alone.progress.wrong || alone.more_threads);
+			fixture_gpu_done(&to);
+			end(&f);
+		}
+}
+
+static void without_threads_several_gpus_and_empty_ones_are_done(void **state)
+{
+	static const struct content_options options = { .no_threads = true };
+	static const uint64_t size = 1 * MIB;
+	struct fixture_gpu f[3], to[3];
+	struct content_gpu gpus[3];
+	struct rng rng = { 29 };
+
+	(void)state;
+	begin(&one_ring);
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_gpu_init(&f[i], i, &size, i == 1 ? 0 : 1, FILL_RANDOM, &rng);
+		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+		gpus[i] = f[i].gpu;
+	}
+	assert_int_equal(content_dump(gpus, 3, &options), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		for (size_t b = 0; b < f[i].gpu.nr_bos; b++)
+			assert_true(gpus[i].bos[b].has_crc32c);
+		fixture_gpu_like(&to[i], &f[i]);
+		gpus[i] = to[i].gpu;
+	}
+	assert_int_equal(content_restore(gpus, 3, &options), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(fixture_gpus_same(&f[i], &to[i]));
+		fixture_gpu_done(&to[i]);
+		end(&f[i]);
+	}
 }
 
 static pthread_t main_thread;
@@ -486,7 +568,7 @@ static void signals_arrive_in_the_callers_thread_only(void **state)
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	assert_int_equal(pthread_create(&sender, NULL, send_signals, &stop), 0);
-	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(sender, NULL);
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
@@ -517,6 +599,8 @@ int main(void)
 		cmocka_unit_test(what_the_file_held_before_is_gone),
 		cmocka_unit_test(flags_of_the_file_are_given_back),
 		cmocka_unit_test(progress_is_told_to_the_caller),
+		cmocka_unit_test(without_threads_the_caller_does_it_all),
+		cmocka_unit_test(without_threads_several_gpus_and_empty_ones_are_done),
 		cmocka_unit_test(signals_arrive_in_the_callers_thread_only),
 	};
 

@@ -38,7 +38,7 @@ static void begin_saved(void)
 	begin(&one_ring);
 	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
 	saved.gpu.pages_fd = fixture_file(FIXTURE_DISK);
-	assert_int_equal(content_dump(&saved.gpu, 1, 1 * MIB), 0);
+	assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), 0);
 	fixture_gpu_like(&target, &saved);
 	log_clear();
 }
@@ -61,13 +61,13 @@ static void assert_said_once(const char *text)
 
 static void assert_restore_fails(int err, const char *text)
 {
-	assert_int_equal(content_restore(&target.gpu, 1, 1 * MIB), err);
+	assert_int_equal(fixture_restore(&target.gpu, 1, 1 * MIB), err);
 	assert_said_once(text);
 }
 
 static void assert_dump_fails(int err, const char *text)
 {
-	assert_int_equal(content_dump(&saved.gpu, 1, 1 * MIB), err);
+	assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), err);
 	assert_said_once(text);
 }
 
@@ -270,7 +270,7 @@ static void a_hanging_gpu_ends_the_dump_in_bounded_time(void **state)
 			begin_saved();
 			begin(&config);
 			start = now();
-			assert_int_equal(content_dump_opts(&saved.gpu, 1, &options), -ETIME);
+			assert_int_equal(content_dump(&saved.gpu, 1, &options), -ETIME);
 			assert_true(now() - start < 20); /* on a busy machine; else well under a second */
 			assert_said_once("the GPU does not finish a copy: Timer expired");
 			end_saved();
@@ -285,7 +285,7 @@ static void a_slow_gpu_is_waited_for(void **state)
 	(void)state;
 	begin_saved();
 	begin(&slow);
-	assert_int_equal(content_dump_opts(&saved.gpu, 1, &options), 0);
+	assert_int_equal(content_dump(&saved.gpu, 1, &options), 0);
 	assert_true(fixture_file_is_right(saved.gpu.pages_fd, &saved));
 	end_saved();
 }
@@ -308,22 +308,21 @@ static void the_cpu_path_gets_an_error_where_memory_is_missing(void **state)
 {
 	static uint8_t staging[16384];
 	struct copier copier = {
-		.config = { .staging = staging, .to_staging = true },
-		.cpu = true,
-		.bounce_fd = -1,
+		.config = { .staging = staging, .slot_bytes = sizeof(staging), .nr_slots = 1, .to_staging = true },
+		.ops = &cpucopy_ops,
 	};
-	struct copier_bo bo = { .dmabuf_fd = fixture_memfd(16384) };
+	struct content_bo bo = { .dmabuf_fd = fixture_memfd(16384), .size = 16384 };
 
 	(void)state;
-	assert_int_equal(cpucopy_init(&copier), 0);
-	assert_int_equal(cpucopy_map(&copier, &bo, 16384), 0);
+	assert_int_equal(cpucopy_ops.init(&copier), 0);
+	assert_int_equal(copier_map_bo(&copier, &bo), 0);
 	assert_int_equal(ftruncate(bo.dmabuf_fd, 4096), 0);
-	assert_int_equal(cpucopy_copy(&copier, &bo, 0, 0, 4096), 0);
-	assert_int_equal(cpucopy_copy(&copier, &bo, 8192, 0, 4096), -EFAULT);
+	assert_int_equal(copier_copy(&copier, 0, &bo, 0, 0, 4096), 0);
+	assert_int_equal(copier_copy(&copier, 0, &bo, 8192, 0, 4096), -EFAULT);
 	close(bo.dmabuf_fd);
 	bo.dmabuf_fd = -1;
-	assert_int_equal(cpucopy_unmap(&copier, &bo), -EBADF);
-	cpucopy_done(&copier);
+	assert_int_equal(copier_unmap_bo(&copier, &bo), -EBADF);
+	assert_int_equal(copier_done(&copier), 0);
 }
 
 /* ---- several GPUs ---- */
@@ -348,7 +347,7 @@ static void the_failure_of_one_gpu_stops_the_others(void **state)
 	gpus[0] = other.gpu;
 	gpus[1] = saved.gpu;
 	start = now();
-	assert_int_equal(content_dump(gpus, 2, 1 * MIB), -EINVAL);
+	assert_int_equal(fixture_dump(gpus, 2, 1 * MIB), -EINVAL);
 	assert_true(now() - start < 20);
 	assert_said_once("gpu 0x51: BO 102, byte 0: the dma-buf is smaller");
 	close(fds[0]);
@@ -366,12 +365,14 @@ static bool always(void *arg)
 static void a_cancelled_restore_says_nothing(void **state)
 {
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
-	const struct content_options options = { .max_buffer_bytes = 64 * KIB, .progress_ms = 1, .is_cancelled = always };
+	const struct content_options options = { .max_buffer_bytes = 64 * KIB,
+						 .progress_ms = 1,
+						 .is_cancelled = always };
 
 	(void)state;
 	begin_saved();
 	begin(&config);
-	assert_int_equal(content_restore_opts(&target.gpu, 1, &options), -ECANCELED);
+	assert_int_equal(content_restore(&target.gpu, 1, &options), -ECANCELED);
 	assert_int_equal(log_errors, 0);
 	end_saved();
 }

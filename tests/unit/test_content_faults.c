@@ -19,6 +19,8 @@
 #include <sys/vfs.h>
 #include <cmocka.h>
 
+#include <libdrm/amdgpu.h>
+
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -81,8 +83,44 @@ WRAP(int, posix_fadvise, (int fd, off_t off, off_t len, int advice), (fd, off, l
 WRAP(int, poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout), -1)
 WRAP(int, memfd_create, (const char *name, unsigned int flags), (name, flags), -1)
 WRAP(int, madvise, (void *mem, size_t len, int advice), (mem, len, advice), -1)
-WRAP(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg),
-     (thread, attr, fn, arg), fail_errno)
+static unsigned int nr_threads, nth_thread_refused; /* 0: none */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	if (!fake_drm_depth && hit("pthread_create"))
+		return fail_errno;
+	if (!fake_drm_depth && armed && ++nr_threads == nth_thread_refused)
+		return EAGAIN;
+	return __real_pthread_create(thread, attr, fn, arg);
+}
+
+/* What the GPU does meanwhile. In use without threads only. */
+static int nr_submits, nr_waits;
+static int in_flight_at_pwrite; /* the first one; -1 before */
+static int busy_preads;		/* while a submission had not been waited for */
+
+int __real_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
+			    uint32_t nr);
+int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
+			    uint32_t nr);
+int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
+			    uint32_t nr)
+{
+	nr_submits++;
+	return __real_amdgpu_cs_submit(context, flags, requests, nr);
+}
+
+int __real_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired);
+int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired);
+int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired)
+{
+	int err = __real_amdgpu_cs_query_fence_status(fence, ns, flags, expired);
+
+	nr_waits += !err && *expired;
+	return err;
+}
 
 /* These two have arguments that vary; all that are used here fit into one of the width of a pointer. */
 int __real_fcntl(int fd, int op, ...);
@@ -125,6 +163,7 @@ ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
+	busy_preads += nr_submits > nr_waits;
 	return hit_direct("pread", fd) ? -1 : __real_pread(fd, buf, n, off);
 }
 
@@ -132,6 +171,8 @@ ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
+	if (!fake_drm_depth && in_flight_at_pwrite < 0)
+		in_flight_at_pwrite = nr_submits - nr_waits;
 	return hit_direct("pwrite", fd) ? -1 : __real_pwrite(fd, buf, n, off);
 }
 
@@ -172,6 +213,7 @@ struct scenario {
 	uint32_t rings;
 	const char *dir;
 	uint64_t max_bytes;
+	bool no_threads;
 };
 
 struct fault {
@@ -264,6 +306,8 @@ static bool is_retried(const char *call, int err)
 		"read", "write", "pread", "pwrite", "poll", "ioctl", "amdgpu_cs_query_fence_status"
 	};
 
+	if (err == EAGAIN && !strcmp(call, "pthread_create"))
+		return true;
 	return err == EINTR && is_one_of(call, names, ARRAY_SIZE(names));
 }
 
@@ -306,6 +350,10 @@ static int reopen(int fd)
 /* The call that failed; NULL when there are fewer than fault->nth. */
 static const char *run_once(const struct scenario *scenario, const struct fault *fault)
 {
+	const struct content_options options = {
+		.max_buffer_bytes = scenario->max_bytes,
+		.no_threads = scenario->no_threads,
+	};
 	struct fixture_gpu f[2];
 	struct content_gpu gpus[2];
 	struct ends ends;
@@ -324,8 +372,7 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 	gpus[0] = f[0].gpu;
 	gpus[1] = f[1].gpu;
 	arm(fault, scenario);
-	ret = scenario->restore ? content_restore(gpus, 2, scenario->max_bytes)
-				: content_dump(gpus, 2, scenario->max_bytes);
+	ret = scenario->restore ? content_restore(gpus, 2, &options) : content_dump(gpus, 2, &options);
 	call = disarm();
 	close_ends(scenario, f, &ends);
 	if (call)
@@ -372,6 +419,14 @@ static const struct scenario restore = { "restore", .restore = true, .rings = 1,
 static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
 						   .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario restore_by_cpu = { "restore by the CPU", .restore = true, .rings = 0 };
+static const struct scenario dump_alone = { "dump without threads", .rings = 1, .dir = FIXTURE_DISK,
+					    .max_bytes = 1024 * KIB, .no_threads = true };
+static const struct scenario dump_to_pipe_alone = {
+	"dump to a pipe without threads", .rings = 1,	     .streaming = true, .dir = FIXTURE_MEMORY,
+	.max_bytes = 1024 * KIB,	  .no_threads = true
+};
+static const struct scenario restore_alone = { "restore without threads", .restore = true, .rings = 1,
+					       .max_bytes = 1024 * KIB, .no_threads = true };
 
 #define FAULT_TEST(name, scenario)     \
 	static void name(void **state) \
@@ -387,6 +442,9 @@ FAULT_TEST(any_failure_of_a_dump_by_the_cpu_is_reported, dump_by_cpu)
 FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
 FAULT_TEST(any_failure_of_a_restore_by_the_cpu_is_reported, restore_by_cpu)
+FAULT_TEST(any_failure_of_a_dump_without_threads_is_reported, dump_alone)
+FAULT_TEST(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported, dump_to_pipe_alone)
+FAULT_TEST(any_failure_of_a_restore_without_threads_is_reported, restore_alone)
 
 /* Fault-free but for calls that the kernel or the file system lacks. */
 static void run_without(const struct scenario *scenario, const char *call, int err, const char *warning)
@@ -413,6 +471,53 @@ static void what_a_kernel_lacks_is_not_needed(void **state)
 	run_without(&dump_to_disk, "madvise", EINVAL, NULL);
 	run_without(&dump_to_disk, "fstatfs", ENOSYS, NULL);
 	run_without(&restore, "lseek", EINVAL, NULL);
+}
+
+/* As with a small limit of the number of tasks (pids.max). */
+static void where_threads_are_refused_it_copies_without(void **state)
+{
+	static const char text[] = "no thread can be started (Resource temporarily unavailable)";
+
+	(void)state;
+	run_without(&dump_to_disk, "pthread_create", EAGAIN, text);
+	run_without(&dump_to_pipe, "pthread_create", EAGAIN, text);
+	run_without(&restore, "pthread_create", EAGAIN, text);
+	run_without(&restore_by_cpu, "pthread_create", EAGAIN, text);
+	run_without(&dump_alone, "pthread_create", EAGAIN, NULL);
+	run_without(&restore_alone, "pthread_create", EAGAIN, NULL);
+}
+
+/* The limit may be reached by any of the threads: those that were started end, and nothing is done twice. */
+static void any_thread_may_be_the_one_that_is_refused(void **state)
+{
+	unsigned int nr_refused = 0;
+
+	(void)state;
+	for (nth_thread_refused = 1; !nr_refused || strstr(log_text, "no thread can be started");
+	     nth_thread_refused++) {
+		nr_threads = 0;
+		assert_null(run_once(&restore, NULL));
+		nr_refused++;
+	}
+	nth_thread_refused = 0;
+	assert_int_equal(nr_refused - 1, 4); /* two for each of two GPUs */
+}
+
+/* Submissions are in flight while the one thread reads or writes the file. */
+static void without_threads_copies_overlap_with_file_io(void **state)
+{
+	struct scenario dump = dump_alone, fill = restore_alone;
+
+	(void)state;
+	dump.max_bytes = fill.max_bytes = 2 * 4 * 8192; /* four slots for each GPU */
+	in_flight_at_pwrite = -1;
+	nr_submits = nr_waits = 0;
+	assert_null(run_once(&dump, NULL));
+	assert_int_equal(in_flight_at_pwrite, 3); /* all slots but the one that is written */
+	nr_submits = nr_waits = 0;
+	busy_preads = 0;
+	assert_null(run_once(&fill, NULL));
+	assert_true(busy_preads > 100); /* all but the first of each GPU and those in front of it */
 }
 
 static void direct_transfers_that_are_refused_go_through_the_cache(void **state)
@@ -484,7 +589,7 @@ static int save_once(void **state)
 	for (int i = 0; i < 2; i++) {
 		fixture_gpu_init(&saved[i], 0x60 + (uint32_t)i, sizes[i], 4, FILL_MIXED, &rng);
 		saved_files[i] = saved[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
-		if (content_dump(&saved[i].gpu, 1, 0))
+		if (fixture_dump(&saved[i].gpu, 1, 0))
 			return -1;
 	}
 	return 0;
@@ -510,6 +615,12 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_by_the_cpu_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_without_threads_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_without_threads_is_reported),
+		cmocka_unit_test(where_threads_are_refused_it_copies_without),
+		cmocka_unit_test(any_thread_may_be_the_one_that_is_refused),
+		cmocka_unit_test(without_threads_copies_overlap_with_file_io),
 		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
 		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
 		cmocka_unit_test(a_full_disk_is_reported_as_that),

@@ -105,7 +105,7 @@ static void a_bo_of_3_gib_comes_back(void **state)
 	assert_int_equal(ftruncate(f.gpu.bos[0].dmabuf_fd, 3 * GIB), 0);
 	write_marks(f.gpu.bos[0].dmabuf_fd);
 	f.gpu.pages_fd = file;
-	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
 	assert_int_equal(f.gpu.stats.bytes, 3 * GIB);
 	check_marks(file, 8);
 	assert_int_equal(fstat(file, &st), 0);
@@ -116,7 +116,7 @@ static void a_bo_of_3_gib_comes_back(void **state)
 	to.gpu.bos[0].has_crc32c = true;
 	to.gpu.pages_fd = file;
 	end(&f); /* the one memfd before the other */
-	assert_int_equal(content_restore(&to.gpu, 1, 0), 0);
+	assert_int_equal(fixture_restore(&to.gpu, 1, 0), 0);
 	check_marks(to.gpu.bos[0].dmabuf_fd, 0);
 	close(file);
 	end(&to);
@@ -134,12 +134,12 @@ static void offsets_beyond_4_gib_are_exact(void **state)
 	begin(&idle);
 	one_bo(&f, 9 * GIB + 12345);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
-	assert_int_equal(content_dump(&f.gpu, 1, 64 * MIB), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 64 * MIB), 0);
 	assert_int_equal(f.gpu.stats.bytes, 9 * GIB + 12345);
 	assert_int_equal(f.gpu.bos[0].crc32c, crc32c_zeros(0, 9 * GIB + 12345));
 	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
 	assert_int_equal(st.st_size, 9 * GIB + 12345 + 8);
-	assert_int_equal(content_restore(&f.gpu, 1, 64 * MIB), 0);
+	assert_int_equal(fixture_restore(&f.gpu, 1, 64 * MIB), 0);
 	assert_true(fake_drm_fill_bytes() >= 9 * GIB);
 #ifndef __SANITIZE_THREAD__ /* its shadow memory counts, too */
 	/* Memory does not grow with the BO. */
@@ -202,14 +202,14 @@ static void twenty_thousand_bos_come_back(void **state)
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	fixture_gpu_like(&to, &f);
 	repeat_bos(&f);
-	assert_int_equal(content_dump(&f.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 	repeat_bos(&to);
 	for (size_t i = 0; i < NR_BOS; i++) {
 		to.gpu.bos[i].crc32c = f.gpu.bos[i].crc32c;
 		to.gpu.bos[i].has_crc32c = true;
 	}
-	assert_int_equal(content_restore(&to.gpu, 1, 0), 0);
+	assert_int_equal(fixture_restore(&to.gpu, 1, 0), 0);
 	assert_true(fake_drm_submissions() <= 2 * 80); /* windows of at least 2 MiB, not BOs */
 	own_bos_only(&f);
 	own_bos_only(&to);

@@ -32,7 +32,7 @@ static void begin_saved(uint64_t max_bytes)
 	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_MIXED, &rng);
 	saved.gpu.streaming = true;
 	reader = fixture_reader(file, &saved.gpu.pages_fd);
-	assert_int_equal(content_dump(&saved.gpu, 1, max_bytes), 0);
+	assert_int_equal(fixture_dump(&saved.gpu, 1, max_bytes), 0);
 	close(saved.gpu.pages_fd);
 	fixture_peer_join(reader);
 	saved.gpu.pages_fd = file;
@@ -55,7 +55,7 @@ static int restore_bytes(uint64_t bytes, uint64_t max_bytes)
 	int ret;
 
 	log_clear();
-	ret = content_restore(&target.gpu, 1, max_bytes);
+	ret = fixture_restore(&target.gpu, 1, max_bytes);
 	close(target.gpu.pages_fd);
 	fixture_peer_join(writer);
 	return ret;
@@ -88,7 +88,7 @@ static void files_and_streams_interchange(void **state)
 	begin_saved(0);
 	target.gpu.streaming = false;
 	target.gpu.pages_fd = saved.gpu.pages_fd;
-	assert_int_equal(content_restore(&target.gpu, 1, 0), 0);
+	assert_int_equal(fixture_restore(&target.gpu, 1, 0), 0);
 	assert_true(fixture_gpus_same(&saved, &target));
 	end_saved();
 }
@@ -138,7 +138,7 @@ static void a_reader_that_leaves_ends_the_dump(void **state)
 	close(fds[0]);
 	close(saved.gpu.pages_fd);
 	saved.gpu.pages_fd = fds[1];
-	assert_int_equal(content_dump(&saved.gpu, 1, 0), -EPIPE); /* and no SIGPIPE */
+	assert_int_equal(fixture_dump(&saved.gpu, 1, 0), -EPIPE); /* and no SIGPIPE */
 	assert_said_once("gpu 0x51: pages-51.img at offset 0 (length prefix): writing: Broken pipe");
 	end_saved();
 }
@@ -154,7 +154,7 @@ static void the_pipe_blocks_again_afterwards(void **state)
 	close(saved.gpu.pages_fd);
 	reader = fixture_reader(fixture_memfd(0), &saved.gpu.pages_fd);
 	flags = fcntl(saved.gpu.pages_fd, F_GETFL);
-	assert_int_equal(content_dump(&saved.gpu, 1, 0), 0);
+	assert_int_equal(fixture_dump(&saved.gpu, 1, 0), 0);
 	assert_int_equal(fcntl(saved.gpu.pages_fd, F_GETFL), flags);
 	close(saved.gpu.pages_fd);
 	fixture_peer_join(reader);

@@ -89,7 +89,7 @@ int __wrap_fstat(int fd, struct stat *st)
 /* The n-th call of all threads fails, or of pthread_create() every one. */
 static atomic_int calls_left;
 static atomic_bool armed;
-static bool fail_threads;
+static atomic_bool fail_threads;
 
 static bool hit(const char *name)
 {
@@ -100,7 +100,7 @@ static bool hit(const char *name)
 WRAP(void *, calloc, (size_t nr, size_t size), (nr, size), (errno = ENOMEM, NULL))
 WRAP(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags), (sock, msg, flags), (errno = ENOMEM, -1))
 WRAP(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags), (sock, msg, flags), (errno = EIO, -1))
-WRAP(int, poll, (struct pollfd *fds, nfds_t nr, int ms), (fds, nr, ms), (errno = EIO, -1))
+WRAP(int, poll, (struct pollfd * fds, nfds_t nr, int ms), (fds, nr, ms), (errno = EIO, -1))
 WRAP(int, socketpair, (int domain, int type, int protocol, int socks[2]), (domain, type, protocol, socks),
      (errno = EMFILE, -1))
 WRAP(int, unshare, (int flags), (flags), (errno = EPERM, -1))
@@ -129,7 +129,7 @@ static void task_init(struct task *task, const uint64_t *sizes, size_t nr, uint6
 	for (uint32_t g = 0; g < GPUS; g++) {
 		fixture_gpu_init(&task->saved[g], 0xa0 + g, sizes, nr, FILL_MIXED, &rng);
 		task->saved[g].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
-		assert_int_equal(content_dump(&task->saved[g].gpu, 1, 0), 0);
+		assert_int_equal(fixture_dump(&task->saved[g].gpu, 1, 0), 0);
 		fixture_gpu_like(&task->target[g], &task->saved[g]);
 		if (task != tasks)
 			share_gpu(&task->target[g], &tasks[0].target[g]);
@@ -248,7 +248,8 @@ static void all_processes_get_their_contents(void **state)
 		assert_int_equal(log_errors, 0);
 		assert_non_null(strstr(log_text, "gpu 0xa0: restored"));
 		assert_non_null(strstr(log_text, "gpu 0xa1: restored"));
-		/* A lane maps its staging memory, its IBs and, at a time, few BOs: nothing that grows with the tasks. */
+		/* A lane maps its staging memory, its IBs and, at a time, few BOs: nothing that grows with the tasks.
+		 */
 		assert_true(fake_drm_peak_mapped() <= GPUS * (2 + ARRAY_SIZE(sizes)));
 		end();
 	}
@@ -404,6 +405,19 @@ static void without_a_thread_the_task_copies(void **state)
 	end();
 }
 
+/* The threads of lanes are refused, the receiver runs: as with a limit of the number of tasks. */
+static void without_a_lane_the_task_copies(void **state)
+{
+	(void)state;
+	begin(&one_ring, 1, sizes, ARRAY_SIZE(sizes));
+	fail_threads = true;
+	assert_int_equal(submit(&tasks[0]), -EAGAIN);
+	fail_threads = false;
+	assert_int_equal(worker_wait_all(worker), 0);
+	assert_int_equal(log_errors, 0);
+	end();
+}
+
 static unsigned int threads_in(const char *directory)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -426,7 +440,8 @@ static unsigned int threads_in(const char *directory)
 	return nr;
 }
 
-/* A thread that shares its working directory with others cannot enter a mount namespace, and criu's main thread has to. */
+/* A thread that shares its working directory with others cannot enter a mount namespace, and criu's main thread has to.
+ */
 static void the_main_thread_has_its_directories_alone(void **state)
 {
 	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -464,7 +479,7 @@ static void restore_with_fault(int n)
 	if (!worker || task->token >= 0)
 		return;
 	for (size_t g = 0; g < GPUS; g++)
-		assert_int_equal(content_restore(&task->target[g].gpu, 1, 0), 0);
+		assert_int_equal(fixture_restore(&task->target[g].gpu, 1, 0), 0);
 	task->result = 0;
 }
 
@@ -503,6 +518,7 @@ int main(void)
 		cmocka_unit_test(a_message_that_is_no_job_is_refused),
 		cmocka_unit_test(too_few_files_leave_the_copy_to_the_task),
 		cmocka_unit_test(without_a_thread_the_task_copies),
+		cmocka_unit_test(without_a_lane_the_task_copies),
 		cmocka_unit_test(the_main_thread_has_its_directories_alone),
 		cmocka_unit_test(every_call_may_fail_once),
 	};

@@ -26,8 +26,7 @@ $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
 test_limits_SRCS := checkpoint/limits.c $(topology_SRCS)
 
-content_SRCS := content/content.c content/pipeline.c content/layout.c content/copier.c \
-	content/cpucopy.c content/sdma.c content/pagesio.c content/crc32c.c
+content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
 test_content_SRCS := $(content_SRCS) $(fake_drm_SRCS) tests/unit/content_fixture.c
 test_content_parts_SRCS := content/layout.c content/crc32c.c tests/unit/content_fixture.c \
@@ -49,7 +48,7 @@ test_content_stream_SRCS := $(test_content_SRCS)
 test_content_faults_SRCS := $(test_content_SRCS)
 test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs ftruncate fallocate \
 	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap \
-	close,-Wl,--wrap=$(call))
+	close amdgpu_cs_submit amdgpu_cs_query_fence_status,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := pages/progress.c
 

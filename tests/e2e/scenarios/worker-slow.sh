@@ -30,7 +30,7 @@ wait_until 30 worker_has_it || fail "the contents were not handed over: $(tail -
 kill -KILL $!
 wait $! 2>/dev/null || true
 ! grep -q 'Run late stage hook' "$log" || fail "the processes were restored before criu was killed"
-wait_until 30 grep -q 'Error: the worker .* is gone' "$log" || fail "no process noticed that criu was killed"
+wait_until 30 grep -q 'Error (amdgpu_plugin): the worker .* is gone' "$log" || fail "no process noticed that criu was killed"
 # Those that had their contents stay in criu's restorer, as they do without a GPU: criu does not tell them.
 ! grep -q '^stamp ' "$job" "$job.1" || fail "a process runs without its GPU's contents"
 job_kill
@@ -39,7 +39,7 @@ expect_no_objects
 restore
 log=$work/$criu_runs-restore.log
 # Two processes of 2 MiB on each GPU, whose two engines move 1 MB/s.
-awk -v s="$criu_seconds" 'BEGIN { exit s < 2 }' || fail "GPUs that need 2 s were through in $criu_seconds s"
+awk -v s="$criu_seconds" 'BEGIN { exit s < 2 }' || fail "GPUs that need 2 s were done in $criu_seconds s"
 [ "$(line_of 'gpu .*: restored [0-9]* bytes')" -lt "$(line_of 'Run late stage hook')" ] ||
 	fail "a process was resumed before its contents were there"
 expect_verified

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The shared state of a run. Knows nothing of what its threads do.
+ */
+#include "content/run.h"
+
+#include <stdarg.h>
+#include <time.h>
+
+#include "amdgpu_plugin_util.h"
+
+int content_run_init(struct content_run *run, bool dump, size_t nr_gpus)
+{
+	pthread_condattr_t attr;
+
+	*run = (struct content_run){ .dump = dump, .nr_gpus = nr_gpus };
+	run->changed = calloc(nr_gpus, sizeof(*run->changed));
+	if (!run->changed)
+		return -ENOMEM;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	for (size_t i = 0; i < nr_gpus; i++)
+		pthread_cond_init(&run->changed[i], NULL);
+	return 0;
+}
+
+void content_run_done(struct content_run *run)
+{
+	for (size_t i = 0; i < run->nr_gpus; i++)
+		pthread_cond_destroy(&run->changed[i]);
+	free(run->changed);
+	pthread_cond_destroy(&run->ended);
+	pthread_mutex_destroy(&run->lock);
+}
+
+static void wake_all(struct content_run *run)
+{
+	for (size_t i = 0; i < run->nr_gpus; i++)
+		pthread_cond_broadcast(&run->changed[i]);
+}
+
+void content_run_release(struct content_run *run, bool begin)
+{
+	pthread_mutex_lock(&run->lock);
+	run->phase = begin ? RUN_BEGUN : RUN_OFF;
+	wake_all(run);
+	pthread_mutex_unlock(&run->lock);
+}
+
+bool content_run_wait_begin(struct content_run *run, size_t index)
+{
+	bool begin;
+
+	pthread_mutex_lock(&run->lock);
+	while (run->phase == RUN_WAITS)
+		pthread_cond_wait(&run->changed[index], &run->lock);
+	begin = run->phase == RUN_BEGUN;
+	pthread_mutex_unlock(&run->lock);
+	return begin;
+}
+
+void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		va_start(args, fmt);
+		vsnprintf(run->error_text, sizeof(run->error_text), fmt, args);
+		va_end(args);
+		atomic_store(&run->err, err);
+	}
+	wake_all(run);
+	pthread_mutex_unlock(&run->lock);
+}

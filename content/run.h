@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One run of the engine, a dump or a restore of all its GPUs: what their threads share,
+ * and how the first failure ends it.
+ *
+ * The engine's words:
+ *   pages file  the contents of one GPU's BOs, behind a length prefix
+ *   block       4 KiB of a pages file: all zeros, or data
+ *   extent      neighbouring blocks of a window that are alike
+ *   window      an aligned range of a pages file, which is processed as a whole
+ *   slot        staging memory for one window; window w has slot w % nr_slots
+ *   piece       the range of one BO within a window or an extent
+ *   part        the share of a slot that one DMA ring copies
+ */
+#ifndef CONTENT_RUN_H
+#define CONTENT_RUN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct content_run {
+	bool dump;
+	unsigned int fence_timeout_ms;
+	bool cancelled; /* the caller wants it to end; of the caller's thread */
+	atomic_int err; /* the first cause; all threads stop when it is set */
+	char error_text[400];
+	pthread_mutex_t lock;
+	pthread_cond_t ended;	 /* a thread has ended */
+	unsigned int nr_running; /* threads; guarded by lock */
+	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, or the run has begun or failed */
+	enum { RUN_WAITS, RUN_BEGUN, RUN_OFF } phase; /* threads wait for one of the last two; guarded by lock */
+	/* Without threads: called between windows. */
+	void (*between_windows)(void *arg);
+	void *between_arg;
+	size_t nr_gpus;
+};
+
+/* 0, or -ENOMEM, silently, with nothing left to release. */
+int content_run_init(struct content_run *run, bool dump, size_t nr_gpus);
+void content_run_done(struct content_run *run);
+
+/* Keeps the first error of a run and makes all its threads stop. */
+void content_run_fail(struct content_run *run, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Lets the threads begin, or end at once. */
+void content_run_release(struct content_run *run, bool begin);
+/* In a thread of GPU @index: waits for that. Whether it is to begin. */
+bool content_run_wait_begin(struct content_run *run, size_t index);
+
+static inline bool content_run_has_failed(struct content_run *run)
+{
+	return atomic_load(&run->err) != 0;
+}
+
+#endif
