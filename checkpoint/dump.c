@@ -20,6 +20,7 @@
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/dump.h"
+#include "checkpoint/limits.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
@@ -42,6 +43,7 @@ struct dump {
 	struct kfd_rules rules;
 	struct task_files files;
 	struct topology *machine;
+	struct driver_release driver;
 	struct process *processes;
 	size_t nr_processes;
 	struct refuse_memory memory; /* of all processes that are taken */
@@ -210,6 +212,7 @@ static int pause_all(struct dump *dump)
 {
 	int err = check_kfd(&dump->rules);
 
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
 		if (err == -ENOENT)
@@ -298,11 +301,14 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 
 static int process_take(struct dump *dump, struct process *process)
 {
+	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err;
 
 	if (process->taken)
 		return 0;
 	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	if (!err)
+		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
 		err = refuse_sharing(&dump->memory, process->file->pid, &process->state);
 	if (!err)

@@ -12,11 +12,8 @@
 #include "host/host.h"
 #include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
-#include "checkpoint/limits.h"
 #include "checkpoint/refuse.h"
 #include "amdgpu_plugin_util.h"
-
-#define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
 
 /* ---- processes and files ---- */
 
@@ -108,8 +105,6 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct topolo
 {
 	int err = check_owner(pid, state);
 
-	if (!err)
-		err = limits_check_queues(PROCESSES_ROOT, pid, machine, try);
 	if (err || try)
 		return err;
 	err = check_user_ns(pid);
