@@ -188,6 +188,8 @@ static int check_restorable(const struct dump *dump)
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err = dump->nr_processes ? refuse_incremental() : 0;
 
+	if (!err && dump->nr_processes)
+		err = refuse_lazy_dump();
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)

@@ -57,6 +57,16 @@ int refuse_incremental(void)
 	return -EOPNOTSUPP;
 }
 
+/* Whoever serves the memory afterwards cannot go on when the restore is refused. */
+int refuse_lazy_dump(void)
+{
+	if (!criu_is_asked_for_lazy_pages())
+		return 0;
+	pr_err("a process with an AMD GPU cannot be dumped with --lazy-pages: the driver does not wait for memory that "
+	       "comes after the restore");
+	return -EOPNOTSUPP;
+}
+
 /* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
 static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct topology *machine)
 {

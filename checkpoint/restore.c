@@ -145,12 +145,24 @@ static bool has_mappings(const struct restore *restore)
 	return restore->image->has_vmas && restore->image->nr_vmas;
 }
 
+/* The driver takes pages that are still to come for pages that are not there. */
+static int refuse_lazy_pages(const struct restore *restore)
+{
+	if (!restore->gpus.nr || !criu_restores_lazily(restore->gpus.list[restore->gpus.nr - 1].kept))
+		return 0;
+	pr_err("a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not wait for memory that "
+	       "comes later; restore without it");
+	return -EOPNOTSUPP;
+}
+
 static int restore_kfd(struct restore *restore, int id)
 {
 	_cleanup_close_ int kfd = -1;
 	int err, kept;
 
 	err = setup_gpus(restore, restore->image->nodes);
+	if (!err)
+		err = refuse_lazy_pages(restore);
 	if (err)
 		return err;
 	kfd = open_kfd(restore);

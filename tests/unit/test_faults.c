@@ -12,7 +12,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -457,6 +459,45 @@ static void mappings_that_an_image_does_not_have_are_restored(void **state)
 	remove_images();
 }
 
+/* As criu has it when it restores with --lazy-pages: a connection in its fd store, before any file of ours. */
+static void keep_page_server(int *ret_server)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/lazy-pages.socket", images);
+	*ret_server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*ret_server, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(*ret_server, 1), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(fdstore_add(fd), 0);
+	close(fd);
+}
+
+static void memory_that_comes_later_is_refused(void **state)
+{
+	int ret, server;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	keep_page_server(&server);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	assert_int_equal(restore_file(KFD_ID), -1);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "--lazy-pages"));
+	assert_int_equal(fake_restored_files(), 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, -1);
+	fake_failed();
+	empty_store();
+	close(server);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -481,6 +522,7 @@ int main(void)
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
+		cmocka_unit_test(memory_that_comes_later_is_refused),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};
