@@ -248,7 +248,7 @@ int kfd_resume(int fd, pid_t pid)
 	struct kfd_ioctl_criu_args args = { .pid = (uint32_t)pid };
 	int err = criu_op(fd, KFD_CRIU_OP_RESUME, &args);
 
-	if (err && err != -ESRCH)
+	if (err)
 		pr_err("pid %d: cannot resume its GPU queues: %s", pid, strerror(-err));
 	return err;
 }
