@@ -247,7 +247,8 @@ int dump_pause(struct dump *dump)
 /* ---- what the kernel knows of a process ---- */
 
 /* A node as it goes into the image: @gpu_id is how the process knows it. */
-static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id)
+static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
+		    const struct kfd_state *state)
 {
 	struct topology_node *node;
 	int err = topology_add_node(nodes, from->id, &node);
@@ -257,6 +258,8 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
+	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
+		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
 	for (unsigned int i = 0; !err && i < from->n_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
 	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
@@ -286,7 +289,7 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 		if (topology_is_gpu(from) && user_gpu_id(&process->state, topology_gpu_id(from), &gpu_id))
 			continue;
 		gpus += gpu_id != 0;
-		err = add_node(nodes, from, gpu_id);
+		err = add_node(nodes, from, gpu_id, &process->state);
 	}
 	if (!err && gpus != process->state.nr_devices) {
 		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", process->file->pid,

@@ -107,3 +107,16 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 	}
 	return records->at == records->size ? 0 : -EPROTO;
 }
+
+bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)
+{
+	struct queue_record queue;
+	struct records records;
+	bool found = false;
+
+	if (records_begin(state, &records))
+		return false;
+	while (!found && records_next_queue(&records, &queue) > 0)
+		found = queue.gpu_id == gpu_id && queue.type != QUEUE_TYPE_COMPUTE;
+	return found;
+}

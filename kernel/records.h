@@ -6,6 +6,9 @@
 #ifndef KERNEL_RECORDS_H
 #define KERNEL_RECORDS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "kernel/kfd.h"
 
 /* Values of queue_record.type (enum kfd_queue_type of Linux' kfd_priv.h). */
@@ -44,5 +47,8 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  * they do not, or when one of them is of an unknown kind. No messages.
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* Whether a process has an SDMA queue on a GPU, by its user gpu id; false when the records cannot be read. */
+bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);
 
 #endif

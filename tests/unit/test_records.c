@@ -165,6 +165,21 @@ static void unknown_kinds_and_impossible_sizes_are_noticed(void **arg)
 	assert_int_equal(count_queues(&state), -EPROTO);
 }
 
+static void sdma_queues_are_found_by_gpu(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	fill(&f);
+	state = fixture_state(&f);
+	assert_true(records_have_sdma_queue(&state, sdma.gpu_id));
+	assert_false(records_have_sdma_queue(&state, compute.gpu_id));
+	assert_false(records_have_sdma_queue(&state, 1));
+	fixture_u32(f.bytes, 2);
+	assert_false(records_have_sdma_queue(&state, sdma.gpu_id));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +189,7 @@ int main(void)
 		cmocka_unit_test(each_missing_byte_is_noticed),
 		cmocka_unit_test(bytes_that_belong_to_no_record_are_noticed),
 		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
+		cmocka_unit_test(sdma_queues_are_found_by_gpu),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
