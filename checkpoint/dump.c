@@ -11,6 +11,10 @@
  * files of one render node, the one with the KFD's address space is that through which
  * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
  * from an exit handler of libc: the plugin is unloaded by then.
+ *
+ * Queues run again also when criu is about to kill the tasks. Whether it will is in its
+ * options alone, which its command line, files and RPC requests set. A guess that is wrong
+ * would stop a living process for good: the kernel takes UNPAUSE from the tracer only.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
