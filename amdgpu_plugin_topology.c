@@ -66,6 +66,8 @@ static const struct topology_prop_info prop_infos[TOPOLOGY_N_PROPS] = {
 	[TOPOLOGY_DRM_RENDER_MINOR] = PROP("drm_render_minor", NONE, DECIMAL),
 	[TOPOLOGY_HIVE_ID] = PROP_WIDE("hive_id"),
 	[TOPOLOGY_UNIQUE_ID] = PROP_WIDE("unique_id"),
+	[TOPOLOGY_SDMA_PARTITION] = { "partition_of_sdma_queues", 32, false, TOPOLOGY_RULE_EQUAL, SETTING_NONE,
+				      TOPOLOGY_DECIMAL },
 	[TOPOLOGY_NUMA_NODE] = { "numa_node", 32, false, TOPOLOGY_RULE_NONE, SETTING_NONE, TOPOLOGY_DECIMAL },
 };
 
@@ -185,6 +187,12 @@ void topology_free(struct topology *t)
 	while (t->n_nodes)
 		topology_remove_last(t);
 	free(t);
+}
+
+void topology_node_unset(struct topology_node *node, enum topology_prop prop)
+{
+	node->value[prop] = 0;
+	node->present &= ~(1ULL << prop);
 }
 
 void topology_remove_last(struct topology *t)

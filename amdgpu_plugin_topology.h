@@ -57,6 +57,11 @@ enum topology_prop {
 	TOPOLOGY_DRM_RENDER_MINOR,
 	TOPOLOGY_HIVE_ID,
 	TOPOLOGY_UNIQUE_ID,
+	/*
+	 * Which partition of its device a GPU is, where devices have several. A saved GPU has it when there are SDMA
+	 * queues on it: their doorbells depend on it, and RESTORE takes no others.
+	 */
+	TOPOLOGY_SDMA_PARTITION,
 	TOPOLOGY_NUMA_NODE, /* id of the CPU node that the GPU belongs to; derived by topology_finish() */
 	TOPOLOGY_N_PROPS,
 };
@@ -148,6 +153,9 @@ int topology_add_node(struct topology *t, uint32_t id, struct topology_node **re
 
 /* Sets a property and marks it present. -ERANGE: does not fit the property's width. Silent. */
 int topology_node_set(struct topology_node *node, enum topology_prop prop, uint64_t value);
+
+/* Takes a property away. */
+void topology_node_unset(struct topology_node *node, enum topology_prop prop);
 
 /* Takes out the node that was added last. */
 void topology_remove_last(struct topology *t);

@@ -11,6 +11,10 @@
  * files of one render node, the one with the KFD's address space is that through which
  * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
  * from an exit handler of libc: the plugin is unloaded by then.
+ *
+ * Queues run again also when criu is about to kill the tasks. Whether it will is in its
+ * options alone, which its command line, files and RPC requests set. A guess that is wrong
+ * would stop a living process for good: the kernel takes UNPAUSE from the tracer only.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -20,6 +24,7 @@
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/dump.h"
+#include "checkpoint/limits.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
@@ -42,6 +47,7 @@ struct dump {
 	struct kfd_rules rules;
 	struct task_files files;
 	struct topology *machine;
+	struct driver_release driver;
 	struct process *processes;
 	size_t nr_processes;
 	struct refuse_memory memory; /* of all processes that are taken */
@@ -186,6 +192,8 @@ static int check_restorable(const struct dump *dump)
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err = dump->nr_processes ? refuse_incremental() : 0;
 
+	if (!err && dump->nr_processes)
+		err = refuse_lazy_dump();
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
@@ -210,6 +218,7 @@ static int pause_all(struct dump *dump)
 {
 	int err = check_kfd(&dump->rules);
 
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
 		if (err == -ENOENT)
@@ -242,7 +251,8 @@ int dump_pause(struct dump *dump)
 /* ---- what the kernel knows of a process ---- */
 
 /* A node as it goes into the image: @gpu_id is how the process knows it. */
-static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id)
+static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
+		    const struct kfd_state *state)
 {
 	struct topology_node *node;
 	int err = topology_add_node(nodes, from->id, &node);
@@ -252,6 +262,8 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
+	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
+		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
 	for (unsigned int i = 0; !err && i < from->n_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
 	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
@@ -281,7 +293,7 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 		if (topology_is_gpu(from) && user_gpu_id(&process->state, topology_gpu_id(from), &gpu_id))
 			continue;
 		gpus += gpu_id != 0;
-		err = add_node(nodes, from, gpu_id);
+		err = add_node(nodes, from, gpu_id, &process->state);
 	}
 	if (!err && gpus != process->state.nr_devices) {
 		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", process->file->pid,
@@ -298,11 +310,14 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 
 static int process_take(struct dump *dump, struct process *process)
 {
+	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err;
 
 	if (process->taken)
 		return 0;
 	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	if (!err)
+		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
 		err = refuse_sharing(&dump->memory, process->file->pid, &process->state);
 	if (!err)

@@ -1,98 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Known limits of kernels. Which GPUs a process has queues on is read from the KFD's sysfs:
- * what CHECKPOINT saves of a queue belongs to the kernel.
+ * Known limits of drivers. Where what CHECKPOINT gave shows a limit, that decides; the driver's release does where
+ * only RESTORE would show it.
  */
-#define _GNU_SOURCE
 #include <inttypes.h>
-#include <limits.h>
-#include <sys/utsname.h>
 
 #include "checkpoint/limits.h"
 #include "amdgpu_plugin_util.h"
 
-/* Name of the initial pid namespace: a fixed number of the kernel's ABI. sysfs knows processes by their pids there. */
-#define INITIAL_PID_NS "pid:[4026531836]"
+/* Of a compute queue on an XCC of gfx9 (struct v9_mqd of Linux' v9_structs.h); no other has several. */
+#define COMPUTE_MQD_SIZE 2048u
 
-/* The fix of CVE-2026-68258 compares the size of all XCCs' states with that of one: 6.18.42, 7.1.6, 7.2. */
-static bool checks_size_of_one_xcc(const char *release)
+/*
+ * The fix of CVE-2026-68258 compares the size of all XCCs' states with that of one: 6.18.42, 7.1.6, 7.2. The patch
+ * numbers of an amdgpu-dkms are its own, so all of its releases that may have the fix count as having it.
+ */
+static bool restores_one_xcc(const struct driver_release *driver)
 {
-	int major = 0, minor = 0, patch = 0;
-
-	if (sscanf(release, "%d.%d.%d", &major, &minor, &patch) < 2)
-		return false;
-	if (major == 6)
-		return minor == 18 && patch >= 42;
-	return major > 7 || (major == 7 && (minor >= 2 || (minor == 1 && patch >= 6)));
+	if (driver->dkms)
+		return driver_is_since(driver, 6, 18);
+	if (driver->major == 6 && driver->minor == 18)
+		return driver->patch >= 42;
+	return driver_is_since(driver, 7, 2) || (driver_is_since(driver, 7, 1) && driver->patch >= 6);
 }
 
-const char *limits_of_queue(const struct topology_node *gpu, const char *release)
+/* "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that takes it back. */
+static bool restores_with_cwsr_only(const struct driver_release *driver)
 {
-	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION);
+	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
+}
 
-	if (gfx >= 120000)
-		return "kernels do not save queues of gfx12 and later";
+/* SVM ranges are there again only after RESUME, BOs before queues. */
+static bool cwsr_is_bo(const struct queue_record *record, const struct kfd_state *state)
+{
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].addr == record->cwsr_address)
+			return true;
+	return false;
+}
+
+void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
+		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
+	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
+
+	why[0] = '\0';
 	if (gfx >= 110000)
-		return "kernels do not restore queues that the GPU's scheduler (MES) runs, as on gfx11 and later";
-	if (topology_get(gpu, TOPOLOGY_NUM_XCC) > 1 && checks_size_of_one_xcc(release))
-		return "this kernel does not restore queues of GPUs with several XCCs in one partition";
-	return NULL;
+		snprintf(why, LIMITS_TEXT_MAX, "kernels do not restore queues that the GPU's scheduler (MES) runs, as on "
+			 "gfx11 and later");
+	else if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
+		snprintf(why, LIMITS_TEXT_MAX, "this driver saves %u bytes of queue state where %" PRIu64 " XCCs have %" PRIu64
+			 ": only the first XCC would come back", record->mqd_size, nr_xcc, nr_xcc * COMPUTE_MQD_SIZE);
+	else if (nr_xcc > 1 && restores_one_xcc(driver))
+		snprintf(why, LIMITS_TEXT_MAX, "this driver does not restore queues of GPUs with several XCCs in one "
+			 "partition (here %" PRIu64 ")", nr_xcc);
+	else if (is_compute && restores_with_cwsr_only(driver) && (!record->ctl_stack_size || !cwsr_is_bo(record, state)))
+		snprintf(why, LIMITS_TEXT_MAX, "this driver wants the memory for its waves (CWSR, at %#" PRIx64 ") before a "
+			 "restore brings it back", record->cwsr_address);
 }
 
-static bool in_initial_pid_ns(void)
+/* Actual id of the GPU that the process calls @user_id; 0: it has none. */
+static uint32_t actual_gpu_id(const struct kfd_state *state, uint32_t user_id)
 {
-	char name[64] = "";
-
-	return readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0 && !strcmp(name, INITIAL_PID_NS);
+	for (size_t i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].user_gpu_id == user_id)
+			return state->devices[i].actual_gpu_id;
+	return 0;
 }
 
-/* The gpu id in a queue's directory; 0 when the queue is gone. */
-static uint32_t queue_gpu_id(const char *queues, const char *queue)
+static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
+		       const struct topology *machine, const struct driver_release *driver, bool try)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[PATH_MAX];
-	uint32_t gpu_id = 0;
-
-	snprintf(path, sizeof(path), "%s/%s/gpuid", queues, queue);
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%" SCNu32, &gpu_id) != 1)
-		return 0;
-	return gpu_id;
-}
-
-static int check_queue(pid_t pid, const struct topology *machine, uint32_t gpu_id, const char *release, bool try)
-{
+	uint32_t gpu_id = actual_gpu_id(state, record->gpu_id);
 	int node = topology_find_gpu(machine, gpu_id);
-	const char *limit = node < 0 ? NULL : limits_of_queue(machine->nodes[node], release);
+	char why[LIMITS_TEXT_MAX];
 
-	if (!limit)
+	if (node < 0) {
+		pr_err("pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid, record->gpu_id);
+		return -ENODEV;
+	}
+	limits_of_queue(record, machine->nodes[node], state, driver, why);
+	if (!why[0])
 		return 0;
 	if (try) {
-		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, limit);
+		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, why);
 		return 0;
 	}
-	pr_err("pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", Linux %s): %s (KFD_RESTORABLE_CHECK=0 tries it "
-	       "all the same)", pid, gpu_id, topology_get(machine->nodes[node], TOPOLOGY_GFX_TARGET_VERSION), release,
-	       limit);
+	pr_err("pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s (KFD_RESTORABLE_CHECK=0 tries it all "
+	       "the same)", pid, gpu_id, topology_get(machine->nodes[node], TOPOLOGY_GFX_TARGET_VERSION), driver->text, why);
 	return -EOPNOTSUPP;
 }
 
-int limits_check_queues(const char *proc_root, pid_t pid, const struct topology *machine, bool try)
+/* A driver that saves in another way than those known may have other limits, too. */
+static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver, bool try)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	struct utsname name;
-	char path[128];
-	int err = 0;
-
-	snprintf(path, sizeof(path), "%s/%d/queues", proc_root, pid);
-	dir = in_initial_pid_ns() ? opendir(path) : NULL;
-	if (!dir || uname(&name)) {
-		pr_info("pid %d: its queues are not seen in %s; whether they can be restored shows at restore", pid, path);
+	if (try) {
+		pr_warn("pid %d: its queues cannot be judged: its state (version %u, %s) is not laid out as known", pid,
+			records->version, driver->text);
 		return 0;
 	}
-	while (!err && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			err = check_queue(pid, machine, queue_gpu_id(path, entry->d_name), name.release, try);
-	return err;
+	pr_err("pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so nobody can say "
+	       "whether its queues come back (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid, records->size,
+	       records->version, driver->text);
+	return -EOPNOTSUPP;
+}
+
+int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			const struct driver_release *driver, bool try)
+{
+	struct queue_record record;
+	struct records records;
+	int err = records_begin(state, &records), r = err;
+
+	while (!err && (r = records_next_queue(&records, &record)) > 0)
+		err = check_queue(pid, &record, state, machine, driver, try);
+	return r < 0 ? unreadable(pid, &records, driver, try) : err;
 }

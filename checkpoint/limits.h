@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kernels are known not to save or restore: refused at dump, where the process can
+ * What drivers are known not to save or restore: refused at dump, where the process can
  * still go on, rather than found out at restore.
  */
 #ifndef CHECKPOINT_LIMITS_H
@@ -9,18 +9,23 @@
 #include <sys/types.h>
 
 #include "amdgpu_plugin_topology.h"
+#include "kernel/kernel.h"
+
+#define LIMITS_TEXT_MAX 200
 
 /*
- * Why a queue on @gpu cannot be dumped and restored by a kernel of @release (as uname
- * says it), in words; NULL when nothing is known against it. Pure.
+ * Why the queue of @record on @gpu cannot be restored by the driver that saved it, in words; an empty text when
+ * nothing is known against it. @state has the BOs of its process. Pure.
  */
-const char *limits_of_queue(const struct topology_node *gpu, const char *release);
+void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
+		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 
 /*
- * Looks at the queues of KFD process @pid below @proc_root (/sys/class/kfd/kfd/proc) on the
- * GPUs of @machine. -EOPNOTSUPP after an error line when the running kernel is known not
- * to restore one; with @try, a warning and 0.
+ * Looks at all queues in the state that CHECKPOINT gave of process @pid; @machine has its GPUs by their actual ids.
+ * -EOPNOTSUPP after an error line when @driver is known not to restore one, or when the state cannot be read; with
+ * @try, a warning and 0.
  */
-int limits_check_queues(const char *proc_root, pid_t pid, const struct topology *machine, bool try);
+int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			const struct driver_release *driver, bool try);
 
 #endif

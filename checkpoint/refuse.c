@@ -12,11 +12,8 @@
 #include "host/host.h"
 #include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
-#include "checkpoint/limits.h"
 #include "checkpoint/refuse.h"
 #include "amdgpu_plugin_util.h"
-
-#define PROCESSES_ROOT "/sys/class/kfd/kfd/proc"
 
 /* ---- processes and files ---- */
 
@@ -57,6 +54,16 @@ int refuse_incremental(void)
 		return 0;
 	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
 	       "writes to memory are not tracked");
+	return -EOPNOTSUPP;
+}
+
+/* Whoever serves the memory afterwards cannot go on when the restore is refused. */
+int refuse_lazy_dump(void)
+{
+	if (!criu_is_asked_for_lazy_pages())
+		return 0;
+	pr_err("a process with an AMD GPU cannot be dumped with --lazy-pages: the driver does not wait for memory that "
+	       "comes after the restore");
 	return -EOPNOTSUPP;
 }
 
@@ -108,8 +115,6 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct topolo
 {
 	int err = check_owner(pid, state);
 
-	if (!err)
-		err = limits_check_queues(PROCESSES_ROOT, pid, machine, try);
 	if (err || try)
 		return err;
 	err = check_user_ns(pid);

@@ -23,6 +23,9 @@ int refuse_heir(pid_t pid, const struct topology *machine);
 /* A dump on top of earlier images. */
 int refuse_incremental(void);
 
+/* A dump whose memory is fetched later, where criu's command line says so. */
+int refuse_lazy_dump(void);
+
 struct buffer;
 
 /* The memory of all processes so far; {} to begin with. */

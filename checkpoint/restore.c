@@ -8,6 +8,7 @@
  * images, so criu takes and closes the fd that UPDATE_VMA_MAP hands it for each of them.
  */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -18,6 +19,15 @@
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
+
+/* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
+#define MAX_RESTORED 65536
+
+/* The tasks that have GPU state, shared by all of them and criu's main process. */
+struct restored {
+	atomic_uint nr;
+	pid_t pids[MAX_RESTORED]; /* in their own pid namespace, the same one for all */
+};
 
 struct restore {
 	const struct settings *settings;
@@ -31,7 +41,7 @@ struct restore {
 	int contents;  /* the worker's token while it copies */
 	int resume_fd; /* /dev/kfd in criu's main process */
 	struct worker *worker;
-	bool *any; /* shared by all tasks: one of them has GPU state */
+	struct restored *restored;
 };
 
 /* The kernel is asked here, where nothing is lost by what the asking leaves behind. */
@@ -50,8 +60,9 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	if (!restore)
 		return NULL;
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
-	restore->any = mmap(NULL, sizeof(*restore->any), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (restore->any == MAP_FAILED || ask_kernel(certain, &restore->rules)) {
+	restore->restored = mmap(NULL, sizeof(*restore->restored), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (restore->restored == MAP_FAILED || ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
 		return NULL;
 	}
@@ -86,8 +97,8 @@ void restore_free(struct restore *restore)
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
-	if (restore->any != MAP_FAILED)
-		munmap(restore->any, sizeof(*restore->any));
+	if (restore->restored != MAP_FAILED)
+		munmap(restore->restored, sizeof(*restore->restored));
 	free(restore);
 }
 
@@ -98,6 +109,19 @@ static int setup_gpus(struct restore *restore, const struct topology *saved)
 	return gpus_setup(&restore->gpus, saved, restore->machine, restore->machine_error, restore->settings);
 }
 
+/* Before the state is put in: whatever comes of that, a task that is not noted has none. */
+static int note_restored(struct restored *restored)
+{
+	unsigned int at = atomic_fetch_add(&restored->nr, 1);
+
+	if (at >= MAX_RESTORED) {
+		pr_err("more than %d processes with AMD GPUs cannot be restored", MAX_RESTORED);
+		return -E2BIG;
+	}
+	restored->pids[at] = getpid();
+	return 0;
+}
+
 /* Render-node fds for the kernel are open only as long as the ioctl runs. */
 static int restore_state(struct restore *restore, int kfd)
 {
@@ -106,8 +130,9 @@ static int restore_state(struct restore *restore, int kfd)
 
 	if (err)
 		return err;
-	*restore->any = true;
-	err = kfd_restore(kfd, state);
+	err = note_restored(restore->restored);
+	if (!err)
+		err = kfd_restore(kfd, state);
 	gpus_close_devices(state);
 	return err;
 }
@@ -145,12 +170,24 @@ static bool has_mappings(const struct restore *restore)
 	return restore->image->has_vmas && restore->image->nr_vmas;
 }
 
+/* The driver takes pages that are still to come for pages that are not there. */
+static int refuse_lazy_pages(const struct restore *restore)
+{
+	if (!restore->gpus.nr || !criu_restores_lazily(restore->gpus.list[restore->gpus.nr - 1].kept))
+		return 0;
+	pr_err("a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not wait for memory that "
+	       "comes later; restore without it");
+	return -EOPNOTSUPP;
+}
+
 static int restore_kfd(struct restore *restore, int id)
 {
 	_cleanup_close_ int kfd = -1;
 	int err, kept;
 
 	err = setup_gpus(restore, restore->image->nodes);
+	if (!err)
+		err = refuse_lazy_pages(restore);
 	if (err)
 		return err;
 	kfd = open_kfd(restore);
@@ -262,13 +299,32 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 
 /* ---- resume ---- */
 
+/* 1: it has GPU state; 0: it has none; -errno after an error line. */
+static int is_restored(const struct restored *restored, pid_t pid)
+{
+	unsigned int nr = atomic_load(&restored->nr);
+	pid_t own = nr ? task_own_pid(pid) : 0;
+
+	if (nr && !own) {
+		pr_err("pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU state", pid);
+		return -EIO;
+	}
+	for (unsigned int i = 0; i < nr && i < MAX_RESTORED; i++)
+		if (restored->pids[i] == own)
+			return 1;
+	return 0;
+}
+
+/*
+ * Without an inventory this is asked for processes that have nothing to do with GPUs. They must not reach the kernel:
+ * for a process that has the KFD open and no address space on a GPU, RESUME follows a NULL pointer.
+ */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	int err;
+	int err, r = is_restored(restore->restored, pid);
 
-	/* Without an inventory this is asked for processes that have nothing to do with GPUs. */
-	if (!*restore->any)
-		return -ESRCH;
+	if (r <= 0)
+		return r ? r : -ESRCH;
 	err = restore->worker ? worker_wait_all(restore->worker) : 0;
 	if (err)
 		return err;

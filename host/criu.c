@@ -6,7 +6,9 @@
  * looked up with dlsym() when it is needed: a version that lacks one loses one feature,
  * never the load. criu checks the number of hooks at load; it is read from the size of
  * criu's exported plugin table. criu's `opts` is not touched, since its layout differs
- * between builds; whether images are streamed is seen from the sockets that criu holds.
+ * between builds; whether images are streamed or memory comes later (--lazy-pages) is seen
+ * from the sockets that criu holds. At dump there is none for the latter yet: only criu's
+ * command line tells it, and neither RPC nor a configuration file of criu's can be seen.
  *
  * Who closes the fd that UPDATE_VMA_MAP hands over depends on the version: criu 3.17 and
  * 3.18 duplicate it and leave it open. Only `criu --version` tells them from 3.19; they get
@@ -63,22 +65,22 @@ unsigned int criu_running_hooks(void)
 	return hooks - 1 < CRIU_HOOK_MAX ? hooks - 1 : CRIU_HOOK_MAX;
 }
 
-static bool is_streamer_socket(int fd)
+/* Whether a socket is connected to one that is bound to a path which ends in @name. */
+static bool is_connected_to(int fd, const char *name)
 {
-	static const char *const names[] = { "streamer-capture.sock", "streamer-serve.sock" };
 	struct sockaddr_un addr = { 0 };
 	socklen_t len = sizeof(addr) - 1;
-	size_t i;
+	size_t path_len, name_len = strlen(name);
 
 	if (getpeername(fd, (struct sockaddr *)&addr, &len) || addr.sun_family != AF_UNIX)
 		return false;
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		size_t path_len = strlen(addr.sun_path), name_len = strlen(names[i]);
+	path_len = strlen(addr.sun_path);
+	return path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, name);
+}
 
-		if (path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, names[i]))
-			return true;
-	}
-	return false;
+static bool is_streamer_socket(int fd)
+{
+	return is_connected_to(fd, "streamer-capture.sock") || is_connected_to(fd, "streamer-serve.sock");
 }
 
 bool criu_is_streaming(void)
@@ -107,6 +109,42 @@ bool criu_is_incremental(void)
 	int dir = criu_image_dir();
 
 	return dir >= 0 && !faccessat(dir, "parent", F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Abbreviated as getopt_long() allows it. */
+static bool is_lazy_option(const char *argument)
+{
+	static const char option[] = "--lazy-pages";
+	size_t len = strlen(argument);
+
+	return len >= strlen("--la") && !strncmp(option, argument, len);
+}
+
+bool criu_is_asked_for_lazy_pages(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/cmdline", "re");
+	_cleanup_free_ char *argument = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	while (f && !found && getdelim(&argument, &room, '\0', f) > 0)
+		found = is_lazy_option(argument);
+	return found;
+}
+
+/* criu puts its connection to the server of pages into the fd store, before it makes tasks. */
+bool criu_restores_lazily(int token)
+{
+	bool found = false;
+
+	if (!CRIU_SYMBOL(fdstore_get) || !CRIU_SYMBOL(fdstore_add))
+		return false;
+	for (int i = 0; !found && i < token; i++) {
+		_cleanup_close_ int fd = criu_kept_file(i);
+
+		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
+	}
+	return found;
 }
 
 static int open_image(const char *name, int flags, int streamer_flags)

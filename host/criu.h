@@ -78,6 +78,12 @@ int criu_kept_file(int token);
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
 bool criu_is_incremental(void);
 
+/* At dump: whether criu's command line has --lazy-pages. */
+bool criu_is_asked_for_lazy_pages(void);
+
+/* At restore, in a task: whether memory will come only when it is touched. @token: of any file that was kept. */
+bool criu_restores_lazily(int token);
+
 /* In what versions of criu differ that look alike from inside. */
 struct criu_traits {
 	bool vma_fds_stay_open; /* 3.17 and 3.18 duplicate the fd of UPDATE_VMA_MAP and leave it open */

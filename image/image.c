@@ -123,7 +123,7 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 
 #define OPTIONAL_ENTRY_PROPERTIES(X)                                                                  \
 	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
-	X(LOCATION_ID, location_id)
+	X(LOCATION_ID, location_id) X(SDMA_PARTITION, sdma_partition)
 
 /* An array of pointers into one block, as protobuf-c wants repeated messages. */
 static void *pointers_to(size_t count, size_t size)

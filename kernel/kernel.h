@@ -4,8 +4,10 @@
 #define KERNEL_KERNEL_H
 
 #include "kernel/device.h"
+#include "kernel/driver.h"
 #include "kernel/kfd.h"
 #include "kernel/mount.h"
+#include "kernel/records.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
 

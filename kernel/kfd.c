@@ -7,9 +7,9 @@
  * kernels that map by the user's id refuse it.
  */
 #include <sys/ioctl.h>
-#include <sys/utsname.h>
 
 #include "kernel/device.h"
+#include "kernel/driver.h"
 #include "kernel/hide.h"
 #include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
@@ -49,12 +49,10 @@ static const char *hint(int err)
 
 static bool release_maps_by_user_id(void)
 {
-	struct utsname name;
-	int release, minor;
+	struct driver_release driver;
 
-	if (uname(&name) || sscanf(name.release, "%d.%d", &release, &minor) != 2)
-		return false;
-	return release > 7 || (release == 7 && minor >= 3);
+	driver_ask_release(DRIVER_VERSION_FILE, &driver);
+	return driver_is_since(&driver, 7, 3);
 }
 
 /* The kernels that map by user ids are those that make no page for signals by themselves. */
@@ -250,7 +248,7 @@ int kfd_resume(int fd, pid_t pid)
 	struct kfd_ioctl_criu_args args = { .pid = (uint32_t)pid };
 	int err = criu_op(fd, KFD_CRIU_OP_RESUME, &args);
 
-	if (err && err != -ESRCH)
+	if (err)
 		pr_err("pid %d: cannot resume its GPU queues: %s", pid, strerror(-err));
 	return err;
 }

@@ -94,8 +94,8 @@ bool kfd_restores_without_bos(int fd);
 int kfd_restore(int fd, struct kfd_state *state);
 
 /*
- * Lets the restored process @pid (in the caller's pid namespace) run. -ESRCH when it has
- * no KFD state, without a message; other errors after an error line.
+ * Lets the restored process @pid (in the caller's pid namespace) run. Only for one into which kfd_restore() has put
+ * state: kernels crash over others. -errno after an error line.
  */
 int kfd_resume(int fd, pid_t pid);
 

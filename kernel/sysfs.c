@@ -325,6 +325,38 @@ static int read_nodes(struct reader *rd, struct topology *t)
 	return err;
 }
 
+/* Devices with partitions: gfx9.4.3 and later of gfx9. */
+static bool may_be_partition(const struct topology_node *node)
+{
+	uint64_t gfx = topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
+
+	return topology_is_gpu(node) && gfx >= 90400 && gfx < 100000 && topology_has(node, TOPOLOGY_LOCATION_ID);
+}
+
+static bool same_slot(const struct topology_node *a, const struct topology_node *b)
+{
+	return topology_get(a, TOPOLOGY_DOMAIN) == topology_get(b, TOPOLOGY_DOMAIN) &&
+	       topology_get(a, TOPOLOGY_LOCATION_ID) >> 3 == topology_get(b, TOPOLOGY_LOCATION_ID) >> 3;
+}
+
+/*
+ * The driver puts the number of a partition into the function bits of location_id. Where all nodes are seen, a node
+ * that is alone in its slot is a device in one piece, whatever function a virtual machine gave it.
+ */
+static void derive_partitions(struct topology *t)
+{
+	for (unsigned int i = 0; i < t->n_nodes; i++) {
+		struct topology_node *node = t->nodes[i];
+		bool alone = !t->n_hidden;
+
+		if (!may_be_partition(node))
+			continue;
+		for (unsigned int j = 0; alone && j < t->n_nodes; j++)
+			alone = i == j || !may_be_partition(t->nodes[j]) || !same_slot(node, t->nodes[j]);
+		topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
+	}
+}
+
 /* Did the machine change since? When that cannot be told: no. */
 static bool generation_moved(const struct reader *rd, uint64_t before)
 {
@@ -352,6 +384,7 @@ static int read_attempt(struct reader *rd, struct topology **ret)
 				   READ_ATTEMPTS);
 	if (r < 0)
 		return r;
+	derive_partitions(t);
 	t->generation = (uint32_t)generation;
 	*ret = steal_ptr(t);
 	return 0;

@@ -16,6 +16,7 @@ fuzz_frame_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
+fuzz_records_SRCS := kernel/records.c
 fuzz_settings_SRCS := host/settings.c
 fuzz_device_map_SRCS := host/settings.c
 

@@ -19,6 +19,7 @@
 #include "fake_kfd.h"
 #include "fake_kfd_internal.h"
 #include "kfd_ioctl.h"
+#include "records_fixture.h"
 
 #define SYSFS	  "sys/class/kfd/kfd/"
 #define KFD_MAJOR 500
@@ -31,8 +32,6 @@
 #define OFFSET_RESTORED	  0x40000000ull
 
 #define LIST_HANDLES (DRM_COMMAND_BASE + 0x19)
-
-static const char state_bytes[] = "what the kernel knows of the process";
 
 #define VRAM 1u
 #define GTT  2u
@@ -58,6 +57,7 @@ struct process {
 };
 
 char fake_root[64];
+static struct fixture_records records; /* what the kernel knows of the process */
 static struct process stopped, restored;
 static int kfd_file, render_files[FAKE_NR_GPUS]; /* of the stopped process */
 static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS];
@@ -208,8 +208,20 @@ static void make_bos(struct process *process, bool filled)
 	process->exists = true;
 }
 
+static void make_records(void)
+{
+	static const struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
+	static const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 };
+
+	fixture_begin(&records, FAKE_NR_GPUS, FAKE_NR_BOS);
+	fixture_queue(&records, &compute);
+	fixture_queue(&records, &sdma);
+	fixture_event(&records);
+}
+
 void fake_kfd_begin(void)
 {
+	make_records();
 	strcpy(fake_root, "/tmp/fake_kfd.XXXXXX");
 	if (!mkdtemp(fake_root))
 		die(fake_root);
@@ -300,8 +312,8 @@ static int process_info(struct kfd_ioctl_criu_args *args)
 	stopped.paused = true;
 	args->num_devices = FAKE_NR_GPUS;
 	args->num_bos = FAKE_NR_BOS;
-	args->num_objects = 3;
-	args->priv_data_size = sizeof(state_bytes);
+	args->num_objects = records.nr_objects;
+	args->priv_data_size = records.size;
 	args->pid = FAKE_PID;
 	return 0;
 }
@@ -313,7 +325,7 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 	int i;
 
 	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
-	    args->num_objects != 3 || args->priv_data_size != sizeof(state_bytes))
+	    args->num_objects != records.nr_objects || args->priv_data_size != records.size)
 		return -EINVAL;
 	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_A, .actual_gpu_id = GPU_A };
 	devices[1] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_B, .actual_gpu_id = GPU_B };
@@ -321,7 +333,7 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 		out[i] = bos[i];
 		out[i].dmabuf_fd = stopped.bos[i] < 0 ? KFD_NO_FD : (uint32_t)dup(stopped.bos[i]);
 	}
-	memcpy((void *)(uintptr_t)args->priv_data, state_bytes, sizeof(state_bytes));
+	memcpy((void *)(uintptr_t)args->priv_data, records.bytes, records.size);
 	return 0;
 }
 
@@ -346,8 +358,8 @@ static int restore_process(const struct kfd_ioctl_criu_args *args)
 	int i;
 
 	if (restored.exists || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
-	    args->num_objects != 3 || args->priv_data_size != sizeof(state_bytes) ||
-	    memcmp((void *)(uintptr_t)args->priv_data, state_bytes, sizeof(state_bytes)) ||
+	    args->num_objects != records.nr_objects || args->priv_data_size != records.size ||
+	    memcmp((void *)(uintptr_t)args->priv_data, records.bytes, records.size) ||
 	    !devices_are_right((void *)(uintptr_t)args->devices))
 		return -EINVAL;
 	for (i = 0; i < FAKE_NR_BOS; i++)
@@ -365,8 +377,10 @@ static int restore_process(const struct kfd_ioctl_criu_args *args)
 
 static int resume(const struct kfd_ioctl_criu_args *args)
 {
-	if (!restored.exists || args->pid != (uint32_t)getpid())
-		return -ESRCH;
+	if (!restored.exists || args->pid != (uint32_t)getpid()) {
+		fprintf(stderr, "the kernel crashes: RESUME of pid %u, which has no GPU state\n", args->pid);
+		abort(); /* of a test program */
+	}
 	if (!restored.paused)
 		return -EINVAL;
 	restored.paused = false;

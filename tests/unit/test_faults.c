@@ -12,7 +12,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -410,6 +412,35 @@ static void a_task_without_a_gpu_is_not_touched(void **state)
 	remove_images();
 }
 
+/* One that shares the tree with a GPU process neither; kernels crash when it is resumed. */
+static void only_tasks_with_state_are_resumed(void **state)
+{
+	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	assert_int_equal(restore_file(KFD_ID), 0);
+	for (int i = 0; i < FAKE_NR_VMAS; i++)
+		assert_int_equal(restore_mapping(&fake_vmas[i]), 0);
+	assert_int_equal(resume(getppid()), -ENOTSUP);
+	assert_false(fake_restored_runs());
+	assert_int_equal(resume(getpid()), 0);
+	assert_true(fake_restored_runs());
+	assert_false(fake_was_killed());
+	assert_int_equal(log_errors, 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
+	fake_failed();
+	empty_store();
+	fake_kfd_forget();
+	remove_images();
+}
+
 /* Another plugin restores it: a task without a GPU may have it, and one with. */
 static void a_foreign_mapping_is_not_ours(void **state)
 {
@@ -457,6 +488,45 @@ static void mappings_that_an_image_does_not_have_are_restored(void **state)
 	remove_images();
 }
 
+/* As criu has it when it restores with --lazy-pages: a connection in its fd store, before any file of ours. */
+static void keep_page_server(int *ret_server)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/lazy-pages.socket", images);
+	*ret_server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*ret_server, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(*ret_server, 1), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(fdstore_add(fd), 0);
+	close(fd);
+}
+
+static void memory_that_comes_later_is_refused(void **state)
+{
+	int ret, server;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	keep_page_server(&server);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	assert_int_equal(restore_file(KFD_ID), -1);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "--lazy-pages"));
+	assert_int_equal(fake_restored_files(), 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, -1);
+	fake_failed();
+	empty_store();
+	close(server);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -479,8 +549,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_dumped_and_restored),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
+		cmocka_unit_test(only_tasks_with_state_are_resumed),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
+		cmocka_unit_test(memory_that_comes_later_is_refused),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which queues are refused at dump, and how they are found in sysfs. */
+/* Which queues are refused at dump, and how that is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <sys/stat.h>
 
 #include "checkpoint/limits.h"
-#include "amdgpu_plugin_util.h"
+#include "log_stub.h"
+#include "records_fixture.h"
 
-#define GPU 0x9e41u
-#define PID 4711
-
-static char line[1024];
-
-static void print_line(unsigned int level, const char *fmt, ...)
-{
-	va_list args;
-
-	if (level > PLUGIN_LOG_WARN)
-		return;
-	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
-	va_end(args);
-}
-
-static void __attribute__((constructor)) log_start(void)
-{
-	plugin_log_to(print_line);
-}
+#define GPU	 0x9e41u /* as the machine calls it */
+#define USER_GPU 0x1234u /* as the process does */
+#define PID	 4711
+#define CWSR	 0x7f0000400000ull
+#define MQD	 2048u
 
 static struct topology *machine(uint64_t gfx, uint64_t num_xcc)
 {
@@ -46,134 +31,186 @@ static struct topology *machine(uint64_t gfx, uint64_t num_xcc)
 	return topology;
 }
 
-static bool limited(uint64_t gfx, uint64_t num_xcc, const char *release)
+static struct driver_release linux_release(const char *text)
+{
+	struct driver_release driver = { 0 };
+
+	snprintf(driver.text, sizeof(driver.text), "Linux %s", text);
+	if (sscanf(text, "%d.%d.%d", &driver.major, &driver.minor, &driver.patch) < 2)
+		driver.major = driver.minor = driver.patch = 0;
+	return driver;
+}
+
+static struct queue_record queue(uint32_t type, uint32_t mqd_size)
+{
+	return (struct queue_record){
+		.type = type,
+		.gpu_id = USER_GPU,
+		.mqd_size = mqd_size,
+		.cwsr_address = CWSR,
+		.ctl_stack_size = type == QUEUE_TYPE_COMPUTE ? 4096 : 0,
+	};
+}
+
+static struct kfd_criu_bo_bucket buffer = { .addr = CWSR, .size = 1 << 20 };
+static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
+
+/* A state with one queue. */
+static int check_record(uint64_t gfx, uint64_t num_xcc, const struct driver_release *driver,
+			const struct queue_record *record, bool try)
 {
 	struct topology *topology = machine(gfx, num_xcc);
-	bool ret = limits_of_queue(topology->nodes[0], release) != NULL;
+	struct fixture_records f;
+	struct kfd_state state;
+	int err;
 
+	log_clear();
+	fixture_begin(&f, 1, 1);
+	fixture_queue(&f, record);
+	fixture_event(&f);
+	state = fixture_state(&f);
+	state.devices = &device;
+	state.bos = &buffer;
+	err = limits_check_queues(PID, &state, topology, driver, try);
 	topology_free(topology);
-	return ret;
+	return err;
+}
+
+static bool limited(uint64_t gfx, uint64_t num_xcc, const char *release, struct queue_record record)
+{
+	struct driver_release driver = linux_release(release);
+	int err = check_record(gfx, num_xcc, &driver, &record, false);
+
+	assert_int_equal(log_errors, err ? 1 : 0);
+	assert_true(!err || err == -EOPNOTSUPP);
+	return err;
 }
 
 static void queues_of_one_xcc_are_dumped_by_every_kernel(void **arg)
 {
 	(void)arg;
-	assert_false(limited(90402, 1, "7.3.4"));
-	assert_false(limited(90010, 1, "6.1.0-56-amd64"));
-	assert_false(limited(100300, 1, "7.2.12-amd64"));
+	assert_false(limited(90402, 1, "7.3.4", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_false(limited(90010, 1, "6.1.0-56-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_false(limited(100300, 1, "7.2.12-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
+}
+
+static void compute_queues_of_which_only_one_xcc_is_saved_are_refused(void **arg)
+{
+	(void)arg;
+	assert_true(limited(90402, 8, "6.12.107+deb13-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_true(limited(90402, 8, "6.17.9", queue(QUEUE_TYPE_COMPUTE, 7 * MQD)));
+	assert_non_null(strstr(log_text, "saves 14336 bytes of queue state where 8 XCCs have 16384"));
+	assert_true(limited(90402, 2, "odd", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_false(limited(90402, 8, "6.12.107", queue(QUEUE_TYPE_COMPUTE, 8 * MQD)));
+	assert_false(limited(90402, 8, "6.12.107", queue(QUEUE_TYPE_SDMA, 512)));
 }
 
 static void queues_of_several_xccs_are_refused_on_kernels_that_check_their_size(void **arg)
 {
 	static const char *const refused[] = { "6.18.42", "6.18.50-generic", "7.1.6", "7.2.0", "7.2-rc1", "7.3.4", "8.0.0" };
-	static const char *const dumped[] = { "6.12.107+deb13-amd64", "6.17.9", "6.18.41", "7.0.13", "7.1.5", "odd" };
+	static const char *const dumped[] = { "6.17.9", "6.18.41", "7.0.13", "7.1.5", "odd" };
 
 	(void)arg;
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		assert_true(limited(90402, 8, refused[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		assert_true(limited(90402, 8, refused[i], queue(QUEUE_TYPE_COMPUTE, 8 * MQD)));
+		assert_true(limited(90402, 8, refused[i], queue(QUEUE_TYPE_SDMA, 8 * 512)));
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(dumped); i++)
-		assert_false(limited(90402, 8, dumped[i]));
+		assert_false(limited(90402, 8, dumped[i], queue(QUEUE_TYPE_COMPUTE, 8 * MQD)));
+}
+
+static void patch_numbers_of_dkms_do_not_count(void **arg)
+{
+	struct driver_release driver = { .major = 6, .minor = 18, .patch = 4, .dkms = true };
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, 8 * MQD);
+
+	(void)arg;
+	assert_int_equal(check_record(90402, 8, &driver, &record, false), -EOPNOTSUPP);
+	driver.minor = 16;
+	assert_int_equal(check_record(90402, 8, &driver, &record, false), 0);
+	driver = (struct driver_release){ .major = 6, .minor = 12, .patch = 200, .dkms = true };
+	record = queue(QUEUE_TYPE_COMPUTE, MQD);
+	record.cwsr_address++;
+	assert_int_equal(check_record(90010, 1, &driver, &record, false), 0);
 }
 
 static void queues_of_gfx11_and_later_are_refused(void **arg)
 {
 	(void)arg;
-	assert_true(limited(110000, 1, "6.12.0"));
-	assert_true(limited(120001, 1, "7.3.4"));
+	assert_true(limited(110000, 1, "6.12.0", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_true(limited(120001, 1, "7.3.4", queue(QUEUE_TYPE_SDMA, 512)));
 }
 
-/* ROOT/PID/queues/0/gpuid, as the KFD shows it. */
-static void make_queue(char *root, uint32_t gpu_id)
+/* 6.12.111 wants the CWSR area as a BO, and the size of the control stack, which gfx10 does not save. */
+static void compute_queues_whose_waves_are_saved_to_svm_are_refused_where_restore_comes_before_svm(void **arg)
 {
-	static const char *const parts[] = { "/4711", "/queues", "/0" };
-	char path[128];
-	size_t len;
-	FILE *f;
+	struct queue_record in_bo = queue(QUEUE_TYPE_COMPUTE, MQD), in_svm = in_bo, no_stack = in_bo;
 
-	strcpy(root, "/tmp/test_limits.XXXXXX");
-	assert_non_null(mkdtemp(root));
-	len = (size_t)snprintf(path, sizeof(path), "%s", root);
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		len += (size_t)snprintf(path + len, sizeof(path) - len, "%s", parts[i]);
-		assert_int_equal(mkdir(path, 0700), 0);
-	}
-	snprintf(path + len, sizeof(path) - len, "/gpuid");
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fprintf(f, "%u\n", gpu_id);
-	assert_int_equal(fclose(f), 0);
+	(void)arg;
+	in_svm.cwsr_address = CWSR + 0x10000000;
+	no_stack.ctl_stack_size = 0;
+	assert_true(limited(90010, 1, "6.12.111", in_svm));
+	assert_non_null(strstr(log_text, "CWSR, at 0x7f0010400000"));
+	assert_true(limited(90010, 1, "6.12.117+deb12-amd64", in_svm));
+	assert_true(limited(100300, 1, "6.12.117", no_stack));
+	assert_false(limited(90010, 1, "6.12.117", in_bo));
+	assert_false(limited(90010, 1, "6.12.117", queue(QUEUE_TYPE_SDMA, 512)));
+	assert_false(limited(90010, 1, "6.12.110", in_svm));
+	assert_false(limited(100300, 1, "6.13.120", no_stack));
+	assert_false(limited(90010, 1, "7.12.111", in_svm));
 }
 
-static void remove_queue(const char *root)
-{
-	static const char *const parts[] = { "/4711/queues/0/gpuid", "/4711/queues/0", "/4711/queues", "/4711", "" };
-	char path[128];
-
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		snprintf(path, sizeof(path), "%s%s", root, parts[i]);
-		assert_int_equal(remove(path), 0);
-	}
-}
-
-static int check(uint64_t gfx, uint32_t gpu_id, bool try)
-{
-	struct topology *topology = machine(gfx, 1);
-	char root[64];
-	int err;
-
-	line[0] = '\0';
-	make_queue(root, gpu_id);
-	err = limits_check_queues(root, PID, topology, try);
-	remove_queue(root);
-	topology_free(topology);
-	return err;
-}
-
-/* Only in the initial pid namespace do the numbers in sysfs mean anything to us. */
-static bool sees_queues(void)
-{
-	char name[64] = "";
-
-	return readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0 && !strcmp(name, "pid:[4026531836]");
-}
-
-static void a_queue_in_sysfs_is_refused_by_name(void **arg)
+static void the_line_names_process_gpu_and_driver(void **arg)
 {
 	(void)arg;
-	if (!sees_queues()) {
-		assert_int_equal(check(110000, GPU, false), 0);
-		skip();
-	}
-	assert_int_equal(check(110000, GPU, false), -EOPNOTSUPP);
-	assert_non_null(strstr(line, "Error: pid 4711"));
-	assert_non_null(strstr(line, "gpu 0x9e41"));
-	assert_non_null(strstr(line, "gfx version 110000"));
-	assert_non_null(strstr(line, "KFD_RESTORABLE_CHECK=0"));
+	assert_true(limited(110000, 1, "7.2.0", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_non_null(strstr(log_text, "Error (amdgpu_plugin): pid 4711: has a queue on gpu 0x9e41"));
+	assert_non_null(strstr(log_text, "(gfx version 110000, Linux 7.2.0)"));
+	assert_non_null(strstr(log_text, "KFD_RESTORABLE_CHECK=0"));
 }
 
 static void the_setting_makes_it_a_warning(void **arg)
 {
+	struct driver_release driver = linux_release("7.2.0");
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
+
 	(void)arg;
-	if (!sees_queues())
-		skip();
-	assert_int_equal(check(110000, GPU, true), 0);
-	assert_non_null(strstr(line, "Warning: pid 4711"));
+	assert_int_equal(check_record(110000, 1, &driver, &record, true), 0);
+	assert_non_null(strstr(log_text, "Warning: pid 4711"));
 }
 
-static void other_queues_and_other_gpus_pass(void **arg)
+static void a_queue_on_an_unknown_gpu_is_refused(void **arg)
 {
+	struct driver_release driver = linux_release("7.2.0");
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
+
 	(void)arg;
-	assert_int_equal(check(90008, GPU, false), 0);
-	assert_int_equal(check(110000, GPU + 1, false), 0);
-	assert_string_equal(line, "");
+	record.gpu_id++;
+	assert_int_equal(check_record(90010, 1, &driver, &record, false), -ENODEV);
+	assert_non_null(strstr(log_text, "gpu 0x1235"));
 }
 
-static void a_process_without_a_directory_passes(void **arg)
+static void a_state_that_is_not_laid_out_as_known_is_refused(void **arg)
 {
-	struct topology *topology = machine(110000, 1);
+	struct driver_release driver = linux_release("9.1.0");
+	struct topology *topology = machine(90010, 1);
+	struct fixture_records f;
+	struct kfd_state state;
 
 	(void)arg;
-	assert_int_equal(limits_check_queues("/nowhere", PID, topology, false), 0);
+	fixture_begin(&f, 1, 0);
+	fixture_u32(f.bytes, 2);
+	state = fixture_state(&f);
+	log_clear();
+	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, false), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "(version 2, Linux 9.1.0)"));
+	assert_int_equal(log_errors, 1);
+	log_clear();
+	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, true), 0);
+	assert_int_equal(log_errors, 0);
+	fixture_u32(f.bytes, 1);
+	state.nr_objects = 1;
+	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, false), -EOPNOTSUPP);
 	topology_free(topology);
 }
 
@@ -181,13 +218,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queues_of_one_xcc_are_dumped_by_every_kernel),
+		cmocka_unit_test(compute_queues_of_which_only_one_xcc_is_saved_are_refused),
 		cmocka_unit_test(queues_of_several_xccs_are_refused_on_kernels_that_check_their_size),
+		cmocka_unit_test(patch_numbers_of_dkms_do_not_count),
 		cmocka_unit_test(queues_of_gfx11_and_later_are_refused),
-		cmocka_unit_test(a_queue_in_sysfs_is_refused_by_name),
+		cmocka_unit_test(compute_queues_whose_waves_are_saved_to_svm_are_refused_where_restore_comes_before_svm),
+		cmocka_unit_test(the_line_names_process_gpu_and_driver),
 		cmocka_unit_test(the_setting_makes_it_a_warning),
-		cmocka_unit_test(other_queues_and_other_gpus_pass),
-		cmocka_unit_test(a_process_without_a_directory_passes),
+		cmocka_unit_test(a_queue_on_an_unknown_gpu_is_refused),
+		cmocka_unit_test(a_state_that_is_not_laid_out_as_known_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void match_has_the_rules_that_are_promised(void **state)
 		TOPOLOGY_WAVE_FRONT_SIZE,    TOPOLOGY_LDS_SIZE_IN_KB,
 		TOPOLOGY_NUM_SDMA_ENGINES,   TOPOLOGY_NUM_SDMA_XGMI_ENGINES,
 		TOPOLOGY_NUM_CP_QUEUES,	     TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE,
-		TOPOLOGY_VRAM_PUBLIC,
+		TOPOLOGY_VRAM_PUBLIC,	     TOPOLOGY_SDMA_PARTITION,
 	};
 	static const struct {
 		enum topology_prop prop;

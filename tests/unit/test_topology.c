@@ -191,7 +191,8 @@ static void topology_reads_every_property_of_the_table(void **state)
 	(void)state;
 	read_data("two-mi100");
 	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
-		if (!topology_has(topo->nodes[2], i))
+		/* MI100 has no partitions. */
+		if (!topology_has(topo->nodes[2], i) != (i == TOPOLOGY_SDMA_PARTITION))
 			fail_msg("%s was not read", topology_prop_info(i)->name);
 	}
 }
@@ -207,11 +208,32 @@ static void topology_reads_partitions_as_nodes_of_their_own(void **state)
 		assert_int_equal(topology_gpu_id(gpu), 0x7001 + i);
 		assert_int_equal(topology_get(gpu, TOPOLOGY_LOCATION_ID), 0x500 + i);
 		assert_int_equal(topology_get(gpu, TOPOLOGY_DOMAIN), 1);
+		assert_true(topology_has(gpu, TOPOLOGY_SDMA_PARTITION));
+		assert_int_equal(topology_get(gpu, TOPOLOGY_SDMA_PARTITION), i);
 		assert_int_equal(topology_find_minor(topo, 128 + i), 1 + i);
 		assert_int_equal(topology_find_gpu(topo, 0x7001 + i), 1 + i);
 		assert_int_equal(gpu->n_links, 4);
 		assert_int_equal(topology_get(gpu, TOPOLOGY_NUMA_NODE), 0);
 	}
+}
+
+/* Only where all nodes are seen is one that is alone known to be a whole device, at whatever PCI function. */
+static void topology_knows_a_device_in_one_piece(void **state)
+{
+	(void)state;
+	copy_tree("partitions");
+	run("rm -r '%s'/nodes/1 '%s'/nodes/2 '%s'/nodes/3", dir, dir, dir);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	assert_int_equal(topology_count_gpus(topo), 1);
+	assert_int_equal(topology_get(topo->nodes[1], TOPOLOGY_SDMA_PARTITION), 0);
+	assert_true(topology_has(topo->nodes[1], TOPOLOGY_SDMA_PARTITION));
+	topology_free(topo);
+	topo = NULL;
+	hidden[0] = "nodes/9/gpu_id";
+	run("mkdir '%s'/nodes/9", dir);
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	assert_int_equal(topo->n_hidden, 1);
+	assert_int_equal(topology_get(topo->nodes[1], TOPOLOGY_SDMA_PARTITION), 3);
 }
 
 static void topology_reads_an_apu_without_frame_buffer(void **state)
@@ -660,6 +682,7 @@ int main(void)
 		TEST(topology_reads_two_linked_gpus),
 		TEST(topology_reads_every_property_of_the_table),
 		TEST(topology_reads_partitions_as_nodes_of_their_own),
+		TEST(topology_knows_a_device_in_one_piece),
 		TEST(topology_reads_an_apu_without_frame_buffer),
 		TEST(topology_reads_an_old_kernel),
 		TEST(topology_without_kfd_is_not_there),

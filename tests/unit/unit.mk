@@ -24,7 +24,9 @@ $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/ima
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
-test_limits_SRCS := checkpoint/limits.c $(topology_SRCS)
+test_limits_SRCS := checkpoint/limits.c kernel/records.c $(topology_SRCS)
+test_records_SRCS := kernel/records.c
+test_driver_SRCS := kernel/driver.c
 
 content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
@@ -57,7 +59,7 @@ test_device_LDFLAGS := -Wl,--wrap=fopen
 test_devfilter_SRCS := kernel/devfilter.c
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
-test_kfd_open_SRCS := kernel/kfd.c
+test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
 test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c $(test_content_SRCS)

@@ -1,36 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Queues on a GPU of several XCCs: refused at dump on kernels that do not restore them, and restored by those that do
+# Queues on a GPU of several XCCs: refused at dump where the driver would not restore them whole, and else restored
 # gpus: 1xmi100
 
-one_of_eight='s/^count = 8/count = 1/'
-job_of_eight_xccs() {
-	machine_load 8xmi300x "$one_of_eight"
+# xccs_start RELEASE: a job with a compute queue on eight XCCs, with the rules of that release
+xccs_start() {
+	rules=$1 machine_load 8xmi300x 's/^count = 8/count = 1/'
 	job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --extra aql
 	job_picture
 }
 
-job_of_eight_xccs
-case $(uname -r) in
-7.[2-9]* | [89].*)
-	dump_refused
-	expect_one_error 'has a queue on gpu .*several XCCs.*KFD_RESTORABLE_CHECK=0'
-	expect_unharmed
-	job_end
-	;;
-*)
-	# This kernel's number does not tell; that it has the check shows at restore.
-	dump
-	expect_gone
-	restore_refused
-	expect_one_error 'cannot restore the GPU state'
-	# An image is for kernels that number doorbells and kinds of queues alike: one of 6.17 for 6.17.
-	rules=6.17
-	job_of_eight_xccs
-	dump
-	expect_gone
-	restore
-	expect_unharmed
-	job_end
-	;;
-esac
+# driver_says VERSION: as amdgpu-dkms does
+driver_says() {
+	mount -t tmpfs version /sys/module/amdgpu
+	printf '%s\n' "$1" >/sys/module/amdgpu/version
+}
+
+# What it saves shows it.
+xccs_start 6.12
+dump_refused
+expect_one_error 'has a queue on gpu .*saves 2048 bytes .* 8 XCCs have 16384.*KFD_RESTORABLE_CHECK=0'
+expect_unharmed
+job_end
+
+# Whatever the release of the kernel is, a driver of another one can be loaded.
+xccs_start 6.17
+driver_says 6.17.3
+dump
+expect_gone
+restore
+expect_unharmed
+job_end
+umount /sys/module/amdgpu
+
+xccs_start 6.18
+driver_says 6.18.2
+dump_refused
+expect_one_error 'amdgpu-dkms 6.18.2.*several XCCs.*KFD_RESTORABLE_CHECK=0'
+expect_unharmed
+KFD_RESTORABLE_CHECK=0 dump
+expect_gone
+restore_refused
+expect_one_error 'cannot restore the GPU state'
+umount /sys/module/amdgpu

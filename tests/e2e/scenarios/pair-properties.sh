@@ -22,3 +22,12 @@ machine sdma_fw_version=17
 refused_unless "older SDMA firmware" KFD_SDMA_FW_VER_CHECK "sdma_fw_version"
 machine device_id=0x740f
 refused "other device id" "device_id"
+
+# The job has SDMA queues on both partitions of a GPU, and each needs the doorbells of its place.
+job_kill
+expect_gone
+machine gfx_target_version=90402 count=2 partitions=2
+job_dump
+accepted "partitions at their places" 128=128 129=129
+export KFD_DEVICE_MAP=renderD128=renderD129,renderD129=renderD128
+refused "partitions exchanged" "partition_of_sdma_queues, wanted 0"

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The driver's release. A driver of the kernel's own tree has no version but the kernel's; one of amdgpu-dkms has
+ * a module version, which begins with the Linux release that it was made from, and may run below any kernel.
+ */
+#include <sys/utsname.h>
+
+#include "kernel/driver.h"
+#include "amdgpu_plugin_util.h"
+
+static bool read_version(const char *path, char *version, int size)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+
+	if (!f || !fgets(version, size, f))
+		return false;
+	version[strcspn(version, "\n")] = '\0';
+	return version[0] != '\0';
+}
+
+void driver_ask_release(const char *version_file, struct driver_release *ret)
+{
+	struct utsname name = { 0 };
+	char version[65];
+
+	*ret = (struct driver_release){ .dkms = read_version(version_file, version, sizeof(version)) };
+	if (!ret->dkms) {
+		uname(&name);
+		snprintf(version, sizeof(version), "%s", name.release);
+	}
+	snprintf(ret->text, sizeof(ret->text), "%s %s", ret->dkms ? "amdgpu-dkms" : "Linux", version);
+	if (sscanf(version, "%d.%d.%d", &ret->major, &ret->minor, &ret->patch) < 2)
+		ret->major = ret->minor = ret->patch = 0;
+}

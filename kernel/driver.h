@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which amdgpu driver runs: rules that cannot be asked for go by its release. */
+#ifndef KERNEL_DRIVER_H
+#define KERNEL_DRIVER_H
+
+#include <stdbool.h>
+
+/* Where a driver that does not come with the kernel says its version. */
+#define DRIVER_VERSION_FILE "/sys/module/amdgpu/version"
+
+struct driver_release {
+	/*
+	 * Of Linux; of an amdgpu-dkms the Linux that it was made from, and a patch number of its own. All 0 when it
+	 * cannot be told.
+	 */
+	int major, minor, patch;
+	bool dkms;
+	char text[96]; /* for messages: "Linux 6.12.107+deb13-amd64", "amdgpu-dkms 6.12.12" */
+};
+
+/* Asks @version_file (DRIVER_VERSION_FILE), and the kernel when there is none. */
+void driver_ask_release(const char *version_file, struct driver_release *ret);
+
+/* Whether the driver's release is at least @major.@minor. */
+static inline bool driver_is_since(const struct driver_release *driver, int major, int minor)
+{
+	return driver->major > major || (driver->major == major && driver->minor >= minor);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads what CHECKPOINT says of queues. The bytes belong to the kernel and go back as they are; they are looked at
+ * to see, while the process is still there, what would not come back. Pure.
+ */
+#ifndef KERNEL_RECORDS_H
+#define KERNEL_RECORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/kfd.h"
+
+/* Values of queue_record.type (enum kfd_queue_type of Linux' kfd_priv.h). */
+#define QUEUE_TYPE_COMPUTE   0u
+#define QUEUE_TYPE_SDMA	     1u
+#define QUEUE_TYPE_SDMA_XGMI 3u
+
+/* A queue, as struct kfd_criu_queue_priv_data of Linux' kfd_priv.h has it. */
+struct queue_record {
+	uint64_t cwsr_address; /* where waves are saved when the queue is stopped; GPU VA */
+	uint32_t gpu_id;       /* user gpu id */
+	uint32_t type;
+	uint32_t doorbell_id;
+	uint32_t sdma_id;
+	uint32_t ctl_stack_size; /* bytes */
+	uint32_t mqd_size;	 /* bytes */
+};
+
+/* Where the reading is. */
+struct records {
+	const uint8_t *bytes;
+	uint64_t size, at;
+	uint32_t nr_devices; /* each SVM range has an attribute for each */
+	uint32_t nr_left;    /* objects */
+	uint32_t version;    /* of the layout, as the kernel says */
+};
+
+/*
+ * Begins with the state that CHECKPOINT gave, which has to live as long as *ret. -EPROTO when its layout is of a
+ * version that is not known, or when it is too short; ret->version is set where there is one.
+ */
+int records_begin(const struct kfd_state *state, struct records *ret);
+
+/*
+ * The next queue: 1 and *ret; 0 after the last one, when the records end exactly where the state does; -EPROTO when
+ * they do not, or when one of them is of an unknown kind. No messages.
+ */
+int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* Whether a process has an SDMA queue on a GPU, by its user gpu id; false when the records cannot be read. */
+bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Writes the state that CHECKPOINT gives, as far as the plugin reads it. */
+#ifndef UNIT_RECORDS_FIXTURE_H
+#define UNIT_RECORDS_FIXTURE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/records.h"
+
+#define FIXTURE_BYTES 32768
+
+struct fixture_records {
+	uint8_t bytes[FIXTURE_BYTES];
+	uint64_t size;
+	uint32_t nr_devices, nr_bos, nr_objects;
+};
+
+static inline uint8_t *fixture_add(struct fixture_records *f, uint64_t size)
+{
+	uint8_t *ret = f->bytes + f->size;
+
+	if (size > FIXTURE_BYTES - f->size)
+		abort(); /* of a test program */
+	f->size += size;
+	return ret;
+}
+
+static inline void fixture_u32(uint8_t *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Version 1 of a process with so many devices and BOs. */
+static inline void fixture_begin(struct fixture_records *f, uint32_t nr_devices, uint32_t nr_bos)
+{
+	memset(f, 0, sizeof(*f));
+	f->nr_devices = nr_devices;
+	f->nr_bos = nr_bos;
+	fixture_u32(fixture_add(f, 8 + 8 * (uint64_t)nr_devices + 272 * (uint64_t)nr_bos), 1);
+}
+
+static inline void fixture_queue(struct fixture_records *f, const struct queue_record *queue)
+{
+	uint8_t *at = fixture_add(f, 120 + (uint64_t)queue->mqd_size + queue->ctl_stack_size);
+
+	memcpy(at + 56, &queue->cwsr_address, sizeof(queue->cwsr_address));
+	fixture_u32(at + 64, queue->gpu_id);
+	fixture_u32(at + 68, queue->type);
+	fixture_u32(at + 88, queue->doorbell_id);
+	fixture_u32(at + 96, queue->sdma_id);
+	fixture_u32(at + 108, queue->ctl_stack_size);
+	fixture_u32(at + 112, queue->mqd_size);
+	f->nr_objects++;
+}
+
+static inline void fixture_event(struct fixture_records *f)
+{
+	fixture_u32(fixture_add(f, 64), 1);
+	f->nr_objects++;
+}
+
+static inline void fixture_svm_range(struct fixture_records *f)
+{
+	fixture_u32(fixture_add(f, 24 + 8 * (4 + (uint64_t)f->nr_devices)), 2);
+	f->nr_objects++;
+}
+
+/* What of kfd_state the reader looks at. */
+static inline struct kfd_state fixture_state(struct fixture_records *f)
+{
+	return (struct kfd_state){
+		.nr_devices = f->nr_devices,
+		.nr_bos = f->nr_bos,
+		.nr_objects = f->nr_objects,
+		.priv_data = f->bytes,
+		.priv_size = f->size,
+	};
+}
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which driver is said to run: that of amdgpu-dkms, or the kernel's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/utsname.h>
+
+#include "kernel/driver.h"
+#include "amdgpu_plugin_util.h"
+
+static struct driver_release ask(const char *version)
+{
+	char path[] = "/tmp/test_driver.XXXXXX";
+	struct driver_release driver;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, version, strlen(version)), strlen(version));
+	close(fd);
+	driver_ask_release(path, &driver);
+	unlink(path);
+	return driver;
+}
+
+static void assert_release(const struct driver_release *driver, bool dkms, int major, int minor, int patch)
+{
+	assert_int_equal(driver->dkms, dkms);
+	assert_int_equal(driver->major, major);
+	assert_int_equal(driver->minor, minor);
+	assert_int_equal(driver->patch, patch);
+}
+
+static void the_version_of_the_module_comes_before_that_of_the_kernel(void **arg)
+{
+	struct driver_release driver = ask("6.12.12\n");
+
+	(void)arg;
+	assert_release(&driver, true, 6, 12, 12);
+	assert_string_equal(driver.text, "amdgpu-dkms 6.12.12");
+	driver = ask("6.16.6.60500-2255209.24.04");
+	assert_release(&driver, true, 6, 16, 6);
+}
+
+static void without_one_it_is_the_kernels(void **arg)
+{
+	struct driver_release driver;
+	struct utsname name;
+
+	(void)arg;
+	assert_int_equal(uname(&name), 0);
+	driver_ask_release("/nowhere/version", &driver);
+	assert_false(driver.dkms);
+	assert_true(driver.major > 0);
+	assert_int_equal(strncmp(driver.text, "Linux ", 6), 0);
+	assert_string_equal(driver.text + 6, name.release);
+	driver = ask("\n");
+	assert_false(driver.dkms);
+}
+
+static void a_version_that_is_none_tells_nothing(void **arg)
+{
+	struct driver_release driver = ask("of its own");
+
+	(void)arg;
+	assert_release(&driver, true, 0, 0, 0);
+	assert_string_equal(driver.text, "amdgpu-dkms of its own");
+}
+
+static void releases_are_compared_by_both_numbers(void **arg)
+{
+	struct driver_release driver = ask("6.18.3");
+
+	(void)arg;
+	assert_true(driver_is_since(&driver, 6, 18));
+	assert_true(driver_is_since(&driver, 5, 19));
+	assert_false(driver_is_since(&driver, 6, 19));
+	assert_false(driver_is_since(&driver, 7, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_version_of_the_module_comes_before_that_of_the_kernel),
+		cmocka_unit_test(without_one_it_is_the_kernels),
+		cmocka_unit_test(a_version_that_is_none_tells_nothing),
+		cmocka_unit_test(releases_are_compared_by_both_numbers),
+	};
+
+	return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is read of the records of CHECKPOINT, and that nothing is read which is not there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_util.h"
+#include "records_fixture.h"
+
+static const struct queue_record compute = {
+	.cwsr_address = 0x7f0012345000, .gpu_id = 0x9e41, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 5,
+	.ctl_stack_size = 4096, .mqd_size = 2048,
+};
+static const struct queue_record sdma = {
+	.gpu_id = 0xb2d6, .type = QUEUE_TYPE_SDMA_XGMI, .doorbell_id = 0x30e, .sdma_id = 9, .mqd_size = 512,
+};
+
+static void fill(struct fixture_records *f)
+{
+	fixture_begin(f, 2, 3);
+	fixture_queue(f, &compute);
+	fixture_queue(f, &sdma);
+	fixture_event(f);
+	fixture_event(f);
+	fixture_svm_range(f);
+}
+
+static void assert_queue(const struct queue_record *found, const struct queue_record *wanted)
+{
+	assert_int_equal(found->cwsr_address, wanted->cwsr_address);
+	assert_int_equal(found->gpu_id, wanted->gpu_id);
+	assert_int_equal(found->type, wanted->type);
+	assert_int_equal(found->doorbell_id, wanted->doorbell_id);
+	assert_int_equal(found->sdma_id, wanted->sdma_id);
+	assert_int_equal(found->ctl_stack_size, wanted->ctl_stack_size);
+	assert_int_equal(found->mqd_size, wanted->mqd_size);
+}
+
+/* How many queues there are, or -EPROTO. The bytes are on the heap, where a sanitizer sees what is read behind them. */
+static int count_queues(const struct kfd_state *state)
+{
+	uint8_t *copy = malloc(state->priv_size + 1);
+	struct kfd_state exact = *state;
+	struct queue_record record;
+	struct records records;
+	int count = 0, r;
+
+	assert_non_null(copy);
+	copy = realloc(copy, state->priv_size ? state->priv_size : 1);
+	assert_non_null(copy);
+	memcpy(copy, state->priv_data, state->priv_size);
+	exact.priv_data = copy;
+	r = records_begin(&exact, &records);
+	while (!r && (r = records_next_queue(&records, &record)) > 0) {
+		count++;
+		r = 0;
+	}
+	free(copy);
+	return r < 0 ? r : count;
+}
+
+static void queues_are_read_and_the_rest_is_passed_over(void **arg)
+{
+	struct queue_record record;
+	struct fixture_records f;
+	struct kfd_state state;
+	struct records records;
+
+	(void)arg;
+	fill(&f);
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_next_queue(&records, &record), 1);
+	assert_queue(&record, &compute);
+	assert_int_equal(records_next_queue(&records, &record), 1);
+	assert_queue(&record, &sdma);
+	assert_int_equal(records_next_queue(&records, &record), 0);
+	assert_int_equal(records_next_queue(&records, &record), 0);
+}
+
+static void a_process_without_objects_has_no_queues(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	fixture_begin(&f, 8, 0);
+	state = fixture_state(&f);
+	assert_int_equal(count_queues(&state), 0);
+}
+
+static void another_version_is_not_read(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+	struct records records;
+
+	(void)arg;
+	fill(&f);
+	fixture_u32(f.bytes, 2);
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), -EPROTO);
+	assert_int_equal(records.version, 2);
+}
+
+static void each_missing_byte_is_noticed(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+	uint64_t size;
+
+	(void)arg;
+	fill(&f);
+	state = fixture_state(&f);
+	assert_int_equal(count_queues(&state), 2);
+	for (size = 0; size < f.size; size++) {
+		state.priv_size = size;
+		assert_int_equal(count_queues(&state), -EPROTO);
+	}
+}
+
+static void bytes_that_belong_to_no_record_are_noticed(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	fill(&f);
+	state = fixture_state(&f);
+	state.priv_size++;
+	assert_int_equal(count_queues(&state), -EPROTO);
+	state = fixture_state(&f);
+	state.nr_objects--;
+	assert_int_equal(count_queues(&state), -EPROTO);
+	state.nr_objects += 2;
+	assert_int_equal(count_queues(&state), -EPROTO);
+}
+
+static void unknown_kinds_and_impossible_sizes_are_noticed(void **arg)
+{
+	struct queue_record huge = compute;
+	struct fixture_records f;
+	struct kfd_state state;
+	uint64_t at;
+
+	(void)arg;
+	fixture_begin(&f, 1, 0);
+	at = f.size;
+	fixture_event(&f);
+	fixture_u32(f.bytes + at, 3);
+	state = fixture_state(&f);
+	assert_int_equal(count_queues(&state), -EPROTO);
+
+	huge.mqd_size = huge.ctl_stack_size = 0;
+	fixture_begin(&f, 1, 0);
+	at = f.size;
+	fixture_queue(&f, &huge);
+	fixture_u32(f.bytes + at + 108, UINT32_MAX);
+	fixture_u32(f.bytes + at + 112, 1);
+	state = fixture_state(&f);
+	assert_int_equal(count_queues(&state), -EPROTO);
+	state.nr_bos = state.nr_devices = UINT32_MAX;
+	assert_int_equal(count_queues(&state), -EPROTO);
+}
+
+static void sdma_queues_are_found_by_gpu(void **arg)
+{
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	fill(&f);
+	state = fixture_state(&f);
+	assert_true(records_have_sdma_queue(&state, sdma.gpu_id));
+	assert_false(records_have_sdma_queue(&state, compute.gpu_id));
+	assert_false(records_have_sdma_queue(&state, 1));
+	fixture_u32(f.bytes, 2);
+	assert_false(records_have_sdma_queue(&state, sdma.gpu_id));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(queues_are_read_and_the_rest_is_passed_over),
+		cmocka_unit_test(a_process_without_objects_has_no_queues),
+		cmocka_unit_test(another_version_is_not_read),
+		cmocka_unit_test(each_missing_byte_is_noticed),
+		cmocka_unit_test(bytes_that_belong_to_no_record_are_noticed),
+		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
+		cmocka_unit_test(sdma_queues_are_found_by_gpu),
+	};
+
+	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
+}
