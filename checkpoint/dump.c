@@ -208,8 +208,10 @@ static int check_kfd(struct kfd_rules *ret)
 
 static int pause_all(struct dump *dump)
 {
-	int err = check_kfd(&dump->rules);
+	int err = settings_check(dump->settings);
 
+	if (!err)
+		err = check_kfd(&dump->rules);
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
 		if (err == -ENOENT)

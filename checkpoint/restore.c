@@ -55,9 +55,10 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 		restore_free(restore);
 		return NULL;
 	}
-	restore->traits = criu_ask_traits();
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
+	if (!restore->machine_error)
+		restore->traits = criu_ask_traits();
 	return restore;
 }
 
@@ -95,7 +96,9 @@ void restore_free(struct restore *restore)
 
 static int setup_gpus(struct restore *restore, const struct topology *saved)
 {
-	return gpus_setup(&restore->gpus, saved, restore->machine, restore->machine_error, restore->settings);
+	int err = settings_check(restore->settings);
+
+	return err ? err : gpus_setup(&restore->gpus, saved, restore->machine, restore->machine_error, restore->settings);
 }
 
 /* Render-node fds for the kernel are open only as long as the ioctl runs. */

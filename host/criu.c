@@ -27,6 +27,10 @@
 #include "amdgpu_plugin_util.h"
 
 #define PLUGIN_NAME "amdgpu_plugin"
+/* Of no plugin: names of files have no slash. */
+#define NO_PLUGIN "amdgpu_plugin/none"
+
+#define PARENT_LINK "parent"
 
 /* Without criu's fd store, kept files live above what programs commonly use. */
 #define KEPT_FD_MIN 900
@@ -258,7 +262,8 @@ enum criu_wanted criu_inventory_wants_us(void)
 {
 	__typeof__(&check_and_remove_inventory_plugin) check = CRIU_SYMBOL(check_and_remove_inventory_plugin);
 
-	if (!check)
+	/* Images of criu 4.0 and older have no list, and then criu says yes to every name. */
+	if (!check || check(NO_PLUGIN, strlen(NO_PLUGIN)))
 		return CRIU_WANTED_PERHAPS;
 	return check(PLUGIN_NAME, strlen(PLUGIN_NAME)) ? CRIU_WANTED : CRIU_NOT_WANTED;
 }

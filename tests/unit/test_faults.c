@@ -457,6 +457,33 @@ static void mappings_that_an_image_does_not_have_are_restored(void **state)
 	remove_images();
 }
 
+/* ---- settings ---- */
+
+/* Nobody knows yet whether a process with a GPU is dumped. */
+static void a_mistake_in_the_settings_waits_for_a_gpu(void **state)
+{
+	int (*hook)(int, int) = (int (*)(int, int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_DUMP_EXT_FILE];
+	int foreign = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_int_equal(setenv("KFD_NUMA_CHECK", "maybe", 1), 0);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	assert_int_equal(hook(foreign, 1), -ENOTSUP);
+	assert_string_equal(log_text, "");
+	assert_int_equal(dump_mapping(FAKE_KFD_FD), -1);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "environment: KFD_NUMA_CHECK: value 'maybe' is not valid"));
+	assert_false(fake_process_is_paused());
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
+	fake_failed();
+	unsetenv("KFD_NUMA_CHECK");
+	close(foreign);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -481,6 +508,7 @@ int main(void)
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
+		cmocka_unit_test(a_mistake_in_the_settings_waits_for_a_gpu),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};
