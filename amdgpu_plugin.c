@@ -102,9 +102,8 @@ static int plugin_init(int stage)
 static void plugin_exit(int stage, int ret)
 {
 	(void)stage;
-	(void)ret;
 	/* criu does not ask whether this worked, and would report success. */
-	if (dump_free(plugin.dump))
+	if (dump_free(plugin.dump, ret == 0))
 		criu_fail_at_exit();
 	restore_free(plugin.restore);
 	plugin.dump = NULL;

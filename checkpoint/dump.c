@@ -82,12 +82,15 @@ static int process_let_go(struct process *process)
 	return err;
 }
 
-int dump_free(struct dump *dump)
+int dump_free(struct dump *dump, bool succeeded)
 {
 	int err = 0;
 
 	if (!dump)
 		return 0;
+	/* A process without a GPU was dumped to where one with a GPU had been. */
+	if (succeeded && !dump->started)
+		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++) {
 		int ret = process_let_go(&dump->processes[i]);
 
@@ -184,7 +187,7 @@ static int check_heirs(const struct dump *dump)
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = dump->nr_processes ? refuse_incremental() : 0;
+	int err = 0;
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
@@ -211,7 +214,11 @@ static int pause_all(struct dump *dump)
 	int err = settings_check(dump->settings);
 
 	if (!err)
-		err = check_kfd(&dump->rules);
+		err = refuse_incremental();
+	if (err)
+		return err;
+	image_remove_stale();
+	err = check_kfd(&dump->rules);
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
 		if (err == -ENOENT)

@@ -105,12 +105,25 @@ int criu_image_dir(void)
 	return get();
 }
 
-/* criu makes a link to the earlier images before it looks at any task. */
+/*
+ * criu makes a link to the earlier images before it loads plugins, and leaves one that is there as it is. So
+ * whoever refuses the dump has to remove the link, or later dumps into the directory would look incremental.
+ */
 bool criu_is_incremental(void)
 {
 	int dir = criu_image_dir();
 
-	return dir >= 0 && !faccessat(dir, "parent", F_OK, AT_SYMLINK_NOFOLLOW);
+	return dir >= 0 && !faccessat(dir, PARENT_LINK, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+void criu_forget_parent(void)
+{
+	int dir = criu_image_dir();
+	struct stat st;
+
+	if (dir >= 0 && !fstatat(dir, PARENT_LINK, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode) &&
+	    unlinkat(dir, PARENT_LINK, 0))
+		pr_warn("the link %s stays in the image directory: %s", PARENT_LINK, strerror(errno));
 }
 
 static int open_image(const char *name, int flags, int streamer_flags)
@@ -125,6 +138,9 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	}
 	if (!dir)
 		return -ENOSYS;
+	/* As criu does with its own images, what an earlier dump left is replaced; but never written into. */
+	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
+		return -errno;
 	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd >= 0 ? fd : -errno;
 }
@@ -133,9 +149,7 @@ int criu_image_create(const char *name)
 {
 	int fd = open_image(name, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_TRUNC);
 
-	if (fd == -EEXIST)
-		pr_err("image %s exists already: dump into an empty directory", name);
-	else if (fd < 0)
+	if (fd < 0)
 		pr_err("image %s: cannot create: %s", name, strerror(-fd));
 	return fd;
 }
