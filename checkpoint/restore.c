@@ -13,6 +13,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/gpus.h"
+#include "checkpoint/leftovers.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/vma.h"
 #include "image/image.h"
@@ -26,6 +27,7 @@ struct restore {
 	struct kfd_rules rules;
 	struct criu_traits traits;
 	struct gpus gpus;
+	struct leftovers *leftovers;
 	struct kfd_image *image; /* its state is that of the task */
 	int kept_kfd;  /* the file of /dev/kfd */
 	int contents;  /* the worker's token while it copies */
@@ -51,7 +53,8 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 		return NULL;
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
 	restore->any = mmap(NULL, sizeof(*restore->any), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (restore->any == MAP_FAILED || ask_kernel(certain, &restore->rules)) {
+	restore->leftovers = leftovers_new();
+	if (restore->any == MAP_FAILED || !restore->leftovers || ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
 		return NULL;
 	}
@@ -84,6 +87,7 @@ void restore_free(struct restore *restore)
 	worker_free(restore->worker);
 	topology_free(restore->machine);
 	gpus_done(&restore->gpus);
+	leftovers_free(restore->leftovers);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
@@ -119,7 +123,9 @@ static int open_kfd(const struct restore *restore)
 {
 	_cleanup_free_ uint32_t *minors = gpus_minors(&restore->gpus);
 
-	return minors ? kfd_open_for(minors, restore->gpus.nr, restore->gpus.nr_visible) : -ENOMEM;
+	return minors ? kfd_open_for(minors, restore->gpus.nr, restore->gpus.nr_visible,
+				     leftovers_keeper(restore->leftovers)) :
+			-ENOMEM;
 }
 
 static int restore_contents(struct restore *restore, int id)

@@ -82,10 +82,10 @@ int kfd_open(void)
 	return fd;
 }
 
-static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
 	struct hide hide;
-	int fd, err = hide_begin(minors, nr_minors, &hide);
+	int fd, err = hide_begin(minors, nr_minors, keeper, &hide);
 
 	if (err) {
 		pr_err("the process had %zu GPUs and would see %zu here, which the kernel does not allow, and the "
@@ -120,9 +120,9 @@ static int check_gpus(int fd, size_t wanted)
 	return err;
 }
 
-int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
-	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible) : kfd_open();
+	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
 
 	if (fd < 0)
 		return fd;
