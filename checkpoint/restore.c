@@ -27,6 +27,7 @@ struct restore {
 	struct kfd_rules rules;
 	struct criu_traits traits;
 	struct gpus gpus;
+	struct chosen *chosen; /* shared by all tasks */
 	struct leftovers *leftovers;
 	struct kfd_image *image; /* its state is that of the task */
 	int kept_kfd;  /* the file of /dev/kfd */
@@ -53,8 +54,9 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 		return NULL;
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
 	restore->any = mmap(NULL, sizeof(*restore->any), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	restore->chosen = chosen_new();
 	restore->leftovers = leftovers_new();
-	if (restore->any == MAP_FAILED || !restore->leftovers || ask_kernel(certain, &restore->rules)) {
+	if (restore->any == MAP_FAILED || !restore->chosen || !restore->leftovers || ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
 		return NULL;
 	}
@@ -87,6 +89,7 @@ void restore_free(struct restore *restore)
 	worker_free(restore->worker);
 	topology_free(restore->machine);
 	gpus_done(&restore->gpus);
+	chosen_free(restore->chosen);
 	leftovers_free(restore->leftovers);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
@@ -98,11 +101,20 @@ void restore_free(struct restore *restore)
 
 /* ---- /dev/kfd ---- */
 
-static int setup_gpus(struct restore *restore, const struct topology *saved)
+/* @state: of the task; NULL when this file does not have it. */
+static int setup_gpus(struct restore *restore, const struct topology *saved, const struct kfd_state *state)
 {
+	const struct gpus_request request = {
+		.saved = saved,
+		.machine = restore->machine,
+		.machine_error = restore->machine_error,
+		.state = state,
+		.settings = restore->settings,
+		.chosen = restore->chosen,
+	};
 	int err = settings_check(restore->settings);
 
-	return err ? err : gpus_setup(&restore->gpus, saved, restore->machine, restore->machine_error, restore->settings);
+	return err ? err : gpus_setup(&restore->gpus, &request);
 }
 
 /* Render-node fds for the kernel are open only as long as the ioctl runs. */
@@ -159,7 +171,10 @@ static int restore_kfd(struct restore *restore, int id)
 	_cleanup_close_ int kfd = -1;
 	int err, kept;
 
-	err = setup_gpus(restore, restore->image->nodes);
+	err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
+	/* A render node that came before did not say how much is needed. */
+	if (!err)
+		err = gpus_check_room(&restore->gpus, &restore->image->state, restore->settings);
 	if (err)
 		return err;
 	kfd = open_kfd(restore);
@@ -186,7 +201,7 @@ static int restore_kfd(struct restore *restore, int id)
 /* It may come before the file that has the state, and decides what the kernel shows the process then. */
 static int restore_another_kfd(struct restore *restore, const struct kfd_image *image)
 {
-	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes) : 0;
+	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes, NULL) : 0;
 
 	if (err)
 		return err;
@@ -201,7 +216,7 @@ static int restore_render_node(struct restore *restore, const struct render_imag
 	int err;
 
 	if (image->nodes) {
-		err = setup_gpus(restore, image->nodes);
+		err = setup_gpus(restore, image->nodes, NULL);
 		if (err)
 			return err;
 	}

@@ -69,7 +69,8 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_CACHES_COUNT_CHECK", "the GPU must have at least as many caches as at dump"),
 	[SETTING_NUM_GWS_CHECK] =
 		CHECK("KFD_NUM_GWS_CHECK", "the GPU must have at least as many global wave sync slots as at dump"),
-	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump"),
+	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump, "
+								 "and as much free as the image has"),
 	[SETTING_NUMA_CHECK] =
 		CHECK("KFD_NUMA_CHECK", "GPUs that were on one NUMA node must be on one NUMA node again"),
 	[SETTING_CAPABILITY_CHECK] =

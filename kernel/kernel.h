@@ -8,5 +8,6 @@
 #include "kernel/mount.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
+#include "kernel/usage.h"
 
 #endif

@@ -240,8 +240,11 @@ int kfd_restore(int fd, struct kfd_state *state)
 	state_to_args(state, &args);
 	err = criu_op(fd, KFD_CRIU_OP_RESTORE, &args);
 	if (err)
-		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s", state->pid,
-		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err));
+		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
+		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),
+		       err == -EBUSY ? " (another process holds an SDMA queue that it had: end that one, or choose "
+				       "another GPU by KFD_DEVICE_MAP)" :
+				       "");
 	return err;
 }
 

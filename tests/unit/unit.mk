@@ -24,7 +24,9 @@ $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/ima
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/chosen.c $(match_SRCS)
 test_leftovers_SRCS := checkpoint/leftovers.c
+test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 test_limits_SRCS := checkpoint/limits.c $(topology_SRCS)
 
 content_SRCS := content/content.c content/pipeline.c content/layout.c content/copier.c \
