@@ -140,15 +140,36 @@ static int open_kfd(const struct restore *restore)
 			-ENOMEM;
 }
 
+static int restore_pages(struct restore *restore, int id, const uint32_t *minors)
+{
+	return pages_restore(id, &restore->image->state, minors, restore->settings, restore->worker,
+			     &restore->contents);
+}
+
+/* Without a worker, libdrm has to find the render nodes by path in this task. */
+static int restore_pages_here(struct restore *restore, int id, const uint32_t *minors)
+{
+	struct mount_home home;
+	int left, err = mount_show_render_nodes(minors, restore->gpus.nr, &home);
+
+	if (err)
+		pr_err("cannot show the render nodes to libdrm in this task: %s", strerror(-err));
+	else
+		err = restore_pages(restore, id, minors);
+	left = mount_go_home(&home);
+	if (left && !err)
+		pr_err("cannot go back to the task's mount namespace: %s", strerror(-left));
+	return err ? err : left;
+}
+
 static int restore_contents(struct restore *restore, int id)
 {
 	_cleanup_free_ uint32_t *minors = gpus_minors(&restore->gpus);
-	struct kfd_state *state = &restore->image->state;
 	int err = -ENOMEM;
 
 	if (minors)
-		err = pages_restore(id, state, minors, restore->settings, restore->worker, &restore->contents);
-	kfd_close_dmabufs(state);
+		err = restore->worker ? restore_pages(restore, id, minors) : restore_pages_here(restore, id, minors);
+	kfd_close_dmabufs(&restore->image->state);
 	return err;
 }
 
