@@ -65,9 +65,17 @@ static struct restore *new_restore(const struct settings *settings, bool certain
 	return NULL;
 }
 
+/* A mistake in the settings ends a dump or restore when it is known to be of a GPU process, and not before. */
+static int load_settings(enum criu_wanted wanted)
+{
+	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL);
+	plugin.error_lines = plugin_error_lines();
+	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
+}
+
 static int plugin_init(int stage)
 {
-	enum criu_wanted wanted = CRIU_NOT_WANTED;
+	enum criu_wanted wanted = CRIU_WANTED_PERHAPS;
 	dev_t kfd;
 
 	plugin.stage = stage;
@@ -78,11 +86,11 @@ static int plugin_init(int stage)
 			pr_err("the images are of a process with AMD GPUs, and there is no /dev/kfd on this machine");
 			return -1;
 		}
-		plugin.awake = plugin.awake && wanted != CRIU_NOT_WANTED;
+		plugin.awake = wanted != CRIU_NOT_WANTED;
 	}
 	if (!plugin.awake)
 		return 0;
-	if (settings_load(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL))
+	if (load_settings(wanted))
 		return result(-EINVAL, "settings");
 	if (stage == CRIU_STAGE_DUMP)
 		plugin.dump = dump_new(&plugin.settings);
@@ -94,9 +102,8 @@ static int plugin_init(int stage)
 static void plugin_exit(int stage, int ret)
 {
 	(void)stage;
-	(void)ret;
 	/* criu does not ask whether this worked, and would report success. */
-	if (dump_free(plugin.dump))
+	if (dump_free(plugin.dump, ret == 0))
 		criu_fail_at_exit();
 	restore_free(plugin.restore);
 	plugin.dump = NULL;

@@ -88,12 +88,15 @@ static int process_let_go(struct process *process)
 	return err;
 }
 
-int dump_free(struct dump *dump)
+int dump_free(struct dump *dump, bool succeeded)
 {
 	int err = 0;
 
 	if (!dump)
 		return 0;
+	/* A process without a GPU was dumped to where one with a GPU had been. */
+	if (succeeded && !dump->started)
+		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++) {
 		int ret = process_let_go(&dump->processes[i]);
 
@@ -190,7 +193,7 @@ static int check_heirs(const struct dump *dump)
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = dump->nr_processes ? refuse_incremental() : 0;
+	int err = 0;
 
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
@@ -216,8 +219,14 @@ static int check_kfd(struct kfd_rules *ret)
 
 static int pause_all(struct dump *dump)
 {
-	int err = check_kfd(&dump->rules);
+	int err = settings_check(dump->settings);
 
+	if (!err)
+		err = refuse_incremental();
+	if (err)
+		return err;
+	image_remove_stale();
+	err = check_kfd(&dump->rules);
 	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
 	if (!err) {
 		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);

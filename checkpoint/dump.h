@@ -3,6 +3,7 @@
 #ifndef CHECKPOINT_DUMP_H
 #define CHECKPOINT_DUMP_H
 
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "host/host.h"
@@ -12,8 +13,11 @@ struct dump;
 /* @settings is borrowed for the life of the dump. NULL when out of memory. */
 struct dump *dump_new(const struct settings *settings);
 
-/* Lets all paused processes run and frees everything. Accepts NULL. -errno after an error line when one cannot run. */
-int dump_free(struct dump *dump);
+/*
+ * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL.
+ * -errno after an error line when a process cannot run.
+ */
+int dump_free(struct dump *dump, bool succeeded);
 
 /*
  * Pauses all KFD processes among the tasks that the calling thread traces. The first

@@ -3,7 +3,14 @@
  * Chooses the GPUs of a restored task and opens their render nodes, whichever file of the
  * task comes first. The opened files are kept in criu's fd store, so that they take no number
  * of the task's own fd table.
+ *
+ * A saved GPU becomes the same local one in all tasks, and different ones different ones: the
+ * first task chooses. Idle GPUs come first, since a GPU has few SDMA queues and a restored
+ * process needs those that it had.
  */
+#include <inttypes.h>
+#include <stdarg.h>
+
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/gpus.h"
@@ -25,29 +32,199 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 	return NULL;
 }
 
-/* GPUs whose render node can be opened in this task. Returns how many the kernel shows it. */
-static unsigned int find_candidates(const struct topology *machine, bool *candidates)
+/* ---- the GPUs of this machine ---- */
+
+/* By index of machine->nodes[]. */
+struct candidates {
+	char reason[TOPOLOGY_MAX_NODES][160]; /* why a GPU may not be used; "": it may */
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+};
+
+static void drop(struct candidates *candidates, const struct topology *machine, unsigned int node, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void drop(struct candidates *candidates, const struct topology *machine, unsigned int node, const char *fmt, ...)
+{
+	char *reason = candidates->reason[node];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(reason, sizeof(candidates->reason[node]), fmt, args);
+	va_end(args);
+	pr_info("gpu %#x is no candidate: %s", topology_gpu_id(machine->nodes[node]), reason);
+}
+
+/* By which all processes of a dump name a GPU alike. */
+static uint32_t saved_name(const struct topology_node *node)
+{
+	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+}
+
+static bool has_gpu(const struct topology *saved, uint32_t minor)
+{
+	return topology_find_minor(saved, minor) >= 0;
+}
+
+/* Those whose render node can be opened in this task, and that no other saved GPU has become. Returns how many the
+ * kernel shows it. */
+static unsigned int find_candidates(const struct gpus_request *request, struct candidates *candidates)
 {
 	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
+	const struct topology *machine = request->machine;
 	unsigned int visible = 0;
 
+	usage_read(sysfs, machine, candidates->usage);
 	for (unsigned int i = 0; i < machine->n_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 		_cleanup_close_ int fd = -1;
+		int other;
 
 		if (!topology_is_gpu(node))
 			continue;
 		fd = drm_open_minor(minor);
-		candidates[i] = fd >= 0;
 		visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
+		other = chosen_saved(request->chosen, topology_gpu_id(node));
 		if (fd < 0)
-			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
+			drop(candidates, machine, i, "renderD%u: %s", minor, strerror(-fd));
+		else if (other >= 0 && !has_gpu(request->saved, (uint32_t)other))
+			drop(candidates, machine, i, "another process has it in the place of renderD%d", other);
 	}
 	return visible;
 }
 
-static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
+/* ---- memory ---- */
+
+#define MIB(bytes) ((bytes) >> 20)
+
+static uint64_t vram_needed(const struct kfd_state *state, uint32_t user_id)
+{
+	uint64_t needed = 0;
+
+	for (size_t i = 0; state && i < state->nr_bos; i++)
+		if (state->bos[i].gpu_id == user_id && state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+			needed += state->bos[i].size;
+	return needed;
+}
+
+/* Drops GPUs of the map that have no room for what would come to them. Returns whether there were any. */
+static bool drop_full(const struct gpus_request *request, const struct match_map *map, struct candidates *candidates)
+{
+	bool dropped = false;
+
+	for (unsigned int i = 0; request->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < map->n; i++) {
+		const struct match_pair *pair = &map->pairs[i];
+		const struct gpu_usage *usage = &candidates->usage[pair->local];
+		uint64_t needed = vram_needed(request->state, pair->user_gpu_id);
+
+		if (!usage->knows_vram || needed <= usage->vram_free)
+			continue;
+		drop(candidates, request->machine, pair->local,
+		     "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image "
+		     "(KFD_VRAM_SIZE_CHECK)",
+		     MIB(usage->vram_free), pair->user_gpu_id, MIB(needed));
+		dropped = true;
+	}
+	return dropped;
+}
+
+int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings)
+{
+	for (size_t i = 0; settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
+		const struct gpu *gpu = &gpus->list[i];
+		uint64_t needed = vram_needed(state, gpu->user_id);
+
+		if (!gpu->knows_vram || needed <= gpu->vram_free)
+			continue;
+		pr_err("gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image: "
+		       "end what else uses it, or choose another GPU by KFD_DEVICE_MAP (KFD_VRAM_SIZE_CHECK=0 tries it "
+		       "all the same)",
+		       gpu->actual_id, MIB(gpu->vram_free), gpu->user_id, MIB(needed));
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+/* ---- the choice ---- */
+
+static bool is_pinned(const struct settings *settings, const struct topology *saved, int node)
+{
+	for (unsigned int i = 0; i < settings->n_device_map; i++)
+		if (topology_find_ref(saved, &settings->device_map[i].saved) == node)
+			return true;
+	return false;
+}
+
+/* Adds what other tasks have chosen for GPUs of this task to the pairs that the user names. */
+static void pin_chosen(const struct gpus_request *request, struct settings *settings)
+{
+	for (unsigned int i = 0; i < request->saved->n_nodes; i++) {
+		const struct topology_node *node = request->saved->nodes[i];
+		uint32_t local = topology_is_gpu(node) ? chosen_local(request->chosen, saved_name(node)) : 0;
+
+		if (!local || is_pinned(request->settings, request->saved, (int)i) ||
+		    settings->n_device_map == SETTINGS_DEVICE_MAP_MAX)
+			continue;
+		settings->device_map[settings->n_device_map++] = (struct device_map_entry){
+			.saved = { DEVICE_REF_GPU_ID, topology_gpu_id(node) },
+			.local = { DEVICE_REF_GPU_ID, local },
+		};
+	}
+}
+
+static int match_once(const struct gpus_request *request, const struct candidates *candidates, bool idle_only,
+		      const struct settings *settings, struct match_map **ret, struct match_report *report)
+{
+	bool usable[TOPOLOGY_MAX_NODES] = { false };
+
+	for (unsigned int i = 0; i < request->machine->n_nodes; i++)
+		usable[i] = topology_is_gpu(request->machine->nodes[i]) && !candidates->reason[i][0] &&
+			    !(idle_only && candidates->usage[i].has_queues);
+	return match_devices(request->saved, request->machine, usable, settings, ret, report);
+}
+
+/* On idle GPUs, or else on any. */
+static int match_idle(const struct gpus_request *request, const struct candidates *candidates,
+		      const struct settings *settings, struct match_map **ret, struct match_report *report)
+{
+	int err = match_once(request, candidates, true, settings, ret, report);
+
+	if (!err || err == -ENOMEM)
+		return err;
+	memset(report, 0, sizeof(*report));
+	return match_once(request, candidates, false, settings, ret, report);
+}
+
+static void explain(const struct gpus_request *request, const struct candidates *candidates,
+		    const struct match_report *report)
+{
+	match_report_log(report);
+	for (unsigned int i = 0; i < request->machine->n_nodes; i++)
+		if (candidates->reason[i][0])
+			pr_err("gpu %#x may not be used: %s", topology_gpu_id(request->machine->nodes[i]),
+			       candidates->reason[i]);
+}
+
+/* Again without the GPUs that turn out to be full. */
+static int match_with_room(const struct gpus_request *request, struct candidates *candidates,
+			   const struct settings *settings, struct match_map **ret)
+{
+	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
+	int err = report ? match_idle(request, candidates, settings, ret, report) : -ENOMEM;
+
+	while (!err && drop_full(request, *ret, candidates)) {
+		match_map_free(*ret);
+		*ret = NULL;
+		err = match_idle(request, candidates, settings, ret, report);
+	}
+	if (err && report)
+		explain(request, candidates, report);
+	else if (!err && !(*ret)->nearest)
+		pr_warn("the GPUs keep all rules, but the search for those nearest to the saved ones took too long "
+			"(KFD_DEVICE_MAP fixes pairs)");
+	return err;
+}
+
+static int take_gpu(struct gpus *gpus, const struct match_pair *pair, const struct gpu_usage *usage)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
 	int fd;
@@ -57,6 +234,8 @@ static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
 		.actual_id = pair->actual_gpu_id,
 		.minor = pair->local_minor,
 		.saved_minor = pair->saved_minor,
+		.knows_vram = usage->knows_vram,
+		.vram_free = usage->vram_free,
 	};
 	fd = drm_open_minor(gpu->minor);
 	if (fd < 0) {
@@ -72,38 +251,54 @@ static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
 	return 0;
 }
 
-static int match_gpus(struct gpus *gpus, const struct topology *saved, const struct topology *machine,
-		      const struct settings *settings, struct match_map **ret)
+static void warn_of_other_ids(const struct gpus *gpus)
 {
-	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
-	bool candidates[TOPOLOGY_MAX_NODES] = { false };
-	int err;
+	for (size_t i = 0; i < gpus->nr; i++)
+		if (gpus->list[i].user_id != gpus->list[i].actual_id) {
+			pr_warn("pid %d: gpu %#x is gpu %#x here: when the program exports or imports buffers (IPC, "
+				"dma-buf), the kernel confuses the two ids; such programs need GPUs with their old ids",
+				getpid(), gpus->list[i].user_id, gpus->list[i].actual_id);
+			return;
+		}
+}
 
-	if (!report)
+static int take_gpus(struct gpus *gpus, const struct gpus_request *request, const struct candidates *candidates,
+		     const struct match_map *map)
+{
+	int err = 0;
+
+	gpus->list = calloc(map->n + 1, sizeof(*gpus->list));
+	if (!gpus->list)
 		return -ENOMEM;
-	gpus->nr_visible = find_candidates(machine, candidates);
-	err = match_devices(saved, machine, candidates, settings, ret, report);
-	if (err)
-		match_report_log(report);
-	else if (!(*ret)->nearest)
-		pr_warn("the GPUs keep all rules, but the search for those nearest to the saved ones took too long "
-			"(KFD_DEVICE_MAP fixes pairs)");
+	for (unsigned int i = 0; !err && i < map->n; i++) {
+		const struct match_pair *pair = &map->pairs[i];
+
+		err = take_gpu(gpus, pair, &candidates->usage[pair->local]);
+		if (!err)
+			err = chosen_add(request->chosen, pair->saved_minor, pair->actual_gpu_id);
+	}
+	if (!err)
+		warn_of_other_ids(gpus);
 	return err;
 }
 
-static int choose_gpus(struct gpus *gpus, const struct topology *saved, const struct topology *machine,
-		       const struct settings *settings)
+static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 {
+	_cleanup_free_ struct candidates *candidates = calloc(1, sizeof(*candidates));
+	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	struct match_map *map = NULL;
-	int err = match_gpus(gpus, saved, machine, settings, &map);
+	int err;
 
-	if (err)
-		return err;
-	gpus->list = calloc(map->n + 1, sizeof(*gpus->list));
-	if (!gpus->list)
-		err = -ENOMEM;
-	for (unsigned int i = 0; !err && i < map->n; i++)
-		err = take_gpu(gpus, &map->pairs[i]);
+	if (!candidates || !settings)
+		return -ENOMEM;
+	*settings = *request->settings;
+	chosen_lock(request->chosen);
+	pin_chosen(request, settings);
+	gpus->nr_visible = find_candidates(request, candidates);
+	err = match_with_room(request, candidates, settings, &map);
+	if (!err)
+		err = take_gpus(gpus, request, candidates, map);
+	chosen_unlock(request->chosen);
 	match_map_free(map);
 	return err;
 }
@@ -121,15 +316,14 @@ static int check_same(const struct gpus *gpus, const struct topology *saved)
 	return -EBADMSG;
 }
 
-int gpus_setup(struct gpus *gpus, const struct topology *saved, const struct topology *machine, int machine_error,
-	       const struct settings *settings)
+int gpus_setup(struct gpus *gpus, const struct gpus_request *request)
 {
 	if (gpus->nr)
-		return check_same(gpus, saved);
+		return check_same(gpus, request->saved);
 	/* Of other errors there is a line already. */
-	if (machine_error == -ENOENT)
+	if (request->machine_error == -ENOENT)
 		pr_err("%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
-	return machine_error ? machine_error : choose_gpus(gpus, saved, machine, settings);
+	return request->machine_error ? request->machine_error : choose_gpus(gpus, request);
 }
 
 void gpus_done(struct gpus *gpus)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "amdgpu_plugin_topology.h"
+#include "checkpoint/chosen.h"
 #include "host/host.h"
 #include "kernel/kernel.h"
 
@@ -16,6 +17,8 @@ struct gpu {
 	uint32_t actual_id;   /* on this machine */
 	uint32_t minor;	      /* render minor on this machine */
 	uint32_t saved_minor; /* at dump */
+	bool knows_vram;      /* vram_free says something */
+	uint64_t vram_free;   /* bytes, when it was chosen */
 	int kept;	      /* the render-node file that carries the KFD's address space */
 	bool handed_out;      /* as a file of the task */
 };
@@ -27,19 +30,30 @@ struct gpus {
 	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
 };
 
+/* What the choice is made from. All of it is borrowed. */
+struct gpus_request {
+	const struct topology *saved;	/* the GPUs of the task */
+	const struct topology *machine; /* what sysfs_read_topology() gave */
+	int machine_error;		/* or its error */
+	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
+	const struct settings *settings;
+	struct chosen *chosen; /* by other tasks */
+};
+
 /*
  * Called for each file of the task with the GPUs that its image names. The first call
  * chooses and opens a local GPU for each, later ones check that the images agree.
- * @machine: what sysfs_read_topology() gave, or its error in @machine_error.
  * 0, or -errno after an error line.
  */
-int gpus_setup(struct gpus *gpus, const struct topology *saved, const struct topology *machine, int machine_error,
-	       const struct settings *settings);
+int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
 void gpus_done(struct gpus *gpus);
 
 /* NULL when the task has no such GPU. */
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
 struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
+
+/* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after an error line. */
+int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings);
 
 /* The local render minors, heap memory of the caller; NULL when memory is short. */
 uint32_t *gpus_minors(const struct gpus *gpus);

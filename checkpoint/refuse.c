@@ -53,7 +53,8 @@ int refuse_incremental(void)
 	if (!criu_is_incremental())
 		return 0;
 	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
-	       "writes to memory are not tracked");
+	       "writes to memory are not tracked; the link \"parent\" to them is removed, dump again without them");
+	criu_forget_parent();
 	return -EOPNOTSUPP;
 }
 

@@ -14,6 +14,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/gpus.h"
+#include "checkpoint/leftovers.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/vma.h"
 #include "image/image.h"
@@ -36,6 +37,8 @@ struct restore {
 	struct kfd_rules rules;
 	struct criu_traits traits;
 	struct gpus gpus;
+	struct chosen *chosen; /* shared by all tasks */
+	struct leftovers *leftovers;
 	struct kfd_image *image; /* its state is that of the task */
 	int kept_kfd;  /* the file of /dev/kfd */
 	int contents;  /* the worker's token while it copies */
@@ -62,13 +65,17 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
 	restore->restored = mmap(NULL, sizeof(*restore->restored), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (restore->restored == MAP_FAILED || ask_kernel(certain, &restore->rules)) {
+	restore->chosen = chosen_new();
+	restore->leftovers = leftovers_new();
+	if (restore->restored == MAP_FAILED || !restore->chosen || !restore->leftovers ||
+	    ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
 		return NULL;
 	}
-	restore->traits = criu_ask_traits();
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
+	if (!restore->machine_error)
+		restore->traits = criu_ask_traits();
 	return restore;
 }
 
@@ -94,6 +101,8 @@ void restore_free(struct restore *restore)
 	worker_free(restore->worker);
 	topology_free(restore->machine);
 	gpus_done(&restore->gpus);
+	chosen_free(restore->chosen);
+	leftovers_free(restore->leftovers);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
@@ -104,9 +113,20 @@ void restore_free(struct restore *restore)
 
 /* ---- /dev/kfd ---- */
 
-static int setup_gpus(struct restore *restore, const struct topology *saved)
+/* @state: of the task; NULL when this file does not have it. */
+static int setup_gpus(struct restore *restore, const struct topology *saved, const struct kfd_state *state)
 {
-	return gpus_setup(&restore->gpus, saved, restore->machine, restore->machine_error, restore->settings);
+	const struct gpus_request request = {
+		.saved = saved,
+		.machine = restore->machine,
+		.machine_error = restore->machine_error,
+		.state = state,
+		.settings = restore->settings,
+		.chosen = restore->chosen,
+	};
+	int err = settings_check(restore->settings);
+
+	return err ? err : gpus_setup(&restore->gpus, &request);
 }
 
 /* Before the state is put in: whatever comes of that, a task that is not noted has none. */
@@ -141,18 +161,41 @@ static int open_kfd(const struct restore *restore)
 {
 	_cleanup_free_ uint32_t *minors = gpus_minors(&restore->gpus);
 
-	return minors ? kfd_open_for(minors, restore->gpus.nr, restore->gpus.nr_visible) : -ENOMEM;
+	return minors ? kfd_open_for(minors, restore->gpus.nr, restore->gpus.nr_visible,
+				     leftovers_keeper(restore->leftovers)) :
+			-ENOMEM;
+}
+
+static int restore_pages(struct restore *restore, int id, const uint32_t *minors)
+{
+	return pages_restore(id, &restore->image->state, minors, restore->settings, restore->worker,
+			     &restore->contents);
+}
+
+/* Without a worker, libdrm has to find the render nodes by path in this task. */
+static int restore_pages_here(struct restore *restore, int id, const uint32_t *minors)
+{
+	struct mount_home home;
+	int left, err = mount_show_render_nodes(minors, restore->gpus.nr, &home);
+
+	if (err)
+		pr_err("cannot show the render nodes to libdrm in this task: %s", strerror(-err));
+	else
+		err = restore_pages(restore, id, minors);
+	left = mount_go_home(&home);
+	if (left && !err)
+		pr_err("cannot go back to the task's mount namespace: %s", strerror(-left));
+	return err ? err : left;
 }
 
 static int restore_contents(struct restore *restore, int id)
 {
 	_cleanup_free_ uint32_t *minors = gpus_minors(&restore->gpus);
-	struct kfd_state *state = &restore->image->state;
 	int err = -ENOMEM;
 
 	if (minors)
-		err = pages_restore(id, state, minors, restore->settings, restore->worker, &restore->contents);
-	kfd_close_dmabufs(state);
+		err = restore->worker ? restore_pages(restore, id, minors) : restore_pages_here(restore, id, minors);
+	kfd_close_dmabufs(&restore->image->state);
 	return err;
 }
 
@@ -185,7 +228,10 @@ static int restore_kfd(struct restore *restore, int id)
 	_cleanup_close_ int kfd = -1;
 	int err, kept;
 
-	err = setup_gpus(restore, restore->image->nodes);
+	err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
+	/* A render node that came before did not say how much is needed. */
+	if (!err)
+		err = gpus_check_room(&restore->gpus, &restore->image->state, restore->settings);
 	if (!err)
 		err = refuse_lazy_pages(restore);
 	if (err)
@@ -214,7 +260,7 @@ static int restore_kfd(struct restore *restore, int id)
 /* It may come before the file that has the state, and decides what the kernel shows the process then. */
 static int restore_another_kfd(struct restore *restore, const struct kfd_image *image)
 {
-	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes) : 0;
+	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes, NULL) : 0;
 
 	if (err)
 		return err;
@@ -229,7 +275,7 @@ static int restore_render_node(struct restore *restore, const struct render_imag
 	int err;
 
 	if (image->nodes) {
-		err = setup_gpus(restore, image->nodes);
+		err = setup_gpus(restore, image->nodes, NULL);
 		if (err)
 			return err;
 	}

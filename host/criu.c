@@ -29,6 +29,10 @@
 #include "amdgpu_plugin_util.h"
 
 #define PLUGIN_NAME "amdgpu_plugin"
+/* Of no plugin: names of files have no slash. */
+#define NO_PLUGIN "amdgpu_plugin/none"
+
+#define PARENT_LINK "parent"
 
 /* Without criu's fd store, kept files live above what programs commonly use. */
 #define KEPT_FD_MIN 900
@@ -103,12 +107,25 @@ int criu_image_dir(void)
 	return get();
 }
 
-/* criu makes a link to the earlier images before it looks at any task. */
+/*
+ * criu makes a link to the earlier images before it loads plugins, and leaves one that is there as it is. So
+ * whoever refuses the dump has to remove the link, or later dumps into the directory would look incremental.
+ */
 bool criu_is_incremental(void)
 {
 	int dir = criu_image_dir();
 
-	return dir >= 0 && !faccessat(dir, "parent", F_OK, AT_SYMLINK_NOFOLLOW);
+	return dir >= 0 && !faccessat(dir, PARENT_LINK, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+void criu_forget_parent(void)
+{
+	int dir = criu_image_dir();
+	struct stat st;
+
+	if (dir >= 0 && !fstatat(dir, PARENT_LINK, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode) &&
+	    unlinkat(dir, PARENT_LINK, 0))
+		pr_warn("the link %s stays in the image directory: %s", PARENT_LINK, strerror(errno));
 }
 
 /* Abbreviated as getopt_long() allows it. */
@@ -159,6 +176,9 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	}
 	if (!dir)
 		return -ENOSYS;
+	/* As criu does with its own images, what an earlier dump left is replaced; but never written into. */
+	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
+		return -errno;
 	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd >= 0 ? fd : -errno;
 }
@@ -167,9 +187,7 @@ int criu_image_create(const char *name)
 {
 	int fd = open_image(name, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_TRUNC);
 
-	if (fd == -EEXIST)
-		pr_err("image %s exists already: dump into an empty directory", name);
-	else if (fd < 0)
+	if (fd < 0)
 		pr_err("image %s: cannot create: %s", name, strerror(-fd));
 	return fd;
 }
@@ -296,7 +314,8 @@ enum criu_wanted criu_inventory_wants_us(void)
 {
 	__typeof__(&check_and_remove_inventory_plugin) check = CRIU_SYMBOL(check_and_remove_inventory_plugin);
 
-	if (!check)
+	/* Images of criu 4.0 and older have no list, and then criu says yes to every name. */
+	if (!check || check(NO_PLUGIN, strlen(NO_PLUGIN)))
 		return CRIU_WANTED_PERHAPS;
 	return check(PLUGIN_NAME, strlen(PLUGIN_NAME)) ? CRIU_WANTED : CRIU_NOT_WANTED;
 }

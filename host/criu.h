@@ -51,8 +51,8 @@ void criu_log_init(void);
 unsigned int criu_running_hooks(void);
 
 /*
- * Opens an image for writing: a new file of mode 0600 in the image directory, or the
- * streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
+ * Opens an image for writing: a new file of mode 0600 in the image directory, in the place
+ * of one that has the name, or the streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
  */
 int criu_image_create(const char *name);
 
@@ -84,6 +84,9 @@ bool criu_is_asked_for_lazy_pages(void);
 /* At restore, in a task: whether memory will come only when it is touched. @token: of any file that was kept. */
 bool criu_restores_lazily(int token);
 
+/* Removes what made the dump incremental from the image directory, after the dump was refused for it. */
+void criu_forget_parent(void);
+
 /* In what versions of criu differ that look alike from inside. */
 struct criu_traits {
 	bool vma_fds_stay_open; /* 3.17 and 3.18 duplicate the fd of UPDATE_VMA_MAP and leave it open */
@@ -104,7 +107,7 @@ void criu_fail_at_exit(void);
 /* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
 int criu_inventory_add(void);
 
-/* Whether images were written with the plugin; criu before 4.1 keeps no inventory of that. */
+/* Whether images were written with the plugin. Perhaps: criu before 4.1 keeps no list of that, or has written them. */
 enum criu_wanted { CRIU_NOT_WANTED, CRIU_WANTED, CRIU_WANTED_PERHAPS };
 
 /* At restore, once: whether the images need the plugin. */

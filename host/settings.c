@@ -69,7 +69,8 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_CACHES_COUNT_CHECK", "the GPU must have at least as many caches as at dump"),
 	[SETTING_NUM_GWS_CHECK] =
 		CHECK("KFD_NUM_GWS_CHECK", "the GPU must have at least as many global wave sync slots as at dump"),
-	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump"),
+	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump, "
+								 "and as much free as the image has"),
 	[SETTING_NUMA_CHECK] =
 		CHECK("KFD_NUMA_CHECK", "GPUs that were on one NUMA node must be on one NUMA node again"),
 	[SETTING_CAPABILITY_CHECK] =
@@ -589,4 +590,33 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 		return r;
 	*ret = load->settings;
 	return 0;
+}
+
+static void keep_mistake(void *arg, enum plugin_log_level level, const char *line)
+{
+	(void)level;
+	snprintf(arg, SETTINGS_MISTAKE_MAX, "%s", line);
+}
+
+void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
+			   settings_getenv_fn getenv_fn, void *arg)
+{
+	char mistake[SETTINGS_MISTAKE_MAX] = "";
+	int err;
+
+	plugin_log_divert(keep_mistake, mistake);
+	err = settings_load(ret, machine_conf, image_dir_fd, getenv_fn, arg);
+	plugin_log_divert(NULL, NULL);
+	if (!err)
+		return;
+	settings_default(ret);
+	memcpy(ret->mistake, mistake, sizeof(ret->mistake));
+}
+
+int settings_check(const struct settings *settings)
+{
+	if (!settings->mistake[0])
+		return 0;
+	plugin_log(PLUGIN_LOG_ERROR, "%s", settings->mistake);
+	return -EINVAL;
 }

@@ -52,6 +52,9 @@ enum setting {
 	SETTING_NONE = SETTING_MAX,
 };
 
+/* A line of the log. */
+#define SETTINGS_MISTAKE_MAX 1024
+
 /* How KFD_DEVICE_MAP names a GPU. */
 enum device_ref_kind {
 	DEVICE_REF_GPU_ID,
@@ -75,6 +78,7 @@ struct settings {
 	unsigned int n_device_map;
 	struct device_map_entry device_map[SETTINGS_DEVICE_MAP_MAX];
 	char progress[PATH_MAX]; /* "": no progress file */
+	char mistake[SETTINGS_MISTAKE_MAX]; /* error line that settings_check() writes; "": none */
 };
 
 /* One row of the table, for help texts and for tests of the documentation. */
@@ -104,6 +108,16 @@ void settings_default(struct settings *ret);
  */
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
 		  void *arg);
+
+/*
+ * The same for a criu that may have no GPU process to deal with: a mistake must not keep it from
+ * its work. Every setting is at its default then, and settings_check() says what is wrong.
+ */
+void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
+			   settings_getenv_fn getenv_fn, void *arg);
+
+/* To be asked before settings are used for a process with a GPU. 0, or -EINVAL after the error line that was kept. */
+int settings_check(const struct settings *settings);
 
 /* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */
 const char *setting_name(enum setting id);

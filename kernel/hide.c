@@ -8,7 +8,8 @@
  * Cgroups are reached by a mount of their own, since the task may have none in its mount
  * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,
  * wherever that is. A mount in the first namespace would reset the options of the whole
- * machine's.
+ * machine's. A task that is killed meanwhile cannot remove its cgroup: somebody else is told
+ * where it is.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -124,6 +125,33 @@ static int filter_and_enter(struct hide *hide, bool v2, const uint32_t *minors, 
 	return err ? cannot(hide, err, "entering a cgroup of %s", v2 ? "v2" : "v1") : 0;
 }
 
+static void tell_removed(const struct hide *hide)
+{
+	if (hide->keeper)
+		hide->keeper->removed(hide->keeper->arg);
+}
+
+/* What cannot be removed is left to the keeper. */
+static int remove_cgroup(const struct hide *hide)
+{
+	if (unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR))
+		return -errno;
+	tell_removed(hide);
+	return 0;
+}
+
+static int make_kept_cgroup(const struct hide *hide)
+{
+	int err = hide->keeper ? hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name) : 0;
+
+	if (err)
+		return err;
+	err = make_cgroup(hide);
+	if (err)
+		tell_removed(hide);
+	return err;
+}
+
 /* @v1_devices: NULL for v2 */
 static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *minors, size_t nr_minors)
 {
@@ -133,13 +161,13 @@ static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *mi
 	hide->cgroup = mount_private(v1_devices ? "cgroup" : "cgroup2", v1_devices);
 	if (hide->cgroup < 0)
 		return cannot(hide, hide->cgroup, "mounting cgroup %s", version);
-	err = make_cgroup(hide);
+	err = make_kept_cgroup(hide);
 	if (err) {
 		cannot(hide, err, "making a cgroup of %s", version);
 	} else {
 		err = filter_and_enter(hide, !v1_devices, minors, nr_minors);
 		if (err)
-			unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR);
+			remove_cgroup(hide);
 	}
 	if (err)
 		close(steal_fd(&hide->cgroup));
@@ -159,14 +187,14 @@ static int hide_by_any(struct hide *hide, const struct hierarchies *in, const ui
 	return err;
 }
 
-int hide_begin(const uint32_t *minors, size_t nr_minors, struct hide *hide)
+int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide)
 {
 	_cleanup_close_ int proc = mount_private("proc", NULL);
 	_cleanup_close_ int home = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
 	struct hierarchies in = { 0 };
 	int err;
 
-	*hide = (struct hide){ .cgroup = -1 };
+	*hide = (struct hide){ .keeper = keeper, .cgroup = -1 };
 	if (home < 0)
 		return cannot(hide, proc < 0 ? proc : -errno, "looking for its cgroup namespace");
 	err = choose_name(proc, hide);
@@ -194,8 +222,8 @@ int hide_end(struct hide *hide)
 	err = enter_cgroup(hide->cgroup);
 	if (err)
 		pr_err("cannot leave the cgroup %s in which GPUs were hidden: %s", hide->name, strerror(-err));
-	else if (unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR))
-		pr_warn("the empty cgroup %s stays behind: %s", hide->name, strerror(errno));
+	else if (remove_cgroup(hide))
+		pr_info("the cgroup %s cannot be removed yet", hide->name);
 	close(steal_fd(&hide->cgroup));
 	return err;
 }

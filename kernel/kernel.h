@@ -10,5 +10,6 @@
 #include "kernel/records.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
+#include "kernel/usage.h"
 
 #endif

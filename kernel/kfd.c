@@ -80,10 +80,10 @@ int kfd_open(void)
 	return fd;
 }
 
-static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
 	struct hide hide;
-	int fd, err = hide_begin(minors, nr_minors, &hide);
+	int fd, err = hide_begin(minors, nr_minors, keeper, &hide);
 
 	if (err) {
 		pr_err("the process had %zu GPUs and would see %zu here, which the kernel does not allow, and the "
@@ -118,9 +118,9 @@ static int check_gpus(int fd, size_t wanted)
 	return err;
 }
 
-int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible)
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
-	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible) : kfd_open();
+	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
 
 	if (fd < 0)
 		return fd;
@@ -238,8 +238,11 @@ int kfd_restore(int fd, struct kfd_state *state)
 	state_to_args(state, &args);
 	err = criu_op(fd, KFD_CRIU_OP_RESTORE, &args);
 	if (err)
-		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s", state->pid,
-		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err));
+		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
+		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),
+		       err == -EBUSY ? " (another process holds an SDMA queue that it had: end that one, or choose "
+				       "another GPU by KFD_DEVICE_MAP)" :
+				       "");
 	return err;
 }
 

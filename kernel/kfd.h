@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "kernel/hide.h"
 #include "kfd_ioctl.h"
 
 /* Of a BO's contents. */
@@ -60,9 +61,9 @@ int kfd_open(void);
 /*
  * The same for a process that will be restored, which the kernel wants to see exactly the
  * GPUs that it had: those with these render minors. @nr_visible: how many it would see;
- * when there are more, the others are hidden from it for good.
+ * when there are more, the others are hidden from it for good. @keeper: as for hide_begin().
  */
-int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible);
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper);
 
 /* Whether the KFD behind @fd (the caller's own) can checkpoint. 0, or -errno after an error line. */
 int kfd_check_version(int fd);

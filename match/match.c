@@ -70,8 +70,7 @@ static bool ref_names_node(const struct device_ref *ref, const struct topology_n
 	}
 }
 
-/* Index in nodes[]; -ENODEV: none; -EEXIST: several. */
-static int find_ref(const struct topology *t, const struct device_ref *ref)
+int topology_find_ref(const struct topology *t, const struct device_ref *ref)
 {
 	int found = -ENODEV;
 
@@ -115,8 +114,8 @@ static int index_of(const uint16_t *nodes, unsigned int n, int node)
 
 static int pin(struct match_problem *mp, const struct device_map_entry *entry, struct match_report *report)
 {
-	int saved = find_ref(mp->saved, &entry->saved);
-	int local = find_ref(mp->local, &entry->local);
+	int saved = topology_find_ref(mp->saved, &entry->saved);
+	int local = topology_find_ref(mp->local, &entry->local);
 	char text[DEVICE_REF_TEXT_MAX];
 	int thing, place;
 

@@ -49,6 +49,9 @@ struct match_map {
 	struct match_pair pairs[]; /* in the order of the saved nodes */
 };
 
+/* Index in nodes[] of the GPU; -ENODEV: there is none; -EEXIST: several have this name. */
+int topology_find_ref(const struct topology *t, const struct device_ref *ref);
+
 /* Why there is no map: lines for people, without line ends. */
 struct match_report {
 	unsigned int n_lines;

@@ -130,6 +130,8 @@ static void make_sysfs(void)
 	put("cpu_cores_count 8\nsimd_count 0\n", SYSFS "topology/nodes/0/properties");
 	make_gpu(1, GPU_A, MINOR_A);
 	make_gpu(2, GPU_B, MINOR_A + 1);
+	put("", "sys/dev/char/226:%u/device/drm", MINOR_A);
+	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
 }
 
 void fake_traced_by(pid_t tracer)

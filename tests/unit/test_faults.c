@@ -527,6 +527,121 @@ static void memory_that_comes_later_is_refused(void **state)
 	remove_images();
 }
 
+/* ---- settings ---- */
+
+/* Nobody knows yet whether a process with a GPU is dumped. */
+static void a_mistake_in_the_settings_waits_for_a_gpu(void **state)
+{
+	int (*hook)(int, int) = (int (*)(int, int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_DUMP_EXT_FILE];
+	int foreign = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_int_equal(setenv("KFD_NUMA_CHECK", "maybe", 1), 0);
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	assert_int_equal(hook(foreign, 1), -ENOTSUP);
+	assert_string_equal(log_text, "");
+	assert_int_equal(dump_mapping(FAKE_KFD_FD), -1);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "environment: KFD_NUMA_CHECK: value 'maybe' is not valid"));
+	assert_false(fake_process_is_paused());
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
+	fake_failed();
+	unsetenv("KFD_NUMA_CHECK");
+	close(foreign);
+	remove_images();
+}
+
+/* ---- a directory with images ---- */
+
+static void touch(const char *name)
+{
+	int fd = openat(images_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "old", 3), 3);
+	close(fd);
+}
+
+static bool has_image(const char *name)
+{
+	return !faccessat(images_fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static void a_dump_replaces_the_images_of_an_earlier_one(void **state)
+{
+	static const char *const stale[] = { "amdgpu-kfd-99.img", "amdgpu-renderD-99.img", "amdgpu-dmabuf_3.img",
+					     "amdgpu-pages-99-00ab.img", "amdgpu-drm-pages-1-128-0001.img" };
+	static const char *const others[] = { "amdgpu-kfd-x.img", "amdgpu-pages-99-00ab.img.bak",
+					      "pages-1.img", "amdgpu-kfd-7.img.old" };
+	size_t i;
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	for (i = 0; i < ARRAY_SIZE(stale); i++)
+		touch(stale[i]);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		touch(others[i]);
+	/* A link must not lead the writer to a file elsewhere. */
+	assert_int_equal(symlinkat("pages-1.img", images_fd, "amdgpu-kfd-7.img"), 0);
+	assert_int_equal(mkdirat(images_fd, "amdgpu-kfd-98.img", 0700), 0);
+	run(dump, 0, 0, &ret);
+	assert_int_equal(ret, 0);
+	for (i = 0; i < ARRAY_SIZE(stale); i++)
+		assert_false(has_image(stale[i]));
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		assert_true(has_image(others[i]));
+	assert_true(has_image("amdgpu-kfd-98.img"));
+	verify_images(0, "none");
+	/* Again, on top of whole images. */
+	run(dump, 0, 0, &ret);
+	assert_int_equal(ret, 0);
+	verify_images(0, "none");
+	remove_images();
+}
+
+/* criu says how it went; a process without a GPU has no images of ours. */
+static void a_dump_without_a_gpu_removes_images_when_it_succeeded(void **state)
+{
+	(void)state;
+	new_images();
+	touch("amdgpu-kfd-1.img");
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
+	assert_true(has_image("amdgpu-kfd-1.img"));
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, 0);
+	assert_false(has_image("amdgpu-kfd-1.img"));
+	assert_int_equal(log_errors, 0);
+	fake_failed();
+	remove_images();
+}
+
+static void a_refused_incremental_dump_leaves_no_link(void **state)
+{
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	touch("amdgpu-kfd-1.img");
+	assert_int_equal(symlinkat("../earlier", images_fd, "parent"), 0);
+	run(dump, 0, 0, &ret);
+	assert_int_equal(ret, -1);
+	assert_non_null(strstr(log_text, "--prev-images-dir"));
+	assert_true(has_image("amdgpu-kfd-1.img"));
+	assert_false(has_image("parent"));
+	run(dump, 0, 0, &ret);
+	assert_int_equal(ret, 0);
+	verify_images(0, "none");
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -553,6 +668,10 @@ int main(void)
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
 		cmocka_unit_test(memory_that_comes_later_is_refused),
+		cmocka_unit_test(a_mistake_in_the_settings_waits_for_a_gpu),
+		cmocka_unit_test(a_dump_replaces_the_images_of_an_earlier_one),
+		cmocka_unit_test(a_dump_without_a_gpu_removes_images_when_it_succeeded),
+		cmocka_unit_test(a_refused_incremental_dump_leaves_no_link),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 	};

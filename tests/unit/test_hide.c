@@ -193,7 +193,7 @@ static void hide_uses_cgroup_v2_and_comes_back(void **state)
 	char name[64];
 
 	(void)state;
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v2");
 	assert_false(own_namespace);
 	assert_true(child[0]);
@@ -212,7 +212,7 @@ static void hide_takes_v1_when_v2_has_no_filter(void **state)
 
 	(void)state;
 	v2_filter_fails = true;
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v1");
 	assert_int_equal(hide_end(&hide), 0);
 	assert_file("cgroup/cgroup.procs", "0");
@@ -226,12 +226,12 @@ static void hide_mounts_only_what_the_machine_has(void **state)
 
 	(void)state;
 	write_file("proc/self/cgroup", "3:devices:/b\n");
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v1");
 	assert_int_equal(hide_end(&hide), 0);
 	/* "devices" is a whole word, and a path is no controller. */
 	write_file("proc/self/cgroup", "3:mydevices:/b\n4:cpu,devices2:/x\n5:name=x:/devices:,devices\n");
-	assert_int_equal(hide_begin(minors, 1, &hide), -EOPNOTSUPP);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EOPNOTSUPP);
 	assert_non_null(strstr(hide.reason, "no cgroups"));
 	assert_false(own_namespace);
 }
@@ -243,7 +243,7 @@ static void hide_says_why_neither_does(void **state)
 	(void)state;
 	v2_filter_fails = true;
 	write_file("proc/self/cgroup", "0::/\n");
-	assert_int_equal(hide_begin(minors, 1, &hide), -EPERM);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EPERM);
 	assert_string_equal(hide.reason, "device filter (BPF) of cgroup v2: Operation not permitted");
 	assert_false(child[0]);
 	assert_false(own_namespace);
@@ -255,11 +255,11 @@ static void hide_replaces_a_dead_cgroup_of_its_name(void **state)
 	char name[64];
 
 	(void)state;
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	snprintf(name, sizeof(name), "cgroup2/%s", child);
 	assert_int_equal(hide_end(&hide), 0);
 	assert_int_equal(__real_mkdirat(top_fd, name, 0700), 0);
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(name + strlen("cgroup2/"), child);
 	assert_string_equal(filtered, "v2");
 	assert_int_equal(hide_end(&hide), 0);
@@ -271,10 +271,10 @@ static void hide_leaves_cgroups_of_other_pid_namespaces_alone(void **state)
 	struct hide one, other;
 
 	(void)state;
-	assert_int_equal(hide_begin(minors, 1, &one), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &one), 0);
 	write_file("proc/self/ns/other", "");
 	assert_int_equal(renameat(top_fd, "proc/self/ns/other", top_fd, "proc/self/ns/pid"), 0);
-	assert_int_equal(hide_begin(minors, 1, &other), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &other), 0);
 	assert_string_not_equal(one.name, other.name);
 	assert_int_equal(faccessat(one.cgroup, one.name, F_OK, 0), 0);
 	assert_int_equal(hide_end(&other), 0);
@@ -294,7 +294,7 @@ static void hide_leaves_nothing_behind_when_a_step_fails(void **state)
 		failing_step = step;
 		steps = 0;
 		own_namespace = false;
-		err = hide_begin(minors, 1, &hide);
+		err = hide_begin(minors, 1, NULL, &hide);
 		total = steps;
 		if (!err)
 			assert_int_equal(hide_end(&hide), 0);
@@ -315,11 +315,72 @@ static void hide_end_says_when_there_is_no_way_back(void **state)
 	struct hide hide;
 
 	(void)state;
-	assert_int_equal(hide_begin(minors, 1, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_int_equal(__real_unlinkat(top_fd, "cgroup2/cgroup.procs", 0), 0);
 	assert_int_equal(hide_end(&hide), -ENOENT);
 	assert_int_equal(log_errors, 1);
 	assert_int_equal(open_fds(), fds);
+}
+
+/* ---- cgroups that stay ---- */
+
+static char kept[48]; /* the cgroup that the keeper knows of */
+static int keeper_error;
+
+static int keep(void *arg, int dir, const char *name)
+{
+	struct stat st;
+
+	assert_ptr_equal(arg, kept);
+	assert_int_equal(fstat(dir, &st), 0);
+	assert_string_equal(kept, "");
+	snprintf(kept, sizeof(kept), "%s", keeper_error ? "" : name);
+	return keeper_error;
+}
+
+static void forget(void *arg)
+{
+	assert_ptr_equal(arg, kept);
+	kept[0] = '\0';
+}
+
+static const struct hide_keeper keeper = { keep, forget, kept };
+
+static void hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there(void **state)
+{
+	struct hide hide;
+	char name[64];
+
+	(void)state;
+	kept[0] = '\0';
+	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
+	assert_string_equal(kept, hide.name);
+	assert_int_equal(hide_end(&hide), 0);
+	assert_string_equal(kept, "");
+	/* Another task in it: the kernel does not remove it. */
+	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
+	snprintf(name, sizeof(name), "cgroup2/%s/busy", hide.name);
+	write_file(name, "");
+	assert_int_equal(hide_end(&hide), 0);
+	assert_true(kept[0]);
+	assert_int_equal(log_errors, 0);
+}
+
+static void hide_keeps_no_cgroup_that_failed(void **state)
+{
+	struct hide hide;
+
+	(void)state;
+	kept[0] = '\0';
+	v2_filter_fails = true;
+	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
+	assert_string_equal(filtered, "v1");
+	assert_int_equal(hide_end(&hide), 0);
+	assert_string_equal(kept, "");
+	keeper_error = -ENOSPC;
+	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), -ENOSPC);
+	assert_false(child[0]);
+	keeper_error = 0;
 }
 
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
@@ -331,6 +392,7 @@ int main(void)
 		TEST(hide_mounts_only_what_the_machine_has),   TEST(hide_says_why_neither_does),
 		TEST(hide_replaces_a_dead_cgroup_of_its_name), TEST(hide_leaves_nothing_behind_when_a_step_fails),
 		TEST(hide_end_says_when_there_is_no_way_back), TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone),
+		TEST(hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there), TEST(hide_keeps_no_cgroup_that_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

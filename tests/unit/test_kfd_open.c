@@ -35,8 +35,9 @@ int device_open(const char *path, dev_t number)
 	return opened = open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-int hide_begin(const uint32_t *wanted, size_t nr_wanted, struct hide *hide)
+int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keeper *keeper, struct hide *hide)
 {
+	assert_null(keeper);
 	assert_ptr_equal(wanted, minors);
 	assert_int_equal(nr_wanted, 2);
 	snprintf(hide->reason, sizeof(hide->reason), "no such luck");
@@ -87,7 +88,7 @@ static void assert_closed(void)
 
 static void kfd_is_just_opened_where_the_gpus_are_as_many(void **state)
 {
-	int fd = kfd_open_for(minors, 2, 2);
+	int fd = kfd_open_for(minors, 2, 2, NULL);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -97,7 +98,7 @@ static void kfd_is_just_opened_where_the_gpus_are_as_many(void **state)
 
 static void kfd_is_opened_while_the_others_are_hidden(void **state)
 {
-	int fd = kfd_open_for(minors, 2, 8);
+	int fd = kfd_open_for(minors, 2, 8, NULL);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -111,7 +112,7 @@ static void kfd_is_not_opened_when_the_others_cannot_be_hidden(void **state)
 {
 	(void)state;
 	begin_error = -EPERM;
-	assert_int_equal(kfd_open_for(minors, 2, 8), -EPERM);
+	assert_int_equal(kfd_open_for(minors, 2, 8, NULL), -EPERM);
 	assert_int_equal(opened, -1);
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "had 2 GPUs and would see 8"));
@@ -123,7 +124,7 @@ static void kfd_is_closed_again_when_there_is_no_way_back(void **state)
 {
 	(void)state;
 	end_error = -EBUSY;
-	assert_int_equal(kfd_open_for(minors, 2, 8), -EBUSY);
+	assert_int_equal(kfd_open_for(minors, 2, 8, NULL), -EBUSY);
 	assert_closed();
 }
 
@@ -132,14 +133,14 @@ static void kfd_is_closed_again_when_it_shows_another_number(void **state)
 	(void)state;
 	for (shown = 1; shown <= 3; shown += 2) {
 		log_clear();
-		assert_int_equal(kfd_open_for(minors, 2, 2), -ENODEV);
+		assert_int_equal(kfd_open_for(minors, 2, 2, NULL), -ENODEV);
 		assert_closed();
 		assert_int_equal(log_errors, 1);
 		assert_non_null(strstr(log_text, shown == 1 ? "had 2 GPUs and sees 1" : "had 2 GPUs and sees 3"));
 	}
 	ioctl_error = ENOTTY;
 	log_clear();
-	assert_int_equal(kfd_open_for(minors, 2, 2), -ENOTTY);
+	assert_int_equal(kfd_open_for(minors, 2, 2, NULL), -ENOTTY);
 	assert_closed();
 	assert_int_equal(log_errors, 1);
 }

@@ -540,6 +540,33 @@ static void settings_image_may_not_name_a_file_to_write(void **state)
 	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "KFD_PROGRESS", "image directory");
 }
 
+/* ---- mistakes that wait ---- */
+
+static void settings_keep_a_mistake_until_they_are_needed(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = maybe\nKFD_FW_VER_CHECK = 0\n");
+	settings_load_quietly(&w->settings, w->machine, w->image_fd, get_env, w);
+	assert_int_equal(log_errors, 0);
+	assert_true(w->settings.flag[SETTING_NUMA_CHECK] && w->settings.flag[SETTING_FW_VER_CHECK]);
+	assert_int_equal(settings_check(&w->settings), -EINVAL);
+	assert_int_equal(log_errors, 1);
+	assert_logged("machine.conf:1: KFD_NUMA_CHECK: value 'maybe' is not valid");
+	assert_logged(PLUGIN_ERROR_PREFIX);
+}
+
+static void settings_without_a_mistake_have_nothing_to_say(void **state)
+{
+	struct world *w = *state;
+
+	write_machine(w, "KFD_NUMA_CHECK = 0\n");
+	settings_load_quietly(&w->settings, w->machine, w->image_fd, get_env, w);
+	assert_int_equal(settings_check(&w->settings), 0);
+	assert_int_equal(log_errors, 0);
+	assert_false(w->settings.flag[SETTING_NUMA_CHECK]);
+}
+
 /* ---- the table ---- */
 
 static void settings_table_is_complete(void **state)
@@ -609,6 +636,8 @@ int main(void)
 		TEST(settings_image_may_not_weaken_a_demanded_check),
 		TEST(settings_image_may_not_raise_the_machines_memory_limit),
 		TEST(settings_image_may_not_name_a_file_to_write),
+		TEST(settings_keep_a_mistake_until_they_are_needed),
+		TEST(settings_without_a_mistake_have_nothing_to_say),
 		TEST(settings_table_is_complete),
 		TEST(settings_defaults_are_accepted_values),
 	};

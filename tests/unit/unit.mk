@@ -27,6 +27,9 @@ test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
 test_limits_SRCS := checkpoint/limits.c kernel/records.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c
 test_driver_SRCS := kernel/driver.c
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/chosen.c $(match_SRCS)
+test_leftovers_SRCS := checkpoint/leftovers.c
+test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 
 content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
@@ -38,7 +41,7 @@ test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
-	free close _exit __cxa_atexit kill open openat fopen opendir readlink stat fstat ioctl mmap syscall,-Wl,--wrap=$(call))
+	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat ioctl mmap syscall,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
 test_faults_worker_SRCS := $(test_faults_SRCS)
 test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)

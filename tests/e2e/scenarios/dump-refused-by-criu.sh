@@ -12,15 +12,6 @@ chmod 755 "$work/no"
 dump_refused --action-script "$work/no"
 expect_unharmed
 
-# Images of the plugin's names are there.
-images_new
-for id in {1..60}; do
-	touch "$images/amdgpu-kfd-$id.img" "$images/amdgpu-renderD-$id.img"
-done
-! criu_call dump -t "${job_pids[0]}" || fail "criu dump overwrote images"
-expect_one_error 'exists already'
-expect_unharmed
-
 # No image can be written.
 images_new
 mount -t tmpfs -o ro tmpfs "$images"
@@ -38,6 +29,12 @@ dump --leave-running --track-mem
 earlier=${images##*/}
 dump_refused --track-mem --prev-images-dir "../$earlier"
 expect_one_error 'prev-images-dir'
+expect_unharmed
+# Again, and then a plain dump into the same directory: the link to earlier images is not in its way.
+! criu_call dump -t "${job_pids[0]}" --track-mem --prev-images-dir "../$earlier" || fail "an incremental dump succeeded"
+expect_one_error 'prev-images-dir'
+[ ! -L "$images/parent" ] || fail "the link to earlier images is still there"
+criu_call dump -t "${job_pids[0]}" --leave-running || fail "a plain dump after that is refused: $(criu_errors)"
 expect_unharmed
 
 # A debugger holds it.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The table of chosen GPUs, in shared memory. Its lock is one word: when a task dies that
+ * holds it, criu ends the others as well.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_topology.h"
+#include "amdgpu_plugin_util.h"
+#include "checkpoint/chosen.h"
+
+#define LOCK_WAIT_USEC 1000
+
+struct chosen {
+	int lock;
+	unsigned int nr;
+	struct {
+		uint32_t saved_minor;
+		uint32_t local_gpu_id;
+	} pairs[TOPOLOGY_MAX_NODES];
+};
+
+struct chosen *chosen_new(void)
+{
+	void *mem = mmap(NULL, sizeof(struct chosen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+void chosen_free(struct chosen *chosen)
+{
+	if (chosen)
+		munmap(chosen, sizeof(*chosen));
+}
+
+void chosen_lock(struct chosen *chosen)
+{
+	while (__atomic_exchange_n(&chosen->lock, 1, __ATOMIC_ACQUIRE))
+		usleep(LOCK_WAIT_USEC);
+}
+
+void chosen_unlock(struct chosen *chosen)
+{
+	__atomic_store_n(&chosen->lock, 0, __ATOMIC_RELEASE);
+}
+
+uint32_t chosen_local(const struct chosen *chosen, uint32_t saved_minor)
+{
+	for (unsigned int i = 0; i < chosen->nr; i++)
+		if (chosen->pairs[i].saved_minor == saved_minor)
+			return chosen->pairs[i].local_gpu_id;
+	return 0;
+}
+
+int chosen_saved(const struct chosen *chosen, uint32_t local_gpu_id)
+{
+	for (unsigned int i = 0; i < chosen->nr; i++)
+		if (chosen->pairs[i].local_gpu_id == local_gpu_id)
+			return (int)chosen->pairs[i].saved_minor;
+	return -ENOENT;
+}
+
+int chosen_add(struct chosen *chosen, uint32_t saved_minor, uint32_t local_gpu_id)
+{
+	if (chosen_local(chosen, saved_minor) == local_gpu_id)
+		return 0;
+	if (chosen->nr == ARRAY_SIZE(chosen->pairs))
+		return -ENOSPC;
+	chosen->pairs[chosen->nr].saved_minor = saved_minor;
+	chosen->pairs[chosen->nr++].local_gpu_id = local_gpu_id;
+	return 0;
+}

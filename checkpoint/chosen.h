@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which local GPU a saved one has become, for all tasks of a restore: they choose one after
+ * the other, and the later ones follow the first. A saved GPU is named by its render minor at
+ * dump, since each process has gpu ids of its own.
+ */
+#ifndef CHECKPOINT_CHOSEN_H
+#define CHECKPOINT_CHOSEN_H
+
+#include <stdint.h>
+
+struct chosen;
+
+/* In criu's main process, before it has tasks: memory that all of them share. NULL when there is none. */
+struct chosen *chosen_new(void);
+/* Accepts NULL. */
+void chosen_free(struct chosen *chosen);
+
+/* A task has to hold the lock from the first look at the table until its own choice is in it. */
+void chosen_lock(struct chosen *chosen);
+void chosen_unlock(struct chosen *chosen);
+
+/* The local gpu id that a saved GPU has become; 0: none yet. */
+uint32_t chosen_local(const struct chosen *chosen, uint32_t saved_minor);
+
+/* The saved render minor that has become this local GPU, -ENOENT when there is none. */
+int chosen_saved(const struct chosen *chosen, uint32_t local_gpu_id);
+
+/* Adds a pair; one that is there already is no error. -ENOSPC, without a message, when the table is full. */
+int chosen_add(struct chosen *chosen, uint32_t saved_minor, uint32_t local_gpu_id);
+
+#endif

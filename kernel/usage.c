@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who else uses the GPUs: the queues of all KFD processes, and what the driver says of VRAM.
+ * Taken from a sysfs that the caller has opened, since a restored task may see none.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+
+#include "kernel/usage.h"
+#include "amdgpu_plugin_util.h"
+
+#define PROCESSES   "class/kfd/kfd/proc"
+#define PCI_DEVICES "bus/pci/devices"
+
+static int read_count(int sysfs, const char *path, uint64_t *ret)
+{
+	_cleanup_close_ int fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
+	char text[32] = "", *end;
+	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
+
+	if (err)
+		return err;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno || end == text ? -EINVAL : 0;
+}
+
+static void read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
+{
+	_cleanup_free_ int *queues = NULL;
+	char path[96];
+	size_t nr = 0;
+
+	snprintf(path, sizeof(path), PROCESSES "/%d/queues", pid);
+	if (list_numbers(sysfs, path, &queues, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t gpu_id;
+		int node;
+
+		snprintf(path, sizeof(path), PROCESSES "/%d/queues/%d/gpuid", pid, queues[i]);
+		node = read_count(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
+		if (node >= 0)
+			usage[node].has_queues = true;
+	}
+}
+
+static int read_mem_info(int sysfs, const struct topology_node *node, const char *which, uint64_t *ret)
+{
+	unsigned int location = (unsigned int)topology_get(node, TOPOLOGY_LOCATION_ID);
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%04x:%02x:%02x.%x/mem_info_vram_%s",
+		 (unsigned int)topology_get(node, TOPOLOGY_DOMAIN), location >> 8 & 0xff, location >> 3 & 0x1f,
+		 location & 7, which);
+	return read_count(sysfs, path, ret);
+}
+
+static void read_memory(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
+{
+	uint64_t total, used;
+
+	if (!topology_has(node, TOPOLOGY_LOCATION_ID) || topology_get(node, TOPOLOGY_CPU_CORES_COUNT) ||
+	    read_mem_info(sysfs, node, "total", &total) || read_mem_info(sysfs, node, "used", &used))
+		return;
+	usage->knows_vram = true;
+	usage->vram_free = total > used ? total - used : 0;
+}
+
+void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+
+	memset(usage, 0, machine->n_nodes * sizeof(*usage));
+	for (unsigned int i = 0; i < machine->n_nodes; i++)
+		if (topology_is_gpu(machine->nodes[i]))
+			read_memory(sysfs, machine->nodes[i], &usage[i]);
+	if (list_numbers(sysfs, PROCESSES, &pids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		read_queues(sysfs, pids[i], machine, usage);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How much of this machine's GPUs others use. */
+#ifndef KERNEL_USAGE_H
+#define KERNEL_USAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "amdgpu_plugin_topology.h"
+
+struct gpu_usage {
+	bool has_queues;    /* of any process that uses the KFD */
+	bool knows_vram;    /* vram_free says something */
+	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
+};
+
+/*
+ * Fills in @usage, one for each node of @machine. @sysfs: an fd of the root of a sysfs. What cannot be read is
+ * unknown, which is no error. The VRAM of a GPU that has none of its own (APU) is unknown.
+ */
+void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The choice of GPUs for a restored task: what others use, what other tasks have chosen, and
+ * what is said of it. The matcher is the real one; render nodes and sysfs are made up.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "checkpoint/gpus.h"
+#include "amdgpu_plugin_drm.h"
+#include "log_stub.h"
+#include "match_machine.h"
+
+#define GPU	 2 /* index and node id of the first GPU: CPUs are 0 and 1 */
+#define MINOR(n) (128 + GPU + (n))
+#define MIB	 (1ull << 20)
+
+static struct topology *saved, *machine;
+static struct settings settings;
+static struct chosen *chosen;
+static struct gpus gpus;
+static struct gpu_usage usages[TOPOLOGY_MAX_NODES];
+static uint32_t closed_minor; /* that the task may not open */
+
+/* ---- what the module calls ---- */
+
+int mount_private(const char *type, const char *flags)
+{
+	(void)type;
+	(void)flags;
+	return -EPERM;
+}
+
+void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
+{
+	assert_true(sysfs < 0);
+	memcpy(usage, usages, topology->n_nodes * sizeof(*usage));
+}
+
+int drm_open_minor(uint32_t minor)
+{
+	return minor == closed_minor ? -EPERM : open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int criu_keep_file(int fd)
+{
+	close(fd);
+	return 1;
+}
+
+int criu_kept_file(int token)
+{
+	(void)token;
+	return -EBADF;
+}
+
+/* ---- */
+
+static struct topology *machine_of(uint32_t first_gpu_id, unsigned int nr)
+{
+	struct topology *t = machine_new(2);
+
+	for (unsigned int i = 0; i < nr; i++)
+		add_gpu(t, GPU + i, first_gpu_id + i, 0);
+	must(topology_finish(t));
+	return t;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	log_clear();
+	settings_default(&settings);
+	memset(usages, 0, sizeof(usages));
+	closed_minor = 0;
+	saved = machine_of(0x1000, 1);
+	machine = machine_of(0x1000, 2);
+	chosen = chosen_new();
+	return chosen ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	gpus_done(&gpus);
+	chosen_free(chosen);
+	topology_free(saved);
+	topology_free(machine);
+	return 0;
+}
+
+static int choose(const struct topology *of, const struct kfd_state *needed)
+{
+	const struct gpus_request request = {
+		.saved = of,
+		.machine = machine,
+		.state = needed,
+		.settings = &settings,
+		.chosen = chosen,
+	};
+
+	gpus_done(&gpus);
+	return gpus_setup(&gpus, &request);
+}
+
+static void assert_logged(const char *part)
+{
+	if (!strstr(log_text, part))
+		fail_msg("no \"%s\" in:\n%s", part, log_text);
+}
+
+static void a_gpu_keeps_its_id_without_a_warning(void **state)
+{
+	(void)state;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.nr, 1);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_null(strstr(log_text, "Warning"));
+}
+
+static void an_idle_gpu_comes_before_one_with_the_old_id(void **state)
+{
+	(void)state;
+	usages[GPU].has_queues = true;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(log_errors, 0);
+}
+
+static void a_gpu_in_use_is_better_than_none(void **state)
+{
+	(void)state;
+	usages[GPU].has_queues = usages[GPU + 1].has_queues = true;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(log_errors, 0);
+}
+
+static void other_ids_are_warned_of_once(void **state)
+{
+	struct topology *two = machine_of(0x2000, 2);
+
+	(void)state;
+	assert_int_equal(choose(two, NULL), 0);
+	assert_logged("Warning: ");
+	assert_logged("gpu 0x2000 is gpu 0x1000 here");
+	assert_null(strstr(strstr(log_text, "Warning") + 1, "Warning"));
+	topology_free(two);
+}
+
+/* ---- memory ---- */
+
+static struct kfd_criu_bo_bucket bos[] = {
+	{ .size = 600 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
+	{ .size = 500 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
+	{ .size = 9000 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT },
+	{ .size = 9000 * MIB, .gpu_id = 0x4242, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
+};
+static const struct kfd_state needs = { .bos = bos, .nr_bos = 4 };
+
+static void free_vram(unsigned int gpu, uint64_t bytes)
+{
+	usages[GPU + gpu].knows_vram = true;
+	usages[GPU + gpu].vram_free = bytes;
+}
+
+static void a_gpu_that_is_too_full_is_passed_over(void **state)
+{
+	(void)state;
+	free_vram(0, 1099 * MIB);
+	free_vram(1, 1100 * MIB);
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(log_errors, 0);
+	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+}
+
+static void both_numbers_are_told_where_all_are_too_full(void **state)
+{
+	(void)state;
+	free_vram(0, 1099 * MIB);
+	free_vram(1, 3 * MIB);
+	assert_int_equal(choose(saved, &needs), -ENODEV);
+	assert_logged("no map of 1 saved GPUs");
+	assert_logged("gpu 0x1000 may not be used: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
+	assert_logged("gpu 0x1001 may not be used: 3 MiB of its VRAM are free");
+	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
+	assert_int_equal(choose(saved, &needs), 0);
+}
+
+/* A render node's image came first, and does not say what the process needs. */
+static void memory_is_checked_when_it_becomes_known(void **state)
+{
+	(void)state;
+	free_vram(0, 1099 * MIB);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), -ENOSPC);
+	assert_logged("gpu 0x1000: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB in the image");
+	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
+	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+}
+
+/* ---- several tasks ---- */
+
+static void tasks_follow_the_one_that_chose_first(void **state)
+{
+	(void)state;
+	usages[GPU].has_queues = true;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	/* The first task's queues are there, and the other GPU is idle again. */
+	usages[GPU].has_queues = false;
+	usages[GPU + 1].has_queues = true;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+}
+
+/* Each process has gpu ids of its own; the render minor at dump says which GPU it was. */
+static void gpus_that_differed_become_different_ones(void **state)
+{
+	struct topology *other = machine_new(2);
+
+	(void)state;
+	add_gpu(other, GPU + 1, 0x1000, 0);
+	must(topology_finish(other));
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(choose(other, NULL), 0);
+	assert_int_equal(gpus.list[0].saved_minor, MINOR(1));
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	topology_free(other);
+}
+
+static void a_task_that_cannot_follow_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(choose(saved, NULL), 0);
+	closed_minor = MINOR(0);
+	assert_int_not_equal(choose(saved, NULL), 0);
+	assert_logged("gpu 0x1000 may not be used: renderD130: Operation not permitted");
+}
+
+static void pairs_of_the_user_hold_for_all_tasks(void **state)
+{
+	(void)state;
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, MINOR(0) }, { DEVICE_REF_GPU_ID, 0x1001 } };
+	settings.n_device_map = 1;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(log_errors, 0);
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_gpu_keeps_its_id_without_a_warning),	TEST(an_idle_gpu_comes_before_one_with_the_old_id),
+		TEST(a_gpu_in_use_is_better_than_none),		TEST(other_ids_are_warned_of_once),
+		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
+		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
+		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
+		TEST(pairs_of_the_user_hold_for_all_tasks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Temporary cgroups that a task could not remove: directories stand for them. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "checkpoint/leftovers.h"
+#include "host/criu.h"
+#include "log_stub.h"
+
+static char top[32];
+static int top_fd = -1, store[16], nr_stored, store_error;
+
+int criu_keep_file(int fd)
+{
+	if (store_error) {
+		close(fd);
+		return store_error;
+	}
+	store[nr_stored] = fd;
+	return nr_stored++;
+}
+
+int criu_kept_file(int token)
+{
+	assert_in_range(token, 0, nr_stored - 1);
+	return fcntl(store[token], F_DUPFD_CLOEXEC, 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	log_clear();
+	nr_stored = store_error = 0;
+	strcpy(top, "/tmp/test_left.XXXXXX");
+	top_fd = mkdtemp(top) ? open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return top_fd < 0;
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	while (nr_stored)
+		close(store[--nr_stored]);
+	close(top_fd);
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+static bool is_there(const char *name)
+{
+	return !faccessat(top_fd, name, F_OK, 0);
+}
+
+static void make(struct leftovers *leftovers, const char *name)
+{
+	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+
+	assert_int_equal(keeper->made(keeper->arg, top_fd, name), 0);
+	assert_int_equal(mkdirat(top_fd, name, 0700), 0);
+}
+
+static void what_a_task_removes_is_forgotten(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+
+	(void)state;
+	make(leftovers, "one");
+	keeper->removed(keeper->arg);
+	leftovers_free(leftovers);
+	/* Whoever has the name now keeps it. */
+	assert_true(is_there("one"));
+}
+
+/* The store is criu's, and so is what a task puts into it: here it is filled before the task is made. */
+static void what_a_task_leaves_is_removed_by_the_main_process(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	store[0] = fcntl(top_fd, F_DUPFD_CLOEXEC, 0);
+	nr_stored = 1;
+	pid = fork();
+	if (!pid) {
+		nr_stored = 0;
+		make(leftovers, "two");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_there("two"));
+	leftovers_free(leftovers);
+	assert_false(is_there("two"));
+	assert_null(strstr(log_text, "Warning"));
+}
+
+static void what_is_gone_already_is_no_trouble(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+
+	(void)state;
+	make(leftovers, "three");
+	assert_int_equal(unlinkat(top_fd, "three", AT_REMOVEDIR), 0);
+	leftovers_free(leftovers);
+	assert_string_equal(log_text, "");
+}
+
+static void what_cannot_be_removed_is_named(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+
+	(void)state;
+	make(leftovers, "four");
+	assert_int_equal(mkdirat(top_fd, "four/child", 0700), 0);
+	leftovers_free(leftovers);
+	assert_non_null(strstr(log_text, "Warning: the cgroup four stays behind: Directory not empty"));
+}
+
+static void a_store_that_fails_is_told_and_nothing_is_kept(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+
+	(void)state;
+	store_error = -EMFILE;
+	assert_int_equal(keeper->made(keeper->arg, top_fd, "five"), -EMFILE);
+	assert_int_equal(mkdirat(top_fd, "five", 0700), 0);
+	leftovers_free(leftovers);
+	assert_true(is_there("five"));
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_a_task_removes_is_forgotten),
+		TEST(what_a_task_leaves_is_removed_by_the_main_process),
+		TEST(what_is_gone_already_is_no_trouble),
+		TEST(what_cannot_be_removed_is_named),
+		TEST(a_store_that_fails_is_told_and_nothing_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

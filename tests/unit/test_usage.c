@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who uses the GPUs, from directories that stand for sysfs. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "kernel/usage.h"
+#include "log_stub.h"
+#include "match_machine.h"
+
+#define GPU 2 /* index of the first GPU: CPUs are 0 and 1 */
+
+static char top[32];
+static int sysfs = -1;
+static struct topology *machine;
+static struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+
+static void put(const char *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(const char *text, const char *fmt, ...)
+{
+	char path[200], command[300];
+	va_list args;
+	FILE *f;
+
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s/%s')\"", top, path);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof(command), "%s/%s", top, path);
+	f = fopen(command, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/test_usage.XXXXXX");
+	if (!mkdtemp(top))
+		return -1;
+	sysfs = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	machine = machine_new(2);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct topology_node *node = add_gpu(machine, GPU + i, 0x1001 + i, 0);
+
+		set_prop(node, TOPOLOGY_DOMAIN, i);
+		set_prop(node, TOPOLOGY_LOCATION_ID, 0xc108 + i);
+	}
+	return topology_finish(machine);
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	close(sysfs);
+	topology_free(machine);
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+static void queue_of(int pid, int queue, unsigned int gpu)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u\n", topology_gpu_id(machine->nodes[GPU + gpu]));
+	put(text, "class/kfd/kfd/proc/%d/queues/%d/gpuid", pid, queue);
+}
+
+static void a_gpu_with_a_queue_of_any_process_is_in_use(void **state)
+{
+	(void)state;
+	put("", "class/kfd/kfd/proc/10/pasid");
+	queue_of(11, 0, 1);
+	queue_of(11, 3, 1);
+	usage_read(sysfs, machine, usage);
+	assert_false(usage[GPU].has_queues);
+	assert_true(usage[GPU + 1].has_queues);
+	queue_of(4711, 0, 0);
+	usage_read(sysfs, machine, usage);
+	assert_true(usage[GPU].has_queues && usage[GPU + 1].has_queues);
+}
+
+static void queues_of_gpus_that_the_machine_does_not_have_are_nothing(void **state)
+{
+	(void)state;
+	put("4242\n", "class/kfd/kfd/proc/11/queues/0/gpuid");
+	put("0\n", "class/kfd/kfd/proc/11/queues/1/gpuid");
+	put("what\n", "class/kfd/kfd/proc/11/queues/2/gpuid");
+	usage_read(sysfs, machine, usage);
+	for (unsigned int i = 0; i < machine->n_nodes; i++)
+		assert_false(usage[i].has_queues);
+}
+
+static void free_memory_is_what_the_driver_says_of_the_device(void **state)
+{
+	(void)state;
+	put("34342961152\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_total");
+	put("1073741824\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_used");
+	put("1073741824\n", "bus/pci/devices/0001:c1:01.1/mem_info_vram_total");
+	put("1073741825\n", "bus/pci/devices/0001:c1:01.1/mem_info_vram_used");
+	usage_read(sysfs, machine, usage);
+	assert_true(usage[GPU].knows_vram && usage[GPU + 1].knows_vram);
+	assert_int_equal(usage[GPU].vram_free, 34342961152 - 1073741824);
+	assert_int_equal(usage[GPU + 1].vram_free, 0);
+}
+
+static void memory_is_unknown_where_the_driver_says_half_or_nothing(void **state)
+{
+	(void)state;
+	put("34342961152\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_total");
+	usage_read(sysfs, machine, usage);
+	assert_false(usage[GPU].knows_vram || usage[GPU + 1].knows_vram);
+	put("1\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_used");
+	set_prop(machine->nodes[GPU], TOPOLOGY_CPU_CORES_COUNT, 8);
+	usage_read(sysfs, machine, usage);
+	assert_false(usage[GPU].knows_vram);
+}
+
+static void without_sysfs_nothing_is_known(void **state)
+{
+	(void)state;
+	memset(usage, 0xff, sizeof(usage));
+	usage_read(-1, machine, usage);
+	for (unsigned int i = 0; i < machine->n_nodes; i++)
+		assert_false(usage[i].has_queues || usage[i].knows_vram);
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_gpu_with_a_queue_of_any_process_is_in_use),
+		TEST(queues_of_gpus_that_the_machine_does_not_have_are_nothing),
+		TEST(free_memory_is_what_the_driver_says_of_the_device),
+		TEST(memory_is_unknown_where_the_driver_says_half_or_nothing),
+		TEST(without_sysfs_nothing_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
