@@ -8,7 +8,7 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 gpujob=$top/build/workloads/gpujob
 hsajob=$top/build/workloads/hsajob
-gpus_dir=$top/tests/kfdsim/gpus
+gpus_dir=${gpus_dir:-$top/tests/kfdsim/gpus}
 objects_file=/sys/kernel/debug/kfdsim/objects
 clients_file=/sys/kernel/debug/kfdsim/clients
 faults_file=/sys/kernel/debug/kfdsim/faults
@@ -60,7 +60,7 @@ machine_load() {
 		[ -z "${rules:-}" ] || printf '[kernel]\nrelease = %s\n' "$rules"
 		sed "${2:-}" "$gpus_dir/$1.txt"
 	} >"$description"
-	kfdsim-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
+	gpus-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
 }
 
 # machine_gpus: "GPU_ID RENDER_MINOR NODE" of each, decimal, in the order of nodes

@@ -182,7 +182,7 @@ build_driver() {
 	# Symbols are missing the first time: what for, make-stubs finds out.
 	driver_make "$kernel" "$dir" KBUILD_MODPOST_WARN=1
 	mapfile -t objects < <(cd "$dir" && find "$amd"/{amdgpu,amdkfd,pm} -name '*.o')
-	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$DRIVER_FILES/stubs" "$headers/Module.symvers" "${objects[@]}") >"$dir/$amd/stubs.c"
+	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$headers/Module.symvers" "${objects[@]}") >"$dir/$amd/stubs.c"
 	driver_make "$kernel" "$dir" KBUILD_MODPOST_WARN=1
 	kernel_run "$kernel" driver="$dir" -- ld -r -S -o /mnt/driver/core.o "${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
 	find "$dir/drivers" \( -name '*.o' -o -name '.*.cmd' -o -name '*.ko' -o -name '*.mod*' -o -name .tmp_versions \) -delete
