@@ -17,6 +17,7 @@
 #include "pci_config.h"
 
 #define CHIP_VMIDS 16
+#define CHIP_FILL_WORDS 1024
 
 /* An address space as an engine sees it: VMID 0 is the driver's own, others are walked from their page directory. */
 struct chip_vm {
@@ -40,6 +41,14 @@ struct sdma_run {
 	u64 fault; /* address at which the last packet failed */
 };
 
+/* A kernel that is running, or was preempted. */
+struct chip_wave {
+	u64 kernel; /* 0: none */
+	u64 items, at; /* words in all, and done */
+	u64 sum;
+	u64 args[3];
+};
+
 /* A queue of user space that the scheduler has mapped. */
 struct chip_queue {
 	struct list_head link;
@@ -53,6 +62,10 @@ struct chip_queue {
 	u64 rptr, rptr_addr; /* rptr is in bytes (sdma) or dwords (compute) */
 	u64 *doorbell;
 	struct chip_ib ib;
+	struct chip_wave wave;
+	bool wave_is_saved; /* there is a kernel to go on with, in the save area and the control stack */
+	u64 save_addr;
+	u32 save_size, stack_size;
 };
 
 /* The queue in which the driver talks to the scheduler. */
@@ -94,7 +107,7 @@ struct chip {
 	struct irq_work irq;
 	spinlock_t ih_lock;
 	s64 vram_kib_before, gtt_kib_before; /* objects.c */
-	u32 fill[PAGE_SIZE / sizeof(u32)]; /* scratch of the thread */
+	u32 fill[CHIP_FILL_WORDS], fill2[CHIP_FILL_WORDS]; /* scratch of the thread */
 };
 
 /* ---- chip.c ---- */
@@ -128,6 +141,15 @@ int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail);
 /* Goes on with the IB that @run is in: 0 at its end, -EAGAIN when it waits, or an error, with which it ends. */
 int sdma_ib_continue(struct sdma_run *run);
 void chip_ib_drop(struct chip_ib *ib);
+
+/* ---- wave.c ---- */
+
+/* What the MQD says of the save area. */
+void wave_read_mqd(struct chip_queue *q, const void *mqd);
+/* Puts a kernel that is running away, for the time that the queue is not mapped. */
+void wave_save(struct chip *chip, struct chip_queue *q);
+/* Takes it up again: 0, or -EFAULT with the address of what is not as it was left. */
+int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault);
 
 /* ---- ring.c, queue.c, aql.c, scheduler.c: true when something was done ---- */
 

@@ -113,6 +113,7 @@ void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
 	q->rptr = m->cp_hqd_pq_rptr;
 	q->rptr_addr = pair(m->cp_hqd_pq_rptr_report_addr_lo, m->cp_hqd_pq_rptr_report_addr_hi);
 	q->aql = m->cp_hqd_aql_control & 1;
+	wave_read_mqd(q, mqd);
 }
 
 static int read_mqd(struct chip *chip, struct chip_queue *q)
@@ -171,6 +172,7 @@ void queue_unmap(struct chip *chip, struct chip_queue *q)
 	u64 at = q->mqd_addr + (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) :
 					  offsetof(struct v9_mqd, cp_hqd_pq_rptr));
 
+	wave_save(chip, q);
 	chip_write(chip, &chip_kernel_vm, at, rptr, q->sdma ? 8 : 4, NULL);
 	list_del(&q->link);
 	chip_ib_drop(&q->ib);
