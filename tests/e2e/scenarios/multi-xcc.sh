@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Queues on a GPU of several XCCs: refused at dump on kernels that do not restore them, and restored by those that do
 # gpus: 1xmi100
+# drivers: kfdsim, which has other kinds of GPUs
 
 one_of_eight='s/^count = 8/count = 1/'
 machine_load 8xmi300x "$one_of_eight"

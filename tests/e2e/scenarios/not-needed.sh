@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2016,SC2217
 # Processes without a GPU, with GPUs, foreign render nodes or nothing there: as if the plugin were not installed
 # gpus: 1xmi100
+# drivers: kfdsim, whose module it takes away
 
 # cycle: a process that only counts is dumped and restored, and the plugin has nothing to say and leaves no trace
 cycle() {
