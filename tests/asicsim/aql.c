@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * AQL queues, whose packets are those of the HSA standard: barriers, completion signals, and dispatches of a few kernels
- * that are built in here, the same as in tests/kfdsim. A kernel object is a 64-byte descriptor in GPU memory that starts
- * with a magic number and names one of them; arguments are packed 64-bit words; work item i does word i. A dispatch
- * that is running can be preempted (wave.c).
+ * AQL queues, whose packets are those of the HSA standard: barriers, completion signals, and dispatches of a few
+ * kernels that are built in here, the same as in tests/kfdsim. A kernel object is a 64-byte descriptor in GPU memory
+ * that starts with a magic number and names one of them; arguments are packed 64-bit words; work item i does word i. A
+ * dispatch that is running can be preempted (wave.c).
  */
 #include <linux/ktime.h>
 
 #include "chip.h"
 #include "soc15_ih_clientid.h"
 
-#define EOP_SOURCE 181
-#define PACKET_DWORDS 16
-#define NR_DEPS 5
-#define KERNEL_MAGIC 0x314b4d4953444b46ULL /* "FKDSIMK1", little endian */
-#define VENDOR_PM4_IB 1 /* byte behind the header: ROCr invalidates caches this way; there are none */
+#define EOP_SOURCE	     181
+#define PACKET_DWORDS	     16
+#define NR_DEPS		     5
+#define KERNEL_MAGIC	     0x314b4d4953444b46ULL /* "FKDSIMK1", little endian */
+#define VENDOR_PM4_IB	     1 /* byte behind the header: ROCr invalidates caches this way; there are none */
 #define VENDOR_BARRIER_VALUE 2
 
 enum { AQL_VENDOR, AQL_INVALID, AQL_DISPATCH, AQL_BARRIER_AND, AQL_AGENT, AQL_BARRIER_OR };

@@ -25,7 +25,7 @@ static inline int block_no_powergating(block_arg arg, enum amd_powergating_state
 	return 0;
 }
 
-#define BLOCK_QUIET \
+#define BLOCK_QUIET                                                                            \
 	.is_idle = block_is_idle, .wait_for_idle = block_nothing, .soft_reset = block_nothing, \
 	.set_clockgating_state = block_no_clockgating, .set_powergating_state = block_no_powergating
 

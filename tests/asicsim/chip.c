@@ -11,7 +11,7 @@
 
 /* How long an idle thread sleeps: doorbells are memory, and nobody tells of a write to them. */
 #define IDLE_STEP_US 50
-#define IDLE_STEPS 20
+#define IDLE_STEPS   20
 
 static LIST_HEAD(chips);
 /* Both are held for changes of the list, any one by whoever reads it. */
@@ -24,7 +24,7 @@ struct chip *chip_of(struct amdgpu_device *adev)
 	unsigned long flags;
 
 	spin_lock_irqsave(&chips_lock, flags);
-	list_for_each_entry(chip, &chips, link)
+	list_for_each_entry (chip, &chips, link)
 		if (chip->adev == adev)
 			found = chip;
 	spin_unlock_irqrestore(&chips_lock, flags);
@@ -37,7 +37,7 @@ struct chip *chip_of_segment(struct chip *of, unsigned int index)
 	unsigned long flags;
 
 	spin_lock_irqsave(&chips_lock, flags);
-	list_for_each_entry(chip, &chips, link)
+	list_for_each_entry (chip, &chips, link)
 		if (chip->config.hive_size && of->config.hive_size && chip->config.hive_index == index)
 			found = chip;
 	spin_unlock_irqrestore(&chips_lock, flags);
@@ -54,13 +54,15 @@ void chip_config_read(struct amdgpu_device *adev, struct asicsim_config *config)
 		pci_read_config_dword(adev->pdev, ASICSIM_CONFIG_AT + 4 * i, dw + i);
 }
 
-static bool run_queues(struct chip *chip)
+static bool run_all(struct chip *chip)
 {
 	struct chip_queue *q;
-	bool any;
+	bool any = false;
 
 	mutex_lock(&chip->queue_lock);
-	any = scheduler_run(chip);
+	for (unsigned int i = 0; i < chip->adev->sdma.num_instances; i++)
+		any |= ring_run(chip, i);
+	any |= scheduler_run(chip);
 	list_for_each_entry(q, &chip->queues, link)
 		any |= q->sdma ? queue_run(chip, q) : aql_run(chip, q);
 	mutex_unlock(&chip->queue_lock);
@@ -75,10 +77,7 @@ static int chip_thread(void *data)
 
 	while (!kthread_should_stop()) {
 		kicks = atomic_read(&chip->kicks);
-		any = false;
-		for (unsigned int i = 0; i < chip->adev->sdma.num_instances; i++)
-			any |= ring_run(chip, i);
-		any |= run_queues(chip);
+		any = !READ_ONCE(chip->halted) && run_all(chip);
 		idle = any ? 0 : min(idle + 1, IDLE_STEPS);
 		if (any)
 			cond_resched();
@@ -95,7 +94,7 @@ void chips_each(void (*visit)(struct chip *chip, void *data), void *data)
 	struct chip *chip;
 
 	mutex_lock(&chips_mutex);
-	list_for_each_entry(chip, &chips, link)
+	list_for_each_entry (chip, &chips, link)
 		visit(chip, data);
 	mutex_unlock(&chips_mutex);
 }
@@ -135,7 +134,8 @@ int chip_start(struct amdgpu_device *adev)
 	mutex_init(&chip->queue_lock);
 	INIT_LIST_HEAD(&chip->queues);
 	init_irq_work(&chip->irq, chip_irq);
-	chip->doorbells = (void __force *)ioremap_wc(pci_resource_start(adev->pdev, 2), pci_resource_len(adev->pdev, 2));
+	chip->doorbells =
+		(void __force *)ioremap_wc(pci_resource_start(adev->pdev, 2), pci_resource_len(adev->pdev, 2));
 	if (!chip->doorbells) {
 		kfree(chip);
 		return -ENOMEM;
@@ -165,6 +165,7 @@ void chip_stop(struct amdgpu_device *adev)
 void chip_reset(struct chip *chip)
 {
 	scheduler_unmap(chip);
+	WRITE_ONCE(chip->halted, false);
 	mutex_lock(&chip->queue_lock);
 	for (unsigned int i = 0; i < ARRAY_SIZE(chip->rings); i++) {
 		chip_ib_drop(&chip->rings[i].ib);

@@ -16,7 +16,7 @@
 #include "amdgpu.h"
 #include "pci_config.h"
 
-#define CHIP_VMIDS 16
+#define CHIP_VMIDS	16
 #define CHIP_FILL_WORDS 1024
 
 /* An address space as an engine sees it: VMID 0 is the driver's own, others are walked from their page directory. */
@@ -37,13 +37,13 @@ struct sdma_run {
 	struct chip_vm vm;
 	u32 engine;
 	struct amdgpu_ring *ring; /* the kernel's, or NULL */
-	struct chip_ib *ib; /* NULL within one */
-	u64 fault; /* address at which the last packet failed */
+	struct chip_ib *ib;	  /* NULL within one */
+	u64 fault;		  /* address at which the last packet failed */
 };
 
 /* A kernel that is running, or was preempted. */
 struct chip_wave {
-	u64 kernel; /* 0: none */
+	u64 kernel;    /* 0: none */
 	u64 items, at; /* words in all, and done */
 	u64 sum;
 	u64 args[3];
@@ -57,8 +57,8 @@ struct chip_queue {
 	bool aql;
 	bool stopped; /* after a fault */
 	u64 mqd_addr;
-	u32 engine, id; /* sdma */
-	u64 base, size; /* of the ring, in bytes */
+	u32 engine, id;	     /* sdma */
+	u64 base, size;	     /* of the ring, in bytes */
 	u64 rptr, rptr_addr; /* rptr is in bytes (sdma) or dwords (compute) */
 	u64 *doorbell;
 	struct chip_ib ib;
@@ -98,15 +98,16 @@ struct chip {
 	atomic_t kicks;
 	/* Held while memory is accessed that page tables name: a TLB flush waits for it. */
 	spinlock_t walk_lock;
-	/* Held while queues run, and when they come and go. */
+	/* Held while rings and queues run, and when they come and go. */
 	struct mutex queue_lock;
 	struct list_head queues;
 	u64 *doorbells; /* the BAR */
 	struct chip_hiq hiq;
+	bool halted; /* nothing runs; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
 	spinlock_t ih_lock;
-	s64 vram_kib_before, gtt_kib_before; /* objects.c */
+	s64 vram_kib_before, gtt_kib_before;		   /* objects.c */
 	u32 fill[CHIP_FILL_WORDS], fill2[CHIP_FILL_WORDS]; /* scratch of the thread */
 };
 
@@ -136,7 +137,8 @@ extern const struct chip_vm chip_kernel_vm;
 
 /* ---- sdma.c ---- */
 
-/* Runs the packet at @dw, of which @avail dwords are there: its length in dwords, 0: not complete, or an error. -EAGAIN: it waits. */
+/* Runs the packet at @dw, of which @avail dwords are there: its length in dwords, 0: not complete, or an error.
+ * -EAGAIN: it waits. */
 int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail);
 /* Goes on with the IB that @run is in: 0 at its end, -EAGAIN when it waits, or an error, with which it ends. */
 int sdma_ib_continue(struct sdma_run *run);
@@ -184,6 +186,10 @@ void chip_irq(struct irq_work *work);
 const struct chip_model *chip_model_of(struct amdgpu_device *adev);
 void objects_start(void);
 void objects_stop(void);
+
+/* ---- control.c ---- */
+
+void control_files(struct dentry *dir);
 
 /* The interrupt client of an SDMA engine. */
 u32 sdma_client(unsigned int engine);

@@ -5,7 +5,7 @@
 #include "chip.h"
 #include "block.h"
 
-#define NR_ENGINES 8 /* shader engines of an MI100, each with 15 of 16 CUs */
+#define NR_ENGINES    8 /* shader engines of an MI100, each with 15 of 16 CUs */
 #define CUS_OF_ENGINE 0x7fff
 
 static u64 gfx_clock(struct amdgpu_device *adev)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the KFD asks of an Arcturus' registers. Queues are mapped by the scheduler (scheduler.c), so that little is left:
- * the scheduler's own queue, and settings of shaders, which there are none of.
+ * What the KFD asks of an Arcturus' registers. Queues are mapped by the scheduler (scheduler.c), so that little is
+ * left: the scheduler's own queue, and settings of shaders, which there are none of.
  */
 #include "chip.h"
 #include "compat.h"
@@ -97,7 +97,8 @@ static void get_iq_wait_times(struct amdgpu_device *adev, u32 *times, u32 inst)
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
-static void build_wait_counts(struct amdgpu_device *adev, u32 times, u32 sch_wave, u32 que_sleep, u32 *offset, u32 *data)
+static void build_wait_counts(struct amdgpu_device *adev, u32 times, u32 sch_wave, u32 que_sleep, u32 *offset,
+			      u32 *data)
 {
 	*offset = *data = 0;
 }

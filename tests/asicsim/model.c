@@ -90,7 +90,8 @@ int amdgpu_discovery_set_ip_blocks(struct amdgpu_device *adev)
 	}
 	model->set_ip_versions(adev);
 	adev->powerplay.pp_funcs = &no_pm_funcs;
-	/* No firmware is loaded by the driver, and none is by the PSP, which there is not. Its buffer must have a size. */
+	/* No firmware is loaded by the driver, and none is by the PSP, which there is not. Its buffer must have a size.
+	 */
 	adev->firmware.load_type = AMDGPU_FW_LOAD_PSP;
 	adev->firmware.fw_size = PAGE_SIZE;
 	for (unsigned int i = 0; i < ARRAY_SIZE(blocks) && !err; i++)

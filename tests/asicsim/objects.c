@@ -29,7 +29,7 @@ static unsigned int count_idr(struct idr *idr)
 	void *entry;
 	int id;
 
-	idr_for_each_entry(idr, entry, id)
+	idr_for_each_entry (idr, entry, id)
 		n++;
 	return n;
 }
@@ -74,7 +74,7 @@ static void each_file(struct chip *chip, struct counts *c, struct seq_file *m)
 	struct drm_file *file;
 
 	mutex_lock(&ddev->filelist_mutex);
-	list_for_each_entry(file, &ddev->filelist, lhead) {
+	list_for_each_entry (file, &ddev->filelist, lhead) {
 		if (m)
 			show_file(m, file);
 		else
@@ -115,8 +115,8 @@ static void show_process(struct seq_file *m, struct kfd_process *p)
 	struct counts c = {};
 
 	count_process(&c, p);
-	seq_printf(m, "kfd pid %d kfd_bo %u queue %u event %u svm_range %u evicted %u\n", task_pid_nr(p->lead_thread), c.kfd_bo,
-		   c.queue, c.event, c.svm_range, c.evicted);
+	seq_printf(m, "kfd pid %d kfd_bo %u queue %u event %u svm_range %u evicted %u\n", task_pid_nr(p->lead_thread),
+		   c.kfd_bo, c.queue, c.event, c.svm_range, c.evicted);
 }
 
 static void each_process(struct counts *c, struct seq_file *m)
@@ -125,7 +125,7 @@ static void each_process(struct counts *c, struct seq_file *m)
 	unsigned int bucket;
 
 	mutex_lock(&kfd_processes_mutex);
-	hash_for_each(kfd_processes_table, bucket, p, kfd_processes) {
+	hash_for_each (kfd_processes_table, bucket, p, kfd_processes) {
 		if (m)
 			show_process(m, p);
 		else
@@ -171,8 +171,8 @@ static int objects_show(struct seq_file *m, void *unused)
 	chips_each(count_memory, &c);
 	each_process(&c, NULL);
 	seq_printf(m, "drm_file %u\nhandle %u\nctx %u\nbo_list %u\n", c.drm_file, c.handle, c.ctx, c.bo_list);
-	seq_printf(m, "kfd_process %u\nkfd_bo %u\nqueue %u\nevent %u\nsvm_range %u\n", c.kfd_process, c.kfd_bo, c.queue, c.event,
-		   c.svm_range);
+	seq_printf(m, "kfd_process %u\nkfd_bo %u\nqueue %u\nevent %u\nsvm_range %u\n", c.kfd_process, c.kfd_bo, c.queue,
+		   c.event, c.svm_range);
 	seq_printf(m, "vram_kib %lld\ngtt_kib %lld\n", c.vram_kib, c.gtt_kib);
 	return 0;
 }
@@ -218,6 +218,7 @@ void objects_start(void)
 		objects_link = debugfs_create_symlink("kfdsim", NULL, "asicsim");
 		debugfs_create_file("objects", 0644, objects_dir, NULL, &objects_fops);
 		debugfs_create_file("clients", 0444, objects_dir, NULL, &clients_fops);
+		control_files(objects_dir);
 	}
 	mutex_unlock(&objects_lock);
 }

@@ -6,7 +6,8 @@
  * raises it with generic_handle_irq().
  *
  * A GPU is one element of the parameter "gpus": seven numbers with colons between,
- * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID. The first GPU of a hive is followed by the rest of it.
+ * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID. The first GPU of a hive is followed by the rest of
+ * it.
  */
 #include <linux/interrupt.h>
 #include <linux/io.h>
@@ -22,12 +23,12 @@
 
 #include "pci_config.h"
 
-#define PCIE_CAP 0x64
+#define PCIE_CAP       0x64
 #define REGISTER_BYTES SZ_8M /* a real chip has 512 KiB, and an index register for what does not fit */
 #define DOORBELL_BYTES SZ_2M
-#define LOW_BYTES SZ_16M /* of both, for one GPU: BAR 5 has no upper half */
-#define MAX_GPUS 8
-#define MAX_HOLDERS 64
+#define LOW_BYTES      SZ_16M /* of both, for one GPU: BAR 5 has no upper half */
+#define MAX_GPUS       8
+#define MAX_HOLDERS    64
 
 static char *gpus[MAX_GPUS];
 static int nr_gpus;
@@ -196,7 +197,8 @@ static int hold_minors_before(struct gpu *g)
 			drm_dev_put(ddev);
 			if (index == g->render_minor)
 				return 0;
-			pr_err("asicsim_pci: render minor %u cannot be had: the next one is %d\n", g->render_minor, index);
+			pr_err("asicsim_pci: render minor %u cannot be had: the next one is %d\n", g->render_minor,
+			       index);
 			return -EBUSY;
 		}
 		holders[nr_holders++] = ddev;
@@ -283,8 +285,9 @@ static int gpu_parse(struct gpu *g, const char *text)
 {
 	unsigned int domain;
 
-	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx", &domain, &g->bus_number, &g->device_id, &g->vram_mib, &g->render_minor,
-		   &g->hive_size, &g->unique_id) != 7 || !is_power_of_2(g->vram_mib) || g->vram_mib < 256) {
+	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx", &domain, &g->bus_number, &g->device_id, &g->vram_mib,
+		   &g->render_minor, &g->hive_size, &g->unique_id) != 7 ||
+	    !is_power_of_2(g->vram_mib) || g->vram_mib < 256) {
 		pr_err("asicsim_pci: '%s' does not describe a GPU with a power of two of at least 256 MiB\n", text);
 		return -EINVAL;
 	}
@@ -316,7 +319,8 @@ static int gpu_new(unsigned int i, u64 *vram_end)
 	set_bar(g, BAR_DOORBELLS, 2, low + REGISTER_BYTES, DOORBELL_BYTES);
 	*vram_end += vram;
 	if (*vram_end > vram_base + vram_mib * SZ_1M) {
-		pr_err("asicsim_pci: %lu MiB of memory are not enough for the VRAM of the first %u GPUs\n", vram_mib, i + 1);
+		pr_err("asicsim_pci: %lu MiB of memory are not enough for the VRAM of the first %u GPUs\n", vram_mib,
+		       i + 1);
 		return -ENOMEM;
 	}
 	return 0;

@@ -24,8 +24,8 @@ int queue_read(struct chip *chip, struct chip_queue *q, u64 at, u32 *dw, u64 cou
 
 void queue_fault(struct chip *chip, struct chip_queue *q, int err, u32 packet, u64 fault)
 {
-	pr_err("asicsim: %s queue %u.%u of pasid %#x: packet %#x at %#llx: error %d at %#llx\n", q->sdma ? "sdma" : "compute",
-	       q->engine, q->id, q->vm.pasid, packet, q->rptr, err, fault);
+	pr_err("asicsim: %s queue %u.%u of pasid %#x: packet %#x at %#llx: error %d at %#llx\n",
+	       q->sdma ? "sdma" : "compute", q->engine, q->id, q->vm.pasid, packet, q->rptr, err, fault);
 	q->stopped = true;
 	if (err == -EFAULT)
 		chip_vm_fault(chip, &q->vm, fault);
@@ -169,8 +169,8 @@ void queue_map(struct chip *chip, const struct chip_vm *vm, u64 mqd_addr, u64 wp
 void queue_unmap(struct chip *chip, struct chip_queue *q)
 {
 	u32 rptr[2] = { lower_32_bits(q->rptr), upper_32_bits(q->rptr) };
-	u64 at = q->mqd_addr + (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) :
-					  offsetof(struct v9_mqd, cp_hqd_pq_rptr));
+	u64 at = q->mqd_addr +
+		 (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) : offsetof(struct v9_mqd, cp_hqd_pq_rptr));
 
 	wave_save(chip, q);
 	chip_write(chip, &chip_kernel_vm, at, rptr, q->sdma ? 8 : 4, NULL);

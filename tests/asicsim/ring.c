@@ -46,7 +46,8 @@ bool ring_run(struct chip *chip, unsigned int engine)
 		if (n == -EAGAIN || !n)
 			break;
 		if (n < 0) {
-			pr_err("asicsim: sdma%u: the ring hangs at %llu: error %d at %#llx\n", engine, r->rptr, n, run.fault);
+			pr_err("asicsim: sdma%u: the ring hangs at %llu: error %d at %#llx\n", engine, r->rptr, n,
+			       run.fault);
 			r->hung = true;
 			break;
 		}

@@ -7,8 +7,8 @@
 #include "kfd_pm4_headers_ai.h"
 #include "kfd_pm4_opcodes.h"
 
-#define PACKET_TYPE_3 3
-#define ENGINE_SDMA 2 /* engine_sel of MAP_QUEUES from here on */
+#define PACKET_TYPE_3	3
+#define ENGINE_SDMA	2 /* engine_sel of MAP_QUEUES from here on */
 #define SELECT_BY_PASID 1 /* queue_sel of UNMAP_QUEUES */
 
 static u32 run_packets(struct chip *chip, const u32 *dw, u32 count);
@@ -21,8 +21,8 @@ static void map_process(struct chip *chip, const struct pm4_mes_map_process *pac
 	chip->hiq.process = (struct chip_vm){
 		.vmid = first + pasid % (CHIP_VMIDS - first),
 		.pasid = pasid,
-		.pd = packet->vm_context_page_table_base_addr_lo32 |
-		      (u64)packet->vm_context_page_table_base_addr_hi32 << 32,
+		.pd = packet->vm_context_page_table_base_addr_lo32 | (u64)packet->vm_context_page_table_base_addr_hi32
+									     << 32,
 	};
 }
 
@@ -38,7 +38,7 @@ static void unmap_all(struct chip *chip)
 {
 	struct chip_queue *q, *next;
 
-	list_for_each_entry_safe(q, next, &chip->queues, link)
+	list_for_each_entry_safe (q, next, &chip->queues, link)
 		queue_unmap(chip, q);
 }
 
@@ -46,7 +46,7 @@ static void unmap_queues(struct chip *chip, const struct pm4_mes_unmap_queues *p
 {
 	struct chip_queue *q, *next;
 
-	list_for_each_entry_safe(q, next, &chip->queues, link)
+	list_for_each_entry_safe (q, next, &chip->queues, link)
 		if (packet->bitfields2.queue_sel != SELECT_BY_PASID || q->vm.pasid == packet->bitfields3a.pasid)
 			queue_unmap(chip, q);
 }

@@ -9,10 +9,10 @@
 #include "chip.h"
 #include "vega10_sdma_pkt_open.h"
 
-#define TRAP_SOURCE 224
+#define TRAP_SOURCE	 224
 /* The driver's SDMA interrupt for rings of the kernel and for queues of user space. */
 #define TRAP_RING_KERNEL 0
-#define TRAP_RING_USER 2
+#define TRAP_RING_USER	 2
 
 static u64 addr64(const u32 *dw)
 {
@@ -43,7 +43,8 @@ static int run_copy(struct sdma_run *run, const u32 *dw)
 {
 	if (sub_op(dw) != SDMA_SUBOP_COPY_LINEAR)
 		return -EINVAL;
-	return chip_copy(run->chip, &run->vm, addr64(dw + 5), addr64(dw + 3), (u64)(dw[1] & 0x3fffffff) + 1, &run->fault);
+	return chip_copy(run->chip, &run->vm, addr64(dw + 5), addr64(dw + 3), (u64)(dw[1] & 0x3fffffff) + 1,
+			 &run->fault);
 }
 
 static unsigned int write_length(const u32 *dw)
@@ -267,18 +268,12 @@ static const struct {
 	unsigned int length;
 	int (*run)(struct sdma_run *run, const u32 *dw);
 } packets[] = {
-	[SDMA_OP_NOP] = { 0, run_nothing },
-	[SDMA_OP_COPY] = { 7, run_copy },
-	[SDMA_OP_WRITE] = { 0, run_write },
-	[SDMA_OP_INDIRECT] = { 6, run_indirect },
-	[SDMA_OP_FENCE] = { 4, run_fence },
-	[SDMA_OP_TRAP] = { 2, run_trap },
-	[SDMA_OP_POLL_REGMEM] = { 6, run_poll },
-	[SDMA_OP_ATOMIC] = { 8, run_atomic },
-	[SDMA_OP_CONST_FILL] = { 5, run_fill },
-	[SDMA_OP_PTEPDE] = { 10, run_ptepde },
-	[SDMA_OP_TIMESTAMP] = { 3, run_timestamp },
-	[SDMA_OP_SRBM_WRITE] = { 3, run_register },
+	[SDMA_OP_NOP] = { 0, run_nothing },	    [SDMA_OP_COPY] = { 7, run_copy },
+	[SDMA_OP_WRITE] = { 0, run_write },	    [SDMA_OP_INDIRECT] = { 6, run_indirect },
+	[SDMA_OP_FENCE] = { 4, run_fence },	    [SDMA_OP_TRAP] = { 2, run_trap },
+	[SDMA_OP_POLL_REGMEM] = { 6, run_poll },    [SDMA_OP_ATOMIC] = { 8, run_atomic },
+	[SDMA_OP_CONST_FILL] = { 5, run_fill },	    [SDMA_OP_PTEPDE] = { 10, run_ptepde },
+	[SDMA_OP_TIMESTAMP] = { 3, run_timestamp }, [SDMA_OP_SRBM_WRITE] = { 3, run_register },
 };
 
 int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail)

@@ -7,9 +7,9 @@
 #include "amdgpu_sdma.h"
 
 #define amdgpu_sdma_init_microcode(...) 0
-#define sdma_v4_0_ip_funcs real_sdma_v4_0_ip_funcs
-#define sdma_v4_0_ip_block real_sdma_v4_0_ip_block
-#define sdma_v4_0_ras_hw_ops real_sdma_v4_0_ras_hw_ops
+#define sdma_v4_0_ip_funcs		real_sdma_v4_0_ip_funcs
+#define sdma_v4_0_ip_block		real_sdma_v4_0_ip_block
+#define sdma_v4_0_ras_hw_ops		real_sdma_v4_0_ras_hw_ops
 #include "sdma_v4_0.c"
 
 #include "chip.h"

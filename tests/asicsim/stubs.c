@@ -4,10 +4,10 @@
  * complains when it is called (driver/make-stubs). None of the driver's headers is included: what matters is the name.
  */
 #define NOTHING_TO_DO(name) \
-	long name(void); \
-	long name(void) \
-	{ \
-		return 0; \
+	long name(void);    \
+	long name(void)     \
+	{                   \
+		return 0;   \
 	}
 
 /* The chip has no video BIOS, and the machine no ACPI methods for it. */

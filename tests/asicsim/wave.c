@@ -10,7 +10,7 @@
 #include "v9_structs.h"
 
 #define WAVE_MAGIC 0x45564157ULL
-#define NR_PARTS 3 /* of the save area that are written: begin, middle, end */
+#define NR_PARTS   3 /* of the save area that are written: begin, middle, end */
 
 struct wave_part {
 	u64 magic;
@@ -48,10 +48,11 @@ static int set_offsets(struct chip *chip, struct chip_queue *q, bool saved)
 	u32 stack = saved ? 0 : q->stack_size, wave = saved ? q->save_size : q->stack_size;
 
 	q->wave_is_saved = saved;
-	return chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset), &stack,
-			  sizeof(stack), NULL) ?:
-	       chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_wg_state_offset), &wave,
-			  sizeof(wave), NULL);
+	return chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset),
+			  &stack, sizeof(stack), NULL)
+		       ?: chip_write(chip, &chip_kernel_vm,
+				     q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_wg_state_offset), &wave, sizeof(wave),
+				     NULL);
 }
 
 void wave_read_mqd(struct chip_queue *q, const void *mqd)
@@ -84,13 +85,14 @@ void wave_save(struct chip *chip, struct chip_queue *q)
 	}
 	err = err ?: set_offsets(chip, q, true);
 	if (err)
-		pr_err("asicsim: compute queue of pasid %#x: its kernel cannot be preempted: error %d at %#llx\n", q->vm.pasid,
-		       err, fault);
+		pr_err("asicsim: compute queue of pasid %#x: its kernel cannot be preempted: error %d at %#llx\n",
+		       q->vm.pasid, err, fault);
 }
 
 static int load_failed(struct chip_queue *q, const char *what, u64 va, u64 *fault)
 {
-	pr_err("asicsim: compute queue of pasid %#x: a preempted kernel cannot go on: %s at %#llx\n", q->vm.pasid, what, va);
+	pr_err("asicsim: compute queue of pasid %#x: a preempted kernel cannot go on: %s at %#llx\n", q->vm.pasid, what,
+	       va);
 	*fault = va;
 	return -EFAULT;
 }

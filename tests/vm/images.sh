@@ -163,11 +163,12 @@ driver_source() {
 	mkdir -p "$dir/include/drm"
 }
 
-# driver_make KERNEL-IMAGE DIRECTORY ARG...
+# driver_make KERNEL-IMAGE DIRECTORY ARG...: without information for debuggers, which would be thirty times as large
 driver_make() {
 	local kernel=$1 dir=$2
 	shift 2
-	kernel_make "$kernel" driver="$dir" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver "$@" modules
+	kernel_make "$kernel" driver="$dir" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver \
+		KCFLAGS=-g0 "$@" modules
 }
 
 # The driver's files as one object, core.o, with stubs for what is left out; the chip is linked to it by kbuild.

@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2154,SC2016,SC2217
 # Processes without a GPU, with GPUs, foreign render nodes or nothing there: as if the plugin were not installed
 # gpus: 1xmi100
-# drivers: kfdsim, whose module it takes away
 
 # cycle: a process that only counts is dumped and restored, and the plugin has nothing to say and leaves no trace
 cycle() {
@@ -48,7 +47,7 @@ disown
 dump_refused
 ! grep -E 'amdgpu_plugin: (Error|Warning)' "$work/$criu_runs-dump.log" || fail "the plugin speaks of a foreign node"
 kill -KILL "${job_pids[0]}"
-kfdsim-load none
+gpus-load none
 cycle 'with a foreign render node only'
 rmmod vgem
 cycle 'with nothing'
