@@ -108,7 +108,7 @@ struct chip {
 	struct irq_work irq;
 	spinlock_t ih_lock;
 	s64 vram_kib_before, gtt_kib_before;		   /* objects.c */
-	u32 fill[CHIP_FILL_WORDS], fill2[CHIP_FILL_WORDS]; /* scratch of the thread */
+	u32 fill[CHIP_FILL_WORDS] __aligned(8), fill2[CHIP_FILL_WORDS]; /* scratch of the thread */
 };
 
 /* ---- chip.c ---- */

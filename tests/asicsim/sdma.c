@@ -164,17 +164,20 @@ static int run_fill(struct sdma_run *run, const u32 *dw)
 	return err;
 }
 
+/* Entries are made in the chip's scratch, as many as fit: page tables of large buffers have hundreds of thousands. */
 static int run_ptepde(struct sdma_run *run, const u32 *dw)
 {
-	u64 pe = addr64(dw + 1), flags = addr64(dw + 3), value = addr64(dw + 5), entry;
-	u32 increment = dw[7], count = dw[9] + 1;
+	u64 pe = addr64(dw + 1), flags = addr64(dw + 3), value = addr64(dw + 5), *entries = (u64 *)run->chip->fill;
+	u32 increment = dw[7], left = dw[9] + 1, n;
 	int err = 0;
 
 	if (sub_op(dw) != SDMA_SUBOP_PTEPDE_GEN)
 		return -EINVAL;
-	for (u32 i = 0; i < count && !err; i++, pe += 8, value += increment) {
-		entry = value | flags;
-		err = write_va(run, pe, &entry, sizeof(entry));
+	for (; left && !err; left -= n, pe += n * sizeof(u64)) {
+		n = min_t(u32, left, sizeof(run->chip->fill) / sizeof(u64));
+		for (u32 i = 0; i < n; i++, value += increment)
+			entries[i] = value | flags;
+		err = write_va(run, pe, entries, n * sizeof(u64));
 	}
 	return err;
 }

@@ -10,6 +10,8 @@
 #include "chip.h"
 #include "amdgpu_vm.h"
 
+#define ADDRESS_MASK 0xffffffffffffULL /* 48 bits of address, in an entry and in a page table's index */
+
 const struct chip_vm chip_kernel_vm;
 
 /* Kernel address of a byte of the hive's VRAM; NULL: there is none. */
@@ -39,7 +41,7 @@ static void *system_at(u64 phys)
 
 static void *pte_at(struct chip *chip, u64 pte, u64 offset, bool write)
 {
-	u64 addr = (pte & AMDGPU_GMC_HOLE_MASK & ~0xfffULL) + offset;
+	u64 addr = (pte & ADDRESS_MASK & ~0xfffULL) + offset;
 
 	if (!(pte & AMDGPU_PTE_VALID) || (write && !(pte & AMDGPU_PTE_WRITEABLE)) || !(pte & AMDGPU_PTE_READABLE))
 		return NULL;
@@ -64,9 +66,9 @@ static void *walk_tables(struct chip *chip, u64 pd, u64 va, bool write)
 {
 	u64 entry = pd;
 
-	va &= AMDGPU_GMC_HOLE_MASK;
+	va &= ADDRESS_MASK;
 	for (int shift = 39; shift >= 12; shift -= 9) {
-		u64 addr = entry & AMDGPU_GMC_HOLE_MASK & ~0x3fULL, *table;
+		u64 addr = entry & ADDRESS_MASK & ~0x3fULL, *table;
 
 		if (!(entry & AMDGPU_PTE_VALID))
 			return NULL;

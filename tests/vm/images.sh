@@ -163,12 +163,10 @@ driver_source() {
 	mkdir -p "$dir/include/drm"
 }
 
-# driver_make KERNEL-IMAGE DIRECTORY ARG...: without information for debuggers, which would be thirty times as large
+# driver_make KERNEL-IMAGE DIRECTORY: objects only, since a module would lack symbols; without information for debuggers, which would be thirty times as large
 driver_make() {
-	local kernel=$1 dir=$2
-	shift 2
-	kernel_make "$kernel" driver="$dir" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver \
-		KCFLAGS=-g0 "$@" modules
+	kernel_make "$1" driver="$2" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver \
+		KCFLAGS=-g0 amdgpu.o
 }
 
 # The driver's files as one object, core.o, with stubs for what is left out; the chip is linked to it by kbuild.
@@ -180,11 +178,11 @@ build_driver() {
 	driver_source "$suite" "$package" "$(sed -n 's/.* Debian \(.*\)"/\1/p' "$headers/include/generated/package.h")" "$dir"
 	cp "$DRIVER_FILES"/* "$dir/"
 	cp "$DRIVER_FILES"/{Kbuild,flags.mk} "$dir/$amd/"
-	# Symbols are missing the first time: what for, make-stubs finds out.
-	driver_make "$kernel" "$dir" KBUILD_MODPOST_WARN=1
+	driver_make "$kernel" "$dir"
 	mapfile -t objects < <(cd "$dir" && find "$amd"/{amdgpu,amdkfd,pm} -name '*.o')
 	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$headers/Module.symvers" "${objects[@]}") >"$dir/$amd/stubs.c"
-	driver_make "$kernel" "$dir" KBUILD_MODPOST_WARN=1
+	# Once more, for the stubs.
+	driver_make "$kernel" "$dir"
 	kernel_run "$kernel" driver="$dir" -- ld -r -S -o /mnt/driver/core.o "${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
 	find "$dir/drivers" \( -name '*.o' -o -name '.*.cmd' -o -name '*.ko' -o -name '*.mod*' -o -name .tmp_versions \) -delete
 	sed -n 's/^#define LINUX_PACKAGE_ID " \(.*\)"/\1/p' "$headers/include/generated/package.h" >"$dir/version"
