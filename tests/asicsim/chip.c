@@ -169,8 +169,7 @@ void chip_reset(struct chip *chip)
 	mutex_lock(&chip->queue_lock);
 	for (unsigned int i = 0; i < ARRAY_SIZE(chip->rings); i++) {
 		chip_ib_drop(&chip->rings[i].ib);
-		chip->rings[i].rptr = 0;
-		chip->rings[i].hung = false;
+		chip->rings[i].hung = true;
 	}
 	mutex_unlock(&chip->queue_lock);
 }

@@ -78,7 +78,7 @@ struct chip_hiq {
 /* A ring of the kernel. */
 struct chip_ring {
 	u64 rptr; /* dwords */
-	bool hung;
+	bool hung; /* or not started since a reset */
 	struct chip_ib ib;
 };
 
@@ -125,7 +125,7 @@ int chip_start(struct amdgpu_device *adev);
 void chip_stop(struct amdgpu_device *adev);
 /* There is something to do. */
 void chip_kick(struct amdgpu_device *adev);
-/* Forgets queues and hung rings, as a reset of the whole chip does. */
+/* Forgets queues and what rings have, as a reset of the whole chip does; rings stand still until they are started. */
 void chip_reset(struct chip *chip);
 
 /* ---- walk.c: 0, or -EFAULT with the address in *fault (which may be NULL) ---- */
@@ -156,6 +156,8 @@ int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault);
 /* ---- ring.c, queue.c, aql.c, scheduler.c: true when something was done ---- */
 
 bool ring_run(struct chip *chip, unsigned int engine);
+/* The ring is empty, and runs what comes from now on. */
+void ring_start(struct amdgpu_device *adev, unsigned int engine);
 bool queue_run(struct chip *chip, struct chip_queue *q);
 bool aql_run(struct chip *chip, struct chip_queue *q);
 bool scheduler_run(struct chip *chip);

@@ -22,6 +22,15 @@ static const struct amdgpu_gfx_funcs gfx_funcs = {
 	.select_se_sh = gfx_select_se_sh,
 };
 
+static bool rlc_is_off(struct amdgpu_device *adev)
+{
+	return false;
+}
+
+static const struct amdgpu_rlc_funcs rlc_funcs = {
+	.is_rlc_enabled = rlc_is_off,
+};
+
 static void set_cu_info(struct amdgpu_cu_info *cu)
 {
 	cu->simd_per_cu = 4;
@@ -41,6 +50,7 @@ static int gfx_early_init(struct amdgpu_ip_block *block)
 	struct amdgpu_gfx_config *config = &adev->gfx.config;
 
 	adev->gfx.funcs = &gfx_funcs;
+	adev->gfx.rlc.funcs = &rlc_funcs;
 	config->max_shader_engines = NR_ENGINES;
 	config->max_sh_per_se = 1;
 	config->max_cu_per_sh = 16;

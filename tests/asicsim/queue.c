@@ -8,6 +8,7 @@
 
 /* Packets of one queue before it is the next one's turn. */
 #define BUDGET 64
+#define LONGEST_PACKET (4 + (1 << 20)) /* dwords: a write of all that its count can say */
 
 int queue_read(struct chip *chip, struct chip_queue *q, u64 at, u32 *dw, u64 count, u64 *fault)
 {
@@ -34,9 +35,11 @@ void queue_fault(struct chip *chip, struct chip_queue *q, int err, u32 packet, u
 /* A packet of which a first look at the ring saw only a part. */
 static int run_long_packet(struct sdma_run *run, struct chip_queue *q, u64 avail)
 {
-	u32 *dw = kvmalloc_array(avail, sizeof(u32), GFP_KERNEL);
+	u32 *dw;
 	int n;
 
+	avail = min_t(u64, avail, LONGEST_PACKET);
+	dw = kvmalloc_array(avail, sizeof(u32), GFP_KERNEL);
 	if (!dw)
 		return -EAGAIN;
 	n = queue_read(run->chip, q, q->rptr, dw, avail, &run->fault) ?: sdma_packet(run, dw, avail);

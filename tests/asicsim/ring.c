@@ -26,6 +26,18 @@ static int ring_step(struct sdma_run *run, struct chip_ring *r, u64 wptr)
 	return sdma_packet(run, dw, avail) ?: -EINVAL;
 }
 
+void ring_start(struct amdgpu_device *adev, unsigned int engine)
+{
+	struct chip *chip = chip_of(adev);
+
+	if (!chip)
+		return;
+	mutex_lock(&chip->queue_lock);
+	chip->rings[engine].rptr = 0;
+	chip->rings[engine].hung = false;
+	mutex_unlock(&chip->queue_lock);
+}
+
 bool ring_run(struct chip *chip, unsigned int engine)
 {
 	struct amdgpu_ring *ring = &chip->adev->sdma.instance[engine].ring;
@@ -38,8 +50,6 @@ bool ring_run(struct chip *chip, unsigned int engine)
 	if (r->hung || !ring_is_ready(ring))
 		return false;
 	wptr = READ_ONCE(*(u64 *)ring->wptr_cpu_addr) >> 2;
-	if (wptr < r->rptr)
-		r->rptr = 0; /* the driver has started the ring anew */
 	smp_rmb();
 	while (r->rptr < wptr || r->ib.dw) {
 		n = ring_step(&run, r, wptr);

@@ -22,8 +22,11 @@ struct amdgpu_sdma_ras sdma_v4_4_ras;
 
 static struct amdgpu_ring_funcs ring_funcs;
 
+/* The driver begins at 0 when it starts a ring, and only then: the pointer has 64 bits. */
 static void set_wptr(struct amdgpu_ring *ring)
 {
+	if (!ring->wptr)
+		ring_start(ring->adev, container_of(ring, struct amdgpu_sdma_instance, ring) - ring->adev->sdma.instance);
 	sdma_v4_0_ring_set_wptr(ring);
 	chip_kick(ring->adev);
 }

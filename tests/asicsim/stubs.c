@@ -21,6 +21,7 @@ NOTHING_TO_DO(amdgpu_atombios_init)
 NOTHING_TO_DO(amdgpu_atombios_scratch_need_asic_init)
 NOTHING_TO_DO(amdgpu_atombios_sysfs_init)
 NOTHING_TO_DO(amdgpu_i2c_fini)
+NOTHING_TO_DO(amdgpu_atom_asic_init)
 
 /* No error correction, hence no counters of errors. */
 NOTHING_TO_DO(amdgpu_atomfirmware_mem_ecc_supported)
@@ -45,6 +46,10 @@ NOTHING_TO_DO(amdgpu_fw_attestation_debugfs_init)
 NOTHING_TO_DO(amdgpu_rap_debugfs_init)
 NOTHING_TO_DO(amdgpu_securedisplay_debugfs_init)
 NOTHING_TO_DO(amdgpu_ta_if_debugfs_init)
+/* After a reset: the hive's links do not change, and nobody but the host is told of errors. */
+NOTHING_TO_DO(psp_xgmi_set_topology_info)
+NOTHING_TO_DO(amdgpu_vf_error_put)
+NOTHING_TO_DO(amdgpu_vf_error_trans_all)
 
 /* Recommended values of registers, which are memory. */
 NOTHING_TO_DO(soc15_program_register_sequence)

@@ -34,8 +34,10 @@ static void *vram_at(struct chip *chip, u64 offset)
 
 static void *system_at(u64 phys)
 {
-	if (!pfn_valid(PHYS_PFN(phys)) || !page_is_ram(PHYS_PFN(phys)))
+	if (!pfn_valid(PHYS_PFN(phys)) || !page_is_ram(PHYS_PFN(phys))) {
+		pr_debug("asicsim: no system memory at %#llx\n", phys);
 		return NULL;
+	}
 	return __va(phys);
 }
 
@@ -43,8 +45,10 @@ static void *pte_at(struct chip *chip, u64 pte, u64 offset, bool write)
 {
 	u64 addr = (pte & ADDRESS_MASK & ~0xfffULL) + offset;
 
-	if (!(pte & AMDGPU_PTE_VALID) || (write && !(pte & AMDGPU_PTE_WRITEABLE)) || !(pte & AMDGPU_PTE_READABLE))
+	if (!(pte & AMDGPU_PTE_VALID) || (write && !(pte & AMDGPU_PTE_WRITEABLE)) || !(pte & AMDGPU_PTE_READABLE)) {
+		pr_debug("asicsim: a page that cannot be %s: %#llx\n", write ? "written" : "read", pte);
 		return NULL;
+	}
 	return pte & AMDGPU_PTE_SYSTEM ? system_at(addr) : vram_at(chip, addr);
 }
 
