@@ -63,7 +63,7 @@ static bool run_all(struct chip *chip)
 	for (unsigned int i = 0; i < chip->adev->sdma.num_instances; i++)
 		any |= ring_run(chip, i);
 	any |= scheduler_run(chip);
-	list_for_each_entry(q, &chip->queues, link)
+	list_for_each_entry (q, &chip->queues, link)
 		any |= q->sdma ? queue_run(chip, q) : aql_run(chip, q);
 	mutex_unlock(&chip->queue_lock);
 	return any;

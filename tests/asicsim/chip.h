@@ -77,7 +77,7 @@ struct chip_hiq {
 
 /* A ring of the kernel. */
 struct chip_ring {
-	u64 rptr; /* dwords */
+	u64 rptr;  /* dwords */
 	bool hung; /* or not started since a reset */
 	struct chip_ib ib;
 };
@@ -107,7 +107,7 @@ struct chip {
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
 	spinlock_t ih_lock;
-	s64 vram_kib_before, gtt_kib_before;		   /* objects.c */
+	s64 vram_kib_before, gtt_kib_before;				/* objects.c */
 	u32 fill[CHIP_FILL_WORDS] __aligned(8), fill2[CHIP_FILL_WORDS]; /* scratch of the thread */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops all
- * engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it.
+ * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
+ * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

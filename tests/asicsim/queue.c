@@ -7,7 +7,7 @@
 #include "v9_structs.h"
 
 /* Packets of one queue before it is the next one's turn. */
-#define BUDGET 64
+#define BUDGET	       64
 #define LONGEST_PACKET (4 + (1 << 20)) /* dwords: a write of all that its count can say */
 
 int queue_read(struct chip *chip, struct chip_queue *q, u64 at, u32 *dw, u64 count, u64 *fault)

@@ -26,7 +26,8 @@ static struct amdgpu_ring_funcs ring_funcs;
 static void set_wptr(struct amdgpu_ring *ring)
 {
 	if (!ring->wptr)
-		ring_start(ring->adev, container_of(ring, struct amdgpu_sdma_instance, ring) - ring->adev->sdma.instance);
+		ring_start(ring->adev,
+			   container_of(ring, struct amdgpu_sdma_instance, ring) - ring->adev->sdma.instance);
 	sdma_v4_0_ring_set_wptr(ring);
 	chip_kick(ring->adev);
 }

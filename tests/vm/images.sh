@@ -163,7 +163,8 @@ driver_source() {
 	mkdir -p "$dir/include/drm"
 }
 
-# driver_make KERNEL-IMAGE DIRECTORY: objects only, since a module would lack symbols; without information for debuggers, which would be thirty times as large
+# driver_make KERNEL-IMAGE DIRECTORY: objects only, since a module would lack symbols; without information for
+# debuggers, which would be thirty times as large
 driver_make() {
 	kernel_make "$1" driver="$2" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver \
 		KCFLAGS=-g0 amdgpu.o
@@ -180,10 +181,11 @@ build_driver() {
 	cp "$DRIVER_FILES"/{Kbuild,flags.mk} "$dir/$amd/"
 	driver_make "$kernel" "$dir"
 	mapfile -t objects < <(cd "$dir" && find "$amd"/{amdgpu,amdkfd,pm} -name '*.o')
-	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$headers/Module.symvers" "${objects[@]}") >"$dir/$amd/stubs.c"
+	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$headers/Module.symvers" "${objects[@]}" >"$amd/stubs.c")
 	# Once more, for the stubs.
 	driver_make "$kernel" "$dir"
-	kernel_run "$kernel" driver="$dir" -- ld -r -S -o /mnt/driver/core.o "${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
+	kernel_run "$kernel" driver="$dir" -- ld -r -S -o /mnt/driver/core.o \
+		"${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
 	find "$dir/drivers" \( -name '*.o' -o -name '.*.cmd' -o -name '*.ko' -o -name '*.mod*' -o -name .tmp_versions \) -delete
 	sed -n 's/^#define LINUX_PACKAGE_ID " \(.*\)"/\1/p' "$headers/include/generated/package.h" >"$dir/version"
 }
