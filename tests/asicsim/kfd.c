@@ -102,6 +102,12 @@ static void build_wait_counts(struct amdgpu_device *adev, u32 times, u32 sch_wav
 {
 	*offset = *data = 0;
 }
+
+/* Of a queue that hangs: none does in such a way that the scheduler could not take it off. */
+static u32 hqd_sdma_get_doorbell(struct amdgpu_device *adev, int engine, int queue)
+{
+	return 0;
+}
 #else
 static void build_grace_period(struct amdgpu_device *adev, u32 times, u32 period, u32 *offset, u32 *data)
 {
@@ -182,6 +188,7 @@ const struct kfd2kgd_calls arcturus_kfd2kgd = {
 	.get_iq_wait_times = get_iq_wait_times,
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
 	.build_dequeue_wait_counts_packet_info = build_wait_counts,
+	.hqd_sdma_get_doorbell = hqd_sdma_get_doorbell,
 #else
 	.build_grace_period_packet_info = build_grace_period,
 #endif

@@ -28,6 +28,9 @@ NOTHING_TO_DO(amdgpu_atomfirmware_mem_ecc_supported)
 NOTHING_TO_DO(amdgpu_atomfirmware_sram_ecc_supported)
 NOTHING_TO_DO(amdgpu_psp_get_ras_capability)
 NOTHING_TO_DO(amdgpu_umc_ras_sw_init)
+NOTHING_TO_DO(amdgpu_nbio_is_replay_cnt_supported)
+NOTHING_TO_DO(amdgpu_ras_check_bad_page_status)
+NOTHING_TO_DO(amdgpu_uniras_enabled)
 
 /* Neither power management, nor performance counters, nor video engines. */
 NOTHING_TO_DO(amdgpu_pm_sysfs_init)
@@ -37,6 +40,8 @@ NOTHING_TO_DO(amdgpu_pmu_init)
 NOTHING_TO_DO(amdgpu_pmu_fini)
 NOTHING_TO_DO(amdgpu_uvd_entity_init)
 NOTHING_TO_DO(amdgpu_vce_entity_init)
+NOTHING_TO_DO(amdgpu_debugfs_jpeg_sched_mask_init)
+NOTHING_TO_DO(amdgpu_debugfs_vcn_sched_mask_init)
 
 /* No EEPROM with the board's name, and no security processor. */
 NOTHING_TO_DO(amdgpu_fru_get_product_info)
@@ -46,6 +51,8 @@ NOTHING_TO_DO(amdgpu_fw_attestation_debugfs_init)
 NOTHING_TO_DO(amdgpu_rap_debugfs_init)
 NOTHING_TO_DO(amdgpu_securedisplay_debugfs_init)
 NOTHING_TO_DO(amdgpu_ta_if_debugfs_init)
+NOTHING_TO_DO(amdgpu_psp_debugfs_init)
+NOTHING_TO_DO(amdgpu_ptl_sysfs_init)
 /* After a reset: the hive's links do not change, and nobody but the host is told of errors. */
 NOTHING_TO_DO(psp_xgmi_set_topology_info)
 NOTHING_TO_DO(amdgpu_vf_error_put)
