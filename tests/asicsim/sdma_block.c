@@ -22,12 +22,8 @@ struct amdgpu_sdma_ras sdma_v4_4_ras;
 
 static struct amdgpu_ring_funcs ring_funcs;
 
-/* The driver begins at 0 when it starts a ring, and only then: the pointer has 64 bits. */
 static void set_wptr(struct amdgpu_ring *ring)
 {
-	if (!ring->wptr)
-		ring_start(ring->adev,
-			   container_of(ring, struct amdgpu_sdma_instance, ring) - ring->adev->sdma.instance);
 	sdma_v4_0_ring_set_wptr(ring);
 	chip_kick(ring->adev);
 }
@@ -60,6 +56,18 @@ static int sw_fini(block_arg arg)
 	return 0;
 }
 
+/* After a reset; the driver then begins every ring at 0. */
+static int resume(block_arg arg)
+{
+	struct amdgpu_device *adev = block_adev(arg);
+
+	for (unsigned int i = 0; i < adev->sdma.num_instances; i++) {
+		WRITE_ONCE(*(u64 *)adev->sdma.instance[i].ring.wptr_cpu_addr, 0);
+		ring_start(adev, i);
+	}
+	return sdma_v4_0_resume(arg);
+}
+
 static const struct amd_ip_funcs sdma_funcs = {
 	.name = "asicsim_sdma",
 	.early_init = early_init,
@@ -68,7 +76,7 @@ static const struct amd_ip_funcs sdma_funcs = {
 	.hw_init = sdma_v4_0_hw_init,
 	.hw_fini = sdma_v4_0_hw_fini,
 	.suspend = sdma_v4_0_suspend,
-	.resume = sdma_v4_0_resume,
+	.resume = resume,
 	BLOCK_QUIET,
 };
 
