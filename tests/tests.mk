@@ -76,7 +76,11 @@ setup:
 	tests/vm/setup
 .PHONY: setup
 
-tests-build: all workloads conformance
+$(BUILD)/workloads/pressure: tests/asicsim/pressure.c
+	mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $$($(PKG_CONFIG) --cflags libdrm_amdgpu) -o $@ $< -ldrm_amdgpu -ldrm
+
+tests-build: all workloads conformance $(BUILD)/workloads/pressure
 .PHONY: tests-build
 
 demo: setup

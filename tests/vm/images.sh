@@ -3,7 +3,8 @@
 # Builders of the images of the test machine: build_KIND NAME DIRECTORY. lib.sh calls them with errexit set, in a
 # mount name space of their own, with the output in a log file. A userland is what the machine runs; a kernel is
 # vmlinuz, its modules and a root to build modules in; an initrd is the first stage of a kernel's boot; qemu is an
-# emulator newer than the host's, unpacked aside; source is the source of a criu.
+# emulator newer than the host's, unpacked aside; source is the source of a criu; driver is the kernel's amdgpu, built
+# but for the chip (tests/asicsim).
 
 # A suite in motion may have a Release file past its date; that is no reason to stop.
 root_options() {
@@ -141,4 +142,50 @@ build_source() {
 		{ echo "suite $suite does not have $package $1"; return 1; }
 	rm -rf "$dir/apt" "$dir/$package"_*
 	echo "$1" >"$dir/version"
+}
+
+# driver_source SUITE PACKAGE VERSION DIRECTORY: the driver's part of the kernel's source, without the registers of
+# displays, which are half of it
+driver_source() {
+	local suite=$1 package=$2 version=$3 dir=$4 options found
+	apt_of "$suite" "$dir/apt" deb
+	found=$(apt-cache "${options[@]}" show "$package" | awk '$1 == "Version:" { print $2; exit }')
+	[ "$found" = "$version" ] || {
+		echo "suite $suite has $package ${found:-not at all}, but the headers of the prepared kernel are of $version:" \
+			"remove $(image_path kernel "${package##*-}") so that both are prepared anew"
+		return 1
+	}
+	(cd "$dir/apt" && apt-get "${options[@]}" download "$package=$version")
+	dpkg-deb --fsys-tarfile "$dir/apt/${package}_"*.deb | tar -xO "./usr/src/$package.tar.xz" | xz -dc -T0 |
+		tar -x -C "$dir" --strip-components=1 --exclude='*/asic_reg/dcn' --exclude='*/asic_reg/dpcs' \
+			"$package/drivers/gpu/drm/amd"
+	rm -rf "$dir/apt"
+	mkdir -p "$dir/include/drm"
+}
+
+# driver_make KERNEL-IMAGE DIRECTORY: objects only, since a module would lack symbols; without information for
+# debuggers, which would be thirty times as large
+driver_make() {
+	kernel_make "$1" driver="$2" -- M=/mnt/driver/drivers/gpu/drm/amd DRIVER=/mnt/driver \
+		KCFLAGS=-g0 amdgpu.o
+}
+
+# The driver's files as one object, core.o, with stubs for what is left out; the chip is linked to it by kbuild.
+build_driver() {
+	local dir=$2 suite package kernel headers amd=drivers/gpu/drm/amd objects
+	read -r suite package < <(recipe_driver "$1")
+	kernel=$(image_path kernel "$1")
+	headers=$(echo "$kernel"/root/usr/src/linux-headers-*-amd64)
+	driver_source "$suite" "$package" "$(sed -n 's/.* Debian \(.*\)"/\1/p' "$headers/include/generated/package.h")" "$dir"
+	cp "$DRIVER_FILES"/* "$dir/"
+	cp "$DRIVER_FILES"/{Kbuild,flags.mk} "$dir/$amd/"
+	driver_make "$kernel" "$dir"
+	mapfile -t objects < <(cd "$dir" && find "$amd"/{amdgpu,amdkfd,pm} -name '*.o')
+	(cd "$dir" && "$DRIVER_FILES/make-stubs" "$headers/Module.symvers" "${objects[@]}" >"$amd/stubs.c")
+	# Once more, for the stubs.
+	driver_make "$kernel" "$dir"
+	kernel_run "$kernel" driver="$dir" -- ld -r -S -o /mnt/driver/core.o \
+		"${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
+	find "$dir/drivers" \( -name '*.o' -o -name '.*.cmd' -o -name '*.ko' -o -name '*.mod*' -o -name .tmp_versions \) -delete
+	sed -n 's/^#define LINUX_PACKAGE_ID " \(.*\)"/\1/p' "$headers/include/generated/package.h" >"$dir/version"
 }

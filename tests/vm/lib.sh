@@ -152,6 +152,42 @@ image_hold() {
 	flock -s "$fd"
 }
 
+# kernel_run KERNEL-IMAGE NAME=DIRECTORY... -- COMMAND ARG...: in the kernel's build root, where each DIRECTORY is to be
+# seen at /mnt/NAME (with NAME:ro, read-only). The mounts are gone with the name space that they are made in.
+kernel_run() {
+	# The expansions are those of the inner shell.
+	# shellcheck disable=SC2016
+	unshare --mount --propagation private -- bash -c '
+		set -eu
+		root=$1/root
+		shift
+		mount -t tmpfs tmpfs "$root/mnt"
+		while [ "$1" != -- ]; do
+			name=${1%%=*}
+			mkdir "$root/mnt/${name%:ro}"
+			mount --bind "${1#*=}" "$root/mnt/${name%:ro}"
+			[ "$name" = "${name%:ro}" ] || mount -o remount,bind,ro "$root/mnt/${name%:ro}"
+			shift
+		done
+		shift
+		mount -t proc proc "$root/proc"
+		mount -t tmpfs tmpfs "$root/tmp"
+		exec chroot "$root" "$@"
+	' kernel_run "$@"
+}
+
+# kernel_make KERNEL-IMAGE NAME=DIRECTORY... -- ARG...: kbuild there. Without vmlinux there is no BTF: no news for anyone.
+kernel_make() {
+	local kernel=$1 mounts=()
+	shift
+	while [ "$1" != -- ]; do
+		mounts+=("$1")
+		shift
+	done
+	kernel_run "$kernel" "${mounts[@]}" -- make -s -C "/lib/modules/$(cat "$kernel/version")/build" "-j$(nproc)" \
+		"${@:2}" 2>&1 | sed '/Skipping BTF generation/d'
+}
+
 host_qemu_major() {
 	qemu-system-x86_64 --version | sed -n '1s/.*version \([0-9]*\).*/\1/p'
 }

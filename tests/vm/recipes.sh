@@ -43,6 +43,17 @@ recipe_kernel() {
 	esac
 }
 
+# What the amdgpu driver on a simulated chip is built from, and how.
+DRIVER_FILES=$VM_DIR/../asicsim/driver
+
+# recipe_driver KERNEL: "suite package" with the kernel's source, then image of the kernel and what else goes into it
+recipe_driver() {
+	local suite
+	read -r suite _ < <(recipe_kernel "$1") && [ -n "$suite" ] || return
+	echo "$suite linux-source-$1" && basename -- "$(image_path kernel "$1")" && (cd "$DRIVER_FILES" && sha256sum -- *) &&
+		declare -f driver_source driver_make
+}
+
 # recipe_qemu 10: "suite packages". Bookworm's own QEMU 7.2 now and then miscomputes with several processors.
 recipe_qemu() {
 	echo "bookworm-backports qemu-system-x86 qemu-system-common qemu-system-data seabios"
@@ -66,4 +77,4 @@ recipe_initrd() {
 }
 
 # What a person waits for, measured on 2 cores.
-declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1 [source]=10)
+declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1 [source]=10 [driver]=120)

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # One buffer of 3 GiB, nine tenths of it zeros: every byte is right after the restore
 # gpus: default
+# drivers: kfdsim, the VRAM of the other one is real memory
 # memory: 6144
 # needs: build/bench/bufferjob, bench-build
 

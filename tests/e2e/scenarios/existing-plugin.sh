@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # The plugin of CRIU's own source: what it dumps we restore, what we dump it restores, on one and on two GPUs
 # gpus: default
+# drivers: kfdsim, which forgives that plugin's copies of a byte too much
 # needs: build/interop/4.2.1/amdgpu_plugin.so, interop
 
 # It copies one byte too many with each packet, and wants the render minors to begin with 128.

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Restored on GPUs with other ids, and with the ids of each other, under the rules of one kernel release after the other
 # gpus: 2xmi100
+# drivers: kfdsim, which behaves like several releases
 
 for release in 6.1 7.3; do
 	rules=$release

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Queues on a GPU of several XCCs: refused at dump where the driver would not restore them whole, and else restored
 # gpus: 1xmi100
+# drivers: kfdsim, which has other kinds of GPUs
 
 # xccs_start RELEASE: a job with a compute queue on eight XCCs, with the rules of that release
 xccs_start() {

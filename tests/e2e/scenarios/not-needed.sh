@@ -65,7 +65,7 @@ inventory_shorten() {
 # as_on_another_machine: images without a list of plugins come to a machine without a GPU
 as_on_another_machine() {
 	! has_inventory || inventory_shorten
-	kfdsim-load none
+	gpus-load none
 }
 
 changed() {

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Refused at dump: GPUs without an address space, no buffers on an old kernel, user namespaces
 # gpus: 2xmi100
+# drivers: kfdsim, which behaves like several releases
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 

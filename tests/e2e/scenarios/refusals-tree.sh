@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Refused at dump: another process of the tree, queues of a generation whose queues no kernel restores
 # gpus: 1xmi100
+# drivers: kfdsim, which has other kinds of GPUs
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # What cannot be saved is refused at dump by name, and the process goes on
 # gpus: 1xmi100
+# drivers: kfdsim, which behaves like several releases
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 

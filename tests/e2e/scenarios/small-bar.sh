@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # A GPU of another generation (gfx10) of whose VRAM the CPU sees only a part
 # gpus: 1xnavi
+# drivers: kfdsim, which has other kinds of GPUs
 
 job_start --vram 3M
 process_shape >"$work/shape"

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
+ * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "chip.h"
+#include "kfd_priv.h"
+
+struct order {
+	u32 gpu_id;
+	bool hang, found;
+};
+
+static u32 gpu_id(struct chip *chip)
+{
+	struct kfd_dev *kfd = chip->adev->kfd.dev;
+
+	return kfd && kfd->num_nodes ? kfd->nodes[0]->id : 0;
+}
+
+static void show(struct chip *chip, void *m)
+{
+	seq_printf(m, "%#x %s\n", gpu_id(chip), READ_ONCE(chip->halted) ? "hang" : "ok");
+}
+
+static int gpus_show(struct seq_file *m, void *unused)
+{
+	chips_each(show, m);
+	return 0;
+}
+
+static int gpus_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, gpus_show, NULL);
+}
+
+static void carry_out(struct chip *chip, void *data)
+{
+	struct order *order = data;
+
+	if (gpu_id(chip) != order->gpu_id)
+		return;
+	WRITE_ONCE(chip->halted, order->hang);
+	order->found = true;
+}
+
+static ssize_t gpus_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	struct order order = {};
+	char text[32], state[8];
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, len))
+		return -EFAULT;
+	text[len] = 0;
+	if (sscanf(text, "%x %7s", &order.gpu_id, state) != 2 || (strcmp(state, "hang") && strcmp(state, "ok")))
+		return -EINVAL;
+	order.hang = state[0] == 'h';
+	chips_each(carry_out, &order);
+	return order.found ? len : -ENODEV;
+}
+
+static const struct file_operations gpus_fops = {
+	.owner = THIS_MODULE,
+	.open = gpus_open,
+	.read = seq_read,
+	.write = gpus_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+void control_files(struct dentry *dir)
+{
+	debugfs_create_file("gpus", 0644, dir, NULL, &gpus_fops);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queues of user space that the scheduler has mapped, and SDMA queues' packets. What a queue is comes from its MQD, and
+ * goes back there when it is unmapped.
+ */
+#include "chip.h"
+#include "v9_structs.h"
+
+/* Packets of one queue before it is the next one's turn. */
+#define BUDGET	       64
+#define LONGEST_PACKET (4 + (1 << 20)) /* dwords: a write of all that its count can say */
+
+int queue_read(struct chip *chip, struct chip_queue *q, u64 at, u32 *dw, u64 count, u64 *fault)
+{
+	u64 n, offset;
+	int err = 0;
+
+	for (; count && !err; count -= n, at += n * 4, dw += n) {
+		offset = at & (q->size - 1);
+		n = min(count, (q->size - offset) / 4);
+		err = chip_read(chip, &q->vm, q->base + offset, dw, n * 4, fault);
+	}
+	return err;
+}
+
+void queue_fault(struct chip *chip, struct chip_queue *q, int err, u32 packet, u64 fault)
+{
+	pr_err("asicsim: %s queue %u.%u of pasid %#x: packet %#x at %#llx: error %d at %#llx\n",
+	       q->sdma ? "sdma" : "compute", q->engine, q->id, q->vm.pasid, packet, q->rptr, err, fault);
+	q->stopped = true;
+	if (err == -EFAULT)
+		chip_vm_fault(chip, &q->vm, fault);
+}
+
+/* A packet of which a first look at the ring saw only a part. */
+static int run_long_packet(struct sdma_run *run, struct chip_queue *q, u64 avail)
+{
+	u32 *dw;
+	int n;
+
+	avail = min_t(u64, avail, LONGEST_PACKET);
+	dw = kvmalloc_array(avail, sizeof(u32), GFP_KERNEL);
+	if (!dw)
+		return -EAGAIN;
+	n = queue_read(run->chip, q, q->rptr, dw, avail, &run->fault) ?: sdma_packet(run, dw, avail);
+	kvfree(dw);
+	return n ?: -EAGAIN;
+}
+
+/* Runs what comes next, an IB that has begun or a packet: its length, 0: no packet, or an error. */
+static int queue_step(struct sdma_run *run, struct chip_queue *q, u64 wptr, u32 *packet)
+{
+	u64 avail = wptr > q->rptr ? (wptr - q->rptr) / 4 : 0;
+	u32 dw[16], n_first = min_t(u64, avail, ARRAY_SIZE(dw));
+	int n = sdma_ib_continue(run);
+
+	*packet = 0;
+	if (n || !avail)
+		return n;
+	n = queue_read(run->chip, q, q->rptr, dw, n_first, &run->fault);
+	if (n)
+		return n;
+	*packet = dw[0];
+	n = sdma_packet(run, dw, n_first);
+	if (n || n_first == avail)
+		return n ?: -EAGAIN;
+	return run_long_packet(run, q, avail);
+}
+
+bool queue_run(struct chip *chip, struct chip_queue *q)
+{
+	struct sdma_run run = { .chip = chip, .vm = q->vm, .engine = q->engine, .ib = &q->ib };
+	u64 wptr = READ_ONCE(*q->doorbell);
+	bool any = false;
+	u32 packet;
+	int n;
+
+	for (int budget = BUDGET; budget && !q->stopped; budget--) {
+		n = queue_step(&run, q, wptr, &packet);
+		if (n == -EAGAIN || !n)
+			break;
+		if (n < 0) {
+			queue_fault(chip, q, n, packet, run.fault);
+			break;
+		}
+		q->rptr += n * 4;
+		any = true;
+		chip_write(chip, &q->vm, q->rptr_addr, &q->rptr, sizeof(q->rptr), NULL);
+	}
+	return any;
+}
+
+/* ---- MQDs ---- */
+
+static u64 pair(u32 lo, u32 hi)
+{
+	return lo | (u64)hi << 32;
+}
+
+static void read_sdma_mqd(struct chip_queue *q, const struct v9_sdma_mqd *m)
+{
+	q->base = pair(m->sdmax_rlcx_rb_base, m->sdmax_rlcx_rb_base_hi) << 8;
+	q->size = 4ULL << (m->sdmax_rlcx_rb_cntl >> 1 & 0x1f);
+	q->rptr = pair(m->sdmax_rlcx_rb_rptr, m->sdmax_rlcx_rb_rptr_hi);
+	q->rptr_addr = pair(m->sdmax_rlcx_rb_rptr_addr_lo, m->sdmax_rlcx_rb_rptr_addr_hi);
+	q->engine = m->sdma_engine_id;
+	q->id = m->sdma_queue_id;
+}
+
+void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
+{
+	const struct v9_mqd *m = mqd;
+
+	q->base = pair(m->cp_hqd_pq_base_lo, m->cp_hqd_pq_base_hi) << 8;
+	q->size = 8ULL << (m->cp_hqd_pq_control & 0x3f);
+	q->rptr = m->cp_hqd_pq_rptr;
+	q->rptr_addr = pair(m->cp_hqd_pq_rptr_report_addr_lo, m->cp_hqd_pq_rptr_report_addr_hi);
+	q->aql = m->cp_hqd_aql_control & 1;
+	wave_read_mqd(q, mqd);
+}
+
+static int read_mqd(struct chip *chip, struct chip_queue *q)
+{
+	union {
+		struct v9_mqd compute;
+		struct v9_sdma_mqd sdma;
+	} *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	err = chip_read(chip, &chip_kernel_vm, q->mqd_addr, m, q->sdma ? sizeof(m->sdma) : sizeof(m->compute), NULL);
+	if (!err && q->sdma)
+		read_sdma_mqd(q, &m->sdma);
+	else if (!err)
+		queue_read_compute_mqd(q, &m->compute);
+	kfree(m);
+	return err;
+}
+
+/* The doorbell takes up what was written while the queue was away; an AQL queue's holds the last packet's number. */
+static void ring_doorbell(struct chip *chip, struct chip_queue *q, u64 wptr_addr)
+{
+	u64 wptr;
+
+	if (chip_read(chip, &q->vm, wptr_addr, &wptr, sizeof(wptr), NULL))
+		wptr = q->sdma ? q->rptr : q->rptr / 16;
+	WRITE_ONCE(*q->doorbell, q->sdma ? wptr : wptr - 1);
+}
+
+void queue_map(struct chip *chip, const struct chip_vm *vm, u64 mqd_addr, u64 wptr_addr, u32 doorbell, bool sdma)
+{
+	struct chip_queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	int err = -ENOMEM;
+
+	if (q) {
+		q->mqd_addr = mqd_addr;
+		q->vm = *vm;
+		q->sdma = sdma;
+		q->doorbell = chip->doorbells + doorbell / 2;
+		err = read_mqd(chip, q);
+	}
+	if (err) {
+		pr_err("asicsim: no queue from the MQD at %#llx: error %d\n", mqd_addr, err);
+		kfree(q);
+		return;
+	}
+	ring_doorbell(chip, q, wptr_addr);
+	list_add_tail(&q->link, &chip->queues);
+}
+
+void queue_unmap(struct chip *chip, struct chip_queue *q)
+{
+	u32 rptr[2] = { lower_32_bits(q->rptr), upper_32_bits(q->rptr) };
+	u64 at = q->mqd_addr +
+		 (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) : offsetof(struct v9_mqd, cp_hqd_pq_rptr));
+
+	wave_save(chip, q);
+	chip_write(chip, &chip_kernel_vm, at, rptr, q->sdma ? 8 : 4, NULL);
+	list_del(&q->link);
+	chip_ib_drop(&q->ib);
+	kfree(q);
+}

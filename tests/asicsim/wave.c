@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kernels that are preempted (CWSR). Their state goes into the queue's save area, which belongs to the process, and
+ * into the control stack, which the driver has one page behind the MQD. A kernel goes on only from a state that is
+ * whole: whoever moves a queue into another process has to bring both back byte for byte.
+ */
+#include <linux/random.h>
+
+#include "chip.h"
+#include "v9_structs.h"
+
+#define WAVE_MAGIC 0x45564157ULL
+#define NR_PARTS   3 /* of the save area that are written: begin, middle, end */
+
+struct wave_part {
+	u64 magic;
+	u64 mark; /* of this preemption */
+	u64 part;
+	struct chip_wave wave;
+};
+
+static u64 part_va(const struct chip_queue *q, u64 part)
+{
+	u64 room = q->save_size - q->stack_size - sizeof(struct wave_part);
+
+	return q->save_addr + q->stack_size + round_down(room * part / (NR_PARTS - 1), sizeof(u64));
+}
+
+static struct wave_part part_make(const struct chip_queue *q, u64 mark, u64 part)
+{
+	return (struct wave_part){ .magic = WAVE_MAGIC, .mark = mark, .part = part, .wave = q->wave };
+}
+
+static u64 stack_word(const struct chip_queue *q, u64 mark, u64 i)
+{
+	return (mark + i) * 0x9e3779b97f4a7c15ULL ^ q->wave.at;
+}
+
+/* Where the control stack's @i-th word is. */
+static u64 stack_at(const struct chip_queue *q, u64 i)
+{
+	return q->mqd_addr + PAGE_SIZE + i * sizeof(u64);
+}
+
+/* Says in the MQD whether there is a state to go on from: offsets at the end of the stack say that there is none. */
+static int set_offsets(struct chip *chip, struct chip_queue *q, bool saved)
+{
+	u32 stack = saved ? 0 : q->stack_size, wave = saved ? q->save_size : q->stack_size;
+
+	q->wave_is_saved = saved;
+	return chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset),
+			  &stack, sizeof(stack), NULL)
+		       ?: chip_write(chip, &chip_kernel_vm,
+				     q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_wg_state_offset), &wave, sizeof(wave),
+				     NULL);
+}
+
+void wave_read_mqd(struct chip_queue *q, const void *mqd)
+{
+	const struct v9_mqd *m = mqd;
+
+	q->save_addr = m->cp_hqd_ctx_save_base_addr_lo | (u64)m->cp_hqd_ctx_save_base_addr_hi << 32;
+	q->save_size = m->cp_hqd_ctx_save_size;
+	q->stack_size = m->cp_hqd_cntl_stack_size;
+	q->wave_is_saved = q->save_addr && m->cp_hqd_cntl_stack_offset != m->cp_hqd_cntl_stack_size;
+}
+
+void wave_save(struct chip *chip, struct chip_queue *q)
+{
+	u64 mark = get_random_u64(), word, fault = q->save_addr;
+	int err = 0;
+
+	if (q->sdma || !q->wave.kernel || q->stopped)
+		return;
+	if (q->save_size < q->stack_size + NR_PARTS * sizeof(struct wave_part))
+		err = -ENOSPC;
+	for (u64 i = 0; i < NR_PARTS && !err; i++) {
+		struct wave_part part = part_make(q, mark, i);
+
+		err = chip_write(chip, &q->vm, part_va(q, i), &part, sizeof(part), &fault);
+	}
+	for (u64 i = 0; i < q->stack_size / sizeof(u64) && !err; i++) {
+		word = stack_word(q, mark, i);
+		err = chip_write(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), &fault);
+	}
+	err = err ?: set_offsets(chip, q, true);
+	if (err)
+		pr_err("asicsim: compute queue of pasid %#x: its kernel cannot be preempted: error %d at %#llx\n",
+		       q->vm.pasid, err, fault);
+}
+
+static int load_failed(struct chip_queue *q, const char *what, u64 va, u64 *fault)
+{
+	pr_err("asicsim: compute queue of pasid %#x: a preempted kernel cannot go on: %s at %#llx\n", q->vm.pasid, what,
+	       va);
+	*fault = va;
+	return -EFAULT;
+}
+
+int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault)
+{
+	struct wave_part part, want;
+	u64 mark = 0, word;
+	int err;
+
+	if (q->save_size < q->stack_size + NR_PARTS * sizeof(struct wave_part))
+		return load_failed(q, "the save area is too small", q->save_addr, fault);
+	for (u64 i = 0; i < NR_PARTS; i++) {
+		err = chip_read(chip, &q->vm, part_va(q, i), &part, sizeof(part), fault);
+		if (err)
+			return err;
+		if (!i) {
+			mark = part.mark;
+			q->wave = part.wave;
+		}
+		want = part_make(q, mark, i);
+		if (memcmp(&part, &want, sizeof(part)))
+			return load_failed(q, "the save area does not hold its state", part_va(q, i), fault);
+	}
+	for (u64 i = 0; i < q->stack_size / sizeof(u64); i++) {
+		err = chip_read(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), fault);
+		if (err)
+			return err;
+		if (word != stack_word(q, mark, i))
+			return load_failed(q, "the control stack is not that of the save area", stack_at(q, i), fault);
+	}
+	return set_offsets(chip, q, false);
+}
