@@ -4,6 +4,7 @@
 # gpus: default
 # memory: 6144
 # needs: build/bench/bufferjob, bench-build
+# tier: all
 
 bytes=$((3 << 30))
 
