@@ -7,8 +7,8 @@
 where=$(criu --help 2>&1 | sed -n 's,.*path to a plugin directory (by default \(.*\)/),\1,p')
 [ -n "$where" ] || fail "criu does not say where it looks for plugins"
 plugin=$where/amdgpu_plugin.so
-# The other scenarios use the machine's own.
-trap 'cp /run/vm/amdgpu_plugin.so "$plugin"' EXIT
+# The other scenarios use the machine's own; the directory goes with the package.
+trap 'install -D -m 755 /run/vm/amdgpu_plugin.so "$plugin"' EXIT
 rm "$plugin"
 dpkg -i "$top/build/deb/criu-plugin-amdgpu.deb" >"$work/dpkg.log" 2>&1 || fail "dpkg: $(tail -n 1 "$work/dpkg.log")"
 [ "$(dpkg -S "$plugin" 2>&1)" = "criu-plugin-amdgpu: $plugin" ] || fail "the package has no $plugin"
