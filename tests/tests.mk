@@ -32,8 +32,8 @@ $(BUILD)/unit-plain $(BUILD)/unit-asan $(BUILD)/unit-tsan:
 include tests/bench/bench.mk
 include tests/bench/match.mk
 
-unit-build: $(foreach t,$(UNIT_TESTS),$(BUILD)/unit-plain/$(t) $(BUILD)/unit-asan/$(t)) \
-	$(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
+unit-build: $(UNIT_TESTS:%=$(BUILD)/unit-asan/%) $(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
+unit-plain-build: $(UNIT_TESTS:%=$(BUILD)/unit-plain/%)
 # Not a test by itself: tests/unit/docs compares its output with the documents.
 $(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c host/settings.c amdgpu_plugin_util.c | $(BUILD)/unit-plain
 	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
@@ -42,7 +42,7 @@ unit: unit-build
 	tests/check unit
 # The name under which CRIU's tree builds and runs the plugin's unit tests.
 amdgpu_plugin_test: unit
-.PHONY: unit-build unit amdgpu_plugin_test
+.PHONY: unit-build unit-plain-build unit amdgpu_plugin_test
 
 include tests/fuzz/fuzz.mk
 
@@ -88,11 +88,35 @@ demo: setup
 	@tests/demo/run
 .PHONY: demo
 
-check: setup
-	@$(MAKE) --no-print-directory -s -j$$(nproc) tests-build unit-build hosts clang-build fuzz-build bench-build
-	-@$(MAKE) --no-print-directory -s interop # not every mirror has the source: then scenarios are skipped, and say so
+# Every suite, each with what it needs: tests/check.
+CHECK_BUILD := tests-build unit-build hosts clang-build fuzz-build bench-build
+
+deb:
+	@debian/build
+.PHONY: deb
+
+check-quick:
+	@tests/check --quick --time
+	@tests/vm/setup
+	@$(MAKE) --no-print-directory -s -j$$(nproc) tests-build unit-build hosts
+	@tests/check --quick
+
+# Not every mirror has the source that interop wants: then scenarios are skipped, and say so. Without the package, the
+# suite of that name fails.
+check:
+	@tests/check --time
+	@tests/vm/setup
+	@$(MAKE) --no-print-directory -s -j$$(nproc) $(CHECK_BUILD)
+	-@$(MAKE) --no-print-directory -s deb $(BUILD)/interop/4.2.1/amdgpu_plugin.so
 	@tests/check
-.PHONY: check
+
+check-all:
+	@tests/check --all --time
+	@tests/vm/setup
+	@$(MAKE) --no-print-directory -s -j$$(nproc) $(CHECK_BUILD) unit-plain-build
+	-@$(MAKE) --no-print-directory -s deb interop
+	@tests/check --all
+.PHONY: check-quick check check-all
 
 vm-shell: setup
 	@$(MAKE) --no-print-directory -s tests-build

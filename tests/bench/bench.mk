@@ -20,7 +20,11 @@ bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob content_device cont
 bench: setup
 	@$(MAKE) --no-print-directory -s bench-build
 	@tests/bench/machine $(BENCH_OPTIONS)
-.PHONY: bench bench-build
+# Against the plugin of CRIU's source.
+bench-peer: setup
+	@$(MAKE) --no-print-directory -s bench-build $(BUILD)/interop/4.2.1/amdgpu_plugin.so
+	@tests/bench/peer $(BENCH_OPTIONS)
+.PHONY: bench bench-build bench-peer
 
 # ---- in the process ----
 

@@ -5,6 +5,7 @@
 # drivers: kfdsim, the VRAM of the other one is real memory
 # memory: 6144
 # needs: build/bench/bufferjob, bench-build
+# tier: all
 
 bytes=$((3 << 30))
 

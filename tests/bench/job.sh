@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What the measurements in the machine share: a bufferjob, its images on the slow disk. Sourced, never run.
+
+programs=build/bench
+work=/disk/bench
+pid=
+
+fail() {
+	printf 'bench: %s\n' "$*" >&2
+	grep -h Error "$work"/*.log 2>/dev/null | head -n 5 >&2 || true
+	tail -n 3 "$work/job.log" >&2 2>/dev/null || true
+	[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || true
+	exit 1
+}
+
+# job_says TEXT: waits until it has written a line that begins so
+job_says() {
+	local deadline=$((SECONDS + 300))
+	until grep -q "^$1" "$work/job.log"; do
+		if [ "$SECONDS" -ge "$deadline" ] || [ ! -e "/proc/$pid" ]; then
+			fail "the job did not say \"$1\""
+		fi
+		sleep 0.1
+	done
+}
+
+# job_start ARG...
+job_start() {
+	setsid "$programs/bufferjob" "$@" </dev/null >"$work/job.log" 2>&1 &
+	pid=$!
+	disown
+	job_says ready
+}
+
+no_objects_left() {
+	awk '$2 != 0 { exit 1 }' /sys/kernel/debug/kfdsim/objects
+}
+
+# Every byte is right, and nothing remains on the GPUs, which free an ended process' memory a little later.
+job_end() {
+	local deadline=$((SECONDS + 30))
+	kill -USR1 "$pid"
+	job_says verified
+	kill -TERM "$pid"
+	while [ -e "/proc/$pid" ]; do
+		sleep 0.05
+	done
+	until no_objects_left; do
+		[ "$SECONDS" -lt "$deadline" ] || fail "objects are left in the GPU driver"
+		sleep 0.05
+	done
+}
+
+pages_on_disk() {
+	find "$work/images" -name 'amdgpu-pages-*' -printf '%b\n' | awk '{ n += $1 } END { printf "%d", n * 512 }'
+}
