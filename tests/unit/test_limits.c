@@ -145,7 +145,7 @@ static void a_queue_in_sysfs_is_refused_by_name(void **arg)
 		skip();
 	}
 	assert_int_equal(check(110000, GPU, false), -EOPNOTSUPP);
-	assert_non_null(strstr(line, "Error: pid 4711"));
+	assert_non_null(strstr(line, "Error (amdgpu_plugin): pid 4711"));
 	assert_non_null(strstr(line, "gpu 0x9e41"));
 	assert_non_null(strstr(line, "gfx version 110000"));
 	assert_non_null(strstr(line, "KFD_RESTORABLE_CHECK=0"));
