@@ -19,7 +19,7 @@ struct child {
 	int kfd;
 };
 
-static int sysfs_read_topology(unsigned int number, const char *file)
+static int topology_read(unsigned int number, const char *file)
 {
 	char path[160], text[64];
 	ssize_t n;
@@ -60,8 +60,8 @@ static void check_topology(void)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		check_errno(sysfs_read_topology(hidden.number, files[i]), EPERM, "hidden: reading %s", files[i]);
-		check_errno(sysfs_read_topology(seen.number, files[i]), 0, "not hidden: reading %s", files[i]);
+		check_errno(topology_read(hidden.number, files[i]), EPERM, "hidden: reading %s", files[i]);
+		check_errno(topology_read(seen.number, files[i]), 0, "not hidden: reading %s", files[i]);
 	}
 	check_errno(topology_read(hidden.number, "caches/0/properties"), 0, "hidden: caches can be read since 6.2");
 }
@@ -119,7 +119,7 @@ static void check_from_outside(const struct child *child, pid_t pid)
 	struct criu_args args = { 0 };
 	int kfd;
 
-	check_errno(sysfs_read_topology(hidden.number, "gpu_id"), 0, "outside of the cgroup it is not hidden");
+	check_errno(topology_read(hidden.number, "gpu_id"), 0, "outside of the cgroup it is not hidden");
 	trace(pid);
 	kfd = fd_of(pid, child->kfd);
 	check_errno(criu_op(kfd, OP_PROCESS_INFO, &args), 0, "PROCESS_INFO of the process");
