@@ -31,7 +31,7 @@
  * The partition shape (SPX, DPX, CPX, ...) is not a property of its own: for
  * one device id it shows in num_xcc and in the counts that follow from it.
  */
-static const struct topology_prop_info prop_infos[TOPOLOGY_N_PROPS] = {
+static const struct topology_prop_info prop_infos[TOPOLOGY_NR_PROPS] = {
 	[TOPOLOGY_GPU_ID] = { "gpu_id", 32, false, TOPOLOGY_RULE_NONE, SETTING_NONE, TOPOLOGY_HEX },
 	[TOPOLOGY_CPU_CORES_COUNT] = PROP("cpu_cores_count", NONE, DECIMAL),
 	[TOPOLOGY_VENDOR_ID] = PROP("vendor_id", EQUAL, HEX),
@@ -69,7 +69,7 @@ static const struct topology_prop_info prop_infos[TOPOLOGY_N_PROPS] = {
 	[TOPOLOGY_NUMA_NODE] = { "numa_node", 32, false, TOPOLOGY_RULE_NONE, SETTING_NONE, TOPOLOGY_DECIMAL },
 };
 
-_Static_assert(TOPOLOGY_N_PROPS <= 64, "topology_node.present has a bit per property");
+_Static_assert(TOPOLOGY_NR_PROPS <= 64, "topology_node.present has a bit per property");
 
 /*
  * The bits of "capability". Compared are those by which the ROCm runtime or
@@ -182,14 +182,14 @@ void topology_free(struct topology *t)
 {
 	if (!t)
 		return;
-	while (t->n_nodes)
+	while (t->nr_nodes)
 		topology_remove_last(t);
 	free(t);
 }
 
 void topology_remove_last(struct topology *t)
 {
-	struct topology_node *node = t->nodes[--t->n_nodes];
+	struct topology_node *node = t->nodes[--t->nr_nodes];
 
 	free(node->links);
 	free(node);
@@ -198,9 +198,9 @@ void topology_remove_last(struct topology *t)
 static int find_node(const struct topology *t, uint32_t id)
 {
 	/* Nearly always nodes are numbered without gaps. */
-	if (id < t->n_nodes && t->nodes[id]->id == id)
+	if (id < t->nr_nodes && t->nodes[id]->id == id)
 		return (int)id;
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (t->nodes[i]->id == id)
 			return (int)i;
 	}
@@ -213,13 +213,13 @@ int topology_add_node(struct topology *t, uint32_t id, struct topology_node **re
 
 	if (find_node(t, id) >= 0)
 		return -EEXIST;
-	if (t->n_nodes == TOPOLOGY_MAX_NODES)
+	if (t->nr_nodes == TOPOLOGY_MAX_NODES)
 		return -E2BIG;
 	node = calloc(1, sizeof(*node));
 	if (!node)
 		return -ENOMEM;
 	node->id = id;
-	t->nodes[t->n_nodes++] = node;
+	t->nodes[t->nr_nodes++] = node;
 	*ret = node;
 	return 0;
 }
@@ -240,9 +240,9 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 	unsigned int room = node->links_allocated;
 	struct topology_link *links;
 
-	if (node->n_links == TOPOLOGY_MAX_LINKS)
+	if (node->nr_links == TOPOLOGY_MAX_LINKS)
 		return -E2BIG;
-	if (node->n_links == room) {
+	if (node->nr_links == room) {
 		room = room ? 2 * room : 8;
 		links = reallocarray(node->links, room, sizeof(*links));
 		if (!links)
@@ -250,8 +250,8 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 		node->links = links;
 		node->links_allocated = room;
 	}
-	node->links[node->n_links] = *link;
-	node->links[node->n_links++].to = -1;
+	node->links[node->nr_links] = *link;
+	node->links[node->nr_links++].to = -1;
 	return 0;
 }
 
@@ -261,17 +261,17 @@ static void resolve_links(struct topology *t, unsigned int index)
 	struct topology_node *node = t->nodes[index];
 	unsigned int kept = 0;
 
-	for (unsigned int i = 0; i < node->n_links; i++) {
+	for (unsigned int i = 0; i < node->nr_links; i++) {
 		int to = find_node(t, node->links[i].node_to_id);
 
 		if (to < 0 || to == (int)index) {
-			t->n_dropped_links++;
+			t->nr_dropped_links++;
 			continue;
 		}
 		node->links[kept] = node->links[i];
 		node->links[kept++].to = to;
 	}
-	node->n_links = kept;
+	node->nr_links = kept;
 }
 
 /* Is link a a better sign of where a GPU belongs than link b? */
@@ -291,7 +291,7 @@ static void derive_numa_node(const struct topology *t, struct topology_node *nod
 	const struct topology_link *best = NULL;
 	bool unsure = false;
 
-	for (unsigned int i = 0; i < node->n_links; i++) {
+	for (unsigned int i = 0; i < node->nr_links; i++) {
 		const struct topology_link *link = &node->links[i];
 
 		if (!topology_has_cpu(t->nodes[link->to]))
@@ -309,7 +309,7 @@ static void derive_numa_node(const struct topology *t, struct topology_node *nod
 
 int topology_finish(struct topology *t)
 {
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		int first = topology_find_gpu(t, topology_gpu_id(t->nodes[i]));
 
 		if (first >= 0 && first != (int)i) {
@@ -318,9 +318,9 @@ int topology_finish(struct topology *t)
 			return -EEXIST;
 		}
 	}
-	for (unsigned int i = 0; i < t->n_nodes; i++)
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		resolve_links(t, i);
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (topology_is_gpu(t->nodes[i]) && !topology_has(t->nodes[i], TOPOLOGY_NUMA_NODE))
 			derive_numa_node(t, t->nodes[i]);
 	}
@@ -329,7 +329,7 @@ int topology_finish(struct topology *t)
 
 int topology_find_gpu(const struct topology *t, uint32_t gpu_id)
 {
-	for (unsigned int i = 0; gpu_id && i < t->n_nodes; i++) {
+	for (unsigned int i = 0; gpu_id && i < t->nr_nodes; i++) {
 		if (topology_gpu_id(t->nodes[i]) == gpu_id)
 			return (int)i;
 	}
@@ -338,7 +338,7 @@ int topology_find_gpu(const struct topology *t, uint32_t gpu_id)
 
 int topology_find_minor(const struct topology *t, uint32_t render_minor)
 {
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (topology_is_gpu(t->nodes[i]) &&
 		    topology_get(t->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == render_minor)
 			return (int)i;
@@ -350,7 +350,7 @@ unsigned int topology_count_gpus(const struct topology *t)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < t->n_nodes; i++)
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		n += topology_is_gpu(t->nodes[i]);
 	return n;
 }

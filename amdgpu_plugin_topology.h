@@ -58,7 +58,7 @@ enum topology_prop {
 	TOPOLOGY_HIVE_ID,
 	TOPOLOGY_UNIQUE_ID,
 	TOPOLOGY_NUMA_NODE, /* id of the CPU node that the GPU belongs to; derived by topology_finish() */
-	TOPOLOGY_N_PROPS,
+	TOPOLOGY_NR_PROPS,
 };
 
 /* How a saved GPU's property is compared with a local one's. */
@@ -113,18 +113,18 @@ struct topology_link {
 struct topology_node {
 	uint32_t id;	  /* number in sysfs, or node id of the image */
 	uint64_t present; /* bit per property */
-	uint64_t value[TOPOLOGY_N_PROPS];
+	uint64_t value[TOPOLOGY_NR_PROPS];
 	char name[TOPOLOGY_NAME_MAX]; /* ASIC name, may be empty */
-	unsigned int n_links;
+	unsigned int nr_links;
 	unsigned int links_allocated;
 	struct topology_link *links;
 };
 
 struct topology {
 	uint32_t generation;
-	unsigned int n_nodes;
-	unsigned int n_hidden;	      /* nodes that the device cgroup hides; not in nodes[] */
-	unsigned int n_dropped_links; /* links to hidden or absent nodes, or to the node itself */
+	unsigned int nr_nodes;
+	unsigned int nr_hidden;	      /* nodes that the device cgroup hides; not in nodes[] */
+	unsigned int nr_dropped_links; /* links to hidden or absent nodes, or to the node itself */
 	struct topology_node *nodes[TOPOLOGY_MAX_NODES];
 };
 

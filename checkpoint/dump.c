@@ -252,7 +252,7 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
-	for (unsigned int i = 0; !err && i < from->n_links; i++)
+	for (unsigned int i = 0; !err && i < from->nr_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
 	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
 }
@@ -274,7 +274,7 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 	unsigned int gpus = 0;
 	int err = nodes ? 0 : -ENOMEM;
 
-	for (unsigned int i = 0; !err && i < dump->machine->n_nodes; i++) {
+	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
 		const struct topology_node *from = dump->machine->nodes[i];
 		uint32_t gpu_id = 0;
 

@@ -31,7 +31,7 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
 	unsigned int visible = 0;
 
-	for (unsigned int i = 0; i < machine->n_nodes; i++) {
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 		_cleanup_close_ int fd = -1;
@@ -112,7 +112,7 @@ static int check_same(const struct gpus *gpus, const struct topology *saved)
 {
 	size_t nr = 0;
 
-	for (unsigned int i = 0; i < saved->n_nodes; i++)
+	for (unsigned int i = 0; i < saved->nr_nodes; i++)
 		if (topology_is_gpu(saved->nodes[i]) && gpus_by_user_id(gpus, topology_gpu_id(saved->nodes[i])))
 			nr++;
 	if (nr == gpus->nr && nr == topology_count_gpus(saved))

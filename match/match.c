@@ -36,11 +36,11 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 
 static void collect_gpus(struct match_problem *mp, const bool *candidates)
 {
-	for (unsigned int i = 0; i < mp->saved->n_nodes; i++) {
+	for (unsigned int i = 0; i < mp->saved->nr_nodes; i++) {
 		if (topology_is_gpu(mp->saved->nodes[i]))
 			mp->saved_node[mp->n++] = (uint16_t)i;
 	}
-	for (unsigned int i = 0; i < mp->local->n_nodes; i++) {
+	for (unsigned int i = 0; i < mp->local->nr_nodes; i++) {
 		if (!topology_is_gpu(mp->local->nodes[i]))
 			continue;
 		if (candidates && !candidates[i])
@@ -75,7 +75,7 @@ static int find_ref(const struct topology *t, const struct device_ref *ref)
 {
 	int found = -ENODEV;
 
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (!topology_is_gpu(t->nodes[i]) || !ref_names_node(ref, t->nodes[i]))
 			continue;
 		if (found >= 0)
@@ -92,7 +92,7 @@ static int report_ref(struct match_report *report, const struct topology *t, con
 	char text[DEVICE_REF_TEXT_MAX];
 
 	device_ref_text(ref, text, sizeof(text));
-	for (unsigned int i = 0; i < t->n_nodes; i++)
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		has_pci = has_pci || topology_has(t->nodes[i], TOPOLOGY_LOCATION_ID);
 	if (err == -EEXIST)
 		report_line(report, "KFD_DEVICE_MAP: %s names several GPUs of the %s; use gpu ids", text, side);

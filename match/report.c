@@ -353,7 +353,7 @@ static bool some_link_serves(const struct match_problem *mp, unsigned int from, 
 
 	if (demand->rank == LINK_NONE)
 		return true;
-	for (unsigned int i = 0; i < node->n_links; i++) {
+	for (unsigned int i = 0; i < node->nr_links; i++) {
 		if (node->links[i].to == (int)mp->local_node[to] && rule_link_serves(&node->links[i], demand))
 			return true;
 	}
@@ -687,7 +687,7 @@ void match_explain(const struct match_problem *mp, const struct assign_result *r
 {
 	report_line(report,
 		    "no map of %u saved GPUs to %u local ones (%u more may not be used by the process, %u are hidden)",
-		    mp->n, mp->m, mp->n_not_candidates, mp->local->n_hidden);
+		    mp->n, mp->m, mp->n_not_candidates, mp->local->nr_hidden);
 	if (explain_unfit(mp, report))
 		return;
 	if (result->crowded)

@@ -45,7 +45,7 @@ static bool prop_fits(enum topology_rule rule, uint64_t wanted, uint64_t found)
 static struct obstacle check_props(const struct match_problem *mp, const struct topology_node *saved,
 				   const struct topology_node *local)
 {
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
 		uint64_t wanted = saved->value[i], found = local->value[i];
 
@@ -96,7 +96,7 @@ static struct link_demand best_link(const struct topology_node *from, unsigned i
 {
 	struct link_demand best = { .rank = LINK_NONE };
 
-	for (unsigned int i = 0; i < from->n_links; i++) {
+	for (unsigned int i = 0; i < from->nr_links; i++) {
 		struct link_demand demand;
 
 		if (from->links[i].to != (int)to || !is_peer_link(&from->links[i]))
@@ -113,12 +113,12 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 {
 	struct link_demand best = { .rank = LINK_NONE };
 
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		const struct topology_node *from = t->nodes[i];
 
 		if (from_host ? !topology_has_cpu(from) : i != gpu)
 			continue;
-		for (unsigned int l = 0; l < from->n_links; l++) {
+		for (unsigned int l = 0; l < from->nr_links; l++) {
 			const struct topology_link *link = &from->links[l];
 			struct link_demand demand = as_demand(link);
 
@@ -310,7 +310,7 @@ static int collect_serving_links(const struct match_problem *mp, struct demand_t
 	for (unsigned int v = 0; v < mp->m; v++) {
 		const struct topology_node *node = local_gpu(mp, v);
 
-		for (unsigned int l = 0; l < node->n_links; l++) {
+		for (unsigned int l = 0; l < node->nr_links; l++) {
 			int u = place_of[node->links[l].to];
 
 			for (unsigned int d = 1; u >= 0 && d < table->n; d++) {

@@ -241,7 +241,7 @@ static void broken_hive(void)
 
 	shuffled_hives();
 	node = node_of(local, GPU + order[63]);
-	node->n_links = 2;
+	node->nr_links = 2;
 }
 
 static void ring_in_two_rings(void)

@@ -16,7 +16,7 @@ static void check_map(const struct topology *nodes, const struct match_map *map)
 
 	expect(map->n == topology_count_gpus(nodes));
 	for (i = 0; i < map->n; i++) {
-		expect(map->pairs[i].saved < nodes->n_nodes && map->pairs[i].local < nodes->n_nodes);
+		expect(map->pairs[i].saved < nodes->nr_nodes && map->pairs[i].local < nodes->nr_nodes);
 		expect(!taken[map->pairs[i].local]);
 		taken[map->pairs[i].local] = true;
 		/* The map that keeps every gpu id exists, so it is the one. */

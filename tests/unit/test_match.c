@@ -39,7 +39,7 @@ static void match_applies_the_rule_of_every_property(void **state)
 {
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
 		uint64_t value = node_of(saved, GPU)->value[i];
 		bool less, more;
@@ -95,7 +95,7 @@ static void match_relaxes_what_an_option_relaxes(void **state)
 {
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
 		char text[64];
 
@@ -115,7 +115,7 @@ static void match_ignores_what_the_image_does_not_have(void **state)
 {
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_NR_PROPS; i++) {
 		if (topology_prop_info(i)->rule == TOPOLOGY_RULE_NONE)
 			continue;
 		node_of(local, GPU)->value[i] = ~node_of(saved, GPU)->value[i];
@@ -432,7 +432,7 @@ static void match_wants_no_bandwidth_that_the_image_does_not_tell(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct topology_node *node = node_of(saved, GPU + i);
 
-		for (unsigned int l = 0; l < node->n_links; l++)
+		for (unsigned int l = 0; l < node->nr_links; l++)
 			node->links[l].has_bandwidth = false;
 	}
 	assert_int_equal(match(), 0);
@@ -468,7 +468,7 @@ static void set_flags(struct topology *t, uint32_t from, uint32_t to, uint32_t f
 {
 	struct topology_node *node = node_of(t, from);
 
-	for (unsigned int i = 0; i < node->n_links; i++) {
+	for (unsigned int i = 0; i < node->nr_links; i++) {
 		if (node->links[i].node_to_id == to)
 			node->links[i].flags = flags;
 	}
@@ -530,7 +530,7 @@ static void match_uses_only_candidates(void **state)
 	assert_report("2 saved GPUs fit only 1 local GPUs");
 	assert_report("3 more may not be used");
 	candidates[GPU + 1] = false;
-	local->n_hidden = 5;
+	local->nr_hidden = 5;
 	assert_int_equal(match_with(candidates), -ENODEV);
 	assert_report("to 0 local ones (4 more may not be used by the process, 5 are hidden)");
 }
@@ -541,10 +541,10 @@ static void strip_to_old_image(struct topology *t)
 	static const enum topology_prop added[] = { TOPOLOGY_GFX_TARGET_VERSION, TOPOLOGY_NUM_XCC, TOPOLOGY_UNIQUE_ID,
 						    TOPOLOGY_LOCATION_ID, TOPOLOGY_NUMA_NODE };
 
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(added); k++)
 			clear_prop(t->nodes[i], added[k]);
-		for (unsigned int l = 0; l < t->nodes[i]->n_links; l++) {
+		for (unsigned int l = 0; l < t->nodes[i]->nr_links; l++) {
 			struct topology_link *link = &t->nodes[i]->links[l];
 
 			*link = (struct topology_link){ .type = link->type, .node_to_id = link->node_to_id };
@@ -574,7 +574,7 @@ static void match_takes_images_with_nodes_without_gpu_id(void **state)
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 0);
 	strip_to_old_image(saved);
 	for (uint32_t i = 0; i < 2 + 3; i++)
-		node_of(saved, i)->n_links = 0;
+		node_of(saved, i)->nr_links = 0;
 	assert_int_equal(match(), 0);
 	assert_int_equal(map->n, 2);
 	assert_pair(0, 0xa0, 0xb0);

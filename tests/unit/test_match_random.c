@@ -513,7 +513,7 @@ static void match_once(struct case_ *c, unsigned int turn)
 	struct match_report report;
 	int r;
 
-	for (unsigned int i = 0; i < local->n_nodes; i++) {
+	for (unsigned int i = 0; i < local->nr_nodes; i++) {
 		uint32_t id = local->nodes[i]->id;
 
 		candidates[i] = id < FIRST_GPU || c->candidate[id - FIRST_GPU];
