@@ -25,8 +25,8 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 	return NULL;
 }
 
-/* GPUs whose render node can be opened in this task. Returns how many the kernel shows it. */
-static unsigned int find_candidates(const struct topology *machine, bool *candidates)
+/* A reason for each GPU whose render node this task cannot open. Returns how many GPUs the kernel shows it. */
+static unsigned int find_unusable(const struct topology *machine, const char **unusable)
 {
 	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
 	unsigned int visible = 0;
@@ -39,10 +39,10 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 		if (!topology_is_gpu(node))
 			continue;
 		fd = drm_open_minor(minor);
-		candidates[i] = fd >= 0;
+		unusable[i] = fd < 0 ? "the task cannot open its render node" : NULL;
 		visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
 		if (fd < 0)
-			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
+			pr_info("gpu %#x is not used: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
 	}
 	return visible;
 }
@@ -72,22 +72,43 @@ static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
 	return 0;
 }
 
+static struct match_options match_options(const struct settings *settings)
+{
+	static const enum setting checks[MATCH_NR_CHECKS] = {
+		[MATCH_CHECK_FW_VERSION] = SETTING_FW_VER_CHECK,
+		[MATCH_CHECK_SDMA_FW_VERSION] = SETTING_SDMA_FW_VER_CHECK,
+		[MATCH_CHECK_CACHES_COUNT] = SETTING_CACHES_COUNT_CHECK,
+		[MATCH_CHECK_NUM_GWS] = SETTING_NUM_GWS_CHECK,
+		[MATCH_CHECK_VRAM_SIZE] = SETTING_VRAM_SIZE_CHECK,
+		[MATCH_CHECK_CAPABILITY] = SETTING_CAPABILITY_CHECK,
+		[MATCH_CHECK_NUMA] = SETTING_NUMA_CHECK,
+		[MATCH_CHECK_TOPOLOGY] = SETTING_TOPOLOGY_CHECK,
+	};
+	struct match_options options = { .pairs = settings->device_map, .nr_pairs = settings->n_device_map };
+
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
+		options.relaxed[i] = !settings->flag[checks[i]];
+	return options;
+}
+
 static int match_gpus(struct gpus *gpus, const struct topology *saved, const struct topology *machine,
 		      const struct settings *settings, struct match_map **ret)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
-	bool candidates[TOPOLOGY_MAX_NODES] = { false };
+	struct match_options options = match_options(settings);
+	const char *unusable[TOPOLOGY_MAX_NODES] = { NULL };
 	int err;
 
 	if (!report)
 		return -ENOMEM;
-	gpus->nr_visible = find_candidates(machine, candidates);
-	err = match_devices(saved, machine, candidates, settings, ret, report);
+	gpus->nr_visible = find_unusable(machine, unusable);
+	options.unusable = unusable;
+	err = match_devices(saved, machine, &options, ret, report);
 	if (err)
 		match_report_log(report);
 	else if (!(*ret)->nearest)
-		pr_warn("the GPUs keep all rules, but the search for those nearest to the saved ones took too long "
-			"(KFD_DEVICE_MAP fixes pairs)");
+		pr_warn("the GPUs keep all rules, but the search for a better choice took too many steps "
+			"(KFD_DEVICE_MAP names pairs)");
 	return err;
 }
 
@@ -99,10 +120,10 @@ static int choose_gpus(struct gpus *gpus, const struct topology *saved, const st
 
 	if (err)
 		return err;
-	gpus->list = calloc(map->n + 1, sizeof(*gpus->list));
+	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		err = -ENOMEM;
-	for (unsigned int i = 0; !err && i < map->n; i++)
+	for (unsigned int i = 0; !err && i < map->nr_pairs; i++)
 		err = take_gpu(gpus, &map->pairs[i]);
 	match_map_free(map);
 	return err;

@@ -625,20 +625,6 @@ static void topology_values_are_written_for_people(void **state)
 	assert_string_equal(text, "0xffffffffffffffff");
 }
 
-static void topology_capability_ignores_what_the_kernel_computes(void **state)
-{
-	uint32_t mask = topology_capability_mask();
-
-	(void)state;
-	assert_int_equal(mask & 0x00000080, 0);		 /* watch points */
-	assert_int_equal(mask & 0x20000000, 0);		 /* trap debug firmware */
-	assert_int_equal(mask & 0x80000000, 0);		 /* per queue reset */
-	assert_int_equal(mask & 0x00003000, 0x3000);	 /* doorbell type */
-	assert_int_equal(mask & 0x04000000, 0x04000000); /* SRAM EDC */
-	assert_int_equal(mask & 0x03c00000, 0x03c00000); /* ASIC revision */
-	assert_string_equal(topology_capability_name(0x2000), "doorbell type");
-}
-
 static void topology_table_has_a_name_and_width_for_all(void **state)
 {
 	(void)state;
@@ -686,7 +672,6 @@ int main(void)
 		TEST(topology_accepts_several_nodes_without_gpu_id),
 		TEST(topology_bounds_the_links_of_a_node),
 		TEST(topology_values_are_written_for_people),
-		TEST(topology_capability_ignores_what_the_kernel_computes),
 		TEST(topology_table_has_a_name_and_width_for_all),
 	};
 
