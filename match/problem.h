@@ -96,14 +96,11 @@ struct assignment {
 	bool crowded;		      /* more things than places, whatever the restrictions: */
 	bool in_crowd[PROBLEM_MAX];   /* these things ... */
 	bool crowd_room[PROBLEM_MAX]; /* ... have only these places */
-	int partial[PROBLEM_MAX];     /* else: an attempt that came far; -1: not placed */
-	int stuck;		      /* the thing that it could not place; -1: none known */
 };
 
 /*
- * Solves the problem. limit: steps for finding a solution, and again for
- * improving it; a step is a few nanoseconds, and their number depends on the
- * problem alone.
+ * Solves the problem. A step of the limit is a few nanoseconds; how many there
+ * are depends on the problem alone.
  *
  * Returns 0; -ENODEV when there is no solution; -E2BIG when the limit came
  * before an answer; -ENOMEM. Silent. *ret is written except on -ENOMEM.

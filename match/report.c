@@ -368,65 +368,6 @@ static bool explain_pairs(const struct match *m, const struct problem *p, struct
 	return count > 0;
 }
 
-/* Why the stuck one cannot go to a free local GPU, given the attempt. */
-static void explain_place(const struct match *m, const struct assignment *attempt, unsigned int place,
-			  struct match_report *report)
-{
-	report_line(report, "    local %#x: ", topology_gpu_id(local_gpu(m, place)));
-	for (unsigned int i = 0; i < m->nr_things; i++) {
-		uint32_t other = topology_gpu_id(saved_gpu(m, i));
-		struct conflict conflict;
-		char wanted[48], found[48];
-
-		if (attempt->partial[i] < 0)
-			continue;
-		conflict = find_conflict(m, (unsigned int)attempt->stuck, i, place, (unsigned int)attempt->partial[i]);
-		if (conflict.kind == CONFLICT_NONE)
-			continue;
-		demand_text(&conflict.wanted, wanted, sizeof(wanted));
-		demand_text(&conflict.found, found, sizeof(found));
-		if (conflict.kind == CONFLICT_NUMA)
-			report_add(report, "is not on the NUMA node of the GPU for saved %#x", other);
-		else
-			report_add(report, "the link %s the GPU for saved %#x is %s, wanted %s",
-				   conflict.backward ? "from" : "to", other, found, wanted);
-		return;
-	}
-	report_add(report, "would leave too few for the others");
-}
-
-static bool is_taken(const struct match *m, const struct assignment *attempt, int place)
-{
-	for (unsigned int i = 0; i < m->nr_things; i++) {
-		if (attempt->partial[i] == place)
-			return true;
-	}
-	return false;
-}
-
-/* Each pair could be, but not all of them at once. */
-static void explain_attempt(const struct match *m, const struct problem *p, const struct assignment *attempt,
-			    struct match_report *report)
-{
-	unsigned int shown = 0;
-
-	report_line(report, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones together:");
-	if (attempt->stuck < 0)
-		return;
-	report_line(report, "  an attempt got as far as saved=local");
-	for (unsigned int i = 0; i < m->nr_things; i++) {
-		if (attempt->partial[i] >= 0)
-			report_add(report, " %#x=%#x", topology_gpu_id(saved_gpu(m, i)),
-				   topology_gpu_id(local_gpu(m, (unsigned int)attempt->partial[i])));
-	}
-	report_line(report,
-		    "  then saved %#x has no place:", topology_gpu_id(saved_gpu(m, (unsigned int)attempt->stuck)));
-	for_each_place (v, problem_domain(p, (unsigned int)attempt->stuck), p->nr_words) {
-		if (!is_taken(m, attempt, v) && shown++ < SHOWN)
-			explain_place(m, attempt, (unsigned int)v, report);
-	}
-}
-
 /* Are two saved GPUs, or two local ones, linked or on one NUMA node? */
 static bool bound(const struct match *m, bool saved, bool numa, unsigned int a, unsigned int b)
 {
@@ -486,13 +427,12 @@ static bool solvable_without(const struct match *m, bool links, bool numa)
 	return !err;
 }
 
-static void explain_links(const struct match *m, const struct problem *p, const struct assignment *attempt,
-			  struct match_report *report)
+static void explain_links(const struct match *m, const struct problem *p, struct match_report *report)
 {
 	bool links = !m->options->relaxed[MATCH_CHECK_TOPOLOGY], numa = !m->options->relaxed[MATCH_CHECK_NUMA];
 
 	if (!explain_pairs(m, p, report))
-		explain_attempt(m, p, attempt, report);
+		report_line(report, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones:");
 	for (int saved = 1; links && saved >= 0; saved--)
 		explain_groups(m, saved, false, report);
 	for (int saved = 1; numa && saved >= 0; saved--)
@@ -543,5 +483,5 @@ void report_refusal(const struct match *m, const struct problem *problem, const 
 	if (attempt->crowded)
 		explain_crowd(m, attempt, report);
 	else
-		explain_links(m, problem, attempt, report);
+		explain_links(m, problem, report);
 }

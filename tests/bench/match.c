@@ -3,7 +3,8 @@
  * How long the matcher takes.
  *
  * Ordinary machines are matched or refused in less than 10 ms. Puzzles of 64
- * GPUs are answered rightly or left undecided in less than 100 ms. Prints the
+ * GPUs are answered rightly or left undecided in less than 100 ms; so are
+ * choices between many parts of hives, of which the best may stay unproved. Prints the
  * median of RUNS matches in milliseconds of CPU time and the steps of the
  * search; ends with status 1 when a goal is missed or an outcome is wrong. An
  * argument chooses the machines and puzzles whose names contain it.
@@ -440,8 +441,8 @@ static void run_ordinary(const char *name, const struct description *d)
 		local = c.local;
 		while (s.nr < RUNS)
 			measure(&s, &c.options);
-		s.wrong = s.nr_undecided || s.nr_not_nearest;
-		print_series(&s, name, changes[i].name, 10);
+		s.wrong = s.nr_undecided || (s.nr_not_nearest && !changes[i].hard);
+		print_series(&s, name, changes[i].name, changes[i].hard ? 100 : 10);
 		ordinary_done(&c);
 	}
 }

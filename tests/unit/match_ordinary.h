@@ -160,12 +160,11 @@ static const struct {
 	{ "8 in DPX", "[cpu]\ncount = 2\n[gpu]\ncount = 8\npartitions = 2\nhive_id = 1\n" },
 	{ "8 in QPX, 8 NUMA nodes", "[cpu]\ncount = 8\n[gpu]\ncount = 8\npartitions = 4\nhive_id = 1\n" },
 	{ "8 in CPX, 8 NUMA nodes", "[cpu]\ncount = 8\n[gpu]\ncount = 8\npartitions = 8\nhive_id = 1\n" },
-	{ "4 in CPX, 4 in SPX",
-	  "[cpu]\ncount = 2\n[gpu]\ncount = 4\npartitions = 8\nhive_id = 1\n" MODEL(0x74a1, 24G)
-	  "[gpu]\ncount = 4\nhive_id = 1\n" MODEL(0x74a1, 192G) },
+	{ "4 in CPX, 4 in SPX", "[cpu]\ncount = 2\n[gpu]\ncount = 4\npartitions = 8\nhive_id = 1\n" MODEL(
+					0x74a1, 24G) "[gpu]\ncount = 4\nhive_id = 1\n" MODEL(0x74a1, 192G) },
 	{ "20 of 4 models on PCIe",
-	  "[cpu]\ncount = 2\n[gpu]\ncount = 5\n" MODEL(1, 16G) "[gpu]\ncount = 5\n" MODEL(1, 32G)
-	  "[gpu]\ncount = 5\n" MODEL(2, 24G) "[gpu]\ncount = 5\n" MODEL(3, 8G) },
+	  "[cpu]\ncount = 2\n[gpu]\ncount = 5\n" MODEL(1, 16G) "[gpu]\ncount = 5\n" MODEL(
+		  1, 32G) "[gpu]\ncount = 5\n" MODEL(2, 24G) "[gpu]\ncount = 5\n" MODEL(3, 8G) },
 	{ "hive of 4, pair, 6 loose",
 	  "[cpu]\ncount = 2\n[gpu]\ncount = 4\nhive_id = 1\n[gpu]\ncount = 2\nhive_id = 2\n[gpu]\ncount = 6\n" },
 	{ "64 on PCIe, 8 NUMA nodes", "[cpu]\ncount = 8\n[gpu]\ncount = 64\n" },
@@ -179,11 +178,13 @@ static const struct {
 
 struct change {
 	const char *name;
+	bool hard;	/* where groups are split in parts: the rules are kept, the best choice may stay unproved */
 	bool other_ids; /* on another machine */
 	enum { SLOTS_SAME, SLOTS_REVERSED, SLOTS_SHUFFLED, SLOTS_TWO_SWAPPED } slots;
 	unsigned int leaves_out; /* every n-th saved GPU is not of the process; 0: all are */
 	bool second_half;	 /* only the second half of the saved GPUs is of the process */
-	unsigned int busy;	 /* of 8 local GPUs are busy, at random */
+	unsigned int busy;	 /* of 8 local cards are busy, at random */
+	bool scattered;		 /* of 8 local GPUs instead: partitions of a card for different users */
 	enum { WHOLE, ONE_WEAKER, ONE_UNLINKED, ONE_FEWER, ONE_ON_OTHER_CPU } damage;
 };
 
@@ -195,8 +196,8 @@ static const struct change changes[] = {
 	{ .name = "two cards swapped", .slots = SLOTS_TWO_SWAPPED },
 	{ .name = "3 of 4", .leaves_out = 4 },
 	{ .name = "3 of 4, other ids", .other_ids = true, .leaves_out = 4 },
-	{ .name = "3 of 4, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 4 },
-	{ .name = "4 of 5, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 5 },
+	{ .name = "3 of 4, shuffled", .hard = true, .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 4 },
+	{ .name = "4 of 5, shuffled", .hard = true, .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 5 },
 	{ .name = "half", .second_half = true },
 	{ .name = "half, other ids", .other_ids = true, .second_half = true },
 	{ .name = "half, 3 of 8 busy", .second_half = true, .busy = 3 },
@@ -208,8 +209,20 @@ static const struct change changes[] = {
 	  .second_half = true,
 	  .busy = 5 },
 	{ .name = "quarter, 4 of 8 busy", .leaves_out = 2, .second_half = true, .busy = 4 },
-	{ .name = "half of each card, 4 of 8 busy", .leaves_out = 2, .busy = 4 },
-	{ .name = "half of each card, 4 of 8 busy, other ids", .other_ids = true, .leaves_out = 2, .busy = 4 },
+	{ .name = "half of each card, 4 of 8 busy", .hard = true, .leaves_out = 2, .busy = 4 },
+	{ .name = "half of each card, 4 of 8 busy, other ids",
+	  .hard = true,
+	  .other_ids = true,
+	  .leaves_out = 2,
+	  .busy = 4 },
+	{ .name = "quarter, scattered busy",
+	  .hard = true,
+	  .leaves_out = 2,
+	  .second_half = true,
+	  .busy = 4,
+	  .scattered = true },
+	{ .name = "half, scattered busy", .hard = true, .second_half = true, .busy = 3, .scattered = true },
+	{ .name = "half of each card, scattered busy", .hard = true, .leaves_out = 2, .busy = 4, .scattered = true },
 	{ .name = "one weaker", .damage = ONE_WEAKER },
 	{ .name = "one weaker, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .damage = ONE_WEAKER },
 	{ .name = "one unlinked", .damage = ONE_UNLINKED },
@@ -236,18 +249,21 @@ static inline uint32_t ordinary_below(uint64_t *random, uint32_t n)
 	return (uint32_t)((*random >> 33) % n);
 }
 
-static inline void ordinary_slots(const struct change *c, const struct description *d, uint64_t *random,
-				  uint32_t *slot)
+/* Which card is in which slot; the partitions of a card stay in their order. */
+static inline void ordinary_slots(const struct change *c, const struct description *d, uint64_t *random, uint32_t *slot)
 {
-	unsigned int nr = d->nr;
+	unsigned int nr = d->nr, card[DESCRIBED_MAX], next = 0;
 
-	for (unsigned int k = 0; k < nr; k++) {
-		slot[k] = c->slots == SLOTS_REVERSED ? nr - 1 - k : k;
-		if (c->slots == SLOTS_SHUFFLED) {
-			unsigned int j = ordinary_below(random, k + 1);
+	for (unsigned int i = 0; i < d->nr_packages; i++) {
+		unsigned int j = c->slots == SLOTS_SHUFFLED ? ordinary_below(random, i + 1) : i;
 
-			slot[k] = slot[j];
-			slot[j] = k;
+		card[i] = card[j];
+		card[j] = c->slots == SLOTS_REVERSED ? d->nr_packages - 1 - i : i;
+	}
+	for (unsigned int i = 0; i < d->nr_packages; i++) {
+		for (unsigned int k = 0; k < nr; k++) {
+			if (d->gpu[k].package == card[i])
+				slot[k] = next++;
 		}
 	}
 	/* The first card and the last, partition by partition. */
@@ -294,6 +310,7 @@ static inline void ordinary_make(struct ordinary_case *ret, const struct descrip
 {
 	uint64_t random = 12345;
 	uint32_t slot[DESCRIBED_MAX], as_they_are[DESCRIBED_MAX];
+	bool busy = false;
 
 	memset(ret, 0, sizeof(*ret));
 	for (unsigned int k = 0; k < d->nr; k++)
@@ -304,7 +321,9 @@ static inline void ordinary_make(struct ordinary_case *ret, const struct descrip
 	for (unsigned int k = 0; k < d->nr; k++) {
 		if ((c->leaves_out && k % c->leaves_out == 0 && d->nr > 1) || (c->second_half && k < d->nr / 2))
 			set_prop(node_of(ret->saved, d->nr_cpus + k), TOPOLOGY_GPU_ID, 0);
-		ret->busy[d->nr_cpus + k] = ordinary_below(&random, 8) < c->busy;
+		if (c->scattered || !k || d->gpu[k].package != d->gpu[k - 1].package)
+			busy = ordinary_below(&random, 8) < c->busy;
+		ret->busy[d->nr_cpus + slot[k]] = busy;
 	}
 	ordinary_damage(c, d, ret->local);
 	must(topology_finish(ret->saved));

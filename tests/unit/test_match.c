@@ -293,7 +293,7 @@ static void match_refuses_hives_with_types_at_other_places(void **state)
 	/* The one in the middle is of another kind; here it is one at the end. */
 	set_prop(node_of(saved, GPU + 1), TOPOLOGY_DEVICE_ID, 1);
 	set_prop(node_of(local, GPU + 2), TOPOLOGY_DEVICE_ID, 1);
-	assert_refused("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5", "then saved");
+	assert_refused("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5", "no choice of local GPUs");
 	assert_report("with KFD_TOPOLOGY_CHECK=0 there is a map");
 	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	assert_int_equal(match(), 0);
