@@ -3,11 +3,9 @@
  * Assignment: exact search with bounded work.
  *
  * Backtracking over the thing with the fewest places left. Each step removes
- * what has become impossible and mends a maximum-weight matching of things and
- * places: without one there is no solution, and the value of its dual bounds
- * the weight that can still be reached. Of places that cannot be told apart
- * one is tried. First any solution is found, then the heaviest one, then the
- * one with the lowest places.
+ * what has become impossible and asks match/bound.c whether enough can still be
+ * reached. Of places that cannot be told apart one is tried. First any solution
+ * is found, then the heaviest one, then the one with the lowest places.
  */
 #include "match/solver.h"
 #include "amdgpu_plugin_util.h"

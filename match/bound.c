@@ -133,7 +133,6 @@ void matching_reset(const struct solver *s, struct state *st)
 	memset(st->owner, -1, sizeof(*st->owner) * s->p->nr_places);
 }
 
-/* Mends the matching after domains have shrunk. False: it cannot be mended. */
 bool matching_repair(struct solver *s, struct state *st)
 {
 	for (unsigned int i = 0; i < s->p->nr_things; i++) {
@@ -168,7 +167,6 @@ bool weight_suffices(const struct solver *s, const struct state *st)
 	return !s->weighted || matching_bound(s, st) >= s->need;
 }
 
-/* May the thing be there, going by the price of it? Without a look at what else that changes. */
 bool price_suffices(const struct solver *s, const struct state *st, unsigned int thing, unsigned int place)
 {
 	int64_t extra = s->max_weight - weight_of(s, thing, place) - st->price_thing[thing] - st->price_place[place];
@@ -176,7 +174,6 @@ bool price_suffices(const struct solver *s, const struct state *st, unsigned int
 	return !s->weighted || matching_bound(s, st) - extra >= s->need;
 }
 
-/* Puts the thing there and takes away what that makes impossible. */
 bool propagate(struct solver *s, struct state *st, unsigned int thing, unsigned int place)
 {
 	const struct problem *p = s->p;
@@ -273,11 +270,11 @@ static int64_t smallest_share(const struct solver *s, unsigned int thing, unsign
 }
 
 /*
- * A matching knows that each place is used once, but not that a group has to
- * stay together. So each thing of a group gets, in each place, its share of the
- * best that the whole group can have around that place, and the centre the
- * rest: then a matching that tears the group apart gains nothing by it. No
- * solution weighs less than it did.
+ * A matching does not know that a group has to stay together. So each thing of
+ * the group gets, in each place, its share of the best that the whole group can
+ * have around that place, and the centre gets the rest: a matching that tears
+ * the group apart gains little then. No solution loses weight by it, so the
+ * bound holds.
  */
 static void share_group(struct solver *s, unsigned int centre)
 {

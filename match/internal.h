@@ -35,7 +35,7 @@ struct match {
 	struct link_demand local_host[2][TOPOLOGY_MAX_NODES]; /* of each place */
 };
 
-/* Why a GPU does not do for another. */
+/* Why a local GPU cannot stand in for a saved one. */
 enum obstacle_kind { OBSTACLE_NONE, OBSTACLE_PROP, OBSTACLE_HOST_LINK, OBSTACLE_PINNED };
 
 struct obstacle {
@@ -87,8 +87,10 @@ bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
 /* Are the two places on one NUMA node? */
 bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
 
-/* Makes the problem that these rules pose; the caller ends it with problem_done(). -E2BIG: too many kinds of links;
- * -ENOMEM. */
+/*
+ * Makes the problem that these rules pose; the caller ends it with
+ * problem_done(). -E2BIG: too many kinds of links; -ENOMEM.
+ */
 int rule_problem(const struct match *m, struct problem *ret);
 
 /* Explains why there is no map. problem: the one that has no solution. */

@@ -19,8 +19,8 @@
  *   local ones; then with the most equal gpu ids; then with the most equal PCI
  *   addresses; then with the most equal NUMA nodes; then the one that gives
  *   the first saved GPU the lowest node number, then the second, and so on.
- *   The search is exact. Its limit counts steps, so the answer is the same on
- *   every run.
+ *   The search is exact. It has a limit, in steps, that ordinary machines do not
+ *   come near: what it leaves open is said (undecided, or match_map.nearest).
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
