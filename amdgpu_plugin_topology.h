@@ -16,13 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/host.h"
-
 #define TOPOLOGY_MAX_NODES 256
 #define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links and p2p_links, with room for doubles */
 #define TOPOLOGY_NAME_MAX  64
 
-/* What a node has. The order is the one in which nodes are compared. */
+/* What a node has, in the order in which nodes are compared. */
 enum topology_prop {
 	TOPOLOGY_GPU_ID, /* 0: no GPU, or one that the process could not see */
 	TOPOLOGY_CPU_CORES_COUNT,
@@ -63,26 +61,16 @@ enum topology_prop {
 	 */
 	TOPOLOGY_SDMA_PARTITION,
 	TOPOLOGY_NUMA_NODE, /* id of the CPU node that the GPU belongs to; derived by topology_finish() */
-	TOPOLOGY_N_PROPS,
-};
-
-/* How a saved GPU's property is compared with a local one's. */
-enum topology_rule {
-	TOPOLOGY_RULE_NONE,
-	TOPOLOGY_RULE_EQUAL,
-	TOPOLOGY_RULE_AT_LEAST,	  /* local >= saved */
-	TOPOLOGY_RULE_CAPABILITY, /* equal in the bits of topology_capability_mask() */
+	TOPOLOGY_NR_PROPS,
 };
 
 enum topology_format { TOPOLOGY_DECIMAL, TOPOLOGY_HEX, TOPOLOGY_BYTES };
 
-/* One row of the table of properties: used to parse, to compare and to explain. */
+/* One row of the table of properties. */
 struct topology_prop_info {
-	const char *name;   /* as in sysfs "properties", where it stands there */
+	const char *name;   /* as in the file "properties", if it is there */
 	unsigned int bits;  /* width: 1, 32 or 64 */
 	bool in_properties; /* false: from another file, or derived */
-	enum topology_rule rule;
-	enum setting relaxed_by; /* SETTING_NONE: nothing relaxes it */
 	enum topology_format format;
 };
 
@@ -118,18 +106,18 @@ struct topology_link {
 struct topology_node {
 	uint32_t id;	  /* number in sysfs, or node id of the image */
 	uint64_t present; /* bit per property */
-	uint64_t value[TOPOLOGY_N_PROPS];
+	uint64_t value[TOPOLOGY_NR_PROPS];
 	char name[TOPOLOGY_NAME_MAX]; /* ASIC name, may be empty */
-	unsigned int n_links;
+	unsigned int nr_links;
 	unsigned int links_allocated;
 	struct topology_link *links;
 };
 
 struct topology {
 	uint32_t generation;
-	unsigned int n_nodes;
-	unsigned int n_hidden;	      /* nodes that the device cgroup hides; not in nodes[] */
-	unsigned int n_dropped_links; /* links to hidden or absent nodes, or to the node itself */
+	unsigned int nr_nodes;
+	unsigned int nr_hidden;	       /* nodes that the device cgroup hides; not in nodes[] */
+	unsigned int nr_dropped_links; /* links to hidden or absent nodes, or to the node itself */
 	struct topology_node *nodes[TOPOLOGY_MAX_NODES];
 };
 
@@ -206,17 +194,33 @@ unsigned int topology_count_gpus(const struct topology *t);
 /* The table's row; prop must be a property. */
 const struct topology_prop_info *topology_prop_info(enum topology_prop prop);
 
-/* Bits of "capability" that user space acts on. Why which bit: the table in the .c. */
-uint32_t topology_capability_mask(void);
-
-/* Name of one bit of "capability" (lowest of bits), "?" when it has none. */
-const char *topology_capability_name(uint32_t bits);
-
 /* Writes a value as people read it ("64 GiB", "0x740c", "90402"); TOPOLOGY_VALUE_TEXT_MAX bytes suffice. */
 #define TOPOLOGY_VALUE_TEXT_MAX 32
 void topology_value_text(enum topology_prop prop, uint64_t value, char *text, size_t size);
 
-/* "XGMI", "PCIe", ... */
-const char *topology_link_type_name(uint32_t type);
+/* How people name a GPU. */
+enum device_ref_kind {
+	DEVICE_REF_GPU_ID,
+	DEVICE_REF_RENDER_MINOR,
+	DEVICE_REF_PCI, /* domain << 32 | bus << 8 | device << 3 | function */
+};
+
+struct device_ref {
+	enum device_ref_kind kind;
+	uint64_t value;
+};
+
+/* This saved GPU becomes that local one. */
+struct device_map_entry {
+	struct device_ref saved;
+	struct device_ref local;
+};
+
+/* Index in nodes[] of the GPU; -ENODEV: there is none; -EEXIST: several have this name. */
+int topology_find_ref(const struct topology *t, const struct device_ref *ref);
+
+/* Writes the name as people do; needs DEVICE_REF_TEXT_MAX bytes. */
+#define DEVICE_REF_TEXT_MAX 32
+void device_ref_text(const struct device_ref *ref, char *text, size_t size);
 
 #endif

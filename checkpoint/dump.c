@@ -273,7 +273,7 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	memcpy(node->name, from->name, sizeof(node->name));
 	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
 		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
-	for (unsigned int i = 0; !err && i < from->n_links; i++)
+	for (unsigned int i = 0; !err && i < from->nr_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
 	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
 }
@@ -295,7 +295,7 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 	unsigned int gpus = 0;
 	int err = nodes ? 0 : -ENOMEM;
 
-	for (unsigned int i = 0; !err && i < dump->machine->n_nodes; i++) {
+	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
 		const struct topology_node *from = dump->machine->nodes[i];
 		uint32_t gpu_id = 0;
 

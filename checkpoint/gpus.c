@@ -73,7 +73,7 @@ static unsigned int find_candidates(const struct gpus_request *request, struct c
 	unsigned int visible = 0;
 
 	usage_read(sysfs, machine, candidates->usage);
-	for (unsigned int i = 0; i < machine->n_nodes; i++) {
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 		_cleanup_close_ int fd = -1;
@@ -111,7 +111,7 @@ static bool drop_full(const struct gpus_request *request, const struct match_map
 {
 	bool dropped = false;
 
-	for (unsigned int i = 0; request->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < map->n; i++) {
+	for (unsigned int i = 0; request->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
 		const struct gpu_usage *usage = &candidates->usage[pair->local];
 		uint64_t needed = vram_needed(request->state, pair->user_gpu_id);
@@ -157,7 +157,7 @@ static bool is_pinned(const struct settings *settings, const struct topology *sa
 /* Adds what other tasks have chosen for GPUs of this task to the pairs that the user names. */
 static void pin_chosen(const struct gpus_request *request, struct settings *settings)
 {
-	for (unsigned int i = 0; i < request->saved->n_nodes; i++) {
+	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
 		const struct topology_node *node = request->saved->nodes[i];
 		uint32_t local = topology_is_gpu(node) ? chosen_local(request->chosen, saved_name(node)) : 0;
 
@@ -171,37 +171,39 @@ static void pin_chosen(const struct gpus_request *request, struct settings *sett
 	}
 }
 
-static int match_once(const struct gpus_request *request, const struct candidates *candidates, bool idle_only,
-		      const struct settings *settings, struct match_map **ret, struct match_report *report)
+static struct match_options match_options(const struct settings *settings)
 {
-	bool usable[TOPOLOGY_MAX_NODES] = { false };
+	static const enum setting checks[MATCH_NR_CHECKS] = {
+		[MATCH_CHECK_FW_VERSION] = SETTING_FW_VER_CHECK,
+		[MATCH_CHECK_SDMA_FW_VERSION] = SETTING_SDMA_FW_VER_CHECK,
+		[MATCH_CHECK_CACHES_COUNT] = SETTING_CACHES_COUNT_CHECK,
+		[MATCH_CHECK_NUM_GWS] = SETTING_NUM_GWS_CHECK,
+		[MATCH_CHECK_VRAM_SIZE] = SETTING_VRAM_SIZE_CHECK,
+		[MATCH_CHECK_CAPABILITY] = SETTING_CAPABILITY_CHECK,
+		[MATCH_CHECK_NUMA] = SETTING_NUMA_CHECK,
+		[MATCH_CHECK_TOPOLOGY] = SETTING_TOPOLOGY_CHECK,
+	};
+	struct match_options options = { .pairs = settings->device_map, .nr_pairs = settings->n_device_map };
 
-	for (unsigned int i = 0; i < request->machine->n_nodes; i++)
-		usable[i] = topology_is_gpu(request->machine->nodes[i]) && !candidates->reason[i][0] &&
-			    !(idle_only && candidates->usage[i].has_queues);
-	return match_devices(request->saved, request->machine, usable, settings, ret, report);
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
+		options.relaxed[i] = !settings->flag[checks[i]];
+	return options;
 }
 
-/* On idle GPUs, or else on any. */
-static int match_idle(const struct gpus_request *request, const struct candidates *candidates,
+static int match_once(const struct gpus_request *request, const struct candidates *candidates,
 		      const struct settings *settings, struct match_map **ret, struct match_report *report)
 {
-	int err = match_once(request, candidates, true, settings, ret, report);
+	struct match_options options = match_options(settings);
+	const char *unusable[TOPOLOGY_MAX_NODES];
+	bool busy[TOPOLOGY_MAX_NODES];
 
-	if (!err || err == -ENOMEM)
-		return err;
-	memset(report, 0, sizeof(*report));
-	return match_once(request, candidates, false, settings, ret, report);
-}
-
-static void explain(const struct gpus_request *request, const struct candidates *candidates,
-		    const struct match_report *report)
-{
-	match_report_log(report);
-	for (unsigned int i = 0; i < request->machine->n_nodes; i++)
-		if (candidates->reason[i][0])
-			pr_err("gpu %#x may not be used: %s", topology_gpu_id(request->machine->nodes[i]),
-			       candidates->reason[i]);
+	for (unsigned int i = 0; i < request->machine->nr_nodes; i++) {
+		unusable[i] = candidates->reason[i][0] ? candidates->reason[i] : NULL;
+		busy[i] = candidates->usage[i].has_queues;
+	}
+	options.unusable = unusable;
+	options.busy = busy;
+	return match_devices(request->saved, request->machine, &options, ret, report);
 }
 
 /* Again without the GPUs that turn out to be full. */
@@ -209,18 +211,19 @@ static int match_with_room(const struct gpus_request *request, struct candidates
 			   const struct settings *settings, struct match_map **ret)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
-	int err = report ? match_idle(request, candidates, settings, ret, report) : -ENOMEM;
+	int err = report ? match_once(request, candidates, settings, ret, report) : -ENOMEM;
 
 	while (!err && drop_full(request, *ret, candidates)) {
 		match_map_free(*ret);
 		*ret = NULL;
-		err = match_idle(request, candidates, settings, ret, report);
+		memset(report, 0, sizeof(*report));
+		err = match_once(request, candidates, settings, ret, report);
 	}
 	if (err && report)
-		explain(request, candidates, report);
+		match_report_log(report);
 	else if (!err && !(*ret)->nearest)
-		pr_warn("the GPUs keep all rules, but the search for those nearest to the saved ones took too long "
-			"(KFD_DEVICE_MAP fixes pairs)");
+		pr_warn("the GPUs keep all rules, but the search for a better choice took too many steps "
+			"(KFD_DEVICE_MAP names pairs)");
 	return err;
 }
 
@@ -267,10 +270,10 @@ static int take_gpus(struct gpus *gpus, const struct gpus_request *request, cons
 {
 	int err = 0;
 
-	gpus->list = calloc(map->n + 1, sizeof(*gpus->list));
+	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		return -ENOMEM;
-	for (unsigned int i = 0; !err && i < map->n; i++) {
+	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
 
 		err = take_gpu(gpus, pair, &candidates->usage[pair->local]);
@@ -307,7 +310,7 @@ static int check_same(const struct gpus *gpus, const struct topology *saved)
 {
 	size_t nr = 0;
 
-	for (unsigned int i = 0; i < saved->n_nodes; i++)
+	for (unsigned int i = 0; i < saved->nr_nodes; i++)
 		if (topology_is_gpu(saved->nodes[i]) && gpus_by_user_id(gpus, topology_gpu_id(saved->nodes[i])))
 			nr++;
 	if (nr == gpus->nr && nr == topology_count_gpus(saved))

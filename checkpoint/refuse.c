@@ -73,7 +73,7 @@ static int check_address_spaces(pid_t pid, const struct kfd_state *state, const 
 {
 	unsigned int i, opened = 0;
 
-	for (i = 0; state->nr_bos && i < machine->n_nodes; i++) {
+	for (i = 0; state->nr_bos && i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 		uint64_t minor_number = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 

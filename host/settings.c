@@ -287,23 +287,6 @@ static int parse_device_ref(const char *text, struct device_ref *ret)
 	return r == 0 && !ret->value ? -EINVAL : r;
 }
 
-void device_ref_text(const struct device_ref *ref, char *text, size_t size)
-{
-	unsigned int low = (unsigned int)(ref->value & 0xffff);
-
-	switch (ref->kind) {
-	case DEVICE_REF_RENDER_MINOR:
-		snprintf(text, size, "renderD%u", (unsigned int)ref->value);
-		break;
-	case DEVICE_REF_PCI:
-		snprintf(text, size, "%04x:%02x:%02x.%x", (unsigned int)(ref->value >> 32), low >> 8, low >> 3 & 0x1f,
-			 low & 7);
-		break;
-	default:
-		snprintf(text, size, "0x%x", (unsigned int)ref->value);
-	}
-}
-
 static char *trim(char *text)
 {
 	size_t len;

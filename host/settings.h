@@ -24,11 +24,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "amdgpu_plugin_topology.h"
+
 #define SETTINGS_MACHINE_CONF "/etc/criu/amdgpu_plugin.conf"
 #define SETTINGS_IMAGE_CONF   "amdgpu_plugin.conf"
 
-/* As many as a topology has nodes. */
-#define SETTINGS_DEVICE_MAP_MAX 256
+#define SETTINGS_DEVICE_MAP_MAX TOPOLOGY_MAX_NODES
 
 enum setting {
 	/* Flags: index of settings.flag[] */
@@ -54,23 +55,6 @@ enum setting {
 
 /* A line of the log. */
 #define SETTINGS_MISTAKE_MAX 1024
-
-/* How KFD_DEVICE_MAP names a GPU. */
-enum device_ref_kind {
-	DEVICE_REF_GPU_ID,
-	DEVICE_REF_RENDER_MINOR,
-	DEVICE_REF_PCI, /* domain << 32 | bus << 8 | device << 3 | function */
-};
-
-struct device_ref {
-	enum device_ref_kind kind;
-	uint64_t value;
-};
-
-struct device_map_entry {
-	struct device_ref saved;
-	struct device_ref local;
-};
 
 struct settings {
 	bool flag[SETTING_N_FLAGS];
@@ -127,9 +111,5 @@ const struct setting_info *setting_info(enum setting id);
 
 /* Prints the table: per setting one line "NAME=VALUES (default: X)" and an indented one of help. */
 void settings_help(FILE *out);
-
-/* Writes the reference the way KFD_DEVICE_MAP accepts it; needs DEVICE_REF_TEXT_MAX bytes. */
-#define DEVICE_REF_TEXT_MAX 32
-void device_ref_text(const struct device_ref *ref, char *text, size_t size);
 
 #endif

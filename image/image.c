@@ -152,11 +152,11 @@ static void free_pointers(void *pointers)
 /* The links of one kind; the result's pointers are into one block. */
 static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
 {
-	DevIolink **links = pointers_to(node->n_links, sizeof(**links));
+	DevIolink **links = pointers_to(node->nr_links, sizeof(**links));
 	unsigned int i;
 	size_t n = 0;
 
-	for (i = 0; links && i < node->n_links; i++) {
+	for (i = 0; links && i < node->nr_links; i++) {
 		const struct topology_link *from = &node->links[i];
 		DevIolink *link = links[n];
 
@@ -208,11 +208,11 @@ static void free_entries(KfdDeviceEntry **entries, size_t count)
 
 static int pack_nodes(const struct topology *nodes, KfdDeviceEntry ***ret)
 {
-	KfdDeviceEntry **entries = pointers_to(nodes->n_nodes, sizeof(**entries));
+	KfdDeviceEntry **entries = pointers_to(nodes->nr_nodes, sizeof(**entries));
 	unsigned int i;
 	int err = entries ? 0 : -ENOMEM;
 
-	for (i = 0; !err && i < nodes->n_nodes; i++)
+	for (i = 0; !err && i < nodes->nr_nodes; i++)
 		err = pack_node(nodes->nodes[i], entries[i]);
 	*ret = entries;
 	return err;
@@ -396,7 +396,7 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		pack_vmas(image, msg.vmas);
 		msg.pid = image->state.pid;
 		msg.num_of_gpus = topology_count_gpus(image->nodes);
-		msg.n_device_entries = image->nodes->n_nodes;
+		msg.n_device_entries = image->nodes->nr_nodes;
 		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
 		msg.num_of_bos = msg.n_bo_entries = image->state.nr_bos;
 		msg.num_of_objects = image->state.nr_objects;
@@ -410,7 +410,7 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
-	free_entries(msg.device_entries, image->nodes->n_nodes);
+	free_entries(msg.device_entries, image->nodes->nr_nodes);
 	free_pointers(msg.bo_entries);
 	free_pointers(msg.vmas);
 	return err;
@@ -601,10 +601,10 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.id = (uint32_t)id;
 	msg.drm_render_minor = image->minor;
 	msg.has_another_file = msg.another_file = image->another_file;
-	msg.n_device_entries = image->nodes->n_nodes;
+	msg.n_device_entries = image->nodes->nr_nodes;
 	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
-	free_entries(msg.device_entries, image->nodes->n_nodes);
+	free_entries(msg.device_entries, image->nodes->nr_nodes);
 	return err;
 }
 

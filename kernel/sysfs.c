@@ -167,7 +167,7 @@ static int read_link(struct reader *rd, const char *path, bool is_p2p, struct to
 
 	r = read_fields(rd, path, f, ARRAY_SIZE(f));
 	if (hides(r)) {
-		t->n_dropped_links++;
+		t->nr_dropped_links++;
 		return 0;
 	}
 	if (r < 0)
@@ -238,11 +238,11 @@ static int read_vram(struct reader *rd, struct topology_node *node)
 
 static int read_properties(struct reader *rd, struct topology_node *node)
 {
-	struct field fields[TOPOLOGY_N_PROPS] = { 0 };
+	struct field fields[TOPOLOGY_NR_PROPS] = { 0 };
 	char path[64];
 	int r;
 
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
 
 		fields[i].name = info->in_properties ? info->name : NULL;
@@ -252,7 +252,7 @@ static int read_properties(struct reader *rd, struct topology_node *node)
 	r = read_fields(rd, path, fields, ARRAY_SIZE(fields));
 	if (r < 0)
 		return r;
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		if (fields[i].seen)
 			topology_node_set(node, i, fields[i].value);
 	}
@@ -295,7 +295,7 @@ static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 	snprintf(path, sizeof(path), "nodes/%u/gpu_id", id);
 	r = read_number(rd, path, UINT32_MAX, &gpu_id);
 	if (hides(r)) {
-		t->n_hidden++;
+		t->nr_hidden++;
 		return 0;
 	}
 	if (r < 0)
@@ -308,7 +308,7 @@ static int read_node(struct reader *rd, struct topology *t, uint32_t id)
 	r = read_parts(rd, t, node);
 	if (hides(r)) {
 		topology_remove_last(t);
-		t->n_hidden++;
+		t->nr_hidden++;
 		return 0;
 	}
 	return r;
@@ -345,13 +345,13 @@ static bool same_slot(const struct topology_node *a, const struct topology_node 
  */
 static void derive_partitions(struct topology *t)
 {
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		struct topology_node *node = t->nodes[i];
-		bool alone = !t->n_hidden;
+		bool alone = !t->nr_hidden;
 
 		if (!may_be_partition(node))
 			continue;
-		for (unsigned int j = 0; alone && j < t->n_nodes; j++)
+		for (unsigned int j = 0; alone && j < t->nr_nodes; j++)
 			alone = i == j || !may_be_partition(t->nodes[j]) || !same_slot(node, t->nodes[j]);
 		topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
 	}

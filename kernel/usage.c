@@ -72,8 +72,8 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
 
-	memset(usage, 0, machine->n_nodes * sizeof(*usage));
-	for (unsigned int i = 0; i < machine->n_nodes; i++)
+	memset(usage, 0, machine->nr_nodes * sizeof(*usage));
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_is_gpu(machine->nodes[i]))
 			read_memory(sysfs, machine->nodes[i], &usage[i]);
 	if (list_numbers(sysfs, PROCESSES, &pids, &nr))

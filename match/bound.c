@@ -1,169 +1,332 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Assignment: how much weight a remainder can still bring, seen group by group.
+ * Bound: which weight can still be reached.
  *
- * A matching knows that each place is used once, but not that things which
- * belong together have to stay together. Here it is the other way round: things
- * are grouped around a centre, and for each place of the centre it is known
- * what the group can have at best. The search uses the smaller of both bounds.
+ * A maximum-weight matching of things and places (Hungarian method) is kept
+ * from step to step; the value of its dual is the bound. A matching knows that
+ * each place is used once, but not that things which belong together have to
+ * stay together: the weights that it works on are shared out in groups before.
  */
-#include "match/assign_internal.h"
+#include "match/solver.h"
 #include "amdgpu_plugin_util.h"
 
-struct group_bound {
-	const struct assign_problem *p;
-	unsigned int words;
-	unsigned int n_groups;
-	uint16_t centre[ASSIGN_MAX];   /* of each group */
-	uint16_t group_of[ASSIGN_MAX]; /* of each thing */
-	int64_t *best;		       /* [group][place of the centre]: weight of the whole group */
-};
+#define FAR INT64_MAX
 
-static uint32_t heaviest(const struct group_bound *gb, unsigned int thing, const uint64_t *domain, const uint64_t *row)
+struct state state_at(const struct solver *s, unsigned int depth)
 {
-	const uint32_t *weight = gb->p->weight + (size_t)thing * gb->p->m;
-	uint32_t best = 0;
+	const struct problem *p = s->p;
+	struct state st;
 
-	for (unsigned int w = 0; w < gb->words; w++) {
-		uint64_t left = domain[w] & (row ? row[w] : UINT64_MAX);
-
-		for (; left; left &= left - 1) {
-			uint32_t found = weight[w * 64 + (unsigned int)__builtin_ctzll(left)];
-
-			best = found > best ? found : best;
-		}
-	}
-	return best;
+	st.domain = (uint64_t *)(s->states + s->state_size * depth);
+	st.price_thing = (int64_t *)(st.domain + (size_t)p->nr_things * p->nr_words);
+	st.price_place = st.price_thing + p->nr_things;
+	st.place = (int32_t *)(st.price_place + p->nr_places);
+	st.owner = st.place + p->nr_things;
+	return st;
 }
 
-/* Number of pairs of places that a kind allows: few is tight. */
-static void measure_kinds(const struct assign_problem *p, uint32_t *n_pairs)
+void state_copy(const struct solver *s, unsigned int to, unsigned int from)
 {
-	for (unsigned int kind = 0; kind < p->n_kinds; kind++) {
-		n_pairs[kind] = 0;
-		for (size_t w = 0; w < (size_t)p->m * ASSIGN_WORDS(p->m); w++)
-			n_pairs[kind] += (uint32_t)__builtin_popcountll(assign_row(p, kind, 0)[w]);
-	}
+	memcpy(s->states + s->state_size * to, s->states + s->state_size * from, s->state_size);
 }
 
-/* Each thing that has no group yet takes those that are bound to it most tightly. */
-static void make_groups(struct group_bound *gb, const uint32_t *n_pairs)
+/* Until the centre of a group is placed, its things have their share of what the whole group can have there. */
+static int64_t weight_of(const struct solver *s, unsigned int thing, unsigned int place)
 {
-	const struct assign_problem *p = gb->p;
-	bool grouped[ASSIGN_MAX] = { false };
+	if (!s->weighted)
+		return 0;
+	if (s->placed[s->centre_of[thing]] < 0)
+		return s->shared[(size_t)thing * s->p->nr_places + place];
+	return *problem_weight(s->p, thing, place);
+}
 
-	for (unsigned int i = 0; i < p->n; i++) {
-		const uint16_t *kind = p->kind + (size_t)i * p->n;
-		uint32_t tightest = UINT32_MAX;
+/* ---- the matching ---- */
 
-		if (grouped[i])
+/* Lengthens the shortest paths over the places that this thing could take. */
+static void relax(struct solver *s, const struct state *st, unsigned int thing, int64_t base)
+{
+	base += s->max_weight - st->price_thing[thing];
+	for_each_place (place, domain_of(s, st, thing), s->p->nr_words) {
+		int64_t dist = base - weight_of(s, thing, (unsigned int)place) - st->price_place[place];
+
+		if (s->scanned[place] || dist >= s->dist[place])
 			continue;
-		for (unsigned int j = 0; j < p->n; j++) {
-			if (kind[j] && n_pairs[kind[j]] < tightest)
-				tightest = n_pairs[kind[j]];
-		}
-		for (unsigned int j = 0; j < p->n; j++) {
-			if (grouped[j] || (j != i && (!kind[j] || n_pairs[kind[j]] > tightest)))
-				continue;
-			grouped[j] = true;
-			gb->group_of[j] = (uint16_t)gb->n_groups;
-		}
-		gb->centre[gb->n_groups++] = (uint16_t)i;
+		s->dist[place] = dist;
+		s->from[place] = (int32_t)thing;
 	}
 }
 
-static int64_t group_best(const struct group_bound *gb, const uint64_t *domain, unsigned int group, unsigned int place)
+/* Of equally near places a free one comes first: it ends the path. */
+static int nearest_unscanned(const struct solver *s, const struct state *st)
 {
-	const struct assign_problem *p = gb->p;
-	unsigned int centre = gb->centre[group];
-	int64_t sum = p->weight[(size_t)centre * p->m + place];
+	int64_t best = FAR;
+	int found = -1;
 
-	for (unsigned int j = 0; j < p->n; j++) {
-		unsigned int kind = p->kind[(size_t)centre * p->n + j];
-
-		if (gb->group_of[j] == group && j != centre)
-			sum += heaviest(gb, j, domain + (size_t)j * gb->words, assign_row(p, kind, place));
-	}
-	return sum;
-}
-
-struct group_bound *group_bound_new(const struct assign_problem *p, const uint64_t *domain)
-{
-	struct group_bound *gb = calloc(1, sizeof(*gb));
-	uint32_t n_pairs[ASSIGN_MAX_KINDS];
-
-	if (!gb)
-		return NULL;
-	gb->p = p;
-	gb->words = ASSIGN_WORDS(p->m);
-	measure_kinds(p, n_pairs);
-	make_groups(gb, n_pairs);
-	gb->best = calloc((size_t)gb->n_groups * p->m + 1, sizeof(*gb->best));
-	if (!gb->best) {
-		group_bound_free(gb);
-		return NULL;
-	}
-	for (unsigned int group = 0; group < gb->n_groups; group++) {
-		const uint64_t *set = domain + (size_t)gb->centre[group] * gb->words;
-		unsigned int place;
-
-		for_each_place(place, set, gb->words) gb->best[(size_t)group * p->m + place] =
-			group_best(gb, domain, group, place);
-	}
-	return gb;
-}
-
-void group_bound_free(struct group_bound *gb)
-{
-	if (!gb)
-		return;
-	free(gb->best);
-	free(gb);
-}
-
-/* Of a group of which nothing is placed. */
-static int64_t untouched_best(const struct group_bound *gb, const uint64_t *domain, unsigned int group)
-{
-	const int64_t *best = gb->best + (size_t)group * gb->p->m;
-	int64_t found = 0;
-	unsigned int place;
-
-	for_each_place(place, domain + (size_t)gb->centre[group] * gb->words, gb->words)
-	{
-		if (best[place] > found)
-			found = best[place];
+	for (unsigned int place = 0; place < s->p->nr_places; place++) {
+		if (s->scanned[place] || s->dist[place] > best || s->dist[place] == FAR)
+			continue;
+		if (s->dist[place] == best && (st->owner[found] < 0 || st->owner[place] >= 0))
+			continue;
+		best = s->dist[place];
+		found = (int)place;
 	}
 	return found;
 }
 
-int64_t group_bound_get(const struct group_bound *gb, const uint64_t *domain, const int32_t *placed)
+/* Keeps the duals feasible, so that their sum stays a bound. */
+static void update_prices(struct solver *s, struct state *st, unsigned int thing, int64_t length)
 {
-	bool touched[ASSIGN_MAX] = { false };
-	int64_t sum = 0;
-
-	for (unsigned int i = 0; i < gb->p->n; i++)
-		touched[gb->group_of[i]] = touched[gb->group_of[i]] || placed[i] >= 0;
-	for (unsigned int group = 0; group < gb->n_groups; group++) {
-		if (!touched[group])
-			sum += untouched_best(gb, domain, group);
+	for (unsigned int place = 0; place < s->p->nr_places; place++) {
+		if (!s->scanned[place] || st->owner[place] < 0)
+			continue;
+		st->price_place[place] += s->dist[place] - length;
+		st->price_thing[st->owner[place]] += length - s->dist[place];
 	}
-	for (unsigned int i = 0; i < gb->p->n; i++) {
-		if (touched[gb->group_of[i]])
-			sum += heaviest(gb, i, domain + (size_t)i * gb->words, NULL);
-	}
-	return sum;
+	st->price_thing[thing] += length;
 }
 
-bool group_untouched(const struct group_bound *gb, const int32_t *placed, unsigned int thing)
+/*
+ * Gives an unmatched thing a place by the cheapest alternating path (Hungarian
+ * method). When it returns false, s->scanned is a set of places that is too
+ * small for its owners and this thing.
+ */
+static bool augment(struct solver *s, struct state *st, unsigned int thing)
 {
-	unsigned int size = 0;
+	unsigned int at = thing;
+	int64_t length = 0;
+	int place;
 
-	for (unsigned int i = 0; i < gb->p->n; i++) {
-		if (gb->group_of[i] != gb->group_of[thing])
-			continue;
-		if (placed[i] >= 0)
-			return false;
-		size++;
+	for (unsigned int i = 0; i < s->p->nr_places; i++) {
+		s->dist[i] = FAR;
+		s->scanned[i] = false;
 	}
-	return size > 1;
+	for (;;) {
+		relax(s, st, at, length);
+		s->steps += s->p->nr_places;
+		place = nearest_unscanned(s, st);
+		if (place < 0)
+			return false;
+		s->scanned[place] = true;
+		length = s->dist[place];
+		if (st->owner[place] < 0)
+			break;
+		at = (unsigned int)st->owner[place];
+	}
+	update_prices(s, st, thing, length);
+	do {
+		int32_t next;
+
+		at = (unsigned int)s->from[place];
+		next = st->place[at];
+		st->place[at] = place;
+		st->owner[place] = (int32_t)at;
+		place = next;
+	} while (at != thing);
+	return true;
+}
+
+void matching_reset(const struct solver *s, struct state *st)
+{
+	memset(st->price_thing, 0, sizeof(*st->price_thing) * s->p->nr_things);
+	memset(st->price_place, 0, sizeof(*st->price_place) * s->p->nr_places);
+	memset(st->place, -1, sizeof(*st->place) * s->p->nr_things);
+	memset(st->owner, -1, sizeof(*st->owner) * s->p->nr_places);
+}
+
+bool matching_repair(struct solver *s, struct state *st)
+{
+	for (unsigned int i = 0; i < s->p->nr_things; i++) {
+		int32_t place = st->place[i];
+
+		if (place < 0 || set_has(domain_of(s, st, i), (unsigned int)place))
+			continue;
+		st->owner[place] = -1;
+		st->place[i] = -1;
+	}
+	for (unsigned int i = 0; i < s->p->nr_things; i++) {
+		if (st->place[i] < 0 && !augment(s, st, i))
+			return false;
+	}
+	return true;
+}
+
+/* No solution below this state has a larger total weight. */
+static int64_t matching_bound(const struct solver *s, const struct state *st)
+{
+	int64_t lost = 0;
+
+	for (unsigned int i = 0; i < s->p->nr_things; i++)
+		lost += st->price_thing[i];
+	for (unsigned int i = 0; i < s->p->nr_places; i++)
+		lost += st->price_place[i];
+	return (int64_t)s->max_weight * s->p->nr_things - lost;
+}
+
+bool weight_suffices(const struct solver *s, const struct state *st)
+{
+	return !s->weighted || matching_bound(s, st) >= s->need;
+}
+
+bool price_suffices(const struct solver *s, const struct state *st, unsigned int thing, unsigned int place)
+{
+	int64_t extra = s->max_weight - weight_of(s, thing, place) - st->price_thing[thing] - st->price_place[place];
+
+	return !s->weighted || matching_bound(s, st) - extra >= s->need;
+}
+
+bool propagate(struct solver *s, struct state *st, unsigned int thing, unsigned int place)
+{
+	const struct problem *p = s->p;
+	uint64_t *own = domain_of(s, st, thing);
+
+	memset(own, 0, sizeof(*own) * p->nr_words);
+	set_add(own, place);
+	for (unsigned int j = 0; j < p->nr_things; j++) {
+		unsigned int kind = *problem_kind(p, thing, j);
+		uint64_t *domain = domain_of(s, st, j), any = 0;
+
+		if (s->placed[j] >= 0)
+			continue;
+		set_remove(domain, place);
+		for (unsigned int w = 0; w < p->nr_words; w++) {
+			if (kind)
+				domain[w] &= problem_row(p, kind, place)[w];
+			any |= domain[w];
+		}
+		if (!any)
+			return false;
+	}
+	return true;
+}
+
+/* ---- groups ---- */
+
+/* Each thing that has no group yet becomes the centre of those that are bound to it most tightly. */
+static void find_groups(struct solver *s)
+{
+	const struct problem *p = s->p;
+	unsigned int nr_pairs[PROBLEM_MAX_KINDS];
+	bool grouped[PROBLEM_MAX] = { false };
+
+	for (unsigned int k = 1; k < p->nr_kinds; k++)
+		nr_pairs[k] = set_count(problem_row(p, k, 0), p->nr_places * p->nr_words);
+	for (unsigned int i = 0; i < p->nr_things; i++) {
+		const uint16_t *kind = problem_kind(p, i, 0);
+		unsigned int tightest = UINT32_MAX;
+
+		if (grouped[i])
+			continue;
+		for (unsigned int j = 0; j < p->nr_things; j++) {
+			if (kind[j] && nr_pairs[kind[j]] < tightest)
+				tightest = nr_pairs[kind[j]];
+		}
+		for (unsigned int j = i; j < p->nr_things; j++) {
+			if (grouped[j] || (j != i && (!kind[j] || nr_pairs[kind[j]] > tightest)))
+				continue;
+			grouped[j] = true;
+			s->centre_of[j] = (uint16_t)i;
+			s->group_size[i]++;
+		}
+	}
+}
+
+/* What a group can have at best with its centre there; -1: it does not fit. State 1 is scratch. */
+static int64_t group_weight(struct solver *s, unsigned int centre, unsigned int place)
+{
+	struct state st = state_at(s, 1);
+	bool fits;
+	int64_t sum = 0;
+
+	state_copy(s, 1, 0);
+	matching_reset(s, &st);
+	s->placed[centre] = (int32_t)place;
+	fits = propagate(s, &st, centre, place);
+	for (unsigned int i = centre; fits && i < s->p->nr_things; i++) {
+		if (s->centre_of[i] == centre)
+			fits = augment(s, &st, i);
+	}
+	s->placed[centre] = -1;
+	for (unsigned int i = centre; fits && i < s->p->nr_things; i++) {
+		if (s->centre_of[i] == centre)
+			sum += *problem_weight(s->p, i, (unsigned int)st.place[i]);
+	}
+	return fits ? sum : -1;
+}
+
+/* The smallest share that a thing can have when its centre is there. */
+static int64_t smallest_share(const struct solver *s, unsigned int thing, unsigned int place)
+{
+	const struct state root = state_at(s, 0);
+	unsigned int kind = *problem_kind(s->p, s->centre_of[thing], thing);
+	int64_t smallest = FAR;
+
+	for_each_place (other, domain_of(s, &root, thing), s->p->nr_words) {
+		int64_t share = s->shared[(size_t)thing * s->p->nr_places + (unsigned int)other];
+
+		if (set_has(problem_row(s->p, kind, place), (unsigned int)other) && share < smallest)
+			smallest = share;
+	}
+	return smallest;
+}
+
+/*
+ * A matching does not know that a group has to stay together. So each thing of
+ * the group gets, in each place, its share of the best that the whole group can
+ * have around that place, and the centre gets the rest: a matching that tears
+ * the group apart gains little then. No solution loses weight by it, so the
+ * bound holds.
+ */
+static void share_group(struct solver *s, unsigned int centre)
+{
+	const struct problem *p = s->p;
+	struct state root = state_at(s, 0);
+	uint64_t *domain = domain_of(s, &root, centre);
+	int64_t best[PROBLEM_MAX];
+
+	for_each_place (place, domain, p->nr_words) {
+		best[place] = group_weight(s, centre, (unsigned int)place);
+		if (best[place] < 0)
+			set_remove(domain, (unsigned int)place);
+	}
+	for (unsigned int i = centre + 1; i < p->nr_things; i++) {
+		int64_t *shared = s->shared + (size_t)i * p->nr_places;
+
+		if (s->centre_of[i] != centre)
+			continue;
+		for_each_place (place, domain, p->nr_words) {
+			for_each_place (other, problem_row(p, *problem_kind(p, centre, i), (unsigned int)place),
+					p->nr_words) {
+				int64_t share = best[place] / s->group_size[centre];
+
+				shared[other] = share > shared[other] ? share : shared[other];
+			}
+		}
+	}
+	for_each_place (place, domain, p->nr_words) {
+		int64_t rest = best[place];
+
+		for (unsigned int i = centre + 1; i < p->nr_things; i++) {
+			if (s->centre_of[i] == centre)
+				rest -= smallest_share(s, i, (unsigned int)place);
+		}
+		s->shared[(size_t)centre * p->nr_places + (unsigned int)place] = rest;
+	}
+}
+
+void share_weights(struct solver *s)
+{
+	const struct problem *p = s->p;
+
+	find_groups(s);
+	s->max_weight = 0;
+	for (size_t i = 0; i < (size_t)p->nr_things * p->nr_places; i++)
+		s->max_weight = p->weight[i] > s->max_weight ? p->weight[i] : s->max_weight;
+	for (unsigned int i = 0; i < p->nr_things; i++) {
+		for (unsigned int place = 0; s->group_size[i] == 1 && place < p->nr_places; place++)
+			s->shared[(size_t)i * p->nr_places + place] = *problem_weight(p, i, place);
+		if (s->group_size[i] > 1)
+			share_group(s, i);
+	}
+	for (size_t i = 0; i < (size_t)p->nr_things * p->nr_places; i++)
+		s->max_weight = s->shared[i] > s->max_weight ? s->shared[i] : s->max_weight;
 }

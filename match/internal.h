@@ -1,96 +1,103 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the files of the matcher share: the rules as functions over one saved
- * and one local GPU (or two of each), and the problem that is built from them.
+ * and one local GPU (or two of each), and the report.
  *
- * "Thing" is the n-th saved GPU, "place" the m-th local one that may be used.
+ * "Thing" is the n-th saved GPU, "place" the n-th local one that may be used.
  */
 #ifndef MATCH_INTERNAL_H
 #define MATCH_INTERNAL_H
 
-#include "match/assign.h"
 #include "match/match.h"
+#include "match/problem.h"
 
 /* How good a link is. A better one serves for a worse one. */
 enum link_rank { LINK_NONE, LINK_PCIE, LINK_XGMI };
 
-/* What one direction between two GPUs, or between a GPU and the host, has to offer. */
+/* What one direction of a link offers, or has to offer. */
 struct link_demand {
 	enum link_rank rank;
 	bool has_flags;
-	uint32_t max_bandwidth; /* MB/s; 0: no demand */
+	uint32_t max_bandwidth; /* MB/s; 0: any will do */
 	uint32_t flags;
 };
 
-struct match_problem {
+struct match {
 	const struct topology *saved;
 	const struct topology *local;
-	const struct settings *settings;
-	unsigned int n;
-	unsigned int m;
-	unsigned int n_not_candidates;			      /* local GPUs that may not be used */
+	const struct match_options *options;
+	unsigned int nr_things;
+	unsigned int nr_places;
 	uint16_t saved_node[TOPOLOGY_MAX_NODES];	      /* thing -> index in saved->nodes[] */
 	uint16_t local_node[TOPOLOGY_MAX_NODES];	      /* place -> index in local->nodes[] */
-	int pinned[TOPOLOGY_MAX_NODES];			      /* place that KFD_DEVICE_MAP gives to a thing, or -1 */
-	struct link_demand saved_host[2][TOPOLOGY_MAX_NODES]; /* link to the host, from the host; of each thing */
+	int pinned[TOPOLOGY_MAX_NODES];			      /* place that the user gives to a thing, or -1 */
+	struct link_demand saved_host[2][TOPOLOGY_MAX_NODES]; /* of each thing: link to, and from, the host */
 	struct link_demand local_host[2][TOPOLOGY_MAX_NODES]; /* of each place */
-	bool links_relaxed;				      /* as if KFD_TOPOLOGY_CHECK were 0 */
-	bool numa_relaxed;
 };
 
-/* Why a GPU does not do for another. */
+/* Why a local GPU cannot stand in for a saved one. */
 enum obstacle_kind { OBSTACLE_NONE, OBSTACLE_PROP, OBSTACLE_HOST_LINK, OBSTACLE_PINNED };
 
 struct obstacle {
 	enum obstacle_kind kind;
 	enum topology_prop prop; /* OBSTACLE_PROP */
+	bool from_host;		 /* OBSTACLE_HOST_LINK: wanted and found are link ranks */
 	uint64_t wanted;
 	uint64_t found;
-	enum setting relaxed_by;
-	bool from_host; /* OBSTACLE_HOST_LINK: which direction; wanted and found are link ranks */
+	enum match_check check; /* that would let it pass when switched off */
 };
 
-static inline const struct topology_node *saved_gpu(const struct match_problem *mp, unsigned int thing)
+static inline const struct topology_node *saved_gpu(const struct match *m, unsigned int thing)
 {
-	return mp->saved->nodes[mp->saved_node[thing]];
+	return m->saved->nodes[m->saved_node[thing]];
 }
 
-static inline const struct topology_node *local_gpu(const struct match_problem *mp, unsigned int place)
+static inline const struct topology_node *local_gpu(const struct match *m, unsigned int place)
 {
-	return mp->local->nodes[mp->local_node[place]];
+	return m->local->nodes[m->local_node[place]];
 }
 
-/* Fills in what the rules look up often; n, m and the node arrays are set. */
-void rule_prepare(struct match_problem *mp);
+/* Fills in what the rules look up often; counts and nodes are set. */
+void rule_prepare(struct match *m);
 
-/* Checks the rules that concern one GPU alone. Returns the first obstacle, of kind NONE when it fits. */
-struct obstacle rule_gpu(const struct match_problem *mp, unsigned int thing, unsigned int place);
+/* Name of the setting that switches the check off. */
+const char *rule_check_name(enum match_check check);
 
-/* What the saved link from one thing to another demands; rank NONE: nothing, or not checked. */
-struct link_demand rule_link_demand(const struct match_problem *mp, unsigned int from, unsigned int to);
+/* Must the local value be at least the saved one? */
+bool rule_is_at_least(enum topology_prop prop);
 
-/* Does this local link do? (Both ends are GPUs.) */
-bool rule_link_serves(const struct topology_link *link, const struct link_demand *demand);
+/* The name of a bit in which two values of "capability" differ so that it matters, NULL when there is none. */
+const char *rule_capability_difference(uint64_t a, uint64_t b);
 
-/* Must the two things come to one NUMA node? */
-bool rule_numa_demand(const struct match_problem *mp, unsigned int a, unsigned int b);
+/* The rules for one GPU alone. Returns the first obstacle, of kind NONE when it fits. */
+struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int place);
+
+/* What the saved link from one thing to another demands; rank NONE: nothing, or it is not checked. */
+struct link_demand rule_link_demand(const struct match *m, unsigned int from, unsigned int to);
+
+/* Does a local link from one place to another meet the demand? */
+bool rule_link_serves(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand);
+
+/* Best link from one place to another: its rank, and the largest bandwidth of that rank. */
+struct link_demand rule_local_link(const struct match *m, unsigned int from, unsigned int to);
+
+/* Must the two things go to one NUMA node? */
+bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
 
 /* Are the two places on one NUMA node? */
-bool rule_numa_serves(const struct match_problem *mp, unsigned int a, unsigned int b);
-
-/* Best link from one local GPU to another: its rank, and the largest bandwidth of that rank. */
-struct link_demand local_link(const struct match_problem *mp, unsigned int from, unsigned int to);
+bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
 
 /*
- * Builds the assignment problem of these rules; the caller ends it with
- * assign_problem_done(). -E2BIG: too many kinds of links; -ENOMEM.
+ * Makes the problem that these rules pose; the caller ends it with
+ * problem_done(). -E2BIG: too many kinds of links; -ENOMEM.
  */
-int match_build(const struct match_problem *mp, struct assign_problem *ret);
+int rule_problem(const struct match *m, struct problem *ret);
 
-/* Explains why assign_solve() found no map. */
-void match_explain(const struct match_problem *mp, const struct assign_result *result, struct match_report *report);
+/* Explains why there is no map. problem: the one that has no solution. */
+void report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt,
+		    struct match_report *report);
 
-/* Adds one line, cut to the width of the report; lines beyond its length are counted. */
+/* Adds a line. What is too long for a line or the report is cut, and the end says so. */
 void report_line(struct match_report *report, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -3,24 +3,24 @@
  * Match: which saved GPU becomes which local GPU.
  *
  * Rules
- *   Per GPU: the table of amdgpu_plugin_topology.c (equal, at least, equal in
- *   the bits that user space acts on). A property that either side does not
- *   have is not compared.
- *   Host link: as good as saved in each direction that was saved (XGMI serves
- *   for anything, PCIe for PCIe and older buses).
- *   Two GPUs, per direction: XGMI needs XGMI of at least the saved bandwidth;
- *   PCIe peer-to-peer needs a link that can do it, or XGMI. A link that lacks
- *   an atomic operation which the saved one had does not serve.
- *   NUMA: GPUs of one NUMA node come to one NUMA node.
- *   Links to other nodes of either machine play no part.
- *   KFD_DEVICE_MAP fixes some pairs; they are checked like any other.
+ *   One GPU: its properties are equal, or at least as good (match/rules.c has
+ *   the table). A property that one side does not have is not compared.
+ *   Host link: in each direction as good as it was. XGMI serves for all, PCIe
+ *   for PCIe and older buses.
+ *   Two GPUs, in each direction: XGMI needs XGMI of at least the same
+ *   bandwidth; PCIe peer access needs PCIe peer access or XGMI. A link must
+ *   have the atomic operations that the saved link had.
+ *   NUMA: GPUs of one NUMA node go to one NUMA node.
+ *   Links to other nodes do not matter.
+ *   Pairs that the user names are checked like all others.
  *
  * The choice
- *   Of all maps that keep the rules: the one in which most GPUs keep their
- *   gpu id; of these, the one in which most keep their PCI address; then most
- *   their NUMA node; then the first saved GPU gets the lowest node number,
- *   then the second, and so on. Found exactly and deterministically, with a
- *   limit on the work.
+ *   Of all maps that keep the rules, the one with the most saved GPUs on idle
+ *   local ones; then with the most equal gpu ids; then with the most equal PCI
+ *   addresses; then with the most equal NUMA nodes; then the one that gives
+ *   the first saved GPU the lowest node number, then the second, and so on.
+ *   The search is exact. It has a limit, in steps, that ordinary machines do not
+ *   come near: what it leaves open is said (undecided, or match_map.nearest).
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
@@ -28,33 +28,54 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/host.h"
 #include "amdgpu_plugin_topology.h"
 
 #define MATCH_REPORT_LINES   40
-#define MATCH_REPORT_COLUMNS 160
+#define MATCH_REPORT_COLUMNS 900 /* a line of the log has room for more */
+
+/* Rules that the user can switch off. */
+enum match_check {
+	MATCH_CHECK_FW_VERSION,
+	MATCH_CHECK_SDMA_FW_VERSION,
+	MATCH_CHECK_CACHES_COUNT,
+	MATCH_CHECK_NUM_GWS,
+	MATCH_CHECK_VRAM_SIZE,
+	MATCH_CHECK_CAPABILITY,
+	MATCH_CHECK_NUMA,
+	MATCH_CHECK_TOPOLOGY,
+	MATCH_NR_CHECKS,
+	MATCH_CHECK_ALWAYS = MATCH_NR_CHECKS,
+};
+
+/* Zeroed: all rules hold, all local GPUs may be used, none is busy. Owns nothing. */
+struct match_options {
+	bool relaxed[MATCH_NR_CHECKS];
+	const struct device_map_entry *pairs; /* that the user names */
+	unsigned int nr_pairs;
+	const char *const *unusable; /* per local node: why it may not be used, or NULL; NULL: all may */
+	const bool *busy;	     /* per local node: others use it; NULL: all are idle */
+};
 
 struct match_pair {
 	unsigned int saved;	/* index in saved->nodes[] */
 	unsigned int local;	/* index in local->nodes[] */
-	uint32_t user_gpu_id;	/* how the process calls the GPU */
-	uint32_t actual_gpu_id; /* how this machine calls it */
+	uint32_t user_gpu_id;	/* the process's name for the GPU */
+	uint32_t actual_gpu_id; /* this machine's name for it */
 	uint32_t saved_minor;	/* render minors */
 	uint32_t local_minor;
 };
 
 struct match_map {
-	bool nearest; /* false: valid, but the work limit ended the search for a nearer one */
-	unsigned int n;
+	bool nearest; /* false: keeps the rules, but the limit ended the search for a better one */
+	unsigned int nr_pairs;
 	struct match_pair pairs[]; /* in the order of the saved nodes */
 };
 
-/* Index in nodes[] of the GPU; -ENODEV: there is none; -EEXIST: several have this name. */
-int topology_find_ref(const struct topology *t, const struct device_ref *ref);
-
 /* Why there is no map: lines for people, without line ends. */
 struct match_report {
-	unsigned int n_lines;
+	uint64_t steps; /* of the search, also when there is a map */
+	bool cut;	/* there was more than fits */
+	unsigned int nr_lines;
 	char line[MATCH_REPORT_LINES][MATCH_REPORT_COLUMNS];
 };
 
@@ -62,29 +83,16 @@ struct match_report {
  * Finds the map from the GPUs of "saved" (nodes with a gpu id) to the GPUs of
  * "local".
  *
- * candidates	one flag per local node: may this GPU be used? NULL: all may.
- *		Nodes that are no GPUs are ignored.
- *
  * Returns 0 and a map that the caller frees with match_map_free(); without GPUs
- * in "saved" it is empty. Otherwise *report says what is in the way: -ENODEV:
- * no map keeps the rules; -EINVAL: KFD_DEVICE_MAP names something that is not
- * there; -E2BIG: undecided within the limits; -ENOMEM. Nothing is logged.
+ * in "saved" it is empty. Otherwise *report says why: -ENODEV: no map keeps the
+ * rules; -EINVAL: the user names a GPU that is not there; -E2BIG: undecided
+ * within the limit; -ENOMEM. Logs nothing.
  */
-int match_devices(const struct topology *saved, const struct topology *local, const bool *candidates,
-		  const struct settings *settings, struct match_map **ret, struct match_report *report);
+int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
+		  struct match_map **ret, struct match_report *report);
 
 /* Accepts NULL. */
 void match_map_free(struct match_map *map);
-
-static inline void match_map_cleanup(struct match_map **map)
-{
-	match_map_free(*map);
-}
-#define _cleanup_match_map_ __attribute__((cleanup(match_map_cleanup)))
-
-/* The pair of a GPU as the process calls it, NULL when it is not in the map. */
-const struct match_pair *match_by_user_gpu_id(const struct match_map *map, uint32_t user_gpu_id);
-const struct match_pair *match_by_saved_minor(const struct match_map *map, uint32_t saved_minor);
 
 /* Writes the lines to the log, as errors. */
 void match_report_log(const struct match_report *report);

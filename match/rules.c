@@ -1,62 +1,163 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Match: the rules, and the assignment problem that follows from them.
+ * Match: the rules, and the problem that they pose.
  *
- * Each rule is one function over topologies and settings; the search knows
- * none of them, and the explanation of a refusal asks the same functions.
+ * Each rule is one function over topologies and options. The search sees none
+ * of them; the report asks the same functions.
  */
 #include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/*
- * What keeping a GPU's name is worth: more same gpu ids come before any number
- * of same PCI addresses, and these before any number of same NUMA nodes.
- */
+/* A more important preference outweighs any number of less important ones. */
 #define WEIGHT_NUMA   1U
-#define WEIGHT_PCI    (TOPOLOGY_MAX_NODES + 1U)
+#define WEIGHT_PCI    (WEIGHT_NUMA * (TOPOLOGY_MAX_NODES + 1U))
 #define WEIGHT_GPU_ID (WEIGHT_PCI * (TOPOLOGY_MAX_NODES + 1U))
+#define WEIGHT_IDLE   (WEIGHT_GPU_ID * (TOPOLOGY_MAX_NODES + 1U))
 
 #define NO_ATOMICS (TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 | TOPOLOGY_LINK_FLAG_NO_ATOMICS_64)
 
-static bool checked(const struct match_problem *mp, enum setting id)
+static const char *const check_names[MATCH_NR_CHECKS] = {
+	[MATCH_CHECK_FW_VERSION] = "KFD_FW_VER_CHECK",
+	[MATCH_CHECK_SDMA_FW_VERSION] = "KFD_SDMA_FW_VER_CHECK",
+	[MATCH_CHECK_CACHES_COUNT] = "KFD_CACHES_COUNT_CHECK",
+	[MATCH_CHECK_NUM_GWS] = "KFD_NUM_GWS_CHECK",
+	[MATCH_CHECK_VRAM_SIZE] = "KFD_VRAM_SIZE_CHECK",
+	[MATCH_CHECK_CAPABILITY] = "KFD_CAPABILITY_CHECK",
+	[MATCH_CHECK_NUMA] = "KFD_NUMA_CHECK",
+	[MATCH_CHECK_TOPOLOGY] = "KFD_TOPOLOGY_CHECK",
+};
+
+enum rule { RULE_NONE, RULE_EQUAL, RULE_AT_LEAST, RULE_CAPABILITY };
+
+struct prop_rule {
+	enum rule rule;
+	enum match_check check;
+};
+
+#define EQUAL                                  \
+	{                                      \
+		RULE_EQUAL, MATCH_CHECK_ALWAYS \
+	}
+#define AT_LEAST(check_)                            \
+	{                                           \
+		RULE_AT_LEAST, MATCH_CHECK_##check_ \
+	}
+
+/* Properties that are not listed have no rule. */
+static const struct prop_rule prop_rules[TOPOLOGY_NR_PROPS] = {
+	[TOPOLOGY_VENDOR_ID] = EQUAL,
+	[TOPOLOGY_DEVICE_ID] = EQUAL,
+	[TOPOLOGY_GFX_TARGET_VERSION] = EQUAL,
+	[TOPOLOGY_NUM_XCC] = EQUAL,
+	[TOPOLOGY_SIMD_COUNT] = EQUAL,
+	[TOPOLOGY_SIMD_PER_CU] = EQUAL,
+	[TOPOLOGY_CU_PER_SIMD_ARRAY] = EQUAL,
+	[TOPOLOGY_SIMD_ARRAYS_PER_ENGINE] = EQUAL,
+	[TOPOLOGY_ARRAY_COUNT] = EQUAL,
+	[TOPOLOGY_MAX_WAVES_PER_SIMD] = EQUAL,
+	[TOPOLOGY_MAX_SLOTS_SCRATCH_CU] = EQUAL,
+	[TOPOLOGY_WAVE_FRONT_SIZE] = EQUAL,
+	[TOPOLOGY_LDS_SIZE_IN_KB] = EQUAL,
+	[TOPOLOGY_NUM_SDMA_ENGINES] = EQUAL,
+	[TOPOLOGY_NUM_SDMA_XGMI_ENGINES] = EQUAL,
+	[TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE] = EQUAL,
+	[TOPOLOGY_NUM_CP_QUEUES] = EQUAL,
+	[TOPOLOGY_VRAM_PUBLIC] = EQUAL,
+	[TOPOLOGY_SDMA_PARTITION] = EQUAL,
+	[TOPOLOGY_VRAM_SIZE] = AT_LEAST(VRAM_SIZE),
+	[TOPOLOGY_NUM_GWS] = AT_LEAST(NUM_GWS),
+	[TOPOLOGY_CACHES_COUNT] = AT_LEAST(CACHES_COUNT),
+	[TOPOLOGY_FW_VERSION] = AT_LEAST(FW_VERSION),
+	[TOPOLOGY_SDMA_FW_VERSION] = AT_LEAST(SDMA_FW_VERSION),
+	[TOPOLOGY_CAPABILITY] = { RULE_CAPABILITY, MATCH_CHECK_CAPABILITY },
+};
+
+/*
+ * The bits of "capability". The ROCm runtime and compiled code act on those
+ * that are compared. The others serve debuggers, monitors or the kernel itself,
+ * and two kernels may compute them differently for one GPU.
+ */
+static const struct {
+	uint32_t bits;
+	const char *name;
+	bool compared;
+} capability_bits[] = {
+	{ 0x00000001, "hot pluggable", false }, /* does not change how the GPU works */
+	{ 0x00000002, "ATS", true },		/* host memory is reached by host page tables */
+	{ 0x00000004, "shared with graphics", false },
+	{ 0x00000008, "queue size power of 2", true }, /* user space allocates the rings */
+	{ 0x00000010, "queue size 32 bit", true },
+	{ 0x00000020, "idle event", false },   /* not used */
+	{ 0x00000040, "VA limit", true },      /* layout of the address space */
+	{ 0x00000080, "watch points", false }, /* debugger; computed when read */
+	{ 0x00000f00, "watch point count", false },
+	{ 0x00003000, "doorbell type", true },	      /* width of what is written to a doorbell */
+	{ 0x00004000, "AQL queue double map", true }, /* ring layout */
+	{ 0x00078000, "trap debug", false },	      /* debugger; depends on the kernel */
+	{ 0x00100000, "memory EDC", false },	      /* monitoring; computed when read */
+	{ 0x00200000, "RAS event notification", false },
+	{ 0x03c00000, "ASIC revision", true },	      /* libraries choose kernels by it */
+	{ 0x04000000, "SRAM EDC", true },	      /* part of the code object target (sramecc) */
+	{ 0x08000000, "SVM", true },		      /* how the runtime manages memory */
+	{ 0x10000000, "coherent host access", true }, /* fine-grained memory */
+	{ 0x20000000, "trap debug firmware", false },
+	{ 0x40000000, "precise ALU", false },
+	{ 0x80000000, "per queue reset", false }, /* what the kernel does after a hang */
+};
+
+const char *rule_check_name(enum match_check check)
 {
-	return id == SETTING_NONE || mp->settings->flag[id];
+	return check_names[check];
 }
 
-static bool check_links(const struct match_problem *mp)
+bool rule_is_at_least(enum topology_prop prop)
 {
-	return !mp->links_relaxed && mp->settings->flag[SETTING_TOPOLOGY_CHECK];
+	return prop_rules[prop].rule == RULE_AT_LEAST;
 }
 
-static bool prop_fits(enum topology_rule rule, uint64_t wanted, uint64_t found)
+const char *rule_capability_difference(uint64_t a, uint64_t b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++) {
+		if (capability_bits[i].compared && (a ^ b) & capability_bits[i].bits)
+			return capability_bits[i].name;
+	}
+	return NULL;
+}
+
+static bool checked(const struct match *m, enum match_check check)
+{
+	return check == MATCH_CHECK_ALWAYS || !m->options->relaxed[check];
+}
+
+/* ---- one GPU ---- */
+
+static bool prop_fits(enum rule rule, uint64_t wanted, uint64_t found)
 {
 	switch (rule) {
-	case TOPOLOGY_RULE_EQUAL:
+	case RULE_EQUAL:
 		return found == wanted;
-	case TOPOLOGY_RULE_AT_LEAST:
+	case RULE_AT_LEAST:
 		return found >= wanted;
-	case TOPOLOGY_RULE_CAPABILITY:
-		return !((found ^ wanted) & topology_capability_mask());
+	case RULE_CAPABILITY:
+		return !rule_capability_difference(wanted, found);
 	default:
 		return true;
 	}
 }
 
-static struct obstacle check_props(const struct match_problem *mp, const struct topology_node *saved,
+static struct obstacle check_props(const struct match *m, const struct topology_node *saved,
 				   const struct topology_node *local)
 {
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
-		const struct topology_prop_info *info = topology_prop_info(i);
-		uint64_t wanted = saved->value[i], found = local->value[i];
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
+		uint64_t wanted = topology_get(saved, i), found = topology_get(local, i);
+		const struct prop_rule *rule = &prop_rules[i];
 
-		if (!topology_has(saved, i) || !topology_has(local, i) || !checked(mp, info->relaxed_by))
+		if (!topology_has(saved, i) || !topology_has(local, i) || !checked(m, rule->check))
 			continue;
-		if (!prop_fits(info->rule, wanted, found))
-			return (struct obstacle){ .kind = OBSTACLE_PROP,
-						  .prop = i,
-						  .wanted = wanted,
-						  .found = found,
-						  .relaxed_by = info->relaxed_by };
+		if (!prop_fits(rule->rule, wanted, found))
+			return (struct obstacle){
+				.kind = OBSTACLE_PROP, .prop = i, .wanted = wanted, .found = found, .check = rule->check
+			};
 	}
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
 }
@@ -66,13 +167,13 @@ static enum link_rank link_rank(const struct topology_link *link)
 	return link->type == TOPOLOGY_LINK_XGMI ? LINK_XGMI : LINK_PCIE;
 }
 
-/* Only what both sides know is compared. */
-static bool flags_serve(const struct topology_link *link, const struct link_demand *demand)
+/* Has the link the atomic operations of the saved one? Only what both sides know is compared. */
+static bool flags_serve(bool has_flags, uint32_t flags, const struct link_demand *demand)
 {
-	return !demand->has_flags || !link->has_flags || !(link->flags & ~demand->flags & NO_ATOMICS);
+	return !demand->has_flags || !has_flags || !(flags & ~demand->flags & NO_ATOMICS);
 }
 
-/* A link over which the GPUs cannot reach each other's memory is none, for this purpose. */
+/* A link without access to the peer's memory does not count. */
 static bool is_peer_link(const struct topology_link *link)
 {
 	return !(link->has_flags && (link->flags & TOPOLOGY_LINK_FLAG_NO_P2P_DMA));
@@ -96,7 +197,7 @@ static struct link_demand best_link(const struct topology_node *from, unsigned i
 {
 	struct link_demand best = { .rank = LINK_NONE };
 
-	for (unsigned int i = 0; i < from->n_links; i++) {
+	for (unsigned int i = 0; i < from->nr_links; i++) {
 		struct link_demand demand;
 
 		if (from->links[i].to != (int)to || !is_peer_link(&from->links[i]))
@@ -113,12 +214,12 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 {
 	struct link_demand best = { .rank = LINK_NONE };
 
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		const struct topology_node *from = t->nodes[i];
 
 		if (from_host ? !topology_has_cpu(from) : i != gpu)
 			continue;
-		for (unsigned int l = 0; l < from->n_links; l++) {
+		for (unsigned int l = 0; l < from->nr_links; l++) {
 			const struct topology_link *link = &from->links[l];
 			struct link_demand demand = as_demand(link);
 
@@ -131,303 +232,253 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 	return best;
 }
 
-void rule_prepare(struct match_problem *mp)
+void rule_prepare(struct match *m)
 {
 	for (int from_host = 0; from_host < 2; from_host++) {
-		for (unsigned int i = 0; i < mp->n; i++)
-			mp->saved_host[from_host][i] = host_link(mp->saved, mp->saved_node[i], from_host);
-		for (unsigned int v = 0; v < mp->m; v++)
-			mp->local_host[from_host][v] = host_link(mp->local, mp->local_node[v], from_host);
+		for (unsigned int i = 0; i < m->nr_things; i++)
+			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
+		for (unsigned int v = 0; v < m->nr_places; v++)
+			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
 	}
 }
 
-static struct obstacle check_host_link(const struct match_problem *mp, unsigned int thing, unsigned int place)
+static struct obstacle check_host_link(const struct match *m, unsigned int thing, unsigned int place)
 {
 	for (int from_host = 0; from_host < 2; from_host++) {
-		struct link_demand wanted = mp->saved_host[from_host][thing];
-		struct link_demand found = mp->local_host[from_host][place];
-		struct topology_link link = { .has_flags = found.has_flags, .flags = found.flags };
+		struct link_demand wanted = m->saved_host[from_host][thing];
+		struct link_demand found = m->local_host[from_host][place];
 
-		if (found.rank >= wanted.rank && (wanted.rank == LINK_NONE || flags_serve(&link, &wanted)))
+		if (found.rank >= wanted.rank &&
+		    (wanted.rank == LINK_NONE || flags_serve(found.has_flags, found.flags, &wanted)))
 			continue;
 		return (struct obstacle){ .kind = OBSTACLE_HOST_LINK,
 					  .wanted = wanted.rank,
 					  .found = found.rank,
-					  .relaxed_by = SETTING_TOPOLOGY_CHECK,
+					  .check = MATCH_CHECK_TOPOLOGY,
 					  .from_host = from_host };
 	}
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
 }
 
-struct obstacle rule_gpu(const struct match_problem *mp, unsigned int thing, unsigned int place)
+struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int place)
 {
 	struct obstacle obstacle;
 
-	if (mp->pinned[thing] >= 0 && mp->pinned[thing] != (int)place)
-		return (struct obstacle){ .kind = OBSTACLE_PINNED, .relaxed_by = SETTING_DEVICE_MAP };
-	obstacle = check_props(mp, saved_gpu(mp, thing), local_gpu(mp, place));
-	if (obstacle.kind == OBSTACLE_NONE && check_links(mp))
-		obstacle = check_host_link(mp, thing, place);
+	if (m->pinned[thing] >= 0 && m->pinned[thing] != (int)place)
+		return (struct obstacle){ .kind = OBSTACLE_PINNED, .check = MATCH_CHECK_ALWAYS };
+	obstacle = check_props(m, saved_gpu(m, thing), local_gpu(m, place));
+	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_TOPOLOGY))
+		obstacle = check_host_link(m, thing, place);
 	return obstacle;
 }
 
-struct link_demand rule_link_demand(const struct match_problem *mp, unsigned int from, unsigned int to)
+/* ---- two GPUs ---- */
+
+struct link_demand rule_link_demand(const struct match *m, unsigned int from, unsigned int to)
 {
-	if (!check_links(mp))
+	if (from == to || !checked(m, MATCH_CHECK_TOPOLOGY))
 		return (struct link_demand){ .rank = LINK_NONE };
-	return best_link(saved_gpu(mp, from), mp->saved_node[to]);
+	return best_link(saved_gpu(m, from), m->saved_node[to]);
 }
 
-bool rule_link_serves(const struct topology_link *link, const struct link_demand *demand)
+static bool link_serves(const struct topology_link *link, const struct link_demand *demand)
 {
-	if (!is_peer_link(link) || link_rank(link) < demand->rank || !flags_serve(link, demand))
+	if (!is_peer_link(link) || link_rank(link) < demand->rank || !flags_serve(link->has_flags, link->flags, demand))
 		return false;
 	return !demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth;
 }
 
-struct link_demand local_link(const struct match_problem *mp, unsigned int from, unsigned int to)
+bool rule_link_serves(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand)
 {
-	return best_link(local_gpu(mp, from), mp->local_node[to]);
+	const struct topology_node *node = local_gpu(m, from);
+
+	if (demand->rank == LINK_NONE)
+		return true;
+	for (unsigned int i = 0; i < node->nr_links; i++) {
+		if (node->links[i].to == (int)m->local_node[to] && link_serves(&node->links[i], demand))
+			return true;
+	}
+	return false;
 }
 
-bool rule_numa_demand(const struct match_problem *mp, unsigned int a, unsigned int b)
+struct link_demand rule_local_link(const struct match *m, unsigned int from, unsigned int to)
 {
-	const struct topology_node *x = saved_gpu(mp, a), *y = saved_gpu(mp, b);
-
-	return !mp->numa_relaxed && mp->settings->flag[SETTING_NUMA_CHECK] && topology_has(x, TOPOLOGY_NUMA_NODE) &&
-	       topology_has(y, TOPOLOGY_NUMA_NODE) &&
-	       topology_get(x, TOPOLOGY_NUMA_NODE) == topology_get(y, TOPOLOGY_NUMA_NODE);
+	return best_link(local_gpu(m, from), m->local_node[to]);
 }
 
-bool rule_numa_serves(const struct match_problem *mp, unsigned int a, unsigned int b)
+static bool same_value(const struct topology_node *a, const struct topology_node *b, enum topology_prop prop)
 {
-	const struct topology_node *x = local_gpu(mp, a), *y = local_gpu(mp, b);
-
-	return topology_has(x, TOPOLOGY_NUMA_NODE) && topology_has(y, TOPOLOGY_NUMA_NODE) &&
-	       topology_get(x, TOPOLOGY_NUMA_NODE) == topology_get(y, TOPOLOGY_NUMA_NODE);
+	return topology_has(a, prop) && topology_has(b, prop) && topology_get(a, prop) == topology_get(b, prop);
 }
 
-/* The different demands of the saved links, and the local links that serve each of them. */
-struct demand_table {
-	unsigned int n; /* including the unused 0: no demand */
-	struct link_demand demand[ASSIGN_MAX_KINDS];
-	uint64_t *serves; /* n * m sets: [demand][from] */
-};
+bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b)
+{
+	return a != b && checked(m, MATCH_CHECK_NUMA) &&
+	       same_value(saved_gpu(m, a), saved_gpu(m, b), TOPOLOGY_NUMA_NODE);
+}
+
+bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b)
+{
+	return same_value(local_gpu(m, a), local_gpu(m, b), TOPOLOGY_NUMA_NODE);
+}
+
+/* ---- the problem ---- */
 
 /* What holds between two things: a demand in each direction, and the NUMA rule. */
 struct pair_kind {
-	uint16_t out;
-	uint16_t in;
+	struct link_demand out;
+	struct link_demand in;
 	bool numa;
 };
 
 struct kind_table {
-	unsigned int n; /* including the unused 0 */
-	struct pair_kind kind[ASSIGN_MAX_KINDS];
+	unsigned int nr; /* with the unused 0 */
+	struct pair_kind kind[PROBLEM_MAX_KINDS];
 };
 
-static int demand_index(struct demand_table *table, const struct link_demand *demand)
+static bool same_demand(const struct link_demand *a, const struct link_demand *b)
 {
-	if (demand->rank == LINK_NONE)
-		return 0;
-	for (unsigned int i = 1; i < table->n; i++) {
-		const struct link_demand *known = &table->demand[i];
-
-		if (known->rank == demand->rank && known->max_bandwidth == demand->max_bandwidth &&
-		    known->has_flags == demand->has_flags && known->flags == demand->flags)
-			return (int)i;
-	}
-	if (table->n == ASSIGN_MAX_KINDS)
-		return -E2BIG;
-	table->demand[table->n] = *demand;
-	return (int)table->n++;
+	return a->rank == b->rank && a->max_bandwidth == b->max_bandwidth && a->has_flags == b->has_flags &&
+	       a->flags == b->flags;
 }
 
 static int kind_index(struct kind_table *table, const struct pair_kind *kind)
 {
-	if (!kind->out && !kind->in && !kind->numa)
+	if (kind->out.rank == LINK_NONE && kind->in.rank == LINK_NONE && !kind->numa)
 		return 0;
-	for (unsigned int i = 1; i < table->n; i++) {
+	for (unsigned int i = 1; i < table->nr; i++) {
 		const struct pair_kind *known = &table->kind[i];
 
-		if (known->out == kind->out && known->in == kind->in && known->numa == kind->numa)
+		if (same_demand(&known->out, &kind->out) && same_demand(&known->in, &kind->in) &&
+		    known->numa == kind->numa)
 			return (int)i;
 	}
-	if (table->n == ASSIGN_MAX_KINDS)
+	if (table->nr == PROBLEM_MAX_KINDS)
 		return -E2BIG;
-	table->kind[table->n] = *kind;
-	return (int)table->n++;
+	table->kind[table->nr] = *kind;
+	return (int)table->nr++;
 }
 
-/* The demand of each ordered pair of things, as an index: demand_of[from * n + to]. */
-static int collect_demands(const struct match_problem *mp, struct demand_table *table, uint16_t *demand_of)
+/* The kind of each ordered pair of things: kind_of[from * nr_things + to]. */
+static int collect_kinds(const struct match *m, struct kind_table *table, uint16_t *kind_of)
 {
-	for (unsigned int i = 0; i < mp->n; i++) {
-		for (unsigned int j = 0; j < mp->n; j++) {
-			struct link_demand demand = { .rank = LINK_NONE };
-			int index;
+	for (unsigned int i = 0; i < m->nr_things; i++) {
+		for (unsigned int j = 0; j < m->nr_things; j++) {
+			struct pair_kind kind = { .out = rule_link_demand(m, i, j),
+						  .in = rule_link_demand(m, j, i),
+						  .numa = rule_numa_demand(m, i, j) };
+			int index = kind_index(table, &kind);
 
-			if (i != j)
-				demand = rule_link_demand(mp, i, j);
-			index = demand_index(table, &demand);
 			if (index < 0)
 				return index;
-			demand_of[i * mp->n + j] = (uint16_t)index;
+			*kind_of++ = (uint16_t)index;
 		}
 	}
 	return 0;
 }
 
-static int collect_kinds(const struct match_problem *mp, const uint16_t *demand_of, struct kind_table *kinds,
-			 uint16_t *kind_of)
+/* The places that a kind allows for each place. */
+static void fill_rows(const struct match *m, const struct pair_kind *kind, const int *place_of, unsigned int index,
+		      struct problem *p)
 {
-	for (unsigned int i = 0; i < mp->n; i++) {
-		for (unsigned int j = 0; j < mp->n; j++) {
-			struct pair_kind kind = { .out = demand_of[i * mp->n + j], .in = demand_of[j * mp->n + i] };
-			int index;
+	uint64_t *out = problem_row(p, index, 0), *in = problem_row(p, 0, 0);
+	size_t row_bytes = sizeof(*out) * p->nr_words;
 
-			kind.numa = i != j && rule_numa_demand(mp, i, j);
-			index = kind_index(kinds, &kind);
-			if (index < 0)
-				return index;
-			kind_of[i * mp->n + j] = (uint16_t)index;
-		}
-	}
-	return 0;
-}
+	/* Row 0 serves as scratch: nothing reads it. */
+	memset(in, kind->in.rank == LINK_NONE ? 0xff : 0, row_bytes * p->nr_places);
+	memset(out, kind->out.rank == LINK_NONE ? 0xff : 0, row_bytes * p->nr_places);
+	for (unsigned int v = 0; v < p->nr_places; v++) {
+		const struct topology_node *node = local_gpu(m, v);
 
-static int collect_serving_links(const struct match_problem *mp, struct demand_table *table)
-{
-	size_t words = ASSIGN_WORDS(mp->m);
-	int place_of[TOPOLOGY_MAX_NODES];
-
-	table->serves = calloc(table->n * mp->m * words + 1, sizeof(*table->serves));
-	if (!table->serves)
-		return -ENOMEM;
-	memset(place_of, -1, sizeof(place_of));
-	for (unsigned int v = 0; v < mp->m; v++)
-		place_of[mp->local_node[v]] = (int)v;
-	for (unsigned int v = 0; v < mp->m; v++) {
-		const struct topology_node *node = local_gpu(mp, v);
-
-		for (unsigned int l = 0; l < node->n_links; l++) {
+		for (unsigned int l = 0; l < node->nr_links; l++) {
 			int u = place_of[node->links[l].to];
 
-			for (unsigned int d = 1; u >= 0 && d < table->n; d++) {
-				if (rule_link_serves(&node->links[l], &table->demand[d]))
-					assign_set_add(table->serves + (d * mp->m + v) * words, (unsigned int)u);
-			}
+			if (u >= 0 && link_serves(&node->links[l], &kind->out))
+				set_add(problem_row(p, index, v), (unsigned int)u);
+			if (u >= 0 && link_serves(&node->links[l], &kind->in))
+				set_add(problem_row(p, 0, (unsigned int)u), v);
 		}
 	}
-	return 0;
-}
-
-static bool kind_allows(const struct match_problem *mp, const struct demand_table *demands,
-			const struct pair_kind *kind, unsigned int v, unsigned int u)
-{
-	size_t words = ASSIGN_WORDS(mp->m);
-
-	if (kind->out && !assign_set_has(demands->serves + (kind->out * mp->m + v) * words, u))
-		return false;
-	if (kind->in && !assign_set_has(demands->serves + (kind->in * mp->m + u) * words, v))
-		return false;
-	return !kind->numa || rule_numa_serves(mp, v, u);
-}
-
-/* Returns whether the kind rules anything out. */
-static bool fill_rows(const struct match_problem *mp, const struct demand_table *demands, const struct pair_kind *kind,
-		      unsigned int index, struct assign_problem *p)
-{
-	bool restricts = false;
-
-	for (unsigned int v = 0; v < mp->m; v++) {
-		for (unsigned int u = 0; u < mp->m; u++) {
-			if (u == v)
-				continue;
-			if (kind_allows(mp, demands, kind, v, u))
-				assign_set_add(assign_row(p, index, v), u);
-			else
-				restricts = true;
+	for (unsigned int v = 0; v < p->nr_places; v++) {
+		for (unsigned int w = 0; w < p->nr_words; w++)
+			problem_row(p, index, v)[w] &= problem_row(p, 0, v)[w];
+		for (unsigned int u = 0; u < p->nr_words * 64; u++) {
+			if (u == v || u >= p->nr_places || (kind->numa && !rule_numa_serves(m, v, u)))
+				set_remove(problem_row(p, index, v), u);
 		}
 	}
-	return restricts;
 }
 
-/* What is the case for all local GPUs, e.g. on a machine of one NUMA node, is no restriction. */
-static void fill_kinds(const struct match_problem *mp, const struct demand_table *demands,
-		       const struct kind_table *kinds, const uint16_t *kind_of, struct assign_problem *p)
+/* Does the kind rule anything out? On a machine with one NUMA node, "on one node" does not. */
+static bool restricts(const struct problem *p, unsigned int kind)
 {
-	bool restricts[ASSIGN_MAX_KINDS] = { false };
-
-	for (unsigned int k = 1; k < kinds->n; k++)
-		restricts[k] = fill_rows(mp, demands, &kinds->kind[k], k, p);
-	for (size_t i = 0; i < (size_t)mp->n * mp->n; i++)
-		p->kind[i] = restricts[kind_of[i]] ? kind_of[i] : 0;
+	for (unsigned int v = 0; v < p->nr_places; v++) {
+		if (set_count(problem_row(p, kind, v), p->nr_words) < p->nr_places - 1)
+			return true;
+	}
+	return false;
 }
 
-static uint32_t nearness(const struct topology_node *saved, const struct topology_node *local)
+static void fill_kinds(const struct match *m, const struct kind_table *table, const uint16_t *kind_of,
+		       struct problem *p)
 {
-	static const enum topology_prop pci[] = { TOPOLOGY_DOMAIN, TOPOLOGY_LOCATION_ID };
-	bool same_pci = true;
+	bool used[PROBLEM_MAX_KINDS] = { false };
+	int place_of[TOPOLOGY_MAX_NODES];
+
+	memset(place_of, -1, sizeof(place_of));
+	for (unsigned int v = 0; v < m->nr_places; v++)
+		place_of[m->local_node[v]] = (int)v;
+	for (unsigned int k = 1; k < table->nr; k++) {
+		fill_rows(m, &table->kind[k], place_of, k, p);
+		used[k] = restricts(p, k);
+	}
+	for (size_t i = 0; i < (size_t)p->nr_things * p->nr_things; i++)
+		p->kind[i] = used[kind_of[i]] ? kind_of[i] : 0;
+}
+
+static uint32_t preference(const struct match *m, unsigned int thing, unsigned int place)
+{
+	const struct topology_node *saved = saved_gpu(m, thing), *local = local_gpu(m, place);
 	uint32_t weight = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(pci); i++)
-		same_pci = same_pci && topology_has(saved, pci[i]) && topology_has(local, pci[i]) &&
-			   topology_get(saved, pci[i]) == topology_get(local, pci[i]);
+	if (m->options->busy && !m->options->busy[m->local_node[place]])
+		weight += WEIGHT_IDLE;
 	if (topology_gpu_id(saved) == topology_gpu_id(local))
 		weight += WEIGHT_GPU_ID;
-	if (same_pci)
+	if (same_value(saved, local, TOPOLOGY_DOMAIN) && same_value(saved, local, TOPOLOGY_LOCATION_ID))
 		weight += WEIGHT_PCI;
-	if (topology_has(saved, TOPOLOGY_NUMA_NODE) && topology_has(local, TOPOLOGY_NUMA_NODE) &&
-	    topology_get(saved, TOPOLOGY_NUMA_NODE) == topology_get(local, TOPOLOGY_NUMA_NODE))
+	if (same_value(saved, local, TOPOLOGY_NUMA_NODE))
 		weight += WEIGHT_NUMA;
 	return weight;
 }
 
-static void fill_domains(const struct match_problem *mp, struct assign_problem *p)
+static void fill_domains(const struct match *m, struct problem *p)
 {
-	for (unsigned int i = 0; i < mp->n; i++) {
-		for (unsigned int v = 0; v < mp->m; v++) {
-			if (rule_gpu(mp, i, v).kind == OBSTACLE_NONE)
-				assign_set_add(assign_domain(p, i), v);
-			p->weight[i * mp->m + v] = nearness(saved_gpu(mp, i), local_gpu(mp, v));
+	for (unsigned int i = 0; i < p->nr_things; i++) {
+		for (unsigned int v = 0; v < p->nr_places; v++) {
+			if (rule_gpu(m, i, v).kind == OBSTACLE_NONE)
+				set_add(problem_domain(p, i), v);
+			*problem_weight(p, i, v) = preference(m, i, v);
 		}
 	}
 }
 
-static int build_with(const struct match_problem *mp, struct demand_table *demands, struct kind_table *kinds,
-		      uint16_t *pairs, struct assign_problem *ret)
+int rule_problem(const struct match *m, struct problem *ret)
 {
-	size_t n_pairs = (size_t)mp->n * mp->n;
-	int r;
+	_cleanup_free_ uint16_t *kind_of = calloc((size_t)m->nr_things * m->nr_things + 1, sizeof(*kind_of));
+	_cleanup_free_ struct kind_table *table = malloc(sizeof(*table));
+	int err;
 
-	r = collect_demands(mp, demands, pairs);
-	if (r == 0)
-		r = collect_kinds(mp, pairs, kinds, pairs + n_pairs);
-	if (r == 0)
-		r = collect_serving_links(mp, demands);
-	if (r == 0)
-		r = assign_problem_init(ret, mp->n, mp->m, kinds->n);
-	if (r < 0)
-		return r;
-	fill_kinds(mp, demands, kinds, pairs + n_pairs, ret);
-	fill_domains(mp, ret);
-	return 0;
-}
-
-int match_build(const struct match_problem *mp, struct assign_problem *ret)
-{
-	_cleanup_free_ uint16_t *pairs = calloc(2 * (size_t)mp->n * mp->n + 1, sizeof(*pairs));
-	_cleanup_free_ struct demand_table *demands = malloc(sizeof(*demands));
-	_cleanup_free_ struct kind_table *kinds = malloc(sizeof(*kinds));
-	int r;
-
-	if (!pairs || !demands || !kinds)
+	if (!kind_of || !table)
 		return -ENOMEM;
-	demands->n = 1;
-	demands->serves = NULL;
-	kinds->n = 1;
-	r = build_with(mp, demands, kinds, pairs, ret);
-	free(demands->serves);
-	return r;
+	table->nr = 1;
+	err = collect_kinds(m, table, kind_of);
+	if (err)
+		return err;
+	err = problem_init(ret, m->nr_things, m->nr_places, table->nr);
+	if (err)
+		return err;
+	fill_kinds(m, table, kind_of, ret);
+	fill_domains(m, ret);
+	return 0;
 }

@@ -17,8 +17,8 @@ fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_records_SRCS := kernel/records.c
-fuzz_settings_SRCS := host/settings.c
-fuzz_device_map_SRCS := host/settings.c
+fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
+fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
 
 define FUZZ_RULE
 $(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz

@@ -33,7 +33,7 @@ static void check_vmas(const struct kfd_image *image)
 
 static void check_rules(const struct kfd_image *image)
 {
-	expect(image->nodes && image->nodes->n_nodes <= TOPOLOGY_MAX_NODES);
+	expect(image->nodes && image->nodes->nr_nodes <= TOPOLOGY_MAX_NODES);
 	if (image->another_file)
 		return;
 	expect(topology_count_gpus(image->nodes) > 0);

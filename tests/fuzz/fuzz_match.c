@@ -14,9 +14,9 @@ static void check_map(const struct topology *nodes, const struct match_map *map)
 	bool taken[TOPOLOGY_MAX_NODES] = { false };
 	unsigned int i;
 
-	expect(map->n == topology_count_gpus(nodes));
-	for (i = 0; i < map->n; i++) {
-		expect(map->pairs[i].saved < nodes->n_nodes && map->pairs[i].local < nodes->n_nodes);
+	expect(map->nr_pairs == topology_count_gpus(nodes));
+	for (i = 0; i < map->nr_pairs; i++) {
+		expect(map->pairs[i].saved < nodes->nr_nodes && map->pairs[i].local < nodes->nr_nodes);
 		expect(!taken[map->pairs[i].local]);
 		taken[map->pairs[i].local] = true;
 		/* The map that keeps every gpu id exists, so it is the one. */
@@ -29,16 +29,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct match_report *report = calloc(1, sizeof(*report));
 	struct kfd_image *image = NULL;
 	struct match_map *map = NULL;
-	static struct settings settings;
+	const struct match_options options = { .nr_pairs = 0 };
 	int err;
 
 	expect(report);
-	settings_default(&settings);
 	if (!kfd_image_unpack("fuzzed", data, size, &image)) {
-		err = match_devices(image->nodes, image->nodes, NULL, &settings, &map, report);
+		err = match_devices(image->nodes, image->nodes, &options, &map, report);
 		if (err) {
 			fprintf(stderr, "%d: %s\n", err, report->line[0]);
-			expect(err == -E2BIG && report->n_lines);
+			expect(err == -E2BIG && report->nr_lines);
 		} else {
 			check_map(image->nodes, map);
 		}

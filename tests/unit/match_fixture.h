@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of the matcher share: two machines, settings, a map and a
+ * What the tests of the matcher share: two machines, options, a map and a
  * report, and what is asserted of them. Node ids: CPUs 0 and 1; GPUs from 2 on.
  */
 #ifndef UNIT_MATCH_FIXTURE_H
@@ -19,7 +19,7 @@
 #define GPU 2 /* node id of the first GPU */
 
 static struct topology *saved, *local;
-static struct settings settings;
+static struct match_options options;
 static struct match_map *map;
 static struct match_report report;
 
@@ -27,7 +27,7 @@ static inline int setup(void **state)
 {
 	(void)state;
 	log_clear();
-	settings_default(&settings);
+	options = (struct match_options){ .nr_pairs = 0 };
 	saved = machine_new(2);
 	local = machine_new(2);
 	map = NULL;
@@ -45,7 +45,7 @@ static inline int teardown(void **state)
 
 /* ---- helpers ---- */
 
-static inline int match_with(const bool *candidates)
+static inline int match(void)
 {
 	match_map_free(map);
 	map = NULL;
@@ -54,23 +54,18 @@ static inline int match_with(const bool *candidates)
 		must(topology_finish(local));
 		saved->generation = 1; /* finished: only once */
 	}
-	return match_devices(saved, local, candidates, &settings, &map, &report);
-}
-
-static inline int match(void)
-{
-	return match_with(NULL);
+	return match_devices(saved, local, &options, &map, &report);
 }
 
 static inline void print_report(void)
 {
-	for (unsigned int i = 0; i < report.n_lines; i++)
+	for (unsigned int i = 0; i < report.nr_lines; i++)
 		print_message("# %s\n", report.line[i]);
 }
 
 static inline bool report_has(const char *part)
 {
-	for (unsigned int i = 0; i < report.n_lines; i++) {
+	for (unsigned int i = 0; i < report.nr_lines; i++) {
 		if (strstr(report.line[i], part))
 			return true;
 	}
@@ -97,7 +92,7 @@ static inline void assert_refused(const char *a, const char *b)
 static inline void assert_pair(unsigned int n, uint32_t user, uint32_t actual)
 {
 	assert_non_null(map);
-	assert_true(n < map->n);
+	assert_true(n < map->nr_pairs);
 	if (map->pairs[n].user_gpu_id != user || map->pairs[n].actual_gpu_id != actual)
 		fail_msg("pair %u is %#x -> %#x, expected %#x -> %#x", n, map->pairs[n].user_gpu_id,
 			 map->pairs[n].actual_gpu_id, user, actual);
@@ -105,10 +100,12 @@ static inline void assert_pair(unsigned int n, uint32_t user, uint32_t actual)
 
 static inline uint32_t actual_of(uint32_t user)
 {
-	const struct match_pair *pair = match_by_user_gpu_id(map, user);
-
-	assert_non_null(pair);
-	return pair->actual_gpu_id;
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		if (map->pairs[i].user_gpu_id == user)
+			return map->pairs[i].actual_gpu_id;
+	}
+	fail_msg("%#x is not in the map", user);
+	return 0;
 }
 
 /*

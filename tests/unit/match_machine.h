@@ -33,7 +33,7 @@ static inline void clear_prop(struct topology_node *node, enum topology_prop pro
 
 static inline struct topology_node *node_of(const struct topology *t, uint32_t id)
 {
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (t->nodes[i]->id == id)
 			return t->nodes[i];
 	}
@@ -90,7 +90,7 @@ static inline struct topology_node *add_gpu(struct topology *t, uint32_t id, uin
 	struct topology_node *node;
 
 	must(topology_add_node(t, id, &node));
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		if (i != TOPOLOGY_NUMA_NODE)
 			set_prop(node, i, topology_prop_info(i)->bits == 1 ? 1 : 16);
 	}
@@ -104,7 +104,7 @@ static inline struct topology_node *add_gpu(struct topology *t, uint32_t id, uin
 	set_prop(node, TOPOLOGY_DOMAIN, 0);
 	set_prop(node, TOPOLOGY_LOCATION_ID, gpu_id << 8);
 	set_prop(node, TOPOLOGY_DRM_RENDER_MINOR, 128 + id);
-	if (cpu < t->n_nodes && topology_has_cpu(node_of(t, cpu)))
+	if (cpu < t->nr_nodes && topology_has_cpu(node_of(t, cpu)))
 		link_both(t, id, cpu, TOPOLOGY_LINK_PCIE, 0);
 	return node;
 }

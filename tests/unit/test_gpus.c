@@ -39,7 +39,7 @@ int mount_private(const char *type, const char *flags)
 void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
 {
 	assert_true(sysfs < 0);
-	memcpy(usage, usages, topology->n_nodes * sizeof(*usage));
+	memcpy(usage, usages, topology->nr_nodes * sizeof(*usage));
 }
 
 int drm_open_minor(uint32_t minor)
@@ -187,8 +187,8 @@ static void both_numbers_are_told_where_all_are_too_full(void **state)
 	free_vram(1, 3 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
 	assert_logged("no map of 1 saved GPUs");
-	assert_logged("gpu 0x1000 may not be used: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
-	assert_logged("gpu 0x1001 may not be used: 3 MiB of its VRAM are free");
+	assert_logged("0x1000: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
+	assert_logged("0x1001: 3 MiB of its VRAM are free");
 	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
 	assert_int_equal(choose(saved, &needs), 0);
 }
@@ -242,7 +242,7 @@ static void a_task_that_cannot_follow_is_refused(void **state)
 	assert_int_equal(choose(saved, NULL), 0);
 	closed_minor = MINOR(0);
 	assert_int_not_equal(choose(saved, NULL), 0);
-	assert_logged("gpu 0x1000 may not be used: renderD130: Operation not permitted");
+	assert_logged("the restored process may not use 0x1000 of this machine: renderD130: Operation not permitted");
 }
 
 static void pairs_of_the_user_hold_for_all_tasks(void **state)

@@ -119,7 +119,7 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	assert_string_equal(gpu->name, "arcturus");
 	assert_true(topology_has(gpu, TOPOLOGY_NUM_XCC));
 	assert_false(topology_has(gpu, TOPOLOGY_UNIQUE_ID));
-	assert_int_equal(gpu->n_links, 2);
+	assert_int_equal(gpu->nr_links, 2);
 	assert_int_equal(gpu->links[0].weight, 20);
 	assert_true(gpu->links[1].is_p2p);
 	kfd_image_free(back);
@@ -426,7 +426,7 @@ static void render_image_comes_back_as_it_was(void **state)
 	assert_int_equal(render_image_read(ID, &back), 0);
 	assert_int_equal(back->gpu_id, 0x5678);
 	assert_int_equal(back->minor, 130);
-	assert_int_equal(back->nodes->n_nodes, 3);
+	assert_int_equal(back->nodes->nr_nodes, 3);
 	render_image_free(back);
 	topology_free(image.nodes);
 }

@@ -67,11 +67,11 @@ static void images_of_3_17_to_4_2_are_read(void **state)
 	const struct topology_node *gpu = gpu_node(image, GPU_A);
 
 	(void)state;
-	assert_int_equal(image->nodes->n_nodes, 2);
+	assert_int_equal(image->nodes->nr_nodes, 2);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_VRAM_SIZE), 34342961152);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_DRM_RENDER_MINOR), 128);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_SIMD_COUNT), 480);
-	assert_int_equal(gpu->n_links, 1);
+	assert_int_equal(gpu->nr_links, 1);
 	assert_false(topology_has(gpu, TOPOLOGY_GFX_TARGET_VERSION));
 	assert_int_equal(image->state.nr_bos, 3);
 	assert_int_equal(image->state.bos[2].addr, 0x7f0000200000);
@@ -110,9 +110,9 @@ static void images_of_the_development_branch_are_read(void **state)
 	const struct topology_node *gpu = gpu_node(image, GPU_B);
 
 	(void)state;
-	assert_int_equal(image->nodes->n_nodes, 4);
+	assert_int_equal(image->nodes->nr_nodes, 4);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_HIVE_ID), 77);
-	assert_int_equal(gpu->n_links, 2);
+	assert_int_equal(gpu->nr_links, 2);
 	assert_int_equal(image->nodes->nodes[gpu->links[1].to]->id, 2);
 	assert_int_equal(image->state.nr_bos, 3);
 	assert_int_equal(image->state.bos[2].gpu_id, GPU_B);
@@ -154,9 +154,9 @@ static void gpus_that_the_process_did_not_see_are_passed_over(void **state)
 	struct kfd_image *image = read_kfd("later-hidden-gpu");
 
 	(void)state;
-	assert_int_equal(image->nodes->n_nodes, 3);
+	assert_int_equal(image->nodes->nr_nodes, 3);
 	assert_int_equal(topology_count_gpus(image->nodes), 1);
-	assert_int_equal(gpu_node(image, GPU_B)->n_links, 0);
+	assert_int_equal(gpu_node(image, GPU_B)->nr_links, 0);
 	kfd_image_free(image);
 }
 

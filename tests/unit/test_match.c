@@ -14,16 +14,13 @@ static void match_accepts_an_equal_gpu_under_other_names(void **state)
 	plain_machines(1, 1);
 	set_prop(node_of(local, GPU), TOPOLOGY_DRM_RENDER_MINOR, 200);
 	assert_int_equal(match(), 0);
-	assert_int_equal(map->n, 1);
+	assert_int_equal(map->nr_pairs, 1);
 	assert_true(map->nearest);
 	assert_pair(0, 0xa0, 0xb0);
 	assert_int_equal(map->pairs[0].saved, 2);
 	assert_int_equal(map->pairs[0].local, 2);
 	assert_int_equal(map->pairs[0].saved_minor, 130);
 	assert_int_equal(map->pairs[0].local_minor, 200);
-	assert_ptr_equal(match_by_saved_minor(map, 130), &map->pairs[0]);
-	assert_null(match_by_saved_minor(map, 200));
-	assert_null(match_by_user_gpu_id(map, 0xb0));
 }
 
 static void match_of_no_gpus_is_empty(void **state)
@@ -31,93 +28,95 @@ static void match_of_no_gpus_is_empty(void **state)
 	(void)state;
 	plain_machines(0, 2);
 	assert_int_equal(match(), 0);
-	assert_int_equal(map->n, 0);
+	assert_int_equal(map->nr_pairs, 0);
 }
 
-/* Every property of the table, by its rule. */
+/* The rule of each property: what of less, equal and more does, and what accepts less. */
+static const struct {
+	enum topology_prop prop;
+	bool more;
+	const char *setting;
+	enum match_check check;
+} ruled[] = {
+	{ .prop = TOPOLOGY_VENDOR_ID },
+	{ .prop = TOPOLOGY_DEVICE_ID },
+	{ .prop = TOPOLOGY_GFX_TARGET_VERSION },
+	{ .prop = TOPOLOGY_NUM_XCC },
+	{ .prop = TOPOLOGY_SIMD_COUNT },
+	{ .prop = TOPOLOGY_SIMD_PER_CU },
+	{ .prop = TOPOLOGY_CU_PER_SIMD_ARRAY },
+	{ .prop = TOPOLOGY_SIMD_ARRAYS_PER_ENGINE },
+	{ .prop = TOPOLOGY_ARRAY_COUNT },
+	{ .prop = TOPOLOGY_MAX_WAVES_PER_SIMD },
+	{ .prop = TOPOLOGY_MAX_SLOTS_SCRATCH_CU },
+	{ .prop = TOPOLOGY_WAVE_FRONT_SIZE },
+	{ .prop = TOPOLOGY_LDS_SIZE_IN_KB },
+	{ .prop = TOPOLOGY_NUM_SDMA_ENGINES },
+	{ .prop = TOPOLOGY_NUM_SDMA_XGMI_ENGINES },
+	{ .prop = TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE },
+	{ .prop = TOPOLOGY_NUM_CP_QUEUES },
+	{ .prop = TOPOLOGY_VRAM_PUBLIC },
+	{ .prop = TOPOLOGY_SDMA_PARTITION },
+	{ TOPOLOGY_VRAM_SIZE, true, "KFD_VRAM_SIZE_CHECK", MATCH_CHECK_VRAM_SIZE },
+	{ TOPOLOGY_NUM_GWS, true, "KFD_NUM_GWS_CHECK", MATCH_CHECK_NUM_GWS },
+	{ TOPOLOGY_CACHES_COUNT, true, "KFD_CACHES_COUNT_CHECK", MATCH_CHECK_CACHES_COUNT },
+	{ TOPOLOGY_FW_VERSION, true, "KFD_FW_VER_CHECK", MATCH_CHECK_FW_VERSION },
+	{ TOPOLOGY_SDMA_FW_VERSION, true, "KFD_SDMA_FW_VER_CHECK", MATCH_CHECK_SDMA_FW_VERSION },
+};
+
 static void match_applies_the_rule_of_every_property(void **state)
 {
+	bool seen[TOPOLOGY_NR_PROPS] = { [TOPOLOGY_GPU_ID] = true, [TOPOLOGY_CAPABILITY] = true };
+
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
-		const struct topology_prop_info *info = topology_prop_info(i);
-		uint64_t value = node_of(saved, GPU)->value[i];
-		bool less, more;
+	for (size_t i = 0; i < ARRAY_SIZE(ruled); i++) {
+		uint64_t *value = &node_of(local, GPU)->value[ruled[i].prop];
 
-		if (i == TOPOLOGY_GPU_ID || i == TOPOLOGY_CAPABILITY || i == TOPOLOGY_NUMA_NODE)
-			continue;
-		node_of(local, GPU)->value[i] = value - 1;
-		less = match() == 0;
-		if (!less)
-			assert_report(info->name);
-		node_of(local, GPU)->value[i] = value + 1;
-		more = match() == 0;
-		assert_int_equal(less, info->rule == TOPOLOGY_RULE_NONE);
-		assert_int_equal(more, info->rule != TOPOLOGY_RULE_EQUAL);
-		node_of(local, GPU)->value[i] = value;
+		seen[ruled[i].prop] = true;
+		*value -= 1;
+		assert_refused(topology_prop_info(ruled[i].prop)->name, "wanted");
+		*value += 2;
+		assert_int_equal(match(), ruled[i].more ? 0 : -ENODEV);
+		*value -= 1;
 		assert_int_equal(match(), 0);
 	}
-}
-
-static void match_has_the_rules_that_are_promised(void **state)
-{
-	static const enum topology_prop equal[] = {
-		TOPOLOGY_VENDOR_ID,	     TOPOLOGY_DEVICE_ID,
-		TOPOLOGY_GFX_TARGET_VERSION, TOPOLOGY_NUM_XCC,
-		TOPOLOGY_SIMD_COUNT,	     TOPOLOGY_SIMD_PER_CU,
-		TOPOLOGY_CU_PER_SIMD_ARRAY,  TOPOLOGY_ARRAY_COUNT,
-		TOPOLOGY_WAVE_FRONT_SIZE,    TOPOLOGY_LDS_SIZE_IN_KB,
-		TOPOLOGY_NUM_SDMA_ENGINES,   TOPOLOGY_NUM_SDMA_XGMI_ENGINES,
-		TOPOLOGY_NUM_CP_QUEUES,	     TOPOLOGY_NUM_SDMA_QUEUES_PER_ENGINE,
-		TOPOLOGY_VRAM_PUBLIC,	     TOPOLOGY_SDMA_PARTITION,
-	};
-	static const struct {
-		enum topology_prop prop;
-		enum setting setting;
-	} at_least[] = {
-		{ TOPOLOGY_VRAM_SIZE, SETTING_VRAM_SIZE_CHECK },	 { TOPOLOGY_NUM_GWS, SETTING_NUM_GWS_CHECK },
-		{ TOPOLOGY_CACHES_COUNT, SETTING_CACHES_COUNT_CHECK },	 { TOPOLOGY_FW_VERSION, SETTING_FW_VER_CHECK },
-		{ TOPOLOGY_SDMA_FW_VERSION, SETTING_SDMA_FW_VER_CHECK },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(equal); i++) {
-		assert_int_equal(topology_prop_info(equal[i])->rule, TOPOLOGY_RULE_EQUAL);
-		assert_int_equal(topology_prop_info(equal[i])->relaxed_by, SETTING_NONE);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(at_least); i++) {
-		assert_int_equal(topology_prop_info(at_least[i].prop)->rule, TOPOLOGY_RULE_AT_LEAST);
-		assert_int_equal(topology_prop_info(at_least[i].prop)->relaxed_by, at_least[i].setting);
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
+		if (seen[i])
+			continue;
+		node_of(local, GPU)->value[i]++;
+		assert_int_equal(match(), 0);
 	}
 }
 
 static void match_relaxes_what_an_option_relaxes(void **state)
 {
+	char text[64];
+
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = 0; i < TOPOLOGY_N_PROPS; i++) {
-		const struct topology_prop_info *info = topology_prop_info(i);
-		char text[64];
-
-		if (info->relaxed_by == SETTING_NONE)
+	for (size_t i = 0; i < ARRAY_SIZE(ruled); i++) {
+		if (!ruled[i].setting)
 			continue;
-		node_of(local, GPU)->value[i] = 0;
-		snprintf(text, sizeof(text), "(%s=0 accepts it)", setting_name(info->relaxed_by));
-		assert_refused(info->name, text);
-		settings.flag[info->relaxed_by] = false;
+		node_of(local, GPU)->value[ruled[i].prop] = 0;
+		snprintf(text, sizeof(text), "(%s=0 accepts it)", ruled[i].setting);
+		assert_refused(topology_prop_info(ruled[i].prop)->name, text);
+		options.relaxed[ruled[i].check] = true;
 		assert_int_equal(match(), 0);
-		settings.flag[info->relaxed_by] = true;
-		node_of(local, GPU)->value[i] = node_of(saved, GPU)->value[i];
+		options.relaxed[ruled[i].check] = false;
+		node_of(local, GPU)->value[ruled[i].prop] = node_of(saved, GPU)->value[ruled[i].prop];
 	}
+	node_of(local, GPU)->value[TOPOLOGY_CAPABILITY] = 0;
+	assert_refused("capability", "(KFD_CAPABILITY_CHECK=0 accepts it)");
+	options.relaxed[MATCH_CHECK_CAPABILITY] = true;
+	assert_int_equal(match(), 0);
 }
 
 static void match_ignores_what_the_image_does_not_have(void **state)
 {
 	(void)state;
 	plain_machines(1, 1);
-	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_N_PROPS; i++) {
-		if (topology_prop_info(i)->rule == TOPOLOGY_RULE_NONE)
-			continue;
+	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_NR_PROPS; i++) {
 		node_of(local, GPU)->value[i] = ~node_of(saved, GPU)->value[i];
 		clear_prop(node_of(saved, GPU), i);
 	}
@@ -126,13 +125,16 @@ static void match_ignores_what_the_image_does_not_have(void **state)
 
 static void match_compares_capability_bits_that_user_space_acts_on(void **state)
 {
+	/* ATS, queue sizes, VA limit, doorbell type, double map, ASIC revision, SRAM EDC, SVM, coherent host access */
+	const uint32_t compared = 0x1fc0705a;
+
 	(void)state;
 	plain_machines(1, 1);
 	for (unsigned int bit = 0; bit < 32; bit++) {
 		uint32_t capability = 0x2c00a280 ^ 1U << bit;
 
 		set_prop(node_of(local, GPU), TOPOLOGY_CAPABILITY, capability);
-		assert_int_equal(match(), topology_capability_mask() >> bit & 1 ? -ENODEV : 0);
+		assert_int_equal(match(), compared >> bit & 1 ? -ENODEV : 0);
 	}
 	set_prop(node_of(local, GPU), TOPOLOGY_CAPABILITY, 0x2800a280);
 	assert_refused("capability", "SRAM EDC");
@@ -185,7 +187,7 @@ static void match_ends_when_numa_nodes_cannot_be_kept(void **state)
 	(void)state;
 	numa_machines("0000", "0100");
 	assert_refused("NUMA", "with KFD_NUMA_CHECK=0 there is a map");
-	settings.flag[SETTING_NUMA_CHECK] = false;
+	options.relaxed[MATCH_CHECK_NUMA] = true;
 	assert_int_equal(match(), 0);
 }
 
@@ -207,7 +209,8 @@ static void match_describes_64_gpus_within_its_bounds(void **state)
 	for (uint32_t i = 0; i < 64; i++)
 		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 1000000007 + i);
 	assert_refused("64 of 64 saved GPUs fit no local GPU", "vram_size, wanted at least 64 GiB");
-	assert_report("0xb03f (1000000070 bytes)");
+	assert_report("0xb01e (1000000037 bytes)");
+	assert_report("...");
 }
 
 static void match_finds_as_many_gpus_as_a_topology_has(void **state)
@@ -215,7 +218,7 @@ static void match_finds_as_many_gpus_as_a_topology_has(void **state)
 	(void)state;
 	plain_machines(TOPOLOGY_MAX_NODES - 2, TOPOLOGY_MAX_NODES - 2);
 	assert_int_equal(match(), 0);
-	assert_int_equal(map->n, TOPOLOGY_MAX_NODES - 2);
+	assert_int_equal(map->nr_pairs, TOPOLOGY_MAX_NODES - 2);
 }
 
 static void match_survives_links_to_absent_nodes(void **state)
@@ -291,9 +294,9 @@ static void match_refuses_hives_with_types_at_other_places(void **state)
 	/* The one in the middle is of another kind; here it is one at the end. */
 	set_prop(node_of(saved, GPU + 1), TOPOLOGY_DEVICE_ID, 1);
 	set_prop(node_of(local, GPU + 2), TOPOLOGY_DEVICE_ID, 1);
-	assert_refused("saved 0xa1 was linked with or on the NUMA node of 0xa0 0xa2", "0xb2 (1 of these)");
+	assert_refused("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5", "no choice of local GPUs");
 	assert_report("with KFD_TOPOLOGY_CHECK=0 there is a map");
-	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	assert_int_equal(match(), 0);
 }
 
@@ -325,7 +328,7 @@ static void match_refuses_a_one_way_link_to_the_host(void **state)
 	link_one_way(local, GPU, 0, TOPOLOGY_LINK_PCIE, 0);
 	assert_refused("link from the host, wanted PCIe", "0xb0 (no link)");
 	assert_report("KFD_TOPOLOGY_CHECK=0");
-	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	assert_int_equal(match(), 0);
 }
 
@@ -397,7 +400,7 @@ static void match_refuses_a_broken_hive(void **state)
 	link_hive(local, GPU + 2, 2);
 	assert_refused("saved by links: 0xa0 0xa1 0xa2 0xa3", "local by links: 0xb0 0xb1 | 0xb2 0xb3");
 	assert_report("with KFD_TOPOLOGY_CHECK=0 there is a map");
-	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	assert_int_equal(match(), 0);
 }
 
@@ -432,7 +435,7 @@ static void match_wants_no_bandwidth_that_the_image_does_not_tell(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct topology_node *node = node_of(saved, GPU + i);
 
-		for (unsigned int l = 0; l < node->n_links; l++)
+		for (unsigned int l = 0; l < node->nr_links; l++)
 			node->links[l].has_bandwidth = false;
 	}
 	assert_int_equal(match(), 0);
@@ -468,7 +471,7 @@ static void set_flags(struct topology *t, uint32_t from, uint32_t to, uint32_t f
 {
 	struct topology_node *node = node_of(t, from);
 
-	for (unsigned int i = 0; i < node->n_links; i++) {
+	for (unsigned int i = 0; i < node->nr_links; i++) {
 		if (node->links[i].node_to_id == to)
 			node->links[i].flags = flags;
 	}
@@ -508,7 +511,7 @@ static void match_wants_atomics_that_were_there(void **state)
 static void match_does_not_trust_an_unknown_numa_node(void **state)
 {
 	(void)state;
-	settings.flag[SETTING_TOPOLOGY_CHECK] = false;
+	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	add_gpu(saved, GPU, 0xa0, 1);
 	add_gpu(saved, GPU + 1, 0xa1, 1);
 	add_gpu(local, GPU, 0xb0, 99);
@@ -516,23 +519,23 @@ static void match_does_not_trust_an_unknown_numa_node(void **state)
 	assert_refused("saved 0xa0 and 0xa1 were on one NUMA node", "with KFD_NUMA_CHECK=0 there is a map");
 }
 
-static void match_uses_only_candidates(void **state)
+static void match_uses_no_gpu_that_is_unusable(void **state)
 {
-	bool candidates[TOPOLOGY_MAX_NODES] = { [GPU + 1] = true, [GPU + 3] = true };
+	const char *unusable[TOPOLOGY_MAX_NODES] = { [GPU] = "first reason", [GPU + 2] = "second reason" };
 
 	(void)state;
 	plain_machines(2, 4);
-	assert_int_equal(match_with(candidates), 0);
+	options.unusable = unusable;
+	assert_int_equal(match(), 0);
 	assert_pair(0, 0xa0, 0xb1);
 	assert_pair(1, 0xa1, 0xb3);
-	candidates[GPU + 3] = false;
-	assert_int_equal(match_with(candidates), -ENODEV);
-	assert_report("2 saved GPUs fit only 1 local GPUs");
-	assert_report("3 more may not be used");
-	candidates[GPU + 1] = false;
-	local->n_hidden = 5;
-	assert_int_equal(match_with(candidates), -ENODEV);
-	assert_report("to 0 local ones (4 more may not be used by the process, 5 are hidden)");
+	unusable[GPU + 3] = "first reason";
+	assert_refused("2 saved GPUs fit only 1 local GPUs", "3 more may not be used");
+	assert_report("not used: 0xb0 0xb3: first reason");
+	assert_report("not used: 0xb2: second reason");
+	unusable[GPU + 1] = "first reason";
+	local->nr_hidden = 5;
+	assert_refused("to 0 local ones (4 more may not be used by the process, 5 are hidden)", "0xb0 0xb1 0xb3");
 }
 
 /* What the existing plugin of criu 3.17 to 4.2 stores. */
@@ -541,10 +544,10 @@ static void strip_to_old_image(struct topology *t)
 	static const enum topology_prop added[] = { TOPOLOGY_GFX_TARGET_VERSION, TOPOLOGY_NUM_XCC, TOPOLOGY_UNIQUE_ID,
 						    TOPOLOGY_LOCATION_ID, TOPOLOGY_NUMA_NODE };
 
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(added); k++)
 			clear_prop(t->nodes[i], added[k]);
-		for (unsigned int l = 0; l < t->nodes[i]->n_links; l++) {
+		for (unsigned int l = 0; l < t->nodes[i]->nr_links; l++) {
 			struct topology_link *link = &t->nodes[i]->links[l];
 
 			*link = (struct topology_link){ .type = link->type, .node_to_id = link->node_to_id };
@@ -574,9 +577,9 @@ static void match_takes_images_with_nodes_without_gpu_id(void **state)
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 0);
 	strip_to_old_image(saved);
 	for (uint32_t i = 0; i < 2 + 3; i++)
-		node_of(saved, i)->n_links = 0;
+		node_of(saved, i)->nr_links = 0;
 	assert_int_equal(match(), 0);
-	assert_int_equal(map->n, 2);
+	assert_int_equal(map->nr_pairs, 2);
 	assert_pair(0, 0xa0, 0xb0);
 	assert_pair(1, 0xa2, 0xb1);
 }
@@ -605,7 +608,6 @@ int main(void)
 		TEST(match_accepts_an_equal_gpu_under_other_names),
 		TEST(match_of_no_gpus_is_empty),
 		TEST(match_applies_the_rule_of_every_property),
-		TEST(match_has_the_rules_that_are_promised),
 		TEST(match_relaxes_what_an_option_relaxes),
 		TEST(match_ignores_what_the_image_does_not_have),
 		TEST(match_compares_capability_bits_that_user_space_acts_on),
@@ -637,7 +639,7 @@ int main(void)
 		TEST(match_does_not_take_a_link_without_peer_access),
 		TEST(match_wants_atomics_that_were_there),
 		TEST(match_does_not_trust_an_unknown_numa_node),
-		TEST(match_uses_only_candidates),
+		TEST(match_uses_no_gpu_that_is_unusable),
 		TEST(match_takes_images_of_criu_3_17_to_4_2),
 		TEST(match_takes_images_with_nodes_without_gpu_id),
 		TEST(match_takes_partitions),

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "kernel/sysfs.h"
+#include "host/settings.h"
 #include "match_fixture.h"
 
 static unsigned long n_calls, fail_at; /* fail_at 0: never */
@@ -85,12 +86,12 @@ static int run_settings(void)
 static int run_match(void)
 {
 	struct match_map *m = NULL;
-	int r = match_devices(saved, local, NULL, &settings, &m, &report);
+	int r = match_devices(saved, local, &options, &m, &report);
 
 	if (r == 0)
-		assert_int_equal(m->n, topology_count_gpus(saved));
+		assert_int_equal(m->nr_pairs, topology_count_gpus(saved));
 	else
-		assert_true(report.n_lines > 0);
+		assert_true(report.nr_lines > 0);
 	match_map_free(m);
 	return r;
 }

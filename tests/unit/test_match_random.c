@@ -285,18 +285,20 @@ static struct topology *topology_of(const struct machine *m, unsigned int turn)
 struct case_ {
 	struct machine saved, local;
 	bool candidate[MAX_LOCAL];
-	struct settings settings;
+	struct match_options options;
+	struct device_map_entry pairs[MAX_SAVED];
+	bool busy[MAX_LOCAL];
 	int pinned[MAX_SAVED]; /* by the device map: local GPU, or -1 */
 	/* What brute force found */
 	bool found;
-	int score[3];
+	int score[4];
 	int best[MAX_SAVED];
 	int now[MAX_SAVED];
 };
 
-static bool on(const struct case_ *c, enum setting id)
+static bool on(const struct case_ *c, enum match_check check)
 {
-	return c->settings.flag[id];
+	return !c->options.relaxed[check];
 }
 
 static bool gpu_fits(const struct case_ *c, unsigned int i, unsigned int v)
@@ -307,15 +309,15 @@ static bool gpu_fits(const struct case_ *c, unsigned int i, unsigned int v)
 		return false;
 	if (s->device != l->device || (s->xcc >= 0 && l->xcc >= 0 && s->xcc != l->xcc))
 		return false;
-	if ((on(c, SETTING_VRAM_SIZE_CHECK) && l->vram < s->vram) ||
-	    (on(c, SETTING_FW_VER_CHECK) && l->firmware < s->firmware) ||
-	    (on(c, SETTING_SDMA_FW_VER_CHECK) && l->sdma < s->sdma) ||
-	    (on(c, SETTING_CACHES_COUNT_CHECK) && l->caches < s->caches) ||
-	    (on(c, SETTING_NUM_GWS_CHECK) && l->gws < s->gws))
+	if ((on(c, MATCH_CHECK_VRAM_SIZE) && l->vram < s->vram) ||
+	    (on(c, MATCH_CHECK_FW_VERSION) && l->firmware < s->firmware) ||
+	    (on(c, MATCH_CHECK_SDMA_FW_VERSION) && l->sdma < s->sdma) ||
+	    (on(c, MATCH_CHECK_CACHES_COUNT) && l->caches < s->caches) ||
+	    (on(c, MATCH_CHECK_NUM_GWS) && l->gws < s->gws))
 		return false;
-	if (on(c, SETTING_CAPABILITY_CHECK) && (s->capability ^ l->capability) & (1 << 26))
+	if (on(c, MATCH_CHECK_CAPABILITY) && (s->capability ^ l->capability) & (1 << 26))
 		return false;
-	if (!on(c, SETTING_TOPOLOGY_CHECK) || s->cpu < 0)
+	if (!on(c, MATCH_CHECK_TOPOLOGY) || s->cpu < 0)
 		return true;
 	return (l->cpu >= 0 ? l->host[0] : NONE) >= s->host[0] && (l->cpu >= 0 ? l->host[1] : NONE) >= s->host[1];
 }
@@ -351,17 +353,17 @@ static bool pair_fits(const struct case_ *c, unsigned int i, unsigned int j)
 {
 	unsigned int v = (unsigned int)c->now[i], u = (unsigned int)c->now[j];
 
-	if (on(c, SETTING_NUMA_CHECK) && c->saved.gpu[i].cpu >= 0 && c->saved.gpu[i].host[0] != NONE &&
+	if (on(c, MATCH_CHECK_NUMA) && c->saved.gpu[i].cpu >= 0 && c->saved.gpu[i].host[0] != NONE &&
 	    c->saved.gpu[i].cpu == c->saved.gpu[j].cpu &&
 	    (c->local.gpu[v].cpu < 0 || c->local.gpu[v].cpu != c->local.gpu[u].cpu))
 		return false;
-	return !on(c, SETTING_TOPOLOGY_CHECK) || (wire_serves(&c->saved.wire[i][j], &c->local.wire[v][u]) &&
-						  wire_serves(&c->saved.wire[j][i], &c->local.wire[u][v]));
+	return !on(c, MATCH_CHECK_TOPOLOGY) || (wire_serves(&c->saved.wire[i][j], &c->local.wire[v][u]) &&
+						wire_serves(&c->saved.wire[j][i], &c->local.wire[u][v]));
 }
 
 static void take_if_better(struct case_ *c)
 {
-	int score[3] = { 0 };
+	int score[4] = { 0 };
 
 	for (unsigned int i = 0; i < c->saved.n; i++) {
 		const struct gpu *s = &c->saved.gpu[i], *l;
@@ -369,18 +371,19 @@ static void take_if_better(struct case_ *c)
 		if (s->hidden)
 			continue;
 		l = &c->local.gpu[c->now[i]];
-		score[0] += s->id == l->id;
-		score[1] += s->pci >= 0 && s->pci == l->pci;
-		score[2] += s->cpu >= 0 && s->cpu == l->cpu;
+		score[0] += !c->busy[c->now[i]];
+		score[1] += s->id == l->id;
+		score[2] += s->pci >= 0 && s->pci == l->pci;
+		score[3] += s->cpu >= 0 && s->cpu == l->cpu;
 	}
 	/* Found in ascending order: of equal ones the first stays. */
-	for (unsigned int k = 0; c->found && k < 3; k++) {
+	for (unsigned int k = 0; c->found && k < 4; k++) {
 		if (score[k] != c->score[k]) {
 			if (score[k] < c->score[k])
 				return;
 			break;
 		}
-		if (k == 2)
+		if (k == 3)
 			return;
 	}
 	c->found = true;
@@ -412,13 +415,13 @@ static void brute_force(struct case_ *c, unsigned int i, unsigned int used)
 
 /* ---- one round ---- */
 
-static void random_settings(struct case_ *c)
+static void random_options(struct case_ *c)
 {
 	uint32_t off = chance(60) ? 0 : 30;
 
-	settings_default(&c->settings);
-	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
-		c->settings.flag[i] = !chance(off);
+	c->options = (struct match_options){ .pairs = c->pairs };
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
+		c->options.relaxed[i] = chance(off);
 }
 
 static struct device_ref random_ref(const struct gpu *g, unsigned int index)
@@ -445,17 +448,17 @@ static void random_device_map(struct case_ *c)
 			continue;
 		used |= 1U << v;
 		c->pinned[i] = (int)v;
-		c->settings.device_map[c->settings.n_device_map++] =
+		c->pairs[c->options.nr_pairs++] =
 			(struct device_map_entry){ random_ref(&c->saved.gpu[i], i), random_ref(&c->local.gpu[v], v) };
 	}
 }
 
 static void random_case(struct case_ *c)
 {
-	bool all = chance(80);
+	bool all = chance(80), some_busy = chance(30);
 
 	c->found = false;
-	random_settings(c);
+	random_options(c);
 	random_machine(&c->saved, 1 + below(MAX_SAVED));
 	if (chance(75))
 		similar_machine(&c->local, &c->saved);
@@ -463,6 +466,8 @@ static void random_case(struct case_ *c)
 		random_machine(&c->local, 1 + below(MAX_LOCAL));
 	for (unsigned int v = 0; v < c->local.n; v++)
 		c->candidate[v] = all || !chance(20);
+	for (unsigned int v = 0; v < c->local.n; v++)
+		c->busy[v] = some_busy && chance(40);
 	random_device_map(c);
 }
 
@@ -479,7 +484,7 @@ static void check_map(const struct case_ *c, const struct match_map *map, const 
 
 		if (c->saved.gpu[i].hidden)
 			continue;
-		if (k == map->n || map->pairs[k].user_gpu_id != c->saved.gpu[i].id)
+		if (k == map->nr_pairs || map->pairs[k].user_gpu_id != c->saved.gpu[i].id)
 			fail_round("saved GPU %u is not pair %u of the map", i, k);
 		expected = FIRST_GPU + (uint32_t)c->best[i];
 		if (local->nodes[map->pairs[k].local]->id != expected)
@@ -490,14 +495,14 @@ static void check_map(const struct case_ *c, const struct match_map *map, const 
 		assert_int_equal(map->pairs[k].saved_minor, FIRST_CARD + i);
 		k++;
 	}
-	assert_int_equal(k, map->n);
+	assert_int_equal(k, map->nr_pairs);
 }
 
 static void check_report(const struct match_report *report)
 {
-	if (report->n_lines < 2 || report->n_lines > MATCH_REPORT_LINES)
-		fail_round("a refusal of %u lines", report->n_lines);
-	for (unsigned int i = 0; i < report->n_lines; i++) {
+	if (report->nr_lines < 2 || report->nr_lines > MATCH_REPORT_LINES)
+		fail_round("a refusal of %u lines", report->nr_lines);
+	for (unsigned int i = 0; i < report->nr_lines; i++) {
 		size_t len = strnlen(report->line[i], MATCH_REPORT_COLUMNS);
 
 		if (!len || len >= MATCH_REPORT_COLUMNS - 1 || strchr(report->line[i], '\n'))
@@ -508,23 +513,30 @@ static void check_report(const struct match_report *report)
 static void match_once(struct case_ *c, unsigned int turn)
 {
 	_cleanup_topology_ struct topology *saved = topology_of(&c->saved, 0), *local = topology_of(&c->local, turn);
-	_cleanup_match_map_ struct match_map *map = NULL;
-	bool candidates[TOPOLOGY_MAX_NODES] = { false };
-	struct match_report report;
+	const char *unusable[TOPOLOGY_MAX_NODES] = { NULL };
+	bool busy[TOPOLOGY_MAX_NODES] = { false };
+	static struct match_report report;
+	struct match_map *map = NULL;
 	int r;
 
-	for (unsigned int i = 0; i < local->n_nodes; i++) {
+	for (unsigned int i = 0; i < local->nr_nodes; i++) {
 		uint32_t id = local->nodes[i]->id;
 
-		candidates[i] = id < FIRST_GPU || c->candidate[id - FIRST_GPU];
+		if (id < FIRST_GPU)
+			continue;
+		unusable[i] = c->candidate[id - FIRST_GPU] ? NULL : "not for this process";
+		busy[i] = c->busy[id - FIRST_GPU];
 	}
-	r = match_devices(saved, local, candidates, &c->settings, &map, &report);
+	c->options.unusable = unusable;
+	c->options.busy = busy;
+	r = match_devices(saved, local, &c->options, &map, &report);
 	if (r != (c->found ? 0 : -ENODEV))
 		fail_round("match_devices says %d, brute force finds %s", r, c->found ? "a map" : "none");
 	if (c->found)
 		check_map(c, map, local);
 	else
 		check_report(&report);
+	match_map_free(map);
 }
 
 static uint64_t number_from_env(const char *name, uint64_t otherwise)

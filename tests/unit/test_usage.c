@@ -96,7 +96,7 @@ static void queues_of_gpus_that_the_machine_does_not_have_are_nothing(void **sta
 	put("0\n", "class/kfd/kfd/proc/11/queues/1/gpuid");
 	put("what\n", "class/kfd/kfd/proc/11/queues/2/gpuid");
 	usage_read(sysfs, machine, usage);
-	for (unsigned int i = 0; i < machine->n_nodes; i++)
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		assert_false(usage[i].has_queues);
 }
 
@@ -130,7 +130,7 @@ static void without_sysfs_nothing_is_known(void **state)
 	(void)state;
 	memset(usage, 0xff, sizeof(usage));
 	usage_read(-1, machine, usage);
-	for (unsigned int i = 0; i < machine->n_nodes; i++)
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		assert_false(usage[i].has_queues || usage[i].knows_vram);
 }
 

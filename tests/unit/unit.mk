@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What each unit test links with, besides its own file.
 
-topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c host/settings.c
-assign_SRCS := match/assign.c match/bound.c match/filter.c \
-	match/symmetry.c
-match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) \
-	$(topology_SRCS)
+topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c
+assign_SRCS := match/assign.c match/bound.c match/problem.c match/symmetry.c
+match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
 
-test_settings_SRCS := host/settings.c
+test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 test_topology_SRCS := $(topology_SRCS)
 test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
+test_match_ordinary_SRCS := $(match_SRCS)
 test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
-test_match_memory_SRCS := $(match_SRCS)
+test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
 test_image_SRCS := image/image.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
@@ -27,7 +26,7 @@ test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
 test_limits_SRCS := checkpoint/limits.c kernel/records.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c
 test_driver_SRCS := kernel/driver.c
-test_gpus_SRCS := checkpoint/gpus.c checkpoint/chosen.c $(match_SRCS)
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/chosen.c host/settings.c $(match_SRCS)
 test_leftovers_SRCS := checkpoint/leftovers.c
 test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The matcher on ordinary machines: those of tests/kfdsim/gpus, and others that
+ * people build, as they are and changed. Each is decided within so many steps.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "match_ordinary.h"
+#include "log_stub.h"
+
+/* A step is a few nanoseconds: these are less than 10 ms and less than 100 ms. */
+#define ORDINARY_STEPS (2 * 1000 * 1000)
+#define MAX_STEPS      (21 * 1000 * 1000)
+
+static unsigned int nr_machines;
+
+static bool is_complete(const struct change *c)
+{
+	return c->damage == WHOLE;
+}
+
+/* Is the map between GPUs that keep their ids? */
+static void assert_same_ids(const struct match_map *map, const char *name)
+{
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		if (map->pairs[i].user_gpu_id != map->pairs[i].actual_gpu_id)
+			fail_msg("%s: %#x becomes %#x", name, map->pairs[i].user_gpu_id, map->pairs[i].actual_gpu_id);
+	}
+}
+
+static unsigned int nr_on_busy(const struct match_map *map, const bool *busy)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < map->nr_pairs; i++)
+		count += busy[map->pairs[i].local];
+	return count;
+}
+
+/* Without the wish for idle GPUs there are as many busy ones in the map, or more. */
+static void check_busy(const struct ordinary_case *c, const struct match_map *map, const char *name)
+{
+	static struct match_report report;
+	struct match_options any = c->options;
+	struct match_map *other = NULL;
+
+	any.busy = NULL;
+	assert_int_equal(match_devices(c->saved, c->local, &any, &other, &report), 0);
+	if (nr_on_busy(map, c->busy) > nr_on_busy(other, c->busy))
+		fail_msg("%s: more GPUs are put on busy ones than need to be", name);
+	match_map_free(other);
+}
+
+static void check_change(const char *machine, const struct description *d, const struct change *change)
+{
+	static struct match_report report;
+	struct match_map *map = NULL;
+	struct ordinary_case c;
+	char name[128];
+	int err;
+
+	snprintf(name, sizeof(name), "%s, %s", machine, change->name);
+	ordinary_make(&c, d, change);
+	err = match_devices(c.saved, c.local, &c.options, &map, &report);
+	if (err != 0 && (err != -ENODEV || is_complete(change)))
+		fail_msg("%s: %s", name, report.line[0]);
+	if (!err && !change->hard && !map->nearest)
+		fail_msg("%s: the choice is not proved", name);
+	if (report.steps > (change->hard ? MAX_STEPS : ORDINARY_STEPS))
+		fail_msg("%s: %" PRIu64 " steps", name, report.steps);
+	if (!err && is_complete(change) && !change->other_ids && change->slots == SLOTS_SAME && !change->busy)
+		assert_same_ids(map, name);
+	if (!err && change->busy)
+		check_busy(&c, map, name);
+	if ((change->damage == ONE_WEAKER || change->damage == ONE_FEWER) && !err)
+		fail_msg("%s: has a map", name);
+	match_map_free(map);
+	ordinary_done(&c);
+}
+
+static void check_machine(const char *name, const struct description *d)
+{
+	nr_machines++;
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		check_change(name, d, &changes[i]);
+}
+
+static void match_decides_every_ordinary_machine(void **state)
+{
+	(void)state;
+	for_each_ordinary(TEST_DATA "/../../kfdsim/gpus", check_machine);
+	assert_in_range(nr_machines, 20, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(match_decides_every_ordinary_machine) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
