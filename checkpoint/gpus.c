@@ -25,12 +25,18 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 	return NULL;
 }
 
-/* GPUs whose render node can be opened in this task. Returns how many the kernel shows it. */
-static unsigned int find_candidates(const struct topology *machine, bool *candidates)
+/* What says nothing of the GPU, only of the caller. */
+static bool is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EINTR;
+}
+
+/* GPUs whose render node can be opened in this task, and how many the kernel shows it. */
+static int find_candidates(const struct topology *machine, bool *candidates, size_t *ret_visible)
 {
 	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
-	unsigned int visible = 0;
 
+	*ret_visible = 0;
 	for (unsigned int i = 0; i < machine->n_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
@@ -39,12 +45,17 @@ static unsigned int find_candidates(const struct topology *machine, bool *candid
 		if (!topology_is_gpu(node))
 			continue;
 		fd = drm_open_minor(minor);
+		if (is_shortage(fd)) {
+			pr_err("gpu %#x: cannot look whether renderD%u may be used: %s", topology_gpu_id(node), minor,
+			       strerror(-fd));
+			return fd;
+		}
 		candidates[i] = fd >= 0;
-		visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
+		*ret_visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
 		if (fd < 0)
 			pr_info("gpu %#x is no candidate: renderD%u: %s", topology_gpu_id(node), minor, strerror(-fd));
 	}
-	return visible;
+	return 0;
 }
 
 static int take_gpu(struct gpus *gpus, const struct match_pair *pair)
@@ -81,7 +92,9 @@ static int match_gpus(struct gpus *gpus, const struct topology *saved, const str
 
 	if (!report)
 		return -ENOMEM;
-	gpus->nr_visible = find_candidates(machine, candidates);
+	err = find_candidates(machine, candidates, &gpus->nr_visible);
+	if (err)
+		return err;
 	err = match_devices(saved, machine, candidates, settings, ret, report);
 	if (err)
 		match_report_log(report);
