@@ -147,7 +147,7 @@ static bool has_mappings(const struct restore *restore)
 	return restore->image->has_vmas && restore->image->nr_vmas;
 }
 
-/* All files of /dev/kfd of a task are alike. Takes @fd, and gives back one with the flags, or -errno after an error line. */
+/* All files of /dev/kfd of a task are alike. Takes @fd; one with the flags, or -errno after an error line. */
 static int with_flags(int fd, int flags)
 {
 	int err;
