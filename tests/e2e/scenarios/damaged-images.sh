@@ -52,8 +52,8 @@ done
 expect_no_objects
 while read -r line; do
 	# That a file is not there is criu's to say: to the plugin it might be another plugin's.
-	[[ $line =~ "is missing" || $line =~ amdgpu_plugin:\ Error ]] || fail "no error line: $line"
-	[[ ! $line =~ \;.*amdgpu_plugin:\ Error ]] || fail "several error lines: $line"
+	[[ $line =~ "is missing" || $line =~ Error\ \(amdgpu_plugin\) ]] || fail "no error line: $line"
+	[[ ! $line =~ \;.*Error\ \(amdgpu_plugin\) ]] || fail "several error lines: $line"
 done <"$work/damage.log"
 
 images=$good
