@@ -112,6 +112,7 @@ _Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
  */
 #define KFD_MMAP_TYPE_SHIFT 62
 #define KFD_MMAP_GPU_SHIFT  46
+#define KFD_MMAP_GPU_UNIT   (1ull << KFD_MMAP_GPU_SHIFT)
 #define KFD_MMAP_GPU_MASK   (0xffffull << KFD_MMAP_GPU_SHIFT)
 
 enum kfd_mmap_type {

@@ -78,6 +78,9 @@ static int process_let_go(struct process *process)
 
 	if (process->paused) {
 		err = kfd_unpause(process->file->fd);
+		/* The answer for queues that run already: a failure while they were told apart can leave such. */
+		if (err == -EINVAL)
+			err = 0;
 		if (err)
 			pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
 	}
@@ -136,28 +139,44 @@ static int heal(struct dump *dump)
 	return 0;
 }
 
+static int pause_process(struct process *process)
+{
+	int err = kfd_pause(process->file->fd, process->file->pid, &process->state);
+
+	process->paused = !err;
+	return err;
+}
+
 /*
  * Several open files can belong to one KFD process, and it must be paused only once.
  * When letting go by this file succeeds, it belongs to a process that is paused already:
- * the one that then cannot be let go again. Nothing is saved yet, so all are stopped anew.
+ * the one that then cannot be let go again, mostly the last. Nothing is saved yet, so those
+ * that were let go are stopped anew.
  */
 static int is_another_file_of_paused(struct dump *dump, const struct task_file *file)
 {
-	int err;
+	size_t i = dump->nr_processes;
+	bool found = false;
+	int err = kfd_unpause(file->fd);
 
-	if (kfd_unpause(file->fd))
-		return 0;
-	for (size_t i = 0; i < dump->nr_processes; i++) {
-		struct process *process = &dump->processes[i];
+	if (err && err != -EINVAL)
+		pr_err("pid %d: cannot stop its GPU queues: %s", file->pid, strerror(-err));
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	while (i && !found) {
+		struct process *process = &dump->processes[--i];
+		int ret = kfd_unpause(process->file->fd);
 
-		kfd_unpause(process->file->fd);
-		process->paused = false;
-		err = kfd_pause(process->file->fd, process->file->pid, &process->state);
-		if (err)
-			return err;
-		process->paused = true;
+		found = ret == -EINVAL;
+		process->paused = ret && !found;
+		if (!process->paused)
+			continue;
+		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-ret));
+		err = ret;
 	}
-	return 1;
+	for (; !err && i < dump->nr_processes; i++)
+		err = pause_process(&dump->processes[i]);
+	return err ? err : found;
 }
 
 static int pause_file(struct dump *dump, struct task_file *file)
@@ -167,11 +186,10 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 	if (r)
 		return r < 0 ? r : 0;
-	r = kfd_pause(file->fd, file->pid, &process->state);
+	process->file = file;
+	r = pause_process(process);
 	if (r)
 		return r;
-	process->file = file;
-	process->paused = true;
 	dump->nr_processes++;
 	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state", file->pid,
 		process->state.nr_devices, process->state.nr_bos, process->state.nr_objects, process->state.priv_size);
@@ -180,11 +198,24 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
+/* Two files of one process, of which either can be paused while the other is: its contexts are two to the KFD. */
+static int check_contexts(const struct dump *dump)
+{
+	for (size_t i = 0; i < dump->nr_processes; i++) {
+		const struct process *process = &dump->processes[i];
+		const struct process *first = process_by_pid(dump, process->file->pid);
+
+		if (first != process && first->state.pid == process->state.pid)
+			return refuse_context(process->file->pid);
+	}
+	return 0;
+}
+
 static int check_heirs(const struct dump *dump)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && dump->nr_processes && i < dump->files.nr_pids; i++)
+	for (size_t i = 0; !err && i < dump->files.nr_pids; i++)
 		if (!process_by_pid(dump, dump->files.pids[i]))
 			err = refuse_heir(dump->files.pids[i], dump->machine);
 	return err;
@@ -193,12 +224,13 @@ static int check_heirs(const struct dump *dump)
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = 0;
+	int err = dump->nr_processes ? refuse_lazy_dump() : 0;
 
-	if (!err && dump->nr_processes)
-		err = refuse_lazy_dump();
+	if (!err)
+		err = check_contexts(dump);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
+		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, &dump->files,
+				     dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (dump->files.files[i].minor)
 			err = refuse_file(&dump->files.files[i]);
@@ -259,7 +291,7 @@ int dump_pause(struct dump *dump)
 
 /* ---- what the kernel knows of a process ---- */
 
-/* A node as it goes into the image: @gpu_id is how the process knows it. */
+/* A node as it goes into the image: @gpu_id is how the process knows it, @state is NULL for one without the KFD. */
 static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
 		    const struct kfd_state *state)
 {
@@ -271,7 +303,7 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
-	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
+	if (!gpu_id || !state || !records_have_sdma_queue(state, gpu_id))
 		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
 	for (unsigned int i = 0; !err && i < from->nr_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
@@ -364,12 +396,24 @@ static int write_process(struct dump *dump, struct process *process, int id, str
 	return err ? err : kfd_image_write(id, image);
 }
 
+static int ask_flags(const struct task_file *file, int *ret)
+{
+	int flags = device_flags(file->fd);
+
+	if (flags < 0)
+		pr_err("pid %d: cannot ask for the flags of its files: %s", file->pid, strerror(-flags));
+	*ret = flags;
+	return flags < 0 ? flags : 0;
+}
+
 static int dump_kfd(struct dump *dump, struct process *process, int id)
 {
 	struct kfd_image image = { 0 };
 	int err = process_take(dump, process);
 	char root[32];
 
+	if (!err)
+		err = ask_flags(process->file, &image.flags);
 	if (err)
 		return err;
 	image.state = process->state;
@@ -385,11 +429,13 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
  * The process is saved with its first file. Of the others it is kept that they are there,
  * and of which GPUs: one of them may be the first that is opened by the restore.
  */
-static int dump_another_kfd(struct dump *dump, struct process *process, int id)
+static int dump_another_kfd(struct dump *dump, const struct task_file *file, struct process *process, int id)
 {
 	struct kfd_image image = { .another_file = true };
 	int err = process_take(dump, process);
 
+	if (!err)
+		err = ask_flags(file, &image.flags);
 	image.state.pid = process->state.pid;
 	image.nodes = process->nodes;
 	return err ? err : kfd_image_write(id, &image);
@@ -449,6 +495,92 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	image.nodes = process->nodes;
 	image.another_file = is_another_file(dump, process, file, image.gpu_id);
+	err = ask_flags(file, &image.flags);
+	if (!err && !image.another_file && (image.flags & O_ACCMODE) != O_RDWR) {
+		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "
+		       "and writing (flags %#x): that cannot be restored", file->pid, file->minor, image.flags);
+		err = -EOPNOTSUPP;
+	}
+	return err ? err : render_image_write(id, &image);
+}
+
+/* ---- render nodes of tasks without /dev/kfd ---- */
+
+/* The machine's CPUs and those of its GPUs of which the task has files. */
+static int own_nodes(const struct dump *dump, pid_t pid, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
+		const struct topology_node *from = dump->machine->nodes[i];
+		uint32_t minor_number = (uint32_t)topology_get(from, TOPOLOGY_DRM_RENDER_MINOR);
+
+		if (!topology_is_gpu(from) || task_files_has(&dump->files, pid, minor_number))
+			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
+	}
+	if (!err)
+		err = topology_finish(nodes);
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+/* Whether a KFD process has all GPUs of which the task has files. */
+static bool has_all(const struct dump *dump, const struct process *process, pid_t pid)
+{
+	for (size_t i = 0; i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (file->pid == pid && topology_find_minor(process->nodes, file->minor) < 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The GPUs that the restore has to find for the task: those of a KFD process, so that it finds the same ones for both.
+ * Where no process has all of the task's GPUs, they are its own.
+ */
+static int task_nodes(struct dump *dump, pid_t pid, struct topology **ret_owned, struct topology **ret)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct process *process = &dump->processes[i];
+
+		err = process_take(dump, process);
+		if (!err && has_all(dump, process, pid)) {
+			*ret = process->nodes;
+			return 0;
+		}
+	}
+	if (!err)
+		err = own_nodes(dump, pid, ret_owned);
+	*ret = *ret_owned;
+	return err;
+}
+
+/* Such as a program that asked for the GPUs' state has it, and left it to its children. Opened again by the restore. */
+static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
+{
+	struct render_image image = { .minor = file->minor, .another_file = true };
+	_cleanup_topology_ struct topology *owned = NULL;
+	int node, err = refuse_used_file(file);
+
+	if (!err)
+		err = ask_flags(file, &image.flags);
+	if (!err)
+		err = task_nodes(dump, file->pid, &owned, &image.nodes);
+	if (err)
+		return err;
+	node = topology_find_minor(image.nodes, file->minor);
+	if (node < 0) {
+		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
+		return -EOPNOTSUPP;
+	}
+	image.gpu_id = topology_gpu_id(image.nodes->nodes[node]);
 	return render_image_write(id, &image);
 }
 
@@ -464,25 +596,24 @@ int dump_foreign_file(const struct dump *dump, int fd)
 
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
-	struct task_file *file;
+	struct task_file *file = NULL;
 	struct process *process;
 	int err = dump_pause(dump);
 
 	if (err)
 		return err;
-	file = task_files_find(&dump->files, fd);
-	if (!file) {
-		pr_err("file %#x of device %u:%u belongs to no task that is being dumped", id, major(st->st_rdev),
-		       minor(st->st_rdev));
-		return -ESRCH;
+	err = task_files_find(&dump->files, fd, &file);
+	if (err) {
+		pr_err("cannot compare file %#x of device %u:%u with those of the tasks: %s", id, major(st->st_rdev),
+		       minor(st->st_rdev), strerror(-err));
+		return err;
 	}
+	if (!file)
+		return refuse_file_under_way(st);
 	process = process_by_pid(dump, file->pid);
-	if (!process) {
-		pr_err("pid %d: has renderD%u open and not /dev/kfd: such a process cannot be saved", file->pid,
-		       file->minor);
-		return -EOPNOTSUPP;
-	}
+	if (!process)
+		return dump_unused_file(dump, file, id);
 	if (file->minor)
 		return dump_render_node(dump, file, process, id);
-	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(dump, process, id);
+	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(dump, file, process, id);
 }

@@ -40,6 +40,7 @@ struct restore {
 	struct chosen *chosen; /* shared by all tasks */
 	struct leftovers *leftovers;
 	struct kfd_image *image; /* its state is that of the task */
+	struct vma_bos bos;	 /* of the image */
 	int kept_kfd;  /* the file of /dev/kfd */
 	int contents;  /* the worker's token while it copies */
 	int resume_fd; /* /dev/kfd in criu's main process */
@@ -103,6 +104,7 @@ void restore_free(struct restore *restore)
 	gpus_done(&restore->gpus);
 	chosen_free(restore->chosen);
 	leftovers_free(restore->leftovers);
+	vma_bos_done(&restore->bos);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
@@ -223,6 +225,23 @@ static int refuse_lazy_pages(const struct restore *restore)
 	return -EOPNOTSUPP;
 }
 
+/* All files of /dev/kfd of a task are alike. Takes @fd, and gives back one with the flags, or -errno after an error line. */
+static int with_flags(int fd, int flags)
+{
+	int err;
+
+	if ((flags & O_ACCMODE) != O_RDWR) {
+		close(fd);
+		return kfd_open_as(flags);
+	}
+	err = device_set_status(fd, flags);
+	if (!err)
+		return fd;
+	pr_err("/dev/kfd cannot be opened with flags %#x: %s", flags, strerror(-err));
+	close(fd);
+	return err;
+}
+
 static int restore_kfd(struct restore *restore, int id)
 {
 	_cleanup_close_ int kfd = -1;
@@ -234,6 +253,8 @@ static int restore_kfd(struct restore *restore, int id)
 		err = gpus_check_room(&restore->gpus, &restore->image->state, restore->settings);
 	if (!err)
 		err = refuse_lazy_pages(restore);
+	if (!err)
+		err = vma_bos_sort(&restore->image->state, &restore->bos);
 	if (err)
 		return err;
 	kfd = open_kfd(restore);
@@ -254,17 +275,18 @@ static int restore_kfd(struct restore *restore, int id)
 	restore->kept_kfd = kept;
 	pr_info("GPU state of pid %u restored: %zu GPUs, %u BOs, %u objects", restore->image->state.pid,
 		restore->gpus.nr, restore->image->state.nr_bos, restore->image->state.nr_objects);
-	return steal_fd(&kfd);
+	return with_flags(steal_fd(&kfd), restore->image->flags);
 }
 
 /* It may come before the file that has the state, and decides what the kernel shows the process then. */
 static int restore_another_kfd(struct restore *restore, const struct kfd_image *image)
 {
-	int err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes, NULL) : 0;
+	int fd, err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes, NULL) : 0;
 
 	if (err)
 		return err;
-	return restore->gpus.nr && restore->kept_kfd < 0 ? open_kfd(restore) : kfd_open();
+	fd = restore->gpus.nr && restore->kept_kfd < 0 ? open_kfd(restore) : kfd_open();
+	return fd < 0 ? fd : with_flags(fd, image->flags);
 }
 
 /* ---- render nodes ---- */
@@ -272,7 +294,7 @@ static int restore_another_kfd(struct restore *restore, const struct kfd_image *
 static int restore_render_node(struct restore *restore, const struct render_image *image)
 {
 	struct gpu *gpu;
-	int err;
+	int fd, err;
 
 	if (image->nodes) {
 		err = setup_gpus(restore, image->nodes, NULL);
@@ -286,9 +308,16 @@ static int restore_render_node(struct restore *restore, const struct render_imag
 	}
 	/* Where it is not known, the first file is the one that the KFD works with; another one is a file of its own. */
 	if (image->another_file || gpu->handed_out)
-		return drm_open_minor(gpu->minor);
-	gpu->handed_out = true;
-	return criu_kept_file(gpu->kept);
+		fd = drm_open_minor_as(gpu->minor, image->flags);
+	else
+		fd = criu_kept_file(gpu->kept);
+	gpu->handed_out = gpu->handed_out || !image->another_file;
+	err = fd < 0 ? 0 : device_set_status(fd, image->flags);
+	if (!err)
+		return fd;
+	pr_err("renderD%u cannot be opened with flags %#x: %s", gpu->minor, image->flags, strerror(-err));
+	close(fd);
+	return err;
 }
 
 int restore_file(struct restore *restore, int id)
@@ -329,6 +358,7 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 {
 	const struct vma_context context = {
 		.image = restore->image,
+		.bos = &restore->bos,
 		.gpus = &restore->gpus,
 		.kept_kfd = restore->kept_kfd,
 		.rules = restore->rules,

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
@@ -407,6 +408,8 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
 		msg.has_another_file = msg.another_file = image->another_file;
+		msg.has_flags = true;
+		msg.flags = (uint32_t)image->flags;
 		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
@@ -523,12 +526,23 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
+/* Of other writers' files nothing is known. */
+static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *ret)
+{
+	*ret = has_flags ? (int)flags : O_RDWR;
+	if (!has_flags || !(flags & ~(uint32_t)DEVICE_FLAGS))
+		return 0;
+	return bad_image(name, "is of a file with flags %#x", flags);
+}
+
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
 	int err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
+	if (!err)
+		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err || image->another_file)
 		return err;
 	err = unpack_bos(name, msg, image->nodes, &image->state);
@@ -601,6 +615,8 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.id = (uint32_t)id;
 	msg.drm_render_minor = image->minor;
 	msg.has_another_file = msg.another_file = image->another_file;
+	msg.has_flags = true;
+	msg.flags = (uint32_t)image->flags;
 	msg.n_device_entries = image->nodes->nr_nodes;
 	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
@@ -630,10 +646,14 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		if (!err && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
 			err = bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
 	}
+	if (!err)
+		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (!err) {
 		image->gpu_id = msg->gpu_id;
 		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
 		image->another_file = msg->has_another_file && msg->another_file;
+		if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
+			err = bad_image(name, "has an address space and flags %#x", image->flags);
 	}
 	criu_render_node__free_unpacked(msg, NULL);
 	if (err) {

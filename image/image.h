@@ -25,7 +25,8 @@ struct kfd_image {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool another_file;	/* of a process whose state is in another image: state.pid and nodes are all there is */
+	bool another_file;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
+	int flags;		/* of the file, DEVICE_FLAGS of kernel/device.h */
 };
 
 /* amdgpu-renderD-<id>.img */
@@ -34,6 +35,7 @@ struct render_image {
 	uint32_t minor;		/* at dump; 0: unknown */
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
 	bool another_file;	/* than the one with the KFD's address space */
+	int flags;		/* as in struct kfd_image */
 };
 
 void kfd_image_free(struct kfd_image *image);

@@ -57,6 +57,8 @@ struct kfd_rules kfd_ask_rules(int fd);
 
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);
+/* With other flags than O_RDWR, for a task that has it so. */
+int kfd_open_as(int flags);
 
 /*
  * The same for a process that will be restored, which the kernel wants to see exactly the

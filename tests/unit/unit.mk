@@ -58,6 +58,7 @@ test_progress_SRCS := pages/progress.c
 
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
+test_tasks_SRCS := kernel/tasks.c
 test_devfilter_SRCS := kernel/devfilter.c
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
