@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 1 when an open DRM file is driven by amdgpu, 0 when by another; asks the driver for its name. -errno without a message. */
+/* 1 when an open DRM file is driven by amdgpu, 0 when by another; asks for its name. -errno without a message. */
 int drm_is_amd(int fd);
 
 /* The same of the node of a minor. */

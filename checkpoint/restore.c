@@ -225,7 +225,7 @@ static int refuse_lazy_pages(const struct restore *restore)
 	return -EOPNOTSUPP;
 }
 
-/* All files of /dev/kfd of a task are alike. Takes @fd, and gives back one with the flags, or -errno after an error line. */
+/* All files of /dev/kfd of a task are alike. Takes @fd; one with the flags, or -errno after an error line. */
 static int with_flags(int fd, int flags)
 {
 	int err;

@@ -59,7 +59,7 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 /* ---- dump ---- */
 
-/* 1 for a render node of another driver, whose mappings are another plugin's; 0 for ours; -errno after an error line. */
+/* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after an error line. */
 int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
 
 /*

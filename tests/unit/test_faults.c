@@ -327,7 +327,7 @@ static bool fail_restore(unsigned int nth)
 	return call != NULL;
 }
 
-/* In a child, since a failure may end the program. 1: there was a call to fail; 0: none; others: not as it has to be. */
+/* In a child, since a failure may end the program. 1: there was a call to fail; 0: none; others: not as it must be. */
 static int in_child(bool (*fails)(unsigned int), unsigned int nth)
 {
 	int status;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2154,SC2016
+# shellcheck shell=bash disable=SC2034,SC2154,SC2016
 # A launcher with render nodes and without /dev/kfd; files with flags, moved doorbells; a node that was only inherited
 # gpus: 2xmi100
 
