@@ -24,7 +24,6 @@
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/dump.h"
-#include "checkpoint/limits.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"

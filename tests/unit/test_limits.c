@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "checkpoint/limits.h"
+#include "kernel/limits.h"
 #include "log_stub.h"
 #include "records_fixture.h"
 
