@@ -68,16 +68,13 @@ static int check_length(const char *name, int fd, uint64_t size)
 	return 0;
 }
 
-static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = criu_image_open(name);
 	_cleanup_free_ uint8_t *payload = NULL;
 	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
 	uint64_t size;
 	int err;
 
-	if (fd < 0)
-		return fd;
 	err = read_all(fd, prefix, sizeof(prefix));
 	size = length_prefix_get(prefix);
 	if (!err)
@@ -95,6 +92,13 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 	*ret = steal_ptr(payload);
 	*ret_size = size;
 	return 0;
+}
+
+static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+{
+	_cleanup_close_ int fd = criu_image_open(name);
+
+	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
 }
 
 /* ---- amdgpu-kfd ---- */
@@ -175,6 +179,27 @@ static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
 	return file->size ? entry : NULL;
 }
 
+static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
+{
+	image_writer__init(entry);
+	entry->plugin = writer->plugin[0] ? (char *)writer->plugin : NULL;
+	entry->kernel = writer->kernel[0] ? (char *)writer->kernel : NULL;
+	entry->driver = writer->driver[0] ? (char *)writer->driver : NULL;
+	entry->has_criu_hooks = writer->criu_hooks != 0;
+	entry->criu_hooks = writer->criu_hooks;
+}
+
+/* Names are for people: one that is too long is cut. */
+static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
+{
+	if (!entry)
+		return;
+	snprintf(writer->plugin, sizeof(writer->plugin), "%s", entry->plugin ? entry->plugin : "");
+	snprintf(writer->kernel, sizeof(writer->kernel), "%s", entry->kernel ? entry->kernel : "");
+	snprintf(writer->driver, sizeof(writer->driver), "%s", entry->driver ? entry->driver : "");
+	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
+}
+
 /* @message has the field crc32c, with whatever value. */
 static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
 {
@@ -196,6 +221,7 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 {
 	CriuKfd msg = CRIU_KFD__INIT;
 	SharedFile memory, semaphore;
+	ImageWriter writer;
 	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
 	msg.bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg.bo_entries));
@@ -217,6 +243,8 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.semaphore = pack_file(&image->hsakmt.semaphore, &semaphore);
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
+		pack_writer(&image->writer, &writer);
+		msg.writer = &writer;
 		msg.has_another_file = msg.another_file = image->another_file;
 		msg.has_flags = true;
 		msg.flags = (uint32_t)image->flags;
@@ -333,6 +361,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
+	unpack_writer(msg->writer, &image->writer);
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
@@ -371,8 +400,10 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 		err = bad_image(name, "cannot be parsed");
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
-	if (!err)
+	if (!err) {
+		image->has_crc32c = msg->has_crc32c;
 		err = unpack_kfd(name, msg, image);
+	}
 	criu_kfd__free_unpacked(msg, NULL);
 	if (err) {
 		kfd_image_free(image);
