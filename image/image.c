@@ -490,6 +490,7 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (!err) {
+		image->has_crc32c = msg->has_crc32c;
 		image->gpu_id = msg->gpu_id;
 		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
 		image->another_file = msg->has_another_file && msg->another_file;

@@ -65,6 +65,7 @@ struct render_image {
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
 	bool another_file;	/* than the one with the KFD's address space */
 	int flags;		/* as in struct kfd_image */
+	bool has_crc32c;	/* as in struct kfd_image */
 };
 
 void kfd_image_free(struct kfd_image *image);

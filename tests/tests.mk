@@ -45,6 +45,7 @@ amdgpu_plugin_test: unit
 .PHONY: unit-build unit-plain-build unit amdgpu_plugin_test
 
 include tests/fuzz/fuzz.mk
+include tests/tool/tool.mk
 
 # ---- stand-ins for criu, one for each number of hooks that a version has had ----
 
