@@ -42,8 +42,8 @@ static int load_library(const char *path)
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle) {
-		complain("%s: cannot be read: it is no directory, and archives need %s, which is not installed (unpack it "
-			 "with tar)", path, LIBRARY);
+		complain("%s: is no directory, and archives need %s, which is not installed: unpack it with tar", path,
+			 LIBRARY);
 		return -ENOSYS;
 	}
 #define X(name) lib.name = (__typeof__(&name))dlsym(handle, #name);
@@ -115,7 +115,8 @@ static int check_place(const char *path, const char *place, char **first_place)
 		return -ENOMEM;
 	if (!strcmp(*first_place, place))
 		return 0;
-	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", path, *first_place, place);
+	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", path, *first_place,
+		 place);
 	return -EINVAL;
 }
 
@@ -186,7 +187,8 @@ int archive_read_images(const char *path, int fd, struct images *images)
 {
 	(void)fd;
 	(void)images;
-	complain("%s: is no directory, and this amdgpu-image was built without libarchive: unpack the archive with tar", path);
+	complain("%s: is no directory, and this amdgpu-image was built without libarchive: unpack the archive with tar",
+		 path);
 	return -ENOSYS;
 }
 

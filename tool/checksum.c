@@ -12,11 +12,11 @@
 #include "content/content.h"
 #include "tool/checksum.h"
 
-#define READ_BYTES   (1u << 20)
-#define SPAN_BYTES   (8ull << 20) /* at least, but for the end of a buffer */
-#define MAX_SPANS    65536	  /* for each file, besides one for each buffer */
-#define MAX_THREADS  256
-#define PROGRESS_MS  200
+#define READ_BYTES  (1u << 20)
+#define SPAN_BYTES  (8ull << 20) /* at least, but for the end of a buffer */
+#define MAX_SPANS   65536	 /* for each file, besides one for each buffer */
+#define MAX_THREADS 256
+#define PROGRESS_MS 200
 
 struct span {
 	size_t range;

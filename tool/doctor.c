@@ -18,7 +18,8 @@
 #define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
 #define CAP_BIT_CHECKPOINT_RESTORE 40
 
-void doctor_point(struct doctor *doctor, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
+void doctor_point(struct doctor *doctor, enum point_state state, const char *name, const char *advice, const char *fmt,
+		  ...)
 {
 	static const struct {
 		const char *word;
@@ -32,8 +33,8 @@ void doctor_point(struct doctor *doctor, enum point_state state, const char *nam
 	va_end(args);
 	doctor->has_problem |= state == POINT_PROBLEM;
 	if (!doctor->is_json) {
-		printf("%s%-7s%s  %s: %s%s%s\n", colour(states[state].colour), states[state].word, colour(PLAIN), name, text,
-		       advice ? ". " : "", advice ? advice : "");
+		printf("%s%-7s%s  %s: %s%s%s\n", colour(states[state].colour), states[state].word, colour(PLAIN), name,
+		       text, advice ? ". " : "", advice ? advice : "");
 		return;
 	}
 	json_object(&doctor->json, NULL);
@@ -102,18 +103,21 @@ static void check_driver(struct doctor *doctor, struct driver_release *driver)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		doctor_point(doctor, POINT_PROBLEM, "/dev/kfd",
-			     "Allow the device by its permissions (group render) and, in a container, by its device cgroup",
-			     "%s", caught[0] ? caught : strerror(-err));
+		doctor_point(
+			doctor, POINT_PROBLEM, "/dev/kfd",
+			"Allow the device by its permissions (group render) and, in a container, by its device cgroup",
+			"%s", caught[0] ? caught : strerror(-err));
 	else if (err)
-		doctor_point(doctor, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text, caught);
+		doctor_point(doctor, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text,
+			     caught);
 	else
 		doctor_point(doctor, POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
 }
 
 /* ---- GPUs ---- */
 
-static void say_gpu(struct doctor *doctor, const struct topology_node *node, const struct gpu_usage *usage, const char *why)
+static void say_gpu(struct doctor *doctor, const struct topology_node *node, const struct gpu_usage *usage,
+		    const char *why)
 {
 	char name[32], gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC);
@@ -125,8 +129,9 @@ static void say_gpu(struct doctor *doctor, const struct topology_node *node, con
 		snprintf(free_text, sizeof(free_text), ", %s free", size_text(usage->vram_free));
 	doctor_point(doctor, why[0] ? POINT_PROBLEM : POINT_OK, name,
 		     why[0] ? "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same" : NULL,
-		     "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %s VRAM%s%s; %s", safe(node->name), gfx,
-		     nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "", topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci,
+		     "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %s VRAM%s%s; %s",
+		     safe(node->name), gfx, nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
+		     topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci,
 		     size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)), free_text, usage->has_queues ? ", in use" : "",
 		     why[0] ? why : "its queues can be restored");
 }
@@ -143,8 +148,9 @@ static void check_render_node(struct doctor *doctor, const struct topology_node 
 	if (fd >= 0)
 		close(fd);
 	else
-		doctor_point(doctor, POINT_WARNING, name, "Allow it by the device cgroup and the permissions of its node",
-			     "%s: %s", path, strerror(errno));
+		doctor_point(doctor, POINT_WARNING, name,
+			     "Allow it by the device cgroup and the permissions of its node", "%s: %s", path,
+			     strerror(errno));
 }
 
 static void check_gpus(struct doctor *doctor, const struct driver_release *driver)

@@ -16,8 +16,8 @@ struct doctor {
 };
 
 /* One point. @advice: what to do; NULL: nothing. */
-void doctor_point(struct doctor *doctor, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+void doctor_point(struct doctor *doctor, enum point_state state, const char *name, const char *advice, const char *fmt,
+		  ...) __attribute__((format(printf, 5, 6)));
 
 /* criu, its plugin directory and what is in it. */
 void doctor_criu(struct doctor *doctor);

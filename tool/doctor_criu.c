@@ -117,7 +117,8 @@ static void check_plugin(struct doctor *doctor, const char *directory)
 	err = read_version(path, version, sizeof(version));
 	if (err)
 		doctor_point(doctor, POINT_PROBLEM, "plugin",
-			     "Install it there, or name its directory by -L or CRIU_LIBS_DIR", "%s: %s", path, strerror(-err));
+			     "Install it there, or name its directory by -L or CRIU_LIBS_DIR", "%s: %s", path,
+			     strerror(-err));
 	else if (!version[0])
 		doctor_point(doctor, POINT_WARNING, "plugin", "Install this one in its place",
 			     "%s says no version: it is the plugin of CRIU's tree", path);
@@ -135,8 +136,8 @@ void doctor_criu(struct doctor *doctor)
 	int err = text ? ask_criu("--version", text) : -ENOMEM;
 
 	if (err)
-		doctor_point(doctor, POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "cannot be run: %s",
-			     strerror(-err));
+		doctor_point(doctor, POINT_PROBLEM, "criu", "Install it, or put its directory into PATH",
+			     "cannot be run: %s", strerror(-err));
 	else
 		check_version(doctor, text);
 	if (!text)
@@ -188,15 +189,17 @@ void doctor_settings(struct doctor *doctor)
 	settings_load_quietly(settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
 	if (settings->mistake[0]) {
 		settings->mistake[strcspn(settings->mistake, "\n")] = '\0';
-		doctor_point(doctor, POINT_PROBLEM, "settings", "Until it is right no process with a GPU is dumped or restored",
-			     "%s", settings->mistake + strlen(PLUGIN_ERROR_PREFIX));
+		doctor_point(doctor, POINT_PROBLEM, "settings",
+			     "Until it is right no process with a GPU is dumped or restored", "%s",
+			     settings->mistake + strlen(PLUGIN_ERROR_PREFIX));
 		return;
 	}
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
 		value_text(settings, id, text, sizeof(text));
-		doctor_point(doctor, POINT_OK, setting_name(id), NULL, "%s, from %s", text, sources[settings->from[id]]);
+		doctor_point(doctor, POINT_OK, setting_name(id), NULL, "%s, from %s", text,
+			     sources[settings->from[id]]);
 		nr++;
 	}
 	if (!nr)

@@ -143,8 +143,7 @@ int images_add_pages(struct images *images, const char *name, uint64_t size, con
 int images_open_file(const struct images *images, const char *name)
 {
 	/* O_NONBLOCK: a FIFO of this name is not waited for. */
-	_cleanup_close_ int fd =
-		openat(images->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = openat(images->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))

@@ -9,7 +9,7 @@
 #include "image/image.h"
 
 /* More is refused: far above what a job has, and it bounds what is read of a stranger's directory. */
-#define IMAGES_MAX_FILES 16384
+#define IMAGES_MAX_FILES   16384
 /* Of an image but for contents: 272 bytes of state for each of a million BOs, and room. */
 #define IMAGES_MAX_PAYLOAD (1ull << 30)
 
@@ -18,8 +18,8 @@ struct image_file {
 	struct image_name is;
 	uint64_t size; /* bytes of the file */
 	bool knows_disk;
-	uint64_t disk_bytes;	     /* that it takes, without holes */
-	bool has_length;	     /* IMAGE_PAGES: of contents, as its first bytes say */
+	uint64_t disk_bytes; /* that it takes, without holes */
+	bool has_length;     /* IMAGE_PAGES: of contents, as its first bytes say */
 	uint64_t length;
 	struct kfd_image *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
@@ -28,7 +28,7 @@ struct image_file {
 };
 
 struct images {
-	int dir; /* of the files, -1: they are in an archive */
+	int dir;		  /* of the files, -1: they are in an archive */
 	struct image_file *files; /* by id, kind and GPU */
 	size_t nr, room;
 };

@@ -8,8 +8,12 @@
 /* Length of the UTF-8 sequence that @text begins with, 0 when it begins with none (RFC 3629). */
 static unsigned int utf8_length(const unsigned char *text)
 {
-	unsigned int length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 :
-			      text[0] < 0xf5 ? 4 : 0;
+	unsigned int length = text[0] < 0x80   ? 1
+			      : text[0] < 0xc2 ? 0
+			      : text[0] < 0xe0 ? 2
+			      : text[0] < 0xf0 ? 3
+			      : text[0] < 0xf5 ? 4
+					       : 0;
 
 	for (unsigned int i = 1; i < length; i++)
 		if ((text[i] & 0xc0) != 0x80)

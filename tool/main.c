@@ -38,7 +38,8 @@ static void usage(FILE *out)
 	      "  --machine PATH  match: another machine's topology, a directory or what \"topology\" wrote there\n"
 	      "  --help, --version\n"
 	      "\n"
-	      "status: 0 good, 1 damaged or does not fit, 2 cannot be told\n", out);
+	      "status: 0 good, 1 damaged or does not fit, 2 cannot be told\n",
+	      out);
 }
 
 static int wrong_usage(const char *what)
@@ -71,8 +72,10 @@ static int run(int argc, char **argv, struct arguments *arguments)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },	{ "machine", required_argument, NULL, 'm' },
-		{ "help", no_argument, NULL, 'h' },	{ "version", no_argument, NULL, 'v' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "machine", required_argument, NULL, 'm' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
 		{ 0 },
 	};
 	struct arguments arguments = { 0 };

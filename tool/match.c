@@ -136,7 +136,8 @@ static bool drop_full(const struct run *run, struct guest *guest, const struct s
 			continue;
 		snprintf(guest->unusable[pair->local], sizeof(guest->unusable[pair->local]),
 			 "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image "
-			 "(KFD_VRAM_SIZE_CHECK)", MIB(usage->vram_free), pair->user_gpu_id, MIB(needed));
+			 "(KFD_VRAM_SIZE_CHECK)",
+			 MIB(usage->vram_free), pair->user_gpu_id, MIB(needed));
 		dropped = true;
 	}
 	return dropped;
@@ -225,8 +226,8 @@ static void ask_driver(const struct run *run, struct guest *guest)
 			continue;
 		limits_of_queue(&queue, node, &state, &run->driver, why);
 		if (why[0])
-			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s", queue.gpu_id,
-				 why);
+			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s",
+				 queue.gpu_id, why);
 	}
 }
 
@@ -435,7 +436,8 @@ static int prepare(struct run *run, const struct arguments *arguments)
 			return complain("%s: %s", run->images.files[i].name, run->images.files[i].problem);
 	run->is_here = !arguments->machine;
 	/* What another machine's file says is not known. */
-	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, run->images.dir, environment, NULL) ||
+	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, run->images.dir, environment,
+			  NULL) ||
 	    topology_open(arguments->machine, &run->machine))
 		return -1;
 	if (!run->is_here)

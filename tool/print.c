@@ -115,6 +115,10 @@ const char *size_text(uint64_t bytes)
 	if (value == (double)(uint64_t)value)
 		snprintf(buffer, SAFE_MAX, "%.0f %s", value, units[unit]);
 	else
-		snprintf(buffer, SAFE_MAX, value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+		snprintf(buffer, SAFE_MAX,
+			 value < 10    ? "%.2f %s"
+			 : value < 100 ? "%.1f %s"
+				       : "%.0f %s",
+			 value, units[unit]);
 	return buffer;
 }

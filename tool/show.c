@@ -31,9 +31,9 @@ static void show_device(const struct topology_node *node)
 	gfx_text(node, gfx);
 	pci_text(node, pci);
 	printf("  %sgpu %#x%s   %s%s%s%sdevice %04x:%04x, %s VRAM, renderD%u at dump%s%s\n", colour(BOLD),
-	       topology_gpu_id(node), colour(PLAIN), safe(node->name), node->name[0] ? " " : "", gfx, gfx[0] ? ", " : "",
-	       (unsigned int)topology_get(node, TOPOLOGY_VENDOR_ID), (unsigned int)topology_get(node, TOPOLOGY_DEVICE_ID),
-	       size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)),
+	       topology_gpu_id(node), colour(PLAIN), safe(node->name), node->name[0] ? " " : "", gfx,
+	       gfx[0] ? ", " : "", (unsigned int)topology_get(node, TOPOLOGY_VENDOR_ID),
+	       (unsigned int)topology_get(node, TOPOLOGY_DEVICE_ID), size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)),
 	       (unsigned int)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci[0] ? ", " : "", pci);
 	printf("    firmware   %" PRIu64 ", SDMA %" PRIu64 "\n", topology_get(node, TOPOLOGY_FW_VERSION),
 	       topology_get(node, TOPOLOGY_SDMA_FW_VERSION));
@@ -92,8 +92,8 @@ static void show_process(const struct images *images, const struct image_file *f
 		printf("  objects      %u, of kinds that are not known\n", kfd->state.nr_objects);
 	if (kfd->has_vmas)
 		printf("  mappings     %zu of device files\n", kfd->nr_vmas);
-	printf("  checksums    %s, %zu of %zu buffers with contents\n", kfd->has_crc32c ? "of the image" : "none of the image",
-	       nr_checksums, nr_contents);
+	printf("  checksums    %s, %zu of %zu buffers with contents\n",
+	       kfd->has_crc32c ? "of the image" : "none of the image", nr_checksums, nr_contents);
 	if (kfd->hsakmt.memory.size)
 		puts("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)");
 	for (size_t i = 0; i < summary->nr_gpus; i++)

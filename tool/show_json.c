@@ -175,7 +175,7 @@ static int write_process(struct json *json, const struct images *images, const s
 static void write_file(struct json *json, const struct image_file *file)
 {
 	static const char *const kinds[] = {
-		[IMAGE_KFD] = "kfd",	   [IMAGE_RENDER] = "render",	     [IMAGE_PAGES] = "pages",
+		[IMAGE_KFD] = "kfd",	   [IMAGE_RENDER] = "render",	    [IMAGE_PAGES] = "pages",
 		[IMAGE_DMABUF] = "dmabuf", [IMAGE_DRM_PAGES] = "drm-pages",
 	};
 

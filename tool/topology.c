@@ -15,11 +15,11 @@
 #include "tool/commands.h"
 #include "tool/topology.h"
 
-#define TREE	    "topology/" /* before each name in the archive */
-#define BLOCK	    512u
-#define FILE_MAX    8192u
-#define MAX_FILES   (TOPOLOGY_MAX_NODES * (TOPOLOGY_MAX_LINKS + 16u))
-#define PATH_BYTES  100u /* of a header */
+#define TREE	   "topology/" /* before each name in the archive */
+#define BLOCK	   512u
+#define FILE_MAX   8192u
+#define MAX_FILES  (TOPOLOGY_MAX_NODES * (TOPOLOGY_MAX_LINKS + 16u))
+#define PATH_BYTES 100u /* of a header */
 
 /* A header of POSIX' ustar format, as far as it is used. */
 struct header {
@@ -61,9 +61,11 @@ static bool component(const char **name, const char *const *words, const char **
 /* Whether a file of the tree is one that is copied. */
 static bool is_wanted(const char *name)
 {
-	static const char *const top[] = { "generation_id", "nodes", NULL }, *const number[] = { "N", NULL },
-		*const node[] = { "gpu_id", "name", "properties", "mem_banks", "io_links", "p2p_links", NULL },
-		*const leaf[] = { "properties", NULL };
+	static const char *const top[] = { "generation_id", "nodes", NULL };
+	static const char *const number[] = { "N", NULL };
+	static const char *const node[] = { "gpu_id",	 "name",      "properties", "mem_banks",
+					    "io_links", "p2p_links", NULL };
+	static const char *const leaf[] = { "properties", NULL };
 	const char *word;
 
 	if (!component(&name, top, &word))

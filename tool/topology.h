@@ -6,8 +6,8 @@
 #include "amdgpu_plugin_topology.h"
 
 /*
- * Reads the topology at @path: a directory as the KFD's in sysfs, or a file that "topology" wrote; NULL: this machine's.
- * 0 and a topology that the caller frees; -errno after a line.
+ * Reads the topology at @path: a directory as the KFD's in sysfs, or a file that "topology" wrote; NULL: this
+ * machine's. 0 and a topology that the caller frees; -errno after a line.
  */
 int topology_open(const char *path, struct topology **ret);
 

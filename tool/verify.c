@@ -27,7 +27,7 @@ struct verify {
 	struct images images;
 	bool json;
 	struct json out;
-	bool progress; /* is shown */
+	bool progress;				      /* is shown */
 	uint64_t bytes_total, bytes_done, bytes_file; /* of contents to read; before this file; of this file */
 	size_t nr_images, nr_image_checksums;
 	size_t nr_buffers, nr_checksums;
@@ -159,7 +159,8 @@ static void report_short(struct verify *v, const struct image_file *pages, const
 
 		place.from = size;
 		place.to = contents->end;
-		problem(v, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, size, contents->end);
+		problem(v, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, size,
+			contents->end);
 	}
 }
 
@@ -236,8 +237,9 @@ static void check_gpu(struct verify *v, const struct image_file *file, const str
 
 	v->nr_buffers += gpu->nr_contents;
 	if (!pages && gpu->nr_contents) {
-		problem(v, &place, -EBADMSG, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
-			file->is.id, gpu_id, gpu->nr_contents);
+		problem(v, &place, -EBADMSG,
+			"the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing", file->is.id,
+			gpu_id, gpu->nr_contents);
 		return;
 	}
 	if (!pages)
@@ -287,7 +289,8 @@ static void check_file(struct verify *v, const struct image_file *file)
 	else if (file->is.kind == IMAGE_PAGES && !process)
 		problem(v, &place, -EBADMSG, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
 	else if (file->is.kind == IMAGE_DMABUF || file->is.kind == IMAGE_DRM_PAGES)
-		problem(v, &place, -EOPNOTSUPP, "is of CRIU's development branch, and nothing that this plugin restores");
+		problem(v, &place, -EOPNOTSUPP,
+			"is of CRIU's development branch, and nothing that this plugin restores");
 }
 
 /* ---- all ---- */
@@ -317,8 +320,9 @@ static void verdict_text(const struct verify *v)
 		printf("checked: structure, sizes and checksums of %zu images and %zu buffers (%s)\n", v->nr_images,
 		       v->nr_buffers, size_text(v->bytes_done));
 	else
-		printf("checked: structure and sizes of %zu images and %zu buffers; checksums of %zu images and %zu buffers: "
-		       "the others have none\n", v->nr_images, v->nr_buffers, v->nr_image_checksums, v->nr_checksums);
+		printf("checked: structure and sizes of %zu images and %zu buffers; "
+		       "checksums of %zu images and %zu buffers: the others have none\n",
+		       v->nr_images, v->nr_buffers, v->nr_image_checksums, v->nr_checksums);
 	if (v->nr_damaged)
 		printf("%sdamaged%s\n", colour(RED), colour(PLAIN));
 	else if (v->nr_unread)

@@ -23,12 +23,12 @@ static int directory;
 static bool nasty;
 static uint64_t unit = 4096;
 
-#define must(condition)                                                        \
-	do {                                                                   \
-		if (!(condition)) {                                            \
+#define must(condition)                                                                 \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
 			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                               \
-		}                                                              \
+			exit(1);                                                        \
+		}                                                                       \
 	} while (0)
 
 int criu_image_create(const char *name)
@@ -148,7 +148,10 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 		.nodes = nodes,
 		.vmas = &vma,
 		.nr_vmas = 1,
-		.writer = { .plugin = PLUGIN_VERSION, .kernel = "6.12.107", .driver = "Linux 6.12.107", .criu_hooks = 13 },
+		.writer = { .plugin = PLUGIN_VERSION,
+			    .kernel = "6.12.107",
+			    .driver = "Linux 6.12.107",
+			    .criu_hooks = 13 },
 		.flags = O_RDWR,
 	};
 
@@ -164,7 +167,8 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 
 		if (!gpu_id)
 			continue;
-		fixture_queue(f, &(struct queue_record){ .gpu_id = gpu_id, .type = QUEUE_TYPE_COMPUTE, .mqd_size = 2048 });
+		fixture_queue(f,
+			      &(struct queue_record){ .gpu_id = gpu_id, .type = QUEUE_TYPE_COMPUTE, .mqd_size = 2048 });
 		fixture_queue(f, &(struct queue_record){ .gpu_id = gpu_id, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 });
 		write_pages(id, &image.state, gpu_id);
 	}
