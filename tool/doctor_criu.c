@@ -79,6 +79,8 @@ static void plugin_directory(char *ret, size_t size, char text[OUTPUT_MAX])
 		snprintf(ret, size, "%.*s", (int)(found == environment ? strlen(found) : strcspn(found, ")\n")), found);
 	else
 		snprintf(ret, size, "%s", DEFAULT_DIR);
+	while (strlen(ret) > 1 && ret[strlen(ret) - 1] == '/')
+		ret[strlen(ret) - 1] = '\0';
 }
 
 /* ---- the plugin ---- */
