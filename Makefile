@@ -4,10 +4,13 @@
 
 PLUGIN_NAME := amdgpu_plugin
 PLUGIN_SOBJ := $(PLUGIN_NAME).so
+TOOL := amdgpu-image
 
 CC ?= gcc
 PKG_CONFIG ?= pkg-config
 PLUGINDIR ?= /usr/lib/criu
+BINDIR ?= /usr/bin
+COMPLETIONDIR ?= /usr/share/bash-completion/completions
 MANDIR ?= /usr/share/man
 BUILD ?= build
 # CRIU's build sets CONFIG_AMDGPU; on its own the plugin is what is wanted.
@@ -28,13 +31,21 @@ PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
-# The man page is built where one of the tools is there, and installed when it was built.
-MAN_PAGE := $(BUILD)/man/$(PLUGIN_NAME).1
+# The command takes of the plugin's objects what it needs: it depends on neither criu nor libdrm. Archives are read by
+# libarchive, which is loaded when it is needed; HAVE_LIBARCHIVE= builds without its headers.
+TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard tool/*.c))
+TOOL_PARTS := $(BUILD)/plugin/parts.a
+HAVE_LIBARCHIVE ?= $(shell $(PKG_CONFIG) --exists libarchive && echo y)
+TOOL_CFLAGS = $(if $(HAVE_LIBARCHIVE),-DHAVE_LIBARCHIVE $(shell $(PKG_CONFIG) --cflags libarchive))
+TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c) -ldl
+
+# Man pages are built where one of the tools is there, and installed when they were built.
+MAN_PAGES := $(BUILD)/man/$(PLUGIN_NAME).1 $(BUILD)/man/$(TOOL).1
 ASCIIDOCTOR ?= $(shell command -v asciidoctor)
 A2X ?= $(shell command -v a2x)
 
 ifeq ($(CONFIG_AMDGPU),y)
-all: $(PLUGIN_SOBJ) $(if $(ASCIIDOCTOR)$(A2X),man)
+all: $(PLUGIN_SOBJ) $(BUILD)/$(TOOL) $(if $(ASCIIDOCTOR)$(A2X),man)
 else
 all:
 endif
@@ -44,7 +55,16 @@ endif
 $(PLUGIN_SOBJ): $(PLUGIN_OBJECTS) amdgpu_plugin.map
 	$(CC) $(PLUGIN_LDFLAGS) $(LDFLAGS) -o $@ $(PLUGIN_OBJECTS) $(PLUGIN_LDLIBS)
 
-$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%)
+$(BUILD)/$(TOOL): $(TOOL_OBJECTS) $(TOOL_PARTS)
+	$(CC) -pthread $(LDFLAGS) -o $@ $^ $(TOOL_LDLIBS)
+
+$(TOOL_PARTS): $(PLUGIN_OBJECTS)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(TOOL_OBJECTS): PLUGIN_CFLAGS += $(TOOL_CFLAGS)
+
+$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) $(PLUGIN_UNDEFS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
@@ -53,16 +73,18 @@ $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
 $(PROTO_FILES) &: criu-amdgpu.proto | $(BUILD)/proto
 	protoc-c --c_out=$(BUILD)/proto $<
 
-man: $(MAN_PAGE)
+man: $(MAN_PAGES)
 .PHONY: man
 
-$(MAN_PAGE): $(PLUGIN_NAME).txt | $(BUILD)/man
+$(BUILD)/man/$(PLUGIN_NAME).1: $(PLUGIN_NAME).txt
+$(BUILD)/man/$(TOOL).1: tool/$(TOOL).txt
+$(MAN_PAGES): | $(BUILD)/man
 	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
 
-$(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/proto $(BUILD)/man:
+$(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
 
--include $(PLUGIN_OBJECTS:.o=.d)
+-include $(PLUGIN_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)
 
 clean:
 	rm -rf $(BUILD) $(PLUGIN_SOBJ)
@@ -75,13 +97,17 @@ install: all
 ifeq ($(CONFIG_AMDGPU),y)
 	mkdir -p $(DESTDIR)$(PLUGINDIR)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
-	if [ -e $(MAN_PAGE) ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $(MAN_PAGE); fi
+	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL)
+	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
+	for page in $(MAN_PAGES); do \
+		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
 endif
 .PHONY: install
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
-	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(MANDIR)/man1/$(notdir $(MAN_PAGE))
+	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) \
+		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%)
 endif
 .PHONY: uninstall
 

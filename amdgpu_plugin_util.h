@@ -18,6 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PLUGIN_VERSION	    "0.1" /* as in debian/changelog */
+#define PLUGIN_VERSION_MARK "amdgpu_plugin version " /* stands before it in the plugin's file */
+
 /* Levels of criu's print_on_level(): they are part of its ABI. */
 enum plugin_log_level {
 	PLUGIN_LOG_ERROR = 1,

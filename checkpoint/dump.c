@@ -20,11 +20,11 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/dump.h"
-#include "checkpoint/limits.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
@@ -406,6 +406,17 @@ static int ask_flags(const struct task_file *file, int *ret)
 	return flags < 0 ? flags : 0;
 }
 
+static struct image_writer image_writer(const struct dump *dump)
+{
+	struct image_writer writer = { .plugin = PLUGIN_VERSION, .criu_hooks = criu_running_hooks() };
+	struct utsname name;
+
+	if (!uname(&name))
+		memcpy(writer.kernel, name.release, sizeof(name.release));
+	memcpy(writer.driver, dump->driver.text, sizeof(dump->driver.text));
+	return writer;
+}
+
 static int dump_kfd(struct dump *dump, struct process *process, int id)
 {
 	struct kfd_image image = { 0 };
@@ -418,6 +429,7 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 		return err;
 	image.state = process->state;
 	image.nodes = process->nodes;
+	image.writer = image_writer(dump);
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
 	hsakmt_save(root, &image.hsakmt);
 	err = write_process(dump, process, id, &image);

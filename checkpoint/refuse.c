@@ -2,7 +2,7 @@
 /*
  * What is known at dump that it could not be restored, or would be restored wrong: refused
  * before anything is saved of a process that would be gone then. Limits that depend on the
- * kind of GPU are in checkpoint/limits.c.
+ * kind of GPU are in kernel/limits.c.
  *
  * BOs that share memory are seen from their dma-bufs, which are one file.
  */

@@ -149,3 +149,9 @@ uint32_t crc32c_zeros(uint32_t crc, uint64_t len)
 	pthread_once(&once, init_once);
 	return ~multiply(~crc, shift_for(len));
 }
+
+/* A CRC is linear: what the first range adds is what it leaves behind after as many zeros. */
+uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len)
+{
+	return second ^ crc32c_zeros(first, len) ^ crc32c_zeros(0, len);
+}

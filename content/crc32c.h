@@ -14,6 +14,9 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t len);
 /* As crc32c() over @len bytes of zero, in time that hardly depends on @len. */
 uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
 
+/* Of two ranges that follow each other, from the CRC of each; @len: bytes of the second. */
+uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len);
+
 /* The implementation for processors without the instruction; the same result. */
 uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
 

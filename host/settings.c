@@ -17,8 +17,6 @@
 
 enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH };
 
-enum source_kind { SOURCE_MACHINE, SOURCE_IMAGE, SOURCE_ENV };
-
 /* What the file in the image directory may do with a setting. */
 enum image_rule {
 	IMAGE_MAY_SET,
@@ -34,7 +32,7 @@ struct setting_row {
 };
 
 struct source {
-	enum source_kind kind;
+	enum setting_source kind;
 	const char *file; /* NULL: environment */
 	unsigned int line;
 	unsigned int seen[SETTING_MAX]; /* line of each key met, 0: not yet */
@@ -390,7 +388,7 @@ static int check_image_rule(const struct load *load, enum setting id, const char
 	const struct setting_row *row = &setting_rows[id];
 	bool forbidden = false;
 
-	if (load->source->kind != SOURCE_IMAGE)
+	if (load->source->kind != SETTING_OF_IMAGE)
 		return 0;
 	if (row->image_rule == IMAGE_MAY_NOT_SET) {
 		pr_err("%s:%u: %s may not be set in the image directory; use %s or the environment", load->source->file,
@@ -430,6 +428,7 @@ static int apply(struct load *load, enum setting id, const char *value)
 		       row->info.accepted);
 		return -EINVAL;
 	}
+	load->settings.from[id] = load->source->kind;
 	return check_image_rule(load, id, value);
 }
 
@@ -504,7 +503,7 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 static int load_file(struct load *load, int dir_fd, const char *path)
 {
 	/* A link in the image directory could make root quote a foreign file in an error line. */
-	int flags = load->source->kind == SOURCE_IMAGE ? O_NOFOLLOW : 0;
+	int flags = load->source->kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
 	_cleanup_free_ char *text = NULL;
 	char *rest, *line;
 	int r;
@@ -543,8 +542,8 @@ static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
 		  void *arg)
 {
-	struct source image = { .kind = SOURCE_IMAGE, .file = SETTINGS_IMAGE_CONF };
-	struct source env = { .kind = SOURCE_ENV };
+	struct source image = { .kind = SETTING_OF_IMAGE, .file = SETTINGS_IMAGE_CONF };
+	struct source env = { .kind = SETTING_OF_ENVIRONMENT };
 	_cleanup_free_ struct load *load = calloc(1, sizeof(*load));
 	int r = 0;
 
@@ -553,7 +552,7 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 		return -ENOMEM;
 	}
 	settings_default(&load->settings);
-	load->machine_source.kind = SOURCE_MACHINE;
+	load->machine_source.kind = SETTING_OF_MACHINE;
 	load->machine_source.file = machine_conf;
 	load->source = &load->machine_source;
 	if (machine_conf)

@@ -56,7 +56,11 @@ enum setting {
 /* A line of the log. */
 #define SETTINGS_MISTAKE_MAX 1024
 
+/* Where a value comes from. */
+enum setting_source { SETTING_BY_DEFAULT, SETTING_OF_MACHINE, SETTING_OF_IMAGE, SETTING_OF_ENVIRONMENT };
+
 struct settings {
+	enum setting_source from[SETTING_MAX];
 	bool flag[SETTING_N_FLAGS];
 	uint64_t max_buffer_size_bytes; /* multiple of the page size; 0: the built-in default */
 	unsigned int n_device_map;

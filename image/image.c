@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Image files. The only user of protobuf: the rest of the plugin sees plain structs.
+ * Image files. With image/nodes.c the only user of protobuf: the rest of the plugin sees plain structs.
  *
  * Images come from disk and a restore runs as root, so nothing that is read here is
  * believed: each count, id and size is checked before anything else sees it.
@@ -14,8 +14,8 @@
 #include "content/content.h"
 #include "host/host.h"
 #include "image/image.h"
+#include "image/internal.h"
 #include "amdgpu_plugin_util.h"
-#include "criu-amdgpu.pb-c.h"
 #include "kfd_ioctl.h"
 
 /* Larger payloads are not written by anybody: an image with one is damaged. */
@@ -31,13 +31,6 @@
 #define RENDER_NAME "amdgpu-renderD-%d.img"
 #define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
 #define DMABUF_NAME "amdgpu-dmabuf_%d.img"
-
-/* Unpacking helper: one line naming the image, and the error for its caller. */
-#define bad_image(name, fmt, ...)                                  \
-	({                                                         \
-		pr_err("image %s: " fmt, name, ##__VA_ARGS__);     \
-		-EBADMSG;                                          \
-	})
 
 /* ---- files ---- */
 
@@ -75,16 +68,13 @@ static int check_length(const char *name, int fd, uint64_t size)
 	return 0;
 }
 
-static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = criu_image_open(name);
 	_cleanup_free_ uint8_t *payload = NULL;
 	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
 	uint64_t size;
 	int err;
 
-	if (fd < 0)
-		return fd;
 	err = read_all(fd, prefix, sizeof(prefix));
 	size = length_prefix_get(prefix);
 	if (!err)
@@ -104,187 +94,11 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 	return 0;
 }
 
-/* ---- nodes ---- */
-
-/* The properties of struct topology and where they are in the message. */
-#define ENTRY_PROPERTIES(X)                                                                           \
-	X(GPU_ID, gpu_id) X(CPU_CORES_COUNT, cpu_cores_count) X(SIMD_COUNT, simd_count)               \
-	X(MEM_BANKS_COUNT, mem_banks_count) X(CACHES_COUNT, caches_count)                             \
-	X(IO_LINKS_COUNT, io_links_count) X(MAX_WAVES_PER_SIMD, max_waves_per_simd)                   \
-	X(LDS_SIZE_IN_KB, lds_size_in_kb) X(NUM_GWS, num_gws) X(WAVE_FRONT_SIZE, wave_front_size)     \
-	X(ARRAY_COUNT, array_count) X(SIMD_ARRAYS_PER_ENGINE, simd_arrays_per_engine)                 \
-	X(CU_PER_SIMD_ARRAY, cu_per_simd_array) X(SIMD_PER_CU, simd_per_cu)                           \
-	X(MAX_SLOTS_SCRATCH_CU, max_slots_scratch_cu) X(VENDOR_ID, vendor_id)                         \
-	X(DEVICE_ID, device_id) X(DOMAIN, domain) X(DRM_RENDER_MINOR, drm_render_minor)               \
-	X(HIVE_ID, hive_id) X(NUM_SDMA_ENGINES, num_sdma_engines)                                     \
-	X(NUM_SDMA_XGMI_ENGINES, num_sdma_xgmi_engines)                                               \
-	X(NUM_SDMA_QUEUES_PER_ENGINE, num_sdma_queues_per_engine) X(NUM_CP_QUEUES, num_cp_queues)     \
-	X(FW_VERSION, fw_version) X(CAPABILITY, capability) X(SDMA_FW_VERSION, sdma_fw_version)       \
-	X(VRAM_PUBLIC, vram_public) X(VRAM_SIZE, vram_size)
-
-#define OPTIONAL_ENTRY_PROPERTIES(X)                                                                  \
-	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
-	X(LOCATION_ID, location_id) X(SDMA_PARTITION, sdma_partition)
-
-/* An array of pointers into one block, as protobuf-c wants repeated messages. */
-static void *pointers_to(size_t count, size_t size)
+static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 {
-	void **pointers = calloc(count + 1, sizeof(*pointers));
-	char *block = calloc(count + 1, size);
-	size_t i;
+	_cleanup_close_ int fd = criu_image_open(name);
 
-	if (!pointers || !block) {
-		free(pointers);
-		free(block);
-		return NULL;
-	}
-	for (i = 0; i <= count; i++)
-		pointers[i] = block + i * size;
-	return pointers;
-}
-
-static void free_pointers(void *pointers)
-{
-	if (pointers)
-		free(*(void **)pointers);
-	free(pointers);
-}
-
-/* The links of one kind; the result's pointers are into one block. */
-static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
-{
-	DevIolink **links = pointers_to(node->nr_links, sizeof(**links));
-	unsigned int i;
-	size_t n = 0;
-
-	for (i = 0; links && i < node->nr_links; i++) {
-		const struct topology_link *from = &node->links[i];
-		DevIolink *link = links[n];
-
-		if (from->is_p2p != p2p)
-			continue;
-		dev_iolink__init(link);
-		link->type = from->type;
-		link->node_to_id = from->node_to_id;
-		link->has_weight = from->has_weight;
-		link->weight = from->weight;
-		link->has_min_bandwidth = link->has_max_bandwidth = from->has_bandwidth;
-		link->min_bandwidth = from->min_bandwidth;
-		link->max_bandwidth = from->max_bandwidth;
-		link->has_flags = from->has_flags;
-		link->flags = from->flags;
-		n++;
-	}
-	*ret_count = n;
-	return links;
-}
-
-static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
-{
-	kfd_device_entry__init(entry);
-	entry->node_id = node->id;
-#define X(prop, field) entry->field = (__typeof__(entry->field))topology_get(node, TOPOLOGY_##prop);
-	ENTRY_PROPERTIES(X)
-	OPTIONAL_ENTRY_PROPERTIES(X)
-#undef X
-#define X(prop, field) entry->has_##field = topology_has(node, TOPOLOGY_##prop);
-	OPTIONAL_ENTRY_PROPERTIES(X)
-#undef X
-	entry->name = node->name[0] ? (char *)node->name : NULL;
-	entry->iolinks = pack_links(node, false, &entry->n_iolinks);
-	entry->p2p_links = pack_links(node, true, &entry->n_p2p_links);
-	return entry->iolinks && entry->p2p_links ? 0 : -ENOMEM;
-}
-
-static void free_entries(KfdDeviceEntry **entries, size_t count)
-{
-	size_t i;
-
-	for (i = 0; entries && i < count; i++) {
-		free_pointers(entries[i]->iolinks);
-		free_pointers(entries[i]->p2p_links);
-	}
-	free_pointers(entries);
-}
-
-static int pack_nodes(const struct topology *nodes, KfdDeviceEntry ***ret)
-{
-	KfdDeviceEntry **entries = pointers_to(nodes->nr_nodes, sizeof(**entries));
-	unsigned int i;
-	int err = entries ? 0 : -ENOMEM;
-
-	for (i = 0; !err && i < nodes->nr_nodes; i++)
-		err = pack_node(nodes->nodes[i], entries[i]);
-	*ret = entries;
-	return err;
-}
-
-static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *node)
-{
-	return topology_node_add_link(node, &(struct topology_link){
-		.type = link->type,
-		.node_to_id = link->node_to_id,
-		.is_p2p = p2p,
-		.has_weight = link->has_weight,
-		.weight = link->weight,
-		.has_bandwidth = link->has_min_bandwidth && link->has_max_bandwidth,
-		.min_bandwidth = link->min_bandwidth,
-		.max_bandwidth = link->max_bandwidth,
-		.has_flags = link->has_flags,
-		.flags = link->flags,
-	});
-}
-
-static int set_properties(const KfdDeviceEntry *entry, struct topology_node *node)
-{
-	int err = 0;
-
-#define X(prop, field)                                                            \
-	if (!err)                                                                 \
-		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
-	ENTRY_PROPERTIES(X)
-#undef X
-#define X(prop, field)                                                            \
-	if (!err && entry->has_##field)                                           \
-		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
-	OPTIONAL_ENTRY_PROPERTIES(X)
-#undef X
-	return err;
-}
-
-static int unpack_node(const char *name, const KfdDeviceEntry *entry, struct topology *nodes)
-{
-	struct topology_node *node;
-	size_t i;
-	int err = topology_add_node(nodes, entry->node_id, &node);
-
-	if (err)
-		return bad_image(name, "node %u: %s", entry->node_id, strerror(-err));
-	err = set_properties(entry, node);
-	if (entry->name)
-		snprintf(node->name, sizeof(node->name), "%s", entry->name);
-	for (i = 0; !err && i < entry->n_iolinks; i++)
-		err = unpack_link(entry->iolinks[i], false, node);
-	for (i = 0; !err && i < entry->n_p2p_links; i++)
-		err = unpack_link(entry->p2p_links[i], true, node);
-	return err ? bad_image(name, "node %u: %s", entry->node_id, strerror(-err)) : 0;
-}
-
-static int unpack_nodes(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
-{
-	_cleanup_topology_ struct topology *nodes = topology_new();
-	size_t i;
-	int err = nodes ? 0 : -ENOMEM;
-
-	for (i = 0; !err && i < count; i++)
-		err = unpack_node(name, entries[i], nodes);
-	/* Two GPUs of one id: said there. */
-	if (!err && topology_finish(nodes))
-		err = -EBADMSG;
-	if (err)
-		return err;
-	*ret = steal_ptr(nodes);
-	return 0;
+	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
 }
 
 /* ---- amdgpu-kfd ---- */
@@ -365,6 +179,27 @@ static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
 	return file->size ? entry : NULL;
 }
 
+static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
+{
+	image_writer__init(entry);
+	entry->plugin = writer->plugin[0] ? (char *)writer->plugin : NULL;
+	entry->kernel = writer->kernel[0] ? (char *)writer->kernel : NULL;
+	entry->driver = writer->driver[0] ? (char *)writer->driver : NULL;
+	entry->has_criu_hooks = writer->criu_hooks != 0;
+	entry->criu_hooks = writer->criu_hooks;
+}
+
+/* Names are for people: one that is too long is cut. */
+static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
+{
+	if (!entry)
+		return;
+	snprintf(writer->plugin, sizeof(writer->plugin), "%s", entry->plugin ? entry->plugin : "");
+	snprintf(writer->kernel, sizeof(writer->kernel), "%s", entry->kernel ? entry->kernel : "");
+	snprintf(writer->driver, sizeof(writer->driver), "%s", entry->driver ? entry->driver : "");
+	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
+}
+
 /* @message has the field crc32c, with whatever value. */
 static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
 {
@@ -386,10 +221,11 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 {
 	CriuKfd msg = CRIU_KFD__INIT;
 	SharedFile memory, semaphore;
-	int err = pack_nodes(image->nodes, &msg.device_entries);
+	ImageWriter writer;
+	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
-	msg.bo_entries = pointers_to(image->state.nr_bos, sizeof(**msg.bo_entries));
-	msg.vmas = pointers_to(image->nr_vmas, sizeof(**msg.vmas));
+	msg.bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg.bo_entries));
+	msg.vmas = image_pointers(image->nr_vmas, sizeof(**msg.vmas));
 	if (!err && (!msg.bo_entries || !msg.vmas))
 		err = -ENOMEM;
 	if (!err) {
@@ -407,15 +243,17 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.semaphore = pack_file(&image->hsakmt.semaphore, &semaphore);
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
+		pack_writer(&image->writer, &writer);
+		msg.writer = &writer;
 		msg.has_another_file = msg.another_file = image->another_file;
 		msg.has_flags = true;
 		msg.flags = (uint32_t)image->flags;
 		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
-	free_entries(msg.device_entries, image->nodes->nr_nodes);
-	free_pointers(msg.bo_entries);
-	free_pointers(msg.vmas);
+	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
+	image_pointers_free(msg.bo_entries);
+	image_pointers_free(msg.vmas);
 	return err;
 }
 
@@ -523,6 +361,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
+	unpack_writer(msg->writer, &image->writer);
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
@@ -537,7 +376,7 @@ static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *r
 
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
-	int err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+	int err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
@@ -561,8 +400,10 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 		err = bad_image(name, "cannot be parsed");
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
-	if (!err)
+	if (!err) {
+		image->has_crc32c = msg->has_crc32c;
 		err = unpack_kfd(name, msg, image);
+	}
 	criu_kfd__free_unpacked(msg, NULL);
 	if (err) {
 		kfd_image_free(image);
@@ -608,7 +449,7 @@ void render_image_free(struct render_image *image)
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuRenderNode msg = CRIU_RENDER_NODE__INIT;
-	int err = pack_nodes(image->nodes, &msg.device_entries);
+	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
 	msg.gpu_id = image->gpu_id;
 	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_crc32c = true;
@@ -620,7 +461,7 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.n_device_entries = image->nodes->nr_nodes;
 	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
-	free_entries(msg.device_entries, image->nodes->nr_nodes);
+	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
 	return err;
 }
 
@@ -642,13 +483,14 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		err = -EOPNOTSUPP;
 	}
 	if (!err && msg->n_device_entries) {
-		err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+		err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 		if (!err && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
 			err = bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
 	}
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (!err) {
+		image->has_crc32c = msg->has_crc32c;
 		image->gpu_id = msg->gpu_id;
 		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
 		image->another_file = msg->has_another_file && msg->another_file;

@@ -17,11 +17,40 @@
 
 #define IMAGE_NAME_MAX 64
 
+/* The files of this plugin and of the one in CRIU's tree, by their names. */
+enum image_kind {
+	IMAGE_KFD,	 /* amdgpu-kfd-ID.img */
+	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
+	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
+	IMAGE_DMABUF,	 /* amdgpu-dmabuf_ID.img, of CRIU's development branch */
+	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, likewise */
+};
+
+struct image_name {
+	enum image_kind kind;
+	int id;		 /* criu's number of the file */
+	uint32_t gpu_id; /* IMAGE_PAGES: user gpu id */
+};
+
+/* Whether a file's name is that of an image; *ret is what it says. */
+bool image_name_parse(const char *name, struct image_name *ret);
+
+/* What wrote an image, as it says itself; empty and 0: not said, as in images of other writers and older ones. */
+#define IMAGE_WRITER_MAX 96
+struct image_writer {
+	char plugin[IMAGE_WRITER_MAX]; /* PLUGIN_VERSION */
+	char kernel[IMAGE_WRITER_MAX]; /* its release */
+	char driver[IMAGE_WRITER_MAX]; /* as struct driver_release has it */
+	unsigned int criu_hooks;       /* how many hooks the criu knew, criu_running_hooks() */
+};
+
 /* amdgpu-kfd-<id>.img */
 struct kfd_image {
 	struct kfd_state state; /* without devices; those of the image are in nodes */
 	struct topology *nodes; /* CPUs and GPUs; gpu_id is the user gpu id */
 	struct hsakmt hsakmt;	/* shared files of old versions of ROCm */
+	struct image_writer writer;
+	bool has_crc32c;	/* of the file itself, and it was right; false in images of other writers */
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
@@ -36,6 +65,7 @@ struct render_image {
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
 	bool another_file;	/* than the one with the KFD's address space */
 	int flags;		/* as in struct kfd_image */
+	bool has_crc32c;	/* as in struct kfd_image */
 };
 
 void kfd_image_free(struct kfd_image *image);
@@ -54,6 +84,12 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 /* Writes an image file. 0, or -errno after an error line. */
 int kfd_image_write(int id, const struct kfd_image *image);
 int render_image_write(int id, const struct render_image *image);
+
+/*
+ * The payload of an image file behind @fd, which is at its start. Heap memory of the caller; or -errno after a line that
+ * names @name, -EBADMSG where the file is not whole.
+ */
+int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size);
 
 /* Reads an image file. -ENOENT without a message when there is none; otherwise -errno after an error line. */
 int kfd_image_read(int id, struct kfd_image **ret);

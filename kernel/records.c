@@ -104,6 +104,10 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 		}
 		if (kind > OBJECT_SVM_RANGE || !take(records, size_of(kind, records->nr_devices)))
 			return -EPROTO;
+		if (kind == OBJECT_EVENT)
+			records->nr_events++;
+		else
+			records->nr_svm_ranges++;
 	}
 	return records->at == records->size ? 0 : -EPROTO;
 }

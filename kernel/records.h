@@ -34,6 +34,7 @@ struct records {
 	uint32_t nr_devices; /* each SVM range has an attribute for each */
 	uint32_t nr_left;    /* objects */
 	uint32_t version;    /* of the layout, as the kernel says */
+	uint32_t nr_events, nr_svm_ranges; /* that were passed so far */
 };
 
 /*

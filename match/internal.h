@@ -60,9 +60,6 @@ static inline const struct topology_node *local_gpu(const struct match *m, unsig
 /* Fills in what the rules look up often; counts and nodes are set. */
 void rule_prepare(struct match *m);
 
-/* Name of the setting that switches the check off. */
-const char *rule_check_name(enum match_check check);
-
 /* Must the local value be at least the saved one? */
 bool rule_is_at_least(enum topology_prop prop);
 

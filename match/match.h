@@ -91,6 +91,9 @@ struct match_report {
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret, struct match_report *report);
 
+/* Name of the setting that switches a check off, e.g. "KFD_NUMA_CHECK". */
+const char *match_check_name(enum match_check check);
+
 /* Accepts NULL. */
 void match_map_free(struct match_map *map);
 

@@ -99,7 +99,7 @@ static void add_obstacle(const struct match *m, unsigned int thing, const struct
 		report_add(report, "no obstacle");
 	}
 	if (o->kind != OBSTACLE_NONE && o->check != MATCH_CHECK_ALWAYS)
-		report_add(report, " (%s=0 accepts it)", rule_check_name(o->check));
+		report_add(report, " (%s=0 accepts it)", match_check_name(o->check));
 }
 
 /* The value that a local GPU has where another was wanted. */

@@ -105,7 +105,7 @@ static const struct {
 	{ 0x80000000, "per queue reset", false }, /* what the kernel does after a hang */
 };
 
-const char *rule_check_name(enum match_check check)
+const char *match_check_name(enum match_check check)
 {
 	return check_names[check];
 }

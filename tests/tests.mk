@@ -45,6 +45,7 @@ amdgpu_plugin_test: unit
 .PHONY: unit-build unit-plain-build unit amdgpu_plugin_test
 
 include tests/fuzz/fuzz.mk
+include tests/tool/tool.mk
 
 # ---- stand-ins for criu, one for each number of hooks that a version has had ----
 
@@ -89,7 +90,7 @@ demo: setup
 .PHONY: demo
 
 # Every suite, each with what it needs: tests/check.
-CHECK_BUILD := tests-build unit-build hosts clang-build fuzz-build bench-build
+CHECK_BUILD := tests-build unit-build tool-build hosts clang-build fuzz-build bench-build
 
 deb:
 	@debian/build
@@ -98,7 +99,7 @@ deb:
 check-quick:
 	@tests/check --quick --time
 	@tests/vm/setup
-	@$(MAKE) --no-print-directory -s -j$$(nproc) tests-build unit-build hosts
+	@$(MAKE) --no-print-directory -s -j$$(nproc) tests-build unit-build tool-build hosts
 	@tests/check --quick
 
 # Not every mirror has the source that interop wants: then scenarios are skipped, and say so. Without the package, the

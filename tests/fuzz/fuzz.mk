@@ -8,7 +8,7 @@ FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/pr
 	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
 FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
 
-image_SRCS := image/image.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+image_SRCS := image/image.c image/nodes.c image/name.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_kfd_SRCS := $(image_SRCS)
 fuzz_render_SRCS := $(image_SRCS)
@@ -19,14 +19,20 @@ fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_records_SRCS := kernel/records.c
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
+# The command but for its main(), what it calls of the plugin, and the archive reader where libarchive is there.
+fuzz_tool_SRCS := $(filter-out tool/main.c tool/doctor%.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
+	host/settings.c kernel/records.c kernel/limits.c kernel/driver.c kernel/usage.c)
+fuzz_tool_CFLAGS = $(TOOL_CFLAGS)
+fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
+fuzz_tool_files_CFLAGS = $(TOOL_CFLAGS)
 
 define FUZZ_RULE
 $(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
-	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS)
+	$$(FUZZ_CC) $$(FUZZ_CFLAGS) $$(fuzz_$(1)_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
 
-$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tests/fuzz/*.h)
+$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tool/*.h tests/fuzz/*.h)
 
 $(BUILD)/fuzz:
 	mkdir -p $@

@@ -81,6 +81,7 @@ static struct kfd_image sample_image(void)
 		.nodes = sample_nodes(),
 		.vmas = sample_vmas,
 		.nr_vmas = ARRAY_SIZE(sample_vmas),
+		.writer = { .plugin = "0.1", .kernel = "6.12.1", .driver = "amdgpu-dkms 6.16.13", .criu_hooks = 13 },
 		.has_vmas = true,
 	};
 }
@@ -122,6 +123,11 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	assert_int_equal(gpu->nr_links, 2);
 	assert_int_equal(gpu->links[0].weight, 20);
 	assert_true(gpu->links[1].is_p2p);
+	assert_string_equal(back->writer.plugin, "0.1");
+	assert_string_equal(back->writer.kernel, "6.12.1");
+	assert_string_equal(back->writer.driver, "amdgpu-dkms 6.16.13");
+	assert_int_equal(back->writer.criu_hooks, 13);
+	assert_true(back->has_crc32c);
 	kfd_image_free(back);
 }
 
@@ -496,6 +502,26 @@ static void pages_files_are_named_by_id_and_gpu(void **state)
 	close(fd);
 }
 
+static void files_are_known_by_their_names(void **state)
+{
+	static const char *const others[] = { "amdgpu-kfd-7.img.old", "amdgpu-kfd-07.img", "amdgpu-kfd--7.img",
+		"amdgpu-kfd-7", "amdgpu-kfd-.img", "xamdgpu-kfd-7.img", "amdgpu-pages-7-95DE.img", "core-7.img", "",
+		"amdgpu-pages-7-de.img", "amdgpu-kfd-99999999999.img", "amdgpu-dmabuf-7.img" };
+	struct image_name name;
+
+	(void)state;
+	assert_true(image_name_parse("amdgpu-kfd-7.img", &name) && name.kind == IMAGE_KFD && name.id == 7);
+	assert_true(image_name_parse("amdgpu-renderD-12.img", &name) && name.kind == IMAGE_RENDER && name.id == 12);
+	assert_true(image_name_parse("amdgpu-pages-7-95de.img", &name) && name.kind == IMAGE_PAGES);
+	assert_int_equal(name.id, 7);
+	assert_int_equal(name.gpu_id, 0x95de);
+	assert_true(image_name_parse("amdgpu-pages-7-00de.img", &name) && name.gpu_id == 0xde);
+	assert_true(image_name_parse("amdgpu-dmabuf_3.img", &name) && name.kind == IMAGE_DMABUF);
+	assert_true(image_name_parse("amdgpu-drm-pages-3-128-0001.img", &name) && name.kind == IMAGE_DRM_PAGES);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(image_name_parse(others[i], &name));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +534,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_wrong_bit_of_the_payload_is_found, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(a_length_beyond_the_file_takes_no_memory, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, make_directory, remove_directory),
+		cmocka_unit_test(files_are_known_by_their_names),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(damaged_bytes_never_crash),
 		cmocka_unit_test(images_of_criu_3_17_are_read),

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "checkpoint/limits.h"
+#include "kernel/limits.h"
 #include "log_stub.h"
 #include "records_fixture.h"
 
@@ -214,6 +214,31 @@ static void a_state_that_is_not_laid_out_as_known_is_refused(void **arg)
 	topology_free(topology);
 }
 
+static bool gpu_limited(uint64_t gfx, uint64_t num_xcc, const char *release)
+{
+	struct topology *topology = machine(gfx, num_xcc);
+	struct driver_release driver = linux_release(release);
+	char why[LIMITS_TEXT_MAX];
+
+	limits_of_gpu(topology->nodes[0], &driver, why);
+	topology_free(topology);
+	return why[0];
+}
+
+static void a_gpu_is_limited_as_the_compute_queues_of_rocm_are(void **arg)
+{
+	(void)arg;
+	assert_false(gpu_limited(90008, 1, "6.1.0"));
+	assert_false(gpu_limited(90008, 0, "6.1.0"));
+	assert_true(gpu_limited(90008, 1, "6.12.111"));
+	assert_true(gpu_limited(110000, 1, "7.0.0"));
+	assert_true(gpu_limited(90402, 8, "6.16.3"));
+	assert_false(gpu_limited(90402, 8, "6.16.4"));
+	assert_false(gpu_limited(90402, 8, "6.17.0"));
+	assert_true(gpu_limited(90402, 8, "6.18.42"));
+	assert_false(gpu_limited(90402, 1, "7.2.0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +251,7 @@ int main(void)
 		cmocka_unit_test(the_line_names_process_gpu_and_driver),
 		cmocka_unit_test(the_setting_makes_it_a_warning),
 		cmocka_unit_test(a_queue_on_an_unknown_gpu_is_refused),
+		cmocka_unit_test(a_gpu_is_limited_as_the_compute_queues_of_rocm_are),
 		cmocka_unit_test(a_state_that_is_not_laid_out_as_known_is_refused),
 	};
 

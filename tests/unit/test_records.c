@@ -180,6 +180,27 @@ static void sdma_queues_are_found_by_gpu(void **arg)
 	assert_false(records_have_sdma_queue(&state, sdma.gpu_id));
 }
 
+static void events_and_svm_ranges_are_counted(void **arg)
+{
+	struct queue_record record;
+	struct fixture_records f;
+	struct records records;
+	struct kfd_state state;
+
+	(void)arg;
+	fixture_begin(&f, 1, 1);
+	fixture_event(&f);
+	fixture_queue(&f, &compute);
+	fixture_svm_range(&f);
+	fixture_event(&f);
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), 0);
+	while (records_next_queue(&records, &record) > 0)
+		;
+	assert_int_equal(records.nr_events, 2);
+	assert_int_equal(records.nr_svm_ranges, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +211,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_belong_to_no_record_are_noticed),
 		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
 		cmocka_unit_test(sdma_queues_are_found_by_gpu),
+		cmocka_unit_test(events_and_svm_ranges_are_counted),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

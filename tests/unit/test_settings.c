@@ -600,6 +600,8 @@ static void settings_defaults_are_accepted_values(void **state)
 	settings_default(&expected);
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		assert_int_equal(load_env(w, setting_name(id), setting_info(id)->default_value), 0);
+		assert_int_equal(w->settings.from[id], SETTING_OF_ENVIRONMENT);
+		w->settings.from[id] = SETTING_BY_DEFAULT;
 		assert_memory_equal(&w->settings, &expected, sizeof(expected));
 	}
 }

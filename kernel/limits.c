@@ -5,7 +5,8 @@
  */
 #include <inttypes.h>
 
-#include "checkpoint/limits.h"
+#include "kernel/limits.h"
+#include "kernel/records.h"
 #include "amdgpu_plugin_util.h"
 
 /* Of a compute queue on an XCC of gfx9 (struct v9_mqd of Linux' v9_structs.h); no other has several. */
@@ -58,6 +59,27 @@ void limits_of_queue(const struct queue_record *record, const struct topology_no
 	else if (is_compute && restores_with_cwsr_only(driver) && (!record->ctl_stack_size || !cwsr_is_bo(record, state)))
 		snprintf(why, LIMITS_TEXT_MAX, "this driver wants the memory for its waves (CWSR, at %#" PRIx64 ") before a "
 			 "restore brings it back", record->cwsr_address);
+}
+
+/* Since 6.16.4 the states of all XCCs are saved. The patch numbers of an amdgpu-dkms are its own. */
+static bool saves_every_xcc(const struct driver_release *driver)
+{
+	if (driver->major == 6 && driver->minor == 16 && !driver->dkms)
+		return driver->patch >= 4;
+	return driver_is_since(driver, 6, 16);
+}
+
+void limits_of_gpu(const struct topology_node *gpu, const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
+	const struct kfd_state state = { 0 };
+	const struct queue_record record = {
+		.type = QUEUE_TYPE_COMPUTE,
+		.ctl_stack_size = 1,
+		.mqd_size = COMPUTE_MQD_SIZE * (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1),
+	};
+
+	limits_of_queue(&record, gpu, &state, driver, why);
 }
 
 /* Actual id of the GPU that the process calls @user_id; 0: it has none. */

@@ -3,13 +3,15 @@
  * What drivers are known not to save or restore: refused at dump, where the process can
  * still go on, rather than found out at restore.
  */
-#ifndef CHECKPOINT_LIMITS_H
-#define CHECKPOINT_LIMITS_H
+#ifndef KERNEL_LIMITS_H
+#define KERNEL_LIMITS_H
 
 #include <sys/types.h>
 
 #include "amdgpu_plugin_topology.h"
-#include "kernel/kernel.h"
+#include "kernel/driver.h"
+#include "kernel/kfd.h"
+#include "kernel/records.h"
 
 #define LIMITS_TEXT_MAX 200
 
@@ -19,6 +21,12 @@
  */
 void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
 		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
+
+/*
+ * The same for a compute queue on @gpu as ROCm makes it there, without having seen one: the memory for its waves is no
+ * BO. Pure.
+ */
+void limits_of_gpu(const struct topology_node *gpu, const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 
 /*
  * Looks at all queues in the state that CHECKPOINT gave of process @pid; @machine has its GPUs by their actual ids.

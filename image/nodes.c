@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The nodes of an image: between struct topology and the protobuf message. What is read is not believed.
+ */
+#include "image/image.h"
+#include "image/internal.h"
+#include "amdgpu_plugin_util.h"
+
+/* The properties of struct topology and where they are in the message. */
+#define ENTRY_PROPERTIES(X)                                                                           \
+	X(GPU_ID, gpu_id) X(CPU_CORES_COUNT, cpu_cores_count) X(SIMD_COUNT, simd_count)               \
+	X(MEM_BANKS_COUNT, mem_banks_count) X(CACHES_COUNT, caches_count)                             \
+	X(IO_LINKS_COUNT, io_links_count) X(MAX_WAVES_PER_SIMD, max_waves_per_simd)                   \
+	X(LDS_SIZE_IN_KB, lds_size_in_kb) X(NUM_GWS, num_gws) X(WAVE_FRONT_SIZE, wave_front_size)     \
+	X(ARRAY_COUNT, array_count) X(SIMD_ARRAYS_PER_ENGINE, simd_arrays_per_engine)                 \
+	X(CU_PER_SIMD_ARRAY, cu_per_simd_array) X(SIMD_PER_CU, simd_per_cu)                           \
+	X(MAX_SLOTS_SCRATCH_CU, max_slots_scratch_cu) X(VENDOR_ID, vendor_id)                         \
+	X(DEVICE_ID, device_id) X(DOMAIN, domain) X(DRM_RENDER_MINOR, drm_render_minor)               \
+	X(HIVE_ID, hive_id) X(NUM_SDMA_ENGINES, num_sdma_engines)                                     \
+	X(NUM_SDMA_XGMI_ENGINES, num_sdma_xgmi_engines)                                               \
+	X(NUM_SDMA_QUEUES_PER_ENGINE, num_sdma_queues_per_engine) X(NUM_CP_QUEUES, num_cp_queues)     \
+	X(FW_VERSION, fw_version) X(CAPABILITY, capability) X(SDMA_FW_VERSION, sdma_fw_version)       \
+	X(VRAM_PUBLIC, vram_public) X(VRAM_SIZE, vram_size)
+
+#define OPTIONAL_ENTRY_PROPERTIES(X)                                                                  \
+	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
+	X(LOCATION_ID, location_id) X(SDMA_PARTITION, sdma_partition)
+
+void *image_pointers(size_t count, size_t size)
+{
+	void **pointers = calloc(count + 1, sizeof(*pointers));
+	char *block = calloc(count + 1, size);
+	size_t i;
+
+	if (!pointers || !block) {
+		free(pointers);
+		free(block);
+		return NULL;
+	}
+	for (i = 0; i <= count; i++)
+		pointers[i] = block + i * size;
+	return pointers;
+}
+
+void image_pointers_free(void *pointers)
+{
+	if (pointers)
+		free(*(void **)pointers);
+	free(pointers);
+}
+
+/* The links of one kind; the result's pointers are into one block. */
+static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
+{
+	DevIolink **links = image_pointers(node->nr_links, sizeof(**links));
+	unsigned int i;
+	size_t n = 0;
+
+	for (i = 0; links && i < node->nr_links; i++) {
+		const struct topology_link *from = &node->links[i];
+		DevIolink *link = links[n];
+
+		if (from->is_p2p != p2p)
+			continue;
+		dev_iolink__init(link);
+		link->type = from->type;
+		link->node_to_id = from->node_to_id;
+		link->has_weight = from->has_weight;
+		link->weight = from->weight;
+		link->has_min_bandwidth = link->has_max_bandwidth = from->has_bandwidth;
+		link->min_bandwidth = from->min_bandwidth;
+		link->max_bandwidth = from->max_bandwidth;
+		link->has_flags = from->has_flags;
+		link->flags = from->flags;
+		n++;
+	}
+	*ret_count = n;
+	return links;
+}
+
+static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
+{
+	kfd_device_entry__init(entry);
+	entry->node_id = node->id;
+#define X(prop, field) entry->field = (__typeof__(entry->field))topology_get(node, TOPOLOGY_##prop);
+	ENTRY_PROPERTIES(X)
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+#define X(prop, field) entry->has_##field = topology_has(node, TOPOLOGY_##prop);
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+	entry->name = node->name[0] ? (char *)node->name : NULL;
+	entry->iolinks = pack_links(node, false, &entry->n_iolinks);
+	entry->p2p_links = pack_links(node, true, &entry->n_p2p_links);
+	return entry->iolinks && entry->p2p_links ? 0 : -ENOMEM;
+}
+
+void image_nodes_free(KfdDeviceEntry **entries, size_t count)
+{
+	size_t i;
+
+	for (i = 0; entries && i < count; i++) {
+		image_pointers_free(entries[i]->iolinks);
+		image_pointers_free(entries[i]->p2p_links);
+	}
+	image_pointers_free(entries);
+}
+
+int image_nodes_pack(const struct topology *nodes, KfdDeviceEntry ***ret)
+{
+	KfdDeviceEntry **entries = image_pointers(nodes->nr_nodes, sizeof(**entries));
+	unsigned int i;
+	int err = entries ? 0 : -ENOMEM;
+
+	for (i = 0; !err && i < nodes->nr_nodes; i++)
+		err = pack_node(nodes->nodes[i], entries[i]);
+	*ret = entries;
+	return err;
+}
+
+static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *node)
+{
+	return topology_node_add_link(node, &(struct topology_link){
+		.type = link->type,
+		.node_to_id = link->node_to_id,
+		.is_p2p = p2p,
+		.has_weight = link->has_weight,
+		.weight = link->weight,
+		.has_bandwidth = link->has_min_bandwidth && link->has_max_bandwidth,
+		.min_bandwidth = link->min_bandwidth,
+		.max_bandwidth = link->max_bandwidth,
+		.has_flags = link->has_flags,
+		.flags = link->flags,
+	});
+}
+
+static int set_properties(const KfdDeviceEntry *entry, struct topology_node *node)
+{
+	int err = 0;
+
+#define X(prop, field)                                                            \
+	if (!err)                                                                 \
+		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	ENTRY_PROPERTIES(X)
+#undef X
+#define X(prop, field)                                                            \
+	if (!err && entry->has_##field)                                           \
+		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	OPTIONAL_ENTRY_PROPERTIES(X)
+#undef X
+	return err;
+}
+
+static int unpack_node(const char *name, const KfdDeviceEntry *entry, struct topology *nodes)
+{
+	struct topology_node *node;
+	size_t i;
+	int err = topology_add_node(nodes, entry->node_id, &node);
+
+	if (err)
+		return bad_image(name, "node %u: %s", entry->node_id, strerror(-err));
+	err = set_properties(entry, node);
+	if (entry->name)
+		snprintf(node->name, sizeof(node->name), "%s", entry->name);
+	for (i = 0; !err && i < entry->n_iolinks; i++)
+		err = unpack_link(entry->iolinks[i], false, node);
+	for (i = 0; !err && i < entry->n_p2p_links; i++)
+		err = unpack_link(entry->p2p_links[i], true, node);
+	return err ? bad_image(name, "node %u: %s", entry->node_id, strerror(-err)) : 0;
+}
+
+int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	size_t i;
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (i = 0; !err && i < count; i++)
+		err = unpack_node(name, entries[i], nodes);
+	/* Two GPUs of one id: said there. */
+	if (!err && topology_finish(nodes))
+		err = -EBADMSG;
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# amdgpu-image on real dumps of this plugin and of that in CRIU's source: show, verify, match, topology, doctor
+# gpus: 2xmi100
+# drivers: kfdsim, which forgives the plugin of CRIU's source its copies of a byte too much
+
+tool=$top/build/amdgpu-image
+
+# says STATUS PATTERN ARG...: of amdgpu-image
+says() {
+	local want=$1 pattern=$2 got=0
+	shift 2
+	"$tool" "$@" >"$work/tool.out" 2>&1 || got=$?
+	{
+		echo "+ amdgpu-image $*"
+		cat "$work/tool.out"
+	} >>"$work/tool.log"
+	[ "$got" -eq "$want" ] || fail "amdgpu-image $* ended with status $got, not $want: $(tail -n 1 "$work/tool.out")"
+	grep -qE -- "$pattern" "$work/tool.out" || fail "amdgpu-image $* does not say \"$pattern\": $(head -n 1 "$work/tool.out")"
+}
+
+# flip_bit FILE BYTE
+flip_bit() {
+	local byte
+	byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+	# shellcheck disable=SC2059
+	printf "\\$(printf %03o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# ---- the machine ----
+
+version=$(criu --version | sed -n 's/^Version: //p')
+says 0 "^ok +criu: version $version\$" doctor
+says 0 '^ok +plugin: /.*/amdgpu_plugin.so, version [0-9]' doctor
+says 0 '^ok +driver: Linux .* with a KFD that can checkpoint' doctor
+says 0 '^ok +gpu 0x[0-9a-f]+: .* gfx908, 1 XCC in a partition, renderD.*its queues can be restored' doctor
+says 0 '^ok +settings: all have their defaults' doctor
+"$tool" topology >"$work/machine.tar"
+
+# ---- images of this plugin ----
+
+job_start --vram 3M --children 1
+dump
+expect_gone
+pid=${job_pids[0]}
+says 0 "^process $pid " show "$images"
+says 0 'written by   plugin [0-9.]+, criu .*hooks\), Linux ' show "$images"
+says 0 'queues: [0-9]+ compute, [1-9][0-9]* SDMA; events: [0-9]+' show "$images"
+says 0 'VRAM +[0-9]+ +.* largest ' show "$images"
+says 0 '"verdict": "good"' --json verify "$images"
+says 0 'checked: structure, sizes and checksums of ' verify "$images"
+says 0 "process $pid: fits" match "$images"
+says 0 "process $pid: fits" match --machine "$work/machine.tar" "$images"
+says 0 "process $pid: fits" match --machine /sys/class/kfd/kfd/topology "$images"
+! grep -q 'does not fit' "$work/tool.out" || fail "not every process fits"
+
+good=$images
+images=$work/images-flipped
+cp -r "$good" "$images"
+file=$(find "$images" -name 'amdgpu-pages-*.img' | sort | tail -n 1)
+flip_bit "$file" $(($(stat -c %s "$file") / 2))
+says 1 "^${file##*/}: is damaged: CRC-32C .*; buffer [0-9]+ of gpu 0x" verify "$images"
+! criu_call restore -d || fail "the damaged images were restored"
+grep -q 'Error (amdgpu_plugin): .*damaged' "$work/$criu_runs-restore.log" || fail "the plugin does not find the damage"
+rm -r "$images"
+images=$good
+restore
+expect_verified
+# Its GPUs are in use now, which is said and forbids nothing.
+says 0 'which others use' match "$images"
+job_end
+
+# What a restore refuses, match refuses, and with the setting that it names both do it.
+machine_load 2xmi100 's/^fw_version.*/fw_version = 1/'
+says 1 'settings that accept it: KFD_FW_VER_CHECK=0$' match "$images"
+! criu_call restore -d || fail "GPUs with older firmware were accepted"
+export KFD_FW_VER_CHECK=0
+says 0 "process $pid: fits" match "$images"
+says 0 "^ok +KFD_FW_VER_CHECK: 0, from this shell's environment" doctor
+restore
+expect_verified
+job_end
+unset KFD_FW_VER_CHECK
+machine_load 1xmi100
+says 1 "process $pid: does not fit" match "$images"
+says 0 "process $pid: fits" match --machine "$work/machine.tar" "$images"
+gpus-load none >"$work/gpus-load.log" 2>&1 || fail "unloading the GPUs: $(tail -n 1 "$work/gpus-load.log")"
+says 2 'this machine has no GPU' match "$images"
+says 1 '^problem +driver: there is no KFD' doctor
+
+# ---- images of the plugin in CRIU's source, where the machine has it (scenario existing-plugin) ----
+
+existing=$top/build/interop/$version
+if [ -e "$existing/amdgpu_plugin.so" ]; then
+	# See existing-plugin.sh.
+	{
+		printf '[kernel]\n%stolerate_overrun = yes\n' "${rules:+release = $rules$'\n'}"
+		sed -e 's/^drm_render_minor.*/drm_render_minor = 128 + 1/; s/^card_minor.*/card_minor = 0 + 1/' "$gpus_dir/default.txt"
+	} >"$work/gpus.txt"
+	kfdsim-load "$work/gpus.txt" >"$work/load.log" 2>&1 || fail "loading: $(tail -n 1 "$work/load.log")"
+	job_start --vram 3M
+	dump -L "$existing"
+	expect_gone
+	says 0 'written by   not said' show "$images"
+	says 0 'checked: structure and sizes of .* checksums of 0 images and 0 buffers' verify "$images"
+	says 0 "process ${job_pids[0]}: fits" match "$images"
+	CRIU_LIBS_DIR=$existing says 0 '^warning +plugin: .* says no version' doctor
+	restore
+	expect_verified
+	job_end
+	cp -r "$images" "$work/images-cut"
+	file=$(find "$work/images-cut" -name 'amdgpu-pages-*.img')
+	truncate -s -4096 "$file"
+	says 1 "^${file##*/}: is truncated: .*; buffer [0-9]+ of gpu 0x" verify "$work/images-cut"
+	rm -r "$work/images-cut"
+else
+	echo "# image-tool: without images of CRIU's plugin, which is not built (make interop)"
+fi

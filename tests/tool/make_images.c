@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * make_images TOPOLOGY DIR: writes images as the plugin does, without a GPU. GPUs are those of the topology; a first
+ * process has all, a second one the last. DIR is new. Some sets are made by further words:
+ *     nasty     names of GPUs and writers that are no text
+ *     large     buffers of many megabytes
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_util.h"
+#include "content/content.h"
+#include "host/criu.h"
+#include "image/image.h"
+#include "records_fixture.h"
+
+#define MAX_BOS 64
+#define NASTY	"a\"\\\n\x1b[31m\xff\xc3\xa9\xed\xa0\x80\x7f"
+
+static int directory;
+static bool nasty;
+static uint64_t unit = 4096;
+
+#define must(condition)                                                                 \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			exit(1);                                                        \
+		}                                                                       \
+	} while (0)
+
+int criu_image_create(const char *name)
+{
+	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int criu_image_open(const char *name)
+{
+	(void)name;
+	return -ENOENT;
+}
+
+int criu_image_dir(void)
+{
+	return directory;
+}
+
+/* ---- nodes ---- */
+
+/* All CPUs of the machine, and its GPUs from the @first on. */
+static struct topology *nodes_from(const struct topology *machine, unsigned int first)
+{
+	struct topology *nodes = topology_new();
+	unsigned int gpus = 0;
+
+	must(nodes);
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *from = machine->nodes[i];
+		struct topology_node *node;
+
+		if (topology_is_gpu(from) && gpus++ < first)
+			continue;
+		must(!topology_add_node(nodes, from->id, &node));
+		node->present = from->present;
+		memcpy(node->value, from->value, sizeof(node->value));
+		snprintf(node->name, sizeof(node->name), "%s", nasty ? NASTY : from->name);
+		for (unsigned int l = 0; l < from->nr_links; l++)
+			must(!topology_node_add_link(node, &from->links[l]));
+	}
+	must(!topology_finish(nodes));
+	return nodes;
+}
+
+/* ---- contents ---- */
+
+/* Zeros, which become a hole, for every third buffer; else a pattern that knows its place. */
+static void fill(uint8_t *bytes, uint64_t size, size_t bo)
+{
+	for (uint64_t i = 0; bo % 3 != 2 && i < size; i++)
+		bytes[i] = (uint8_t)((i * 7 + i / 4096) ^ bo * 29);
+}
+
+static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
+{
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	uint64_t at = sizeof(prefix);
+	char name[IMAGE_NAME_MAX];
+	int fd = pages_image_create(id, gpu_id, name);
+
+	must(fd >= 0);
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+		uint8_t *bytes;
+
+		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo))
+			continue;
+		bytes = calloc(1, bo->size);
+		must(bytes);
+		fill(bytes, bo->size, i);
+		state->checksums[i] = (struct kfd_checksum){ crc32c(0, bytes, bo->size), true };
+		if (i % 3 != 2)
+			must(pwrite(fd, bytes, bo->size, (off_t)at) == (ssize_t)bo->size);
+		free(bytes);
+		at += bo->size;
+	}
+	length_prefix_put(prefix, at - sizeof(prefix));
+	must(!ftruncate(fd, (off_t)at) && pwrite(fd, prefix, sizeof(prefix), 0) == sizeof(prefix));
+	close(fd);
+}
+
+/* ---- a process ---- */
+
+static void add_bo(struct kfd_state *state, uint32_t gpu_id, uint32_t flags, uint64_t size)
+{
+	size_t i = state->nr_bos++;
+
+	must(i < MAX_BOS);
+	state->bos[i] = (struct kfd_criu_bo_bucket){
+		.addr = 0x7f0000000000 + (uint64_t)i * (1ull << 32),
+		.size = size,
+		.offset = 0x100000000 + (uint64_t)i * (1ull << 32),
+		.alloc_flags = flags,
+		.gpu_id = gpu_id,
+	};
+}
+
+static void add_bos(struct kfd_state *state, uint32_t gpu_id)
+{
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, 700 * unit + 4096);
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 16 * unit);
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, 300 * unit);
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, 8 * unit);
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, 8192);
+}
+
+static void write_process(int id, uint32_t pid, struct topology *nodes)
+{
+	struct kfd_criu_bo_bucket bos[MAX_BOS];
+	struct kfd_checksum checksums[MAX_BOS] = { 0 };
+	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .minor = 128 };
+	struct fixture_records *f = calloc(1, sizeof(*f));
+	struct kfd_image image = {
+		.state = { .pid = pid, .bos = bos, .checksums = checksums },
+		.nodes = nodes,
+		.vmas = &vma,
+		.nr_vmas = 1,
+		.writer = { .plugin = PLUGIN_VERSION,
+			    .kernel = "6.12.107",
+			    .driver = "Linux 6.12.107",
+			    .criu_hooks = 13 },
+		.flags = O_RDWR,
+	};
+
+	must(f);
+	if (nasty)
+		snprintf(image.writer.kernel, sizeof(image.writer.kernel), NASTY);
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		if (topology_is_gpu(nodes->nodes[i]))
+			add_bos(&image.state, topology_gpu_id(nodes->nodes[i]));
+	fixture_begin(f, topology_count_gpus(nodes), image.state.nr_bos);
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
+		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
+
+		if (!gpu_id)
+			continue;
+		fixture_queue(f,
+			      &(struct queue_record){ .gpu_id = gpu_id, .type = QUEUE_TYPE_COMPUTE, .mqd_size = 2048 });
+		fixture_queue(f, &(struct queue_record){ .gpu_id = gpu_id, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 });
+		write_pages(id, &image.state, gpu_id);
+	}
+	fixture_event(f);
+	fixture_event(f);
+	fixture_svm_range(f);
+	image.state.priv_data = f->bytes;
+	image.state.priv_size = f->size;
+	image.state.nr_objects = f->nr_objects;
+	must(!kfd_image_write(id, &image));
+	free(f);
+}
+
+static void write_render(int id, const struct topology *nodes)
+{
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
+		struct render_image image = { .nodes = (struct topology *)nodes, .flags = O_RDWR };
+
+		if (!topology_is_gpu(nodes->nodes[i]))
+			continue;
+		image.gpu_id = topology_gpu_id(nodes->nodes[i]);
+		image.minor = (uint32_t)topology_get(nodes->nodes[i], TOPOLOGY_DRM_RENDER_MINOR);
+		must(!render_image_write(id++, &image));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct topology *machine, *all, *last;
+
+	must(argc > 2);
+	for (int i = 3; i < argc; i++) {
+		nasty |= !strcmp(argv[i], "nasty");
+		unit = !strcmp(argv[i], "large") ? 65536 : unit;
+	}
+	must(!mkdir(argv[2], 0700));
+	directory = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(directory >= 0 && !sysfs_read_topology(argv[1], &machine));
+	all = nodes_from(machine, 0);
+	last = nodes_from(machine, topology_count_gpus(machine) - 1);
+	write_process(7, 42, all);
+	write_render(8, all);
+	write_process(27, 43, last);
+	write_render(28, last);
+	topology_free(all);
+	topology_free(last);
+	topology_free(machine);
+	return 0;
+}

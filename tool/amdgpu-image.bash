@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# Completion of amdgpu-image(1) for bash.
+
+_amdgpu_image() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word command=
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		case $word in
+		show | verify | match | topology | doctor) command=$word ;;
+		esac
+	done
+	compopt +o filenames
+	if [[ $current == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "--json --machine --help --version" -- "$current")
+	elif [[ $previous == --machine || $command == show || $command == match ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+	elif [[ $command == verify ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "$current")
+	elif [[ ! $command ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "show verify match topology doctor" -- "$current")
+	fi
+}
+complete -F _amdgpu_image amdgpu-image

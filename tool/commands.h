@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The commands. Each returns its exit status, TOOL_GOOD, TOOL_BAD or TOOL_FAIL, the last after a line. */
+#ifndef TOOL_COMMANDS_H
+#define TOOL_COMMANDS_H
+
+#include <stdbool.h>
+
+#include "tool/print.h"
+
+struct arguments {
+	const char *path;    /* directory or archive of images; NULL: none was given */
+	const char *machine; /* directory or file with the topology of another machine; NULL: this one's */
+	bool json;
+};
+
+int command_show(const struct arguments *arguments);
+int command_verify(const struct arguments *arguments);
+int command_match(const struct arguments *arguments);
+int command_topology(const struct arguments *arguments);
+int command_doctor(const struct arguments *arguments);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * amdgpu-image: looks into images of processes with AMD GPUs, and at machines that they may be restored on.
+ *
+ * It is built on the plugin's own code, so that both agree about every image, and needs neither criu nor a GPU. It
+ * writes to nothing but its standard output. What is read belongs to strangers: see images.c.
+ */
+#include <getopt.h>
+
+#include "amdgpu_plugin_util.h"
+#include "tool/commands.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(const struct arguments *arguments);
+	bool wants_path;
+	bool takes_machine;
+	const char *help;
+} commands[] = {
+	{ "show", command_show, true, false, "DIR|ARCHIVE\twhat is in the images" },
+	{ "verify", command_verify, true, false, "DIR\tare the images whole: structure, sizes, checksums" },
+	{ "match", command_match, true, true, "DIR|ARCHIVE\twould they be restored here, and on which GPUs" },
+	{ "topology", command_topology, false, true, "\twrites a copy of what match asks of this machine" },
+	{ "doctor", command_doctor, false, false, "\twhat a dump or a restore would meet on this machine" },
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: amdgpu-image [--json] COMMAND [ARGUMENT]\n\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *tab = strchr(commands[i].help, '\t');
+
+		fprintf(out, "  %-8s  %-11.*s  %s\n", commands[i].name, (int)(tab - commands[i].help), commands[i].help,
+			tab + 1);
+	}
+	fputs("\n"
+	      "  --json          for programs; see amdgpu-image(1) for what it has\n"
+	      "  --machine PATH  match: another machine's topology, a directory or what \"topology\" wrote there\n"
+	      "  --help, --version\n"
+	      "\n"
+	      "status: 0 good, 1 damaged or does not fit, 2 cannot be told\n",
+	      out);
+}
+
+static int wrong_usage(const char *what)
+{
+	complain("%s (--help says more)", what);
+	return TOOL_FAIL;
+}
+
+static int run(int argc, char **argv, struct arguments *arguments)
+{
+	const struct command *command = NULL;
+
+	if (argc == 0)
+		return wrong_usage("which command?");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[0], commands[i].name))
+			command = &commands[i];
+	if (!command)
+		return wrong_usage("there is no such command");
+	if (command->wants_path && argc < 2)
+		return wrong_usage("which images?");
+	if (argc > 1 + command->wants_path)
+		return wrong_usage("too many arguments");
+	if (arguments->machine && !command->takes_machine)
+		return wrong_usage("--machine is for match and topology");
+	arguments->path = command->wants_path ? argv[1] : NULL;
+	return command->run(arguments);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "machine", required_argument, NULL, 'm' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
+		{ 0 },
+	};
+	struct arguments arguments = { 0 };
+	int option, status;
+
+	print_start();
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (option) {
+		case 'j':
+			arguments.json = true;
+			break;
+		case 'm':
+			arguments.machine = optarg;
+			break;
+		case 'h':
+			usage(stdout);
+			return TOOL_GOOD;
+		case 'v':
+			puts("amdgpu-image " PLUGIN_VERSION);
+			return TOOL_GOOD;
+		default:
+			return TOOL_FAIL;
+		}
+	}
+	status = run(argc - optind, argv + optind, &arguments);
+	/* A full disk or a closed pipe must not look like an answer. */
+	if (fflush(stdout) || ferror(stdout))
+		return complain("cannot write: %s", strerror(errno));
+	return status;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Counts what an image has, and puts single values into words. */
+#include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
+#include "tool/summary.h"
+
+const char *const bo_kind_names[BO_NR_KINDS] = {
+	[BO_VRAM] = "VRAM",	    [BO_GTT] = "GTT",	[BO_USERPTR] = "userptr",
+	[BO_DOORBELL] = "doorbell", [BO_MMIO] = "MMIO", [BO_OTHER] = "other",
+};
+
+enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
+{
+	static const uint32_t flags[BO_OTHER] = {
+		[BO_VRAM] = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,	[BO_GTT] = KFD_IOC_ALLOC_MEM_FLAGS_GTT,
+		[BO_USERPTR] = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, [BO_DOORBELL] = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL,
+		[BO_MMIO] = KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP,
+	};
+
+	for (unsigned int i = 0; i < BO_OTHER; i++)
+		if (bo->alloc_flags & flags[i])
+			return i;
+	return BO_OTHER;
+}
+
+static struct gpu_sum *find_gpu(const struct summary *summary, uint32_t gpu_id)
+{
+	for (size_t i = 0; i < summary->nr_gpus; i++)
+		if (topology_gpu_id(summary->gpus[i].node) == gpu_id)
+			return &summary->gpus[i];
+	return NULL;
+}
+
+static void add_bo(struct gpu_sum *gpu, const struct kfd_criu_bo_bucket *bo, const struct kfd_checksum *checksum)
+{
+	struct bo_sum *sum = &gpu->bos[bo_kind(bo)];
+
+	sum->nr++;
+	sum->bytes += bo->size;
+	if (!sum->largest || bo->size > sum->largest->size)
+		sum->largest = bo;
+	if (!kfd_bo_has_contents(bo))
+		return;
+	gpu->nr_contents++;
+	gpu->nr_checksums += checksum->is_known;
+	gpu->content_bytes += bo->size;
+}
+
+/* Queues of GPUs that the image does not have count for the process alone. */
+static void add_objects(struct summary *summary, const struct kfd_image *kfd)
+{
+	struct kfd_state state = image_state(kfd);
+	struct queue_record queue;
+	struct records records;
+	int r = records_begin(&state, &records);
+
+	while (!r && (r = records_next_queue(&records, &queue)) > 0) {
+		struct gpu_sum *gpu = find_gpu(summary, queue.gpu_id);
+		bool compute = queue.type == QUEUE_TYPE_COMPUTE;
+
+		summary->compute_queues += compute;
+		summary->sdma_queues += !compute;
+		if (gpu) {
+			gpu->compute_queues += compute;
+			gpu->sdma_queues += !compute;
+		}
+		r = 0;
+	}
+	summary->knows_objects = r == 0;
+	summary->events = records.nr_events;
+	summary->svm_ranges = records.nr_svm_ranges;
+}
+
+int summary_init(struct summary *summary, const struct kfd_image *kfd)
+{
+	*summary = (struct summary){ .gpus = calloc(kfd->nodes->nr_nodes + 1, sizeof(*summary->gpus)) };
+	if (!summary->gpus)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < kfd->nodes->nr_nodes; i++)
+		if (topology_is_gpu(kfd->nodes->nodes[i]))
+			summary->gpus[summary->nr_gpus++].node = kfd->nodes->nodes[i];
+	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
+		struct gpu_sum *gpu = find_gpu(summary, kfd->state.bos[i].gpu_id);
+
+		if (gpu)
+			add_bo(gpu, &kfd->state.bos[i], &kfd->state.checksums[i]);
+	}
+	add_objects(summary, kfd);
+	return 0;
+}
+
+void summary_done(struct summary *summary)
+{
+	free(summary->gpus);
+	summary->gpus = NULL;
+}
+
+void gfx_text(const struct topology_node *node, char text[GFX_TEXT_MAX])
+{
+	unsigned int gfx = (unsigned int)topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
+
+	text[0] = '\0';
+	if (topology_has(node, TOPOLOGY_GFX_TARGET_VERSION))
+		snprintf(text, GFX_TEXT_MAX, "gfx%u%x%x", gfx / 10000, gfx / 100 % 100, gfx % 100);
+}
+
+void pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX])
+{
+	uint64_t domain = topology_get(node, TOPOLOGY_DOMAIN), location = topology_get(node, TOPOLOGY_LOCATION_ID);
+	struct device_ref ref = { DEVICE_REF_PCI, domain << 32 | (location & 0xffff) };
+
+	text[0] = '\0';
+	if (topology_has(node, TOPOLOGY_LOCATION_ID))
+		device_ref_text(&ref, text, PCI_TEXT_MAX);
+}
+
+const char *criu_version_text(unsigned int hooks)
+{
+	static const struct {
+		unsigned int hooks;
+		const char *text;
+	} versions[] = { { 10, "3.17 to 3.19" }, { 12, "4.0 or 4.1" }, { 13, "4.2" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
+		if (versions[i].hooks == hooks)
+			return versions[i].text;
+	return hooks > 13 ? "later than 4.2" : NULL;
+}

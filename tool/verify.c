@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * amdgpu-image verify: everything about images that can be told without a GPU. An image of this plugin has a checksum
+ * of itself and one of each buffer with contents; images of the plugin in CRIU's tree have none, so only their
+ * structure and sizes are checked.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "amdgpu_plugin_util.h"
+#include "tool/checksum.h"
+#include "tool/commands.h"
+#include "tool/json.h"
+#include "tool/summary.h"
+
+/* Where something is wrong. */
+struct problem_place {
+	const char *file;
+	const struct kfd_criu_bo_bucket *bo; /* NULL: no buffer in particular */
+	size_t index;			     /* of the buffer in its process */
+	uint64_t from, to;		     /* bytes of the file; both 0: all of it */
+};
+
+struct verify {
+	const char *path;
+	struct images images;
+	bool json;
+	struct json out;
+	bool progress;				      /* is shown */
+	uint64_t bytes_total, bytes_done, bytes_file; /* of contents to read; before this file; of this file */
+	size_t nr_images, nr_image_checksums;
+	size_t nr_buffers, nr_checksums;
+	size_t nr_damaged, nr_unread;
+};
+
+/* ---- what is said ---- */
+
+static void clear_progress(const struct verify *v)
+{
+	if (v->progress)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_progress(void *arg, uint64_t done)
+{
+	struct verify *v = arg;
+	uint64_t all = v->bytes_done + done;
+
+	if (v->progress && v->bytes_total)
+		fprintf(stderr, "\r%3u %% of %s\033[K", (unsigned int)((double)all * 100 / (double)v->bytes_total),
+			size_text(v->bytes_total));
+}
+
+static void problem_json(struct verify *v, const struct problem_place *place, int err, const char *text)
+{
+	json_object(&v->out, NULL);
+	json_string(&v->out, "file", place->file);
+	json_bool(&v->out, "damaged", err == -EBADMSG);
+	json_string(&v->out, "problem", text);
+	if (place->bo) {
+		json_number(&v->out, "gpu_id", place->bo->gpu_id);
+		json_number(&v->out, "buffer", place->index);
+		json_hex(&v->out, "address", place->bo->addr);
+		json_number(&v->out, "buffer_bytes", place->bo->size);
+	}
+	if (place->to) {
+		json_number(&v->out, "from", place->from);
+		json_number(&v->out, "to", place->to);
+	}
+	json_end(&v->out);
+}
+
+/* @err: -EBADMSG, damaged; any other: it could not be looked at. */
+static void problem(struct verify *v, const struct problem_place *place, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void problem(struct verify *v, const struct problem_place *place, int err, const char *fmt, ...)
+{
+	char text[CAUGHT_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	v->nr_damaged += err == -EBADMSG;
+	v->nr_unread += err != -EBADMSG;
+	clear_progress(v);
+	if (v->json) {
+		problem_json(v, place, err, text);
+		return;
+	}
+	printf("%s%s%s: %s", colour(RED), place->file, colour(PLAIN), text);
+	if (place->bo)
+		printf("; buffer %zu of gpu %#x, %s at %#" PRIx64, place->index, place->bo->gpu_id,
+		       size_text(place->bo->size), place->bo->addr);
+	if (place->to)
+		printf("; bytes %" PRIu64 " to %" PRIu64 " of the file", place->from, place->to);
+	putchar('\n');
+}
+
+/* ---- contents ---- */
+
+/* The buffers of a GPU with contents, in the order of the file. */
+struct contents {
+	struct buffer_range *ranges;
+	size_t *index; /* of each buffer in the process */
+	size_t nr;
+	uint64_t end; /* of the file */
+};
+
+static void contents_done(struct contents *contents)
+{
+	free(contents->ranges);
+	free(contents->index);
+}
+
+/* The sums cannot overflow: the image would have been refused. */
+static int contents_init(struct contents *contents, const struct kfd_image *kfd, uint32_t gpu_id, size_t nr)
+{
+	contents->ranges = calloc(nr + 1, sizeof(*contents->ranges));
+	contents->index = calloc(nr + 1, sizeof(*contents->index));
+	contents->end = LENGTH_PREFIX_BYTES;
+	if (!contents->ranges || !contents->index)
+		return -ENOMEM;
+	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &kfd->state.bos[i];
+
+		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo))
+			continue;
+		contents->ranges[contents->nr] = (struct buffer_range){ .from = contents->end, .size = bo->size };
+		contents->index[contents->nr++] = i;
+		contents->end += bo->size;
+	}
+	return 0;
+}
+
+static struct problem_place place_of(const struct image_file *pages, const struct kfd_image *kfd,
+				     const struct contents *contents, size_t i)
+{
+	return (struct problem_place){
+		.file = pages->name,
+		.bo = &kfd->state.bos[contents->index[i]],
+		.index = contents->index[i],
+		.from = contents->ranges[i].from,
+		.to = contents->ranges[i].from + contents->ranges[i].size,
+	};
+}
+
+/* The first buffer that is not whole in a file of @size bytes. */
+static void report_short(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
+			 const struct contents *contents, uint64_t size)
+{
+	size_t i = 0;
+
+	while (i < contents->nr && contents->ranges[i].from + contents->ranges[i].size <= size)
+		i++;
+	if (i < contents->nr) {
+		struct problem_place place = place_of(pages, kfd, contents, i);
+
+		place.from = size;
+		place.to = contents->end;
+		problem(v, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, size,
+			contents->end);
+	}
+}
+
+static void compare(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
+		    const struct contents *contents)
+{
+	for (size_t i = 0; i < contents->nr; i++) {
+		const struct kfd_checksum *saved = &kfd->state.checksums[contents->index[i]];
+		struct problem_place place = place_of(pages, kfd, contents, i);
+
+		v->nr_checksums += saved->is_known;
+		if (saved->is_known && saved->crc32c != contents->ranges[i].crc32c)
+			problem(v, &place, -EBADMSG, "is damaged: CRC-32C is %#010x, and was %#010x",
+				contents->ranges[i].crc32c, saved->crc32c);
+	}
+}
+
+static bool has_checksums(const struct kfd_image *kfd, const struct contents *contents)
+{
+	for (size_t i = 0; i < contents->nr; i++)
+		if (kfd->state.checksums[contents->index[i]].is_known)
+			return true;
+	return false;
+}
+
+static void check_contents(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
+			   const struct contents *contents)
+{
+	_cleanup_close_ int fd = images_open_file(&v->images, pages->name);
+	struct problem_place place = { .file = pages->name };
+	struct checksum_error error;
+	int err;
+
+	if (fd < 0) {
+		problem(v, &place, fd, "cannot be opened: %s", strerror(-fd));
+		return;
+	}
+	err = checksum_ranges(fd, contents->ranges, contents->nr, show_progress, v, &error);
+	v->bytes_done += contents->end - LENGTH_PREFIX_BYTES;
+	if (!err) {
+		compare(v, pages, kfd, contents);
+		return;
+	}
+	place.from = error.at;
+	place.to = contents->end;
+	problem(v, &place, err, "cannot be read: %s", strerror(-err));
+}
+
+/* ---- structure ---- */
+
+/* Of CRIU's plugin a file may have bytes of an earlier dump behind what its length says. */
+static void check_pages(struct verify *v, const struct image_file *file, const struct image_file *pages,
+			const struct contents *contents)
+{
+	struct problem_place place = { .file = pages->name };
+
+	if (pages->err)
+		return;
+	if (pages->size < contents->end)
+		report_short(v, pages, file->kfd, contents, pages->size);
+	else if (!pages->has_length || pages->length != contents->end - LENGTH_PREFIX_BYTES)
+		problem(v, &place, -EBADMSG, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64,
+			pages->length, contents->end - LENGTH_PREFIX_BYTES);
+	else if (has_checksums(file->kfd, contents))
+		check_contents(v, pages, file->kfd, contents);
+}
+
+static void check_gpu(struct verify *v, const struct image_file *file, const struct gpu_sum *gpu)
+{
+	uint32_t gpu_id = topology_gpu_id(gpu->node);
+	const struct image_file *pages = images_pages(&v->images, file->is.id, gpu_id);
+	_cleanup_(contents_done) struct contents contents = { 0 };
+	struct problem_place place = { .file = file->name };
+
+	v->nr_buffers += gpu->nr_contents;
+	if (!pages && gpu->nr_contents) {
+		problem(v, &place, -EBADMSG,
+			"the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing", file->is.id,
+			gpu_id, gpu->nr_contents);
+		return;
+	}
+	if (!pages)
+		return;
+	if (contents_init(&contents, file->kfd, gpu_id, gpu->nr_contents)) {
+		problem(v, &place, -ENOMEM, "out of memory");
+		return;
+	}
+	check_pages(v, file, pages, &contents);
+}
+
+static void check_process(struct verify *v, const struct image_file *file)
+{
+	struct problem_place place = { .file = file->name };
+	struct summary summary;
+
+	if (file->kfd->writer.plugin[0] && !file->kfd->has_crc32c)
+		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");
+	if (summary_init(&summary, file->kfd)) {
+		problem(v, &place, -ENOMEM, "out of memory");
+		return;
+	}
+	for (size_t i = 0; i < summary.nr_gpus; i++)
+		check_gpu(v, file, &summary.gpus[i]);
+	summary_done(&summary);
+}
+
+static const struct image_file *process_of(const struct images *images, int id)
+{
+	for (size_t i = 0; i < images->nr; i++)
+		if (images->files[i].is.kind == IMAGE_KFD && images->files[i].is.id == id)
+			return &images->files[i];
+	return NULL;
+}
+
+static void check_file(struct verify *v, const struct image_file *file)
+{
+	struct problem_place place = { .file = file->name };
+	const struct image_file *process = process_of(&v->images, file->is.id);
+
+	v->nr_images += file->kfd || file->render;
+	v->nr_image_checksums += file->kfd ? file->kfd->has_crc32c : file->render ? file->render->has_crc32c : 0;
+	if (file->err)
+		problem(v, &place, file->err, "%s", file->problem);
+	else if (image_is_process(file))
+		check_process(v, file);
+	else if (file->is.kind == IMAGE_PAGES && !process)
+		problem(v, &place, -EBADMSG, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
+	else if (file->is.kind == IMAGE_DMABUF || file->is.kind == IMAGE_DRM_PAGES)
+		problem(v, &place, -EOPNOTSUPP,
+			"is of CRIU's development branch, and nothing that this plugin restores");
+}
+
+/* ---- all ---- */
+
+static int verdict(const struct verify *v)
+{
+	return v->nr_damaged ? TOOL_BAD : v->nr_unread ? TOOL_FAIL : TOOL_GOOD;
+}
+
+static void verdict_json(struct verify *v)
+{
+	static const char *const words[] = { "good", "damaged", "unknown" };
+
+	json_end(&v->out);
+	json_string(&v->out, "verdict", words[verdict(v)]);
+	json_number(&v->out, "images", v->nr_images);
+	json_number(&v->out, "image_checksums", v->nr_image_checksums);
+	json_number(&v->out, "buffers", v->nr_buffers);
+	json_number(&v->out, "buffer_checksums", v->nr_checksums);
+	json_number(&v->out, "content_bytes", v->bytes_done);
+	json_end(&v->out);
+}
+
+static void verdict_text(const struct verify *v)
+{
+	if (v->nr_checksums == v->nr_buffers && v->nr_image_checksums == v->nr_images)
+		printf("checked: structure, sizes and checksums of %zu images and %zu buffers (%s)\n", v->nr_images,
+		       v->nr_buffers, size_text(v->bytes_done));
+	else
+		printf("checked: structure and sizes of %zu images and %zu buffers; "
+		       "checksums of %zu images and %zu buffers: the others have none\n",
+		       v->nr_images, v->nr_buffers, v->nr_image_checksums, v->nr_checksums);
+	if (v->nr_damaged)
+		printf("%sdamaged%s\n", colour(RED), colour(PLAIN));
+	else if (v->nr_unread)
+		printf("%snot all could be checked%s\n", colour(YELLOW), colour(PLAIN));
+	else
+		printf("%sgood%s\n", colour(GREEN), colour(PLAIN));
+}
+
+static void verify(struct verify *v)
+{
+	if (v->json) {
+		json_object(&v->out, NULL);
+		json_number(&v->out, "format", 1);
+		json_string(&v->out, "path", v->path);
+		json_array(&v->out, "problems");
+	}
+	for (size_t i = 0; i < v->images.nr; i++)
+		if (v->images.files[i].is.kind == IMAGE_PAGES)
+			v->bytes_total += v->images.files[i].length;
+	for (size_t i = 0; i < v->images.nr; i++)
+		check_file(v, &v->images.files[i]);
+	clear_progress(v);
+	if (v->json)
+		verdict_json(v);
+	else
+		verdict_text(v);
+}
+
+int command_verify(const struct arguments *arguments)
+{
+	struct verify v = {
+		.path = arguments->path,
+		.json = arguments->json,
+		.out.out = stdout,
+		.progress = isatty(STDERR_FILENO),
+	};
+	struct stat st;
+	int status;
+
+	if (!stat(arguments->path, &st) && !S_ISDIR(st.st_mode))
+		return complain("%s: is no directory: unpack an archive to verify it", arguments->path);
+	if (images_open(arguments->path, &v.images))
+		return TOOL_FAIL;
+	verify(&v);
+	status = verdict(&v);
+	images_done(&v.images);
+	return status;
+}
