@@ -3,6 +3,8 @@
  * Functions of files that are left out which the driver calls, and which have nothing to do here. Every other one
  * complains when it is called (driver/make-stubs). None of the driver's headers is included: what matters is the name.
  */
+#include <linux/errno.h>
+
 #define NOTHING_TO_DO(name) \
 	long name(void);    \
 	long name(void)     \
@@ -16,6 +18,7 @@ NOTHING_TO_DO(amdgpu_acpi_fini)
 NOTHING_TO_DO(amdgpu_acpi_init)
 NOTHING_TO_DO(amdgpu_acpi_release)
 NOTHING_TO_DO(amdgpu_acpi_smart_shift_update)
+NOTHING_TO_DO(amdgpu_acpi_is_set_uma_allocation_size_supported)
 NOTHING_TO_DO(amdgpu_atombios_fini)
 NOTHING_TO_DO(amdgpu_atombios_init)
 NOTHING_TO_DO(amdgpu_atombios_scratch_need_asic_init)
@@ -30,6 +33,7 @@ NOTHING_TO_DO(amdgpu_psp_get_ras_capability)
 NOTHING_TO_DO(amdgpu_umc_ras_sw_init)
 NOTHING_TO_DO(amdgpu_nbio_is_replay_cnt_supported)
 NOTHING_TO_DO(amdgpu_ras_check_bad_page_status)
+NOTHING_TO_DO(amdgpu_ras_eeprom_check_and_recover)
 NOTHING_TO_DO(amdgpu_uniras_enabled)
 
 /* Neither power management, nor performance counters, nor video engines. */
@@ -53,10 +57,24 @@ NOTHING_TO_DO(amdgpu_securedisplay_debugfs_init)
 NOTHING_TO_DO(amdgpu_ta_if_debugfs_init)
 NOTHING_TO_DO(amdgpu_psp_debugfs_init)
 NOTHING_TO_DO(amdgpu_ptl_sysfs_init)
+NOTHING_TO_DO(amdgpu_ptl_sysfs_fini)
+/* Of a reset's report: nothing was discovered. */
+NOTHING_TO_DO(amdgpu_discovery_dump)
 /* After a reset: the hive's links do not change, and nobody but the host is told of errors. */
 NOTHING_TO_DO(psp_xgmi_set_topology_info)
 NOTHING_TO_DO(amdgpu_vf_error_put)
 NOTHING_TO_DO(amdgpu_vf_error_trans_all)
+
+/* How memory is divided among partitions: the driver works it out where nobody says so. */
+long amdgpu_discovery_get_nps_info(void);
+long amdgpu_discovery_get_nps_info(void)
+{
+	return -EOPNOTSUPP;
+}
+
+/* Some chips are reset through power management. */
+NOTHING_TO_DO(aldebaran_reset_init)
+NOTHING_TO_DO(aldebaran_reset_fini)
 
 /* Recommended values of registers, which are memory. */
 NOTHING_TO_DO(soc15_program_register_sequence)

@@ -338,7 +338,8 @@ void kfd_event_memory_fault(struct kfd_pdd *pdd, u64 va)
 	struct kfd_event *ev;
 	int id = KFD_FIRST_OTHER_EVENT;
 
-	atomic64_inc(&pdd->faults);
+	/* The driver evicts them for that, and nothing ever lets them run again. */
+	WRITE_ONCE(pdd->faulted, true);
 	kfd_smi_event(pdd->gpu, NULL, KFD_SMI_EVENT_VMFAULT, "%x:%.16s\n", p->lead_thread->pid, p->lead_thread->comm);
 	spin_lock(&p->event_lock);
 	idr_for_each_entry_continue (&p->events, ev, id) {
@@ -587,6 +588,11 @@ int kfd_ioctl_wait_events(struct kfd_process *p, void *data)
 	int ret;
 
 	init_waitqueue_head(&wait.wq);
+	/* No limit before. */
+	if (wait.nr > KFD_SIGNAL_EVENT_LIMIT && sim_machine.desc.kernel.release >= 702) {
+		args->wait_result = KFD_IOC_WAIT_RESULT_FAIL;
+		return -ENOMEM;
+	}
 	wait.waiters = kcalloc(wait.nr, sizeof(*wait.waiters), GFP_KERNEL | __GFP_NOWARN);
 	wait.data = kvcalloc(wait.nr, sizeof(*wait.data), GFP_KERNEL | __GFP_NOWARN);
 	ret = kfd_wait_user(p, &wait, args);
