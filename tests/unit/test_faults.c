@@ -424,6 +424,43 @@ static void any_failure_of_a_restore_is_reported(void **state)
 	remove_images();
 }
 
+/* Open files of BOs, and how many of them a program would inherit. */
+static size_t count_bo_files(size_t *ret_inheritable)
+{
+	size_t nr = 0;
+
+	*ret_inheritable = 0;
+	for (int fd = 0; fd < 1024; fd++) {
+		char path[64], target[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, target, sizeof(target) - 1) < 0 || strncmp(target, "/memfd:bo", 9))
+			continue;
+		nr++;
+		*ret_inheritable += !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	return nr;
+}
+
+/* criu starts tar, ip and others after its files were saved. */
+static void programs_that_criu_starts_inherit_nothing(void **state)
+{
+	size_t inheritable, nr_of_stand_in = count_bo_files(&inheritable);
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	assert_int_equal(dump_file(FAKE_KFD_FD, KFD_ID), 0);
+	assert_true(count_bo_files(&inheritable) > nr_of_stand_in);
+	assert_int_equal(inheritable, 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, 0);
+	fake_failed();
+	empty_store();
+	remove_images();
+}
+
 /* A criu without an inventory asks for every task that it restores. */
 static void a_task_without_a_gpu_is_not_touched(void **state)
 {
@@ -844,6 +881,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_dumped_and_restored),
+		cmocka_unit_test(programs_that_criu_starts_inherit_nothing),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(only_tasks_with_state_are_resumed),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
