@@ -157,9 +157,9 @@ static int check_user_ns(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-static int ask_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
+static int ask_kfd(pid_t pid, struct task_kfd *ret)
 {
-	int err = task_kfd_contexts(pid, ret_is_process, ret_nr);
+	int err = task_ask_kfd(pid, ret);
 
 	if (err)
 		pr_err("pid %d: cannot look for it among the KFD's processes: %s", pid, strerror(-err));
@@ -169,11 +169,10 @@ static int ask_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
 /* RESTORE knows the first context of a process only. */
 static int check_contexts(pid_t pid)
 {
-	bool is_process;
-	unsigned int nr;
-	int err = ask_contexts(pid, &is_process, &nr);
+	struct task_kfd kfd;
+	int err = ask_kfd(pid, &kfd);
 
-	return err || !nr ? err : refuse_context(pid);
+	return err || !kfd.nr_contexts ? err : refuse_context(pid);
 }
 
 int refuse_context(pid_t pid)
@@ -198,16 +197,19 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 	return err ? err : check_address_spaces(pid, state, files, machine);
 }
 
-/* A KFD process lives until its memory is gone, and has buffers and queues without any file. */
+/*
+ * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, as
+ * of a program that asked for the GPUs and closed them again, is not needed any more.
+ */
 static int check_closed(pid_t pid)
 {
-	bool is_process;
-	unsigned int nr;
-	int err = ask_contexts(pid, &is_process, &nr);
+	struct task_kfd kfd;
+	int err = ask_kfd(pid, &kfd);
 
-	if (err || !is_process)
+	if (err || !(kfd.nr_queues || kfd.vram_bytes))
 		return err;
-	pr_err("pid %d: has state on GPUs and has closed its /dev/kfd, without which that cannot be saved", pid);
+	pr_err("pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its /dev/kfd, without which that "
+	       "cannot be saved", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 	return -EOPNOTSUPP;
 }
 

@@ -21,6 +21,8 @@
 /* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
 #define KFD_PROCESSES	   "/sys/class/kfd/kfd/proc"
 #define KFD_CONTEXT_PREFIX "context_"
+#define KFD_VRAM_PREFIX	   "vram_"
+#define KFD_QUEUES	   "queues"
 
 /* ---- tasks ---- */
 
@@ -56,14 +58,48 @@ bool task_is_in_user_ns(pid_t pid)
 	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, INITIAL_USER_NS);
 }
 
-int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
+static bool begins_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static int read_bytes(int dir, const char *name, uint64_t *ret)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
+
+	if (!err)
+		*ret = strtoull(text, NULL, 10);
+	return err;
+}
+
+/* An entry of the directory that the KFD has for a process. */
+static int add_entry(int dir, const char *name, struct task_kfd *kfd)
+{
+	_cleanup_free_ int *queues = NULL;
+	uint64_t bytes = 0;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!strcmp(name, KFD_QUEUES))
+		err = list_numbers(dir, name, &queues, &nr);
+	else if (begins_with(name, KFD_VRAM_PREFIX))
+		err = read_bytes(dir, name, &bytes);
+	kfd->nr_queues += nr;
+	kfd->vram_bytes += bytes;
+	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
+	return err;
+}
+
+int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
 	char path[64], name[64] = "";
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
+	int err = 0;
 
-	*ret_is_process = false;
-	*ret_nr = 0;
+	*ret = (struct task_kfd){ 0 };
 	if (readlink("/proc/self/ns/pid", name, sizeof(name) - 1) < 0)
 		return -errno;
 	if (strcmp(name, INITIAL_PID_NS))
@@ -72,10 +108,9 @@ int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
-	*ret_is_process = true;
-	while ((entry = readdir(dir)))
-		*ret_nr += !strncmp(entry->d_name, KFD_CONTEXT_PREFIX, strlen(KFD_CONTEXT_PREFIX));
-	return 0;
+	while (!err && (entry = readdir(dir)))
+		err = add_entry(dirfd(dir), entry->d_name, ret);
+	return err;
 }
 
 /* ---- files ---- */

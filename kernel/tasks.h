@@ -42,12 +42,18 @@ void task_files_done(struct task_files *files);
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 
+/* What the KFD's sysfs says of a task; all 0 when it is no process of the KFD. */
+struct task_kfd {
+	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
+	unsigned int nr_queues;
+	uint64_t vram_bytes; /* on all GPUs */
+};
+
 /*
- * Whether the KFD's sysfs knows a task as a process, and how many further contexts that has
- * (CREATE_PROCESS, Linux 7.2). Outside of the initial pid namespace nothing is known of any
- * task, which is not an error. 0 or -errno without a message.
+ * Outside of the initial pid namespace nothing is known of any task, which is not an error. 0 or -errno without a
+ * message.
  */
-int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr);
+int task_ask_kfd(pid_t pid, struct task_kfd *ret);
 
 /* Whether a task is in a user namespace other than the initial one. */
 bool task_is_in_user_ns(pid_t pid);

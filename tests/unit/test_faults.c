@@ -169,6 +169,14 @@ static int dump_mapping(int process_fd)
 
 static bool has_second_kfd;
 
+/* Of criu 4.0 and later, when all tasks are stopped. */
+static int dump_task(void)
+{
+	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_CHECKPOINT_DEVICES];
+
+	return hook(FAKE_PID);
+}
+
 /* In the order of criu; ends at the first hook that fails. */
 static int dump(void)
 {
@@ -176,7 +184,9 @@ static int dump(void)
 
 	if (ret)
 		return ret;
-	ret = dump_mapping(FAKE_KFD_FD);
+	ret = dump_task();
+	if (ret == -ENOTSUP)
+		ret = dump_mapping(FAKE_KFD_FD);
 	if (!ret)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
@@ -820,6 +830,60 @@ static void a_render_node_that_is_not_used_is_opened_again(void **state)
 	fake_reopen();
 }
 
+/* ---- a task without any file or mapping ---- */
+
+static int dump_bare_task(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (!ret)
+		ret = dump_task();
+	ret = ret == -ENOTSUP ? 0 : ret;
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+static bool bare_tasks_are_refused(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_render_node();
+	fake_close(FAKE_RENDER_FD);
+	new_images();
+	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
+		complain("a task that is no process of the KFD is not left alone (%d)", ret);
+	fake_show_process(0, 0);
+	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
+		complain("a task that has only looked at its GPUs is not left alone (%d)", ret);
+	fake_show_process(0, 8192);
+	run(dump_bare_task, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "has 0 queues and 8 KiB of VRAM on GPUs and has closed"))
+		complain("a task with VRAM and without files is dumped (%d)", ret);
+	fake_show_process(2, 0);
+	run(dump_bare_task, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "has 2 queues and 0 KiB of VRAM on GPUs and has closed"))
+		complain("a task with queues and without files is dumped (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_task_with_state_and_without_files_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(bare_tasks_are_refused, 0), 1);
+	fake_reopen();
+	fake_hide_process();
+}
+
+static void any_failure_of_a_dump_that_begins_with_tasks_is_reported(void **state)
+{
+	(void)state;
+	fake_show_process(2, 8192);
+	each_call(fail_dump, 200);
+	fake_hide_process();
+}
+
 static bool used_nodes_are_refused(unsigned int nth)
 {
 	int ret;
@@ -894,6 +958,8 @@ int main(void)
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
+		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
+		cmocka_unit_test(any_failure_of_a_dump_that_begins_with_tasks_is_reported),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_with_two_files_is_reported),
