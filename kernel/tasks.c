@@ -23,6 +23,7 @@
 #define KFD_CONTEXT_PREFIX "context_"
 #define KFD_VRAM_PREFIX	   "vram_"
 #define KFD_QUEUES	   "queues"
+#define KFD_PASID	   "pasid"
 
 /* ---- tasks ---- */
 
@@ -63,7 +64,7 @@ static bool begins_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-static int read_bytes(int dir, const char *name, uint64_t *ret)
+static int read_number(int dir, const char *name, uint64_t *ret)
 {
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	char text[32] = "";
@@ -78,14 +79,17 @@ static int read_bytes(int dir, const char *name, uint64_t *ret)
 static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 {
 	_cleanup_free_ int *queues = NULL;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, pasid = 0;
 	size_t nr = 0;
 	int err = 0;
 
 	if (!strcmp(name, KFD_QUEUES))
 		err = list_numbers(dir, name, &queues, &nr);
 	else if (begins_with(name, KFD_VRAM_PREFIX))
-		err = read_bytes(dir, name, &bytes);
+		err = read_number(dir, name, &bytes);
+	else if (!strcmp(name, KFD_PASID))
+		err = read_number(dir, name, &pasid);
+	kfd->pasid += (uint32_t)pasid;
 	kfd->nr_queues += nr;
 	kfd->vram_bytes += bytes;
 	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
@@ -197,6 +201,31 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_nu
 	for (size_t i = 0; i < files->count; i++)
 		if (files->files[i].pid == pid && files->files[i].minor == minor_number)
 			return true;
+	return false;
+}
+
+static bool file_has_pasid(int fd, uint32_t pasid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	uint32_t value;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "pasid: %" SCNu32, &value) == 1)
+			return value == pasid;
+	return false;
+}
+
+bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *file = &files->files[i];
+
+		if (file->pid == pid && file->minor == minor_number && file_has_pasid(file->fd, pasid))
+			return true;
+	}
 	return false;
 }
 

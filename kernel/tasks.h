@@ -47,6 +47,7 @@ struct task_kfd {
 	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
 	unsigned int nr_queues;
 	uint64_t vram_bytes; /* on all GPUs */
+	uint32_t pasid;	     /* of its address spaces; 0: each has its own, as since Linux 6.14 */
 };
 
 /*
@@ -69,6 +70,12 @@ int task_files_find(const struct task_files *files, int fd, struct task_file **r
 
 /* Whether a task has opened the device, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
+
+/*
+ * Whether a task has opened the device with a file whose address space has this pasid. False also where the driver does
+ * not tell it in fdinfo.
+ */
+bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
 
 /*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is

@@ -190,11 +190,21 @@ void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
 
 void fake_hide_process(void)
 {
-	char command[128];
+	char command[192];
 
-	snprintf(command, sizeof(command), "rm -r '%s/" SYSFS "proc'", fake_root);
+	snprintf(command, sizeof(command), "rm -rf '%s/" SYSFS "proc' '%s/fdinfo'", fake_root, fake_root);
 	if (system(command))
 		die(command);
+}
+
+void fake_show_pasids(const uint32_t *pasids)
+{
+	char text[64];
+
+	for (int i = 0; i < FAKE_NR_GPUS; i++) {
+		snprintf(text, sizeof(text), "pos:\t0\ndrm-driver:\tamdgpu\npasid:\t%u\n", pasids[i]);
+		put(text, "fdinfo/%d", FAKE_RENDER_A + i);
+	}
 }
 
 void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)

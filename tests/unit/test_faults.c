@@ -830,6 +830,37 @@ static void a_render_node_that_is_not_used_is_opened_again(void **state)
 	fake_reopen();
 }
 
+/* ---- a process with a file that the KFD does not know ---- */
+
+static bool unused_files_are_no_address_spaces(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	new_images();
+	fake_show_process(2, 8192); /* its pasid is 32768 */
+	fake_show_pasids((const uint32_t[]){ 32768, 32768 });
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a process with two address spaces is not dumped (%d)", ret);
+	fake_show_pasids((const uint32_t[]){ 32768, 32771 });
+	run(dump, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "sees 2 GPUs and has an address space on 1"))
+		complain("a GPU without an address space is not noticed (%d)", ret);
+	/* Where no file has it, it says nothing. */
+	fake_show_pasids((const uint32_t[]){ 32770, 32771 });
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("address spaces with pasids of their own are not dumped (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_file_that_the_kfd_does_not_know_is_no_address_space(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(unused_files_are_no_address_spaces, 0), 1);
+	fake_hide_process();
+}
+
 /* ---- a task without any file or mapping ---- */
 
 static int dump_bare_task(void)
@@ -958,6 +989,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
+		cmocka_unit_test(a_file_that_the_kfd_does_not_know_is_no_address_space),
 		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
 		cmocka_unit_test(any_failure_of_a_dump_that_begins_with_tasks_is_reported),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
