@@ -186,6 +186,14 @@ static int hook_handle_device_vma(int fd, const struct stat *st)
 	return result(err, "looking at the processes with GPUs");
 }
 
+/* A broadcast, of each task when all are stopped. A plugin before us may keep it from us. */
+static int hook_checkpoint_devices(int pid)
+{
+	int err = plugin.dump ? dump_task(plugin.dump, pid) : 0;
+
+	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
+}
+
 static int hook_restore_ext_file(int id)
 {
 	int fd;
@@ -275,6 +283,7 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 		[CRIU_HOOK_HANDLE_DEVICE_VMA] = (void *)hook_handle_device_vma,
 		[CRIU_HOOK_UPDATE_VMA_MAP] = (void *)hook_update_vma_map,
 		[CRIU_HOOK_RESUME_DEVICES_LATE] = (void *)hook_resume_devices_late,
+		[CRIU_HOOK_CHECKPOINT_DEVICES] = (void *)hook_checkpoint_devices,
 		[CRIU_HOOK_POST_FORKING] = (void *)hook_post_forking,
 	},
 };

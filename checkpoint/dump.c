@@ -12,9 +12,12 @@
  * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
  * from an exit handler of libc: the plugin is unloaded by then.
  *
- * Queues run again also when criu is about to kill the tasks. Whether it will is in its
- * options alone, which its command line, files and RPC requests set. A guess that is wrong
- * would stop a living process for good: the kernel takes UNPAUSE from the tracer only.
+ * Queues run again also when criu is about to kill the tasks, since nobody knows that for
+ * sure when the plugin is called for the last time. Options that keep the tasks can come from
+ * the command line, files and RPC requests. And a post-dump script that fails keeps them
+ * whatever the options say: criu 3.17 runs it after that call, later ones before it, but tell
+ * the plugin only the result of the dump itself. A guess that is wrong would stop a living
+ * process for good: the kernel takes UNPAUSE from the tracer only, which criu is no more then.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -287,6 +290,16 @@ int dump_pause(struct dump *dump)
 		dump->result = pause_all(dump);
 	}
 	return dump->result;
+}
+
+int dump_task(struct dump *dump, pid_t pid)
+{
+	struct task_kfd kfd;
+
+	/* An error says nothing of a task that may have nothing to do with GPUs. */
+	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
+		return 0;
+	return dump_pause(dump);
 }
 
 /* ---- what the kernel knows of a process ---- */

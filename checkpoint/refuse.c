@@ -112,23 +112,49 @@ int refuse_lazy_dump(void)
 	return -EOPNOTSUPP;
 }
 
+static int ask_kfd(pid_t pid, struct task_kfd *ret)
+{
+	int err = task_ask_kfd(pid, ret);
+
+	if (err)
+		pr_err("pid %d: cannot look for it among the KFD's processes: %s", pid, strerror(-err));
+	return err;
+}
+
+/*
+ * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where the KFD's
+ * have its pasid, that tells them apart. Elsewhere a process that opened the render node of a GPU has given it to the KFD.
+ */
+static unsigned int count_address_spaces(pid_t pid, uint32_t pasid, const struct task_files *files,
+					 const struct topology *machine)
+{
+	unsigned int nr_opened = 0, nr_known = 0;
+
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t minor_number = (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+
+		if (!topology_is_gpu(node))
+			continue;
+		nr_opened += task_files_has(files, pid, minor_number);
+		nr_known += pasid && task_files_has_pasid(files, pid, minor_number, pasid);
+	}
+	return nr_known ? nr_known : nr_opened;
+}
+
 /* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
 static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct task_files *files,
 				const struct topology *machine)
 {
-	unsigned int i, opened = 0;
+	struct task_kfd kfd;
+	int err = ask_kfd(pid, &kfd);
+	unsigned int nr = err ? 0 : count_address_spaces(pid, kfd.pasid, files, machine);
 
-	for (i = 0; state->nr_bos && i < machine->nr_nodes; i++) {
-		const struct topology_node *node = machine->nodes[i];
-
-		opened += topology_is_gpu(node) &&
-			  task_files_has(files, pid, (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
-	}
-	if (!state->nr_bos || opened >= state->nr_devices)
-		return 0;
-	pr_err("pid %d: sees %u GPUs and has render nodes of %u open: kernels crash when they save buffers of a "
-	       "process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
-	       pid, state->nr_devices, opened);
+	if (err || !state->nr_bos || nr >= state->nr_devices)
+		return err;
+	pr_err("pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save buffers of a process "
+	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
+	       pid, state->nr_devices, nr);
 	return -EOPNOTSUPP;
 }
 
@@ -157,23 +183,13 @@ static int check_user_ns(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-static int ask_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
-{
-	int err = task_kfd_contexts(pid, ret_is_process, ret_nr);
-
-	if (err)
-		pr_err("pid %d: cannot look for it among the KFD's processes: %s", pid, strerror(-err));
-	return err;
-}
-
 /* RESTORE knows the first context of a process only. */
 static int check_contexts(pid_t pid)
 {
-	bool is_process;
-	unsigned int nr;
-	int err = ask_contexts(pid, &is_process, &nr);
+	struct task_kfd kfd;
+	int err = ask_kfd(pid, &kfd);
 
-	return err || !nr ? err : refuse_context(pid);
+	return err || !kfd.nr_contexts ? err : refuse_context(pid);
 }
 
 int refuse_context(pid_t pid)
@@ -198,16 +214,19 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 	return err ? err : check_address_spaces(pid, state, files, machine);
 }
 
-/* A KFD process lives until its memory is gone, and has buffers and queues without any file. */
+/*
+ * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, as
+ * of a program that asked for the GPUs and closed them again, is not needed any more.
+ */
 static int check_closed(pid_t pid)
 {
-	bool is_process;
-	unsigned int nr;
-	int err = ask_contexts(pid, &is_process, &nr);
+	struct task_kfd kfd;
+	int err = ask_kfd(pid, &kfd);
 
-	if (err || !is_process)
+	if (err || !(kfd.nr_queues || kfd.vram_bytes))
 		return err;
-	pr_err("pid %d: has state on GPUs and has closed its /dev/kfd, without which that cannot be saved", pid);
+	pr_err("pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its /dev/kfd, without which that "
+	       "cannot be saved", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 	return -EOPNOTSUPP;
 }
 

@@ -15,6 +15,7 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/gpus.h"
 #include "checkpoint/leftovers.h"
+#include "checkpoint/limits.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/vma.h"
 #include "image/image.h"
@@ -35,6 +36,7 @@ struct restore {
 	struct topology *machine;
 	int machine_error; /* why there is no topology */
 	struct kfd_rules rules;
+	struct driver_release driver;
 	struct criu_traits traits;
 	struct gpus gpus;
 	struct chosen *chosen; /* shared by all tasks */
@@ -73,6 +75,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 		restore_free(restore);
 		return NULL;
 	}
+	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
 	if (!restore->machine_error)
@@ -152,6 +155,7 @@ static int restore_state(struct restore *restore, int kfd)
 
 	if (err)
 		return err;
+	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
 	err = note_restored(restore->restored);
 	if (!err)
 		err = kfd_restore(kfd, state);

@@ -22,6 +22,7 @@ enum criu_hook {
 	CRIU_HOOK_UPDATE_VMA_MAP = 8,
 	CRIU_HOOK_RESUME_DEVICES_LATE = 9,
 	CRIU_HOOK_COUNT = 10,	/* criu 3.17: what every supported version has */
+	CRIU_HOOK_CHECKPOINT_DEVICES = 11, /* criu 4.0 and later */
 	CRIU_HOOK_POST_FORKING = 12, /* criu 4.2 and later */
 	CRIU_HOOK_MAX = 32,	/* room for the descriptor; more than any version has */
 };

@@ -212,6 +212,15 @@ static int allocate_state(struct kfd_state *state)
 	return state->devices && state->bos && state->checksums && state->priv_data ? 0 : -ENOMEM;
 }
 
+/* The kernel hands them out inheritable, and criu starts other programs. */
+static int keep_dmabufs_from_programs(const struct kfd_state *state)
+{
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].dmabuf_fd != KFD_NO_FD && fcntl((int)state->bos[i].dmabuf_fd, F_SETFD, FD_CLOEXEC))
+			return -errno;
+	return 0;
+}
+
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 {
 	struct kfd_ioctl_criu_args args;
@@ -221,6 +230,8 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 		state_to_args(state, &args);
 		err = criu_op(fd, KFD_CRIU_OP_CHECKPOINT, &args);
 	}
+	if (!err)
+		err = keep_dmabufs_from_programs(state);
 	if (err)
 		pr_err("pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
 		       state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
@@ -243,6 +254,8 @@ int kfd_restore(int fd, struct kfd_state *state)
 
 	state_to_args(state, &args);
 	err = criu_op(fd, KFD_CRIU_OP_RESTORE, &args);
+	if (!err)
+		err = keep_dmabufs_from_programs(state);
 	if (err)
 		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
 		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),

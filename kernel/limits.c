@@ -139,3 +139,58 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 		err = check_queue(pid, &record, state, machine, driver, try);
 	return r < 0 ? unreadable(pid, &records, driver, try) : err;
 }
+
+/* ---- SDMA doorbells ---- */
+
+/*
+ * Of gfx94x and gfx95x: engines have 10 doorbells each (doorbell_index_init() of Linux' aqua_vanjaram.c), of which those
+ * that align (allocate_doorbell() of 7.2) begin with one that 4 divides. Each second queue of an engine is 512 above.
+ */
+#define SDMA_DOORBELLS	  0x100u
+#define SDMA_ENGINE_RANGE 10u
+#define SDMA_ALIGNMENT	  4u
+#define MIRROR_OFFSET	  512u
+
+static bool may_align(const struct topology_node *gpu)
+{
+	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION);
+
+	return gfx >= 90402 && gfx < 100000;
+}
+
+enum limits_doorbell limits_doorbell_of(const struct queue_record *record, const struct topology_node *gpu)
+{
+	bool xgmi = record->type == QUEUE_TYPE_SDMA_XGMI;
+	uint64_t nr_engines = topology_get(gpu, xgmi ? TOPOLOGY_NUM_SDMA_XGMI_ENGINES : TOPOLOGY_NUM_SDMA_ENGINES);
+	uint64_t base = record->doorbell_id % MIRROR_OFFSET - SDMA_DOORBELLS, odd;
+
+	if (record->type == QUEUE_TYPE_COMPUTE || !may_align(gpu) || !nr_engines)
+		return LIMITS_DOORBELL_ALIKE;
+	base -= record->sdma_id / nr_engines / 2;
+	odd = base / SDMA_ENGINE_RANGE % 2;
+	if (odd && base % SDMA_ENGINE_RANGE == 0)
+		return LIMITS_DOORBELL_PACKED;
+	return odd && base % SDMA_ALIGNMENT == 0 ? LIMITS_DOORBELL_ALIGNED : LIMITS_DOORBELL_ALIKE;
+}
+
+void limits_warn_of_doorbells(const struct kfd_state *state, const struct topology *nodes,
+			      const struct driver_release *driver)
+{
+	enum limits_doorbell unwanted = driver_is_since(driver, 7, 2) ? LIMITS_DOORBELL_PACKED : LIMITS_DOORBELL_ALIGNED;
+	struct queue_record record;
+	struct records records;
+
+	if (records_begin(state, &records))
+		return;
+	while (records_next_queue(&records, &record) > 0) {
+		int node = topology_find_gpu(nodes, record.gpu_id);
+
+		if (node < 0 || limits_doorbell_of(&record, nodes->nodes[node]) != unwanted)
+			continue;
+		pr_warn("pid %u: an SDMA queue on gpu %#x has a doorbell (%#x) of a driver %s, and %s may refuse it as an "
+			"invalid argument: restore it where it was dumped", state->pid, record.gpu_id, record.doorbell_id,
+			unwanted == LIMITS_DOORBELL_PACKED ? "older than Linux 7.2" : "like that of Linux 7.2",
+			driver->text);
+		return;
+	}
+}

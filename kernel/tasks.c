@@ -21,6 +21,9 @@
 /* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
 #define KFD_PROCESSES	   "/sys/class/kfd/kfd/proc"
 #define KFD_CONTEXT_PREFIX "context_"
+#define KFD_VRAM_PREFIX	   "vram_"
+#define KFD_QUEUES	   "queues"
+#define KFD_PASID	   "pasid"
 
 /* ---- tasks ---- */
 
@@ -56,14 +59,51 @@ bool task_is_in_user_ns(pid_t pid)
 	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, INITIAL_USER_NS);
 }
 
-int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
+static bool begins_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static int read_number(int dir, const char *name, uint64_t *ret)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
+
+	if (!err)
+		*ret = strtoull(text, NULL, 10);
+	return err;
+}
+
+/* An entry of the directory that the KFD has for a process. */
+static int add_entry(int dir, const char *name, struct task_kfd *kfd)
+{
+	_cleanup_free_ int *queues = NULL;
+	uint64_t bytes = 0, pasid = 0;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!strcmp(name, KFD_QUEUES))
+		err = list_numbers(dir, name, &queues, &nr);
+	else if (begins_with(name, KFD_VRAM_PREFIX))
+		err = read_number(dir, name, &bytes);
+	else if (!strcmp(name, KFD_PASID))
+		err = read_number(dir, name, &pasid);
+	kfd->pasid += (uint32_t)pasid;
+	kfd->nr_queues += nr;
+	kfd->vram_bytes += bytes;
+	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
+	return err;
+}
+
+int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
 	char path[64], name[64] = "";
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
+	int err = 0;
 
-	*ret_is_process = false;
-	*ret_nr = 0;
+	*ret = (struct task_kfd){ 0 };
 	if (readlink("/proc/self/ns/pid", name, sizeof(name) - 1) < 0)
 		return -errno;
 	if (strcmp(name, INITIAL_PID_NS))
@@ -72,10 +112,9 @@ int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
-	*ret_is_process = true;
-	while ((entry = readdir(dir)))
-		*ret_nr += !strncmp(entry->d_name, KFD_CONTEXT_PREFIX, strlen(KFD_CONTEXT_PREFIX));
-	return 0;
+	while (!err && (entry = readdir(dir)))
+		err = add_entry(dirfd(dir), entry->d_name, ret);
+	return err;
 }
 
 /* ---- files ---- */
@@ -162,6 +201,31 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_nu
 	for (size_t i = 0; i < files->count; i++)
 		if (files->files[i].pid == pid && files->files[i].minor == minor_number)
 			return true;
+	return false;
+}
+
+static bool file_has_pasid(int fd, uint32_t pasid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	uint32_t value;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "pasid: %" SCNu32, &value) == 1)
+			return value == pasid;
+	return false;
+}
+
+bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *file = &files->files[i];
+
+		if (file->pid == pid && file->minor == minor_number && file_has_pasid(file->fd, pasid))
+			return true;
+	}
 	return false;
 }
 

@@ -42,12 +42,19 @@ void task_files_done(struct task_files *files);
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 
+/* What the KFD's sysfs says of a task; all 0 when it is no process of the KFD. */
+struct task_kfd {
+	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
+	unsigned int nr_queues;
+	uint64_t vram_bytes; /* on all GPUs */
+	uint32_t pasid;	     /* of its address spaces; 0: each has its own, as since Linux 6.14 */
+};
+
 /*
- * Whether the KFD's sysfs knows a task as a process, and how many further contexts that has
- * (CREATE_PROCESS, Linux 7.2). Outside of the initial pid namespace nothing is known of any
- * task, which is not an error. 0 or -errno without a message.
+ * Outside of the initial pid namespace nothing is known of any task, which is not an error. 0 or -errno without a
+ * message.
  */
-int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr);
+int task_ask_kfd(pid_t pid, struct task_kfd *ret);
 
 /* Whether a task is in a user namespace other than the initial one. */
 bool task_is_in_user_ns(pid_t pid);
@@ -63,6 +70,12 @@ int task_files_find(const struct task_files *files, int fd, struct task_file **r
 
 /* Whether a task has opened the device, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
+
+/*
+ * Whether a task has opened the device with a file whose address space has this pasid. False also where the driver does
+ * not tell it in fdinfo.
+ */
+bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
 
 /*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is

@@ -119,6 +119,12 @@ check-all:
 	@tests/check --all
 .PHONY: check-quick check check-all
 
+# Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on.
+torture: setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@MINUTES='$(MINUTES)' SEED='$(SEED)' tests/torture/run
+.PHONY: torture
+
 vm-shell: setup
 	@$(MAKE) --no-print-directory -s tests-build
 	@tests/vm/run --shell

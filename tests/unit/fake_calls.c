@@ -245,13 +245,33 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	return hit("openat") ? -1 : __real_openat(dir, place(path, room), flags, mode);
 }
 
+int __real_fstat(int fd, struct stat *st);
+
+int __real_access(const char *path, int mode);
+
+/* Of a render node, where it was made; it is the same for all its files. */
+static const char *place_fdinfo(const char *path, int fd, char room[PATH_MAX])
+{
+	struct stat st;
+
+	if (is_through() || __real_fstat(fd, &st) || fake_device_of(&st) < FAKE_RENDER_A)
+		return path;
+	snprintf(room, PATH_MAX, "%s/fdinfo/%d", fake_root, fake_device_of(&st));
+	return __real_access(room, F_OK) ? path : room;
+}
+
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	char room[PATH_MAX];
+	int fd;
 
-	return hit("fopen") ? NULL : __real_fopen(place(path, room), mode);
+	if (hit("fopen"))
+		return NULL;
+	if (sscanf(path, "/proc/self/fdinfo/%d", &fd) == 1)
+		path = place_fdinfo(path, fd, room);
+	return __real_fopen(place(path, room), mode);
 }
 
 DIR *__real_opendir(const char *path);
@@ -273,7 +293,6 @@ ssize_t __wrap_readlink(const char *path, char *buf, size_t n)
 }
 
 /* It never fails here: without the names of render nodes the task would go to another root directory. */
-int __real_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode)
 {
@@ -295,7 +314,6 @@ int __wrap_stat(const char *path, struct stat *st)
 	return 0;
 }
 
-int __real_fstat(int fd, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st)
 {

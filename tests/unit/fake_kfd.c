@@ -173,6 +173,40 @@ void fake_unmap_devices(void)
 	make_maps(0);
 }
 
+void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
+{
+	char text[32], path[PATH_MAX];
+
+	put("", SYSFS "proc/%d/queues/x", FAKE_PID);
+	for (unsigned int i = 0; i < nr_queues; i++)
+		put("4369\n", SYSFS "proc/%d/queues/%u/gpuid", FAKE_PID, i);
+	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)vram_bytes);
+	put(text, SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_A);
+	put("0\n", SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_B);
+	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
+	snprintf(path, sizeof(path), "%s/" SYSFS "proc/%d/queues/x", fake_root, FAKE_PID);
+	unlink(path);
+}
+
+void fake_hide_process(void)
+{
+	char command[192];
+
+	snprintf(command, sizeof(command), "rm -rf '%s/" SYSFS "proc' '%s/fdinfo'", fake_root, fake_root);
+	if (system(command))
+		die(command);
+}
+
+void fake_show_pasids(const uint32_t *pasids)
+{
+	char text[64];
+
+	for (int i = 0; i < FAKE_NR_GPUS; i++) {
+		snprintf(text, sizeof(text), "pos:\t0\ndrm-driver:\tamdgpu\npasid:\t%u\n", pasids[i]);
+		put(text, "fdinfo/%d", FAKE_RENDER_A + i);
+	}
+}
+
 void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)
 {
 	nr_render_contexts = nr_contexts;

@@ -47,6 +47,13 @@ void fake_open_second_kfd(bool context);
 /* Unmaps all that it has mapped of devices. */
 void fake_unmap_devices(void);
 
+/* Gives the process a directory among the KFD's processes, or takes it away. */
+void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes);
+void fake_hide_process(void);
+
+/* What fdinfo says of the process' render nodes; fake_hide_process() takes it back. */
+void fake_show_pasids(const uint32_t *pasids);
+
 /* Makes contexts and syncobjs in the file of the first render node. */
 void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs);
 

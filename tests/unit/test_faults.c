@@ -169,6 +169,14 @@ static int dump_mapping(int process_fd)
 
 static bool has_second_kfd;
 
+/* Of criu 4.0 and later, when all tasks are stopped. */
+static int dump_task(void)
+{
+	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_CHECKPOINT_DEVICES];
+
+	return hook(FAKE_PID);
+}
+
 /* In the order of criu; ends at the first hook that fails. */
 static int dump(void)
 {
@@ -176,7 +184,9 @@ static int dump(void)
 
 	if (ret)
 		return ret;
-	ret = dump_mapping(FAKE_KFD_FD);
+	ret = dump_task();
+	if (ret == -ENOTSUP)
+		ret = dump_mapping(FAKE_KFD_FD);
 	if (!ret)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
@@ -421,6 +431,43 @@ static void any_failure_of_a_restore_is_reported(void **state)
 	assert_null(run(dump, 0, 0, &ret));
 	assert_int_equal(ret, 0);
 	each_call(fail_restore, 200);
+	remove_images();
+}
+
+/* Open files of BOs, and how many of them a program would inherit. */
+static size_t count_bo_files(size_t *ret_inheritable)
+{
+	size_t nr = 0;
+
+	*ret_inheritable = 0;
+	for (int fd = 0; fd < 1024; fd++) {
+		char path[64], target[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, target, sizeof(target) - 1) < 0 || strncmp(target, "/memfd:bo", 9))
+			continue;
+		nr++;
+		*ret_inheritable += !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	return nr;
+}
+
+/* criu starts tar, ip and others after its files were saved. */
+static void programs_that_criu_starts_inherit_nothing(void **state)
+{
+	size_t inheritable, nr_of_stand_in = count_bo_files(&inheritable);
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	assert_int_equal(dump_file(FAKE_KFD_FD, KFD_ID), 0);
+	assert_true(count_bo_files(&inheritable) > nr_of_stand_in);
+	assert_int_equal(inheritable, 0);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, 0);
+	fake_failed();
+	empty_store();
 	remove_images();
 }
 
@@ -783,6 +830,91 @@ static void a_render_node_that_is_not_used_is_opened_again(void **state)
 	fake_reopen();
 }
 
+/* ---- a process with a file that the KFD does not know ---- */
+
+static bool unused_files_are_no_address_spaces(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	new_images();
+	fake_show_process(2, 8192); /* its pasid is 32768 */
+	fake_show_pasids((const uint32_t[]){ 32768, 32768 });
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a process with two address spaces is not dumped (%d)", ret);
+	fake_show_pasids((const uint32_t[]){ 32768, 32771 });
+	run(dump, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "sees 2 GPUs and has an address space on 1"))
+		complain("a GPU without an address space is not noticed (%d)", ret);
+	/* Where no file has it, it says nothing. */
+	fake_show_pasids((const uint32_t[]){ 32770, 32771 });
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("address spaces with pasids of their own are not dumped (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_file_that_the_kfd_does_not_know_is_no_address_space(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(unused_files_are_no_address_spaces, 0), 1);
+	fake_hide_process();
+}
+
+/* ---- a task without any file or mapping ---- */
+
+static int dump_bare_task(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (!ret)
+		ret = dump_task();
+	ret = ret == -ENOTSUP ? 0 : ret;
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+static bool bare_tasks_are_refused(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_render_node();
+	fake_close(FAKE_RENDER_FD);
+	new_images();
+	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
+		complain("a task that is no process of the KFD is not left alone (%d)", ret);
+	fake_show_process(0, 0);
+	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
+		complain("a task that has only looked at its GPUs is not left alone (%d)", ret);
+	fake_show_process(0, 8192);
+	run(dump_bare_task, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "has 0 queues and 8 KiB of VRAM on GPUs and has closed"))
+		complain("a task with VRAM and without files is dumped (%d)", ret);
+	fake_show_process(2, 0);
+	run(dump_bare_task, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "has 2 queues and 0 KiB of VRAM on GPUs and has closed"))
+		complain("a task with queues and without files is dumped (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_task_with_state_and_without_files_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(bare_tasks_are_refused, 0), 1);
+	fake_reopen();
+	fake_hide_process();
+}
+
+static void any_failure_of_a_dump_that_begins_with_tasks_is_reported(void **state)
+{
+	(void)state;
+	fake_show_process(2, 8192);
+	each_call(fail_dump, 200);
+	fake_hide_process();
+}
+
 static bool used_nodes_are_refused(unsigned int nth)
 {
 	int ret;
@@ -844,6 +976,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_dumped_and_restored),
+		cmocka_unit_test(programs_that_criu_starts_inherit_nothing),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(only_tasks_with_state_are_resumed),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
@@ -856,6 +989,9 @@ int main(void)
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
+		cmocka_unit_test(a_file_that_the_kfd_does_not_know_is_no_address_space),
+		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
+		cmocka_unit_test(any_failure_of_a_dump_that_begins_with_tasks_is_reported),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_with_two_files_is_reported),

@@ -236,6 +236,27 @@ static void gpus_that_differed_become_different_ones(void **state)
 	topology_free(other);
 }
 
+/* A launcher with a render node of its own comes before the processes with GPUs, and has fewer of them. */
+static void processes_follow_a_launcher_that_was_first(void **state)
+{
+	struct topology *launcher = machine_new(2), *two = machine_of(0x1000, 2);
+
+	(void)state;
+	add_gpu(launcher, GPU + 1, 0x1001, 0);
+	must(topology_finish(launcher));
+	usages[GPU + 1].has_queues = true;
+	assert_int_equal(choose(launcher, NULL), 0);
+	assert_int_equal(gpus.list[0].saved_minor, MINOR(1));
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(choose(two, &needs), 0);
+	assert_int_equal(gpus.nr, 2);
+	assert_int_equal(gpus_by_saved_minor(&gpus, MINOR(1))->actual_id, 0x1000);
+	assert_int_equal(gpus_by_saved_minor(&gpus, MINOR(0))->actual_id, 0x1001);
+	assert_int_equal(log_errors, 0);
+	topology_free(launcher);
+	topology_free(two);
+}
+
 static void a_task_that_cannot_follow_is_refused(void **state)
 {
 	(void)state;
@@ -268,7 +289,7 @@ int main(void)
 		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
 		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
 		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
-		TEST(pairs_of_the_user_hold_for_all_tasks),
+		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -451,6 +451,26 @@ static int syncing_setup(struct job_gpu *gpu)
 	return child_with_node(gpu, use_syncobj);
 }
 
+/* A child that has VRAM of its own, no file of it and no mapping of any device. */
+static int bare_setup(struct job_gpu *gpu)
+{
+	struct kfd_bo bo;
+	struct kfd own;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return report(errno, "fork: %m");
+	if (pid)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	if (kfd_open(&own, ~0ull, false) || kfd_bo_alloc(&own, &own.gpus[gpu->gpu->index], KFD_MEMORY_VRAM, EXTRA_BYTES, &bo))
+		_exit(1);
+	close_range(3, ~0u, 0);
+	for (;;)
+		pause();
+}
+
 /* ---- moved: the doorbells are elsewhere than they were mapped ---- */
 
 static int moved_setup(struct job_gpu *gpu)
@@ -525,6 +545,7 @@ static const struct job_extra path_only = { .name = "path", .setup = path_setup 
 static const struct job_extra flight = { .name = "flight", .setup = flight_setup };
 static const struct job_extra bells = { .name = "bells", .setup = bells_setup };
 static const struct job_extra drawing = { .name = "drawing", .setup = drawing_setup };
+static const struct job_extra bare = { .name = "bare", .setup = bare_setup };
 static const struct job_extra syncing = { .name = "syncing", .setup = syncing_setup };
 static const struct job_extra moved = { .name = "moved", .setup = moved_setup };
 static const struct job_extra flags = { .name = "flags", .setup = flags_setup, .check = flags_check };
@@ -533,7 +554,7 @@ static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
 static const struct job_extra *const extras[] = {
 	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &shared, &lent, &smi, &misc, &job_extra_aql,
 	&job_extra_threads, &job_extra_token, &context, &closed, &path_only, &flight, &bells, &drawing, &syncing, &moved,
-	&flags,
+	&flags, &bare,
 };
 
 #define NR_EXTRAS (sizeof(extras) / sizeof(*extras))

@@ -51,7 +51,7 @@ machine_load 2xmi100
 launch '' --gpus 0 --lone
 images_new
 ! criu_call dump -t "$launcher" || fail "criu dump succeeded, but it should have refused"
-expect_one_error 'sees 2 GPUs and has render nodes of 1 open'
+expect_one_error 'sees 2 GPUs and has an address space on 1'
 expect_progress
 kill -KILL "$launcher"
 job_end

@@ -15,7 +15,7 @@ refuses() {
 }
 
 job_start "${small[@]}" --gpus 0 --lone
-refuses 'sees 2 GPUs and has render nodes of 1 open.*KFD_RESTORABLE_CHECK=0'
+refuses 'sees 2 GPUs and has an address space on 1.*KFD_RESTORABLE_CHECK=0'
 job_end
 
 # Root of its own user namespace: the kernel would not let it restore itself.

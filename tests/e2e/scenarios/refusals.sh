@@ -40,6 +40,20 @@ expect_shape "$work/shape"
 job_kill
 expect_gone
 
+# Nor has a process anything mapped: criu asks for no file or mapping of it. No criu before 4.0 asks for its tasks.
+job_start "${small[@]}" --extra bare
+job_picture
+child=$(pgrep -P "${job_pids[0]}")
+images_new
+! criu_call dump -t "$child" --shell-job || fail "a process with VRAM and without /dev/kfd was dumped"
+expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
+dump_refused
+expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
+expect_unharmed
+alive "$child" || fail "the process with VRAM is gone"
+job_kill
+expect_gone
+
 # Such a descriptor is no file of a device: criu has its own words for it.
 job_start "${small[@]}" --extra path
 job_picture
