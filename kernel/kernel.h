@@ -6,6 +6,7 @@
 #include "kernel/device.h"
 #include "kernel/driver.h"
 #include "kernel/kfd.h"
+#include "kernel/memory.h"
 #include "kernel/mount.h"
 #include "kernel/records.h"
 #include "kernel/sysfs.h"
