@@ -8,6 +8,7 @@
 #include "kernel/kfd.h"
 #include "kernel/memory.h"
 #include "kernel/mount.h"
+#include "kernel/nodes.h"
 #include "kernel/records.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
