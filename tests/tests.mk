@@ -116,7 +116,11 @@ check-all:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) $(CHECK_BUILD) unit-plain-build
 	-@$(MAKE) --no-print-directory -s deb interop
 	@tests/check --all
-.PHONY: check-quick check check-all
+check-engines:
+	@tests/vm/setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@tests/check engines
+.PHONY: check-quick check check-all check-engines
 
 vm-shell: setup
 	@$(MAKE) --no-print-directory -s tests-build

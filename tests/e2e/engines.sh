@@ -199,3 +199,15 @@ containerd_setup() {
 ctr_pid() {
 	ctr task ls | awk -v name="$1" '$1 == name { print $2 }'
 }
+
+# ctr_end CONTAINER
+ctr_end() {
+	ok kill ctr task kill -s KILL "$1"
+	wait_until 30 ctr_stopped "$1" || fail "$1 does not end"
+	call delete ctr task delete "$1" || true
+	ok delete ctr container delete "$1"
+}
+
+ctr_stopped() {
+	ctr task ls | awk -v name="$1" '$1 == name && $3 != "STOPPED" { runs = 1 } END { exit runs }'
+}

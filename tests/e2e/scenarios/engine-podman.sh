@@ -35,7 +35,7 @@ ok exec podman exec one gpujob --state /run/another --background --vram 64K
 pair="a program that was started after the restore"
 ok look podman exec one cat /run/another
 grep -q '^phase running' "$called" || fail "it does not compute"
-pair=
+unset pair
 ok stop podman stop -t 60 one
 ok remove podman rm -f -t 0 one two
 expect_no_objects
