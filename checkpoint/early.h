@@ -7,8 +7,8 @@
 #include "host/host.h"
 
 /*
- * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and pairs
- * of KFD_DEVICE_MAP that are there. 0, also where it cannot be said yet; -errno after error lines.
+ * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
+ * pairs of KFD_DEVICE_MAP that are there. 0, also where it cannot be said yet; -errno after error lines.
  */
 int early_check(const struct topology *machine, const struct settings *settings);
 

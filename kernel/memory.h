@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Bytes that the memory controller (cgroup v2 or v1) allows the calling process; UINT64_MAX: all, or it is not known. */
+/* Bytes that the memory controller (cgroup v2, v1) allows the calling process. UINT64_MAX: all, or it is not known. */
 uint64_t memory_allowed(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * criu restores a container's /dev as it was. On another GPU, programs that start later in the container look for a node
- * that is not there.
+ * criu restores a container's /dev as it was. On another GPU, programs that start later in the container look for a
+ * node that is not there.
  *
  * A /dev may also be the machine's, or shared with others. One that criu has just made is a tmpfs that was not mounted
  * when criu started. It is walked to without links, which a container could have laid.
