@@ -11,8 +11,8 @@ inside_state=/run/job
 # Whatever the scenario ends with, no container is left for the next one.
 engines_end() {
 	podman rm -f -a -t 0 >/dev/null 2>&1 || true
+	docker ps -q 2>/dev/null | xargs -r docker rm -f >/dev/null 2>&1 || true
 	pkill -KILL -x gpujob || true
-	pkill -x dockerd || true
 	pkill -f "$top/tests/e2e/cri/registry" || true
 }
 trap engines_end EXIT
@@ -116,7 +116,7 @@ job_attach() {
 job_wait() {
 	local last=/proc/$1/root$inside_state
 	[ "$2" -eq 1 ] || last+=.$(($2 - 1))
-	wait_until 60 grep -qs '^phase running' "$last" || fail "the job does not start"
+	wait_until 180 grep -qs '^phase running' "$last" || fail "the job does not start"
 	job_attach "$@"
 }
 
@@ -190,7 +190,7 @@ containerd_setup() {
 	if ! ctr version >/dev/null 2>&1; then
 		setsid containerd >"$work/containerd.log" 2>&1 &
 		disown
-		wait_until 60 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
+		wait_until 120 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
 	fi
 	ok import ctr image import "$archive"
 }
@@ -210,4 +210,18 @@ ctr_end() {
 
 ctr_stopped() {
 	ctr task ls | awk -v name="$1" '$1 == name && $3 != "STOPPED" { runs = 1 } END { exit runs }'
+}
+
+# ---- docker ----
+
+# docker_setup: starts it above containerd, with checkpoints and without networks of its own
+docker_setup() {
+	engine_dir /var/lib/docker
+	if ! docker version >/dev/null 2>&1; then
+		setsid dockerd --experimental --containerd /run/containerd/containerd.sock --iptables=false --ip6tables=false \
+			--bridge=none >"$work/docker.log" 2>&1 &
+		disown
+		wait_until 120 docker version >/dev/null 2>&1 || fail "docker does not start: $(tail -n 1 "$work/docker.log")"
+	fi
+	ok load docker load -q -i "$archive"
 }
