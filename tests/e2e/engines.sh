@@ -192,6 +192,8 @@ containerd_setup() {
 		disown
 		wait_until 120 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
 	fi
+	# Of an earlier scenario.
+	ctr image ls -q | xargs -r ctr image rm >/dev/null
 	ok import ctr image import "$archive"
 }
 
