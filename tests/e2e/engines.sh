@@ -12,6 +12,9 @@ inside_state=/run/job
 engines_end() {
 	podman rm -f -a -t 0 >/dev/null 2>&1 || true
 	docker ps -q 2>/dev/null | xargs -r docker rm -f >/dev/null 2>&1 || true
+	ctr container ls -q 2>/dev/null | while read -r container; do
+		ctr task delete -f "$container" && ctr container delete "$container"
+	done >/dev/null 2>&1 || true
 	pkill -KILL -x gpujob || true
 	pkill -f "$top/tests/e2e/cri/registry" || true
 }
