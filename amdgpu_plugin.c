@@ -110,11 +110,7 @@ static int plugin_init(int stage)
 		plugin.dump = dump_new(&plugin.settings);
 	else if (stage == CRIU_STAGE_RESTORE)
 		plugin.restore = new_restore(&plugin.settings, wanted == CRIU_WANTED);
-	if (stage != CRIU_STAGE_PRE_DUMP && !plugin.dump && !plugin.restore)
-		return result(-ENOMEM, "starting");
-	/* Some were kept from the log. */
-	plugin.error_lines = plugin_error_lines();
-	return 0;
+	return result(stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -ENOMEM, "starting");
 }
 
 static void plugin_exit(int stage, int ret)
