@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # podman with crun: checkpoints again and again, archives, a tree with an init, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
