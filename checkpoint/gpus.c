@@ -182,7 +182,7 @@ static void pin_chosen(const struct gpus_request *request, struct settings *sett
 	}
 }
 
-static struct match_options match_options(const struct settings *settings)
+struct match_options gpus_match_options(const struct settings *settings)
 {
 	static const enum setting checks[MATCH_NR_CHECKS] = {
 		[MATCH_CHECK_FW_VERSION] = SETTING_FW_VER_CHECK,
@@ -204,7 +204,7 @@ static struct match_options match_options(const struct settings *settings)
 static int match_once(const struct gpus_request *request, const struct candidates *candidates,
 		      const struct settings *settings, struct match_map **ret, struct match_report *report)
 {
-	struct match_options options = match_options(settings);
+	struct match_options options = gpus_match_options(settings);
 	const char *unusable[TOPOLOGY_MAX_NODES];
 	bool busy[TOPOLOGY_MAX_NODES];
 
@@ -238,7 +238,18 @@ static int match_with_room(const struct gpus_request *request, struct candidates
 	return err;
 }
 
-static int take_gpu(struct gpus *gpus, const struct match_pair *pair, const struct gpu_usage *usage)
+/* The task itself does without: its files are open. */
+static void make_node(const struct mounted *mounted, const struct gpu *gpu)
+{
+	int err = nodes_make(mounted, gpu->minor, gpu->saved_minor);
+
+	if (err)
+		pr_warn("there is no node of renderD%u in the container's /dev/dri: %s; programs that start there later do "
+			"not find the GPU", gpu->minor, strerror(-err));
+}
+
+static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const struct match_pair *pair,
+		    const struct gpu_usage *usage)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
 	int fd;
@@ -251,6 +262,7 @@ static int take_gpu(struct gpus *gpus, const struct match_pair *pair, const stru
 		.knows_vram = usage->knows_vram,
 		.vram_free = usage->vram_free,
 	};
+	make_node(request->mounted, gpu);
 	fd = drm_open_minor(gpu->minor);
 	if (fd < 0) {
 		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->actual_id, gpu->minor, strerror(-fd));
@@ -287,7 +299,7 @@ static int take_gpus(struct gpus *gpus, const struct gpus_request *request, cons
 	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
 
-		err = take_gpu(gpus, pair, &candidates->usage[pair->local]);
+		err = take_gpu(gpus, request, pair, &candidates->usage[pair->local]);
 		if (!err)
 			err = chosen_add(request->chosen, pair->saved_minor, pair->actual_gpu_id);
 	}

@@ -10,6 +10,7 @@
 #include "checkpoint/chosen.h"
 #include "host/host.h"
 #include "kernel/kernel.h"
+#include "match/match.h"
 
 /* A GPU of the process, here and at dump. */
 struct gpu {
@@ -38,6 +39,7 @@ struct gpus_request {
 	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
 	const struct settings *settings;
 	struct chosen *chosen; /* by other tasks */
+	const struct mounted *mounted; /* where criu's main process is; NULL: the task's /dev stays as it is */
 };
 
 /*
@@ -47,6 +49,9 @@ struct gpus_request {
  */
 int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
 void gpus_done(struct gpus *gpus);
+
+/* What the settings say of the choice. Borrows the pairs of @settings. */
+struct match_options gpus_match_options(const struct settings *settings);
 
 /* NULL when the task has no such GPU. */
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);

@@ -13,6 +13,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
+#include "checkpoint/early.h"
 #include "checkpoint/gpus.h"
 #include "checkpoint/leftovers.h"
 #include "checkpoint/limits.h"
@@ -41,6 +42,7 @@ struct restore {
 	struct gpus gpus;
 	struct chosen *chosen; /* shared by all tasks */
 	struct leftovers *leftovers;
+	struct mounted *mounted;
 	struct kfd_image *image; /* its state is that of the task */
 	struct vma_bos bos;	 /* of the image */
 	int kept_kfd;  /* the file of /dev/kfd */
@@ -70,6 +72,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	restore->chosen = chosen_new();
 	restore->leftovers = leftovers_new();
+	restore->mounted = mounted_read();
 	if (restore->restored == MAP_FAILED || !restore->chosen || !restore->leftovers ||
 	    ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
@@ -78,6 +81,10 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
+	if (certain && !restore->machine_error && early_check(restore->machine, settings)) {
+		restore_free(restore);
+		return NULL;
+	}
 	if (!restore->machine_error)
 		restore->traits = criu_ask_traits();
 	return restore;
@@ -107,6 +114,7 @@ void restore_free(struct restore *restore)
 	gpus_done(&restore->gpus);
 	chosen_free(restore->chosen);
 	leftovers_free(restore->leftovers);
+	mounted_free(restore->mounted);
 	vma_bos_done(&restore->bos);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
@@ -128,6 +136,7 @@ static int setup_gpus(struct restore *restore, const struct topology *saved, con
 		.state = state,
 		.settings = restore->settings,
 		.chosen = restore->chosen,
+		.mounted = restore->mounted,
 	};
 	int err = settings_check(restore->settings);
 

@@ -106,6 +106,9 @@ int dmabuf_image_refuse(int id);
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 
+/* The lowest id above @after of which the image directory has the state of a KFD process; -1: none, or a stream. */
+int kfd_image_next(int after);
+
 /*
  * Removes all files and links with names of the plugin's images from the image directory: for a dump, before it
  * writes its own. Does nothing when streaming. What cannot be removed is named in a warning.

@@ -53,6 +53,9 @@ static int report_ref(struct match_report *report, const struct topology *t, con
 	else if (ref->kind == DEVICE_REF_PCI && !has_pci)
 		report_line(report, "KFD_DEVICE_MAP: %s: the %s has no PCI addresses; use gpu ids or render minors",
 			    text, side);
+	else if (t->nr_hidden)
+		report_line(report, "KFD_DEVICE_MAP: %s is no GPU of the %s, or one of the %u that the device cgroup "
+			    "(container) hides", text, side, t->nr_hidden);
 	else
 		report_line(report, "KFD_DEVICE_MAP: %s is no GPU of the %s", text, side);
 	return -EINVAL;

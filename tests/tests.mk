@@ -117,7 +117,11 @@ check-all:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) $(CHECK_BUILD) unit-plain-build
 	-@$(MAKE) --no-print-directory -s deb interop
 	@tests/check --all
-.PHONY: check-quick check check-all
+check-engines:
+	@tests/vm/setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@tests/check engines
+.PHONY: check-quick check check-all check-engines
 
 # Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on.
 torture: setup

@@ -11,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/early.h"
 #include "checkpoint/gpus.h"
+#include "image/image.h"
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
 #include "match_machine.h"
@@ -34,6 +36,41 @@ int mount_private(const char *type, const char *flags)
 	(void)type;
 	(void)flags;
 	return -EPERM;
+}
+
+#define NR_IMAGES 2
+
+static struct topology *images[NR_IMAGES]; /* of the directory, by id; NULL: cannot be read */
+static int nr_images;
+
+int kfd_image_next(int after)
+{
+	return after + 1 < nr_images ? after + 1 : -1;
+}
+
+int kfd_image_read(int id, struct kfd_image **ret)
+{
+	if (!images[id]) {
+		pr_err("image %d is damaged", id);
+		return -EBADMSG;
+	}
+	*ret = calloc(1, sizeof(**ret));
+	assert_non_null(*ret);
+	(*ret)->nodes = images[id];
+	return 0;
+}
+
+void kfd_image_free(struct kfd_image *image)
+{
+	free(image);
+}
+
+int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
+{
+	(void)mounted;
+	(void)minor;
+	(void)model;
+	return 0;
 }
 
 void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
@@ -279,6 +316,64 @@ static void pairs_of_the_user_hold_for_all_tasks(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
+/* ---- before there are tasks ---- */
+
+static void images_are(struct topology *first, struct topology *second, int nr)
+{
+	images[0] = first;
+	images[1] = second;
+	nr_images = nr;
+}
+
+static void what_no_gpu_can_be_is_refused_at_once(void **state)
+{
+	struct topology *three = machine_of(0x1000, 3);
+
+	(void)state;
+	images_are(three, NULL, 1);
+	assert_int_equal(early_check(machine, &settings), -ENODEV);
+	assert_logged("no map of 3 saved GPUs to 2 local ones");
+	/* Another process of the directory has a chance. */
+	log_clear();
+	images_are(three, saved, 2);
+	assert_int_equal(early_check(machine, &settings), 0);
+	images_are(three, three, 2);
+	assert_int_equal(early_check(machine, &settings), -ENODEV);
+	topology_free(three);
+}
+
+static void pairs_that_are_not_there_are_refused_at_once(void **state)
+{
+	(void)state;
+	images_are(saved, NULL, 1);
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
+	settings.n_device_map = 1;
+	assert_int_equal(early_check(machine, &settings), -EINVAL);
+	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
+	machine->nr_hidden = 1;
+	assert_int_equal(early_check(machine, &settings), -EINVAL);
+	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
+}
+
+static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
+{
+	struct topology *none = machine_new(2);
+
+	(void)state;
+	must(topology_finish(none));
+	images_are(NULL, NULL, 0);
+	assert_int_equal(early_check(machine, &settings), 0);
+	images_are(none, NULL, 1);
+	assert_int_equal(early_check(machine, &settings), 0);
+	images_are(NULL, NULL, 1);
+	assert_int_equal(early_check(machine, &settings), 0);
+	assert_string_equal(log_text, "");
+	topology_free(none);
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
 
 int main(void)
@@ -290,6 +385,8 @@ int main(void)
 		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
 		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
 		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
+		TEST(what_no_gpu_can_be_is_refused_at_once),	TEST(pairs_that_are_not_there_are_refused_at_once),
+		TEST(what_cannot_be_said_yet_is_left_to_the_tasks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
 test_limits_SRCS := kernel/limits.c kernel/records.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c
 test_driver_SRCS := kernel/driver.c
-test_gpus_SRCS := checkpoint/gpus.c checkpoint/chosen.c host/settings.c $(match_SRCS)
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)
 test_leftovers_SRCS := checkpoint/leftovers.c
 test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 

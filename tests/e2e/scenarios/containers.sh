@@ -5,6 +5,7 @@
 
 bundle=$work/bundle
 images=$work/images
+more_mounts=	# JSON
 cp "$gpujob" "$work/gpujob"
 gpujob=$work/gpujob
 mkdir -p "$bundle/rootfs"
@@ -42,7 +43,7 @@ container_config() {
 			{"destination": "/proc", "type": "proc", "source": "proc"},
 			{"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
 			{"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
-			{"destination": "$work", "type": "none", "source": "$work", "options": ["bind", "rw"]}
+			{"destination": "$work", "type": "none", "source": "$work", "options": ["bind", "rw"]}$more_mounts
 		],
 		"linux": {
 			"namespaces": [
@@ -101,6 +102,23 @@ container_end() {
 	expect_no_objects
 }
 
+# to_other_gpu [COMMAND]: the job is restored with the other GPU; COMMAND runs before its checkpoint
+to_other_gpu() {
+	container_config /dev/kfd /dev/dri/renderD128 -- --vram 512K
+	container_run
+	job_pids_find 1
+	root=/proc/${job_pids[0]}/root
+	"${1-true}"
+	checkpoint
+	container_config /dev/kfd /dev/dri/renderD129 -- --vram 512K
+	# crun puts the tasks into the container's device cgroup when criu is through: nobody but the user knows by then.
+	[ "$engine" = runc ] || echo "KFD_DEVICE_MAP = renderD128=renderD129" >"$images/amdgpu_plugin.conf"
+	container_restore 1
+	root=/proc/${job_pids[0]}/root
+	[ "$(render_minors "${job_pids[0]}")" = 129 ] ||
+		fail "$engine: the job has renderD$(render_minors "${job_pids[0]}"), not renderD129"
+}
+
 for engine in runc crun; do
 	container_config /dev/kfd /dev/dri/renderD128 /dev/dri/renderD129 -- --children 1 --vram 512K --buffers 5
 	container_run
@@ -112,16 +130,26 @@ for engine in runc crun; do
 	expect_shape "$work/shape"
 	container_end
 
-	container_config /dev/kfd /dev/dri/renderD128 -- --vram 512K
-	container_run
-	job_pids_find 1
-	checkpoint
-	container_config /dev/kfd /dev/dri/renderD129 -- --vram 512K
-	# crun puts the tasks into the container's device cgroup when criu is through: nobody but the user knows by then.
-	[ "$engine" = runc ] || echo "KFD_DEVICE_MAP = renderD128=renderD129" >"$images/amdgpu_plugin.conf"
-	container_restore 1
-	[ "$(render_minors "${job_pids[0]}")" = 129 ] ||
-		fail "$engine: the job has renderD$(render_minors "${job_pids[0]}"), not renderD129"
+	to_other_gpu
+	[ "$(stat -c %t:%T "$root/dev/dri/renderD129")" = e2:81 ] || fail "$engine: the container has no node of its new GPU"
 	container_end
 done
+
+# What is the machine's, or is somewhere else, gets no node.
+engine=runc
+mkdir "$work/dri"
+mknod "$work/dri/renderD128" c 226 128
+more_mounts=", {\"destination\": \"/dev/dri\", \"type\": \"none\", \"source\": \"$work/dri\", \"options\": [\"bind\", \"rw\"]}"
+to_other_gpu
+[ ! -e "$work/dri/renderD129" ] || fail "a node was made in a directory of the machine"
+container_end
+more_mounts=
+link_dri() {
+	mkdir "$root/dev/else"
+	rm -r "$root/dev/dri"
+	ln -s else "$root/dev/dri"
+}
+to_other_gpu link_dri
+[ ! -e "$root/dev/else/renderD129" ] || fail "a node was made behind a symbolic link"
+container_end
 umount "$bundle/rootfs"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Engines put criu into the cgroup of the container that it restores, so what is used for copies counts there.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+
+#include "kernel/memory.h"
+#include "kernel/mount.h"
+#include "amdgpu_plugin_util.h"
+
+#define LIMIT_TEXT_MAX 32
+
+/* "max" is no number, and so no limit. */
+static uint64_t read_limit(int root, const char *dir, const char *file)
+{
+	char path[PATH_MAX], text[LIMIT_TEXT_MAX], *end;
+	_cleanup_close_ int fd = -1;
+	uint64_t limit;
+
+	if (snprintf(path, sizeof(path), "./%s/%s", dir, file) >= (int)sizeof(path))
+		return UINT64_MAX;
+	fd = openat(root, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read_text(fd, text, sizeof(text)))
+		return UINT64_MAX;
+	limit = strtoull(text, &end, 10);
+	return end == text ? UINT64_MAX : limit;
+}
+
+/* The least of a cgroup and all above it. @path is cut on the way. */
+static uint64_t least_limit(int root, char *path, const char *file)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (char *slash = path + strlen(path); slash; slash = strrchr(path, '/')) {
+		uint64_t limit;
+
+		*slash = '\0';
+		limit = read_limit(root, path, file);
+		least = limit < least ? limit : least;
+	}
+	return least;
+}
+
+/* @line: "NUMBER:CONTROLLERS:PATH"; that of v2 has no controllers. */
+static uint64_t limit_of_line(char *line)
+{
+	char *controllers, *path;
+	_cleanup_close_ int root = -1;
+	bool v1;
+
+	strsep(&line, ":");
+	controllers = strsep(&line, ":");
+	path = strsep(&line, "\n");
+	if (!path)
+		return UINT64_MAX;
+	v1 = *controllers;
+	if (v1 && strcmp(controllers, "memory"))
+		return UINT64_MAX;
+	root = mount_private(v1 ? "cgroup" : "cgroup2", v1 ? "memory" : NULL);
+	return root < 0 ? UINT64_MAX : least_limit(root, path, v1 ? "memory.limit_in_bytes" : "memory.max");
+}
+
+uint64_t memory_allowed(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/cgroup", "re");
+	_cleanup_free_ char *line = NULL;
+	uint64_t least = UINT64_MAX;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0) {
+		uint64_t limit = limit_of_line(line);
+
+		least = limit < least ? limit : least;
+	}
+	return least;
+}

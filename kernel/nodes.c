@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * criu restores a container's /dev as it was. On another GPU, programs that start later in the container look for a
+ * node that is not there.
+ *
+ * A /dev may also be the machine's, or shared with others. One that criu has just made is a tmpfs that was not mounted
+ * when criu started. It is walked to without links, which a container could have laid.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "kernel/device.h"
+#include "kernel/nodes.h"
+#include "amdgpu_plugin_util.h"
+
+#define ENGINES_MODE 0666
+
+struct mounted {
+	size_t nr, room;
+	dev_t *devices;
+};
+
+static int add_mounted(struct mounted *mounted, dev_t device)
+{
+	if (mounted->nr == mounted->room) {
+		size_t room = 2 * mounted->room + 64;
+		dev_t *grown = reallocarray(mounted->devices, room, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		mounted->devices = grown;
+		mounted->room = room;
+	}
+	mounted->devices[mounted->nr++] = device;
+	return 0;
+}
+
+struct mounted *mounted_read(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
+	struct mounted *mounted = f ? calloc(1, sizeof(*mounted)) : NULL;
+	_cleanup_free_ char *line = NULL;
+	unsigned int maj, min;
+	size_t size = 0;
+
+	while (mounted && getline(&line, &size, f) > 0)
+		if (sscanf(line, "%*d %*d %u:%u", &maj, &min) == 2 && add_mounted(mounted, makedev(maj, min))) {
+			mounted_free(mounted);
+			return NULL;
+		}
+	return mounted;
+}
+
+void mounted_free(struct mounted *mounted)
+{
+	if (!mounted)
+		return;
+	free(mounted->devices);
+	free(mounted);
+}
+
+static int open_directory(const char *path)
+{
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static bool is_own(const struct mounted *mounted, int dir)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(dir, &fs) || fs.f_type != TMPFS_MAGIC || fstat(dir, &st))
+		return false;
+	for (size_t i = 0; i < mounted->nr; i++)
+		if (mounted->devices[i] == st.st_dev)
+			return false;
+	return true;
+}
+
+static int make_node(int dir, uint32_t minor, uint32_t model)
+{
+	dev_t number = device_render_number(minor);
+	char name[32], model_name[32];
+	struct stat st;
+	bool has_model;
+
+	snprintf(name, sizeof(name), "renderD%u", minor);
+	snprintf(model_name, sizeof(model_name), "renderD%u", model);
+	if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return S_ISCHR(st.st_mode) && st.st_rdev == number ? 0 : -EEXIST;
+	has_model = !fstatat(dir, model_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISCHR(st.st_mode);
+	/* Another task of the container may have made it meanwhile. */
+	if (mknodat(dir, name, S_IFCHR, number))
+		return errno == EEXIST ? 0 : -errno;
+	if (has_model && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	return fchmodat(dir, name, has_model ? st.st_mode & 0777 : ENGINES_MODE, 0) ? -errno : 0;
+}
+
+int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
+{
+	_cleanup_close_ int dir = mounted ? open_directory("/dev/dri") : -ENOENT;
+
+	return dir >= 0 && is_own(mounted, dir) ? make_node(dir, minor, model) : 0;
+}

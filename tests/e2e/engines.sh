@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Helpers of the scenarios with container engines: an image that has the job, and containers that run it.
+#
+# Sourced by a scenario after lib.sh. The job's state file is in its container, and so are the names of its devices.
+
+image=localhost:5000/job:latest
+archive=$work/image.tar
+inside_state=/run/job
+
+# Whatever the scenario ends with, no container is left for the next one.
+engines_end() {
+	podman rm -f -a -t 0 >/dev/null 2>&1 || true
+	docker ps -q 2>/dev/null | xargs -r docker rm -f >/dev/null 2>&1 || true
+	ctr container ls -q 2>/dev/null | while read -r container; do
+		ctr task delete -f "$container" && ctr container delete "$container"
+	done >/dev/null 2>&1 || true
+	pkill -KILL -x gpujob || true
+	pkill -f "$top/tests/e2e/cri/registry" || true
+}
+trap engines_end EXIT
+
+# image_file PATH: adds a file of this machine, and the libraries that it needs, to the image
+image_file() {
+	local file
+	for file in "$1" $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+		install -D "$file" "$work/layer/${2:-$file}"
+		set -- "$1"
+	done
+}
+
+# blob FILE: puts it into the archive by its digest, and prints "DIGEST SIZE"
+blob() {
+	local digest
+	digest=$(sha256sum "$1" | cut -d ' ' -f 1)
+	cp "$1" "$work/oci/blobs/sha256/$digest"
+	printf '%s %s\n' "$digest" "$(stat -c %s "$1")"
+}
+
+# What all engines load: an OCI layout, with the list that docker wants besides.
+image_make() {
+	local layer config manifest size
+	mkdir -p "$work/layer"/{bin,dev,etc,proc,run,sys,tmp,var} "$work/oci/blobs/sha256"
+	image_file "$(command -v busybox)" /bin/busybox
+	image_file "$gpujob" /bin/gpujob
+	image_file "$(command -v tini-static)" /bin/init
+	ln -sf busybox "$work/layer/bin/sh"
+	for name in cat dd echo env kill ls mknod ps sleep stat; do
+		ln -sf busybox "$work/layer/bin/$name"
+	done
+	tar -C "$work/layer" --owner 0 --group 0 --mtime @0 -cf "$work/layer.tar" .
+	read -r layer size < <(blob "$work/layer.tar")
+	printf '{"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/bin"], "Cmd": ["sleep", "100000000"]},
+		"rootfs": {"type": "layers", "diff_ids": ["sha256:%s"]}}' "$layer" >"$work/config"
+	read -r config config_size < <(blob "$work/config")
+	printf '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": "sha256:%s", "size": %s},
+		"layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": "sha256:%s", "size": %s}]}' \
+		"$config" "$config_size" "$layer" "$size" >"$work/manifest"
+	read -r manifest size < <(blob "$work/manifest")
+	printf '{"schemaVersion": 2, "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"digest": "sha256:%s", "size": %s, "annotations": {"io.containerd.image.name": "%s",
+		"org.opencontainers.image.ref.name": "%s"}}]}' "$manifest" "$size" "$image" "$image" >"$work/oci/index.json"
+	printf '[{"Config": "blobs/sha256/%s", "RepoTags": ["%s"], "Layers": ["blobs/sha256/%s"]}]' \
+		"$config" "$image" "$layer" >"$work/oci/manifest.json"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$work/oci/oci-layout"
+	tar -C "$work/oci" -cf "$archive" .
+	rm -rf "$work/layer" "$work/layer.tar"
+}
+
+# What AMD's tools write: a name for each GPU.
+cdi_make() {
+	local minor number=0 devices=
+	for minor in "$@"; do
+		devices+="${devices:+, }{\"name\": \"$number\", \"containerEdits\": {\"deviceNodes\": [
+			{\"path\": \"/dev/dri/renderD$minor\"}]}}"
+		number=$((number + 1))
+	done
+	mkdir -p /etc/cdi
+	printf '{"cdiVersion": "0.6.0", "kind": "amd.com/gpu", "devices": [%s],
+		"containerEdits": {"deviceNodes": [{"path": "/dev/kfd"}]}}' "$devices" >/etc/cdi/amd.json
+}
+
+# engine_dir PATH: a place for an engine's data, on which it can stack file systems; it lasts as long as the machine
+engine_dir() {
+	mkdir -p "$1"
+	mountpoint -q "$1" || mount -t tmpfs tmpfs "$1"
+}
+
+# call NAME COMMAND ARG...: its output is in $work/N-NAME.out; its status
+call() {
+	local status=0
+	criu_runs=$((criu_runs + 1))
+	called=$work/$criu_runs-$1.out
+	printf '# %s\n' "${*:2}" >"$called"
+	timeout -k 5 180 "${@:2}" </dev/null >>"$called" 2>&1 || status=$?
+	[ "$status" -ne 124 ] || fail "$1 did not end: ${*:2}"
+	return "$status"
+}
+
+# ok NAME COMMAND ARG...: it succeeds
+ok() {
+	call "$@" || fail "${*:2}: status $?: $(tail -n 3 "$called" | tr '\n' ' ')"
+}
+
+# job_attach PID PROCESSES: the job's processes are those of the container in which this process is the first
+job_attach() {
+	local pid ns
+	ns=$(readlink "/proc/$1/ns/pid")
+	job=/proc/$1/root$inside_state
+	job_pids=()
+	for pid in $(pgrep -f "^gpujob --state $inside_state"); do
+		[ "$(readlink "/proc/$pid/ns/pid")" != "$ns" ] || job_pids+=("$pid")
+	done
+	[ "${#job_pids[@]}" -eq "$2" ] || fail "${#job_pids[@]} processes of the job, not $2"
+}
+
+# job_wait PID PROCESSES: the same, when they compute
+job_wait() {
+	local last=/proc/$1/root$inside_state
+	[ "$2" -eq 1 ] || last+=.$(($2 - 1))
+	wait_until 180 grep -qs '^phase running' "$last" || fail "the job does not start"
+	job_attach "$@"
+}
+
+# render_minors PID: of the render nodes that it has open, by their numbers: names are those of the dump
+render_minors() {
+	local fd
+	for fd in "/proc/$1/fd/"*; do
+		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
+	done | sort -u
+}
+
+# ---- podman ----
+
+# podman_setup RUNTIME: crun or runc
+podman_setup() {
+	engine_dir /var/lib/containers
+	mkdir -p /etc/containers
+	cat >/etc/containers/containers.conf <<-END
+	[engine]
+	cgroup_manager = "cgroupfs"
+	events_logger = "file"
+	runtime = "$1"
+	END
+	printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n' \
+		>/etc/containers/storage.conf
+	echo '{"default": [{"type": "insecureAcceptAnything"}]}' >/etc/containers/policy.json
+	podman image exists "$image" || ok load podman load -q -i "$archive"
+}
+
+# podman_job NAME OPTION... -- ARG...: a container that runs the job
+podman_job() {
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	ok run podman run -d --name "$name" --network none --device /dev/kfd "${options[@]}" "$image" \
+		gpujob --state "$inside_state" "$@"
+	job_wait "$(podman_pid "$name")" 1
+}
+
+podman_pid() {
+	podman inspect -f '{{.State.Pid}}' "$1"
+}
+
+# podman_attach NAME PROCESSES
+podman_attach() {
+	job_attach "$(podman_pid "$1")" "$2"
+}
+
+# podman_dir NAME: where podman keeps the images and logs of its last checkpoint
+podman_dir() {
+	podman inspect -f '{{.StaticDir}}' "$1"
+}
+
+# ---- containerd ----
+
+# containerd_setup: starts it, with what its CRI needs
+containerd_setup() {
+	engine_dir /var/lib/containerd
+	mkdir -p /etc/containerd
+	cat >/etc/containerd/config.toml <<-END
+	version = 3
+	[plugins.'io.containerd.cri.v1.images'.pinned_images]
+	sandbox = "$image"
+	[plugins.'io.containerd.cri.v1.runtime']
+	disable_apparmor = true
+	END
+	if ! ctr version >/dev/null 2>&1; then
+		setsid containerd >"$work/containerd.log" 2>&1 &
+		disown
+		wait_until 120 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
+	fi
+	# Of an earlier scenario.
+	ctr image ls -q | xargs -r ctr image rm >/dev/null
+	ok import ctr image import "$archive"
+}
+
+# ctr_pid CONTAINER
+ctr_pid() {
+	ctr task ls | awk -v name="$1" '$1 == name { print $2 }'
+}
+
+# ctr_end CONTAINER
+ctr_end() {
+	ok kill ctr task kill -s KILL "$1"
+	wait_until 30 ctr_stopped "$1" || fail "$1 does not end"
+	call delete ctr task delete "$1" || true
+	ok delete ctr container delete "$1"
+}
+
+ctr_stopped() {
+	ctr task ls | awk -v name="$1" '$1 == name && $3 != "STOPPED" { runs = 1 } END { exit runs }'
+}
+
+# ---- docker ----
+
+# docker_setup: starts it above containerd, with checkpoints and without networks of its own
+docker_setup() {
+	engine_dir /var/lib/docker
+	if ! docker version >/dev/null 2>&1; then
+		setsid dockerd --experimental --containerd /run/containerd/containerd.sock --iptables=false --ip6tables=false \
+			--bridge=none >"$work/docker.log" 2>&1 &
+		disown
+		wait_until 120 docker version >/dev/null 2>&1 || fail "docker does not start: $(tail -n 1 "$work/docker.log")"
+	fi
+	ok load docker load -q -i "$archive"
+}

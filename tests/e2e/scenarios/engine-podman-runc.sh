@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# podman with runc: archives for another GPU, whose node appears in the container, little memory, failures
+# gpus: 2xmi100
+# userland: engines
+# memory: 6000
+# seconds: 900
+
+# shellcheck source=tests/e2e/engines.sh
+. "$top/tests/e2e/engines.sh"
+
+image_make
+cdi_make 128 129
+podman_setup runc
+
+podman_job one --device amd.com/gpu=0 -- --vram 1M
+for ((i = 0; i < 3; i++)); do
+	ok checkpoint podman container checkpoint -R one
+	expect_progress
+done
+ok checkpoint podman container checkpoint one
+ok restore podman container restore one
+podman_attach one 1
+expect_progress
+expect_verified
+ok export podman container checkpoint --export "$work/one.tar" --compress none one
+ok remove podman rm one
+
+# Another GPU: podman takes it from the archive only.
+mkdir "$work/unpacked"
+tar -C "$work/unpacked" -xf "$work/one.tar"
+jq '(.linux.devices[], .linux.resources.devices[]) |=
+	(if .major == 226 and .minor == 128 then .minor = 129 else . end) |
+	(.linux.devices[] | select(.minor == 129) | .path) = "/dev/dri/renderD129"' \
+	"$work/unpacked/spec.dump" >"$work/spec"
+cp "$work/spec" "$work/unpacked/spec.dump"
+tar -C "$work/unpacked" -cf "$work/other.tar" .
+ok import podman container restore --import "$work/other.tar" --name other
+podman_attach other 1
+expect_progress
+expect_verified
+[ "$(render_minors "${job_pids[0]}")" = 129 ] || fail "the job has renderD$(render_minors "${job_pids[0]}"), not renderD129"
+ok look podman exec other stat -c '%t:%T %a' /dev/dri/renderD129
+grep -q '^e2:81 666' "$called" || fail "the new GPU's node is $(tail -n 1 "$called")"
+ok exec podman exec other gpujob --state /run/another --background --vram 64K
+ok look podman exec other cat /run/another
+grep -q '^phase running' "$called" || fail "a program that was started after the restore does not compute"
+[ ! -e /dev/dri/renderD130 ] || fail "a node appeared in the machine's /dev"
+ok remove podman rm -f -t 0 other
+expect_no_objects
+
+# The map to a GPU that the container may not use.
+mkdir "$work/checkpoint"
+echo 'KFD_DEVICE_MAP = renderD128=renderD129' >"$work/checkpoint/amdgpu_plugin.conf"
+tar -C "$work" -rf "$work/one.tar" checkpoint/amdgpu_plugin.conf
+! call import podman container restore --import "$work/one.tar" --name hidden || fail "restored on a hidden GPU"
+log=$(podman_dir hidden)/restore.log
+grep -q 'Error (amdgpu_plugin): .*renderD129.*hides' "$log" || fail "the log does not say why: $(grep Error "$log" | head -n 2)"
+ok remove podman rm -f -t 0 hidden
+expect_no_objects
+
+# Copying costs the container little: it may have 64 MiB, and has more on the GPU.
+podman_job small --device /dev/dri/renderD128 --memory 64m -- --vram 512M --buffers 2 --gtt 64K --userptr 64K
+ok checkpoint podman container checkpoint small
+ok restore podman container restore small
+podman_attach small 1
+expect_progress
+expect_verified
+ok remove podman rm -f -t 0 small
+expect_no_objects
+
+podman_job bad --device /dev/dri/renderD128 -- --vram 256K --extra dmabuf
+! call checkpoint podman container checkpoint bad || fail "a dma-buf was dumped"
+grep -q 'Error (amdgpu_plugin): .*dma-buf' "$called" || fail "podman does not say why: $(tail -n 3 "$called")"
+expect_progress
+expect_verified
+ok remove podman rm -f -t 0 bad

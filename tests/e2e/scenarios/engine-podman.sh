@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# podman with crun: checkpoints again and again, archives, a tree with an init, a GPU that two share, failures
+# gpus: 2xmi100
+# userland: engines
+# memory: 6000
+# seconds: 900
+
+# shellcheck source=tests/e2e/engines.sh
+. "$top/tests/e2e/engines.sh"
+
+image_make
+cdi_make 128 129
+podman_setup crun
+
+# Periodic checkpoints, of which each takes the place of the one before, and the last one is good.
+podman_job one --device /dev/dri/renderD128 -- --vram 1M
+for ((i = 0; i < 10; i++)); do
+	ok checkpoint podman container checkpoint -R one
+	expect_progress
+done
+expect_verified
+podman_job two --device /dev/dri/renderD128 -- --vram 1M --seed 2
+ok checkpoint podman container checkpoint one
+ok checkpoint podman container checkpoint two
+expect_no_objects
+ok restore podman container restore two
+ok restore podman container restore one
+for name in one two; do
+	podman_attach "$name" 1
+	expect_progress
+	expect_verified
+done
+ok exec podman exec one gpujob --state /run/another --background --vram 64K
+pair="a program that was started after the restore"
+ok look podman exec one cat /run/another
+grep -q '^phase running' "$called" || fail "it does not compute"
+unset pair
+ok stop podman stop -t 60 one
+ok remove podman rm -f -t 0 one two
+expect_no_objects
+
+# A tree below an init, in an archive, under another name.
+ok run podman run -d --name tree --network none --device amd.com/gpu=0 "$image" \
+	init -- gpujob --state "$inside_state" --children 1 --vram 512K
+job_wait "$(podman_pid tree)" 2
+ok export podman container checkpoint --export "$work/tree.tar" --compress none tree
+ok inspect checkpointctl inspect --all "$work/tree.tar"
+grep -q 'AMD GPU memory pages' "$called" || fail "checkpointctl does not see the GPU's memory: $(tail -n 3 "$called")"
+ok remove podman rm tree
+ok import podman container restore --import "$work/tree.tar" --name again
+podman_attach again 2
+expect_progress
+expect_verified
+ok kill podman kill -s KILL again
+expect_no_objects
+
+# What fails is said on the terminal, and the container goes on.
+podman_job bad --device /dev/dri/renderD128 -- --vram 256K --extra dmabuf
+! call checkpoint podman container checkpoint bad || fail "a dma-buf was dumped"
+grep -q 'Error (amdgpu_plugin): .*dma-buf' "$called" || fail "podman does not say why: $(tail -n 3 "$called")"
+expect_progress
+expect_verified
+ok remove podman rm -f -t 0 bad
+podman_job bad --device /dev/dri/renderD128 -- --vram 256K
+job_picture
+gpus_state hang
+! call checkpoint podman container checkpoint bad || fail "a GPU that hangs was dumped"
+gpus_state ok
+grep -q 'Error (amdgpu_plugin): .*waiting for the GPU' "$called" || fail "podman does not say why: $(tail -n 3 "$called")"
+expect_unharmed
+ok checkpoint podman container checkpoint bad
+
+# What can be known at once is said on the terminal, too; the images are kept.
+dir=$(podman_dir bad)
+restore_says() {
+	! call restore podman container restore bad || fail "restored: $1"
+	grep -q "Error (amdgpu_plugin): .*$1" "$called" || fail "podman does not say \"$1\": $(tail -n 3 "$called")"
+	expect_no_objects
+}
+echo 'KFD_DEVICE_MAP = renderD140=renderD128' >"$dir/checkpoint/amdgpu_plugin.conf"
+restore_says 'renderD140 is no GPU of the image'
+rm "$dir/checkpoint/amdgpu_plugin.conf"
+machine_load 2xmi100 's/= 32G/= 16G/'
+restore_says 'no map of 1 saved GPUs to 2 local ones'
+machine_load 2xmi100
+ok restore podman container restore bad
+podman_attach bad 1
+expect_progress
+expect_verified
+ok remove podman rm -f -t 0 bad
