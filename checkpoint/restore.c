@@ -16,7 +16,6 @@
 #include "checkpoint/early.h"
 #include "checkpoint/gpus.h"
 #include "checkpoint/leftovers.h"
-#include "checkpoint/limits.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/vma.h"
 #include "image/image.h"
