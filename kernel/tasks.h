@@ -47,7 +47,7 @@ struct task_kfd {
 	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
 	unsigned int nr_queues;
 	uint64_t vram_bytes; /* on all GPUs */
-	uint32_t pasid;	     /* of its address spaces; 0: each has its own, as since Linux 6.14 */
+	uint32_t pasid;	     /* of its address spaces; 0: each has its own, as on Linux 7.2 */
 };
 
 /*
