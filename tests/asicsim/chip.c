@@ -164,7 +164,8 @@ void chip_stop(struct amdgpu_device *adev)
 
 void chip_reset(struct chip *chip)
 {
-	scheduler_unmap(chip);
+	for (unsigned int i = 0; i < CHIP_XCCS; i++)
+		scheduler_unmap(chip, i);
 	WRITE_ONCE(chip->halted, false);
 	mutex_lock(&chip->queue_lock);
 	for (unsigned int i = 0; i < ARRAY_SIZE(chip->rings); i++) {

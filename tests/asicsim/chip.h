@@ -17,12 +17,14 @@
 #include "pci_config.h"
 
 #define CHIP_VMIDS	16
+#define CHIP_XCCS	8
 #define CHIP_FILL_WORDS 1024
 
 /* An address space as an engine sees it: VMID 0 is the driver's own, others are walked from their page directory. */
 struct chip_vm {
 	u32 vmid, pasid;
 	u64 pd;
+	u32 ih_node; /* the die from which its interrupts come */
 };
 
 /* Packets that a packet points to, as far as they have been run. */
@@ -52,6 +54,7 @@ struct chip_wave {
 /* A queue of user space that the scheduler has mapped. */
 struct chip_queue {
 	struct list_head link;
+	struct chip_hiq *hiq; /* by whose run list it is mapped */
 	struct chip_vm vm;
 	bool sdma;
 	bool aql;
@@ -66,12 +69,15 @@ struct chip_queue {
 	bool wave_is_saved; /* there is a kernel to go on with, in the save area and the control stack */
 	u64 save_addr;
 	u32 save_size, stack_size;
+	/* A queue on several XCCs has an MQD, a control stack and a save area for each, at these distances. */
+	u32 nr_xccs, mqd_stride;
 };
 
-/* The queue in which the driver talks to the scheduler. */
+/* The queue in which the driver talks to the scheduler of a partition, whose first XCC is @xcc. */
 struct chip_hiq {
 	struct chip_queue q;
 	bool mapped;
+	unsigned int xcc;
 	struct chip_vm process; /* whose queues the run list names now */
 };
 
@@ -82,11 +88,21 @@ struct chip_ring {
 	struct chip_ib ib;
 };
 
-/* What tells one kind of GPU from another; model.c. */
+/* What tells one kind of GPU from another: mi100.c, mi300.c. */
 struct chip_model {
 	u16 device_id;
-	void (*set_ip_versions)(struct amdgpu_device *adev);
+	enum amd_asic_type type;
+	unsigned int nr_engines;	 /* shader engines of an XCC */
+	u32 cus_of_engine;		 /* a bit for each */
+	unsigned int engines_of_die;	 /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
+	const struct amdgpu_ip_block_version *sdma_block;
+	int (*set_ip_versions)(struct amdgpu_device *adev);
 	void (*preset_registers)(struct amdgpu_device *adev, const struct asicsim_config *config);
+	void (*init_doorbell_index)(struct amdgpu_device *adev);
+	/* Puts @nr_xccs XCCs into each partition; NULL: there are no partitions. */
+	int (*partition)(struct amdgpu_device *adev, int nr_xccs);
+	/* The interrupt client of an SDMA engine. */
+	u32 (*sdma_client)(unsigned int engine);
 };
 
 struct chip {
@@ -102,7 +118,7 @@ struct chip {
 	struct mutex queue_lock;
 	struct list_head queues;
 	u64 *doorbells; /* the BAR */
-	struct chip_hiq hiq;
+	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
 	bool halted; /* nothing runs; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
@@ -166,14 +182,15 @@ bool scheduler_run(struct chip *chip);
 int queue_read(struct chip *chip, struct chip_queue *q, u64 at, u32 *dw, u64 count, u64 *fault);
 /* Stops the queue for good, says so in the kernel's log, and tells the driver when an address was wrong. */
 void queue_fault(struct chip *chip, struct chip_queue *q, int err, u32 packet, u64 fault);
-/* What MAP_QUEUES says; the doorbell is the BAR's @doorbell-th dword. */
-void queue_map(struct chip *chip, const struct chip_vm *vm, u64 mqd_addr, u64 wptr_addr, u32 doorbell, bool sdma);
+/* What MAP_QUEUES says, for @hiq's process; the doorbell is the BAR's @doorbell-th dword. */
+void queue_map(struct chip *chip, struct chip_hiq *hiq, u64 mqd_addr, u64 wptr_addr, u32 doorbell, bool sdma);
 void queue_unmap(struct chip *chip, struct chip_queue *q);
 /* Takes a compute queue's ring from its MQD. */
 void queue_read_compute_mqd(struct chip_queue *q, const void *mqd);
 
-int scheduler_map(struct chip *chip, const void *mqd, u32 doorbell);
-void scheduler_unmap(struct chip *chip);
+/* Of the partition whose first XCC is @xcc; other XCCs of a partition have the same queue. */
+int scheduler_map(struct chip *chip, unsigned int xcc, const void *mqd, u32 doorbell);
+void scheduler_unmap(struct chip *chip, unsigned int xcc);
 
 /* ---- ih.c ---- */
 
@@ -193,10 +210,21 @@ void objects_stop(void);
 
 void control_files(struct dentry *dir);
 
-/* The interrupt client of an SDMA engine. */
-u32 sdma_client(unsigned int engine);
+/* ---- partition.c ---- */
 
+/* How many XCCs work together on a queue, and which partition XCC @xcc is in. */
+unsigned int chip_xccs_of_partition(struct chip *chip);
+unsigned int chip_partition_of(struct chip *chip, unsigned int xcc);
+/* The dies from which interrupts of an SDMA engine and of an XCC come, as the driver numbers them. */
+u32 chip_node_of_engine(struct chip *chip, unsigned int engine);
+u32 chip_node_of_xcc(struct chip *chip, unsigned int xcc);
+/* The engine of the chip that a partition, whose first XCC is @xcc, knows by @engine. */
+unsigned int chip_engine_of_partition(struct chip *chip, unsigned int xcc, unsigned int engine);
+/* A VMID that @pasid may have in that partition. */
+u32 chip_vmid_of(struct chip *chip, unsigned int xcc, u32 pasid);
+
+extern const struct chip_model model_mi100, model_mi300x;
 extern const struct amdgpu_ip_block_version chip_common_block, chip_gmc_block, chip_ih_block, chip_gfx_block,
-	chip_sdma_block;
+	chip_sdma4_0_block, chip_sdma4_4_2_block;
 
 #endif

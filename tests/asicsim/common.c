@@ -5,7 +5,6 @@
 #include "chip.h"
 #include "block.h"
 #include "amdgpu_reset.h"
-#include "soc15.h"
 
 static bool asic_no(struct amdgpu_device *adev)
 {
@@ -77,6 +76,11 @@ static int asic_codecs(struct amdgpu_device *adev, bool encode, const struct amd
 	return 0;
 }
 
+static void asic_doorbell_index(struct amdgpu_device *adev)
+{
+	chip_model_of(adev)->init_doorbell_index(adev);
+}
+
 static const struct amdgpu_asic_funcs asic_funcs = {
 	.read_disabled_bios = asic_no,
 	.read_register = asic_read_register,
@@ -85,7 +89,7 @@ static const struct amdgpu_asic_funcs asic_funcs = {
 	.get_xclk = asic_xclk,
 	.get_config_memsize = asic_memsize,
 	.need_full_reset = asic_no,
-	.init_doorbell_index = vega20_doorbell_index_init,
+	.init_doorbell_index = asic_doorbell_index,
 	.get_pcie_usage = asic_pcie_usage,
 	.need_reset_on_init = asic_no,
 	.get_pcie_replay_count = asic_zero64,
@@ -101,6 +105,8 @@ static int common_early_init(struct amdgpu_ip_block *block)
 
 	chip_config_read(adev, &config);
 	adev->asic_funcs = &asic_funcs;
+	/* For what the driver polls: the chip is a thread, which may have to wait for a processor. */
+	adev->usec_timeout = 10 * USEC_PER_SEC;
 	adev->rmmio_remap.reg_offset = 0x80000 - PAGE_SIZE;
 	adev->rmmio_remap.bus_addr = adev->rmmio_base + adev->rmmio_remap.reg_offset;
 	adev->unique_id = config.unique_id_lo | (u64)config.unique_id_hi << 32;

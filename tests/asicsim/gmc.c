@@ -34,7 +34,7 @@ static int gmc_early_init(struct amdgpu_ip_block *block)
 
 	if (err)
 		return err;
-	adev->asic_type = CHIP_ARCTURUS;
+	adev->asic_type = chip_model_of(adev)->type;
 	funcs = *adev->gmc.gmc_funcs;
 	funcs.flush_gpu_tlb = flush_gpu_tlb;
 	funcs.flush_gpu_tlb_pasid = flush_gpu_tlb_pasid;

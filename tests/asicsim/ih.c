@@ -103,7 +103,7 @@ void chip_interrupt(struct chip *chip, u32 client, u32 source, u32 ring, const s
 		client | source << 8 | ring << 16 | vm->vmid << 24,
 		lower_32_bits(now),
 		upper_32_bits(now) & 0xffff,
-		vm->pasid & 0xffff,
+		(vm->pasid & 0xffff) | vm->ih_node << 16,
 		data[0],
 		data[1],
 		data[2],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the KFD asks of an Arcturus' registers. Queues are mapped by the scheduler (scheduler.c), so that little is
+ * What the KFD asks of a chip's registers. Queues are mapped by the scheduler (scheduler.c), so that little is
  * left: the scheduler's own queue, and settings of shaders, which there are none of.
  */
 #include "chip.h"
@@ -31,7 +31,7 @@ static int hqd_load(struct amdgpu_device *adev, void *mqd, u32 pipe, u32 queue, 
 
 static int hiq_mqd_load(struct amdgpu_device *adev, void *mqd, u32 pipe, u32 queue, u32 doorbell_off, u32 inst)
 {
-	return scheduler_map(chip_of(adev), mqd, doorbell_off);
+	return scheduler_map(chip_of(adev), inst, mqd, doorbell_off);
 }
 
 static int hqd_sdma_load(struct amdgpu_device *adev, void *mqd, u32 __user *wptr, struct mm_struct *mm)
@@ -57,7 +57,7 @@ static bool hqd_is_occupied(struct amdgpu_device *adev, u64 address, u32 pipe, u
 static int hqd_destroy(struct amdgpu_device *adev, void *mqd, enum kfd_preempt_type type, unsigned int timeout,
 		       u32 pipe, u32 queue, u32 inst)
 {
-	scheduler_unmap(chip_of(adev));
+	scheduler_unmap(chip_of(adev), inst);
 	return 0;
 }
 
@@ -197,3 +197,6 @@ const struct kfd2kgd_calls arcturus_kfd2kgd = {
 	.hqd_get_pq_addr = hqd_get_pq_addr,
 	.hqd_reset = hqd_reset,
 };
+
+/* The same for a chip with several XCCs. */
+extern const struct kfd2kgd_calls gc_9_4_3_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));

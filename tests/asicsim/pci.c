@@ -5,9 +5,9 @@
  * driver and user space do with a BAR works by itself. The interrupt is a number without hardware behind it; the chip
  * raises it with generic_handle_irq().
  *
- * A GPU is one element of the parameter "gpus": seven numbers with colons between,
- * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID. The first GPU of a hive is followed by the rest of
- * it.
+ * A GPU is one element of the parameter "gpus": eight numbers with colons between,
+ * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE. The first GPU of a hive is followed by
+ * the rest of it.
  */
 #include <linux/interrupt.h>
 #include <linux/io.h>
@@ -33,7 +33,7 @@
 static char *gpus[MAX_GPUS];
 static int nr_gpus;
 module_param_array(gpus, charp, &nr_gpus, 0444);
-MODULE_PARM_DESC(gpus, "DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID of each GPU");
+MODULE_PARM_DESC(gpus, "DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE of each GPU");
 static ulong vram_base;
 module_param(vram_base, ulong, 0444);
 MODULE_PARM_DESC(vram_base, "address of the memory that is VRAM");
@@ -59,6 +59,7 @@ struct gpu {
 	struct resource window;
 	struct pci_bus *bus;
 	unsigned int bus_number, device_id, vram_mib, render_minor, hive_size, hive_index;
+	unsigned int partition_mode;
 	u64 unique_id;
 	int irq;
 };
@@ -160,6 +161,7 @@ static void set_config(struct gpu *g)
 		.unique_id_hi = upper_32_bits(g->unique_id),
 		.hive_size = g->hive_size,
 		.hive_index = g->hive_index,
+		.partition_mode = g->partition_mode,
 	};
 
 	set(g, PCI_VENDOR_ID, 2, PCI_VENDOR_ID_ATI);
@@ -285,8 +287,8 @@ static int gpu_parse(struct gpu *g, const char *text)
 {
 	unsigned int domain;
 
-	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx", &domain, &g->bus_number, &g->device_id, &g->vram_mib,
-		   &g->render_minor, &g->hive_size, &g->unique_id) != 7 ||
+	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx:%u", &domain, &g->bus_number, &g->device_id, &g->vram_mib,
+		   &g->render_minor, &g->hive_size, &g->unique_id, &g->partition_mode) != 8 ||
 	    !is_power_of_2(g->vram_mib) || g->vram_mib < 256) {
 		pr_err("asicsim_pci: '%s' does not describe a GPU with a power of two of at least 256 MiB\n", text);
 		return -EINVAL;

@@ -116,6 +116,7 @@ void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
 	q->rptr = m->cp_hqd_pq_rptr;
 	q->rptr_addr = pair(m->cp_hqd_pq_rptr_report_addr_lo, m->cp_hqd_pq_rptr_report_addr_hi);
 	q->aql = m->cp_hqd_aql_control & 1;
+	q->mqd_stride = m->cp_mqd_stride_size;
 	wave_read_mqd(q, mqd);
 }
 
@@ -148,17 +149,52 @@ static void ring_doorbell(struct chip *chip, struct chip_queue *q, u64 wptr_addr
 	WRITE_ONCE(*q->doorbell, q->sdma ? wptr : wptr - 1);
 }
 
-void queue_map(struct chip *chip, const struct chip_vm *vm, u64 mqd_addr, u64 wptr_addr, u32 doorbell, bool sdma)
+/* An XCC whose MQD nobody has written does not take part, and the others wait for it. */
+static int check_other_mqds(struct chip *chip, struct chip_queue *q)
+{
+	u32 base[2];
+	int err = 0;
+
+	for (unsigned int i = 1; i < q->nr_xccs && !err; i++) {
+		err = chip_read(chip, &chip_kernel_vm,
+				q->mqd_addr + i * q->mqd_stride + offsetof(struct v9_mqd, cp_hqd_pq_base_lo), base,
+				sizeof(base), NULL);
+		if (!err && pair(base[0], base[1]) << 8 != q->base) {
+			pr_err("asicsim: compute queue of pasid %#x: XCC %u has no MQD: the queue hangs\n", q->vm.pasid, i);
+			q->stopped = true;
+			break;
+		}
+	}
+	return err;
+}
+
+/* Where in the chip the queue runs. */
+static int place(struct chip *chip, struct chip_queue *q)
+{
+	unsigned int xcc = q->hiq->xcc;
+
+	if (q->sdma) {
+		q->engine = chip_engine_of_partition(chip, xcc, q->engine);
+		q->vm.ih_node = chip_node_of_engine(chip, q->engine);
+		return 0;
+	}
+	q->nr_xccs = chip_xccs_of_partition(chip);
+	q->vm.ih_node = chip_node_of_xcc(chip, xcc);
+	return check_other_mqds(chip, q);
+}
+
+void queue_map(struct chip *chip, struct chip_hiq *hiq, u64 mqd_addr, u64 wptr_addr, u32 doorbell, bool sdma)
 {
 	struct chip_queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
 	int err = -ENOMEM;
 
 	if (q) {
 		q->mqd_addr = mqd_addr;
-		q->vm = *vm;
+		q->hiq = hiq;
+		q->vm = hiq->process;
 		q->sdma = sdma;
 		q->doorbell = chip->doorbells + doorbell / 2;
-		err = read_mqd(chip, q);
+		err = read_mqd(chip, q) ?: place(chip, q);
 	}
 	if (err) {
 		pr_err("asicsim: no queue from the MQD at %#llx: error %d\n", mqd_addr, err);

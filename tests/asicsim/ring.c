@@ -49,6 +49,7 @@ bool ring_run(struct chip *chip, unsigned int engine)
 
 	if (r->hung || !ring_is_ready(ring))
 		return false;
+	run.vm.ih_node = chip_node_of_engine(chip, engine);
 	wptr = READ_ONCE(*(u64 *)ring->wptr_cpu_addr) >> 2;
 	smp_rmb();
 	while (r->rptr < wptr || r->ib.dw) {

@@ -11,55 +11,57 @@
 #define ENGINE_SDMA	2 /* engine_sel of MAP_QUEUES from here on */
 #define SELECT_BY_PASID 1 /* queue_sel of UNMAP_QUEUES */
 
-static u32 run_packets(struct chip *chip, const u32 *dw, u32 count);
+static u32 run_packets(struct chip *chip, struct chip_hiq *hiq, const u32 *dw, u32 count);
 
 /* Only reports name a VMID, always together with the PASID: two processes may share one. */
-static void map_process(struct chip *chip, const struct pm4_mes_map_process *packet)
+static void map_process(struct chip *chip, struct chip_hiq *hiq, const struct pm4_mes_map_process *packet)
 {
-	u32 first = chip->adev->vm_manager.first_kfd_vmid, pasid = packet->bitfields2.pasid;
+	u32 pasid = packet->bitfields2.pasid;
 
-	chip->hiq.process = (struct chip_vm){
-		.vmid = first + pasid % (CHIP_VMIDS - first),
+	hiq->process = (struct chip_vm){
+		.vmid = chip_vmid_of(chip, hiq->xcc, pasid),
 		.pasid = pasid,
 		.pd = packet->vm_context_page_table_base_addr_lo32 | (u64)packet->vm_context_page_table_base_addr_hi32
 									     << 32,
 	};
 }
 
-static void map_queues(struct chip *chip, const struct pm4_mes_map_queues *packet)
+static void map_queues(struct chip *chip, struct chip_hiq *hiq, const struct pm4_mes_map_queues *packet)
 {
 	bool sdma = packet->bitfields2.engine_sel >= ENGINE_SDMA || packet->bitfields2.extended_engine_sel;
 
-	queue_map(chip, &chip->hiq.process, packet->mqd_addr_lo | (u64)packet->mqd_addr_hi << 32,
+	queue_map(chip, hiq, packet->mqd_addr_lo | (u64)packet->mqd_addr_hi << 32,
 		  packet->wptr_addr_lo | (u64)packet->wptr_addr_hi << 32, packet->bitfields3.doorbell_offset, sdma);
 }
 
-static void unmap_all(struct chip *chip)
+static void unmap_all(struct chip *chip, struct chip_hiq *hiq)
 {
 	struct chip_queue *q, *next;
 
 	list_for_each_entry_safe (q, next, &chip->queues, link)
-		queue_unmap(chip, q);
+		if (q->hiq == hiq)
+			queue_unmap(chip, q);
 }
 
-static void unmap_queues(struct chip *chip, const struct pm4_mes_unmap_queues *packet)
+static void unmap_queues(struct chip *chip, struct chip_hiq *hiq, const struct pm4_mes_unmap_queues *packet)
 {
+	bool all = packet->bitfields2.queue_sel != SELECT_BY_PASID;
 	struct chip_queue *q, *next;
 
 	list_for_each_entry_safe (q, next, &chip->queues, link)
-		if (packet->bitfields2.queue_sel != SELECT_BY_PASID || q->vm.pasid == packet->bitfields3a.pasid)
+		if (q->hiq == hiq && (all || q->vm.pasid == packet->bitfields3a.pasid))
 			queue_unmap(chip, q);
 }
 
 /* A new list replaces the old one. A list that does not fit ends with a chained packet that names the list itself. */
-static void run_list(struct chip *chip, const struct pm4_mes_runlist *packet)
+static void run_list(struct chip *chip, struct chip_hiq *hiq, const struct pm4_mes_runlist *packet)
 {
 	u32 size = packet->bitfields4.ib_size, *ib;
 	u64 base = (packet->ordinal2 & ~3ULL) | (u64)packet->ib_base_hi << 32;
 
 	if (packet->bitfields4.chain)
 		return;
-	unmap_all(chip);
+	unmap_all(chip, hiq);
 	if (!packet->bitfields4.valid)
 		return;
 	ib = kvmalloc_array(size + 1, sizeof(u32), GFP_KERNEL);
@@ -68,7 +70,7 @@ static void run_list(struct chip *chip, const struct pm4_mes_runlist *packet)
 	if (chip_read(chip, &chip_kernel_vm, base, ib, size * sizeof(u32), NULL))
 		pr_err("asicsim: no run list at %#llx\n", base);
 	else
-		run_packets(chip, ib, size);
+		run_packets(chip, hiq, ib, size);
 	kvfree(ib);
 }
 
@@ -79,7 +81,7 @@ static void query_status(struct chip *chip, const struct pm4_mes_query_status *p
 	chip_write(chip, &chip_kernel_vm, packet->addr_lo | (u64)packet->addr_hi << 32, &data, sizeof(data), NULL);
 }
 
-static void run_packet(struct chip *chip, const u32 *packet)
+static void run_packet(struct chip *chip, struct chip_hiq *hiq, const u32 *packet)
 {
 	switch (packet[0] >> 8 & 0xff) {
 	case IT_NOP:
@@ -87,16 +89,16 @@ static void run_packet(struct chip *chip, const u32 *packet)
 	case IT_WRITE_DATA:
 		break;
 	case IT_MAP_PROCESS:
-		map_process(chip, (const void *)packet);
+		map_process(chip, hiq, (const void *)packet);
 		break;
 	case IT_MAP_QUEUES:
-		map_queues(chip, (const void *)packet);
+		map_queues(chip, hiq, (const void *)packet);
 		break;
 	case IT_RUN_LIST:
-		run_list(chip, (const void *)packet);
+		run_list(chip, hiq, (const void *)packet);
 		break;
 	case IT_UNMAP_QUEUES:
-		unmap_queues(chip, (const void *)packet);
+		unmap_queues(chip, hiq, (const void *)packet);
 		break;
 	case IT_QUERY_STATUS:
 		query_status(chip, (const void *)packet);
@@ -107,7 +109,7 @@ static void run_packet(struct chip *chip, const u32 *packet)
 }
 
 /* How many of @count dwords were packets that are complete; those are done. */
-static u32 run_packets(struct chip *chip, const u32 *dw, u32 count)
+static u32 run_packets(struct chip *chip, struct chip_hiq *hiq, const u32 *dw, u32 count)
 {
 	u32 at = 0, length;
 
@@ -117,19 +119,19 @@ static u32 run_packets(struct chip *chip, const u32 *dw, u32 count)
 			length = 1; /* a NOP of one dword */
 		if (dw[at] >> 30 != PACKET_TYPE_3 || at + length > count)
 			break;
-		run_packet(chip, dw + at);
+		run_packet(chip, hiq, dw + at);
 		at += length;
 	}
 	return at;
 }
 
-bool scheduler_run(struct chip *chip)
+static bool hiq_run(struct chip *chip, struct chip_hiq *hiq)
 {
-	struct chip_queue *q = &chip->hiq.q;
+	struct chip_queue *q = &hiq->q;
 	u64 wptr, count, dwords;
 	u32 *dw, rptr;
 
-	if (!chip->hiq.mapped)
+	if (!hiq->mapped)
 		return false;
 	wptr = READ_ONCE(*q->doorbell);
 	if (wptr <= q->rptr)
@@ -143,7 +145,7 @@ bool scheduler_run(struct chip *chip)
 		pr_err("asicsim: no HIQ at %#llx\n", q->base);
 		q->rptr += count;
 	} else {
-		q->rptr += run_packets(chip, dw, count) ?: 1;
+		q->rptr += run_packets(chip, hiq, dw, count) ?: 1;
 	}
 	kvfree(dw);
 	rptr = q->rptr % dwords;
@@ -151,22 +153,36 @@ bool scheduler_run(struct chip *chip)
 	return true;
 }
 
-int scheduler_map(struct chip *chip, const void *mqd, u32 doorbell)
+bool scheduler_run(struct chip *chip)
 {
+	bool any = false;
+
+	for (unsigned int i = 0; i < CHIP_XCCS; i++)
+		any |= hiq_run(chip, &chip->hiqs[i]);
+	return any;
+}
+
+int scheduler_map(struct chip *chip, unsigned int xcc, const void *mqd, u32 doorbell)
+{
+	struct chip_hiq *hiq = &chip->hiqs[xcc];
+
+	if (xcc % chip_xccs_of_partition(chip))
+		return 0;
 	mutex_lock(&chip->queue_lock);
-	chip->hiq.q = (struct chip_queue){ .doorbell = chip->doorbells + doorbell / 2 };
-	queue_read_compute_mqd(&chip->hiq.q, mqd);
-	chip->hiq.q.rptr = 0;
-	WRITE_ONCE(*chip->hiq.q.doorbell, 0);
-	chip->hiq.mapped = true;
+	hiq->xcc = xcc;
+	hiq->q = (struct chip_queue){ .doorbell = chip->doorbells + doorbell / 2 };
+	queue_read_compute_mqd(&hiq->q, mqd);
+	hiq->q.rptr = 0;
+	WRITE_ONCE(*hiq->q.doorbell, 0);
+	hiq->mapped = true;
 	mutex_unlock(&chip->queue_lock);
 	return 0;
 }
 
-void scheduler_unmap(struct chip *chip)
+void scheduler_unmap(struct chip *chip, unsigned int xcc)
 {
 	mutex_lock(&chip->queue_lock);
-	chip->hiq.mapped = false;
-	unmap_all(chip);
+	chip->hiqs[xcc].mapped = false;
+	unmap_all(chip, &chip->hiqs[xcc]);
 	mutex_unlock(&chip->queue_lock);
 }

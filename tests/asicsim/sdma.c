@@ -69,7 +69,7 @@ static int run_trap(struct sdma_run *run, const u32 *dw)
 	u32 data[4] = { dw[1] & 0xfffffff };
 
 	smp_wmb();
-	chip_interrupt(run->chip, sdma_client(run->engine), TRAP_SOURCE, run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER,
+	chip_interrupt(run->chip, chip_model_of(run->chip->adev)->sdma_client(run->engine), TRAP_SOURCE, run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER,
 		       &run->vm, data);
 	return 0;
 }
@@ -228,7 +228,11 @@ static int run_indirect(struct sdma_run *run, const u32 *dw)
 	if (!ib || ib->dw)
 		return -EINVAL;
 	if (run->ring && vmid)
-		vm = (struct chip_vm){ .vmid = vmid, .pd = hub_pd(run->chip, run->ring, vmid) };
+		vm = (struct chip_vm){
+			.vmid = vmid,
+			.pd = hub_pd(run->chip, run->ring, vmid),
+			.ih_node = run->vm.ih_node,
+		};
 	*ib = (struct chip_ib){ .dw = kvmalloc_array(size + 1, sizeof(u32), GFP_KERNEL), .size = size, .vm = vm };
 	if (!ib->dw)
 		return -ENOMEM;

@@ -3,6 +3,8 @@
  * Functions of files that are left out which the driver calls, and which have nothing to do here. Every other one
  * complains when it is called (driver/make-stubs). None of the driver's headers is included: what matters is the name.
  */
+#include <linux/errno.h>
+
 #define NOTHING_TO_DO(name) \
 	long name(void);    \
 	long name(void)     \
@@ -57,6 +59,17 @@ NOTHING_TO_DO(amdgpu_ptl_sysfs_init)
 NOTHING_TO_DO(psp_xgmi_set_topology_info)
 NOTHING_TO_DO(amdgpu_vf_error_put)
 NOTHING_TO_DO(amdgpu_vf_error_trans_all)
+
+/* How memory is divided among partitions: the driver works it out where nobody says so. */
+long amdgpu_discovery_get_nps_info(void);
+long amdgpu_discovery_get_nps_info(void)
+{
+	return -EOPNOTSUPP;
+}
+
+/* Some chips are reset through power management. */
+NOTHING_TO_DO(aldebaran_reset_init)
+NOTHING_TO_DO(aldebaran_reset_fini)
 
 /* Recommended values of registers, which are memory. */
 NOTHING_TO_DO(soc15_program_register_sequence)

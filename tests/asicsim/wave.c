@@ -15,15 +15,26 @@
 struct wave_part {
 	u64 magic;
 	u64 mark; /* of this preemption */
-	u64 part;
+	u64 part; /* counted over the save areas of all XCCs */
 	struct chip_wave wave;
 };
+
+static u64 nr_parts(const struct chip_queue *q)
+{
+	return (u64)NR_PARTS * q->nr_xccs;
+}
+
+static u64 nr_stack_words(const struct chip_queue *q)
+{
+	return q->stack_size / sizeof(u64) * q->nr_xccs;
+}
 
 static u64 part_va(const struct chip_queue *q, u64 part)
 {
 	u64 room = q->save_size - q->stack_size - sizeof(struct wave_part);
 
-	return q->save_addr + q->stack_size + round_down(room * part / (NR_PARTS - 1), sizeof(u64));
+	return q->save_addr + part / NR_PARTS * q->save_size + q->stack_size +
+	       round_down(room * (part % NR_PARTS) / (NR_PARTS - 1), sizeof(u64));
 }
 
 static struct wave_part part_make(const struct chip_queue *q, u64 mark, u64 part)
@@ -36,10 +47,12 @@ static u64 stack_word(const struct chip_queue *q, u64 mark, u64 i)
 	return (mark + i) * 0x9e3779b97f4a7c15ULL ^ q->wave.at;
 }
 
-/* Where the control stack's @i-th word is. */
+/* Where the @i-th word of the control stacks is. */
 static u64 stack_at(const struct chip_queue *q, u64 i)
 {
-	return q->mqd_addr + PAGE_SIZE + i * sizeof(u64);
+	u64 words = q->stack_size / sizeof(u64);
+
+	return q->mqd_addr + i / words * q->mqd_stride + PAGE_SIZE + i % words * sizeof(u64);
 }
 
 /* Says in the MQD whether there is a state to go on from: offsets at the end of the stack say that there is none. */
@@ -74,12 +87,12 @@ void wave_save(struct chip *chip, struct chip_queue *q)
 		return;
 	if (q->save_size < q->stack_size + NR_PARTS * sizeof(struct wave_part))
 		err = -ENOSPC;
-	for (u64 i = 0; i < NR_PARTS && !err; i++) {
+	for (u64 i = 0; i < nr_parts(q) && !err; i++) {
 		struct wave_part part = part_make(q, mark, i);
 
 		err = chip_write(chip, &q->vm, part_va(q, i), &part, sizeof(part), &fault);
 	}
-	for (u64 i = 0; i < q->stack_size / sizeof(u64) && !err; i++) {
+	for (u64 i = 0; i < nr_stack_words(q) && !err; i++) {
 		word = stack_word(q, mark, i);
 		err = chip_write(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), &fault);
 	}
@@ -105,7 +118,7 @@ int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault)
 
 	if (q->save_size < q->stack_size + NR_PARTS * sizeof(struct wave_part))
 		return load_failed(q, "the save area is too small", q->save_addr, fault);
-	for (u64 i = 0; i < NR_PARTS; i++) {
+	for (u64 i = 0; i < nr_parts(q); i++) {
 		err = chip_read(chip, &q->vm, part_va(q, i), &part, sizeof(part), fault);
 		if (err)
 			return err;
@@ -117,7 +130,7 @@ int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault)
 		if (memcmp(&part, &want, sizeof(part)))
 			return load_failed(q, "the save area does not hold its state", part_va(q, i), fault);
 	}
-	for (u64 i = 0; i < q->stack_size / sizeof(u64); i++) {
+	for (u64 i = 0; i < nr_stack_words(q); i++) {
 		err = chip_read(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), fault);
 		if (err)
 			return err;
