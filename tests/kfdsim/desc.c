@@ -47,6 +47,7 @@ static const struct field kernel_fields[] = {
 	FIELD(struct sim_kernel, process_info_counts),
 	FIELD(struct sim_kernel, save_all_xccs),
 	FIELD(struct sim_kernel, check_mqd_size),
+	FIELD(struct sim_kernel, acquire_at_restore),
 	FIELD(struct sim_kernel, criu_without_bos),
 	FIELD(struct sim_kernel, gem_list_handles),
 	FIELD(struct sim_kernel, gem_alignment_in_pages),
@@ -342,6 +343,8 @@ static const struct {
 		   .dmabuf_per_export = true } },
 	{ "6.12", { .release = 612, .kfd_minor = 17, .drm_minor = 61, .process_info_counts = true,
 		    .criu_without_bos = true, .free_closes_handle = true } },
+	{ "6.12.117", { .release = 612, .kfd_minor = 17, .drm_minor = 61, .process_info_counts = true,
+			.criu_without_bos = true, .free_closes_handle = true, .acquire_at_restore = true } },
 	{ "6.17", { .release = 617, .kfd_minor = 18, .drm_minor = 64, .process_info_counts = true,
 		    .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true } },
 	{ "6.18", { .release = 618, .kfd_minor = 18, .drm_minor = 64, .process_info_counts = true,
@@ -378,7 +381,8 @@ static int apply_release(const char *file, const struct entry *entry, struct sim
 			*kernel = releases[i].kernel;
 			return 0;
 		}
-	return desc_error(file, entry->line, "release: \"%s\" is none of 6.1, 6.12, 6.17, 6.18, 7.2, 7.3", entry->value);
+	return desc_error(file, entry->line, "release: \"%s\" is none of 6.1, 6.12, 6.12.117, 6.17, 6.18, 7.2, 7.3",
+			  entry->value);
 }
 
 /* "release" sets all switches; the keys after it change single ones. */

@@ -142,7 +142,7 @@ struct kfd_pdd {
 	atomic64_t vram_used;
 	atomic64_t evicted_ns;
 	atomic64_t sdma_us; /* time its SDMA queues were at work */
-	atomic64_t faults;
+	bool faulted; /* none of the process' queues on this GPU runs any more */
 	u64 evicted_since; /* ktime, 0 when its queues run */
 	u64 tba, tma, scratch_va;
 	struct mutex doorbell_lock;
@@ -355,10 +355,14 @@ struct kfd_queue_restore {
 /* Under kfd_process.lock. */
 int kfd_queue_create(struct kfd_pdd *pdd, const struct kfd_queue_props *props, const struct kfd_queue_restore *restore,
 		     struct kfd_queue **ret);
+/* Whether all that a queue needs is mapped, as CREATE_QUEUE wants it: 0 or -EINVAL. */
+int kfd_queue_check_buffers(struct kfd_pdd *pdd, const struct kfd_queue_props *props);
 void kfd_queue_destroy(struct kfd_queue *q);
 struct kfd_queue *kfd_queue_by_id(struct kfd_process *p, u32 id);
 unsigned int kfd_nr_engines(const struct sim_gpu *gpu, u32 type);
 u32 kfd_gfx(const struct sim_gpu *gpu); /* gfx_target_version */
+/* Nothing keeps it from executing packets. */
+bool kfd_queue_may_run(const struct kfd_queue *q);
 /* A queue holds a buffer that begins in the range. */
 bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size);
 u32 kfd_queue_mqd_size(const struct sim_gpu *gpu, u32 type);

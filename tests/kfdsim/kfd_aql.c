@@ -309,7 +309,7 @@ static int aql_run(struct aql_run *run)
 	int ret;
 
 	for (; wave->at < wave->items; wave->at += words) {
-		if (READ_ONCE(run->q->stopping) || atomic_read(&run->q->process->evicted))
+		if (READ_ONCE(run->q->stopping) || !kfd_queue_may_run(run->q))
 			return -EAGAIN;
 		words = min_t(u64, wave->items - wave->at, AQL_CHUNK_WORDS);
 		ret = aql_kernels[wave->kernel](run, wave->at, words);

@@ -266,7 +266,7 @@ static int kfd_mmap(struct file *file, struct vm_area_struct *vma)
 	u64 type = offset & KFD_MMAP_TYPE_MASK;
 
 	if (p->lead_thread != current->group_leader || p->mm != current->mm)
-		return -EBADF;
+		return -EINVAL;
 	if (type != KFD_MMAP_TYPE_EVENTS) {
 		pdd = kfd_mmap_pdd(p, KFD_MMAP_GET_GPU_ID(offset));
 		if (IS_ERR(pdd))

@@ -217,7 +217,7 @@ static int kfd_restore_queue_from(struct kfd_pdd *pdd, const struct kfd_queue_pr
 	};
 	struct kfd_queue_props props = {};
 	struct kfd_queue *q;
-	int ret;
+	int ret = 0;
 
 	if (sim_gpu_prop(pdd->gpu, SIM_PROP_gfx_target_version) >= 110000) {
 		if (sim_machine.desc.kernel.release == 612)
@@ -225,7 +225,9 @@ static int kfd_restore_queue_from(struct kfd_pdd *pdd, const struct kfd_queue_pr
 		return -EINVAL;
 	}
 	kfd_props_from_priv(pdd->gpu, priv, &props);
-	ret = kfd_queue_create(pdd, &props, &restore, &q);
+	if (sim_machine.desc.kernel.acquire_at_restore)
+		ret = kfd_queue_check_buffers(pdd, &props);
+	ret = ret ? ret : kfd_queue_create(pdd, &props, &restore, &q);
 	if (ret)
 		return ret;
 	q->gws = priv->gws;

@@ -146,7 +146,7 @@ static int kfd_engine_step(struct kfd_queue *q)
 	int ret = 0;
 
 	mutex_lock(&q->exec_lock);
-	if (!atomic_read(&q->process->evicted) && kfd_queue_is_active(q) && !q->mqd.hung)
+	if (kfd_queue_may_run(q) && kfd_queue_is_active(q) && !q->mqd.hung)
 		ret = q->step(q);
 	mutex_unlock(&q->exec_lock);
 	return ret;

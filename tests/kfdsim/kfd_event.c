@@ -338,7 +338,8 @@ void kfd_event_memory_fault(struct kfd_pdd *pdd, u64 va)
 	struct kfd_event *ev;
 	int id = KFD_FIRST_OTHER_EVENT;
 
-	atomic64_inc(&pdd->faults);
+	/* The driver evicts them for that, and nothing ever lets them run again. */
+	WRITE_ONCE(pdd->faulted, true);
 	kfd_smi_event(pdd->gpu, NULL, KFD_SMI_EVENT_VMFAULT, "%x:%.16s\n", p->lead_thread->pid, p->lead_thread->comm);
 	spin_lock(&p->event_lock);
 	idr_for_each_entry_continue (&p->events, ev, id) {

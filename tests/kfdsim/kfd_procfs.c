@@ -70,11 +70,10 @@ static void kfd_dir_release(struct kobject *kobj)
 	kfree(container_of(kobj, struct kfd_dir, kobj));
 }
 
+/* An eviction counts when it is over. */
 static u64 kfd_evicted_ms(struct kfd_pdd *pdd)
 {
-	u64 since = READ_ONCE(pdd->evicted_since), ns = atomic64_read(&pdd->evicted_ns);
-
-	return div_u64(ns + (since ? ktime_get_ns() - since : 0), NSEC_PER_MSEC);
+	return div_u64(atomic64_read(&pdd->evicted_ns), NSEC_PER_MSEC);
 }
 
 static struct attribute kfd_evicted_attr = { .name = "evicted_ms", .mode = 0444 };
@@ -94,11 +93,10 @@ static ssize_t kfd_stats_show(struct kobject *kobj, struct attribute *attr, char
 	return sysfs_emit(buf, "%llu\n", attr == &kfd_evicted_attr ? kfd_evicted_ms(pdd) : 0);
 }
 
+/* Of faults that SVM resolves, and of pages that it moves: there are none. */
 static ssize_t kfd_counters_show(struct kobject *kobj, struct attribute *attr, char *buf)
 {
-	struct kfd_pdd *pdd = container_of(kobj, struct kfd_dir, kobj)->owner;
-
-	return sysfs_emit(buf, "%llu\n", attr == &kfd_faults_attr ? (u64)atomic64_read(&pdd->faults) : 0);
+	return sysfs_emit(buf, "0\n");
 }
 
 static ssize_t kfd_queue_show(struct kobject *kobj, struct attribute *attr, char *buf)

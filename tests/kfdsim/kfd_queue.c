@@ -397,6 +397,11 @@ bool kfd_queue_uses(struct kfd_pdd *pdd, u64 va, u64 size)
 
 /* ---- eviction ---- */
 
+bool kfd_queue_may_run(const struct kfd_queue *q)
+{
+	return !atomic_read(&q->process->evicted) && !READ_ONCE(q->pdd->faulted);
+}
+
 static void kfd_evicted_clock(struct kfd_process *p, bool start)
 {
 	u64 now = ktime_get_ns();
@@ -405,6 +410,9 @@ static void kfd_evicted_clock(struct kfd_process *p, bool start)
 	for (i = 0; i < p->nr_pdds; i++) {
 		struct kfd_pdd *pdd = p->pdds[i];
 
+		/* Evicted for good, which is an eviction that never ends. */
+		if (READ_ONCE(pdd->faulted))
+			continue;
 		if (start) {
 			WRITE_ONCE(pdd->evicted_since, now);
 		} else {
@@ -440,7 +448,7 @@ void kfd_process_restore_queues(struct kfd_process *p)
 	if (!atomic_add_unless(&p->evicted, -1, 0) || atomic_read(&p->evicted))
 		return;
 	for (i = 0; i < p->nr_pdds; i++)
-		kfd_smi_event(p->pdds[i]->gpu, p, KFD_SMI_EVENT_QUEUE_RESTORE, "%lld -%d %x\n",
+		kfd_smi_event(p->pdds[i]->gpu, p, KFD_SMI_EVENT_QUEUE_RESTORE, "%lld -%d %x 0\n",
 			      ktime_get_boottime_ns(), p->lead_thread->pid, p->pdds[i]->gpu->node->gpu_id);
 	kfd_evicted_clock(p, false);
 	list_for_each_entry (q, &p->queues, node)

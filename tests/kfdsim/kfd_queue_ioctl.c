@@ -60,7 +60,7 @@ static bool kfd_ring_is_mapped(struct kfd_pdd *pdd, u64 va, u64 size)
 	return sim_vm_is_exact(pdd->vm, va, PAGE_ALIGN(size));
 }
 
-static int kfd_check_buffers(struct kfd_pdd *pdd, const struct kfd_queue_props *props)
+int kfd_queue_check_buffers(struct kfd_pdd *pdd, const struct kfd_queue_props *props)
 {
 	/* The first kernels took what they were given. */
 	if (sim_machine.desc.kernel.release < 612)
@@ -165,7 +165,7 @@ static int kfd_create_from_user(struct kfd_process *p, struct kfdsim_create_queu
 	ret = kfd_doorbells_alloc(pdd);
 	if (ret)
 		return ret;
-	ret = kfd_check_buffers(pdd, props);
+	ret = kfd_queue_check_buffers(pdd, props);
 	if (ret)
 		return ret;
 	ret = kfd_queue_create(pdd, props, NULL, &q);
@@ -316,7 +316,7 @@ int kfd_ioctl_get_queue_wave_state(struct kfd_process *p, void *data)
 	q = kfd_queue_by_id(p, args->queue_id);
 	if (q) {
 		ret = -EINVAL;
-		if (q->props.type == KFD_QUEUE_COMPUTE && (!kfd_queue_is_active(q) || atomic_read(&p->evicted)))
+		if (q->props.type == KFD_QUEUE_COMPUTE && (!kfd_queue_is_active(q) || !kfd_queue_may_run(q)))
 			ret = kfd_copy_wave_state(q, args);
 	}
 	mutex_unlock(&p->lock);

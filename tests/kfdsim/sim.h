@@ -101,6 +101,7 @@ struct sim_kernel {
 	bool process_info_counts;    /* every PROCESS_INFO evicts once more (<= 7.2) */
 	bool save_all_xccs;	     /* queues are saved and restored with the state of all XCCs (6.16.4) */
 	bool check_mqd_size;	     /* RESTORE wants the per-XCC mqd size */
+	bool acquire_at_restore;     /* RESTORE wants what CREATE_QUEUE does of buffers (6.12.111 to 6.12.117) */
 	bool criu_without_bos;	     /* RESTORE accepts num_bos 0 (6.18) */
 	bool gem_list_handles;	     /* GEM_LIST_HANDLES and GEM_OP mapping info exist (6.18) */
 	bool gem_alignment_in_pages; /* GEM_LIST_HANDLES says a BO's alignment in pages, not in bytes (6.18) */

@@ -15,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static unsigned int conformance_passed, conformance_failed;
 
@@ -112,6 +115,31 @@ __attribute__((format(printf, 1, 2))) static inline void check_skip(const char *
 	va_end(args);
 	printf("\n");
 	fflush(stdout);
+}
+
+/* Makes @checks(@arg) in a process of its own, for what a process is of no use after, such as a fault of its GPU. */
+static inline void conformance_in_process(void (*checks)(const void *arg), const void *arg)
+{
+	unsigned int counts[2] = { 0 };
+	int fds[2], status;
+	pid_t pid;
+
+	if (pipe(fds) || (pid = fork()) < 0)
+		err(2, "a process for checks");
+	if (!pid) {
+		conformance_passed = conformance_failed = 0;
+		checks(arg);
+		counts[0] = conformance_passed;
+		counts[1] = conformance_failed;
+		_exit(write(fds[1], counts, sizeof(counts)) != sizeof(counts));
+	}
+	close(fds[1]);
+	if (read(fds[0], counts, sizeof(counts)) != sizeof(counts))
+		check_true(false, "the process that makes checks gets to its end");
+	close(fds[0]);
+	waitpid(pid, &status, 0);
+	conformance_passed += counts[0];
+	conformance_failed += counts[1];
 }
 
 static inline int conformance_end(void)

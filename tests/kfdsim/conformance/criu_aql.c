@@ -28,6 +28,7 @@ static uint64_t arena;
 static struct node gpus[MAX_STATE_GPUS];
 static unsigned int nr_gpus;
 static unsigned int release;
+static bool acquires; /* RESTORE looks at a queue's buffers, as in 6.12.111 to 6.12.117 */
 
 static struct signal *gate(void)
 {
@@ -125,7 +126,7 @@ static bool take_out(void)
 }
 
 /* What is done to an heir's state before its queue is set going. */
-enum spoil { WHOLE, NO_SAVE_AREA, OTHER_STACK };
+enum spoil { WHOLE, NO_SAVE_AREA, OTHER_STACK, NO_BUFFER };
 
 static void heir_restore(enum spoil spoil)
 {
@@ -166,7 +167,9 @@ static void heir_goes_on(struct aql_queue *q)
 
 static void heir_main(enum spoil spoil)
 {
-	int want = on.node.gfx >= 110000 || (on.node.num_xcc > 1 && release >= 618) ? EINVAL : 0;
+	bool refused = on.node.gfx >= 110000 || (on.node.num_xcc > 1 && release >= 618) ||
+		       (acquires && (on.node.gfx >= 100000 || spoil == NO_BUFFER));
+	int want = refused ? EINVAL : 0;
 	struct queue_priv *saved = (struct queue_priv *)state_objects(state);
 	struct aql_queue *q = &source->queue;
 	uint32_t i;
@@ -178,7 +181,12 @@ static void heir_main(enum spoil spoil)
 	on.drm_fd = state->devices[0].drm_fd;
 	if (spoil == OTHER_STACK)
 		((uint8_t *)(saved + 1))[saved->mqd_size + saved->ctl_stack_size - 1] ^= 1;
-	if (!check_errno(state_restore(on.kfd, state), want, "RESTORE with an AQL queue") || want)
+	/* As where SVM is, which comes back at RESUME. */
+	if (spoil == NO_BUFFER)
+		saved->cwsr = reserve(PAGE);
+	if (!check_errno(state_restore(on.kfd, state), want, "RESTORE with an AQL queue%s",
+			 spoil == NO_BUFFER ? " whose save area is no buffer" : "") ||
+	    want || spoil == NO_BUFFER)
 		return;
 	heir_restore(spoil);
 	if (spoil == WHOLE && on.node.num_xcc <= saved_xccs(&on.node, release)) {
@@ -197,6 +205,7 @@ static void run_heir(enum spoil spoil)
 {
 	struct queue_priv *saved = (struct queue_priv *)state_objects(state);
 	uint8_t *last = (uint8_t *)(saved + 1) + saved->mqd_size + saved->ctl_stack_size - 1, before = *last;
+	uint64_t cwsr = saved->cwsr;
 	pid_t pid = fork();
 
 	must(pid, "fork");
@@ -210,6 +219,7 @@ static void run_heir(enum spoil spoil)
 	reap(pid, false);
 	conformance_passed += source->step;
 	*last = before;
+	saved->cwsr = cwsr;
 	usleep(300000); /* its engine is gone a moment later */
 }
 
@@ -219,6 +229,7 @@ int main(int argc, char **argv)
 	unsigned int i;
 
 	release = release_of(argc, argv);
+	acquires = argc > 1 && !strcmp(argv[1], "6.12.117");
 	nr_gpus = count_gpus(NULL);
 	if (nr_gpus > MAX_STATE_GPUS)
 		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
@@ -232,9 +243,11 @@ int main(int argc, char **argv)
 		return conformance_end();
 	run_heir(WHOLE);
 	if (on.node.gfx < 110000 && on.node.num_xcc == 1) {
-		run_heir(NO_SAVE_AREA);
+		if (!acquires || on.node.gfx < 100000)
+			run_heir(NO_SAVE_AREA);
 		if (on.node.gfx < 100000)
 			run_heir(OTHER_STACK);
+		run_heir(NO_BUFFER);
 	}
 	return conformance_end();
 }

@@ -101,7 +101,7 @@ static void check_owner(void)
 	struct stat st;
 
 	check_u64(in_child(child_version, kfd), EBADF, "another process may not use the file");
-	check_u64(in_child(child_mmap, kfd), EBADF, "... nor map it");
+	check_u64(in_child(child_mmap, kfd), EINVAL, "... nor map it");
 	check_u64(in_child(child_own, kfd), 0, "... but open its own");
 	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d", getpid());
 	check_errno(stat(path, &st), 0, "the process has a directory in sysfs");

@@ -224,30 +224,47 @@ static void check_preemption(bool spoil)
 
 /* ---- faults ---- */
 
-static void check_fault(const char *what, uint32_t kernel, uint64_t dst, uint16_t header)
-{
-	struct aql_queue q = aql_unborn();
-	struct barrier bad = { .header = header };
+struct fault_case {
+	const char *what;
+	uint32_t kernel;
+	uint16_t header; /* 0: a dispatch of @kernel to where nothing is */
+};
 
+static void gpu_take(void)
+{
+	on.kfd = kfd_open();
+	on.drm_fd = render_open(on.node.render_minor);
+	must(kfd_acquire(on.kfd, on.drm_fd, on.node.gpu_id), "ACQUIRE_VM");
+}
+
+static void check_fault(const void *arg)
+{
+	const struct fault_case *c = arg;
+	struct barrier bad = { .header = c->header };
+	struct aql_queue q;
+
+	gpu_take();
+	q = aql_unborn();
 	aql_born(&q);
-	if (header)
+	if (c->header)
 		aql_put(&q, &bad);
 	else
-		dispatch(&q, kernel, dst, 1, 0, 16);
+		dispatch(&q, c->kernel, reserve(PAGE), 1, 0, 16);
 	usleep(100000);
-	check_u64(aql_read_index(&q), 0, "%s stops the queue", what);
+	check_u64(aql_read_index(&q), 0, "%s stops the queue", c->what);
 	aql_free(&q, true);
 }
 
 int main(void)
 {
-	uint64_t nowhere;
+	static const struct fault_case faults[] = {
+		{ "a write to what is not mapped", FILL, 0 },
+		{ "a kernel that does not exist", 99, 0 },
+		{ "an agent dispatch", 0, AGENT },
+	};
 
 	on.node = node_gpu(0);
-	on.kfd = kfd_open();
-	on.drm_fd = render_open(on.node.render_minor);
-	must(kfd_acquire(on.kfd, on.drm_fd, on.node.gpu_id), "ACQUIRE_VM");
-	nowhere = reserve(PAGE);
+	gpu_take();
 	check_create();
 	check_svm_save_area();
 	check_kernels();
@@ -255,8 +272,7 @@ int main(void)
 	check_event();
 	check_preemption(false);
 	check_preemption(true);
-	check_fault("a write to what is not mapped", FILL, nowhere, 0);
-	check_fault("a kernel that does not exist", 99, nowhere, 0);
-	check_fault("an agent dispatch", 0, 0, AGENT);
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		conformance_in_process(check_fault, &faults[i]);
 	return conformance_end();
 }

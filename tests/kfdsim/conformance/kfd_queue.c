@@ -392,11 +392,17 @@ static void check_update(void)
 	buffer_free(kfd, &flag);
 }
 
-static void check_fault(const char *what, uint64_t dst, uint64_t src, uint32_t bytes, uint64_t bad)
+struct fault_case {
+	const char *what;
+	/* Places, from the beginning of the first of three pages of which one is a buffer, or of a read-only buffer. */
+	bool from_hole, to_last, to_read_only;
+	uint32_t bytes;
+};
+
+/* Waits until the process is told of a fault at @bad. */
+static void check_exception(const char *what, const struct kfd_ioctl_create_event_args *event, uint64_t bad)
 {
-	struct sdma_queue q = sdma_new(kfd, drm_fd, gpu.gpu_id);
-	struct kfd_ioctl_create_event_args event = { .event_type = 8, .auto_reset = 1 };
-	struct event_data data;
+	struct event_data data = { .event_id = event->event_id };
 	struct kfd_ioctl_wait_events_args wait = {
 		.events_ptr = (uintptr_t)&data,
 		.num_events = 1,
@@ -404,36 +410,75 @@ static void check_fault(const char *what, uint64_t dst, uint64_t src, uint32_t b
 		.timeout = 3000,
 	};
 
-	must(ioctl(kfd, NR_CREATE_EVENT, &event), "CREATE_EVENT");
-	memset(&data, 0, sizeof(data));
-	data.event_id = event.event_id;
-	sdma_copy(&q, dst, src, bytes);
-	sdma_ring_doorbell(&q);
 	must(ioctl(kfd, NR_WAIT_EVENTS, &wait), "WAIT_EVENTS");
 	check_u64(wait.wait_result, 0, "%s: a memory exception", what);
 	check_u64(data.memory.va, bad, "%s: ... that names the address", what);
 	check_u64(data.memory.gpu_id, gpu.gpu_id, "%s: ... on the GPU", what);
-	check_u64(sdma_rptr(&q), 0, "%s: the queue stands at the packet", what);
-	must(ioctl(kfd, NR_DESTROY_EVENT, &event.event_id), "DESTROY_EVENT");
-	sdma_free(&q, kfd);
+}
+
+static bool copy_runs(struct sdma_queue *q, const struct buffer *b)
+{
+	sdma_copy(q, b->va + 8, b->va, 4);
+	sdma_ring_doorbell(q);
+	return sdma_drain(q, 500);
+}
+
+/* All queues of the process stop on that GPU, and on no other. */
+static void check_evicted(const char *what, struct sdma_queue *other, const struct buffer *a)
+{
+	struct node second = count_gpus(NULL) > 1 ? node_gpu(1) : gpu;
+	struct sdma_queue young = sdma_new(kfd, drm_fd, gpu.gpu_id), far;
+	struct buffer b;
+	int fd;
+
+	check_true(!copy_runs(other, a), "%s: another queue of the process runs no more", what);
+	check_true(!copy_runs(&young, a), "%s: nor does a new one", what);
+	if (second.gpu_id == gpu.gpu_id)
+		return;
+	fd = render_open(second.render_minor);
+	must(kfd_acquire(kfd, fd, second.gpu_id), "ACQUIRE_VM");
+	b = buffer_new(kfd, fd, second.gpu_id, PAGE, GTT_RW);
+	far = sdma_new(kfd, fd, second.gpu_id);
+	check_true(copy_runs(&far, &b), "%s: one on another GPU does", what);
+}
+
+static void check_fault(const void *arg)
+{
+	const struct fault_case *c = arg;
+	struct kfd_ioctl_create_event_args event = { .event_type = 8, .auto_reset = 1 };
+	uint64_t last = reserve(3 * PAGE), hole = last + 2 * PAGE, handle = 0, bad;
+	struct sdma_queue q, other;
+	struct buffer a, ro;
+
+	kfd = kfd_open();
+	drm_fd = render_open(gpu.render_minor);
+	must(kfd_acquire(kfd, drm_fd, gpu.gpu_id), "ACQUIRE_VM");
+	a = buffer_new(kfd, drm_fd, gpu.gpu_id, 2 * PAGE, GTT_RW);
+	ro = buffer_new(kfd, drm_fd, gpu.gpu_id, PAGE, MEM_GTT);
+	must(kfd_alloc(kfd, gpu.gpu_id, last, PAGE, GTT_RW, NULL, &handle), "ALLOC");
+	must(kfd_map(kfd, handle, gpu.gpu_id), "MAP");
+	other = sdma_new(kfd, drm_fd, gpu.gpu_id);
+	q = sdma_new(kfd, drm_fd, gpu.gpu_id);
+	check_true(copy_runs(&other, &a), "%s: before it, queues run", c->what);
+	must(ioctl(kfd, NR_CREATE_EVENT, &event), "CREATE_EVENT");
+	bad = c->from_hole ? hole : c->to_last ? last + PAGE : ro.va;
+	sdma_copy(&q, c->to_last ? last : c->to_read_only ? ro.va : a.va, c->from_hole ? hole : a.va, c->bytes);
+	sdma_ring_doorbell(&q);
+	check_exception(c->what, &event, bad);
+	check_u64(sdma_rptr(&q), 0, "%s: the queue stands at the packet", c->what);
+	check_evicted(c->what, &other, &a);
 }
 
 static void check_faults(void)
 {
-	struct buffer a = buffer_new(kfd, drm_fd, gpu.gpu_id, 2 * PAGE, GTT_RW);
-	struct buffer ro = buffer_new(kfd, drm_fd, gpu.gpu_id, PAGE, MEM_GTT);
-	uint64_t nowhere = reserve(3 * PAGE), last = nowhere, handle = 0;
+	static const struct fault_case cases[] = {
+		{ .what = "reading what is not mapped", .from_hole = true, .bytes = 1 },
+		{ .what = "one byte behind a buffer", .to_last = true, .bytes = PAGE + 1 },
+		{ .what = "writing to a read-only buffer", .to_read_only = true, .bytes = 16 },
+	};
 
-	must(kfd_alloc(kfd, gpu.gpu_id, last, PAGE, GTT_RW, NULL, &handle), "ALLOC");
-	must(kfd_map(kfd, handle, gpu.gpu_id), "MAP");
-	nowhere += 2 * PAGE;
-	check_fault("reading what is not mapped", a.va, nowhere, 1, nowhere);
-	check_fault("one byte behind a buffer", last, a.va, PAGE + 1, last + PAGE);
-	check_fault("writing to a read-only buffer", ro.va, a.va, 16, ro.va);
-	buffer_free(kfd, &a);
-	must(kfd_unmap(kfd, handle, gpu.gpu_id), "UNMAP");
-	must(kfd_free(kfd, handle), "FREE");
-	buffer_free(kfd, &ro);
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		conformance_in_process(check_fault, &cases[i]);
 }
 
 /* ---- rest ---- */

@@ -147,28 +147,61 @@ static bool copy_works(uint64_t dst, uint64_t src)
 	return ok;
 }
 
+struct access_case {
+	const char *what;
+	bool works;
+	/* What is said of both, of the two halves of the target, and of it all. */
+	bool source, first, second, read_only, backwards, replaced;
+};
+
+/* After a fault no queue of the process runs any more: each copy has a process of its own. */
+static void check_copy(const void *arg)
+{
+	const struct access_case *c = arg;
+	uint64_t a, b;
+
+	kfd = kfd_open();
+	drm_fd = render_open(gpu.render_minor);
+	must(kfd_acquire(kfd, drm_fd, gpu.gpu_id), "ACQUIRE_VM");
+	a = memory(2 * PAGE);
+	b = memory(2 * PAGE);
+	memset((void *)a, 0x77, 2 * PAGE);
+	if (c->source)
+		must(set(a, 2 * PAGE, ACCESS, gpu.gpu_id), "SVM");
+	if (c->first)
+		must(set(b, PAGE, ACCESS, gpu.gpu_id), "SVM");
+	if (c->second)
+		must(set(b + PAGE, PAGE, IN_PLACE, gpu.gpu_id), "SVM");
+	if (c->read_only)
+		must(set(b, 2 * PAGE, SET_FLAGS, GPU_RO), "SVM");
+	if (c->replaced) {
+		munmap((void *)a, PAGE);
+		must((long)mmap((void *)a, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		     "mmap");
+		check_u64(get(a, PAGE, ACCESS), NO_ACCESS, "a range ends where its memory is unmapped");
+		check_u64(get(a + PAGE, PAGE, ACCESS), ACCESS, "... and is left where it is not");
+	}
+	check_true(copy_works(c->backwards ? a : b, c->backwards ? b : a) == c->works, "%s", c->what);
+	if (c->works)
+		check_true(!memcmp((void *)a, (void *)b, 2 * PAGE), "... and the bytes are right");
+}
+
 static void check_access(void)
 {
-	uint64_t a = memory(2 * PAGE), b = memory(2 * PAGE);
+	static const struct access_case cases[] = {
+		{ .what = "without access an engine faults" },
+		{ .what = "... also when a part has access", .source = true, .first = true },
+		{ .what = "with access it copies, across ranges", .works = true, .source = true, .first = true, .second = true },
+		{ .what = "a range that is read-only for GPUs is", .source = true, .first = true, .second = true,
+		  .read_only = true },
+		{ .what = "... and can be read", .works = true, .source = true, .first = true, .second = true,
+		  .read_only = true, .backwards = true },
+		{ .what = "... and the engine knows", .source = true, .first = true, .second = true, .backwards = true,
+		  .replaced = true },
+	};
 
-	memset((void *)a, 0x77, 2 * PAGE);
-	check_true(!copy_works(b, a), "without access an engine faults");
-	must(set(a, 2 * PAGE, ACCESS, gpu.gpu_id), "SVM");
-	must(set(b, PAGE, ACCESS, gpu.gpu_id), "SVM");
-	check_true(!copy_works(b, a), "... also when a part has access");
-	must(set(b + PAGE, PAGE, IN_PLACE, gpu.gpu_id), "SVM");
-	check_true(copy_works(b, a) && !memcmp((void *)a, (void *)b, 2 * PAGE), "with access it copies, across ranges");
-	must(set(b, 2 * PAGE, SET_FLAGS, GPU_RO), "SVM");
-	check_true(!copy_works(b, a), "a range that is read-only for GPUs is");
-	check_true(copy_works(a, b), "... and can be read");
-	munmap((void *)a, PAGE);
-	must((long)mmap((void *)a, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-	     "mmap");
-	check_u64(get(a, PAGE, ACCESS), NO_ACCESS, "a range ends where its memory is unmapped");
-	check_u64(get(a + PAGE, PAGE, ACCESS), ACCESS, "... and is left where it is not");
-	check_true(!copy_works(a, b), "... and the engine knows");
-	munmap((void *)a, 2 * PAGE);
-	munmap((void *)b, 2 * PAGE);
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		conformance_in_process(check_copy, &cases[i]);
 }
 
 static void check_forgotten(uint64_t va)

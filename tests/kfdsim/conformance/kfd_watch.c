@@ -137,7 +137,7 @@ static void check_smi_eviction(int kfd, int child_kfd)
 	check_true(is_line(text, EVICTION, " 4\n"), "PROCESS_INFO: queues are evicted, for a checkpoint");
 	must(criu_simple(child_kfd, OP_UNPAUSE), "UNPAUSE");
 	text = smi_read(all, 3000);
-	check_true(is_line(text, RESTORED, "\n"), "UNPAUSE: they are back");
+	check_true(is_line(text, RESTORED, " 0\n"), "UNPAUSE: they are back");
 	check_str(smi_read(own, 0), "", "who does not ask for all processes hears of his own only");
 	close(all);
 	close(own);
@@ -175,13 +175,28 @@ static void check_directory(void)
 	check_u64(proc_read("queues/%u/type", child->queue_id + 1), -1, "proc: there is no other queue");
 }
 
-static void check_directory_moves(int child_kfd)
+/* Evicts the child's queues for @us. */
+static void evict(int child_kfd, unsigned int us)
 {
-	check_true(proc_read("counters_%u/faults", gpu.gpu_id) > 0, "proc: the fault is counted");
 	must(criu_simple(child_kfd, OP_PROCESS_INFO), "PROCESS_INFO");
-	usleep(20000);
+	usleep(us);
 	must(criu_simple(child_kfd, OP_UNPAUSE), "UNPAUSE");
+}
+
+static void check_time_evicted(int child_kfd)
+{
+	evict(child_kfd, 40000);
 	check_true(proc_read("stats_%u/evicted_ms", gpu.gpu_id) >= 20, "proc: time while evicted");
+}
+
+/* A fault evicts the queues for good. */
+static void check_after_fault(int child_kfd)
+{
+	long long before = proc_read("stats_%u/evicted_ms", gpu.gpu_id);
+
+	check_u64(proc_read("counters_%u/faults", gpu.gpu_id), 0, "proc: a fault that nothing mends is not counted");
+	evict(child_kfd, 40000);
+	check_u64(proc_read("stats_%u/evicted_ms", gpu.gpu_id), before, "proc: after it, no eviction comes to its end");
 }
 
 static void check_directory_ends(void)
@@ -215,11 +230,14 @@ int main(void)
 	await(&child->step, 1);
 	check_directory();
 	check_smi_errors(kfd);
-	check_smi_fault(kfd);
 	trace(pid);
 	child_kfd = fd_of(pid, child->kfd);
 	check_smi_eviction(kfd, child_kfd);
-	check_directory_moves(child_kfd);
+	check_time_evicted(child_kfd);
+	must(ptrace(PTRACE_DETACH, pid, 0, 0), "PTRACE_DETACH");
+	check_smi_fault(kfd);
+	trace(pid);
+	check_after_fault(child_kfd);
 	close(child_kfd);
 	must(ptrace(PTRACE_DETACH, pid, 0, 0), "PTRACE_DETACH");
 	check_directory_ends();
