@@ -80,7 +80,8 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	adev->ip_versions[HDP_HWIP][0] = IP_VERSION(4, 4, 2);
 	adev->ip_versions[SDMA0_HWIP][0] = IP_VERSION(4, 4, 2);
 	adev->ip_versions[DF_HWIP][0] = IP_VERSION(4, 15, 0);
-	adev->ip_versions[NBIO_HWIP][0] = IP_VERSION(7, 9, 0);
+	/* The revision of the chip, which the driver asks for before and after this. */
+	adev->ip_versions[NBIO_HWIP][0] = IP_VERSION_FULL(7, 9, 0, 0, 1);
 	adev->ip_versions[SMUIO_HWIP][0] = IP_VERSION(13, 0, 3);
 	adev->ip_versions[MP0_HWIP][0] = IP_VERSION(13, 0, 6);
 	adev->ip_versions[MP1_HWIP][0] = IP_VERSION(13, 0, 6);

@@ -146,8 +146,11 @@ static void count_memory(struct chip *chip, void *data)
 	struct amdgpu_device *adev = chip->adev;
 	struct counts *c = data;
 
-	c->vram_kib += used_kib(&adev->mman.vram_mgr.manager) - chip->vram_kib_before;
-	c->gtt_kib += used_kib(&adev->mman.gtt_mgr.manager) - chip->gtt_kib_before;
+	s64 vram = used_kib(&adev->mman.vram_mgr.manager) - chip->vram_kib_before;
+	s64 moved = min(vram, 0); /* what the driver has for itself is in GTT since, as after a reset */
+
+	c->vram_kib += vram - moved;
+	c->gtt_kib += used_kib(&adev->mman.gtt_mgr.manager) - chip->gtt_kib_before + moved;
 }
 
 static void note_memory(struct chip *chip, void *data)

@@ -103,6 +103,8 @@ SIM_IOCTL(sim_ioctl_gem_change_handle);
 
 /* GEM_CREATE flags that the simulated kernel lets user space set. */
 u64 sim_gem_settable_flags(void);
+/* All flags of a BO: since 6.12 the kernel sets one on its own, on GTT, too. */
+u64 sim_gem_flags(const struct sim_bo *bo);
 
 /* Called when a file gets or loses a handle. */
 int sim_gem_open(struct drm_gem_object *obj, struct drm_file *file);

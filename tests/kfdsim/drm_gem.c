@@ -35,6 +35,13 @@ u64 sim_gem_settable_flags(void)
 	       SIM_GEM_CREATE_EXT_COHERENT;
 }
 
+u64 sim_gem_flags(const struct sim_bo *bo)
+{
+	bool wiped = sim_machine.desc.kernel.release >= 612;
+
+	return bo->create_flags | (wiped ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0);
+}
+
 static int check_create(const struct drm_amdgpu_gem_create_in *in)
 {
 	const u64 domains = AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_VRAM;
@@ -256,12 +263,8 @@ static int op_create_info(struct sim_bo *bo, const struct sim_gem_op *args)
 		.bo_size = bo->base.size,
 		.alignment = bo->alignment,
 		.domains = bo->preferred_domains,
-		.domain_flags = bo->create_flags,
+		.domain_flags = sim_gem_flags(bo),
 	};
-
-	/* That kernel sets it on its own, on GTT, too. */
-	if (sim_machine.desc.kernel.release == 612)
-		info.domain_flags |= AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE;
 
 	return copy_to_user(u64_to_user_ptr(args->value), &info, sizeof(info)) ? -EFAULT : 0;
 }

@@ -70,7 +70,7 @@ static void describe_handle(struct sim_gem_list_handles_entry *entry, u32 handle
 	entry->flags = bo->base.import_attach ? SIM_GEM_LIST_HANDLES_IS_IMPORT : 0;
 	entry->size = bo->base.size;
 	entry->preferred_domains = bo->preferred_domains;
-	entry->alloc_flags = bo->create_flags & sim_gem_settable_flags();
+	entry->alloc_flags = sim_gem_flags(bo) & sim_gem_settable_flags();
 	entry->alignment = bo->alignment;
 	if (sim_machine.desc.kernel.gem_alignment_in_pages)
 		entry->alignment >>= PAGE_SHIFT;

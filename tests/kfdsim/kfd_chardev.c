@@ -266,13 +266,15 @@ static int kfd_mmap(struct file *file, struct vm_area_struct *vma)
 	u64 type = offset & KFD_MMAP_TYPE_MASK;
 
 	if (p->lead_thread != current->group_leader || p->mm != current->mm)
+		return sim_machine.desc.kernel.release < 702 ? -EINVAL : -EBADF;
+	/* The kernel used to map its trap handler there on old APUs. */
+	if (type == KFD_MMAP_TYPE_RESERVED && sim_machine.desc.kernel.release >= 702)
 		return -EINVAL;
 	if (type != KFD_MMAP_TYPE_EVENTS) {
 		pdd = kfd_mmap_pdd(p, KFD_MMAP_GET_GPU_ID(offset));
 		if (IS_ERR(pdd))
 			return PTR_ERR(pdd);
 	}
-	/* The kernel maps its trap handler there on old APUs. */
 	if (type == KFD_MMAP_TYPE_RESERVED)
 		return -EINVAL;
 	vm_flags_set(vma, kfd_device_vm_flags);

@@ -588,6 +588,11 @@ int kfd_ioctl_wait_events(struct kfd_process *p, void *data)
 	int ret;
 
 	init_waitqueue_head(&wait.wq);
+	/* No limit before. */
+	if (wait.nr > KFD_SIGNAL_EVENT_LIMIT && sim_machine.desc.kernel.release >= 702) {
+		args->wait_result = KFD_IOC_WAIT_RESULT_FAIL;
+		return -ENOMEM;
+	}
 	wait.waiters = kcalloc(wait.nr, sizeof(*wait.waiters), GFP_KERNEL | __GFP_NOWARN);
 	wait.data = kvcalloc(wait.nr, sizeof(*wait.data), GFP_KERNEL | __GFP_NOWARN);
 	ret = kfd_wait_user(p, &wait, args);

@@ -135,7 +135,7 @@ int kfd_bo_alloc(struct kfd_pdd *pdd, u64 va, u64 size, u32 flags, u64 user_addr
 		return -EINVAL;
 	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
 		size >>= 1;
-	if (PAGE_ALIGN(size) < size)
+	if (PAGE_ALIGN(size) < size || (!size && sim_machine.desc.kernel.release >= 702))
 		return -EINVAL;
 	bo = kfd_bo_new(pdd, va, PAGE_ALIGN(size), flags);
 	if (!bo)

@@ -430,6 +430,7 @@ static void heir_late_user_memory(void)
 	int kfd = heir_begin(), uffd = page_hold_back(source->user_va, 2 * PAGE);
 
 	check_errno(criu_resume(kfd, getpid()), 0, "RESUME while user memory has yet to come");
+	usleep(2000000); /* a worker of the kernel takes it */
 	page_bring(uffd, source->user_va, 2 * PAGE);
 	*(volatile uint32_t *)source->flag.va = FLAG;
 	check_true(!sdma_drain(&queue, 500), "the queue stops where it needs it, although it has come");

@@ -423,7 +423,7 @@ static void test_gem_op(void)
 	check_u64(info.domains, DOMAIN_VRAM, "its domains");
 	check_u64(info.domain_flags,
 		  AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_VRAM_CLEARED |
-			  (release == 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
+			  (release >= 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
 		  "its flags, VRAM_CLEARED always among them");
 	check_errno(ioctl(fd, NR_GEM_OP_OLD, &op), 0, "GEM_OP with the size of older headers");
 	op.value = 8;
@@ -467,7 +467,8 @@ static void test_list_handles(void)
 		   "and lists the handles in ascending order");
 	check_u64(entries[0].size, 8192, "with their sizes");
 	check_u64(entries[1].domains, DOMAIN_VRAM | DOMAIN_GTT, "domains");
-	check_u64(entries[0].alloc_flags, AMDGPU_GEM_CREATE_EXPLICIT_SYNC | AMDGPU_GEM_CREATE_VRAM_CLEARED,
+	check_u64(entries[0].alloc_flags,
+		  AMDGPU_GEM_CREATE_EXPLICIT_SYNC | AMDGPU_GEM_CREATE_VRAM_CLEARED | AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE,
 		  "and flags");
 	check_u64(entries[0].alignment, release == 618 ? 2 : 8192, "alignment, in pages for one release");
 	for (i = 0; i < 2; i++)

@@ -10,6 +10,7 @@
 
 static int kfd, drm_fd;
 static struct node gpu, gpu2; /* gpu2.gpu_id 0 on a machine with one GPU */
+static unsigned int release;
 static unsigned int nr_gpus, nr_nodes;
 
 #define BAD_GPU 0xfffe
@@ -101,7 +102,7 @@ static void check_owner(void)
 	struct stat st;
 
 	check_u64(in_child(child_version, kfd), EBADF, "another process may not use the file");
-	check_u64(in_child(child_mmap, kfd), EINVAL, "... nor map it");
+	check_u64(in_child(child_mmap, kfd), release < 702 ? EINVAL : EBADF, "... nor map it");
 	check_u64(in_child(child_own, kfd), 0, "... but open its own");
 	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d", getpid());
 	check_errno(stat(path, &st), 0, "the process has a directory in sysfs");
@@ -287,7 +288,8 @@ static void check_alloc_errors(void)
 	check_errno(kfd_alloc(kfd, id, va, 0, GTT_RW, NULL, NULL), EINVAL, "ALLOC of no bytes");
 	check_errno(kfd_alloc(kfd, BAD_GPU, va, PAGE, GTT_RW, NULL, NULL), EINVAL, "ALLOC on no GPU");
 	check_errno(kfd_alloc(kfd, id, va, PAGE, MEM_WRITABLE, NULL, NULL), EINVAL, "ALLOC of no kind");
-	check_errno(kfd_alloc(kfd, id, va, 1, GTT_RW | MEM_AQL, NULL, NULL), ENOSPC, "ALLOC of half a byte");
+	check_errno(kfd_alloc(kfd, id, va, 1, GTT_RW | MEM_AQL, NULL, NULL), release < 702 ? ENOSPC : EINVAL,
+		    "ALLOC of half a byte");
 	offset = 0;
 	check_errno(kfd_alloc(kfd, id, va, PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, NULL), EINVAL,
 		    "ALLOC of user memory at NULL");
@@ -480,7 +482,7 @@ static void check_kfd_mmap(void)
 	check_errno(try_mmap(DOORBELLS, 3ull << 62 | (uint64_t)BAD_GPU << 46), ENODEV, "mmap of doorbells of no GPU");
 	check_errno(try_mmap(PAGE, (uint64_t)BAD_GPU << 46), ENODEV, "mmap of the MMIO page of no GPU");
 	check_errno(try_mmap(PAGE, 0), ENODEV, "mmap at offset 0");
-	check_errno(try_mmap(PAGE, 1ull << 62), ENODEV, "mmap of the reserved type of no GPU");
+	check_errno(try_mmap(PAGE, 1ull << 62), release < 702 ? ENODEV : EINVAL, "mmap of the reserved type of no GPU");
 	check_errno(try_mmap(32 << 10, 2ull << 62), EINVAL, "mmap of a signal page that does not exist");
 }
 
@@ -672,8 +674,10 @@ static void check_dmabufs(void)
 	buffer_free(kfd, &b);
 }
 
-int main(void)
+/* Argument: the release whose rules hold. */
+int main(int argc, char **argv)
 {
+	release = release_of(argc, argv);
 	nr_gpus = count_gpus(&nr_nodes);
 	gpu = node_gpu(0);
 	if (nr_gpus > 1)

@@ -280,7 +280,7 @@ static void check_large_ring(void)
 	struct buffer ring = buffer_new(kfd, drm_fd, gpu.gpu_id, size, GTT_RW);
 	struct create_queue args = sdma_args(&q);
 	uint32_t *dw = (uint32_t *)ring.va;
-	uint64_t end = now_ms() + 20000;
+	uint64_t end = now_ms() + 120000;
 
 	dw[0] = 2;
 	memcpy(&dw[1], &target.va, 8);

@@ -133,7 +133,7 @@ static void check_cpu(void)
 int main(int argc, char **argv)
 {
 	/* 6.12 sets it for all memory. */
-	uint64_t gtt_flags = release_of(argc, argv) == 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0;
+	uint64_t gtt_flags = release_of(argc, argv) >= 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0;
 
 	find_gpus();
 	self = process_open();
