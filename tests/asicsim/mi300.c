@@ -73,15 +73,13 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	set_bases(adev);
 	adev->sdma.sdma_mask = GENMASK(NR_ENGINES - 1, 0);
 	adev->gfx.xcc_mask = GENMASK(NR_XCCS - 1, 0);
-	adev->rev_id = 1;
 	adev->ip_versions[MMHUB_HWIP][0] = IP_VERSION(1, 8, 0);
 	adev->ip_versions[ATHUB_HWIP][0] = IP_VERSION(1, 8, 0);
 	adev->ip_versions[OSSSYS_HWIP][0] = IP_VERSION(4, 4, 2);
 	adev->ip_versions[HDP_HWIP][0] = IP_VERSION(4, 4, 2);
 	adev->ip_versions[SDMA0_HWIP][0] = IP_VERSION(4, 4, 2);
 	adev->ip_versions[DF_HWIP][0] = IP_VERSION(4, 15, 0);
-	/* The revision of the chip, which the driver asks for before and after this. */
-	adev->ip_versions[NBIO_HWIP][0] = IP_VERSION_FULL(7, 9, 0, 0, 1);
+	adev->ip_versions[NBIO_HWIP][0] = IP_VERSION(7, 9, 0);
 	adev->ip_versions[SMUIO_HWIP][0] = IP_VERSION(13, 0, 3);
 	adev->ip_versions[MP0_HWIP][0] = IP_VERSION(13, 0, 6);
 	adev->ip_versions[MP1_HWIP][0] = IP_VERSION(13, 0, 6);
@@ -89,6 +87,10 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	adev->nbio.funcs = &nbio_v7_9_funcs;
 	adev->nbio.hdp_flush_reg = &nbio_v7_9_hdp_flush_reg;
 	adev->smuio.funcs = &smuio_v13_0_3_funcs;
+	/* The first revision, 0, the driver does not take. */
+	WREG32_SOC15(NBIO, 0, regRCC_STRAP0_RCC_DEV0_EPF0_STRAP0,
+		     REG_SET_FIELD(0, RCC_STRAP0_RCC_DEV0_EPF0_STRAP0, STRAP_ATI_REV_ID_DEV0_F0, 1));
+	adev->rev_id = adev->nbio.funcs->get_rev_id(adev);
 	return aqua_vanjaram_init_soc_config(adev);
 }
 
