@@ -73,6 +73,8 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	set_bases(adev);
 	adev->sdma.sdma_mask = GENMASK(NR_ENGINES - 1, 0);
 	adev->gfx.xcc_mask = GENMASK(NR_XCCS - 1, 0);
+	/* Video engines, which nobody runs: the driver divides by their number. */
+	adev->vcn.inst_mask = adev->jpeg.inst_mask = GENMASK(NR_DIES - 1, 0);
 	adev->ip_versions[MMHUB_HWIP][0] = IP_VERSION(1, 8, 0);
 	adev->ip_versions[ATHUB_HWIP][0] = IP_VERSION(1, 8, 0);
 	adev->ip_versions[OSSSYS_HWIP][0] = IP_VERSION(4, 4, 2);

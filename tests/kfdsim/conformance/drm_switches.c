@@ -96,7 +96,9 @@ static void test_release_618(void)
 	check_errno(try_create(fd, 4096, 0, DOMAIN_VRAM, 1 << 13, &handle), 0,
 		    "6.18 lets user space ask for coherent memory");
 	check_errno(ioctl(fd, NR_LIST_HANDLES, &list), 0, "it has GEM_LIST_HANDLES");
-	check_u64(entry.alloc_flags, 1 << 13 | AMDGPU_GEM_CREATE_VRAM_CLEARED, "which reports that");
+	check_u64(entry.alloc_flags,
+		  1 << 13 | AMDGPU_GEM_CREATE_VRAM_CLEARED | AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE,
+		  "which reports that");
 	close(fd);
 }
 
