@@ -256,6 +256,15 @@ static int orphan_exited_setup(struct share_process *me)
 	return me->number == me->nr_processes - 1 ? orphan_export(me, bos) : orphan_take(me);
 }
 
+/* ---- what must not be taken for shared memory ---- */
+
+static int apart_setup(struct share_process *me)
+{
+	struct kfd_bo *bo;
+
+	return share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+}
+
 const struct share_case share_ipc_cases[] = {
 	{ "ipc", "two processes import from each other on one GPU", 2, 1, 0, ipc_setup, NULL },
 	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, 0, ipc_kept_setup, NULL },
@@ -265,5 +274,6 @@ const struct share_case share_ipc_cases[] = {
 	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, 0, mesh_kept_setup, NULL },
 	{ "orphan-freed", "the exporter has freed its BO", 3, 1, 0, orphan_freed_setup, NULL },
 	{ "orphan-exited", "the exporter has ended", 3, 1, SHARE_LAST_LEAVES, orphan_exited_setup, NULL },
+	{ "apart", "two buffers that pass for one: both processes fail", 2, 1, 0, apart_setup, NULL },
 	{ 0 },
 };
