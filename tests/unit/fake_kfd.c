@@ -60,6 +60,8 @@ struct process {
 char fake_root[64];
 static struct fixture_records records; /* what the kernel knows of the process */
 static struct process stopped, restored;
+static ino_t first_inode;
+static int first_dmabuf; /* of an object that was made before the process had any */
 static bool context_paused;
 static int kfd_file, second_kfd_file = -1, render_files[FAKE_NR_GPUS]; /* of the stopped process */
 static bool second_is_context;
@@ -253,6 +255,8 @@ static void make_records(void)
 
 void fake_kfd_begin(void)
 {
+	struct stat st;
+
 	make_records();
 	strcpy(fake_root, "/tmp/fake_kfd.XXXXXX");
 	if (!mkdtemp(fake_root))
@@ -265,6 +269,10 @@ void fake_kfd_begin(void)
 	kfd_file = open_device("kfd", &kfd_inode);
 	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
 	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
+	first_dmabuf = make_bo(4096, 0);
+	if (fstat(first_dmabuf, &st))
+		die("memfd");
+	first_inode = st.st_ino;
 	make_bos(&stopped, true);
 	stopped.resumed = true;
 }
@@ -285,6 +293,7 @@ void fake_kfd_end(void)
 	int i;
 
 	fake_kfd_forget();
+	close(first_dmabuf);
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0)
 			close(stopped.bos[i]);
@@ -341,6 +350,9 @@ void fake_stat(struct stat *st)
 {
 	enum fake_device device = fake_device_of(st);
 
+	/* Numbers of dma-bufs ascend, those of memfds need not. */
+	if (first_inode && st->st_ino == first_inode)
+		st->st_ino = 1;
 	if (device == FAKE_NO_DEVICE)
 		return;
 	st->st_mode = S_IFCHR | 0666;
@@ -485,6 +497,60 @@ static int holdings_ioctl(int fd, unsigned long op, const void *arg)
 	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= nr_render_syncobjs ? 0 : -ENOENT;
 }
 
+/* Handles are the numbers of BOs, plus 1; the last is that of any object that is made. */
+#define MADE_HANDLE (FAKE_NR_BOS + 1)
+
+static int import_dmabuf(struct drm_prime_handle *args)
+{
+	struct stat st, bo;
+
+	if (fstat(args->fd, &st))
+		return -EBADF;
+	for (int i = 0; i < FAKE_NR_BOS; i++)
+		if (stopped.bos[i] >= 0 && !fstat(stopped.bos[i], &bo) && bo.st_ino == st.st_ino) {
+			args->handle = (uint32_t)i + 1;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int export_made(struct drm_prime_handle *args)
+{
+	if (args->handle != MADE_HANDLE)
+		return -ENOENT;
+	args->fd = dup(first_dmabuf);
+	return args->fd < 0 ? -errno : 0;
+}
+
+/* For files of the plugin's own: the stopped process has no handles. */
+static int gem_ioctl(int fd, unsigned long op, void *arg)
+{
+	uint32_t handle = *(uint32_t *)arg;
+
+	if (same_open_file(fd, render_files[0]) || same_open_file(fd, render_files[1]))
+		return -EINVAL;
+	if (op == DRM_IOCTL_PRIME_FD_TO_HANDLE)
+		return import_dmabuf(arg);
+	if (op == DRM_IOCTL_PRIME_HANDLE_TO_FD)
+		return export_made(arg);
+	if (op == DRM_IOCTL_GEM_CLOSE)
+		return 0;
+	if (op == DRM_IOCTL_AMDGPU_GEM_CREATE) {
+		((union drm_amdgpu_gem_create *)arg)->out.handle = MADE_HANDLE;
+		return 0;
+	}
+	if (!handle || handle >= MADE_HANDLE)
+		return -ENOENT;
+	if (op == DRM_IOCTL_AMDGPU_GEM_MMAP)
+		((union drm_amdgpu_gem_mmap *)arg)->out.addr_ptr = bos[handle - 1].offset;
+	else if (op == DRM_IOCTL_AMDGPU_GEM_OP)
+		((struct drm_amdgpu_gem_create_in *)(uintptr_t)((struct drm_amdgpu_gem_op *)arg)->value)->bo_size =
+			bos[handle - 1].size;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int render_ioctl(int fd, unsigned long op, void *arg)
 {
 	struct drm_version *version = arg;
@@ -498,7 +564,7 @@ static int render_ioctl(int fd, unsigned long op, void *arg)
 	if (op == DRM_IOCTL_AMDGPU_CTX || op == DRM_IOCTL_SYNCOBJ_QUERY)
 		return holdings_ioctl(fd, op, arg);
 	if (_IOC_NR(op) != LIST_HANDLES)
-		return -EINVAL;
+		return gem_ioctl(fd, op, arg);
 	memset(arg, 0, _IOC_SIZE(op)); /* no buffers of its own */
 	return 0;
 }
