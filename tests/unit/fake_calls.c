@@ -248,13 +248,34 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	return hit("openat") ? -1 : __real_openat(dir, place(path, room), flags, mode);
 }
 
+static enum fake_device device_of_fd(int fd);
+static FILE *open_fdinfo(int fd)
+{
+	FILE *f;
+
+	inside++;
+	f = fmemopen(NULL, 64, "w+");
+	if (f)
+		fprintf(f, "size: 8192\ncount: %d\n", fake_gem_references(fd));
+	if (f)
+		rewind(f);
+	inside--;
+	return f;
+}
+
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	char room[PATH_MAX];
+	int fd;
 
-	return hit("fopen") ? NULL : __real_fopen(place(path, room), mode);
+	if (hit("fopen"))
+		return NULL;
+	/* What the kernel says of a dma-buf. */
+	if (!is_through() && sscanf(path, "/proc/self/fdinfo/%d", &fd) == 1 && device_of_fd(fd) == FAKE_NO_DEVICE)
+		return open_fdinfo(fd);
+	return __real_fopen(place(path, room), mode);
 }
 
 DIR *__real_opendir(const char *path);

@@ -38,7 +38,7 @@ test_content_parts_SRCS := content/layout.c content/crc32c.c tests/unit/content_
 	$(fake_drm_SRCS)
 test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 # The whole plugin.
-test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_calls.c \
+test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_gem.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
 	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat ioctl mmap syscall,-Wl,--wrap=$(call))
