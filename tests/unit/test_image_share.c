@@ -310,6 +310,25 @@ static void contradictions_of_objects_are_refused(void **state)
 	render_refuses(other_number_of_handles, "announces 1 handles and has 2");
 }
 
+static void dmabufs_come_back(void **state)
+{
+	const struct dmabuf_image image = { .buffer = 5, .nr_sharers = 2, .name = "weights" }, none = { .nr_sharers = 2 };
+	struct dmabuf_image back;
+
+	(void)state;
+	log_clear();
+	assert_int_equal(dmabuf_image_write(3, &image), 0);
+	assert_int_equal(dmabuf_image_read(3, &back), 0);
+	assert_int_equal(back.buffer, 5);
+	assert_int_equal(back.nr_sharers, 2);
+	assert_string_equal(back.name, "weights");
+	assert_int_equal(dmabuf_image_read(4, &back), -ENOENT);
+	assert_int_equal(dmabuf_image_write(5, &none), 0);
+	assert_int_equal(log_errors, 0);
+	assert_int_equal(dmabuf_image_read(5, &back), -EBADMSG);
+	assert_non_null(strstr(log_text, "is of buffer 0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +336,7 @@ int main(void)
 		cmocka_unit_test(contradictions_of_buffers_are_refused),
 		cmocka_unit_test(objects_come_back),
 		cmocka_unit_test(contradictions_of_objects_are_refused),
+		cmocka_unit_test(dmabufs_come_back),
 	};
 
 	return cmocka_run_group_tests_name("image_share", tests, make_directory, remove_directory);
