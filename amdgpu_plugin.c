@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "host/host.h"
 #include "kernel/kernel.h"
@@ -127,19 +128,36 @@ static int enter_inventory(void)
 	return err;
 }
 
-static bool is_ours(int fd, const struct stat *st)
+/* 1 or 0; -errno after an error line. */
+static int is_ours(int fd, const struct stat *st)
 {
-	return device_is_kfd(st) || (device_is_render_node(st) && drm_is_amd(fd));
+	int r = device_is_kfd(st);
+
+	if (r || !device_is_render_node(st))
+		return r;
+	r = drm_is_amd(fd);
+	/* A mapping's file as a path, where its node is not on a file system in memory. */
+	if (r == -EBADF)
+		r = drm_minor_is_amd(minor(st->st_rdev));
+	if (r < 0)
+		pr_err("cannot ask renderD%u for its driver: %s", minor(st->st_rdev), strerror(-r));
+	return r;
 }
 
 static int hook_dump_ext_file(int fd, int id)
 {
 	struct stat st;
-	int err;
+	int r, err;
 
 	if (!plugin.dump || fstat(fd, &st))
 		return -ENOTSUP;
-	if (!is_ours(fd, &st))
+	/* A descriptor that is a path is criu's own. */
+	if (fcntl(fd, F_GETFL) & O_PATH)
+		return -ENOTSUP;
+	r = is_ours(fd, &st);
+	if (r < 0)
+		return result(r, "looking at a device file");
+	if (!r)
 		return dump_foreign_file(plugin.dump, fd) ? -1 : -ENOTSUP;
 	err = dump_file(plugin.dump, fd, &st, id);
 	if (!err)
@@ -149,9 +167,11 @@ static int hook_dump_ext_file(int fd, int id)
 
 static int hook_handle_device_vma(int fd, const struct stat *st)
 {
-	int err;
+	int err, r = plugin.awake ? is_ours(fd, st) : 0;
 
-	if (!plugin.awake || !is_ours(fd, st))
+	if (r < 0)
+		return result(r, "looking at a device mapping");
+	if (!r)
 		return -ENOTSUP;
 	if (plugin.stage != CRIU_STAGE_DUMP) {
 		pr_err("a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are not tracked");

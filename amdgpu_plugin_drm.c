@@ -2,6 +2,7 @@
 /*
  * Render nodes. One is AMD's when its driver says so by name.
  */
+#include <inttypes.h>
 #include <sys/ioctl.h>
 
 #include <libdrm/amdgpu_drm.h>
@@ -22,24 +23,45 @@ struct list_handles {
 /* As far as handles are tried out, where they cannot be listed. A file gives out the lowest free number. */
 #define MAX_TRIED_HANDLE 4096
 
-bool drm_is_amd(int fd)
+/* The last context that a file can have (amdgpu_ctx.c of Linux). */
+#define MAX_CONTEXT 4095
+
+int drm_is_amd(int fd)
 {
 	char name[16] = "";
 	struct drm_version version = { .name = name, .name_len = sizeof(name) - 1 };
 
-	return !ioctl(fd, DRM_IOCTL_VERSION, &version) && !strcmp(name, "amdgpu");
+	if (ioctl(fd, DRM_IOCTL_VERSION, &version))
+		return -errno;
+	return !strcmp(name, "amdgpu");
+}
+
+int drm_open_minor_as(uint32_t minor_number, int flags)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", minor_number);
+	fd = device_open(path, device_render_number(minor_number), flags);
+	if (fd < 0)
+		return fd;
+	r = drm_is_amd(fd);
+	if (r < 0)
+		return r;
+	return r ? steal_fd(&fd) : -EMEDIUMTYPE;
 }
 
 int drm_open_minor(uint32_t minor_number)
 {
-	_cleanup_close_ int fd = -1;
-	char path[64];
+	return drm_open_minor_as(minor_number, O_RDWR);
+}
 
-	snprintf(path, sizeof(path), "/dev/dri/renderD%u", minor_number);
-	fd = device_open(path, device_render_number(minor_number));
-	if (fd < 0)
-		return fd;
-	return drm_is_amd(fd) ? steal_fd(&fd) : -ENODEV;
+int drm_minor_is_amd(uint32_t minor_number)
+{
+	_cleanup_close_ int fd = drm_open_minor(minor_number);
+
+	return fd >= 0 ? 1 : fd == -EMEDIUMTYPE ? 0 : fd;
 }
 
 /* Handle by handle: any but an unknown one has a size to tell. */
@@ -72,4 +94,69 @@ int drm_count_objects(int fd, uint32_t *ret)
 		return errno == EINVAL ? try_handles(fd, ret) : -errno;
 	*ret = args.num_entries;
 	return 0;
+}
+
+/* A context that is not there has no state to ask for. */
+int drm_count_contexts(int fd, uint32_t *ret)
+{
+	*ret = 0;
+	for (uint32_t id = 1; id <= MAX_CONTEXT; id++) {
+		union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_GET_STABLE_PSTATE, .ctx_id = id } };
+
+		if (!ioctl(fd, DRM_IOCTL_AMDGPU_CTX, &args))
+			(*ret)++;
+		else if (errno != EINVAL)
+			return -errno;
+	}
+	return 0;
+}
+
+static int count_syncobjs(int fd, uint32_t *ret)
+{
+	*ret = 0;
+	for (uint32_t handle = 1; handle <= MAX_TRIED_HANDLE; handle++) {
+		uint64_t point = 0;
+		struct drm_syncobj_timeline_array args = {
+			.handles = (uintptr_t)&handle,
+			.points = (uintptr_t)&point,
+			.count_handles = 1,
+		};
+
+		if (!ioctl(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args))
+			(*ret)++;
+		else if (errno != ENOENT)
+			return -errno;
+	}
+	return 0;
+}
+
+/* "drm-memory-vram: 4 KiB" and the like; "drm-engine-gfx: 7 ns". */
+static int read_fdinfo(int fd, struct drm_holdings *holdings)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[128];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		uint64_t kib;
+
+		if (sscanf(line, "drm-memory-%*[a-z]: %" SCNu64, &kib) == 1)
+			holdings->memory_kib += kib;
+		holdings->has_computed |= !strncmp(line, "drm-engine-", strlen("drm-engine-"));
+	}
+	return 0;
+}
+
+int drm_ask_holdings(int fd, struct drm_holdings *ret)
+{
+	int err;
+
+	*ret = (struct drm_holdings){ 0 };
+	err = drm_count_contexts(fd, &ret->nr_contexts);
+	if (!err)
+		err = count_syncobjs(fd, &ret->nr_syncobjs);
+	return err ? err : read_fdinfo(fd, ret);
 }

@@ -6,15 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether an open DRM file is driven by amdgpu; asks the driver for its name, changes nothing. */
-bool drm_is_amd(int fd);
+/* 1 when an open DRM file is driven by amdgpu, 0 when by another; asks for its name. -errno without a message. */
+int drm_is_amd(int fd);
+
+/* The same of the node of a minor. */
+int drm_minor_is_amd(uint32_t minor);
 
 /*
  * Opens the AMD render node of a minor. The file is new: GEM handles made in it are
  * nobody else's. Returns an fd that the caller owns, or -errno without a message
- * (-ENODEV when the node is there and is not that of an AMD GPU).
+ * (-EMEDIUMTYPE when the node is there and is not that of an AMD GPU).
  */
 int drm_open_minor(uint32_t minor);
+/* With other flags than O_RDWR, for a task that has it so. */
+int drm_open_minor_as(uint32_t minor, int flags);
 
 /*
  * How many GEM objects an open file of an AMD render node holds, whoever opened it; the KFD's
@@ -22,5 +27,21 @@ int drm_open_minor(uint32_t minor);
  * 4096 handles are looked at. 0 or -errno without a message.
  */
 int drm_count_objects(int fd, uint32_t *ret);
+
+/* How many contexts; a complete proof, since a file can have 4095. 0 or -errno without a message. */
+int drm_count_contexts(int fd, uint32_t *ret);
+
+/* What else an open file of an AMD render node holds. */
+struct drm_holdings {
+	uint32_t nr_contexts, nr_syncobjs;
+	uint64_t memory_kib; /* that its address space maps, whoever allocated it, and page tables */
+	bool has_computed;   /* jobs were submitted */
+};
+
+/*
+ * Asks for it and changes nothing; syncobjs are counted up to handle 4096, and memory is what the
+ * kernel tells in fdinfo. 0 or -errno without a message.
+ */
+int drm_ask_holdings(int fd, struct drm_holdings *ret);
 
 #endif

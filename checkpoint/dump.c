@@ -29,6 +29,7 @@
 #include "kernel/kernel.h"
 #include "pages/pages.h"
 #include "checkpoint/refuse.h"
+#include "share/share.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
 
@@ -38,8 +39,7 @@ struct process {
 	struct task_file *file; /* its first open file of /dev/kfd */
 	struct kfd_state state;
 	bool paused;
-	bool taken;		/* state is complete */
-	struct topology *nodes; /* its CPUs and GPUs, by user gpu id; since taken */
+	struct topology *nodes; /* its CPUs and GPUs, by user gpu id */
 };
 
 struct dump {
@@ -50,7 +50,9 @@ struct dump {
 	struct driver_release driver;
 	struct process *processes;
 	size_t nr_processes;
-	struct refuse_memory memory; /* of all processes that are taken */
+	struct share_request request;
+	struct share_process *sharers; /* one for each process */
+	struct survey *survey;
 	bool started;
 	int result; /* of the pause */
 };
@@ -78,6 +80,9 @@ static int process_let_go(struct process *process)
 
 	if (process->paused) {
 		err = kfd_unpause(process->file->fd);
+		/* The answer for queues that run already: a failure while they were told apart can leave such. */
+		if (err == -EINVAL)
+			err = 0;
 		if (err)
 			pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
 	}
@@ -103,7 +108,8 @@ int dump_free(struct dump *dump, bool succeeded)
 		err = err ? err : ret;
 	}
 	free(dump->processes);
-	refuse_memory_done(&dump->memory);
+	survey_free(dump->survey);
+	free(dump->sharers);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
@@ -136,28 +142,44 @@ static int heal(struct dump *dump)
 	return 0;
 }
 
+static int pause_process(struct process *process)
+{
+	int err = kfd_pause(process->file->fd, process->file->pid, &process->state);
+
+	process->paused = !err;
+	return err;
+}
+
 /*
  * Several open files can belong to one KFD process, and it must be paused only once.
  * When letting go by this file succeeds, it belongs to a process that is paused already:
- * the one that then cannot be let go again. Nothing is saved yet, so all are stopped anew.
+ * the one that then cannot be let go again, mostly the last. Nothing is saved yet, so those
+ * that were let go are stopped anew.
  */
 static int is_another_file_of_paused(struct dump *dump, const struct task_file *file)
 {
-	int err;
+	size_t i = dump->nr_processes;
+	bool found = false;
+	int err = kfd_unpause(file->fd);
 
-	if (kfd_unpause(file->fd))
-		return 0;
-	for (size_t i = 0; i < dump->nr_processes; i++) {
-		struct process *process = &dump->processes[i];
+	if (err && err != -EINVAL)
+		pr_err("pid %d: cannot stop its GPU queues: %s", file->pid, strerror(-err));
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	while (i && !found) {
+		struct process *process = &dump->processes[--i];
+		int ret = kfd_unpause(process->file->fd);
 
-		kfd_unpause(process->file->fd);
-		process->paused = false;
-		err = kfd_pause(process->file->fd, process->file->pid, &process->state);
-		if (err)
-			return err;
-		process->paused = true;
+		found = ret == -EINVAL;
+		process->paused = ret && !found;
+		if (!process->paused)
+			continue;
+		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-ret));
+		err = ret;
 	}
-	return 1;
+	for (; !err && i < dump->nr_processes; i++)
+		err = pause_process(&dump->processes[i]);
+	return err ? err : found;
 }
 
 static int pause_file(struct dump *dump, struct task_file *file)
@@ -167,11 +189,10 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 	if (r)
 		return r < 0 ? r : 0;
-	r = kfd_pause(file->fd, file->pid, &process->state);
+	process->file = file;
+	r = pause_process(process);
 	if (r)
 		return r;
-	process->file = file;
-	process->paused = true;
 	dump->nr_processes++;
 	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state", file->pid,
 		process->state.nr_devices, process->state.nr_bos, process->state.nr_objects, process->state.priv_size);
@@ -180,11 +201,24 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
+/* Two files of one process, of which either can be paused while the other is: its contexts are two to the KFD. */
+static int check_contexts(const struct dump *dump)
+{
+	for (size_t i = 0; i < dump->nr_processes; i++) {
+		const struct process *process = &dump->processes[i];
+		const struct process *first = process_by_pid(dump, process->file->pid);
+
+		if (first != process && first->state.pid == process->state.pid)
+			return refuse_context(process->file->pid);
+	}
+	return 0;
+}
+
 static int check_heirs(const struct dump *dump)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && dump->nr_processes && i < dump->files.nr_pids; i++)
+	for (size_t i = 0; !err && i < dump->files.nr_pids; i++)
 		if (!process_by_pid(dump, dump->files.pids[i]))
 			err = refuse_heir(dump->files.pids[i], dump->machine);
 	return err;
@@ -193,73 +227,22 @@ static int check_heirs(const struct dump *dump)
 static int check_restorable(const struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = 0;
+	int err = dump->nr_processes ? refuse_lazy_dump() : 0;
 
-	if (!err && dump->nr_processes)
-		err = refuse_lazy_dump();
+	if (!err)
+		err = check_contexts(dump);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, dump->machine, try);
+		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, &dump->files,
+				     dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (dump->files.files[i].minor)
+		if (dump->files.files[i].minor && !process_by_pid(dump, dump->files.files[i].pid))
 			err = refuse_file(&dump->files.files[i]);
 	return err ? err : check_heirs(dump);
 }
 
-/* ---- pause, all ---- */
-
-static int check_kfd(struct kfd_rules *ret)
-{
-	_cleanup_close_ int fd = kfd_open();
-	int err = fd < 0 ? fd : kfd_check_version(fd);
-
-	if (!err)
-		*ret = kfd_ask_rules(fd);
-	return err;
-}
-
-static int pause_all(struct dump *dump)
-{
-	int err = settings_check(dump->settings);
-
-	if (!err)
-		err = refuse_incremental();
-	if (err)
-		return err;
-	image_remove_stale();
-	err = check_kfd(&dump->rules);
-	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
-	if (!err) {
-		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
-		if (err == -ENOENT)
-			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
-	}
-	if (!err)
-		err = task_files_collect(drm_is_amd, &dump->files);
-	if (!err)
-		err = heal(dump);
-	if (err)
-		return err;
-	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
-	if (!dump->processes)
-		return -ENOMEM;
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (!dump->files.files[i].minor)
-			err = pause_file(dump, &dump->files.files[i]);
-	return err ? err : check_restorable(dump);
-}
-
-int dump_pause(struct dump *dump)
-{
-	if (!dump->started) {
-		dump->started = true;
-		dump->result = pause_all(dump);
-	}
-	return dump->result;
-}
-
 /* ---- what the kernel knows of a process ---- */
 
-/* A node as it goes into the image: @gpu_id is how the process knows it. */
+/* A node as it goes into the image: @gpu_id is how the process knows it, @state is NULL for one without the KFD. */
 static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
 		    const struct kfd_state *state)
 {
@@ -271,7 +254,7 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
-	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
+	if (!gpu_id || !state || !records_have_sdma_queue(state, gpu_id))
 		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
 	for (unsigned int i = 0; !err && i < from->nr_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
@@ -320,19 +303,95 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 static int process_take(struct dump *dump, struct process *process)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err;
-
-	if (process->taken)
-		return 0;
-	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
 	if (!err)
 		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
-		err = refuse_sharing(&dump->memory, process->file->pid, &process->state);
-	if (!err)
 		err = process_nodes(dump, process, &process->nodes);
-	process->taken = !err;
 	return err;
+}
+
+/* ---- pause, all ---- */
+
+static int check_kfd(struct kfd_rules *ret)
+{
+	_cleanup_close_ int fd = kfd_open();
+	int err = fd < 0 ? fd : kfd_check_version(fd);
+
+	if (!err)
+		*ret = kfd_ask_rules(fd);
+	return err;
+}
+
+/* What they share shows only when all states are there. */
+static int take_all(struct dump *dump)
+{
+	struct share_request *request = &dump->request;
+	int err;
+
+	*request = (struct share_request){
+		.nr_processes = dump->nr_processes,
+		.files = &dump->files,
+		.machine = dump->machine,
+		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
+		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
+	};
+	err = survey_begin(dump->machine, &request->fresh_inode);
+	dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
+	request->processes = dump->sharers;
+	if (!err && !dump->sharers)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct process *process = &dump->processes[i];
+
+		err = process_take(dump, process);
+		dump->sharers[i] = (struct share_process){
+			.pid = process->file->pid, .state = &process->state, .nodes = process->nodes,
+		};
+	}
+	return err ? err : survey_take(request, &dump->survey);
+}
+
+static int pause_all(struct dump *dump)
+{
+	int err = settings_check(dump->settings);
+
+	if (!err)
+		err = refuse_incremental();
+	if (err)
+		return err;
+	image_remove_stale();
+	err = check_kfd(&dump->rules);
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
+	if (!err) {
+		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
+		if (err == -ENOENT)
+			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
+	}
+	if (!err)
+		err = task_files_collect(drm_is_amd, &dump->files);
+	if (!err)
+		err = heal(dump);
+	if (err)
+		return err;
+	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
+	if (!dump->processes)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		if (!dump->files.files[i].minor)
+			err = pause_file(dump, &dump->files.files[i]);
+	if (!err)
+		err = check_restorable(dump);
+	return err || !dump->nr_processes ? err : take_all(dump);
+}
+
+int dump_pause(struct dump *dump)
+{
+	if (!dump->started) {
+		dump->started = true;
+		dump->result = pause_all(dump);
+	}
+	return dump->result;
 }
 
 /* ---- /dev/kfd ---- */
@@ -364,10 +423,21 @@ static int write_process(struct dump *dump, struct process *process, int id, str
 	return err ? err : kfd_image_write(id, image);
 }
 
+static int ask_flags(const struct task_file *file, int *ret)
+{
+	int flags = device_flags(file->fd);
+
+	if (flags < 0)
+		pr_err("pid %d: cannot ask for the flags of its files: %s", file->pid, strerror(-flags));
+	*ret = flags;
+	return flags < 0 ? flags : 0;
+}
+
 static int dump_kfd(struct dump *dump, struct process *process, int id)
 {
-	struct kfd_image image = { 0 };
-	int err = process_take(dump, process);
+	const struct share_process *sharer = &dump->sharers[process - dump->processes];
+	struct kfd_image image = { .nr_sharers = sharer->nr_sharers, .nr_files = sharer->nr_files };
+	int err = ask_flags(process->file, &image.flags);
 	char root[32];
 
 	if (err)
@@ -385,10 +455,10 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
  * The process is saved with its first file. Of the others it is kept that they are there,
  * and of which GPUs: one of them may be the first that is opened by the restore.
  */
-static int dump_another_kfd(struct dump *dump, struct process *process, int id)
+static int dump_another_kfd(const struct task_file *file, struct process *process, int id)
 {
 	struct kfd_image image = { .another_file = true };
-	int err = process_take(dump, process);
+	int err = ask_flags(file, &image.flags);
 
 	image.state.pid = process->state.pid;
 	image.nodes = process->nodes;
@@ -436,12 +506,12 @@ static bool is_another_file(const struct dump *dump, const struct process *proce
 
 static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
 {
-	struct render_image image = { .minor = file->minor };
-	int node, err = process_take(dump, process);
+	struct render_image image = {
+		.minor = file->minor,
+		.objects = *survey_objects(dump->survey, (size_t)(file - dump->files.files)),
+	};
+	int err, node = topology_find_minor(process->nodes, file->minor);
 
-	if (err)
-		return err;
-	node = topology_find_minor(process->nodes, file->minor);
 	if (node < 0) {
 		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
 		return node;
@@ -449,6 +519,87 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	image.nodes = process->nodes;
 	image.another_file = is_another_file(dump, process, file, image.gpu_id);
+	err = ask_flags(file, &image.flags);
+	if (!err && !image.another_file && (image.flags & O_ACCMODE) != O_RDWR) {
+		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "
+		       "and writing (flags %#x): that cannot be restored", file->pid, file->minor, image.flags);
+		err = -EOPNOTSUPP;
+	}
+	return err ? err : render_image_write(id, &image);
+}
+
+/* ---- render nodes of tasks without /dev/kfd ---- */
+
+/* The machine's CPUs and those of its GPUs of which the task has files. */
+static int own_nodes(const struct dump *dump, pid_t pid, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
+		const struct topology_node *from = dump->machine->nodes[i];
+		uint32_t minor_number = (uint32_t)topology_get(from, TOPOLOGY_DRM_RENDER_MINOR);
+
+		if (!topology_is_gpu(from) || task_files_has(&dump->files, pid, minor_number))
+			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
+	}
+	if (!err)
+		err = topology_finish(nodes);
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+/* Whether a KFD process has all GPUs of which the task has files. */
+static bool has_all(const struct dump *dump, const struct process *process, pid_t pid)
+{
+	for (size_t i = 0; i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (file->pid == pid && topology_find_minor(process->nodes, file->minor) < 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The GPUs that the restore has to find for the task: those of a KFD process, so that it finds the same ones for both.
+ * Where no process has all of the task's GPUs, they are its own.
+ */
+static int task_nodes(struct dump *dump, pid_t pid, struct topology **ret_owned, struct topology **ret)
+{
+	int err;
+
+	for (size_t i = 0; i < dump->nr_processes; i++)
+		if (has_all(dump, &dump->processes[i], pid)) {
+			*ret = dump->processes[i].nodes;
+			return 0;
+		}
+	err = own_nodes(dump, pid, ret_owned);
+	*ret = *ret_owned;
+	return err;
+}
+
+/* Such as a program that asked for the GPUs' state has it, and left it to its children. Opened again by the restore. */
+static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
+{
+	struct render_image image = { .minor = file->minor, .another_file = true };
+	_cleanup_topology_ struct topology *owned = NULL;
+	int node, err = refuse_used_file(file);
+
+	if (!err)
+		err = ask_flags(file, &image.flags);
+	if (!err)
+		err = task_nodes(dump, file->pid, &owned, &image.nodes);
+	if (err)
+		return err;
+	node = topology_find_minor(image.nodes, file->minor);
+	if (node < 0) {
+		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
+		return -EOPNOTSUPP;
+	}
+	image.gpu_id = topology_gpu_id(image.nodes->nodes[node]);
 	return render_image_write(id, &image);
 }
 
@@ -464,25 +615,24 @@ int dump_foreign_file(const struct dump *dump, int fd)
 
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
-	struct task_file *file;
+	struct task_file *file = NULL;
 	struct process *process;
 	int err = dump_pause(dump);
 
 	if (err)
 		return err;
-	file = task_files_find(&dump->files, fd);
-	if (!file) {
-		pr_err("file %#x of device %u:%u belongs to no task that is being dumped", id, major(st->st_rdev),
-		       minor(st->st_rdev));
-		return -ESRCH;
+	err = task_files_find(&dump->files, fd, &file);
+	if (err) {
+		pr_err("cannot compare file %#x of device %u:%u with those of the tasks: %s", id, major(st->st_rdev),
+		       minor(st->st_rdev), strerror(-err));
+		return err;
 	}
+	if (!file)
+		return refuse_file_under_way(st);
 	process = process_by_pid(dump, file->pid);
-	if (!process) {
-		pr_err("pid %d: has renderD%u open and not /dev/kfd: such a process cannot be saved", file->pid,
-		       file->minor);
-		return -EOPNOTSUPP;
-	}
+	if (!process)
+		return dump_unused_file(dump, file, id);
 	if (file->minor)
 		return dump_render_node(dump, file, process, id);
-	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(dump, process, id);
+	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(file, process, id);
 }

@@ -64,14 +64,20 @@ static bool has_gpu(const struct topology *saved, uint32_t minor)
 	return topology_find_minor(saved, minor) >= 0;
 }
 
-/* Those whose render node can be opened in this task, and that no other saved GPU has become. Returns how many the
- * kernel shows it. */
-static unsigned int find_candidates(const struct gpus_request *request, struct candidates *candidates)
+/* What says nothing of the GPU, only of the caller. */
+static bool is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EINTR;
+}
+
+/* Those whose render node can be opened in this task, and that no other saved GPU has become; and how many the kernel
+ * shows the task. */
+static int find_candidates(const struct gpus_request *request, struct candidates *candidates, size_t *ret_visible)
 {
 	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
 	const struct topology *machine = request->machine;
-	unsigned int visible = 0;
 
+	*ret_visible = 0;
 	usage_read(sysfs, machine, candidates->usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
@@ -82,14 +88,19 @@ static unsigned int find_candidates(const struct gpus_request *request, struct c
 		if (!topology_is_gpu(node))
 			continue;
 		fd = drm_open_minor(minor);
-		visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
+		if (is_shortage(fd)) {
+			pr_err("gpu %#x: cannot look whether renderD%u may be used: %s", topology_gpu_id(node), minor,
+			       strerror(-fd));
+			return fd;
+		}
+		*ret_visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
 		other = chosen_saved(request->chosen, topology_gpu_id(node));
 		if (fd < 0)
 			drop(candidates, machine, i, "renderD%u: %s", minor, strerror(-fd));
 		else if (other >= 0 && !has_gpu(request->saved, (uint32_t)other))
 			drop(candidates, machine, i, "another process has it in the place of renderD%d", other);
 	}
-	return visible;
+	return 0;
 }
 
 /* ---- memory ---- */
@@ -101,7 +112,8 @@ static uint64_t vram_needed(const struct kfd_state *state, uint32_t user_id)
 	uint64_t needed = 0;
 
 	for (size_t i = 0; state && i < state->nr_bos; i++)
-		if (state->bos[i].gpu_id == user_id && state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		if (state->bos[i].gpu_id == user_id && state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
+		    kfd_state_owns(state, i))
 			needed += state->bos[i].size;
 	return needed;
 }
@@ -297,8 +309,9 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 	*settings = *request->settings;
 	chosen_lock(request->chosen);
 	pin_chosen(request, settings);
-	gpus->nr_visible = find_candidates(request, candidates);
-	err = match_with_room(request, candidates, settings, &map);
+	err = find_candidates(request, candidates, &gpus->nr_visible);
+	if (!err)
+		err = match_with_room(request, candidates, settings, &map);
 	if (!err)
 		err = take_gpus(gpus, request, candidates, map);
 	chosen_unlock(request->chosen);

@@ -3,16 +3,15 @@
  * What is known at dump that it could not be restored, or would be restored wrong: refused
  * before anything is saved of a process that would be gone then. Limits that depend on the
  * kind of GPU are in checkpoint/limits.c.
- *
- * BOs that share memory are seen from their dma-bufs, which are one file.
  */
 #include <inttypes.h>
-#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "host/host.h"
 #include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
 #include "checkpoint/refuse.h"
+#include "checkpoint/vma.h"
 #include "amdgpu_plugin_util.h"
 
 /* ---- processes and files ---- */
@@ -47,6 +46,48 @@ int refuse_file(const struct task_file *file)
 	return err || !count ? err : -EOPNOTSUPP;
 }
 
+/* A new file has page tables, too. */
+static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, struct drm_holdings *ret_new)
+{
+	_cleanup_close_ int fd = drm_open_minor(file->minor);
+	int err = fd < 0 ? fd : drm_ask_holdings(fd, ret_new);
+
+	if (!err)
+		err = drm_ask_holdings(file->fd, ret);
+	if (err)
+		pr_err("pid %d: cannot ask renderD%u for what its file holds: %s", file->pid, file->minor,
+		       strerror(-err));
+	return err;
+}
+
+int refuse_used_file(const struct task_file *file)
+{
+	struct drm_holdings holdings, fresh;
+	int err = ask_holdings(file, &holdings, &fresh);
+
+	if (err)
+		return err;
+	if (!holdings.nr_contexts && !holdings.nr_syncobjs && !holdings.has_computed &&
+	    holdings.memory_kib <= fresh.memory_kib)
+		return 0;
+	pr_err("pid %d: has renderD%u open and not /dev/kfd, and the file is in use: %u contexts, %u syncobjs, %" PRIu64
+	       " KiB of memory (%" PRIu64 " when new)%s: that cannot be saved", file->pid, file->minor,
+	       holdings.nr_contexts, holdings.nr_syncobjs, holdings.memory_kib, fresh.memory_kib,
+	       holdings.has_computed ? ", jobs" : "");
+	return -EOPNOTSUPP;
+}
+
+int refuse_file_under_way(const struct stat *st)
+{
+	char name[32] = "/dev/kfd";
+
+	if (!device_is_kfd(st))
+		snprintf(name, sizeof(name), "renderD%u", minor(st->st_rdev));
+	pr_err("a file of %s is under way in a message of a socket (SCM_RIGHTS), or open outside of the tasks that are being "
+	       "dumped: that cannot be saved", name);
+	return -EOPNOTSUPP;
+}
+
 /* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
 int refuse_incremental(void)
 {
@@ -69,15 +110,16 @@ int refuse_lazy_dump(void)
 }
 
 /* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
-static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct topology *machine)
+static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct task_files *files,
+				const struct topology *machine)
 {
 	unsigned int i, opened = 0;
 
 	for (i = 0; state->nr_bos && i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
-		uint64_t minor_number = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 
-		opened += topology_is_gpu(node) && task_has_open(pid, device_render_number((uint32_t)minor_number));
+		opened += topology_is_gpu(node) &&
+			  task_files_has(files, pid, (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
 	}
 	if (!state->nr_bos || opened >= state->nr_devices)
 		return 0;
@@ -112,100 +154,80 @@ static int check_user_ns(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-int refuse_process(pid_t pid, const struct kfd_state *state, const struct topology *machine, bool try)
+static int ask_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
+{
+	int err = task_kfd_contexts(pid, ret_is_process, ret_nr);
+
+	if (err)
+		pr_err("pid %d: cannot look for it among the KFD's processes: %s", pid, strerror(-err));
+	return err;
+}
+
+/* RESTORE knows the first context of a process only. */
+static int check_contexts(pid_t pid)
+{
+	bool is_process;
+	unsigned int nr;
+	int err = ask_contexts(pid, &is_process, &nr);
+
+	return err || !nr ? err : refuse_context(pid);
+}
+
+int refuse_context(pid_t pid)
+{
+	pr_err("pid %d: has a second KFD context (CREATE_PROCESS), which cannot be saved: dump it when the program has "
+	       "closed the file of that context", pid);
+	return -EOPNOTSUPP;
+}
+
+int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
+		   const struct topology *machine, bool try)
 {
 	int err = check_owner(pid, state);
 
+	if (!err)
+		err = check_contexts(pid);
 	if (err || try)
 		return err;
 	err = check_user_ns(pid);
 	if (!err)
 		err = check_buffers(pid, state);
-	return err ? err : check_address_spaces(pid, state, machine);
+	return err ? err : check_address_spaces(pid, state, files, machine);
 }
 
-/* Which a child has that was made by fork: who restores it knows nothing of the buffers. */
+/* A KFD process lives until its memory is gone, and has buffers and queues without any file. */
+static int check_closed(pid_t pid)
+{
+	bool is_process;
+	unsigned int nr;
+	int err = ask_contexts(pid, &is_process, &nr);
+
+	if (err || !is_process)
+		return err;
+	pr_err("pid %d: has state on GPUs and has closed its /dev/kfd, without which that cannot be saved", pid);
+	return -EOPNOTSUPP;
+}
+
+/* Inherited by a child that was made by fork, or left by files that were closed: nobody restores what is mapped. */
 int refuse_heir(pid_t pid, const struct topology *machine)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t i, count = 0;
+	size_t count = 0;
 	int err = task_device_vmas(pid, &vmas, &count);
 
-	for (i = 0; !err && i < count; i++)
-		if (topology_find_minor(machine, vmas[i].minor) >= 0) {
-			pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is of a buffer of another process, from "
-			       "which it was inherited: that cannot be restored",
-			       pid, vmas[i].start, vmas[i].minor);
-			err = -EOPNOTSUPP;
-		}
-	return err;
-}
+	for (size_t i = 0; !err && i < count; i++) {
+		char name[32] = "/dev/kfd";
+		int r = vma_is_foreign(machine, &vmas[i]);
 
-/* ---- shared buffers ---- */
-
-/* A BO's memory, by its dma-buf. */
-struct buffer {
-	dev_t device;
-	ino_t inode;
-	pid_t pid;
-	uint32_t gpu_id;
-};
-
-void refuse_memory_done(struct refuse_memory *memory)
-{
-	free(memory->buffers);
-	*memory = (struct refuse_memory){ 0 };
-}
-
-static int compare_buffers(const void *a, const void *b)
-{
-	const struct buffer *x = a, *y = b;
-
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	return (x->inode > y->inode) - (x->inode < y->inode);
-}
-
-/* Adds that of one process, whose dma-bufs stay open: so no number of theirs is used again. */
-static int add_memory(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
-{
-	struct buffer *grown = reallocarray(memory->buffers, memory->count + state->nr_bos + 1, sizeof(*grown));
-	struct stat st;
-	size_t i;
-
-	if (!grown)
-		return -ENOMEM;
-	memory->buffers = grown;
-	for (i = 0; i < state->nr_bos; i++) {
-		if (state->bos[i].dmabuf_fd == KFD_NO_FD)
+		if (r)
+			err = r < 0 ? r : 0;
+		if (r)
 			continue;
-		if (fstat((int)state->bos[i].dmabuf_fd, &st))
-			return -errno;
-		grown[memory->count++] = (struct buffer){
-			.device = st.st_dev,
-			.inode = st.st_ino,
-			.pid = pid,
-			.gpu_id = state->bos[i].gpu_id,
-		};
-	}
-	qsort(grown, memory->count, sizeof(*grown), compare_buffers);
-	return 0;
-}
-
-/* Buffers that were imported, from this process or another one, would be restored as copies. */
-int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
-{
-	size_t i;
-	int err = add_memory(memory, pid, state);
-
-	for (i = 1; !err && i < memory->count; i++) {
-		const struct buffer *buffer = &memory->buffers[i];
-
-		if (compare_buffers(buffer - 1, buffer))
-			continue;
-		pr_err("pid %d: shares a buffer of gpu %#x with pid %d (IPC, dma-buf), which cannot be saved",
-		       buffer->pid, buffer->gpu_id, buffer[-1].pid);
+		if (vmas[i].minor)
+			snprintf(name, sizeof(name), "renderD%u", vmas[i].minor);
+		pr_err("pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has inherited the "
+		       "mapping, or closed the file), so that it cannot be restored", pid, vmas[i].start, name);
 		err = -EOPNOTSUPP;
 	}
-	return err;
+	return err ? err : check_closed(pid);
 }

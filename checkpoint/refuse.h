@@ -9,13 +9,23 @@
 #include "amdgpu_plugin_topology.h"
 
 /*
- * A paused KFD process, before its state is taken. @try: what this kernel is known not to restore is tried all the
- * same.
+ * A paused KFD process, before its state is taken. @files: of all tasks. @try: what this kernel is known not to
+ * restore is tried all the same.
  */
-int refuse_process(pid_t pid, const struct kfd_state *state, const struct topology *machine, bool try);
+int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
+		   const struct topology *machine, bool try);
+
+/* A process two of whose files are of different KFD contexts. */
+int refuse_context(pid_t pid);
 
 /* An open file of a render node. */
 int refuse_file(const struct task_file *file);
+
+/* A file of a render node in a task without /dev/kfd, unless it holds nothing. */
+int refuse_used_file(const struct task_file *file);
+
+/* A file of a device of ours that criu has found and that no task has open. */
+int refuse_file_under_way(const struct stat *st);
 
 /* A task besides the KFD processes. */
 int refuse_heir(pid_t pid, const struct topology *machine);
@@ -25,17 +35,5 @@ int refuse_incremental(void);
 
 /* A dump whose memory is fetched later, where criu's command line says so. */
 int refuse_lazy_dump(void);
-
-struct buffer;
-
-/* The memory of all processes so far; {} to begin with. */
-struct refuse_memory {
-	struct buffer *buffers; /* sorted */
-	size_t count;
-};
-
-/* Adds the BOs of a process whose state was taken. Their dma-bufs have to stay open until the last one was added. */
-int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state);
-void refuse_memory_done(struct refuse_memory *memory);
 
 #endif

@@ -38,19 +38,57 @@ uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state
 	return as_user ? as_user : as_actual;
 }
 
-const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct kfd_state *state,
-					uint32_t user_gpu_id)
+static int compare_bos(const struct kfd_criu_bo_bucket *bo, uint32_t gpu_id, uint64_t offset)
 {
-	uint64_t length = vma->end - vma->start;
+	if (bo->gpu_id != gpu_id)
+		return bo->gpu_id < gpu_id ? -1 : 1;
+	return (bo->offset > offset) - (bo->offset < offset);
+}
 
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+static int compare_entries(const void *a, const void *b)
+{
+	const struct kfd_criu_bo_bucket *const *x = a, *const *y = b;
 
-		if (bo->gpu_id == user_gpu_id && kfd_bo_has_contents(bo) && vma->offset >= bo->offset &&
-		    vma->offset - bo->offset < bo->size && length <= bo->size - (vma->offset - bo->offset))
-			return bo;
+	return compare_bos(*x, (*y)->gpu_id, (*y)->offset);
+}
+
+int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret)
+{
+	*ret = (struct vma_bos){ .list = calloc(state->nr_bos + 1, sizeof(*ret->list)) };
+	if (!ret->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (kfd_bo_has_contents(&state->bos[i]))
+			ret->list[ret->nr++] = &state->bos[i];
+	qsort(ret->list, ret->nr, sizeof(*ret->list), compare_entries);
+	return 0;
+}
+
+void vma_bos_done(struct vma_bos *bos)
+{
+	free(bos->list);
+	*bos = (struct vma_bos){ 0 };
+}
+
+const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id)
+{
+	const struct kfd_criu_bo_bucket *bo;
+	uint64_t length = vma->end - vma->start, into;
+	size_t low = 0, high = bos->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_bos(bos->list[middle], user_gpu_id, vma->offset) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	if (!low || bos->list[low - 1]->gpu_id != user_gpu_id)
+		return NULL;
+	bo = bos->list[low - 1];
+	into = vma->offset - bo->offset;
+	return into < bo->size && length <= bo->size - into ? bo : NULL;
 }
 
 bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct device_vma *ret)
@@ -72,10 +110,31 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 /* ---- dump ---- */
 
+/*
+ * The kernel maps doorbells and registers of a GPU as a whole or not at all, and each other range of /dev/kfd from its
+ * start. Mappings that were split (mprotect, munmap) are parts.
+ */
+static int check_whole(pid_t pid, const struct device_vma *vma)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), length = vma->end - vma->start;
+	uint64_t from = vma->offset & (KFD_MMAP_GPU_UNIT - 1), whole = length;
+
+	if (vma_names_gpu(vma))
+		whole = (kfd_mmap_type(vma->offset) == KFD_MMAP_TYPE_MMIO ? 1 : VMA_DOORBELL_PAGES) * page;
+	if (!from && length == whole)
+		return 0;
+	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd is not whole: %" PRIu64 " bytes from %#" PRIx64 " on, and "
+	       "the kernel maps %" PRIu64 " from 0 on (a part was unmapped, or has another protection)", pid, vma->start,
+	       length, from, whole);
+	return -EOPNOTSUPP;
+}
+
 static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_rules rules, struct device_vma *vma)
 {
-	if (!vma_names_gpu(vma))
-		return 0;
+	int err = check_whole(pid, vma);
+
+	if (err || !vma_names_gpu(vma))
+		return err;
 	vma->gpu_id = vma_kfd_gpu(vma, state, rules.maps_by_user_id);
 	if (vma->gpu_id)
 		return 0;
@@ -88,13 +147,14 @@ static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_
  * A mapping of a render node has to be of a KFD BO: nothing else of the node is restored.
  * The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
  */
-static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct device_vma *vma)
+static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct vma_bos *bos,
+			    const struct device_vma *vma)
 {
 	int node = topology_find_minor(image->nodes, vma->minor);
 	const struct kfd_criu_bo_bucket *bo = NULL;
 
 	if (node >= 0)
-		bo = vma_bo(vma, &image->state, topology_gpu_id(image->nodes->nodes[node]));
+		bo = vma_bo(vma, bos, topology_gpu_id(image->nodes->nodes[node]));
 	if (bo && bo->offset == vma->offset)
 		return 0;
 	if (bo)
@@ -108,35 +168,47 @@ static int check_render_vma(pid_t pid, const struct kfd_image *image, const stru
 	return -EOPNOTSUPP;
 }
 
-/* A render node of another driver: its mappings are another plugin's. */
-static bool is_foreign(const struct topology *machine, const struct device_vma *vma)
+int vma_is_foreign(const struct topology *machine, const struct device_vma *vma)
 {
-	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (!vma->minor || topology_find_minor(machine, vma->minor) >= 0)
-		return false;
-	fd = drm_open_minor(vma->minor);
-	return fd == -ENODEV;
+		return 0;
+	r = drm_minor_is_amd(vma->minor);
+	if (r < 0)
+		pr_err("mapping at %#" PRIx64 ": cannot ask renderD%u for its driver: %s", vma->start, vma->minor,
+		       strerror(-r));
+	return r < 0 ? r : !r;
 }
 
-static void drop_foreign(const struct topology *machine, struct kfd_image *image)
+static int drop_foreign(const struct topology *machine, struct kfd_image *image)
 {
 	size_t nr_kept = 0;
 
-	for (size_t i = 0; i < image->nr_vmas; i++)
-		if (!is_foreign(machine, &image->vmas[i]))
+	for (size_t i = 0; i < image->nr_vmas; i++) {
+		int r = vma_is_foreign(machine, &image->vmas[i]);
+
+		if (r < 0)
+			return r;
+		if (!r)
 			image->vmas[nr_kept++] = image->vmas[i];
+	}
 	image->nr_vmas = nr_kept;
+	return 0;
 }
 
 int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image)
 {
+	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	int err = task_device_vmas(pid, &image->vmas, &image->nr_vmas);
 
 	image->has_vmas = true;
-	drop_foreign(machine, image);
+	if (!err)
+		err = vma_bos_sort(&image->state, &bos);
+	if (!err)
+		err = drop_foreign(machine, image);
 	for (size_t i = 0; !err && i < image->nr_vmas; i++)
-		err = image->vmas[i].minor ? check_render_vma(pid, image, &image->vmas[i]) :
+		err = image->vmas[i].minor ? check_render_vma(pid, image, &bos, &image->vmas[i]) :
 					     resolve_kfd_vma(pid, &image->state, rules, &image->vmas[i]);
 	return err;
 }
@@ -190,7 +262,7 @@ static int map_kfd(const struct vma_context *context, const struct device_vma *v
 static int map_render(const struct vma_context *context, const struct gpu *gpu, const struct device_vma *vma,
 		      uint64_t *ret_offset)
 {
-	const struct kfd_criu_bo_bucket *bo = vma_bo(vma, &context->image->state, gpu->user_id);
+	const struct kfd_criu_bo_bucket *bo = vma_bo(vma, context->bos, gpu->user_id);
 
 	if (!bo)
 		return -ENODEV;
@@ -198,17 +270,26 @@ static int map_render(const struct vma_context *context, const struct gpu *gpu, 
 	return 0;
 }
 
+static int compare_starts(const void *start, const void *vma)
+{
+	uint64_t a = *(const uint64_t *)start, b = ((const struct device_vma *)vma)->start;
+
+	return (a > b) - (a < b);
+}
+
 /* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
 bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret)
 {
 	const struct kfd_image *image = context->image;
+	const struct device_vma *found = NULL;
 
-	for (size_t i = 0; image && i < image->nr_vmas; i++)
-		if (image->vmas[i].start == start) {
-			*ret = image->vmas[i];
-			return true;
-		}
+	if (image && image->nr_vmas)
+		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_starts);
+	if (found) {
+		*ret = *found;
+		return true;
+	}
 	if (image && image->has_vmas)
 		return false;
 	return vma_from_path(path, start, offset, ret) &&

@@ -29,12 +29,21 @@ bool vma_names_gpu(const struct device_vma *vma);
  */
 uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user);
 
+/* The BOs with contents, in the order in which they are searched; {} to begin with. */
+struct vma_bos {
+	const struct kfd_criu_bo_bucket **list; /* into the state, which has to stay */
+	size_t nr;
+};
+
+/* 0 or -ENOMEM without a message. */
+int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret);
+void vma_bos_done(struct vma_bos *bos);
+
 /*
  * The BO with contents on GPU @user_gpu_id that the whole mapping of a render node is of,
  * at whatever place in it. NULL when there is none.
  */
-const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct kfd_state *state,
-					uint32_t user_gpu_id);
+const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
 
 /* The mapping's file offset in the restored BO. */
 static inline uint64_t vma_restored_offset(const struct device_vma *vma, const struct kfd_criu_bo_bucket *bo)
@@ -50,6 +59,9 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 /* ---- dump ---- */
 
+/* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after an error line. */
+int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
+
 /*
  * Puts the device mappings of task @pid into *image, with the GPU of each, and refuses those
  * that could not be made again. image->state and image->nodes are those of the process;
@@ -62,6 +74,7 @@ int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, 
 /* What a restored task knows when its mappings are made. */
 struct vma_context {
 	const struct kfd_image *image; /* NULL: none yet */
+	const struct vma_bos *bos;     /* of the image */
 	const struct gpus *gpus;
 	int kept_kfd; /* the file of /dev/kfd; -1: none */
 	struct kfd_rules rules;

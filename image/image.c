@@ -7,12 +7,14 @@
  */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
 #include "content/content.h"
 #include "host/host.h"
 #include "image/image.h"
+#include "image/objects.h"
 #include "amdgpu_plugin_util.h"
 #include "criu-amdgpu.pb-c.h"
 #include "kfd_ioctl.h"
@@ -30,13 +32,6 @@
 #define RENDER_NAME "amdgpu-renderD-%d.img"
 #define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
 #define DMABUF_NAME "amdgpu-dmabuf_%d.img"
-
-/* Unpacking helper: one line naming the image, and the error for its caller. */
-#define bad_image(name, fmt, ...)                                  \
-	({                                                         \
-		pr_err("image %s: " fmt, name, ##__VA_ARGS__);     \
-		-EBADMSG;                                          \
-	})
 
 /* ---- files ---- */
 
@@ -124,30 +119,6 @@ static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 #define OPTIONAL_ENTRY_PROPERTIES(X)                                                                  \
 	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
 	X(LOCATION_ID, location_id) X(SDMA_PARTITION, sdma_partition)
-
-/* An array of pointers into one block, as protobuf-c wants repeated messages. */
-static void *pointers_to(size_t count, size_t size)
-{
-	void **pointers = calloc(count + 1, sizeof(*pointers));
-	char *block = calloc(count + 1, size);
-	size_t i;
-
-	if (!pointers || !block) {
-		free(pointers);
-		free(block);
-		return NULL;
-	}
-	for (i = 0; i <= count; i++)
-		pointers[i] = block + i * size;
-	return pointers;
-}
-
-static void free_pointers(void *pointers)
-{
-	if (pointers)
-		free(*(void **)pointers);
-	free(pointers);
-}
 
 /* The links of one kind; the result's pointers are into one block. */
 static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
@@ -315,6 +286,8 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 		entries[i]->handle = NO_HANDLE;
 		entries[i]->has_crc32c = state->checksums && state->checksums[i].is_known;
 		entries[i]->crc32c = state->checksums ? state->checksums[i].crc32c : 0;
+		if (state->shares)
+			share_pack(&state->shares[i], entries[i]);
 	}
 }
 
@@ -407,6 +380,11 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
 		msg.has_another_file = msg.another_file = image->another_file;
+		msg.has_flags = true;
+		msg.flags = (uint32_t)image->flags;
+		msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
+		msg.nr_sharers = image->nr_sharers;
+		msg.nr_files = image->nr_files;
 		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
@@ -445,7 +423,7 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 		};
 		state->checksums[i] = (struct kfd_checksum){ .crc32c = entry->crc32c, .is_known = entry->has_crc32c };
 	}
-	return 0;
+	return shares_unpack(name, msg, state);
 }
 
 static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
@@ -523,15 +501,32 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
+/* Of other writers' files nothing is known. */
+static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *ret)
+{
+	*ret = has_flags ? (int)flags : O_RDWR;
+	if (!has_flags || !(flags & ~(uint32_t)DEVICE_FLAGS))
+		return 0;
+	return bad_image(name, "is of a file with flags %#x", flags);
+}
+
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
 	int err = unpack_nodes(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
+	image->nr_sharers = msg->has_nr_sharers ? msg->nr_sharers : 0;
+	image->nr_files = msg->nr_files;
+	if (!err)
+		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err || image->another_file)
 		return err;
+	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
+		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
 	err = unpack_bos(name, msg, image->nodes, &image->state);
+	if (!err && image->state.shares && !image->nr_sharers)
+		err = bad_image(name, "shares buffers with no process");
 	if (!err)
 		err = unpack_vmas(name, msg, image);
 	return err ? err : unpack_rest(name, msg, image);
@@ -588,6 +583,7 @@ void render_image_free(struct render_image *image)
 	if (!image)
 		return;
 	topology_free(image->nodes);
+	render_objects_done(&image->objects);
 	free(image);
 }
 
@@ -601,10 +597,15 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.id = (uint32_t)id;
 	msg.drm_render_minor = image->minor;
 	msg.has_another_file = msg.another_file = image->another_file;
+	msg.has_flags = true;
+	msg.flags = (uint32_t)image->flags;
 	msg.n_device_entries = image->nodes->nr_nodes;
+	if (!err)
+		err = objects_pack(&image->objects, &msg);
 	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
 	free_entries(msg.device_entries, image->nodes->nr_nodes);
+	objects_pack_done(&msg);
 	return err;
 }
 
@@ -620,7 +621,7 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err && !msg->gpu_id)
 		err = bad_image(name, "names no GPU");
-	if (!err && msg->has_num_of_bos && msg->num_of_bos) {
+	if (!err && msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
 		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,
 		       msg->num_of_bos);
 		err = -EOPNOTSUPP;
@@ -630,10 +631,16 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		if (!err && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
 			err = bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
 	}
+	if (!err)
+		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
+	if (!err)
+		err = objects_unpack(name, msg, &image->objects);
 	if (!err) {
 		image->gpu_id = msg->gpu_id;
 		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
 		image->another_file = msg->has_another_file && msg->another_file;
+		if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
+			err = bad_image(name, "has an address space and flags %#x", image->flags);
 	}
 	criu_render_node__free_unpacked(msg, NULL);
 	if (err) {

@@ -25,8 +25,46 @@ struct kfd_image {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool another_file;	/* of a process whose state is in another image: state.pid and nodes are all there is */
+	bool another_file;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
+	int flags;		/* of the file, DEVICE_FLAGS of kernel/device.h */
+	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
+				   of them; 0: this one does not */
+	uint32_t nr_files;	/* of a sharer: how many images of device files its task has, this one included */
 };
+
+/* No number of a buffer, handle or syncobj is larger: up to it, gaps are filled at restore. */
+#define IMAGE_MAX_NUMBER (1u << 20)
+
+/* What an open file of a render node holds. */
+struct gem_handle {
+	uint32_t handle;
+	uint32_t buffer; /* of struct kfd_share */
+};
+
+/* A mapping in the GPU's address space, as GEM_VA takes it. */
+struct gem_mapping {
+	uint32_t handle;
+	uint32_t flags;
+	uint64_t va, size, offset;
+};
+
+struct render_syncobj {
+	uint32_t handle;
+	bool is_signalled;
+	uint64_t point; /* of a timeline; 0: none has signalled */
+};
+
+struct render_objects {
+	struct gem_handle *handles; /* ascending, like the rest */
+	size_t nr_handles;
+	struct gem_mapping *mappings;
+	size_t nr_mappings;
+	struct render_syncobj *syncobjs;
+	size_t nr_syncobjs;
+};
+
+/* Leaves {}. */
+void render_objects_done(struct render_objects *objects);
 
 /* amdgpu-renderD-<id>.img */
 struct render_image {
@@ -34,6 +72,8 @@ struct render_image {
 	uint32_t minor;		/* at dump; 0: unknown */
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
 	bool another_file;	/* than the one with the KFD's address space */
+	int flags;		/* as in struct kfd_image */
+	struct render_objects objects;
 };
 
 void kfd_image_free(struct kfd_image *image);

@@ -44,7 +44,7 @@ bool device_is_render_node(const struct stat *st)
 	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
 }
 
-static int open_private_node(dev_t number)
+static int open_private_node(dev_t number, int flags)
 {
 	_cleanup_close_ int dir = mount_private("tmpfs", NULL);
 	int fd;
@@ -53,22 +53,36 @@ static int open_private_node(dev_t number)
 		return dir;
 	if (mknodat(dir, "node", S_IFCHR | 0600, number))
 		return -errno;
-	fd = openat(dir, "node", O_RDWR | O_CLOEXEC);
+	fd = openat(dir, "node", flags | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int device_open(const char *path, dev_t number)
+int device_open(const char *path, dev_t number, int flags)
 {
 	_cleanup_close_ int fd = -1;
-	struct stat st;
+	struct stat st = { 0 };
 
 	/* Looked at before it is opened: opening some other device may have effects. */
-	if (stat(path, &st) || !S_ISCHR(st.st_mode) || st.st_rdev != number)
-		return open_private_node(number);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (stat(path, &st) && errno == ENOMEM)
+		return -ENOMEM;
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != number)
+		return open_private_node(number, flags);
+	fd = open(path, flags | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))
 		return -errno;
 	return st.st_rdev == number ? steal_fd(&fd) : -ENODEV;
+}
+
+int device_flags(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -errno : flags & DEVICE_FLAGS;
+}
+
+int device_set_status(int fd, int flags)
+{
+	return fcntl(fd, F_SETFL, flags & DEVICE_FLAGS & ~O_ACCMODE) ? -errno : 0;
 }

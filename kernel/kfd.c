@@ -6,6 +6,7 @@
  * By whose gpu id a kernel maps /dev/kfd is asked with an event that brings no page: the
  * kernels that map by the user's id refuse it.
  */
+#include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include "kernel/device.h"
@@ -69,15 +70,20 @@ struct kfd_rules kfd_ask_rules(int fd)
 	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
-int kfd_open(void)
+int kfd_open_as(int flags)
 {
 	dev_t number;
-	int fd = device_kfd_number(&number) ? device_open("/dev/kfd", number) : -ENODEV;
+	int fd = device_kfd_number(&number) ? device_open("/dev/kfd", number, flags) : -ENODEV;
 
 	if (fd >= 0)
 		return fd;
 	pr_err("cannot open /dev/kfd: %s", strerror(-fd));
 	return fd;
+}
+
+int kfd_open(void)
+{
+	return kfd_open_as(O_RDWR);
 }
 
 static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)

@@ -14,8 +14,13 @@
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
-/* Name of the initial user namespace: a fixed number of the kernel's ABI. */
+/* Names of the initial namespaces: fixed numbers of the kernel's ABI. */
 #define INITIAL_USER_NS "user:[4026531837]"
+#define INITIAL_PID_NS	"pid:[4026531836]"
+
+/* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
+#define KFD_PROCESSES	   "/sys/class/kfd/kfd/proc"
+#define KFD_CONTEXT_PREFIX "context_"
 
 /* ---- tasks ---- */
 
@@ -51,15 +56,29 @@ bool task_is_in_user_ns(pid_t pid)
 	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, INITIAL_USER_NS);
 }
 
-/* ---- files ---- */
-
-static int same_file(int fd_a, int fd_b)
+int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
 {
-	pid_t self = getpid();
-	long r = syscall(SYS_kcmp, self, self, KCMP_FILE, fd_a, fd_b);
+	char path[64], name[64] = "";
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
 
-	return r < 0 ? -errno : r == 0;
+	*ret_is_process = false;
+	*ret_nr = 0;
+	if (readlink("/proc/self/ns/pid", name, sizeof(name) - 1) < 0)
+		return -errno;
+	if (strcmp(name, INITIAL_PID_NS))
+		return 0;
+	snprintf(path, sizeof(path), KFD_PROCESSES "/%d", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	*ret_is_process = true;
+	while ((entry = readdir(dir)))
+		*ret_nr += !strncmp(entry->d_name, KFD_CONTEXT_PREFIX, strlen(KFD_CONTEXT_PREFIX));
+	return 0;
 }
+
+/* ---- files ---- */
 
 const char *task_file_unsaved_kind(int fd)
 {
@@ -81,33 +100,102 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
-struct task_file *task_files_find(const struct task_files *files, int fd)
+/* The kernel keeps open files in an order of its own, which kcmp(2) tells; of one device only, to ask less. */
+static int compare_files(const struct task_file *file, int fd, uint32_t minor_number, int *ret)
 {
-	struct stat st, other;
-	size_t i;
+	pid_t self = getpid();
+	long r;
+
+	if (file->minor != minor_number) {
+		*ret = file->minor < minor_number ? -1 : 1;
+		return 0;
+	}
+	r = syscall(SYS_kcmp, self, self, KCMP_FILE, file->fd, fd);
+	if (r < 0)
+		return -errno;
+	if (r > 2)
+		return -EBADMSG;
+	*ret = r == 1 ? -1 : r == 2;
+	return 0;
+}
+
+/* Where the file is among files->sorted, or has to be put. */
+static int find_place(const struct task_files *files, int fd, uint32_t minor_number, size_t *ret_place, bool *ret_found)
+{
+	size_t low = 0, high = files->count;
+
+	*ret_found = false;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = 0, err = compare_files(&files->files[files->sorted[middle]], fd, minor_number, &order);
+
+		if (err)
+			return err;
+		*ret_found = *ret_found || !order;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_place = low;
+	return 0;
+}
+
+int task_files_find(const struct task_files *files, int fd, struct task_file **ret)
+{
+	size_t place;
+	struct stat st;
+	bool found;
+	int err;
 
 	if (fstat(fd, &st))
-		return NULL;
-	for (i = 0; i < files->count; i++) {
-		if (fstat(files->files[i].fd, &other) || st.st_rdev != other.st_rdev)
-			continue;
-		if (same_file(fd, files->files[i].fd) == 1)
-			return &files->files[i];
-	}
-	return NULL;
+		return -errno;
+	err = find_place(files, fd, device_is_kfd(&st) ? 0 : minor(st.st_rdev), &place, &found);
+	if (err)
+		return err;
+	*ret = found ? &files->files[files->sorted[place]] : NULL;
+	return 0;
+}
+
+bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_number)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].pid == pid && files->files[i].minor == minor_number)
+			return true;
+	return false;
+}
+
+static int grow(struct task_files *files)
+{
+	struct task_file *grown = reallocarray(files->files, files->count + 1, sizeof(*grown));
+	size_t *sorted;
+
+	if (!grown)
+		return -ENOMEM;
+	files->files = grown;
+	sorted = reallocarray(files->sorted, files->count + 1, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	files->sorted = sorted;
+	return 0;
 }
 
 static int add_file(struct task_files *files, pid_t pid, int *fd, uint32_t minor_number)
 {
-	struct task_file *grown;
+	size_t place;
+	bool found;
+	int err = find_place(files, *fd, minor_number, &place, &found);
 
-	if (task_files_find(files, *fd))
-		return 0;
-	grown = reallocarray(files->files, files->count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	files->files = grown;
-	grown[files->count++] = (struct task_file){ .pid = pid, .fd = steal_fd(fd), .minor = minor_number };
+	if (err) {
+		pr_err("pid %d: cannot compare its files with those of other tasks: %s", pid, strerror(-err));
+		return err;
+	}
+	err = found ? 0 : grow(files);
+	if (found || err)
+		return err;
+	memmove(files->sorted + place + 1, files->sorted + place, (files->count - place) * sizeof(*files->sorted));
+	files->sorted[place] = files->count;
+	files->files[files->count++] = (struct task_file){ .pid = pid, .fd = steal_fd(fd), .minor = minor_number };
 	return 0;
 }
 
@@ -120,10 +208,11 @@ static bool worth_taking(pid_t pid, int fd_number, struct stat *st)
 	return !stat(path, st) && (device_is_kfd(st) || device_is_render_node(st));
 }
 
-static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, bool (*is_amd)(int fd))
+static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, int (*is_amd)(int fd))
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
+	int r;
 
 	if (!worth_taking(pid, fd_number, &st))
 		return 0;
@@ -134,14 +223,20 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 		pr_err("pid %d: cannot take a duplicate of fd %d: %s", pid, fd_number, strerror(-err));
 		return err;
 	}
+	/* Such a descriptor is a path to criu, and to the driver no file. */
+	if (fcntl(fd, F_GETFL) & O_PATH)
+		return 0;
 	if (device_is_kfd(&st))
 		return add_file(files, pid, &fd, 0);
-	if (!is_amd(fd))
-		return 0;
+	r = is_amd(fd);
+	if (r < 0)
+		pr_err("pid %d: cannot ask renderD%u for its driver: %s", pid, minor(st.st_rdev), strerror(-r));
+	if (r <= 0)
+		return r;
 	return add_file(files, pid, &fd, minor(st.st_rdev));
 }
 
-static int collect_task(struct task_files *files, pid_t pid, bool (*is_amd)(int fd))
+static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))
 {
 	_cleanup_close_ int pidfd = -1;
 	_cleanup_free_ int *fds = NULL;
@@ -164,23 +259,7 @@ static int collect_task(struct task_files *files, pid_t pid, bool (*is_amd)(int 
 	return err;
 }
 
-bool task_has_open(pid_t pid, dev_t device)
-{
-	_cleanup_free_ int *fds = NULL;
-	size_t i, count = 0;
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	if (list_numbers(AT_FDCWD, path, &fds, &count))
-		return false;
-	for (i = 0; i < count; i++)
-		if (worth_taking(pid, fds[i], &st) && st.st_rdev == device)
-			return true;
-	return false;
-}
-
-int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret)
+int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ int *pids = NULL;
@@ -210,6 +289,7 @@ void task_files_done(struct task_files *files)
 	for (i = 0; i < files->count; i++)
 		close(files->files[i].fd);
 	free(files->files);
+	free(files->sorted);
 	free(files->pids);
 	*files = (struct task_files){ 0 };
 }

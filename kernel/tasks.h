@@ -18,6 +18,7 @@ struct task_file {
 struct task_files {
 	struct task_file *files; /* each open file once, by ascending pid and fd number */
 	size_t count;
+	size_t *sorted;		 /* numbers of the files, in the order in which they are searched */
 	pid_t *pids; /* all tasks that were looked at */
 	size_t nr_pids;
 };
@@ -31,21 +32,25 @@ struct device_vma {
 };
 
 /*
- * Finds the AMD files of all tasks that the calling thread traces. @is_amd tells
- * whether a render node's fd belongs to the amdgpu driver. Returns 0 or -errno after
- * an error line.
+ * Finds the AMD files of all tasks that the calling thread traces, but for descriptors
+ * that are paths (O_PATH). @is_amd: 1 for a render node of the amdgpu driver, 0 for
+ * another, -errno when it cannot be told. Returns 0 or -errno after an error line.
  */
-int task_files_collect(bool (*is_amd)(int fd), struct task_files *ret);
+int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 
+/*
+ * Whether the KFD's sysfs knows a task as a process, and how many further contexts that has
+ * (CREATE_PROCESS, Linux 7.2). Outside of the initial pid namespace nothing is known of any
+ * task, which is not an error. 0 or -errno without a message.
+ */
+int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr);
+
 /* Whether a task is in a user namespace other than the initial one. */
 bool task_is_in_user_ns(pid_t pid);
-
-/* Whether a task has /dev/kfd or a render node open, by its device number. */
-bool task_has_open(pid_t pid, dev_t device);
 
 /*
  * The kind of an open file that GPU processes have and that cannot be saved: a dma-buf, SMI events.
@@ -53,8 +58,11 @@ bool task_has_open(pid_t pid, dev_t device);
  */
 const char *task_file_unsaved_kind(int fd);
 
-/* The entry whose open file @fd refers to, or NULL. */
-struct task_file *task_files_find(const struct task_files *files, int fd);
+/* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno without a message. */
+int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
+
+/* Whether a task has opened the device, and not only inherited a file of it. */
+bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 
 /*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is

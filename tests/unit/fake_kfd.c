@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
 
 #include "fake_kfd.h"
@@ -59,7 +60,10 @@ struct process {
 char fake_root[64];
 static struct fixture_records records; /* what the kernel knows of the process */
 static struct process stopped, restored;
-static int kfd_file, render_files[FAKE_NR_GPUS]; /* of the stopped process */
+static bool context_paused;
+static int kfd_file, second_kfd_file = -1, render_files[FAKE_NR_GPUS]; /* of the stopped process */
+static bool second_is_context;
+static unsigned int nr_render_contexts, nr_render_syncobjs;
 static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS];
 static dev_t file_system;
 
@@ -142,17 +146,14 @@ void fake_traced_by(pid_t tracer)
 	put(text, "proc/%d/status", FAKE_PID);
 }
 
-static void make_process_directory(void)
+static void make_maps(int nr_vmas)
 {
 	char text[1024];
 	size_t used = 0;
 	int i;
 
-	fake_traced_by(gettid());
-	put("", "proc/%d/fd/0", FAKE_PID);
-	put("", "proc/%d/root/dev/shm/other", FAKE_PID);
 	used += (size_t)snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 08:01 77 /usr/bin/job\n");
-	for (i = 0; i < FAKE_NR_VMAS; i++) {
+	for (i = 0; i < nr_vmas; i++) {
 		const struct fake_vma *vma = &fake_vmas[i];
 
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n",
@@ -165,9 +166,38 @@ static void make_process_directory(void)
 	text[used] = '\0';
 	put(text, "proc/%d/maps", FAKE_PID);
 	put("", "proc/%d/map_files/400000-401000", FAKE_PID);
+}
+
+void fake_unmap_devices(void)
+{
+	make_maps(0);
+}
+
+void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)
+{
+	nr_render_contexts = nr_contexts;
+	nr_render_syncobjs = nr_syncobjs;
+}
+
+void fake_reopen(void)
+{
+	char path[PATH_MAX];
+
+	make_maps(FAKE_NR_VMAS);
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
+	snprintf(path, sizeof(path), "%s/proc/4711/fd/8", fake_root);
+	if (unlink(path) && errno != ENOENT)
+		die(path);
+}
+
+static void make_process_directory(void)
+{
+	fake_traced_by(gettid());
+	put("", "proc/%d/fd/0", FAKE_PID);
+	put("", "proc/%d/root/dev/shm/other", FAKE_PID);
+	fake_reopen();
 }
 
 static int open_device(const char *name, ino_t *ret_inode)
@@ -259,6 +289,8 @@ void fake_kfd_end(void)
 		if (stopped.bos[i] >= 0)
 			close(stopped.bos[i]);
 	close(kfd_file);
+	if (second_kfd_file >= 0)
+		close(second_kfd_file);
 	close(render_files[0]);
 	close(render_files[1]);
 	snprintf(command, sizeof(command), "rm -r '%s'", fake_root);
@@ -271,10 +303,27 @@ void fake_kfd_end(void)
 int fake_process_file(int fd)
 {
 	int file = fd == FAKE_KFD_FD ? kfd_file :
+		   fd == FAKE_SECOND_KFD_FD ? second_kfd_file :
 		   fd == FAKE_RENDER_FD ? render_files[0] :
 		   fd == FAKE_RENDER_FD + 1 ? render_files[1] : -1;
 
 	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
+void fake_close(int fd)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", fake_root, FAKE_PID, fd);
+	if (unlink(path))
+		die(path);
+}
+
+void fake_open_second_kfd(bool context)
+{
+	same_file("dev/kfd", "proc/4711/fd/8");
+	second_kfd_file = open_device("kfd", &kfd_inode);
+	second_is_context = context;
 }
 
 enum fake_device fake_device_of(const struct stat *st)
@@ -300,18 +349,28 @@ void fake_stat(struct stat *st)
 
 /* ---- /dev/kfd ---- */
 
-static bool is_of_stopped(int fd)
+static bool same_open_file(int a, int b)
 {
 	pid_t self = getpid();
 
-	return !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, kfd_file);
+	return b >= 0 && !syscall(SYS_kcmp, self, self, KCMP_FILE, a, b);
 }
 
-static int process_info(struct kfd_ioctl_criu_args *args)
+/* What a file of the stopped process pauses. NULL for other files. */
+static bool *paused_by(int fd)
 {
-	if (stopped.paused)
+	if (same_open_file(fd, kfd_file))
+		return &stopped.paused;
+	if (!same_open_file(fd, second_kfd_file))
+		return NULL;
+	return second_is_context ? &context_paused : &stopped.paused;
+}
+
+static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
+{
+	if (*paused)
 		return -EBUSY; /* a real kernel counts, and the process never runs again */
-	stopped.paused = true;
+	*paused = true;
 	args->num_devices = FAKE_NR_GPUS;
 	args->num_bos = FAKE_NR_BOS;
 	args->num_objects = records.nr_objects;
@@ -392,17 +451,17 @@ static int resume(const struct kfd_ioctl_criu_args *args)
 
 static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 {
-	bool of_stopped = is_of_stopped(fd);
+	bool *paused = paused_by(fd), of_stopped = paused;
 
 	switch (args->op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
-		return of_stopped ? process_info(args) : -EINVAL;
+		return of_stopped ? process_info(args, paused) : -EINVAL;
 	case KFD_CRIU_OP_CHECKPOINT:
 		return of_stopped ? checkpoint(args) : -EINVAL;
 	case KFD_CRIU_OP_UNPAUSE:
-		if (!of_stopped || !stopped.paused)
+		if (!of_stopped || !*paused)
 			return -EINVAL;
-		stopped.paused = false;
+		*paused = false;
 		return 0;
 	case KFD_CRIU_OP_RESTORE:
 		return of_stopped ? -EINVAL : restore_process(args);
@@ -413,7 +472,20 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 	}
 }
 
-static int render_ioctl(unsigned long op, void *arg)
+/* Counts are of the stopped process' file: others are new. */
+static int holdings_ioctl(int fd, unsigned long op, const void *arg)
+{
+	bool is_its = same_open_file(fd, render_files[0]);
+	const union drm_amdgpu_ctx *context = arg;
+	const struct drm_syncobj_timeline_array *array = arg;
+
+	if (op == DRM_IOCTL_AMDGPU_CTX)
+		return context->in.op == AMDGPU_CTX_OP_GET_STABLE_PSTATE && is_its &&
+		       context->in.ctx_id <= nr_render_contexts ? 0 : -EINVAL;
+	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= nr_render_syncobjs ? 0 : -ENOENT;
+}
+
+static int render_ioctl(int fd, unsigned long op, void *arg)
 {
 	struct drm_version *version = arg;
 
@@ -423,6 +495,8 @@ static int render_ioctl(unsigned long op, void *arg)
 		version->name_len = 6;
 		return 0;
 	}
+	if (op == DRM_IOCTL_AMDGPU_CTX || op == DRM_IOCTL_SYNCOBJ_QUERY)
+		return holdings_ioctl(fd, op, arg);
 	if (_IOC_NR(op) != LIST_HANDLES)
 		return -EINVAL;
 	memset(arg, 0, _IOC_SIZE(op)); /* no buffers of its own */
@@ -432,7 +506,7 @@ static int render_ioctl(unsigned long op, void *arg)
 int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 {
 	if (device != FAKE_KFD)
-		return render_ioctl(op, arg);
+		return render_ioctl(fd, op, arg);
 	if (op == AMDKFD_IOC_GET_VERSION) {
 		*(struct kfd_ioctl_get_version_args *)arg = (struct kfd_ioctl_get_version_args){ 1, 14 };
 		return 0;
@@ -446,9 +520,16 @@ int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 
 /* ---- what tests ask ---- */
 
+bool fake_is_device(int fd, int gpu)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_ino == (gpu < 0 ? kfd_inode : render_inodes[gpu]);
+}
+
 bool fake_process_is_paused(void)
 {
-	return stopped.paused;
+	return stopped.paused || context_paused;
 }
 
 bool fake_restored_runs(void)

@@ -22,6 +22,7 @@
 #define FAKE_NR_VMAS  3
 #define FAKE_KFD_FD   5 /* its fds */
 #define FAKE_RENDER_FD 6 /* of the first GPU; that of the second follows */
+#define FAKE_SECOND_KFD_FD 8
 
 struct fake_vma {
 	const char *path;
@@ -37,11 +38,29 @@ void fake_kfd_end(void);
 /* The thread that has stopped the process: the one that began, unless this is called. */
 void fake_traced_by(pid_t tracer);
 
+/* Closes a file of the stopped process for good. */
+void fake_close(int fd);
+
+/* Opens /dev/kfd once more in the stopped process: for the same KFD process, or (@context) for a further context. */
+void fake_open_second_kfd(bool context);
+
+/* Unmaps all that it has mapped of devices. */
+void fake_unmap_devices(void);
+
+/* Makes contexts and syncobjs in the file of the first render node. */
+void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs);
+
+/* Takes all that back, also what a child has done. */
+void fake_reopen(void);
+
 /* Forgets a restored process. */
 void fake_kfd_forget(void);
 
 /* A duplicate of a file of the stopped process, as criu has it; -1 when it has no such fd. */
 int fake_process_file(int fd);
+
+/* Whether an fd is of /dev/kfd (-1) or of the render node of a GPU (0, 1). */
+bool fake_is_device(int fd, int gpu);
 
 bool fake_process_is_paused(void);
 bool fake_restored_runs(void);

@@ -88,7 +88,7 @@ static void assert_device_or_none(int fd, dev_t number)
 
 static void device_is_opened_where_it_is(void **state)
 {
-	int fd = device_open("/dev/null", makedev(1, 3));
+	int fd = device_open("/dev/null", makedev(1, 3), O_RDWR);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -98,9 +98,9 @@ static void device_is_opened_where_it_is(void **state)
 static void device_is_never_another_one_at_its_path(void **state)
 {
 	(void)state;
-	assert_device_or_none(device_open("/dev/zero", makedev(1, 3)), makedev(1, 3));
-	assert_device_or_none(device_open("/nowhere/at/all", makedev(1, 3)), makedev(1, 3));
-	assert_device_or_none(device_open("/etc/passwd", makedev(1, 3)), makedev(1, 3));
+	assert_device_or_none(device_open("/dev/zero", makedev(1, 3), O_RDWR), makedev(1, 3));
+	assert_device_or_none(device_open("/nowhere/at/all", makedev(1, 3), O_RDWR), makedev(1, 3));
+	assert_device_or_none(device_open("/etc/passwd", makedev(1, 3), O_RDWR), makedev(1, 3));
 }
 
 static void file_systems_without_a_path(void **state)

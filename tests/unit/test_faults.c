@@ -30,6 +30,7 @@
 #endif
 #define KFD_ID	   7
 #define RENDER_ID  8
+#define SECOND_KFD_ID 10
 #define FD_STORE   64
 #define MAX_FAULTS 20000
 /* A restore that stands still for longer hangs. */
@@ -166,6 +167,8 @@ static int dump_mapping(int process_fd)
 	return ret;
 }
 
+static bool has_second_kfd;
+
 /* In the order of criu; ends at the first hook that fails. */
 static int dump(void)
 {
@@ -180,6 +183,8 @@ static int dump(void)
 		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD + 1, RENDER_ID + 1);
+	if (!ret && has_second_kfd)
+		ret = dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
 	return ret;
 }
@@ -227,6 +232,8 @@ static int restore(void)
 		ret = restore_file(RENDER_ID);
 	if (!ret)
 		ret = restore_file(RENDER_ID + 1);
+	if (!ret && has_second_kfd)
+		ret = restore_file(SECOND_KFD_ID);
 	for (i = 0; !ret && i < FAKE_NR_VMAS; i++)
 		ret = restore_mapping(&fake_vmas[i]);
 	if (!ret)
@@ -320,7 +327,7 @@ static bool fail_restore(unsigned int nth)
 	return call != NULL;
 }
 
-/* In a child, since a failure may end the program. 1: there was a call to fail; 0: none; others: not as it has to be. */
+/* In a child, since a failure may end the program. 1: there was a call to fail; 0: none; others: not as it must be. */
 static int in_child(bool (*fails)(unsigned int), unsigned int nth)
 {
 	int status;
@@ -370,6 +377,31 @@ static void a_process_is_dumped_and_restored(void **state)
 	assert_false(fake_process_is_paused());
 	verify_images(0, "none");
 	assert_int_equal(log_errors, 0);
+	remove_images();
+}
+
+/* Which says nothing of the GPUs of the machine. */
+static bool lack_memory_in_restore(unsigned int nth)
+{
+	const char *call;
+	int ret;
+
+	call = run(restore, nth, ENOMEM, &ret);
+	if (strstr(log_text, "no map of "))
+		complain("call %u, %s: a lack of memory is taken for a lack of GPUs", nth, call);
+	return call != NULL;
+}
+
+static void a_lack_of_memory_is_called_that(void **state)
+{
+	int ret;
+
+	(void)state;
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+	each_call(lack_memory_in_restore, 200);
 	remove_images();
 }
 
@@ -642,6 +674,155 @@ static void a_refused_incremental_dump_leaves_no_link(void **state)
 	remove_images();
 }
 
+/* In a child, since the process is changed: 1 when a dump fails by one line that has @text. */
+static const char *refusal;
+static void (*change)(void);
+
+static bool refuses(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	change();
+	new_images();
+	run(dump, 0, 0, &ret);
+	remove_images();
+	if (!ret || log_errors != 1 || !strstr(log_text, refusal) || fake_process_is_paused())
+		complain("refused with %d, want \"%s\"", ret, refusal);
+	return true;
+}
+
+static void assert_refused(void (*how)(void), const char *text)
+{
+	change = how;
+	refusal = text;
+	assert_int_equal(in_child(refuses, 0), 1);
+	fake_reopen();
+}
+
+static void close_all(void)
+{
+	fake_close(FAKE_KFD_FD);
+	fake_close(FAKE_RENDER_FD);
+	fake_close(FAKE_RENDER_FD + 1);
+}
+
+/* criu calls for mappings, too; the tree has no other process. */
+static void a_process_that_keeps_only_mappings_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(close_all, "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+}
+
+static void open_context(void)
+{
+	fake_open_second_kfd(true);
+}
+
+static void a_second_context_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(open_context, "pid 4711: has a second KFD context");
+}
+
+/* ---- a task with a render node and without /dev/kfd ---- */
+
+static void leave_render_node(void)
+{
+	fake_close(FAKE_KFD_FD);
+	fake_close(FAKE_RENDER_FD + 1);
+	fake_unmap_devices();
+}
+
+static int dump_render_node(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (!ret)
+		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+static int restore_render_node(void)
+{
+	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	int fd, ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
+
+	if (ret)
+		return ret;
+	fd = hook(RENDER_ID);
+	if (fd < 0 || !fake_is_device(fd, 0) || resume(getpid()) != -ENOTSUP)
+		ret = -1;
+	if (fd >= 0)
+		close(fd);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
+	return ret;
+}
+
+static bool unused_node_comes_back(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_render_node();
+	new_images();
+	if (run(dump_render_node, 0, 0, &ret) || ret || log_errors)
+		complain("a render node that is not used cannot be dumped (%d)", ret);
+	if (run(restore_render_node, 0, 0, &ret) || ret || log_errors)
+		complain("a render node that is not used cannot be restored (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_render_node_that_is_not_used_is_opened_again(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(unused_node_comes_back, 0), 1);
+	fake_reopen();
+}
+
+static bool used_nodes_are_refused(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_render_node();
+	new_images();
+	fake_use_render_file(2, 0);
+	run(dump_render_node, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB"))
+		complain("a render node with contexts is dumped (%d)", ret);
+	fake_use_render_file(0, 1);
+	run(dump_render_node, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB"))
+		complain("a render node with a syncobj is dumped (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_render_node_in_use_is_refused_without_the_kfd(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(used_nodes_are_refused, 0), 1);
+	fake_reopen();
+}
+
+static bool fail_dump_with_second_file(unsigned int nth)
+{
+	fake_open_second_kfd(false);
+	has_second_kfd = true;
+	return fail_dump(nth);
+}
+
+static void any_failure_with_two_files_is_reported(void **state)
+{
+	(void)state;
+	each_call(fail_dump_with_second_file, 220);
+	fake_reopen();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -672,8 +853,14 @@ int main(void)
 		cmocka_unit_test(a_dump_replaces_the_images_of_an_earlier_one),
 		cmocka_unit_test(a_dump_without_a_gpu_removes_images_when_it_succeeded),
 		cmocka_unit_test(a_refused_incremental_dump_leaves_no_link),
+		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
+		cmocka_unit_test(a_second_context_is_refused),
+		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
+		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
+		cmocka_unit_test(any_failure_with_two_files_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
+		cmocka_unit_test(a_lack_of_memory_is_called_that),
 	};
 
 	return cmocka_run_group_tests_name("faults", tests, begin_tests, end_tests);

@@ -130,9 +130,11 @@ static void another_file_of_a_process_needs_no_state(void **state)
 	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
 
 	(void)state;
+	image.flags = O_RDONLY | O_NONBLOCK;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
 	assert_true(back->another_file);
+	assert_int_equal(back->flags, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(back->state.pid, 42);
 	kfd_image_free(back);
 	topology_free(image.nodes);
@@ -422,12 +424,46 @@ static void render_image_comes_back_as_it_was(void **state)
 	struct render_image image = { .gpu_id = 0x5678, .minor = 130, .nodes = sample_nodes() }, *back = NULL;
 
 	(void)state;
+	image.flags = O_RDWR | O_NONBLOCK;
 	assert_int_equal(render_image_write(ID, &image), 0);
 	assert_int_equal(render_image_read(ID, &back), 0);
 	assert_int_equal(back->gpu_id, 0x5678);
 	assert_int_equal(back->minor, 130);
 	assert_int_equal(back->nodes->nr_nodes, 3);
+	assert_int_equal(back->flags, O_RDWR | O_NONBLOCK);
+	assert_false(back->another_file);
 	render_image_free(back);
+	topology_free(image.nodes);
+}
+
+static int read_back_with(struct render_image *image, int flags, bool another_file)
+{
+	struct render_image *back = NULL;
+	uint8_t *data = NULL;
+	size_t size;
+	int err;
+
+	image->flags = flags;
+	image->another_file = another_file;
+	assert_int_equal(render_image_pack(image, 7, &data, &size), 0);
+	err = render_image_unpack("flags", data, size, &back);
+	assert_true(err || back->flags == flags);
+	render_image_free(back);
+	free(data);
+	return err;
+}
+
+static void flags_of_a_file_are_checked(void **state)
+{
+	struct render_image image = { .gpu_id = 0x5678, .minor = 130, .nodes = sample_nodes() };
+
+	(void)state;
+	assert_int_equal(read_back_with(&image, O_RDONLY, true), 0);
+	assert_int_equal(read_back_with(&image, O_WRONLY | O_NONBLOCK | O_APPEND, true), 0);
+	assert_int_equal(read_back_with(&image, O_RDWR | O_CREAT, true), -EBADMSG);
+	assert_int_equal(read_back_with(&image, O_RDONLY | O_PATH, true), -EBADMSG);
+	/* The KFD's memory is mapped with it. */
+	assert_int_equal(read_back_with(&image, O_RDONLY, false), -EBADMSG);
 	topology_free(image.nodes);
 }
 
@@ -441,6 +477,7 @@ static void render_image_of_criu_3_17_is_read(void **state)
 	assert_int_equal(render_image_unpack("old", old, sizeof(old), &back), 0);
 	assert_int_equal(back->gpu_id, 0x1234);
 	assert_null(back->nodes);
+	assert_int_equal(back->flags, O_RDWR);
 	render_image_free(back);
 }
 
@@ -475,6 +512,7 @@ int main(void)
 		cmocka_unit_test(damaged_bytes_never_crash),
 		cmocka_unit_test(images_of_criu_3_17_are_read),
 		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, make_directory, remove_directory),
+		cmocka_unit_test(flags_of_a_file_are_checked),
 		cmocka_unit_test(render_image_of_criu_3_17_is_read),
 		cmocka_unit_test_setup_teardown(pages_files_are_named_by_id_and_gpu, make_directory, remove_directory),
 	};

@@ -27,10 +27,11 @@ bool device_kfd_number(dev_t *ret)
 	return true;
 }
 
-int device_open(const char *path, dev_t number)
+int device_open(const char *path, dev_t number, int flags)
 {
 	assert_string_equal(path, "/dev/kfd");
 	assert_int_equal(number, 1);
+	assert_int_equal(flags, O_RDWR);
 	was_hidden = hidden;
 	return opened = open("/dev/null", O_RDWR | O_CLOEXEC);
 }

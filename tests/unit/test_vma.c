@@ -9,6 +9,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
+#include "log_stub.h"
 
 #define PAGE 4096ull
 #define GPU_A 0x1111u
@@ -16,6 +17,8 @@
 #define DOORBELL(id) ((3ull << 62) | ((uint64_t)(id) << 46))
 #define MMIO(id)     ((uint64_t)(id) << 46)
 #define EVENTS	     (2ull << 62)
+#define FOREIGN_MINOR 140
+#define LOST_MINOR    141
 
 /* The process calls the GPUs A and B; the machine's ids are given. */
 static struct kfd_criu_device_bucket devices[2] = { { .user_gpu_id = GPU_A }, { .user_gpu_id = GPU_B } };
@@ -59,17 +62,22 @@ int criu_vma_file(int token, struct criu_traits traits)
 	return -1;
 }
 
-int drm_open_minor(uint32_t minor)
+int drm_minor_is_amd(uint32_t minor)
 {
-	(void)minor;
-	return -ENODEV;
+	return minor == LOST_MINOR ? -ENODEV : minor != FOREIGN_MINOR;
 }
+
+/* The mappings of the task that is dumped. */
+static const struct device_vma *task_vmas;
+static size_t nr_task_vmas;
 
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	(void)pid;
-	*ret = NULL;
-	*ret_count = 0;
+	*ret = calloc(nr_task_vmas + 1, sizeof(**ret));
+	assert_non_null(*ret);
+	memcpy(*ret, task_vmas, nr_task_vmas * sizeof(**ret));
+	*ret_count = nr_task_vmas;
 	return 0;
 }
 
@@ -130,9 +138,15 @@ static uint64_t restored(uint64_t offset, uint64_t pages, uint32_t gpu)
 {
 	struct kfd_state state = state_with(GPU_A, GPU_B);
 	struct device_vma vma = vma_at(offset, pages, 128);
-	const struct kfd_criu_bo_bucket *bo = vma_bo(&vma, &state, gpu);
+	const struct kfd_criu_bo_bucket *bo;
+	struct vma_bos sorted;
+	uint64_t ret;
 
-	return bo ? vma_restored_offset(&vma, bo) : 0;
+	assert_int_equal(vma_bos_sort(&state, &sorted), 0);
+	bo = vma_bo(&vma, &sorted, gpu);
+	ret = bo ? vma_restored_offset(&vma, bo) : 0;
+	vma_bos_done(&sorted);
+	return ret;
 }
 
 static void whole_and_partial_mappings_find_their_bo(void **unused)
@@ -190,6 +204,59 @@ static void paths_name_devices(void **unused)
 	assert_false(vma_from_path("/dev/nvidia0", 0x1000, 0, &vma));
 }
 
+static int save(const struct device_vma *vmas, size_t nr, size_t *ret_kept)
+{
+	struct topology machine = { 0 };
+	struct kfd_image image = { .state = state_with(GPU_A, GPU_B), .nodes = &machine };
+	int err;
+
+	task_vmas = vmas;
+	nr_task_vmas = nr;
+	log_clear();
+	err = vma_save(4711, &machine, (struct kfd_rules){ 0 }, &image);
+	assert_int_equal(log_errors, err != 0);
+	*ret_kept = image.nr_vmas;
+	free(image.vmas);
+	return err;
+}
+
+static int save_one(uint64_t offset, uint64_t pages)
+{
+	struct device_vma vma = vma_at(offset, pages, 0);
+	size_t kept;
+
+	return save(&vma, 1, &kept);
+}
+
+static void kfd_mappings_that_are_not_whole_are_refused(void **unused)
+{
+	(void)unused;
+	assert_int_equal(save_one(DOORBELL(GPU_A), 2), 0);
+	assert_int_equal(save_one(DOORBELL(GPU_A), 1), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "mapping at 0x7000000 of /dev/kfd is not whole: 4096 bytes from 0 on"));
+	assert_int_equal(save_one(DOORBELL(GPU_A) + PAGE, 1), -EOPNOTSUPP);
+	assert_int_equal(save_one(DOORBELL(GPU_A) + PAGE, 2), -EOPNOTSUPP);
+	assert_int_equal(save_one(MMIO(GPU_B), 1), 0);
+	assert_int_equal(save_one(MMIO(GPU_B), 2), -EOPNOTSUPP);
+	assert_int_equal(save_one(EVENTS, 8), 0);
+	assert_int_equal(save_one(EVENTS, 4), 0);
+	assert_int_equal(save_one(EVENTS + PAGE, 4), -EOPNOTSUPP);
+}
+
+static void only_mappings_of_other_drivers_are_left_out(void **unused)
+{
+	struct device_vma foreign[2] = { vma_at(0, 1, FOREIGN_MINOR), vma_at(DOORBELL(GPU_A), 2, 0) };
+	struct device_vma lost = vma_at(0, 1, LOST_MINOR), ours = vma_at(0, 1, 142);
+	size_t kept;
+
+	(void)unused;
+	assert_int_equal(save(foreign, 2, &kept), 0);
+	assert_int_equal(kept, 1);
+	assert_int_equal(save(&lost, 1, &kept), -ENODEV);
+	assert_non_null(strstr(log_text, "cannot ask renderD141 for its driver: No such device"));
+	assert_int_equal(save(&ours, 1, &kept), -EOPNOTSUPP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +269,8 @@ int main(void)
 		cmocka_unit_test(mappings_outside_all_bos_are_not_found),
 		cmocka_unit_test(gpu_id_of_an_offset_is_replaced_alone),
 		cmocka_unit_test(paths_name_devices),
+		cmocka_unit_test(kfd_mappings_that_are_not_whole_are_refused),
+		cmocka_unit_test(only_mappings_of_other_drivers_are_left_out),
 	};
 
 	return cmocka_run_group_tests_name("vma", tests, NULL, NULL);

@@ -14,7 +14,7 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := image/image.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+test_image_SRCS := image/image.c image/objects.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
@@ -58,6 +58,7 @@ test_progress_SRCS := pages/progress.c
 
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
+test_tasks_SRCS := kernel/tasks.c
 test_devfilter_SRCS := kernel/devfilter.c
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))

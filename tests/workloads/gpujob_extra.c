@@ -8,9 +8,11 @@
 #include <libdrm/amdgpu_drm.h>
 #include <linux/kfd_ioctl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,8 @@ struct export_dmabuf {
 	uint32_t flags;
 	uint32_t dmabuf_fd;
 };
+/* KFD 1.19 */
+#define IOCTL_CREATE_PROCESS _IO('K', 0x27)
 #define IOCTL_EXPORT_DMABUF _IOWR('K', 0x24, struct export_dmabuf)
 
 static void *anonymous(int flags)
@@ -346,6 +350,163 @@ static int misc_setup(struct job_gpu *gpu)
 	return open("/dev/cpu_dma_latency", O_RDONLY | O_CLOEXEC) < 0 ? report(errno, "/dev/cpu_dma_latency: %m") : 0;
 }
 
+/* Memory and doorbells stay mapped, and the GPU computes on. */
+static int closed_setup(struct job_gpu *gpu)
+{
+	for (unsigned int i = 0; i < gpu->kfd->nr_gpus; i++)
+		close(gpu->kfd->gpus[i].render_fd);
+	return close(gpu->kfd->fd) ? report(errno, "close of /dev/kfd: %m") : 0;
+}
+
+static int context_setup(struct job_gpu *gpu)
+{
+	int fd = kfd_reopen(), err = fd < 0 ? fd : kfd_ioctl(fd, IOCTL_CREATE_PROCESS, NULL);
+
+	(void)gpu;
+	return err ? report(-err, "CREATE_PROCESS: %s", strerror(-err)) : 0;
+}
+
+/* A descriptor that is a path only. */
+static int path_setup(struct job_gpu *gpu)
+{
+	(void)gpu;
+	return open("/dev/kfd", O_PATH | O_CLOEXEC) < 0 ? report(errno, "/dev/kfd as a path: %m") : 0;
+}
+
+/* A second file of /dev/kfd that nobody has open: it is in a message that was not received. */
+static int flight_setup(struct job_gpu *gpu)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	struct iovec byte = { .iov_base = (char[]){ 'x' }, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	int sockets[2], fd = kfd_reopen();
+
+	(void)gpu;
+	if (fd < 0)
+		return fd;
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || sendmsg(sockets[0], &message, 0) != 1)
+		return report(errno, "message with a file of /dev/kfd: %m");
+	close(fd);
+	return 0;
+}
+
+/* Half of the doorbells has another protection, which makes two mappings of them. */
+static int bells_setup(struct job_gpu *gpu)
+{
+	char *page = (char *)(uintptr_t)gpu->gpu->doorbell_page;
+	bool second = (char *)(uintptr_t)gpu->chain_queue.doorbell < page + KFD_PAGE_SIZE;
+
+	if (mprotect(page + (second ? KFD_PAGE_SIZE : 0), KFD_PAGE_SIZE, PROT_READ))
+		return report(errno, "protection of doorbells: %m");
+	return 0;
+}
+
+/* A child with a render node and nothing of the KFD. */
+static int child_with_node(const struct job_gpu *gpu, bool (*use)(int fd))
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (pid < 0)
+		return report(errno, "fork: %m");
+	if (pid)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	close_range(3, ~0u, 0);
+	fd = kfd_gpu_reopen(gpu->gpu);
+	if (fd < 0 || !use(fd))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static bool use_context(int fd)
+{
+	union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_ALLOC_CTX } };
+
+	return !kfd_ioctl(fd, DRM_IOCTL_AMDGPU_CTX, &args);
+}
+
+static bool use_syncobj(int fd)
+{
+	struct drm_syncobj_create args = { 0 };
+
+	return !kfd_ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args);
+}
+
+static int drawing_setup(struct job_gpu *gpu)
+{
+	return child_with_node(gpu, use_context);
+}
+
+static int syncing_setup(struct job_gpu *gpu)
+{
+	return child_with_node(gpu, use_syncobj);
+}
+
+/* ---- moved: the doorbells are elsewhere than they were mapped ---- */
+
+static int moved_setup(struct job_gpu *gpu)
+{
+	char *old = (char *)(uintptr_t)gpu->gpu->doorbell_page;
+	char *place = mmap(NULL, KFD_DOORBELL_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (place == MAP_FAILED || mremap(old, KFD_DOORBELL_BYTES, KFD_DOORBELL_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+					  place) != place)
+		return report(errno, "doorbells cannot be moved: %m");
+	/* The address stays that of the doorbells on the GPU. */
+	if (mmap(old, KFD_DOORBELL_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != old)
+		return report(errno, "place of the doorbells: %m");
+	gpu->gpu->doorbell_page = (volatile uint64_t *)place;
+	gpu->chain_queue.doorbell = (volatile uint64_t *)(place + ((char *)(uintptr_t)gpu->chain_queue.doorbell - old));
+	if (gpu->busy_queue.doorbell)
+		gpu->busy_queue.doorbell =
+			(volatile uint64_t *)(place + ((char *)(uintptr_t)gpu->busy_queue.doorbell - old));
+	return 0;
+}
+
+/* ---- flags: files that are open in other ways ---- */
+
+static const int flags_wanted[] = { O_RDONLY | O_NONBLOCK, O_RDONLY, O_RDWR | O_NONBLOCK, O_RDWR };
+static int flags_fds[4];
+
+/* Those of status that are kept with a file, but for what the kernel itself adds. */
+static int flags_of(int fd)
+{
+	return fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK | O_APPEND);
+}
+
+static int flags_setup(struct job_gpu *gpu)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->gpu->render_minor);
+	flags_fds[0] = open("/dev/kfd", flags_wanted[0] | O_CLOEXEC);
+	flags_fds[1] = open(path, flags_wanted[1] | O_CLOEXEC);
+	flags_fds[2] = gpu->kfd->fd;
+	flags_fds[3] = gpu->gpu->render_fd;
+	if (flags_fds[0] < 0 || flags_fds[1] < 0 || fcntl(flags_fds[2], F_SETFL, O_NONBLOCK))
+		return report(errno, "files with other flags: %m");
+	return 0;
+}
+
+static int flags_check(struct job_gpu *gpu)
+{
+	(void)gpu;
+	for (unsigned int i = 0; i < 4; i++)
+		if (flags_of(flags_fds[i]) != flags_wanted[i])
+			return report(EILSEQ, "file %d has flags %#o, want %#o", flags_fds[i], flags_of(flags_fds[i]),
+				      flags_wanted[i]);
+	return 0;
+}
+
 /* ---- the table ---- */
 
 static const struct job_extra svm = { .name = "svm", .setup = svm_setup, .check = svm_check };
@@ -358,11 +519,21 @@ static const struct job_extra dmabuf = { .name = "dmabuf", .setup = dmabuf_setup
 static const struct job_extra lent = { .name = "lent", .setup = lent_setup };
 static const struct job_extra shared = { .name = "shared", .setup = shared_setup };
 static const struct job_extra smi = { .name = "smi", .setup = smi_setup };
+static const struct job_extra closed = { .name = "closed", .setup = closed_setup };
+static const struct job_extra context = { .name = "context", .setup = context_setup };
+static const struct job_extra path_only = { .name = "path", .setup = path_setup };
+static const struct job_extra flight = { .name = "flight", .setup = flight_setup };
+static const struct job_extra bells = { .name = "bells", .setup = bells_setup };
+static const struct job_extra drawing = { .name = "drawing", .setup = drawing_setup };
+static const struct job_extra syncing = { .name = "syncing", .setup = syncing_setup };
+static const struct job_extra moved = { .name = "moved", .setup = moved_setup };
+static const struct job_extra flags = { .name = "flags", .setup = flags_setup, .check = flags_check };
 static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
 
 static const struct job_extra *const extras[] = {
 	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &shared, &lent, &smi, &misc, &job_extra_aql,
-	&job_extra_threads, &job_extra_token,
+	&job_extra_threads, &job_extra_token, &context, &closed, &path_only, &flight, &bells, &drawing, &syncing, &moved,
+	&flags,
 };
 
 #define NR_EXTRAS (sizeof(extras) / sizeof(*extras))

@@ -43,3 +43,20 @@ expect_gone
 restore
 expect_verified
 job_end
+
+# Two processes with two files each: what was let go to tell them apart runs, whatever fails then.
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4 --children 1 --reopen kfd
+job_picture
+fails 'cannot let its GPU queues run again: Input/output error' 'kfd:CRIU_OP 13 EIO'
+fails 'cannot stop its GPU queues: Input/output error' 'kfd:CRIU_OP 14 EIO'
+job_end
+
+# A node that does not say its driver may be ours. The queues of a GPU that was lost do not run again.
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
+gpus_state lost
+dump_refused
+gpus_state ok
+expect_one_error 'cannot ask renderD.* for its driver: No such device'
+expect_alive
+job_kill
+expect_gone

@@ -22,9 +22,33 @@ refuses() {
 refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
 refuses 'has a dma-buf open: that cannot be saved' --extra dmabuf
 refuses 'shares a buffer of gpu .* with pid' --extra shared
-refuses 'is of a buffer of another process' --extra lent
+refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra lent
+refuses 'of /dev/kfd is not whole: 4096 bytes from ' --extra bells
+refuses 'a file of /dev/kfd is under way in a message' --extra flight
+refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 1 contexts, 0 syncobjs' --extra drawing
+refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 0 contexts, 1 syncobjs' --extra syncing
 refuses 'renderD.* does not begin where its buffer does' --extra hole
 refuses 'has a file of SMI events open' --extra smi
+
+# No file of the tree is open, and the GPU computes on in what is mapped.
+job_start "${small[@]}" --extra closed
+job_picture
+dump_refused
+expect_one_error 'mapping at .* of .*the process has no /dev/kfd open'
+expect_progress
+expect_shape "$work/shape"
+job_kill
+expect_gone
+
+# Such a descriptor is no file of a device: criu has its own words for it.
+job_start "${small[@]}" --extra path
+job_picture
+dump_refused
+grep -q "Can't dump file .* of that type .*chr" "$work/$criu_runs-dump.log" || fail "criu does not speak of the path"
+! grep 'Error (amdgpu_plugin)' "$work/$criu_runs-dump.log" || fail "the plugin takes a path for a file"
+expect_unharmed
+job_kill
+expect_gone
 
 # The same where the kernel cannot list a file's buffers.
 rules=6.12 machine_load 1xmi100

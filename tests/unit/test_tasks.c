@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The files of stopped tasks, of a real child that is traced: /dev/null stands for the KFD, /dev/zero for a render
+ * node of AMD, /dev/full for one of another driver.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "kernel/device.h"
+#include "kernel/tasks.h"
+#include "log_stub.h"
+
+#define NR_FILES 300u
+#define NULL_DEVICE makedev(1, 3)
+#define ZERO_DEVICE makedev(1, 5)
+#define FULL_DEVICE makedev(1, 7)
+
+static int driver_error; /* what asking a render node gives; 0: its driver */
+
+bool device_is_kfd(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == NULL_DEVICE;
+}
+
+bool device_is_render_node(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && (st->st_rdev == ZERO_DEVICE || st->st_rdev == FULL_DEVICE);
+}
+
+static int is_amd(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return driver_error ? driver_error : st.st_rdev == ZERO_DEVICE;
+}
+
+/* Opens @nr files of the node, each with a second descriptor. */
+static void open_files(const char *path, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (dup(open(path, O_RDWR)) < 0)
+			_exit(1);
+}
+
+/* A child that has files and waits; it is traced by the caller. */
+static pid_t start_child(void (*open_all)(void))
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close_range(0, (unsigned int)ready[1] - 1, 0);
+		close_range((unsigned int)ready[1] + 1, ~0u, 0);
+		open_all();
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0)) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return -1;
+	}
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void many_files(void)
+{
+	open_files("/dev/null", 5);
+	open_files("/dev/zero", NR_FILES);
+	open_files("/dev/full", 3);
+	if (open("/dev/null", O_PATH) < 0 || open("/dev/zero", O_PATH) < 0)
+		_exit(1);
+}
+
+/* How many files of a minor, 0 for the KFD's. */
+static size_t count(const struct task_files *files, uint32_t minor_number)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < files->count; i++)
+		nr += files->files[i].minor == minor_number;
+	return nr;
+}
+
+static void each_open_file_is_found_once(void **state)
+{
+	pid_t pid = start_child(many_files);
+	struct task_files files;
+	struct task_file *found;
+	int other, zero_minor = (int)minor(ZERO_DEVICE);
+
+	(void)state;
+	if (pid < 0)
+		skip();
+	assert_int_equal(task_files_collect(is_amd, &files), 0);
+	assert_int_equal(files.nr_pids, 1);
+	assert_int_equal(files.count, 5 + NR_FILES);
+	assert_int_equal(count(&files, 0), 5);
+	assert_int_equal(count(&files, (uint32_t)zero_minor), NR_FILES);
+	for (size_t i = 0; i < files.count; i++) {
+		assert_int_equal(files.files[i].pid, pid);
+		assert_int_equal(task_files_find(&files, files.files[i].fd, &found), 0);
+		assert_ptr_equal(found, &files.files[i]);
+	}
+	other = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	assert_int_equal(task_files_find(&files, other, &found), 0);
+	assert_null(found);
+	close(other);
+	assert_true(task_files_has(&files, pid, (uint32_t)zero_minor));
+	assert_false(task_files_has(&files, pid + 1, (uint32_t)zero_minor));
+	task_files_done(&files);
+	end_child(pid);
+}
+
+static void a_node_that_does_not_say_its_driver_is_an_error(void **state)
+{
+	pid_t pid = start_child(many_files);
+	struct task_files files;
+	int err;
+
+	(void)state;
+	if (pid < 0)
+		skip();
+	log_clear();
+	driver_error = -ENODEV;
+	err = task_files_collect(is_amd, &files);
+	driver_error = 0;
+	assert_int_equal(err, -ENODEV);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "for its driver: No such device"));
+	end_child(pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_open_file_is_found_once),
+		cmocka_unit_test(a_node_that_does_not_say_its_driver_is_an_error),
+	};
+
+	return cmocka_run_group_tests_name("tasks", tests, NULL, NULL);
+}
