@@ -134,16 +134,20 @@ static int ipc_open(struct hsa_share *share)
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		agents[i] = job->gpus[i].agent;
 	if (!share->number) {
-		err = must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory), "allocating");
-		err = err ? err : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
+		err = must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory),
+			   "allocating");
+		err = err ? err
+			  : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
 		if (!err)
 			err = must(hsa_amd_ipc_memory_create(share->memory, share->bytes, &share->control->handle),
 				   "hsa_amd_ipc_memory_create");
 		return err ? err : meet(share);
 	}
 	err = meet(share);
-	return err ? err : must(hsa_amd_ipc_memory_attach(&share->control->handle, share->bytes, job->nr_gpus, agents,
-							  &share->memory), "hsa_amd_ipc_memory_attach");
+	return err ? err
+		   : must(hsa_amd_ipc_memory_attach(&share->control->handle, share->bytes, job->nr_gpus, agents,
+						    &share->memory),
+			  "hsa_amd_ipc_memory_attach");
 }
 
 static int ipc_close(struct hsa_share *share)
@@ -194,8 +198,9 @@ static int vmem_map(struct hsa_share *share)
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		access[i] = (struct vmem_access){ HSA_ACCESS_PERMISSION_RW, job->gpus[i].agent };
 	err = err ? err : must(vmem.map(share->memory, share->bytes, 0, handle, 0), "hsa_amd_vmem_map");
-	return err ? err : must(vmem.set_access(share->memory, share->bytes, access, job->nr_gpus),
-				"hsa_amd_vmem_set_access");
+	return err ? err
+		   : must(vmem.set_access(share->memory, share->bytes, access, job->nr_gpus),
+			  "hsa_amd_vmem_set_access");
 }
 
 static int vmem_open(struct hsa_share *share)
@@ -251,7 +256,8 @@ static int halves_check(struct hsa_share *share, uint64_t generation)
 
 	for (unsigned int half = 0; !err && half < 2; half++)
 		for (unsigned int i = 0; !err && i < share->job->nr_gpus; i++)
-			err = hsa_gpu_get(&share->job->gpus[i], half_of(share, half), seed_of(half, generation), "shared memory");
+			err = hsa_gpu_get(&share->job->gpus[i], half_of(share, half), seed_of(half, generation),
+					  "shared memory");
 	return err;
 }
 
@@ -281,8 +287,9 @@ int hsa_share_round(struct hsa_share *share, bool *stop)
 	err = halves_check(share, share->generation);
 	err = err ? err : meet(share);
 	share->generation++;
-	err = err ? err : hsa_gpu_put(&share->job->gpus[share->generation % share->job->nr_gpus],
-				      half_of(share, share->number), seed_of(share->number, share->generation));
+	err = err ? err
+		  : hsa_gpu_put(&share->job->gpus[share->generation % share->job->nr_gpus],
+				half_of(share, share->number), seed_of(share->number, share->generation));
 	err = err ? err : meet(share);
 	return err ? err : halves_check(share, share->generation);
 }

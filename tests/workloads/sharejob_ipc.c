@@ -198,9 +198,12 @@ static int sysmem_take(struct share_process *me)
 	err = err ? err : share_handle_import(me, file, fd, &handle);
 	err = err ? err : kfd_bo_free(&me->kfd, &import);
 	close(fd);
-	err = err ? err : share_map_gpu(me, buffer, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE | GEM_EXECUTE, &va);
-	return err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE,
-					 (void *)(uintptr_t)va);
+	err = err ? err
+		  : share_map_gpu(me, buffer, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE | GEM_EXECUTE,
+				  &va);
+	return err ? err
+		   : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE,
+				   (void *)(uintptr_t)va);
 }
 
 static int sysmem_setup(struct share_process *me)

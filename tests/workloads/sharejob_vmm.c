@@ -10,7 +10,8 @@
 
 #define ALL (GEM_READ | GEM_WRITE | GEM_EXECUTE)
 
-/* Parts of a handle at several addresses, read-only and not; if it can, the CPU has its beginning, twice, and a reservation. */
+/* Parts of a handle at several addresses, read-only and not; if it can, the CPU has its beginning, twice, and a
+ * reservation. */
 static int map_parts(struct share_process *me, unsigned int buffer, struct share_gpu *gpu, uint32_t handle, bool cpu)
 {
 	int file = gpu->gpu->render_fd;
