@@ -17,7 +17,5 @@ stays 'always valid' always-valid
 stays 'userptr' userptr
 stays 'context' context
 stays 'VMID' vmid
-# The model does not have these.
-if [ ! -e "$objects_file" ]; then
-	stays 'doorbell' doorbell
-fi
+# Only the driver of newer kernels has such objects.
+is_model || ! kernel_lists || stays 'doorbell' doorbell

@@ -7,6 +7,8 @@
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
 
-for case in vmm vmm-handle vmm-far vmm-shared; do
+for case in vmm vmm-handle vmm-shared; do
 	comes_back_if_listed "$case"
 done
+machine_apart
+comes_back_if_listed vmm-far
