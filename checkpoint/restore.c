@@ -393,13 +393,15 @@ static int restore_render_node(struct restore *restore, struct render_image *ima
 	else
 		fd = criu_kept_file(gpu->kept);
 	gpu->handed_out = gpu->handed_out || !image->another_file;
-	err = fd < 0 ? 0 : device_set_status(fd, image->flags);
-	if (!err && fd >= 0 && note_objects(restore, gpu, image, fd)) {
-		close(fd);
-		return -ENOMEM;
-	}
-	if (!err)
+	if (fd < 0)
 		return fd;
+	err = device_set_status(fd, image->flags);
+	if (!err) {
+		err = note_objects(restore, gpu, image, fd);
+		if (err)
+			close(fd);
+		return err ? err : fd;
+	}
 	pr_err("renderD%u cannot be opened with flags %#x: %s", gpu->minor, image->flags, strerror(-err));
 	close(fd);
 	return err;

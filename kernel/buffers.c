@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 
 #include "kernel/buffers.h"
+#include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
 #include "kfd_ioctl.h"
 
@@ -53,7 +54,10 @@ int kfd_free(int kfd, uint64_t handle)
 
 int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id)
 {
-	struct kfd_ioctl_get_dmabuf_info_args args = { .dmabuf_fd = (uint32_t)dmabuf_fd };
+	uint8_t metadata[KFD_METADATA_MAX]; /* with less room than it needs, the call fails */
+	struct kfd_ioctl_get_dmabuf_info_args args = {
+		.metadata_ptr = (uintptr_t)metadata, .metadata_size = sizeof(metadata), .dmabuf_fd = (uint32_t)dmabuf_fd,
+	};
 	int err = call(kfd, AMDKFD_IOC_GET_DMABUF_INFO, &args);
 
 	if (!err)

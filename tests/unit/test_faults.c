@@ -823,6 +823,67 @@ static void any_failure_with_two_files_is_reported(void **state)
 	fake_reopen();
 }
 
+/* ---- shared buffers ---- */
+
+static bool share_comes_back(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	fake_share();
+	new_images();
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a process that shares cannot be dumped (%d)", ret);
+	verify_images(0, "none");
+	remove_images();
+	return true;
+}
+
+static void a_process_that_shares_comes_back(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(share_comes_back, 0), 1);
+}
+
+static bool fail_dump_with_shares(unsigned int nth)
+{
+	fake_share();
+	return fail_dump(nth);
+}
+
+static void any_failure_of_a_dump_with_shares_is_reported(void **state)
+{
+	(void)state;
+	each_call(fail_dump_with_shares, 300);
+}
+
+static bool fail_restore_with_shares(unsigned int nth)
+{
+	fake_share();
+	return fail_restore(nth);
+}
+
+static bool write_shares(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	fake_share();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("a process that shares cannot be dumped (%d)", ret);
+	return true;
+}
+
+static void any_failure_of_a_restore_with_shares_is_reported(void **state)
+{
+	(void)state;
+	new_images();
+	assert_int_equal(in_child(write_shares, 0), 1);
+	each_call(fail_restore_with_shares, 300);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -857,6 +918,9 @@ int main(void)
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
+		cmocka_unit_test(a_process_that_shares_comes_back),
+		cmocka_unit_test(any_failure_of_a_dump_with_shares_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_with_shares_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_with_two_files_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
