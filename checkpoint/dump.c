@@ -603,13 +603,37 @@ static int dump_unused_file(struct dump *dump, const struct task_file *file, int
 	return render_image_write(id, &image);
 }
 
-int dump_foreign_file(const struct dump *dump, int fd)
+/* "name:\tTEXT" in fdinfo, where it has one. */
+static void read_dmabuf_name(int fd, char name[DMABUF_NAME_MAX])
 {
-	const char *kind = dump->nr_processes ? task_file_unsaved_kind(fd) : NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[128];
 
-	if (!kind)
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "name:\t", 6)) {
+			line[strcspn(line, "\n")] = '\0';
+			snprintf(name, DMABUF_NAME_MAX, "%.*s", (int)DMABUF_NAME_MAX - 1, line + 6);
+		}
+}
+
+int dump_foreign_file(struct dump *dump, int fd, int id)
+{
+	const char *kind = task_file_unsaved_kind(fd);
+	struct dmabuf_image image;
+	int err;
+
+	if (!kind || !dump->nr_processes)
 		return 0;
-	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved", kind);
+	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
+		read_dmabuf_name(fd, image.name);
+		err = dmabuf_image_write(id, &image);
+		return err ? err : 1;
+	}
+	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved%s", kind,
+	       task_file_is_dmabuf(kind) ? " (it is of another driver, such as udmabuf, or the kernel is older than Linux 6.8)" :
+					   "");
 	return -EOPNOTSUPP;
 }
 

@@ -407,7 +407,15 @@ static int restore_render_node(struct restore *restore, struct render_image *ima
 	return err;
 }
 
-static int restore_any_file(struct restore *restore, int id)
+static int restore_dmabuf(struct restore *restore, int id)
+{
+	struct dmabuf_image image;
+	int err = dmabuf_image_read(id, &image);
+
+	return err ? err : share_open_dmabuf(restore->buffers, &image);
+}
+
+static int restore_device_file(struct restore *restore, int id)
 {
 	struct render_image *render = NULL;
 	struct kfd_image *image = NULL;
@@ -430,8 +438,6 @@ static int restore_any_file(struct restore *restore, int id)
 	if (r != -ENOENT)
 		return r;
 	r = render_image_read(id, &render);
-	if (r == -ENOENT)
-		return dmabuf_image_refuse(id);
 	if (!r)
 		r = restore_render_node(restore, render);
 	render_image_free(render);
@@ -440,9 +446,12 @@ static int restore_any_file(struct restore *restore, int id)
 
 int restore_file(struct restore *restore, int id)
 {
-	int err, fd = restore_any_file(restore, id);
+	int fd = restore_device_file(restore, id), err = fd < 0 ? fd : note_file(restore);
 
-	err = fd < 0 ? fd : note_file(restore);
+	if (err == -ENOENT && fd < 0) {
+		fd = restore_dmabuf(restore, id);
+		err = fd < 0 ? fd : 0;
+	}
 	if (!err)
 		return fd;
 	if (err != -ENOENT)

@@ -13,18 +13,12 @@
 
 #include "content/content.h"
 #include "host/host.h"
+#include "image/file.h"
 #include "image/image.h"
 #include "image/objects.h"
 #include "amdgpu_plugin_util.h"
 #include "criu-amdgpu.pb-c.h"
 #include "kfd_ioctl.h"
-
-/* Larger payloads are not written by anybody: an image with one is damaged. */
-#define MAX_PAYLOAD (1ull << 32)
-
-/* The field crc32c at the end of a packed message: a tag of two bytes, the value. */
-#define CRC_TAG	       "\xc5\x3e"
-#define CRC_FIELD_SIZE 6
 
 #define NO_HANDLE 0xffffffffu
 
@@ -32,71 +26,6 @@
 #define RENDER_NAME "amdgpu-renderD-%d.img"
 #define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
 #define DMABUF_NAME "amdgpu-dmabuf_%d.img"
-
-/* ---- files ---- */
-
-static int write_image(const char *name, const uint8_t *payload, size_t size)
-{
-	_cleanup_close_ int fd = criu_image_create(name);
-	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	int err;
-
-	if (fd < 0)
-		return fd;
-	length_prefix_put(prefix, size);
-	err = write_all(fd, prefix, sizeof(prefix));
-	if (!err)
-		err = write_all(fd, payload, size);
-	if (close(steal_fd(&fd)) && !err)
-		err = -errno;
-	if (err)
-		pr_err("image %s: cannot write %zu bytes: %s", name, size, strerror(-err));
-	return err;
-}
-
-/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
-static int check_length(const char *name, int fd, uint64_t size)
-{
-	struct stat st;
-
-	if (size > MAX_PAYLOAD)
-		return bad_image(name, "claims %" PRIu64 " bytes", size);
-	if (fstat(fd, &st))
-		return -errno;
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
-		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
-				 (long long)st.st_size - (long long)sizeof(size));
-	return 0;
-}
-
-static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
-{
-	_cleanup_close_ int fd = criu_image_open(name);
-	_cleanup_free_ uint8_t *payload = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
-	uint64_t size;
-	int err;
-
-	if (fd < 0)
-		return fd;
-	err = read_all(fd, prefix, sizeof(prefix));
-	size = length_prefix_get(prefix);
-	if (!err)
-		err = check_length(name, fd, size);
-	if (err == -EBADMSG)
-		return err;
-	if (!err)
-		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
-	if (err == -ENODATA)
-		return bad_image(name, "is truncated");
-	if (err) {
-		pr_err("image %s: cannot read: %s", name, strerror(-err));
-		return err;
-	}
-	*ret = steal_ptr(payload);
-	*ret_size = size;
-	return 0;
-}
 
 /* ---- nodes ---- */
 
@@ -308,24 +237,6 @@ static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
 	}
 }
 
-static uint32_t message_crc(const uint8_t *data, size_t size)
-{
-	return crc32c(0, data, size - CRC_FIELD_SIZE);
-}
-
-/* Messages of other writers have no CRC. */
-static int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size)
-{
-	uint32_t crc;
-
-	if (!has_crc)
-		return 0;
-	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
-		return bad_image(name, "is damaged: its CRC-32C is not at its end");
-	crc = message_crc(data, size);
-	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
-}
-
 /* NULL when there was no such file. */
 static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
 {
@@ -335,23 +246,6 @@ static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
 	entry->uid = file->uid;
 	entry->gid = file->gid;
 	return file->size ? entry : NULL;
-}
-
-/* @message has the field crc32c, with whatever value. */
-static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
-{
-	uint32_t crc;
-	size_t size = protobuf_c_message_get_packed_size(message);
-	uint8_t *data = malloc(size + 1);
-
-	if (!data)
-		return -ENOMEM;
-	protobuf_c_message_pack(message, data);
-	crc = htole32(message_crc(data, size));
-	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
-	*ret = data;
-	*ret_size = size;
-	return 0;
 }
 
 int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size)
@@ -674,19 +568,57 @@ int render_image_read(int id, struct render_image **ret)
 	return err ? err : render_image_unpack(name, data, size, ret);
 }
 
-/* ---- amdgpu-dmabuf, of CRIU's development branch ---- */
+/* ---- amdgpu-dmabuf ---- */
 
-int dmabuf_image_refuse(int id)
+int dmabuf_image_write(int id, const struct dmabuf_image *image)
 {
-	_cleanup_close_ int fd = -1;
+	CriuDmabuf msg = CRIU_DMABUF__INIT;
+	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
+
+	msg.has_buffer = msg.has_nr_sharers = msg.has_crc32c = true;
+	msg.buffer = image->buffer;
+	msg.nr_sharers = image->nr_sharers;
+	msg.name = image->name[0] ? (char *)image->name : NULL;
+	err = pack_message(&msg.base, &data, &size);
+	snprintf(name, sizeof(name), DMABUF_NAME, id);
+	return err ? err : write_image(name, data, size);
+}
+
+static int dmabuf_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
+{
+	CriuDmabuf *msg = criu_dmabuf__unpack(NULL, size, data);
+	int err = 0;
+
+	if (!msg)
+		return bad_image(name, "cannot be parsed");
+	err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err && !msg->has_buffer) {
+		pr_err("image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored", name);
+		err = -EOPNOTSUPP;
+	}
+	if (!err && (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers))
+		err = bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
+	if (!err) {
+		*ret = (struct dmabuf_image){ .buffer = msg->buffer, .nr_sharers = msg->nr_sharers };
+		snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
+	}
+	criu_dmabuf__free_unpacked(msg, NULL);
+	return err;
+}
+
+int dmabuf_image_read(int id, struct dmabuf_image *ret)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
 
 	snprintf(name, sizeof(name), DMABUF_NAME, id);
-	fd = criu_image_open(name);
-	if (fd < 0)
-		return fd;
-	pr_err("image %s: is of a dma-buf, which cannot be restored", name);
-	return -EOPNOTSUPP;
+	err = read_image(name, &data, &size);
+	return err ? err : dmabuf_unpack(name, data, size, ret);
 }
 
 /* ---- amdgpu-pages ---- */

@@ -97,8 +97,19 @@ int render_image_write(int id, const struct render_image *image);
 int kfd_image_read(int id, struct kfd_image **ret);
 int render_image_read(int id, struct render_image **ret);
 
-/* -ENOENT when an id is not that of a dma-buf in images of CRIU's development branch, else an error after its line. */
-int dmabuf_image_refuse(int id);
+#define DMABUF_NAME_MAX 32u /* of a name, its end included (linux/dma-buf.h) */
+
+/* amdgpu-dmabuf_<id>.img: an open dma-buf. */
+struct dmabuf_image {
+	uint32_t buffer;     /* of struct kfd_share */
+	uint32_t nr_sharers; /* as in struct kfd_image */
+	char name[DMABUF_NAME_MAX];
+};
+
+int dmabuf_image_write(int id, const struct dmabuf_image *image);
+
+/* As kfd_image_read(); those of CRIU's development branch say too little and are refused. */
+int dmabuf_image_read(int id, struct dmabuf_image *ret);
 
 /*
  * Creates or opens the file with the contents of one GPU's BOs; the content engine

@@ -28,6 +28,8 @@ void share_pack(struct kfd_share *share, KfdBoEntry *entry)
 	entry->buffer = share->buffer;
 	entry->kind = share->kind;
 	entry->has_domains = entry->has_gem_flags = entry->has_alignment = share->kind == KFD_BO_GEM;
+	entry->has_read_only = share->kind == KFD_BO_GEM && share->read_only;
+	entry->read_only = share->read_only;
 	entry->domains = share->domains;
 	entry->gem_flags = share->flags;
 	entry->alignment = share->alignment;
@@ -58,6 +60,7 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 		.domains = entry->domains,
 		.flags = entry->gem_flags,
 		.alignment = entry->alignment,
+		.read_only = entry->has_read_only && entry->read_only,
 		.metadata_flags = entry->metadata_flags,
 		.tiling = entry->tiling,
 		.metadata_size = entry->has_metadata ? (uint32_t)entry->metadata.len : 0,

@@ -37,6 +37,7 @@ struct kfd_share {
 	uint32_t buffer; /* number of the buffer, the same in all images of a dump; 0: nothing else names it */
 	enum kfd_bo_kind kind;
 	uint64_t domains, flags, alignment; /* of a KFD_BO_GEM, as GEM_CREATE takes them; alignment in bytes */
+	bool read_only;			    /* its dma-buf */
 	uint64_t metadata_flags, tiling;    /* of a BO that is owned */
 	uint32_t metadata_size;		    /* bytes */
 	uint8_t metadata[KFD_METADATA_MAX];

@@ -80,12 +80,19 @@ int task_kfd_contexts(pid_t pid, bool *ret_is_process, unsigned int *ret_nr)
 
 /* ---- files ---- */
 
+#define DMABUF_KIND "a dma-buf"
+
+bool task_file_is_dmabuf(const char *kind)
+{
+	return !strcmp(kind, DMABUF_KIND);
+}
+
 const char *task_file_unsaved_kind(int fd)
 {
 	static const struct {
 		const char *link, *kind;
 	} kinds[] = {
-		{ "/dmabuf:", "a dma-buf" },
+		{ "/dmabuf:", DMABUF_KIND },
 		{ "anon_inode:kfd_smi_ev", "a file of SMI events" },
 	};
 	char path[64], target[64] = "";

@@ -7,6 +7,8 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <linux/dma-buf.h>
+#include <sys/ioctl.h>
 
 #include <libdrm/amdgpu_drm.h>
 
@@ -36,6 +38,19 @@ int share_add_file(struct share_task *task, int kept, uint32_t minor, struct ren
 	*objects = (struct render_objects){ 0 };
 	share_table_file(task->table);
 	return 0;
+}
+
+int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image)
+{
+	int fd, err = share_table_begin(table, image->nr_sharers);
+
+	fd = err ? err : share_table_get(table, image->buffer);
+	if (fd < 0 || !image->name[0] || !ioctl(fd, DMA_BUF_SET_NAME_B, (uint64_t)(uintptr_t)image->name))
+		return fd;
+	err = -errno;
+	pr_err("cannot give the dma-buf of buffer %u its name \"%s\": %s", image->buffer, image->name, strerror(-err));
+	close(fd);
+	return err;
 }
 
 /* ---- imports into the KFD ---- */

@@ -82,11 +82,8 @@ static int find_gpu(const struct survey *survey, struct buffer *buffer)
 	uint32_t gpu_id = 0;
 	int node, err = kfd_dmabuf_gpu(survey->kfd, buffer->dmabuf_fd, &gpu_id);
 
-	if (err == -EINVAL) {
-		pr_err("pid %d: shares a buffer with renderD%u whose memory is not of an AMD GPU (udmabuf, another "
-		       "driver), which cannot be saved", pid, buffer->holders->minor);
-		return -EOPNOTSUPP;
-	}
+	if (err == -EINVAL)
+		return refuse_memory(pid, buffer->holders->minor);
 	node = err ? err : topology_find_gpu(machine, gpu_id);
 	if (node < 0) {
 		pr_err("pid %d: cannot tell whose memory a buffer of renderD%u is: %s", pid, buffer->holders->minor,
@@ -288,6 +285,8 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 		const struct holder *holder = &buffer->holders[i];
 		struct kfd_criu_bo_bucket *bo;
 
+		if (holder->is_descriptor)
+			continue;
 		if (holder->bo == NO_BO)
 			err = note_handle(survey, holder, number);
 		if (err || holder == owner)
@@ -305,6 +304,36 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 	return err;
 }
 
+static bool is_open(const struct survey *survey, const struct buffer *buffer)
+{
+	return references_of_tasks(survey->references, buffer->holders->inode);
+}
+
+/* One that a task has open keeps its mode: RESTORE makes them for writing, too. */
+static int note_open(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
+		     struct kfd_share *share)
+{
+	int flags = fcntl(buffer->dmabuf_fd, F_GETFL);
+	struct open_buffer *grown;
+
+	if (flags < 0)
+		return -errno;
+	share->read_only = (flags & O_ACCMODE) == O_RDONLY;
+	if (!is_open(survey, buffer))
+		return 0;
+	if (share->read_only && owner->bo != NO_BO) {
+		pr_err("pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, which the "
+		       "kernel does not make again", holder_process(survey, owner)->pid, owner->minor);
+		return -EOPNOTSUPP;
+	}
+	grown = reallocarray(survey->open, survey->nr_open + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	grown[survey->nr_open++] = (struct open_buffer){ buffer->holders->inode, share->buffer };
+	survey->open = grown;
+	return 0;
+}
+
 static int decide(struct survey *survey, struct buffer *buffer)
 {
 	struct kfd_share share = { 0 };
@@ -317,7 +346,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	if (err)
 		return err;
 	if (buffer->nr == 1 && buffer->holders->bo != NO_BO && !share.metadata_size && !share.tiling &&
-	    buffer->holders->minor == buffer->minor)
+	    buffer->holders->minor == buffer->minor && !is_open(survey, buffer))
 		return 0;
 	owner = find_owner(survey, buffer);
 	if (!owner)
@@ -327,6 +356,9 @@ static int decide(struct survey *survey, struct buffer *buffer)
 		return -E2BIG;
 	}
 	share.buffer = ++survey->nr_buffers;
+	err = note_open(survey, buffer, owner, &share);
+	if (err)
+		return err;
 	if (owner->bo == NO_BO) {
 		err = own_object(survey, buffer, owner, &info, &share);
 	} else {
@@ -431,7 +463,6 @@ static int refuse_without_dmabufs(const struct survey *survey, const struct buff
 
 static int check_buffers(struct survey *survey)
 {
-	struct references *references = NULL;
 	struct buffer buffer;
 	int err = 0;
 
@@ -440,14 +471,11 @@ static int check_buffers(struct survey *survey)
 		if (!survey->request->one_dmabuf)
 			err = refuse_without_dmabufs(survey, &buffer);
 		else if (survey->request->check_partners && !is_private(survey, &buffer)) {
-			err = references ? 0 : references_read(survey, &references);
+			err = find_gpu(survey, &buffer);
 			if (!err)
-				err = find_gpu(survey, &buffer);
-			if (!err)
-				err = references_check(survey, references, &buffer);
+				err = references_check(survey, survey->references, &buffer);
 		}
 	}
-	references_free(references);
 	return err;
 }
 
@@ -493,21 +521,31 @@ static int finish(struct survey *survey)
 		err = finish_process(survey, &request->processes[i]);
 		nr_sharers += request->processes[i].nr_sharers;
 	}
+	survey->nr_sharers = nr_sharers;
 	for (size_t i = 0; i < request->nr_processes; i++)
 		if (request->processes[i].nr_sharers)
 			request->processes[i].nr_sharers = nr_sharers;
 	return err;
 }
 
-int decide_all(struct survey *survey)
+static void sort_holders(struct survey *survey)
 {
-	struct buffer buffer;
-	int err;
-
 	if (survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders),
 		      survey->request->one_dmabuf ? compare_inodes : compare_names);
-	err = check_buffers(survey);
+}
+
+int decide_all(struct survey *survey)
+{
+	struct buffer buffer;
+	int err = 0;
+
+	sort_holders(survey);
+	if (survey->request->one_dmabuf && survey->nr_holders)
+		err = references_read(survey, &survey->references);
+	sort_holders(survey);
+	if (!err)
+		err = check_buffers(survey);
 	for (size_t i = 0; !err && i < survey->nr_holders; i += buffer.nr) {
 		buffer = buffer_at(survey, i);
 		if (!is_private(survey, &buffer))

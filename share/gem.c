@@ -153,9 +153,11 @@ int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 	return err;
 }
 
-int gem_export(int fd, uint32_t handle)
+int gem_export(int fd, uint32_t handle, bool read_only)
 {
-	struct drm_prime_handle args = { .handle = handle, .flags = DRM_CLOEXEC | DRM_RDWR, .fd = -1 };
+	struct drm_prime_handle args = {
+		.handle = handle, .flags = DRM_CLOEXEC | (read_only ? 0 : DRM_RDWR), .fd = -1,
+	};
 	int err = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
 
 	return err ? err : args.fd;

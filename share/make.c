@@ -168,7 +168,7 @@ static int make_object(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 
 	if (err)
 		return err;
-	dmabuf = gem_export(fd, *ret_handle);
+	dmabuf = gem_export(fd, *ret_handle, share->read_only);
 	if (dmabuf < 0)
 		return dmabuf;
 	bo->dmabuf_fd = (uint32_t)dmabuf;

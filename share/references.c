@@ -40,9 +40,16 @@ struct stranger {
 	uint64_t offset, size;
 };
 
+/* An open descriptor of a dma-buf. */
+struct descriptor {
+	uint64_t inode;
+	pid_t pid; /* 0: the plugin's own */
+	int fd;
+};
+
 struct references {
-	dev_t device;	  /* of all dma-bufs */
-	uint64_t *inodes; /* of each open descriptor, sorted */
+	dev_t device; /* of all dma-bufs */
+	struct descriptor *list; /* by inode, those of tasks first */
 	size_t nr;
 	struct stranger *strangers;
 	size_t nr_strangers;
@@ -51,24 +58,25 @@ struct references {
 
 /* ---- descriptors ---- */
 
-static int add_inode(struct references *references, uint64_t inode)
+static int add_descriptor(struct references *references, const struct descriptor *descriptor)
 {
 	if (!(references->nr & (references->nr - 1))) {
 		size_t room = references->nr ? 2 * references->nr : 1;
-		uint64_t *grown = reallocarray(references->inodes, room, sizeof(*grown));
+		struct descriptor *grown = reallocarray(references->list, room, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		references->inodes = grown;
+		references->list = grown;
 	}
-	references->inodes[references->nr++] = inode;
+	references->list[references->nr++] = *descriptor;
 	return 0;
 }
 
-/* One that is gone meanwhile was the list's own. */
-static int add_descriptors(struct references *references, const char *directory)
+/* One that is gone meanwhile was the list's own. *ret_early: a dma-buf has a lower number than /dev/kfd. */
+static int add_descriptors(struct references *references, const char *directory, pid_t pid, bool *ret_early)
 {
 	_cleanup_free_ int *fds = NULL;
+	bool has_dmabuf = false, has_kfd = false;
 	size_t nr = 0;
 	int err = list_numbers(AT_FDCWD, directory, &fds, &nr);
 
@@ -77,8 +85,14 @@ static int add_descriptors(struct references *references, const char *directory)
 		struct stat st;
 
 		snprintf(path, sizeof(path), "%s/%d", directory, fds[i]);
-		if (!stat(path, &st) && st.st_dev == references->device)
-			err = add_inode(references, st.st_ino);
+		if (stat(path, &st))
+			continue;
+		*ret_early = *ret_early || (has_dmabuf && !has_kfd && device_is_kfd(&st));
+		has_kfd |= device_is_kfd(&st);
+		if (st.st_dev != references->device)
+			continue;
+		has_dmabuf = true;
+		err = add_descriptor(references, &(struct descriptor){ st.st_ino, pid, fds[i] });
 	}
 	return err;
 }
@@ -95,26 +109,113 @@ static bool has_table_of_earlier(const struct task_files *files, size_t task)
 static int add_task(struct references *references, const struct task_files *files, size_t task)
 {
 	size_t before = references->nr;
+	bool early = false;
 	char path[32];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", files->pids[task]);
-	err = add_descriptors(references, path);
+	err = add_descriptors(references, path, files->pids[task], &early);
+	if (err)
+		pr_err("pid %d: cannot look for open dma-bufs: %s", files->pids[task], strerror(-err));
 	if (!err && references->nr > before && has_table_of_earlier(files, task))
 		references->nr = before;
+	if (err || !early)
+		return err;
+	pr_err("pid %d: has a dma-buf open whose number is lower than that of /dev/kfd, after which it has to be restored",
+	       files->pids[task]);
+	return -EOPNOTSUPP;
+}
+
+static int compare_descriptors(const void *a, const void *b)
+{
+	const struct descriptor *x = a, *y = b;
+
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	if (!x->pid != !y->pid)
+		return x->pid ? -1 : 1;
+	return x->pid != y->pid ? (x->pid < y->pid ? -1 : 1) : x->fd - y->fd;
+}
+
+static void sort_descriptors(struct references *references)
+{
+	if (references->nr)
+		qsort(references->list, references->nr, sizeof(*references->list), compare_descriptors);
+}
+
+/* The first of a buffer, NULL when there is none. */
+static const struct descriptor *find_descriptor(const struct references *references, uint64_t inode)
+{
+	size_t low = 0, high = references->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (references->list[middle].inode < inode)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < references->nr && references->list[low].inode == inode ? &references->list[low] : NULL;
+}
+
+bool references_of_tasks(const struct references *references, uint64_t inode)
+{
+	const struct descriptor *first = references ? find_descriptor(references, inode) : NULL;
+
+	return first && first->pid;
+}
+
+/* ---- buffers that only a descriptor holds ---- */
+
+static int compare_inodes(const void *inode, const void *holder)
+{
+	uint64_t a = *(const uint64_t *)inode, b = ((const struct holder *)holder)->inode;
+
+	return (a > b) - (a < b);
+}
+
+static int take_descriptor(const struct descriptor *descriptor)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, descriptor->pid, 0);
+	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, descriptor->fd, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Its memory is a process' own that has the GPU: best that which has it open. */
+static int add_lone(struct survey *survey, const struct descriptor *descriptor)
+{
+	int fd = take_descriptor(descriptor), err = fd < 0 ? fd : 0;
+
+	if (!err)
+		err = survey_add_descriptor(survey, descriptor->pid, descriptor->inode, fd);
+	if (err)
+		pr_err("pid %d: cannot look at its dma-buf %d: %s", descriptor->pid, descriptor->fd, strerror(-err));
 	return err;
 }
 
-static int compare_inodes(const void *a, const void *b)
+/* The holders are sorted by inode; those that are added come behind. */
+static int add_lone_ones(struct survey *survey, const struct references *references)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	size_t nr_known = survey->nr_holders;
+	uint64_t last = 0;
+	int err = 0;
 
-	return (x > y) - (x < y);
+	for (size_t i = 0; !err && i < references->nr; i++) {
+		uint64_t inode = references->list[i].inode;
+
+		if (inode != last && !bsearch(&inode, survey->holders, nr_known, sizeof(*survey->holders), compare_inodes))
+			err = add_lone(survey, &references->list[i]);
+		last = inode;
+	}
+	return err;
 }
 
-static int read_descriptors(const struct survey *survey, struct references *references)
+static int read_descriptors(struct survey *survey, struct references *references)
 {
 	const struct task_files *files = survey->request->files;
+	bool early = false;
 	struct stat st;
 	int err = 0;
 
@@ -123,20 +224,24 @@ static int read_descriptors(const struct survey *survey, struct references *refe
 			references->device = st.st_dev;
 	for (size_t i = 0; !err && i < files->nr_pids; i++)
 		err = add_task(references, files, i);
+	sort_descriptors(references);
 	if (!err)
-		err = add_descriptors(references, "/proc/self/fd");
-	if (references->nr)
-		qsort(references->inodes, references->nr, sizeof(*references->inodes), compare_inodes);
+		err = add_lone_ones(survey, references);
+	if (err)
+		return err;
+	err = add_descriptors(references, "/proc/self/fd", 0, &early);
+	if (err)
+		pr_err("cannot look for dma-bufs of criu: %s", strerror(-err));
+	sort_descriptors(references);
 	return err;
 }
 
-int references_read(const struct survey *survey, struct references **ret)
+int references_read(struct survey *survey, struct references **ret)
 {
 	struct references *references = calloc(1, sizeof(*references));
 	int err = references ? read_descriptors(survey, references) : -ENOMEM;
 
 	if (err) {
-		pr_err("cannot look for open dma-bufs: %s", strerror(-err));
 		references_free(references);
 		return err;
 	}
@@ -148,24 +253,17 @@ void references_free(struct references *references)
 {
 	if (!references)
 		return;
-	free(references->inodes);
+	free(references->list);
 	free(references->strangers);
 	free(references);
 }
 
 static size_t nr_descriptors(const struct references *references, uint64_t inode)
 {
-	size_t low = 0, high = references->nr, nr = 0;
+	const struct descriptor *first = find_descriptor(references, inode);
+	size_t nr = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (references->inodes[middle] < inode)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low + nr < references->nr && references->inodes[low + nr] == inode)
+	while (first && first + nr < references->list + references->nr && first[nr].inode == inode)
 		nr++;
 	return nr;
 }
@@ -210,6 +308,8 @@ static struct account account_for(const struct references *references, const str
 		const struct holder *holder = &buffer->holders[i];
 		bool is_here = holder->minor == buffer->minor;
 
+		if (holder->is_descriptor)
+			continue;
 		ret.known += holder->bo != NO_BO || is_here ? 1 : 3;
 		ret.nr_bos += is_here && holder->bo != NO_BO;
 		ret.nr_handles += is_here && holder->bo == NO_BO;
@@ -319,13 +419,13 @@ static int read_strangers(const struct survey *survey, struct references *refere
 static pid_t find_stranger(const struct survey *survey, const struct references *references, const struct buffer *buffer)
 {
 	const struct holder *holder = buffer->holders;
-	const struct kfd_criu_bo_bucket *bo = &holder_process(survey, holder)->state->bos[holder->bo];
+	uint64_t size = holder->bo == NO_BO ? 0 : holder_process(survey, holder)->state->bos[holder->bo].size;
 
 	for (size_t i = 0; i < references->nr_strangers; i++) {
 		const struct stranger *stranger = &references->strangers[i];
 
 		if (stranger->minor == buffer->minor &&
-		    (stranger->is_mappable ? stranger->offset == holder->offset : stranger->size == bo->size))
+		    (stranger->is_mappable ? stranger->offset == holder->offset : stranger->size == size))
 			return stranger->pid;
 	}
 	return 0;

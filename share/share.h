@@ -51,6 +51,9 @@ void survey_free(struct survey *survey);
 /* What a file of request->files holds, by its place there. */
 const struct render_objects *survey_objects(const struct survey *survey, size_t file);
 
+/* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
+bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
+
 /* ---- restore ---- */
 
 /* Where the owners of buffers tell of them, shared by all tasks and criu's main process. */
@@ -100,6 +103,9 @@ void share_task_done(struct share_task *task);
  * state->devices are as for kfd_restore(). 0, or -errno after an error line.
  */
 int share_make(struct share_task *task, int kfd, struct kfd_state *state);
+
+/* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after an error line. */
+int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
 int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects);

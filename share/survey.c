@@ -69,7 +69,7 @@ static int probe_inode(uint32_t minor, uint64_t *ret)
 	if (fd < 0)
 		return fd;
 	if (!err) {
-		dmabuf = gem_export(fd, handle);
+		dmabuf = gem_export(fd, handle, false);
 		err = dmabuf < 0 ? dmabuf : inode_of(dmabuf, ret);
 	}
 	if (err)
@@ -110,6 +110,13 @@ static uint32_t actual_id(const struct kfd_state *state, uint32_t user_id)
 	return 0;
 }
 
+int refuse_memory(pid_t pid, uint32_t minor)
+{
+	pr_err("pid %d: shares a buffer with renderD%u whose memory is not of an AMD GPU (udmabuf, another driver), which "
+	       "cannot be saved", pid, minor);
+	return -EOPNOTSUPP;
+}
+
 /* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
 static int check_dmabuf(struct survey *survey, const struct holder *holder, const struct kfd_criu_bo_bucket *bo)
 {
@@ -139,8 +146,10 @@ static int check_dmabuf(struct survey *survey, const struct holder *holder, cons
 	if (offset == bo->offset && info.size >= bo->size)
 		return 0;
 	/* An import of another GPU's memory has an offset of its own on each. */
-	err = info.size < bo->size ? -EINVAL : kfd_dmabuf_gpu(survey->kfd, holder->dmabuf_fd, &gpu_id);
-	if (!err && gpu_id != actual_id(process->state, bo->gpu_id))
+	err = kfd_dmabuf_gpu(survey->kfd, holder->dmabuf_fd, &gpu_id);
+	if (err == -EINVAL)
+		return refuse_memory(process->pid, holder->minor);
+	if (!err && info.size >= bo->size && gpu_id != actual_id(process->state, bo->gpu_id))
 		return 0;
 	pr_err("pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#" PRIx64
 	       " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", process->pid,
@@ -229,7 +238,7 @@ static int name_by_dmabuf(struct survey *survey, int fd, struct holder *holder)
 {
 	int err;
 
-	holder->dmabuf_fd = gem_export(fd, holder->handle);
+	holder->dmabuf_fd = gem_export(fd, holder->handle, false);
 	if (holder->dmabuf_fd < 0)
 		return holder->dmabuf_fd;
 	err = keep_dmabuf(survey, holder->dmabuf_fd);
@@ -353,6 +362,38 @@ static size_t process_of(const struct share_request *request, pid_t pid)
 	return i;
 }
 
+static size_t process_with(const struct share_request *request, pid_t pid, uint32_t minor)
+{
+	size_t i = process_of(request, pid);
+
+	if (i < request->nr_processes && topology_find_minor(request->processes[i].nodes, minor) >= 0)
+		return i;
+	for (i = 0; i < request->nr_processes; i++)
+		if (topology_find_minor(request->processes[i].nodes, minor) >= 0)
+			break;
+	return i;
+}
+
+/* Of other drivers it is refused when it comes to be saved. */
+int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd)
+{
+	const struct topology *machine = survey->request->machine;
+	struct holder holder = { .inode = inode, .dmabuf_fd = dmabuf_fd, .bo = NO_BO, .is_descriptor = true };
+	uint32_t gpu_id = 0;
+	int node, err = keep_dmabuf(survey, dmabuf_fd);
+
+	if (!err)
+		err = kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, &gpu_id);
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	node = topology_find_gpu(machine, gpu_id);
+	if (node < 0)
+		return node;
+	holder.minor = minor_of(machine->nodes[node]);
+	holder.process = process_with(survey->request, pid, holder.minor);
+	return holder.process < survey->request->nr_processes ? add_holder(survey, &holder) : -ENODEV;
+}
+
 static int collect(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
@@ -425,11 +466,33 @@ void survey_free(struct survey *survey)
 		close(survey->dmabufs[i]);
 	if (survey->kfd >= 0)
 		close(survey->kfd);
+	references_free(survey->references);
+	free(survey->open);
 	free(survey->scratch);
 	free(survey->objects);
 	free(survey->dmabufs);
 	free(survey->holders);
 	free(survey);
+}
+
+static int compare_open(const void *inode, const void *open)
+{
+	uint64_t a = *(const uint64_t *)inode, b = ((const struct open_buffer *)open)->inode;
+
+	return (a > b) - (a < b);
+}
+
+bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret)
+{
+	const struct open_buffer *open = NULL;
+	uint64_t inode = 0;
+
+	if (survey && !inode_of(fd, &inode) && survey->nr_open)
+		open = bsearch(&inode, survey->open, survey->nr_open, sizeof(*open), compare_open);
+	if (!open)
+		return false;
+	*ret = (struct dmabuf_image){ .buffer = open->buffer, .nr_sharers = survey->nr_sharers };
+	return true;
 }
 
 const struct render_objects *survey_objects(const struct survey *survey, size_t file)

@@ -16,6 +16,7 @@ struct holder {
 	size_t file;
 	uint32_t handle;
 	bool is_import;	  /* a handle of another GPU's memory */
+	bool is_descriptor; /* no handle: nothing but an open dma-buf */
 	bool is_mappable; /* offset says something */
 };
 #define NO_BO SIZE_MAX
@@ -38,10 +39,25 @@ struct survey {
 	int kfd;			/* of the plugin */
 	int *scratch;			/* by node of the machine, a file of its render node; -1: none yet */
 	uint32_t nr_buffers;		/* numbers given out */
+	uint32_t nr_sharers;
+	struct references *references;
+	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
+	size_t nr_open;
 };
+
+struct open_buffer {
+	uint64_t inode;
+	uint32_t buffer;
+};
+
+/* Adds a holder that is nothing but an open dma-buf of task @pid; takes the fd. 0 or -errno without a message. */
+int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd);
 
 /* A file of the render node, in which nothing of anybody is; borrowed. -errno after an error line. */
 int survey_scratch(struct survey *survey, uint32_t minor);
+
+/* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */
+int refuse_memory(pid_t pid, uint32_t minor);
 
 /* The holder's process. */
 static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
@@ -51,7 +67,10 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 
 /* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
 struct references;
-int references_read(const struct survey *survey, struct references **ret);
+/* Reads which dma-bufs are open, and adds what is held by nothing else to the holders, which are sorted by inode. */
+int references_read(struct survey *survey, struct references **ret);
+/* Whether a task has the dma-buf open. @references may be NULL. */
+bool references_of_tasks(const struct references *references, uint64_t inode);
 void references_free(struct references *references);
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
 

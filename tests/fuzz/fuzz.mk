@@ -8,7 +8,7 @@ FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/pr
 	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
 FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
 
-image_SRCS := image/image.c image/objects.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+image_SRCS := image/image.c image/file.c image/objects.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_kfd_SRCS := $(image_SRCS)
 fuzz_render_SRCS := $(image_SRCS)

@@ -191,6 +191,10 @@ static int dump(void)
 
 /* ---- one restore ---- */
 
+/* The task's file of the first render node, until the restore has ended. */
+static int render_fd = -1;
+static bool shares; /* what it holds is looked at */
+
 static int restore_file(int id)
 {
 	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
@@ -198,8 +202,21 @@ static int restore_file(int id)
 
 	if (fd < 0)
 		return fd;
-	close(fd);
+	if (id == RENDER_ID && shares)
+		render_fd = fd;
+	else
+		close(fd);
 	return 0;
+}
+
+static int look_at_shares(int ret)
+{
+	if (!ret && shares && !fake_shares_same(render_fd))
+		complain("what is shared is not what it was");
+	if (render_fd >= 0)
+		close(render_fd);
+	render_fd = -1;
+	return ret;
 }
 
 /* A failure shows as a file that cannot be mapped there. */
@@ -239,7 +256,7 @@ static int restore(void)
 	if (!ret)
 		ret = resume(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
-	return ret;
+	return look_at_shares(ret);
 }
 
 /* ---- the loop ---- */
@@ -825,12 +842,18 @@ static void any_failure_with_two_files_is_reported(void **state)
 
 /* ---- shared buffers ---- */
 
+static void share(void)
+{
+	fake_share();
+	shares = true;
+}
+
 static bool share_comes_back(unsigned int nth)
 {
 	int ret;
 
 	(void)nth;
-	fake_share();
+	share();
 	new_images();
 	if (run(dump, 0, 0, &ret) || ret || log_errors)
 		complain("a process that shares cannot be dumped (%d)", ret);
@@ -847,7 +870,7 @@ static void a_process_that_shares_comes_back(void **state)
 
 static bool fail_dump_with_shares(unsigned int nth)
 {
-	fake_share();
+	share();
 	return fail_dump(nth);
 }
 
@@ -859,7 +882,7 @@ static void any_failure_of_a_dump_with_shares_is_reported(void **state)
 
 static bool fail_restore_with_shares(unsigned int nth)
 {
-	fake_share();
+	share();
 	return fail_restore(nth);
 }
 
@@ -868,7 +891,7 @@ static bool write_shares(unsigned int nth)
 	int ret;
 
 	(void)nth;
-	fake_share();
+	share();
 	run(dump, 0, 0, &ret);
 	if (ret)
 		complain("a process that shares cannot be dumped (%d)", ret);

@@ -14,7 +14,7 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := image/image.c image/objects.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+test_image_SRCS := image/image.c image/file.c image/objects.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
 test_hsakmt_SRCS := image/hsakmt.c
