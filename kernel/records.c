@@ -156,6 +156,8 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * kfd_state_records(state) + (uint64_t)BO_SIZE * ret->nr_bos;
 	ret->bos = calloc(ret->nr_bos + 1, sizeof(*ret->bos));
 	ret->priv_data = calloc(1, ret->priv_size);
+	for (size_t i = 0; ret->bos && i < ret->nr_bos; i++)
+		ret->bos[i].dmabuf_fd = KFD_NO_FD;
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
 }
 

@@ -213,9 +213,6 @@ static int look_at_shares(int ret)
 {
 	if (!ret && shares && !fake_shares_same(render_fd))
 		complain("what is shared is not what it was");
-	if (render_fd >= 0)
-		close(render_fd);
-	render_fd = -1;
 	return ret;
 }
 
@@ -279,6 +276,9 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	begin(nth, err);
 	*ret = setjmp(fake_exit) ? -1 : what();
 	call = fake_failed();
+	if (render_fd >= 0)
+		close(render_fd);
+	render_fd = -1;
 	empty_store();
 	fds += fake_restored_files();
 	if (fixture_open_fds() != fds)
