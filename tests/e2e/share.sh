@@ -13,11 +13,21 @@ shown() {
 	pair=
 }
 
+# is_model: the GPUs are those of kfdsim
+is_model() {
+	[ -e /sys/module/kfdsim ]
+}
+
+# machine_apart: two GPUs in no hive, since those of a hive cannot import VRAM from each other (seen with Linux 7.2)
+machine_apart() {
+	machine_load 2xmi100 '/^hive_id/d'
+}
+
 # kernel_lists: whether the kernel lists the objects of a render file, without which none is restored (Linux 6.18)
 kernel_lists() {
 	local release
 	release=$(uname -r)
-	[ ! -e "$objects_file" ] || release=${rules:-6.18}
+	! is_model || release=${rules:-6.18}
 	printf '6.18\n%s\n' "$release" | sort -C -V
 }
 

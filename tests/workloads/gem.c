@@ -135,7 +135,8 @@ static int gem_va(int file, uint32_t operation, uint32_t handle, uint64_t va, ui
 	int err = kfd_ioctl(file, DRM_IOCTL_AMDGPU_GEM_VA, &args);
 
 	return err ? report(-err, "GEM_VA %s of handle %u at %#" PRIx64 ", %" PRIu64 " bytes: %s",
-			    operation == AMDGPU_VA_OP_MAP ? "MAP" : "UNMAP", handle, va, size_bytes, strerror(-err)) : 0;
+			    operation == AMDGPU_VA_OP_MAP ? "MAP" : "UNMAP", handle, va, size_bytes, strerror(-err))
+		   : 0;
 }
 
 int gem_va_map(int file, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size_bytes, uint32_t flags)
@@ -186,9 +187,10 @@ int gem_metadata_check(int file, uint32_t handle, uint64_t flags, const void *da
 	if (err)
 		return err;
 	if (args.data.flags != flags || args.data.data_size_bytes != bytes || memcmp(args.data.data, data, bytes))
-		return report(EILSEQ, "handle %u: metadata of %u bytes with flags %#" PRIx64
-				      ", want %u bytes with flags %#" PRIx64 ", or their bytes differ", handle,
-			      args.data.data_size_bytes, (uint64_t)args.data.flags, bytes, flags);
+		return report(EILSEQ,
+			      "handle %u: metadata of %u bytes with flags %#" PRIx64
+			      ", want %u bytes with flags %#" PRIx64 ", or their bytes differ",
+			      handle, args.data.data_size_bytes, (uint64_t)args.data.flags, bytes, flags);
 	return 0;
 }
 
@@ -274,7 +276,9 @@ static int submit(int file, uint32_t context, uint32_t handle, uint64_t *ret_seq
 
 int gem_context_use(int file, uint32_t context)
 {
-	union drm_amdgpu_wait_cs wait = { .in = { .timeout = FOR_EVER, .ip_type = AMDGPU_HW_IP_DMA, .ctx_id = context } };
+	union drm_amdgpu_wait_cs wait = {
+		.in = { .timeout = FOR_EVER, .ip_type = AMDGPU_HW_IP_DMA, .ctx_id = context }
+	};
 	uint64_t offset, sequence;
 	uint32_t handle;
 	void *p;

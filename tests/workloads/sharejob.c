@@ -36,7 +36,8 @@ static const char usage[] =
 	"  --pace MS      sleep between generations (20)\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
-	"SIGUSR1: check everything. SIGTERM to the first process: check, free everything and end; the status is 0 only\n"
+	"SIGUSR1: check everything. SIGTERM to the first process: check, free everything and end; the status is 0 "
+	"only\n"
 	"when all was right.\n";
 
 static const struct share_case *const subjects[] = {
@@ -231,7 +232,8 @@ static int children_wait(struct share_process *me)
 		if (waitpid(me->children[i], &status, 0) < 0)
 			err = report(errno, "process %u: %m", i);
 		else if (status)
-			err = report(ECHILD, "process %u (pid %d) ended with status %#x", i, (int)me->children[i], status);
+			err = report(ECHILD, "process %u (pid %d) ended with status %#x", i, (int)me->children[i],
+				     status);
 		me->children[i] = 0;
 	}
 	return err;

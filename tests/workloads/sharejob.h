@@ -3,9 +3,9 @@
  * sharejob: processes that share GPU memory in every way there is, one named case at a time.
  *
  * A case makes buffers that several processes, GPUs or files have. Each way to reach the memory of one is a view: a
- * mapping of the CPU, an address of a GPU, an open dma-buf. Each view that may write has a page of the buffer to itself,
- * and writes it anew in each generation; then every view of every process must show every page. So what one writes all
- * others read, in all directions. Pages that no view has are static.
+ * mapping of the CPU, an address of a GPU, an open dma-buf. Each view that may write has a page of the buffer to
+ * itself, and writes it anew in each generation; then every view of every process must show every page. So what one
+ * writes all others read, in all directions. Pages that no view has are static.
  *
  * What a case makes is kept in lists (objects): they say what to look for later, and what has to go at the end, each
  * without an error. Functions that return int give 0 or -errno and have reported the failure.
@@ -37,15 +37,15 @@ enum share_claim { SHARE_STATIC, SHARE_EACH_GENERATION, SHARE_AT_THE_END };
 struct share_control {
 	_Atomic uint32_t meetings[SHARE_MAX_PROCESSES]; /* that each has come to; UINT32_MAX: it has left */
 	_Atomic bool stop, failed;
-	_Atomic uint8_t claims[SHARE_MAX_BUFFERS][SHARE_PAGES]; /* enum share_claim */
+	_Atomic uint8_t claims[SHARE_MAX_BUFFERS][SHARE_PAGES];		 /* enum share_claim */
 	_Atomic uint64_t inodes[SHARE_MAX_PROCESSES][SHARE_MAX_BUFFERS]; /* of open dma-bufs; 0: none */
 };
 
 struct share_gpu {
 	struct kfd_gpu *gpu;
 	struct sdma_queue queue;
-	struct kfd_bo window;  /* through which the CPU sees what only the GPU reaches */
-	uint64_t next_number;  /* of the next KFD BO */
+	struct kfd_bo window; /* through which the CPU sees what only the GPU reaches */
+	uint64_t next_number; /* of the next KFD BO */
 };
 
 enum share_view_kind { SHARE_VIEW_CPU, SHARE_VIEW_GPU, SHARE_VIEW_DMABUF };
@@ -115,8 +115,8 @@ struct share_objects {
 struct share_process {
 	const struct share_case *kase;
 	unsigned int number, nr_processes;
-	bool outside; /* of the tree */
-	pid_t first;  /* the process with number 0, of all others */
+	bool outside;			     /* of the tree */
+	pid_t first;			     /* the process with number 0, of all others */
 	pid_t children[SHARE_MAX_PROCESSES]; /* by number; 0: none */
 	struct share_control *control;
 	int inboxes[SHARE_MAX_PROCESSES], outboxes[SHARE_MAX_PROCESSES]; /* only while the case is set up */
@@ -232,7 +232,7 @@ int share_objects_check(struct share_process *me);
 int share_objects_remap(struct share_process *me);
 /* Unmaps, closes and frees everything; the process' own files stay open. */
 int share_objects_free(struct share_process *me);
-/* Forgets objects and views that a forked process has of its parent; its KFD is closed, and render files unless @files. */
+/* Forgets what a forked process has of its parent; closes the parent's KFD, and its render files unless @files. */
 void share_objects_forget(struct share_process *me, bool files);
 
 /* ---- sharejob_send.c ---- */

@@ -76,21 +76,42 @@ static int view_add(struct share_process *me, struct share_view view, bool write
 int share_view_cpu(struct share_process *me, unsigned int buffer, void *p, unsigned int first, unsigned int pages,
 		   bool writes)
 {
-	return view_add(me, (struct share_view){ .kind = SHARE_VIEW_CPU, .buffer = buffer, .first = first,
-						 .pages = pages, .cpu = p }, writes);
+	const struct share_view view = {
+		.kind = SHARE_VIEW_CPU,
+		.buffer = buffer,
+		.first = first,
+		.pages = pages,
+		.cpu = p,
+	};
+
+	return view_add(me, view, writes);
 }
 
 int share_view_gpu(struct share_process *me, unsigned int buffer, struct share_gpu *gpu, uint64_t va,
 		   unsigned int first, unsigned int pages, bool writes)
 {
-	return view_add(me, (struct share_view){ .kind = SHARE_VIEW_GPU, .buffer = buffer, .first = first,
-						 .pages = pages, .gpu = gpu, .va = va }, writes);
+	const struct share_view view = {
+		.kind = SHARE_VIEW_GPU,
+		.buffer = buffer,
+		.first = first,
+		.pages = pages,
+		.gpu = gpu,
+		.va = va,
+	};
+
+	return view_add(me, view, writes);
 }
 
 int share_view_dmabuf(struct share_process *me, unsigned int buffer, int fd, bool writes)
 {
-	return view_add(me, (struct share_view){ .kind = SHARE_VIEW_DMABUF, .buffer = buffer, .pages = SHARE_PAGES,
-						 .dmabuf = fd }, writes);
+	const struct share_view view = {
+		.kind = SHARE_VIEW_DMABUF,
+		.buffer = buffer,
+		.pages = SHARE_PAGES,
+		.dmabuf = fd,
+	};
+
+	return view_add(me, view, writes);
 }
 
 void share_views_drop(struct share_process *me, unsigned int buffer)
@@ -124,9 +145,10 @@ static int pages_check(struct share_process *me, const struct share_view *view, 
 		uint64_t generation = page_generation(me, view->buffer, page);
 
 		if (!pattern_check(p, KFD_PAGE_SIZE, page_seed(view->buffer, page, generation), 0, &diff))
-			return report(EILSEQ, "%s: process %u: buffer %u by %s %#" PRIx64 ": page %u, byte %" PRIu64
-					      " of generation %" PRIu64 " is %#04x, want %#04x", me->kase->name,
-				      me->number, view->buffer, view_name(view),
+			return report(EILSEQ,
+				      "%s: process %u: buffer %u by %s %#" PRIx64 ": page %u, byte %" PRIu64
+				      " of generation %" PRIu64 " is %#04x, want %#04x",
+				      me->kase->name, me->number, view->buffer, view_name(view),
 				      view->gpu ? view->va : (uint64_t)(uintptr_t)view->cpu, page, diff.offset,
 				      generation, diff.got, diff.want);
 	}

@@ -87,7 +87,8 @@ static int files_forked_setup(struct share_process *me)
 	share_objects_forget(me, false);
 	err = share_file_keep(me, file, true, false);
 	err = err ? err : object_new(me, file, 1, GEM_DOMAIN_GTT, &handle);
-	return err ? err : share_map_cpu(me, 0, file, parents.handles[0].handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	return err ? err
+		   : share_map_cpu(me, 0, file, parents.handles[0].handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
 }
 
 /* ---- without KFD ---- */

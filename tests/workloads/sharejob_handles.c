@@ -27,8 +27,8 @@ static int described_look(struct share_process *me, unsigned int n, bool set)
 	close(fd);
 	if (err)
 		return err;
-	err = set ? gem_metadata_set(file, handle, 0, token, sizeof(token)) :
-		    gem_metadata_check(file, handle, 0, token, sizeof(token));
+	err = set ? gem_metadata_set(file, handle, 0, token, sizeof(token))
+		  : gem_metadata_check(file, handle, 0, token, sizeof(token));
 	return err ? err : gem_close(file, handle);
 }
 

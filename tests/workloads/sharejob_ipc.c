@@ -93,44 +93,60 @@ static int lend(struct share_process *me, unsigned int buffer, struct kfd_bo *bo
 	return err ? err : share_view_gpu(me, buffer, other, bo->va, 0, SHARE_PAGES, true);
 }
 
-static int far_export(struct share_process *me)
+static const struct {
+	unsigned int gpu;
+	enum kfd_memory kind;
+} far_buffers[] = { { 0, KFD_MEMORY_VRAM_PUBLIC }, { 1, KFD_MEMORY_VRAM }, { 0, KFD_MEMORY_GTT } };
+
+#define FAR_BUFFERS (sizeof(far_buffers) / sizeof(*far_buffers))
+
+/* @lent: the exporter's other GPU sees them, too. */
+static int far_export(struct share_process *me, bool lent)
 {
-	static const struct {
-		unsigned int gpu;
-		enum kfd_memory kind;
-	} buffers[] = { { 0, KFD_MEMORY_VRAM_PUBLIC }, { 1, KFD_MEMORY_VRAM }, { 0, KFD_MEMORY_GTT } };
 	struct kfd_bo *bo;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < 3; i++) {
-		err = share_bo_new(me, i, &me->gpus[buffers[i].gpu], buffers[i].kind, &bo);
-		err = err ? err : lend(me, i, bo, &me->gpus[1 - buffers[i].gpu]);
+	for (unsigned int i = 0; !err && i < FAR_BUFFERS; i++) {
+		unsigned int gpu = far_buffers[i].gpu;
+
+		err = share_bo_new(me, i, &me->gpus[gpu], far_buffers[i].kind, &bo);
+		if (!err && lent)
+			err = lend(me, i, bo, &me->gpus[1 - gpu]);
 		err = err ? err : share_send_bo(me, 1, i, bo);
 	}
 	return err;
 }
 
-/* Buffer 0 on its GPU and mapped on the other one, 1 and 2 on the other GPU than theirs. */
-static int far_setup(struct share_process *me)
+/* @across: imported on the GPU that does not own it; else on the owner, and mapped on the other one. */
+static int far_take(struct share_process *me, bool across)
 {
 	int err = 0;
 
-	if (!me->number)
-		return far_export(me);
-	for (unsigned int i = 0; !err && i < 3; i++) {
+	for (unsigned int i = 0; !err && i < FAR_BUFFERS; i++) {
+		unsigned int buffer, gpu;
 		struct kfd_bo *bo;
-		unsigned int buffer;
 		int fd;
 
 		err = share_receive(me, &buffer, &fd);
 		if (err)
 			return err;
-		err = share_bo_import(me, buffer, &me->gpus[buffer / 2], fd, &bo);
+		gpu = far_buffers[buffer].gpu;
+		err = share_bo_import(me, buffer, &me->gpus[across ? 1 - gpu : gpu], fd, &bo);
 		close(fd);
-		if (!err && !buffer)
-			err = lend(me, buffer, bo, &me->gpus[1]);
+		if (!err && !across)
+			err = lend(me, buffer, bo, &me->gpus[1 - gpu]);
 	}
 	return err;
+}
+
+static int far_setup(struct share_process *me)
+{
+	return me->number ? far_take(me, false) : far_export(me, true);
+}
+
+static int across_setup(struct share_process *me)
+{
+	return me->number ? far_take(me, true) : far_export(me, false);
 }
 
 /* ---- all to all ---- */
@@ -198,9 +214,12 @@ static int sysmem_take(struct share_process *me)
 	err = err ? err : share_handle_import(me, file, fd, &handle);
 	err = err ? err : kfd_bo_free(&me->kfd, &import);
 	close(fd);
-	err = err ? err : share_map_gpu(me, buffer, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE | GEM_EXECUTE, &va);
-	return err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE,
-					 (void *)(uintptr_t)va);
+	err = err ? err
+		  : share_map_gpu(me, buffer, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE | GEM_EXECUTE,
+				  &va);
+	return err ? err
+		   : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE,
+				   (void *)(uintptr_t)va);
 }
 
 static int sysmem_setup(struct share_process *me)
@@ -268,7 +287,8 @@ static int apart_setup(struct share_process *me)
 const struct share_case share_ipc_cases[] = {
 	{ "ipc", "two processes import from each other on one GPU", 2, 1, 0, ipc_setup, NULL },
 	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, 0, ipc_kept_setup, NULL },
-	{ "ipc-far", "imports mapped on another GPU, and of another GPU's memory", 2, 2, 0, far_setup, NULL },
+	{ "ipc-far", "imports on the owner's GPU, mapped on another one", 2, 2, 0, far_setup, NULL },
+	{ "ipc-across", "imports on another GPU than the owner's", 2, 2, 0, across_setup, NULL },
 	{ "ipc-sysmem", "memory of the host by handle, mapping and CPU", 2, 1, 0, sysmem_setup, NULL },
 	{ "mesh", "N processes on two GPUs, all to all", 0, 2, 0, mesh_setup, NULL },
 	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, 0, mesh_kept_setup, NULL },

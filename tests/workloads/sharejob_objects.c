@@ -17,9 +17,9 @@
 #include "sharejob.h"
 
 /* The next free entry of a list of objects, NULL (reported) when it is full. */
-#define list_add(objects, list) \
-	((objects)->nr_##list < SHARE_MAX_OBJECTS ? &(objects)->list[(objects)->nr_##list++] : \
-						    (report(ENOSPC, "too many " #list), NULL))
+#define list_add(objects, list)                                                              \
+	((objects)->nr_##list < SHARE_MAX_OBJECTS ? &(objects)->list[(objects)->nr_##list++] \
+						  : (report(ENOSPC, "too many " #list), NULL))
 
 /* ---- KFD BOs ---- */
 
@@ -206,9 +206,10 @@ static int mapping_check(const struct share_mapping *mapping)
 		if (list[i].va == mapping->va && list[i].size_bytes == mapping->size_bytes &&
 		    list[i].offset == mapping->offset && list[i].flags == mapping->flags)
 			return 0;
-	return report(EILSEQ, "handle %u is not mapped at %#" PRIx64 " as it was: offset %#" PRIx64 ", %" PRIu64
-			      " bytes, flags %#x", mapping->handle, mapping->va, mapping->offset,
-		      mapping->size_bytes, mapping->flags);
+	return report(EILSEQ,
+		      "handle %u is not mapped at %#" PRIx64 " as it was: offset %#" PRIx64 ", %" PRIu64
+		      " bytes, flags %#x",
+		      mapping->handle, mapping->va, mapping->offset, mapping->size_bytes, mapping->flags);
 }
 
 int share_objects_remap(struct share_process *me)
@@ -274,7 +275,8 @@ static int dmabuf_check(struct share_process *me, const struct share_dmabuf *dma
 		return report(EILSEQ, "dma-buf of buffer %u: mode %d, want %d", dmabuf->buffer, mode, dmabuf->mode);
 	err = *dmabuf->name ? dmabuf_name(dmabuf->fd, name) : 0;
 	if (!err && *dmabuf->name && strcmp(name, dmabuf->name))
-		err = report(EILSEQ, "dma-buf of buffer %u: name \"%s\", want \"%s\"", dmabuf->buffer, name, dmabuf->name);
+		err = report(EILSEQ, "dma-buf of buffer %u: name \"%s\", want \"%s\"", dmabuf->buffer, name,
+			     dmabuf->name);
 	return err;
 }
 
@@ -299,7 +301,8 @@ int share_inodes_check(struct share_process *me)
 			uint64_t other = me->control->inodes[n][buffer];
 
 			if (other && other != mine)
-				return report(EILSEQ, "buffer %u: the dma-bufs of processes %u and %u are different files",
+				return report(EILSEQ,
+					      "buffer %u: the dma-bufs of processes %u and %u are different files",
 					      buffer, me->number, n);
 		}
 	}
@@ -328,7 +331,8 @@ static int syncobj_check(const struct share_syncobj *syncobj)
 	uint64_t point;
 
 	if (state != syncobj->state)
-		return report(EILSEQ, "syncobj %u: waiting for it is %d, want %d", syncobj->handle, state, syncobj->state);
+		return report(EILSEQ, "syncobj %u: waiting for it is %d, want %d", syncobj->handle, state,
+			      syncobj->state);
 	if (!syncobj->point)
 		return 0;
 	err = syncobj_point_get(syncobj->file, syncobj->handle, &point);

@@ -66,7 +66,8 @@ static int outside_handle_setup(struct share_process *me)
 	err = share_receive(me, &buffer, &fd);
 	err = err ? err : share_handle_import(me, file, fd, &handle);
 	close(fd);
-	return err ? err : share_map_gpu(me, buffer, file, &me->gpus[0], handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+	return err ? err
+		   : share_map_gpu(me, buffer, file, &me->gpus[0], handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
 }
 
 static int outside_dmabuf_setup(struct share_process *me)
@@ -182,7 +183,8 @@ const struct share_case share_refused_cases[] = {
 	{ "outside-import", "a process outside of the tree imports", 2, 1, SHARE_OUTSIDE, outside_import_setup, NULL },
 	{ "outside-export", "one outside of the tree exports", 2, 1, SHARE_OUTSIDE, outside_export_setup, NULL },
 	{ "outside-handle", "one outside of the tree has a handle", 2, 1, SHARE_OUTSIDE, outside_handle_setup, NULL },
-	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup, NULL },
+	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
+	  NULL },
 	{ "under-way", "a dma-buf in a message that is not read", 1, 1, 0, under_way_setup, NULL },
 	{ "udmabuf", "pages of a memfd imported", 1, 1, 0, udmabuf_setup, NULL },
 	{ "always-valid", "an object that is always valid", 1, 1, 0, always_valid_setup, NULL },

@@ -10,7 +10,8 @@
 
 #define ALL (GEM_READ | GEM_WRITE | GEM_EXECUTE)
 
-/* Parts of a handle at several addresses, read-only and not; if it can, the CPU has its beginning, twice, and a reservation. */
+/* Parts of a handle at several addresses, read-only and not; if it can, the CPU has its beginning, twice, and a
+ * reservation. */
 static int map_parts(struct share_process *me, unsigned int buffer, struct share_gpu *gpu, uint32_t handle, bool cpu)
 {
 	int file = gpu->gpu->render_fd;
@@ -69,25 +70,35 @@ static int vmm_handle_setup(struct share_process *me)
 }
 
 /* Each GPU's memory in the files of both; of one the KFD BO is gone. */
-static int vmm_far_setup(struct share_process *me)
+static int far(struct share_process *me, enum kfd_memory kind)
 {
 	int err = 0;
 
 	for (unsigned int n = 0; !err && n < 2; n++) {
-		struct share_gpu *near = &me->gpus[n], *far = &me->gpus[1 - n];
-		uint32_t handle, far_handle;
+		struct share_gpu *near = &me->gpus[n], *other = &me->gpus[1 - n];
+		uint32_t handle, other_handle;
 		struct kfd_bo *bo;
 		uint64_t va;
 
-		err = share_bo_bare(me, near, KFD_MEMORY_VRAM_PUBLIC, &bo);
-		err = err ? err : share_handle_of_bo(me, far->gpu->render_fd, bo, &far_handle);
+		err = share_bo_bare(me, near, kind, &bo);
+		err = err ? err : share_handle_of_bo(me, other->gpu->render_fd, bo, &other_handle);
 		err = err ? err : share_handle_of_bo(me, near->gpu->render_fd, bo, &handle);
 		err = err ? err : map_parts(me, n, near, handle, true);
-		err = err ? err : share_map_gpu(me, n, far->gpu->render_fd, far, far_handle, 2, 9, ALL, &va);
+		err = err ? err : share_map_gpu(me, n, other->gpu->render_fd, other, other_handle, 2, 9, ALL, &va);
 		if (!err && n)
 			err = share_bo_drop(me, bo);
 	}
 	return err;
+}
+
+static int vmm_far_setup(struct share_process *me)
+{
+	return far(me, KFD_MEMORY_GTT);
+}
+
+static int vmm_far_vram_setup(struct share_process *me)
+{
+	return far(me, KFD_MEMORY_VRAM_PUBLIC);
 }
 
 /* ---- two processes ---- */
@@ -147,6 +158,7 @@ const struct share_case share_vmm_cases[] = {
 	{ "vmm", "memory without address, a handle, mappings of parts", 1, 1, 0, vmm_setup, NULL },
 	{ "vmm-handle", "the same, held by the handle only", 1, 1, 0, vmm_handle_setup, NULL },
 	{ "vmm-far", "handles in the files of both GPUs", 1, 2, 0, vmm_far_setup, NULL },
+	{ "vmm-far-vram", "the same with VRAM", 1, 2, 0, vmm_far_vram_setup, NULL },
 	{ "vmm-shared", "two processes", 2, 1, 0, vmm_shared_setup, NULL },
 	{ 0 },
 };

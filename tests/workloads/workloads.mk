@@ -11,7 +11,7 @@ SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send sharej
 	sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
 SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-HSAJOB_SOURCES := hsajob hsajob_gpu launch pattern report state
+HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
@@ -31,7 +31,7 @@ $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread
 
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -pthread
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
 
 $(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^

@@ -13,3 +13,5 @@ done
 for case in ipc-kept ipc-sysmem; do
 	comes_back_if_listed "$case"
 done
+machine_apart
+comes_back ipc-across
