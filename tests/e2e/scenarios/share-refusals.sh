@@ -16,6 +16,5 @@ stays 'udmabuf' udmabuf
 stays 'always valid' always-valid
 stays 'userptr' userptr
 stays 'context' context
-stays 'VMID' vmid
 # Only the driver of newer kernels has such objects.
 is_model || ! kernel_lists || stays 'doorbell' doorbell
