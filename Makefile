@@ -26,7 +26,7 @@ PLUGIN_UNDEFS := -U_GNU_SOURCE
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
 PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 
-PLUGIN_FOLDERS := checkpoint pages match image kernel host content
+PLUGIN_FOLDERS := checkpoint share pages match image kernel host content
 PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h

@@ -163,7 +163,7 @@ static int is_ours(int fd, const struct stat *st)
 static int hook_dump_ext_file(int fd, int id)
 {
 	struct stat st;
-	int r, err;
+	int r, err = 0;
 
 	if (!plugin.dump || fstat(fd, &st))
 		return -ENOTSUP;
@@ -173,9 +173,12 @@ static int hook_dump_ext_file(int fd, int id)
 	r = is_ours(fd, &st);
 	if (r < 0)
 		return result(r, "looking at a device file");
-	if (!r)
-		return dump_foreign_file(plugin.dump, fd) ? -1 : -ENOTSUP;
-	err = dump_file(plugin.dump, fd, &st, id);
+	if (r)
+		err = dump_file(plugin.dump, fd, &st, id);
+	else
+		r = dump_foreign_file(plugin.dump, fd, id);
+	if (r <= 0)
+		return r ? result(r, "saving a dma-buf") : -ENOTSUP;
 	if (!err)
 		err = enter_inventory();
 	return result(err, "saving a device file");

@@ -97,7 +97,7 @@ int drm_count_objects(int fd, uint32_t *ret)
 }
 
 /* A context that is not there has no state to ask for. */
-static int count_contexts(int fd, uint32_t *ret)
+int drm_count_contexts(int fd, uint32_t *ret)
 {
 	*ret = 0;
 	for (uint32_t id = 1; id <= MAX_CONTEXT; id++) {
@@ -155,7 +155,7 @@ int drm_ask_holdings(int fd, struct drm_holdings *ret)
 	int err;
 
 	*ret = (struct drm_holdings){ 0 };
-	err = count_contexts(fd, &ret->nr_contexts);
+	err = drm_count_contexts(fd, &ret->nr_contexts);
 	if (!err)
 		err = count_syncobjs(fd, &ret->nr_syncobjs);
 	return err ? err : read_fdinfo(fd, ret);

@@ -28,6 +28,9 @@ int drm_open_minor_as(uint32_t minor, int flags);
  */
 int drm_count_objects(int fd, uint32_t *ret);
 
+/* How many contexts; a complete proof, since a file can have 4095. 0 or -errno without a message. */
+int drm_count_contexts(int fd, uint32_t *ret);
+
 /* What else an open file of an AMD render node holds. */
 struct drm_holdings {
 	uint32_t nr_contexts, nr_syncobjs;

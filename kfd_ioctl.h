@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP,
- * GET_PROCESS_APERTURES_NEW for its count, and an event to see what kernel it is.
+ * GET_PROCESS_APERTURES_NEW for its count, an event to see what kernel it is, and what imports buffers.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -92,12 +92,68 @@ _Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
 	_IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
 #define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
 
+struct kfd_ioctl_acquire_vm_args {
+	uint32_t drm_fd;
+	uint32_t gpu_id;
+};
+
+struct kfd_ioctl_free_memory_of_gpu_args {
+	uint64_t handle;
+};
+
+struct kfd_ioctl_map_memory_to_gpu_args {
+	uint64_t handle;
+	uint64_t device_ids_array_ptr; /* uint32_t gpu_id[n_devices] */
+	uint32_t n_devices;
+	uint32_t n_success; /* in, out */
+};
+
+struct kfd_ioctl_get_dmabuf_info_args {
+	uint64_t size; /* out */
+	uint64_t metadata_ptr;
+	uint32_t metadata_size; /* in, out */
+	uint32_t gpu_id;	/* out: actual gpu id */
+	uint32_t flags;		/* out */
+	uint32_t dmabuf_fd;
+};
+
+struct kfd_ioctl_import_dmabuf_args {
+	uint64_t va_addr;
+	uint64_t handle; /* out */
+	uint32_t gpu_id;
+	uint32_t dmabuf_fd;
+};
+
+_Static_assert(sizeof(struct kfd_ioctl_acquire_vm_args) == 8, "ABI");
+_Static_assert(sizeof(struct kfd_ioctl_map_memory_to_gpu_args) == 24, "ABI");
+_Static_assert(sizeof(struct kfd_ioctl_get_dmabuf_info_args) == 32, "ABI");
+_Static_assert(sizeof(struct kfd_ioctl_import_dmabuf_args) == 24, "ABI");
+
+#define AMDKFD_IOC_ACQUIRE_VM	     _IOW('K', 0x15, struct kfd_ioctl_acquire_vm_args)
+#define AMDKFD_IOC_FREE_MEMORY_OF_GPU _IOW('K', 0x17, struct kfd_ioctl_free_memory_of_gpu_args)
+#define AMDKFD_IOC_MAP_MEMORY_TO_GPU  _IOWR('K', 0x18, struct kfd_ioctl_map_memory_to_gpu_args)
+#define AMDKFD_IOC_GET_DMABUF_INFO    _IOWR('K', 0x1C, struct kfd_ioctl_get_dmabuf_info_args)
+#define AMDKFD_IOC_IMPORT_DMABUF      _IOWR('K', 0x1D, struct kfd_ioctl_import_dmabuf_args)
+
+/* A BO's handle: its GPU, as the process knows it, and its number there. */
+static inline uint64_t kfd_handle(uint32_t gpu_id, uint32_t number)
+{
+	return (uint64_t)gpu_id << 32 | number;
+}
+
 /* alloc_flags */
 #define KFD_IOC_ALLOC_MEM_FLAGS_VRAM	   (1u << 0)
 #define KFD_IOC_ALLOC_MEM_FLAGS_GTT	   (1u << 1)
 #define KFD_IOC_ALLOC_MEM_FLAGS_USERPTR	   (1u << 2)
 #define KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL   (1u << 3)
 #define KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP (1u << 4)
+#define KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS   (1u << 23)
+#define KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT (1u << 24)
+#define KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED     (1u << 25)
+#define KFD_IOC_ALLOC_MEM_FLAGS_COHERENT     (1u << 26)
+#define KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC	     (1u << 29)
+#define KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE   (1u << 30)
+#define KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE     (1u << 31)
 
 /* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
 #define KFD_MIN_MAJOR 1

@@ -32,6 +32,7 @@
 #include "kernel/kernel.h"
 #include "pages/pages.h"
 #include "checkpoint/refuse.h"
+#include "share/share.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
 
@@ -41,8 +42,7 @@ struct process {
 	struct task_file *file; /* its first open file of /dev/kfd */
 	struct kfd_state state;
 	bool paused;
-	bool taken;		/* state is complete */
-	struct topology *nodes; /* its CPUs and GPUs, by user gpu id; since taken */
+	struct topology *nodes; /* its CPUs and GPUs, by user gpu id */
 };
 
 struct dump {
@@ -53,7 +53,9 @@ struct dump {
 	struct driver_release driver;
 	struct process *processes;
 	size_t nr_processes;
-	struct refuse_memory memory; /* of all processes that are taken */
+	struct share_request request;
+	struct share_process *sharers; /* one for each process */
+	struct survey *survey;
 	bool started;
 	int result; /* of the pause */
 };
@@ -109,7 +111,8 @@ int dump_free(struct dump *dump, bool succeeded)
 		err = err ? err : ret;
 	}
 	free(dump->processes);
-	refuse_memory_done(&dump->memory);
+	survey_free(dump->survey);
+	free(dump->sharers);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
@@ -235,71 +238,9 @@ static int check_restorable(const struct dump *dump)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, &dump->files,
 				     dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (dump->files.files[i].minor)
+		if (dump->files.files[i].minor && !process_by_pid(dump, dump->files.files[i].pid))
 			err = refuse_file(&dump->files.files[i]);
 	return err ? err : check_heirs(dump);
-}
-
-/* ---- pause, all ---- */
-
-static int check_kfd(struct kfd_rules *ret)
-{
-	_cleanup_close_ int fd = kfd_open();
-	int err = fd < 0 ? fd : kfd_check_version(fd);
-
-	if (!err)
-		*ret = kfd_ask_rules(fd);
-	return err;
-}
-
-static int pause_all(struct dump *dump)
-{
-	int err = settings_check(dump->settings);
-
-	if (!err)
-		err = refuse_incremental();
-	if (err)
-		return err;
-	image_remove_stale();
-	err = check_kfd(&dump->rules);
-	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
-	if (!err) {
-		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
-		if (err == -ENOENT)
-			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
-	}
-	if (!err)
-		err = task_files_collect(drm_is_amd, &dump->files);
-	if (!err)
-		err = heal(dump);
-	if (err)
-		return err;
-	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
-	if (!dump->processes)
-		return -ENOMEM;
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (!dump->files.files[i].minor)
-			err = pause_file(dump, &dump->files.files[i]);
-	return err ? err : check_restorable(dump);
-}
-
-int dump_pause(struct dump *dump)
-{
-	if (!dump->started) {
-		dump->started = true;
-		dump->result = pause_all(dump);
-	}
-	return dump->result;
-}
-
-int dump_task(struct dump *dump, pid_t pid)
-{
-	struct task_kfd kfd;
-
-	/* An error says nothing of a task that may have nothing to do with GPUs. */
-	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
-		return 0;
-	return dump_pause(dump);
 }
 
 /* ---- what the kernel knows of a process ---- */
@@ -365,19 +306,105 @@ static int process_nodes(const struct dump *dump, const struct process *process,
 static int process_take(struct dump *dump, struct process *process)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err;
-
-	if (process->taken)
-		return 0;
-	err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
 	if (!err)
 		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
-		err = refuse_sharing(&dump->memory, process->file->pid, &process->state);
-	if (!err)
 		err = process_nodes(dump, process, &process->nodes);
-	process->taken = !err;
 	return err;
+}
+
+/* ---- pause, all ---- */
+
+static int check_kfd(struct kfd_rules *ret)
+{
+	_cleanup_close_ int fd = kfd_open();
+	int err = fd < 0 ? fd : kfd_check_version(fd);
+
+	if (!err)
+		*ret = kfd_ask_rules(fd);
+	return err;
+}
+
+/* What they share shows only when all states are there. */
+static int take_all(struct dump *dump)
+{
+	struct share_request *request = &dump->request;
+	int err;
+
+	*request = (struct share_request){
+		.nr_processes = dump->nr_processes,
+		.files = &dump->files,
+		.machine = dump->machine,
+		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
+		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
+	};
+	err = survey_begin(dump->machine, &request->fresh_inode);
+	dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
+	request->processes = dump->sharers;
+	if (!err && !dump->sharers)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct process *process = &dump->processes[i];
+
+		err = process_take(dump, process);
+		dump->sharers[i] = (struct share_process){
+			.pid = process->file->pid, .state = &process->state, .nodes = process->nodes,
+		};
+	}
+	return err ? err : survey_take(request, &dump->survey);
+}
+
+static int pause_all(struct dump *dump)
+{
+	int err = settings_check(dump->settings);
+
+	if (!err)
+		err = refuse_incremental();
+	if (err)
+		return err;
+	image_remove_stale();
+	err = check_kfd(&dump->rules);
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
+	if (!err) {
+		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
+		if (err == -ENOENT)
+			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
+	}
+	if (!err)
+		err = task_files_collect(drm_is_amd, &dump->files);
+	if (!err)
+		err = heal(dump);
+	if (err)
+		return err;
+	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
+	if (!dump->processes)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		if (!dump->files.files[i].minor)
+			err = pause_file(dump, &dump->files.files[i]);
+	if (!err)
+		err = check_restorable(dump);
+	return err || !dump->nr_processes ? err : take_all(dump);
+}
+
+int dump_pause(struct dump *dump)
+{
+	if (!dump->started) {
+		dump->started = true;
+		dump->result = pause_all(dump);
+	}
+	return dump->result;
+}
+
+int dump_task(struct dump *dump, pid_t pid)
+{
+	struct task_kfd kfd;
+
+	/* An error says nothing of a task that may have nothing to do with GPUs. */
+	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
+		return 0;
+	return dump_pause(dump);
 }
 
 /* ---- /dev/kfd ---- */
@@ -432,12 +459,11 @@ static struct image_writer image_writer(const struct dump *dump)
 
 static int dump_kfd(struct dump *dump, struct process *process, int id)
 {
-	struct kfd_image image = { 0 };
-	int err = process_take(dump, process);
+	const struct share_process *sharer = &dump->sharers[process - dump->processes];
+	struct kfd_image image = { .nr_sharers = sharer->nr_sharers, .nr_files = sharer->nr_files };
+	int err = ask_flags(process->file, &image.flags);
 	char root[32];
 
-	if (!err)
-		err = ask_flags(process->file, &image.flags);
 	if (err)
 		return err;
 	image.state = process->state;
@@ -454,13 +480,11 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
  * The process is saved with its first file. Of the others it is kept that they are there,
  * and of which GPUs: one of them may be the first that is opened by the restore.
  */
-static int dump_another_kfd(struct dump *dump, const struct task_file *file, struct process *process, int id)
+static int dump_another_kfd(const struct task_file *file, struct process *process, int id)
 {
 	struct kfd_image image = { .another_file = true };
-	int err = process_take(dump, process);
+	int err = ask_flags(file, &image.flags);
 
-	if (!err)
-		err = ask_flags(file, &image.flags);
 	image.state.pid = process->state.pid;
 	image.nodes = process->nodes;
 	return err ? err : kfd_image_write(id, &image);
@@ -507,12 +531,12 @@ static bool is_another_file(const struct dump *dump, const struct process *proce
 
 static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
 {
-	struct render_image image = { .minor = file->minor };
-	int node, err = process_take(dump, process);
+	struct render_image image = {
+		.minor = file->minor,
+		.objects = *survey_objects(dump->survey, (size_t)(file - dump->files.files)),
+	};
+	int err, node = topology_find_minor(process->nodes, file->minor);
 
-	if (err)
-		return err;
-	node = topology_find_minor(process->nodes, file->minor);
 	if (node < 0) {
 		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
 		return node;
@@ -570,19 +594,14 @@ static bool has_all(const struct dump *dump, const struct process *process, pid_
  */
 static int task_nodes(struct dump *dump, pid_t pid, struct topology **ret_owned, struct topology **ret)
 {
-	int err = 0;
+	int err;
 
-	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
-		struct process *process = &dump->processes[i];
-
-		err = process_take(dump, process);
-		if (!err && has_all(dump, process, pid)) {
-			*ret = process->nodes;
+	for (size_t i = 0; i < dump->nr_processes; i++)
+		if (has_all(dump, &dump->processes[i], pid)) {
+			*ret = dump->processes[i].nodes;
 			return 0;
 		}
-	}
-	if (!err)
-		err = own_nodes(dump, pid, ret_owned);
+	err = own_nodes(dump, pid, ret_owned);
 	*ret = *ret_owned;
 	return err;
 }
@@ -609,13 +628,37 @@ static int dump_unused_file(struct dump *dump, const struct task_file *file, int
 	return render_image_write(id, &image);
 }
 
-int dump_foreign_file(const struct dump *dump, int fd)
+/* "name:\tTEXT" in fdinfo, where it has one. */
+static void read_dmabuf_name(int fd, char name[DMABUF_NAME_MAX])
 {
-	const char *kind = dump->nr_processes ? task_file_unsaved_kind(fd) : NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[128];
 
-	if (!kind)
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "name:\t", 6)) {
+			line[strcspn(line, "\n")] = '\0';
+			snprintf(name, DMABUF_NAME_MAX, "%.*s", (int)DMABUF_NAME_MAX - 1, line + 6);
+		}
+}
+
+int dump_foreign_file(struct dump *dump, int fd, int id)
+{
+	const char *kind = task_file_unsaved_kind(fd);
+	struct dmabuf_image image;
+	int err;
+
+	if (!kind || !dump->nr_processes)
 		return 0;
-	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved", kind);
+	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
+		read_dmabuf_name(fd, image.name);
+		err = dmabuf_image_write(id, &image);
+		return err ? err : 1;
+	}
+	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved%s", kind,
+	       task_file_is_dmabuf(kind) ? " (it is of another driver, such as udmabuf, or the kernel is older than Linux 6.8)" :
+					   "");
 	return -EOPNOTSUPP;
 }
 
@@ -640,5 +683,5 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 		return dump_unused_file(dump, file, id);
 	if (file->minor)
 		return dump_render_node(dump, file, process, id);
-	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(dump, file, process, id);
+	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(file, process, id);
 }

@@ -35,9 +35,9 @@ int dump_task(struct dump *dump, pid_t pid);
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
 
 /*
- * A file that is no device of ours: -EOPNOTSUPP after an error line when it is one
- * that GPU processes have and nobody can save (a dma-buf), and there are such among those being dumped; else 0.
+ * A file that is no device of ours, where processes with a GPU are dumped: 1 for a dma-buf that was saved under criu's
+ * file id, 0 for one that is not ours either, -errno after an error line for one that GPU processes have and nobody can save.
  */
-int dump_foreign_file(const struct dump *dump, int fd);
+int dump_foreign_file(struct dump *dump, int fd, int id);
 
 #endif

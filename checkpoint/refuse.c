@@ -3,11 +3,8 @@
  * What is known at dump that it could not be restored, or would be restored wrong: refused
  * before anything is saved of a process that would be gone then. Limits that depend on the
  * kind of GPU are in kernel/limits.c.
- *
- * BOs that share memory are seen from their dma-bufs, which are one file.
  */
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "host/host.h"
@@ -252,73 +249,4 @@ int refuse_heir(pid_t pid, const struct topology *machine)
 		err = -EOPNOTSUPP;
 	}
 	return err ? err : check_closed(pid);
-}
-
-/* ---- shared buffers ---- */
-
-/* A BO's memory, by its dma-buf. */
-struct buffer {
-	dev_t device;
-	ino_t inode;
-	pid_t pid;
-	uint32_t gpu_id;
-};
-
-void refuse_memory_done(struct refuse_memory *memory)
-{
-	free(memory->buffers);
-	*memory = (struct refuse_memory){ 0 };
-}
-
-static int compare_buffers(const void *a, const void *b)
-{
-	const struct buffer *x = a, *y = b;
-
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	return (x->inode > y->inode) - (x->inode < y->inode);
-}
-
-/* Adds that of one process, whose dma-bufs stay open: so no number of theirs is used again. */
-static int add_memory(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
-{
-	struct buffer *grown = reallocarray(memory->buffers, memory->count + state->nr_bos + 1, sizeof(*grown));
-	struct stat st;
-	size_t i;
-
-	if (!grown)
-		return -ENOMEM;
-	memory->buffers = grown;
-	for (i = 0; i < state->nr_bos; i++) {
-		if (state->bos[i].dmabuf_fd == KFD_NO_FD)
-			continue;
-		if (fstat((int)state->bos[i].dmabuf_fd, &st))
-			return -errno;
-		grown[memory->count++] = (struct buffer){
-			.device = st.st_dev,
-			.inode = st.st_ino,
-			.pid = pid,
-			.gpu_id = state->bos[i].gpu_id,
-		};
-	}
-	qsort(grown, memory->count, sizeof(*grown), compare_buffers);
-	return 0;
-}
-
-/* Buffers that were imported, from this process or another one, would be restored as copies. */
-int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state)
-{
-	size_t i;
-	int err = add_memory(memory, pid, state);
-
-	for (i = 1; !err && i < memory->count; i++) {
-		const struct buffer *buffer = &memory->buffers[i];
-
-		if (compare_buffers(buffer - 1, buffer))
-			continue;
-		pr_err("pid %d: shares a buffer of gpu %#x with pid %d (IPC, dma-buf), which cannot be saved",
-		       buffer->pid, buffer->gpu_id, buffer[-1].pid);
-		err = -EOPNOTSUPP;
-	}
-	return err;
 }

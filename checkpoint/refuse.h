@@ -36,16 +36,4 @@ int refuse_incremental(void);
 /* A dump whose memory is fetched later, where criu's command line says so. */
 int refuse_lazy_dump(void);
 
-struct buffer;
-
-/* The memory of all processes so far; {} to begin with. */
-struct refuse_memory {
-	struct buffer *buffers; /* sorted */
-	size_t count;
-};
-
-/* Adds the BOs of a process whose state was taken. Their dma-bufs have to stay open until the last one was added. */
-int refuse_sharing(struct refuse_memory *memory, pid_t pid, const struct kfd_state *state);
-void refuse_memory_done(struct refuse_memory *memory);
-
 #endif

@@ -21,6 +21,7 @@
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
+#include "share/share.h"
 
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define MAX_RESTORED 65536
@@ -49,6 +50,10 @@ struct restore {
 	int resume_fd; /* /dev/kfd in criu's main process */
 	struct worker *worker;
 	struct restored *restored;
+	struct share_table *buffers; /* of all tasks */
+	struct share_task share;
+	struct share_gpu *share_gpus;
+	uint32_t nr_files; /* of the task, restored so far */
 };
 
 /* The kernel is asked here, where nothing is lost by what the asking leaves behind. */
@@ -72,7 +77,9 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	restore->chosen = chosen_new();
 	restore->leftovers = leftovers_new();
 	restore->mounted = mounted_read();
-	if (restore->restored == MAP_FAILED || !restore->chosen || !restore->leftovers ||
+	restore->buffers = share_table_new();
+	restore->share.table = restore->buffers;
+	if (!restore->buffers || restore->restored == MAP_FAILED || !restore->chosen || !restore->leftovers ||
 	    ask_kernel(certain, &restore->rules)) {
 		restore_free(restore);
 		return NULL;
@@ -114,6 +121,9 @@ void restore_free(struct restore *restore)
 	chosen_free(restore->chosen);
 	leftovers_free(restore->leftovers);
 	mounted_free(restore->mounted);
+	share_task_done(&restore->share);
+	share_table_free(restore->buffers);
+	free(restore->share_gpus);
 	vma_bos_done(&restore->bos);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
@@ -166,9 +176,78 @@ static int restore_state(struct restore *restore, int kfd)
 	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
 	err = note_restored(restore->restored);
 	if (!err)
-		err = kfd_restore(kfd, state);
+		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : kfd_restore(kfd, state);
 	gpus_close_devices(state);
 	return err;
+}
+
+/* ---- shared buffers ---- */
+
+/* The kernel would take one id for the other when the program exports its next buffer. */
+static int check_ids(const struct restore *restore)
+{
+	for (size_t i = 0; restore->settings->flag[SETTING_SHARING_CHECK] && i < restore->gpus.nr; i++) {
+		const struct gpu *gpu = &restore->gpus.list[i];
+
+		if (!restore->image->state.shares || gpu->user_id == gpu->actual_id)
+			continue;
+		pr_err("pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids when the "
+		       "program exports or imports buffers; choose the GPU of the same id by KFD_DEVICE_MAP "
+		       "(KFD_SHARING_CHECK=0 restores it all the same)", restore->image->state.pid, gpu->user_id,
+		       gpu->actual_id);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int prepare_sharing(struct restore *restore)
+{
+	size_t nr = restore->gpus.nr;
+	int err = restore->image->nr_sharers ? check_ids(restore) : 0;
+
+	if (err || !restore->image->nr_sharers)
+		return err;
+	restore->share_gpus = calloc(nr + 1, sizeof(*restore->share_gpus));
+	if (!restore->share_gpus)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		restore->share_gpus[i] = (struct share_gpu){ restore->gpus.list[i].user_id, restore->gpus.list[i].minor };
+	restore->share.gpus = restore->share_gpus;
+	restore->share.nr_gpus = nr;
+	restore->share.nr_sharers = restore->image->nr_sharers;
+	return 0;
+}
+
+/* Once, when all files of the task are there. */
+static int attach(struct restore *restore)
+{
+	_cleanup_close_ int kfd = -1;
+
+	if (!restore->image || !restore->image->nr_sharers || restore->share.attached)
+		return 0;
+	kfd = criu_kept_file(restore->kept_kfd);
+	return kfd < 0 ? kfd : share_attach(&restore->share, kfd, &restore->image->state);
+}
+
+static int note_file(struct restore *restore)
+{
+	restore->nr_files++;
+	return restore->image && restore->nr_files == restore->image->nr_files ? attach(restore) : 0;
+}
+
+/* What a file of a render node has to get. */
+static int note_objects(struct restore *restore, const struct gpu *gpu, struct render_image *image, int fd)
+{
+	const struct render_objects *objects = &image->objects;
+	int kept = gpu->kept;
+
+	if (!objects->nr_handles && !objects->nr_syncobjs)
+		return 0;
+	if (image->another_file) {
+		kept = dup(fd);
+		kept = kept < 0 ? -errno : criu_keep_file(kept);
+	}
+	return kept < 0 ? kept : share_add_file(&restore->share, kept, gpu->minor, &image->objects);
 }
 
 static int open_kfd(const struct restore *restore)
@@ -266,6 +345,8 @@ static int restore_kfd(struct restore *restore, int id)
 	if (!err)
 		err = refuse_lazy_pages(restore);
 	if (!err)
+		err = prepare_sharing(restore);
+	if (!err)
 		err = vma_bos_sort(&restore->image->state, &restore->bos);
 	if (err)
 		return err;
@@ -303,7 +384,7 @@ static int restore_another_kfd(struct restore *restore, const struct kfd_image *
 
 /* ---- render nodes ---- */
 
-static int restore_render_node(struct restore *restore, const struct render_image *image)
+static int restore_render_node(struct restore *restore, struct render_image *image)
 {
 	struct gpu *gpu;
 	int fd, err;
@@ -324,15 +405,29 @@ static int restore_render_node(struct restore *restore, const struct render_imag
 	else
 		fd = criu_kept_file(gpu->kept);
 	gpu->handed_out = gpu->handed_out || !image->another_file;
-	err = fd < 0 ? 0 : device_set_status(fd, image->flags);
-	if (!err)
+	if (fd < 0)
 		return fd;
+	err = device_set_status(fd, image->flags);
+	if (!err) {
+		err = note_objects(restore, gpu, image, fd);
+		if (err)
+			close(fd);
+		return err ? err : fd;
+	}
 	pr_err("renderD%u cannot be opened with flags %#x: %s", gpu->minor, image->flags, strerror(-err));
 	close(fd);
 	return err;
 }
 
-int restore_file(struct restore *restore, int id)
+static int restore_dmabuf(struct restore *restore, int id)
+{
+	struct dmabuf_image image;
+	int err = dmabuf_image_read(id, &image);
+
+	return err ? err : share_open_dmabuf(restore->buffers, &image);
+}
+
+static int restore_device_file(struct restore *restore, int id)
 {
 	struct render_image *render = NULL;
 	struct kfd_image *image = NULL;
@@ -355,12 +450,27 @@ int restore_file(struct restore *restore, int id)
 	if (r != -ENOENT)
 		return r;
 	r = render_image_read(id, &render);
-	if (r == -ENOENT)
-		return dmabuf_image_refuse(id);
 	if (!r)
 		r = restore_render_node(restore, render);
 	render_image_free(render);
 	return r;
+}
+
+int restore_file(struct restore *restore, int id)
+{
+	int fd = restore_device_file(restore, id), err = fd < 0 ? fd : note_file(restore);
+
+	if (err == -ENOENT && fd < 0) {
+		fd = restore_dmabuf(restore, id);
+		err = fd < 0 ? fd : 0;
+	}
+	if (!err)
+		return fd;
+	if (err != -ENOENT)
+		share_table_fail(restore->buffers);
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 /* ---- mappings ---- */
@@ -381,7 +491,9 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 
 	if (!vma_find(&context, path, start, offset, &vma))
 		return -ENOENT;
-	err = settle_contents(restore);
+	err = attach(restore);
+	if (!err)
+		err = settle_contents(restore);
 	return err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd);
 }
 
@@ -413,7 +525,9 @@ int restore_resume(struct restore *restore, pid_t pid)
 
 	if (r <= 0)
 		return r ? r : -ESRCH;
-	err = restore->worker ? worker_wait_all(restore->worker) : 0;
+	err = share_table_check(restore->buffers);
+	if (!err && restore->worker)
+		err = worker_wait_all(restore->worker);
 	if (err)
 		return err;
 	if (restore->resume_fd < 0)

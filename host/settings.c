@@ -77,6 +77,9 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_TOPOLOGY_CHECK", "GPUs must be linked (XGMI, PCIe P2P, host) at least as well as at dump"),
 	[SETTING_RESTORABLE_CHECK] =
 		CHECK("KFD_RESTORABLE_CHECK", "what this kernel is known not to restore must not be dumped"),
+	[SETTING_SHARING_CHECK] =
+		CHECK("KFD_SHARING_CHECK", "buffers must not be shared with processes that are not dumped, and processes "
+					   "that share come back on GPUs of the same ids only"),
 	[SETTING_PARALLEL_RESTORE] = {
 		.info = { "KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
 			  "one worker in criu's main process restores the contents of all processes (criu 4.2 and "

@@ -13,17 +13,12 @@
 
 #include "content/content.h"
 #include "host/host.h"
+#include "image/file.h"
 #include "image/image.h"
 #include "image/internal.h"
+#include "image/objects.h"
 #include "amdgpu_plugin_util.h"
 #include "kfd_ioctl.h"
-
-/* Larger payloads are not written by anybody: an image with one is damaged. */
-#define MAX_PAYLOAD (1ull << 32)
-
-/* The field crc32c at the end of a packed message: a tag of two bytes, the value. */
-#define CRC_TAG	       "\xc5\x3e"
-#define CRC_FIELD_SIZE 6
 
 #define NO_HANDLE 0xffffffffu
 
@@ -31,75 +26,6 @@
 #define RENDER_NAME "amdgpu-renderD-%d.img"
 #define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
 #define DMABUF_NAME "amdgpu-dmabuf_%d.img"
-
-/* ---- files ---- */
-
-static int write_image(const char *name, const uint8_t *payload, size_t size)
-{
-	_cleanup_close_ int fd = criu_image_create(name);
-	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	int err;
-
-	if (fd < 0)
-		return fd;
-	length_prefix_put(prefix, size);
-	err = write_all(fd, prefix, sizeof(prefix));
-	if (!err)
-		err = write_all(fd, payload, size);
-	if (close(steal_fd(&fd)) && !err)
-		err = -errno;
-	if (err)
-		pr_err("image %s: cannot write %zu bytes: %s", name, size, strerror(-err));
-	return err;
-}
-
-/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
-static int check_length(const char *name, int fd, uint64_t size)
-{
-	struct stat st;
-
-	if (size > MAX_PAYLOAD)
-		return bad_image(name, "claims %" PRIu64 " bytes", size);
-	if (fstat(fd, &st))
-		return -errno;
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
-		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
-				 (long long)st.st_size - (long long)sizeof(size));
-	return 0;
-}
-
-int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
-{
-	_cleanup_free_ uint8_t *payload = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
-	uint64_t size;
-	int err;
-
-	err = read_all(fd, prefix, sizeof(prefix));
-	size = length_prefix_get(prefix);
-	if (!err)
-		err = check_length(name, fd, size);
-	if (err == -EBADMSG)
-		return err;
-	if (!err)
-		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
-	if (err == -ENODATA)
-		return bad_image(name, "is truncated");
-	if (err) {
-		pr_err("image %s: cannot read: %s", name, strerror(-err));
-		return err;
-	}
-	*ret = steal_ptr(payload);
-	*ret_size = size;
-	return 0;
-}
-
-static int read_image(const char *name, uint8_t **ret, size_t *ret_size)
-{
-	_cleanup_close_ int fd = criu_image_open(name);
-
-	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
-}
 
 /* ---- amdgpu-kfd ---- */
 
@@ -130,6 +56,8 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 		entries[i]->handle = NO_HANDLE;
 		entries[i]->has_crc32c = state->checksums && state->checksums[i].is_known;
 		entries[i]->crc32c = state->checksums ? state->checksums[i].crc32c : 0;
+		if (state->shares)
+			share_pack(&state->shares[i], entries[i]);
 	}
 }
 
@@ -148,24 +76,6 @@ static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
 		entries[i]->has_gpu_id = vma->gpu_id != 0;
 		entries[i]->gpu_id = vma->gpu_id;
 	}
-}
-
-static uint32_t message_crc(const uint8_t *data, size_t size)
-{
-	return crc32c(0, data, size - CRC_FIELD_SIZE);
-}
-
-/* Messages of other writers have no CRC. */
-static int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size)
-{
-	uint32_t crc;
-
-	if (!has_crc)
-		return 0;
-	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
-		return bad_image(name, "is damaged: its CRC-32C is not at its end");
-	crc = message_crc(data, size);
-	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
 }
 
 /* NULL when there was no such file. */
@@ -200,23 +110,6 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
 }
 
-/* @message has the field crc32c, with whatever value. */
-static int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
-{
-	uint32_t crc;
-	size_t size = protobuf_c_message_get_packed_size(message);
-	uint8_t *data = malloc(size + 1);
-
-	if (!data)
-		return -ENOMEM;
-	protobuf_c_message_pack(message, data);
-	crc = htole32(message_crc(data, size));
-	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
-	*ret = data;
-	*ret_size = size;
-	return 0;
-}
-
 int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size)
 {
 	CriuKfd msg = CRIU_KFD__INIT;
@@ -248,6 +141,9 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.has_another_file = msg.another_file = image->another_file;
 		msg.has_flags = true;
 		msg.flags = (uint32_t)image->flags;
+		msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
+		msg.nr_sharers = image->nr_sharers;
+		msg.nr_files = image->nr_files;
 		msg.has_crc32c = true;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
@@ -286,7 +182,7 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 		};
 		state->checksums[i] = (struct kfd_checksum){ .crc32c = entry->crc32c, .is_known = entry->has_crc32c };
 	}
-	return 0;
+	return shares_unpack(name, msg, state);
 }
 
 static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
@@ -380,11 +276,17 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
+	image->nr_sharers = msg->has_nr_sharers ? msg->nr_sharers : 0;
+	image->nr_files = msg->nr_files;
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err || image->another_file)
 		return err;
+	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
+		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
 	err = unpack_bos(name, msg, image->nodes, &image->state);
+	if (!err && image->state.shares && !image->nr_sharers)
+		err = bad_image(name, "shares buffers with no process");
 	if (!err)
 		err = unpack_vmas(name, msg, image);
 	return err ? err : unpack_rest(name, msg, image);
@@ -443,6 +345,7 @@ void render_image_free(struct render_image *image)
 	if (!image)
 		return;
 	topology_free(image->nodes);
+	render_objects_done(&image->objects);
 	free(image);
 }
 
@@ -460,8 +363,11 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.flags = (uint32_t)image->flags;
 	msg.n_device_entries = image->nodes->nr_nodes;
 	if (!err)
+		err = objects_pack(&image->objects, &msg);
+	if (!err)
 		err = pack_message(&msg.base, ret, ret_size);
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
+	objects_pack_done(&msg);
 	return err;
 }
 
@@ -477,7 +383,7 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err && !msg->gpu_id)
 		err = bad_image(name, "names no GPU");
-	if (!err && msg->has_num_of_bos && msg->num_of_bos) {
+	if (!err && msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
 		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,
 		       msg->num_of_bos);
 		err = -EOPNOTSUPP;
@@ -489,6 +395,8 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 	}
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
+	if (!err)
+		err = objects_unpack(name, msg, &image->objects);
 	if (!err) {
 		image->has_crc32c = msg->has_crc32c;
 		image->gpu_id = msg->gpu_id;
@@ -529,19 +437,57 @@ int render_image_read(int id, struct render_image **ret)
 	return err ? err : render_image_unpack(name, data, size, ret);
 }
 
-/* ---- amdgpu-dmabuf, of CRIU's development branch ---- */
+/* ---- amdgpu-dmabuf ---- */
 
-int dmabuf_image_refuse(int id)
+int dmabuf_image_write(int id, const struct dmabuf_image *image)
 {
-	_cleanup_close_ int fd = -1;
+	CriuDmabuf msg = CRIU_DMABUF__INIT;
+	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
+
+	msg.has_buffer = msg.has_nr_sharers = msg.has_crc32c = true;
+	msg.buffer = image->buffer;
+	msg.nr_sharers = image->nr_sharers;
+	msg.name = image->name[0] ? (char *)image->name : NULL;
+	err = pack_message(&msg.base, &data, &size);
+	snprintf(name, sizeof(name), DMABUF_NAME, id);
+	return err ? err : write_image(name, data, size);
+}
+
+static int dmabuf_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
+{
+	CriuDmabuf *msg = criu_dmabuf__unpack(NULL, size, data);
+	int err = 0;
+
+	if (!msg)
+		return bad_image(name, "cannot be parsed");
+	err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err && !msg->has_buffer) {
+		pr_err("image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored", name);
+		err = -EOPNOTSUPP;
+	}
+	if (!err && (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers))
+		err = bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
+	if (!err) {
+		*ret = (struct dmabuf_image){ .buffer = msg->buffer, .nr_sharers = msg->nr_sharers };
+		snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
+	}
+	criu_dmabuf__free_unpacked(msg, NULL);
+	return err;
+}
+
+int dmabuf_image_read(int id, struct dmabuf_image *ret)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	char name[IMAGE_NAME_MAX];
+	size_t size;
+	int err;
 
 	snprintf(name, sizeof(name), DMABUF_NAME, id);
-	fd = criu_image_open(name);
-	if (fd < 0)
-		return fd;
-	pr_err("image %s: is of a dma-buf, which cannot be restored", name);
-	return -EOPNOTSUPP;
+	err = read_image(name, &data, &size);
+	return err ? err : dmabuf_unpack(name, data, size, ret);
 }
 
 /* ---- amdgpu-pages ---- */

@@ -56,7 +56,44 @@ struct kfd_image {
 	bool has_vmas;		/* false in images of other writers */
 	bool another_file;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
 	int flags;		/* of the file, DEVICE_FLAGS of kernel/device.h */
+	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
+				   of them; 0: this one does not */
+	uint32_t nr_files;	/* of a sharer: how many images of device files its task has, this one included */
 };
+
+/* No number of a buffer, handle or syncobj is larger: up to it, gaps are filled at restore. */
+#define IMAGE_MAX_NUMBER (1u << 20)
+
+/* What an open file of a render node holds. */
+struct gem_handle {
+	uint32_t handle;
+	uint32_t buffer; /* of struct kfd_share */
+};
+
+/* A mapping in the GPU's address space, as GEM_VA takes it. */
+struct gem_mapping {
+	uint32_t handle;
+	uint32_t flags;
+	uint64_t va, size, offset;
+};
+
+struct render_syncobj {
+	uint32_t handle;
+	bool is_signalled;
+	uint64_t point; /* of a timeline; 0: none has signalled */
+};
+
+struct render_objects {
+	struct gem_handle *handles; /* ascending, like the rest */
+	size_t nr_handles;
+	struct gem_mapping *mappings;
+	size_t nr_mappings;
+	struct render_syncobj *syncobjs;
+	size_t nr_syncobjs;
+};
+
+/* Leaves {}. */
+void render_objects_done(struct render_objects *objects);
 
 /* amdgpu-renderD-<id>.img */
 struct render_image {
@@ -66,6 +103,7 @@ struct render_image {
 	bool another_file;	/* than the one with the KFD's address space */
 	int flags;		/* as in struct kfd_image */
 	bool has_crc32c;	/* as in struct kfd_image */
+	struct render_objects objects;
 };
 
 void kfd_image_free(struct kfd_image *image);
@@ -95,8 +133,19 @@ int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size
 int kfd_image_read(int id, struct kfd_image **ret);
 int render_image_read(int id, struct render_image **ret);
 
-/* -ENOENT when an id is not that of a dma-buf in images of CRIU's development branch, else an error after its line. */
-int dmabuf_image_refuse(int id);
+#define DMABUF_NAME_MAX 32u /* of a name, its end included (linux/dma-buf.h) */
+
+/* amdgpu-dmabuf_<id>.img: an open dma-buf. */
+struct dmabuf_image {
+	uint32_t buffer;     /* of struct kfd_share */
+	uint32_t nr_sharers; /* as in struct kfd_image */
+	char name[DMABUF_NAME_MAX];
+};
+
+int dmabuf_image_write(int id, const struct dmabuf_image *image);
+
+/* As kfd_image_read(); those of CRIU's development branch say too little and are refused. */
+int dmabuf_image_read(int id, struct dmabuf_image *ret);
 
 /*
  * Creates or opens the file with the contents of one GPU's BOs; the content engine

@@ -3,6 +3,7 @@
 #ifndef KERNEL_KERNEL_H
 #define KERNEL_KERNEL_H
 
+#include "kernel/buffers.h"
 #include "kernel/device.h"
 #include "kernel/driver.h"
 #include "kernel/kfd.h"

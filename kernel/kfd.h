@@ -20,12 +20,37 @@ struct kfd_checksum {
 	bool is_known;
 };
 
+/* What a buffer is to the process. */
+enum kfd_bo_kind {
+	KFD_BO_OWN,    /* of the KFD; RESTORE makes it */
+	KFD_BO_IMPORT, /* of the KFD; imported from who owns the buffer */
+	KFD_BO_GEM,    /* not of the KFD: an object of a render node, which the process owns */
+	KFD_BO_REF,    /* not of the KFD: the process has handles of another one's buffer */
+	KFD_NR_BO_KINDS,
+};
+
+/* The bytes that a program has attached to a BO (IPC tokens, tiling). */
+#define KFD_METADATA_MAX 256u
+
+/* What holds together the BOs, handles and files of several processes that are one buffer. */
+struct kfd_share {
+	uint32_t buffer; /* number of the buffer, the same in all images of a dump; 0: nothing else names it */
+	enum kfd_bo_kind kind;
+	uint64_t domains, flags, alignment; /* of a KFD_BO_GEM, as GEM_CREATE takes them; alignment in bytes */
+	bool read_only;			    /* its dma-buf */
+	uint64_t metadata_flags, tiling;    /* of a BO that is owned */
+	uint32_t metadata_size;		    /* bytes */
+	uint8_t metadata[KFD_METADATA_MAX];
+};
+
 /* The state of one KFD process as the kernel gives and takes it. */
 struct kfd_state {
 	uint32_t pid; /* in its own pid namespace */
 	uint32_t nr_devices, nr_bos, nr_objects;
+	uint32_t nr_added; /* of nr_bos, the last ones: not of the KFD */
 	struct kfd_criu_device_bucket *devices;
 	struct kfd_criu_bo_bucket *bos;
+	struct kfd_share *shares;	/* one for each of bos; NULL: all are KFD_BO_OWN and nothing else names them */
 	struct kfd_checksum *checksums; /* one for each of bos; NULL: none is known */
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
@@ -41,6 +66,19 @@ void kfd_state_done(struct kfd_state *state);
 static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
 {
 	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
+}
+
+/* Whether the contents of BO number @i are this process' to save and to restore. */
+static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
+{
+	return kfd_bo_has_contents(&state->bos[i]) &&
+	       (!state->shares || state->shares[i].kind == KFD_BO_OWN || state->shares[i].kind == KFD_BO_GEM);
+}
+
+/* How many BOs have a record in priv_data. */
+static inline uint32_t kfd_state_records(const struct kfd_state *state)
+{
+	return state->nr_bos - state->nr_added;
 }
 
 /* In what kernels differ. */

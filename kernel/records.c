@@ -16,6 +16,7 @@
 #define EVENT_SIZE   64u
 #define SVM_SIZE     24u
 #define SVM_ATTR     8u
+#define FILLER_BYTES 4096u
 #define SVM_COMMON_ATTRS 4u /* besides one for each device */
 
 enum object_kind { OBJECT_QUEUE, OBJECT_EVENT, OBJECT_SVM_RANGE };
@@ -63,7 +64,7 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 	ret->version = get_u32(process);
 	if (ret->version != KNOWN_VERSION)
 		return -EPROTO;
-	return take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) && take(ret, (uint64_t)state->nr_bos * BO_SIZE) ?
+	return take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) && take(ret, (uint64_t)kfd_state_records(state) * BO_SIZE) ?
 		       0 : -EPROTO;
 }
 
@@ -110,6 +111,100 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 			records->nr_svm_ranges++;
 	}
 	return records->at == records->size ? 0 : -EPROTO;
+}
+
+/* ---- BOs ---- */
+
+#define BO_HANDLE_AT 8u
+#define BO_MAPPED_AT 12u
+
+static uint64_t bos_at(const struct kfd_state *state)
+{
+	return PROCESS_SIZE + (uint64_t)DEVICE_SIZE * state->nr_devices;
+}
+
+int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
+{
+	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_SIZE;
+	struct records records;
+	int err = records_begin(state, &records);
+
+	if (err || i >= kfd_state_records(state))
+		return -EPROTO;
+	ret->user_address = get_u64(bytes);
+	ret->handle = get_u32(bytes + BO_HANDLE_AT);
+	memcpy(ret->mapped_gpus, bytes + BO_MAPPED_AT, sizeof(ret->mapped_gpus));
+	return 0;
+}
+
+uint32_t records_nr_mapped(const struct bo_record *bo)
+{
+	uint32_t nr = 0;
+
+	while (nr < ARRAY_SIZE(bo->mapped_gpus) && bo->mapped_gpus[nr])
+		nr++;
+	return nr;
+}
+
+static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_fillers, struct kfd_state *ret)
+{
+	*ret = (struct kfd_state){
+		.pid = state->pid,
+		.nr_devices = state->nr_devices,
+		.nr_objects = state->nr_objects,
+		.devices = state->devices,
+		.nr_bos = (uint32_t)nr_fillers,
+	};
+	for (size_t i = 0; i < kfd_state_records(state); i++)
+		ret->nr_bos += keep[i];
+	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * kfd_state_records(state) + (uint64_t)BO_SIZE * ret->nr_bos;
+	ret->bos = calloc(ret->nr_bos + 1, sizeof(*ret->bos));
+	ret->priv_data = calloc(1, ret->priv_size);
+	for (size_t i = 0; ret->bos && i < ret->nr_bos; i++)
+		ret->bos[i].dmabuf_fd = KFD_NO_FD;
+	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
+}
+
+int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
+		   struct kfd_state *ret)
+{
+	const uint8_t *from = state->priv_data + bos_at(state);
+	struct records records;
+	uint8_t *to;
+	size_t nr = 0;
+	int err = records_begin(state, &records);
+
+	*ret = (struct kfd_state){ 0 };
+	if (!err)
+		err = selection_init(state, keep, nr_fillers, ret);
+	if (err)
+		return err;
+	memcpy(ret->priv_data, state->priv_data, bos_at(state));
+	to = ret->priv_data + bos_at(state);
+	for (size_t i = 0; i < kfd_state_records(state); i++, from += BO_SIZE) {
+		if (!keep[i])
+			continue;
+		ret->bos[nr++] = state->bos[i];
+		memcpy(to, from, BO_SIZE);
+		to += BO_SIZE;
+	}
+	for (size_t i = 0; i < nr_fillers; i++, to += BO_SIZE) {
+		ret->bos[nr++] = (struct kfd_criu_bo_bucket){
+			.size = FILLER_BYTES,
+			.gpu_id = fillers[i].gpu_id,
+			.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+			.dmabuf_fd = KFD_NO_FD,
+		};
+		memcpy(to + BO_HANDLE_AT, &fillers[i].handle, sizeof(fillers[i].handle));
+	}
+	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
+	return 0;
+}
+
+void records_selection_done(struct kfd_state *selection)
+{
+	selection->devices = NULL;
+	kfd_state_done(selection);
 }
 
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)

@@ -27,6 +27,13 @@ struct queue_record {
 	uint32_t mqd_size;	 /* bytes */
 };
 
+/* A BO, as struct kfd_criu_bo_priv_data has it. */
+struct bo_record {
+	uint64_t user_address;	  /* of userptr memory */
+	uint32_t handle;	  /* the lower half of the handle: the BO's number on its GPU, from 0 on */
+	uint32_t mapped_gpus[64]; /* user gpu ids, ended by 0 */
+};
+
 /* Where the reading is. */
 struct records {
 	const uint8_t *bytes;
@@ -48,6 +55,25 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  * they do not, or when one of them is of an unknown kind. No messages.
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* The record of BO number @i. 0, or -EPROTO without a message. */
+int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
+
+/* How many of mapped_gpus there are. */
+uint32_t records_nr_mapped(const struct bo_record *bo);
+
+/*
+ * The state for a RESTORE of some BOs and fillers: of *state the BOs with keep[i], then nr_fillers small GTT BOs,
+ * mapped nowhere, with the GPUs and numbers of fillers[]. *ret borrows devices of *state; the caller ends it with
+ * records_selection_done(). 0 or -errno without a message.
+ */
+struct filler {
+	uint32_t gpu_id; /* user gpu id */
+	uint32_t handle;
+};
+int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
+		   struct kfd_state *ret);
+void records_selection_done(struct kfd_state *selection);
 
 /* Whether a process has an SDMA queue on a GPU, by its user gpu id; false when the records cannot be read. */
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);

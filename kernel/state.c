@@ -17,6 +17,7 @@ void kfd_state_done(struct kfd_state *state)
 	kfd_close_dmabufs(state);
 	free(state->devices);
 	free(state->bos);
+	free(state->shares);
 	free(state->checksums);
 	free(state->priv_data);
 	*state = (struct kfd_state){ 0 };

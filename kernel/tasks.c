@@ -119,12 +119,19 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 
 /* ---- files ---- */
 
+#define DMABUF_KIND "a dma-buf"
+
+bool task_file_is_dmabuf(const char *kind)
+{
+	return !strcmp(kind, DMABUF_KIND);
+}
+
 const char *task_file_unsaved_kind(int fd)
 {
 	static const struct {
 		const char *link, *kind;
 	} kinds[] = {
-		{ "/dmabuf:", "a dma-buf" },
+		{ "/dmabuf:", DMABUF_KIND },
 		{ "anon_inode:kfd_smi_ev", "a file of SMI events" },
 	};
 	char path[64], target[64] = "";

@@ -64,6 +64,8 @@ bool task_is_in_user_ns(pid_t pid);
  * NULL for any other.
  */
 const char *task_file_unsaved_kind(int fd);
+/* Whether that is a dma-buf. */
+bool task_file_is_dmabuf(const char *kind);
 
 /* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno without a message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);

@@ -43,7 +43,7 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 
-		if (bo->gpu_id != gpu->gpu_id || !kfd_bo_has_contents(bo))
+		if (bo->gpu_id != gpu->gpu_id || !kfd_state_owns(state, i))
 			continue;
 		gpu->bos[gpu->nr_bos++] = (struct content_bo){
 			.dmabuf_fd = (int)bo->dmabuf_fd,

@@ -236,11 +236,11 @@ fds() {
 	done
 }
 
-# fds_anywhere: of all processes, whatever render minors and ids this machine gives its GPUs
+# fds_anywhere: of all processes, whatever render minors and ids this machine gives its GPUs, and numbers its sockets
 fds_anywhere() {
 	local pid
 	for pid in "${job_pids[@]}"; do
-		fds "$pid" | sed 's,/dev/dri/renderD.*,render node,'
+		fds "$pid" | sed 's,/dev/dri/renderD.*,render node,; s,socket:.*,socket,'
 	done
 }
 

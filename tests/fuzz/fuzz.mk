@@ -8,7 +8,7 @@ FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/pr
 	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
 FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
 
-image_SRCS := image/image.c image/nodes.c image/name.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_kfd_SRCS := $(image_SRCS)
 fuzz_render_SRCS := $(image_SRCS)
@@ -16,7 +16,7 @@ fuzz_frame_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
-fuzz_records_SRCS := kernel/records.c
+fuzz_records_SRCS := kernel/records.c kernel/state.c
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), what it calls of the plugin, and the archive reader where libarchive is there.

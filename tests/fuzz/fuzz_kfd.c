@@ -21,6 +21,22 @@ static void check_bos(const struct kfd_image *image)
 	}
 }
 
+/* Those that are not of the KFD come last; whoever imports says what. */
+static void check_shares(const struct kfd_image *image)
+{
+	const struct kfd_state *state = &image->state;
+
+	expect(state->nr_added <= state->nr_bos && (state->shares || !state->nr_added));
+	expect(!state->shares || image->nr_sharers);
+	for (size_t i = 0; state->shares && i < state->nr_bos; i++) {
+		const struct kfd_share *share = &state->shares[i];
+
+		expect(share->buffer <= IMAGE_MAX_NUMBER && share->metadata_size <= KFD_METADATA_MAX);
+		expect(share->kind == KFD_BO_OWN || share->buffer);
+		expect((share->kind == KFD_BO_GEM || share->kind == KFD_BO_REF) == (i >= kfd_state_records(state)));
+	}
+}
+
 static void check_vmas(const struct kfd_image *image)
 {
 	size_t i;
@@ -39,6 +55,7 @@ static void check_rules(const struct kfd_image *image)
 	expect(topology_count_gpus(image->nodes) > 0);
 	expect(image->state.priv_data && image->state.priv_size);
 	check_bos(image);
+	check_shares(image);
 	check_vmas(image);
 }
 

@@ -9,6 +9,29 @@
 #include "kernel/records.h"
 #include "fuzz.h"
 
+/* Every other BO and a filler: what comes out has records for just these. */
+static void select_bos(struct kfd_state *state)
+{
+	const struct filler filler = { .gpu_id = 1, .handle = 7 };
+	struct kfd_criu_bo_bucket bos[256] = { 0 };
+	struct kfd_state selection = { 0 };
+	struct bo_record record;
+	bool keep[256];
+	int err;
+
+	for (size_t i = 0; i < 256; i++)
+		keep[i] = i & 1;
+	state->bos = bos;
+	err = records_select(state, keep, &filler, 1, &selection);
+	expect(!err || err == -EPROTO);
+	if (!err) {
+		expect(selection.nr_bos == state->nr_bos / 2 + 1);
+		expect(!records_bo(&selection, selection.nr_bos - 1, &record) && record.handle == 7);
+	}
+	records_selection_done(&selection);
+	state->bos = NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kfd_state state = { 0 };
@@ -35,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(!r || r == -EPROTO);
 	expect(nr_queues <= state.nr_objects && records.at <= records.size);
 	expect(r || (records.at == records.size && !records.nr_left));
+	select_bos(&state);
 	free(state.priv_data - 3);
 	return 0;
 }

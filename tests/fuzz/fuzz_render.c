@@ -20,6 +20,19 @@ static void check_round_trip(const struct render_image *image)
 	free(twice);
 }
 
+static void check_objects(const struct render_objects *objects)
+{
+	for (size_t i = 0; i < objects->nr_handles; i++) {
+		expect(objects->handles[i].handle && objects->handles[i].handle <= IMAGE_MAX_NUMBER);
+		expect(objects->handles[i].buffer && objects->handles[i].buffer <= IMAGE_MAX_NUMBER);
+		expect(!i || objects->handles[i - 1].handle < objects->handles[i].handle);
+	}
+	for (size_t i = 0; i < objects->nr_mappings; i++)
+		expect(objects->nr_handles && objects->mappings[i].size);
+	for (size_t i = 1; i < objects->nr_syncobjs; i++)
+		expect(objects->syncobjs[i - 1].handle < objects->syncobjs[i].handle);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct render_image *image = NULL;
@@ -30,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (err)
 		return 0;
 	expect(image->gpu_id);
+	check_objects(&image->objects);
 	expect(!image->nodes || topology_find_gpu(image->nodes, image->gpu_id) >= 0);
 	/* Only images of other writers lack the nodes; they are never written. */
 	if (image->nodes)

@@ -32,18 +32,25 @@
 #define OFFSET_A	  0x100000000ull
 #define OFFSET_RESTORED	  0x40000000ull
 
-#define LIST_HANDLES (DRM_COMMAND_BASE + 0x19)
-
 #define VRAM 1u
 #define GTT  2u
 #define BELL 8u
+#define PUBLIC	 (1u << 29)
+#define WRITABLE (1u << 31)
+#define IMPORT_AT 0x7f0000300000ull
+#define OBJECT_BYTES 8192u
 
-static const struct kfd_criu_bo_bucket bos[FAKE_NR_BOS] = {
-	{ .addr = 0x7f0000000000, .size = 8192, .offset = OFFSET_A, .gpu_id = GPU_A, .alloc_flags = VRAM },
+/* The last one is there when the process shares: an import of the first. */
+static const struct kfd_criu_bo_bucket bos[FAKE_NR_BOS + 1] = {
+	{ .addr = 0x7f0000000000, .size = 8192, .offset = OFFSET_A, .gpu_id = GPU_A, .alloc_flags = VRAM | PUBLIC },
 	{ .addr = 0x7f0000100000, .size = 8192, .offset = DOORBELL(GPU_A), .gpu_id = GPU_A, .alloc_flags = BELL },
 	{ .addr = 0x7f0000200000, .size = 4096, .offset = OFFSET_A + 8192, .gpu_id = GPU_A, .alloc_flags = GTT },
 	{ .addr = 0x7f1000000000, .size = 12288, .offset = OFFSET_A, .gpu_id = GPU_B, .alloc_flags = VRAM },
+	{ .addr = IMPORT_AT, .size = 8192, .offset = OFFSET_A, .gpu_id = GPU_A, .alloc_flags = VRAM | WRITABLE },
 };
+/* Their numbers: with the import's, there is a gap of two. */
+static const uint32_t numbers[FAKE_NR_BOS + 1] = { 0, 1, 2, 0, 5 };
+#define NR_FILLERS 2u
 
 const struct fake_vma fake_vmas[FAKE_NR_VMAS] = {
 	{ "/dev/kfd", 0x10000, 0x12000, DOORBELL(GPU_A), DOORBELL(GPU_A) },
@@ -60,9 +67,18 @@ struct process {
 char fake_root[64];
 static struct fixture_records records; /* what the kernel knows of the process */
 static struct process stopped, restored;
+static ino_t first_inode;
+static int first_dmabuf; /* of an object that was made before the process had any */
 static bool context_paused;
 static int kfd_file, second_kfd_file = -1, render_files[FAKE_NR_GPUS]; /* of the stopped process */
 static bool second_is_context;
+static bool shares;
+static int object = -1; /* a memfd: an object that is not of the KFD */
+/* What the restored process has done with numbers of the KFD, and the plugin's own process. */
+static struct {
+	bool is_imported, is_mapped;
+	unsigned int nr_freed, nr_examined;
+} sharing;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
 static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS];
 static dev_t file_system;
@@ -271,7 +287,17 @@ static void make_bos(struct process *process, bool filled)
 
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		process->bos[i] = bos[i].alloc_flags == BELL ? -1 : make_bo(bos[i].size, filled ? (uint8_t)(i + 1) : 0);
+	for (i = 0; i < FAKE_NR_BOS; i++)
+		if (process->bos[i] >= 0)
+			fake_gem_add(process->bos[i], bos[i].gpu_id == GPU_B,
+				     bos[i].offset + (filled ? 0 : OFFSET_RESTORED), bos[i].size,
+				     bos[i].alloc_flags & VRAM);
 	process->exists = true;
+}
+
+static uint32_t nr_bos(void)
+{
+	return FAKE_NR_BOS + shares;
 }
 
 static void make_records(void)
@@ -279,7 +305,13 @@ static void make_records(void)
 	static const struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
 	static const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 };
 
-	fixture_begin(&records, FAKE_NR_GPUS, FAKE_NR_BOS);
+	fixture_begin(&records, FAKE_NR_GPUS, nr_bos());
+	for (uint32_t i = 0; i < nr_bos(); i++) {
+		uint8_t *record = records.bytes + 8 + 8 * FAKE_NR_GPUS + 272 * i;
+
+		fixture_u32(record + 8, numbers[i]);
+		fixture_u32(record + 12, bos[i].gpu_id);
+	}
 	fixture_queue(&records, &compute);
 	fixture_queue(&records, &sdma);
 	fixture_event(&records);
@@ -287,6 +319,8 @@ static void make_records(void)
 
 void fake_kfd_begin(void)
 {
+	struct stat st;
+
 	make_records();
 	strcpy(fake_root, "/tmp/fake_kfd.XXXXXX");
 	if (!mkdtemp(fake_root))
@@ -299,8 +333,32 @@ void fake_kfd_begin(void)
 	kfd_file = open_device("kfd", &kfd_inode);
 	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
 	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
+	first_dmabuf = make_bo(4096, 0);
+	if (fstat(first_dmabuf, &st))
+		die("memfd");
+	first_inode = st.st_ino;
 	make_bos(&stopped, true);
 	stopped.resumed = true;
+}
+
+static void share_files(void)
+{
+	fake_gem_give(render_files[0], 2, stopped.bos[0]);
+	fake_gem_give(render_files[0], 5, object);
+	fake_gem_map(render_files[0], 2, bos[0].addr, 0, bos[0].size); /* the KFD's own */
+	fake_gem_map(render_files[0], 2, 0x7f3000000000, 4096, 4096);
+	fake_gem_map(render_files[0], 5, 0x7f3000100000, 0, OBJECT_BYTES);
+	fake_gem_syncobj(render_files[0], 2, 7);
+	fake_gem_describe(stopped.bos[0], "token");
+}
+
+void fake_share(void)
+{
+	shares = true;
+	object = make_bo(OBJECT_BYTES, 77);
+	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
+	make_records();
+	share_files();
 }
 
 void fake_kfd_forget(void)
@@ -308,9 +366,13 @@ void fake_kfd_forget(void)
 	int i;
 
 	for (i = 0; restored.exists && i < FAKE_NR_BOS; i++)
-		if (restored.bos[i] >= 0)
+		if (restored.bos[i] >= 0) {
+			fake_gem_remove(restored.bos[i]);
 			close(restored.bos[i]);
+		}
 	restored = (struct process){ 0 };
+	memset(&sharing, 0, sizeof(sharing));
+	fake_gem_forget();
 }
 
 void fake_kfd_end(void)
@@ -319,6 +381,9 @@ void fake_kfd_end(void)
 	int i;
 
 	fake_kfd_forget();
+	if (object >= 0)
+		close(object);
+	close(first_dmabuf);
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0)
 			close(stopped.bos[i]);
@@ -375,6 +440,9 @@ void fake_stat(struct stat *st)
 {
 	enum fake_device device = fake_device_of(st);
 
+	/* Numbers of dma-bufs ascend, those of memfds need not. */
+	if (first_inode && st->st_ino == first_inode)
+		st->st_ino = 1;
 	if (device == FAKE_NO_DEVICE)
 		return;
 	st->st_mode = S_IFCHR | 0666;
@@ -406,7 +474,7 @@ static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
 		return -EBUSY; /* a real kernel counts, and the process never runs again */
 	*paused = true;
 	args->num_devices = FAKE_NR_GPUS;
-	args->num_bos = FAKE_NR_BOS;
+	args->num_bos = nr_bos();
 	args->num_objects = records.nr_objects;
 	args->priv_data_size = records.size;
 	args->pid = FAKE_PID;
@@ -419,14 +487,16 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 	struct kfd_criu_bo_bucket *out = (void *)(uintptr_t)args->bos;
 	int i;
 
-	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
+	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != nr_bos() ||
 	    args->num_objects != records.nr_objects || args->priv_data_size != records.size)
 		return -EINVAL;
 	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_A, .actual_gpu_id = GPU_A };
 	devices[1] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_B, .actual_gpu_id = GPU_B };
-	for (i = 0; i < FAKE_NR_BOS; i++) {
+	for (i = 0; i < (int)nr_bos(); i++) {
+		int memfd = stopped.bos[i == FAKE_NR_BOS ? 0 : i];
+
 		out[i] = bos[i];
-		out[i].dmabuf_fd = stopped.bos[i] < 0 ? KFD_NO_FD : (uint32_t)dup(stopped.bos[i]);
+		out[i].dmabuf_fd = memfd < 0 ? KFD_NO_FD : (uint32_t)dup(memfd);
 	}
 	memcpy((void *)(uintptr_t)args->priv_data, records.bytes, records.size);
 	return 0;
@@ -447,15 +517,35 @@ static bool devices_are_right(const struct kfd_criu_device_bucket *devices)
 	return devices[0].actual_gpu_id != devices[1].actual_gpu_id;
 }
 
+/* Without the import, and with fillers in the gap before its number. */
+static bool records_are_right(const struct kfd_ioctl_criu_args *args)
+{
+	const uint64_t begin = 8 + 8 * FAKE_NR_GPUS, own = begin + 272 * FAKE_NR_BOS;
+	const uint8_t *bytes = (void *)(uintptr_t)args->priv_data;
+	const struct kfd_criu_bo_bucket *in = (void *)(uintptr_t)args->bos;
+	uint8_t filler[272] = { 0 };
+
+	if (!shares)
+		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == records.size &&
+		       !memcmp(bytes, records.bytes, records.size);
+	if (args->num_bos != FAKE_NR_BOS + NR_FILLERS || args->priv_data_size != records.size - 272 + 272 * NR_FILLERS)
+		return false;
+	for (uint32_t i = 0; i < NR_FILLERS; i++) {
+		fixture_u32(filler + 8, 3 + i);
+		if (in[FAKE_NR_BOS + i].gpu_id != GPU_A || memcmp(bytes + own + 272 * i, filler, 272))
+			return false;
+	}
+	return !memcmp(bytes, records.bytes, own) &&
+	       !memcmp(bytes + own + 272 * NR_FILLERS, records.bytes + own + 272, records.size - own - 272);
+}
+
 static int restore_process(const struct kfd_ioctl_criu_args *args)
 {
 	struct kfd_criu_bo_bucket *in = (void *)(uintptr_t)args->bos;
 	int i;
 
-	if (restored.exists || args->num_devices != FAKE_NR_GPUS || args->num_bos != FAKE_NR_BOS ||
-	    args->num_objects != records.nr_objects || args->priv_data_size != records.size ||
-	    memcmp((void *)(uintptr_t)args->priv_data, records.bytes, records.size) ||
-	    !devices_are_right((void *)(uintptr_t)args->devices))
+	if (restored.exists || args->num_devices != FAKE_NR_GPUS || args->num_objects != records.nr_objects ||
+	    !records_are_right(args) || !devices_are_right((void *)(uintptr_t)args->devices))
 		return -EINVAL;
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (in[i].addr != bos[i].addr || in[i].size != bos[i].size || in[i].offset != bos[i].offset ||
@@ -519,7 +609,7 @@ static int holdings_ioctl(int fd, unsigned long op, const void *arg)
 	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= nr_render_syncobjs ? 0 : -ENOENT;
 }
 
-static int render_ioctl(int fd, unsigned long op, void *arg)
+static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 {
 	struct drm_version *version = arg;
 
@@ -529,18 +619,71 @@ static int render_ioctl(int fd, unsigned long op, void *arg)
 		version->name_len = 6;
 		return 0;
 	}
-	if (op == DRM_IOCTL_AMDGPU_CTX || op == DRM_IOCTL_SYNCOBJ_QUERY)
+	if (op == DRM_IOCTL_AMDGPU_CTX || (op == DRM_IOCTL_SYNCOBJ_QUERY && nr_render_syncobjs))
 		return holdings_ioctl(fd, op, arg);
-	if (_IOC_NR(op) != LIST_HANDLES)
+	return fake_gem_ioctl(gpu, fd, op, arg);
+}
+
+/* The dump asks, on its own, and the restored process gets what it had. */
+static int import_bo(struct kfd_ioctl_import_dmabuf_args *args)
+{
+	struct stat of, have;
+
+	if (args->gpu_id != GPU_A || fstat((int)args->dmabuf_fd, &of))
 		return -EINVAL;
-	memset(arg, 0, _IOC_SIZE(op)); /* no buffers of its own */
-	return 0;
+	args->handle = kfd_handle(GPU_A, restored.exists ? numbers[FAKE_NR_BOS] : 0);
+	if (!restored.exists) {
+		sharing.nr_examined++;
+		return args->va_addr ? -EINVAL : 0;
+	}
+	sharing.is_imported = args->va_addr == IMPORT_AT && !fstat(restored.bos[0], &have) && have.st_ino == of.st_ino;
+	return sharing.is_imported && !sharing.nr_freed ? 0 : -EINVAL;
+}
+
+static int free_bo(const struct kfd_ioctl_free_memory_of_gpu_args *args)
+{
+	if (!restored.exists)
+		return sharing.nr_examined-- ? 0 : -EINVAL;
+	return args->handle == kfd_handle(GPU_A, 3 + sharing.nr_freed++) ? 0 : -EINVAL;
+}
+
+static int map_bo(const struct kfd_ioctl_map_memory_to_gpu_args *args)
+{
+	sharing.is_mapped = args->handle == kfd_handle(GPU_A, numbers[FAKE_NR_BOS]) && args->n_devices == 1 &&
+			    *(const uint32_t *)(uintptr_t)args->device_ids_array_ptr == GPU_A;
+	return sharing.is_mapped ? 0 : -EINVAL;
+}
+
+static int dmabuf_info(struct kfd_ioctl_get_dmabuf_info_args *args)
+{
+	int gpu = fake_gem_gpu((int)args->dmabuf_fd);
+
+	args->gpu_id = gpu ? GPU_B : GPU_A;
+	return gpu < 0 ? -EINVAL : 0;
+}
+
+static int buffer_ioctl(unsigned long op, void *arg)
+{
+	switch (op) {
+	case AMDKFD_IOC_ACQUIRE_VM:
+		return 0;
+	case AMDKFD_IOC_IMPORT_DMABUF:
+		return import_bo(arg);
+	case AMDKFD_IOC_FREE_MEMORY_OF_GPU:
+		return free_bo(arg);
+	case AMDKFD_IOC_MAP_MEMORY_TO_GPU:
+		return map_bo(arg);
+	case AMDKFD_IOC_GET_DMABUF_INFO:
+		return dmabuf_info(arg);
+	default:
+		return -ENOTTY;
+	}
 }
 
 int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 {
 	if (device != FAKE_KFD)
-		return render_ioctl(fd, op, arg);
+		return render_ioctl(device == FAKE_RENDER_B, fd, op, arg);
 	if (op == AMDKFD_IOC_GET_VERSION) {
 		*(struct kfd_ioctl_get_version_args *)arg = (struct kfd_ioctl_get_version_args){ 1, 14 };
 		return 0;
@@ -549,7 +692,29 @@ int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 		((struct kfd_ioctl_get_process_apertures_new_args *)arg)->num_of_nodes = FAKE_NR_GPUS;
 		return 0;
 	}
-	return op == AMDKFD_IOC_CRIU_OP ? criu_op(fd, arg) : -ENOTTY;
+	return op == AMDKFD_IOC_CRIU_OP ? criu_op(fd, arg) : buffer_ioctl(op, arg);
+}
+
+/* ---- sharing ---- */
+
+int fake_first_dmabuf(void)
+{
+	return first_dmabuf;
+}
+
+int fake_kfd_bos_of(int memfd)
+{
+	struct stat a, b;
+
+	if (!shares || fstat(memfd, &a) || fstat(stopped.bos[0], &b) || a.st_ino != b.st_ino)
+		return 0;
+	return 2 + (int)sharing.nr_examined;
+}
+
+bool fake_shares_same(int render_fd)
+{
+	return sharing.is_imported && sharing.is_mapped && sharing.nr_freed == NR_FILLERS &&
+	       fake_gem_mappings(render_fd) == 2 && fake_gem_same(render_files[0], render_fd);
 }
 
 /* ---- what tests ask ---- */
@@ -577,6 +742,8 @@ size_t fake_restored_files(void)
 
 	for (i = 0; restored.exists && i < FAKE_NR_BOS; i++)
 		n += restored.bos[i] >= 0;
+	while (fake_gem_made(n - (restored.exists ? FAKE_NR_BOS - 1 : 0)) >= 0)
+		n++;
 	return n;
 }
 
@@ -594,5 +761,7 @@ bool fake_contents_same(void)
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0 && !same_bytes(stopped.bos[i], restored.bos[i], bos[i].size))
 			return false;
+	if (shares && (fake_gem_made(0) < 0 || !same_bytes(object, fake_gem_made(0), OBJECT_BYTES)))
+		return false;
 	return restored.exists;
 }

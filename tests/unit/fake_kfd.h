@@ -57,6 +57,14 @@ void fake_show_pasids(const uint32_t *pasids);
 /* Makes contexts and syncobjs in the file of the first render node. */
 void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs);
 
+/*
+ * Lets it share: a BO of the first GPU is imported once more, with gaps between the numbers, its file of the render node
+ * has handles of that BO and of an object that is not of the KFD, with metadata and mappings, and a syncobj.
+ */
+void fake_share(void);
+/* Whether the restored process shares just so; @render_fd: its file of the first render node. */
+bool fake_shares_same(int render_fd);
+
 /* Takes all that back, also what a child has done. */
 void fake_reopen(void);
 

@@ -201,6 +201,10 @@ static int dump(void)
 
 /* ---- one restore ---- */
 
+/* The task's file of the first render node, until the restore has ended. */
+static int render_fd = -1;
+static bool shares; /* what it holds is looked at */
+
 static int restore_file(int id)
 {
 	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
@@ -208,8 +212,18 @@ static int restore_file(int id)
 
 	if (fd < 0)
 		return fd;
-	close(fd);
+	if (id == RENDER_ID && shares)
+		render_fd = fd;
+	else
+		close(fd);
 	return 0;
+}
+
+static int look_at_shares(int ret)
+{
+	if (!ret && shares && !fake_shares_same(render_fd))
+		complain("what is shared is not what it was");
+	return ret;
 }
 
 /* A failure shows as a file that cannot be mapped there. */
@@ -249,7 +263,7 @@ static int restore(void)
 	if (!ret)
 		ret = resume(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
-	return ret;
+	return look_at_shares(ret);
 }
 
 /* ---- the loop ---- */
@@ -272,6 +286,9 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	begin(nth, err);
 	*ret = setjmp(fake_exit) ? -1 : what();
 	call = fake_failed();
+	if (render_fd >= 0)
+		close(render_fd);
+	render_fd = -1;
 	empty_store();
 	fds += fake_restored_files();
 	if (fixture_open_fds() != fds)
@@ -955,6 +972,73 @@ static void any_failure_with_two_files_is_reported(void **state)
 	fake_reopen();
 }
 
+/* ---- shared buffers ---- */
+
+static void share(void)
+{
+	fake_share();
+	shares = true;
+}
+
+static bool share_comes_back(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	share();
+	new_images();
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a process that shares cannot be dumped (%d)", ret);
+	verify_images(0, "none");
+	remove_images();
+	return true;
+}
+
+static void a_process_that_shares_comes_back(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(share_comes_back, 0), 1);
+}
+
+static bool fail_dump_with_shares(unsigned int nth)
+{
+	share();
+	return fail_dump(nth);
+}
+
+static void any_failure_of_a_dump_with_shares_is_reported(void **state)
+{
+	(void)state;
+	each_call(fail_dump_with_shares, 300);
+}
+
+static bool fail_restore_with_shares(unsigned int nth)
+{
+	share();
+	return fail_restore(nth);
+}
+
+static bool write_shares(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	share();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("a process that shares cannot be dumped (%d)", ret);
+	return true;
+}
+
+static void any_failure_of_a_restore_with_shares_is_reported(void **state)
+{
+	(void)state;
+	new_images();
+	assert_int_equal(in_child(write_shares, 0), 1);
+	each_call(fail_restore_with_shares, 300);
+	remove_images();
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -993,6 +1077,9 @@ int main(void)
 		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
 		cmocka_unit_test(any_failure_of_a_dump_that_begins_with_tasks_is_reported),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
+		cmocka_unit_test(a_process_that_shares_comes_back),
+		cmocka_unit_test(any_failure_of_a_dump_with_shares_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_with_shares_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_with_two_files_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),

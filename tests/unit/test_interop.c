@@ -133,18 +133,21 @@ static void buffers_of_the_render_node_are_refused(void **state)
 	assert_non_null(strstr(log_text, "amdgpu-renderD-9.img: has 3 buffers of the render node itself"));
 }
 
+/* They have the number of a handle, field 1. */
 static void dmabufs_are_refused(void **state)
 {
+	static const uint8_t bytes[] = { 2, 0, 0, 0, 0, 0, 0, 0, 0x08, 5 };
+	struct dmabuf_image image;
 	int fd;
 
 	(void)state;
 	assert_int_equal(make_directory(NULL), 0);
 	fd = criu_image_create("amdgpu-dmabuf_9.img");
-	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
 	close(fd);
-	assert_int_equal(dmabuf_image_refuse(8), -ENOENT);
+	assert_int_equal(dmabuf_image_read(8, &image), -ENOENT);
 	assert_int_equal(log_errors, 0);
-	assert_int_equal(dmabuf_image_refuse(9), -EOPNOTSUPP);
+	assert_int_equal(dmabuf_image_read(9, &image), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "amdgpu-dmabuf_9.img: is of a dma-buf"));
 	remove_directory(NULL);
 }

@@ -201,6 +201,47 @@ static void events_and_svm_ranges_are_counted(void **arg)
 	assert_int_equal(records.nr_svm_ranges, 1);
 }
 
+/* The imports are left out, and fillers come in. */
+static void bos_are_selected(void **state)
+{
+	const struct filler fillers[] = { { .gpu_id = 7, .handle = 5 }, { .gpu_id = 8, .handle = 1 } };
+	const bool keep[] = { true, false, true };
+	struct kfd_criu_bo_bucket bos[3] = { { .size = 1 }, { .size = 2 }, { .size = 3 } };
+	struct kfd_state all, some;
+	struct fixture_records f;
+	struct bo_record record;
+
+	(void)state;
+	fill(&f);
+	all = fixture_state(&f);
+	assert_int_equal(all.nr_bos, 3);
+	all.bos = bos;
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_u32(f.bytes + 8 + 8 * f.nr_devices + 272 * i + 8, 10 + i);
+		fixture_u32(f.bytes + 8 + 8 * f.nr_devices + 272 * i + 12, 7);
+	}
+	assert_int_equal(records_bo(&all, 2, &record), 0);
+	assert_int_equal(record.handle, 12);
+	assert_int_equal(records_nr_mapped(&record), 1);
+	assert_int_equal(record.mapped_gpus[0], 7);
+	assert_int_equal(records_bo(&all, 3, &record), -EPROTO);
+	assert_int_equal(records_select(&all, keep, fillers, 2, &some), 0);
+	assert_int_equal(some.nr_bos, 4);
+	assert_int_equal(some.priv_size, all.priv_size + 272);
+	assert_int_equal(some.bos[1].size, 3);
+	assert_int_equal(some.bos[3].gpu_id, 8);
+	assert_int_equal(records_bo(&some, 1, &record), 0);
+	assert_int_equal(record.handle, 12);
+	assert_int_equal(records_bo(&some, 2, &record), 0);
+	assert_int_equal(record.handle, 5);
+	assert_int_equal(records_nr_mapped(&record), 0);
+	assert_int_equal(records_bo(&some, 3, &record), 0);
+	assert_int_equal(record.handle, 1);
+	assert_memory_equal(some.priv_data + 8 + 8 * f.nr_devices + 272 * 4, f.bytes + 8 + 8 * f.nr_devices + 272 * 3,
+			    f.size - 8 - 8 * f.nr_devices - 272 * 3);
+	records_selection_done(&some);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +253,7 @@ int main(void)
 		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
 		cmocka_unit_test(sdma_queues_are_found_by_gpu),
 		cmocka_unit_test(events_and_svm_ranges_are_counted),
+		cmocka_unit_test(bos_are_selected),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

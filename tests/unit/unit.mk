@@ -14,8 +14,9 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := image/image.c image/nodes.c image/name.c content/crc32c.c image/hsakmt.c kernel/state.c $(topology_SRCS) \
+test_image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
+test_image_share_SRCS := $(test_image_SRCS)
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
@@ -23,8 +24,8 @@ $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/ima
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
-test_limits_SRCS := kernel/limits.c kernel/records.c $(topology_SRCS)
-test_records_SRCS := kernel/records.c
+test_limits_SRCS := kernel/limits.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_records_SRCS := kernel/records.c kernel/state.c
 test_driver_SRCS := kernel/driver.c
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)
 test_leftovers_SRCS := checkpoint/leftovers.c
@@ -37,7 +38,7 @@ test_content_parts_SRCS := content/layout.c content/crc32c.c tests/unit/content_
 	$(fake_drm_SRCS)
 test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 # The whole plugin.
-test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_calls.c \
+test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_gem.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
 	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat ioctl mmap syscall,-Wl,--wrap=$(call))

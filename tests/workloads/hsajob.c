@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "hsajob.h"
+#include "hsajob_share.h"
 #include "launch.h"
 #include "report.h"
 #include "state.h"
@@ -30,6 +32,7 @@ static const char usage[] =
 	"  --pace MS      sleep between generations (10)\n"
 	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
 	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
+	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
@@ -40,6 +43,9 @@ struct process {
 	bool asleep, background;
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 	struct hsa_job hsa;
+	struct hsa_share share;
+	bool ending;  /* with --share: both processes have seen the end */
+	pid_t second; /* with --share, of the first process */
 	struct state_file state;
 	uint64_t generation, verifies, verified_bytes;
 	sigset_t signals;
@@ -93,6 +99,18 @@ static int verify(struct process *process)
 	return err;
 }
 
+/* Both processes stop after the same generation. */
+static int share_run(struct process *process)
+{
+	bool stop = stop_wanted;
+	int err = hsa_share_round(&process->share, &stop);
+
+	if (stop)
+		stop_wanted = true;
+	process->ending = stop;
+	return err;
+}
+
 /*
  * One generation. Asleep, the gate is shut before the copies are handed over; what was asked for before that
  * opens it at once.
@@ -111,6 +129,7 @@ static int generation_run(struct process *process, bool asleep)
 		launch_ready(&process->ready_fd);
 	}
 	err = err ? err : hsa_job_wait(hsa, process->generation + 1, asleep ? UINT64_MAX : hsa->timeout);
+	err = err || !process->share.job ? err : share_run(process);
 	process->generation += !err;
 	return err;
 }
@@ -120,13 +139,13 @@ static int loop(struct process *process)
 	struct timespec pace = { .tv_sec = process->pace_ms / 1000, .tv_nsec = process->pace_ms % 1000 * 1000000L };
 	int err = 0;
 
-	while (!err && !stop_wanted) {
+	while (!err && !(process->share.kind ? process->ending : stop_wanted)) {
 		if (atomic_exchange(&verify_wanted, false))
 			err = verify(process);
 		err = err ? err : generation_run(process, process->asleep);
 		err = err ? err : phase_set(process, "running");
 		if (process->generation == process->rounds)
-			break;
+			stop_wanted = true;
 		if (!err && !process->asleep)
 			nanosleep(&pace, NULL);
 	}
@@ -138,11 +157,44 @@ static int setup(struct process *process)
 	pthread_t thread;
 	int err = hsa_job_open(&process->hsa, process->bytes);
 
+	if (!err && process->share.kind)
+		err = hsa_share_open(&process->share, &process->hsa);
 	err = err ? err : generation_run(process, false);
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
 	return err ? report(err, "pthread_create: %s", strerror(err)) : phase_set(process, "running");
+}
+
+/* With --share: the second one has a state file of its own. */
+static int second_fork(struct process *process)
+{
+	static char path[4096];
+	pid_t first = getpid();
+
+	process->second = fork();
+	if (process->second < 0)
+		return report(errno, "fork: %m");
+	if (process->second)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != first)
+		_exit(1);
+	snprintf(path, sizeof(path), "%s.1", process->state_path);
+	process->state_path = path;
+	process->share.number = 1;
+	return 0;
+}
+
+static int second_wait(const struct process *process)
+{
+	int status;
+
+	if (!process->second)
+		return 0;
+	if (waitpid(process->second, &status, 0) < 0)
+		return report(errno, "the second process: %m");
+	return status ? report(ECHILD, "the second process ended with status %#x", status) : 0;
 }
 
 static int process_run(struct process *process)
@@ -160,7 +212,12 @@ static int process_run(struct process *process)
 		launch_ready(&process->ready_fd);
 	err = err ? err : loop(process);
 	err = err ? err : verify(process);
+	if (!err && process->share.kind)
+		err = hsa_share_close(&process->share);
 	err = err ? err : hsa_job_close(&process->hsa);
+	if (err && process->share.kind)
+		process->share.control->failed = true;
+	err = err ? err : second_wait(process);
 	err = err ? err : phase_set(process, "done");
 	if (!err)
 		return 0;
@@ -176,10 +233,17 @@ static bool number_take(const char *text, uint64_t *ret)
 	return *ret && !*end;
 }
 
+static bool sharing_take(const char *text, enum hsa_sharing *ret)
+{
+	*ret = strcmp(text, "ipc") ? HSA_SHARE_VMEM : HSA_SHARE_IPC;
+	return *ret == HSA_SHARE_IPC || !strcmp(text, "vmem");
+}
+
 static bool options_parse(int argc, char **argv, struct process *process)
 {
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
+		{ "share", required_argument, NULL, 'x' },
 		{ "size", required_argument, NULL, 'b' },
 		{ "pace", required_argument, NULL, 'p' },
 		{ "rounds", required_argument, NULL, 'r' },
@@ -197,6 +261,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->asleep = true;
 		else if (option == 'd')
 			process->background = true;
+		else if (option == 'x')
+			good = sharing_take(optarg, &process->share.kind);
 		else
 			good = option != '?' && number_take(optarg, option == 'b'   ? &process->bytes
 								    : option == 'p' ? &process->pace_ms
@@ -215,7 +281,10 @@ int main(int argc, char **argv)
 	report_name("hsajob");
 	if (!options_parse(argc, argv, &process))
 		return 2;
-	if (process.background && launch_background(process.state_path, 1, &process.ready_fd))
+	if (process.background &&
+	    launch_background(process.state_path, process.share.kind ? 2 : 1, &process.ready_fd))
+		return 1;
+	if (process.share.kind && (hsa_share_prepare(&process.share, process.share.kind) || second_fork(&process)))
 		return 1;
 	return process_run(&process);
 }

@@ -52,4 +52,8 @@ int hsa_job_wait(struct hsa_job *job, uint64_t generation, uint64_t timeout);
 int hsa_job_check(struct hsa_job *job, uint64_t *bytes);
 int hsa_job_close(struct hsa_job *job);
 
+/* Writes data of @seed, job->bytes of it, to memory of any GPU; whether they are there, as @what is called. */
+int hsa_gpu_put(struct hsa_gpu *gpu, void *dst, uint64_t seed);
+int hsa_gpu_get(struct hsa_gpu *gpu, const void *src, uint64_t seed, const char *what);
+
 #endif

@@ -179,18 +179,37 @@ int hsa_job_wait(struct hsa_job *job, uint64_t generation, uint64_t timeout)
 	return err;
 }
 
+int hsa_gpu_put(struct hsa_gpu *gpu, void *dst, uint64_t seed)
+{
+	struct hsa_job *job = gpu->job;
+	const hsa_signal_t none = { 0 };
+	int err;
+
+	pattern_fill(gpu->source, job->bytes, seed, 0);
+	err = copy(job, dst, gpu->agent, gpu->source_device, job->host, none, gpu->done[HSA_UP]);
+	return err ? err : copy_wait(gpu, gpu->done[HSA_UP], job->timeout);
+}
+
+int hsa_gpu_get(struct hsa_gpu *gpu, const void *src, uint64_t seed, const char *what)
+{
+	struct hsa_job *job = gpu->job;
+	const hsa_signal_t none = { 0 };
+	int err;
+
+	memset(gpu->sink, 0, job->bytes);
+	err = copy(job, gpu->sink, job->host, src, gpu->agent, none, gpu->done[HSA_DOWN]);
+	err = err ? err : copy_wait(gpu, gpu->done[HSA_DOWN], job->timeout);
+	return err ? err : sink_check(gpu, what, seed);
+}
+
 int hsa_job_check(struct hsa_job *job, uint64_t *bytes)
 {
-	const hsa_signal_t none = { 0 };
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++) {
 		struct hsa_gpu *gpu = &job->gpus[i];
 
-		memset(gpu->sink, 0, job->bytes);
-		err = copy(job, gpu->sink, job->host, gpu->kept, gpu->agent, none, gpu->done[HSA_DOWN]);
-		err = err ? err : copy_wait(gpu, gpu->done[HSA_DOWN], job->timeout);
-		err = err ? err : sink_check(gpu, "kept data", gpu->seed);
+		err = hsa_gpu_get(gpu, gpu->kept, gpu->seed, "kept data");
 		*bytes += err ? 0 : job->bytes;
 	}
 	return err;
@@ -201,7 +220,6 @@ int hsa_job_check(struct hsa_job *job, uint64_t *bytes)
 static int gpu_open(struct hsa_gpu *gpu)
 {
 	struct hsa_job *job = gpu->job;
-	const hsa_signal_t none = { 0 };
 	int err = must(hsa_agent_get_info(gpu->agent, HSA_AGENT_INFO_NAME, gpu->name), "name of a GPU");
 
 	err = err ? err : pool_find(gpu->agent, &gpu->vram);
@@ -212,11 +230,7 @@ static int gpu_open(struct hsa_gpu *gpu)
 	err = err ? err : lock_source(gpu);
 	for (unsigned int i = 0; !err && i < HSA_STEPS; i++)
 		err = must(hsa_signal_create(1, 0, NULL, &gpu->done[i]), "creating a signal");
-	if (err)
-		return err;
-	pattern_fill(gpu->source, job->bytes, gpu->seed, 0);
-	err = copy(job, gpu->kept, gpu->agent, gpu->source_device, job->host, none, gpu->done[HSA_UP]);
-	return err ? err : copy_wait(gpu, gpu->done[HSA_UP], job->timeout);
+	return err ? err : hsa_gpu_put(gpu, gpu->kept, gpu->seed);
 }
 
 int hsa_job_open(struct hsa_job *job, uint64_t bytes)

@@ -21,6 +21,14 @@
 #include "kfd_topology.h"
 #include "report.h"
 
+/* KFD 1.12, newer than some headers. */
+struct export_dmabuf {
+	uint64_t handle;
+	uint32_t flags;
+	uint32_t dmabuf_fd;
+};
+#define IOCTL_EXPORT_DMABUF _IOWR('K', 0x24, struct export_dmabuf)
+
 int kfd_ioctl(int fd, unsigned long request, void *arg)
 {
 	while (ioctl(fd, request, arg) < 0) {
@@ -287,6 +295,53 @@ int kfd_bo_adopt(struct kfd *kfd, struct kfd_gpu *gpu, void *memory, uint64_t si
 	return err ? err : bo_map_gpu(kfd, bo, gpu->gpu_id);
 }
 
+int kfd_bo_alloc_bare(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo)
+{
+	*bo = (struct kfd_bo){ .gpu = gpu, .kind = kind, .size_bytes = size_bytes };
+	return bo_create(kfd, bo, &bo->mmap_offset);
+}
+
+int kfd_bo_export(struct kfd *kfd, const struct kfd_bo *bo, int *ret_dmabuf)
+{
+	struct export_dmabuf export = { .handle = bo->handle, .flags = O_RDWR | O_CLOEXEC };
+	int err = kfd_ioctl(kfd->fd, IOCTL_EXPORT_DMABUF, &export);
+
+	if (err)
+		return report(-err, "gpu %#x: EXPORT_DMABUF of a %s BO (handle %#" PRIx64 "): %s", bo->gpu->gpu_id,
+			      kfd_memory_name(bo->kind), bo->handle, strerror(-err));
+	*ret_dmabuf = (int)export.dmabuf_fd;
+	return 0;
+}
+
+static int bo_import(struct kfd *kfd, int dmabuf, struct kfd_bo *bo)
+{
+	struct kfd_ioctl_import_dmabuf_args import = {
+		.va_addr = bo->va,
+		.gpu_id = bo->gpu->gpu_id,
+		.dmabuf_fd = (uint32_t)dmabuf,
+	};
+	int err = kfd_ioctl(kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &import);
+
+	bo->handle = import.handle;
+	return err ? report(-err, "gpu %#x: IMPORT_DMABUF: %s", bo->gpu->gpu_id, strerror(-err)) : 0;
+}
+
+int kfd_bo_import(struct kfd *kfd, struct kfd_gpu *gpu, int dmabuf, uint64_t size_bytes, struct kfd_bo *bo)
+{
+	int err;
+
+	*bo = (struct kfd_bo){ .gpu = gpu, .kind = KFD_MEMORY_VRAM, .size_bytes = size_bytes };
+	err = bo_reserve(bo);
+	err = err ? err : bo_import(kfd, dmabuf, bo);
+	return err ? err : bo_map_gpu(kfd, bo, gpu->gpu_id);
+}
+
+int kfd_bo_import_bare(struct kfd *kfd, struct kfd_gpu *gpu, int dmabuf, uint64_t size_bytes, struct kfd_bo *bo)
+{
+	*bo = (struct kfd_bo){ .gpu = gpu, .kind = KFD_MEMORY_VRAM, .size_bytes = size_bytes };
+	return bo_import(kfd, dmabuf, bo);
+}
+
 int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other)
 {
 	for (unsigned int i = 0; i < bo->nr_mapped; i++)
@@ -295,27 +350,46 @@ int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other
 	return bo_map_gpu(kfd, bo, other->gpu_id);
 }
 
-int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo)
+static int bo_unmap(struct kfd *kfd, const struct kfd_bo *bo)
 {
 	struct kfd_ioctl_unmap_memory_from_gpu_args unmap = {
 		.handle = bo->handle,
 		.device_ids_array_ptr = (uint64_t)(uintptr_t)bo->mapped_gpus,
 		.n_devices = bo->nr_mapped,
 	};
+	int err = bo->nr_mapped ? kfd_ioctl(kfd->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap) : 0;
+
+	return err ? report(-err, "gpu %#x: UNMAP of a %s BO (handle %#" PRIx64 "): %s", bo->gpu->gpu_id,
+			    kfd_memory_name(bo->kind), bo->handle, strerror(-err)) : 0;
+}
+
+int kfd_bo_remap(struct kfd *kfd, struct kfd_bo *bo)
+{
+	unsigned int nr = bo->nr_mapped;
+	int err = bo_unmap(kfd, bo);
+
+	bo->nr_mapped = 0;
+	for (unsigned int i = 0; !err && i < nr; i++)
+		err = bo_map_gpu(kfd, bo, bo->mapped_gpus[i]);
+	return err;
+}
+
+int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo)
+{
 	struct kfd_ioctl_free_memory_of_gpu_args gone = { .handle = bo->handle };
 	int err;
 
 	if (!bo->gpu)
 		return 0;
-	err = bo->nr_mapped ? kfd_ioctl(kfd->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap) : 0;
+	err = bo_unmap(kfd, bo);
 	if (err)
-		return report(-err, "gpu %#x: UNMAP of a %s BO (handle %#" PRIx64 "): %s", bo->gpu->gpu_id,
-			      kfd_memory_name(bo->kind), bo->handle, strerror(-err));
+		return err;
 	err = kfd_ioctl(kfd->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &gone);
 	if (err)
 		return report(-err, "gpu %#x: FREE of a %s BO (handle %#" PRIx64 "): %s", bo->gpu->gpu_id,
 			      kfd_memory_name(bo->kind), bo->handle, strerror(-err));
-	munmap((void *)(uintptr_t)bo->va, bo->size_bytes);
+	if (bo->va)
+		munmap((void *)(uintptr_t)bo->va, bo->size_bytes);
 	memset(bo, 0, sizeof(*bo));
 	return 0;
 }

@@ -79,6 +79,17 @@ int kfd_renumber(struct kfd *kfd, int lowest);
 int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo);
 /* Makes userptr memory of whole pages that are mapped already; kfd_bo_free() unmaps them. */
 int kfd_bo_adopt(struct kfd *kfd, struct kfd_gpu *gpu, void *memory, uint64_t size_bytes, struct kfd_bo *bo);
+/* VRAM or GTT without an address, as the ROCm runtime has it for VMM: nothing can map it but a GEM handle. */
+int kfd_bo_alloc_bare(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes,
+		      struct kfd_bo *bo);
+/* A dma-buf of the BO, which the caller closes. Linux 6.3 and later. */
+int kfd_bo_export(struct kfd *kfd, const struct kfd_bo *bo, int *ret_dmabuf);
+/* The memory of @dmabuf, of @size_bytes, as a BO of @gpu with an address of its own, mapped there. The CPU does not see it. */
+int kfd_bo_import(struct kfd *kfd, struct kfd_gpu *gpu, int dmabuf, uint64_t size_bytes, struct kfd_bo *bo);
+/* The same without an address. */
+int kfd_bo_import_bare(struct kfd *kfd, struct kfd_gpu *gpu, int dmabuf, uint64_t size_bytes, struct kfd_bo *bo);
+/* Takes it from all GPUs that have it mapped, and maps it on them again. */
+int kfd_bo_remap(struct kfd *kfd, struct kfd_bo *bo);
 /* Lets another GPU use it at the same address. */
 int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other);
 /* Does nothing with a BO that was not allocated. */

@@ -3,12 +3,15 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob devcgroup streamer
+WORKLOADS_PROGRAMS := gpujob hsajob sharejob devcgroup streamer
 WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send sharejob_handles sharejob_ipc sharejob_vmm \
+	sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
+SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-HSAJOB_SOURCES := hsajob hsajob_gpu launch pattern report state
+HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
@@ -28,7 +31,10 @@ $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread
 
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -pthread
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
+
+$(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
 # Not a process: a plugin besides ours.
 $(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $(WORKLOADS_DIR)/include/drm
@@ -43,4 +49,5 @@ $(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c kernel/devfilter.c kerne
 $(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
--include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d)
+-include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d) \
+	$(SHAREJOB_OBJECTS:.o=.d)

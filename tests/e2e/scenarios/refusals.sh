@@ -20,8 +20,6 @@ refuses() {
 }
 
 refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
-refuses 'has a dma-buf open: that cannot be saved' --extra dmabuf
-refuses 'shares a buffer of gpu .* with pid' --extra shared
 refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra lent
 refuses 'of /dev/kfd is not whole: 4096 bytes from ' --extra bells
 refuses 'a file of /dev/kfd is under way in a message' --extra flight

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The frame of an image file: its length in front, a CRC-32C at the end of the message. */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "content/content.h"
+#include "host/host.h"
+#include "image/file.h"
+#include "image/image.h"
+#include "image/internal.h"
+#include "amdgpu_plugin_util.h"
+
+/* Larger payloads are not written by anybody: an image with one is damaged. */
+#define MAX_PAYLOAD (1ull << 32)
+
+/* The field crc32c at the end of a packed message: a tag of two bytes, the value. */
+#define CRC_TAG	       "\xc5\x3e"
+#define CRC_FIELD_SIZE 6
+
+/* ---- files ---- */
+
+int write_image(const char *name, const uint8_t *payload, size_t size)
+{
+	_cleanup_close_ int fd = criu_image_create(name);
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	int err;
+
+	if (fd < 0)
+		return fd;
+	length_prefix_put(prefix, size);
+	err = write_all(fd, prefix, sizeof(prefix));
+	if (!err)
+		err = write_all(fd, payload, size);
+	if (close(steal_fd(&fd)) && !err)
+		err = -errno;
+	if (err)
+		pr_err("image %s: cannot write %zu bytes: %s", name, size, strerror(-err));
+	return err;
+}
+
+/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
+static int check_length(const char *name, int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (size > MAX_PAYLOAD)
+		return bad_image(name, "claims %" PRIu64 " bytes", size);
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
+		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
+				 (long long)st.st_size - (long long)sizeof(size));
+	return 0;
+}
+
+int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
+{
+	_cleanup_free_ uint8_t *payload = NULL;
+	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
+	uint64_t size;
+	int err;
+
+	err = read_all(fd, prefix, sizeof(prefix));
+	size = length_prefix_get(prefix);
+	if (!err)
+		err = check_length(name, fd, size);
+	if (err == -EBADMSG)
+		return err;
+	if (!err)
+		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
+	if (err == -ENODATA)
+		return bad_image(name, "is truncated");
+	if (err) {
+		pr_err("image %s: cannot read: %s", name, strerror(-err));
+		return err;
+	}
+	*ret = steal_ptr(payload);
+	*ret_size = size;
+	return 0;
+}
+
+int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+{
+	_cleanup_close_ int fd = criu_image_open(name);
+
+	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
+}
+
+/* ---- messages ---- */
+
+static uint32_t message_crc(const uint8_t *data, size_t size)
+{
+	return crc32c(0, data, size - CRC_FIELD_SIZE);
+}
+
+/* Messages of other writers have no CRC. */
+int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size)
+{
+	uint32_t crc;
+
+	if (!has_crc)
+		return 0;
+	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
+		return bad_image(name, "is damaged: its CRC-32C is not at its end");
+	crc = message_crc(data, size);
+	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
+}
+
+/* @message has the field crc32c, with whatever value. */
+int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
+{
+	uint32_t crc;
+	size_t size = protobuf_c_message_get_packed_size(message);
+	uint8_t *data = malloc(size + 1);
+
+	if (!data)
+		return -ENOMEM;
+	protobuf_c_message_pack(message, data);
+	crc = htole32(message_crc(data, size));
+	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
+	*ret = data;
+	*ret_size = size;
+	return 0;
+}

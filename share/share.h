@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Buffers that more than one file or process names: by BOs of the KFD, by GEM handles, by both.
+ *
+ * At dump, survey_take() finds out who holds what, refuses what could not be made again, and writes it into the states
+ * of the processes. At restore each task makes its own buffers and tells of them (share_make()), and only then waits
+ * for those of others (share_attach()), so that no cycle can form.
+ */
+#ifndef SHARE_SHARE_H
+#define SHARE_SHARE_H
+
+#include "amdgpu_plugin_topology.h"
+#include "image/image.h"
+#include "kernel/kernel.h"
+
+/* ---- dump ---- */
+
+/* A KFD process whose state was taken. */
+struct share_process {
+	pid_t pid;
+	struct kfd_state *state;
+	const struct topology *nodes; /* by user gpu ids */
+	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
+};
+
+struct share_request {
+	struct share_process *processes;
+	size_t nr_processes;
+	const struct task_files *files;
+	const struct topology *machine;
+	bool one_dmabuf;      /* the kernel makes one dma-buf for a buffer (Linux 6.8), by whose inode it is known */
+	bool check_partners;  /* refuse what might be shared with processes that are not dumped */
+	uint64_t fresh_inode; /* of survey_begin() */
+};
+
+struct survey;
+
+/*
+ * To be called before the state of the first process is taken: dma-bufs with a larger inode were not there yet. @machine
+ * has a GPU. 0, or -errno after an error line.
+ */
+int survey_begin(const struct topology *machine, uint64_t *ret_inode);
+
+/*
+ * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, what is not of the
+ * KFD; the dma-bufs of what a process does not own are closed. 0, or -errno after an error line.
+ */
+int survey_take(const struct share_request *request, struct survey **ret);
+void survey_free(struct survey *survey);
+
+/* What a file of request->files holds, by its place there. */
+const struct render_objects *survey_objects(const struct survey *survey, size_t file);
+
+/* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
+bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
+
+/* ---- restore ---- */
+
+/* Where the owners of buffers tell of them, shared by all tasks and criu's main process. */
+struct share_table;
+
+/* Before tasks are forked. NULL when memory is short. */
+struct share_table *share_table_new(void);
+void share_table_free(struct share_table *table);
+
+/* In a task: it cannot be restored, so that nobody waits for its buffers. */
+void share_table_fail(struct share_table *table);
+
+/* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after an error line. */
+int share_table_check(const struct share_table *table);
+
+/* A GPU of the task. */
+struct share_gpu {
+	uint32_t user_id;
+	uint32_t minor; /* render minor on this machine */
+};
+
+/* A file of a render node that the task has, as criu keeps it. */
+struct share_file {
+	int kept;
+	uint32_t minor; /* on this machine */
+	struct render_objects objects;
+};
+
+/* A task that shares. {} to begin with; all but table, gpus and nr_gpus belongs to share_task_done(). */
+struct share_task {
+	struct share_table *table;
+	const struct share_gpu *gpus;
+	size_t nr_gpus;
+	uint32_t nr_sharers; /* as in struct kfd_image */
+	struct filler *fillers; /* BOs of the KFD that hold numbers free */
+	size_t nr_fillers;
+	struct share_file *files;
+	size_t nr_files;
+	bool attached;
+};
+
+void share_task_done(struct share_task *task);
+
+/*
+ * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
+ * that it owns; tells of all that others name. Of what it owns, @state gets dma-bufs and offsets. @kfd and
+ * state->devices are as for kfd_restore(). 0, or -errno after an error line.
+ */
+int share_make(struct share_task *task, int kfd, struct kfd_state *state);
+
+/* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after an error line. */
+int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
+
+/* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
+int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects);
+
+/*
+ * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,
+ * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. @state gets the offsets
+ * of what the process does not own. 0, or -errno after an error line.
+ */
+int share_attach(struct share_task *task, int kfd, struct kfd_state *state);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files that find out about sharing have in common. */
+#ifndef SHARE_SURVEY_H
+#define SHARE_SURVEY_H
+
+#include "share/share.h"
+
+/* Who names a buffer: a BO of the KFD, or a handle in a file of a render node. */
+struct holder {
+	uint64_t inode;	 /* of the buffer's dma-buf; where the kernel makes several, of one */
+	uint64_t offset; /* of mappings on the holder's GPU: the buffer's name there */
+	uint32_t minor;	 /* render minor of the holder's GPU */
+	int dmabuf_fd;	 /* borrowed; -1: there is none of this holder's own */
+	size_t process;
+	size_t bo;	 /* of the KFD; NO_BO: a handle */
+	size_t file;
+	uint32_t handle;
+	bool is_import;	  /* a handle of another GPU's memory */
+	bool is_descriptor; /* no handle: nothing but an open dma-buf */
+	bool is_mappable; /* offset says something */
+};
+#define NO_BO SIZE_MAX
+
+/* All holders of one buffer. */
+struct buffer {
+	struct holder *holders;
+	size_t nr;
+	int dmabuf_fd;	/* borrowed */
+	uint32_t minor; /* of the GPU whose memory it is */
+};
+
+struct survey {
+	const struct share_request *request;
+	struct holder *holders; /* sorted by buffer */
+	size_t nr_holders;
+	struct render_objects *objects; /* one for each file */
+	int *dmabufs;			/* of handles */
+	size_t nr_dmabufs;
+	int kfd;			/* of the plugin */
+	int *scratch;			/* by node of the machine, a file of its render node; -1: none yet */
+	uint32_t nr_buffers;		/* numbers given out */
+	uint32_t nr_sharers;
+	struct references *references;
+	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
+	size_t nr_open;
+};
+
+struct open_buffer {
+	uint64_t inode;
+	uint32_t buffer;
+};
+
+/* Adds a holder that is nothing but an open dma-buf of task @pid; takes the fd. 0 or -errno without a message. */
+int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd);
+
+/* A file of the render node, in which nothing of anybody is; borrowed. -errno after an error line. */
+int survey_scratch(struct survey *survey, uint32_t minor);
+
+/* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */
+int refuse_memory(pid_t pid, uint32_t minor);
+
+/* The holder's process. */
+static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
+{
+	return &survey->request->processes[holder->process];
+}
+
+/* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
+struct references;
+/* Reads which dma-bufs are open, and adds what is held by nothing else to the holders, which are sorted by inode. */
+int references_read(struct survey *survey, struct references **ret);
+/* Whether a task has the dma-buf open. @references may be NULL. */
+bool references_of_tasks(const struct references *references, uint64_t inode);
+void references_free(struct references *references);
+int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
+
+#endif

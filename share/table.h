@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The buffers that tasks tell of, by their numbers in the images. */
+#ifndef SHARE_TABLE_H
+#define SHARE_TABLE_H
+
+#include "share/share.h"
+
+/* Says how many tasks take part. 0, or -EBADMSG after an error line when another task has said otherwise. */
+int share_table_begin(struct share_table *table, uint32_t nr_sharers);
+
+/* Tells of a buffer; takes the dma-buf fd whatever happens. 0, or -errno after an error line. */
+int share_table_put(struct share_table *table, uint32_t buffer, int dmabuf_fd);
+
+/* The task has told of all that it owns. */
+void share_table_told(struct share_table *table);
+
+/*
+ * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that may still come. -errno after an
+ * error line.
+ */
+int share_table_get(struct share_table *table, uint32_t buffer);
+
+/* A file of a render node will get objects. */
+void share_table_file(struct share_table *table);
+
+/* The task has everything, and that many files have their objects. */
+void share_table_attached(struct share_table *table, size_t nr_files);
+
+#endif

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Handles of KFD buffers, with gaps and metadata, as exporting by IPC leaves them
+# gpus: 2xmi100
+# tier: all
+
+# shellcheck source=tests/e2e/share.sh
+. "$top/tests/e2e/share.sh"
+
+# The job notices memory that is not shared.
+! "$gpujob" --state "$work/apart" --rounds 2 apart 2>"$work/apart.txt" || fail "copies were taken for shared memory"
+grep -q 'buffer 0 by .*page .* is .*, want' "$work/apart.txt" || fail "copies: $(head -n 1 "$work/apart.txt")"
+
+comes_back_if_listed handles
+
+# Dumped a second time, after a restore.
+if kernel_lists; then
+	job_start handles
+	process_shape >"$work/shape"
+	for _ in 1 2; do
+		dump
+		expect_gone
+		restore
+		job_goes
+	done
+	job_end
+fi

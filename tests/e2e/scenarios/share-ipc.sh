@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Buffers imported by other processes, on the same GPU and on another one, with and without their exporter
+# gpus: 2xmi100
+# tier: all
+
+# shellcheck source=tests/e2e/share.sh
+. "$top/tests/e2e/share.sh"
+
+for case in ipc ipc-far orphan-freed orphan-exited; do
+	comes_back "$case"
+done
+for case in ipc-kept ipc-sysmem; do
+	comes_back_if_listed "$case"
+done
+machine_apart
+comes_back ipc-across

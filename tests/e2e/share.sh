@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Helpers of the scenarios share-*: cases of sharejob (tests/workloads) that come back, or are refused.
+#
+# A scenario shows several cases, each a line "ok - SCENARIO: CASE".
+
+gpujob=$top/build/workloads/sharejob
+dmabufs_file=/sys/kernel/debug/dma_buf/bufinfo
+
+# shown CASE...: what has just been shown
+shown() {
+	printf 'ok - %s: %s\n' "${work##*/}" "$*"
+	pair=
+}
+
+# is_model: the GPUs are those of kfdsim
+is_model() {
+	[ -e /sys/module/kfdsim ]
+}
+
+# machine_apart: two GPUs in no hive, since those of a hive cannot import VRAM from each other (seen with Linux 7.2)
+machine_apart() {
+	machine_load 2xmi100 '/^hive_id/d'
+}
+
+# kernel_lists: whether the kernel lists the objects of a render file, without which none is restored (Linux 6.18)
+kernel_lists() {
+	local release
+	release=$(uname -r)
+	! is_model || release=${rules:-6.18}
+	printf '6.18\n%s\n' "$release" | sort -C -V
+}
+
+no_dmabuf_left() {
+	grep -q '^Total 0 objects' "$dmabufs_file"
+}
+
+# expect_no_dmabufs: the kernel has none left, whoever had them
+expect_no_dmabufs() {
+	wait_until 10 no_dmabuf_left || fail "dma-bufs left in the kernel: $(tail -n 1 "$dmabufs_file")"
+}
+
+# job_goes: all bytes are right in all directions, numbers and open files are as they were, new data follow
+job_goes() {
+	expect_verified
+	expect_shape "$work/shape"
+	expect_progress
+}
+
+# comes_back CASE [ARG...]: dumped, gone, restored; then everything is freed without an error
+comes_back() {
+	pair="$*"
+	job_start "$@"
+	process_shape >"$work/shape"
+	dump
+	expect_gone
+	expect_no_objects
+	expect_no_dmabufs
+	restore
+	job_goes
+	job_end
+	expect_no_objects
+	expect_no_dmabufs
+	shown "$*"
+}
+
+# stays PATTERN CASE [ARG...]: the dump is refused with one error line, and the job goes on
+stays() {
+	local pattern=$1
+	shift
+	pair="$*"
+	job_start "$@"
+	process_shape >"$work/shape"
+	dump_refused
+	expect_one_error "$pattern"
+	job_goes
+	job_end
+	expect_no_objects
+	expect_no_dmabufs
+	shown "$*, refused"
+}
+
+# comes_back_if_listed CASE [ARG...]: refused where the kernel does not list objects, with that reason
+comes_back_if_listed() {
+	if kernel_lists; then
+		comes_back "$@"
+	else
+		stays '6\.18' "$@"
+	fi
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Shared buffers and objects of render nodes in the images: they come back, and what contradicts itself is refused. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "image/image.h"
+#include "criu-amdgpu.pb-c.h"
+#include "log_stub.h"
+#include "image_dir.h"
+
+#define GPU	0x1234
+#define NR_BOS	4
+
+static struct kfd_criu_bo_bucket bos[NR_BOS] = {
+	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = GPU },
+	{ .addr = 0x20000, .size = 8192, .offset = 0x110000, .alloc_flags = 1, .gpu_id = GPU },
+	{ .size = 4096, .offset = 0x120000, .alloc_flags = 2, .gpu_id = GPU },
+	{ .size = 4096, .offset = 0x130000, .alloc_flags = 1, .gpu_id = GPU },
+};
+
+static struct kfd_share shares[NR_BOS] = {
+	{ .buffer = 1, .metadata_flags = 3, .tiling = 5, .metadata_size = 4, .metadata = "\1\2\3\4" },
+	{ .buffer = 7, .kind = KFD_BO_IMPORT },
+	{ .buffer = 2, .kind = KFD_BO_GEM, .domains = 2, .flags = 0x200, .alignment = 4096 },
+	{ .buffer = 8, .kind = KFD_BO_REF },
+};
+
+static struct gem_handle handles[] = { { 1, 2 }, { 4, 8 } };
+static struct gem_mapping mappings[] = {
+	{ .handle = 1, .flags = 0xe, .va = 0x100000, .size = 4096 },
+	{ .handle = 4, .flags = 2, .va = 0x200000, .size = 4096, .offset = 4096 },
+	{ .handle = 4, .flags = 2, .va = 0x300000, .size = 4096 },
+};
+static struct render_syncobj syncobjs[] = { { .handle = 1, .point = 9, .is_signalled = true }, { .handle = 3 } };
+
+static struct topology *sample_nodes(void)
+{
+	struct topology *nodes = topology_new();
+	struct topology_node *node;
+
+	assert_non_null(nodes);
+	assert_int_equal(topology_add_node(nodes, 1, &node), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
+	assert_int_equal(topology_finish(nodes), 0);
+	return nodes;
+}
+
+static CriuKfd *kfd_message(void)
+{
+	static uint8_t priv[] = { 1, 2, 3 };
+	struct kfd_image image = {
+		.state = { .pid = 42, .bos = bos, .shares = shares, .nr_bos = NR_BOS, .nr_added = 2, .priv_data = priv,
+			   .priv_size = sizeof(priv) },
+		.nodes = sample_nodes(),
+		.nr_sharers = 2,
+		.nr_files = 3,
+	};
+	uint8_t *data = NULL;
+	CriuKfd *msg;
+	size_t size;
+
+	image.flags = O_RDWR;
+	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	msg = criu_kfd__unpack(NULL, size, data);
+	assert_non_null(msg);
+	msg->has_crc32c = false;
+	free(data);
+	topology_free(image.nodes);
+	return msg;
+}
+
+static struct kfd_image *kfd_unpack(CriuKfd *msg)
+{
+	struct kfd_image *back = NULL;
+	size_t size = criu_kfd__get_packed_size(msg);
+	uint8_t *data = malloc(size);
+	int err;
+
+	criu_kfd__pack(msg, data);
+	log_clear();
+	err = kfd_image_unpack("sample", data, size, &back);
+	assert_true(err ? !back && err == -EBADMSG && log_errors == 1 : !log_errors);
+	free(data);
+	criu_kfd__free_unpacked(msg, NULL);
+	return back;
+}
+
+static void shared_buffers_come_back(void **state)
+{
+	struct kfd_image *back = kfd_unpack(kfd_message());
+
+	(void)state;
+	assert_non_null(back);
+	assert_int_equal(back->nr_sharers, 2);
+	assert_int_equal(back->nr_files, 3);
+	assert_int_equal(back->state.nr_added, 2);
+	for (size_t i = 0; i < NR_BOS; i++) {
+		assert_int_equal(back->state.shares[i].buffer, shares[i].buffer);
+		assert_int_equal(back->state.shares[i].kind, shares[i].kind);
+		assert_int_equal(back->state.shares[i].metadata_size, shares[i].metadata_size);
+		assert_memory_equal(back->state.shares[i].metadata, shares[i].metadata, shares[i].metadata_size);
+	}
+	assert_int_equal(back->state.shares[0].tiling, 5);
+	assert_int_equal(back->state.shares[0].metadata_flags, 3);
+	assert_int_equal(back->state.shares[2].flags, 0x200);
+	assert_true(kfd_state_owns(&back->state, 0) && kfd_state_owns(&back->state, 2));
+	assert_false(kfd_state_owns(&back->state, 1) || kfd_state_owns(&back->state, 3));
+	kfd_image_free(back);
+}
+
+static void kfd_refuses(void (*change)(CriuKfd *), const char *text)
+{
+	CriuKfd *msg = kfd_message();
+
+	change(msg);
+	assert_null(kfd_unpack(msg));
+	if (!strstr(log_text, text))
+		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+}
+
+static void unknown_kind(CriuKfd *msg)
+{
+	msg->bo_entries[1]->kind = 4;
+}
+
+static void import_of_nothing(CriuKfd *msg)
+{
+	msg->bo_entries[1]->has_buffer = false;
+}
+
+static void number_too_large(CriuKfd *msg)
+{
+	msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1;
+}
+
+static void two_owners(CriuKfd *msg)
+{
+	msg->bo_entries[2]->buffer = 1;
+}
+
+static void kfd_after_objects(CriuKfd *msg)
+{
+	msg->bo_entries[3]->kind = KFD_BO_IMPORT;
+}
+
+static void import_without_memory(CriuKfd *msg)
+{
+	msg->bo_entries[1]->alloc_flags = 8;
+}
+
+static void doorbell_object(CriuKfd *msg)
+{
+	msg->bo_entries[2]->domains = 0x40;
+}
+
+static void always_valid_object(CriuKfd *msg)
+{
+	msg->bo_entries[2]->gem_flags = 1 << 6;
+}
+
+static void alignment_beyond_the_object(CriuKfd *msg)
+{
+	msg->bo_entries[2]->alignment = 1ull << 40;
+}
+
+static void no_sharers(CriuKfd *msg)
+{
+	msg->has_nr_sharers = false;
+}
+
+static void no_files(CriuKfd *msg)
+{
+	msg->nr_files = 0;
+}
+
+static void contradictions_of_buffers_are_refused(void **state)
+{
+	(void)state;
+	kfd_refuses(unknown_kind, "BO 1 is of kind 4");
+	kfd_refuses(import_of_nothing, "BO 1 is of kind 1, without a buffer's number");
+	kfd_refuses(number_too_large, "BO 0 is buffer 1048577");
+	kfd_refuses(two_owners, "has buffer 1 twice");
+	kfd_refuses(kfd_after_objects, "BO 3 of the KFD comes after objects");
+	kfd_refuses(import_without_memory, "BO 1 is of kind 1 and neither VRAM nor GTT");
+	kfd_refuses(doorbell_object, "BO 2 cannot be made");
+	kfd_refuses(always_valid_object, "BO 2 cannot be made");
+	kfd_refuses(alignment_beyond_the_object, "BO 2 cannot be made");
+	kfd_refuses(no_sharers, "shares buffers with no process");
+	kfd_refuses(no_files, "is of 2 processes that share buffers, and of no file");
+}
+
+/* ---- files of render nodes ---- */
+
+static CriuRenderNode *render_message(void)
+{
+	struct render_image image = { .gpu_id = GPU, .minor = 128, .nodes = sample_nodes() };
+	CriuRenderNode *msg;
+	uint8_t *data = NULL;
+	size_t size;
+
+	image.flags = O_RDWR;
+	image.objects = (struct render_objects){ handles, ARRAY_SIZE(handles), mappings, ARRAY_SIZE(mappings), syncobjs,
+						 ARRAY_SIZE(syncobjs) };
+	assert_int_equal(render_image_pack(&image, 9, &data, &size), 0);
+	msg = criu_render_node__unpack(NULL, size, data);
+	assert_non_null(msg);
+	msg->has_crc32c = false;
+	free(data);
+	topology_free(image.nodes);
+	return msg;
+}
+
+static struct render_image *render_unpack(CriuRenderNode *msg)
+{
+	struct render_image *back = NULL;
+	size_t size = criu_render_node__get_packed_size(msg);
+	uint8_t *data = malloc(size);
+	int err;
+
+	criu_render_node__pack(msg, data);
+	log_clear();
+	err = render_image_unpack("sample", data, size, &back);
+	assert_true(err ? !back && err == -EBADMSG && log_errors == 1 : !log_errors);
+	free(data);
+	criu_render_node__free_unpacked(msg, NULL);
+	return back;
+}
+
+static void objects_come_back(void **state)
+{
+	struct render_image *back = render_unpack(render_message());
+
+	(void)state;
+	assert_non_null(back);
+	assert_int_equal(back->objects.nr_handles, ARRAY_SIZE(handles));
+	assert_memory_equal(back->objects.handles, handles, sizeof(handles));
+	assert_int_equal(back->objects.nr_mappings, ARRAY_SIZE(mappings));
+	assert_memory_equal(back->objects.mappings, mappings, sizeof(mappings));
+	assert_int_equal(back->objects.nr_syncobjs, ARRAY_SIZE(syncobjs));
+	assert_int_equal(back->objects.syncobjs[0].point, 9);
+	assert_true(back->objects.syncobjs[0].is_signalled && !back->objects.syncobjs[1].is_signalled);
+	render_image_free(back);
+}
+
+static void render_refuses(void (*change)(CriuRenderNode *), const char *text)
+{
+	CriuRenderNode *msg = render_message();
+
+	change(msg);
+	assert_null(render_unpack(msg));
+	if (!strstr(log_text, text))
+		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+}
+
+static void handles_out_of_order(CriuRenderNode *msg)
+{
+	msg->handles[1]->handle = 1;
+}
+
+static void handle_too_large(CriuRenderNode *msg)
+{
+	msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1;
+}
+
+static void handle_of_nothing(CriuRenderNode *msg)
+{
+	msg->handles[0]->buffer = 0;
+}
+
+static void mapping_of_no_handle(CriuRenderNode *msg)
+{
+	msg->mappings[1]->handle = 3;
+}
+
+static void mapping_past_the_end(CriuRenderNode *msg)
+{
+	msg->mappings[0]->va = UINT64_MAX;
+}
+
+static void mapping_of_nothing(CriuRenderNode *msg)
+{
+	msg->mappings[0]->size = 0;
+}
+
+static void syncobjs_out_of_order(CriuRenderNode *msg)
+{
+	msg->syncobjs[1]->handle = 1;
+}
+
+static void other_number_of_handles(CriuRenderNode *msg)
+{
+	msg->num_of_bos = 1;
+}
+
+static void contradictions_of_objects_are_refused(void **state)
+{
+	(void)state;
+	render_refuses(handles_out_of_order, "handle 1 of buffer 8 comes after handle 1");
+	render_refuses(handle_too_large, "handle 1048577 of buffer 8 comes after handle 1");
+	render_refuses(handle_of_nothing, "handle 1 of buffer 0");
+	render_refuses(mapping_of_no_handle, "of handle 3, which is not there");
+	render_refuses(mapping_past_the_end, "has an impossible mapping");
+	render_refuses(mapping_of_nothing, "has an impossible mapping");
+	render_refuses(syncobjs_out_of_order, "syncobj 1 comes after syncobj 1");
+	render_refuses(other_number_of_handles, "announces 1 handles and has 2");
+}
+
+static void dmabufs_come_back(void **state)
+{
+	const struct dmabuf_image image = { .buffer = 5, .nr_sharers = 2, .name = "weights" }, none = { .nr_sharers = 2 };
+	struct dmabuf_image back;
+
+	(void)state;
+	log_clear();
+	assert_int_equal(dmabuf_image_write(3, &image), 0);
+	assert_int_equal(dmabuf_image_read(3, &back), 0);
+	assert_int_equal(back.buffer, 5);
+	assert_int_equal(back.nr_sharers, 2);
+	assert_string_equal(back.name, "weights");
+	assert_int_equal(dmabuf_image_read(4, &back), -ENOENT);
+	assert_int_equal(dmabuf_image_write(5, &none), 0);
+	assert_int_equal(log_errors, 0);
+	assert_int_equal(dmabuf_image_read(5, &back), -EBADMSG);
+	assert_non_null(strstr(log_text, "is of buffer 0"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shared_buffers_come_back),
+		cmocka_unit_test(contradictions_of_buffers_are_refused),
+		cmocka_unit_test(objects_come_back),
+		cmocka_unit_test(contradictions_of_objects_are_refused),
+		cmocka_unit_test(dmabufs_come_back),
+	};
+
+	return cmocka_run_group_tests_name("image_share", tests, make_directory, remove_directory);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Open dma-bufs: duplicates, sent and inherited ones, read-only ones, with a name, and one that alone holds its memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "sharejob.h"
+
+static int keep_twice(struct share_process *me, unsigned int buffer, int fd, const char *name)
+{
+	int err = share_dmabuf_keep(me, buffer, fd, name), second;
+
+	if (err)
+		return err;
+	second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return second < 0 ? report(errno, "duplicating a dma-buf: %m") : share_dmabuf_keep(me, buffer, second, NULL);
+}
+
+/* Buffer 0: a KFD BO, the dma-buf has a name; 1: a handle, read-only; 2: its BO is freed, only the dma-buf is left. */
+static int owner_setup(struct share_process *me)
+{
+	struct share_gpu *gpu = &me->gpus[0];
+	int file = gpu->gpu->render_fd, fds[3];
+	struct kfd_bo *bo, *gone;
+	uint32_t handle;
+	uint64_t va;
+	int err = share_bo_new(me, 0, gpu, KFD_MEMORY_VRAM_PUBLIC, &bo);
+
+	err = err ? err : kfd_bo_export(&me->kfd, bo, &fds[0]);
+	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
+	err = err ? err : gem_export(file, handle, false, &fds[1]);
+	err = err ? err : share_map_gpu(me, 1, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+	err = err ? err : share_fill(me, 1, gpu, va, NULL);
+	err = err ? err : share_bo_new(me, 2, gpu, KFD_MEMORY_VRAM_PUBLIC, &gone);
+	err = err ? err : kfd_bo_export(&me->kfd, gone, &fds[2]);
+	if (err)
+		return err;
+	share_views_drop(me, 2);
+	err = share_bo_drop(me, gone);
+	err = err ? err : keep_twice(me, 0, fds[0], "weights");
+	for (unsigned int i = 1; !err && i < 3; i++)
+		err = share_dmabuf_keep(me, i, fds[i], NULL);
+	for (unsigned int i = 0; !err && i < 3; i++)
+		err = share_send(me, 1, i, fds[i]);
+	return err;
+}
+
+/* Got by a message: of buffer 0 also imported, the others only open. */
+static int receiver_setup(struct share_process *me)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < 3; i++) {
+		unsigned int buffer;
+		struct kfd_bo *bo;
+		int fd;
+
+		err = share_receive(me, &buffer, &fd);
+		if (!err && !buffer)
+			err = share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
+		err = err ? err : share_dmabuf_keep(me, buffer, fd, NULL);
+	}
+	return err;
+}
+
+/* Inherited by a process that has nothing of KFD. */
+static int heir_setup(struct share_process *me)
+{
+	struct share_objects parents = me->objects;
+	int err = 0;
+
+	share_objects_forget(me, false);
+	for (unsigned int i = 0; !err && i < parents.nr_dmabufs; i++)
+		err = share_dmabuf_keep(me, parents.dmabufs[i].buffer, parents.dmabufs[i].fd, NULL);
+	return err;
+}
+
+static int dmabuf_setup(struct share_process *me)
+{
+	if (!me->number)
+		return owner_setup(me);
+	return me->number == 1 ? receiver_setup(me) : heir_setup(me);
+}
+
+const struct share_case share_dmabuf_cases[] = {
+	{ "dmabuf", "open dma-bufs of three processes", 3, 1, SHARE_LATE, dmabuf_setup, NULL },
+	{ 0 },
+};

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Render files besides that of KFD, with objects or without, of one process or of two, and processes without KFD.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "sharejob.h"
+
+#define SYNCOBJ_POINT 7u
+
+/* With gaps: a timeline, one that is signaled, one without a fence. */
+static int syncobjs_new(struct share_process *me, int file)
+{
+	uint32_t fillers[2];
+	int err = share_syncobj_new(me, file, SYNCOBJ_POINT, false);
+
+	err = err ? err : syncobj_create(file, false, &fillers[0]);
+	err = err ? err : share_syncobj_new(me, file, 0, true);
+	err = err ? err : syncobj_create(file, false, &fillers[1]);
+	err = err ? err : share_syncobj_new(me, file, 0, false);
+	err = err ? err : syncobj_destroy(file, fillers[0]);
+	return err ? err : syncobj_destroy(file, fillers[1]);
+}
+
+/* An object that the CPU sees and a GPU has mapped in the address space of the file; nobody can compute there. */
+static int object_new(struct share_process *me, int file, unsigned int buffer, uint64_t domains, uint32_t *ret_handle)
+{
+	struct share_view *last;
+	uint64_t va;
+	int err = share_handle_create(me, file, domains, 0, ret_handle);
+
+	err = err ? err : share_map_cpu(me, buffer, file, *ret_handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	if (err)
+		return err;
+	last = &me->views[me->nr_views - 1];
+	err = share_fill(me, buffer, NULL, 0, last->cpu);
+	err = err ? err : share_map_gpu(me, buffer, file, NULL, *ret_handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+	return err ? err : share_map_gpu(me, buffer, file, NULL, *ret_handle, 3, 2, GEM_READ, &va);
+}
+
+/* Objects with a gap between their handles, and metadata. */
+static int objects_new(struct share_process *me, int file, unsigned int buffer)
+{
+	static const char text[] = "the rest is tiled";
+	uint32_t filler, handle;
+	int err = object_new(me, file, buffer, GEM_DOMAIN_VRAM, &handle);
+
+	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &filler);
+	err = err ? err : share_handle_describe(me, file, handle, 9, text, sizeof(text));
+	err = err ? err : object_new(me, file, buffer + 1, GEM_DOMAIN_GTT, &handle);
+	err = err ? err : share_handle_drop(me, file, filler);
+	return err ? err : syncobjs_new(me, file);
+}
+
+/* ---- of a process with KFD ---- */
+
+/* A second file with objects, a third one without, and sync objects in the first. */
+static int files_setup(struct share_process *me)
+{
+	const struct kfd_gpu *gpu = me->gpus[0].gpu;
+	int second, third;
+	int err = share_file_open(me, gpu, &second);
+
+	err = err ? err : objects_new(me, second, 0);
+	err = err ? err : share_file_open(me, gpu, &third);
+	return err ? err : syncobjs_new(me, gpu->render_fd);
+}
+
+/* One second file of two processes: each has made an object in it, and the CPU mappings of both. */
+static int files_forked_setup(struct share_process *me)
+{
+	struct share_objects parents = me->objects;
+	uint32_t handle;
+	int file, err;
+
+	if (!me->number) {
+		err = share_file_open(me, me->gpus[0].gpu, &file);
+		if (err)
+			return err;
+		me->objects.files[me->objects.nr_files - 1].alone = false;
+		return object_new(me, file, 0, GEM_DOMAIN_VRAM, &handle);
+	}
+	file = parents.files[parents.nr_files - 1].fd;
+	share_objects_forget(me, false);
+	err = share_file_keep(me, file, true, false);
+	err = err ? err : object_new(me, file, 1, GEM_DOMAIN_GTT, &handle);
+	return err ? err
+		   : share_map_cpu(me, 0, file, parents.handles[0].handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+}
+
+/* ---- without KFD ---- */
+
+/* As programs have them that ask for a GPU's properties. */
+static int render_empty_setup(struct share_process *me)
+{
+	int file, err = me->kfd.nr_gpus ? 0 : report(ENODEV, "there is no GPU");
+
+	for (unsigned int i = 0; !err && i < me->kfd.nr_gpus; i++)
+		err = share_file_open(me, &me->kfd.gpus[i], &file);
+	return err;
+}
+
+static int render_setup(struct share_process *me)
+{
+	int file, err = me->kfd.nr_gpus ? 0 : report(ENODEV, "there is no GPU");
+
+	for (unsigned int i = 0; !err && i < me->kfd.nr_gpus && i < 2; i++) {
+		err = share_file_open(me, &me->kfd.gpus[i], &file);
+		err = err ? err : objects_new(me, file, 2 * i);
+	}
+	return err;
+}
+
+/* The second process has a handle and a mapping of the first one's object. */
+static int render_pair_setup(struct share_process *me)
+{
+	uint32_t handle = 0;
+	unsigned int buffer;
+	int file, fd = -1;
+	int err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
+
+	if (err)
+		return err;
+	if (!me->number) {
+		err = object_new(me, file, 0, GEM_DOMAIN_VRAM, &handle);
+		err = err ? err : gem_export(file, handle, true, &fd);
+		err = err ? err : share_send(me, 1, 0, fd);
+	} else {
+		err = share_receive(me, &buffer, &fd);
+		err = err ? err : share_handle_import(me, file, fd, &handle);
+		err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	}
+	close(fd);
+	return err;
+}
+
+const struct share_case share_file_cases[] = {
+	{ "files", "a second render file with objects, a third without", 1, 1, 0, files_setup, NULL },
+	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
+	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD, render_empty_setup, NULL },
+	{ "render", "objects, mappings, sync objects, no KFD", 1, 0, SHARE_NO_KFD, render_setup, NULL },
+	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },
+	{ 0 },
+};
