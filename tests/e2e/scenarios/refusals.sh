@@ -19,7 +19,6 @@ refuses() {
 	expect_gone
 }
 
-refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
 refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra lent
 refuses 'of /dev/kfd is not whole: 4096 bytes from ' --extra bells
 refuses 'a file of /dev/kfd is under way in a message' --extra flight
