@@ -20,7 +20,8 @@ fails 'cannot be checkpointed: ' 'kfd:CRIU_OP 1 EIO'
 fails 'cannot stop its GPU queues: Input/output error' 'kfd:CRIU_OP 3 EIO'
 fails 'cannot take its GPU state .*: Cannot allocate memory' 'kfd:CRIU_OP 4 ENOMEM'
 fails 'cannot ask the KFD for its version' 'kfd:GET_VERSION 1 EIO'
-fails 'importing the dma-buf: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 1 ENOMEM'
+fails 'cannot look at buffer 0 of gpu 0x[0-9a-f]*: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 1 ENOMEM'
+fails 'cannot tell who else holds a buffer of renderD.*: Cannot allocate memory' 'drm:PRIME_FD_TO_HANDLE 45 ENOMEM'
 fails 'submitting the copy: ' 'drm:CS 1 EIO'
 
 # Stopped queues: that is a failure, which the next dump heals.
