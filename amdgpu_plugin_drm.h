@@ -13,8 +13,8 @@ int drm_is_amd(int fd);
 int drm_minor_is_amd(uint32_t minor);
 
 /*
- * Opens the AMD render node of a minor. The file is new: GEM handles made in it are
- * nobody else's. Returns an fd that the caller owns, or -errno without a message
+ * Opens the AMD render node of a minor. The file is new, so it shares no GEM handles
+ * with another. Returns an fd that the caller owns, or -errno without a message
  * (-EMEDIUMTYPE when the node is there and is not that of an AMD GPU).
  */
 int drm_open_minor(uint32_t minor);

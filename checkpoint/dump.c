@@ -12,12 +12,12 @@
  * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
  * from an exit handler of libc: the plugin is unloaded by then.
  *
- * Queues run again also when criu is about to kill the tasks, since nobody knows that for
- * sure when the plugin is called for the last time. Options that keep the tasks can come from
+ * Queues run again also when criu is about to kill the tasks: the last call of the plugin
+ * cannot tell for sure whether it will. Options that keep the tasks can come from
  * the command line, files and RPC requests. And a post-dump script that fails keeps them
  * whatever the options say: criu 3.17 runs it after that call, later ones before it, but tell
  * the plugin only the result of the dump itself. A guess that is wrong would stop a living
- * process for good: the kernel takes UNPAUSE from the tracer only, which criu is no more then.
+ * process for good: the kernel takes UNPAUSE from the tracer alone, and by then criu traces nothing.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

@@ -36,7 +36,7 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
 
 /*
  * A file that is no device of ours, where processes with a GPU are dumped: 1 for a dma-buf that was saved under criu's
- * file id, 0 for one that is not ours either, -errno after an error line for one that GPU processes have and nobody can save.
+ * file id, 0 for one that is not ours either, -errno after an error line for one that GPU processes have and that cannot be saved.
  */
 int dump_foreign_file(struct dump *dump, int fd, int id);
 

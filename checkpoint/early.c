@@ -30,7 +30,7 @@ static int read_quietly(int id, struct kfd_image **ret)
 	return err;
 }
 
-/* 0: it has a chance, or nobody can say; 1: it has no GPUs; -errno: it has none, *report says why. */
+/* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */
 static int check_image(int id, const struct topology *machine, const struct match_options *options,
 		       struct match_report *report)
 {

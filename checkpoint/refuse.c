@@ -227,7 +227,7 @@ static int check_closed(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-/* Inherited by a child that was made by fork, or left by files that were closed: nobody restores what is mapped. */
+/* Inherited by a child that was made by fork, or left by files that were closed: what is mapped would not come back. */
 int refuse_heir(pid_t pid, const struct topology *machine)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;

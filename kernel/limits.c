@@ -134,8 +134,8 @@ static int unreadable(pid_t pid, const struct records *records, const struct dri
 			records->version, driver->text);
 		return 0;
 	}
-	pr_err("pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so nobody can say "
-	       "whether its queues come back (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid, records->size,
+	pr_err("pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it is not "
+	       "known whether its queues come back (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid, records->size,
 	       records->version, driver->text);
 	return -EOPNOTSUPP;
 }

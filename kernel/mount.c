@@ -70,7 +70,7 @@ static int put_on(int fs, const char *path)
 	return syscall(SYS_move_mount, fs, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-/* Only who shares its root with nobody may enter; threads that have just ended may still do so. */
+/* A thread that shares its root cannot enter; one that has just ended may still share it. */
 static int enter_namespace(int ns)
 {
 	return unshare(CLONE_FS) || setns(ns, CLONE_NEWNS) ? -1 : 0;
