@@ -307,10 +307,14 @@ static int process_take(struct dump *dump, struct process *process)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	unsigned int nr_lost;
+
 	if (!err)
 		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
 		err = process_nodes(dump, process, &process->nodes);
+	if (!err)
+		err = stacks_add(&process->state, process->nodes, &nr_lost);
 	return err;
 }
 

@@ -165,12 +165,31 @@ static int note_restored(struct restored *restored)
 	return 0;
 }
 
+/* What another plugin saved, or one that was told to save it all the same. */
+static int complete_stacks(const struct restore *restore, struct kfd_state *state)
+{
+	unsigned int nr_lost;
+	int err = stacks_add(state, restore->image->nodes, &nr_lost);
+
+	if (err || !nr_lost)
+		return err;
+	if (restore->settings->flag[SETTING_RESTORABLE_CHECK]) {
+		pr_err("pid %u: %u queues were stopped in kernels whose control stacks are not in the image: these kernels are "
+		       "lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid, nr_lost);
+		return -EBADMSG;
+	}
+	pr_warn("pid %u: the kernels in which %u queues were stopped are lost", state->pid, nr_lost);
+	return 0;
+}
+
 /* Render-node fds for the kernel are open only as long as the ioctl runs. */
 static int restore_state(struct restore *restore, int kfd)
 {
 	struct kfd_state *state = &restore->image->state;
-	int err = gpus_open_devices(&restore->gpus, state);
+	int err = complete_stacks(restore, state);
 
+	if (!err)
+		err = gpus_open_devices(&restore->gpus, state);
 	if (err)
 		return err;
 	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);

@@ -12,6 +12,7 @@
 #include "kernel/mount.h"
 #include "kernel/nodes.h"
 #include "kernel/records.h"
+#include "kernel/stacks.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
 #include "kernel/usage.h"

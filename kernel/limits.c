@@ -7,10 +7,8 @@
 
 #include "kernel/limits.h"
 #include "kernel/records.h"
+#include "kernel/stacks.h"
 #include "amdgpu_plugin_util.h"
-
-/* Of a compute queue on an XCC of gfx9 (struct v9_mqd of Linux' v9_structs.h); no other has several. */
-#define COMPUTE_MQD_SIZE 2048u
 
 /*
  * The fix of CVE-2026-68258 compares the size of all XCCs' states with that of one: 6.18.42, 7.1.6, 7.2. The patch
@@ -40,15 +38,6 @@ static bool cwsr_is_bo(const struct queue_record *record, const struct kfd_state
 	return false;
 }
 
-/*
- * On gfx9 the control stack of a preempted kernel is in memory of the driver, and RESTORE makes that memory as large as
- * what was saved: waves would be saved behind its end later on. Linux 7.2.12 asks for the size before it is known.
- */
-static bool lacks_control_stack(const struct queue_record *record, uint64_t gfx)
-{
-	return record->cwsr_address && !record->ctl_stack_size && gfx >= 90000 && gfx < 100000;
-}
-
 void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
 		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
@@ -65,9 +54,9 @@ void limits_of_queue(const struct queue_record *record, const struct topology_no
 	else if (nr_xcc > 1 && restores_one_xcc(driver))
 		snprintf(why, LIMITS_TEXT_MAX, "this driver does not restore queues of GPUs with several XCCs in one "
 			 "partition (here %" PRIu64 ")", nr_xcc);
-	else if (is_compute && lacks_control_stack(record, gfx))
-		snprintf(why, LIMITS_TEXT_MAX, "this driver saves no control stack of it: a kernel that it was stopped in would be "
-			 "lost, and a later one would damage memory");
+	else if (stack_of(record, gpu) == STACK_LOST)
+		snprintf(why, LIMITS_TEXT_MAX, "this driver saves no control stacks, and the queue was stopped in a kernel, which "
+			 "would be lost: dump again when the queue is idle");
 	else if (is_compute && restores_with_cwsr_only(driver) && (!record->ctl_stack_size || !cwsr_is_bo(record, state)))
 		snprintf(why, LIMITS_TEXT_MAX, "this driver wants the memory for its waves (CWSR, at %#" PRIx64 ") before a "
 			 "restore brings it back", record->cwsr_address);

@@ -12,7 +12,6 @@
 #define PROCESS_SIZE 8u
 #define DEVICE_SIZE  8u
 #define BO_SIZE	     272u
-#define QUEUE_SIZE   120u
 #define EVENT_SIZE   64u
 #define SVM_SIZE     24u
 #define SVM_ATTR     8u
@@ -68,13 +67,23 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 		       0 : -EPROTO;
 }
 
+/* Offsets of cp_hqd_cntl_stack_size and so on in struct v9_mqd of Linux' v9_structs.h. */
+static void read_mqd(const uint8_t *mqd, struct queue_record *ret)
+{
+	ret->mqd_stack_offset = get_u32(mqd + 696);
+	ret->mqd_stack_size = get_u32(mqd + 700);
+	ret->mqd_wave_offset = get_u32(mqd + 704);
+}
+
 static int take_queue(struct records *records, struct queue_record *ret)
 {
-	const uint8_t *bytes = take(records, QUEUE_SIZE);
+	uint64_t at = records->at;
+	const uint8_t *bytes = take(records, QUEUE_RECORD_SIZE), *rest;
 
 	if (!bytes)
 		return -EPROTO;
 	*ret = (struct queue_record){
+		.at = at,
 		.cwsr_address = get_u64(bytes + 56),
 		.gpu_id = get_u32(bytes + 64),
 		.type = get_u32(bytes + 68),
@@ -83,7 +92,10 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),
 	};
-	return take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size) ? 1 : -EPROTO;
+	rest = take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
+	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size == COMPUTE_MQD_SIZE)
+		read_mqd(rest, ret);
+	return rest ? 1 : -EPROTO;
 }
 
 static uint64_t size_of(uint32_t kind, uint32_t nr_devices)

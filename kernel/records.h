@@ -25,7 +25,15 @@ struct queue_record {
 	uint32_t sdma_id;
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */
+	uint64_t at;		 /* where the record is in the state; behind it are MQD and control stack */
+	/* Of a compute queue with one MQD, as struct v9_mqd of gfx9 has them: bytes. */
+	uint32_t mqd_stack_size;   /* of the control stack */
+	uint32_t mqd_stack_offset; /* as large as that: no wave has pushed anything */
+	uint32_t mqd_wave_offset;  /* as large as that: the state of no wave was saved */
 };
+#define QUEUE_RECORD_SIZE    120u
+#define QUEUE_STACK_SIZE_AT  108u /* of ctl_stack_size in it */
+#define COMPUTE_MQD_SIZE     2048u /* of one XCC of gfx9; no other has several */
 
 /* A BO, as struct kfd_criu_bo_priv_data has it. */
 struct bo_record {

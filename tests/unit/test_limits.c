@@ -141,18 +141,23 @@ static void queues_of_gfx11_and_later_are_refused(void **arg)
 	assert_true(limited(120001, 1, "7.3.4", queue(QUEUE_TYPE_SDMA, 512)));
 }
 
-/* Linux 7.2.12 gives the control stacks of gfx9 as empty; those of gfx10 are in the CWSR area. */
-static void compute_queues_whose_control_stack_is_not_saved_are_refused(void **arg)
+/* Linux 7.2.12 leaves out the control stacks of gfx9; those of gfx10 are in the CWSR area. */
+static void compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused(void **arg)
 {
 	struct queue_record none = queue(QUEUE_TYPE_COMPUTE, MQD), no_cwsr;
 
 	(void)arg;
 	none.ctl_stack_size = 0;
+	none.mqd_stack_size = none.mqd_wave_offset = 0x3000;
 	no_cwsr = none;
 	no_cwsr.cwsr_address = 0;
 	assert_true(limited(90008, 1, "7.2.12+deb14-amd64", none));
 	assert_non_null(strstr(log_text, "saves no control stack"));
 	assert_true(limited(90402, 1, "6.12.107", none));
+	none.mqd_stack_offset = 0x3000;
+	assert_false(limited(90008, 1, "7.2.12", none));
+	none.mqd_wave_offset = 0x8000;
+	assert_true(limited(90008, 1, "7.2.12", none));
 	assert_false(limited(90008, 1, "7.2.12", no_cwsr));
 	assert_false(limited(100300, 1, "7.2.12", none));
 	assert_false(limited(90008, 1, "7.2.12", queue(QUEUE_TYPE_SDMA, 512)));
@@ -339,7 +344,7 @@ int main(void)
 		cmocka_unit_test(queues_of_several_xccs_are_refused_on_kernels_that_check_their_size),
 		cmocka_unit_test(patch_numbers_of_dkms_do_not_count),
 		cmocka_unit_test(queues_of_gfx11_and_later_are_refused),
-		cmocka_unit_test(compute_queues_whose_control_stack_is_not_saved_are_refused),
+		cmocka_unit_test(compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused),
 		cmocka_unit_test(compute_queues_whose_waves_are_saved_to_svm_are_refused_where_restore_comes_before_svm),
 		cmocka_unit_test(the_line_names_process_gpu_and_driver),
 		cmocka_unit_test(the_setting_makes_it_a_warning),

@@ -24,7 +24,8 @@ $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/ima
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
-test_limits_SRCS := kernel/limits.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_limits_SRCS := kernel/limits.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c
 test_driver_SRCS := kernel/driver.c
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)

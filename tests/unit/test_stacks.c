@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Control stacks that the driver left out: which are added, and that nothing else of the state changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/stacks.h"
+#include "records_fixture.h"
+
+#define GFX9  0x9e41u
+#define GFX10 0x1002u
+#define STACK 0x800u
+
+static const struct queue_record idle = {
+	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 7, .mqd_size = 2048,
+	.mqd_stack_size = STACK, .mqd_stack_offset = STACK, .mqd_wave_offset = STACK,
+};
+static const struct queue_record sdma = { .gpu_id = GFX9, .type = QUEUE_TYPE_SDMA, .sdma_id = 9, .mqd_size = 512 };
+
+static struct queue_record saved(void)
+{
+	struct queue_record ret = idle;
+
+	ret.ctl_stack_size = STACK;
+	return ret;
+}
+
+static void add_gpu(struct topology *topology, unsigned int number, uint32_t id, uint64_t gfx)
+{
+	struct topology_node *node;
+
+	assert_int_equal(topology_add_node(topology, number, &node), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, id), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 480), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
+}
+
+static struct topology *machine(void)
+{
+	struct topology *topology = topology_new();
+
+	assert_non_null(topology);
+	add_gpu(topology, 1, GFX9, 90008);
+	add_gpu(topology, 2, GFX10, 100300);
+	assert_int_equal(topology_finish(topology), 0);
+	return topology;
+}
+
+/* Marks the MQD, behind what is read of it, and of the stack that follows. */
+static void mark(struct fixture_records *f, const struct queue_record *queue, uint8_t with)
+{
+	fixture_queue(f, queue);
+	memset(f->bytes + f->size - queue->ctl_stack_size - 512, with, 512);
+}
+
+static struct kfd_state on_heap(struct fixture_records *f)
+{
+	struct kfd_state state = fixture_state(f);
+
+	state.priv_data = malloc(f->size);
+	assert_non_null(state.priv_data);
+	memcpy(state.priv_data, f->bytes, f->size);
+	return state;
+}
+
+static unsigned int add_stacks(struct kfd_state *state)
+{
+	struct topology *topology = machine();
+	unsigned int lost = 99;
+
+	assert_int_equal(stacks_add(state, topology, &lost), 0);
+	topology_free(topology);
+	return lost;
+}
+
+static void stacks_that_were_left_out_are_added_empty(void **arg)
+{
+	struct fixture_records f, wanted;
+	struct queue_record whole = saved();
+	struct kfd_state state;
+
+	(void)arg;
+	fixture_begin(&f, 1, 2);
+	fixture_begin(&wanted, 1, 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		fixture_event(&f);
+		mark(&f, i ? &idle : &whole, 0x55);
+		mark(&f, &sdma, 0x66);
+		mark(&f, &idle, 0x77);
+		fixture_event(&wanted);
+		mark(&wanted, &whole, 0x55);
+		mark(&wanted, &sdma, 0x66);
+		mark(&wanted, &whole, 0x77);
+	}
+	fixture_svm_range(&f);
+	fixture_svm_range(&wanted);
+	state = on_heap(&f);
+	assert_int_equal(add_stacks(&state), 0);
+	assert_int_equal(state.priv_size, wanted.size);
+	assert_memory_equal(state.priv_data, wanted.bytes, wanted.size);
+	free(state.priv_data);
+}
+
+static void a_state_without_such_queues_is_left_alone(void **arg)
+{
+	struct queue_record gfx10 = idle, no_cwsr = idle, whole = saved();
+	struct fixture_records f;
+	struct kfd_state state;
+	uint8_t *before;
+
+	(void)arg;
+	gfx10.gpu_id = GFX10;
+	no_cwsr.cwsr_address = 0;
+	fixture_begin(&f, 2, 0);
+	fixture_queue(&f, &gfx10);
+	fixture_queue(&f, &no_cwsr);
+	fixture_queue(&f, &whole);
+	fixture_queue(&f, &sdma);
+	state = on_heap(&f);
+	before = state.priv_data;
+	assert_int_equal(add_stacks(&state), 0);
+	assert_ptr_equal(state.priv_data, before);
+	assert_int_equal(state.priv_size, f.size);
+	free(state.priv_data);
+}
+
+/* Room for later waves is made all the same. */
+static void queues_with_waves_are_counted(void **arg)
+{
+	struct queue_record on_stack = idle, in_area = idle, nonsense = idle;
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	on_stack.mqd_stack_offset = 0;
+	in_area.mqd_wave_offset = 0x8000;
+	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0xfffff000;
+	fixture_begin(&f, 1, 0);
+	fixture_queue(&f, &on_stack);
+	fixture_queue(&f, &in_area);
+	fixture_queue(&f, &nonsense);
+	fixture_queue(&f, &idle);
+	state = on_heap(&f);
+	assert_int_equal(add_stacks(&state), 3);
+	assert_int_equal(state.priv_size, f.size + 3 * STACK);
+	free(state.priv_data);
+}
+
+static void an_unreadable_state_stays_as_it_is(void **arg)
+{
+	struct topology *topology = machine();
+	struct fixture_records f;
+	struct kfd_state state;
+	unsigned int lost;
+
+	(void)arg;
+	fixture_begin(&f, 1, 0);
+	fixture_queue(&f, &idle);
+	f.size--;
+	state = on_heap(&f);
+	assert_int_equal(stacks_add(&state, topology, &lost), 0);
+	assert_int_equal(state.priv_size, f.size);
+	free(state.priv_data);
+	topology_free(topology);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_that_were_left_out_are_added_empty),
+		cmocka_unit_test(a_state_without_such_queues_is_left_alone),
+		cmocka_unit_test(queues_with_waves_are_counted),
+		cmocka_unit_test(an_unreadable_state_stays_as_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
