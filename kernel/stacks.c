@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <inttypes.h>
+
 #include "amdgpu_plugin_util.h"
 #include "kernel/stacks.h"
 
@@ -77,6 +79,7 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, unsigned i
 	grown = calloc(1, state->priv_size + (uint64_t)more);
 	if (!grown)
 		return -ENOMEM;
+	pr_info("the driver left out %" PRId64 " bytes of control stacks, which are restored empty", more);
 	copy(state, nodes, grown);
 	free(state->priv_data);
 	state->priv_data = grown;
