@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An AQL queue that is always busy: behind a barrier that the CPU opens in the next step stands a dispatch of
- * the simulator's kernel that adds two arrays. The sum goes from one of two places to the other, and each
- * dispatch counts a signal down: one that is lost or done twice shows.
+ * An AQL queue that is always busy: behind what the CPU lets go in the next step stands a dispatch of the simulator's
+ * kernel that adds two arrays. The sum goes from one of two places to the other, and each dispatch counts a signal
+ * down: one that is lost or done twice shows.
+ *
+ * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and so
+ * is stopped in the middle whenever the queue is.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +21,8 @@
 #define WORDS	     1024u /* one page */
 #define KERNEL_MAGIC 0x314b4d4953444b46ull
 #define KERNEL_ADD   2u
+#define KERNEL_GATHER 5u /* waits in the middle */
+#define GATHER_WORDS (4 * WORDS)
 #define COUNT_DOWN_FROM (1ll << 40)
 
 enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
@@ -41,14 +46,23 @@ struct signal {
 	uint64_t start, end, reserved[3];
 };
 
+struct kernel_object {
+	uint64_t magic;
+	uint32_t kernel, pad[13];
+};
+
+/* What a kernel that waits gets, gives, and waits for. */
+struct gather {
+	uint64_t arguments[4], sum;
+	uint32_t gate, pad;
+};
+
 struct memory {
-	struct {
-		uint64_t magic;
-		uint32_t kernel, pad[13];
-	} object;
+	struct kernel_object add, gather;
 	uint64_t arguments[2][4]; /* from A to B and back */
 	struct signal done, gates[GATES];
-	uint32_t ones[WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
+	struct gather gathers[GATES];
+	uint32_t ones[GATHER_WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
 };
 
 static struct kfd_bo ring, pointers, eop, memory_bo;
@@ -56,6 +70,7 @@ static void *save_area;
 static uint64_t save_area_bytes;
 static uint32_t queue_id;
 static volatile uint64_t *doorbell;
+static bool in_kernel; /* held up by a kernel */
 static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
 
 static struct memory *memory(void)
@@ -79,24 +94,56 @@ static void packet_put(const void *packet)
 	*doorbell = next_packet++;
 }
 
-static void step_submit(void)
+static void dispatch_put(const struct kernel_object *kernel, uint32_t words, const void *arguments,
+			 const struct signal *completion)
 {
-	struct signal *gate = &memory()->gates[steps % GATES];
-	struct barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
 	struct dispatch dispatch = {
 		.header = AQL_DISPATCH,
 		.setup = 1,
 		.workgroup = { 64, 1, 1 },
-		.grid = { WORDS, 1, 1 },
-		.kernel_object = va_of(&memory()->object),
-		.kernarg = va_of(memory()->arguments[steps % 2]),
-		.completion = va_of(&memory()->done),
+		.grid = { words, 1, 1 },
+		.kernel_object = va_of(kernel),
+		.kernarg = va_of(arguments),
+		.completion = completion ? va_of(completion) : 0,
 	};
+
+	packet_put(&dispatch);
+}
+
+static void gather_put(struct gather *gather)
+{
+	gather->arguments[0] = va_of(&gather->sum);
+	gather->arguments[1] = va_of(memory()->ones);
+	gather->arguments[2] = va_of(&gather->gate);
+	gather->sum = 0;
+	gather->gate = 1;
+	dispatch_put(&memory()->gather, GATHER_WORDS, gather->arguments, NULL);
+}
+
+static void barrier_put(struct signal *gate)
+{
+	struct barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
 
 	gate->value = 1;
 	packet_put(&barrier);
-	packet_put(&dispatch);
+}
+
+static void step_submit(void)
+{
+	if (in_kernel)
+		gather_put(&memory()->gathers[steps % GATES]);
+	else
+		barrier_put(&memory()->gates[steps % GATES]);
+	dispatch_put(&memory()->add, WORDS, memory()->arguments[steps % 2], &memory()->done);
 	steps++;
+}
+
+static void step_let_go(uint64_t step)
+{
+	if (in_kernel)
+		__atomic_store_n(&memory()->gathers[step % GATES].gate, GATHER_WORDS, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&memory()->gates[step % GATES].value, 0, __ATOMIC_RELEASE);
 }
 
 static uint64_t steps_done(void)
@@ -165,10 +212,10 @@ static void memory_fill(void)
 	struct memory *m = memory();
 
 	memset(m, 0, sizeof(*m));
-	m->object.magic = KERNEL_MAGIC;
-	m->object.kernel = KERNEL_ADD;
+	m->add = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_ADD };
+	m->gather = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_GATHER };
 	m->done.value = COUNT_DOWN_FROM;
-	for (unsigned int i = 0; i < WORDS; i++)
+	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
 	for (unsigned int i = 0; i < 2; i++) {
 		m->arguments[i][0] = va_of(m->sums[!i]);
@@ -182,8 +229,9 @@ static void memory_fill(void)
 
 static int aql_setup(struct job_gpu *gpu)
 {
-	int err = kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, PACKETS * 64, &ring);
+	int err = ring.cpu ? report(EBUSY, "aql and wave are one queue: ask for one of them") : 0;
 
+	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, PACKETS * 64, &ring);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, KFD_PAGE_SIZE, &pointers);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_VRAM, KFD_PAGE_SIZE, &eop);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, sizeof(struct memory), &memory_bo);
@@ -197,6 +245,12 @@ static int aql_setup(struct job_gpu *gpu)
 	return err;
 }
 
+static int wave_setup(struct job_gpu *gpu)
+{
+	in_kernel = true;
+	return aql_setup(gpu);
+}
+
 static int aql_step(struct job_gpu *gpu)
 {
 	uint64_t last = steps - 1;
@@ -205,8 +259,18 @@ static int aql_step(struct job_gpu *gpu)
 	if (err)
 		return err;
 	step_submit();
-	__atomic_store_n(&memory()->gates[last % GATES].value, 0, __ATOMIC_RELEASE);
+	step_let_go(last);
 	return 0;
+}
+
+/* Of the step that was done last. */
+static int gather_check(const struct job_gpu *gpu, uint64_t done)
+{
+	uint64_t sum = done ? memory()->gathers[(done - 1) % GATES].sum : GATHER_WORDS;
+
+	return sum == GATHER_WORDS ? 0 :
+				     report(EILSEQ, "gpu %#x: AQL queue: a kernel that was held up adds up %" PRIu64 " of %u words",
+					    gpu->gpu->gpu_id, sum, GATHER_WORDS);
 }
 
 static int aql_check(struct job_gpu *gpu)
@@ -221,7 +285,7 @@ static int aql_check(struct job_gpu *gpu)
 		if (sums[i] != (uint32_t)steps_done())
 			return report(EILSEQ, "gpu %#x: AQL queue: word %u is %" PRIu32 " after %" PRIu64 " additions",
 				      gpu->gpu->gpu_id, i, sums[i], steps_done());
-	return 0;
+	return in_kernel ? gather_check(gpu, steps_done()) : 0;
 }
 
 static int aql_teardown(struct job_gpu *gpu)
@@ -239,3 +303,4 @@ static int aql_teardown(struct job_gpu *gpu)
 }
 
 const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_wave = { "wave", wave_setup, aql_step, aql_check, aql_teardown };
