@@ -540,6 +540,15 @@ struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags)
 	return bo_export(&bo->base, flags);
 }
 
+bool sim_bo_is_refused_import(const struct sim_bo *bo)
+{
+	u64 hive = bo->gpu->node->prop[SIM_PROP_hive_id];
+
+	return sim_machine.desc.kernel.refuse_hive_imports && bo->exporter && hive &&
+	       hive == bo->exporter->gpu->node->prop[SIM_PROP_hive_id] &&
+	       bo->exporter->preferred_domains & AMDGPU_GEM_DOMAIN_VRAM;
+}
+
 /* Takes over the pages of a dma-buf that no simulated GPU exported. */
 static int import_foreign(struct sim_bo *bo, struct dma_buf_attachment *attach)
 {

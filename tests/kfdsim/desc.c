@@ -48,6 +48,8 @@ static const struct field kernel_fields[] = {
 	FIELD(struct sim_kernel, save_all_xccs),
 	FIELD(struct sim_kernel, check_mqd_size),
 	FIELD(struct sim_kernel, acquire_at_restore),
+	FIELD(struct sim_kernel, lose_ctl_stacks),
+	FIELD(struct sim_kernel, refuse_hive_imports),
 	FIELD(struct sim_kernel, criu_without_bos),
 	FIELD(struct sim_kernel, gem_list_handles),
 	FIELD(struct sim_kernel, gem_alignment_in_pages),
@@ -353,6 +355,10 @@ static const struct {
 	{ "7.2", { .release = 702, .kfd_minor = 23, .drm_minor = 64, .process_info_counts = true,
 		   .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
 		   .check_mqd_size = true, .gem_list_handles = true, .align_sdma_doorbells = true } },
+	{ "7.2.12", { .release = 702, .kfd_minor = 23, .drm_minor = 64, .process_info_counts = true,
+		      .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
+		      .check_mqd_size = true, .gem_list_handles = true, .gem_alignment_in_pages = true,
+		      .align_sdma_doorbells = true, .lose_ctl_stacks = true, .refuse_hive_imports = true } },
 	{ "7.3", { .release = 703, .kfd_minor = 23, .drm_minor = 64, .mmap_user_id = true,
 		   .criu_without_bos = true, .free_closes_handle = true, .save_all_xccs = true,
 		   .check_mqd_size = true, .gem_list_handles = true, .align_sdma_doorbells = true } },
@@ -381,8 +387,8 @@ static int apply_release(const char *file, const struct entry *entry, struct sim
 			*kernel = releases[i].kernel;
 			return 0;
 		}
-	return desc_error(file, entry->line, "release: \"%s\" is none of 6.1, 6.12, 6.12.117, 6.17, 6.18, 7.2, 7.3",
-			  entry->value);
+	return desc_error(file, entry->line,
+			  "release: \"%s\" is none of 6.1, 6.12, 6.12.117, 6.17, 6.18, 7.2, 7.2.12, 7.3", entry->value);
 }
 
 /* "release" sets all switches; the keys after it change single ones. */

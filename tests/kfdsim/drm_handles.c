@@ -24,6 +24,9 @@ int sim_gem_open(struct drm_gem_object *obj, struct drm_file *file)
 		return -EPERM;
 	if ((bo->create_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID) && bo->vm != f->vm)
 		return -EPERM;
+	/* The KFD maps imports at once. */
+	if (f->vm->compute && sim_bo_is_refused_import(bo))
+		return -EINVAL;
 	mutex_lock(&f->lock);
 	entry = xa_load(&f->handles, key);
 	n = entry ? xa_to_value(entry) : 0;

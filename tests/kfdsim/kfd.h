@@ -308,7 +308,8 @@ struct kfd_wave {
 struct kfd_mqd {
 	u32 magic; /* KFD_MQD_MAGIC */
 	u32 hung;
-	u32 xcc, pad;
+	u32 xcc;
+	u32 ctl_stack_size; /* bytes that the engine writes when it is preempted, however much room there is */
 	u64 wave; /* not 0: a kernel was preempted, this marks its state in save area and control stack */
 	u64 rptr, doorbell;
 	u64 packets, bytes; /* processed so far */

@@ -114,6 +114,11 @@ static int import_by_client(struct kfd_bo *bo, int fd, struct dma_buf *buf)
 	obj = drm_gem_object_lookup(file, handle);
 	if (!obj)
 		return -EINVAL;
+	if (sim_bo_is_refused_import(to_sim_bo(obj))) {
+		drm_gem_handle_delete(file, handle);
+		drm_gem_object_put(obj);
+		return -EINVAL;
+	}
 	bo->bo = to_sim_bo(obj);
 	client_use(bo, handle);
 	get_dma_buf(buf);

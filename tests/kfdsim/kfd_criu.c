@@ -131,7 +131,7 @@ void kfd_queue_payload(const struct kfd_queue *q, u32 *mqd_size, u32 *ctl_stack_
 	u32 xccs = sim_machine.desc.kernel.save_all_xccs ? kfd_num_xcc(gpu) : 1;
 
 	*mqd_size = kfd_queue_mqd_size(gpu, q->props.type) * xccs;
-	*ctl_stack_size = kfd_ctl_stack_size(q) * xccs;
+	*ctl_stack_size = sim_machine.desc.kernel.lose_ctl_stacks ? 0 : kfd_ctl_stack_size(q) * xccs;
 }
 
 static u32 kfd_count_bos(struct kfd_process *p)

@@ -286,6 +286,7 @@ static void kfd_queue_init_engine(struct kfd_queue *q, const struct kfd_queue_re
 		q->sdma.stop = kfd_engine_should_stop;
 		q->sdma.ctx = q;
 	}
+	q->mqd.ctl_stack_size = kfd_ctl_stack_size(q);
 	if (restore)
 		kfd_queue_restore_state(q, restore);
 	WRITE_ONCE(q->pdd->doorbells[q->doorbell_id], q->mqd.doorbell);

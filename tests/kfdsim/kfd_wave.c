@@ -66,6 +66,12 @@ static u64 stack_word(const struct kfd_queue *q, u64 i)
 	return (q->mqd.wave + i) * 0x9e3779b97f4a7c15ULL ^ q->wave.at;
 }
 
+/* A restored queue has as much room as was saved. */
+static bool lacks_stack(const struct kfd_queue *q)
+{
+	return kfd_ctl_stack_size(q) < q->mqd.ctl_stack_size;
+}
+
 void kfd_waves_preempt(struct kfd_queue *q)
 {
 	u32 xcc, part;
@@ -75,6 +81,11 @@ void kfd_waves_preempt(struct kfd_queue *q)
 		return;
 	if (q->props.cwsr_size < WAVE_PARTS * sizeof(struct wave_part)) {
 		kfd_engine_hang(q, "a kernel cannot be preempted: the save area is too small", q->props.cwsr_va);
+		return;
+	}
+	if (lacks_stack(q)) {
+		kfd_engine_hang(q, "a kernel cannot be preempted: there is no room for its control stack",
+				q->props.cwsr_va);
 		return;
 	}
 	do
@@ -110,6 +121,8 @@ int kfd_waves_load(struct kfd_queue *q)
 	u64 i, fault;
 	int ret;
 
+	if (lacks_stack(q))
+		return load_failed(q, "a preempted kernel has no control stack", q->props.cwsr_va);
 	for (xcc = 0; xcc < kfd_num_xcc(q->pdd->gpu); xcc++) {
 		for (part = 0; part < WAVE_PARTS; part++) {
 			u64 va = part_va(q, xcc, part);

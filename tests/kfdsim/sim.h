@@ -102,6 +102,8 @@ struct sim_kernel {
 	bool save_all_xccs;	     /* queues are saved and restored with the state of all XCCs (6.16.4) */
 	bool check_mqd_size;	     /* RESTORE wants the per-XCC mqd size */
 	bool acquire_at_restore;     /* RESTORE wants what CREATE_QUEUE does of buffers (6.12.111 to 6.12.117) */
+	bool lose_ctl_stacks;	     /* control stacks are neither saved nor restored (7.2.12) */
+	bool refuse_hive_imports;    /* VRAM cannot be imported by another GPU of its hive (7.2.12) */
 	bool criu_without_bos;	     /* RESTORE accepts num_bos 0 (6.18) */
 	bool gem_list_handles;	     /* GEM_LIST_HANDLES and GEM_OP mapping info exist (6.18) */
 	bool gem_alignment_in_pages; /* GEM_LIST_HANDLES says a BO's alignment in pages, not in bytes (6.18) */
@@ -283,6 +285,8 @@ int sim_bo_access(struct sim_bo *bo, u64 offset, void *buf, size_t len, bool wri
 
 /* The BO that @dma_buf was exported from; NULL when that is none of ours. No reference but the dma-buf's. */
 struct sim_bo *sim_bo_of_dmabuf(const struct dma_buf *dma_buf);
+/* Whether @bo is VRAM of another GPU of the hive, which drivers that have refuse_hive_imports do not map. */
+bool sim_bo_is_refused_import(const struct sim_bo *bo);
 /* A dma-buf of its own, whatever others the BO has, with a reference for the caller. @flags: DRM_RDWR. ERR_PTR. */
 struct dma_buf *sim_bo_new_dmabuf(struct sim_bo *bo, int flags);
 

@@ -109,8 +109,10 @@ static void check_cpu(void)
 			check_u64(touch(p2), SIGBUS, "... reading from it");
 			munmap(p2, BO_BYTES);
 		}
-		far_h = p_import(&self, 1, fd);
-		p_free(&self, far_h);
+		if (far_vram) {
+			far_h = p_import(&self, 1, fd);
+			p_free(&self, far_h);
+		}
 		close(far);
 	}
 	close(file);
@@ -129,13 +131,28 @@ static void check_cpu(void)
 	close(file);
 }
 
+/* Whoever maps an import at once is refused. */
+static void check_refused_imports(void)
+{
+	uint64_t h = p_alloc(&self, 0, VRAM_OWN);
+	int fd = p_export(&self, h);
+	struct reply reply;
+
+	check_errno(tell(&self, (struct request){ .step = STEP_IMPORT, .gpu = 1 }, fd, &reply, NULL), EINVAL,
+		    "IMPORT_DMABUF of VRAM of another GPU of the hive");
+	check_errno(tell(&self, (struct request){ .step = STEP_GEM_IMPORT, .gpu = 1 }, fd, &reply, NULL), EINVAL,
+		    "... PRIME import by the KFD's file of that GPU");
+	close(fd);
+	p_free(&self, h);
+}
+
 /* Argument: the release whose rules hold. */
 int main(int argc, char **argv)
 {
 	/* 6.12 sets it for all memory. */
 	uint64_t gtt_flags = release_of(argc, argv) >= 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0;
 
-	find_gpus();
+	find_gpus(argc, argv);
 	self = process_open();
 	check_userptr();
 	check_mode();
@@ -146,5 +163,7 @@ int main(int argc, char **argv)
 	check_create_info("GTT", GTT_RW, DOMAIN_GTT, gtt_flags);
 	check_create_info("uncached GTT", GTT_RW | 1u << 25, DOMAIN_GTT, gtt_flags | CREATE_UNCACHED);
 	check_cpu();
+	if (nr_gpus > 1 && !far_vram)
+		check_refused_imports();
 	return conformance_end();
 }
