@@ -39,9 +39,9 @@ counts() {
 	done
 }
 
-# few NUMBER: some numbers up to it
+# few NUMBER: the first, one in between, the last
 few() {
-	printf '%s\n' 1 2 3 $(($1 / 3 + 1)) $(($1 * 2 / 3 + 1)) "$1" | awk -v most="$1" '$1 <= most' | sort -nu
+	printf '%s\n' 1 $(($1 / 2 + 1)) "$1" | sort -nu
 }
 
 # expect_reason: the plugin says what failed, and not only that another process did
@@ -96,7 +96,7 @@ all_with_faults() {
 			"$1_with_fault" "$point" "$nth" </dev/null
 		done
 	done
-	[ "$refused" -gt 20 ] || fail "$1: only $refused of the failures were noticed"
+	[ "$refused" -gt 10 ] || fail "$1: only $refused of the failures were noticed"
 	pair=
 	echo "# $case: $refused $1s failed, $unnoticed failures did not matter"
 	shown "$case, $1s that fail"
