@@ -7,10 +7,9 @@
  * from no other. It may call everything below checkpoint/.
  *
  * Several open files can belong to one KFD process, and nothing in /proc says so: letting
- * go through one file shows whose process runs then, before anything is saved. Of two
- * files of one render node, the one with the KFD's address space is that through which
- * BOs can be mapped. A dump that cannot let the queues go is a failure, which criu learns
- * from an exit handler of libc: the plugin is unloaded by then.
+ * go through one file shows whose process runs then, before anything is saved. A dump that
+ * cannot let the queues go is a failure, which criu learns from an exit handler of libc: the
+ * plugin is unloaded by then.
  *
  * Queues run again also when criu is about to kill the tasks: the last call of the plugin
  * cannot tell for sure whether it will. Options that keep the tasks can come from
@@ -21,7 +20,6 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
@@ -496,48 +494,13 @@ static int dump_another_kfd(const struct task_file *file, struct process *proces
 
 /* ---- render nodes ---- */
 
-static bool can_map(const struct task_file *file, const struct kfd_criu_bo_bucket *bo)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = mmap(NULL, page, PROT_READ, MAP_SHARED, file->fd, (off_t)bo->offset);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, page);
-	return true;
-}
-
-/* The kernel lets BOs be mapped through the file that has the address space. Some cannot be mapped at all. */
-static bool has_address_space(const struct process *process, const struct task_file *file, uint32_t gpu_id)
-{
-	for (size_t i = 0; i < process->state.nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &process->state.bos[i];
-
-		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && can_map(file, bo))
-			return true;
-	}
-	return false;
-}
-
-/* Whether the task has the node open twice, and the address space is with the other file. */
-static bool is_another_file(const struct dump *dump, const struct process *process, const struct task_file *file,
-			    uint32_t gpu_id)
-{
-	for (size_t i = 0; i < dump->files.count; i++) {
-		const struct task_file *other = &dump->files.files[i];
-
-		if (other != file && other->pid == file->pid && other->minor == file->minor &&
-		    has_address_space(process, other, gpu_id))
-			return !has_address_space(process, file, gpu_id);
-	}
-	return false;
-}
-
 static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
 {
+	size_t number = (size_t)(file - dump->files.files);
 	struct render_image image = {
 		.minor = file->minor,
-		.objects = *survey_objects(dump->survey, (size_t)(file - dump->files.files)),
+		.another_file = survey_is_another_file(dump->survey, number),
+		.objects = *survey_objects(dump->survey, number),
 	};
 	int err, node = topology_find_minor(process->nodes, file->minor);
 
@@ -547,7 +510,6 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	}
 	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	image.nodes = process->nodes;
-	image.another_file = is_another_file(dump, process, file, image.gpu_id);
 	err = ask_flags(file, &image.flags);
 	if (!err && !image.another_file && (image.flags & O_ACCMODE) != O_RDWR) {
 		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "

@@ -501,6 +501,7 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		.image = restore->image,
 		.bos = &restore->bos,
 		.gpus = &restore->gpus,
+		.share = &restore->share,
 		.kept_kfd = restore->kept_kfd,
 		.rules = restore->rules,
 		.traits = restore->traits,

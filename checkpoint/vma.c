@@ -300,7 +300,7 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 		uint64_t *ret_offset, int *ret_fd)
 {
 	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(context->gpus, vma->minor) : NULL;
-	int fd, err = -ENODEV;
+	int fd, kept = context->kept_kfd, err = -ENODEV;
 
 	if (context->kept_kfd >= 0 && !vma->minor)
 		err = map_kfd(context, vma, ret_offset);
@@ -311,7 +311,9 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 		       path, vma->offset);
 		return err;
 	}
-	fd = criu_vma_file(gpu ? gpu->kept : context->kept_kfd, context->traits);
+	if (gpu)
+		kept = share_kept_file(context->share, gpu->minor, gpu->kept, *ret_offset);
+	fd = criu_vma_file(kept, context->traits);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;

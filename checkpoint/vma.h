@@ -13,6 +13,7 @@
 #include "host/host.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
+#include "share/share.h"
 
 /* A process' doorbells on one GPU. */
 #define VMA_DOORBELL_PAGES 2
@@ -76,6 +77,7 @@ struct vma_context {
 	const struct kfd_image *image; /* NULL: none yet */
 	const struct vma_bos *bos;     /* of the image */
 	const struct gpus *gpus;
+	const struct share_task *share;
 	int kept_kfd; /* the file of /dev/kfd; -1: none */
 	struct kfd_rules rules;
 	struct criu_traits traits;

@@ -64,3 +64,11 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id)
 		*ret_gpu_id = args.gpu_id;
 	return err;
 }
+
+bool kfd_can_export(int kfd)
+{
+	struct kfd_ioctl_get_version_args version = { 0 };
+
+	/* One that does not answer is taken for a later one. */
+	return call(kfd, AMDKFD_IOC_GET_VERSION, &version) || version.major_version > 1 || version.minor_version >= 12;
+}

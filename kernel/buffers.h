@@ -3,6 +3,7 @@
 #ifndef KERNEL_BUFFERS_H
 #define KERNEL_BUFFERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -23,5 +24,8 @@ int kfd_free(int kfd, uint64_t handle);
 
 /* The GPU, by its actual id, whose memory or system memory a dma-buf is. -EINVAL for one that is not of amdgpu. */
 int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id);
+
+/* Whether programs can make dma-bufs of BOs (EXPORT_DMABUF: interface 1.12). */
+bool kfd_can_export(int kfd);
 
 #endif

@@ -23,10 +23,6 @@
 /* Which Linux 6.18 and later can be asked for, but for ALWAYS_VALID and ENCRYPTED. */
 #define CREATE_SETTABLE 0x1f28full
 
-/* How the KFD describes what was imported, and all that. */
-#define PLACES	     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)
-#define IMPORT_FLAGS (PLACES | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
-
 static struct kfd_criu_bo_bucket *bucket_of(const struct survey *survey, const struct holder *holder)
 {
 	return &holder_process(survey, holder)->state->bos[holder->bo];
@@ -442,7 +438,7 @@ static int take_mappings(const struct survey *survey, size_t file, const struct 
 	}
 	for (size_t i = 0; !err && i < objects->nr_handles; i++)
 		err = gem_mappings(of->fd, objects->handles[i].handle, objects);
-	if (!err)
+	if (!err && !survey->is_another[file])
 		err = drop_kfd_mappings(process, of->minor, objects);
 	if (err)
 		pr_err("pid %d: cannot ask for the GPU mappings of its renderD%u: %s", of->pid, of->minor, strerror(-err));
@@ -451,14 +447,22 @@ static int take_mappings(const struct survey *survey, size_t file, const struct 
 
 /* ---- all ---- */
 
-static int refuse_without_dmabufs(const struct survey *survey, const struct buffer *buffer)
+/* Where dma-bufs are not one for a buffer. */
+static int check_older(struct survey *survey, const struct buffer *buffer)
 {
-	if (buffer->nr < 2)
+	int err = 0;
+
+	if (buffer->nr > 1) {
+		pr_err("pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be saved before Linux 6.8",
+		       holder_process(survey, buffer->holders)->pid, buffer->holders->minor,
+		       holder_process(survey, buffer->holders + 1)->pid);
+		return -EOPNOTSUPP;
+	}
+	if (!survey->request->check_partners || buffer->holders->bo == NO_BO)
 		return 0;
-	pr_err("pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be saved before Linux 6.8",
-	       holder_process(survey, buffer->holders)->pid, buffer->holders->minor,
-	       holder_process(survey, buffer->holders + 1)->pid);
-	return -EOPNOTSUPP;
+	if (!survey->older)
+		err = older_read(survey, &survey->older);
+	return err ? err : older_check(survey, survey->older, buffer);
 }
 
 static int check_buffers(struct survey *survey)
@@ -469,7 +473,7 @@ static int check_buffers(struct survey *survey)
 	for (size_t i = 0; !err && i < survey->nr_holders; i += buffer.nr) {
 		buffer = buffer_at(survey, i);
 		if (!survey->request->one_dmabuf)
-			err = refuse_without_dmabufs(survey, &buffer);
+			err = check_older(survey, &buffer);
 		else if (survey->request->check_partners && !is_private(survey, &buffer)) {
 			err = find_gpu(survey, &buffer);
 			if (!err)

@@ -9,7 +9,6 @@
  * task have handles of them, whose numbers are no matter then.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <inttypes.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -196,15 +195,9 @@ static int make_shared(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 	return err;
 }
 
-static int tell(struct share_table *table, const struct kfd_criu_bo_bucket *bo, uint32_t buffer)
-{
-	int fd = fcntl((int)bo->dmabuf_fd, F_DUPFD_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : share_table_put(table, buffer, fd);
-}
-
 static int make_all_shared(struct share_task *task, const int *fds, struct kfd_state *state)
 {
+	struct share_batch batch = { 0 };
 	int err = 0;
 
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
@@ -214,9 +207,9 @@ static int make_all_shared(struct share_task *task, const int *fds, struct kfd_s
 			continue;
 		err = make_shared(scratch_of(task, fds, state->bos[i].gpu_id), &state->bos[i], share);
 		if (!err)
-			err = tell(task->table, &state->bos[i], share->buffer);
+			err = share_batch_add(&batch, task->table, share->buffer, (int)state->bos[i].dmabuf_fd);
 	}
-	return err;
+	return err ? err : share_batch_tell(&batch, task->table);
 }
 
 static int make_and_tell(struct share_task *task, struct kfd_state *state)

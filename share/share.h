@@ -51,6 +51,9 @@ void survey_free(struct survey *survey);
 /* What a file of request->files holds, by its place there. */
 const struct render_objects *survey_objects(const struct survey *survey, size_t file);
 
+/* Whether such a file is another one than that with the KFD's address space. */
+bool survey_is_another_file(const struct survey *survey, size_t file);
+
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 
@@ -109,6 +112,12 @@ int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *imag
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
 int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects);
+
+/*
+ * The file through which the CPU can map what is at @offset of a render node, by criu's numbers: @kept, unless only
+ * another file of the task has a handle of it.
+ */
+int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uint64_t offset);
 
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,

@@ -281,14 +281,6 @@ static int add_handle(struct survey *survey, size_t file, const struct gem_entry
 	return err;
 }
 
-static bool has_twice(const struct task_files *files, const struct task_file *file)
-{
-	for (size_t i = 0; i < files->count; i++)
-		if (&files->files[i] != file && files->files[i].pid == file->pid && files->files[i].minor == file->minor)
-			return true;
-	return false;
-}
-
 /* Before Linux 6.18 handles are not listed, nor are mappings. */
 static int check_unlisted(const struct task_file *file)
 {
@@ -318,9 +310,9 @@ static int add_file(struct survey *survey, size_t file, size_t process, size_t n
 		return check_unlisted(of);
 	if (err)
 		pr_err("pid %d: cannot list the buffers of its renderD%u: %s", of->pid, of->minor, strerror(-err));
-	if (!err && nr && has_twice(survey->request->files, of)) {
-		pr_err("pid %d: has renderD%u open more than once, and one of the files holds %zu buffers: that cannot be saved",
-		       of->pid, of->minor, nr);
+	if (!err && nr && file_may_be_another(survey, file)) {
+		pr_err("pid %d: has renderD%u open more than once, one of the files holds %zu buffers, and no buffer of the KFD "
+		       "shows which file has its address space: that cannot be saved", of->pid, of->minor, nr);
 		err = -EOPNOTSUPP;
 	}
 	for (size_t i = 0; !err && i < nr; i++)
@@ -328,18 +320,24 @@ static int add_file(struct survey *survey, size_t file, size_t process, size_t n
 	return err;
 }
 
-/* ---- syncobjs and contexts ---- */
+/* ---- what is no buffer ---- */
 
 static int take_rest(struct survey *survey, size_t file)
 {
 	const struct task_file *of = &survey->request->files->files[file];
 	uint32_t nr_contexts = 0, pending = 0;
-	int err = drm_count_contexts(of->fd, &nr_contexts);
+	int scratch = survey_scratch(survey, of->minor), has_vmid = 0;
+	int err = scratch < 0 ? scratch : drm_count_contexts(of->fd, &nr_contexts);
 
+	if (scratch < 0)
+		return scratch;
 	if (!err)
 		err = gem_syncobjs(of->fd, &survey->objects[file], &pending);
-	if (err) {
-		pr_err("pid %d: cannot ask renderD%u for contexts and syncobjs: %s", of->pid, of->minor, strerror(-err));
+	if (!err)
+		has_vmid = gem_has_vmid(of->fd, scratch);
+	if (err || has_vmid < 0) {
+		err = err ? err : has_vmid;
+		pr_err("pid %d: cannot ask renderD%u for contexts, syncobjs and VMIDs: %s", of->pid, of->minor, strerror(-err));
 		return err;
 	}
 	if (nr_contexts)
@@ -348,7 +346,10 @@ static int take_rest(struct survey *survey, size_t file)
 	else if (pending)
 		pr_err("pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which cannot be saved: "
 		       "dump it again later", of->pid, pending, of->minor);
-	return nr_contexts || pending ? -EOPNOTSUPP : 0;
+	else if (has_vmid)
+		pr_err("pid %d: its file of renderD%u has reserved a VMID (performance counters, debugging), which cannot be "
+		       "saved", of->pid, of->minor);
+	return nr_contexts || pending || has_vmid ? -EOPNOTSUPP : 0;
 }
 
 /* ---- all ---- */
@@ -408,6 +409,12 @@ static int collect(struct survey *survey)
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
 
+		if (process < request->nr_processes && request->files->files[i].minor)
+			survey->is_another[i] = file_is_another(survey, process, i);
+	}
+	for (size_t i = 0; !err && i < request->files->count; i++) {
+		size_t process = process_of(request, request->files->files[i].pid);
+
 		if (process == request->nr_processes || !request->files->files[i].minor)
 			continue;
 		err = add_file(survey, i, process, nr_named);
@@ -423,10 +430,11 @@ static int init(const struct share_request *request, struct survey *survey)
 
 	survey->request = request;
 	survey->objects = calloc(request->files->count + 1, sizeof(*survey->objects));
+	survey->is_another = calloc(request->files->count + 1, sizeof(*survey->is_another));
 	survey->scratch = calloc(nr_nodes + 1, sizeof(*survey->scratch));
 	for (size_t i = 0; survey->scratch && i <= nr_nodes; i++)
 		survey->scratch[i] = -1;
-	if (!survey->objects || !survey->scratch)
+	if (!survey->objects || !survey->is_another || !survey->scratch)
 		return -ENOMEM;
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
@@ -467,8 +475,10 @@ void survey_free(struct survey *survey)
 	if (survey->kfd >= 0)
 		close(survey->kfd);
 	references_free(survey->references);
+	older_free(survey->older);
 	free(survey->open);
 	free(survey->scratch);
+	free(survey->is_another);
 	free(survey->objects);
 	free(survey->dmabufs);
 	free(survey->holders);
@@ -498,4 +508,9 @@ bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret
 const struct render_objects *survey_objects(const struct survey *survey, size_t file)
 {
 	return &survey->objects[file];
+}
+
+bool survey_is_another_file(const struct survey *survey, size_t file)
+{
+	return survey->is_another[file];
 }

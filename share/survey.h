@@ -21,6 +21,10 @@ struct holder {
 };
 #define NO_BO SIZE_MAX
 
+/* How the KFD describes a BO that was imported. */
+#define IMPORT_FLAGS (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | \
+		      KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
+
 /* All holders of one buffer. */
 struct buffer {
 	struct holder *holders;
@@ -34,6 +38,7 @@ struct survey {
 	struct holder *holders; /* sorted by buffer */
 	size_t nr_holders;
 	struct render_objects *objects; /* one for each file */
+	bool *is_another;		/* likewise: not the one with the KFD's address space */
 	int *dmabufs;			/* of handles */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
@@ -41,6 +46,7 @@ struct survey {
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
 	struct references *references;
+	struct older *older; /* before Linux 6.8, instead */
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
 	size_t nr_open;
 };
@@ -59,6 +65,11 @@ int survey_scratch(struct survey *survey, uint32_t minor);
 /* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */
 int refuse_memory(pid_t pid, uint32_t minor);
 
+/* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
+bool file_is_another(const struct survey *survey, size_t process, size_t file);
+/* Whether that cannot be told: the process has another one of the node that is as good. */
+bool file_may_be_another(const struct survey *survey, size_t file);
+
 /* The holder's process. */
 static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
 {
@@ -73,5 +84,12 @@ int references_read(struct survey *survey, struct references **ret);
 bool references_of_tasks(const struct references *references, uint64_t inode);
 void references_free(struct references *references);
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
+
+/* Whether somebody who is not dumped may hold a buffer, where the references do not tell (before Linux 6.8). */
+struct older;
+int older_read(const struct survey *survey, struct older **ret);
+void older_free(struct older *older);
+/* @buffer has one BO of the KFD. 0, or -errno after an error line. */
+int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A table in memory that all tasks share: by the number of a buffer, where criu keeps its dma-buf. A task waits only
+ * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only
  * after it has told of its own, so waits end: by the owner's word, when all have told, when one fails (criu then kills
  * the others, too), or after a time that no restore takes.
  */
@@ -21,7 +21,7 @@ struct share_table {
 	atomic_uint nr_told, nr_attached;
 	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
 	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
-	atomic_int kept[IMAGE_MAX_NUMBER + 1]; /* criu's number for the file, plus 1 */
+	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
 };
 
 struct share_table *share_table_new(void)
@@ -54,21 +54,59 @@ int share_table_begin(struct share_table *table, uint32_t nr_sharers)
 	return -EBADMSG;
 }
 
-int share_table_put(struct share_table *table, uint32_t buffer, int dmabuf_fd)
+/* criu keeps a bundle of dma-bufs: its number and the place in it, from 1 on. */
+static int place_of(int kept, size_t index)
 {
-	int none = 0, kept = criu_keep_file(dmabuf_fd);
+	return kept * (int)BUNDLE_MAX + (int)index + 1;
+}
 
-	if (kept < 0)
-		return kept;
-	if (atomic_compare_exchange_strong(&table->kept[buffer], &none, kept + 1))
+static int put(struct share_table *table, uint32_t buffer, int place)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&table->place[buffer], &none, place))
 		return 0;
 	pr_err("buffer %u of the images has two owners", buffer);
 	return -EBADMSG;
 }
 
+int share_batch_tell(struct share_batch *batch, struct share_table *table)
+{
+	int kept, err = 0, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
+
+	if (bundle < 0)
+		pr_err("cannot send the dma-bufs of %zu buffers to other processes: %s", batch->nr, strerror(-bundle));
+	if (!batch->nr || bundle < 0)
+		return bundle;
+	kept = criu_keep_file(bundle);
+	if (kept < 0)
+		return kept;
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = put(table, batch->buffers[i], place_of(kept, i));
+	batch->nr = 0;
+	return err;
+}
+
+int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd)
+{
+	batch->buffers[batch->nr] = buffer;
+	batch->dmabufs[batch->nr++] = dmabuf_fd;
+	return batch->nr < BUNDLE_MAX ? 0 : share_batch_tell(batch, table);
+}
+
 void share_table_told(struct share_table *table)
 {
 	atomic_fetch_add(&table->nr_told, 1);
+}
+
+static int open_place(uint32_t buffer, int place)
+{
+	_cleanup_close_ int bundle = criu_kept_file((place - 1) / (int)BUNDLE_MAX);
+	int fd = bundle < 0 ? bundle : bundle_get(bundle, (size_t)(place - 1) % BUNDLE_MAX);
+
+	if (bundle >= 0 && fd < 0)
+		pr_err("cannot take the dma-buf of buffer %u: %s", buffer, strerror(-fd));
+	return fd;
 }
 
 static void nap(void)
@@ -85,10 +123,10 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 	for (;; nap()) {
 		/* In this order: who has told has put before. */
 		bool all_told = atomic_load(&table->nr_told) >= atomic_load(&table->nr_sharers);
-		int failed = atomic_load(&table->failed), kept = atomic_load(&table->kept[buffer]);
+		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
 
-		if (kept)
-			return criu_kept_file(kept - 1);
+		if (place)
+			return open_place(buffer, place);
 		if (failed) {
 			pr_err("pid %d, which shares buffers with this process, cannot be restored", failed);
 			return -ECANCELED;

@@ -3,13 +3,24 @@
 #ifndef SHARE_TABLE_H
 #define SHARE_TABLE_H
 
+#include "share/bundle.h"
 #include "share/share.h"
 
 /* Says how many tasks take part. 0, or -EBADMSG after an error line when another task has said otherwise. */
 int share_table_begin(struct share_table *table, uint32_t nr_sharers);
 
-/* Tells of a buffer; takes the dma-buf fd whatever happens. 0, or -errno after an error line. */
-int share_table_put(struct share_table *table, uint32_t buffer, int dmabuf_fd);
+/* Buffers that a task is about to tell of; {} to begin with. */
+struct share_batch {
+	size_t nr;
+	uint32_t buffers[BUNDLE_MAX];
+	int dmabufs[BUNDLE_MAX]; /* borrowed */
+};
+
+/* Adds a buffer, and tells of all when there are many. 0, or -errno after an error line. */
+int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd);
+
+/* Tells of those that were added and not told of. Likewise. */
+int share_batch_tell(struct share_batch *batch, struct share_table *table);
 
 /* The task has told of all that it owns. */
 void share_table_told(struct share_table *table);

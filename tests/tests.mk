@@ -31,6 +31,7 @@ $(BUILD)/unit-plain $(BUILD)/unit-asan $(BUILD)/unit-tsan:
 
 include tests/bench/bench.mk
 include tests/bench/match.mk
+include tests/bench/share.mk
 
 unit-build: $(UNIT_TESTS:%=$(BUILD)/unit-asan/%) $(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 unit-plain-build: $(UNIT_TESTS:%=$(BUILD)/unit-plain/%)

@@ -17,13 +17,16 @@ test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray s
 test_image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
+test_share_table_SRCS := share/table.c share/bundle.c
+test_share_older_SRCS := share/older.c
+test_share_older_LDFLAGS := -Wl,--wrap=fopen
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
-test_vma_SRCS := checkpoint/vma.c amdgpu_plugin_topology.c host/settings.c
+test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
 test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c

@@ -54,6 +54,30 @@ static int outside_export_setup(struct share_process *me)
 	return err;
 }
 
+/* What kernels have that cannot export KFD BOs: the process outside has made an object of a render node. */
+static int outside_object_setup(struct share_process *me)
+{
+	int file = me->gpus[0].gpu->render_fd, fd, err;
+	unsigned int buffer = 0;
+	struct kfd_bo *bo;
+	uint32_t handle;
+
+	if (me->number) {
+		err = share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
+		err = err ? err
+			  : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+		err = err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
+		err = err ? err : gem_export(file, handle, true, &fd);
+		err = err ? err : share_send(me, 0, buffer, fd);
+	} else {
+		err = share_receive(me, &buffer, &fd);
+		err = err ? err : share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
+	}
+	if (!err)
+		close(fd);
+	return err;
+}
+
 static int outside_handle_setup(struct share_process *me)
 {
 	int file = me->gpus[0].gpu->render_fd, fd, err;
@@ -182,6 +206,8 @@ static int sparse_setup(struct share_process *me)
 const struct share_case share_refused_cases[] = {
 	{ "outside-import", "a process outside of the tree imports", 2, 1, SHARE_OUTSIDE, outside_import_setup, NULL },
 	{ "outside-export", "one outside of the tree exports", 2, 1, SHARE_OUTSIDE, outside_export_setup, NULL },
+	{ "outside-object", "one outside of the tree has made the imported object", 2, 1, SHARE_OUTSIDE,
+	  outside_object_setup, NULL },
 	{ "outside-handle", "one outside of the tree has a handle", 2, 1, SHARE_OUTSIDE, outside_handle_setup, NULL },
 	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
 	  NULL },

@@ -1,56 +1,134 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# A restore of four processes that share fails in one of them, at each step: all end, soon, and nothing is left
+# Four processes that share: each kind of call fails in one of them, in dumps and restores; all end soon, nothing is left
 # gpus: 2xmi100
 # tier: all
 # drivers: kfdsim, which fails on request
+# seconds: 900
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
 
-# restore_fails FAULT: criu fails, in bounded time; the first line of the plugin is the reason
-restore_fails() {
-	pair=$1
-	faults "$1"
-	! criu_call restore -d || fail "criu restore succeeded"
+never=1000000000
+dump_points=(kfd:ACQUIRE_VM kfd:CRIU_CHECKPOINT kfd:GET_DMABUF_INFO kfd:IMPORT_DMABUF drm:GEM_CREATE drm:GEM_LIST_HANDLES
+	drm:GEM_METADATA drm:GEM_MMAP drm:GEM_OP drm:PRIME_FD_TO_HANDLE drm:PRIME_HANDLE_TO_FD)
+restore_points=(kfd:open kfd:CRIU_RESTORE kfd:CRIU_RESUME kfd:FREE_MEMORY_OF_GPU kfd:IMPORT_DMABUF kfd:MAP_MEMORY_TO_GPU
+	drm:GEM_CLOSE drm:GEM_CREATE drm:GEM_METADATA drm:GEM_MMAP drm:GEM_VA drm:PRIME_FD_TO_HANDLE drm:PRIME_HANDLE_TO_FD)
+
+# calls POINT: how many there were since it was armed; failures POINT
+calls() {
+	awk -v point="$1" '$1 == point { print $9 }' "$faults_file"
+}
+failures() {
+	awk -v point="$1" '$1 == point { print $11 }' "$faults_file"
+}
+
+arm() {
+	local point
 	faults
+	for point; do
+		echo "$point $never EIO" >"$faults_file" 2>/dev/null || true
+	done
+}
+
+# counts POINT...: "POINT CALLS" of each that was called
+counts() {
+	local point
+	for point; do
+		[ "$(calls "$point")" = '' ] || [ "$(calls "$point")" -eq 0 ] || echo "$point $(calls "$point")"
+	done
+}
+
+# few NUMBER: the first, one in between, the last
+few() {
+	printf '%s\n' 1 $(($1 / 2 + 1)) "$1" | sort -nu
+}
+
+# expect_reason: the plugin says what failed, and not only that another process did
+expect_reason() {
+	grep 'Error (amdgpu_plugin): ' "$work/$criu_runs-$1.log" | grep -qv 'which shares buffers with this process' ||
+		fail "the plugin does not say why: $(criu_errors)"
+	[ "${criu_seconds%.*}" -lt 60 ] || fail "the $1 took $criu_seconds s to fail"
+}
+
+# dump_with_fault POINT NTH: refused, or not touched by it
+dump_with_fault() {
+	pair="dump, $1 $2"
+	faults "$1 $2 ENOMEM"
+	images_new
+	if criu_call dump --leave-running -t "${job_pids[0]}"; then
+		unnoticed=$((unnoticed + $(failures "$1")))
+	else
+		refused=$((refused + 1))
+		expect_reason dump
+	fi
+	faults
+	job_goes
+}
+
+# restore_with_fault POINT NTH
+restore_with_fault() {
+	pair="restore, $1 $2"
+	faults "$1 $2 ENOMEM"
+	states_blank
+	if criu_call restore -d; then
+		unnoticed=$((unnoticed + $(failures "$1")))
+		faults
+		wait_until 30 states_written || fail "the restored job does not compute"
+		job_goes
+		job_kill
+	else
+		refused=$((refused + 1))
+		faults
+		expect_reason restore
+	fi
 	expect_gone
 	expect_no_objects
 	expect_no_dmabufs
-	[ "${criu_seconds%.*}" -lt 60 ] || fail "the restore took $criu_seconds s to fail"
-	grep -q 'Error (amdgpu_plugin): ' "$work/$criu_runs-restore.log" || fail "the plugin does not say why"
-	shown "$1"
 }
 
-kernel_lists && case=mesh-kept || case=mesh
-job_start "$case"
-process_shape >"$work/shape"
-dump
-expect_gone
-for nth in 1 5; do
-	restore_fails "kfd:IMPORT_DMABUF $nth ENOMEM"
-	restore_fails "kfd:MAP_MEMORY_TO_GPU $nth ENOMEM"
-done
-restore_fails 'kfd:CRIU_RESTORE 3 ENOMEM'
-restore_fails 'kfd:CRIU_RESUME 2 EIO'
-if [ "$case" = mesh-kept ]; then
-	restore_fails 'drm:PRIME_FD_TO_HANDLE 2 ENOMEM'
-	restore_fails 'drm:PRIME_FD_TO_HANDLE 9 ENOMEM'
-	restore_fails 'drm:GEM_METADATA 2 EIO'
-fi
-restore
-job_goes
-job_end
+# all_with_faults WHAT: each point and some of its calls
+all_with_faults() {
+	local point nr nth
+	refused=0 unnoticed=0
+	while read -r point nr; do
+		for nth in $(few "$nr"); do
+			"$1_with_fault" "$point" "$nth" </dev/null
+		done
+	done
+	[ "$refused" -gt 10 ] || fail "$1: only $refused of the failures were noticed"
+	pair=
+	echo "# $case: $refused $1s failed, $unnoticed failures did not matter"
+	shown "$case, $1s that fail"
+}
 
-if kernel_lists; then
-	job_start vmm-handle
+# fails CASE
+fails() {
+	case=$1
+	job_start "$case"
 	process_shape >"$work/shape"
+	arm "${dump_points[@]}"
+	dump --leave-running
+	counts "${dump_points[@]}" >"$work/counts"
+	all_with_faults dump <"$work/counts"
+	faults
 	dump
 	expect_gone
-	restore_fails 'drm:GEM_CREATE 1 ENOMEM'
-	restore_fails 'drm:GEM_VA 3 ENOMEM'
-	restore_fails 'drm:GEM_MMAP 2 EIO'
+	arm "${restore_points[@]}"
+	restore
+	counts "${restore_points[@]}" >"$work/counts"
+	faults
+	job_kill
+	expect_gone
+	all_with_faults restore <"$work/counts"
 	restore
 	job_goes
 	job_end
+}
+
+if kernel_lists; then
+	fails mesh-kept
+	fails vmm-handle
+else
+	fails mesh
 fi

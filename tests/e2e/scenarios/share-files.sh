@@ -8,6 +8,8 @@
 . "$top/tests/e2e/share.sh"
 
 comes_back render-empty
-for case in files files-forked render render-pair; do
-	comes_back_if_listed "$case"
-done
+comes_back_if_listed files
+# A child that has a file from its parent and no /dev/kfd, and processes that compute without it.
+stays 'no /dev/kfd open' files-forked
+stays 'buffers of the render node itself' render
+stays 'buffers of the render node itself' render-pair

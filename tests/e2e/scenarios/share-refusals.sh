@@ -16,5 +16,8 @@ stays 'udmabuf' udmabuf
 stays 'always valid' always-valid
 stays 'userptr' userptr
 stays 'context' context
-# Only the driver of newer kernels has such objects.
-is_model || ! kernel_lists || stays 'doorbell' doorbell
+# Only the driver of newer kernels has such objects, and tells of VMIDs.
+if ! is_model && kernel_lists; then
+	stays 'doorbell' doorbell
+	stays 'reserved a VMID' vmid
+fi

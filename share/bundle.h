@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Many open files as one. */
+#ifndef SHARE_BUNDLE_H
+#define SHARE_BUNDLE_H
+
+#include <stddef.h>
+
+#define BUNDLE_MAX 32u
+
+/* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. An fd of the caller, or -errno without a message. */
+int bundle_new(const int *fds, size_t nr);
+
+/* The file at @index of a bundle: an fd of the caller, or -errno without a message. May be called at the same time by many. */
+int bundle_get(int bundle, size_t index);
+
+#endif

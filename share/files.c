@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which of a process' open files of one render node has the KFD's address space.
+ *
+ * Nothing tells it but that the kernel lets all BOs of the KFD be mapped through that file, and through another one only
+ * those of which it has a handle.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_util.h"
+#include "host/host.h"
+#include "share/survey.h"
+
+static bool can_map(int fd, uint64_t offset)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, page);
+	return true;
+}
+
+static bool is_beside(const struct task_file *file, const struct task_file *other)
+{
+	return other != file && other->pid == file->pid && other->minor == file->minor;
+}
+
+/* Whether a BO can be mapped by @other and not by @file. Some cannot be mapped at all. */
+static bool maps_less(const struct kfd_state *state, uint32_t gpu_id, const struct task_file *file,
+		      const struct task_file *other)
+{
+	for (size_t i = 0; i < kfd_state_records(state); i++) {
+		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+
+		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && !can_map(file->fd, bo->offset) &&
+		    can_map(other->fd, bo->offset))
+			return true;
+	}
+	return false;
+}
+
+bool file_is_another(const struct survey *survey, size_t process, size_t file)
+{
+	const struct share_process *of = &survey->request->processes[process];
+	const struct task_files *files = survey->request->files;
+	int node = topology_find_minor(of->nodes, files->files[file].minor);
+
+	for (size_t i = 0; node >= 0 && i < files->count; i++)
+		if (is_beside(&files->files[file], &files->files[i]) &&
+		    maps_less(of->state, topology_gpu_id(of->nodes->nodes[node]), &files->files[file], &files->files[i]))
+			return true;
+	return false;
+}
+
+bool file_may_be_another(const struct survey *survey, size_t file)
+{
+	const struct task_files *files = survey->request->files;
+
+	for (size_t i = 0; i < files->count; i++)
+		if (is_beside(&files->files[file], &files->files[i]) && !survey->is_another[file] && !survey->is_another[i])
+			return true;
+	return false;
+}
+
+int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uint64_t offset)
+{
+	for (size_t i = 0; i < task->nr_files; i++) {
+		const struct share_file *file = &task->files[i];
+		_cleanup_close_ int fd = -1, usual = -1;
+
+		if (file->minor != minor || file->kept == kept)
+			continue;
+		usual = criu_kept_file(kept);
+		if (usual < 0 || can_map(usual, offset))
+			break;
+		fd = criu_kept_file(file->kept);
+		if (fd >= 0 && can_map(fd, offset))
+			return file->kept;
+	}
+	return kept;
+}
