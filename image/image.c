@@ -456,7 +456,7 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 	return err ? err : write_image(name, data, size);
 }
 
-static int dmabuf_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
+int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
 {
 	CriuDmabuf *msg = criu_dmabuf__unpack(NULL, size, data);
 	int err = 0;
@@ -471,7 +471,11 @@ static int dmabuf_unpack(const char *name, const uint8_t *data, size_t size, str
 	if (!err && (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers))
 		err = bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
 	if (!err) {
-		*ret = (struct dmabuf_image){ .buffer = msg->buffer, .nr_sharers = msg->nr_sharers };
+		*ret = (struct dmabuf_image){
+			.buffer = msg->buffer,
+			.nr_sharers = msg->nr_sharers,
+			.has_crc32c = msg->has_crc32c,
+		};
 		snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
 	}
 	criu_dmabuf__free_unpacked(msg, NULL);
@@ -487,7 +491,7 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret)
 
 	snprintf(name, sizeof(name), DMABUF_NAME, id);
 	err = read_image(name, &data, &size);
-	return err ? err : dmabuf_unpack(name, data, size, ret);
+	return err ? err : dmabuf_image_unpack(name, data, size, ret);
 }
 
 /* ---- amdgpu-pages ---- */

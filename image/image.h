@@ -22,8 +22,8 @@ enum image_kind {
 	IMAGE_KFD,	 /* amdgpu-kfd-ID.img */
 	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
 	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
-	IMAGE_DMABUF,	 /* amdgpu-dmabuf_ID.img, of CRIU's development branch */
-	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, likewise */
+	IMAGE_DMABUF,	 /* amdgpu-dmabuf_ID.img; that of CRIU's development branch has another message */
+	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, of that branch */
 };
 
 struct image_name {
@@ -139,12 +139,14 @@ int render_image_read(int id, struct render_image **ret);
 struct dmabuf_image {
 	uint32_t buffer;     /* of struct kfd_share */
 	uint32_t nr_sharers; /* as in struct kfd_image */
+	bool has_crc32c;     /* likewise */
 	char name[DMABUF_NAME_MAX];
 };
 
 int dmabuf_image_write(int id, const struct dmabuf_image *image);
 
-/* As kfd_image_read(); those of CRIU's development branch say too little and are refused. */
+/* As for the others. Those of CRIU's development branch say too little and are refused, -EOPNOTSUPP. */
+int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret);
 int dmabuf_image_read(int id, struct dmabuf_image *ret);
 
 /*

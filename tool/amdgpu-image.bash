@@ -12,12 +12,9 @@ _amdgpu_image() {
 	compopt +o filenames
 	if [[ $current == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "--json --machine --help --version" -- "$current")
-	elif [[ $previous == --machine || $command == show || $command == match ]]; then
+	elif [[ $previous == --machine || $command == show || $command == verify || $command == match ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
-	elif [[ $command == verify ]]; then
-		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 	elif [[ ! $command ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "show verify match topology doctor" -- "$current")
 	fi

@@ -59,6 +59,15 @@ static int load_library(const char *path)
 
 /* ---- members ---- */
 
+/* What is done with each member. */
+struct walk {
+	const char *path;
+	struct images *images; /* to which they are added; NULL: contents are visited */
+	archive_visitor visit;
+	void *arg;
+	char *first_place;
+};
+
 static int wrong(const char *path, struct archive *archive)
 {
 	const char *why = lib.archive_error_string(archive);
@@ -120,8 +129,7 @@ static int check_place(const char *path, const char *place, char **first_place)
 	return -EINVAL;
 }
 
-static int add_member(const char *path, struct archive *archive, struct archive_entry *entry, struct images *images,
-		      char **first_place)
+static int add_member(struct walk *walk, struct archive *archive, struct archive_entry *entry)
 {
 	const char *pathname = lib.archive_entry_pathname(entry);
 	_cleanup_free_ char *place = pathname ? strdup(pathname) : NULL;
@@ -135,36 +143,62 @@ static int add_member(const char *path, struct archive *archive, struct archive_
 		return 0;
 	snprintf(copy, sizeof(copy), "%s", name);
 	place[name - place] = '\0';
-	err = check_place(path, strncmp(place, "./", 2) ? place : place + 2, first_place);
+	err = check_place(walk->path, strncmp(place, "./", 2) ? place : place + 2, &walk->first_place);
 	if (err)
 		return err;
 	if (lib.archive_entry_filetype(entry) != AE_IFREG)
-		return images_add_problem(images, copy, -EINVAL, "is no regular file, which a restore would refuse");
-	if (is.kind == IMAGE_KFD || is.kind == IMAGE_RENDER)
-		return add_payload(path, archive, copy, images);
-	return add_pages(path, archive, entry, copy, images);
+		return images_add_problem(walk->images, copy, -EINVAL,
+					  "is no regular file, which a restore would refuse");
+	if (image_kind_is_read(is.kind))
+		return add_payload(walk->path, archive, copy, walk->images);
+	return add_pages(walk->path, archive, entry, copy, walk->images);
 }
 
-static int add_members(const char *path, struct archive *archive, struct images *images)
+struct archive_member {
+	struct archive *archive;
+	const char *path;
+};
+
+ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size)
 {
-	_cleanup_free_ char *first_place = NULL;
+	la_ssize_t n = lib.archive_read_data(member->archive, buffer, size);
+
+	return n < 0 ? wrong(member->path, member->archive) : n;
+}
+
+static int visit_member(struct walk *walk, struct archive *archive, struct archive_entry *entry)
+{
+	const char *pathname = lib.archive_entry_pathname(entry);
+	const char *slash = pathname ? strrchr(pathname, '/') : NULL;
+	const char *name = slash ? slash + 1 : pathname;
+	struct archive_member member = { archive, walk->path };
+	struct image_name is;
+
+	if (!name || !image_name_parse(name, &is) || is.kind != IMAGE_PAGES ||
+	    lib.archive_entry_filetype(entry) != AE_IFREG)
+		return 0;
+	return walk->visit(walk->arg, &is, &member);
+}
+
+static int walk_members(struct walk *walk, struct archive *archive)
+{
 	struct archive_entry *entry;
 	int err = 0, r = ARCHIVE_OK;
 
 	while (!err && ((r = lib.archive_read_next_header(archive, &entry)) == ARCHIVE_OK || r == ARCHIVE_WARN))
-		err = add_member(path, archive, entry, images, &first_place);
+		err = walk->images ? add_member(walk, archive, entry) : visit_member(walk, archive, entry);
 	/* Of these there is a line. */
 	if (err && err != -EBADMSG && err != -EINVAL)
-		complain("%s: %s", path, err == -E2BIG ? "too many image files" : strerror(-err));
+		complain("%s: %s", walk->path, err == -E2BIG ? "too many image files" : strerror(-err));
 	if (err)
 		return err;
-	return r == ARCHIVE_EOF ? 0 : wrong(path, archive);
+	return r == ARCHIVE_EOF ? 0 : wrong(walk->path, archive);
 }
 
-int archive_read_images(const char *path, int fd, struct images *images)
+static int walk_archive(struct walk *walk, int fd)
 {
 	struct archive *archive;
-	int err = lib.archive_read_new ? 0 : load_library(path);
+	int err = lib.archive_read_new ? 0 : load_library(walk->path);
 
 	if (err)
 		return err;
@@ -174,10 +208,31 @@ int archive_read_images(const char *path, int fd, struct images *images)
 	lib.archive_read_support_filter_gzip(archive);
 	lib.archive_read_support_filter_zstd(archive);
 	lib.archive_read_support_format_tar(archive);
-	err = lib.archive_read_open_fd(archive, fd, BLOCK_BYTES) == ARCHIVE_OK ? 0 : wrong(path, archive);
+	err = lib.archive_read_open_fd(archive, fd, BLOCK_BYTES) == ARCHIVE_OK ? 0 : wrong(walk->path, archive);
 	if (!err)
-		err = add_members(path, archive, images);
+		err = walk_members(walk, archive);
 	lib.archive_read_free(archive);
+	return err;
+}
+
+int archive_read_images(const char *path, int fd, struct images *images)
+{
+	struct walk walk = { .path = path, .images = images };
+	int err = walk_archive(&walk, fd);
+
+	free(walk.first_place);
+	return err;
+}
+
+int archive_visit_pages(const char *path, int fd, archive_visitor visit, void *arg)
+{
+	struct walk walk = { .path = path, .visit = visit, .arg = arg };
+	int err;
+
+	if (!lseek(fd, 0, SEEK_SET))
+		return walk_archive(&walk, fd);
+	err = -errno;
+	complain("%s: cannot be read a second time: %s", path, strerror(-err));
 	return err;
 }
 
@@ -189,6 +244,22 @@ int archive_read_images(const char *path, int fd, struct images *images)
 	(void)images;
 	complain("%s: is no directory, and this amdgpu-image was built without libarchive: unpack the archive with tar",
 		 path);
+	return -ENOSYS;
+}
+
+/* Nobody gets so far as to have a member. */
+int archive_visit_pages(const char *path, int fd, archive_visitor visit, void *arg)
+{
+	(void)visit;
+	(void)arg;
+	return archive_read_images(path, fd, NULL);
+}
+
+ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size)
+{
+	(void)member;
+	(void)buffer;
+	(void)size;
 	return -ENOSYS;
 }
 

@@ -184,3 +184,31 @@ int checksum_ranges(int fd, struct buffer_range *ranges, size_t nr, checksum_pro
 	free(job.spans);
 	return err;
 }
+
+/* ---- streams ---- */
+
+int checksum_stream(checksum_read read, void *source, struct buffer_range *ranges, size_t nr,
+		    checksum_progress progress, void *arg, struct checksum_error *ret_error)
+{
+	_cleanup_free_ uint8_t *buffer = malloc(READ_BYTES);
+	uint64_t all = 0;
+
+	*ret_error = (struct checksum_error){ .err = buffer ? 0 : -ENOMEM };
+	for (size_t i = 0; !ret_error->err && i < nr; i++) {
+		ranges[i].crc32c = 0;
+		for (uint64_t done = 0; !ret_error->err && done < ranges[i].size;) {
+			uint64_t want = ranges[i].size - done;
+			ssize_t n = read(source, buffer, want < READ_BYTES ? want : READ_BYTES);
+
+			if (n <= 0) {
+				*ret_error = (struct checksum_error){ n ? (int)n : -ENODATA, ranges[i].from + done };
+				continue;
+			}
+			ranges[i].crc32c = crc32c(ranges[i].crc32c, buffer, (size_t)n);
+			done += (uint64_t)n;
+			all += (uint64_t)n;
+			progress(arg, all);
+		}
+	}
+	return ret_error->err;
+}

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* A buffer's range of a file. */
 struct buffer_range {
@@ -26,5 +27,12 @@ typedef void (*checksum_progress)(void *arg, uint64_t done);
  */
 int checksum_ranges(int fd, struct buffer_range *ranges, size_t nr, checksum_progress progress, void *arg,
 		    struct checksum_error *ret_error);
+
+/* The next bytes of a stream: how many, 0 at its end, or -errno. */
+typedef ssize_t (*checksum_read)(void *source, void *buffer, size_t size);
+
+/* The same for a stream, in which each range begins where the one before it ends, and the first one here. */
+int checksum_stream(checksum_read read, void *source, struct buffer_range *ranges, size_t nr,
+		    checksum_progress progress, void *arg, struct checksum_error *ret_error);
 
 #endif

@@ -15,6 +15,7 @@ static void file_done(struct image_file *file)
 {
 	kfd_image_free(file->kfd);
 	render_image_free(file->render);
+	free(file->dmabuf);
 	free(file->problem);
 }
 
@@ -25,7 +26,9 @@ void images_done(struct images *images)
 	free(images->files);
 	if (images->dir >= 0)
 		close(images->dir);
-	*images = (struct images){ .dir = -1 };
+	if (images->archive >= 0)
+		close(images->archive);
+	*images = (struct images){ .dir = -1, .archive = -1 };
 }
 
 /* ---- one file ---- */
@@ -73,6 +76,16 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 	return file->problem ? 0 : -ENOMEM;
 }
 
+static int read_dmabuf(struct image_file *file, const uint8_t *data, size_t size)
+{
+	_cleanup_free_ struct dmabuf_image *dmabuf = calloc(1, sizeof(*dmabuf));
+	int err = dmabuf ? dmabuf_image_unpack(file->name, data, size, dmabuf) : -ENOMEM;
+
+	if (!err)
+		file->dmabuf = steal_ptr(dmabuf);
+	return err;
+}
+
 static int read_payload(struct image_file *file, int fd)
 {
 	_cleanup_free_ uint8_t *data = NULL;
@@ -81,8 +94,10 @@ static int read_payload(struct image_file *file, int fd)
 
 	if (!err && file->is.kind == IMAGE_KFD)
 		err = kfd_image_unpack(file->name, data, size, &file->kfd);
-	else if (!err)
+	else if (!err && file->is.kind == IMAGE_RENDER)
 		err = render_image_unpack(file->name, data, size, &file->render);
+	else if (!err)
+		err = read_dmabuf(file, data, size);
 	return err;
 }
 
@@ -113,7 +128,7 @@ int images_add(struct images *images, const char *name, int fd, uint64_t size)
 	if (!file)
 		return -E2BIG;
 	file->size = size;
-	if (file->is.kind == IMAGE_KFD || file->is.kind == IMAGE_RENDER)
+	if (image_kind_is_read(file->is.kind))
 		return add_payload(file, fd);
 	if (size >= sizeof(first) && !read_all(fd, first, sizeof(first)))
 		set_length(file, first, sizeof(first));
@@ -217,8 +232,10 @@ static int open_path(const char *path, struct images *images)
 		complain("%s: %s", path, strerror(-err));
 		return err;
 	}
-	if (!S_ISDIR(st.st_mode))
-		return archive_read_images(path, fd, images);
+	if (!S_ISDIR(st.st_mode)) {
+		images->archive = steal_fd(&fd);
+		return archive_read_images(path, images->archive, images);
+	}
 	images->dir = steal_fd(&fd);
 	return read_directory(path, images);
 }
@@ -227,7 +244,7 @@ int images_open(const char *path, struct images *ret)
 {
 	int err;
 
-	*ret = (struct images){ .dir = -1 };
+	*ret = (struct images){ .dir = -1, .archive = -1 };
 	err = open_path(path, ret);
 	if (!err && !ret->nr) {
 		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);

@@ -23,12 +23,14 @@ struct image_file {
 	uint64_t length;
 	struct kfd_image *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
+	struct dmabuf_image *dmabuf; /* IMAGE_DMABUF */
 	int err;		     /* -EBADMSG: damaged; other -errno: cannot be read; 0 */
 	char *problem;		     /* with err: a line about it */
 };
 
 struct images {
-	int dir;		  /* of the files, -1: they are in an archive */
+	int dir;		  /* of the files, or -1 */
+	int archive;		  /* that they are in, or -1 */
 	struct image_file *files; /* by id, kind and GPU */
 	size_t nr, room;
 };
@@ -49,6 +51,12 @@ static inline bool image_is_process(const struct image_file *file)
 	return file->kfd && !file->kfd->another_file;
 }
 
+/* The files of this kind are messages, not contents. */
+static inline bool image_kind_is_read(enum image_kind kind)
+{
+	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
+}
+
 /* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for kernel/records.h. Borrowed. */
 struct kfd_state image_state(const struct kfd_image *kfd);
 
@@ -65,5 +73,18 @@ int images_add_pages(struct images *images, const char *name, uint64_t size, con
 
 /* Reads the archive behind @fd. 0, or -errno after a line. */
 int archive_read_images(const char *path, int fd, struct images *images);
+
+/* ---- contents in an archive, one file after the other ---- */
+
+struct archive_member;
+
+/* The next bytes of a member: how many, 0 at its end, or -EBADMSG after a line. */
+ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size);
+
+/* Is shown a pages file. An error ends the reading: -EINVAL after a line, others are said by who reads. */
+typedef int (*archive_visitor)(void *arg, const struct image_name *is, struct archive_member *member);
+
+/* Shows each pages file of the archive behind @fd to @visit. 0, or -errno after a line. */
+int archive_visit_pages(const char *path, int fd, archive_visitor visit, void *arg);
 
 #endif

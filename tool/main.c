@@ -18,7 +18,7 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "show", command_show, true, false, "DIR|ARCHIVE\twhat is in the images" },
-	{ "verify", command_verify, true, false, "DIR\tare the images whole: structure, sizes, checksums" },
+	{ "verify", command_verify, true, false, "DIR|ARCHIVE\tare the images whole: structure, sizes, checksums" },
 	{ "match", command_match, true, true, "DIR|ARCHIVE\twould they be restored here, and on which GPUs" },
 	{ "topology", command_topology, false, true, "\twrites a copy of what match asks of this machine" },
 	{ "doctor", command_doctor, false, false, "\twhat a dump or a restore would meet on this machine" },

@@ -46,6 +46,7 @@ struct guest {
 	struct match_map *map; /* NULL: it does not fit */
 	struct match_report report;
 	char driver_refuses[LIMITS_TEXT_MAX + 32];
+	char sharing_refuses[192];
 	bool accepting[MATCH_NR_CHECKS]; /* checks that would have to be off */
 	bool is_accepted_then;
 };
@@ -118,7 +119,8 @@ static uint64_t vram_needed(const struct kfd_image *kfd, uint32_t gpu_id)
 	uint64_t needed = 0;
 
 	for (size_t i = 0; kfd && i < kfd->state.nr_bos; i++)
-		if (kfd->state.bos[i].gpu_id == gpu_id && bo_kind(&kfd->state.bos[i]) == BO_VRAM)
+		if (kfd->state.bos[i].gpu_id == gpu_id && bo_kind(&kfd->state.bos[i]) == BO_VRAM &&
+		    kfd_state_owns(&kfd->state, i))
 			needed += kfd->state.bos[i].size;
 	return needed;
 }
@@ -231,6 +233,25 @@ static void ask_driver(const struct run *run, struct guest *guest)
 	}
 }
 
+/* ---- what sharing wants ---- */
+
+/* As checkpoint/restore.c has it. */
+static void ask_sharing(const struct run *run, struct guest *guest)
+{
+	if (!guest->kfd || !guest->kfd->nr_sharers || !guest->kfd->state.shares ||
+	    !run->settings.flag[SETTING_SHARING_CHECK])
+		return;
+	for (unsigned int i = 0; !guest->sharing_refuses[0] && i < guest->map->nr_pairs; i++) {
+		const struct match_pair *pair = &guest->map->pairs[i];
+
+		if (pair->user_gpu_id != pair->actual_gpu_id)
+			snprintf(guest->sharing_refuses, sizeof(guest->sharing_refuses),
+				 "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
+				 "(KFD_SHARING_CHECK=0 accepts it)",
+				 pair->user_gpu_id, pair->actual_gpu_id);
+	}
+}
+
 /* ---- what is said ---- */
 
 static void write_pairs(struct json *json, const struct run *run, const struct guest *guest)
@@ -258,11 +279,13 @@ static void write_accepting(struct json *json, const struct guest *guest)
 {
 	char text[64];
 
-	if (!guest->map && !guest->is_accepted_then) {
+	if ((!guest->map && !guest->is_accepted_then) || guest->driver_refuses[0]) {
 		json_null(json, "accepting_settings");
 		return;
 	}
 	json_array(json, "accepting_settings");
+	if (guest->sharing_refuses[0])
+		json_string(json, NULL, "KFD_SHARING_CHECK=0");
 	for (unsigned int i = 0; !guest->map && i < MATCH_NR_CHECKS; i++) {
 		if (!guest->accepting[i])
 			continue;
@@ -289,6 +312,8 @@ static void guest_json(struct run *run, const struct guest *guest, bool fits)
 		json_string(json, NULL, guest->report.line[i]);
 	if (guest->driver_refuses[0])
 		json_string(json, NULL, guest->driver_refuses);
+	if (guest->sharing_refuses[0])
+		json_string(json, NULL, guest->sharing_refuses);
 	json_end(json);
 	write_accepting(json, guest);
 	json_end(json);
@@ -333,6 +358,8 @@ static void guest_text(const struct run *run, const struct guest *guest, bool fi
 		printf("  %s\n", guest->report.line[i]);
 	if (guest->driver_refuses[0])
 		printf("  %s\n", guest->driver_refuses);
+	if (guest->sharing_refuses[0])
+		printf("  %s\n", guest->sharing_refuses);
 	if (!guest->map)
 		show_accepting(guest);
 }
@@ -366,7 +393,9 @@ static int match_guest(struct run *run, const struct image_file *file, const str
 		find_accepting(run, guest);
 	if (guest->map && run->is_here)
 		ask_driver(run, guest);
-	fits = guest->map && !guest->driver_refuses[0];
+	if (guest->map)
+		ask_sharing(run, guest);
+	fits = guest->map && !guest->driver_refuses[0] && !guest->sharing_refuses[0];
 	run->all_fit &= fits;
 	if (run->is_json)
 		guest_json(run, guest, fits);
@@ -455,7 +484,7 @@ int command_match(const struct arguments *arguments)
 
 	if (!run)
 		return complain("out of memory");
-	run->images.dir = -1;
+	run->images.dir = run->images.archive = -1;
 	run->is_json = arguments->json;
 	run->json.out = stdout;
 	if (!prepare(run, arguments))

@@ -94,10 +94,58 @@ static void show_process(const struct images *images, const struct image_file *f
 		printf("  mappings     %zu of device files\n", kfd->nr_vmas);
 	printf("  checksums    %s, %zu of %zu buffers with contents\n",
 	       kfd->has_crc32c ? "of the image" : "none of the image", nr_checksums, nr_contents);
+	if (kfd->nr_sharers)
+		printf("  sharing      %zu buffers of its own, %zu of others; processes that take part: %u\n",
+		       summary->nr_lent, summary->nr_borrowed, kfd->nr_sharers);
 	if (kfd->hsakmt.memory.size)
 		puts("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)");
 	for (size_t i = 0; i < summary->nr_gpus; i++)
 		show_gpu(images, file->is.id, &summary->gpus[i], summary->knows_objects);
+}
+
+static void show_processes(const char *what, const struct sharing_ref *refs, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!i || refs[i].file != refs[i - 1].file)
+			printf("%s %u", i ? "," : what, refs[i].file->kfd->state.pid);
+}
+
+static void show_shared(const struct shared_buffer *buffer)
+{
+	const struct kfd_criu_bo_bucket *bo = sharing_bo(buffer);
+
+	printf("  buffer %-6u", buffer->number);
+	if (bo)
+		printf(" %s, %s on gpu %#x,", bo_kind_names[bo_kind(bo)], size_text(bo->size), bo->gpu_id);
+	show_processes(sharing_is_gem(buffer) ? " of a render node of" : " of", buffer->refs,
+		       buffer->nr[SHARING_OWNER]);
+	if (!bo)
+		printf(" %sof no process of the images%s", colour(RED), colour(PLAIN));
+	show_processes("; imported by", buffer->refs + buffer->nr[SHARING_OWNER], buffer->nr[SHARING_IMPORTER]);
+	printf("; GEM handles: %zu, dma-bufs: %zu\n", buffer->nr[SHARING_HANDLE], buffer->nr[SHARING_DMABUF]);
+}
+
+static void show_sharing(const struct sharing *sharing)
+{
+	struct shared_buffer buffer;
+	size_t at = 0;
+
+	if (sharing->nr)
+		puts("\nshared buffers, by process:");
+	while (sharing_next(sharing, &at, &buffer))
+		show_shared(&buffer);
+}
+
+static void show_render(const struct image_file *file)
+{
+	const struct render_objects *objects = &file->render->objects;
+
+	printf("  %s: render node of gpu %#x%s", file->name, file->render->gpu_id,
+	       file->render->another_file ? ", one more of the process" : "");
+	if (objects->nr_handles || objects->nr_syncobjs)
+		printf("; GEM handles: %zu, mappings: %zu, syncobjs: %zu", objects->nr_handles, objects->nr_mappings,
+		       objects->nr_syncobjs);
+	putchar('\n');
 }
 
 static void show_other(const struct image_file *file)
@@ -105,8 +153,10 @@ static void show_other(const struct image_file *file)
 	if (file->err)
 		printf("  %s%s: %s%s\n", colour(RED), file->name, file->problem, colour(PLAIN));
 	else if (file->is.kind == IMAGE_RENDER)
-		printf("  %s: render node of gpu %#x%s\n", file->name, file->render->gpu_id,
-		       file->render->another_file ? ", one more of the process" : "");
+		show_render(file);
+	else if (file->is.kind == IMAGE_DMABUF)
+		printf("  %s: dma-buf of buffer %u%s%s\n", file->name, file->dmabuf->buffer,
+		       file->dmabuf->name[0] ? ", named " : "", safe(file->dmabuf->name));
 	else if (file->is.kind == IMAGE_KFD)
 		printf("  %s: one more /dev/kfd of process %u\n", file->name, file->kfd->state.pid);
 	else if (file->is.kind != IMAGE_PAGES)
@@ -138,7 +188,7 @@ static void show_totals(const char *path, const struct images *images)
 	putchar('\n');
 }
 
-static int show(const char *path, const struct images *images)
+static int show(const char *path, const struct images *images, const struct sharing *sharing)
 {
 	show_totals(path, images);
 	for (size_t i = 0; i < images->nr; i++) {
@@ -152,6 +202,7 @@ static int show(const char *path, const struct images *images)
 		show_process(images, file, &summary);
 		summary_done(&summary);
 	}
+	show_sharing(sharing);
 	puts("\nother files:");
 	for (size_t i = 0; i < images->nr; i++)
 		if (!image_is_process(&images->files[i]))
@@ -161,15 +212,22 @@ static int show(const char *path, const struct images *images)
 
 int command_show(const struct arguments *arguments)
 {
+	struct sharing sharing;
 	struct images images;
 	int status;
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	status = arguments->json ? show_json(arguments->path, &images) : show(arguments->path, &images);
+	if (sharing_init(&sharing, &images))
+		status = complain("out of memory");
+	else if (arguments->json)
+		status = show_json(arguments->path, &images, &sharing);
+	else
+		status = show(arguments->path, &images, &sharing);
 	for (size_t i = 0; i < images.nr; i++)
 		if (images.files[i].err && status == TOOL_GOOD)
 			status = TOOL_BAD;
+	sharing_done(&sharing);
 	images_done(&images);
 	return status;
 }

@@ -162,6 +162,10 @@ static int write_process(struct json *json, const struct images *images, const s
 		json_number(json, "mappings", kfd->nr_vmas);
 	else
 		json_null(json, "mappings");
+	if (kfd->nr_sharers)
+		json_number(json, "sharers", kfd->nr_sharers);
+	else
+		json_null(json, "sharers");
 	json_bool(json, "shares_old_rocm_memory", kfd->hsakmt.memory.size != 0);
 	json_array(json, "gpus");
 	for (size_t i = 0; i < summary.nr_gpus; i++)
@@ -170,6 +174,59 @@ static int write_process(struct json *json, const struct images *images, const s
 	json_end(json);
 	summary_done(&summary);
 	return TOOL_GOOD;
+}
+
+/* Each once; they are sorted. */
+static void write_names(struct json *json, const char *key, const struct sharing_ref *refs, size_t nr)
+{
+	json_array(json, key);
+	for (size_t i = 0; i < nr; i++)
+		if (!i || refs[i].file != refs[i - 1].file)
+			json_string(json, NULL, refs[i].file->name);
+	json_end(json);
+}
+
+static void write_shared(struct json *json, const struct shared_buffer *buffer)
+{
+	const struct kfd_criu_bo_bucket *bo = sharing_bo(buffer);
+	const struct sharing_ref *importers = buffer->refs + buffer->nr[SHARING_OWNER];
+	const struct sharing_ref *dmabufs = importers + buffer->nr[SHARING_IMPORTER] + buffer->nr[SHARING_HANDLE];
+
+	json_object(json, NULL);
+	json_number(json, "buffer", buffer->number);
+	json_string(json, "owner", bo ? buffer->refs->file->name : NULL);
+	if (bo) {
+		json_string(json, "kind", bo_kind_names[bo_kind(bo)]);
+		json_number(json, "gpu_id", bo->gpu_id);
+		json_number(json, "bytes", bo->size);
+		json_bool(json, "of_render_node", sharing_is_gem(buffer));
+	}
+	write_names(json, "importers", importers, buffer->nr[SHARING_IMPORTER]);
+	json_number(json, "handles", buffer->nr[SHARING_HANDLE]);
+	write_names(json, "dmabufs", dmabufs, buffer->nr[SHARING_DMABUF]);
+	json_end(json);
+}
+
+static void write_objects_of(struct json *json, const struct render_objects *objects)
+{
+	json_array(json, "handles");
+	for (size_t i = 0; i < objects->nr_handles; i++) {
+		json_object(json, NULL);
+		json_number(json, "handle", objects->handles[i].handle);
+		json_number(json, "buffer", objects->handles[i].buffer);
+		json_end(json);
+	}
+	json_end(json);
+	json_number(json, "mappings", objects->nr_mappings);
+	json_array(json, "syncobjs");
+	for (size_t i = 0; i < objects->nr_syncobjs; i++) {
+		json_object(json, NULL);
+		json_number(json, "handle", objects->syncobjs[i].handle);
+		json_number(json, "point", objects->syncobjs[i].point);
+		json_bool(json, "is_signalled", objects->syncobjs[i].is_signalled);
+		json_end(json);
+	}
+	json_end(json);
 }
 
 static void write_file(struct json *json, const struct image_file *file)
@@ -188,14 +245,22 @@ static void write_file(struct json *json, const struct image_file *file)
 		json_number(json, "gpu_id", file->render->gpu_id);
 	if (file->render || file->kfd)
 		json_bool(json, "another_file", file->render ? file->render->another_file : file->kfd->another_file);
+	if (file->render)
+		write_objects_of(json, &file->render->objects);
+	if (file->dmabuf) {
+		json_number(json, "buffer", file->dmabuf->buffer);
+		string_or_null(json, "label", file->dmabuf->name);
+	}
 	json_string(json, "problem", file->problem);
 	json_end(json);
 }
 
-int show_json(const char *path, const struct images *images)
+int show_json(const char *path, const struct images *images, const struct sharing *sharing)
 {
 	struct json json = { .out = stdout };
+	struct shared_buffer buffer;
 	int status = TOOL_GOOD;
+	size_t at = 0;
 
 	json_object(&json, NULL);
 	json_number(&json, "format", 1);
@@ -204,6 +269,10 @@ int show_json(const char *path, const struct images *images)
 	for (size_t i = 0; i < images->nr && status == TOOL_GOOD; i++)
 		if (image_is_process(&images->files[i]))
 			status = write_process(&json, images, &images->files[i]);
+	json_end(&json);
+	json_array(&json, "shared_buffers");
+	while (sharing_next(sharing, &at, &buffer))
+		write_shared(&json, &buffer);
 	json_end(&json);
 	json_array(&json, "files");
 	for (size_t i = 0; i < images->nr; i++)

@@ -31,18 +31,19 @@ static struct gpu_sum *find_gpu(const struct summary *summary, uint32_t gpu_id)
 	return NULL;
 }
 
-static void add_bo(struct gpu_sum *gpu, const struct kfd_criu_bo_bucket *bo, const struct kfd_checksum *checksum)
+static void add_bo(struct gpu_sum *gpu, const struct kfd_state *state, size_t i)
 {
+	const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 	struct bo_sum *sum = &gpu->bos[bo_kind(bo)];
 
 	sum->nr++;
 	sum->bytes += bo->size;
 	if (!sum->largest || bo->size > sum->largest->size)
 		sum->largest = bo;
-	if (!kfd_bo_has_contents(bo))
+	if (!kfd_state_owns(state, i))
 		return;
 	gpu->nr_contents++;
-	gpu->nr_checksums += checksum->is_known;
+	gpu->nr_checksums += state->checksums[i].is_known;
 	gpu->content_bytes += bo->size;
 }
 
@@ -83,7 +84,13 @@ int summary_init(struct summary *summary, const struct kfd_image *kfd)
 		struct gpu_sum *gpu = find_gpu(summary, kfd->state.bos[i].gpu_id);
 
 		if (gpu)
-			add_bo(gpu, &kfd->state.bos[i], &kfd->state.checksums[i]);
+			add_bo(gpu, &kfd->state, i);
+		if (kfd->state.shares && kfd->state.shares[i].buffer) {
+			bool owns = kfd_state_owns(&kfd->state, i);
+
+			summary->nr_lent += owns;
+			summary->nr_borrowed += !owns;
+		}
 	}
 	add_objects(summary, kfd);
 	return 0;

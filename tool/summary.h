@@ -22,7 +22,7 @@ struct gpu_sum {
 	const struct topology_node *node;
 	struct bo_sum bos[BO_NR_KINDS];
 	uint64_t content_bytes; /* of VRAM and GTT: what its pages file has */
-	size_t nr_contents;	/* BOs that have contents */
+	size_t nr_contents;	/* BOs whose contents are the process' own */
 	size_t nr_checksums;	/* of these: with a checksum */
 	unsigned int compute_queues, sdma_queues;
 };
@@ -32,6 +32,7 @@ struct summary {
 	size_t nr_gpus;
 	bool knows_objects; /* the kernel's state is laid out as known */
 	unsigned int compute_queues, sdma_queues, events, svm_ranges;
+	size_t nr_lent, nr_borrowed; /* buffers that have further names: of the process; of another one */
 };
 
 /* Of a process' image; borrows from it. 0 or -ENOMEM, without a message. */

@@ -6,12 +6,12 @@
  */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/checksum.h"
 #include "tool/commands.h"
 #include "tool/json.h"
+#include "tool/sharing.h"
 #include "tool/summary.h"
 
 /* Where something is wrong. */
@@ -22,9 +22,19 @@ struct problem_place {
 	uint64_t from, to;		     /* bytes of the file; both 0: all of it */
 };
 
+/* The buffers of a GPU with contents, in the order of the file. */
+struct contents {
+	struct buffer_range *ranges;
+	size_t *index; /* of each buffer in the process */
+	size_t nr;
+	uint64_t end; /* of the file */
+	struct checksum_error error;
+};
+
 struct verify {
 	const char *path;
 	struct images images;
+	struct contents *read; /* of an archive: for each file of images, what was read of it; empty for most */
 	bool json;
 	struct json out;
 	bool progress;				      /* is shown */
@@ -100,36 +110,40 @@ static void problem(struct verify *v, const struct problem_place *place, int err
 
 /* ---- contents ---- */
 
-/* The buffers of a GPU with contents, in the order of the file. */
-struct contents {
-	struct buffer_range *ranges;
-	size_t *index; /* of each buffer in the process */
-	size_t nr;
-	uint64_t end; /* of the file */
-};
-
 static void contents_done(struct contents *contents)
 {
 	free(contents->ranges);
 	free(contents->index);
+	*contents = (struct contents){ 0 };
+}
+
+static bool is_content(const struct kfd_image *kfd, uint32_t gpu_id, size_t i)
+{
+	return kfd->state.bos[i].gpu_id == gpu_id && kfd_state_owns(&kfd->state, i);
 }
 
 /* The sums cannot overflow: the image would have been refused. */
-static int contents_init(struct contents *contents, const struct kfd_image *kfd, uint32_t gpu_id, size_t nr)
+static int contents_init(struct contents *contents, const struct kfd_image *kfd, uint32_t gpu_id)
 {
-	contents->ranges = calloc(nr + 1, sizeof(*contents->ranges));
-	contents->index = calloc(nr + 1, sizeof(*contents->index));
-	contents->end = LENGTH_PREFIX_BYTES;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < kfd->state.nr_bos; i++)
+		nr += is_content(kfd, gpu_id, i);
+	*contents = (struct contents){
+		.ranges = calloc(nr + 1, sizeof(*contents->ranges)),
+		.index = calloc(nr + 1, sizeof(*contents->index)),
+		.end = LENGTH_PREFIX_BYTES,
+	};
 	if (!contents->ranges || !contents->index)
 		return -ENOMEM;
 	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &kfd->state.bos[i];
+		uint64_t size = kfd->state.bos[i].size;
 
-		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo))
+		if (!is_content(kfd, gpu_id, i))
 			continue;
-		contents->ranges[contents->nr] = (struct buffer_range){ .from = contents->end, .size = bo->size };
+		contents->ranges[contents->nr] = (struct buffer_range){ .from = contents->end, .size = size };
 		contents->index[contents->nr++] = i;
-		contents->end += bo->size;
+		contents->end += size;
 	}
 	return 0;
 }
@@ -186,34 +200,84 @@ static bool has_checksums(const struct kfd_image *kfd, const struct contents *co
 	return false;
 }
 
-static void check_contents(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-			   const struct contents *contents)
+static int read_file(struct verify *v, const struct image_file *pages, struct contents *contents)
 {
 	_cleanup_close_ int fd = images_open_file(&v->images, pages->name);
-	struct problem_place place = { .file = pages->name };
-	struct checksum_error error;
-	int err;
 
 	if (fd < 0) {
-		problem(v, &place, fd, "cannot be opened: %s", strerror(-fd));
-		return;
+		contents->error = (struct checksum_error){ .err = fd };
+		return fd;
 	}
-	err = checksum_ranges(fd, contents->ranges, contents->nr, show_progress, v, &error);
+	checksum_ranges(fd, contents->ranges, contents->nr, show_progress, v, &contents->error);
 	v->bytes_done += contents->end - LENGTH_PREFIX_BYTES;
-	if (!err) {
-		compare(v, pages, kfd, contents);
+	return contents->error.err;
+}
+
+/* Those of an archive are read already; it has not changed since. */
+static void check_contents(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
+			   struct contents *contents)
+{
+	struct problem_place place = { .file = pages->name };
+	struct contents *read = v->read ? &v->read[pages - v->images.files] : NULL;
+
+	if (read && read->nr != contents->nr) {
+		problem(v, &place, -EIO, "cannot be read a second time");
 		return;
 	}
-	place.from = error.at;
-	place.to = contents->end;
-	problem(v, &place, err, "cannot be read: %s", strerror(-err));
+	if (!(read ? read->error.err : read_file(v, pages, contents))) {
+		compare(v, pages, kfd, read ? read : contents);
+		return;
+	}
+	read = read ? read : contents;
+	place.from = read->error.at;
+	place.to = read->error.at ? contents->end : 0;
+	problem(v, &place, read->error.err, "cannot be read: %s", strerror(-read->error.err));
+}
+
+static ssize_t read_member(void *member, void *buffer, size_t size)
+{
+	return archive_member_read(member, buffer, size);
+}
+
+static const struct image_file *process_of(const struct images *images, int id)
+{
+	for (size_t i = 0; i < images->nr; i++)
+		if (images->files[i].is.kind == IMAGE_KFD && images->files[i].is.id == id)
+			return &images->files[i];
+	return NULL;
+}
+
+/* What is there twice is read twice, and the later one counts, as for the images. */
+static int visit_pages(void *arg, const struct image_name *is, struct archive_member *member)
+{
+	struct verify *v = arg;
+	const struct image_file *pages = images_pages(&v->images, is->id, is->gpu_id);
+	const struct image_file *process = process_of(&v->images, is->id);
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	struct contents *contents;
+	ssize_t n;
+	int err;
+
+	if (!pages || !process || !image_is_process(process))
+		return 0;
+	contents = &v->read[pages - v->images.files];
+	contents_done(contents);
+	err = contents_init(contents, process->kfd, is->gpu_id);
+	if (err || !has_checksums(process->kfd, contents))
+		return err;
+	n = archive_member_read(member, prefix, sizeof(prefix));
+	if (n < 0)
+		return (int)n;
+	err = checksum_stream(read_member, member, contents->ranges, contents->nr, show_progress, v, &contents->error);
+	v->bytes_done += contents->end - LENGTH_PREFIX_BYTES;
+	return err == -ENODATA ? 0 : err;
 }
 
 /* ---- structure ---- */
 
 /* Of CRIU's plugin a file may have bytes of an earlier dump behind what its length says. */
 static void check_pages(struct verify *v, const struct image_file *file, const struct image_file *pages,
-			const struct contents *contents)
+			struct contents *contents)
 {
 	struct problem_place place = { .file = pages->name };
 
@@ -244,7 +308,7 @@ static void check_gpu(struct verify *v, const struct image_file *file, const str
 	}
 	if (!pages)
 		return;
-	if (contents_init(&contents, file->kfd, gpu_id, gpu->nr_contents)) {
+	if (contents_init(&contents, file->kfd, gpu_id)) {
 		problem(v, &place, -ENOMEM, "out of memory");
 		return;
 	}
@@ -267,30 +331,76 @@ static void check_process(struct verify *v, const struct image_file *file)
 	summary_done(&summary);
 }
 
-static const struct image_file *process_of(const struct images *images, int id)
-{
-	for (size_t i = 0; i < images->nr; i++)
-		if (images->files[i].is.kind == IMAGE_KFD && images->files[i].is.id == id)
-			return &images->files[i];
-	return NULL;
-}
-
 static void check_file(struct verify *v, const struct image_file *file)
 {
 	struct problem_place place = { .file = file->name };
 	const struct image_file *process = process_of(&v->images, file->is.id);
 
-	v->nr_images += file->kfd || file->render;
-	v->nr_image_checksums += file->kfd ? file->kfd->has_crc32c : file->render ? file->render->has_crc32c : 0;
+	v->nr_images += file->kfd || file->render || file->dmabuf;
+	v->nr_image_checksums += (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
+				 (file->dmabuf && file->dmabuf->has_crc32c);
 	if (file->err)
 		problem(v, &place, file->err, "%s", file->problem);
 	else if (image_is_process(file))
 		check_process(v, file);
 	else if (file->is.kind == IMAGE_PAGES && !process)
 		problem(v, &place, -EBADMSG, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
-	else if (file->is.kind == IMAGE_DMABUF || file->is.kind == IMAGE_DRM_PAGES)
+	else if (file->is.kind == IMAGE_DRM_PAGES)
 		problem(v, &place, -EOPNOTSUPP,
 			"is of CRIU's development branch, and nothing that this plugin restores");
+}
+
+/* ---- what images say of each other ---- */
+
+static void check_owner(struct verify *v, const struct shared_buffer *buffer)
+{
+	struct problem_place place = { .file = buffer->refs[0].file->name };
+
+	if (!buffer->nr[SHARING_OWNER])
+		problem(v, &place, -EBADMSG, "has buffer %u of another process, and no image has its contents",
+			buffer->number);
+	else if (buffer->nr[SHARING_OWNER] > 1)
+		problem(v, &place, -EBADMSG, "owns buffer %u, and so does %s", buffer->number,
+			buffer->refs[1].file->name);
+}
+
+/* Each says how many they are. */
+static void check_sharers(struct verify *v)
+{
+	const struct image_file *first = NULL;
+	struct problem_place place = { 0 };
+	size_t nr = 0;
+
+	for (size_t i = 0; i < v->images.nr; i++) {
+		const struct image_file *file = &v->images.files[i];
+
+		if (!file->kfd || !file->kfd->nr_sharers)
+			continue;
+		first = first ? first : file;
+		nr++;
+	}
+	place.file = first ? first->name : NULL;
+	if (first && first->kfd->nr_sharers != nr)
+		problem(v, &place, -EBADMSG,
+			"is of a dump in which %u processes share buffers, and there are %zu of them",
+			first->kfd->nr_sharers, nr);
+}
+
+static void check_sharing(struct verify *v)
+{
+	struct problem_place place = { .file = v->path };
+	struct shared_buffer buffer;
+	struct sharing sharing;
+	size_t at = 0;
+
+	if (sharing_init(&sharing, &v->images)) {
+		problem(v, &place, -ENOMEM, "out of memory");
+		return;
+	}
+	while (sharing_next(&sharing, &at, &buffer))
+		check_owner(v, &buffer);
+	sharing_done(&sharing);
+	check_sharers(v);
 }
 
 /* ---- all ---- */
@@ -340,15 +450,22 @@ static void verify(struct verify *v)
 		json_array(&v->out, "problems");
 	}
 	for (size_t i = 0; i < v->images.nr; i++)
-		if (v->images.files[i].is.kind == IMAGE_PAGES)
-			v->bytes_total += v->images.files[i].length;
-	for (size_t i = 0; i < v->images.nr; i++)
 		check_file(v, &v->images.files[i]);
+	check_sharing(v);
 	clear_progress(v);
 	if (v->json)
 		verdict_json(v);
 	else
 		verdict_text(v);
+}
+
+/* Before anything else is said: an archive that cannot be read to its end has no verdict. */
+static int read_archive(struct verify *v)
+{
+	v->read = calloc(v->images.nr, sizeof(*v->read));
+	if (!v->read)
+		return complain("out of memory");
+	return archive_visit_pages(v->path, v->images.archive, visit_pages, v) ? TOOL_FAIL : TOOL_GOOD;
 }
 
 int command_verify(const struct arguments *arguments)
@@ -359,15 +476,22 @@ int command_verify(const struct arguments *arguments)
 		.out.out = stdout,
 		.progress = isatty(STDERR_FILENO),
 	};
-	struct stat st;
-	int status;
+	int status = TOOL_GOOD;
 
-	if (!stat(arguments->path, &st) && !S_ISDIR(st.st_mode))
-		return complain("%s: is no directory: unpack an archive to verify it", arguments->path);
 	if (images_open(arguments->path, &v.images))
 		return TOOL_FAIL;
-	verify(&v);
-	status = verdict(&v);
+	for (size_t i = 0; i < v.images.nr; i++)
+		if (v.images.files[i].is.kind == IMAGE_PAGES)
+			v.bytes_total += v.images.files[i].length;
+	if (v.images.archive >= 0)
+		status = read_archive(&v);
+	if (status == TOOL_GOOD) {
+		verify(&v);
+		status = verdict(&v);
+	}
+	for (size_t i = 0; v.read && i < v.images.nr; i++)
+		contents_done(&v.read[i]);
+	free(v.read);
 	images_done(&v.images);
 	return status;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317
 # Helpers of the scenarios with container engines: an image that has the job, and containers that run it.
 #
 # Sourced by a scenario after lib.sh. The job's state file is in its container, and so are the names of its devices.
@@ -87,12 +87,12 @@ engine_dir() {
 	mountpoint -q "$1" || mount -t tmpfs tmpfs "$1"
 }
 
-# call NAME COMMAND ARG...: its output is in $work/N-NAME.out; its status
+# call NAME COMMAND ARG...: its output is in $work/N-NAME.out, behind a line with the command; its status
 call() {
 	local status=0
 	criu_runs=$((criu_runs + 1))
 	called=$work/$criu_runs-$1.out
-	printf '# %s\n' "${*:2}" >"$called"
+	printf '# %s\n' "$(tr '\n' ' ' <<<"${*:2}")" >"$called"
 	timeout -k 5 180 "${@:2}" </dev/null >>"$called" 2>&1 || status=$?
 	[ "$status" -ne 124 ] || fail "$1 did not end: ${*:2}"
 	return "$status"
@@ -129,6 +129,88 @@ render_minors() {
 	for fd in "/proc/$1/fd/"*; do
 		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
 	done | sort -u
+}
+
+# ---- what each engine does ----
+
+# An engine's scenario says how, by functions of its own:
+#     engine_start NAME COMMAND...   a container with the first GPU
+#     engine_pid NAME                the first process of it
+#     engine_save NAME               its checkpoint, with which it ends
+#     engine_try NAME                the same, and it may fail: status, and what is said is in $called
+#     engine_reason                  the lines in which the reason of that stands
+#     engine_back NAME               the container as it was saved
+#     engine_end NAME                the container is no more
+
+processes_of() {
+	[ "$1" != tree ] && echo 1 || echo 2
+}
+
+# both_go_on: of two containers, a job and a tree
+both_go_on() {
+	local container
+	for container in tree beside; do
+		pair="the container $container"
+		job_attach "$(engine_pid "$container")" "$(processes_of "$container")"
+		expect_progress
+		expect_verified
+	done
+	pair=
+}
+
+# engine_shares: a tree below an init, and a job beside it on the same GPU. A checkpoint fails, and both go on; then both
+# are saved, and come back in the other order.
+engine_shares() {
+	engine_start tree init -- gpujob --state "$inside_state" --children 1 --vram 512K
+	job_wait "$(engine_pid tree)" 2
+	engine_start beside gpujob --state "$inside_state" --vram 512K --seed 2
+	job_wait "$(engine_pid beside)" 1
+	gpus_state hang
+	! engine_try tree || fail "a GPU that hangs was dumped"
+	gpus_state ok
+	grep -q 'Error (amdgpu_plugin): .*waiting for the GPU' <(engine_reason) ||
+		fail "nobody says why it fails: $(tail -n 3 "$called" | tr '\n' ' ')"
+	both_go_on
+	engine_save tree
+	engine_save beside
+	expect_no_objects
+	engine_back beside
+	engine_back tree
+	both_go_on
+	engine_end tree
+	engine_end beside
+	expect_no_objects
+}
+
+# engine_refuses: what is never saved is refused, and the container goes on
+engine_refuses() {
+	engine_start bad gpujob --state "$inside_state" --vram 256K --extra smi
+	job_wait "$(engine_pid bad)" 1
+	! engine_try bad || fail "a file of SMI events was dumped"
+	grep -q 'Error (amdgpu_plugin): .*SMI events' <(engine_reason) ||
+		fail "nobody says why it is refused: $(tail -n 3 "$called" | tr '\n' ' ')"
+	expect_progress
+	expect_verified
+	engine_end bad
+	expect_no_objects
+}
+
+# log_reason: the lines of the log that $called names
+log_reason() {
+	local log
+	log=$(grep -o '/[^ ]*criu-dump.log' "$called" | head -n 1)
+	[ -z "$log" ] || cat "$log"
+}
+
+# archive_checked FILE PROCESSES: amdgpu-image finds them in an engine's archive, whole, and that they fit here
+archive_checked() {
+	local tool=$top/build/amdgpu-image
+	ok show "$tool" show "$1"
+	[ "$(grep -c '^process ' "$called")" -eq "$2" ] || fail "${1##*/}: not $2 processes: $(tail -n 1 "$called")"
+	ok verify "$tool" verify "$1"
+	grep -q '^checked: structure, sizes and checksums of ' "$called" || fail "${1##*/}: $(tail -n 2 "$called" | head -n 1)"
+	ok match "$tool" match "$1"
+	[ "$(grep -c ': fits$' "$called")" -eq "$2" ] || fail "${1##*/}: does not fit: $(tail -n 1 "$called")"
 }
 
 # ---- podman ----
@@ -170,6 +252,19 @@ podman_pid() {
 # podman_attach NAME PROCESSES
 podman_attach() {
 	job_attach "$(podman_pid "$1")" "$2"
+}
+
+# As each engine does.
+podman_functions() {
+	engine_start() {
+		ok run podman run -d --name "$1" --network none --device /dev/kfd --device /dev/dri/renderD128 "$image" "${@:2}"
+	}
+	engine_pid() { podman_pid "$1"; }
+	engine_save() { ok checkpoint podman container checkpoint "$1"; }
+	engine_try() { call checkpoint podman container checkpoint "$1"; }
+	engine_reason() { cat "$called"; }
+	engine_back() { ok restore podman container restore "$1"; }
+	engine_end() { ok remove podman rm -f -t 0 "$1"; }
 }
 
 # podman_dir NAME: where podman keeps the images and logs of its last checkpoint

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "amdgpu_plugin_util.h"
+#include "tool/commands.h"
 #include "tool/images.h"
 #include "tool/topology.h"
 #include "fuzz.h"
@@ -28,13 +29,18 @@ static unsigned int entries(const char *path)
 
 static void try_archive(const uint8_t *data, size_t size)
 {
-	struct images images = { .dir = -1 };
-	int fd = fuzz_file(data, size);
+	struct images images = { .dir = -1, .archive = -1 };
+	char path[32];
+	struct arguments arguments = { .path = path };
+	int fd = fuzz_file(data, size), status;
 
 	archive_read_images("fuzzed", fd, &images);
 	for (size_t i = 0; i < images.nr; i++)
 		expect(!images.files[i].err == !images.files[i].problem);
 	images_done(&images);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	status = command_verify(&arguments);
+	expect(status == TOOL_GOOD || status == TOOL_BAD || status == TOOL_FAIL);
 	close(fd);
 }
 

@@ -4,6 +4,7 @@
  * process has all, a second one the last. DIR is new. Some sets are made by further words:
  *     nasty     names of GPUs and writers that are no text
  *     large     buffers of many megabytes
+ *     sharing   the first process' first buffer is imported by the second, and so is an object of a render node
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #define NASTY	"a\"\\\n\x1b[31m\xff\xc3\xa9\xed\xa0\x80\x7f"
 
 static int directory;
-static bool nasty;
+static bool nasty, sharing;
 static uint64_t unit = 4096;
 
 #define must(condition)                                                                 \
@@ -96,7 +97,7 @@ static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
 		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 		uint8_t *bytes;
 
-		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo))
+		if (bo->gpu_id != gpu_id || !kfd_state_owns(state, i))
 			continue;
 		bytes = calloc(1, bo->size);
 		must(bytes);
@@ -137,10 +138,29 @@ static void add_bos(struct kfd_state *state, uint32_t gpu_id)
 	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, 8192);
 }
 
+/* Buffer 1 is the first process' first one, 2 a GTT object of its render node; the second one imports both. */
+static void add_sharing(struct kfd_image *image, bool owns)
+{
+	struct kfd_state *state = &image->state;
+	uint32_t gpu_id = state->bos[0].gpu_id;
+
+	image->nr_sharers = 2;
+	image->nr_files = 1 + topology_count_gpus(image->nodes);
+	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT };
+	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 3 * unit);
+	state->shares[state->nr_bos - 1] = (struct kfd_share){
+		.buffer = 2,
+		.kind = owns ? KFD_BO_GEM : KFD_BO_REF,
+		.domains = owns ? 2 : 0,
+	};
+	state->nr_added = 1;
+}
+
 static void write_process(int id, uint32_t pid, struct topology *nodes)
 {
 	struct kfd_criu_bo_bucket bos[MAX_BOS];
 	struct kfd_checksum checksums[MAX_BOS] = { 0 };
+	struct kfd_share *shares = calloc(MAX_BOS, sizeof(*shares));
 	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .minor = 128 };
 	struct fixture_records *f = calloc(1, sizeof(*f));
 	struct kfd_image image = {
@@ -155,13 +175,17 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 		.flags = O_RDWR,
 	};
 
-	must(f);
+	must(f && shares);
 	if (nasty)
 		snprintf(image.writer.kernel, sizeof(image.writer.kernel), NASTY);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
 			add_bos(&image.state, topology_gpu_id(nodes->nodes[i]));
-	fixture_begin(f, topology_count_gpus(nodes), image.state.nr_bos);
+	if (sharing) {
+		image.state.shares = shares;
+		add_sharing(&image, id == 7);
+	}
+	fixture_begin(f, topology_count_gpus(nodes), kfd_state_records(&image.state));
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
 		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
 
@@ -179,16 +203,31 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 	image.state.priv_size = f->size;
 	image.state.nr_objects = f->nr_objects;
 	must(!kfd_image_write(id, &image));
+	free(shares);
 	free(f);
 }
 
 static void write_render(int id, const struct topology *nodes)
 {
+	struct gem_handle handles[] = { { 3, 2 }, { 4, 1 } };
+	struct gem_mapping mappings[] = { { .handle = 3, .va = 0x100000, .size = 4096 } };
+	struct render_syncobj syncobjs[] = { { .handle = 1, .point = 9, .is_signalled = true } };
+
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
 		struct render_image image = { .nodes = (struct topology *)nodes, .flags = O_RDWR };
 
 		if (!topology_is_gpu(nodes->nodes[i]))
 			continue;
+		if (sharing) {
+			image.objects = (struct render_objects){
+				.handles = handles,
+				.nr_handles = ARRAY_SIZE(handles),
+				.mappings = mappings,
+				.nr_mappings = ARRAY_SIZE(mappings),
+				.syncobjs = syncobjs,
+				.nr_syncobjs = ARRAY_SIZE(syncobjs),
+			};
+		}
 		image.gpu_id = topology_gpu_id(nodes->nodes[i]);
 		image.minor = (uint32_t)topology_get(nodes->nodes[i], TOPOLOGY_DRM_RENDER_MINOR);
 		must(!render_image_write(id++, &image));
@@ -202,6 +241,7 @@ int main(int argc, char **argv)
 	must(argc > 2);
 	for (int i = 3; i < argc; i++) {
 		nasty |= !strcmp(argv[i], "nasty");
+		sharing |= !strcmp(argv[i], "sharing");
 		unit = !strcmp(argv[i], "large") ? 65536 : unit;
 	}
 	must(!mkdir(argv[2], 0700));
@@ -213,6 +253,8 @@ int main(int argc, char **argv)
 	write_render(8, all);
 	write_process(27, 43, last);
 	write_render(28, last);
+	if (sharing)
+		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
 	topology_free(all);
 	topology_free(last);
 	topology_free(machine);

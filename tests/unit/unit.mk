@@ -65,6 +65,10 @@ test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_devfilter_SRCS := kernel/devfilter.c
+test_memory_SRCS := kernel/memory.c
+test_memory_LDFLAGS := -Wl,--wrap=fopen
+test_nodes_SRCS := kernel/nodes.c
+test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchownat,-Wl,--wrap=$(call))
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
 test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c

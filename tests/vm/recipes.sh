@@ -19,7 +19,7 @@ USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3
 USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1"
 USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
-USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
+USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2,libarchive13t64"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
 
 # recipe_userland NAME: "suite packages"

@@ -26,6 +26,7 @@ running() {
 	case $1 in
 	podman) podman ps -q | head -n 1 | while read -r id; do podman_pid "$id"; done ;;
 	ctr) ctr task ls | awk '$3 == "RUNNING" { print $2 }' ;;
+	docker) docker ps -q | xargs -r docker inspect -f '{{.State.Pid}}' ;;
 	esac
 }
 
@@ -50,6 +51,7 @@ page_run() {
 	wait_until 30 no_objects_left || fail "$2: objects left in the GPU driver: $(objects_left)"
 }
 
+PATH=$top/build:$PATH
 image_make
 podman_setup crun
 sed -i '1i [containers]\nnetns = "none"' /etc/containers/containers.conf
@@ -61,3 +63,5 @@ containerd_setup
 page_run ctr "containerd by ctr"
 call delete ctr task delete again || true
 ok delete ctr container delete again
+docker_setup
+page_run docker "docker (experimental)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# podman with runc: archives for another GPU, whose node appears in the container, little memory, failures
+# podman with runc: archives for another GPU, whose node appears in the container, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
 # memory: 6000
@@ -59,19 +59,6 @@ grep -q 'Error (amdgpu_plugin): .*renderD129.*hides' "$log" || fail "the log doe
 ok remove podman rm -f -t 0 hidden
 expect_no_objects
 
-# Copying costs the container little: it may have 64 MiB, and has more on the GPU.
-podman_job small --device /dev/dri/renderD128 --memory 64m -- --vram 512M --buffers 2 --gtt 64K --userptr 64K
-ok checkpoint podman container checkpoint small
-ok restore podman container restore small
-podman_attach small 1
-expect_progress
-expect_verified
-ok remove podman rm -f -t 0 small
-expect_no_objects
-
-podman_job bad --device /dev/dri/renderD128 -- --vram 256K --extra dmabuf
-! call checkpoint podman container checkpoint bad || fail "a dma-buf was dumped"
-grep -q 'Error (amdgpu_plugin): .*dma-buf' "$called" || fail "podman does not say why: $(tail -n 3 "$called")"
-expect_progress
-expect_verified
-ok remove podman rm -f -t 0 bad
+podman_functions
+engine_refuses
+engine_shares

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How much memory the cgroups of a process leave it, from a directory that stands for their file systems. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernel/memory.h"
+#include "kernel/mount.h"
+#include "amdgpu_plugin_util.h"
+#include "log_stub.h"
+
+static char top[32];
+static const char *cgroups; /* /proc/self/cgroup; NULL: there is none */
+static bool mounts;	    /* the file systems can be mounted */
+
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (strcmp(path, "/proc/self/cgroup"))
+		return __real_fopen(path, mode);
+	errno = ENOENT;
+	return cgroups ? fmemopen((void *)cgroups, strlen(cgroups), "r") : NULL;
+}
+
+int mount_private(const char *type, const char *flags)
+{
+	char path[64];
+
+	if (strcmp(type, "cgroup2"))
+		assert_string_equal(flags, "memory");
+	snprintf(path, sizeof(path), "%s/%s", top, type);
+	return mounts ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EPERM;
+}
+
+static void put(const char *path, const char *text)
+{
+	char command[300];
+	FILE *f;
+
+	snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s/%s')\"", top, path);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof(command), "%s/%s", top, path);
+	f = fopen(command, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/test_memory.XXXXXX");
+	if (!mkdtemp(top))
+		return -1;
+	mounts = true;
+	put("cgroup/tasks", "");
+	put("cgroup2/cgroup.procs", "");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+static void assert_allowed(uint64_t bytes)
+{
+	assert_true(memory_allowed() == bytes);
+}
+
+static void least_of_a_cgroup_and_those_above_it(void **state)
+{
+	(void)state;
+	cgroups = "0::/engine/container/below\n";
+	put("cgroup2/engine/container/below/memory.max", "max\n");
+	assert_allowed(UINT64_MAX);
+	put("cgroup2/engine/memory.max", "1073741824\n");
+	assert_allowed(1073741824);
+	put("cgroup2/engine/container/memory.max", "67108864\n");
+	assert_allowed(67108864);
+	put("cgroup2/engine/container/below/memory.max", "134217728\n");
+	assert_allowed(67108864);
+	put("cgroup2/engine/container/below/memory.max", "4096\n");
+	assert_allowed(4096);
+}
+
+static void limit_of_the_root_counts(void **state)
+{
+	(void)state;
+	put("cgroup2/memory.max", "5000000\n");
+	cgroups = "0::/\n";
+	assert_allowed(5000000);
+	cgroups = "0::/a/b/c\n";
+	assert_allowed(5000000);
+}
+
+static void other_cgroups_do_not_count(void **state)
+{
+	(void)state;
+	cgroups = "0::/engine/container\n";
+	put("cgroup2/engine/container/below/memory.max", "1\n");
+	put("cgroup2/engine/other/memory.max", "2\n");
+	put("cgroup2/engine/containers/memory.max", "3\n");
+	put("cgroup/engine/container/memory.limit_in_bytes", "4\n");
+	assert_allowed(UINT64_MAX);
+}
+
+/* Of v1, each controller may have the process elsewhere. */
+static void version_1_has_the_memory_controller_where_its_line_says(void **state)
+{
+	(void)state;
+	cgroups = "9:cpu,cpuacct:/fast\n8:memory:/engine/container\n0::/engine\n";
+	put("cgroup/fast/memory.limit_in_bytes", "1\n");
+	put("cgroup/engine/container/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_allowed(9223372036854771712u);
+	put("cgroup/engine/memory.limit_in_bytes", "268435456\n");
+	assert_allowed(268435456);
+	put("cgroup2/engine/memory.max", "134217728\n");
+	assert_allowed(134217728);
+}
+
+static void what_is_not_known_is_no_limit(void **state)
+{
+	static const char *const wrong[] = {
+		"", "\n", "0\n", "0:\n", "0::\n", "what\n", "8:memory\n", "0::relative\n"
+	};
+
+	(void)state;
+	cgroups = NULL;
+	assert_allowed(UINT64_MAX);
+	for (size_t i = 1; i < ARRAY_SIZE(wrong); i++) {
+		cgroups = wrong[i];
+		assert_allowed(UINT64_MAX);
+	}
+	cgroups = "0::/engine\n";
+	put("cgroup2/engine/memory.max", "\n");
+	assert_allowed(UINT64_MAX);
+	put("cgroup2/engine/memory.max", "12345678901234567890123456789012345678901234567890\n");
+	assert_allowed(UINT64_MAX);
+	put("cgroup2/engine/memory.max", "1000\n");
+	mounts = false;
+	assert_allowed(UINT64_MAX);
+}
+
+static void a_path_that_is_too_long_leaves_those_above_it(void **state)
+{
+	char line[PATH_MAX + 64] = "0::/engine/";
+
+	(void)state;
+	memset(line + strlen(line), 'x', PATH_MAX);
+	line[sizeof(line) - 1] = '\0';
+	strcpy(line + PATH_MAX + 20, "\n");
+	cgroups = line;
+	put("cgroup2/engine/memory.max", "8192\n");
+	assert_allowed(8192);
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(least_of_a_cgroup_and_those_above_it),
+		TEST(limit_of_the_root_counts),
+		TEST(other_cgroups_do_not_count),
+		TEST(version_1_has_the_memory_controller_where_its_line_says),
+		TEST(what_is_not_known_is_no_limit),
+		TEST(a_path_that_is_too_long_leaves_those_above_it),
+	};
+
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
