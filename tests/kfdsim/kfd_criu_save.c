@@ -62,6 +62,21 @@ static void kfd_fill_queue_priv(const struct kfd_queue *q, struct kfd_queue_priv
 	kfd_queue_payload(q, &priv->mqd_size, &priv->ctl_stack_size);
 }
 
+/* Of struct v9_mqd, as far as others than the driver read it: where preempted waves are. */
+#define MQD_STACK_OFFSET_AT 696
+#define MQD_STACK_SIZE_AT   700
+#define MQD_WAVE_OFFSET_AT  704
+
+static void kfd_save_offsets(const struct kfd_queue *q, u8 *mqd)
+{
+	u32 size = kfd_ctl_stack_size(q), waves = q->mqd.wave ? q->props.cwsr_size : size;
+
+	BUILD_BUG_ON(sizeof(struct kfd_mqd) > MQD_STACK_OFFSET_AT);
+	*(u32 *)(mqd + MQD_STACK_OFFSET_AT) = q->mqd.wave ? 0 : size;
+	*(u32 *)(mqd + MQD_STACK_SIZE_AT) = size;
+	*(u32 *)(mqd + MQD_WAVE_OFFSET_AT) = waves;
+}
+
 /* MQDs of all XCCs that are saved, then their control stacks. */
 static void kfd_save_queue_state(struct kfd_queue *q, const struct kfd_queue_priv *priv, u8 *data)
 {
@@ -72,6 +87,8 @@ static void kfd_save_queue_state(struct kfd_queue *q, const struct kfd_queue_pri
 	for (xcc = 0; xcc < priv->mqd_size / size; xcc++) {
 		mqd.xcc = xcc;
 		memcpy(data + xcc * size, &mqd, sizeof(mqd));
+		if (kfd_ctl_stack_size(q))
+			kfd_save_offsets(q, data + xcc * size);
 	}
 	memcpy(data + priv->mqd_size, q->ctl_stack, priv->ctl_stack_size);
 }
