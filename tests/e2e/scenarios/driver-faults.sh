@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# What the driver itself refuses: a file for a dma-buf, room in VRAM, a queue that is taken
+# gpus: 1xmi100-256m
+# drivers: amdgpu, which fails for reasons of its own
+
+other=$work/other
+
+# other_start ARG...: a job of somebody else on the same GPU
+other_start() {
+	"$gpujob" --state "$other" --background "$@" >"$work/other.start" 2>&1 ||
+		fail "the other job did not start: $(head -n 1 "$work/other.start")"
+}
+
+other_end() {
+	local pid
+	pid=$(state_get "$other" pid)
+	kill -TERM "$pid"
+	wait_until 60 no_process "$pid" || fail "the other job does not end"
+	[ "$(state_get "$other" phase)" = "done" ] || fail "the other job's data is wrong: $(state_get "$other" message)"
+	rm "$other"
+}
+
+# The driver's lists of what is alive, but for memory, of which a running job may free some later.
+objects_alive() {
+	grep -v _kib "$objects_file"
+}
+
+objects_are_the_others() {
+	objects_alive | cmp -s "$work/objects" -
+}
+
+# no_restore PATTERN: refused, and the plugin says why; neither a process nor an object in the driver is left of it
+no_restore() {
+	objects_alive >"$work/objects"
+	! criu_call restore -d || fail "criu restore succeeded, but it should have refused"
+	expect_gone
+	grep -q "Error (amdgpu_plugin): .*$1" "$work/$criu_runs-restore.log" || fail "no word of \"$1\": $(criu_errors)"
+	wait_until 20 objects_are_the_others ||
+		fail "objects differ after the refused restore: $(objects_alive | diff "$work/objects" - | tr '\n' ' ')"
+}
+
+# CHECKPOINT ends in the middle of its dma-bufs: criu cannot allow itself more files than it was given.
+job_start --vram 1M --buffers 200 --extra aql
+job_picture
+most=$(</proc/sys/fs/nr_open)
+files=$(ulimit -n)
+echo 256 >/proc/sys/fs/nr_open
+ulimit -n 256
+dump_refused
+echo "$most" >/proc/sys/fs/nr_open
+ulimit -n "$files"
+expect_one_error 'Too many open files'
+expect_unharmed
+dump
+expect_gone
+expect_no_objects
+restore
+expect_unharmed
+job_end
+
+job_start --vram 128M
+process_shape >"$work/shape"
+dump
+expect_gone
+expect_no_objects
+
+other_start --vram 128M
+no_restore 'MiB of its VRAM are free'
+KFD_VRAM_SIZE_CHECK=0 no_restore 'cannot restore the GPU state of pid .*: Cannot allocate memory'
+other_end
+
+other_start --vram 64K
+no_restore 'Device or resource busy (another process holds an SDMA queue'
+other_end
+expect_no_objects
+
+restore
+expect_verified
+expect_shape "$work/shape"
+job_end
+expect_no_objects

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# A GPU that hangs while a job is restored, and which the driver then resets: the job is right, or it is not there
+# gpus: 1xmi100
+# drivers: amdgpu, which resets a GPU that hangs
+
+was_reset() {
+	dmesg | sed '1,/e2e: scenario driver-reset$/d' | grep -q 'GPU reset.*succeeded'
+}
+
+job_start --vram 1M
+process_shape >"$work/shape"
+dump
+expect_gone
+expect_no_objects
+
+gpus_state hang
+states_blank
+if criu_call restore -d; then
+	expect_verified
+	expect_shape "$work/shape"
+	job_end
+else
+	expect_gone
+	expect_no_objects
+fi
+wait_until 60 was_reset || fail "the driver does not reset the GPU"
+
+restore
+expect_verified
+expect_shape "$work/shape"
+job_end
+expect_no_objects
