@@ -81,21 +81,32 @@ void older_free(struct older *older)
 	free(older);
 }
 
+/* Before anything is asked of it: kernels warn in their log when a buffer is imported by another dma-buf than its first. */
+int older_check_import(const struct survey *survey, const struct holder *holder)
+{
+	const struct share_process *process = holder_process(survey, holder);
+	const struct kfd_criu_bo_bucket *bo = &process->state->bos[holder->bo];
+
+	if (bo->alloc_flags & ~IMPORT_FLAGS)
+		return 0;
+	pr_err("pid %d: has imported a buffer of %" PRIu64 " bytes on renderD%u, and before Linux 6.8 nothing tells who else "
+	       "has it: " HINT, process->pid, (uint64_t)bo->size, holder->minor);
+	return -EOPNOTSUPP;
+}
+
 int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer)
 {
 	const struct share_process *process = holder_process(survey, buffer->holders);
 	const struct kfd_criu_bo_bucket *bo = &process->state->bos[buffer->holders->bo];
 
-	if (!(bo->alloc_flags & ~IMPORT_FLAGS))
-		pr_err("pid %d: has imported a buffer of %" PRIu64 " bytes on renderD%u, and before Linux 6.8 nothing tells who "
-		       "else has it: " HINT, process->pid, (uint64_t)bo->size, buffer->holders->minor);
-	else if (!older->can_export)
+	if (!older->can_export)
 		return 0;
-	else if (older->error)
+	if (older->error)
 		pr_err("pid %d: may share a buffer of %" PRIu64 " bytes of renderD%u, which before Linux 6.8 shows in " BUFINFO
 		       " only (%s): mount debugfs, or " HINT, process->pid, (uint64_t)bo->size, buffer->holders->minor,
 		       strerror(-older->error));
-	else if (bsearch(&(uint64_t){ bo->size }, older->sizes, older->nr, sizeof(*older->sizes), compare_sizes))
+	else if (older->nr &&
+		 bsearch(&(uint64_t){ bo->size }, older->sizes, older->nr, sizeof(*older->sizes), compare_sizes))
 		pr_err("pid %d: may share a buffer of %" PRIu64 " bytes of renderD%u: there is a dma-buf of that size, and before "
 		       "Linux 6.8 nothing tells whose it is: " HINT, process->pid, (uint64_t)bo->size,
 		       buffer->holders->minor);

@@ -172,6 +172,8 @@ static int add_bo(struct survey *survey, size_t number, size_t i)
 	}
 	holder.minor = minor_of(process->nodes->nodes[node]);
 	err = inode_of(holder.dmabuf_fd, &holder.inode);
+	if (!err && !survey->request->one_dmabuf && survey->request->check_partners)
+		err = older_check_import(survey, &holder);
 	if (!err)
 		err = check_dmabuf(survey, &holder, bo);
 	return err ? err : add_holder(survey, &holder);

@@ -89,6 +89,8 @@ int references_check(struct survey *survey, struct references *references, const
 struct older;
 int older_read(const struct survey *survey, struct older **ret);
 void older_free(struct older *older);
+/* Of a BO that was imported: always. 0, or -errno after an error line. */
+int older_check_import(const struct survey *survey, const struct holder *holder);
 /* @buffer has one BO of the KFD. 0, or -errno after an error line. */
 int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer);
 

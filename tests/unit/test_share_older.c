@@ -49,6 +49,8 @@ static int check(uint32_t flags)
 
 	log_clear();
 	if (!err)
+		err = older_check_import(&survey, &holder);
+	if (!err)
 		err = older_check(&survey, older, &buffer);
 	older_free(older);
 	return err;

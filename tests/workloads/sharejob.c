@@ -33,7 +33,6 @@ static const char usage[] =
 	"Processes that share GPU memory; --list tells the cases.\n"
 	"  --state FILE   what the first process does, for scripts; FILE.1 and so on for the others\n"
 	"  --processes N  of cases that take any number (4)\n"
-	"  --count N      of objects in cases with many (1000)\n"
 	"  --pace MS      sleep between generations (20)\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
@@ -43,7 +42,6 @@ static const char usage[] =
 
 static const struct share_case *const subjects[] = {
 	share_handle_cases, share_ipc_cases, share_vmm_cases, share_dmabuf_cases, share_file_cases, share_refused_cases,
-	share_many_cases,
 };
 
 #define NR_SUBJECTS (sizeof(subjects) / sizeof(*subjects))
@@ -397,7 +395,6 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "processes", required_argument, NULL, 'n' },
-		{ "count", required_argument, NULL, 'c' },
 		{ "pace", required_argument, NULL, 'p' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "background", no_argument, NULL, 'd' },
@@ -408,7 +405,6 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 	int option;
 
 	me->nr_processes = 4;
-	me->count = 1000;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 'l')
 			exit(cases_list());
@@ -422,8 +418,6 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 			return false;
 		if (option == 'n')
 			me->nr_processes = number;
-		else if (option == 'c')
-			me->count = number;
 		else if (option == 'p')
 			me->pace_ms = number;
 		else if (option == 'r')

@@ -23,7 +23,7 @@
 #include "sdma.h"
 #include "state.h"
 
-#define SHARE_MAX_PROCESSES 64u
+#define SHARE_MAX_PROCESSES 16u
 #define SHARE_MAX_BUFFERS   64u
 #define SHARE_MAX_VIEWS	    128u
 #define SHARE_MAX_OBJECTS   64u /* of each kind in a process */
@@ -115,7 +115,6 @@ struct share_objects {
 struct share_process {
 	const struct share_case *kase;
 	unsigned int number, nr_processes;
-	unsigned int count; /* of the objects of cases with many */
 	bool outside;			     /* of the tree */
 	pid_t first;			     /* the process with number 0, of all others */
 	pid_t children[SHARE_MAX_PROCESSES]; /* by number; 0: none */
@@ -155,7 +154,7 @@ struct share_case {
 
 /* By subject; each ends with an entry without name. */
 extern const struct share_case share_handle_cases[], share_ipc_cases[], share_vmm_cases[], share_dmabuf_cases[],
-	share_file_cases[], share_refused_cases[], share_many_cases[];
+	share_file_cases[], share_refused_cases[];
 
 /* ---- sharejob.c ---- */
 
