@@ -121,7 +121,7 @@ check-all:
 check-engines:
 	@tests/vm/setup
 	@$(MAKE) --no-print-directory -s tests-build
-	@tests/check engines
+	@tests/check --all engines
 .PHONY: check-quick check check-all check-engines
 
 # Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on.

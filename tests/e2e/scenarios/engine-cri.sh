@@ -94,6 +94,7 @@ engine_try() {
 	call checkpoint "$top/tests/e2e/cri/call" CheckpointContainer \
 		"{\"container_id\": \"${ids[$1]}\", \"location\": \"$work/$1.tar\", \"timeout\": 100}"
 }
+engine_reason() { log_reason; }
 engine_back() { cri_start "$1" "$work/$1.tar" "$by_path"; }
 engine_end() { cri_end "$1"; }
 engine_refuses
