@@ -39,6 +39,20 @@ static void copy_and_check(struct engine *e, uint64_t src_va, const uint8_t *src
 		_exit(3);
 }
 
+/* Without a list of what a job uses, foreign buffers stay out of the page tables. */
+static uint32_t list_of(int fd, uint32_t a, uint32_t b, uint32_t c)
+{
+	struct drm_amdgpu_bo_list_entry entries[] = { { .bo_handle = a }, { .bo_handle = b }, { .bo_handle = c } };
+	union drm_amdgpu_bo_list list = { .in = { .operation = AMDGPU_BO_LIST_OP_CREATE,
+						  .bo_number = 3,
+						  .bo_info_size = sizeof(entries[0]),
+						  .bo_info_ptr = (uintptr_t)entries } };
+
+	if (ioctl(fd, NR_BO_LIST, &list))
+		_exit(7);
+	return list.out.list_handle;
+}
+
 static void share_with_other_gpu(struct engine *e, uint32_t bo, const uint8_t *p, uint64_t size)
 {
 	uint32_t imported, out;
@@ -57,6 +71,7 @@ static void share_with_other_gpu(struct engine *e, uint32_t bo, const uint8_t *p
 	q = bo_map(other.fd, out, size);
 	va = engine_map(&other, imported, size);
 	out_va = engine_map(&other, out, size);
+	other.bo_list = list_of(other.fd, imported, out, other.ib_handle);
 	copy_and_check(&other, va, p, out_va, q, size);
 	munmap(q, size);
 	engine_close(&other);

@@ -379,7 +379,8 @@ static inline uint64_t engine_map(struct engine *e, uint32_t handle, uint64_t si
 static inline int engine_start(struct engine *e, uint32_t ring, uint64_t *sequence)
 {
 	struct submit s = {
-		.ctx = e->ctx, .ring = ring, .ip_type = AMDGPU_HW_IP_DMA, .ib_va = e->ib_va, .ib_bytes = e->c.n * 4
+		.ctx = e->ctx, .ring = ring, .ip_type = AMDGPU_HW_IP_DMA, .bo_list = e->bo_list, .ib_va = e->ib_va,
+		.ib_bytes = e->c.n * 4
 	};
 
 	e->c.n = 0;
