@@ -121,7 +121,6 @@ fails() {
 
 if kernel_lists; then
 	fails mesh-kept
-	fails vmm-handle
 else
 	fails mesh
 fi
