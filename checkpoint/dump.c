@@ -8,8 +8,7 @@
  *
  * Several open files can belong to one KFD process, and nothing in /proc says so: letting
  * go through one file shows whose process runs then, before anything is saved. A dump that
- * cannot let the queues go is a failure, which criu learns from an exit handler of libc: the
- * plugin is unloaded by then.
+ * cannot let the queues of a task go that lives on is a failure: host/ending.c.
  *
  * Queues run again also when criu is about to kill the tasks: the last call of the plugin
  * cannot tell for sure whether it will. Options that keep the tasks can come from
@@ -75,46 +74,37 @@ static struct process *process_by_pid(const struct dump *dump, pid_t pid)
 	return NULL;
 }
 
-static int process_let_go(struct process *process)
+static void process_let_go(struct process *process)
 {
-	int err = 0;
+	int err = process->paused ? kfd_unpause(process->file->fd) : 0;
 
-	if (process->paused) {
-		err = kfd_unpause(process->file->fd);
-		/* The answer for queues that run already: a failure while they were told apart can leave such. */
-		if (err == -EINVAL)
-			err = 0;
-		if (err)
-			pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
+	/* -EINVAL is the answer for queues that run already: a failure while they were told apart can leave such. */
+	if (err && err != -EINVAL) {
+		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
+		/* criu does not ask whether this worked, and would report success. */
+		criu_fail_at_exit(process->file->pid);
 	}
 	process->paused = false;
 	kfd_state_done(&process->state);
 	topology_free(process->nodes);
 	process->nodes = NULL;
-	return err;
 }
 
-int dump_free(struct dump *dump, bool succeeded)
+void dump_free(struct dump *dump, bool succeeded)
 {
-	int err = 0;
-
 	if (!dump)
-		return 0;
+		return;
 	/* A process without a GPU was dumped to where one with a GPU had been. */
 	if (succeeded && !dump->started)
 		image_remove_stale();
-	for (size_t i = 0; i < dump->nr_processes; i++) {
-		int ret = process_let_go(&dump->processes[i]);
-
-		err = err ? err : ret;
-	}
+	for (size_t i = 0; i < dump->nr_processes; i++)
+		process_let_go(&dump->processes[i]);
 	free(dump->processes);
 	survey_free(dump->survey);
 	free(dump->sharers);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
-	return err;
 }
 
 /* ---- pause ---- */

@@ -14,10 +14,10 @@ struct dump;
 struct dump *dump_new(const struct settings *settings);
 
 /*
- * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL.
- * -errno after an error line when a process cannot run.
+ * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
+ * process cannot run, that is an error line, and criu fails at its end if the process lives by then.
  */
-int dump_free(struct dump *dump, bool succeeded);
+void dump_free(struct dump *dump, bool succeeded);
 
 /*
  * Pauses all KFD processes among the tasks that the calling thread traces. The first

@@ -290,16 +290,6 @@ int criu_vma_file(int token, struct criu_traits traits)
 	return other;
 }
 
-/* Of libc, since the plugin is unloaded by then. */
-int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
-
-void criu_fail_at_exit(void)
-{
-	void *leave = (void *)_exit;
-
-	__cxa_atexit((void (*)(void *))leave, (void *)(intptr_t)EXIT_FAILURE, NULL);
-}
-
 int criu_inventory_add(void)
 {
 	__typeof__(&add_inventory_plugin) add = CRIU_SYMBOL(add_inventory_plugin);

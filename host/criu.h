@@ -102,8 +102,8 @@ struct criu_traits criu_ask_traits(void);
  */
 int criu_vma_file(int token, struct criu_traits traits);
 
-/* Lets criu go on, but end with a failure: for hooks that cannot fail. */
-void criu_fail_at_exit(void);
+/* Lets criu go on, but end with a failure if the task lives by then: for hooks that cannot fail. */
+void criu_fail_at_exit(pid_t pid);
 
 /* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
 int criu_inventory_add(void);

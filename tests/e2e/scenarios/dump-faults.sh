@@ -32,6 +32,14 @@ expect_one_error 'cannot let its GPU queues run again: Input/output error'
 dump --leave-running
 expect_unharmed
 
+# Of a job that the dump ends it is none.
+faults 'kfd:CRIU_OP 5 EIO'
+dump
+faults
+expect_gone
+restore
+expect_unharmed
+
 # The engines stop in the middle: the copy's time is up.
 gpus_state hang
 dump_refused

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A failure that comes when criu asks no plugin any more. Whether it matters shows when criu ends: a dump that ends the
+ * tasks has ended them by then, and its images are whole. criu unloads its plugins before, so this one is kept loaded.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "amdgpu_plugin_util.h"
+#include "host/criu.h"
+
+#define PF_EXITING 0x4u /* of Linux' sched.h */
+
+/* criu kills, and does not wait for it. */
+#define NR_NAPS 50
+#define NAP_NS	(20l * 1000 * 1000)
+
+static bool lives(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[32], line[512], state;
+	const char *rest = NULL;
+	unsigned int flags;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f))
+		rest = strrchr(line, ')');
+	return rest && sscanf(rest, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && state != 'Z' && state != 'X' &&
+	       !(flags & PF_EXITING);
+}
+
+static void fail_if_alive(void *arg)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	for (int i = 0; i < NR_NAPS; i++) {
+		if (!lives((pid_t)(intptr_t)arg))
+			return;
+		nanosleep(&nap, NULL);
+	}
+	_exit(EXIT_FAILURE);
+}
+
+static bool stays_loaded(void)
+{
+	Dl_info info;
+
+	return dladdr((void *)fail_if_alive, &info) && dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+/* Of libc; without a library that it belongs to, the function is called at the end of the program. */
+int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
+
+void criu_fail_at_exit(pid_t pid)
+{
+	void *leave = (void *)_exit;
+
+	if (stays_loaded())
+		__cxa_atexit(fail_if_alive, (void *)(intptr_t)pid, NULL);
+	else
+		__cxa_atexit((void (*)(void *))leave, (void *)(intptr_t)EXIT_FAILURE, NULL);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Whether criu ends with a failure is decided at its end: by whether the task lives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/criu.h"
+
+static bool can_stay_loaded;
+
+/* A program cannot be loaded as a library. */
+void *__wrap_dlopen(const char *path, int flags);
+void *__wrap_dlopen(const char *path, int flags)
+{
+	(void)flags;
+	return can_stay_loaded ? (void *)(uintptr_t)path : NULL;
+}
+
+static pid_t task_new(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* The status of a program that has left a task so, and ends well; @kill_it: it kills the task last. */
+static int status_of(pid_t task, bool kill_it)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (!pid) {
+		criu_fail_at_exit(task);
+		if (kill_it)
+			kill(task, SIGKILL);
+		exit(EXIT_SUCCESS);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void a_task_that_lives_is_a_failure(void **arg)
+{
+	pid_t task = task_new();
+
+	(void)arg;
+	can_stay_loaded = true;
+	assert_int_equal(status_of(task, false), EXIT_FAILURE);
+	kill(task, SIGKILL);
+	waitpid(task, NULL, 0);
+}
+
+static void a_task_that_is_killed_is_none(void **arg)
+{
+	pid_t task = task_new();
+
+	(void)arg;
+	can_stay_loaded = true;
+	assert_int_equal(status_of(task, true), EXIT_SUCCESS);
+	/* It is a zombie until then. */
+	waitpid(task, NULL, 0);
+	assert_int_equal(status_of(task, false), EXIT_SUCCESS);
+}
+
+static void what_cannot_be_decided_is_a_failure(void **arg)
+{
+	pid_t task = task_new();
+
+	(void)arg;
+	can_stay_loaded = false;
+	assert_int_equal(status_of(task, true), EXIT_FAILURE);
+	waitpid(task, NULL, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_task_that_lives_is_a_failure),
+		cmocka_unit_test(a_task_that_is_killed_is_none),
+		cmocka_unit_test(what_cannot_be_decided_is_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
