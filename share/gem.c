@@ -50,8 +50,8 @@ _Static_assert(sizeof(struct gem_op) == 24, "ABI");
 /* How often a list is asked for again that has grown meanwhile; the tasks are stopped, so it should not. */
 #define LIST_TRIES 8
 
-/* As far as syncobjs are tried out. A file gives out the lowest free number. */
-#define MAX_SYNCOBJ 4096u
+/* So many numbers without a syncobj end the search: a file gives out the lowest free one. */
+#define SYNCOBJ_GAP 4096u
 
 static int call(int fd, unsigned long op, void *args)
 {
@@ -349,8 +349,10 @@ static int ask_syncobj(int fd, uint32_t handle, struct render_syncobj *ret, bool
 
 int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 {
+	uint32_t last = 0;
+
 	*ret_pending = 0;
-	for (uint32_t handle = 1; handle <= MAX_SYNCOBJ; handle++) {
+	for (uint32_t handle = 1; handle <= last + SYNCOBJ_GAP; handle++) {
 		struct render_syncobj syncobj, *grown;
 		bool pending = false;
 		int err = ask_syncobj(fd, handle, &syncobj, &pending);
@@ -359,6 +361,7 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 			continue;
 		if (err)
 			return err;
+		last = handle;
 		if (pending && !*ret_pending)
 			*ret_pending = handle;
 		grown = reallocarray(objects->syncobjs, objects->nr_syncobjs + 1, sizeof(*grown));

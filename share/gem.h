@@ -43,7 +43,7 @@ int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret);
 /* A dma-buf of it: an fd that the caller owns. It stays with the object as long as that has handles. */
 int gem_export(int fd, uint32_t handle, bool read_only);
 
-/* Adds the syncobjs with numbers of up to 4096; *ret_pending: the number of one whose fence has not signalled, or 0. */
+/* Adds the syncobjs; *ret_pending: the number of one whose fence has not signalled, or 0. */
 int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending);
 
 /*

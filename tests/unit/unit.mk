@@ -31,6 +31,8 @@ test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_S
 test_limits_SRCS := kernel/limits.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c
 test_driver_SRCS := kernel/driver.c
+test_gem_SRCS := share/gem.c
+test_gem_LDFLAGS := -Wl,--wrap=ioctl
 test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)
