@@ -155,8 +155,6 @@ void chip_reset(struct chip *chip);
 int chip_read(struct chip *chip, const struct chip_vm *vm, u64 va, void *to, size_t len, u64 *fault);
 int chip_write(struct chip *chip, const struct chip_vm *vm, u64 va, const void *from, size_t len, u64 *fault);
 int chip_copy(struct chip *chip, const struct chip_vm *vm, u64 dst, u64 src, u64 len, u64 *fault);
-/* Says in the kernel's log what page tables have for @va. */
-void walk_show(struct chip *chip, const struct chip_vm *vm, u64 va);
 extern const struct chip_vm chip_kernel_vm;
 
 /* ---- sdma.c ---- */

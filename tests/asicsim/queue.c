@@ -28,10 +28,8 @@ void queue_fault(struct chip *chip, struct chip_queue *q, int err, u32 packet, u
 	pr_err("asicsim: %s queue %u.%u of pasid %#x: packet %#x at %#llx: error %d at %#llx\n",
 	       q->sdma ? "sdma" : "compute", q->engine, q->id, q->vm.pasid, packet, q->rptr, err, fault);
 	q->stopped = true;
-	if (err == -EFAULT) {
-		walk_show(chip, &q->vm, fault);
+	if (err == -EFAULT)
 		chip_vm_fault(chip, &q->vm, fault);
-	}
 }
 
 /* A packet of which a first look at the ring saw only a part. */

@@ -82,26 +82,6 @@ static void *walk_tables(struct chip *chip, u64 pd, u64 va, bool write)
 	return NULL;
 }
 
-void walk_show(struct chip *chip, const struct chip_vm *vm, u64 va)
-{
-	u64 entry = vm->pd;
-
-	pr_err("asicsim: page directory %#llx\n", entry);
-	for (int shift = 39; shift >= 12 && entry & AMDGPU_PTE_VALID; shift -= 9) {
-		u64 addr = entry & ADDRESS_MASK & ~0x3fULL;
-		u64 *table = entry & AMDGPU_PTE_SYSTEM ? system_at(addr) : vram_at(chip, addr);
-
-		if (!table) {
-			pr_err("asicsim: no memory at %#llx\n", addr);
-			return;
-		}
-		entry = READ_ONCE(table[(va >> shift) & 0x1ff]);
-		pr_err("asicsim: address bits %d: entry %#llx\n", shift, entry);
-		if (entry & AMDGPU_PDE_PTE)
-			return;
-	}
-}
-
 static void *walk(struct chip *chip, const struct chip_vm *vm, u64 va, bool write)
 {
 	return vm->vmid ? walk_tables(chip, vm->pd, va, write) : walk_kernel(chip, va, write);
