@@ -24,8 +24,7 @@
 struct chip_vm {
 	u32 vmid, pasid;
 	u64 pd;
-	u32 ih_node;	   /* the die from which its interrupts come */
-	bool default_page; /* stands in for each page that is not mapped, as the hub's registers say */
+	u32 ih_node; /* the die from which its interrupts come */
 };
 
 /* Packets that a packet points to, as far as they have been run. */
@@ -93,9 +92,9 @@ struct chip_ring {
 struct chip_model {
 	u16 device_id;
 	enum amd_asic_type type;
-	unsigned int nr_engines;     /* shader engines of an XCC */
-	u32 cus_of_engine;	     /* a bit for each */
-	unsigned int engines_of_die; /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
+	unsigned int nr_engines;	 /* shader engines of an XCC */
+	u32 cus_of_engine;		 /* a bit for each */
+	unsigned int engines_of_die;	 /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
 	const struct amdgpu_ip_block_version *sdma_block;
 	int (*set_ip_versions)(struct amdgpu_device *adev);
 	void (*preset_registers)(struct amdgpu_device *adev, const struct asicsim_config *config);
@@ -118,9 +117,9 @@ struct chip {
 	/* Held while rings and queues run, and when they come and go. */
 	struct mutex queue_lock;
 	struct list_head queues;
-	u64 *doorbells;			 /* the BAR */
+	u64 *doorbells; /* the BAR */
 	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
-	bool halted;			 /* nothing runs; control.c */
+	bool halted; /* nothing runs; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
 	spinlock_t ih_lock;
@@ -145,10 +144,7 @@ void chip_kick(struct amdgpu_device *adev);
 /* Forgets queues and what rings have, as a reset of the whole chip does; rings stand still until they are started. */
 void chip_reset(struct chip *chip);
 
-/*
- * ---- walk.c: 0, or -EFAULT with the address in *fault (which may be NULL). With a default page an access succeeds all
- * the same, and *fault is set. ----
- */
+/* ---- walk.c: 0, or -EFAULT with the address in *fault (which may be NULL) ---- */
 
 int chip_read(struct chip *chip, const struct chip_vm *vm, u64 va, void *to, size_t len, u64 *fault);
 int chip_write(struct chip *chip, const struct chip_vm *vm, u64 va, const void *from, size_t len, u64 *fault);

@@ -91,14 +91,6 @@ static void *walk(struct chip *chip, const struct chip_vm *vm, u64 va, bool writ
 	return vm->vmid ? walk_tables(chip, vm->pd, va, write) : walk_kernel(chip, va, write);
 }
 
-/* What the access of a page ends at that is not there: the driver's dummy page, or nothing. */
-static void *walk_failed(struct chip *chip, const struct chip_vm *vm, u64 va, u64 *fault)
-{
-	if (fault)
-		*fault = va;
-	return vm->default_page ? system_at(chip->adev->dummy_page_addr + (va & ~PAGE_MASK)) : NULL;
-}
-
 static int access(struct chip *chip, const struct chip_vm *vm, u64 va, void *buffer, size_t len, bool write, u64 *fault)
 {
 	unsigned long flags;
@@ -108,14 +100,17 @@ static int access(struct chip *chip, const struct chip_vm *vm, u64 va, void *buf
 	for (; len; len -= n, va += n, buffer += n) {
 		n = min_t(size_t, len, PAGE_SIZE - (va & ~PAGE_MASK));
 		spin_lock_irqsave(&chip->walk_lock, flags);
-		at = walk(chip, vm, va, write) ?: walk_failed(chip, vm, va, fault);
+		at = walk(chip, vm, va, write);
 		if (at && write)
 			memcpy(at, buffer, n);
 		else if (at)
 			memcpy(buffer, at, n);
 		spin_unlock_irqrestore(&chip->walk_lock, flags);
-		if (!at)
+		if (!at) {
+			if (fault)
+				*fault = va;
 			return -EFAULT;
+		}
 	}
 	return 0;
 }
@@ -139,13 +134,15 @@ int chip_copy(struct chip *chip, const struct chip_vm *vm, u64 dst, u64 src, u64
 	for (; len; len -= n, dst += n, src += n) {
 		n = min3(len, PAGE_SIZE - (src & ~PAGE_MASK), PAGE_SIZE - (dst & ~PAGE_MASK));
 		spin_lock_irqsave(&chip->walk_lock, flags);
-		from = walk(chip, vm, src, false) ?: walk_failed(chip, vm, src, fault);
-		to = walk(chip, vm, dst, true) ?: walk_failed(chip, vm, dst, fault);
+		from = walk(chip, vm, src, false);
+		to = walk(chip, vm, dst, true);
 		if (from && to)
 			memcpy(to, from, n);
 		spin_unlock_irqrestore(&chip->walk_lock, flags);
-		if (!from || !to)
+		if (!from || !to) {
+			*fault = from ? dst : src;
 			return -EFAULT;
+		}
 	}
 	return 0;
 }
