@@ -292,7 +292,9 @@ static void check_large_ring(void)
 	check_errno(ioctl(kfd, NR_CREATE_QUEUE, &args), 0, "CREATE_QUEUE with a ring of 2 GiB");
 	q.doorbell_offset = args.doorbell_offset;
 	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
-	*q.doorbell = size;
+	/* The engine may get the queue later than its doorbell rings: it reads the write pointer then. */
+	q.wptr = size;
+	sdma_ring_doorbell(&q);
 	while (((volatile uint32_t *)target.va)[words - 1] != 0xf00d && now_ms() < end)
 		usleep(1000);
 	check_u64(((uint32_t *)target.va)[0], 0x600d, "the longest packet is executed");
