@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -231,6 +233,23 @@ static void run_shell(void)
 	report("status", "exit %d\n", exit_code(status));
 }
 
+/*
+ * One perf event for as long as the machine runs. criu's breakpoints are perf events too: with the first one and after
+ * the last one the kernel patches its scheduler while the other processors run it. Under QEMU's translation a machine
+ * died there of an exception in finish_task_switch(). The event counts nothing.
+ */
+static void keep_perf_events_on(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+	};
+
+	if (syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC) < 0)
+		complain("perf_event_open: %s", strerror(errno));
+}
+
 static void switch_off(void)
 {
 	sync();
@@ -252,6 +271,7 @@ int main(void)
 		log_fd = STDERR_FILENO;
 	if (chdir("/share") < 0)
 		complain("/share: %s", strerror(errno));
+	keep_perf_events_on();
 	ret = run_step(RUN_DIR "start");
 	if (ret) {
 		report("status", "start %d\n", ret);
