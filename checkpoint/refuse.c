@@ -140,15 +140,16 @@ static unsigned int count_address_spaces(pid_t pid, uint32_t pasid, const struct
 }
 
 /* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
-static int check_address_spaces(pid_t pid, const struct kfd_state *state, const struct task_files *files,
+static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_state *state, const struct task_files *files,
 				const struct topology *machine)
 {
-	struct task_kfd kfd;
-	int err = ask_kfd(pid, &kfd);
-	unsigned int nr = err ? 0 : count_address_spaces(pid, kfd.pasid, files, machine);
+	unsigned int nr;
 
-	if (err || !state->nr_bos || nr >= state->nr_devices)
-		return err;
+	if (!state->nr_bos)
+		return 0;
+	nr = count_address_spaces(pid, pasid, files, machine);
+	if (nr >= state->nr_devices)
+		return 0;
 	pr_err("pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save buffers of a process "
 	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
 	       pid, state->nr_devices, nr);
@@ -180,15 +181,6 @@ static int check_user_ns(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-/* RESTORE knows the first context of a process only. */
-static int check_contexts(pid_t pid)
-{
-	struct task_kfd kfd;
-	int err = ask_kfd(pid, &kfd);
-
-	return err || !kfd.nr_contexts ? err : refuse_context(pid);
-}
-
 int refuse_context(pid_t pid)
 {
 	pr_err("pid %d: has a second KFD context (CREATE_PROCESS), which cannot be saved: dump it when the program has "
@@ -199,16 +191,20 @@ int refuse_context(pid_t pid)
 int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
 		   const struct topology *machine, bool try)
 {
+	struct task_kfd kfd = { 0 };
 	int err = check_owner(pid, state);
 
 	if (!err)
-		err = check_contexts(pid);
+		err = ask_kfd(pid, &kfd);
+	/* RESTORE knows the first context of a process only. */
+	if (!err && kfd.nr_contexts)
+		err = refuse_context(pid);
 	if (err || try)
 		return err;
 	err = check_user_ns(pid);
 	if (!err)
 		err = check_buffers(pid, state);
-	return err ? err : check_address_spaces(pid, state, files, machine);
+	return err ? err : check_address_spaces(pid, kfd.pasid, state, files, machine);
 }
 
 /*
