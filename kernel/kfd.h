@@ -81,6 +81,9 @@ static inline uint32_t kfd_state_records(const struct kfd_state *state)
 	return state->nr_bos - state->nr_added;
 }
 
+/* Actual id of the GPU that the process calls @user_id; 0: it has none. */
+uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id);
+
 /* In what kernels differ. */
 struct kfd_rules {
 	/*

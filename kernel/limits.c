@@ -83,19 +83,10 @@ void limits_of_gpu(const struct topology_node *gpu, const struct driver_release 
 	limits_of_queue(&record, gpu, &state, driver, why);
 }
 
-/* Actual id of the GPU that the process calls @user_id; 0: it has none. */
-static uint32_t actual_gpu_id(const struct kfd_state *state, uint32_t user_id)
-{
-	for (size_t i = 0; i < state->nr_devices; i++)
-		if (state->devices[i].user_gpu_id == user_id)
-			return state->devices[i].actual_gpu_id;
-	return 0;
-}
-
 static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
 		       const struct topology *machine, const struct driver_release *driver, bool try)
 {
-	uint32_t gpu_id = actual_gpu_id(state, record->gpu_id);
+	uint32_t gpu_id = kfd_state_actual_gpu(state, record->gpu_id);
 	int node = topology_find_gpu(machine, gpu_id);
 	char why[LIMITS_TEXT_MAX];
 

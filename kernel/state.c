@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a struct kfd_state owns. */
+/* What a struct kfd_state owns, and what follows from it. */
 #include "amdgpu_plugin_util.h"
 #include "kernel/kfd.h"
 
@@ -21,4 +21,12 @@ void kfd_state_done(struct kfd_state *state)
 	free(state->checksums);
 	free(state->priv_data);
 	*state = (struct kfd_state){ 0 };
+}
+
+uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id)
+{
+	for (uint32_t i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].user_gpu_id == user_id)
+			return state->devices[i].actual_gpu_id;
+	return 0;
 }

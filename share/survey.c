@@ -102,14 +102,6 @@ static int add_holder(struct survey *survey, const struct holder *holder)
 	return 0;
 }
 
-static uint32_t actual_id(const struct kfd_state *state, uint32_t user_id)
-{
-	for (uint32_t i = 0; i < state->nr_devices; i++)
-		if (state->devices[i].user_gpu_id == user_id)
-			return state->devices[i].actual_gpu_id;
-	return 0;
-}
-
 int refuse_memory(pid_t pid, uint32_t minor)
 {
 	pr_err("pid %d: shares a buffer with renderD%u whose memory is not of an AMD GPU (udmabuf, another driver), which "
@@ -149,7 +141,7 @@ static int check_dmabuf(struct survey *survey, const struct holder *holder, cons
 	err = kfd_dmabuf_gpu(survey->kfd, holder->dmabuf_fd, &gpu_id);
 	if (err == -EINVAL)
 		return refuse_memory(process->pid, holder->minor);
-	if (!err && info.size >= bo->size && gpu_id != actual_id(process->state, bo->gpu_id))
+	if (!err && info.size >= bo->size && gpu_id != kfd_state_actual_gpu(process->state, bo->gpu_id))
 		return 0;
 	pr_err("pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#" PRIx64
 	       " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", process->pid,
