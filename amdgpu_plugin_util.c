@@ -126,6 +126,26 @@ int read_text(int fd, char *text, size_t size)
 	return strlen(text) == len ? 0 : -EINVAL;
 }
 
+int fdinfo_value(int fd, const char *name, char *text, size_t size)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	size_t len = strlen(name);
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, name, len) || line[len] != ':')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(text, size, "%s", line + len + 1 + (line[len + 1] == '\t'));
+		return 0;
+	}
+	return -ENODATA;
+}
+
 static int compare_ints(const void *a, const void *b)
 {
 	int x = *(const int *)a, y = *(const int *)b;

@@ -75,6 +75,9 @@ uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
  */
 int read_text(int fd, char *text, size_t size);
 
+/* What fdinfo of the own @fd says behind "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
+int fdinfo_value(int fd, const char *name, char *text, size_t size);
+
 /*
  * The names in a directory that are numbers (pids, fds, nodes), ascending. *ret is heap memory
  * of the caller. 0 or -errno, no message.

@@ -584,21 +584,6 @@ static int dump_unused_file(struct dump *dump, const struct task_file *file, int
 	return render_image_write(id, &image);
 }
 
-/* "name:\tTEXT" in fdinfo, where it has one. */
-static void read_dmabuf_name(int fd, char name[DMABUF_NAME_MAX])
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[128];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "name:\t", 6)) {
-			line[strcspn(line, "\n")] = '\0';
-			snprintf(name, DMABUF_NAME_MAX, "%.*s", (int)DMABUF_NAME_MAX - 1, line + 6);
-		}
-}
-
 int dump_foreign_file(struct dump *dump, int fd, int id)
 {
 	const char *kind = task_file_unsaved_kind(fd);
@@ -608,7 +593,8 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 	if (!kind || !dump->nr_processes)
 		return 0;
 	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
-		read_dmabuf_name(fd, image.name);
+		/* It may have none. */
+		fdinfo_value(fd, "name", image.name, sizeof(image.name));
 		err = dmabuf_image_write(id, &image);
 		return err ? err : 1;
 	}

@@ -213,16 +213,10 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_nu
 
 static bool file_has_pasid(int fd, uint32_t pasid)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[256];
 	uint32_t value;
+	char text[32];
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "pasid: %" SCNu32, &value) == 1)
-			return value == pasid;
-	return false;
+	return !fdinfo_value(fd, "pasid", text, sizeof(text)) && sscanf(text, "%" SCNu32, &value) == 1 && value == pasid;
 }
 
 bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)

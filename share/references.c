@@ -272,17 +272,10 @@ static size_t nr_descriptors(const struct references *references, uint64_t inode
 
 static int read_count(int dmabuf_fd, int64_t *ret)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[128];
+	char text[32];
+	int err = fdinfo_value(dmabuf_fd, "count", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", dmabuf_fd);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "count: %" SCNd64, ret) == 1)
-			return 0;
-	return -ENODATA;
+	return err || sscanf(text, "%" SCNd64, ret) == 1 ? err : -ENODATA;
 }
 
 /* What the dump knows to hold references, and what may hold more of them. */
