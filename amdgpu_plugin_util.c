@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What every folder needs and libc does not have: the log, whole reads and writes, the
- * length in front of an image, the clock, the numbers in a directory. Calls nothing of the
- * plugin; criu's log function is handed in.
+ * length in front of an image, the clock, the numbers in a directory, files in messages.
+ * Calls nothing of the plugin; criu's log function is handed in.
  */
 #define _GNU_SOURCE
 #include "amdgpu_plugin_util.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 #include <time.h>
 
 static plugin_log_printer printer;
@@ -200,4 +201,68 @@ double monotonic_seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- messages with files ---- */
+
+union control {
+	char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union control control = { .bytes = { 0 } };
+	ssize_t n;
+
+	if (nr_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
+		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, nr_fds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? errno_or_eio() : 0;
+}
+
+static size_t take_fds(struct msghdr *msg, int *fds)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	size_t nr;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
+	return nr;
+}
+
+ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
+			bool *ret_cut)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = len };
+	union control control;
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	*ret_nr = 0;
+	do
+		n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? errno_or_eio() : 0;
+	*ret_nr = take_fds(&msg, fds);
+	*ret_cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+	return n;
 }

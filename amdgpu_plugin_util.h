@@ -84,6 +84,19 @@ int fdinfo_value(int fd, const char *name, char *text, size_t size);
  */
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 
+/* Files in one message of a socket; the kernel takes 253. */
+#define MESSAGE_FDS_MAX 128
+
+/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno, no error line. */
+int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags);
+
+/*
+ * Receives one; @flags of recvmsg(). The files are the caller's, close-on-exec; *ret_nr: how many, fewer than sent
+ * when this process may not have more. *ret_cut: something did not fit. The bytes, 0 at the end, or -errno.
+ */
+ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
+			bool *ret_cut);
+
 /* CLOCK_MONOTONIC. */
 double monotonic_seconds(void);
 

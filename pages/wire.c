@@ -11,8 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Files in one message; the kernel takes 253. */
-#define FDS_MAX		 128
 /* Lines wait for the task up to this many bytes of its socket, so that there is always room for the verdict. */
 #define LINES_QUEUED_MAX (64 << 10)
 
@@ -32,32 +30,6 @@ struct line_message {
 	char text[PLUGIN_LOG_LINE_MAX];
 };
 
-union control {
-	char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	struct cmsghdr align;
-};
-
-static int send_message(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags)
-{
-	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control control = { .bytes = { 0 } };
-	ssize_t n;
-
-	if (nr_fds) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
-		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, nr_fds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? errno_or_eio() : 0;
-}
-
 static int wait_readable(int sock, int stop_fd)
 {
 	struct pollfd p[2] = { { .fd = sock, .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
@@ -74,43 +46,20 @@ static void close_fds(const int *fds, size_t nr)
 		close(fds[i]);
 }
 
-/* The files of a message: fewer than sent when this process may not have more. */
-static size_t take_fds(struct msghdr *msg, int *fds)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	size_t nr;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
-	return nr;
-}
-
 static int recv_message(int sock, int stop_fd, void *data, size_t len, int *fds, size_t nr_fds)
 {
-	struct iovec iov = { .iov_base = data, .iov_len = len };
-	union control control;
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int got[FDS_MAX];
+	int got[MESSAGE_FDS_MAX];
 	int err = wait_readable(sock, stop_fd);
+	bool cut = false;
 	size_t nr_got;
 	ssize_t n;
 
 	if (err)
 		return err;
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	n = message_receive(sock, data, len, 0, got, &nr_got, &cut);
 	if (n <= 0)
-		return n ? errno_or_eio() : -ECONNRESET;
-	nr_got = take_fds(&msg, got);
-	if ((size_t)n == len && nr_got == nr_fds && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		return n ? (int)n : -ECONNRESET;
+	if ((size_t)n == len && nr_got == nr_fds && !cut) {
 		if (nr_fds)
 			memcpy(fds, got, nr_fds * sizeof(*fds));
 		return 0;
@@ -121,7 +70,7 @@ static int recv_message(int sock, int stop_fd, void *data, size_t len, int *fds,
 
 int wire_send_fd(int sock, int fd)
 {
-	return send_message(sock, "", 1, &fd, 1, 0);
+	return message_send(sock, "", 1, &fd, 1, 0);
 }
 
 int wire_recv_fd(int sock, int stop_fd)
@@ -136,16 +85,16 @@ int wire_recv_fd(int sock, int stop_fd)
 
 static size_t batch_size(size_t left)
 {
-	return left < FDS_MAX ? left : FDS_MAX;
+	return left < MESSAGE_FDS_MAX ? left : MESSAGE_FDS_MAX;
 }
 
 static int send_bos(int sock, const struct content_bo *bos, size_t nr)
 {
-	int fds[FDS_MAX];
+	int fds[MESSAGE_FDS_MAX];
 
 	for (size_t i = 0; i < nr; i++)
 		fds[i] = bos[i].dmabuf_fd;
-	return send_message(sock, bos, nr * sizeof(*bos), fds, nr, 0);
+	return message_send(sock, bos, nr * sizeof(*bos), fds, nr, 0);
 }
 
 static int send_gpu(int sock, const struct content_gpu *gpu)
@@ -155,7 +104,7 @@ static int send_gpu(int sock, const struct content_gpu *gpu)
 	int err;
 
 	snprintf(message.name, sizeof(message.name), "%s", gpu->pages_name);
-	err = send_message(sock, &message, sizeof(message), fds, FDS_OF_GPU, 0);
+	err = message_send(sock, &message, sizeof(message), fds, FDS_OF_GPU, 0);
 	if (err)
 		return err;
 	for (size_t i = 0; i < gpu->nr_bos; i += batch_size(gpu->nr_bos - i)) {
@@ -168,7 +117,7 @@ static int send_gpu(int sock, const struct content_gpu *gpu)
 
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	int err = send_message(sock, &nr_gpus, sizeof(nr_gpus), NULL, 0, 0);
+	int err = message_send(sock, &nr_gpus, sizeof(nr_gpus), NULL, 0, 0);
 
 	if (err)
 		return err;
@@ -183,7 +132,7 @@ int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
 static int recv_bos(int sock, int stop_fd, struct content_gpu *gpu, size_t nr)
 {
 	struct content_bo *bos = &gpu->bos[gpu->nr_bos];
-	int fds[FDS_MAX];
+	int fds[MESSAGE_FDS_MAX];
 	int err = recv_message(sock, stop_fd, bos, nr * sizeof(*bos), fds, nr);
 
 	if (err)
@@ -266,7 +215,7 @@ static int send_line(int sock, enum line_kind kind, int value, const char *text)
 	struct line_message message = { .kind = kind, .value = value };
 
 	snprintf(message.text, sizeof(message.text), "%s", text);
-	return send_message(sock, &message, sizeof(message), NULL, 0, MSG_DONTWAIT);
+	return message_send(sock, &message, sizeof(message), NULL, 0, MSG_DONTWAIT);
 }
 
 int wire_send_accepted(int sock)
@@ -289,7 +238,7 @@ int wire_recv_accepted(int sock)
 
 int wire_send_begin(int sock)
 {
-	return send_message(sock, "", 1, NULL, 0, 0);
+	return message_send(sock, "", 1, NULL, 0, 0);
 }
 
 int wire_recv_begin(int sock, int stop_fd)
