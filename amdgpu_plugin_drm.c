@@ -20,11 +20,39 @@ struct list_handles {
 };
 #define IOCTL_LIST_HANDLES DRM_IOWR(DRM_COMMAND_BASE + 0x19, struct list_handles)
 
+/* DRM_IOCTL_AMDGPU_GEM_VA of Linux 6.16, which tells when page tables are written. The installed header may be older. */
+struct gem_va {
+	uint32_t handle, padding, operation, flags;
+	uint64_t va_address, offset_in_bo, map_size;
+	uint64_t timeline_point;
+	uint32_t timeline_syncobj, nr_input_syncobjs;
+	uint64_t input_syncobjs;
+};
+#define IOCTL_GEM_VA DRM_IOW(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA, struct gem_va)
+
+_Static_assert(sizeof(struct gem_va) == 64, "ABI");
+
+/* The driver's version in Linux 6.16. */
+#define HAS_TIMELINES 64
+
+/* Clearing takes microseconds; a GPU that hangs is reset after some seconds. */
+#define CLEAR_SECONDS 20
+
 /* As far as handles are tried out, where they cannot be listed. A file gives out the lowest free number. */
 #define MAX_TRIED_HANDLE 4096
 
 /* The last context that a file can have (amdgpu_ctx.c of Linux). */
 #define MAX_CONTEXT 4095
+
+static int call(int fd, unsigned long op, void *args)
+{
+	int r;
+
+	do {
+		r = ioctl(fd, op, args);
+	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
+	return r < 0 ? -errno : 0;
+}
 
 int drm_is_amd(int fd)
 {
@@ -159,4 +187,71 @@ int drm_ask_holdings(int fd, struct drm_holdings *ret)
 	if (!err)
 		err = count_syncobjs(fd, &ret->nr_syncobjs);
 	return err ? err : read_fdinfo(fd, ret);
+}
+
+/* ---- a new address space ---- */
+
+/* One page is mapped and unmapped again; @syncobj gets a point for either. */
+static int touch_page_tables(int fd, uint32_t handle, uint32_t syncobj)
+{
+	struct gem_va args = {
+		.handle = handle,
+		.operation = AMDGPU_VA_OP_MAP,
+		.flags = AMDGPU_VM_PAGE_READABLE,
+		.va_address = 1 << 30,
+		.map_size = 4096,
+		.timeline_point = 1,
+		.timeline_syncobj = syncobj,
+	};
+	int err = call(fd, IOCTL_GEM_VA, &args);
+
+	args.operation = AMDGPU_VA_OP_UNMAP;
+	args.timeline_point = 2;
+	return err ? err : call(fd, IOCTL_GEM_VA, &args);
+}
+
+static int wait_for_point(int fd, uint32_t syncobj, uint64_t point)
+{
+	struct drm_syncobj_timeline_wait args = {
+		.handles = (uintptr_t)&syncobj,
+		.points = (uintptr_t)&point,
+		.timeout_nsec = (int64_t)((monotonic_seconds() + CLEAR_SECONDS) * 1e9),
+		.count_handles = 1,
+	};
+
+	return call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
+}
+
+static int touch_and_wait(int fd, uint32_t handle)
+{
+	struct drm_syncobj_create create = { 0 };
+	struct drm_syncobj_destroy destroy = { 0 };
+	int left, err = call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
+
+	if (err)
+		return err;
+	err = touch_page_tables(fd, handle, create.handle);
+	if (!err)
+		err = wait_for_point(fd, create.handle, 2);
+	destroy.handle = create.handle;
+	left = call(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &destroy);
+	return err ? err : left;
+}
+
+int drm_wait_until_clear(int fd)
+{
+	union drm_amdgpu_gem_create create = { .in = { .bo_size = 4096, .domains = AMDGPU_GEM_DOMAIN_GTT } };
+	struct drm_gem_close close_args = { 0 };
+	struct drm_version version = { 0 };
+	int left, err = call(fd, DRM_IOCTL_VERSION, &version);
+
+	if (err || version.version_minor < HAS_TIMELINES)
+		return err;
+	err = call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
+	if (err)
+		return err;
+	err = touch_and_wait(fd, create.out.handle);
+	close_args.handle = create.out.handle;
+	left = call(fd, DRM_IOCTL_GEM_CLOSE, &close_args);
+	return err ? err : left;
 }

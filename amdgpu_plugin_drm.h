@@ -22,6 +22,14 @@ int drm_open_minor(uint32_t minor);
 int drm_open_minor_as(uint32_t minor, int flags);
 
 /*
+ * Waits until the GPU has cleared the address space of a file that was just opened. Linux 7.2 does not: it lets RESTORE
+ * write there, and what is cleared later is no longer mapped (amdgpu_vm_make_compute() of 7.2.12). The GPU writes page
+ * tables of a file one after the other, so a mapping of our own, which is taken back, is written after the clearing.
+ * Before Linux 6.16 the kernel waits, and nothing is done. 0 or -errno without a message; -ETIME after 20 s.
+ */
+int drm_wait_until_clear(int fd);
+
+/*
  * How many GEM objects an open file of an AMD render node holds, whoever opened it; the KFD's
  * own buffers are none of them. Changes nothing. Before Linux 6.18 only the first
  * 4096 handles are looked at. 0 or -errno without a message.

@@ -249,11 +249,30 @@ static void make_node(const struct mounted *mounted, const struct gpu *gpu)
 			"not find the GPU", gpu->minor, strerror(-err));
 }
 
+static int keep_node(struct gpu *gpu)
+{
+	int err, fd = drm_open_minor(gpu->minor);
+
+	if (fd < 0) {
+		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->actual_id, gpu->minor, strerror(-fd));
+		return fd;
+	}
+	err = drm_wait_until_clear(fd);
+	if (err) {
+		pr_err("gpu %#x: the new address space of renderD%u is not ready: %s", gpu->actual_id, gpu->minor,
+		       strerror(-err));
+		close(fd);
+		return err;
+	}
+	gpu->kept = criu_keep_file(fd);
+	return gpu->kept < 0 ? gpu->kept : 0;
+}
+
 static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const struct match_pair *pair,
 		    const struct gpu_usage *usage)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
-	int fd;
+	int err;
 
 	*gpu = (struct gpu){
 		.user_id = pair->user_gpu_id,
@@ -264,14 +283,9 @@ static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const
 		.vram_free = usage->vram_free,
 	};
 	make_node(request->mounted, gpu);
-	fd = drm_open_minor(gpu->minor);
-	if (fd < 0) {
-		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->actual_id, gpu->minor, strerror(-fd));
-		return fd;
-	}
-	gpu->kept = criu_keep_file(fd);
-	if (gpu->kept < 0)
-		return gpu->kept;
+	err = keep_node(gpu);
+	if (err)
+		return err;
 	gpus->nr++;
 	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)", gpu->user_id, gpu->saved_minor,
 		gpu->actual_id, gpu->minor);

@@ -346,18 +346,45 @@ static int object_ioctl(struct file *file, uint32_t handle, struct object *objec
 	}
 }
 
-static int map(struct file *file, const struct drm_amdgpu_gem_va *args)
+/* The arguments of Linux 6.16, which has made them longer; an installed header may be older or newer. */
+struct va_args {
+	uint32_t handle, padding, operation, flags;
+	uint64_t va, offset, size;
+	uint64_t point;
+	uint32_t syncobj;
+};
+
+static int unmap(struct file *file, const struct va_args *args)
+{
+	for (size_t i = 0; i < file->nr_mappings; i++)
+		if (file->mappings[i].handle == args->handle && file->mappings[i].va == args->va) {
+			file->mappings[i] = file->mappings[--file->nr_mappings];
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int map(struct file *file, const struct va_args *args)
 {
 	if (args->handle > MAX_HANDLE || !file->handles[args->handle] || file->nr_mappings == MAX_MAPPINGS)
 		return -EINVAL;
 	file->mappings[file->nr_mappings++] = (struct mapping){
 		.handle = args->handle,
 		.flags = args->flags,
-		.va = args->va_address,
-		.size = args->map_size,
-		.offset = args->offset_in_bo,
+		.va = args->va,
+		.size = args->size,
+		.offset = args->offset,
 	};
 	return 0;
+}
+
+static int change_mapping(struct file *file, unsigned long op, const struct va_args *args)
+{
+	int err = args->operation == AMDGPU_VA_OP_UNMAP ? unmap(file, args) : map(file, args);
+
+	if (!err && _IOC_SIZE(op) >= sizeof(*args) && args->syncobj)
+		file->points[args->syncobj] = args->point;
+	return err;
 }
 
 static int syncobj_ioctl(struct file *file, unsigned long op, void *arg)
@@ -385,7 +412,7 @@ static int syncobj_ioctl(struct file *file, unsigned long op, void *arg)
 		*(uint64_t *)(uintptr_t)array->points = file->points[handle];
 	else if (op == DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL)
 		file->points[handle] = *(const uint64_t *)(uintptr_t)array->points;
-	else if (op == DRM_IOCTL_SYNCOBJ_WAIT)
+	else if (op == DRM_IOCTL_SYNCOBJ_WAIT || op == DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT)
 		return file->points[handle] ? 0 : -EINVAL;
 	return 0;
 }
@@ -402,8 +429,8 @@ int fake_gem_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		return list(file, arg);
 	if (op == DRM_IOCTL_AMDGPU_GEM_CREATE)
 		return create(file, gpu, arg);
-	if (op == DRM_IOCTL_AMDGPU_GEM_VA)
-		return map(file, arg);
+	if (nr == DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA)
+		return change_mapping(file, op, arg);
 	if (op == DRM_IOCTL_PRIME_FD_TO_HANDLE) {
 		object = object_of(((struct drm_prime_handle *)arg)->fd);
 		return object ? new_handle(file, object, &((struct drm_prime_handle *)arg)->handle) : -EINVAL;

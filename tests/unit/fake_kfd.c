@@ -617,6 +617,7 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		if (version->name && version->name_len >= 6)
 			memcpy(version->name, "amdgpu", 6);
 		version->name_len = 6;
+		version->version_minor = 64;
 		return 0;
 	}
 	if (op == DRM_IOCTL_AMDGPU_CTX || (op == DRM_IOCTL_SYNCOBJ_QUERY && nr_render_syncobjs))

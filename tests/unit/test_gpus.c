@@ -28,6 +28,7 @@ static struct chosen *chosen;
 static struct gpus gpus;
 static struct gpu_usage usages[TOPOLOGY_MAX_NODES];
 static uint32_t closed_minor; /* that the task may not open */
+static int clear_error;	      /* of waiting for its address space */
 
 /* ---- what the module calls ---- */
 
@@ -84,6 +85,12 @@ int drm_open_minor(uint32_t minor)
 	return minor == closed_minor ? -EPERM : open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
+int drm_wait_until_clear(int fd)
+{
+	(void)fd;
+	return clear_error;
+}
+
 int criu_keep_file(int fd)
 {
 	close(fd);
@@ -115,6 +122,7 @@ static int setup(void **state)
 	settings_default(&settings);
 	memset(usages, 0, sizeof(usages));
 	closed_minor = 0;
+	clear_error = 0;
 	saved = machine_of(0x1000, 1);
 	machine = machine_of(0x1000, 2);
 	chosen = chosen_new();
@@ -303,6 +311,14 @@ static void a_task_that_cannot_follow_is_refused(void **state)
 	assert_logged("the restored process may not use 0x1000 of this machine: renderD130: Operation not permitted");
 }
 
+static void an_address_space_that_is_never_ready_is_an_error(void **state)
+{
+	(void)state;
+	clear_error = -ETIME;
+	assert_int_equal(choose(saved, NULL), -ETIME);
+	assert_logged("the new address space of renderD130 is not ready: Timer expired");
+}
+
 static void pairs_of_the_user_hold_for_all_tasks(void **state)
 {
 	(void)state;
@@ -384,6 +400,7 @@ int main(void)
 		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
 		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
 		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
+		TEST(an_address_space_that_is_never_ready_is_an_error),
 		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
 		TEST(what_no_gpu_can_be_is_refused_at_once),	TEST(pairs_that_are_not_there_are_refused_at_once),
 		TEST(what_cannot_be_said_yet_is_left_to_the_tasks),
