@@ -182,7 +182,6 @@ static void heir_main(enum spoil spoil)
 	for (i = 0; i < nr_gpus; i++)
 		state->devices[i].drm_fd = render_open(gpus[i].render_minor);
 	on.drm_fd = state->devices[0].drm_fd;
-	let_address_spaces_settle();
 	if (spoil == OTHER_STACK)
 		((uint8_t *)(saved + 1))[saved->mqd_size + saved->ctl_stack_size - 1] ^= 1;
 	/* As where SVM is, which comes back at RESUME. */

@@ -375,7 +375,6 @@ static void heir_main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena + ARENA / 2;
 	kfd = heir_open(state);
-	let_address_spaces_settle();
 	if (!check_errno(state_restore(kfd, state), 0, "RESTORE"))
 		return;
 	heir_check_buckets();
@@ -418,7 +417,6 @@ static int heir_begin(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena + ARENA / 2;
 	kfd = heir_open(state);
-	let_address_spaces_settle();
 	must(state_restore(kfd, state), "RESTORE");
 	state_close_fds(state);
 	heir_fill_memory();

@@ -137,16 +137,6 @@ static inline uint64_t sdma_mqd_size(const struct node *gpu, unsigned int releas
 	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * saved_xccs(gpu, release);
 }
 
-/*
- * Between opening render nodes and RESTORE or ACQUIRE_VM. Linux 7.2 does not wait until an engine has cleared a new address space before
- * the CPU writes to it (amdgpu_vm_make_compute() waits for fences that amdgpu_sync_resv() no longer sees): what is
- * mapped at once may be cleared again.
- */
-static inline void let_address_spaces_settle(void)
-{
-	usleep(300000);
-}
-
 /* ---- other processes ---- */
 
 static inline int fd_of(pid_t pid, int fd)
