@@ -3,6 +3,10 @@
  * Eight processes that allocate, map, copy, wait and end, are killed at any
  * moment, or are traced, paused and killed like that: kfd_stress [SECONDS]. Their
  * data has to be right as long as they live, and nothing may be left of them.
+ *
+ * A process is left alone until it has its first SVM range. Linux, 7.2.12 at least, follows a NULL pointer when a signal
+ * comes while that is made: the first notifier of a process cannot be had then (mm_take_all_locks()), and
+ * svm_range_add_notifier_locked() does not ask whether it was.
  */
 #include <sys/prctl.h>
 
@@ -16,7 +20,7 @@ static unsigned int nr_gpus;
 static struct stress {
 	volatile uint64_t rounds, copies;
 	volatile uint32_t wrong;
-	volatile int kfd[PROCESSES];
+	volatile int kfd[PROCESSES]; /* of a process that may be stopped and killed, or -1 */
 } * stress;
 
 static uint32_t random_state;
@@ -112,18 +116,25 @@ static void work_event(struct work *w)
 		must(ioctl(w->kfd, NR_DESTROY_EVENT, &create.event_id), "DESTROY_EVENT");
 }
 
-static void work_svm(struct work *w)
+static uint8_t *svm_new(struct work *w, uint64_t size)
 {
 	struct {
 		struct kfd_ioctl_svm_args args;
 		struct kfd_ioctl_svm_attribute attrs[1];
 	} svm;
-	uint8_t *p = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memset(&svm, 0, sizeof(svm));
-	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = (uintptr_t)p, .size = 16 * PAGE, .nattr = 1 };
+	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = (uintptr_t)p, .size = size, .nattr = 1 };
 	svm.attrs[0] = (struct kfd_ioctl_svm_attribute){ .type = KFD_IOCTL_SVM_ATTR_ACCESS, .value = w->gpu_id };
 	must(ioctl(w->kfd, NR_SVM(1), &svm), "SVM");
+	return p;
+}
+
+static void work_svm(struct work *w)
+{
+	uint8_t *p = svm_new(w, 16 * PAGE);
+
 	if (w->has_queue && w->nr_buffers) {
 		memset((void *)w->buffers[0].va, 7, PAGE);
 		sdma_copy(&w->queue, (uintptr_t)p + 5 * PAGE, w->buffers[0].va, PAGE);
@@ -143,7 +154,7 @@ static void work_main(unsigned int slot, uint32_t seed)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	random_state = seed;
-	stress->kfd[slot] = w.kfd = kfd_open();
+	w.kfd = kfd_open();
 	for (i = 0; i < nr_gpus; i++) {
 		int fd = render_open(gpus[i].render_minor);
 
@@ -155,6 +166,8 @@ static void work_main(unsigned int slot, uint32_t seed)
 	i = (gpu + 1) % nr_gpus;
 	shared = buffer_new(w.kfd, w.drm_fd, w.gpu_id, PAGE, GTT_RW);
 	must(kfd_map(w.kfd, shared.handle, gpus[i].gpu_id), "MAP_MEMORY_TO_GPU");
+	svm_new(&w, PAGE);
+	stress->kfd[slot] = w.kfd;
 	for (rounds = 20 + random_below(200); rounds; rounds--) {
 		switch (random_below(8)) {
 		case 0:
@@ -251,7 +264,8 @@ static void run(unsigned int seconds)
 		i = random_below(PROCESSES);
 		switch (random_below(6)) {
 		case 0:
-			kill(pids[i], SIGKILL);
+			if (stress->kfd[i] >= 0)
+				kill(pids[i], SIGKILL);
 			break;
 		case 1:
 			pause_it(pids[i], i, state);
@@ -267,6 +281,8 @@ static void run(unsigned int seconds)
 		}
 	}
 	for (i = 0; i < PROCESSES; i++) {
+		while (stress->kfd[i] < 0 && waitpid(pids[i], &status, WNOHANG) != pids[i])
+			usleep(10000);
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], &status, 0);
 	}
