@@ -108,6 +108,15 @@ int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *dat
 	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
 }
 
+int check_file(const char *name, bool has_id, uint32_t saved)
+{
+	struct image_name parsed;
+
+	if (!has_id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == saved)
+		return 0;
+	return bad_image(name, "is that of file %#x, not of file %#x", saved, (uint32_t)parsed.id);
+}
+
 /* @message has the field crc32c, with whatever value. */
 int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
 {

@@ -21,4 +21,7 @@ int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_siz
 /* Compares that field of a packed message, if it has it. 0, or -EBADMSG after an error line. */
 int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size);
 
+/* Compares the id of criu's file that an image was written for, if it says so, with that in @name. The same. */
+int check_file(const char *name, bool has_id, uint32_t saved);
+
 #endif

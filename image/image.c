@@ -110,7 +110,7 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
 }
 
-int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size)
+int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuKfd msg = CRIU_KFD__INIT;
 	SharedFile memory, semaphore;
@@ -144,7 +144,8 @@ int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_siz
 		msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
 		msg.nr_sharers = image->nr_sharers;
 		msg.nr_files = image->nr_files;
-		msg.has_crc32c = true;
+		msg.has_file_id = msg.has_crc32c = true;
+		msg.file_id = (uint32_t)id;
 		err = pack_message(&msg.base, ret, ret_size);
 	}
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
@@ -302,6 +303,8 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 		err = bad_image(name, "cannot be parsed");
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err)
+		err = check_file(name, msg->has_file_id, msg->file_id);
 	if (!err) {
 		image->has_crc32c = msg->has_crc32c;
 		err = unpack_kfd(name, msg, image);
@@ -320,7 +323,7 @@ int kfd_image_write(int id, const struct kfd_image *image)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err = kfd_image_pack(image, &data, &size);
+	int err = kfd_image_pack(image, id, &data, &size);
 
 	snprintf(name, sizeof(name), KFD_NAME, id);
 	return err ? err : write_image(name, data, size);
@@ -381,6 +384,8 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		err = bad_image(name, "cannot be parsed");
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err)
+		err = check_file(name, msg->has_id, msg->id);
 	if (!err && !msg->gpu_id)
 		err = bad_image(name, "names no GPU");
 	if (!err && msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
@@ -447,7 +452,8 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 	size_t size;
 	int err;
 
-	msg.has_buffer = msg.has_nr_sharers = msg.has_crc32c = true;
+	msg.has_buffer = msg.has_nr_sharers = msg.has_file_id = msg.has_crc32c = true;
+	msg.file_id = (uint32_t)id;
 	msg.buffer = image->buffer;
 	msg.nr_sharers = image->nr_sharers;
 	msg.name = image->name[0] ? (char *)image->name : NULL;
@@ -464,6 +470,8 @@ int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 	if (!msg)
 		return bad_image(name, "cannot be parsed");
 	err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
+	if (!err)
+		err = check_file(name, msg->has_file_id, msg->file_id);
 	if (!err && !msg->has_buffer) {
 		pr_err("image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored", name);
 		err = -EOPNOTSUPP;

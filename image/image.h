@@ -114,7 +114,7 @@ void render_image_free(struct render_image *image);
  * believes nothing: counts, sums, ids and sizes are checked, and -EBADMSG is returned
  * after a line that names @name and the place.
  */
-int kfd_image_pack(const struct kfd_image *image, uint8_t **ret, size_t *ret_size);
+int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size);
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret);
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size);
 int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret);

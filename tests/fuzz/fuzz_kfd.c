@@ -65,9 +65,9 @@ static void check_round_trip(const struct kfd_image *image)
 	size_t once_size, twice_size;
 	struct kfd_image *back = NULL;
 
-	expect(!kfd_image_pack(image, &once, &once_size));
+	expect(!kfd_image_pack(image, 7, &once, &once_size));
 	expect(!kfd_image_unpack("written again", once, once_size, &back));
-	expect(!kfd_image_pack(back, &twice, &twice_size));
+	expect(!kfd_image_pack(back, 7, &twice, &twice_size));
 	expect(once_size == twice_size && !memcmp(once, twice, once_size));
 	kfd_image_free(back);
 	free(once);

@@ -175,6 +175,34 @@ static void an_image_that_is_there_is_not_overwritten(void **state)
 	topology_free(image.nodes);
 }
 
+/* It is whole, and would give the file what another one had. */
+static void the_image_of_another_file_is_refused(void **state)
+{
+	struct kfd_image image = sample_image(), *back = NULL;
+	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .another_file = true }, *node = NULL;
+	char from[256], to[256];
+
+	(void)state;
+	write_sample();
+	snprintf(from, sizeof(from), "%s/amdgpu-kfd-%d.img", directory, ID);
+	snprintf(to, sizeof(to), "%s/amdgpu-kfd-%d.img", directory, ID + 1);
+	assert_int_equal(rename(from, to), 0);
+	log_clear();
+	assert_int_equal(kfd_image_read(ID + 1, &back), -EBADMSG);
+	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
+	render.gpu_id = topology_gpu_id(image.nodes->nodes[image.nodes->nr_nodes - 1]);
+	assert_int_equal(render_image_write(ID, &render), 0);
+	assert_int_equal(render_image_read(ID, &node), 0);
+	render_image_free(node);
+	snprintf(from, sizeof(from), "%s/amdgpu-renderD-%d.img", directory, ID);
+	snprintf(to, sizeof(to), "%s/amdgpu-renderD-%d.img", directory, ID + 1);
+	assert_int_equal(rename(from, to), 0);
+	log_clear();
+	assert_int_equal(render_image_read(ID + 1, &node), -EBADMSG);
+	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
+	topology_free(image.nodes);
+}
+
 static void an_absent_image_is_no_error_line(void **state)
 {
 	struct kfd_image *image = NULL;
@@ -277,7 +305,7 @@ static void refuses(void (*change)(CriuKfd *), const char *text)
 	CriuKfd *msg;
 	size_t size;
 
-	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	assert_non_null(msg);
 	msg->has_crc32c = false;
@@ -376,7 +404,7 @@ static void damaged_bytes_never_crash(void **state)
 	size_t size;
 
 	(void)state;
-	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
 	damaged = malloc(size);
 	for (round = 0; round < 20000; round++) {
 		memcpy(damaged, data, size);
@@ -404,7 +432,7 @@ static void images_of_criu_3_17_are_read(void **state)
 	size_t i, size;
 
 	(void)state;
-	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	for (i = 0; i < msg->n_bo_entries; i++)
 		msg->bo_entries[i]->has_handle = msg->bo_entries[i]->has_crc32c = false;
@@ -529,6 +557,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_file_of_a_process_needs_no_state, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(the_image_of_another_file_is_refused, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(every_truncation_is_refused, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(every_wrong_bit_of_the_payload_is_found, make_directory, remove_directory),

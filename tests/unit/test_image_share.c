@@ -65,7 +65,7 @@ static CriuKfd *kfd_message(void)
 	size_t size;
 
 	image.flags = O_RDWR;
-	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	assert_non_null(msg);
 	msg->has_crc32c = false;

@@ -50,6 +50,22 @@ for file in "$good"/amdgpu-*.img; do
 	[ ! -e "$other/$name" ] || refused "is another process'" "$name" cp "$other/$name"
 done
 expect_no_objects
+
+# Two processes, each with two files of its render node: whole images, each of another file.
+images=$good
+restore
+job_end
+job_start "${small[@]}" --children 1 --reopen render-first
+dump
+good=$images
+images=$work/images-damaged
+for kind in kfd renderD; do
+	files=("$good"/amdgpu-"$kind"-*.img)
+	for ((i = 0; i < ${#files[@]}; i++)); do
+		refused "is another file's" "${files[i]##*/}" cp "${files[i - 1]}"
+	done
+done
+grep -c 'is that of file' "$work/damage.log" | grep -qx 6 || fail "not all images of other files were refused as such"
 while read -r line; do
 	# That a file is not there is criu's to say: to the plugin it might be another plugin's.
 	[[ $line =~ "is missing" || $line =~ Error\ \(amdgpu_plugin\) ]] || fail "no error line: $line"
