@@ -111,11 +111,22 @@ static void list_change(struct chip *chip, bool add)
 	mutex_unlock(&chips_mutex);
 }
 
+static void *bar_map(struct amdgpu_device *adev, int bar)
+{
+	return (void __force *)ioremap_wc(pci_resource_start(adev->pdev, bar), pci_resource_len(adev->pdev, bar));
+}
+
+static void bars_unmap(struct chip *chip)
+{
+	iounmap((void __iomem __force *)chip->doorbells);
+	iounmap((void __iomem __force *)chip->vram);
+}
+
 static void chip_free(struct chip *chip)
 {
 	list_change(chip, false);
 	irq_work_sync(&chip->irq);
-	iounmap((void __iomem __force *)chip->doorbells);
+	bars_unmap(chip);
 	kfree(chip);
 }
 
@@ -134,9 +145,11 @@ int chip_start(struct amdgpu_device *adev)
 	mutex_init(&chip->queue_lock);
 	INIT_LIST_HEAD(&chip->queues);
 	init_irq_work(&chip->irq, chip_irq);
-	chip->doorbells =
-		(void __force *)ioremap_wc(pci_resource_start(adev->pdev, 2), pci_resource_len(adev->pdev, 2));
-	if (!chip->doorbells) {
+	chip->doorbells = bar_map(adev, 2);
+	chip->vram = bar_map(adev, 0);
+	chip->vram_size = pci_resource_len(adev->pdev, 0);
+	if (!chip->doorbells || !chip->vram) {
+		bars_unmap(chip);
 		kfree(chip);
 		return -ENOMEM;
 	}

@@ -118,6 +118,8 @@ struct chip {
 	struct mutex queue_lock;
 	struct list_head queues;
 	u64 *doorbells; /* the BAR */
+	void *vram;	/* all of it, however little of it the driver lets the CPU see */
+	u64 vram_size;
 	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
 	bool halted; /* nothing runs; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];

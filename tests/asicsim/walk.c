@@ -17,19 +17,15 @@ const struct chip_vm chip_kernel_vm;
 /* Kernel address of a byte of the hive's VRAM; NULL: there is none. */
 static void *vram_at(struct chip *chip, u64 offset)
 {
-	struct amdgpu_device *adev = chip->adev;
-	u64 segment = adev->gmc.xgmi.node_segment_size;
+	u64 segment = chip->adev->gmc.xgmi.node_segment_size;
 
 	if (segment) {
 		chip = chip_of_segment(chip, offset / segment);
 		if (!chip)
 			return NULL;
-		adev = chip->adev;
 		offset %= segment;
 	}
-	if (!adev->mman.aper_base_kaddr || offset >= adev->gmc.visible_vram_size)
-		return NULL;
-	return (void __force *)adev->mman.aper_base_kaddr + offset;
+	return offset < chip->vram_size ? chip->vram + offset : NULL;
 }
 
 static void *system_at(u64 phys)
