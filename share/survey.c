@@ -263,7 +263,7 @@ static int add_handle(struct survey *survey, size_t file, const struct gem_entry
 	holder.is_mappable = !asked;
 	if (!err && asked && asked != -EPERM)
 		err = asked;
-	if (!asked && !entry->is_import)
+	if (!asked && !entry->is_import && nr_named)
 		known = bsearch(&holder, survey->holders, nr_named, sizeof(holder), compare_names);
 	if (known)
 		holder.inode = known->inode;
@@ -311,6 +311,24 @@ static int add_file(struct survey *survey, size_t file, size_t process, size_t n
 	}
 	for (size_t i = 0; !err && i < nr; i++)
 		err = add_handle(survey, file, &entries[i], holder, nr_named);
+	return err;
+}
+
+int share_file_is_used(const struct task_file *file)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
+	uint32_t pending;
+	size_t nr = 0;
+	int err = gem_list(file->fd, &entries, &nr);
+
+	if (err == -EINVAL)
+		return 0;
+	if (!err && !nr)
+		err = gem_syncobjs(file->fd, &objects, &pending);
+	if (!err)
+		return nr || objects.nr_syncobjs;
+	pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
 	return err;
 }
 
@@ -404,7 +422,8 @@ static int collect(struct survey *survey)
 		size_t process = process_of(request, request->files->files[i].pid);
 
 		if (process < request->nr_processes && request->files->files[i].minor)
-			survey->is_another[i] = file_is_another(survey, process, i);
+			survey->is_another[i] = request->processes[process].file->minor ||
+						file_is_another(survey, process, i);
 	}
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
