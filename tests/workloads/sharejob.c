@@ -129,7 +129,7 @@ static int gpus_open(struct share_process *me)
 	unsigned int wanted = me->kase->nr_gpus;
 	int nr, err;
 
-	if (me->kase->traits & SHARE_NO_KFD) {
+	if (me->kase->traits & SHARE_NO_KFD || (me->kase->traits & SHARE_ONE_KFD && me->number)) {
 		nr = kfd_topology_read(me->kfd.gpus, KFD_MAX_GPUS);
 		me->kfd.nr_gpus = nr < 0 ? 0 : (unsigned int)nr;
 		me->kfd.fd = -1;

@@ -137,11 +137,72 @@ static int render_pair_setup(struct share_process *me)
 	return err;
 }
 
+/* What a process without KFD gets from process @from. */
+static int take_object(struct share_process *me, int file)
+{
+	unsigned int buffer;
+	uint32_t handle;
+	uint64_t va;
+	int fd, err = share_receive(me, &buffer, &fd);
+
+	if (err)
+		return err;
+	err = share_handle_import(me, file, fd, &handle);
+	close(fd);
+	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	return err ? err : share_map_gpu(me, buffer, file, NULL, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+}
+
+/* The first process computes on its own buffer and on an object of the second one; the third one has both. */
+static int render_kfd_setup(struct share_process *me)
+{
+	uint32_t handle;
+	struct kfd_bo *bo;
+	unsigned int buffer;
+	int file, fd, err;
+
+	if (!me->number) {
+		err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+		err = err ? err : share_send_bo(me, 1, 0, bo);
+		err = err ? err : share_send_bo(me, 2, 0, bo);
+		err = err ? err : share_receive(me, &buffer, &fd);
+		if (err)
+			return err;
+		err = share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
+		close(fd);
+		return err;
+	}
+	err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
+	err = err ? err : take_object(me, file);
+	if (err || me->number == 2)
+		return err ? err : take_object(me, file);
+	err = object_new(me, file, 1, GEM_DOMAIN_VRAM, &handle);
+	err = err ? err : gem_export(file, handle, true, &fd);
+	if (err)
+		return err;
+	err = share_send(me, 0, 1, fd);
+	err = err ? err : share_send(me, 2, 1, fd);
+	close(fd);
+	return err;
+}
+
+/* It could compute. */
+static int render_ctx_setup(struct share_process *me)
+{
+	uint32_t context;
+	int err = render_setup(me);
+
+	return err ? err : gem_context_create(me->objects.files[0].fd, &context);
+}
+
 const struct share_case share_file_cases[] = {
 	{ "files", "a second render file with objects, a third without", 1, 1, 0, files_setup, NULL },
 	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
 	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD, render_empty_setup, NULL },
 	{ "render", "objects, mappings, sync objects, no KFD", 1, 0, SHARE_NO_KFD, render_setup, NULL },
 	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },
+	{ "render-kfd", "two processes without KFD share objects with one that has it", 3, 1, SHARE_ONE_KFD, render_kfd_setup,
+	  NULL },
+	{ "render-ctx", "as render, with a context", 1, 0, SHARE_NO_KFD, render_ctx_setup, NULL },
 	{ 0 },
 };

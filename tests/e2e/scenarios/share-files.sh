@@ -9,7 +9,24 @@
 
 comes_back render-empty
 comes_back_if_listed files
-# A child that has a file from its parent and no /dev/kfd, and processes that compute without it.
+# A child that has mappings of a file of its parent's.
 stays 'no /dev/kfd open' files-forked
-stays 'buffers of the render node itself' render
-stays 'buffers of the render node itself' render-pair
+# Without /dev/kfd: alone, two that share, and two that share with a process that has it.
+comes_back_if_listed render
+comes_back_if_listed render-pair
+comes_back_if_listed render-kfd
+stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
+
+# Dumped a second time, after a restore.
+if kernel_lists; then
+	job_start render-kfd
+	process_shape >"$work/shape"
+	for _ in 1 2; do
+		dump
+		expect_gone
+		restore
+		job_goes
+	done
+	job_end
+	shown 'render-kfd, twice'
+fi
