@@ -15,10 +15,11 @@ stays 'no /dev/kfd open' files-forked
 comes_back_if_listed render
 comes_back_if_listed render-pair
 comes_back_if_listed render-kfd
-stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
 
-# Dumped a second time, after a restore.
 if kernel_lists; then
+	stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
+
+	# Dumped a second time, after a restore.
 	job_start render-kfd
 	process_shape >"$work/shape"
 	for _ in 1 2; do
