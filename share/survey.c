@@ -407,6 +407,19 @@ int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int 
 	return holder.process < survey->request->nr_processes ? add_holder(survey, &holder) : -ENODEV;
 }
 
+/* A file of a task without /dev/kfd, which knows no address space of its own. */
+static int check_lender(const struct survey *survey, size_t file)
+{
+	const struct task_file *of = &survey->request->files->files[file];
+	size_t lender = file_lender(survey, file);
+
+	if (lender == survey->request->nr_processes)
+		return 0;
+	pr_err("pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space on the GPU: criu "
+	       "would restore it in the wrong process", of->pid, of->minor, survey->request->processes[lender].pid);
+	return -EOPNOTSUPP;
+}
+
 static int collect(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
@@ -430,7 +443,10 @@ static int collect(struct survey *survey)
 
 		if (process == request->nr_processes || !request->files->files[i].minor)
 			continue;
-		err = add_file(survey, i, process, nr_named);
+		if (request->processes[process].file->minor)
+			err = check_lender(survey, i);
+		if (!err)
+			err = add_file(survey, i, process, nr_named);
 		if (!err)
 			err = take_rest(survey, i);
 	}

@@ -153,7 +153,7 @@ static int take_object(struct share_process *me, int file)
 	return err ? err : share_map_gpu(me, buffer, file, NULL, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
 }
 
-/* The first process computes on its own buffer and on an object of the second one; the third one has both. */
+/* The last process computes on its own buffer and on an object of the first one; the second one has both. */
 static int render_kfd_setup(struct share_process *me)
 {
 	uint32_t handle;
@@ -161,10 +161,10 @@ static int render_kfd_setup(struct share_process *me)
 	unsigned int buffer;
 	int file, fd, err;
 
-	if (!me->number) {
+	if (me->number == 2) {
 		err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+		err = err ? err : share_send_bo(me, 0, 0, bo);
 		err = err ? err : share_send_bo(me, 1, 0, bo);
-		err = err ? err : share_send_bo(me, 2, 0, bo);
 		err = err ? err : share_receive(me, &buffer, &fd);
 		if (err)
 			return err;
@@ -174,16 +174,33 @@ static int render_kfd_setup(struct share_process *me)
 	}
 	err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
 	err = err ? err : take_object(me, file);
-	if (err || me->number == 2)
+	if (err || me->number)
 		return err ? err : take_object(me, file);
 	err = object_new(me, file, 1, GEM_DOMAIN_VRAM, &handle);
 	err = err ? err : gem_export(file, handle, true, &fd);
 	if (err)
 		return err;
-	err = share_send(me, 0, 1, fd);
+	err = share_send(me, 1, 1, fd);
 	err = err ? err : share_send(me, 2, 1, fd);
 	close(fd);
 	return err;
+}
+
+/* The first process has the file with the KFD's address space from the last one, and an object in it. */
+static int render_lent_setup(struct share_process *me)
+{
+	unsigned int buffer;
+	uint32_t handle;
+	int file, err;
+
+	if (me->number) {
+		me->objects.files[0].alone = false;
+		err = share_file_open(me, me->gpus[0].gpu, &file);
+		return err ? err : share_send(me, 0, 0, me->gpus[0].gpu->render_fd);
+	}
+	err = share_receive(me, &buffer, &file);
+	err = err ? err : share_file_keep(me, file, true, false);
+	return err ? err : object_new(me, file, 0, GEM_DOMAIN_GTT, &handle);
 }
 
 /* It could compute. */
@@ -203,6 +220,7 @@ const struct share_case share_file_cases[] = {
 	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },
 	{ "render-kfd", "two processes without KFD share objects with one that has it", 3, 1, SHARE_ONE_KFD, render_kfd_setup,
 	  NULL },
+	{ "render-lent", "the file of a process with KFD in one without", 2, 1, SHARE_ONE_KFD, render_lent_setup, NULL },
 	{ "render-ctx", "as render, with a context", 1, 0, SHARE_NO_KFD, render_ctx_setup, NULL },
 	{ 0 },
 };

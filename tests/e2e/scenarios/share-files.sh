@@ -18,6 +18,7 @@ comes_back_if_listed render-kfd
 
 if kernel_lists; then
 	stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
+	stays 'in which pid .*, with a higher pid, has its address space' render-lent
 
 	# Dumped a second time, after a restore.
 	job_start render-kfd
