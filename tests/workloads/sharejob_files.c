@@ -200,7 +200,9 @@ static int render_lent_setup(struct share_process *me)
 	}
 	err = share_receive(me, &buffer, &file);
 	err = err ? err : share_file_keep(me, file, true, false);
-	return err ? err : object_new(me, file, 0, GEM_DOMAIN_GTT, &handle);
+	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
+	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	return err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
 }
 
 /* It could compute. */
