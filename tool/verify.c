@@ -329,7 +329,8 @@ static void check_process(struct verify *v, const struct image_file *file)
 	struct summary summary;
 
 	if (file->kfd->render_only && !has_render_image(&v->images, file->is.id))
-		problem(v, &place, -EBADMSG, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
+		problem(v, &place, -EBADMSG, "the file amdgpu-renderD-%d.img of its render node is missing",
+			file->is.id);
 
 	if (file->kfd->writer.plugin[0] && !file->kfd->has_crc32c)
 		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");

@@ -220,9 +220,10 @@ const struct share_case share_file_cases[] = {
 	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD, render_empty_setup, NULL },
 	{ "render", "objects, mappings, sync objects, no KFD", 1, 0, SHARE_NO_KFD, render_setup, NULL },
 	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },
-	{ "render-kfd", "two processes without KFD share objects with one that has it", 3, 1, SHARE_ONE_KFD, render_kfd_setup,
+	{ "render-kfd", "two processes without KFD share objects with one that has it", 3, 1, SHARE_ONE_KFD,
+	  render_kfd_setup, NULL },
+	{ "render-lent", "the file of a process with KFD in one without", 2, 1, SHARE_ONE_KFD, render_lent_setup,
 	  NULL },
-	{ "render-lent", "the file of a process with KFD in one without", 2, 1, SHARE_ONE_KFD, render_lent_setup, NULL },
 	{ "render-ctx", "as render, with a context", 1, 0, SHARE_NO_KFD, render_ctx_setup, NULL },
 	{ 0 },
 };
