@@ -14,8 +14,7 @@
  */
 int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
 
-/* Of a task that has opened render nodes and no /dev/kfd: their GPUs, by actual ids. Likewise; -ENOMEM without a line.
- */
+/* Of a task that has opened render nodes and no /dev/kfd: their GPUs, by actual ids. Likewise. */
 int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
 			 struct topology **ret);
 
