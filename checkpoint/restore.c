@@ -507,13 +507,13 @@ static int restore_device_file(struct restore *restore, int id)
 	if (!image->render_only)
 		return restore_kfd(restore, id);
 	r = restore_render_only(restore, id);
-	if (!r)
-		r = restore_render_file(restore, id);
-	if (r == -ENOENT) {
-		pr_err("image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", id, image->state.pid);
-		r = -EBADMSG;
-	}
-	return r;
+	if (r)
+		return r;
+	r = restore_render_file(restore, id);
+	if (r != -ENOENT)
+		return r;
+	pr_err("image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", id, image->state.pid);
+	return -EBADMSG;
 }
 
 int restore_file(struct restore *restore, int id)
