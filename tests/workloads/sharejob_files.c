@@ -3,6 +3,8 @@
  * Render files besides that of KFD, with objects or without, of one process or of two, and processes without KFD.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -205,6 +207,23 @@ static int render_lent_setup(struct share_process *me)
 	return err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
 }
 
+/* The kernel makes objects in a file for reading, too; the CPU cannot write to them by it. */
+static int render_readonly_setup(struct share_process *me)
+{
+	uint32_t handle;
+	char path[64];
+	int file, err = render_setup(me);
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", me->kfd.gpus[0].render_minor);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return report(errno, "open %s for reading: %m", path);
+	err = share_file_keep(me, file, true, true);
+	return err ? err : share_handle_create(me, file, GEM_DOMAIN_VRAM, 0, &handle);
+}
+
 /* It could compute. */
 static int render_ctx_setup(struct share_process *me)
 {
@@ -224,6 +243,8 @@ const struct share_case share_file_cases[] = {
 	  render_kfd_setup, NULL },
 	{ "render-lent", "the file of a process with KFD in one without", 2, 1, SHARE_ONE_KFD, render_lent_setup,
 	  NULL },
+	{ "render-readonly", "as render, with an object in a file for reading", 1, 0, SHARE_NO_KFD,
+	  render_readonly_setup, NULL },
 	{ "render-ctx", "as render, with a context", 1, 0, SHARE_NO_KFD, render_ctx_setup, NULL },
 	{ 0 },
 };

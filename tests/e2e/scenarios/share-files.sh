@@ -19,6 +19,7 @@ comes_back_if_listed render-kfd
 if kernel_lists; then
 	stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
 	stays 'in which pid .*, with a higher pid, has its address space' render-lent
+	stays 'renderD.* is not open for reading and writing .flags 0' render-readonly
 
 	# Dumped a second time, after a restore.
 	job_start render-kfd
