@@ -29,17 +29,19 @@
 #include "kernel/kernel.h"
 #include "pages/pages.h"
 #include "checkpoint/refuse.h"
+#include "checkpoint/saved_nodes.h"
 #include "share/share.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
 
 
-/* One KFD process of the dumped tree. */
+/* A process of the dumped tree with state on GPUs: of the KFD or, without /dev/kfd, with objects of render nodes. */
 struct process {
-	struct task_file *file; /* its first open file of /dev/kfd */
+	struct task_file *file; /* its state is saved with it: its first of /dev/kfd; without one, of a render node */
 	struct kfd_state state;
 	bool paused;
 	struct topology *nodes; /* its CPUs and GPUs, by user gpu id */
+	bool borrows_nodes;	/* they are another process' */
 };
 
 struct dump {
@@ -74,6 +76,11 @@ static struct process *process_by_pid(const struct dump *dump, pid_t pid)
 	return NULL;
 }
 
+static bool has_kfd(const struct process *process)
+{
+	return !process->file->minor;
+}
+
 static void process_let_go(struct process *process)
 {
 	int err = process->paused ? kfd_unpause(process->file->fd) : 0;
@@ -86,7 +93,8 @@ static void process_let_go(struct process *process)
 	}
 	process->paused = false;
 	kfd_state_done(&process->state);
-	topology_free(process->nodes);
+	if (!process->borrows_nodes)
+		topology_free(process->nodes);
 	process->nodes = NULL;
 }
 
@@ -209,87 +217,54 @@ static int check_heirs(const struct dump *dump)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < dump->files.nr_pids; i++)
-		if (!process_by_pid(dump, dump->files.pids[i]))
-			err = refuse_heir(dump->files.pids[i], dump->machine);
+	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
+		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+
+		if (!process || !has_kfd(process))
+			err = refuse_heir(dump->files.pids[i], dump->machine, process);
+	}
 	return err;
 }
 
-static int check_restorable(const struct dump *dump)
+/* A task without /dev/kfd becomes a process of the dump by the first file in which something is. */
+static int look_at_file(struct dump *dump, struct task_file *file)
+{
+	int r;
+
+	if (!file->minor || process_by_pid(dump, file->pid))
+		return 0;
+	r = share_file_is_used(file);
+	if (r > 0)
+		dump->processes[dump->nr_processes++].file = file;
+	return r ? (r < 0 ? r : 0) : refuse_file(file);
+}
+
+/* Jobs and contexts have left what nothing tells of. */
+static int check_render_file(const struct dump *dump, const struct task_file *file)
+{
+	const struct process *process = process_by_pid(dump, file->pid);
+
+	return process && !has_kfd(process) ? refuse_used_file(file, true) : 0;
+}
+
+static int check_restorable(struct dump *dump)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = dump->nr_processes ? refuse_lazy_dump() : 0;
+	int err = check_contexts(dump);
 
-	if (!err)
-		err = check_contexts(dump);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, &dump->files,
 				     dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (dump->files.files[i].minor && !process_by_pid(dump, dump->files.files[i].pid))
-			err = refuse_file(&dump->files.files[i]);
+		err = look_at_file(dump, &dump->files.files[i]);
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		err = check_render_file(dump, &dump->files.files[i]);
+	if (!err && dump->nr_processes)
+		err = refuse_lazy_dump();
 	return err ? err : check_heirs(dump);
 }
 
-/* ---- what the kernel knows of a process ---- */
-
-/* A node as it goes into the image: @gpu_id is how the process knows it, @state is NULL for one without the KFD. */
-static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
-		    const struct kfd_state *state)
-{
-	struct topology_node *node;
-	int err = topology_add_node(nodes, from->id, &node);
-
-	if (err)
-		return err;
-	node->present = from->present;
-	memcpy(node->value, from->value, sizeof(node->value));
-	memcpy(node->name, from->name, sizeof(node->name));
-	if (!gpu_id || !state || !records_have_sdma_queue(state, gpu_id))
-		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
-	for (unsigned int i = 0; !err && i < from->nr_links; i++)
-		err = topology_node_add_link(node, &from->links[i]);
-	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
-}
-
-static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret)
-{
-	for (size_t i = 0; i < state->nr_devices; i++)
-		if (state->devices[i].actual_gpu_id == actual_gpu_id) {
-			*ret = state->devices[i].user_gpu_id;
-			return 0;
-		}
-	return -ENODEV;
-}
-
-/* The machine's CPUs and those of its GPUs that the process has. */
-static int process_nodes(const struct dump *dump, const struct process *process, struct topology **ret)
-{
-	_cleanup_topology_ struct topology *nodes = topology_new();
-	unsigned int gpus = 0;
-	int err = nodes ? 0 : -ENOMEM;
-
-	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
-		const struct topology_node *from = dump->machine->nodes[i];
-		uint32_t gpu_id = 0;
-
-		if (topology_is_gpu(from) && user_gpu_id(&process->state, topology_gpu_id(from), &gpu_id))
-			continue;
-		gpus += gpu_id != 0;
-		err = add_node(nodes, from, gpu_id, &process->state);
-	}
-	if (!err && gpus != process->state.nr_devices) {
-		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", process->file->pid,
-		       process->state.nr_devices, gpus);
-		return -ENODEV;
-	}
-	if (!err)
-		err = topology_finish(nodes);
-	if (err)
-		return err;
-	*ret = steal_ptr(nodes);
-	return 0;
-}
+/* ---- the state of a process, taken ---- */
 
 static int process_take(struct dump *dump, struct process *process)
 {
@@ -300,10 +275,43 @@ static int process_take(struct dump *dump, struct process *process)
 	if (!err)
 		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
-		err = process_nodes(dump, process, &process->nodes);
+		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->state, &process->nodes);
 	if (!err)
 		err = stacks_add(&process->state, process->nodes, &nr_lost);
 	return err;
+}
+
+/*
+ * The GPUs that the restore has to find for the task: those of another process, so that it finds the same ones for both.
+ * Where no process has all of the task's GPUs, they are its own: *ret_own.
+ */
+static int task_nodes(const struct dump *dump, pid_t pid, struct topology **ret_own, struct topology **ret)
+{
+	int err;
+
+	for (size_t i = 0; i < dump->nr_processes; i++)
+		if (dump->processes[i].nodes && saved_nodes_have(dump->processes[i].nodes, &dump->files, pid)) {
+			*ret = dump->processes[i].nodes;
+			return 0;
+		}
+	err = saved_nodes_of_files(dump->machine, &dump->files, pid, ret_own);
+	*ret = *ret_own;
+	return err;
+}
+
+/* Its state is what the survey finds in its files. */
+static int render_take(struct dump *dump, struct process *process)
+{
+	struct topology *own = NULL;
+	pid_t pid = process->file->pid;
+	int err = task_nodes(dump, pid, &own, &process->nodes);
+
+	process->borrows_nodes = !own;
+	process->state.pid = (uint32_t)task_own_pid(pid);
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		if (dump->files.files[i].pid == pid && saved_nodes_find(process->nodes, &dump->files.files[i]) < 0)
+			err = -EOPNOTSUPP;
+	return err ? err : saved_nodes_add_devices(dump->machine, process->nodes, &process->state);
 }
 
 /* ---- pause, all ---- */
@@ -339,9 +347,9 @@ static int take_all(struct dump *dump)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct process *process = &dump->processes[i];
 
-		err = process_take(dump, process);
+		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
 		dump->sharers[i] = (struct share_process){
-			.pid = process->file->pid, .state = &process->state, .nodes = process->nodes,
+			.pid = process->file->pid, .file = process->file, .state = &process->state, .nodes = process->nodes,
 		};
 	}
 	return err ? err : survey_take(request, &dump->survey);
@@ -399,7 +407,7 @@ int dump_task(struct dump *dump, pid_t pid)
 	return dump_pause(dump);
 }
 
-/* ---- /dev/kfd ---- */
+/* ---- the state of a process ---- */
 
 /* Render minors of the process' GPUs, in the order of the kernel's buckets. */
 static int device_minors(const struct process *process, uint32_t **ret)
@@ -449,10 +457,12 @@ static struct image_writer image_writer(const struct dump *dump)
 	return writer;
 }
 
-static int dump_kfd(struct dump *dump, struct process *process, int id)
+static int dump_process(struct dump *dump, struct process *process, int id)
 {
 	const struct share_process *sharer = &dump->sharers[process - dump->processes];
-	struct kfd_image image = { .nr_sharers = sharer->nr_sharers, .nr_files = sharer->nr_files };
+	struct kfd_image image = {
+		.render_only = !has_kfd(process), .nr_sharers = sharer->nr_sharers, .nr_files = sharer->nr_files,
+	};
 	int err = ask_flags(process->file, &image.flags);
 	char root[32];
 
@@ -462,7 +472,8 @@ static int dump_kfd(struct dump *dump, struct process *process, int id)
 	image.nodes = process->nodes;
 	image.writer = image_writer(dump);
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
-	hsakmt_save(root, &image.hsakmt);
+	if (has_kfd(process))
+		hsakmt_save(root, &image.hsakmt);
 	err = write_process(dump, process, id, &image);
 	free(image.vmas);
 	return err;
@@ -492,16 +503,14 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 		.another_file = survey_is_another_file(dump->survey, number),
 		.objects = *survey_objects(dump->survey, number),
 	};
-	int err, node = topology_find_minor(process->nodes, file->minor);
+	int err, node = saved_nodes_find(process->nodes, file);
 
-	if (node < 0) {
-		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
+	if (node < 0)
 		return node;
-	}
 	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	image.nodes = process->nodes;
 	err = ask_flags(file, &image.flags);
-	if (!err && !image.another_file && (image.flags & O_ACCMODE) != O_RDWR) {
+	if (!err && (!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR) {
 		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "
 		       "and writing (flags %#x): that cannot be restored", file->pid, file->minor, image.flags);
 		err = -EOPNOTSUPP;
@@ -509,65 +518,14 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	return err ? err : render_image_write(id, &image);
 }
 
-/* ---- render nodes of tasks without /dev/kfd ---- */
-
-/* The machine's CPUs and those of its GPUs of which the task has files. */
-static int own_nodes(const struct dump *dump, pid_t pid, struct topology **ret)
-{
-	_cleanup_topology_ struct topology *nodes = topology_new();
-	int err = nodes ? 0 : -ENOMEM;
-
-	for (unsigned int i = 0; !err && i < dump->machine->nr_nodes; i++) {
-		const struct topology_node *from = dump->machine->nodes[i];
-		uint32_t minor_number = (uint32_t)topology_get(from, TOPOLOGY_DRM_RENDER_MINOR);
-
-		if (!topology_is_gpu(from) || task_files_has(&dump->files, pid, minor_number))
-			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
-	}
-	if (!err)
-		err = topology_finish(nodes);
-	if (err)
-		return err;
-	*ret = steal_ptr(nodes);
-	return 0;
-}
-
-/* Whether a KFD process has all GPUs of which the task has files. */
-static bool has_all(const struct dump *dump, const struct process *process, pid_t pid)
-{
-	for (size_t i = 0; i < dump->files.count; i++) {
-		const struct task_file *file = &dump->files.files[i];
-
-		if (file->pid == pid && topology_find_minor(process->nodes, file->minor) < 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * The GPUs that the restore has to find for the task: those of a KFD process, so that it finds the same ones for both.
- * Where no process has all of the task's GPUs, they are its own.
- */
-static int task_nodes(struct dump *dump, pid_t pid, struct topology **ret_owned, struct topology **ret)
-{
-	int err;
-
-	for (size_t i = 0; i < dump->nr_processes; i++)
-		if (has_all(dump, &dump->processes[i], pid)) {
-			*ret = dump->processes[i].nodes;
-			return 0;
-		}
-	err = own_nodes(dump, pid, ret_owned);
-	*ret = *ret_owned;
-	return err;
-}
+/* ---- render nodes in which nothing is, of tasks without /dev/kfd ---- */
 
 /* Such as a program that asked for the GPUs' state has it, and left it to its children. Opened again by the restore. */
 static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
 {
 	struct render_image image = { .minor = file->minor, .another_file = true };
 	_cleanup_topology_ struct topology *owned = NULL;
-	int node, err = refuse_used_file(file);
+	int node, err = refuse_used_file(file, false);
 
 	if (!err)
 		err = ask_flags(file, &image.flags);
@@ -575,11 +533,9 @@ static int dump_unused_file(struct dump *dump, const struct task_file *file, int
 		err = task_nodes(dump, file->pid, &owned, &image.nodes);
 	if (err)
 		return err;
-	node = topology_find_minor(image.nodes, file->minor);
-	if (node < 0) {
-		pr_err("pid %d: renderD%u is not of a GPU that its /dev/kfd shows", file->pid, file->minor);
-		return -EOPNOTSUPP;
-	}
+	node = saved_nodes_find(image.nodes, file);
+	if (node < 0)
+		return node;
 	image.gpu_id = topology_gpu_id(image.nodes->nodes[node]);
 	return render_image_write(id, &image);
 }
@@ -623,7 +579,8 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	process = process_by_pid(dump, file->pid);
 	if (!process)
 		return dump_unused_file(dump, file, id);
-	if (file->minor)
-		return dump_render_node(dump, file, process, id);
-	return process->file == file ? dump_kfd(dump, process, id) : dump_another_kfd(file, process, id);
+	if (process->file != file)
+		return file->minor ? dump_render_node(dump, file, process, id) : dump_another_kfd(file, process, id);
+	err = dump_process(dump, process, id);
+	return err || has_kfd(process) ? err : dump_render_node(dump, file, process, id);
 }

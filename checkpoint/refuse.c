@@ -41,7 +41,7 @@ int refuse_file(const struct task_file *file)
 		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
 	else if (count)
 		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, "
-		       "dma-buf imports), which cannot be saved",
+		       "dma-buf imports), which cannot be saved: the kernel does not list them before Linux 6.18",
 		       file->pid, file->minor, count);
 	return err || !count ? err : -EOPNOTSUPP;
 }
@@ -60,15 +60,15 @@ static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, 
 	return err;
 }
 
-int refuse_used_file(const struct task_file *file)
+int refuse_used_file(const struct task_file *file, bool is_saved)
 {
 	struct drm_holdings holdings, fresh;
 	int err = ask_holdings(file, &holdings, &fresh);
 
 	if (err)
 		return err;
-	if (!holdings.nr_contexts && !holdings.nr_syncobjs && !holdings.has_computed &&
-	    holdings.memory_kib <= fresh.memory_kib)
+	if (!holdings.nr_contexts && !holdings.has_computed &&
+	    (is_saved || (!holdings.nr_syncobjs && holdings.memory_kib <= fresh.memory_kib)))
 		return 0;
 	pr_err("pid %d: has renderD%u open and not /dev/kfd, and the file is in use: %u contexts, %u syncobjs, %" PRIu64
 	       " KiB of memory (%" PRIu64 " when new)%s: that cannot be saved", file->pid, file->minor,
@@ -224,7 +224,7 @@ static int check_closed(pid_t pid)
 }
 
 /* Inherited by a child that was made by fork, or left by files that were closed: what is mapped would not come back. */
-int refuse_heir(pid_t pid, const struct topology *machine)
+int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	size_t count = 0;
@@ -236,7 +236,7 @@ int refuse_heir(pid_t pid, const struct topology *machine)
 
 		if (r)
 			err = r < 0 ? r : 0;
-		if (r)
+		if (r || (vmas[i].minor && is_saved))
 			continue;
 		if (vmas[i].minor)
 			snprintf(name, sizeof(name), "renderD%u", vmas[i].minor);

@@ -29,7 +29,10 @@
 /* The tasks that have GPU state, shared by all of them and criu's main process. */
 struct restored {
 	atomic_uint nr;
-	pid_t pids[MAX_RESTORED]; /* in their own pid namespace, the same one for all */
+	struct restored_task {
+		pid_t pid; /* in its own pid namespace, the same one for all */
+		bool has_kfd;
+	} tasks[MAX_RESTORED];
 };
 
 struct restore {
@@ -153,7 +156,7 @@ static int setup_gpus(struct restore *restore, const struct topology *saved, con
 }
 
 /* Before the state is put in: whatever comes of that, a task that is not noted has none. */
-static int note_restored(struct restored *restored)
+static int note_restored(struct restored *restored, bool has_kfd)
 {
 	unsigned int at = atomic_fetch_add(&restored->nr, 1);
 
@@ -161,7 +164,7 @@ static int note_restored(struct restored *restored)
 		pr_err("more than %d processes with AMD GPUs cannot be restored", MAX_RESTORED);
 		return -E2BIG;
 	}
-	restored->pids[at] = getpid();
+	restored->tasks[at] = (struct restored_task){ getpid(), has_kfd };
 	return 0;
 }
 
@@ -182,18 +185,19 @@ static int complete_stacks(const struct restore *restore, struct kfd_state *stat
 	return 0;
 }
 
-/* Render-node fds for the kernel are open only as long as the ioctl runs. */
+/* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */
 static int restore_state(struct restore *restore, int kfd)
 {
 	struct kfd_state *state = &restore->image->state;
-	int err = complete_stacks(restore, state);
+	int err = kfd < 0 ? 0 : complete_stacks(restore, state);
 
 	if (!err)
 		err = gpus_open_devices(&restore->gpus, state);
 	if (err)
 		return err;
-	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
-	err = note_restored(restore->restored);
+	if (kfd >= 0)
+		limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
+	err = note_restored(restore->restored, kfd >= 0);
 	if (!err)
 		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : kfd_restore(kfd, state);
 	gpus_close_devices(state);
@@ -208,7 +212,7 @@ static int check_ids(const struct restore *restore)
 	for (size_t i = 0; restore->settings->flag[SETTING_SHARING_CHECK] && i < restore->gpus.nr; i++) {
 		const struct gpu *gpu = &restore->gpus.list[i];
 
-		if (!restore->image->state.shares || gpu->user_id == gpu->actual_id)
+		if (restore->image->render_only || !restore->image->state.shares || gpu->user_id == gpu->actual_id)
 			continue;
 		pr_err("pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids when the "
 		       "program exports or imports buffers; choose the GPU of the same id by KFD_DEVICE_MAP "
@@ -244,8 +248,9 @@ static int attach(struct restore *restore)
 
 	if (!restore->image || !restore->image->nr_sharers || restore->share.attached)
 		return 0;
-	kfd = criu_kept_file(restore->kept_kfd);
-	return kfd < 0 ? kfd : share_attach(&restore->share, kfd, &restore->image->state);
+	if (!restore->image->render_only)
+		kfd = criu_kept_file(restore->kept_kfd);
+	return kfd < 0 && !restore->image->render_only ? kfd : share_attach(&restore->share, kfd, &restore->image->state);
 }
 
 static int note_file(struct restore *restore)
@@ -352,12 +357,10 @@ static int with_flags(int fd, int flags)
 	return err;
 }
 
-static int restore_kfd(struct restore *restore, int id)
+/* What comes before a state is put in. */
+static int prepare_state(struct restore *restore)
 {
-	_cleanup_close_ int kfd = -1;
-	int err, kept;
-
-	err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
+	int err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
 	/* A render node that came before did not say how much is needed. */
 	if (!err)
 		err = gpus_check_room(&restore->gpus, &restore->image->state, restore->settings);
@@ -365,19 +368,32 @@ static int restore_kfd(struct restore *restore, int id)
 		err = refuse_lazy_pages(restore);
 	if (!err)
 		err = prepare_sharing(restore);
+	return err ? err : vma_bos_sort(&restore->image->state, &restore->bos);
+}
+
+static int restore_state_and_contents(struct restore *restore, int id, int kfd)
+{
+	int err = restore_state(restore, kfd);
+
 	if (!err)
-		err = vma_bos_sort(&restore->image->state, &restore->bos);
+		err = restore_contents(restore, id);
+	if (!err && !has_mappings(restore))
+		err = settle_contents(restore);
+	return err;
+}
+
+static int restore_kfd(struct restore *restore, int id)
+{
+	_cleanup_close_ int kfd = -1;
+	int kept, err = prepare_state(restore);
+
 	if (err)
 		return err;
 	kfd = open_kfd(restore);
 	if (kfd < 0)
 		return kfd;
 	hsakmt_restore("/", &restore->image->hsakmt);
-	err = restore_state(restore, kfd);
-	if (!err)
-		err = restore_contents(restore, id);
-	if (!err && !has_mappings(restore))
-		err = settle_contents(restore);
+	err = restore_state_and_contents(restore, id, kfd);
 	if (err)
 		return err;
 	kept = dup(kfd);
@@ -438,6 +454,30 @@ static int restore_render_node(struct restore *restore, struct render_image *ima
 	return err;
 }
 
+/* With the first of its files: what they hold comes when all are there. */
+static int restore_render_only(struct restore *restore, int id)
+{
+	int err = prepare_state(restore);
+
+	if (!err)
+		err = restore_state_and_contents(restore, id, -1);
+	if (!err)
+		pr_info("GPU state of pid %u restored: %zu GPUs, %u buffers of render nodes", restore->image->state.pid,
+			restore->gpus.nr, restore->image->state.nr_bos);
+	return err;
+}
+
+static int restore_render_file(struct restore *restore, int id)
+{
+	struct render_image *render = NULL;
+	int r = render_image_read(id, &render);
+
+	if (!r)
+		r = restore_render_node(restore, render);
+	render_image_free(render);
+	return r;
+}
+
 static int restore_dmabuf(struct restore *restore, int id)
 {
 	struct dmabuf_image image;
@@ -448,7 +488,6 @@ static int restore_dmabuf(struct restore *restore, int id)
 
 static int restore_device_file(struct restore *restore, int id)
 {
-	struct render_image *render = NULL;
 	struct kfd_image *image = NULL;
 	int r = kfd_image_read(id, &image);
 
@@ -462,17 +501,19 @@ static int restore_device_file(struct restore *restore, int id)
 		pr_err("the task has two images of the state of its GPUs");
 		return -EBADMSG;
 	}
-	if (!r) {
-		restore->image = image;
+	if (r)
+		return r == -ENOENT ? restore_render_file(restore, id) : r;
+	restore->image = image;
+	if (!image->render_only)
 		return restore_kfd(restore, id);
-	}
+	r = restore_render_only(restore, id);
+	if (r)
+		return r;
+	r = restore_render_file(restore, id);
 	if (r != -ENOENT)
 		return r;
-	r = render_image_read(id, &render);
-	if (!r)
-		r = restore_render_node(restore, render);
-	render_image_free(render);
-	return r;
+	pr_err("image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", id, image->state.pid);
+	return -EBADMSG;
 }
 
 int restore_file(struct restore *restore, int id)
@@ -519,8 +560,8 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 
 /* ---- resume ---- */
 
-/* 1: it has GPU state; 0: it has none; -errno after an error line. */
-static int is_restored(const struct restored *restored, pid_t pid)
+/* *ret: NULL for a task without GPU state. 0, or -errno after an error line. */
+static int find_restored(const struct restored *restored, pid_t pid, const struct restored_task **ret)
 {
 	unsigned int nr = atomic_load(&restored->nr);
 	pid_t own = nr ? task_own_pid(pid) : 0;
@@ -529,9 +570,10 @@ static int is_restored(const struct restored *restored, pid_t pid)
 		pr_err("pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU state", pid);
 		return -EIO;
 	}
-	for (unsigned int i = 0; i < nr && i < MAX_RESTORED; i++)
-		if (restored->pids[i] == own)
-			return 1;
+	*ret = NULL;
+	for (unsigned int i = 0; !*ret && i < nr && i < MAX_RESTORED; i++)
+		if (restored->tasks[i].pid == own)
+			*ret = &restored->tasks[i];
 	return 0;
 }
 
@@ -541,14 +583,15 @@ static int is_restored(const struct restored *restored, pid_t pid)
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	int err, r = is_restored(restore->restored, pid);
+	const struct restored_task *task;
+	int err = find_restored(restore->restored, pid, &task);
 
-	if (r <= 0)
-		return r ? r : -ESRCH;
+	if (err || !task)
+		return err ? err : -ESRCH;
 	err = share_table_check(restore->buffers);
 	if (!err && restore->worker)
 		err = worker_wait_all(restore->worker);
-	if (err)
+	if (err || !task->has_kfd)
 		return err;
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();

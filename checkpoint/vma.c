@@ -144,8 +144,8 @@ static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_
 }
 
 /*
- * A mapping of a render node has to be of a KFD BO: nothing else of the node is restored.
- * The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
+ * A mapping of a render node has to be of a BO of the KFD or of an object of which a handle is open: nothing else of the
+ * node is restored. The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
  */
 static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct vma_bos *bos,
 			    const struct device_vma *vma)
@@ -162,9 +162,8 @@ static int check_render_vma(pid_t pid, const struct kfd_image *image, const stru
 		       " bytes into it, behind a part that was unmapped or protected): the kernel cannot map it again",
 		       pid, vma->start, vma->minor, vma->offset - bo->offset);
 	else
-		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a KFD buffer: buffers of the render node "
-		       "itself (graphics, video, dma-buf imports) cannot be saved",
-		       pid, vma->start, vma->minor);
+		pr_err("pid %d: mapping at %#" PRIx64 " of renderD%u is not of a buffer that the process has by the KFD or an "
+		       "open handle: that cannot be saved", pid, vma->start, vma->minor);
 	return -EOPNOTSUPP;
 }
 
@@ -304,7 +303,7 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 
 	if (context->kept_kfd >= 0 && !vma->minor)
 		err = map_kfd(context, vma, ret_offset);
-	else if (context->kept_kfd >= 0 && gpu)
+	else if (gpu && (context->kept_kfd >= 0 || (context->image && context->image->render_only)))
 		err = map_render(context, gpu, vma, ret_offset);
 	if (err) {
 		pr_err("mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64, vma->start,

@@ -139,6 +139,7 @@ int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t 
 		pack_writer(&image->writer, &writer);
 		msg.writer = &writer;
 		msg.has_another_file = msg.another_file = image->another_file;
+		msg.has_render_only = msg.render_only = image->render_only;
 		msg.has_flags = true;
 		msg.flags = (uint32_t)image->flags;
 		msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
@@ -241,6 +242,23 @@ static int unpack_files(const char *name, const CriuKfd *msg, struct hsakmt *hsa
 	return err ? err : unpack_file(name, msg->semaphore, &hsakmt->semaphore);
 }
 
+/* Nothing of it is of the KFD, and it takes part in the sharing: without that it has no image of its own. */
+static int check_render_only(const char *name, const CriuKfd *msg, const struct kfd_image *image)
+{
+	uint32_t nr_bos = kfd_state_records(&image->state);
+
+	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem || msg->semaphore || msg->shared_mem_size)
+		return bad_image(name, "is of a process without /dev/kfd, and has %u BOs, %u objects and %zu bytes of its state",
+				 nr_bos, msg->num_of_objects, msg->priv_data.len);
+	if (!image->nr_sharers)
+		return bad_image(name, "is of a process without /dev/kfd, and does not say how many share buffers");
+	for (size_t i = 0; i < image->nr_vmas; i++)
+		if (!image->vmas[i].minor)
+			return bad_image(name, "is of a process without /dev/kfd, and has a mapping of it at %#" PRIx64,
+					 image->vmas[i].start);
+	return 0;
+}
+
 static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
 	unsigned int gpus = topology_count_gpus(image->nodes);
@@ -250,6 +268,9 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	    (uint64_t)msg->num_of_gpus + msg->num_of_cpus != msg->n_device_entries)
 		return bad_image(name, "announces %u GPUs and %u CPUs, and has %u GPUs among %zu nodes",
 				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
+	unpack_writer(msg->writer, &image->writer);
+	if (image->render_only)
+		return check_render_only(name, msg, image);
 	if (!msg->priv_data.len)
 		return bad_image(name, "has no kernel state");
 	image->state.priv_data = malloc(msg->priv_data.len);
@@ -258,7 +279,6 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
-	unpack_writer(msg->writer, &image->writer);
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
@@ -277,10 +297,13 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
+	image->render_only = msg->has_render_only && msg->render_only;
 	image->nr_sharers = msg->has_nr_sharers ? msg->nr_sharers : 0;
 	image->nr_files = msg->nr_files;
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
+	if (!err && image->another_file && image->render_only)
+		err = bad_image(name, "is of another file of /dev/kfd of a process without one");
 	if (err || image->another_file)
 		return err;
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))

@@ -245,7 +245,7 @@ static int grow(struct task_files *files)
 	return 0;
 }
 
-static int add_file(struct task_files *files, pid_t pid, int *fd, uint32_t minor_number)
+static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)
 {
 	size_t place;
 	bool found;
@@ -260,7 +260,9 @@ static int add_file(struct task_files *files, pid_t pid, int *fd, uint32_t minor
 		return err;
 	memmove(files->sorted + place + 1, files->sorted + place, (files->count - place) * sizeof(*files->sorted));
 	files->sorted[place] = files->count;
-	files->files[files->count++] = (struct task_file){ .pid = pid, .fd = steal_fd(fd), .minor = minor_number };
+	files->files[files->count++] = (struct task_file){
+		.pid = pid, .number = number, .fd = steal_fd(fd), .minor = minor_number,
+	};
 	return 0;
 }
 
@@ -292,13 +294,13 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 	if (fcntl(fd, F_GETFL) & O_PATH)
 		return 0;
 	if (device_is_kfd(&st))
-		return add_file(files, pid, &fd, 0);
+		return add_file(files, pid, fd_number, &fd, 0);
 	r = is_amd(fd);
 	if (r < 0)
 		pr_err("pid %d: cannot ask renderD%u for its driver: %s", pid, minor(st.st_rdev), strerror(-r));
 	if (r <= 0)
 		return r;
-	return add_file(files, pid, &fd, minor(st.st_rdev));
+	return add_file(files, pid, fd_number, &fd, minor(st.st_rdev));
 }
 
 static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))

@@ -11,6 +11,7 @@
 /* An open file of /dev/kfd or of an AMD render node. */
 struct task_file {
 	pid_t pid;	/* a task that has it open: the one with the lowest pid */
+	int number;	/* of its descriptor in that task */
 	int fd;		/* our own duplicate */
 	uint32_t minor; /* render minor, 0 for /dev/kfd */
 };

@@ -65,6 +65,41 @@ bool file_may_be_another(const struct survey *survey, size_t file)
 	return false;
 }
 
+/* Whether all BOs of a process that the CPU can see can be mapped by the file; false when there are none. */
+static bool maps_all(const struct share_process *process, uint32_t gpu_id, int fd)
+{
+	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+	bool any = false;
+
+	for (size_t i = 0; i < kfd_state_records(process->state); i++) {
+		const struct kfd_criu_bo_bucket *bo = &process->state->bos[i];
+
+		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo) || !(bo->alloc_flags & visible))
+			continue;
+		if (!can_map(fd, bo->offset))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+size_t file_lender(const struct survey *survey, size_t file)
+{
+	const struct share_request *request = survey->request;
+	const struct task_file *of = &request->files->files[file];
+	size_t i;
+
+	for (i = 0; i < request->nr_processes; i++) {
+		const struct share_process *process = &request->processes[i];
+		int node = topology_find_minor(process->nodes, of->minor);
+
+		if (node >= 0 && process->pid != of->pid &&
+		    maps_all(process, topology_gpu_id(process->nodes->nodes[node]), of->fd))
+			break;
+	}
+	return i;
+}
+
 int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uint64_t offset)
 {
 	for (size_t i = 0; i < task->nr_files; i++) {

@@ -232,7 +232,7 @@ int share_make(struct share_task *task, int kfd, struct kfd_state *state)
 {
 	int err = share_table_begin(task->table, task->nr_sharers);
 
-	if (!err)
+	if (!err && kfd >= 0)
 		err = state->shares ? make_bos(task, kfd, state) : kfd_restore(kfd, state);
 	if (!err && state->shares)
 		err = make_and_tell(task, state);

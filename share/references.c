@@ -72,11 +72,14 @@ static int add_descriptor(struct references *references, const struct descriptor
 	return 0;
 }
 
-/* One that is gone meanwhile was the list's own. *ret_early: a dma-buf has a lower number than /dev/kfd. */
-static int add_descriptors(struct references *references, const char *directory, pid_t pid, bool *ret_early)
+/*
+ * One that is gone meanwhile was the list's own. *ret_early: a dma-buf has a lower number than /dev/kfd, or than @state_fd,
+ * with which the state of a process without comes back.
+ */
+static int add_descriptors(struct references *references, const char *directory, pid_t pid, int state_fd, bool *ret_early)
 {
 	_cleanup_free_ int *fds = NULL;
-	bool has_dmabuf = false, has_kfd = false;
+	bool has_dmabuf = false, has_state = false;
 	size_t nr = 0;
 	int err = list_numbers(AT_FDCWD, directory, &fds, &nr);
 
@@ -87,8 +90,8 @@ static int add_descriptors(struct references *references, const char *directory,
 		snprintf(path, sizeof(path), "%s/%d", directory, fds[i]);
 		if (stat(path, &st))
 			continue;
-		*ret_early = *ret_early || (has_dmabuf && !has_kfd && device_is_kfd(&st));
-		has_kfd |= device_is_kfd(&st);
+		*ret_early = *ret_early || (has_dmabuf && !has_state && (device_is_kfd(&st) || fds[i] == state_fd));
+		has_state |= device_is_kfd(&st) || fds[i] == state_fd;
 		if (st.st_dev != references->device)
 			continue;
 		has_dmabuf = true;
@@ -106,23 +109,33 @@ static bool has_table_of_earlier(const struct task_files *files, size_t task)
 	return false;
 }
 
-static int add_task(struct references *references, const struct task_files *files, size_t task)
+/* The descriptor with which the state of a task without /dev/kfd comes back; -1: it has none. */
+static int state_fd_of(const struct share_request *request, pid_t pid)
 {
+	for (size_t i = 0; i < request->nr_processes; i++)
+		if (request->processes[i].pid == pid && request->processes[i].file->minor)
+			return request->processes[i].file->number;
+	return -1;
+}
+
+static int add_task(struct references *references, const struct share_request *request, size_t task)
+{
+	const struct task_files *files = request->files;
 	size_t before = references->nr;
 	bool early = false;
 	char path[32];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", files->pids[task]);
-	err = add_descriptors(references, path, files->pids[task], &early);
+	err = add_descriptors(references, path, files->pids[task], state_fd_of(request, files->pids[task]), &early);
 	if (err)
 		pr_err("pid %d: cannot look for open dma-bufs: %s", files->pids[task], strerror(-err));
 	if (!err && references->nr > before && has_table_of_earlier(files, task))
 		references->nr = before;
 	if (err || !early)
 		return err;
-	pr_err("pid %d: has a dma-buf open whose number is lower than that of /dev/kfd, after which it has to be restored",
-	       files->pids[task]);
+	pr_err("pid %d: has a dma-buf open whose number is lower than that of /dev/kfd or, without it, of the render node, "
+	       "after which it has to be restored", files->pids[task]);
 	return -EOPNOTSUPP;
 }
 
@@ -223,13 +236,13 @@ static int read_descriptors(struct survey *survey, struct references *references
 		if (survey->holders[i].dmabuf_fd >= 0 && !fstat(survey->holders[i].dmabuf_fd, &st))
 			references->device = st.st_dev;
 	for (size_t i = 0; !err && i < files->nr_pids; i++)
-		err = add_task(references, files, i);
+		err = add_task(references, survey->request, i);
 	sort_descriptors(references);
 	if (!err)
 		err = add_lone_ones(survey, references);
 	if (err)
 		return err;
-	err = add_descriptors(references, "/proc/self/fd", 0, &early);
+	err = add_descriptors(references, "/proc/self/fd", 0, -1, &early);
 	if (err)
 		pr_err("cannot look for dma-bufs of criu: %s", strerror(-err));
 	sort_descriptors(references);

@@ -15,9 +15,10 @@
 
 /* ---- dump ---- */
 
-/* A KFD process whose state was taken. */
+/* A process whose state was taken: of the KFD or, with an empty state, of render nodes only. */
 struct share_process {
 	pid_t pid;
+	const struct task_file *file; /* with which its state comes back: of /dev/kfd, or of a render node */
 	struct kfd_state *state;
 	const struct topology *nodes; /* by user gpu ids */
 	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
@@ -34,6 +35,12 @@ struct share_request {
 };
 
 struct survey;
+
+/*
+ * Whether a file of a task without /dev/kfd holds objects or syncobjs, and the kernel lists them: 1, 0, or -errno after an
+ * error line.
+ */
+int share_file_is_used(const struct task_file *file);
 
 /*
  * To be called before the state of the first process is taken: dma-bufs with a larger inode were not there yet. @machine
@@ -103,7 +110,7 @@ void share_task_done(struct share_task *task);
 /*
  * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
  * that it owns; tells of all that others name. Of what it owns, @state gets dma-bufs and offsets. @kfd and
- * state->devices are as for kfd_restore(). 0, or -errno after an error line.
+ * state->devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after an error line.
  */
 int share_make(struct share_task *task, int kfd, struct kfd_state *state);
 
@@ -122,7 +129,7 @@ int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uin
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,
  * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. @state gets the offsets
- * of what the process does not own. 0, or -errno after an error line.
+ * of what the process does not own. @kfd: as for share_make(). 0, or -errno after an error line.
  */
 int share_attach(struct share_task *task, int kfd, struct kfd_state *state);
 

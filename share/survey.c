@@ -263,7 +263,7 @@ static int add_handle(struct survey *survey, size_t file, const struct gem_entry
 	holder.is_mappable = !asked;
 	if (!err && asked && asked != -EPERM)
 		err = asked;
-	if (!asked && !entry->is_import)
+	if (!asked && !entry->is_import && nr_named)
 		known = bsearch(&holder, survey->holders, nr_named, sizeof(holder), compare_names);
 	if (known)
 		holder.inode = known->inode;
@@ -311,6 +311,24 @@ static int add_file(struct survey *survey, size_t file, size_t process, size_t n
 	}
 	for (size_t i = 0; !err && i < nr; i++)
 		err = add_handle(survey, file, &entries[i], holder, nr_named);
+	return err;
+}
+
+int share_file_is_used(const struct task_file *file)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
+	uint32_t pending;
+	size_t nr = 0;
+	int err = gem_list(file->fd, &entries, &nr);
+
+	if (err == -EINVAL)
+		return 0;
+	if (!err && !nr)
+		err = gem_syncobjs(file->fd, &objects, &pending);
+	if (!err)
+		return nr || objects.nr_syncobjs;
+	pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
 	return err;
 }
 
@@ -389,6 +407,19 @@ int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int 
 	return holder.process < survey->request->nr_processes ? add_holder(survey, &holder) : -ENODEV;
 }
 
+/* A file of a task without /dev/kfd, which knows no address space of its own. */
+static int check_lender(const struct survey *survey, size_t file)
+{
+	const struct task_file *of = &survey->request->files->files[file];
+	size_t lender = file_lender(survey, file);
+
+	if (lender == survey->request->nr_processes)
+		return 0;
+	pr_err("pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space on the GPU: criu "
+	       "would restore it in the wrong process", of->pid, of->minor, survey->request->processes[lender].pid);
+	return -EOPNOTSUPP;
+}
+
 static int collect(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
@@ -404,14 +435,18 @@ static int collect(struct survey *survey)
 		size_t process = process_of(request, request->files->files[i].pid);
 
 		if (process < request->nr_processes && request->files->files[i].minor)
-			survey->is_another[i] = file_is_another(survey, process, i);
+			survey->is_another[i] = request->processes[process].file->minor ||
+						file_is_another(survey, process, i);
 	}
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
 
 		if (process == request->nr_processes || !request->files->files[i].minor)
 			continue;
-		err = add_file(survey, i, process, nr_named);
+		if (request->processes[process].file->minor)
+			err = check_lender(survey, i);
+		if (!err)
+			err = add_file(survey, i, process, nr_named);
 		if (!err)
 			err = take_rest(survey, i);
 	}

@@ -69,6 +69,8 @@ int refuse_memory(pid_t pid, uint32_t minor);
 bool file_is_another(const struct survey *survey, size_t process, size_t file);
 /* Whether that cannot be told: the process has another one of the node that is as good. */
 bool file_may_be_another(const struct survey *survey, size_t file);
+/* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
+size_t file_lender(const struct survey *survey, size_t file);
 
 /* The holder's process. */
 static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)

@@ -238,7 +238,7 @@ static void ask_driver(const struct run *run, struct guest *guest)
 /* As checkpoint/restore.c has it. */
 static void ask_sharing(const struct run *run, struct guest *guest)
 {
-	if (!guest->kfd || !guest->kfd->nr_sharers || !guest->kfd->state.shares ||
+	if (!guest->kfd || guest->kfd->render_only || !guest->kfd->nr_sharers || !guest->kfd->state.shares ||
 	    !run->settings.flag[SETTING_SHARING_CHECK])
 		return;
 	for (unsigned int i = 0; !guest->sharing_refuses[0] && i < guest->map->nr_pairs; i++) {

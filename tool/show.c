@@ -83,7 +83,8 @@ static void show_process(const struct images *images, const struct image_file *f
 		nr_contents += summary->gpus[i].nr_contents;
 		nr_checksums += summary->gpus[i].nr_checksums;
 	}
-	printf("\n%sprocess %u%s   %s\n", colour(BOLD), kfd->state.pid, colour(PLAIN), file->name);
+	printf("\n%sprocess %u%s%s   %s\n", colour(BOLD), kfd->state.pid, colour(PLAIN),
+	       kfd->render_only ? ", without /dev/kfd" : "", file->name);
 	show_writer(&kfd->writer);
 	if (summary->knows_objects)
 		printf("  objects      queues: %u compute, %u SDMA; events: %u; SVM ranges: %u\n",

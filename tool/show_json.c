@@ -156,6 +156,7 @@ static int write_process(struct json *json, const struct images *images, const s
 	json_number(json, "pid", kfd->state.pid);
 	write_writer(json, &kfd->writer);
 	json_bool(json, "checksum", kfd->has_crc32c);
+	json_bool(json, "render_only", kfd->render_only);
 	json_number(json, "state_bytes", kfd->state.priv_size);
 	write_objects(json, kfd, &summary);
 	if (kfd->has_vmas)

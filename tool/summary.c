@@ -53,8 +53,13 @@ static void add_objects(struct summary *summary, const struct kfd_image *kfd)
 	struct kfd_state state = image_state(kfd);
 	struct queue_record queue;
 	struct records records;
-	int r = records_begin(&state, &records);
+	int r;
 
+	/* It has none, nor a state that would tell of them. */
+	summary->knows_objects = kfd->render_only;
+	if (kfd->render_only)
+		return;
+	r = records_begin(&state, &records);
 	while (!r && (r = records_next_queue(&records, &queue)) > 0) {
 		struct gpu_sum *gpu = find_gpu(summary, queue.gpu_id);
 		bool compute = queue.type == QUEUE_TYPE_COMPUTE;

@@ -315,10 +315,22 @@ static void check_gpu(struct verify *v, const struct image_file *file, const str
 	check_pages(v, file, pages, &contents);
 }
 
+static bool has_render_image(const struct images *images, int id)
+{
+	for (size_t i = 0; i < images->nr; i++)
+		if (images->files[i].is.kind == IMAGE_RENDER && images->files[i].is.id == id)
+			return true;
+	return false;
+}
+
 static void check_process(struct verify *v, const struct image_file *file)
 {
 	struct problem_place place = { .file = file->name };
 	struct summary summary;
+
+	if (file->kfd->render_only && !has_render_image(&v->images, file->is.id))
+		problem(v, &place, -EBADMSG, "the file amdgpu-renderD-%d.img of its render node is missing",
+			file->is.id);
 
 	if (file->kfd->writer.plugin[0] && !file->kfd->has_crc32c)
 		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");

@@ -53,7 +53,9 @@ static void check_rules(const struct kfd_image *image)
 	if (image->another_file)
 		return;
 	expect(topology_count_gpus(image->nodes) > 0);
-	expect(image->state.priv_data && image->state.priv_size);
+	expect((image->state.priv_data && image->state.priv_size) == !image->render_only);
+	expect(!image->render_only ||
+	       (!kfd_state_records(&image->state) && !image->state.nr_objects && image->nr_sharers));
 	check_bos(image);
 	check_shares(image);
 	check_vmas(image);

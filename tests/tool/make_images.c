@@ -5,6 +5,7 @@
  *     nasty     names of GPUs and writers that are no text
  *     large     buffers of many megabytes
  *     sharing   the first process' first buffer is imported by the second, and so is an object of a render node
+ *     render    one process alone, which has no /dev/kfd and all GPUs
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #define NASTY	"a\"\\\n\x1b[31m\xff\xc3\xa9\xed\xa0\x80\x7f"
 
 static int directory;
-static bool nasty, sharing;
+static bool nasty, sharing, render;
 static uint64_t unit = 4096;
 
 #define must(condition)                                                                 \
@@ -234,6 +235,41 @@ static void write_render(int id, const struct topology *nodes)
 	}
 }
 
+/* Its only buffer is an object of the first GPU; the state is beside the first render node. */
+static void write_render_only(int id, uint32_t pid, struct topology *nodes)
+{
+	struct kfd_criu_bo_bucket bos[MAX_BOS];
+	struct kfd_checksum checksums[MAX_BOS] = { 0 };
+	struct kfd_share share = { .buffer = 1, .kind = KFD_BO_GEM, .domains = 4 };
+	struct gem_handle handle = { 1, 1 };
+	struct kfd_image image = {
+		.state = { .pid = pid, .bos = bos, .checksums = checksums, .shares = &share },
+		.nodes = nodes,
+		.writer = { .plugin = PLUGIN_VERSION, .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },
+		.flags = O_RDWR,
+		.render_only = true,
+		.nr_sharers = 1,
+		.nr_files = topology_count_gpus(nodes),
+	};
+
+	for (unsigned int i = 0, files = 0; i < nodes->nr_nodes; i++) {
+		struct render_image file = { .nodes = nodes, .flags = O_RDWR, .another_file = true };
+
+		if (!topology_is_gpu(nodes->nodes[i]))
+			continue;
+		file.gpu_id = topology_gpu_id(nodes->nodes[i]);
+		file.minor = (uint32_t)topology_get(nodes->nodes[i], TOPOLOGY_DRM_RENDER_MINOR);
+		if (!files) {
+			add_bo(&image.state, file.gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, unit);
+			image.state.nr_added = 1;
+			file.objects = (struct render_objects){ .handles = &handle, .nr_handles = 1 };
+		}
+		must(!render_image_write(id + (int)files++, &file));
+		write_pages(id, &image.state, file.gpu_id);
+	}
+	must(!kfd_image_write(id, &image));
+}
+
 int main(int argc, char **argv)
 {
 	struct topology *machine, *all, *last;
@@ -242,6 +278,7 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		nasty |= !strcmp(argv[i], "nasty");
 		sharing |= !strcmp(argv[i], "sharing");
+		render |= !strcmp(argv[i], "render");
 		unit = !strcmp(argv[i], "large") ? 65536 : unit;
 	}
 	must(!mkdir(argv[2], 0700));
@@ -249,10 +286,14 @@ int main(int argc, char **argv)
 	must(directory >= 0 && !sysfs_read_topology(argv[1], &machine));
 	all = nodes_from(machine, 0);
 	last = nodes_from(machine, topology_count_gpus(machine) - 1);
-	write_process(7, 42, all);
-	write_render(8, all);
-	write_process(27, 43, last);
-	write_render(28, last);
+	if (render) {
+		write_render_only(7, 42, all);
+	} else {
+		write_process(7, 42, all);
+		write_render(8, all);
+		write_process(27, 43, last);
+		write_render(28, last);
+	}
 	if (sharing)
 		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
 	topology_free(all);

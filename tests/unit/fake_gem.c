@@ -58,6 +58,7 @@ static struct file files[MAX_FILES];
 static off_t nr_files;
 static int made[MAX_OBJECTS]; /* memfds of objects that the restored process has made */
 static size_t nr_made;
+static bool lists_nothing;
 
 /* ---- files and objects ---- */
 
@@ -184,6 +185,23 @@ bool fake_gem_same(int fd_a, int fd_b)
 size_t fake_gem_mappings(int fd)
 {
 	return file_of(fd)->nr_mappings;
+}
+
+int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset)
+{
+	const struct object *object = file_of(fd)->handles[handle];
+
+	for (size_t i = 0; object && i < nr_made; i++)
+		if (object_of(made[i]) == object) {
+			*ret_offset = object->offset;
+			return made[i];
+		}
+	return -1;
+}
+
+void fake_list_nothing(void)
+{
+	lists_nothing = true;
 }
 
 /* ---- references ---- */
@@ -426,7 +444,7 @@ int fake_gem_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	if (nr >= 0xbf && nr <= 0xcd)
 		return syncobj_ioctl(file, op, arg);
 	if (nr == DRM_COMMAND_BASE + NR_LIST_HANDLES)
-		return list(file, arg);
+		return lists_nothing ? -EINVAL : list(file, arg);
 	if (op == DRM_IOCTL_AMDGPU_GEM_CREATE)
 		return create(file, gpu, arg);
 	if (nr == DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA)

@@ -58,6 +58,8 @@ const struct fake_vma fake_vmas[FAKE_NR_VMAS] = {
 	{ "/dev/dri/renderD129", 0x30000, 0x33000, OFFSET_A, OFFSET_A + OFFSET_RESTORED },
 };
 
+const struct fake_vma fake_render_vma = { "/dev/dri/renderD128", 0x20000, 0x21000, OFFSET_A, 0 };
+
 /* A KFD process. */
 struct process {
 	bool exists, paused, resumed;
@@ -162,7 +164,7 @@ void fake_traced_by(pid_t tracer)
 	put(text, "proc/%d/status", FAKE_PID);
 }
 
-static void make_maps(int nr_vmas)
+static void make_maps(const struct fake_vma *vmas, int nr_vmas)
 {
 	char text[1024];
 	size_t used = 0;
@@ -170,7 +172,7 @@ static void make_maps(int nr_vmas)
 
 	used += (size_t)snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 08:01 77 /usr/bin/job\n");
 	for (i = 0; i < nr_vmas; i++) {
-		const struct fake_vma *vma = &fake_vmas[i];
+		const struct fake_vma *vma = &vmas[i];
 
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n",
 					 (unsigned long)vma->start, (unsigned long)vma->end, (unsigned long)vma->offset,
@@ -186,7 +188,12 @@ static void make_maps(int nr_vmas)
 
 void fake_unmap_devices(void)
 {
-	make_maps(0);
+	make_maps(NULL, 0);
+}
+
+void fake_map_all(void)
+{
+	make_maps(fake_vmas, FAKE_NR_VMAS);
 }
 
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
@@ -233,7 +240,7 @@ void fake_reopen(void)
 {
 	char path[PATH_MAX];
 
-	make_maps(FAKE_NR_VMAS);
+	make_maps(fake_vmas, FAKE_NR_VMAS);
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
@@ -333,6 +340,9 @@ void fake_kfd_begin(void)
 	kfd_file = open_device("kfd", &kfd_inode);
 	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
 	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
+	/* They are known here by numbers that children keep. */
+	fake_gem_mappings(render_files[0]);
+	fake_gem_mappings(render_files[1]);
 	first_dmabuf = make_bo(4096, 0);
 	if (fstat(first_dmabuf, &st))
 		die("memfd");
@@ -358,6 +368,17 @@ void fake_share(void)
 	object = make_bo(OBJECT_BYTES, 77);
 	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
 	make_records();
+	share_files();
+}
+
+/* Another child may have closed it already: they have one file system. */
+void fake_render_only(void)
+{
+	fake_reopen();
+	fake_close(FAKE_KFD_FD);
+	make_maps(&fake_render_vma, 1);
+	object = make_bo(OBJECT_BYTES, 77);
+	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
 	share_files();
 }
 
@@ -765,4 +786,13 @@ bool fake_contents_same(void)
 	if (shares && (fake_gem_made(0) < 0 || !same_bytes(object, fake_gem_made(0), OBJECT_BYTES)))
 		return false;
 	return restored.exists;
+}
+
+bool fake_render_only_same(int render_fd, uint64_t offset)
+{
+	uint64_t first = 0, second = 0;
+	int a = fake_gem_made_of(render_fd, 2, &first), b = fake_gem_made_of(render_fd, 5, &second);
+
+	return a >= 0 && b >= 0 && same_bytes(stopped.bos[0], a, bos[0].size) && same_bytes(object, b, OBJECT_BYTES) &&
+	       first == offset && fake_gem_mappings(render_fd) == 3 && fake_gem_same(render_files[0], render_fd);
 }

@@ -44,8 +44,9 @@ void fake_close(int fd);
 /* Opens /dev/kfd once more in the stopped process: for the same KFD process, or (@context) for a further context. */
 void fake_open_second_kfd(bool context);
 
-/* Unmaps all that it has mapped of devices. */
+/* Unmaps all that it has mapped of devices, or maps fake_vmas again. */
 void fake_unmap_devices(void);
+void fake_map_all(void);
 
 /* Gives the process a directory among the KFD's processes, or takes it away. */
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes);
@@ -62,6 +63,17 @@ void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs);
  * has handles of that BO and of an object that is not of the KFD, with metadata and mappings, and a syncobj.
  */
 void fake_share(void);
+/*
+ * Closes /dev/kfd: what the process has is two objects in its file of the first render node, with all that fake_share()
+ * makes there, and a mapping of one of them, fake_render_vma.
+ */
+void fake_render_only(void);
+extern const struct fake_vma fake_render_vma; /* restored is not known */
+/* Whether the restored process has just that, with its contents; @offset: where the mapping was told to go. */
+bool fake_render_only_same(int render_fd, uint64_t offset);
+/* Objects cannot be listed any more, as before Linux 6.18. */
+void fake_list_nothing(void);
+
 /* Whether the restored process shares just so; @render_fd: its file of the first render node. */
 bool fake_shares_same(int render_fd);
 

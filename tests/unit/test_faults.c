@@ -168,6 +168,7 @@ static int dump_mapping(int process_fd)
 }
 
 static bool has_second_kfd;
+static bool render_only; /* the process has no /dev/kfd, and objects in a file of a render node */
 
 /* Of criu 4.0 and later, when all tasks are stopped. */
 static int dump_task(void)
@@ -186,8 +187,8 @@ static int dump(void)
 		return ret;
 	ret = dump_task();
 	if (ret == -ENOTSUP)
-		ret = dump_mapping(FAKE_KFD_FD);
-	if (!ret)
+		ret = dump_mapping(render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
+	if (!ret && !render_only)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
@@ -219,11 +220,11 @@ static int restore_file(int id)
 	return 0;
 }
 
-static int look_at_shares(int ret)
+static uint64_t mapped_at; /* of fake_render_vma */
+
+static bool shares_same(void)
 {
-	if (!ret && shares && !fake_shares_same(render_fd))
-		complain("what is shared is not what it was");
-	return ret;
+	return render_only ? fake_render_only_same(render_fd, mapped_at) : fake_shares_same(render_fd);
 }
 
 /* A failure shows as a file that cannot be mapped there. */
@@ -236,34 +237,56 @@ static int restore_mapping(const struct fake_vma *vma)
 
 	if (fd >= 0)
 		close(fd);
+	mapped_at = offset;
 	if (ret != 1)
 		return ret < 0 ? ret : -1;
-	return offset == vma->restored && fd >= 0 ? 0 : -1;
+	return (offset == vma->restored || render_only) && fd >= 0 ? 0 : -1;
+}
+
+static bool last_comes_first;
+
+/* In the order of criu; the files of render nodes may come in any. */
+static int restore_files(void)
+{
+	int ret = render_only ? 0 : restore_file(KFD_ID);
+
+	if (!ret)
+		ret = restore_file(RENDER_ID + last_comes_first);
+	if (!ret)
+		ret = restore_file(RENDER_ID + !last_comes_first);
+	if (!ret && has_second_kfd)
+		ret = restore_file(SECOND_KFD_ID);
+	return ret;
+}
+
+static int restore_mappings(void)
+{
+	int ret = 0;
+
+	if (render_only)
+		return restore_mapping(&fake_render_vma);
+	for (int i = 0; !ret && i < FAKE_NR_VMAS; i++)
+		ret = restore_mapping(&fake_vmas[i]);
+	return ret;
 }
 
 static int restore(void)
 {
 	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
 	int (*forked)(void) = (int (*)(void))CR_PLUGIN_DESC.hooks[CRIU_HOOK_POST_FORKING];
-	int i, ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
 
 	if (ret)
 		return ret;
 	if (HOOKS > CRIU_HOOK_POST_FORKING)
 		forked();
-	ret = restore_file(KFD_ID);
+	ret = restore_files();
 	if (!ret)
-		ret = restore_file(RENDER_ID);
-	if (!ret)
-		ret = restore_file(RENDER_ID + 1);
-	if (!ret && has_second_kfd)
-		ret = restore_file(SECOND_KFD_ID);
-	for (i = 0; !ret && i < FAKE_NR_VMAS; i++)
-		ret = restore_mapping(&fake_vmas[i]);
+		ret = restore_mappings();
 	if (!ret)
 		ret = resume(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
-	return look_at_shares(ret);
+	return ret;
 }
 
 /* ---- the loop ---- */
@@ -286,6 +309,8 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	begin(nth, err);
 	*ret = setjmp(fake_exit) ? -1 : what();
 	call = fake_failed();
+	if (!*ret && render_fd >= 0 && !shares_same())
+		complain("call %u, %s: what is shared is not what it was", nth, call);
 	if (render_fd >= 0)
 		close(render_fd);
 	render_fd = -1;
@@ -303,13 +328,19 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	return call;
 }
 
+/* Without /dev/kfd there is nothing to run, and the rest is looked at before its files are closed. */
+static bool is_restored(void)
+{
+	return render_only ? !fake_restored_runs() : fake_contents_same() && fake_restored_runs();
+}
+
 /* What was dumped can be restored, to the last byte. */
 static void verify_images(unsigned int nth, const char *call)
 {
 	int ret;
 
 	run(restore, 0, 0, &ret);
-	if (ret || !fake_contents_same() || !fake_restored_runs())
+	if (ret || !is_restored())
 		complain("call %u, %s: the dump says that it worked, and cannot be restored (%d)", nth, call, ret);
 	fake_kfd_forget();
 }
@@ -346,7 +377,7 @@ static bool fail_restore(unsigned int nth)
 	call = run(restore, nth, EIO, &ret);
 	if (!call && ret)
 		complain("a restore without faults fails");
-	if (!ret && (!fake_contents_same() || !fake_restored_runs()))
+	if (!ret && !is_restored())
 		complain("call %u, %s: the restore says that it worked, and did not", nth, call);
 	/* criu does not look at the result of a resume. */
 	if (call && !strcmp(call, "RESUME") && (!ret || !fake_was_killed()))
@@ -943,6 +974,7 @@ static bool used_nodes_are_refused(unsigned int nth)
 	run(dump_render_node, 0, 0, &ret);
 	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB"))
 		complain("a render node with contexts is dumped (%d)", ret);
+	fake_list_nothing();
 	fake_use_render_file(0, 1);
 	run(dump_render_node, 0, 0, &ret);
 	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB"))
@@ -1039,6 +1071,112 @@ static void any_failure_of_a_restore_with_shares_is_reported(void **state)
 	remove_images();
 }
 
+/* ---- a process with objects in files of render nodes, without /dev/kfd ---- */
+
+static void leave_objects(void)
+{
+	fake_render_only();
+	render_only = shares = true;
+}
+
+static bool objects_come_back(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_objects();
+	new_images();
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a process without /dev/kfd cannot be dumped (%d)", ret);
+	if (has_image("amdgpu-kfd-7.img") || !has_image("amdgpu-kfd-8.img") || !has_image("amdgpu-renderD-8.img") ||
+	    has_image("amdgpu-kfd-9.img"))
+		complain("the state is not with the first file");
+	verify_images(0, "none");
+	last_comes_first = true;
+	verify_images(0, "none");
+	unlinkat(images_fd, "amdgpu-renderD-8.img", 0);
+	if (run(restore, 0, 0, &ret) || !ret || !strstr(log_text, "amdgpu-renderD-8.img is missing"))
+		complain("a missing image is not noticed (%d)", ret);
+	remove_images();
+	return true;
+}
+
+static void a_process_without_kfd_comes_back(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(objects_come_back, 0), 1);
+	fake_reopen();
+}
+
+static bool fail_dump_of_objects(unsigned int nth)
+{
+	leave_objects();
+	return fail_dump(nth);
+}
+
+static void any_failure_of_a_dump_without_kfd_is_reported(void **state)
+{
+	(void)state;
+	each_call(fail_dump_of_objects, 300);
+	fake_reopen();
+}
+
+static bool fail_restore_of_objects(unsigned int nth)
+{
+	leave_objects();
+	return fail_restore(nth);
+}
+
+static bool write_objects(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	leave_objects();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("a process without /dev/kfd cannot be dumped (%d)", ret);
+	return true;
+}
+
+static void any_failure_of_a_restore_without_kfd_is_reported(void **state)
+{
+	(void)state;
+	new_images();
+	assert_int_equal(in_child(write_objects, 0), 1);
+	fake_reopen();
+	each_call(fail_restore_of_objects, 300);
+	fake_reopen();
+	remove_images();
+}
+
+static void use_contexts(void)
+{
+	leave_objects();
+	fake_use_render_file(1, 0);
+}
+
+static void list_nothing(void)
+{
+	leave_objects();
+	fake_list_nothing();
+}
+
+static void keep_mapping_of_kfd(void)
+{
+	leave_objects();
+	fake_map_all();
+}
+
+static void what_does_not_come_back_is_refused_without_kfd(void **state)
+{
+	(void)state;
+	assert_refused(use_contexts, "has renderD128 open and not /dev/kfd, and the file is in use: 1 contexts");
+	assert_refused(list_nothing, "holds 2 buffers of the render node itself (graphics, video, dma-buf imports), which "
+				     "cannot be saved: the kernel does not list them before Linux 6.18");
+	assert_refused(keep_mapping_of_kfd, "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+}
+
 static int begin_tests(void **state)
 {
 	(void)state;
@@ -1080,6 +1218,10 @@ int main(void)
 		cmocka_unit_test(a_process_that_shares_comes_back),
 		cmocka_unit_test(any_failure_of_a_dump_with_shares_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_with_shares_is_reported),
+		cmocka_unit_test(a_process_without_kfd_comes_back),
+		cmocka_unit_test(what_does_not_come_back_is_refused_without_kfd),
+		cmocka_unit_test(any_failure_of_a_dump_without_kfd_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_without_kfd_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
 		cmocka_unit_test(any_failure_with_two_files_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),

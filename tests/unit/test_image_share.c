@@ -194,6 +194,120 @@ static void contradictions_of_buffers_are_refused(void **state)
 	kfd_refuses(no_files, "is of 2 processes that share buffers, and of no file");
 }
 
+/* ---- a process without /dev/kfd ---- */
+
+/* Of the sample, what is not of the KFD. */
+static CriuKfd *render_only_message(void)
+{
+	static struct device_vma vma = { .start = 0x1000, .end = 0x2000, .offset = 0x120000, .minor = 128 };
+	struct kfd_image image = {
+		.state = { .pid = 42, .bos = bos + 2, .shares = shares + 2, .nr_bos = NR_BOS - 2, .nr_added = NR_BOS - 2 },
+		.nodes = sample_nodes(),
+		.vmas = &vma,
+		.nr_vmas = 1,
+		.nr_sharers = 1,
+		.nr_files = 1,
+		.render_only = true,
+		.flags = O_RDWR,
+	};
+	uint8_t *data = NULL;
+	CriuKfd *msg;
+	size_t size;
+
+	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	msg = criu_kfd__unpack(NULL, size, data);
+	assert_non_null(msg);
+	msg->has_crc32c = false;
+	free(data);
+	topology_free(image.nodes);
+	return msg;
+}
+
+static void a_process_without_kfd_comes_back(void **state)
+{
+	struct kfd_image *back = kfd_unpack(render_only_message());
+	CriuKfd *msg = kfd_message();
+
+	(void)state;
+	assert_non_null(back);
+	assert_true(back->render_only);
+	assert_int_equal(back->state.nr_bos, NR_BOS - 2);
+	assert_int_equal(kfd_state_records(&back->state), 0);
+	assert_null(back->state.priv_data);
+	kfd_image_free(back);
+	/* Others do not say anything of it. */
+	assert_false(msg->has_render_only);
+	back = kfd_unpack(msg);
+	assert_false(back->render_only);
+	kfd_image_free(back);
+}
+
+static void render_only_refuses(void (*change)(CriuKfd *), const char *text)
+{
+	CriuKfd *msg = render_only_message();
+
+	change(msg);
+	assert_null(kfd_unpack(msg));
+	if (!strstr(log_text, text))
+		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+}
+
+static void bo_of_the_kfd(CriuKfd *msg)
+{
+	msg->bo_entries[0]->kind = KFD_BO_OWN;
+}
+
+static void state_of_the_kernel(CriuKfd *msg)
+{
+	static uint8_t bytes[3];
+
+	msg->priv_data = (ProtobufCBinaryData){ .len = sizeof(bytes), .data = malloc(sizeof(bytes)) };
+	assert_non_null(msg->priv_data.data);
+	memcpy(msg->priv_data.data, bytes, sizeof(bytes));
+}
+
+static void queues_or_events(CriuKfd *msg)
+{
+	msg->num_of_objects = 2;
+}
+
+static void memory_of_old_rocm(CriuKfd *msg)
+{
+	msg->shared_mem_size = 4096;
+}
+
+static void mapping_of_kfd(CriuKfd *msg)
+{
+	msg->vmas[0]->minor = 0;
+}
+
+static void one_file_of_several(CriuKfd *msg)
+{
+	msg->has_another_file = msg->another_file = true;
+}
+
+/* No buffers, but syncobjs: nobody would restore them. */
+static void nobody_shares(CriuKfd *msg)
+{
+	msg->has_nr_sharers = false;
+	while (msg->n_bo_entries)
+		kfd_bo_entry__free_unpacked(msg->bo_entries[--msg->n_bo_entries], NULL);
+	msg->num_of_bos = 0;
+}
+
+static void contradictions_without_kfd_are_refused(void **state)
+{
+	(void)state;
+	render_only_refuses(bo_of_the_kfd, "is of a process without /dev/kfd, and has 1 BOs, 0 objects and 0 bytes");
+	render_only_refuses(state_of_the_kernel, "without /dev/kfd, and has 0 BOs, 0 objects and 3 bytes");
+	render_only_refuses(queues_or_events, "without /dev/kfd, and has 0 BOs, 2 objects");
+	render_only_refuses(memory_of_old_rocm, "without /dev/kfd, and has 0 BOs");
+	render_only_refuses(mapping_of_kfd, "without /dev/kfd, and has a mapping of it at 0x1000");
+	render_only_refuses(one_file_of_several, "is of another file of /dev/kfd of a process without one");
+	render_only_refuses(nobody_shares, "without /dev/kfd, and does not say how many share");
+	render_only_refuses(no_files, "is of 1 processes that share buffers, and of no file");
+}
+
 /* ---- files of render nodes ---- */
 
 static CriuRenderNode *render_message(void)
@@ -334,6 +448,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shared_buffers_come_back),
 		cmocka_unit_test(contradictions_of_buffers_are_refused),
+		cmocka_unit_test(a_process_without_kfd_comes_back),
+		cmocka_unit_test(contradictions_without_kfd_are_refused),
 		cmocka_unit_test(objects_come_back),
 		cmocka_unit_test(contradictions_of_objects_are_refused),
 		cmocka_unit_test(dmabufs_come_back),

@@ -127,6 +127,7 @@ static void each_open_file_is_found_once(void **state)
 	assert_int_equal(count(&files, (uint32_t)zero_minor), NR_FILES);
 	for (size_t i = 0; i < files.count; i++) {
 		assert_int_equal(files.files[i].pid, pid);
+		assert_true(!i || files.files[i].number > files.files[i - 1].number);
 		assert_int_equal(task_files_find(&files, files.files[i].fd, &found), 0);
 		assert_ptr_equal(found, &files.files[i]);
 	}

@@ -126,10 +126,10 @@ static int gpu_open(struct share_process *me, struct share_gpu *gpu, struct kfd_
 
 static int gpus_open(struct share_process *me)
 {
-	unsigned int wanted = me->kase->nr_gpus;
+	unsigned int wanted = me->kase->nr_gpus, traits = me->kase->traits;
 	int nr, err;
 
-	if (me->kase->traits & SHARE_NO_KFD) {
+	if (traits & SHARE_NO_KFD || (traits & SHARE_ONE_KFD && me->number < me->nr_processes - 1)) {
 		nr = kfd_topology_read(me->kfd.gpus, KFD_MAX_GPUS);
 		me->kfd.nr_gpus = nr < 0 ? 0 : (unsigned int)nr;
 		me->kfd.fd = -1;

@@ -141,6 +141,7 @@ enum share_trait {
 	SHARE_LATE = 1 << 1,	    /* the last process is forked by the first one after that was set up */
 	SHARE_LAST_LEAVES = 1 << 2, /* the last process ends when all are set up */
 	SHARE_OUTSIDE = 1 << 3,	    /* the last process is no child: it is not in the tree */
+	SHARE_ONE_KFD = 1 << 4,	    /* only the last process opens /dev/kfd */
 };
 
 struct share_case {

@@ -3,6 +3,8 @@
  * Render files besides that of KFD, with objects or without, of one process or of two, and processes without KFD.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -137,11 +139,112 @@ static int render_pair_setup(struct share_process *me)
 	return err;
 }
 
+/* What a process without KFD gets from process @from. */
+static int take_object(struct share_process *me, int file)
+{
+	unsigned int buffer;
+	uint32_t handle;
+	uint64_t va;
+	int fd, err = share_receive(me, &buffer, &fd);
+
+	if (err)
+		return err;
+	err = share_handle_import(me, file, fd, &handle);
+	close(fd);
+	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	return err ? err : share_map_gpu(me, buffer, file, NULL, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+}
+
+/* The last process computes on its own buffer and on an object of the first one; the second one has both. */
+static int render_kfd_setup(struct share_process *me)
+{
+	uint32_t handle;
+	struct kfd_bo *bo;
+	unsigned int buffer;
+	int file, fd, err;
+
+	if (me->number == 2) {
+		err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+		err = err ? err : share_send_bo(me, 0, 0, bo);
+		err = err ? err : share_send_bo(me, 1, 0, bo);
+		err = err ? err : share_receive(me, &buffer, &fd);
+		if (err)
+			return err;
+		err = share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
+		close(fd);
+		return err;
+	}
+	err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
+	err = err ? err : take_object(me, file);
+	if (err || me->number)
+		return err ? err : take_object(me, file);
+	err = object_new(me, file, 1, GEM_DOMAIN_VRAM, &handle);
+	err = err ? err : gem_export(file, handle, true, &fd);
+	if (err)
+		return err;
+	err = share_send(me, 1, 1, fd);
+	err = err ? err : share_send(me, 2, 1, fd);
+	close(fd);
+	return err;
+}
+
+/* The first process has the file with the KFD's address space from the last one, and an object in it. */
+static int render_lent_setup(struct share_process *me)
+{
+	unsigned int buffer;
+	uint32_t handle;
+	int file, err;
+
+	if (me->number) {
+		me->objects.files[0].alone = false;
+		err = share_file_open(me, me->gpus[0].gpu, &file);
+		return err ? err : share_send(me, 0, 0, me->gpus[0].gpu->render_fd);
+	}
+	err = share_receive(me, &buffer, &file);
+	err = err ? err : share_file_keep(me, file, true, false);
+	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
+	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	return err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
+}
+
+/* The kernel makes objects in a file for reading, too; the CPU cannot write to them by it. */
+static int render_readonly_setup(struct share_process *me)
+{
+	uint32_t handle;
+	char path[64];
+	int file, err = render_setup(me);
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", me->kfd.gpus[0].render_minor);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return report(errno, "open %s for reading: %m", path);
+	err = share_file_keep(me, file, true, true);
+	return err ? err : share_handle_create(me, file, GEM_DOMAIN_VRAM, 0, &handle);
+}
+
+/* It could compute. */
+static int render_ctx_setup(struct share_process *me)
+{
+	uint32_t context;
+	int err = render_setup(me);
+
+	return err ? err : gem_context_create(me->objects.files[0].fd, &context);
+}
+
 const struct share_case share_file_cases[] = {
 	{ "files", "a second render file with objects, a third without", 1, 1, 0, files_setup, NULL },
 	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
 	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD, render_empty_setup, NULL },
 	{ "render", "objects, mappings, sync objects, no KFD", 1, 0, SHARE_NO_KFD, render_setup, NULL },
 	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },
+	{ "render-kfd", "two processes without KFD share objects with one that has it", 3, 1, SHARE_ONE_KFD,
+	  render_kfd_setup, NULL },
+	{ "render-lent", "the file of a process with KFD in one without", 2, 1, SHARE_ONE_KFD, render_lent_setup,
+	  NULL },
+	{ "render-readonly", "as render, with an object in a file for reading", 1, 0, SHARE_NO_KFD,
+	  render_readonly_setup, NULL },
+	{ "render-ctx", "as render, with a context", 1, 0, SHARE_NO_KFD, render_ctx_setup, NULL },
 	{ 0 },
 };

@@ -23,7 +23,6 @@ refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra len
 refuses 'of /dev/kfd is not whole: 4096 bytes from ' --extra bells
 refuses 'a file of /dev/kfd is under way in a message' --extra flight
 refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 1 contexts, 0 syncobjs' --extra drawing
-refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 0 contexts, 1 syncobjs' --extra syncing
 refuses 'renderD.* does not begin where its buffer does' --extra hole
 refuses 'has a file of SMI events open' --extra smi
 
@@ -64,3 +63,4 @@ expect_gone
 # The same where the kernel cannot list a file's buffers.
 rules=6.12 machine_load 1xmi100
 refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
+refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 0 contexts, 1 syncobjs' --extra syncing

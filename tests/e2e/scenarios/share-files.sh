@@ -9,7 +9,27 @@
 
 comes_back render-empty
 comes_back_if_listed files
-# A child that has a file from its parent and no /dev/kfd, and processes that compute without it.
+# A child that has mappings of a file of its parent's.
 stays 'no /dev/kfd open' files-forked
-stays 'buffers of the render node itself' render
-stays 'buffers of the render node itself' render-pair
+# Without /dev/kfd: alone, two that share, and two that share with a process that has it.
+comes_back_if_listed render
+comes_back_if_listed render-pair
+comes_back_if_listed render-kfd
+
+if kernel_lists; then
+	stays 'renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' render-ctx
+	stays 'in which pid .*, with a higher pid, has its address space' render-lent
+	stays 'renderD.* is not open for reading and writing .flags 0' render-readonly
+
+	# Dumped a second time, after a restore.
+	job_start render-kfd
+	process_shape >"$work/shape"
+	for _ in 1 2; do
+		dump
+		expect_gone
+		restore
+		job_goes
+	done
+	job_end
+	shown 'render-kfd, twice'
+fi

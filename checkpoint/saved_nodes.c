@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which nodes go into the images of a dumped process.
+ *
+ * A process of the KFD knows its GPUs by ids of its own. Who has render nodes only knows no ids: in its images they are
+ * this machine's, or those of a process of the KFD, by which the restore finds the same GPUs for both.
+ */
+#include <inttypes.h>
+
+#include "amdgpu_plugin_util.h"
+#include "checkpoint/saved_nodes.h"
+
+static uint32_t minor_of(const struct topology_node *node)
+{
+	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+}
+
+/* @gpu_id is how the process knows it, 0 for a CPU; @state is NULL for one without the KFD. */
+static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
+		    const struct kfd_state *state)
+{
+	struct topology_node *node;
+	int err = topology_add_node(nodes, from->id, &node);
+
+	if (err)
+		return err;
+	node->present = from->present;
+	memcpy(node->value, from->value, sizeof(node->value));
+	memcpy(node->name, from->name, sizeof(node->name));
+	if (!gpu_id || !state || !records_have_sdma_queue(state, gpu_id))
+		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
+	for (unsigned int i = 0; !err && i < from->nr_links; i++)
+		err = topology_node_add_link(node, &from->links[i]);
+	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
+}
+
+static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret)
+{
+	for (size_t i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].actual_gpu_id == actual_gpu_id) {
+			*ret = state->devices[i].user_gpu_id;
+			return 0;
+		}
+	return -ENODEV;
+}
+
+int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	unsigned int gpus = 0;
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
+		const struct topology_node *from = machine->nodes[i];
+		uint32_t gpu_id = 0;
+
+		if (topology_is_gpu(from) && user_gpu_id(state, topology_gpu_id(from), &gpu_id))
+			continue;
+		gpus += gpu_id != 0;
+		err = add_node(nodes, from, gpu_id, state);
+	}
+	if (!err && gpus != state->nr_devices) {
+		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", pid, state->nr_devices, gpus);
+		return -ENODEV;
+	}
+	if (!err)
+		err = topology_finish(nodes);
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
+			 struct topology **ret)
+{
+	_cleanup_topology_ struct topology *nodes = topology_new();
+	int err = nodes ? 0 : -ENOMEM;
+
+	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
+		const struct topology_node *from = machine->nodes[i];
+
+		if (!topology_is_gpu(from) || task_files_has(files, pid, minor_of(from)))
+			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
+	}
+	if (!err)
+		err = topology_finish(nodes);
+	if (err)
+		return err;
+	*ret = steal_ptr(nodes);
+	return 0;
+}
+
+bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].pid == pid && topology_find_minor(nodes, files->files[i].minor) < 0)
+			return false;
+	return true;
+}
+
+int saved_nodes_find(const struct topology *nodes, const struct task_file *file)
+{
+	int node = topology_find_minor(nodes, file->minor);
+
+	if (node >= 0)
+		return node;
+	pr_err("pid %d: renderD%u is not of a GPU that /dev/kfd shows", file->pid, file->minor);
+	return -EOPNOTSUPP;
+}
+
+int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state)
+{
+	state->devices = calloc(nodes->nr_nodes + 1, sizeof(*state->devices));
+	for (unsigned int i = 0; state->devices && i < nodes->nr_nodes; i++) {
+		const struct topology_node *node = nodes->nodes[i];
+		int local = topology_is_gpu(node) ? topology_find_minor(machine, minor_of(node)) : -ENODEV;
+
+		if (local < 0)
+			continue;
+		state->devices[state->nr_devices++] = (struct kfd_criu_device_bucket){
+			.user_gpu_id = topology_gpu_id(node),
+			.actual_gpu_id = topology_gpu_id(machine->nodes[local]),
+		};
+	}
+	return state->devices ? 0 : -ENOMEM;
+}
