@@ -214,7 +214,7 @@ static CriuKfd *render_only_message(void)
 	CriuKfd *msg;
 	size_t size;
 
-	assert_int_equal(kfd_image_pack(&image, &data, &size), 0);
+	assert_int_equal(kfd_image_pack(&image, 9, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	assert_non_null(msg);
 	msg->has_crc32c = false;
