@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../clear.h"
 #include "kfd.h"
 #include "kfd_topology.h"
 #include "report.h"
@@ -59,6 +60,8 @@ static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu)
 	gpu->render_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (gpu->render_fd < 0)
 		return report(errno, "open %s: %m", path);
+	if (wait_until_clear(gpu->render_fd))
+		return report(errno, "%s: its address space is not ready: %m", path);
 	vm.drm_fd = (uint32_t)gpu->render_fd;
 	err = kfd_ioctl(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &vm);
 	if (err)

@@ -26,6 +26,7 @@
 
 #include <linux/kfd_ioctl.h>
 
+#include "../../clear.h"
 #include "conformance.h"
 
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
@@ -255,59 +256,6 @@ static inline unsigned int count_gpus(unsigned int *ret_nodes)
 	return gpus;
 }
 
-/* The minor number of the DRM driver's version: 64 from Linux 6.16 on. */
-static inline int drm_version(int fd)
-{
-	struct {
-		int major, minor, patch;
-		uint64_t texts[6];
-	} version = { 0 };
-
-	must(ioctl(fd, 0xc0406400u, &version), "DRM_IOCTL_VERSION");
-	return version.minor;
-}
-
-/*
- * Linux 7.2 does not wait until an engine has cleared a new address space before the CPU writes to it: amdgpu_vm_make_compute()
- * waits for fences that amdgpu_sync_resv() passes over, and what is mapped at once may be cleared again. An engine writes
- * page tables of a file one after the other, so a page is mapped and unmapped, and that waited for.
- */
-static inline void wait_until_clear(int fd)
-{
-	struct {
-		uint64_t size, alignment, domains, flags;
-	} create = { .size = PAGE, .domains = 2 /* GTT */ };
-	struct {
-		uint32_t handle, pad, operation, flags;
-		uint64_t va, offset, size, point;
-		uint32_t syncobj, num_syncobjs;
-		uint64_t syncobjs;
-	} va = { .operation = 1 /* MAP */, .flags = 2 /* READABLE */, .va = 1 << 30, .size = PAGE, .point = 1 };
-	struct {
-		uint32_t handle, flags;
-	} syncobj = { 0 }, gone = { 0 };
-	uint64_t point = 2;
-	struct {
-		uint64_t handles, points;
-		int64_t timeout;
-		uint32_t count, flags, first, pad;
-	} wait = { (uintptr_t)&va.syncobj, (uintptr_t)&point, (now_ms() + 20000) * 1000000ll, 1, 0, 0, 0 };
-
-	if (drm_version(fd) < 64)
-		return;
-	must(ioctl(fd, 0xc0206440u, &create), "GEM_CREATE");
-	gone.handle = va.handle = (uint32_t)create.size;
-	must(ioctl(fd, 0xc00864bfu, &syncobj), "SYNCOBJ_CREATE");
-	va.syncobj = syncobj.handle;
-	must(ioctl(fd, 0x40406448u, &va), "GEM_VA");
-	va.operation = 2; /* UNMAP */
-	va.point = 2;
-	must(ioctl(fd, 0x40406448u, &va), "GEM_VA");
-	must(ioctl(fd, 0xc02864cau, &wait), "SYNCOBJ_TIMELINE_WAIT");
-	must(ioctl(fd, 0xc00864c0u, &syncobj), "SYNCOBJ_DESTROY");
-	must(ioctl(fd, 0x40086409u, &gone), "GEM_CLOSE");
-}
-
 static inline int render_open(uint32_t minor)
 {
 	char path[64];
@@ -317,7 +265,8 @@ static inline int render_open(uint32_t minor)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		err(1, "open %s", path);
-	wait_until_clear(fd);
+	if (wait_until_clear(fd))
+		err(1, "%s: its address space is not ready", path);
 	return fd;
 }
 
