@@ -5,6 +5,7 @@
  *     nasty     names of GPUs and writers that are no text
  *     large     buffers of many megabytes
  *     sharing   the first process' first buffer is imported by the second, and so is an object of a render node
+ *     owners    likewise, and a third process owns both, too
  *     render    one process alone, which has no /dev/kfd and all GPUs
  */
 #define _GNU_SOURCE
@@ -22,7 +23,7 @@
 #define NASTY	"a\"\\\n\x1b[31m\xff\xc3\xa9\xed\xa0\x80\x7f"
 
 static int directory;
-static bool nasty, sharing, render;
+static bool nasty, sharing, owners, render;
 static uint64_t unit = 4096;
 
 #define must(condition)                                                                 \
@@ -184,7 +185,7 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 			add_bos(&image.state, topology_gpu_id(nodes->nodes[i]));
 	if (sharing) {
 		image.state.shares = shares;
-		add_sharing(&image, id == 7);
+		add_sharing(&image, id != 27);
 	}
 	fixture_begin(f, topology_count_gpus(nodes), kfd_state_records(&image.state));
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
@@ -277,7 +278,8 @@ int main(int argc, char **argv)
 	must(argc > 2);
 	for (int i = 3; i < argc; i++) {
 		nasty |= !strcmp(argv[i], "nasty");
-		sharing |= !strcmp(argv[i], "sharing");
+		owners |= !strcmp(argv[i], "owners");
+		sharing |= owners || !strcmp(argv[i], "sharing");
 		render |= !strcmp(argv[i], "render");
 		unit = !strcmp(argv[i], "large") ? 65536 : unit;
 	}
@@ -294,6 +296,8 @@ int main(int argc, char **argv)
 		write_process(27, 43, last);
 		write_render(28, last);
 	}
+	if (owners)
+		write_process(17, 44, all);
 	if (sharing)
 		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
 	topology_free(all);
