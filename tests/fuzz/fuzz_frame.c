@@ -13,8 +13,8 @@ static int unpack(bool render, const uint8_t *data, size_t size)
 {
 	struct render_image *node = NULL;
 	struct kfd_image *kfd = NULL;
-	int err = render ? render_image_unpack("payload", data, size, &node) :
-			   kfd_image_unpack("payload", data, size, &kfd);
+	int err = render ? render_image_unpack("amdgpu-renderD-8.img", data, size, &node) :
+			   kfd_image_unpack("amdgpu-kfd-7.img", data, size, &kfd);
 
 	render_image_free(node);
 	kfd_image_free(kfd);
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++;
 	size--;
 	fuzz_set_image(data, size);
-	err = render ? render_image_read(1, &node) : kfd_image_read(1, &kfd);
+	err = render ? render_image_read(8, &node) : kfd_image_read(7, &kfd);
 	expect(fuzz_errors() == (err != 0));
 	expect((!node && !kfd) == (err != 0));
 	render_image_free(node);
