@@ -44,16 +44,6 @@ _Static_assert(sizeof(struct gem_va) == 64, "ABI");
 /* The last context that a file can have (amdgpu_ctx.c of Linux). */
 #define MAX_CONTEXT 4095
 
-static int call(int fd, unsigned long op, void *args)
-{
-	int r;
-
-	do {
-		r = ioctl(fd, op, args);
-	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
-	return r < 0 ? -errno : 0;
-}
-
 int drm_is_amd(int fd)
 {
 	char name[16] = "";
@@ -203,11 +193,11 @@ static int touch_page_tables(int fd, uint32_t handle, uint32_t syncobj)
 		.timeline_point = 1,
 		.timeline_syncobj = syncobj,
 	};
-	int err = call(fd, IOCTL_GEM_VA, &args);
+	int err = drm_call(fd, IOCTL_GEM_VA, &args);
 
 	args.operation = AMDGPU_VA_OP_UNMAP;
 	args.timeline_point = 2;
-	return err ? err : call(fd, IOCTL_GEM_VA, &args);
+	return err ? err : drm_call(fd, IOCTL_GEM_VA, &args);
 }
 
 static int wait_for_point(int fd, uint32_t syncobj, uint64_t point)
@@ -219,14 +209,14 @@ static int wait_for_point(int fd, uint32_t syncobj, uint64_t point)
 		.count_handles = 1,
 	};
 
-	return call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
+	return drm_call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
 }
 
 static int touch_and_wait(int fd, uint32_t handle)
 {
 	struct drm_syncobj_create create = { 0 };
 	struct drm_syncobj_destroy destroy = { 0 };
-	int left, err = call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
+	int left, err = drm_call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
 
 	if (err)
 		return err;
@@ -234,7 +224,7 @@ static int touch_and_wait(int fd, uint32_t handle)
 	if (!err)
 		err = wait_for_point(fd, create.handle, 2);
 	destroy.handle = create.handle;
-	left = call(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &destroy);
+	left = drm_call(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &destroy);
 	return err ? err : left;
 }
 
@@ -243,15 +233,15 @@ int drm_wait_until_clear(int fd)
 	union drm_amdgpu_gem_create create = { .in = { .bo_size = 4096, .domains = AMDGPU_GEM_DOMAIN_GTT } };
 	struct drm_gem_close close_args = { 0 };
 	struct drm_version version = { 0 };
-	int left, err = call(fd, DRM_IOCTL_VERSION, &version);
+	int left, err = drm_call(fd, DRM_IOCTL_VERSION, &version);
 
 	if (err || version.version_minor < HAS_TIMELINES)
 		return err;
-	err = call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
+	err = drm_call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
 	if (err)
 		return err;
 	err = touch_and_wait(fd, create.out.handle);
 	close_args.handle = create.out.handle;
-	left = call(fd, DRM_IOCTL_GEM_CLOSE, &close_args);
+	left = drm_call(fd, DRM_IOCTL_GEM_CLOSE, &close_args);
 	return err ? err : left;
 }

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -125,6 +126,16 @@ int read_text(int fd, char *text, size_t size)
 	}
 	text[len] = '\0';
 	return strlen(text) == len ? 0 : -EINVAL;
+}
+
+int drm_call(int fd, unsigned long op, void *args)
+{
+	int r;
+
+	do {
+		r = ioctl(fd, op, args);
+	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
+	return r < 0 ? -errno : 0;
 }
 
 int fdinfo_value(int fd, const char *name, char *text, size_t size)

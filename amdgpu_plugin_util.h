@@ -75,6 +75,9 @@ uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
  */
 int read_text(int fd, char *text, size_t size);
 
+/* An ioctl of a render node, again for as long as the driver asks for that (EINTR, EAGAIN). 0 or -errno, no message. */
+int drm_call(int fd, unsigned long op, void *args);
+
 /* What fdinfo of the own @fd says behind "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
 int fdinfo_value(int fd, const char *name, char *text, size_t size);
 

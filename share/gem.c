@@ -53,16 +53,6 @@ _Static_assert(sizeof(struct gem_op) == 24, "ABI");
 /* So many numbers without a syncobj end the search: a file gives out the lowest free one. */
 #define SYNCOBJ_GAP 4096u
 
-static int call(int fd, unsigned long op, void *args)
-{
-	int r;
-
-	do {
-		r = ioctl(fd, op, args);
-	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
-	return r < 0 ? -errno : 0;
-}
-
 /* ---- handles ---- */
 
 static int list_into(int fd, struct list_entry *entries, uint32_t room, uint32_t *ret_nr)
@@ -125,7 +115,7 @@ int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 		.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO,
 		.value = (uintptr_t)&in,
 	};
-	int err = call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &args);
+	int err = drm_call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &args);
 
 	*ret = (struct gem_info){
 		.size = in.bo_size, .domains = in.domains, .flags = in.domain_flags, .alignment = in.alignment,
@@ -136,7 +126,7 @@ int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 {
 	union drm_amdgpu_gem_mmap args = { .in = { .handle = handle } };
-	int err = call(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
+	int err = drm_call(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
 
 	if (!err)
 		*ret = args.out.addr_ptr;
@@ -146,7 +136,7 @@ int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 {
 	struct drm_prime_handle args = { .fd = dmabuf_fd };
-	int err = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
+	int err = drm_call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
 
 	if (!err)
 		*ret = args.handle;
@@ -158,7 +148,7 @@ int gem_export(int fd, uint32_t handle, bool read_only)
 	struct drm_prime_handle args = {
 		.handle = handle, .flags = DRM_CLOEXEC | (read_only ? 0 : DRM_RDWR), .fd = -1,
 	};
-	int err = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
+	int err = drm_call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
 
 	return err ? err : args.fd;
 }
@@ -173,7 +163,7 @@ int gem_create(int fd, const struct gem_info *info, uint32_t *ret)
 			.domain_flags = info->flags,
 		},
 	};
-	int err = call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &args);
+	int err = drm_call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &args);
 
 	if (!err)
 		*ret = args.out.handle;
@@ -184,7 +174,7 @@ int gem_close(int fd, uint32_t handle)
 {
 	struct drm_gem_close args = { .handle = handle };
 
-	return call(fd, DRM_IOCTL_GEM_CLOSE, &args);
+	return drm_call(fd, DRM_IOCTL_GEM_CLOSE, &args);
 }
 
 /* ---- mappings ---- */
@@ -194,7 +184,7 @@ static int mappings_into(int fd, uint32_t handle, struct vm_entry *entries, uint
 	struct gem_op args = {
 		.handle = handle, .op = OP_GET_MAPPING_INFO, .value = (uintptr_t)entries, .num_entries = room,
 	};
-	int err = call(fd, IOCTL_GEM_OP, &args);
+	int err = drm_call(fd, IOCTL_GEM_OP, &args);
 
 	*ret_nr = args.num_entries;
 	return err;
@@ -250,7 +240,7 @@ int gem_map(int fd, const struct gem_mapping *mapping)
 		.map_size = mapping->size,
 	};
 
-	return call(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+	return drm_call(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
 }
 
 /* ---- metadata ---- */
@@ -258,7 +248,7 @@ int gem_map(int fd, const struct gem_mapping *mapping)
 int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret)
 {
 	struct drm_amdgpu_gem_metadata args = { .handle = handle, .op = AMDGPU_GEM_METADATA_OP_GET_METADATA };
-	int err = call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args);
+	int err = drm_call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args);
 
 	if (err)
 		return err;
@@ -284,7 +274,7 @@ int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share)
 	};
 
 	memcpy(args.data.data, share->metadata, share->metadata_size);
-	return call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args);
+	return drm_call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args);
 }
 
 /* ---- VMIDs ---- */
@@ -293,7 +283,7 @@ static int vmid(int fd, uint32_t op)
 {
 	union drm_amdgpu_vm args = { .in = { .op = op } };
 
-	return call(fd, DRM_IOCTL_AMDGPU_VM, &args);
+	return drm_call(fd, DRM_IOCTL_AMDGPU_VM, &args);
 }
 
 int gem_has_vmid(int fd, int scratch)
@@ -317,7 +307,7 @@ static int query_point(int fd, uint32_t handle, uint32_t flags, uint64_t *ret)
 	};
 
 	*ret = 0;
-	return call(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
+	return drm_call(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
 }
 
 /* -EINVAL: it has no fence; -ETIME: that has not signalled. */
@@ -325,7 +315,7 @@ static int ask_fence(int fd, uint32_t handle)
 {
 	struct drm_syncobj_wait args = { .handles = (uintptr_t)&handle, .count_handles = 1 };
 
-	return call(fd, DRM_IOCTL_SYNCOBJ_WAIT, &args);
+	return drm_call(fd, DRM_IOCTL_SYNCOBJ_WAIT, &args);
 }
 
 static int ask_syncobj(int fd, uint32_t handle, struct render_syncobj *ret, bool *ret_pending)
@@ -382,10 +372,10 @@ int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret
 	struct drm_syncobj_timeline_array signal = {
 		.handles = (uintptr_t)&create.handle, .points = (uintptr_t)&point, .count_handles = 1,
 	};
-	int err = call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
+	int err = drm_call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
 
 	if (!err && point)
-		err = call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, &signal);
+		err = drm_call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, &signal);
 	if (!err)
 		*ret = create.handle;
 	return err;
@@ -395,5 +385,5 @@ int gem_drop_syncobj(int fd, uint32_t handle)
 {
 	struct drm_syncobj_destroy args = { .handle = handle };
 
-	return call(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &args);
+	return drm_call(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &args);
 }
