@@ -248,9 +248,12 @@ static int attach(struct restore *restore)
 
 	if (!restore->image || !restore->image->nr_sharers || restore->share.attached)
 		return 0;
-	if (!restore->image->render_only)
+	if (!restore->image->render_only) {
 		kfd = criu_kept_file(restore->kept_kfd);
-	return kfd < 0 && !restore->image->render_only ? kfd : share_attach(&restore->share, kfd, &restore->image->state);
+		if (kfd < 0)
+			return kfd;
+	}
+	return share_attach(&restore->share, kfd, &restore->image->state);
 }
 
 static int note_file(struct restore *restore)
