@@ -15,6 +15,7 @@
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
 #include "image_dir.h"
+#include "image_message.h"
 
 #define ID 7
 
@@ -175,29 +176,33 @@ static void an_image_that_is_there_is_not_overwritten(void **state)
 	topology_free(image.nodes);
 }
 
+/* Gives the image of file ID the name of that of the next one. */
+static void rename_image(const char *kind)
+{
+	char from[256], to[256];
+
+	snprintf(from, sizeof(from), "%s/amdgpu-%s-%d.img", directory, kind, ID);
+	snprintf(to, sizeof(to), "%s/amdgpu-%s-%d.img", directory, kind, ID + 1);
+	assert_int_equal(rename(from, to), 0);
+	log_clear();
+}
+
 /* It is whole, and would give the file what another one had. */
 static void the_image_of_another_file_is_refused(void **state)
 {
 	struct kfd_image image = sample_image(), *back = NULL;
 	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .another_file = true }, *node = NULL;
-	char from[256], to[256];
 
 	(void)state;
 	write_sample();
-	snprintf(from, sizeof(from), "%s/amdgpu-kfd-%d.img", directory, ID);
-	snprintf(to, sizeof(to), "%s/amdgpu-kfd-%d.img", directory, ID + 1);
-	assert_int_equal(rename(from, to), 0);
-	log_clear();
+	rename_image("kfd");
 	assert_int_equal(kfd_image_read(ID + 1, &back), -EBADMSG);
 	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
 	render.gpu_id = topology_gpu_id(image.nodes->nodes[image.nodes->nr_nodes - 1]);
 	assert_int_equal(render_image_write(ID, &render), 0);
 	assert_int_equal(render_image_read(ID, &node), 0);
 	render_image_free(node);
-	snprintf(from, sizeof(from), "%s/amdgpu-renderD-%d.img", directory, ID);
-	snprintf(to, sizeof(to), "%s/amdgpu-renderD-%d.img", directory, ID + 1);
-	assert_int_equal(rename(from, to), 0);
-	log_clear();
+	rename_image("renderD");
 	assert_int_equal(render_image_read(ID + 1, &node), -EBADMSG);
 	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
 	topology_free(image.nodes);
@@ -297,31 +302,11 @@ static void stale_bytes_after_the_payload_do_no_harm(void **state)
 	kfd_image_free(back);
 }
 
-/* Packs the sample, lets @change loose on the message and expects it to be refused with @text. */
 static void refuses(void (*change)(CriuKfd *), const char *text)
 {
-	struct kfd_image image = sample_image(), *back = NULL;
-	uint8_t *data = NULL, *changed;
-	CriuKfd *msg;
-	size_t size;
+	struct kfd_image image = sample_image();
 
-	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
-	msg = criu_kfd__unpack(NULL, size, data);
-	assert_non_null(msg);
-	msg->has_crc32c = false;
-	change(msg);
-	size = criu_kfd__get_packed_size(msg);
-	changed = malloc(size);
-	criu_kfd__pack(msg, changed);
-	log_clear();
-	assert_int_equal(kfd_image_unpack("sample", changed, size, &back), -EBADMSG);
-	assert_null(back);
-	if (!strstr(log_text, text))
-		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
-	criu_kfd__free_unpacked(msg, NULL);
-	free(changed);
-	free(data);
-	topology_free(image.nodes);
+	message_refused(message_of(&image), change, text);
 }
 
 static void more_bos_than_there_are(CriuKfd *msg)

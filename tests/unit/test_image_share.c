@@ -12,6 +12,7 @@
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
 #include "image_dir.h"
+#include "image_message.h"
 
 #define GPU	0x1234
 #define NR_BOS	4
@@ -60,39 +61,14 @@ static CriuKfd *kfd_message(void)
 		.nr_sharers = 2,
 		.nr_files = 3,
 	};
-	uint8_t *data = NULL;
-	CriuKfd *msg;
-	size_t size;
 
 	image.flags = O_RDWR;
-	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
-	msg = criu_kfd__unpack(NULL, size, data);
-	assert_non_null(msg);
-	msg->has_crc32c = false;
-	free(data);
-	topology_free(image.nodes);
-	return msg;
-}
-
-static struct kfd_image *kfd_unpack(CriuKfd *msg)
-{
-	struct kfd_image *back = NULL;
-	size_t size = criu_kfd__get_packed_size(msg);
-	uint8_t *data = malloc(size);
-	int err;
-
-	criu_kfd__pack(msg, data);
-	log_clear();
-	err = kfd_image_unpack("sample", data, size, &back);
-	assert_true(err ? !back && err == -EBADMSG && log_errors == 1 : !log_errors);
-	free(data);
-	criu_kfd__free_unpacked(msg, NULL);
-	return back;
+	return message_of(&image);
 }
 
 static void shared_buffers_come_back(void **state)
 {
-	struct kfd_image *back = kfd_unpack(kfd_message());
+	struct kfd_image *back = message_unpack(kfd_message());
 
 	(void)state;
 	assert_non_null(back);
@@ -115,12 +91,7 @@ static void shared_buffers_come_back(void **state)
 
 static void kfd_refuses(void (*change)(CriuKfd *), const char *text)
 {
-	CriuKfd *msg = kfd_message();
-
-	change(msg);
-	assert_null(kfd_unpack(msg));
-	if (!strstr(log_text, text))
-		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+	message_refused(kfd_message(), change, text);
 }
 
 static void unknown_kind(CriuKfd *msg)
@@ -210,22 +181,13 @@ static CriuKfd *render_only_message(void)
 		.render_only = true,
 		.flags = O_RDWR,
 	};
-	uint8_t *data = NULL;
-	CriuKfd *msg;
-	size_t size;
 
-	assert_int_equal(kfd_image_pack(&image, 9, &data, &size), 0);
-	msg = criu_kfd__unpack(NULL, size, data);
-	assert_non_null(msg);
-	msg->has_crc32c = false;
-	free(data);
-	topology_free(image.nodes);
-	return msg;
+	return message_of(&image);
 }
 
 static void a_process_without_kfd_comes_back(void **state)
 {
-	struct kfd_image *back = kfd_unpack(render_only_message());
+	struct kfd_image *back = message_unpack(render_only_message());
 	CriuKfd *msg = kfd_message();
 
 	(void)state;
@@ -237,19 +199,14 @@ static void a_process_without_kfd_comes_back(void **state)
 	kfd_image_free(back);
 	/* Others do not say anything of it. */
 	assert_false(msg->has_render_only);
-	back = kfd_unpack(msg);
+	back = message_unpack(msg);
 	assert_false(back->render_only);
 	kfd_image_free(back);
 }
 
 static void render_only_refuses(void (*change)(CriuKfd *), const char *text)
 {
-	CriuKfd *msg = render_only_message();
-
-	change(msg);
-	assert_null(kfd_unpack(msg));
-	if (!strstr(log_text, text))
-		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+	message_refused(render_only_message(), change, text);
 }
 
 static void bo_of_the_kfd(CriuKfd *msg)

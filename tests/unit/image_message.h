@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* For tests that change what an image says and expect it to be refused. */
+#ifndef UNIT_IMAGE_MESSAGE_H
+#define UNIT_IMAGE_MESSAGE_H
+
+#include "image/image.h"
+#include "criu-amdgpu.pb-c.h"
+
+/* What is packed for an image, without its checksum; frees its nodes. */
+static CriuKfd *message_of(struct kfd_image *image)
+{
+	uint8_t *data = NULL;
+	CriuKfd *msg;
+	size_t size;
+
+	assert_int_equal(kfd_image_pack(image, 7, &data, &size), 0);
+	msg = criu_kfd__unpack(NULL, size, data);
+	assert_non_null(msg);
+	msg->has_crc32c = false;
+	free(data);
+	topology_free(image->nodes);
+	image->nodes = NULL;
+	return msg;
+}
+
+/* What comes of it, or NULL after -EBADMSG and one error line. Frees it. */
+static struct kfd_image *message_unpack(CriuKfd *msg)
+{
+	struct kfd_image *back = NULL;
+	size_t size = criu_kfd__get_packed_size(msg);
+	uint8_t *data = malloc(size);
+	int err;
+
+	criu_kfd__pack(msg, data);
+	log_clear();
+	err = kfd_image_unpack("sample", data, size, &back);
+	assert_true(err ? !back && err == -EBADMSG && log_errors == 1 : !log_errors);
+	free(data);
+	criu_kfd__free_unpacked(msg, NULL);
+	return back;
+}
+
+/* Lets @change loose on it and expects it to be refused with @text. Frees it. */
+static void message_refused(CriuKfd *msg, void (*change)(CriuKfd *), const char *text)
+{
+	change(msg);
+	assert_null(message_unpack(msg));
+	if (!strstr(log_text, text))
+		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
+}
+
+#endif
