@@ -47,6 +47,17 @@ job_goes() {
 	expect_progress
 }
 
+# goes_twice: dumped, gone and restored two times, and then ended
+goes_twice() {
+	for _ in 1 2; do
+		dump
+		expect_gone
+		restore
+		job_goes
+	done
+	job_end
+}
+
 # comes_back CASE [ARG...]: dumped, gone, restored; then everything is freed without an error
 comes_back() {
 	pair="$*"

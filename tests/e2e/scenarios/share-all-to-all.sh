@@ -15,10 +15,4 @@ job_start mesh
 process_shape >"$work/shape"
 dump --leave-running
 job_goes
-for _ in 1 2; do
-	dump
-	expect_gone
-	restore
-	job_goes
-done
-job_end
+goes_twice

@@ -24,12 +24,6 @@ if kernel_lists; then
 	# Dumped a second time, after a restore.
 	job_start render-kfd
 	process_shape >"$work/shape"
-	for _ in 1 2; do
-		dump
-		expect_gone
-		restore
-		job_goes
-	done
-	job_end
+	goes_twice
 	shown 'render-kfd, twice'
 fi

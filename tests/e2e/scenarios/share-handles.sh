@@ -17,11 +17,5 @@ comes_back_if_listed handles
 if kernel_lists; then
 	job_start handles
 	process_shape >"$work/shape"
-	for _ in 1 2; do
-		dump
-		expect_gone
-		restore
-		job_goes
-	done
-	job_end
+	goes_twice
 fi
