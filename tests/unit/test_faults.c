@@ -1032,43 +1032,61 @@ static void a_process_that_shares_comes_back(void **state)
 	assert_int_equal(in_child(share_comes_back, 0), 1);
 }
 
-static bool fail_dump_with_shares(unsigned int nth)
+/* What the process is whose calls fail, one after the other. */
+static void (*prepare)(void);
+
+static bool fail_dump_of_prepared(unsigned int nth)
 {
-	share();
+	prepare();
 	return fail_dump(nth);
+}
+
+static bool fail_restore_of_prepared(unsigned int nth)
+{
+	prepare();
+	return fail_restore(nth);
+}
+
+static bool write_prepared(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	prepare();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("the process cannot be dumped (%d)", ret);
+	return true;
+}
+
+static void assert_dump_reports(void (*how)(void))
+{
+	prepare = how;
+	each_call(fail_dump_of_prepared, 300);
+	fake_reopen();
+}
+
+static void assert_restore_reports(void (*how)(void))
+{
+	prepare = how;
+	new_images();
+	assert_int_equal(in_child(write_prepared, 0), 1);
+	fake_reopen();
+	each_call(fail_restore_of_prepared, 300);
+	fake_reopen();
+	remove_images();
 }
 
 static void any_failure_of_a_dump_with_shares_is_reported(void **state)
 {
 	(void)state;
-	each_call(fail_dump_with_shares, 300);
-}
-
-static bool fail_restore_with_shares(unsigned int nth)
-{
-	share();
-	return fail_restore(nth);
-}
-
-static bool write_shares(unsigned int nth)
-{
-	int ret;
-
-	(void)nth;
-	share();
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("a process that shares cannot be dumped (%d)", ret);
-	return true;
+	assert_dump_reports(share);
 }
 
 static void any_failure_of_a_restore_with_shares_is_reported(void **state)
 {
 	(void)state;
-	new_images();
-	assert_int_equal(in_child(write_shares, 0), 1);
-	each_call(fail_restore_with_shares, 300);
-	remove_images();
+	assert_restore_reports(share);
 }
 
 /* ---- a process with objects in files of render nodes, without /dev/kfd ---- */
@@ -1108,46 +1126,16 @@ static void a_process_without_kfd_comes_back(void **state)
 	fake_reopen();
 }
 
-static bool fail_dump_of_objects(unsigned int nth)
-{
-	leave_objects();
-	return fail_dump(nth);
-}
-
 static void any_failure_of_a_dump_without_kfd_is_reported(void **state)
 {
 	(void)state;
-	each_call(fail_dump_of_objects, 300);
-	fake_reopen();
-}
-
-static bool fail_restore_of_objects(unsigned int nth)
-{
-	leave_objects();
-	return fail_restore(nth);
-}
-
-static bool write_objects(unsigned int nth)
-{
-	int ret;
-
-	(void)nth;
-	leave_objects();
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("a process without /dev/kfd cannot be dumped (%d)", ret);
-	return true;
+	assert_dump_reports(leave_objects);
 }
 
 static void any_failure_of_a_restore_without_kfd_is_reported(void **state)
 {
 	(void)state;
-	new_images();
-	assert_int_equal(in_child(write_objects, 0), 1);
-	fake_reopen();
-	each_call(fail_restore_of_objects, 300);
-	fake_reopen();
-	remove_images();
+	assert_restore_reports(leave_objects);
 }
 
 static void use_contexts(void)
