@@ -396,13 +396,10 @@ static int flight_setup(struct job_gpu *gpu)
 	return 0;
 }
 
-/* Half of the doorbells has another protection, which makes two mappings of them. */
+/* Half of the doorbells has another protection, which makes two mappings of them. Queues can have theirs in both halves. */
 static int bells_setup(struct job_gpu *gpu)
 {
-	char *page = (char *)(uintptr_t)gpu->gpu->doorbell_page;
-	bool second = (char *)(uintptr_t)gpu->chain_queue.doorbell < page + KFD_PAGE_SIZE;
-
-	if (mprotect(page + (second ? KFD_PAGE_SIZE : 0), KFD_PAGE_SIZE, PROT_READ))
+	if (mprotect((void *)(uintptr_t)gpu->gpu->doorbell_page, KFD_PAGE_SIZE, PROT_WRITE))
 		return report(errno, "protection of doorbells: %m");
 	return 0;
 }
