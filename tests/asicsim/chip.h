@@ -24,7 +24,8 @@
 struct chip_vm {
 	u32 vmid, pasid;
 	u64 pd;
-	u32 ih_node; /* the die from which its interrupts come */
+	u32 ih_node;	   /* the die from which its interrupts come */
+	bool default_page; /* stands in for each page that is not mapped, as the hub's registers say */
 };
 
 /* Packets that a packet points to, as far as they have been run. */
@@ -146,7 +147,10 @@ void chip_kick(struct amdgpu_device *adev);
 /* Forgets queues and what rings have, as a reset of the whole chip does; rings stand still until they are started. */
 void chip_reset(struct chip *chip);
 
-/* ---- walk.c: 0, or -EFAULT with the address in *fault (which may be NULL) ---- */
+/*
+ * ---- walk.c: 0, or -EFAULT with the address in *fault (which may be NULL). With a default page an access succeeds all
+ * the same, and *fault is set. ----
+ */
 
 int chip_read(struct chip *chip, const struct chip_vm *vm, u64 va, void *to, size_t len, u64 *fault);
 int chip_write(struct chip *chip, const struct chip_vm *vm, u64 va, const void *from, size_t len, u64 *fault);

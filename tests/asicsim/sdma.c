@@ -7,12 +7,14 @@
 #include <linux/ktime.h>
 
 #include "chip.h"
+#include "gc/gc_9_0_sh_mask.h"
 #include "vega10_sdma_pkt_open.h"
 
 #define TRAP_SOURCE	 224
 /* The driver's SDMA interrupt for rings of the kernel and for queues of user space. */
 #define TRAP_RING_KERNEL 0
 #define TRAP_RING_USER	 2
+#define NO_FAULT	 U64_MAX
 
 static u64 addr64(const u32 *dw)
 {
@@ -69,8 +71,8 @@ static int run_trap(struct sdma_run *run, const u32 *dw)
 	u32 data[4] = { dw[1] & 0xfffffff };
 
 	smp_wmb();
-	chip_interrupt(run->chip, chip_model_of(run->chip->adev)->sdma_client(run->engine), TRAP_SOURCE, run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER,
-		       &run->vm, data);
+	chip_interrupt(run->chip, chip_model_of(run->chip->adev)->sdma_client(run->engine), TRAP_SOURCE,
+		       run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER, &run->vm, data);
 	return 0;
 }
 
@@ -211,10 +213,26 @@ static u64 hub_pd(struct chip *chip, struct amdgpu_ring *ring, u32 vmid)
 	return readl(adev->rmmio + lo * 4) | (u64)readl(adev->rmmio + hi * 4) << 32;
 }
 
+/* Whether an access of what is not mapped goes to the default page; all hubs have this bit at the same place. */
+static bool hub_has_default_page(struct chip *chip, struct amdgpu_ring *ring, u32 vmid)
+{
+	struct amdgpu_vmhub *hub = &chip->adev->vmhub[ring->vm_hub];
+
+	return readl(chip->adev->rmmio + (hub->vm_context0_cntl + (u64)hub->ctx_distance * vmid) * 4) &
+	       VM_CONTEXT1_CNTL__VALID_PROTECTION_FAULT_ENABLE_DEFAULT_MASK;
+}
+
 void chip_ib_drop(struct chip_ib *ib)
 {
 	kvfree(ib->dw);
 	ib->dw = NULL;
+}
+
+/* The driver hears once of a packet that met the default page. */
+static void report_default_page(struct sdma_run *run, const struct chip_vm *vm)
+{
+	if (vm->default_page && run->fault != NO_FAULT)
+		chip_vm_fault(run->chip, vm, run->fault);
 }
 
 /* Begins an IB; sdma_ib_continue() runs it. */
@@ -232,13 +250,17 @@ static int run_indirect(struct sdma_run *run, const u32 *dw)
 			.vmid = vmid,
 			.pd = hub_pd(run->chip, run->ring, vmid),
 			.ih_node = run->vm.ih_node,
+			.default_page = hub_has_default_page(run->chip, run->ring, vmid),
 		};
 	*ib = (struct chip_ib){ .dw = kvmalloc_array(size + 1, sizeof(u32), GFP_KERNEL), .size = size, .vm = vm };
 	if (!ib->dw)
 		return -ENOMEM;
+	run->fault = NO_FAULT;
 	err = chip_read(run->chip, &vm, addr64(dw + 1) & ~0x1fULL, ib->dw, size * sizeof(u32), &run->fault);
 	if (err)
 		chip_ib_drop(ib);
+	else
+		report_default_page(run, &vm);
 	return err;
 }
 
@@ -253,6 +275,7 @@ int sdma_ib_continue(struct sdma_run *run)
 	inner.vm = ib->vm;
 	inner.ib = NULL;
 	while (ib->at < ib->size) {
+		inner.fault = NO_FAULT;
 		n = sdma_packet(&inner, ib->dw + ib->at, ib->size - ib->at);
 		if (n == -EAGAIN)
 			return n;
@@ -263,6 +286,7 @@ int sdma_ib_continue(struct sdma_run *run)
 			       ib->vm.vmid, ib->dw[ib->at], ib->at, n, inner.fault);
 			break;
 		}
+		report_default_page(&inner, &ib->vm);
 		ib->at += n;
 		n = 0;
 	}

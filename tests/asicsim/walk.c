@@ -87,6 +87,14 @@ static void *walk(struct chip *chip, const struct chip_vm *vm, u64 va, bool writ
 	return vm->vmid ? walk_tables(chip, vm->pd, va, write) : walk_kernel(chip, va, write);
 }
 
+/* What the access of a page ends at that is not there: the driver's dummy page, or nothing. */
+static void *walk_failed(struct chip *chip, const struct chip_vm *vm, u64 va, u64 *fault)
+{
+	if (fault)
+		*fault = va;
+	return vm->default_page ? system_at(chip->adev->dummy_page_addr + (va & ~PAGE_MASK)) : NULL;
+}
+
 static int access(struct chip *chip, const struct chip_vm *vm, u64 va, void *buffer, size_t len, bool write, u64 *fault)
 {
 	unsigned long flags;
@@ -96,17 +104,14 @@ static int access(struct chip *chip, const struct chip_vm *vm, u64 va, void *buf
 	for (; len; len -= n, va += n, buffer += n) {
 		n = min_t(size_t, len, PAGE_SIZE - (va & ~PAGE_MASK));
 		spin_lock_irqsave(&chip->walk_lock, flags);
-		at = walk(chip, vm, va, write);
+		at = walk(chip, vm, va, write) ?: walk_failed(chip, vm, va, fault);
 		if (at && write)
 			memcpy(at, buffer, n);
 		else if (at)
 			memcpy(buffer, at, n);
 		spin_unlock_irqrestore(&chip->walk_lock, flags);
-		if (!at) {
-			if (fault)
-				*fault = va;
+		if (!at)
 			return -EFAULT;
-		}
 	}
 	return 0;
 }
@@ -130,15 +135,13 @@ int chip_copy(struct chip *chip, const struct chip_vm *vm, u64 dst, u64 src, u64
 	for (; len; len -= n, dst += n, src += n) {
 		n = min3(len, PAGE_SIZE - (src & ~PAGE_MASK), PAGE_SIZE - (dst & ~PAGE_MASK));
 		spin_lock_irqsave(&chip->walk_lock, flags);
-		from = walk(chip, vm, src, false);
-		to = walk(chip, vm, dst, true);
+		from = walk(chip, vm, src, false) ?: walk_failed(chip, vm, src, fault);
+		to = walk(chip, vm, dst, true) ?: walk_failed(chip, vm, dst, fault);
 		if (from && to)
 			memcpy(to, from, n);
 		spin_unlock_irqrestore(&chip->walk_lock, flags);
-		if (!from || !to) {
-			*fault = from ? dst : src;
+		if (!from || !to)
 			return -EFAULT;
-		}
 	}
 	return 0;
 }
