@@ -27,20 +27,29 @@ static inline int drm_version(int fd)
 	return ioctl(fd, 0xc0406400u, &version) ? -1 : version.minor;
 }
 
-/* Waits for the second point of the syncobj, 20 s at most. */
+/*
+ * Waits for the second point of the syncobj, 20 s at most. The kernel is asked again and again: the clock of a task in a
+ * time namespace, as a restored one is, is not the one that the kernel would hold a deadline against.
+ */
 static inline int wait_for_unmap(int fd, uint32_t syncobj)
 {
-	struct timespec now;
+	const struct timespec nap = { .tv_nsec = 1000000 };
 	uint64_t point = 2;
 	struct {
 		uint64_t handles, points;
 		int64_t timeout;
 		uint32_t count, flags, first, pad;
 	} wait = { .handles = (uintptr_t)&syncobj, .points = (uintptr_t)&point, .count = 1 };
+	int err = -1;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wait.timeout = (now.tv_sec + 20) * 1000000000ll;
-	return ioctl(fd, 0xc02864cau, &wait);
+	for (int try = 0; err && try < 20000; try++) {
+		err = ioctl(fd, 0xc02864cau, &wait);
+		if (err && errno != ETIME)
+			return err;
+		if (err)
+			nanosleep(&nap, NULL);
+	}
+	return err;
 }
 
 /* 0, or -1 with errno. Without an effect before Linux 6.16, where the kernel waits. */
