@@ -54,6 +54,8 @@ struct dump {
 	size_t nr_processes;
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
+	struct share_heir *heirs;      /* tasks without state that have mappings */
+	size_t nr_heirs;
 	struct survey *survey;
 	bool started;
 	int result; /* of the pause */
@@ -110,6 +112,9 @@ void dump_free(struct dump *dump, bool succeeded)
 	free(dump->processes);
 	survey_free(dump->survey);
 	free(dump->sharers);
+	for (size_t i = 0; i < dump->nr_heirs; i++)
+		free(dump->heirs[i].vmas);
+	free(dump->heirs);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
@@ -213,15 +218,26 @@ static int check_contexts(const struct dump *dump)
 	return 0;
 }
 
-static int check_heirs(const struct dump *dump)
+/* Tasks without a file of /dev/kfd, and what they have mapped. */
+static int find_heirs(struct dump *dump)
 {
 	int err = 0;
 
+	dump->heirs = calloc(dump->files.nr_pids + 1, sizeof(*dump->heirs));
+	if (!dump->heirs)
+		return -ENOMEM;
 	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
 		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+		struct share_heir *heir = &dump->heirs[dump->nr_heirs];
 
-		if (!process || !has_kfd(process))
-			err = refuse_heir(dump->files.pids[i], dump->machine, process);
+		if (process && has_kfd(process))
+			continue;
+		heir->pid = dump->files.pids[i];
+		err = refuse_heir(heir->pid, dump->machine, process, &heir->vmas, &heir->nr_vmas);
+		if (heir->nr_vmas)
+			dump->nr_heirs++;
+		else
+			free(heir->vmas);
 	}
 	return err;
 }
@@ -261,7 +277,7 @@ static int check_restorable(struct dump *dump)
 		err = check_render_file(dump, &dump->files.files[i]);
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
-	return err ? err : check_heirs(dump);
+	return err ? err : find_heirs(dump);
 }
 
 /* ---- the state of a process, taken ---- */
@@ -334,6 +350,8 @@ static int take_all(struct dump *dump)
 
 	*request = (struct share_request){
 		.nr_processes = dump->nr_processes,
+		.heirs = dump->heirs,
+		.nr_heirs = dump->nr_heirs,
 		.files = &dump->files,
 		.machine = dump->machine,
 		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
@@ -353,6 +371,24 @@ static int take_all(struct dump *dump)
 		};
 	}
 	return err ? err : survey_take(request, &dump->survey);
+}
+
+/* No file is theirs alone, with which this could be saved. */
+static int write_heirs(const struct dump *dump)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr_heirs; i++) {
+		const struct share_heir *heir = &dump->heirs[i];
+		const struct heir_image image = {
+			.vmas = heir->vmas,
+			.nr_vmas = heir->nr_vmas,
+			.nr_sharers = survey_nr_sharers(dump->survey),
+		};
+
+		err = heir_image_write(task_own_pid(heir->pid), &image);
+	}
+	return err;
 }
 
 static int pause_all(struct dump *dump)
@@ -385,7 +421,10 @@ static int pause_all(struct dump *dump)
 			err = pause_file(dump, &dump->files.files[i]);
 	if (!err)
 		err = check_restorable(dump);
-	return err || !dump->nr_processes ? err : take_all(dump);
+	if (err || !(dump->nr_processes || dump->nr_heirs))
+		return err;
+	err = take_all(dump);
+	return err ? err : write_heirs(dump);
 }
 
 int dump_pause(struct dump *dump)

@@ -223,26 +223,35 @@ static int check_closed(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-/* Inherited by a child that was made by fork, or left by files that were closed: what is mapped would not come back. */
-int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved)
+/* Inherited by a child that was made by fork, or left by a file that was closed. */
+static int refuse_kfd_mapping(pid_t pid, const struct device_vma *vma)
+{
+	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd: the process has no /dev/kfd open (it has inherited the mapping, or "
+	       "closed the file), so that it cannot be restored", pid, vma->start);
+	return -EOPNOTSUPP;
+}
+
+int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct device_vma **ret, size_t *ret_count)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t count = 0;
+	size_t count = 0, nr_ours = 0;
 	int err = task_device_vmas(pid, &vmas, &count);
 
 	for (size_t i = 0; !err && i < count; i++) {
-		char name[32] = "/dev/kfd";
 		int r = vma_is_foreign(machine, &vmas[i]);
 
-		if (r)
-			err = r < 0 ? r : 0;
-		if (r || (vmas[i].minor && is_saved))
-			continue;
-		if (vmas[i].minor)
-			snprintf(name, sizeof(name), "renderD%u", vmas[i].minor);
-		pr_err("pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has inherited the "
-		       "mapping, or closed the file), so that it cannot be restored", pid, vmas[i].start, name);
-		err = -EOPNOTSUPP;
+		if (r < 0)
+			err = r;
+		else if (!r && !vmas[i].minor)
+			err = refuse_kfd_mapping(pid, &vmas[i]);
+		else if (!r && !is_saved)
+			vmas[nr_ours++] = vmas[i];
 	}
-	return err ? err : check_closed(pid);
+	if (!err)
+		err = check_closed(pid);
+	if (err)
+		return err;
+	*ret = steal_ptr(vmas);
+	*ret_count = nr_ours;
+	return 0;
 }

@@ -27,8 +27,11 @@ int refuse_used_file(const struct task_file *file, bool is_saved);
 /* A file of a device of ours that criu has found and that no task has open. */
 int refuse_file_under_way(const struct stat *st);
 
-/* A task besides the KFD processes; @is_saved: mappings of render nodes are. */
-int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved);
+/*
+ * A task besides the KFD processes; @is_saved: it has state of its own, and its mappings of render nodes with it. Else
+ * *ret are those of AMD GPUs, heap memory of the caller.
+ */
+int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct device_vma **ret, size_t *ret_count);
 
 /* A dump on top of earlier images. */
 int refuse_incremental(void);

@@ -276,15 +276,18 @@ static int compare_starts(const void *start, const void *vma)
 	return (a > b) - (a < b);
 }
 
+const struct device_vma *vma_by_start(const struct device_vma *vmas, size_t count, uint64_t start)
+{
+	return count ? bsearch(&start, vmas, count, sizeof(*vmas), compare_starts) : NULL;
+}
+
 /* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
 bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret)
 {
 	const struct kfd_image *image = context->image;
-	const struct device_vma *found = NULL;
+	const struct device_vma *found = image ? vma_by_start(image->vmas, image->nr_vmas, start) : NULL;
 
-	if (image && image->nr_vmas)
-		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_starts);
 	if (found) {
 		*ret = *found;
 		return true;

@@ -61,23 +61,6 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 	}
 }
 
-static void pack_vmas(const struct kfd_image *image, DeviceVma **entries)
-{
-	size_t i;
-
-	for (i = 0; i < image->nr_vmas; i++) {
-		const struct device_vma *vma = &image->vmas[i];
-
-		device_vma__init(entries[i]);
-		entries[i]->start = vma->start;
-		entries[i]->end = vma->end;
-		entries[i]->offset = vma->offset;
-		entries[i]->minor = vma->minor;
-		entries[i]->has_gpu_id = vma->gpu_id != 0;
-		entries[i]->gpu_id = vma->gpu_id;
-	}
-}
-
 /* NULL when there was no such file. */
 static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
 {
@@ -118,12 +101,11 @@ int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t 
 	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
 	msg.bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg.bo_entries));
-	msg.vmas = image_pointers(image->nr_vmas, sizeof(**msg.vmas));
+	msg.vmas = image_vmas_pack(image->vmas, image->nr_vmas);
 	if (!err && (!msg.bo_entries || !msg.vmas))
 		err = -ENOMEM;
 	if (!err) {
 		pack_bos(&image->state, msg.bo_entries);
-		pack_vmas(image, msg.vmas);
 		msg.pid = image->state.pid;
 		msg.num_of_gpus = topology_count_gpus(image->nodes);
 		msg.n_device_entries = image->nodes->nr_nodes;
@@ -185,32 +167,6 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 		state->checksums[i] = (struct kfd_checksum){ .crc32c = entry->crc32c, .is_known = entry->has_crc32c };
 	}
 	return shares_unpack(name, msg, state);
-}
-
-static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
-{
-	size_t i;
-
-	image->has_vmas = msg->n_vmas > 0;
-	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
-	if (!image->vmas)
-		return -ENOMEM;
-	image->nr_vmas = msg->n_vmas;
-	for (i = 0; i < msg->n_vmas; i++) {
-		const DeviceVma *entry = msg->vmas[i];
-
-		if (entry->start >= entry->end || (i && entry->start < msg->vmas[i - 1]->end))
-			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i,
-					 entry->start);
-		image->vmas[i] = (struct device_vma){
-			.start = entry->start,
-			.end = entry->end,
-			.offset = entry->offset,
-			.minor = entry->minor,
-			.gpu_id = entry->has_gpu_id ? entry->gpu_id : 0,
-		};
-	}
-	return 0;
 }
 
 static int unpack_file(const char *name, const SharedFile *entry, struct hsakmt_file *file)
@@ -312,8 +268,12 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (!err && image->state.shares && !image->nr_sharers)
 		err = bad_image(name, "shares buffers with no process");
 	if (!err)
-		err = unpack_vmas(name, msg, image);
-	return err ? err : unpack_rest(name, msg, image);
+		err = image_vmas_unpack(name, msg->vmas, msg->n_vmas, &image->vmas);
+	if (err)
+		return err;
+	image->nr_vmas = msg->n_vmas;
+	image->has_vmas = msg->n_vmas > 0;
+	return unpack_rest(name, msg, image);
 }
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)

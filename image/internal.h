@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "amdgpu_plugin_topology.h"
+#include "kernel/kernel.h"
 #include "criu-amdgpu.pb-c.h"
 
 /* Unpacking helper: one line naming the image, and the error for its caller. */
@@ -30,5 +31,11 @@ void image_nodes_free(KfdDeviceEntry **entries, size_t count);
 
 /* A topology that the caller frees; -EBADMSG after a line that names @name, -ENOMEM without one. */
 int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret);
+
+/* Mappings for a message, to be given to image_pointers_free(); NULL when out of memory. */
+DeviceVma **image_vmas_pack(const struct device_vma *vmas, size_t count);
+
+/* Heap memory of the caller, whatever the result: 0, -EBADMSG after a line that names @name, or -ENOMEM. */
+int image_vmas_unpack(const char *name, DeviceVma **entries, size_t count, struct device_vma **ret);
 
 #endif

@@ -32,6 +32,9 @@ bool image_name_parse(const char *name, struct image_name *ret)
 	} else if (sscanf(name, "amdgpu-drm-pages-%d-%u-%x.img", &id, &minor, &bo) == 3) {
 		snprintf(made, sizeof(made), "amdgpu-drm-pages-%d-%u-%04x.img", id, minor, bo);
 		ret->kind = IMAGE_DRM_PAGES;
+	} else if (sscanf(name, "amdgpu-heir-%d.img", &id) == 1) {
+		snprintf(made, sizeof(made), "amdgpu-heir-%d.img", id);
+		ret->kind = IMAGE_HEIR;
 	} else {
 		return false;
 	}

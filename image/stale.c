@@ -14,7 +14,7 @@
 
 /* Every name that this plugin and the one in CRIU's tree give to an image. */
 #define NAMES                                                                                                  \
-	"^amdgpu-(kfd-[0-9]+|renderD-[0-9]+|dmabuf_[0-9]+|pages-[0-9]+-[0-9a-f]{4,8}|drm-pages-[0-9]+-[0-9]+-" \
+	"^amdgpu-(kfd-[0-9]+|renderD-[0-9]+|dmabuf_[0-9]+|heir-[0-9]+|pages-[0-9]+-[0-9a-f]{4,8}|drm-pages-[0-9]+-[0-9]+-" \
 	"[0-9a-f]{4,8})\\.img$"
 
 static void remove_image(int dir, const char *name)

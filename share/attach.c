@@ -265,6 +265,8 @@ int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 	for (size_t i = 0; !err && state->shares && i < task->nr_gpus; i++)
 		err = find_offsets(task, &task->gpus[i], state);
 	if (!err)
+		err = lent_tell(task, state);
+	if (!err)
 		share_table_attached(task->table, task->nr_files);
 	return err;
 }

@@ -71,6 +71,15 @@ static bool is_private(const struct survey *survey, const struct buffer *buffer)
 	       (!survey->request->one_dmabuf || buffer->holders->inode > survey->request->fresh_inode);
 }
 
+/* Whether a task without GPU state has it mapped. */
+static bool is_lent(const struct survey *survey, const struct buffer *buffer)
+{
+	for (size_t i = 0; survey->request->one_dmabuf && i < buffer->nr; i++)
+		if (lent_has(survey, &buffer->holders[i]))
+			return true;
+	return false;
+}
+
 static int find_gpu(const struct survey *survey, struct buffer *buffer)
 {
 	const struct topology *machine = survey->request->machine;
@@ -342,7 +351,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	if (err)
 		return err;
 	if (buffer->nr == 1 && buffer->holders->bo != NO_BO && !share.metadata_size && !share.tiling &&
-	    buffer->holders->minor == buffer->minor && !is_open(survey, buffer))
+	    buffer->holders->minor == buffer->minor && !is_open(survey, buffer) && !is_lent(survey, buffer))
 		return 0;
 	owner = find_owner(survey, buffer);
 	if (!owner)
@@ -352,6 +361,8 @@ static int decide(struct survey *survey, struct buffer *buffer)
 		return -E2BIG;
 	}
 	share.buffer = ++survey->nr_buffers;
+	share.lent = lent_has(survey, owner);
+	lent_note(survey, owner, share.buffer);
 	err = note_open(survey, buffer, owner, &share);
 	if (err)
 		return err;
@@ -552,9 +563,11 @@ int decide_all(struct survey *survey)
 		err = check_buffers(survey);
 	for (size_t i = 0; !err && i < survey->nr_holders; i += buffer.nr) {
 		buffer = buffer_at(survey, i);
-		if (!is_private(survey, &buffer))
+		if (!is_private(survey, &buffer) || is_lent(survey, &buffer))
 			err = decide(survey, &buffer);
 	}
+	if (!err)
+		err = lent_check(survey);
 	if (!err)
 		err = finish(survey);
 	if (!err && survey->nr_buffers)

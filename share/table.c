@@ -22,6 +22,10 @@ struct share_table {
 	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
 	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
 	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
+	struct loan {
+		uint64_t offset;
+		atomic_int file; /* criu's number and 1; 0: not told yet */
+	} loans[IMAGE_MAX_NUMBER + 1];
 };
 
 struct share_table *share_table_new(void)
@@ -116,17 +120,18 @@ static void nap(void)
 	nanosleep(&time, NULL);
 }
 
-int share_table_get(struct share_table *table, uint32_t buffer)
+/* Waits until *@place is told by one of the tasks, which have all told when *@nr_done are as many as share. */
+static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
 
 	for (;; nap()) {
 		/* In this order: who has told has put before. */
-		bool all_told = atomic_load(&table->nr_told) >= atomic_load(&table->nr_sharers);
-		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
+		bool all_told = atomic_load(nr_done) >= atomic_load(&table->nr_sharers);
+		int failed = atomic_load(&table->failed), told = atomic_load(place);
 
-		if (place)
-			return open_place(buffer, place);
+		if (told)
+			return told;
 		if (failed) {
 			pr_err("pid %d, which shares buffers with this process, cannot be restored", failed);
 			return -ECANCELED;
@@ -137,11 +142,34 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 		}
 		if (monotonic_seconds() > end) {
 			pr_err("buffer %u, which the process shares, did not come within %d s: %u of %u processes have "
-			       "made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_told),
-			       atomic_load(&table->nr_sharers));
+			       "made theirs", buffer, WAIT_SECONDS, atomic_load(nr_done), atomic_load(&table->nr_sharers));
 			return -ETIMEDOUT;
 		}
 	}
+}
+
+int share_table_get(struct share_table *table, uint32_t buffer)
+{
+	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told);
+
+	return place < 0 ? place : open_place(buffer, place);
+}
+
+void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint64_t offset)
+{
+	table->loans[buffer].offset = offset;
+	atomic_store(&table->loans[buffer].file, kept + 1);
+}
+
+int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset)
+{
+	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached);
+
+	if (file < 0)
+		return file;
+	*ret_kept = file - 1;
+	*ret_offset = table->loans[buffer].offset;
+	return 0;
 }
 
 void share_table_file(struct share_table *table)

@@ -348,9 +348,9 @@ static void check_file(struct verify *v, const struct image_file *file)
 	struct problem_place place = { .file = file->name };
 	const struct image_file *process = process_of(&v->images, file->is.id);
 
-	v->nr_images += file->kfd || file->render || file->dmabuf;
+	v->nr_images += file->kfd || file->render || file->dmabuf || file->heir;
 	v->nr_image_checksums += (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
-				 (file->dmabuf && file->dmabuf->has_crc32c);
+				 (file->dmabuf && file->dmabuf->has_crc32c) || (file->heir && file->heir->has_crc32c);
 	if (file->err)
 		problem(v, &place, file->err, "%s", file->problem);
 	else if (image_is_process(file))
@@ -374,6 +374,9 @@ static void check_owner(struct verify *v, const struct shared_buffer *buffer)
 	else if (buffer->nr[SHARING_OWNER] > 1)
 		problem(v, &place, -EBADMSG, "owns buffer %u, and so does %s", buffer->number,
 			buffer->refs[1].file->name);
+	else if (buffer->nr[SHARING_HEIR] && !buffer->refs->file->kfd->state.shares[buffer->refs->bo].lent)
+		problem(v, &place, -EBADMSG, "owns buffer %u, and does not say that another process has mapped it",
+			buffer->number);
 }
 
 /* Each says how many they are. */
@@ -390,6 +393,15 @@ static void check_sharers(struct verify *v)
 			continue;
 		first = first ? first : file;
 		nr++;
+	}
+	for (size_t i = 0; i < v->images.nr; i++) {
+		const struct image_file *file = &v->images.files[i];
+
+		place.file = file->name;
+		if (file->heir && file->heir->nr_sharers != nr)
+			problem(v, &place, -EBADMSG,
+				"is of a dump in which %u processes share buffers, and there are %zu of them",
+				file->heir->nr_sharers, nr);
 	}
 	place.file = first ? first->name : NULL;
 	if (first && first->kfd->nr_sharers != nr)

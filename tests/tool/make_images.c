@@ -148,7 +148,7 @@ static void add_sharing(struct kfd_image *image, bool owns)
 
 	image->nr_sharers = 2;
 	image->nr_files = 1 + topology_count_gpus(image->nodes);
-	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT };
+	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT, .lent = owns };
 	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 3 * unit);
 	state->shares[state->nr_bos - 1] = (struct kfd_share){
 		.buffer = 2,
@@ -271,6 +271,14 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 	must(!kfd_image_write(id, &image));
 }
 
+/* A process that has nothing but a mapping of buffer 1. */
+static void write_heir(int pid)
+{
+	struct device_vma vma = { .start = 0x5000, .end = 0x6000, .minor = 128, .buffer = 1 };
+
+	must(!heir_image_write(pid, &(struct heir_image){ .vmas = &vma, .nr_vmas = 1, .nr_sharers = 2 }));
+}
+
 int main(int argc, char **argv)
 {
 	struct topology *machine, *all, *last;
@@ -298,8 +306,10 @@ int main(int argc, char **argv)
 	}
 	if (owners)
 		write_process(17, 44, all);
-	if (sharing)
+	if (sharing) {
 		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
+		write_heir(50);
+	}
 	topology_free(all);
 	topology_free(last);
 	topology_free(machine);

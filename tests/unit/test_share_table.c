@@ -137,6 +137,35 @@ static void two_owners_are_refused(void **state)
 	assert_non_null(strstr(log_text, "buffer 1 of the images has two owners"));
 }
 
+/* Whether it was told, and where. */
+static void a_lent_buffer_is_found(void **state)
+{
+	uint64_t offset = 0;
+	int file = -1;
+
+	share_table_lend(*state, 7, 0, 0x12000);
+	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), 0);
+	assert_int_equal(file, 0);
+	assert_int_equal(offset, 0x12000);
+	assert_int_equal(share_borrow(*state, NR_SHARERS + 1, 7, &file, &offset), -EBADMSG);
+}
+
+static void waiting_for_a_loan_ends_too(void **state)
+{
+	uint64_t offset = 0;
+	int file = -1;
+
+	/* Owners lend when they have everything, not when they have told of their own. */
+	for (unsigned int i = 0; i < NR_SHARERS; i++)
+		share_table_told(*state);
+	for (unsigned int i = 0; i < NR_SHARERS; i++)
+		share_table_attached(*state, 0);
+	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), -EBADMSG);
+	assert_int_equal(file, -1);
+	share_table_fail(*state);
+	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), -ECANCELED);
+}
+
 static void images_of_two_dumps_are_refused(void **state)
 {
 	assert_int_equal(share_table_begin(*state, NR_SHARERS), 0);
@@ -165,6 +194,8 @@ int main(void)
 		TEST(what_was_told_before_a_failure_is_still_found),
 		TEST(a_buffer_of_nobody_is_not_waited_for),
 		TEST(two_owners_are_refused),
+		TEST(a_lent_buffer_is_found),
+		TEST(waiting_for_a_loan_ends_too),
 		TEST(images_of_two_dumps_are_refused),
 		TEST(all_have_to_come),
 	};

@@ -281,7 +281,10 @@ static int fork_teardown(struct job_gpu *gpu)
 
 /* ---- what cannot be dumped ---- */
 
-/* A child that has inherited a mapping, as of a program that does not keep its mappings from children. */
+/*
+ * A child that has inherited a mapping, as of a program that does not keep its mappings from children, and has given
+ * back its first page.
+ */
 static int lent_setup(struct job_gpu *gpu)
 {
 	void *p = mmap(NULL, gpu->log_bo.size_bytes, PROT_READ, MAP_SHARED, gpu->gpu->render_fd,
@@ -298,6 +301,7 @@ static int lent_setup(struct job_gpu *gpu)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGTERM, SIG_DFL);
 	close_range(3, ~0u, 0);
+	munmap(p, KFD_PAGE_SIZE);
 	for (;;)
 		pause();
 }

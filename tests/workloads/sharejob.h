@@ -212,6 +212,11 @@ int share_map_gpu(struct share_process *me, unsigned int buffer, int file, struc
 int share_map_cpu(struct share_process *me, unsigned int buffer, int file, uint32_t handle, unsigned int pages,
 		  int prot, void *at);
 
+/* Lets processes that are forked later inherit the CPU's mapping of a BO. */
+int share_bo_lend(struct kfd_bo *bo);
+/* In such a process, a view of its parent's BO: by the mapping that it has inherited, or by @file unless that is -1. */
+int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo, int file);
+
 /* Keeps an open dma-buf of a buffer, with a view. @name: NULL or its name. */
 int share_dmabuf_keep(struct share_process *me, unsigned int buffer, int fd, const char *name);
 /* @point 0: binary. */

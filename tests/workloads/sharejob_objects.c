@@ -175,12 +175,22 @@ int share_map_gpu(struct share_process *me, unsigned int buffer, int file, struc
 	return err;
 }
 
+/* A mapping of the CPU that is there, of the first pages of a buffer. */
+static int keep_cpu_mapping(struct share_process *me, unsigned int buffer, void *p, unsigned int pages, int prot)
+{
+	struct share_cpu_mapping *mapping = list_add(&me->objects, cpu_mappings);
+
+	if (!mapping)
+		return -ENOSPC;
+	*mapping = (struct share_cpu_mapping){ p, pages * KFD_PAGE_SIZE };
+	return prot == PROT_NONE ? 0 : share_view_cpu(me, buffer, p, 0, pages, prot & PROT_WRITE);
+}
+
 int share_map_cpu(struct share_process *me, unsigned int buffer, int file, uint32_t handle, unsigned int pages,
 		  int prot, void *at)
 {
-	struct share_cpu_mapping *mapping = list_add(&me->objects, cpu_mappings);
 	uint64_t bytes = pages * KFD_PAGE_SIZE, offset;
-	int err = mapping ? gem_mmap_offset(file, handle, &offset) : -ENOSPC;
+	int err = gem_mmap_offset(file, handle, &offset);
 	void *p;
 
 	if (err)
@@ -188,8 +198,26 @@ int share_map_cpu(struct share_process *me, unsigned int buffer, int file, uint3
 	p = mmap(at, bytes, prot, MAP_SHARED | (at ? MAP_FIXED : 0), file, (off_t)offset);
 	if (p == MAP_FAILED || madvise(p, bytes, MADV_DONTFORK))
 		return report(errno, "mmap of handle %u: %m", handle);
-	*mapping = (struct share_cpu_mapping){ p, bytes };
-	return prot == PROT_NONE ? 0 : share_view_cpu(me, buffer, p, 0, pages, prot & PROT_WRITE);
+	return keep_cpu_mapping(me, buffer, p, pages, prot);
+}
+
+int share_bo_lend(struct kfd_bo *bo)
+{
+	void *p = mmap(bo->cpu, bo->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, bo->gpu->render_fd,
+		       (off_t)bo->mmap_offset);
+
+	return p == MAP_FAILED ? report(errno, "mmap of a BO that children inherit: %m") : 0;
+}
+
+int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo, int file)
+{
+	void *p = bo->cpu;
+
+	if (file >= 0)
+		p = mmap(NULL, bo->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)bo->mmap_offset);
+	if (p == MAP_FAILED)
+		return report(errno, "mmap of another process' buffer: %m");
+	return keep_cpu_mapping(me, buffer, p, (unsigned int)(bo->size_bytes / KFD_PAGE_SIZE), PROT_READ | PROT_WRITE);
 }
 
 /* Whether the kernel lists the mapping as it was made; kernels that list none are believed. */

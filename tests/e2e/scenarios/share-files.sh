@@ -3,14 +3,18 @@
 # Render files besides that of KFD, of one process and of two, and processes without /dev/kfd
 # gpus: 2xmi100
 # tier: all
+# seconds: 300
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
 
 comes_back render-empty
 comes_back_if_listed files
-# A child that has mappings of a file of its parent's.
-stays 'no /dev/kfd open' files-forked
+# Children that have buffers of their parent's mapped, and no GPU state of their own.
+comes_back_if_listed files-forked
+comes_back kfd-forked
+comes_back map-forked
+stays 'no /dev/kfd open .*, and no process that is dumped has a buffer that begins there' map-part
 # Without /dev/kfd: alone, two that share, and two that share with a process that has it.
 comes_back_if_listed render
 comes_back_if_listed render-pair

@@ -3,6 +3,7 @@
 # Processes that share are restored on GPUs with other ids only when a setting allows it, since kernels confuse the ids
 # gpus: 2xmi100
 # tier: all
+# seconds: 300
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
