@@ -69,7 +69,11 @@ clang-build:
 EXISTING := $(patsubst %,$(BUILD)/interop/%/amdgpu_plugin.so,4.1.1 4.2.1)
 $(EXISTING): $(BUILD)/interop/%/amdgpu_plugin.so: tests/interop/build-existing
 	tests/interop/build-existing $* $@
-interop: $(EXISTING)
+# An HSA runtime of ROCm that the machine's userland is too old for.
+ROCM_NEWER := $(BUILD)/interop/rocm/version
+$(ROCM_NEWER): tests/interop/get-rocm
+	tests/interop/get-rocm $(@D)
+interop: $(EXISTING) $(ROCM_NEWER)
 .PHONY: interop
 
 # ---- what people run ----

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the measurements in the machine share: a bufferjob, its images on the slow disk. Sourced, never run.
+# What the measurements in the machine share: a job, its images on the slow disk. Sourced, never run.
 
 programs=build/bench
 work=/disk/bench
 pid=
+job=bufferjob
 
 fail() {
 	printf 'bench: %s\n' "$*" >&2
@@ -27,7 +28,7 @@ job_says() {
 
 # job_start ARG...
 job_start() {
-	setsid "$programs/bufferjob" "$@" </dev/null >"$work/job.log" 2>&1 &
+	setsid "$programs/$job" "$@" </dev/null >"$work/job.log" 2>&1 &
 	pid=$!
 	disown
 	job_says ready

@@ -9,6 +9,15 @@ $(SHARE_BENCH): $(SHARE_BENCH_SRCS) | $(BUILD)/bench
 
 -include $(SHARE_BENCH).d
 
+# Whole dumps and restores in the machine.
+$(BUILD)/bench/meshjob: tests/bench/meshjob.c $(BUFFERJOB_OBJECTS) $(WORKLOADS_DIR)/gem.o | $(BUILD)/bench
+	$(CC) $(WORKLOADS_CPPFLAGS) $(BENCH_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+bench-mesh: setup all
+	@$(MAKE) --no-print-directory -s $(BUILD)/bench/meshjob
+	@tests/bench/mesh $(BENCH_OPTIONS)
+.PHONY: bench-mesh
+
 bench-share: $(SHARE_BENCH)
 	$(SHARE_BENCH)
 .PHONY: bench-share

@@ -54,6 +54,50 @@ static int outside_export_setup(struct share_process *me)
 	return err;
 }
 
+/* ---- an order of files that criu cannot keep ---- */
+
+/* Gives a file of the process a number above those that come next. */
+static int renumber(int *fd)
+{
+	int above = fcntl(*fd, F_DUPFD_CLOEXEC, 500);
+
+	if (above < 0)
+		return report(errno, "duplicating a file: %m");
+	close(*fd);
+	*fd = above;
+	return 0;
+}
+
+/* The dma-buf of a process has a lower number than /dev/kfd. */
+static int early_setup(struct share_process *me)
+{
+	struct kfd_bo *bo;
+	int fd, err = kfd_renumber(&me->kfd, 500);
+
+	err = err ? err : share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+	err = err ? err : kfd_bo_export(&me->kfd, bo, &fd);
+	return err ? err : share_dmabuf_keep(me, 0, fd, NULL);
+}
+
+/* The same of a process without it: than the file of the render node that has the object. */
+static int render_early_setup(struct share_process *me)
+{
+	struct kfd_gpu *gpu = me->kfd.nr_gpus ? &me->kfd.gpus[0] : NULL;
+	uint32_t handle;
+	int file, fd, err = gpu ? kfd_gpu_reopen(gpu) : report(ENODEV, "there is no GPU");
+
+	if (err < 0)
+		return err;
+	file = err;
+	err = renumber(&file);
+	err = err ? err : share_file_keep(me, file, true, true);
+	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
+	err = err ? err : share_map_cpu(me, 0, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+	err = err ? err : share_fill(me, 0, NULL, 0, me->views[me->nr_views - 1].cpu);
+	err = err ? err : gem_export(file, handle, true, &fd);
+	return err ? err : share_dmabuf_keep(me, 0, fd, NULL);
+}
+
 /* What kernels have that cannot export KFD BOs: the process outside has made an object of a render node. */
 static int outside_object_setup(struct share_process *me)
 {
@@ -210,6 +254,9 @@ const struct share_case share_refused_cases[] = {
 	  outside_object_setup, NULL },
 	{ "outside-handle", "one outside of the tree has a handle", 2, 1, SHARE_OUTSIDE, outside_handle_setup, NULL },
 	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
+	  NULL },
+	{ "early", "a dma-buf with a lower number than /dev/kfd", 1, 1, 0, early_setup, NULL },
+	{ "render-early", "one with a lower number than the render file, no KFD", 1, 0, SHARE_NO_KFD, render_early_setup,
 	  NULL },
 	{ "under-way", "a dma-buf in a message that is not read", 1, 1, 0, under_way_setup, NULL },
 	{ "udmabuf", "pages of a memfd imported", 1, 1, 0, udmabuf_setup, NULL },

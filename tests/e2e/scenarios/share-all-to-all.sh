@@ -3,7 +3,7 @@
 # Four and eight processes on two GPUs, each of which has the buffers of all others
 # gpus: 2xmi100
 # tier: all
-# seconds: 600
+# seconds: 900
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"

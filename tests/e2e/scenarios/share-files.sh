@@ -3,7 +3,7 @@
 # Render files besides that of KFD, of one process and of two, and processes without /dev/kfd
 # gpus: 2xmi100
 # tier: all
-# seconds: 300
+# seconds: 900
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"

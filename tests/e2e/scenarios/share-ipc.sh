@@ -3,7 +3,7 @@
 # Buffers imported by other processes, on the same GPU and on another one, with and without their exporter
 # gpus: 2xmi100
 # tier: all
-# seconds: 300
+# seconds: 900
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"

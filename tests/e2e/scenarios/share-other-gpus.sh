@@ -3,7 +3,7 @@
 # Processes that share are restored on GPUs with other ids only when a setting allows it, since kernels confuse the ids
 # gpus: 2xmi100
 # tier: all
-# seconds: 300
+# seconds: 900
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
@@ -25,3 +25,19 @@ for case in ipc-far mesh; do
 	job_end
 	shown "$case"
 done
+
+# Without /dev/kfd there are no ids to confuse.
+if kernel_lists; then
+	pair=render
+	machine_load 2xmi100
+	job_start render
+	process_shape >"$work/shape"
+	dump
+	expect_gone
+	machine_load 2xmi100-b
+	restore
+	job_goes
+	job_end
+	expect_no_objects
+	shown render
+fi
