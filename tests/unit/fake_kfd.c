@@ -240,6 +240,7 @@ void fake_reopen(void)
 {
 	char path[PATH_MAX];
 
+	make_gpu(1, GPU_A, MINOR_A);
 	make_maps(fake_vmas, FAKE_NR_VMAS);
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
@@ -247,6 +248,11 @@ void fake_reopen(void)
 	snprintf(path, sizeof(path), "%s/proc/4711/fd/8", fake_root);
 	if (unlink(path) && errno != ENOENT)
 		die(path);
+}
+
+void fake_hide_gpu(void)
+{
+	make_gpu(1, GPU_A, MINOR_A + 70);
 }
 
 static void make_process_directory(void)

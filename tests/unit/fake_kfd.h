@@ -80,6 +80,9 @@ bool fake_shares_same(int render_fd);
 /* Takes all that back, also what a child has done. */
 void fake_reopen(void);
 
+/* The topology shows another GPU instead of the first one, whose render node stays; until fake_reopen(). */
+void fake_hide_gpu(void);
+
 /* Forgets a restored process. */
 void fake_kfd_forget(void);
 

@@ -1157,6 +1157,12 @@ static void keep_mapping_of_kfd(void)
 	fake_map_all();
 }
 
+static void hide_gpu(void)
+{
+	leave_objects();
+	fake_hide_gpu();
+}
+
 static void what_does_not_come_back_is_refused_without_kfd(void **state)
 {
 	(void)state;
@@ -1164,6 +1170,7 @@ static void what_does_not_come_back_is_refused_without_kfd(void **state)
 	assert_refused(list_nothing, "holds 2 buffers of the render node itself (graphics, video, dma-buf imports), which "
 				     "cannot be saved: the kernel does not list them before Linux 6.18");
 	assert_refused(keep_mapping_of_kfd, "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+	assert_refused(hide_gpu, "pid 4711: renderD128 is not of a GPU that /dev/kfd shows");
 }
 
 static int begin_tests(void **state)
