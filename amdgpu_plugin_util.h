@@ -166,6 +166,15 @@ static inline int steal_fd(int *fd)
 		_ret;                         \
 	})
 
+/*
+ * A heap array with room for one more element of @size bytes behind its @nr ones. NULL when out of memory: it stays as it
+ * was. For arrays that begin with NULL and grow by nothing else; the room doubles, so that many take time in proportion.
+ */
+static inline void *array_grow(void *array, size_t nr, size_t size)
+{
+	return nr & (nr - 1) ? array : reallocarray(array, nr ? 2 * nr : 1, size);
+}
+
 #define add_overflows(a, b, ret) __builtin_add_overflow((a), (b), (ret))
 #define mul_overflows(a, b, ret) __builtin_mul_overflow((a), (b), (ret))
 

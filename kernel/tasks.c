@@ -388,7 +388,7 @@ static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_min
 
 static int add_vma(struct device_vma **vmas, size_t *count, const struct device_vma *vma)
 {
-	struct device_vma *grown = reallocarray(*vmas, *count + 1, sizeof(*grown));
+	struct device_vma *grown = array_grow(*vmas, *count, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;

@@ -166,29 +166,39 @@ static int note_bo(const struct survey *survey, const struct holder *holder, con
 	return err;
 }
 
-/* A BO behind those of the KFD, of a handle. */
-static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
-		  const struct kfd_share *share, struct kfd_criu_bo_bucket **ret)
+/* Makes room for one more BO behind those of the KFD; the room for these doubles. */
+static int grow_bos(struct kfd_state *state)
 {
-	const struct share_process *process = holder_process(survey, holder);
-	struct kfd_state *state = process->state;
-	size_t nr = (size_t)state->nr_bos + 2;
+	size_t nr = (size_t)state->nr_bos + state->nr_added + 2;
 	struct kfd_criu_bo_bucket *bos;
 	struct kfd_checksum *checksums;
 	struct kfd_share *shares;
-	int err = shares_of(state), node = topology_find_minor(process->nodes, holder->minor);
 
-	if (err || node < 0)
-		return err ? err : node;
+	if (state->nr_added & (state->nr_added - 1))
+		return 0;
 	bos = reallocarray(state->bos, nr, sizeof(*bos));
 	state->bos = bos ? bos : state->bos;
 	shares = reallocarray(state->shares, nr, sizeof(*shares));
 	state->shares = shares ? shares : state->shares;
 	checksums = reallocarray(state->checksums, nr, sizeof(*checksums));
 	state->checksums = checksums ? checksums : state->checksums;
-	if (!bos || !shares || !checksums)
-		return -ENOMEM;
-	bos[state->nr_bos] = (struct kfd_criu_bo_bucket){
+	return bos && shares && checksums ? 0 : -ENOMEM;
+}
+
+/* A BO behind those of the KFD, of a handle. */
+static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
+		  const struct kfd_share *share, struct kfd_criu_bo_bucket **ret)
+{
+	const struct share_process *process = holder_process(survey, holder);
+	struct kfd_state *state = process->state;
+	int err = shares_of(state), node = topology_find_minor(process->nodes, holder->minor);
+
+	if (err || node < 0)
+		return err ? err : node;
+	err = grow_bos(state);
+	if (err)
+		return err;
+	state->bos[state->nr_bos] = (struct kfd_criu_bo_bucket){
 		.size = info->size,
 		.offset = holder->is_mappable ? holder->offset : 0,
 		.gpu_id = topology_gpu_id(process->nodes->nodes[node]),
@@ -196,9 +206,9 @@ static int add_bo(const struct survey *survey, const struct holder *holder, cons
 									KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 		.dmabuf_fd = KFD_NO_FD,
 	};
-	checksums[state->nr_bos] = (struct kfd_checksum){ 0 };
-	shares[state->nr_bos] = *share;
-	*ret = &bos[state->nr_bos];
+	state->checksums[state->nr_bos] = (struct kfd_checksum){ 0 };
+	state->shares[state->nr_bos] = *share;
+	*ret = &state->bos[state->nr_bos];
 	state->nr_bos++;
 	state->nr_added++;
 	return 0;
@@ -207,16 +217,12 @@ static int add_bo(const struct survey *survey, const struct holder *holder, cons
 static int note_handle(struct survey *survey, const struct holder *holder, uint32_t buffer)
 {
 	struct render_objects *objects = &survey->objects[holder->file];
+	struct gem_handle *grown;
 
-	/* Powers of two are when the room is full. */
-	if (!(objects->nr_handles & (objects->nr_handles - 1))) {
-		size_t room = objects->nr_handles ? 2 * objects->nr_handles : 1;
-		struct gem_handle *grown = reallocarray(objects->handles, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		objects->handles = grown;
-	}
+	grown = array_grow(objects->handles, objects->nr_handles, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	objects->handles = grown;
 	objects->handles[objects->nr_handles++] = (struct gem_handle){ .handle = holder->handle, .buffer = buffer };
 	return 0;
 }
@@ -331,7 +337,7 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 		       "kernel does not make again", holder_process(survey, owner)->pid, owner->minor);
 		return -EOPNOTSUPP;
 	}
-	grown = reallocarray(survey->open, survey->nr_open + 1, sizeof(*grown));
+	grown = array_grow(survey->open, survey->nr_open, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	grown[survey->nr_open++] = (struct open_buffer){ buffer->holders->inode, share->buffer };

@@ -192,12 +192,12 @@ static int mappings_into(int fd, uint32_t handle, struct vm_entry *entries, uint
 
 static int add_mappings(uint32_t handle, const struct vm_entry *entries, uint32_t nr, struct render_objects *objects)
 {
-	struct gem_mapping *grown = reallocarray(objects->mappings, objects->nr_mappings + nr + 1, sizeof(*grown));
+	for (uint32_t i = 0; i < nr; i++) {
+		struct gem_mapping *grown = array_grow(objects->mappings, objects->nr_mappings, sizeof(*grown));
 
-	if (!grown)
-		return -ENOMEM;
-	objects->mappings = grown;
-	for (uint32_t i = 0; i < nr; i++)
+		if (!grown)
+			return -ENOMEM;
+		objects->mappings = grown;
 		grown[objects->nr_mappings++] = (struct gem_mapping){
 			.handle = handle,
 			.va = entries[i].addr,
@@ -205,6 +205,7 @@ static int add_mappings(uint32_t handle, const struct vm_entry *entries, uint32_
 			.offset = entries[i].offset,
 			.flags = (uint32_t)entries[i].flags & ~VM_DELAY_UPDATE,
 		};
+	}
 	return 0;
 }
 
@@ -354,7 +355,7 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 		last = handle;
 		if (pending && !*ret_pending)
 			*ret_pending = handle;
-		grown = reallocarray(objects->syncobjs, objects->nr_syncobjs + 1, sizeof(*grown));
+		grown = array_grow(objects->syncobjs, objects->nr_syncobjs, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		grown[objects->nr_syncobjs++] = syncobj;

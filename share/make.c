@@ -54,7 +54,7 @@ static int read_numbers(const struct kfd_state *state, struct number *numbers)
 
 static int add_filler(struct share_task *task, uint32_t gpu_id, uint32_t handle)
 {
-	struct filler *grown = reallocarray(task->fillers, task->nr_fillers + 1, sizeof(*grown));
+	struct filler *grown = array_grow(task->fillers, task->nr_fillers, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;

@@ -60,14 +60,11 @@ struct references {
 
 static int add_descriptor(struct references *references, const struct descriptor *descriptor)
 {
-	if (!(references->nr & (references->nr - 1))) {
-		size_t room = references->nr ? 2 * references->nr : 1;
-		struct descriptor *grown = reallocarray(references->list, room, sizeof(*grown));
+	struct descriptor *grown = array_grow(references->list, references->nr, sizeof(*grown));
 
-		if (!grown)
-			return -ENOMEM;
-		references->list = grown;
-	}
+	if (!grown)
+		return -ENOMEM;
+	references->list = grown;
 	references->list[references->nr++] = *descriptor;
 	return 0;
 }
@@ -331,7 +328,7 @@ static struct account account_for(const struct references *references, const str
 
 static int add_stranger(struct references *references, const struct stranger *stranger)
 {
-	struct stranger *grown = reallocarray(references->strangers, references->nr_strangers + 1, sizeof(*grown));
+	struct stranger *grown = array_grow(references->strangers, references->nr_strangers, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;

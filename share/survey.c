@@ -90,14 +90,11 @@ int survey_begin(const struct topology *machine, uint64_t *ret_inode)
 
 static int add_holder(struct survey *survey, const struct holder *holder)
 {
-	if (!(survey->nr_holders & (survey->nr_holders - 1))) {
-		size_t room = survey->nr_holders ? 2 * survey->nr_holders : 1;
-		struct holder *grown = reallocarray(survey->holders, room, sizeof(*grown));
+	struct holder *grown = array_grow(survey->holders, survey->nr_holders, sizeof(*grown));
 
-		if (!grown)
-			return -ENOMEM;
-		survey->holders = grown;
-	}
+	if (!grown)
+		return -ENOMEM;
+	survey->holders = grown;
 	survey->holders[survey->nr_holders++] = *holder;
 	return 0;
 }
@@ -216,7 +213,7 @@ static const char *bad_handle(const struct gem_info *info, int mmap_error)
 
 static int keep_dmabuf(struct survey *survey, int fd)
 {
-	int *grown = reallocarray(survey->dmabufs, survey->nr_dmabufs + 1, sizeof(*grown));
+	int *grown = array_grow(survey->dmabufs, survey->nr_dmabufs, sizeof(*grown));
 
 	if (!grown) {
 		close(fd);
