@@ -385,8 +385,12 @@ static int write_heirs(const struct dump *dump)
 			.nr_vmas = heir->nr_vmas,
 			.nr_sharers = survey_nr_sharers(dump->survey),
 		};
+		pid_t own = task_own_pid(heir->pid);
 
-		err = heir_image_write(task_own_pid(heir->pid), &image);
+		err = heir_image_write(own, &image);
+		if (err == -EEXIST)
+			pr_err("pid %d: uses GPU buffers of other processes, as one does that is pid %d of another pid namespace: "
+			       "only one of two with the same number can be saved", heir->pid, own);
 	}
 	return err;
 }

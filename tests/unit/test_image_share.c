@@ -432,6 +432,8 @@ static void heirs_come_back(void **state)
 	assert_true(back->has_crc32c);
 	heir_image_free(back);
 	assert_int_equal(heir_image_read(43, &back), -ENOENT);
+	/* Of two with the same pid, in two namespaces, none is lost unnoticed. */
+	assert_int_equal(heir_image_write(42, &image), -EEXIST);
 	assert_int_equal(log_errors, 0);
 }
 
