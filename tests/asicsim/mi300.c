@@ -4,6 +4,7 @@
  * the driver puts into partitions. Where registers are is made up, as a chip's firmware would say it.
  */
 #include <linux/pci.h>
+#include <linux/sizes.h>
 
 #include "chip.h"
 #include "amdgpu_xcp.h"
@@ -68,9 +69,23 @@ static void set_bases(struct amdgpu_device *adev)
 	adev->reg_offset[SMUIO_HWIP][0] = smuio.base;
 }
 
+/* What the firmware's tables say of them, in KiB but for the last; ROCm's runtime wants to know. */
+static void set_caches(struct amdgpu_device *adev)
+{
+	struct amdgpu_gfx_config *config = &adev->gfx.config;
+
+	config->gc_tcp_size_per_cu = 32;
+	config->gc_num_cu_per_sqc = 2;
+	config->gc_l1_instruction_cache_size_per_sqc = 64;
+	config->gc_l1_data_cache_size_per_sqc = 16;
+	config->gc_tcc_size = 4096;
+	adev->gmc.mall_size = SZ_256M;
+}
+
 static int set_ip_versions(struct amdgpu_device *adev)
 {
 	set_bases(adev);
+	set_caches(adev);
 	adev->sdma.sdma_mask = GENMASK(NR_ENGINES - 1, 0);
 	adev->gfx.xcc_mask = GENMASK(NR_XCCS - 1, 0);
 	/* Video engines, which nobody runs: the driver divides by their number. */
