@@ -6,10 +6,9 @@
  * for everything that is not ours, so that other plugins get their turn and a machine
  * without AMD GPUs does not notice that the plugin is installed.
  *
- * Some failures criu does not hear. It ignores a failed UPDATE_VMA_MAP and would map
- * whatever is at the old place: the answer is an offset and an fd that cannot be mapped.
- * It ignores a failed RESUME: the tasks are killed here, and the plugin ends criu with a
- * failure when criu is done. It does not ask whether a dump could let all queues go.
+ * criu does not hear of some failures. It ignores a failed UPDATE_VMA_MAP and would map whatever is at the old place:
+ * the answer is an offset and an fd that cannot be mapped. It ignores a failed RESUME: the tasks are killed here, and
+ * the plugin ends criu with a failure when criu is done. It does not ask whether a dump could let all queues go.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -29,7 +28,7 @@
 /* Read by amdgpu-image, which does not load a plugin that it looks at. */
 static const char version[] __attribute__((used)) = PLUGIN_VERSION_MARK PLUGIN_VERSION;
 
-/* Of the memory that criu's cgroup may use, one part in so many is for copies. */
+/* One part in so many of the memory that criu's cgroup may use is for copies. */
 #define COPY_SHARE 8
 
 static struct {
@@ -45,7 +44,7 @@ static struct {
 	unsigned int error_lines; /* when a hook failed last */
 } plugin;
 
-/* What criu is told. A failure that no one logged, such as of an allocation, gets its line here. */
+/* What criu is told. A failure that no one logged, such as a failed allocation, gets its line here. */
 static int result(int err, const char *what)
 {
 	if (!err)
@@ -81,7 +80,7 @@ static void fit_memory(struct settings *settings)
 		settings->max_buffer_size_bytes = share > page ? share - share % page : page;
 }
 
-/* A mistake in the settings ends a dump or restore when it is known to be of a GPU process, and not before. */
+/* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
 static int load_settings(enum criu_wanted wanted)
 {
 	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL);
@@ -302,7 +301,7 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 	},
 };
 
-/* criu refuses a plugin with more hooks than it knows, and each version knows another number. */
+/* criu refuses a plugin with more hooks than it knows, and the number differs between versions. */
 static void __attribute__((constructor)) fit_running_criu(void)
 {
 	criu_log_init();

@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct gem_va) == 64, "ABI");
 /* Clearing takes microseconds; a GPU that hangs is reset after some seconds. */
 #define CLEAR_SECONDS 20
 
-/* As far as handles are tried out, where they cannot be listed. A file gives out the lowest free number. */
+/* Where handles cannot be listed, they are tried up to this one. A file gives out the lowest free number. */
 #define MAX_TRIED_HANDLE 4096
 
 /* The last context that a file can have (amdgpu_ctx.c of Linux). */

@@ -9,7 +9,7 @@
 /* 1 when an open DRM file is driven by amdgpu, 0 when by another; asks for its name. -errno without a message. */
 int drm_is_amd(int fd);
 
-/* The same of the node of a minor. */
+/* The same for the node of a minor. */
 int drm_minor_is_amd(uint32_t minor);
 
 /*
@@ -18,7 +18,7 @@ int drm_minor_is_amd(uint32_t minor);
  * (-EMEDIUMTYPE when the node is there and is not that of an AMD GPU).
  */
 int drm_open_minor(uint32_t minor);
-/* With other flags than O_RDWR, for a task that has it so. */
+/* With other flags than O_RDWR, for a task that has it open with these. */
 int drm_open_minor_as(uint32_t minor, int flags);
 
 /*
@@ -30,9 +30,8 @@ int drm_open_minor_as(uint32_t minor, int flags);
 int drm_wait_until_clear(int fd);
 
 /*
- * How many GEM objects an open file of an AMD render node holds, whoever opened it; the KFD's
- * own buffers are none of them. Changes nothing. Before Linux 6.18 only the first
- * 4096 handles are looked at. 0 or -errno without a message.
+ * How many GEM objects an open file of an AMD render node holds, whoever opened it; the KFD's own buffers are not among
+ * them. Changes nothing. Before Linux 6.18 only the first 4096 handles are looked at. 0 or -errno without a message.
  */
 int drm_count_objects(int fd, uint32_t *ret);
 

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define TOPOLOGY_MAX_NODES 256
-#define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links and p2p_links, with room for doubles */
+#define TOPOLOGY_MAX_LINKS (4 * TOPOLOGY_MAX_NODES) /* of one node: io_links, p2p_links and duplicates */
 #define TOPOLOGY_NAME_MAX  64
 
 /* What a node has, in the order in which nodes are compared. */

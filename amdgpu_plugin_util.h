@@ -52,7 +52,7 @@ void plugin_log_divert(plugin_log_sink sink, void *arg);
 /* How many error lines this process has written. */
 unsigned int plugin_error_lines(void);
 
-/* Container engines show the lines of criu's log that have "Error ", with the blank, to their users. */
+/* Container engines show their users the lines of criu's log that have "Error ", with the blank. */
 #define PLUGIN_ERROR_PREFIX "Error (amdgpu_plugin): "
 
 #define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, PLUGIN_ERROR_PREFIX fmt "\n", ##__VA_ARGS__)
@@ -60,7 +60,7 @@ unsigned int plugin_error_lines(void);
 #define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 #define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 
-/* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends before. No message. */
+/* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends early. No message. */
 int write_all(int fd, const void *data, size_t size);
 int read_all(int fd, void *data, size_t size);
 
@@ -75,10 +75,10 @@ uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
  */
 int read_text(int fd, char *text, size_t size);
 
-/* An ioctl of a render node, again for as long as the driver asks for that (EINTR, EAGAIN). 0 or -errno, no message. */
+/* An ioctl of a render node, repeated as long as the driver asks for that (EINTR, EAGAIN). 0 or -errno, no message. */
 int drm_call(int fd, unsigned long op, void *args);
 
-/* What fdinfo of the own @fd says behind "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
+/* What fdinfo of our own @fd says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
 int fdinfo_value(int fd, const char *name, char *text, size_t size);
 
 /*
@@ -167,8 +167,8 @@ static inline int steal_fd(int *fd)
 	})
 
 /*
- * A heap array with room for one more element of @size bytes behind its @nr ones. NULL when out of memory: it stays as it
- * was. For arrays that begin with NULL and grow by nothing else; the room doubles, so that many take time in proportion.
+ * A heap array with room for one more element of @size bytes behind its @nr ones. NULL when out of memory: it stays as
+ * it was. For arrays that start as NULL and grow only by this; the room doubles, so that n elements take O(n) time.
  */
 static inline void *array_grow(void *array, size_t nr, size_t size)
 {

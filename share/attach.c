@@ -2,7 +2,7 @@
 /*
  * The second step of a restore with shared buffers: what others own is imported, and the files get their handles.
  *
- * All numbers are the lowest free ones: handles are given out in ascending order, and small objects hold the gaps until
+ * The kernel takes the lowest free number: handles are made in ascending order, and small objects hold the gaps until
  * all are there. An object that a file has already gets no second handle, so each is imported once.
  */
 #define _GNU_SOURCE
@@ -233,7 +233,7 @@ static int find_offset(const struct share_task *task, const struct share_gpu *gp
 		err = gem_offset(fd, handle, ret);
 		gem_close(fd, handle);
 	}
-	/* One that is not for the CPU is mapped nowhere. */
+	/* A buffer that is not for the CPU is mapped nowhere. */
 	if (err == -EPERM)
 		err = 0;
 	if (err)

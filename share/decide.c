@@ -2,8 +2,8 @@
 /*
  * Who owns each buffer, and what it is to the others.
  *
- * The owner makes it at restore and has its contents. That is who allocated it from the KFD; where that one has freed
- * it or is gone, any BO of the KFD on the buffer's own GPU; else a handle there. All checks come first: what is opened
+ * The owner makes it at restore and has its contents: whoever allocated it from the KFD; where that one has freed it or
+ * is gone, any BO of the KFD on the buffer's own GPU; else a handle there. All checks come first: what is opened
  * afterwards would count as a reference.
  */
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 #define CREATE_COHERENT	    (1ull << 13)
 #define CREATE_UNCACHED	    (1ull << 14)
 #define CREATE_EXT_COHERENT (1ull << 15)
-/* Which Linux 6.18 and later can be asked for, but for ALWAYS_VALID and ENCRYPTED. */
+/* Those that Linux 6.18 and later can be asked for, except ALWAYS_VALID and ENCRYPTED. */
 #define CREATE_SETTABLE 0x1f28full
 
 static struct kfd_criu_bo_bucket *bucket_of(const struct survey *survey, const struct holder *holder)
@@ -166,7 +166,7 @@ static int note_bo(const struct survey *survey, const struct holder *holder, con
 	return err;
 }
 
-/* Makes room for one more BO behind those of the KFD; the room for these doubles. */
+/* Makes room for one more BO behind those of the KFD; the room for added ones doubles. */
 static int grow_bos(struct kfd_state *state)
 {
 	size_t nr = (size_t)state->nr_bos + state->nr_added + 2;
@@ -229,7 +229,7 @@ static int note_handle(struct survey *survey, const struct holder *holder, uint3
 
 /* ---- owners ---- */
 
-/* Who imported what somebody else had allocated does not know how: the memory does. */
+/* An importer does not know how its memory was allocated: the memory does. */
 static void widen_flags(const struct gem_info *info, struct kfd_criu_bo_bucket *bo)
 {
 	static const struct {
@@ -305,7 +305,7 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 		share.kind = holder->bo == NO_BO ? KFD_BO_REF : KFD_BO_IMPORT;
 		if (holder->bo != NO_BO)
 			err = note_bo(survey, holder, &share);
-		/* The CPU cannot use memory of another GPU by it. */
+		/* The CPU cannot use memory of another GPU by such a BO. */
 		if (!err && holder->bo != NO_BO && holder->minor != buffer->minor)
 			bucket_of(survey, holder)->offset = 0;
 		if (!err && holder->bo == NO_BO && !holder->is_import && !has_bo(buffer, holder) &&
@@ -320,7 +320,7 @@ static bool is_open(const struct survey *survey, const struct buffer *buffer)
 	return references_of_tasks(survey->references, buffer->holders->inode);
 }
 
-/* One that a task has open keeps its mode: RESTORE makes them for writing, too. */
+/* A dma-buf that a task has open keeps its mode, but RESTORE makes them for writing, too. */
 static int note_open(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
 		     struct kfd_share *share)
 {
@@ -464,7 +464,7 @@ static int take_mappings(const struct survey *survey, size_t file, const struct 
 
 /* ---- all ---- */
 
-/* Where dma-bufs are not one for a buffer. */
+/* Where a buffer can have more than one dma-buf. */
 static int check_older(struct survey *survey, const struct buffer *buffer)
 {
 	int err = 0;

@@ -2,7 +2,7 @@
 /*
  * Which of a process' open files of one render node has the KFD's address space.
  *
- * Nothing tells it but that the kernel lets all BOs of the KFD be mapped through that file, and through another one only
+ * The only sign is that the kernel lets all BOs of the KFD be mapped through that file, but through another one only
  * those of which it has a handle.
  */
 #define _GNU_SOURCE

@@ -44,7 +44,7 @@ struct vm_entry {
 _Static_assert(sizeof(struct list_entry) == 40, "ABI");
 _Static_assert(sizeof(struct gem_op) == 24, "ABI");
 
-/* A flag of mappings that is an order to the kernel and no property: the page table is written later. */
+/* Not a property of mappings, but an order to the kernel: the page table is written later. */
 #define VM_DELAY_UPDATE 1u
 
 /* How often a list is asked for again that has grown meanwhile; the tasks are stopped, so it should not. */

@@ -3,7 +3,7 @@
  * Buffers that tasks without GPU state of their own have mapped: children that use their parent's files or mappings.
  *
  * On one GPU a buffer has one file offset, whoever maps it, by whatever file of the render node. So the mapping comes
- * back by a file of the process that owns the buffer, which tells where it is when it has everything again.
+ * back by a file of the process that owns the buffer, which tells where it is once it has everything again.
  */
 #include <inttypes.h>
 

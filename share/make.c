@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first step of a restore with shared buffers: everything that the process owns is made, and told of.
+ * The first step of a restore with shared buffers: everything that the process owns is made, and the others are told.
  *
  * The KFD numbers its BOs by GPU, the lowest free number first. RESTORE gives any number: with small BOs in the gaps,
  * the numbers that are left are exactly those of the imports, which come later in ascending order.
  *
  * Objects of render nodes are made in a file that is closed again: they live by their dma-bufs until the files of the
- * task have handles of them, whose numbers are no matter then.
+ * task have handles of them, whose numbers do not matter then.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -136,7 +136,7 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 
 /* ---- objects of render nodes ---- */
 
-/* Files of the GPUs' render nodes in which nothing of the task is. */
+/* Files of the GPUs' render nodes that hold nothing of the task. */
 static int open_scratch(const struct share_task *task, int *fds)
 {
 	for (size_t i = 0; i < task->nr_gpus; i++) {
@@ -171,7 +171,7 @@ static int make_object(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 	if (dmabuf < 0)
 		return dmabuf;
 	bo->dmabuf_fd = (uint32_t)dmabuf;
-	/* One that is not for the CPU is mapped nowhere. */
+	/* A buffer that is not for the CPU is mapped nowhere. */
 	err = gem_offset(fd, *ret_handle, &bo->restored_offset);
 	return err == -EPERM ? 0 : err;
 }

@@ -3,9 +3,9 @@
  * Whether a buffer may be held outside of the dump too, before Linux 6.8, where each export makes a dma-buf of its own,
  * whose references say nothing of the others.
  *
- * A BO that was imported is somebody's. One that was allocated can have got away by EXPORT_DMABUF only, which came with
- * interface 1.12 of the KFD; then a dma-buf of its size exists that is older than the dump. ROCm's allocations never look
- * like imports: they have a flag more.
+ * A BO that was imported is somebody else's. One that was allocated can only have got out by EXPORT_DMABUF, which came
+ * with interface 1.12 of the KFD; then there is a dma-buf of its size that is older than the dump. ROCm's allocations
+ * never look like imports: they have one flag more.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static int add_size(struct older *older, uint64_t size)
 	return 0;
 }
 
-/* A line for each: size, flags, mode, count, exporter, inode. Those of all drivers of graphics have the same exporter. */
+/* A line for each: size, flags, mode, count, exporter, inode. All graphics drivers have the same exporter. */
 static int read_sizes(struct older *older, uint64_t fresh_inode)
 {
 	_cleanup_fclose_ FILE *f = fopen(BUFINFO, "re");
@@ -81,7 +81,7 @@ void older_free(struct older *older)
 	free(older);
 }
 
-/* Before anything is asked of it: kernels warn in their log when a buffer is imported by another dma-buf than its first. */
+/* To be called first: kernels warn in their log when a buffer is imported by another dma-buf than its first. */
 int older_check_import(const struct survey *survey, const struct holder *holder)
 {
 	const struct share_process *process = holder_process(survey, holder);

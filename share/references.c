@@ -7,10 +7,10 @@
  * while it has a handle in any of these; on another GPU the KFD's BOs 1 each and 1 for all, its own file 2 under the
  * same condition, each file of a render node 3.
  *
- * Whether the KFD's own files have it is not told. A further handle of the plugin's own shows whether the object has any;
- * where that leaves it open, a handle of a stranger is looked for in the files of all processes, and where buffers are
- * shared in earnest, the number of references that one more import makes decides. That import is freed again, and the
- * kernel closes the client's handle with it, so this is kept for the cases that need it.
+ * The kernel does not tell whether the KFD's own files have it. A further handle of the plugin's own shows whether the
+ * object has any; where that leaves it open, a handle of a stranger is looked for in the files of all processes, and
+ * where a buffer really is shared, the number of references that one more import makes decides. That import is freed
+ * again, and the kernel closes the client's handle with it, so this is kept for the cases that need it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,11 +25,11 @@
 #include "share/gem.h"
 #include "share/survey.h"
 
-/* A reference of another GPU goes some time after its handle: so long is asked again. */
+/* A reference of another GPU goes some time after its handle: the count is asked for this often. */
 #define SETTLE_TRIES 50
 #define SETTLE_NS    (20l * 1000 * 1000)
 
-/* As far as handles of strangers are tried out, where they cannot be listed. */
+/* Where strangers' handles cannot be listed, they are tried up to this one. */
 #define MAX_TRIED_HANDLE 4096u
 
 /* A handle of a process that is not dumped. */
@@ -70,8 +70,8 @@ static int add_descriptor(struct references *references, const struct descriptor
 }
 
 /*
- * One that is gone meanwhile was the list's own. *ret_early: a dma-buf has a lower number than /dev/kfd, or than @state_fd,
- * with which the state of a process without comes back.
+ * One that is gone meanwhile was the listing's own. *ret_early: a dma-buf has a lower number than /dev/kfd or, in a
+ * process without, than @state_fd, with which its state comes back.
  */
 static int add_descriptors(struct references *references, const char *directory, pid_t pid, int state_fd, bool *ret_early)
 {
@@ -193,7 +193,7 @@ static int take_descriptor(const struct descriptor *descriptor)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Its memory is a process' own that has the GPU: best that which has it open. */
+/* Whoever is to own it has to have the GPU: best the process that has it open. */
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
 	int fd = take_descriptor(descriptor), err = fd < 0 ? fd : 0;
@@ -205,7 +205,7 @@ static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 	return err;
 }
 
-/* The holders are sorted by inode; those that are added come behind. */
+/* The holders are sorted by inode; those that are added come after them. */
 static int add_lone_ones(struct survey *survey, const struct references *references)
 {
 	size_t nr_known = survey->nr_holders;
@@ -531,7 +531,7 @@ static int settle(struct survey *survey, struct references *references, const st
 	if (!err && in_earnest) {
 		err = ask_clients(survey, buffer, account, object, &explained);
 	} else if (!err) {
-		/* Without a handle of anybody the KFD's own file has none. */
+		/* If nobody has a handle, the KFD's own file has none. */
 		explained = 2 * object;
 		if (rest == explained && !references->has_strangers)
 			err = read_strangers(survey, references);

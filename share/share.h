@@ -3,8 +3,8 @@
  * Buffers that more than one file or process names: by BOs of the KFD, by GEM handles, by both.
  *
  * At dump, survey_take() finds out who holds what, refuses what could not be made again, and writes it into the states
- * of the processes. At restore each task makes its own buffers and tells of them (share_make()), and only then waits
- * for those of others (share_attach()), so that no cycle can form.
+ * of the processes. At restore each task makes its own buffers and tells the others (share_make()); only then does it
+ * wait for theirs (share_attach()), so that no cycle can form.
  */
 #ifndef SHARE_SHARE_H
 #define SHARE_SHARE_H
@@ -24,7 +24,7 @@ struct share_process {
 	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
 };
 
-/* A task without GPU state of its own, and its mappings of AMD render nodes, whose buffers are found. */
+/* A task without GPU state of its own, and its mappings of AMD render nodes, whose buffers are to be found. */
 struct share_heir {
 	pid_t pid;
 	struct device_vma *vmas;
@@ -58,8 +58,8 @@ int share_file_is_used(const struct task_file *file);
 int survey_begin(const struct topology *machine, uint64_t *ret_inode);
 
 /*
- * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, what is not of the
- * KFD; the dma-bufs of what a process does not own are closed. 0, or -errno after an error line.
+ * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, the objects that are
+ * not the KFD's; the dma-bufs of what a process does not own are closed. 0, or -errno after an error line.
  */
 int survey_take(const struct share_request *request, struct survey **ret);
 void survey_free(struct survey *survey);
@@ -85,7 +85,7 @@ struct share_table;
 struct share_table *share_table_new(void);
 void share_table_free(struct share_table *table);
 
-/* In a task: it cannot be restored, so that nobody waits for its buffers. */
+/* In a task that cannot be restored, so that nobody waits for its buffers. */
 void share_table_fail(struct share_table *table);
 
 /* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after an error line. */
@@ -122,7 +122,7 @@ void share_task_done(struct share_task *task);
 
 /*
  * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
- * that it owns; tells of all that others name. Of what it owns, @state gets dma-bufs and offsets. @kfd and
+ * that it owns; tells of all that others name. @state gets the dma-bufs and offsets of what the process owns. @kfd and
  * state->devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after an error line.
  */
 int share_make(struct share_task *task, int kfd, struct kfd_state *state);

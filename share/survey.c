@@ -4,7 +4,7 @@
  * they name.
  *
  * On one GPU a buffer has one file offset for mappings, and from Linux 6.8 on one dma-buf, wherever that is imported.
- * Handle numbers say nothing. Nothing is changed in the files of the tasks, but that a handle whose buffer the KFD
+ * Handle numbers say nothing. Nothing is changed in the files of the tasks, except that a handle whose buffer the KFD
  * does not know gets a dma-buf, which stays with it. Imports are made in files of the plugin's own.
  */
 #define _GNU_SOURCE
@@ -58,7 +58,7 @@ static int inode_of(int fd, uint64_t *ret)
 	return 0;
 }
 
-/* A buffer that is exported for its inode and gone with its file. */
+/* Exports a buffer for its inode; it goes with its file. */
 static int probe_inode(uint32_t minor, uint64_t *ret)
 {
 	const struct gem_info info = { .size = PROBE_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT };
@@ -194,7 +194,7 @@ static int compare_names(const void *a, const void *b)
 #define USERPTR_OF_KFD (1ull << 63)
 #define GOOD_DOMAINS   ((uint64_t)(AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_VRAM))
 
-/* What no handle can be made again of; NULL: it can. */
+/* Why such a handle cannot be made again; NULL: it can. */
 static const char *bad_handle(const struct gem_info *info, int mmap_error)
 {
 	if (info->domains & 0x40)
@@ -384,7 +384,7 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 	return i;
 }
 
-/* Of other drivers it is refused when it comes to be saved. */
+/* One of another driver is refused when it is to be saved. */
 int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd)
 {
 	const struct topology *machine = survey->request->machine;

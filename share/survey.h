@@ -61,7 +61,7 @@ struct open_buffer {
 /* Adds a holder that is nothing but an open dma-buf of task @pid; takes the fd. 0 or -errno without a message. */
 int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd);
 
-/* A file of the render node, in which nothing of anybody is; borrowed. -errno after an error line. */
+/* A file of the render node that holds nothing of anybody; borrowed. -errno after an error line. */
 int survey_scratch(struct survey *survey, uint32_t minor);
 
 /* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */

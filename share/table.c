@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only
- * after it has told of its own, so waits end: by the owner's word, when all have told, when one fails (criu then kills
- * the others, too), or after a time that no restore takes.
+ * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only after
+ * it has told of its own, so a wait ends: when the owner tells, when all have told, when one fails (criu then kills the
+ * others, too), or after a time that no restore takes.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -120,13 +120,13 @@ static void nap(void)
 	nanosleep(&time, NULL);
 }
 
-/* Waits until *@place is told by one of the tasks, which have all told when *@nr_done are as many as share. */
+/* Waits until one of the tasks tells *@place; all have told when *@nr_done are as many as share. */
 static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
 
 	for (;; nap()) {
-		/* In this order: who has told has put before. */
+		/* In this order: whoever counts as done has put its places before. */
 		bool all_told = atomic_load(nr_done) >= atomic_load(&table->nr_sharers);
 		int failed = atomic_load(&table->failed), told = atomic_load(place);
 

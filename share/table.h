@@ -19,15 +19,15 @@ struct share_batch {
 /* Adds a buffer, and tells of all when there are many. 0, or -errno after an error line. */
 int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd);
 
-/* Tells of those that were added and not told of. Likewise. */
+/* Tells of those that were added since. Likewise. */
 int share_batch_tell(struct share_batch *batch, struct share_table *table);
 
 /* The task has told of all that it owns. */
 void share_table_told(struct share_table *table);
 
 /*
- * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that may still come. -errno after an
- * error line.
+ * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still tell. -errno
+ * after an error line.
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
 
@@ -37,7 +37,7 @@ void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint
 /* The same of all that the process owns, when it has attached. 0 or -ENODEV. */
 int lent_tell(const struct share_task *task, const struct kfd_state *state);
 
-/* What was told so; waits for the owner, as share_table_get(). */
+/* What was told in this way; waits for the owner, as share_table_get(). */
 int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset);
 
 /* A file of a render node will get objects. */
