@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table of chosen GPUs, in shared memory. Its lock is one word: when a task dies that
- * holds it, criu ends the others as well.
+ * The table of chosen GPUs, in shared memory. Its lock is one word: when a task that holds it dies, criu ends the
+ * others as well.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -6,16 +6,15 @@
  * Runs in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl
  * from no other. It may call everything below checkpoint/.
  *
- * Several open files can belong to one KFD process, and nothing in /proc says so: letting
- * go through one file shows whose process runs then, before anything is saved. A dump that
- * cannot let the queues of a task go that lives on is a failure: host/ending.c.
+ * Several open files can belong to one KFD process, and nothing in /proc says so: letting go through one file shows
+ * whose process runs then, before anything is saved. A dump that cannot let the queues of a surviving task go is a
+ * failure: host/ending.c.
  *
- * Queues run again also when criu is about to kill the tasks: the last call of the plugin
- * cannot tell for sure whether it will. Options that keep the tasks can come from
- * the command line, files and RPC requests. And a post-dump script that fails keeps them
- * whatever the options say: criu 3.17 runs it after that call, later ones before it, but tell
- * the plugin only the result of the dump itself. A guess that is wrong would stop a living
- * process for good: the kernel takes UNPAUSE from the tracer alone, and by then criu traces nothing.
+ * Queues run again also when criu is about to kill the tasks: the last call of the plugin cannot tell for sure whether
+ * it will. Options that keep the tasks can come from the command line, files and RPC requests. And a post-dump script
+ * that fails keeps them whatever the options say: criu 3.17 runs it after that call, later ones before it, but tell the
+ * plugin only the result of the dump itself. A wrong guess would stop a living process for good: the kernel takes
+ * UNPAUSE from the tracer alone, and by then criu traces nothing.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -87,7 +86,7 @@ static void process_let_go(struct process *process)
 {
 	int err = process->paused ? kfd_unpause(process->file->fd) : 0;
 
-	/* -EINVAL is the answer for queues that run already: a failure while they were told apart can leave such. */
+	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL) {
 		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
 		/* criu does not ask whether this worked, and would report success. */
@@ -205,7 +204,7 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
-/* Two files of one process, of which either can be paused while the other is: its contexts are two to the KFD. */
+/* Either of two files of one process can be paused while the other is: to the KFD they are two contexts. */
 static int check_contexts(const struct dump *dump)
 {
 	for (size_t i = 0; i < dump->nr_processes; i++) {
@@ -242,7 +241,7 @@ static int find_heirs(struct dump *dump)
 	return err;
 }
 
-/* A task without /dev/kfd becomes a process of the dump by the first file in which something is. */
+/* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
 static int look_at_file(struct dump *dump, struct task_file *file)
 {
 	int r;
@@ -255,7 +254,7 @@ static int look_at_file(struct dump *dump, struct task_file *file)
 	return r ? (r < 0 ? r : 0) : refuse_file(file);
 }
 
-/* Jobs and contexts have left what nothing tells of. */
+/* Jobs and contexts have left something that nothing lists. */
 static int check_render_file(const struct dump *dump, const struct task_file *file)
 {
 	const struct process *process = process_by_pid(dump, file->pid);
@@ -298,8 +297,8 @@ static int process_take(struct dump *dump, struct process *process)
 }
 
 /*
- * The GPUs that the restore has to find for the task: those of another process, so that it finds the same ones for both.
- * Where no process has all of the task's GPUs, they are its own: *ret_own.
+ * The GPUs that the restore has to find for the task: those of another process, so that both get the same ones. Where
+ * no process has all of the task's GPUs, they are its own: *ret_own.
  */
 static int task_nodes(const struct dump *dump, pid_t pid, struct topology **ret_own, struct topology **ret)
 {
@@ -373,7 +372,7 @@ static int take_all(struct dump *dump)
 	return err ? err : survey_take(request, &dump->survey);
 }
 
-/* No file is theirs alone, with which this could be saved. */
+/* They have no file of their own with which this could be saved. */
 static int write_heirs(const struct dump *dump)
 {
 	int err = 0;
@@ -444,7 +443,7 @@ int dump_task(struct dump *dump, pid_t pid)
 {
 	struct task_kfd kfd;
 
-	/* An error says nothing of a task that may have nothing to do with GPUs. */
+	/* An error says nothing about a task that may have nothing to do with GPUs. */
 	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
 		return 0;
 	return dump_pause(dump);
@@ -523,8 +522,8 @@ static int dump_process(struct dump *dump, struct process *process, int id)
 }
 
 /*
- * The process is saved with its first file. Of the others it is kept that they are there,
- * and of which GPUs: one of them may be the first that is opened by the restore.
+ * The process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
+ * may open one of them first.
  */
 static int dump_another_kfd(const struct task_file *file, struct process *process, int id)
 {
@@ -563,7 +562,7 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 
 /* ---- render nodes in which nothing is, of tasks without /dev/kfd ---- */
 
-/* Such as a program that asked for the GPUs' state has it, and left it to its children. Opened again by the restore. */
+/* Such as a program that asked for the GPUs' state has, and leaves to its children. The restore opens it again. */
 static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
 {
 	struct render_image image = { .minor = file->minor, .another_file = true };

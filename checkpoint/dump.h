@@ -15,7 +15,7 @@ struct dump *dump_new(const struct settings *settings);
 
 /*
  * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
- * process cannot run, that is an error line, and criu fails at its end if the process lives by then.
+ * process cannot run, that is an error line, and criu fails at its end if the process still lives.
  */
 void dump_free(struct dump *dump, bool succeeded);
 
@@ -26,7 +26,7 @@ void dump_free(struct dump *dump, bool succeeded);
 int dump_pause(struct dump *dump);
 
 /*
- * A stopped task of the tree, when all are stopped: pauses all when it has state on GPUs, whether or not criu will find
+ * To be called for each task, when all are stopped: pauses all when it has state on GPUs, whether or not criu will find
  * a file or mapping of ours in it. 0, or -errno after an error line.
  */
 int dump_task(struct dump *dump, pid_t pid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A restore that fails before criu has made a task leaves nothing to undo, and engines show its reason. So what no task
- * could mend is looked for at the start: which GPUs a task may use is not known yet, and they are never more than those
- * of the machine.
+ * could overcome is looked for at the start: which GPUs a task may use is not known yet, and they are never more than
+ * those of the machine.
  *
  * The directory may have images of other dumps: as long as one process could be restored, each task decides for itself.
  */
@@ -19,7 +19,7 @@ static void drop_line(void *arg, enum plugin_log_level level, const char *line)
 	(void)line;
 }
 
-/* What is wrong with an image is said when it is needed. */
+/* What is wrong with an image is said when the image is needed. */
 static int read_quietly(int id, struct kfd_image **ret)
 {
 	int err;

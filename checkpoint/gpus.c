@@ -4,9 +4,8 @@
  * task comes first. The opened files are kept in criu's fd store, so that they take no number
  * of the task's own fd table.
  *
- * A saved GPU becomes the same local one in all tasks, and different ones different ones: the
- * first task chooses. Idle GPUs come first, since a GPU has few SDMA queues and a restored
- * process needs those that it had.
+ * A saved GPU becomes the same local one in all tasks, and no two become the same one: the first task chooses. Idle
+ * GPUs come first, since a GPU has few SDMA queues and a restored process needs those that it had.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -53,7 +52,7 @@ static void drop(struct candidates *candidates, const struct topology *machine, 
 	pr_info("gpu %#x is no candidate: %s", topology_gpu_id(machine->nodes[node]), reason);
 }
 
-/* By which all processes of a dump name a GPU alike. */
+/* The name that a GPU has in all processes of a dump. */
 static uint32_t saved_name(const struct topology_node *node)
 {
 	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
@@ -64,7 +63,7 @@ static bool has_gpu(const struct topology *saved, uint32_t minor)
 	return topology_find_minor(saved, minor) >= 0;
 }
 
-/* What says nothing of the GPU, only of the caller. */
+/* An error that is about the caller, not about the GPU. */
 static bool is_shortage(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EINTR;
@@ -218,7 +217,7 @@ static int match_once(const struct gpus_request *request, const struct candidate
 	return match_devices(request->saved, request->machine, &options, ret, report);
 }
 
-/* Again without the GPUs that turn out to be full. */
+/* Matches again without the GPUs that turn out to be full. */
 static int match_with_room(const struct gpus_request *request, struct candidates *candidates,
 			   const struct settings *settings, struct match_map **ret)
 {
@@ -239,7 +238,7 @@ static int match_with_room(const struct gpus_request *request, struct candidates
 	return err;
 }
 
-/* The task itself does without: its files are open. */
+/* The task itself can do without: its files are open. */
 static void make_node(const struct mounted *mounted, const struct gpu *gpu)
 {
 	int err = nodes_make(mounted, gpu->minor, gpu->saved_minor);

@@ -50,7 +50,7 @@ struct gpus_request {
 int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
 void gpus_done(struct gpus *gpus);
 
-/* What the settings say of the choice. Borrows the pairs of @settings. */
+/* What the settings say about the choice. Borrows the pairs of @settings. */
 struct match_options gpus_match_options(const struct settings *settings);
 
 /* NULL when the task has no such GPU. */

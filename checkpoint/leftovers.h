@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Temporary cgroups in which restored tasks hide GPUs from themselves, known to criu's main
- * process: it removes those that are left when the restore ends, as of tasks that were killed.
+ * Temporary cgroups in which restored tasks hide GPUs from themselves, known to criu's main process: it removes those
+ * that are left when the restore ends, such as those of tasks that were killed.
  */
 #ifndef CHECKPOINT_LEFTOVERS_H
 #define CHECKPOINT_LEFTOVERS_H

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is known at dump that it could not be restored, or would be restored wrong: refused
- * before anything is saved of a process that would be gone then. Limits that depend on the
- * kind of GPU are in kernel/limits.c.
+ * What is known at dump not to come back, or to come back wrong, is refused before anything is saved: the process would
+ * be gone then. Limits that depend on the kind of GPU are in kernel/limits.c.
  */
 #include <inttypes.h>
 #include <sys/sysmacros.h>
@@ -99,7 +98,7 @@ int refuse_incremental(void)
 	return -EOPNOTSUPP;
 }
 
-/* Whoever serves the memory afterwards cannot go on when the restore is refused. */
+/* The process that serves the memory afterwards cannot go on when the restore is refused. */
 int refuse_lazy_dump(void)
 {
 	if (!criu_is_asked_for_lazy_pages())
@@ -119,8 +118,9 @@ static int ask_kfd(pid_t pid, struct task_kfd *ret)
 }
 
 /*
- * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where the KFD's
- * have its pasid, that tells them apart. Elsewhere a process that opened the render node of a GPU has given it to the KFD.
+ * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where those of the
+ * KFD have @pasid, that tells them apart. Elsewhere a process that opened the render node of a GPU has given it to the
+ * KFD.
  */
 static unsigned int count_address_spaces(pid_t pid, uint32_t pasid, const struct task_files *files,
 					 const struct topology *machine)

@@ -9,8 +9,8 @@
 #include "amdgpu_plugin_topology.h"
 
 /*
- * A paused KFD process, before its state is taken. @files: of all tasks. @try: what this kernel is known not to
- * restore is tried all the same.
+ * A paused KFD process, before its state is taken. @files: of all tasks. @try: tries even what this kernel is known not
+ * to restore.
  */
 int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
 		   const struct topology *machine, bool try);

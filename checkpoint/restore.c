@@ -61,7 +61,7 @@ struct restore {
 	uint32_t nr_files; /* of the task, restored so far */
 };
 
-/* The kernel is asked here, where nothing is lost by what the asking leaves behind. */
+/* The kernel is asked here, where what the question leaves behind does no harm. */
 static int ask_kernel(bool certain, struct kfd_rules *ret)
 {
 	_cleanup_close_ int fd = certain ? kfd_open() : -1;
@@ -158,7 +158,7 @@ static int setup_gpus(struct restore *restore, const struct topology *saved, con
 	return err ? err : gpus_setup(&restore->gpus, &request);
 }
 
-/* Before the state is put in: whatever comes of that, a task that is not noted has none. */
+/* Before the state is put in: so a task that is not noted surely has none. */
 static int note_restored(struct restored *restored, bool has_kfd)
 {
 	unsigned int at = atomic_fetch_add(&restored->nr, 1);
@@ -171,7 +171,7 @@ static int note_restored(struct restored *restored, bool has_kfd)
 	return 0;
 }
 
-/* What another plugin saved, or one that was told to save it all the same. */
+/* For what another plugin saved, or this one when told to save it all the same. */
 static int complete_stacks(const struct restore *restore, struct kfd_state *state)
 {
 	unsigned int nr_lost;
@@ -340,7 +340,7 @@ static bool has_mappings(const struct restore *restore)
 	return restore->image->has_vmas && restore->image->nr_vmas;
 }
 
-/* The driver takes pages that are still to come for pages that are not there. */
+/* To the driver, pages that are still to come are pages that are not there. */
 static int refuse_lazy_pages(const struct restore *restore)
 {
 	if (!restore->gpus.nr || !criu_restores_lazily(restore->gpus.list[restore->gpus.nr - 1].kept))
@@ -350,7 +350,7 @@ static int refuse_lazy_pages(const struct restore *restore)
 	return -EOPNOTSUPP;
 }
 
-/* All files of /dev/kfd of a task are alike. Takes @fd; one with the flags, or -errno after an error line. */
+/* All files of /dev/kfd of a task are alike. Takes @fd; returns one with the flags, or -errno after an error line. */
 static int with_flags(int fd, int flags)
 {
 	int err;
@@ -416,7 +416,7 @@ static int restore_kfd(struct restore *restore, int id)
 	return with_flags(steal_fd(&kfd), restore->image->flags);
 }
 
-/* It may come before the file that has the state, and decides what the kernel shows the process then. */
+/* It may come before the file that has the state, and then decides what the kernel shows the process. */
 static int restore_another_kfd(struct restore *restore, const struct kfd_image *image)
 {
 	int fd, err = topology_count_gpus(image->nodes) ? setup_gpus(restore, image->nodes, NULL) : 0;
@@ -617,7 +617,7 @@ static int find_restored(const struct restored *restored, pid_t pid, const struc
 }
 
 /*
- * Without an inventory this is asked for processes that have nothing to do with GPUs. They must not reach the kernel:
+ * Without an inventory this is asked of processes that have nothing to do with GPUs. They must not reach the kernel:
  * for a process that has the KFD open and no address space on a GPU, RESUME follows a NULL pointer.
  */
 int restore_resume(struct restore *restore, pid_t pid)

@@ -2,8 +2,8 @@
 /*
  * Which nodes go into the images of a dumped process.
  *
- * A process of the KFD knows its GPUs by ids of its own. Who has render nodes only knows no ids: in its images they are
- * this machine's, or those of a process of the KFD, by which the restore finds the same GPUs for both.
+ * A process of the KFD knows its GPUs by ids of its own. A process that has only render nodes knows no ids: its images
+ * have this machine's, or those of a process of the KFD, by which the restore finds the same GPUs for both.
  */
 #include <inttypes.h>
 

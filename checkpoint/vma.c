@@ -3,9 +3,9 @@
  * Device mappings are told apart by device and offset range: a program may have mapped a
  * part of a BO, the same BO twice, or unmapped a part of a mapping.
  *
- * An offset of /dev/kfd names a GPU by its user or its actual id, which depends on the
- * kernel; which of them it is shows from whether the process has such a GPU. Where GPUs
- * have taken each other's ids, both are possible, and the kernel's rule decides.
+ * An offset of /dev/kfd names a GPU by its user or its actual id, which depends on the kernel; which of them it is
+ * shows in whether the process has such a GPU. Where GPUs have taken each other's ids, both are possible, and the
+ * kernel's rule decides.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -98,7 +98,7 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 	if (strcmp(path, "/dev/kfd") && sscanf(path, "/dev/dri/renderD%u", &minor) != 1)
 		return false;
-	/* Of a BO one page tells which it is. */
+	/* One page is enough to tell which BO it is. */
 	*ret = (struct device_vma){
 		.start = start,
 		.end = start + (minor ? 1 : VMA_DOORBELL_PAGES) * page,
@@ -144,8 +144,8 @@ static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_
 }
 
 /*
- * A mapping of a render node has to be of a BO of the KFD or of an object of which a handle is open: nothing else of the
- * node is restored. The kernel maps a BO from its start only: what is left behind a hole cannot be mapped again.
+ * A mapping of a render node has to be of a BO of the KFD or of an object of which a handle is open: nothing else of
+ * the node is restored. The kernel maps a BO from its start only: what is left after a hole cannot be mapped again.
  */
 static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct vma_bos *bos,
 			    const struct device_vma *vma)
@@ -214,7 +214,7 @@ int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, 
 
 /* ---- restore ---- */
 
-/* Doorbells are what every GPU has. */
+/* Every GPU has doorbells. */
 static bool can_map_doorbells(const struct vma_context *context, uint32_t gpu_id)
 {
 	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
@@ -228,7 +228,7 @@ static bool can_map_doorbells(const struct vma_context *context, uint32_t gpu_id
 	return true;
 }
 
-/* By the first GPU whose ids tell: one that has an id of this machine by which the process knows none. */
+/* Decided by the first GPU whose ids tell: its id on this machine is not one by which the process knows a GPU. */
 static bool maps_by_user_id(const struct vma_context *context)
 {
 	for (size_t i = 0; i < context->gpus->nr; i++) {

@@ -24,9 +24,8 @@
 bool vma_names_gpu(const struct device_vma *vma);
 
 /*
- * The user gpu id of the GPU that a doorbell or MMIO mapping is of, 0 when it is none of
- * the process'. Kernels differ in whose id the offset holds: @by_user decides where
- * both readings give a GPU.
+ * The user gpu id of the GPU that a doorbell or MMIO mapping is of, 0 when it is none of the process'. Kernels differ
+ * in which id the offset holds: @by_user decides where both readings give a GPU.
  */
 uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user);
 

@@ -69,6 +69,6 @@ bool kfd_can_export(int kfd)
 {
 	struct kfd_ioctl_get_version_args version = { 0 };
 
-	/* One that does not answer is taken for a later one. */
+	/* A KFD that does not answer is taken for a later one. */
 	return call(kfd, AMDKFD_IOC_GET_VERSION, &version) || version.major_version > 1 || version.minor_version >= 12;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Device filters: a few instructions of BPF for cgroup v2, rules in text for v1. Both
- * name what is allowed: a filter of a parent, which either can only narrow, may be anything.
+ * Device filters: a few instructions of BPF for cgroup v2, rules in text for v1. Both name what is allowed: the filter
+ * of a parent may be anything, and they can only narrow it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -120,7 +120,7 @@ int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors)
 
 	if (!err)
 		err = allow(cgroup, kfd, "rw");
-	/* To make a node is often not allowed, and often not needed. */
+	/* Making a node is often not allowed, and often not needed. */
 	if (!err)
 		(void)allow(cgroup, kfd, "m");
 	for (i = 0; !err && i < nr_minors; i++)

@@ -9,8 +9,8 @@
 #include <linux/bpf.h>
 
 /*
- * The program for these render minors: of DRM's devices it allows them only, of all
- * others it says nothing against any. The caller frees *ret. Number of instructions, or -ENOMEM.
+ * The program for these render minors: of DRM's devices it allows only them, and it forbids no other device. The caller
+ * frees *ret. Number of instructions, or -ENOMEM.
  */
 int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn **ret);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel wants RESTORE to name every GPU that the process sees, and decides which these
- * are when the process first opens /dev/kfd. For that moment the task is put into a cgroup
- * below its own, so that all that holds there still holds, with a device filter that leaves
- * only the GPUs it had.
+ * The kernel wants RESTORE to name every GPU that the process sees, and decides which these are when the process first
+ * opens /dev/kfd. For that moment the task is put into a cgroup below its own, whose limits still hold, with a device
+ * filter that leaves only the GPUs it had.
  *
  * Cgroups are reached by a mount of their own, since the task may have none in its mount
  * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,
@@ -101,7 +100,7 @@ static int choose_name(int proc, struct hide *hide)
 	return 0;
 }
 
-/* A dead one of the same name was left by a task that was killed. */
+/* An empty one of the same name was left by a task that was killed. */
 static int make_cgroup(const struct hide *hide)
 {
 	if (!mkdirat(hide->cgroup, hide->name, 0755))

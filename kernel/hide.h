@@ -23,14 +23,13 @@ struct hide {
 	const struct hide_keeper *keeper;
 	int cgroup;	  /* directory of the task's own cgroup */
 	char name[32];	  /* of the one below it in which the task is meanwhile */
-	char reason[200]; /* why it cannot be done, for people */
+	char reason[200]; /* why it cannot be done, for people to read */
 };
 
 /*
- * Puts the calling process into a cgroup of its own in which it may use these render nodes
- * only; by cgroup v2, or else by the controller "devices" of v1. 0, then hide_end() has to
- * follow; -errno without a message, *hide says why and nothing has changed. @keeper: NULL, or borrowed until
- * hide_end().
+ * Puts the calling process into a cgroup of its own in which it may use only these render nodes; by cgroup v2, or else
+ * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno without a message, *hide says why and
+ * nothing has changed. @keeper: NULL, or borrowed until hide_end().
  */
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
 

@@ -3,8 +3,8 @@
  * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves is
  * opaque here: sizes are kept, contents are never looked at.
  *
- * By whose gpu id a kernel maps /dev/kfd is asked with an event that brings no page: the
- * kernels that map by the user's id refuse it.
+ * An event that brings no page shows by which gpu id a kernel maps /dev/kfd: kernels that map by the user's id refuse
+ * it.
  */
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -56,7 +56,7 @@ static bool release_maps_by_user_id(void)
 	return driver_is_since(&driver, 7, 3);
 }
 
-/* The kernels that map by user ids are those that make no page for signals by themselves. */
+/* Kernels that map by user ids are those that do not make the page for signals by themselves. */
 struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
@@ -239,7 +239,7 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 	return err;
 }
 
-/* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, which is nowhere. */
+/* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, whose address is bad. */
 bool kfd_restores_without_bos(int fd)
 {
 	struct kfd_ioctl_criu_args args = { .devices = 1, .num_devices = 1, .priv_data = 1, .priv_data_size = 8 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The KFD's CRIU ioctl: pause a process, take its state, put that into another process and
- * let it run.
+ * The KFD's CRIU ioctl: pause a process, take its state, put the state into another process and let that run.
  */
 #ifndef KERNEL_KFD_H
 #define KERNEL_KFD_H
@@ -38,7 +37,7 @@ struct kfd_share {
 	enum kfd_bo_kind kind;
 	uint64_t domains, flags, alignment; /* of a KFD_BO_GEM, as GEM_CREATE takes them; alignment in bytes */
 	bool read_only;			    /* its dma-buf */
-	bool lent;			    /* a task without GPU state has it mapped; of one that is owned */
+	bool lent;			    /* a task without GPU state has it mapped; only of a buffer that is owned */
 	uint64_t metadata_flags, tiling;    /* of a BO that is owned */
 	uint32_t metadata_size;		    /* bytes */
 	uint8_t metadata[KFD_METADATA_MAX];
@@ -85,7 +84,7 @@ static inline uint32_t kfd_state_records(const struct kfd_state *state)
 /* Actual id of the GPU that the process calls @user_id; 0: it has none. */
 uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id);
 
-/* In what kernels differ. */
+/* What differs between kernels. */
 struct kfd_rules {
 	/*
 	 * Offsets of mappings of /dev/kfd hold user gpu ids (Linux 7.3 and later) instead of actual ones. Matters
@@ -99,13 +98,13 @@ struct kfd_rules kfd_ask_rules(int fd);
 
 /* Opens /dev/kfd for the calling process. fd, or -errno after an error line. */
 int kfd_open(void);
-/* With other flags than O_RDWR, for a task that has it so. */
+/* With other flags than O_RDWR, for a task that has it open with these. */
 int kfd_open_as(int flags);
 
 /*
- * The same for a process that will be restored, which the kernel wants to see exactly the
- * GPUs that it had: those with these render minors. @nr_visible: how many it would see;
- * when there are more, the others are hidden from it for good. @keeper: as for hide_begin().
+ * The same for a process that will be restored: the kernel wants it to see exactly the GPUs that it had, those with
+ * these render minors. @nr_visible: how many it would see; when there are more, the others are hidden from it for good.
+ * @keeper: as for hide_begin().
  */
 int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Known limits of drivers. Where what CHECKPOINT gave shows a limit, that decides; the driver's release does where
- * only RESTORE would show it.
+ * Known limits of drivers. What CHECKPOINT gave decides where it shows a limit; the driver's release decides where only
+ * RESTORE would show it.
  */
 #include <inttypes.h>
 
@@ -23,7 +23,7 @@ static bool restores_one_xcc(const struct driver_release *driver)
 	return driver_is_since(driver, 7, 2) || (driver_is_since(driver, 7, 1) && driver->patch >= 6);
 }
 
-/* "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that takes it back. */
+/* "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that reverts it. */
 static bool restores_with_cwsr_only(const struct driver_release *driver)
 {
 	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
@@ -106,7 +106,7 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 	return -EOPNOTSUPP;
 }
 
-/* A driver that saves in another way than those known may have other limits, too. */
+/* A driver that saves in an unknown way may have other limits, too. */
 static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver, bool try)
 {
 	if (try) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What drivers are known not to save or restore: refused at dump, where the process can
- * still go on, rather than found out at restore.
+ * What drivers are known not to save or restore: refused at dump, where the process can still go on, not found out at
+ * restore.
  */
 #ifndef KERNEL_LIMITS_H
 #define KERNEL_LIMITS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A restored task may have a mount namespace without proc, cgroups or a writable place.
- * What is needed of them is mounted apart from it.
+ * A restored task may have a mount namespace without proc, cgroups or a writable place. What is needed of these is
+ * mounted outside of it.
  *
  * Libraries open paths: for the time of their calls, the task moves to a mount namespace and a
  * root directory in which these are right.

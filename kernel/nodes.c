@@ -4,7 +4,7 @@
  * node that is not there.
  *
  * A /dev may also be the machine's, or shared with others. One that criu has just made is a tmpfs that was not mounted
- * when criu started. It is walked to without links, which a container could have laid.
+ * when criu started. No link is followed on the way there: a container could have laid one.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads what CHECKPOINT says of queues. The bytes belong to the kernel and go back as they are; they are looked at
- * to see, while the process is still there, what would not come back. Pure.
+ * Reads what CHECKPOINT says about queues. The bytes belong to the kernel and go back as they are; they are only looked
+ * at to see, while the process is still there, what would not come back. Pure.
  */
 #ifndef KERNEL_RECORDS_H
 #define KERNEL_RECORDS_H
@@ -71,7 +71,7 @@ int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
 uint32_t records_nr_mapped(const struct bo_record *bo);
 
 /*
- * The state for a RESTORE of some BOs and fillers: of *state the BOs with keep[i], then nr_fillers small GTT BOs,
+ * The state for a RESTORE of some BOs and fillers: the BOs of *state with keep[i], then nr_fillers small GTT BOs,
  * mapped nowhere, with the GPUs and numbers of fillers[]. *ret borrows devices of *state; the caller ends it with
  * records_selection_done(). 0 or -errno without a message.
  */

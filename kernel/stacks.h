@@ -2,10 +2,10 @@
 /*
  * Control stacks of compute queues, which drivers can leave out.
  *
- * On gfx9 the control stack of preempted waves is in memory of the driver, behind the MQD, and RESTORE makes that memory
- * as large as what was saved. Linux 7.2.12 reads the size before it is known (mqd_manager_init_v9()), and saves nothing:
- * a restored queue would write the stacks of its next waves behind the end. The MQD, which is saved, says how large the
- * stack is and whether any wave was on it; without one, an empty stack is what has to be restored.
+ * On gfx9 the control stack of preempted waves is in memory of the driver, behind the MQD, and RESTORE makes that
+ * memory as large as what was saved. Linux 7.2.12 reads the size before it is known (mqd_manager_init_v9()), and saves
+ * nothing: a restored queue would write the stacks of its next waves past the end. The MQD, which is saved, says how
+ * large the stack is and whether any wave was on it; without one, an empty stack is what has to be restored.
  */
 #ifndef KERNEL_STACKS_H
 #define KERNEL_STACKS_H

@@ -118,7 +118,7 @@ static int parse_field_line(struct reader *rd, const char *path, char *line, str
 	return 0;
 }
 
-/* The device cgroup hides what a file is about by -EPERM; of a security module it is -EACCES. */
+/* The device cgroup hides a device by -EPERM; a security module answers -EACCES. */
 static bool hides(int err)
 {
 	return err == -EPERM || err == -EACCES;

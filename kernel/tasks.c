@@ -14,7 +14,7 @@
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
-/* Names of the initial namespaces: fixed numbers of the kernel's ABI. */
+/* Names of the initial namespaces: their numbers are fixed in the kernel's ABI. */
 #define INITIAL_USER_NS "user:[4026531837]"
 #define INITIAL_PID_NS	"pid:[4026531836]"
 
@@ -290,7 +290,7 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 		pr_err("pid %d: cannot take a duplicate of fd %d: %s", pid, fd_number, strerror(-err));
 		return err;
 	}
-	/* Such a descriptor is a path to criu, and to the driver no file. */
+	/* Such a descriptor is a path to criu, and no file to the driver. */
 	if (fcntl(fd, F_GETFL) & O_PATH)
 		return 0;
 	if (device_is_kfd(&st))

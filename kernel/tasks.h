@@ -72,7 +72,7 @@ bool task_file_is_dmabuf(const char *kind);
 /* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno without a message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
 
-/* Whether a task has opened the device, and not only inherited a file of it. */
+/* Whether a task has opened the device itself, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 
 /*
