@@ -12,7 +12,7 @@
 #include "image/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* Larger payloads are not written by anybody: an image with one is damaged. */
+/* Nobody writes larger payloads: an image with one is damaged. */
 #define MAX_PAYLOAD (1ull << 32)
 
 /* The field crc32c at the end of a packed message: a tag of two bytes, the value. */

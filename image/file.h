@@ -15,13 +15,13 @@ int write_image(const char *name, const uint8_t *payload, size_t size);
 /* The payload of a file, heap memory of the caller. -ENOENT without a message when there is none; else as above. */
 int read_image(const char *name, uint8_t **ret, size_t *ret_size);
 
-/* Packs a message whose last field is crc32c, which is set whatever its value; heap memory of the caller. 0 or -ENOMEM. */
+/* Packs a message and sets crc32c, its last field, whatever its value; heap memory of the caller. 0 or -ENOMEM. */
 int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size);
 
 /* Compares that field of a packed message, if it has it. 0, or -EBADMSG after an error line. */
 int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size);
 
-/* Compares the id of criu's file that an image was written for, if it says so, with that in @name. The same. */
+/* Compares the id of criu's file that an image was written for, if the image has it, with that in @name. The same. */
 int check_file(const char *name, bool has_id, uint32_t saved);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mappings of devices in images, and the image of a task that has nothing else of GPUs: an heir, such as a child made by
- * fork() that uses its parent's buffers. No file of criu's is its own, so its image is known by its pid.
+ * Mappings of devices in images, and the image of a task that has nothing else of GPUs: an heir, such as a child made
+ * by fork() that uses its parent's buffers. It has no file of its own among criu's, so its image is known by its pid.
  */
 #include <inttypes.h>
 

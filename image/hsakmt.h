@@ -30,8 +30,8 @@ uint32_t hsakmt_magic(const struct hsakmt *hsakmt);
 void hsakmt_begin(uint32_t size, uint32_t magic, struct hsakmt *ret);
 
 /*
- * Reads both files of the task whose root directory is @root ("/proc/PID/root"). What is not
- * there, or is no such file, is left out; the latter is a warning.
+ * Reads both files of the task whose root directory is @root ("/proc/PID/root"). What is not there, or is no such file,
+ * is left out, the latter with a warning.
  */
 void hsakmt_save(const char *root, struct hsakmt *ret);
 

@@ -198,7 +198,7 @@ static int unpack_files(const char *name, const CriuKfd *msg, struct hsakmt *hsa
 	return err ? err : unpack_file(name, msg->semaphore, &hsakmt->semaphore);
 }
 
-/* Nothing of it is of the KFD, and it takes part in the sharing: without that it has no image of its own. */
+/* Nothing of it is of the KFD, and it takes part in the sharing: otherwise it would have no such image. */
 static int check_render_only(const char *name, const CriuKfd *msg, const struct kfd_image *image)
 {
 	uint32_t nr_bos = kfd_state_records(&image->state);
@@ -238,7 +238,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return unpack_files(name, msg, &image->hsakmt);
 }
 
-/* Of other writers' files nothing is known. */
+/* Nothing is known about files of other writers. */
 static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *ret)
 {
 	*ret = has_flags ? (int)flags : O_RDWR;

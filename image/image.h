@@ -36,7 +36,7 @@ struct image_name {
 /* Whether a file's name is that of an image; *ret is what it says. */
 bool image_name_parse(const char *name, struct image_name *ret);
 
-/* What wrote an image, as it says itself; empty and 0: not said, as in images of other writers and older ones. */
+/* What wrote an image, as the image says; empty and 0: not said, as in images of other writers and older ones. */
 #define IMAGE_WRITER_MAX 96
 struct image_writer {
 	char plugin[IMAGE_WRITER_MAX]; /* PLUGIN_VERSION */
@@ -64,7 +64,7 @@ struct kfd_image {
 	uint32_t nr_files;	/* of a sharer: how many device files of its task are in images, this one included */
 };
 
-/* No number of a buffer, handle or syncobj is larger: up to it, gaps are filled at restore. */
+/* No number of a buffer, handle or syncobj is larger: a restore fills all gaps below it. */
 #define IMAGE_MAX_NUMBER (1u << 20)
 
 /* What an open file of a render node holds. */
@@ -178,7 +178,7 @@ int heir_image_read(int pid, struct heir_image **ret);
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 
-/* The lowest id above @after of which the image directory has the state of a KFD process; -1: none, or a stream. */
+/* The lowest id above @after for which the image directory has the state of a KFD process; -1: none, or a stream. */
 int kfd_image_next(int after);
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Names of image files. A name is one of ours when writing what it says gives the same name. */
+/* Names of image files. A name is one of ours when what it says, written again, gives the same name. */
 #include <stdio.h>
 #include <string.h>
 

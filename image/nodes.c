@@ -177,7 +177,7 @@ int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count,
 
 	for (i = 0; !err && i < count; i++)
 		err = unpack_node(name, entries[i], nodes);
-	/* Two GPUs of one id: said there. */
+	/* Two GPUs with one id: topology_finish() says so. */
 	if (!err && topology_finish(nodes))
 		err = -EBADMSG;
 	if (err)

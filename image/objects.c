@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shared buffers and objects of render nodes in the images. What one image can say wrong is refused here; that a
- * buffer has one owner among all images shows when the owners tell of it (share/table.c).
+ * Shared buffers and objects of render nodes in the images. What can be wrong within one image is refused here; whether
+ * a buffer has one owner among all images shows when the owners tell of it (share/table.c).
  */
 #include <inttypes.h>
 
 #include "image/objects.h"
 #include "amdgpu_plugin_util.h"
 
-/* What GEM_CREATE takes of domains and flags, on every kernel that lists handles: VRAM, GTT and CPU; no VM_ALWAYS_VALID,
- * VRAM_CONTIGUOUS, ENCRYPTED, PREEMPTIBLE. */
+/* The domains and flags that GEM_CREATE takes on every kernel that lists handles: VRAM, GTT and CPU; no
+ * VM_ALWAYS_VALID, VRAM_CONTIGUOUS, ENCRYPTED, PREEMPTIBLE. */
 #define GOOD_DOMAINS 0x7ull
 #define GOOD_FLAGS   0x1f28full
 
@@ -206,7 +206,7 @@ static int unpack_handles(const char *name, const CriuRenderNode *msg, struct re
 	return 0;
 }
 
-/* By ascending handles, each of which is there. */
+/* Sorted by handle; each handle has to be there. */
 static int unpack_mappings(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
 {
 	size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The part of the images that is about shared buffers and objects of render nodes: between structs and messages. */
+/* Shared buffers and objects of render nodes in the images: between structs and messages. */
 #ifndef IMAGE_OBJECTS_H
 #define IMAGE_OBJECTS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Images that an earlier dump into the same directory has left. This dump may not write files
- * of these names, and a restore would take them for its own.
+ * Images that an earlier dump into the same directory has left. This dump might not write files of these names, and a
+ * restore would take them for its images.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,10 +2,9 @@
 /*
  * Assignment: exact search with bounded work.
  *
- * Backtracking over the thing with the fewest places left. Each step removes
- * what has become impossible and asks match/bound.c whether enough can still be
- * reached. Of places that cannot be told apart one is tried. First any solution
- * is found, then the heaviest one, then the one with the lowest places.
+ * Backtracking over the thing with the fewest places left. Each step removes what has become impossible and asks
+ * match/bound.c whether enough can still be reached. Of places that cannot be told apart only one is tried. First any
+ * solution is found, then the heaviest one, then the one with the lowest places.
  */
 #include "match/solver.h"
 #include "amdgpu_plugin_util.h"
@@ -35,7 +34,7 @@ static bool step_down(struct solver *s, unsigned int depth, unsigned int thing, 
 	child = state_at(s, depth + 1);
 	if (!propagate(s, &child, thing, place))
 		return false;
-	/* The weights of its group are other ones now. */
+	/* The weights of its group have changed. */
 	if (s->weighted && s->group_size[thing] > 1)
 		matching_reset(s, &child);
 	return matching_repair(s, &child) && weight_suffices(s, &child);
@@ -47,7 +46,7 @@ static void step_back(struct solver *s, unsigned int thing)
 	s->placed[thing] = -1;
 }
 
-/* Places with one number lead to the same: those of one class, and of untouched classes of one group. */
+/* Places with the same number lead to the same: those of one class, and of untouched classes of one group. */
 static unsigned int outlook(const struct solver *s, unsigned int place)
 {
 	unsigned int class = s->symmetry.class_of[place];

@@ -2,10 +2,9 @@
 /*
  * Bound: which weight can still be reached.
  *
- * A maximum-weight matching of things and places (Hungarian method) is kept
- * from step to step; the value of its dual is the bound. A matching knows that
- * each place is used once, but not that things which belong together have to
- * stay together: the weights that it works on are shared out in groups before.
+ * A maximum-weight matching of things and places (Hungarian method) is kept from step to step; the value of its dual is
+ * the bound. A matching knows that each place is used once, but not that things which belong together have to stay
+ * together: so the weights that it works on are first shared out within groups.
  */
 #include "match/solver.h"
 #include "amdgpu_plugin_util.h"
@@ -270,11 +269,9 @@ static int64_t smallest_share(const struct solver *s, unsigned int thing, unsign
 }
 
 /*
- * A matching does not know that a group has to stay together. So each thing of
- * the group gets, in each place, its share of the best that the whole group can
- * have around that place, and the centre gets the rest: a matching that tears
- * the group apart gains little then. No solution loses weight by it, so the
- * bound holds.
+ * A matching does not know that a group has to stay together. So each thing of the group gets, in each place, its share
+ * of the best that the whole group can have around that place, and the centre gets the rest: a matching that tears the
+ * group apart then gains little. No solution loses weight by it, so the bound holds.
  */
 static void share_group(struct solver *s, unsigned int centre)
 {

@@ -9,7 +9,7 @@
 #include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all are done in 100 ms. */
+/* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
 #define LIMIT (20 * 1000 * 1000)
 
 static int compare_nodes(const void *a, const void *b, void *arg)

@@ -20,7 +20,7 @@
  *   addresses; then with the most equal NUMA nodes; then the one that gives
  *   the first saved GPU the lowest node number, then the second, and so on.
  *   The search is exact. It has a limit, in steps, that ordinary machines do not
- *   come near: what it leaves open is said (undecided, or match_map.nearest).
+ *   come near: the result says what it leaves open (undecided, match_map.nearest).
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H

@@ -10,7 +10,7 @@
 #include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* Pairs, or places, that are shown of many. */
+/* How many pairs or places are shown where there are many. */
 #define SHOWN 4
 
 /* Steps for the question whether a setting would help. */
@@ -115,7 +115,7 @@ static void add_found(const struct obstacle *o, struct match_report *report)
 	}
 }
 
-/* Can one line tell both, whatever the local values? */
+/* Can one line tell of both, whatever the local values? */
 static bool similar(const struct obstacle *a, const struct obstacle *b)
 {
 	return a->kind == b->kind && a->prop == b->prop && a->from_host == b->from_host && a->wanted == b->wanted &&
@@ -230,7 +230,7 @@ static unsigned int count_true(const bool *flags, unsigned int nr)
 	return count;
 }
 
-/* Several saved GPUs fit only local ones that are fewer. */
+/* Several saved GPUs fit only on fewer local ones. */
 static void explain_crowd(const struct match *m, const struct assignment *attempt, struct match_report *report)
 {
 	unsigned int nr_saved = count_true(attempt->in_crowd, m->nr_things);
@@ -344,7 +344,7 @@ static void explain_pair(const struct match *m, unsigned int a, unsigned int b, 
 			    : "");
 }
 
-/* Pairs that fit nowhere, whatever becomes of the others. */
+/* Pairs that fit nowhere, wherever the others go. */
 static bool explain_pairs(const struct match *m, const struct problem *p, struct match_report *report)
 {
 	unsigned int count = 0;

@@ -167,7 +167,7 @@ static enum link_rank link_rank(const struct topology_link *link)
 	return link->type == TOPOLOGY_LINK_XGMI ? LINK_XGMI : LINK_PCIE;
 }
 
-/* Has the link the atomic operations of the saved one? Only what both sides know is compared. */
+/* Does the link have the atomic operations of the saved one? Only what both sides know is compared. */
 static bool flags_serve(bool has_flags, uint32_t flags, const struct link_demand *demand)
 {
 	return !demand->has_flags || !has_flags || !(flags & ~demand->flags & NO_ATOMICS);

@@ -193,7 +193,7 @@ static int restore_from_stream(int id, const struct kfd_state *state, size_t dev
 	return run_engine(&files, settings, progress, FILL);
 }
 
-/* The streamer sends each file once, and waits until it has been read: one after the other. */
+/* The streamer sends each file once and waits until it has been read: so one after the other. */
 static int restore_all_from_stream(int id, const struct kfd_state *state, const uint32_t *minors,
 				   const struct settings *settings)
 {

@@ -18,9 +18,9 @@
 int pages_dump(int id, struct kfd_state *state, const uint32_t *minors, const struct settings *settings);
 
 /*
- * The reverse: fills the BOs of @state and verifies the checksums that are known. With a
- * @worker (NULL: none) that takes it, the worker does it, and *ret_token is for
- * worker_wait(); otherwise it is done, and *ret_token is -1.
+ * The reverse: fills the BOs of @state and verifies the checksums that are known. If @worker (NULL: none) takes the
+ * job, it does the work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is
+ * -1.
  */
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
 		  struct worker *worker, int *ret_token);

@@ -14,7 +14,7 @@
 
 #define LINE_MAX_BYTES 128
 
-/* Like this the two names also work for sockets, and where /dev has no such links. */
+/* This way the two names also work for sockets, and where /dev has no such links. */
 static int open_path(const char *path)
 {
 	if (!strcmp(path, "/dev/stdout"))

@@ -3,8 +3,8 @@
  * What travels between a restoring task and the worker in criu's main process: a job with
  * its open files one way, log lines and a verdict the other.
  *
- * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu:
- * both ends run this very code, and there is no name that a third one could connect to.
+ * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu: both ends run this very code,
+ * and there is no name that anybody else could connect to.
  */
 #ifndef PAGES_WIRE_H
 #define PAGES_WIRE_H
@@ -29,7 +29,7 @@ int wire_send_fd(int sock, int fd);
  */
 int wire_recv_fd(int sock, int stop_fd);
 
-/* Sends GPUs, BOs as they are, and copies of all their fds, in as many messages as it takes. 0 or -errno. */
+/* Sends GPUs, their BOs as they are, and copies of all fds, in as many messages as it takes. 0 or -errno. */
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus);
 
 /* Receives what wire_send_job() sent; errors as wire_recv_fd(), with nothing left open. */
@@ -38,15 +38,15 @@ int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret
 /* Closes all files and frees the BOs; gpu->nr_bos is 0 afterwards. */
 void wire_gpu_done(struct wire_gpu *gpu);
 
-/* Tells the task that its job has arrived as a whole. 0, or -errno: the task will not know. Never waits. */
+/* Tells the task that its job has arrived complete. 0, or -errno: the task will not know. Never waits. */
 int wire_send_accepted(int sock);
 
 /* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. Logs nothing. */
 int wire_recv_accepted(int sock);
 
 /*
- * Tells the worker that the task has heard it and will wait for the verdict: only from
- * then on are the contents the worker's, so that never both copy. 0 or -errno.
+ * Tells the worker that the task has heard it and will wait for the verdict: only from then on are the contents the
+ * worker's, so that the two never both copy. 0 or -errno.
  */
 int wire_send_begin(int sock);
 

@@ -10,9 +10,9 @@
  * the dma-bufs, on a pair of sockets whose other end travels through criu's fd store: there
  * is no name to connect to, and namespaces do not matter. It may close its fds at once.
  *
- * criu calls POST_FORKING only up to the first plugin that takes it, so the worker may
- * never start. A word in shared memory decides once between the worker and the first task
- * that has waited 10 s. A job that does not arrive as a whole stays with its task.
+ * criu calls POST_FORKING only up to the first plugin that takes it, so the worker may never start. A word in shared
+ * memory decides once between the worker and the first task that has waited 10 s. A job that does not arrive complete
+ * stays with its task.
  *
  * Threads never log: lines go to the task, whose log is criu's as well.
  */
@@ -315,7 +315,7 @@ static int accept_job(struct worker *worker, struct job *job)
 	return wire_recv_begin(job->sock, worker->stop_fd);
 }
 
-/* With an error the job, and @sock, stay with the caller: the task still has all its files and copies itself. */
+/* On an error the job and @sock stay with the caller: the task still has all its files and copies by itself. */
 static int take_job(struct worker *worker, int sock)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -370,7 +370,7 @@ static void *receiver_thread(void *arg)
 	while ((sock = wire_recv_fd(worker->channel, worker->stop_fd)) >= 0 || sock == -EMFILE)
 		if (sock >= 0)
 			receive_job(worker, sock);
-	/* Tasks that are still in the queue, or come later, get an error at once. */
+	/* Tasks that are still in the queue or come later get an error at once. */
 	close(worker->channel);
 	worker->channel = -1;
 	return NULL;
@@ -531,13 +531,13 @@ static int offer(struct worker *worker, int sock, int worker_end, const struct c
 	if (err)
 		shutdown(sock, SHUT_WR);
 	reply = wire_recv_accepted(sock);
-	/* What the worker says tells more than what the socket says. */
+	/* What the worker says is more precise than what the socket says. */
 	if (reply && reply != -ECONNRESET)
 		return reply;
 	return err ? err : reply;
 }
 
-/* The token, when the worker begins. With an error it never does: it finds the socket closed. */
+/* The token, when the worker begins. After an error it never does: it finds the socket closed. */
 static int begin(int sock)
 {
 	int kept = fcntl(sock, F_DUPFD_CLOEXEC, 0), token, err;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Contents restored in criu's main process, for all tasks: one thread and one pipeline
- * for each GPU, whoever its buffers belong to. So memory does not grow with the number of
- * tasks, and tasks on one GPU take turns.
+ * Contents restored in criu's main process, for all tasks: one thread and one pipeline for each GPU, whoever owns the
+ * buffers. So memory does not grow with the number of tasks, and tasks on one GPU take turns.
  *
- * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream the task
- * copies itself. A task hands its GPUs over with all files open, goes on with the rest of
- * its restore, and waits for the verdict at the last moment when its failure still ends it.
+ * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream each task copies by itself. A task
+ * hands its GPUs over with all files open, goes on with the rest of its restore, and waits for the verdict at the last
+ * moment when a failure can still end the restore.
  */
 #ifndef PAGES_WORKER_H
 #define PAGES_WORKER_H
@@ -39,9 +38,9 @@ void worker_free(struct worker *worker);
 int worker_wait_all(struct worker *worker);
 
 /*
- * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close
- * them at once. Returns a token >= 0 for worker_wait(). -errno without an error line when the
- * worker does not run or does not take it: the caller copies itself.
+ * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close them at once. Returns a token >=
+ * 0 for worker_wait(). -errno without an error line when the worker does not run or does not take it: the caller copies
+ * by itself.
  */
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
 
