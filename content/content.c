@@ -19,7 +19,7 @@
 #define PROGRESS_MS	  200
 #define PROGRESS_LOG_SECS 5.0
 
-/* What the caller's thread has. */
+/* What belongs to the caller's thread. */
 struct watch {
 	const struct content_options *options;
 	struct content_gpu *gpus;
@@ -141,7 +141,7 @@ static void log_progress(struct watch *watch)
 			watch->run.dump ? "saved" : "restored");
 }
 
-/* Called with the lock held, and lets go of it while it calls others. */
+/* Called with the lock held, which it drops while it calls others. */
 static void report_progress(struct watch *watch)
 {
 	const struct content_options *options = watch->options;

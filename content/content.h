@@ -56,7 +56,7 @@ struct content_gpu {
 struct content_options {
 	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 128 MiB each */
 	unsigned int fence_timeout_ms; /* how long a GPU may take for one submission, 0 = 30000 */
-	bool no_threads; /* copy in the caller's thread, the GPUs one after the other. As where threads are refused */
+	bool no_threads; /* copy in the caller's thread, the GPUs one after the other, as where threads are refused */
 	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
@@ -68,11 +68,10 @@ struct content_options {
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one
- * line for each. Where no thread can be started since there are too many tasks (EAGAIN), it
- * copies without threads after a warning. The smallest staging memory is one page for a GPU.
- * 0, or -errno of the first cause after one error line that names GPU, BO and offset. All
- * threads have ended and everything is released in either case.
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no
+ * thread can be started because there are too many tasks (EAGAIN), it copies without threads after a warning. The
+ * smallest staging memory is one page for a GPU. 0, or -errno of the first cause after one error line that names GPU,
+ * BO and offset. All threads have ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opens a GPU, sees whether it has DMA rings, and has content/dmacopy.c or
- * content/cpucopy.c copy.
+ * Opens a GPU, sees whether it has DMA rings, and lets content/dmacopy.c or content/cpucopy.c copy.
  */
 #include "content/copier.h"
 

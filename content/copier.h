@@ -39,8 +39,8 @@ struct copier {
 	void *state; /* of the ops */
 };
 
-/* Who copies: content/dmacopy.c or content/cpucopy.c. Like the functions of the same names below; those may be NULL
- * that have nothing to do. */
+/* Who copies: content/dmacopy.c or content/cpucopy.c. Like the functions of the same names below; one that has nothing
+ * to do may be NULL. */
 struct copier_ops {
 	int (*init)(struct copier *copier);
 	int (*done)(struct copier *copier); /* also after a failed init */
@@ -80,7 +80,7 @@ int copier_zero(struct copier *copier, unsigned int slot, const struct content_b
 
 /* Starts what was added for @slot. */
 int copier_submit(struct copier *copier, unsigned int slot);
-/* Waits until the GPU has done it; -ETIME after the time of the configuration. */
+/* Waits until the GPU has done it; -ETIME after the time that the configuration allows. */
 int copier_wait(struct copier *copier, unsigned int slot);
 
 /* -EIO when the GPU was reset since copier_init(): contents may be lost although every copy was done. */

@@ -16,7 +16,7 @@
 
 #include "amdgpu_plugin_util.h"
 
-/* Small enough for the processor's cache, which the second half of a copy then hits. */
+/* Small enough for the processor's cache, in which the second half of a copy finds it. */
 #define BOUNCE_BYTES (256u << 10)
 
 struct cpucopy {
@@ -55,7 +55,7 @@ static int bounce(const struct copier *copier, void *to, void *from, size_t len)
 	return err ? err : transfer(bounce_fd(copier), to, len, false);
 }
 
-/* Lets the exporter make caches coherent. Only dma-bufs know it; what else can be mapped needs none. */
+/* Lets the exporter make caches coherent. Only dma-bufs know this call; what else can be mapped does not need it. */
 static int sync_dmabuf(const struct copier *copier, const struct content_bo *bo, uint64_t stage)
 {
 	struct dma_buf_sync sync = {

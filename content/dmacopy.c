@@ -18,7 +18,7 @@
 /* Holes shorter than this are not looked for, see content/pagesio.c: bounds the packets of a slot. */
 #define FILL_BYTES_MIN	(64u << 10)
 #define MAX_RINGS	2
-/* Slots smaller than this are not worth more than one ring. */
+/* A slot smaller than this is not worth more than one ring. */
 #define SPLIT_BYTES_MIN (1u << 20)
 /* How often a wait for a fence looks whether it should end. */
 #define FENCE_SLICE_MS	100
@@ -34,7 +34,7 @@ struct dma_part {
 
 struct dmacopy {
 	struct copier *copier;
-	uint32_t hung_rings; /* a fence did not signal in time: no other of the ring will */
+	uint32_t hung_rings; /* a fence did not signal in time: no other fence of the ring will */
 	amdgpu_context_handle context;
 	uint32_t rings[MAX_RINGS];
 	unsigned int nr_rings;
@@ -70,7 +70,7 @@ static int gpu_map(struct dmacopy *dma, struct content_mapping *mapping, uint64_
 	return 0;
 }
 
-/* First error, and goes on: the next steps release what a failed one left. */
+/* Returns the first error, but goes on: the next steps release what a failed one left. */
 static int gpu_unmap(struct content_mapping *mapping)
 {
 	int ret = 0, err;

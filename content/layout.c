@@ -12,7 +12,7 @@
 #define HUGE_PAGE_BYTES	  (2u << 20)
 /* With n windows, filling and draining the pipeline costs about 2/n of the time. */
 #define WINDOWS_WANTED	  128
-/* Fewer slots rather than smaller ones, down to this: one at work and one on its way on each side. */
+/* Fewer slots rather than smaller ones, down to this: for each side one at work and one on its way. */
 #define SLOTS_WANTED	  4
 
 /* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */

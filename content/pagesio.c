@@ -2,10 +2,9 @@
 /*
  * File input and output of pages images.
  *
- * Files are read and written at offsets, by O_DIRECT where it works: contents would push
- * everything else out of the page cache, and are needed once only. Elsewhere the cache is
- * used, and emptied behind the transfer. Pipes are made non-blocking, so that a peer that
- * stands still cannot hold the thread.
+ * Files are read and written at offsets, by O_DIRECT where it works: contents would push everything else out of the
+ * page cache, and are needed only once. Elsewhere the cache is used, and emptied behind the transfer. Pipes are made
+ * non-blocking, so that a peer that stands still cannot hold the thread.
  */
 #define _GNU_SOURCE
 #include "content/pagesio.h"
@@ -208,7 +207,7 @@ static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64
 	return 0;
 }
 
-/* Reads @need bytes, up to @len where they come along; fewer only at the end of the file. */
+/* Reads @need bytes, and up to @len if they come along; fewer only at the end of the file. */
 static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t need, uint64_t len, uint64_t *ret_read)
 {
 	uint64_t done = 0;
@@ -417,8 +416,8 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 }
 
 /*
- * Finds the hole that begins at @from, which may be empty, and the data behind it. A file
- * system that does not know has only data.
+ * Finds the hole that begins at @from, which may be empty, and the data behind it. In a file system that does not know
+ * of holes, all is data.
  */
 static void find_data(struct pagesio *io, uint64_t from)
 {
@@ -436,7 +435,7 @@ static void find_data(struct pagesio *io, uint64_t from)
 		io->data_to = (uint64_t)hole;
 }
 
-/* Where, from @from on, the next data and the hole after it begin, both @end at most. */
+/* Where the next data from @from on begins, and the hole after it; both @end at most. */
 static void next_data(struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
 {
 	/* Each question may look at all the data behind it, so it is asked once for each stretch of data. */

@@ -40,7 +40,7 @@ bool pagesio_is_on_disk(int fd);
 
 /* The following return 0 or -errno with reason and at filled in, and log nothing. */
 
-/* For writing @file_bytes into fd. What the file held is dropped. */
+/* For writing @file_bytes into fd. Drops what the file held. */
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map);
 /*
@@ -62,7 +62,7 @@ int pagesio_check_end(struct pagesio *io);
 /* The length of the extent that begins with block @first of the @nr blocks of a map. */
 size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr);
 
-/* Gives fd its flags back. Also after a failed open, but not without one. */
+/* Gives fd its flags back. To be called after a failed open, too, but not without an open. */
 void pagesio_done(struct pagesio *io);
 
 #endif

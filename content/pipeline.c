@@ -2,13 +2,12 @@
 /*
  * The two threads of a GPU and what passes between them.
  *
- * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and
- * gives finished windows, checked for zeros and checksummed, to the I/O thread. Restore
- * is the reverse. The copy thread also does the processor's work, since otherwise it would
- * only wait for the GPU; the I/O thread does nothing but transfers.
+ * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and gives finished windows, checked
+ * for zeros and checksummed, to the I/O thread. Restore is the reverse. The copy thread also does the processor's work,
+ * since it would only wait for the GPU otherwise; the I/O thread does nothing but transfers.
  *
- * Without threads, the caller's does what both do. The GPU's copies still overlap with file
- * I/O: all slots but one are in flight while the file is read or written.
+ * Without threads, the caller's thread does what both do. The GPU's copies still overlap with file I/O: all slots but
+ * one are in flight while the file is read or written.
  */
 #include "content/pipeline.h"
 
@@ -228,7 +227,7 @@ static bool is_zero(const uint8_t *mem, uint64_t len)
 	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
 }
 
-/* What the I/O thread gets of a dump: the map of zeros, and the length prefix where nothing else can write it. */
+/* What the I/O thread gets in a dump: the map of zeros, and the length prefix where nothing else can write it. */
 static void examine_window(struct pipeline *pipeline, uint64_t w)
 {
 	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
@@ -266,7 +265,7 @@ static int open_file(struct pipeline *pipeline)
 	return io_result(pipeline, err);
 }
 
-/* Between the file and a slot, which is full for a dump and free for a restore. */
+/* Between the file and a slot, which is full in a dump and free in a restore. */
 static int transfer_window(struct pipeline *pipeline, uint64_t w)
 {
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
@@ -420,7 +419,7 @@ static int copy_all(struct pipeline *pipeline)
 	return err ? copy_failed(pipeline, err, LENGTH_PREFIX_BYTES) : 0;
 }
 
-/* In the order that the hardware needs: the GPU first ends, then its memory goes. */
+/* In the order that the hardware needs: the GPU ends first, then its memory goes. */
 static int release_copier(struct pipeline *pipeline)
 {
 	int ret = copier_drain(&pipeline->copier), err;

@@ -22,7 +22,7 @@ struct pipeline {
 	uint8_t *maps; /* nr_slots times one byte for each block, see content/pagesio.h */
 	pthread_t copy_thread, io_thread;
 	bool has_copy_thread, has_io_thread;
-	bool alone; /* no threads: the caller's does it all */
+	bool alone; /* no threads: the caller's thread does it all */
 
 	/* guarded by run->lock */
 	pthread_cond_t *changed; /* of the run */

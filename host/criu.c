@@ -2,13 +2,12 @@
 /*
  * The only file that knows symbols of the running criu.
  *
- * One binary serves every criu from 3.17 on, so no header of criu is used. Each symbol is
- * looked up with dlsym() when it is needed: a version that lacks one loses one feature,
- * never the load. criu checks the number of hooks at load; it is read from the size of
- * criu's exported plugin table. criu's `opts` is not touched, since its layout differs
- * between builds; whether images are streamed or memory comes later (--lazy-pages) is seen
- * from the sockets that criu holds. At dump there is none for the latter yet: only criu's
- * command line tells it, and neither RPC nor a configuration file of criu's can be seen.
+ * One binary serves every criu from 3.17 on, so no header of criu is used. Each symbol is looked up with dlsym() when
+ * it is needed: a version that lacks one loses one feature, never the load. criu checks the number of hooks at load; it
+ * is read from the size of criu's exported plugin table. criu's `opts` is not touched, since its layout differs between
+ * builds; whether images are streamed or memory comes later (--lazy-pages) is seen from the sockets that criu holds. At
+ * dump there is no socket for the latter yet: only criu's command line tells of it, and neither RPC nor a configuration
+ * file of criu can be seen.
  *
  * Who closes the fd that UPDATE_VMA_MAP hands over depends on the version: criu 3.17 and
  * 3.18 duplicate it and leave it open. Only `criu --version` tells them from 3.19; they get
@@ -29,7 +28,7 @@
 #include "amdgpu_plugin_util.h"
 
 #define PLUGIN_NAME "amdgpu_plugin"
-/* Of no plugin: names of files have no slash. */
+/* The name of no plugin: file names have no slash. */
 #define NO_PLUGIN "amdgpu_plugin/none"
 
 #define PARENT_LINK "parent"
@@ -108,8 +107,8 @@ int criu_image_dir(void)
 }
 
 /*
- * criu makes a link to the earlier images before it loads plugins, and leaves one that is there as it is. So
- * whoever refuses the dump has to remove the link, or later dumps into the directory would look incremental.
+ * criu makes a link to the earlier images before it loads plugins, and leaves an existing link as it is. So whoever
+ * refuses the dump has to remove the link, or later dumps into the directory would look incremental.
  */
 bool criu_is_incremental(void)
 {
@@ -176,7 +175,7 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	}
 	if (!dir)
 		return -ENOSYS;
-	/* As criu does with its own images, what an earlier dump left is replaced; but never written into. */
+	/* As criu does with its own images: what an earlier dump left is replaced, never written into. */
 	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
 		return -errno;
 	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -52,8 +52,8 @@ void criu_log_init(void);
 unsigned int criu_running_hooks(void);
 
 /*
- * Opens an image for writing: a new file of mode 0600 in the image directory, in the place
- * of one that has the name, or the streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
+ * Opens an image for writing: a new file of mode 0600 in the image directory, which replaces one of that name, or the
+ * streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
  */
 int criu_image_create(const char *name);
 
@@ -67,9 +67,8 @@ bool criu_is_streaming(void);
 int criu_image_dir(void);
 
 /*
- * Keeps an open file for later hooks of this task without occupying one of the
- * numbers that the restored program will use. Takes @fd whatever happens.
- * Returns a token >= 0 for criu_kept_file(), or -errno after an error line.
+ * Keeps an open file for later hooks of this task without occupying a number that the restored program will use. Takes
+ * @fd whatever happens. Returns a token >= 0 for criu_kept_file(), or -errno after an error line.
  */
 int criu_keep_file(int fd);
 
@@ -88,7 +87,7 @@ bool criu_restores_lazily(int token);
 /* Removes what made the dump incremental from the image directory, after the dump was refused for it. */
 void criu_forget_parent(void);
 
-/* In what versions of criu differ that look alike from inside. */
+/* What differs between versions of criu that look alike from inside. */
 struct criu_traits {
 	bool vma_fds_stay_open; /* 3.17 and 3.18 duplicate the fd of UPDATE_VMA_MAP and leave it open */
 };
@@ -102,13 +101,14 @@ struct criu_traits criu_ask_traits(void);
  */
 int criu_vma_file(int token, struct criu_traits traits);
 
-/* Lets criu go on, but end with a failure if the task lives by then: for hooks that cannot fail. */
+/* Lets criu go on, but end with a failure if the task still lives then: for hooks that cannot fail. */
 void criu_fail_at_exit(pid_t pid);
 
 /* Names the plugin in the inventory (criu 4.1 and later), so that restore demands it. 0 or -errno. */
 int criu_inventory_add(void);
 
-/* Whether images were written with the plugin. Perhaps: criu before 4.1 keeps no list of that, or has written them. */
+/* Whether images were written with the plugin. Perhaps: this criu, or the one that wrote them, is older than 4.1 and
+ * keeps no list. */
 enum criu_wanted { CRIU_NOT_WANTED, CRIU_WANTED, CRIU_WANTED_PERHAPS };
 
 /* At restore, once: whether the images need the plugin. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A failure that comes when criu asks no plugin any more. Whether it matters shows when criu ends: a dump that ends the
- * tasks has ended them by then, and its images are whole. criu unloads its plugins before, so this one is kept loaded.
+ * A failure that comes when criu no longer asks any plugin. Whether it matters shows when criu ends: a dump that ends
+ * the tasks has ended them by then, and its images are whole. criu unloads its plugins before that, so this one is kept
+ * loaded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,7 +14,7 @@
 
 #define PF_EXITING 0x4u /* of Linux' sched.h */
 
-/* criu kills, and does not wait for it. */
+/* criu kills the tasks, and does not wait for their end. */
 #define NR_NAPS 50
 #define NAP_NS	(20l * 1000 * 1000)
 
@@ -51,7 +52,7 @@ static bool stays_loaded(void)
 	return dladdr((void *)fail_if_alive, &info) && dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/* Of libc; without a library that it belongs to, the function is called at the end of the program. */
+/* Of libc; a function that belongs to no library is called at the end of the program. */
 int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
 
 void criu_fail_at_exit(pid_t pid)

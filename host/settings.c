@@ -2,8 +2,8 @@
 /*
  * Settings: one table of names, types, defaults and help; three sources.
  *
- * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and handed over when
- * all sources were good, so that a caller never sees half of them.
+ * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and handed over when all sources are good, so
+ * that a caller never sees half of them.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -378,7 +378,7 @@ static void source_text(const struct source *source, char *text, size_t size)
 		snprintf(text, size, "environment");
 }
 
-/* What follows the first 200 bytes of a text, all that an error line quotes of it: it has more to say. */
+/* "..." for a text of more than 200 bytes: an error line has more to say and quotes only these. */
 static const char *more(const char *text)
 {
 	return strnlen(text, 201) > 200 ? "..." : "";
@@ -505,7 +505,7 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 
 static int load_file(struct load *load, int dir_fd, const char *path)
 {
-	/* A link in the image directory could make root quote a foreign file in an error line. */
+	/* A link in the image directory could make root quote somebody else's file in an error line. */
 	int flags = load->source->kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
 	_cleanup_free_ char *text = NULL;
 	char *rest, *line;

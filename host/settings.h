@@ -105,7 +105,7 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
 			   settings_getenv_fn getenv_fn, void *arg);
 
-/* To be asked before settings are used for a process with a GPU. 0, or -EINVAL after the error line that was kept. */
+/* To be called before settings are used for a process with a GPU. 0, or -EINVAL after the error line that was kept. */
 int settings_check(const struct settings *settings);
 
 /* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */

@@ -3,8 +3,8 @@
  * Archives of container engines: tar, also compressed with gzip or zstd, by libarchive.
  *
  * libarchive is loaded when an archive is read, not linked: with all that it needs it is larger than anything else that
- * the package depends on, and only this command wants it. Built without its headers, archives are refused. Filters that
- * libarchive runs as programs are not enabled.
+ * the package depends on, and only this command uses it. Without its headers at build time, archives are refused.
+ * Filters that libarchive runs as programs are not enabled.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-/* Its name since 3.0 of 2011, which stands for its ABI. */
+/* Its name since 3.0 of 2011; the number stands for its ABI. */
 #define LIBRARY "libarchive.so.13"
 
 #define BLOCK_BYTES (64u << 10)
@@ -115,7 +115,7 @@ static int add_pages(const char *path, struct archive *archive, struct archive_e
 	return images_add_pages(images, name, (uint64_t)size, first, (size_t)n);
 }
 
-/* Images of one directory only: those of two would be taken for one job. */
+/* Images of one directory only: those of two would look like one job. */
 static int check_place(const char *path, const char *place, char **first_place)
 {
 	if (!*first_place)
@@ -187,7 +187,7 @@ static int walk_members(struct walk *walk, struct archive *archive)
 
 	while (!err && ((r = lib.archive_read_next_header(archive, &entry)) == ARCHIVE_OK || r == ARCHIVE_WARN))
 		err = walk->images ? add_member(walk, archive, entry) : visit_member(walk, archive, entry);
-	/* Of these there is a line. */
+	/* For these there is a line already. */
 	if (err && err != -EBADMSG && err != -EINVAL)
 		complain("%s: %s", walk->path, err == -E2BIG ? "too many image files" : strerror(-err));
 	if (err)
@@ -247,7 +247,7 @@ int archive_read_images(const char *path, int fd, struct images *images)
 	return -ENOSYS;
 }
 
-/* Nobody gets so far as to have a member. */
+/* Nobody gets far enough to have a member. */
 int archive_visit_pages(const char *path, int fd, archive_visitor visit, void *arg)
 {
 	(void)visit;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image doctor: the machine, point by point, as a dump or a restore would meet it. Asks and changes nothing; it
- * opens /dev/kfd as every program with a GPU does.
+ * amdgpu-image doctor: the machine, point by point, as a dump or a restore would meet it. It only asks and changes
+ * nothing, but opens /dev/kfd as every program with a GPU does.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -34,7 +34,7 @@ void images_done(struct images *images)
 
 /* ---- one file ---- */
 
-/* A place for the file, empty but for its name; NULL when there is no memory, or too many of them. */
+/* A place for the file, empty except for its name; NULL when there is no memory, or too many files. */
 static struct image_file *new_file(struct images *images, const char *name)
 {
 	struct image_file *file = NULL;
@@ -64,7 +64,7 @@ static struct image_file *new_file(struct images *images, const char *name)
 	return file;
 }
 
-/* The plugin's lines name the image, which whoever shows them does, too. */
+/* The plugin's lines name the image, and so does whoever shows them. */
 static int set_problem(struct image_file *file, int err, const char *problem)
 {
 	char prefix[IMAGE_NAME_MAX + 16];

@@ -10,7 +10,7 @@
 
 /* More is refused: far above what a job has, and it bounds what is read of a stranger's directory. */
 #define IMAGES_MAX_FILES   16384
-/* Of an image but for contents: 272 bytes of state for each of a million BOs, and room. */
+/* Of an image other than contents: 272 bytes of state for each of a million BOs, and room. */
 #define IMAGES_MAX_PAYLOAD (1ull << 30)
 
 struct image_file {
@@ -61,11 +61,11 @@ static inline bool image_kind_is_read(enum image_kind kind)
 /* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for kernel/records.h. Borrowed. */
 struct kfd_state image_state(const struct kfd_image *kfd);
 
-/* ---- for readers: directory.c, archive.c ---- */
+/* ---- for readers: images.c, archive.c ---- */
 
 /*
- * Adds the file @name with what @fd, at its start, has; @fd is borrowed. The later one of a name counts. 0, -E2BIG or
- * -ENOMEM without a message.
+ * Adds the file @name with what @fd, at its start, has; @fd is borrowed. Of two with one name, the later one counts. 0,
+ * -E2BIG or -ENOMEM without a message.
  */
 int images_add(struct images *images, const char *name, int fd, uint64_t size);
 /* The same for one that cannot be read, with the reason; and for contents that are not looked at. */
@@ -82,7 +82,7 @@ struct archive_member;
 /* The next bytes of a member: how many, 0 at its end, or -EBADMSG after a line. */
 ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size);
 
-/* Is shown a pages file. An error ends the reading: -EINVAL after a line, others are said by who reads. */
+/* Is shown a pages file. An error ends the reading: -EINVAL after a line; the reader reports others. */
 typedef int (*archive_visitor)(void *arg, const struct image_name *is, struct archive_member *member);
 
 /* Shows each pages file of the archive behind @fd to @visit. 0, or -errno after a line. */

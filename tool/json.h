@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes JSON, a value a line. Strings may hold anything: what is no UTF-8 becomes U+FFFD. Keys are the program's own;
- * NULL for the elements of an array and for the outermost value.
+ * Writes JSON, one value on each line. Strings may hold anything: what is not UTF-8 becomes U+FFFD. Keys are the
+ * program's own; NULL for the elements of an array and for the outermost value.
  */
 #ifndef TOOL_JSON_H
 #define TOOL_JSON_H
@@ -27,7 +27,7 @@ void json_end(struct json *json);
 /* @text NULL: null */
 void json_string(struct json *json, const char *key, const char *text);
 void json_number(struct json *json, const char *key, uint64_t number);
-/* As a string, "0x...": readers of JSON cut numbers above 2^53. */
+/* As a string, "0x...": readers of JSON round numbers above 2^53. */
 void json_hex(struct json *json, const char *key, uint64_t number);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);

@@ -75,7 +75,7 @@ static bool is_pinned(const struct settings *settings, const struct topology *sa
 	return false;
 }
 
-/* What others have chosen holds for this one; what they have in the place of a GPU that it does not have is taken. */
+/* What others have chosen holds for this one; what they chose for a GPU that it does not have is taken. */
 static void follow_choices(const struct run *run, struct guest *guest, struct settings *settings)
 {
 	for (size_t i = 0; i < run->nr_choices; i++) {
@@ -169,7 +169,7 @@ static int place(const struct run *run, struct guest *guest, const struct settin
 
 /* ---- what would help ---- */
 
-/* Whether it fits with these checks off besides those that are; keeps nothing of the attempt. */
+/* Whether it fits with these checks off, too; keeps nothing of the attempt. */
 static bool would_fit(const struct run *run, const struct guest *guest, const bool *off)
 {
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));

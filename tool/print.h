@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is shown to people: lines on standard error, colours, and texts of images, which may hold anything. */
+/* What people are shown: lines on standard error, colours, and texts of images, which may hold anything. */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 

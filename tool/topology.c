@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Copies of the KFD's tree in sysfs: a tar archive with what kernel/sysfs.c reads and nothing else. The reader takes
- * only that: a name that is none of the tree's, or more or larger files than there can be, is refused. It unpacks them
+ * only that: a name that is not of the tree, or more or larger files than there can be, is refused. It unpacks them
  * into a directory of its own for as long as they are read.
  */
 #define _GNU_SOURCE
@@ -225,7 +225,7 @@ static int unpack_file(int dir, const char *name, const char *text, size_t size)
 	return fd < 0 ? -errno : write_all(fd, text, size);
 }
 
-/* The name below the tree, NULL when it is none of a file that "topology" writes. */
+/* The name below the tree, NULL when "topology" writes no such file. */
 static const char *name_in_tree(const struct header *header)
 {
 	const char *name = header->name;

@@ -213,7 +213,7 @@ static int read_file(struct verify *v, const struct image_file *pages, struct co
 	return contents->error.err;
 }
 
-/* Those of an archive are read already; it has not changed since. */
+/* Those of an archive have been read already, and it has not changed since. */
 static void check_contents(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
 			   struct contents *contents)
 {
@@ -247,7 +247,7 @@ static const struct image_file *process_of(const struct images *images, int id)
 	return NULL;
 }
 
-/* What is there twice is read twice, and the later one counts, as for the images. */
+/* A file that is there twice is read twice, and the later one counts, as for the images. */
 static int visit_pages(void *arg, const struct image_name *is, struct archive_member *member)
 {
 	struct verify *v = arg;
@@ -275,7 +275,7 @@ static int visit_pages(void *arg, const struct image_name *is, struct archive_me
 
 /* ---- structure ---- */
 
-/* Of CRIU's plugin a file may have bytes of an earlier dump behind what its length says. */
+/* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
 static void check_pages(struct verify *v, const struct image_file *file, const struct image_file *pages,
 			struct contents *contents)
 {
@@ -483,7 +483,7 @@ static void verify(struct verify *v)
 		verdict_text(v);
 }
 
-/* Before anything else is said: an archive that cannot be read to its end has no verdict. */
+/* To be called first: an archive that cannot be read to its end has no verdict. */
 static int read_archive(struct verify *v)
 {
 	v->read = calloc(v->images.nr, sizeof(*v->read));
