@@ -4,7 +4,7 @@
 
 workloads=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/workloads
 
-# Nothing of a failed scenario may stay behind for the next one.
+# A failed scenario may leave nothing behind for the next one.
 scenario_clean() {
 	local exe mount
 	for exe in /proc/[0-9]*/exe; do

@@ -40,7 +40,7 @@ seconds_since() {
 	printf '%d.%03d' $((us / 1000000)) $((us / 1000 % 1000))
 }
 
-# wait_until SECONDS CONDITION...: asks again and again; 1 when time is up
+# wait_until SECONDS CONDITION...: asks again and again; status 1 when time is up
 wait_until() {
 	local deadline=$((SECONDS + $1))
 	shift
@@ -219,7 +219,7 @@ job_end() {
 	! job_complaints | grep -q . || fail "the job complained: $(job_complaints | head -n 1)"
 }
 
-# job_complaints: what the job wrote, but for what ROCm's runtime says where the kernel has no SVM ranges
+# job_complaints: what the job wrote, except what ROCm's runtime says where the kernel has no SVM ranges
 job_complaints() {
 	[ ! -e "$job.log" ] || grep -vE '^(KFD does not support xnack|ROCr must assume xnack)' "$job.log" || true
 }
@@ -236,7 +236,7 @@ fds() {
 	done
 }
 
-# fds_anywhere: of all processes, whatever render minors and ids this machine gives its GPUs, and numbers its sockets
+# fds_anywhere: of all processes, without what differs by machine: render minors, ids of GPUs, numbers of sockets
 fds_anywhere() {
 	local pid
 	for pid in "${job_pids[@]}"; do
@@ -343,7 +343,7 @@ handles() {
 	awk '/^renderD/ { n += $5 } END { print n + 0 }' "$clients_file"
 }
 
-# job_picture: notes how the job is; expect_unharmed: it is so again, computes and finds all its data right
+# job_picture: notes how the job is; expect_unharmed: it is like that again, computes and finds all its data right
 job_picture() {
 	process_shape >"$work/shape"
 	handles >"$work/handles"
@@ -378,7 +378,7 @@ restore_refused() {
 	expect_no_objects
 }
 
-# restore ARG...: criu says it succeeded, and all processes are heard of
+# restore ARG...: criu says it succeeded, and all processes are heard from
 restore() {
 	states_blank
 	criu_call restore -d "$@" || fail "criu restore ended with status $?: $(criu_errors)"
