@@ -560,7 +560,7 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	return err ? err : render_image_write(id, &image);
 }
 
-/* ---- render nodes in which nothing is, of tasks without /dev/kfd ---- */
+/* ---- empty files of render nodes, of tasks without /dev/kfd ---- */
 
 /* Such as a program that asked for the GPUs' state has, and leaves to its children. The restore opens it again. */
 static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)

@@ -208,8 +208,8 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 }
 
 /*
- * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, as
- * of a program that asked for the GPUs and closed them again, is not needed any more.
+ * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, such
+ * as that of a program that asked for the GPUs and closed them again, is no longer needed.
  */
 static int check_closed(pid_t pid)
 {

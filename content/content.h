@@ -61,8 +61,7 @@ struct content_options {
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	/* Asked as often, also in the caller's thread: true ends the run with -ECANCELED and no error line. NULL = not.
-	 */
+	/* Asked as often, in the same thread: true ends the run with -ECANCELED and no error line. NULL = not. */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
 };

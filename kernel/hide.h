@@ -11,7 +11,7 @@
 
 /*
  * Told of each temporary cgroup, for the time when its task is killed or cannot remove it. made() comes before the
- * cgroup, @dir and @name are borrowed; 0 or -errno without a message. removed() says that there is none any more.
+ * cgroup, @dir and @name are borrowed; 0 or -errno without a message. removed() says that it is gone.
  */
 struct hide_keeper {
 	int (*made)(void *arg, int dir, const char *name);

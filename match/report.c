@@ -378,7 +378,7 @@ static bool bound(const struct match *m, bool saved, bool numa, unsigned int a, 
 	return rule_local_link(m, a, b).rank != LINK_NONE;
 }
 
-/* The groups of GPUs that hang together, e.g. "0x1 0x2 | 0x3". */
+/* The groups of GPUs that belong together, e.g. "0x1 0x2 | 0x3". */
 static void explain_groups(const struct match *m, bool saved, bool numa, struct match_report *report)
 {
 	unsigned int nr = saved ? m->nr_things : m->nr_places, queue[PROBLEM_MAX], tail;
