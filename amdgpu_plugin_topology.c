@@ -2,8 +2,8 @@
 /*
  * Topology: the table of node properties and the structure.
  *
- * The table says once what a property is called and how wide it is.
- * kernel/sysfs.c fills the structure from sysfs, image/image.c from an image.
+ * The table says once what a property is called and how wide it is. kernel/sysfs.c fills the structure from sysfs,
+ * image/nodes.c from an image.
  */
 #include <inttypes.h>
 

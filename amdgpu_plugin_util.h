@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ownership helpers, checked arithmetic and the log.
+ * Ownership helpers, checked arithmetic, files and the log.
  *
- * Every module includes this and nothing here calls into another module but
- * plugin_log(), which host/criu.c provides (unit tests bring their own).
+ * Every folder includes this, and nothing here calls into another: host/criu.c gives criu's log function to
+ * plugin_log_to().
  */
 #ifndef AMDGPU_PLUGIN_UTIL_H
 #define AMDGPU_PLUGIN_UTIL_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Image files. With image/nodes.c the only user of protobuf: the rest of the plugin sees plain structs.
+ * Image files. Only image/ uses protobuf: the rest of the plugin sees plain structs.
  *
  * Images come from disk and a restore runs as root, so nothing that is read here is
  * believed: each count, id and size is checked before anything else sees it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Topology: the reader of the KFD's sysfs tree, and the only file that reads it.
+ * The reader of the KFD's topology in sysfs, and the only file of the plugin that reads it.
  *
  * It takes the root directory from its caller and calls nothing but libc, the log and the
  * topology structure, so it runs on any copy of such a tree.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The KFD's part of sysfs. Nothing else of the plugin reads it. */
+/* The KFD's topology in sysfs. Nothing else of the plugin reads it. */
 #ifndef KERNEL_SYSFS_H
 #define KERNEL_SYSFS_H
 

@@ -25,7 +25,7 @@
 #include "share/gem.h"
 #include "share/survey.h"
 
-/* A reference of another GPU goes some time after its handle: the count is asked for this often. */
+/* A reference of another GPU goes some time after its handle: the count is read again up to this often. */
 #define SETTLE_TRIES 50
 #define SETTLE_NS    (20l * 1000 * 1000)
 
