@@ -372,6 +372,12 @@ static int take_all(struct dump *dump)
 	return err ? err : survey_take(request, &dump->survey);
 }
 
+/* Tasks are in the order of their own pids, so those of one number, in two namespaces, are neighbours. */
+static bool is_first_of_pid(const struct dump *dump, size_t heir)
+{
+	return !heir || task_own_pid(dump->heirs[heir - 1].pid) != task_own_pid(dump->heirs[heir].pid);
+}
+
 /* They have no file of their own with which this could be saved. */
 static int write_heirs(const struct dump *dump)
 {
@@ -386,10 +392,12 @@ static int write_heirs(const struct dump *dump)
 		};
 		pid_t own = task_own_pid(heir->pid);
 
-		err = heir_image_write(own, &image);
-		if (err == -EEXIST)
+		if (!is_first_of_pid(dump, i)) {
 			pr_err("pid %d: uses GPU buffers of other processes, as one does that is pid %d of another pid namespace: "
 			       "only one of two with the same number can be saved", heir->pid, own);
+			return -EOPNOTSUPP;
+		}
+		err = heir_image_write(own, &image);
 	}
 	return err;
 }
@@ -588,8 +596,12 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 	struct dmabuf_image image;
 	int err;
 
-	if (!kind || !dump->nr_processes)
+	if (!kind)
 		return 0;
+	/* A task with such a file may come before those with GPUs. */
+	err = dump_pause(dump);
+	if (err || !dump->nr_processes)
+		return err;
 	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
 		/* It may have none. */
 		fdinfo_value(fd, "name", image.name, sizeof(image.name));

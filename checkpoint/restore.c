@@ -54,6 +54,7 @@ struct restore {
 	struct worker *worker;
 	struct restored *restored;
 	struct share_table *buffers; /* of all tasks */
+	bool shared;		     /* in criu's main process: all tasks have theirs */
 	struct share_task share;
 	struct share_gpu *share_gpus;
 	struct heir_image *heir; /* of a task that has mappings alone, or NULL */
@@ -392,11 +393,22 @@ static int restore_state_and_contents(struct restore *restore, int id, int kfd)
 	return err;
 }
 
+/* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
+static int check_process(const struct kfd_image *image)
+{
+	if (image->state.pid == (uint32_t)getpid())
+		return 0;
+	pr_err("the GPU state is of pid %u, and criu restores it in pid %d, which has the same file", image->state.pid, getpid());
+	return -EBADMSG;
+}
+
 static int restore_kfd(struct restore *restore, int id)
 {
 	_cleanup_close_ int kfd = -1;
-	int kept, err = prepare_state(restore);
+	int kept, err = check_process(restore->image);
 
+	if (!err)
+		err = prepare_state(restore);
 	if (err)
 		return err;
 	kfd = open_kfd(restore);
@@ -627,7 +639,10 @@ int restore_resume(struct restore *restore, pid_t pid)
 
 	if (err || !task)
 		return err ? err : -ESRCH;
-	err = share_table_check(restore->buffers);
+	err = restore->shared ? 0 : share_table_check(restore->buffers);
+	if (!err && !restore->shared)
+		err = share_table_let_go(restore->buffers);
+	restore->shared = !err;
 	if (!err && restore->worker)
 		err = worker_wait_all(restore->worker);
 	if (err || !task->has_kfd)

@@ -49,8 +49,7 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 		return bad_image(name, "BO %zu is of kind %u, without a buffer's number or unknown", i, kind);
 	if (entry->has_buffer && (!entry->buffer || entry->buffer > IMAGE_MAX_NUMBER))
 		return bad_image(name, "BO %zu is buffer %u, which is no number of one", i, entry->buffer);
-	if (kind == KFD_BO_GEM && (!entry->domains || entry->domains & ~GOOD_DOMAINS || entry->gem_flags & ~GOOD_FLAGS ||
-				   entry->alignment > entry->size))
+	if (kind == KFD_BO_GEM && (!entry->domains || entry->domains & ~GOOD_DOMAINS || entry->gem_flags & ~GOOD_FLAGS))
 		return bad_image(name, "BO %zu cannot be made: domains %#" PRIx64 ", flags %#" PRIx64 ", alignment %" PRIu64,
 				 i, entry->domains, entry->gem_flags, entry->alignment);
 	if (entry->has_lent && entry->lent && kind != KFD_BO_OWN && kind != KFD_BO_GEM)

@@ -270,7 +270,9 @@ int kfd_resume(int fd, pid_t pid)
 	struct kfd_ioctl_criu_args args = { .pid = (uint32_t)pid };
 	int err = criu_op(fd, KFD_CRIU_OP_RESUME, &args);
 
+	/* The driver forgets the rest of what it was to do, so that asking again would lose it. */
 	if (err)
-		pr_err("pid %d: cannot resume its GPU queues: %s", pid, strerror(-err));
+		pr_err("pid %d: cannot resume its GPU queues: %s%s", pid, strerror(-err),
+		       err == -EAGAIN ? " (memory of SVM ranges was moved meanwhile): restore again" : "");
 	return err;
 }

@@ -43,3 +43,16 @@ int bundle_get(int bundle, size_t index)
 	/* This process may not have as many files as the bundle. */
 	return found < 0 ? -EMFILE : found;
 }
+
+int bundle_empty(int bundle)
+{
+	int fds[MESSAGE_FDS_MAX];
+	bool cut = false;
+	size_t nr = 0;
+	char byte;
+	ssize_t n = message_receive(bundle, &byte, 1, 0, fds, &nr, &cut);
+
+	for (size_t i = 0; n >= 0 && i < nr; i++)
+		close(fds[i]);
+	return n < 0 ? (int)n : 0;
+}

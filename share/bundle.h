@@ -13,4 +13,7 @@ int bundle_new(const int *fds, size_t nr);
 /* The file at @index of a bundle: an fd of the caller, or -errno without a message. May be called at the same time by many. */
 int bundle_get(int bundle, size_t index);
 
+/* Closes what it holds, for all who have it. 0 or -errno without a message. */
+int bundle_empty(int bundle);
+
 #endif

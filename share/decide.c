@@ -383,16 +383,11 @@ static int decide(struct survey *survey, struct buffer *buffer)
 
 /* ---- mappings ---- */
 
-struct bo_address {
-	uint64_t addr;
-	size_t bo;
-};
-
 static int compare_addresses(const void *a, const void *b)
 {
-	const struct bo_address *x = a, *y = b;
+	const uint64_t *x = a, *y = b;
 
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return (*x > *y) - (*x < *y);
 }
 
 static bool is_mapped_on(const struct kfd_state *state, size_t bo, uint32_t gpu_id)
@@ -411,21 +406,22 @@ static bool is_mapped_on(const struct kfd_state *state, size_t bo, uint32_t gpu_
 static int drop_kfd_mappings(const struct share_process *process, uint32_t minor, struct render_objects *objects)
 {
 	const struct kfd_state *state = process->state;
-	_cleanup_free_ struct bo_address *addresses = calloc((size_t)state->nr_bos + 1, sizeof(*addresses));
+	_cleanup_free_ uint64_t *addresses = calloc((size_t)state->nr_bos + 1, sizeof(*addresses));
 	int node = topology_find_minor(process->nodes, minor);
-	size_t kept = 0, nr = kfd_state_records(state);
+	size_t kept = 0, nr = 0;
+	uint32_t gpu_id;
 
 	if (!addresses || node < 0)
 		return addresses ? node : -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		addresses[i] = (struct bo_address){ state->bos[i].addr, i };
+	gpu_id = topology_gpu_id(process->nodes->nodes[node]);
+	for (size_t i = 0; i < kfd_state_records(state); i++)
+		if (is_mapped_on(state, i, gpu_id))
+			addresses[nr++] = state->bos[i].addr;
 	qsort(addresses, nr, sizeof(*addresses), compare_addresses);
 	for (size_t i = 0; i < objects->nr_mappings; i++) {
-		const struct bo_address key = { .addr = objects->mappings[i].va };
-		const struct bo_address *at = bsearch(&key, addresses, nr, sizeof(key), compare_addresses);
+		const struct gem_mapping *mapping = &objects->mappings[i];
 
-		if (!at || objects->mappings[i].offset ||
-		    !is_mapped_on(state, at->bo, topology_gpu_id(process->nodes->nodes[node])))
+		if (mapping->offset || !bsearch(&mapping->va, addresses, nr, sizeof(*addresses), compare_addresses))
 			objects->mappings[kept++] = objects->mappings[i];
 	}
 	objects->nr_mappings = kept;

@@ -70,13 +70,13 @@ static int add_descriptor(struct references *references, const struct descriptor
 }
 
 /*
- * One that is gone meanwhile was the listing's own. *ret_early: a dma-buf has a lower number than /dev/kfd or, in a
- * process without, than @state_fd, with which its state comes back.
+ * One that is gone meanwhile was the listing's own. *ret_early: a dma-buf has a lower number than @state_fd, with
+ * which the state of the task comes back.
  */
 static int add_descriptors(struct references *references, const char *directory, pid_t pid, int state_fd, bool *ret_early)
 {
 	_cleanup_free_ int *fds = NULL;
-	bool has_dmabuf = false, has_state = false;
+	bool has_dmabuf = false;
 	size_t nr = 0;
 	int err = list_numbers(AT_FDCWD, directory, &fds, &nr);
 
@@ -87,8 +87,7 @@ static int add_descriptors(struct references *references, const char *directory,
 		snprintf(path, sizeof(path), "%s/%d", directory, fds[i]);
 		if (stat(path, &st))
 			continue;
-		*ret_early = *ret_early || (has_dmabuf && !has_state && (device_is_kfd(&st) || fds[i] == state_fd));
-		has_state |= device_is_kfd(&st) || fds[i] == state_fd;
+		*ret_early |= has_dmabuf && fds[i] == state_fd;
 		if (st.st_dev != references->device)
 			continue;
 		has_dmabuf = true;
@@ -106,11 +105,14 @@ static bool has_table_of_earlier(const struct task_files *files, size_t task)
 	return false;
 }
 
-/* The descriptor with which the state of a task without /dev/kfd comes back; -1: it has none. */
+/*
+ * The descriptor with which the state of a task comes back: of /dev/kfd, which may have others of its parent's, or of a
+ * render node; -1: it has none.
+ */
 static int state_fd_of(const struct share_request *request, pid_t pid)
 {
 	for (size_t i = 0; i < request->nr_processes; i++)
-		if (request->processes[i].pid == pid && request->processes[i].file->minor)
+		if (request->processes[i].pid == pid)
 			return request->processes[i].file->number;
 	return -1;
 }

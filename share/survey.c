@@ -199,6 +199,8 @@ static const char *bad_handle(const struct gem_info *info, int mmap_error)
 {
 	if (info->domains & 0x40)
 		return "a doorbell of a user queue";
+	if (!info->domains)
+		return "memory that no GPU can use (of no domain)";
 	if (info->domains & ~GOOD_DOMAINS)
 		return "GDS, GWS or OA memory";
 	if (info->flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)

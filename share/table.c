@@ -172,6 +172,28 @@ int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept
 	return 0;
 }
 
+int share_table_let_go(struct share_table *table)
+{
+	int err = 0, last = -1;
+
+	for (size_t buffer = 1; !err && buffer <= IMAGE_MAX_NUMBER; buffer++) {
+		int place = atomic_load(&table->place[buffer]), kept = (place - 1) / (int)BUNDLE_MAX;
+		_cleanup_close_ int bundle = -1;
+
+		if (!place || kept == last)
+			continue;
+		last = kept;
+		bundle = criu_kept_file(kept);
+		err = bundle < 0 ? bundle : bundle_empty(bundle);
+		/* Another process' buffers with numbers between these had it emptied before. */
+		if (err == -EAGAIN)
+			err = 0;
+	}
+	if (err)
+		pr_err("cannot let go of the dma-bufs that processes share: %s", strerror(-err));
+	return err;
+}
+
 void share_table_file(struct share_table *table)
 {
 	atomic_fetch_add(&table->nr_files, 1);

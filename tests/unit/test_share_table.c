@@ -100,6 +100,17 @@ static void each_buffer_is_found_any_number_of_times(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
+/* criu keeps the bundles; the files in them are nobody's any more. */
+static void what_all_have_is_let_go(void **state)
+{
+	ino_t *inodes = tell(*state, NR_BUFFERS);
+
+	free(inodes);
+	assert_int_equal(share_table_let_go(*state), 0);
+	assert_int_equal(share_table_get(*state, 1), -EAGAIN);
+	assert_int_equal(share_table_get(*state, NR_BUFFERS), -EAGAIN);
+}
+
 static void waiting_ends_with_the_reason(void **state)
 {
 	share_table_fail(*state);
@@ -190,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_buffer_is_found_any_number_of_times),
+		TEST(what_all_have_is_let_go),
 		TEST(waiting_ends_with_the_reason),
 		TEST(what_was_told_before_a_failure_is_still_found),
 		TEST(a_buffer_of_nobody_is_not_waited_for),

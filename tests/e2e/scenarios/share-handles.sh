@@ -19,3 +19,20 @@ if kernel_lists; then
 	process_shape >"$work/shape"
 	goes_twice
 fi
+
+# A criu that stays until the job ends keeps nothing of what the job shares.
+job_start ipc
+process_shape >"$work/shape"
+dump
+expect_gone
+states_blank
+criu_runs=$((criu_runs + 1))
+timeout -k 5 300 criu restore -D "$images" -o "$work/$criu_runs-restore.log" -v4 </dev/null >/dev/null 2>&1 &
+wait_until 60 states_written || fail "the job is not restored: $(criu_errors)"
+job_goes
+dump
+expect_gone
+restore
+job_goes
+job_end
+expect_no_objects

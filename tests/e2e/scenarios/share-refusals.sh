@@ -15,7 +15,11 @@ stays 'has a dma-buf open whose number is lower than that of /dev/kfd' early
 ! kernel_lists || stays 'has a dma-buf open whose number is lower than that of .* the render node' render-early
 stays 'under way' under-way
 stays 'udmabuf' udmabuf
-stays 'always valid' always-valid
+if kernel_lists; then
+	stays 'always valid' always-valid
+else
+	stays '6\.18' always-valid
+fi
 stays 'userptr' userptr
 stays 'context' context
 # Only the driver of newer kernels has such objects, and tells of VMIDs.
