@@ -177,14 +177,13 @@ static int generation_run(struct share_process *me, bool *ret_last)
 	last = me->control->stop;
 	verify = verify_wanted || last;
 	verify_wanted = 0;
-	share_inodes_publish(me);
-	err = check(me, verify);
+	err = share_inodes_check(me);
+	err = err ? err : check(me, verify);
 	err = err ? err : share_meet(me);
 	if (err)
 		return err;
-	err = share_inodes_check(me);
 	me->ending = last;
-	err = err ? err : share_views_write(me);
+	err = share_views_write(me);
 	err = err ? err : share_meet(me);
 	err = err ? err : share_views_check(me, last);
 	me->verifies += !err && verify;

@@ -39,6 +39,7 @@ struct share_control {
 	_Atomic bool stop, failed;
 	_Atomic uint8_t claims[SHARE_MAX_BUFFERS][SHARE_PAGES];		 /* enum share_claim */
 	_Atomic uint64_t inodes[SHARE_MAX_PROCESSES][SHARE_MAX_BUFFERS]; /* of open dma-bufs; 0: none */
+	_Atomic uint64_t inodes_differ;					 /* the last check that found this */
 };
 
 struct share_gpu {
@@ -127,7 +128,7 @@ struct share_process {
 	unsigned int nr_views;
 	struct share_objects objects;
 	bool ending; /* the last generation has begun */
-	uint64_t generation, verifies, verified_bytes;
+	uint64_t generation, verifies, verified_bytes, inode_checks;
 	const char *phase;
 	struct state_file state;
 	int ready_fd;
@@ -226,8 +227,10 @@ int share_file_open(struct share_process *me, const struct kfd_gpu *gpu, int *re
 /* Takes a file into the list: @own: to be closed; @alone: no other process makes handles in it. */
 int share_file_keep(struct share_process *me, int fd, bool own, bool alone);
 
-/* Tells the others which files its dma-bufs are; whether theirs of the same buffers are the same. */
-void share_inodes_publish(struct share_process *me);
+/*
+ * Whether all dma-bufs of a buffer are one file; all processes come here together. A checkpoint gives them new inodes:
+ * when it comes in between, they are asked once more.
+ */
 int share_inodes_check(struct share_process *me);
 
 /* Notes which numbers come next. */

@@ -289,16 +289,11 @@ static int dmabuf_name(int fd, char name[32])
 	return 0;
 }
 
-static int dmabuf_check(struct share_process *me, const struct share_dmabuf *dmabuf)
+static int dmabuf_check(const struct share_dmabuf *dmabuf)
 {
 	int mode = fcntl(dmabuf->fd, F_GETFL) & O_ACCMODE, err;
 	char name[sizeof(dmabuf->name)];
-	struct stat st;
 
-	if (fstat(dmabuf->fd, &st))
-		return report(errno, "dma-buf of buffer %u: %m", dmabuf->buffer);
-	if (st.st_ino != me->control->inodes[me->number][dmabuf->buffer])
-		return report(EILSEQ, "the dma-bufs of buffer %u are different files", dmabuf->buffer);
 	if (mode != dmabuf->mode)
 		return report(EILSEQ, "dma-buf of buffer %u: mode %d, want %d", dmabuf->buffer, mode, dmabuf->mode);
 	err = *dmabuf->name ? dmabuf_name(dmabuf->fd, name) : 0;
@@ -308,33 +303,60 @@ static int dmabuf_check(struct share_process *me, const struct share_dmabuf *dma
 	return err;
 }
 
-void share_inodes_publish(struct share_process *me)
+/* Tells the others the inodes of this process' dma-bufs. Whether those of each buffer are one file. */
+static bool inodes_tell(struct share_process *me)
 {
+	_Atomic uint64_t *inodes = me->control->inodes[me->number];
+	bool same = true;
+
+	for (unsigned int i = 0; i < me->objects.nr_dmabufs; i++)
+		inodes[me->objects.dmabufs[i].buffer] = 0;
 	for (unsigned int i = 0; i < me->objects.nr_dmabufs; i++) {
 		const struct share_dmabuf *dmabuf = &me->objects.dmabufs[i];
 		struct stat st;
 
-		if (!fstat(dmabuf->fd, &st))
-			me->control->inodes[me->number][dmabuf->buffer] = st.st_ino;
+		if (fstat(dmabuf->fd, &st))
+			return false;
+		same = same && (!inodes[dmabuf->buffer] || inodes[dmabuf->buffer] == st.st_ino);
+		inodes[dmabuf->buffer] = st.st_ino;
 	}
+	return same;
 }
 
-int share_inodes_check(struct share_process *me)
+/* Whether all processes have told the same inodes of this one's buffers. */
+static bool inodes_match(const struct share_process *me)
 {
 	for (unsigned int i = 0; i < me->objects.nr_dmabufs; i++) {
 		unsigned int buffer = me->objects.dmabufs[i].buffer;
-		uint64_t mine = me->control->inodes[me->number][buffer];
 
 		for (unsigned int n = 0; n < me->nr_processes; n++) {
 			uint64_t other = me->control->inodes[n][buffer];
 
-			if (other && other != mine)
-				return report(EILSEQ,
-					      "buffer %u: the dma-bufs of processes %u and %u are different files",
-					      buffer, me->number, n);
+			if (other && other != me->control->inodes[me->number][buffer])
+				return false;
 		}
 	}
-	return 0;
+	return true;
+}
+
+int share_inodes_check(struct share_process *me)
+{
+	int err;
+
+	for (unsigned int tries = 0; tries < 2; tries++) {
+		bool same = inodes_tell(me);
+
+		me->inode_checks++;
+		err = share_meet(me);
+		if (err)
+			return err;
+		if (!same || !inodes_match(me))
+			me->control->inodes_differ = me->inode_checks;
+		err = share_meet(me);
+		if (err || me->control->inodes_differ != me->inode_checks)
+			return err;
+	}
+	return report(EILSEQ, "the dma-bufs of a buffer are different files");
 }
 
 /* ---- sync objects and files ---- */
@@ -449,7 +471,7 @@ int share_objects_check(struct share_process *me)
 	for (unsigned int i = 0; !err && i < objects->nr_mappings; i++)
 		err = mapping_check(&objects->mappings[i]);
 	for (unsigned int i = 0; !err && i < objects->nr_dmabufs; i++)
-		err = dmabuf_check(me, &objects->dmabufs[i]);
+		err = dmabuf_check(&objects->dmabufs[i]);
 	for (unsigned int i = 0; !err && i < objects->nr_syncobjs; i++)
 		err = syncobj_check(&objects->syncobjs[i]);
 	return err ? err : numbers_check(me);
