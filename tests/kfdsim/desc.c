@@ -75,6 +75,7 @@ static const struct field node_fields[] = {
 	FIELD(struct sim_node, card_minor),
 	FIELD(struct sim_node, family),
 	FIELD(struct sim_node, sdma_mbps),
+	FIELD(struct sim_node, iommu),
 	FIELD(struct sim_node, pci_class),
 	FIELD(struct sim_node, pci_revision),
 	FIELD(struct sim_node, subsystem_vendor),

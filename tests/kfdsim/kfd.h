@@ -246,7 +246,8 @@ struct kfd_bo {
 	u32 gem_handle;		/* in the GPU's client file; 0: none */
 	struct dma_buf *dmabuf; /* once it was asked for, or imported */
 	struct sim_bo *bo;
-	DECLARE_BITMAP(mapped, SIM_MAX_GPUS); /* by pdd index */
+	DECLARE_BITMAP(mapped, SIM_MAX_GPUS);	/* by pdd index */
+	DECLARE_BITMAP(attached, SIM_MAX_GPUS); /* likewise, once mapped there by the dma-buf, with a reference each */
 };
 
 struct kfd_bo *kfd_bo_by_handle(struct kfd_process *p, u64 handle);

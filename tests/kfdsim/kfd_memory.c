@@ -67,19 +67,27 @@ static u64 kfd_gem_flags(u32 flags)
 static int kfd_bo_create_backing(struct kfd_bo *bo)
 {
 	struct sim_gpu *gpu = bo->pdd->gpu;
-	u64 gem = kfd_gem_flags(bo->flags);
+	int ret;
 
-	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
-		return sim_bo_create(gpu, bo->size, AMDGPU_GEM_DOMAIN_VRAM, gem, &bo->bo);
-	if (!(bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT) && (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
+	if (!(bo->flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) &&
+	    (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
 		return sim_bo_create_userptr(gpu, bo->pdd->process->mm, bo->user_addr, bo->size,
 					     !(bo->flags & KFD_MEM_WRITABLE), &bo->bo);
-	return sim_bo_create(gpu, bo->size, AMDGPU_GEM_DOMAIN_GTT, gem, &bo->bo);
+	ret = sim_bo_create(gpu, bo->size, bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? AMDGPU_GEM_DOMAIN_VRAM :
+										       AMDGPU_GEM_DOMAIN_GTT,
+			    kfd_gem_flags(bo->flags), &bo->bo);
+	if (!ret)
+		bo->bo->by_kfd = true;
+	return ret;
 }
 
 /* Drops the BO and what belongs to it. It is not in the pdd's table and not mapped. */
 static void kfd_bo_free(struct kfd_bo *bo)
 {
+	unsigned int i;
+
+	for_each_set_bit (i, bo->attached, SIM_MAX_GPUS)
+		dma_buf_put(bo->dmabuf);
 	if (bo->bo) {
 		if (bo->allowed)
 			sim_bo_revoke_file(bo->bo, bo->pdd->drm_file);
@@ -186,18 +194,48 @@ static bool kfd_is_peer_accessible(const struct sim_node *from, const struct sim
 	return false;
 }
 
+static bool kfd_same_hive(const struct sim_node *a, const struct sim_node *b)
+{
+	return a->prop[SIM_PROP_hive_id] && a->prop[SIM_PROP_hive_id] == b->prop[SIM_PROP_hive_id];
+}
+
 /* VRAM is reached in a hive or by PCIe, doorbells and MMIO by PCIe only. System memory is for all. */
 static bool kfd_may_map(const struct kfd_bo *bo, const struct kfd_pdd *peer)
 {
 	const u32 mmio = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
 	const struct sim_node *from = peer->gpu->node, *to = bo->pdd->gpu->node;
-	u64 hive = from->prop[SIM_PROP_hive_id];
 
 	if (from->apu || kfd_same_device(from, to))
 		return true;
-	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && hive && hive == to->prop[SIM_PROP_hive_id])
+	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && kfd_same_hive(from, to))
 		return true;
 	return !(bo->flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | mmio)) || kfd_is_peer_accessible(from, to);
+}
+
+/* Whether the peer uses the BO itself; else it imports the dma-buf. What has no dma-buf is mapped in other ways. */
+static bool kfd_peer_uses_bo(const struct kfd_bo *bo, const struct kfd_pdd *peer)
+{
+	const struct sim_node *from = peer->gpu->node, *to = bo->pdd->gpu->node;
+
+	if (kfd_same_device(from, to) || bo->bo->kind != SIM_BO_PAGES || sim_machine.desc.kernel.dmabuf_per_export)
+		return true;
+	if (bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		return kfd_same_hive(from, to);
+	return !(bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT) || (!from->iommu && !to->iommu);
+}
+
+/* For good: the reference stays when it is unmapped. */
+static int kfd_bo_attach(struct kfd_bo *bo, struct kfd_pdd *peer)
+{
+	struct dma_buf *buf;
+	int ret;
+
+	if (test_bit(peer->index, bo->attached) || kfd_peer_uses_bo(bo, peer))
+		return 0;
+	ret = kfd_bo_export(bo, &buf);
+	if (!ret)
+		__set_bit(peer->index, bo->attached);
+	return ret;
 }
 
 int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer)
@@ -218,7 +256,9 @@ int kfd_bo_map(struct kfd_bo *bo, struct kfd_pdd *peer)
 		access |= SIM_VM_EXEC;
 		uapi |= AMDGPU_VM_PAGE_EXECUTABLE;
 	}
-	ret = sim_vm_map(peer->vm, bo->bo, bo->va, 0, bo->size, access, uapi);
+	ret = kfd_bo_attach(bo, peer);
+	if (!ret)
+		ret = sim_vm_map(peer->vm, bo->bo, bo->va, 0, bo->size, access, uapi);
 	if (ret)
 		return ret;
 	/* Rings of old packet processors run over their end into a second view of their beginning. */
@@ -545,13 +585,24 @@ static int kfd_copy_metadata(struct sim_bo *bo, u64 user_ptr, u32 *size)
 	return copy_to_user(u64_to_user_ptr(user_ptr), metadata.data, metadata.size) ? -EFAULT : 0;
 }
 
-static int kfd_dmabuf_info(struct sim_bo *origin, struct kfd_ioctl_get_dmabuf_info_args *args)
+/* Memory that is of no partition counts as that of the first GPU, where devices can have partitions. */
+static const struct sim_node *kfd_dmabuf_node(const struct kfd_process *p, const struct sim_bo *origin)
+{
+	const struct sim_node *node = origin->gpu->node;
+	bool has_partition = origin->by_kfd ? origin->preferred_domains & AMDGPU_GEM_DOMAIN_VRAM : node->nr_partitions > 1;
+	u64 gfx = node->prop[SIM_PROP_gfx_target_version];
+
+	return gfx >= 90400 && gfx < 100000 && !has_partition ? p->pdds[0]->gpu->node : node;
+}
+
+static int kfd_dmabuf_info(const struct kfd_process *p, struct sim_bo *origin,
+			   struct kfd_ioctl_get_dmabuf_info_args *args)
 {
 	int ret;
 
 	ret = kfd_copy_metadata(origin, args->metadata_ptr, &args->metadata_size);
 	args->size = origin->base.size;
-	args->gpu_id = origin->gpu->node->gpu_id;
+	args->gpu_id = kfd_dmabuf_node(p, origin)->gpu_id;
 	args->flags =
 		origin->domain == AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 	/* Not what ALLOC was asked for, but what came of it. */
@@ -573,7 +624,7 @@ int kfd_ioctl_get_dmabuf_info(struct kfd_process *p, void *data)
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	origin = sim_bo_of_dmabuf(buf);
-	ret = origin ? kfd_dmabuf_info(origin, args) : -EINVAL;
+	ret = origin ? kfd_dmabuf_info(p, origin, args) : -EINVAL;
 	dma_buf_put(buf);
 	return ret;
 }

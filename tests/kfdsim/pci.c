@@ -7,6 +7,7 @@
  * called "amdgpu" claims the devices, so that the real one keeps away.
  */
 #include <linux/dma-mapping.h>
+#include <linux/iommu.h>
 #include <linux/ioport.h>
 #include <linux/list.h>
 #include <linux/log2.h>
@@ -34,6 +35,7 @@ struct function {
 	unsigned int devfn;
 	u8 config[PCI_CFG_SPACE_SIZE];
 	struct bar bars[2];
+	bool iommu;
 	struct pci_dev *pdev;
 };
 
@@ -229,6 +231,7 @@ static int function_new(const struct sim_node *node)
 		return -ENOMEM;
 	}
 	fn->devfn = node->pci_devfn;
+	fn->iommu = node->iommu;
 	fill_config(fn, node);
 	if (node->bar_size)
 		add_bar(fn, 0, BAR_VRAM, node->bar_size * node->nr_partitions);
@@ -245,10 +248,33 @@ static void forbid_removal(struct pci_dev *pdev)
 	sysfs_remove_file(&pdev->dev.kobj, &remove);
 }
 
+/* A group without an address space: sysfs shows it, and nothing else asks. A driver's probing would. */
+static int add_iommu_group(struct function *fn)
+{
+	struct iommu_group *group = iommu_group_alloc();
+	int err;
+
+	if (IS_ERR(group))
+		return PTR_ERR(group);
+	err = iommu_group_add_device(group, &fn->pdev->dev);
+	iommu_group_put(group);
+	return err;
+}
+
+static void remove_iommu_groups(struct root_bus *root)
+{
+	struct function *fn;
+
+	list_for_each_entry(fn, &root->functions, link)
+		if (fn->pdev && device_iommu_mapped(&fn->pdev->dev))
+			iommu_group_remove_device(&fn->pdev->dev);
+}
+
 static int bus_scan(struct root_bus *root)
 {
 	struct function *fn;
 	LIST_HEAD(resources);
+	int err = 0;
 
 	root->bus = pci_create_root_bus(NULL, root->nr, &config_ops, &root->sysdata, &resources);
 	if (!root->bus) {
@@ -262,7 +288,10 @@ static int bus_scan(struct root_bus *root)
 	list_for_each_entry(fn, &root->functions, link)
 		if (fn->pdev)
 			forbid_removal(fn->pdev);
-	return 0;
+	list_for_each_entry(fn, &root->functions, link)
+		if (fn->pdev && fn->iommu && !err)
+			err = add_iommu_group(fn);
+	return err;
 }
 
 /* ---- driver ---- */
@@ -351,6 +380,7 @@ void sim_pci_fini(void)
 	list_for_each_entry_safe(root, next_root, &buses, link) {
 		pci_lock_rescan_remove();
 		if (root->bus) {
+			remove_iommu_groups(root);
 			pci_stop_root_bus(root->bus);
 			pci_remove_root_bus(root->bus);
 		}

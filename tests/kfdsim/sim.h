@@ -84,6 +84,7 @@ struct sim_node {
 	u32 card_minor;		/* N of cardN */
 	u32 family;		/* AMDGPU_FAMILY_* that INFO reports */
 	bool apu;		/* shares the system's memory with a CPU */
+	bool iommu;		/* has an IOMMU group to itself, whose addresses are not those of memory */
 	u32 sdma_mbps;		/* bandwidth per SDMA engine in MB/s, 0 = unlimited */
 	/* identity of the PCI device, which all partitions of one GPU share */
 	u32 pci_domain, pci_bus, pci_devfn, pci_class, pci_revision;
@@ -258,6 +259,7 @@ struct sim_bo {
 	struct sim_bo *exporter;	/* SIM_BO_IMPORT from another simulated GPU */
 	struct sg_table *sgt;		/* SIM_BO_IMPORT from anything else */
 	struct page **import_pages;	/* of sgt, base.size / PAGE_SIZE of them */
+	bool by_kfd;			/* allocated through /dev/kfd */
 	unsigned int kfd_users;		/* KFD buffers on its GPU; under kfd_gpu.lock */
 	bool cpu_touched;		/* a CPU has had a page of it */
 	struct sim_vm *vm;		/* AMDGPU_GEM_CREATE_VM_ALWAYS_VALID: the only one it can be mapped in */
