@@ -278,6 +278,24 @@ int topology_find_minor(const struct topology *t, uint32_t render_minor)
 	return -ENODEV;
 }
 
+bool topology_may_be_partition(const struct topology_node *node)
+{
+	uint64_t gfx = topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
+
+	return topology_is_gpu(node) && gfx >= 90400 && gfx < 100000 && topology_has(node, TOPOLOGY_LOCATION_ID);
+}
+
+/* The driver puts the number of a partition into the function bits of location_id. */
+bool topology_same_device(const struct topology_node *a, const struct topology_node *b)
+{
+	unsigned int shift = topology_may_be_partition(a) && topology_may_be_partition(b) ? 3 : 0;
+
+	if (!topology_has(a, TOPOLOGY_LOCATION_ID) || !topology_has(b, TOPOLOGY_LOCATION_ID))
+		return a == b;
+	return topology_get(a, TOPOLOGY_DOMAIN) == topology_get(b, TOPOLOGY_DOMAIN) &&
+	       topology_get(a, TOPOLOGY_LOCATION_ID) >> shift == topology_get(b, TOPOLOGY_LOCATION_ID) >> shift;
+}
+
 unsigned int topology_count_gpus(const struct topology *t)
 {
 	unsigned int count = 0;

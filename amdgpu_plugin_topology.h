@@ -189,6 +189,12 @@ static inline bool topology_has_cpu(const struct topology_node *node)
 int topology_find_gpu(const struct topology *t, uint32_t gpu_id);
 int topology_find_minor(const struct topology *t, uint32_t render_minor);
 
+/* Whether the GPU may be one of several partitions of its device: gfx9.4.3 and later of gfx9. */
+bool topology_may_be_partition(const struct topology_node *node);
+
+/* Whether two GPUs are one device of PCI: the same one, or partitions of it. */
+bool topology_same_device(const struct topology_node *a, const struct topology_node *b);
+
 unsigned int topology_count_gpus(const struct topology *t);
 
 /* The table's row; prop must be a property. */

@@ -6,6 +6,7 @@
 #include "kernel/buffers.h"
 #include "kernel/device.h"
 #include "kernel/driver.h"
+#include "kernel/iommu.h"
 #include "kernel/kfd.h"
 #include "kernel/limits.h"
 #include "kernel/memory.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/* Control stacks of queues, and the state of their waves, as the MQD in a queue's record tells. */
 #include <inttypes.h>
 
 #include "amdgpu_plugin_util.h"

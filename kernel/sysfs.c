@@ -325,20 +325,6 @@ static int read_nodes(struct reader *rd, struct topology *t)
 	return err;
 }
 
-/* Devices with partitions: gfx9.4.3 and later of gfx9. */
-static bool may_be_partition(const struct topology_node *node)
-{
-	uint64_t gfx = topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
-
-	return topology_is_gpu(node) && gfx >= 90400 && gfx < 100000 && topology_has(node, TOPOLOGY_LOCATION_ID);
-}
-
-static bool same_slot(const struct topology_node *a, const struct topology_node *b)
-{
-	return topology_get(a, TOPOLOGY_DOMAIN) == topology_get(b, TOPOLOGY_DOMAIN) &&
-	       topology_get(a, TOPOLOGY_LOCATION_ID) >> 3 == topology_get(b, TOPOLOGY_LOCATION_ID) >> 3;
-}
-
 /*
  * The driver puts the number of a partition into the function bits of location_id. Where all nodes are seen, a node
  * that is alone in its slot is a device in one piece, whatever function a virtual machine gave it.
@@ -349,10 +335,10 @@ static void derive_partitions(struct topology *t)
 		struct topology_node *node = t->nodes[i];
 		bool alone = !t->nr_hidden;
 
-		if (!may_be_partition(node))
+		if (!topology_may_be_partition(node))
 			continue;
 		for (unsigned int j = 0; alone && j < t->nr_nodes; j++)
-			alone = i == j || !may_be_partition(t->nodes[j]) || !same_slot(node, t->nodes[j]);
+			alone = i == j || !topology_same_device(node, t->nodes[j]);
 		topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
 	}
 }
@@ -437,4 +423,14 @@ bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise)
 	snprintf(path, sizeof(path), "class/kfd/kfd/topology/nodes/%u/gpu_id", node);
 	fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 ? read(fd, &c, 1) < 0 && errno == EPERM : otherwise;
+}
+
+void sysfs_pci_path(const struct topology_node *node, char *path)
+{
+	unsigned int location = (unsigned int)topology_get(node, TOPOLOGY_LOCATION_ID) & 0xffff;
+	bool is_partition = topology_get(node, TOPOLOGY_SDMA_PARTITION) != 0;
+
+	snprintf(path, SYSFS_PCI_PATH_MAX, "bus/pci/devices/%04x:%02x:%02x.%x",
+		 (unsigned int)topology_get(node, TOPOLOGY_DOMAIN), location >> 8, location >> 3 & 0x1f,
+		 is_partition ? 0 : location & 7);
 }

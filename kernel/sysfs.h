@@ -27,4 +27,11 @@ int sysfs_read_topology(const char *root, struct topology **ret);
  */
 bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise);
 
+/*
+ * The directory of a GPU's PCI device in a sysfs, SYSFS_PCI_PATH_MAX bytes with the end. Partitions have no device of
+ * their own: theirs is that with function 0.
+ */
+#define SYSFS_PCI_PATH_MAX 48
+void sysfs_pci_path(const struct topology_node *node, char *path);
+
 #endif

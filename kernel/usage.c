@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
+#include "kernel/sysfs.h"
 #include "kernel/usage.h"
 #include "amdgpu_plugin_util.h"
 
-#define PROCESSES   "class/kfd/kfd/proc"
-#define PCI_DEVICES "bus/pci/devices"
+#define PROCESSES "class/kfd/kfd/proc"
 
 static int read_count(int sysfs, const char *path, uint64_t *ret)
 {
@@ -47,12 +47,10 @@ static void read_queues(int sysfs, int pid, const struct topology *machine, stru
 
 static int read_mem_info(int sysfs, const struct topology_node *node, const char *which, uint64_t *ret)
 {
-	unsigned int location = (unsigned int)topology_get(node, TOPOLOGY_LOCATION_ID);
-	char path[128];
+	char device[SYSFS_PCI_PATH_MAX], path[128];
 
-	snprintf(path, sizeof(path), PCI_DEVICES "/%04x:%02x:%02x.%x/mem_info_vram_%s",
-		 (unsigned int)topology_get(node, TOPOLOGY_DOMAIN), location >> 8 & 0xff, location >> 3 & 0x1f,
-		 location & 7, which);
+	sysfs_pci_path(node, device);
+	snprintf(path, sizeof(path), "%s/mem_info_vram_%s", device, which);
 	return read_count(sysfs, path, ret);
 }
 

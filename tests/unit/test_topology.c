@@ -214,7 +214,19 @@ static void topology_reads_partitions_as_nodes_of_their_own(void **state)
 		assert_int_equal(topology_find_gpu(topo, 0x7001 + i), 1 + i);
 		assert_int_equal(gpu->nr_links, 4);
 		assert_int_equal(topology_get(gpu, TOPOLOGY_NUMA_NODE), 0);
+		assert_true(topology_same_device(gpu, topo->nodes[1]));
 	}
+	assert_int_equal(topology_node_set(topo->nodes[4], TOPOLOGY_LOCATION_ID, 0x50b), 0);
+	assert_false(topology_same_device(topo->nodes[4], topo->nodes[1]));
+	assert_int_equal(topology_node_set(topo->nodes[3], TOPOLOGY_DOMAIN, 2), 0);
+	assert_false(topology_same_device(topo->nodes[3], topo->nodes[1]));
+	/* Functions of other GPUs are devices of their own. */
+	for (unsigned int i = 1; i < 3; i++)
+		assert_int_equal(topology_node_set(topo->nodes[i], TOPOLOGY_GFX_TARGET_VERSION, 90010), 0);
+	assert_false(topology_same_device(topo->nodes[2], topo->nodes[1]));
+	topology_node_unset(topo->nodes[1], TOPOLOGY_LOCATION_ID);
+	assert_false(topology_same_device(topo->nodes[2], topo->nodes[1]));
+	assert_true(topology_same_device(topo->nodes[1], topo->nodes[1]));
 }
 
 /* Only where all nodes are seen is one that is alone known to be a whole device, at whatever PCI function. */

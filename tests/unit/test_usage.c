@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who uses the GPUs, from directories that stand for sysfs. */
+/* Who uses the GPUs, and who translates their addresses, from directories that stand for sysfs. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/iommu.h"
 #include "kernel/usage.h"
 #include "log_stub.h"
 #include "match_machine.h"
@@ -52,6 +53,7 @@ static int setup(void **state)
 
 		set_prop(node, TOPOLOGY_DOMAIN, i);
 		set_prop(node, TOPOLOGY_LOCATION_ID, 0xc108 + i);
+		set_prop(node, TOPOLOGY_SDMA_PARTITION, 0);
 	}
 	return topology_finish(machine);
 }
@@ -134,6 +136,58 @@ static void without_sysfs_nothing_is_known(void **state)
 		assert_false(usage[i].has_queues || usage[i].knows_vram);
 }
 
+static void group_of(const char *device, unsigned int group, const char *type)
+{
+	char command[200];
+
+	put(type, "kernel/iommu_groups/%u/type", group);
+	put("", "bus/pci/devices/%s/class", device);
+	snprintf(command, sizeof(command), "ln -s ../../../../kernel/iommu_groups/%u %s/bus/pci/devices/%s/iommu_group",
+		 group, top, device);
+	assert_int_equal(system(command), 0);
+}
+
+static bool is_common(void)
+{
+	return iommu_is_common(sysfs, machine->nodes[GPU], machine->nodes[GPU + 1]);
+}
+
+static void addresses_are_common_without_an_iommu(void **state)
+{
+	(void)state;
+	assert_true(is_common());
+	group_of("0000:c1:01.0", 4, "identity\n");
+	assert_true(is_common());
+	group_of("0001:c1:01.1", 5, "unknown\n");
+	assert_true(is_common());
+}
+
+static void addresses_are_each_gpus_own_behind_an_iommu(void **state)
+{
+	(void)state;
+	group_of("0000:c1:01.0", 4, "DMA-FQ\n");
+	assert_false(is_common());
+	group_of("0001:c1:01.1", 5, "DMA\n");
+	assert_false(is_common());
+}
+
+static void addresses_are_common_in_one_group(void **state)
+{
+	(void)state;
+	group_of("0000:c1:01.0", 12, "DMA\n");
+	group_of("0001:c1:01.1", 12, "DMA\n");
+	assert_true(is_common());
+}
+
+static void partitions_have_the_device_of_the_first_one(void **state)
+{
+	(void)state;
+	set_prop(machine->nodes[GPU], TOPOLOGY_LOCATION_ID, 0xc10b);
+	set_prop(machine->nodes[GPU], TOPOLOGY_SDMA_PARTITION, 3);
+	group_of("0000:c1:01.0", 4, "DMA\n");
+	assert_false(is_common());
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
 
 int main(void)
@@ -144,6 +198,10 @@ int main(void)
 		TEST(free_memory_is_what_the_driver_says_of_the_device),
 		TEST(memory_is_unknown_where_the_driver_says_half_or_nothing),
 		TEST(without_sysfs_nothing_is_known),
+		TEST(addresses_are_common_without_an_iommu),
+		TEST(addresses_are_each_gpus_own_behind_an_iommu),
+		TEST(addresses_are_common_in_one_group),
+		TEST(partitions_have_the_device_of_the_first_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

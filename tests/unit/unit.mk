@@ -37,7 +37,7 @@ test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)
 test_leftovers_SRCS := checkpoint/leftovers.c
-test_usage_SRCS := kernel/usage.c $(topology_SRCS)
+test_usage_SRCS := kernel/usage.c kernel/iommu.c $(topology_SRCS)
 
 content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
