@@ -80,22 +80,34 @@ static bool is_lent(const struct survey *survey, const struct buffer *buffer)
 	return false;
 }
 
-static int find_gpu(const struct survey *survey, struct buffer *buffer)
+/* Of the partition @minor or, since system memory is the device's, of one that a holder uses. */
+static uint32_t partition_of(const struct survey *survey, const struct buffer *buffer, uint32_t minor)
 {
-	const struct topology *machine = survey->request->machine;
+	uint32_t found = minor;
+
+	for (size_t i = 0; i < buffer->nr; i++) {
+		if (buffer->holders[i].minor == minor)
+			return minor;
+		if (found == minor && survey_same_device(survey, buffer->holders[i].minor, minor))
+			found = buffer->holders[i].minor;
+	}
+	return found;
+}
+
+static int find_gpu(struct survey *survey, struct buffer *buffer)
+{
 	pid_t pid = holder_process(survey, buffer->holders)->pid;
-	uint32_t gpu_id = 0;
-	int node, err = kfd_dmabuf_gpu(survey->kfd, buffer->dmabuf_fd, &gpu_id);
+	uint32_t minor = 0;
+	int err = survey_home(survey, buffer->dmabuf_fd, &minor);
 
 	if (err == -EINVAL)
 		return refuse_memory(pid, buffer->holders->minor);
-	node = err ? err : topology_find_gpu(machine, gpu_id);
-	if (node < 0) {
+	if (err) {
 		pr_err("pid %d: cannot tell whose memory a buffer of renderD%u is: %s", pid, buffer->holders->minor,
-		       strerror(-node));
-		return node;
+		       strerror(-err));
+		return err;
 	}
-	buffer->minor = (uint32_t)topology_get(machine->nodes[node], TOPOLOGY_DRM_RENDER_MINOR);
+	buffer->minor = partition_of(survey, buffer, minor);
 	return 0;
 }
 
@@ -306,7 +318,7 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 		if (holder->bo != NO_BO)
 			err = note_bo(survey, holder, &share);
 		/* The CPU cannot use memory of another GPU by such a BO. */
-		if (!err && holder->bo != NO_BO && holder->minor != buffer->minor)
+		if (!err && holder->bo != NO_BO && !survey_same_device(survey, holder->minor, buffer->minor))
 			bucket_of(survey, holder)->offset = 0;
 		if (!err && holder->bo == NO_BO && !holder->is_import && !has_bo(buffer, holder) &&
 		    holder->process != owner->process)
@@ -509,10 +521,25 @@ static void close_imports(const struct share_process *process)
 	}
 }
 
+/* A process that shares comes back with fillers in the gaps of its BOs' numbers. */
+static int check_numbers(const struct share_process *process)
+{
+	for (size_t i = 0; i < kfd_state_records(process->state); i++) {
+		struct bo_record record;
+
+		if (records_bo(process->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
+			continue;
+		pr_err("pid %d: shares buffers and has a buffer of gpu %#x with number %u, which is too large to be restored",
+		       process->pid, process->state->bos[i].gpu_id, record.handle);
+		return -E2BIG;
+	}
+	return 0;
+}
+
 static int finish_process(const struct survey *survey, struct share_process *process)
 {
 	bool shares = process->state->shares;
-	int err = 0;
+	int err = shares ? check_numbers(process) : 0;
 
 	for (size_t i = 0; !err && i < survey->request->files->count; i++) {
 		const struct render_objects *objects = &survey->objects[i];

@@ -4,13 +4,14 @@
  *
  * Measured on amdgpu, Linux 6.12: each open descriptor 1; on the buffer's own GPU each BO of the KFD 1, each file of a
  * render node with a handle 1, the KFD's own file 1 as long as no BO of the buffer was freed ("client"), the object 1
- * while it has a handle in any of these; on another GPU the KFD's BOs 1 each and 1 for all, its own file 2 under the
- * same condition, each file of a render node 3.
+ * while it has a handle in any of these; on another GPU the KFD's BOs 1 each and 1 for each object that they have, by
+ * their file offset (a new one, when a BO was freed before), its own file 2 under the same condition, each file of a
+ * render node 3; mappings of the KFD on other GPUs as peers.c says.
  *
  * The kernel does not tell whether the KFD's own files have it. A further handle of the plugin's own shows whether the
- * object has any; where that leaves it open, a handle of a stranger is looked for in the files of all processes, and
- * where a buffer really is shared, the number of references that one more import makes decides. That import is freed
- * again, and the kernel closes the client's handle with it, so this is kept for the cases that need it.
+ * object has any; a handle of a stranger is looked for in the files of all processes; where a process of the dump has
+ * one, the number of references that one more import makes decides. That import is freed again, and the kernel closes
+ * the client's handle with it, so this is kept for the cases that need it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -297,31 +298,43 @@ struct account {
 	unsigned int nr_other_gpus;	 /* with BOs of the KFD */
 };
 
-static bool is_first_bo_there(const struct buffer *buffer, size_t i)
+static bool is_here(const struct survey *survey, const struct buffer *buffer, const struct holder *holder)
 {
-	for (size_t j = 0; j < i; j++)
-		if (buffer->holders[j].bo != NO_BO && buffer->holders[j].minor == buffer->holders[i].minor)
+	return survey_same_device(survey, holder->minor, buffer->minor);
+}
+
+/* Of the KFD's BOs of the buffer on another device; with @object, of those there that are the same import. */
+static bool is_first_bo_there(const struct survey *survey, const struct buffer *buffer, size_t i, bool object)
+{
+	const struct holder *holder = &buffer->holders[i], *earlier;
+
+	if (holder->bo == NO_BO || is_here(survey, buffer, holder))
+		return false;
+	for (earlier = buffer->holders; earlier < holder; earlier++)
+		if (earlier->bo != NO_BO && survey_same_device(survey, earlier->minor, holder->minor) &&
+		    (!object || earlier->offset == holder->offset))
 			return false;
 	return true;
 }
 
-static struct account account_for(const struct references *references, const struct buffer *buffer)
+static struct account account_for(const struct survey *survey, const struct references *references,
+				  const struct buffer *buffer)
 {
 	struct account ret = { .known = (int64_t)nr_descriptors(references, buffer->holders->inode) };
 
 	for (size_t i = 0; i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
-		bool is_here = holder->minor == buffer->minor;
+		bool here = is_here(survey, buffer, holder);
 
 		if (holder->is_descriptor)
 			continue;
-		ret.known += holder->bo != NO_BO || is_here ? 1 : 3;
-		ret.nr_bos += is_here && holder->bo != NO_BO;
-		ret.nr_handles += is_here && holder->bo == NO_BO;
-		if (!is_here && holder->bo != NO_BO && is_first_bo_there(buffer, i)) {
-			ret.known++;
-			ret.nr_other_gpus++;
-		}
+		ret.known += holder->bo != NO_BO || here ? 1 : 3;
+		ret.nr_bos += here && holder->bo != NO_BO;
+		ret.nr_handles += here && holder->bo == NO_BO;
+		if (here && holder->bo != NO_BO)
+			ret.known += peers_references(survey, holder);
+		ret.known += is_first_bo_there(survey, buffer, i, true);
+		ret.nr_other_gpus += is_first_bo_there(survey, buffer, i, false);
 	}
 	return ret;
 }
@@ -429,7 +442,7 @@ static pid_t find_stranger(const struct survey *survey, const struct references 
 	for (size_t i = 0; i < references->nr_strangers; i++) {
 		const struct stranger *stranger = &references->strangers[i];
 
-		if (stranger->minor == buffer->minor &&
+		if (survey_same_device(survey, stranger->minor, buffer->minor) &&
 		    (stranger->is_mappable ? stranger->offset == holder->offset : stranger->size == size))
 			return stranger->pid;
 	}
@@ -484,25 +497,30 @@ static int ask_import(struct survey *survey, const struct buffer *buffer, uint32
 	return err;
 }
 
-/* The references of the KFD's own files and of the object, exactly. */
+/*
+ * The references of the KFD's own files. When nobody has a handle, the object's is that of the KFD's file, and a
+ * stranger's is looked for: the import is not tried there, since the object would lose its last handle when it is freed
+ * again, and Linux (6.12, 7.2) tells importers on other GPUs of a move only while there is one.
+ */
 static int ask_clients(struct survey *survey, const struct buffer *buffer, const struct account *account, int64_t object,
 		       int64_t *ret)
 {
 	int64_t step = 0;
 	int err = 0;
 
-	*ret = object;
-	if (account->nr_bos) {
+	*ret = account->nr_bos ? object : 0;
+	if (account->nr_bos && account->nr_handles) {
 		err = ask_import(survey, buffer, buffer->minor, &step);
-		*ret += 1 - (step - 1 - (1 - object));
+		*ret = 2 - step;
 	}
 	for (size_t i = 0; !err && i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
 
-		if (holder->bo == NO_BO || holder->minor == buffer->minor || !is_first_bo_there(buffer, i))
+		if (!is_first_bo_there(survey, buffer, i, false))
 			continue;
 		err = ask_import(survey, buffer, holder->minor, &step);
-		*ret += 3 - step;
+		/* Without a handle, the import makes an object and a handle of its own. */
+		*ret += step == 1 ? 2 : 0;
 	}
 	return err;
 }
@@ -524,28 +542,26 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, int6
 static int settle(struct survey *survey, struct references *references, const struct buffer *buffer,
 		  const struct account *account, int64_t count)
 {
-	int64_t rest = count - account->known, object = 1, explained = 0;
-	bool in_earnest = account->nr_handles || account->nr_other_gpus;
+	int64_t rest = count - account->known, object = 1, clients = 0;
 	int err = account->nr_handles ? 0 : ask_object(survey, buffer, &object);
+	pid_t stranger = 0;
 
 	if (!err && rest == object)
 		return 0;
-	if (!err && in_earnest) {
-		err = ask_clients(survey, buffer, account, object, &explained);
-	} else if (!err) {
-		/* If nobody has a handle, the KFD's own file has none. */
-		explained = 2 * object;
-		if (rest == explained && !references->has_strangers)
-			err = read_strangers(survey, references);
-		if (!err && rest == explained && find_stranger(survey, references, buffer))
-			return refuse(survey, buffer, count, count - 1, find_stranger(survey, references, buffer));
+	if (!err)
+		err = ask_clients(survey, buffer, account, object, &clients);
+	if (!err && !account->nr_handles && object && rest == object + clients) {
+		err = references->has_strangers ? 0 : read_strangers(survey, references);
+		stranger = err ? 0 : find_stranger(survey, references, buffer);
 	}
 	if (err) {
 		pr_err("pid %d: cannot tell who else holds a buffer of renderD%u: %s",
 		       holder_process(survey, buffer->holders)->pid, buffer->minor, strerror(-err));
 		return err;
 	}
-	return rest == explained ? 0 : refuse(survey, buffer, count, account->known + explained, 0);
+	if (stranger)
+		return refuse(survey, buffer, count, count - 1, stranger);
+	return rest == object + clients ? 0 : refuse(survey, buffer, count, account->known + object + clients, 0);
 }
 
 static void nap(void)
@@ -557,7 +573,7 @@ static void nap(void)
 
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer)
 {
-	const struct account account = account_for(references, buffer);
+	const struct account account = account_for(survey, references, buffer);
 	int64_t most = account.known + 1 + (account.nr_bos > 0) + 2 * (int64_t)account.nr_other_gpus, count = 0;
 	int err = read_count(buffer->dmabuf_fd, &count);
 

@@ -106,6 +106,52 @@ int refuse_memory(pid_t pid, uint32_t minor)
 	return -EOPNOTSUPP;
 }
 
+/*
+ * Whether a buffer is memory of the GPU with this render minor: 1 or 0; -errno where that cannot be told. Two files then
+ * have the same object; else each gets an object of its own, which is mapped at another place.
+ */
+static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
+{
+	_cleanup_close_ int other = drm_open_minor(minor);
+	int fd = survey_scratch(survey, minor);
+	uint64_t offsets[2] = { 0 };
+	uint32_t handles[2];
+	int err = fd < 0 ? fd : (other < 0 ? other : gem_import(fd, dmabuf_fd, &handles[0]));
+
+	if (err)
+		return err;
+	err = gem_import(other, dmabuf_fd, &handles[1]);
+	err = err ? err : gem_offset(fd, handles[0], &offsets[0]);
+	err = err ? err : gem_offset(other, handles[1], &offsets[1]);
+	gem_close(fd, handles[0]);
+	return err ? err : offsets[0] == offsets[1];
+}
+
+/*
+ * Where devices have partitions, the KFD answers for system memory and for what is of no partition with the first GPU
+ * that the asker may use.
+ */
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
+{
+	const struct topology *machine = survey->request->machine;
+	uint32_t gpu_id = 0;
+	int node, err = kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, &gpu_id);
+
+	node = err ? err : topology_find_gpu(machine, gpu_id);
+	if (node < 0)
+		return node;
+	*ret_minor = minor_of(machine->nodes[node]);
+	if (!topology_may_be_partition(machine->nodes[node]) || is_home(survey, *ret_minor, dmabuf_fd) != 0)
+		return 0;
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
+		if (topology_may_be_partition(machine->nodes[i]) &&
+		    is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd) == 1) {
+			*ret_minor = minor_of(machine->nodes[i]);
+			return 0;
+		}
+	return 0;
+}
+
 /* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
 static int check_dmabuf(struct survey *survey, const struct holder *holder, const struct kfd_criu_bo_bucket *bo)
 {
@@ -134,11 +180,11 @@ static int check_dmabuf(struct survey *survey, const struct holder *holder, cons
 	}
 	if (offset == bo->offset && info.size >= bo->size)
 		return 0;
-	/* An import of another GPU's memory has an offset of its own on each. */
+	/* An import of another GPU's memory has an offset of its own in each file. */
 	err = kfd_dmabuf_gpu(survey->kfd, holder->dmabuf_fd, &gpu_id);
 	if (err == -EINVAL)
 		return refuse_memory(process->pid, holder->minor);
-	if (!err && info.size >= bo->size && gpu_id != kfd_state_actual_gpu(process->state, bo->gpu_id))
+	if (!err && info.size >= bo->size && is_home(survey, holder->minor, holder->dmabuf_fd) == 0)
 		return 0;
 	pr_err("pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#" PRIx64
 	       " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", process->pid,
@@ -389,19 +435,13 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 /* One of another driver is refused when it is to be saved. */
 int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd)
 {
-	const struct topology *machine = survey->request->machine;
 	struct holder holder = { .inode = inode, .dmabuf_fd = dmabuf_fd, .bo = NO_BO, .is_descriptor = true };
-	uint32_t gpu_id = 0;
-	int node, err = keep_dmabuf(survey, dmabuf_fd);
+	int err = keep_dmabuf(survey, dmabuf_fd);
 
 	if (!err)
-		err = kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, &gpu_id);
+		err = survey_home(survey, dmabuf_fd, &holder.minor);
 	if (err)
 		return err == -EINVAL ? 0 : err;
-	node = topology_find_gpu(machine, gpu_id);
-	if (node < 0)
-		return node;
-	holder.minor = minor_of(machine->nodes[node]);
 	holder.process = process_with(survey->request, pid, holder.minor);
 	return holder.process < survey->request->nr_processes ? add_holder(survey, &holder) : -ENODEV;
 }

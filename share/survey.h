@@ -64,6 +64,9 @@ int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int 
 /* A file of the render node that holds nothing of anybody; borrowed. -errno after an error line. */
 int survey_scratch(struct survey *survey, uint32_t minor);
 
+/* The render minor of the GPU whose memory a dma-buf is. 0; -EINVAL: it is not of amdgpu; other -errno. No messages. */
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor);
+
 /* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */
 int refuse_memory(pid_t pid, uint32_t minor);
 
@@ -79,6 +82,12 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 {
 	return &survey->request->processes[holder->process];
 }
+
+/* Whether two render minors are of one device: the same one, or partitions of it. */
+bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
+
+/* How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. */
+int64_t peers_references(const struct survey *survey, const struct holder *holder);
 
 /* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
 struct references;

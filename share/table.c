@@ -14,6 +14,8 @@
 #include "share/table.h"
 
 #define WAIT_SECONDS 600
+/* An owner that copies its contents itself lends only after that. */
+#define BORROW_SECONDS 21600
 #define NAP_NS	     (1000l * 1000)
 
 struct share_table {
@@ -121,9 +123,10 @@ static void nap(void)
 }
 
 /* Waits until one of the tasks tells *@place; all have told when *@nr_done are as many as share. */
-static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done)
+static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done,
+		    int seconds)
 {
-	double end = monotonic_seconds() + WAIT_SECONDS;
+	double end = monotonic_seconds() + seconds;
 
 	for (;; nap()) {
 		/* In this order: whoever counts as done has put its places before. */
@@ -142,7 +145,7 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 		}
 		if (monotonic_seconds() > end) {
 			pr_err("buffer %u, which the process shares, did not come within %d s: %u of %u processes have "
-			       "made theirs", buffer, WAIT_SECONDS, atomic_load(nr_done), atomic_load(&table->nr_sharers));
+			       "made theirs", buffer, seconds, atomic_load(nr_done), atomic_load(&table->nr_sharers));
 			return -ETIMEDOUT;
 		}
 	}
@@ -150,7 +153,7 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 
 int share_table_get(struct share_table *table, uint32_t buffer)
 {
-	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told);
+	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told, WAIT_SECONDS);
 
 	return place < 0 ? place : open_place(buffer, place);
 }
@@ -163,7 +166,7 @@ void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint
 
 int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset)
 {
-	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached);
+	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached, BORROW_SECONDS);
 
 	if (file < 0)
 		return file;

@@ -23,6 +23,17 @@ machine_apart() {
 	machine_load 2xmi100 '/^hive_id/d'
 }
 
+# machine_translated: two GPUs in no hive, each with its own addresses of system memory. The model's groups have no domain
+# and no type therefore: it is put in their place.
+machine_translated() {
+	local group
+	machine_load 2xmi100 's/^hive_id.*/iommu = yes/'
+	echo DMA-FQ >"$work/iommu-type"
+	for group in /sys/bus/pci/devices/*/iommu_group/type; do
+		mount --bind "$work/iommu-type" "$group" || fail "putting a type into $group"
+	done
+}
+
 # kernel_lists: whether the kernel lists the objects of a render file, without which none is restored (Linux 6.18)
 kernel_lists() {
 	local release
@@ -73,6 +84,21 @@ comes_back() {
 	expect_no_objects
 	expect_no_dmabufs
 	shown "$*"
+}
+
+# goes_on CASE [ARG...]: dumped twice while it goes on, which leaves nothing behind
+goes_on() {
+	pair="$*"
+	job_start "$@"
+	process_shape >"$work/shape"
+	for _ in 1 2; do
+		dump --leave-running
+		job_goes
+	done
+	job_end
+	expect_no_objects
+	expect_no_dmabufs
+	shown "$*, dumped twice"
 }
 
 # stays PATTERN CASE [ARG...]: the dump is refused with one error line, and the job goes on

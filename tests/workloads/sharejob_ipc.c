@@ -96,7 +96,12 @@ static int lend(struct share_process *me, unsigned int buffer, struct kfd_bo *bo
 static const struct {
 	unsigned int gpu;
 	enum kfd_memory kind;
-} far_buffers[] = { { 0, KFD_MEMORY_VRAM_PUBLIC }, { 1, KFD_MEMORY_VRAM }, { 0, KFD_MEMORY_GTT } };
+} far_buffers[] = {
+	{ 0, KFD_MEMORY_VRAM_PUBLIC },
+	{ 1, KFD_MEMORY_VRAM },
+	{ 0, KFD_MEMORY_GTT },
+	{ 1, KFD_MEMORY_GTT },
+};
 
 #define FAR_BUFFERS (sizeof(far_buffers) / sizeof(*far_buffers))
 
@@ -147,6 +152,38 @@ static int far_setup(struct share_process *me)
 static int across_setup(struct share_process *me)
 {
 	return me->number ? far_take(me, true) : far_export(me, false);
+}
+
+/* The KFD's own file loses its handle of an import when one is freed: the next one is an object of its own. */
+static int anew_take(struct share_process *me)
+{
+	struct share_gpu *gpu = &me->gpus[1];
+	struct kfd_bo *bo;
+	unsigned int buffer;
+	int fd, err = share_receive(me, &buffer, &fd);
+
+	if (err)
+		return err;
+	err = share_bo_import_bare(me, gpu, fd);
+	err = err ? err : share_bo_drop(me, &me->objects.bos[me->objects.nr_bos - 1]);
+	for (unsigned int i = 0; !err && i < 2; i++) {
+		err = share_bo_import(me, buffer, gpu, fd, &bo);
+		err = err ? err : share_bo_import_bare(me, gpu, fd);
+		err = err ? err : share_bo_drop(me, &me->objects.bos[me->objects.nr_bos - 1]);
+	}
+	close(fd);
+	return err;
+}
+
+static int anew_setup(struct share_process *me)
+{
+	struct kfd_bo *bo;
+	int err;
+
+	if (me->number)
+		return anew_take(me);
+	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+	return err ? err : share_send_bo(me, 1, 0, bo);
 }
 
 /* ---- all to all ---- */
@@ -289,6 +326,7 @@ const struct share_case share_ipc_cases[] = {
 	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, 0, ipc_kept_setup, NULL },
 	{ "ipc-far", "imports on the owner's GPU, mapped on another one", 2, 2, 0, far_setup, NULL },
 	{ "ipc-across", "imports on another GPU than the owner's", 2, 2, 0, across_setup, NULL },
+	{ "ipc-anew", "imports on another GPU, two objects there", 2, 2, 0, anew_setup, NULL },
 	{ "ipc-sysmem", "memory of the host by handle, mapping and CPU", 2, 1, 0, sysmem_setup, NULL },
 	{ "mesh", "N processes on two GPUs, all to all", 0, 2, 0, mesh_setup, NULL },
 	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, 0, mesh_kept_setup, NULL },

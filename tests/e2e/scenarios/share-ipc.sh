@@ -15,4 +15,19 @@ for case in ipc-kept ipc-sysmem; do
 	comes_back_if_listed "$case"
 done
 machine_apart
-comes_back ipc-across
+for case in ipc-across ipc-anew; do
+	comes_back "$case"
+	goes_on "$case"
+done
+if is_model; then
+	# Debian's kernels have no access to VRAM by PCIe, and simulated chips no IOMMU.
+	comes_back ipc-far
+	machine_translated
+	comes_back ipc-far
+	rules=6.12 machine_load 8xmi300x
+	comes_back ipc-far
+	rules=6.12 machine_load 64xcpx
+else
+	machine_load 1xmi300x-cpx
+fi
+comes_back ipc-far

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * References to a buffer's dma-buf by the mappings of a KFD BO on further GPUs.
+ *
+ * The KFD maps the BO itself where the other GPU can use the addresses of its memory: partitions of one device, VRAM
+ * within an XGMI hive, system memory that no IOMMU translates or does so for both. Else it imports the BO's dma-buf for
+ * each such GPU, which holds one reference (kfd_mem_attach() of Linux 6.12 and 7.2). An import of another GPU's memory
+ * is never mapped so.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+
+#include "amdgpu_plugin_util.h"
+#include "share/survey.h"
+
+static const struct topology_node *node_of(const struct topology *machine, uint32_t minor)
+{
+	int node = topology_find_minor(machine, minor);
+
+	return node < 0 ? NULL : machine->nodes[node];
+}
+
+bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
+{
+	const struct topology_node *a = node_of(survey->request->machine, minor);
+	const struct topology_node *b = node_of(survey->request->machine, other);
+
+	return minor == other || (a && b && topology_same_device(a, b));
+}
+
+static bool same_hive(const struct topology_node *a, const struct topology_node *b)
+{
+	return topology_get(a, TOPOLOGY_HIVE_ID) && topology_get(a, TOPOLOGY_HIVE_ID) == topology_get(b, TOPOLOGY_HIVE_ID);
+}
+
+static bool is_mapped_itself(const struct topology_node *home, const struct topology_node *peer, uint64_t flags)
+{
+	_cleanup_close_ int sysfs = -1;
+
+	if (topology_same_device(home, peer))
+		return true;
+	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		return same_hive(home, peer);
+	sysfs = open("/sys", O_PATH | O_CLOEXEC);
+	return iommu_is_common(sysfs, home, peer);
+}
+
+int64_t peers_references(const struct survey *survey, const struct holder *holder)
+{
+	const struct share_process *process = holder_process(survey, holder);
+	const struct topology *nodes = process->nodes;
+	int home = topology_find_minor(nodes, holder->minor);
+	struct bo_record record;
+	int64_t ret = 0;
+
+	if (home < 0 || records_bo(process->state, holder->bo, &record))
+		return 0;
+	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
+		int peer = topology_find_gpu(nodes, record.mapped_gpus[i]);
+
+		if (peer >= 0 && peer != home &&
+		    !is_mapped_itself(nodes->nodes[home], nodes->nodes[peer], process->state->bos[holder->bo].alloc_flags))
+			ret++;
+	}
+	return ret;
+}
