@@ -182,7 +182,7 @@ static int anew_setup(struct share_process *me)
 
 	if (me->number)
 		return anew_take(me);
-	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_GTT, &bo);
 	return err ? err : share_send_bo(me, 1, 0, bo);
 }
 
