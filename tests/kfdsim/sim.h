@@ -11,6 +11,7 @@
 
 #include <linux/device.h>
 #include <linux/dma-resv.h>
+#include <linux/hashtable.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
@@ -314,6 +315,7 @@ struct sim_vm {
 	struct sim_gpu *gpu;
 	struct mutex lock;
 	struct rb_root_cached mappings;
+	DECLARE_HASHTABLE(by_bo, 10); /* the same; a list of one BO's takes no walk over all */
 	bool compute;	/* taken over by KFD (ACQUIRE_VM) */
 	u64 fault_va;	/* of the last fault, 0 when there was none: INFO GPUVM_FAULT */
 	struct dma_resv resv; /* fences of jobs, for VM_ALWAYS_VALID BOs */

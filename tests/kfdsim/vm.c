@@ -8,12 +8,14 @@
 #include <linux/highmem.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 
 #include "drm.h"
 
 struct sim_mapping {
 	struct rb_node node;
+	struct hlist_node by_bo;
 	struct list_head removed;
 	struct sim_bo *bo;
 	u64 va, size, offset;
@@ -63,6 +65,7 @@ static void insert(struct sim_vm *vm, struct sim_mapping *m)
 	}
 	rb_link_node(&m->node, parent, link);
 	rb_insert_color_cached(&m->node, &vm->mappings, leftmost);
+	hash_add(vm->by_bo, &m->by_bo, (unsigned long)m->bo);
 	sim_object_add(SIM_OBJ_MAPPING, 1);
 }
 
@@ -86,6 +89,7 @@ static struct sim_mapping *mapping_new(struct sim_bo *bo, u64 va, u64 offset, u6
 static void take_out(struct sim_vm *vm, struct sim_mapping *m, struct list_head *removed)
 {
 	rb_erase_cached(&m->node, &vm->mappings);
+	hash_del(&m->by_bo);
 	sim_object_add(SIM_OBJ_MAPPING, -1);
 	list_add_tail(&m->removed, removed);
 }
@@ -296,13 +300,20 @@ bool sim_vm_begins_at(struct sim_vm *vm, u64 va)
 	return begins;
 }
 
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct sim_vm_range *x = a, *y = b;
+
+	return x->va < y->va ? -1 : x->va > y->va;
+}
+
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max)
 {
 	struct sim_mapping *m;
 	unsigned int n = 0;
 
 	mutex_lock(&vm->lock);
-	for (m = first_from(vm, 0); m; m = next_of(m)) {
+	hash_for_each_possible(vm->by_bo, m, by_bo, (unsigned long)bo) {
 		if (m->bo != bo)
 			continue;
 		if (n < max)
@@ -310,6 +321,7 @@ unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_ran
 		n++;
 	}
 	mutex_unlock(&vm->lock);
+	sort(ranges, min(n, max), sizeof(*ranges), compare_ranges, NULL);
 	return n;
 }
 
