@@ -25,14 +25,17 @@
 
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define MAX_RESTORED 65536
+#define MAX_RANGES   (1u << 20)
 
 /* The tasks that have GPU state, shared by all of them and criu's main process. */
 struct restored {
-	atomic_uint nr;
+	atomic_uint nr, nr_ranges;
 	struct restored_task {
 		pid_t pid; /* in its own pid namespace, the same one for all */
 		bool has_kfd;
+		unsigned int first_range, nr_ranges;
 	} tasks[MAX_RESTORED];
+	struct svm_range ranges[MAX_RANGES];
 };
 
 struct restore {
@@ -159,16 +162,37 @@ static int setup_gpus(struct restore *restore, const struct topology *saved, con
 	return err ? err : gpus_setup(&restore->gpus, &request);
 }
 
+/* How many ranges of SVM there are, and where they begin in the list; more than it has room for are left out. */
+static unsigned int note_ranges(struct restored *restored, const struct kfd_state *state, unsigned int *ret_first)
+{
+	struct records records;
+	struct svm_range range;
+	unsigned int nr = 0, at = 0;
+
+	if (records_begin(state, &records))
+		return 0;
+	while (records_next_svm(&records, &range) == 1)
+		nr++;
+	*ret_first = atomic_fetch_add(&restored->nr_ranges, nr);
+	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first || records_begin(state, &records))
+		return 0;
+	while (at < nr && records_next_svm(&records, &range) == 1)
+		restored->ranges[*ret_first + at++] = range;
+	return at;
+}
+
 /* Before the state is put in: so a task that is not noted surely has none. */
-static int note_restored(struct restored *restored, bool has_kfd)
+static int note_restored(struct restored *restored, bool has_kfd, const struct kfd_state *state)
 {
 	unsigned int at = atomic_fetch_add(&restored->nr, 1);
+	struct restored_task task = { .pid = getpid(), .has_kfd = has_kfd };
 
 	if (at >= MAX_RESTORED) {
 		pr_err("more than %d processes with AMD GPUs cannot be restored", MAX_RESTORED);
 		return -E2BIG;
 	}
-	restored->tasks[at] = (struct restored_task){ getpid(), has_kfd };
+	task.nr_ranges = has_kfd ? note_ranges(restored, state, &task.first_range) : 0;
+	restored->tasks[at] = task;
 	return 0;
 }
 
@@ -201,7 +225,7 @@ static int restore_state(struct restore *restore, int kfd)
 		return err;
 	if (kfd >= 0)
 		limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
-	err = note_restored(restore->restored, kfd >= 0);
+	err = note_restored(restore->restored, kfd >= 0, state);
 	if (!err)
 		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : kfd_restore(kfd, state);
 	gpus_close_devices(state);
@@ -647,6 +671,9 @@ int restore_resume(struct restore *restore, pid_t pid)
 		err = worker_wait_all(restore->worker);
 	if (err || !task->has_kfd)
 		return err;
+	/* Where that fails, RESUME says what it means. */
+	if (task->nr_ranges)
+		cow_break(pid, &restore->restored->ranges[task->first_range], task->nr_ranges);
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
 	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);

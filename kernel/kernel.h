@@ -4,6 +4,7 @@
 #define KERNEL_KERNEL_H
 
 #include "kernel/buffers.h"
+#include "kernel/cow.h"
 #include "kernel/device.h"
 #include "kernel/driver.h"
 #include "kernel/iommu.h"

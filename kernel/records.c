@@ -125,6 +125,45 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 	return records->at == records->size ? 0 : -EPROTO;
 }
 
+/* In pages of 4 KiB. */
+static int take_svm(struct records *records, struct svm_range *ret)
+{
+	const uint8_t *bytes = take(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
+
+	if (!bytes)
+		return -EPROTO;
+	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12 };
+	return 1;
+}
+
+int records_next_svm(struct records *records, struct svm_range *ret)
+{
+	struct queue_record queue;
+
+	for (; records->nr_left; records->nr_left--) {
+		int err = 0;
+
+		if (records->size - records->at < sizeof(uint32_t))
+			return -EPROTO;
+		switch (get_u32(records->bytes + records->at)) {
+		case OBJECT_QUEUE:
+			err = take_queue(records, &queue) < 0 ? -EPROTO : 0;
+			break;
+		case OBJECT_EVENT:
+			err = take(records, EVENT_SIZE) ? 0 : -EPROTO;
+			break;
+		case OBJECT_SVM_RANGE:
+			records->nr_left--;
+			return take_svm(records, ret);
+		default:
+			err = -EPROTO;
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* ---- BOs ---- */
 
 #define BO_HANDLE_AT 8u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads what CHECKPOINT says about queues. The bytes belong to the kernel and go back as they are; they are only looked
+ * Reads what CHECKPOINT says about queues, BOs and SVM ranges. The bytes belong to the kernel and go back as they are; they are only looked
  * at to see, while the process is still there, what would not come back. Pure.
  */
 #ifndef KERNEL_RECORDS_H
@@ -42,6 +42,11 @@ struct bo_record {
 	uint32_t mapped_gpus[64]; /* user gpu ids, ended by 0 */
 };
 
+/* Memory that the SVM knows. */
+struct svm_range {
+	uint64_t start, size; /* bytes */
+};
+
 /* Where the reading is. */
 struct records {
 	const uint8_t *bytes;
@@ -63,6 +68,9 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  * they do not, or when one of them is of an unknown kind. No messages.
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* The next SVM range: 1 and *ret; 0 after the last one; -EPROTO as above. To be asked after records_begin() alone. */
+int records_next_svm(struct records *records, struct svm_range *ret);
 
 /* The record of BO number @i. 0, or -EPROTO without a message. */
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);

@@ -201,6 +201,34 @@ static void events_and_svm_ranges_are_counted(void **arg)
 	assert_int_equal(records.nr_svm_ranges, 1);
 }
 
+static void svm_ranges_are_found_between_other_objects(void **arg)
+{
+	struct fixture_records f;
+	struct records records;
+	struct svm_range range;
+	struct kfd_state state;
+	uint64_t pages[] = { 0x7f0000123, 5 };
+
+	(void)arg;
+	fixture_begin(&f, 1, 1);
+	fixture_queue(&f, &compute);
+	fixture_svm_range(&f);
+	memcpy(f.bytes + f.size - (24 + 8 * 5) + 8, pages, sizeof(pages));
+	fixture_event(&f);
+	fixture_svm_range(&f);
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_next_svm(&records, &range), 1);
+	assert_int_equal(range.start, 0x7f0000123000);
+	assert_int_equal(range.size, 5 * 4096);
+	assert_int_equal(records_next_svm(&records, &range), 1);
+	assert_int_equal(records_next_svm(&records, &range), 0);
+	state.priv_size -= 8;
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_next_svm(&records, &range), 1);
+	assert_int_equal(records_next_svm(&records, &range), -EPROTO);
+}
+
 /* The imports are left out, and fillers come in. */
 static void bos_are_selected(void **state)
 {
@@ -253,6 +281,7 @@ int main(void)
 		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
 		cmocka_unit_test(sdma_queues_are_found_by_gpu),
 		cmocka_unit_test(events_and_svm_ranges_are_counted),
+		cmocka_unit_test(svm_ranges_are_found_between_other_objects),
 		cmocka_unit_test(bos_are_selected),
 	};
 

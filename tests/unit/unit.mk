@@ -30,6 +30,7 @@ test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/se
 test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c
+test_cow_SRCS := kernel/cow.c
 test_driver_SRCS := kernel/driver.c
 test_gem_SRCS := share/gem.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
