@@ -3,9 +3,9 @@
  * References to a buffer's dma-buf by the mappings of a KFD BO on further GPUs.
  *
  * The KFD maps the BO itself where the other GPU can use the addresses of its memory: partitions of one device, VRAM
- * within an XGMI hive, system memory that no IOMMU translates or does so for both. Else it imports the BO's dma-buf for
- * each such GPU, which holds one reference (kfd_mem_attach() of Linux 6.12 and 7.2). An import of another GPU's memory
- * is never mapped so.
+ * within an XGMI hive, and system memory unless an IOMMU translates for each of the two GPUs. Else it imports the BO's
+ * dma-buf for the other GPU, which holds one reference (kfd_mem_attach() of Linux 6.12 and 7.2). An import of another
+ * GPU's memory is never mapped this way.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
