@@ -17,10 +17,11 @@ stays 'under way' under-way
 stays 'udmabuf' udmabuf
 if kernel_lists; then
 	stays 'always valid' always-valid
+	stays 'userptr' userptr
 else
 	stays '6\.18' always-valid
+	stays '6\.18' userptr
 fi
-stays 'userptr' userptr
 stays 'context' context
 # Only the driver of newer kernels has such objects, and tells of VMIDs.
 if ! is_model && kernel_lists; then
