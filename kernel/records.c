@@ -103,7 +103,23 @@ static uint64_t size_of(uint32_t kind, uint32_t nr_devices)
 	return kind == OBJECT_EVENT ? EVENT_SIZE : SVM_SIZE + SVM_ATTR * (SVM_COMMON_ATTRS + (uint64_t)nr_devices);
 }
 
-int records_next_queue(struct records *records, struct queue_record *ret)
+static int pass(struct records *records, uint32_t kind)
+{
+	struct queue_record queue;
+
+	if (kind == OBJECT_QUEUE)
+		return take_queue(records, &queue) < 0 ? -EPROTO : 0;
+	if (kind > OBJECT_SVM_RANGE || !take(records, size_of(kind, records->nr_devices)))
+		return -EPROTO;
+	if (kind == OBJECT_EVENT)
+		records->nr_events++;
+	else
+		records->nr_svm_ranges++;
+	return 0;
+}
+
+/* Stands before the next object of this kind: 1; or behind the last object, where the state ends: 0; else -EPROTO. */
+static int find(struct records *records, uint32_t wanted)
 {
 	for (; records->nr_left; records->nr_left--) {
 		uint32_t kind;
@@ -111,18 +127,21 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 		if (records->size - records->at < sizeof(kind))
 			return -EPROTO;
 		kind = get_u32(records->bytes + records->at);
-		if (kind == OBJECT_QUEUE) {
+		if (kind == wanted) {
 			records->nr_left--;
-			return take_queue(records, ret);
+			return 1;
 		}
-		if (kind > OBJECT_SVM_RANGE || !take(records, size_of(kind, records->nr_devices)))
+		if (pass(records, kind))
 			return -EPROTO;
-		if (kind == OBJECT_EVENT)
-			records->nr_events++;
-		else
-			records->nr_svm_ranges++;
 	}
 	return records->at == records->size ? 0 : -EPROTO;
+}
+
+int records_next_queue(struct records *records, struct queue_record *ret)
+{
+	int found = find(records, OBJECT_QUEUE);
+
+	return found == 1 ? take_queue(records, ret) : found;
 }
 
 /* In pages of 4 KiB. */
@@ -138,30 +157,9 @@ static int take_svm(struct records *records, struct svm_range *ret)
 
 int records_next_svm(struct records *records, struct svm_range *ret)
 {
-	struct queue_record queue;
+	int found = find(records, OBJECT_SVM_RANGE);
 
-	for (; records->nr_left; records->nr_left--) {
-		int err = 0;
-
-		if (records->size - records->at < sizeof(uint32_t))
-			return -EPROTO;
-		switch (get_u32(records->bytes + records->at)) {
-		case OBJECT_QUEUE:
-			err = take_queue(records, &queue) < 0 ? -EPROTO : 0;
-			break;
-		case OBJECT_EVENT:
-			err = take(records, EVENT_SIZE) ? 0 : -EPROTO;
-			break;
-		case OBJECT_SVM_RANGE:
-			records->nr_left--;
-			return take_svm(records, ret);
-		default:
-			err = -EPROTO;
-		}
-		if (err)
-			return err;
-	}
-	return 0;
+	return found == 1 ? take_svm(records, ret) : found;
 }
 
 /* ---- BOs ---- */

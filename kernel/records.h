@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads what CHECKPOINT says about queues, BOs and SVM ranges. The bytes belong to the kernel and go back as they are; they are only looked
- * at to see, while the process is still there, what would not come back. Pure.
+ * Reads what CHECKPOINT says about queues, BOs and SVM ranges. The bytes belong to the kernel and go back as they are;
+ * they are only looked at to see, while the process is still there, what would not come back, and what it needs. Pure.
  */
 #ifndef KERNEL_RECORDS_H
 #define KERNEL_RECORDS_H
