@@ -105,12 +105,13 @@ int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_close_ int mem = open_proc(pid, "mem", O_RDWR), pagemap = open_proc(pid, "pagemap", O_RDONLY);
 	const struct task_memory memory = { mem, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
-	_cleanup_fclose_ FILE *maps = NULL;
-	char path[48];
+	_cleanup_close_ int fd = open_proc(pid, "maps", O_RDONLY);
+	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (mem < 0 || pagemap < 0)
-		return mem < 0 ? mem : pagemap;
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	return maps ? copy_all(&memory, maps, ranges, nr) : -errno;
+	if (mem < 0 || pagemap < 0 || fd < 0)
+		return mem < 0 ? mem : pagemap < 0 ? pagemap : fd;
+	if (!maps)
+		return -errno;
+	fd = -1;
+	return copy_all(&memory, maps, ranges, nr);
 }
