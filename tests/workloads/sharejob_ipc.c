@@ -154,7 +154,26 @@ static int across_setup(struct share_process *me)
 	return me->number ? far_take(me, true) : far_export(me, false);
 }
 
+/* The first process has a buffer in memory of the host, which the other one takes. */
+static int take_gtt(struct share_process *me, int (*take_it)(struct share_process *me))
+{
+	struct kfd_bo *bo;
+	int err;
+
+	if (me->number)
+		return take_it(me);
+	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_GTT, &bo);
+	return err ? err : share_send_bo(me, 1, 0, bo);
+}
+
 /* The KFD's own file loses its handle of an import when one is freed: the next one is an object of its own. */
+static int lose_handle(struct share_process *me, struct share_gpu *gpu, int dmabuf)
+{
+	int err = share_bo_import_bare(me, gpu, dmabuf);
+
+	return err ? err : share_bo_drop(me, &me->objects.bos[me->objects.nr_bos - 1]);
+}
+
 static int anew_take(struct share_process *me)
 {
 	struct share_gpu *gpu = &me->gpus[1];
@@ -164,12 +183,10 @@ static int anew_take(struct share_process *me)
 
 	if (err)
 		return err;
-	err = share_bo_import_bare(me, gpu, fd);
-	err = err ? err : share_bo_drop(me, &me->objects.bos[me->objects.nr_bos - 1]);
+	err = lose_handle(me, gpu, fd);
 	for (unsigned int i = 0; !err && i < 2; i++) {
 		err = share_bo_import(me, buffer, gpu, fd, &bo);
-		err = err ? err : share_bo_import_bare(me, gpu, fd);
-		err = err ? err : share_bo_drop(me, &me->objects.bos[me->objects.nr_bos - 1]);
+		err = err ? err : lose_handle(me, gpu, fd);
 	}
 	close(fd);
 	return err;
@@ -177,13 +194,7 @@ static int anew_take(struct share_process *me)
 
 static int anew_setup(struct share_process *me)
 {
-	struct kfd_bo *bo;
-	int err;
-
-	if (me->number)
-		return anew_take(me);
-	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_GTT, &bo);
-	return err ? err : share_send_bo(me, 1, 0, bo);
+	return take_gtt(me, anew_take);
 }
 
 /* ---- all to all ---- */
@@ -261,13 +272,7 @@ static int sysmem_take(struct share_process *me)
 
 static int sysmem_setup(struct share_process *me)
 {
-	struct kfd_bo *bo;
-	int err;
-
-	if (me->number)
-		return sysmem_take(me);
-	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_GTT, &bo);
-	return err ? err : share_send_bo(me, 1, 0, bo);
+	return take_gtt(me, sysmem_take);
 }
 
 /* ---- orphans ---- */
