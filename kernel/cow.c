@@ -2,59 +2,61 @@
 /*
  * Linux 7.2 takes the pages of an SVM range once, and fails when one of them is copied meanwhile
  * (amdgpu_hmm_range_get_pages(); Linux 6.12 tries again for a second): -EAGAIN. Programs repeat the call then. RESUME
- * cannot be repeated, so the pages of forked processes are copied before.
+ * cannot be repeated, so each page is written before. That a page is mapped once does not help: when others have gone,
+ * Linux finds out at the first write whether it may keep the page.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/uio.h>
 
 #include "amdgpu_plugin_util.h"
 #include "kernel/cow.h"
 
-#define PAGEMAP_EXCLUSIVE (1ull << 56)
-#define PAGEMAP_FILE	  (1ull << 61) /* a page of the file, not of the process */
-#define PAGEMAP_PRESENT	  (1ull << 63)
-#define PAGES_AT_ONCE	  512u
+#define PAGEMAP_SWAPPED (1ull << 62)
+#define PAGEMAP_PRESENT (1ull << 63)
+#define PAGES_AT_ONCE	512u
 
 struct task_memory {
-	int mem, pagemap;
+	pid_t pid;
+	int pagemap;
 	uint64_t page_size;
 };
 
-static bool is_shared(uint64_t entry)
+/* Writes the first byte of each page, as it is. */
+static int write_pages(const struct task_memory *memory, const struct iovec *pages, unsigned long nr)
 {
-	return entry & PAGEMAP_PRESENT && (entry & PAGEMAP_FILE || !(entry & PAGEMAP_EXCLUSIVE));
-}
-
-static int copy_page(const struct task_memory *memory, uint64_t address)
-{
-	char byte;
+	uint8_t bytes[PAGES_AT_ONCE];
+	const struct iovec local = { bytes, nr };
 
 	errno = 0;
-	if (pread(memory->mem, &byte, 1, (off_t)address) == 1 && pwrite(memory->mem, &byte, 1, (off_t)address) == 1)
+	if (!nr || (process_vm_readv(memory->pid, &local, 1, pages, nr, 0) == (ssize_t)nr &&
+		    process_vm_writev(memory->pid, &local, 1, pages, nr, 0) == (ssize_t)nr))
 		return 0;
-	return errno ? -errno : -EIO;
+	return errno ? -errno : -EFAULT;
 }
 
+/* What no process has touched yet stays so. */
 static int copy_pages(const struct task_memory *memory, uint64_t start, uint64_t end)
 {
-	uint64_t entries[PAGES_AT_ONCE];
-
 	while (start < end) {
-		uint64_t nr = (end - start) / memory->page_size;
+		uint64_t entries[PAGES_AT_ONCE], nr = (end - start) / memory->page_size;
+		struct iovec pages[PAGES_AT_ONCE];
+		unsigned long nr_pages = 0;
 		ssize_t got;
+		int err;
 
 		nr = nr < PAGES_AT_ONCE ? nr : PAGES_AT_ONCE;
 		got = pread(memory->pagemap, entries, nr * sizeof(*entries),
 			    (off_t)(start / memory->page_size * sizeof(*entries)));
 		if (got != (ssize_t)(nr * sizeof(*entries)))
 			return got < 0 ? -errno : -EIO;
-		for (uint64_t i = 0; i < nr; i++, start += memory->page_size) {
-			int err = is_shared(entries[i]) ? copy_page(memory, start) : 0;
-
-			if (err)
-				return err;
-		}
+		for (uint64_t i = 0; i < nr; i++, start += memory->page_size)
+			if (entries[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED))
+				pages[nr_pages++] = (struct iovec){ (void *)(uintptr_t)start, 1 };
+		err = write_pages(memory, pages, nr_pages);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -91,25 +93,24 @@ static int copy_all(const struct task_memory *memory, FILE *maps, const struct s
 	return err;
 }
 
-static int open_proc(pid_t pid, const char *name, int flags)
+static int open_proc(pid_t pid, const char *name)
 {
 	char path[48];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, flags | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
-	_cleanup_close_ int mem = open_proc(pid, "mem", O_RDWR), pagemap = open_proc(pid, "pagemap", O_RDONLY);
-	const struct task_memory memory = { mem, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
-	_cleanup_close_ int fd = open_proc(pid, "maps", O_RDONLY);
+	_cleanup_close_ int pagemap = open_proc(pid, "pagemap"), fd = open_proc(pid, "maps");
+	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
 	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (mem < 0 || pagemap < 0 || fd < 0)
-		return mem < 0 ? mem : pagemap < 0 ? pagemap : fd;
+	if (pagemap < 0 || fd < 0)
+		return pagemap < 0 ? pagemap : fd;
 	if (!maps)
 		return -errno;
 	fd = -1;

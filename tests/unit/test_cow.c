@@ -5,10 +5,13 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -22,6 +25,28 @@
 static uint64_t page;
 static uint8_t *memory;
 static pid_t child;
+/* The child's write fault in each page, when it is asked for them. */
+static struct answer {
+	_Atomic bool asked, given;
+	bool faults[PAGES];
+} *answer;
+
+static void child_answer(void)
+{
+	while (!answer->asked)
+		usleep(1000);
+	for (unsigned int i = 0; i < PAGES; i++) {
+		struct rusage before, after;
+
+		if (i == PAGES - 2)
+			continue;
+		getrusage(RUSAGE_SELF, &before);
+		memory[i * page + 1] ^= 0xff;
+		getrusage(RUSAGE_SELF, &after);
+		answer->faults[i] = after.ru_minflt > before.ru_minflt;
+	}
+	answer->given = true;
+}
 
 static int setup(void **state)
 {
@@ -33,10 +58,13 @@ static int setup(void **state)
 	for (unsigned int i = 0; i < PAGES - 1; i++)
 		memset(memory + i * page, (int)i + 1, page);
 	assert_int_equal(mprotect(memory + (PAGES - 2) * page, page, PROT_READ), 0);
+	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(answer != MAP_FAILED);
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		child_answer();
 		for (;;)
 			pause();
 	}
@@ -48,7 +76,7 @@ static int teardown(void **state)
 	(void)state;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	return munmap(memory, PAGES * page);
+	return munmap(answer, sizeof(*answer)) || munmap(memory, PAGES * page);
 }
 
 static bool is_own(unsigned int i)
@@ -99,6 +127,22 @@ static void pages_of_ranges_become_the_tasks_own(void **state)
 	}
 }
 
+/* The parent's pages are gone. The child's are mapped once, but not for writing before the first write. */
+static void pages_that_were_shared_are_written_too(void **state)
+{
+	const struct svm_range range = { (uintptr_t)memory + page, (PAGES - 1) * page };
+
+	(void)state;
+	assert_int_equal(madvise(memory, (PAGES - 2) * page, MADV_DONTNEED), 0);
+	assert_true(is_own(1));
+	assert_int_equal(cow_break(child, &range, 1), 0);
+	answer->asked = true;
+	while (!answer->given)
+		usleep(1000);
+	for (unsigned int i = 0; i < PAGES; i++)
+		assert_int_equal(answer->faults[i], i == 0 || i == PAGES - 1);
+}
+
 static void a_task_that_is_gone_is_an_error(void **state)
 {
 	const struct svm_range range = { (uintptr_t)memory, page };
@@ -115,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(pages_of_ranges_become_the_tasks_own),
+		TEST(pages_that_were_shared_are_written_too),
 		TEST(a_task_that_is_gone_is_an_error),
 	};
 
