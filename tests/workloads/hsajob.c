@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,8 +42,7 @@ struct process {
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 	struct hsa_job hsa;
 	struct hsa_share share;
-	bool ending;  /* with --share: both processes have seen the end */
-	pid_t second; /* with --share, of the first process */
+	bool ending; /* with --share: both processes have seen the end */
 	struct state_file state;
 	uint64_t generation, verifies, verified_bytes;
 	sigset_t signals;
@@ -103,7 +100,7 @@ static int verify(struct process *process)
 static int share_run(struct process *process)
 {
 	bool stop = stop_wanted;
-	int err = hsa_share_round(&process->share, &stop);
+	int err = pair_round(&process->share.pair, &process->share.halves, &stop);
 
 	if (stop)
 		stop_wanted = true;
@@ -166,37 +163,6 @@ static int setup(struct process *process)
 	return err ? report(err, "pthread_create: %s", strerror(err)) : phase_set(process, "running");
 }
 
-/* With --share: the second one has a state file of its own. */
-static int second_fork(struct process *process)
-{
-	static char path[4096];
-	pid_t first = getpid();
-
-	process->second = fork();
-	if (process->second < 0)
-		return report(errno, "fork: %m");
-	if (process->second)
-		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != first)
-		_exit(1);
-	snprintf(path, sizeof(path), "%s.1", process->state_path);
-	process->state_path = path;
-	process->share.number = 1;
-	return 0;
-}
-
-static int second_wait(const struct process *process)
-{
-	int status;
-
-	if (!process->second)
-		return 0;
-	if (waitpid(process->second, &status, 0) < 0)
-		return report(errno, "the second process: %m");
-	return status ? report(ECHILD, "the second process ended with status %#x", status) : 0;
-}
-
 static int process_run(struct process *process)
 {
 	int err = state_open(&process->state, process->state_path);
@@ -216,8 +182,8 @@ static int process_run(struct process *process)
 		err = hsa_share_close(&process->share);
 	err = err ? err : hsa_job_close(&process->hsa);
 	if (err && process->share.kind)
-		process->share.control->failed = true;
-	err = err ? err : second_wait(process);
+		process->share.pair.control->failed = true;
+	err = err ? err : pair_wait(&process->share.pair);
 	err = err ? err : phase_set(process, "done");
 	if (!err)
 		return 0;
@@ -284,7 +250,7 @@ int main(int argc, char **argv)
 	if (process.background &&
 	    launch_background(process.state_path, process.share.kind ? 2 : 1, &process.ready_fd))
 		return 1;
-	if (process.share.kind && (hsa_share_prepare(&process.share, process.share.kind) || second_fork(&process)))
+	if (process.share.kind && pair_fork(&process.share.pair, &process.state_path))
 		return 1;
 	return process_run(&process);
 }

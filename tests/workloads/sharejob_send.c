@@ -4,17 +4,12 @@
  * soon as the case is set up.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fdpass.h"
 #include "report.h"
 #include "sharejob.h"
-
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
 
 int share_boxes_open(struct share_process *me)
 {
@@ -39,44 +34,12 @@ void share_boxes_close(struct share_process *me)
 
 int share_send(struct share_process *me, unsigned int to, unsigned int buffer, int fd)
 {
-	struct iovec iov = { &buffer, sizeof(buffer) };
-	union control control = { 0 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	if (sendmsg(me->outboxes[to], &msg, MSG_NOSIGNAL) != sizeof(buffer))
-		return report(errno, "sending a dma-buf to process %u: %m", to);
-	return 0;
+	return fdpass_send(me->outboxes[to], fd, buffer);
 }
 
 int share_receive(struct share_process *me, unsigned int *ret_buffer, int *ret_fd)
 {
-	struct iovec iov = { ret_buffer, sizeof(*ret_buffer) };
-	union control control = { 0 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header;
-
-	if (recvmsg(me->inboxes[me->number], &msg, MSG_CMSG_CLOEXEC) != sizeof(*ret_buffer))
-		return report(EPIPE, "receiving a dma-buf: %m");
-	header = CMSG_FIRSTHDR(&msg);
-	if (!header || header->cmsg_type != SCM_RIGHTS)
-		return report(EPROTO, "a message without a dma-buf");
-	memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return 0;
+	return fdpass_receive(me->inboxes[me->number], ret_buffer, ret_fd);
 }
 
 int share_send_bo(struct share_process *me, unsigned int to, unsigned int buffer, const struct kfd_bo *bo)

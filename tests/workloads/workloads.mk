@@ -7,11 +7,11 @@ WORKLOADS_PROGRAMS := gpujob hsajob sharejob devcgroup streamer
 WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
-SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send sharejob_handles sharejob_ipc sharejob_vmm \
-	sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
+SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
+	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
 SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share launch pattern report state
+HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share pair fdpass launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
