@@ -18,6 +18,8 @@ KERNEL_DEFAULT=6.12
 USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3-minimal"
 USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1"
 USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
+# HIP 6.4, and the compiler of that of ROCm 7.2 (tests/interop/get-rocm).
+USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2,libarchive13t64"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
@@ -26,10 +28,11 @@ USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-st
 recipe_userland() {
 	case $1 in
 	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,xfsprogs,runc,crun,libcriu2,iptables" ;;
+	hip) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_HIP" ;;
 	engines) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_ENGINES" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
-	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) engines trixie bookworm"; return 1 ;;
+	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip engines trixie bookworm"; return 1 ;;
 	esac
 }
 

@@ -3,7 +3,7 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob sharejob devcgroup streamer
+WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob devcgroup streamer
 WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
@@ -13,6 +13,9 @@ SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
 HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share pair fdpass launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+# On the HIP runtime, which is looked up where it runs.
+HIPJOB_SOURCES := hipjob hipjob_memory hipjob_share hip pair fdpass launch pattern report state
+HIPJOB_OBJECTS := $(HIPJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
 WORKLOADS_CPPFLAGS := -idirafter $(WORKLOADS_DIR)/include
@@ -33,6 +36,9 @@ $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
 
+$(WORKLOADS_DIR)/hipjob: $(HIPJOB_OBJECTS)
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -ldl
+
 $(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
@@ -50,4 +56,4 @@ $(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
 -include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d) \
-	$(SHAREJOB_OBJECTS:.o=.d)
+	$(HIPJOB_OBJECTS:.o=.d) $(SHAREJOB_OBJECTS:.o=.d)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The part of the HIP runtime that hipjob uses, as it is in ROCm 6 and 7. The headers of Debian 12 are older and have
+ * other layouts, so that the few types are here, and functions are looked up in the runtime of the machine.
+ */
+#ifndef WORKLOADS_HIP_H
+#define WORKLOADS_HIP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int hip_error_t; /* 0: success */
+typedef struct hip_stream *hip_stream_t;
+typedef struct hip_memory *hip_memory_t;
+
+enum { HIP_HOST_TO_DEVICE = 1, HIP_DEVICE_TO_HOST = 2 };
+enum { HIP_LOCATION_DEVICE = 1, HIP_MEMORY_PINNED = 1, HIP_HANDLE_FD = 1, HIP_ACCESS_RW = 3 };
+#define HIP_IPC_LAZY_PEER_ACCESS 1u
+#define HIP_ATTACH_GLOBAL	 1u
+
+struct hip_ipc_handle {
+	uint8_t bytes[64];
+};
+
+struct hip_location {
+	int type, id;
+};
+
+struct hip_memory_properties {
+	int type;	 /* HIP_MEMORY_PINNED */
+	int handle_type; /* that it can be exported as; HIP_HANDLE_FD */
+	struct hip_location location;
+	void *win32_data;
+	struct {
+		uint8_t compression, rdma;
+		uint16_t usage;
+	} flags;
+};
+
+struct hip_access {
+	struct hip_location location;
+	int flags;
+};
+
+struct hip_functions {
+	hip_error_t (*Init)(unsigned int flags);
+	const char *(*GetErrorString)(hip_error_t error);
+	hip_error_t (*RuntimeGetVersion)(int *version);
+	hip_error_t (*GetDeviceCount)(int *nr);
+	hip_error_t (*DeviceGetPCIBusId)(char *name, int length, int device);
+	hip_error_t (*SetDevice)(int device);
+	hip_error_t (*Malloc)(void **memory, size_t size);
+	hip_error_t (*Free)(void *memory);
+	hip_error_t (*HostMalloc)(void **memory, size_t size, unsigned int flags);
+	hip_error_t (*HostFree)(void *memory);
+	hip_error_t (*HostRegister)(void *memory, size_t size, unsigned int flags);
+	hip_error_t (*HostUnregister)(void *memory);
+	hip_error_t (*MallocManaged)(void **memory, size_t size, unsigned int flags);
+	hip_error_t (*Memcpy)(void *to, const void *from, size_t size, int kind);
+	hip_error_t (*StreamCreate)(hip_stream_t *stream);
+	hip_error_t (*StreamSynchronize)(hip_stream_t stream);
+	hip_error_t (*StreamDestroy)(hip_stream_t stream);
+	hip_error_t (*MallocAsync)(void **memory, size_t size, hip_stream_t stream);
+	hip_error_t (*FreeAsync)(void *memory, hip_stream_t stream);
+	hip_error_t (*MemcpyAsync)(void *to, const void *from, size_t size, int kind, hip_stream_t stream);
+	hip_error_t (*IpcGetMemHandle)(struct hip_ipc_handle *handle, void *memory);
+	hip_error_t (*IpcOpenMemHandle)(void **memory, struct hip_ipc_handle handle, unsigned int flags);
+	hip_error_t (*IpcCloseMemHandle)(void *memory);
+	hip_error_t (*MemCreate)(hip_memory_t *memory, size_t size, const struct hip_memory_properties *properties,
+				 unsigned long long flags);
+	hip_error_t (*MemRelease)(hip_memory_t memory);
+	hip_error_t (*MemAddressReserve)(void **va, size_t size, size_t alignment, void *wanted,
+					 unsigned long long flags);
+	hip_error_t (*MemAddressFree)(void *va, size_t size);
+	hip_error_t (*MemMap)(void *va, size_t size, size_t offset, hip_memory_t memory, unsigned long long flags);
+	hip_error_t (*MemUnmap)(void *va, size_t size);
+	hip_error_t (*MemSetAccess)(void *va, size_t size, const struct hip_access *access, size_t nr_access);
+	hip_error_t (*MemExportToShareableHandle)(void *handle, hip_memory_t memory, int type,
+						  unsigned long long flags);
+	hip_error_t (*MemImportFromShareableHandle)(hip_memory_t *memory, void *handle, int type);
+};
+
+extern struct hip_functions hip;
+
+/* Loads the runtime, the newest there is, into a process for good. -errno, reported. */
+int hip_load(void);
+
+/* 0 when @error is success, else -EIO, reported. @what: the function. */
+int hip_must(hip_error_t error, const char *what);
+
+/* Calls a function of the runtime: HIP(Malloc, &memory, size). 0 or -EIO, reported. */
+#define HIP(function, ...) hip_must(hip.function(__VA_ARGS__), "hip" #function)
+
+#endif

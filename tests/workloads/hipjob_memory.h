@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hipjob: a program on the HIP runtime that checks its own results.
+ *
+ * It has memory of each kind that HIP gives. Data go up and come back by hipMemcpy: no code runs on the GPU, since
+ * simulated ones have no shaders. Functions that return int give 0 or -errno and have reported the failure.
+ */
+#ifndef WORKLOADS_HIPJOB_MEMORY_H
+#define WORKLOADS_HIPJOB_MEMORY_H
+
+#include "hip.h"
+#include "pair.h"
+
+#define HIP_MAX_GPUS 8
+
+enum hip_kind { HIP_DEVICE, HIP_PINNED, HIP_REGISTERED, HIP_MANAGED, HIP_KINDS };
+
+struct hip_gpu {
+	char name[32];
+	void *kept[HIP_KINDS]; /* written once */
+	hip_stream_t stream;
+	void *pooled; /* by hipMallocAsync; another one in each generation */
+};
+
+struct hip_job {
+	struct hip_gpu gpus[HIP_MAX_GPUS];
+	unsigned int nr_gpus;
+	int version;	/* of the runtime */
+	uint64_t bytes; /* of each buffer */
+	void *scratch;
+};
+
+/* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer, whole pages. */
+int hip_job_open(struct hip_job *job, uint64_t bytes);
+/* Compares the stream-ordered memory of generation @generation, frees it, allocates and writes the next. */
+int hip_job_round(struct hip_job *job, uint64_t generation);
+/* Compares all kept data and the stream-ordered ones of @generation. Adds what was compared to *bytes. */
+int hip_job_check(struct hip_job *job, uint64_t generation, uint64_t *bytes);
+int hip_job_close(struct hip_job *job);
+
+/* Writes data of @seed, @job->bytes of it, to memory of a GPU; whether they are there, as @what is called. */
+int hip_put(struct hip_job *job, void *memory, uint64_t seed);
+int hip_get(struct hip_job *job, const void *memory, uint64_t seed, const char *what);
+
+/* Memory that two processes share: by hipIpcGetMemHandle, or by virtual memory (hipMemCreate). */
+enum hip_sharing { HIP_SHARE_NOTHING, HIP_SHARE_IPC, HIP_SHARE_VMM };
+
+struct hip_share {
+	enum hip_sharing kind;
+	struct pair pair; /* the first process allocates */
+	struct pair_memory halves;
+	struct hip_job *job;
+	uint64_t bytes;
+	void *memory;
+	hip_memory_t handle; /* of virtual memory */
+};
+
+/* In both processes, with their own jobs. */
+int hip_share_open(struct hip_share *share, struct hip_job *job);
+int hip_share_close(struct hip_share *share);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hipjob's memory of the first GPU that two processes share.
+ */
+#include <stddef.h>
+#include <unistd.h>
+
+#include "hipjob_memory.h"
+
+#define BLOCK_BYTES (2u << 20)
+
+/* ---- IPC ---- */
+
+static int ipc_open(struct hip_share *share)
+{
+	struct hip_ipc_handle *handle = (struct hip_ipc_handle *)share->pair.control->token;
+	int err;
+
+	if (!share->pair.number) {
+		err = HIP(Malloc, &share->memory, share->bytes);
+		err = err ? err : HIP(IpcGetMemHandle, handle, share->memory);
+		return err ? err : pair_meet(&share->pair);
+	}
+	err = pair_meet(&share->pair);
+	return err ? err : HIP(IpcOpenMemHandle, &share->memory, *handle, HIP_IPC_LAZY_PEER_ACCESS);
+}
+
+static int ipc_close(struct hip_share *share)
+{
+	int err = share->pair.number ? HIP(IpcCloseMemHandle, share->memory) : 0;
+
+	err = err ? err : pair_meet(&share->pair);
+	return err || share->pair.number ? err : HIP(Free, share->memory);
+}
+
+/* ---- virtual memory ---- */
+
+static int vmm_create(struct hip_share *share)
+{
+	const struct hip_memory_properties properties = {
+		.type = HIP_MEMORY_PINNED,
+		.handle_type = HIP_HANDLE_FD,
+		.location = { HIP_LOCATION_DEVICE, 0 },
+	};
+
+	return HIP(MemCreate, &share->handle, share->bytes, &properties, 0);
+}
+
+static int vmm_map(struct hip_share *share)
+{
+	struct hip_access access[HIP_MAX_GPUS];
+	int err = HIP(MemMap, share->memory, share->bytes, 0, share->handle, 0);
+
+	for (unsigned int i = 0; i < share->job->nr_gpus; i++)
+		access[i] = (struct hip_access){ { HIP_LOCATION_DEVICE, (int)i }, HIP_ACCESS_RW };
+	return err ? err : HIP(MemSetAccess, share->memory, share->bytes, access, share->job->nr_gpus);
+}
+
+static int vmm_unmap(struct hip_share *share)
+{
+	int err = HIP(MemUnmap, share->memory, share->bytes);
+
+	return err ? err : HIP(MemRelease, share->handle);
+}
+
+/* Before HIP 7.1 the handle is a pointer to the descriptor. */
+static int vmm_import(struct hip_share *share, int *fd)
+{
+	void *handle = share->job->version < 70100000 ? (void *)fd : (void *)(intptr_t)*fd;
+
+	return HIP(MemImportFromShareableHandle, &share->handle, handle, HIP_HANDLE_FD);
+}
+
+static int vmm_open(struct hip_share *share)
+{
+	int fd = -1, err;
+
+	if (!share->pair.number) {
+		err = vmm_create(share);
+		err = err ? err : HIP(MemExportToShareableHandle, &fd, share->handle, HIP_HANDLE_FD, 0);
+		err = err ? err : pair_send(&share->pair, fd);
+	} else {
+		err = pair_receive(&share->pair, &fd);
+		err = err ? err : vmm_import(share, &fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	err = err ? err : HIP(MemAddressReserve, &share->memory, share->bytes, 0, NULL, 0);
+	return err ? err : vmm_map(share);
+}
+
+/* At last each process has other memory at the same address, as after a sleep of vLLM. */
+static int vmm_close(struct hip_share *share)
+{
+	int err = vmm_unmap(share);
+
+	err = err ? err : vmm_create(share);
+	err = err ? err : vmm_map(share);
+	err = err ? err : hip_put(share->job, share->memory, share->halves.generation);
+	err = err ? err : hip_get(share->job, share->memory, share->halves.generation, "memory after a sleep");
+	err = err ? err : vmm_unmap(share);
+	return err ? err : HIP(MemAddressFree, share->memory, share->bytes);
+}
+
+/* ---- both ---- */
+
+static void *half_of(const struct hip_share *share, unsigned int half)
+{
+	return (uint8_t *)share->memory + half * share->job->bytes;
+}
+
+static int half_put(void *data, unsigned int half, uint64_t generation)
+{
+	struct hip_share *share = data;
+	int err = HIP(SetDevice, generation % share->job->nr_gpus);
+
+	return err ? err : hip_put(share->job, half_of(share, half), pair_seed(half, generation));
+}
+
+static int half_get(void *data, unsigned int half, uint64_t generation)
+{
+	struct hip_share *share = data;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < share->job->nr_gpus; i++) {
+		err = HIP(SetDevice, i);
+		err = err ? err
+			  : hip_get(share->job, half_of(share, half), pair_seed(half, generation), "shared memory");
+	}
+	return err;
+}
+
+int hip_share_open(struct hip_share *share, struct hip_job *job)
+{
+	int err = HIP(SetDevice, 0);
+
+	share->job = job;
+	share->bytes = (2 * job->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	share->halves = (struct pair_memory){ half_put, half_get, share, 0 };
+	err = err ? err : share->kind == HIP_SHARE_IPC ? ipc_open(share) : vmm_open(share);
+	err = err ? err : pair_begin(&share->pair, &share->halves);
+	pair_close_socket(&share->pair);
+	return err;
+}
+
+int hip_share_close(struct hip_share *share)
+{
+	int err = HIP(SetDevice, 0);
+
+	err = err ? err : pair_meet(&share->pair);
+	return err ? err : share->kind == HIP_SHARE_IPC ? ipc_close(share) : vmm_close(share);
+}
