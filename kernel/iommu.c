@@ -6,17 +6,12 @@
 #include "kernel/iommu.h"
 #include "kernel/sysfs.h"
 
-struct group {
-	char number[16]; /* empty: none */
-	bool translates;
-};
-
-static void read_group(int sysfs, const struct topology_node *node, struct group *ret)
+void iommu_read_group(int sysfs, const struct topology_node *node, struct iommu_group *ret)
 {
 	char device[SYSFS_PCI_PATH_MAX], path[128], link[256] = "", type[32] = "";
 	_cleanup_close_ int fd = -1;
 
-	*ret = (struct group){ 0 };
+	*ret = (struct iommu_group){ 0 };
 	sysfs_pci_path(node, device);
 	snprintf(path, sizeof(path), "%s/iommu_group", device);
 	if (readlinkat(sysfs, path, link, sizeof(link) - 1) < 0 || !strrchr(link, '/'))
@@ -29,11 +24,7 @@ static void read_group(int sysfs, const struct topology_node *node, struct group
 			  strncmp(type, "unknown", 7);
 }
 
-bool iommu_is_common(int sysfs, const struct topology_node *a, const struct topology_node *b)
+bool iommu_is_common(const struct iommu_group *a, const struct iommu_group *b)
 {
-	struct group x, y;
-
-	read_group(sysfs, a, &x);
-	read_group(sysfs, b, &y);
-	return (!x.translates && !y.translates) || !strcmp(x.number, y.number);
+	return (!a->translates && !b->translates) || !strcmp(a->number, b->number);
 }

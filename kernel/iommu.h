@@ -7,10 +7,19 @@
 
 #include "amdgpu_plugin_topology.h"
 
+/* A GPU's group of the IOMMU. */
+struct iommu_group {
+	char number[16]; /* empty: none */
+	bool translates;
+};
+
+/* @sysfs: an fd of the root of a sysfs. What cannot be read counts as no IOMMU. */
+void iommu_read_group(int sysfs, const struct topology_node *node, struct iommu_group *ret);
+
 /*
- * Whether system memory that is mapped for one GPU is so for the other one, too: no IOMMU translates for either, or
- * they are in one group of it. @sysfs: an fd of the root of a sysfs. What cannot be read counts as no IOMMU.
+ * Whether system memory that is mapped for a GPU in one group is so for a GPU in the other one, too: no IOMMU translates
+ * for either, or it is the same group.
  */
-bool iommu_is_common(int sysfs, const struct topology_node *a, const struct topology_node *b);
+bool iommu_is_common(const struct iommu_group *a, const struct iommu_group *b);
 
 #endif

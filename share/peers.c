@@ -30,36 +30,48 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 
 static bool same_hive(const struct topology_node *a, const struct topology_node *b)
 {
-	return topology_get(a, TOPOLOGY_HIVE_ID) && topology_get(a, TOPOLOGY_HIVE_ID) == topology_get(b, TOPOLOGY_HIVE_ID);
+	return topology_get(a, TOPOLOGY_HIVE_ID) &&
+	       topology_get(a, TOPOLOGY_HIVE_ID) == topology_get(b, TOPOLOGY_HIVE_ID);
 }
 
-static bool is_mapped_itself(const struct topology_node *home, const struct topology_node *peer, uint64_t flags)
+/* Each group is read once: there may be thousands of buffers. */
+static bool is_common(struct survey *survey, int node, int other)
 {
-	_cleanup_close_ int sysfs = -1;
+	const struct topology *machine = survey->request->machine;
+	_cleanup_close_ int sysfs = survey->has_groups ? -1 : open("/sys", O_PATH | O_CLOEXEC);
 
-	if (topology_same_device(home, peer))
-		return true;
-	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
-		return same_hive(home, peer);
-	sysfs = open("/sys", O_PATH | O_CLOEXEC);
-	return iommu_is_common(sysfs, home, peer);
+	for (unsigned int i = 0; !survey->has_groups && i < machine->nr_nodes; i++)
+		iommu_read_group(sysfs, machine->nodes[i], &survey->groups[i]);
+	survey->has_groups = true;
+	return iommu_is_common(&survey->groups[node], &survey->groups[other]);
 }
 
-int64_t peers_references(const struct survey *survey, const struct holder *holder)
+static bool is_mapped_itself(struct survey *survey, int home, int peer, uint64_t flags)
+{
+	struct topology_node *const *nodes = survey->request->machine->nodes;
+
+	if (topology_same_device(nodes[home], nodes[peer]))
+		return true;
+	return flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? same_hive(nodes[home], nodes[peer])
+						    : is_common(survey, home, peer);
+}
+
+int64_t peers_references(struct survey *survey, const struct holder *holder)
 {
 	const struct share_process *process = holder_process(survey, holder);
-	const struct topology *nodes = process->nodes;
-	int home = topology_find_minor(nodes, holder->minor);
+	const struct topology *machine = survey->request->machine;
+	int home = topology_find_minor(machine, holder->minor);
 	struct bo_record record;
 	int64_t ret = 0;
 
 	if (home < 0 || records_bo(process->state, holder->bo, &record))
 		return 0;
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
-		int peer = topology_find_gpu(nodes, record.mapped_gpus[i]);
+		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, minor_of(process->nodes->nodes[gpu]));
 
 		if (peer >= 0 && peer != home &&
-		    !is_mapped_itself(nodes->nodes[home], nodes->nodes[peer], process->state->bos[holder->bo].alloc_flags))
+		    !is_mapped_itself(survey, home, peer, process->state->bos[holder->bo].alloc_flags))
 			ret++;
 	}
 	return ret;

@@ -317,7 +317,7 @@ static bool is_first_bo_there(const struct survey *survey, const struct buffer *
 	return true;
 }
 
-static struct account account_for(const struct survey *survey, const struct references *references,
+static struct account account_for(struct survey *survey, const struct references *references,
 				  const struct buffer *buffer)
 {
 	struct account ret = { .known = (int64_t)nr_descriptors(references, buffer->holders->inode) };

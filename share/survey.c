@@ -23,11 +23,6 @@
 
 /* ---- files of the plugin ---- */
 
-static uint32_t minor_of(const struct topology_node *node)
-{
-	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-}
-
 static int open_minor(uint32_t minor)
 {
 	int fd = drm_open_minor(minor);

@@ -45,6 +45,8 @@ struct survey {
 	int *scratch;			/* by node of the machine, a file of its render node; -1: none yet */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
+	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
+	bool has_groups;
 	struct references *references;
 	struct older *older; /* before Linux 6.8, instead */
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
@@ -77,6 +79,11 @@ bool file_may_be_another(const struct survey *survey, size_t file);
 /* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
 size_t file_lender(const struct survey *survey, size_t file);
 
+static inline uint32_t minor_of(const struct topology_node *node)
+{
+	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+}
+
 /* The holder's process. */
 static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
 {
@@ -87,7 +94,7 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
 
 /* How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. */
-int64_t peers_references(const struct survey *survey, const struct holder *holder);
+int64_t peers_references(struct survey *survey, const struct holder *holder);
 
 /* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
 struct references;
