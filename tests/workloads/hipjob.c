@@ -22,7 +22,7 @@
 static const char usage[] =
 	"Usage: hipjob --state FILE --share KIND [--background]\n"
 	"Two processes on the HIP runtime that share memory of a GPU, have memory of their own, and check all of it.\n"
-	"  --share KIND   by hipIpcGetMemHandle (ipc) or by virtual memory (vmm)\n"
+	"  --share KIND   by hipIpcGetMemHandle (ipc), by virtual memory (vmm), or nothing\n"
 	"  --background   return when they compute, in a session of their own; their messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
 
@@ -123,6 +123,15 @@ static int process_run(struct process *process)
 	return 1;
 }
 
+static bool sharing_take(const char *text, enum hip_sharing *ret)
+{
+	static const char *const names[HIP_SHARINGS] = { "nothing", "ipc", "vmm" };
+
+	for (*ret = 0; *ret < HIP_SHARINGS && strcmp(text, names[*ret]); ++*ret)
+		;
+	return *ret < HIP_SHARINGS;
+}
+
 static bool options_parse(int argc, char **argv, struct process *process)
 {
 	static const struct option options[] = {
@@ -139,14 +148,10 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->state_path = optarg;
 		else if (option == 'd')
 			process->background = true;
-		else if (option == 'x' && !strcmp(optarg, "ipc"))
-			process->share.kind = HIP_SHARE_IPC;
-		else if (option == 'x' && !strcmp(optarg, "vmm"))
-			process->share.kind = HIP_SHARE_VMM;
 		else
-			good = false;
+			good = option == 'x' && sharing_take(optarg, &process->share.kind);
 	}
-	if (good && optind == argc && process->state_path && process->share.kind)
+	if (good && optind == argc && process->state_path && process->share.kind != HIP_SHARINGS)
 		return true;
 	fputs(usage, stderr);
 	return false;
@@ -154,7 +159,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 int main(int argc, char **argv)
 {
-	static struct process process = { .ready_fd = -1 };
+	static struct process process = { .ready_fd = -1, .share.kind = HIP_SHARINGS };
 
 	report_name("hipjob");
 	if (!options_parse(argc, argv, &process))

@@ -43,7 +43,7 @@ int hip_put(struct hip_job *job, void *memory, uint64_t seed);
 int hip_get(struct hip_job *job, const void *memory, uint64_t seed, const char *what);
 
 /* Memory that two processes share: by hipIpcGetMemHandle, or by virtual memory (hipMemCreate). */
-enum hip_sharing { HIP_SHARE_NOTHING, HIP_SHARE_IPC, HIP_SHARE_VMM };
+enum hip_sharing { HIP_SHARE_NOTHING, HIP_SHARE_IPC, HIP_SHARE_VMM, HIP_SHARINGS };
 
 struct hip_share {
 	enum hip_sharing kind;
@@ -51,7 +51,7 @@ struct hip_share {
 	struct pair_memory halves;
 	struct hip_job *job;
 	uint64_t bytes;
-	void *memory;
+	void *memory; /* NULL: nothing is shared */
 	hip_memory_t handle; /* of virtual memory */
 };
 

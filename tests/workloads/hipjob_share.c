@@ -112,9 +112,9 @@ static void *half_of(const struct hip_share *share, unsigned int half)
 static int half_put(void *data, unsigned int half, uint64_t generation)
 {
 	struct hip_share *share = data;
-	int err = HIP(SetDevice, generation % share->job->nr_gpus);
+	int err = share->memory ? HIP(SetDevice, generation % share->job->nr_gpus) : 0;
 
-	return err ? err : hip_put(share->job, half_of(share, half), pair_seed(half, generation));
+	return err || !share->memory ? err : hip_put(share->job, half_of(share, half), pair_seed(half, generation));
 }
 
 static int half_get(void *data, unsigned int half, uint64_t generation)
@@ -122,7 +122,7 @@ static int half_get(void *data, unsigned int half, uint64_t generation)
 	struct hip_share *share = data;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < share->job->nr_gpus; i++) {
+	for (unsigned int i = 0; !err && share->memory && i < share->job->nr_gpus; i++) {
 		err = HIP(SetDevice, i);
 		err = err ? err
 			  : hip_get(share->job, half_of(share, half), pair_seed(half, generation), "shared memory");
@@ -137,7 +137,8 @@ int hip_share_open(struct hip_share *share, struct hip_job *job)
 	share->job = job;
 	share->bytes = (2 * job->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	share->halves = (struct pair_memory){ half_put, half_get, share, 0 };
-	err = err ? err : share->kind == HIP_SHARE_IPC ? ipc_open(share) : vmm_open(share);
+	if (!err && share->kind)
+		err = share->kind == HIP_SHARE_IPC ? ipc_open(share) : vmm_open(share);
 	err = err ? err : pair_begin(&share->pair, &share->halves);
 	pair_close_socket(&share->pair);
 	return err;
@@ -148,5 +149,7 @@ int hip_share_close(struct hip_share *share)
 	int err = HIP(SetDevice, 0);
 
 	err = err ? err : pair_meet(&share->pair);
-	return err ? err : share->kind == HIP_SHARE_IPC ? ipc_close(share) : vmm_close(share);
+	if (err || !share->kind)
+		return err;
+	return share->kind == HIP_SHARE_IPC ? ipc_close(share) : vmm_close(share);
 }

@@ -19,4 +19,11 @@ is_model || machine_load 1xmi100
 comes_back_if_listed --share ipc
 [[ $(state_get "$job" hip) == 702* ]] || fail "the job does not use HIP 7.2, but $(state_get "$job" hip)"
 comes_back_if_listed --share vmm
+# hipMallocAsync of ROCm 7 takes virtual memory unless it is told not to.
+if ! kernel_lists; then
+	stays '6\.18' --share nothing
+	export DEBUG_HIP_MEM_POOL_VMHEAP=0
+	comes_back --share nothing
+	unset DEBUG_HIP_MEM_POOL_VMHEAP
+fi
 unset LD_LIBRARY_PATH
