@@ -11,12 +11,18 @@
 
 typedef int hip_error_t; /* 0: success */
 typedef struct hip_stream *hip_stream_t;
+typedef struct hip_event *hip_event_t;
 typedef struct hip_memory *hip_memory_t;
 
 enum { HIP_HOST_TO_DEVICE = 1, HIP_DEVICE_TO_HOST = 2 };
 enum { HIP_LOCATION_DEVICE = 1, HIP_MEMORY_PINNED = 1, HIP_HANDLE_FD = 1, HIP_ACCESS_RW = 3 };
 #define HIP_IPC_LAZY_PEER_ACCESS 1u
 #define HIP_ATTACH_GLOBAL	 1u
+#define HIP_FINE_GRAINED	 1u /* of device memory */
+#define HIP_UNCACHED		 3u
+#define HIP_COHERENT		 0x40000000u /* of pinned memory */
+#define HIP_NO_TIMING		 2u	     /* of events */
+#define HIP_INTERPROCESS	 4u
 
 struct hip_ipc_handle {
 	uint8_t bytes[64];
@@ -50,6 +56,7 @@ struct hip_functions {
 	hip_error_t (*DeviceGetPCIBusId)(char *name, int length, int device);
 	hip_error_t (*SetDevice)(int device);
 	hip_error_t (*Malloc)(void **memory, size_t size);
+	hip_error_t (*ExtMallocWithFlags)(void **memory, size_t size, unsigned int flags);
 	hip_error_t (*Free)(void *memory);
 	hip_error_t (*HostMalloc)(void **memory, size_t size, unsigned int flags);
 	hip_error_t (*HostFree)(void *memory);
@@ -60,12 +67,18 @@ struct hip_functions {
 	hip_error_t (*StreamCreate)(hip_stream_t *stream);
 	hip_error_t (*StreamSynchronize)(hip_stream_t stream);
 	hip_error_t (*StreamDestroy)(hip_stream_t stream);
+	hip_error_t (*EventCreateWithFlags)(hip_event_t *event, unsigned int flags);
+	hip_error_t (*EventRecord)(hip_event_t event, hip_stream_t stream);
+	hip_error_t (*EventSynchronize)(hip_event_t event);
+	hip_error_t (*EventDestroy)(hip_event_t event);
 	hip_error_t (*MallocAsync)(void **memory, size_t size, hip_stream_t stream);
 	hip_error_t (*FreeAsync)(void *memory, hip_stream_t stream);
 	hip_error_t (*MemcpyAsync)(void *to, const void *from, size_t size, int kind, hip_stream_t stream);
 	hip_error_t (*IpcGetMemHandle)(struct hip_ipc_handle *handle, void *memory);
 	hip_error_t (*IpcOpenMemHandle)(void **memory, struct hip_ipc_handle handle, unsigned int flags);
 	hip_error_t (*IpcCloseMemHandle)(void *memory);
+	hip_error_t (*IpcGetEventHandle)(struct hip_ipc_handle *handle, hip_event_t event);
+	hip_error_t (*IpcOpenEventHandle)(hip_event_t *event, struct hip_ipc_handle handle);
 	hip_error_t (*MemCreate)(hip_memory_t *memory, size_t size, const struct hip_memory_properties *properties,
 				 unsigned long long flags);
 	hip_error_t (*MemRelease)(hip_memory_t memory);

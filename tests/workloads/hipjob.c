@@ -80,7 +80,7 @@ static int loop(struct process *process)
 		if (signal == SIGUSR1)
 			err = verify(process);
 		err = err ? err : hip_job_round(&process->hip, process->generation);
-		err = err ? err : pair_round(&process->share.pair, &process->share.halves, &stop);
+		err = err ? err : hip_share_round(&process->share, &stop);
 		process->generation += !err;
 		err = err ? err : phase_set(process, "running");
 	}

@@ -11,10 +11,13 @@
 #include "report.h"
 
 static const char *const kind_names[HIP_KINDS] = {
-	[HIP_DEVICE] = "device memory",
-	[HIP_PINNED] = "pinned memory",
-	[HIP_REGISTERED] = "registered memory",
-	[HIP_MANAGED] = "managed memory",
+	[HIP_KIND_DEVICE] = "device memory",
+	[HIP_KIND_FINE_GRAINED] = "fine-grained device memory",
+	[HIP_KIND_UNCACHED] = "uncached device memory",
+	[HIP_KIND_PINNED] = "pinned memory",
+	[HIP_KIND_COHERENT] = "coherent pinned memory",
+	[HIP_KIND_REGISTERED] = "registered memory",
+	[HIP_KIND_MANAGED] = "managed memory",
 };
 
 static uint64_t kept_seed(unsigned int gpu, unsigned int kind)
@@ -58,7 +61,8 @@ static int pooled_put(struct hip_job *job, unsigned int i, uint64_t generation)
 
 	pattern_fill(job->scratch, job->bytes, pooled_seed(i, generation), 0);
 	err = err ? err : HIP(MemcpyAsync, gpu->pooled, job->scratch, job->bytes, HIP_HOST_TO_DEVICE, gpu->stream);
-	return err ? err : HIP(StreamSynchronize, gpu->stream);
+	err = err ? err : HIP(EventRecord, gpu->event, gpu->stream);
+	return err ? err : HIP(EventSynchronize, gpu->event);
 }
 
 static int pooled_get(struct hip_job *job, unsigned int i, uint64_t generation)
@@ -88,11 +92,17 @@ int hip_job_round(struct hip_job *job, uint64_t generation)
 static int kept_allocate(const struct hip_job *job, unsigned int kind, void **ret)
 {
 	switch (kind) {
-	case HIP_DEVICE:
+	case HIP_KIND_DEVICE:
 		return HIP(Malloc, ret, job->bytes);
-	case HIP_PINNED:
+	case HIP_KIND_FINE_GRAINED:
+		return HIP(ExtMallocWithFlags, ret, job->bytes, HIP_FINE_GRAINED);
+	case HIP_KIND_UNCACHED:
+		return HIP(ExtMallocWithFlags, ret, job->bytes, HIP_UNCACHED);
+	case HIP_KIND_PINNED:
 		return HIP(HostMalloc, ret, job->bytes, 0);
-	case HIP_MANAGED:
+	case HIP_KIND_COHERENT:
+		return HIP(HostMalloc, ret, job->bytes, HIP_COHERENT);
+	case HIP_KIND_MANAGED:
 		return HIP(MallocManaged, ret, job->bytes, HIP_ATTACH_GLOBAL);
 	}
 	*ret = aligned_alloc(4096, job->bytes);
@@ -104,9 +114,10 @@ static int kept_free(unsigned int kind, void *memory)
 	int err;
 
 	switch (kind) {
-	case HIP_PINNED:
+	case HIP_KIND_PINNED:
+	case HIP_KIND_COHERENT:
 		return HIP(HostFree, memory);
-	case HIP_REGISTERED:
+	case HIP_KIND_REGISTERED:
 		err = HIP(HostUnregister, memory);
 		free(memory);
 		return err;
@@ -125,6 +136,7 @@ static int gpu_open(struct hip_job *job, unsigned int i)
 		err = err ? err : hip_put(job, gpu->kept[kind], kept_seed(i, kind));
 	}
 	err = err ? err : HIP(StreamCreate, &gpu->stream);
+	err = err ? err : HIP(EventCreateWithFlags, &gpu->event, HIP_NO_TIMING);
 	return err ? err : pooled_put(job, i, 0);
 }
 
@@ -172,6 +184,7 @@ int hip_job_close(struct hip_job *job)
 		err = HIP(SetDevice, i);
 		err = err ? err : HIP(FreeAsync, gpu->pooled, gpu->stream);
 		err = err ? err : HIP(StreamSynchronize, gpu->stream);
+		err = err ? err : HIP(EventDestroy, gpu->event);
 		err = err ? err : HIP(StreamDestroy, gpu->stream);
 		for (unsigned int kind = 0; !err && kind < HIP_KINDS; kind++)
 			err = kept_free(kind, gpu->kept[kind]);

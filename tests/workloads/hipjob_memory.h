@@ -13,13 +13,23 @@
 
 #define HIP_MAX_GPUS 8
 
-enum hip_kind { HIP_DEVICE, HIP_PINNED, HIP_REGISTERED, HIP_MANAGED, HIP_KINDS };
+enum hip_kind {
+	HIP_KIND_DEVICE,
+	HIP_KIND_FINE_GRAINED,
+	HIP_KIND_UNCACHED,
+	HIP_KIND_PINNED,
+	HIP_KIND_COHERENT,
+	HIP_KIND_REGISTERED,
+	HIP_KIND_MANAGED,
+	HIP_KINDS
+};
 
 struct hip_gpu {
 	char name[32];
 	void *kept[HIP_KINDS]; /* written once */
 	hip_stream_t stream;
-	void *pooled; /* by hipMallocAsync; another one in each generation */
+	hip_event_t event; /* recorded when data of the stream are written */
+	void *pooled;	   /* by hipMallocAsync; another one in each generation */
 };
 
 struct hip_job {
@@ -51,12 +61,15 @@ struct hip_share {
 	struct pair_memory halves;
 	struct hip_job *job;
 	uint64_t bytes;
-	void *memory; /* NULL: nothing is shared */
+	void *memory;	     /* NULL: nothing is shared */
+	hip_event_t event;   /* of IPC: both wait for it */
 	hip_memory_t handle; /* of virtual memory */
 };
 
 /* In both processes, with their own jobs. */
 int hip_share_open(struct hip_share *share, struct hip_job *job);
+/* A generation of it; *@stop of the first process becomes that of both. */
+int hip_share_round(struct hip_share *share, bool *stop);
 int hip_share_close(struct hip_share *share);
 
 #endif

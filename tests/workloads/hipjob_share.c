@@ -11,24 +11,56 @@
 
 /* ---- IPC ---- */
 
+/* What the first process writes for the second one. */
+struct ipc_handles {
+	struct hip_ipc_handle memory, event;
+};
+
+static struct ipc_handles *ipc_handles(struct hip_share *share)
+{
+	_Static_assert(sizeof(struct ipc_handles) <= sizeof(share->pair.control->token), "both fit");
+	return (struct ipc_handles *)share->pair.control->token;
+}
+
+static int ipc_create(struct hip_share *share, struct ipc_handles *handles)
+{
+	int err = HIP(Malloc, &share->memory, share->bytes);
+
+	err = err ? err : HIP(IpcGetMemHandle, &handles->memory, share->memory);
+	err = err ? err : HIP(EventCreateWithFlags, &share->event, HIP_NO_TIMING | HIP_INTERPROCESS);
+	err = err ? err : HIP(IpcGetEventHandle, &handles->event, share->event);
+	return err ? err : pair_meet(&share->pair);
+}
+
 static int ipc_open(struct hip_share *share)
 {
-	struct hip_ipc_handle *handle = (struct hip_ipc_handle *)share->pair.control->token;
+	const struct ipc_handles *handles = ipc_handles(share);
 	int err;
 
-	if (!share->pair.number) {
-		err = HIP(Malloc, &share->memory, share->bytes);
-		err = err ? err : HIP(IpcGetMemHandle, handle, share->memory);
-		return err ? err : pair_meet(&share->pair);
-	}
+	if (!share->pair.number)
+		return ipc_create(share, ipc_handles(share));
 	err = pair_meet(&share->pair);
-	return err ? err : HIP(IpcOpenMemHandle, &share->memory, *handle, HIP_IPC_LAZY_PEER_ACCESS);
+	err = err ? err : HIP(IpcOpenMemHandle, &share->memory, handles->memory, HIP_IPC_LAZY_PEER_ACCESS);
+	return err ? err : HIP(IpcOpenEventHandle, &share->event, handles->event);
+}
+
+/* In each generation, of the default stream; since HIP 7 the GPU runs code to record such an event. */
+static int ipc_signal(struct hip_share *share)
+{
+	int err = HIP(SetDevice, 0);
+
+	if (!err && !share->pair.number && share->job->version < 70000000)
+		err = HIP(EventRecord, share->event, NULL);
+	err = err ? err : pair_meet(&share->pair);
+	return err ? err : HIP(EventSynchronize, share->event);
 }
 
 static int ipc_close(struct hip_share *share)
 {
-	int err = share->pair.number ? HIP(IpcCloseMemHandle, share->memory) : 0;
+	int err = HIP(EventDestroy, share->event);
 
+	if (!err && share->pair.number)
+		err = HIP(IpcCloseMemHandle, share->memory);
 	err = err ? err : pair_meet(&share->pair);
 	return err || share->pair.number ? err : HIP(Free, share->memory);
 }
@@ -142,6 +174,13 @@ int hip_share_open(struct hip_share *share, struct hip_job *job)
 	err = err ? err : pair_begin(&share->pair, &share->halves);
 	pair_close_socket(&share->pair);
 	return err;
+}
+
+int hip_share_round(struct hip_share *share, bool *stop)
+{
+	int err = share->event ? ipc_signal(share) : 0;
+
+	return err ? err : pair_round(&share->pair, &share->halves, stop);
 }
 
 int hip_share_close(struct hip_share *share)

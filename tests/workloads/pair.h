@@ -15,7 +15,7 @@
 struct pair_control {
 	_Atomic uint32_t meetings[2]; /* that each has come to */
 	_Atomic bool stop, failed;
-	_Alignas(8) uint8_t token[64]; /* what one tells the other, before a meeting */
+	_Alignas(8) uint8_t token[128]; /* what one tells the other, before a meeting */
 };
 
 struct pair {
