@@ -5,9 +5,9 @@
  * driver and user space do with a BAR works by itself. The interrupt is a number without hardware behind it; the chip
  * raises it with generic_handle_irq().
  *
- * A GPU is one element of the parameter "gpus": eight numbers with colons between,
- * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE. The first GPU of a hive is followed by
- * the rest of it.
+ * A GPU is one element of the parameter "gpus": nine numbers with colons between,
+ * DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE:IOMMU. The first GPU of a hive is
+ * followed by the rest of it.
  */
 #include <linux/interrupt.h>
 #include <linux/io.h>
@@ -33,7 +33,8 @@
 static char *gpus[MAX_GPUS];
 static int nr_gpus;
 module_param_array(gpus, charp, &nr_gpus, 0444);
-MODULE_PARM_DESC(gpus, "DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE of each GPU");
+MODULE_PARM_DESC(gpus,
+		 "DOMAIN:BUS:DEVICE_ID:VRAM_MIB:RENDER_MINOR:HIVE_SIZE:UNIQUE_ID:PARTITION_MODE:IOMMU of each GPU");
 static ulong vram_base;
 module_param(vram_base, ulong, 0444);
 MODULE_PARM_DESC(vram_base, "address of the memory that is VRAM");
@@ -56,10 +57,10 @@ struct gpu {
 	struct pci_sysdata sysdata; /* first */
 	u8 config[256];
 	struct bar bars[NR_BARS];
-	struct resource window;
+	struct resource windows[NR_BARS]; /* of the root bus: an IOMMU gives no addresses in them */
 	struct pci_bus *bus;
 	unsigned int bus_number, device_id, vram_mib, render_minor, hive_size, hive_index;
-	unsigned int partition_mode;
+	unsigned int partition_mode, iommu;
 	u64 unique_id;
 	int irq;
 };
@@ -162,6 +163,7 @@ static void set_config(struct gpu *g)
 		.hive_size = g->hive_size,
 		.hive_index = g->hive_index,
 		.partition_mode = g->partition_mode,
+		.iommu = g->iommu,
 	};
 
 	set(g, PCI_VENDOR_ID, 2, PCI_VENDOR_ID_ATI);
@@ -259,10 +261,10 @@ static int gpu_add(struct gpu *g)
 
 	if (err)
 		return err;
-	g->window.name = "asicsim";
-	g->window.end = (1ULL << 46) - 1;
-	g->window.flags = IORESOURCE_MEM;
-	pci_add_resource(&resources, &g->window);
+	for (unsigned int i = 0; i < NR_BARS; i++) {
+		g->windows[i] = DEFINE_RES_MEM_NAMED(g->bars[i].start, g->bars[i].size, "asicsim");
+		pci_add_resource(&resources, &g->windows[i]);
+	}
 	pci_lock_rescan_remove();
 	g->bus = pci_create_root_bus(NULL, g->bus_number, &ops, &g->sysdata, &resources);
 	err = g->bus ? add_device(g) : -EBUSY;
@@ -287,8 +289,8 @@ static int gpu_parse(struct gpu *g, const char *text)
 {
 	unsigned int domain;
 
-	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx:%u", &domain, &g->bus_number, &g->device_id, &g->vram_mib,
-		   &g->render_minor, &g->hive_size, &g->unique_id, &g->partition_mode) != 8 ||
+	if (sscanf(text, "%x:%x:%x:%u:%u:%u:%llx:%u:%u", &domain, &g->bus_number, &g->device_id, &g->vram_mib,
+		   &g->render_minor, &g->hive_size, &g->unique_id, &g->partition_mode, &g->iommu) != 9 ||
 	    !is_power_of_2(g->vram_mib) || g->vram_mib < 256) {
 		pr_err("asicsim_pci: '%s' does not describe a GPU with a power of two of at least 256 MiB\n", text);
 		return -EINVAL;

@@ -15,6 +15,7 @@ struct asicsim_config {
 	u16 hive_size;	/* GPUs that are joined by XGMI, 0 without a hive */
 	u16 hive_index; /* which of them this one is: its VRAM is the so-manieth segment of the hive's memory */
 	u32 partition_mode; /* AMDGPU_SPX_PARTITION_MODE ..., where the chip has several XCCs */
+	u32 iommu;	    /* 1: one translates for it (iommu.c) */
 };
 
 #endif

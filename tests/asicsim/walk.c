@@ -4,6 +4,7 @@
  * and the AGP aperture; every other VMID has four levels of 512 entries. Nothing is cached, so that errors of missing
  * TLB flushes cannot be seen.
  */
+#include <linux/iommu.h>
 #include <linux/minmax.h>
 #include <linux/pfn.h>
 
@@ -28,10 +29,14 @@ static void *vram_at(struct chip *chip, u64 offset)
 	return offset < chip->vram_size ? chip->vram + offset : NULL;
 }
 
-static void *system_at(u64 phys)
+/* The device's address @addr may be that of an IOMMU. */
+static void *system_at(struct chip *chip, u64 addr)
 {
+	struct iommu_domain *domain = iommu_get_domain_for_dev(chip->adev->dev);
+	u64 phys = domain && iommu_is_dma_domain(domain) ? iommu_iova_to_phys(domain, addr) : addr;
+
 	if (!pfn_valid(PHYS_PFN(phys)) || !page_is_ram(PHYS_PFN(phys))) {
-		pr_debug("asicsim: no system memory at %#llx\n", phys);
+		pr_debug("asicsim: no system memory at %#llx\n", addr);
 		return NULL;
 	}
 	return __va(phys);
@@ -45,7 +50,7 @@ static void *pte_at(struct chip *chip, u64 pte, u64 offset, bool write)
 		pr_debug("asicsim: a page that cannot be %s: %#llx\n", write ? "written" : "read", pte);
 		return NULL;
 	}
-	return pte & AMDGPU_PTE_SYSTEM ? system_at(addr) : vram_at(chip, addr);
+	return pte & AMDGPU_PTE_SYSTEM ? system_at(chip, addr) : vram_at(chip, addr);
 }
 
 static void *walk_kernel(struct chip *chip, u64 va, bool write)
@@ -58,7 +63,7 @@ static void *walk_kernel(struct chip *chip, u64 va, bool write)
 	if (va >= gmc->gart_start && va <= gmc->gart_end && table)
 		return pte_at(chip, READ_ONCE(table[(va - gmc->gart_start) >> 12]), va & 0xfff, write);
 	if (va >= gmc->agp_start && va <= gmc->agp_end)
-		return system_at(va - gmc->agp_start);
+		return system_at(chip, va - gmc->agp_start);
 	return NULL;
 }
 
@@ -72,7 +77,7 @@ static void *walk_tables(struct chip *chip, u64 pd, u64 va, bool write)
 
 		if (!(entry & AMDGPU_PTE_VALID))
 			return NULL;
-		table = entry & AMDGPU_PTE_SYSTEM ? system_at(addr) : vram_at(chip, addr);
+		table = entry & AMDGPU_PTE_SYSTEM ? system_at(chip, addr) : vram_at(chip, addr);
 		if (!table)
 			return NULL;
 		entry = READ_ONCE(table[(va >> shift) & 0x1ff]);
@@ -92,7 +97,7 @@ static void *walk_failed(struct chip *chip, const struct chip_vm *vm, u64 va, u6
 {
 	if (fault)
 		*fault = va;
-	return vm->default_page ? system_at(chip->adev->dummy_page_addr + (va & ~PAGE_MASK)) : NULL;
+	return vm->default_page ? system_at(chip, chip->adev->dummy_page_addr + (va & ~PAGE_MASK)) : NULL;
 }
 
 static int access(struct chip *chip, const struct chip_vm *vm, u64 va, void *buffer, size_t len, bool write, u64 *fault)

@@ -97,21 +97,22 @@ static const struct {
 	unsigned int gpu;
 	enum kfd_memory kind;
 } far_buffers[] = {
-	{ 0, KFD_MEMORY_VRAM_PUBLIC },
-	{ 1, KFD_MEMORY_VRAM },
 	{ 0, KFD_MEMORY_GTT },
 	{ 1, KFD_MEMORY_GTT },
+	{ 0, KFD_MEMORY_VRAM_PUBLIC },
+	{ 1, KFD_MEMORY_VRAM },
 };
 
-#define FAR_BUFFERS (sizeof(far_buffers) / sizeof(*far_buffers))
+#define FAR_BUFFERS	   4u
+#define FAR_BUFFERS_SYSMEM 2u
 
-/* @lent: the exporter's other GPU sees them, too. */
-static int far_export(struct share_process *me, bool lent)
+/* The first @nr. @lent: the exporter's other GPU sees them, too. */
+static int far_export(struct share_process *me, unsigned int nr, bool lent)
 {
 	struct kfd_bo *bo;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < FAR_BUFFERS; i++) {
+	for (unsigned int i = 0; !err && i < nr; i++) {
 		unsigned int gpu = far_buffers[i].gpu;
 
 		err = share_bo_new(me, i, &me->gpus[gpu], far_buffers[i].kind, &bo);
@@ -123,11 +124,11 @@ static int far_export(struct share_process *me, bool lent)
 }
 
 /* @across: imported on the GPU that does not own it; else on the owner, and mapped on the other one. */
-static int far_take(struct share_process *me, bool across)
+static int far_take(struct share_process *me, unsigned int nr, bool across)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < FAR_BUFFERS; i++) {
+	for (unsigned int i = 0; !err && i < nr; i++) {
 		unsigned int buffer, gpu;
 		struct kfd_bo *bo;
 		int fd;
@@ -146,12 +147,17 @@ static int far_take(struct share_process *me, bool across)
 
 static int far_setup(struct share_process *me)
 {
-	return me->number ? far_take(me, false) : far_export(me, true);
+	return me->number ? far_take(me, FAR_BUFFERS, false) : far_export(me, FAR_BUFFERS, true);
+}
+
+static int far_sysmem_setup(struct share_process *me)
+{
+	return me->number ? far_take(me, FAR_BUFFERS_SYSMEM, false) : far_export(me, FAR_BUFFERS_SYSMEM, true);
 }
 
 static int across_setup(struct share_process *me)
 {
-	return me->number ? far_take(me, true) : far_export(me, false);
+	return me->number ? far_take(me, FAR_BUFFERS, true) : far_export(me, FAR_BUFFERS, false);
 }
 
 /* The first process has a buffer in memory of the host, which the other one takes. */
@@ -330,6 +336,7 @@ const struct share_case share_ipc_cases[] = {
 	{ "ipc", "two processes import from each other on one GPU", 2, 1, 0, ipc_setup, NULL },
 	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, 0, ipc_kept_setup, NULL },
 	{ "ipc-far", "imports on the owner's GPU, mapped on another one", 2, 2, 0, far_setup, NULL },
+	{ "ipc-far-sysmem", "the same with memory of the host", 2, 2, 0, far_sysmem_setup, NULL },
 	{ "ipc-across", "imports on another GPU than the owner's", 2, 2, 0, across_setup, NULL },
 	{ "ipc-anew", "imports on another GPU, two objects there", 2, 2, 0, anew_setup, NULL },
 	{ "ipc-sysmem", "memory of the host by handle, mapping and CPU", 2, 1, 0, sysmem_setup, NULL },

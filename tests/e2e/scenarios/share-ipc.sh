@@ -19,10 +19,16 @@ for case in ipc-across ipc-anew; do
 	comes_back "$case"
 	goes_on "$case"
 done
-if is_model; then
-	# Debian's kernels have no access to VRAM by PCIe, and simulated chips no IOMMU.
-	comes_back ipc-far
+# Debian's kernels have no access to VRAM by PCIe (CONFIG_HSA_AMD_P2P).
+! is_model || comes_back ipc-far
+if can_translate; then
 	machine_translated
+	for case in ipc-far-sysmem ipc-across; do
+		comes_back "$case"
+		goes_on "$case"
+	done
+fi
+if is_model; then
 	comes_back ipc-far
 	rules=6.12 machine_load 8xmi300x
 	comes_back ipc-far
