@@ -232,9 +232,6 @@ static int match_with_room(const struct gpus_request *request, struct candidates
 	}
 	if (err && report)
 		match_report_log(report);
-	else if (!err && !(*ret)->nearest)
-		pr_warn("the GPUs keep all rules, but the search for a better choice took too many steps "
-			"(KFD_DEVICE_MAP names pairs)");
 	return err;
 }
 

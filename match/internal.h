@@ -90,6 +90,12 @@ bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
  */
 int rule_problem(const struct match *m, struct problem *ret);
 
+/* Takes the busy local GPUs out of the problem, where a saved GPU has idle ones. Returns whether there were any. */
+bool rule_leave_busy(const struct match *m, const struct problem *p);
+
+/* Fills in the domains and weights: anew after rule_leave_busy(). */
+void rule_domains(const struct match *m, struct problem *p);
+
 /* Explains why there is no map. problem: the one that has no solution. */
 void report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt,
 		    struct match_report *report);

@@ -120,7 +120,6 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 
 	if (!map)
 		return -ENOMEM;
-	map->nearest = assignment->best;
 	map->nr_pairs = m->nr_things;
 	for (unsigned int i = 0; i < m->nr_things; i++) {
 		unsigned int place = (unsigned int)assignment->place[i];
@@ -139,25 +138,37 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 	return 0;
 }
 
-static int solve(const struct match *m, const struct problem *problem, struct match_map **ret,
-		 struct match_report *report)
+static void explain(const struct match *m, const struct problem *problem, const struct assignment *assignment, int err,
+		    struct match_report *report)
 {
-	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
-	int err;
-
-	if (!assignment)
-		return -ENOMEM;
-	err = assign_solve(problem, LIMIT, assignment);
-	if (err == -ENOMEM)
-		return err;
-	report->steps = assignment->steps;
+	if (err == -ENODEV)
+		report_refusal(m, problem, assignment, report);
 	if (err == -E2BIG)
 		report_line(report,
 			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
 			    "KFD_DEVICE_MAP",
 			    m->nr_things, m->nr_places);
-	if (err == -ENODEV)
-		report_refusal(m, problem, assignment, report);
+}
+
+/* @problem: as the rules pose it. -ENODEV and -E2BIG without lines: the busy GPUs have to be looked at, too. */
+static int solve_idle(const struct match *m, const struct problem *problem, struct assignment *assignment)
+{
+	return rule_leave_busy(m, problem) ? assign_solve(problem, LIMIT, assignment) : -ENODEV;
+}
+
+static int solve(const struct match *m, struct problem *problem, struct match_map **ret, struct match_report *report)
+{
+	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
+	int err = assignment ? solve_idle(m, problem, assignment) : -ENOMEM;
+
+	if (err == -ENODEV || err == -E2BIG) {
+		rule_domains(m, problem);
+		err = assign_solve(problem, LIMIT, assignment);
+		explain(m, problem, assignment, err, report);
+	}
+	if (err == -ENOMEM)
+		return err;
+	report->steps = assignment->steps;
 	return err ? err : make_map(m, assignment, ret);
 }
 

@@ -15,12 +15,13 @@
  *   Pairs that the user names are checked like all others.
  *
  * The choice
- *   Of all maps that keep the rules, the one with the most saved GPUs on idle
- *   local ones; then with the most equal gpu ids; then with the most equal PCI
- *   addresses; then with the most equal NUMA nodes; then the one that gives
- *   the first saved GPU the lowest node number, then the second, and so on.
- *   The search is exact. It has a limit, in steps, that ordinary machines do not
- *   come near: the result says what it leaves open (undecided, match_map.nearest).
+ *   Idle local GPUs alone are tried first, then all. The saved GPU with the
+ *   fewest possible local ones chooses first; it tries idle ones first, then the
+ *   one with its gpu id, its PCI address, its NUMA node, the lowest node number.
+ *   The first map that keeps the rules is taken: the GPUs of before, where all
+ *   are there and idle, but not always the map with the most wishes fulfilled.
+ *   The search has a limit, in steps, that ordinary machines do not come near:
+ *   beyond it the result is "undecided".
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
@@ -66,14 +67,13 @@ struct match_pair {
 };
 
 struct match_map {
-	bool nearest; /* false: keeps the rules, but the limit ended the search for a better one */
 	unsigned int nr_pairs;
 	struct match_pair pairs[]; /* in the order of the saved nodes */
 };
 
 /* Why there is no map: lines for people, without line ends. */
 struct match_report {
-	uint64_t steps; /* of the search, also when there is a map */
+	uint64_t steps; /* of the last search, also when there is a map */
 	bool cut;	/* there was more than fits */
 	unsigned int nr_lines;
 	char line[MATCH_REPORT_LINES][MATCH_REPORT_COLUMNS];

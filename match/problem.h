@@ -2,11 +2,10 @@
 /*
  * The assignment problem: things go to places, each to one of its own.
  *
- * Each thing has a set of places that would do (its domain), some pairs of
- * things restrict each other, and each (thing, place) has a weight. A solution
- * keeps all restrictions, has the largest total weight, and among those puts
- * thing 0 on the lowest place, then thing 1, and so on. Things are saved GPUs
- * and places local ones; nothing here knows that.
+ * Each thing has a set of places that would do (its domain), and some pairs of
+ * things restrict each other. A solution keeps all restrictions. Of a thing's
+ * places the heavier ones are tried first. Things are saved GPUs and places
+ * local ones; nothing here knows that.
  */
 #ifndef MATCH_PROBLEM_H
 #define MATCH_PROBLEM_H
@@ -90,8 +89,7 @@ int set_next(const uint64_t *set, unsigned int nr_words, unsigned int from);
 
 struct assignment {
 	int place[PROBLEM_MAX]; /* of each thing */
-	bool best;		/* false: the limit ended the search for a better one */
-	uint64_t steps;		/* done, also when there is none */
+	uint64_t steps;		/* done, also when there is no solution */
 	/* On -ENODEV: */
 	bool crowded;		      /* more things than places, whatever the restrictions: */
 	bool in_crowd[PROBLEM_MAX];   /* these things ... */
@@ -117,7 +115,7 @@ struct symmetry {
 	uint16_t group_of[PROBLEM_MAX]; /* of each class */
 };
 
-/* weighted: places of different weight are different. */
-void symmetry_find(struct symmetry *ret, const struct problem *p, bool weighted);
+/* Weights tell no places apart: whether there is a solution does not depend on them. */
+void symmetry_find(struct symmetry *ret, const struct problem *p);
 
 #endif

@@ -8,11 +8,11 @@
 #include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* A more important preference outweighs any number of less important ones. */
+/* A more important preference outweighs all less important ones. */
 #define WEIGHT_NUMA   1U
-#define WEIGHT_PCI    (WEIGHT_NUMA * (TOPOLOGY_MAX_NODES + 1U))
-#define WEIGHT_GPU_ID (WEIGHT_PCI * (TOPOLOGY_MAX_NODES + 1U))
-#define WEIGHT_IDLE   (WEIGHT_GPU_ID * (TOPOLOGY_MAX_NODES + 1U))
+#define WEIGHT_PCI    2U
+#define WEIGHT_GPU_ID 4U
+#define WEIGHT_IDLE   8U
 
 #define NO_ATOMICS (TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 | TOPOLOGY_LINK_FLAG_NO_ATOMICS_64)
 
@@ -436,12 +436,17 @@ static void fill_kinds(const struct match *m, const struct kind_table *table, co
 		p->kind[i] = used[kind_of[i]] ? kind_of[i] : 0;
 }
 
+static bool is_busy(const struct match *m, unsigned int place)
+{
+	return m->options->busy && m->options->busy[m->local_node[place]];
+}
+
 static uint32_t preference(const struct match *m, unsigned int thing, unsigned int place)
 {
 	const struct topology_node *saved = saved_gpu(m, thing), *local = local_gpu(m, place);
 	uint32_t weight = 0;
 
-	if (m->options->busy && !m->options->busy[m->local_node[place]])
+	if (!is_busy(m, place))
 		weight += WEIGHT_IDLE;
 	if (topology_gpu_id(saved) == topology_gpu_id(local))
 		weight += WEIGHT_GPU_ID;
@@ -452,7 +457,7 @@ static uint32_t preference(const struct match *m, unsigned int thing, unsigned i
 	return weight;
 }
 
-static void fill_domains(const struct match *m, struct problem *p)
+void rule_domains(const struct match *m, struct problem *p)
 {
 	for (unsigned int i = 0; i < p->nr_things; i++) {
 		for (unsigned int v = 0; v < p->nr_places; v++) {
@@ -461,6 +466,32 @@ static void fill_domains(const struct match *m, struct problem *p)
 			*problem_weight(p, i, v) = preference(m, i, v);
 		}
 	}
+}
+
+/* A thing that fits on busy places alone keeps them. */
+static bool has_idle(const struct match *m, const struct problem *p, unsigned int thing)
+{
+	for_each_place (v, problem_domain(p, thing), p->nr_words)
+		if (!is_busy(m, (unsigned int)v))
+			return true;
+	return false;
+}
+
+bool rule_leave_busy(const struct match *m, const struct problem *p)
+{
+	bool left = false;
+
+	for (unsigned int i = 0; i < p->nr_things; i++) {
+		if (!has_idle(m, p, i))
+			continue;
+		for_each_place (v, problem_domain(p, i), p->nr_words) {
+			if (!is_busy(m, (unsigned int)v))
+				continue;
+			set_remove(problem_domain(p, i), (unsigned int)v);
+			left = true;
+		}
+	}
+	return left;
 }
 
 int rule_problem(const struct match *m, struct problem *ret)
@@ -479,6 +510,6 @@ int rule_problem(const struct match *m, struct problem *ret)
 	if (err)
 		return err;
 	fill_kinds(m, table, kind_of, ret);
-	fill_domains(m, ret);
+	rule_domains(m, ret);
 	return 0;
 }

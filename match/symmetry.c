@@ -17,12 +17,10 @@ struct class
 	uint64_t members[PROBLEM_MAX_WORDS];
 };
 
-static bool same_domains(const struct problem *p, bool weighted, unsigned int a, unsigned int b)
+static bool same_domains(const struct problem *p, unsigned int a, unsigned int b)
 {
 	for (unsigned int i = 0; i < p->nr_things; i++) {
 		if (set_has(problem_domain(p, i), a) != set_has(problem_domain(p, i), b))
-			return false;
-		if (weighted && *problem_weight(p, i, a) != *problem_weight(p, i, b))
 			return false;
 	}
 	return true;
@@ -53,29 +51,29 @@ static bool same_pair(const struct problem *p, unsigned int from_a, unsigned int
 	return true;
 }
 
-static bool interchangeable(const struct problem *p, bool weighted, unsigned int a, unsigned int b)
+static bool interchangeable(const struct problem *p, unsigned int a, unsigned int b)
 {
 	uint64_t only_a[PROBLEM_MAX_WORDS] = { 0 }, only_b[PROBLEM_MAX_WORDS] = { 0 };
 
 	set_add(only_a, a);
 	set_add(only_b, b);
-	return same_domains(p, weighted, a, b) && same_outside(p, a, b, only_a, only_b) && same_pair(p, a, b, b, a);
+	return same_domains(p, a, b) && same_outside(p, a, b, only_a, only_b) && same_pair(p, a, b, b, a);
 }
 
-static bool swappable(const struct problem *p, bool weighted, const struct class *x, const struct class *y)
+static bool swappable(const struct problem *p, const struct class *x, const struct class *y)
 {
-	return x->size == y->size && same_domains(p, weighted, x->first, y->first) &&
+	return x->size == y->size && same_domains(p, x->first, y->first) &&
 	       same_outside(p, x->first, y->first, x->members, y->members) &&
 	       (x->size == 1 || same_pair(p, x->first, x->second, y->first, y->second)) &&
 	       same_pair(p, x->first, y->first, y->first, x->first);
 }
 
-static void find_classes(struct symmetry *sym, const struct problem *p, bool weighted, struct class *classes)
+static void find_classes(struct symmetry *sym, const struct problem *p, struct class *classes)
 {
 	for (unsigned int place = 0; place < p->nr_places; place++) {
 		unsigned int c = 0;
 
-		while (c < sym->nr_classes && !interchangeable(p, weighted, classes[c].first, place))
+		while (c < sym->nr_classes && !interchangeable(p, classes[c].first, place))
 			c++;
 		if (c == sym->nr_classes) {
 			classes[c] = (struct class){ .first = place, .second = place };
@@ -89,18 +87,18 @@ static void find_classes(struct symmetry *sym, const struct problem *p, bool wei
 	}
 }
 
-void symmetry_find(struct symmetry *ret, const struct problem *p, bool weighted)
+void symmetry_find(struct symmetry *ret, const struct problem *p)
 {
 	struct class classes[PROBLEM_MAX];
 	uint16_t lead[PROBLEM_MAX];
 	unsigned int nr_groups = 0;
 
 	ret->nr_classes = 0;
-	find_classes(ret, p, weighted, classes);
+	find_classes(ret, p, classes);
 	for (unsigned int c = 0; c < ret->nr_classes; c++) {
 		unsigned int group = 0;
 
-		while (group < nr_groups && !swappable(p, weighted, &classes[lead[group]], &classes[c]))
+		while (group < nr_groups && !swappable(p, &classes[lead[group]], &classes[c]))
 			group++;
 		if (group == nr_groups)
 			lead[nr_groups++] = (uint16_t)c;

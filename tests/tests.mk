@@ -30,7 +30,6 @@ $(BUILD)/unit-plain $(BUILD)/unit-asan $(BUILD)/unit-tsan:
 -include $(wildcard $(BUILD)/unit-*/*.d)
 
 include tests/bench/bench.mk
-include tests/bench/match.mk
 include tests/bench/share.mk
 
 unit-build: $(UNIT_TESTS:%=$(BUILD)/unit-asan/%) $(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)

@@ -20,7 +20,7 @@ static void check_map(const struct topology *nodes, const struct match_map *map)
 		expect(!taken[map->pairs[i].local]);
 		taken[map->pairs[i].local] = true;
 		/* The map that keeps every gpu id exists, so it is the one. */
-		expect(map->pairs[i].user_gpu_id == map->pairs[i].actual_gpu_id || !map->nearest);
+		expect(map->pairs[i].user_gpu_id == map->pairs[i].actual_gpu_id);
 	}
 }
 

@@ -178,7 +178,6 @@ static const struct {
 
 struct change {
 	const char *name;
-	bool hard;	/* where groups are split in parts: the rules are kept, the best choice may stay unproved */
 	bool other_ids; /* on another machine */
 	enum { SLOTS_SAME, SLOTS_REVERSED, SLOTS_SHUFFLED, SLOTS_TWO_SWAPPED } slots;
 	unsigned int leaves_out; /* every n-th saved GPU is not of the process; 0: all are */
@@ -196,8 +195,8 @@ static const struct change changes[] = {
 	{ .name = "two cards swapped", .slots = SLOTS_TWO_SWAPPED },
 	{ .name = "3 of 4", .leaves_out = 4 },
 	{ .name = "3 of 4, other ids", .other_ids = true, .leaves_out = 4 },
-	{ .name = "3 of 4, shuffled", .hard = true, .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 4 },
-	{ .name = "4 of 5, shuffled", .hard = true, .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 5 },
+	{ .name = "3 of 4, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 4 },
+	{ .name = "4 of 5, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .leaves_out = 5 },
 	{ .name = "half", .second_half = true },
 	{ .name = "half, other ids", .other_ids = true, .second_half = true },
 	{ .name = "half, 3 of 8 busy", .second_half = true, .busy = 3 },
@@ -209,20 +208,18 @@ static const struct change changes[] = {
 	  .second_half = true,
 	  .busy = 5 },
 	{ .name = "quarter, 4 of 8 busy", .leaves_out = 2, .second_half = true, .busy = 4 },
-	{ .name = "half of each card, 4 of 8 busy", .hard = true, .leaves_out = 2, .busy = 4 },
+	{ .name = "half of each card, 4 of 8 busy", .leaves_out = 2, .busy = 4 },
 	{ .name = "half of each card, 4 of 8 busy, other ids",
-	  .hard = true,
 	  .other_ids = true,
 	  .leaves_out = 2,
 	  .busy = 4 },
 	{ .name = "quarter, scattered busy",
-	  .hard = true,
 	  .leaves_out = 2,
 	  .second_half = true,
 	  .busy = 4,
 	  .scattered = true },
-	{ .name = "half, scattered busy", .hard = true, .second_half = true, .busy = 3, .scattered = true },
-	{ .name = "half of each card, scattered busy", .hard = true, .leaves_out = 2, .busy = 4, .scattered = true },
+	{ .name = "half, scattered busy", .second_half = true, .busy = 3, .scattered = true },
+	{ .name = "half of each card, scattered busy", .leaves_out = 2, .busy = 4, .scattered = true },
 	{ .name = "one weaker", .damage = ONE_WEAKER },
 	{ .name = "one weaker, shuffled", .other_ids = true, .slots = SLOTS_SHUFFLED, .damage = ONE_WEAKER },
 	{ .name = "one unlinked", .damage = ONE_UNLINKED },

@@ -3,8 +3,8 @@
  * The matcher against brute force over random pairs of machines.
  *
  * Machines are described by plain arrays. From them come the topologies that
- * the matcher gets and, independently, the rules and the order of preference
- * that brute force applies. MATCH_SEED chooses the machines, MATCH_ROUNDS how
+ * the matcher gets and, independently, the rules that brute force applies. The
+ * map has to keep them, to be on idle GPUs and to keep all ids, where that can be. MATCH_SEED chooses the machines, MATCH_ROUNDS how
  * many; a failure prints both and the round.
  */
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@
 #include "match/match.h"
 #include "log_stub.h"
 
-#define ROUNDS	   200000
+#define ROUNDS	   100000
 #define MAX_SAVED  6
 #define MAX_LOCAL  7
 #define N_CPUS	   3
@@ -290,9 +290,7 @@ struct case_ {
 	bool busy[MAX_LOCAL];
 	int pinned[MAX_SAVED]; /* by the device map: local GPU, or -1 */
 	/* What brute force found */
-	bool found;
-	int score[4];
-	int best[MAX_SAVED];
+	bool found, all_idle, all_same;
 	int now[MAX_SAVED];
 };
 
@@ -361,40 +359,32 @@ static bool pair_fits(const struct case_ *c, unsigned int i, unsigned int j)
 						wire_serves(&c->saved.wire[j][i], &c->local.wire[u][v]));
 }
 
-static void take_if_better(struct case_ *c)
+/* What a map of brute force is worth: how many saved GPUs are on idle ones, and how many keep their gpu id. */
+static void note_map(struct case_ *c)
 {
-	int score[4] = { 0 };
+	unsigned int nr = 0, nr_idle = 0, nr_same = 0;
 
 	for (unsigned int i = 0; i < c->saved.n; i++) {
-		const struct gpu *s = &c->saved.gpu[i], *l;
-
-		if (s->hidden)
+		if (c->saved.gpu[i].hidden)
 			continue;
-		l = &c->local.gpu[c->now[i]];
-		score[0] += !c->busy[c->now[i]];
-		score[1] += s->id == l->id;
-		score[2] += s->pci >= 0 && s->pci == l->pci;
-		score[3] += s->cpu >= 0 && s->cpu == l->cpu;
-	}
-	/* Found in ascending order: of equal ones the first stays. */
-	for (unsigned int k = 0; c->found && k < 4; k++) {
-		if (score[k] != c->score[k]) {
-			if (score[k] < c->score[k])
-				return;
-			break;
-		}
-		if (k == 3)
-			return;
+		nr++;
+		nr_idle += !c->busy[c->now[i]];
+		nr_same += c->saved.gpu[i].id == c->local.gpu[c->now[i]].id;
 	}
 	c->found = true;
-	memcpy(c->score, score, sizeof(score));
-	memcpy(c->best, c->now, sizeof(c->best));
+	c->all_idle |= nr_idle == nr;
+	c->all_same |= nr_idle == nr && nr_same == nr;
+}
+
+static bool is_free(const struct case_ *c, unsigned int i, unsigned int v, unsigned int used)
+{
+	return !(used >> v & 1) && gpu_fits(c, i, v);
 }
 
 static void brute_force(struct case_ *c, unsigned int i, unsigned int used)
 {
 	if (i == c->saved.n) {
-		take_if_better(c);
+		note_map(c);
 		return;
 	}
 	if (c->saved.gpu[i].hidden) {
@@ -403,7 +393,7 @@ static void brute_force(struct case_ *c, unsigned int i, unsigned int used)
 		return;
 	}
 	for (unsigned int v = 0; v < c->local.n; v++) {
-		bool fits = !(used >> v & 1) && gpu_fits(c, i, v);
+		bool fits = is_free(c, i, v, used);
 
 		c->now[i] = (int)v;
 		for (unsigned int j = 0; fits && j < i; j++)
@@ -457,7 +447,7 @@ static void random_case(struct case_ *c)
 {
 	bool all = chance(80), some_busy = chance(30);
 
-	c->found = false;
+	c->found = c->all_idle = c->all_same = false;
 	random_options(c);
 	random_machine(&c->saved, 1 + below(MAX_SAVED));
 	if (chance(75))
@@ -473,25 +463,39 @@ static void random_case(struct case_ *c)
 
 #define fail_round(fmt, ...) fail_msg("MATCH_SEED=%" PRIu64 " round %" PRIu64 ": " fmt, seed, round_now, ##__VA_ARGS__)
 
-static void check_map(const struct case_ *c, const struct match_map *map, const struct topology *local)
+/* The rules hold between saved GPU @i and all before it. Returns its place with those that are used. */
+static unsigned int check_pair(struct case_ *c, unsigned int i, unsigned int used)
 {
-	unsigned int k = 0;
+	unsigned int v = (unsigned int)c->now[i];
 
-	if (!map->nearest)
-		fail_round("the search was not finished");
+	if (v >= c->local.n || !is_free(c, i, v, used))
+		fail_round("saved GPU %u may not become GPU %u", i, v);
+	for (unsigned int j = 0; j < i; j++)
+		if (!c->saved.gpu[j].hidden && !pair_fits(c, j, i))
+			fail_round("saved GPUs %u and %u may not become GPUs %d and %u", j, i, c->now[j], v);
+	if (c->all_idle && c->busy[v])
+		fail_round("saved GPU %u is put on a busy one, and all could be on idle ones", i);
+	if (c->all_same && c->saved.gpu[i].id != c->local.gpu[v].id)
+		fail_round("saved GPU %u could keep its id, as could all others", i);
+	return used | 1U << v;
+}
+
+static void check_map(struct case_ *c, const struct match_map *map, const struct topology *local)
+{
+	unsigned int k = 0, used = 0;
+
 	for (unsigned int i = 0; i < c->saved.n; i++) {
-		uint32_t expected;
+		unsigned int v;
 
 		if (c->saved.gpu[i].hidden)
 			continue;
 		if (k == map->nr_pairs || map->pairs[k].user_gpu_id != c->saved.gpu[i].id)
 			fail_round("saved GPU %u is not pair %u of the map", i, k);
-		expected = FIRST_GPU + (uint32_t)c->best[i];
-		if (local->nodes[map->pairs[k].local]->id != expected)
-			fail_round("saved GPU %u becomes node %u, brute force says %u", i,
-				   local->nodes[map->pairs[k].local]->id, expected);
-		assert_int_equal(map->pairs[k].actual_gpu_id, c->local.gpu[c->best[i]].id);
-		assert_int_equal(map->pairs[k].local_minor, FIRST_CARD + c->best[i]);
+		v = local->nodes[map->pairs[k].local]->id - FIRST_GPU;
+		c->now[i] = (int)v;
+		used = check_pair(c, i, used);
+		assert_int_equal(map->pairs[k].actual_gpu_id, c->local.gpu[v].id);
+		assert_int_equal(map->pairs[k].local_minor, FIRST_CARD + v);
 		assert_int_equal(map->pairs[k].saved_minor, FIRST_CARD + i);
 		k++;
 	}

@@ -2,7 +2,7 @@
 # What each unit test links with, besides its own file.
 
 topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c
-assign_SRCS := match/assign.c match/bound.c match/problem.c match/symmetry.c
+assign_SRCS := match/assign.c match/problem.c match/symmetry.c
 match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
 
 test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
