@@ -21,6 +21,7 @@
 #define BYTE	   0x00800000u /* x^8 */
 /* The instruction takes 3 cycles but starts every cycle: three streams of this many bytes keep it busy. */
 #define LANE_BYTES 4096
+#define LINE_BYTES 64
 
 static uint32_t table[8][256];
 static uint32_t powers[64]; /* x^(8 * 2^n) */
@@ -116,10 +117,15 @@ __attribute__((target("sse4.2"))) static uint32_t crc_three_lanes(uint32_t crc, 
 {
 	uint64_t a = crc, b = 0, c = 0;
 
-	for (size_t i = 0; i < LANE_BYTES; i += 8) {
-		a = _mm_crc32_u64(a, load_le64(p + i));
-		b = _mm_crc32_u64(b, load_le64(p + LANE_BYTES + i));
-		c = _mm_crc32_u64(c, load_le64(p + 2 * LANE_BYTES + i));
+	for (size_t line = 0; line < LANE_BYTES; line += LINE_BYTES) {
+		/* The hardware's own prefetching ends with the page, and each stream begins a new one soon. */
+		for (size_t lane = 3; lane < 6; lane++)
+			_mm_prefetch((const char *)p + lane * LANE_BYTES + line, _MM_HINT_T0);
+		for (size_t i = line; i < line + LINE_BYTES; i += 8) {
+			a = _mm_crc32_u64(a, load_le64(p + i));
+			b = _mm_crc32_u64(b, load_le64(p + LANE_BYTES + i));
+			c = _mm_crc32_u64(c, load_le64(p + 2 * LANE_BYTES + i));
+		}
 	}
 	b ^= multiply((uint32_t)a, lane_shift);
 	return (uint32_t)c ^ multiply((uint32_t)b, lane_shift);
