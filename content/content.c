@@ -108,7 +108,6 @@ static void take_stats(struct watch *watch)
 			.zero_bytes = pipeline->zero_bytes,
 			.seconds = (ended ? pipeline->ended_at : monotonic_seconds()) - watch->started,
 			.direct = pipeline->direct,
-			.cpu_copy = pipeline->cpu_copy,
 		};
 	}
 }
@@ -259,8 +258,6 @@ static void log_gpu(const struct content_gpu *gpu, bool dump)
 {
 	char who[32];
 
-	if (gpu->stats.cpu_copy)
-		pr_warn("gpu %#x: no DMA ring to submit to: the CPU copied, which is slow", gpu->gpu_id);
 	if (!dump)
 		log_checksums(gpu);
 	snprintf(who, sizeof(who), "gpu %#x", gpu->gpu_id);

@@ -21,8 +21,7 @@ struct content_mapping {
 	struct amdgpu_va *va;
 	uint64_t address;   /* in the GPU's address space */
 	uint64_t map_bytes; /* mapped there; 0 = not */
-	void *cpu;	    /* CPU mapping, when the CPU copies */
-	uint64_t cpu_bytes;
+	void *cpu;	    /* CPU mapping */
 };
 
 struct content_bo {
@@ -38,8 +37,7 @@ struct content_stats {
 	uint64_t bytes;	     /* contents copied */
 	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
 	double seconds;
-	bool direct;   /* without the page cache */
-	bool cpu_copy; /* by the CPU, since the GPU has no DMA ring to submit to */
+	bool direct; /* without the page cache */
 };
 
 struct content_gpu {

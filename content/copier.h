@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Copies between BOs and staging memory by a GPU's DMA engines, or by the CPU when the
- * GPU has no ring to submit to. One copier serves one GPU and belongs to one thread.
+ * Copies between BOs and staging memory by a GPU's DMA engines. One copier serves one GPU
+ * and belongs to one thread.
  *
  * Functions that return int give 0 or -errno, log nothing, and leave in copier.doing what
  * failed, for the caller's error line.
@@ -31,29 +31,8 @@ struct copier_config {
 struct copier {
 	struct copier_config config;
 	const char *doing;
-	bool cpu; /* the CPU copies */
 	amdgpu_device_handle device;
-	uint32_t family_id; /* AMDGPU_FAMILY_* */
-	uint32_t dma_rings; /* a bit for each */
-	const struct copier_ops *ops;
-	void *state; /* of the ops */
-};
-
-/* Who copies: content/dmacopy.c or content/cpucopy.c. Like the functions of the same names below; one that has nothing
- * to do may be NULL. */
-struct copier_ops {
-	int (*init)(struct copier *copier);
-	int (*done)(struct copier *copier); /* also after a failed init */
-	int (*map_bo)(struct copier *copier, struct content_bo *bo);
-	int (*unmap_bo)(struct copier *copier, struct content_bo *bo);
-	int (*copy)(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		    uint64_t slot_off, uint64_t len);
-	int (*zero)(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		    uint64_t slot_off, uint64_t len);
-	int (*submit)(struct copier *copier, unsigned int slot);
-	int (*wait)(struct copier *copier, unsigned int slot);
-	int (*drain)(struct copier *copier);
-	int (*check_reset)(struct copier *copier);
+	struct dmacopy *dma; /* the copier's own */
 };
 
 /* After a failure copier_done() still has to be called. */

@@ -458,9 +458,6 @@ static int use_copier(struct pipeline *pipeline)
 				 pipeline->copier.doing, pipeline->gpu->nr_bos, strerror(-err), memory_hint(err));
 		return err;
 	}
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->cpu_copy = pipeline->copier.cpu;
-	pthread_mutex_unlock(&pipeline->run->lock);
 	return copy_all(pipeline);
 }
 

@@ -30,7 +30,7 @@ struct pipeline {
 	uint64_t nr_consumed;	 /* windows below this have left it again */
 	uint64_t bytes_done, zero_bytes;
 	double ended_at; /* when the last thread ended */
-	bool cpu_copy, direct, warn_space;
+	bool direct, warn_space;
 
 	/* of the copy thread */
 	struct copier copier;

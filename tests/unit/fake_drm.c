@@ -98,6 +98,7 @@ void fake_drm_begin(const struct fake_drm_config *config)
 	fake.peak_mapped = 0;
 	fake.submissions = 0;
 	fake.rings_used = 0;
+	fake.user_pages_listed = 0;
 	fake.fill_bytes = 0;
 	pthread_mutex_unlock(&fake.lock);
 }
@@ -119,6 +120,7 @@ GETTER(size_t, fake_drm_live_objects, fake.live)
 GETTER(size_t, fake_drm_peak_mapped, fake.peak_mapped)
 GETTER(unsigned int, fake_drm_submissions, fake.submissions)
 GETTER(unsigned int, fake_drm_rings_used, fake.rings_used)
+GETTER(uint64_t, fake_drm_user_pages_listed, fake.user_pages_listed)
 GETTER(uint64_t, fake_drm_fill_bytes, fake.fill_bytes)
 GETTER(const char *, fake_drm_violation, fake.violation[0] ? fake.violation : NULL)
 
@@ -260,8 +262,10 @@ int amdgpu_create_bo_from_user_mem(amdgpu_device_handle d, void *cpu, uint64_t s
 
 	if (!err && ((uintptr_t)cpu % PAGE_BYTES || size % PAGE_BYTES || !size))
 		err = -EINVAL;
-	if (!err)
+	if (!err) {
 		*ret = add_bo(d, cpu, size);
+		(*ret)->is_user = true;
+	}
 	return leave(err);
 }
 
@@ -512,6 +516,8 @@ int amdgpu_bo_list_create(amdgpu_device_handle d, uint32_t nr, amdgpu_bo_handle 
 	if (!list->bos)
 		abort();
 	memcpy(list->bos, bos, nr * sizeof(*bos));
+	for (uint32_t i = 0; i < nr; i++)
+		fake.user_pages_listed += bos[i]->is_user ? bos[i]->bytes / PAGE_BYTES : 0;
 	*ret = list;
 	return leave(0);
 }

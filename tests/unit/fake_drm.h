@@ -38,6 +38,7 @@ size_t fake_drm_live_objects(void);	/* devices, contexts, BOs, ranges, mappings,
 size_t fake_drm_peak_mapped(void);	/* most GPU mappings at one time */
 unsigned int fake_drm_submissions(void);
 unsigned int fake_drm_rings_used(void); /* bit mask */
+uint64_t fake_drm_user_pages_listed(void); /* in all lists of BOs */
 uint64_t fake_drm_fill_bytes(void);	/* written by constant fill packets */
 /* The first thing done that hardware or kernel would not take, in words; NULL = none. */
 const char *fake_drm_violation(void);

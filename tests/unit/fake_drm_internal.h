@@ -57,7 +57,7 @@ struct amdgpu_bo {
 	unsigned int references, cpu_maps, pending;
 	size_t nr_mappings;
 	const struct fake_job *listed_for[FAKE_DRM_MAX_RINGS]; /* the job that runs and may use it */
-	bool imported;
+	bool imported, is_user;
 	bool owns_mem; /* the mapping goes with the BO */
 	dev_t st_dev;
 	ino_t st_ino;
@@ -85,7 +85,7 @@ struct fake_drm {
 	unsigned int calls, submissions, rings_used;
 	const char *failed_call;
 	size_t live, mapped, peak_mapped;
-	uint64_t fill_bytes;
+	uint64_t fill_bytes, user_pages_listed;
 	char violation[200];
 };
 

@@ -405,8 +405,7 @@ static void fail_all(const struct scenario *scenario)
 {
 	fail_each_call(scenario, false, EIO);
 	fail_each_call(scenario, false, EINTR);
-	if (scenario->rings)
-		fail_each_call(scenario, true, ENOMEM);
+	fail_each_call(scenario, true, ENOMEM);
 }
 
 static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK,
@@ -414,11 +413,9 @@ static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir =
 static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY };
 static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
 					      .max_bytes = 1024 * KIB };
-static const struct scenario dump_by_cpu = { "dump by the CPU", .rings = 0, .dir = FIXTURE_MEMORY };
 static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
 						   .rings = 1, .max_bytes = 1024 * KIB };
-static const struct scenario restore_by_cpu = { "restore by the CPU", .restore = true, .rings = 0 };
 static const struct scenario dump_alone = { "dump without threads", .rings = 1, .dir = FIXTURE_DISK,
 					    .max_bytes = 1024 * KIB, .no_threads = true };
 static const struct scenario dump_to_pipe_alone = {
@@ -438,10 +435,8 @@ static const struct scenario restore_alone = { "restore without threads", .resto
 FAULT_TEST(any_failure_of_a_dump_to_disk_is_reported, dump_to_disk)
 FAULT_TEST(any_failure_of_a_dump_to_memory_is_reported, dump_to_memory)
 FAULT_TEST(any_failure_of_a_dump_to_a_pipe_is_reported, dump_to_pipe)
-FAULT_TEST(any_failure_of_a_dump_by_the_cpu_is_reported, dump_by_cpu)
 FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
-FAULT_TEST(any_failure_of_a_restore_by_the_cpu_is_reported, restore_by_cpu)
 FAULT_TEST(any_failure_of_a_dump_without_threads_is_reported, dump_alone)
 FAULT_TEST(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported, dump_to_pipe_alone)
 FAULT_TEST(any_failure_of_a_restore_without_threads_is_reported, restore_alone)
@@ -482,7 +477,6 @@ static void where_threads_are_refused_it_copies_without(void **state)
 	run_without(&dump_to_disk, "pthread_create", EAGAIN, text);
 	run_without(&dump_to_pipe, "pthread_create", EAGAIN, text);
 	run_without(&restore, "pthread_create", EAGAIN, text);
-	run_without(&restore_by_cpu, "pthread_create", EAGAIN, text);
 	run_without(&dump_alone, "pthread_create", EAGAIN, NULL);
 	run_without(&restore_alone, "pthread_create", EAGAIN, NULL);
 }
@@ -611,10 +605,8 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_dump_to_disk_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_memory_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_by_the_cpu_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
-		cmocka_unit_test(any_failure_of_a_restore_by_the_cpu_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_without_threads_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_without_threads_is_reported),

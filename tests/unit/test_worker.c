@@ -19,6 +19,7 @@
 
 #include "host/criu.h"
 #include "pages/wire.h"
+#include "content/layout.h"
 #include "pages/worker.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
@@ -248,9 +249,8 @@ static void all_processes_get_their_contents(void **state)
 		assert_int_equal(log_errors, 0);
 		assert_non_null(strstr(log_text, "gpu 0xa0: restored"));
 		assert_non_null(strstr(log_text, "gpu 0xa1: restored"));
-		/* A lane maps its staging memory, its IBs and, at a time, few BOs: nothing that grows with the tasks.
-		 */
-		assert_true(fake_drm_peak_mapped() <= GPUS * (2 + ARRAY_SIZE(sizes)));
+		/* A lane maps its slots, its IBs and, at a time, few BOs: nothing that grows with the tasks. */
+		assert_true(fake_drm_peak_mapped() <= GPUS * (LAYOUT_MAX_SLOTS + 1 + ARRAY_SIZE(sizes)));
 		end();
 	}
 	settings.max_buffer_size_bytes = 0;
