@@ -28,9 +28,6 @@
 /* Read by amdgpu-image, which does not load a plugin that it looks at. */
 static const char version[] __attribute__((used)) = PLUGIN_VERSION_MARK PLUGIN_VERSION;
 
-/* One part in so many of the memory that criu's cgroup may use is for copies. */
-#define COPY_SHARE 8
-
 static struct {
 	bool awake;
 	int stage;
@@ -71,20 +68,10 @@ static struct restore *new_restore(const struct settings *settings, bool certain
 	return NULL;
 }
 
-/* criu may be in the cgroup of the container that it restores, which needs its memory itself. */
-static void fit_memory(struct settings *settings)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), share = memory_allowed() / COPY_SHARE;
-
-	if (!settings->max_buffer_size_bytes && share < UINT64_MAX / COPY_SHARE)
-		settings->max_buffer_size_bytes = share > page ? share - share % page : page;
-}
-
 /* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
 static int load_settings(enum criu_wanted wanted)
 {
 	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL);
-	fit_memory(&plugin.settings);
 	plugin.error_lines = plugin_error_lines();
 	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
 }

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Engines put criu into the cgroup of the container that it restores, so what is used for copies counts there.
+ *
+ * Cgroups are looked at where they are mounted: mounting cgroup v2 once more would reset the options of the whole
+ * machine's, such as nsdelegate.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
 
 #include "kernel/memory.h"
-#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 
 #define LIMIT_TEXT_MAX 32
+
+/* The processes of the container need the rest. */
+#define COPY_SHARE 8
+
+#define CGROUPS	   "/sys/fs/cgroup"
+#define CGROUPS_V1 CGROUPS "/memory"
 
 /* "max" is no number, and so no limit. */
 static uint64_t read_limit(int root, const char *dir, const char *file)
@@ -58,7 +66,7 @@ static uint64_t limit_of_line(char *line)
 	v1 = *controllers;
 	if (v1 && strcmp(controllers, "memory"))
 		return UINT64_MAX;
-	root = mount_private(v1 ? "cgroup" : "cgroup2", v1 ? "memory" : NULL);
+	root = open(v1 ? CGROUPS_V1 : CGROUPS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return root < 0 ? UINT64_MAX : least_limit(root, path, v1 ? "memory.limit_in_bytes" : "memory.max");
 }
 
@@ -75,4 +83,13 @@ uint64_t memory_allowed(void)
 		least = limit < least ? limit : least;
 	}
 	return least;
+}
+
+uint64_t memory_for_copies(uint64_t wanted)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), allowed = wanted ? UINT64_MAX : memory_allowed();
+
+	if (allowed == UINT64_MAX)
+		return wanted;
+	return allowed / COPY_SHARE > page ? allowed / COPY_SHARE / page * page : page;
 }

@@ -147,7 +147,7 @@ static int run_engine(struct page_files *files, const struct settings *settings,
 		      enum direction direction)
 {
 	const struct content_options options = {
-		.max_buffer_bytes = settings->max_buffer_size_bytes,
+		.max_buffer_bytes = memory_for_copies(settings->max_buffer_size_bytes),
 		.on_progress = progress_report,
 		.progress_arg = progress,
 		.no_threads = direction == FILL, /* of a restored task: they would take pids that other tasks need */

@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "host/host.h"
+#include "kernel/kernel.h"
 #include "pages/progress.h"
 #include "amdgpu_plugin_util.h"
 #include "pages/wire.h"
@@ -406,14 +407,15 @@ static void free_memory(struct worker *worker)
 
 static int worker_init(struct worker *worker, const struct settings *settings, unsigned int nr_gpus)
 {
+	uint64_t bytes = memory_for_copies(settings->max_buffer_size_bytes);
 	void *state;
 
 	*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 } };
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
 	worker->progress_path = settings->progress;
-	if (settings->max_buffer_size_bytes)
-		worker->max_bytes = settings->max_buffer_size_bytes / (nr_gpus ? nr_gpus : 1) ?: 1;
+	if (bytes)
+		worker->max_bytes = bytes / (nr_gpus ? nr_gpus : 1) ?: 1;
 	state = mmap(NULL, sizeof(*worker->state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (state == MAP_FAILED)
 		return errno_or_eio();

@@ -11,13 +11,12 @@
 #include <cmocka.h>
 
 #include "kernel/memory.h"
-#include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 
 static char top[32];
 static const char *cgroups; /* /proc/self/cgroup; NULL: there is none */
-static bool mounts;	    /* the file systems can be mounted */
+static bool mounted;	    /* at /sys/fs/cgroup */
 
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
@@ -29,14 +28,17 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	return cgroups ? fmemopen((void *)cgroups, strlen(cgroups), "r") : NULL;
 }
 
-int mount_private(const char *type, const char *flags)
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
 {
-	char path[64];
+	static const char cgroups_dir[] = "/sys/fs/cgroup";
+	char place[96];
 
-	if (strcmp(type, "cgroup2"))
-		assert_string_equal(flags, "memory");
-	snprintf(path, sizeof(path), "%s/%s", top, type);
-	return mounts ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EPERM;
+	if (strncmp(path, cgroups_dir, strlen(cgroups_dir)))
+		return __real_open(path, flags, 0600);
+	snprintf(place, sizeof(place), "%s/%s", top, mounted ? path : "nothing");
+	return __real_open(place, flags);
 }
 
 static void put(const char *path, const char *text)
@@ -59,9 +61,9 @@ static int setup(void **state)
 	strcpy(top, "/tmp/test_memory.XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
-	mounts = true;
-	put("cgroup/tasks", "");
-	put("cgroup2/cgroup.procs", "");
+	mounted = true;
+	put("sys/fs/cgroup/memory/tasks", "");
+	put("sys/fs/cgroup/cgroup.procs", "");
 	return 0;
 }
 
@@ -83,22 +85,22 @@ static void least_of_a_cgroup_and_those_above_it(void **state)
 {
 	(void)state;
 	cgroups = "0::/engine/container/below\n";
-	put("cgroup2/engine/container/below/memory.max", "max\n");
+	put("sys/fs/cgroup/engine/container/below/memory.max", "max\n");
 	assert_allowed(UINT64_MAX);
-	put("cgroup2/engine/memory.max", "1073741824\n");
+	put("sys/fs/cgroup/engine/memory.max", "1073741824\n");
 	assert_allowed(1073741824);
-	put("cgroup2/engine/container/memory.max", "67108864\n");
+	put("sys/fs/cgroup/engine/container/memory.max", "67108864\n");
 	assert_allowed(67108864);
-	put("cgroup2/engine/container/below/memory.max", "134217728\n");
+	put("sys/fs/cgroup/engine/container/below/memory.max", "134217728\n");
 	assert_allowed(67108864);
-	put("cgroup2/engine/container/below/memory.max", "4096\n");
+	put("sys/fs/cgroup/engine/container/below/memory.max", "4096\n");
 	assert_allowed(4096);
 }
 
 static void limit_of_the_root_counts(void **state)
 {
 	(void)state;
-	put("cgroup2/memory.max", "5000000\n");
+	put("sys/fs/cgroup/memory.max", "5000000\n");
 	cgroups = "0::/\n";
 	assert_allowed(5000000);
 	cgroups = "0::/a/b/c\n";
@@ -109,10 +111,10 @@ static void other_cgroups_do_not_count(void **state)
 {
 	(void)state;
 	cgroups = "0::/engine/container\n";
-	put("cgroup2/engine/container/below/memory.max", "1\n");
-	put("cgroup2/engine/other/memory.max", "2\n");
-	put("cgroup2/engine/containers/memory.max", "3\n");
-	put("cgroup/engine/container/memory.limit_in_bytes", "4\n");
+	put("sys/fs/cgroup/engine/container/below/memory.max", "1\n");
+	put("sys/fs/cgroup/engine/other/memory.max", "2\n");
+	put("sys/fs/cgroup/engine/containers/memory.max", "3\n");
+	put("sys/fs/cgroup/memory/engine/container/memory.limit_in_bytes", "4\n");
 	assert_allowed(UINT64_MAX);
 }
 
@@ -121,12 +123,12 @@ static void version_1_has_the_memory_controller_where_its_line_says(void **state
 {
 	(void)state;
 	cgroups = "9:cpu,cpuacct:/fast\n8:memory:/engine/container\n0::/engine\n";
-	put("cgroup/fast/memory.limit_in_bytes", "1\n");
-	put("cgroup/engine/container/memory.limit_in_bytes", "9223372036854771712\n");
+	put("sys/fs/cgroup/memory/fast/memory.limit_in_bytes", "1\n");
+	put("sys/fs/cgroup/memory/engine/container/memory.limit_in_bytes", "9223372036854771712\n");
 	assert_allowed(9223372036854771712u);
-	put("cgroup/engine/memory.limit_in_bytes", "268435456\n");
+	put("sys/fs/cgroup/memory/engine/memory.limit_in_bytes", "268435456\n");
 	assert_allowed(268435456);
-	put("cgroup2/engine/memory.max", "134217728\n");
+	put("sys/fs/cgroup/engine/memory.max", "134217728\n");
 	assert_allowed(134217728);
 }
 
@@ -144,12 +146,12 @@ static void what_is_not_known_is_no_limit(void **state)
 		assert_allowed(UINT64_MAX);
 	}
 	cgroups = "0::/engine\n";
-	put("cgroup2/engine/memory.max", "\n");
+	put("sys/fs/cgroup/engine/memory.max", "\n");
 	assert_allowed(UINT64_MAX);
-	put("cgroup2/engine/memory.max", "12345678901234567890123456789012345678901234567890\n");
+	put("sys/fs/cgroup/engine/memory.max", "12345678901234567890123456789012345678901234567890\n");
 	assert_allowed(UINT64_MAX);
-	put("cgroup2/engine/memory.max", "1000\n");
-	mounts = false;
+	put("sys/fs/cgroup/engine/memory.max", "1000\n");
+	mounted = false;
 	assert_allowed(UINT64_MAX);
 }
 
@@ -162,8 +164,25 @@ static void a_path_that_is_too_long_leaves_those_above_it(void **state)
 	line[sizeof(line) - 1] = '\0';
 	strcpy(line + PATH_MAX + 20, "\n");
 	cgroups = line;
-	put("cgroup2/engine/memory.max", "8192\n");
+	put("sys/fs/cgroup/engine/memory.max", "8192\n");
 	assert_allowed(8192);
+}
+
+static void copies_use_a_part_of_it(void **state)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	(void)state;
+	cgroups = "0::/engine\n";
+	assert_true(memory_for_copies(0) == 0);
+	assert_true(memory_for_copies(4096) == 4096);
+	put("sys/fs/cgroup/engine/memory.max", "67108864\n");
+	assert_true(memory_for_copies(0) == 8388608);
+	assert_true(memory_for_copies(4096) == 4096);
+	put("sys/fs/cgroup/engine/memory.max", "67108000\n");
+	assert_true(memory_for_copies(0) == 8388608 - page);
+	put("sys/fs/cgroup/engine/memory.max", "0\n");
+	assert_true(memory_for_copies(0) == page);
 }
 
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
@@ -177,6 +196,7 @@ int main(void)
 		TEST(version_1_has_the_memory_controller_where_its_line_says),
 		TEST(what_is_not_known_is_no_limit),
 		TEST(a_path_that_is_too_long_leaves_those_above_it),
+		TEST(copies_use_a_part_of_it),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -71,7 +71,7 @@ test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_devfilter_SRCS := kernel/devfilter.c
 test_memory_SRCS := kernel/memory.c
-test_memory_LDFLAGS := -Wl,--wrap=fopen
+test_memory_LDFLAGS := -Wl,--wrap=fopen -Wl,--wrap=open
 test_nodes_SRCS := kernel/nodes.c
 test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchownat,-Wl,--wrap=$(call))
 test_hide_SRCS := kernel/hide.c
@@ -79,7 +79,7 @@ test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(
 test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
-test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c $(test_content_SRCS)
+test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c kernel/memory.c $(test_content_SRCS)
 test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
 
 # Those that also run with the thread sanitizer.
