@@ -57,7 +57,8 @@ struct dump {
 	size_t nr_heirs;
 	struct survey *survey;
 	bool started;
-	int result; /* of the pause */
+	bool writes; /* images of an earlier dump were removed */
+	int result;  /* of the pause, and of what is written first */
 };
 
 struct dump *dump_new(const struct settings *settings)
@@ -104,7 +105,7 @@ void dump_free(struct dump *dump, bool succeeded)
 	if (!dump)
 		return;
 	/* A process without a GPU was dumped to where one with a GPU had been. */
-	if (succeeded && !dump->started)
+	if (succeeded && !dump->writes)
 		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
@@ -220,25 +221,23 @@ static int check_contexts(const struct dump *dump)
 /* Tasks without a file of /dev/kfd, and what they have mapped. */
 static int find_heirs(struct dump *dump)
 {
-	int err = 0;
-
 	dump->heirs = calloc(dump->files.nr_pids + 1, sizeof(*dump->heirs));
 	if (!dump->heirs)
 		return -ENOMEM;
-	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
+	for (size_t i = 0; i < dump->files.nr_pids; i++) {
 		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
 		struct share_heir *heir = &dump->heirs[dump->nr_heirs];
+		int err;
 
 		if (process && has_kfd(process))
 			continue;
 		heir->pid = dump->files.pids[i];
 		err = refuse_heir(heir->pid, dump->machine, process, &heir->vmas, &heir->nr_vmas);
-		if (heir->nr_vmas)
-			dump->nr_heirs++;
-		else
-			free(heir->vmas);
+		if (err)
+			return err;
+		dump->nr_heirs += heir->nr_vmas > 0;
 	}
-	return err;
+	return 0;
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
@@ -410,7 +409,6 @@ static int pause_all(struct dump *dump)
 		err = refuse_incremental();
 	if (err)
 		return err;
-	image_remove_stale();
 	err = check_kfd(&dump->rules);
 	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
 	if (!err) {
@@ -434,8 +432,7 @@ static int pause_all(struct dump *dump)
 		err = check_restorable(dump);
 	if (err || !(dump->nr_processes || dump->nr_heirs))
 		return err;
-	err = take_all(dump);
-	return err ? err : write_heirs(dump);
+	return take_all(dump);
 }
 
 int dump_pause(struct dump *dump)
@@ -455,6 +452,22 @@ int dump_task(struct dump *dump, pid_t pid)
 	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
 		return 0;
 	return dump_pause(dump);
+}
+
+/*
+ * An earlier dump in the directory is whole until criu writes over images of its own, which it has done by the time that
+ * it asks for a file: whatever is refused before leaves it as it is.
+ */
+static int begin_images(struct dump *dump)
+{
+	int err = dump_pause(dump);
+
+	if (err || dump->writes)
+		return err;
+	dump->writes = true;
+	image_remove_stale();
+	dump->result = write_heirs(dump);
+	return dump->result;
 }
 
 /* ---- the state of a process ---- */
@@ -603,6 +616,9 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 	if (err || !dump->nr_processes)
 		return err;
 	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
+		err = begin_images(dump);
+		if (err)
+			return err;
 		/* It may have none. */
 		fdinfo_value(fd, "name", image.name, sizeof(image.name));
 		err = dmabuf_image_write(id, &image);
@@ -618,7 +634,7 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
 	struct task_file *file = NULL;
 	struct process *process;
-	int err = dump_pause(dump);
+	int err = begin_images(dump);
 
 	if (err)
 		return err;

@@ -251,7 +251,7 @@ int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct
 		err = check_closed(pid);
 	if (err)
 		return err;
-	*ret = steal_ptr(vmas);
+	*ret = nr_ours ? steal_ptr(vmas) : NULL;
 	*ret_count = nr_ours;
 	return 0;
 }

@@ -88,7 +88,7 @@ static bool hit_memory(const char *name)
 static const char *place(const char *path, char room[PATH_MAX])
 {
 	static const char *const ours[] = { "/sys/class/kfd/kfd", "/sys/dev/char", "/dev/kfd", "/dev/dri",
-					    "/proc/4711" };
+					    "/proc/471" };
 	size_t i;
 
 	for (i = 0; !is_through() && i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -436,7 +436,7 @@ long __wrap_syscall(long number, ...)
 	va_end(args);
 	if (hit("syscall"))
 		return -1;
-	if (number == SYS_pidfd_open && a[0] == FAKE_PID && !is_through())
+	if (number == SYS_pidfd_open && a[0] >= FAKE_PID && a[0] <= FAKE_LOST_PID && !is_through())
 		return __real_open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (number == SYS_kcmp)
 		a[0] = a[1] = __real_getpid();

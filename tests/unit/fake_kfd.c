@@ -27,6 +27,7 @@
 #define GPU_A	  0x1111u
 #define GPU_B	  0x2222u
 #define MINOR_A	  128u
+#define MINOR_FOREIGN 140u
 #define DOORBELL(gpu) ((3ull << 62) | ((uint64_t)(gpu) << KFD_MMAP_GPU_SHIFT))
 /* Where BOs are in a render node: as dumped, and how much higher after a restore. */
 #define OFFSET_A	  0x100000000ull
@@ -73,6 +74,7 @@ static ino_t first_inode;
 static int first_dmabuf; /* of an object that was made before the process had any */
 static bool context_paused;
 static int kfd_file, second_kfd_file = -1, render_files[FAKE_NR_GPUS]; /* of the stopped process */
+static int foreign_file, unused_file; /* of other tasks */
 static bool second_is_context;
 static bool shares;
 static int object = -1; /* a memfd: an object that is not of the KFD */
@@ -82,7 +84,7 @@ static struct {
 	unsigned int nr_freed, nr_examined;
 } sharing;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
-static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS];
+static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS], foreign_inode;
 static dev_t file_system;
 
 /* ---- the machine ---- */
@@ -156,15 +158,20 @@ static void make_sysfs(void)
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
 }
 
-void fake_traced_by(pid_t tracer)
+static void make_status(pid_t pid, pid_t tracer)
 {
 	char text[100];
 
-	snprintf(text, sizeof(text), "Name:\tjob\nTracerPid:\t%d\nNSpid:\t%d\n", tracer, FAKE_PID);
-	put(text, "proc/%d/status", FAKE_PID);
+	snprintf(text, sizeof(text), "Name:\tjob\nTracerPid:\t%d\nNSpid:\t%d\n", tracer, pid);
+	put(text, "proc/%d/status", pid);
 }
 
-static void make_maps(const struct fake_vma *vmas, int nr_vmas)
+void fake_traced_by(pid_t tracer)
+{
+	make_status(FAKE_PID, tracer);
+}
+
+static void make_maps(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 {
 	char text[1024];
 	size_t used = 0;
@@ -177,23 +184,45 @@ static void make_maps(const struct fake_vma *vmas, int nr_vmas)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n",
 					 (unsigned long)vma->start, (unsigned long)vma->end, (unsigned long)vma->offset,
 					 vma->path);
-		snprintf(text + 900, 100, "proc/%d/map_files/%lx-%lx", FAKE_PID, (unsigned long)vma->start,
+		snprintf(text + 900, 100, "proc/%d/map_files/%lx-%lx", pid, (unsigned long)vma->start,
 			 (unsigned long)vma->end);
 		same_file(vma->path + 1, text + 900);
 	}
 	text[used] = '\0';
-	put(text, "proc/%d/maps", FAKE_PID);
-	put("", "proc/%d/map_files/400000-401000", FAKE_PID);
+	put(text, "proc/%d/maps", pid);
+	put("", "proc/%d/map_files/400000-401000", pid);
 }
 
 void fake_unmap_devices(void)
 {
-	make_maps(NULL, 0);
+	make_maps(FAKE_PID, NULL, 0);
 }
 
 void fake_map_all(void)
 {
-	make_maps(fake_vmas, FAKE_NR_VMAS);
+	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
+}
+
+static void make_task(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
+{
+	make_status(pid, gettid());
+	put("", "proc/%d/fd/0", pid);
+	make_maps(pid, vmas, nr_vmas);
+}
+
+void fake_make_tree(void)
+{
+	static const struct fake_vma foreign = { "/dev/dri/renderD140", 0x40000, 0x41000, 0x1000, 0 };
+
+	make_task(FAKE_HEIR_PID, &fake_vmas[1], 1);
+	make_task(FAKE_RENDER_PID, NULL, 0);
+	same_file("dev/dri/renderD129", "proc/4713/fd/10");
+	make_task(FAKE_FOREIGN_PID, &foreign, 1);
+}
+
+void fake_make_lost_task(void)
+{
+	make_task(FAKE_LOST_PID, &fake_vmas[0], 1);
 }
 
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
@@ -211,13 +240,33 @@ void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
 	unlink(path);
 }
 
-void fake_hide_process(void)
+static void run_command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void run_command(const char *fmt, ...)
 {
-	char command[192];
+	char command[256];
+	va_list args;
 
-	snprintf(command, sizeof(command), "rm -rf '%s/" SYSFS "proc' '%s/fdinfo'", fake_root, fake_root);
+	va_start(args, fmt);
+	vsnprintf(command, sizeof(command), fmt, args);
+	va_end(args);
 	if (system(command))
 		die(command);
+}
+
+static void remove_tree(void)
+{
+	char path[PATH_MAX];
+
+	for (pid_t pid = FAKE_HEIR_PID; pid <= FAKE_LOST_PID; pid++) {
+		snprintf(path, sizeof(path), "%s/proc/%d", fake_root, pid);
+		if (!access(path, F_OK))
+			run_command("rm -r '%.200s'", path);
+	}
+}
+
+void fake_hide_process(void)
+{
+	run_command("rm -rf '%s/" SYSFS "proc' '%s/fdinfo'", fake_root, fake_root);
 }
 
 void fake_show_pasids(const uint32_t *pasids)
@@ -241,7 +290,8 @@ void fake_reopen(void)
 	char path[PATH_MAX];
 
 	make_gpu(1, GPU_A, MINOR_A);
-	make_maps(fake_vmas, FAKE_NR_VMAS);
+	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
+	remove_tree();
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
@@ -341,12 +391,16 @@ void fake_kfd_begin(void)
 	put("", "dev/kfd");
 	put("", "dev/dri/renderD128");
 	put("", "dev/dri/renderD129");
+	put("", "dev/dri/renderD140");
 	make_sysfs();
 	make_process_directory();
 	kfd_file = open_device("kfd", &kfd_inode);
 	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
 	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
+	unused_file = open_device("dri/renderD129", &render_inodes[1]);
+	foreign_file = open_device("dri/renderD140", &foreign_inode);
 	/* They are known here by numbers that children keep. */
+	fake_gem_mappings(unused_file);
 	fake_gem_mappings(render_files[0]);
 	fake_gem_mappings(render_files[1]);
 	first_dmabuf = make_bo(4096, 0);
@@ -382,7 +436,7 @@ void fake_render_only(void)
 {
 	fake_reopen();
 	fake_close(FAKE_KFD_FD);
-	make_maps(&fake_render_vma, 1);
+	make_maps(FAKE_PID, &fake_render_vma, 1);
 	object = make_bo(OBJECT_BYTES, 77);
 	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
 	share_files();
@@ -404,7 +458,6 @@ void fake_kfd_forget(void)
 
 void fake_kfd_end(void)
 {
-	char command[96];
 	int i;
 
 	fake_kfd_forget();
@@ -419,9 +472,9 @@ void fake_kfd_end(void)
 		close(second_kfd_file);
 	close(render_files[0]);
 	close(render_files[1]);
-	snprintf(command, sizeof(command), "rm -r '%s'", fake_root);
-	if (system(command))
-		die(command);
+	close(unused_file);
+	close(foreign_file);
+	run_command("rm -r '%s'", fake_root);
 }
 
 /* ---- files ---- */
@@ -431,7 +484,9 @@ int fake_process_file(int fd)
 	int file = fd == FAKE_KFD_FD ? kfd_file :
 		   fd == FAKE_SECOND_KFD_FD ? second_kfd_file :
 		   fd == FAKE_RENDER_FD ? render_files[0] :
-		   fd == FAKE_RENDER_FD + 1 ? render_files[1] : -1;
+		   fd == FAKE_RENDER_FD + 1 ? render_files[1] :
+		   fd == FAKE_FOREIGN_FD ? foreign_file :
+		   fd == FAKE_UNUSED_FD ? unused_file : -1;
 
 	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
 }
@@ -460,7 +515,9 @@ enum fake_device fake_device_of(const struct stat *st)
 		return FAKE_KFD;
 	if (st->st_ino == render_inodes[0])
 		return FAKE_RENDER_A;
-	return st->st_ino == render_inodes[1] ? FAKE_RENDER_B : FAKE_NO_DEVICE;
+	if (st->st_ino == render_inodes[1])
+		return FAKE_RENDER_B;
+	return st->st_ino == foreign_inode ? FAKE_FOREIGN : FAKE_NO_DEVICE;
 }
 
 void fake_stat(struct stat *st)
@@ -473,7 +530,9 @@ void fake_stat(struct stat *st)
 	if (device == FAKE_NO_DEVICE)
 		return;
 	st->st_mode = S_IFCHR | 0666;
-	st->st_rdev = device == FAKE_KFD ? makedev(KFD_MAJOR, 0) : makedev(226, MINOR_A + (device == FAKE_RENDER_B));
+	st->st_rdev = device == FAKE_KFD ? makedev(KFD_MAJOR, 0) :
+		      device == FAKE_FOREIGN ? makedev(226, MINOR_FOREIGN) :
+					       makedev(226, MINOR_A + (device == FAKE_RENDER_B));
 }
 
 /* ---- /dev/kfd ---- */
@@ -708,8 +767,22 @@ static int buffer_ioctl(unsigned long op, void *arg)
 	}
 }
 
+static int foreign_ioctl(unsigned long op, void *arg)
+{
+	struct drm_version *version = arg;
+
+	if (op != DRM_IOCTL_VERSION)
+		return -EINVAL;
+	if (version->name && version->name_len >= 4)
+		memcpy(version->name, "i915", 4);
+	version->name_len = 4;
+	return 0;
+}
+
 int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 {
+	if (device == FAKE_FOREIGN)
+		return foreign_ioctl(op, arg);
 	if (device != FAKE_KFD)
 		return render_ioctl(device == FAKE_RENDER_B, fd, op, arg);
 	if (op == AMDKFD_IOC_GET_VERSION) {

@@ -24,6 +24,14 @@
 #define FAKE_RENDER_FD 6 /* of the first GPU; that of the second follows */
 #define FAKE_SECOND_KFD_FD 8
 
+/* Other tasks of its tree, in the order of their numbers, and their fds. */
+#define FAKE_HEIR_PID	 4712 /* has inherited a mapping */
+#define FAKE_RENDER_PID	 4713 /* has a file of a render node open, and nothing in it */
+#define FAKE_FOREIGN_PID 4714 /* has mapped a render node of another driver */
+#define FAKE_LOST_PID	 4715 /* has inherited a mapping of /dev/kfd */
+#define FAKE_FOREIGN_FD	 9
+#define FAKE_UNUSED_FD	 10
+
 struct fake_vma {
 	const char *path;
 	uint64_t start, end, offset;
@@ -47,6 +55,10 @@ void fake_open_second_kfd(bool context);
 /* Unmaps all that it has mapped of devices, or maps fake_vmas again. */
 void fake_unmap_devices(void);
 void fake_map_all(void);
+
+/* Makes the other tasks, without the last one; that one. Until fake_reopen(). */
+void fake_make_tree(void);
+void fake_make_lost_task(void);
 
 /* Gives the process a directory among the KFD's processes, or takes it away. */
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-enum fake_device { FAKE_NO_DEVICE, FAKE_KFD, FAKE_RENDER_A, FAKE_RENDER_B };
+enum fake_device { FAKE_NO_DEVICE, FAKE_KFD, FAKE_RENDER_A, FAKE_RENDER_B, FAKE_FOREIGN };
 
 /* Directory of the machine: its /dev, /proc and /sys. */
 extern char fake_root[64];

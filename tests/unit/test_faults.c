@@ -31,6 +31,7 @@
 #define KFD_ID	   7
 #define RENDER_ID  8
 #define SECOND_KFD_ID 10
+#define UNUSED_ID  11
 #define FD_STORE   64
 #define MAX_FAULTS 20000
 /* A restore that stands still for longer hangs. */
@@ -144,6 +145,40 @@ static void new_images(void)
 		complain("cannot make an image directory");
 }
 
+static void touch(const char *name)
+{
+	int fd = openat(images_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, "old", 3) != 3)
+		complain("cannot make %s", name);
+	close(fd);
+}
+
+static bool has_image(const char *name)
+{
+	return !faccessat(images_fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* What an earlier dump has left in the directory. */
+static const char *const older[] = { "amdgpu-kfd-99.img", "amdgpu-renderD-99.img", "amdgpu-heir-42.img",
+				     "amdgpu-pages-99-00ab.img" };
+
+static void older_images(void)
+{
+	new_images();
+	for (size_t i = 0; i < ARRAY_SIZE(older); i++)
+		touch(older[i]);
+}
+
+static size_t count_older(void)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(older); i++)
+		nr += has_image(older[i]);
+	return nr;
+}
+
 /* ---- one dump ---- */
 
 static int dump_file(int process_fd, int id)
@@ -168,6 +203,8 @@ static int dump_mapping(int process_fd)
 }
 
 static bool has_second_kfd;
+static bool has_tree;	 /* the process has children of several kinds */
+static bool is_replaced; /* criu asks for files: it has written over images of its own by then */
 static bool render_only; /* the process has no /dev/kfd, and objects in a file of a render node */
 
 /* Of criu 4.0 and later, when all tasks are stopped. */
@@ -178,24 +215,39 @@ static int dump_task(void)
 	return hook(FAKE_PID);
 }
 
+/* Files of other tasks. */
+static int dump_more(void)
+{
+	int ret = 0;
+
+	if (has_second_kfd)
+		ret = dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
+	if (ret || !has_tree)
+		return ret;
+	ret = dump_mapping(FAKE_FOREIGN_FD);
+	return ret == -ENOTSUP ? dump_file(FAKE_UNUSED_FD, UNUSED_ID) : -1;
+}
+
 /* In the order of criu; ends at the first hook that fails. */
 static int dump(void)
 {
 	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
 
+	is_replaced = false;
 	if (ret)
 		return ret;
 	ret = dump_task();
 	if (ret == -ENOTSUP)
 		ret = dump_mapping(render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
+	is_replaced = !ret;
 	if (!ret && !render_only)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD + 1, RENDER_ID + 1);
-	if (!ret && has_second_kfd)
-		ret = dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
+	if (!ret)
+		ret = dump_more();
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
 	return ret;
 }
@@ -350,10 +402,12 @@ static bool fail_dump(unsigned int nth)
 	const char *call;
 	int ret;
 
-	new_images();
+	older_images();
 	call = run(dump, nth, EIO, &ret);
 	if (!call && ret)
 		complain("a dump without faults fails");
+	if (ret && !is_replaced && count_older() != ARRAY_SIZE(older))
+		complain("call %u, %s: fails, and %zu images of an older dump are left", nth, call, count_older());
 	if (fake_process_is_paused()) {
 		/* Nothing can be done then but to say so, and to let criu fail. */
 		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1 || !fake_fails_at_exit())
@@ -683,20 +737,6 @@ static void a_mistake_in_the_settings_waits_for_a_gpu(void **state)
 
 /* ---- a directory with images ---- */
 
-static void touch(const char *name)
-{
-	int fd = openat(images_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, "old", 3), 3);
-	close(fd);
-}
-
-static bool has_image(const char *name)
-{
-	return !faccessat(images_fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
-}
-
 static void a_dump_replaces_the_images_of_an_earlier_one(void **state)
 {
 	static const char *const stale[] = { "amdgpu-kfd-99.img", "amdgpu-renderD-99.img", "amdgpu-dmabuf_3.img",
@@ -780,8 +820,10 @@ static bool refuses(unsigned int nth)
 
 	(void)nth;
 	change();
-	new_images();
+	older_images();
 	run(dump, 0, 0, &ret);
+	if (!is_replaced && count_older() != ARRAY_SIZE(older))
+		complain("refused, and %zu images of an older dump are left", count_older());
 	remove_images();
 	if (!ret || log_errors != 1 || !strstr(log_text, refusal) || fake_process_is_paused())
 		complain("refused with %d, want \"%s\"", ret, refusal);
@@ -956,14 +998,6 @@ static void a_task_with_state_and_without_files_is_refused(void **state)
 	fake_hide_process();
 }
 
-static void any_failure_of_a_dump_that_begins_with_tasks_is_reported(void **state)
-{
-	(void)state;
-	fake_show_process(2, 8192);
-	each_call(fail_dump, 200);
-	fake_hide_process();
-}
-
 static bool used_nodes_are_refused(unsigned int nth)
 {
 	int ret;
@@ -991,18 +1025,60 @@ static void a_render_node_in_use_is_refused_without_the_kfd(void **state)
 	fake_reopen();
 }
 
-static bool fail_dump_with_second_file(unsigned int nth)
+/* ---- several tasks ---- */
+
+/* One with state, found by that and with two files of /dev/kfd, and its children. */
+static void make_tree(void)
 {
+	fake_make_tree();
+	fake_show_process(2, 8192);
 	fake_open_second_kfd(false);
-	has_second_kfd = true;
+	has_tree = has_second_kfd = true;
+}
+
+static void lose_files(void)
+{
+	make_tree();
+	fake_make_lost_task();
+}
+
+static bool tree_is_dumped(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	make_tree();
+	older_images();
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
+		complain("a tree of processes cannot be dumped (%d)", ret);
+	if (!has_image("amdgpu-heir-4712.img") || !has_image("amdgpu-renderD-11.img") || count_older())
+		complain("images of children are missing, or %zu older ones are left", count_older());
+	verify_images(0, "none");
+	remove_images();
+	return true;
+}
+
+static void tasks_of_several_kinds_are_dumped(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(tree_is_dumped, 0), 1);
+	/* What is found before it, is given back once. */
+	assert_refused(lose_files, "pid 4715: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+	fake_hide_process();
+}
+
+static bool fail_dump_of_tree(unsigned int nth)
+{
+	make_tree();
 	return fail_dump(nth);
 }
 
-static void any_failure_with_two_files_is_reported(void **state)
+static void any_failure_of_a_dump_of_several_tasks_is_reported(void **state)
 {
 	(void)state;
-	each_call(fail_dump_with_second_file, 220);
+	each_call(fail_dump_of_tree, 400);
 	fake_reopen();
+	fake_hide_process();
 }
 
 /* ---- shared buffers ---- */
@@ -1209,7 +1285,7 @@ int main(void)
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
 		cmocka_unit_test(a_file_that_the_kfd_does_not_know_is_no_address_space),
 		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
-		cmocka_unit_test(any_failure_of_a_dump_that_begins_with_tasks_is_reported),
+		cmocka_unit_test(tasks_of_several_kinds_are_dumped),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
 		cmocka_unit_test(a_process_that_shares_comes_back),
 		cmocka_unit_test(any_failure_of_a_dump_with_shares_is_reported),
@@ -1219,7 +1295,7 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_dump_without_kfd_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_without_kfd_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_is_reported),
-		cmocka_unit_test(any_failure_with_two_files_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_of_several_tasks_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 		cmocka_unit_test(a_lack_of_memory_is_called_that),
 	};

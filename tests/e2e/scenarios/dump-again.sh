@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154,SC2217
-# One directory for several dumps: each replaces the images of the one before and leaves none of them
+# One directory for several dumps: each replaces the images of the one before and leaves none of them, one that is refused leaves all
 # gpus: 2xmi100
 
 job_start --vram 64K --children 1
@@ -8,8 +8,15 @@ process_shape >"$work/shape"
 dump --leave-running
 expect_images 2 2
 expect_progress
+! criu_call dump -t "${job_pids[0]}" --leave-running --lazy-pages --port 9999 || fail "criu dump --lazy-pages succeeded"
+expect_one_error 'lazy-pages'
+expect_progress
 job_kill
 expect_gone
+restore
+expect_verified
+expect_shape "$work/shape"
+job_end
 
 # Another job, with other files; images of names that it does not write, and a link where it will write.
 job_start --vram 128K --gtt 64K --chain 5000
