@@ -75,6 +75,49 @@ machine_gpus() {
 	done
 }
 
+# host_bystanders: the processes that have nothing to do with the scenario; threads of the kernel have no program
+host_bystanders() {
+	local exe pid
+	for exe in /proc/[0-9]*/exe; do
+		pid=${exe//[!0-9]/}
+		[ "$pid" = $$ ] || [ ! -e "$exe" ] || echo "$pid"
+	done
+}
+
+# host_devices: what is in /dev, but for devices of GPUs that the driver has now, and terminals
+host_devices() {
+	local path
+	while read -r path; do
+		[ -e "/sys/dev/char/$(stat -c %Hr:%Lr "$path")" ] || echo "$path"
+	done < <(find /dev/dri /dev/kfd ! -type d 2>/dev/null)
+	find /dev -path /dev/pts -prune -o -path /dev/dri -prune -o ! -path /dev/kfd -printf '%M %U %G %p %l\n'
+}
+
+# host_state: what is the same before and after each scenario
+host_state() {
+	local pid files
+	sed 's/^/mounted: /' /proc/mounts
+	find /sys/fs/cgroup -type d -printf 'cgroup: %p\n' | sort
+	host_devices | sort
+	while read -r pid; do
+		files=("/proc/$pid/fd/"*)
+		echo "process $pid $(<"/proc/$pid/comm"): ${#files[@]} files"
+	done <"$work/bystanders"
+}
+
+# host_picture: notes how the host is; expect_host_same: it is like that again
+host_picture() {
+	host_bystanders >"$work/bystanders"
+	host_state >"$work/host"
+}
+
+expect_host_same() {
+	local difference
+	difference=$(diff "$work/host" <(host_state 2>&1)) ||
+		fail "mounts, cgroups, /dev or other processes' files differ (< before, > now):" \
+			"$(printf '%s' "$difference" | grep '^[<>]' | tr '\n' ';')"
+}
+
 objects_left() {
 	[ ! -e "$objects_file" ] || awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
 }
