@@ -48,14 +48,14 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	if (level == PLUGIN_LOG_ERROR)
-		__atomic_fetch_add(&nr_error_lines, 1, __ATOMIC_RELAXED);
 	if (diverted.sink)
 		diverted.sink(diverted.arg, level, line);
 	else if (printer)
 		printer(level, "%s", line);
 	else if (level <= PLUGIN_LOG_WARN)
 		fputs(line, stderr);
+	if (level == PLUGIN_LOG_ERROR && !diverted.sink)
+		__atomic_fetch_add(&nr_error_lines, 1, __ATOMIC_RELAXED);
 	errno = saved;
 }
 

@@ -49,7 +49,7 @@ typedef void (*plugin_log_sink)(void *arg, enum plugin_log_level level, const ch
  */
 void plugin_log_divert(plugin_log_sink sink, void *arg);
 
-/* How many error lines this process has written. */
+/* How many error lines this process has written; those that were diverted do not count. */
 unsigned int plugin_error_lines(void);
 
 /* Container engines show their users the lines of criu's log that have "Error ", with the blank. */
