@@ -41,7 +41,10 @@ static struct {
 	unsigned int error_lines; /* when a hook failed last */
 } plugin;
 
-/* What criu is told. A failure that no one logged, such as a failed allocation, gets its line here. */
+/*
+ * What criu is told. A failure that no one logged, such as a failed allocation, gets its line here. What is found at the
+ * start and matters later has its line already: the hooks between do not count.
+ */
 static int result(int err, const char *what)
 {
 	if (!err)
@@ -149,7 +152,7 @@ static int hook_dump_ext_file(int fd, int id)
 	struct stat st;
 	int r, err = 0;
 
-	if (!plugin.dump || fstat(fd, &st))
+	if (!plugin.dump || id < 0 || fstat(fd, &st))
 		return -ENOTSUP;
 	/* A descriptor that is a path is criu's own. */
 	if (fcntl(fd, F_GETFL) & O_PATH)
@@ -168,28 +171,46 @@ static int hook_dump_ext_file(int fd, int id)
 	return result(err, "saving a device file");
 }
 
+static int refuse_pre_dump(void)
+{
+	pr_err("a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are not tracked");
+	return result(-EOPNOTSUPP, "pre-dump");
+}
+
 static int hook_handle_device_vma(int fd, const struct stat *st)
 {
-	int err, r = plugin.awake ? is_ours(fd, st) : 0;
+	int err, r = plugin.awake && st ? is_ours(fd, st) : 0;
 
 	if (r < 0)
 		return result(r, "looking at a device mapping");
 	if (!r)
 		return -ENOTSUP;
-	if (plugin.stage != CRIU_STAGE_DUMP) {
-		pr_err("a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are not tracked");
-		return -1;
-	}
+	if (plugin.stage != CRIU_STAGE_DUMP)
+		return refuse_pre_dump();
 	err = dump_pause(plugin.dump);
 	if (!err)
 		err = enter_inventory();
 	return result(err, "looking at the processes with GPUs");
 }
 
+/* criu may have a number that means no task, or all; kill() takes some for everybody. */
+static bool is_task(int pid)
+{
+	return pid > 1;
+}
+
+/* A broadcast, of each task before it is stopped: all that criu asks about a pre-dump of one without mappings. */
+static int hook_pause_devices(int pid)
+{
+	if (!plugin.awake || plugin.stage != CRIU_STAGE_PRE_DUMP || !is_task(pid) || !dump_has_state(pid))
+		return -ENOTSUP;
+	return refuse_pre_dump();
+}
+
 /* A broadcast, of each task when all are stopped. A plugin before us may keep it from us. */
 static int hook_checkpoint_devices(int pid)
 {
-	int err = plugin.dump ? dump_task(plugin.dump, pid) : 0;
+	int err = plugin.dump && is_task(pid) && dump_has_state(pid) ? dump_pause(plugin.dump) : 0;
 
 	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
 }
@@ -198,7 +219,7 @@ static int hook_restore_ext_file(int id)
 {
 	int fd;
 
-	if (!plugin.restore)
+	if (!plugin.restore || id < 0)
 		return -ENOTSUP;
 	fd = restore_file(plugin.restore, id);
 	if (fd == -ENOENT)
@@ -215,7 +236,7 @@ static int hook_update_vma_map(const char *path, const uint64_t start, const uin
 {
 	int err;
 
-	if (!plugin.restore)
+	if (!plugin.restore || !path || !new_offset || !fd)
 		return -ENOTSUP;
 	err = restore_vma(plugin.restore, path, start, offset, new_offset, fd);
 	if (err == -ENOENT)
@@ -254,7 +275,7 @@ static int hook_resume_devices_late(int pid)
 {
 	int err;
 
-	if (!plugin.restore)
+	if (!plugin.restore || !is_task(pid))
 		return -ENOTSUP;
 	err = remember_task(pid);
 	if (!err)
@@ -283,6 +304,7 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 		[CRIU_HOOK_HANDLE_DEVICE_VMA] = (void *)hook_handle_device_vma,
 		[CRIU_HOOK_UPDATE_VMA_MAP] = (void *)hook_update_vma_map,
 		[CRIU_HOOK_RESUME_DEVICES_LATE] = (void *)hook_resume_devices_late,
+		[CRIU_HOOK_PAUSE_DEVICES] = (void *)hook_pause_devices,
 		[CRIU_HOOK_CHECKPOINT_DEVICES] = (void *)hook_checkpoint_devices,
 		[CRIU_HOOK_POST_FORKING] = (void *)hook_post_forking,
 	},
@@ -291,6 +313,8 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 /* criu refuses a plugin with more hooks than it knows, and the number differs between versions. */
 static void __attribute__((constructor)) fit_running_criu(void)
 {
+	unsigned int hooks = criu_running_hooks();
+
 	criu_log_init();
-	CR_PLUGIN_DESC.max_hooks = criu_running_hooks();
+	CR_PLUGIN_DESC.max_hooks = hooks < CRIU_HOOK_OURS ? hooks : CRIU_HOOK_OURS;
 }

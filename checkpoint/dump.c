@@ -444,19 +444,17 @@ int dump_pause(struct dump *dump)
 	return dump->result;
 }
 
-int dump_task(struct dump *dump, pid_t pid)
+bool dump_has_state(pid_t pid)
 {
 	struct task_kfd kfd;
 
 	/* An error says nothing about a task that may have nothing to do with GPUs. */
-	if (task_ask_kfd(pid, &kfd) || !(kfd.nr_queues || kfd.vram_bytes))
-		return 0;
-	return dump_pause(dump);
+	return !task_ask_kfd(pid, &kfd) && (kfd.nr_queues || kfd.vram_bytes);
 }
 
 /*
- * An earlier dump in the directory is whole until criu writes over images of its own, which it has done by the time that
- * it asks for a file: whatever is refused before leaves it as it is.
+ * An earlier dump in the directory is whole until criu writes over images of its own, which it has done by the time
+ * that it asks for a file: whatever is refused before leaves it as it is.
  */
 static int begin_images(struct dump *dump)
 {

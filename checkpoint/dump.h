@@ -25,11 +25,8 @@ void dump_free(struct dump *dump, bool succeeded);
  */
 int dump_pause(struct dump *dump);
 
-/*
- * To be called for each task, when all are stopped: pauses all when it has state on GPUs, whether or not criu will find
- * a file or mapping of ours in it. 0, or -errno after an error line.
- */
-int dump_task(struct dump *dump, pid_t pid);
+/* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
+bool dump_has_state(pid_t pid);
 
 /* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after an error line. */
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id);

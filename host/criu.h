@@ -22,9 +22,11 @@ enum criu_hook {
 	CRIU_HOOK_UPDATE_VMA_MAP = 8,
 	CRIU_HOOK_RESUME_DEVICES_LATE = 9,
 	CRIU_HOOK_COUNT = 10,	/* criu 3.17: what every supported version has */
-	CRIU_HOOK_CHECKPOINT_DEVICES = 11, /* criu 4.0 and later */
+	CRIU_HOOK_PAUSE_DEVICES = 10, /* criu 4.0 and later, as the next one */
+	CRIU_HOOK_CHECKPOINT_DEVICES = 11,
 	CRIU_HOOK_POST_FORKING = 12, /* criu 4.2 and later */
-	CRIU_HOOK_MAX = 32,	/* room for the descriptor; more than any version has */
+	CRIU_HOOK_OURS,		/* those that the plugin has something for */
+	CRIU_HOOK_MAX = 32,	/* more than any version has */
 };
 
 enum criu_stage {
@@ -39,7 +41,7 @@ struct criu_plugin_desc {
 	void (*exit)(int stage, int ret);
 	unsigned int version;
 	unsigned int max_hooks;
-	void *hooks[CRIU_HOOK_MAX];
+	void *hooks[CRIU_HOOK_OURS];
 };
 
 /* Lets the plugin's lines go to criu's log. */

@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +24,9 @@
 #ifndef HOOKS
 #error "HOOKS is the number of hooks of the criu to stand in for"
 #endif
+
+/* What the plugin has a hook for; criu may have more. */
+#define HOOKS_KNOWN (HOOKS < 13 ? HOOKS : 13)
 
 /* Since this many hooks, RESTORE_EXT_FILE has a second argument. */
 #define HOOKS_WITH_RETRY 15
@@ -37,6 +42,7 @@ struct {
 } cr_plugin_ctl;
 
 static int log_level_seen = 99;
+static bool killed;
 static int failed, count;
 
 void print_on_level(unsigned int level, const char *fmt, ...)
@@ -75,6 +81,15 @@ bool check_and_remove_inventory_plugin(const char *name, size_t len)
 }
 #endif
 
+/* Called instead of libc's. */
+int kill(pid_t pid, int sig)
+{
+	(void)pid;
+	(void)sig;
+	killed = true;
+	return 0;
+}
+
 static void check(bool ok, const char *text)
 {
 	count++;
@@ -87,7 +102,7 @@ static void check_descriptor(const struct criu_plugin_desc *desc)
 {
 	check(!strcmp(desc->name, "amdgpu_plugin"), "the name is the one for the inventory");
 	check(desc->version <= CRIU_PLUGIN_ABI, "the version is not newer than 0.2.0");
-	check(desc->max_hooks == HOOKS, "the number of hooks is this criu's");
+	check(desc->max_hooks == HOOKS_KNOWN, "the number of hooks is this criu's, or the plugin's own");
 }
 
 static void check_restore_file(const struct criu_plugin_desc *desc)
@@ -136,6 +151,30 @@ static void check_hooks(const struct criu_plugin_desc *desc)
 	close(fd);
 }
 
+/* Numbers of no task, file or mapping, at each stage: they are nobody's, and nobody is sent a signal. */
+static void check_nonsense(const struct criu_plugin_desc *desc, int stage)
+{
+	static const int numbers[] = { -1, 0, 1, INT_MIN };
+	int (*resume)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	int (*checkpoint)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_CHECKPOINT_DEVICES];
+	int (*dump_file)(int, int) = (int (*)(int, int))desc->hooks[CRIU_HOOK_DUMP_EXT_FILE];
+	int (*restore_file)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	int (*vma)(int, const struct stat *) = (int (*)(int, const struct stat *))desc->hooks[CRIU_HOOK_HANDLE_DEVICE_VMA];
+	int (*update)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
+		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))desc->hooks[CRIU_HOOK_UPDATE_VMA_MAP];
+	int (*pause)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_PAUSE_DEVICES];
+	bool ok = !desc->init(stage);
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		ok = ok && resume(numbers[i]) == -ENOTSUP && checkpoint(numbers[i]) == -ENOTSUP && pause(numbers[i]) == -ENOTSUP &&
+		     restore_file(numbers[i]) == -ENOTSUP;
+	ok = ok && dump_file(-1, 1) == -ENOTSUP && dump_file(0, -1) == -ENOTSUP && vma(-1, NULL) == -ENOTSUP &&
+	     update(NULL, 0, 0, NULL, NULL) == -ENOTSUP && update("/dev/kfd", 0, 0, NULL, NULL) == -ENOTSUP;
+	desc->exit(stage, 0);
+	check(ok, "numbers that are none are not ours");
+	check(!killed, "nobody is sent a signal");
+}
+
 #if HOOKS >= 12
 /* Of criu 4.0 and older: then criu says of every plugin that the images want it. */
 static void check_images_without_inventory(const struct criu_plugin_desc *desc)
@@ -162,6 +201,11 @@ int main(int argc, char **argv)
 	}
 	check_descriptor(desc);
 	check_hooks(desc);
+#if HOOKS >= 12
+	no_inventory = true;
+#endif
+	for (int stage = CRIU_STAGE_DUMP; stage <= CRIU_STAGE_RESTORE; stage++)
+		check_nonsense(desc, stage);
 #if HOOKS >= 12
 	check_images_without_inventory(desc);
 #endif

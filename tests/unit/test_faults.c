@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -207,12 +208,14 @@ static bool has_tree;	 /* the process has children of several kinds */
 static bool is_replaced; /* criu asks for files: it has written over images of its own by then */
 static bool render_only; /* the process has no /dev/kfd, and objects in a file of a render node */
 
-/* Of criu 4.0 and later, when all tasks are stopped. */
+/* Of criu 4.0 and later, before the task is stopped, and when all are. */
 static int dump_task(void)
 {
+	int (*pause)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_PAUSE_DEVICES];
 	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_CHECKPOINT_DEVICES];
+	int ret = pause(FAKE_PID);
 
-	return hook(FAKE_PID);
+	return ret == -ENOTSUP ? hook(FAKE_PID) : ret;
 }
 
 /* Files of other tasks. */
@@ -513,6 +516,8 @@ static void a_lack_of_memory_is_called_that(void **state)
 	fake_traced_by(gettid());
 	assert_null(run(dump, 0, 0, &ret));
 	assert_int_equal(ret, 0);
+	/* Its error line is dropped, and stands for no other. */
+	touch("amdgpu-kfd-1.img");
 	each_call(lack_memory_in_restore, 200);
 	remove_images();
 }
@@ -597,6 +602,7 @@ static void a_task_without_a_gpu_is_not_touched(void **state)
 static void only_tasks_with_state_are_resumed(void **state)
 {
 	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+	static const int no_tasks[] = { -1, 0, 1, INT_MIN };
 	int ret;
 
 	(void)state;
@@ -611,6 +617,8 @@ static void only_tasks_with_state_are_resumed(void **state)
 		assert_int_equal(restore_mapping(&fake_vmas[i]), 0);
 	assert_int_equal(resume(getppid()), -ENOTSUP);
 	assert_false(fake_restored_runs());
+	for (size_t i = 0; i < ARRAY_SIZE(no_tasks); i++)
+		assert_int_equal(resume(no_tasks[i]), -ENOTSUP);
 	assert_int_equal(resume(getpid()), 0);
 	assert_true(fake_restored_runs());
 	assert_false(fake_was_killed());
@@ -965,6 +973,18 @@ static int dump_bare_task(void)
 	return ret;
 }
 
+/* criu asks for no mapping that it does not have, and does not call CHECKPOINT_DEVICES. */
+static int pre_dump_bare_task(void)
+{
+	int (*pause)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_PAUSE_DEVICES];
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_PRE_DUMP);
+
+	if (!ret)
+		ret = pause(FAKE_PID);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_PRE_DUMP, ret);
+	return ret == -ENOTSUP ? 0 : ret;
+}
+
 static bool bare_tasks_are_refused(unsigned int nth)
 {
 	int ret;
@@ -976,6 +996,8 @@ static bool bare_tasks_are_refused(unsigned int nth)
 	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
 		complain("a task that is no process of the KFD is not left alone (%d)", ret);
 	fake_show_process(0, 0);
+	if (run(pre_dump_bare_task, 0, 0, &ret) || ret || log_text[0])
+		complain("a task that has only looked at its GPUs is not pre-dumped (%d)", ret);
 	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
 		complain("a task that has only looked at its GPUs is not left alone (%d)", ret);
 	fake_show_process(0, 8192);
@@ -986,6 +1008,9 @@ static bool bare_tasks_are_refused(unsigned int nth)
 	run(dump_bare_task, 0, 0, &ret);
 	if (!ret || log_errors != 1 || !strstr(log_text, "has 2 queues and 0 KiB of VRAM on GPUs and has closed"))
 		complain("a task with queues and without files is dumped (%d)", ret);
+	run(pre_dump_bare_task, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "cannot be pre-dumped"))
+		complain("a task with queues and without files is pre-dumped (%d)", ret);
 	remove_images();
 	return true;
 }

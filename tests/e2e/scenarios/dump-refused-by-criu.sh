@@ -47,20 +47,34 @@ kill "$strace"
 { wait "$strace" || true; } 2>/dev/null
 expect_unharmed
 
-# criu is killed while it copies; the next dump finds the queues stopped and takes over.
-images_new
-gpus_state hang
-criu dump -t "${job_pids[0]}" -D "$images" -o "$work/killed-dump.log" -v4 </dev/null >/dev/null 2>&1 &
-criu_pid=$!
-wait_until 20 grep -qs 'GPU queues stopped' "$work/killed-dump.log" || fail "criu does not get to the GPU"
-sleep 0.5
-kill -KILL "$criu_pid"
-{ wait "$criu_pid" || true; } 2>/dev/null
-gpus_state ok
-expect_alive
+# criu is killed while it copies: the queues stand still
+dump_killed() {
+	images_new
+	gpus_state hang
+	criu dump -t "${job_pids[0]}" -D "$images" -o "$work/killed-dump.log" -v4 </dev/null >/dev/null 2>&1 &
+	criu_pid=$!
+	wait_until 20 grep -qs 'GPU queues stopped' "$work/killed-dump.log" || fail "criu does not get to the GPU"
+	sleep 0.5
+	kill -KILL "$criu_pid"
+	{ wait "$criu_pid" || true; } 2>/dev/null
+	gpus_state ok
+	rm "$work/killed-dump.log"
+	expect_alive
+}
+
+expect_healed() {
+	grep -q 'had been left stopped' "$work/$criu_runs-dump.log" || fail "no word about queues that had been left stopped"
+	expect_unharmed
+}
+
+# The next dump lets them run, also one that is refused.
+dump_killed
 dump --leave-running
-grep -q 'had been left stopped' "$work/$criu_runs-dump.log" || fail "no word about queues that had been left stopped"
-expect_unharmed
+expect_healed
+dump_killed
+dump_refused --lazy-pages --port 1
+expect_one_error 'lazy-pages'
+expect_healed
 dump
 expect_gone
 restore

@@ -45,6 +45,9 @@ images_new
 expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
 dump_refused
 expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
+images_new
+! criu_call pre-dump -t "$child" --shell-job || fail "a process with VRAM and without mappings was pre-dumped"
+expect_one_error 'cannot be pre-dumped'
 expect_unharmed
 alive "$child" || fail "the process with VRAM is gone"
 job_kill
