@@ -105,6 +105,11 @@ host_state() {
 	done <"$work/bystanders"
 }
 
+# criu mounts cgroups anew for tasks that are in others than it is itself: the machine's lose their options.
+cgroup_options_again() {
+	mount -o remount,nsdelegate,memory_recursiveprot /sys/fs/cgroup
+}
+
 # host_picture: notes how the host is; expect_host_same: it is like that again
 host_picture() {
 	host_bystanders >"$work/bystanders"

@@ -45,3 +45,4 @@ for type in ext4 xfs tmpfs; do
 done
 expect_shape "$work/shape"
 job_end
+modprobe -r loop

@@ -3,6 +3,7 @@
 # containerd with runc, by ctr: checkpoints in a row, under another name, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

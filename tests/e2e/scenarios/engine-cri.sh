@@ -3,6 +3,7 @@
 # containerd as Kubernetes calls it (CRI): archives, a copy on another GPU while the first runs, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

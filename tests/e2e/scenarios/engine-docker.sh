@@ -3,6 +3,7 @@
 # docker's experimental checkpoints: in a row, in place, refused
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

@@ -3,6 +3,7 @@
 # A container that may use 64 MiB of memory and has 2 GiB of VRAM is saved and comes back
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # drivers: kfdsim, the VRAM of the other one is real memory
 # memory: 7000
 # seconds: 900

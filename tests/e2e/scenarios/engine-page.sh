@@ -3,6 +3,7 @@
 # The commands of tests/e2e/containers.md do what the page says
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

@@ -3,6 +3,7 @@
 # podman with runc: archives for another GPU, whose node appears in the container, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

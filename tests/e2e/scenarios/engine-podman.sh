@@ -3,6 +3,7 @@
 # podman with crun: checkpoints again and again, archives, a tree with an init, a GPU that two share, failures
 # gpus: 2xmi100
 # userland: engines
+# host: changed, by the engine and its daemons
 # memory: 6000
 # seconds: 900
 

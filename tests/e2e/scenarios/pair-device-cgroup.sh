@@ -51,3 +51,5 @@ accepted "it did, and the process comes back outside of it" 129=128
 machine count=2
 accepted "it did, and outside of it there are both" 129=129
 rmdir "$devices"/{middle,none,second}
+umount "$devices"
+cgroup_options_again

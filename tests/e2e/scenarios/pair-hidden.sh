@@ -31,3 +31,4 @@ accepted "a GPU too many, hidden by the controller of v1"
 [ -z "$(find "$work/devices" -name 'criu-amdgpu-*')" ] || fail "a cgroup was left behind"
 cgroup_enter /sys/fs/cgroup
 rmdir "$group"
+umount "$work/devices"
