@@ -156,11 +156,13 @@ int chip_start(struct amdgpu_device *adev)
 	list_change(chip, true);
 	chip->thread = kthread_run(chip_thread, chip, "asicsim/%s", dev_name(adev->dev));
 	err = PTR_ERR_OR_ZERO(chip->thread);
-	if (err)
+	if (err) {
 		chip_free(chip);
-	else
-		objects_start();
-	return err;
+		return err;
+	}
+	objects_start();
+	guards_start();
+	return 0;
 }
 
 void chip_stop(struct amdgpu_device *adev)
@@ -170,6 +172,7 @@ void chip_stop(struct amdgpu_device *adev)
 	if (!chip)
 		return;
 	objects_stop();
+	guards_stop();
 	kthread_stop(chip->thread);
 	chip_reset(chip);
 	chip_free(chip);

@@ -216,6 +216,13 @@ void objects_stop(void);
 
 void control_files(struct dentry *dir);
 
+/* ---- guard.c ---- */
+
+void guards_start(void);
+void guards_stop(void);
+/* Whether the driver has written behind its buffers: a warning in the kernel's log. */
+void guards_check(void);
+
 /* ---- partition.c ---- */
 
 /* How many XCCs work together on a queue, and which partition XCC @xcc is in. */

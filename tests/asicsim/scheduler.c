@@ -61,6 +61,7 @@ static void run_list(struct chip *chip, struct chip_hiq *hiq, const struct pm4_m
 
 	if (packet->bitfields4.chain)
 		return;
+	guards_check();
 	unmap_all(chip, hiq);
 	if (!packet->bitfields4.valid)
 		return;
