@@ -213,19 +213,30 @@ static int complete_stacks(const struct restore *restore, struct kfd_state *stat
 	return 0;
 }
 
+/* The records of queues become what the local driver takes. */
+static int prepare_queues(const struct restore *restore, struct kfd_state *state)
+{
+	int err = limits_check_harm(state, restore->machine, &restore->driver);
+
+	if (!err)
+		err = complete_stacks(restore, state);
+	if (!err)
+		limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
+	return err;
+}
+
 /* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */
 static int restore_state(struct restore *restore, int kfd)
 {
 	struct kfd_state *state = &restore->image->state;
-	int err = kfd < 0 ? 0 : complete_stacks(restore, state);
+	int err = gpus_open_devices(&restore->gpus, state);
 
-	if (!err)
-		err = gpus_open_devices(&restore->gpus, state);
 	if (err)
 		return err;
 	if (kfd >= 0)
-		limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
-	err = note_restored(restore->restored, kfd >= 0, state);
+		err = prepare_queues(restore, state);
+	if (!err)
+		err = note_restored(restore->restored, kfd >= 0, state);
 	if (!err)
 		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : kfd_restore(kfd, state);
 	gpus_close_devices(state);

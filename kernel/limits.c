@@ -38,8 +38,53 @@ static bool cwsr_is_bo(const struct queue_record *record, const struct kfd_state
 	return false;
 }
 
-void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
-		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+/* Since 6.16.4 the states of all XCCs are saved. The patch numbers of an amdgpu-dkms are its own. */
+static bool saves_every_xcc(const struct driver_release *driver)
+{
+	if (driver->major == 6 && driver->minor == 16 && !driver->dkms)
+		return driver->patch >= 4;
+	return driver_is_since(driver, 6, 16);
+}
+
+/*
+ * From then on, and before 7.3, RESTORE makes room for a control stack by the XCCs of the device and copies it by those
+ * of the partition (set_queue_properties_from_criu() and restore_mqd_v9_4_3()): what lies behind the MQD in VRAM is
+ * overwritten. An amdgpu-dkms has such changes before the Linux that it is named after.
+ */
+static bool overruns_in_partitions(const struct driver_release *driver)
+{
+	if (driver_is_since(driver, 7, 3))
+		return false;
+	return !driver->major || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
+}
+
+/* No GPU of gfx9 has more XCCs. */
+#define MAX_XCCS 8u
+
+/* Where GPUs are hidden, the other partitions of the device may be among them. */
+static bool may_be_part_of_device(const struct topology_node *gpu, const struct topology *machine)
+{
+	bool alone = !machine->nr_hidden || topology_get(gpu, TOPOLOGY_NUM_XCC) >= MAX_XCCS;
+
+	for (unsigned int i = 0; alone && i < machine->nr_nodes; i++)
+		alone = machine->nodes[i] == gpu || !topology_same_device(gpu, machine->nodes[i]);
+	return topology_may_be_partition(gpu) && !alone;
+}
+
+static bool harms(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
+		  const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	if (record->type != QUEUE_TYPE_COMPUTE || !overruns_in_partitions(driver) || !may_be_part_of_device(gpu, machine))
+		return false;
+	snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
+		 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
+		 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
+	return true;
+}
+
+/* What is lost; an empty text: nothing. */
+static void find_loss(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
+		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
 	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
@@ -62,15 +107,18 @@ void limits_of_queue(const struct queue_record *record, const struct topology_no
 			 "restore brings it back", record->cwsr_address);
 }
 
-/* Since 6.16.4 the states of all XCCs are saved. The patch numbers of an amdgpu-dkms are its own. */
-static bool saves_every_xcc(const struct driver_release *driver)
+enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
+			   const struct topology *machine, const struct kfd_state *state,
+			   const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
-	if (driver->major == 6 && driver->minor == 16 && !driver->dkms)
-		return driver->patch >= 4;
-	return driver_is_since(driver, 6, 16);
+	if (harms(record, gpu, machine, driver, why))
+		return LIMIT_HARM;
+	find_loss(record, gpu, state, driver, why);
+	return why[0] ? LIMIT_LOSS : LIMIT_NONE;
 }
 
-void limits_of_gpu(const struct topology_node *gpu, const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
+			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
 	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
 	const struct kfd_state state = { 0 };
@@ -80,7 +128,16 @@ void limits_of_gpu(const struct topology_node *gpu, const struct driver_release 
 		.mqd_size = COMPUTE_MQD_SIZE * (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1),
 	};
 
-	limits_of_queue(&record, gpu, &state, driver, why);
+	return limits_of_queue(&record, gpu, machine, &state, driver, why);
+}
+
+/* The line for what is not restored; @rest: how to dump it all the same. */
+static int refuse(pid_t pid, const struct topology_node *gpu, const struct driver_release *driver, const char *why,
+		  const char *rest)
+{
+	pr_err("pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid, topology_gpu_id(gpu),
+	       topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why, rest);
+	return -EOPNOTSUPP;
 }
 
 static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
@@ -89,34 +146,26 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 	uint32_t gpu_id = kfd_state_actual_gpu(state, record->gpu_id);
 	int node = topology_find_gpu(machine, gpu_id);
 	char why[LIMITS_TEXT_MAX];
+	enum limit limit;
 
 	if (node < 0) {
 		pr_err("pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid, record->gpu_id);
 		return -ENODEV;
 	}
-	limits_of_queue(record, machine->nodes[node], state, driver, why);
-	if (!why[0])
-		return 0;
-	if (try) {
+	limit = limits_of_queue(record, machine->nodes[node], machine, state, driver, why);
+	if (limit == LIMIT_LOSS && try)
 		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, why);
+	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && try))
 		return 0;
-	}
-	pr_err("pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s (KFD_RESTORABLE_CHECK=0 tries it all "
-	       "the same)", pid, gpu_id, topology_get(machine->nodes[node], TOPOLOGY_GFX_TARGET_VERSION), driver->text, why);
-	return -EOPNOTSUPP;
+	return refuse(pid, machine->nodes[node], driver, why,
+		      limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
 }
 
-/* A driver that saves in an unknown way may have other limits, too. */
-static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver, bool try)
+/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
+static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver)
 {
-	if (try) {
-		pr_warn("pid %d: its queues cannot be judged: its state (version %u, %s) is not laid out as known", pid,
-			records->version, driver->text);
-		return 0;
-	}
 	pr_err("pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it is not "
-	       "known whether its queues come back (KFD_RESTORABLE_CHECK=0 tries it all the same)", pid, records->size,
-	       records->version, driver->text);
+	       "known whether its queues come back", pid, records->size, records->version, driver->text);
 	return -EOPNOTSUPP;
 }
 
@@ -129,7 +178,29 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 
 	while (!err && (r = records_next_queue(&records, &record)) > 0)
 		err = check_queue(pid, &record, state, machine, driver, try);
-	return r < 0 ? unreadable(pid, &records, driver, try) : err;
+	return r < 0 ? unreadable(pid, &records, driver) : err;
+}
+
+static int check_harm(const struct kfd_state *state, const struct queue_record *record, const struct topology *machine,
+		      const struct driver_release *driver)
+{
+	int node = topology_find_gpu(machine, kfd_state_actual_gpu(state, record->gpu_id));
+	char why[LIMITS_TEXT_MAX];
+
+	if (node < 0 || !harms(record, machine->nodes[node], machine, driver, why))
+		return 0;
+	return refuse((pid_t)state->pid, machine->nodes[node], driver, why, "");
+}
+
+int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
+{
+	struct queue_record record;
+	struct records records;
+	int err = records_begin(state, &records), r = err;
+
+	while (!err && (r = records_next_queue(&records, &record)) > 0)
+		err = check_harm(state, &record, machine, driver);
+	return r < 0 ? unreadable((pid_t)state->pid, &records, driver) : err;
 }
 
 /* ---- SDMA doorbells ---- */

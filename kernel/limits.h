@@ -15,26 +15,41 @@
 
 #define LIMITS_TEXT_MAX 200
 
+enum limit {
+	LIMIT_NONE, /* nothing is known against it */
+	LIMIT_LOSS, /* the process would not come back whole: whoever wants to may try */
+	LIMIT_HARM, /* RESTORE would harm the machine: never tried */
+};
+
 /*
- * Why the queue of @record on @gpu cannot be restored by the driver that saved it, in words; an empty text when
- * nothing is known against it. @state has the BOs of its process. Pure.
+ * Whether the queue of @record on @gpu, which is of @machine, cannot be restored by the driver that saved it, and why,
+ * in words. @state has the BOs of its process. Pure.
  */
-void limits_of_queue(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
-		     const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
+enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
+			   const struct topology *machine, const struct kfd_state *state,
+			   const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 
 /*
  * The same for a compute queue on @gpu as ROCm makes it there, without having seen one: the memory for its waves is no
  * BO. Pure.
  */
-void limits_of_gpu(const struct topology_node *gpu, const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
+enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
+			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 
 /*
  * Looks at all queues in the state that CHECKPOINT gave of process @pid; @machine has its GPUs by their actual ids.
- * -EOPNOTSUPP after an error line when @driver is known not to restore one, or when the state cannot be read; with
- * @try, a warning and 0.
+ * -EOPNOTSUPP after an error line when the state cannot be read, or when @driver is known not to restore one; with
+ * @try, a warning and 0 for a loss.
  */
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try);
+
+/*
+ * Before RESTORE, whatever saved the state, which names the machine's GPUs by now: -EOPNOTSUPP after an error line when
+ * it cannot be read, or when @driver would do harm.
+ */
+int limits_check_harm(const struct kfd_state *state, const struct topology *machine,
+		      const struct driver_release *driver);
 
 /* Who gave an SDMA queue its doorbell. */
 enum limits_doorbell {

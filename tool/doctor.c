@@ -117,8 +117,12 @@ static void check_driver(struct doctor *doctor, struct driver_release *driver)
 /* ---- GPUs ---- */
 
 static void say_gpu(struct doctor *doctor, const struct topology_node *node, const struct gpu_usage *usage,
-		    const char *why)
+		    enum limit limit, const char *why)
 {
+	static const char *const advice[] = {
+		[LIMIT_LOSS] = "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
+		[LIMIT_HARM] = "See KERNELS in amdgpu_plugin(1)",
+	};
 	char name[32], gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC);
 
@@ -127,13 +131,12 @@ static void say_gpu(struct doctor *doctor, const struct topology_node *node, con
 	pci_text(node, pci);
 	if (usage->knows_vram)
 		snprintf(free_text, sizeof(free_text), ", %s free", size_text(usage->vram_free));
-	doctor_point(doctor, why[0] ? POINT_PROBLEM : POINT_OK, name,
-		     why[0] ? "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same" : NULL,
+	doctor_point(doctor, limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
 		     "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %s VRAM%s%s; %s",
 		     safe(node->name), gfx, nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
 		     topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci,
 		     size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)), free_text, usage->has_queues ? ", in use" : "",
-		     why[0] ? why : "its queues can be restored");
+		     limit ? why : "its queues can be restored");
 }
 
 static void check_render_node(struct doctor *doctor, const struct topology_node *node)
@@ -159,6 +162,7 @@ static void check_gpus(struct doctor *doctor, const struct driver_release *drive
 	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
 	_cleanup_topology_ struct topology *machine = NULL;
 	char caught[CAUGHT_MAX], why[LIMITS_TEXT_MAX];
+	enum limit limit;
 	int err;
 
 	catch_begin(caught);
@@ -173,8 +177,8 @@ static void check_gpus(struct doctor *doctor, const struct driver_release *drive
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		if (!topology_is_gpu(machine->nodes[i]))
 			continue;
-		limits_of_gpu(machine->nodes[i], driver, why);
-		say_gpu(doctor, machine->nodes[i], &usage[i], why);
+		limit = limits_of_gpu(machine->nodes[i], machine, driver, why);
+		say_gpu(doctor, machine->nodes[i], &usage[i], limit, why);
 		check_render_node(doctor, machine->nodes[i]);
 	}
 	if (!topology_count_gpus(machine))

@@ -226,8 +226,7 @@ static void ask_driver(const struct run *run, struct guest *guest)
 
 		if (!node)
 			continue;
-		limits_of_queue(&queue, node, &state, &run->driver, why);
-		if (why[0])
+		if (limits_of_queue(&queue, node, run->machine, &state, &run->driver, why))
 			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s",
 				 queue.gpu_id, why);
 	}

@@ -56,21 +56,29 @@ static struct kfd_criu_bo_bucket buffer = { .addr = CWSR, .size = 1 << 20 };
 static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
 
 /* A state with one queue. */
+static struct kfd_state state_of(struct fixture_records *f, const struct queue_record *record)
+{
+	struct kfd_state state;
+
+	fixture_begin(f, 1, 1);
+	fixture_queue(f, record);
+	fixture_event(f);
+	state = fixture_state(f);
+	state.pid = PID;
+	state.devices = &device;
+	state.bos = &buffer;
+	return state;
+}
+
 static int check_record(uint64_t gfx, uint64_t num_xcc, const struct driver_release *driver,
 			const struct queue_record *record, bool try)
 {
 	struct topology *topology = machine(gfx, num_xcc);
 	struct fixture_records f;
-	struct kfd_state state;
+	struct kfd_state state = state_of(&f, record);
 	int err;
 
 	log_clear();
-	fixture_begin(&f, 1, 1);
-	fixture_queue(&f, record);
-	fixture_event(&f);
-	state = fixture_state(&f);
-	state.devices = &device;
-	state.bos = &buffer;
 	err = limits_check_queues(PID, &state, topology, driver, try);
 	topology_free(topology);
 	return err;
@@ -132,6 +140,99 @@ static void patch_numbers_of_dkms_do_not_count(void **arg)
 	record = queue(QUEUE_TYPE_COMPUTE, MQD);
 	record.cwsr_address++;
 	assert_int_equal(check_record(90010, 1, &driver, &record, false), 0);
+}
+
+/* The GPU is in slot 41:00, the other one in that of @location. */
+static struct topology *with_another(uint64_t gfx, uint64_t num_xcc, uint64_t location)
+{
+	struct topology *topology = machine(gfx, num_xcc);
+	struct topology_node *node;
+
+	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_LOCATION_ID, 0x4100), 0);
+	assert_int_equal(topology_add_node(topology, 2, &node), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU + 1), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_LOCATION_ID, location), 0);
+	return topology;
+}
+
+/* Dump and restore say the same, whatever may be tried. */
+static bool harmful(const struct topology *topology, const struct driver_release *driver, struct queue_record record)
+{
+	struct fixture_records f;
+	struct kfd_state state = state_of(&f, &record);
+	bool ret;
+
+	log_clear();
+	ret = limits_check_queues(PID, &state, topology, driver, true);
+	assert_int_equal(log_errors, ret);
+	assert_true(!ret || strstr(log_text, "overwrites memory of the kernel"));
+	assert_null(strstr(log_text, "KFD_RESTORABLE_CHECK"));
+	log_clear();
+	assert_int_equal(limits_check_harm(&state, topology, driver), ret ? -EOPNOTSUPP : 0);
+	assert_int_equal(log_errors, ret);
+	return ret;
+}
+
+static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
+{
+	struct topology *topology = with_another(90402, num_xcc, 0x4101);
+	struct driver_release driver = linux_release(release);
+	bool ret;
+
+	driver.dkms = dkms;
+	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, (uint32_t)num_xcc * MQD));
+	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_SDMA, 512)));
+	topology_free(topology);
+	return ret;
+}
+
+static void partitions_whose_restore_overwrites_the_kernel_are_always_refused(void **arg)
+{
+	static const char *const harmful[] = { "6.16.4", "6.17.0", "6.18.50-generic", "7.1.6", "7.2-rc1", "7.2.13", "odd" };
+	static const char *const sound[] = { "6.1.0", "6.12.107", "6.16.3", "7.3.0", "7.3.4", "8.0.0" };
+	static const char *const dkms_harmful[] = { "6.13.1", "6.14.14", "6.16.6", "7.2.0", "odd" };
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(harmful); i++)
+		assert_true(harmful_partition(i % 2 ? 4 : 1, harmful[i], false));
+	for (size_t i = 0; i < ARRAY_SIZE(sound); i++)
+		assert_false(harmful_partition(1, sound[i], false));
+	for (size_t i = 0; i < ARRAY_SIZE(dkms_harmful); i++)
+		assert_true(harmful_partition(2, dkms_harmful[i], true));
+	assert_false(harmful_partition(1, "6.12.12", true));
+	assert_false(harmful_partition(1, "7.3.0", true));
+}
+
+static void gpus_in_one_piece_are_no_partitions(void **arg)
+{
+	struct driver_release driver = linux_release("7.2.12");
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
+	struct topology *topology = with_another(90402, 1, 0x4200);
+
+	(void)arg;
+	assert_false(harmful(topology, &driver, record));
+	assert_int_equal(topology_node_set(topology->nodes[1], TOPOLOGY_LOCATION_ID, 0x4103), 0);
+	assert_true(harmful(topology, &driver, record));
+	topology_free(topology);
+	topology = with_another(90010, 1, 0x4100);
+	assert_false(harmful(topology, &driver, record));
+	topology_free(topology);
+}
+
+/* A GPU with eight XCCs has all there are. */
+static void a_gpu_may_be_a_partition_where_others_are_hidden(void **arg)
+{
+	struct driver_release driver = linux_release("7.2.12");
+	struct topology *topology = with_another(90402, 1, 0x4200);
+
+	(void)arg;
+	topology->nr_hidden = 1;
+	assert_true(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_non_null(strstr(log_text, "GPUs are hidden"));
+	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_NUM_XCC, 8), 0);
+	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, 8 * MQD)));
+	topology_free(topology);
 }
 
 static void queues_of_gfx11_and_later_are_refused(void **arg)
@@ -228,11 +329,14 @@ static void a_state_that_is_not_laid_out_as_known_is_refused(void **arg)
 	assert_non_null(strstr(log_text, "(version 2, Linux 9.1.0)"));
 	assert_int_equal(log_errors, 1);
 	log_clear();
-	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, true), 0);
-	assert_int_equal(log_errors, 0);
+	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, true), -EOPNOTSUPP);
+	assert_int_equal(log_errors, 1);
 	fixture_u32(f.bytes, 1);
 	state.nr_objects = 1;
 	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, false), -EOPNOTSUPP);
+	log_clear();
+	assert_int_equal(limits_check_harm(&state, topology, &driver), -EOPNOTSUPP);
+	assert_int_equal(log_errors, 1);
 	topology_free(topology);
 }
 
@@ -241,10 +345,11 @@ static bool gpu_limited(uint64_t gfx, uint64_t num_xcc, const char *release)
 	struct topology *topology = machine(gfx, num_xcc);
 	struct driver_release driver = linux_release(release);
 	char why[LIMITS_TEXT_MAX];
+	enum limit limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
 
-	limits_of_gpu(topology->nodes[0], &driver, why);
+	assert_int_equal(limit != LIMIT_NONE, why[0] != '\0');
 	topology_free(topology);
-	return why[0];
+	return limit;
 }
 
 static void a_gpu_is_limited_as_the_compute_queues_of_rocm_are(void **arg)
@@ -343,6 +448,9 @@ int main(void)
 		cmocka_unit_test(compute_queues_of_which_only_one_xcc_is_saved_are_refused),
 		cmocka_unit_test(queues_of_several_xccs_are_refused_on_kernels_that_check_their_size),
 		cmocka_unit_test(patch_numbers_of_dkms_do_not_count),
+		cmocka_unit_test(partitions_whose_restore_overwrites_the_kernel_are_always_refused),
+		cmocka_unit_test(gpus_in_one_piece_are_no_partitions),
+		cmocka_unit_test(a_gpu_may_be_a_partition_where_others_are_hidden),
 		cmocka_unit_test(queues_of_gfx11_and_later_are_refused),
 		cmocka_unit_test(compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused),
 		cmocka_unit_test(compute_queues_whose_waves_are_saved_to_svm_are_refused_where_restore_comes_before_svm),

@@ -5,7 +5,7 @@
 # drivers: amdgpu, whose partitions are what the driver makes of a GPU
 
 job_of() {
-	job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --extra aql "$@"
+	job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 "$@"
 	job_picture
 }
 
@@ -14,7 +14,7 @@ chip_said() {
 }
 
 # The driver saves or restores the state of one XCC.
-job_of
+job_of --extra aql
 dump_refused
 expect_one_error '8 XCCs have 16384\|several XCCs'
 expect_unharmed
@@ -33,9 +33,29 @@ esac
 expect_gone
 expect_no_objects
 
-# A queue's doorbell goes by the partition's place in the GPU.
+# Where RESTORE of a compute queue would write behind its buffer, it is refused whatever is set and saved it. The chip
+# looks after each such buffer: what the driver has overwritten is a warning in the kernel's log.
 machine_load 1xmi300x-cpx
-job_of --gpus 2
+extra=(--extra aql)
+case $(uname -r) in
+6.12.*) ;;
+*)
+	job_of --gpus 2
+	KFD_RESTORABLE_CHECK=0 dump_refused
+	expect_one_error 'has a queue on gpu .*overwrites memory of the kernel'
+	expect_unharmed
+	mount -t tmpfs version /sys/module/amdgpu
+	echo 7.3.0 >/sys/module/amdgpu/version
+	dump
+	expect_gone
+	umount /sys/module/amdgpu
+	KFD_RESTORABLE_CHECK=0 restore_refused
+	expect_one_error 'has a queue on gpu .*overwrites memory of the kernel'
+	extra=() ;;
+esac
+
+# A queue's doorbell goes by the partition's place in the GPU.
+job_of --gpus 2 "${extra[@]}"
 dump
 expect_gone
 KFD_DEVICE_MAP=renderD130=renderD133 restore_refused
