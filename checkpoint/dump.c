@@ -284,14 +284,13 @@ static int process_take(struct dump *dump, struct process *process)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
-	unsigned int nr_lost;
 
 	if (!err)
 		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
 	if (!err)
 		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->state, &process->nodes);
 	if (!err)
-		err = stacks_add(&process->state, process->nodes, &nr_lost);
+		err = stacks_add(&process->state, process->nodes, NULL);
 	return err;
 }
 

@@ -58,9 +58,6 @@ static bool overruns_in_partitions(const struct driver_release *driver)
 	return !driver->major || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
 }
 
-/* No GPU of gfx9 has more XCCs. */
-#define MAX_XCCS 8u
-
 /* Where GPUs are hidden, the other partitions of the device may be among them. */
 static bool may_be_part_of_device(const struct topology_node *gpu, const struct topology *machine)
 {

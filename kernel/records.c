@@ -67,12 +67,31 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 		       0 : -EPROTO;
 }
 
-/* Offsets of cp_hqd_cntl_stack_size and so on in struct v9_mqd of Linux' v9_structs.h. */
-static void read_mqd(const uint8_t *mqd, struct queue_record *ret)
+/* Offsets of cp_hqd_cntl_stack_offset and so on in struct v9_mqd of Linux' v9_structs.h. */
+#define MQD_STACK_OFFSET_AT 696u
+#define MQD_STACK_SIZE_AT   700u
+#define MQD_WAVE_OFFSET_AT  704u
+
+static void read_mqds(const uint8_t *mqd, struct queue_record *ret)
 {
-	ret->mqd_stack_offset = get_u32(mqd + 696);
-	ret->mqd_stack_size = get_u32(mqd + 700);
-	ret->mqd_wave_offset = get_u32(mqd + 704);
+	ret->nr_mqds = ret->mqd_size / COMPUTE_MQD_SIZE;
+	ret->mqd_stack_size = get_u32(mqd + MQD_STACK_SIZE_AT);
+	ret->mqd_stack_offset = UINT32_MAX;
+	for (uint32_t i = 0; i < ret->nr_mqds; i++, mqd += COMPUTE_MQD_SIZE) {
+		uint32_t offset = get_u32(mqd + MQD_STACK_OFFSET_AT), wave = get_u32(mqd + MQD_WAVE_OFFSET_AT);
+
+		if (get_u32(mqd + MQD_STACK_SIZE_AT) != ret->mqd_stack_size)
+			ret->mqd_stack_size = 0;
+		ret->mqd_stack_offset = offset < ret->mqd_stack_offset ? offset : ret->mqd_stack_offset;
+		ret->mqd_wave_offset = wave > ret->mqd_wave_offset ? wave : ret->mqd_wave_offset;
+	}
+}
+
+void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size)
+{
+	for (uint32_t i = 0; i < nr_mqds; i++, mqds += COMPUTE_MQD_SIZE)
+		for (uint32_t at = MQD_STACK_OFFSET_AT; at <= MQD_WAVE_OFFSET_AT; at += sizeof(stack_size))
+			memcpy(mqds + at, &stack_size, sizeof(stack_size));
 }
 
 static int take_queue(struct records *records, struct queue_record *ret)
@@ -93,8 +112,8 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.mqd_size = get_u32(bytes + 112),
 	};
 	rest = take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
-	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size == COMPUTE_MQD_SIZE)
-		read_mqd(rest, ret);
+	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
+		read_mqds(rest, ret);
 	return rest ? 1 : -EPROTO;
 }
 

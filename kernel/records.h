@@ -26,14 +26,17 @@ struct queue_record {
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */
 	uint64_t at;		 /* where the record is in the state; behind it are MQD and control stack */
-	/* Of a compute queue with one MQD, as struct v9_mqd of gfx9 has them: bytes. */
-	uint32_t mqd_stack_size;   /* of the control stack */
-	uint32_t mqd_stack_offset; /* as large as that: no wave has pushed anything */
-	uint32_t mqd_wave_offset;  /* as large as that: the state of no wave was saved */
+	uint32_t nr_mqds;	 /* of a compute queue: one for each XCC */
+	/* What the MQDs of a compute queue say, as struct v9_mqd of gfx9 has it: bytes. */
+	uint32_t mqd_stack_size;   /* of the control stack; 0 where they differ */
+	uint32_t mqd_stack_offset; /* the lowest one; as large as that: no wave has pushed anything */
+	uint32_t mqd_wave_offset;  /* the highest one; as large as that: the state of no wave was saved */
 };
 #define QUEUE_RECORD_SIZE    120u
 #define QUEUE_STACK_SIZE_AT  108u /* of ctl_stack_size in it */
+#define QUEUE_MQD_SIZE_AT    112u /* of mqd_size */
 #define COMPUTE_MQD_SIZE     2048u /* of one XCC of gfx9; no other has several */
+#define MAX_XCCS	     8u	   /* that a GPU of gfx9 has */
 
 /* A BO, as struct kfd_criu_bo_priv_data has it. */
 struct bo_record {
@@ -68,6 +71,9 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  * they do not, or when one of them is of an unknown kind. No messages.
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* Makes MQDs say that their stacks of @stack_size bytes are empty, and that no wave was saved. */
+void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size);
 
 /* The next SVM range: 1 and *ret; 0 after the last one; -EPROTO as above. To be asked after records_begin() alone. */
 int records_next_svm(struct records *records, struct svm_range *ret);

@@ -20,49 +20,69 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 		       STACK_EMPTY : STACK_LOST;
 }
 
-/* How many bytes of stack the queue gets. */
-static uint32_t missing(const struct queue_record *record, const struct topology *nodes, unsigned int *lost)
-{
-	int node = topology_find_gpu(nodes, record->gpu_id);
-	enum stack stack = node < 0 ? STACK_SAVED : stack_of(record, nodes->nodes[node]);
+/* What there is to add, and for whom. */
+struct addition {
+	const struct topology *nodes;
+	bool lost_too;
+	uint64_t bytes;
+	unsigned int nr_lost;
+};
 
-	*lost += stack == STACK_LOST;
-	return stack == STACK_SAVED || record->mqd_stack_size > MAX_STACK ? 0 : record->mqd_stack_size;
+/* Whether the queue gets a stack. */
+static bool wants_stack(const struct addition *addition, const struct queue_record *record, bool *ret_lost)
+{
+	int node = topology_find_gpu(addition->nodes, record->gpu_id);
+	enum stack stack = node < 0 ? STACK_SAVED : stack_of(record, addition->nodes->nodes[node]);
+
+	*ret_lost = stack == STACK_LOST && addition->lost_too;
+	return stack == STACK_EMPTY || *ret_lost;
 }
 
-/* Bytes of all stacks that are missing, or -EPROTO. */
-static int64_t sum(const struct kfd_state *state, const struct topology *nodes, unsigned int *lost)
+/* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
+static uint32_t stack_size(const struct queue_record *record)
+{
+	return record->mqd_stack_size <= MAX_STACK && record->nr_mqds <= MAX_XCCS ? record->mqd_stack_size : 0;
+}
+
+/* 0, or -EPROTO. */
+static int sum(const struct kfd_state *state, struct addition *addition)
 {
 	struct queue_record record;
 	struct records records;
-	int64_t ret = 0;
 	int r = records_begin(state, &records);
+	bool lost;
 
-	if (r)
-		return r;
-	while ((r = records_next_queue(&records, &record)) > 0)
-		ret += missing(&record, nodes, lost);
-	return r ? r : ret;
+	while (!r && (r = records_next_queue(&records, &record)) > 0) {
+		r = 0;
+		if (!wants_stack(addition, &record, &lost))
+			continue;
+		addition->bytes += stack_size(&record) * record.nr_mqds;
+		addition->nr_lost += lost;
+	}
+	return r;
 }
 
-/* Copies what is before the stack of each queue that lacks one; the stacks are zero. */
-static void copy(const struct kfd_state *state, const struct topology *nodes, uint8_t *to)
+/* Copies the state; the stacks are zero. */
+static void copy(const struct kfd_state *state, const struct addition *addition, uint8_t *to)
 {
 	struct queue_record record;
 	struct records records;
 	uint64_t done = 0;
-	unsigned int lost = 0;
+	bool lost;
 
 	records_begin(state, &records);
 	while (records_next_queue(&records, &record) > 0) {
-		uint32_t size = missing(&record, nodes, &lost);
 		uint64_t end = record.at + QUEUE_RECORD_SIZE + record.mqd_size;
+		uint32_t size = stack_size(&record) * record.nr_mqds;
 
-		if (!size)
+		if (!wants_stack(addition, &record, &lost))
 			continue;
 		memcpy(to, state->priv_data + done, end - done);
 		memcpy(to + (record.at - done) + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
-		to += end - done + size;
+		to += end - done;
+		if (lost)
+			records_empty_mqds(to - record.mqd_size, record.nr_mqds, stack_size(&record));
+		to += size;
 		done = end;
 	}
 	memcpy(to, state->priv_data + done, state->priv_size - done);
@@ -70,20 +90,21 @@ static void copy(const struct kfd_state *state, const struct topology *nodes, ui
 
 int stacks_add(struct kfd_state *state, const struct topology *nodes, unsigned int *ret_lost)
 {
-	int64_t more;
+	struct addition addition = { .nodes = nodes, .lost_too = ret_lost };
 	uint8_t *grown;
+	int err = sum(state, &addition);
 
-	*ret_lost = 0;
-	more = sum(state, nodes, ret_lost);
-	if (more <= 0)
-		return 0;
-	grown = calloc(1, state->priv_size + (uint64_t)more);
+	if (ret_lost)
+		*ret_lost = addition.nr_lost;
+	if (err || (!addition.bytes && !addition.nr_lost))
+		return err;
+	grown = calloc(1, state->priv_size + addition.bytes);
 	if (!grown)
 		return -ENOMEM;
-	pr_info("the driver left out %" PRId64 " bytes of control stacks, which are restored empty", more);
-	copy(state, nodes, grown);
+	pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty", addition.bytes);
+	copy(state, &addition, grown);
 	free(state->priv_data);
 	state->priv_data = grown;
-	state->priv_size += (uint64_t)more;
+	state->priv_size += addition.bytes;
 	return 0;
 }

@@ -24,9 +24,9 @@ enum stack {
 enum stack stack_of(const struct queue_record *record, const struct topology_node *gpu);
 
 /*
- * Adds the stacks that were left out, empty, to the state of a process; @nodes has its GPUs by user ids. *ret_lost:
- * how many of the queues had waves, which are lost. A state that cannot be read stays as it is. 0, or -ENOMEM without a
- * message.
+ * Adds the stacks that were left out, empty, to the state of a process; @nodes has its GPUs by user ids. Those on which
+ * waves were get one at restore alone, together with MQDs that know of no wave: where @ret_lost is not NULL, and then
+ * it has their number. 0; -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
  */
 int stacks_add(struct kfd_state *state, const struct topology *nodes, unsigned int *ret_lost);
 

@@ -69,6 +69,7 @@ struct process {
 
 char fake_root[64];
 static struct fixture_records records; /* what the kernel knows of the process */
+static struct fixture_records taken;  /* what RESTORE takes */
 static struct process stopped, restored;
 static ino_t first_inode;
 static int first_dmabuf; /* of an object that was made before the process had any */
@@ -363,21 +364,40 @@ static uint32_t nr_bos(void)
 	return FAKE_NR_BOS + shares;
 }
 
-static void make_records(void)
+static void fill(struct fixture_records *to, const struct queue_record *compute)
 {
-	static const struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
 	static const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 };
 
-	fixture_begin(&records, FAKE_NR_GPUS, nr_bos());
+	fixture_begin(to, FAKE_NR_GPUS, nr_bos());
 	for (uint32_t i = 0; i < nr_bos(); i++) {
-		uint8_t *record = records.bytes + 8 + 8 * FAKE_NR_GPUS + 272 * i;
+		uint8_t *record = to->bytes + 8 + 8 * FAKE_NR_GPUS + 272 * i;
 
 		fixture_u32(record + 8, numbers[i]);
 		fixture_u32(record + 12, bos[i].gpu_id);
 	}
-	fixture_queue(&records, &compute);
-	fixture_queue(&records, &sdma);
-	fixture_event(&records);
+	fixture_queue(to, compute);
+	fixture_queue(to, &sdma);
+	fixture_event(to);
+}
+
+static void make_records(void)
+{
+	static const struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
+
+	fill(&records, &compute);
+	taken = records;
+}
+
+void fake_leave_out_stack(bool busy)
+{
+	struct queue_record compute = {
+		.gpu_id = GPU_A, .mqd_size = 2048, .cwsr_address = 0x7f0000200000,
+		.mqd_stack_size = 4096, .mqd_stack_offset = busy ? 8 : 4096, .mqd_wave_offset = busy ? 8192 : 4096,
+	};
+
+	fill(&records, &compute);
+	compute.mqd_stack_offset = compute.mqd_wave_offset = compute.ctl_stack_size = 4096;
+	fill(&taken, &compute);
 }
 
 void fake_kfd_begin(void)
@@ -612,17 +632,17 @@ static bool records_are_right(const struct kfd_ioctl_criu_args *args)
 	uint8_t filler[272] = { 0 };
 
 	if (!shares)
-		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == records.size &&
-		       !memcmp(bytes, records.bytes, records.size);
-	if (args->num_bos != FAKE_NR_BOS + NR_FILLERS || args->priv_data_size != records.size - 272 + 272 * NR_FILLERS)
+		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == taken.size &&
+		       !memcmp(bytes, taken.bytes, taken.size);
+	if (args->num_bos != FAKE_NR_BOS + NR_FILLERS || args->priv_data_size != taken.size - 272 + 272 * NR_FILLERS)
 		return false;
 	for (uint32_t i = 0; i < NR_FILLERS; i++) {
 		fixture_u32(filler + 8, 3 + i);
 		if (in[FAKE_NR_BOS + i].gpu_id != GPU_A || memcmp(bytes + own + 272 * i, filler, 272))
 			return false;
 	}
-	return !memcmp(bytes, records.bytes, own) &&
-	       !memcmp(bytes + own + 272 * NR_FILLERS, records.bytes + own + 272, records.size - own - 272);
+	return !memcmp(bytes, taken.bytes, own) &&
+	       !memcmp(bytes + own + 272 * NR_FILLERS, taken.bytes + own + 272, taken.size - own - 272);
 }
 
 static int restore_process(const struct kfd_ioctl_criu_args *args)

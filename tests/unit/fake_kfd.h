@@ -83,6 +83,11 @@ void fake_render_only(void);
 extern const struct fake_vma fake_render_vma; /* restored is not known */
 /* Whether the restored process has just that, with its contents; @offset: where the mapping was told to go. */
 bool fake_render_only_same(int render_fd, uint64_t offset);
+/*
+ * The kernel does not save the control stack of the compute queue, which was stopped in a kernel (@busy) or is idle;
+ * RESTORE takes an empty one.
+ */
+void fake_leave_out_stack(bool busy);
 /* Objects cannot be listed any more, as before Linux 6.18. */
 void fake_list_nothing(void);
 

@@ -52,10 +52,10 @@ static inline void fixture_queue(struct fixture_records *f, const struct queue_r
 	fixture_u32(at + 96, queue->sdma_id);
 	fixture_u32(at + 108, queue->ctl_stack_size);
 	fixture_u32(at + 112, queue->mqd_size);
-	if (queue->type == QUEUE_TYPE_COMPUTE && queue->mqd_size == COMPUTE_MQD_SIZE) {
-		fixture_u32(at + 120 + 696, queue->mqd_stack_offset);
-		fixture_u32(at + 120 + 700, queue->mqd_stack_size);
-		fixture_u32(at + 120 + 704, queue->mqd_wave_offset);
+	for (uint32_t i = 0; queue->type == QUEUE_TYPE_COMPUTE && i < queue->mqd_size / COMPUTE_MQD_SIZE; i++) {
+		fixture_u32(at + 120 + i * COMPUTE_MQD_SIZE + 696, queue->mqd_stack_offset);
+		fixture_u32(at + 120 + i * COMPUTE_MQD_SIZE + 700, queue->mqd_stack_size);
+		fixture_u32(at + 120 + i * COMPUTE_MQD_SIZE + 704, queue->mqd_wave_offset);
 	}
 	f->nr_objects++;
 }

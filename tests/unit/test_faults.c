@@ -871,6 +871,52 @@ static void a_second_context_is_refused(void **state)
 	assert_refused(open_context, "pid 4711: has a second KFD context");
 }
 
+/* ---- control stacks that the kernel left out ---- */
+
+static bool empty_stack_comes_back(unsigned int nth)
+{
+	int ret;
+
+	fake_leave_out_stack(false);
+	new_images();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("an idle queue is refused (%d)", ret);
+	verify_images(nth, "none");
+	return true;
+}
+
+/* The dump was told to go on without the kernel; so has the restore to be. */
+static bool lost_stack_is_refused(unsigned int nth)
+{
+	int ret;
+
+	fake_leave_out_stack(true);
+	new_images();
+	run(dump, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "stopped in a kernel"))
+		complain("a kernel that would be lost is dumped (%d)", ret);
+	setenv("KFD_RESTORABLE_CHECK", "0", 1);
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("refused although told otherwise (%d)", ret);
+	unsetenv("KFD_RESTORABLE_CHECK");
+	run(restore, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, "1 queues were stopped in kernels whose control stacks are not"))
+		complain("a kernel is lost without a word (%d)", ret);
+	fake_kfd_forget();
+	setenv("KFD_RESTORABLE_CHECK", "0", 1);
+	verify_images(nth, "none");
+	return true;
+}
+
+static void stacks_that_are_not_saved_come_back_empty_or_are_missed(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(empty_stack_comes_back, 0), 1);
+	assert_int_equal(in_child(lost_stack_is_refused, 0), 1);
+}
+
 /* ---- a task with a render node and without /dev/kfd ---- */
 
 static void leave_render_node(void)
@@ -1305,6 +1351,7 @@ int main(void)
 		cmocka_unit_test(a_dump_replaces_the_images_of_an_earlier_one),
 		cmocka_unit_test(a_dump_without_a_gpu_removes_images_when_it_succeeded),
 		cmocka_unit_test(a_refused_incremental_dump_leaves_no_link),
+		cmocka_unit_test(stacks_that_are_not_saved_come_back_empty_or_are_missed),
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),

@@ -127,41 +127,102 @@ static void a_state_without_such_queues_is_left_alone(void **arg)
 	free(state.priv_data);
 }
 
-/* Room for later waves is made all the same. */
-static void queues_with_waves_are_counted(void **arg)
-{
-	struct queue_record on_stack = idle, in_area = idle, nonsense = idle;
-	struct fixture_records f;
-	struct kfd_state state;
+static const struct queue_record on_stack = {
+	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 8, .mqd_size = 2048,
+	.mqd_stack_size = STACK, .mqd_stack_offset = 0x100, .mqd_wave_offset = 0x8000,
+};
 
-	(void)arg;
-	on_stack.mqd_stack_offset = 0;
-	in_area.mqd_wave_offset = 0x8000;
-	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0xfffff000;
-	fixture_begin(&f, 1, 0);
-	fixture_queue(&f, &on_stack);
-	fixture_queue(&f, &in_area);
-	fixture_queue(&f, &nonsense);
-	fixture_queue(&f, &idle);
-	state = on_heap(&f);
-	assert_int_equal(add_stacks(&state), 3);
-	assert_int_equal(state.priv_size, f.size + 3 * STACK);
-	free(state.priv_data);
-}
-
-static void an_unreadable_state_stays_as_it_is(void **arg)
+/* A queue that has them still has them at restore, where somebody counts. */
+static void stacks_with_waves_are_left_out_at_dump(void **arg)
 {
 	struct topology *topology = machine();
 	struct fixture_records f;
 	struct kfd_state state;
-	unsigned int lost;
+
+	(void)arg;
+	fixture_begin(&f, 1, 0);
+	fixture_queue(&f, &on_stack);
+	fixture_queue(&f, &idle);
+	state = on_heap(&f);
+	assert_int_equal(stacks_add(&state, topology, NULL), 0);
+	assert_int_equal(state.priv_size, f.size + STACK);
+	assert_memory_equal(state.priv_data, f.bytes, 8 + 8 + 120 + 2048);
+	assert_int_equal(add_stacks(&state), 1);
+	assert_int_equal(state.priv_size, f.size + 2 * STACK);
+	assert_int_equal(add_stacks(&state), 0);
+	free(state.priv_data);
+	topology_free(topology);
+}
+
+/* Room for later waves is made, and the MQD no longer knows of those that are lost. */
+static void queues_with_waves_are_counted_and_emptied(void **arg)
+{
+	struct queue_record pushed = saved(), in_area = idle, nonsense = idle;
+	struct fixture_records f, wanted;
+	struct kfd_state state;
+
+	(void)arg;
+	in_area.mqd_wave_offset = 0x8000;
+	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0xfffff000;
+	pushed.doorbell_id = on_stack.doorbell_id;
+	fixture_begin(&f, 1, 0);
+	mark(&f, &on_stack, 0x55);
+	mark(&f, &in_area, 0x66);
+	mark(&f, &nonsense, 0x77);
+	mark(&f, &idle, 0x88);
+	state = on_heap(&f);
+	fixture_begin(&wanted, 1, 0);
+	mark(&wanted, &pushed, 0x55);
+	pushed.doorbell_id = idle.doorbell_id;
+	mark(&wanted, &pushed, 0x66);
+	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0;
+	mark(&wanted, &nonsense, 0x77);
+	mark(&wanted, &pushed, 0x88);
+	assert_int_equal(add_stacks(&state), 3);
+	assert_int_equal(state.priv_size, wanted.size);
+	assert_memory_equal(state.priv_data, wanted.bytes, wanted.size);
+	free(state.priv_data);
+}
+
+/* Each has a stack of its own; a wave on one of them is enough. */
+static void several_xccs_get_as_many_stacks(void **arg)
+{
+	struct queue_record record = idle, whole = saved();
+	struct fixture_records f, wanted;
+	struct kfd_state state;
+
+	(void)arg;
+	record.mqd_size = 4 * COMPUTE_MQD_SIZE;
+	whole.mqd_size = record.mqd_size;
+	whole.ctl_stack_size = 4 * STACK;
+	fixture_begin(&f, 1, 0);
+	fixture_queue(&f, &record);
+	state = on_heap(&f);
+	fixture_begin(&wanted, 1, 0);
+	fixture_queue(&wanted, &whole);
+	assert_int_equal(add_stacks(&state), 0);
+	assert_int_equal(state.priv_size, wanted.size);
+	assert_memory_equal(state.priv_data, wanted.bytes, wanted.size);
+	free(state.priv_data);
+	fixture_u32(f.bytes + 16 + QUEUE_RECORD_SIZE + 2 * COMPUTE_MQD_SIZE + 696, STACK - 8);
+	state = on_heap(&f);
+	assert_int_equal(add_stacks(&state), 1);
+	assert_memory_equal(state.priv_data, wanted.bytes, wanted.size);
+	free(state.priv_data);
+}
+
+static void an_unreadable_state_is_an_error(void **arg)
+{
+	struct topology *topology = machine();
+	struct fixture_records f;
+	struct kfd_state state;
 
 	(void)arg;
 	fixture_begin(&f, 1, 0);
 	fixture_queue(&f, &idle);
 	f.size--;
 	state = on_heap(&f);
-	assert_int_equal(stacks_add(&state, topology, &lost), 0);
+	assert_int_equal(stacks_add(&state, topology, NULL), -EPROTO);
 	assert_int_equal(state.priv_size, f.size);
 	free(state.priv_data);
 	topology_free(topology);
@@ -172,8 +233,10 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_that_were_left_out_are_added_empty),
 		cmocka_unit_test(a_state_without_such_queues_is_left_alone),
-		cmocka_unit_test(queues_with_waves_are_counted),
-		cmocka_unit_test(an_unreadable_state_stays_as_it_is),
+		cmocka_unit_test(stacks_with_waves_are_left_out_at_dump),
+		cmocka_unit_test(queues_with_waves_are_counted_and_emptied),
+		cmocka_unit_test(several_xccs_get_as_many_stacks),
+		cmocka_unit_test(an_unreadable_state_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
