@@ -220,9 +220,11 @@ static int prepare_queues(const struct restore *restore, struct kfd_state *state
 
 	if (!err)
 		err = complete_stacks(restore, state);
-	if (!err)
-		limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
-	return err;
+	if (err)
+		return err;
+	fold_queues(state, restore->machine);
+	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
+	return 0;
 }
 
 /* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */

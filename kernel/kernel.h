@@ -7,6 +7,7 @@
 #include "kernel/cow.h"
 #include "kernel/device.h"
 #include "kernel/driver.h"
+#include "kernel/fold.h"
 #include "kernel/iommu.h"
 #include "kernel/kfd.h"
 #include "kernel/limits.h"

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "kernel/fold.h"
 #include "kernel/limits.h"
 #include "kernel/records.h"
 #include "kernel/stacks.h"
@@ -93,12 +94,12 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 	else if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
 		snprintf(why, LIMITS_TEXT_MAX, "this driver saves %u bytes of queue state where %" PRIu64 " XCCs have %" PRIu64
 			 ": only the first XCC would come back", record->mqd_size, nr_xcc, nr_xcc * COMPUTE_MQD_SIZE);
-	else if (nr_xcc > 1 && restores_one_xcc(driver))
-		snprintf(why, LIMITS_TEXT_MAX, "this driver does not restore queues of GPUs with several XCCs in one "
-			 "partition (here %" PRIu64 ")", nr_xcc);
 	else if (stack_of(record, gpu) == STACK_LOST)
 		snprintf(why, LIMITS_TEXT_MAX, "this driver saves no control stacks, and the queue was stopped in a kernel, which "
 			 "would be lost: dump again when the queue is idle");
+	else if (is_compute && nr_xcc > 1 && restores_one_xcc(driver) && !fold_fits(record, nr_xcc))
+		snprintf(why, LIMITS_TEXT_MAX, "this driver takes the state of %" PRIu64 " XCCs only where their control stacks "
+			 "are nearly empty: dump again when fewer waves run", nr_xcc);
 	else if (is_compute && restores_with_cwsr_only(driver) && (!record->ctl_stack_size || !cwsr_is_bo(record, state)))
 		snprintf(why, LIMITS_TEXT_MAX, "this driver wants the memory for its waves (CWSR, at %#" PRIx64 ") before a "
 			 "restore brings it back", record->cwsr_address);
@@ -114,15 +115,23 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 	return why[0] ? LIMIT_LOSS : LIMIT_NONE;
 }
 
+/* A control stack of MI300X; idle, its size is all that counts. */
+#define ROCM_STACK 0x3000u
+
 enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
 			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
 	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
 	const struct kfd_state state = { 0 };
+	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
 	const struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
-		.ctl_stack_size = 1,
-		.mqd_size = COMPUTE_MQD_SIZE * (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1),
+		.ctl_stack_size = nr_mqds * ROCM_STACK,
+		.mqd_size = nr_mqds * COMPUTE_MQD_SIZE,
+		.nr_mqds = nr_mqds,
+		.mqd_stack_size = ROCM_STACK,
+		.mqd_stack_offset = ROCM_STACK,
+		.mqd_wave_offset = ROCM_STACK,
 	};
 
 	return limits_of_queue(&record, gpu, machine, &state, driver, why);

@@ -264,7 +264,8 @@ static void kfd_queue_restore_state(struct kfd_queue *q, const struct kfd_queue_
 	for (xcc = 1; xcc < xccs; xcc++) {
 		u32 at = xcc * size;
 
-		if (sim_machine.desc.kernel.save_all_xccs && at + sizeof(mqd) <= restore->mqd_size)
+		/* Linux, too, looks for them there, whatever size the record gives the first one. */
+		if (sim_machine.desc.kernel.save_all_xccs && at + sizeof(mqd) <= restore->mqd_size + restore->ctl_stack_size)
 			memcpy(&mqd, restore->state + at, sizeof(mqd));
 		if (mqd.magic != KFD_MQD_MAGIC || mqd.xcc != xcc || mqd.wave != q->mqd.wave) {
 			kfd_engine_hang(q, "the restored state is not that of all XCCs; first without one", xcc);

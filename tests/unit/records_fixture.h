@@ -9,7 +9,7 @@
 
 #include "kernel/records.h"
 
-#define FIXTURE_BYTES 32768
+#define FIXTURE_BYTES (1u << 18)
 
 struct fixture_records {
 	uint8_t bytes[FIXTURE_BYTES];

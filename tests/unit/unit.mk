@@ -28,7 +28,8 @@ $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
 test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
-test_limits_SRCS := kernel/limits.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_fold_SRCS := kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_limits_SRCS := kernel/limits.c kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
 test_driver_SRCS := kernel/driver.c

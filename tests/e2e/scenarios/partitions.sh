@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A GPU of eight XCCs as one partition and as eight, whose queues are of their place
 # gpus: 1xmi300x
+# seconds: 240
 # drivers: amdgpu, whose partitions are what the driver makes of a GPU
 
 job_of() {
@@ -13,25 +14,53 @@ chip_said() {
 	dmesg | sed '1,/e2e: scenario partitions$/d' | grep -q "$1"
 }
 
-# The driver saves or restores the state of one XCC.
-job_of --extra aql
-dump_refused
-expect_one_error '8 XCCs have 16384\|several XCCs'
-expect_unharmed
-KFD_RESTORABLE_CHECK=0 dump
-expect_gone
-case $(uname -r) in
-6.12.*)
+elsewhere='s/^name/pci = 0000:c3:00.0\ndrm_render_minor = 140\n&/'
+
+# The driver saves the state of one XCC.
+first_xcc_alone() {
+	job_of --extra aql
+	dump_refused
+	expect_one_error '8 XCCs have 16384'
+	expect_unharmed
+	KFD_RESTORABLE_CHECK=0 dump
+	expect_gone
 	states_blank
 	criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"
 	wait_until 30 chip_said 'XCC 1 has no MQD' || fail "the restored queue has the state of all XCCs"
-	kill -KILL "${job_pids[@]}" ;;
-*)
-	restore_refused
-	expect_one_error 'cannot restore the GPU state' ;;
+	kill -KILL "${job_pids[@]}"
+	expect_gone
+	expect_no_objects
+}
+
+# It saves that of all, and restores what looks like that of one; the control stacks are not saved.
+all_xccs() {
+	job_of --extra aql --children 1
+	dump --leave-running
+	expect_unharmed
+	for _ in 1 2 3; do
+		dump
+		expect_gone
+		restore
+		expect_unharmed
+	done
+	dump
+	expect_gone
+	machine_load 1xmi300x "$elsewhere"
+	restore
+	expect_unharmed
+	job_end
+	expect_no_objects
+	job_of --extra wave
+	dump_refused
+	expect_one_error 'saves no control stacks, and the queue was stopped in a kernel'
+	expect_unharmed
+	job_end
+}
+
+case $(uname -r) in
+6.12.*) first_xcc_alone ;;
+*) all_xccs ;;
 esac
-expect_gone
-expect_no_objects
 
 # Where RESTORE of a compute queue would write behind its buffer, it is refused whatever is set and saved it. The chip
 # looks after each such buffer: what the driver has overwritten is a warning in the kernel's log.
@@ -61,7 +90,7 @@ expect_gone
 KFD_DEVICE_MAP=renderD130=renderD133 restore_refused
 grep -q 'Error (amdgpu_plugin): *partition_of_sdma_queues, wanted 2' "$work/$criu_runs-restore.log" ||
 	fail "another place is not refused for its doorbells: $(criu_errors)"
-machine_load 1xmi300x-cpx 's/^name/pci = 0000:c3:00.0\ndrm_render_minor = 140\n&/'
+machine_load 1xmi300x-cpx "$elsewhere"
 restore
 expect_unharmed
 job_end
