@@ -89,17 +89,33 @@ int gem_export(int file, uint32_t handle, bool writable, int *ret_dmabuf)
 	return err;
 }
 
-int gem_size(int file, uint32_t handle, uint64_t *ret_bytes)
+static int ask(int file, uint32_t handle, struct drm_amdgpu_gem_create_in *ret)
 {
-	struct drm_amdgpu_gem_create_in info = { 0 };
 	struct drm_amdgpu_gem_op op = {
 		.handle = handle,
 		.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO,
-		.value = (uintptr_t)&info,
+		.value = (uintptr_t)ret,
 	};
-	int err = called(kfd_ioctl(file, DRM_IOCTL_AMDGPU_GEM_OP, &op), "GEM_OP GET_GEM_CREATE_INFO", handle);
+
+	*ret = (struct drm_amdgpu_gem_create_in){ 0 };
+	return called(kfd_ioctl(file, DRM_IOCTL_AMDGPU_GEM_OP, &op), "GEM_OP GET_GEM_CREATE_INFO", handle);
+}
+
+int gem_size(int file, uint32_t handle, uint64_t *ret_bytes)
+{
+	struct drm_amdgpu_gem_create_in info;
+	int err = ask(file, handle, &info);
 
 	*ret_bytes = info.bo_size;
+	return err;
+}
+
+int gem_flags(int file, uint32_t handle, uint64_t *ret_flags)
+{
+	struct drm_amdgpu_gem_create_in info;
+	int err = ask(file, handle, &info);
+
+	*ret_flags = info.domain_flags;
 	return err;
 }
 

@@ -20,6 +20,7 @@ enum {
 	GEM_NO_CPU_ACCESS = 1 << 1,
 	GEM_ALWAYS_VALID = 1 << 6,
 	GEM_ENCRYPTED = 1 << 10,
+	GEM_FORCED = 0x208, /* cleared, and wiped when freed */
 
 	GEM_READ = 1 << 1,
 	GEM_WRITE = 1 << 2,
@@ -35,6 +36,8 @@ int gem_import(int file, int dmabuf, uint32_t *ret_handle);
 /* @writable: the dma-buf is opened for writing, too. The caller closes it. */
 int gem_export(int file, uint32_t handle, bool writable, int *ret_dmabuf);
 int gem_size(int file, uint32_t handle, uint64_t *ret_bytes);
+/* As for GEM_CREATE, and what the kernel itself has added. */
+int gem_flags(int file, uint32_t handle, uint64_t *ret_flags);
 /* Where it can be mapped in @file. */
 int gem_mmap_offset(int file, uint32_t handle, uint64_t *ret_offset);
 /* The handle that the next object gets: the lowest that is free. */

@@ -36,9 +36,8 @@ static const char usage[] =
 	"  --pace MS      sleep between generations (20)\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
-	"SIGUSR1: check everything. SIGTERM to the first process: check, free everything and end; the status is 0 "
-	"only\n"
-	"when all was right.\n";
+	"SIGUSR1: check everything. SIGUSR2 to a process without views: it ends and frees nothing.\n"
+	"SIGTERM to the first process: check, free everything and end; the status is 0 only when all was right.\n";
 
 static const struct share_case *const subjects[] = {
 	share_handle_cases, share_ipc_cases, share_vmm_cases, share_dmabuf_cases, share_file_cases, share_refused_cases,
@@ -46,12 +45,14 @@ static const struct share_case *const subjects[] = {
 
 #define NR_SUBJECTS (sizeof(subjects) / sizeof(*subjects))
 
-static volatile sig_atomic_t verify_wanted, stop_wanted;
+static volatile sig_atomic_t verify_wanted, stop_wanted, quit_wanted;
 
 static void on_signal(int signal)
 {
 	if (signal == SIGTERM)
 		stop_wanted = 1;
+	else if (signal == SIGUSR2)
+		quit_wanted = 1;
 	else
 		verify_wanted = 1;
 }
@@ -135,7 +136,7 @@ static int gpus_open(struct share_process *me)
 		me->kfd.fd = -1;
 		return nr < 0 ? nr : 0;
 	}
-	err = kfd_open(&me->kfd, ~0ull, false);
+	err = kfd_open(&me->kfd, ~0ull, traits & SHARE_SPARE_FILES);
 	if (!err && me->kfd.nr_gpus < wanted)
 		err = report(ENODEV, "%s needs %u GPUs, there are %u", me->kase->name, wanted, me->kfd.nr_gpus);
 	for (; !err && me->nr_gpus < wanted; me->nr_gpus++)
@@ -191,12 +192,21 @@ static int generation_run(struct share_process *me, bool *ret_last)
 	return err;
 }
 
+/* Nobody waits for it any more. */
+static void leave(struct share_process *me)
+{
+	me->control->meetings[me->number] = UINT32_MAX;
+	_exit(0);
+}
+
 static int loop(struct share_process *me)
 {
 	bool last = false;
 	int err = 0;
 
 	while (!err && !last) {
+		if (quit_wanted)
+			leave(me);
 		err = generation_run(me, &last);
 		err = err ? err : phase_set(me, "running");
 		if (err || last)
@@ -250,8 +260,7 @@ static int last_leaves(struct share_process *me)
 		snprintf(path, sizeof(path), "%s.%u", me->state_path, last);
 		unlink(path);
 		launch_ready(&me->ready_fd);
-		me->control->meetings[last] = UINT32_MAX;
-		_exit(0);
+		leave(me);
 	}
 	if (me->number)
 		return 0;
@@ -353,7 +362,8 @@ static int job_run(struct share_process *me)
 	void *p = mmap(NULL, sizeof(*me->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int err;
 
-	if (p == MAP_FAILED || sigaction(SIGUSR1, &action, NULL) || sigaction(SIGTERM, &action, NULL))
+	if (p == MAP_FAILED || sigaction(SIGUSR1, &action, NULL) || sigaction(SIGUSR2, &action, NULL) ||
+	    sigaction(SIGTERM, &action, NULL))
 		return report(errno, "shared memory and signals: %m");
 	me->control = p;
 	err = share_boxes_open(me);

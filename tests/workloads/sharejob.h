@@ -143,6 +143,7 @@ enum share_trait {
 	SHARE_LAST_LEAVES = 1 << 2, /* the last process ends when all are set up */
 	SHARE_OUTSIDE = 1 << 3,	    /* the last process is no child: it is not in the tree */
 	SHARE_ONE_KFD = 1 << 4,	    /* only the last process opens /dev/kfd */
+	SHARE_SPARE_FILES = 1 << 5, /* each render node is opened once more before the KFD gets it */
 };
 
 struct share_case {
@@ -198,6 +199,8 @@ int share_bo_drop(struct share_process *me, struct kfd_bo *bo);
 
 int share_handle_create(struct share_process *me, int file, uint64_t domains, uint64_t flags, uint32_t *ret_handle);
 int share_handle_import(struct share_process *me, int file, int dmabuf, uint32_t *ret_handle);
+/* The flags of a dma-buf's memory, by a file of its GPU. */
+int share_flags(int file, int dmabuf, uint64_t *ret_flags);
 /* The handle of a KFD BO in a render file of any GPU. */
 int share_handle_of_bo(struct share_process *me, int file, const struct kfd_bo *bo, uint32_t *ret_handle);
 /* Closes a handle before the end. */

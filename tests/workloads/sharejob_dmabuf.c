@@ -85,7 +85,51 @@ static int dmabuf_setup(struct share_process *me)
 	return me->number == 1 ? receiver_setup(me) : heir_setup(me);
 }
 
+/* ---- of a BO that is freed ---- */
+
+static uint64_t lone_flags;
+
+static int lone(struct share_process *me, enum kfd_memory kind)
+{
+	struct share_gpu *gpu = &me->gpus[0];
+	struct kfd_bo *gone;
+	int fd, err = share_bo_new(me, 0, gpu, kind, &gone);
+
+	err = err ? err : kfd_bo_export(&me->kfd, gone, &fd);
+	if (err)
+		return err;
+	share_views_drop(me, 0);
+	err = share_bo_drop(me, gone);
+	err = err ? err : share_dmabuf_keep(me, 0, fd, NULL);
+	return err ? err : share_flags(gpu->gpu->render_fd, fd, &lone_flags);
+}
+
+static int lone_setup(struct share_process *me)
+{
+	return lone(me, KFD_MEMORY_VRAM_PUBLIC);
+}
+
+/* KFD memory of the host is coherent here. */
+static int lone_coherent_setup(struct share_process *me)
+{
+	return lone(me, KFD_MEMORY_GTT);
+}
+
+/* The kernel gives every object GEM_FORCED. */
+static int lone_check(struct share_process *me)
+{
+	uint64_t flags;
+	int err = share_flags(me->gpus[0].gpu->render_fd, me->objects.dmabufs[0].fd, &flags);
+
+	if (!err && (flags | GEM_FORCED) != (lone_flags | GEM_FORCED))
+		err = report(EILSEQ, "the dma-buf's memory has flags %#llx, want %#llx", (unsigned long long)flags,
+			     (unsigned long long)lone_flags);
+	return err;
+}
+
 const struct share_case share_dmabuf_cases[] = {
 	{ "dmabuf", "open dma-bufs of three processes", 3, 1, SHARE_LATE, dmabuf_setup, NULL },
+	{ "dmabuf-lone", "a dma-buf is all that is left", 1, 1, 0, lone_setup, lone_check },
+	{ "dmabuf-lone-coherent", "the same of coherent memory", 1, 1, 0, lone_coherent_setup, lone_check },
 	{ 0 },
 };

@@ -71,6 +71,34 @@ static int files_setup(struct share_process *me)
 	return err ? err : syncobjs_new(me, gpu->render_fd);
 }
 
+/* Of a GPU without buffers: the file of before is not the KFD's, in which memory is mapped. */
+static int spare_setup(struct share_process *me, bool syncobjs)
+{
+	struct kfd_gpu *gpu = &me->kfd.gpus[1];
+	int err = share_file_keep(me, gpu->spare_fd, true, true);
+
+	return err || !syncobjs ? err : share_syncobj_new(me, gpu->render_fd, SYNCOBJ_POINT, false);
+}
+
+static int files_spare_setup(struct share_process *me)
+{
+	return spare_setup(me, true);
+}
+
+static int files_bare_setup(struct share_process *me)
+{
+	return spare_setup(me, false);
+}
+
+/* By the file with the KFD's address space the CPU can map whatever the KFD allocates. */
+static int files_spare_check(struct share_process *me)
+{
+	struct kfd_bo bo;
+	int err = kfd_bo_alloc(&me->kfd, &me->kfd.gpus[1], KFD_MEMORY_VRAM_PUBLIC, SHARE_BYTES, &bo);
+
+	return err ? err : kfd_bo_free(&me->kfd, &bo);
+}
+
 /* One second file of two processes: each has made an object in it, and the CPU mappings of both. */
 static int files_forked_setup(struct share_process *me)
 {
@@ -286,6 +314,10 @@ static int render_ctx_setup(struct share_process *me)
 
 const struct share_case share_file_cases[] = {
 	{ "files", "a second render file with objects, a third without", 1, 1, 0, files_setup, NULL },
+	{ "files-spare", "a file before the KFD's, which has a sync object", 1, 1, SHARE_SPARE_FILES, files_spare_setup,
+	  files_spare_check },
+	{ "files-bare", "the same without the sync object", 1, 1, SHARE_SPARE_FILES, files_bare_setup,
+	  files_spare_check },
 	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
 	{ "kfd-forked", "a child with buffers of its parent and the file", 2, 1, SHARE_LATE, kfd_forked_setup, NULL },
 	{ "map-forked", "a child with a mapping of its parent's buffer", 2, 1, SHARE_LATE, map_forked_setup, NULL },

@@ -11,6 +11,8 @@
 #include "report.h"
 #include "sharejob.h"
 
+#define LARGE_BYTES (64ull << 20)
+
 static const uint8_t token[4] = { 0x5a, 0xa5, 0x10, 0x72 };
 
 /* ROCm 7.2 keeps a handle at both ends, and the exporter's object has a token. */
@@ -323,6 +325,83 @@ static int orphan_exited_setup(struct share_process *me)
 	return me->number == me->nr_processes - 1 ? orphan_export(me, bos) : orphan_take(me);
 }
 
+static uint64_t alone_flags[2];
+
+/* Of both buffers. The importer has only BOs of imports, and the window. */
+static int alone_look(struct share_process *me, uint64_t flags[2])
+{
+	int err = 0;
+
+	for (unsigned int i = 0, n = 0; !err && i < me->objects.nr_bos && n < 2; i++) {
+		int fd;
+
+		if (!me->objects.bos[i].gpu)
+			continue;
+		err = kfd_bo_export(&me->kfd, &me->objects.bos[i], &fd);
+		if (err)
+			return err;
+		err = share_flags(me->gpus[0].gpu->render_fd, fd, &flags[n++]);
+		close(fd);
+	}
+	return err;
+}
+
+static int orphan_alone_setup(struct share_process *me)
+{
+	int err = orphan_exited_setup(me);
+
+	return err || me->number ? err : alone_look(me, alone_flags);
+}
+
+static int orphan_alone_check(struct share_process *me)
+{
+	uint64_t flags[2] = { 0 };
+	int err = alone_look(me, flags);
+
+	for (unsigned int i = 0; !err && i < 2; i++)
+		if ((flags[i] | GEM_FORCED) != (alone_flags[i] | GEM_FORCED))
+			err = report(EILSEQ, "buffer %u has flags %#llx, want %#llx", i, (unsigned long long)flags[i],
+				     (unsigned long long)alone_flags[i]);
+	return err;
+}
+
+/* ---- a process that ends later, of which nothing may stay ---- */
+
+/* It has no view, and with @kept a handle of the others' buffer. */
+static int quits(struct share_process *me, bool kept)
+{
+	static struct kfd_bo large;
+	unsigned int buffer;
+	uint32_t handle;
+	int fd, err;
+
+	if (me->number < 2 && !kept)
+		return pair(me, false);
+	if (me->number < 2) {
+		struct kfd_bo *bo;
+
+		err = share_bo_new(me, me->number, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+		return err ? err : share_send_bo(me, 2, me->number, bo);
+	}
+	err = kfd_bo_alloc(&me->kfd, me->gpus[0].gpu, KFD_MEMORY_VRAM, LARGE_BYTES, &large);
+	for (unsigned int i = 0; !err && kept && i < 2; i++) {
+		err = share_receive(me, &buffer, &fd);
+		err = err ? err : share_handle_import(me, me->gpus[0].gpu->render_fd, fd, &handle);
+		close(fd);
+	}
+	return err;
+}
+
+static int quits_setup(struct share_process *me)
+{
+	return quits(me, false);
+}
+
+static int quits_kept_setup(struct share_process *me)
+{
+	return quits(me, true);
+}
+
 /* ---- what must not be taken for shared memory ---- */
 
 static int apart_setup(struct share_process *me)
@@ -344,6 +423,10 @@ const struct share_case share_ipc_cases[] = {
 	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, 0, mesh_kept_setup, NULL },
 	{ "orphan-freed", "the exporter has freed its BO", 3, 1, 0, orphan_freed_setup, NULL },
 	{ "orphan-exited", "the exporter has ended", 3, 1, SHARE_LAST_LEAVES, orphan_exited_setup, NULL },
+	{ "orphan-alone", "the exporter has ended, one importer is left", 2, 1, SHARE_LAST_LEAVES, orphan_alone_setup,
+	  orphan_alone_check },
+	{ "quits", "two share, a third one ends when it gets SIGUSR2", 3, 1, 0, quits_setup, NULL },
+	{ "quits-kept", "the third one has handles of the others' buffers", 3, 1, 0, quits_kept_setup, NULL },
 	{ "apart", "two buffers that pass for one: both processes fail", 2, 1, 0, apart_setup, NULL },
 	{ 0 },
 };

@@ -98,6 +98,15 @@ int share_handle_import(struct share_process *me, int file, int dmabuf, uint32_t
 	return err ? err : handle_keep(me, file, *ret_handle, SHARE_BYTES);
 }
 
+int share_flags(int file, int dmabuf, uint64_t *ret_flags)
+{
+	uint32_t handle;
+	int err = gem_import(file, dmabuf, &handle);
+
+	err = err ? err : gem_flags(file, handle, ret_flags);
+	return err ? err : gem_close(file, handle);
+}
+
 int share_handle_of_bo(struct share_process *me, int file, const struct kfd_bo *bo, uint32_t *ret_handle)
 {
 	int fd, err = kfd_bo_export(&me->kfd, bo, &fd);

@@ -79,6 +79,19 @@ static int early_setup(struct share_process *me)
 	return err ? err : share_dmabuf_keep(me, 0, fd, NULL);
 }
 
+/* Of two processes, each has the other's. */
+static int early_pair_setup(struct share_process *me)
+{
+	struct kfd_bo *bo;
+	unsigned int buffer;
+	int fd, err = kfd_renumber(&me->kfd, 500);
+
+	err = err ? err : share_bo_new(me, me->number, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
+	err = err ? err : share_send_bo(me, 1 - me->number, me->number, bo);
+	err = err ? err : share_receive(me, &buffer, &fd);
+	return err ? err : share_dmabuf_keep(me, buffer, fd, NULL);
+}
+
 /* The same of a process without it: than the file of the render node that has the object. */
 static int render_early_setup(struct share_process *me)
 {
@@ -256,6 +269,7 @@ const struct share_case share_refused_cases[] = {
 	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
 	  NULL },
 	{ "early", "a dma-buf with a lower number than /dev/kfd", 1, 1, 0, early_setup, NULL },
+	{ "early-pair", "two processes have each other's so", 2, 1, 0, early_pair_setup, NULL },
 	{ "render-early", "one with a lower number than the render file, no KFD", 1, 0, SHARE_NO_KFD, render_early_setup,
 	  NULL },
 	{ "under-way", "a dma-buf in a message that is not read", 1, 1, 0, under_way_setup, NULL },
