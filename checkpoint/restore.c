@@ -26,16 +26,18 @@
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define MAX_RESTORED 65536
 #define MAX_RANGES   (1u << 20)
+#define MAX_KEPT     (1u << 20)
 
 /* The tasks that have GPU state, shared by all of them and criu's main process. */
 struct restored {
-	atomic_uint nr, nr_ranges;
+	atomic_uint nr, nr_ranges, nr_kept;
 	struct restored_task {
 		pid_t pid; /* in its own pid namespace, the same one for all */
 		bool has_kfd;
 		unsigned int first_range, nr_ranges;
 	} tasks[MAX_RESTORED];
 	struct svm_range ranges[MAX_RANGES];
+	int kept[MAX_KEPT]; /* files of devices, by criu's numbers */
 };
 
 struct restore {
@@ -57,7 +59,7 @@ struct restore {
 	struct worker *worker;
 	struct restored *restored;
 	struct share_table *buffers; /* of all tasks */
-	bool shared;		     /* in criu's main process: all tasks have theirs */
+	bool let_go;		     /* in criu's main process: all tasks have theirs, and criu nothing */
 	struct share_task share;
 	struct share_gpu *share_gpus;
 	struct heir_image *heir; /* of a task that has mappings alone, or NULL */
@@ -143,6 +145,40 @@ void restore_free(struct restore *restore)
 	free(restore);
 }
 
+/* ---- files that criu keeps ---- */
+
+/* More than there is room for stay open as long as criu runs. Returns @token, which may be an error. */
+static int note_kept(struct restored *restored, int token)
+{
+	unsigned int at = token < 0 ? MAX_KEPT : atomic_fetch_add(&restored->nr_kept, 1);
+
+	if (at < MAX_KEPT)
+		restored->kept[at] = token;
+	return token;
+}
+
+static int keep_copy(struct restored *restored, int fd)
+{
+	int copy = dup(fd);
+
+	return copy < 0 ? -errno : note_kept(restored, criu_keep_file(copy));
+}
+
+/* What a task frees, and a task that ends, would stay as long as criu waits for the job. */
+static int let_go(struct restore *restore)
+{
+	const struct restored *restored = restore->restored;
+	unsigned int nr = atomic_load(&restored->nr_kept);
+	int err = share_table_check(restore->buffers);
+
+	if (!err)
+		err = share_table_let_go(restore->buffers);
+	for (unsigned int i = 0; !err && i < nr && i < MAX_KEPT; i++)
+		err = criu_let_go(restored->kept[i]);
+	restore->let_go = !err;
+	return err;
+}
+
 /* ---- /dev/kfd ---- */
 
 /* @state: of the task; NULL when this file does not have it. */
@@ -158,8 +194,13 @@ static int setup_gpus(struct restore *restore, const struct topology *saved, con
 		.mounted = restore->mounted,
 	};
 	int err = settings_check(restore->settings);
+	size_t nr = restore->gpus.nr;
 
-	return err ? err : gpus_setup(&restore->gpus, &request);
+	if (!err)
+		err = gpus_setup(&restore->gpus, &request);
+	for (; nr < restore->gpus.nr; nr++)
+		note_kept(restore->restored, restore->gpus.list[nr].kept);
+	return err;
 }
 
 /* How many ranges of SVM there are, and where they begin in the list; more than it has room for are left out. */
@@ -315,10 +356,8 @@ static int note_objects(struct restore *restore, const struct gpu *gpu, struct r
 
 	if (!objects->nr_handles && !objects->nr_syncobjs)
 		return 0;
-	if (image->another_file) {
-		kept = dup(fd);
-		kept = kept < 0 ? -errno : criu_keep_file(kept);
-	}
+	if (image->another_file)
+		kept = keep_copy(restore->restored, fd);
 	return kept < 0 ? kept : share_add_file(&restore->share, kept, gpu->minor, &image->objects);
 }
 
@@ -442,7 +481,7 @@ static int check_process(const struct kfd_image *image)
 static int restore_kfd(struct restore *restore, int id)
 {
 	_cleanup_close_ int kfd = -1;
-	int kept, err = check_process(restore->image);
+	int err = check_process(restore->image);
 
 	if (!err)
 		err = prepare_state(restore);
@@ -455,11 +494,9 @@ static int restore_kfd(struct restore *restore, int id)
 	err = restore_state_and_contents(restore, id, kfd);
 	if (err)
 		return err;
-	kept = dup(kfd);
-	kept = kept < 0 ? -errno : criu_keep_file(kept);
-	if (kept < 0)
-		return kept;
-	restore->kept_kfd = kept;
+	restore->kept_kfd = keep_copy(restore->restored, kfd);
+	if (restore->kept_kfd < 0)
+		return restore->kept_kfd;
 	pr_info("GPU state of pid %u restored: %zu GPUs, %u BOs, %u objects", restore->image->state.pid,
 		restore->gpus.nr, restore->image->state.nr_bos, restore->image->state.nr_objects);
 	return with_flags(steal_fd(&kfd), restore->image->flags);
@@ -676,10 +713,7 @@ int restore_resume(struct restore *restore, pid_t pid)
 
 	if (err || !task)
 		return err ? err : -ESRCH;
-	err = restore->shared ? 0 : share_table_check(restore->buffers);
-	if (!err && !restore->shared)
-		err = share_table_let_go(restore->buffers);
-	restore->shared = !err;
+	err = restore->let_go ? 0 : let_go(restore);
 	if (!err && restore->worker)
 		err = worker_wait_all(restore->worker);
 	if (err || !task->has_kfd)

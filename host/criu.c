@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "host/bundle.h"
 #include "host/criu.h"
 #include "amdgpu_plugin_util.h"
 
@@ -148,21 +149,6 @@ bool criu_is_asked_for_lazy_pages(void)
 	return found;
 }
 
-/* criu puts its connection to the server of pages into the fd store, before it makes tasks. */
-bool criu_restores_lazily(int token)
-{
-	bool found = false;
-
-	if (!CRIU_SYMBOL(fdstore_get) || !CRIU_SYMBOL(fdstore_add))
-		return false;
-	for (int i = 0; !found && i < token; i++) {
-		_cleanup_close_ int fd = criu_kept_file(i);
-
-		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
-	}
-	return found;
-}
-
 static int open_image(const char *name, int flags, int streamer_flags)
 {
 	__typeof__(&criu_get_image_dir) dir = CRIU_SYMBOL(criu_get_image_dir);
@@ -200,24 +186,19 @@ int criu_image_open(const char *name)
 	return fd;
 }
 
-int criu_keep_file(int fd)
+static int store(int fd)
 {
 	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
-	_cleanup_close_ int owned = fd;
 	int token;
 
 	if (add && CRIU_SYMBOL(fdstore_get))
-		token = add(owned);
+		token = add(fd);
 	else
-		token = fcntl(owned, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
-	if (token >= 0)
-		return token;
-	token = errno_or_eio();
-	pr_err("cannot keep a device file for later: %s", strerror(-token));
-	return token;
+		token = fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
+	return token >= 0 ? token : errno_or_eio();
 }
 
-int criu_kept_file(int token)
+static int stored(int token)
 {
 	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
 	int fd;
@@ -226,11 +207,54 @@ int criu_kept_file(int token)
 		fd = get(token);
 	else
 		fd = fcntl(token, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0)
-		return fd;
-	fd = errno_or_eio();
-	pr_err("cannot get kept device file %d back: %s", token, strerror(-fd));
+	return fd >= 0 ? fd : errno_or_eio();
+}
+
+/* criu gives no file of its store back, and may live as long as the tasks: it gets bundles, which can be emptied. */
+int criu_keep_file(int fd)
+{
+	_cleanup_close_ int owned = fd, bundle = bundle_new(&fd, 1);
+	int token = bundle < 0 ? bundle : store(bundle);
+
+	if (token < 0)
+		pr_err("cannot keep a device file for later: %s", strerror(-token));
+	return token;
+}
+
+int criu_kept_file(int token)
+{
+	_cleanup_close_ int bundle = stored(token);
+	int fd = bundle < 0 ? bundle : bundle_get(bundle, 0);
+
+	if (fd < 0)
+		pr_err("cannot get kept device file %d back: %s", token, strerror(-fd));
 	return fd;
+}
+
+int criu_let_go(int token)
+{
+	_cleanup_close_ int bundle = stored(token);
+	int err = bundle < 0 ? bundle : bundle_empty(bundle);
+
+	if (!err || err == -EAGAIN)
+		return 0;
+	pr_err("cannot let go of kept device file %d: %s", token, strerror(-err));
+	return err;
+}
+
+/* criu puts its connection to the server of pages into the fd store, before it makes tasks. */
+bool criu_restores_lazily(int token)
+{
+	bool found = false;
+
+	if (!CRIU_SYMBOL(fdstore_get) || !CRIU_SYMBOL(fdstore_add))
+		return false;
+	for (int i = 0; !found && i < token; i++) {
+		_cleanup_close_ int fd = stored(i);
+
+		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
+	}
+	return found;
 }
 
 /* What "criu --version" says; versions 3.17 to 3.19 look alike from inside. */

@@ -69,13 +69,16 @@ bool criu_is_streaming(void);
 int criu_image_dir(void);
 
 /*
- * Keeps an open file for later hooks of this task without occupying a number that the restored program will use. Takes
+ * Keeps an open file for later hooks of any task without occupying a number that the restored program will use. Takes
  * @fd whatever happens. Returns a token >= 0 for criu_kept_file(), or -errno after an error line.
  */
 int criu_keep_file(int fd);
 
 /* A new fd for the kept file, owned by the caller; -errno after an error line. */
 int criu_kept_file(int token);
+
+/* Closes a kept file, for all; does nothing the second time. 0, or -errno after an error line. */
+int criu_let_go(int token);
 
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
 bool criu_is_incremental(void);

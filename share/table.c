@@ -181,19 +181,11 @@ int share_table_let_go(struct share_table *table)
 
 	for (size_t buffer = 1; !err && buffer <= IMAGE_MAX_NUMBER; buffer++) {
 		int place = atomic_load(&table->place[buffer]), kept = (place - 1) / (int)BUNDLE_MAX;
-		_cleanup_close_ int bundle = -1;
 
-		if (!place || kept == last)
-			continue;
-		last = kept;
-		bundle = criu_kept_file(kept);
-		err = bundle < 0 ? bundle : bundle_empty(bundle);
-		/* Another process' buffers with numbers between these had it emptied before. */
-		if (err == -EAGAIN)
-			err = 0;
+		if (place && kept != last)
+			err = criu_let_go(kept);
+		last = place ? kept : last;
 	}
-	if (err)
-		pr_err("cannot let go of the dma-bufs that processes share: %s", strerror(-err));
 	return err;
 }
 

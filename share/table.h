@@ -3,7 +3,7 @@
 #ifndef SHARE_TABLE_H
 #define SHARE_TABLE_H
 
-#include "share/bundle.h"
+#include "host/host.h"
 #include "share/share.h"
 
 /* Says how many tasks take part. 0, or -EBADMSG after an error line when another task has said otherwise. */

@@ -92,6 +92,12 @@ int criu_kept_file(int token)
 	return fd;
 }
 
+int criu_let_go(int token)
+{
+	(void)token;
+	return 0;
+}
+
 static double now(void)
 {
 	struct timespec t;

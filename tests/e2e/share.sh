@@ -75,6 +75,14 @@ goes_twice() {
 	job_end
 }
 
+# restore_staying: by a criu that stays until the job ends
+restore_staying() {
+	states_blank
+	criu_runs=$((criu_runs + 1))
+	timeout -k 5 300 criu restore -D "$images" -o "$work/$criu_runs-restore.log" -v4 </dev/null >/dev/null 2>&1 &
+	wait_until 60 states_written || fail "the job is not restored: $(criu_errors)"
+}
+
 # comes_back CASE [ARG...]: dumped, gone, restored; then everything is freed without an error
 comes_back() {
 	pair="$*"

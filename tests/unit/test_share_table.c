@@ -35,6 +35,14 @@ int criu_kept_file(int token)
 	return dup(kept[token]);
 }
 
+/* The files in what is kept. */
+int criu_let_go(int token)
+{
+	int err = bundle_empty(kept[token]);
+
+	return err == -EAGAIN ? 0 : err;
+}
+
 static int new_table(void **state)
 {
 	*state = share_table_new();

@@ -17,7 +17,9 @@ test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray s
 test_image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c heir.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
-test_share_table_SRCS := share/table.c share/bundle.c share/lent.c share/files.c amdgpu_plugin_topology.c
+test_share_table_SRCS := share/table.c host/bundle.c share/lent.c share/files.c amdgpu_plugin_topology.c
+test_share_decide_SRCS := share/decide.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_share_attach_SRCS := share/attach.c kernel/records.c kernel/state.c
 test_share_older_SRCS := share/older.c
 test_share_older_LDFLAGS := -Wl,--wrap=fopen
 test_hsakmt_SRCS := image/hsakmt.c

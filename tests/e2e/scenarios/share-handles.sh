@@ -25,10 +25,7 @@ job_start ipc
 process_shape >"$work/shape"
 dump
 expect_gone
-states_blank
-criu_runs=$((criu_runs + 1))
-timeout -k 5 300 criu restore -D "$images" -o "$work/$criu_runs-restore.log" -v4 </dev/null >/dev/null 2>&1 &
-wait_until 60 states_written || fail "the job is not restored: $(criu_errors)"
+restore_staying
 job_goes
 dump
 expect_gone

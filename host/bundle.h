@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Many open files as one. */
-#ifndef SHARE_BUNDLE_H
-#define SHARE_BUNDLE_H
+#ifndef HOST_BUNDLE_H
+#define HOST_BUNDLE_H
 
 #include <stddef.h>
 
