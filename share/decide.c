@@ -20,8 +20,11 @@
 #define CREATE_COHERENT	    (1ull << 13)
 #define CREATE_UNCACHED	    (1ull << 14)
 #define CREATE_EXT_COHERENT (1ull << 15)
-/* Those that Linux 6.18 and later can be asked for, except ALWAYS_VALID and ENCRYPTED. */
-#define CREATE_SETTABLE 0x1f28full
+#define PAGE_BYTES 4096u
+/* Given to every object, and before Linux 6.18 not to be asked for: cleared, and wiped when it is freed. */
+#define CREATE_FORCED (AMDGPU_GEM_CREATE_VRAM_CLEARED | (1ull << 9))
+/* Their contents cannot be copied, or they are of one address space. */
+#define CREATE_BAD (AMDGPU_GEM_CREATE_ENCRYPTED | AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)
 
 static struct kfd_criu_bo_bucket *bucket_of(const struct survey *survey, const struct holder *holder)
 {
@@ -263,22 +266,38 @@ static void widen_flags(const struct gem_info *info, struct kfd_criu_bo_bucket *
 		bo->alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 }
 
-static int own_object(const struct survey *survey, const struct buffer *buffer, const struct holder *owner,
+/* Which flags the kernel takes depends on its release: it is asked for a page of such memory. */
+static int try_object(struct survey *survey, const struct holder *owner, const struct kfd_share *share)
+{
+	const struct gem_info page = { .size = PAGE_BYTES, .domains = share->domains, .flags = share->flags };
+	int fd = survey_scratch(survey, owner->minor), err = share->flags & CREATE_BAD ? -EINVAL : 0;
+	uint32_t handle;
+
+	if (fd < 0)
+		return fd;
+	if (!err)
+		err = gem_create(fd, &page, &handle);
+	if (!err)
+		return gem_close(fd, handle);
+	pr_err("pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %s",
+	       holder_process(survey, owner)->pid, owner->is_descriptor ? "a dma-buf" : "a handle", owner->minor,
+	       share->flags, strerror(-err));
+	return -EOPNOTSUPP;
+}
+
+static int own_object(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
 		      const struct gem_info *info, struct kfd_share *share)
 {
 	struct kfd_criu_bo_bucket *bo;
 	int err, fd;
 
-	if (info->flags & ~CREATE_SETTABLE) {
-		pr_err("pid %d: handle %u of its renderD%u is of memory that cannot be made again (flags %#" PRIx64 ")",
-		       holder_process(survey, owner)->pid, owner->handle, owner->minor, info->flags);
-		return -EOPNOTSUPP;
-	}
 	share->kind = KFD_BO_GEM;
 	share->domains = info->domains;
-	share->flags = info->flags;
+	share->flags = info->flags & ~CREATE_FORCED;
 	share->alignment = info->alignment;
-	err = add_bo(survey, owner, info, share, &bo);
+	err = try_object(survey, owner, share);
+	if (!err)
+		err = add_bo(survey, owner, info, share, &bo);
 	if (err)
 		return err;
 	fd = fcntl(buffer->dmabuf_fd, F_DUPFD_CLOEXEC, 0);
@@ -368,12 +387,14 @@ static int decide(struct survey *survey, struct buffer *buffer)
 		err = look_at(survey, buffer, &info, &share);
 	if (err)
 		return err;
-	if (buffer->nr == 1 && buffer->holders->bo != NO_BO && !share.metadata_size && !share.tiling &&
-	    buffer->holders->minor == buffer->minor && !is_open(survey, buffer) && !is_lent(survey, buffer))
-		return 0;
 	owner = find_owner(survey, buffer);
 	if (!owner)
 		return -EOPNOTSUPP;
+	if (owner->bo != NO_BO)
+		widen_flags(&info, bucket_of(survey, owner));
+	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer) &&
+	    !is_lent(survey, buffer))
+		return 0;
 	if (survey->nr_buffers == IMAGE_MAX_NUMBER) {
 		pr_err("more than %u buffers with several names cannot be saved", IMAGE_MAX_NUMBER);
 		return -E2BIG;
@@ -384,12 +405,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	err = note_open(survey, buffer, owner, &share);
 	if (err)
 		return err;
-	if (owner->bo == NO_BO) {
-		err = own_object(survey, buffer, owner, &info, &share);
-	} else {
-		widen_flags(&info, bucket_of(survey, owner));
-		err = note_bo(survey, owner, &share);
-	}
+	err = owner->bo == NO_BO ? own_object(survey, buffer, owner, &info, &share) : note_bo(survey, owner, &share);
 	return err ? err : note_others(survey, buffer, owner, &info, share.buffer);
 }
 

@@ -8,7 +8,7 @@
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
 
-for case in ipc ipc-far orphan-freed orphan-exited; do
+for case in ipc ipc-far orphan-freed orphan-exited orphan-alone; do
 	comes_back "$case"
 done
 for case in ipc-kept ipc-sysmem; do

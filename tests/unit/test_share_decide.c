@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the images say of buffers. The kernel is a few variables here: what it says of the memory, and what it makes. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#include <libdrm/amdgpu_drm.h>
+
+#include "log_stub.h"
+#include "share/decide.h"
+#include "share/gem.h"
+
+#define GPU	 0x1111u
+#define MINOR	 128u
+#define FORCED	 0x208ull
+#define COHERENT (1ull << 13)
+#define UNCACHED (1ull << 14)
+#define IMPORTED (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
+
+#define NO_SUBSTITUTE (1u << 28)
+
+static struct gem_info memory;	/* as the kernel tells it */
+static uint64_t made_flags;	/* that GEM_CREATE takes */
+static struct gem_info created; /* what it was asked for */
+static unsigned int nr_created;
+static uint32_t home;
+
+int gem_create(int fd, const struct gem_info *info, uint32_t *ret)
+{
+	(void)fd;
+	nr_created++;
+	created = *info;
+	*ret = 9;
+	return info->flags & ~made_flags ? -EINVAL : 0;
+}
+
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
+{
+	(void)fd;
+	(void)dmabuf_fd;
+	*ret = 9;
+	return 0;
+}
+
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
+{
+	(void)fd;
+	assert_int_equal(handle, 9);
+	*ret = memory;
+	return 0;
+}
+
+int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret)
+{
+	(void)fd;
+	(void)handle;
+	(void)ret;
+	return 0;
+}
+
+int gem_close(int fd, uint32_t handle)
+{
+	(void)fd;
+	assert_int_equal(handle, 9);
+	return 0;
+}
+
+int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
+{
+	(void)fd;
+	(void)handle;
+	(void)objects;
+	return 0;
+}
+
+int survey_scratch(struct survey *survey, uint32_t minor)
+{
+	(void)survey;
+	assert_int_equal(minor, home);
+	return 0;
+}
+
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
+{
+	(void)survey;
+	(void)dmabuf_fd;
+	*ret_minor = home;
+	return 0;
+}
+
+int refuse_memory(pid_t pid, uint32_t minor)
+{
+	(void)pid;
+	(void)minor;
+	return -EOPNOTSUPP;
+}
+
+bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
+{
+	(void)survey;
+	return minor == other;
+}
+
+int references_read(struct survey *survey, struct references **ret)
+{
+	(void)survey;
+	*ret = NULL;
+	return 0;
+}
+
+bool references_of_tasks(const struct references *references, uint64_t inode)
+{
+	(void)references;
+	(void)inode;
+	return false;
+}
+
+int references_check(struct survey *survey, struct references *references, const struct buffer *buffer)
+{
+	(void)survey;
+	(void)references;
+	(void)buffer;
+	return 0;
+}
+
+int older_read(const struct survey *survey, struct older **ret)
+{
+	(void)survey;
+	*ret = NULL;
+	return 0;
+}
+
+int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer)
+{
+	(void)survey;
+	(void)older;
+	(void)buffer;
+	return 0;
+}
+
+bool lent_has(const struct survey *survey, const struct holder *holder)
+{
+	(void)survey;
+	(void)holder;
+	return false;
+}
+
+void lent_note(const struct survey *survey, const struct holder *owner, uint32_t buffer)
+{
+	(void)survey;
+	(void)owner;
+	(void)buffer;
+}
+
+int lent_check(const struct survey *survey)
+{
+	(void)survey;
+	return 0;
+}
+
+/* ---- one process that holds one buffer, which is older than the dump ---- */
+
+static struct topology *nodes;
+static struct kfd_state state;
+
+static int decide(struct holder holder, uint32_t alloc_flags)
+{
+	struct kfd_criu_bo_bucket bo = { .size = 8192, .gpu_id = GPU, .alloc_flags = alloc_flags, .dmabuf_fd = KFD_NO_FD };
+	struct share_process process = { .pid = 7, .state = &state, .nodes = nodes };
+	const struct task_files no_files = { 0 };
+	const struct share_request request = {
+		.processes = &process, .nr_processes = 1, .files = &no_files, .one_dmabuf = true, .fresh_inode = 1000,
+	};
+	struct survey survey = { .request = &request, .holders = &holder, .nr_holders = 1 };
+	int err;
+
+	kfd_state_done(&state);
+	state.bos = calloc(1, sizeof(bo));
+	assert_non_null(state.bos);
+	state.nr_bos = holder.bo != NO_BO;
+	*state.bos = bo;
+	holder.minor = MINOR;
+	holder.inode = 5;
+	holder.dmabuf_fd = memfd_create("buffer", MFD_CLOEXEC);
+	err = decide_all(&survey);
+	free(survey.open);
+	close(holder.dmabuf_fd);
+	return err;
+}
+
+static int decide_bo(uint32_t alloc_flags)
+{
+	return decide((struct holder){ .bo = 0, .is_mappable = true }, alloc_flags);
+}
+
+static int decide_descriptor(void)
+{
+	return decide((struct holder){ .bo = NO_BO, .is_descriptor = true }, 0);
+}
+
+static int begin(void **unused)
+{
+	struct topology_node *node;
+
+	(void)unused;
+	log_clear();
+	memory = (struct gem_info){ .size = 8192, .domains = AMDGPU_GEM_DOMAIN_VRAM, .alignment = 4096 };
+	made_flags = AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
+	created = (struct gem_info){ 0 };
+	nr_created = 0;
+	home = MINOR;
+	nodes = topology_new();
+	assert_int_equal(topology_add_node(nodes, 1, &node), 0);
+	topology_node_set(node, TOPOLOGY_GPU_ID, GPU);
+	topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR);
+	return topology_finish(nodes);
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	kfd_state_done(&state);
+	topology_free(nodes);
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void an_importer_that_is_left_alone_keeps_the_kind_of_memory(void **unused)
+{
+	(void)unused;
+	memory.flags = FORCED | COHERENT | UNCACHED | AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
+	assert_int_equal(decide_bo(IMPORTED), 0);
+	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
+						 KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED | KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS);
+	assert_null(state.shares);
+	memory.flags = FORCED;
+	assert_int_equal(decide_bo(IMPORTED), 0);
+	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
+}
+
+/* The kernel adds nothing to what the process itself has asked for. */
+static void what_was_allocated_stays_as_it_is(void **unused)
+{
+	const uint32_t flags = IMPORTED | NO_SUBSTITUTE;
+
+	(void)unused;
+	memory.flags = FORCED | COHERENT;
+	assert_int_equal(decide_bo(flags), 0);
+	assert_int_equal(state.bos->alloc_flags, flags);
+}
+
+static void what_the_kernel_gives_all_memory_is_not_asked_for(void **unused)
+{
+	(void)unused;
+	memory.flags = FORCED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
+	assert_int_equal(decide_descriptor(), 0);
+	assert_int_equal(state.nr_bos, 1);
+	assert_int_equal(state.shares[0].kind, KFD_BO_GEM);
+	assert_int_equal(state.shares[0].flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+	assert_int_equal(created.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+	assert_int_equal(created.domains, AMDGPU_GEM_DOMAIN_VRAM);
+	assert_int_equal(log_errors, 0);
+}
+
+static void memory_that_the_kernel_does_not_make_is_refused(void **unused)
+{
+	(void)unused;
+	memory.flags = FORCED | COHERENT;
+	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "pid 7: a dma-buf of renderD128 is of memory that the kernel does not make again "
+					 "(flags 0x2000): Invalid argument"));
+	assert_int_equal(state.nr_bos, 0);
+	made_flags |= COHERENT;
+	assert_int_equal(decide_descriptor(), 0);
+	assert_int_equal(state.shares[0].flags, COHERENT);
+}
+
+/* Even if the kernel would make it. */
+static void memory_that_cannot_be_copied_is_refused(void **unused)
+{
+	(void)unused;
+	made_flags = ~0ull;
+	memory.flags = AMDGPU_GEM_CREATE_ENCRYPTED;
+	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
+	memory.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID;
+	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
+	assert_int_equal(nr_created, 0);
+}
+
+static void memory_that_nobody_holds_on_its_own_gpu_is_refused(void **unused)
+{
+	(void)unused;
+	home = MINOR + 1;
+	assert_int_equal(decide_bo(IMPORTED), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "pid 7: has a buffer of renderD129 that no process of the dump holds there"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_importer_that_is_left_alone_keeps_the_kind_of_memory),
+		TEST(what_was_allocated_stays_as_it_is),
+		TEST(what_the_kernel_gives_all_memory_is_not_asked_for),
+		TEST(memory_that_the_kernel_does_not_make_is_refused),
+		TEST(memory_that_cannot_be_copied_is_refused),
+		TEST(memory_that_nobody_holds_on_its_own_gpu_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
