@@ -323,6 +323,8 @@ static int prepare_sharing(struct restore *restore)
 		};
 	restore->share.gpus = restore->share_gpus;
 	restore->share.nr_gpus = nr;
+	restore->share.vmas = restore->image->vmas;
+	restore->share.nr_vmas = restore->image->nr_vmas;
 	restore->share.nr_sharers = restore->image->nr_sharers;
 	return 0;
 }

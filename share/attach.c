@@ -12,7 +12,6 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
 #include "share/gem.h"
@@ -242,16 +241,44 @@ static int find_offset(const struct share_task *task, const struct share_gpu *gp
 	return err;
 }
 
-static int find_offsets(const struct share_task *task, const struct share_gpu *gpu, struct kfd_state *state)
+static int compare_offsets(const void *a, const void *b)
 {
-	_cleanup_close_ int fd = drm_open_minor(gpu->minor);
-	int err = fd < 0 ? fd : 0;
+	const uint64_t *x = a, *y = b;
 
-	if (err)
-		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->user_id, gpu->minor, strerror(-err));
-	for (size_t i = 0; !err && i < state->nr_bos; i++)
-		if (state->bos[i].gpu_id == gpu->user_id && state->shares[i].buffer && !kfd_state_owns(state, i))
-			err = find_offset(task, gpu, fd, state->shares[i].buffer, &state->bos[i].restored_offset);
+	return (*x > *y) - (*x < *y);
+}
+
+/* @mapped: the old offsets of all mappings, sorted. The dump saves none that does not begin where its buffer does. */
+static int find_offsets_on(const struct share_task *task, const struct share_gpu *gpu, const uint64_t *mapped,
+			   struct kfd_state *state)
+{
+	_cleanup_close_ int fd = -1;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < state->nr_bos; i++) {
+		struct kfd_criu_bo_bucket *bo = &state->bos[i];
+
+		if (bo->gpu_id != gpu->user_id || !state->shares[i].buffer || kfd_state_owns(state, i) ||
+		    !bsearch(&bo->offset, mapped, task->nr_vmas, sizeof(*mapped), compare_offsets))
+			continue;
+		if (fd < 0)
+			fd = share_open_scratch(gpu);
+		err = fd < 0 ? fd : find_offset(task, gpu, fd, state->shares[i].buffer, &bo->restored_offset);
+	}
+	return err;
+}
+
+static int find_offsets(const struct share_task *task, struct kfd_state *state)
+{
+	_cleanup_free_ uint64_t *mapped = calloc(task->nr_vmas + 1, sizeof(*mapped));
+	int err = mapped ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < task->nr_vmas; i++)
+		mapped[i] = task->vmas[i].offset;
+	if (!err)
+		qsort(mapped, task->nr_vmas, sizeof(*mapped), compare_offsets);
+	for (size_t i = 0; !err && i < task->nr_gpus; i++)
+		err = find_offsets_on(task, &task->gpus[i], mapped, state);
 	return err;
 }
 
@@ -262,8 +289,8 @@ int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 	task->attached = true;
 	for (size_t i = 0; !err && i < task->nr_files; i++)
 		err = fill_file(task, &task->files[i]);
-	for (size_t i = 0; !err && state->shares && i < task->nr_gpus; i++)
-		err = find_offsets(task, &task->gpus[i], state);
+	if (!err && state->shares)
+		err = find_offsets(task, state);
 	if (!err)
 		err = lent_tell(task, state);
 	if (!err)

@@ -136,25 +136,26 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 
 /* ---- objects of render nodes ---- */
 
-/* Files of the GPUs' render nodes that hold nothing of the task. */
-static int open_scratch(const struct share_task *task, int *fds)
+int share_open_scratch(const struct share_gpu *gpu)
 {
-	for (size_t i = 0; i < task->nr_gpus; i++) {
-		fds[i] = drm_open_minor(task->gpus[i].minor);
-		if (fds[i] < 0) {
-			pr_err("gpu %#x: cannot open renderD%u: %s", task->gpus[i].user_id, task->gpus[i].minor,
-			       strerror(-fds[i]));
-			return fds[i];
-		}
-	}
-	return 0;
+	int fd = drm_open_minor(gpu->minor);
+
+	if (fd < 0)
+		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->user_id, gpu->minor, strerror(-fd));
+	return fd;
 }
 
-static int scratch_of(const struct share_task *task, const int *fds, uint32_t gpu_id)
+/* Opened with the first buffer of the GPU. -errno after an error line. */
+static int scratch_of(const struct share_task *task, int *fds, uint32_t gpu_id)
 {
-	for (size_t i = 0; i < task->nr_gpus; i++)
-		if (task->gpus[i].user_id == gpu_id)
-			return fds[i];
+	for (size_t i = 0; i < task->nr_gpus; i++) {
+		if (task->gpus[i].user_id != gpu_id)
+			continue;
+		if (fds[i] < 0)
+			fds[i] = share_open_scratch(&task->gpus[i]);
+		return fds[i];
+	}
+	pr_err("gpu %#x of a shared buffer is not one of the process'", gpu_id);
 	return -ENODEV;
 }
 
@@ -180,11 +181,12 @@ static int make_object(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 static int make_shared(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_share *share)
 {
 	uint32_t handle;
-	int err = fd;
+	int err;
 
-	if (fd >= 0)
-		err = share->kind == KFD_BO_GEM ? make_object(fd, bo, share, &handle) :
-						  gem_import(fd, (int)bo->dmabuf_fd, &handle);
+	if (fd < 0)
+		return fd;
+	err = share->kind == KFD_BO_GEM ? make_object(fd, bo, share, &handle) :
+					  gem_import(fd, (int)bo->dmabuf_fd, &handle);
 	if (!err && (share->metadata_size || share->tiling))
 		err = gem_set_metadata(fd, handle, share);
 	if (!err)
@@ -195,7 +197,7 @@ static int make_shared(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 	return err;
 }
 
-static int make_all_shared(struct share_task *task, const int *fds, struct kfd_state *state)
+static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *state)
 {
 	struct share_batch batch = { 0 };
 	int err = 0;
@@ -219,9 +221,7 @@ static int make_and_tell(struct share_task *task, struct kfd_state *state)
 
 	for (size_t i = 0; fds && i <= task->nr_gpus; i++)
 		fds[i] = -1;
-	err = fds ? open_scratch(task, fds) : -ENOMEM;
-	if (!err)
-		err = make_all_shared(task, fds, state);
+	err = fds ? make_all_shared(task, fds, state) : -ENOMEM;
 	for (size_t i = 0; fds && i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -111,12 +111,14 @@ struct share_file {
 	struct render_objects objects;
 };
 
-/* A task that shares. {} to begin with; all but table, gpus and nr_gpus belongs to share_task_done(). */
+/* A task that shares. {} to begin with; all but table, gpus and vmas belongs to share_task_done(). */
 struct share_task {
 	struct share_table *table;
 	const struct share_gpu *gpus;
 	size_t nr_gpus;
-	uint32_t nr_sharers; /* as in struct kfd_image */
+	const struct device_vma *vmas; /* as in struct kfd_image, as the rest */
+	size_t nr_vmas;
+	uint32_t nr_sharers;
 	struct filler *fillers; /* BOs of the KFD that hold numbers free */
 	size_t nr_fillers;
 	struct share_file *files;
@@ -154,7 +156,7 @@ int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uin
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,
  * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. @state gets the offsets
- * of what the process does not own. @kfd: as for share_make(). 0, or -errno after an error line.
+ * of what the process has mapped and does not own. @kfd: as for share_make(). 0, or -errno after an error line.
  */
 int share_attach(struct share_task *task, int kfd, struct kfd_state *state);
 

@@ -31,6 +31,9 @@ void share_table_told(struct share_table *table);
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
 
+/* A new file of a GPU's render node, which holds nothing of the task. -errno after an error line. */
+int share_open_scratch(const struct share_gpu *gpu);
+
 /* Tells of a buffer that tasks without GPU state have mapped: a file by which the CPU can map it, and its offset there. */
 void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint64_t offset);
 

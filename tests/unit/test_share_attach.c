@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a restored task imports. The kernel gives numbers of a test's choice, and counts. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#include "log_stub.h"
+#include "records_fixture.h"
+#include "share/gem.h"
+#include "share/table.h"
+
+#define GPU_A	 0x1111u
+#define GPU_B	 0x2222u
+#define NR_BOS	 3u
+#define OLD(i)	 (0x100000ull * ((i) + 1))
+#define RESTORED 0x900000ull
+
+static const struct share_gpu gpus[] = { { .user_id = GPU_A, .minor = 128 }, { .user_id = GPU_B, .minor = 129 } };
+static uint32_t first_number; /* that the KFD gives */
+static unsigned int nr_imported, nr_mapped, nr_scratch, nr_asked;
+
+int kfd_import_dmabuf(int kfd, uint32_t gpu_id, uint64_t va, int dmabuf_fd, uint64_t *ret_handle)
+{
+	(void)kfd;
+	(void)va;
+	(void)dmabuf_fd;
+	*ret_handle = kfd_handle(gpu_id, first_number + nr_imported++);
+	return 0;
+}
+
+int kfd_map(int kfd, uint64_t handle, const uint32_t *gpu_ids, uint32_t nr_gpus)
+{
+	(void)kfd;
+	(void)handle;
+	(void)gpu_ids;
+	(void)nr_gpus;
+	nr_mapped++;
+	return 0;
+}
+
+int kfd_free(int kfd, uint64_t handle)
+{
+	(void)kfd;
+	(void)handle;
+	return 0;
+}
+
+int share_table_get(struct share_table *table, uint32_t buffer)
+{
+	(void)table;
+	(void)buffer;
+	return memfd_create("buffer", MFD_CLOEXEC);
+}
+
+int share_open_scratch(const struct share_gpu *gpu)
+{
+	(void)gpu;
+	nr_scratch++;
+	return memfd_create("scratch", MFD_CLOEXEC);
+}
+
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
+{
+	(void)fd;
+	(void)dmabuf_fd;
+	*ret = 1;
+	return 0;
+}
+
+int gem_offset(int fd, uint32_t handle, uint64_t *ret)
+{
+	(void)fd;
+	(void)handle;
+	nr_asked++;
+	*ret = RESTORED;
+	return 0;
+}
+
+int gem_close(int fd, uint32_t handle)
+{
+	(void)fd;
+	(void)handle;
+	return 0;
+}
+
+/* ---- what is not called: the task has no files ---- */
+
+#define NEVER { fail(); return -EIO; }
+
+int gem_create(int fd, const struct gem_info *info, uint32_t *ret) { (void)fd; (void)info; (void)ret; NEVER }
+int gem_map(int fd, const struct gem_mapping *mapping) { (void)fd; (void)mapping; NEVER }
+int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret) { (void)fd; (void)syncobj; (void)ret; NEVER }
+int gem_drop_syncobj(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
+int criu_kept_file(int token) { (void)token; NEVER }
+int share_table_begin(struct share_table *table, uint32_t nr) { (void)table; (void)nr; NEVER }
+
+void render_objects_done(struct render_objects *objects)
+{
+	(void)objects;
+}
+
+void share_table_file(struct share_table *table)
+{
+	(void)table;
+}
+
+void share_table_attached(struct share_table *table, size_t nr_files)
+{
+	(void)table;
+	(void)nr_files;
+}
+
+int lent_tell(const struct share_task *task, const struct kfd_state *state)
+{
+	(void)task;
+	(void)state;
+	return 0;
+}
+
+/* ---- a process with imports alone, the last one of the other GPU ---- */
+
+static struct kfd_criu_bo_bucket bos[NR_BOS];
+
+static int attach(const uint32_t *numbers, const struct device_vma *vmas, size_t nr_vmas)
+{
+	struct share_task task = { .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .vmas = vmas, .nr_vmas = nr_vmas };
+	struct kfd_share shares[NR_BOS];
+	struct fixture_records records;
+	struct kfd_state state;
+
+	fixture_begin(&records, ARRAY_SIZE(gpus), NR_BOS);
+	state = fixture_state(&records);
+	state.bos = bos;
+	state.shares = shares;
+	for (uint32_t i = 0; i < NR_BOS; i++) {
+		bos[i] = (struct kfd_criu_bo_bucket){
+			.size = 8192, .gpu_id = i + 1 < NR_BOS ? GPU_A : GPU_B, .offset = OLD(i),
+			.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+		};
+		shares[i] = (struct kfd_share){ .buffer = i + 1, .kind = KFD_BO_IMPORT };
+		fixture_u32(records.bytes + 8 + 8 * ARRAY_SIZE(gpus) + 272 * i + 8, numbers[i]);
+	}
+	return share_attach(&task, 3, &state);
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	log_clear();
+	first_number = 4;
+	nr_imported = nr_mapped = nr_scratch = nr_asked = 0;
+	return 0;
+}
+
+static const uint32_t numbers[NR_BOS] = { 4, 5, 6 };
+
+static void imports_have_their_numbers(void **unused)
+{
+	static const uint32_t descending[NR_BOS] = { 5, 4, 6 };
+
+	(void)unused;
+	assert_int_equal(attach(descending, NULL, 0), 0);
+	assert_int_equal(nr_mapped, NR_BOS);
+	assert_int_equal(log_errors, 0);
+}
+
+static void another_number_is_refused(void **unused)
+{
+	(void)unused;
+	first_number = 3;
+	assert_int_equal(attach(numbers, NULL, 0), -EPROTO);
+	assert_int_equal(nr_mapped, 0);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "gpu 0x1111: shared buffer 1 gets the handle 0x111100000003 instead of 0x111100000004"));
+}
+
+static void only_what_is_mapped_is_asked_for_its_place(void **unused)
+{
+	const struct device_vma vmas[] = { { .minor = 128, .offset = OLD(9) }, { .minor = 128, .offset = OLD(1) } };
+
+	(void)unused;
+	assert_int_equal(attach(numbers, vmas, ARRAY_SIZE(vmas)), 0);
+	assert_int_equal(nr_asked, 1);
+	assert_int_equal(nr_scratch, 1);
+	assert_int_equal(bos[0].restored_offset, 0);
+	assert_int_equal(bos[1].restored_offset, RESTORED);
+}
+
+static void without_mappings_no_render_node_is_opened(void **unused)
+{
+	(void)unused;
+	assert_int_equal(attach(numbers, NULL, 0), 0);
+	assert_int_equal(nr_scratch, 0);
+	assert_int_equal(nr_asked, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(imports_have_their_numbers, begin),
+		cmocka_unit_test_setup(another_number_is_refused, begin),
+		cmocka_unit_test_setup(only_what_is_mapped_is_asked_for_its_place, begin),
+		cmocka_unit_test_setup(without_mappings_no_render_node_is_opened, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
