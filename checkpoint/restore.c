@@ -350,15 +350,15 @@ static int note_file(struct restore *restore)
 	return restore->image && restore->nr_files == restore->image->nr_files ? attach(restore) : 0;
 }
 
-/* What a file of a render node has to get. */
-static int note_objects(struct restore *restore, const struct gpu *gpu, struct render_image *image, int fd)
+/* What a file of a render node has to get. @is_kfds: it is gpu->kept. */
+static int note_objects(struct restore *restore, const struct gpu *gpu, struct render_image *image, int fd, bool is_kfds)
 {
 	const struct render_objects *objects = &image->objects;
 	int kept = gpu->kept;
 
 	if (!objects->nr_handles && !objects->nr_syncobjs)
 		return 0;
-	if (image->another_file)
+	if (!is_kfds)
 		kept = keep_copy(restore->restored, fd);
 	return kept < 0 ? kept : share_add_file(&restore->share, kept, gpu->minor, &image->objects);
 }
@@ -520,6 +520,7 @@ static int restore_another_kfd(struct restore *restore, const struct kfd_image *
 static int restore_render_node(struct restore *restore, struct render_image *image)
 {
 	struct gpu *gpu;
+	bool is_kfds;
 	int fd, err;
 
 	if (image->nodes) {
@@ -533,16 +534,14 @@ static int restore_render_node(struct restore *restore, struct render_image *ima
 		return -EBADMSG;
 	}
 	/* Where it is not known, the first file is the one that the KFD works with; another one is a file of its own. */
-	if (image->another_file || gpu->handed_out)
-		fd = drm_open_minor_as(gpu->minor, image->flags);
-	else
-		fd = criu_kept_file(gpu->kept);
-	gpu->handed_out = gpu->handed_out || !image->another_file;
+	is_kfds = !image->another_file && !gpu->handed_out;
+	fd = is_kfds ? criu_kept_file(gpu->kept) : drm_open_minor_as(gpu->minor, image->flags);
+	gpu->handed_out = gpu->handed_out || is_kfds;
 	if (fd < 0)
 		return fd;
 	err = device_set_status(fd, image->flags);
 	if (!err) {
-		err = note_objects(restore, gpu, image, fd);
+		err = note_objects(restore, gpu, image, fd, is_kfds);
 		if (err)
 			close(fd);
 		return err ? err : fd;

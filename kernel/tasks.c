@@ -211,12 +211,13 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_nu
 	return false;
 }
 
-static bool file_has_pasid(int fd, uint32_t pasid)
+bool task_file_has_pasid(const struct task_file *file, uint32_t pasid)
 {
 	uint32_t value;
 	char text[32];
 
-	return !fdinfo_value(fd, "pasid", text, sizeof(text)) && sscanf(text, "%" SCNu32, &value) == 1 && value == pasid;
+	return !fdinfo_value(file->fd, "pasid", text, sizeof(text)) && sscanf(text, "%" SCNu32, &value) == 1 &&
+	       value == pasid;
 }
 
 bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
@@ -224,7 +225,7 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 	for (size_t i = 0; i < files->count; i++) {
 		const struct task_file *file = &files->files[i];
 
-		if (file->pid == pid && file->minor == minor_number && file_has_pasid(file->fd, pasid))
+		if (file->pid == pid && file->minor == minor_number && task_file_has_pasid(file, pasid))
 			return true;
 	}
 	return false;

@@ -75,10 +75,9 @@ int task_files_find(const struct task_files *files, int fd, struct task_file **r
 /* Whether a task has opened the device itself, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 
-/*
- * Whether a task has opened the device with a file whose address space has this pasid. False also where the driver does
- * not tell it in fdinfo.
- */
+/* Whether the address space of a file of a render node has this pasid. False also where fdinfo does not tell it. */
+bool task_file_has_pasid(const struct task_file *file, uint32_t pasid);
+/* Whether a task has opened the device with such a file. */
 bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
 
 /*

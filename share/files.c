@@ -2,8 +2,8 @@
 /*
  * Which of a process' open files of one render node has the KFD's address space.
  *
- * The only sign is that the kernel lets all BOs of the KFD be mapped through that file, but through another one only
- * those of which it has a handle.
+ * The best sign is that the kernel lets all BOs of the KFD be mapped through that file, but through another one only
+ * those of which it has a handle. See signs.c for others.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -55,12 +55,18 @@ bool file_is_another(const struct survey *survey, size_t process, size_t file)
 	return false;
 }
 
-bool file_may_be_another(const struct survey *survey, size_t file)
+bool files_compete(const struct survey *survey, size_t file, size_t other)
 {
 	const struct task_files *files = survey->request->files;
 
-	for (size_t i = 0; i < files->count; i++)
-		if (is_beside(&files->files[file], &files->files[i]) && !survey->is_another[file] && !survey->is_another[i])
+	return is_beside(&files->files[file], &files->files[other]) && !survey->is_another[file] &&
+	       !survey->is_another[other];
+}
+
+bool file_may_be_another(const struct survey *survey, size_t file)
+{
+	for (size_t i = 0; i < survey->request->files->count; i++)
+		if (files_compete(survey, file, i))
 			return true;
 	return false;
 }

@@ -330,6 +330,18 @@ static int check_unlisted(const struct task_file *file)
 	return -EOPNOTSUPP;
 }
 
+/* What a file holds can be used in its own address space only. */
+static int check_settled(const struct survey *survey, size_t file)
+{
+	const struct task_file *of = &survey->request->files->files[file];
+
+	if (!file_may_be_another(survey, file))
+		return 0;
+	pr_err("pid %d: has renderD%u open more than once, one of the files holds buffers or syncobjs, and nothing shows which "
+	       "file has the KFD's address space: that cannot be saved", of->pid, of->minor);
+	return -EOPNOTSUPP;
+}
+
 static int add_file(struct survey *survey, size_t file, size_t process, size_t nr_named)
 {
 	const struct task_file *of = &survey->request->files->files[file];
@@ -344,11 +356,8 @@ static int add_file(struct survey *survey, size_t file, size_t process, size_t n
 		return check_unlisted(of);
 	if (err)
 		pr_err("pid %d: cannot list the buffers of its renderD%u: %s", of->pid, of->minor, strerror(-err));
-	if (!err && nr && file_may_be_another(survey, file)) {
-		pr_err("pid %d: has renderD%u open more than once, one of the files holds %zu buffers, and no buffer of the KFD "
-		       "shows which file has its address space: that cannot be saved", of->pid, of->minor, nr);
-		err = -EOPNOTSUPP;
-	}
+	if (!err && nr)
+		err = check_settled(survey, file);
 	for (size_t i = 0; !err && i < nr; i++)
 		err = add_handle(survey, file, &entries[i], holder, nr_named);
 	return err;
@@ -401,7 +410,9 @@ static int take_rest(struct survey *survey, size_t file)
 	else if (has_vmid)
 		pr_err("pid %d: its file of renderD%u has reserved a VMID (performance counters, debugging), which cannot be "
 		       "saved", of->pid, of->minor);
-	return nr_contexts || pending || has_vmid ? -EOPNOTSUPP : 0;
+	if (nr_contexts || pending || has_vmid)
+		return -EOPNOTSUPP;
+	return survey->objects[file].nr_syncobjs ? check_settled(survey, file) : 0;
 }
 
 /* ---- all ---- */
@@ -468,10 +479,11 @@ static int collect(struct survey *survey)
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
 
-		if (process < request->nr_processes && request->files->files[i].minor)
-			survey->is_another[i] = request->processes[process].file->minor ||
-						file_is_another(survey, process, i);
+		survey->is_another[i] = !request->files->files[i].minor || process == request->nr_processes ||
+					request->processes[process].file->minor || file_is_another(survey, process, i);
 	}
+	if (!err)
+		err = files_settle(survey);
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
 

@@ -74,6 +74,10 @@ int refuse_memory(pid_t pid, uint32_t minor);
 
 /* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
 bool file_is_another(const struct survey *survey, size_t process, size_t file);
+/* Whether two files are of one node and one process, and each may be that with the KFD's address space. */
+bool files_compete(const struct survey *survey, size_t file, size_t other);
+/* Marks files as another one, where the KFD's shows in other ways. 0, or -errno after an error line. */
+int files_settle(struct survey *survey);
 /* Whether that cannot be told: the process has another one of the node that is as good. */
 bool file_may_be_another(const struct survey *survey, size_t file);
 /* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
