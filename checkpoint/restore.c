@@ -464,10 +464,13 @@ static int restore_state_and_contents(struct restore *restore, int id, int kfd)
 {
 	int err = restore_state(restore, kfd);
 
-	if (!err)
-		err = restore_contents(restore, id);
+	if (err)
+		return err;
+	share_table_copies(restore->buffers, true);
+	err = restore_contents(restore, id);
 	if (!err && !has_mappings(restore))
 		err = settle_contents(restore);
+	share_table_copies(restore->buffers, false);
 	return err;
 }
 

@@ -2,7 +2,7 @@
 /*
  * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only after
  * it has told of its own, so a wait ends: when the owner tells, when all have told, when one fails (criu then kills the
- * others, too), or after a time that no restore takes.
+ * others, too), or after a time that no restore takes, apart from contents.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -13,14 +13,13 @@
 #include "host/host.h"
 #include "share/table.h"
 
-#define WAIT_SECONDS 600
-/* An owner that copies its contents itself lends only after that. */
-#define BORROW_SECONDS 21600
+#define WAIT_SECONDS 600 /* while no task waits for its contents */
 #define NAP_NS	     (1000l * 1000)
 
 struct share_table {
 	atomic_uint nr_sharers;	 /* 0: nobody has begun */
 	atomic_uint nr_told, nr_attached;
+	atomic_uint nr_copying; /* tasks that wait for their contents */
 	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
 	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
 	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
@@ -105,6 +104,11 @@ void share_table_told(struct share_table *table)
 	atomic_fetch_add(&table->nr_told, 1);
 }
 
+void share_table_copies(struct share_table *table, bool copies)
+{
+	atomic_fetch_add(&table->nr_copying, copies ? 1u : -1u);
+}
+
 static int open_place(uint32_t buffer, int place)
 {
 	_cleanup_close_ int bundle = criu_kept_file((place - 1) / (int)BUNDLE_MAX);
@@ -123,10 +127,9 @@ static void nap(void)
 }
 
 /* Waits until one of the tasks tells *@place; all have told when *@nr_done are as many as share. */
-static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done,
-		    int seconds)
+static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done)
 {
-	double end = monotonic_seconds() + seconds;
+	double end = monotonic_seconds() + WAIT_SECONDS;
 
 	for (;; nap()) {
 		/* In this order: whoever counts as done has put its places before. */
@@ -143,9 +146,12 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 			pr_err("buffer %u, which the process shares, has no owner in the images", buffer);
 			return -EBADMSG;
 		}
-		if (monotonic_seconds() > end) {
+		if (atomic_load(&table->nr_copying)) {
+			end = monotonic_seconds() + WAIT_SECONDS;
+		} else if (monotonic_seconds() > end) {
 			pr_err("buffer %u, which the process shares, did not come within %d s: %u of %u processes have "
-			       "made theirs", buffer, seconds, atomic_load(nr_done), atomic_load(&table->nr_sharers));
+			       "made theirs", buffer, WAIT_SECONDS, atomic_load(nr_done),
+			       atomic_load(&table->nr_sharers));
 			return -ETIMEDOUT;
 		}
 	}
@@ -153,7 +159,7 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 
 int share_table_get(struct share_table *table, uint32_t buffer)
 {
-	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told, WAIT_SECONDS);
+	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told);
 
 	return place < 0 ? place : open_place(buffer, place);
 }
@@ -166,7 +172,7 @@ void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint
 
 int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset)
 {
-	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached, BORROW_SECONDS);
+	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached);
 
 	if (file < 0)
 		return file;

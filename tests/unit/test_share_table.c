@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -35,6 +36,34 @@ int criu_kept_file(int token)
 	return dup(kept[token]);
 }
 
+/* ---- time, which naps alone make go on, and faster ---- */
+
+static double now;
+static struct share_table *lender; /* lends a buffer when it is time */
+static double lends_at;
+static uint32_t lent;
+
+double __wrap_monotonic_seconds(void)
+{
+	return now;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	(void)left;
+	now += 1000 * (double)time->tv_nsec / 1e9;
+	if (lender && now >= lends_at)
+		share_table_lend(lender, lent, 0, 0x12000);
+	return 0;
+}
+
+static void lent_after(struct share_table *table, double seconds, uint32_t buffer)
+{
+	lender = table;
+	lends_at = seconds;
+	lent = buffer;
+}
+
 /* The files in what is kept. */
 int criu_let_go(int token)
 {
@@ -45,6 +74,7 @@ int criu_let_go(int token)
 
 static int new_table(void **state)
 {
+	lender = NULL;
 	*state = share_table_new();
 	log_clear();
 	return *state && !share_table_begin(*state, NR_SHARERS) ? 0 : -1;
@@ -185,6 +215,32 @@ static void waiting_for_a_loan_ends_too(void **state)
 	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), -ECANCELED);
 }
 
+/* Of images that were mixed: an owner that never has all of its files lends nothing. */
+static void a_loan_that_does_not_come_is_given_up(void **state)
+{
+	double begin = monotonic_seconds();
+	uint64_t offset = 0;
+	int file = -1;
+
+	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), -ETIMEDOUT);
+	assert_in_range((uint64_t)(monotonic_seconds() - begin), 600, 602);
+	assert_non_null(strstr(log_text, "buffer 7, which the process shares, did not come within 600 s: 0 of 4 processes"));
+}
+
+/* The owner copies for two hours. */
+static void a_loan_waits_for_contents(void **state)
+{
+	double begin = monotonic_seconds();
+	uint64_t offset = 0;
+	int file = -1;
+
+	share_table_copies(*state, true);
+	lent_after(*state, begin + 7200, 7);
+	assert_int_equal(share_borrow(*state, NR_SHARERS, 7, &file, &offset), 0);
+	assert_true(monotonic_seconds() - begin >= 7200);
+	assert_int_equal(offset, 0x12000);
+}
+
 static void images_of_two_dumps_are_refused(void **state)
 {
 	assert_int_equal(share_table_begin(*state, NR_SHARERS), 0);
@@ -216,6 +272,8 @@ int main(void)
 		TEST(two_owners_are_refused),
 		TEST(a_lent_buffer_is_found),
 		TEST(waiting_for_a_loan_ends_too),
+		TEST(a_loan_that_does_not_come_is_given_up),
+		TEST(a_loan_waits_for_contents),
 		TEST(images_of_two_dumps_are_refused),
 		TEST(all_have_to_come),
 	};
