@@ -52,6 +52,8 @@ struct restore {
 	struct leftovers *leftovers;
 	struct mounted *mounted;
 	struct kfd_image *image; /* its state is that of the task */
+	int early_id;		 /* its number, where it was restored before its file; -1 */
+	bool looked_early;	 /* for such an image */
 	struct vma_bos bos;	 /* of the image */
 	int kept_kfd;  /* the file of /dev/kfd */
 	int contents;  /* the worker's token while it copies */
@@ -82,7 +84,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 
 	if (!restore)
 		return NULL;
-	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1 };
+	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1, .early_id = -1 };
 	restore->restored = mmap(NULL, sizeof(*restore->restored), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	restore->chosen = chosen_new();
@@ -578,19 +580,81 @@ static int restore_render_file(struct restore *restore, int id)
 	return r;
 }
 
+/* Of the task; the file itself comes later. */
+static int restore_early(struct restore *restore, int id, struct kfd_image *image)
+{
+	int fd;
+
+	restore->image = image;
+	restore->early_id = id;
+	if (image->render_only)
+		return restore_render_only(restore, id);
+	fd = restore_kfd(restore, id);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+/*
+ * A dma-buf may have a lower number than the file that brings the state of its task: others wait for that task's buffers
+ * while it would wait for theirs, or for its own.
+ */
+static int restore_state_before(struct restore *restore)
+{
+	int err = 0, id = restore->image || restore->looked_early ? -1 : kfd_image_next(-1);
+
+	restore->looked_early = true;
+	for (; !err && !restore->image && id >= 0; id = kfd_image_next(id)) {
+		struct kfd_image *image = NULL;
+
+		err = kfd_image_read(id, &image);
+		if (!err && !image->another_file && image->state.pid == (uint32_t)getpid())
+			err = restore_early(restore, id, image);
+		else
+			kfd_image_free(image);
+	}
+	return err;
+}
+
 static int restore_dmabuf(struct restore *restore, int id)
 {
 	struct dmabuf_image image;
 	int err = dmabuf_image_read(id, &image);
 
+	if (!err)
+		err = restore_state_before(restore);
 	return err ? err : share_open_dmabuf(restore->buffers, &image);
+}
+
+/* That which brought the state of a process without /dev/kfd. */
+static int restore_own_render_file(struct restore *restore, int id)
+{
+	int r = restore_render_file(restore, id);
+
+	if (r != -ENOENT)
+		return r;
+	pr_err("image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", id, restore->image->state.pid);
+	return -EBADMSG;
+}
+
+static int restore_early_file(struct restore *restore, int id)
+{
+	int fd;
+
+	if (restore->image->render_only)
+		return restore_own_render_file(restore, id);
+	fd = criu_kept_file(restore->kept_kfd);
+	return fd < 0 ? fd : with_flags(fd, restore->image->flags);
 }
 
 static int restore_device_file(struct restore *restore, int id)
 {
 	struct kfd_image *image = NULL;
-	int r = kfd_image_read(id, &image);
+	int r;
 
+	if (id == restore->early_id)
+		return restore_early_file(restore, id);
+	r = kfd_image_read(id, &image);
 	if (!r && image->another_file) {
 		r = restore_another_kfd(restore, image);
 		kfd_image_free(image);
@@ -607,13 +671,7 @@ static int restore_device_file(struct restore *restore, int id)
 	if (!image->render_only)
 		return restore_kfd(restore, id);
 	r = restore_render_only(restore, id);
-	if (r)
-		return r;
-	r = restore_render_file(restore, id);
-	if (r != -ENOENT)
-		return r;
-	pr_err("image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", id, image->state.pid);
-	return -EBADMSG;
+	return r ? r : restore_own_render_file(restore, id);
 }
 
 int restore_file(struct restore *restore, int id)

@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "amdgpu_plugin_util.h"
+#include "host/host.h"
 #include "share/gem.h"
 #include "share/survey.h"
 
@@ -132,10 +133,10 @@ static int add_task(struct references *references, const struct share_request *r
 		pr_err("pid %d: cannot look for open dma-bufs: %s", files->pids[task], strerror(-err));
 	if (!err && references->nr > before && has_table_of_earlier(files, task))
 		references->nr = before;
-	if (err || !early)
+	if (err || !early || !criu_is_streaming())
 		return err;
 	pr_err("pid %d: has a dma-buf open whose number is lower than that of /dev/kfd or, without it, of the render node, "
-	       "after which it has to be restored", files->pids[task]);
+	       "whose image a stream brings too late: dump into a directory", files->pids[task]);
 	return -EOPNOTSUPP;
 }
 

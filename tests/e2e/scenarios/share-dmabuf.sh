@@ -8,3 +8,13 @@
 . "$top/tests/e2e/share.sh"
 
 comes_back_if_listed dmabuf
+# With lower numbers than the file that brings the state back.
+comes_back early
+comes_back early-pair
+! kernel_lists || comes_back render-early
+comes_back dmabuf-lone
+if kernel_lists; then
+	comes_back dmabuf-lone-coherent
+else
+	stays 'memory that the kernel does not make again' dmabuf-lone-coherent
+fi

@@ -11,8 +11,6 @@ stays 'not dumped' outside-import
 stays 'not dumped' outside-export
 stays 'not dumped' outside-handle
 stays 'not dumped' outside-dmabuf
-stays 'has a dma-buf open whose number is lower than that of /dev/kfd' early
-! kernel_lists || stays 'has a dma-buf open whose number is lower than that of .* the render node' render-early
 stays 'under way' under-way
 stays 'udmabuf' udmabuf
 if kernel_lists; then
