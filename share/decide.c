@@ -262,7 +262,8 @@ static void widen_flags(const struct gem_info *info, struct kfd_criu_bo_bucket *
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
 		if (info->flags & flags[i].create)
 			bo->alloc_flags |= flags[i].alloc;
-	if (bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && !(info->flags & AMDGPU_GEM_CREATE_NO_CPU_ACCESS))
+	/* Only a part of the VRAM may be for the CPU. */
+	if (bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && info->flags & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED)
 		bo->alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 }
 

@@ -235,14 +235,17 @@ static int end(void **unused)
 static void an_importer_that_is_left_alone_keeps_the_kind_of_memory(void **unused)
 {
 	(void)unused;
-	memory.flags = FORCED | COHERENT | UNCACHED | AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
+	memory.flags = FORCED | COHERENT | UNCACHED | AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS;
 	assert_int_equal(decide_bo(IMPORTED), 0);
 	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
 						 KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED | KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS);
 	assert_null(state.shares);
-	memory.flags = FORCED;
+	memory.flags = FORCED | AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
 	assert_int_equal(decide_bo(IMPORTED), 0);
 	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
+	memory.flags = FORCED;
+	assert_int_equal(decide_bo(IMPORTED), 0);
+	assert_int_equal(state.bos->alloc_flags, IMPORTED);
 }
 
 /* The kernel adds nothing to what the process itself has asked for. */

@@ -20,7 +20,7 @@ enum {
 	GEM_NO_CPU_ACCESS = 1 << 1,
 	GEM_ALWAYS_VALID = 1 << 6,
 	GEM_ENCRYPTED = 1 << 10,
-	GEM_FORCED = 0x208, /* cleared, and wiped when freed */
+	GEM_ADDED = 0x209, /* by the kernel: cleared, wiped when freed, touched by the CPU */
 
 	GEM_READ = 1 << 1,
 	GEM_WRITE = 1 << 2,

@@ -115,13 +115,12 @@ static int lone_coherent_setup(struct share_process *me)
 	return lone(me, KFD_MEMORY_GTT);
 }
 
-/* The kernel gives every object GEM_FORCED. */
 static int lone_check(struct share_process *me)
 {
 	uint64_t flags;
 	int err = share_flags(me->gpus[0].gpu->render_fd, me->objects.dmabufs[0].fd, &flags);
 
-	if (!err && (flags | GEM_FORCED) != (lone_flags | GEM_FORCED))
+	if (!err && (flags | GEM_ADDED) != (lone_flags | GEM_ADDED))
 		err = report(EILSEQ, "the dma-buf's memory has flags %#llx, want %#llx", (unsigned long long)flags,
 			     (unsigned long long)lone_flags);
 	return err;

@@ -359,7 +359,7 @@ static int orphan_alone_check(struct share_process *me)
 	int err = alone_look(me, flags);
 
 	for (unsigned int i = 0; !err && i < 2; i++)
-		if ((flags[i] | GEM_FORCED) != (alone_flags[i] | GEM_FORCED))
+		if ((flags[i] | GEM_ADDED) != (alone_flags[i] | GEM_ADDED))
 			err = report(EILSEQ, "buffer %u has flags %#llx, want %#llx", i, (unsigned long long)flags[i],
 				     (unsigned long long)alone_flags[i]);
 	return err;

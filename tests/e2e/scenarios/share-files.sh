@@ -10,9 +10,9 @@
 
 comes_back render-empty
 comes_back_if_listed files
-# Which file is the KFD's shows in its sync objects and, before Linux 7, in its pasid.
+# Which file is the KFD's shows in its sync objects and, in the driver before Linux 7, in its pasid.
 comes_back files-spare
-kernel_lists || comes_back files-bare
+is_model || kernel_lists || comes_back files-bare
 # Children that have buffers of their parent's mapped, and no GPU state of their own.
 comes_back_if_listed files-forked
 comes_back kfd-forked
