@@ -186,27 +186,22 @@ int criu_image_open(const char *name)
 	return fd;
 }
 
+static bool has_store(void)
+{
+	return CRIU_SYMBOL(fdstore_add) && CRIU_SYMBOL(fdstore_get);
+}
+
 static int store(int fd)
 {
-	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
-	int token;
+	int token = has_store() ? CRIU_SYMBOL(fdstore_add)(fd) : fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
 
-	if (add && CRIU_SYMBOL(fdstore_get))
-		token = add(fd);
-	else
-		token = fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
 	return token >= 0 ? token : errno_or_eio();
 }
 
 static int stored(int token)
 {
-	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
-	int fd;
+	int fd = has_store() ? CRIU_SYMBOL(fdstore_get)(token) : fcntl(token, F_DUPFD_CLOEXEC, 0);
 
-	if (get && CRIU_SYMBOL(fdstore_add))
-		fd = get(token);
-	else
-		fd = fcntl(token, F_DUPFD_CLOEXEC, 0);
 	return fd >= 0 ? fd : errno_or_eio();
 }
 
@@ -233,7 +228,7 @@ int criu_kept_file(int token)
 
 int criu_let_go(int token)
 {
-	_cleanup_close_ int bundle = stored(token);
+	_cleanup_close_ int bundle = has_store() ? stored(token) : -EAGAIN;
 	int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
 	if (!err || err == -EAGAIN)
@@ -247,9 +242,7 @@ bool criu_restores_lazily(int token)
 {
 	bool found = false;
 
-	if (!CRIU_SYMBOL(fdstore_get) || !CRIU_SYMBOL(fdstore_add))
-		return false;
-	for (int i = 0; !found && i < token; i++) {
+	for (int i = 0; has_store() && !found && i < token; i++) {
 		_cleanup_close_ int fd = stored(i);
 
 		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");

@@ -77,7 +77,7 @@ int criu_keep_file(int fd);
 /* A new fd for the kept file, owned by the caller; -errno after an error line. */
 int criu_kept_file(int token);
 
-/* Closes a kept file, for all; does nothing the second time. 0, or -errno after an error line. */
+/* In any process of criu: closes a file in its store, for all, if it is there. 0, or -errno after an error line. */
 int criu_let_go(int token);
 
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
