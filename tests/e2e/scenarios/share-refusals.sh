@@ -26,3 +26,19 @@ if ! is_model && kernel_lists; then
 	stays 'doorbell' doorbell
 	stays 'reserved a VMID' vmid
 fi
+
+# A stream brings the images in the order of files: a dma-buf comes back from a directory only, if its number is that low.
+pair='early, into a stream'
+job_start early
+process_shape >"$work/shape"
+images_new
+mkdir "$work/store"
+"$top/build/workloads/streamer" capture "$images" "$work/store" >/dev/null 2>&1 &
+streamer_pid=$!
+wait_until 10 test -S "$images/streamer-capture.sock" || fail "the streamer does not start"
+! criu_call dump --stream -t "${job_pids[0]}" || fail "criu dump succeeded, but it should have refused"
+kill "$streamer_pid" 2>/dev/null || true
+expect_one_error 'whose image a stream brings too late: dump into a directory'
+job_goes
+job_end
+shown 'early, into a stream, refused'
