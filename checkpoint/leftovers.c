@@ -90,7 +90,7 @@ struct leftovers *leftovers_new(void)
 static void remove_left(const struct entry *entry)
 {
 	_cleanup_close_ int dir = criu_kept_file(entry->token);
-	int err = -EBUSY;
+	int err = dir < 0 ? dir : -EBUSY;
 
 	for (int i = 0; dir >= 0 && err == -EBUSY && i < REMOVE_ATTEMPTS; i++) {
 		if (i)

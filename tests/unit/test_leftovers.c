@@ -15,7 +15,7 @@
 #include "log_stub.h"
 
 static char top[32];
-static int top_fd = -1, store[16], nr_stored, store_error;
+static int top_fd = -1, store[16], nr_stored, store_error, get_error;
 
 int criu_keep_file(int fd)
 {
@@ -30,6 +30,8 @@ int criu_keep_file(int fd)
 int criu_kept_file(int token)
 {
 	assert_in_range(token, 0, nr_stored - 1);
+	if (get_error)
+		return get_error;
 	return fcntl(store[token], F_DUPFD_CLOEXEC, 0);
 }
 
@@ -37,7 +39,7 @@ static int setup(void **state)
 {
 	(void)state;
 	log_clear();
-	nr_stored = store_error = 0;
+	nr_stored = store_error = get_error = 0;
 	strcpy(top, "/tmp/test_left.XXXXXX");
 	top_fd = mkdtemp(top) ? open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	return top_fd < 0;
@@ -127,6 +129,17 @@ static void what_cannot_be_removed_is_named(void **state)
 	assert_non_null(strstr(log_text, "Warning: the cgroup four stays behind: Directory not empty"));
 }
 
+static void a_directory_that_cannot_be_got_is_the_reason(void **state)
+{
+	struct leftovers *leftovers = leftovers_new();
+
+	(void)state;
+	make(leftovers, "five");
+	get_error = -EMFILE;
+	leftovers_free(leftovers);
+	assert_non_null(strstr(log_text, "Warning: the cgroup five stays behind: Too many open files"));
+}
+
 static void a_store_that_fails_is_told_and_nothing_is_kept(void **state)
 {
 	struct leftovers *leftovers = leftovers_new();
@@ -149,6 +162,7 @@ int main(void)
 		TEST(what_a_task_leaves_is_removed_by_the_main_process),
 		TEST(what_is_gone_already_is_no_trouble),
 		TEST(what_cannot_be_removed_is_named),
+		TEST(a_directory_that_cannot_be_got_is_the_reason),
 		TEST(a_store_that_fails_is_told_and_nothing_is_kept),
 	};
 
