@@ -6,11 +6,30 @@
  *
  * The directory may have images of other dumps: as long as one process could be restored, each task decides for itself.
  */
+#include <fcntl.h>
+
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/early.h"
 #include "checkpoint/gpus.h"
 #include "image/image.h"
 #include "match/match.h"
+
+#define WAIT_ATTEMPTS 500
+#define WAIT_USEC     10000
+
+void early_wait(void)
+{
+	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t ended = usage_count_ended(sysfs);
+	unsigned int i = 0;
+
+	for (; ended && i < WAIT_ATTEMPTS; i++) {
+		usleep(WAIT_USEC);
+		ended = usage_count_ended(sysfs);
+	}
+	if (i)
+		pr_info("waited %u ms for processes that have ended; the KFD still has %zu", i * (WAIT_USEC / 1000), ended);
+}
 
 static void drop_line(void *arg, enum plugin_log_level level, const char *line)
 {
@@ -30,38 +49,49 @@ static int read_quietly(int id, struct kfd_image **ret)
 	return err;
 }
 
-/* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */
-static int check_image(int id, const struct topology *machine, const struct match_options *options,
-		       struct match_report *report)
+static void add_needs(const struct kfd_image *image, struct chosen *chosen)
 {
-	struct kfd_image *image = NULL;
-	struct match_map *map = NULL;
-	int err;
+	for (unsigned int i = 0; i < image->nodes->nr_nodes; i++) {
+		const struct topology_node *node = image->nodes->nodes[i];
 
-	if (read_quietly(id, &image))
-		return 0;
-	err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, options, &map, report) : 1;
+		if (topology_is_gpu(node))
+			chosen_need(chosen, (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR),
+				    gpus_vram_needed(&image->state, topology_gpu_id(node)));
+	}
+}
+
+/* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */
+static int check_image(const struct kfd_image *image, const struct topology *machine,
+		       const struct match_options *options, struct match_report *report)
+{
+	struct match_map *map = NULL;
+	int err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, options, &map, report) : 1;
+
 	match_map_free(map);
-	kfd_image_free(image);
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
 }
 
-int early_check(const struct topology *machine, const struct settings *settings)
+int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(settings);
+	bool has_chance = false;
 	int refused = 0;
 
 	if (!report)
 		return -ENOMEM;
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
-		int err = check_image(id, machine, &options, report);
+		struct kfd_image *image = NULL;
+		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options, report);
 
-		if (!err)
-			return 0;
+		if (image)
+			add_needs(image, chosen);
+		kfd_image_free(image);
+		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
 	}
-	if (refused)
-		match_report_log(report);
+	if (has_chance || !refused)
+		return 0;
+	match_report_log(report);
 	return refused;
 }

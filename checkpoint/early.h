@@ -4,12 +4,20 @@
 #define CHECKPOINT_EARLY_H
 
 #include "amdgpu_plugin_topology.h"
+#include "checkpoint/chosen.h"
 #include "host/host.h"
 
 /*
- * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
- * pairs of KFD_DEVICE_MAP that are there. 0, also where it cannot be said yet; -errno after error lines.
+ * Waits some seconds at most until the KFD has taken down processes that have ended, such as the one that is to come
+ * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too.
  */
-int early_check(const struct topology *machine, const struct settings *settings);
+void early_wait(void);
+
+/*
+ * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
+ * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @chosen. 0, also where it cannot be said yet;
+ * -errno after error lines.
+ */
+int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen);
 
 #endif

@@ -33,10 +33,15 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 
 /* ---- the GPUs of this machine ---- */
 
+#define ROOM_ATTEMPTS 30
+#define ROOM_USEC     100000
+
 /* By index of machine->nodes[]. */
 struct candidates {
 	char reason[TOPOLOGY_MAX_NODES][160]; /* why a GPU may not be used; "": it may */
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+	int sysfs;
+	unsigned int nr_attempts; /* to find room */
 };
 
 static void drop(struct candidates *candidates, const struct topology *machine, unsigned int node, const char *fmt, ...)
@@ -69,44 +74,87 @@ static bool is_shortage(int err)
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EINTR;
 }
 
-/* Those whose render node can be opened in this task, and that no other saved GPU has become; and how many the kernel
- * shows the task. */
+/* Whether other tasks have chosen for all GPUs of this one. */
+static bool is_settled(const struct gpus_request *request)
+{
+	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
+		const struct topology_node *node = request->saved->nodes[i];
+
+		if (topology_is_gpu(node) && !chosen_local(request->chosen, saved_name(node)))
+			return false;
+	}
+	return true;
+}
+
+/* The task may not be able to use what others have chosen for it. */
+static int check_chosen(const struct gpus_request *request, const struct candidates *candidates)
+{
+	for (unsigned int i = 0; i < request->machine->nr_nodes; i++) {
+		uint32_t id = topology_gpu_id(request->machine->nodes[i]);
+		int saved = candidates->reason[i][0] ? chosen_saved(request->chosen, id) : -ENOENT;
+
+		if (saved < 0 || !has_gpu(request->saved, (uint32_t)saved))
+			continue;
+		pr_err("gpu %#x has become that of renderD%d in another process of the restore, and pid %d may not use it: %s",
+		       id, saved, getpid(), candidates->reason[i]);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+/* Whether its render node can be opened in this task, and no other saved GPU has become it. 0 or -errno after a line. */
+static int look_at(const struct gpus_request *request, struct candidates *candidates, unsigned int i, size_t *visible)
+{
+	const struct topology_node *node = request->machine->nodes[i];
+	uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+	_cleanup_close_ int fd = drm_open_minor(minor);
+	int other = chosen_saved(request->chosen, topology_gpu_id(node));
+
+	if (is_shortage(fd)) {
+		pr_err("gpu %#x: cannot look whether renderD%u may be used: %s", topology_gpu_id(node), minor,
+		       strerror(-fd));
+		return fd;
+	}
+	*visible += !sysfs_node_is_hidden(candidates->sysfs, node->id, fd == -EPERM);
+	if (fd < 0)
+		drop(candidates, request->machine, i, "renderD%u: %s", minor, strerror(-fd));
+	else if (other >= 0 && !has_gpu(request->saved, (uint32_t)other))
+		drop(candidates, request->machine, i, "another process has it in the place of renderD%d", other);
+	return 0;
+}
+
+/* And how many the kernel shows the task. The first task looks at all GPUs, those that follow it at their own ones. */
 static int find_candidates(const struct gpus_request *request, struct candidates *candidates, size_t *ret_visible)
 {
-	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
 	const struct topology *machine = request->machine;
+	bool settled = candidates->sysfs >= 0 && is_settled(request);
+	int err = 0;
 
 	*ret_visible = 0;
-	usage_read(sysfs, machine, candidates->usage);
-	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+	if (!settled)
+		usage_read(candidates->sysfs, machine, candidates->usage);
+	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
-		uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-		_cleanup_close_ int fd = -1;
-		int other;
+		int saved = chosen_saved(request->chosen, topology_gpu_id(node));
 
 		if (!topology_is_gpu(node))
 			continue;
-		fd = drm_open_minor(minor);
-		if (is_shortage(fd)) {
-			pr_err("gpu %#x: cannot look whether renderD%u may be used: %s", topology_gpu_id(node), minor,
-			       strerror(-fd));
-			return fd;
+		if (settled && (saved < 0 || !has_gpu(request->saved, (uint32_t)saved))) {
+			*ret_visible += !sysfs_node_is_hidden(candidates->sysfs, node->id, false);
+			continue;
 		}
-		*ret_visible += !sysfs_node_is_hidden(sysfs, node->id, fd == -EPERM);
-		other = chosen_saved(request->chosen, topology_gpu_id(node));
-		if (fd < 0)
-			drop(candidates, machine, i, "renderD%u: %s", minor, strerror(-fd));
-		else if (other >= 0 && !has_gpu(request->saved, (uint32_t)other))
-			drop(candidates, machine, i, "another process has it in the place of renderD%d", other);
+		if (settled)
+			usage_read_vram(candidates->sysfs, node, &candidates->usage[i]);
+		err = look_at(request, candidates, i, ret_visible);
 	}
-	return 0;
+	return err ? err : check_chosen(request, candidates);
 }
 
 /* ---- memory ---- */
 
 #define MIB(bytes) ((bytes) >> 20)
 
-static uint64_t vram_needed(const struct kfd_state *state, uint32_t user_id)
+uint64_t gpus_vram_needed(const struct kfd_state *state, uint32_t user_id)
 {
 	uint64_t needed = 0;
 
@@ -117,22 +165,47 @@ static uint64_t vram_needed(const struct kfd_state *state, uint32_t user_id)
 	return needed;
 }
 
-/* Drops GPUs of the map that have no room for what would come to them. Returns whether there were any. */
+/* VRAM that was just given back is wiped before it counts as free: asks again for some time. */
+static bool has_room(struct candidates *candidates, const struct topology *machine, unsigned int node, uint64_t needed)
+{
+	struct gpu_usage *usage = &candidates->usage[node];
+
+	while (usage->knows_vram && needed > usage->vram_free && candidates->nr_attempts < ROOM_ATTEMPTS) {
+		candidates->nr_attempts++;
+		usleep(ROOM_USEC);
+		usage_read_vram(candidates->sysfs, machine->nodes[node], usage);
+	}
+	return !usage->knows_vram || needed <= usage->vram_free;
+}
+
+/* For the tasks together where that is known: the others follow this one. */
+static uint64_t needed_of(const struct gpus_request *request, const struct match_pair *pair)
+{
+	uint64_t own = gpus_vram_needed(request->state, pair->user_gpu_id);
+	uint64_t all = chosen_needed(request->chosen, pair->saved_minor);
+
+	return all > own ? all : own;
+}
+
+/*
+ * Drops GPUs of the map that have no room for what would come to them, but for those that others have chosen. Returns
+ * whether there were any.
+ */
 static bool drop_full(const struct gpus_request *request, const struct match_map *map, struct candidates *candidates)
 {
 	bool dropped = false;
 
 	for (unsigned int i = 0; request->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
-		const struct gpu_usage *usage = &candidates->usage[pair->local];
-		uint64_t needed = vram_needed(request->state, pair->user_gpu_id);
+		uint64_t needed = needed_of(request, pair);
 
-		if (!usage->knows_vram || needed <= usage->vram_free)
+		if (chosen_local(request->chosen, pair->saved_minor) ||
+		    has_room(candidates, request->machine, pair->local, needed))
 			continue;
 		drop(candidates, request->machine, pair->local,
-		     "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image "
+		     "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the images "
 		     "(KFD_VRAM_SIZE_CHECK)",
-		     MIB(usage->vram_free), pair->user_gpu_id, MIB(needed));
+		     MIB(candidates->usage[pair->local].vram_free), pair->user_gpu_id, MIB(needed));
 		dropped = true;
 	}
 	return dropped;
@@ -142,7 +215,7 @@ int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, cons
 {
 	for (size_t i = 0; settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
 		const struct gpu *gpu = &gpus->list[i];
-		uint64_t needed = vram_needed(state, gpu->user_id);
+		uint64_t needed = gpus_vram_needed(state, gpu->user_id);
 
 		if (!gpu->knows_vram || needed <= gpu->vram_free)
 			continue;
@@ -314,6 +387,8 @@ static int take_gpus(struct gpus *gpus, const struct gpus_request *request, cons
 		if (!err)
 			err = chosen_add(request->chosen, pair->saved_minor, pair->actual_gpu_id);
 	}
+	if (!err && gpus->nr)
+		chosen_ask_lazy(request->chosen, criu_restores_lazily, gpus->list[0].kept);
 	if (!err)
 		warn_of_other_ids(gpus);
 	return err;
@@ -324,11 +399,13 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 	_cleanup_free_ struct candidates *candidates = calloc(1, sizeof(*candidates));
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	struct match_map *map = NULL;
+	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
 	int err;
 
 	if (!candidates || !settings)
 		return -ENOMEM;
 	*settings = *request->settings;
+	candidates->sysfs = sysfs;
 	chosen_lock(request->chosen);
 	pin_chosen(request, settings);
 	err = find_candidates(request, candidates, &gpus->nr_visible);

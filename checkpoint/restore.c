@@ -72,8 +72,12 @@ struct restore {
 /* The kernel is asked here, where what the question leaves behind does no harm. */
 static int ask_kernel(bool certain, struct kfd_rules *ret)
 {
-	_cleanup_close_ int fd = certain ? kfd_open() : -1;
+	_cleanup_close_ int fd = -1;
 
+	if (certain) {
+		early_wait();
+		fd = kfd_open();
+	}
 	*ret = kfd_ask_rules(fd);
 	return certain && fd < 0 ? fd : 0;
 }
@@ -100,7 +104,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
-	if (certain && !restore->machine_error && early_check(restore->machine, settings)) {
+	if (certain && !restore->machine_error && early_check(restore->machine, settings, restore->chosen)) {
 		restore_free(restore);
 		return NULL;
 	}
@@ -424,7 +428,7 @@ static bool has_mappings(const struct restore *restore)
 /* To the driver, pages that are still to come are pages that are not there. */
 static int refuse_lazy_pages(const struct restore *restore)
 {
-	if (!restore->gpus.nr || !criu_restores_lazily(restore->gpus.list[restore->gpus.nr - 1].kept))
+	if (!restore->gpus.nr || !chosen_is_lazy(restore->chosen))
 		return 0;
 	pr_err("a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not wait for memory that "
 	       "comes later; restore without it");

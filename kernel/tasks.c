@@ -96,18 +96,26 @@ static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 	return err;
 }
 
-int task_ask_kfd(pid_t pid, struct task_kfd *ret)
+int task_in_initial_pid_ns(void)
 {
-	char path[64], name[64] = "";
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	int err = 0;
+	char name[64] = "";
 
-	*ret = (struct task_kfd){ 0 };
 	if (readlink("/proc/self/ns/pid", name, sizeof(name) - 1) < 0)
 		return -errno;
-	if (strcmp(name, INITIAL_PID_NS))
-		return 0;
+	return !strcmp(name, INITIAL_PID_NS);
+}
+
+int task_ask_kfd(pid_t pid, struct task_kfd *ret)
+{
+	char path[64];
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	int err = task_in_initial_pid_ns();
+
+	*ret = (struct task_kfd){ 0 };
+	if (err <= 0)
+		return err;
+	err = 0;
 	snprintf(path, sizeof(path), KFD_PROCESSES "/%d", pid);
 	dir = opendir(path);
 	if (!dir)

@@ -44,6 +44,9 @@ void task_files_done(struct task_files *files);
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 
+/* 1 in the initial pid namespace, whose pids are those of the KFD's sysfs; 0 in another; -errno without a message. */
+int task_in_initial_pid_ns(void);
+
 /* What the KFD's sysfs says of a task; all 0 when it is no process of the KFD. */
 struct task_kfd {
 	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */

@@ -5,8 +5,10 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 
 #include "kernel/sysfs.h"
+#include "kernel/tasks.h"
 #include "kernel/usage.h"
 #include "amdgpu_plugin_util.h"
 
@@ -54,7 +56,7 @@ static int read_mem_info(int sysfs, const struct topology_node *node, const char
 	return read_count(sysfs, path, ret);
 }
 
-static void read_memory(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
+void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
 {
 	uint64_t total, used;
 
@@ -73,9 +75,21 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 	memset(usage, 0, machine->nr_nodes * sizeof(*usage));
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_is_gpu(machine->nodes[i]))
-			read_memory(sysfs, machine->nodes[i], &usage[i]);
+			usage_read_vram(sysfs, machine->nodes[i], &usage[i]);
 	if (list_numbers(sysfs, PROCESSES, &pids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++)
 		read_queues(sysfs, pids[i], machine, usage);
+}
+
+size_t usage_count_ended(int sysfs)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0, ended = 0;
+
+	if (task_in_initial_pid_ns() <= 0 || list_numbers(sysfs, PROCESSES, &pids, &nr))
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		ended += kill(pids[i], 0) < 0 && errno == ESRCH;
+	return ended;
 }

@@ -20,4 +20,13 @@ struct gpu_usage {
  */
 void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
 
+/* As usage_read(), of the VRAM of one GPU: a part of @usage stays as it is. */
+void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage);
+
+/*
+ * How many processes have ended and are still known to the KFD: their queues and buffers are there until it has taken
+ * them down. 0 where pids are not the kernel's own (another pid namespace than the first).
+ */
+size_t usage_count_ended(int sysfs);
+
 #endif

@@ -29,6 +29,10 @@ static struct gpus gpus;
 static struct gpu_usage usages[TOPOLOGY_MAX_NODES];
 static uint32_t closed_minor; /* that the task may not open */
 static int clear_error;	      /* of waiting for its address space */
+static bool has_sysfs;
+static unsigned int nr_opened, nr_read, nr_vram_reads, nr_asked, nr_sleeps;
+static unsigned int nr_ended; /* processes that the KFD still has; one less with each sleep */
+static uint64_t freed_by_sleep; /* bytes of VRAM */
 
 /* ---- what the module calls ---- */
 
@@ -36,12 +40,38 @@ int mount_private(const char *type, const char *flags)
 {
 	(void)type;
 	(void)flags;
-	return -EPERM;
+	return has_sysfs ? open("/", O_RDONLY | O_CLOEXEC) : -EPERM;
+}
+
+/* Time passes for the driver, too. */
+int __wrap_usleep(useconds_t usec);
+int __wrap_usleep(useconds_t usec)
+{
+	assert_true(usec);
+	nr_sleeps++;
+	nr_ended -= nr_ended > 0;
+	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
+		usages[i].vram_free += freed_by_sleep;
+	return 0;
+}
+
+size_t usage_count_ended(int sysfs)
+{
+	assert_true(sysfs >= 0);
+	return nr_ended;
+}
+
+bool criu_restores_lazily(int token)
+{
+	assert_int_equal(token, 1);
+	nr_asked++;
+	return true;
 }
 
 #define NR_IMAGES 2
 
 static struct topology *images[NR_IMAGES]; /* of the directory, by id; NULL: cannot be read */
+static struct kfd_state image_states[NR_IMAGES];
 static int nr_images;
 
 int kfd_image_next(int after)
@@ -58,6 +88,7 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	*ret = calloc(1, sizeof(**ret));
 	assert_non_null(*ret);
 	(*ret)->nodes = images[id];
+	(*ret)->state = image_states[id];
 	return 0;
 }
 
@@ -76,12 +107,22 @@ int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
 
 void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
 {
-	assert_true(sysfs < 0);
+	assert_int_equal(sysfs >= 0, has_sysfs);
+	nr_read++;
 	memcpy(usage, usages, topology->nr_nodes * sizeof(*usage));
+}
+
+void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
+{
+	assert_int_equal(sysfs >= 0, has_sysfs);
+	nr_vram_reads++;
+	usage->knows_vram = usages[node->id].knows_vram;
+	usage->vram_free = usages[node->id].vram_free;
 }
 
 int drm_open_minor(uint32_t minor)
 {
+	nr_opened++;
 	return minor == closed_minor ? -EPERM : open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
@@ -121,8 +162,12 @@ static int setup(void **state)
 	log_clear();
 	settings_default(&settings);
 	memset(usages, 0, sizeof(usages));
+	memset(image_states, 0, sizeof(image_states));
 	closed_minor = 0;
 	clear_error = 0;
+	has_sysfs = false;
+	nr_opened = nr_read = nr_vram_reads = nr_asked = nr_sleeps = nr_ended = 0;
+	freed_by_sleep = 0;
 	saved = machine_of(0x1000, 1);
 	machine = machine_of(0x1000, 2);
 	chosen = chosen_new();
@@ -250,6 +295,60 @@ static void memory_is_checked_when_it_becomes_known(void **state)
 	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
 }
 
+/* The driver wipes the VRAM of the process that was just dumped. */
+static void memory_that_is_given_back_is_waited_for(void **state)
+{
+	(void)state;
+	has_sysfs = true;
+	free_vram(0, 900 * MIB);
+	free_vram(1, 2000 * MIB);
+	freed_by_sleep = 50 * MIB;
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(nr_sleeps, 4);
+	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+}
+
+static void memory_that_stays_taken_is_not_waited_for_long(void **state)
+{
+	(void)state;
+	free_vram(0, 900 * MIB);
+	free_vram(1, 2 * MIB);
+	assert_int_equal(choose(saved, &needs), -ENODEV);
+	assert_in_range(nr_sleeps, 1, 100);
+	assert_logged("0x1000: 900 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
+}
+
+static void images_are(struct topology *first, struct topology *second, int nr);
+
+/* A small parent takes no GPU on which its large child has no room. */
+static void what_all_processes_need_decides(void **state)
+{
+	struct kfd_criu_bo_bucket large = bos[0];
+	struct topology *child = machine_new(2);
+
+	(void)state;
+	/* The child knows the GPU by another id. */
+	add_gpu(child, GPU, 0x7000, 0);
+	must(topology_finish(child));
+	large.gpu_id = 0x7000;
+	images_are(saved, child, 2);
+	image_states[0] = (struct kfd_state){ .bos = &bos[1], .nr_bos = 1 };
+	image_states[1] = (struct kfd_state){ .bos = &large, .nr_bos = 1 };
+	free_vram(0, 1099 * MIB);
+	free_vram(1, 1100 * MIB);
+	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(choose(saved, &image_states[0]), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	/* The parent has its memory by now. */
+	free_vram(1, 600 * MIB);
+	assert_int_equal(choose(child, &image_states[1]), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(gpus_check_room(&gpus, &image_states[1], &settings), 0);
+	assert_int_equal(log_errors, 0);
+	topology_free(child);
+}
+
 /* ---- several tasks ---- */
 
 static void tasks_follow_the_one_that_chose_first(void **state)
@@ -308,7 +407,39 @@ static void a_task_that_cannot_follow_is_refused(void **state)
 	assert_int_equal(choose(saved, NULL), 0);
 	closed_minor = MINOR(0);
 	assert_int_not_equal(choose(saved, NULL), 0);
-	assert_logged("the restored process may not use 0x1000 of this machine: renderD130: Operation not permitted");
+	assert_logged("gpu 0x1000 has become that of renderD130 in another process of the restore");
+	assert_logged("may not use it: renderD130: Operation not permitted");
+	assert_null(strstr(log_text, "KFD_DEVICE_MAP"));
+	assert_int_equal(log_errors, 1);
+}
+
+/* Each task would read all queues of the machine and open all its GPUs while the others wait. */
+static void followers_look_at_their_own_gpus_only(void **state)
+{
+	(void)state;
+	has_sysfs = true;
+	free_vram(0, 1100 * MIB);
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(nr_read, 1);
+	assert_int_equal(nr_opened, 3); /* both, and the one that was chosen again */
+	assert_int_equal(gpus.nr_visible, 2);
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(nr_read, 1);
+	assert_int_equal(nr_opened, 5);
+	assert_int_equal(gpus.nr_visible, 2);
+	free_vram(0, 1099 * MIB);
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), -ENOSPC);
+}
+
+/* Each asking looks at every file that criu keeps. */
+static void one_task_asks_for_lazy_pages(void **state)
+{
+	(void)state;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_true(chosen_is_lazy(chosen));
+	assert_int_equal(nr_asked, 1);
 }
 
 static void an_address_space_that_is_never_ready_is_an_error(void **state)
@@ -334,6 +465,22 @@ static void pairs_of_the_user_hold_for_all_tasks(void **state)
 
 /* ---- before there are tasks ---- */
 
+static void processes_that_have_ended_are_waited_for(void **state)
+{
+	(void)state;
+	early_wait();
+	assert_int_equal(nr_sleeps, 0);
+	assert_string_equal(log_text, "");
+	nr_ended = 7;
+	early_wait();
+	assert_int_equal(nr_sleeps, 7);
+	assert_logged("waited 70 ms for processes that have ended; the KFD still has 0");
+	nr_ended = 100000;
+	early_wait();
+	assert_in_range(nr_sleeps, 100, 1000);
+	assert_int_equal(log_errors, 0);
+}
+
 static void images_are(struct topology *first, struct topology *second, int nr)
 {
 	images[0] = first;
@@ -347,14 +494,14 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 
 	(void)state;
 	images_are(three, NULL, 1);
-	assert_int_equal(early_check(machine, &settings), -ENODEV);
+	assert_int_equal(early_check(machine, &settings, chosen), -ENODEV);
 	assert_logged("no map of 3 saved GPUs to 2 local ones");
 	/* Another process of the directory has a chance. */
 	log_clear();
 	images_are(three, saved, 2);
-	assert_int_equal(early_check(machine, &settings), 0);
+	assert_int_equal(early_check(machine, &settings, chosen), 0);
 	images_are(three, three, 2);
-	assert_int_equal(early_check(machine, &settings), -ENODEV);
+	assert_int_equal(early_check(machine, &settings, chosen), -ENODEV);
 	topology_free(three);
 }
 
@@ -365,12 +512,12 @@ static void pairs_that_are_not_there_are_refused_at_once(void **state)
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
-	assert_int_equal(early_check(machine, &settings), -EINVAL);
+	assert_int_equal(early_check(machine, &settings, chosen), -EINVAL);
 	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
 	machine->nr_hidden = 1;
-	assert_int_equal(early_check(machine, &settings), -EINVAL);
+	assert_int_equal(early_check(machine, &settings, chosen), -EINVAL);
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
@@ -381,11 +528,11 @@ static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
 	(void)state;
 	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
-	assert_int_equal(early_check(machine, &settings), 0);
+	assert_int_equal(early_check(machine, &settings, chosen), 0);
 	images_are(none, NULL, 1);
-	assert_int_equal(early_check(machine, &settings), 0);
+	assert_int_equal(early_check(machine, &settings, chosen), 0);
 	images_are(NULL, NULL, 1);
-	assert_int_equal(early_check(machine, &settings), 0);
+	assert_int_equal(early_check(machine, &settings, chosen), 0);
 	assert_string_equal(log_text, "");
 	topology_free(none);
 }
@@ -397,6 +544,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_gpu_keeps_its_id_without_a_warning),	TEST(an_idle_gpu_comes_before_one_with_the_old_id),
 		TEST(a_gpu_in_use_is_better_than_none),		TEST(other_ids_are_warned_of_once),
+		TEST(memory_that_is_given_back_is_waited_for),	TEST(memory_that_stays_taken_is_not_waited_for_long),
+		TEST(what_all_processes_need_decides),		TEST(followers_look_at_their_own_gpus_only),
+		TEST(one_task_asks_for_lazy_pages),		TEST(processes_that_have_ended_are_waited_for),
 		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
 		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
 		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),

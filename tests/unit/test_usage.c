@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -20,6 +21,12 @@ static char top[32];
 static int sysfs = -1;
 static struct topology *machine;
 static struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+static int in_initial_pid_ns;
+
+int task_in_initial_pid_ns(void)
+{
+	return in_initial_pid_ns;
+}
 
 static void put(const char *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(const char *text, const char *fmt, ...)
@@ -136,6 +143,28 @@ static void without_sysfs_nothing_is_known(void **state)
 		assert_false(usage[i].has_queues || usage[i].knows_vram);
 }
 
+static void processes_that_have_ended_are_counted(void **state)
+{
+	pid_t child = fork();
+
+	(void)state;
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	in_initial_pid_ns = 1;
+	assert_int_equal(usage_count_ended(-1), 0);
+	put("", "class/kfd/kfd/proc/%d/pasid", getpid());
+	put("", "class/kfd/kfd/proc/1/pasid");
+	assert_int_equal(usage_count_ended(sysfs), 0);
+	put("", "class/kfd/kfd/proc/%d/pasid", child);
+	assert_int_equal(usage_count_ended(sysfs), 1);
+	/* Elsewhere other processes have these pids. */
+	in_initial_pid_ns = 0;
+	assert_int_equal(usage_count_ended(sysfs), 0);
+	in_initial_pid_ns = -EACCES;
+	assert_int_equal(usage_count_ended(sysfs), 0);
+}
+
 static void group_of(const char *device, unsigned int group, const char *type)
 {
 	char command[200];
@@ -202,6 +231,7 @@ int main(void)
 		TEST(free_memory_is_what_the_driver_says_of_the_device),
 		TEST(memory_is_unknown_where_the_driver_says_half_or_nothing),
 		TEST(without_sysfs_nothing_is_known),
+		TEST(processes_that_have_ended_are_counted),
 		TEST(addresses_are_common_without_an_iommu),
 		TEST(addresses_are_each_gpus_own_behind_an_iommu),
 		TEST(addresses_are_common_in_one_group),
