@@ -12,6 +12,8 @@
 /* How long an idle thread sleeps: doorbells are memory, and nobody tells of a write to them. */
 #define IDLE_STEP_US 50
 #define IDLE_STEPS   20
+/* How long a step takes when the chip is slow. */
+#define SLOW_STEP_US 1000
 
 static LIST_HEAD(chips);
 /* Both are held for changes of the list, any one by whoever reads it. */
@@ -79,7 +81,9 @@ static int chip_thread(void *data)
 		kicks = atomic_read(&chip->kicks);
 		any = !READ_ONCE(chip->halted) && run_all(chip);
 		idle = any ? 0 : min(idle + 1, IDLE_STEPS);
-		if (any)
+		if (any && READ_ONCE(chip->slow))
+			usleep_range(SLOW_STEP_US, 2 * SLOW_STEP_US);
+		else if (any)
 			cond_resched();
 		else
 			wait_event_interruptible_hrtimeout(chip->wait,

@@ -123,6 +123,7 @@ struct chip {
 	u64 vram_size;
 	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
 	bool halted; /* nothing runs; control.c */
+	bool slow;   /* each step of the kernel's rings takes some time; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
 	spinlock_t ih_lock;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
- * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it.
+ * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it; with "slow", its engines
+ * take their time until "ok" is written.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -11,7 +12,7 @@
 
 struct order {
 	u32 gpu_id;
-	bool hang, found;
+	bool hang, slow, found;
 };
 
 static u32 gpu_id(struct chip *chip)
@@ -23,7 +24,7 @@ static u32 gpu_id(struct chip *chip)
 
 static void show(struct chip *chip, void *m)
 {
-	seq_printf(m, "%#x %s\n", gpu_id(chip), READ_ONCE(chip->halted) ? "hang" : "ok");
+	seq_printf(m, "%#x %s\n", gpu_id(chip), READ_ONCE(chip->halted) ? "hang" : READ_ONCE(chip->slow) ? "slow" : "ok");
 }
 
 static int gpus_show(struct seq_file *m, void *unused)
@@ -44,6 +45,7 @@ static void carry_out(struct chip *chip, void *data)
 	if (gpu_id(chip) != order->gpu_id)
 		return;
 	WRITE_ONCE(chip->halted, order->hang);
+	WRITE_ONCE(chip->slow, order->slow);
 	order->found = true;
 }
 
@@ -57,9 +59,12 @@ static ssize_t gpus_write(struct file *file, const char __user *from, size_t len
 	if (copy_from_user(text, from, len))
 		return -EFAULT;
 	text[len] = 0;
-	if (sscanf(text, "%x %7s", &order.gpu_id, state) != 2 || (strcmp(state, "hang") && strcmp(state, "ok")))
+	if (sscanf(text, "%x %7s", &order.gpu_id, state) != 2)
 		return -EINVAL;
-	order.hang = state[0] == 'h';
+	order.hang = !strcmp(state, "hang");
+	order.slow = !strcmp(state, "slow");
+	if (!order.hang && !order.slow && strcmp(state, "ok"))
+		return -EINVAL;
 	chips_each(carry_out, &order);
 	return order.found ? len : -ENODEV;
 }

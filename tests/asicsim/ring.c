@@ -65,6 +65,8 @@ bool ring_run(struct chip *chip, unsigned int engine)
 		r->rptr += n;
 		any = true;
 		WRITE_ONCE(*(u64 *)ring->rptr_cpu_addr, r->rptr << 2);
+		if (READ_ONCE(chip->slow))
+			break;
 	}
 	return any;
 }
