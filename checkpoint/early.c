@@ -17,10 +17,10 @@
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
 
-void early_wait(void)
+void early_wait(bool certain)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t ended = usage_count_ended(sysfs);
+	size_t ended = certain || kfd_image_next(-1) >= 0 ? usage_count_ended(sysfs) : 0;
 	unsigned int i = 0;
 
 	for (; ended && i < WAIT_ATTEMPTS; i++) {
@@ -71,7 +71,7 @@ static int check_image(const struct kfd_image *image, const struct topology *mac
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
 }
 
-int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen)
+int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen, bool certain)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(settings);
@@ -90,7 +90,7 @@ int early_check(const struct topology *machine, const struct settings *settings,
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
 	}
-	if (has_chance || !refused)
+	if (has_chance || !certain || !refused)
 		return 0;
 	match_report_log(report);
 	return refused;

@@ -9,15 +9,16 @@
 
 /*
  * Waits some seconds at most until the KFD has taken down processes that have ended, such as the one that is to come
- * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too.
+ * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too. @certain: that a
+ * process with GPUs is restored; if not, images of one have to be there.
  */
-void early_wait(void);
+void early_wait(bool certain);
 
 /*
  * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
- * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @chosen. 0, also where it cannot be said yet;
- * -errno after error lines.
+ * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @chosen. 0, also where it cannot be said yet
+ * or is not @certain; -errno after error lines.
  */
-int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen);
+int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen, bool certain);
 
 #endif

@@ -72,12 +72,8 @@ struct restore {
 /* The kernel is asked here, where what the question leaves behind does no harm. */
 static int ask_kernel(bool certain, struct kfd_rules *ret)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = certain ? kfd_open() : -1;
 
-	if (certain) {
-		early_wait();
-		fd = kfd_open();
-	}
 	*ret = kfd_ask_rules(fd);
 	return certain && fd < 0 ? fd : 0;
 }
@@ -88,6 +84,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 
 	if (!restore)
 		return NULL;
+	early_wait(certain);
 	*restore = (struct restore){ .settings = settings, .kept_kfd = -1, .contents = -1, .resume_fd = -1, .early_id = -1 };
 	restore->restored = mmap(NULL, sizeof(*restore->restored), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -104,7 +101,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
-	if (certain && !restore->machine_error && early_check(restore->machine, settings, restore->chosen)) {
+	if (!restore->machine_error && early_check(restore->machine, settings, restore->chosen, certain)) {
 		restore_free(restore);
 		return NULL;
 	}

@@ -319,7 +319,12 @@ static void memory_that_stays_taken_is_not_waited_for_long(void **state)
 	assert_logged("0x1000: 900 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
 }
 
-static void images_are(struct topology *first, struct topology *second, int nr);
+static void images_are(struct topology *first, struct topology *second, int nr)
+{
+	images[0] = first;
+	images[1] = second;
+	nr_images = nr;
+}
 
 /* A small parent takes no GPU on which its large child has no room. */
 static void what_all_processes_need_decides(void **state)
@@ -337,7 +342,7 @@ static void what_all_processes_need_decides(void **state)
 	image_states[1] = (struct kfd_state){ .bos = &large, .nr_bos = 1 };
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 1100 * MIB);
-	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	assert_int_equal(choose(saved, &image_states[0]), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* The parent has its memory by now. */
@@ -468,24 +473,21 @@ static void pairs_of_the_user_hold_for_all_tasks(void **state)
 static void processes_that_have_ended_are_waited_for(void **state)
 {
 	(void)state;
-	early_wait();
+	early_wait(true);
 	assert_int_equal(nr_sleeps, 0);
 	assert_string_equal(log_text, "");
 	nr_ended = 7;
-	early_wait();
+	images_are(NULL, NULL, 0);
+	early_wait(false);
+	assert_int_equal(nr_sleeps, 0);
+	early_wait(true);
 	assert_int_equal(nr_sleeps, 7);
 	assert_logged("waited 70 ms for processes that have ended; the KFD still has 0");
 	nr_ended = 100000;
-	early_wait();
+	images_are(saved, NULL, 1);
+	early_wait(false);
 	assert_in_range(nr_sleeps, 100, 1000);
 	assert_int_equal(log_errors, 0);
-}
-
-static void images_are(struct topology *first, struct topology *second, int nr)
-{
-	images[0] = first;
-	images[1] = second;
-	nr_images = nr;
 }
 
 static void what_no_gpu_can_be_is_refused_at_once(void **state)
@@ -494,14 +496,15 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 
 	(void)state;
 	images_are(three, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen), -ENODEV);
+	assert_int_equal(early_check(machine, &settings, chosen, true), -ENODEV);
 	assert_logged("no map of 3 saved GPUs to 2 local ones");
+	assert_int_equal(early_check(machine, &settings, chosen, false), 0);
 	/* Another process of the directory has a chance. */
 	log_clear();
 	images_are(three, saved, 2);
-	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	images_are(three, three, 2);
-	assert_int_equal(early_check(machine, &settings, chosen), -ENODEV);
+	assert_int_equal(early_check(machine, &settings, chosen, true), -ENODEV);
 	topology_free(three);
 }
 
@@ -512,12 +515,12 @@ static void pairs_that_are_not_there_are_refused_at_once(void **state)
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
-	assert_int_equal(early_check(machine, &settings, chosen), -EINVAL);
+	assert_int_equal(early_check(machine, &settings, chosen, true), -EINVAL);
 	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
 	machine->nr_hidden = 1;
-	assert_int_equal(early_check(machine, &settings, chosen), -EINVAL);
+	assert_int_equal(early_check(machine, &settings, chosen, true), -EINVAL);
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
@@ -528,11 +531,11 @@ static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
 	(void)state;
 	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
-	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	images_are(none, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	images_are(NULL, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen), 0);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	assert_string_equal(log_text, "");
 	topology_free(none);
 }
