@@ -8,7 +8,7 @@
 #include "tool/print.h"
 
 struct arguments {
-	const char *path;    /* directory or archive of images; NULL: none was given */
+	const char *path;    /* directory or archive of images, or a pid; NULL: none was given */
 	const char *machine; /* directory or file with the topology of another machine; NULL: this one's */
 	bool json;
 };
@@ -18,5 +18,6 @@ int command_verify(const struct arguments *arguments);
 int command_match(const struct arguments *arguments);
 int command_topology(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
+int command_resume(const struct arguments *arguments);
 
 #endif

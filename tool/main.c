@@ -2,8 +2,8 @@
 /*
  * amdgpu-image: looks into images of processes with AMD GPUs, and at machines that they may be restored on.
  *
- * It is built on the plugin's own code, so that both agree about every image, and needs neither criu nor a GPU. It
- * writes to nothing but its standard output. What is read belongs to strangers: see images.c.
+ * It is built on the plugin's own code, so that both agree about every image, and needs neither criu nor a GPU. But for
+ * "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers: see images.c.
  */
 #include <getopt.h>
 
@@ -22,6 +22,7 @@ static const struct command {
 	{ "match", command_match, true, true, "DIR|ARCHIVE\twould they be restored here, and on which GPUs" },
 	{ "topology", command_topology, false, true, "\twrites a copy of what match asks of this machine" },
 	{ "doctor", command_doctor, false, false, "\twhat a dump or a restore would meet on this machine" },
+	{ "resume", command_resume, true, false, "PID\tlets GPU queues run that a killed criu has left stopped" },
 };
 
 static void usage(FILE *out)
@@ -60,7 +61,7 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	if (!command)
 		return wrong_usage("there is no such command");
 	if (command->wants_path && argc < 2)
-		return wrong_usage("which images?");
+		return wrong_usage("which images, or which process?");
 	if (argc > 1 + command->wants_path)
 		return wrong_usage("too many arguments");
 	if (arguments->machine && !command->takes_machine)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154,SC2016
+# A criu that is killed during a dump leaves the GPU queues stopped; amdgpu-image lets them run, and nobody else's
+# gpus: 2xmi100
+
+tool=$top/build/amdgpu-image
+
+# resumed STATUS PATTERN: of amdgpu-image, for the job
+resumed() {
+	local got=0
+	"$tool" resume "${job_pids[0]}" >"$work/resume.out" 2>&1 || got=$?
+	[ "$got" -eq "$1" ] || fail "amdgpu-image ended with status $got, not $1: $(<"$work/resume.out")"
+	grep -q "$2" "$work/resume.out" || fail "amdgpu-image does not say \"$2\": $(<"$work/resume.out")"
+}
+
+queues_stand() {
+	local generation
+	generation=$(state_get "$job" generation)
+	sleep 1
+	[ "$(state_get "$job" generation)" = "$generation" ]
+}
+
+job_start --vram 256K --gtt 64K --userptr 64K
+job_picture
+resumed 0 'were not stopped'
+expect_unharmed
+
+# While criu has the job, its queues are left alone.
+printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" = post-dump ] || exit 0\n%s resume %s >%s 2>&1\nkill -KILL "$PPID"\n' \
+	"$tool" "${job_pids[0]}" "$work/traced.out" >"$work/kill"
+chmod 755 "$work/kill"
+images_new
+{
+	! criu dump -t "${job_pids[0]}" --action-script "$work/kill" -D "$images" -o "$work/1-killed.log" -v4 </dev/null >/dev/null ||
+		fail "criu was not killed"
+} 2>"$work/killed.out"
+grep -q 'Operation not permitted' "$work/traced.out" || fail "a dump that goes on was disturbed: $(<"$work/traced.out")"
+expect_alive
+wait_until 20 queues_stand || fail "the queues run, though criu was killed"
+
+resumed 0 'were stopped and run again'
+resumed 0 'were not stopped'
+expect_unharmed
+dump
+expect_gone
+restore
+expect_unharmed
+job_end

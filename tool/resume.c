@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lets the GPU queues of a process run again that a killed criu has left stopped, without a dump.
+ *
+ * The kernel takes that from the tracer of the process alone, and a process has one: what criu or a debugger has at
+ * this moment is refused before anything is asked of the driver. Queues that run stay as they are, which the driver sees to.
+ * The process is not stopped, and is let go with the end of this program.
+ */
+#define _GNU_SOURCE
+#include <sys/ptrace.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
+#include "tool/commands.h"
+
+static int no_render_nodes(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+static int seize(pid_t pid)
+{
+	if (!ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		return TOOL_GOOD;
+	return complain("pid %d: %s%s", pid, strerror(errno),
+			errno == EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");
+}
+
+/* Files that a process has inherited belong to another one. */
+static int resume(const struct task_file *file)
+{
+	int err = kfd_unpause(file->fd);
+
+	if (!err)
+		printf("pid %d: its GPU queues were stopped and run again\n", file->pid);
+	else if (err == -EINVAL)
+		printf("pid %d: its GPU queues were not stopped\n", file->pid);
+	else if (err == -EBADF)
+		printf("pid %d: file %d of /dev/kfd is of another process: name that one\n", file->pid, file->number);
+	else
+		complain("pid %d: its GPU queues cannot be let go: %s", file->pid, strerror(-err));
+	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
+}
+
+int command_resume(const struct arguments *arguments)
+{
+	struct task_files files = { 0 };
+	int status = TOOL_BAD;
+	char *end;
+	long pid = strtol(arguments->path, &end, 10);
+
+	if (pid <= 0 || pid > INT32_MAX || *end)
+		return complain("\"%s\" is no pid", safe(arguments->path));
+	if (seize((pid_t)pid))
+		return TOOL_FAIL;
+	if (task_files_collect(no_render_nodes, &files))
+		return TOOL_FAIL;
+	if (!files.count)
+		printf("pid %ld: has no file of /dev/kfd open\n", pid);
+	/* One file of the process itself is enough, whatever else it has. */
+	for (size_t i = 0; i < files.count && status == TOOL_BAD; i++)
+		status = resume(&files.files[i]);
+	task_files_done(&files);
+	return status;
+}
