@@ -102,7 +102,7 @@ static int check_chosen(const struct gpus_request *request, const struct candida
 	return 0;
 }
 
-/* Whether its render node can be opened in this task, and no other saved GPU has become it. 0 or -errno after a line. */
+/* Whether its node can be opened in this task, and no other saved GPU has become it. 0, or -errno after an error line. */
 static int look_at(const struct gpus_request *request, struct candidates *candidates, unsigned int i, size_t *visible)
 {
 	const struct topology_node *node = request->machine->nodes[i];
@@ -169,12 +169,16 @@ uint64_t gpus_vram_needed(const struct kfd_state *state, uint32_t user_id)
 static bool has_room(struct candidates *candidates, const struct topology *machine, unsigned int node, uint64_t needed)
 {
 	struct gpu_usage *usage = &candidates->usage[node];
+	unsigned int before = candidates->nr_attempts;
 
 	while (usage->knows_vram && needed > usage->vram_free && candidates->nr_attempts < ROOM_ATTEMPTS) {
 		candidates->nr_attempts++;
 		usleep(ROOM_USEC);
 		usage_read_vram(candidates->sysfs, machine->nodes[node], usage);
 	}
+	if (candidates->nr_attempts > before)
+		pr_info("gpu %#x: waited %u ms for room in its VRAM", topology_gpu_id(machine->nodes[node]),
+			(candidates->nr_attempts - before) * (ROOM_USEC / 1000));
 	return !usage->knows_vram || needed <= usage->vram_free;
 }
 

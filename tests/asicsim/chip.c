@@ -13,7 +13,7 @@
 #define IDLE_STEP_US 50
 #define IDLE_STEPS   20
 /* How long a step takes when the chip is slow. */
-#define SLOW_STEP_US 1000
+#define SLOW_STEP_US 2000
 
 static LIST_HEAD(chips);
 /* Both are held for changes of the list, any one by whoever reads it. */

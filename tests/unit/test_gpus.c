@@ -306,6 +306,7 @@ static void memory_that_is_given_back_is_waited_for(void **state)
 	assert_int_equal(choose(saved, &needs), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(nr_sleeps, 4);
+	assert_logged("gpu 0x1000: waited 400 ms for room in its VRAM");
 	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
 }
 

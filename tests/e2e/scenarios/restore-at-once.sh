@@ -27,6 +27,8 @@ for ((round = 1; round <= 10; round++)); do
 	grep -q 'becomes gpu .*(renderD128)' "$work/$criu_runs-restore.log" || fail "the job came back on another GPU"
 done
 pair=
+grep -q 'amdgpu_plugin: gpu .*: waited .* ms for room' "$work"/*-restore.log ||
+	fail "no restore met memory that was still to be wiped"
 expect_verified
 expect_progress
 job_end
