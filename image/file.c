@@ -90,6 +90,52 @@ int read_image(const char *name, uint8_t **ret, size_t *ret_size)
 
 /* ---- messages ---- */
 
+/*
+ * protobuf-c makes up to 100 bytes of 4, before anything can be checked. The images with most of the smallest parts
+ * that are accepted stay below this.
+ */
+#define MEMORY_FACTOR 8
+#define MEMORY_ALWAYS (64u << 20)
+
+struct budget {
+	uint64_t left; /* bytes */
+	int err;
+};
+
+static void *budget_alloc(void *arg, size_t size)
+{
+	struct budget *budget = arg;
+	void *ret = size > budget->left ? NULL : malloc(size);
+
+	if (!ret) {
+		budget->err = size > budget->left ? -EFBIG : -ENOMEM;
+		return NULL;
+	}
+	budget->left -= size;
+	return ret;
+}
+
+static void budget_free(void *arg, void *data)
+{
+	(void)arg;
+	free(data);
+}
+
+void *unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
+		     int *ret_err)
+{
+	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
+	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
+	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
+
+	*ret_err = message ? 0 : budget.err;
+	if (!message && !budget.err)
+		*ret_err = bad_image(name, "cannot be parsed");
+	else if (!message)
+		pr_err("image %s: its %zu bytes need too much memory: %s", name, size, strerror(-budget.err));
+	return message;
+}
+
 static uint32_t message_crc(const uint8_t *data, size_t size)
 {
 	return crc32c(0, data, size - CRC_FIELD_SIZE);

@@ -18,6 +18,13 @@ int read_image(const char *name, uint8_t **ret, size_t *ret_size);
 /* Packs a message and sets crc32c, its last field, whatever its value; heap memory of the caller. 0 or -ENOMEM. */
 int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size);
 
+/*
+ * A message that the caller frees as usual. The memory for it is bounded by its size. NULL with -EBADMSG, -EFBIG or
+ * -ENOMEM after an error line.
+ */
+void *unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
+		     int *ret_err);
+
 /* Compares that field of a packed message, if it has it. 0, or -EBADMSG after an error line. */
 int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size);
 

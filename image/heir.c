@@ -103,12 +103,12 @@ static int unpack(const char *name, const CriuHeir *msg, struct heir_image *imag
 
 int heir_image_unpack(const char *name, const uint8_t *data, size_t size, struct heir_image **ret)
 {
-	CriuHeir *msg = criu_heir__unpack(NULL, size, data);
+	int err;
+	CriuHeir *msg = unpack_message(name, &criu_heir__descriptor, data, size, &err);
 	struct heir_image *image = calloc(1, sizeof(*image));
-	int err = image ? 0 : -ENOMEM;
 
-	if (!msg)
-		err = bad_image(name, "cannot be parsed");
+	if (!err && !image)
+		err = -ENOMEM;
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)

@@ -278,12 +278,12 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
 {
-	CriuKfd *msg = criu_kfd__unpack(NULL, size, data);
+	int err;
+	CriuKfd *msg = unpack_message(name, &criu_kfd__descriptor, data, size, &err);
 	struct kfd_image *image = calloc(1, sizeof(*image));
-	int err = image ? 0 : -ENOMEM;
 
-	if (!msg)
-		err = bad_image(name, "cannot be parsed");
+	if (!err && !image)
+		err = -ENOMEM;
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)
@@ -359,12 +359,12 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 
 int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret)
 {
-	CriuRenderNode *msg = criu_render_node__unpack(NULL, size, data);
+	int err;
+	CriuRenderNode *msg = unpack_message(name, &criu_render_node__descriptor, data, size, &err);
 	struct render_image *image = calloc(1, sizeof(*image));
-	int err = image ? 0 : -ENOMEM;
 
-	if (!msg)
-		err = bad_image(name, "cannot be parsed");
+	if (!err && !image)
+		err = -ENOMEM;
 	if (!err)
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)
@@ -447,11 +447,11 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
 {
-	CriuDmabuf *msg = criu_dmabuf__unpack(NULL, size, data);
-	int err = 0;
+	int err;
+	CriuDmabuf *msg = unpack_message(name, &criu_dmabuf__descriptor, data, size, &err);
 
-	if (!msg)
-		return bad_image(name, "cannot be parsed");
+	if (err)
+		return err;
 	err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)
 		err = check_file(name, msg->has_file_id, msg->file_id);

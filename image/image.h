@@ -115,7 +115,8 @@ void render_image_free(struct render_image *image);
 /*
  * Packing and unpacking alone, without files. Packing fails with -ENOMEM only. Unpacking
  * believes nothing: counts, sums, ids and sizes are checked, and -EBADMSG is returned
- * after a line that names @name and the place.
+ * after a line that names @name and the place; -EFBIG likewise for one that would need
+ * far more memory than its size.
  */
 int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size);
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret);

@@ -474,6 +474,54 @@ static void contradictions_of_heirs_are_refused(void **state)
 	heir_refuses(&image, "amdgpu-heir-42.img", "ends at or overlaps");
 }
 
+/* ---- memory ---- */
+
+static void the_fullest_tables_are_read(void **state)
+{
+	struct render_image image = { .gpu_id = GPU, .minor = 128, .flags = O_RDWR, .nodes = sample_nodes() };
+	struct render_objects *objects = &image.objects;
+	struct render_image *back = NULL;
+	uint8_t *data = NULL;
+	size_t size;
+
+	(void)state;
+	objects->nr_handles = objects->nr_mappings = objects->nr_syncobjs = IMAGE_MAX_NUMBER;
+	objects->handles = calloc(IMAGE_MAX_NUMBER, sizeof(*objects->handles));
+	objects->mappings = calloc(IMAGE_MAX_NUMBER, sizeof(*objects->mappings));
+	objects->syncobjs = calloc(IMAGE_MAX_NUMBER, sizeof(*objects->syncobjs));
+	for (uint32_t i = 0; i < IMAGE_MAX_NUMBER; i++) {
+		objects->handles[i] = (struct gem_handle){ i + 1, i + 1 };
+		objects->mappings[i] = (struct gem_mapping){ .handle = 1, .va = i * 4096ull, .size = 4096 };
+		objects->syncobjs[i].handle = i + 1;
+	}
+	assert_int_equal(render_image_pack(&image, 9, &data, &size), 0);
+	assert_int_equal(render_image_unpack("sample", data, size, &back), 0);
+	assert_int_equal(back->objects.nr_syncobjs, IMAGE_MAX_NUMBER);
+	render_image_free(back);
+	render_objects_done(objects);
+	topology_free(image.nodes);
+	free(data);
+}
+
+/* Equal syncobjs, each 5 bytes in the image and 50 in memory. */
+static void an_image_takes_no_more_memory_than_its_size_explains(void **state)
+{
+	static const uint8_t syncobj[] = { 0x82, 0x07, 0x02, 0x08, 0x01 };
+	size_t nr = 4u << 20;
+	uint8_t *data = malloc(2 + nr * sizeof(syncobj));
+	struct render_image *back = NULL;
+
+	(void)state;
+	memcpy(data, "\x08\x01", 2); /* gpu_id */
+	for (size_t i = 0; i < nr; i++)
+		memcpy(data + 2 + i * sizeof(syncobj), syncobj, sizeof(syncobj));
+	log_clear();
+	assert_int_equal(render_image_unpack("sample", data, 2 + nr * sizeof(syncobj), &back), -EFBIG);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "too much memory"));
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +534,8 @@ int main(void)
 		cmocka_unit_test(dmabufs_come_back),
 		cmocka_unit_test(heirs_come_back),
 		cmocka_unit_test(contradictions_of_heirs_are_refused),
+		cmocka_unit_test(the_fullest_tables_are_read),
+		cmocka_unit_test(an_image_takes_no_more_memory_than_its_size_explains),
 	};
 
 	return cmocka_run_group_tests_name("image_share", tests, make_directory, remove_directory);
