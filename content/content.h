@@ -73,4 +73,10 @@ struct content_options {
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 
+/*
+ * Where in a pages file the contents of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
+ * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, silently.
+ */
+int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
+
 #endif

@@ -48,23 +48,34 @@ static void size_slots(struct layout *layout, uint64_t max_bytes)
 		layout->nr_slots = layout->nr_windows;
 }
 
-int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes)
+int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret)
 {
+	_cleanup_free_ uint64_t *starts = calloc(nr_bos + 1, sizeof(*starts));
 	uint64_t pos = LENGTH_PREFIX_BYTES;
 
-	*layout = (struct layout){ .bos = bos, .nr_bos = nr_bos };
-	layout->starts = calloc(nr_bos + 1, sizeof(*layout->starts));
-	if (!layout->starts)
+	if (!starts)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr_bos; i++) {
-		layout->starts[i] = pos;
+		starts[i] = pos;
 		if (!bos[i].size)
 			return -EINVAL;
 		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - STAGING_BYTES_MAX)
 			return -EOVERFLOW;
 	}
-	layout->starts[nr_bos] = pos;
-	layout->file_bytes = pos;
+	starts[nr_bos] = pos;
+	*ret = steal_ptr(starts);
+	return 0;
+}
+
+int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes)
+{
+	int err;
+
+	*layout = (struct layout){ .bos = bos, .nr_bos = nr_bos };
+	err = content_starts(bos, nr_bos, &layout->starts);
+	if (err)
+		return err;
+	layout->file_bytes = layout->starts[nr_bos];
 	size_slots(layout, max_bytes);
 	return 0;
 }
