@@ -41,10 +41,10 @@ __attribute__((format(printf, 3, 4))) static int reader_fail(struct reader *rd, 
 	return err;
 }
 
-/* Silent: some callers expect some errors. */
+/* Silent: some callers expect some errors. In a stranger's copy of a tree anything may be in a file's place. */
 static int read_node_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
 {
-	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
 	return fd < 0 ? -errno : read_text(fd, text, SYSFS_FILE_MAX);
 }
