@@ -486,11 +486,14 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 
 	if (!text)
 		return -ENOMEM;
-	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return 0;
-
-	/* O_NONBLOCK: a FIFO of this name is refused below, not waited for. */
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	if (dir_fd >= 0 && !fstat(dir_fd, &st) && S_ISREG(st.st_mode)) {
+		fd = dup(dir_fd);
+	} else {
+		if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && (errno == ENOENT || errno == ENOTDIR))
+			return 0;
+		/* O_NONBLOCK: a FIFO of this name is refused below, not waited for. */
+		fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	}
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) < 0)

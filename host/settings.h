@@ -88,7 +88,7 @@ void settings_default(struct settings *ret);
  * Reads all sources.
  *
  * machine_conf	path of the machine's file; it may be absent; NULL: none
- * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF; -1: none
+ * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF, or that file itself at its start; -1: none
  * getenv_fn	environment look-up, called with arg; NULL: no environment
  *
  * Returns 0, or -errno (-EINVAL for anything wrong in what was written) after
