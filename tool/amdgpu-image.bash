@@ -6,7 +6,7 @@ _amdgpu_image() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word command=
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in
-		show | verify | match | topology | doctor | resume) command=$word ;;
+		show | verify | match | doctor | resume) command=$word ;;
 		esac
 	done
 	compopt +o filenames
@@ -16,7 +16,7 @@ _amdgpu_image() {
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ ! $command ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "show verify match topology doctor resume" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "show verify match doctor resume" -- "$current")
 	fi
 }
 complete -F _amdgpu_image amdgpu-image

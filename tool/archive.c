@@ -24,11 +24,14 @@
 #define LIBRARY "libarchive.so.13"
 
 #define BLOCK_BYTES (64u << 10)
+/* Of one compression, and of the file: compressed a few times, 166 bytes become a terabyte. */
+#define MAX_FILTERS 2
 
 #define FUNCTIONS(X)                                                                                        \
 	X(archive_read_new) X(archive_read_support_filter_gzip) X(archive_read_support_filter_zstd)         \
 	X(archive_read_support_format_tar) X(archive_read_open_fd) X(archive_read_next_header)              \
-	X(archive_read_data) X(archive_read_free) X(archive_error_string) X(archive_entry_pathname)         \
+	X(archive_read_data) X(archive_read_data_block) X(archive_filter_count) X(archive_read_free)        \
+	X(archive_error_string) X(archive_entry_pathname)                                                   \
 	X(archive_entry_size) X(archive_entry_filetype)
 
 static struct {
@@ -59,13 +62,25 @@ static int load_library(const char *path)
 
 /* ---- members ---- */
 
+/* A file beside the images, and the directory that it is in. */
+struct other {
+	enum images_other which;
+	int fd;
+	char *place;
+};
+
+/* Far more than directories in an archive of one checkpoint have such files. */
+#define MAX_OTHERS 16
+
 /* What is done with each member. */
 struct walk {
 	const char *path;
 	struct images *images; /* to which they are added; NULL: contents are visited */
 	archive_visitor visit;
 	void *arg;
-	char *first_place;
+	char *first_place; /* of images */
+	struct other others[MAX_OTHERS];
+	size_t nr_others;
 };
 
 static int wrong(const char *path, struct archive *archive)
@@ -76,43 +91,79 @@ static int wrong(const char *path, struct archive *archive)
 	return -EBADMSG;
 }
 
-/* Copies the member into a file in memory: the plugin's code reads files. */
-static int copy_member(const char *path, struct archive *archive, int fd, uint64_t *ret_size)
+/* Copies the member of @size bytes into a file in memory: the plugin's code reads files. An fd or -errno. */
+static int copy_member(const char *path, struct archive *archive, uint64_t size)
 {
+	_cleanup_close_ int fd = memfd_create("member", MFD_CLOEXEC);
 	_cleanup_free_ void *block = malloc(BLOCK_BYTES);
-	uint64_t size = 0;
-	la_ssize_t n = 0;
-	int err = block ? 0 : -ENOMEM;
+	int err = fd < 0 ? -errno : block ? 0 : -ENOMEM;
 
-	while (!err && size <= IMAGES_MAX_PAYLOAD && (n = lib.archive_read_data(archive, block, BLOCK_BYTES)) > 0) {
+	while (!err && size) {
+		la_ssize_t n = lib.archive_read_data(archive, block, size < BLOCK_BYTES ? size : BLOCK_BYTES);
+
+		if (n <= 0)
+			return wrong(path, archive);
 		err = write_all(fd, block, (size_t)n);
-		size += (uint64_t)n;
+		size -= (uint64_t)n;
 	}
-	if (err || n < 0)
-		return err ? err : wrong(path, archive);
-	*ret_size = size;
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	if (err)
+		return err;
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : steal_fd(&fd);
 }
 
-static int add_payload(const char *path, struct archive *archive, const char *name, struct images *images)
+static int add_payload(struct walk *walk, struct archive *archive, const char *name, uint64_t size)
 {
-	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC);
-	uint64_t size = 0;
-	int err = fd < 0 ? -errno : copy_member(path, archive, fd, &size);
+	_cleanup_close_ int fd = -1;
 
-	return err ? err : images_add(images, name, fd, size);
+	if (images_reserve(walk->images, size))
+		return images_add_problem(walk->images, name, -EFBIG, IMAGES_TOO_LARGE);
+	fd = copy_member(walk->path, archive, size);
+	return fd < 0 ? fd : images_add(walk->images, name, fd, size, -1);
 }
 
-static int add_pages(const char *path, struct archive *archive, struct archive_entry *entry, const char *name,
-		     struct images *images)
+static int add_pages(struct walk *walk, struct archive *archive, const char *name, uint64_t size)
 {
-	int64_t size = lib.archive_entry_size(entry);
 	uint8_t first[LENGTH_PREFIX_BYTES];
 	la_ssize_t n = lib.archive_read_data(archive, first, sizeof(first));
 
-	if (n < 0 || size < 0)
-		return wrong(path, archive);
-	return images_add_pages(images, name, (uint64_t)size, first, (size_t)n);
+	return n < 0 ? wrong(walk->path, archive) : images_add_pages(walk->images, name, size, first, (size_t)n);
+}
+
+/* Kept until it is known where the images are. The last one of a place counts; of too many places none does. */
+static int add_other(struct walk *walk, struct archive *archive, enum images_other which, const char *place,
+		     uint64_t size)
+{
+	struct other *other = walk->others;
+	int fd;
+
+	while (other < walk->others + walk->nr_others && (other->which != which || strcmp(other->place, place)))
+		other++;
+	if (other == walk->others + MAX_OTHERS || images_reserve(walk->images, size))
+		return 0;
+	fd = copy_member(walk->path, archive, size);
+	if (fd < 0)
+		return fd;
+	if (other < walk->others + walk->nr_others) {
+		close(other->fd);
+		other->fd = fd;
+		return 0;
+	}
+	walk->nr_others++;
+	*other = (struct other){ which, fd, strdup(place) };
+	return other->place ? 0 : -ENOMEM;
+}
+
+static void take_others(struct walk *walk)
+{
+	for (size_t i = 0; i < walk->nr_others; i++) {
+		struct other *other = &walk->others[i];
+
+		if (other->place && walk->first_place && !strcmp(other->place, walk->first_place))
+			walk->images->others[other->which] = other->fd;
+		else
+			close(other->fd);
+		free(other->place);
+	}
 }
 
 /* Images of one directory only: those of two would look like one job. */
@@ -129,29 +180,44 @@ static int check_place(const char *path, const char *place, char **first_place)
 	return -EINVAL;
 }
 
+static int add_image(struct walk *walk, struct archive *archive, const char *name, uint64_t size, bool is_regular)
+{
+	struct image_name is;
+
+	image_name_parse(name, &is);
+	if (!is_regular)
+		return images_add_problem(walk->images, name, -EBADMSG, IMAGES_IS_NO_REGULAR);
+	if (image_kind_is_read(is.kind))
+		return add_payload(walk, archive, name, size);
+	return add_pages(walk, archive, name, size);
+}
+
 static int add_member(struct walk *walk, struct archive *archive, struct archive_entry *entry)
 {
 	const char *pathname = lib.archive_entry_pathname(entry);
 	_cleanup_free_ char *place = pathname ? strdup(pathname) : NULL;
 	char *slash = place ? strrchr(place, '/') : NULL;
-	const char *name = slash ? slash + 1 : place;
-	char copy[IMAGE_NAME_MAX];
+	_cleanup_free_ char *name = place ? strdup(slash ? slash + 1 : place) : NULL;
+	bool is_regular = lib.archive_entry_filetype(entry) == AE_IFREG;
+	int64_t size = lib.archive_entry_size(entry);
+	enum images_other which;
 	struct image_name is;
+	const char *in;
 	int err;
 
-	if (!place || !image_name_parse(name, &is))
+	if (!name)
+		return pathname ? -ENOMEM : 0;
+	place[slash ? slash + 1 - place : 0] = '\0';
+	in = strncmp(place, "./", 2) ? place : place + 2;
+	which = images_other_named(name);
+	if (size < 0)
+		return wrong(walk->path, archive);
+	if (which != OTHER_NR && is_regular)
+		return add_other(walk, archive, which, in, (uint64_t)size);
+	if (!image_name_parse(name, &is))
 		return 0;
-	snprintf(copy, sizeof(copy), "%s", name);
-	place[name - place] = '\0';
-	err = check_place(walk->path, strncmp(place, "./", 2) ? place : place + 2, &walk->first_place);
-	if (err)
-		return err;
-	if (lib.archive_entry_filetype(entry) != AE_IFREG)
-		return images_add_problem(walk->images, copy, -EINVAL,
-					  "is no regular file, which a restore would refuse");
-	if (image_kind_is_read(is.kind))
-		return add_payload(walk->path, archive, copy, walk->images);
-	return add_pages(walk->path, archive, entry, copy, walk->images);
+	err = check_place(walk->path, in, &walk->first_place);
+	return err ? err : add_image(walk, archive, name, (uint64_t)size, is_regular);
 }
 
 struct archive_member {
@@ -159,11 +225,17 @@ struct archive_member {
 	const char *path;
 };
 
-ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size)
+int archive_member_next(struct archive_member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
 {
-	la_ssize_t n = lib.archive_read_data(member->archive, buffer, size);
+	la_int64_t at = 0;
+	int r = lib.archive_read_data_block(member->archive, ret, ret_size, &at);
 
-	return n < 0 ? wrong(member->path, member->archive) : n;
+	if (r == ARCHIVE_EOF)
+		return 0;
+	if (r < ARCHIVE_WARN || at < 0)
+		return wrong(member->path, member->archive);
+	*ret_at = (uint64_t)at;
+	return 1;
 }
 
 static int visit_member(struct walk *walk, struct archive *archive, struct archive_entry *entry)
@@ -189,7 +261,7 @@ static int walk_members(struct walk *walk, struct archive *archive)
 		err = walk->images ? add_member(walk, archive, entry) : visit_member(walk, archive, entry);
 	/* For these there is a line already. */
 	if (err && err != -EBADMSG && err != -EINVAL)
-		complain("%s: %s", walk->path, err == -E2BIG ? "too many image files" : strerror(-err));
+		complain("%s: %s", walk->path, err == -E2BIG ? IMAGES_TOO_MANY : strerror(-err));
 	if (err)
 		return err;
 	return r == ARCHIVE_EOF ? 0 : wrong(walk->path, archive);
@@ -209,6 +281,10 @@ static int walk_archive(struct walk *walk, int fd)
 	lib.archive_read_support_filter_zstd(archive);
 	lib.archive_read_support_format_tar(archive);
 	err = lib.archive_read_open_fd(archive, fd, BLOCK_BYTES) == ARCHIVE_OK ? 0 : wrong(walk->path, archive);
+	if (!err && lib.archive_filter_count(archive) > MAX_FILTERS) {
+		complain("%s: is compressed more than once: unpack it", walk->path);
+		err = -EINVAL;
+	}
 	if (!err)
 		err = walk_members(walk, archive);
 	lib.archive_read_free(archive);
@@ -220,6 +296,7 @@ int archive_read_images(const char *path, int fd, struct images *images)
 	struct walk walk = { .path = path, .images = images };
 	int err = walk_archive(&walk, fd);
 
+	take_others(&walk);
 	free(walk.first_place);
 	return err;
 }
@@ -255,11 +332,12 @@ int archive_visit_pages(const char *path, int fd, archive_visitor visit, void *a
 	return archive_read_images(path, fd, NULL);
 }
 
-ssize_t archive_member_read(struct archive_member *member, void *buffer, size_t size)
+int archive_member_next(struct archive_member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
 {
 	(void)member;
-	(void)buffer;
-	(void)size;
+	(void)ret;
+	(void)ret_size;
+	(void)ret_at;
 	return -ENOSYS;
 }
 

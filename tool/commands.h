@@ -9,14 +9,13 @@
 
 struct arguments {
 	const char *path;    /* directory or archive of images, or a pid; NULL: none was given */
-	const char *machine; /* directory or file with the topology of another machine; NULL: this one's */
+	const char *machine; /* directory with a copy of another machine's topology; NULL: this one's */
 	bool json;
 };
 
 int command_show(const struct arguments *arguments);
 int command_verify(const struct arguments *arguments);
 int command_match(const struct arguments *arguments);
-int command_topology(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_resume(const struct arguments *arguments);
 

@@ -33,6 +33,7 @@ void doctor_point(struct doctor *doctor, enum point_state state, const char *nam
 	va_end(args);
 	doctor->has_problem |= state == POINT_PROBLEM;
 	if (!doctor->is_json) {
+		make_safe(text);
 		printf("%s%-7s%s  %s: %s%s%s\n", colour(states[state].colour), states[state].word, colour(PLAIN), name,
 		       text, advice ? ". " : "", advice ? advice : "");
 		return;
@@ -90,6 +91,15 @@ static void check_cgroups(struct doctor *doctor)
 
 /* ---- the driver ---- */
 
+static const char *advice_for(int error)
+{
+	if (error == EPERM || error == EACCES)
+		return "Allow the device by its permissions (group render) and, in a container, by its device cgroup";
+	if (error == ENOENT)
+		return "Make its node, or give the device to the container";
+	return "Look for messages of amdgpu in the kernel's log";
+}
+
 static void check_driver(struct doctor *doctor, struct driver_release *driver)
 {
 	char caught[CAUGHT_MAX];
@@ -103,10 +113,8 @@ static void check_driver(struct doctor *doctor, struct driver_release *driver)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		doctor_point(
-			doctor, POINT_PROBLEM, "/dev/kfd",
-			"Allow the device by its permissions (group render) and, in a container, by its device cgroup",
-			"%s", caught[0] ? caught : strerror(-err));
+		doctor_point(doctor, POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s",
+			     caught[0] ? caught : strerror(-err));
 	else if (err)
 		doctor_point(doctor, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text,
 			     caught);
@@ -151,9 +159,7 @@ static void check_render_node(struct doctor *doctor, const struct topology_node 
 	if (fd >= 0)
 		close(fd);
 	else
-		doctor_point(doctor, POINT_WARNING, name,
-			     "Allow it by the device cgroup and the permissions of its node", "%s: %s", path,
-			     strerror(errno));
+		doctor_point(doctor, POINT_WARNING, name, advice_for(errno), "%s: %s", path, strerror(errno));
 }
 
 static void check_gpus(struct doctor *doctor, const struct driver_release *driver)

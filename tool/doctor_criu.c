@@ -4,8 +4,11 @@
  * and not loaded.
  */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,35 +22,57 @@
 #define PLUGIN_FILE "amdgpu_plugin.so"
 #define PLUGIN_MAX  (64u << 20)
 #define DEFAULT_DIR "/usr/lib/criu"
+#define ASK_MS	    10000 /* far more than criu takes to say its version */
 
 /* ---- criu ---- */
 
-/* What "criu @option" prints, in @text. 0 or -errno, without a message. */
+/* -ETIMEDOUT: there is more to come, and it does not. */
+static int read_output(int fd, char text[OUTPUT_MAX])
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (n) {
+		int r = poll(&poll_fd, 1, ASK_MS);
+
+		if (!r)
+			return -ETIMEDOUT;
+		n = r < 0 ? -1 : read(fd, text + len, OUTPUT_MAX - 1 - len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+		text[len] = '\0';
+	}
+	return 0;
+}
+
+/* What "criu @option" prints, in @text. 0, -errno, or the number of a failed criu's status; without a message. */
 static int ask_criu(const char *option, char text[OUTPUT_MAX])
 {
 	char *const arguments[] = { "criu", (char *)option, NULL };
 	posix_spawn_file_actions_t actions;
-	int ends[2], err, status;
-	size_t len = 0;
-	ssize_t n;
+	int ends[2], err, status = 0;
 	pid_t pid;
 
 	text[0] = '\0';
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
 	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
 	err = -posix_spawnp(&pid, "criu", &actions, NULL, arguments, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
-	while (!err && (n = read(ends[0], text + len, OUTPUT_MAX - 1 - len)) != 0 && (n > 0 || errno == EINTR))
-		len += n > 0 ? (size_t)n : 0;
-	close(ends[0]);
-	if (!err)
+	if (!err) {
+		err = read_output(ends[0], text);
+		if (err)
+			kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
-	text[len] = '\0';
-	return err;
+	}
+	close(ends[0]);
+	return err ? err : status;
 }
 
 static void check_version(struct doctor *doctor, const char *text)
@@ -85,6 +110,27 @@ static void plugin_directory(char *ret, size_t size, char text[OUTPUT_MAX])
 
 /* ---- the plugin ---- */
 
+static int read_header(const char *path, Elf64_Ehdr *ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_all(fd, ret, sizeof(*ret));
+}
+
+/* Whether this machine could load what the file has: of its kind, and with all of its sections. */
+static bool is_loadable(const char *bytes, size_t size)
+{
+	Elf64_Ehdr header, own;
+
+	/* What runs this is of the right kind. */
+	if (size < sizeof(header) || read_header("/proc/self/exe", &own))
+		return false;
+	memcpy(&header, bytes, sizeof(header));
+	return !memcmp(header.e_ident, own.e_ident, EI_VERSION) && header.e_machine == own.e_machine &&
+	       header.e_type == ET_DYN && header.e_shoff <= size &&
+	       (uint64_t)header.e_shnum * header.e_shentsize <= size - header.e_shoff;
+}
+
 /* The version that a plugin's file says; "" for none. 0 or -errno. */
 static int read_version(const char *path, char *ret, size_t size)
 {
@@ -103,6 +149,8 @@ static int read_version(const char *path, char *ret, size_t size)
 	err = bytes ? read_all(fd, bytes, (size_t)st.st_size) : -ENOMEM;
 	if (err)
 		return err;
+	if (!is_loadable(bytes, (size_t)st.st_size))
+		return -ENOEXEC;
 	mark = memmem(bytes, (size_t)st.st_size, PLUGIN_VERSION_MARK, strlen(PLUGIN_VERSION_MARK));
 	if (mark)
 		snprintf(ret, size, "%s", mark + strlen(PLUGIN_VERSION_MARK));
@@ -137,9 +185,13 @@ void doctor_criu(struct doctor *doctor)
 	char directory[PATH_MAX];
 	int err = text ? ask_criu("--version", text) : -ENOMEM;
 
-	if (err)
+	if (err < 0)
 		doctor_point(doctor, POINT_PROBLEM, "criu", "Install it, or put its directory into PATH",
 			     "cannot be run: %s", strerror(-err));
+	else if (err)
+		doctor_point(doctor, POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
+			     "fails when it is asked for its version (%s %d)", WIFSIGNALED(err) ? "signal" : "status",
+			     WIFSIGNALED(err) ? WTERMSIG(err) : WEXITSTATUS(err));
 	else
 		check_version(doctor, text);
 	if (!text)
@@ -185,6 +237,7 @@ void doctor_settings(struct doctor *doctor)
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	unsigned int nr = 0;
 	char text[PATH_MAX];
+	bool is_off;
 
 	if (!settings)
 		return;
@@ -199,9 +252,11 @@ void doctor_settings(struct doctor *doctor)
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
+		is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
 		value_text(settings, id, text, sizeof(text));
-		doctor_point(doctor, POINT_OK, setting_name(id), NULL, "%s, from %s", text,
-			     sources[settings->from[id]]);
+		doctor_point(doctor, is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+			     is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s, from %s",
+			     text, sources[settings->from[id]]);
 		nr++;
 	}
 	if (!nr)

@@ -29,39 +29,41 @@ void images_done(struct images *images)
 		close(images->dir);
 	if (images->archive >= 0)
 		close(images->archive);
-	*images = (struct images){ .dir = -1, .archive = -1 };
+	for (unsigned int i = 0; i < OTHER_NR; i++)
+		if (images->others[i] >= 0)
+			close(images->others[i]);
+	*images = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
 }
 
 /* ---- one file ---- */
 
-/* A place for the file, empty except for its name; NULL when there is no memory, or too many files. */
-static struct image_file *new_file(struct images *images, const char *name)
+/* A place for the file, empty except for its name. 0, -E2BIG or -ENOMEM. */
+static int new_file(struct images *images, const char *name, struct image_file **ret)
 {
-	struct image_file *file = NULL;
+	if (images->nr == IMAGES_MAX_FILES)
+		return -E2BIG;
+	if (images->nr == images->room) {
+		size_t room = 2 * images->room + 16;
+		struct image_file *grown = reallocarray(images->files, room, sizeof(*grown));
 
-	for (size_t i = 0; i < images->nr; i++)
-		if (!strcmp(images->files[i].name, name))
-			file = &images->files[i];
-	if (file) {
-		file_done(file);
-	} else {
-		if (images->nr == IMAGES_MAX_FILES)
-			return NULL;
-		if (images->nr == images->room) {
-			size_t room = 2 * images->room + 16;
-			struct image_file *grown = reallocarray(images->files, room, sizeof(*grown));
-
-			if (!grown)
-				return NULL;
-			images->files = grown;
-			images->room = room;
-		}
-		file = &images->files[images->nr++];
+		if (!grown)
+			return -ENOMEM;
+		images->files = grown;
+		images->room = room;
 	}
-	*file = (struct image_file){ 0 };
-	snprintf(file->name, sizeof(file->name), "%s", name);
-	image_name_parse(name, &file->is);
-	return file;
+	*ret = &images->files[images->nr];
+	**ret = (struct image_file){ .order = images->nr++ };
+	snprintf((*ret)->name, sizeof((*ret)->name), "%s", name);
+	image_name_parse(name, &(*ret)->is);
+	return 0;
+}
+
+int images_reserve(struct images *images, uint64_t size)
+{
+	if (size > IMAGES_MAX_PAYLOAD - images->payload_bytes)
+		return -EFBIG;
+	images->payload_bytes += size;
+	return 0;
 }
 
 /* The plugin's lines name the image, and so does whoever shows them. */
@@ -109,8 +111,6 @@ static int add_payload(struct image_file *file, int fd)
 	char caught[CAUGHT_MAX];
 	int err;
 
-	if (file->size > IMAGES_MAX_PAYLOAD)
-		return set_problem(file, -EFBIG, "is larger than such an image can be");
 	catch_begin(caught);
 	err = read_payload(file, fd);
 	catch_end();
@@ -123,34 +123,37 @@ static void set_length(struct image_file *file, const uint8_t *first, size_t nr_
 	file->length = file->has_length ? length_prefix_get(first) : 0;
 }
 
-int images_add(struct images *images, const char *name, int fd, uint64_t size)
+int images_add(struct images *images, const char *name, int fd, uint64_t size, int64_t disk_bytes)
 {
-	struct image_file *file = new_file(images, name);
 	uint8_t first[LENGTH_PREFIX_BYTES];
+	struct image_file *file;
+	int err = new_file(images, name, &file);
 
-	if (!file)
-		return -E2BIG;
+	if (err)
+		return err;
 	file->size = size;
-	if (image_kind_is_read(file->is.kind))
-		return add_payload(file, fd);
-	if (size >= sizeof(first) && !read_all(fd, first, sizeof(first)))
+	file->knows_disk = disk_bytes >= 0;
+	file->disk_bytes = file->knows_disk ? (uint64_t)disk_bytes : 0;
+	if (pread(fd, first, sizeof(first), 0) == sizeof(first))
 		set_length(file, first, sizeof(first));
-	return 0;
+	return image_kind_is_read(file->is.kind) ? add_payload(file, fd) : 0;
 }
 
 int images_add_problem(struct images *images, const char *name, int err, const char *problem)
 {
-	struct image_file *file = new_file(images, name);
+	struct image_file *file;
+	int failed = new_file(images, name, &file);
 
-	return file ? set_problem(file, err, problem) : -E2BIG;
+	return failed ? failed : set_problem(file, err, problem);
 }
 
 int images_add_pages(struct images *images, const char *name, uint64_t size, const uint8_t *first, size_t nr_first)
 {
-	struct image_file *file = new_file(images, name);
+	struct image_file *file;
+	int err = new_file(images, name, &file);
 
-	if (!file)
-		return -E2BIG;
+	if (err)
+		return err;
 	file->size = size;
 	set_length(file, first, nr_first);
 	return 0;
@@ -172,23 +175,19 @@ int images_open_file(const struct images *images, const char *name)
 static int add_from_directory(struct images *images, const char *name)
 {
 	_cleanup_close_ int fd = images_open_file(images, name);
+	struct image_name is;
 	struct stat st;
-	int err;
 
 	if (fd == -ELOOP || fd == -EINVAL)
-		return images_add_problem(images, name, fd, "is no regular file, which a restore would refuse");
+		return images_add_problem(images, name, -EBADMSG, IMAGES_IS_NO_REGULAR);
 	if (fd < 0)
 		return images_add_problem(images, name, fd, "");
 	if (fstat(fd, &st))
 		return -errno;
-	err = images_add(images, name, fd, (uint64_t)st.st_size);
-	if (!err) {
-		struct image_file *file = &images->files[images->nr - 1];
-
-		file->knows_disk = true;
-		file->disk_bytes = (uint64_t)st.st_blocks * 512;
-	}
-	return err;
+	image_name_parse(name, &is);
+	if (image_kind_is_read(is.kind) && images_reserve(images, (uint64_t)st.st_size))
+		return images_add_problem(images, name, -EFBIG, IMAGES_TOO_LARGE);
+	return images_add(images, name, fd, (uint64_t)st.st_size, (int64_t)st.st_blocks * 512);
 }
 
 static int read_directory(const char *path, struct images *images)
@@ -207,16 +206,44 @@ static int read_directory(const char *path, struct images *images)
 	if (!err && errno)
 		err = -errno;
 	if (err)
-		complain("%s: %s", path, err == -E2BIG ? "too many image files" : strerror(-err));
+		complain("%s: %s", path, err == -E2BIG ? IMAGES_TOO_MANY : strerror(-err));
 	return err;
+}
+
+/* ---- files beside the images ---- */
+
+static const char *const other_names[OTHER_NR] = {
+	[OTHER_SETTINGS] = "amdgpu_plugin.conf",
+	[OTHER_FILES] = "files.img",
+};
+
+enum images_other images_other_named(const char *name)
+{
+	unsigned int i = 0;
+
+	while (i < OTHER_NR && strcmp(name, other_names[i]))
+		i++;
+	return i;
+}
+
+int images_open_other(const struct images *images, enum images_other which)
+{
+	int fd;
+
+	if (images->dir >= 0)
+		return images_open_file(images, other_names[which]);
+	if (images->others[which] < 0)
+		return -ENOENT;
+	if (lseek(images->others[which], 0, SEEK_SET) < 0)
+		return -errno;
+	fd = fcntl(images->others[which], F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 /* ---- all ---- */
 
-static int compare_files(const void *a, const void *b)
+static int compare_keys(const struct image_file *x, const struct image_file *y)
 {
-	const struct image_file *x = a, *y = b;
-
 	if (x->is.id != y->is.id)
 		return x->is.id < y->is.id ? -1 : 1;
 	if (x->is.kind != y->is.kind)
@@ -224,13 +251,37 @@ static int compare_files(const void *a, const void *b)
 	return (x->is.gpu_id > y->is.gpu_id) - (x->is.gpu_id < y->is.gpu_id);
 }
 
+static int compare_files(const void *a, const void *b)
+{
+	const struct image_file *x = a, *y = b;
+	int order = compare_keys(x, y);
+
+	order = order ? order : strcmp(x->name, y->name);
+	return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* An archive may have a file several times: the last one counts, as when it is unpacked. */
+static void sort_files(struct images *images)
+{
+	size_t nr = 0;
+
+	qsort(images->files, images->nr, sizeof(*images->files), compare_files);
+	for (size_t i = 0; i < images->nr; i++) {
+		if (nr && !strcmp(images->files[nr - 1].name, images->files[i].name))
+			file_done(&images->files[--nr]);
+		images->files[nr++] = images->files[i];
+	}
+	images->nr = nr;
+}
+
 static int open_path(const char *path, struct images *images)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* A writer of a FIFO is not waited for; that one that is there writes is. */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 	int err;
 
-	if (fd < 0 || fstat(fd, &st)) {
+	if (fd < 0 || fstat(fd, &st) || fcntl(fd, F_SETFL, 0)) {
 		err = -errno;
 		complain("%s: %s", path, strerror(-err));
 		return err;
@@ -247,7 +298,7 @@ int images_open(const char *path, struct images *ret)
 {
 	int err;
 
-	*ret = (struct images){ .dir = -1, .archive = -1 };
+	*ret = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
 	err = open_path(path, ret);
 	if (!err && !ret->nr) {
 		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
@@ -256,19 +307,38 @@ int images_open(const char *path, struct images *ret)
 	if (err)
 		images_done(ret);
 	else
-		qsort(ret->files, ret->nr, sizeof(*ret->files), compare_files);
+		sort_files(ret);
 	return err;
 }
 
-const struct image_file *images_pages(const struct images *images, int id, uint32_t gpu_id)
+const struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id)
 {
-	for (size_t i = 0; i < images->nr; i++) {
-		const struct image_file *file = &images->files[i];
+	struct image_file key = { .is = { .kind = kind, .id = id, .gpu_id = gpu_id } };
+	size_t low = 0, high = images->nr;
 
-		if (file->is.kind == IMAGE_PAGES && file->is.id == id && file->is.gpu_id == gpu_id)
-			return file;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_keys(&images->files[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	return low < images->nr && !compare_keys(&images->files[low], &key) ? &images->files[low] : NULL;
+}
+
+int images_status(const struct images *images)
+{
+	int status = TOOL_GOOD;
+
+	for (size_t i = 0; i < images->nr; i++) {
+		int err = images->files[i].err;
+
+		if (err == -EBADMSG || err == -EOPNOTSUPP)
+			return TOOL_BAD;
+		status = err ? TOOL_FAIL : status;
+	}
+	return status;
 }
 
 struct kfd_state image_state(const struct kfd_image *kfd)

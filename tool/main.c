@@ -7,7 +7,10 @@
  */
 #include <getopt.h>
 
+#include <sys/resource.h>
+
 #include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
 #include "tool/commands.h"
 
 static const struct command {
@@ -20,7 +23,6 @@ static const struct command {
 	{ "show", command_show, true, false, "DIR|ARCHIVE\twhat is in the images" },
 	{ "verify", command_verify, true, false, "DIR|ARCHIVE\tare the images whole: structure, sizes, checksums" },
 	{ "match", command_match, true, true, "DIR|ARCHIVE\twould they be restored here, and on which GPUs" },
-	{ "topology", command_topology, false, true, "\twrites a copy of what match asks of this machine" },
 	{ "doctor", command_doctor, false, false, "\twhat a dump or a restore would meet on this machine" },
 	{ "resume", command_resume, true, false, "PID\tlets GPU queues run that a killed criu has left stopped" },
 };
@@ -36,7 +38,7 @@ static void usage(FILE *out)
 	}
 	fputs("\n"
 	      "  --json          for programs; see amdgpu-image(1) for what it has\n"
-	      "  --machine PATH  match: another machine's topology, a directory or what \"topology\" wrote there\n"
+	      "  --machine DIR   match: a copy of another machine's " SYSFS_TOPOLOGY_ROOT "\n"
 	      "  --help, --version\n"
 	      "\n"
 	      "status: 0 good, 1 damaged or does not fit, 2 cannot be told\n",
@@ -65,12 +67,27 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	if (argc > 1 + command->wants_path)
 		return wrong_usage("too many arguments");
 	if (arguments->machine && !command->takes_machine)
-		return wrong_usage("--machine is for match and topology");
+		return wrong_usage("--machine is for match");
 	arguments->path = command->wants_path ? argv[1] : NULL;
 	return command->run(arguments);
 }
 
-int main(int argc, char **argv)
+/* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */
+#ifndef MEMORY_MAX
+#define MEMORY_MAX (4ull << 30)
+#endif
+
+static void limit_memory(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &limit) || limit.rlim_cur <= MEMORY_MAX)
+		return;
+	limit.rlim_cur = MEMORY_MAX;
+	setrlimit(RLIMIT_DATA, &limit);
+}
+
+static int parse_and_run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -80,9 +97,8 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	struct arguments arguments = { 0 };
-	int option, status;
+	int option;
 
-	print_start();
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		switch (option) {
 		case 'j':
@@ -101,7 +117,16 @@ int main(int argc, char **argv)
 			return TOOL_FAIL;
 		}
 	}
-	status = run(argc - optind, argv + optind, &arguments);
+	return run(argc - optind, argv + optind, &arguments);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	limit_memory();
+	print_start();
+	status = parse_and_run(argc, argv);
 	/* A full disk or a closed pipe must not look like an answer. */
 	if (fflush(stdout) || ferror(stdout))
 		return complain("cannot write: %s", strerror(errno));

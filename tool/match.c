@@ -4,8 +4,11 @@
  * after the other and follow what the first of them chose (checkpoint/gpus.c). Of this machine it is also asked how
  * much VRAM is free, who uses which GPU, and what its driver restores; a copy of a topology does not say that.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
@@ -14,7 +17,6 @@
 #include "tool/commands.h"
 #include "tool/json.h"
 #include "tool/summary.h"
-#include "tool/topology.h"
 
 #define MIB(bytes) ((bytes) >> 20)
 
@@ -345,6 +347,18 @@ static void show_accepting(const struct guest *guest)
 	putchar('\n');
 }
 
+/* Whose settings the answer depends on: those beside the images may be a stranger's. */
+static void settings_text(const struct settings *settings)
+{
+	static const char *const sources[] = { "", SETTINGS_MACHINE_CONF, SETTINGS_IMAGE_CONF " beside the images",
+					       "the environment" };
+
+	for (unsigned int id = 0; id < SETTING_MAX; id++)
+		if (settings->from[id] != SETTING_BY_DEFAULT)
+			printf("setting %s%s, from %s\n", setting_name(id),
+			       id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "=1" : "=0", sources[settings->from[id]]);
+}
+
 static void guest_text(const struct run *run, const struct guest *guest, bool fits)
 {
 	printf("%s%s%s", colour(BOLD), guest->file->name, colour(PLAIN));
@@ -354,7 +368,7 @@ static void guest_text(const struct run *run, const struct guest *guest, bool fi
 	if (guest->map)
 		show_pairs(run, guest);
 	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
-		printf("  %s\n", guest->report.line[i]);
+		printf("  %s\n", safe(guest->report.line[i]));
 	if (guest->driver_refuses[0])
 		printf("  %s\n", guest->driver_refuses);
 	if (guest->sharing_refuses[0])
@@ -365,12 +379,16 @@ static void guest_text(const struct run *run, const struct guest *guest, bool fi
 
 /* ---- all ---- */
 
-static void remember(struct run *run, const struct match_map *map)
+/* Those that come later follow, and have the rest of the memory. */
+static void remember(struct run *run, const struct guest *guest)
 {
-	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		const struct match_pair *pair = &map->pairs[i];
+	for (unsigned int i = 0; i < guest->map->nr_pairs; i++) {
+		const struct match_pair *pair = &guest->map->pairs[i];
+		struct gpu_usage *usage = &run->usage[pair->local];
+		uint64_t needed = vram_needed(guest->kfd, pair->user_gpu_id);
 		bool known = false;
 
+		usage->vram_free -= needed < usage->vram_free ? needed : usage->vram_free;
 		for (size_t c = 0; c < run->nr_choices; c++)
 			known |= run->choices[c].saved_minor == pair->saved_minor;
 		if (!known && run->nr_choices < ARRAY_SIZE(run->choices))
@@ -401,7 +419,7 @@ static int match_guest(struct run *run, const struct image_file *file, const str
 	else
 		guest_text(run, guest, fits);
 	if (guest->map)
-		remember(run, guest->map);
+		remember(run, guest);
 	match_map_free(guest->map);
 	return TOOL_GOOD;
 }
@@ -442,6 +460,8 @@ static int match_and_say(struct run *run, const struct arguments *arguments)
 		json_string(&run->json, "path", arguments->path);
 		json_string(&run->json, "machine", arguments->machine);
 		json_array(&run->json, "processes");
+	} else {
+		settings_text(&run->settings);
 	}
 	status = match_all(run);
 	if (run->is_json) {
@@ -452,41 +472,88 @@ static int match_and_say(struct run *run, const struct arguments *arguments)
 	return status == TOOL_GOOD && !run->all_fit ? TOOL_BAD : status;
 }
 
-/* Everything that the choice is made from. */
+/* ---- what it is made from ---- */
+
+/* A stranger's copy of sysfs has neither links nor FIFOs. */
+static int refuse_special(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)type;
+	(void)where;
+	if (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
+		return 0;
+	complain("%s: is neither a file nor a directory, and sysfs has nothing else", path);
+	return -1;
+}
+
+static int read_machine(const char *path, struct topology **ret)
+{
+	char inside[PATH_MAX];
+	struct stat st;
+	int err;
+
+	if (path && stat(path, &st))
+		return complain("%s: %s", path, strerror(errno));
+	if (path && !S_ISDIR(st.st_mode))
+		return complain("%s: is no directory; a copy of %s is one", path, SYSFS_TOPOLOGY_ROOT);
+	/* The path itself may be a link. */
+	snprintf(inside, sizeof(inside), "%s/.", path ? path : "");
+	if (path && nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT))
+		return TOOL_FAIL;
+	err = sysfs_read_topology(path ? path : SYSFS_TOPOLOGY_ROOT, ret);
+	if (err == -ENOENT && path)
+		complain("%s: there is no topology of a KFD in it", path);
+	else if (err == -ENOENT)
+		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
+			 SYSFS_TOPOLOGY_ROOT);
+	return err;
+}
+
+static int read_settings(struct run *run)
+{
+	_cleanup_close_ int conf = images_open_other(&run->images, OTHER_SETTINGS);
+	bool is_archive = run->images.archive >= 0;
+
+	/* What another machine's file says is not known. */
+	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL,
+			     is_archive ? conf : run->images.dir, environment, NULL);
+}
+
 static int prepare(struct run *run, const struct arguments *arguments)
 {
 	_cleanup_close_ int sysfs = -1;
+	int status;
 
 	if (images_open(arguments->path, &run->images))
-		return -1;
-	for (size_t i = 0; i < run->images.nr; i++)
+		return TOOL_FAIL;
+	status = images_status(&run->images);
+	for (size_t i = 0; status != TOOL_GOOD && i < run->images.nr; i++)
 		if (run->images.files[i].err)
-			return complain("%s: %s", run->images.files[i].name, run->images.files[i].problem);
+			complain("%s: %s", run->images.files[i].name, run->images.files[i].problem);
+	if (status != TOOL_GOOD)
+		return status;
 	run->is_here = !arguments->machine;
-	/* What another machine's file says is not known. */
-	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, run->images.dir, environment,
-			  NULL) ||
-	    topology_open(arguments->machine, &run->machine))
-		return -1;
+	if (read_settings(run) || read_machine(arguments->machine, &run->machine))
+		return TOOL_FAIL;
 	if (!run->is_here)
-		return 0;
+		return TOOL_GOOD;
 	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
 	sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	usage_read(sysfs, run->machine, run->usage);
-	return 0;
+	return TOOL_GOOD;
 }
 
 int command_match(const struct arguments *arguments)
 {
 	_cleanup_free_ struct run *run = calloc(1, sizeof(*run));
-	int status = TOOL_FAIL;
+	int status;
 
 	if (!run)
 		return complain("out of memory");
-	run->images.dir = run->images.archive = -1;
+	run->images = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
 	run->is_json = arguments->json;
 	run->json.out = stdout;
-	if (!prepare(run, arguments))
+	status = prepare(run, arguments);
+	if (status == TOOL_GOOD)
 		status = match_and_say(run, arguments);
 	topology_free(run->machine);
 	images_done(&run->images);

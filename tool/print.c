@@ -52,9 +52,7 @@ int complain(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	for (char *p = line; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
+	make_safe(line);
 	fprintf(stderr, "amdgpu-image: %s\n", line);
 	return TOOL_FAIL;
 }
@@ -90,14 +88,19 @@ const char *colour(enum colour colour)
 	return codes[colour];
 }
 
+void make_safe(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 const char *safe(const char *text)
 {
 	char *buffer = next_buffer();
-	size_t i;
 
-	for (i = 0; text[i] && i + 1 < SAFE_MAX; i++)
-		buffer[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
-	buffer[i] = '\0';
+	snprintf(buffer, SAFE_MAX, "%s", text);
+	make_safe(buffer);
 	return buffer;
 }
 

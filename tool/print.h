@@ -28,8 +28,11 @@ enum colour { PLAIN, BOLD, RED, GREEN, YELLOW };
 /* The escape sequence of a colour; "" unless standard output is a terminal and NO_COLOR is not set. */
 const char *colour(enum colour colour);
 
-/* @text with a '?' for each byte that is no printable ASCII character; cut to SAFE_MAX. One of a few static buffers. */
-#define SAFE_MAX 256
+/* Puts a '?' into the place of each byte that is no printable ASCII character: a terminal may obey others. */
+void make_safe(char *text);
+
+/* The same of a copy, cut to SAFE_MAX: one of a few static buffers. */
+#define SAFE_MAX 1024
 const char *safe(const char *text);
 
 /* "1.5 GiB"; exact below 1 KiB, else three digits. One of a few static buffers. */

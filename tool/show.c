@@ -44,7 +44,7 @@ static void show_device(const struct topology_node *node)
 
 static void show_contents(const struct images *images, int id, const struct gpu_sum *gpu)
 {
-	const struct image_file *pages = images_pages(images, id, topology_gpu_id(gpu->node));
+	const struct image_file *pages = images_find(images, IMAGE_PAGES, id, topology_gpu_id(gpu->node));
 	uint64_t saved = pages ? zero_bytes(pages) : 0;
 
 	printf("    contents   %s", size_text(gpu->content_bytes));
@@ -155,7 +155,7 @@ static void show_render(const struct image_file *file)
 static void show_other(const struct image_file *file)
 {
 	if (file->err)
-		printf("  %s%s: %s%s\n", colour(RED), file->name, file->problem, colour(PLAIN));
+		printf("  %s%s: %s%s\n", colour(RED), file->name, safe(file->problem), colour(PLAIN));
 	else if (file->is.kind == IMAGE_RENDER)
 		show_render(file);
 	else if (file->is.kind == IMAGE_DMABUF)
@@ -188,7 +188,7 @@ static void show_totals(const char *path, const struct images *images)
 		zeros += file->is.kind == IMAGE_PAGES ? zero_bytes(file) : 0;
 		processes += image_is_process(file);
 	}
-	printf("%s%s%s: %zu process%s, %zu files, %s", colour(BOLD), path, colour(PLAIN), processes,
+	printf("%s%s%s: %zu process%s, %zu files, %s", colour(BOLD), safe(path), colour(PLAIN), processes,
 	       processes == 1 ? "" : "es", images->nr, size_text(bytes));
 	if (images->dir >= 0)
 		printf(", %s on disk, %s saved by zeros", size_text(disk), size_text(zeros));
@@ -231,9 +231,8 @@ int command_show(const struct arguments *arguments)
 		status = show_json(arguments->path, &images, &sharing);
 	else
 		status = show(arguments->path, &images, &sharing);
-	for (size_t i = 0; i < images.nr; i++)
-		if (images.files[i].err && status == TOOL_GOOD)
-			status = TOOL_BAD;
+	if (status == TOOL_GOOD)
+		status = images_status(&images);
 	sharing_done(&sharing);
 	images_done(&images);
 	return status;

@@ -139,7 +139,7 @@ static void write_gpu(struct json *json, const struct images *images, int id, co
 		json_null(json, "queues");
 	}
 	write_buffers(json, gpu);
-	write_contents(json, images_pages(images, id, topology_gpu_id(gpu->node)), gpu);
+	write_contents(json, images_find(images, IMAGE_PAGES, id, topology_gpu_id(gpu->node)), gpu);
 	json_end(json);
 }
 

@@ -10,39 +10,8 @@
 #include "amdgpu_plugin_util.h"
 #include "tool/checksum.h"
 #include "tool/commands.h"
-#include "tool/json.h"
-#include "tool/sharing.h"
 #include "tool/summary.h"
-
-/* Where something is wrong. */
-struct problem_place {
-	const char *file;
-	const struct kfd_criu_bo_bucket *bo; /* NULL: no buffer in particular */
-	size_t index;			     /* of the buffer in its process */
-	uint64_t from, to;		     /* bytes of the file; both 0: all of it */
-};
-
-/* The buffers of a GPU with contents, in the order of the file. */
-struct contents {
-	struct buffer_range *ranges;
-	size_t *index; /* of each buffer in the process */
-	size_t nr;
-	uint64_t end; /* of the file */
-	struct checksum_error error;
-};
-
-struct verify {
-	const char *path;
-	struct images images;
-	struct contents *read; /* of an archive: for each file of images, what was read of it; empty for most */
-	bool json;
-	struct json out;
-	bool progress;				      /* is shown */
-	uint64_t bytes_total, bytes_done, bytes_file; /* of contents to read; before this file; of this file */
-	size_t nr_images, nr_image_checksums;
-	size_t nr_buffers, nr_checksums;
-	size_t nr_damaged, nr_unread;
-};
+#include "tool/verify.h"
 
 /* ---- what is said ---- */
 
@@ -56,10 +25,14 @@ static void show_progress(void *arg, uint64_t done)
 {
 	struct verify *v = arg;
 	uint64_t all = v->bytes_done + done;
+	unsigned int percent = 100;
 
-	if (v->progress && v->bytes_total)
-		fprintf(stderr, "\r%3u %% of %s\033[K", (unsigned int)((double)all * 100 / (double)v->bytes_total),
-			size_text(v->bytes_total));
+	if (v->bytes_total && all < v->bytes_total)
+		percent = (unsigned int)((double)all * 100 / (double)v->bytes_total);
+	if (!v->progress || percent == v->percent)
+		return;
+	v->percent = percent;
+	fprintf(stderr, "\r%3u %% of %s\033[K", percent, size_text(v->bytes_total));
 }
 
 static void problem_json(struct verify *v, const struct problem_place *place, int err, const char *text)
@@ -81,10 +54,7 @@ static void problem_json(struct verify *v, const struct problem_place *place, in
 	json_end(&v->out);
 }
 
-/* @err: -EBADMSG, damaged; any other: it could not be looked at. */
-static void problem(struct verify *v, const struct problem_place *place, int err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static void problem(struct verify *v, const struct problem_place *place, int err, const char *fmt, ...)
+void problem(struct verify *v, const struct problem_place *place, int err, const char *fmt, ...)
 {
 	char text[CAUGHT_MAX];
 	va_list args;
@@ -99,7 +69,8 @@ static void problem(struct verify *v, const struct problem_place *place, int err
 		problem_json(v, place, err, text);
 		return;
 	}
-	printf("%s%s%s: %s", colour(RED), place->file, colour(PLAIN), text);
+	make_safe(text);
+	printf("%s%s%s: %s", colour(RED), safe(place->file), colour(PLAIN), text);
 	if (place->bo)
 		printf("; buffer %zu of gpu %#x, %s at %#" PRIx64, place->index, place->bo->gpu_id,
 		       size_text(place->bo->size), place->bo->addr);
@@ -112,9 +83,14 @@ static void problem(struct verify *v, const struct problem_place *place, int err
 
 static void contents_done(struct contents *contents)
 {
-	free(contents->ranges);
-	free(contents->index);
+	free(contents->bos);
+	free(contents->starts);
 	*contents = (struct contents){ 0 };
+}
+
+static uint64_t end_of(const struct contents *contents)
+{
+	return contents->starts[contents->nr];
 }
 
 static bool is_content(const struct kfd_image *kfd, uint32_t gpu_id, size_t i)
@@ -122,30 +98,24 @@ static bool is_content(const struct kfd_image *kfd, uint32_t gpu_id, size_t i)
 	return kfd->state.bos[i].gpu_id == gpu_id && kfd_state_owns(&kfd->state, i);
 }
 
-/* The sums cannot overflow: the image would have been refused. */
+/* 0, -EOVERFLOW: no file can have so much; -ENOMEM */
 static int contents_init(struct contents *contents, const struct kfd_image *kfd, uint32_t gpu_id)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
 		nr += is_content(kfd, gpu_id, i);
-	*contents = (struct contents){
-		.ranges = calloc(nr + 1, sizeof(*contents->ranges)),
-		.index = calloc(nr + 1, sizeof(*contents->index)),
-		.end = LENGTH_PREFIX_BYTES,
-	};
-	if (!contents->ranges || !contents->index)
+	*contents = (struct contents){ .bos = calloc(nr + 1, sizeof(*contents->bos)) };
+	if (!contents->bos)
 		return -ENOMEM;
-	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
-		uint64_t size = kfd->state.bos[i].size;
-
-		if (!is_content(kfd, gpu_id, i))
-			continue;
-		contents->ranges[contents->nr] = (struct buffer_range){ .from = contents->end, .size = size };
-		contents->index[contents->nr++] = i;
-		contents->end += size;
-	}
-	return 0;
+	for (size_t i = 0; i < kfd->state.nr_bos; i++)
+		if (is_content(kfd, gpu_id, i))
+			contents->bos[contents->nr++] = (struct content_bo){
+				.index = (uint32_t)i,
+				.size = kfd->state.bos[i].size,
+				.has_crc32c = kfd->state.checksums[i].is_known,
+			};
+	return content_starts(contents->bos, nr, &contents->starts);
 }
 
 static struct problem_place place_of(const struct image_file *pages, const struct kfd_image *kfd,
@@ -153,64 +123,74 @@ static struct problem_place place_of(const struct image_file *pages, const struc
 {
 	return (struct problem_place){
 		.file = pages->name,
-		.bo = &kfd->state.bos[contents->index[i]],
-		.index = contents->index[i],
-		.from = contents->ranges[i].from,
-		.to = contents->ranges[i].from + contents->ranges[i].size,
+		.bo = &kfd->state.bos[contents->bos[i].index],
+		.index = contents->bos[i].index,
+		.from = contents->starts[i],
+		.to = contents->starts[i + 1],
 	};
 }
 
-/* The first buffer that is not whole in a file of @size bytes. */
+/* Names the first buffer that is not whole. */
 static void report_short(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-			 const struct contents *contents, uint64_t size)
+			 const struct contents *contents)
 {
+	struct problem_place place = { .file = pages->name };
 	size_t i = 0;
 
-	while (i < contents->nr && contents->ranges[i].from + contents->ranges[i].size <= size)
+	while (i < contents->nr && contents->starts[i + 1] <= pages->size)
 		i++;
-	if (i < contents->nr) {
-		struct problem_place place = place_of(pages, kfd, contents, i);
-
-		place.from = size;
-		place.to = contents->end;
-		problem(v, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, size,
-			contents->end);
-	}
+	if (i < contents->nr)
+		place = place_of(pages, kfd, contents, i);
+	place.from = pages->size;
+	place.to = end_of(contents);
+	problem(v, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size,
+		end_of(contents));
 }
 
 static void compare(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
 		    const struct contents *contents)
 {
 	for (size_t i = 0; i < contents->nr; i++) {
-		const struct kfd_checksum *saved = &kfd->state.checksums[contents->index[i]];
+		const struct content_bo *bo = &contents->bos[i];
+		uint32_t saved = kfd->state.checksums[bo->index].crc32c;
 		struct problem_place place = place_of(pages, kfd, contents, i);
 
-		v->nr_checksums += saved->is_known;
-		if (saved->is_known && saved->crc32c != contents->ranges[i].crc32c)
-			problem(v, &place, -EBADMSG, "is damaged: CRC-32C is %#010x, and was %#010x",
-				contents->ranges[i].crc32c, saved->crc32c);
+		v->nr_checksums += bo->has_crc32c;
+		if (bo->has_crc32c && saved != bo->crc32c)
+			problem(v, &place, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", bo->crc32c, saved);
 	}
 }
 
-static bool has_checksums(const struct kfd_image *kfd, const struct contents *contents)
+static bool has_checksums(const struct contents *contents)
 {
 	for (size_t i = 0; i < contents->nr; i++)
-		if (kfd->state.checksums[contents->index[i]].is_known)
+		if (contents->bos[i].has_crc32c)
 			return true;
 	return false;
 }
 
-static int read_file(struct verify *v, const struct image_file *pages, struct contents *contents)
+static struct checksum begin_reading(struct verify *v, const struct contents *contents)
+{
+	return (struct checksum){ .bos = contents->bos,
+				  .starts = contents->starts,
+				  .nr = contents->nr,
+				  .progress = show_progress,
+				  .arg = v };
+}
+
+static void end_reading(struct verify *v, const struct checksum *sum, int err, struct contents *contents)
+{
+	contents->err = err;
+	contents->at = sum->at;
+	v->bytes_done += end_of(contents) - LENGTH_PREFIX_BYTES;
+}
+
+static void read_file(struct verify *v, const struct image_file *pages, struct contents *contents)
 {
 	_cleanup_close_ int fd = images_open_file(&v->images, pages->name);
+	struct checksum sum = begin_reading(v, contents);
 
-	if (fd < 0) {
-		contents->error = (struct checksum_error){ .err = fd };
-		return fd;
-	}
-	checksum_ranges(fd, contents->ranges, contents->nr, show_progress, v, &contents->error);
-	v->bytes_done += contents->end - LENGTH_PREFIX_BYTES;
-	return contents->error.err;
+	end_reading(v, &sum, fd < 0 ? fd : checksum_file(&sum, fd), contents);
 }
 
 /* Those of an archive have been read already, and it has not changed since. */
@@ -218,44 +198,47 @@ static void check_contents(struct verify *v, const struct image_file *pages, con
 			   struct contents *contents)
 {
 	struct problem_place place = { .file = pages->name };
-	struct contents *read = v->read ? &v->read[pages - v->images.files] : NULL;
+	struct contents *read = v->read ? &v->read[pages - v->images.files] : contents;
 
-	if (read && read->nr != contents->nr) {
+	if (!v->read)
+		read_file(v, pages, contents);
+	if (read->nr != contents->nr) {
 		problem(v, &place, -EIO, "cannot be read a second time");
-		return;
+	} else if (read->err) {
+		place.from = read->at;
+		place.to = read->at ? end_of(contents) : 0;
+		problem(v, &place, read->err, "cannot be read: %s", strerror(-read->err));
+	} else {
+		compare(v, pages, kfd, read);
 	}
-	if (!(read ? read->error.err : read_file(v, pages, contents))) {
-		compare(v, pages, kfd, read ? read : contents);
-		return;
-	}
-	read = read ? read : contents;
-	place.from = read->error.at;
-	place.to = read->error.at ? contents->end : 0;
-	problem(v, &place, read->error.err, "cannot be read: %s", strerror(-read->error.err));
 }
 
-static ssize_t read_member(void *member, void *buffer, size_t size)
+static int read_member(struct checksum *sum, struct archive_member *member, uint64_t size)
 {
-	return archive_member_read(member, buffer, size);
-}
+	const void *data;
+	uint64_t at;
+	size_t n;
+	int r = 1;
 
-static const struct image_file *process_of(const struct images *images, int id)
-{
-	for (size_t i = 0; i < images->nr; i++)
-		if (images->files[i].is.kind == IMAGE_KFD && images->files[i].is.id == id)
-			return &images->files[i];
-	return NULL;
+	while (!checksum_is_whole(sum) && (r = archive_member_next(member, &data, &n, &at)) > 0) {
+		if (at < sum->at)
+			return -EIO;
+		checksum_add(sum, NULL, at - sum->at);
+		checksum_add(sum, data, n);
+	}
+	if (!r && size > sum->at)
+		checksum_add(sum, NULL, size - sum->at);
+	return r < 0 ? r : checksum_is_whole(sum) ? 0 : -ENODATA;
 }
 
 /* A file that is there twice is read twice, and the later one counts, as for the images. */
 static int visit_pages(void *arg, const struct image_name *is, struct archive_member *member)
 {
 	struct verify *v = arg;
-	const struct image_file *pages = images_pages(&v->images, is->id, is->gpu_id);
-	const struct image_file *process = process_of(&v->images, is->id);
-	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	const struct image_file *pages = images_find(&v->images, IMAGE_PAGES, is->id, is->gpu_id);
+	const struct image_file *process = images_find(&v->images, IMAGE_KFD, is->id, 0);
 	struct contents *contents;
-	ssize_t n;
+	struct checksum sum;
 	int err;
 
 	if (!pages || !process || !image_is_process(process))
@@ -263,14 +246,14 @@ static int visit_pages(void *arg, const struct image_name *is, struct archive_me
 	contents = &v->read[pages - v->images.files];
 	contents_done(contents);
 	err = contents_init(contents, process->kfd, is->gpu_id);
-	if (err || !has_checksums(process->kfd, contents))
-		return err;
-	n = archive_member_read(member, prefix, sizeof(prefix));
-	if (n < 0)
-		return (int)n;
-	err = checksum_stream(read_member, member, contents->ranges, contents->nr, show_progress, v, &contents->error);
-	v->bytes_done += contents->end - LENGTH_PREFIX_BYTES;
-	return err == -ENODATA ? 0 : err;
+	if (err)
+		contents_done(contents);
+	if (err || !has_checksums(contents))
+		return err == -EOVERFLOW ? 0 : err;
+	sum = begin_reading(v, contents);
+	err = read_member(&sum, member, pages->size);
+	end_reading(v, &sum, err, contents);
+	return err == -EBADMSG ? err : 0;
 }
 
 /* ---- structure ---- */
@@ -280,47 +263,42 @@ static void check_pages(struct verify *v, const struct image_file *file, const s
 			struct contents *contents)
 {
 	struct problem_place place = { .file = pages->name };
+	uint64_t end = end_of(contents);
 
 	if (pages->err)
 		return;
-	if (pages->size < contents->end)
-		report_short(v, pages, file->kfd, contents, pages->size);
-	else if (!pages->has_length || pages->length != contents->end - LENGTH_PREFIX_BYTES)
+	if (pages->size < end)
+		report_short(v, pages, file->kfd, contents);
+	else if (!pages->has_length || pages->length != end - LENGTH_PREFIX_BYTES)
 		problem(v, &place, -EBADMSG, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64,
-			pages->length, contents->end - LENGTH_PREFIX_BYTES);
-	else if (has_checksums(file->kfd, contents))
+			pages->length, end - LENGTH_PREFIX_BYTES);
+	else if (has_checksums(contents))
 		check_contents(v, pages, file->kfd, contents);
+	if (v->has_checksums && pages->size > end)
+		problem(v, &place, -EBADMSG, "has %" PRIu64 " bytes behind its contents", pages->size - end);
 }
 
 static void check_gpu(struct verify *v, const struct image_file *file, const struct gpu_sum *gpu)
 {
 	uint32_t gpu_id = topology_gpu_id(gpu->node);
-	const struct image_file *pages = images_pages(&v->images, file->is.id, gpu_id);
+	const struct image_file *pages = images_find(&v->images, IMAGE_PAGES, file->is.id, gpu_id);
 	_cleanup_(contents_done) struct contents contents = { 0 };
 	struct problem_place place = { .file = file->name };
+	int err = contents_init(&contents, file->kfd, gpu_id);
 
 	v->nr_buffers += gpu->nr_contents;
-	if (!pages && gpu->nr_contents) {
+	v->nr_without += gpu->nr_contents - gpu->nr_checksums;
+	if (err == -EOVERFLOW)
+		problem(v, &place, -EBADMSG, "has buffers of gpu %#x that are together larger than a file can be",
+			gpu_id);
+	else if (err)
+		problem(v, &place, err, "%s", strerror(-err));
+	else if (pages)
+		check_pages(v, file, pages, &contents);
+	else if (gpu->nr_contents)
 		problem(v, &place, -EBADMSG,
 			"the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing", file->is.id,
 			gpu_id, gpu->nr_contents);
-		return;
-	}
-	if (!pages)
-		return;
-	if (contents_init(&contents, file->kfd, gpu_id)) {
-		problem(v, &place, -ENOMEM, "out of memory");
-		return;
-	}
-	check_pages(v, file, pages, &contents);
-}
-
-static bool has_render_image(const struct images *images, int id)
-{
-	for (size_t i = 0; i < images->nr; i++)
-		if (images->files[i].is.kind == IMAGE_RENDER && images->files[i].is.id == id)
-			return true;
-	return false;
 }
 
 static void check_process(struct verify *v, const struct image_file *file)
@@ -328,12 +306,9 @@ static void check_process(struct verify *v, const struct image_file *file)
 	struct problem_place place = { .file = file->name };
 	struct summary summary;
 
-	if (file->kfd->render_only && !has_render_image(&v->images, file->is.id))
+	if (file->kfd->render_only && !images_find(&v->images, IMAGE_RENDER, file->is.id, 0))
 		problem(v, &place, -EBADMSG, "the file amdgpu-renderD-%d.img of its render node is missing",
 			file->is.id);
-
-	if (file->kfd->writer.plugin[0] && !file->kfd->has_crc32c)
-		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");
 	if (summary_init(&summary, file->kfd)) {
 		problem(v, &place, -ENOMEM, "out of memory");
 		return;
@@ -343,88 +318,47 @@ static void check_process(struct verify *v, const struct image_file *file)
 	summary_done(&summary);
 }
 
+/* One wrong bit takes a checksum out of an image, and only the others tell that there was one. */
+static void check_image(struct verify *v, const struct image_file *file)
+{
+	bool has_checksum = image_has_checksum(file);
+	struct problem_place place = { .file = file->name };
+
+	v->nr_images++;
+	v->nr_image_checksums += has_checksum;
+	if (!has_checksum && (v->has_checksums || file->dmabuf || file->heir))
+		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");
+	if (v->has_checksums && file->size - LENGTH_PREFIX_BYTES > file->length)
+		problem(v, &place, -EBADMSG, "has %" PRIu64 " bytes behind its end",
+			file->size - LENGTH_PREFIX_BYTES - file->length);
+}
+
+static void check_owned_pages(struct verify *v, const struct image_file *file)
+{
+	const struct image_file *process = images_find(&v->images, IMAGE_KFD, file->is.id, 0);
+	struct problem_place place = { .file = file->name };
+
+	if (!process)
+		problem(v, &place, -EBADMSG, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
+	else if (v->has_checksums && process->kfd && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
+		problem(v, &place, -EBADMSG, "is of gpu %#x, which its process does not have", file->is.gpu_id);
+}
+
 static void check_file(struct verify *v, const struct image_file *file)
 {
 	struct problem_place place = { .file = file->name };
-	const struct image_file *process = process_of(&v->images, file->is.id);
 
-	v->nr_images += file->kfd || file->render || file->dmabuf || file->heir;
-	v->nr_image_checksums += (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
-				 (file->dmabuf && file->dmabuf->has_crc32c) || (file->heir && file->heir->has_crc32c);
 	if (file->err)
 		problem(v, &place, file->err, "%s", file->problem);
-	else if (image_is_process(file))
-		check_process(v, file);
-	else if (file->is.kind == IMAGE_PAGES && !process)
-		problem(v, &place, -EBADMSG, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
-	else if (file->is.kind == IMAGE_DRM_PAGES)
+	else if (image_kind_is_read(file->is.kind))
+		check_image(v, file);
+	else if (file->is.kind == IMAGE_PAGES)
+		check_owned_pages(v, file);
+	else
 		problem(v, &place, -EOPNOTSUPP,
 			"is of CRIU's development branch, and nothing that this plugin restores");
-}
-
-/* ---- what images say of each other ---- */
-
-static void check_owner(struct verify *v, const struct shared_buffer *buffer)
-{
-	struct problem_place place = { .file = buffer->refs[0].file->name };
-
-	if (!buffer->nr[SHARING_OWNER])
-		problem(v, &place, -EBADMSG, "has buffer %u of another process, and no image has its contents",
-			buffer->number);
-	else if (buffer->nr[SHARING_OWNER] > 1)
-		problem(v, &place, -EBADMSG, "owns buffer %u, and so does %s", buffer->number,
-			buffer->refs[1].file->name);
-	else if (buffer->nr[SHARING_HEIR] && !buffer->refs->file->kfd->state.shares[buffer->refs->bo].lent)
-		problem(v, &place, -EBADMSG, "owns buffer %u, and does not say that another process has mapped it",
-			buffer->number);
-}
-
-/* Each says how many they are. */
-static void check_sharers(struct verify *v)
-{
-	const struct image_file *first = NULL;
-	struct problem_place place = { 0 };
-	size_t nr = 0;
-
-	for (size_t i = 0; i < v->images.nr; i++) {
-		const struct image_file *file = &v->images.files[i];
-
-		if (!file->kfd || !file->kfd->nr_sharers)
-			continue;
-		first = first ? first : file;
-		nr++;
-	}
-	for (size_t i = 0; i < v->images.nr; i++) {
-		const struct image_file *file = &v->images.files[i];
-
-		place.file = file->name;
-		if (file->heir && file->heir->nr_sharers != nr)
-			problem(v, &place, -EBADMSG,
-				"is of a dump in which %u processes share buffers, and there are %zu of them",
-				file->heir->nr_sharers, nr);
-	}
-	place.file = first ? first->name : NULL;
-	if (first && first->kfd->nr_sharers != nr)
-		problem(v, &place, -EBADMSG,
-			"is of a dump in which %u processes share buffers, and there are %zu of them",
-			first->kfd->nr_sharers, nr);
-}
-
-static void check_sharing(struct verify *v)
-{
-	struct problem_place place = { .file = v->path };
-	struct shared_buffer buffer;
-	struct sharing sharing;
-	size_t at = 0;
-
-	if (sharing_init(&sharing, &v->images)) {
-		problem(v, &place, -ENOMEM, "out of memory");
-		return;
-	}
-	while (sharing_next(&sharing, &at, &buffer))
-		check_owner(v, &buffer);
-	sharing_done(&sharing);
-	check_sharers(v);
+	if (!file->err && image_is_process(file))
+		check_process(v, file);
 }
 
 /* ---- all ---- */
@@ -445,24 +379,39 @@ static void verdict_json(struct verify *v)
 	json_number(&v->out, "buffers", v->nr_buffers);
 	json_number(&v->out, "buffer_checksums", v->nr_checksums);
 	json_number(&v->out, "content_bytes", v->bytes_done);
+	json_bool(&v->out, "files_listed", v->knows_files);
 	json_end(&v->out);
+}
+
+static void counts_text(const struct verify *v)
+{
+	size_t not_compared = v->nr_buffers - v->nr_checksums - v->nr_without;
+
+	if (v->nr_checksums == v->nr_buffers && v->nr_image_checksums == v->nr_images) {
+		printf("checked: structure, sizes and checksums of %zu images and %zu buffers (%s)\n", v->nr_images,
+		       v->nr_buffers, size_text(v->bytes_done));
+		return;
+	}
+	printf("checked: structure and sizes of %zu images and %zu buffers; checksums of %zu images and %zu buffers",
+	       v->nr_images, v->nr_buffers, v->nr_image_checksums, v->nr_checksums);
+	if (not_compared)
+		printf(": %zu images and %zu buffers have none, %zu buffers could not be compared\n",
+		       v->nr_images - v->nr_image_checksums, v->nr_without, not_compared);
+	else
+		puts(": the others have none");
 }
 
 static void verdict_text(const struct verify *v)
 {
-	if (v->nr_checksums == v->nr_buffers && v->nr_image_checksums == v->nr_images)
-		printf("checked: structure, sizes and checksums of %zu images and %zu buffers (%s)\n", v->nr_images,
-		       v->nr_buffers, size_text(v->bytes_done));
-	else
-		printf("checked: structure and sizes of %zu images and %zu buffers; "
-		       "checksums of %zu images and %zu buffers: the others have none\n",
-		       v->nr_images, v->nr_buffers, v->nr_image_checksums, v->nr_checksums);
+	counts_text(v);
+	if (!v->knows_files)
+		puts("criu's files.img is not there: images that nothing else refers to are not missed");
 	if (v->nr_damaged)
 		printf("%sdamaged%s\n", colour(RED), colour(PLAIN));
 	else if (v->nr_unread)
 		printf("%snot all could be checked%s\n", colour(YELLOW), colour(PLAIN));
 	else
-		printf("%sgood%s\n", colour(GREEN), colour(PLAIN));
+		printf("%sgood%s: the GPU's part. criu's own images are not checked\n", colour(GREEN), colour(PLAIN));
 }
 
 static void verify(struct verify *v)
@@ -475,7 +424,7 @@ static void verify(struct verify *v)
 	}
 	for (size_t i = 0; i < v->images.nr; i++)
 		check_file(v, &v->images.files[i]);
-	check_sharing(v);
+	check_set(v);
 	clear_progress(v);
 	if (v->json)
 		verdict_json(v);
@@ -492,6 +441,11 @@ static int read_archive(struct verify *v)
 	return archive_visit_pages(v->path, v->images.archive, visit_pages, v) ? TOOL_FAIL : TOOL_GOOD;
 }
 
+static bool has_writer(const struct image_file *file)
+{
+	return file->kfd && file->kfd->writer.plugin[0];
+}
+
 int command_verify(const struct arguments *arguments)
 {
 	struct verify v = {
@@ -504,9 +458,10 @@ int command_verify(const struct arguments *arguments)
 
 	if (images_open(arguments->path, &v.images))
 		return TOOL_FAIL;
-	for (size_t i = 0; i < v.images.nr; i++)
-		if (v.images.files[i].is.kind == IMAGE_PAGES)
-			v.bytes_total += v.images.files[i].length;
+	for (size_t i = 0; i < v.images.nr; i++) {
+		v.bytes_total += v.images.files[i].is.kind == IMAGE_PAGES ? v.images.files[i].length : 0;
+		v.has_checksums |= image_has_checksum(&v.images.files[i]) || has_writer(&v.images.files[i]);
+	}
 	if (v.images.archive >= 0)
 		status = read_archive(&v);
 	if (status == TOOL_GOOD) {

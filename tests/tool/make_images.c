@@ -7,6 +7,7 @@
  *     sharing   the first process' first buffer is imported by the second, and so is an object of a render node
  *     owners    likewise, and a third process owns both, too
  *     render    one process alone, which has no /dev/kfd and all GPUs
+ * Each has criu's list of open files as well, files.img.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -50,6 +51,31 @@ int criu_image_open(const char *name)
 int criu_image_dir(void)
 {
 	return directory;
+}
+
+/* ---- criu's list of files ---- */
+
+#define FILE_REG 1
+#define FILE_EXT 16
+
+static FILE *list;
+
+/* A file_entry: type, id, and a message of the type, here an empty one. */
+static void list_file(int type, int id)
+{
+	uint8_t entry[] = { 6, 0, 0, 0, 0x08, (uint8_t)type, 0x10, (uint8_t)id, type == FILE_REG ? 0x1a : 0x7a, 0 };
+
+	must(id < 128 && fwrite(entry, sizeof(entry), 1, list) == 1);
+}
+
+static void list_begin(void)
+{
+	static const uint32_t magic[] = { 0x54564319, 0x56303138 };
+	int fd = criu_image_create("files.img");
+
+	list = fd < 0 ? NULL : fdopen(fd, "w");
+	must(list && fwrite(magic, sizeof(magic), 1, list) == 1);
+	list_file(FILE_REG, 3);
 }
 
 /* ---- nodes ---- */
@@ -205,6 +231,7 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 	image.state.priv_size = f->size;
 	image.state.nr_objects = f->nr_objects;
 	must(!kfd_image_write(id, &image));
+	list_file(FILE_EXT, id);
 	free(shares);
 	free(f);
 }
@@ -232,6 +259,7 @@ static void write_render(int id, const struct topology *nodes)
 		}
 		image.gpu_id = topology_gpu_id(nodes->nodes[i]);
 		image.minor = (uint32_t)topology_get(nodes->nodes[i], TOPOLOGY_DRM_RENDER_MINOR);
+		list_file(FILE_EXT, id);
 		must(!render_image_write(id++, &image));
 	}
 }
@@ -265,6 +293,7 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 			image.state.nr_added = 1;
 			file.objects = (struct render_objects){ .handles = &handle, .nr_handles = 1 };
 		}
+		list_file(FILE_EXT, id + (int)files);
 		must(!render_image_write(id + (int)files++, &file));
 		write_pages(id, &image.state, file.gpu_id);
 	}
@@ -294,6 +323,7 @@ int main(int argc, char **argv)
 	must(!mkdir(argv[2], 0700));
 	directory = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(directory >= 0 && !sysfs_read_topology(argv[1], &machine));
+	list_begin();
 	all = nodes_from(machine, 0);
 	last = nodes_from(machine, topology_count_gpus(machine) - 1);
 	if (render) {
@@ -308,8 +338,10 @@ int main(int argc, char **argv)
 		write_process(17, 44, all);
 	if (sharing) {
 		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
+		list_file(FILE_EXT, 40);
 		write_heir(50);
 	}
+	must(!fclose(list));
 	topology_free(all);
 	topology_free(last);
 	topology_free(machine);
