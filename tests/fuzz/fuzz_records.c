@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "amdgpu_plugin_topology.h"
+#include "kernel/fold.h"
 #include "kernel/records.h"
+#include "kernel/stacks.h"
 #include "fuzz.h"
 
 /* Every other BO and a filler: what comes out has records for just these. */
@@ -30,6 +33,46 @@ static void select_bos(struct kfd_state *state)
 	}
 	records_selection_done(&selection);
 	state->bos = NULL;
+}
+
+static uint32_t count_queues(const struct kfd_state *state, uint32_t *ret_gpu)
+{
+	struct queue_record record = { 0 };
+	struct records records;
+	uint32_t nr = 0;
+
+	expect(!records_begin(state, &records));
+	while (records_next_queue(&records, &record) > 0)
+		nr++;
+	expect(!records.nr_left && records.at == records.size);
+	*ret_gpu = record.gpu_id;
+	return nr;
+}
+
+/* What a restore makes of a state that can be read, on a GPU of two XCCs, can be read as well. */
+static void prepare_queues(struct kfd_state state)
+{
+	struct kfd_criu_device_bucket devices[256] = { 0 };
+	struct topology *gpu = topology_new();
+	struct topology_node *node;
+	uint32_t id, same;
+	uint32_t nr = count_queues(&state, &id);
+	uint8_t *bytes = malloc(state.priv_size);
+	unsigned int lost;
+
+	expect(gpu && bytes && !topology_add_node(gpu, 1, &node));
+	memcpy(bytes, state.priv_data, state.priv_size);
+	state.priv_data = bytes;
+	state.devices = devices;
+	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = id, .actual_gpu_id = id };
+	topology_node_set(node, TOPOLOGY_GPU_ID, id);
+	topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, 90402);
+	topology_node_set(node, TOPOLOGY_NUM_XCC, 2);
+	expect(!stacks_add(&state, gpu, &lost) && lost <= nr);
+	fold_queues(&state, gpu);
+	expect(count_queues(&state, &same) == nr && same == id);
+	free(state.priv_data);
+	topology_free(gpu);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -59,6 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(nr_queues <= state.nr_objects && records.at <= records.size);
 	expect(r || (records.at == records.size && !records.nr_left));
 	select_bos(&state);
+	if (!r)
+		prepare_queues(state);
 	free(state.priv_data - 3);
 	return 0;
 }
