@@ -277,9 +277,14 @@ static int walk_archive(struct walk *walk, int fd)
 	archive = lib.archive_read_new();
 	if (!archive)
 		return -ENOMEM;
-	lib.archive_read_support_filter_gzip(archive);
-	lib.archive_read_support_filter_zstd(archive);
 	lib.archive_read_support_format_tar(archive);
+	/* Where it cannot do so itself, it would run a program that is found in PATH. */
+	if (lib.archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+	    lib.archive_read_support_filter_zstd(archive) != ARCHIVE_OK) {
+		complain("%s: %s was built without gzip or zstd: unpack the archive with tar", walk->path, LIBRARY);
+		lib.archive_read_free(archive);
+		return -ENOSYS;
+	}
 	err = lib.archive_read_open_fd(archive, fd, BLOCK_BYTES) == ARCHIVE_OK ? 0 : wrong(walk->path, archive);
 	if (!err && lib.archive_filter_count(archive) > MAX_FILTERS) {
 		complain("%s: is compressed more than once: unpack it", walk->path);

@@ -22,7 +22,7 @@
 #define PLUGIN_FILE "amdgpu_plugin.so"
 #define PLUGIN_MAX  (64u << 20)
 #define DEFAULT_DIR "/usr/lib/criu"
-#define ASK_MS	    10000 /* far more than criu takes to say its version */
+#define ASK_MS	    5000 /* far more than criu takes to say its version */
 
 /* ---- criu ---- */
 

@@ -197,6 +197,8 @@ static void show_totals(const char *path, const struct images *images)
 
 static int show(const char *path, const struct images *images, const struct sharing *sharing)
 {
+	size_t nr_other = 0;
+
 	show_totals(path, images);
 	for (size_t i = 0; i < images->nr; i++) {
 		const struct image_file *file = &images->files[i];
@@ -210,10 +212,13 @@ static int show(const char *path, const struct images *images, const struct shar
 		summary_done(&summary);
 	}
 	show_sharing(sharing);
-	puts("\nother files:");
-	for (size_t i = 0; i < images->nr; i++)
-		if (!image_is_process(&images->files[i]))
-			show_other(&images->files[i]);
+	for (size_t i = 0; i < images->nr; i++) {
+		if (image_is_process(&images->files[i]))
+			continue;
+		if (!nr_other++)
+			puts("\nother files:");
+		show_other(&images->files[i]);
+	}
 	return TOOL_GOOD;
 }
 
