@@ -153,3 +153,4 @@ to_other_gpu link_dri
 [ ! -e "$root/dev/else/renderD129" ] || fail "a node was made behind a symbolic link"
 container_end
 umount "$bundle/rootfs"
+cgroup_options_again
