@@ -21,6 +21,8 @@
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
+#define BLOCK 4096ull /* of the file, in which contents begin after the length prefix */
+#define PREFIX 8ull
 
 static const struct fake_drm_config one_ring = { .rings = 1 };
 
@@ -112,6 +114,11 @@ static void round_trip(uint64_t seed)
 	if (fake_drm_violation())
 		fail_msg("seed %llu: %s", (unsigned long long)seed, fake_drm_violation());
 	end(&f);
+}
+
+static void put_byte(struct fixture_gpu *f, size_t bo, uint64_t at)
+{
+	assert_int_equal(pwrite(f->gpu.bos[bo].dmabuf_fd, "\x80", 1, (off_t)at), 1);
 }
 
 static void random_bos_come_back_exactly(void **state)
@@ -208,6 +215,33 @@ static void a_gpu_without_bos_has_a_file_without_contents(void **state)
 	assert_restores(&f, 0);
 	end(&f);
 	assert_int_equal(fixture_dump(NULL, 0, 0), 0);
+}
+
+/* One byte of each block of the file, the last one of the file included. */
+static void a_single_byte_of_a_block_comes_back(void **state)
+{
+	static const uint64_t places[] = { 0, 1, 7, 2048, BLOCK - 8, BLOCK - 2, BLOCK - 1 };
+	static const uint64_t sizes[] = { 64 * KIB, BLOCK - PREFIX, 64 * KIB + 1, 5 * BLOCK - 1 };
+	struct rng rng = { 15 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct fixture_gpu f;
+		uint64_t at = PREFIX;
+
+		begin(&one_ring);
+		fixture_gpu_init(&f, 1, sizes, ARRAY_SIZE(sizes), FILL_ZERO, &rng);
+		for (size_t b = 0; b < ARRAY_SIZE(sizes); at += sizes[b++]) {
+			put_byte(&f, b, sizes[b] - 1);
+			for (uint64_t byte = 0; byte < sizes[b]; byte++)
+				if ((at + byte) % BLOCK == places[i])
+					put_byte(&f, b, byte);
+		}
+		dump(&f, FIXTURE_MEMORY, 0);
+		assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+		assert_restores(&f, 0);
+		end(&f);
+	}
 }
 
 /* ---- how it is done ---- */
@@ -586,6 +620,7 @@ int main(void)
 		cmocka_unit_test(several_gpus_have_a_file_each),
 		cmocka_unit_test(one_gpu_may_be_given_twice),
 		cmocka_unit_test(the_same_buffer_may_be_given_twice),
+		cmocka_unit_test(a_single_byte_of_a_block_comes_back),
 		cmocka_unit_test(a_gpu_without_bos_has_a_file_without_contents),
 		cmocka_unit_test(zeros_become_holes_and_are_filled_by_the_gpu),
 		cmocka_unit_test(bytes_written_follow_the_data_page_by_page),
