@@ -521,6 +521,12 @@ static int restore_another_kfd(struct restore *restore, const struct kfd_image *
 	return fd < 0 ? fd : with_flags(fd, image->flags);
 }
 
+/* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
+static int of_ours(int err)
+{
+	return err == -ENOENT ? -EIO : err;
+}
+
 /* ---- render nodes ---- */
 
 static int restore_render_node(struct restore *restore, struct render_image *image)
@@ -576,7 +582,7 @@ static int restore_render_file(struct restore *restore, int id)
 	int r = render_image_read(id, &render);
 
 	if (!r)
-		r = restore_render_node(restore, render);
+		r = of_ours(restore_render_node(restore, render));
 	render_image_free(render);
 	return r;
 }
@@ -623,8 +629,8 @@ static int restore_dmabuf(struct restore *restore, int id)
 	int err = dmabuf_image_read(id, &image);
 
 	if (!err)
-		err = restore_state_before(restore);
-	return err ? err : share_open_dmabuf(restore->buffers, &image);
+		err = of_ours(restore_state_before(restore));
+	return err ? err : of_ours(share_open_dmabuf(restore->buffers, &image));
 }
 
 /* That which brought the state of a process without /dev/kfd. */
@@ -645,7 +651,7 @@ static int restore_early_file(struct restore *restore, int id)
 	if (restore->image->render_only)
 		return restore_own_render_file(restore, id);
 	fd = criu_kept_file(restore->kept_kfd);
-	return fd < 0 ? fd : with_flags(fd, restore->image->flags);
+	return of_ours(fd < 0 ? fd : with_flags(fd, restore->image->flags));
 }
 
 static int restore_device_file(struct restore *restore, int id)
@@ -657,7 +663,7 @@ static int restore_device_file(struct restore *restore, int id)
 		return restore_early_file(restore, id);
 	r = kfd_image_read(id, &image);
 	if (!r && image->another_file) {
-		r = restore_another_kfd(restore, image);
+		r = of_ours(restore_another_kfd(restore, image));
 		kfd_image_free(image);
 		return r;
 	}
@@ -670,14 +676,14 @@ static int restore_device_file(struct restore *restore, int id)
 		return r == -ENOENT ? restore_render_file(restore, id) : r;
 	restore->image = image;
 	if (!image->render_only)
-		return restore_kfd(restore, id);
-	r = restore_render_only(restore, id);
+		return of_ours(restore_kfd(restore, id));
+	r = of_ours(restore_render_only(restore, id));
 	return r ? r : restore_own_render_file(restore, id);
 }
 
 int restore_file(struct restore *restore, int id)
 {
-	int fd = restore_device_file(restore, id), err = fd < 0 ? fd : note_file(restore);
+	int fd = restore_device_file(restore, id), err = fd < 0 ? fd : of_ours(note_file(restore));
 
 	if (err == -ENOENT && fd < 0) {
 		fd = restore_dmabuf(restore, id);
@@ -737,13 +743,13 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		return err;
 	lent = restore->heir ? vma_by_start(restore->heir->vmas, restore->heir->nr_vmas, start) : NULL;
 	if (lent)
-		return restore_heir_vma(restore, lent, ret_offset, ret_fd);
+		return of_ours(restore_heir_vma(restore, lent, ret_offset, ret_fd));
 	if (!vma_find(&context, path, start, offset, &vma))
 		return -ENOENT;
 	err = attach(restore);
 	if (!err)
 		err = settle_contents(restore);
-	return err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd);
+	return of_ours(err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd));
 }
 
 /* ---- resume ---- */
@@ -786,5 +792,7 @@ int restore_resume(struct restore *restore, pid_t pid)
 		cow_break(pid, &restore->restored->ranges[task->first_range], task->nr_ranges);
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
-	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+	/* That would say that it has no GPU state. */
+	return err == -ESRCH ? -EIO : err;
 }
