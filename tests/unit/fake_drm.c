@@ -233,6 +233,8 @@ int amdgpu_bo_import(amdgpu_device_handle d, enum amdgpu_bo_handle_type type, ui
 
 	if (!err && (type != amdgpu_bo_handle_type_dma_buf_fd || fstat((int)fd, &st) < 0))
 		err = -EBADF;
+	if (!err && fake.config.may_import && !fake.config.may_import(d->st_ino, (int)fd))
+		err = -EOPNOTSUPP;
 	if (err)
 		return leave(err);
 	for (bo = d->bos; bo; bo = bo->next)
@@ -262,6 +264,8 @@ int amdgpu_create_bo_from_user_mem(amdgpu_device_handle d, void *cpu, uint64_t s
 
 	if (!err && ((uintptr_t)cpu % PAGE_BYTES || size % PAGE_BYTES || !size))
 		err = -EINVAL;
+	if (!err && fake.config.registers)
+		fake.config.registers(cpu, size);
 	if (!err) {
 		*ret = add_bo(d, cpu, size);
 		(*ret)->is_user = true;
@@ -496,7 +500,7 @@ int amdgpu_cs_query_reset_state2(amdgpu_context_handle context, uint64_t *flags)
 
 	(void)context;
 	if (!err)
-		*flags = fake.config.reset ? AMDGPU_CTX_QUERY2_FLAGS_RESET | AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST : 0;
+		*flags = fake.config.reset;
 	return leave(err);
 }
 

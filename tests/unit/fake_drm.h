@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define FAKE_DRM_MAX_RINGS 4
 
@@ -21,12 +22,16 @@ struct fake_drm_config {
 	unsigned int delay_us;	 /* each submission takes at least this long */
 	double bytes_per_second; /* what a ring moves at most, 0 = as fast as it can */
 	unsigned int hang;	 /* the n-th submission (from 1) never ends */
-	bool reset;		 /* contexts say that the GPU was reset */
+	uint64_t reset;		 /* what contexts say of resets, AMDGPU_CTX_QUERY2_FLAGS_ */
 	bool idle;		 /* packets are not executed: what is measured then is everything else */
 	unsigned int fail_call;	 /* the n-th call (from 1) fails */
 	int fail_err;		 /* with this, a negative number */
 	/* Where a dma-buf's memory is mapped for good; unless set, and where it is NULL, importing maps it. */
 	void *(*memory_of)(int dmabuf_fd);
+	/* Whether the GPU of a render node may import a dma-buf; unless set, all may. */
+	bool (*may_import)(ino_t render_node, int dmabuf_fd);
+	/* Is told of the caller's memory that a GPU uses from now on. */
+	void (*registers)(void *cpu, uint64_t size);
 };
 
 /* Forgets everything of the test before; all objects have to be gone. */

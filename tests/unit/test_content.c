@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
@@ -558,6 +559,41 @@ static void without_threads_several_gpus_and_empty_ones_are_done(void **state)
 	}
 }
 
+/* Of the memory that was registered: how often, and how often a child would have had it. */
+static unsigned int nr_registered, nr_inherited;
+
+static void look_from_child(void *cpu, uint64_t size)
+{
+	unsigned char resident;
+	int status = 1;
+	pid_t pid = fork();
+
+	(void)size;
+	if (!pid)
+		_exit(!mincore(cpu, 4096, &resident)); /* it is not even mapped */
+	nr_registered++;
+	nr_inherited += pid < 0 || waitpid(pid, &status, 0) != pid || status;
+}
+
+/* A write of either would give one of the two other pages than the GPU's. */
+static void children_do_not_get_registered_memory(void **state)
+{
+	static const struct fake_drm_config looks = { .rings = 1, .registers = look_from_child };
+	static const uint64_t size = 1 * MIB;
+	struct rng rng = { 21 };
+	struct fixture_gpu f;
+
+	(void)state;
+	begin(&looks);
+	nr_registered = nr_inherited = 0;
+	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_restores(&f, 0);
+	end(&f);
+	assert_int_equal(nr_registered, 2);
+	assert_int_equal(nr_inherited, 0);
+}
+
 static pthread_t main_thread;
 static volatile sig_atomic_t signals, signals_elsewhere;
 
@@ -635,6 +671,7 @@ int main(void)
 		cmocka_unit_test(progress_is_told_to_the_caller),
 		cmocka_unit_test(without_threads_the_caller_does_it_all),
 		cmocka_unit_test(without_threads_several_gpus_and_empty_ones_are_done),
+		cmocka_unit_test(children_do_not_get_registered_memory),
 		cmocka_unit_test(signals_arrive_in_the_callers_thread_only),
 	};
 

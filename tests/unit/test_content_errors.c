@@ -12,6 +12,8 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include <libdrm/amdgpu_drm.h>
+
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -286,15 +288,19 @@ static void a_slow_gpu_is_waited_for(void **state)
 
 static void a_reset_of_the_gpu_is_noticed(void **state)
 {
-	static const struct fake_drm_config reset = { .rings = 1, .reset = true };
+	static const uint64_t flags[] = { AMDGPU_CTX_QUERY2_FLAGS_RESET, AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST };
 
 	(void)state;
-	begin_saved();
-	begin(&reset);
-	assert_dump_fails(-EIO, "the GPU was reset during the copy");
-	begin(&reset);
-	assert_restore_fails(-EIO, "the GPU was reset during the copy");
-	end_saved();
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		const struct fake_drm_config reset = { .rings = 1, .reset = flags[i] };
+
+		begin_saved();
+		begin(&reset);
+		assert_dump_fails(-EIO, "the GPU was reset during the copy");
+		begin(&reset);
+		assert_restore_fails(-EIO, "the GPU was reset during the copy");
+		end_saved();
+	}
 }
 
 static void a_gpu_without_a_dma_ring_is_refused(void **state)

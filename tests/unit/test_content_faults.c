@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include <libdrm/amdgpu.h>
+#include <linux/dma-buf.h>
 
 #include "content_fixture.h"
 #include "fake_drm.h"
@@ -135,6 +136,8 @@ int __wrap_fcntl(int fd, int op, ...)
 	return hit("fcntl") ? -1 : __real_fcntl(fd, op, arg);
 }
 
+static unsigned int syncs[DMA_BUF_SYNC_VALID_FLAGS_MASK + 1]; /* of dma-bufs, by their flags */
+
 int __real_ioctl(int fd, unsigned long op, ...);
 int __wrap_ioctl(int fd, unsigned long op, ...);
 int __wrap_ioctl(int fd, unsigned long op, ...)
@@ -145,7 +148,14 @@ int __wrap_ioctl(int fd, unsigned long op, ...)
 	va_start(args, op);
 	arg = va_arg(args, void *);
 	va_end(args);
-	return hit("ioctl") ? -1 : __real_ioctl(fd, op, arg);
+	if (hit("ioctl"))
+		return -1;
+	if (op == DMA_BUF_IOCTL_SYNC) {
+		pthread_mutex_lock(&lock);
+		syncs[((struct dma_buf_sync *)arg)->flags & DMA_BUF_SYNC_VALID_FLAGS_MASK]++;
+		pthread_mutex_unlock(&lock);
+	}
+	return __real_ioctl(fd, op, arg);
 }
 
 /* ---- what is in the page cache only ---- */
@@ -286,6 +296,7 @@ static void arm(const struct fault *fault, const struct scenario *scenario)
 	fail_nth = fault && !fault->in_library ? fault->nth : 0;
 	fail_errno = fault ? fault->err : 0;
 	mapped_bytes = 0;
+	memset(syncs, 0, sizeof(syncs));
 	armed = true;
 	pthread_mutex_unlock(&lock);
 }
@@ -384,6 +395,30 @@ static void check_left(const struct scenario *scenario, const char *call, size_t
 		fail_msg("%s, %s fails: %ld mapped bytes left", scenario->name, call, mapped_bytes);
 }
 
+/* Each BO is announced to the exporter for the direction in which the CPU copies, and no other. */
+static void check_syncs(const struct scenario *scenario)
+{
+	unsigned int nr = scenario->rings ? 0 : ARRAY_SIZE(sizes) * ARRAY_SIZE(sizes[0]);
+	uint64_t direction = scenario->restore ? DMA_BUF_SYNC_WRITE : DMA_BUF_SYNC_READ;
+
+	for (uint64_t flags = 0; flags < ARRAY_SIZE(syncs); flags++)
+		if (syncs[flags] != ((flags & ~(uint64_t)DMA_BUF_SYNC_END) == direction ? nr : 0))
+			fail_msg("%s: %u dma-bufs are synchronized with flags %#x", scenario->name, syncs[flags],
+				 (unsigned int)flags);
+}
+
+/* An image's length says nothing of what is in it, so one that is not complete, as another GPU's may be, is empty. */
+static void check_discarded(const struct scenario *scenario, const char *call, int fd, const struct fixture_gpu *f)
+{
+	struct stat st;
+
+	if (scenario->restore || scenario->streaming || !strcmp(call, "ftruncate"))
+		return;
+	assert_int_equal(__real_fstat(fd, &st), 0);
+	if (st.st_size && !fixture_file_is_right(fd, f))
+		fail_msg("%s, %s fails: %lld bytes are left", scenario->name, call, (long long)st.st_size);
+}
+
 /* With flags of its own: giving them back may be what fails. */
 static int reopen(int fd)
 {
@@ -430,10 +465,14 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 		check_outcome(scenario, fault, call, ret);
 	else
 		assert_int_equal(ret, 0);
+	if (!call)
+		check_syncs(scenario);
 	for (int i = 0; i < 2; i++) {
 		if (!ret)
 			assert_true(scenario->restore ? fixture_gpus_same(&f[i], &saved[i])
 						      : fixture_file_is_right(files[i], &f[i]));
+		else
+			check_discarded(scenario, call, files[i], &f[i]);
 		fixture_gpu_done(&f[i]);
 		close(files[i]);
 	}

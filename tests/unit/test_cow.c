@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -20,7 +21,10 @@
 #include "kernel/cow.h"
 #include "log_stub.h"
 
-#define PAGES 8u
+#define PAGES 9u
+#define SHARED 6u   /* of a MAP_SHARED mapping */
+#define READABLE 7u /* can only be read */
+#define UNTOUCHED 8u
 
 static uint64_t page;
 static uint8_t *memory;
@@ -38,7 +42,7 @@ static void child_answer(void)
 	for (unsigned int i = 0; i < PAGES; i++) {
 		struct rusage before, after;
 
-		if (i == PAGES - 2)
+		if (i == READABLE)
 			continue;
 		getrusage(RUSAGE_SELF, &before);
 		memory[i * page + 1] ^= 0xff;
@@ -48,16 +52,55 @@ static void child_answer(void)
 	answer->given = true;
 }
 
+/* No two bytes of a page are alike that are near each other, and no two pages. */
+static void fill_page(uint8_t *to, unsigned int i)
+{
+	for (uint64_t byte = 0; i < UNTOUCHED && byte < page; byte++)
+		to[byte] = (uint8_t)(byte * 7 + (byte >> 8) + i + 1);
+}
+
+/* ---- what the kernel says of pages, and what is written ---- */
+
+static int swapped;		   /* the page of which it says so; -1: none */
+static unsigned int shared_writes; /* to the page that is the parent's as well */
+
+ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
+{
+	ssize_t got = __real_pread(fd, buf, n, off);
+	off_t at = ((off_t)((uintptr_t)memory / page) + swapped) * 8;
+
+	if (swapped >= 0 && got > 0 && at >= off && at < off + got)
+		((uint64_t *)buf)[(at - off) / 8] = 1ull << 62;
+	return got;
+}
+
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				 unsigned long nr, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				 unsigned long nr, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				 unsigned long nr, unsigned long flags)
+{
+	for (unsigned long i = 0; i < nr; i++)
+		shared_writes += (uintptr_t)remote[i].iov_base / page == (uintptr_t)memory / page + SHARED;
+	return __real_process_vm_writev(pid, local, nr_local, remote, nr, flags);
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	page = (uint64_t)sysconf(_SC_PAGESIZE);
 	memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(memory != MAP_FAILED);
-	/* The last page is never touched; the one before it can only be read. */
-	for (unsigned int i = 0; i < PAGES - 1; i++)
-		memset(memory + i * page, (int)i + 1, page);
-	assert_int_equal(mprotect(memory + (PAGES - 2) * page, page, PROT_READ), 0);
+	assert_true(mmap(memory + SHARED * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1,
+			 0) != MAP_FAILED);
+	for (unsigned int i = 0; i < UNTOUCHED; i++)
+		fill_page(memory + i * page, i);
+	assert_int_equal(mprotect(memory + READABLE * page, page, PROT_READ), 0);
+	swapped = -1;
+	shared_writes = 0;
 	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(answer != MAP_FAILED);
 	child = fork();
@@ -94,18 +137,19 @@ static bool is_own(unsigned int i)
 	return entry >> 63 && entry >> 56 & 1;
 }
 
-static uint8_t byte_of_child(unsigned int i)
+static bool child_has_its_page(unsigned int i)
 {
+	uint8_t wanted[65536] = { 0 }, have[65536];
 	char path[48];
-	uint8_t byte = 0;
 	int fd;
 
+	fill_page(wanted, i);
 	snprintf(path, sizeof(path), "/proc/%d/mem", child);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &byte, 1, (off_t)((uintptr_t)memory + i * page + page - 1)), 1);
+	assert_int_equal(pread(fd, have, page, (off_t)((uintptr_t)memory + i * page)), page);
 	close(fd);
-	return byte;
+	return !memcmp(wanted, have, page) && (i == UNTOUCHED || !memcmp(wanted, memory + i * page, page));
 }
 
 static void pages_of_ranges_become_the_tasks_own(void **state)
@@ -120,11 +164,23 @@ static void pages_of_ranges_become_the_tasks_own(void **state)
 		assert_false(is_own(i));
 	assert_int_equal(cow_break(child, ranges, 2), 0);
 	for (unsigned int i = 0; i < PAGES; i++) {
-		assert_int_equal(is_own(i), i == 1 || (i >= 3 && i < PAGES - 2));
-		assert_int_equal(byte_of_child(i), i < PAGES - 1 ? i + 1 : 0);
-		if (i < PAGES - 1)
-			assert_int_equal(memory[i * page], i + 1);
+		assert_int_equal(is_own(i), i == 1 || (i >= 3 && i < SHARED));
+		assert_true(child_has_its_page(i));
 	}
+	assert_int_equal(shared_writes, 0);
+}
+
+/* On a disk, or in a GPU's memory: to read it brings it in. */
+static void pages_that_are_elsewhere_become_its_own_too(void **state)
+{
+	const struct svm_range range = { (uintptr_t)memory, PAGES * page };
+
+	(void)state;
+	swapped = 4;
+	assert_int_equal(cow_break(child, &range, 1), 0);
+	swapped = -1;
+	assert_true(is_own(4));
+	assert_true(child_has_its_page(4));
 }
 
 /* The parent's pages are gone. The child's are mapped once, but not for writing before the first write. */
@@ -133,14 +189,15 @@ static void pages_that_were_shared_are_written_too(void **state)
 	const struct svm_range range = { (uintptr_t)memory + page, (PAGES - 1) * page };
 
 	(void)state;
-	assert_int_equal(madvise(memory, (PAGES - 2) * page, MADV_DONTNEED), 0);
+	assert_int_equal(madvise(memory, SHARED * page, MADV_DONTNEED), 0);
 	assert_true(is_own(1));
 	assert_int_equal(cow_break(child, &range, 1), 0);
 	answer->asked = true;
 	while (!answer->given)
 		usleep(1000);
-	for (unsigned int i = 0; i < PAGES; i++)
-		assert_int_equal(answer->faults[i], i == 0 || i == PAGES - 1);
+	for (unsigned int i = 0; i < SHARED; i++)
+		assert_int_equal(answer->faults[i], i == 0);
+	assert_true(answer->faults[UNTOUCHED]);
 }
 
 static void a_task_that_is_gone_is_an_error(void **state)
@@ -159,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(pages_of_ranges_become_the_tasks_own),
+		TEST(pages_that_are_elsewhere_become_its_own_too),
 		TEST(pages_that_were_shared_are_written_too),
 		TEST(a_task_that_is_gone_is_an_error),
 	};

@@ -49,7 +49,7 @@ static int is_amd(int fd)
 static void open_files(const char *path, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++)
-		if (dup(open(path, O_RDWR)) < 0)
+		if (dup(open(path, O_RDWR | (i % 2 ? O_NONBLOCK : 0))) < 0)
 			_exit(1);
 }
 

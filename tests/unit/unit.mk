@@ -35,6 +35,7 @@ test_fold_SRCS := kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c 
 test_limits_SRCS := kernel/limits.c kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
+test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_writev
 test_driver_SRCS := kernel/driver.c
 test_gem_SRCS := share/gem.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
