@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,24 +30,34 @@
 
 /* ---- the call that fails ---- */
 
-static _Thread_local bool armed; /* in the thread of the test only: other threads are those of the content engine */
+/* Of all threads: also the worker's and the content engine's. Which of them makes the n-th call may vary. */
+static atomic_bool armed;
 static _Thread_local int inside; /* of the stand-in */
 static size_t nr_allocated;
-static unsigned int calls, fail_nth;
+static atomic_uint calls;
+static unsigned int fail_nth;
+static const char *fail_name;
 static int fail_errno;
-static const char *failed;
+static const char *_Atomic failed;
 static bool killed, fails_at_exit;
 
 void fake_fail(unsigned int nth, int err)
 {
 	calls = 0;
 	fail_nth = nth;
+	fail_name = NULL;
 	fail_errno = err;
 	failed = NULL;
 	killed = false;
 	fails_at_exit = false;
 	nr_allocated = 0;
 	armed = true;
+}
+
+void fake_fail_named(const char *name, int err)
+{
+	fake_fail(0, err);
+	fail_name = name;
 }
 
 const char *fake_failed(void)
@@ -67,7 +78,9 @@ static bool is_through(void)
 
 static bool hit(const char *name)
 {
-	if (!armed || is_through() || ++calls != fail_nth)
+	if (!armed || is_through())
+		return false;
+	if (++calls != fail_nth && (failed || !fail_name || strcmp(name, fail_name)))
 		return false;
 	failed = name;
 	errno = fail_errno;
@@ -108,7 +121,7 @@ WRAP(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t off), (fd, buf, 
 WRAP(int, ftruncate, (int fd, off_t len), (fd, len), -1)
 WRAP(int, dup, (int fd), (fd), -1)
 
-/* What the thread of the test has allocated since fake_fail(). Everybody may free it. */
+/* What has been allocated since fake_fail(). */
 static pthread_mutex_t allocated_lock = PTHREAD_MUTEX_INITIALIZER;
 static const void *allocated[MAX_ALLOCATED];
 
@@ -175,14 +188,26 @@ void __wrap_free(void *mem)
 	__real_free(mem);
 }
 
+int __real_fstat(int fd, struct stat *st);
+
+/* Of a file that was written, close() may be the first to say that the disk is full. */
+static bool is_written(int fd)
+{
+	struct stat st;
+
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY && !__real_fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       st.st_nlink && st.st_size;
+}
+
 /* Closed it is in any case. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
+	const char *name = !is_through() && is_written(fd) ? FAKE_CLOSE_OF_WRITTEN : "close";
 	int ret = __real_close(fd);
 
-	return hit("close") ? -1 : ret;
+	return hit(name) ? -1 : ret;
 }
 
 void __wrap__exit(int status);
@@ -250,8 +275,6 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	va_end(args);
 	return hit("openat") ? -1 : __real_openat(dir, place(path, room), flags, mode);
 }
-
-int __real_fstat(int fd, struct stat *st);
 
 int __real_access(const char *path, int mode);
 

@@ -19,6 +19,7 @@
 
 #include "fake_kfd.h"
 #include "fake_kfd_internal.h"
+#include "kernel/usage.h"
 #include "kfd_ioctl.h"
 #include "records_fixture.h"
 
@@ -85,6 +86,11 @@ static struct {
 	unsigned int nr_freed, nr_examined;
 } sharing;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
+static uint32_t id_of_a = GPU_A; /* of now; the process knows the GPU by GPU_A */
+static uint64_t vram_free = UINT64_MAX;
+/* What PROCESS_INFO says instead, and whose process it is. */
+static struct kfd_ioctl_criu_args claimed;
+static pid_t owner = FAKE_PID;
 static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS], foreign_inode;
 static dev_t file_system;
 
@@ -290,6 +296,7 @@ void fake_reopen(void)
 {
 	char path[PATH_MAX];
 
+	id_of_a = GPU_A;
 	make_gpu(1, GPU_A, MINOR_A);
 	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
 	remove_tree();
@@ -299,6 +306,45 @@ void fake_reopen(void)
 	snprintf(path, sizeof(path), "%s/proc/4711/fd/8", fake_root);
 	if (unlink(path) && errno != ENOENT)
 		die(path);
+}
+
+void fake_rename_gpu(uint32_t gpu_id)
+{
+	id_of_a = gpu_id;
+	make_gpu(1, gpu_id, MINOR_A);
+}
+
+uint64_t fake_restored_offset(const struct fake_vma *vma)
+{
+	return vma->restored == DOORBELL(GPU_A) ? DOORBELL(id_of_a) : vma->restored;
+}
+
+void fake_say_counts(uint32_t nr_devices, uint32_t nr_of_bos, uint64_t state_bytes)
+{
+	claimed = (struct kfd_ioctl_criu_args){
+		.num_devices = nr_devices, .num_bos = nr_of_bos, .priv_data_size = state_bytes, .pid = FAKE_PID,
+	};
+}
+
+void fake_say_owner(pid_t pid)
+{
+	owner = pid;
+}
+
+void fake_leave_free(uint64_t bytes)
+{
+	vram_free = bytes;
+}
+
+void __real_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
+void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
+void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage)
+{
+	__real_usage_read(sysfs, machine, usage);
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		usage[i].knows_vram = vram_free != UINT64_MAX;
+		usage[i].vram_free = vram_free;
+	}
 }
 
 void fake_hide_gpu(void)
@@ -579,11 +625,15 @@ static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
 	if (*paused)
 		return -EBUSY; /* a real kernel counts, and the process never runs again */
 	*paused = true;
+	if (claimed.pid) {
+		*args = claimed;
+		return 0;
+	}
 	args->num_devices = FAKE_NR_GPUS;
 	args->num_bos = nr_bos();
 	args->num_objects = records.nr_objects;
 	args->priv_data_size = records.size;
-	args->pid = FAKE_PID;
+	args->pid = (uint32_t)owner;
 	return 0;
 }
 
@@ -614,13 +664,15 @@ static bool devices_are_right(const struct kfd_criu_device_bucket *devices)
 	uint32_t i;
 
 	for (i = 0; i < FAKE_NR_GPUS; i++) {
-		enum fake_device wanted = devices[i].actual_gpu_id == GPU_A ? FAKE_RENDER_A : FAKE_RENDER_B;
+		bool is_a = devices[i].actual_gpu_id == id_of_a;
+		enum fake_device wanted = is_a ? FAKE_RENDER_A : FAKE_RENDER_B;
 
-		if (devices[i].user_gpu_id != devices[i].actual_gpu_id || fstat((int)devices[i].drm_fd, &st) ||
+		if (devices[i].user_gpu_id != (is_a ? GPU_A : GPU_B) || fstat((int)devices[i].drm_fd, &st) ||
 		    fake_device_of(&st) != wanted)
 			return false;
 	}
-	return devices[0].actual_gpu_id != devices[1].actual_gpu_id;
+	return (devices[0].actual_gpu_id == id_of_a) != (devices[1].actual_gpu_id == id_of_a) &&
+	       (devices[0].actual_gpu_id == GPU_B) != (devices[1].actual_gpu_id == GPU_B);
 }
 
 /* Without the import, and with fillers in the gap before its number. */
@@ -839,6 +891,13 @@ bool fake_shares_same(int render_fd)
 }
 
 /* ---- what tests ask ---- */
+
+bool fake_may_import(ino_t render_node, int dmabuf_fd)
+{
+	int gpu = fake_gem_gpu(dmabuf_fd);
+
+	return gpu >= 0 && render_inodes[gpu] == render_node;
+}
 
 bool fake_is_device(int fd, int gpu)
 {

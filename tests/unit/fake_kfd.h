@@ -5,7 +5,7 @@
  * system calls are wrapped by the linker (--wrap, see unit.mk): paths lead into a temporary
  * directory, ioctls to the code here, everything else to the real call.
  *
- * The same wrappers make the n-th call fail, of those that the thread makes which armed them.
+ * The same wrappers make the n-th call fail, of all threads together.
  */
 #ifndef UNIT_FAKE_KFD_H
 #define UNIT_FAKE_KFD_H
@@ -32,10 +32,13 @@
 #define FAKE_FOREIGN_FD	 9
 #define FAKE_UNUSED_FD	 10
 
+/* The name of a call of close() that ends the writing of a file. */
+#define FAKE_CLOSE_OF_WRITTEN "close of a written file"
+
 struct fake_vma {
 	const char *path;
 	uint64_t start, end, offset;
-	uint64_t restored; /* the offset that it has to get */
+	uint64_t restored; /* the offset that it has to get, see fake_restored_offset() */
 };
 extern const struct fake_vma fake_vmas[FAKE_NR_VMAS];
 
@@ -97,6 +100,21 @@ bool fake_shares_same(int render_fd);
 /* Takes all that back, also what a child has done. */
 void fake_reopen(void);
 
+/* The first GPU has another id from now on, and is otherwise the same; until fake_reopen(). */
+void fake_rename_gpu(uint32_t gpu_id);
+/* The offset that a mapping has to get. */
+uint64_t fake_restored_offset(const struct fake_vma *vma);
+
+/* What the kernel says when it stops the process: counts that no process has, or that the state is another one's. */
+void fake_say_counts(uint32_t nr_devices, uint32_t nr_bos, uint64_t state_bytes);
+void fake_say_owner(pid_t pid);
+
+/* What is free of each GPU's VRAM; UINT64_MAX: that is not known. */
+void fake_leave_free(uint64_t bytes);
+
+/* Whether the GPU of a render node, known by its inode, has the memory of a dma-buf: GPUs cannot reach each other's. */
+bool fake_may_import(ino_t render_node, int dmabuf_fd);
+
 /* The topology shows another GPU instead of the first one, whose render node stays; until fake_reopen(). */
 void fake_hide_gpu(void);
 
@@ -118,9 +136,11 @@ bool fake_contents_same(void);
 
 /* The n-th call from now on fails with @err; 0: none. */
 void fake_fail(unsigned int nth, int err);
+/* The first call of that name fails, such as an operation of the CRIU ioctl. */
+void fake_fail_named(const char *name, int err);
 /* Ends that. The name of the call that failed, NULL when there were fewer. */
 const char *fake_failed(void);
-/* How many allocations of the thread since fake_fail() were not freed. */
+/* How many allocations since fake_fail() were not freed. */
 size_t fake_leaks(void);
 /* Where the program goes on when the plugin ends it: in a child only. */
 extern jmp_buf fake_exit;

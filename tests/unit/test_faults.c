@@ -295,7 +295,7 @@ static int restore_mapping(const struct fake_vma *vma)
 	mapped_at = offset;
 	if (ret != 1)
 		return ret < 0 ? ret : -1;
-	return (offset == vma->restored || render_only) && fd >= 0 ? 0 : -1;
+	return (offset == fake_restored_offset(vma) || render_only) && fd >= 0 ? 0 : -1;
 }
 
 static bool last_comes_first;
@@ -346,14 +346,22 @@ static int restore(void)
 
 /* ---- the loop ---- */
 
+static const char *fail_name; /* the first call of that name fails, instead of the n-th one */
+static int library_error;     /* of libdrm's first call */
+
 static void begin(unsigned int nth, int err)
 {
-	struct fake_drm_config config = { .rings = 1 };
+	struct fake_drm_config config = { .rings = 1, .may_import = fake_may_import };
 
+	config.fail_call = library_error != 0;
+	config.fail_err = library_error;
 	fake_drm_begin(&config);
 	log_text[0] = '\0';
 	log_errors = 0;
-	fake_fail(nth, err);
+	if (fail_name)
+		fake_fail_named(fail_name, err);
+	else
+		fake_fail(nth, err);
 }
 
 static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
@@ -420,6 +428,8 @@ static bool fail_dump(unsigned int nth)
 		if (run(dump, 0, 0, &ret) || ret || fake_process_is_paused())
 			complain("call %u, %s: the next dump fails", nth, call);
 	}
+	if (!ret && call && !strcmp(call, FAKE_CLOSE_OF_WRITTEN))
+		complain("call %u: an image may not have reached the disk, and the dump says that it worked", nth);
 	if (!ret)
 		verify_images(nth, call);
 	remove_images();
@@ -869,6 +879,193 @@ static void a_second_context_is_refused(void **state)
 {
 	(void)state;
 	assert_refused(open_context, "pid 4711: has a second KFD context");
+}
+
+/* ---- answers of the kernel that cannot be ---- */
+
+static void say_no_devices(void)
+{
+	fake_say_counts(0, 1, 4096);
+}
+
+static void say_too_many_bos(void)
+{
+	fake_say_counts(1, UINT32_MAX, 4096);
+}
+
+static void say_no_state(void)
+{
+	fake_say_counts(1, 1, 0);
+}
+
+/* The process runs again all the same. */
+static void impossible_counts_are_refused(void **state)
+{
+	(void)state;
+	assert_refused(say_no_devices, "impossible counts from the KFD: 0 devices, 1 BOs, 4096 bytes");
+	assert_refused(say_too_many_bos, "impossible counts from the KFD: 1 devices, 4294967295 BOs, 4096 bytes");
+	assert_refused(say_no_state, "impossible counts from the KFD: 1 devices, 1 BOs, 0 bytes");
+}
+
+static void say_another_owner(void)
+{
+	fake_say_owner(FAKE_PID + 1);
+}
+
+static void a_state_of_another_process_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(say_another_owner, "pid 4711 (4711 in its pid namespace): has inherited its /dev/kfd from pid 4712");
+}
+
+/* ---- operations of the KFD, and what a restore finds ---- */
+
+static void write_images(void)
+{
+	int ret;
+
+	new_images();
+	fake_traced_by(gettid());
+	assert_null(run(dump, 0, 0, &ret));
+	assert_int_equal(ret, 0);
+}
+
+static bool is_repeated(int (*what)(void), const char *name)
+{
+	const char *call;
+	int ret;
+
+	fail_name = name;
+	call = run(what, 0, EINTR, &ret);
+	fail_name = NULL;
+	if (!call || strcmp(call, name) || ret || log_errors)
+		complain("%s was interrupted by a signal, and that ended with %d", name, ret);
+	return true;
+}
+
+static void operations_that_a_signal_interrupts_are_repeated(void **state)
+{
+	static const char *const of_dump[] = { "PROCESS_INFO", "CHECKPOINT", "UNPAUSE" };
+	static const char *const of_restore[] = { "RESTORE", "RESUME" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(of_dump); i++) {
+		new_images();
+		fake_traced_by(gettid());
+		is_repeated(dump, of_dump[i]);
+		verify_images(0, "none");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(of_restore); i++) {
+		is_repeated(restore, of_restore[i]);
+		assert_true(is_restored());
+		fake_kfd_forget();
+	}
+	remove_images();
+}
+
+/* Contents, queues and doorbells follow, and to the process the GPU has the id of before. */
+static void a_gpu_may_have_another_id(void **state)
+{
+	(void)state;
+	write_images();
+	fake_rename_gpu(0x3333);
+	verify_images(0, "none");
+	assert_non_null(strstr(log_text, "gpu 0x1111 (renderD128 at dump) becomes gpu 0x3333 (renderD128)"));
+	fake_reopen();
+	remove_images();
+}
+
+/* One error line, which says it. */
+static void assert_restore_fails(int (*how)(void), const char *text)
+{
+	int ret;
+
+	run(how, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, text))
+		complain("restored with %d, want \"%s\"", ret, text);
+	fake_kfd_forget();
+}
+
+static bool fail_resume(unsigned int nth)
+{
+	int ret;
+
+	(void)nth;
+	run(restore, 0, ESRCH, &ret);
+	if (!ret || !fake_was_killed() || !strstr(log_text, "cannot resume its GPU queues: No such process"))
+		complain("a process whose queues do not run is restored (%d)", ret);
+	return true;
+}
+
+static void the_image_of_another_process_is_refused(void **state)
+{
+	struct kfd_image *image = NULL;
+
+	(void)state;
+	write_images();
+	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
+	image->state.pid++;
+	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
+	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
+	kfd_image_free(image);
+	assert_restore_fails(restore, "the GPU state is of pid 4712, and criu restores it in pid 4711");
+	remove_images();
+}
+
+static void damaged_and_missing_contents_are_refused(void **state)
+{
+	static const char name[] = "amdgpu-pages-7-1111.img";
+	uint8_t byte = 0;
+	int fd;
+
+	(void)state;
+	write_images();
+	fd = openat(images_fd, name, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &byte, 1, 8 + 8192), 1); /* the first one of the second buffer with contents */
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, 8 + 8192), 1);
+	close(fd);
+	assert_restore_fails(restore, "BO 2 is damaged");
+	assert_int_equal(unlinkat(images_fd, name, 0), 0);
+	assert_restore_fails(restore, "image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
+	remove_images();
+}
+
+/* Errors by which the plugin tells criu, with others, that something is none of its business. */
+static void an_error_of_the_kernel_is_no_word_about_whose_it_is(void **state)
+{
+	(void)state;
+	write_images();
+	library_error = -ENOENT;
+	assert_restore_fails(restore, "No such file or directory");
+	library_error = 0;
+	fail_name = "RESUME";
+	assert_int_equal(in_child(fail_resume, 0), 1);
+	fail_name = NULL;
+	remove_images();
+}
+
+/* Its GPUs are chosen before it is known how much they have to hold. */
+static int restore_render_node_first(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
+
+	if (!ret)
+		ret = restore_file(RENDER_ID);
+	if (!ret)
+		ret = restore_file(KFD_ID);
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
+	return ret;
+}
+
+static void a_gpu_that_is_full_is_refused(void **state)
+{
+	(void)state;
+	write_images();
+	fake_leave_free(8191);
+	assert_restore_fails(restore_render_node_first, "gpu 0x1111: 0 MiB of its VRAM are free");
+	fake_leave_free(UINT64_MAX);
+	remove_images();
 }
 
 /* ---- control stacks that the kernel left out ---- */
@@ -1354,6 +1551,14 @@ int main(void)
 		cmocka_unit_test(stacks_that_are_not_saved_come_back_empty_or_are_missed),
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
+		cmocka_unit_test(impossible_counts_are_refused),
+		cmocka_unit_test(a_state_of_another_process_is_refused),
+		cmocka_unit_test(operations_that_a_signal_interrupts_are_repeated),
+		cmocka_unit_test(a_gpu_may_have_another_id),
+		cmocka_unit_test(the_image_of_another_process_is_refused),
+		cmocka_unit_test(damaged_and_missing_contents_are_refused),
+		cmocka_unit_test(an_error_of_the_kernel_is_no_word_about_whose_it_is),
+		cmocka_unit_test(a_gpu_that_is_full_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),
 		cmocka_unit_test(a_file_that_the_kfd_does_not_know_is_no_address_space),
 		cmocka_unit_test(a_task_with_state_and_without_files_is_refused),
@@ -1372,5 +1577,7 @@ int main(void)
 		cmocka_unit_test(a_lack_of_memory_is_called_that),
 	};
 
+	/* All of them take minutes: some, by a pattern with * and ?. */
+	cmocka_set_test_filter(getenv("TEST_FILTER"));
 	return cmocka_run_group_tests_name("faults", tests, begin_tests, end_tests);
 }
