@@ -97,6 +97,7 @@ struct chip_model {
 	u32 cus_of_engine;		 /* a bit for each */
 	unsigned int engines_of_die;	 /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
 	const struct amdgpu_ip_block_version *sdma_block;
+	u32 sdma_count;			 /* the bits of a copy's or fill's count */
 	int (*set_ip_versions)(struct amdgpu_device *adev);
 	void (*preset_registers)(struct amdgpu_device *adev, const struct asicsim_config *config);
 	void (*init_doorbell_index)(struct amdgpu_device *adev);

@@ -75,6 +75,7 @@ const struct chip_model model_mi100 = {
 	.nr_engines = 8,
 	.cus_of_engine = 0x7fff,
 	.sdma_block = &chip_sdma4_0_block,
+	.sdma_count = GENMASK(21, 0),
 	.set_ip_versions = set_ip_versions,
 	.preset_registers = preset_registers,
 	.init_doorbell_index = vega20_doorbell_index_init,

@@ -169,6 +169,7 @@ const struct chip_model model_mi300x = {
 	.cus_of_engine = 0x3ff,
 	.engines_of_die = NR_ENGINES / NR_DIES,
 	.sdma_block = &chip_sdma4_4_2_block,
+	.sdma_count = GENMASK(29, 0),
 	.set_ip_versions = set_ip_versions,
 	.preset_registers = preset_registers,
 	.init_doorbell_index = aqua_vanjaram_doorbell_index_init,

@@ -15,6 +15,8 @@
 #define TRAP_RING_KERNEL 0
 #define TRAP_RING_USER	 2
 #define NO_FAULT	 U64_MAX
+/* IBs are read in pieces of so many dwords. */
+#define IB_DWORDS	 8
 
 static u64 addr64(const u32 *dw)
 {
@@ -24,6 +26,12 @@ static u64 addr64(const u32 *dw)
 static u32 sub_op(const u32 *dw)
 {
 	return dw[0] >> 8 & 0xff;
+}
+
+/* Bits above a chip's count are reserved. */
+static bool has_count(struct sdma_run *run, u32 count)
+{
+	return !(count & ~chip_model_of(run->chip->adev)->sdma_count);
 }
 
 static int write_va(struct sdma_run *run, u64 va, const void *from, size_t len)
@@ -43,10 +51,9 @@ static int run_nothing(struct sdma_run *run, const u32 *dw)
 
 static int run_copy(struct sdma_run *run, const u32 *dw)
 {
-	if (sub_op(dw) != SDMA_SUBOP_COPY_LINEAR)
+	if (sub_op(dw) != SDMA_SUBOP_COPY_LINEAR || !has_count(run, dw[1]))
 		return -EINVAL;
-	return chip_copy(run->chip, &run->vm, addr64(dw + 5), addr64(dw + 3), (u64)(dw[1] & 0x3fffffff) + 1,
-			 &run->fault);
+	return chip_copy(run->chip, &run->vm, addr64(dw + 5), addr64(dw + 3), (u64)dw[1] + 1, &run->fault);
 }
 
 static unsigned int write_length(const u32 *dw)
@@ -150,10 +157,12 @@ static int run_atomic(struct sdma_run *run, const u32 *dw)
 
 static int run_fill(struct sdma_run *run, const u32 *dw)
 {
-	u64 va = addr64(dw + 1), len = (u64)(dw[4] & 0x3fffffff) + 1, n;
+	u64 va = addr64(dw + 1), len = (u64)dw[4] + 1, n;
 	u32 value = dw[3];
 	int err = 0;
 
+	if (!has_count(run, dw[4]))
+		return -EINVAL;
 	if (dw[0] >> 30 == 2)
 		len = round_down(len - 1, 4) + 4;
 	else
@@ -243,7 +252,7 @@ static int run_indirect(struct sdma_run *run, const u32 *dw)
 	struct chip_ib *ib = run->ib;
 	int err;
 
-	if (!ib || ib->dw)
+	if (!ib || ib->dw || size % IB_DWORDS)
 		return -EINVAL;
 	if (run->ring && vmid)
 		vm = (struct chip_vm){
