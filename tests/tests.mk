@@ -127,10 +127,10 @@ check-engines:
 	@tests/check --all engines
 .PHONY: check-quick check check-all check-engines
 
-# Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on.
+# Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on; ROUNDS: faults, share or both.
 torture: setup
 	@$(MAKE) --no-print-directory -s tests-build
-	@MINUTES='$(MINUTES)' SEED='$(SEED)' tests/torture/run
+	@MINUTES='$(MINUTES)' SEED='$(SEED)' ROUNDS='$(ROUNDS)' tests/torture/run
 .PHONY: torture
 
 vm-shell: setup

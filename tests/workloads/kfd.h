@@ -45,6 +45,7 @@ struct kfd_gpu {
 	uint32_t gpu_id;
 	uint32_t render_minor;
 	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */
+	uint64_t hive_id; /* 0: in none */
 	uint64_t vram_bytes;
 	uint64_t public_vram_bytes;
 	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue, in each XCC */

@@ -120,6 +120,7 @@ static int node_read(unsigned int node, struct kfd_gpu *gpu)
 	gpu->render_fd = -1;
 	gpu->render_minor = (uint32_t)value_of(text, "drm_render_minor");
 	gpu->gfx_version = (uint32_t)value_of(text, "gfx_target_version");
+	gpu->hive_id = value_of(text, "hive_id");
 	gpu->cwsr_bytes = (uint32_t)value_of(text, "cwsr_size");
 	gpu->ctl_stack_bytes = (uint32_t)value_of(text, "ctl_stack_size");
 	gpu->save_area_bytes = save_area_bytes(text, gpu);

@@ -3,13 +3,15 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob devcgroup streamer
+WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay devcgroup streamer
 WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
 	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
 SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+SHAREPLAY_SOURCES := shareplay shareplay_names fdpass gem launch kfd kfd_topology sdma pattern report state
+SHAREPLAY_OBJECTS := $(SHAREPLAY_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
 HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share pair fdpass launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
@@ -42,6 +44,9 @@ $(WORKLOADS_DIR)/hipjob: $(HIPJOB_OBJECTS)
 $(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
+$(WORKLOADS_DIR)/shareplay: $(SHAREPLAY_OBJECTS)
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
+
 # Not a process: a plugin besides ours.
 $(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -I. -fPIC -shared -o $@ $<
@@ -56,4 +61,4 @@ $(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
 -include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d) \
-	$(HIPJOB_OBJECTS:.o=.d) $(SHAREJOB_OBJECTS:.o=.d)
+	$(HIPJOB_OBJECTS:.o=.d) $(SHAREJOB_OBJECTS:.o=.d) $(SHAREPLAY_OBJECTS:.o=.d)

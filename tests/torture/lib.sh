@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Helpers of the rounds: chance, criu that is disturbed, the job's processes. $1 is the seed.
+
+# shellcheck source=tests/e2e/lib.sh
+. "$top/tests/e2e/lib.sh"
+
+plan=$work/plan
+notes=$work/notes
+ms=(2000 2000)		# how long the last dump and restore took
+tree=()			# pids of the job
+untidy=			# whether criu was killed
+
+# ---- chance: nothing here may run in a subshell, which would draw the same again ----
+
+RANDOM=$(($1 % 32768))
+seed_high=$(($1 / 32768))
+for ((; seed_high > 0; seed_high /= 32)); do
+	RANDOM=$(((RANDOM + seed_high) % 32768))
+done
+
+# draw N: sets drawn to one of 0 .. N-1
+draw() {
+	drawn=$(((RANDOM << 15 | RANDOM) % $1))
+}
+
+# one_of WORD...: sets drawn to one of them
+one_of() {
+	draw $#
+	drawn=${*:drawn + 1:1}
+}
+
+# chance PERCENT
+chance() {
+	draw 100
+	((drawn < $1))
+}
+
+# ---- notes ----
+
+note() {
+	printf '%s\n' "$*" >>"$notes"
+}
+
+# ---- criu, disturbed ----
+
+not_alive() {
+	! alive "$1"
+}
+
+# later KIND: sleeps for a part of the time that criu needs for it (0: dump, 1: restore)
+later() {
+	draw $((ms[$1] * 12 / 10))
+	sleep "$((drawn / 1000)).$(printf %03d $((drawn % 1000)))"
+}
+
+# criu_disturbed KIND WHAT ARG...: criu, and "disturb" while it runs. Its status; a signal that we sent counts as failure
+criu_disturbed() {
+	local kind=$1 what=$2 status=0 start=$EPOCHREALTIME log
+	shift 2
+	criu_runs=$((criu_runs + 1))
+	log=$work/$criu_runs-$what.log
+	criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
+	criu_pid=$!
+	disturb "$kind"
+	wait_until 120 not_alive "$criu_pid" || fail "criu $what does not end"
+	{ wait "$criu_pid" || status=$?; } 2>/dev/null
+	criu_seconds=$(seconds_since "$start")
+	if [ "$status" -eq 0 ]; then
+		ms[kind]=$((10#${criu_seconds/./}))
+	elif ((status > 128)) && [ -z "$killed" ] && [ "$status" -ne 255 ]; then
+		fail "criu $what ended by signal $((status - 128))"
+	fi
+	return "$status"
+}
+
+# disturb KIND: as $disturbance says; sets killed
+disturb() {
+	killed=
+	case $disturbance in
+	kill-criu)
+		later "$1"
+		one_of KILL KILL TERM INT
+		# A criu that has ended was not killed.
+		! alive "$criu_pid" || killed=criu untidy=1
+		kill "-$drawn" "$criu_pid" 2>/dev/null || true
+		;;
+	kill-task)
+		later "$1"
+		one_of "${tree[@]}"
+		# A pid that is nobody's yet, or that is criu's own, is left alone.
+		if [ "$drawn" -ne "$criu_pid" ] && kill -KILL "$drawn" 2>/dev/null; then
+			killed=task
+		fi
+		;;
+	hang)
+		later "$1"
+		gpus_state hang
+		;;
+	esac
+}
+
+# ---- the job ----
+
+all_alive() {
+	local pid
+	for pid in "${tree[@]}"; do
+		alive "$pid" || return 1
+	done
+}
+
+# tree_find: the job's processes and whatever children they have; the parent first
+tree_find() {
+	local known=0 pid
+	tree=("${job_pids[@]}")
+	while ((known < ${#tree[@]})); do
+		pid=${tree[known]}
+		known=$((known + 1))
+		while read -r pid; do
+			[[ " ${tree[*]} " == *" $pid "* ]] || tree+=("$pid")
+		done < <(pgrep -P "$pid" || true)
+	done
+}
+
+tree_gone() {
+	local pid
+	for pid in "${tree[@]}"; do
+		[ ! -e "/proc/$pid" ] || return 1
+	done
+}
+
+# nothing_left: no process of the job, and nothing in the driver
+nothing_left() {
+	wait_until 20 tree_gone || fail "processes are left: $(ps -o pid,stat,comm -p "${tree[*]}" | tail -n +2 | tr '\n' ';')"
+	expect_no_objects
+}
+
+tree_end() {
+	kill -KILL "${tree[@]}" 2>/dev/null || true
+	nothing_left
+}
+
+failure_is_explained() {
+	grep -q Error "$work/$criu_runs-"*.log || fail "criu failed without an error line"
+}

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * shareplay: main program, the referee and its players, the moves.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fdpass.h"
+#include "kfd_topology.h"
+#include "launch.h"
+#include "report.h"
+#include "shareplay.h"
+#include "state.h"
+
+#define REFEREE	     0u
+#define PATIENCE     1200 /* waits of 50 ms for one move */
+#define WAIT_NS	     50000000
+#define START_NUMBER 3u /* of players, at most */
+
+static const char usage[] =
+	"usage: shareplay --state FILE [--seed N] [--pace MS] [--moves N] [--background]\n"
+	"Up to 8 processes that allocate, share, map, write and free GPU memory as the seed wants it.\n"
+	"  --pace MS     sleep between moves (5)\n"
+	"  --moves N     ends by itself after N moves\n"
+	"  --background  return when they play, in a session of its own; messages go to FILE.log\n"
+	"SIGUSR1: all check everything. SIGTERM: check, free everything and end; the status is 0 only when all was right.\n"
+	"FILE.until: the number of moves after which there is none until the file says more or is gone.\n"
+	"       shareplay --hold PID\n"
+	"Has copies of the files of AMD GPUs that PID has, until it is killed.\n";
+
+static volatile sig_atomic_t verify_wanted, stop_wanted;
+static pid_t pids[PLAY_PLAYERS + 1];
+static struct state_file state;
+static uint64_t verifies;
+static char until_path[4096];
+
+static void on_signal(int signal)
+{
+	if (signal == SIGTERM)
+		stop_wanted = 1;
+	else
+		verify_wanted = 1;
+}
+
+unsigned int play_draw(struct play_world *world, unsigned int n)
+{
+	world->chance ^= world->chance << 13;
+	world->chance ^= world->chance >> 7;
+	world->chance ^= world->chance << 17;
+	return (unsigned int)((world->chance >> 16) % n);
+}
+
+/* ---- turns ---- */
+
+static void turn_wait(struct play_world *world, uint32_t seen)
+{
+	const struct timespec most = { .tv_nsec = WAIT_NS };
+
+	syscall(SYS_futex, &world->turn, FUTEX_WAIT, seen, &most, NULL, 0);
+}
+
+static void turn_give(struct play_world *world, uint32_t number)
+{
+	world->turn = number;
+	syscall(SYS_futex, &world->turn, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* ---- moves of a player ---- */
+
+static struct play_name *draw_own(struct play *me, bool (*fits)(const struct play *me, const struct play_name *name))
+{
+	struct play_world *world = me->world;
+	unsigned int from = play_draw(world, PLAY_NAMES);
+
+	for (unsigned int i = 0; i < PLAY_NAMES; i++) {
+		struct play_name *name = &world->names[(from + i) % PLAY_NAMES];
+
+		if (name->kind != PLAY_NONE && name->player == me->number && fits(me, name))
+			return name;
+	}
+	return NULL;
+}
+
+static bool any(const struct play *me, const struct play_name *name)
+{
+	(void)me;
+	return name->kind;
+}
+
+static unsigned int own_names(const struct play *me)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < PLAY_NAMES; i++)
+		nr += me->world->names[i].kind != PLAY_NONE && me->world->names[i].player == me->number;
+	return nr;
+}
+
+static bool has_room(const struct play *me)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < PLAY_BUFFERS; i++)
+		nr += me->world->buffers[i].used;
+	return nr < PLAY_BUFFERS - 1 && own_names(me) < PLAY_OWN_NAMES;
+}
+
+static int move_alloc(struct play *me)
+{
+	static const uint64_t pages[] = { 1, 1, 2, 3, 5, 7, 16, 33, PLAY_MAX_PAGES };
+	static const enum kfd_memory kinds[] = { KFD_MEMORY_VRAM_PUBLIC, KFD_MEMORY_GTT, KFD_MEMORY_VRAM };
+	struct play_world *world = me->world;
+	unsigned int gpu = play_draw(world, world->nr_gpus);
+	uint64_t bytes = pages[play_draw(world, sizeof(pages) / sizeof(*pages))] * KFD_PAGE_SIZE;
+	enum kfd_memory kind = kinds[play_draw(world, 3)];
+	unsigned int how = play_draw(world, 4);
+
+	if (world->lists && (!world->has_kfd[me->number] || !how))
+		return play_create(me, gpu, kind == KFD_MEMORY_VRAM ? KFD_MEMORY_VRAM_PUBLIC : kind, bytes);
+	return play_alloc(me, gpu, kind, bytes, world->lists && how == 1);
+}
+
+/* A player takes what the message has: a BO, a handle, the dma-buf itself, or it does not want it. */
+static int move_take(struct play *me)
+{
+	struct play_world *world = me->world;
+	unsigned int buffer, gpu = play_draw(world, world->nr_gpus), how = play_draw(world, 5);
+	int fd, err = fdpass_receive(me->box[1], &buffer, &fd);
+
+	if (err)
+		return err;
+	if (world->buffers[buffer].kind != KFD_MEMORY_GTT)
+		gpu = world->buffers[buffer].gpu;
+	if (how < 2 && world->has_kfd[me->number]) {
+		err = play_import(me, buffer, gpu, fd);
+	} else if (how < 4 && world->lists && !play_has_handle(me, buffer, gpu)) {
+		err = play_handle(me, buffer, gpu, fd);
+		if (!err && world->has_kfd[me->number] && how == 3)
+			err = play_import(me, buffer, gpu, fd);
+	} else if (how == 4) {
+		return play_keep(me, buffer, fd);
+	}
+	close(fd);
+	return err;
+}
+
+static int move_share(struct play *me, const struct play_name *name)
+{
+	struct play_world *world = me->world;
+	unsigned int taker = 1 + play_draw(world, PLAY_PLAYERS);
+	int fd, err = play_export(me, name, &fd);
+
+	if (err)
+		return err;
+	while (!world->present[taker])
+		taker = taker % PLAY_PLAYERS + 1;
+	err = fdpass_send(me->box[0], fd, name->buffer);
+	close(fd);
+	world->follow = PLAY_TAKE;
+	world->taker = taker;
+	return err;
+}
+
+static int move_export(struct play *me, const struct play_name *name)
+{
+	int fd, err = play_export(me, name, &fd);
+
+	if (!err)
+		close(fd);
+	return err;
+}
+
+static int move_write(struct play *me)
+{
+	struct play_name *name = draw_own(me, play_can_write);
+
+	if (!name)
+		return 0;
+	me->world->buffer = name->buffer;
+	me->world->follow = PLAY_LOOK;
+	return play_write(me, name);
+}
+
+/* Frees a name; often all that have the buffer by the KFD on this GPU do, so that none of its names is loose. */
+static int move_free(struct play *me, struct play_name *name)
+{
+	struct play_world *world = me->world;
+
+	if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && play_draw(world, 10) < 7) {
+		world->buffer = name->buffer;
+		world->gpu = name->gpu;
+		world->follow = PLAY_DROP;
+	}
+	return play_free(me, name);
+}
+
+static int move(struct play *me)
+{
+	unsigned int what = play_draw(me->world, 100);
+	struct play_name *name = draw_own(me, any);
+
+	if (!name || (what < 25 && has_room(me)))
+		return has_room(me) ? move_alloc(me) : 0;
+	if (what < 45 && has_room(me))
+		return move_share(me, name);
+	if (what < 60)
+		return move_free(me, name);
+	if (what < 75)
+		return move_write(me);
+	return what < 85 ? play_map(me, name) : move_export(me, name);
+}
+
+/* @buffer: of one, or of all. */
+static int look(struct play *me, unsigned int buffer)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < PLAY_NAMES; i++) {
+		const struct play_name *name = &me->world->names[i];
+
+		if (name->kind == PLAY_NONE || name->player != me->number ||
+		    (buffer != PLAY_NOBODY && name->buffer != buffer))
+			continue;
+		err = play_check(me, name);
+		if (!err && buffer == PLAY_NOBODY)
+			err = move_export(me, name);
+	}
+	return err;
+}
+
+static int drop(struct play *me)
+{
+	struct play_world *world = me->world;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < PLAY_NAMES; i++) {
+		struct play_name *name = &world->names[i];
+
+		if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && name->player == me->number &&
+		    name->buffer == world->buffer && name->gpu == world->gpu)
+			err = play_free(me, name);
+	}
+	return err;
+}
+
+static int obey(struct play *me)
+{
+	switch (me->world->order) {
+	case PLAY_START: return play_open(me);
+	case PLAY_MOVE: return move(me);
+	case PLAY_LOOK: return look(me, me->world->buffer);
+	case PLAY_TAKE: return move_take(me);
+	case PLAY_DROP: return drop(me);
+	case PLAY_LEAVE: _exit(0);
+	case PLAY_END: return play_close(me);
+	}
+	return -EINVAL;
+}
+
+static void player_run(struct play *me)
+{
+	struct play_world *world = me->world;
+	int err = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!err) {
+		uint32_t turn = world->turn;
+
+		if (turn != me->number) {
+			turn_wait(world, turn);
+			continue;
+		}
+		err = obey(me);
+		if (!err && world->order == PLAY_END)
+			_exit(0);
+		if (!err)
+			turn_give(world, REFEREE);
+	}
+	snprintf(world->message, sizeof(world->message), "%s", report_last());
+	world->failed = true;
+	_exit(1);
+}
+
+/* ---- the referee ---- */
+
+static int state_write(const struct play *me, const char *phase)
+{
+	state_begin(&state);
+	state_line(&state, "pid %d", (int)getpid());
+	state_line(&state, "phase %s", phase);
+	state_line(&state, "generation %" PRIu64, me->world->moves);
+	state_line(&state, "verifies %" PRIu64, verifies);
+	state_line(&state, "message %s", me->world->failed ? me->world->message : report_last());
+	return state_end(&state);
+}
+
+static bool is_gone(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d", (int)pid);
+	return access(path, F_OK);
+}
+
+/* Ended, and the driver has taken down what it had. */
+static int player_reap(const struct play *me, unsigned int number)
+{
+	int status = 0;
+
+	if (waitpid(pids[number], &status, 0) < 0 || status)
+		return report(ECHILD, "player %u (pid %d) ended with status %#x", number, (int)pids[number], status);
+	for (unsigned int i = 0; !is_gone(pids[number]); i++) {
+		if (i == PATIENCE)
+			return report(ETIME, "the driver still has player %u (pid %d)", number, (int)pids[number]);
+		usleep(WAIT_NS / 1000);
+	}
+	me->world->present[number] = false;
+	return 0;
+}
+
+/* Gives a player the turn, and waits until it is done or has ended as it was told. */
+static int turn(struct play *me, unsigned int number, enum play_order order)
+{
+	struct play_world *world = me->world;
+	bool ends = order == PLAY_LEAVE || order == PLAY_END;
+
+	world->order = order;
+	world->follow = PLAY_MOVE;
+	world->counts[order]++;
+	turn_give(world, number);
+	for (unsigned int i = 0; !ends && world->turn != REFEREE; i++) {
+		if (world->failed || waitpid(pids[number], NULL, WNOHANG))
+			return report(ECHILD, "player %u has failed or died", number);
+		if (i == PATIENCE)
+			return report(ETIME, "player %u does not end its move", number);
+		turn_wait(world, number);
+	}
+	return ends ? player_reap(me, number) : 0;
+}
+
+static int turn_all(struct play *me, enum play_order order)
+{
+	int err = 0;
+
+	for (unsigned int i = 1; !err && i <= PLAY_PLAYERS; i++)
+		if (me->world->present[i])
+			err = turn(me, i, order);
+	return err;
+}
+
+static int player_enter(struct play *me)
+{
+	struct play_world *world = me->world;
+	unsigned int number = 1;
+
+	while (number <= PLAY_PLAYERS && world->present[number])
+		number++;
+	if (number > PLAY_PLAYERS)
+		return 0;
+	world->has_kfd[number] = !world->lists || play_draw(world, 5);
+	pids[number] = fork();
+	if (pids[number] < 0)
+		return report(errno, "fork: %m");
+	if (!pids[number]) {
+		me->number = number;
+		close(state.fd);
+		player_run(me);
+	}
+	world->present[number] = true;
+	return turn(me, number, PLAY_START);
+}
+
+/* What it has goes with the process. */
+static int player_leave(struct play *me, unsigned int number)
+{
+	int err = turn(me, number, PLAY_LEAVE);
+
+	for (unsigned int i = 0; !err && i < PLAY_NAMES; i++)
+		if (me->world->names[i].kind != PLAY_NONE && me->world->names[i].player == number)
+			play_forget(me->world, &me->world->names[i]);
+	return err;
+}
+
+static unsigned int nr_present(const struct play_world *world)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 1; i <= PLAY_PLAYERS; i++)
+		nr += world->present[i];
+	return nr;
+}
+
+/* What a move has begun comes to its end. */
+static int follow_up(struct play *me)
+{
+	struct play_world *world = me->world;
+	enum play_order follow = world->follow;
+
+	if (follow == PLAY_MOVE)
+		return 0;
+	return follow == PLAY_TAKE ? turn(me, world->taker, PLAY_TAKE) : turn_all(me, follow);
+}
+
+static int next_move(struct play *me)
+{
+	struct play_world *world = me->world;
+	unsigned int what = play_draw(world, 100), number = 1 + play_draw(world, PLAY_PLAYERS);
+	int err;
+
+	world->moves++;
+	if (what < 3 || nr_present(world) < 2)
+		return player_enter(me);
+	while (!world->present[number])
+		number = number % PLAY_PLAYERS + 1;
+	if (what < 5 && nr_present(world) > 2)
+		return player_leave(me, number);
+	err = turn(me, number, PLAY_MOVE);
+	return err ? err : follow_up(me);
+}
+
+/* When this process began, which a restore changes. */
+static unsigned long long begin_of_process(void)
+{
+	unsigned long long begin = 0;
+	FILE *file = fopen("/proc/self/stat", "re");
+
+	if (!file || fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			    &begin) != 1)
+		begin = 0;
+	if (file)
+		fclose(file);
+	return begin;
+}
+
+/* Restored buffers have numbers of their own again in the driver's file. */
+static void notice_restore(struct play_world *world)
+{
+	static unsigned long long begin;
+	unsigned long long now = begin_of_process();
+
+	if (now == begin)
+		return;
+	begin = now;
+	memset(world->nr_loose, 0, sizeof(world->nr_loose));
+	for (unsigned int i = 0; i < PLAY_NAMES; i++)
+		world->names[i].loose = false;
+}
+
+static int verify(struct play *me)
+{
+	int err;
+
+	me->world->buffer = PLAY_NOBODY;
+	err = turn_all(me, PLAY_LOOK);
+	verifies += !err;
+	return err;
+}
+
+/* Whether there is to be no move for now. */
+static bool is_paused(const struct play_world *world)
+{
+	unsigned long long until = UINT64_MAX;
+	FILE *file = fopen(until_path, "re");
+
+	if (file && fscanf(file, "%llu", &until) != 1)
+		until = UINT64_MAX;
+	if (file)
+		fclose(file);
+	return world->moves >= until;
+}
+
+static int play(struct play *me, uint64_t nr_moves, unsigned int pace_ms, int *ready_fd)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < START_NUMBER; i++)
+		err = player_enter(me);
+	while (!err && !stop_wanted && (!nr_moves || me->world->moves < nr_moves)) {
+		bool check = verify_wanted, paused = is_paused(me->world);
+
+		verify_wanted = 0;
+		notice_restore(me->world);
+		if (check)
+			err = verify(me);
+		else if (!paused)
+			err = next_move(me);
+		err = err ? err : state_write(me, paused ? "paused" : "running");
+		launch_ready(ready_fd);
+		usleep(pace_ms * 1000);
+	}
+	err = err ? err : verify(me);
+	return err ? err : turn_all(me, PLAY_END);
+}
+
+/* ---- beginning and arguments ---- */
+
+/* Linux 6.18 and later list handles, and say what is mapped. */
+static int ask_lists(struct play *me)
+{
+	int file = kfd_gpu_reopen(&me->kfd.gpus[0]), err = file;
+	struct gem_mapping mapping;
+	uint32_t handle;
+
+	if (file >= 0)
+		err = gem_create(file, KFD_PAGE_SIZE, GEM_DOMAIN_GTT, 0, &handle);
+	if (!err)
+		me->world->lists = gem_mappings(file, handle, &mapping, 1) >= 0;
+	close(file);
+	return err;
+}
+
+static int begin(struct play *me, uint64_t seed, const char *state_path)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	void *p = mmap(NULL, sizeof(*me->world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int nr = kfd_topology_read(me->kfd.gpus, KFD_MAX_GPUS);
+
+	if (nr < 0)
+		return nr;
+	if (p == MAP_FAILED || sigaction(SIGUSR1, &action, NULL) || sigaction(SIGTERM, &action, NULL) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, me->box))
+		return report(errno, "shared memory, signals, sockets: %m");
+	me->world = p;
+	me->world->chance = (seed + 1) * 0x9e3779b97f4a7c15ULL;
+	me->kfd.nr_gpus = (unsigned int)nr;
+	me->world->nr_gpus = me->kfd.nr_gpus < PLAY_GPUS ? me->kfd.nr_gpus : PLAY_GPUS;
+	me->world->hive = me->kfd.gpus[0].hive_id;
+	for (unsigned int i = 1; i < me->world->nr_gpus; i++)
+		me->world->hive = me->world->hive && me->kfd.gpus[i].hive_id == me->kfd.gpus[0].hive_id;
+	snprintf(until_path, sizeof(until_path), "%s.until", state_path);
+	nr = state_open(&state, state_path);
+	return nr ? nr : ask_lists(me);
+}
+
+/* ---- a process that is not dumped ---- */
+
+static bool is_gpu_file(pid_t pid, int fd)
+{
+	char path[64], target[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	if (readlink(path, target, sizeof(target) - 1) < 0)
+		return false;
+	return strstr(target, "/dev/dri/renderD") || strstr(target, "dmabuf");
+}
+
+static int hold(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), nr = 0;
+
+	for (int fd = 0; pidfd >= 0 && fd < 256; fd++)
+		nr += is_gpu_file(pid, fd) && syscall(SYS_pidfd_getfd, pidfd, fd, 0) >= 0;
+	if (!nr)
+		return report(ENOENT, "pid %d has no file of a GPU", (int)pid);
+	pause();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "state", required_argument, NULL, 's' }, { "seed", required_argument, NULL, 'r' },
+		{ "pace", required_argument, NULL, 'p' },  { "moves", required_argument, NULL, 'm' },
+		{ "background", no_argument, NULL, 'd' },  { "hold", required_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const char *values[128] = { ['r'] = "0", ['p'] = "5", ['m'] = "0" };
+	int option, ready_fd = -1, err;
+	static struct play me;
+
+	report_name("shareplay");
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		values[option & 127] = optarg ? optarg : "";
+	if (values['h'])
+		return hold(atoi(values['h'])) ? 1 : 0;
+	if (values['?'] || !values['s'] || optind != argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (values['d'] && launch_background(values['s'], 1, &ready_fd))
+		return 1;
+	err = begin(&me, strtoull(values['r'], NULL, 0), values['s']);
+	err = err ? err : play(&me, strtoull(values['m'], NULL, 0), (unsigned int)atoi(values['p']), &ready_fd);
+	state_write(&me, err ? "failed" : "done");
+	return err ? 1 : 0;
+}
