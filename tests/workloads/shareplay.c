@@ -161,8 +161,9 @@ static int move_share(struct play *me, const struct play_name *name)
 {
 	struct play_world *world = me->world;
 	unsigned int taker = 1 + play_draw(world, PLAY_PLAYERS);
-	int fd, err = play_export(me, name, &fd);
+	int fd, err = play_draw(world, 3) ? 0 : play_describe(me, name);
 
+	err = err ? err : play_export(me, name, &fd);
 	if (err)
 		return err;
 	while (!world->present[taker])
@@ -256,6 +257,29 @@ static int drop(struct play *me)
 	return err;
 }
 
+static int heir_end(struct play *me)
+{
+	if (me->heir && (kill(me->heir, SIGKILL) || waitpid(me->heir, NULL, 0) < 0))
+		return report(errno, "player %u: ending pid %d: %m", me->number, (int)me->heir);
+	me->heir = 0;
+	return 0;
+}
+
+/* A child that inherits all files, as a DataLoader's do, or that one's end. Nothing that is mapped is inherited. */
+static int heir_fork(struct play *me)
+{
+	if (me->heir)
+		return heir_end(me);
+	me->heir = fork();
+	if (me->heir < 0)
+		return report(errno, "fork: %m");
+	if (me->heir)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
 static int obey(struct play *me)
 {
 	switch (me->world->order) {
@@ -264,8 +288,9 @@ static int obey(struct play *me)
 	case PLAY_LOOK: return look(me, me->world->buffer);
 	case PLAY_TAKE: return move_take(me);
 	case PLAY_DROP: return drop(me);
-	case PLAY_LEAVE: _exit(0);
-	case PLAY_END: return play_close(me);
+	case PLAY_FORK: return heir_fork(me);
+	case PLAY_LEAVE: _exit(heir_end(me) ? 1 : 0);
+	case PLAY_END: return heir_end(me) ? -ECHILD : play_close(me);
 	}
 	return -EINVAL;
 }
@@ -296,6 +321,19 @@ static void player_run(struct play *me)
 
 /* ---- the referee ---- */
 
+/* What has been done, for people. */
+static const char *turns(const struct play_world *world)
+{
+	static const char *const names[] = { "entered", "moves", "looks", "taken", "dropped", "forks", "left", "ended" };
+	static char text[256];
+	size_t used = 0;
+
+	for (unsigned int i = 0; i <= PLAY_END; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu64 " %s", i ? ", " : "",
+					 world->counts[i], names[i]);
+	return text;
+}
+
 static int state_write(const struct play *me, const char *phase)
 {
 	state_begin(&state);
@@ -303,6 +341,7 @@ static int state_write(const struct play *me, const char *phase)
 	state_line(&state, "phase %s", phase);
 	state_line(&state, "generation %" PRIu64, me->world->moves);
 	state_line(&state, "verifies %" PRIu64, verifies);
+	state_line(&state, "turns %s", turns(me->world));
 	state_line(&state, "message %s", me->world->failed ? me->world->message : report_last());
 	return state_end(&state);
 }
@@ -361,6 +400,12 @@ static int turn_all(struct play *me, enum play_order order)
 	return err;
 }
 
+static bool any_loose(const struct play_world *world)
+{
+	return world->nr_loose[0] || world->nr_loose[1] || world->nr_loose[2];
+}
+
+/* Not while names are loose: queues and their memory, which nobody exports, would get a number that is lost again. */
 static int player_enter(struct play *me)
 {
 	struct play_world *world = me->world;
@@ -368,7 +413,7 @@ static int player_enter(struct play *me)
 
 	while (number <= PLAY_PLAYERS && world->present[number])
 		number++;
-	if (number > PLAY_PLAYERS)
+	if (number > PLAY_PLAYERS || any_loose(world))
 		return 0;
 	world->has_kfd[number] = !world->lists || play_draw(world, 5);
 	pids[number] = fork();
@@ -427,6 +472,8 @@ static int next_move(struct play *me)
 		number = number % PLAY_PLAYERS + 1;
 	if (what < 5 && nr_present(world) > 2)
 		return player_leave(me, number);
+	if (what < 8)
+		return turn(me, number, PLAY_FORK);
 	err = turn(me, number, PLAY_MOVE);
 	return err ? err : follow_up(me);
 }

@@ -37,7 +37,8 @@ struct play_buffer {
 	enum kfd_memory kind;
 	unsigned int gpu; /* the owner */
 	uint64_t bytes;
-	uint64_t seed; /* of its contents */
+	uint64_t seed;	/* of its contents */
+	uint32_t token; /* its metadata, as IPC of ROCm 7.2 has them; 0: none */
 };
 
 struct play_name {
@@ -51,7 +52,7 @@ struct play_name {
 	int fd;
 };
 
-enum play_order { PLAY_START, PLAY_MOVE, PLAY_LOOK, PLAY_TAKE, PLAY_DROP, PLAY_LEAVE, PLAY_END };
+enum play_order { PLAY_START, PLAY_MOVE, PLAY_LOOK, PLAY_TAKE, PLAY_DROP, PLAY_FORK, PLAY_LEAVE, PLAY_END };
 
 struct play_world {
 	_Atomic uint32_t turn; /* whose it is: a player's number, or the referee's */
@@ -80,6 +81,7 @@ struct play {
 	struct kfd_bo windows[PLAY_GPUS]; /* through which the CPU sees what only a GPU reaches */
 	uint64_t first_number[PLAY_GPUS]; /* of KFD BOs that are names */
 	int box[2];			  /* from any player to any other */
+	pid_t heir;			  /* a child that has inherited its files and does nothing; 0: none */
 };
 
 /* 0 .. @n - 1, the same in all runs of a seed. */
@@ -108,6 +110,8 @@ int play_map(struct play *me, struct play_name *name);
 int play_write(struct play *me, struct play_name *name);
 bool play_can_write(const struct play *me, const struct play_name *name);
 int play_check(struct play *me, const struct play_name *name);
+/* Gives the buffer of a handle new metadata, where handles show them: on its own GPU. */
+int play_describe(struct play *me, const struct play_name *name);
 int play_free(struct play *me, struct play_name *name);
 
 /* The name is no more: by play_free(), or with its process. */

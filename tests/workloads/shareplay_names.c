@@ -134,7 +134,7 @@ static int buffer_new(struct play *me, unsigned int gpu, enum kfd_memory kind, u
 	for (unsigned int i = 0; i < PLAY_BUFFERS; i++) {
 		if (world->buffers[i].used)
 			continue;
-		world->buffers[i] = (struct play_buffer){ true, kind, gpu, bytes, ++world->seeds };
+		world->buffers[i] = (struct play_buffer){ true, kind, gpu, bytes, ++world->seeds, 0 };
 		*ret = i;
 		return 0;
 	}
@@ -248,16 +248,39 @@ static int map_cpu(struct play *me, unsigned int gpu, uint32_t handle, uint64_t 
 	return 0;
 }
 
+/* Size and metadata; those are seen on the owner's GPU only. */
+static int handle_describes(struct play *me, unsigned int number, unsigned int gpu, uint32_t handle, const char *how)
+{
+	const struct play_buffer *buffer = &me->world->buffers[number];
+	int file = me->kfd.gpus[gpu].render_fd, err;
+	uint64_t size;
+
+	err = gem_size(file, handle, &size);
+	if (!err && size != buffer->bytes)
+		err = report(EILSEQ, "player %u: buffer %u by %s has %" PRIu64 " bytes, want %" PRIu64, me->number, number,
+			     how, size, buffer->bytes);
+	if (err || gpu != buffer->gpu || !buffer->token)
+		return err;
+	return gem_metadata_check(file, handle, 0, &buffer->token, sizeof(buffer->token));
+}
+
+int play_describe(struct play *me, const struct play_name *name)
+{
+	uint32_t token = (uint32_t)++me->world->seeds;
+
+	if (name->kind != PLAY_HANDLE || name->gpu != buffer_of(me, name)->gpu)
+		return 0;
+	me->world->buffers[name->buffer].token = token;
+	return gem_metadata_set(me->kfd.gpus[name->gpu].render_fd, name->handle, 0, &token, sizeof(token));
+}
+
 /* What a handle shows, mapped only for that. */
 static int handle_shows(struct play *me, unsigned int buffer, unsigned int gpu, uint32_t handle, const char *how)
 {
-	uint64_t bytes = me->world->buffers[buffer].bytes, va = 0, size;
-	int err = gem_size(me->kfd.gpus[gpu].render_fd, handle, &size), unmapped;
+	uint64_t bytes = me->world->buffers[buffer].bytes, va = 0;
+	int err = handle_describes(me, buffer, gpu, handle, how), unmapped;
 	void *cpu = NULL;
 
-	if (!err && size != bytes)
-		err = report(EILSEQ, "player %u: buffer %u by %s has %" PRIu64 " bytes, want %" PRIu64, me->number, buffer,
-			     how, size, bytes);
 	if (err || (!has_kfd(me) && !is_visible(me, buffer, gpu)))
 		return err;
 	if (!has_kfd(me)) {
