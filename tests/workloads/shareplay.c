@@ -44,6 +44,7 @@ static const char usage[] =
 static volatile sig_atomic_t verify_wanted, stop_wanted;
 static pid_t pids[PLAY_PLAYERS + 1];
 static struct state_file state;
+static int ready_fd = -1; /* to the launcher */
 static uint64_t verifies;
 static char until_path[4096];
 
@@ -422,6 +423,7 @@ static int player_enter(struct play *me)
 	if (!pids[number]) {
 		me->number = number;
 		close(state.fd);
+		close(ready_fd);
 		player_run(me);
 	}
 	world->present[number] = true;
@@ -529,7 +531,7 @@ static bool is_paused(const struct play_world *world)
 	return world->moves >= until;
 }
 
-static int play(struct play *me, uint64_t nr_moves, unsigned int pace_ms, int *ready_fd)
+static int play(struct play *me, uint64_t nr_moves, unsigned int pace_ms)
 {
 	int err = 0;
 
@@ -545,7 +547,7 @@ static int play(struct play *me, uint64_t nr_moves, unsigned int pace_ms, int *r
 		else if (!paused)
 			err = next_move(me);
 		err = err ? err : state_write(me, paused ? "paused" : "running");
-		launch_ready(ready_fd);
+		launch_ready(&ready_fd);
 		usleep(pace_ms * 1000);
 	}
 	err = err ? err : verify(me);
@@ -625,7 +627,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const char *values[128] = { ['r'] = "0", ['p'] = "5", ['m'] = "0" };
-	int option, ready_fd = -1, err;
+	int option, err;
 	static struct play me;
 
 	report_name("shareplay");
@@ -640,7 +642,7 @@ int main(int argc, char **argv)
 	if (values['d'] && launch_background(values['s'], 1, &ready_fd))
 		return 1;
 	err = begin(&me, strtoull(values['r'], NULL, 0), values['s']);
-	err = err ? err : play(&me, strtoull(values['m'], NULL, 0), (unsigned int)atoi(values['p']), &ready_fd);
+	err = err ? err : play(&me, strtoull(values['m'], NULL, 0), (unsigned int)atoi(values['p']));
 	state_write(&me, err ? "failed" : "done");
 	return err ? 1 : 0;
 }
