@@ -196,12 +196,27 @@ static int move_write(struct play *me)
 	return play_write(me, name);
 }
 
-/* Frees a name; often all that have the buffer by the KFD on this GPU do, so that none of its names is loose. */
+static int free_all(struct play *me)
+{
+	struct play_name *name;
+	int err = 0;
+
+	while (!err && (name = draw_own(me, any)))
+		err = play_free(me, name);
+	return err;
+}
+
+/*
+ * Frees a name; mostly all that have the buffer by the KFD on this GPU do, so that none of its names is loose. Or frees
+ * all that the player has.
+ */
 static int move_free(struct play *me, struct play_name *name)
 {
 	struct play_world *world = me->world;
 
-	if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && play_draw(world, 10) < 7) {
+	if (!play_draw(world, 8))
+		return free_all(me);
+	if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && play_draw(world, 10) < 8) {
 		world->buffer = name->buffer;
 		world->gpu = name->gpu;
 		world->follow = PLAY_DROP;
