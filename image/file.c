@@ -136,6 +136,13 @@ void *unpack_message(const char *name, const ProtobufCMessageDescriptor *type, c
 	return message;
 }
 
+void free_message(void *message)
+{
+	ProtobufCAllocator allocator = { .free = budget_free };
+
+	protobuf_c_message_free_unpacked(message, &allocator);
+}
+
 static uint32_t message_crc(const uint8_t *data, size_t size)
 {
 	return crc32c(0, data, size - CRC_FIELD_SIZE);

@@ -19,11 +19,13 @@ int read_image(const char *name, uint8_t **ret, size_t *ret_size);
 int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size);
 
 /*
- * A message that the caller frees as usual. The memory for it is bounded by its size. NULL with -EBADMSG, -EFBIG or
+ * A message, freed by free_message(). The memory for it is bounded by its size. NULL with -EBADMSG, -EFBIG or
  * -ENOMEM after an error line.
  */
 void *unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
 		     int *ret_err);
+/* Accepts NULL. */
+void free_message(void *message);
 
 /* Compares that field of a packed message, if it has it. 0, or -EBADMSG after an error line. */
 int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size);

@@ -113,7 +113,7 @@ int heir_image_unpack(const char *name, const uint8_t *data, size_t size, struct
 		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
 	if (!err)
 		err = unpack(name, msg, image);
-	criu_heir__free_unpacked(msg, NULL);
+	free_message(msg);
 	if (err) {
 		heir_image_free(image);
 		return err;

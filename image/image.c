@@ -292,7 +292,7 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 		image->has_crc32c = msg->has_crc32c;
 		err = unpack_kfd(name, msg, image);
 	}
-	criu_kfd__free_unpacked(msg, NULL);
+	free_message(msg);
 	if (err) {
 		kfd_image_free(image);
 		return err;
@@ -393,7 +393,7 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
 			err = bad_image(name, "has an address space and flags %#x", image->flags);
 	}
-	criu_render_node__free_unpacked(msg, NULL);
+	free_message(msg);
 	if (err) {
 		render_image_free(image);
 		return err;
@@ -469,7 +469,7 @@ int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 		};
 		snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
 	}
-	criu_dmabuf__free_unpacked(msg, NULL);
+	free_message(msg);
 	return err;
 }
 
