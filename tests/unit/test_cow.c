@@ -31,7 +31,7 @@ static uint8_t *memory;
 static pid_t child;
 /* The child's write fault in each page, when it is asked for them. */
 static struct answer {
-	_Atomic bool asked, given;
+	_Atomic bool ready, asked, given;
 	bool faults[PAGES];
 } *answer;
 
@@ -107,10 +107,14 @@ static int setup(void **state)
 	assert_true(child >= 0);
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* fork() leaves its entry in the page table out. */
+		answer->ready = *(volatile uint8_t *)(memory + SHARED * page) != 0;
 		child_answer();
 		for (;;)
 			pause();
 	}
+	while (!answer->ready)
+		usleep(1000);
 	return 0;
 }
 

@@ -289,13 +289,14 @@ static int restore_mapping(const struct fake_vma *vma)
 		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_UPDATE_VMA_MAP];
 	uint64_t offset = 0;
 	int fd = -1, ret = hook(vma->path, vma->start, vma->offset, &offset, &fd);
+	bool can_be_mapped = fd >= 0 && !(fcntl(fd, F_GETFL) & O_PATH);
 
 	if (fd >= 0)
 		close(fd);
 	mapped_at = offset;
 	if (ret != 1)
 		return ret < 0 ? ret : -1;
-	return (offset == fake_restored_offset(vma) || render_only) && fd >= 0 ? 0 : -1;
+	return (offset == fake_restored_offset(vma) || render_only) && can_be_mapped ? 0 : -1;
 }
 
 static bool last_comes_first;

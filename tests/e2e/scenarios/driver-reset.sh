@@ -20,7 +20,9 @@ if criu_call restore -d; then
 	expect_verified
 	expect_shape "$work/shape"
 	job_end
+	echo '# restored while the GPU was reset'
 else
+	echo '# refused while the GPU was reset'
 	expect_gone
 	expect_no_objects
 fi

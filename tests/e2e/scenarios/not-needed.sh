@@ -19,6 +19,7 @@ cycle() {
 	job_pids=("$pid")
 	dump
 	expect_gone
+	[ -s "$images/inventory.img" ] || fail "the dump leaves no inventory ($1)"
 	! grep -q amdgpu_plugin "$images/inventory.img" || fail "the inventory names the plugin ($1)"
 	! grep -E 'Error \(amdgpu_plugin|amdgpu_plugin: Warning' "$work/$criu_runs-dump.log" || fail "the plugin is heard of ($1)"
 	"${@:2}"

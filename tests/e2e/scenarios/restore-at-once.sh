@@ -13,11 +13,9 @@ expect_gone
 expect_no_objects
 machine_load 2xmi100 's/512M/256M/'
 restore
-machine_gpus | {
-	read -r id _
-	# Called when everything is saved: the memory is wiped by slow engines then.
-	printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ] || echo %#x slow >%s\n' "$id" "$gpus_file"
-} >"$work/slow"
+read -r id _ < <(machine_gpus)
+# Called when everything is saved: the memory is wiped by slow engines then.
+printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ] || echo %#x slow >%s\n' "$id" "$gpus_file" >"$work/slow"
 chmod 755 "$work/slow"
 for ((round = 1; round <= 10; round++)); do
 	pair="round $round"

@@ -28,6 +28,7 @@ expect_one_error 'waiting for the GPU'
 # Machines that are not as good.
 kfdsim-load none
 restore_refused
+[ -s "$images/inventory.img" ] || fail "the dump left no inventory"
 # criu before 4.1 does not note which plugins an image needs.
 ! grep -q amdgpu_plugin "$images/inventory.img" || expect_one_error 'there is no /dev/kfd'
 

@@ -11,8 +11,9 @@ machine_slow() {
 	kfdsim-load "$work/slow.txt" >"$work/kfdsim-load.log" 2>&1 || fail "loading slow GPUs"
 }
 
-line_of() {
-	grep -n "$1" "$log" | tail -n 1 | cut -d : -f 1
+# lines_of TEXT: their numbers
+lines_of() {
+	grep -n "$1" "$log" | cut -d : -f 1
 }
 
 worker_has_it() {
@@ -41,7 +42,7 @@ restore
 log=$work/$criu_runs-restore.log
 # Two processes of 2 MiB on each GPU, whose two engines move 1 MB/s.
 awk -v s="$criu_seconds" 'BEGIN { exit s < 2 }' || fail "GPUs that need 2 s were done in $criu_seconds s"
-[ "$(line_of 'gpu .*: restored [0-9]* bytes')" -lt "$(line_of 'Run late stage hook')" ] ||
+[ "$(lines_of 'gpu .*: restored [0-9]* bytes' | tail -n 1)" -lt "$(lines_of 'Run late stage hook' | head -n 1)" ] ||
 	fail "a process was resumed before its contents were there"
 expect_verified
 job_end

@@ -376,9 +376,19 @@ static inline uint64_t engine_map(struct engine *e, uint32_t handle, uint64_t si
 	return va;
 }
 
+/* IBs of SDMA are multiples of 8 dwords. */
+static inline void emit_padding(struct commands *c)
+{
+	while (c->n & 7)
+		emit(c, 0);
+}
+
 static inline int engine_start(struct engine *e, uint32_t ring, uint64_t *sequence)
 {
-	struct submit s = {
+	struct submit s;
+
+	emit_padding(&e->c);
+	s = (struct submit){
 		.ctx = e->ctx, .ring = ring, .ip_type = AMDGPU_HW_IP_DMA, .bo_list = e->bo_list, .ib_va = e->ib_va,
 		.ib_bytes = e->c.n * 4
 	};
