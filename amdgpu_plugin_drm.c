@@ -148,7 +148,7 @@ static int count_syncobjs(int fd, uint32_t *ret)
 	return 0;
 }
 
-/* "drm-memory-vram: 4 KiB" and the like; "drm-engine-gfx: 7 ns". */
+/* "drm-memory-gtt: 4 KiB"; "drm-engine-gfx: 7 ns". VRAM is left out: page tables stay there when all was unmapped. */
 static int read_fdinfo(int fd, struct drm_holdings *holdings)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -161,8 +161,8 @@ static int read_fdinfo(int fd, struct drm_holdings *holdings)
 	while (fgets(line, sizeof(line), f)) {
 		uint64_t kib;
 
-		if (sscanf(line, "drm-memory-%*[a-z]: %" SCNu64, &kib) == 1)
-			holdings->memory_kib += kib;
+		if (sscanf(line, "drm-memory-gtt: %" SCNu64, &kib) == 1)
+			holdings->memory_kib = kib;
 		holdings->has_computed |= !strncmp(line, "drm-engine-", strlen("drm-engine-"));
 	}
 	return 0;

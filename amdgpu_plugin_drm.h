@@ -41,7 +41,7 @@ int drm_count_contexts(int fd, uint32_t *ret);
 /* What else an open file of an AMD render node holds. */
 struct drm_holdings {
 	uint32_t nr_contexts, nr_syncobjs;
-	uint64_t memory_kib; /* that its address space maps, whoever allocated it, and page tables */
+	uint64_t memory_kib; /* of the system, that its address space maps, whoever allocated it */
 	bool has_computed;   /* jobs were submitted */
 };
 

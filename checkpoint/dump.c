@@ -352,6 +352,7 @@ static int take_all(struct dump *dump)
 		.files = &dump->files,
 		.machine = dump->machine,
 		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
+		.is_dkms = dump->driver.dkms,
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
 	err = survey_begin(dump->machine, &request->fresh_inode);

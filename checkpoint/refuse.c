@@ -45,7 +45,7 @@ int refuse_file(const struct task_file *file)
 	return err || !count ? err : -EOPNOTSUPP;
 }
 
-/* A new file has page tables, too. */
+/* A new file has memory of the driver's own. */
 static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, struct drm_holdings *ret_new)
 {
 	_cleanup_close_ int fd = drm_open_minor(file->minor);
@@ -70,7 +70,7 @@ int refuse_used_file(const struct task_file *file, bool is_saved)
 	    (is_saved || (!holdings.nr_syncobjs && holdings.memory_kib <= fresh.memory_kib)))
 		return 0;
 	pr_err("pid %d: has renderD%u open and not /dev/kfd, and the file is in use: %u contexts, %u syncobjs, %" PRIu64
-	       " KiB of memory (%" PRIu64 " when new)%s: that cannot be saved", file->pid, file->minor,
+	       " KiB of system memory (%" PRIu64 " when new)%s: that cannot be saved", file->pid, file->minor,
 	       holdings.nr_contexts, holdings.nr_syncobjs, holdings.memory_kib, fresh.memory_kib,
 	       holdings.has_computed ? ", jobs" : "");
 	return -EOPNOTSUPP;

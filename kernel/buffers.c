@@ -17,13 +17,6 @@ static int call(int kfd, unsigned long op, void *args)
 	return r < 0 ? -errno : 0;
 }
 
-int kfd_acquire_vm(int kfd, uint32_t gpu_id, int drm_fd)
-{
-	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = (uint32_t)drm_fd, .gpu_id = gpu_id };
-
-	return call(kfd, AMDKFD_IOC_ACQUIRE_VM, &args);
-}
-
 int kfd_import_dmabuf(int kfd, uint32_t gpu_id, uint64_t va, int dmabuf_fd, uint64_t *ret_handle)
 {
 	struct kfd_ioctl_import_dmabuf_args args = { .va_addr = va, .gpu_id = gpu_id, .dmabuf_fd = (uint32_t)dmabuf_fd };

@@ -11,9 +11,6 @@
  * otherwise. 0 or -errno without a message.
  */
 
-/* Gives the process the address space of a render-node file on a GPU. */
-int kfd_acquire_vm(int kfd, uint32_t gpu_id, int drm_fd);
-
 /* Makes a BO of a dma-buf, at GPU address @va (0: none). It takes the lowest free number of the GPU. */
 int kfd_import_dmabuf(int kfd, uint32_t gpu_id, uint64_t va, int dmabuf_fd, uint64_t *ret_handle);
 

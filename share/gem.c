@@ -278,27 +278,6 @@ int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share)
 	return drm_call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args);
 }
 
-/* ---- VMIDs ---- */
-
-static int vmid(int fd, uint32_t op)
-{
-	union drm_amdgpu_vm args = { .in = { .op = op } };
-
-	return drm_call(fd, DRM_IOCTL_AMDGPU_VM, &args);
-}
-
-int gem_has_vmid(int fd, int scratch)
-{
-	int err = vmid(scratch, AMDGPU_VM_OP_RESERVE_VMID);
-
-	if (!err)
-		return vmid(scratch, AMDGPU_VM_OP_UNRESERVE_VMID);
-	if (err != -ENOENT && err != -EINVAL)
-		return err;
-	/* One file of the GPU has it. To that one it is granted again, and nothing changes. */
-	return !vmid(fd, AMDGPU_VM_OP_RESERVE_VMID);
-}
-
 /* ---- syncobjs ---- */
 
 static int query_point(int fd, uint32_t handle, uint32_t flags, uint64_t *ret)

@@ -46,13 +46,6 @@ int gem_export(int fd, uint32_t handle, bool read_only);
 /* Adds the syncobjs; *ret_pending: the number of one whose fence has not signalled, or 0. */
 int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending);
 
-/*
- * Whether the file has a VMID to itself, as for performance counters: 1, 0 or -errno. @scratch is an empty file of the
- * same GPU; it has one for a moment where nobody has. Linux 6.3 to at least 6.12 gives one to any number of files, and
- * does not tell: 0.
- */
-int gem_has_vmid(int fd, int scratch);
-
 /* ---- for files of one's own ---- */
 
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret);

@@ -10,7 +10,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 
+#include <libdrm/amdgpu_drm.h>
+
 #include "amdgpu_plugin_util.h"
+#include "share/gem.h"
 #include "share/survey.h"
 
 static const struct topology_node *node_of(const struct topology *machine, uint32_t minor)
@@ -46,21 +49,25 @@ static bool is_common(struct survey *survey, int node, int other)
 	return iommu_is_common(&survey->groups[node], &survey->groups[other]);
 }
 
-static bool is_mapped_itself(struct survey *survey, int home, int peer, uint64_t flags)
+/* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
+static bool is_vram(struct survey *survey, const struct buffer *buffer)
 {
-	struct topology_node *const *nodes = survey->request->machine->nodes;
+	int fd = survey_scratch(survey, buffer->minor);
+	struct gem_info info = { 0 };
+	uint32_t handle;
 
-	if (topology_same_device(nodes[home], nodes[peer]))
-		return true;
-	return flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? same_hive(nodes[home], nodes[peer])
-						    : is_common(survey, home, peer);
+	if (fd < 0 || gem_import(fd, buffer->dmabuf_fd, &handle))
+		return false;
+	gem_ask(fd, handle, &info);
+	gem_close(fd, handle);
+	return info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 }
 
-int64_t peers_references(struct survey *survey, const struct holder *holder)
+int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder)
 {
 	const struct share_process *process = holder_process(survey, holder);
 	const struct topology *machine = survey->request->machine;
-	int home = topology_find_minor(machine, holder->minor);
+	int vram = -1, home = topology_find_minor(machine, holder->minor);
 	struct bo_record record;
 	int64_t ret = 0;
 
@@ -70,9 +77,11 @@ int64_t peers_references(struct survey *survey, const struct holder *holder)
 		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
 		int peer = gpu < 0 ? -1 : topology_find_minor(machine, minor_of(process->nodes->nodes[gpu]));
 
-		if (peer >= 0 && peer != home &&
-		    !is_mapped_itself(survey, home, peer, process->state->bos[holder->bo].alloc_flags))
-			ret++;
+		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
+			continue;
+		if (vram < 0)
+			vram = is_vram(survey, buffer);
+		ret += !(vram ? same_hive(machine->nodes[home], machine->nodes[peer]) : is_common(survey, home, peer));
 	}
 	return ret;
 }

@@ -8,10 +8,10 @@
  * their file offset (a new one, when a BO was freed before), its own file 2 under the same condition, each file of a
  * render node 3; mappings of the KFD on other GPUs as peers.c says.
  *
- * The kernel does not tell whether the KFD's own files have it. A further handle of the plugin's own shows whether the
- * object has any; a handle of a stranger is looked for in the files of all processes; where a process of the dump has
- * one, the number of references that one more import makes decides. That import is freed again, and the kernel closes
- * the client's handle with it, so this is kept for the cases that need it.
+ * The kernel does not tell whether the KFD's own files have it. A further handle of the plugin's own, in a file of its own,
+ * shows whether the object has any. What is left may be references of the KFD's own files, or of somebody else who took
+ * their place: that is settled by looking for the others (strangers.c). The plugin never imports a buffer into the KFD:
+ * the KFD deletes the number of its own file's handle when such an import is freed, and the next buffer gets that number.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "amdgpu_plugin_util.h"
@@ -27,20 +26,9 @@
 #include "share/gem.h"
 #include "share/survey.h"
 
-/* A reference of another GPU goes some time after its handle: the count is read again up to this often. */
-#define SETTLE_TRIES 50
-#define SETTLE_NS    (20l * 1000 * 1000)
-
-/* Where strangers' handles cannot be listed, they are tried up to this one. */
-#define MAX_TRIED_HANDLE 4096u
-
-/* A handle of a process that is not dumped. */
-struct stranger {
-	pid_t pid;
-	uint32_t minor;
-	bool is_mappable;
-	uint64_t offset, size;
-};
+/* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
+#define SETTLE_SECONDS 1
+#define SETTLE_NS      (20l * 1000 * 1000)
 
 /* An open descriptor of a dma-buf. */
 struct descriptor {
@@ -53,9 +41,7 @@ struct references {
 	dev_t device; /* of all dma-bufs */
 	struct descriptor *list; /* by inode, those of tasks first */
 	size_t nr;
-	struct stranger *strangers;
-	size_t nr_strangers;
-	bool has_strangers; /* they were looked for */
+	struct strangers *strangers; /* NULL: they have not been looked for */
 };
 
 /* ---- descriptors ---- */
@@ -268,7 +254,7 @@ void references_free(struct references *references)
 	if (!references)
 		return;
 	free(references->list);
-	free(references->strangers);
+	strangers_free(references->strangers);
 	free(references);
 }
 
@@ -333,124 +319,49 @@ static struct account account_for(struct survey *survey, const struct references
 		ret.nr_bos += here && holder->bo != NO_BO;
 		ret.nr_handles += here && holder->bo == NO_BO;
 		if (here && holder->bo != NO_BO)
-			ret.known += peers_references(survey, holder);
+			ret.known += peers_references(survey, buffer, holder);
 		ret.known += is_first_bo_there(survey, buffer, i, true);
 		ret.nr_other_gpus += is_first_bo_there(survey, buffer, i, false);
 	}
 	return ret;
 }
 
-/* ---- strangers ---- */
+/* ---- the verdict ---- */
 
-static int add_stranger(struct references *references, const struct stranger *stranger)
+struct verdict {
+	int64_t count, known;
+	pid_t pid;	 /* who is not dumped and has the buffer; 0: not known */
+	bool is_unclear; /* or may have it */
+};
+
+static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
 {
-	struct stranger *grown = array_grow(references->strangers, references->nr_strangers, sizeof(*grown));
+	bool dkms = survey->request->is_dkms;
+	char who[64] = "a process that is not dumped (or a message under way)";
 
-	if (!grown)
-		return -ENOMEM;
-	grown[references->nr_strangers++] = *stranger;
-	references->strangers = grown;
-	return 0;
+	if (verdict->pid)
+		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict->pid);
+	else if (dkms)
+		strcpy(who, "a process that is not dumped, or by legacy IPC");
+	if (verdict->is_unclear)
+		pr_err("pid %d: may share a buffer of renderD%u with %s and uses the GPU, too: mount debugfs, which tells, or dump "
+		       "both together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)",
+		       holder_process(survey, buffer->holders)->pid, buffer->minor, who);
+	else
+		pr_err("pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %" PRId64 ": %s",
+		       holder_process(survey, buffer->holders)->pid, buffer->minor, who, verdict->count, verdict->known,
+		       dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
+			      "dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not "
+			      "shared)");
+	return -EOPNOTSUPP;
 }
 
-static int add_stranger_handle(struct references *references, struct stranger stranger, int fd, uint32_t handle)
+static int cannot_tell(const struct survey *survey, const struct buffer *buffer, int err)
 {
-	struct gem_info info;
-
-	/* It runs, and may have closed it. */
-	if (gem_ask(fd, handle, &info))
-		return 0;
-	stranger.size = info.size;
-	stranger.is_mappable = !gem_offset(fd, handle, &stranger.offset);
-	return add_stranger(references, &stranger);
-}
-
-static int add_stranger_file(struct references *references, const struct stranger *stranger, int fd)
-{
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr = 0;
-	int err = gem_list(fd, &entries, &nr);
-
-	if (err == -EINVAL) {
-		err = 0;
-		for (uint32_t handle = 1; !err && handle <= MAX_TRIED_HANDLE; handle++)
-			err = add_stranger_handle(references, *stranger, fd, handle);
-		return err;
-	}
-	for (size_t i = 0; !err && i < nr; i++)
-		err = add_stranger_handle(references, *stranger, fd, entries[i].handle);
+	pr_err("pid %d: cannot tell who else holds a buffer of renderD%u: %s", holder_process(survey, buffer->holders)->pid,
+	       buffer->minor, strerror(-err));
 	return err;
 }
-
-static int add_stranger_task(const struct survey *survey, struct references *references, pid_t pid)
-{
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	_cleanup_free_ int *fds = NULL;
-	size_t nr = 0;
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	/* It may have ended. */
-	if (pidfd < 0 || list_numbers(AT_FDCWD, path, &fds, &nr))
-		return 0;
-	for (size_t i = 0; i < nr; i++) {
-		struct stranger stranger = { .pid = pid };
-		_cleanup_close_ int fd = -1;
-		struct stat st;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fds[i]);
-		if (stat(path, &st) || !device_is_render_node(&st))
-			continue;
-		stranger.minor = minor(st.st_rdev);
-		if (topology_find_minor(survey->request->machine, stranger.minor) < 0)
-			continue;
-		fd = (int)syscall(SYS_pidfd_getfd, pidfd, fds[i], 0);
-		err = fd < 0 ? 0 : add_stranger_file(references, &stranger, fd);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static bool is_dumped(const struct task_files *files, pid_t pid)
-{
-	for (size_t i = 0; i < files->nr_pids; i++)
-		if (files->pids[i] == pid)
-			return true;
-	return false;
-}
-
-static int read_strangers(const struct survey *survey, struct references *references)
-{
-	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0;
-	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
-
-	references->has_strangers = true;
-	for (size_t i = 0; !err && i < nr; i++)
-		if (pids[i] != getpid() && !is_dumped(survey->request->files, pids[i]))
-			err = add_stranger_task(survey, references, pids[i]);
-	return err;
-}
-
-/* A process that might hold the buffer by a handle, or 0. */
-static pid_t find_stranger(const struct survey *survey, const struct references *references, const struct buffer *buffer)
-{
-	const struct holder *holder = buffer->holders;
-	uint64_t size = holder->bo == NO_BO ? 0 : holder_process(survey, holder)->state->bos[holder->bo].size;
-
-	for (size_t i = 0; i < references->nr_strangers; i++) {
-		const struct stranger *stranger = &references->strangers[i];
-
-		if (survey_same_device(survey, stranger->minor, buffer->minor) &&
-		    (stranger->is_mappable ? stranger->offset == holder->offset : stranger->size == size))
-			return stranger->pid;
-	}
-	return 0;
-}
-
-/* ---- what is settled by asking ---- */
 
 /* Whether the object has a handle: one more adds a reference for the file, and one for the object where it had none. */
 static int ask_object(struct survey *survey, const struct buffer *buffer, int64_t *ret)
@@ -470,99 +381,49 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 	return err;
 }
 
-/* How many references one more import into the KFD makes on the GPU of a render node. */
-static int ask_import(struct survey *survey, const struct buffer *buffer, uint32_t minor_number, int64_t *ret)
-{
-	const struct topology *machine = survey->request->machine;
-	int node = topology_find_minor(machine, minor_number), fd = survey_scratch(survey, minor_number);
-	int64_t before = 0, after = 0;
-	uint64_t handle;
-	uint32_t gpu_id;
-	int err;
-
-	if (fd < 0 || node < 0)
-		return fd < 0 ? fd : node;
-	gpu_id = topology_gpu_id(machine->nodes[node]);
-	err = kfd_acquire_vm(survey->kfd, gpu_id, fd);
-	if (err == -EBUSY || err == -EINVAL)
-		err = 0; /* it has one by now */
-	if (!err)
-		err = read_count(buffer->dmabuf_fd, &before);
-	if (!err)
-		err = kfd_import_dmabuf(survey->kfd, gpu_id, 0, buffer->dmabuf_fd, &handle);
-	if (err)
-		return err;
-	err = read_count(buffer->dmabuf_fd, &after);
-	kfd_free(survey->kfd, handle);
-	*ret = after - before;
-	return err;
-}
-
 /*
- * The references of the KFD's own files. When nobody has a handle, the object's is that of the KFD's file, and a
- * stranger's is looked for: the import is not tried there, since the object would lose its last handle when it is freed
- * again, and Linux (6.12, 7.2) tells importers on other GPUs of a move only while there is one.
+ * Some references could be the KFD's own files' or somebody else's. Only a handle of somebody else keeps an object for which
+ * nobody in the dump has one; where there is a handle, or another GPU, it might be any holder.
  */
-static int ask_clients(struct survey *survey, const struct buffer *buffer, const struct account *account, int64_t object,
-		       int64_t *ret)
+static int look_for_strangers(struct survey *survey, struct references *references, const struct buffer *buffer,
+			      const struct account *account, struct verdict *verdict)
 {
-	int64_t step = 0;
+	bool far = account->nr_other_gpus;
 	int err = 0;
 
-	*ret = account->nr_bos ? object : 0;
-	if (account->nr_bos && account->nr_handles) {
-		err = ask_import(survey, buffer, buffer->minor, &step);
-		*ret = 2 - step;
-	}
-	for (size_t i = 0; !err && i < buffer->nr; i++) {
-		const struct holder *holder = &buffer->holders[i];
-
-		if (!is_first_bo_there(survey, buffer, i, false))
-			continue;
-		err = ask_import(survey, buffer, holder->minor, &step);
-		/* Without a handle, the import makes an object and a handle of its own. */
-		*ret += step == 1 ? 2 : 0;
-	}
-	return err;
-}
-
-/* ---- the verdict ---- */
-
-static int refuse(const struct survey *survey, const struct buffer *buffer, int64_t count, int64_t known, pid_t pid)
-{
-	char who[64] = "a process that is not dumped (or a message under way)";
-
-	if (pid)
-		snprintf(who, sizeof(who), "pid %d, which is not dumped", pid);
-	pr_err("pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %" PRId64
-	       ": dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not shared)",
-	       holder_process(survey, buffer->holders)->pid, buffer->minor, who, count, known);
-	return -EOPNOTSUPP;
-}
-
-static int settle(struct survey *survey, struct references *references, const struct buffer *buffer,
-		  const struct account *account, int64_t count)
-{
-	int64_t rest = count - account->known, object = 1, clients = 0;
-	int err = account->nr_handles ? 0 : ask_object(survey, buffer, &object);
-	pid_t stranger = 0;
-
-	if (!err && rest == object)
-		return 0;
-	if (!err)
-		err = ask_clients(survey, buffer, account, object, &clients);
-	if (!err && !account->nr_handles && object && rest == object + clients) {
-		err = references->has_strangers ? 0 : read_strangers(survey, references);
-		stranger = err ? 0 : find_stranger(survey, references, buffer);
-	}
-	if (err) {
-		pr_err("pid %d: cannot tell who else holds a buffer of renderD%u: %s",
-		       holder_process(survey, buffer->holders)->pid, buffer->minor, strerror(-err));
+	if (!references->strangers)
+		err = strangers_read(survey, references->device, &references->strangers);
+	if (err)
 		return err;
-	}
-	if (stranger)
-		return refuse(survey, buffer, count, count - 1, stranger);
-	return rest == object + clients ? 0 : refuse(survey, buffer, count, account->known + object + clients, 0);
+	verdict->known = verdict->count - 1;
+	verdict->pid = strangers_find(survey, references->strangers, buffer, far);
+	if (verdict->pid || !(account->nr_handles || far))
+		return !verdict->pid;
+	verdict->pid = strangers_unclear(survey, references->strangers, buffer, far);
+	verdict->is_unclear = verdict->pid;
+	return !verdict->pid;
+}
+
+/* 1: all references are explained; 0: not, and *verdict says how; -errno after an error line */
+static int judge(struct survey *survey, struct references *references, const struct buffer *buffer,
+		 const struct account *account, struct verdict *verdict)
+{
+	int64_t object = 1, rest, own;
+	int err;
+
+	*verdict = (struct verdict){ 0 };
+	err = read_count(buffer->dmabuf_fd, &verdict->count);
+	if (!err && !account->nr_handles)
+		err = ask_object(survey, buffer, &object);
+	if (err)
+		return cannot_tell(survey, buffer, err);
+	rest = verdict->count - account->known - object;
+	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
+	own = account->nr_bos && object;
+	verdict->known = account->known + object + own + 2 * account->nr_other_gpus;
+	if (rest < 0 || verdict->count > verdict->known || (rest % 2 && !own))
+		return 0;
+	return rest ? look_for_strangers(survey, references, buffer, account, verdict) : 1;
 }
 
 static void nap(void)
@@ -575,19 +436,15 @@ static void nap(void)
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer)
 {
 	const struct account account = account_for(survey, references, buffer);
-	int64_t most = account.known + 1 + (account.nr_bos > 0) + 2 * (int64_t)account.nr_other_gpus, count = 0;
-	int err = read_count(buffer->dmabuf_fd, &count);
+	double end = monotonic_seconds() + SETTLE_SECONDS;
+	struct verdict verdict;
+	int r = judge(survey, references, buffer, &account, &verdict);
 
-	for (unsigned int tries = 0; !err && count > most && tries < SETTLE_TRIES; tries++) {
+	while (!r && monotonic_seconds() < end) {
+		strangers_free(references->strangers);
+		references->strangers = NULL;
 		nap();
-		err = read_count(buffer->dmabuf_fd, &count);
+		r = judge(survey, references, buffer, &account, &verdict);
 	}
-	if (err) {
-		pr_err("pid %d: cannot count the references to a buffer of renderD%u: %s",
-		       holder_process(survey, buffer->holders)->pid, buffer->minor, strerror(-err));
-		return err;
-	}
-	if (count > most)
-		return refuse(survey, buffer, count, most, 0);
-	return settle(survey, references, buffer, &account, count);
+	return r > 0 ? 0 : (r ? r : refuse(survey, buffer, &verdict));
 }

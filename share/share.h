@@ -39,6 +39,7 @@ struct share_request {
 	const struct task_files *files;
 	const struct topology *machine;
 	bool one_dmabuf;      /* the kernel makes one dma-buf for a buffer (Linux 6.8), by whose inode it is known */
+	bool is_dkms;	      /* the driver is amdgpu-dkms, which has an IPC of its own */
 	bool check_partners;  /* refuse what might be shared with processes that are not dumped */
 	uint64_t fresh_inode; /* of survey_begin() */
 };

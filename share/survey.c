@@ -8,7 +8,9 @@
  * does not know gets a dma-buf, which stays with it. Imports are made in files of the plugin's own.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include <libdrm/amdgpu_drm.h>
@@ -77,8 +79,8 @@ int survey_begin(const struct topology *machine, uint64_t *ret_inode)
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_is_gpu(machine->nodes[i]) && drm_minor_is_amd(minor_of(machine->nodes[i])) == 1)
 			return probe_inode(minor_of(machine->nodes[i]), ret_inode);
-	*ret_inode = 0;
-	return 0;
+	pr_err("no render node of the GPUs can be opened to tell new dma-bufs from old ones");
+	return -ENODEV;
 }
 
 /* ---- BOs of the KFD ---- */
@@ -122,6 +124,40 @@ static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 	return err ? err : offsets[0] == offsets[1];
 }
 
+/* Whether the machine has an AMD GPU that the KFD does not drive. */
+static bool has_gpu_without_kfd(const struct topology *machine)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/sys/class/drm");
+	struct dirent *entry;
+	unsigned int minor;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[PATH_MAX], driver[PATH_MAX] = "";
+
+		snprintf(path, sizeof(path), "/sys/class/drm/%s/device/driver", entry->d_name);
+		if (sscanf(entry->d_name, "renderD%u", &minor) == 1 &&
+		    topology_find_minor(machine, minor) < 0 &&
+		    readlink(path, driver, sizeof(driver) - 1) > 0 && !strcmp(basename(driver), "amdgpu"))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The actual id of the GPU whose memory a dma-buf is. Kernels (6.12, 7.2) follow a NULL pointer when they are asked this of
+ * memory of an AMD GPU that the KFD does not drive: where there is one, each of the others is tried before.
+ */
+static int ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret)
+{
+	const struct topology *machine = survey->request->machine;
+	bool may_ask = !survey->asks_first;
+
+	for (unsigned int i = 0; i < machine->nr_nodes && !may_ask; i++)
+		may_ask = topology_is_gpu(machine->nodes[i]) &&
+			  is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd) == 1;
+	return may_ask ? kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, ret) : -EINVAL;
+}
+
 /*
  * Where devices have partitions, the KFD answers for system memory and for what is of no partition with the first GPU
  * that the asker may use.
@@ -130,7 +166,7 @@ int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
 {
 	const struct topology *machine = survey->request->machine;
 	uint32_t gpu_id = 0;
-	int node, err = kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, &gpu_id);
+	int node, err = ask_gpu(survey, dmabuf_fd, &gpu_id);
 
 	node = err ? err : topology_find_gpu(machine, gpu_id);
 	if (node < 0)
@@ -175,12 +211,14 @@ static int check_dmabuf(struct survey *survey, const struct holder *holder, cons
 	}
 	if (offset == bo->offset && info.size >= bo->size)
 		return 0;
-	/* An import of another GPU's memory has an offset of its own in each file. */
-	err = kfd_dmabuf_gpu(survey->kfd, holder->dmabuf_fd, &gpu_id);
-	if (err == -EINVAL)
-		return refuse_memory(process->pid, holder->minor);
-	if (!err && info.size >= bo->size && is_home(survey, holder->minor, holder->dmabuf_fd) == 0)
-		return 0;
+	/* An import of another GPU's memory has an offset of its own in each file; what was allocated here is here. */
+	if (!(bo->alloc_flags & ~IMPORT_FLAGS)) {
+		err = ask_gpu(survey, holder->dmabuf_fd, &gpu_id);
+		if (err == -EINVAL)
+			return refuse_memory(process->pid, holder->minor);
+		if (!err && info.size >= bo->size && is_home(survey, holder->minor, holder->dmabuf_fd) == 0)
+			return 0;
+	}
 	pr_err("pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#" PRIx64
 	       " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", process->pid,
 	       holder->bo, bo->gpu_id, offset, (uint64_t)bo->offset, info.size, (uint64_t)bo->size);
@@ -387,18 +425,12 @@ static int take_rest(struct survey *survey, size_t file)
 {
 	const struct task_file *of = &survey->request->files->files[file];
 	uint32_t nr_contexts = 0, pending = 0;
-	int scratch = survey_scratch(survey, of->minor), has_vmid = 0;
-	int err = scratch < 0 ? scratch : drm_count_contexts(of->fd, &nr_contexts);
+	int err = drm_count_contexts(of->fd, &nr_contexts);
 
-	if (scratch < 0)
-		return scratch;
 	if (!err)
 		err = gem_syncobjs(of->fd, &survey->objects[file], &pending);
-	if (!err)
-		has_vmid = gem_has_vmid(of->fd, scratch);
-	if (err || has_vmid < 0) {
-		err = err ? err : has_vmid;
-		pr_err("pid %d: cannot ask renderD%u for contexts, syncobjs and VMIDs: %s", of->pid, of->minor, strerror(-err));
+	if (err) {
+		pr_err("pid %d: cannot ask renderD%u for contexts and syncobjs: %s", of->pid, of->minor, strerror(-err));
 		return err;
 	}
 	if (nr_contexts)
@@ -407,10 +439,7 @@ static int take_rest(struct survey *survey, size_t file)
 	else if (pending)
 		pr_err("pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which cannot be saved: "
 		       "dump it again later", of->pid, pending, of->minor);
-	else if (has_vmid)
-		pr_err("pid %d: its file of renderD%u has reserved a VMID (performance counters, debugging), which cannot be "
-		       "saved", of->pid, of->minor);
-	if (nr_contexts || pending || has_vmid)
+	if (nr_contexts || pending)
 		return -EOPNOTSUPP;
 	return survey->objects[file].nr_syncobjs ? check_settled(survey, file) : 0;
 }
@@ -465,6 +494,23 @@ static int check_lender(const struct survey *survey, size_t file)
 	return -EOPNOTSUPP;
 }
 
+/* Handles and mappings are found by the name of a buffer: it must not have two dma-bufs. @survey->holders are sorted by name. */
+static int check_names(const struct survey *survey)
+{
+	for (size_t i = 1; survey->request->one_dmabuf && i < survey->nr_holders; i++) {
+		const struct holder *a = &survey->holders[i - 1], *b = a + 1;
+
+		if (compare_names(a, b) || a->inode == b->inode)
+			continue;
+		pr_err("pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#" PRIx64 "), as legacy "
+		       "IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
+		       "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_process(survey, a)->pid, a->minor,
+		       holder_process(survey, b)->pid, a->offset);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 static int collect(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
@@ -476,6 +522,8 @@ static int collect(struct survey *survey)
 	if (!err && survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), compare_names);
 	nr_named = survey->nr_holders;
+	if (!err)
+		err = check_names(survey);
 	for (size_t i = 0; !err && i < request->files->count; i++) {
 		size_t process = process_of(request, request->files->files[i].pid);
 
@@ -504,6 +552,7 @@ static int init(const struct share_request *request, struct survey *survey)
 	size_t nr_nodes = request->machine->nr_nodes;
 
 	survey->request = request;
+	survey->asks_first = has_gpu_without_kfd(request->machine);
 	survey->objects = calloc(request->files->count + 1, sizeof(*survey->objects));
 	survey->is_another = calloc(request->files->count + 1, sizeof(*survey->is_another));
 	survey->scratch = calloc(nr_nodes + 1, sizeof(*survey->scratch));

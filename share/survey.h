@@ -47,6 +47,7 @@ struct survey {
 	uint32_t nr_sharers;
 	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
 	bool has_groups;
+	bool asks_first; /* the machine has a GPU of whose memory the KFD must not be asked */
 	struct references *references;
 	struct older *older; /* before Linux 6.8, instead */
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
@@ -98,7 +99,7 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
 
 /* How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. */
-int64_t peers_references(struct survey *survey, const struct holder *holder);
+int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder);
 
 /* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
 struct references;
@@ -108,6 +109,15 @@ int references_read(struct survey *survey, struct references **ret);
 bool references_of_tasks(const struct references *references, uint64_t inode);
 void references_free(struct references *references);
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
+
+/* What processes have that are not dumped. @dmabufs: device of the files of dma-bufs. 0, or -errno after an error line. */
+struct strangers;
+int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret);
+void strangers_free(struct strangers *strangers);
+/* One that has the buffer, or 0. @far: also on GPUs that it is not of, where handles tell its size only. */
+pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far);
+/* One that uses the buffer's GPU, @far: any GPU, by the KFD, where nothing tells what it has there; or 0. */
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far);
 
 /* Whether somebody who is not dumped may hold a buffer, where the references do not tell (before Linux 6.8). */
 struct older;

@@ -317,10 +317,3 @@ int gem_context_use(int file, uint32_t context)
 	err = err ? err : gem_va_unmap(file, handle, IB_VA, 0, IB_BYTES);
 	return err ? err : gem_close(file, handle);
 }
-
-int gem_vmid_reserve(int file)
-{
-	union drm_amdgpu_vm args = { .in = { .op = AMDGPU_VM_OP_RESERVE_VMID } };
-
-	return called(kfd_ioctl(file, DRM_IOCTL_AMDGPU_VM, &args), "VM RESERVE_VMID", 0);
-}

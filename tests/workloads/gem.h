@@ -69,7 +69,5 @@ int syncobj_state(int file, uint32_t handle);
 /* A context, and NOPs that it has executed. */
 int gem_context_create(int file, uint32_t *ret_context);
 int gem_context_use(int file, uint32_t context);
-/* Takes the one VMID that a GPU lends to a file for itself. */
-int gem_vmid_reserve(int file);
 
 #endif

@@ -40,7 +40,8 @@ static const char usage[] =
 	"SIGTERM to the first process: check, free everything and end; the status is 0 only when all was right.\n";
 
 static const struct share_case *const subjects[] = {
-	share_handle_cases, share_ipc_cases, share_vmm_cases, share_dmabuf_cases, share_file_cases, share_refused_cases,
+	share_handle_cases, share_ipc_cases, share_vmm_cases, share_dmabuf_cases, share_file_cases,
+	share_refused_cases, share_later_cases,
 };
 
 #define NR_SUBJECTS (sizeof(subjects) / sizeof(*subjects))

@@ -157,7 +157,7 @@ struct share_case {
 
 /* By subject; each ends with an entry without name. */
 extern const struct share_case share_handle_cases[], share_ipc_cases[], share_vmm_cases[], share_dmabuf_cases[],
-	share_file_cases[], share_refused_cases[];
+	share_file_cases[], share_refused_cases[], share_later_cases[];
 
 /* ---- sharejob.c ---- */
 

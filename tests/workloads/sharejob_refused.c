@@ -246,13 +246,6 @@ static int context_setup(struct share_process *me)
 	return err ? err : gem_context_use(file, context);
 }
 
-static int vmid_setup(struct share_process *me)
-{
-	int file, err = share_file_open(me, me->gpus[0].gpu, &file);
-
-	return err ? err : gem_vmid_reserve(file);
-}
-
 static int sparse_setup(struct share_process *me)
 {
 	int file, err = share_file_open(me, me->gpus[0].gpu, &file);
@@ -279,7 +272,6 @@ const struct share_case share_refused_cases[] = {
 	{ "encrypted", "an encrypted object", 1, 1, 0, encrypted_setup, NULL },
 	{ "userptr", "a userptr object of a render file", 1, 1, 0, userptr_setup, NULL },
 	{ "context", "a context that has executed jobs", 1, 1, 0, context_setup, NULL },
-	{ "vmid", "a reserved VMID", 1, 1, 0, vmid_setup, NULL },
 	{ "sparse", "a sparse mapping", 1, 1, 0, sparse_setup, NULL },
 	{ 0 },
 };

@@ -8,7 +8,7 @@ WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra 
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
-	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused gem launch kfd kfd_topology sdma pattern report state
+	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused sharejob_later gem launch kfd kfd_topology sdma pattern report state
 SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREPLAY_SOURCES := shareplay shareplay_names fdpass gem launch kfd kfd_topology sdma pattern report state
 SHAREPLAY_OBJECTS := $(SHAREPLAY_SOURCES:%=$(WORKLOADS_DIR)/%.o)

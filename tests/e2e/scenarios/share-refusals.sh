@@ -21,10 +21,9 @@ else
 	stays '6\.18' userptr
 fi
 stays 'context' context
-# Only the driver of newer kernels has such objects, and tells of VMIDs.
+# Only the driver of newer kernels has such objects.
 if ! is_model && kernel_lists; then
 	stays 'doorbell' doorbell
-	stays 'reserved a VMID' vmid
 fi
 
 # A stream brings the images in the order of files: a dma-buf comes back from a directory only, if its number is that low.

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Processes that are not dumped: which buffers they have, by what can be looked at without a change to anything.
+ *
+ * Their files of render nodes tell the handles, and /proc their open dma-bufs. BOs of the KFD show only in debugfs, which
+ * lists the buffers of each address space; where it is not mounted, a buffer may be that of any process that the KFD's
+ * sysfs shows on the GPU. They run meanwhile: what is gone when it is looked at is passed over, and nothing else is.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "amdgpu_plugin_util.h"
+#include "share/gem.h"
+#include "share/survey.h"
+
+#define DRI	      "/sys/kernel/debug/dri"
+#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
+
+/* Before Linux 6.18 handles are tried, until so many numbers in a row are free. A file gives out the lowest. */
+#define HANDLE_GAP 4096u
+
+/* One buffer of one process: an open dma-buf or a BO in an address space by its inode, a handle by what the file says. */
+struct stranger {
+	pid_t pid;
+	uint64_t inode; /* 0: a handle */
+	uint32_t minor;
+	bool is_mappable;
+	uint64_t offset, size;
+};
+
+struct strangers {
+	struct stranger *list;
+	size_t nr;
+	int *kfd_pids; /* processes of the KFD */
+	size_t nr_kfd_pids;
+	bool has_debugfs;
+};
+
+static bool is_ours(const struct survey *survey, pid_t pid)
+{
+	const struct task_files *files = survey->request->files;
+
+	for (size_t i = 0; i < files->nr_pids; i++)
+		if (files->pids[i] == pid)
+			return true;
+	return pid == getpid();
+}
+
+static int add(struct strangers *strangers, const struct stranger *stranger)
+{
+	struct stranger *grown = array_grow(strangers->list, strangers->nr, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	grown[strangers->nr++] = *stranger;
+	strangers->list = grown;
+	return 0;
+}
+
+/* ---- files ---- */
+
+static bool is_gone(int err)
+{
+	return err == -ESRCH || err == -ENOENT || err == -EBADF;
+}
+
+static int add_handle(struct strangers *strangers, struct stranger stranger, int fd, uint32_t handle)
+{
+	struct gem_info info;
+	int err = gem_ask(fd, handle, &info);
+
+	if (err)
+		return err;
+	stranger.size = info.size;
+	stranger.is_mappable = !gem_offset(fd, handle, &stranger.offset);
+	return add(strangers, &stranger);
+}
+
+static int try_handles(struct strangers *strangers, const struct stranger *stranger, int fd)
+{
+	uint32_t last = 0;
+
+	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
+		int err = add_handle(strangers, *stranger, fd, handle);
+
+		if (!err)
+			last = handle;
+		else if (!is_gone(err))
+			return err;
+	}
+	return 0;
+}
+
+static int add_render_file(struct strangers *strangers, const struct stranger *stranger, int fd)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	size_t nr = 0;
+	int err = gem_list(fd, &entries, &nr);
+
+	if (err == -EINVAL)
+		return try_handles(strangers, stranger, fd);
+	for (size_t i = 0; !err && i < nr; i++) {
+		err = add_handle(strangers, *stranger, fd, entries[i].handle);
+		err = is_gone(err) ? 0 : err;
+	}
+	return err;
+}
+
+static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int pidfd, int number, dev_t dmabufs)
+{
+	struct stranger stranger = { .pid = pid };
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+	if (stat(path, &st))
+		return -errno;
+	if (st.st_dev == dmabufs) {
+		stranger.inode = st.st_ino;
+		return add(strangers, &stranger);
+	}
+	stranger.minor = minor(st.st_rdev);
+	if (!device_is_render_node(&st) || topology_find_minor(survey->request->machine, stranger.minor) < 0)
+		return 0;
+	fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+	return fd < 0 ? -errno : add_render_file(strangers, &stranger, fd);
+}
+
+static int add_process(const struct survey *survey, struct strangers *strangers, pid_t pid, dev_t dmabufs)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	_cleanup_free_ int *fds = NULL;
+	size_t nr = 0;
+	char path[64];
+	int err = pidfd < 0 ? -errno : 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	if (!err)
+		err = list_numbers(AT_FDCWD, path, &fds, &nr);
+	for (size_t i = 0; !err && i < nr; i++) {
+		err = add_file(survey, strangers, pid, pidfd, fds[i], dmabufs);
+		err = is_gone(err) ? 0 : err;
+	}
+	return is_gone(err) ? 0 : err;
+}
+
+static int read_processes(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
+
+	if (err)
+		pr_err("cannot list /proc: %s", strerror(-err));
+	for (size_t i = 0; !err && i < nr; i++) {
+		if (is_ours(survey, pids[i]))
+			continue;
+		err = add_process(survey, strangers, pids[i], dmabufs);
+		if (err)
+			pr_err("cannot look whether pid %d, which is not dumped, has buffers of the processes that are: %s",
+			       pids[i], strerror(-err));
+	}
+	return err;
+}
+
+/* ---- BOs of the KFD ---- */
+
+/* The plugin has one file of the KFD open. In a pid namespace sysfs has other pids, of which only the number says something. */
+static int read_kfd(const struct survey *survey, struct strangers *strangers)
+{
+	const struct share_request *request = survey->request;
+	size_t nr = 0, nr_listed = 0, nr_ours = 1;
+	int err = list_numbers(AT_FDCWD, KFD_PROCESSES, &strangers->kfd_pids, &nr_listed);
+
+	if (err) {
+		pr_err("cannot list the processes of the KFD: %s", strerror(-err));
+		return err;
+	}
+	for (size_t i = 0; i < request->nr_processes; i++)
+		nr_ours += !request->processes[i].file->minor;
+	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
+		if (!is_ours(survey, strangers->kfd_pids[i]))
+			strangers->kfd_pids[nr++] = strangers->kfd_pids[i];
+	strangers->nr_kfd_pids = nr;
+	return 0;
+}
+
+/* The driver names an address space by a thread. */
+static bool is_our_thread(const struct survey *survey, pid_t tid)
+{
+	const struct task_files *files = survey->request->files;
+	char path[64];
+
+	for (size_t i = 0; i < files->nr_pids; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", files->pids[i], tid);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return is_ours(survey, tid);
+}
+
+/* "pid:7 ..." begins an address space, and "... exported as ino:5" or "... imported from ino:5" is a buffer in it. */
+static int read_spaces(const struct survey *survey, struct strangers *strangers, FILE *f)
+{
+	struct stranger stranger = { 0 };
+	bool is_stranger = false;
+	char line[512];
+	int err = 0;
+
+	while (!err && fgets(line, sizeof(line), f)) {
+		const char *inode = strstr(line, " ino:");
+
+		if (sscanf(line, "pid:%d", &stranger.pid) == 1)
+			is_stranger = stranger.pid && !is_our_thread(survey, stranger.pid);
+		else if (is_stranger && inode) {
+			stranger.inode = strtoull(inode + strlen(" ino:"), NULL, 10);
+			err = add(strangers, &stranger);
+		}
+	}
+	return ferror(f) ? -EIO : err;
+}
+
+static int read_gpu(const struct survey *survey, struct strangers *strangers, const char *name)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), DRI "/%s/amdgpu_vm_info", name);
+	f = fopen(path, "re");
+	return f ? read_spaces(survey, strangers, f) : -errno;
+}
+
+/* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
+static int read_debugfs(const struct survey *survey, struct strangers *strangers)
+{
+	_cleanup_closedir_ DIR *dir = opendir(DRI);
+	struct dirent *entry;
+	size_t nr = 0;
+	int err = 0;
+
+	while (dir && !err && (entry = readdir(dir))) {
+		err = entry->d_type == DT_DIR ? read_gpu(survey, strangers, entry->d_name) : -ENOENT;
+		nr += !err;
+		err = err == -ENOENT ? 0 : err;
+	}
+	strangers->has_debugfs = nr && !err;
+	return err == -ENOMEM ? err : 0;
+}
+
+/* ---- all ---- */
+
+int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
+{
+	struct strangers *strangers = calloc(1, sizeof(*strangers));
+	int err = strangers ? read_processes(survey, strangers, dmabufs) : -ENOMEM;
+
+	if (!err)
+		err = read_kfd(survey, strangers);
+	if (!err && strangers->nr_kfd_pids)
+		err = read_debugfs(survey, strangers);
+	if (err)
+		strangers_free(strangers);
+	else
+		*ret = strangers;
+	return err;
+}
+
+void strangers_free(struct strangers *strangers)
+{
+	if (!strangers)
+		return;
+	free(strangers->list);
+	free(strangers->kfd_pids);
+	free(strangers);
+}
+
+/* On another GPU a handle is of an object of its own, which is mapped elsewhere. */
+static bool may_be(const struct survey *survey, const struct buffer *buffer, const struct stranger *stranger, bool far)
+{
+	bool is_here = survey_same_device(survey, stranger->minor, buffer->minor);
+	const struct holder *holder = buffer->holders;
+
+	if (stranger->inode || (!is_here && !far))
+		return stranger->inode == holder->inode;
+	if (!is_here || !stranger->is_mappable)
+		return (off_t)stranger->size == lseek(buffer->dmabuf_fd, 0, SEEK_END);
+	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
+		holder++;
+	return stranger->offset == holder->offset;
+}
+
+pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far)
+{
+	for (size_t i = 0; i < strangers->nr; i++)
+		if (may_be(survey, buffer, &strangers->list[i], far))
+			return strangers->list[i].pid;
+	return 0;
+}
+
+static bool uses_gpu(pid_t pid, uint32_t gpu_id)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", pid, gpu_id);
+	return !access(path, F_OK);
+}
+
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far)
+{
+	const struct topology *machine = survey->request->machine;
+
+	for (size_t i = 0; i < strangers->nr_kfd_pids && !strangers->has_debugfs; i++)
+		for (unsigned int node = 0; node < machine->nr_nodes; node++)
+			if (topology_is_gpu(machine->nodes[node]) &&
+			    (far || survey_same_device(survey, minor_of(machine->nodes[node]), buffer->minor)) &&
+			    uses_gpu(strangers->kfd_pids[i], topology_gpu_id(machine->nodes[node])))
+				return strangers->kfd_pids[i];
+	return 0;
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# After a dump that the job survives, it and another job on the GPU make, free and export buffers, and each export is right
+# gpus: 2xmi100
+# tier: all
+# seconds: 900
+
+# shellcheck source=tests/e2e/share.sh
+. "$top/tests/e2e/share.sh"
+
+# expect_other_goes: the job that is not dumped has its own memory
+expect_other_goes() {
+	local job=$work/other job_pids=("${other_pids[@]}")
+	expect_verified
+	expect_progress
+}
+
+# expect_dump: with the objects listed it succeeds
+expect_dump() {
+	if kernel_lists; then
+		dump --leave-running
+	else
+		dump_refused --leave-running
+		expect_one_error '6\.18'
+	fi
+	job_goes
+}
+
+for case in later later-ipc 'later-mesh --processes 8'; do
+	pair=$case
+	# shellcheck disable=SC2086
+	job_start $case
+	process_shape >"$work/shape"
+	expect_dump
+	expect_dump
+	job_end
+	expect_no_objects
+	expect_no_dmabufs
+	shown "$case, dumped twice"
+done
+
+comes_back render-freed
+
+pair='two jobs'
+job=$work/other
+job_start later
+other_pids=("${job_pids[@]}")
+job=$work/job
+job_start later
+process_shape >"$work/shape"
+expect_dump
+expect_other_goes
+if kernel_lists; then
+	dump
+	expect_gone
+	expect_other_goes
+	restore
+	job_goes
+fi
+job_end
+expect_other_goes
+job=$work/other job_pids=("${other_pids[@]}")
+job_end
+expect_no_objects
+shown 'two jobs on one GPU'
