@@ -23,6 +23,8 @@ test_share_decide_SRCS := share/decide.c kernel/records.c kernel/state.c $(topol
 test_share_attach_SRCS := share/attach.c kernel/records.c kernel/state.c
 test_share_older_SRCS := share/older.c
 test_share_older_LDFLAGS := -Wl,--wrap=fopen
+test_references_SRCS := share/references.c share/strangers.c share/peers.c kernel/device.c kernel/mount.c amdgpu_plugin_topology.c
+test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers stat syscall access opendir readdir fopen,-Wl,--wrap=$(call))
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
