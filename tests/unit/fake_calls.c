@@ -100,7 +100,7 @@ static bool hit_memory(const char *name)
 
 static const char *place(const char *path, char room[PATH_MAX])
 {
-	static const char *const ours[] = { "/sys/class/kfd/kfd", "/sys/dev/char", "/dev/kfd", "/dev/dri",
+	static const char *const ours[] = { "/sys/class/kfd/kfd", "/sys/class/drm", "/sys/dev/char", "/dev/kfd", "/dev/dri",
 					    "/proc/471" };
 	size_t i;
 

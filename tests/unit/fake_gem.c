@@ -35,6 +35,8 @@ struct object {
 	ino_t inode; /* 0: none */
 	int gpu;
 	uint64_t offset, size, domains, flags;
+	int nr_references, nr_handles; /* to its dma-buf but for descriptors; in all files and in the KFD's own */
+	bool kfd_has_handle;
 	uint32_t metadata_size;
 	uint8_t metadata[256];
 };
@@ -134,9 +136,43 @@ int fake_gem_made(size_t i)
 	return i < nr_made ? made[i] : -1;
 }
 
+/* A file has a reference, and the object has one as long as it has a handle anywhere. */
+static void add_handle(struct object *object)
+{
+	object->nr_references += 1 + !object->nr_handles++;
+}
+
+static void drop_handle(struct object *object)
+{
+	object->nr_references -= 1 + !--object->nr_handles;
+}
+
+void fake_gem_add_bo(int memfd)
+{
+	struct object *object = object_of(memfd);
+
+	object->nr_references++;
+	if (!object->kfd_has_handle)
+		add_handle(object);
+	object->kfd_has_handle = true;
+}
+
+void fake_gem_free_bo(int memfd)
+{
+	struct object *object = object_of(memfd);
+
+	object->nr_references--;
+	if (object->kfd_has_handle)
+		drop_handle(object);
+	object->kfd_has_handle = false;
+}
+
 void fake_gem_give(int fd, uint32_t handle, int memfd)
 {
-	file_of(fd)->handles[handle] = object_of(memfd);
+	struct object *object = object_of(memfd);
+
+	file_of(fd)->handles[handle] = object;
+	add_handle(object);
 }
 
 void fake_gem_map(int fd, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size)
@@ -209,25 +245,16 @@ void fake_list_nothing(void)
 int fake_gem_references(int memfd)
 {
 	const struct object *object = object_of(memfd);
+	int count = object ? object->nr_references : 0;
 	DIR *dir = opendir("/proc/self/fd");
-	bool has_handle = false;
 	struct dirent *entry;
 	struct stat st;
-	int nr_bos, count = 0;
 
 	while (dir && (entry = readdir(dir)))
 		count += !fstat(atoi(entry->d_name), &st) && object && st.st_ino == object->inode;
 	if (dir)
 		closedir(dir);
-	for (off_t i = 1; object && i <= nr_files; i++)
-		for (int handle = 1; handle <= MAX_HANDLE; handle++)
-			if (files[i].handles[handle] == object) {
-				has_handle = true;
-				count++;
-			}
-	/* The KFD's own file has a handle, too. */
-	nr_bos = fake_kfd_bos_of(memfd);
-	return count + nr_bos + (nr_bos > 0) + (has_handle || nr_bos);
+	return count;
 }
 
 /* ---- ioctls ---- */
@@ -242,6 +269,7 @@ static int new_handle(struct file *file, struct object *object, uint32_t *ret)
 	for (uint32_t i = 1; i <= MAX_HANDLE; i++)
 		if (!file->handles[i]) {
 			file->handles[i] = object;
+			add_handle(object);
 			file->is_filler[i] = false;
 			*ret = i;
 			return 0;
@@ -326,14 +354,16 @@ static int list_mappings(const struct file *file, uint32_t handle, uint64_t *arg
 	return 0;
 }
 
-static int object_ioctl(struct file *file, uint32_t handle, struct object *object, unsigned long op, void *arg)
+static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct object *object, unsigned long op, void *arg)
 {
 	struct drm_amdgpu_gem_metadata *metadata = arg;
 	struct drm_amdgpu_gem_create_in *info;
 
 	switch (op & 0xff) {
 	case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_MMAP:
-		((union drm_amdgpu_gem_mmap *)arg)->out.addr_ptr = object->offset;
+		/* Another GPU's memory is an object of its own in each file. */
+		((union drm_amdgpu_gem_mmap *)arg)->out.addr_ptr =
+			object->offset + (object->gpu == gpu ? 0 : (uint64_t)(file - files) << 40);
 		return 0;
 	case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP:
 		if (((struct drm_amdgpu_gem_op *)arg)->op == OP_MAPPING_INFO)
@@ -356,6 +386,7 @@ static int object_ioctl(struct file *file, uint32_t handle, struct object *objec
 	case 0x2d: /* PRIME_HANDLE_TO_FD */
 		return export_object(object, arg);
 	case 0x09: /* GEM_CLOSE */
+		drop_handle(object);
 		file->handles[handle] = NULL;
 		file->is_filler[handle] = false;
 		return 0;
@@ -455,5 +486,5 @@ int fake_gem_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	}
 	if (!handle || handle > MAX_HANDLE || !file->handles[handle])
 		return -ENOENT;
-	return object_ioctl(file, handle, file->handles[handle], op, arg);
+	return object_ioctl(gpu, file, handle, file->handles[handle], op, arg);
 }

@@ -83,8 +83,10 @@ static int object = -1; /* a memfd: an object that is not of the KFD */
 /* What the restored process has done with numbers of the KFD, and the plugin's own process. */
 static struct {
 	bool is_imported, is_mapped;
-	unsigned int nr_freed, nr_examined;
+	unsigned int nr_freed;
 } sharing;
+static int handed_out[FAKE_NR_BOS + 1]; /* memfds that CHECKPOINT gives instead of a BO's own; 0: none */
+static int stranger_file = -1, foreign = -1;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
 static uint32_t id_of_a = GPU_A; /* of now; the process knows the GPU by GPU_A */
 static uint64_t vram_free = UINT64_MAX;
@@ -161,6 +163,7 @@ static void make_sysfs(void)
 	put("cpu_cores_count 8\nsimd_count 0\n", SYSFS "topology/nodes/0/properties");
 	make_gpu(1, GPU_A, MINOR_A);
 	make_gpu(2, GPU_B, MINOR_A + 1);
+	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A);
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
 }
@@ -273,7 +276,7 @@ static void remove_tree(void)
 
 void fake_hide_process(void)
 {
-	run_command("rm -rf '%s/" SYSFS "proc' '%s/fdinfo'", fake_root, fake_root);
+	run_command("rm -rf '%s/" SYSFS "proc/%d' '%s/fdinfo'", fake_root, FAKE_PID, fake_root);
 }
 
 void fake_show_pasids(const uint32_t *pasids)
@@ -495,6 +498,46 @@ void fake_share(void)
 	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
 	make_records();
 	share_files();
+	fake_gem_add_bo(stopped.bos[0]);
+	fake_gem_add_bo(stopped.bos[0]);
+}
+
+void fake_add_stranger(void)
+{
+	ino_t inode;
+
+	same_file("dev/dri/renderD128", "proc/4712/fd/21");
+	stranger_file = open_device("dri/renderD128", &inode);
+	fake_gem_give(stranger_file, 1, stopped.bos[0]);
+	fake_gem_add_bo(stopped.bos[0]);
+	fake_gem_free_bo(stopped.bos[0]);
+}
+
+void fake_confuse(int bo, int with)
+{
+	handed_out[bo] = stopped.bos[with];
+}
+
+void fake_second_dmabuf(void)
+{
+	handed_out[FAKE_NR_BOS] = make_bo(bos[0].size, 1);
+	fake_gem_add(handed_out[FAKE_NR_BOS], 0, bos[0].offset, bos[0].size, true);
+}
+
+void fake_open_foreign_dmabuf(void)
+{
+	char path[PATH_MAX], target[64];
+
+	foreign = make_bo(OBJECT_BYTES, 0);
+	fake_gem_add(foreign, FAKE_NR_GPUS, OFFSET_A, OBJECT_BYTES, true);
+	snprintf(path, sizeof(path), "%s/proc/4711/fd/22", fake_root);
+	snprintf(target, sizeof(target), "/proc/self/fd/%d", foreign);
+	if (symlink(target, path))
+		die(path);
+	put("", "sys/class/drm/renderD140/device/vendor");
+	snprintf(path, sizeof(path), "%s/sys/class/drm/renderD140/device/driver", fake_root);
+	if (symlink("../bus/pci/drivers/amdgpu", path))
+		die(path);
 }
 
 /* Another child may have closed it already: they have one file system. */
@@ -552,7 +595,9 @@ int fake_process_file(int fd)
 		   fd == FAKE_RENDER_FD ? render_files[0] :
 		   fd == FAKE_RENDER_FD + 1 ? render_files[1] :
 		   fd == FAKE_FOREIGN_FD ? foreign_file :
-		   fd == FAKE_UNUSED_FD ? unused_file : -1;
+		   fd == FAKE_UNUSED_FD ? unused_file :
+		   fd == 21 ? stranger_file :
+		   fd == 22 ? foreign : -1;
 
 	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
 }
@@ -649,7 +694,7 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_A, .actual_gpu_id = GPU_A };
 	devices[1] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_B, .actual_gpu_id = GPU_B };
 	for (i = 0; i < (int)nr_bos(); i++) {
-		int memfd = stopped.bos[i == FAKE_NR_BOS ? 0 : i];
+		int memfd = handed_out[i] ? handed_out[i] : stopped.bos[i == FAKE_NR_BOS ? 0 : i];
 
 		out[i] = bos[i];
 		out[i].dmabuf_fd = memfd < 0 ? KFD_NO_FD : (uint32_t)dup(memfd);
@@ -783,18 +828,18 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	return fake_gem_ioctl(gpu, fd, op, arg);
 }
 
-/* The dump asks, on its own, and the restored process gets what it had. */
+/* The restored process gets what it had. */
 static int import_bo(struct kfd_ioctl_import_dmabuf_args *args)
 {
 	struct stat of, have;
 
+	if (!restored.exists) {
+		fprintf(stderr, "the KFD forgets the handle of the imported buffer when it is freed\n");
+		abort(); /* of a test program */
+	}
 	if (args->gpu_id != GPU_A || fstat((int)args->dmabuf_fd, &of))
 		return -EINVAL;
-	args->handle = kfd_handle(GPU_A, restored.exists ? numbers[FAKE_NR_BOS] : 0);
-	if (!restored.exists) {
-		sharing.nr_examined++;
-		return args->va_addr ? -EINVAL : 0;
-	}
+	args->handle = kfd_handle(GPU_A, numbers[FAKE_NR_BOS]);
 	sharing.is_imported = args->va_addr == IMPORT_AT && !fstat(restored.bos[0], &have) && have.st_ino == of.st_ino;
 	return sharing.is_imported && !sharing.nr_freed ? 0 : -EINVAL;
 }
@@ -802,7 +847,7 @@ static int import_bo(struct kfd_ioctl_import_dmabuf_args *args)
 static int free_bo(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 {
 	if (!restored.exists)
-		return sharing.nr_examined-- ? 0 : -EINVAL;
+		return -EINVAL;
 	return args->handle == kfd_handle(GPU_A, 3 + sharing.nr_freed++) ? 0 : -EINVAL;
 }
 
@@ -817,6 +862,10 @@ static int dmabuf_info(struct kfd_ioctl_get_dmabuf_info_args *args)
 {
 	int gpu = fake_gem_gpu((int)args->dmabuf_fd);
 
+	if (gpu >= FAKE_NR_GPUS) {
+		fprintf(stderr, "the kernel crashes: GET_DMABUF_INFO of memory of a GPU without KFD\n");
+		abort(); /* of a test program */
+	}
 	args->gpu_id = gpu ? GPU_B : GPU_A;
 	return gpu < 0 ? -EINVAL : 0;
 }
@@ -873,15 +922,6 @@ int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 int fake_first_dmabuf(void)
 {
 	return first_dmabuf;
-}
-
-int fake_kfd_bos_of(int memfd)
-{
-	struct stat a, b;
-
-	if (!shares || fstat(memfd, &a) || fstat(stopped.bos[0], &b) || a.st_ino != b.st_ino)
-		return 0;
-	return 2 + (int)sharing.nr_examined;
 }
 
 bool fake_shares_same(int render_fd)

@@ -91,6 +91,14 @@ bool fake_render_only_same(int render_fd, uint64_t offset);
  * RESTORE takes an empty one.
  */
 void fake_leave_out_stack(bool busy);
+/* Another process has imported the first BO, freed that, and kept a handle; with fake_share(). */
+void fake_add_stranger(void);
+/* CHECKPOINT gives the dma-buf of another BO for one. */
+void fake_confuse(int bo, int with);
+/* With fake_share(): the import has a dma-buf of its own. */
+void fake_second_dmabuf(void);
+/* The process has a dma-buf open of an AMD GPU that the KFD does not drive. */
+void fake_open_foreign_dmabuf(void);
 /* Objects cannot be listed any more, as before Linux 6.18. */
 void fake_list_nothing(void);
 

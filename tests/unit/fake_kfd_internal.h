@@ -33,6 +33,9 @@ int fake_gem_gpu(int memfd);
 int fake_gem_made(size_t i);
 
 /* What a file has. */
+/* A BO of the KFD is made of an object, and freed again. */
+void fake_gem_add_bo(int memfd);
+void fake_gem_free_bo(int memfd);
 void fake_gem_give(int fd, uint32_t handle, int memfd);
 void fake_gem_map(int fd, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size);
 void fake_gem_syncobj(int fd, uint32_t handle, uint64_t point);
@@ -45,8 +48,6 @@ int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset);
 
 /* References to an object's dma-buf. */
 int fake_gem_references(int memfd);
-/* How many of them are BOs of the KFD. */
-int fake_kfd_bos_of(int memfd);
 /* Of an object that is older than all others. */
 int fake_first_dmabuf(void);
 

@@ -1384,6 +1384,50 @@ static void a_process_that_shares_comes_back(void **state)
 	assert_int_equal(in_child(share_comes_back, 0), 1);
 }
 
+static void confuse_here(void)
+{
+	fake_confuse(2, 0);
+}
+
+/* Imports of another GPU's memory look so, but it was allocated here. */
+static void confuse_far(void)
+{
+	fake_confuse(0, 3);
+}
+
+/* What happens to a process that shares, and with which line it is refused; NULL: it is not. */
+static const struct {
+	void (*happens)(void);
+	const char *line;
+} harms[] = {
+	{ fake_add_stranger, "shares a buffer of renderD128 with pid 4712, which is not dumped" },
+	{ confuse_here, "gives another buffer's memory for buffer 2" },
+	{ confuse_far, "gives another buffer's memory for buffer 0" },
+	{ fake_second_dmabuf, "has two dma-bufs" },
+	{ fake_open_foreign_dmabuf, NULL },
+};
+
+static bool is_judged(unsigned int nth)
+{
+	int ret;
+
+	share();
+	harms[nth].happens();
+	new_images();
+	run(dump, 0, 0, &ret);
+	if (!ret != !harms[nth].line || (ret && (log_errors != 1 || !strstr(log_text, harms[nth].line))))
+		complain("case %u of a process that shares: %d, %s", nth, ret, log_text);
+	remove_images();
+	return true;
+}
+
+static void what_is_wrong_with_a_shared_buffer_is_found(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(harms); i++)
+		assert_int_equal(in_child(is_judged, i), 1);
+}
+
 /* What the process is whose calls fail, one after the other. */
 static void (*prepare)(void);
 
@@ -1572,6 +1616,7 @@ int main(void)
 		cmocka_unit_test(tasks_of_several_kinds_are_dumped),
 		cmocka_unit_test(a_render_node_in_use_is_refused_without_the_kfd),
 		cmocka_unit_test(a_process_that_shares_comes_back),
+		cmocka_unit_test(what_is_wrong_with_a_shared_buffer_is_found),
 		cmocka_unit_test(any_failure_of_a_dump_with_shares_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_with_shares_is_reported),
 		cmocka_unit_test(a_process_without_kfd_comes_back),

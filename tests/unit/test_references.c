@@ -231,7 +231,11 @@ struct dirent *__wrap_readdir(DIR *dir)
 
 	if (dir != dri)
 		return __real_readdir(dir);
-	return nr < 2 ? &entries[nr++] : (nr = 0, NULL);
+	if (nr < 2)
+		return &entries[nr++];
+	nr = 0;
+	dri = NULL;
+	return NULL;
 }
 
 FILE *__wrap_fopen(const char *path, const char *mode);
