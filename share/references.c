@@ -382,8 +382,8 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 }
 
 /*
- * Some references could be the KFD's own files' or somebody else's. Only a handle of somebody else keeps an object for which
- * nobody in the dump has one; where there is a handle, or another GPU, it might be any holder.
+ * Some references could be the KFD's own files' or somebody else's. Where nobody in the dump has a handle, only a handle
+ * keeps the reference of the object; where somebody has one, or on another GPU, it might be any holder.
  */
 static int look_for_strangers(struct survey *survey, struct references *references, const struct buffer *buffer,
 			      const struct account *account, struct verdict *verdict)

@@ -2,9 +2,9 @@
 /*
  * Processes that are not dumped: which buffers they have, by what can be looked at without a change to anything.
  *
- * Their files of render nodes tell the handles, and /proc their open dma-bufs. BOs of the KFD show only in debugfs, which
- * lists the buffers of each address space; where it is not mounted, a buffer may be that of any process that the KFD's
- * sysfs shows on the GPU. They run meanwhile: what is gone when it is looked at is passed over, and nothing else is.
+ * Their files of render nodes tell the handles, and /proc their open dma-bufs. BOs of the KFD show only in debugfs,
+ * which lists the buffers of each address space; where it is not mounted, any process that the KFD's sysfs shows on the
+ * GPU may have the buffer. They run meanwhile: what is gone when it is looked at is passed over, and nothing else is.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,7 +24,7 @@
 /* Before Linux 6.18 handles are tried, until so many numbers in a row are free. A file gives out the lowest. */
 #define HANDLE_GAP 4096u
 
-/* One buffer of one process: an open dma-buf or a BO in an address space by its inode, a handle by what the file says. */
+/* One buffer of one process: an open dma-buf or a BO by its inode, a handle by what its file says. */
 struct stranger {
 	pid_t pid;
 	uint64_t inode; /* 0: a handle */
@@ -111,7 +111,8 @@ static int add_render_file(struct strangers *strangers, const struct stranger *s
 	return err;
 }
 
-static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int pidfd, int number, dev_t dmabufs)
+static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int pidfd, int number,
+		    dev_t dmabufs)
 {
 	struct stranger stranger = { .pid = pid };
 	_cleanup_close_ int fd = -1;
@@ -171,7 +172,7 @@ static int read_processes(const struct survey *survey, struct strangers *strange
 
 /* ---- BOs of the KFD ---- */
 
-/* The plugin has one file of the KFD open. In a pid namespace sysfs has other pids, of which only the number says something. */
+/* The plugin is one of them. In a pid namespace sysfs has other pids, of which only the number says something. */
 static int read_kfd(const struct survey *survey, struct strangers *strangers)
 {
 	const struct share_request *request = survey->request;
@@ -280,25 +281,33 @@ void strangers_free(struct strangers *strangers)
 	free(strangers);
 }
 
-/* On another GPU a handle is of an object of its own, which is mapped elsewhere. */
-static bool may_be(const struct survey *survey, const struct buffer *buffer, const struct stranger *stranger, bool far)
+/* On another GPU a handle is of an object of its own, which is mapped elsewhere. There may be thousands: GPUs come last. */
+static bool may_be(const struct survey *survey, const struct buffer *buffer, const struct stranger *stranger,
+		   const struct stranger *wanted, bool far)
 {
-	bool is_here = survey_same_device(survey, stranger->minor, buffer->minor);
-	const struct holder *holder = buffer->holders;
+	bool has_offset = stranger->is_mappable && stranger->offset == wanted->offset;
+	bool has_size = stranger->size == wanted->size;
 
-	if (stranger->inode || (!is_here && !far))
-		return stranger->inode == holder->inode;
-	if (!is_here || !stranger->is_mappable)
-		return (off_t)stranger->size == lseek(buffer->dmabuf_fd, 0, SEEK_END);
-	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
-		holder++;
-	return stranger->offset == holder->offset;
+	if (stranger->inode || !(has_offset || has_size))
+		return stranger->inode == wanted->inode;
+	if (!survey_same_device(survey, stranger->minor, buffer->minor))
+		return far && has_size;
+	return stranger->is_mappable ? has_offset : has_size;
 }
 
-pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far)
+pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+		     bool far)
 {
+	const struct holder *holder = buffer->holders;
+	struct stranger wanted = {
+		.inode = holder->inode, .size = (uint64_t)lseek(buffer->dmabuf_fd, 0, SEEK_END),
+	};
+
+	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
+		holder++;
+	wanted.offset = holder->offset;
 	for (size_t i = 0; i < strangers->nr; i++)
-		if (may_be(survey, buffer, &strangers->list[i], far))
+		if (may_be(survey, buffer, &strangers->list[i], &wanted, far))
 			return strangers->list[i].pid;
 	return 0;
 }
@@ -311,7 +320,8 @@ static bool uses_gpu(pid_t pid, uint32_t gpu_id)
 	return !access(path, F_OK);
 }
 
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far)
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+			bool far)
 {
 	const struct topology *machine = survey->request->machine;
 

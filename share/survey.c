@@ -144,8 +144,8 @@ static bool has_gpu_without_kfd(const struct topology *machine)
 }
 
 /*
- * The actual id of the GPU whose memory a dma-buf is. Kernels (6.12, 7.2) follow a NULL pointer when they are asked this of
- * memory of an AMD GPU that the KFD does not drive: where there is one, each of the others is tried before.
+ * The actual id of the GPU whose memory a dma-buf is. Kernels (6.12, 7.2) follow a NULL pointer when they are asked this
+ * of memory of an AMD GPU that the KFD does not drive: where there is one, each of the others is tried before.
  */
 static int ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret)
 {
@@ -494,7 +494,7 @@ static int check_lender(const struct survey *survey, size_t file)
 	return -EOPNOTSUPP;
 }
 
-/* Handles and mappings are found by the name of a buffer: it must not have two dma-bufs. @survey->holders are sorted by name. */
+/* A buffer is known by its dma-buf, and must not have two. The holders are sorted by name. */
 static int check_names(const struct survey *survey)
 {
 	for (size_t i = 1; survey->request->one_dmabuf && i < survey->nr_holders; i++) {

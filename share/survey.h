@@ -110,14 +110,16 @@ bool references_of_tasks(const struct references *references, uint64_t inode);
 void references_free(struct references *references);
 int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
 
-/* What processes have that are not dumped. @dmabufs: device of the files of dma-bufs. 0, or -errno after an error line. */
+/* What processes have that are not dumped. @dmabufs: the device of dma-bufs. 0, or -errno after an error line. */
 struct strangers;
 int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret);
 void strangers_free(struct strangers *strangers);
 /* One that has the buffer, or 0. @far: also on GPUs that it is not of, where handles tell its size only. */
-pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far);
+pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+		     bool far);
 /* One that uses the buffer's GPU, @far: any GPU, by the KFD, where nothing tells what it has there; or 0. */
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer, bool far);
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+			bool far);
 
 /* Whether somebody who is not dumped may hold a buffer, where the references do not tell (before Linux 6.8). */
 struct older;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who holds a buffer: what is told from references and from processes that are not dumped. The kernel is made up of what
- * happens to a buffer, each with the references that come and go with it, so that nothing here knows the plugin's formula.
+ * Who holds a buffer: what is told from references and from processes that are not dumped. The kernel is made up of
+ * what happens to a buffer, with the references that come and go with it: nothing here knows the plugin's formula.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -226,7 +226,9 @@ struct dirent *__real_readdir(DIR *dir);
 struct dirent *__wrap_readdir(DIR *dir);
 struct dirent *__wrap_readdir(DIR *dir)
 {
-	static struct dirent entries[] = { { .d_type = DT_DIR, .d_name = "0000:c1:00.0" }, { .d_type = DT_LNK, .d_name = "0" } };
+	static struct dirent entries[] = {
+		{ .d_type = DT_DIR, .d_name = "0000:c1:00.0" }, { .d_type = DT_LNK, .d_name = "0" },
+	};
 	static unsigned int nr;
 
 	if (dir != dri)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a job does after a dump that it has survived, or has done before one. It frees buffers, makes others, and exports
- * them: a process has a pool of buffers with handles, as VMM and IPC of ROCm 7.2 have, and a new one takes the oldest one's
- * place at each check. Each export has to show the memory of its own buffer.
+ * What a job does after a dump that it has survived, or has done before one. It frees buffers, makes others, and
+ * exports them: a process has a pool of buffers with handles, as VMM and IPC of ROCm 7.2 have, and a new one takes the
+ * oldest one's place at each check. Each export has to show the memory of its own buffer.
  */
 #include <errno.h>
 #include <string.h>
@@ -141,7 +141,8 @@ static int render_freed_setup(struct share_process *me)
 const struct share_case share_later_cases[] = {
 	{ "later", "handles of KFD BOs; others later, and exports", 1, 1, 0, later_setup, later_check },
 	{ "later-ipc", "the same of two processes that have each other's", 2, 1, 0, later_ipc_setup, later_check },
-	{ "render-freed", "a render file that has been used, no KFD", 1, 0, SHARE_NO_KFD, render_freed_setup, NULL },
+	{ "render-freed", "a render file that has been used, no KFD", 1, 0, SHARE_NO_KFD, render_freed_setup,
+	  NULL },
 	{ "later-mesh", "mesh-kept, and the same", 0, 2, 0, later_mesh_setup, later_check },
 	{ 0 },
 };
