@@ -112,7 +112,7 @@ static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 	_cleanup_close_ int other = drm_open_minor(minor);
 	int fd = survey_scratch(survey, minor);
 	uint64_t offsets[2] = { 0 };
-	uint32_t handles[2];
+	uint32_t handles[2] = { 0 };
 	int err = fd < 0 ? fd : (other < 0 ? other : gem_import(fd, dmabuf_fd, &handles[0]));
 
 	if (err)
@@ -121,6 +121,7 @@ static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 	err = err ? err : gem_offset(fd, handles[0], &offsets[0]);
 	err = err ? err : gem_offset(other, handles[1], &offsets[1]);
 	gem_close(fd, handles[0]);
+	gem_close(other, handles[1]);
 	return err ? err : offsets[0] == offsets[1];
 }
 
