@@ -222,12 +222,12 @@ static void make_task(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 
 void fake_make_tree(void)
 {
-	static const struct fake_vma foreign = { "/dev/dri/renderD140", 0x40000, 0x41000, 0x1000, 0 };
+	static const struct fake_vma foreigner = { "/dev/dri/renderD140", 0x40000, 0x41000, 0x1000, 0 };
 
 	make_task(FAKE_HEIR_PID, &fake_vmas[1], 1);
 	make_task(FAKE_RENDER_PID, NULL, 0);
 	same_file("dev/dri/renderD129", "proc/4713/fd/10");
-	make_task(FAKE_FOREIGN_PID, &foreign, 1);
+	make_task(FAKE_FOREIGN_PID, &foreigner, 1);
 }
 
 void fake_make_lost_task(void)
