@@ -25,6 +25,7 @@ NOTHING_TO_DO(amdgpu_atombios_scratch_need_asic_init)
 NOTHING_TO_DO(amdgpu_atombios_sysfs_init)
 NOTHING_TO_DO(amdgpu_i2c_fini)
 NOTHING_TO_DO(amdgpu_atom_asic_init)
+NOTHING_TO_DO(amdgpu_bios_release)
 
 /* No error correction, hence no counters of errors. */
 NOTHING_TO_DO(amdgpu_atomfirmware_mem_ecc_supported)
