@@ -303,6 +303,7 @@ void fake_reopen(void)
 	make_gpu(1, GPU_A, MINOR_A);
 	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
 	remove_tree();
+	run_command("rm -rf '%s/proc/4711/fd/22' '%s/sys/class/drm/renderD140'", fake_root, fake_root);
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
