@@ -149,8 +149,8 @@ build_source() {
 driver_source() {
 	local suite=$1 package=$2 version=$3 dir=$4 options found
 	apt_of "$suite" "$dir/apt" deb
-	found=$(apt-cache "${options[@]}" show "$package" | awk '$1 == "Version:" { print $2; exit }')
-	[ "$found" = "$version" ] || {
+	found=$(apt-cache "${options[@]}" show "$package" | awk '$1 == "Version:" { print $2 }')
+	grep -qxF "$version" <<<"$found" || {
 		echo "suite $suite has $package ${found:-not at all}, but the headers of the prepared kernel are of $version:" \
 			"remove $(image_path kernel "${package##*-}") so that both are prepared anew"
 		return 1

@@ -37,14 +37,17 @@ recipe_userland() {
 }
 
 # The kernel, and a build root for modules with the compiler that its headers ask for.
-KERNEL_PACKAGES="linux-image-amd64,linux-headers-amd64,gcc,make,kmod"
+KERNEL_TOOLS="gcc,make,kmod"
+KERNEL_PACKAGES="linux-image-amd64,linux-headers-amd64,$KERNEL_TOOLS"
+# A release that the suite keeps beside its newest: since 6.12.111 RESTORE wants memory that comes back later.
+KERNEL_6_12="6.12.107+deb13-amd64"
 KERNEL_BASE="base-files,bash,coreutils,dash,diffutils,findutils,grep,sed,mawk,perl-base"
 
 # recipe_kernel NAME: "suite packages"
 recipe_kernel() {
 	case $1 in
 	6.1) echo "bookworm $KERNEL_BASE,$KERNEL_PACKAGES" ;;
-	6.12) echo "trixie $KERNEL_BASE,$KERNEL_PACKAGES" ;;
+	6.12) echo "trixie $KERNEL_BASE,linux-image-$KERNEL_6_12,linux-headers-$KERNEL_6_12,$KERNEL_TOOLS" ;;
 	7.2) echo "forky $KERNEL_BASE,$KERNEL_PACKAGES" ;;
 	*) note "no kernel is called '$1'; there are: 6.1 6.12 7.2"; return 1 ;;
 	esac

@@ -47,6 +47,7 @@ for _ in 1 2; do
 done
 job_end
 xccs_start 6.18 wave
+driver_says 6.18.2
 dump_refused
 expect_one_error 'amdgpu-dkms 6.18.2.*8 XCCs only where .*when fewer waves run.*KFD_RESTORABLE_CHECK=0'
 expect_unharmed
