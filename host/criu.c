@@ -208,9 +208,10 @@ static int stored(int token)
 /* criu gives no file of its store back, and may live as long as the tasks: it gets bundles, which can be emptied. */
 int criu_keep_file(int fd)
 {
-	_cleanup_close_ int owned = fd, bundle = bundle_new(&fd, 1);
+	_cleanup_close_ int bundle = bundle_new(&fd, 1);
 	int token = bundle < 0 ? bundle : store(bundle);
 
+	close(fd);
 	if (token < 0)
 		pr_err("cannot keep a device file for later: %s", strerror(-token));
 	return token;
