@@ -12,7 +12,7 @@ job_dump
 machine count=4 hive_id=9
 accepted "a hive in a bigger hive"
 machine count=4 hive_id="0, 9, 0, 9"
-accepted "a hive beside GPUs outside of it, one GPU keeps its id" 128=131 129=129
+accepted "a hive beside GPUs outside of it" 128=129 129=131
 machine count=2 hive_id=0
 refused_unless "broken hive" KFD_TOPOLOGY_CHECK "XGMI"
 machine count=2 hive_id=9 xgmi_bandwidth=1000
