@@ -150,24 +150,20 @@ static void explain(const struct match *m, const struct problem *problem, const 
 			    m->nr_things, m->nr_places);
 }
 
-/* @problem: as the rules pose it. -ENODEV and -E2BIG without lines: the busy GPUs have to be looked at, too. */
-static int solve_idle(const struct match *m, const struct problem *problem, struct assignment *assignment)
-{
-	return rule_leave_busy(m, problem) ? assign_solve(problem, LIMIT, assignment) : -ENODEV;
-}
-
+/* @problem: as the rules pose it; of busy GPUs, only those that a saved one cannot do without are tried at first. */
 static int solve(const struct match *m, struct problem *problem, struct match_map **ret, struct match_report *report)
 {
 	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
-	int err = assignment ? solve_idle(m, problem, assignment) : -ENOMEM;
+	bool left = rule_leave_busy(m, problem);
+	int err = assignment ? assign_solve(problem, LIMIT, assignment) : -ENOMEM;
 
-	if (err == -ENODEV || err == -E2BIG) {
+	if (left && (err == -ENODEV || err == -E2BIG)) {
 		rule_domains(m, problem);
 		err = assign_solve(problem, LIMIT, assignment);
-		explain(m, problem, assignment, err, report);
 	}
 	if (err == -ENOMEM)
 		return err;
+	explain(m, problem, assignment, err, report);
 	report->steps = assignment->steps;
 	return err ? err : make_map(m, assignment, ret);
 }
