@@ -69,7 +69,7 @@ extra=(--extra aql)
 case $(uname -r) in
 6.12.*) ;;
 *)
-	job_of --gpus 2
+	job_of --gpus 2 "${extra[@]}"
 	KFD_RESTORABLE_CHECK=0 dump_refused
 	expect_one_error 'has a queue on gpu .*overwrites memory of the kernel'
 	expect_unharmed
