@@ -420,6 +420,17 @@ states_written() {
 	done < <(job_states)
 }
 
+# job_comes_back [TIMES]: the job is dumped, gone, restored and as it was, one time after the other
+job_comes_back() {
+	local n
+	for ((n = 0; n < ${1:-1}; n++)); do
+		dump
+		expect_gone
+		restore
+		expect_unharmed
+	done
+}
+
 # restore_refused ARG...: criu says that it failed, and no process is left
 restore_refused() {
 	! criu_call restore -d "$@" || fail "criu restore succeeded, but it should have refused"

@@ -9,8 +9,5 @@ expect_verified
 job_picture
 dump --leave-running
 expect_unharmed
-dump
-expect_gone
-restore
-expect_unharmed
+job_comes_back
 job_end

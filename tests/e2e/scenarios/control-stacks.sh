@@ -8,12 +8,7 @@ small=(--vram 64K --gtt 64K --userptr 64K --chain 500)
 idle_comes_back() {
 	job_start "${small[@]}" --extra aql
 	job_picture
-	for _ in 1 2; do
-		dump
-		expect_gone
-		restore
-		expect_unharmed
-	done
+	job_comes_back 2
 	job_end
 }
 
@@ -22,10 +17,7 @@ in_kernel() {
 	job_start "${small[@]}" --extra wave
 	job_picture
 	if [ -z "$1" ]; then
-		dump
-		expect_gone
-		restore
-		expect_unharmed
+		job_comes_back
 		job_end
 		expect_no_objects
 		return

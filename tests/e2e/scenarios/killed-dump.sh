@@ -41,8 +41,5 @@ wait_until 20 queues_stand || fail "the queues run, though criu was killed"
 resumed 0 'were stopped and run again'
 resumed 0 'were not stopped'
 expect_unharmed
-dump
-expect_gone
-restore
-expect_unharmed
+job_comes_back
 job_end

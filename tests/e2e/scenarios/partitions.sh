@@ -37,12 +37,7 @@ all_xccs() {
 	job_of --extra aql --children 1
 	dump --leave-running
 	expect_unharmed
-	for _ in 1 2 3; do
-		dump
-		expect_gone
-		restore
-		expect_unharmed
-	done
+	job_comes_back 3
 	dump
 	expect_gone
 	machine_load 1xmi300x "$elsewhere"
