@@ -53,8 +53,6 @@ struct dump {
 	size_t nr_processes;
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
-	struct share_heir *heirs;      /* tasks without state that have mappings */
-	size_t nr_heirs;
 	struct survey *survey;
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
@@ -112,9 +110,6 @@ void dump_free(struct dump *dump, bool succeeded)
 	free(dump->processes);
 	survey_free(dump->survey);
 	free(dump->sharers);
-	for (size_t i = 0; i < dump->nr_heirs; i++)
-		free(dump->heirs[i].vmas);
-	free(dump->heirs);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
 	free(dump);
@@ -218,26 +213,18 @@ static int check_contexts(const struct dump *dump)
 	return 0;
 }
 
-/* Tasks without a file of /dev/kfd, and what they have mapped. */
-static int find_heirs(struct dump *dump)
+/* Of tasks without a file of /dev/kfd. */
+static int check_mappings(const struct dump *dump)
 {
-	dump->heirs = calloc(dump->files.nr_pids + 1, sizeof(*dump->heirs));
-	if (!dump->heirs)
-		return -ENOMEM;
-	for (size_t i = 0; i < dump->files.nr_pids; i++) {
-		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
-		struct share_heir *heir = &dump->heirs[dump->nr_heirs];
-		int err;
+	int err = 0;
 
-		if (process && has_kfd(process))
-			continue;
-		heir->pid = dump->files.pids[i];
-		err = refuse_heir(heir->pid, dump->machine, process, &heir->vmas, &heir->nr_vmas);
-		if (err)
-			return err;
-		dump->nr_heirs += heir->nr_vmas > 0;
+	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
+		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+
+		if (!process || !has_kfd(process))
+			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
 	}
-	return 0;
+	return err;
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
@@ -275,7 +262,7 @@ static int check_restorable(struct dump *dump)
 		err = check_render_file(dump, &dump->files.files[i]);
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
-	return err ? err : find_heirs(dump);
+	return err ? err : check_mappings(dump);
 }
 
 /* ---- the state of a process, taken ---- */
@@ -347,8 +334,6 @@ static int take_all(struct dump *dump)
 
 	*request = (struct share_request){
 		.nr_processes = dump->nr_processes,
-		.heirs = dump->heirs,
-		.nr_heirs = dump->nr_heirs,
 		.files = &dump->files,
 		.machine = dump->machine,
 		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
@@ -369,36 +354,6 @@ static int take_all(struct dump *dump)
 		};
 	}
 	return err ? err : survey_take(request, &dump->survey);
-}
-
-/* Tasks are in the order of their own pids, so those of one number, in two namespaces, are neighbours. */
-static bool is_first_of_pid(const struct dump *dump, size_t heir)
-{
-	return !heir || task_own_pid(dump->heirs[heir - 1].pid) != task_own_pid(dump->heirs[heir].pid);
-}
-
-/* They have no file of their own with which this could be saved. */
-static int write_heirs(const struct dump *dump)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < dump->nr_heirs; i++) {
-		const struct share_heir *heir = &dump->heirs[i];
-		const struct heir_image image = {
-			.vmas = heir->vmas,
-			.nr_vmas = heir->nr_vmas,
-			.nr_sharers = survey_nr_sharers(dump->survey),
-		};
-		pid_t own = task_own_pid(heir->pid);
-
-		if (!is_first_of_pid(dump, i)) {
-			pr_err("pid %d: uses GPU buffers of other processes, as one does that is pid %d of another pid namespace: "
-			       "only one of two with the same number can be saved", heir->pid, own);
-			return -EOPNOTSUPP;
-		}
-		err = heir_image_write(own, &image);
-	}
-	return err;
 }
 
 static int pause_all(struct dump *dump)
@@ -430,7 +385,7 @@ static int pause_all(struct dump *dump)
 			err = pause_file(dump, &dump->files.files[i]);
 	if (!err)
 		err = check_restorable(dump);
-	if (err || !(dump->nr_processes || dump->nr_heirs))
+	if (err || !dump->nr_processes)
 		return err;
 	return take_all(dump);
 }
@@ -464,8 +419,7 @@ static int begin_images(struct dump *dump)
 		return err;
 	dump->writes = true;
 	image_remove_stale();
-	dump->result = write_heirs(dump);
-	return dump->result;
+	return 0;
 }
 
 /* ---- the state of a process ---- */

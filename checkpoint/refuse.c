@@ -223,18 +223,21 @@ static int check_closed(pid_t pid)
 	return -EOPNOTSUPP;
 }
 
-/* Inherited by a child that was made by fork, or left by a file that was closed. */
-static int refuse_kfd_mapping(pid_t pid, const struct device_vma *vma)
+static int refuse_mapping(pid_t pid, const struct device_vma *vma)
 {
-	pr_err("pid %d: mapping at %#" PRIx64 " of /dev/kfd: the process has no /dev/kfd open (it has inherited the mapping, or "
-	       "closed the file), so that it cannot be restored", pid, vma->start);
+	char node[32] = "/dev/kfd";
+
+	if (vma->minor)
+		snprintf(node, sizeof(node), "renderD%u", vma->minor);
+	pr_err("pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has inherited the mapping, or closed "
+	       "the file): that cannot be saved", pid, vma->start, node);
 	return -EOPNOTSUPP;
 }
 
-int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct device_vma **ret, size_t *ret_count)
+int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t count = 0, nr_ours = 0;
+	size_t count = 0;
 	int err = task_device_vmas(pid, &vmas, &count);
 
 	for (size_t i = 0; !err && i < count; i++) {
@@ -242,16 +245,8 @@ int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct
 
 		if (r < 0)
 			err = r;
-		else if (!r && !vmas[i].minor)
-			err = refuse_kfd_mapping(pid, &vmas[i]);
-		else if (!r && !is_saved)
-			vmas[nr_ours++] = vmas[i];
+		else if (!r && (!vmas[i].minor || !is_saved))
+			err = refuse_mapping(pid, &vmas[i]);
 	}
-	if (!err)
-		err = check_closed(pid);
-	if (err)
-		return err;
-	*ret = nr_ours ? steal_ptr(vmas) : NULL;
-	*ret_count = nr_ours;
-	return 0;
+	return err ? err : check_closed(pid);
 }

@@ -28,10 +28,10 @@ int refuse_used_file(const struct task_file *file, bool is_saved);
 int refuse_file_under_way(const struct stat *st);
 
 /*
- * A task besides the KFD processes; @is_saved: it has state of its own, and its mappings of render nodes with it. Else
- * *ret are those of AMD GPUs, heap memory of the caller.
+ * A task without /dev/kfd that has device files mapped, or queues and memory left. @is_saved: its state is that of its
+ * render nodes, and mappings of them come with it. 0, or -errno after an error line.
  */
-int refuse_heir(pid_t pid, const struct topology *machine, bool is_saved, struct device_vma **ret, size_t *ret_count);
+int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved);
 
 /* A dump on top of earlier images. */
 int refuse_incremental(void);

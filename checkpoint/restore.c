@@ -64,8 +64,6 @@ struct restore {
 	bool let_go;		     /* in criu's main process: all tasks have theirs, and criu nothing */
 	struct share_task share;
 	struct share_gpu *share_gpus;
-	struct heir_image *heir; /* of a task that has mappings alone, or NULL */
-	bool knows_heir;	 /* it was looked for */
 	uint32_t nr_files; /* of the task, restored so far */
 };
 
@@ -139,7 +137,6 @@ void restore_free(struct restore *restore)
 	share_table_free(restore->buffers);
 	free(restore->share_gpus);
 	vma_bos_done(&restore->bos);
-	heir_image_free(restore->heir);
 	kfd_image_free(restore->image);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
@@ -700,29 +697,6 @@ int restore_file(struct restore *restore, int id)
 
 /* ---- mappings ---- */
 
-/* Once: a task with GPU state has no such image. */
-static int read_heir(struct restore *restore)
-{
-	int err = restore->knows_heir || restore->image ? 0 : heir_image_read(getpid(), &restore->heir);
-
-	restore->knows_heir = true;
-	return err == -ENOENT ? 0 : err;
-}
-
-static int restore_heir_vma(struct restore *restore, const struct device_vma *vma, uint64_t *ret_offset, int *ret_fd)
-{
-	int fd, kept = -1;
-	int err = share_borrow(restore->buffers, restore->heir->nr_sharers, vma->buffer, &kept, ret_offset);
-
-	if (err)
-		return err;
-	fd = criu_vma_file(kept, restore->traits);
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	return 0;
-}
-
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd)
 {
@@ -735,15 +709,9 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		.rules = restore->rules,
 		.traits = restore->traits,
 	};
-	const struct device_vma *lent;
 	struct device_vma vma;
-	int err = read_heir(restore);
+	int err;
 
-	if (err)
-		return err;
-	lent = restore->heir ? vma_by_start(restore->heir->vmas, restore->heir->nr_vmas, start) : NULL;
-	if (lent)
-		return of_ours(restore_heir_vma(restore, lent, ret_offset, ret_fd));
 	if (!vma_find(&context, path, start, offset, &vma))
 		return -ENOENT;
 	err = attach(restore);

@@ -276,7 +276,7 @@ static int compare_starts(const void *start, const void *vma)
 	return (a > b) - (a < b);
 }
 
-const struct device_vma *vma_by_start(const struct device_vma *vmas, size_t count, uint64_t start)
+static const struct device_vma *by_start(const struct device_vma *vmas, size_t count, uint64_t start)
 {
 	return count ? bsearch(&start, vmas, count, sizeof(*vmas), compare_starts) : NULL;
 }
@@ -286,7 +286,7 @@ bool vma_find(const struct vma_context *context, const char *path, uint64_t star
 	      struct device_vma *ret)
 {
 	const struct kfd_image *image = context->image;
-	const struct device_vma *found = image ? vma_by_start(image->vmas, image->nr_vmas, start) : NULL;
+	const struct device_vma *found = image ? by_start(image->vmas, image->nr_vmas, start) : NULL;
 
 	if (found) {
 		*ret = *found;

@@ -82,9 +82,6 @@ struct vma_context {
 	struct criu_traits traits;
 };
 
-/* The one of @vmas, which are in address order, that begins at @start; NULL when there is none. */
-const struct device_vma *vma_by_start(const struct device_vma *vmas, size_t count, uint64_t start);
-
 /* Whether the mapping is one of ours; if so, *ret describes it. */
 bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret);

@@ -21,12 +21,15 @@
 
 /* ---- files ---- */
 
-int write_image(const char *name, const uint8_t *payload, size_t size)
+int write_image(enum image_kind kind, int id, const uint8_t *payload, size_t size)
 {
-	_cleanup_close_ int fd = criu_image_create(name);
+	_cleanup_close_ int fd = -1;
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	char name[IMAGE_NAME_MAX];
 	int err;
 
+	image_name(kind, id, 0, name);
+	fd = criu_image_create(name);
 	if (fd < 0)
 		return fd;
 	length_prefix_put(prefix, size);
@@ -81,10 +84,12 @@ int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size
 	return 0;
 }
 
-int read_image(const char *name, uint8_t **ret, size_t *ret_size)
+int read_image(enum image_kind kind, int id, char name[IMAGE_NAME_MAX], uint8_t **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = criu_image_open(name);
+	_cleanup_close_ int fd = -1;
 
+	image_name(kind, id, 0, name);
+	fd = criu_image_open(name);
 	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
 }
 
@@ -121,26 +126,29 @@ static void budget_free(void *arg, void *data)
 	free(data);
 }
 
-void *unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
-		     int *ret_err)
+int unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size, void *ret)
 {
 	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
 	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
 	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
 
-	*ret_err = message ? 0 : budget.err;
 	if (!message && !budget.err)
-		*ret_err = bad_image(name, "cannot be parsed");
-	else if (!message)
+		return bad_image(name, "cannot be parsed");
+	if (!message) {
 		pr_err("image %s: its %zu bytes need too much memory: %s", name, size, strerror(-budget.err));
-	return message;
+		return budget.err;
+	}
+	memcpy(ret, &message, sizeof(message));
+	return 0;
 }
 
 void free_message(void *message)
 {
 	ProtobufCAllocator allocator = { .free = budget_free };
+	ProtobufCMessage *unpacked;
 
-	protobuf_c_message_free_unpacked(message, &allocator);
+	memcpy(&unpacked, message, sizeof(unpacked));
+	protobuf_c_message_free_unpacked(unpacked, &allocator);
 }
 
 static uint32_t message_crc(const uint8_t *data, size_t size)
@@ -148,26 +156,24 @@ static uint32_t message_crc(const uint8_t *data, size_t size)
 	return crc32c(0, data, size - CRC_FIELD_SIZE);
 }
 
-/* Messages of other writers have no CRC. */
-int check_crc(const char *name, bool has_crc, uint32_t saved, const uint8_t *data, size_t size)
+static int check_crc(const char *name, uint32_t saved, const uint8_t *data, size_t size)
 {
 	uint32_t crc;
 
-	if (!has_crc)
-		return 0;
 	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
 		return bad_image(name, "is damaged: its CRC-32C is not at its end");
 	crc = message_crc(data, size);
 	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
 }
 
-int check_file(const char *name, bool has_id, uint32_t saved)
+int check_frame(const char *name, const uint32_t *crc, const uint32_t *id, const uint8_t *data, size_t size)
 {
 	struct image_name parsed;
+	int err = crc ? check_crc(name, *crc, data, size) : 0;
 
-	if (!has_id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == saved)
-		return 0;
-	return bad_image(name, "is that of file %#x, not of file %#x", saved, (uint32_t)parsed.id);
+	if (err || !id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == *id)
+		return err;
+	return bad_image(name, "is that of file %#x, not of file %#x", *id, (uint32_t)parsed.id);
 }
 
 /* @message has the field crc32c, with whatever value. */

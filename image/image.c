@@ -22,11 +22,6 @@
 
 #define NO_HANDLE 0xffffffffu
 
-#define KFD_NAME    "amdgpu-kfd-%d.img"
-#define RENDER_NAME "amdgpu-renderD-%d.img"
-#define PAGES_NAME  "amdgpu-pages-%d-%04x.img"
-#define DMABUF_NAME "amdgpu-dmabuf_%d.img"
-
 /* ---- amdgpu-kfd ---- */
 
 void kfd_image_free(struct kfd_image *image)
@@ -59,6 +54,46 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 		if (state->shares)
 			share_pack(&state->shares[i], entries[i]);
 	}
+}
+
+static DeviceVma **pack_vmas(const struct device_vma *vmas, size_t count)
+{
+	DeviceVma **entries = image_pointers(count, sizeof(**entries));
+
+	for (size_t i = 0; entries && i < count; i++) {
+		device_vma__init(entries[i]);
+		entries[i]->start = vmas[i].start;
+		entries[i]->end = vmas[i].end;
+		entries[i]->offset = vmas[i].offset;
+		entries[i]->minor = vmas[i].minor;
+		entries[i]->has_gpu_id = vmas[i].gpu_id != 0;
+		entries[i]->gpu_id = vmas[i].gpu_id;
+	}
+	return entries;
+}
+
+static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
+{
+	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
+	if (!image->vmas)
+		return -ENOMEM;
+	for (size_t i = 0; i < msg->n_vmas; i++) {
+		const DeviceVma *entry = msg->vmas[i];
+
+		if (entry->start >= entry->end || (i && entry->start < msg->vmas[i - 1]->end))
+			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i,
+					 entry->start);
+		image->vmas[i] = (struct device_vma){
+			.start = entry->start,
+			.end = entry->end,
+			.offset = entry->offset,
+			.minor = entry->minor,
+			.gpu_id = entry->has_gpu_id ? entry->gpu_id : 0,
+		};
+	}
+	image->nr_vmas = msg->n_vmas;
+	image->has_vmas = msg->n_vmas > 0;
+	return 0;
 }
 
 /* NULL when there was no such file. */
@@ -101,7 +136,7 @@ int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t 
 	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
 	msg.bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg.bo_entries));
-	msg.vmas = image_vmas_pack(image->vmas, image->nr_vmas);
+	msg.vmas = pack_vmas(image->vmas, image->nr_vmas);
 	if (!err && (!msg.bo_entries || !msg.vmas))
 		err = -ENOMEM;
 	if (!err) {
@@ -265,34 +300,29 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
 		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
 	err = unpack_bos(name, msg, image->nodes, &image->state);
-	if (!err && image->state.shares && !image->nr_sharers)
-		err = bad_image(name, "shares buffers with no process");
-	if (!err)
-		err = image_vmas_unpack(name, msg->vmas, msg->n_vmas, &image->vmas);
 	if (err)
 		return err;
-	image->nr_vmas = msg->n_vmas;
-	image->has_vmas = msg->n_vmas > 0;
-	return unpack_rest(name, msg, image);
+	if (image->state.shares && !image->nr_sharers)
+		return bad_image(name, "shares buffers with no process");
+	err = unpack_vmas(name, msg, image);
+	return err ? err : unpack_rest(name, msg, image);
 }
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
 {
-	int err;
-	CriuKfd *msg = unpack_message(name, &criu_kfd__descriptor, data, size, &err);
-	struct kfd_image *image = calloc(1, sizeof(*image));
+	_cleanup_message_ CriuKfd *msg = NULL;
+	struct kfd_image *image;
+	int err = unpack_message(name, &criu_kfd__descriptor, data, size, &msg);
 
-	if (!err && !image)
-		err = -ENOMEM;
 	if (!err)
-		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
-	if (!err)
-		err = check_file(name, msg->has_file_id, msg->file_id);
-	if (!err) {
-		image->has_crc32c = msg->has_crc32c;
-		err = unpack_kfd(name, msg, image);
-	}
-	free_message(msg);
+		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL, data, size);
+	if (err)
+		return err;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->has_crc32c = msg->has_crc32c;
+	err = unpack_kfd(name, msg, image);
 	if (err) {
 		kfd_image_free(image);
 		return err;
@@ -304,12 +334,10 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 int kfd_image_write(int id, const struct kfd_image *image)
 {
 	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
 	size_t size;
 	int err = kfd_image_pack(image, id, &data, &size);
 
-	snprintf(name, sizeof(name), KFD_NAME, id);
-	return err ? err : write_image(name, data, size);
+	return err ? err : write_image(IMAGE_KFD, id, data, size);
 }
 
 int kfd_image_read(int id, struct kfd_image **ret)
@@ -317,10 +345,8 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err;
+	int err = read_image(IMAGE_KFD, id, name, &data, &size);
 
-	snprintf(name, sizeof(name), KFD_NAME, id);
-	err = read_image(name, &data, &size);
 	return err ? err : kfd_image_unpack(name, data, size, ret);
 }
 
@@ -357,43 +383,61 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	return err;
 }
 
-int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret)
+static int unpack_render_nodes(const char *name, const CriuRenderNode *msg, struct render_image *image)
 {
 	int err;
-	CriuRenderNode *msg = unpack_message(name, &criu_render_node__descriptor, data, size, &err);
-	struct render_image *image = calloc(1, sizeof(*image));
 
-	if (!err && !image)
-		err = -ENOMEM;
-	if (!err)
-		err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
-	if (!err)
-		err = check_file(name, msg->has_id, msg->id);
-	if (!err && !msg->gpu_id)
-		err = bad_image(name, "names no GPU");
-	if (!err && msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
+	if (!msg->n_device_entries)
+		return 0;
+	err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+	if (err)
+		return err;
+	if (topology_find_gpu(image->nodes, msg->gpu_id) < 0)
+		return bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
+	return 0;
+}
+
+static int unpack_render(const char *name, const CriuRenderNode *msg, struct render_image *image)
+{
+	int err;
+
+	if (!msg->gpu_id)
+		return bad_image(name, "names no GPU");
+	if (msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
 		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,
 		       msg->num_of_bos);
-		err = -EOPNOTSUPP;
+		return -EOPNOTSUPP;
 	}
-	if (!err && msg->n_device_entries) {
-		err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
-		if (!err && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
-			err = bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
-	}
+	image->has_crc32c = msg->has_crc32c;
+	image->gpu_id = msg->gpu_id;
+	image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
+	image->another_file = msg->has_another_file && msg->another_file;
+	err = unpack_render_nodes(name, msg, image);
 	if (!err)
 		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (!err)
 		err = objects_unpack(name, msg, &image->objects);
-	if (!err) {
-		image->has_crc32c = msg->has_crc32c;
-		image->gpu_id = msg->gpu_id;
-		image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
-		image->another_file = msg->has_another_file && msg->another_file;
-		if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
-			err = bad_image(name, "has an address space and flags %#x", image->flags);
-	}
-	free_message(msg);
+	if (err)
+		return err;
+	if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
+		return bad_image(name, "has an address space and flags %#x", image->flags);
+	return 0;
+}
+
+int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret)
+{
+	_cleanup_message_ CriuRenderNode *msg = NULL;
+	struct render_image *image;
+	int err = unpack_message(name, &criu_render_node__descriptor, data, size, &msg);
+
+	if (!err)
+		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_id ? &msg->id : NULL, data, size);
+	if (err)
+		return err;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	err = unpack_render(name, msg, image);
 	if (err) {
 		render_image_free(image);
 		return err;
@@ -405,12 +449,10 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 int render_image_write(int id, const struct render_image *image)
 {
 	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
 	size_t size;
 	int err = render_image_pack(image, id, &data, &size);
 
-	snprintf(name, sizeof(name), RENDER_NAME, id);
-	return err ? err : write_image(name, data, size);
+	return err ? err : write_image(IMAGE_RENDER, id, data, size);
 }
 
 int render_image_read(int id, struct render_image **ret)
@@ -418,10 +460,8 @@ int render_image_read(int id, struct render_image **ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err;
+	int err = read_image(IMAGE_RENDER, id, name, &data, &size);
 
-	snprintf(name, sizeof(name), RENDER_NAME, id);
-	err = read_image(name, &data, &size);
 	return err ? err : render_image_unpack(name, data, size, ret);
 }
 
@@ -431,7 +471,6 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 {
 	CriuDmabuf msg = CRIU_DMABUF__INIT;
 	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
 	size_t size;
 	int err;
 
@@ -441,36 +480,31 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 	msg.nr_sharers = image->nr_sharers;
 	msg.name = image->name[0] ? (char *)image->name : NULL;
 	err = pack_message(&msg.base, &data, &size);
-	snprintf(name, sizeof(name), DMABUF_NAME, id);
-	return err ? err : write_image(name, data, size);
+	return err ? err : write_image(IMAGE_DMABUF, id, data, size);
 }
 
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
 {
-	int err;
-	CriuDmabuf *msg = unpack_message(name, &criu_dmabuf__descriptor, data, size, &err);
+	_cleanup_message_ CriuDmabuf *msg = NULL;
+	int err = unpack_message(name, &criu_dmabuf__descriptor, data, size, &msg);
 
+	if (!err)
+		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL, data, size);
 	if (err)
 		return err;
-	err = check_crc(name, msg->has_crc32c, msg->crc32c, data, size);
-	if (!err)
-		err = check_file(name, msg->has_file_id, msg->file_id);
-	if (!err && !msg->has_buffer) {
+	if (!msg->has_buffer) {
 		pr_err("image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored", name);
-		err = -EOPNOTSUPP;
+		return -EOPNOTSUPP;
 	}
-	if (!err && (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers))
-		err = bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
-	if (!err) {
-		*ret = (struct dmabuf_image){
-			.buffer = msg->buffer,
-			.nr_sharers = msg->nr_sharers,
-			.has_crc32c = msg->has_crc32c,
-		};
-		snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
-	}
-	free_message(msg);
-	return err;
+	if (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers)
+		return bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
+	*ret = (struct dmabuf_image){
+		.buffer = msg->buffer,
+		.nr_sharers = msg->nr_sharers,
+		.has_crc32c = msg->has_crc32c,
+	};
+	snprintf(ret->name, sizeof(ret->name), "%s", msg->name ? msg->name : "");
+	return 0;
 }
 
 int dmabuf_image_read(int id, struct dmabuf_image *ret)
@@ -478,10 +512,8 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err;
+	int err = read_image(IMAGE_DMABUF, id, name, &data, &size);
 
-	snprintf(name, sizeof(name), DMABUF_NAME, id);
-	err = read_image(name, &data, &size);
 	return err ? err : dmabuf_image_unpack(name, data, size, ret);
 }
 
@@ -489,12 +521,12 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret)
 
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 {
-	snprintf(name, IMAGE_NAME_MAX, PAGES_NAME, id, user_gpu_id);
+	image_name(IMAGE_PAGES, id, user_gpu_id, name);
 	return criu_image_create(name);
 }
 
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 {
-	snprintf(name, IMAGE_NAME_MAX, PAGES_NAME, id, user_gpu_id);
+	image_name(IMAGE_PAGES, id, user_gpu_id, name);
 	return criu_image_open(name);
 }

@@ -24,12 +24,11 @@ enum image_kind {
 	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
 	IMAGE_DMABUF,	 /* amdgpu-dmabuf_ID.img; that of CRIU's development branch has another message */
 	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, of that branch */
-	IMAGE_HEIR,	 /* amdgpu-heir-PID.img */
 };
 
 struct image_name {
 	enum image_kind kind;
-	int id;		 /* criu's number of the file; IMAGE_HEIR: a pid */
+	int id;		 /* criu's number of the file */
 	uint32_t gpu_id; /* IMAGE_PAGES: user gpu id */
 };
 
@@ -152,24 +151,6 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image);
 /* As for the others. Those of CRIU's development branch say too little and are refused, -EOPNOTSUPP. */
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret);
 int dmabuf_image_read(int id, struct dmabuf_image *ret);
-
-/*
- * amdgpu-heir-<pid>.img, by the pid in the task's own namespace: its mappings of render nodes, each with the number of
- * its buffer. The task has no file of its own that has an image of GPU state.
- */
-struct heir_image {
-	struct device_vma *vmas;
-	size_t nr_vmas;
-	uint32_t nr_sharers; /* as in struct kfd_image */
-	bool has_crc32c;     /* likewise */
-};
-
-void heir_image_free(struct heir_image *image);
-/* As for the others. */
-int heir_image_pack(const struct heir_image *image, int pid, uint8_t **ret, size_t *ret_size);
-int heir_image_unpack(const char *name, const uint8_t *data, size_t size, struct heir_image **ret);
-int heir_image_write(int pid, const struct heir_image *image);
-int heir_image_read(int pid, struct heir_image **ret);
 
 /*
  * Creates or opens the file with the contents of one GPU's BOs; the content engine

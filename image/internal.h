@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "amdgpu_plugin_topology.h"
+#include "image/image.h"
 #include "kernel/kernel.h"
 #include "criu-amdgpu.pb-c.h"
 
@@ -32,10 +33,7 @@ void image_nodes_free(KfdDeviceEntry **entries, size_t count);
 /* A topology that the caller frees; -EBADMSG after a line that names @name, -ENOMEM without one. */
 int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret);
 
-/* Mappings for a message, to be given to image_pointers_free(); NULL when out of memory. */
-DeviceVma **image_vmas_pack(const struct device_vma *vmas, size_t count);
-
-/* Heap memory of the caller, whatever the result: 0, -EBADMSG after a line that names @name, or -ENOMEM. */
-int image_vmas_unpack(const char *name, DeviceVma **entries, size_t count, struct device_vma **ret);
+/* Names a file of criu's number @id; @gpu_id: of contents, the user gpu id. Not for IMAGE_DRM_PAGES, which nobody makes. */
+void image_name(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX]);
 
 #endif

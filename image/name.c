@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Names of image files. A name is one of ours when what it says, written again, gives the same name. */
+/* Names of image files. */
 #include <stdio.h>
 #include <string.h>
 
 #include "image/image.h"
+#include "image/internal.h"
 
-static bool is(const char *name, const char *made)
+/* Of the file's number and, for contents, the user gpu id. */
+static const char *const formats[] = {
+	[IMAGE_KFD] = "amdgpu-kfd-%d.img",
+	[IMAGE_RENDER] = "amdgpu-renderD-%d.img",
+	[IMAGE_PAGES] = "amdgpu-pages-%d-%04x.img",
+	[IMAGE_DMABUF] = "amdgpu-dmabuf_%d.img",
+};
+
+void image_name(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
 {
-	return !strcmp(name, made);
+	snprintf(ret, IMAGE_NAME_MAX, formats[kind], id, gpu_id);
 }
 
+/* A name is one of ours when what it says, written again, gives the same name. */
 bool image_name_parse(const char *name, struct image_name *ret)
 {
-	char made[IMAGE_NAME_MAX] = "";
+	char made[IMAGE_NAME_MAX];
 	unsigned int minor, bo;
-	int id;
 
-	*ret = (struct image_name){ 0 };
-	if (sscanf(name, "amdgpu-kfd-%d.img", &id) == 1) {
-		snprintf(made, sizeof(made), "amdgpu-kfd-%d.img", id);
-		ret->kind = IMAGE_KFD;
-	} else if (sscanf(name, "amdgpu-renderD-%d.img", &id) == 1) {
-		snprintf(made, sizeof(made), "amdgpu-renderD-%d.img", id);
-		ret->kind = IMAGE_RENDER;
-	} else if (sscanf(name, "amdgpu-pages-%d-%x.img", &id, &ret->gpu_id) == 2) {
-		snprintf(made, sizeof(made), "amdgpu-pages-%d-%04x.img", id, ret->gpu_id);
-		ret->kind = IMAGE_PAGES;
-	} else if (sscanf(name, "amdgpu-dmabuf_%d.img", &id) == 1) {
-		snprintf(made, sizeof(made), "amdgpu-dmabuf_%d.img", id);
-		ret->kind = IMAGE_DMABUF;
-	} else if (sscanf(name, "amdgpu-drm-pages-%d-%u-%x.img", &id, &minor, &bo) == 3) {
-		snprintf(made, sizeof(made), "amdgpu-drm-pages-%d-%u-%04x.img", id, minor, bo);
-		ret->kind = IMAGE_DRM_PAGES;
-	} else if (sscanf(name, "amdgpu-heir-%d.img", &id) == 1) {
-		snprintf(made, sizeof(made), "amdgpu-heir-%d.img", id);
-		ret->kind = IMAGE_HEIR;
-	} else {
-		return false;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+		size_t numbers = strcspn(formats[i], "%");
+
+		*ret = (struct image_name){ .kind = (enum image_kind)i };
+		if (strncmp(name, formats[i], numbers) || sscanf(name + numbers, "%9d-%8x", &ret->id, &ret->gpu_id) < 1)
+			continue;
+		image_name(ret->kind, ret->id, ret->gpu_id, made);
+		return ret->id >= 0 && !strcmp(name, made);
 	}
-	ret->id = id;
-	return id >= 0 && is(name, made);
+	*ret = (struct image_name){ .kind = IMAGE_DRM_PAGES };
+	if (sscanf(name, "amdgpu-drm-pages-%9d-%9u-%8x", &ret->id, &minor, &bo) != 3)
+		return false;
+	snprintf(made, sizeof(made), "amdgpu-drm-pages-%d-%u-%04x.img", ret->id, minor, bo);
+	return ret->id >= 0 && !strcmp(name, made);
 }

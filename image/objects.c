@@ -30,7 +30,6 @@ void share_pack(struct kfd_share *share, KfdBoEntry *entry)
 	entry->has_domains = entry->has_gem_flags = entry->has_alignment = share->kind == KFD_BO_GEM;
 	entry->has_read_only = share->kind == KFD_BO_GEM && share->read_only;
 	entry->read_only = share->read_only;
-	entry->has_lent = entry->lent = share->lent;
 	entry->domains = share->domains;
 	entry->gem_flags = share->flags;
 	entry->alignment = share->alignment;
@@ -52,10 +51,6 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 	if (kind == KFD_BO_GEM && (!entry->domains || entry->domains & ~GOOD_DOMAINS || entry->gem_flags & ~GOOD_FLAGS))
 		return bad_image(name, "BO %zu cannot be made: domains %#" PRIx64 ", flags %#" PRIx64 ", alignment %" PRIu64,
 				 i, entry->domains, entry->gem_flags, entry->alignment);
-	if (entry->has_lent && entry->lent && kind != KFD_BO_OWN && kind != KFD_BO_GEM)
-		return bad_image(name, "BO %zu is lent, and another process' (kind %u)", i, kind);
-	if (entry->has_lent && entry->lent && !entry->has_buffer)
-		return bad_image(name, "BO %zu is lent, and has no buffer's number", i);
 	if (entry->has_metadata && entry->metadata.len > KFD_METADATA_MAX)
 		return bad_image(name, "BO %zu has %zu bytes of metadata", i, entry->metadata.len);
 	*ret = (struct kfd_share){
@@ -65,7 +60,6 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 		.flags = entry->gem_flags,
 		.alignment = entry->alignment,
 		.read_only = entry->has_read_only && entry->read_only,
-		.lent = entry->has_lent && entry->lent,
 		.metadata_flags = entry->metadata_flags,
 		.tiling = entry->tiling,
 		.metadata_size = entry->has_metadata ? (uint32_t)entry->metadata.len : 0,

@@ -37,7 +37,6 @@ struct kfd_share {
 	enum kfd_bo_kind kind;
 	uint64_t domains, flags, alignment; /* of a KFD_BO_GEM, as GEM_CREATE takes them; alignment in bytes */
 	bool read_only;			    /* its dma-buf */
-	bool lent;			    /* a task without GPU state has it mapped; only of a buffer that is owned */
 	uint64_t metadata_flags, tiling;    /* of a BO that is owned */
 	uint32_t metadata_size;		    /* bytes */
 	uint8_t metadata[KFD_METADATA_MAX];

@@ -30,7 +30,6 @@ struct device_vma {
 	uint64_t offset;     /* in the device file */
 	uint32_t minor;	     /* render minor, 0 for /dev/kfd */
 	uint32_t gpu_id;     /* user gpu id of a doorbell or MMIO mapping; 0: not told */
-	uint32_t buffer;     /* of a task without GPU state: number of the buffer, as in struct kfd_share; 0: not told */
 };
 
 /*

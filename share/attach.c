@@ -292,8 +292,6 @@ int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 	if (!err && state->shares)
 		err = find_offsets(task, state);
 	if (!err)
-		err = lent_tell(task, state);
-	if (!err)
 		share_table_attached(task->table, task->nr_files);
 	return err;
 }

@@ -74,15 +74,6 @@ static bool is_private(const struct survey *survey, const struct buffer *buffer)
 	       (!survey->request->one_dmabuf || buffer->holders->inode > survey->request->fresh_inode);
 }
 
-/* Whether a task without GPU state has it mapped. */
-static bool is_lent(const struct survey *survey, const struct buffer *buffer)
-{
-	for (size_t i = 0; survey->request->one_dmabuf && i < buffer->nr; i++)
-		if (lent_has(survey, &buffer->holders[i]))
-			return true;
-	return false;
-}
-
 /* Of the partition @minor or, since system memory is the device's, of one that a holder uses. */
 static uint32_t partition_of(const struct survey *survey, const struct buffer *buffer, uint32_t minor)
 {
@@ -393,16 +384,13 @@ static int decide(struct survey *survey, struct buffer *buffer)
 		return -EOPNOTSUPP;
 	if (owner->bo != NO_BO)
 		widen_flags(&info, bucket_of(survey, owner));
-	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer) &&
-	    !is_lent(survey, buffer))
+	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer))
 		return 0;
 	if (survey->nr_buffers == IMAGE_MAX_NUMBER) {
 		pr_err("more than %u buffers with several names cannot be saved", IMAGE_MAX_NUMBER);
 		return -E2BIG;
 	}
 	share.buffer = ++survey->nr_buffers;
-	share.lent = lent_has(survey, owner);
-	lent_note(survey, owner, share.buffer);
 	err = note_open(survey, buffer, owner, &share);
 	if (err)
 		return err;
@@ -609,11 +597,9 @@ int decide_all(struct survey *survey)
 		err = check_buffers(survey);
 	for (size_t i = 0; !err && i < survey->nr_holders; i += buffer.nr) {
 		buffer = buffer_at(survey, i);
-		if (!is_private(survey, &buffer) || is_lent(survey, &buffer))
+		if (!is_private(survey, &buffer))
 			err = decide(survey, &buffer);
 	}
-	if (!err)
-		err = lent_check(survey);
 	if (!err)
 		err = finish(survey);
 	if (!err && survey->nr_buffers)

@@ -24,18 +24,9 @@ struct share_process {
 	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
 };
 
-/* A task without GPU state of its own, and its mappings of AMD render nodes, whose buffers are to be found. */
-struct share_heir {
-	pid_t pid;
-	struct device_vma *vmas;
-	size_t nr_vmas;
-};
-
 struct share_request {
 	struct share_process *processes;
 	size_t nr_processes;
-	struct share_heir *heirs;
-	size_t nr_heirs;
 	const struct task_files *files;
 	const struct topology *machine;
 	bool one_dmabuf;      /* the kernel makes one dma-buf for a buffer (Linux 6.8), by whose inode it is known */
@@ -73,9 +64,6 @@ bool survey_is_another_file(const struct survey *survey, size_t file);
 
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
-
-/* How many processes share, as in struct kfd_image. */
-uint32_t survey_nr_sharers(const struct survey *survey);
 
 /* ---- restore ---- */
 
@@ -141,12 +129,6 @@ int share_make(struct share_task *task, int kfd, struct kfd_state *state);
 
 /* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after an error line. */
 int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
-
-/*
- * In an heir: the file through which it can map a buffer, by criu's number, and the offset; waits for the owner. 0, or
- * -errno after an error line.
- */
-int share_borrow(struct share_table *table, uint32_t nr_sharers, uint32_t buffer, int *ret_kept, uint64_t *ret_offset);
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
 int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects);

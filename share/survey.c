@@ -575,8 +575,6 @@ int survey_take(const struct share_request *request, struct survey **ret)
 	survey->kfd = -1;
 	err = init(request, survey);
 	if (!err)
-		err = lent_collect(survey);
-	if (!err)
 		err = collect(survey);
 	if (!err)
 		err = decide_all(survey);
@@ -604,7 +602,6 @@ void survey_free(struct survey *survey)
 	references_free(survey->references);
 	older_free(survey->older);
 	free(survey->open);
-	free(survey->lent);
 	free(survey->scratch);
 	free(survey->is_another);
 	free(survey->objects);
@@ -631,11 +628,6 @@ bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret
 		return false;
 	*ret = (struct dmabuf_image){ .buffer = open->buffer, .nr_sharers = survey->nr_sharers };
 	return true;
-}
-
-uint32_t survey_nr_sharers(const struct survey *survey)
-{
-	return survey->nr_sharers;
 }
 
 const struct render_objects *survey_objects(const struct survey *survey, size_t file)

@@ -52,8 +52,6 @@ struct survey {
 	struct older *older; /* before Linux 6.8, instead */
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
 	size_t nr_open;
-	struct device_vma **lent; /* mappings of the request's heirs, by render minor and offset */
-	size_t nr_lent;
 };
 
 struct open_buffer {
@@ -129,14 +127,5 @@ void older_free(struct older *older);
 int older_check_import(const struct survey *survey, const struct holder *holder);
 /* @buffer has one BO of the KFD. 0, or -errno after an error line. */
 int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer);
-
-/* Puts the heirs' mappings in order. 0 or -ENOMEM. */
-int lent_collect(struct survey *survey);
-/* Whether an heir has mapped what the holder names, by the render node of the holder. */
-bool lent_has(const struct survey *survey, const struct holder *holder);
-/* Gives the heirs' mappings of what @owner names the number of the buffer. */
-void lent_note(const struct survey *survey, const struct holder *owner, uint32_t buffer);
-/* When all buffers have their numbers: whether each mapping of an heir has one. 0, or -errno after an error line. */
-int lent_check(const struct survey *survey);
 
 #endif

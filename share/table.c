@@ -23,10 +23,6 @@ struct share_table {
 	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
 	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
 	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
-	struct loan {
-		uint64_t offset;
-		atomic_int file; /* criu's number and 1; 0: not told yet */
-	} loans[IMAGE_MAX_NUMBER + 1];
 };
 
 struct share_table *share_table_new(void)
@@ -126,15 +122,15 @@ static void nap(void)
 	nanosleep(&time, NULL);
 }
 
-/* Waits until one of the tasks tells *@place; all have told when *@nr_done are as many as share. */
-static int wait_for(const struct share_table *table, uint32_t buffer, const atomic_int *place, const atomic_uint *nr_done)
+/* Waits until one of the tasks tells the buffer's place, which is returned. */
+static int wait_for(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
 
 	for (;; nap()) {
 		/* In this order: whoever counts as done has put its places before. */
-		bool all_told = atomic_load(nr_done) >= atomic_load(&table->nr_sharers);
-		int failed = atomic_load(&table->failed), told = atomic_load(place);
+		bool all_told = atomic_load(&table->nr_told) >= atomic_load(&table->nr_sharers);
+		int failed = atomic_load(&table->failed), told = atomic_load(&table->place[buffer]);
 
 		if (told)
 			return told;
@@ -150,7 +146,7 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 			end = monotonic_seconds() + WAIT_SECONDS;
 		} else if (monotonic_seconds() > end) {
 			pr_err("buffer %u, which the process shares, did not come within %d s: %u of %u processes have "
-			       "made theirs", buffer, WAIT_SECONDS, atomic_load(nr_done),
+			       "made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_told),
 			       atomic_load(&table->nr_sharers));
 			return -ETIMEDOUT;
 		}
@@ -159,26 +155,9 @@ static int wait_for(const struct share_table *table, uint32_t buffer, const atom
 
 int share_table_get(struct share_table *table, uint32_t buffer)
 {
-	int place = wait_for(table, buffer, &table->place[buffer], &table->nr_told);
+	int place = wait_for(table, buffer);
 
 	return place < 0 ? place : open_place(buffer, place);
-}
-
-void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint64_t offset)
-{
-	table->loans[buffer].offset = offset;
-	atomic_store(&table->loans[buffer].file, kept + 1);
-}
-
-int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset)
-{
-	int file = wait_for(table, buffer, &table->loans[buffer].file, &table->nr_attached);
-
-	if (file < 0)
-		return file;
-	*ret_kept = file - 1;
-	*ret_offset = table->loans[buffer].offset;
-	return 0;
 }
 
 int share_table_let_go(struct share_table *table)

@@ -34,15 +34,6 @@ int share_table_get(struct share_table *table, uint32_t buffer);
 /* A new file of a GPU's render node, which holds nothing of the task. -errno after an error line. */
 int share_open_scratch(const struct share_gpu *gpu);
 
-/* Tells of a buffer that tasks without GPU state have mapped: a file by which the CPU can map it, and its offset there. */
-void share_table_lend(struct share_table *table, uint32_t buffer, int kept, uint64_t offset);
-
-/* The same of all that the process owns, when it has attached. 0 or -ENODEV. */
-int lent_tell(const struct share_task *task, const struct kfd_state *state);
-
-/* What was told in this way; waits for the owner, as share_table_get(). */
-int share_table_borrow(struct share_table *table, uint32_t buffer, int *ret_kept, uint64_t *ret_offset);
-
 /* A file of a render node will get objects. */
 void share_table_file(struct share_table *table);
 

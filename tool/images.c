@@ -16,7 +16,6 @@ static void file_done(struct image_file *file)
 	kfd_image_free(file->kfd);
 	render_image_free(file->render);
 	free(file->dmabuf);
-	heir_image_free(file->heir);
 	free(file->problem);
 }
 
@@ -99,8 +98,6 @@ static int read_payload(struct image_file *file, int fd)
 		err = kfd_image_unpack(file->name, data, size, &file->kfd);
 	else if (!err && file->is.kind == IMAGE_RENDER)
 		err = render_image_unpack(file->name, data, size, &file->render);
-	else if (!err && file->is.kind == IMAGE_HEIR)
-		err = heir_image_unpack(file->name, data, size, &file->heir);
 	else if (!err)
 		err = read_dmabuf(file, data, size);
 	return err;

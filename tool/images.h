@@ -29,7 +29,6 @@ struct image_file {
 	struct kfd_image *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
 	struct dmabuf_image *dmabuf; /* IMAGE_DMABUF */
-	struct heir_image *heir;     /* IMAGE_HEIR */
 	int err;		     /* -EBADMSG: damaged; other -errno: cannot be read; 0 */
 	char *problem;		     /* with err: a line about it */
 };
@@ -75,14 +74,14 @@ static inline bool image_is_process(const struct image_file *file)
 /* The files of this kind are messages, not contents. */
 static inline bool image_kind_is_read(enum image_kind kind)
 {
-	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF || kind == IMAGE_HEIR;
+	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
 }
 
 /* It has one of itself, which is right. */
 static inline bool image_has_checksum(const struct image_file *file)
 {
 	return (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
-	       (file->dmabuf && file->dmabuf->has_crc32c) || (file->heir && file->heir->has_crc32c);
+	       (file->dmabuf && file->dmabuf->has_crc32c);
 }
 
 /* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for kernel/records.h. Borrowed. */

@@ -7,8 +7,6 @@ static size_t count(const struct image_file *file)
 {
 	if (file->kfd)
 		return file->kfd->state.shares ? file->kfd->state.nr_bos : 0;
-	if (file->heir)
-		return file->heir->nr_vmas;
 	return file->render ? file->render->objects.nr_handles : file->dmabuf != NULL;
 }
 
@@ -36,8 +34,6 @@ static void add_file(struct sharing *sharing, const struct image_file *file)
 		add(sharing, file, file->dmabuf->buffer, SHARING_DMABUF, 0);
 	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
 		add(sharing, file, file->render->objects.handles[i].buffer, SHARING_HANDLE, 0);
-	for (size_t i = 0; file->heir && i < file->heir->nr_vmas; i++)
-		add(sharing, file, file->heir->vmas[i].buffer, SHARING_HEIR, i);
 }
 
 static int compare(const void *a, const void *b)

@@ -11,7 +11,6 @@ enum sharing_role {
 	SHARING_IMPORTER, /* a process that takes it from the owner */
 	SHARING_HANDLE,	  /* a GEM handle in a file of a render node */
 	SHARING_DMABUF,	  /* an open dma-buf */
-	SHARING_HEIR,	  /* a mapping of a process that has no GPU state of its own */
 	SHARING_NR_ROLES,
 };
 

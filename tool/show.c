@@ -124,8 +124,6 @@ static void show_shared(const struct shared_buffer *buffer)
 		printf(" %sof no process of the images%s", colour(RED), colour(PLAIN));
 	show_processes("; imported by", buffer->refs + buffer->nr[SHARING_OWNER], buffer->nr[SHARING_IMPORTER]);
 	printf("; GEM handles: %zu, dma-bufs: %zu", buffer->nr[SHARING_HANDLE], buffer->nr[SHARING_DMABUF]);
-	if (buffer->nr[SHARING_HEIR])
-		printf(", mappings of processes without GPU state: %zu", buffer->nr[SHARING_HEIR]);
 	putchar('\n');
 }
 
@@ -161,9 +159,6 @@ static void show_other(const struct image_file *file)
 	else if (file->is.kind == IMAGE_DMABUF)
 		printf("  %s: dma-buf of buffer %u%s%s\n", file->name, file->dmabuf->buffer,
 		       file->dmabuf->name[0] ? ", named " : "", safe(file->dmabuf->name));
-	else if (file->is.kind == IMAGE_HEIR)
-		printf("  %s: mappings of process %d, which has no GPU state of its own: %zu\n", file->name, file->is.id,
-		       file->heir->nr_vmas);
 	else if (file->is.kind == IMAGE_KFD)
 		printf("  %s: one more /dev/kfd of process %u\n", file->name, file->kfd->state.pid);
 	else if (file->is.kind != IMAGE_PAGES)

@@ -205,7 +205,6 @@ static void write_shared(struct json *json, const struct shared_buffer *buffer)
 	write_names(json, "importers", importers, buffer->nr[SHARING_IMPORTER]);
 	json_number(json, "handles", buffer->nr[SHARING_HANDLE]);
 	write_names(json, "dmabufs", dmabufs, buffer->nr[SHARING_DMABUF]);
-	write_names(json, "heirs", dmabufs + buffer->nr[SHARING_DMABUF], buffer->nr[SHARING_HEIR]);
 	json_end(json);
 }
 
@@ -235,7 +234,7 @@ static void write_file(struct json *json, const struct image_file *file)
 {
 	static const char *const kinds[] = {
 		[IMAGE_KFD] = "kfd",	   [IMAGE_RENDER] = "render",	    [IMAGE_PAGES] = "pages",
-		[IMAGE_DMABUF] = "dmabuf", [IMAGE_DRM_PAGES] = "drm-pages", [IMAGE_HEIR] = "heir",
+		[IMAGE_DMABUF] = "dmabuf", [IMAGE_DRM_PAGES] = "drm-pages",
 	};
 
 	json_object(json, NULL);
@@ -253,8 +252,6 @@ static void write_file(struct json *json, const struct image_file *file)
 		json_number(json, "buffer", file->dmabuf->buffer);
 		string_or_null(json, "label", file->dmabuf->name);
 	}
-	if (file->heir)
-		json_number(json, "mappings", file->heir->nr_vmas);
 	json_string(json, "problem", file->problem);
 	json_end(json);
 }

@@ -326,7 +326,7 @@ static void check_image(struct verify *v, const struct image_file *file)
 
 	v->nr_images++;
 	v->nr_image_checksums += has_checksum;
-	if (!has_checksum && (v->has_checksums || file->dmabuf || file->heir))
+	if (!has_checksum && (v->has_checksums || file->dmabuf))
 		problem(v, &place, -EBADMSG, "is damaged: it has no CRC-32C of itself, and its writer writes one");
 	if (v->has_checksums && file->size - LENGTH_PREFIX_BYTES > file->length)
 		problem(v, &place, -EBADMSG, "has %" PRIu64 " bytes behind its end",

@@ -17,7 +17,6 @@ static void check_owner(struct verify *v, const struct shared_buffer *buffer)
 {
 	const struct image_file *file = buffer->refs->file;
 	struct problem_place place = { .file = file->name };
-	bool lent = buffer->nr[SHARING_OWNER] && file->kfd->state.shares[buffer->refs->bo].lent;
 
 	if (!buffer->nr[SHARING_OWNER])
 		problem(v, &place, -EBADMSG, "has buffer %u of another process, and no image has its contents",
@@ -25,21 +24,12 @@ static void check_owner(struct verify *v, const struct shared_buffer *buffer)
 	else if (buffer->nr[SHARING_OWNER] > 1)
 		problem(v, &place, -EBADMSG, "owns buffer %u, and so does %s", buffer->number,
 			buffer->refs[1].file->name);
-	else if (buffer->nr[SHARING_HEIR] && !lent)
-		problem(v, &place, -EBADMSG, "owns buffer %u, and does not say that another process has mapped it",
-			buffer->number);
-	else if (lent && !buffer->nr[SHARING_HEIR])
-		problem(v, &place, -EBADMSG,
-			"owns buffer %u, which a process without GPU state has mapped, and the file amdgpu-heir-PID.img "
-			"of that process is missing",
-			buffer->number);
 }
 
 /* How many processes share, as each image says that has part in it; 0: has none. */
 static uint32_t sharers_of(const struct image_file *file)
 {
-	return file->kfd ? file->kfd->nr_sharers : file->heir ? file->heir->nr_sharers :
-	       file->dmabuf ? file->dmabuf->nr_sharers : 0;
+	return file->kfd ? file->kfd->nr_sharers : file->dmabuf ? file->dmabuf->nr_sharers : 0;
 }
 
 static void check_sharers(struct verify *v)
@@ -196,7 +186,7 @@ static void check_unlisted(struct verify *v, const bool *is_listed)
 		const struct image_file *file = &v->images.files[i];
 		struct problem_place place = { .file = file->name };
 
-		if (!is_listed[i] && image_kind_is_read(file->is.kind) && file->is.kind != IMAGE_HEIR)
+		if (!is_listed[i] && image_kind_is_read(file->is.kind))
 			problem(v, &place, -EBADMSG, "is of file %#x, which criu's files.img does not have",
 				(unsigned int)file->is.id);
 	}

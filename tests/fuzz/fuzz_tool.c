@@ -2,7 +2,7 @@
 /*
  * amdgpu-image on a directory of a stranger's images: a kfd image, contents of one GPU, a render node. The first two
  * bytes say how long the kfd image is, the next two the same of the contents; the rest is the render node, and also a
- * dma-buf, an heir and criu's list of files. Every command answers, and a status other than the good one has its line.
+ * dma-buf and criu's list of files. Every command answers, and a status other than the good one has its line.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -81,7 +81,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(name, data + kfd, contents, false);
 	write_file("amdgpu-renderD-8.img", data + kfd + contents, size - kfd - contents, true);
 	write_file("amdgpu-dmabuf_9.img", data + kfd + contents, size - kfd - contents, true);
-	write_file("amdgpu-heir-9.img", data + kfd + contents, size - kfd - contents, true);
 	write_file("files.img", data + kfd + contents, size - kfd - contents, false);
 	for (int json = 0; json < 2; json++) {
 		int status;

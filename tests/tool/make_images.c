@@ -174,7 +174,7 @@ static void add_sharing(struct kfd_image *image, bool owns)
 
 	image->nr_sharers = 2;
 	image->nr_files = 1 + topology_count_gpus(image->nodes);
-	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT, .lent = owns };
+	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT };
 	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 3 * unit);
 	state->shares[state->nr_bos - 1] = (struct kfd_share){
 		.buffer = 2,
@@ -300,14 +300,6 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 	must(!kfd_image_write(id, &image));
 }
 
-/* A process that has nothing but a mapping of buffer 1. */
-static void write_heir(int pid)
-{
-	struct device_vma vma = { .start = 0x5000, .end = 0x6000, .minor = 128, .buffer = 1 };
-
-	must(!heir_image_write(pid, &(struct heir_image){ .vmas = &vma, .nr_vmas = 1, .nr_sharers = 2 }));
-}
-
 int main(int argc, char **argv)
 {
 	struct topology *machine, *all, *last;
@@ -339,7 +331,6 @@ int main(int argc, char **argv)
 	if (sharing) {
 		must(!dmabuf_image_write(40, &(struct dmabuf_image){ .buffer = 1, .nr_sharers = 2, .name = "tensor" }));
 		list_file(FILE_EXT, 40);
-		write_heir(50);
 	}
 	must(!fclose(list));
 	topology_free(all);

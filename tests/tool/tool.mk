@@ -14,7 +14,7 @@ $(BUILD)/tool/amdgpu-image: $(TOOL_CHECK_SOURCES) $(wildcard *.h */*.h) $(PROTO_
 $(BUILD)/tool/amdgpu-image-small: $(TOOL_CHECK_SOURCES) $(wildcard *.h */*.h) $(PROTO_FILES) | $(BUILD)/tool
 	$(CC) $(TOOL_CHECK_CFLAGS) -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)
 
-$(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c image/objects.c image/heir.c image/nodes.c image/name.c image/hsakmt.c \
+$(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c image/objects.c image/nodes.c image/name.c image/hsakmt.c \
 		content/crc32c.c kernel/state.c amdgpu_plugin_topology.c kernel/sysfs.c amdgpu_plugin_util.c \
 		$(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/records_fixture.h $(wildcard image/*.h) | $(BUILD)/tool
 	$(CC) $(TOOL_CHECK_CFLAGS) -Itests/unit -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)

@@ -224,15 +224,15 @@ void fake_make_tree(void)
 {
 	static const struct fake_vma foreigner = { "/dev/dri/renderD140", 0x40000, 0x41000, 0x1000, 0 };
 
-	make_task(FAKE_HEIR_PID, &fake_vmas[1], 1);
+	make_task(FAKE_IDLE_PID, NULL, 0);
 	make_task(FAKE_RENDER_PID, NULL, 0);
 	same_file("dev/dri/renderD129", "proc/4713/fd/10");
 	make_task(FAKE_FOREIGN_PID, &foreigner, 1);
 }
 
-void fake_make_lost_task(void)
+void fake_make_lost_task(unsigned int vma)
 {
-	make_task(FAKE_LOST_PID, &fake_vmas[0], 1);
+	make_task(FAKE_LOST_PID, &fake_vmas[vma], 1);
 }
 
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
@@ -267,7 +267,7 @@ static void remove_tree(void)
 {
 	char path[PATH_MAX];
 
-	for (pid_t pid = FAKE_HEIR_PID; pid <= FAKE_LOST_PID; pid++) {
+	for (pid_t pid = FAKE_IDLE_PID; pid <= FAKE_LOST_PID; pid++) {
 		snprintf(path, sizeof(path), "%s/proc/%d", fake_root, pid);
 		if (!access(path, F_OK))
 			run_command("rm -r '%.200s'", path);

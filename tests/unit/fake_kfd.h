@@ -25,10 +25,10 @@
 #define FAKE_SECOND_KFD_FD 8
 
 /* Other tasks of its tree, in the order of their numbers, and their fds. */
-#define FAKE_HEIR_PID	 4712 /* has inherited a mapping */
+#define FAKE_IDLE_PID	 4712 /* has nothing of GPUs */
 #define FAKE_RENDER_PID	 4713 /* has a file of a render node open, and nothing in it */
 #define FAKE_FOREIGN_PID 4714 /* has mapped a render node of another driver */
-#define FAKE_LOST_PID	 4715 /* has inherited a mapping of /dev/kfd */
+#define FAKE_LOST_PID	 4715 /* has inherited a mapping */
 #define FAKE_FOREIGN_FD	 9
 #define FAKE_UNUSED_FD	 10
 
@@ -59,9 +59,9 @@ void fake_open_second_kfd(bool context);
 void fake_unmap_devices(void);
 void fake_map_all(void);
 
-/* Makes the other tasks, without the last one; that one. Until fake_reopen(). */
+/* Makes the other tasks, without the last one; that one, with one of fake_vmas. Until fake_reopen(). */
 void fake_make_tree(void);
-void fake_make_lost_task(void);
+void fake_make_lost_task(unsigned int vma);
 
 /* Gives the process a directory among the KFD's processes, or takes it away. */
 void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes);

@@ -141,17 +141,6 @@ static void object_of_no_domain(CriuKfd *msg)
 	msg->bo_entries[2]->domains = 0;
 }
 
-static void lent_by_another(CriuKfd *msg)
-{
-	msg->bo_entries[1]->has_lent = msg->bo_entries[1]->lent = true;
-}
-
-static void lent_without_a_number(CriuKfd *msg)
-{
-	msg->bo_entries[0]->has_buffer = false;
-	msg->bo_entries[0]->has_lent = msg->bo_entries[0]->lent = true;
-}
-
 static void no_sharers(CriuKfd *msg)
 {
 	msg->has_nr_sharers = false;
@@ -174,8 +163,6 @@ static void contradictions_of_buffers_are_refused(void **state)
 	kfd_refuses(doorbell_object, "BO 2 cannot be made");
 	kfd_refuses(always_valid_object, "BO 2 cannot be made");
 	kfd_refuses(object_of_no_domain, "BO 2 cannot be made");
-	kfd_refuses(lent_by_another, "BO 1 is lent, and another process' (kind 1)");
-	kfd_refuses(lent_without_a_number, "BO 0 is lent, and has no buffer's number");
 	kfd_refuses(no_sharers, "shares buffers with no process");
 	kfd_refuses(no_files, "is of 2 processes that share buffers, and of no file");
 }
@@ -415,65 +402,6 @@ static void dmabufs_come_back(void **state)
 	assert_non_null(strstr(log_text, "is of buffer 0"));
 }
 
-static void heirs_come_back(void **state)
-{
-	struct device_vma vmas[] = {
-		{ .start = 0x1000, .end = 0x3000, .offset = 0x7000, .minor = 128, .buffer = 3 },
-		{ .start = 0x3000, .end = 0x4000, .offset = 0x9000, .minor = 129, .buffer = 1 },
-	};
-	const struct heir_image image = { .vmas = vmas, .nr_vmas = 2, .nr_sharers = 2 };
-	struct heir_image *back = NULL;
-
-	(void)state;
-	log_clear();
-	assert_int_equal(heir_image_write(42, &image), 0);
-	assert_int_equal(heir_image_read(42, &back), 0);
-	assert_int_equal(back->nr_vmas, 2);
-	assert_memory_equal(back->vmas, vmas, sizeof(vmas));
-	assert_int_equal(back->nr_sharers, 2);
-	assert_true(back->has_crc32c);
-	heir_image_free(back);
-	assert_int_equal(heir_image_read(43, &back), -ENOENT);
-	assert_int_equal(log_errors, 0);
-}
-
-/* What an heir's image says is refused with the line. */
-static void heir_refuses(const struct heir_image *image, const char *name, const char *line)
-{
-	struct heir_image *back = NULL;
-	uint8_t *data = NULL;
-	size_t size = 0;
-
-	log_clear();
-	assert_int_equal(heir_image_pack(image, 42, &data, &size), 0);
-	assert_int_equal(heir_image_unpack(name, data, size, &back), -EBADMSG);
-	assert_null(back);
-	assert_non_null(strstr(log_text, line));
-	assert_int_equal(log_errors, 1);
-	free(data);
-}
-
-static void contradictions_of_heirs_are_refused(void **state)
-{
-	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .minor = 128, .buffer = 3 };
-	struct heir_image image = { .vmas = &vma, .nr_vmas = 1, .nr_sharers = 2 };
-
-	(void)state;
-	heir_refuses(&image, "amdgpu-heir-41.img", "is that of pid 42, not of pid 41");
-	image.nr_sharers = 0;
-	heir_refuses(&image, "amdgpu-heir-42.img", "no process shares any");
-	image.nr_sharers = 2;
-	vma.buffer = 0;
-	heir_refuses(&image, "amdgpu-heir-42.img", "has a mapping at 0x1000 of buffer 0");
-	vma.buffer = IMAGE_MAX_NUMBER + 1;
-	heir_refuses(&image, "amdgpu-heir-42.img", "has a mapping at 0x1000 of buffer 1048577");
-	vma.buffer = 3;
-	vma.minor = 0;
-	heir_refuses(&image, "amdgpu-heir-42.img", "of buffer 3 of renderD0");
-	vma = (struct device_vma){ .start = 0x3000, .end = 0x3000, .minor = 128, .buffer = 3 };
-	heir_refuses(&image, "amdgpu-heir-42.img", "ends at or overlaps");
-}
-
 /* ---- memory ---- */
 
 static void the_fullest_tables_are_read(void **state)
@@ -532,8 +460,6 @@ int main(void)
 		cmocka_unit_test(objects_come_back),
 		cmocka_unit_test(contradictions_of_objects_are_refused),
 		cmocka_unit_test(dmabufs_come_back),
-		cmocka_unit_test(heirs_come_back),
-		cmocka_unit_test(contradictions_of_heirs_are_refused),
 		cmocka_unit_test(the_fullest_tables_are_read),
 		cmocka_unit_test(an_image_takes_no_more_memory_than_its_size_explains),
 	};

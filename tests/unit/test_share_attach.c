@@ -116,13 +116,6 @@ void share_table_attached(struct share_table *table, size_t nr_files)
 	(void)nr_files;
 }
 
-int lent_tell(const struct share_task *task, const struct kfd_state *state)
-{
-	(void)task;
-	(void)state;
-	return 0;
-}
-
 /* ---- a process with imports alone, the last one of the other GPU ---- */
 
 static struct kfd_criu_bo_bucket bos[NR_BOS];

@@ -144,26 +144,6 @@ int older_check(const struct survey *survey, const struct older *older, const st
 	return 0;
 }
 
-bool lent_has(const struct survey *survey, const struct holder *holder)
-{
-	(void)survey;
-	(void)holder;
-	return false;
-}
-
-void lent_note(const struct survey *survey, const struct holder *owner, uint32_t buffer)
-{
-	(void)survey;
-	(void)owner;
-	(void)buffer;
-}
-
-int lent_check(const struct survey *survey)
-{
-	(void)survey;
-	return 0;
-}
-
 /* ---- one process that holds one buffer, which is older than the dump ---- */
 
 static struct topology *nodes;

@@ -218,8 +218,8 @@ int share_map_cpu(struct share_process *me, unsigned int buffer, int file, uint3
 
 /* Lets processes that are forked later inherit the CPU's mapping of a BO. */
 int share_bo_lend(struct kfd_bo *bo);
-/* In such a process, a view of its parent's BO: by the mapping that it has inherited, or by @file unless that is -1. */
-int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo, int file);
+/* In such a process, a view of its parent's BO. */
+int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo);
 
 /* Keeps an open dma-buf of a buffer, with a view. @name: NULL or its name. */
 int share_dmabuf_keep(struct share_process *me, unsigned int buffer, int fd, const char *name);
@@ -244,8 +244,8 @@ int share_objects_check(struct share_process *me);
 int share_objects_remap(struct share_process *me);
 /* Unmaps, closes and frees everything; the process' own files stay open. */
 int share_objects_free(struct share_process *me);
-/* Forgets what a forked process has of its parent; closes the parent's KFD, and its render files unless @files. */
-void share_objects_forget(struct share_process *me, bool files);
+/* Forgets what a forked process has of its parent; closes the parent's KFD and its render files. */
+void share_objects_forget(struct share_process *me);
 
 /* ---- sharejob_send.c ---- */
 

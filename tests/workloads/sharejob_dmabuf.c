@@ -72,7 +72,7 @@ static int heir_setup(struct share_process *me)
 	struct share_objects parents = me->objects;
 	int err = 0;
 
-	share_objects_forget(me, false);
+	share_objects_forget(me);
 	for (unsigned int i = 0; !err && i < parents.nr_dmabufs; i++)
 		err = share_dmabuf_keep(me, parents.dmabufs[i].buffer, parents.dmabufs[i].fd, NULL);
 	return err;

@@ -99,7 +99,7 @@ static int files_spare_check(struct share_process *me)
 	return err ? err : kfd_bo_free(&me->kfd, &bo);
 }
 
-/* One second file of two processes: each has made an object in it, and the CPU mappings of both. */
+/* One second file of two processes: each has made an object in it. The second one maps none. */
 static int files_forked_setup(struct share_process *me)
 {
 	struct share_objects parents = me->objects;
@@ -114,30 +114,9 @@ static int files_forked_setup(struct share_process *me)
 		return object_new(me, file, 0, GEM_DOMAIN_VRAM, &handle);
 	}
 	file = parents.files[parents.nr_files - 1].fd;
-	share_objects_forget(me, false);
+	share_objects_forget(me);
 	err = share_file_keep(me, file, true, false);
-	err = err ? err : object_new(me, file, 1, GEM_DOMAIN_GTT, &handle);
-	return err ? err
-		   : share_map_cpu(me, 0, file, parents.handles[0].handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-}
-
-/* The second process has buffers of the first one: by a mapping that it has inherited, and by the file of the KFD's. */
-static int kfd_forked_setup(struct share_process *me)
-{
-	struct share_objects parents = me->objects;
-	int file = me->kfd.nr_gpus ? me->kfd.gpus[0].render_fd : -1, err;
-	struct kfd_bo *bo;
-
-	if (!me->number) {
-		me->objects.files[0].alone = false;
-		err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
-		err = err ? err : share_bo_lend(bo);
-		return err ? err : share_bo_new(me, 1, &me->gpus[0], KFD_MEMORY_GTT, &bo);
-	}
-	share_objects_forget(me, true);
-	err = share_file_keep(me, file, true, false);
-	err = err ? err : share_bo_borrow(me, 0, &parents.bos[0], -1);
-	return err ? err : share_bo_borrow(me, 1, &parents.bos[1], file);
+	return err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
 }
 
 /* A child that has nothing but the mapping. */
@@ -148,28 +127,11 @@ static int map_forked_setup(struct share_process *me)
 	int err;
 
 	if (me->number) {
-		share_objects_forget(me, false);
-		return share_bo_borrow(me, 0, &parents.bos[0], -1);
+		share_objects_forget(me);
+		return share_bo_borrow(me, 0, &parents.bos[0]);
 	}
 	err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_GTT, &bo);
 	return err ? err : share_bo_lend(bo);
-}
-
-/* The child has given back the first page of it. */
-static int map_part_setup(struct share_process *me)
-{
-	struct share_cpu_mapping *mapping;
-	int err = map_forked_setup(me);
-
-	if (err || !me->number)
-		return err;
-	share_views_drop(me, 0);
-	mapping = &me->objects.cpu_mappings[0];
-	if (munmap(mapping->p, KFD_PAGE_SIZE))
-		return report(errno, "munmap: %m");
-	mapping->p = (char *)mapping->p + KFD_PAGE_SIZE;
-	mapping->size_bytes -= KFD_PAGE_SIZE;
-	return share_view_cpu(me, 0, mapping->p, 1, SHARE_PAGES - 1, true);
 }
 
 /* ---- without KFD ---- */
@@ -319,9 +281,7 @@ const struct share_case share_file_cases[] = {
 	{ "files-bare", "the same without the sync object", 1, 1, SHARE_SPARE_FILES, files_bare_setup,
 	  files_spare_check },
 	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
-	{ "kfd-forked", "a child with buffers of its parent and the file", 2, 1, SHARE_LATE, kfd_forked_setup, NULL },
 	{ "map-forked", "a child with a mapping of its parent's buffer", 2, 1, SHARE_LATE, map_forked_setup, NULL },
-	{ "map-part", "as map-forked, without the first page", 2, 1, SHARE_LATE, map_part_setup, NULL },
 	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD, render_empty_setup, NULL },
 	{ "render", "objects, mappings, sync objects, no KFD", 1, 0, SHARE_NO_KFD, render_setup, NULL },
 	{ "render-pair", "two processes without KFD share an object", 2, 0, SHARE_NO_KFD, render_pair_setup, NULL },

@@ -218,15 +218,9 @@ int share_bo_lend(struct kfd_bo *bo)
 	return p == MAP_FAILED ? report(errno, "mmap of a BO that children inherit: %m") : 0;
 }
 
-int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo, int file)
+int share_bo_borrow(struct share_process *me, unsigned int buffer, const struct kfd_bo *bo)
 {
-	void *p = bo->cpu;
-
-	if (file >= 0)
-		p = mmap(NULL, bo->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)bo->mmap_offset);
-	if (p == MAP_FAILED)
-		return report(errno, "mmap of another process' buffer: %m");
-	return keep_cpu_mapping(me, buffer, p, (unsigned int)(bo->size_bytes / KFD_PAGE_SIZE), PROT_READ | PROT_WRITE);
+	return keep_cpu_mapping(me, buffer, bo->cpu, (unsigned int)(bo->size_bytes / KFD_PAGE_SIZE), PROT_READ | PROT_WRITE);
 }
 
 /* Whether the kernel lists the mapping as it was made; kernels that list none are believed. */
@@ -516,14 +510,14 @@ int share_objects_free(struct share_process *me)
 	return err;
 }
 
-void share_objects_forget(struct share_process *me, bool files)
+void share_objects_forget(struct share_process *me)
 {
 	memset(&me->objects, 0, sizeof(me->objects));
 	me->nr_views = 0;
 	me->nr_gpus = 0;
 	close(me->kfd.fd);
 	for (unsigned int i = 0; i < me->kfd.nr_gpus; i++) {
-		if (me->kfd.gpus[i].render_fd >= 0 && !files)
+		if (me->kfd.gpus[i].render_fd >= 0)
 			close(me->kfd.gpus[i].render_fd);
 		me->kfd.gpus[i].doorbell_page = NULL;
 		memset(&me->kfd.gpus[i].doorbells, 0, sizeof(me->kfd.gpus[i].doorbells));

@@ -13,11 +13,8 @@ comes_back_if_listed files
 # Which file is the KFD's shows in its sync objects and, in the driver before Linux 7, in its pasid.
 comes_back files-spare
 is_model || kernel_lists || comes_back files-bare
-# Children that have buffers of their parent's mapped, and no GPU state of their own.
 comes_back_if_listed files-forked
-comes_back kfd-forked
-comes_back map-forked
-stays 'no /dev/kfd open .*, and no process that is dumped has a buffer that begins there' map-part
+stays 'mapping at .* of renderD.*: the process has no /dev/kfd open' map-forked
 # Without /dev/kfd: alone, two that share, and two that share with a process that has it.
 comes_back_if_listed render
 comes_back_if_listed render-pair

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The images in criu's directory, before criu asks for any of them. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "host/host.h"
+#include "image/image.h"
+#include "amdgpu_plugin_util.h"
+
+static DIR *open_directory(void)
+{
+	int dir = criu_image_dir();
+	_cleanup_close_ int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+	if (entries)
+		steal_fd(&fd);
+	return entries;
+}
+
+int kfd_image_next(int after)
+{
+	_cleanup_closedir_ DIR *entries = open_directory();
+	struct image_name name;
+	struct dirent *entry;
+	int next = -1;
+
+	while (entries && (entry = readdir(entries)))
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_KFD && name.id > after &&
+		    (next < 0 || name.id < next))
+			next = name.id;
+	return next;
+}
+
+static void remove_image(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
+		return;
+	if (unlinkat(dir, name, 0) && errno != ENOENT)
+		pr_warn("image %s of an earlier dump stays in the directory: %s", name, strerror(errno));
+}
+
+void image_remove_stale(void)
+{
+	_cleanup_closedir_ DIR *entries = open_directory();
+	struct image_name name;
+	struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (image_name_parse(entry->d_name, &name))
+			remove_image(dirfd(entries), entry->d_name);
+}
