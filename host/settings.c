@@ -17,18 +17,9 @@
 
 enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH };
 
-/* What the file in the image directory may do with a setting. */
-enum image_rule {
-	IMAGE_MAY_SET,
-	IMAGE_MAY_NOT_SET,
-	IMAGE_MAY_NOT_CLEAR, /* not to 0 when the machine's file says 1 */
-	IMAGE_MAY_NOT_RAISE, /* not above what the machine's file says */
-};
-
 struct setting_row {
 	struct setting_info info;
 	enum setting_type type;
-	enum image_rule image_rule;
 };
 
 struct source {
@@ -40,9 +31,7 @@ struct source {
 
 struct load {
 	struct settings settings;
-	struct settings machine; /* what the machine's file alone says */
-	struct source machine_source;
-	struct source *source; /* the one being read */
+	struct source source; /* the one being read */
 };
 
 #define FLAG_ACCEPTED "0/1, yes/no, true/false, on/off"
@@ -56,7 +45,7 @@ struct load {
 #define CHECK(name_, help_)                                                                                    \
 	{                                                                                                      \
 		.info = { .name = (name_), .accepted = FLAG_ACCEPTED, .default_value = "1", .help = (help_) }, \
-		.type = TYPE_FLAG, .image_rule = IMAGE_MAY_NOT_CLEAR                                           \
+		.type = TYPE_FLAG                                                                              \
 	}
 
 static const struct setting_row setting_rows[SETTING_MAX] = {
@@ -85,25 +74,21 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 			  "one worker in criu's main process restores the contents of all processes (criu 4.2 and "
 			  "later); 0: each process restores its own" },
 		.type = TYPE_FLAG,
-		.image_rule = IMAGE_MAY_NOT_CLEAR,
 	},
 	[SETTING_MAX_BUFFER_SIZE] = {
 		.info = { "KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
 			  "limit of the memory used for copies between GPU and image files, all GPUs together" },
 		.type = TYPE_SIZE,
-		.image_rule = IMAGE_MAY_NOT_RAISE,
 	},
 	[SETTING_DEVICE_MAP] = {
 		.info = { "KFD_DEVICE_MAP", MAP_ACCEPTED, "",
 			  "GPUs of this machine to restore on; checked like any other, the rest is chosen" },
 		.type = TYPE_MAP,
-		.image_rule = IMAGE_MAY_SET,
 	},
 	[SETTING_PROGRESS] = {
 		.info = { "KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
 			  "where progress lines are written while contents are copied" },
 		.type = TYPE_PATH,
-		.image_rule = IMAGE_MAY_NOT_SET,
 	},
 };
 
@@ -384,32 +369,13 @@ static const char *more(const char *text)
 	return strnlen(text, 201) > 200 ? "..." : "";
 }
 
-/* The rules of the header: may this value stand in the image directory's file? */
-static int check_image_rule(const struct load *load, enum setting id, const char *value)
+/* Images travel between machines: they name no file of this one. */
+static int check_source(const struct source *source, enum setting id)
 {
-	const struct source *machine = &load->machine_source;
-	const struct setting_row *row = &setting_rows[id];
-	bool forbidden = false;
-
-	if (load->source->kind != SETTING_OF_IMAGE)
+	if (source->kind != SETTING_OF_IMAGE || id != SETTING_PROGRESS)
 		return 0;
-	if (row->image_rule == IMAGE_MAY_NOT_SET) {
-		pr_err("%s:%u: %s may not be set in the image directory; use %s or the environment", load->source->file,
-		       load->source->line, row->info.name, SETTINGS_MACHINE_CONF);
-		return -EINVAL;
-	}
-	if (!machine->seen[id])
-		return 0;
-	if (row->image_rule == IMAGE_MAY_NOT_CLEAR)
-		forbidden = load->machine.flag[id] && !load->settings.flag[id];
-	else if (row->image_rule == IMAGE_MAY_NOT_RAISE && load->machine.max_buffer_size_bytes)
-		forbidden = !load->settings.max_buffer_size_bytes ||
-			    load->settings.max_buffer_size_bytes > load->machine.max_buffer_size_bytes;
-	if (!forbidden)
-		return 0;
-	pr_err("%s:%u: %s = %s is weaker than what %s:%u demands; change that file or set the variable in the "
-	       "environment",
-	       load->source->file, load->source->line, row->info.name, value, machine->file, machine->seen[id]);
+	pr_err("%s:%u: %s may not be set in the image directory; use %s or the environment", source->file, source->line,
+	       setting_name(id), SETTINGS_MACHINE_CONF);
 	return -EINVAL;
 }
 
@@ -421,7 +387,7 @@ static int apply(struct load *load, enum setting id, const char *value)
 
 	r = parse_value(&load->settings, id, value);
 	if (r < 0)
-		source_text(load->source, place, sizeof(place));
+		source_text(&load->source, place, sizeof(place));
 	if (r == -ENOMEM) {
 		pr_err("%s: %s: out of memory", place, row->info.name);
 		return r;
@@ -431,8 +397,8 @@ static int apply(struct load *load, enum setting id, const char *value)
 		       row->info.accepted);
 		return -EINVAL;
 	}
-	load->settings.from[id] = load->source->kind;
-	return check_image_rule(load, id, value);
+	load->settings.from[id] = load->source.kind;
+	return check_source(&load->source, id);
 }
 
 /* Ends the text where a comment starts: at the beginning or after white space. */
@@ -448,7 +414,7 @@ static void strip_comment(char *line)
 
 static int apply_line(struct load *load, char *line)
 {
-	struct source *source = load->source;
+	struct source *source = &load->source;
 	char *key, *equal;
 	int id;
 
@@ -506,14 +472,15 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 	return err;
 }
 
-static int load_file(struct load *load, int dir_fd, const char *path)
+static int load_file(struct load *load, enum setting_source kind, int dir_fd, const char *path)
 {
 	/* A link in the image directory could make root quote somebody else's file in an error line. */
-	int flags = load->source->kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
+	int flags = kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
 	_cleanup_free_ char *text = NULL;
 	char *rest, *line;
 	int r;
 
+	load->source = (struct source){ .kind = kind, .file = path };
 	r = open_conf(dir_fd, path, flags, &text);
 	if (r < 0) {
 		pr_err("%s: cannot be read as a configuration file (text, at most %d bytes): %s", path, CONF_SIZE_MAX,
@@ -522,7 +489,7 @@ static int load_file(struct load *load, int dir_fd, const char *path)
 	}
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
-		load->source->line++;
+		load->source.line++;
 		r = apply_line(load, line);
 		if (r < 0)
 			return r;
@@ -532,6 +499,7 @@ static int load_file(struct load *load, int dir_fd, const char *path)
 
 static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 {
+	load->source = (struct source){ .kind = SETTING_OF_ENVIRONMENT };
 	for (unsigned int i = 0; i < SETTING_MAX; i++) {
 		const char *value = getenv_fn(setting_rows[i].info.name, arg);
 		int r;
@@ -548,8 +516,6 @@ static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
 		  void *arg)
 {
-	struct source image = { .kind = SETTING_OF_IMAGE, .file = SETTINGS_IMAGE_CONF };
-	struct source env = { .kind = SETTING_OF_ENVIRONMENT };
 	_cleanup_free_ struct load *load = calloc(1, sizeof(*load));
 	int r = 0;
 
@@ -558,21 +524,11 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 		return -ENOMEM;
 	}
 	settings_default(&load->settings);
-	load->machine_source.kind = SETTING_OF_MACHINE;
-	load->machine_source.file = machine_conf;
-	load->source = &load->machine_source;
-	if (machine_conf)
-		r = load_file(load, AT_FDCWD, machine_conf);
-	if (r < 0)
-		return r;
-	load->machine = load->settings;
-	load->source = &image;
 	if (image_dir_fd >= 0)
-		r = load_file(load, image_dir_fd, SETTINGS_IMAGE_CONF);
-	if (r < 0)
-		return r;
-	load->source = &env;
-	if (getenv_fn)
+		r = load_file(load, SETTING_OF_IMAGE, image_dir_fd, SETTINGS_IMAGE_CONF);
+	if (r == 0 && machine_conf)
+		r = load_file(load, SETTING_OF_MACHINE, AT_FDCWD, machine_conf);
+	if (r == 0 && getenv_fn)
 		r = load_env(load, getenv_fn, arg);
 	if (r < 0)
 		return r;

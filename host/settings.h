@@ -3,18 +3,16 @@
  * Settings: environment variables and configuration files in one struct.
  *
  * Three sources, the later ones win:
- *   1. the machine's file (normally SETTINGS_MACHINE_CONF),
- *   2. SETTINGS_IMAGE_CONF in the image directory,
+ *   1. SETTINGS_IMAGE_CONF in the image directory,
+ *   2. the machine's file (normally SETTINGS_MACHINE_CONF),
  *   3. environment variables.
+ * Images travel between machines: the machine's owner and the one who starts
+ * criu have the last word. For the same reason the first file may not name a
+ * file to be written (KFD_PROGRESS).
+ *
  * Files hold lines "KEY = VALUE"; "#" at the start of a line or after white
  * space begins a comment. Unknown keys, keys given twice and bad values are
  * errors. The keys are the names of the environment variables.
- *
- * What the file in the image directory may not do: switch off a check that
- * the machine's file switches on, raise a KFD_MAX_BUFFER_SIZE that the
- * machine's file sets, or name a file to be written (KFD_PROGRESS). Images
- * travel between machines; the machine's owner and the one who starts criu
- * have the last word. Such a line is an error too, it is never skipped.
  */
 #ifndef HOST_SETTINGS_H
 #define HOST_SETTINGS_H

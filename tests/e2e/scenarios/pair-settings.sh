@@ -27,8 +27,7 @@ machine vram_size=2G
 echo "KFD_VRAM_SIZE_CHECK = no" >"$images/amdgpu_plugin.conf"
 accepted "check switched off in the image directory"
 echo "KFD_VRAM_SIZE_CHECK = yes" >"$machine_conf"
-refused "check switched off in the image directory, demanded by the machine" "KFD_VRAM_SIZE_CHECK" \
-	"amdgpu_plugin.conf:1"
+refused "check switched off in the image directory, demanded by the machine" "KFD_VRAM_SIZE_CHECK"
 rm "$machine_conf"
 echo "KFD_PROGRESS = /etc/passwd" >"$images/amdgpu_plugin.conf"
 refused "file to be written, named in the image directory" "KFD_PROGRESS"
