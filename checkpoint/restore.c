@@ -264,7 +264,6 @@ static int prepare_queues(const struct restore *restore, struct kfd_state *state
 	if (err)
 		return err;
 	fold_queues(state, restore->machine);
-	limits_warn_of_doorbells(state, restore->image->nodes, &restore->driver);
 	return 0;
 }
 

@@ -247,6 +247,18 @@ bool kfd_restores_without_bos(int fd)
 	return criu_op(fd, KFD_CRIU_OP_RESTORE, &args) != -EINVAL;
 }
 
+static const char *restore_hint(int err)
+{
+	if (err == -EBUSY)
+		return " (another process holds an SDMA queue that it had: end that one, or choose another GPU by "
+		       "KFD_DEVICE_MAP)";
+	/* On gfx94x and later, releases give every second SDMA engine other doorbells. */
+	if (err == -EINVAL)
+		return " (releases of Linux differ in the doorbells of SDMA queues, among others: restore it on the release "
+		       "where it was dumped)";
+	return "";
+}
+
 int kfd_restore(int fd, struct kfd_state *state)
 {
 	struct kfd_ioctl_criu_args args;
@@ -258,10 +270,7 @@ int kfd_restore(int fd, struct kfd_state *state)
 		err = keep_dmabufs_from_programs(state);
 	if (err)
 		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
-		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),
-		       err == -EBUSY ? " (another process holds an SDMA queue that it had: end that one, or choose "
-				       "another GPU by KFD_DEVICE_MAP)" :
-				       "");
+		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err), restore_hint(err));
 	return err;
 }
 

@@ -51,21 +51,4 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine,
 		      const struct driver_release *driver);
 
-/* Who gave an SDMA queue its doorbell. */
-enum limits_doorbell {
-	LIMITS_DOORBELL_ALIKE,	 /* all drivers give this one */
-	LIMITS_DOORBELL_PACKED,	 /* drivers like Linux 6.12 */
-	LIMITS_DOORBELL_ALIGNED, /* drivers like Linux 7.2 */
-};
-
-/* @gpu: on which the queue was saved. Pure. */
-enum limits_doorbell limits_doorbell_of(const struct queue_record *record, const struct topology_node *gpu);
-
-/*
- * Warns, before the kernel refuses it with EINVAL, of SDMA queues in the state of an image that @driver would give
- * other doorbells. @nodes: of the image. What the release says is a guess, so it decides nothing.
- */
-void limits_warn_of_doorbells(const struct kfd_state *state, const struct topology *nodes,
-			      const struct driver_release *driver);
-
 #endif

@@ -374,81 +374,6 @@ static void a_gpu_is_limited_as_the_compute_queues_of_rocm_are(void **arg)
 	assert_false(gpu_limited(90402, 1, "7.2.0"));
 }
 
-/* Two SDMA engines for copies and two for links, as in one of several partitions; numbers of Linux 6.12 and 7.2. */
-static void sdma_doorbells_tell_which_driver_gave_them(void **arg)
-{
-	static const struct {
-		uint64_t gfx;
-		uint32_t type, sdma_id, doorbell_id;
-		enum limits_doorbell from;
-	} queues[] = {
-		{ 90402, QUEUE_TYPE_SDMA, 0, 0x100, LIMITS_DOORBELL_ALIKE },
-		{ 90402, QUEUE_TYPE_SDMA, 1, 0x100 + 10, LIMITS_DOORBELL_PACKED },
-		{ 90402, QUEUE_TYPE_SDMA, 1, 0x100 + 12, LIMITS_DOORBELL_ALIGNED },
-		{ 90402, QUEUE_TYPE_SDMA, 3, 512 + 0x100 + 10, LIMITS_DOORBELL_PACKED },
-		{ 90402, QUEUE_TYPE_SDMA, 3, 512 + 0x100 + 12, LIMITS_DOORBELL_ALIGNED },
-		{ 90402, QUEUE_TYPE_SDMA, 5, 0x100 + 10 + 1, LIMITS_DOORBELL_PACKED },
-		{ 90402, QUEUE_TYPE_SDMA, 9, 0x100 + 10 + 2, LIMITS_DOORBELL_PACKED },
-		{ 90402, QUEUE_TYPE_SDMA, 9, 0x100 + 12 + 2, LIMITS_DOORBELL_ALIGNED },
-		{ 90402, QUEUE_TYPE_SDMA_XGMI, 0, 0x100 + 20, LIMITS_DOORBELL_ALIKE },
-		{ 90500, QUEUE_TYPE_SDMA_XGMI, 1, 0x100 + 30, LIMITS_DOORBELL_PACKED },
-		{ 90500, QUEUE_TYPE_SDMA_XGMI, 1, 0x100 + 32, LIMITS_DOORBELL_ALIGNED },
-		{ 90402, QUEUE_TYPE_SDMA, 1, 0x100 + 150, LIMITS_DOORBELL_PACKED },
-		{ 90402, QUEUE_TYPE_SDMA, 1, 0x100 + 152, LIMITS_DOORBELL_ALIGNED },
-		{ 90402, QUEUE_TYPE_COMPUTE, 1, 0x100 + 10, LIMITS_DOORBELL_ALIKE },
-		{ 90010, QUEUE_TYPE_SDMA, 1, 0x100 + 10, LIMITS_DOORBELL_ALIKE },
-	};
-
-	(void)arg;
-	for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++) {
-		struct topology *topology = machine(queues[i].gfx, 1);
-		struct queue_record record = queue(queues[i].type, 512);
-
-		topology_node_set(topology->nodes[0], TOPOLOGY_NUM_SDMA_ENGINES, 2);
-		topology_node_set(topology->nodes[0], TOPOLOGY_NUM_SDMA_XGMI_ENGINES, 2);
-		record.sdma_id = queues[i].sdma_id;
-		record.doorbell_id = queues[i].doorbell_id;
-		assert_int_equal(limits_doorbell_of(&record, topology->nodes[0]), queues[i].from);
-		topology_free(topology);
-	}
-}
-
-static void warn_of_doorbell(uint32_t doorbell_id, const char *release)
-{
-	struct topology *topology = machine(90402, 1);
-	struct driver_release driver = linux_release(release);
-	struct queue_record record = queue(QUEUE_TYPE_SDMA, 512);
-	struct fixture_records f;
-	struct kfd_state state;
-
-	log_clear();
-	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_GPU_ID, USER_GPU), 0);
-	topology_node_set(topology->nodes[0], TOPOLOGY_NUM_SDMA_ENGINES, 2);
-	record.sdma_id = 1;
-	record.doorbell_id = doorbell_id;
-	fixture_begin(&f, 1, 1);
-	fixture_queue(&f, &record);
-	fixture_queue(&f, &record);
-	state = fixture_state(&f);
-	limits_warn_of_doorbells(&state, topology, &driver);
-	topology_free(topology);
-}
-
-static void doorbells_of_another_release_are_warned_of(void **arg)
-{
-	(void)arg;
-	warn_of_doorbell(0x100 + 10, "6.12.107");
-	assert_string_equal(log_text, "");
-	warn_of_doorbell(0x100 + 12, "7.2.12");
-	assert_string_equal(log_text, "");
-	warn_of_doorbell(0x100 + 10, "7.2.12");
-	assert_non_null(strstr(log_text, "doorbell (0x10a) of a driver older than Linux 7.2, and Linux 7.2.12 may refuse"));
-	warn_of_doorbell(0x100 + 12, "6.12.107");
-	assert_non_null(strstr(log_text, "doorbell (0x10c) of a driver like that of Linux 7.2, and Linux 6.12.107 may"));
-	assert_null(strstr(strstr(log_text, "Warning") + 1, "Warning"));
-	assert_int_equal(log_errors, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,8 +392,6 @@ int main(void)
 		cmocka_unit_test(a_queue_on_an_unknown_gpu_is_refused),
 		cmocka_unit_test(a_gpu_is_limited_as_the_compute_queues_of_rocm_are),
 		cmocka_unit_test(a_state_that_is_not_laid_out_as_known_is_refused),
-		cmocka_unit_test(sdma_doorbells_tell_which_driver_gave_them),
-		cmocka_unit_test(doorbells_of_another_release_are_warned_of),
 	};
 
 	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
