@@ -23,27 +23,6 @@
 /* What both files are made with by ROCm. */
 #define FILE_MODE 0666
 
-uint32_t hsakmt_magic(const struct hsakmt *hsakmt)
-{
-	uint32_t magic = 0;
-
-	if (hsakmt->memory.size >= sizeof(magic))
-		memcpy(&magic, hsakmt->memory.data, sizeof(magic));
-	return magic;
-}
-
-void hsakmt_begin(uint32_t size, uint32_t magic, struct hsakmt *ret)
-{
-	static const uint32_t value = SEMAPHORE_VALUE;
-
-	*ret = (struct hsakmt){
-		.memory = { .size = size, .mode = FILE_MODE },
-		.semaphore = { .size = SEMAPHORE_BYTES, .mode = FILE_MODE },
-	};
-	memcpy(ret->memory.data, &magic, size < sizeof(magic) ? size : sizeof(magic));
-	memcpy(ret->semaphore.data, &value, sizeof(value));
-}
-
 static int open_directory(const char *root)
 {
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
@@ -58,63 +37,53 @@ static int open_directory(const char *root)
 
 /* ---- dump ---- */
 
-static int read_shared_file(int directory, const char *name, struct hsakmt_file *ret)
+static int read_memory(int directory, struct hsakmt *ret)
 {
 	/* O_NONBLOCK: a FIFO of this name is not waited for. */
-	_cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(directory, MEMORY_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
-	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (st.st_size > HSAKMT_FILE_MAX)
+	if (st.st_size > HSAKMT_MAX_BYTES)
 		return -EFBIG;
-	n = pread(fd, ret->data, sizeof(ret->data), 0);
-	if (n < 0)
+	if (pread(fd, &ret->magic, sizeof(ret->magic), 0) < 0)
 		return -errno;
-	ret->size = (uint32_t)n;
-	ret->mode = st.st_mode & 07777;
-	ret->uid = st.st_uid;
-	ret->gid = st.st_gid;
+	ret->bytes = (uint32_t)st.st_size;
 	return 0;
-}
-
-static void save_file(int directory, const char *name, struct hsakmt_file *ret)
-{
-	int err = read_shared_file(directory, name, ret);
-
-	if (err && err != -ENOENT)
-		pr_warn("/%s/%s is not saved: %s", SHM_DIRECTORY, name, strerror(-err));
 }
 
 void hsakmt_save(const char *root, struct hsakmt *ret)
 {
 	_cleanup_close_ int directory = open_directory(root);
+	int err;
 
 	*ret = (struct hsakmt){ 0 };
 	if (directory < 0)
 		return;
-	save_file(directory, MEMORY_NAME, &ret->memory);
-	save_file(directory, SEMAPHORE_NAME, &ret->semaphore);
+	err = read_memory(directory, ret);
+	if (err && err != -ENOENT)
+		pr_warn("/" SHM_DIRECTORY "/" MEMORY_NAME " is not saved: %s", strerror(-err));
 }
 
 /* ---- restore ---- */
 
-static int fill_file(int fd, const struct hsakmt_file *file)
+static int fill_file(int fd, uint32_t first_word, uint32_t bytes)
 {
-	ssize_t n = pwrite(fd, file->data, file->size, 0);
+	uint8_t data[HSAKMT_MAX_BYTES] = { 0 };
+	ssize_t n;
 
-	if (n != (ssize_t)file->size)
+	memcpy(data, &first_word, bytes < sizeof(first_word) ? bytes : sizeof(first_word));
+	n = pwrite(fd, data, bytes, 0);
+	if (n != (ssize_t)bytes)
 		return n < 0 ? -errno : -ENOSPC;
-	if (fchown(fd, file->uid, file->gid) || fchmod(fd, file->mode & 0777))
-		return -errno;
-	return 0;
+	return fchmod(fd, FILE_MODE) ? -errno : 0;
 }
 
 /* Made under another name and linked when it is complete; whoever links first has made it. */
-static int make_file(int directory, const char *name, const struct hsakmt_file *file)
+static int make_file(int directory, const char *name, uint32_t first_word, uint32_t bytes)
 {
 	_cleanup_close_ int fd = -1;
 	char made[64];
@@ -125,17 +94,16 @@ static int make_file(int directory, const char *name, const struct hsakmt_file *
 	fd = openat(directory, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	err = fill_file(fd, file);
+	err = fill_file(fd, first_word, bytes);
 	if (!err && linkat(directory, made, directory, name, 0))
 		err = -errno;
 	unlinkat(directory, made, 0);
 	return err;
 }
 
-static void make_absent_file(int directory, const char *name, const struct hsakmt_file *file)
+static void make_absent_file(int directory, const char *name, uint32_t first_word, uint32_t bytes)
 {
-	int err = file->size && faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) ?
-			  make_file(directory, name, file) : 0;
+	int err = faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) ? make_file(directory, name, first_word, bytes) : 0;
 
 	if (err && err != -EEXIST)
 		pr_warn("/%s/%s cannot be made again: %s; a process on ROCm before 6.0 may miss it", SHM_DIRECTORY, name,
@@ -146,7 +114,7 @@ void hsakmt_restore(const char *root, const struct hsakmt *hsakmt)
 {
 	_cleanup_close_ int directory = -1;
 
-	if (!hsakmt->memory.size && !hsakmt->semaphore.size)
+	if (!hsakmt->bytes)
 		return;
 	directory = open_directory(root);
 	if (directory < 0) {
@@ -154,6 +122,6 @@ void hsakmt_restore(const char *root, const struct hsakmt *hsakmt)
 			strerror(-directory));
 		return;
 	}
-	make_absent_file(directory, MEMORY_NAME, &hsakmt->memory);
-	make_absent_file(directory, SEMAPHORE_NAME, &hsakmt->semaphore);
+	make_absent_file(directory, MEMORY_NAME, hsakmt->magic, hsakmt->bytes);
+	make_absent_file(directory, SEMAPHORE_NAME, SEMAPHORE_VALUE, SEMAPHORE_BYTES);
 }

@@ -9,36 +9,22 @@
 
 #include <stdint.h>
 
-#define HSAKMT_FILE_MAX 4096 /* far more than any version has: 8 and 32 bytes */
-
-struct hsakmt_file {
-	uint32_t size; /* 0: the file was not there */
-	uint32_t mode; /* permissions */
-	uint32_t uid, gid;
-	uint8_t data[HSAKMT_FILE_MAX];
-};
+#define HSAKMT_MAX_BYTES 4096 /* far more than any version has: 8 */
 
 struct hsakmt {
-	struct hsakmt_file memory;
-	struct hsakmt_file semaphore;
+	uint32_t bytes; /* of the shared memory; 0: it was not there */
+	uint32_t magic; /* its first word */
 };
 
-/* The first word of the shared memory. */
-uint32_t hsakmt_magic(const struct hsakmt *hsakmt);
-
-/* The files as they begin, for images that only say how large the memory was and what its first word is. */
-void hsakmt_begin(uint32_t size, uint32_t magic, struct hsakmt *ret);
-
 /*
- * Reads both files of the task whose root directory is @root ("/proc/PID/root"). What is not there, or is no such file,
- * is left out, the latter with a warning.
+ * Looks for the memory of the task whose root directory is @root ("/proc/PID/root"). What is not there, or is no such
+ * file, is left out, the latter with a warning.
  */
 void hsakmt_save(const char *root, struct hsakmt *ret);
 
 /*
- * Makes those that are absent below @root ("/" in the task itself); each is there with all its
- * bytes at once, or not at all, also when several tasks do this at the same time. What fails
- * is a warning.
+ * Makes the files that are absent below @root ("/" in the task itself); each is there with all its bytes at once, or not
+ * at all, also when several tasks do this at the same time. What fails is a warning.
  */
 void hsakmt_restore(const char *root, const struct hsakmt *hsakmt);
 

@@ -96,17 +96,6 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return 0;
 }
 
-/* NULL when there was no such file. */
-static SharedFile *pack_file(const struct hsakmt_file *file, SharedFile *entry)
-{
-	shared_file__init(entry);
-	entry->data = (ProtobufCBinaryData){ .len = file->size, .data = (uint8_t *)file->data };
-	entry->mode = file->mode;
-	entry->uid = file->uid;
-	entry->gid = file->gid;
-	return file->size ? entry : NULL;
-}
-
 static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
 {
 	image_writer__init(entry);
@@ -131,7 +120,6 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuKfd msg = CRIU_KFD__INIT;
-	SharedFile memory, semaphore;
 	ImageWriter writer;
 	int err = image_nodes_pack(image->nodes, &msg.device_entries);
 
@@ -147,10 +135,8 @@ int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t 
 		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
 		msg.num_of_bos = msg.n_bo_entries = image->state.nr_bos;
 		msg.num_of_objects = image->state.nr_objects;
-		msg.shared_mem_size = image->hsakmt.memory.size;
-		msg.shared_mem_magic = hsakmt_magic(&image->hsakmt);
-		msg.shared_mem = pack_file(&image->hsakmt.memory, &memory);
-		msg.semaphore = pack_file(&image->hsakmt.semaphore, &semaphore);
+		msg.shared_mem_size = image->hsakmt.bytes;
+		msg.shared_mem_magic = image->hsakmt.magic;
 		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 		msg.n_vmas = image->nr_vmas;
 		pack_writer(&image->writer, &writer);
@@ -204,41 +190,12 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 	return shares_unpack(name, msg, state);
 }
 
-static int unpack_file(const char *name, const SharedFile *entry, struct hsakmt_file *file)
-{
-	if (!entry)
-		return 0;
-	if (entry->data.len > sizeof(file->data) || !entry->data.len || entry->mode > 07777)
-		return bad_image(name, "has a shared file of %zu bytes and mode %o", entry->data.len, entry->mode);
-	*file = (struct hsakmt_file){
-		.size = (uint32_t)entry->data.len,
-		.mode = entry->mode,
-		.uid = entry->uid,
-		.gid = entry->gid,
-	};
-	memcpy(file->data, entry->data.data, entry->data.len);
-	return 0;
-}
-
-/* Images of other writers have size and first word of the shared memory, and take its semaphore for granted. */
-static int unpack_files(const char *name, const CriuKfd *msg, struct hsakmt *hsakmt)
-{
-	int err;
-
-	if (msg->shared_mem_size > HSAKMT_FILE_MAX)
-		return bad_image(name, "has a shared memory file of %" PRIu64 " bytes", msg->shared_mem_size);
-	if (msg->shared_mem_size && !msg->shared_mem && !msg->semaphore)
-		hsakmt_begin((uint32_t)msg->shared_mem_size, msg->shared_mem_magic, hsakmt);
-	err = unpack_file(name, msg->shared_mem, &hsakmt->memory);
-	return err ? err : unpack_file(name, msg->semaphore, &hsakmt->semaphore);
-}
-
 /* Nothing of it is of the KFD, and it takes part in the sharing: otherwise it would have no such image. */
 static int check_render_only(const char *name, const CriuKfd *msg, const struct kfd_image *image)
 {
 	uint32_t nr_bos = kfd_state_records(&image->state);
 
-	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem || msg->semaphore || msg->shared_mem_size)
+	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem_size)
 		return bad_image(name, "is of a process without /dev/kfd, and has %u BOs, %u objects and %zu bytes of its state",
 				 nr_bos, msg->num_of_objects, msg->priv_data.len);
 	if (!image->nr_sharers)
@@ -264,13 +221,16 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 		return check_render_only(name, msg, image);
 	if (!msg->priv_data.len)
 		return bad_image(name, "has no kernel state");
+	if (msg->shared_mem_size > HSAKMT_MAX_BYTES)
+		return bad_image(name, "has a shared memory file of %" PRIu64 " bytes", msg->shared_mem_size);
 	image->state.priv_data = malloc(msg->priv_data.len);
 	if (!image->state.priv_data)
 		return -ENOMEM;
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
-	return unpack_files(name, msg, &image->hsakmt);
+	image->hsakmt = (struct hsakmt){ .bytes = (uint32_t)msg->shared_mem_size, .magic = msg->shared_mem_magic };
+	return 0;
 }
 
 /* Nothing is known about files of other writers. */

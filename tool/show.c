@@ -98,7 +98,7 @@ static void show_process(const struct images *images, const struct image_file *f
 	if (kfd->nr_sharers)
 		printf("  sharing      %zu buffers of its own, %zu of others; processes that take part: %u\n",
 		       summary->nr_lent, summary->nr_borrowed, kfd->nr_sharers);
-	if (kfd->hsakmt.memory.size)
+	if (kfd->hsakmt.bytes)
 		puts("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)");
 	for (size_t i = 0; i < summary->nr_gpus; i++)
 		show_gpu(images, file->is.id, &summary->gpus[i], summary->knows_objects);

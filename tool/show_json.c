@@ -167,7 +167,7 @@ static int write_process(struct json *json, const struct images *images, const s
 		json_number(json, "sharers", kfd->nr_sharers);
 	else
 		json_null(json, "sharers");
-	json_bool(json, "shares_old_rocm_memory", kfd->hsakmt.memory.size != 0);
+	json_bool(json, "shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
 	json_array(json, "gpus");
 	for (size_t i = 0; i < summary.nr_gpus; i++)
 		write_gpu(json, images, file->is.id, &summary, &summary.gpus[i]);

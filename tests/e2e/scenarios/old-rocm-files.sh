@@ -12,12 +12,10 @@ describe() {
 	od -An -tx1 "$memory" "$semaphore"
 }
 
-printf 'HSAT\5\0\0\0' >"$memory"
+printf 'HSAT\0\0\0\0' >"$memory"
 head -c 32 /dev/zero >"$semaphore"
 printf '\1' | dd of="$semaphore" conv=notrunc status=none
-chmod 666 "$semaphore"
-chmod 640 "$memory"
-chown 1000:1001 "$memory"
+chmod 666 "$memory" "$semaphore"
 describe >"$work/shm"
 
 job_start
