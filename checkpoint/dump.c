@@ -37,9 +37,10 @@
 /* A process of the dumped tree with state on GPUs: of the KFD or, without /dev/kfd, with objects of render nodes. */
 struct process {
 	struct task_file *file; /* its state is saved with it: its first of /dev/kfd; without one, of a render node */
-	struct kfd_state state;
+	struct kfd_image image; /* its state, and its CPUs and GPUs by user gpu id */
+	int id;			/* of the image; -1: criu has not asked for the file yet */
+	uint32_t *minors;	/* of the GPUs, in the order of the state's devices */
 	bool paused;
-	struct topology *nodes; /* its CPUs and GPUs, by user gpu id */
 	bool borrows_nodes;	/* they are another process' */
 };
 
@@ -50,7 +51,7 @@ struct dump {
 	struct topology *machine;
 	struct driver_release driver;
 	struct process *processes;
-	size_t nr_processes;
+	size_t nr_processes, nr_named; /* for that many, criu has asked */
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
@@ -92,16 +93,23 @@ static void process_let_go(struct process *process)
 		criu_fail_at_exit(process->file->pid);
 	}
 	process->paused = false;
-	kfd_state_done(&process->state);
+	kfd_state_done(&process->image.state);
 	if (!process->borrows_nodes)
-		topology_free(process->nodes);
-	process->nodes = NULL;
+		topology_free(process->image.nodes);
+	process->image.nodes = NULL;
+	free(process->image.vmas);
+	free(process->minors);
 }
 
 void dump_free(struct dump *dump, bool succeeded)
 {
 	if (!dump)
 		return;
+	if (succeeded && dump->writes && dump->nr_named < dump->nr_processes) {
+		pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
+		       "is saved", dump->nr_processes - dump->nr_named, dump->nr_processes);
+		criu_fail_at_exit(getpid());
+	}
 	/* A process without a GPU was dumped to where one with a GPU had been. */
 	if (succeeded && !dump->writes)
 		image_remove_stale();
@@ -143,7 +151,7 @@ static int heal(struct dump *dump)
 
 static int pause_process(struct process *process)
 {
-	int err = kfd_pause(process->file->fd, process->file->pid, &process->state);
+	int err = kfd_pause(process->file->fd, process->file->pid, &process->image.state);
 
 	process->paused = !err;
 	return err;
@@ -184,17 +192,19 @@ static int is_another_file_of_paused(struct dump *dump, const struct task_file *
 static int pause_file(struct dump *dump, struct task_file *file)
 {
 	struct process *process = &dump->processes[dump->nr_processes];
+	const struct kfd_state *state;
 	int r = is_another_file_of_paused(dump, file);
 
 	if (r)
 		return r < 0 ? r : 0;
-	process->file = file;
+	*process = (struct process){ .file = file, .id = -1 };
 	r = pause_process(process);
 	if (r)
 		return r;
 	dump->nr_processes++;
+	state = &process->image.state;
 	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state", file->pid,
-		process->state.nr_devices, process->state.nr_bos, process->state.nr_objects, process->state.priv_size);
+		state->nr_devices, state->nr_bos, state->nr_objects, state->priv_size);
 	return 0;
 }
 
@@ -207,7 +217,7 @@ static int check_contexts(const struct dump *dump)
 		const struct process *process = &dump->processes[i];
 		const struct process *first = process_by_pid(dump, process->file->pid);
 
-		if (first != process && first->state.pid == process->state.pid)
+		if (first != process && first->image.state.pid == process->image.state.pid)
 			return refuse_context(process->file->pid);
 	}
 	return 0;
@@ -236,7 +246,7 @@ static int look_at_file(struct dump *dump, struct task_file *file)
 		return 0;
 	r = share_file_is_used(file);
 	if (r > 0)
-		dump->processes[dump->nr_processes++].file = file;
+		dump->processes[dump->nr_processes++] = (struct process){ .file = file, .id = -1 };
 	return r ? (r < 0 ? r : 0) : refuse_file(file);
 }
 
@@ -254,7 +264,7 @@ static int check_restorable(struct dump *dump)
 	int err = check_contexts(dump);
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].state, &dump->files,
+		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].image.state, &dump->files,
 				     dump->machine, try);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		err = look_at_file(dump, &dump->files.files[i]);
@@ -270,14 +280,14 @@ static int check_restorable(struct dump *dump)
 static int process_take(struct dump *dump, struct process *process)
 {
 	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->state);
+	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->image.state);
 
 	if (!err)
-		err = limits_check_queues(process->file->pid, &process->state, dump->machine, &dump->driver, try);
+		err = limits_check_queues(process->file->pid, &process->image.state, dump->machine, &dump->driver, try);
 	if (!err)
-		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->state, &process->nodes);
+		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->image.state, &process->image.nodes);
 	if (!err)
-		err = stacks_add(&process->state, process->nodes, NULL);
+		err = stacks_add(&process->image.state, process->image.nodes, NULL);
 	return err;
 }
 
@@ -290,8 +300,8 @@ static int task_nodes(const struct dump *dump, pid_t pid, struct topology **ret_
 	int err;
 
 	for (size_t i = 0; i < dump->nr_processes; i++)
-		if (dump->processes[i].nodes && saved_nodes_have(dump->processes[i].nodes, &dump->files, pid)) {
-			*ret = dump->processes[i].nodes;
+		if (dump->processes[i].image.nodes && saved_nodes_have(dump->processes[i].image.nodes, &dump->files, pid)) {
+			*ret = dump->processes[i].image.nodes;
 			return 0;
 		}
 	err = saved_nodes_of_files(dump->machine, &dump->files, pid, ret_own);
@@ -304,14 +314,14 @@ static int render_take(struct dump *dump, struct process *process)
 {
 	struct topology *own = NULL;
 	pid_t pid = process->file->pid;
-	int err = task_nodes(dump, pid, &own, &process->nodes);
+	int err = task_nodes(dump, pid, &own, &process->image.nodes);
 
 	process->borrows_nodes = !own;
-	process->state.pid = (uint32_t)task_own_pid(pid);
+	process->image.state.pid = (uint32_t)task_own_pid(pid);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (dump->files.files[i].pid == pid && saved_nodes_find(process->nodes, &dump->files.files[i]) < 0)
+		if (dump->files.files[i].pid == pid && saved_nodes_find(process->image.nodes, &dump->files.files[i]) < 0)
 			err = -EOPNOTSUPP;
-	return err ? err : saved_nodes_add_devices(dump->machine, process->nodes, &process->state);
+	return err ? err : saved_nodes_add_devices(dump->machine, process->image.nodes, &process->image.state);
 }
 
 /* ---- pause, all ---- */
@@ -350,7 +360,10 @@ static int take_all(struct dump *dump)
 
 		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
 		dump->sharers[i] = (struct share_process){
-			.pid = process->file->pid, .file = process->file, .state = &process->state, .nodes = process->nodes,
+			.pid = process->file->pid,
+			.file = process->file,
+			.state = &process->image.state,
+			.nodes = process->image.nodes,
 		};
 	}
 	return err ? err : survey_take(request, &dump->survey);
@@ -427,28 +440,16 @@ static int begin_images(struct dump *dump)
 /* Render minors of the process' GPUs, in the order of the kernel's buckets. */
 static int device_minors(const struct process *process, uint32_t **ret)
 {
-	_cleanup_free_ uint32_t *minors = calloc(process->state.nr_devices, sizeof(*minors));
-	for (size_t i = 0; minors && i < process->state.nr_devices; i++) {
-		int node = topology_find_gpu(process->nodes, process->state.devices[i].user_gpu_id);
+	_cleanup_free_ uint32_t *minors = calloc(process->image.state.nr_devices, sizeof(*minors));
+	for (size_t i = 0; minors && i < process->image.state.nr_devices; i++) {
+		int node = topology_find_gpu(process->image.nodes, process->image.state.devices[i].user_gpu_id);
 
 		if (node < 0)
 			return node;
-		minors[i] = topology_get(process->nodes->nodes[node], TOPOLOGY_DRM_RENDER_MINOR);
+		minors[i] = topology_get(process->image.nodes->nodes[node], TOPOLOGY_DRM_RENDER_MINOR);
 	}
 	*ret = steal_ptr(minors);
 	return *ret ? 0 : -ENOMEM;
-}
-
-static int write_process(struct dump *dump, struct process *process, int id, struct kfd_image *image)
-{
-	_cleanup_free_ uint32_t *minors = NULL;
-	int err = device_minors(process, &minors);
-
-	if (!err)
-		err = vma_save(process->file->pid, dump->machine, dump->rules, image);
-	if (!err)
-		err = pages_dump(id, &process->state, minors, dump->settings);
-	return err ? err : kfd_image_write(id, image);
 }
 
 static int ask_flags(const struct task_file *file, int *ret)
@@ -472,30 +473,59 @@ static struct image_writer image_writer(const struct dump *dump)
 	return writer;
 }
 
-static int dump_process(struct dump *dump, struct process *process, int id)
+/* All but the contents. */
+static int describe(const struct dump *dump, struct process *process)
 {
 	const struct share_process *sharer = &dump->sharers[process - dump->processes];
-	struct kfd_image image = {
-		.render_only = !has_kfd(process), .nr_sharers = sharer->nr_sharers, .nr_files = sharer->nr_files,
-	};
-	int err = ask_flags(process->file, &image.flags);
+	struct kfd_image *image = &process->image;
+	int err = ask_flags(process->file, &image->flags);
 	char root[32];
 
 	if (err)
 		return err;
-	image.state = process->state;
-	image.nodes = process->nodes;
-	image.writer = image_writer(dump);
+	image->render_only = !has_kfd(process);
+	image->nr_sharers = sharer->nr_sharers;
+	image->nr_files = sharer->nr_files;
+	image->writer = image_writer(dump);
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
 	if (has_kfd(process))
-		hsakmt_save(root, &image.hsakmt);
-	err = write_process(dump, process, id, &image);
-	free(image.vmas);
+		hsakmt_save(root, &image->hsakmt);
+	err = device_minors(process, &process->minors);
+	return err ? err : vma_save(process->file->pid, dump->machine, dump->rules, image);
+}
+
+static int write_processes(const struct dump *dump)
+{
+	_cleanup_free_ struct pages_process *pages = calloc(dump->nr_processes, sizeof(*pages));
+	int err;
+
+	if (!pages)
+		return -ENOMEM;
+	for (size_t i = 0; i < dump->nr_processes; i++)
+		pages[i] = (struct pages_process){
+			.id = dump->processes[i].id,
+			.state = &dump->processes[i].image.state,
+			.minors = dump->processes[i].minors,
+		};
+	err = pages_dump(pages, dump->nr_processes, dump->settings);
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = kfd_image_write(dump->processes[i].id, &dump->processes[i].image);
 	return err;
 }
 
+/* The number of the file is the name of the images. When all have theirs, the contents of all are saved together. */
+static int dump_process(struct dump *dump, struct process *process, int id)
+{
+	int err = describe(dump, process);
+
+	if (err)
+		return err;
+	process->id = id;
+	return ++dump->nr_named < dump->nr_processes ? 0 : write_processes(dump);
+}
+
 /*
- * The process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
+ * A process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
  * may open one of them first.
  */
 static int dump_another_kfd(const struct task_file *file, struct process *process, int id)
@@ -503,8 +533,8 @@ static int dump_another_kfd(const struct task_file *file, struct process *proces
 	struct kfd_image image = { .another_file = true };
 	int err = ask_flags(file, &image.flags);
 
-	image.state.pid = process->state.pid;
-	image.nodes = process->nodes;
+	image.state.pid = process->image.state.pid;
+	image.nodes = process->image.nodes;
 	return err ? err : kfd_image_write(id, &image);
 }
 
@@ -518,12 +548,12 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 		.another_file = survey_is_another_file(dump->survey, number),
 		.objects = *survey_objects(dump->survey, number),
 	};
-	int err, node = saved_nodes_find(process->nodes, file);
+	int err, node = saved_nodes_find(process->image.nodes, file);
 
 	if (node < 0)
 		return node;
-	image.gpu_id = topology_gpu_id(process->nodes->nodes[node]);
-	image.nodes = process->nodes;
+	image.gpu_id = topology_gpu_id(process->image.nodes->nodes[node]);
+	image.nodes = process->image.nodes;
 	err = ask_flags(file, &image.flags);
 	if (!err && (!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR) {
 		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "

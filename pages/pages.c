@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sorts a process' BOs by GPU, opens a render node and a pages file for each, and runs
+ * Sorts the BOs of processes by GPU, opens a render node and a pages file for each, and runs
  * the content engine. The render nodes are opened anew: the engine makes GEM handles and
  * mappings in them, which must never happen in a file of the dumped process.
  */
@@ -19,6 +19,16 @@ struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has contents */
 	size_t nr_gpus;
 	char (*names)[IMAGE_NAME_MAX];
+	struct kfd_checksum **checksums; /* of each one's process; borrowed */
+};
+
+/* The contents of a process on one GPU, which are to be saved. */
+struct part {
+	const struct pages_process *process;
+	size_t device;
+	uint32_t minor;
+	uint64_t bytes;
+	bool is_saved;
 };
 
 static void files_done(struct page_files *files)
@@ -32,6 +42,7 @@ static void files_done(struct page_files *files)
 	}
 	free(files->gpus);
 	free(files->names);
+	free(files->checksums);
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
@@ -76,9 +87,10 @@ static int open_gpu(struct page_files *files, int id, const struct kfd_state *st
 		    enum direction direction)
 {
 	struct content_gpu *gpu = &files->gpus[files->nr_gpus];
-	char *name = files->names[files->nr_gpus++];
+	char *name = files->names[files->nr_gpus];
 	int err;
 
+	files->checksums[files->nr_gpus++] = state->checksums;
 	gpu->gpu_id = state->devices[device].user_gpu_id;
 	gpu->render_fd = -1;
 	gpu->pages_fd = -1;
@@ -98,18 +110,18 @@ static int files_init(struct page_files *files, size_t max_gpus)
 {
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
 	files->names = calloc(max_gpus + 1, sizeof(*files->names));
-	return files->gpus && files->names ? 0 : -ENOMEM;
+	files->checksums = calloc(max_gpus + 1, sizeof(*files->checksums));
+	return files->gpus && files->names && files->checksums ? 0 : -ENOMEM;
 }
 
-static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors,
-		      enum direction direction)
+static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors)
 {
 	int err = files_init(files, state->nr_devices);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < state->nr_devices; i++) {
-		err = open_gpu(files, id, state, i, minors[i], direction);
+		err = open_gpu(files, id, state, i, minors[i], FILL);
 		if (err)
 			return err;
 	}
@@ -130,13 +142,13 @@ static int close_written(struct page_files *files)
 	return ret;
 }
 
-static void take_checksums(const struct page_files *files, struct kfd_checksum *checksums)
+static void take_checksums(const struct page_files *files)
 {
 	for (size_t i = 0; i < files->nr_gpus; i++)
 		for (size_t b = 0; b < files->gpus[i].nr_bos; b++) {
 			const struct content_bo *bo = &files->gpus[i].bos[b];
 
-			checksums[bo->index] = (struct kfd_checksum){
+			files->checksums[i][bo->index] = (struct kfd_checksum){
 				.crc32c = bo->crc32c,
 				.is_known = bo->has_crc32c,
 			};
@@ -161,23 +173,116 @@ static int run_engine(struct page_files *files, const struct settings *settings,
 	return 0;
 }
 
-int pages_dump(int id, struct kfd_state *state, const uint32_t *minors, const struct settings *settings)
-{
-	_cleanup_(files_done) struct page_files files = { 0 };
-	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
-	int err = files_open(&files, id, state, minors, SAVE);
+/* ---- dump ---- */
 
-	if (err)
-		return err;
-	err = run_engine(&files, settings, &progress, SAVE);
-	if (err)
-		return err;
-	err = close_written(&files);
-	if (err)
-		return err;
-	take_checksums(&files, state->checksums);
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->minor != y->minor)
+		return x->minor < y->minor ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return (x->process > y->process) - (x->process < y->process);
+}
+
+static uint64_t bytes_on(const struct kfd_state *state, size_t device)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].gpu_id == state->devices[device].user_gpu_id && kfd_state_owns(state, i))
+			bytes += state->bos[i].size;
+	return bytes;
+}
+
+/* By GPU, and the large ones first: many programs use one GPU and have a little on all others. */
+static int list_parts(const struct pages_process *processes, size_t nr_processes, struct part **ret, size_t *ret_nr)
+{
+	struct part *parts;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_processes; i++)
+		nr += processes[i].state->nr_devices;
+	*ret = parts = calloc(nr + 1, sizeof(*parts));
+	*ret_nr = nr;
+	if (!parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_processes; i++)
+		for (size_t j = 0; j < processes[i].state->nr_devices; j++)
+			*parts++ = (struct part){
+				.process = &processes[i],
+				.device = j,
+				.minor = processes[i].minors[j],
+				.bytes = bytes_on(processes[i].state, j),
+			};
+	qsort(*ret, nr, sizeof(**ret), compare_parts);
 	return 0;
 }
+
+/* The next part of each GPU. */
+static int open_round(struct page_files *files, struct part *parts, size_t nr_parts)
+{
+	const struct part *last = NULL;
+	int err = files_init(files, nr_parts);
+
+	for (size_t i = 0; !err && i < nr_parts; i++) {
+		struct part *part = &parts[i];
+
+		if (part->is_saved || (last && last->minor == part->minor))
+			continue;
+		last = part;
+		part->is_saved = true;
+		err = open_gpu(files, part->process->id, part->process->state, part->device, part->minor, SAVE);
+	}
+	return err;
+}
+
+/* Processes that use different GPUs are saved at the same time, those of one GPU one after the other. */
+static int dump_parts(struct part *parts, size_t nr_parts, const struct settings *settings, struct progress *progress)
+{
+	for (size_t nr_saved = 0; nr_saved < nr_parts;) {
+		_cleanup_(files_done) struct page_files files = { 0 };
+		int err = open_round(&files, parts, nr_parts);
+
+		nr_saved += files.nr_gpus;
+		if (!err)
+			err = run_engine(&files, settings, progress, SAVE);
+		if (!err)
+			err = close_written(&files);
+		if (err)
+			return err;
+		take_checksums(&files);
+	}
+	return 0;
+}
+
+static int dump_processes(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+			  struct progress *progress)
+{
+	_cleanup_free_ struct part *parts = NULL;
+	size_t nr_parts;
+	int err = list_parts(processes, nr_processes, &parts, &nr_parts);
+
+	return err ? err : dump_parts(parts, nr_parts, settings, progress);
+}
+
+int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings)
+{
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
+	/* A streamer has few files open at a time. */
+	size_t nr_together = criu_is_streaming() ? 1 : nr_processes;
+
+	for (size_t i = 0; i < nr_processes; i += nr_together) {
+		int err = dump_processes(&processes[i], nr_together, settings, &progress);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- restore ---- */
 
 static int restore_from_stream(int id, const struct kfd_state *state, size_t device, uint32_t minor,
 			       const struct settings *settings, struct progress *progress)
@@ -230,7 +335,7 @@ int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors,
 	*ret_token = -1;
 	if (criu_is_streaming())
 		return restore_all_from_stream(id, state, minors, settings);
-	err = files_open(&files, id, state, minors, FILL);
+	err = files_open(&files, id, state, minors);
 	if (err || !files.nr_gpus)
 		return err;
 	token = worker ? hand_over(&files, worker) : -ENOTCONN;

@@ -10,15 +10,21 @@
 #include "host/host.h"
 #include "pages/worker.h"
 
-/*
- * Saves the contents of all BOs of @state, whose dma-buf fds are open, into one file for
- * each GPU. @minors: this machine's render minors, one for each of state->devices.
- * Sets state->checksums. 0, or -errno after an error line.
- */
-int pages_dump(int id, struct kfd_state *state, const uint32_t *minors, const struct settings *settings);
+/* A process whose contents are saved. */
+struct pages_process {
+	int id;			 /* of its image */
+	struct kfd_state *state; /* the dma-bufs of its BOs are open */
+	const uint32_t *minors;	 /* this machine's render minors, one for each of state->devices */
+};
 
 /*
- * The reverse: fills the BOs of @state and verifies the checksums that are known. If @worker (NULL: none) takes the
+ * Saves the contents of all BOs of all processes, into one file for each process and GPU. Sets the states' checksums.
+ * 0, or -errno after an error line.
+ */
+int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings);
+
+/*
+ * Fills the BOs of @state, of one process, and verifies the checksums that are known. If @worker (NULL: none) takes the
  * job, it does the work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is
  * -1.
  */

@@ -24,7 +24,11 @@ bench: setup
 bench-peer: setup
 	@$(MAKE) --no-print-directory -s bench-build $(BUILD)/interop/4.2.1/amdgpu_plugin.so
 	@tests/bench/peer $(BENCH_OPTIONS)
-.PHONY: bench bench-build bench-peer
+# Processes on GPUs of their own.
+bench-ranks: setup
+	@$(MAKE) --no-print-directory -s bench-build
+	@tests/bench/ranks $(BENCH_OPTIONS)
+.PHONY: bench bench-build bench-peer bench-ranks
 
 # ---- in the process ----
 

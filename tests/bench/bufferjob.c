@@ -6,7 +6,8 @@
  * limit of the simulated engines slows down.
  *
  * Prints "ready" when all is filled and on each SIGUSR1 "verified BYTES"; SIGTERM ends
- * it. Whatever is wrong ends it with a message.
+ * it. Whatever is wrong ends it with a message. With --apart each GPU has a process of its
+ * own, a child of that of the GPU before; the first one speaks for all.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -15,6 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../workloads/kfd.h"
@@ -28,10 +32,17 @@ static struct {
 	unsigned int nr_gpus, nr_bos; /* BOs of each GPU */
 	uint64_t bo_bytes;
 	uint64_t part_bytes; /* unit of data and zeros; 0: no zeros */
+	bool apart;
 } options = { .nr_gpus = 1, .nr_bos = 1, .bo_bytes = 1 << 20 };
 
 static struct kfd kfd;
 static struct kfd_bo *bos;
+
+/* With --apart. */
+static unsigned int number; /* of this process, and its GPU */
+static pid_t child;
+static volatile unsigned int *nr_done; /* processes that are ready or have verified, since the job began; shared */
+static unsigned int nr_wanted;
 
 /* Parts with data are at places that follow from their number, and seldom neighbours. */
 static bool has_data(uint64_t part)
@@ -76,7 +87,8 @@ static int all_bos(int (*fn)(unsigned int n))
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < options.nr_gpus * options.nr_bos; i++)
-		err = fn(i);
+		if (!options.apart || i / options.nr_bos == number)
+			err = fn(i);
 	return err;
 }
 
@@ -100,19 +112,52 @@ static int setup(void)
 	return err ? err : all_bos(bo_fill);
 }
 
+/* The children are forked before a GPU is opened. */
+static int fork_all(void)
+{
+	nr_done = mmap(NULL, KFD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (nr_done == MAP_FAILED)
+		return report(errno, "mmap: %m");
+	while (options.apart && number + 1 < options.nr_gpus) {
+		child = fork();
+		if (child < 0)
+			return report(errno, "fork: %m");
+		if (child)
+			return 0;
+		number++;
+	}
+	child = 0;
+	return 0;
+}
+
+/* The first process waits for the others; when one has failed, whoever waits for the word gives up. */
+static void say(const char *fmt, uint64_t bytes)
+{
+	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
+
+	__atomic_fetch_add(nr_done, 1, __ATOMIC_SEQ_CST);
+	nr_wanted += options.apart ? options.nr_gpus : 1;
+	while (!number && *nr_done < nr_wanted)
+		nanosleep(&nap, NULL);
+	if (!number)
+		dprintf(STDOUT_FILENO, fmt, bytes);
+}
+
 static int serve(const sigset_t *signals)
 {
 	uint64_t bytes = (uint64_t)options.nr_gpus * options.nr_bos * options.bo_bytes;
-	int err = 0, number;
+	int err = 0, signal;
 
-	dprintf(STDOUT_FILENO, "ready\n");
+	say("ready\n", 0);
 	while (!err) {
-		number = sigwaitinfo(signals, NULL);
-		if (number == SIGTERM)
-			return 0;
-		err = number == SIGUSR1 ? all_bos(bo_check) : 0;
-		if (!err && number == SIGUSR1)
-			dprintf(STDOUT_FILENO, "verified %" PRIu64 "\n", bytes);
+		signal = sigwaitinfo(signals, NULL);
+		if (child && signal > 0)
+			kill(child, signal);
+		if (signal == SIGTERM)
+			return child && waitpid(child, NULL, 0) != child ? report(errno, "waitpid: %m") : 0;
+		err = signal == SIGUSR1 ? all_bos(bo_check) : 0;
+		if (!err && signal == SIGUSR1)
+			say("verified %" PRIu64 "\n", bytes);
 	}
 	return err;
 }
@@ -123,7 +168,8 @@ static void usage(void)
 			"  --gpus N       the first N GPUs (1)\n"
 			"  --bos N        BOs on each (1)\n"
 			"  --size BYTES   of a BO, whole pages (1 MiB)\n"
-			"  --zeros BYTES  nine tenths of the parts of so many bytes are zeros; whole pages (no zeros)\n");
+			"  --zeros BYTES  nine tenths of the parts of so many bytes are zeros; whole pages (no zeros)\n"
+			"  --apart        each GPU in a process of its own\n");
 	exit(2);
 }
 
@@ -134,21 +180,24 @@ static void parse(int argc, char **argv)
 		{ "bos", required_argument, NULL, 'b' },
 		{ "size", required_argument, NULL, 's' },
 		{ "zeros", required_argument, NULL, 'z' },
+		{ "apart", no_argument, NULL, 'a' },
 		{ 0 },
 	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
+		uint64_t value = optarg ? strtoull(optarg, NULL, 10) : 0;
 
 		if (option == 'g')
-			options.nr_gpus = (unsigned int)number;
+			options.nr_gpus = (unsigned int)value;
 		else if (option == 'b')
-			options.nr_bos = (unsigned int)number;
+			options.nr_bos = (unsigned int)value;
 		else if (option == 's')
-			options.bo_bytes = number;
+			options.bo_bytes = value;
 		else if (option == 'z')
-			options.part_bytes = number;
+			options.part_bytes = value;
+		else if (option == 'a')
+			options.apart = true;
 		else
 			usage();
 	}
@@ -169,7 +218,8 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGUSR1);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	err = setup();
+	err = fork_all();
+	err = err ? err : setup();
 	err = err ? err : serve(&signals);
 	return err ? 1 : 0;
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which contents are saved at the same time. The engine notes what it is given. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "content/content.h"
+#include "host/host.h"
+#include "log_stub.h"
+#include "pages/pages.h"
+#include "pages/progress.h"
+#include "amdgpu_plugin_drm.h"
+
+#define GPU_A	  0xaaaau
+#define GPU_B	  0xbbbbu
+#define MINOR_A	  128u
+#define MINOR_B	  129u
+
+static char notes[1024]; /* of each run: "[FILE FILE]" */
+static bool is_streaming;
+static unsigned int nr_runs, failing_run;
+
+/* ---- what pages.c calls ---- */
+
+bool criu_is_streaming(void)
+{
+	return is_streaming;
+}
+
+int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	snprintf(name, IMAGE_NAME_MAX, "%d-%x", id, user_gpu_id);
+	return open("/dev/null", O_WRONLY | O_CLOEXEC);
+}
+
+int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	(void)id;
+	(void)user_gpu_id;
+	(void)name;
+	return -ENOENT;
+}
+
+int drm_open_minor(uint32_t minor)
+{
+	(void)minor;
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+uint64_t memory_for_copies(uint64_t max_bytes)
+{
+	return max_bytes;
+}
+
+struct progress progress_open(const char *path, const char *stage)
+{
+	(void)path;
+	return (struct progress){ .stage = stage, .fd = -1 };
+}
+
+void progress_close(struct progress *progress)
+{
+	(void)progress;
+}
+
+void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	(void)arg;
+	(void)gpus;
+	(void)nr_gpus;
+}
+
+int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
+{
+	(void)worker;
+	(void)gpus;
+	(void)nr_gpus;
+	return -ENOTCONN;
+}
+
+/* A checksum says of which file and BO it is. */
+static uint32_t checksum(const char *name, uint32_t index)
+{
+	return crc32c(index, name, strlen(name));
+}
+
+int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+{
+	assert_false(options->no_threads);
+	strcat(notes, "[");
+	for (size_t i = 0; i < nr_gpus; i++) {
+		strcat(notes, i ? " " : "");
+		strcat(notes, gpus[i].pages_name);
+		for (size_t b = 0; b < gpus[i].nr_bos; b++) {
+			gpus[i].bos[b].crc32c = checksum(gpus[i].pages_name, gpus[i].bos[b].index);
+			gpus[i].bos[b].has_crc32c = true;
+		}
+	}
+	strcat(notes, "]");
+	return ++nr_runs == failing_run ? -EIO : 0;
+}
+
+int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+{
+	(void)gpus;
+	(void)nr_gpus;
+	(void)options;
+	return -EIO;
+}
+
+/* ---- three processes: on GPU A, with a little on both, on GPU B ---- */
+
+struct process {
+	struct kfd_criu_device_bucket devices[2];
+	struct kfd_criu_bo_bucket bos[2];
+	struct kfd_checksum checksums[2];
+	uint32_t minors[2];
+	struct kfd_state state;
+};
+
+static struct process processes[3];
+
+static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, uint64_t bytes)
+{
+	uint32_t at = process->state.nr_devices++;
+
+	process->devices[at].user_gpu_id = gpu_id;
+	process->minors[at] = minor;
+	process->bos[at] = (struct kfd_criu_bo_bucket){
+		.gpu_id = gpu_id, .size = bytes, .dmabuf_fd = KFD_NO_FD, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+	};
+	process->state.nr_bos++;
+	process->state.devices = process->devices;
+	process->state.bos = process->bos;
+	process->state.checksums = process->checksums;
+}
+
+static int dump(void)
+{
+	static const struct settings settings;
+	struct pages_process pages[3];
+
+	notes[0] = '\0';
+	nr_runs = 0;
+	memset(processes, 0, sizeof(processes));
+	add_gpu(&processes[0], GPU_A, MINOR_A, 8192);
+	add_gpu(&processes[1], GPU_B, MINOR_B, 4096);
+	add_gpu(&processes[1], GPU_A, MINOR_A, 4096);
+	add_gpu(&processes[2], GPU_B, MINOR_B, 8192);
+	for (int i = 0; i < 3; i++)
+		pages[i] = (struct pages_process){ .id = 7 + i, .state = &processes[i].state, .minors = processes[i].minors };
+	return pages_dump(pages, 3, &settings);
+}
+
+static void expect_checksums(void)
+{
+	char name[IMAGE_NAME_MAX];
+
+	for (int i = 0; i < 3; i++)
+		for (uint32_t b = 0; b < processes[i].state.nr_bos; b++) {
+			snprintf(name, sizeof(name), "%d-%x", 7 + i, processes[i].bos[b].gpu_id);
+			assert_true(processes[i].checksums[b].is_known);
+			assert_int_equal(processes[i].checksums[b].crc32c, checksum(name, b));
+		}
+}
+
+static void a_gpu_saves_one_process_at_a_time_and_others_meanwhile(void **state)
+{
+	(void)state;
+	assert_int_equal(dump(), 0);
+	assert_string_equal(notes, "[7-aaaa 9-bbbb][8-aaaa 8-bbbb]");
+	expect_checksums();
+}
+
+static void a_stream_has_one_process_at_a_time(void **state)
+{
+	(void)state;
+	is_streaming = true;
+	assert_int_equal(dump(), 0);
+	is_streaming = false;
+	assert_string_equal(notes, "[7-aaaa][8-aaaa 8-bbbb][9-bbbb]");
+	expect_checksums();
+}
+
+static void the_first_failure_ends_it(void **state)
+{
+	(void)state;
+	failing_run = 1;
+	assert_int_equal(dump(), -EIO);
+	failing_run = 0;
+	assert_int_equal(nr_runs, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gpu_saves_one_process_at_a_time_and_others_meanwhile),
+		cmocka_unit_test(a_stream_has_one_process_at_a_time),
+		cmocka_unit_test(the_first_failure_ends_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
