@@ -15,7 +15,7 @@
 struct chosen {
 	int lock;
 	unsigned int nr;
-	bool was_asked, is_lazy;
+	bool was_asked, is_lazy, keeps_ids;
 	struct chosen_pair {
 		uint32_t saved_minor;
 		uint32_t local_gpu_id; /* 0: none yet */
@@ -95,6 +95,16 @@ int chosen_saved(const struct chosen *chosen, uint32_t local_gpu_id)
 		if (chosen->pairs[i].local_gpu_id == local_gpu_id)
 			return (int)chosen->pairs[i].saved_minor;
 	return -ENOENT;
+}
+
+void chosen_keep_ids(struct chosen *chosen)
+{
+	chosen->keeps_ids = true;
+}
+
+bool chosen_keeps_ids(const struct chosen *chosen)
+{
+	return chosen->keeps_ids;
 }
 
 void chosen_ask_lazy(struct chosen *chosen, bool (*ask)(int token), int token)

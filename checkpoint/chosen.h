@@ -31,6 +31,10 @@ int chosen_saved(const struct chosen *chosen, uint32_t local_gpu_id);
 void chosen_need(struct chosen *chosen, uint32_t saved_minor, uint64_t vram_bytes);
 uint64_t chosen_needed(const struct chosen *chosen, uint32_t saved_minor);
 
+/* Some task shares buffers and needs GPUs of the same ids, which matters more than idle ones. */
+void chosen_keep_ids(struct chosen *chosen);
+bool chosen_keeps_ids(const struct chosen *chosen);
+
 /* Lets the first task that has the lock @ask once for all, with the token of a file that it has kept. */
 void chosen_ask_lazy(struct chosen *chosen, bool (*ask)(int token), int token);
 /* Whether memory will come only when it is touched. After chosen_ask_lazy(). */

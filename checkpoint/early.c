@@ -51,6 +51,8 @@ static int read_quietly(int id, struct kfd_image **ret)
 
 static void add_needs(const struct kfd_image *image, struct chosen *chosen)
 {
+	if (kfd_image_keeps_ids(image))
+		chosen_keep_ids(chosen);
 	for (unsigned int i = 0; i < image->nodes->nr_nodes; i++) {
 		const struct topology_node *node = image->nodes->nodes[i];
 

@@ -5,7 +5,8 @@
  * of the task's own fd table.
  *
  * A saved GPU becomes the same local one in all tasks, and no two become the same one: the first task chooses. Idle
- * GPUs come first, since a GPU has few SDMA queues and a restored process needs those that it had.
+ * GPUs come first, since a GPU has few SDMA queues and a restored process needs those that it had. Where a task shares
+ * buffers, only GPUs of the same ids would do, idle or not.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -281,6 +282,7 @@ struct match_options gpus_match_options(const struct settings *settings)
 static int match_once(const struct gpus_request *request, const struct candidates *candidates,
 		      const struct settings *settings, struct match_map **ret, struct match_report *report)
 {
+	bool keeps_ids = chosen_keeps_ids(request->chosen) && settings->flag[SETTING_SHARING_CHECK];
 	struct match_options options = gpus_match_options(settings);
 	const char *unusable[TOPOLOGY_MAX_NODES];
 	bool busy[TOPOLOGY_MAX_NODES];
@@ -290,7 +292,7 @@ static int match_once(const struct gpus_request *request, const struct candidate
 		busy[i] = candidates->usage[i].has_queues;
 	}
 	options.unusable = unusable;
-	options.busy = busy;
+	options.busy = keeps_ids ? NULL : busy;
 	return match_devices(request->saved, request->machine, &options, ret, report);
 }
 

@@ -290,10 +290,12 @@ static int restore_state(struct restore *restore, int kfd)
 /* The kernel would take one id for the other when the program exports its next buffer. */
 static int check_ids(const struct restore *restore)
 {
-	for (size_t i = 0; restore->settings->flag[SETTING_SHARING_CHECK] && i < restore->gpus.nr; i++) {
+	bool keeps_ids = kfd_image_keeps_ids(restore->image) && restore->settings->flag[SETTING_SHARING_CHECK];
+
+	for (size_t i = 0; keeps_ids && i < restore->gpus.nr; i++) {
 		const struct gpu *gpu = &restore->gpus.list[i];
 
-		if (restore->image->render_only || !restore->image->state.shares || gpu->user_id == gpu->actual_id)
+		if (gpu->user_id == gpu->actual_id)
 			continue;
 		pr_err("pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids when the "
 		       "program exports or imports buffers; choose the GPU of the same id by KFD_DEVICE_MAP "
@@ -307,7 +309,7 @@ static int check_ids(const struct restore *restore)
 static int prepare_sharing(struct restore *restore)
 {
 	size_t nr = restore->gpus.nr;
-	int err = restore->image->nr_sharers ? check_ids(restore) : 0;
+	int err = check_ids(restore);
 
 	if (err || !restore->image->nr_sharers)
 		return err;
@@ -448,7 +450,11 @@ static int with_flags(int fd, int flags)
 /* What comes before a state is put in. */
 static int prepare_state(struct restore *restore)
 {
-	int err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
+	int err;
+
+	if (kfd_image_keeps_ids(restore->image))
+		chosen_keep_ids(restore->chosen);
+	err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
 	/* A render node that came before did not say how much is needed. */
 	if (!err)
 		err = gpus_check_room(&restore->gpus, &restore->image->state, restore->settings);

@@ -63,6 +63,12 @@ struct kfd_image {
 	uint32_t nr_files;	/* of a sharer: how many device files of its task are in images, this one included */
 };
 
+/* Whether the process shares buffers of the KFD, which confuses changed ids when one is exported. */
+static inline bool kfd_image_keeps_ids(const struct kfd_image *image)
+{
+	return image->nr_sharers && image->state.shares && !image->render_only;
+}
+
 /* No number of a buffer, handle or syncobj is larger: a restore fills all gaps below it. */
 #define IMAGE_MAX_NUMBER (1u << 20)
 

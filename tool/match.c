@@ -34,6 +34,7 @@ struct run {
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	struct choice choices[TOPOLOGY_MAX_NODES];
 	size_t nr_choices;
+	bool keeps_ids; /* some process shares, as in checkpoint/chosen.h */
 	bool all_fit;
 	struct json json;
 	bool is_json;
@@ -112,7 +113,7 @@ static int match_once(const struct run *run, struct guest *guest, const struct s
 		busy[i] = run->usage[i].has_queues;
 	}
 	options.unusable = unusable;
-	options.busy = busy;
+	options.busy = run->keeps_ids && settings->flag[SETTING_SHARING_CHECK] ? NULL : busy;
 	return match_devices(guest->saved, run->machine, &options, &guest->map, &guest->report);
 }
 
@@ -239,8 +240,7 @@ static void ask_driver(const struct run *run, struct guest *guest)
 /* As checkpoint/restore.c has it. */
 static void ask_sharing(const struct run *run, struct guest *guest)
 {
-	if (!guest->kfd || guest->kfd->render_only || !guest->kfd->nr_sharers || !guest->kfd->state.shares ||
-	    !run->settings.flag[SETTING_SHARING_CHECK])
+	if (!guest->kfd || !kfd_image_keeps_ids(guest->kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
 		return;
 	for (unsigned int i = 0; !guest->sharing_refuses[0] && i < guest->map->nr_pairs; i++) {
 		const struct match_pair *pair = &guest->map->pairs[i];
@@ -531,6 +531,8 @@ static int prepare(struct run *run, const struct arguments *arguments)
 			complain("%s: %s", run->images.files[i].name, run->images.files[i].problem);
 	if (status != TOOL_GOOD)
 		return status;
+	for (size_t i = 0; i < run->images.nr; i++)
+		run->keeps_ids |= run->images.files[i].kfd && kfd_image_keeps_ids(run->images.files[i].kfd);
 	run->is_here = !arguments->machine;
 	if (read_settings(run) || read_machine(arguments->machine, &run->machine))
 		return TOOL_FAIL;

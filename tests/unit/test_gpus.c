@@ -89,6 +89,7 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	assert_non_null(*ret);
 	(*ret)->nodes = images[id];
 	(*ret)->state = image_states[id];
+	(*ret)->nr_sharers = image_states[id].shares ? 2 : 0;
 	return 0;
 }
 
@@ -509,6 +510,33 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 	topology_free(three);
 }
 
+/* The kernel takes one id for the other when buffers are exported. */
+static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **state)
+{
+	struct kfd_share share = { .buffer = 1 };
+
+	(void)state;
+	usages[GPU].has_queues = true;
+	images_are(saved, saved, 2);
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	/* Another process of the dump shares, and will follow this one. */
+	chosen_free(chosen);
+	chosen = chosen_new();
+	image_states[1].shares = &share;
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(log_errors, 0);
+	settings.flag[SETTING_SHARING_CHECK] = false;
+	chosen_free(chosen);
+	chosen = chosen_new();
+	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+}
+
 static void pairs_that_are_not_there_are_refused_at_once(void **state)
 {
 	(void)state;
@@ -558,6 +586,7 @@ int main(void)
 		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
 		TEST(what_no_gpu_can_be_is_refused_at_once),	TEST(pairs_that_are_not_there_are_refused_at_once),
 		TEST(what_cannot_be_said_yet_is_left_to_the_tasks),
+		TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
