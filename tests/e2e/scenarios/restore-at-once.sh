@@ -5,28 +5,61 @@
 # seconds: 600
 # drivers: amdgpu, which gives memory back later than the process ends
 
-# The job sees one GPU, also where there are two. It has more than half of the VRAM.
-machine_load 2xmi100 's/512M/256M/; s/^count.*/count = 1/; /^hive_id/d'
-job_start --vram 140M --buffers 40 --gtt 64K --userptr 64K
-dump
-expect_gone
-expect_no_objects
-machine_load 2xmi100 's/512M/256M/'
-restore
+# machine_with_one, machine_with_two: GPUs. The job is begun where it sees one, and goes on beside another one.
+machine_with_one() {
+	machine_load 2xmi100 's/512M/256M/; s/^count.*/count = 1/; /^hive_id/d'
+}
+
+machine_with_two() {
+	machine_load 2xmi100 's/512M/256M/'
+}
+
+# job_move ARG...: a job, on the first of two GPUs
+job_move() {
+	machine_with_one
+	job_start "$@"
+	dump
+	expect_gone
+	expect_no_objects
+	machine_with_two
+	restore
+}
+
+chosen() {
+	grep -qs 'becomes gpu' "$work/$((criu_runs + 1))-restore.log"
+}
+
+# round NUMBER ARG...: dumped and restored without a pause; slow engines are quick again when a GPU is chosen
+round() {
+	local watcher
+	pair="round $1"
+	dump "${@:2}"
+	{ wait_until 60 chosen || true; gpus_state ok; } &
+	watcher=$!
+	restore
+	wait "$watcher"
+	grep -q 'becomes gpu .*(renderD128)' "$work/$criu_runs-restore.log" || fail "the job came back on another GPU"
+}
+
+job_end_well() {
+	pair=
+	expect_verified
+	expect_progress
+	job_end
+	expect_no_objects
+}
+
+# Thousands of buffers, which the driver gives back one by one.
+job_move --vram 3M --gtt 3M --userptr 3M --buffers 700
+for n in 1 2 3 4 5; do round "$n"; done
+job_end_well
+
+# More than half of the VRAM, which is wiped by slow engines as soon as all is saved.
+job_move --vram 140M --buffers 40 --gtt 64K --userptr 64K
 read -r id _ < <(machine_gpus)
-# Called when everything is saved: the memory is wiped by slow engines then.
 printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ] || echo %#x slow >%s\n' "$id" "$gpus_file" >"$work/slow"
 chmod 755 "$work/slow"
-for ((round = 1; round <= 10; round++)); do
-	pair="round $round"
-	if ((round % 2)); then dump --action-script "$work/slow"; else dump; fi
-	restore
-	gpus_state ok
-	grep -q 'becomes gpu .*(renderD128)' "$work/$criu_runs-restore.log" || fail "the job came back on another GPU"
-done
-pair=
+for n in 6 7 8 9 10; do round "$n" --action-script "$work/slow"; done
 grep -q 'amdgpu_plugin: gpu .*: waited .* ms for room' "$work"/*-restore.log ||
 	fail "no restore met memory that was still to be wiped"
-expect_verified
-expect_progress
-job_end
+job_end_well
