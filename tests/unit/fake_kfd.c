@@ -137,7 +137,7 @@ static void same_file(const char *from, const char *to)
 		die(b);
 }
 
-static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number)
+static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number, uint32_t nr_xcc)
 {
 	char text[300];
 
@@ -145,7 +145,8 @@ static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number)
 	put(text, SYSFS "topology/nodes/%d/gpu_id", node);
 	snprintf(text, sizeof(text),
 		 "cpu_cores_count 0\nsimd_count 480\nmem_banks_count 1\nio_links_count 1\nvendor_id 4098\n"
-		 "device_id 29580\ngfx_target_version 90008\ndrm_render_minor %u\nnum_xcc 1\n", minor_number);
+		 "device_id 29580\ngfx_target_version 90008\ndrm_render_minor %u\nnum_xcc %u\n", minor_number,
+		 nr_xcc);
 	put(text, SYSFS "topology/nodes/%d/properties", node);
 	put("arcturus\n", SYSFS "topology/nodes/%d/name", node);
 	put("heap_type 1\nsize_in_bytes 1073741824\n", SYSFS "topology/nodes/%d/mem_banks/0/properties", node);
@@ -161,8 +162,8 @@ static void make_sysfs(void)
 	put("1\n", SYSFS "topology/generation_id");
 	put("0\n", SYSFS "topology/nodes/0/gpu_id");
 	put("cpu_cores_count 8\nsimd_count 0\n", SYSFS "topology/nodes/0/properties");
-	make_gpu(1, GPU_A, MINOR_A);
-	make_gpu(2, GPU_B, MINOR_A + 1);
+	make_gpu(1, GPU_A, MINOR_A, 1);
+	make_gpu(2, GPU_B, MINOR_A + 1, 1);
 	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A);
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
@@ -300,7 +301,7 @@ void fake_reopen(void)
 	char path[PATH_MAX];
 
 	id_of_a = GPU_A;
-	make_gpu(1, GPU_A, MINOR_A);
+	make_gpu(1, GPU_A, MINOR_A, 1);
 	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
 	remove_tree();
 	run_command("rm -rf '%s/proc/4711/fd/22' '%s/sys/class/drm/renderD140'", fake_root, fake_root);
@@ -315,7 +316,7 @@ void fake_reopen(void)
 void fake_rename_gpu(uint32_t gpu_id)
 {
 	id_of_a = gpu_id;
-	make_gpu(1, gpu_id, MINOR_A);
+	make_gpu(1, gpu_id, MINOR_A, 1);
 }
 
 uint64_t fake_restored_offset(const struct fake_vma *vma)
@@ -353,7 +354,7 @@ void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usa
 
 void fake_hide_gpu(void)
 {
-	make_gpu(1, GPU_A, MINOR_A + 70);
+	make_gpu(1, GPU_A, MINOR_A + 70, 1);
 }
 
 static void make_process_directory(void)
@@ -414,9 +415,10 @@ static uint32_t nr_bos(void)
 	return FAKE_NR_BOS + shares;
 }
 
-static void fill(struct fixture_records *to, const struct queue_record *compute)
+/* The SDMA queue is of so many XCCs. */
+static void fill(struct fixture_records *to, const struct queue_record *compute, uint32_t nr_xcc)
 {
-	static const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 };
+	const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = nr_xcc * 512 };
 
 	fixture_begin(to, FAKE_NR_GPUS, nr_bos());
 	for (uint32_t i = 0; i < nr_bos(); i++) {
@@ -430,12 +432,19 @@ static void fill(struct fixture_records *to, const struct queue_record *compute)
 	fixture_event(to);
 }
 
+static const struct queue_record ordinary = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
+
 static void make_records(void)
 {
-	static const struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
-
-	fill(&records, &compute);
+	fill(&records, &ordinary, 1);
 	taken = records;
+}
+
+void fake_give_xccs(uint32_t nr_xcc)
+{
+	make_gpu(2, GPU_B, MINOR_A + 1, nr_xcc);
+	fill(&records, &ordinary, nr_xcc);
+	fill(&taken, &ordinary, 1);
 }
 
 void fake_leave_out_stack(bool busy)
@@ -445,9 +454,9 @@ void fake_leave_out_stack(bool busy)
 		.mqd_stack_size = 4096, .mqd_stack_offset = busy ? 8 : 4096, .mqd_wave_offset = busy ? 8192 : 4096,
 	};
 
-	fill(&records, &compute);
+	fill(&records, &compute, 1);
 	compute.mqd_stack_offset = compute.mqd_wave_offset = compute.ctl_stack_size = 4096;
-	fill(&taken, &compute);
+	fill(&taken, &compute, 1);
 }
 
 void fake_kfd_begin(void)

@@ -1120,6 +1120,25 @@ static void stacks_that_are_not_saved_come_back_empty_or_are_missed(void **state
 	assert_int_equal(in_child(lost_stack_is_refused, 0), 1);
 }
 
+static bool several_xccs_come_back(unsigned int nth)
+{
+	int ret;
+
+	fake_give_xccs(4);
+	new_images();
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("a queue of four XCCs is refused (%d)", ret);
+	verify_images(nth, "none");
+	return true;
+}
+
+static void states_of_several_xccs_are_restored_as_one(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(several_xccs_come_back, 0), 1);
+}
+
 /* ---- a task with a render node and without /dev/kfd ---- */
 
 static void leave_render_node(void)
@@ -1607,6 +1626,7 @@ int main(void)
 		cmocka_unit_test(a_dump_without_a_gpu_removes_images_when_it_succeeded),
 		cmocka_unit_test(a_refused_incremental_dump_leaves_no_link),
 		cmocka_unit_test(stacks_that_are_not_saved_come_back_empty_or_are_missed),
+		cmocka_unit_test(states_of_several_xccs_are_restored_as_one),
 		cmocka_unit_test(a_process_that_keeps_only_mappings_is_refused),
 		cmocka_unit_test(a_second_context_is_refused),
 		cmocka_unit_test(impossible_counts_are_refused),
