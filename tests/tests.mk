@@ -133,6 +133,11 @@ torture: setup
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' ROUNDS='$(ROUNDS)' tests/torture/run
 .PHONY: torture
 
+# The product broken in one place after the other: a unit program has to notice each; MUTANTS: names in tests/mutants/table.
+mutants: setup
+	@tests/mutants/run $(MUTANTS)
+.PHONY: mutants
+
 vm-shell: setup
 	@$(MAKE) --no-print-directory -s tests-build
 	@tests/vm/run --shell
