@@ -123,6 +123,29 @@ expect_host_same() {
 			"$(printf '%s' "$difference" | grep '^[<>]' | tr '\n' ';')"
 }
 
+# log_mark NAME: what the kernel says from here on is this scenario's, also what it says only once
+log_mark() {
+	echo 1 >/sys/kernel/debug/clear_warn_once
+	echo "e2e: scenario $1" >/dev/kmsg
+}
+
+# log_complaints NAME: what the kernel's log has had since that it should not have. Of the lines with kfdsim's name, three are none.
+log_complaints() {
+	sed "1,/e2e: scenario $1\$/d" "$work/kernel.log" |
+		grep -E 'page fault|asicsim: |kfdsim: |BUG[: ]|WARNING:|Oops|INFO: task .* blocked' |
+		grep -vE 'kfdsim: ([0-9]+ nodes, .* GPUs from |gpu 0x[0-9a-f]+: [a-z]+ from now on|module verification failed)'
+}
+
+# expect_log_quiet NAME: but for what the scenario's lines "# log: REGULAR EXPRESSION, REASON" expect
+expect_log_quiet() {
+	local lines
+	dmesg >"$work/kernel.log"
+	grep -q "e2e: scenario $1\$" "$work/kernel.log" || fail "the kernel's log does not go back to the scenario's begin"
+	sed -n 's/^# log: \([^,]*\),.*/\1/p' "$top/tests/e2e/scenarios/$1.sh" >"$work/expected"
+	lines=$(log_complaints "$1" | grep -vEf "$work/expected") || [ $? -eq 1 ] || fail "the kernel's log cannot be searched"
+	[ -z "$lines" ] || fail "the kernel complained: $(head -n 1 <<<"$lines") ($(wc -l <<<"$lines") lines)"
+}
+
 objects_left() {
 	[ ! -e "$objects_file" ] || awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
 }
@@ -171,6 +194,7 @@ job_start() {
 	for file in "$job" "$job".[0-9]*; do
 		[ ! -e "$file" ] || job_pids+=("$(state_get "$file" pid)")
 	done
+	! no_objects_left || fail "the GPU driver shows no object of a job that runs: nobody would see one that is left"
 }
 
 # job_pids_find NUMBER: sets job_pids where the state files have the pids of another namespace, and nobody else runs the job
@@ -370,6 +394,12 @@ expect_one_error() {
 		fail "the plugin's error line is not about \"$1\": $(grep -h 'Error (amdgpu_plugin)' "${log[0]}")"
 }
 
+# expect_criu_error PATTERN: in the last log, criu itself says what is wrong
+expect_criu_error() {
+	local log=("$work/$criu_runs"-*.log)
+	grep -v amdgpu_plugin "${log[0]}" | grep -q "Error.*$1" || fail "criu does not say \"$1\": $(criu_errors)"
+}
+
 # faults LINE...: what fails from now on (tests/kfdsim/README.md), instead of what was to fail so far
 faults() {
 	local line
@@ -387,22 +417,27 @@ gpus_state() {
 	done < <(machine_gpus)
 }
 
-# handles: how many GEM handles there are in all open files of render nodes
-handles() {
-	awk '/^renderD/ { n += $5 } END { print n + 0 }' "$clients_file"
+# objects: how many there are of each kind; how much memory the driver takes for them may change
+objects() {
+	grep -vE '^page |_kib ' "$objects_file"
+}
+
+objects_are_as_before() {
+	objects | cmp -s "$work/objects" -
 }
 
 # job_picture: notes how the job is; expect_unharmed: it is like that again, computes and finds all its data right
 job_picture() {
 	process_shape >"$work/shape"
-	handles >"$work/handles"
+	objects >"$work/objects"
 }
 
 expect_unharmed() {
 	expect_progress
 	expect_verified
 	expect_shape "$work/shape"
-	handles | cmp -s "$work/handles" - || fail "$(handles) GEM handles, there were $(<"$work/handles")"
+	wait_until 10 objects_are_as_before || fail "objects of the GPU driver differ (< before, > now):" \
+		"$(objects | diff "$work/objects" - | grep '^[<>]' | tr '\n' ';')"
 }
 
 # Empties the state files without changing their size: what they say after a restore is new.
