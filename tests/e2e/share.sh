@@ -75,12 +75,30 @@ goes_twice() {
 	job_end
 }
 
-# restore_staying: by a criu that stays until the job ends
+# restore_staying: by a criu that stays until the job ends, and has nothing of the GPUs open meanwhile
 restore_staying() {
+	local criu
 	states_blank
 	criu_runs=$((criu_runs + 1))
 	timeout -k 5 300 criu restore -D "$images" -o "$work/$criu_runs-restore.log" -v4 </dev/null >/dev/null 2>&1 &
+	criu_staying=$!
 	wait_until 60 states_written || fail "the job is not restored: $(criu_errors)"
+	criu=$(pgrep -P "$criu_staying") || fail "criu did not stay: $(criu_errors)"
+	wait_until 10 has_no_gpu "$criu" || fail "the criu that stays keeps $(fds "$criu" | grep -E "$of_gpus" | tr '\n' ';')"
+}
+
+# /dev/kfd is its own, to let queues run.
+of_gpus='/dev/dri/|dmabuf'
+
+has_no_gpu() {
+	! fds "$1" | grep -qE "$of_gpus"
+}
+
+# expect_criu_ended: the criu that stayed has ended with the job that it restored, and all was well
+expect_criu_ended() {
+	local status=0
+	wait "$criu_staying" || status=$?
+	[ "$status" -eq 0 ] || fail "the criu that stayed ended with status $status: $(criu_errors)"
 }
 
 # comes_back CASE [ARG...]: dumped, gone, restored; then everything is freed without an error

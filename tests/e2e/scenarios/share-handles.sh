@@ -29,6 +29,7 @@ restore_staying
 job_goes
 dump
 expect_gone
+expect_criu_ended
 restore
 job_goes
 job_end
