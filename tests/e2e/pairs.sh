@@ -50,13 +50,23 @@ pair_shown() {
 	pair=
 }
 
-# expect_becomes SAVED=LOCAL...: render minors
+# expect_becomes SAVED=LOCAL...: render minors, as the plugin says and the processes' files are
 expect_becomes() {
-	local move
+	local move pid
 	for move; do
 		grep -q "(renderD${move%=*} at dump) becomes gpu 0x[0-9a-f]* (renderD${move#*=})" \
 			"$work/$criu_runs-restore.log" || fail "renderD${move%=*} did not become renderD${move#*=}"
+		for pid in "${job_pids[@]}"; do
+			stat -Lc %Hr:%Lr "/proc/$pid/fd/"* | grep -qx "226:${move#*=}" ||
+				fail "process $pid has no renderD${move#*=} open"
+		done
 	done
+}
+
+# expect_gpus NUMBER: the KFD shows the restored process so many
+expect_gpus() {
+	local gpus=("/sys/class/kfd/kfd/proc/${job_pids[0]}"/vram_*)
+	[ "${#gpus[@]}" -eq "$1" ] || fail "the process sees ${#gpus[@]} GPUs, not $1"
 }
 
 # accepted WHAT [SAVED=LOCAL...]: the job is restored on GPUs with these minors, and everything of it is right
@@ -64,6 +74,7 @@ accepted() {
 	pair=$1
 	restore "${restore_options[@]}"
 	expect_becomes "${@:2}"
+	[ -z "${gpus_seen:-}" ] || expect_gpus "$gpus_seen"
 	expect_verified
 	expect_progress
 	# Slow, and the same for all restores of a dump: once.

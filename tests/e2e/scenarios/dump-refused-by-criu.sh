@@ -11,6 +11,7 @@ job_picture
 printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ]\n' >"$work/no"
 chmod 755 "$work/no"
 dump_refused --action-script "$work/no"
+expect_criu_error 'Script .* exited'
 expect_unharmed
 
 # No image can be written.
@@ -18,6 +19,7 @@ images_new
 mount -t tmpfs -o ro tmpfs "$images"
 ! criu_call dump -t "${job_pids[0]}" || fail "criu dump wrote into a read-only directory"
 umount "$images"
+expect_criu_error 'Read-only file system'
 expect_unharmed
 
 # GPU writes to memory would be missed by the next dump.
@@ -43,6 +45,7 @@ strace -o /dev/null -p "${job_pids[0]}" </dev/null >/dev/null 2>&1 &
 strace=$!
 wait_until 20 grep -q "^TracerPid:.*$strace" "/proc/${job_pids[0]}/status" || fail "strace does not attach"
 dump_refused
+expect_criu_error "Unable to detach from ${job_pids[0]}"
 kill "$strace"
 { wait "$strace" || true; } 2>/dev/null
 expect_unharmed

@@ -7,6 +7,7 @@ mkdir "$work/no-plugins"
 job_start --vram 256K
 process_shape >"$work/shape"
 dump_refused -L "$work/no-plugins"
+expect_criu_error "Can't handle non-regular mapping"
 expect_progress
 expect_verified
 expect_shape "$work/shape"
