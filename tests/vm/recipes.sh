@@ -39,18 +39,27 @@ recipe_userland() {
 # The kernel, and a build root for modules with the compiler that its headers ask for.
 KERNEL_TOOLS="gcc,make,kmod"
 KERNEL_PACKAGES="linux-image-amd64,linux-headers-amd64,$KERNEL_TOOLS"
-# A release that the suite keeps beside its newest: since 6.12.111 RESTORE wants memory that comes back later.
-KERNEL_6_12="6.12.107+deb13-amd64"
 KERNEL_BASE="base-files,bash,coreutils,dash,diffutils,findutils,grep,sed,mawk,perl-base"
 
-# recipe_kernel NAME: "suite packages"
+# recipe_kernel NAME: "suite packages"; a point release that the suite no longer keeps becomes its newest. Since 6.12.111
+# RESTORE wants memory that comes back later.
 recipe_kernel() {
 	case $1 in
 	6.1) echo "bookworm $KERNEL_BASE,$KERNEL_PACKAGES" ;;
-	6.12) echo "trixie $KERNEL_BASE,linux-image-$KERNEL_6_12,linux-headers-$KERNEL_6_12,$KERNEL_TOOLS" ;;
+	6.12) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.107+deb13-amd64)" ;;
+	6.12.117) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.117+deb13-amd64)" ;;
 	7.2) echo "forky $KERNEL_BASE,$KERNEL_PACKAGES" ;;
-	*) note "no kernel is called '$1'; there are: 6.1 6.12 7.2"; return 1 ;;
+	*) note "no kernel is called '$1'; there are: 6.1 6.12 6.12.117 7.2"; return 1 ;;
 	esac
+}
+
+kernel_packages() {
+	echo "linux-image-$1,linux-headers-$1,$KERNEL_TOOLS"
+}
+
+# kernel_release NAME: 6.12 of 6.12.117
+kernel_release() {
+	cut -d. -f1,2 <<<"$1"
 }
 
 # What the amdgpu driver on a simulated chip is built from, and how.
@@ -60,7 +69,7 @@ DRIVER_FILES=$VM_DIR/../asicsim/driver
 recipe_driver() {
 	local suite
 	read -r suite _ < <(recipe_kernel "$1") && [ -n "$suite" ] || return
-	echo "$suite linux-source-$1" && basename -- "$(image_path kernel "$1")" && (cd "$DRIVER_FILES" && sha256sum -- *) &&
+	echo "$suite linux-source-$(kernel_release "$1")" && basename -- "$(image_path kernel "$1")" && (cd "$DRIVER_FILES" && sha256sum -- *) &&
 		declare -f driver_source driver_make
 }
 
