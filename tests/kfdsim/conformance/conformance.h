@@ -163,4 +163,14 @@ static inline unsigned int release_of(int argc, char **argv)
 	return major * 100 + minor;
 }
 
+/* Whether the argument is point release @point ("6.12.111") or a later one of that release. */
+static inline bool is_since(int argc, char **argv, const char *point)
+{
+	unsigned int wanted[3], is[3];
+
+	return argc > 1 && sscanf(point, "%u.%u.%u", &wanted[0], &wanted[1], &wanted[2]) == 3 &&
+	       sscanf(argv[1], "%u.%u.%u", &is[0], &is[1], &is[2]) == 3 && is[0] == wanted[0] && is[1] == wanted[1] &&
+	       is[2] >= wanted[2];
+}
+
 #endif

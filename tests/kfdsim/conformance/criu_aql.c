@@ -29,7 +29,7 @@ static struct node gpus[MAX_STATE_GPUS];
 static unsigned int nr_gpus;
 static unsigned int release;
 static bool stackless; /* control stacks are not saved, as in 7.2.12 */
-static bool acquires;  /* RESTORE looks at a queue's buffers, as in 6.12.111 to 6.12.117 */
+static bool acquires;  /* RESTORE looks at a queue's buffers, as since 6.12.111 */
 
 static struct signal *gate(void)
 {
@@ -244,14 +244,14 @@ int main(int argc, char **argv)
 	unsigned int i;
 
 	release = release_of(argc, argv);
-	acquires = argc > 1 && !strcmp(argv[1], "6.12.117");
+	acquires = is_since(argc, argv, "6.12.111");
 	nr_gpus = count_gpus(NULL);
 	if (nr_gpus > MAX_STATE_GPUS)
 		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
 	for (i = 0; i < nr_gpus; i++)
 		gpus[i] = node_gpu(i);
 	on.node = gpus[0];
-	stackless = argc > 1 && !strcmp(argv[1], "7.2.12") && on.node.gfx < 100000;
+	stackless = is_since(argc, argv, "7.2.12") && on.node.gfx < 100000;
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));
 	arena = reserve(ARENA);

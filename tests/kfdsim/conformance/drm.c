@@ -761,7 +761,7 @@ int main(int argc, char **argv)
 	bool has_change = !ioctl(fd, NR_CHANGE_HANDLE, nothing);
 
 	release = release_of(argc, argv);
-	alignment_in_pages = release == 618 || (argc > 1 && !strcmp(argv[1], "7.2.12"));
+	alignment_in_pages = release == 618 || is_since(argc, argv, "7.2.12");
 	test_node(fd);
 	test_dispatch(fd);
 	test_info(fd);
