@@ -283,11 +283,13 @@ static int process_take(struct dump *dump, struct process *process)
 	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->image.state);
 
 	if (!err)
+		standin_drop(&process->image.state);
+	if (!err)
 		err = limits_check_queues(process->file->pid, &process->image.state, dump->machine, &dump->driver, try);
 	if (!err)
 		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->image.state, &process->image.nodes);
 	if (!err)
-		err = stacks_add(&process->image.state, process->image.nodes, NULL);
+		err = stacks_add(&process->image.state, process->image.nodes, &dump->driver, NULL);
 	return err;
 }
 

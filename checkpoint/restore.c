@@ -241,7 +241,7 @@ static int note_restored(struct restored *restored, bool has_kfd, const struct k
 static int complete_stacks(const struct restore *restore, struct kfd_state *state)
 {
 	unsigned int nr_lost;
-	int err = stacks_add(state, restore->image->nodes, &nr_lost);
+	int err = stacks_add(state, restore->image->nodes, &restore->driver, &nr_lost);
 
 	if (err || !nr_lost)
 		return err;
@@ -264,7 +264,7 @@ static int prepare_queues(const struct restore *restore, struct kfd_state *state
 	if (err)
 		return err;
 	fold_queues(state, restore->machine);
-	return 0;
+	return standin_find(state, restore->machine, &restore->driver);
 }
 
 /* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */
@@ -280,7 +280,7 @@ static int restore_state(struct restore *restore, int kfd)
 	if (!err)
 		err = note_restored(restore->restored, kfd >= 0, state);
 	if (!err)
-		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : kfd_restore(kfd, state);
+		err = restore->image->nr_sharers ? share_make(&restore->share, kfd, state) : standin_restore(kfd, state);
 	gpus_close_devices(state);
 	return err;
 }

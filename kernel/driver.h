@@ -27,4 +27,13 @@ static inline bool driver_is_since(const struct driver_release *driver, int majo
 	return driver->major > major || (driver->major == major && driver->minor >= minor);
 }
 
+/*
+ * Whether RESTORE wants of a compute queue what CREATE_QUEUE does: memory for waves, and the size of its control stack.
+ * "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that reverts it.
+ */
+static inline bool driver_checks_queues(const struct driver_release *driver)
+{
+	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
+}
+
 #endif

@@ -16,6 +16,7 @@
 #include "kernel/nodes.h"
 #include "kernel/records.h"
 #include "kernel/stacks.h"
+#include "kernel/standin.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
 #include "kernel/usage.h"

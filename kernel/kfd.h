@@ -42,6 +42,8 @@ struct kfd_share {
 	uint8_t metadata[KFD_METADATA_MAX];
 };
 
+struct filler;
+
 /* The state of one KFD process as the kernel gives and takes it. */
 struct kfd_state {
 	uint32_t pid; /* in its own pid namespace */
@@ -53,6 +55,8 @@ struct kfd_state {
 	struct kfd_checksum *checksums; /* one for each of bos; NULL: none is known */
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
+	struct filler *standins; /* what RESTORE needs besides (standin.h) */
+	uint32_t nr_standins;
 };
 
 /* Closes the BOs' dma-buf fds. */

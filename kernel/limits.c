@@ -24,21 +24,6 @@ static bool restores_one_xcc(const struct driver_release *driver)
 	return driver_is_since(driver, 7, 2) || (driver_is_since(driver, 7, 1) && driver->patch >= 6);
 }
 
-/* "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that reverts it. */
-static bool restores_with_cwsr_only(const struct driver_release *driver)
-{
-	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
-}
-
-/* SVM ranges are there again only after RESUME, BOs before queues. */
-static bool cwsr_is_bo(const struct queue_record *record, const struct kfd_state *state)
-{
-	for (size_t i = 0; i < state->nr_bos; i++)
-		if (state->bos[i].addr == record->cwsr_address)
-			return true;
-	return false;
-}
-
 /* Since 6.16.4 the states of all XCCs are saved. The patch numbers of an amdgpu-dkms are its own. */
 static bool saves_every_xcc(const struct driver_release *driver)
 {
@@ -81,7 +66,7 @@ static bool harms(const struct queue_record *record, const struct topology_node 
 }
 
 /* What is lost; an empty text: nothing. */
-static void find_loss(const struct queue_record *record, const struct topology_node *gpu, const struct kfd_state *state,
+static void find_loss(const struct queue_record *record, const struct topology_node *gpu,
 		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
 	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
@@ -100,18 +85,15 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 	else if (is_compute && nr_xcc > 1 && restores_one_xcc(driver) && !fold_fits(record, nr_xcc))
 		snprintf(why, LIMITS_TEXT_MAX, "this driver takes the state of %" PRIu64 " XCCs only where their control stacks "
 			 "are nearly empty: dump again when fewer waves run", nr_xcc);
-	else if (is_compute && restores_with_cwsr_only(driver) && (!record->ctl_stack_size || !cwsr_is_bo(record, state)))
-		snprintf(why, LIMITS_TEXT_MAX, "this driver wants the memory for its waves (CWSR, at %#" PRIx64 ") before a "
-			 "restore brings it back", record->cwsr_address);
 }
 
 enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
-			   const struct topology *machine, const struct kfd_state *state,
-			   const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+			   const struct topology *machine, const struct driver_release *driver,
+			   char why[LIMITS_TEXT_MAX])
 {
 	if (harms(record, gpu, machine, driver, why))
 		return LIMIT_HARM;
-	find_loss(record, gpu, state, driver, why);
+	find_loss(record, gpu, driver, why);
 	return why[0] ? LIMIT_LOSS : LIMIT_NONE;
 }
 
@@ -122,7 +104,6 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
 	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
-	const struct kfd_state state = { 0 };
 	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
 	const struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
@@ -134,7 +115,7 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 		.mqd_wave_offset = ROCM_STACK,
 	};
 
-	return limits_of_queue(&record, gpu, machine, &state, driver, why);
+	return limits_of_queue(&record, gpu, machine, driver, why);
 }
 
 /* The line for what is not restored; @rest: how to dump it all the same. */
@@ -158,7 +139,7 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 		pr_err("pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid, record->gpu_id);
 		return -ENODEV;
 	}
-	limit = limits_of_queue(record, machine->nodes[node], machine, state, driver, why);
+	limit = limits_of_queue(record, machine->nodes[node], machine, driver, why);
 	if (limit == LIMIT_LOSS && try)
 		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, why);
 	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && try))

@@ -23,16 +23,13 @@ enum limit {
 
 /*
  * Whether the queue of @record on @gpu, which is of @machine, cannot be restored by the driver that saved it, and why,
- * in words. @state has the BOs of its process. Pure.
+ * in words. Pure.
  */
 enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
-			   const struct topology *machine, const struct kfd_state *state,
-			   const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
+			   const struct topology *machine, const struct driver_release *driver,
+			   char why[LIMITS_TEXT_MAX]);
 
-/*
- * The same for a compute queue on @gpu as ROCm makes it there, without having seen one: the memory for its waves is no
- * BO. Pure.
- */
+/* The same for a compute queue on @gpu as ROCm makes it there, without having seen one. Pure. */
 enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
 			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 

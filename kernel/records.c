@@ -108,6 +108,7 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.type = get_u32(bytes + 68),
 		.doorbell_id = get_u32(bytes + 88),
 		.sdma_id = get_u32(bytes + 96),
+		.cwsr_size = get_u32(bytes + 104),
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),
 	};
@@ -221,16 +222,38 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 		.nr_devices = state->nr_devices,
 		.nr_objects = state->nr_objects,
 		.devices = state->devices,
+		.standins = state->standins,
+		.nr_standins = state->nr_standins,
 		.nr_bos = (uint32_t)nr_fillers,
 	};
 	for (size_t i = 0; i < kfd_state_records(state); i++)
-		ret->nr_bos += keep[i];
+		ret->nr_bos += !keep || keep[i];
 	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * kfd_state_records(state) + (uint64_t)BO_SIZE * ret->nr_bos;
 	ret->bos = calloc(ret->nr_bos + 1, sizeof(*ret->bos));
 	ret->priv_data = calloc(1, ret->priv_size);
 	for (size_t i = 0; ret->bos && i < ret->nr_bos; i++)
 		ret->bos[i].dmabuf_fd = KFD_NO_FD;
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
+}
+
+static void fill(const struct filler *filler, struct kfd_criu_bo_bucket *bo, uint8_t *record)
+{
+	const uint64_t no_memory = RECORDS_NO_MEMORY;
+	bool is_mapped = filler->address;
+
+	*bo = (struct kfd_criu_bo_bucket){
+		.addr = filler->address,
+		.size = is_mapped ? filler->size : FILLER_BYTES,
+		.gpu_id = filler->gpu_id,
+		.alloc_flags = (is_mapped ? KFD_IOC_ALLOC_MEM_FLAGS_USERPTR : KFD_IOC_ALLOC_MEM_FLAGS_GTT) |
+			       KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+		.dmabuf_fd = KFD_NO_FD,
+	};
+	memcpy(record + BO_HANDLE_AT, &filler->handle, sizeof(filler->handle));
+	if (!is_mapped)
+		return;
+	memcpy(record, &no_memory, sizeof(no_memory));
+	memcpy(record + BO_MAPPED_AT, &filler->gpu_id, sizeof(filler->gpu_id));
 }
 
 int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
@@ -250,29 +273,46 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));
 	to = ret->priv_data + bos_at(state);
 	for (size_t i = 0; i < kfd_state_records(state); i++, from += BO_SIZE) {
-		if (!keep[i])
+		if (keep && !keep[i])
 			continue;
 		ret->bos[nr++] = state->bos[i];
 		memcpy(to, from, BO_SIZE);
 		to += BO_SIZE;
 	}
-	for (size_t i = 0; i < nr_fillers; i++, to += BO_SIZE) {
-		ret->bos[nr++] = (struct kfd_criu_bo_bucket){
-			.size = FILLER_BYTES,
-			.gpu_id = fillers[i].gpu_id,
-			.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
-			.dmabuf_fd = KFD_NO_FD,
-		};
-		memcpy(to + BO_HANDLE_AT, &fillers[i].handle, sizeof(fillers[i].handle));
-	}
+	for (size_t i = 0; i < nr_fillers; i++, to += BO_SIZE)
+		fill(&fillers[i], &ret->bos[nr++], to);
 	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
 	return 0;
+}
+
+void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < kfd_state_records(state); i++) {
+		if (keep && !keep[i])
+			continue;
+		state->bos[i].restored_offset = selection->bos[nr].restored_offset;
+		state->bos[i].dmabuf_fd = selection->bos[nr].dmabuf_fd;
+		selection->bos[nr++].dmabuf_fd = KFD_NO_FD;
+	}
 }
 
 void records_selection_done(struct kfd_state *selection)
 {
 	selection->devices = NULL;
+	selection->standins = NULL;
 	kfd_state_done(selection);
+}
+
+void records_drop_bo(struct kfd_state *state, size_t i)
+{
+	uint64_t at = bos_at(state) + i * BO_SIZE;
+
+	memmove(state->priv_data + at, state->priv_data + at + BO_SIZE, state->priv_size - at - BO_SIZE);
+	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
+	state->priv_size -= BO_SIZE;
+	state->nr_bos--;
 }
 
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)

@@ -23,6 +23,7 @@ struct queue_record {
 	uint32_t type;
 	uint32_t doorbell_id;
 	uint32_t sdma_id;
+	uint32_t cwsr_size;	 /* bytes for the waves of one XCC */
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */
 	uint64_t at;		 /* where the record is in the state; behind it are MQD and control stack */
@@ -84,18 +85,29 @@ int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
 /* How many of mapped_gpus there are. */
 uint32_t records_nr_mapped(const struct bo_record *bo);
 
-/*
- * The state for a RESTORE of some BOs and fillers: the BOs of *state with keep[i], then nr_fillers small GTT BOs,
- * mapped nowhere, with the GPUs and numbers of fillers[]. *ret borrows devices of *state; the caller ends it with
- * records_selection_done(). 0 or -errno without a message.
- */
+/* A BO that RESTORE makes besides: a small one in GTT, mapped nowhere, or one of no memory at an address of its GPU. */
 struct filler {
 	uint32_t gpu_id; /* user gpu id */
 	uint32_t handle;
+	uint64_t address, size; /* bytes; address 0: mapped nowhere */
 };
+
+/* Of user memory that no process can have, also with five levels of page tables. */
+#define RECORDS_NO_MEMORY (1ull << 56)
+
+/*
+ * The state for a RESTORE of some BOs and fillers: the BOs of *state with keep[i] (NULL: all), then nr_fillers BOs with
+ * the GPUs and numbers of fillers[]. *ret borrows devices and stand-ins of *state; the caller ends it with
+ * records_selection_done(). 0 or -errno without a message.
+ */
 int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
 		   struct kfd_state *ret);
+/* Hands over what RESTORE has made of the BOs. */
+void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection);
 void records_selection_done(struct kfd_state *selection);
+
+/* Takes BO number @i, which has no dma-buf, out of a state to which nothing was added. */
+void records_drop_bo(struct kfd_state *state, size_t i);
 
 /* Whether a process has an SDMA queue on a GPU, by its user gpu id; false when the records cannot be read. */
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);

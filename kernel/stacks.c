@@ -12,9 +12,10 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 {
 	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION);
 
-	if (record->type != QUEUE_TYPE_COMPUTE || !record->cwsr_address || record->ctl_stack_size || gfx < 90000 ||
-	    gfx >= 100000)
+	if (record->type != QUEUE_TYPE_COMPUTE || !record->cwsr_address || record->ctl_stack_size || gfx < 90000)
 		return STACK_SAVED;
+	if (gfx >= 100000)
+		return STACK_ELSEWHERE;
 	return record->mqd_stack_size && record->mqd_stack_size <= MAX_STACK &&
 	       record->mqd_stack_offset == record->mqd_stack_size && record->mqd_wave_offset == record->mqd_stack_size ?
 		       STACK_EMPTY : STACK_LOST;
@@ -23,7 +24,7 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 /* What there is to add, and for whom. */
 struct addition {
 	const struct topology *nodes;
-	bool lost_too;
+	bool lost_too, elsewhere_too;
 	uint64_t bytes;
 	unsigned int nr_lost;
 };
@@ -35,7 +36,7 @@ static bool wants_stack(const struct addition *addition, const struct queue_reco
 	enum stack stack = node < 0 ? STACK_SAVED : stack_of(record, addition->nodes->nodes[node]);
 
 	*ret_lost = stack == STACK_LOST && addition->lost_too;
-	return stack == STACK_EMPTY || *ret_lost;
+	return stack == STACK_EMPTY || *ret_lost || (stack == STACK_ELSEWHERE && addition->elsewhere_too);
 }
 
 /* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
@@ -88,9 +89,12 @@ static void copy(const struct kfd_state *state, const struct addition *addition,
 	memcpy(to, state->priv_data + done, state->priv_size - done);
 }
 
-int stacks_add(struct kfd_state *state, const struct topology *nodes, unsigned int *ret_lost)
+int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
+	       unsigned int *ret_lost)
 {
-	struct addition addition = { .nodes = nodes, .lost_too = ret_lost };
+	struct addition addition = {
+		.nodes = nodes, .lost_too = ret_lost, .elsewhere_too = ret_lost && driver_checks_queues(driver),
+	};
 	uint8_t *grown;
 	int err = sum(state, &addition);
 

@@ -11,13 +11,15 @@
 #define KERNEL_STACKS_H
 
 #include "amdgpu_plugin_topology.h"
+#include "kernel/driver.h"
 #include "kernel/kfd.h"
 #include "kernel/records.h"
 
 enum stack {
-	STACK_SAVED, /* or there is none */
-	STACK_EMPTY, /* left out, and nothing was on it */
-	STACK_LOST,  /* left out, and waves were on it, or that cannot be told */
+	STACK_SAVED,	 /* or there is none */
+	STACK_ELSEWHERE, /* in the memory for waves (gfx10) */
+	STACK_EMPTY,	 /* left out, and nothing was on it */
+	STACK_LOST,	 /* left out, and waves were on it, or that cannot be told */
 };
 
 /* Of a queue on @gpu. Pure. */
@@ -26,8 +28,10 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 /*
  * Adds the stacks that were left out, empty, to the state of a process; @nodes has its GPUs by user ids. Those on which
  * waves were get one at restore alone, together with MQDs that know of no wave: where @ret_lost is not NULL, and then
- * it has their number. 0; -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
+ * it has their number. So do those that are elsewhere, where RESTORE of @driver checks their sizes: it ignores their
+ * bytes. 0; -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
  */
-int stacks_add(struct kfd_state *state, const struct topology *nodes, unsigned int *ret_lost);
+int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
+	       unsigned int *ret_lost);
 
 #endif

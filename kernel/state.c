@@ -20,6 +20,7 @@ void kfd_state_done(struct kfd_state *state)
 	free(state->shares);
 	free(state->checksums);
 	free(state->priv_data);
+	free(state->standins);
 	*state = (struct kfd_state){ 0 };
 }
 

@@ -100,19 +100,6 @@ static int find_fillers(struct share_task *task, const struct kfd_state *state)
 
 /* ---- BOs of the KFD ---- */
 
-static void take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < kfd_state_records(state); i++) {
-		if (!keep[i])
-			continue;
-		state->bos[i].restored_offset = selection->bos[nr].restored_offset;
-		state->bos[i].dmabuf_fd = selection->bos[nr].dmabuf_fd;
-		selection->bos[nr++].dmabuf_fd = KFD_NO_FD;
-	}
-}
-
 static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 {
 	_cleanup_free_ bool *keep = calloc((size_t)state->nr_bos + 1, sizeof(*keep));
@@ -127,9 +114,9 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 	if (err == -EPROTO)
 		pr_err("the kernel's state of pid %u is not understood", state->pid);
 	if (!err)
-		err = kfd_restore(kfd, &selection);
+		err = standin_restore(kfd, &selection);
 	if (!err)
-		take_results(state, keep, &selection);
+		records_take_results(state, keep, &selection);
 	records_selection_done(&selection);
 	return err;
 }
@@ -233,7 +220,7 @@ int share_make(struct share_task *task, int kfd, struct kfd_state *state)
 	int err = share_table_begin(task->table, task->nr_sharers);
 
 	if (!err && kfd >= 0)
-		err = state->shares ? make_bos(task, kfd, state) : kfd_restore(kfd, state);
+		err = state->shares ? make_bos(task, kfd, state) : standin_restore(kfd, state);
 	if (!err && state->shares)
 		err = make_and_tell(task, state);
 	if (!err)

@@ -229,7 +229,7 @@ static void ask_driver(const struct run *run, struct guest *guest)
 
 		if (!node)
 			continue;
-		if (limits_of_queue(&queue, node, run->machine, &state, &run->driver, why))
+		if (limits_of_queue(&queue, node, run->machine, &run->driver, why))
 			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s",
 				 queue.gpu_id, why);
 	}

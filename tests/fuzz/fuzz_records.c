@@ -9,6 +9,7 @@
 #include "amdgpu_plugin_topology.h"
 #include "kernel/fold.h"
 #include "kernel/records.h"
+#include "kernel/standin.h"
 #include "kernel/stacks.h"
 #include "fuzz.h"
 
@@ -35,6 +36,25 @@ static void select_bos(struct kfd_state *state)
 	state->bos = NULL;
 }
 
+/* What RESTORE wants besides comes once for each memory of waves, with a size of its own. */
+static void find_standins(struct kfd_state *state, const struct topology *gpu, const struct driver_release *driver,
+			  uint32_t nr_queues)
+{
+	struct kfd_state whole = { 0 };
+	struct bo_record record;
+
+	expect(!standin_find(state, gpu, driver) && state->nr_standins <= nr_queues);
+	expect(!records_select(state, NULL, state->standins, state->nr_standins, &whole));
+	for (uint32_t i = 0; i < state->nr_standins; i++)
+		expect(!records_bo(&whole, i, &record) && record.user_address == RECORDS_NO_MEMORY && whole.bos[i].addr &&
+		       whole.bos[i].size % 4096 == 0);
+	standin_drop(&whole);
+	expect(!whole.nr_bos && whole.priv_size == state->priv_size &&
+	       !memcmp(whole.priv_data, state->priv_data, state->priv_size));
+	records_selection_done(&whole);
+	free(state->standins);
+}
+
 static uint32_t count_queues(const struct kfd_state *state, uint32_t *ret_gpu)
 {
 	struct queue_record record = { 0 };
@@ -58,6 +78,7 @@ static void prepare_queues(struct kfd_state state)
 	uint32_t id, same;
 	uint32_t nr = count_queues(&state, &id);
 	uint8_t *bytes = malloc(state.priv_size);
+	const struct driver_release driver = { .major = 6, .minor = 12, .patch = 117 };
 	unsigned int lost;
 
 	expect(gpu && bytes && !topology_add_node(gpu, 1, &node));
@@ -68,9 +89,11 @@ static void prepare_queues(struct kfd_state state)
 	topology_node_set(node, TOPOLOGY_GPU_ID, id);
 	topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, 90402);
 	topology_node_set(node, TOPOLOGY_NUM_XCC, 2);
-	expect(!stacks_add(&state, gpu, &lost) && lost <= nr);
+	expect(!stacks_add(&state, gpu, &driver, &lost) && lost <= nr);
 	fold_queues(&state, gpu);
 	expect(count_queues(&state, &same) == nr && same == id);
+	if (!state.nr_bos)
+		find_standins(&state, gpu, &driver, nr);
 	free(state.priv_data);
 	topology_free(gpu);
 }

@@ -50,6 +50,7 @@ static inline void fixture_queue(struct fixture_records *f, const struct queue_r
 	fixture_u32(at + 68, queue->type);
 	fixture_u32(at + 88, queue->doorbell_id);
 	fixture_u32(at + 96, queue->sdma_id);
+	fixture_u32(at + 104, queue->cwsr_size);
 	fixture_u32(at + 108, queue->ctl_stack_size);
 	fixture_u32(at + 112, queue->mqd_size);
 	for (uint32_t i = 0; queue->type == QUEUE_TYPE_COMPUTE && i < queue->mqd_size / COMPUTE_MQD_SIZE; i++) {

@@ -214,6 +214,7 @@ static void other_sizes_stay_as_they_are(void **arg)
 /* Linux 7.2.12 leaves them out: they fit before and after they are added. */
 static void stacks_that_are_not_saved_are_folded_when_they_are_added(void **arg)
 {
+	const struct driver_release driver = { .major = 7, .minor = 2, .patch = 12 };
 	struct queue_record record = compute(8, STACK);
 	struct topology *nodes = gpu(USER_GPU, 8);
 	struct kfd_state state;
@@ -224,7 +225,7 @@ static void stacks_that_are_not_saved_are_folded_when_they_are_added(void **arg)
 	assert_true(fold_fits(&record, 8));
 	expect_same(&record, 8);
 	state = on_heap();
-	assert_int_equal(stacks_add(&state, nodes, &lost), 0);
+	assert_int_equal(stacks_add(&state, nodes, &driver, &lost), 0);
 	assert_int_equal(lost, 0);
 	assert_int_equal(state.priv_size, given.size + 8 * STACK);
 	fold(&state, 8);

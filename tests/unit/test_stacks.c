@@ -66,12 +66,15 @@ static struct kfd_state on_heap(struct fixture_records *f)
 	return state;
 }
 
+/* Of which RESTORE looks at the bytes alone. */
+static struct driver_release driver = { .major = 7, .minor = 2, .patch = 12 };
+
 static unsigned int add_stacks(struct kfd_state *state)
 {
 	struct topology *topology = machine();
 	unsigned int lost = 99;
 
-	assert_int_equal(stacks_add(state, topology, &lost), 0);
+	assert_int_equal(stacks_add(state, topology, &driver, &lost), 0);
 	topology_free(topology);
 	return lost;
 }
@@ -127,6 +130,35 @@ static void a_state_without_such_queues_is_left_alone(void **arg)
 	free(state.priv_data);
 }
 
+/* Linux 6.12.111 compares the sizes with those of the GPU. */
+static void stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size(void **arg)
+{
+	struct queue_record gfx10 = idle, found;
+	struct records records;
+	struct fixture_records f;
+	struct kfd_state state;
+
+	(void)arg;
+	gfx10.gpu_id = GFX10;
+	gfx10.mqd_stack_offset = 8; /* waves are on it */
+	fixture_begin(&f, 2, 0);
+	fixture_queue(&f, &gfx10);
+	state = on_heap(&f);
+	driver = (struct driver_release){ .major = 6, .minor = 12, .patch = 110 };
+	assert_int_equal(add_stacks(&state), 0);
+	assert_int_equal(state.priv_size, f.size);
+	driver.patch = 111;
+	assert_int_equal(add_stacks(&state), 0);
+	driver = (struct driver_release){ .major = 7, .minor = 2, .patch = 12 };
+	assert_int_equal(state.priv_size, f.size + STACK);
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_next_queue(&records, &found), 1);
+	assert_int_equal(found.ctl_stack_size, STACK);
+	assert_int_equal(found.mqd_stack_offset, 8);
+	assert_int_equal(records_next_queue(&records, &found), 0);
+	free(state.priv_data);
+}
+
 static const struct queue_record on_stack = {
 	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 8, .mqd_size = 2048,
 	.mqd_stack_size = STACK, .mqd_stack_offset = 0x100, .mqd_wave_offset = 0x8000,
@@ -144,7 +176,7 @@ static void stacks_with_waves_are_left_out_at_dump(void **arg)
 	fixture_queue(&f, &on_stack);
 	fixture_queue(&f, &idle);
 	state = on_heap(&f);
-	assert_int_equal(stacks_add(&state, topology, NULL), 0);
+	assert_int_equal(stacks_add(&state, topology, &driver, NULL), 0);
 	assert_int_equal(state.priv_size, f.size + STACK);
 	assert_memory_equal(state.priv_data, f.bytes, 8 + 8 + 120 + 2048);
 	assert_int_equal(add_stacks(&state), 1);
@@ -222,7 +254,7 @@ static void an_unreadable_state_is_an_error(void **arg)
 	fixture_queue(&f, &idle);
 	f.size--;
 	state = on_heap(&f);
-	assert_int_equal(stacks_add(&state, topology, NULL), -EPROTO);
+	assert_int_equal(stacks_add(&state, topology, &driver, NULL), -EPROTO);
 	assert_int_equal(state.priv_size, f.size);
 	free(state.priv_data);
 	topology_free(topology);
@@ -233,6 +265,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_that_were_left_out_are_added_empty),
 		cmocka_unit_test(a_state_without_such_queues_is_left_alone),
+		cmocka_unit_test(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size),
 		cmocka_unit_test(stacks_with_waves_are_left_out_at_dump),
 		cmocka_unit_test(queues_with_waves_are_counted_and_emptied),
 		cmocka_unit_test(several_xccs_get_as_many_stacks),

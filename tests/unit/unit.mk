@@ -35,6 +35,8 @@ test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/se
 test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_standin_SRCS := kernel/standin.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_writev

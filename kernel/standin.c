@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* BOs that stand in for memory of SVM while RESTORE runs. */
+#include <inttypes.h>
+#include <sys/ioctl.h>
+
+#include <libdrm/amdgpu_drm.h>
+#include <libdrm/drm.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/records.h"
+#include "kernel/standin.h"
+
+/* The KFD gives the lowest free numbers. */
+#define FIRST_NUMBER 0x70000000u
+
+/* kfd_queue_ctx_save_restore_size() of Linux' kfd_queue.c: what the debugger is given of each wave. */
+#define PAGE		     4096u
+#define DEBUG_BYTES_PER_WAVE 32u
+#define DEBUG_ALIGNMENT	     64u
+#define GFX_NAVI10	     100100u
+
+static uint64_t at_least_one(const struct topology_node *gpu, enum topology_prop prop)
+{
+	uint64_t value = topology_get(gpu, prop);
+
+	return value ? value : 1;
+}
+
+/* Of an XCC. */
+static uint64_t debug_bytes(const struct topology_node *gpu)
+{
+	uint64_t nr_xcc = at_least_one(gpu, TOPOLOGY_NUM_XCC);
+	uint64_t cus = topology_get(gpu, TOPOLOGY_SIMD_COUNT) / at_least_one(gpu, TOPOLOGY_SIMD_PER_CU) / nr_xcc;
+	uint64_t engines = topology_get(gpu, TOPOLOGY_ARRAY_COUNT) / nr_xcc /
+			   at_least_one(gpu, TOPOLOGY_SIMD_ARRAYS_PER_ENGINE);
+	uint64_t waves = cus * 32;
+
+	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) < GFX_NAVI10)
+		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
+	return (waves * DEBUG_BYTES_PER_WAVE + DEBUG_ALIGNMENT - 1) & ~(uint64_t)(DEBUG_ALIGNMENT - 1);
+}
+
+static bool is_there(const struct kfd_state *state, const struct queue_record *queue)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < state->nr_bos; i++)
+		found = state->bos[i].addr == queue->cwsr_address;
+	for (size_t i = 0; !found && i < state->nr_standins; i++)
+		found = state->standins[i].address == queue->cwsr_address && state->standins[i].gpu_id == queue->gpu_id;
+	return found;
+}
+
+static int add(struct kfd_state *state, const struct queue_record *queue, const struct topology_node *gpu)
+{
+	struct filler *grown = array_grow(state->standins, state->nr_standins, sizeof(*grown));
+	uint64_t size;
+
+	if (!grown)
+		return -ENOMEM;
+	size = (queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC);
+	grown[state->nr_standins] = (struct filler){
+		.gpu_id = queue->gpu_id,
+		.handle = FIRST_NUMBER + state->nr_standins,
+		.address = queue->cwsr_address,
+		.size = (size + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+	};
+	state->standins = grown;
+	state->nr_standins++;
+	return 0;
+}
+
+int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
+{
+	struct queue_record queue;
+	struct records records;
+	int err = 0, r = driver_checks_queues(driver) ? records_begin(state, &records) : -ENOENT;
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	while (!err && (r = records_next_queue(&records, &queue)) > 0) {
+		int node = topology_find_gpu(machine, kfd_state_actual_gpu(state, queue.gpu_id));
+
+		if (node >= 0 && queue.type == QUEUE_TYPE_COMPUTE && queue.cwsr_address && !is_there(state, &queue))
+			err = add(state, &queue, machine->nodes[node]);
+	}
+	return err ? err : r;
+}
+
+/* The render node that the KFD works with is open as long as RESTORE may need it. */
+static int clear(const struct kfd_state *state, const struct filler *standin)
+{
+	struct drm_amdgpu_gem_va args = {
+		.operation = AMDGPU_VA_OP_CLEAR,
+		.va_address = standin->address,
+		.map_size = standin->size,
+	};
+	int r = -1;
+
+	errno = ENODEV;
+	for (uint32_t i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].user_gpu_id == standin->gpu_id)
+			r = ioctl((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+	if (!r)
+		return 0;
+	r = -errno;
+	pr_err("gpu %#x: cannot make room for the memory of waves (CWSR) at %#" PRIx64 ": %s", standin->gpu_id,
+	       standin->address, strerror(-r));
+	return r;
+}
+
+int standin_restore(int kfd, struct kfd_state *state)
+{
+	struct kfd_state whole = { 0 };
+	int err;
+
+	if (!state->nr_standins)
+		return kfd_restore(kfd, state);
+	err = records_select(state, NULL, state->standins, state->nr_standins, &whole);
+	if (!err)
+		err = kfd_restore(kfd, &whole);
+	for (uint32_t i = 0; !err && i < state->nr_standins; i++)
+		err = clear(state, &state->standins[i]);
+	if (!err)
+		records_take_results(state, NULL, &whole);
+	records_selection_done(&whole);
+	return err;
+}
+
+void standin_drop(struct kfd_state *state)
+{
+	struct bo_record bo;
+
+	for (size_t i = state->nr_bos; i-- > 0;)
+		if (!records_bo(state, i, &bo) && bo.user_address == RECORDS_NO_MEMORY)
+			records_drop_bo(state, i);
+}
