@@ -16,7 +16,7 @@ fuzz_frame_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
-fuzz_records_SRCS := $(addprefix kernel/,records.c stacks.c fold.c state.c) $(topology_SRCS)
+fuzz_records_SRCS := $(addprefix kernel/,records.c stacks.c fold.c standin.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), what it calls of the plugin, and the archive reader where libarchive is there.
