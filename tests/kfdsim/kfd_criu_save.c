@@ -62,14 +62,15 @@ static void kfd_fill_queue_priv(const struct kfd_queue *q, struct kfd_queue_priv
 	kfd_queue_payload(q, &priv->mqd_size, &priv->ctl_stack_size);
 }
 
-/* Of struct v9_mqd, as far as others than the driver read it: where preempted waves are. */
+/* Of struct v9_mqd and v10_compute_mqd, as far as others than the driver read them: where preempted waves are. */
 #define MQD_STACK_OFFSET_AT 696
 #define MQD_STACK_SIZE_AT   700
 #define MQD_WAVE_OFFSET_AT  704
 
 static void kfd_save_offsets(const struct kfd_queue *q, u8 *mqd)
 {
-	u32 size = kfd_ctl_stack_size(q), waves = q->mqd.wave ? q->props.cwsr_size : size;
+	u32 saved = kfd_ctl_stack_size(q), size = saved ? saved : sim_gpu_prop(q->pdd->gpu, SIM_PROP_ctl_stack_size);
+	u32 waves = q->mqd.wave ? q->props.cwsr_size : size;
 
 	BUILD_BUG_ON(sizeof(struct kfd_mqd) > MQD_STACK_OFFSET_AT);
 	*(u32 *)(mqd + MQD_STACK_OFFSET_AT) = q->mqd.wave ? 0 : size;
@@ -87,7 +88,7 @@ static void kfd_save_queue_state(struct kfd_queue *q, const struct kfd_queue_pri
 	for (xcc = 0; xcc < priv->mqd_size / size; xcc++) {
 		mqd.xcc = xcc;
 		memcpy(data + xcc * size, &mqd, sizeof(mqd));
-		if (kfd_ctl_stack_size(q))
+		if (q->props.type == KFD_QUEUE_COMPUTE)
 			kfd_save_offsets(q, data + xcc * size);
 	}
 	memcpy(data + priv->mqd_size, q->ctl_stack, priv->ctl_stack_size);

@@ -192,19 +192,41 @@ static int queue_create(struct job_gpu *gpu)
 	return 0;
 }
 
-/* As ROCr does: memory of the CPU that the GPU may always use. */
-static int save_area_setup(struct job_gpu *gpu)
+/* As ROCr does: memory of the CPU that the GPU may always use. At @at, if that is not NULL. */
+static int save_area_map(struct job_gpu *gpu, void *at, uint64_t bytes)
 {
 	struct kfd_ioctl_svm_attribute attrs[] = {
 		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_GPU_EXEC | 0x40 },
 		{ KFD_IOCTL_SVM_ATTR_ACCESS, gpu->gpu->gpu_id },
 	};
 
-	save_area_bytes = (gpu->gpu->save_area_bytes + KFD_PAGE_SIZE - 1) & ~(uint64_t)(KFD_PAGE_SIZE - 1);
-	save_area = mmap(NULL, save_area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	save_area = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
 	if (save_area == MAP_FAILED)
-		return report(errno, "mmap of %" PRIu64 " bytes: %m", save_area_bytes);
-	return job_svm_attributes(gpu, KFD_IOCTL_SVM_OP_SET_ATTR, save_area, save_area_bytes, attrs, 2);
+		return report(errno, "mmap of %" PRIu64 " bytes: %m", bytes);
+	return job_svm_attributes(gpu, KFD_IOCTL_SVM_OP_SET_ATTR, save_area, bytes, attrs, 2);
+}
+
+static int save_area_setup(struct job_gpu *gpu)
+{
+	save_area_bytes = (gpu->gpu->save_area_bytes + KFD_PAGE_SIZE - 1) & ~(uint64_t)(KFD_PAGE_SIZE - 1);
+	return save_area_map(gpu, NULL, save_area_bytes);
+}
+
+/* Where it was, that of another queue can be, and then a buffer. */
+static int save_area_reuse(struct job_gpu *gpu)
+{
+	struct kfd_bo bo = { 0 };
+	int err;
+
+	munmap(save_area, save_area_bytes);
+	err = save_area_map(gpu, save_area, KFD_PAGE_SIZE);
+	if (err)
+		return err;
+	munmap(save_area, KFD_PAGE_SIZE);
+	if (mmap(save_area, KFD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != save_area)
+		return report(errno, "mmap of a page: %m");
+	err = kfd_bo_adopt(gpu->kfd, gpu->gpu, save_area, KFD_PAGE_SIZE, &bo);
+	return err ? err : kfd_bo_free(gpu->kfd, &bo);
 }
 
 static void memory_fill(void)
@@ -298,8 +320,7 @@ static int aql_teardown(struct job_gpu *gpu)
 		return report(-err, "gpu %#x: DESTROY_QUEUE (AQL): %s", gpu->gpu->gpu_id, strerror(-err));
 	for (unsigned int i = 0; !err && i < sizeof(bos) / sizeof(*bos); i++)
 		err = kfd_bo_free(gpu->kfd, bos[i]);
-	munmap(save_area, save_area_bytes);
-	return err;
+	return err ? err : save_area_reuse(gpu);
 }
 
 const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };

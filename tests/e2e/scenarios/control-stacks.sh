@@ -44,4 +44,7 @@ if [ -e /sys/module/kfdsim ]; then
 	rules=7.2.12 machine_load 1xmi100
 	idle_comes_back
 	in_kernel 1
+	# On gfx10 the stack is in the save area.
+	machine_load 1xnavi
+	idle_comes_back
 fi
