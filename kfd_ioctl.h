@@ -74,7 +74,7 @@ struct kfd_criu_bo_bucket {
 	uint64_t restored_offset; /* as restored */
 	uint32_t gpu_id;	  /* user gpu id */
 	uint32_t alloc_flags;
-	uint32_t dmabuf_fd; /* KFD_NO_FD: none */
+	uint32_t dmabuf_fd; /* 0xffffffff: none */
 	uint32_t pad;
 };
 
@@ -135,12 +135,6 @@ _Static_assert(sizeof(struct kfd_ioctl_import_dmabuf_args) == 24, "ABI");
 #define AMDKFD_IOC_GET_DMABUF_INFO    _IOWR('K', 0x1C, struct kfd_ioctl_get_dmabuf_info_args)
 #define AMDKFD_IOC_IMPORT_DMABUF      _IOWR('K', 0x1D, struct kfd_ioctl_import_dmabuf_args)
 
-/* A BO's handle: its GPU, as the process knows it, and its number there. */
-static inline uint64_t kfd_handle(uint32_t gpu_id, uint32_t number)
-{
-	return (uint64_t)gpu_id << 32 | number;
-}
-
 /* alloc_flags */
 #define KFD_IOC_ALLOC_MEM_FLAGS_VRAM	   (1u << 0)
 #define KFD_IOC_ALLOC_MEM_FLAGS_GTT	   (1u << 1)
@@ -154,43 +148,5 @@ static inline uint64_t kfd_handle(uint32_t gpu_id, uint32_t number)
 #define KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC	     (1u << 29)
 #define KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE   (1u << 30)
 #define KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE     (1u << 31)
-
-/* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
-#define KFD_MIN_MAJOR 1
-#define KFD_MIN_MINOR 8
-
-/* A BO bucket without a dma-buf. */
-#define KFD_NO_FD 0xffffffffu
-
-/*
- * File offsets of mappings of /dev/kfd: bits 63:62 say what is mapped, bits 61:46
- * hold a gpu id (amdkfd/kfd_priv.h of Linux).
- */
-#define KFD_MMAP_TYPE_SHIFT 62
-#define KFD_MMAP_GPU_SHIFT  46
-#define KFD_MMAP_GPU_UNIT   (1ull << KFD_MMAP_GPU_SHIFT)
-#define KFD_MMAP_GPU_MASK   (0xffffull << KFD_MMAP_GPU_SHIFT)
-
-enum kfd_mmap_type {
-	KFD_MMAP_TYPE_MMIO = 0,
-	KFD_MMAP_TYPE_RESERVED = 1,
-	KFD_MMAP_TYPE_EVENTS = 2,
-	KFD_MMAP_TYPE_DOORBELL = 3,
-};
-
-static inline enum kfd_mmap_type kfd_mmap_type(uint64_t offset)
-{
-	return (enum kfd_mmap_type)(offset >> KFD_MMAP_TYPE_SHIFT);
-}
-
-static inline uint32_t kfd_mmap_gpu_id(uint64_t offset)
-{
-	return (offset & KFD_MMAP_GPU_MASK) >> KFD_MMAP_GPU_SHIFT;
-}
-
-static inline uint64_t kfd_mmap_with_gpu_id(uint64_t offset, uint32_t gpu_id)
-{
-	return (offset & ~KFD_MMAP_GPU_MASK) | ((uint64_t)gpu_id << KFD_MMAP_GPU_SHIFT);
-}
 
 #endif

@@ -18,7 +18,6 @@
 #include "image/internal.h"
 #include "image/objects.h"
 #include "amdgpu_plugin_util.h"
-#include "kfd_ioctl.h"
 
 #define NO_HANDLE 0xffffffffu
 

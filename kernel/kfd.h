@@ -13,6 +13,50 @@
 #include "kernel/hide.h"
 #include "kfd_ioctl.h"
 
+/* A BO's handle: its GPU, as the process knows it, and its number there. */
+static inline uint64_t kfd_handle(uint32_t gpu_id, uint32_t number)
+{
+	return (uint64_t)gpu_id << 32 | number;
+}
+
+/* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
+#define KFD_MIN_MAJOR 1
+#define KFD_MIN_MINOR 8
+
+/* A BO bucket without a dma-buf. */
+#define KFD_NO_FD 0xffffffffu
+
+/*
+ * File offsets of mappings of /dev/kfd: bits 63:62 say what is mapped, bits 61:46
+ * hold a gpu id (amdkfd/kfd_priv.h of Linux).
+ */
+#define KFD_MMAP_TYPE_SHIFT 62
+#define KFD_MMAP_GPU_SHIFT  46
+#define KFD_MMAP_GPU_UNIT   (1ull << KFD_MMAP_GPU_SHIFT)
+#define KFD_MMAP_GPU_MASK   (0xffffull << KFD_MMAP_GPU_SHIFT)
+
+enum kfd_mmap_type {
+	KFD_MMAP_TYPE_MMIO = 0,
+	KFD_MMAP_TYPE_RESERVED = 1,
+	KFD_MMAP_TYPE_EVENTS = 2,
+	KFD_MMAP_TYPE_DOORBELL = 3,
+};
+
+static inline enum kfd_mmap_type kfd_mmap_type(uint64_t offset)
+{
+	return (enum kfd_mmap_type)(offset >> KFD_MMAP_TYPE_SHIFT);
+}
+
+static inline uint32_t kfd_mmap_gpu_id(uint64_t offset)
+{
+	return (offset & KFD_MMAP_GPU_MASK) >> KFD_MMAP_GPU_SHIFT;
+}
+
+static inline uint64_t kfd_mmap_with_gpu_id(uint64_t offset, uint32_t gpu_id)
+{
+	return (offset & ~KFD_MMAP_GPU_MASK) | ((uint64_t)gpu_id << KFD_MMAP_GPU_SHIFT);
+}
+
 /* Of a BO's contents. */
 struct kfd_checksum {
 	uint32_t crc32c;
