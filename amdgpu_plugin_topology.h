@@ -204,6 +204,13 @@ const struct topology_prop_info *topology_prop_info(enum topology_prop prop);
 #define TOPOLOGY_VALUE_TEXT_MAX 32
 void topology_value_text(enum topology_prop prop, uint64_t value, char *text, size_t size);
 
+/* How much of a GPU of this machine others use. */
+struct gpu_usage {
+	bool has_queues;    /* of any process that uses the KFD */
+	bool knows_vram;    /* vram_free says something */
+	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
+};
+
 /* How people name a GPU. */
 enum device_ref_kind {
 	DEVICE_REF_GPU_ID,

@@ -51,15 +51,11 @@ static int read_quietly(int id, struct kfd_image **ret)
 
 static void add_needs(const struct kfd_image *image, struct chosen *chosen)
 {
-	if (kfd_image_keeps_ids(image))
-		chosen_keep_ids(chosen);
-	for (unsigned int i = 0; i < image->nodes->nr_nodes; i++) {
-		const struct topology_node *node = image->nodes->nodes[i];
+	uint64_t needs[TOPOLOGY_MAX_NODES];
 
-		if (topology_is_gpu(node))
-			chosen_need(chosen, (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR),
-				    gpus_vram_needed(&image->state, topology_gpu_id(node)));
-	}
+	chosen->choices.keeps_ids |= kfd_image_keeps_ids(image);
+	kfd_state_vram_needs(&image->state, image->nodes, needs);
+	match_need(&chosen->choices, image->nodes, needs);
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */

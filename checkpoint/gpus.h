@@ -57,9 +57,6 @@ struct match_options gpus_match_options(const struct settings *settings);
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
 struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
 
-/* The bytes of VRAM that RESTORE makes on a GPU. @state: NULL: not known, 0. */
-uint64_t gpus_vram_needed(const struct kfd_state *state, uint32_t user_id);
-
 /* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after an error line. */
 int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings);
 

@@ -452,8 +452,7 @@ static int prepare_state(struct restore *restore)
 {
 	int err;
 
-	if (kfd_image_keeps_ids(restore->image))
-		chosen_keep_ids(restore->chosen);
+	restore->chosen->choices.keeps_ids |= kfd_image_keeps_ids(restore->image);
 	err = setup_gpus(restore, restore->image->nodes, &restore->image->state);
 	/* A render node that came before did not say how much is needed. */
 	if (!err)

@@ -131,6 +131,11 @@ static int setting_by_name(const char *name, size_t len)
 	return -ENOENT;
 }
 
+bool settings_flag(const struct settings *settings, const char *name)
+{
+	return settings->flag[setting_by_name(name, strlen(name))];
+}
+
 static int parse_flag(const char *text, bool *ret)
 {
 	static const struct {

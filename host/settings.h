@@ -109,6 +109,9 @@ int settings_check(const struct settings *settings);
 /* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */
 const char *setting_name(enum setting id);
 
+/* The flag of that name, which has to be one. */
+bool settings_flag(const struct settings *settings, const char *name);
+
 /* The table's row, NULL when id is not a setting. */
 const struct setting_info *setting_info(enum setting id);
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "amdgpu_plugin_topology.h"
 #include "kernel/hide.h"
 #include "kfd_ioctl.h"
 
@@ -121,6 +122,11 @@ static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
 	return kfd_bo_has_contents(&state->bos[i]) &&
 	       (!state->shares || state->shares[i].kind == KFD_BO_OWN || state->shares[i].kind == KFD_BO_GEM);
 }
+
+/* The bytes of VRAM that a RESTORE makes on a GPU. @state NULL: not known, 0. */
+uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id);
+/* The same for each of @nodes, by index. */
+void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *nodes, uint64_t *ret);
 
 /* How many BOs have a record in priv_data. */
 static inline uint32_t kfd_state_records(const struct kfd_state *state)

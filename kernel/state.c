@@ -31,3 +31,20 @@ uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id)
 			return state->devices[i].actual_gpu_id;
 	return 0;
 }
+
+uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
+{
+	uint64_t needed = 0;
+
+	for (size_t i = 0; state && i < state->nr_bos; i++)
+		if (state->bos[i].gpu_id == user_id && state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
+		    kfd_state_owns(state, i))
+			needed += state->bos[i].size;
+	return needed;
+}
+
+void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *nodes, uint64_t *ret)
+{
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		ret[i] = kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i]));
+}

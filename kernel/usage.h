@@ -3,16 +3,9 @@
 #ifndef KERNEL_USAGE_H
 #define KERNEL_USAGE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
 #include "amdgpu_plugin_topology.h"
-
-struct gpu_usage {
-	bool has_queues;    /* of any process that uses the KFD */
-	bool knows_vram;    /* vram_free says something */
-	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
-};
 
 /*
  * Fills in @usage, one for each node of @machine. @sysfs: an fd of the root of a sysfs. What cannot be read is

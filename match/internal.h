@@ -30,7 +30,8 @@ struct match {
 	unsigned int nr_places;
 	uint16_t saved_node[TOPOLOGY_MAX_NODES];	      /* thing -> index in saved->nodes[] */
 	uint16_t local_node[TOPOLOGY_MAX_NODES];	      /* place -> index in local->nodes[] */
-	int pinned[TOPOLOGY_MAX_NODES];			      /* place that the user gives to a thing, or -1 */
+	int pinned[TOPOLOGY_MAX_NODES];			      /* place that the pairs give to a thing, or -1 */
+	bool follows[TOPOLOGY_MAX_NODES];		      /* another process has chosen it, not the user */
 	struct link_demand saved_host[2][TOPOLOGY_MAX_NODES]; /* of each thing: link to, and from, the host */
 	struct link_demand local_host[2][TOPOLOGY_MAX_NODES]; /* of each place */
 };

@@ -70,7 +70,7 @@ static int index_of(const uint16_t *nodes, unsigned int nr, int node)
 	return -ENODEV;
 }
 
-static int pin(struct match *m, const struct device_map_entry *entry, struct match_report *report)
+static int pin(struct match *m, const struct device_map_entry *entry, bool follows, struct match_report *report)
 {
 	int saved = topology_find_ref(m->saved, &entry->saved);
 	int local = topology_find_ref(m->local, &entry->local);
@@ -98,13 +98,14 @@ static int pin(struct match *m, const struct device_map_entry *entry, struct mat
 		}
 	}
 	m->pinned[thing] = place;
+	m->follows[thing] = follows;
 	return 0;
 }
 
 static int pin_all(struct match *m, struct match_report *report)
 {
 	for (unsigned int i = 0; i < m->options->nr_pairs; i++) {
-		int err = pin(m, &m->options->pairs[i], report);
+		int err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs, report);
 
 		if (err)
 			return err;

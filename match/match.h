@@ -53,6 +53,7 @@ struct match_options {
 	bool relaxed[MATCH_NR_CHECKS];
 	const struct device_map_entry *pairs; /* that the user names */
 	unsigned int nr_pairs;
+	unsigned int nr_followed;    /* of the pairs, the last ones: other processes have chosen them, not the user */
 	const char *const *unusable; /* per local node: why it may not be used, or NULL; NULL: all may */
 	const bool *busy;	     /* per local node: others use it; NULL: all are idle */
 };
@@ -90,6 +91,56 @@ struct match_report {
  */
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret, struct match_report *report);
+
+/* ---- several processes, one after the other (match/choose.c) ---- */
+
+/* A saved GPU, by its render minor at dump, since each process has gpu ids of its own. */
+struct match_choice {
+	uint32_t saved_minor;
+	uint32_t local_gpu_id; /* that it has become; 0: none yet */
+	uint64_t vram_needed;  /* bytes, of all processes together; 0: not known */
+};
+
+/* {} to begin with. May be in shared memory. */
+struct match_choices {
+	bool keeps_ids; /* some process shares buffers and needs GPUs of the same ids */
+	unsigned int nr;
+	struct match_choice list[TOPOLOGY_MAX_NODES];
+};
+
+/* What a saved GPU has become, 0: nothing yet; the saved render minor that has become this local GPU, or -ENOENT. */
+uint32_t match_choice_local(const struct match_choices *choices, uint32_t saved_minor);
+int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_id);
+/* A process needs so much on its GPUs, by index of saved->nodes[]. For each, before the first one chooses. */
+void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed);
+/* It has chosen. 0; -ENOSPC, without a message, when the table is full. */
+int match_remember(struct match_choices *choices, const struct match_pair *pair);
+
+/* What is known of the local GPUs, by index of machine->nodes[]. */
+struct match_candidates {
+	char reason[TOPOLOGY_MAX_NODES][160]; /* why one may not be used; "": it may */
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+};
+
+/* Who wants GPUs. All of it is borrowed. */
+struct match_process {
+	const struct topology *saved;	/* its GPUs */
+	const struct topology *machine;
+	const struct match_options *options; /* but for unusable and busy */
+	const struct match_choices *choices; /* of the processes before it */
+	bool keeps_ids;			     /* GPUs of the same ids come before idle ones */
+	uint64_t vram_needed[TOPOLOGY_MAX_NODES]; /* bytes that it needs itself, by index of saved->nodes[] */
+	/* Updates the usage of a GPU that has too little memory. NULL: it stays as it is. */
+	void (*wait_for_room)(void *arg, unsigned int local, uint64_t needed);
+	void *arg;
+};
+
+/*
+ * As match_devices(), with the GPUs that the candidates allow and have room. What turns out to be taken or full gets
+ * its reason there.
+ */
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret,
+		 struct match_report *report);
 
 /* Name of the setting that switches a check off, e.g. "KFD_NUMA_CHECK". */
 const char *match_check_name(enum match_check check);

@@ -89,7 +89,8 @@ static void add_obstacle(const struct match *m, unsigned int thing, const struct
 			   rank_name((enum link_rank)o->wanted));
 		break;
 	case OBSTACLE_PINNED:
-		report_add(report, "KFD_DEVICE_MAP chooses %#x, not",
+		report_add(report, "%s %#x, not",
+			   m->follows[thing] ? "another process of the restore has chosen" : "KFD_DEVICE_MAP chooses",
 			   topology_gpu_id(local_gpu(m, (unsigned int)m->pinned[thing])));
 		break;
 	default:

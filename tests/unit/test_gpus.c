@@ -408,6 +408,20 @@ static void processes_follow_a_launcher_that_was_first(void **state)
 	topology_free(two);
 }
 
+/* What stands in the way is what the other process has chosen: the user has named no GPU. */
+static void a_task_whose_gpu_became_another_one_is_told_so(void **state)
+{
+	struct topology *large = machine_of(0x1000, 1);
+
+	(void)state;
+	assert_int_equal(choose(saved, NULL), 0);
+	must(topology_node_set(large->nodes[GPU], TOPOLOGY_VRAM_SIZE, 1ull << 50));
+	assert_int_equal(choose(large, NULL), -ENODEV);
+	assert_logged("another process of the restore has chosen 0x1000, not: local 0x1001");
+	assert_null(strstr(log_text, "KFD_DEVICE_MAP"));
+	topology_free(large);
+}
+
 static void a_task_that_cannot_follow_is_refused(void **state)
 {
 	(void)state;
@@ -582,6 +596,7 @@ int main(void)
 		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
 		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
 		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
+		TEST(a_task_whose_gpu_became_another_one_is_told_so),
 		TEST(an_address_space_that_is_never_ready_is_an_error),
 		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
 		TEST(what_no_gpu_can_be_is_refused_at_once),	TEST(pairs_that_are_not_there_are_refused_at_once),

@@ -3,7 +3,7 @@
 
 topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c
 assign_SRCS := match/assign.c match/problem.c match/symmetry.c
-match_SRCS := match/match.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
+match_SRCS := match/match.c match/choose.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
 
 test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 test_topology_SRCS := $(topology_SRCS)
@@ -45,7 +45,7 @@ test_gem_SRCS := share/gem.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
 test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
-test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c $(match_SRCS)
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c kernel/state.c $(match_SRCS)
 test_gpus_LDFLAGS := -Wl,--wrap=usleep
 test_leftovers_SRCS := checkpoint/leftovers.c
 test_usage_SRCS := kernel/usage.c kernel/iommu.c $(topology_SRCS)
