@@ -32,12 +32,12 @@ PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
 # The command takes of the plugin's objects what it needs: it depends on neither criu nor libdrm. Archives are read by
-# libarchive, which is loaded when it is needed; HAVE_LIBARCHIVE= builds without its headers.
+# libarchive, which the plugin does not need.
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard tool/*.c))
 TOOL_PARTS := $(BUILD)/plugin/parts.a
-HAVE_LIBARCHIVE ?= $(shell $(PKG_CONFIG) --exists libarchive && echo y)
-TOOL_CFLAGS = $(if $(HAVE_LIBARCHIVE),-DHAVE_LIBARCHIVE $(shell $(PKG_CONFIG) --cflags libarchive))
-TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c) -ldl
+TOOL_LIBS := libprotobuf-c libarchive
+TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS))
+TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(TOOL_LIBS)) -ldl
 
 # Man pages are built where one of the tools is there, and installed when they were built.
 MAN_PAGES := $(BUILD)/man/$(PLUGIN_NAME).1 $(BUILD)/man/$(TOOL).1

@@ -10,7 +10,6 @@
 struct arguments {
 	const char *path;    /* directory or archive of images, or a pid; NULL: none was given */
 	const char *machine; /* directory with a copy of another machine's topology; NULL: this one's */
-	bool json;
 };
 
 int command_show(const struct arguments *arguments);

@@ -3,50 +3,169 @@
  * amdgpu-image doctor: the machine, point by point, as a dump or a restore would meet it. It only asks and changes
  * nothing, but opens /dev/kfd as every program with a GPU does.
  */
+#define _GNU_SOURCE
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-#include "tool/doctor.h"
+#include "tool/settings.h"
 #include "tool/summary.h"
 
+#define PLUGIN_MAX (64u << 20)
 #define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
 #define CAP_BIT_CHECKPOINT_RESTORE 40
 
-void doctor_point(struct doctor *doctor, enum point_state state, const char *name, const char *advice, const char *fmt,
-		  ...)
+enum point_state { POINT_OK, POINT_WARNING, POINT_PROBLEM };
+
+/* One line. @advice: what to do; NULL: nothing. */
+static void point(bool *has_problem, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+static void point(bool *has_problem, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
 {
-	static const struct {
-		const char *word;
-		enum colour colour;
-	} states[] = { { "ok", GREEN }, { "warning", YELLOW }, { "problem", RED } };
-	char text[CAUGHT_MAX];
+	static const char *const states[] = { "ok", "warning", "problem" };
+	static const char *const columns[] = { "       ", "  ", "  " };
+	char text[SETTING_TEXT_MAX];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	doctor->has_problem |= state == POINT_PROBLEM;
-	if (!doctor->is_json) {
-		make_safe(text);
-		printf("%s%-7s%s  %s: %s%s%s\n", colour(states[state].colour), states[state].word, colour(PLAIN), name,
-		       text, advice ? ". " : "", advice ? advice : "");
-		return;
-	}
-	json_object(&doctor->json, NULL);
-	json_string(&doctor->json, "name", name);
-	json_string(&doctor->json, "state", states[state].word);
-	json_string(&doctor->json, "text", text);
-	json_string(&doctor->json, "advice", advice);
-	json_end(&doctor->json);
+	*has_problem |= state == POINT_PROBLEM;
+	print_object(NULL);
+	print_string("state", "", states[state]);
+	print_string("name", columns[state], name);
+	print_string("text", ": ", text);
+	print_string("advice", ". ", advice);
+	print_text("\n");
+	print_end();
 }
 
-/* ---- permissions ---- */
+/* ---- criu and the plugin ---- */
+
+/* What "criu @option" prints, cut to @size. Its status, 124 when it hangs and 127 when there is none; -1: not run. */
+static int ask_criu(const char *option, char *text, size_t size)
+{
+	char command[64];
+	FILE *pipe;
+	size_t len;
+	int status;
+
+	snprintf(command, sizeof(command), "timeout -k 1 5 criu %s </dev/null 2>&1", option);
+	pipe = popen(command, "re");
+	if (!pipe)
+		return -1;
+	len = fread(text, 1, size - 1, pipe);
+	text[len] = '\0';
+	status = pclose(pipe);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check_criu(bool *has_problem)
+{
+	char text[4096];
+	int status = ask_criu("--version", text, sizeof(text)), major = 0, minor = 0;
+	const char *version = strstr(text, "Version: ");
+	int len = version ? (int)strcspn(version += strlen("Version: "), " \n") : 0;
+
+	if (status == 127)
+		point(has_problem, POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
+	else if (status)
+		point(has_problem, POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
+		      status == 124 ? "does not answer" : "fails when it is asked for its version (status %d)", status);
+	else if (!version || sscanf(version, "%d.%d", &major, &minor) < 1)
+		point(has_problem, POINT_WARNING, "criu", NULL, "does not say its version");
+	else if (major < 3 || (major == 3 && minor < 17))
+		point(has_problem, POINT_PROBLEM, "criu", "Install criu 3.17 or later", "version %.*s", len, version);
+	else
+		point(has_problem, POINT_OK, "criu", NULL, "version %.*s", len, version);
+}
+
+/* Where criu looks for plugins. */
+static void plugin_path(char path[PATH_MAX])
+{
+	static const char words[] = "plugin directory (by default ";
+	const char *directory = getenv("CRIU_LIBS_DIR"), *found;
+	char text[16384];
+
+	if (!directory || !directory[0]) {
+		directory = "/usr/lib/criu";
+		found = ask_criu("--help", text, sizeof(text)) ? NULL : strstr(text, words);
+		if (found) {
+			text[strcspn(found, ")\n") + (size_t)(found - text)] = '\0';
+			directory = found + strlen(words);
+		}
+	}
+	snprintf(path, PATH_MAX, "%s%samdgpu_plugin.so", directory, directory[strlen(directory) - 1] == '/' ? "" : "/");
+}
+
+/* Whether the file could be loaded: a shared object of this kind of machine, with all of its sections. */
+static bool is_loadable(const char *bytes, size_t size)
+{
+	Elf64_Ehdr header;
+
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, bytes, sizeof(header));
+	return !memcmp(header.e_ident, ELFMAG, SELFMAG) && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       header.e_type == ET_DYN && header.e_shoff <= size &&
+	       (uint64_t)header.e_shnum * header.e_shentsize <= size - header.e_shoff;
+}
+
+/* The plugin is read and not loaded. Its version, "" for none. 0 or -errno. */
+static int read_version(const char *path, char *ret, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_free_ char *bytes = NULL;
+	const char *mark;
+	struct stat st;
+	int err;
+
+	ret[0] = '\0';
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > PLUGIN_MAX)
+		return -EINVAL;
+	bytes = calloc(1, (size_t)st.st_size + 1);
+	err = bytes ? read_all(fd, bytes, (size_t)st.st_size) : -ENOMEM;
+	if (err)
+		return err;
+	if (!is_loadable(bytes, (size_t)st.st_size))
+		return -ENOEXEC;
+	mark = memmem(bytes, (size_t)st.st_size, PLUGIN_VERSION_MARK, strlen(PLUGIN_VERSION_MARK));
+	if (mark)
+		snprintf(ret, size, "%s", mark + strlen(PLUGIN_VERSION_MARK));
+	return 0;
+}
+
+static void check_plugin(bool *has_problem)
+{
+	char path[PATH_MAX], version[32];
+	int err;
+
+	plugin_path(path);
+	err = read_version(path, version, sizeof(version));
+	if (err)
+		point(has_problem, POINT_PROBLEM, "plugin",
+		      "Install it there, or name its directory by -L or CRIU_LIBS_DIR", "%s: %s", path, strerror(-err));
+	else if (!version[0])
+		point(has_problem, POINT_WARNING, "plugin", "Install this one in its place",
+		      "%s says no version: it is the plugin of CRIU's tree", path);
+	else if (strcmp(version, PLUGIN_VERSION))
+		point(has_problem, POINT_WARNING, "plugin", "Install both of one version",
+		      "%s has version %s, and this command " PLUGIN_VERSION, path, version);
+	else
+		point(has_problem, POINT_OK, "plugin", NULL, "%s, version %s", path, version);
+}
+
+/* ---- permissions and cgroups ---- */
 
 static uint64_t capabilities(void)
 {
@@ -60,36 +179,34 @@ static uint64_t capabilities(void)
 	return ret;
 }
 
-static void check_permissions(struct doctor *doctor)
+static void check_permissions(bool *has_problem)
 {
 	uint64_t caps = capabilities();
 
 	if (task_is_in_user_ns(getpid()))
-		doctor_point(doctor, POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
-			     "this shell is in a user namespace, where the driver refuses to checkpoint");
+		point(has_problem, POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
+		      "this shell is in a user namespace, where the driver refuses to checkpoint");
 	else if (caps >> CAP_BIT_SYS_ADMIN & 1 || caps >> CAP_BIT_CHECKPOINT_RESTORE & 1)
-		doctor_point(doctor, POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
+		point(has_problem, POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
 	else
-		doctor_point(doctor, POINT_WARNING, "permissions", "Run this and criu as root",
-			     "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
+		point(has_problem, POINT_WARNING, "permissions", "Run this and criu as root",
+		      "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
 }
 
-/* ---- cgroups ---- */
-
-static void check_cgroups(struct doctor *doctor)
+static void check_cgroups(bool *has_problem)
 {
 	struct statfs fs;
 
 	if (!statfs("/sys/fs/cgroup", &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
-		doctor_point(doctor, POINT_OK, "cgroups", NULL, "version 2 at /sys/fs/cgroup");
+		point(has_problem, POINT_OK, "cgroups", NULL, "version 2 at /sys/fs/cgroup");
 	else if (!access("/sys/fs/cgroup/devices", F_OK))
-		doctor_point(doctor, POINT_OK, "cgroups", NULL, "version 1 with the controller 'devices'");
+		point(has_problem, POINT_OK, "cgroups", NULL, "version 1 with the controller 'devices'");
 	else
-		doctor_point(doctor, POINT_WARNING, "cgroups", "Mount cgroup2 at /sys/fs/cgroup",
-			     "none: a process is restored only where it would see exactly as many GPUs as it had");
+		point(has_problem, POINT_WARNING, "cgroups", "Mount cgroup2 at /sys/fs/cgroup",
+		      "none: a process is restored only where it would see exactly as many GPUs as it had");
 }
 
-/* ---- the driver ---- */
+/* ---- the driver and its GPUs ---- */
 
 static const char *advice_for(int error)
 {
@@ -100,12 +217,11 @@ static const char *advice_for(int error)
 	return "Look for messages of amdgpu in the kernel's log";
 }
 
-static void check_driver(struct doctor *doctor, struct driver_release *driver)
+static void check_driver(bool *has_problem, const struct driver_release *driver)
 {
 	char caught[CAUGHT_MAX];
 	int fd, err;
 
-	driver_ask_release(DRIVER_VERSION_FILE, driver);
 	catch_begin(caught);
 	fd = kfd_open();
 	err = fd < 0 ? fd : kfd_check_version(fd);
@@ -113,117 +229,146 @@ static void check_driver(struct doctor *doctor, struct driver_release *driver)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		doctor_point(doctor, POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s",
-			     caught[0] ? caught : strerror(-err));
+		point(has_problem, POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s",
+		      caught[0] ? caught : strerror(-err));
 	else if (err)
-		doctor_point(doctor, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text,
-			     caught);
+		point(has_problem, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text, caught);
 	else
-		doctor_point(doctor, POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
+		point(has_problem, POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
 }
 
-/* ---- GPUs ---- */
-
-static void say_gpu(struct doctor *doctor, const struct topology_node *node, const struct gpu_usage *usage,
-		    enum limit limit, const char *why)
+static void check_gpu(bool *has_problem, const struct topology_node *node, const struct gpu_usage *usage,
+		      enum limit limit, const char *why)
 {
 	static const char *const advice[] = {
 		[LIMIT_LOSS] = "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
 		[LIMIT_HARM] = "See KERNELS in amdgpu_plugin(1)",
 	};
 	char name[32], gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX], free_text[64] = "";
-	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC);
+	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
-	gfx_text(node, gfx);
-	pci_text(node, pci);
 	if (usage->knows_vram)
-		snprintf(free_text, sizeof(free_text), ", %s free", size_text(usage->vram_free));
-	doctor_point(doctor, limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
-		     "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %s VRAM%s%s; %s",
-		     safe(node->name), gfx, nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
-		     topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci,
-		     size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)), free_text, usage->has_queues ? ", in use" : "",
-		     limit ? why : "its queues can be restored");
+		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
+	point(has_problem, limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
+	      "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
+	      node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
+	      topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
+	      usage->has_queues ? ", in use" : "", limit ? why : "its queues can be restored");
 }
 
-static void check_render_node(struct doctor *doctor, const struct topology_node *node)
+static void check_render_node(bool *has_problem, const struct topology_node *node)
 {
-	uint32_t minor = (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-	char path[48], name[32];
+	char path[48];
 	int fd;
 
-	snprintf(path, sizeof(path), "/dev/dri/renderD%u", minor);
-	snprintf(name, sizeof(name), "renderD%u", minor);
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", (unsigned int)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
 	else
-		doctor_point(doctor, POINT_WARNING, name, advice_for(errno), "%s: %s", path, strerror(errno));
+		point(has_problem, POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
 }
 
-static void check_gpus(struct doctor *doctor, const struct driver_release *driver)
+static void check_gpus(bool *has_problem, const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
 	_cleanup_topology_ struct topology *machine = NULL;
 	char caught[CAUGHT_MAX], why[LIMITS_TEXT_MAX];
-	enum limit limit;
 	int err;
 
 	catch_begin(caught);
 	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
 	catch_end();
 	if (err) {
-		doctor_point(doctor, POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
-			     caught[0] ? caught : strerror(-err));
+		point(has_problem, POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
+		      caught[0] ? caught : strerror(-err));
 		return;
 	}
 	usage_read(sysfs, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		if (!topology_is_gpu(machine->nodes[i]))
 			continue;
-		limit = limits_of_gpu(machine->nodes[i], machine, driver, why);
-		say_gpu(doctor, machine->nodes[i], &usage[i], limit, why);
-		check_render_node(doctor, machine->nodes[i]);
+		check_gpu(has_problem, machine->nodes[i], &usage[i],
+			  limits_of_gpu(machine->nodes[i], machine, driver, why), why);
+		check_render_node(has_problem, machine->nodes[i]);
 	}
 	if (!topology_count_gpus(machine))
-		doctor_point(doctor, POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
-			     "the KFD shows none (%u hidden)", machine->nr_hidden);
+		point(has_problem, POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
+		      "the KFD shows none (%u hidden)", machine->nr_hidden);
 }
 
-static void check_machine(struct doctor *doctor)
+static void check_machine(bool *has_problem)
 {
 	struct driver_release driver;
 	dev_t kfd;
 
 	if (!device_kfd_number(&kfd)) {
-		doctor_point(doctor, POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
-			     "there is no KFD on this machine");
+		point(has_problem, POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
+		      "there is no KFD on this machine");
 		return;
 	}
-	check_driver(doctor, &driver);
-	check_gpus(doctor, &driver);
+	driver_ask_release(DRIVER_VERSION_FILE, &driver);
+	check_driver(has_problem, &driver);
+	check_gpus(has_problem, &driver);
+}
+
+/* ---- settings ---- */
+
+static void check_setting(bool *has_problem, const struct settings *settings, enum setting id)
+{
+	bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+	char text[SETTING_TEXT_MAX];
+
+	setting_text(settings, id, text);
+	point(has_problem, is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+	      is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
+}
+
+static void check_settings(bool *has_problem)
+{
+	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
+	char caught[CAUGHT_MAX];
+	unsigned int nr = 0;
+	int err;
+
+	if (!settings)
+		return;
+	catch_begin(caught);
+	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
+	catch_end();
+	if (err) {
+		point(has_problem, POINT_PROBLEM, "settings",
+		      "Until it is right no process with a GPU is dumped or restored", "%s", caught);
+		return;
+	}
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		if (settings->from[id] == SETTING_BY_DEFAULT)
+			continue;
+		check_setting(has_problem, settings, id);
+		nr++;
+	}
+	if (!nr)
+		point(has_problem, POINT_OK, "settings", NULL, "all have their defaults");
 }
 
 int command_doctor(const struct arguments *arguments)
 {
-	struct doctor doctor = { .is_json = arguments->json, .json.out = stdout };
+	bool has_problem = false;
 
-	if (doctor.is_json) {
-		json_object(&doctor.json, NULL);
-		json_number(&doctor.json, "format", 1);
-		json_array(&doctor.json, "points");
-	}
-	doctor_criu(&doctor);
-	check_permissions(&doctor);
-	check_cgroups(&doctor);
-	check_machine(&doctor);
-	doctor_settings(&doctor);
-	if (doctor.is_json) {
-		json_end(&doctor.json);
-		json_bool(&doctor.json, "has_problem", doctor.has_problem);
-		json_end(&doctor.json);
-	}
-	return doctor.has_problem ? TOOL_BAD : TOOL_GOOD;
+	(void)arguments;
+	print_object(NULL);
+	print_number("format", NULL, 2);
+	print_array("points");
+	check_criu(&has_problem);
+	check_plugin(&has_problem);
+	check_permissions(&has_problem);
+	check_cgroups(&has_problem);
+	check_machine(&has_problem);
+	check_settings(&has_problem);
+	print_end();
+	print_bool("has_problem", has_problem);
+	print_end();
+	return has_problem ? TOOL_BAD : TOOL_GOOD;
 }

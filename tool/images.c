@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/images.h"
@@ -23,15 +22,17 @@ void images_done(struct images *images)
 {
 	for (size_t i = 0; i < images->nr; i++)
 		file_done(&images->files[i]);
+	for (size_t i = 0; i < images->nr_others; i++) {
+		if (images->others[i].fd >= 0)
+			close(images->others[i].fd);
+		free(images->others[i].name);
+		free(images->others[i].place);
+	}
 	free(images->files);
-	if (images->dir >= 0)
-		close(images->dir);
-	if (images->archive >= 0)
-		close(images->archive);
-	for (unsigned int i = 0; i < OTHER_NR; i++)
-		if (images->others[i] >= 0)
-			close(images->others[i]);
-	*images = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
+	free(images->place);
+	if (images->source.path)
+		source_close(&images->source);
+	*images = (struct images){ 0 };
 }
 
 /* ---- one file ---- */
@@ -39,17 +40,13 @@ void images_done(struct images *images)
 /* A place for the file, empty except for its name. 0, -E2BIG or -ENOMEM. */
 static int new_file(struct images *images, const char *name, struct image_file **ret)
 {
+	struct image_file *grown = array_grow(images->files, images->nr, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	images->files = grown;
 	if (images->nr == IMAGES_MAX_FILES)
 		return -E2BIG;
-	if (images->nr == images->room) {
-		size_t room = 2 * images->room + 16;
-		struct image_file *grown = reallocarray(images->files, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		images->files = grown;
-		images->room = room;
-	}
 	*ret = &images->files[images->nr];
 	**ret = (struct image_file){ .order = images->nr++ };
 	snprintf((*ret)->name, sizeof((*ret)->name), "%s", name);
@@ -57,7 +54,7 @@ static int new_file(struct images *images, const char *name, struct image_file *
 	return 0;
 }
 
-int images_reserve(struct images *images, uint64_t size)
+static int reserve(struct images *images, uint64_t size)
 {
 	if (size > IMAGES_MAX_PAYLOAD - images->payload_bytes)
 		return -EFBIG;
@@ -78,14 +75,14 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 	return file->problem ? 0 : -ENOMEM;
 }
 
-static int read_dmabuf(struct image_file *file, const uint8_t *data, size_t size)
+static int unpack(struct image_file *file, const uint8_t *data, size_t size)
 {
-	_cleanup_free_ struct dmabuf_image *dmabuf = calloc(1, sizeof(*dmabuf));
-	int err = dmabuf ? dmabuf_image_unpack(file->name, data, size, dmabuf) : -ENOMEM;
-
-	if (!err)
-		file->dmabuf = steal_ptr(dmabuf);
-	return err;
+	if (file->is.kind == IMAGE_KFD)
+		return kfd_image_unpack(file->name, data, size, &file->kfd);
+	if (file->is.kind == IMAGE_RENDER)
+		return render_image_unpack(file->name, data, size, &file->render);
+	file->dmabuf = calloc(1, sizeof(*file->dmabuf));
+	return file->dmabuf ? dmabuf_image_unpack(file->name, data, size, file->dmabuf) : -ENOMEM;
 }
 
 static int read_payload(struct image_file *file, int fd)
@@ -94,147 +91,100 @@ static int read_payload(struct image_file *file, int fd)
 	size_t size;
 	int err = image_payload_read(file->name, fd, &data, &size);
 
-	if (!err && file->is.kind == IMAGE_KFD)
-		err = kfd_image_unpack(file->name, data, size, &file->kfd);
-	else if (!err && file->is.kind == IMAGE_RENDER)
-		err = render_image_unpack(file->name, data, size, &file->render);
-	else if (!err)
-		err = read_dmabuf(file, data, size);
+	file->has_length = !err;
+	file->length = err ? 0 : size;
+	err = err ? err : unpack(file, data, size);
+	if (err)
+		free(steal_ptr(file->dmabuf));
 	return err;
 }
 
-static int add_payload(struct image_file *file, int fd)
+static int add_payload(struct image_file *file, struct member *member)
 {
+	_cleanup_close_ int fd = member_open(member);
 	char caught[CAUGHT_MAX];
 	int err;
 
+	if (fd < 0)
+		return fd;
 	catch_begin(caught);
 	err = read_payload(file, fd);
 	catch_end();
 	return err ? set_problem(file, err, caught) : 0;
 }
 
-static void set_length(struct image_file *file, const uint8_t *first, size_t nr_first)
+/* Of contents only the length in front is read here. */
+static int add_pages(struct image_file *file, struct member *member)
 {
-	file->has_length = nr_first >= LENGTH_PREFIX_BYTES;
-	file->length = file->has_length ? length_prefix_get(first) : 0;
+	uint8_t first[LENGTH_PREFIX_BYTES] = { 0 };
+	uint64_t at = 0;
+	size_t n = 0;
+	int r = 1;
+
+	while (at + n < sizeof(first)) {
+		const void *data;
+
+		r = member_read(member, &data, &n, &at);
+		if (r <= 0)
+			break;
+		if (at < sizeof(first))
+			memcpy(first + at, data, n < sizeof(first) - at ? n : sizeof(first) - at);
+	}
+	file->has_length = file->size >= sizeof(first);
+	file->length = length_prefix_get(first);
+	return r < 0 && r != -EBADMSG ? set_problem(file, r, "") : r < 0 ? r : 0;
 }
 
-int images_add(struct images *images, const char *name, int fd, uint64_t size, int64_t disk_bytes)
+/* Images of one directory only: those of two would look like one job. */
+static int check_place(struct images *images, const char *place)
 {
-	uint8_t first[LENGTH_PREFIX_BYTES];
-	struct image_file *file;
-	int err = new_file(images, name, &file);
+	if (!images->place)
+		images->place = strdup(place);
+	if (!images->place)
+		return -ENOMEM;
+	if (!strcmp(images->place, place))
+		return 0;
+	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", images->source.path,
+		 images->place, place);
+	return -EINVAL;
+}
 
+static int add_other(struct images *images, struct member *member)
+{
+	struct other_file *other = &images->others[images->nr_others];
+
+	if (images->nr_others == IMAGES_MAX_OTHERS || reserve(images, member->size))
+		return -EFBIG;
+	*other = (struct other_file){ strdup(member->name), strdup(member->place), member->err };
+	images->nr_others++;
+	if (!member->err)
+		other->fd = member_open(member);
+	return other->name && other->place ? 0 : -ENOMEM;
+}
+
+static int add(void *arg, struct member *member)
+{
+	struct images *images = arg;
+	struct image_file *file;
+	struct image_name is;
+	int err;
+
+	if (!image_name_parse(member->name, &is))
+		return add_other(images, member);
+	err = check_place(images, member->place);
+	err = err ? err : new_file(images, member->name, &file);
 	if (err)
 		return err;
-	file->size = size;
-	file->knows_disk = disk_bytes >= 0;
-	file->disk_bytes = file->knows_disk ? (uint64_t)disk_bytes : 0;
-	if (pread(fd, first, sizeof(first), 0) == sizeof(first))
-		set_length(file, first, sizeof(first));
-	return image_kind_is_read(file->is.kind) ? add_payload(file, fd) : 0;
-}
-
-int images_add_problem(struct images *images, const char *name, int err, const char *problem)
-{
-	struct image_file *file;
-	int failed = new_file(images, name, &file);
-
-	return failed ? failed : set_problem(file, err, problem);
-}
-
-int images_add_pages(struct images *images, const char *name, uint64_t size, const uint8_t *first, size_t nr_first)
-{
-	struct image_file *file;
-	int err = new_file(images, name, &file);
-
-	if (err)
-		return err;
-	file->size = size;
-	set_length(file, first, nr_first);
-	return 0;
-}
-
-/* ---- a directory ---- */
-
-int images_open_file(const struct images *images, const char *name)
-{
-	/* O_NONBLOCK: a FIFO of this name is not waited for. */
-	_cleanup_close_ int fd = openat(images->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	return S_ISREG(st.st_mode) ? steal_fd(&fd) : -EINVAL;
-}
-
-static int add_from_directory(struct images *images, const char *name)
-{
-	_cleanup_close_ int fd = images_open_file(images, name);
-	struct image_name is;
-	struct stat st;
-
-	if (fd == -ELOOP || fd == -EINVAL)
-		return images_add_problem(images, name, -EBADMSG, IMAGES_IS_NO_REGULAR);
-	if (fd < 0)
-		return images_add_problem(images, name, fd, "");
-	if (fstat(fd, &st))
-		return -errno;
-	image_name_parse(name, &is);
-	if (image_kind_is_read(is.kind) && images_reserve(images, (uint64_t)st.st_size))
-		return images_add_problem(images, name, -EFBIG, IMAGES_TOO_LARGE);
-	return images_add(images, name, fd, (uint64_t)st.st_size, (int64_t)st.st_blocks * 512);
-}
-
-static int read_directory(const char *path, struct images *images)
-{
-	_cleanup_close_ int fd = openat(images->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct image_name is;
-	struct dirent *entry;
-	int err = dir ? 0 : -errno;
-
-	if (dir)
-		steal_fd(&fd);
-	while (!err && (errno = 0, entry = readdir(dir)))
-		if (image_name_parse(entry->d_name, &is))
-			err = add_from_directory(images, entry->d_name);
-	if (!err && errno)
-		err = -errno;
-	if (err)
-		complain("%s: %s", path, err == -E2BIG ? IMAGES_TOO_MANY : strerror(-err));
-	return err;
-}
-
-/* ---- files beside the images ---- */
-
-static const char *const other_names[OTHER_NR] = {
-	[OTHER_SETTINGS] = "amdgpu_plugin.conf",
-	[OTHER_FILES] = "files.img",
-};
-
-enum images_other images_other_named(const char *name)
-{
-	unsigned int i = 0;
-
-	while (i < OTHER_NR && strcmp(name, other_names[i]))
-		i++;
-	return i;
-}
-
-int images_open_other(const struct images *images, enum images_other which)
-{
-	int fd;
-
-	if (images->dir >= 0)
-		return images_open_file(images, other_names[which]);
-	if (images->others[which] < 0)
-		return -ENOENT;
-	if (lseek(images->others[which], 0, SEEK_SET) < 0)
-		return -errno;
-	fd = fcntl(images->others[which], F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	file->size = member->size;
+	if (member->err == -ELOOP)
+		return set_problem(file, -EBADMSG, "is no regular file, which a restore would refuse");
+	if (member->err)
+		return set_problem(file, member->err, "");
+	if (!image_kind_is_read(is.kind))
+		return add_pages(file, member);
+	if (reserve(images, member->size))
+		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");
+	return add_payload(file, member);
 }
 
 /* ---- all ---- */
@@ -257,7 +207,7 @@ static int compare_files(const void *a, const void *b)
 	return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-/* An archive may have a file several times: the last one counts, as when it is unpacked. */
+/* Of a file that is there several times, the last one counts. */
 static void sort_files(struct images *images)
 {
 	size_t nr = 0;
@@ -271,32 +221,13 @@ static void sort_files(struct images *images)
 	images->nr = nr;
 }
 
-static int open_path(const char *path, struct images *images)
-{
-	/* A writer of a FIFO is not waited for; that one that is there writes is. */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
-	int err;
-
-	if (fd < 0 || fstat(fd, &st) || fcntl(fd, F_SETFL, 0)) {
-		err = -errno;
-		complain("%s: %s", path, strerror(-err));
-		return err;
-	}
-	if (!S_ISDIR(st.st_mode)) {
-		images->archive = steal_fd(&fd);
-		return archive_read_images(path, images->archive, images);
-	}
-	images->dir = steal_fd(&fd);
-	return read_directory(path, images);
-}
-
 int images_open(const char *path, struct images *ret)
 {
 	int err;
 
-	*ret = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
-	err = open_path(path, ret);
+	*ret = (struct images){ 0 };
+	err = source_open(path, &ret->source);
+	err = err ? err : source_walk(&ret->source, add, ret);
 	if (!err && !ret->nr) {
 		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
 		err = -ENOENT;
@@ -308,9 +239,25 @@ int images_open(const char *path, struct images *ret)
 	return err;
 }
 
+int images_open_other(const struct images *images, const char *name)
+{
+	for (size_t i = images->nr_others; i-- > 0;) {
+		const struct other_file *other = &images->others[i];
+		int fd;
+
+		if (strcmp(other->name, name) || strcmp(other->place, images->place))
+			continue;
+		if (other->fd < 0)
+			return other->fd;
+		fd = fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd;
+	}
+	return -ENOENT;
+}
+
 const struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id)
 {
-	struct image_file key = { .is = { .kind = kind, .id = id, .gpu_id = gpu_id } };
+	const struct image_file key = { .is = { .kind = kind, .id = id, .gpu_id = gpu_id } };
 	size_t low = 0, high = images->nr;
 
 	while (low < high) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image match: the plugin's own choice of GPUs, made without them. As in a restore, the processes choose one
- * after the other and follow what the first of them chose (checkpoint/gpus.c). Of this machine it is also asked how
- * much VRAM is free, who uses which GPU, and what its driver restores; a copy of a topology does not say that.
+ * amdgpu-image match: the plugin's own choice of GPUs (match/choose.c), made without them. As in a restore, the
+ * processes choose one after the other. Of this machine it is also asked how much VRAM is free, who uses which GPU, and
+ * what its driver restores; a copy of a topology does not say that.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,19 +11,11 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
-#include "host/host.h"
 #include "kernel/kernel.h"
 #include "match/match.h"
 #include "tool/commands.h"
-#include "tool/json.h"
+#include "tool/settings.h"
 #include "tool/summary.h"
-
-#define MIB(bytes) ((bytes) >> 20)
-
-/* What was chosen so far: a saved GPU, by its render minor at dump, is this local one. */
-struct choice {
-	uint32_t saved_minor, local_gpu_id;
-};
 
 struct run {
 	struct images images;
@@ -32,12 +24,8 @@ struct run {
 	struct driver_release driver;
 	struct settings settings;
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
-	struct choice choices[TOPOLOGY_MAX_NODES];
-	size_t nr_choices;
-	bool keeps_ids; /* some process shares, as in checkpoint/chosen.h */
+	struct match_choices choices;
 	bool all_fit;
-	struct json json;
-	bool is_json;
 };
 
 /* What is to be placed: a process, or a render node that no process of the images has. */
@@ -45,167 +33,64 @@ struct guest {
 	const struct image_file *file;
 	const struct topology *saved;
 	const struct kfd_image *kfd; /* NULL: a render node */
-	char unusable[TOPOLOGY_MAX_NODES][160];
+	struct match_candidates candidates;
 	struct match_map *map; /* NULL: it does not fit */
 	struct match_report report;
 	char driver_refuses[LIMITS_TEXT_MAX + 32];
 	char sharing_refuses[192];
-	bool accepting[MATCH_NR_CHECKS]; /* checks that would have to be off */
-	bool is_accepted_then;
 };
-
-static const char *environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
 
 /* ---- the choice ---- */
 
-static enum setting setting_of(enum match_check check)
+/* With the checks that @off does not switch off. 0; -errno with guest->report. */
+static int place(const struct run *run, struct guest *guest, const bool off[MATCH_NR_CHECKS])
 {
-	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
-		if (!strcmp(setting_name(i), match_check_name(check)))
-			return i;
-	return SETTING_NONE;
-}
-
-static bool is_pinned(const struct settings *settings, const struct topology *saved, int node)
-{
-	for (unsigned int i = 0; i < settings->n_device_map; i++)
-		if (topology_find_ref(saved, &settings->device_map[i].saved) == node)
-			return true;
-	return false;
-}
-
-/* What others have chosen holds for this one; what they chose for a GPU that it does not have is taken. */
-static void follow_choices(const struct run *run, struct guest *guest, struct settings *settings)
-{
-	for (size_t i = 0; i < run->nr_choices; i++) {
-		const struct choice *choice = &run->choices[i];
-		int saved = topology_find_minor(guest->saved, choice->saved_minor);
-		int local = topology_find_gpu(run->machine, choice->local_gpu_id);
-
-		if (saved < 0) {
-			snprintf(guest->unusable[local], sizeof(guest->unusable[local]),
-				 "another process has it in the place of renderD%u", choice->saved_minor);
-			continue;
-		}
-		if (is_pinned(&run->settings, guest->saved, saved) || settings->n_device_map == SETTINGS_DEVICE_MAP_MAX)
-			continue;
-		settings->device_map[settings->n_device_map++] = (struct device_map_entry){
-			.saved = { DEVICE_REF_GPU_ID, topology_gpu_id(guest->saved->nodes[saved]) },
-			.local = { DEVICE_REF_GPU_ID, choice->local_gpu_id },
-		};
-	}
-}
-
-static int match_once(const struct run *run, struct guest *guest, const struct settings *settings)
-{
-	struct match_options options = { .pairs = settings->device_map, .nr_pairs = settings->n_device_map };
-	const char *unusable[TOPOLOGY_MAX_NODES];
-	bool busy[TOPOLOGY_MAX_NODES];
+	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
+	struct match_process process = {
+		.saved = guest->saved, .machine = run->machine, .options = &options, .choices = &run->choices,
+		.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK],
+	};
 
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		options.relaxed[i] = !settings->flag[setting_of(i)];
-	for (unsigned int i = 0; i < run->machine->nr_nodes; i++) {
-		unusable[i] = guest->unusable[i][0] ? guest->unusable[i] : NULL;
-		busy[i] = run->usage[i].has_queues;
-	}
-	options.unusable = unusable;
-	options.busy = run->keeps_ids && settings->flag[SETTING_SHARING_CHECK] ? NULL : busy;
-	return match_devices(guest->saved, run->machine, &options, &guest->map, &guest->report);
+		options.relaxed[i] = off[i] || !settings_flag(&run->settings, match_check_name(i));
+	kfd_state_vram_needs(guest->kfd ? &guest->kfd->state : NULL, guest->saved, process.vram_needed);
+	memset(&guest->candidates, 0, sizeof(guest->candidates));
+	memcpy(guest->candidates.usage, run->usage, sizeof(run->usage));
+	return match_choose(&process, &guest->candidates, &guest->map, &guest->report);
 }
 
-static uint64_t vram_needed(const struct kfd_image *kfd, uint32_t gpu_id)
+/* Whether it would fit, too; keeps nothing of the attempt. */
+static bool would_fit(const struct run *run, const struct guest *guest, const bool off[MATCH_NR_CHECKS])
 {
-	uint64_t needed = 0;
-
-	for (size_t i = 0; kfd && i < kfd->state.nr_bos; i++)
-		if (kfd->state.bos[i].gpu_id == gpu_id && bo_kind(&kfd->state.bos[i]) == BO_VRAM &&
-		    kfd_state_owns(&kfd->state, i))
-			needed += kfd->state.bos[i].size;
-	return needed;
-}
-
-static bool drop_full(const struct run *run, struct guest *guest, const struct settings *settings)
-{
-	bool dropped = false;
-
-	for (unsigned int i = 0; settings->flag[SETTING_VRAM_SIZE_CHECK] && i < guest->map->nr_pairs; i++) {
-		const struct match_pair *pair = &guest->map->pairs[i];
-		const struct gpu_usage *usage = &run->usage[pair->local];
-		uint64_t needed = vram_needed(guest->kfd, pair->user_gpu_id);
-
-		if (!usage->knows_vram || needed <= usage->vram_free)
-			continue;
-		snprintf(guest->unusable[pair->local], sizeof(guest->unusable[pair->local]),
-			 "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image "
-			 "(KFD_VRAM_SIZE_CHECK)",
-			 MIB(usage->vram_free), pair->user_gpu_id, MIB(needed));
-		dropped = true;
-	}
-	return dropped;
-}
-
-/* With the checks that @settings has. 0; -errno with guest->report. */
-static int place(const struct run *run, struct guest *guest, const struct settings *from)
-{
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
-	int err;
-
-	if (!settings)
-		return -ENOMEM;
-	*settings = *from;
-	match_map_free(guest->map);
-	guest->map = NULL;
-	memset(guest->unusable, 0, sizeof(guest->unusable));
-	follow_choices(run, guest, settings);
-	err = match_once(run, guest, settings);
-	while (!err && drop_full(run, guest, settings)) {
-		match_map_free(guest->map);
-		guest->map = NULL;
-		err = match_once(run, guest, settings);
-	}
-	return err;
-}
-
-/* ---- what would help ---- */
-
-/* Whether it fits with these checks off, too; keeps nothing of the attempt. */
-static bool would_fit(const struct run *run, const struct guest *guest, const bool *off)
-{
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	_cleanup_free_ struct guest *attempt = malloc(sizeof(*attempt));
 	bool fits;
 
-	if (!settings || !attempt)
+	if (!attempt)
 		return false;
-	*settings = run->settings;
 	*attempt = *guest;
 	attempt->map = NULL;
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		settings->flag[setting_of(i)] &= !off[i];
-	fits = !place(run, attempt, settings);
+	fits = !place(run, attempt, off);
 	match_map_free(attempt->map);
 	return fits;
 }
 
-/* All checks off, then on again one by one as long as it fits: what remains is needed. */
-static void find_accepting(const struct run *run, struct guest *guest)
+/* All checks off, then on again one by one as long as it fits: what remains is needed. False: it fits with none. */
+static bool find_accepting(const struct run *run, const struct guest *guest, bool off[MATCH_NR_CHECKS])
 {
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		guest->accepting[i] = run->settings.flag[setting_of(i)];
-	guest->is_accepted_then = would_fit(run, guest, guest->accepting);
-	for (unsigned int i = 0; guest->is_accepted_then && i < MATCH_NR_CHECKS; i++) {
-		if (!guest->accepting[i])
+		off[i] = settings_flag(&run->settings, match_check_name(i));
+	if (!would_fit(run, guest, off))
+		return false;
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++) {
+		if (!off[i])
 			continue;
-		guest->accepting[i] = false;
-		guest->accepting[i] = !would_fit(run, guest, guest->accepting);
+		off[i] = false;
+		off[i] = !would_fit(run, guest, off);
 	}
+	return true;
 }
 
-/* ---- what the driver restores ---- */
+/* ---- what else a restore refuses ---- */
 
 static const struct topology_node *local_of(const struct run *run, const struct guest *guest, uint32_t gpu_id)
 {
@@ -217,30 +102,25 @@ static const struct topology_node *local_of(const struct run *run, const struct 
 
 static void ask_driver(const struct run *run, struct guest *guest)
 {
-	struct kfd_state state = guest->kfd ? image_state(guest->kfd) : (struct kfd_state){ 0 };
+	struct kfd_state state = image_state(guest->kfd);
 	char why[LIMITS_TEXT_MAX];
 	struct queue_record queue;
 	struct records records;
 
-	if (!guest->kfd || records_begin(&state, &records))
+	if (records_begin(&state, &records))
 		return;
 	while (!guest->driver_refuses[0] && records_next_queue(&records, &queue) > 0) {
 		const struct topology_node *node = local_of(run, guest, queue.gpu_id);
 
-		if (!node)
-			continue;
-		if (limits_of_queue(&queue, node, run->machine, &run->driver, why))
+		if (node && limits_of_queue(&queue, node, run->machine, &run->driver, why))
 			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s",
 				 queue.gpu_id, why);
 	}
 }
 
-/* ---- what sharing wants ---- */
-
-/* As checkpoint/restore.c has it. */
 static void ask_sharing(const struct run *run, struct guest *guest)
 {
-	if (!guest->kfd || !kfd_image_keeps_ids(guest->kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
+	if (!kfd_image_keeps_ids(guest->kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
 		return;
 	for (unsigned int i = 0; !guest->sharing_refuses[0] && i < guest->map->nr_pairs; i++) {
 		const struct match_pair *pair = &guest->map->pairs[i];
@@ -255,126 +135,59 @@ static void ask_sharing(const struct run *run, struct guest *guest)
 
 /* ---- what is said ---- */
 
-static void write_pairs(struct json *json, const struct run *run, const struct guest *guest)
+static void print_pair(const struct run *run, const struct match_pair *pair)
 {
-	json_array(json, "pairs");
-	for (unsigned int i = 0; guest->map && i < guest->map->nr_pairs; i++) {
-		const struct match_pair *pair = &guest->map->pairs[i];
-		const struct topology_node *node = run->machine->nodes[pair->local];
-		char pci[PCI_TEXT_MAX];
+	char pci[PCI_TEXT_MAX];
 
-		pci_text(node, pci);
-		json_object(json, NULL);
-		json_number(json, "saved_gpu_id", pair->user_gpu_id);
-		json_number(json, "saved_render_minor", pair->saved_minor);
-		json_number(json, "gpu_id", pair->actual_gpu_id);
-		json_number(json, "render_minor", pair->local_minor);
-		json_string(json, "pci", pci[0] ? pci : NULL);
-		json_number(json, "node", node->id);
-		json_end(json);
-	}
-	json_end(json);
+	print_object(NULL);
+	print_id("saved_gpu_id", "  gpu ", pair->user_gpu_id);
+	print_number("saved_render_minor", " (renderD", pair->saved_minor);
+	print_id("gpu_id", " at dump) becomes gpu ", pair->actual_gpu_id);
+	print_number("render_minor", " (renderD", pair->local_minor);
+	print_string("pci", ", ", pci_text(run->machine->nodes[pair->local], pci));
+	print_text(")%s\n", run->usage[pair->local].has_queues ? ", which others use" : "");
+	print_end();
 }
 
-static void write_accepting(struct json *json, const struct guest *guest)
+static void print_reason(const char *text)
 {
+	print_string(NULL, "  ", text);
+	print_text("\n");
+}
+
+static void print_reasons(const struct guest *guest)
+{
+	print_array("reasons");
+	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
+		print_reason(guest->report.line[i]);
+	if (guest->driver_refuses[0])
+		print_reason(guest->driver_refuses);
+	if (guest->sharing_refuses[0])
+		print_reason(guest->sharing_refuses);
+	print_end();
+}
+
+static void print_accepting(const struct run *run, const struct guest *guest)
+{
+	bool off[MATCH_NR_CHECKS] = { false };
 	char text[64];
 
-	if ((!guest->map && !guest->is_accepted_then) || guest->driver_refuses[0]) {
-		json_null(json, "accepting_settings");
+	if (guest->driver_refuses[0] || (!guest->map && !find_accepting(run, guest, off))) {
+		print_null("accepting_settings");
+		print_text("  no setting accepts these GPUs\n");
 		return;
 	}
-	json_array(json, "accepting_settings");
+	print_text("  settings that accept it:");
+	print_array("accepting_settings");
 	if (guest->sharing_refuses[0])
-		json_string(json, NULL, "KFD_SHARING_CHECK=0");
-	for (unsigned int i = 0; !guest->map && i < MATCH_NR_CHECKS; i++) {
-		if (!guest->accepting[i])
-			continue;
+		print_string(NULL, " ", "KFD_SHARING_CHECK=0");
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++) {
 		snprintf(text, sizeof(text), "%s=0", match_check_name(i));
-		json_string(json, NULL, text);
+		if (off[i])
+			print_string(NULL, " ", text);
 	}
-	json_end(json);
-}
-
-static void guest_json(struct run *run, const struct guest *guest, bool fits)
-{
-	struct json *json = &run->json;
-
-	json_object(json, NULL);
-	json_string(json, "file", guest->file->name);
-	if (guest->kfd)
-		json_number(json, "pid", guest->kfd->state.pid);
-	else
-		json_null(json, "pid");
-	json_bool(json, "fits", fits);
-	write_pairs(json, run, guest);
-	json_array(json, "reasons");
-	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
-		json_string(json, NULL, guest->report.line[i]);
-	if (guest->driver_refuses[0])
-		json_string(json, NULL, guest->driver_refuses);
-	if (guest->sharing_refuses[0])
-		json_string(json, NULL, guest->sharing_refuses);
-	json_end(json);
-	write_accepting(json, guest);
-	json_end(json);
-}
-
-static void show_pairs(const struct run *run, const struct guest *guest)
-{
-	for (unsigned int i = 0; i < guest->map->nr_pairs; i++) {
-		const struct match_pair *pair = &guest->map->pairs[i];
-		const struct topology_node *node = run->machine->nodes[pair->local];
-		char pci[PCI_TEXT_MAX];
-
-		pci_text(node, pci);
-		printf("  gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u%s%s)%s\n", pair->user_gpu_id,
-		       pair->saved_minor, pair->actual_gpu_id, pair->local_minor, pci[0] ? ", " : "", pci,
-		       run->usage[pair->local].has_queues ? ", which others use" : "");
-	}
-}
-
-static void show_accepting(const struct guest *guest)
-{
-	if (!guest->is_accepted_then) {
-		puts("  no setting accepts these GPUs");
-		return;
-	}
-	fputs("  settings that accept it:", stdout);
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		if (guest->accepting[i])
-			printf(" %s=0", match_check_name(i));
-	putchar('\n');
-}
-
-/* Whose settings the answer depends on: those beside the images may be a stranger's. */
-static void settings_text(const struct settings *settings)
-{
-	static const char *const sources[] = { "", SETTINGS_MACHINE_CONF, SETTINGS_IMAGE_CONF " beside the images",
-					       "the environment" };
-
-	for (unsigned int id = 0; id < SETTING_MAX; id++)
-		if (settings->from[id] != SETTING_BY_DEFAULT)
-			printf("setting %s%s, from %s\n", setting_name(id),
-			       id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "=1" : "=0", sources[settings->from[id]]);
-}
-
-static void guest_text(const struct run *run, const struct guest *guest, bool fits)
-{
-	printf("%s%s%s", colour(BOLD), guest->file->name, colour(PLAIN));
-	if (guest->kfd)
-		printf(", process %u", guest->kfd->state.pid);
-	printf(": %s%s%s\n", colour(fits ? GREEN : RED), fits ? "fits" : "does not fit", colour(PLAIN));
-	if (guest->map)
-		show_pairs(run, guest);
-	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
-		printf("  %s\n", safe(guest->report.line[i]));
-	if (guest->driver_refuses[0])
-		printf("  %s\n", guest->driver_refuses);
-	if (guest->sharing_refuses[0])
-		printf("  %s\n", guest->sharing_refuses);
-	if (!guest->map)
-		show_accepting(guest);
+	print_end();
+	print_text("\n");
 }
 
 /* ---- all ---- */
@@ -382,93 +195,116 @@ static void guest_text(const struct run *run, const struct guest *guest, bool fi
 /* Those that come later follow, and have the rest of the memory. */
 static void remember(struct run *run, const struct guest *guest)
 {
-	for (unsigned int i = 0; i < guest->map->nr_pairs; i++) {
-		const struct match_pair *pair = &guest->map->pairs[i];
-		struct gpu_usage *usage = &run->usage[pair->local];
-		uint64_t needed = vram_needed(guest->kfd, pair->user_gpu_id);
-		bool known = false;
-
-		usage->vram_free -= needed < usage->vram_free ? needed : usage->vram_free;
-		for (size_t c = 0; c < run->nr_choices; c++)
-			known |= run->choices[c].saved_minor == pair->saved_minor;
-		if (!known && run->nr_choices < ARRAY_SIZE(run->choices))
-			run->choices[run->nr_choices++] = (struct choice){ pair->saved_minor, pair->actual_gpu_id };
-	}
+	for (unsigned int i = 0; i < guest->map->nr_pairs; i++)
+		match_remember(&run->choices, &guest->map->pairs[i]);
 }
 
 static int match_guest(struct run *run, const struct image_file *file, const struct topology *saved)
 {
+	static const bool none_off[MATCH_NR_CHECKS];
 	_cleanup_free_ struct guest *guest = calloc(1, sizeof(*guest));
 	bool fits;
 
 	if (!guest)
 		return complain("out of memory");
-	guest->file = file;
-	guest->saved = saved;
-	guest->kfd = file->kfd;
-	if (place(run, guest, &run->settings))
-		find_accepting(run, guest);
-	if (guest->map && run->is_here)
+	*guest = (struct guest){ .file = file, .saved = saved, .kfd = file->kfd };
+	fits = !place(run, guest, none_off);
+	if (fits && guest->kfd && run->is_here)
 		ask_driver(run, guest);
-	if (guest->map)
+	if (fits && guest->kfd)
 		ask_sharing(run, guest);
-	fits = guest->map && !guest->driver_refuses[0] && !guest->sharing_refuses[0];
+	fits = fits && !guest->driver_refuses[0] && !guest->sharing_refuses[0];
 	run->all_fit &= fits;
-	if (run->is_json)
-		guest_json(run, guest, fits);
-	else
-		guest_text(run, guest, fits);
+	print_object(NULL);
+	print_string("file", "", file->name);
+	if (guest->kfd)
+		print_number("pid", ", process ", guest->kfd->state.pid);
+	print_bool("fits", fits);
+	print_text(": %s\n", fits ? "fits" : "does not fit");
+	print_array("pairs");
+	for (unsigned int i = 0; guest->map && i < guest->map->nr_pairs; i++)
+		print_pair(run, &guest->map->pairs[i]);
+	print_end();
+	print_reasons(guest);
+	if (!fits)
+		print_accepting(run, guest);
+	print_end();
 	if (guest->map)
 		remember(run, guest);
 	match_map_free(guest->map);
 	return TOOL_GOOD;
 }
 
-/* A render node of a GPU that no process has is restored, too. */
-static bool is_chosen(const struct run *run, const struct render_image *render)
+/* Of all processes together, as a restore adds it up before the first one chooses. */
+static void add_needs(struct run *run)
 {
-	for (size_t i = 0; i < run->nr_choices; i++)
-		if (run->choices[i].saved_minor == render->minor)
-			return true;
-	return false;
+	uint64_t needs[TOPOLOGY_MAX_NODES];
+
+	for (size_t i = 0; i < run->images.nr; i++) {
+		const struct kfd_image *kfd = run->images.files[i].kfd;
+
+		if (!image_is_process(&run->images.files[i]))
+			continue;
+		run->choices.keeps_ids |= kfd_image_keeps_ids(kfd);
+		kfd_state_vram_needs(&kfd->state, kfd->nodes, needs);
+		match_need(&run->choices, kfd->nodes, needs);
+	}
+}
+
+/* A render node of a GPU that no process has is restored, too. */
+static bool is_alone(const struct run *run, const struct render_image *render)
+{
+	return render && render->nodes && !match_choice_local(&run->choices, render->minor);
 }
 
 static int match_all(struct run *run)
 {
 	int status = TOOL_GOOD;
 
+	add_needs(run);
 	for (size_t i = 0; i < run->images.nr && status == TOOL_GOOD; i++)
 		if (image_is_process(&run->images.files[i]))
 			status = match_guest(run, &run->images.files[i], run->images.files[i].kfd->nodes);
-	for (size_t i = 0; i < run->images.nr && status == TOOL_GOOD; i++) {
-		const struct render_image *render = run->images.files[i].render;
-
-		if (render && render->nodes && run->all_fit && !is_chosen(run, render))
-			status = match_guest(run, &run->images.files[i], render->nodes);
-	}
+	for (size_t i = 0; i < run->images.nr && run->all_fit && status == TOOL_GOOD; i++)
+		if (is_alone(run, run->images.files[i].render))
+			status = match_guest(run, &run->images.files[i], run->images.files[i].render->nodes);
 	return status;
 }
 
-static int match_and_say(struct run *run, const struct arguments *arguments)
+/* Whose settings the answer depends on. */
+static void print_settings(const struct settings *settings)
+{
+	char text[SETTING_TEXT_MAX];
+
+	print_array("settings");
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		if (settings->from[id] == SETTING_BY_DEFAULT)
+			continue;
+		setting_text(settings, id, text);
+		print_object(NULL);
+		print_string("name", "setting ", setting_name(id));
+		print_string("value", ": ", text);
+		print_text("\n");
+		print_end();
+	}
+	print_end();
+}
+
+static int match_and_print(struct run *run, const struct arguments *arguments)
 {
 	int status;
 
 	run->all_fit = true;
-	if (run->is_json) {
-		json_object(&run->json, NULL);
-		json_number(&run->json, "format", 1);
-		json_string(&run->json, "path", arguments->path);
-		json_string(&run->json, "machine", arguments->machine);
-		json_array(&run->json, "processes");
-	} else {
-		settings_text(&run->settings);
-	}
+	print_object(NULL);
+	print_number("format", NULL, 2);
+	print_string("path", NULL, arguments->path);
+	print_string("machine", NULL, arguments->machine);
+	print_settings(&run->settings);
+	print_array("processes");
 	status = match_all(run);
-	if (run->is_json) {
-		json_end(&run->json);
-		json_bool(&run->json, "fits", status == TOOL_GOOD && run->all_fit);
-		json_end(&run->json);
-	}
+	print_end();
+	print_bool("fits", status == TOOL_GOOD && run->all_fit);
+	print_end();
 	return status == TOOL_GOOD && !run->all_fit ? TOOL_BAD : status;
 }
 
@@ -485,42 +321,52 @@ static int refuse_special(const char *path, const struct stat *st, int type, str
 	return -1;
 }
 
-static int read_machine(const char *path, struct topology **ret)
+static int read_copy(const char *path, struct topology **ret)
 {
 	char inside[PATH_MAX];
 	struct stat st;
 	int err;
 
-	if (path && stat(path, &st))
+	if (stat(path, &st))
 		return complain("%s: %s", path, strerror(errno));
-	if (path && !S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.st_mode))
 		return complain("%s: is no directory; a copy of %s is one", path, SYSFS_TOPOLOGY_ROOT);
 	/* The path itself may be a link. */
-	snprintf(inside, sizeof(inside), "%s/.", path ? path : "");
-	if (path && nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT))
+	snprintf(inside, sizeof(inside), "%s/.", path);
+	if (nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT))
 		return TOOL_FAIL;
-	err = sysfs_read_topology(path ? path : SYSFS_TOPOLOGY_ROOT, ret);
-	if (err == -ENOENT && path)
-		complain("%s: there is no topology of a KFD in it", path);
-	else if (err == -ENOENT)
-		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
-			 SYSFS_TOPOLOGY_ROOT);
-	return err;
+	err = sysfs_read_topology(path, ret);
+	return err == -ENOENT ? complain("%s: there is no topology of a KFD in it", path) : err;
 }
 
+static int read_machine(struct run *run)
+{
+	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &run->machine);
+
+	if (err == -ENOENT)
+		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
+			 SYSFS_TOPOLOGY_ROOT);
+	if (err)
+		return err;
+	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
+	usage_read(sysfs, run->machine, run->usage);
+	return 0;
+}
+
+/* As a restore takes them; what another machine's file says is not known. */
 static int read_settings(struct run *run)
 {
-	_cleanup_close_ int conf = images_open_other(&run->images, OTHER_SETTINGS);
-	bool is_archive = run->images.archive >= 0;
+	_cleanup_close_ int conf = images_open_other(&run->images, SOURCE_SETTINGS);
 
-	/* What another machine's file says is not known. */
-	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL,
-			     is_archive ? conf : run->images.dir, environment, NULL);
+	if (conf < 0 && conf != -ENOENT)
+		return complain("%s: %s", SOURCE_SETTINGS, strerror(-conf));
+	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf < 0 ? -1 : conf,
+			     settings_environment, NULL);
 }
 
 static int prepare(struct run *run, const struct arguments *arguments)
 {
-	_cleanup_close_ int sysfs = -1;
 	int status;
 
 	if (images_open(arguments->path, &run->images))
@@ -531,17 +377,12 @@ static int prepare(struct run *run, const struct arguments *arguments)
 			complain("%s: %s", run->images.files[i].name, run->images.files[i].problem);
 	if (status != TOOL_GOOD)
 		return status;
-	for (size_t i = 0; i < run->images.nr; i++)
-		run->keeps_ids |= run->images.files[i].kfd && kfd_image_keeps_ids(run->images.files[i].kfd);
 	run->is_here = !arguments->machine;
-	if (read_settings(run) || read_machine(arguments->machine, &run->machine))
+	if (read_settings(run))
 		return TOOL_FAIL;
-	if (!run->is_here)
-		return TOOL_GOOD;
-	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
-	sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	usage_read(sysfs, run->machine, run->usage);
-	return TOOL_GOOD;
+	if (run->is_here)
+		return read_machine(run) ? TOOL_FAIL : TOOL_GOOD;
+	return read_copy(arguments->machine, &run->machine) ? TOOL_FAIL : TOOL_GOOD;
 }
 
 int command_match(const struct arguments *arguments)
@@ -551,12 +392,9 @@ int command_match(const struct arguments *arguments)
 
 	if (!run)
 		return complain("out of memory");
-	run->images = (struct images){ .dir = -1, .archive = -1, .others = { -1, -1 } };
-	run->is_json = arguments->json;
-	run->json.out = stdout;
 	status = prepare(run, arguments);
 	if (status == TOOL_GOOD)
-		status = match_and_say(run, arguments);
+		status = match_and_print(run, arguments);
 	topology_free(run->machine);
 	images_done(&run->images);
 	return status;

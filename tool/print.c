@@ -1,19 +1,203 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lines and texts for people. */
+/* Text, JSON (RFC 8259) and lines on standard error. */
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/print.h"
 
-#define NR_BUFFERS 8
+#define JSON_MAX_DEPTH 16
 
-static char *next_buffer(void)
+static struct {
+	bool json;
+	unsigned int depth;
+	char closing[JSON_MAX_DEPTH];
+	bool has_values[JSON_MAX_DEPTH];
+} out;
+
+/* ---- JSON ---- */
+
+/* Length of the UTF-8 sequence that @text begins with, 0 when it begins with none (RFC 3629). */
+static unsigned int utf8_length(const unsigned char *text)
 {
-	static char buffers[NR_BUFFERS][SAFE_MAX];
-	static unsigned int next;
+	unsigned int length = text[0] < 0x80   ? 1
+			      : text[0] < 0xc2 ? 0
+			      : text[0] < 0xe0 ? 2
+			      : text[0] < 0xf0 ? 3
+			      : text[0] < 0xf5 ? 4
+					       : 0;
 
-	return buffers[next++ % NR_BUFFERS];
+	for (unsigned int i = 1; i < length; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return length;
 }
+
+static void quote(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	putchar('"');
+	while (*p) {
+		unsigned int length = utf8_length(p);
+
+		if (*p == '"' || *p == '\\')
+			printf("\\%c", *p);
+		else if (*p < ' ' || *p == 0x7f)
+			printf("\\u%04x", *p);
+		else if (length)
+			fwrite(p, 1, length, stdout);
+		else
+			fputs("\\ufffd", stdout);
+		p += length ? length : 1;
+	}
+	putchar('"');
+}
+
+/* What comes before a value: comma, line, key. Whether there is to be a value: false in text. */
+static bool begin(const char *key)
+{
+	if (!out.json)
+		return false;
+	if (out.depth) {
+		printf("%s\n%*s", out.has_values[out.depth - 1] ? "," : "", (int)out.depth * 2, "");
+		out.has_values[out.depth - 1] = true;
+	}
+	if (!key)
+		return true;
+	quote(key);
+	fputs(": ", stdout);
+	return true;
+}
+
+static void open_level(const char *key, char opening, char closing)
+{
+	if (!begin(key))
+		return;
+	putchar(opening);
+	out.closing[out.depth] = closing;
+	out.has_values[out.depth++] = false;
+}
+
+void print_object(const char *key)
+{
+	open_level(key, '{', '}');
+}
+
+void print_array(const char *key)
+{
+	open_level(key, '[', ']');
+}
+
+void print_end(void)
+{
+	if (!out.json)
+		return;
+	out.depth--;
+	if (out.has_values[out.depth])
+		printf("\n%*s", (int)out.depth * 2, "");
+	putchar(out.closing[out.depth]);
+	if (!out.depth)
+		putchar('\n');
+}
+
+void print_bool(const char *key, bool value)
+{
+	if (begin(key))
+		fputs(value ? "true" : "false", stdout);
+}
+
+void print_null(const char *key)
+{
+	if (begin(key))
+		fputs("null", stdout);
+}
+
+/* ---- both ---- */
+
+/* Puts a '?' into the place of each byte that a terminal may obey. */
+static void make_safe(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+void print_text(const char *fmt, ...)
+{
+	va_list args;
+
+	if (out.json)
+		return;
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+}
+
+void print_number(const char *key, const char *before, uint64_t number)
+{
+	if (begin(key))
+		printf("%" PRIu64, number);
+	else if (before)
+		printf("%s%" PRIu64, before, number);
+}
+
+void print_bytes(const char *key, const char *before, uint64_t bytes)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	if (out.json || !before) {
+		print_number(key, before, bytes);
+		return;
+	}
+	while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+		value /= 1024;
+		unit++;
+	}
+	if (value == (double)(uint64_t)value)
+		printf("%s%.0f %s", before, value, units[unit]);
+	else
+		printf("%s%.*f %s", before, value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+}
+
+void print_id(const char *key, const char *before, uint64_t id)
+{
+	if (out.json)
+		print_number(key, before, id);
+	else if (before)
+		printf("%s%#" PRIx64, before, id);
+}
+
+void print_address(const char *key, const char *before, uint64_t address)
+{
+	if (begin(key))
+		printf("\"%#" PRIx64 "\"", address);
+	else if (before)
+		printf("%s%#" PRIx64, before, address);
+}
+
+void print_string(const char *key, const char *before, const char *text)
+{
+	_cleanup_free_ char *copy = NULL;
+
+	if (!text || !text[0]) {
+		print_null(key);
+	} else if (begin(key)) {
+		quote(text);
+	} else if (before) {
+		copy = strdup(text);
+		if (copy)
+			make_safe(copy);
+		printf("%s%s", before, copy ? copy : "?");
+	}
+}
+
+/* ---- errors ---- */
 
 /* The plugin's lines begin with its name, which here would say nothing. */
 static const char *without_prefix(const char *line)
@@ -39,9 +223,11 @@ static void print_line(unsigned int level, const char *fmt, ...)
 		complain("%s", without_prefix(line));
 }
 
-void print_start(void)
+void print_start(bool json)
 {
 	plugin_log_to(print_line);
+	out.json = json;
+	out.depth = 0;
 }
 
 int complain(const char *fmt, ...)
@@ -76,52 +262,4 @@ void catch_begin(char caught[CAUGHT_MAX])
 void catch_end(void)
 {
 	plugin_log_divert(NULL, NULL);
-}
-
-const char *colour(enum colour colour)
-{
-	static const char *const codes[] = { "\033[0m", "\033[1m", "\033[31m", "\033[32m", "\033[33m" };
-	const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if ((off && off[0]) || !term || !strcmp(term, "dumb") || !isatty(STDOUT_FILENO))
-		return "";
-	return codes[colour];
-}
-
-void make_safe(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
-const char *safe(const char *text)
-{
-	char *buffer = next_buffer();
-
-	snprintf(buffer, SAFE_MAX, "%s", text);
-	make_safe(buffer);
-	return buffer;
-}
-
-const char *size_text(uint64_t bytes)
-{
-	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	char *buffer = next_buffer();
-	double value = (double)bytes;
-	size_t unit = 0;
-
-	while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
-		value /= 1024;
-		unit++;
-	}
-	if (value == (double)(uint64_t)value)
-		snprintf(buffer, SAFE_MAX, "%.0f %s", value, units[unit]);
-	else
-		snprintf(buffer, SAFE_MAX,
-			 value < 10    ? "%.2f %s"
-			 : value < 100 ? "%.1f %s"
-				       : "%.0f %s",
-			 value, units[unit]);
-	return buffer;
 }

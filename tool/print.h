@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What people are shown: lines on standard error, colours, and texts of images, which may hold anything. */
+/*
+ * What the command says. Each value is printed by one call, as text for people or as JSON for programs: standard output
+ * is one, and so is its state. Texts of images may hold anything: a terminal gets printable ASCII only, JSON valid
+ * UTF-8.
+ */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Exit statuses. */
@@ -12,30 +15,36 @@
 #define TOOL_BAD  1 /* damaged, does not fit, something is in the way */
 #define TOOL_FAIL 2 /* cannot be told; wrong usage */
 
-/* To be called first: errors and warnings of the plugin's code go to standard error. */
-void print_start(void);
+/* To be called first. Errors and warnings of the plugin's code go to standard error from then on. */
+void print_start(bool json);
+
+/* JSON alone. @key: NULL for elements of an array and for the outermost value. */
+void print_object(const char *key);
+void print_array(const char *key);
+void print_end(void);
+void print_bool(const char *key, bool value);
+void print_null(const char *key);
+
+/* Text alone. */
+void print_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* In text, a value stands behind @before; where that is NULL it is printed in JSON alone. */
+void print_number(const char *key, const char *before, uint64_t number);
+/* "1.5 GiB" in text, exact below 1 KiB, else three digits. */
+void print_bytes(const char *key, const char *before, uint64_t bytes);
+/* 0x... in text. */
+void print_id(const char *key, const char *before, uint64_t id);
+/* 0x... also in JSON, as a string: readers round numbers above 2^53. */
+void print_address(const char *key, const char *before, uint64_t address);
+/* NULL or "": null, and no text, not even @before. */
+void print_string(const char *key, const char *before, const char *text);
 
 /* One line "amdgpu-image: ..." on standard error. Returns TOOL_FAIL. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The plugin's error lines between the two calls, without prefix and line end: the first of them, "" for none. */
+/* The first of the plugin's error lines between the two calls, without prefix and line end; "" for none. */
 #define CAUGHT_MAX 1024
 void catch_begin(char caught[CAUGHT_MAX]);
 void catch_end(void);
-
-enum colour { PLAIN, BOLD, RED, GREEN, YELLOW };
-
-/* The escape sequence of a colour; "" unless standard output is a terminal and NO_COLOR is not set. */
-const char *colour(enum colour colour);
-
-/* Puts a '?' into the place of each byte that is no printable ASCII character: a terminal may obey others. */
-void make_safe(char *text);
-
-/* The same of a copy, cut to SAFE_MAX: one of a few static buffers. */
-#define SAFE_MAX 1024
-const char *safe(const char *text);
-
-/* "1.5 GiB"; exact below 1 KiB, else three digits. One of a few static buffers. */
-const char *size_text(uint64_t bytes);
 
 #endif

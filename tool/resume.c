@@ -51,7 +51,7 @@ int command_resume(const struct arguments *arguments)
 	long pid = strtol(arguments->path, &end, 10);
 
 	if (pid <= 0 || pid > INT32_MAX || *end)
-		return complain("\"%s\" is no pid", safe(arguments->path));
+		return complain("\"%s\" is no pid", arguments->path);
 	if (seize((pid_t)pid))
 		return TOOL_FAIL;
 	if (task_files_collect(no_render_nodes, &files))

@@ -1,220 +1,236 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* amdgpu-image show, for people. show_json.c has the same for programs. */
-#include <inttypes.h>
-
+/* amdgpu-image show: processes, their GPUs and buffers, what they share, and the other files. */
 #include "amdgpu_plugin_util.h"
-#include "tool/show.h"
+#include "tool/commands.h"
+#include "tool/sharing.h"
+#include "tool/summary.h"
 
-static void show_writer(const struct image_writer *writer)
+/* ---- a process ---- */
+
+static void print_writer(const struct image_writer *writer)
 {
-	const char *criu = criu_version_text(writer->criu_hooks);
-	char system[IMAGE_WRITER_MAX + 8];
-
-	if (!writer->plugin[0]) {
-		puts("  written by   not said");
-		return;
-	}
-	printf("  written by   plugin %s", safe(writer->plugin));
-	if (writer->criu_hooks)
-		printf(", criu %s (%u hooks)", criu ? criu : "unknown", writer->criu_hooks);
-	snprintf(system, sizeof(system), "Linux %s", writer->kernel);
-	printf(", %s", safe(system));
-	if (writer->driver[0] && strcmp(writer->driver, system))
-		printf(", %s", safe(writer->driver));
-	putchar('\n');
+	print_object("writer");
+	print_string("plugin", "  written by   plugin ", writer->plugin);
+	print_string("criu", ", criu ", criu_version_text(writer->criu_hooks));
+	print_number("criu_hooks", writer->criu_hooks ? ", criu's hooks: " : NULL, writer->criu_hooks);
+	print_string("kernel", ", Linux ", writer->kernel);
+	print_string("driver", ", driver: ", writer->driver);
+	print_text(writer->plugin[0] ? "\n" : "  written by   not said\n");
+	print_end();
 }
 
-static void show_device(const struct topology_node *node)
+/* 0 and no text where the image does not have the property. */
+static void print_prop(const char *key, const char *before, const struct topology_node *node, enum topology_prop prop)
+{
+	print_number(key, topology_has(node, prop) ? before : NULL, topology_get(node, prop));
+}
+
+static void print_device(const struct topology_node *node)
 {
 	char gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX];
 
-	gfx_text(node, gfx);
-	pci_text(node, pci);
-	printf("  %sgpu %#x%s   %s%s%s%sdevice %04x:%04x, %s VRAM, renderD%u at dump%s%s\n", colour(BOLD),
-	       topology_gpu_id(node), colour(PLAIN), safe(node->name), node->name[0] ? " " : "", gfx,
-	       gfx[0] ? ", " : "", (unsigned int)topology_get(node, TOPOLOGY_VENDOR_ID),
-	       (unsigned int)topology_get(node, TOPOLOGY_DEVICE_ID), size_text(topology_get(node, TOPOLOGY_VRAM_SIZE)),
-	       (unsigned int)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci[0] ? ", " : "", pci);
-	printf("    firmware   %" PRIu64 ", SDMA %" PRIu64 "\n", topology_get(node, TOPOLOGY_FW_VERSION),
-	       topology_get(node, TOPOLOGY_SDMA_FW_VERSION));
-	if (topology_get(node, TOPOLOGY_NUM_XCC) > 1 || topology_get(node, TOPOLOGY_SDMA_PARTITION))
-		printf("    partition  %" PRIu64 " XCCs, number %" PRIu64 "\n", topology_get(node, TOPOLOGY_NUM_XCC),
-		       topology_get(node, TOPOLOGY_SDMA_PARTITION));
+	print_id("gpu_id", "  gpu ", topology_gpu_id(node));
+	print_string("name", "   ", node->name);
+	print_string("gfx", " ", gfx_text(node, gfx));
+	print_id("vendor_id", ", vendor ", topology_get(node, TOPOLOGY_VENDOR_ID));
+	print_id("device_id", ", device ", topology_get(node, TOPOLOGY_DEVICE_ID));
+	print_bytes("vram_bytes", ", VRAM ", topology_get(node, TOPOLOGY_VRAM_SIZE));
+	print_number("render_minor", "; at dump renderD", topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
+	print_string("pci", ", ", pci_text(node, pci));
+	print_prop("firmware", "\n    firmware   ", node, TOPOLOGY_FW_VERSION);
+	print_prop("sdma_firmware", ", SDMA ", node, TOPOLOGY_SDMA_FW_VERSION);
+	print_prop("xccs", "\n    partition  XCCs: ", node, TOPOLOGY_NUM_XCC);
+	print_prop("sdma_partition", ", number ", node, TOPOLOGY_SDMA_PARTITION);
+	print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
 }
 
-static void show_contents(const struct images *images, int id, const struct gpu_sum *gpu)
+static void print_queues(const char *before, unsigned int compute, unsigned int sdma)
 {
-	const struct image_file *pages = images_find(images, IMAGE_PAGES, id, topology_gpu_id(gpu->node));
-	uint64_t saved = pages ? zero_bytes(pages) : 0;
-
-	printf("    contents   %s", size_text(gpu->content_bytes));
-	if (!pages) {
-		printf("%s\n", gpu->nr_contents ? ", and their file is missing" : "");
-		return;
-	}
-	if (pages->knows_disk)
-		printf(", %s on disk", size_text(pages->disk_bytes));
-	if (saved)
-		printf(", %s saved by zeros", size_text(saved));
-	printf(" (%s)\n", pages->name);
+	print_object("queues");
+	print_number("compute", before, compute);
+	print_number("sdma", ", SDMA ", sdma);
+	print_end();
 }
 
-static void show_gpu(const struct images *images, int id, const struct gpu_sum *gpu, bool knows_objects)
+static void print_buffers(const struct gpu_sum *gpu)
 {
-	show_device(gpu->node);
-	if (knows_objects)
-		printf("    queues     %u compute, %u SDMA\n", gpu->compute_queues, gpu->sdma_queues);
-	show_contents(images, id, gpu);
+	print_array("buffers");
 	for (unsigned int kind = 0; kind < BO_NR_KINDS; kind++) {
 		const struct bo_sum *sum = &gpu->bos[kind];
 
-		if (sum->nr)
-			printf("    %-8s   %6zu   %10s   largest %10s at %#" PRIx64 "\n", bo_kind_names[kind], sum->nr,
-			       size_text(sum->bytes), size_text(sum->largest->size), sum->largest->addr);
+		if (!sum->nr)
+			continue;
+		print_object(NULL);
+		print_string("kind", "    ", bo_kind_names[kind]);
+		print_number("number", ": ", sum->nr);
+		print_bytes("bytes", ", ", sum->bytes);
+		print_bytes("largest_bytes", ", largest ", sum->largest->size);
+		print_address("largest_address", " at ", sum->largest->addr);
+		print_text("\n");
+		print_end();
 	}
+	print_end();
 }
 
-static void show_process(const struct images *images, const struct image_file *file, const struct summary *summary)
+static void print_gpu(const struct images *images, int id, const struct gpu_sum *gpu, bool knows_objects)
+{
+	const struct image_file *pages = images_find(images, IMAGE_PAGES, id, topology_gpu_id(gpu->node));
+
+	print_object(NULL);
+	print_device(gpu->node);
+	if (knows_objects)
+		print_queues("\n    queues     compute ", gpu->compute_queues, gpu->sdma_queues);
+	print_object("contents");
+	print_bytes("content_bytes", "\n    contents   ", gpu->content_bytes);
+	print_number("buffers", NULL, gpu->nr_contents);
+	print_string("file", " in ", pages ? pages->name : NULL);
+	print_end();
+	if (!pages && gpu->nr_contents)
+		print_text(", and their file is missing");
+	print_text("\n");
+	print_buffers(gpu);
+	print_end();
+}
+
+static void print_objects(const struct kfd_image *kfd, const struct summary *summary)
+{
+	print_number("objects", "  objects      ", kfd->state.nr_objects);
+	if (summary->knows_objects) {
+		print_queues("; queues: compute ", summary->compute_queues, summary->sdma_queues);
+		print_number("events", ", events: ", summary->events);
+		print_number("svm_ranges", ", SVM ranges: ", summary->svm_ranges);
+	} else {
+		print_text(", of kinds that are not known");
+	}
+	print_number("mappings", kfd->has_vmas ? "\n  mappings     " : NULL, kfd->nr_vmas);
+	print_text("\n");
+}
+
+static int print_process(const struct images *images, const struct image_file *file)
 {
 	const struct kfd_image *kfd = file->kfd;
-	size_t nr_contents = 0, nr_checksums = 0;
+	struct summary summary;
 
-	for (size_t i = 0; i < summary->nr_gpus; i++) {
-		nr_contents += summary->gpus[i].nr_contents;
-		nr_checksums += summary->gpus[i].nr_checksums;
-	}
-	printf("\n%sprocess %u%s%s   %s\n", colour(BOLD), kfd->state.pid, colour(PLAIN),
-	       kfd->render_only ? ", without /dev/kfd" : "", file->name);
-	show_writer(&kfd->writer);
-	if (summary->knows_objects)
-		printf("  objects      queues: %u compute, %u SDMA; events: %u; SVM ranges: %u\n",
-		       summary->compute_queues, summary->sdma_queues, summary->events, summary->svm_ranges);
-	else
-		printf("  objects      %u, of kinds that are not known\n", kfd->state.nr_objects);
-	if (kfd->has_vmas)
-		printf("  mappings     %zu of device files\n", kfd->nr_vmas);
-	printf("  checksums    %s, %zu of %zu buffers with contents\n",
-	       kfd->has_crc32c ? "of the image" : "none of the image", nr_checksums, nr_contents);
-	if (kfd->nr_sharers)
-		printf("  sharing      %zu buffers of its own, %zu of others; processes that take part: %u\n",
-		       summary->nr_lent, summary->nr_borrowed, kfd->nr_sharers);
+	if (summary_init(&summary, kfd))
+		return complain("out of memory");
+	print_object(NULL);
+	print_number("pid", "\nprocess ", kfd->state.pid);
+	print_text("%s", kfd->render_only ? ", without /dev/kfd" : "");
+	print_string("file", "   ", file->name);
+	print_text("\n");
+	print_writer(&kfd->writer);
+	print_bool("checksum", kfd->has_crc32c);
+	print_bool("render_only", kfd->render_only);
+	print_number("state_bytes", NULL, kfd->state.priv_size);
+	print_objects(kfd, &summary);
+	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
+	print_text("%s", kfd->nr_sharers ? "\n" : "");
+	print_bool("shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
 	if (kfd->hsakmt.bytes)
-		puts("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)");
-	for (size_t i = 0; i < summary->nr_gpus; i++)
-		show_gpu(images, file->is.id, &summary->gpus[i], summary->knows_objects);
+		print_text("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)\n");
+	print_array("gpus");
+	for (size_t i = 0; i < summary.nr_gpus; i++)
+		print_gpu(images, file->is.id, &summary.gpus[i], summary.knows_objects);
+	print_end();
+	print_end();
+	summary_done(&summary);
+	return TOOL_GOOD;
 }
 
-static void show_processes(const char *what, const struct sharing_ref *refs, size_t nr)
+/* ---- what is shared, and the other files ---- */
+
+/* Each process once; they are sorted. */
+static void print_pids(const char *key, const char *before, const struct sharing_ref *refs, size_t nr)
 {
+	print_array(key);
 	for (size_t i = 0; i < nr; i++)
 		if (!i || refs[i].file != refs[i - 1].file)
-			printf("%s %u", i ? "," : what, refs[i].file->kfd->state.pid);
+			print_number(NULL, i ? ", " : before, refs[i].file->kfd->state.pid);
+	print_end();
 }
 
-static void show_shared(const struct shared_buffer *buffer)
+static void print_shared(const struct shared_buffer *buffer)
 {
 	const struct kfd_criu_bo_bucket *bo = sharing_bo(buffer);
 
-	printf("  buffer %-6u", buffer->number);
-	if (bo)
-		printf(" %s, %s on gpu %#x,", bo_kind_names[bo_kind(bo)], size_text(bo->size), bo->gpu_id);
-	show_processes(sharing_is_gem(buffer) ? " of a render node of" : " of", buffer->refs,
-		       buffer->nr[SHARING_OWNER]);
-	if (!bo)
-		printf(" %sof no process of the images%s", colour(RED), colour(PLAIN));
-	show_processes("; imported by", buffer->refs + buffer->nr[SHARING_OWNER], buffer->nr[SHARING_IMPORTER]);
-	printf("; GEM handles: %zu, dma-bufs: %zu", buffer->nr[SHARING_HANDLE], buffer->nr[SHARING_DMABUF]);
-	putchar('\n');
+	print_object(NULL);
+	print_number("buffer", "  buffer ", buffer->number);
+	if (bo) {
+		print_string("kind", ": ", bo_kind_name(bo));
+		print_bytes("bytes", ", ", bo->size);
+		print_id("gpu_id", " on gpu ", bo->gpu_id);
+	}
+	print_bool("of_render_node", sharing_is_gem(buffer));
+	print_text("%s", sharing_is_gem(buffer) ? ", of a render node" : "");
+	print_pids("owners", "; of ", buffer->refs, buffer->nr[SHARING_OWNER]);
+	print_text("%s", bo ? "" : "; of no process of the images");
+	print_pids("importers", "; imported by ", buffer->refs + buffer->nr[SHARING_OWNER],
+		   buffer->nr[SHARING_IMPORTER]);
+	print_number("handles", "; GEM handles: ", buffer->nr[SHARING_HANDLE]);
+	print_number("dmabufs", ", dma-bufs: ", buffer->nr[SHARING_DMABUF]);
+	print_text("\n");
+	print_end();
 }
 
-static void show_sharing(const struct sharing *sharing)
+static void print_render(const struct render_image *render)
+{
+	print_id("gpu_id", ": render node of gpu ", render->gpu_id);
+	print_bool("another_file", render->another_file);
+	print_text("%s", render->another_file ? ", one more of the process" : "");
+	print_number("handles", "; GEM handles: ", render->objects.nr_handles);
+	print_number("mappings", ", mappings: ", render->objects.nr_mappings);
+	print_number("syncobjs", ", syncobjs: ", render->objects.nr_syncobjs);
+}
+
+static void print_file(const struct image_file *file)
+{
+	print_object(NULL);
+	print_string("name", "  ", file->name);
+	print_bytes("bytes", ", ", file->size);
+	print_string("problem", ": ", file->problem);
+	if (file->render)
+		print_render(file->render);
+	if (file->dmabuf) {
+		print_number("buffer", ": dma-buf of buffer ", file->dmabuf->buffer);
+		print_string("label", ", named ", file->dmabuf->name);
+	}
+	if (file->kfd)
+		print_text(": one more /dev/kfd of process %u", file->kfd->state.pid);
+	if (file->is.kind == IMAGE_DRM_PAGES)
+		print_text(": of CRIU's development branch; this plugin does not restore it");
+	print_text("\n");
+	print_end();
+}
+
+static int show(const struct images *images, const struct sharing *sharing)
 {
 	struct shared_buffer buffer;
+	int status = TOOL_GOOD;
 	size_t at = 0;
 
-	if (sharing->nr)
-		puts("\nshared buffers, by process:");
-	while (sharing_next(sharing, &at, &buffer))
-		show_shared(&buffer);
-}
-
-static void show_render(const struct image_file *file)
-{
-	const struct render_objects *objects = &file->render->objects;
-
-	printf("  %s: render node of gpu %#x%s", file->name, file->render->gpu_id,
-	       file->render->another_file ? ", one more of the process" : "");
-	if (objects->nr_handles || objects->nr_syncobjs)
-		printf("; GEM handles: %zu, mappings: %zu, syncobjs: %zu", objects->nr_handles, objects->nr_mappings,
-		       objects->nr_syncobjs);
-	putchar('\n');
-}
-
-static void show_other(const struct image_file *file)
-{
-	if (file->err)
-		printf("  %s%s: %s%s\n", colour(RED), file->name, safe(file->problem), colour(PLAIN));
-	else if (file->is.kind == IMAGE_RENDER)
-		show_render(file);
-	else if (file->is.kind == IMAGE_DMABUF)
-		printf("  %s: dma-buf of buffer %u%s%s\n", file->name, file->dmabuf->buffer,
-		       file->dmabuf->name[0] ? ", named " : "", safe(file->dmabuf->name));
-	else if (file->is.kind == IMAGE_KFD)
-		printf("  %s: one more /dev/kfd of process %u\n", file->name, file->kfd->state.pid);
-	else if (file->is.kind != IMAGE_PAGES)
-		printf("  %s: of CRIU's development branch; this plugin does not restore it\n", file->name);
-}
-
-uint64_t zero_bytes(const struct image_file *pages)
-{
-	return pages->knows_disk && pages->size > pages->disk_bytes ? pages->size - pages->disk_bytes : 0;
-}
-
-static void show_totals(const char *path, const struct images *images)
-{
-	uint64_t bytes = 0, disk = 0, zeros = 0;
-	size_t processes = 0;
-
-	for (size_t i = 0; i < images->nr; i++) {
-		const struct image_file *file = &images->files[i];
-
-		bytes += file->size;
-		disk += file->disk_bytes;
-		zeros += file->is.kind == IMAGE_PAGES ? zero_bytes(file) : 0;
-		processes += image_is_process(file);
-	}
-	printf("%s%s%s: %zu process%s, %zu files, %s", colour(BOLD), safe(path), colour(PLAIN), processes,
-	       processes == 1 ? "" : "es", images->nr, size_text(bytes));
-	if (images->dir >= 0)
-		printf(", %s on disk, %s saved by zeros", size_text(disk), size_text(zeros));
-	putchar('\n');
-}
-
-static int show(const char *path, const struct images *images, const struct sharing *sharing)
-{
-	size_t nr_other = 0;
-
-	show_totals(path, images);
-	for (size_t i = 0; i < images->nr; i++) {
-		const struct image_file *file = &images->files[i];
-		struct summary summary;
-
-		if (!image_is_process(file))
-			continue;
-		if (summary_init(&summary, file->kfd))
-			return complain("out of memory");
-		show_process(images, file, &summary);
-		summary_done(&summary);
-	}
-	show_sharing(sharing);
-	for (size_t i = 0; i < images->nr; i++) {
+	print_object(NULL);
+	print_number("format", NULL, 2);
+	print_string("path", "", images->source.path);
+	print_number("files_number", ": files: ", images->nr);
+	print_text("\n");
+	print_array("processes");
+	for (size_t i = 0; i < images->nr && status == TOOL_GOOD; i++)
 		if (image_is_process(&images->files[i]))
-			continue;
-		if (!nr_other++)
-			puts("\nother files:");
-		show_other(&images->files[i]);
-	}
-	return TOOL_GOOD;
+			status = print_process(images, &images->files[i]);
+	print_end();
+	print_array("shared_buffers");
+	print_text("%s", sharing->nr ? "\nshared buffers, by process:\n" : "");
+	while (sharing_next(sharing, &at, &buffer))
+		print_shared(&buffer);
+	print_end();
+	print_text("\nfiles:\n");
+	print_array("files");
+	for (size_t i = 0; i < images->nr; i++)
+		if (!image_is_process(&images->files[i]))
+			print_file(&images->files[i]);
+	print_end();
+	print_end();
+	return status;
 }
 
 int command_show(const struct arguments *arguments)
@@ -225,12 +241,7 @@ int command_show(const struct arguments *arguments)
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	if (sharing_init(&sharing, &images))
-		status = complain("out of memory");
-	else if (arguments->json)
-		status = show_json(arguments->path, &images, &sharing);
-	else
-		status = show(arguments->path, &images, &sharing);
+	status = sharing_init(&sharing, &images) ? complain("out of memory") : show(&images, &sharing);
 	if (status == TOOL_GOOD)
 		status = images_status(&images);
 	sharing_done(&sharing);

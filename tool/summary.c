@@ -9,7 +9,7 @@ const char *const bo_kind_names[BO_NR_KINDS] = {
 	[BO_DOORBELL] = "doorbell", [BO_MMIO] = "MMIO", [BO_OTHER] = "other",
 };
 
-enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
+static enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
 {
 	static const uint32_t flags[BO_OTHER] = {
 		[BO_VRAM] = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,	[BO_GTT] = KFD_IOC_ALLOC_MEM_FLAGS_GTT,
@@ -21,6 +21,11 @@ enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
 		if (bo->alloc_flags & flags[i])
 			return i;
 	return BO_OTHER;
+}
+
+const char *bo_kind_name(const struct kfd_criu_bo_bucket *bo)
+{
+	return bo_kind_names[bo_kind(bo)];
 }
 
 static struct gpu_sum *find_gpu(const struct summary *summary, uint32_t gpu_id)
@@ -43,7 +48,6 @@ static void add_bo(struct gpu_sum *gpu, const struct kfd_state *state, size_t i)
 	if (!kfd_state_owns(state, i))
 		return;
 	gpu->nr_contents++;
-	gpu->nr_checksums += state->checksums[i].is_known;
 	gpu->content_bytes += bo->size;
 }
 
@@ -90,12 +94,6 @@ int summary_init(struct summary *summary, const struct kfd_image *kfd)
 
 		if (gpu)
 			add_bo(gpu, &kfd->state, i);
-		if (kfd->state.shares && kfd->state.shares[i].buffer) {
-			bool owns = kfd_state_owns(&kfd->state, i);
-
-			summary->nr_lent += owns;
-			summary->nr_borrowed += !owns;
-		}
 	}
 	add_objects(summary, kfd);
 	return 0;
@@ -107,16 +105,17 @@ void summary_done(struct summary *summary)
 	summary->gpus = NULL;
 }
 
-void gfx_text(const struct topology_node *node, char text[GFX_TEXT_MAX])
+const char *gfx_text(const struct topology_node *node, char text[GFX_TEXT_MAX])
 {
 	unsigned int gfx = (unsigned int)topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
 
 	text[0] = '\0';
 	if (topology_has(node, TOPOLOGY_GFX_TARGET_VERSION))
 		snprintf(text, GFX_TEXT_MAX, "gfx%u%x%x", gfx / 10000, gfx / 100 % 100, gfx % 100);
+	return text;
 }
 
-void pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX])
+const char *pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX])
 {
 	uint64_t domain = topology_get(node, TOPOLOGY_DOMAIN), location = topology_get(node, TOPOLOGY_LOCATION_ID);
 	struct device_ref ref = { DEVICE_REF_PCI, domain << 32 | (location & 0xffff) };
@@ -124,6 +123,7 @@ void pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX])
 	text[0] = '\0';
 	if (topology_has(node, TOPOLOGY_LOCATION_ID))
 		device_ref_text(&ref, text, PCI_TEXT_MAX);
+	return text;
 }
 
 const char *criu_version_text(unsigned int hooks)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an image says, counted: for show, in both of its forms, and for match. */
+/* What a process' image says, counted and put into words. */
 #ifndef TOOL_SUMMARY_H
 #define TOOL_SUMMARY_H
 
@@ -8,8 +8,7 @@
 enum bo_kind { BO_VRAM, BO_GTT, BO_USERPTR, BO_DOORBELL, BO_MMIO, BO_OTHER, BO_NR_KINDS };
 
 extern const char *const bo_kind_names[BO_NR_KINDS];
-
-enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo);
+const char *bo_kind_name(const struct kfd_criu_bo_bucket *bo);
 
 struct bo_sum {
 	size_t nr;
@@ -23,7 +22,6 @@ struct gpu_sum {
 	struct bo_sum bos[BO_NR_KINDS];
 	uint64_t content_bytes; /* of VRAM and GTT: what its pages file has */
 	size_t nr_contents;	/* BOs whose contents are the process' own */
-	size_t nr_checksums;	/* of these: with a checksum */
 	unsigned int compute_queues, sdma_queues;
 };
 
@@ -32,19 +30,18 @@ struct summary {
 	size_t nr_gpus;
 	bool knows_objects; /* the kernel's state is laid out as known */
 	unsigned int compute_queues, sdma_queues, events, svm_ranges;
-	size_t nr_lent, nr_borrowed; /* buffers that have further names: of the process; of another one */
 };
 
 /* Of a process' image; borrows from it. 0 or -ENOMEM, without a message. */
 int summary_init(struct summary *summary, const struct kfd_image *kfd);
 void summary_done(struct summary *summary);
 
-/* "gfx90a"; empty where the image does not say. */
+/* "gfx90a"; "" where the image does not say. */
 #define GFX_TEXT_MAX 32
-void gfx_text(const struct topology_node *node, char text[GFX_TEXT_MAX]);
-/* "0000:c1:00.0"; empty where there is no address. */
+const char *gfx_text(const struct topology_node *node, char text[GFX_TEXT_MAX]);
+/* "0000:c1:00.0"; "" where there is no address. */
 #define PCI_TEXT_MAX 32
-void pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX]);
+const char *pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX]);
 
 /* Which criu has so many hooks: "4.2". NULL: none that is known. */
 const char *criu_version_text(unsigned int hooks);

@@ -2,12 +2,13 @@
 /*
  * What images say of each other: each shared buffer has one owner, and all that belongs together is there. Which device
  * files there were is in files.img, criu's own list: a magic number of 8 bytes, and for each file its length and a
- * protobuf message, of which the first two fields are wanted.
+ * protobuf message that begins with its type and its id.
  */
 #include <endian.h>
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
+#include "tool/print.h"
 #include "tool/sharing.h"
 #include "tool/verify.h"
 
@@ -16,14 +17,12 @@
 static void check_owner(struct verify *v, const struct shared_buffer *buffer)
 {
 	const struct image_file *file = buffer->refs->file;
-	struct problem_place place = { .file = file->name };
 
 	if (!buffer->nr[SHARING_OWNER])
-		problem(v, &place, -EBADMSG, "has buffer %u of another process, and no image has its contents",
+		damaged(v, file->name, "has buffer %u of another process, and no image has its contents",
 			buffer->number);
 	else if (buffer->nr[SHARING_OWNER] > 1)
-		problem(v, &place, -EBADMSG, "owns buffer %u, and so does %s", buffer->number,
-			buffer->refs[1].file->name);
+		damaged(v, file->name, "owns buffer %u, and so does %s", buffer->number, buffer->refs[1].file->name);
 }
 
 /* How many processes share, as each image says that has part in it; 0: has none. */
@@ -35,7 +34,7 @@ static uint32_t sharers_of(const struct image_file *file)
 static void check_sharers(struct verify *v)
 {
 	size_t nr = 0, nr_files = 0, nr_wanted = 0;
-	struct problem_place place = { 0 };
+	const char *first = NULL;
 
 	for (size_t i = 0; i < v->images.nr; i++) {
 		const struct image_file *file = &v->images.files[i];
@@ -45,30 +44,29 @@ static void check_sharers(struct verify *v)
 			continue;
 		nr++;
 		nr_wanted += file->kfd->nr_files;
-		place.file = place.file ? place.file : file->name;
+		first = first ? first : file->name;
 	}
 	if (nr_wanted > nr_files)
-		problem(v, &place, -EBADMSG, "is of processes with %zu device files, and there are images of %zu",
-			nr_wanted, nr_files);
+		damaged(v, first, "is of processes with %zu device files, and there are images of %zu", nr_wanted,
+			nr_files);
 	for (size_t i = 0; i < v->images.nr; i++) {
 		uint32_t said = sharers_of(&v->images.files[i]);
 
-		place.file = v->images.files[i].name;
 		if (said && said != nr)
-			problem(v, &place, -EBADMSG,
-				"is of a dump in which %u processes share buffers, and there are %zu of them", said, nr);
+			damaged(v, v->images.files[i].name,
+				"is of a dump in which %u processes share buffers, and there are %zu of them", said,
+				nr);
 	}
 }
 
 static void check_sharing(struct verify *v)
 {
-	struct problem_place place = { .file = v->path };
 	struct shared_buffer buffer;
 	struct sharing sharing;
 	size_t at = 0;
 
 	if (sharing_init(&sharing, &v->images)) {
-		problem(v, &place, -ENOMEM, "out of memory");
+		problem(v, v->images.source.path, NULL, -ENOMEM, "out of memory");
 		return;
 	}
 	while (sharing_next(&sharing, &at, &buffer))
@@ -81,39 +79,23 @@ static void check_sharing(struct verify *v)
 
 static const uint8_t files_magic[8] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
 
-enum { FIELD_TYPE = 1, FIELD_ID = 2, FIELDS_WANTED };
-
-/* A plugin's file. */
+/* Tags of the first two fields, and the type of a plugin's file. */
+#define TAG_TYPE 0x08
+#define TAG_ID	 0x10
 #define TYPE_EXT 16
 
-static bool take_number(const uint8_t **p, const uint8_t *end, uint64_t *ret)
+/* A number of 32 bits behind its tag. */
+static bool take_number(const uint8_t **p, const uint8_t *end, uint8_t tag, uint32_t *ret)
 {
 	*ret = 0;
-	for (unsigned int shift = 0; *p < end && shift < 64; shift += 7) {
-		*ret |= (uint64_t)(**p & 0x7f) << shift;
+	if (*p == end || *(*p)++ != tag)
+		return false;
+	for (unsigned int shift = 0; *p < end && shift < 35; shift += 7) {
+		*ret |= (uint32_t)(**p & 0x7f) << shift;
 		if (!(*(*p)++ & 0x80))
 			return true;
 	}
 	return false;
-}
-
-/* Of a message with numbers and other messages only. */
-static bool parse_file(const uint8_t *p, const uint8_t *end, uint64_t fields[FIELDS_WANTED])
-{
-	uint64_t tag, value;
-
-	while (p < end) {
-		if (!take_number(&p, end, &tag) || (tag & 7 && (tag & 7) != 2) || !take_number(&p, end, &value))
-			return false;
-		if (tag & 7) {
-			if (value > (uint64_t)(end - p))
-				return false;
-			p += value;
-		} else if (tag >> 3 < FIELDS_WANTED) {
-			fields[tag >> 3] = value;
-		}
-	}
-	return true;
 }
 
 static const struct image_file *find_device_file(const struct images *images, int id)
@@ -127,17 +109,15 @@ static const struct image_file *find_device_file(const struct images *images, in
 }
 
 /* Notes that the images are listed that are of this file. */
-static void check_listed(struct verify *v, uint64_t id, bool *is_listed)
+static void check_listed(struct verify *v, uint32_t id, bool *is_listed)
 {
-	const struct problem_place place = { .file = "files.img" };
 	const struct image_file *file = id > INT32_MAX ? NULL : find_device_file(&v->images, (int)id);
 
 	if (!file)
-		problem(v, &place, -EBADMSG,
+		damaged(v, SOURCE_FILES,
 			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
-			"amdgpu-dmabuf_%u.img is there",
-			(unsigned int)id, (unsigned int)id, (unsigned int)id, (unsigned int)id);
-	for (; file && file < v->images.files + v->images.nr && (uint64_t)file->is.id == id; file++)
+			"amdgpu-dmabuf_%u.img is there", id, id, id, id);
+	for (; file && file < v->images.files + v->images.nr && (uint32_t)file->is.id == id; file++)
 		is_listed[file - v->images.files] = true;
 }
 
@@ -148,19 +128,20 @@ static int check_list(struct verify *v, const uint8_t *data, size_t size, bool *
 	if (size < sizeof(files_magic) || memcmp(data, files_magic, sizeof(files_magic)))
 		return -EBADMSG;
 	while (p < end) {
-		uint64_t fields[FIELDS_WANTED] = { 0 };
-		uint32_t length;
+		const uint8_t *field = p + sizeof(uint32_t);
+		uint32_t length, type, id;
 
 		if ((size_t)(end - p) < sizeof(length))
 			return -EBADMSG;
 		memcpy(&length, p, sizeof(length));
-		p += sizeof(length);
 		length = le32toh(length);
-		if (length > (size_t)(end - p) || !parse_file(p, p + length, fields))
+		if (length > (size_t)(end - field))
 			return -EBADMSG;
-		p += length;
-		if (fields[FIELD_TYPE] == TYPE_EXT)
-			check_listed(v, fields[FIELD_ID], is_listed);
+		p = field + length;
+		if (!take_number(&field, p, TAG_TYPE, &type) || !take_number(&field, p, TAG_ID, &id))
+			return -EBADMSG;
+		if (type == TYPE_EXT)
+			check_listed(v, id, is_listed);
 	}
 	return 0;
 }
@@ -168,13 +149,11 @@ static int check_list(struct verify *v, const uint8_t *data, size_t size, bool *
 /* *ret is the caller's. 0 or -errno. */
 static int read_list(const struct images *images, uint8_t **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = images_open_other(images, OTHER_FILES);
+	_cleanup_close_ int fd = images_open_other(images, SOURCE_FILES);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
 		return fd < 0 ? fd : -errno;
-	if ((uint64_t)st.st_size > IMAGES_MAX_PAYLOAD)
-		return -EFBIG;
 	*ret_size = (size_t)st.st_size;
 	*ret = malloc(*ret_size + 1);
 	return *ret ? read_all(fd, *ret, *ret_size) : -ENOMEM;
@@ -184,10 +163,9 @@ static void check_unlisted(struct verify *v, const bool *is_listed)
 {
 	for (size_t i = 0; i < v->images.nr; i++) {
 		const struct image_file *file = &v->images.files[i];
-		struct problem_place place = { .file = file->name };
 
 		if (!is_listed[i] && image_kind_is_read(file->is.kind))
-			problem(v, &place, -EBADMSG, "is of file %#x, which criu's files.img does not have",
+			damaged(v, file->name, "is of file %#x, which criu's files.img does not have",
 				(unsigned int)file->is.id);
 	}
 }
@@ -195,7 +173,6 @@ static void check_unlisted(struct verify *v, const bool *is_listed)
 static void check_files(struct verify *v)
 {
 	_cleanup_free_ bool *is_listed = calloc(v->images.nr + 1, sizeof(*is_listed));
-	const struct problem_place place = { .file = "files.img" };
 	_cleanup_free_ uint8_t *data = NULL;
 	size_t size = 0;
 	int err = is_listed ? read_list(&v->images, &data, &size) : -ENOMEM;
@@ -205,14 +182,14 @@ static void check_files(struct verify *v)
 		return;
 	err = err ? err : check_list(v, data, size, is_listed);
 	if (err == -EBADMSG)
-		problem(v, &place, err, "is damaged: it is no list of files as criu writes it");
+		damaged(v, SOURCE_FILES, "is damaged: it is no list of files as criu writes it");
 	else if (err)
-		problem(v, &place, err, "cannot be read: %s", strerror(-err));
+		problem(v, SOURCE_FILES, NULL, err, "cannot be read: %s", strerror(-err));
 	else
 		check_unlisted(v, is_listed);
 }
 
-void check_set(struct verify *v)
+void verify_set(struct verify *v)
 {
 	check_sharing(v);
 	check_files(v);

@@ -19,17 +19,19 @@ fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_records_SRCS := $(addprefix kernel/,records.c stacks.c fold.c standin.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
-# The command but for its main(), what it calls of the plugin, and the archive reader where libarchive is there.
+# The command but for its main(), and what it calls of the plugin.
 fuzz_tool_SRCS := $(filter-out tool/main.c tool/doctor%.c tool/resume.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
 	host/settings.c content/layout.c kernel/records.c kernel/limits.c kernel/fold.c kernel/stacks.c kernel/driver.c \
 	kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
 fuzz_tool_CFLAGS = $(TOOL_CFLAGS)
+fuzz_tool_LDLIBS = $(TOOL_LDLIBS)
 fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
 fuzz_tool_files_CFLAGS = $(TOOL_CFLAGS)
+fuzz_tool_files_LDLIBS = $(TOOL_LDLIBS)
 
 define FUZZ_RULE
 $(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
-	$$(FUZZ_CC) $$(FUZZ_CFLAGS) $$(fuzz_$(1)_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS)
+	$$(FUZZ_CC) $$(FUZZ_CFLAGS) $$(fuzz_$(1)_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS) $$(fuzz_$(1)_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
 

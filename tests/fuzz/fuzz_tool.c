@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int json = 0; json < 2; json++) {
 		int status;
 
-		arguments.json = json;
+		print_start(json);
 		status = command_show(&arguments);
 		expect(status == TOOL_GOOD || status == TOOL_BAD);
 		status = command_verify(&arguments);

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Tests of amdgpu-image: the command with sanitizers, which need memory without a limit, the same without libarchive, and
-# a writer of images.
+# Tests of amdgpu-image: the command with sanitizers, which need memory without a limit, and a writer of images.
 
 TOOL_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TOOL_CHECK_SOURCES := $(wildcard tool/*.c match/*.c image/*.c kernel/*.c) host/settings.c host/criu.c host/bundle.c content/crc32c.c content/layout.c \
@@ -11,9 +10,6 @@ TOOL_CHECK_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -pthread -i
 $(BUILD)/tool/amdgpu-image: $(TOOL_CHECK_SOURCES) $(wildcard *.h */*.h) $(PROTO_FILES) | $(BUILD)/tool
 	$(CC) $(TOOL_CHECK_CFLAGS) -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS) $(TOOL_SANITIZE) -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)
 
-$(BUILD)/tool/amdgpu-image-small: $(TOOL_CHECK_SOURCES) $(wildcard *.h */*.h) $(PROTO_FILES) | $(BUILD)/tool
-	$(CC) $(TOOL_CHECK_CFLAGS) -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)
-
 $(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c image/objects.c image/nodes.c image/name.c image/hsakmt.c \
 		content/crc32c.c kernel/state.c amdgpu_plugin_topology.c kernel/sysfs.c amdgpu_plugin_util.c \
 		$(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/records_fixture.h $(wildcard image/*.h) | $(BUILD)/tool
@@ -22,6 +18,6 @@ $(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c i
 $(BUILD)/tool:
 	mkdir -p $@
 
-tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-image $(BUILD)/tool/amdgpu-image-small $(BUILD)/tool/make_images \
+tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-image $(BUILD)/tool/make_images \
 	$(BUILD)/images $(BUILD)/man/$(TOOL).1
 .PHONY: tool-build

@@ -16,12 +16,12 @@ USERLAND_DEFAULT=forky
 KERNEL_DEFAULT=6.12
 
 USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3-minimal"
-USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1"
+USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1,libarchive13t64"
 USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 # HIP 6.4, and the compiler of that of ROCm 7.2 (tests/interop/get-rocm).
 USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
-USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2,libarchive13t64"
+USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
 
 # recipe_userland NAME: "suite packages"
@@ -31,7 +31,7 @@ recipe_userland() {
 	hip) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_HIP" ;;
 	engines) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_ENGINES" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
-	bookworm) echo "bookworm $USERLAND_BASE,$USERLAND_PLUGIN" ;;
+	bookworm) echo "bookworm $USERLAND_BASE,${USERLAND_PLUGIN/%t64}" ;;
 	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip engines trixie bookworm"; return 1 ;;
 	esac
 }
