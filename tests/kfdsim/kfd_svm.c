@@ -276,9 +276,9 @@ static int kfd_svm_check_bos(struct kfd_process *p, u64 start, u64 last)
 	int nr;
 
 	for (i = 0; i < p->nr_pdds; i++) {
+		if (p->pdds[i]->vm && sim_vm_overlaps(p->pdds[i]->vm, va, size))
+			return -EADDRINUSE;
 		idr_for_each_entry (&p->pdds[i]->bos, bo, nr) {
-			if (!bitmap_empty(bo->mapped, SIM_MAX_GPUS) && kfd_overlap(va, size, bo->va, bo->size))
-				return -EADDRINUSE;
 			if (bo->user_addr && kfd_overlap(va, size, bo->user_addr, bo->size))
 				return -EADDRINUSE;
 		}

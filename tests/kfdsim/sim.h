@@ -365,6 +365,8 @@ void sim_vm_unmap_gem(struct sim_vm *vm, struct sim_bo *bo);
 bool sim_vm_is_exact(struct sim_vm *vm, u64 va, u64 size);
 /* True when a mapping begins at @va. */
 bool sim_vm_begins_at(struct sim_vm *vm, u64 va);
+/* True when anything is mapped there. */
+bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size);
 /* Number of mappings of @bo; the first @max of them, by address, in @ranges. */
 unsigned int sim_vm_list(struct sim_vm *vm, struct sim_bo *bo, struct sim_vm_range *ranges, unsigned int max);
 /* Sets or (NULL) clears svm_lookup. After clearing it is not called any more. */

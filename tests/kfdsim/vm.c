@@ -300,6 +300,18 @@ bool sim_vm_begins_at(struct sim_vm *vm, u64 va)
 	return begins;
 }
 
+bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size)
+{
+	struct sim_mapping *m;
+	bool overlaps;
+
+	mutex_lock(&vm->lock);
+	m = first_from(vm, va);
+	overlaps = m && m->va < va + size;
+	mutex_unlock(&vm->lock);
+	return overlaps;
+}
+
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct sim_vm_range *x = a, *y = b;
