@@ -206,24 +206,6 @@ static int free_all(struct play *me)
 	return err;
 }
 
-/*
- * Frees a name; mostly all that have the buffer by the KFD on this GPU do, so that none of its names is loose. Or frees
- * all that the player has.
- */
-static int move_free(struct play *me, struct play_name *name)
-{
-	struct play_world *world = me->world;
-
-	if (!play_draw(world, 8))
-		return free_all(me);
-	if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && play_draw(world, 10) < 8) {
-		world->buffer = name->buffer;
-		world->gpu = name->gpu;
-		world->follow = PLAY_DROP;
-	}
-	return play_free(me, name);
-}
-
 static int move(struct play *me)
 {
 	unsigned int what = play_draw(me->world, 100);
@@ -234,7 +216,7 @@ static int move(struct play *me)
 	if (what < 45 && has_room(me))
 		return move_share(me, name);
 	if (what < 60)
-		return move_free(me, name);
+		return play_draw(me->world, 8) ? play_free(me, name) : free_all(me);
 	if (what < 75)
 		return move_write(me);
 	return what < 85 ? play_map(me, name) : move_export(me, name);
@@ -258,16 +240,19 @@ static int look(struct play *me, unsigned int buffer)
 	return err;
 }
 
+/* What the player has of a buffer: all, or BOs of the KFD on one GPU. */
 static int drop(struct play *me)
 {
 	struct play_world *world = me->world;
+	bool all = world->gpu == PLAY_NOBODY;
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < PLAY_NAMES; i++) {
 		struct play_name *name = &world->names[i];
 
-		if ((name->kind == PLAY_BO || name->kind == PLAY_IMPORT) && name->player == me->number &&
-		    name->buffer == world->buffer && name->gpu == world->gpu)
+		if (name->kind == PLAY_NONE || name->player != me->number || name->buffer != world->buffer)
+			continue;
+		if (all || (play_is_kfd(name) && name->gpu == world->gpu))
 			err = play_free(me, name);
 	}
 	return err;
@@ -476,6 +461,43 @@ static int follow_up(struct play *me)
 	return follow == PLAY_TAKE ? turn(me, world->taker, PLAY_TAKE) : turn_all(me, follow);
 }
 
+/* A buffer that has names on other GPUs than its own only: the plugin refuses it, as the man page says. */
+static bool find_away(struct play_world *world)
+{
+	for (world->buffer = 0; world->buffer < PLAY_BUFFERS; world->buffer++)
+		if (world->buffers[world->buffer].used &&
+		    !play_has_names(world, world->buffer, world->buffers[world->buffer].gpu))
+			return true;
+	return false;
+}
+
+static bool find_loose(struct play_world *world)
+{
+	for (unsigned int i = 0; i < PLAY_NAMES; i++)
+		if (world->names[i].kind != PLAY_NONE && world->names[i].loose) {
+			world->buffer = world->names[i].buffer;
+			world->gpu = world->names[i].gpu;
+			return true;
+		}
+	return false;
+}
+
+/* Where loose names go before the next move, nothing excuses a number that the driver does not know any more. */
+static int clear_up(struct play *me)
+{
+	struct play_world *world = me->world;
+	bool tidy = world->tidy || play_draw(world, 3);
+	int err = 0;
+
+	while (!err && find_away(world)) {
+		world->gpu = PLAY_NOBODY;
+		err = turn_all(me, PLAY_DROP);
+	}
+	while (!err && tidy && find_loose(world))
+		err = turn_all(me, PLAY_DROP);
+	return err;
+}
+
 static int next_move(struct play *me)
 {
 	struct play_world *world = me->world;
@@ -487,12 +509,11 @@ static int next_move(struct play *me)
 		return player_enter(me);
 	while (!world->present[number])
 		number = number % PLAY_PLAYERS + 1;
-	if (what < 5 && nr_present(world) > 2)
-		return player_leave(me, number);
-	if (what < 8)
+	if (what >= 5 && what < 8)
 		return turn(me, number, PLAY_FORK);
-	err = turn(me, number, PLAY_MOVE);
-	return err ? err : follow_up(me);
+	err = what < 5 && nr_present(world) > 2 ? player_leave(me, number) : turn(me, number, PLAY_MOVE);
+	err = err ? err : follow_up(me);
+	return err ? err : clear_up(me);
 }
 
 /* When this process began, which a restore changes. */
@@ -599,6 +620,7 @@ static int begin(struct play *me, uint64_t seed, const char *state_path)
 		return report(errno, "shared memory, signals, sockets: %m");
 	me->world = p;
 	me->world->chance = (seed + 1) * 0x9e3779b97f4a7c15ULL;
+	me->world->tidy = play_draw(me->world, 2);
 	me->kfd.nr_gpus = (unsigned int)nr;
 	me->world->nr_gpus = me->kfd.nr_gpus < PLAY_GPUS ? me->kfd.nr_gpus : PLAY_GPUS;
 	me->world->hive = me->kfd.gpus[0].hive_id;

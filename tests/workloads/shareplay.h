@@ -44,7 +44,7 @@ struct play_buffer {
 struct play_name {
 	enum play_kind kind;
 	unsigned int player, buffer, gpu;
-	bool loose;	  /* see play_loosen() */
+	bool loose;	  /* see loosen() */
 	struct kfd_bo bo; /* va 0: without an address */
 	uint32_t handle;
 	uint64_t va; /* of a handle, 0: not mapped */
@@ -64,6 +64,7 @@ struct play_world {
 	unsigned int nr_gpus;
 	bool lists;	   /* the kernel lists the handles of a render file, without which none is dumped */
 	bool hive;	   /* all GPUs are one: they see each other's VRAM */
+	bool tidy;	   /* no move is made while names are loose */
 	unsigned int nr_loose[PLAY_GPUS];
 	struct play_buffer buffers[PLAY_BUFFERS];
 	struct play_name names[PLAY_NAMES];
@@ -102,6 +103,8 @@ int play_import(struct play *me, unsigned int buffer, unsigned int gpu, int dmab
 int play_handle(struct play *me, unsigned int buffer, unsigned int gpu, int dmabuf);
 int play_keep(struct play *me, unsigned int buffer, int dmabuf);
 bool play_has_handle(const struct play *me, unsigned int buffer, unsigned int gpu);
+bool play_has_names(const struct play_world *world, unsigned int buffer, unsigned int gpu);
+bool play_is_kfd(const struct play_name *name);
 
 /* A dma-buf, looked at: whether it is the right buffer. The caller closes it. */
 int play_export(struct play *me, const struct play_name *name, int *ret_fd);

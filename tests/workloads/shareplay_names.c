@@ -27,7 +27,7 @@
 
 /* ---- numbers and names ---- */
 
-static bool is_kfd(const struct play_name *name)
+bool play_is_kfd(const struct play_name *name)
 {
 	return name->kind == PLAY_BO || name->kind == PLAY_IMPORT;
 }
@@ -43,31 +43,32 @@ static void loosen(struct play_world *world, unsigned int buffer, unsigned int g
 	for (unsigned int i = 0; i < PLAY_NAMES; i++) {
 		struct play_name *name = &world->names[i];
 
-		if (!is_kfd(name) || name->buffer != buffer || name->gpu != gpu || name->loose)
+		if (!play_is_kfd(name) || name->buffer != buffer || name->gpu != gpu || name->loose)
 			continue;
 		name->loose = true;
 		world->nr_loose[gpu]++;
 	}
 }
 
-static bool has_names(const struct play_world *world, unsigned int buffer)
+bool play_has_names(const struct play_world *world, unsigned int buffer, unsigned int gpu)
 {
 	for (unsigned int i = 0; i < PLAY_NAMES; i++)
-		if (world->names[i].kind != PLAY_NONE && world->names[i].buffer == buffer)
+		if (world->names[i].kind != PLAY_NONE && world->names[i].buffer == buffer &&
+		    (gpu == PLAY_NOBODY || world->names[i].gpu == gpu))
 			return true;
 	return false;
 }
 
 void play_forget(struct play_world *world, struct play_name *name)
 {
-	bool was_kfd = is_kfd(name);
+	bool was_kfd = play_is_kfd(name);
 
 	name->kind = PLAY_NONE;
 	if (was_kfd && name->loose)
 		world->nr_loose[name->gpu]--;
 	if (was_kfd)
 		loosen(world, name->buffer, name->gpu);
-	if (!has_names(world, name->buffer))
+	if (!play_has_names(world, name->buffer, PLAY_NOBODY))
 		world->buffers[name->buffer].used = false;
 }
 
@@ -81,7 +82,7 @@ static uint64_t next_number(const struct play *me, unsigned int gpu, bool kfd)
 
 		if (name->player != me->number || name->gpu != gpu)
 			continue;
-		if (kfd ? !is_kfd(name) || (uint32_t)name->bo.handle != number
+		if (kfd ? !play_is_kfd(name) || (uint32_t)name->bo.handle != number
 			: name->kind != PLAY_HANDLE || name->handle != number)
 			continue;
 		number++;
@@ -121,7 +122,7 @@ static struct play_name *name_new(struct play *me, unsigned int buffer, unsigned
 static void name_keep(struct play *me, struct play_name *name, enum play_kind kind)
 {
 	name->kind = kind;
-	if (!is_kfd(name) || !me->world->nr_loose[name->gpu])
+	if (!play_is_kfd(name) || !me->world->nr_loose[name->gpu])
 		return;
 	name->loose = true;
 	me->world->nr_loose[name->gpu]++;
@@ -309,7 +310,7 @@ bool play_has_handle(const struct play *me, unsigned int buffer, unsigned int gp
 }
 
 /* By a handle that is closed again, unless it was there: a file has one for each buffer. */
-static int dmabuf_shows_by_handle(struct play *me, unsigned int buffer, int dmabuf, const char *how)
+static int dmabuf_shows(struct play *me, unsigned int buffer, int dmabuf, const char *how)
 {
 	unsigned int gpu = me->world->buffers[buffer].gpu;
 	int file = me->kfd.gpus[gpu].render_fd, err, closed;
@@ -323,31 +324,6 @@ static int dmabuf_shows_by_handle(struct play *me, unsigned int buffer, int dmab
 	err = handle_shows(me, buffer, gpu, handle, how);
 	closed = had ? 0 : gem_close(file, handle);
 	return err ? err : closed;
-}
-
-/* By an import that is freed again. */
-static int dmabuf_shows_by_import(struct play *me, unsigned int buffer, int dmabuf, const char *how)
-{
-	unsigned int gpu = me->world->buffers[buffer].gpu;
-	struct kfd_bo bo;
-	int err = kfd_bo_import(&me->kfd, &me->kfd.gpus[gpu], dmabuf, me->world->buffers[buffer].bytes, &bo);
-
-	err = err ? err : gpu_shows(me, buffer, gpu, bo.va, how);
-	err = err ? err : kfd_bo_free(&me->kfd, &bo);
-	loosen(me->world, buffer, gpu);
-	return err;
-}
-
-static int dmabuf_shows(struct play *me, unsigned int buffer, int dmabuf, const char *how)
-{
-	uint64_t want = me->world->buffers[buffer].bytes;
-	off_t size = lseek(dmabuf, 0, SEEK_END);
-
-	if (size != (off_t)want)
-		return report(EILSEQ, "player %u: buffer %u by %s has %lld bytes, want %" PRIu64, me->number, buffer, how,
-			      (long long)size, want);
-	return me->world->lists ? dmabuf_shows_by_handle(me, buffer, dmabuf, how)
-				: dmabuf_shows_by_import(me, buffer, dmabuf, how);
 }
 
 /* ---- new names ---- */
@@ -451,7 +427,7 @@ int play_export(struct play *me, const struct play_name *name, int *ret_fd)
 	int err = 0;
 
 	snprintf(how, sizeof(how), "an export of %s", name->kind == PLAY_HANDLE ? "a handle" : "a KFD BO");
-	if (is_kfd(name))
+	if (play_is_kfd(name))
 		err = kfd_bo_export(&me->kfd, &name->bo, ret_fd);
 	else if (name->kind == PLAY_HANDLE)
 		err = gem_export(me->kfd.gpus[name->gpu].render_fd, name->handle, true, ret_fd);
@@ -494,18 +470,18 @@ int play_map(struct play *me, struct play_name *name)
 {
 	if (name->kind == PLAY_HANDLE)
 		return map_handle(me, name);
-	return is_kfd(name) ? map_bo(me, name) : 0;
+	return play_is_kfd(name) ? map_bo(me, name) : 0;
 }
 
 bool play_can_write(const struct play *me, const struct play_name *name)
 {
-	return is_kfd(name) ? name->bo.va : name->cpu || (name->va && has_kfd(me));
+	return play_is_kfd(name) ? name->bo.va : name->cpu || (name->va && has_kfd(me));
 }
 
 int play_write(struct play *me, struct play_name *name)
 {
-	void *cpu = is_kfd(name) ? name->bo.cpu : name->cpu;
-	uint64_t va = is_kfd(name) ? name->bo.va : name->va;
+	void *cpu = play_is_kfd(name) ? name->bo.cpu : name->cpu;
+	uint64_t va = play_is_kfd(name) ? name->bo.va : name->va;
 
 	if (va && cpu && has_kfd(me) && play_draw(me->world, 2))
 		cpu = NULL;
@@ -534,7 +510,7 @@ static int handle_check(struct play *me, const struct play_name *name)
 
 int play_check(struct play *me, const struct play_name *name)
 {
-	if (is_kfd(name))
+	if (play_is_kfd(name))
 		return bo_check(me, name);
 	return name->kind == PLAY_HANDLE ? handle_check(me, name) : dmabuf_shows(me, name->buffer, name->fd, "a dma-buf");
 }
@@ -544,7 +520,7 @@ int play_free(struct play *me, struct play_name *name)
 	uint64_t bytes = buffer_of(me, name)->bytes;
 	int err = 0;
 
-	if (is_kfd(name))
+	if (play_is_kfd(name))
 		err = kfd_bo_free(&me->kfd, &name->bo);
 	if (name->kind == PLAY_DMABUF && close(name->fd))
 		err = report(errno, "closing a dma-buf: %m");
