@@ -38,8 +38,8 @@ static const char usage[] =
 	"  --background  return when they play, in a session of its own; messages go to FILE.log\n"
 	"SIGUSR1: all check everything. SIGTERM: check, free everything and end; the status is 0 only when all was right.\n"
 	"FILE.until: the number of moves after which there is none until the file says more or is gone.\n"
-	"       shareplay --hold PID\n"
-	"Has copies of the files of AMD GPUs that PID has, until it is killed.\n";
+	"       shareplay --hold PID...\n"
+	"Has copies of the dma-bufs of these processes and of what their handles are, until it is killed.\n";
 
 static volatile sig_atomic_t verify_wanted, stop_wanted;
 static pid_t pids[PLAY_PLAYERS + 1];
@@ -633,24 +633,33 @@ static int begin(struct play *me, uint64_t seed, const char *state_path)
 
 /* ---- a process that is not dumped ---- */
 
-static bool is_gpu_file(pid_t pid, int fd)
+/* A copy of a dma-buf, or a dma-buf of the first handle of a render node. */
+static bool hold_file(pid_t pid, int pidfd, int fd)
 {
 	char path[64], target[64] = "";
+	int copy, dmabuf;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	if (readlink(path, target, sizeof(target) - 1) < 0)
+	if (readlink(path, target, sizeof(target) - 1) < 0 ||
+	    !(strstr(target, "/dev/dri/renderD") || strstr(target, "dmabuf")))
 		return false;
-	return strstr(target, "/dev/dri/renderD") || strstr(target, "dmabuf");
+	copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	return copy >= 0 && (strstr(target, "dmabuf") || !gem_export(copy, 1, false, &dmabuf));
 }
 
-static int hold(pid_t pid)
+static int hold(char **pids_of, int nr_pids)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), nr = 0;
+	int nr = 0;
 
-	for (int fd = 0; pidfd >= 0 && fd < 256; fd++)
-		nr += is_gpu_file(pid, fd) && syscall(SYS_pidfd_getfd, pidfd, fd, 0) >= 0;
+	for (int i = 0; i < nr_pids; i++) {
+		pid_t pid = atoi(pids_of[i]);
+		int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+		for (int fd = 0; pidfd >= 0 && fd < 256; fd++)
+			nr += hold_file(pid, pidfd, fd);
+	}
 	if (!nr)
-		return report(ENOENT, "pid %d has no file of a GPU", (int)pid);
+		return report(ENOENT, "no dma-buf and no handle");
 	pause();
 	return 0;
 }
@@ -660,7 +669,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' }, { "seed", required_argument, NULL, 'r' },
 		{ "pace", required_argument, NULL, 'p' },  { "moves", required_argument, NULL, 'm' },
-		{ "background", no_argument, NULL, 'd' },  { "hold", required_argument, NULL, 'h' },
+		{ "background", no_argument, NULL, 'd' },  { "hold", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	const char *values[128] = { ['r'] = "0", ['p'] = "5", ['m'] = "0" };
@@ -671,7 +680,7 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		values[option & 127] = optarg ? optarg : "";
 	if (values['h'])
-		return hold(atoi(values['h'])) ? 1 : 0;
+		return hold(argv + optind, argc - optind) ? 1 : 0;
 	if (values['?'] || !values['s'] || optind != argc) {
 		fputs(usage, stderr);
 		return 2;
