@@ -28,13 +28,12 @@
 #define REFEREE	     0u
 #define PATIENCE     1200 /* waits of 50 ms for one move */
 #define WAIT_NS	     50000000
+#define PACE_US	     5000
 #define START_NUMBER 3u /* of players, at most */
 
 static const char usage[] =
-	"usage: shareplay --state FILE [--seed N] [--pace MS] [--moves N] [--background]\n"
+	"usage: shareplay --state FILE [--seed N] [--background]\n"
 	"Up to 8 processes that allocate, share, map, write and free GPU memory as the seed wants it.\n"
-	"  --pace MS     sleep between moves (5)\n"
-	"  --moves N     ends by itself after N moves\n"
 	"  --background  return when they play, in a session of its own; messages go to FILE.log\n"
 	"SIGUSR1: all check everything. SIGTERM: check, free everything and end; the status is 0 only when all was right.\n"
 	"FILE.until: the number of moves after which there is none until the file says more or is gone.\n"
@@ -516,34 +515,6 @@ static int next_move(struct play *me)
 	return err ? err : clear_up(me);
 }
 
-/* When this process began, which a restore changes. */
-static unsigned long long begin_of_process(void)
-{
-	unsigned long long begin = 0;
-	FILE *file = fopen("/proc/self/stat", "re");
-
-	if (!file || fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			    &begin) != 1)
-		begin = 0;
-	if (file)
-		fclose(file);
-	return begin;
-}
-
-/* Restored buffers have numbers of their own again in the driver's file. */
-static void notice_restore(struct play_world *world)
-{
-	static unsigned long long begin;
-	unsigned long long now = begin_of_process();
-
-	if (now == begin)
-		return;
-	begin = now;
-	memset(world->nr_loose, 0, sizeof(world->nr_loose));
-	for (unsigned int i = 0; i < PLAY_NAMES; i++)
-		world->names[i].loose = false;
-}
-
 static int verify(struct play *me)
 {
 	int err;
@@ -567,24 +538,23 @@ static bool is_paused(const struct play_world *world)
 	return world->moves >= until;
 }
 
-static int play(struct play *me, uint64_t nr_moves, unsigned int pace_ms)
+static int play(struct play *me)
 {
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < START_NUMBER; i++)
 		err = player_enter(me);
-	while (!err && !stop_wanted && (!nr_moves || me->world->moves < nr_moves)) {
+	while (!err && !stop_wanted) {
 		bool check = verify_wanted, paused = is_paused(me->world);
 
 		verify_wanted = 0;
-		notice_restore(me->world);
 		if (check)
 			err = verify(me);
 		else if (!paused)
 			err = next_move(me);
 		err = err ? err : state_write(me, paused ? "paused" : "running");
 		launch_ready(&ready_fd);
-		usleep(pace_ms * 1000);
+		usleep(PACE_US);
 	}
 	err = err ? err : verify(me);
 	return err ? err : turn_all(me, PLAY_END);
@@ -668,11 +638,10 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' }, { "seed", required_argument, NULL, 'r' },
-		{ "pace", required_argument, NULL, 'p' },  { "moves", required_argument, NULL, 'm' },
 		{ "background", no_argument, NULL, 'd' },  { "hold", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	const char *values[128] = { ['r'] = "0", ['p'] = "5", ['m'] = "0" };
+	const char *values[128] = { ['r'] = "0" };
 	int option, err;
 	static struct play me;
 
@@ -688,7 +657,7 @@ int main(int argc, char **argv)
 	if (values['d'] && launch_background(values['s'], 1, &ready_fd))
 		return 1;
 	err = begin(&me, strtoull(values['r'], NULL, 0), values['s']);
-	err = err ? err : play(&me, strtoull(values['m'], NULL, 0), (unsigned int)atoi(values['p']));
+	err = err ? err : play(&me);
 	state_write(&me, err ? "failed" : "done");
 	return err ? 1 : 0;
 }
