@@ -3,6 +3,7 @@
 # A dump that fails at any step leaves the job as it was, and says once what failed
 # gpus: 2xmi100
 # drivers: kfdsim, which fails on request
+# log: sdma[0-9]+: hangs: nothing done, engines are told to stop in the middle
 
 job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
 job_picture
