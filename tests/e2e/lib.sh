@@ -419,9 +419,15 @@ gpus_state() {
 	done < <(machine_gpus)
 }
 
+# leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.h)
+leaves_standins() {
+	local release=${rules:-$(uname -r)}
+	[[ $release == 6.12.* ]] && release=${release#6.12.} && [ "${release%%[!0-9]*}" -ge 111 ]
+}
+
 # objects: how many there are of each kind; how much memory the driver takes for them may change
 objects() {
-	grep -vE '^page |_kib ' "$objects_file"
+	grep -vE "^page |_kib $(! leaves_standins || echo '|^(kfd_bo|bo) ')" "$objects_file"
 }
 
 objects_are_as_before() {

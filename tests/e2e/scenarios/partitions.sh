@@ -4,6 +4,7 @@
 # gpus: 1xmi300x
 # seconds: 240
 # drivers: amdgpu, whose partitions are what the driver makes of a GPU
+# log: XCC 1 has no MQD, a state of the first XCC alone is restored to show what it is
 
 job_of() {
 	job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 "$@"
