@@ -545,13 +545,14 @@ static int play(struct play *me)
 	for (unsigned int i = 0; !err && i < START_NUMBER; i++)
 		err = player_enter(me);
 	while (!err && !stop_wanted) {
-		bool check = verify_wanted, paused = is_paused(me->world);
+		bool paused = is_paused(me->world);
 
-		verify_wanted = 0;
-		if (check)
+		if (verify_wanted) {
+			verify_wanted = 0;
 			err = verify(me);
-		else if (!paused)
+		} else if (!paused) {
 			err = next_move(me);
+		}
 		err = err ? err : state_write(me, paused ? "paused" : "running");
 		launch_ready(&ready_fd);
 		usleep(PACE_US);
