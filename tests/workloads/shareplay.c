@@ -580,7 +580,7 @@ static int ask_lists(struct play *me)
 
 static int begin(struct play *me, uint64_t seed, const char *state_path)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	void *p = mmap(NULL, sizeof(*me->world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int nr = kfd_topology_read(me->kfd.gpus, KFD_MAX_GPUS);
 

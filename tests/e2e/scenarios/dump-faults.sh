@@ -4,6 +4,7 @@
 # gpus: 2xmi100
 # drivers: kfdsim, which fails on request
 # log: sdma[0-9]+: hangs: nothing done, engines are told to stop in the middle
+# log: stopped for good at read pointer 0x[0-9a-f]+: the GPU is lost, which it is told to be
 
 job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
 job_picture
