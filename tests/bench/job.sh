@@ -5,6 +5,7 @@
 programs=build/bench
 work=/disk/bench
 pid=
+name= # of what is measured
 job=bufferjob
 
 fail() {
@@ -32,6 +33,15 @@ job_start() {
 	pid=$!
 	disown
 	job_says ready
+}
+
+# criu_seconds WHAT ARG...: of the job $name; sets seconds
+criu_seconds() {
+	local what=$1 start=$EPOCHREALTIME
+	shift
+	criu "$what" -D "$work/images" -o "$work/$what.log" -v3 "$@" || fail "criu $what of $name failed"
+	# shellcheck disable=SC2034 # of the caller
+	seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
 }
 
 no_objects_left() {
