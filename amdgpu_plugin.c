@@ -55,12 +55,6 @@ static int result(int err, const char *what)
 	return -1;
 }
 
-static const char *environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 static struct restore *new_restore(const struct settings *settings, bool certain)
 {
 	struct restore *restore = restore_new(settings, certain);
@@ -74,7 +68,8 @@ static struct restore *new_restore(const struct settings *settings, bool certain
 /* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
 static int load_settings(enum criu_wanted wanted)
 {
-	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), environment, NULL);
+	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), settings_environment,
+			      NULL);
 	plugin.error_lines = plugin_error_lines();
 	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
 }

@@ -38,7 +38,7 @@
 struct process {
 	struct task_file *file; /* its state is saved with it: its first of /dev/kfd; without one, of a render node */
 	struct kfd_image image; /* its state, and its CPUs and GPUs by user gpu id */
-	int id;			/* of the image; -1: criu has not asked for the file yet */
+	int id;			/* of the image, once criu has asked for the file */
 	uint32_t *minors;	/* of the GPUs, in the order of the state's devices */
 	bool paused;
 	bool borrows_nodes;	/* they are another process' */
@@ -57,7 +57,7 @@ struct dump {
 	struct survey *survey;
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
-	int result;  /* of the pause, and of what is written first */
+	int result;  /* of the pause */
 };
 
 struct dump *dump_new(const struct settings *settings)
@@ -197,7 +197,7 @@ static int pause_file(struct dump *dump, struct task_file *file)
 
 	if (r)
 		return r < 0 ? r : 0;
-	*process = (struct process){ .file = file, .id = -1 };
+	process->file = file;
 	r = pause_process(process);
 	if (r)
 		return r;
@@ -226,15 +226,15 @@ static int check_contexts(const struct dump *dump)
 /* Of tasks without a file of /dev/kfd. */
 static int check_mappings(const struct dump *dump)
 {
-	int err = 0;
-
-	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
+	for (size_t i = 0; i < dump->files.nr_pids; i++) {
 		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+		int err = process && has_kfd(process) ? 0 :
+							refuse_mappings(dump->files.pids[i], dump->machine, process);
 
-		if (!process || !has_kfd(process))
-			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
@@ -246,7 +246,7 @@ static int look_at_file(struct dump *dump, struct task_file *file)
 		return 0;
 	r = share_file_is_used(file);
 	if (r > 0)
-		dump->processes[dump->nr_processes++] = (struct process){ .file = file, .id = -1 };
+		dump->processes[dump->nr_processes++].file = file;
 	return r ? (r < 0 ? r : 0) : refuse_file(file);
 }
 

@@ -53,9 +53,8 @@ static void add_needs(const struct kfd_image *image, struct chosen *chosen)
 {
 	uint64_t needs[TOPOLOGY_MAX_NODES];
 
-	chosen->choices.keeps_ids |= kfd_image_keeps_ids(image);
 	kfd_state_vram_needs(&image->state, image->nodes, needs);
-	match_need(&chosen->choices, image->nodes, needs);
+	match_need(&chosen->choices, image->nodes, needs, kfd_image_keeps_ids(image));
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */

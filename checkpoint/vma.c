@@ -276,18 +276,15 @@ static int compare_starts(const void *start, const void *vma)
 	return (a > b) - (a < b);
 }
 
-static const struct device_vma *by_start(const struct device_vma *vmas, size_t count, uint64_t start)
-{
-	return count ? bsearch(&start, vmas, count, sizeof(*vmas), compare_starts) : NULL;
-}
-
 /* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
 bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret)
 {
 	const struct kfd_image *image = context->image;
-	const struct device_vma *found = image ? by_start(image->vmas, image->nr_vmas, start) : NULL;
+	const struct device_vma *found = NULL;
 
+	if (image && image->nr_vmas)
+		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_starts);
 	if (found) {
 		*ret = *found;
 		return true;

@@ -502,6 +502,12 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	return 0;
 }
 
+const char *settings_environment(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
 static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 {
 	load->source = (struct source){ .kind = SETTING_OF_ENVIRONMENT };

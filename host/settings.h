@@ -79,6 +79,9 @@ struct setting_info {
 /* Same contract as getenv(): NULL when unset, not owned by the caller. */
 typedef const char *(*settings_getenv_fn)(const char *name, void *arg);
 
+/* One of them: that of the running program. @arg is not used. */
+const char *settings_environment(const char *name, void *arg);
+
 /* Every setting at its default. */
 void settings_default(struct settings *ret);
 

@@ -123,6 +123,12 @@ static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
 	       (!state->shares || state->shares[i].kind == KFD_BO_OWN || state->shares[i].kind == KFD_BO_GEM);
 }
 
+/* The same of the contents on one GPU. */
+static inline bool kfd_state_owns_on(const struct kfd_state *state, size_t i, uint32_t user_id)
+{
+	return state->bos[i].gpu_id == user_id && kfd_state_owns(state, i);
+}
+
 /* The bytes of VRAM that a RESTORE makes on a GPU. @state NULL: not known, 0. */
 uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id);
 /* The same for each of @nodes, by index. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* BOs that stand in for memory of SVM while RESTORE runs. */
 #include <inttypes.h>
-#include <sys/ioctl.h>
 
 #include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
@@ -74,10 +73,11 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 {
 	struct queue_record queue;
 	struct records records;
-	int err = 0, r = driver_checks_queues(driver) ? records_begin(state, &records) : -ENOENT;
+	int err, r = 0;
 
-	if (r)
-		return r == -ENOENT ? 0 : r;
+	if (!driver_checks_queues(driver))
+		return 0;
+	err = records_begin(state, &records);
 	while (!err && (r = records_next_queue(&records, &queue)) > 0) {
 		int node = topology_find_gpu(machine, kfd_state_actual_gpu(state, queue.gpu_id));
 
@@ -95,18 +95,16 @@ static int clear(const struct kfd_state *state, const struct filler *standin)
 		.va_address = standin->address,
 		.map_size = standin->size,
 	};
-	int r = -1;
+	int err = -ENODEV;
 
-	errno = ENODEV;
 	for (uint32_t i = 0; i < state->nr_devices; i++)
 		if (state->devices[i].user_gpu_id == standin->gpu_id)
-			r = ioctl((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
-	if (!r)
+			err = drm_call((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+	if (!err)
 		return 0;
-	r = -errno;
 	pr_err("gpu %#x: cannot make room for the memory of waves (CWSR) at %#" PRIx64 ": %s", standin->gpu_id,
-	       standin->address, strerror(-r));
-	return r;
+	       standin->address, strerror(-err));
+	return err;
 }
 
 int standin_restore(int kfd, struct kfd_state *state)

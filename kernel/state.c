@@ -37,8 +37,7 @@ uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
 	uint64_t needed = 0;
 
 	for (size_t i = 0; state && i < state->nr_bos; i++)
-		if (state->bos[i].gpu_id == user_id && state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
-		    kfd_state_owns(state, i))
+		if (state->bos[i].alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM && kfd_state_owns_on(state, i, user_id))
 			needed += state->bos[i].size;
 	return needed;
 }

@@ -54,8 +54,9 @@ static uint32_t minor_of(const struct topology_node *node)
 	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 }
 
-void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed)
+void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids)
 {
+	choices->keeps_ids |= keeps_ids;
 	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
 		struct match_choice *choice =
 			topology_is_gpu(saved->nodes[i]) ? choice_of(choices, minor_of(saved->nodes[i])) : NULL;

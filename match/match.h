@@ -111,8 +111,11 @@ struct match_choices {
 /* What a saved GPU has become, 0: nothing yet; the saved render minor that has become this local GPU, or -ENOENT. */
 uint32_t match_choice_local(const struct match_choices *choices, uint32_t saved_minor);
 int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_id);
-/* A process needs so much on its GPUs, by index of saved->nodes[]. For each, before the first one chooses. */
-void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed);
+/*
+ * A process needs so much on its GPUs, by index of saved->nodes[], and GPUs of the same ids. For each, before the first
+ * one chooses.
+ */
+void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids);
 /* It has chosen. 0; -ENOSPC, without a message, when the table is full. */
 int match_remember(struct match_choices *choices, const struct match_pair *pair);
 

@@ -54,7 +54,7 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
 
-		if (bo->gpu_id != gpu->gpu_id || !kfd_state_owns(state, i))
+		if (!kfd_state_owns_on(state, i, gpu->gpu_id))
 			continue;
 		gpu->bos[gpu->nr_bos++] = (struct content_bo){
 			.dmabuf_fd = (int)bo->dmabuf_fd,
@@ -191,7 +191,7 @@ static uint64_t bytes_on(const struct kfd_state *state, size_t device)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < state->nr_bos; i++)
-		if (state->bos[i].gpu_id == state->devices[device].user_gpu_id && kfd_state_owns(state, i))
+		if (kfd_state_owns_on(state, i, state->devices[device].user_gpu_id))
 			bytes += state->bos[i].size;
 	return bytes;
 }

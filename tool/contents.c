@@ -10,23 +10,18 @@ void contents_done(struct contents *contents)
 	*contents = (struct contents){ 0 };
 }
 
-static bool is_content(const struct kfd_image *kfd, uint32_t gpu_id, size_t i)
-{
-	return kfd->state.bos[i].gpu_id == gpu_id && kfd_state_owns(&kfd->state, i);
-}
-
 int contents_init(struct contents *ret, const struct kfd_image *kfd, uint32_t gpu_id)
 {
 	size_t nr = 0;
 	int err;
 
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
-		nr += is_content(kfd, gpu_id, i);
+		nr += kfd_state_owns_on(&kfd->state, i, gpu_id);
 	*ret = (struct contents){ .bos = calloc(nr + 1, sizeof(*ret->bos)) };
 	if (!ret->bos)
 		return -ENOMEM;
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
-		if (is_content(kfd, gpu_id, i))
+		if (kfd_state_owns_on(&kfd->state, i, gpu_id))
 			ret->bos[ret->nr++] = (struct content_bo){
 				.index = (uint32_t)i,
 				.size = kfd->state.bos[i].size,

@@ -245,9 +245,8 @@ static void add_needs(struct run *run)
 
 		if (!image_is_process(&run->images.files[i]))
 			continue;
-		run->choices.keeps_ids |= kfd_image_keeps_ids(kfd);
 		kfd_state_vram_needs(&kfd->state, kfd->nodes, needs);
-		match_need(&run->choices, kfd->nodes, needs);
+		match_need(&run->choices, kfd->nodes, needs, kfd_image_keeps_ids(kfd));
 	}
 }
 

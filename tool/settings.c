@@ -5,12 +5,6 @@
 #include "amdgpu_plugin_util.h"
 #include "tool/settings.h"
 
-const char *settings_environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
 {
 	size_t len = 0;

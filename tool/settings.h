@@ -5,9 +5,6 @@
 
 #include "host/host.h"
 
-/* As settings_load() wants it. */
-const char *settings_environment(const char *name, void *arg);
-
 /* "0, from the environment" */
 #define SETTING_TEXT_MAX 4096
 void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
