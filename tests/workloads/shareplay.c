@@ -460,12 +460,25 @@ static int follow_up(struct play *me)
 	return follow == PLAY_TAKE ? turn(me, world->taker, PLAY_TAKE) : turn_all(me, follow);
 }
 
-/* A buffer that has names on other GPUs than its own only: the plugin refuses it, as the man page says. */
+/* Whether anybody has a BO of the KFD or a handle of the buffer, on its own GPU (@home) or on others. */
+static bool is_held(const struct play_world *world, unsigned int buffer, bool home)
+{
+	for (unsigned int i = 0; i < PLAY_NAMES; i++) {
+		const struct play_name *name = &world->names[i];
+
+		if (name->kind != PLAY_NONE && name->kind != PLAY_DMABUF && name->buffer == buffer &&
+		    (name->gpu == world->buffers[buffer].gpu) == home)
+			return true;
+	}
+	return false;
+}
+
+/* A buffer that is held on other GPUs than its own only: the plugin refuses it, as the man page says. */
 static bool find_away(struct play_world *world)
 {
 	for (world->buffer = 0; world->buffer < PLAY_BUFFERS; world->buffer++)
-		if (world->buffers[world->buffer].used &&
-		    !play_has_names(world, world->buffer, world->buffers[world->buffer].gpu))
+		if (world->buffers[world->buffer].used && is_held(world, world->buffer, false) &&
+		    !is_held(world, world->buffer, true))
 			return true;
 	return false;
 }

@@ -103,7 +103,6 @@ int play_import(struct play *me, unsigned int buffer, unsigned int gpu, int dmab
 int play_handle(struct play *me, unsigned int buffer, unsigned int gpu, int dmabuf);
 int play_keep(struct play *me, unsigned int buffer, int dmabuf);
 bool play_has_handle(const struct play *me, unsigned int buffer, unsigned int gpu);
-bool play_has_names(const struct play_world *world, unsigned int buffer, unsigned int gpu);
 bool play_is_kfd(const struct play_name *name);
 
 /* A dma-buf, looked at: whether it is the right buffer. The caller closes it. */

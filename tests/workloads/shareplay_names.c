@@ -50,11 +50,10 @@ static void loosen(struct play_world *world, unsigned int buffer, unsigned int g
 	}
 }
 
-bool play_has_names(const struct play_world *world, unsigned int buffer, unsigned int gpu)
+static bool has_names(const struct play_world *world, unsigned int buffer)
 {
 	for (unsigned int i = 0; i < PLAY_NAMES; i++)
-		if (world->names[i].kind != PLAY_NONE && world->names[i].buffer == buffer &&
-		    (gpu == PLAY_NOBODY || world->names[i].gpu == gpu))
+		if (world->names[i].kind != PLAY_NONE && world->names[i].buffer == buffer)
 			return true;
 	return false;
 }
@@ -68,7 +67,7 @@ void play_forget(struct play_world *world, struct play_name *name)
 		world->nr_loose[name->gpu]--;
 	if (was_kfd)
 		loosen(world, name->buffer, name->gpu);
-	if (!play_has_names(world, name->buffer, PLAY_NOBODY))
+	if (!has_names(world, name->buffer))
 		world->buffers[name->buffer].used = false;
 }
 
