@@ -303,11 +303,11 @@ job_kill() {
 	kill -KILL "${job_pids[@]}" 2>/dev/null || true
 }
 
-# fds PID: "NUMBER TARGET" of all open files
+# fds PID: "NUMBER TARGET" of all open files, without one that is closed meanwhile
 fds() {
-	local fd
+	local fd target
 	for fd in $(printf '%s\n' "/proc/$1/fd/"* | sed 's,.*/,,' | sort -n); do
-		printf '%s %s\n' "$fd" "$(readlink "/proc/$1/fd/$fd")"
+		! target=$(readlink "/proc/$1/fd/$fd") || printf '%s %s\n' "$fd" "$target"
 	done
 }
 
@@ -434,18 +434,23 @@ objects_are_as_before() {
 	objects | cmp -s "$work/objects" -
 }
 
-# job_picture: notes how the job is; expect_unharmed: it is like that again, computes and finds all its data right
+# job_picture: notes how the job is; expect_picture: it is like that again
 job_picture() {
 	process_shape >"$work/shape"
 	objects >"$work/objects"
 }
 
-expect_unharmed() {
-	expect_progress
-	expect_verified
+expect_picture() {
 	expect_shape "$work/shape"
 	wait_until 10 objects_are_as_before || fail "objects of the GPU driver differ (< before, > now):" \
 		"$(objects | diff "$work/objects" - | grep '^[<>]' | tr '\n' ';')"
+}
+
+# expect_unharmed: the job is as job_picture has noted, computes and finds all its data right
+expect_unharmed() {
+	expect_progress
+	expect_verified
+	expect_picture
 }
 
 # Empties the state files without changing their size: what they say after a restore is new.
