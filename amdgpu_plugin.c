@@ -42,14 +42,14 @@ static struct {
 } plugin;
 
 /*
- * What criu is told. A failure that no one logged, such as a failed allocation, gets its line here. What is found at the
+ * What criu is told. A failure without words, such as a failed allocation, gets its line here. What is found at the
  * start and matters later has its line already: the hooks between do not count.
  */
 static int result(int err, const char *what)
 {
 	if (!err)
 		return 0;
-	if (plugin_error_lines() == plugin.error_lines)
+	if (!fail_log() && plugin_error_lines() == plugin.error_lines)
 		pr_err("%s: %s", what, strerror(-err));
 	plugin.error_lines = plugin_error_lines();
 	return -1;
@@ -83,10 +83,9 @@ static int plugin_init(int stage)
 	plugin.awake = device_kfd_number(&kfd);
 	if (stage == CRIU_STAGE_RESTORE) {
 		wanted = criu_inventory_wants_us();
-		if (wanted == CRIU_WANTED && !plugin.awake) {
-			pr_err("the images are of a process with AMD GPUs, and there is no /dev/kfd on this machine");
-			return -1;
-		}
+		if (wanted == CRIU_WANTED && !plugin.awake)
+			return result(fail(-ENODEV, "the images are of a process with AMD GPUs, and there is no "
+					   "/dev/kfd on this machine"), "starting");
 		plugin.awake = wanted != CRIU_NOT_WANTED;
 	}
 	if (!plugin.awake)
@@ -103,8 +102,10 @@ static int plugin_init(int stage)
 static void plugin_exit(int stage, int ret)
 {
 	(void)stage;
+	fail_clear();
 	dump_free(plugin.dump, ret == 0);
 	restore_free(plugin.restore);
+	fail_log();
 	plugin.dump = NULL;
 	plugin.restore = NULL;
 	free(plugin.tasks);
@@ -126,7 +127,7 @@ static int enter_inventory(void)
 	return err;
 }
 
-/* 1 or 0; -errno after an error line. */
+/* 1, 0 or -errno. */
 static int is_ours(int fd, const struct stat *st)
 {
 	int r = device_is_kfd(st);
@@ -137,9 +138,7 @@ static int is_ours(int fd, const struct stat *st)
 	/* A mapping's file as a path, where its node is not on a file system in memory. */
 	if (r == -EBADF)
 		r = drm_minor_is_amd(minor(st->st_rdev));
-	if (r < 0)
-		pr_err("cannot ask renderD%u for its driver: %s", minor(st->st_rdev), strerror(-r));
-	return r;
+	return r < 0 ? fail(r, "cannot ask renderD%u for its driver: %m", minor(st->st_rdev)) : r;
 }
 
 static int hook_dump_ext_file(int fd, int id)
@@ -147,6 +146,7 @@ static int hook_dump_ext_file(int fd, int id)
 	struct stat st;
 	int r, err = 0;
 
+	fail_clear();
 	if (!plugin.dump || id < 0 || fstat(fd, &st))
 		return -ENOTSUP;
 	/* A descriptor that is a path is criu's own. */
@@ -168,14 +168,16 @@ static int hook_dump_ext_file(int fd, int id)
 
 static int refuse_pre_dump(void)
 {
-	pr_err("a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are not tracked");
-	return result(-EOPNOTSUPP, "pre-dump");
+	return result(fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are "
+			   "not tracked"), "pre-dump");
 }
 
 static int hook_handle_device_vma(int fd, const struct stat *st)
 {
-	int err, r = plugin.awake && st ? is_ours(fd, st) : 0;
+	int err, r;
 
+	fail_clear();
+	r = plugin.awake && st ? is_ours(fd, st) : 0;
 	if (r < 0)
 		return result(r, "looking at a device mapping");
 	if (!r)
@@ -205,8 +207,10 @@ static int hook_pause_devices(int pid)
 /* A broadcast, of each task when all are stopped. A plugin before us may keep it from us. */
 static int hook_checkpoint_devices(int pid)
 {
-	int err = plugin.dump && is_task(pid) && dump_has_state(pid) ? dump_pause(plugin.dump) : 0;
+	int err;
 
+	fail_clear();
+	err = plugin.dump && is_task(pid) && dump_has_state(pid) ? dump_pause(plugin.dump) : 0;
 	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
 }
 
@@ -214,6 +218,7 @@ static int hook_restore_ext_file(int id)
 {
 	int fd;
 
+	fail_clear();
 	if (!plugin.restore || id < 0)
 		return -ENOTSUP;
 	fd = restore_file(plugin.restore, id);
@@ -231,6 +236,7 @@ static int hook_update_vma_map(const char *path, const uint64_t start, const uin
 {
 	int err;
 
+	fail_clear();
 	if (!plugin.restore || !path || !new_offset || !fd)
 		return -ENOTSUP;
 	err = restore_vma(plugin.restore, path, start, offset, new_offset, fd);
@@ -270,6 +276,7 @@ static int hook_resume_devices_late(int pid)
 {
 	int err;
 
+	fail_clear();
 	if (!plugin.restore || !is_task(pid))
 		return -ENOTSUP;
 	err = remember_task(pid);

@@ -21,6 +21,8 @@ static _Thread_local struct {
 	void *arg;
 } diverted;
 
+static _Thread_local char failure[FAIL_TEXT_MAX]; /* "": none */
+
 /* ---- log ---- */
 
 void plugin_log_to(plugin_log_printer print)
@@ -57,6 +59,60 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...)
 	if (level == PLUGIN_LOG_ERROR && !diverted.sink)
 		__atomic_fetch_add(&nr_error_lines, 1, __ATOMIC_RELAXED);
 	errno = saved;
+}
+
+/* ---- failures ---- */
+
+int fail(int err, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list args;
+
+	if (!failure[0]) {
+		errno = -err; /* for %m */
+		va_start(args, fmt);
+		vsnprintf(failure, sizeof(failure), fmt, args);
+		va_end(args);
+	}
+	errno = saved;
+	return err;
+}
+
+int fail_in(int err, const char *fmt, ...)
+{
+	char cause[FAIL_TEXT_MAX];
+	int saved = errno;
+	va_list args;
+
+	memcpy(cause, failure, sizeof(cause));
+	errno = -err;
+	va_start(args, fmt);
+	vsnprintf(failure, sizeof(failure), fmt, args);
+	va_end(args);
+	if (cause[0])
+		strncat(failure, ": ", sizeof(failure) - strlen(failure) - 1);
+	strncat(failure, cause, sizeof(failure) - strlen(failure) - 1);
+	errno = saved;
+	return err;
+}
+
+const char *fail_text(void)
+{
+	return failure;
+}
+
+void fail_clear(void)
+{
+	failure[0] = '\0';
+}
+
+bool fail_log(void)
+{
+	if (!failure[0])
+		return false;
+	pr_err("%s", failure);
+	fail_clear();
+	return true;
 }
 
 /* ---- files ---- */

@@ -60,6 +60,28 @@ unsigned int plugin_error_lines(void);
 #define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 #define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
 
+/*
+ * The law for errors. A function that fails calls fail() and returns -errno at once, unless its header says "no message".
+ * The first cause has the words: what is failed after it changes nothing. Whoever ends the call shows the text: the
+ * plugin's hooks, the worker's verdict, amdgpu-image. Whoever tries something and goes on calls fail_clear(). Each thread
+ * has its own text; the one that joins it takes the text over. pr_err() is for what is no failure of the call, such as
+ * lines in front of a verdict, and for what fails in a clean-up.
+ */
+#define FAIL_TEXT_MAX 900 /* a line of the log has room for it */
+
+/*
+ * Keeps the text, if it is the thread's first, and returns @err, -errno; "%m" in @fmt is @err in words. Keeps errno. In
+ * parentheses since cmocka has a macro of this name.
+ */
+int (fail)(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Puts words in front of the text that is kept; as fail() where there is none. */
+int fail_in(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The text of the calling thread, "" where nothing failed. */
+const char *fail_text(void);
+void fail_clear(void);
+/* Writes the text as an error line and clears it. Whether there was one. */
+bool fail_log(void);
+
 /* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends early. No message. */
 int write_all(int fd, const void *data, size_t size);
 int read_all(int fd, void *data, size_t size);

@@ -45,6 +45,7 @@ static int read_quietly(int id, struct kfd_image **ret)
 
 	plugin_log_divert(drop_line, NULL);
 	err = kfd_image_read(id, ret);
+	fail_clear();
 	plugin_log_divert(NULL, NULL);
 	return err;
 }

@@ -99,6 +99,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
+	fail_log();
 	if (!restore->machine_error && early_check(restore->machine, settings, restore->chosen, certain)) {
 		restore_free(restore);
 		return NULL;

@@ -225,7 +225,7 @@ static void check_driver(bool *has_problem, const struct driver_release *driver)
 	catch_begin(caught);
 	fd = kfd_open();
 	err = fd < 0 ? fd : kfd_check_version(fd);
-	catch_end();
+	catch_end(caught);
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
@@ -280,7 +280,7 @@ static void check_gpus(bool *has_problem, const struct driver_release *driver)
 
 	catch_begin(caught);
 	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
-	catch_end();
+	catch_end(caught);
 	if (err) {
 		point(has_problem, POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
 		      caught[0] ? caught : strerror(-err));
@@ -337,7 +337,7 @@ static void check_settings(bool *has_problem)
 		return;
 	catch_begin(caught);
 	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
-	catch_end();
+	catch_end(caught);
 	if (err) {
 		point(has_problem, POINT_PROBLEM, "settings",
 		      "Until it is right no process with a GPU is dumped or restored", "%s", caught);

@@ -109,7 +109,7 @@ static int add_payload(struct image_file *file, struct member *member)
 		return fd;
 	catch_begin(caught);
 	err = read_payload(file, fd);
-	catch_end();
+	catch_end(caught);
 	return err ? set_problem(file, err, caught) : 0;
 }
 

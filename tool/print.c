@@ -256,10 +256,14 @@ static void keep_line(void *arg, enum plugin_log_level level, const char *line)
 void catch_begin(char caught[CAUGHT_MAX])
 {
 	caught[0] = '\0';
+	fail_clear();
 	plugin_log_divert(keep_line, caught);
 }
 
-void catch_end(void)
+void catch_end(char caught[CAUGHT_MAX])
 {
 	plugin_log_divert(NULL, NULL);
+	if (!caught[0])
+		snprintf(caught, CAUGHT_MAX, "%s", fail_text());
+	fail_clear();
 }

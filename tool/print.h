@@ -45,6 +45,6 @@ int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The first of the plugin's error lines between the two calls, without prefix and line end; "" for none. */
 #define CAUGHT_MAX 1024
 void catch_begin(char caught[CAUGHT_MAX]);
-void catch_end(void);
+void catch_end(char caught[CAUGHT_MAX]);
 
 #endif

@@ -16,7 +16,7 @@
 /* Of one compression, and of the file: compressed a few times, 166 bytes become a terabyte. */
 #define MAX_FILTERS 2
 
-static int fail(const struct source *source, int err)
+static int source_fail(const struct source *source, int err)
 {
 	complain("%s: %s", source->path, strerror(-err));
 	return err;
@@ -30,7 +30,7 @@ int source_open(const char *path, struct source *ret)
 
 	*ret = (struct source){ .path = path, .fd = -1 };
 	if (fd < 0 || fstat(fd, &st) || fcntl(fd, F_SETFL, 0))
-		return fail(ret, -errno);
+		return source_fail(ret, -errno);
 	ret->is_archive = !S_ISDIR(st.st_mode);
 	ret->fd = steal_fd(&fd);
 	return 0;
@@ -205,10 +205,10 @@ int source_walk(const struct source *source, source_visitor visit, void *arg)
 
 	/* Fails at the first walk through a pipe as well, which is at its start then. */
 	if (source->is_archive && lseek(source->fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return fail(source, -errno);
+		return source_fail(source, -errno);
 	if (block)
 		err = source->is_archive ? walk_archive(source, visit, arg) : walk_directory(source, block, visit, arg);
-	return err && err != -EBADMSG && err != -EINVAL ? fail(source, err) : err;
+	return err && err != -EBADMSG && err != -EINVAL ? source_fail(source, err) : err;
 }
 
 int member_read(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
