@@ -85,7 +85,7 @@ static int plugin_init(int stage)
 		wanted = criu_inventory_wants_us();
 		if (wanted == CRIU_WANTED && !plugin.awake)
 			return result(fail(-ENODEV, "the images are of a process with AMD GPUs, and there is no "
-					   "/dev/kfd on this machine"), "starting");
+					   "/dev/kfd on this machine: load amdgpu"), "starting");
 		plugin.awake = wanted != CRIU_NOT_WANTED;
 	}
 	if (!plugin.awake)

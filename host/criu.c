@@ -313,8 +313,7 @@ int criu_inventory_add(void)
 
 	if (!add || add(PLUGIN_NAME) == 0)
 		return 0;
-	pr_err("cannot enter %s in the inventory", PLUGIN_NAME);
-	return -ENOMEM;
+	return fail(-ENOMEM, "cannot enter %s in the inventory: %m", PLUGIN_NAME);
 }
 
 enum criu_wanted criu_inventory_wants_us(void)

@@ -133,7 +133,7 @@ int unpack_message(const char *name, const ProtobufCMessageDescriptor *type, con
 	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
 
 	if (!message && !budget.err)
-		return bad_image(name, "cannot be parsed");
+		return bad_image(name, "is damaged: it cannot be parsed");
 	if (!message) {
 		pr_err("image %s: its %zu bytes need too much memory: %s", name, size, strerror(-budget.err));
 		return budget.err;
