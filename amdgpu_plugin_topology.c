@@ -244,11 +244,9 @@ int topology_finish(struct topology *t)
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		int first = topology_find_gpu(t, topology_gpu_id(t->nodes[i]));
 
-		if (first >= 0 && first != (int)i) {
-			pr_err("topology: nodes %u and %u have the same gpu id %#x", t->nodes[first]->id,
-			       t->nodes[i]->id, topology_gpu_id(t->nodes[i]));
-			return -EEXIST;
-		}
+		if (first >= 0 && first != (int)i)
+			return fail(-EEXIST, "topology: nodes %u and %u have the same gpu id %#x", t->nodes[first]->id,
+				    t->nodes[i]->id, topology_gpu_id(t->nodes[i]));
 	}
 	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		resolve_links(t, i);

@@ -64,33 +64,35 @@ static int copy_pages(const struct task_memory *memory, uint64_t start, uint64_t
 static int copy_ranges(const struct task_memory *memory, uint64_t start, uint64_t end, const struct svm_range *ranges,
 		       size_t nr)
 {
-	int err = 0;
-
-	for (size_t i = 0; !err && i < nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		uint64_t from = ranges[i].start > start ? ranges[i].start : start;
 		uint64_t to = ranges[i].start + ranges[i].size < end ? ranges[i].start + ranges[i].size : end;
 
-		if (from < to)
-			err = copy_pages(memory, from, to);
+		int err = from < to ? copy_pages(memory, from, to) : 0;
+
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int copy_all(const struct task_memory *memory, FILE *maps, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	int err = 0;
 
-	while (!err && getline(&line, &size, maps) > 0) {
+	while (getline(&line, &size, maps) > 0) {
 		uint64_t start, end;
 		char access[5];
+		int err = 0;
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, access) == 3 && access[1] == 'w' &&
 		    access[3] == 'p')
 			err = copy_ranges(memory, start, end, ranges, nr);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int open_proc(pid_t pid, const char *name)

@@ -115,15 +115,22 @@ static int allow(int cgroup, dev_t number, const char *access)
 int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors)
 {
 	dev_t kfd;
-	size_t i;
-	int err = device_kfd_number(&kfd) ? write_rule(cgroup, "devices.deny", "a") : -ENODEV;
+	int err;
 
-	if (!err)
-		err = allow(cgroup, kfd, "rw");
+	if (!device_kfd_number(&kfd))
+		return -ENODEV;
+	err = write_rule(cgroup, "devices.deny", "a");
+	if (err)
+		return err;
+	err = allow(cgroup, kfd, "rw");
+	if (err)
+		return err;
 	/* Making a node is often not allowed, and often not needed. */
-	if (!err)
-		(void)allow(cgroup, kfd, "m");
-	for (i = 0; !err && i < nr_minors; i++)
+	(void)allow(cgroup, kfd, "m");
+	for (size_t i = 0; i < nr_minors; i++) {
 		err = allow(cgroup, device_render_number(minors[i]), "rw");
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }

@@ -16,13 +16,13 @@ int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn 
 
 /*
  * Attaches that program to the cgroup (v2) with this directory fd, besides those that
- * apply to it already. It goes with the cgroup. 0, or -errno without a message.
+ * apply to it already. It goes with the cgroup. 0, or -errno, no message.
  */
 int devfilter_attach(int cgroup, const uint32_t *minors, size_t nr_minors);
 
 /*
  * Lets the tasks of the new cgroup (v1, controller "devices") with this directory fd use
- * these render nodes and /dev/kfd, and nothing else. 0, or -errno without a message.
+ * these render nodes and /dev/kfd, and nothing else. 0, or -errno, no message.
  */
 int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors);
 

@@ -28,7 +28,7 @@ bool device_is_render_node(const struct stat *st);
  * Opens a character device; @flags as of open(2), O_RDWR for what is not a task's file.
  * @path is where it usually is; when that is absent or another device, as in a container that was made for other GPUs, a
  * private node is made for the open. The device cgroup decides in either case. An fd, or
- * -errno without a message.
+ * -errno, no message.
  */
 int device_open(const char *path, dev_t number, int flags);
 

@@ -13,7 +13,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "kernel/devfilter.h"
@@ -28,19 +27,6 @@ struct hierarchies {
 	bool v2;
 	char v1_devices[256]; /* controllers of the one with "devices", separated by commas; "": none */
 };
-
-static int __attribute__((format(printf, 3, 4))) cannot(struct hide *hide, int err, const char *fmt, ...)
-{
-	size_t used = strlen(hide->reason);
-	char what[80];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(what, sizeof(what), fmt, args);
-	va_end(args);
-	snprintf(hide->reason + used, sizeof(hide->reason) - used, "%s%s: %s", used ? "; " : "", what, strerror(-err));
-	return err;
-}
 
 static bool has_controller(const char *list, const char *controller)
 {
@@ -111,17 +97,18 @@ static int make_cgroup(const struct hide *hide)
 	return -errno;
 }
 
-static int filter_and_enter(struct hide *hide, bool v2, const uint32_t *minors, size_t nr_minors)
+static int filter_and_enter(const struct hide *hide, bool v2, const uint32_t *minors, size_t nr_minors)
 {
 	_cleanup_close_ int dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err = dir < 0 ? -errno : 0;
+	int err;
 
-	if (!err)
-		err = v2 ? devfilter_attach(dir, minors, nr_minors) : devfilter_write(dir, minors, nr_minors);
+	if (dir < 0)
+		return fail(-errno, "opening a cgroup of %s: %m", v2 ? "v2" : "v1");
+	err = v2 ? devfilter_attach(dir, minors, nr_minors) : devfilter_write(dir, minors, nr_minors);
 	if (err)
-		return cannot(hide, err, "%s", v2 ? "device filter (BPF) of cgroup v2" : "device filter of cgroup v1");
+		return fail(err, "%s: %m", v2 ? "device filter (BPF) of cgroup v2" : "device filter of cgroup v1");
 	err = enter_cgroup(dir);
-	return err ? cannot(hide, err, "entering a cgroup of %s", v2 ? "v2" : "v1") : 0;
+	return err ? fail(err, "entering a cgroup of %s: %m", v2 ? "v2" : "v1") : 0;
 }
 
 static void tell_removed(const struct hide *hide)
@@ -159,10 +146,10 @@ static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *mi
 
 	hide->cgroup = mount_private(v1_devices ? "cgroup" : "cgroup2", v1_devices);
 	if (hide->cgroup < 0)
-		return cannot(hide, hide->cgroup, "mounting cgroup %s", version);
+		return fail(hide->cgroup, "mounting cgroup %s: %m", version);
 	err = make_kept_cgroup(hide);
 	if (err) {
-		cannot(hide, err, "making a cgroup of %s", version);
+		fail(err, "making a cgroup of %s: %m", version);
 	} else {
 		err = filter_and_enter(hide, !v1_devices, minors, nr_minors);
 		if (err)
@@ -181,9 +168,10 @@ static int hide_by_any(struct hide *hide, const struct hierarchies *in, const ui
 		err = hide_by(hide, NULL, minors, nr_minors);
 	if (err && in->v1_devices[0])
 		err = hide_by(hide, in->v1_devices, minors, nr_minors);
-	if (!hide->reason[0] && err)
-		cannot(hide, err, "there are no cgroups with a device filter");
-	return err;
+	if (err)
+		return fail(err, "there are no cgroups with a device filter");
+	fail_clear();
+	return 0;
 }
 
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide)
@@ -195,19 +183,19 @@ int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keepe
 
 	*hide = (struct hide){ .keeper = keeper, .cgroup = -1 };
 	if (home < 0)
-		return cannot(hide, proc < 0 ? proc : -errno, "looking for its cgroup namespace");
+		return fail(proc < 0 ? proc : -errno, "looking for its cgroup namespace: %m");
 	err = choose_name(proc, hide);
 	if (err)
-		return cannot(hide, err, "looking for its pid namespace");
+		return fail(err, "looking for its pid namespace: %m");
 	err = read_hierarchies(proc, &in);
 	if (err)
-		return cannot(hide, err, "looking for its cgroups");
+		return fail(err, "looking for its cgroups: %m");
 	if (unshare(CLONE_NEWCGROUP))
-		return cannot(hide, -errno, "making a cgroup namespace");
+		return fail(-errno, "making a cgroup namespace: %m");
 	err = hide_by_any(hide, &in, minors, nr_minors);
 	if (!setns(home, CLONE_NEWCGROUP))
 		return err;
-	err = cannot(hide, -errno, "going back to its cgroup namespace");
+	err = fail(-errno, "going back to its cgroup namespace: %m");
 	hide_end(hide);
 	return err;
 }
@@ -220,7 +208,7 @@ int hide_end(struct hide *hide)
 		return 0;
 	err = enter_cgroup(hide->cgroup);
 	if (err)
-		pr_err("cannot leave the cgroup %s in which GPUs were hidden: %s", hide->name, strerror(-err));
+		fail(err, "cannot leave the cgroup %s in which GPUs were hidden: %m", hide->name);
 	else if (remove_cgroup(hide))
 		pr_info("the cgroup %s cannot be removed yet", hide->name);
 	close(steal_fd(&hide->cgroup));

@@ -91,12 +91,10 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 	struct hide hide;
 	int fd, err = hide_begin(minors, nr_minors, keeper, &hide);
 
-	if (err) {
-		pr_err("the process had %zu GPUs and would see %zu here, which the kernel does not allow, and the "
-		       "others cannot be hidden from it (%s): restore it in a device cgroup that allows %zu GPUs",
-		       nr_minors, nr_visible, hide.reason, nr_minors);
-		return err;
-	}
+	if (err)
+		return fail_in(err, "the process had %zu GPUs and would see %zu here, which the kernel does not allow: "
+			       "restore it in a device cgroup that allows %zu GPUs; the others cannot be hidden from it",
+			       nr_minors, nr_visible, nr_minors);
 	fd = kfd_open();
 	err = hide_end(&hide);
 	if (!err && fd >= 0)

@@ -122,9 +122,8 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 static int refuse(pid_t pid, const struct topology_node *gpu, const struct driver_release *driver, const char *why,
 		  const char *rest)
 {
-	pr_err("pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid, topology_gpu_id(gpu),
-	       topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why, rest);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid,
+		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why, rest);
 }
 
 static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
@@ -135,10 +134,9 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 	char why[LIMITS_TEXT_MAX];
 	enum limit limit;
 
-	if (node < 0) {
-		pr_err("pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid, record->gpu_id);
-		return -ENODEV;
-	}
+	if (node < 0)
+		return fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid,
+			    record->gpu_id);
 	limit = limits_of_queue(record, machine->nodes[node], machine, driver, why);
 	if (limit == LIMIT_LOSS && try)
 		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, why);
@@ -151,9 +149,8 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 /* A driver that saves in an unknown way may have other limits, too, and may do harm. */
 static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver)
 {
-	pr_err("pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it is not "
-	       "known whether its queues come back", pid, records->size, records->version, driver->text);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it "
+		    "is not known whether its queues come back", pid, records->size, records->version, driver->text);
 }
 
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
@@ -161,11 +158,15 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 {
 	struct queue_record record;
 	struct records records;
-	int err = records_begin(state, &records), r = err;
+	int r = records_begin(state, &records);
 
-	while (!err && (r = records_next_queue(&records, &record)) > 0)
-		err = check_queue(pid, &record, state, machine, driver, try);
-	return r < 0 ? unreadable(pid, &records, driver) : err;
+	while (r >= 0 && (r = records_next_queue(&records, &record)) > 0) {
+		int err = check_queue(pid, &record, state, machine, driver, try);
+
+		if (err)
+			return err;
+	}
+	return r < 0 ? unreadable(pid, &records, driver) : 0;
 }
 
 static int check_harm(const struct kfd_state *state, const struct queue_record *record, const struct topology *machine,
@@ -183,9 +184,13 @@ int limits_check_harm(const struct kfd_state *state, const struct topology *mach
 {
 	struct queue_record record;
 	struct records records;
-	int err = records_begin(state, &records), r = err;
+	int r = records_begin(state, &records);
 
-	while (!err && (r = records_next_queue(&records, &record)) > 0)
-		err = check_harm(state, &record, machine, driver);
-	return r < 0 ? unreadable((pid_t)state->pid, &records, driver) : err;
+	while (r >= 0 && (r = records_next_queue(&records, &record)) > 0) {
+		int err = check_harm(state, &record, machine, driver);
+
+		if (err)
+			return err;
+	}
+	return r < 0 ? unreadable((pid_t)state->pid, &records, driver) : 0;
 }

@@ -35,14 +35,14 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 
 /*
  * Looks at all queues in the state that CHECKPOINT gave of process @pid; @machine has its GPUs by their actual ids.
- * -EOPNOTSUPP after an error line when the state cannot be read, or when @driver is known not to restore one; with
+ * -EOPNOTSUPP when the state cannot be read, or when @driver is known not to restore one; with
  * @try, a warning and 0 for a loss.
  */
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try);
 
 /*
- * Before RESTORE, whatever saved the state, which names the machine's GPUs by now: -EOPNOTSUPP after an error line when
+ * Before RESTORE, whatever saved the state, which names the machine's GPUs by now: -EOPNOTSUPP when
  * it cannot be read, or when @driver would do harm.
  */
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine,

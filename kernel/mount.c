@@ -94,16 +94,16 @@ static int make_names(const uint32_t *minors, size_t nr_minors)
 {
 	static const char *const dirs[] = { "/dev", "/dev/dri", "/usr", "/usr/share", "/usr/share/libdrm" };
 	char path[64];
-	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		if (mkdir(dirs[i], 0755))
 			return -errno;
-	for (size_t i = 0; !err && i < nr_minors; i++) {
+	for (size_t i = 0; i < nr_minors; i++) {
 		snprintf(path, sizeof(path), RENDER_NODE, minors[i]);
-		err = make_file(path);
+		if (make_file(path))
+			return -errno;
 	}
-	return err ? err : make_file("/usr/share/libdrm/amdgpu.ids");
+	return make_file("/usr/share/libdrm/amdgpu.ids");
 }
 
 static int make_root(int root, int sysfs)
@@ -139,9 +139,12 @@ int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mou
 	if (home->ns < 0)
 		return -errno;
 	err = leave_namespace(home->ns);
-	if (!err)
-		err = make_root(root, sysfs);
-	return err ? err : make_names(minors, nr_minors);
+	if (err)
+		return err;
+	err = make_root(root, sysfs);
+	if (err)
+		return err;
+	return make_names(minors, nr_minors);
 }
 
 int mount_go_home(struct mount_home *home)

@@ -9,7 +9,7 @@
 /*
  * Makes a file system of this type that no path of the mount namespace leads to. @flags:
  * its options without a value, separated by commas; NULL or "": none. An fd of its root
- * directory that the caller closes, or -errno without a message.
+ * directory that the caller closes, or -errno, no message.
  */
 int mount_private(const char *type, const char *flags);
 
@@ -22,11 +22,11 @@ struct mount_home {
 /*
  * Takes the calling task to a root directory that has nothing but sysfs at /sys and the names of these render nodes in
  * /dev/dri, if it lacks any of them: libdrm takes no file for a render node without. The task must have one thread.
- * 0, then mount_go_home() has to follow; -errno without a message, and it has to follow as well.
+ * 0, then mount_go_home() has to follow; -errno, no message, and it has to follow as well.
  */
 int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mount_home *home);
 
-/* Accepts a task that is at home. 0, or -errno without a message: the task is in the wrong place then. */
+/* Accepts a task that is at home. 0, or -errno, no message: the task is in the wrong place then. */
 int mount_go_home(struct mount_home *home);
 
 #endif

@@ -16,7 +16,7 @@ void mounted_free(struct mounted *mounted);
  * Makes the node of a render minor in the calling task's /dev/dri, with owner and mode of the node of @model, if that
  * is there. Only in a tmpfs that is not among @mounted and that no symbolic link leads to: all others may be somebody
  * else's. The device cgroup decides whether there may be a node. 0 where it is there now or is not ours to make,
- * otherwise -errno without a message. @mounted: borrowed; NULL: nothing is made.
+ * otherwise -errno, no message. @mounted: borrowed; NULL: nothing is made.
  */
 int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model);
 

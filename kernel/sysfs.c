@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <time.h>
 
 #include "kernel/sysfs.h"
@@ -24,24 +23,13 @@
 #define HEAP_FB_PUBLIC	1
 #define HEAP_FB_PRIVATE 2
 
-/* One reading of the tree. Errors are kept as text: if the generation moved they do not count. */
+/* One reading of the tree. If the generation moved meanwhile, errors do not count. */
 struct reader {
 	const char *root;
 	int root_fd;
-	char error[512];
 };
 
-__attribute__((format(printf, 3, 4))) static int reader_fail(struct reader *rd, int err, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(rd->error, sizeof(rd->error), fmt, args);
-	va_end(args);
-	return err;
-}
-
-/* Silent: some callers expect some errors. In a stranger's copy of a tree anything may be in a file's place. */
+/* No message: some callers expect some errors. In a stranger's copy of a tree anything may be in a file's place. */
 static int read_node_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
 {
 	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -65,18 +53,25 @@ static int parse_number(const char *text, uint64_t *ret)
 	return 0;
 }
 
-static int read_number(struct reader *rd, const char *path, uint64_t max, uint64_t *ret)
+/* The device cgroup hides a device by -EPERM; a security module answers -EACCES. */
+static bool hides(int err)
+{
+	return err == -EPERM || err == -EACCES;
+}
+
+/* No message for what is hidden. */
+static int read_number(const struct reader *rd, const char *path, uint64_t max, uint64_t *ret)
 {
 	char text[SYSFS_FILE_MAX];
 	uint64_t value;
-	int r;
+	int err = read_node_file(rd, path, text);
 
-	r = read_node_file(rd, path, text);
-	if (r < 0)
-		return reader_fail(rd, r, "%s/%s: cannot read: %s", rd->root, path, strerror(-r));
+	if (hides(err))
+		return err;
+	if (err)
+		return fail(err, "%s/%s: cannot read: %m", rd->root, path);
 	if (parse_number(text, &value) < 0 || value > max)
-		return reader_fail(rd, -EINVAL, "%s/%s: '%.20s' is not a number up to %" PRIu64, rd->root, path, text,
-				   max);
+		return fail(-EINVAL, "%s/%s: '%.20s' is not a number up to %" PRIu64, rd->root, path, text, max);
 	*ret = value;
 	return 0;
 }
@@ -99,7 +94,7 @@ static struct field *find_field(struct field *fields, size_t n, const char *name
 }
 
 /* A line is "name value"; names that are not asked for and lines without a value are passed over. */
-static int parse_field_line(struct reader *rd, const char *path, char *line, struct field *fields, size_t n)
+static int parse_field_line(const struct reader *rd, const char *path, char *line, struct field *fields, size_t n)
 {
 	char *value = strpbrk(line, " \t");
 	struct field *field;
@@ -112,46 +107,40 @@ static int parse_field_line(struct reader *rd, const char *path, char *line, str
 	if (!field || !*value)
 		return 0;
 	if (parse_number(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
-		return reader_fail(rd, -EINVAL, "%s/%s: %s: '%.40s' is not a number of %u bits", rd->root, path, line,
-				   value, field->bits);
+		return fail(-EINVAL, "%s/%s: %s: '%.40s' is not a number of %u bits", rd->root, path, line, value,
+			    field->bits);
 	field->seen = true;
 	return 0;
 }
 
-/* The device cgroup hides a device by -EPERM; a security module answers -EACCES. */
-static bool hides(int err)
-{
-	return err == -EPERM || err == -EACCES;
-}
-
-/* What is hidden comes back without a message. */
-static int read_fields(struct reader *rd, const char *path, struct field *fields, size_t n)
+/* No message for what is hidden. */
+static int read_fields(const struct reader *rd, const char *path, struct field *fields, size_t n)
 {
 	char text[SYSFS_FILE_MAX];
 	char *rest = text, *line;
-	int r;
+	int err = read_node_file(rd, path, text);
 
-	r = read_node_file(rd, path, text);
-	if (hides(r))
-		return r;
-	if (r < 0)
-		return reader_fail(rd, r, "%s/%s: cannot read: %s", rd->root, path, strerror(-r));
+	if (hides(err))
+		return err;
+	if (err)
+		return fail(err, "%s/%s: cannot read: %m", rd->root, path);
 	while ((line = strsep(&rest, "\n"))) {
-		r = parse_field_line(rd, path, line, fields, n);
-		if (r < 0)
-			return r;
+		err = parse_field_line(rd, path, line, fields, n);
+		if (err)
+			return err;
 	}
 	return 0;
 }
 
-static int list_entries(struct reader *rd, const char *path, int **ret, size_t *ret_nr)
+/* *ret_nr is 0 where there is no such directory. */
+static int list_entries(const struct reader *rd, const char *path, int **ret, size_t *ret_nr)
 {
 	int err = list_numbers(rd->root_fd, path, ret, ret_nr);
 
-	return err ? reader_fail(rd, err, "%s/%s: cannot list: %s", rd->root, path, strerror(-err)) : 0;
+	return err && err != -ENOENT ? fail(err, "%s/%s: cannot list: %m", rd->root, path) : 0;
 }
 
-static int read_link(struct reader *rd, const char *path, bool is_p2p, struct topology *t, struct topology_node *node)
+static int read_link(const struct reader *rd, const char *path, bool is_p2p, struct topology *t, struct topology_node *node)
 {
 	enum { TYPE, NODE_TO, WEIGHT, MIN_BANDWIDTH, MAX_BANDWIDTH, FLAGS };
 	struct field f[] = {
@@ -163,17 +152,16 @@ static int read_link(struct reader *rd, const char *path, bool is_p2p, struct to
 		[FLAGS] = { .name = "flags", .bits = 32 },
 	};
 	struct topology_link link = { .is_p2p = is_p2p };
-	int r;
+	int err = read_fields(rd, path, f, ARRAY_SIZE(f));
 
-	r = read_fields(rd, path, f, ARRAY_SIZE(f));
-	if (hides(r)) {
+	if (hides(err)) {
 		t->nr_dropped_links++;
 		return 0;
 	}
-	if (r < 0)
-		return r;
+	if (err)
+		return err;
 	if (!f[TYPE].seen || !f[NODE_TO].seen)
-		return reader_fail(rd, -EINVAL, "%s/%s: no type or no node_to", rd->root, path);
+		return fail(-EINVAL, "%s/%s: no type or no node_to", rd->root, path);
 	link.type = (uint32_t)f[TYPE].value;
 	link.node_to_id = (uint32_t)f[NODE_TO].value;
 	link.has_weight = f[WEIGHT].seen;
@@ -183,11 +171,12 @@ static int read_link(struct reader *rd, const char *path, bool is_p2p, struct to
 	link.max_bandwidth = (uint32_t)f[MAX_BANDWIDTH].value;
 	link.has_flags = f[FLAGS].seen;
 	link.flags = (uint32_t)f[FLAGS].value;
-	r = topology_node_add_link(node, &link);
-	return r < 0 ? reader_fail(rd, r, "%s/%s: cannot add the link: %s", rd->root, path, strerror(-r)) : 0;
+	err = topology_node_add_link(node, &link);
+	return err ? fail(err, "%s/%s: cannot add the link: %m", rd->root, path) : 0;
 }
 
-static int read_links(struct reader *rd, const char *kind, struct topology *t, struct topology_node *node)
+/* Older kernels have no p2p_links. */
+static int read_links(const struct reader *rd, const char *kind, struct topology *t, struct topology_node *node)
 {
 	bool is_p2p = !strcmp(kind, "p2p_links");
 	_cleanup_free_ int *numbers = NULL;
@@ -197,17 +186,19 @@ static int read_links(struct reader *rd, const char *kind, struct topology *t, s
 
 	snprintf(path, sizeof(path), "nodes/%u/%s", node->id, kind);
 	err = list_entries(rd, path, &numbers, &nr);
-	if (err == -ENOENT)
-		return 0; /* older kernels have no p2p_links */
-	for (size_t i = 0; !err && i < nr; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
 		snprintf(path, sizeof(path), "nodes/%u/%s/%d/properties", node->id, kind, numbers[i]);
 		err = read_link(rd, path, is_p2p, t, node);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* An APU may have no frame buffer bank: then it has no VRAM of its own, which is no error. */
-static int read_vram(struct reader *rd, struct topology_node *node)
+static int read_vram(const struct reader *rd, struct topology_node *node)
 {
 	uint64_t public_size = 0, private_size = 0;
 	_cleanup_free_ int *numbers = NULL;
@@ -217,7 +208,7 @@ static int read_vram(struct reader *rd, struct topology_node *node)
 
 	snprintf(path, sizeof(path), "nodes/%u/mem_banks", node->id);
 	err = list_entries(rd, path, &numbers, &nr);
-	if (err && err != -ENOENT)
+	if (err)
 		return err;
 	for (size_t i = 0; i < nr; i++) {
 		struct field f[] = { { .name = "heap_type", .bits = 32 }, { .name = "size_in_bytes", .bits = 64 } };
@@ -236,11 +227,11 @@ static int read_vram(struct reader *rd, struct topology_node *node)
 	return 0;
 }
 
-static int read_properties(struct reader *rd, struct topology_node *node)
+static int read_properties(const struct reader *rd, struct topology_node *node)
 {
 	struct field fields[TOPOLOGY_NR_PROPS] = { 0 };
 	char path[64];
-	int r;
+	int err;
 
 	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
@@ -249,9 +240,9 @@ static int read_properties(struct reader *rd, struct topology_node *node)
 		fields[i].bits = info->bits;
 	}
 	snprintf(path, sizeof(path), "nodes/%u/properties", node->id);
-	r = read_fields(rd, path, fields, ARRAY_SIZE(fields));
-	if (r < 0)
-		return r;
+	err = read_fields(rd, path, fields, ARRAY_SIZE(fields));
+	if (err)
+		return err;
 	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		if (fields[i].seen)
 			topology_node_set(node, i, fields[i].value);
@@ -270,59 +261,66 @@ static void read_name(const struct reader *rd, struct topology_node *node)
 }
 
 /* What belongs to a node besides its gpu id. */
-static int read_parts(struct reader *rd, struct topology *t, struct topology_node *node)
+static int read_parts(const struct reader *rd, struct topology *t, struct topology_node *node)
 {
-	int r = read_properties(rd, node);
+	int err = read_properties(rd, node);
 
-	if (r == 0)
-		read_name(rd, node);
-	if (r == 0 && topology_is_gpu(node))
-		r = read_vram(rd, node);
-	if (r == 0)
-		r = read_links(rd, "io_links", t, node);
-	if (r == 0)
-		r = read_links(rd, "p2p_links", t, node);
-	return r;
+	if (err)
+		return err;
+	read_name(rd, node);
+	if (topology_is_gpu(node)) {
+		err = read_vram(rd, node);
+		if (err)
+			return err;
+	}
+	err = read_links(rd, "io_links", t, node);
+	if (err)
+		return err;
+	return read_links(rd, "p2p_links", t, node);
 }
 
-static int read_node(struct reader *rd, struct topology *t, uint32_t id)
+static int read_node(const struct reader *rd, struct topology *t, uint32_t id)
 {
 	struct topology_node *node;
 	uint64_t gpu_id;
 	char path[64];
-	int r;
+	int err;
 
 	snprintf(path, sizeof(path), "nodes/%u/gpu_id", id);
-	r = read_number(rd, path, UINT32_MAX, &gpu_id);
-	if (hides(r)) {
+	err = read_number(rd, path, UINT32_MAX, &gpu_id);
+	if (hides(err)) {
 		t->nr_hidden++;
 		return 0;
 	}
-	if (r < 0)
-		return r;
-	r = topology_add_node(t, id, &node);
-	if (r < 0)
-		return reader_fail(rd, r, "%s: node %u cannot be added (at most %d): %s", rd->root, id,
-				   TOPOLOGY_MAX_NODES, strerror(-r));
+	if (err)
+		return err;
+	err = topology_add_node(t, id, &node);
+	if (err)
+		return fail(err, "%s: node %u cannot be added (at most %d): %m", rd->root, id, TOPOLOGY_MAX_NODES);
 	topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
-	r = read_parts(rd, t, node);
-	if (hides(r)) {
-		topology_remove_last(t);
-		t->nr_hidden++;
-		return 0;
-	}
-	return r;
+	err = read_parts(rd, t, node);
+	if (!hides(err))
+		return err;
+	fail_clear();
+	topology_remove_last(t);
+	t->nr_hidden++;
+	return 0;
 }
 
-static int read_nodes(struct reader *rd, struct topology *t)
+static int read_nodes(const struct reader *rd, struct topology *t)
 {
 	_cleanup_free_ int *numbers = NULL;
 	size_t nr = 0;
-	int err = list_entries(rd, "nodes", &numbers, &nr);
+	int err = list_numbers(rd->root_fd, "nodes", &numbers, &nr);
 
-	for (size_t i = 0; !err && i < nr; i++)
+	if (err)
+		return fail(err, "%s/nodes: cannot list: %m", rd->root);
+	for (size_t i = 0; i < nr; i++) {
 		err = read_node(rd, t, (uint32_t)numbers[i]);
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /*
@@ -353,23 +351,26 @@ static bool generation_moved(const struct reader *rd, uint64_t before)
 }
 
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */
-static int read_attempt(struct reader *rd, struct topology **ret)
+static int read_attempt(const struct reader *rd, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *t = topology_new();
 	uint64_t generation;
-	int r;
+	int err;
 
 	if (!t)
-		return reader_fail(rd, -ENOMEM, "%s: out of memory", rd->root);
-	r = read_number(rd, "generation_id", UINT32_MAX, &generation);
-	if (r < 0)
-		return r;
-	r = read_nodes(rd, t);
-	if (generation_moved(rd, generation))
-		return reader_fail(rd, -EAGAIN, "%s: generation_id kept changing during %d readings", rd->root,
-				   READ_ATTEMPTS);
-	if (r < 0)
-		return r;
+		return -ENOMEM;
+	err = read_number(rd, "generation_id", UINT32_MAX, &generation);
+	if (hides(err))
+		return fail(err, "%s/generation_id: cannot read: %m", rd->root);
+	if (err)
+		return err;
+	err = read_nodes(rd, t);
+	if (generation_moved(rd, generation)) {
+		fail_clear();
+		return -EAGAIN;
+	}
+	if (err)
+		return err;
 	derive_partitions(t);
 	t->generation = (uint32_t)generation;
 	*ret = steal_ptr(t);
@@ -380,36 +381,30 @@ int sysfs_read_topology(const char *root, struct topology **ret)
 {
 	const struct timespec pause = { .tv_nsec = READ_RETRY_USEC * 1000L };
 	_cleanup_topology_ struct topology *t = NULL;
-	_cleanup_close_ int root_fd = -1;
-	struct reader rd = { .root = root };
-	int r;
+	_cleanup_close_ int root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct reader rd = { .root = root, .root_fd = root_fd };
+	int err;
 
-	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return -ENOENT;
-	if (root_fd < 0) {
-		r = -errno;
-		pr_err("%s: cannot open: %s", root, strerror(-r));
-		return r;
-	}
+	if (root_fd < 0)
+		return fail(-errno, "%s: cannot open: %m", root);
 	if (faccessat(root_fd, "generation_id", F_OK, 0) < 0 && errno == ENOENT)
 		return -ENOENT;
-	rd.root_fd = root_fd;
-	for (int i = 0; i < READ_ATTEMPTS; i++) {
-		if (i > 0)
-			nanosleep(&pause, NULL);
-		r = read_attempt(&rd, &t);
-		if (r != -EAGAIN)
-			break;
+	err = read_attempt(&rd, &t);
+	for (int i = 1; err == -EAGAIN && i < READ_ATTEMPTS; i++) {
+		nanosleep(&pause, NULL);
+		err = read_attempt(&rd, &t);
 	}
-	if (r < 0) {
-		/* -ENOENT means "no KFD" to the caller; here a part of one is missing. */
-		pr_err("%s", rd.error);
-		return r == -ENOENT ? -EIO : r;
-	}
-	r = topology_finish(t);
-	if (r < 0)
-		return r;
+	if (err == -EAGAIN)
+		return fail(err, "%s: generation_id kept changing during %d readings: try again when its GPUs are settled",
+			    root, READ_ATTEMPTS);
+	/* -ENOENT means "no KFD" to the caller; here a part of one is missing. */
+	if (err)
+		return err == -ENOENT ? -EIO : err;
+	err = topology_finish(t);
+	if (err)
+		return err;
 	*ret = steal_ptr(t);
 	return 0;
 }

@@ -14,8 +14,8 @@
  * meanwhile it starts again, a bounded number of times.
  *
  * Returns 0 and a topology that the caller frees with topology_free();
- * -ENOENT, without an error line, when there is no such topology (no KFD);
- * other -errno after one error line: -EAGAIN when the generation never stood
+ * -ENOENT, no message, when there is no such topology (no KFD);
+ * other -errno: -EAGAIN when the generation never stood
  * still, -EINVAL for contents that cannot be understood, -E2BIG for more than
  * TOPOLOGY_MAX_NODES nodes.
  */

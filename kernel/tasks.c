@@ -70,9 +70,10 @@ static int read_number(int dir, const char *name, uint64_t *ret)
 	char text[32] = "";
 	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
 
-	if (!err)
-		*ret = strtoull(text, NULL, 10);
-	return err;
+	if (err)
+		return err;
+	*ret = strtoull(text, NULL, 10);
+	return 0;
 }
 
 /* An entry of the directory that the KFD has for a process. */
@@ -115,14 +116,16 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 	*ret = (struct task_kfd){ 0 };
 	if (err <= 0)
 		return err;
-	err = 0;
 	snprintf(path, sizeof(path), KFD_PROCESSES "/%d", pid);
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
-	while (!err && (entry = readdir(dir)))
+	while ((entry = readdir(dir))) {
 		err = add_entry(dirfd(dir), entry->d_name, ret);
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* ---- files ---- */
@@ -260,12 +263,12 @@ static int add_file(struct task_files *files, pid_t pid, int number, int *fd, ui
 	bool found;
 	int err = find_place(files, *fd, minor_number, &place, &found);
 
-	if (err) {
-		pr_err("pid %d: cannot compare its files with those of other tasks: %s", pid, strerror(-err));
-		return err;
-	}
-	err = found ? 0 : grow(files);
-	if (found || err)
+	if (err)
+		return fail(err, "pid %d: cannot compare its files with those of other tasks: %m", pid);
+	if (found)
+		return 0;
+	err = grow(files);
+	if (err)
 		return err;
 	memmove(files->sorted + place + 1, files->sorted + place, (files->count - place) * sizeof(*files->sorted));
 	files->sorted[place] = files->count;
@@ -293,12 +296,8 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 	if (!worth_taking(pid, fd_number, &st))
 		return 0;
 	fd = syscall(SYS_pidfd_getfd, pidfd, fd_number, 0);
-	if (fd < 0) {
-		int err = -errno;
-
-		pr_err("pid %d: cannot take a duplicate of fd %d: %s", pid, fd_number, strerror(-err));
-		return err;
-	}
+	if (fd < 0)
+		return fail(-errno, "pid %d: cannot take a duplicate of fd %d: %m", pid, fd_number);
 	/* Such a descriptor is a path to criu, and no file to the driver. */
 	if (fcntl(fd, F_GETFL) & O_PATH)
 		return 0;
@@ -306,33 +305,30 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 		return add_file(files, pid, fd_number, &fd, 0);
 	r = is_amd(fd);
 	if (r < 0)
-		pr_err("pid %d: cannot ask renderD%u for its driver: %s", pid, minor(st.st_rdev), strerror(-r));
-	if (r <= 0)
-		return r;
-	return add_file(files, pid, fd_number, &fd, minor(st.st_rdev));
+		return fail(r, "pid %d: cannot ask renderD%u for its driver: %m", pid, minor(st.st_rdev));
+	return r ? add_file(files, pid, fd_number, &fd, minor(st.st_rdev)) : 0;
 }
 
 static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))
 {
 	_cleanup_close_ int pidfd = -1;
 	_cleanup_free_ int *fds = NULL;
-	size_t i, count = 0;
+	size_t count = 0;
 	char path[64];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	err = list_numbers(AT_FDCWD, path, &fds, &count);
-	if (!err) {
-		pidfd = syscall(SYS_pidfd_open, pid, 0);
-		err = pidfd < 0 ? -errno : 0;
-	}
-	if (err) {
-		pr_err("pid %d: cannot look at its files: %s", pid, strerror(-err));
-		return err;
-	}
-	for (i = 0; !err && i < count; i++)
+	if (!err && (pidfd = syscall(SYS_pidfd_open, pid, 0)) < 0)
+		err = -errno;
+	if (err)
+		return fail(err, "pid %d: cannot look at its files: %m", pid);
+	for (size_t i = 0; i < count; i++) {
 		err = take_file(files, pid, pidfd, fds[i], is_amd);
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 struct numbered_task {
@@ -369,20 +365,22 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ int *pids = NULL;
 	pid_t self = gettid();
-	size_t i, count = 0;
+	size_t count = 0;
 	int err = list_numbers(AT_FDCWD, "/proc", &pids, &count);
 
 	if (err)
-		pr_err("cannot list /proc: %s", strerror(-err));
-	for (i = 0; !err && i < count; i++)
+		return fail(err, "cannot list /proc: %m");
+	for (size_t i = 0; i < count; i++)
 		if (status_number(pids[i], "TracerPid:") == self)
 			pids[files.nr_pids++] = pids[i];
-	if (!err)
-		err = sort_by_own_pid(pids, files.nr_pids);
-	for (i = 0; !err && i < files.nr_pids; i++)
-		err = collect_task(&files, pids[i], is_amd);
+	err = sort_by_own_pid(pids, files.nr_pids);
 	if (err)
 		return err;
+	for (size_t i = 0; i < files.nr_pids; i++) {
+		err = collect_task(&files, pids[i], is_amd);
+		if (err)
+			return err;
+	}
 	files.pids = steal_ptr(pids);
 	*ret = files;
 	files = (struct task_files){ 0 };
@@ -426,13 +424,24 @@ static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_min
 	return device_is_kfd(&st) || device_is_render_node(&st);
 }
 
-static int add_vma(struct device_vma **vmas, size_t *count, const struct device_vma *vma)
+static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_t *count)
 {
-	struct device_vma *grown = array_grow(*vmas, *count, sizeof(*grown));
+	uint32_t minor_number = 0;
+	struct device_vma *grown;
+	struct maps_line line;
+	int r;
 
+	if (!parse_maps_line(text, &line))
+		return -EBADMSG;
+	r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
+	if (r <= 0)
+		return r;
+	grown = array_grow(*vmas, *count, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	grown[(*count)++] = *vma;
+	grown[(*count)++] = (struct device_vma){
+		.start = line.start, .end = line.end, .offset = line.offset, .minor = minor_number,
+	};
 	*vmas = grown;
 	return 0;
 }
@@ -442,32 +451,18 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
-	struct maps_line line;
 	size_t room = 0, count = 0;
 	char path[64];
-	int err = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	f = fopen(path, "re");
 	if (!f)
-		err = -errno;
-	while (!err && getline(&text, &room, f) > 0) {
-		uint32_t minor_number = 0;
-		int r;
+		return fail(-errno, "pid %d: cannot read its mappings: %m", pid);
+	while (getline(&text, &room, f) > 0) {
+		int err = add_line(pid, text, &vmas, &count);
 
-		if (!parse_maps_line(text, &line)) {
-			err = -EBADMSG;
-			break;
-		}
-		r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
-		err = r < 0 ? r : 0;
-		if (r > 0)
-			err = add_vma(&vmas, &count, &(struct device_vma){ .start = line.start, .end = line.end,
-				.offset = line.offset, .minor = minor_number });
-	}
-	if (err) {
-		pr_err("pid %d: cannot read its mappings: %s", pid, strerror(-err));
-		return err;
+		if (err)
+			return fail(err, "pid %d: cannot read its mappings: %m", pid);
 	}
 	*ret = steal_ptr(vmas);
 	*ret_count = count;

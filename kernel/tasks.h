@@ -35,7 +35,7 @@ struct device_vma {
 /*
  * Finds the AMD files of all tasks that the calling thread traces, but for descriptors
  * that are paths (O_PATH). @is_amd: 1 for a render node of the amdgpu driver, 0 for
- * another, -errno when it cannot be told. Returns 0 or -errno after an error line.
+ * another, -errno (no message) when it cannot be told. 0 or -errno.
  */
 int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
@@ -43,7 +43,7 @@ void task_files_done(struct task_files *files);
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 
-/* 1 in the initial pid namespace, whose pids are those of the KFD's sysfs; 0 in another; -errno without a message. */
+/* 1 in the initial pid namespace, whose pids are those of the KFD's sysfs; 0 in another; -errno, no message. */
 int task_in_initial_pid_ns(void);
 
 /* What the KFD's sysfs says of a task; all 0 when it is no process of the KFD. */
@@ -55,8 +55,7 @@ struct task_kfd {
 };
 
 /*
- * Outside of the initial pid namespace nothing is known of any task, which is not an error. 0 or -errno without a
- * message.
+ * Outside of the initial pid namespace nothing is known of any task, which is not an error. 0 or -errno, no message.
  */
 int task_ask_kfd(pid_t pid, struct task_kfd *ret);
 
@@ -71,7 +70,7 @@ const char *task_file_unsaved_kind(int fd);
 /* Whether that is a dma-buf. */
 bool task_file_is_dmabuf(const char *kind);
 
-/* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno without a message. */
+/* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno, no message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
 
 /* Whether a task has opened the device itself, and not only inherited a file of it. */
@@ -84,7 +83,7 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 
 /*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is
- * heap memory of the caller. Returns 0 or -errno after an error line.
+ * heap memory of the caller. 0 or -errno.
  */
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count);
 
