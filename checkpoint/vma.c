@@ -38,7 +38,7 @@ uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state
 	return as_user ? as_user : as_actual;
 }
 
-static int compare_bos(const struct kfd_criu_bo_bucket *bo, uint32_t gpu_id, uint64_t offset)
+static int compare_bos(const struct bo *bo, uint32_t gpu_id, uint64_t offset)
 {
 	if (bo->gpu_id != gpu_id)
 		return bo->gpu_id < gpu_id ? -1 : 1;
@@ -47,7 +47,7 @@ static int compare_bos(const struct kfd_criu_bo_bucket *bo, uint32_t gpu_id, uin
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct kfd_criu_bo_bucket *const *x = a, *const *y = b;
+	const struct bo *const *x = a, *const *y = b;
 
 	return compare_bos(*x, (*y)->gpu_id, (*y)->offset);
 }
@@ -70,9 +70,9 @@ void vma_bos_done(struct vma_bos *bos)
 	*bos = (struct vma_bos){ 0 };
 }
 
-const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id)
+const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id)
 {
-	const struct kfd_criu_bo_bucket *bo;
+	const struct bo *bo;
 	uint64_t length = vma->end - vma->start, into;
 	size_t low = 0, high = bos->nr;
 
@@ -151,7 +151,7 @@ static int check_render_vma(pid_t pid, const struct kfd_image *image, const stru
 			    const struct device_vma *vma)
 {
 	int node = topology_find_minor(image->nodes, vma->minor);
-	const struct kfd_criu_bo_bucket *bo = NULL;
+	const struct bo *bo = NULL;
 
 	if (node >= 0)
 		bo = vma_bo(vma, bos, topology_gpu_id(image->nodes->nodes[node]));
@@ -261,7 +261,7 @@ static int map_kfd(const struct vma_context *context, const struct device_vma *v
 static int map_render(const struct vma_context *context, const struct gpu *gpu, const struct device_vma *vma,
 		      uint64_t *ret_offset)
 {
-	const struct kfd_criu_bo_bucket *bo = vma_bo(vma, context->bos, gpu->user_id);
+	const struct bo *bo = vma_bo(vma, context->bos, gpu->user_id);
 
 	if (!bo)
 		return -ENODEV;

@@ -31,7 +31,7 @@ uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state
 
 /* The BOs with contents, in the order in which they are searched; {} to begin with. */
 struct vma_bos {
-	const struct kfd_criu_bo_bucket **list; /* into the state, which has to stay */
+	const struct bo **list; /* into the state, which has to stay */
 	size_t nr;
 };
 
@@ -43,10 +43,10 @@ void vma_bos_done(struct vma_bos *bos);
  * The BO with contents on GPU @user_gpu_id that the whole mapping of a render node is of,
  * at whatever place in it. NULL when there is none.
  */
-const struct kfd_criu_bo_bucket *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
+const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
 
 /* The mapping's file offset in the restored BO. */
-static inline uint64_t vma_restored_offset(const struct device_vma *vma, const struct kfd_criu_bo_bucket *bo)
+static inline uint64_t vma_restored_offset(const struct device_vma *vma, const struct bo *bo)
 {
 	return bo->restored_offset + (vma->offset - bo->offset);
 }

@@ -38,7 +38,7 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 	size_t i;
 
 	for (i = 0; i < state->nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+		struct bo *bo = &state->bos[i];
 
 		kfd_bo_entry__init(entries[i]);
 		entries[i]->addr = bo->addr;
@@ -48,10 +48,9 @@ static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 		entries[i]->gpu_id = bo->gpu_id;
 		entries[i]->has_handle = true;
 		entries[i]->handle = NO_HANDLE;
-		entries[i]->has_crc32c = state->checksums && state->checksums[i].is_known;
-		entries[i]->crc32c = state->checksums ? state->checksums[i].crc32c : 0;
-		if (state->shares)
-			share_pack(&state->shares[i], entries[i]);
+		entries[i]->has_crc32c = bo->has_crc32c;
+		entries[i]->crc32c = bo->crc32c;
+		share_pack(&bo->share, entries[i]);
 	}
 }
 
@@ -163,9 +162,8 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 
 	if (msg->num_of_bos != msg->n_bo_entries)
 		return bad_image(name, "announces %" PRIu64 " BOs and has %zu", msg->num_of_bos, msg->n_bo_entries);
-	state->bos = calloc(msg->n_bo_entries + 1, sizeof(*state->bos));
-	state->checksums = calloc(msg->n_bo_entries + 1, sizeof(*state->checksums));
-	if (!state->bos || !state->checksums)
+	state->bos = kfd_bos_new(msg->n_bo_entries);
+	if (!state->bos)
 		return -ENOMEM;
 	for (size_t i = 0; i < msg->n_bo_entries; i++) {
 		const KfdBoEntry *entry = msg->bo_entries[i];
@@ -176,15 +174,16 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 		if (!entry->size || add_overflows(entry->addr, entry->size, &end) ||
 		    add_overflows(total, entry->size, &total))
 			return bad_image(name, "BO %zu has an impossible size of %" PRIu64 " bytes", i, entry->size);
-		state->bos[state->nr_bos++] = (struct kfd_criu_bo_bucket){
+		state->bos[state->nr_bos++] = (struct bo){
 			.addr = entry->addr,
 			.size = entry->size,
 			.offset = entry->offset,
 			.alloc_flags = entry->alloc_flags,
 			.gpu_id = entry->gpu_id,
 			.dmabuf_fd = KFD_NO_FD,
+			.crc32c = entry->crc32c,
+			.has_crc32c = entry->has_crc32c,
 		};
-		state->checksums[i] = (struct kfd_checksum){ .crc32c = entry->crc32c, .is_known = entry->has_crc32c };
 	}
 	return shares_unpack(name, msg, state);
 }
@@ -192,7 +191,7 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 /* Nothing of it is of the KFD, and it takes part in the sharing: otherwise it would have no such image. */
 static int check_render_only(const char *name, const CriuKfd *msg, const struct kfd_image *image)
 {
-	uint32_t nr_bos = kfd_state_records(&image->state);
+	uint32_t nr_bos = image->state.nr_records;
 
 	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem_size)
 		return bad_image(name, "is of a process without /dev/kfd, and has %u BOs, %u objects and %zu bytes of its state",
@@ -261,7 +260,7 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	err = unpack_bos(name, msg, image->nodes, &image->state);
 	if (err)
 		return err;
-	if (image->state.shares && !image->nr_sharers)
+	if (kfd_state_shares(&image->state) && !image->nr_sharers)
 		return bad_image(name, "shares buffers with no process");
 	err = unpack_vmas(name, msg, image);
 	return err ? err : unpack_rest(name, msg, image);

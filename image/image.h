@@ -66,7 +66,7 @@ struct kfd_image {
 /* Whether the process shares buffers of the KFD, which confuses changed ids when one is exported. */
 static inline bool kfd_image_keeps_ids(const struct kfd_image *image)
 {
-	return image->nr_sharers && image->state.shares && !image->render_only;
+	return image->nr_sharers && kfd_state_shares(&image->state) && !image->render_only;
 }
 
 /* No number of a buffer, handle or syncobj is larger: a restore fills all gaps below it. */

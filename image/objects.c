@@ -85,7 +85,7 @@ static int check_owners(const char *name, const struct kfd_state *state)
 	if (!owned)
 		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct kfd_share *share = &state->shares[i];
+		const struct kfd_share *share = &state->bos[i].share;
 
 		if (share->buffer && (share->kind == KFD_BO_OWN || share->kind == KFD_BO_GEM))
 			owned[nr++] = share->buffer;
@@ -104,25 +104,16 @@ static bool is_added(const struct kfd_share *share)
 
 int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
 {
-	bool any = false;
-
-	for (size_t i = 0; i < msg->n_bo_entries; i++)
-		any |= msg->bo_entries[i]->has_buffer || msg->bo_entries[i]->has_kind;
-	if (!any)
-		return 0;
-	state->shares = array_of(state->nr_bos, sizeof(*state->shares));
-	if (!state->shares)
-		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		int err = share_unpack(name, i, msg->bo_entries[i], &state->shares[i]);
+		struct bo *bo = &state->bos[i];
+		int err = share_unpack(name, i, msg->bo_entries[i], &bo->share);
 
 		if (err)
 			return err;
-		if (i && is_added(&state->shares[i - 1]) && !is_added(&state->shares[i]))
+		if (!is_added(&bo->share) && state->nr_records++ < i)
 			return bad_image(name, "BO %zu of the KFD comes after objects of render nodes", i);
-		if (state->shares[i].kind != KFD_BO_OWN && !kfd_bo_has_contents(&state->bos[i]))
-			return bad_image(name, "BO %zu is of kind %d and neither VRAM nor GTT", i, state->shares[i].kind);
-		state->nr_added += is_added(&state->shares[i]);
+		if (bo->share.kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
+			return bad_image(name, "BO %zu is of kind %d and neither VRAM nor GTT", i, bo->share.kind);
 	}
 	return check_owners(name, state);
 }

@@ -172,6 +172,7 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 		.pid = args.pid,
 		.nr_devices = args.num_devices,
 		.nr_bos = args.num_bos,
+		.nr_records = args.num_bos,
 		.nr_objects = args.num_objects,
 		.priv_size = args.priv_data_size,
 	};
@@ -185,51 +186,80 @@ int kfd_unpause(int fd)
 	return criu_op(fd, KFD_CRIU_OP_UNPAUSE, &args);
 }
 
-static void state_to_args(const struct kfd_state *state, struct kfd_ioctl_criu_args *args)
+static struct kfd_criu_bo_bucket to_bucket(const struct bo *bo)
 {
-	*args = (struct kfd_ioctl_criu_args){
-		.devices = (uintptr_t)state->devices,
-		.bos = (uintptr_t)state->bos,
-		.priv_data = (uintptr_t)state->priv_data,
-		.priv_data_size = state->priv_size,
-		.num_devices = state->nr_devices,
-		.num_bos = state->nr_bos,
-		.num_objects = state->nr_objects,
+	return (struct kfd_criu_bo_bucket){
+		.addr = bo->addr,
+		.size = bo->size,
+		.offset = bo->offset,
+		.restored_offset = bo->restored_offset,
+		.gpu_id = bo->gpu_id,
+		.alloc_flags = bo->alloc_flags,
+		.dmabuf_fd = (uint32_t)bo->dmabuf_fd,
 	};
 }
 
-/* The kernel wants all three pointers, also for zero BOs. */
-static int allocate_state(struct kfd_state *state)
+static void from_bucket(const struct kfd_criu_bo_bucket *bucket, struct bo *bo)
 {
-	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
-	state->bos = calloc(state->nr_bos + 1, sizeof(*state->bos));
-	state->checksums = calloc(state->nr_bos + 1, sizeof(*state->checksums));
-	state->priv_data = calloc(1, state->priv_size);
-	for (size_t i = 0; state->bos && i < state->nr_bos; i++)
-		state->bos[i].dmabuf_fd = KFD_NO_FD;
-	return state->devices && state->bos && state->checksums && state->priv_data ? 0 : -ENOMEM;
+	bo->addr = bucket->addr;
+	bo->size = bucket->size;
+	bo->offset = bucket->offset;
+	bo->restored_offset = bucket->restored_offset;
+	bo->gpu_id = bucket->gpu_id;
+	bo->alloc_flags = bucket->alloc_flags;
+	bo->dmabuf_fd = (int)bucket->dmabuf_fd;
 }
 
 /* The kernel hands them out inheritable, and criu starts other programs. */
 static int keep_dmabufs_from_programs(const struct kfd_state *state)
 {
 	for (size_t i = 0; i < state->nr_bos; i++)
-		if (state->bos[i].dmabuf_fd != KFD_NO_FD && fcntl((int)state->bos[i].dmabuf_fd, F_SETFD, FD_CLOEXEC))
+		if (state->bos[i].dmabuf_fd != KFD_NO_FD && fcntl(state->bos[i].dmabuf_fd, F_SETFD, FD_CLOEXEC))
 			return -errno;
 	return 0;
 }
 
+/* CHECKPOINT and RESTORE with the kernel's own structs for BOs; it wants all three pointers, also for zero BOs. */
+static int exchange_state(int fd, enum kfd_criu_op op, struct kfd_state *state)
+{
+	_cleanup_free_ struct kfd_criu_bo_bucket *buckets = calloc(state->nr_bos + 1, sizeof(*buckets));
+	struct kfd_ioctl_criu_args args = {
+		.devices = (uintptr_t)state->devices,
+		.bos = (uintptr_t)buckets,
+		.priv_data = (uintptr_t)state->priv_data,
+		.priv_data_size = state->priv_size,
+		.num_devices = state->nr_devices,
+		.num_bos = state->nr_bos,
+		.num_objects = state->nr_objects,
+	};
+	int err;
+
+	if (!buckets)
+		return -ENOMEM;
+	for (size_t i = 0; i < state->nr_bos; i++)
+		buckets[i] = to_bucket(&state->bos[i]);
+	err = criu_op(fd, op, &args);
+	if (err)
+		return err;
+	for (size_t i = 0; i < state->nr_bos; i++)
+		from_bucket(&buckets[i], &state->bos[i]);
+	return keep_dmabufs_from_programs(state);
+}
+
+static int allocate_state(struct kfd_state *state)
+{
+	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
+	state->bos = kfd_bos_new(state->nr_bos);
+	state->priv_data = calloc(1, state->priv_size);
+	return state->devices && state->bos && state->priv_data ? 0 : -ENOMEM;
+}
+
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 {
-	struct kfd_ioctl_criu_args args;
 	int err = allocate_state(state);
 
-	if (!err) {
-		state_to_args(state, &args);
-		err = criu_op(fd, KFD_CRIU_OP_CHECKPOINT, &args);
-	}
 	if (!err)
-		err = keep_dmabufs_from_programs(state);
+		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
 	if (err)
 		pr_err("pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
 		       state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
@@ -259,13 +289,8 @@ static const char *restore_hint(int err)
 
 int kfd_restore(int fd, struct kfd_state *state)
 {
-	struct kfd_ioctl_criu_args args;
-	int err;
+	int err = exchange_state(fd, KFD_CRIU_OP_RESTORE, state);
 
-	state_to_args(state, &args);
-	err = criu_op(fd, KFD_CRIU_OP_RESTORE, &args);
-	if (!err)
-		err = keep_dmabufs_from_programs(state);
 	if (err)
 		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
 		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err), restore_hint(err));

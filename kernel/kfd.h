@@ -10,22 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "amdgpu_plugin_topology.h"
 #include "kernel/hide.h"
+#include "kernel/state.h"
 #include "kfd_ioctl.h"
-
-/* A BO's handle: its GPU, as the process knows it, and its number there. */
-static inline uint64_t kfd_handle(uint32_t gpu_id, uint32_t number)
-{
-	return (uint64_t)gpu_id << 32 | number;
-}
 
 /* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
 #define KFD_MIN_MAJOR 1
 #define KFD_MIN_MINOR 8
-
-/* A BO bucket without a dma-buf. */
-#define KFD_NO_FD 0xffffffffu
 
 /*
  * File offsets of mappings of /dev/kfd: bits 63:62 say what is mapped, bits 61:46
@@ -57,91 +48,6 @@ static inline uint64_t kfd_mmap_with_gpu_id(uint64_t offset, uint32_t gpu_id)
 {
 	return (offset & ~KFD_MMAP_GPU_MASK) | ((uint64_t)gpu_id << KFD_MMAP_GPU_SHIFT);
 }
-
-/* Of a BO's contents. */
-struct kfd_checksum {
-	uint32_t crc32c;
-	bool is_known;
-};
-
-/* What a buffer is to the process. */
-enum kfd_bo_kind {
-	KFD_BO_OWN,    /* of the KFD; RESTORE makes it */
-	KFD_BO_IMPORT, /* of the KFD; imported from who owns the buffer */
-	KFD_BO_GEM,    /* not of the KFD: an object of a render node, which the process owns */
-	KFD_BO_REF,    /* not of the KFD: the process has handles of another one's buffer */
-	KFD_NR_BO_KINDS,
-};
-
-/* The bytes that a program has attached to a BO (IPC tokens, tiling). */
-#define KFD_METADATA_MAX 256u
-
-/* What holds together the BOs, handles and files of several processes that are one buffer. */
-struct kfd_share {
-	uint32_t buffer; /* number of the buffer, the same in all images of a dump; 0: nothing else names it */
-	enum kfd_bo_kind kind;
-	uint64_t domains, flags, alignment; /* of a KFD_BO_GEM, as GEM_CREATE takes them; alignment in bytes */
-	bool read_only;			    /* its dma-buf */
-	uint64_t metadata_flags, tiling;    /* of a BO that is owned */
-	uint32_t metadata_size;		    /* bytes */
-	uint8_t metadata[KFD_METADATA_MAX];
-};
-
-struct filler;
-
-/* The state of one KFD process as the kernel gives and takes it. */
-struct kfd_state {
-	uint32_t pid; /* in its own pid namespace */
-	uint32_t nr_devices, nr_bos, nr_objects;
-	uint32_t nr_added; /* of nr_bos, the last ones: not of the KFD */
-	struct kfd_criu_device_bucket *devices;
-	struct kfd_criu_bo_bucket *bos;
-	struct kfd_share *shares;	/* one for each of bos; NULL: all are KFD_BO_OWN and nothing else names them */
-	struct kfd_checksum *checksums; /* one for each of bos; NULL: none is known */
-	uint8_t *priv_data; /* opaque */
-	uint64_t priv_size;
-	struct filler *standins; /* what RESTORE needs besides (standin.h) */
-	uint32_t nr_standins;
-};
-
-/* Closes the BOs' dma-buf fds. */
-void kfd_close_dmabufs(struct kfd_state *state);
-
-/* Closes the BOs' dma-buf fds, frees everything and leaves *state empty. */
-void kfd_state_done(struct kfd_state *state);
-
-/* Whether a BO has contents, which means a dma-buf: VRAM or GTT. */
-static inline bool kfd_bo_has_contents(const struct kfd_criu_bo_bucket *bo)
-{
-	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
-}
-
-/* Whether the contents of BO number @i are this process' to save and to restore. */
-static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
-{
-	return kfd_bo_has_contents(&state->bos[i]) &&
-	       (!state->shares || state->shares[i].kind == KFD_BO_OWN || state->shares[i].kind == KFD_BO_GEM);
-}
-
-/* The same of the contents on one GPU. */
-static inline bool kfd_state_owns_on(const struct kfd_state *state, size_t i, uint32_t user_id)
-{
-	return state->bos[i].gpu_id == user_id && kfd_state_owns(state, i);
-}
-
-/* The bytes of VRAM that a RESTORE makes on a GPU. @state NULL: not known, 0. */
-uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id);
-/* The same for each of @nodes, by index. */
-void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *nodes, uint64_t *ret);
-
-/* How many BOs have a record in priv_data. */
-static inline uint32_t kfd_state_records(const struct kfd_state *state)
-{
-	return state->nr_bos - state->nr_added;
-}
-
-/* Actual id of the GPU that the process calls @user_id; 0: it has none. */
-uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id);
 
 /* What differs between kernels. */
 struct kfd_rules {

@@ -63,7 +63,7 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 	ret->version = get_u32(process);
 	if (ret->version != KNOWN_VERSION)
 		return -EPROTO;
-	return take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) && take(ret, (uint64_t)kfd_state_records(state) * BO_SIZE) ?
+	return take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) && take(ret, (uint64_t)state->nr_records * BO_SIZE) ?
 		       0 : -EPROTO;
 }
 
@@ -198,7 +198,7 @@ int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 	struct records records;
 	int err = records_begin(state, &records);
 
-	if (err || i >= kfd_state_records(state))
+	if (err || i >= state->nr_records)
 		return -EPROTO;
 	ret->user_address = get_u64(bytes);
 	ret->handle = get_u32(bytes + BO_HANDLE_AT);
@@ -226,22 +226,21 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 		.nr_standins = state->nr_standins,
 		.nr_bos = (uint32_t)nr_fillers,
 	};
-	for (size_t i = 0; i < kfd_state_records(state); i++)
+	for (size_t i = 0; i < state->nr_records; i++)
 		ret->nr_bos += !keep || keep[i];
-	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * kfd_state_records(state) + (uint64_t)BO_SIZE * ret->nr_bos;
-	ret->bos = calloc(ret->nr_bos + 1, sizeof(*ret->bos));
+	ret->nr_records = ret->nr_bos;
+	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * state->nr_records + (uint64_t)BO_SIZE * ret->nr_bos;
+	ret->bos = kfd_bos_new(ret->nr_bos);
 	ret->priv_data = calloc(1, ret->priv_size);
-	for (size_t i = 0; ret->bos && i < ret->nr_bos; i++)
-		ret->bos[i].dmabuf_fd = KFD_NO_FD;
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
 }
 
-static void fill(const struct filler *filler, struct kfd_criu_bo_bucket *bo, uint8_t *record)
+static void fill(const struct filler *filler, struct bo *bo, uint8_t *record)
 {
 	const uint64_t no_memory = RECORDS_NO_MEMORY;
 	bool is_mapped = filler->address;
 
-	*bo = (struct kfd_criu_bo_bucket){
+	*bo = (struct bo){
 		.addr = filler->address,
 		.size = is_mapped ? filler->size : FILLER_BYTES,
 		.gpu_id = filler->gpu_id,
@@ -272,7 +271,7 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		return err;
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));
 	to = ret->priv_data + bos_at(state);
-	for (size_t i = 0; i < kfd_state_records(state); i++, from += BO_SIZE) {
+	for (size_t i = 0; i < state->nr_records; i++, from += BO_SIZE) {
 		if (keep && !keep[i])
 			continue;
 		ret->bos[nr++] = state->bos[i];
@@ -289,7 +288,7 @@ void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < kfd_state_records(state); i++) {
+	for (size_t i = 0; i < state->nr_records; i++) {
 		if (keep && !keep[i])
 			continue;
 		state->bos[i].restored_offset = selection->bos[nr].restored_offset;
@@ -312,7 +311,7 @@ void records_drop_bo(struct kfd_state *state, size_t i)
 	memmove(state->priv_data + at, state->priv_data + at + BO_SIZE, state->priv_size - at - BO_SIZE);
 	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
 	state->priv_size -= BO_SIZE;
-	state->nr_bos--;
+	state->nr_records = --state->nr_bos;
 }
 
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)

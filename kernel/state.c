@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a struct kfd_state owns, and what follows from it. */
 #include "amdgpu_plugin_util.h"
-#include "kernel/kfd.h"
+#include "kernel/state.h"
+
+struct bo *kfd_bos_new(size_t nr)
+{
+	struct bo *bos = calloc(nr + 1, sizeof(*bos));
+
+	for (size_t i = 0; bos && i < nr; i++)
+		bos[i].dmabuf_fd = KFD_NO_FD;
+	return bos;
+}
 
 void kfd_close_dmabufs(struct kfd_state *state)
 {
 	for (size_t i = 0; state->bos && i < state->nr_bos; i++) {
 		if (state->bos[i].dmabuf_fd != KFD_NO_FD)
-			close((int)state->bos[i].dmabuf_fd);
+			close(state->bos[i].dmabuf_fd);
 		state->bos[i].dmabuf_fd = KFD_NO_FD;
 	}
 }
@@ -17,11 +26,17 @@ void kfd_state_done(struct kfd_state *state)
 	kfd_close_dmabufs(state);
 	free(state->devices);
 	free(state->bos);
-	free(state->shares);
-	free(state->checksums);
 	free(state->priv_data);
 	free(state->standins);
 	*state = (struct kfd_state){ 0 };
+}
+
+bool kfd_state_shares(const struct kfd_state *state)
+{
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].share.buffer)
+			return true;
+	return false;
 }
 
 uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id)

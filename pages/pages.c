@@ -19,7 +19,7 @@ struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has contents */
 	size_t nr_gpus;
 	char (*names)[IMAGE_NAME_MAX];
-	struct kfd_checksum **checksums; /* of each one's process; borrowed */
+	struct bo **bos; /* of each one's process; borrowed */
 };
 
 /* The contents of a process on one GPU, which are to be saved. */
@@ -42,7 +42,7 @@ static void files_done(struct page_files *files)
 	}
 	free(files->gpus);
 	free(files->names);
-	free(files->checksums);
+	free(files->bos);
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
@@ -52,16 +52,16 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	if (!gpu->bos)
 		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+		const struct bo *bo = &state->bos[i];
 
 		if (!kfd_state_owns_on(state, i, gpu->gpu_id))
 			continue;
 		gpu->bos[gpu->nr_bos++] = (struct content_bo){
-			.dmabuf_fd = (int)bo->dmabuf_fd,
+			.dmabuf_fd = bo->dmabuf_fd,
 			.size = bo->size,
 			.index = (uint32_t)i,
-			.crc32c = state->checksums[i].crc32c,
-			.has_crc32c = state->checksums[i].is_known,
+			.crc32c = bo->crc32c,
+			.has_crc32c = bo->has_crc32c,
 		};
 	}
 	return 0;
@@ -90,7 +90,7 @@ static int open_gpu(struct page_files *files, int id, const struct kfd_state *st
 	char *name = files->names[files->nr_gpus];
 	int err;
 
-	files->checksums[files->nr_gpus++] = state->checksums;
+	files->bos[files->nr_gpus++] = state->bos;
 	gpu->gpu_id = state->devices[device].user_gpu_id;
 	gpu->render_fd = -1;
 	gpu->pages_fd = -1;
@@ -110,8 +110,8 @@ static int files_init(struct page_files *files, size_t max_gpus)
 {
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
 	files->names = calloc(max_gpus + 1, sizeof(*files->names));
-	files->checksums = calloc(max_gpus + 1, sizeof(*files->checksums));
-	return files->gpus && files->names && files->checksums ? 0 : -ENOMEM;
+	files->bos = calloc(max_gpus + 1, sizeof(*files->bos));
+	return files->gpus && files->names && files->bos ? 0 : -ENOMEM;
 }
 
 static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors)
@@ -146,12 +146,11 @@ static void take_checksums(const struct page_files *files)
 {
 	for (size_t i = 0; i < files->nr_gpus; i++)
 		for (size_t b = 0; b < files->gpus[i].nr_bos; b++) {
-			const struct content_bo *bo = &files->gpus[i].bos[b];
+			const struct content_bo *from = &files->gpus[i].bos[b];
+			struct bo *bo = &files->bos[i][from->index];
 
-			files->checksums[i][bo->index] = (struct kfd_checksum){
-				.crc32c = bo->crc32c,
-				.is_known = bo->has_crc32c,
-			};
+			bo->crc32c = from->crc32c;
+			bo->has_crc32c = from->has_crc32c;
 		}
 }
 

@@ -70,8 +70,8 @@ static int compare_imports(const void *a, const void *b)
 
 static int import_bo(struct share_table *table, int kfd, const struct kfd_state *state, size_t i)
 {
-	_cleanup_close_ int dmabuf = share_table_get(table, state->shares[i].buffer);
-	const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+	const struct bo *bo = &state->bos[i];
+	_cleanup_close_ int dmabuf = share_table_get(table, bo->share.buffer);
 	struct bo_record record;
 	uint64_t handle = 0;
 	int err = dmabuf;
@@ -83,14 +83,14 @@ static int import_bo(struct share_table *table, int kfd, const struct kfd_state 
 		err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
 	if (!err && handle != kfd_handle(bo->gpu_id, record.handle)) {
 		pr_err("gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
-		       state->shares[i].buffer, handle, kfd_handle(bo->gpu_id, record.handle));
+		       bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
 		return -EPROTO;
 	}
 	if (!err)
 		err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
 	if (err)
 		pr_err("gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %s", bo->gpu_id,
-		       state->shares[i].buffer, (uint64_t)bo->size, strerror(-err));
+		       bo->share.buffer, (uint64_t)bo->size, strerror(-err));
 	return err;
 }
 
@@ -100,10 +100,10 @@ static int import_bos(struct share_task *task, int kfd, const struct kfd_state *
 	size_t nr = 0;
 	int err = imports ? 0 : -ENOMEM;
 
-	for (size_t i = 0; !err && i < kfd_state_records(state); i++) {
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		struct bo_record record = { 0 };
 
-		if (state->shares[i].kind != KFD_BO_IMPORT)
+		if (state->bos[i].share.kind != KFD_BO_IMPORT)
 			continue;
 		err = records_bo(state, i, &record);
 		imports[nr++] = (struct import){ i, state->bos[i].gpu_id, record.handle };
@@ -256,14 +256,14 @@ static int find_offsets_on(const struct share_task *task, const struct share_gpu
 	int err = 0;
 
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		struct kfd_criu_bo_bucket *bo = &state->bos[i];
+		struct bo *bo = &state->bos[i];
 
-		if (bo->gpu_id != gpu->user_id || !state->shares[i].buffer || kfd_state_owns(state, i) ||
+		if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(state, i) ||
 		    !bsearch(&bo->offset, mapped, task->nr_vmas, sizeof(*mapped), compare_offsets))
 			continue;
 		if (fd < 0)
 			fd = share_open_scratch(gpu);
-		err = fd < 0 ? fd : find_offset(task, gpu, fd, state->shares[i].buffer, &bo->restored_offset);
+		err = fd < 0 ? fd : find_offset(task, gpu, fd, bo->share.buffer, &bo->restored_offset);
 	}
 	return err;
 }
@@ -284,12 +284,13 @@ static int find_offsets(const struct share_task *task, struct kfd_state *state)
 
 int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 {
-	int err = state->shares ? import_bos(task, kfd, state) : 0;
+	bool shares = kfd_state_shares(state);
+	int err = shares ? import_bos(task, kfd, state) : 0;
 
 	task->attached = true;
 	for (size_t i = 0; !err && i < task->nr_files; i++)
 		err = fill_file(task, &task->files[i]);
-	if (!err && state->shares)
+	if (!err && shares)
 		err = find_offsets(task, state);
 	if (!err)
 		share_table_attached(task->table, task->nr_files);

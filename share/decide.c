@@ -26,7 +26,7 @@
 /* Their contents cannot be copied, or they are of one address space. */
 #define CREATE_BAD (AMDGPU_GEM_CREATE_ENCRYPTED | AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)
 
-static struct kfd_criu_bo_bucket *bucket_of(const struct survey *survey, const struct holder *holder)
+static struct bo *bo_of(const struct survey *survey, const struct holder *holder)
 {
 	return &holder_process(survey, holder)->state->bos[holder->bo];
 }
@@ -114,8 +114,8 @@ static bool is_better_owner(const struct survey *survey, const struct buffer *bu
 		return false;
 	if (!than || holder->bo == NO_BO || than->bo == NO_BO)
 		return !than || (than->bo == NO_BO && holder->bo != NO_BO);
-	return bucket_of(survey, holder)->alloc_flags & ~IMPORT_FLAGS &&
-	       !(bucket_of(survey, than)->alloc_flags & ~IMPORT_FLAGS);
+	return bo_of(survey, holder)->alloc_flags & ~IMPORT_FLAGS &&
+	       !(bo_of(survey, than)->alloc_flags & ~IMPORT_FLAGS);
 }
 
 static struct holder *find_owner(const struct survey *survey, const struct buffer *buffer)
@@ -155,68 +155,44 @@ static int look_at(struct survey *survey, const struct buffer *buffer, struct ge
 
 /* ---- what is written down ---- */
 
-static int shares_of(struct kfd_state *state)
-{
-	if (!state->shares)
-		state->shares = calloc((size_t)state->nr_bos + 1, sizeof(*state->shares));
-	return state->shares ? 0 : -ENOMEM;
-}
-
-static int note_bo(const struct survey *survey, const struct holder *holder, const struct kfd_share *share)
-{
-	struct kfd_state *state = holder_process(survey, holder)->state;
-	int err = shares_of(state);
-
-	if (!err)
-		state->shares[holder->bo] = *share;
-	return err;
-}
-
 /* Makes room for one more BO behind those of the KFD; the room for added ones doubles. */
 static int grow_bos(struct kfd_state *state)
 {
-	size_t nr = (size_t)state->nr_bos + state->nr_added + 2;
-	struct kfd_criu_bo_bucket *bos;
-	struct kfd_checksum *checksums;
-	struct kfd_share *shares;
+	size_t nr_added = state->nr_bos - state->nr_records;
+	struct bo *grown;
 
-	if (state->nr_added & (state->nr_added - 1))
+	if (nr_added & (nr_added - 1))
 		return 0;
-	bos = reallocarray(state->bos, nr, sizeof(*bos));
-	state->bos = bos ? bos : state->bos;
-	shares = reallocarray(state->shares, nr, sizeof(*shares));
-	state->shares = shares ? shares : state->shares;
-	checksums = reallocarray(state->checksums, nr, sizeof(*checksums));
-	state->checksums = checksums ? checksums : state->checksums;
-	return bos && shares && checksums ? 0 : -ENOMEM;
+	grown = reallocarray(state->bos, state->nr_bos + nr_added + 2, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	state->bos = grown;
+	return 0;
 }
 
 /* A BO behind those of the KFD, of a handle. */
 static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
-		  const struct kfd_share *share, struct kfd_criu_bo_bucket **ret)
+		  const struct kfd_share *share, struct bo **ret)
 {
 	const struct share_process *process = holder_process(survey, holder);
 	struct kfd_state *state = process->state;
-	int err = shares_of(state), node = topology_find_minor(process->nodes, holder->minor);
+	int err, node = topology_find_minor(process->nodes, holder->minor);
 
-	if (err || node < 0)
-		return err ? err : node;
+	if (node < 0)
+		return node;
 	err = grow_bos(state);
 	if (err)
 		return err;
-	state->bos[state->nr_bos] = (struct kfd_criu_bo_bucket){
+	state->bos[state->nr_bos] = (struct bo){
 		.size = info->size,
 		.offset = holder->is_mappable ? holder->offset : 0,
 		.gpu_id = topology_gpu_id(process->nodes->nodes[node]),
 		.alloc_flags = info->domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
 									KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 		.dmabuf_fd = KFD_NO_FD,
+		.share = *share,
 	};
-	state->checksums[state->nr_bos] = (struct kfd_checksum){ 0 };
-	state->shares[state->nr_bos] = *share;
-	*ret = &state->bos[state->nr_bos];
-	state->nr_bos++;
-	state->nr_added++;
+	*ret = &state->bos[state->nr_bos++];
 	return 0;
 }
 
@@ -236,7 +212,7 @@ static int note_handle(struct survey *survey, const struct holder *holder, uint3
 /* ---- owners ---- */
 
 /* An importer does not know how its memory was allocated: the memory does. */
-static void widen_flags(const struct gem_info *info, struct kfd_criu_bo_bucket *bo)
+static void widen_flags(const struct gem_info *info, struct bo *bo)
 {
 	static const struct {
 		uint64_t create;
@@ -280,7 +256,7 @@ static int try_object(struct survey *survey, const struct holder *owner, const s
 static int own_object(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
 		      const struct gem_info *info, struct kfd_share *share)
 {
-	struct kfd_criu_bo_bucket *bo;
+	struct bo *bo;
 	int err, fd;
 
 	share->kind = KFD_BO_GEM;
@@ -295,7 +271,7 @@ static int own_object(struct survey *survey, const struct buffer *buffer, const 
 	fd = fcntl(buffer->dmabuf_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	bo->dmabuf_fd = (uint32_t)fd;
+	bo->dmabuf_fd = fd;
 	return 0;
 }
 
@@ -317,7 +293,7 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 
 	for (size_t i = 0; !err && i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
-		struct kfd_criu_bo_bucket *bo;
+		struct bo *bo;
 
 		if (holder->is_descriptor)
 			continue;
@@ -327,10 +303,10 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 			continue;
 		share.kind = holder->bo == NO_BO ? KFD_BO_REF : KFD_BO_IMPORT;
 		if (holder->bo != NO_BO)
-			err = note_bo(survey, holder, &share);
+			bo_of(survey, holder)->share = share;
 		/* The CPU cannot use memory of another GPU by such a BO. */
 		if (!err && holder->bo != NO_BO && !survey_same_device(survey, holder->minor, buffer->minor))
-			bucket_of(survey, holder)->offset = 0;
+			bo_of(survey, holder)->offset = 0;
 		if (!err && holder->bo == NO_BO && !holder->is_import && !has_bo(buffer, holder) &&
 		    holder->process != owner->process)
 			err = add_bo(survey, holder, info, &share, &bo);
@@ -383,7 +359,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	if (!owner)
 		return -EOPNOTSUPP;
 	if (owner->bo != NO_BO)
-		widen_flags(&info, bucket_of(survey, owner));
+		widen_flags(&info, bo_of(survey, owner));
 	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer))
 		return 0;
 	if (survey->nr_buffers == IMAGE_MAX_NUMBER) {
@@ -394,7 +370,10 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	err = note_open(survey, buffer, owner, &share);
 	if (err)
 		return err;
-	err = owner->bo == NO_BO ? own_object(survey, buffer, owner, &info, &share) : note_bo(survey, owner, &share);
+	if (owner->bo == NO_BO)
+		err = own_object(survey, buffer, owner, &info, &share);
+	else
+		bo_of(survey, owner)->share = share;
 	return err ? err : note_others(survey, buffer, owner, &info, share.buffer);
 }
 
@@ -431,7 +410,7 @@ static int drop_kfd_mappings(const struct share_process *process, uint32_t minor
 	if (!addresses || node < 0)
 		return addresses ? node : -ENOMEM;
 	gpu_id = topology_gpu_id(process->nodes->nodes[node]);
-	for (size_t i = 0; i < kfd_state_records(state); i++)
+	for (size_t i = 0; i < state->nr_records; i++)
 		if (is_mapped_on(state, i, gpu_id))
 			addresses[nr++] = state->bos[i].addr;
 	qsort(addresses, nr, sizeof(*addresses), compare_addresses);
@@ -518,10 +497,10 @@ static void close_imports(const struct share_process *process)
 {
 	struct kfd_state *state = process->state;
 
-	for (size_t i = 0; state->shares && i < state->nr_bos; i++) {
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		if (state->bos[i].dmabuf_fd == KFD_NO_FD || kfd_state_owns(state, i))
 			continue;
-		close((int)state->bos[i].dmabuf_fd);
+		close(state->bos[i].dmabuf_fd);
 		state->bos[i].dmabuf_fd = KFD_NO_FD;
 	}
 }
@@ -529,7 +508,7 @@ static void close_imports(const struct share_process *process)
 /* A process that shares comes back with fillers in the gaps of its BOs' numbers. */
 static int check_numbers(const struct share_process *process)
 {
-	for (size_t i = 0; i < kfd_state_records(process->state); i++) {
+	for (size_t i = 0; i < process->state->nr_records; i++) {
 		struct bo_record record;
 
 		if (records_bo(process->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
@@ -543,7 +522,7 @@ static int check_numbers(const struct share_process *process)
 
 static int finish_process(const struct survey *survey, struct share_process *process)
 {
-	bool shares = process->state->shares;
+	bool shares = kfd_state_shares(process->state);
 	int err = shares ? check_numbers(process) : 0;
 
 	for (size_t i = 0; !err && i < survey->request->files->count; i++) {

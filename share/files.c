@@ -32,8 +32,8 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 static bool maps_less(const struct kfd_state *state, uint32_t gpu_id, const struct task_file *file,
 		      const struct task_file *other)
 {
-	for (size_t i = 0; i < kfd_state_records(state); i++) {
-		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+	for (size_t i = 0; i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[i];
 
 		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && !can_map(file->fd, bo->offset) &&
 		    can_map(other->fd, bo->offset))
@@ -77,8 +77,8 @@ static bool maps_all(const struct share_process *process, uint32_t gpu_id, int f
 	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 	bool any = false;
 
-	for (size_t i = 0; i < kfd_state_records(process->state); i++) {
-		const struct kfd_criu_bo_bucket *bo = &process->state->bos[i];
+	for (size_t i = 0; i < process->state->nr_records; i++) {
+		const struct bo *bo = &process->state->bos[i];
 
 		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo) || !(bo->alloc_flags & visible))
 			continue;

@@ -34,7 +34,7 @@ static int compare_numbers(const void *a, const void *b)
 
 static int read_numbers(const struct kfd_state *state, struct number *numbers)
 {
-	for (size_t i = 0; i < kfd_state_records(state); i++) {
+	for (size_t i = 0; i < state->nr_records; i++) {
 		struct bo_record record;
 
 		if (records_bo(state, i, &record) || record.handle > IMAGE_MAX_NUMBER) {
@@ -45,10 +45,10 @@ static int read_numbers(const struct kfd_state *state, struct number *numbers)
 		numbers[i] = (struct number){
 			.gpu_id = state->bos[i].gpu_id,
 			.handle = record.handle,
-			.is_import = state->shares[i].kind == KFD_BO_IMPORT,
+			.is_import = state->bos[i].share.kind == KFD_BO_IMPORT,
 		};
 	}
-	qsort(numbers, kfd_state_records(state), sizeof(*numbers), compare_numbers);
+	qsort(numbers, state->nr_records, sizeof(*numbers), compare_numbers);
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static int fill_gaps(struct share_task *task, const struct number *numbers, size
 
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
-	size_t nr = kfd_state_records(state);
+	size_t nr = state->nr_records;
 	_cleanup_free_ struct number *numbers = calloc(nr + 1, sizeof(*numbers));
 	int err = numbers ? read_numbers(state, numbers) : -ENOMEM;
 
@@ -108,8 +108,8 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < kfd_state_records(state); i++)
-		keep[i] = state->shares[i].kind == KFD_BO_OWN;
+	for (size_t i = 0; i < state->nr_records; i++)
+		keep[i] = state->bos[i].share.kind == KFD_BO_OWN;
 	err = records_select(state, keep, task->fillers, task->nr_fillers, &selection);
 	if (err == -EPROTO)
 		pr_err("the kernel's state of pid %u is not understood", state->pid);
@@ -146,8 +146,9 @@ static int scratch_of(const struct share_task *task, int *fds, uint32_t gpu_id)
 	return -ENODEV;
 }
 
-static int make_object(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_share *share, uint32_t *ret_handle)
+static int make_object(int fd, struct bo *bo, uint32_t *ret_handle)
 {
+	const struct kfd_share *share = &bo->share;
 	const struct gem_info info = {
 		.size = bo->size, .domains = share->domains, .flags = share->flags, .alignment = share->alignment,
 	};
@@ -158,22 +159,23 @@ static int make_object(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_s
 	dmabuf = gem_export(fd, *ret_handle, share->read_only);
 	if (dmabuf < 0)
 		return dmabuf;
-	bo->dmabuf_fd = (uint32_t)dmabuf;
+	bo->dmabuf_fd = dmabuf;
 	/* A buffer that is not for the CPU is mapped nowhere. */
 	err = gem_offset(fd, *ret_handle, &bo->restored_offset);
 	return err == -EPERM ? 0 : err;
 }
 
 /* What the process owns and others name: the object, if it is not of the KFD, and its metadata. */
-static int make_shared(int fd, struct kfd_criu_bo_bucket *bo, const struct kfd_share *share)
+static int make_shared(int fd, struct bo *bo)
 {
+	const struct kfd_share *share = &bo->share;
 	uint32_t handle;
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = share->kind == KFD_BO_GEM ? make_object(fd, bo, share, &handle) :
-					  gem_import(fd, (int)bo->dmabuf_fd, &handle);
+	err = share->kind == KFD_BO_GEM ? make_object(fd, bo, &handle) :
+					  gem_import(fd, bo->dmabuf_fd, &handle);
 	if (!err && (share->metadata_size || share->tiling))
 		err = gem_set_metadata(fd, handle, share);
 	if (!err)
@@ -190,13 +192,13 @@ static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *
 	int err = 0;
 
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		const struct kfd_share *share = &state->shares[i];
+		struct bo *bo = &state->bos[i];
 
-		if (!share->buffer || !kfd_state_owns(state, i))
+		if (!bo->share.buffer || !kfd_state_owns(state, i))
 			continue;
-		err = make_shared(scratch_of(task, fds, state->bos[i].gpu_id), &state->bos[i], share);
+		err = make_shared(scratch_of(task, fds, bo->gpu_id), bo);
 		if (!err)
-			err = share_batch_add(&batch, task->table, share->buffer, (int)state->bos[i].dmabuf_fd);
+			err = share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
 	}
 	return err ? err : share_batch_tell(&batch, task->table);
 }
@@ -218,10 +220,11 @@ static int make_and_tell(struct share_task *task, struct kfd_state *state)
 int share_make(struct share_task *task, int kfd, struct kfd_state *state)
 {
 	int err = share_table_begin(task->table, task->nr_sharers);
+	bool shares = kfd_state_shares(state);
 
 	if (!err && kfd >= 0)
-		err = state->shares ? make_bos(task, kfd, state) : standin_restore(kfd, state);
-	if (!err && state->shares)
+		err = shares ? make_bos(task, kfd, state) : standin_restore(kfd, state);
+	if (!err && shares)
 		err = make_and_tell(task, state);
 	if (!err)
 		share_table_told(task->table);

@@ -85,7 +85,7 @@ void older_free(struct older *older)
 int older_check_import(const struct survey *survey, const struct holder *holder)
 {
 	const struct share_process *process = holder_process(survey, holder);
-	const struct kfd_criu_bo_bucket *bo = &process->state->bos[holder->bo];
+	const struct bo *bo = &process->state->bos[holder->bo];
 
 	if (bo->alloc_flags & ~IMPORT_FLAGS)
 		return 0;
@@ -97,7 +97,7 @@ int older_check_import(const struct survey *survey, const struct holder *holder)
 int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer)
 {
 	const struct share_process *process = holder_process(survey, buffer->holders);
-	const struct kfd_criu_bo_bucket *bo = &process->state->bos[buffer->holders->bo];
+	const struct bo *bo = &process->state->bos[buffer->holders->bo];
 
 	if (!older->can_export)
 		return 0;

@@ -185,7 +185,7 @@ int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
 }
 
 /* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
-static int check_dmabuf(struct survey *survey, const struct holder *holder, const struct kfd_criu_bo_bucket *bo)
+static int check_dmabuf(struct survey *survey, const struct holder *holder, const struct bo *bo)
 {
 	const struct share_process *process = holder_process(survey, holder);
 	int fd = survey_scratch(survey, holder->minor);
@@ -229,10 +229,10 @@ static int check_dmabuf(struct survey *survey, const struct holder *holder, cons
 static int add_bo(struct survey *survey, size_t number, size_t i)
 {
 	const struct share_process *process = &survey->request->processes[number];
-	const struct kfd_criu_bo_bucket *bo = &process->state->bos[i];
+	const struct bo *bo = &process->state->bos[i];
 	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
 	struct holder holder = {
-		.offset = bo->offset, .dmabuf_fd = (int)bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
+		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
 	};
 
 	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD) {

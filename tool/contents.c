@@ -25,7 +25,7 @@ int contents_init(struct contents *ret, const struct kfd_image *kfd, uint32_t gp
 			ret->bos[ret->nr++] = (struct content_bo){
 				.index = (uint32_t)i,
 				.size = kfd->state.bos[i].size,
-				.has_crc32c = kfd->state.checksums[i].is_known,
+				.has_crc32c = kfd->state.bos[i].has_crc32c,
 			};
 	err = content_starts(ret->bos, nr, &ret->starts);
 	if (err)

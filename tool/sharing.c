@@ -6,7 +6,7 @@
 static size_t count(const struct image_file *file)
 {
 	if (file->kfd)
-		return file->kfd->state.shares ? file->kfd->state.nr_bos : 0;
+		return file->kfd->state.nr_bos;
 	return file->render ? file->render->objects.nr_handles : file->dmabuf != NULL;
 }
 
@@ -20,9 +20,9 @@ static void add_process(struct sharing *sharing, const struct image_file *file)
 {
 	const struct kfd_state *state = &file->kfd->state;
 
-	for (size_t i = 0; state->shares && i < state->nr_bos; i++)
-		if (state->shares[i].buffer)
-			add(sharing, file, state->shares[i].buffer,
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].share.buffer)
+			add(sharing, file, state->bos[i].share.buffer,
 			    kfd_state_owns(state, i) ? SHARING_OWNER : SHARING_IMPORTER, i);
 }
 
@@ -80,7 +80,7 @@ bool sharing_next(const struct sharing *sharing, size_t *at, struct shared_buffe
 	return true;
 }
 
-const struct kfd_criu_bo_bucket *sharing_bo(const struct shared_buffer *buffer)
+const struct bo *sharing_bo(const struct shared_buffer *buffer)
 {
 	return buffer->nr[SHARING_OWNER] ? &buffer->refs->file->kfd->state.bos[buffer->refs->bo] : NULL;
 }
@@ -89,5 +89,5 @@ bool sharing_is_gem(const struct shared_buffer *buffer)
 {
 	const struct sharing_ref *owner = buffer->refs;
 
-	return buffer->nr[SHARING_OWNER] && owner->file->kfd->state.shares[owner->bo].kind == KFD_BO_GEM;
+	return buffer->nr[SHARING_OWNER] && owner->file->kfd->state.bos[owner->bo].share.kind == KFD_BO_GEM;
 }

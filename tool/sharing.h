@@ -41,7 +41,7 @@ void sharing_done(struct sharing *sharing);
 bool sharing_next(const struct sharing *sharing, size_t *at, struct shared_buffer *ret);
 
 /* The buffer itself: as its owner has it, NULL if none has. */
-const struct kfd_criu_bo_bucket *sharing_bo(const struct shared_buffer *buffer);
+const struct bo *sharing_bo(const struct shared_buffer *buffer);
 
 /* Whether its owner has it by a render node, not by the KFD. */
 bool sharing_is_gem(const struct shared_buffer *buffer);

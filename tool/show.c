@@ -151,7 +151,7 @@ static void print_pids(const char *key, const char *before, const struct sharing
 
 static void print_shared(const struct shared_buffer *buffer)
 {
-	const struct kfd_criu_bo_bucket *bo = sharing_bo(buffer);
+	const struct bo *bo = sharing_bo(buffer);
 
 	print_object(NULL);
 	print_number("buffer", "  buffer ", buffer->number);

@@ -9,7 +9,7 @@ const char *const bo_kind_names[BO_NR_KINDS] = {
 	[BO_DOORBELL] = "doorbell", [BO_MMIO] = "MMIO", [BO_OTHER] = "other",
 };
 
-static enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
+static enum bo_kind bo_kind(const struct bo *bo)
 {
 	static const uint32_t flags[BO_OTHER] = {
 		[BO_VRAM] = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,	[BO_GTT] = KFD_IOC_ALLOC_MEM_FLAGS_GTT,
@@ -23,7 +23,7 @@ static enum bo_kind bo_kind(const struct kfd_criu_bo_bucket *bo)
 	return BO_OTHER;
 }
 
-const char *bo_kind_name(const struct kfd_criu_bo_bucket *bo)
+const char *bo_kind_name(const struct bo *bo)
 {
 	return bo_kind_names[bo_kind(bo)];
 }
@@ -38,7 +38,7 @@ static struct gpu_sum *find_gpu(const struct summary *summary, uint32_t gpu_id)
 
 static void add_bo(struct gpu_sum *gpu, const struct kfd_state *state, size_t i)
 {
-	const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+	const struct bo *bo = &state->bos[i];
 	struct bo_sum *sum = &gpu->bos[bo_kind(bo)];
 
 	sum->nr++;

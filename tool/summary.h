@@ -8,12 +8,12 @@
 enum bo_kind { BO_VRAM, BO_GTT, BO_USERPTR, BO_DOORBELL, BO_MMIO, BO_OTHER, BO_NR_KINDS };
 
 extern const char *const bo_kind_names[BO_NR_KINDS];
-const char *bo_kind_name(const struct kfd_criu_bo_bucket *bo);
+const char *bo_kind_name(const struct bo *bo);
 
 struct bo_sum {
 	size_t nr;
 	uint64_t bytes;
-	const struct kfd_criu_bo_bucket *largest; /* NULL: there is none */
+	const struct bo *largest; /* NULL: there is none */
 };
 
 /* A GPU of a process. */

@@ -74,7 +74,7 @@ static void compare(struct verify *v, const struct image_file *pages, const stru
 {
 	for (size_t i = 0; i < contents->nr; i++) {
 		const struct content_bo *bo = &contents->bos[i];
-		uint32_t saved = kfd->state.checksums[bo->index].crc32c;
+		uint32_t saved = kfd->state.bos[bo->index].crc32c;
 		struct problem_place place = place_of(kfd, contents, i);
 
 		v->nr_checksums += bo->has_crc32c;

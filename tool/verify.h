@@ -47,7 +47,7 @@ struct verify {
 
 /* A buffer in a pages file. */
 struct problem_place {
-	const struct kfd_criu_bo_bucket *bo; /* NULL: no buffer in particular */
+	const struct bo *bo; /* NULL: no buffer in particular */
 	size_t index;			     /* of the buffer in its process */
 	uint64_t from, to;		     /* bytes of the file; both 0: all of it */
 };

@@ -13,7 +13,7 @@ static void check_bos(const struct kfd_image *image)
 	uint64_t total = 0, end;
 
 	for (size_t i = 0; i < image->state.nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &image->state.bos[i];
+		const struct bo *bo = &image->state.bos[i];
 
 		expect(topology_find_gpu(image->nodes, bo->gpu_id) >= 0);
 		expect(bo->size && !__builtin_add_overflow(bo->addr, bo->size, &end));
@@ -26,14 +26,14 @@ static void check_shares(const struct kfd_image *image)
 {
 	const struct kfd_state *state = &image->state;
 
-	expect(state->nr_added <= state->nr_bos && (state->shares || !state->nr_added));
-	expect(!state->shares || image->nr_sharers);
-	for (size_t i = 0; state->shares && i < state->nr_bos; i++) {
-		const struct kfd_share *share = &state->shares[i];
+	expect(state->nr_records <= state->nr_bos);
+	expect(!kfd_state_shares(state) || image->nr_sharers);
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct kfd_share *share = &state->bos[i].share;
 
 		expect(share->buffer <= IMAGE_MAX_NUMBER && share->metadata_size <= KFD_METADATA_MAX);
 		expect(share->kind == KFD_BO_OWN || share->buffer);
-		expect((share->kind == KFD_BO_GEM || share->kind == KFD_BO_REF) == (i >= kfd_state_records(state)));
+		expect((share->kind == KFD_BO_GEM || share->kind == KFD_BO_REF) == (i >= state->nr_records));
 	}
 }
 
@@ -55,7 +55,7 @@ static void check_rules(const struct kfd_image *image)
 	expect(topology_count_gpus(image->nodes) > 0);
 	expect((image->state.priv_data && image->state.priv_size) == !image->render_only);
 	expect(!image->render_only ||
-	       (!kfd_state_records(&image->state) && !image->state.nr_objects && image->nr_sharers));
+	       (!image->state.nr_records && !image->state.nr_objects && image->nr_sharers));
 	check_bos(image);
 	check_shares(image);
 	check_vmas(image);

@@ -17,7 +17,7 @@
 static void select_bos(struct kfd_state *state)
 {
 	const struct filler filler = { .gpu_id = 1, .handle = 7 };
-	struct kfd_criu_bo_bucket bos[256] = { 0 };
+	struct bo bos[256] = { 0 };
 	struct kfd_state selection = { 0 };
 	struct bo_record record;
 	bool keep[256];
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 3)
 		return 0;
-	state = (struct kfd_state){ .nr_devices = data[0], .nr_bos = data[1], .nr_objects = data[2] };
+	state = (struct kfd_state){ .nr_devices = data[0], .nr_bos = data[1], .nr_records = data[1], .nr_objects = data[2] };
 	state.priv_size = size - 3;
 	state.priv_data = malloc(size);
 	expect(state.priv_data);

@@ -122,7 +122,7 @@ static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
 
 	must(fd >= 0);
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct kfd_criu_bo_bucket *bo = &state->bos[i];
+		struct bo *bo = &state->bos[i];
 		uint8_t *bytes;
 
 		if (bo->gpu_id != gpu_id || !kfd_state_owns(state, i))
@@ -130,7 +130,8 @@ static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
 		bytes = calloc(1, bo->size);
 		must(bytes);
 		fill(bytes, bo->size, i);
-		state->checksums[i] = (struct kfd_checksum){ crc32c(0, bytes, bo->size), true };
+		bo->crc32c = crc32c(0, bytes, bo->size);
+		bo->has_crc32c = true;
 		if (i % 3 != 2)
 			must(pwrite(fd, bytes, bo->size, (off_t)at) == (ssize_t)bo->size);
 		free(bytes);
@@ -148,7 +149,7 @@ static void add_bo(struct kfd_state *state, uint32_t gpu_id, uint32_t flags, uin
 	size_t i = state->nr_bos++;
 
 	must(i < MAX_BOS);
-	state->bos[i] = (struct kfd_criu_bo_bucket){
+	state->bos[i] = (struct bo){
 		.addr = 0x7f0000000000 + (uint64_t)i * (1ull << 32),
 		.size = size,
 		.offset = 0x100000000 + (uint64_t)i * (1ull << 32),
@@ -174,25 +175,22 @@ static void add_sharing(struct kfd_image *image, bool owns)
 
 	image->nr_sharers = 2;
 	image->nr_files = 1 + topology_count_gpus(image->nodes);
-	state->shares[0] = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT };
+	state->bos[0].share = (struct kfd_share){ .buffer = 1, .kind = owns ? KFD_BO_OWN : KFD_BO_IMPORT };
 	add_bo(state, gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 3 * unit);
-	state->shares[state->nr_bos - 1] = (struct kfd_share){
+	state->bos[state->nr_bos - 1].share = (struct kfd_share){
 		.buffer = 2,
 		.kind = owns ? KFD_BO_GEM : KFD_BO_REF,
 		.domains = owns ? 2 : 0,
 	};
-	state->nr_added = 1;
 }
 
 static void write_process(int id, uint32_t pid, struct topology *nodes)
 {
-	struct kfd_criu_bo_bucket bos[MAX_BOS];
-	struct kfd_checksum checksums[MAX_BOS] = { 0 };
-	struct kfd_share *shares = calloc(MAX_BOS, sizeof(*shares));
+	struct bo bos[MAX_BOS];
 	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .minor = 128 };
 	struct fixture_records *f = calloc(1, sizeof(*f));
 	struct kfd_image image = {
-		.state = { .pid = pid, .bos = bos, .checksums = checksums },
+		.state = { .pid = pid, .bos = bos },
 		.nodes = nodes,
 		.vmas = &vma,
 		.nr_vmas = 1,
@@ -203,17 +201,16 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 		.flags = O_RDWR,
 	};
 
-	must(f && shares);
+	must(f);
 	if (nasty)
 		snprintf(image.writer.kernel, sizeof(image.writer.kernel), NASTY);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
 			add_bos(&image.state, topology_gpu_id(nodes->nodes[i]));
-	if (sharing) {
-		image.state.shares = shares;
+	image.state.nr_records = image.state.nr_bos;
+	if (sharing)
 		add_sharing(&image, id != 27);
-	}
-	fixture_begin(f, topology_count_gpus(nodes), kfd_state_records(&image.state));
+	fixture_begin(f, topology_count_gpus(nodes), image.state.nr_records);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
 		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
 
@@ -232,7 +229,6 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 	image.state.nr_objects = f->nr_objects;
 	must(!kfd_image_write(id, &image));
 	list_file(FILE_EXT, id);
-	free(shares);
 	free(f);
 }
 
@@ -267,12 +263,10 @@ static void write_render(int id, const struct topology *nodes)
 /* Its only buffer is an object of the first GPU; the state is beside the first render node. */
 static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 {
-	struct kfd_criu_bo_bucket bos[MAX_BOS];
-	struct kfd_checksum checksums[MAX_BOS] = { 0 };
-	struct kfd_share share = { .buffer = 1, .kind = KFD_BO_GEM, .domains = 4 };
+	struct bo bos[MAX_BOS];
 	struct gem_handle handle = { 1, 1 };
 	struct kfd_image image = {
-		.state = { .pid = pid, .bos = bos, .checksums = checksums, .shares = &share },
+		.state = { .pid = pid, .bos = bos },
 		.nodes = nodes,
 		.writer = { .plugin = PLUGIN_VERSION, .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },
 		.flags = O_RDWR,
@@ -290,7 +284,7 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 		file.minor = (uint32_t)topology_get(nodes->nodes[i], TOPOLOGY_DRM_RENDER_MINOR);
 		if (!files) {
 			add_bo(&image.state, file.gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, unit);
-			image.state.nr_added = 1;
+			bos[0].share = (struct kfd_share){ .buffer = 1, .kind = KFD_BO_GEM, .domains = 4 };
 			file.objects = (struct render_objects){ .handles = &handle, .nr_handles = 1 };
 		}
 		list_file(FILE_EXT, id + (int)files);

@@ -79,6 +79,7 @@ static inline struct kfd_state fixture_state(struct fixture_records *f)
 	return (struct kfd_state){
 		.nr_devices = f->nr_devices,
 		.nr_bos = f->nr_bos,
+		.nr_records = f->nr_bos,
 		.nr_objects = f->nr_objects,
 		.priv_data = f->bytes,
 		.priv_size = f->size,

@@ -89,7 +89,7 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	assert_non_null(*ret);
 	(*ret)->nodes = images[id];
 	(*ret)->state = image_states[id];
-	(*ret)->nr_sharers = image_states[id].shares ? 2 : 0;
+	(*ret)->nr_sharers = kfd_state_shares(&image_states[id]) ? 2 : 0;
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static void other_ids_are_warned_of_once(void **state)
 
 /* ---- memory ---- */
 
-static struct kfd_criu_bo_bucket bos[] = {
+static struct bo bos[] = {
 	{ .size = 600 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
 	{ .size = 500 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
 	{ .size = 9000 * MIB, .gpu_id = 0x1000, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT },
@@ -331,7 +331,7 @@ static void images_are(struct topology *first, struct topology *second, int nr)
 /* A small parent takes no GPU on which its large child has no room. */
 static void what_all_processes_need_decides(void **state)
 {
-	struct kfd_criu_bo_bucket large = bos[0];
+	struct bo large = bos[0];
 	struct topology *child = machine_new(2);
 
 	(void)state;
@@ -527,7 +527,7 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 /* The kernel takes one id for the other when buffers are exported. */
 static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **state)
 {
-	struct kfd_share share = { .buffer = 1 };
+	struct bo shared = { .share = { .buffer = 1 } };
 
 	(void)state;
 	usages[GPU].has_queues = true;
@@ -538,7 +538,7 @@ static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **sta
 	/* Another process of the dump shares, and will follow this one. */
 	chosen_free(chosen);
 	chosen = chosen_new();
-	image_states[1].shares = &share;
+	image_states[1] = (struct kfd_state){ .bos = &shared, .nr_bos = 1, .nr_records = 1 };
 	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);

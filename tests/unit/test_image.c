@@ -53,12 +53,11 @@ static struct topology *sample_nodes(void)
 	return nodes;
 }
 
-static struct kfd_criu_bo_bucket sample_bos[] = {
-	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = 0x1234 },
+static struct bo sample_bos[] = {
+	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = 0x1234,
+	  .crc32c = 0xdeadbeef, .has_crc32c = true },
 	{ .addr = 0x7f0000000000, .size = 3ull << 30, .offset = 0x200000, .alloc_flags = 2, .gpu_id = 0x5678 },
 };
-
-static struct kfd_checksum sample_checksums[] = { { .crc32c = 0xdeadbeef, .is_known = true }, { 0 } };
 
 static struct device_vma sample_vmas[] = {
 	{ .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .minor = 0, .gpu_id = 0x1234 },
@@ -73,7 +72,6 @@ static struct kfd_image sample_image(void)
 		.state = {
 			.pid = 42,
 			.bos = sample_bos,
-			.checksums = sample_checksums,
 			.nr_bos = ARRAY_SIZE(sample_bos),
 			.nr_objects = 3,
 			.priv_data = sample_priv,
@@ -109,8 +107,8 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	assert_int_equal(back->state.nr_objects, 3);
 	assert_int_equal(back->state.nr_bos, ARRAY_SIZE(sample_bos));
 	assert_int_equal(back->state.bos[1].size, 3ull << 30);
-	assert_true(back->state.checksums[0].is_known && back->state.checksums[0].crc32c == 0xdeadbeef);
-	assert_false(back->state.checksums[1].is_known);
+	assert_true(back->state.bos[0].has_crc32c && back->state.bos[0].crc32c == 0xdeadbeef);
+	assert_false(back->state.bos[1].has_crc32c);
 	assert_int_equal(back->state.priv_size, sizeof(sample_priv));
 	assert_memory_equal(back->state.priv_data, sample_priv, sizeof(sample_priv));
 	assert_true(back->has_vmas);

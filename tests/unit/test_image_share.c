@@ -17,18 +17,15 @@
 #define GPU	0x1234
 #define NR_BOS	4
 
-static struct kfd_criu_bo_bucket bos[NR_BOS] = {
-	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = GPU },
-	{ .addr = 0x20000, .size = 8192, .offset = 0x110000, .alloc_flags = 1, .gpu_id = GPU },
-	{ .size = 4096, .offset = 0x120000, .alloc_flags = 2, .gpu_id = GPU },
-	{ .size = 4096, .offset = 0x130000, .alloc_flags = 1, .gpu_id = GPU },
-};
-
-static struct kfd_share shares[NR_BOS] = {
-	{ .buffer = 1, .metadata_flags = 3, .tiling = 5, .metadata_size = 4, .metadata = "\1\2\3\4" },
-	{ .buffer = 7, .kind = KFD_BO_IMPORT },
-	{ .buffer = 2, .kind = KFD_BO_GEM, .domains = 2, .flags = 0x200, .alignment = 65536 },
-	{ .buffer = 8, .kind = KFD_BO_REF },
+static struct bo bos[NR_BOS] = {
+	{ .addr = 0x10000, .size = 4096, .offset = 0x100000, .alloc_flags = 1, .gpu_id = GPU,
+	  .share = { .buffer = 1, .metadata_flags = 3, .tiling = 5, .metadata_size = 4, .metadata = "\1\2\3\4" } },
+	{ .addr = 0x20000, .size = 8192, .offset = 0x110000, .alloc_flags = 1, .gpu_id = GPU,
+	  .share = { .buffer = 7, .kind = KFD_BO_IMPORT } },
+	{ .size = 4096, .offset = 0x120000, .alloc_flags = 2, .gpu_id = GPU,
+	  .share = { .buffer = 2, .kind = KFD_BO_GEM, .domains = 2, .flags = 0x200, .alignment = 65536 } },
+	{ .size = 4096, .offset = 0x130000, .alloc_flags = 1, .gpu_id = GPU,
+	  .share = { .buffer = 8, .kind = KFD_BO_REF } },
 };
 
 static struct gem_handle handles[] = { { 1, 2 }, { 4, 8 } };
@@ -55,7 +52,7 @@ static CriuKfd *kfd_message(void)
 {
 	static uint8_t priv[] = { 1, 2, 3 };
 	struct kfd_image image = {
-		.state = { .pid = 42, .bos = bos, .shares = shares, .nr_bos = NR_BOS, .nr_added = 2, .priv_data = priv,
+		.state = { .pid = 42, .bos = bos, .nr_bos = NR_BOS, .nr_records = 2, .priv_data = priv,
 			   .priv_size = sizeof(priv) },
 		.nodes = sample_nodes(),
 		.nr_sharers = 2,
@@ -74,18 +71,18 @@ static void shared_buffers_come_back(void **state)
 	assert_non_null(back);
 	assert_int_equal(back->nr_sharers, 2);
 	assert_int_equal(back->nr_files, 3);
-	assert_int_equal(back->state.nr_added, 2);
+	assert_int_equal(back->state.nr_records, 2);
 	for (size_t i = 0; i < NR_BOS; i++) {
-		assert_int_equal(back->state.shares[i].buffer, shares[i].buffer);
-		assert_int_equal(back->state.shares[i].kind, shares[i].kind);
-		assert_int_equal(back->state.shares[i].metadata_size, shares[i].metadata_size);
-		assert_memory_equal(back->state.shares[i].metadata, shares[i].metadata, shares[i].metadata_size);
+		assert_int_equal(back->state.bos[i].share.buffer, bos[i].share.buffer);
+		assert_int_equal(back->state.bos[i].share.kind, bos[i].share.kind);
+		assert_int_equal(back->state.bos[i].share.metadata_size, bos[i].share.metadata_size);
+		assert_memory_equal(back->state.bos[i].share.metadata, bos[i].share.metadata, bos[i].share.metadata_size);
 	}
-	assert_int_equal(back->state.shares[0].tiling, 5);
-	assert_int_equal(back->state.shares[0].metadata_flags, 3);
-	assert_int_equal(back->state.shares[2].flags, 0x200);
+	assert_int_equal(back->state.bos[0].share.tiling, 5);
+	assert_int_equal(back->state.bos[0].share.metadata_flags, 3);
+	assert_int_equal(back->state.bos[2].share.flags, 0x200);
 	/* More than its size, as the kernel allows. */
-	assert_int_equal(back->state.shares[2].alignment, 65536);
+	assert_int_equal(back->state.bos[2].share.alignment, 65536);
 	assert_true(kfd_state_owns(&back->state, 0) && kfd_state_owns(&back->state, 2));
 	assert_false(kfd_state_owns(&back->state, 1) || kfd_state_owns(&back->state, 3));
 	kfd_image_free(back);
@@ -174,7 +171,7 @@ static CriuKfd *render_only_message(void)
 {
 	static struct device_vma vma = { .start = 0x1000, .end = 0x2000, .offset = 0x120000, .minor = 128 };
 	struct kfd_image image = {
-		.state = { .pid = 42, .bos = bos + 2, .shares = shares + 2, .nr_bos = NR_BOS - 2, .nr_added = NR_BOS - 2 },
+		.state = { .pid = 42, .bos = bos + 2, .nr_bos = NR_BOS - 2 },
 		.nodes = sample_nodes(),
 		.vmas = &vma,
 		.nr_vmas = 1,
@@ -196,7 +193,7 @@ static void a_process_without_kfd_comes_back(void **state)
 	assert_non_null(back);
 	assert_true(back->render_only);
 	assert_int_equal(back->state.nr_bos, NR_BOS - 2);
-	assert_int_equal(kfd_state_records(&back->state), 0);
+	assert_int_equal(back->state.nr_records, 0);
 	assert_null(back->state.priv_data);
 	kfd_image_free(back);
 	/* Others do not say anything of it. */

@@ -79,7 +79,7 @@ static void images_of_3_17_to_4_2_are_read(void **state)
 	assert_int_equal(image->state.bos[2].offset, 0x100004000);
 	assert_int_equal(image->state.bos[2].alloc_flags, 0x80000002);
 	assert_int_equal(image->state.bos[2].gpu_id, GPU_A);
-	assert_false(image->state.checksums[0].is_known);
+	assert_false(image->state.bos[0].has_crc32c);
 	assert_int_equal(image->state.nr_objects, 4);
 	assert_int_equal(image->hsakmt.bytes, 0);
 	assert_int_equal(render->gpu_id, GPU_A);
@@ -235,8 +235,8 @@ static void write_images(void)
 	strcpy(gpu->name, "arcturus");
 	gpu->links[0].has_weight = true;
 	gpu->links[1].is_p2p = true;
-	image->state.checksums[0].is_known = true;
-	image->state.checksums[0].crc32c = 1;
+	image->state.bos[0].has_crc32c = true;
+	image->state.bos[0].crc32c = 1;
 	free(image->vmas);
 	image->vmas = &vma;
 	image->nr_vmas = 1;

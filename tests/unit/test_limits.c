@@ -52,7 +52,7 @@ static struct queue_record queue(uint32_t type, uint32_t mqd_size)
 	};
 }
 
-static struct kfd_criu_bo_bucket buffer = { .addr = CWSR, .size = 1 << 20 };
+static struct bo buffer = { .addr = CWSR, .size = 1 << 20 };
 static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
 
 /* A state with one queue. */

@@ -118,8 +118,7 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 
 struct process {
 	struct kfd_criu_device_bucket devices[2];
-	struct kfd_criu_bo_bucket bos[2];
-	struct kfd_checksum checksums[2];
+	struct bo bos[2];
 	uint32_t minors[2];
 	struct kfd_state state;
 };
@@ -132,13 +131,12 @@ static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, ui
 
 	process->devices[at].user_gpu_id = gpu_id;
 	process->minors[at] = minor;
-	process->bos[at] = (struct kfd_criu_bo_bucket){
+	process->bos[at] = (struct bo){
 		.gpu_id = gpu_id, .size = bytes, .dmabuf_fd = KFD_NO_FD, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	process->state.nr_bos++;
 	process->state.devices = process->devices;
 	process->state.bos = process->bos;
-	process->state.checksums = process->checksums;
 }
 
 static int dump(void)
@@ -165,8 +163,8 @@ static void expect_checksums(void)
 	for (int i = 0; i < 3; i++)
 		for (uint32_t b = 0; b < processes[i].state.nr_bos; b++) {
 			snprintf(name, sizeof(name), "%d-%x", 7 + i, processes[i].bos[b].gpu_id);
-			assert_true(processes[i].checksums[b].is_known);
-			assert_int_equal(processes[i].checksums[b].crc32c, checksum(name, b));
+			assert_true(processes[i].bos[b].has_crc32c);
+			assert_int_equal(processes[i].bos[b].crc32c, checksum(name, b));
 		}
 }
 

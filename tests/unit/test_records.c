@@ -161,7 +161,7 @@ static void unknown_kinds_and_impossible_sizes_are_noticed(void **arg)
 	fixture_u32(f.bytes + at + 112, 1);
 	state = fixture_state(&f);
 	assert_int_equal(count_queues(&state), -EPROTO);
-	state.nr_bos = state.nr_devices = UINT32_MAX;
+	state.nr_bos = state.nr_records = state.nr_devices = UINT32_MAX;
 	assert_int_equal(count_queues(&state), -EPROTO);
 }
 
@@ -234,7 +234,7 @@ static void bos_are_selected(void **state)
 {
 	const struct filler fillers[] = { { .gpu_id = 7, .handle = 5 }, { .gpu_id = 8, .handle = 1 } };
 	const bool keep[] = { true, false, true };
-	struct kfd_criu_bo_bucket bos[3] = { { .size = 1 }, { .size = 2 }, { .size = 3 } };
+	struct bo bos[3] = { { .size = 1 }, { .size = 2 }, { .size = 3 } };
 	struct kfd_state all, some;
 	struct fixture_records f;
 	struct bo_record record;

@@ -259,7 +259,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 
 static struct topology machine;
 static struct topology_node nodes[2];
-static struct kfd_criu_bo_bucket bos[2];
+static struct bo bos[2];
 static uint32_t nr_mapped;
 static bool is_dkms;
 
@@ -318,7 +318,7 @@ static void begin(void)
 /* Of a buffer on the first GPU with these holders: 0, or what the dump fails with. */
 static int check(struct holder *holders, size_t nr)
 {
-	struct kfd_state state = { .nr_bos = 2, .bos = bos };
+	struct kfd_state state = { .nr_bos = 2, .nr_records = 2, .bos = bos };
 	struct task_file file = { .pid = DUMPED };
 	struct share_process process = { .pid = DUMPED, .file = &file, .state = &state, .nodes = &machine };
 	int pids[] = { DUMPED };

@@ -118,25 +118,22 @@ void share_table_attached(struct share_table *table, size_t nr_files)
 
 /* ---- a process with imports alone, the last one of the other GPU ---- */
 
-static struct kfd_criu_bo_bucket bos[NR_BOS];
+static struct bo bos[NR_BOS];
 
 static int attach(const uint32_t *numbers, const struct device_vma *vmas, size_t nr_vmas)
 {
 	struct share_task task = { .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .vmas = vmas, .nr_vmas = nr_vmas };
-	struct kfd_share shares[NR_BOS];
 	struct fixture_records records;
 	struct kfd_state state;
 
 	fixture_begin(&records, ARRAY_SIZE(gpus), NR_BOS);
 	state = fixture_state(&records);
 	state.bos = bos;
-	state.shares = shares;
 	for (uint32_t i = 0; i < NR_BOS; i++) {
-		bos[i] = (struct kfd_criu_bo_bucket){
+		bos[i] = (struct bo){
 			.size = 8192, .gpu_id = i + 1 < NR_BOS ? GPU_A : GPU_B, .offset = OLD(i),
-			.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+			.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM, .share = { .buffer = i + 1, .kind = KFD_BO_IMPORT },
 		};
-		shares[i] = (struct kfd_share){ .buffer = i + 1, .kind = KFD_BO_IMPORT };
 		fixture_u32(records.bytes + 8 + 8 * ARRAY_SIZE(gpus) + 272 * i + 8, numbers[i]);
 	}
 	return share_attach(&task, 3, &state);

@@ -151,7 +151,7 @@ static struct kfd_state state;
 
 static int decide(struct holder holder, uint32_t alloc_flags)
 {
-	struct kfd_criu_bo_bucket bo = { .size = 8192, .gpu_id = GPU, .alloc_flags = alloc_flags, .dmabuf_fd = KFD_NO_FD };
+	struct bo bo = { .size = 8192, .gpu_id = GPU, .alloc_flags = alloc_flags, .dmabuf_fd = KFD_NO_FD };
 	struct share_process process = { .pid = 7, .state = &state, .nodes = nodes };
 	const struct task_files no_files = { 0 };
 	const struct share_request request = {
@@ -163,7 +163,7 @@ static int decide(struct holder holder, uint32_t alloc_flags)
 	kfd_state_done(&state);
 	state.bos = calloc(1, sizeof(bo));
 	assert_non_null(state.bos);
-	state.nr_bos = holder.bo != NO_BO;
+	state.nr_bos = state.nr_records = holder.bo != NO_BO;
 	*state.bos = bo;
 	holder.minor = MINOR;
 	holder.inode = 5;
@@ -219,7 +219,7 @@ static void an_importer_that_is_left_alone_keeps_the_kind_of_memory(void **unuse
 	assert_int_equal(decide_bo(IMPORTED), 0);
 	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
 						 KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED | KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS);
-	assert_null(state.shares);
+	assert_false(kfd_state_shares(&state));
 	memory.flags = FORCED | AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
 	assert_int_equal(decide_bo(IMPORTED), 0);
 	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
@@ -245,8 +245,8 @@ static void what_the_kernel_gives_all_memory_is_not_asked_for(void **unused)
 	memory.flags = FORCED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
 	assert_int_equal(decide_descriptor(), 0);
 	assert_int_equal(state.nr_bos, 1);
-	assert_int_equal(state.shares[0].kind, KFD_BO_GEM);
-	assert_int_equal(state.shares[0].flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+	assert_int_equal(state.bos[0].share.kind, KFD_BO_GEM);
+	assert_int_equal(state.bos[0].share.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 	assert_int_equal(created.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 	assert_int_equal(created.domains, AMDGPU_GEM_DOMAIN_VRAM);
 	assert_int_equal(log_errors, 0);
@@ -263,7 +263,7 @@ static void memory_that_the_kernel_does_not_make_is_refused(void **unused)
 	assert_int_equal(state.nr_bos, 0);
 	made_flags |= COHERENT;
 	assert_int_equal(decide_descriptor(), 0);
-	assert_int_equal(state.shares[0].flags, COHERENT);
+	assert_int_equal(state.bos[0].share.flags, COHERENT);
 }
 
 /* Even if the kernel would make it. */

@@ -37,8 +37,8 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 
 static int check(uint32_t flags)
 {
-	struct kfd_criu_bo_bucket bo = { .size = SIZE, .alloc_flags = flags };
-	struct kfd_state state = { .nr_bos = 1, .bos = &bo };
+	struct bo bo = { .size = SIZE, .alloc_flags = flags };
+	struct kfd_state state = { .nr_bos = 1, .nr_records = 1, .bos = &bo };
 	struct share_process process = { .pid = 7, .state = &state };
 	const struct share_request request = { .processes = &process, .nr_processes = 1, .fresh_inode = FRESH };
 	const struct survey survey = { .request = &request };

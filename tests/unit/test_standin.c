@@ -57,7 +57,7 @@ static struct kfd_criu_device_bucket devices[] = {
 	{ .user_gpu_id = USER(NAVI21), .actual_gpu_id = NAVI21, .drm_fd = 43 },
 };
 static struct fixture_records given;
-static struct kfd_criu_bo_bucket bos[3];
+static struct bo bos[3];
 static struct kfd_state state;
 
 static struct queue_record queue(uint32_t gpu, uint64_t cwsr)
@@ -184,7 +184,7 @@ static void a_damaged_state_is_an_error(void **arg)
 /* ---- RESTORE ---- */
 
 static struct {
-	struct kfd_criu_bo_bucket bos[8];
+	struct bo bos[8];
 	struct bo_record records[8];
 	uint32_t nr_bos;
 	int result, clear_error;
@@ -237,7 +237,7 @@ static void they_are_there_while_restore_runs_and_their_addresses_free_afterward
 	assert_int_equal(bos[2].restored_offset, 0);
 	assert_int_equal(kernel.nr_cleared, 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct kfd_criu_bo_bucket *bo = &kernel.bos[2 + i];
+		const struct bo *bo = &kernel.bos[2 + i];
 
 		assert_int_equal(bo->addr, (i + 1) * CWSR);
 		assert_int_equal(bo->size, state.standins[i].size);

@@ -24,7 +24,7 @@
 static struct kfd_criu_device_bucket devices[2] = { { .user_gpu_id = GPU_A }, { .user_gpu_id = GPU_B } };
 
 /* GPU A: VRAM of 4 pages, a userptr BO with the same offset, GTT of 2; GPU B: VRAM at the offset of A's. */
-static struct kfd_criu_bo_bucket bos[] = {
+static struct bo bos[] = {
 	{ .gpu_id = GPU_A, .offset = 0x100000, .size = 4 * PAGE, .restored_offset = 0x900000,
 	  .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM },
 	{ .gpu_id = GPU_A, .offset = 0x200000, .size = 4 * PAGE, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR },
@@ -138,7 +138,7 @@ static uint64_t restored(uint64_t offset, uint64_t pages, uint32_t gpu)
 {
 	struct kfd_state state = state_with(GPU_A, GPU_B);
 	struct device_vma vma = vma_at(offset, pages, 128);
-	const struct kfd_criu_bo_bucket *bo;
+	const struct bo *bo;
 	struct vma_bos sorted;
 	uint64_t ret;
 

@@ -87,7 +87,7 @@ test_nodes_SRCS := kernel/nodes.c
 test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchownat,-Wl,--wrap=$(call))
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
-test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c
+test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c kernel/state.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 
 test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c kernel/memory.c $(test_content_SRCS)
