@@ -707,7 +707,7 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 		int memfd = handed_out[i] ? handed_out[i] : stopped.bos[i == FAKE_NR_BOS ? 0 : i];
 
 		out[i] = bos[i];
-		out[i].dmabuf_fd = memfd < 0 ? KFD_NO_FD : (uint32_t)dup(memfd);
+		out[i].dmabuf_fd = (uint32_t)(memfd < 0 ? KFD_NO_FD : dup(memfd));
 	}
 	memcpy((void *)(uintptr_t)args->priv_data, records.bytes, records.size);
 	return 0;
@@ -768,7 +768,7 @@ static int restore_process(const struct kfd_ioctl_criu_args *args)
 	restored.paused = true;
 	for (i = 0; i < FAKE_NR_BOS; i++) {
 		in[i].restored_offset = bos[i].alloc_flags == BELL ? bos[i].offset : bos[i].offset + OFFSET_RESTORED;
-		in[i].dmabuf_fd = restored.bos[i] < 0 ? KFD_NO_FD : (uint32_t)dup(restored.bos[i]);
+		in[i].dmabuf_fd = (uint32_t)(restored.bos[i] < 0 ? KFD_NO_FD : dup(restored.bos[i]));
 	}
 	return 0;
 }
