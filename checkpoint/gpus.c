@@ -62,7 +62,7 @@ static bool is_settled(const struct gpus_request *request)
 	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
 		const struct topology_node *node = request->saved->nodes[i];
 
-		if (topology_is_gpu(node) && !match_choice_local(&request->chosen->choices, saved_name(node)))
+		if (topology_is_gpu(node) && !match_choice_local(shared_choices(request->shared), saved_name(node)))
 			return false;
 	}
 	return true;
@@ -71,7 +71,7 @@ static bool is_settled(const struct gpus_request *request)
 /* The saved GPU of this task that has become the local one for another task, by its minor; -ENOENT: there is none. */
 static int find_own(const struct gpus_request *request, const struct topology_node *local)
 {
-	int minor = match_choice_saved(&request->chosen->choices, topology_gpu_id(local));
+	int minor = match_choice_saved(shared_choices(request->shared), topology_gpu_id(local));
 
 	return minor >= 0 && topology_find_minor(request->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
 }
@@ -209,8 +209,8 @@ static int choose(struct search *search, struct match_map **ret)
 		.saved = request->saved,
 		.machine = request->machine,
 		.options = &options,
-		.choices = &request->chosen->choices,
-		.keeps_ids = request->chosen->choices.keeps_ids && request->settings->flag[SETTING_SHARING_CHECK],
+		.choices = shared_choices(request->shared),
+		.keeps_ids = shared_choices(request->shared)->keeps_ids && request->settings->flag[SETTING_SHARING_CHECK],
 		.wait_for_room = wait_for_room,
 		.arg = search,
 	};
@@ -303,10 +303,10 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 
 		err = take_gpu(gpus, request, pair, &search->candidates.usage[pair->local]);
 		if (!err)
-			err = match_remember(&request->chosen->choices, pair);
+			err = match_remember(shared_choices(request->shared), pair);
 	}
 	if (!err && gpus->nr)
-		chosen_ask_lazy(request->chosen, criu_restores_lazily, gpus->list[0].kept);
+		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].kept);
 	if (!err)
 		warn_of_other_ids(gpus);
 	return err;
@@ -323,13 +323,13 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 		return -ENOMEM;
 	search->request = request;
 	search->sysfs = sysfs;
-	chosen_lock(request->chosen);
+	shared_lock(request->shared);
 	err = find_candidates(search, &gpus->nr_visible);
 	if (!err)
 		err = choose(search, &map);
 	if (!err)
 		err = take_gpus(gpus, search, map);
-	chosen_unlock(request->chosen);
+	shared_unlock(request->shared);
 	match_map_free(map);
 	return err;
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "amdgpu_plugin_topology.h"
-#include "checkpoint/chosen.h"
+#include "checkpoint/shared.h"
 #include "host/host.h"
 #include "kernel/kernel.h"
 #include "match/match.h"
@@ -21,7 +21,7 @@ struct gpu {
 	bool knows_vram;      /* vram_free says something */
 	uint64_t vram_free;   /* bytes, when it was chosen */
 	int kept;	      /* the render-node file that carries the KFD's address space */
-	bool handed_out;      /* as a file of the task */
+	bool kfds_file_is_given; /* to the task, as one of its files */
 };
 
 /* {} to begin with. */
@@ -38,7 +38,7 @@ struct gpus_request {
 	int machine_error;		/* or its error */
 	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
 	const struct settings *settings;
-	struct chosen *chosen; /* by other tasks */
+	struct shared *shared; /* by other tasks */
 	const struct mounted *mounted; /* where criu's main process is; NULL: the task's /dev stays as it is */
 };
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A restore, as seen by one task: its GPUs are chosen and opened once, whichever of its
- * files comes first; its GPU state and BO contents come with the file of /dev/kfd.
- */
+/* A restore: made in criu's main process, used there and, after the fork, in each task. */
 #ifndef CHECKPOINT_RESTORE_H
 #define CHECKPOINT_RESTORE_H
 
@@ -33,20 +30,20 @@ int restore_prepare_worker(struct restore *restore);
 void restore_start_worker(struct restore *restore);
 
 /*
- * Restores the file with criu's file id in the calling task. An fd for criu; -ENOENT
- * without a message when no image has this id; -errno after an error line.
+ * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this id;
+ * -errno.
  */
 int restore_file(struct restore *restore, int id);
 
 /*
- * Where the mapping that was at @start with file offset @offset has to be mapped from
+ * In a task: where the mapping that was at @start with file offset @offset has to be mapped from
  * now. *ret_fd is an fd that criu takes.
- * 0; -ENOENT when the mapping is not ours; -errno after an error line.
+ * 0; -ENOENT when the mapping is not ours; -errno.
  */
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd);
 
-/* Lets a restored process run its queues, when all contents are there. 0, -ESRCH when it has none, -errno after an error line. */
+/* In the main process: lets a restored process run its queues, when all contents are there. 0, -ESRCH when it has none, -errno. */
 int restore_resume(struct restore *restore, pid_t pid);
 
 #endif

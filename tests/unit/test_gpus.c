@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/early.h"
+#include "checkpoint/precheck.h"
 #include "checkpoint/gpus.h"
 #include "image/image.h"
 #include "amdgpu_plugin_drm.h"
@@ -24,7 +24,7 @@
 
 static struct topology *saved, *machine;
 static struct settings settings;
-static struct chosen *chosen;
+static struct shared *shared;
 static struct gpus gpus;
 static struct gpu_usage usages[TOPOLOGY_MAX_NODES];
 static uint32_t closed_minor; /* that the task may not open */
@@ -133,6 +133,17 @@ int drm_wait_until_clear(int fd)
 	return clear_error;
 }
 
+int criu_let_go(int token)
+{
+	(void)token;
+	return 0;
+}
+
+pid_t task_own_pid(pid_t pid)
+{
+	return pid;
+}
+
 int criu_keep_file(int fd)
 {
 	close(fd);
@@ -171,15 +182,15 @@ static int setup(void **state)
 	freed_by_sleep = 0;
 	saved = machine_of(0x1000, 1);
 	machine = machine_of(0x1000, 2);
-	chosen = chosen_new();
-	return chosen ? 0 : -1;
+	shared = shared_new();
+	return shared ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	gpus_done(&gpus);
-	chosen_free(chosen);
+	shared_free(shared);
 	topology_free(saved);
 	topology_free(machine);
 	return 0;
@@ -192,7 +203,7 @@ static int choose(const struct topology *of, const struct kfd_state *needed)
 		.machine = machine,
 		.state = needed,
 		.settings = &settings,
-		.chosen = chosen,
+		.shared = shared,
 	};
 
 	gpus_done(&gpus);
@@ -344,7 +355,7 @@ static void what_all_processes_need_decides(void **state)
 	image_states[1] = (struct kfd_state){ .bos = &large, .nr_bos = 1 };
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 1100 * MIB);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	assert_int_equal(choose(saved, &image_states[0]), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* The parent has its memory by now. */
@@ -459,7 +470,7 @@ static void one_task_asks_for_lazy_pages(void **state)
 	(void)state;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(choose(saved, NULL), 0);
-	assert_true(chosen_is_lazy(chosen));
+	assert_true(shared_is_lazy(shared));
 	assert_int_equal(nr_asked, 1);
 }
 
@@ -489,19 +500,19 @@ static void pairs_of_the_user_hold_for_all_tasks(void **state)
 static void processes_that_have_ended_are_waited_for(void **state)
 {
 	(void)state;
-	early_wait(true);
+	precheck_wait(true);
 	assert_int_equal(nr_sleeps, 0);
 	assert_string_equal(log_text, "");
 	nr_ended = 7;
 	images_are(NULL, NULL, 0);
-	early_wait(false);
+	precheck_wait(false);
 	assert_int_equal(nr_sleeps, 0);
-	early_wait(true);
+	precheck_wait(true);
 	assert_int_equal(nr_sleeps, 7);
 	assert_logged("waited 70 ms for processes that have ended; the KFD still has 0");
 	nr_ended = 100000;
 	images_are(saved, NULL, 1);
-	early_wait(false);
+	precheck_wait(false);
 	assert_in_range(nr_sleeps, 100, 1000);
 	assert_int_equal(log_errors, 0);
 }
@@ -512,41 +523,41 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 
 	(void)state;
 	images_are(three, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen, true), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), -ENODEV);
 	assert_logged("no map of 3 saved GPUs to 2 local ones");
-	assert_int_equal(early_check(machine, &settings, chosen, false), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, false), 0);
 	/* Another process of the directory has a chance. */
 	log_clear();
 	images_are(three, saved, 2);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	images_are(three, three, 2);
-	assert_int_equal(early_check(machine, &settings, chosen, true), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), -ENODEV);
 	topology_free(three);
 }
 
 /* The kernel takes one id for the other when buffers are exported. */
 static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **state)
 {
-	struct bo shared = { .share = { .buffer = 1 } };
+	struct bo sharing = { .share = { .buffer = 1 } };
 
 	(void)state;
 	usages[GPU].has_queues = true;
 	images_are(saved, saved, 2);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* Another process of the dump shares, and will follow this one. */
-	chosen_free(chosen);
-	chosen = chosen_new();
-	image_states[1] = (struct kfd_state){ .bos = &shared, .nr_bos = 1, .nr_records = 1 };
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	shared_free(shared);
+	shared = shared_new();
+	image_states[1] = (struct kfd_state){ .bos = &sharing, .nr_bos = 1, .nr_records = 1 };
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(log_errors, 0);
 	settings.flag[SETTING_SHARING_CHECK] = false;
-	chosen_free(chosen);
-	chosen = chosen_new();
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	shared_free(shared);
+	shared = shared_new();
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 }
@@ -558,12 +569,12 @@ static void pairs_that_are_not_there_are_refused_at_once(void **state)
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
-	assert_int_equal(early_check(machine, &settings, chosen, true), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), -EINVAL);
 	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
 	machine->nr_hidden = 1;
-	assert_int_equal(early_check(machine, &settings, chosen, true), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), -EINVAL);
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
@@ -574,11 +585,11 @@ static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
 	(void)state;
 	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	images_are(none, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	images_are(NULL, NULL, 1);
-	assert_int_equal(early_check(machine, &settings, chosen, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
 	assert_string_equal(log_text, "");
 	topology_free(none);
 }

@@ -45,9 +45,9 @@ test_gem_SRCS := share/gem.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
 test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
-test_gpus_SRCS := checkpoint/gpus.c checkpoint/early.c checkpoint/chosen.c host/settings.c kernel/state.c $(match_SRCS)
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/precheck.c checkpoint/shared.c host/settings.c kernel/records.c kernel/state.c $(match_SRCS)
 test_gpus_LDFLAGS := -Wl,--wrap=usleep
-test_leftovers_SRCS := checkpoint/leftovers.c
+test_shared_SRCS := checkpoint/shared.c kernel/records.c kernel/state.c
 test_usage_SRCS := kernel/usage.c kernel/iommu.c $(topology_SRCS)
 
 content_SRCS := $(wildcard content/*.c)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What can be known of a restore before there is a task. */
-#ifndef CHECKPOINT_EARLY_H
-#define CHECKPOINT_EARLY_H
+#ifndef CHECKPOINT_PRECHECK_H
+#define CHECKPOINT_PRECHECK_H
 
 #include "amdgpu_plugin_topology.h"
-#include "checkpoint/chosen.h"
+#include "checkpoint/shared.h"
 #include "host/host.h"
 
 /*
@@ -12,13 +12,13 @@
  * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too. @certain: that a
  * process with GPUs is restored; if not, images of one have to be there.
  */
-void early_wait(bool certain);
+void precheck_wait(bool certain);
 
 /*
  * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
- * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @chosen. 0, also where it cannot be said yet
+ * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @shared. 0, also where it cannot be said yet
  * or is not @certain; -errno after error lines.
  */
-int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen, bool certain);
+int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared, bool certain);
 
 #endif

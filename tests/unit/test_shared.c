@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Temporary cgroups that a task could not remove: directories stand for them. */
+/* What tasks share with criu's main process: temporary cgroups that a task could not remove (directories stand for them). */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/leftovers.h"
+#include "checkpoint/shared.h"
 #include "host/criu.h"
 #include "log_stub.h"
 
@@ -33,6 +33,17 @@ int criu_kept_file(int token)
 	if (get_error)
 		return get_error;
 	return fcntl(store[token], F_DUPFD_CLOEXEC, 0);
+}
+
+int criu_let_go(int token)
+{
+	(void)token;
+	return 0;
+}
+
+pid_t task_own_pid(pid_t pid)
+{
+	return pid;
 }
 
 static int setup(void **state)
@@ -62,23 +73,23 @@ static bool is_there(const char *name)
 	return !faccessat(top_fd, name, F_OK, 0);
 }
 
-static void make(struct leftovers *leftovers, const char *name)
-{
-	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+static struct shared_keeper keeper;
 
-	assert_int_equal(keeper->made(keeper->arg, top_fd, name), 0);
+static void make(struct shared *shared, const char *name)
+{
+	shared_keeper_init(&keeper, shared);
+	assert_int_equal(keeper.hooks.made(keeper.hooks.arg, top_fd, name), 0);
 	assert_int_equal(mkdirat(top_fd, name, 0700), 0);
 }
 
 static void what_a_task_removes_is_forgotten(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
-	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+	struct shared *shared = shared_new();
 
 	(void)state;
-	make(leftovers, "one");
-	keeper->removed(keeper->arg);
-	leftovers_free(leftovers);
+	make(shared, "one");
+	keeper.hooks.removed(keeper.hooks.arg);
+	shared_free(shared);
 	/* Whoever has the name now keeps it. */
 	assert_true(is_there("one"));
 }
@@ -86,7 +97,7 @@ static void what_a_task_removes_is_forgotten(void **state)
 /* The store is criu's, and so is what a task puts into it: here it is filled before the task is made. */
 static void what_a_task_leaves_is_removed_by_the_main_process(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
+	struct shared *shared = shared_new();
 	int status;
 	pid_t pid;
 
@@ -96,60 +107,60 @@ static void what_a_task_leaves_is_removed_by_the_main_process(void **state)
 	pid = fork();
 	if (!pid) {
 		nr_stored = 0;
-		make(leftovers, "two");
+		make(shared, "two");
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_true(is_there("two"));
-	leftovers_free(leftovers);
+	shared_free(shared);
 	assert_false(is_there("two"));
 	assert_null(strstr(log_text, "Warning"));
 }
 
 static void what_is_gone_already_is_no_trouble(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
+	struct shared *shared = shared_new();
 
 	(void)state;
-	make(leftovers, "three");
+	make(shared, "three");
 	assert_int_equal(unlinkat(top_fd, "three", AT_REMOVEDIR), 0);
-	leftovers_free(leftovers);
+	shared_free(shared);
 	assert_string_equal(log_text, "");
 }
 
 static void what_cannot_be_removed_is_named(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
+	struct shared *shared = shared_new();
 
 	(void)state;
-	make(leftovers, "four");
+	make(shared, "four");
 	assert_int_equal(mkdirat(top_fd, "four/child", 0700), 0);
-	leftovers_free(leftovers);
+	shared_free(shared);
 	assert_non_null(strstr(log_text, "Warning: the cgroup four stays behind: Directory not empty"));
 }
 
 static void a_directory_that_cannot_be_got_is_the_reason(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
+	struct shared *shared = shared_new();
 
 	(void)state;
-	make(leftovers, "five");
+	make(shared, "five");
 	get_error = -EMFILE;
-	leftovers_free(leftovers);
+	shared_free(shared);
 	assert_non_null(strstr(log_text, "Warning: the cgroup five stays behind: Too many open files"));
 }
 
 static void a_store_that_fails_is_told_and_nothing_is_kept(void **state)
 {
-	struct leftovers *leftovers = leftovers_new();
-	const struct hide_keeper *keeper = leftovers_keeper(leftovers);
+	struct shared *shared = shared_new();
 
 	(void)state;
 	store_error = -EMFILE;
-	assert_int_equal(keeper->made(keeper->arg, top_fd, "five"), -EMFILE);
+	shared_keeper_init(&keeper, shared);
+	assert_int_equal(keeper.hooks.made(keeper.hooks.arg, top_fd, "five"), -EMFILE);
 	assert_int_equal(mkdirat(top_fd, "five", 0700), 0);
-	leftovers_free(leftovers);
+	shared_free(shared);
 	assert_true(is_there("five"));
 }
 

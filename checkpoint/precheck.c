@@ -9,7 +9,7 @@
 #include <fcntl.h>
 
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/early.h"
+#include "checkpoint/precheck.h"
 #include "checkpoint/gpus.h"
 #include "image/image.h"
 #include "match/match.h"
@@ -17,7 +17,7 @@
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
 
-void early_wait(bool certain)
+void precheck_wait(bool certain)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t ended = certain || kfd_image_next(-1) >= 0 ? usage_count_ended(sysfs) : 0;
@@ -50,12 +50,12 @@ static int read_quietly(int id, struct kfd_image **ret)
 	return err;
 }
 
-static void add_needs(const struct kfd_image *image, struct chosen *chosen)
+static void add_needs(const struct kfd_image *image, struct shared *shared)
 {
 	uint64_t needs[TOPOLOGY_MAX_NODES];
 
 	kfd_state_vram_needs(&image->state, image->nodes, needs);
-	match_need(&chosen->choices, image->nodes, needs, kfd_image_keeps_ids(image));
+	match_need(shared_choices(shared), image->nodes, needs, kfd_image_keeps_ids(image));
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */
@@ -69,7 +69,7 @@ static int check_image(const struct kfd_image *image, const struct topology *mac
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
 }
 
-int early_check(const struct topology *machine, const struct settings *settings, struct chosen *chosen, bool certain)
+int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared, bool certain)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(settings);
@@ -83,7 +83,7 @@ int early_check(const struct topology *machine, const struct settings *settings,
 		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options, report);
 
 		if (image)
-			add_needs(image, chosen);
+			add_needs(image, shared);
 		kfd_image_free(image);
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;

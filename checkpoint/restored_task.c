@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What happens in a restored task. criu restores files and mappings there, which is where the kernel wants RESTORE.
+ *
+ * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and lets its
+ * contents be copied; the last one attaches what the task shares. The first mapping waits for the contents.
+ *
+ * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is taken.
+ * Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that UPDATE_VMA_MAP
+ * hands it for each of them.
+ */
+#define _GNU_SOURCE
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
+#include "checkpoint/gpus.h"
+#include "checkpoint/restored_task.h"
+#include "checkpoint/vma.h"
+#include "image/image.h"
+
+struct restored_task {
+	const struct restore_setup *setup;
+	struct gpus gpus;	 /* {}: not chosen yet */
+	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
+	int image_id;		 /* of the file that has it; -1 */
+	bool looked_for_image;	 /* before its file came */
+	struct vma_bos bos;	 /* of the image */
+	int kfd_token;		 /* of the file of /dev/kfd; -1 */
+	int contents_token;	 /* of the worker while it copies; -1 */
+	uint32_t nr_files;	 /* that were restored so far */
+	struct share_task share;
+	struct share_gpu *share_gpus;
+	struct shared_keeper keeper;
+};
+
+struct restored_task *restored_task_new(const struct restore_setup *setup)
+{
+	struct restored_task *task = calloc(1, sizeof(*task));
+
+	if (!task)
+		return NULL;
+	*task = (struct restored_task){ .setup = setup, .image_id = -1, .kfd_token = -1, .contents_token = -1 };
+	task->share.table = setup->buffers;
+	shared_keeper_init(&task->keeper, setup->shared);
+	return task;
+}
+
+void restored_task_free(struct restored_task *task)
+{
+	if (!task)
+		return;
+	gpus_done(&task->gpus);
+	share_task_done(&task->share);
+	free(task->share_gpus);
+	vma_bos_done(&task->bos);
+	kfd_image_free(task->image);
+	free(task);
+}
+
+/* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
+static int of_ours(int err)
+{
+	return err == -ENOENT ? -EIO : err;
+}
+
+/* ---- GPUs ---- */
+
+/* @state: of the task; NULL when this file does not have it. */
+static int setup_gpus(struct restored_task *task, const struct topology *saved, const struct kfd_state *state)
+{
+	const struct restore_setup *setup = task->setup;
+	const struct gpus_request request = {
+		.saved = saved,
+		.machine = setup->machine,
+		.machine_error = setup->machine_error,
+		.state = state,
+		.settings = setup->settings,
+		.shared = setup->shared,
+		.mounted = setup->mounted,
+	};
+	int err = settings_check(setup->settings);
+	size_t nr = task->gpus.nr;
+
+	if (err)
+		return err;
+	err = gpus_setup(&task->gpus, &request);
+	for (; nr < task->gpus.nr; nr++)
+		shared_note_file(setup->shared, task->gpus.list[nr].kept);
+	return err;
+}
+
+static int open_kfd(struct restored_task *task)
+{
+	_cleanup_free_ uint32_t *minors = gpus_minors(&task->gpus);
+
+	return minors ? kfd_open_for(minors, task->gpus.nr, task->gpus.nr_visible, &task->keeper.hooks) : -ENOMEM;
+}
+
+/* All files of /dev/kfd of a task are alike. Takes @fd; returns one with the flags, or -errno. */
+static int with_flags(int fd, int flags)
+{
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if ((flags & O_ACCMODE) != O_RDWR) {
+		close(fd);
+		return kfd_open_as(flags);
+	}
+	err = device_set_status(fd, flags);
+	if (!err)
+		return fd;
+	close(fd);
+	return fail(err, "/dev/kfd cannot be opened with flags %#x: %m", flags);
+}
+
+/* ---- before the state is put in ---- */
+
+/* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
+static int check_process(const struct kfd_image *image)
+{
+	if (image->state.pid == (uint32_t)getpid())
+		return 0;
+	return fail(-EBADMSG, "the GPU state is of pid %u, and criu restores it in pid %d, which has the same file",
+		    image->state.pid, getpid());
+}
+
+/* To the driver, pages that are still to come are pages that are not there. */
+static int refuse_lazy_pages(const struct restored_task *task)
+{
+	if (!task->gpus.nr || !shared_is_lazy(task->setup->shared))
+		return 0;
+	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not wait "
+		    "for memory that comes later; restore without it");
+}
+
+/* The kernel would take one id for the other when the program exports its next buffer. */
+static int check_ids(const struct restored_task *task)
+{
+	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->setup->settings->flag[SETTING_SHARING_CHECK];
+
+	for (size_t i = 0; keeps_ids && i < task->gpus.nr; i++) {
+		const struct gpu *gpu = &task->gpus.list[i];
+
+		if (gpu->user_id != gpu->actual_id)
+			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses "
+				    "the two ids when the program exports or imports buffers; choose the GPU of the same id by "
+				    "KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it all the same)", task->image->state.pid,
+				    gpu->user_id, gpu->actual_id);
+	}
+	return 0;
+}
+
+static int prepare_sharing(struct restored_task *task)
+{
+	size_t nr = task->gpus.nr;
+	int err = check_ids(task);
+
+	if (err || !task->image->nr_sharers)
+		return err;
+	task->share_gpus = calloc(nr + 1, sizeof(*task->share_gpus));
+	if (!task->share_gpus)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		task->share_gpus[i] = (struct share_gpu){
+			.user_id = task->gpus.list[i].user_id,
+			.minor = task->gpus.list[i].minor,
+			.kept = task->gpus.list[i].kept,
+		};
+	task->share.gpus = task->share_gpus;
+	task->share.nr_gpus = nr;
+	task->share.vmas = task->image->vmas;
+	task->share.nr_vmas = task->image->nr_vmas;
+	task->share.nr_sharers = task->image->nr_sharers;
+	return 0;
+}
+
+static int prepare_state(struct restored_task *task)
+{
+	const struct restore_setup *setup = task->setup;
+	int err;
+
+	shared_choices(setup->shared)->keeps_ids |= kfd_image_keeps_ids(task->image);
+	err = setup_gpus(task, task->image->nodes, &task->image->state);
+	if (err)
+		return err;
+	/* A render node that came before did not say how much is needed. */
+	err = gpus_check_room(&task->gpus, &task->image->state, setup->settings);
+	if (err)
+		return err;
+	err = refuse_lazy_pages(task);
+	if (err)
+		return err;
+	err = prepare_sharing(task);
+	return err ? err : vma_bos_sort(&task->image->state, &task->bos);
+}
+
+/* For what another plugin saved, or this one when told to save it all the same. */
+static int complete_stacks(const struct restored_task *task, struct kfd_state *state)
+{
+	unsigned int nr_lost;
+	int err = stacks_add(state, task->image->nodes, &task->setup->driver, &nr_lost);
+
+	if (err || !nr_lost)
+		return err;
+	if (task->setup->settings->flag[SETTING_RESTORABLE_CHECK])
+		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the image: "
+			    "these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid, nr_lost);
+	pr_warn("pid %u: the kernels in which %u queues were stopped are lost", state->pid, nr_lost);
+	return 0;
+}
+
+/* The records of queues become what the local driver takes. */
+static int prepare_queues(const struct restored_task *task, struct kfd_state *state)
+{
+	const struct topology *machine = task->setup->machine;
+	int err = limits_check_harm(state, machine, &task->setup->driver);
+
+	if (err)
+		return err;
+	err = complete_stacks(task, state);
+	if (err)
+		return err;
+	fold_queues(state, machine);
+	return standin_find(state, machine, &task->setup->driver);
+}
+
+/* ---- the state ---- */
+
+static int put_in(struct restored_task *task, int kfd)
+{
+	struct kfd_state *state = &task->image->state;
+	int err = kfd >= 0 ? prepare_queues(task, state) : 0;
+
+	if (err)
+		return err;
+	err = shared_add_task(task->setup->shared, kfd >= 0, state);
+	if (err)
+		return err;
+	return task->image->nr_sharers ? share_make(&task->share, kfd, state) : standin_restore(kfd, state);
+}
+
+static int send_contents(struct restored_task *task, const uint32_t *minors)
+{
+	return pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
+			     &task->contents_token);
+}
+
+/* Without a worker, libdrm has to find the render nodes by path in this task. */
+static int copy_contents_here(struct restored_task *task, const uint32_t *minors)
+{
+	struct mount_home home;
+	int left, err = mount_show_render_nodes(minors, task->gpus.nr, &home);
+
+	if (err)
+		fail(err, "cannot show the render nodes to libdrm in this task: %m");
+	else
+		err = send_contents(task, minors);
+	left = mount_go_home(&home);
+	if (left && !err)
+		return fail(left, "cannot go back to the task's mount namespace: %m");
+	return err;
+}
+
+static int begin_contents(struct restored_task *task)
+{
+	_cleanup_free_ uint32_t *minors = gpus_minors(&task->gpus);
+
+	if (!minors)
+		return -ENOMEM;
+	return task->setup->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
+}
+
+/* Once, before the first device mapping: what comes later in a task cannot fail for our reasons. */
+static int settle_contents(struct restored_task *task)
+{
+	int token = task->contents_token;
+
+	task->contents_token = -1;
+	return token < 0 ? 0 : worker_wait(token);
+}
+
+static int fill_contents(struct restored_task *task)
+{
+	bool has_mappings = task->image->has_vmas && task->image->nr_vmas;
+	int err;
+
+	share_table_copies(task->setup->buffers, true);
+	err = begin_contents(task);
+	kfd_close_dmabufs(&task->image->state);
+	if (!err && !has_mappings)
+		err = settle_contents(task);
+	share_table_copies(task->setup->buffers, false);
+	return err;
+}
+
+/* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */
+static int put_state_and_contents(struct restored_task *task, int kfd)
+{
+	int err = gpus_open_devices(&task->gpus, &task->image->state);
+
+	if (err)
+		return err;
+	err = put_in(task, kfd);
+	gpus_close_devices(&task->image->state);
+	return err ? err : fill_contents(task);
+}
+
+static int put_kfd_state(struct restored_task *task)
+{
+	_cleanup_close_ int kfd = open_kfd(task);
+	int err;
+
+	if (kfd < 0)
+		return kfd;
+	hsakmt_restore("/", &task->image->hsakmt);
+	err = put_state_and_contents(task, kfd);
+	if (err)
+		return err;
+	task->kfd_token = shared_keep_copy(task->setup->shared, kfd);
+	return task->kfd_token < 0 ? task->kfd_token : 0;
+}
+
+/* Takes @image, of the file with criu's number @id. */
+static int put_state(struct restored_task *task, int id, struct kfd_image *image)
+{
+	int err = image->render_only ? 0 : check_process(image);
+
+	task->image = image;
+	task->image_id = id;
+	if (err)
+		return err;
+	err = prepare_state(task);
+	if (err)
+		return err;
+	err = image->render_only ? put_state_and_contents(task, -1) : put_kfd_state(task);
+	if (err)
+		return err;
+	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects", image->state.pid, task->gpus.nr,
+		image->state.nr_bos, image->render_only ? "buffers of render nodes" : "BOs", image->state.nr_objects);
+	return 0;
+}
+
+/* ---- files of render nodes ---- */
+
+/* What a file of a render node has to get. @is_kfds: it is gpu->kept. */
+static int note_objects(struct restored_task *task, const struct gpu *gpu, struct render_image *image, int fd, bool is_kfds)
+{
+	const struct render_objects *objects = &image->objects;
+	int token = gpu->kept;
+
+	if (!objects->nr_handles && !objects->nr_syncobjs)
+		return 0;
+	if (!is_kfds)
+		token = shared_keep_copy(task->setup->shared, fd);
+	return token < 0 ? token : share_add_file(&task->share, token, gpu->minor, &image->objects);
+}
+
+static int open_render_node(struct restored_task *task, struct render_image *image)
+{
+	_cleanup_close_ int fd = -1;
+	struct gpu *gpu;
+	bool is_kfds;
+	int err = image->nodes ? setup_gpus(task, image->nodes, NULL) : 0;
+
+	if (err)
+		return err;
+	gpu = gpus_by_user_id(&task->gpus, image->gpu_id);
+	if (!gpu)
+		return fail(-EBADMSG, "a render node of gpu %#x comes before the task's /dev/kfd or without it", image->gpu_id);
+	/* Where it is not known, the first file is the one that the KFD works with; an extra one is a file of its own. */
+	is_kfds = !image->another_file && !gpu->kfds_file_is_given;
+	fd = is_kfds ? criu_kept_file(gpu->kept) : drm_open_minor_as(gpu->minor, image->flags);
+	gpu->kfds_file_is_given |= is_kfds;
+	if (fd < 0)
+		return fd;
+	err = device_set_status(fd, image->flags);
+	if (err)
+		return fail(err, "renderD%u cannot be opened with flags %#x: %m", gpu->minor, image->flags);
+	err = note_objects(task, gpu, image, fd, is_kfds);
+	return err ? err : steal_fd(&fd);
+}
+
+static int render_file(struct restored_task *task, int id)
+{
+	struct render_image *image = NULL;
+	int r = render_image_read(id, &image);
+
+	if (r)
+		return r;
+	r = of_ours(open_render_node(task, image));
+	render_image_free(image);
+	return r;
+}
+
+/* ---- files of /dev/kfd, and others whose image has a state ---- */
+
+/* It may come before the file that has the state, and then decides what the kernel shows the process. */
+static int extra_kfd_file(struct restored_task *task, const struct kfd_image *image)
+{
+	int fd, err = topology_count_gpus(image->nodes) ? setup_gpus(task, image->nodes, NULL) : 0;
+
+	if (err)
+		return err;
+	fd = task->gpus.nr && task->kfd_token < 0 ? open_kfd(task) : kfd_open();
+	return with_flags(fd, image->flags);
+}
+
+/* The file that has the state, which is there. */
+static int file_of_state(struct restored_task *task)
+{
+	int fd;
+
+	if (!task->image->render_only)
+		return of_ours(with_flags(criu_kept_file(task->kfd_token), task->image->flags));
+	fd = render_file(task, task->image_id);
+	if (fd != -ENOENT)
+		return fd;
+	return fail(-EBADMSG, "image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", task->image_id,
+		    task->image->state.pid);
+}
+
+static int kfd_file(struct restored_task *task, int id)
+{
+	struct kfd_image *image = NULL;
+	int r = id == task->image_id ? 0 : kfd_image_read(id, &image);
+
+	if (r)
+		return r;
+	if (!image)
+		return file_of_state(task);
+	if (image->another_file) {
+		r = of_ours(extra_kfd_file(task, image));
+		kfd_image_free(image);
+		return r;
+	}
+	if (task->image) {
+		kfd_image_free(image);
+		return fail(-EBADMSG, "the task has two images of the state of its GPUs");
+	}
+	r = of_ours(put_state(task, id, image));
+	return r ? r : file_of_state(task);
+}
+
+/* ---- dma-bufs ---- */
+
+/*
+ * A dma-buf may have a lower number than the file that brings the state of its task: others wait for that task's buffers
+ * while it would wait for theirs, or for its own.
+ */
+static int put_state_before_its_file(struct restored_task *task)
+{
+	int err = 0, id = task->image || task->looked_for_image ? -1 : kfd_image_next(-1);
+
+	task->looked_for_image = true;
+	for (; !err && !task->image && id >= 0; id = kfd_image_next(id)) {
+		struct kfd_image *image = NULL;
+
+		err = kfd_image_read(id, &image);
+		if (!err && !image->another_file && image->state.pid == (uint32_t)getpid())
+			err = put_state(task, id, image);
+		else
+			kfd_image_free(image);
+	}
+	return err;
+}
+
+static int dmabuf_file(struct restored_task *task, int id)
+{
+	struct dmabuf_image image;
+	int err = dmabuf_image_read(id, &image);
+
+	if (err)
+		return err;
+	err = put_state_before_its_file(task);
+	return of_ours(err ? err : share_open_dmabuf(task->setup->buffers, &image));
+}
+
+/* ---- all files ---- */
+
+/* Once, when all files of the task are there, or before its first mapping. */
+static int attach(struct restored_task *task)
+{
+	_cleanup_close_ int kfd = -1;
+
+	if (!task->image || !task->image->nr_sharers || task->share.attached)
+		return 0;
+	if (!task->image->render_only) {
+		kfd = criu_kept_file(task->kfd_token);
+		if (kfd < 0)
+			return kfd;
+	}
+	return share_attach(&task->share, kfd, &task->image->state);
+}
+
+/* Which image a file has shows by trying: an fd; -ENOENT where there is none of this kind; -errno. */
+static const struct file_kind {
+	int (*restore)(struct restored_task *task, int id);
+	bool is_device;
+} file_kinds[] = {
+	{ kfd_file, true },
+	{ render_file, true },
+	{ dmabuf_file, false },
+};
+
+int restored_task_file(struct restored_task *task, int id)
+{
+	const struct file_kind *kind = file_kinds;
+	int err = 0, fd = kind->restore(task, id);
+
+	while (fd == -ENOENT && ++kind < file_kinds + ARRAY_SIZE(file_kinds))
+		fd = kind->restore(task, id);
+	if (fd == -ENOENT)
+		return fd;
+	if (fd >= 0 && kind->is_device && ++task->nr_files && task->image && task->nr_files == task->image->nr_files)
+		err = of_ours(attach(task));
+	if (fd >= 0 && !err)
+		return fd;
+	share_table_fail(task->setup->buffers);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return err;
+}
+
+/* ---- mappings ---- */
+
+int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		      int *ret_fd)
+{
+	const struct vma_context context = {
+		.image = task->image,
+		.bos = &task->bos,
+		.gpus = &task->gpus,
+		.share = &task->share,
+		.kept_kfd = task->kfd_token,
+		.rules = task->setup->rules,
+		.traits = task->setup->traits,
+	};
+	struct device_vma vma;
+	int err;
+
+	if (!vma_find(&context, path, start, offset, &vma))
+		return -ENOENT;
+	err = attach(task);
+	if (!err)
+		err = settle_contents(task);
+	return of_ours(err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd));
+}

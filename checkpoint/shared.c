@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The lock is one word: when a task that holds it dies, criu ends the others as well.
+ *
+ * A cgroup is known by its directory in criu's fd store and a name in it. Paths would not do: a task may be in another
+ * mount and cgroup namespace than criu.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_util.h"
+#include "checkpoint/shared.h"
+#include "host/host.h"
+
+#define LOCK_WAIT_USEC 1000
+
+/* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
+#define MAX_TASKS  65536
+#define MAX_RANGES (1u << 20)
+#define MAX_FILES  (1u << 20)
+
+/* Tasks that hide GPUs at one time, or die while they do. */
+#define MAX_CGROUPS	  1024
+/* A task that was killed is in its cgroup until it has given back all its memory. */
+#define REMOVE_ATTEMPTS	  100
+#define REMOVE_RETRY_USEC 10000
+
+enum cgroup_state { CGROUP_FREE, CGROUP_TAKEN, CGROUP_VALID };
+
+struct shared_cgroup {
+	atomic_int state;
+	int token; /* of the directory that the cgroup is in */
+	char name[48];
+};
+
+struct shared {
+	atomic_bool locked;
+	bool asked_lazy, is_lazy;
+	struct match_choices choices;
+	atomic_uint nr_tasks, nr_ranges, nr_files;
+	struct {
+		pid_t pid;
+		bool has_kfd;
+		unsigned int first_range, nr_ranges;
+	} tasks[MAX_TASKS];
+	struct svm_range ranges[MAX_RANGES];
+	int files[MAX_FILES]; /* by criu's numbers */
+	struct shared_cgroup cgroups[MAX_CGROUPS];
+};
+
+/* Pages that nobody touches cost nothing. */
+struct shared *shared_new(void)
+{
+	void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+		       -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- the choice of GPUs ---- */
+
+struct match_choices *shared_choices(struct shared *shared)
+{
+	return &shared->choices;
+}
+
+void shared_lock(struct shared *shared)
+{
+	while (atomic_exchange(&shared->locked, true))
+		usleep(LOCK_WAIT_USEC);
+}
+
+void shared_unlock(struct shared *shared)
+{
+	atomic_store(&shared->locked, false);
+}
+
+void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token)
+{
+	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : ask(token);
+	shared->asked_lazy = true;
+}
+
+bool shared_is_lazy(const struct shared *shared)
+{
+	return shared->is_lazy;
+}
+
+/* ---- files in criu's store ---- */
+
+/* More than there is room for stay open as long as criu runs. */
+int shared_note_file(struct shared *shared, int token)
+{
+	unsigned int at = token < 0 ? MAX_FILES : atomic_fetch_add(&shared->nr_files, 1);
+
+	if (at < MAX_FILES)
+		shared->files[at] = token;
+	return token;
+}
+
+int shared_keep_copy(struct shared *shared, int fd)
+{
+	int copy = dup(fd);
+
+	return copy < 0 ? -errno : shared_note_file(shared, criu_keep_file(copy));
+}
+
+int shared_let_go(const struct shared *shared)
+{
+	unsigned int nr = atomic_load(&shared->nr_files);
+
+	for (unsigned int i = 0; i < nr && i < MAX_FILES; i++) {
+		int err = criu_let_go(shared->files[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- tasks with state on GPUs ---- */
+
+/* How many ranges of SVM there are, and where they begin in the list; more than it has room for are left out. */
+static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state, unsigned int *ret_first)
+{
+	struct records records;
+	struct svm_range range;
+	unsigned int nr = 0, at = 0;
+
+	if (records_begin(state, &records))
+		return 0;
+	while (records_next_svm(&records, &range) == 1)
+		nr++;
+	*ret_first = atomic_fetch_add(&shared->nr_ranges, nr);
+	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first || records_begin(state, &records))
+		return 0;
+	while (at < nr && records_next_svm(&records, &range) == 1)
+		shared->ranges[*ret_first + at++] = range;
+	return at;
+}
+
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state)
+{
+	unsigned int first = 0, at = atomic_fetch_add(&shared->nr_tasks, 1);
+
+	if (at >= MAX_TASKS)
+		return fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", MAX_TASKS);
+	shared->tasks[at].has_kfd = has_kfd;
+	shared->tasks[at].nr_ranges = has_kfd ? add_ranges(shared, state, &first) : 0;
+	shared->tasks[at].first_range = first;
+	shared->tasks[at].pid = getpid();
+	return 0;
+}
+
+int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task *ret)
+{
+	unsigned int nr = atomic_load(&shared->nr_tasks);
+	pid_t own = nr ? task_own_pid(pid) : 0;
+
+	if (nr && !own)
+		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU state",
+			    pid);
+	for (unsigned int i = 0; i < nr && i < MAX_TASKS; i++) {
+		if (shared->tasks[i].pid != own)
+			continue;
+		*ret = (struct shared_task){
+			.pid = own,
+			.has_kfd = shared->tasks[i].has_kfd,
+			.nr_ranges = shared->tasks[i].nr_ranges,
+			.ranges = &shared->ranges[shared->tasks[i].first_range],
+		};
+		return 1;
+	}
+	return 0;
+}
+
+/* ---- temporary cgroups ---- */
+
+static struct shared_cgroup *take_cgroup(struct shared *shared)
+{
+	for (size_t i = 0; i < MAX_CGROUPS; i++) {
+		int is_free = CGROUP_FREE;
+
+		if (atomic_compare_exchange_strong(&shared->cgroups[i].state, &is_free, CGROUP_TAKEN))
+			return &shared->cgroups[i];
+	}
+	return NULL;
+}
+
+static int cgroup_made(void *arg, int dir, const char *name)
+{
+	struct shared_keeper *keeper = arg;
+	struct shared_cgroup *cgroup = take_cgroup(keeper->shared);
+	int copy = cgroup ? fcntl(dir, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (!cgroup)
+		return -ENOSPC;
+	cgroup->token = copy < 0 ? -errno : criu_keep_file(copy);
+	if (cgroup->token < 0) {
+		int err = cgroup->token;
+
+		atomic_store(&cgroup->state, CGROUP_FREE);
+		return err;
+	}
+	snprintf(cgroup->name, sizeof(cgroup->name), "%s", name);
+	atomic_store(&cgroup->state, CGROUP_VALID);
+	keeper->own = cgroup;
+	return 0;
+}
+
+static void cgroup_removed(void *arg)
+{
+	struct shared_keeper *keeper = arg;
+
+	atomic_store(&keeper->own->state, CGROUP_FREE);
+}
+
+void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared)
+{
+	*keeper = (struct shared_keeper){ .hooks = { cgroup_made, cgroup_removed, keeper }, .shared = shared };
+}
+
+static void remove_cgroup(const struct shared_cgroup *cgroup)
+{
+	_cleanup_close_ int dir = criu_kept_file(cgroup->token);
+	int err = dir < 0 ? dir : -EBUSY;
+
+	for (int i = 0; dir >= 0 && err == -EBUSY && i < REMOVE_ATTEMPTS; i++) {
+		if (i)
+			usleep(REMOVE_RETRY_USEC);
+		err = unlinkat(dir, cgroup->name, AT_REMOVEDIR) ? -errno : 0;
+	}
+	if (err && err != -ENOENT)
+		pr_warn("the cgroup %s stays behind: %s", cgroup->name, strerror(-err));
+}
+
+void shared_free(struct shared *shared)
+{
+	if (!shared)
+		return;
+	for (size_t i = 0; i < MAX_CGROUPS; i++)
+		if (atomic_load(&shared->cgroups[i].state) == CGROUP_VALID)
+			remove_cgroup(&shared->cgroups[i]);
+	munmap(shared, sizeof(*shared));
+}
