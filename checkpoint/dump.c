@@ -21,18 +21,17 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
-#include "host/host.h"
 #include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
 #include "checkpoint/dump.h"
+#include "checkpoint/refuse.h"
+#include "checkpoint/saved_nodes.h"
+#include "checkpoint/vma.h"
+#include "host/host.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
 #include "pages/pages.h"
-#include "checkpoint/refuse.h"
-#include "checkpoint/saved_nodes.h"
 #include "share/share.h"
-#include "amdgpu_plugin_util.h"
-#include "checkpoint/vma.h"
-
 
 /* A process of the dumped tree with state on GPUs: of the KFD or, without /dev/kfd, with objects of render nodes. */
 struct process {
@@ -137,14 +136,10 @@ static int heal(struct dump *dump)
 
 		if (!err)
 			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed", file->pid);
-		else if (err != -EINVAL) {
-			pr_err("pid %d: its /dev/kfd cannot be checkpointed: %s", file->pid,
-			       err == -EACCES ? "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial "
-						"user namespace" :
-			       err == -EBADF ? "the process that opened it is not being dumped" :
-					       strerror(-err));
-			return err;
-		}
+		else if (err != -EINVAL)
+			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %s", file->pid, err == -EACCES ?
+				    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace" :
+				    err == -EBADF ? "the process that opened it is not being dumped" : strerror(-err));
 	}
 	return 0;
 }
@@ -163,16 +158,16 @@ static int pause_process(struct process *process)
  * the one that then cannot be let go again, mostly the last. Nothing is saved yet, so those
  * that were let go are stopped anew.
  */
-static int is_another_file_of_paused(struct dump *dump, const struct task_file *file)
+static int is_extra_file_of_paused(struct dump *dump, const struct task_file *file)
 {
 	size_t i = dump->nr_processes;
 	bool found = false;
 	int err = kfd_unpause(file->fd);
 
-	if (err && err != -EINVAL)
-		pr_err("pid %d: cannot stop its GPU queues: %s", file->pid, strerror(-err));
+	if (err == -EINVAL)
+		return 0;
 	if (err)
-		return err == -EINVAL ? 0 : err;
+		return fail(err, "pid %d: cannot stop its GPU queues: %m", file->pid);
 	while (i && !found) {
 		struct process *process = &dump->processes[--i];
 		int ret = kfd_unpause(process->file->fd);
@@ -181,8 +176,7 @@ static int is_another_file_of_paused(struct dump *dump, const struct task_file *
 		process->paused = ret && !found;
 		if (!process->paused)
 			continue;
-		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-ret));
-		err = ret;
+		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m", process->file->pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)
 		err = pause_process(&dump->processes[i]);
@@ -193,7 +187,7 @@ static int pause_file(struct dump *dump, struct task_file *file)
 {
 	struct process *process = &dump->processes[dump->nr_processes];
 	const struct kfd_state *state;
-	int r = is_another_file_of_paused(dump, file);
+	int r = is_extra_file_of_paused(dump, file);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -258,14 +252,19 @@ static int check_render_file(const struct dump *dump, const struct task_file *fi
 	return process && !has_kfd(process) ? refuse_used_file(file, true) : 0;
 }
 
+/* Whether what this kernel is known not to restore is saved all the same. */
+static bool is_forced(const struct dump *dump)
+{
+	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
+}
+
 static int check_restorable(struct dump *dump)
 {
-	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 	int err = check_contexts(dump);
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].image.state, &dump->files,
-				     dump->machine, try);
+				     dump->machine, is_forced(dump));
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		err = look_at_file(dump, &dump->files.files[i]);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
@@ -279,18 +278,18 @@ static int check_restorable(struct dump *dump)
 
 static int process_take(struct dump *dump, struct process *process)
 {
-	bool try = !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-	int err = kfd_checkpoint(process->file->fd, process->file->pid, &process->image.state);
+	struct kfd_state *state = &process->image.state;
+	pid_t pid = process->file->pid;
+	int err = kfd_checkpoint(process->file->fd, pid, state);
 
-	if (!err)
-		standin_drop(&process->image.state);
-	if (!err)
-		err = limits_check_queues(process->file->pid, &process->image.state, dump->machine, &dump->driver, try);
-	if (!err)
-		err = saved_nodes_of_kfd(dump->machine, process->file->pid, &process->image.state, &process->image.nodes);
-	if (!err)
-		err = stacks_add(&process->image.state, process->image.nodes, &dump->driver, NULL);
-	return err;
+	if (err)
+		return err;
+	standin_drop(state);
+	err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
+	if (err)
+		return err;
+	err = saved_nodes_of_kfd(dump->machine, pid, state, &process->image.nodes);
+	return err ? err : stacks_add(state, process->image.nodes, &dump->driver, NULL);
 }
 
 /*
@@ -319,11 +318,13 @@ static int render_take(struct dump *dump, struct process *process)
 	int err = task_nodes(dump, pid, &own, &process->image.nodes);
 
 	process->borrows_nodes = !own;
+	if (err)
+		return err;
 	process->image.state.pid = (uint32_t)task_own_pid(pid);
-	for (size_t i = 0; !err && i < dump->files.count; i++)
+	for (size_t i = 0; i < dump->files.count; i++)
 		if (dump->files.files[i].pid == pid && saved_nodes_find(process->image.nodes, &dump->files.files[i]) < 0)
-			err = -EOPNOTSUPP;
-	return err ? err : saved_nodes_add_devices(dump->machine, process->image.nodes, &process->image.state);
+			return -EOPNOTSUPP;
+	return saved_nodes_add_devices(dump->machine, process->image.nodes, &process->image.state);
 }
 
 /* ---- pause, all ---- */
@@ -333,9 +334,10 @@ static int check_kfd(struct kfd_rules *ret)
 	_cleanup_close_ int fd = kfd_open();
 	int err = fd < 0 ? fd : kfd_check_version(fd);
 
-	if (!err)
-		*ret = kfd_ask_rules(fd);
-	return err;
+	if (err)
+		return err;
+	*ret = kfd_ask_rules(fd);
+	return 0;
 }
 
 /* What they share shows only when all states are there. */
@@ -353,14 +355,17 @@ static int take_all(struct dump *dump)
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
 	err = survey_begin(dump->machine, &request->fresh_inode);
-	dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
-	request->processes = dump->sharers;
-	if (!err && !dump->sharers)
-		err = -ENOMEM;
-	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+	if (err)
+		return err;
+	request->processes = dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
+	if (!dump->sharers)
+		return -ENOMEM;
+	for (size_t i = 0; i < dump->nr_processes; i++) {
 		struct process *process = &dump->processes[i];
 
 		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
+		if (err)
+			return err;
 		dump->sharers[i] = (struct share_process){
 			.pid = process->file->pid,
 			.file = process->file,
@@ -368,28 +373,37 @@ static int take_all(struct dump *dump)
 			.nodes = process->image.nodes,
 		};
 	}
-	return err ? err : survey_take(request, &dump->survey);
+	return survey_take(request, &dump->survey);
+}
+
+/* What is known before a task is looked at. */
+static int look_around(struct dump *dump)
+{
+	int err = settings_check(dump->settings);
+
+	if (err)
+		return err;
+	err = refuse_incremental();
+	if (err)
+		return err;
+	err = check_kfd(&dump->rules);
+	if (err)
+		return err;
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
+	return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
 }
 
 static int pause_all(struct dump *dump)
 {
-	int err = settings_check(dump->settings);
+	int err = look_around(dump);
 
-	if (!err)
-		err = refuse_incremental();
 	if (err)
 		return err;
-	err = check_kfd(&dump->rules);
-	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
-	if (!err) {
-		err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
-		if (err == -ENOENT)
-			pr_err("%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT);
-	}
-	if (!err)
-		err = task_files_collect(drm_is_amd, &dump->files);
-	if (!err)
-		err = heal(dump);
+	err = task_files_collect(drm_is_amd, &dump->files);
+	if (err)
+		return err;
+	err = heal(dump);
 	if (err)
 		return err;
 	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
@@ -443,6 +457,7 @@ static int begin_images(struct dump *dump)
 static int device_minors(const struct process *process, uint32_t **ret)
 {
 	_cleanup_free_ uint32_t *minors = calloc(process->image.state.nr_devices, sizeof(*minors));
+
 	for (size_t i = 0; minors && i < process->image.state.nr_devices; i++) {
 		int node = topology_find_gpu(process->image.nodes, process->image.state.devices[i].user_gpu_id);
 
@@ -459,9 +474,9 @@ static int ask_flags(const struct task_file *file, int *ret)
 	int flags = device_flags(file->fd);
 
 	if (flags < 0)
-		pr_err("pid %d: cannot ask for the flags of its files: %s", file->pid, strerror(-flags));
+		return fail(flags, "pid %d: cannot ask for the flags of its files: %m", file->pid);
 	*ret = flags;
-	return flags < 0 ? flags : 0;
+	return 0;
 }
 
 static struct image_writer image_writer(const struct dump *dump)
@@ -530,7 +545,7 @@ static int dump_process(struct dump *dump, struct process *process, int id)
  * A process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
  * may open one of them first.
  */
-static int dump_another_kfd(const struct task_file *file, struct process *process, int id)
+static int dump_extra_kfd(const struct task_file *file, struct process *process, int id)
 {
 	struct kfd_image image = { .another_file = true };
 	int err = ask_flags(file, &image.flags);
@@ -557,12 +572,13 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	image.gpu_id = topology_gpu_id(process->image.nodes->nodes[node]);
 	image.nodes = process->image.nodes;
 	err = ask_flags(file, &image.flags);
-	if (!err && (!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR) {
-		pr_err("pid %d: its file of renderD%u, with which its memory on the GPU is mapped, is not open for reading "
-		       "and writing (flags %#x): that cannot be restored", file->pid, file->minor, image.flags);
-		err = -EOPNOTSUPP;
-	}
-	return err ? err : render_image_write(id, &image);
+	if (err)
+		return err;
+	if ((!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
+			    "is not open for reading and writing (flags %#x): that cannot be restored", file->pid,
+			    file->minor, image.flags);
+	return render_image_write(id, &image);
 }
 
 /* ---- empty files of render nodes, of tasks without /dev/kfd ---- */
@@ -574,10 +590,12 @@ static int dump_unused_file(struct dump *dump, const struct task_file *file, int
 	_cleanup_topology_ struct topology *owned = NULL;
 	int node, err = refuse_used_file(file, false);
 
-	if (!err)
-		err = ask_flags(file, &image.flags);
-	if (!err)
-		err = task_nodes(dump, file->pid, &owned, &image.nodes);
+	if (err)
+		return err;
+	err = ask_flags(file, &image.flags);
+	if (err)
+		return err;
+	err = task_nodes(dump, file->pid, &owned, &image.nodes);
 	if (err)
 		return err;
 	node = saved_nodes_find(image.nodes, file);
@@ -608,10 +626,9 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 		err = dmabuf_image_write(id, &image);
 		return err ? err : 1;
 	}
-	pr_err("a process among those being dumped, which have AMD GPUs, has %s open: that cannot be saved%s", kind,
-	       task_file_is_dmabuf(kind) ? " (it is of another driver, such as udmabuf, or the kernel is older than Linux 6.8)" :
-					   "");
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "a process among those being dumped, which have AMD GPUs, has %s open: that cannot be "
+		    "saved%s", kind, task_file_is_dmabuf(kind) ? " (it is of another driver, such as udmabuf, or the "
+		    "kernel is older than Linux 6.8)" : "");
 }
 
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
@@ -623,18 +640,16 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	if (err)
 		return err;
 	err = task_files_find(&dump->files, fd, &file);
-	if (err) {
-		pr_err("cannot compare file %#x of device %u:%u with those of the tasks: %s", id, major(st->st_rdev),
-		       minor(st->st_rdev), strerror(-err));
-		return err;
-	}
+	if (err)
+		return fail(err, "cannot compare file %#x of device %u:%u with those of the tasks: %m", id,
+			    major(st->st_rdev), minor(st->st_rdev));
 	if (!file)
 		return refuse_file_under_way(st);
 	process = process_by_pid(dump, file->pid);
 	if (!process)
 		return dump_unused_file(dump, file, id);
 	if (process->file != file)
-		return file->minor ? dump_render_node(dump, file, process, id) : dump_another_kfd(file, process, id);
+		return file->minor ? dump_render_node(dump, file, process, id) : dump_extra_kfd(file, process, id);
 	err = dump_process(dump, process, id);
 	return err || has_kfd(process) ? err : dump_render_node(dump, file, process, id);
 }

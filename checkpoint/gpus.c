@@ -87,9 +87,8 @@ static int check_chosen(const struct search *search)
 
 		if (saved < 0)
 			continue;
-		pr_err("gpu %#x has become that of renderD%d in another process of the restore, and pid %d may not use it: %s",
-		       topology_gpu_id(machine->nodes[i]), saved, getpid(), reason);
-		return -ENODEV;
+		return fail(-ENODEV, "gpu %#x has become that of renderD%d in another process of the restore, and pid "
+			    "%d may not use it: %s", topology_gpu_id(machine->nodes[i]), saved, getpid(), reason);
 	}
 	return 0;
 }
@@ -101,11 +100,8 @@ static int look_at(struct search *search, unsigned int i, size_t *visible)
 	uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 	_cleanup_close_ int fd = drm_open_minor(minor);
 
-	if (is_shortage(fd)) {
-		pr_err("gpu %#x: cannot look whether renderD%u may be used: %s", topology_gpu_id(node), minor,
-		       strerror(-fd));
-		return fd;
-	}
+	if (is_shortage(fd))
+		return fail(fd, "gpu %#x: cannot look whether renderD%u may be used: %m", topology_gpu_id(node), minor);
 	*visible += !sysfs_node_is_hidden(search->sysfs, node->id, fd == -EPERM);
 	if (fd < 0)
 		snprintf(search->candidates.reason[i], sizeof(search->candidates.reason[i]), "renderD%u: %s", minor,
@@ -170,11 +166,10 @@ int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, cons
 
 		if (!gpu->knows_vram || needed <= gpu->vram_free)
 			continue;
-		pr_err("gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the image: "
-		       "end what else uses it, or choose another GPU by KFD_DEVICE_MAP (KFD_VRAM_SIZE_CHECK=0 tries it "
-		       "all the same)",
-		       gpu->actual_id, MIB(gpu->vram_free), gpu->user_id, MIB(needed));
-		return -ENOSPC;
+		return fail(-ENOSPC, "gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB "
+			    "in the image: end what else uses it, or choose another GPU by KFD_DEVICE_MAP "
+			    "(KFD_VRAM_SIZE_CHECK=0 tries it all the same)", gpu->actual_id, MIB(gpu->vram_free),
+			    gpu->user_id, MIB(needed));
 	}
 	return 0;
 }
@@ -205,12 +200,13 @@ static int choose(struct search *search, struct match_map **ret)
 	const struct gpus_request *request = search->request;
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(request->settings);
+	struct match_choices *choices = shared_choices(request->shared);
 	struct match_process process = {
 		.saved = request->saved,
 		.machine = request->machine,
 		.options = &options,
-		.choices = shared_choices(request->shared),
-		.keeps_ids = shared_choices(request->shared)->keeps_ids && request->settings->flag[SETTING_SHARING_CHECK],
+		.choices = choices,
+		.keeps_ids = choices->keeps_ids && request->settings->flag[SETTING_SHARING_CHECK],
 		.wait_for_room = wait_for_room,
 		.arg = search,
 	};
@@ -240,16 +236,13 @@ static int keep_node(struct gpu *gpu)
 {
 	int err, fd = drm_open_minor(gpu->minor);
 
-	if (fd < 0) {
-		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->actual_id, gpu->minor, strerror(-fd));
-		return fd;
-	}
+	if (fd < 0)
+		return fail(fd, "gpu %#x: cannot open renderD%u: %m", gpu->actual_id, gpu->minor);
 	err = drm_wait_until_clear(fd);
 	if (err) {
-		pr_err("gpu %#x: the new address space of renderD%u is not ready: %s", gpu->actual_id, gpu->minor,
-		       strerror(-err));
 		close(fd);
-		return err;
+		return fail(err, "gpu %#x: the new address space of renderD%u is not ready: %m", gpu->actual_id,
+			    gpu->minor);
 	}
 	gpu->kept = criu_keep_file(fd);
 	return gpu->kept < 0 ? gpu->kept : 0;
@@ -293,23 +286,23 @@ static void warn_of_other_ids(const struct gpus *gpus)
 static int take_gpus(struct gpus *gpus, const struct search *search, const struct match_map *map)
 {
 	const struct gpus_request *request = search->request;
-	int err = 0;
 
 	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		return -ENOMEM;
-	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
+		int err = take_gpu(gpus, request, pair, &search->candidates.usage[pair->local]);
 
-		err = take_gpu(gpus, request, pair, &search->candidates.usage[pair->local]);
 		if (!err)
 			err = match_remember(shared_choices(request->shared), pair);
+		if (err)
+			return err;
 	}
-	if (!err && gpus->nr)
+	if (gpus->nr)
 		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].kept);
-	if (!err)
-		warn_of_other_ids(gpus);
-	return err;
+	warn_of_other_ids(gpus);
+	return 0;
 }
 
 static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
@@ -343,8 +336,7 @@ static int check_same(const struct gpus *gpus, const struct topology *saved)
 			nr++;
 	if (nr == gpus->nr && nr == topology_count_gpus(saved))
 		return 0;
-	pr_err("the images of the task's files name different GPUs");
-	return -EBADMSG;
+	return fail(-EBADMSG, "the images of the task's files name different GPUs");
 }
 
 int gpus_setup(struct gpus *gpus, const struct gpus_request *request)
@@ -353,7 +345,7 @@ int gpus_setup(struct gpus *gpus, const struct gpus_request *request)
 		return check_same(gpus, request->saved);
 	/* Of other errors there is a line already. */
 	if (request->machine_error == -ENOENT)
-		pr_err("%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
+		return fail(-ENOENT, "%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
 	return request->machine_error ? request->machine_error : choose_gpus(gpus, request);
 }
 

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/precheck.h"
 #include "checkpoint/gpus.h"
+#include "checkpoint/precheck.h"
 #include "image/image.h"
 #include "match/match.h"
 
@@ -69,7 +69,8 @@ static int check_image(const struct kfd_image *image, const struct topology *mac
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
 }
 
-int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared, bool certain)
+int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
+		    bool certain)
 {
 	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(settings);

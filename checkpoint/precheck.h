@@ -19,6 +19,7 @@ void precheck_wait(bool certain);
  * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @shared. 0, also where it cannot be said yet
  * or is not @certain; -errno after error lines.
  */
-int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared, bool certain);
+int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
+		    bool certain);
 
 #endif

@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <sys/sysmacros.h>
 
-#include "host/host.h"
-#include "kernel/kernel.h"
 #include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
 #include "checkpoint/refuse.h"
 #include "checkpoint/vma.h"
-#include "amdgpu_plugin_util.h"
+#include "host/host.h"
+#include "kernel/kernel.h"
 
 /* ---- processes and files ---- */
 
@@ -25,10 +25,8 @@ static int check_owner(pid_t pid, const struct kfd_state *state)
 
 	if (own == (pid_t)state->pid)
 		return 0;
-	pr_err("pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has a higher pid: criu "
-	       "would restore the GPU state in the wrong process",
-	       pid, own, state->pid);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
+		    "a higher pid: criu would restore the GPU state in the wrong process", pid, own, state->pid);
 }
 
 int refuse_file(const struct task_file *file)
@@ -37,12 +35,12 @@ int refuse_file(const struct task_file *file)
 	int err = drm_count_objects(file->fd, &count);
 
 	if (err)
-		pr_err("pid %d: cannot ask renderD%u for its buffers: %s", file->pid, file->minor, strerror(-err));
-	else if (count)
-		pr_err("pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, video, "
-		       "dma-buf imports), which cannot be saved: the kernel does not list them before Linux 6.18",
-		       file->pid, file->minor, count);
-	return err || !count ? err : -EOPNOTSUPP;
+		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
+	if (!count)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, "
+		    "video, dma-buf imports), which cannot be saved: the kernel does not list them before Linux 6.18",
+		    file->pid, file->minor, count);
 }
 
 /* A new file has memory of the driver's own. */
@@ -54,9 +52,8 @@ static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, 
 	if (!err)
 		err = drm_ask_holdings(file->fd, ret);
 	if (err)
-		pr_err("pid %d: cannot ask renderD%u for what its file holds: %s", file->pid, file->minor,
-		       strerror(-err));
-	return err;
+		return fail(err, "pid %d: cannot ask renderD%u for what its file holds: %m", file->pid, file->minor);
+	return 0;
 }
 
 int refuse_used_file(const struct task_file *file, bool is_saved)
@@ -69,11 +66,10 @@ int refuse_used_file(const struct task_file *file, bool is_saved)
 	if (!holdings.nr_contexts && !holdings.has_computed &&
 	    (is_saved || (!holdings.nr_syncobjs && holdings.memory_kib <= fresh.memory_kib)))
 		return 0;
-	pr_err("pid %d: has renderD%u open and not /dev/kfd, and the file is in use: %u contexts, %u syncobjs, %" PRIu64
-	       " KiB of system memory (%" PRIu64 " when new)%s: that cannot be saved", file->pid, file->minor,
-	       holdings.nr_contexts, holdings.nr_syncobjs, holdings.memory_kib, fresh.memory_kib,
-	       holdings.has_computed ? ", jobs" : "");
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: has renderD%u open and not /dev/kfd, and the file is in use: %u contexts, %u "
+		    "syncobjs, %" PRIu64 " KiB of system memory (%" PRIu64 " when new)%s: that cannot be saved",
+		    file->pid, file->minor, holdings.nr_contexts, holdings.nr_syncobjs, holdings.memory_kib,
+		    fresh.memory_kib, holdings.has_computed ? ", jobs" : "");
 }
 
 int refuse_file_under_way(const struct stat *st)
@@ -82,9 +78,8 @@ int refuse_file_under_way(const struct stat *st)
 
 	if (!device_is_kfd(st))
 		snprintf(name, sizeof(name), "renderD%u", minor(st->st_rdev));
-	pr_err("a file of %s is under way in a message of a socket (SCM_RIGHTS), or open outside of the tasks that are being "
-	       "dumped: that cannot be saved", name);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "a file of %s is under way in a message of a socket (SCM_RIGHTS), or open outside of "
+		    "the tasks that are being dumped: that cannot be saved", name);
 }
 
 /* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
@@ -92,10 +87,10 @@ int refuse_incremental(void)
 {
 	if (!criu_is_incremental())
 		return 0;
-	pr_err("a process with an AMD GPU cannot be dumped on top of earlier images (--prev-images-dir): the GPU's "
-	       "writes to memory are not tracked; the link \"parent\" to them is removed, dump again without them");
 	criu_forget_parent();
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be dumped on top of earlier images "
+		    "(--prev-images-dir): the GPU's writes to memory are not tracked; the link \"parent\" to them is "
+		    "removed, dump again without them");
 }
 
 /* The process that serves the memory afterwards cannot go on when the restore is refused. */
@@ -103,9 +98,8 @@ int refuse_lazy_dump(void)
 {
 	if (!criu_is_asked_for_lazy_pages())
 		return 0;
-	pr_err("a process with an AMD GPU cannot be dumped with --lazy-pages: the driver does not wait for memory that "
-	       "comes after the restore");
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be dumped with --lazy-pages: the driver does not "
+		    "wait for memory that comes after the restore");
 }
 
 static int ask_kfd(pid_t pid, struct task_kfd *ret)
@@ -113,8 +107,8 @@ static int ask_kfd(pid_t pid, struct task_kfd *ret)
 	int err = task_ask_kfd(pid, ret);
 
 	if (err)
-		pr_err("pid %d: cannot look for it among the KFD's processes: %s", pid, strerror(-err));
-	return err;
+		return fail(err, "pid %d: cannot look for it among the KFD's processes: %m", pid);
+	return 0;
 }
 
 /*
@@ -150,10 +144,9 @@ static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_stat
 	nr = count_address_spaces(pid, pasid, files, machine);
 	if (nr >= state->nr_devices)
 		return 0;
-	pr_err("pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save buffers of a process "
-	       "without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 tries it all the same)",
-	       pid, state->nr_devices, nr);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save "
+		    "buffers of a process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 "
+		    "tries it all the same)", pid, state->nr_devices, nr);
 }
 
 static int check_buffers(pid_t pid, const struct kfd_state *state)
@@ -164,10 +157,8 @@ static int check_buffers(pid_t pid, const struct kfd_state *state)
 		return 0;
 	if (fd < 0)
 		return fd;
-	pr_err("pid %d: has no buffers on its GPUs, and this kernel does not restore such a process (Linux 6.18 does, "
-	       "and some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)",
-	       pid);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: has no buffers on its GPUs, and this kernel does not restore such a process "
+		    "(Linux 6.18 does, and some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)", pid);
 }
 
 /* The task itself makes the ioctl at restore. */
@@ -175,35 +166,37 @@ static int check_user_ns(pid_t pid)
 {
 	if (!task_is_in_user_ns(pid))
 		return 0;
-	pr_err("pid %d: is in a user namespace, where the kernel does not restore GPU state: CAP_CHECKPOINT_RESTORE or "
-	       "CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 dumps it all the same)",
-	       pid);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: is in a user namespace, where the kernel does not restore GPU state: "
+		    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 "
+		    "dumps it all the same)", pid);
 }
 
 int refuse_context(pid_t pid)
 {
-	pr_err("pid %d: has a second KFD context (CREATE_PROCESS), which cannot be saved: dump it when the program has "
-	       "closed the file of that context", pid);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: has a second KFD context (CREATE_PROCESS), which cannot be saved: dump it "
+		    "when the program has closed the file of that context", pid);
 }
 
 int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
-		   const struct topology *machine, bool try)
+		   const struct topology *machine, bool is_forced)
 {
 	struct task_kfd kfd = { 0 };
 	int err = check_owner(pid, state);
 
-	if (!err)
-		err = ask_kfd(pid, &kfd);
-	/* RESTORE knows the first context of a process only. */
-	if (!err && kfd.nr_contexts)
-		err = refuse_context(pid);
-	if (err || try)
+	if (err)
 		return err;
+	err = ask_kfd(pid, &kfd);
+	if (err)
+		return err;
+	/* RESTORE knows the first context of a process only. */
+	if (kfd.nr_contexts)
+		return refuse_context(pid);
+	if (is_forced)
+		return 0;
 	err = check_user_ns(pid);
-	if (!err)
-		err = check_buffers(pid, state);
+	if (err)
+		return err;
+	err = check_buffers(pid, state);
 	return err ? err : check_address_spaces(pid, kfd.pasid, state, files, machine);
 }
 
@@ -218,9 +211,8 @@ static int check_closed(pid_t pid)
 
 	if (err || !(kfd.nr_queues || kfd.vram_bytes))
 		return err;
-	pr_err("pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its /dev/kfd, without which that "
-	       "cannot be saved", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its "
+		    "/dev/kfd, without which that cannot be saved", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 }
 
 static int refuse_mapping(pid_t pid, const struct device_vma *vma)
@@ -229,9 +221,8 @@ static int refuse_mapping(pid_t pid, const struct device_vma *vma)
 
 	if (vma->minor)
 		snprintf(node, sizeof(node), "renderD%u", vma->minor);
-	pr_err("pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has inherited the mapping, or closed "
-	       "the file): that cannot be saved", pid, vma->start, node);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has "
+		    "inherited the mapping, or closed the file): that cannot be saved", pid, vma->start, node);
 }
 
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
@@ -240,13 +231,15 @@ int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 	size_t count = 0;
 	int err = task_device_vmas(pid, &vmas, &count);
 
-	for (size_t i = 0; !err && i < count; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < count; i++) {
 		int r = vma_is_foreign(machine, &vmas[i]);
 
+		if (!r && (!vmas[i].minor || !is_saved))
+			r = refuse_mapping(pid, &vmas[i]);
 		if (r < 0)
-			err = r;
-		else if (!r && (!vmas[i].minor || !is_saved))
-			err = refuse_mapping(pid, &vmas[i]);
+			return r;
 	}
-	return err ? err : check_closed(pid);
+	return check_closed(pid);
 }

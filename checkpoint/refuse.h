@@ -5,15 +5,15 @@
 
 #include <stdbool.h>
 
-#include "kernel/kernel.h"
 #include "amdgpu_plugin_topology.h"
+#include "kernel/kernel.h"
 
 /*
- * A paused KFD process, before its state is taken. @files: of all tasks. @try: tries even what this kernel is known not
- * to restore.
+ * A paused KFD process, before its state is taken. @files: of all tasks. @is_forced: takes even what this
+ * kernel is known not to restore.
  */
 int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
-		   const struct topology *machine, bool try);
+		   const struct topology *machine, bool is_forced);
 
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A restore, in criu's main process: what is read and made before there are tasks, the worker that copies contents while
- * they are restored, and RESUME when all are there.
+ * A restore, in criu's main process: what is read and made before there are tasks, the worker that copies contents
+ * meanwhile, and RESUME when all tasks are there.
  */
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/precheck.h"

@@ -30,8 +30,8 @@ int restore_prepare_worker(struct restore *restore);
 void restore_start_worker(struct restore *restore);
 
 /*
- * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this id;
- * -errno.
+ * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this
+ * id; -errno.
  */
 int restore_file(struct restore *restore, int id);
 
@@ -43,7 +43,10 @@ int restore_file(struct restore *restore, int id);
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd);
 
-/* In the main process: lets a restored process run its queues, when all contents are there. 0, -ESRCH when it has none, -errno. */
+/*
+ * In the main process: lets a restored process run its queues, when all contents are there. 0; -ESRCH when it has none;
+ * -errno.
+ */
 int restore_resume(struct restore *restore, pid_t pid);
 
 #endif

@@ -5,9 +5,9 @@
  * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and lets its
  * contents be copied; the last one attaches what the task shares. The first mapping waits for the contents.
  *
- * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is taken.
- * Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that UPDATE_VMA_MAP
- * hands it for each of them.
+ * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
+ * taken. Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that
+ * UPDATE_VMA_MAP hands it for each of them.
  */
 #define _GNU_SOURCE
 #include "amdgpu_plugin_drm.h"
@@ -129,8 +129,8 @@ static int refuse_lazy_pages(const struct restored_task *task)
 {
 	if (!task->gpus.nr || !shared_is_lazy(task->setup->shared))
 		return 0;
-	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not wait "
-		    "for memory that comes later; restore without it");
+	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
+		    "wait for memory that comes later; restore without it");
 }
 
 /* The kernel would take one id for the other when the program exports its next buffer. */
@@ -142,10 +142,10 @@ static int check_ids(const struct restored_task *task)
 		const struct gpu *gpu = &task->gpus.list[i];
 
 		if (gpu->user_id != gpu->actual_id)
-			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses "
-				    "the two ids when the program exports or imports buffers; choose the GPU of the same id by "
-				    "KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it all the same)", task->image->state.pid,
-				    gpu->user_id, gpu->actual_id);
+			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel "
+				    "confuses the two ids when the program exports or imports buffers; choose the GPU "
+				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it all the same)",
+				    task->image->state.pid, gpu->user_id, gpu->actual_id);
 	}
 	return 0;
 }
@@ -203,8 +203,9 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 	if (err || !nr_lost)
 		return err;
 	if (task->setup->settings->flag[SETTING_RESTORABLE_CHECK])
-		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the image: "
-			    "these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid, nr_lost);
+		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the "
+			    "image: these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid,
+			    nr_lost);
 	pr_warn("pid %u: the kernels in which %u queues were stopped are lost", state->pid, nr_lost);
 	return 0;
 }
@@ -343,7 +344,8 @@ static int put_state(struct restored_task *task, int id, struct kfd_image *image
 /* ---- files of render nodes ---- */
 
 /* What a file of a render node has to get. @is_kfds: it is gpu->kept. */
-static int note_objects(struct restored_task *task, const struct gpu *gpu, struct render_image *image, int fd, bool is_kfds)
+static int note_objects(struct restored_task *task, const struct gpu *gpu, struct render_image *image, int fd,
+			bool is_kfds)
 {
 	const struct render_objects *objects = &image->objects;
 	int token = gpu->kept;
@@ -366,8 +368,9 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 		return err;
 	gpu = gpus_by_user_id(&task->gpus, image->gpu_id);
 	if (!gpu)
-		return fail(-EBADMSG, "a render node of gpu %#x comes before the task's /dev/kfd or without it", image->gpu_id);
-	/* Where it is not known, the first file is the one that the KFD works with; an extra one is a file of its own. */
+		return fail(-EBADMSG, "a render node of gpu %#x comes before the task's /dev/kfd or without it",
+			    image->gpu_id);
+	/* Where it is not known, the first file is the one that the KFD works with. */
 	is_kfds = !image->another_file && !gpu->kfds_file_is_given;
 	fd = is_kfds ? criu_kept_file(gpu->kept) : drm_open_minor_as(gpu->minor, image->flags);
 	gpu->kfds_file_is_given |= is_kfds;
@@ -444,8 +447,8 @@ static int kfd_file(struct restored_task *task, int id)
 /* ---- dma-bufs ---- */
 
 /*
- * A dma-buf may have a lower number than the file that brings the state of its task: others wait for that task's buffers
- * while it would wait for theirs, or for its own.
+ * A dma-buf may have a lower number than the file that brings the state of its task: others wait for that task's
+ * buffers while it would wait for theirs, or for its own.
  */
 static int put_state_before_its_file(struct restored_task *task)
 {
@@ -524,8 +527,8 @@ int restored_task_file(struct restored_task *task, int id)
 
 /* ---- mappings ---- */
 
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
-		      int *ret_fd)
+int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
+		      uint64_t *ret_offset, int *ret_fd)
 {
 	const struct vma_context context = {
 		.image = task->image,

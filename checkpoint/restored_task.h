@@ -31,7 +31,7 @@ void restored_task_free(struct restored_task *task);
 
 /* As restore_file() and restore_vma() in restore.h. */
 int restored_task_file(struct restored_task *task, int id);
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
-		      int *ret_fd);
+int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
+		      uint64_t *ret_offset, int *ret_fd);
 
 #endif

@@ -59,10 +59,9 @@ int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct k
 		gpus += gpu_id != 0;
 		err = add_node(nodes, from, gpu_id, state);
 	}
-	if (!err && gpus != state->nr_devices) {
-		pr_err("pid %d has %u GPUs, the machine's topology shows %u of them", pid, state->nr_devices, gpus);
-		return -ENODEV;
-	}
+	if (!err && gpus != state->nr_devices)
+		return fail(-ENODEV, "pid %d has %u GPUs, the machine's topology shows %u of them", pid,
+			    state->nr_devices, gpus);
 	if (!err)
 		err = topology_finish(nodes);
 	if (err)
@@ -105,8 +104,7 @@ int saved_nodes_find(const struct topology *nodes, const struct task_file *file)
 
 	if (node >= 0)
 		return node;
-	pr_err("pid %d: renderD%u is not of a GPU that /dev/kfd shows", file->pid, file->minor);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "pid %d: renderD%u is not of a GPU that /dev/kfd shows", file->pid, file->minor);
 }
 
 int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state)

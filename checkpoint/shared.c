@@ -160,8 +160,8 @@ int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task 
 	pid_t own = nr ? task_own_pid(pid) : 0;
 
 	if (nr && !own)
-		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU state",
-			    pid);
+		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU "
+			    "state", pid);
 	for (unsigned int i = 0; i < nr && i < MAX_TASKS; i++) {
 		if (shared->tasks[i].pid != own)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What all tasks of a restore and criu's main process have in common, in one piece of shared memory: the choice of GPUs,
- * the tasks that have state on them, and what the main process has to clean up.
+ * What all tasks of a restore and criu's main process have in common, in one piece of shared memory: the choice of
+ * GPUs, the tasks that have state on them, and what the main process has to clean up.
  */
 #ifndef CHECKPOINT_SHARED_H
 #define CHECKPOINT_SHARED_H
