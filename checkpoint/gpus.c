@@ -244,8 +244,8 @@ static int keep_node(struct gpu *gpu)
 		return fail(err, "gpu %#x: the new address space of renderD%u is not ready: %m", gpu->actual_id,
 			    gpu->minor);
 	}
-	gpu->kept = criu_keep_file(fd);
-	return gpu->kept < 0 ? gpu->kept : 0;
+	gpu->file_token = criu_keep_file(fd);
+	return gpu->file_token < 0 ? gpu->file_token : 0;
 }
 
 static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const struct match_pair *pair,
@@ -300,7 +300,7 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 			return err;
 	}
 	if (gpus->nr)
-		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].kept);
+		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].file_token);
 	warn_of_other_ids(gpus);
 	return 0;
 }
@@ -370,7 +370,7 @@ int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state)
 	if (!state->devices)
 		return -ENOMEM;
 	for (size_t i = 0; i < gpus->nr; i++) {
-		int fd = criu_kept_file(gpus->list[i].kept);
+		int fd = criu_kept_file(gpus->list[i].file_token);
 
 		if (fd < 0) {
 			gpus_close_devices(state);

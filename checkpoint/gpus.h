@@ -20,7 +20,7 @@ struct gpu {
 	uint32_t saved_minor; /* at dump */
 	bool knows_vram;      /* vram_free says something */
 	uint64_t vram_free;   /* bytes, when it was chosen */
-	int kept;	      /* the render-node file that carries the KFD's address space */
+	int file_token;	      /* the render-node file that carries the KFD's address space */
 	bool kfds_file_is_given; /* to the task, as one of its files */
 };
 

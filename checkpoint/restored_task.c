@@ -84,7 +84,7 @@ static int setup_gpus(struct restored_task *task, const struct topology *saved, 
 		return err;
 	err = gpus_setup(&task->gpus, &request);
 	for (; nr < task->gpus.nr; nr++)
-		shared_note_file(setup->shared, task->gpus.list[nr].kept);
+		shared_note_file(setup->shared, task->gpus.list[nr].file_token);
 	return err;
 }
 
@@ -164,7 +164,7 @@ static int prepare_sharing(struct restored_task *task)
 		task->share_gpus[i] = (struct share_gpu){
 			.user_id = task->gpus.list[i].user_id,
 			.minor = task->gpus.list[i].minor,
-			.kept = task->gpus.list[i].kept,
+			.kept = task->gpus.list[i].file_token,
 		};
 	task->share.gpus = task->share_gpus;
 	task->share.nr_gpus = nr;
@@ -343,12 +343,12 @@ static int put_state(struct restored_task *task, int id, struct kfd_image *image
 
 /* ---- files of render nodes ---- */
 
-/* What a file of a render node has to get. @is_kfds: it is gpu->kept. */
+/* What a file of a render node has to get. @is_kfds: it is gpu->file_token. */
 static int note_objects(struct restored_task *task, const struct gpu *gpu, struct render_image *image, int fd,
 			bool is_kfds)
 {
 	const struct render_objects *objects = &image->objects;
-	int token = gpu->kept;
+	int token = gpu->file_token;
 
 	if (!objects->nr_handles && !objects->nr_syncobjs)
 		return 0;
@@ -372,7 +372,7 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 			    image->gpu_id);
 	/* Where it is not known, the first file is the one that the KFD works with. */
 	is_kfds = !image->another_file && !gpu->kfds_file_is_given;
-	fd = is_kfds ? criu_kept_file(gpu->kept) : drm_open_minor_as(gpu->minor, image->flags);
+	fd = is_kfds ? criu_kept_file(gpu->file_token) : drm_open_minor_as(gpu->minor, image->flags);
 	gpu->kfds_file_is_given |= is_kfds;
 	if (fd < 0)
 		return fd;
@@ -535,7 +535,7 @@ int restored_task_vma(struct restored_task *task, const char *path, uint64_t sta
 		.bos = &task->bos,
 		.gpus = &task->gpus,
 		.share = &task->share,
-		.kept_kfd = task->kfd_token,
+		.kfd_token = task->kfd_token,
 		.rules = task->setup->rules,
 		.traits = task->setup->traits,
 	};

@@ -48,9 +48,11 @@ int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct k
 {
 	_cleanup_topology_ struct topology *nodes = topology_new();
 	unsigned int gpus = 0;
-	int err = nodes ? 0 : -ENOMEM;
+	int err;
 
-	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
+	if (!nodes)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *from = machine->nodes[i];
 		uint32_t gpu_id = 0;
 
@@ -58,12 +60,13 @@ int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct k
 			continue;
 		gpus += gpu_id != 0;
 		err = add_node(nodes, from, gpu_id, state);
+		if (err)
+			return err;
 	}
-	if (!err && gpus != state->nr_devices)
+	if (gpus != state->nr_devices)
 		return fail(-ENODEV, "pid %d has %u GPUs, the machine's topology shows %u of them", pid,
 			    state->nr_devices, gpus);
-	if (!err)
-		err = topology_finish(nodes);
+	err = topology_finish(nodes);
 	if (err)
 		return err;
 	*ret = steal_ptr(nodes);

@@ -77,7 +77,7 @@ struct vma_context {
 	const struct vma_bos *bos;     /* of the image */
 	const struct gpus *gpus;
 	const struct share_task *share;
-	int kept_kfd; /* the file of /dev/kfd; -1: none */
+	int kfd_token; /* the file of /dev/kfd; -1: none */
 	struct kfd_rules rules;
 	struct criu_traits traits;
 };

@@ -11,7 +11,7 @@ static bool can_map_doorbells(const struct vma_context *context, uint32_t gpu_id
 {
 	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
 	uint64_t length = VMA_DOORBELL_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
-	_cleanup_close_ int fd = criu_kept_file(context->kept_kfd);
+	_cleanup_close_ int fd = criu_kept_file(context->kfd_token);
 	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
 	if (p == MAP_FAILED)
@@ -91,18 +91,18 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 		uint64_t *ret_offset, int *ret_fd)
 {
 	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(context->gpus, vma->minor) : NULL;
-	int fd, kept = context->kept_kfd, err = -ENODEV;
+	int fd, token = context->kfd_token, err = -ENODEV;
 
-	if (context->kept_kfd >= 0 && !vma->minor)
+	if (context->kfd_token >= 0 && !vma->minor)
 		err = map_kfd(context, vma, ret_offset);
-	else if (gpu && (context->kept_kfd >= 0 || (context->image && context->image->render_only)))
+	else if (gpu && (context->kfd_token >= 0 || (context->image && context->image->render_only)))
 		err = map_render(context, gpu, vma, ret_offset);
 	if (err)
 		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,
 			    vma->start, path, vma->offset);
 	if (gpu)
-		kept = share_kept_file(context->share, gpu->minor, gpu->kept, *ret_offset);
-	fd = criu_vma_file(kept, context->traits);
+		token = share_kept_file(context->share, gpu->minor, gpu->file_token, *ret_offset);
+	fd = criu_vma_file(token, context->traits);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;

@@ -77,8 +77,7 @@ int kfd_open_as(int flags)
 
 	if (fd >= 0)
 		return fd;
-	pr_err("cannot open /dev/kfd: %s", strerror(-fd));
-	return fd;
+	return fail(fd, "cannot open /dev/kfd: %m");
 }
 
 int kfd_open(void)
@@ -142,14 +141,12 @@ int kfd_check_version(int fd)
 
 	if (ioctl(fd, AMDKFD_IOC_GET_VERSION, &version) < 0) {
 		err = -errno;
-		pr_err("cannot ask the KFD for its version: %s", strerror(-err));
-		return err;
+		return fail(err, "cannot ask the KFD for its version: %m");
 	}
 	if (version.major_version == KFD_MIN_MAJOR && version.minor_version >= KFD_MIN_MINOR)
 		return 0;
-	pr_err("KFD interface %u.%u cannot checkpoint: %d.%d or a later minor (Linux 5.18) is needed",
-	       version.major_version, version.minor_version, KFD_MIN_MAJOR, KFD_MIN_MINOR);
-	return -EOPNOTSUPP;
+	return fail(-EOPNOTSUPP, "KFD interface %u.%u cannot checkpoint: %d.%d or a later minor (Linux 5.18) is needed",
+		    version.major_version, version.minor_version, KFD_MIN_MAJOR, KFD_MIN_MINOR);
 }
 
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
@@ -157,10 +154,8 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 	struct kfd_ioctl_criu_args args = { 0 };
 	int err = criu_op(fd, KFD_CRIU_OP_PROCESS_INFO, &args);
 
-	if (err) {
-		pr_err("pid %d: cannot stop its GPU queues: %s%s", pid, strerror(-err), hint(err));
-		return err;
-	}
+	if (err)
+		return fail(err, "pid %d: cannot stop its GPU queues: %s%s", pid, strerror(-err), hint(err));
 	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
 	    args.priv_data_size > MAX_PRIV) {
 		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes", pid,
@@ -261,10 +256,10 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 	if (!err)
 		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
 	if (err)
-		pr_err("pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
-		       state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
-		       hint(err));
-	return err;
+		return fail(err, "pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
+			    state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
+			    hint(err));
+	return 0;
 }
 
 /* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, whose address is bad. */
@@ -292,9 +287,10 @@ int kfd_restore(int fd, struct kfd_state *state)
 	int err = exchange_state(fd, KFD_CRIU_OP_RESTORE, state);
 
 	if (err)
-		pr_err("cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s", state->pid,
-		       state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err), restore_hint(err));
-	return err;
+		return fail(err, "cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s",
+			    state->pid, state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),
+			    restore_hint(err));
+	return 0;
 }
 
 int kfd_resume(int fd, pid_t pid)
@@ -304,7 +300,7 @@ int kfd_resume(int fd, pid_t pid)
 
 	/* The driver forgets the rest of what it was to do, so that asking again would lose it. */
 	if (err)
-		pr_err("pid %d: cannot resume its GPU queues: %s%s", pid, strerror(-err),
-		       err == -EAGAIN ? " (memory of SVM ranges was moved meanwhile): restore again" : "");
-	return err;
+		return fail(err, "pid %d: cannot resume its GPU queues: %s%s", pid, strerror(-err),
+			    err == -EAGAIN ? " (memory of SVM ranges was moved meanwhile): restore again" : "");
+	return 0;
 }

@@ -265,8 +265,9 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 	int err = records_begin(state, &records);
 
 	*ret = (struct kfd_state){ 0 };
-	if (!err)
-		err = selection_init(state, keep, nr_fillers, ret);
+	if (err)
+		return err;
+	err = selection_init(state, keep, nr_fillers, ret);
 	if (err)
 		return err;
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));

@@ -102,9 +102,8 @@ static int clear(const struct kfd_state *state, const struct filler *standin)
 			err = drm_call((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
 	if (!err)
 		return 0;
-	pr_err("gpu %#x: cannot make room for the memory of waves (CWSR) at %#" PRIx64 ": %s", standin->gpu_id,
-	       standin->address, strerror(-err));
-	return err;
+	return fail(err, "gpu %#x: cannot make room for the memory of waves (CWSR) at %#" PRIx64 ": %m",
+		    standin->gpu_id, standin->address);
 }
 
 int standin_restore(int kfd, struct kfd_state *state)
