@@ -137,9 +137,10 @@ static int heal(struct dump *dump)
 		if (!err)
 			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed", file->pid);
 		else if (err != -EINVAL)
-			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %s", file->pid, err == -EACCES ?
-				    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace" :
-				    err == -EBADF ? "the process that opened it is not being dumped" : strerror(-err));
+			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
+				    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial "
+						     "user namespace)" :
+				    err == -EBADF ? " (the process that opened it is not being dumped)" : "");
 	}
 	return 0;
 }

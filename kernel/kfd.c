@@ -155,7 +155,8 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 	int err = criu_op(fd, KFD_CRIU_OP_PROCESS_INFO, &args);
 
 	if (err)
-		return fail(err, "pid %d: cannot stop its GPU queues: %s%s", pid, strerror(-err), hint(err));
+		return fail(err, "pid %d: cannot stop its GPU queues: %m%s", pid,
+			    hint(err));
 	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
 	    args.priv_data_size > MAX_PRIV) {
 		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes", pid,
@@ -256,9 +257,8 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 	if (!err)
 		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
 	if (err)
-		return fail(err, "pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %s%s", pid,
-			    state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, strerror(-err),
-			    hint(err));
+		return fail(err, "pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %m%s", pid,
+			    state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, hint(err));
 	return 0;
 }
 
@@ -287,9 +287,8 @@ int kfd_restore(int fd, struct kfd_state *state)
 	int err = exchange_state(fd, KFD_CRIU_OP_RESTORE, state);
 
 	if (err)
-		return fail(err, "cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %s%s",
-			    state->pid, state->nr_devices, state->nr_bos, state->nr_objects, strerror(-err),
-			    restore_hint(err));
+		return fail(err, "cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %m%s",
+			    state->pid, state->nr_devices, state->nr_bos, state->nr_objects, restore_hint(err));
 	return 0;
 }
 
@@ -300,7 +299,7 @@ int kfd_resume(int fd, pid_t pid)
 
 	/* The driver forgets the rest of what it was to do, so that asking again would lose it. */
 	if (err)
-		return fail(err, "pid %d: cannot resume its GPU queues: %s%s", pid, strerror(-err),
+		return fail(err, "pid %d: cannot resume its GPU queues: %m%s", pid,
 			    err == -EAGAIN ? " (memory of SVM ranges was moved meanwhile): restore again" : "");
 	return 0;
 }
