@@ -70,7 +70,6 @@ static int load_settings(enum criu_wanted wanted)
 {
 	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), settings_environment,
 			      NULL);
-	plugin.error_lines = plugin_error_lines();
 	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
 }
 

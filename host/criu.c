@@ -172,18 +172,14 @@ int criu_image_create(const char *name)
 {
 	int fd = open_image(name, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_TRUNC);
 
-	if (fd < 0)
-		pr_err("image %s: cannot create: %s", name, strerror(-fd));
-	return fd;
+	return fd < 0 ? fail(fd, "image %s: cannot create: %m", name) : fd;
 }
 
 int criu_image_open(const char *name)
 {
 	int fd = open_image(name, O_RDONLY, O_RDONLY);
 
-	if (fd < 0 && fd != -ENOENT)
-		pr_err("image %s: cannot open: %s", name, strerror(-fd));
-	return fd;
+	return fd < 0 && fd != -ENOENT ? fail(fd, "image %s: cannot open: %m", name) : fd;
 }
 
 static bool has_store(void)
@@ -212,9 +208,7 @@ int criu_keep_file(int fd)
 	int token = bundle < 0 ? bundle : store(bundle);
 
 	close(fd);
-	if (token < 0)
-		pr_err("cannot keep a device file for later: %s", strerror(-token));
-	return token;
+	return token < 0 ? fail(token, "cannot keep a device file for later: %m") : token;
 }
 
 int criu_kept_file(int token)
@@ -222,9 +216,7 @@ int criu_kept_file(int token)
 	_cleanup_close_ int bundle = stored(token);
 	int fd = bundle < 0 ? bundle : bundle_get(bundle, 0);
 
-	if (fd < 0)
-		pr_err("cannot get kept device file %d back: %s", token, strerror(-fd));
-	return fd;
+	return fd < 0 ? fail(fd, "cannot get kept device file %d back: %m", token) : fd;
 }
 
 int criu_let_go(int token)
@@ -232,10 +224,7 @@ int criu_let_go(int token)
 	_cleanup_close_ int bundle = has_store() ? stored(token) : -EAGAIN;
 	int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
-	if (!err || err == -EAGAIN)
-		return 0;
-	pr_err("cannot let go of kept device file %d: %s", token, strerror(-err));
-	return err;
+	return err && err != -EAGAIN ? fail(err, "cannot let go of kept device file %d: %m", token) : 0;
 }
 
 /* criu puts its connection to the server of pages into the fd store, before it makes tasks. */

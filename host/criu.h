@@ -55,11 +55,11 @@ unsigned int criu_running_hooks(void);
 
 /*
  * Opens an image for writing: a new file of mode 0600 in the image directory, which replaces one of that name, or the
- * streamer's pipe. Returns an fd that the caller owns, or -errno after an error line.
+ * streamer's pipe. Returns an fd that the caller owns, or -errno.
  */
 int criu_image_create(const char *name);
 
-/* As criu_image_create(), for reading. -ENOENT is returned without an error line. */
+/* As criu_image_create(), for reading. -ENOENT: no message. */
 int criu_image_open(const char *name);
 
 /* True when images go through criu-image-streamer: each file once, in order, no seek. */
@@ -70,14 +70,14 @@ int criu_image_dir(void);
 
 /*
  * Keeps an open file for later hooks of any task without occupying a number that the restored program will use. Takes
- * @fd whatever happens. Returns a token >= 0 for criu_kept_file(), or -errno after an error line.
+ * @fd whatever happens. Returns a token >= 0 for criu_kept_file(), or -errno.
  */
 int criu_keep_file(int fd);
 
-/* A new fd for the kept file, owned by the caller; -errno after an error line. */
+/* A new fd for the kept file, owned by the caller, or -errno. */
 int criu_kept_file(int token);
 
-/* In any process of criu: closes a file in its store, for all, if it is there. 0, or -errno after an error line. */
+/* In any process of criu: closes a file in its store, for all, if it is there. 0 or -errno. */
 int criu_let_go(int token);
 
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */

@@ -379,29 +379,22 @@ static int check_source(const struct source *source, enum setting id)
 {
 	if (source->kind != SETTING_OF_IMAGE || id != SETTING_PROGRESS)
 		return 0;
-	pr_err("%s:%u: %s may not be set in the image directory; use %s or the environment", source->file, source->line,
-	       setting_name(id), SETTINGS_MACHINE_CONF);
-	return -EINVAL;
+	return fail(-EINVAL, "%s:%u: %s may not be set in the image directory; use %s or the environment", source->file,
+		    source->line, setting_name(id), SETTINGS_MACHINE_CONF);
 }
 
 static int apply(struct load *load, enum setting id, const char *value)
 {
 	const struct setting_row *row = &setting_rows[id];
 	char place[PATH_MAX + 16];
-	int r;
+	int err = parse_value(&load->settings, id, value);
 
-	r = parse_value(&load->settings, id, value);
-	if (r < 0)
-		source_text(&load->source, place, sizeof(place));
-	if (r == -ENOMEM) {
-		pr_err("%s: %s: out of memory", place, row->info.name);
-		return r;
-	}
-	if (r < 0) {
-		pr_err("%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->info.name, value, more(value),
-		       row->info.accepted);
-		return -EINVAL;
-	}
+	source_text(&load->source, place, sizeof(place));
+	if (err == -ENOMEM)
+		return fail(err, "%s: %s: %m", place, row->info.name);
+	if (err)
+		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->info.name, value,
+			    more(value), row->info.accepted);
 	load->settings.from[id] = load->source.kind;
 	return check_source(&load->source, id);
 }
@@ -428,21 +421,18 @@ static int apply_line(struct load *load, char *line)
 	if (!*key)
 		return 0;
 	equal = strchr(key, '=');
-	if (!equal) {
-		pr_err("%s:%u: '%.200s%s' is not of the form KEY = VALUE", source->file, source->line, key, more(key));
-		return -EINVAL;
-	}
+	if (!equal)
+		return fail(-EINVAL, "%s:%u: '%.200s%s' is not of the form KEY = VALUE", source->file, source->line, key,
+			    more(key));
 	*equal = '\0';
 	key = trim(key);
 	id = setting_by_name(key, strlen(key));
-	if (id < 0) {
-		pr_err("%s:%u: '%.200s%s' is not a setting of this plugin", source->file, source->line, key, more(key));
-		return -EINVAL;
-	}
-	if (source->seen[id]) {
-		pr_err("%s:%u: %s was set already in line %u", source->file, source->line, key, source->seen[id]);
-		return -EINVAL;
-	}
+	if (id < 0)
+		return fail(-EINVAL, "%s:%u: '%.200s%s' is not a setting of this plugin", source->file, source->line, key,
+			    more(key));
+	if (source->seen[id])
+		return fail(-EINVAL, "%s:%u: %s was set already in line %u", source->file, source->line, key,
+			    source->seen[id]);
 	source->seen[id] = source->line;
 	return apply(load, id, trim(equal + 1));
 }
@@ -483,21 +473,19 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	int flags = kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
 	_cleanup_free_ char *text = NULL;
 	char *rest, *line;
-	int r;
+	int err;
 
 	load->source = (struct source){ .kind = kind, .file = path };
-	r = open_conf(dir_fd, path, flags, &text);
-	if (r < 0) {
-		pr_err("%s: cannot be read as a configuration file (text, at most %d bytes): %s", path, CONF_SIZE_MAX,
-		       strerror(-r));
-		return r;
-	}
+	err = open_conf(dir_fd, path, flags, &text);
+	if (err)
+		return fail(err, "%s: cannot be read as a configuration file (text, at most %d bytes): %m", path,
+			    CONF_SIZE_MAX);
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		load->source.line++;
-		r = apply_line(load, line);
-		if (r < 0)
-			return r;
+		err = apply_line(load, line);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -513,13 +501,10 @@ static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 	load->source = (struct source){ .kind = SETTING_OF_ENVIRONMENT };
 	for (unsigned int i = 0; i < SETTING_MAX; i++) {
 		const char *value = getenv_fn(setting_rows[i].info.name, arg);
-		int r;
+		int err = value ? apply(load, (enum setting)i, value) : 0;
 
-		if (!value)
-			continue;
-		r = apply(load, (enum setting)i, value);
-		if (r < 0)
-			return r;
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -528,50 +513,35 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 		  void *arg)
 {
 	_cleanup_free_ struct load *load = calloc(1, sizeof(*load));
-	int r = 0;
+	int err;
 
-	if (!load) {
-		pr_err("settings: out of memory");
-		return -ENOMEM;
-	}
+	if (!load)
+		return fail(-ENOMEM, "settings: %m");
 	settings_default(&load->settings);
-	if (image_dir_fd >= 0)
-		r = load_file(load, SETTING_OF_IMAGE, image_dir_fd, SETTINGS_IMAGE_CONF);
-	if (r == 0 && machine_conf)
-		r = load_file(load, SETTING_OF_MACHINE, AT_FDCWD, machine_conf);
-	if (r == 0 && getenv_fn)
-		r = load_env(load, getenv_fn, arg);
-	if (r < 0)
-		return r;
+	err = image_dir_fd < 0 ? 0 : load_file(load, SETTING_OF_IMAGE, image_dir_fd, SETTINGS_IMAGE_CONF);
+	if (err)
+		return err;
+	err = machine_conf ? load_file(load, SETTING_OF_MACHINE, AT_FDCWD, machine_conf) : 0;
+	if (err)
+		return err;
+	err = getenv_fn ? load_env(load, getenv_fn, arg) : 0;
+	if (err)
+		return err;
 	*ret = load->settings;
 	return 0;
-}
-
-static void keep_mistake(void *arg, enum plugin_log_level level, const char *line)
-{
-	(void)level;
-	snprintf(arg, SETTINGS_MISTAKE_MAX, "%s", line);
 }
 
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
 			   settings_getenv_fn getenv_fn, void *arg)
 {
-	char mistake[SETTINGS_MISTAKE_MAX] = "";
-	int err;
-
-	plugin_log_divert(keep_mistake, mistake);
-	err = settings_load(ret, machine_conf, image_dir_fd, getenv_fn, arg);
-	plugin_log_divert(NULL, NULL);
-	if (!err)
+	if (!settings_load(ret, machine_conf, image_dir_fd, getenv_fn, arg))
 		return;
 	settings_default(ret);
-	memcpy(ret->mistake, mistake, sizeof(ret->mistake));
+	snprintf(ret->mistake, sizeof(ret->mistake), "%s", fail_text());
+	fail_clear();
 }
 
 int settings_check(const struct settings *settings)
 {
-	if (!settings->mistake[0])
-		return 0;
-	plugin_log(PLUGIN_LOG_ERROR, "%s", settings->mistake);
-	return -EINVAL;
+	return settings->mistake[0] ? fail(-EINVAL, "%s", settings->mistake) : 0;
 }

@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 #include "amdgpu_plugin_topology.h"
+#include "amdgpu_plugin_util.h"
 
 #define SETTINGS_MACHINE_CONF "/etc/criu/amdgpu_plugin.conf"
 #define SETTINGS_IMAGE_CONF   "amdgpu_plugin.conf"
@@ -52,9 +53,6 @@ enum setting {
 	SETTING_NONE = SETTING_MAX,
 };
 
-/* A line of the log. */
-#define SETTINGS_MISTAKE_MAX 1024
-
 /* Where a value comes from. */
 enum setting_source { SETTING_BY_DEFAULT, SETTING_OF_MACHINE, SETTING_OF_IMAGE, SETTING_OF_ENVIRONMENT };
 
@@ -65,7 +63,7 @@ struct settings {
 	unsigned int n_device_map;
 	struct device_map_entry device_map[SETTINGS_DEVICE_MAP_MAX];
 	char progress[PATH_MAX]; /* "": no progress file */
-	char mistake[SETTINGS_MISTAKE_MAX]; /* error line that settings_check() writes; "": none */
+	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 
 /* One row of the table, for help texts and for tests of the documentation. */
@@ -92,8 +90,7 @@ void settings_default(struct settings *ret);
  * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF, or that file itself at its start; -1: none
  * getenv_fn	environment look-up, called with arg; NULL: no environment
  *
- * Returns 0, or -errno (-EINVAL for anything wrong in what was written) after
- * one error line with variable, value, place and accepted form. *ret is
+ * Returns 0, or -errno (-EINVAL for anything wrong in what was written). *ret is
  * written on success only; it holds no resources.
  */
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
@@ -106,7 +103,7 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
 			   settings_getenv_fn getenv_fn, void *arg);
 
-/* To be called before settings are used for a process with a GPU. 0, or -EINVAL after the error line that was kept. */
+/* To be called before settings are used for a process with a GPU. 0, or -EINVAL with the words that were kept. */
 int settings_check(const struct settings *settings);
 
 /* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */

@@ -37,8 +37,10 @@ static void __attribute__((constructor)) log_start(void)
 
 unsigned int fuzz_errors(void)
 {
-	unsigned int ret = errors;
+	unsigned int ret;
 
+	fail_log();
+	ret = errors;
 	errors = 0;
 	return ret;
 }
