@@ -21,7 +21,7 @@
 
 /* ---- files ---- */
 
-int write_image(enum image_kind kind, int id, const uint8_t *payload, size_t size)
+int image_file_write(enum image_kind kind, int id, const uint8_t *payload, size_t size)
 {
 	_cleanup_close_ int fd = -1;
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
@@ -38,9 +38,7 @@ int write_image(enum image_kind kind, int id, const uint8_t *payload, size_t siz
 		err = write_all(fd, payload, size);
 	if (close(steal_fd(&fd)) && !err)
 		err = -errno;
-	if (err)
-		pr_err("image %s: cannot write %zu bytes: %s", name, size, strerror(-err));
-	return err;
+	return err ? fail(err, "image %s: cannot write %zu bytes: %m", name, size) : 0;
 }
 
 /* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
@@ -75,16 +73,14 @@ int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size
 		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
 	if (err == -ENODATA)
 		return bad_image(name, "is truncated");
-	if (err) {
-		pr_err("image %s: cannot read: %s", name, strerror(-err));
-		return err;
-	}
+	if (err)
+		return fail(err, "image %s: cannot read: %m", name);
 	*ret = steal_ptr(payload);
 	*ret_size = size;
 	return 0;
 }
 
-int read_image(enum image_kind kind, int id, char name[IMAGE_NAME_MAX], uint8_t **ret, size_t *ret_size)
+int image_file_read(enum image_kind kind, int id, char name[IMAGE_NAME_MAX], uint8_t **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = -1;
 
@@ -126,7 +122,8 @@ static void budget_free(void *arg, void *data)
 	free(data);
 }
 
-int unpack_message(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size, void *ret)
+int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
+			 void *ret)
 {
 	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
 	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
@@ -134,15 +131,13 @@ int unpack_message(const char *name, const ProtobufCMessageDescriptor *type, con
 
 	if (!message && !budget.err)
 		return bad_image(name, "is damaged: it cannot be parsed");
-	if (!message) {
-		pr_err("image %s: its %zu bytes need too much memory: %s", name, size, strerror(-budget.err));
-		return budget.err;
-	}
+	if (!message)
+		return fail(budget.err, "image %s: its %zu bytes need too much memory: %m", name, size);
 	memcpy(ret, &message, sizeof(message));
 	return 0;
 }
 
-void free_message(void *message)
+void image_message_free(void *message)
 {
 	ProtobufCAllocator allocator = { .free = budget_free };
 	ProtobufCMessage *unpacked;
@@ -166,7 +161,7 @@ static int check_crc(const char *name, uint32_t saved, const uint8_t *data, size
 	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
 }
 
-int check_frame(const char *name, const uint32_t *crc, const uint32_t *id, const uint8_t *data, size_t size)
+int image_check_frame(const char *name, const uint32_t *crc, const uint32_t *id, const uint8_t *data, size_t size)
 {
 	struct image_name parsed;
 	int err = crc ? check_crc(name, *crc, data, size) : 0;
@@ -177,7 +172,7 @@ int check_frame(const char *name, const uint32_t *crc, const uint32_t *id, const
 }
 
 /* @message has the field crc32c, with whatever value. */
-int pack_message(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
+int image_message_pack(const ProtobufCMessage *message, uint8_t **ret, size_t *ret_size)
 {
 	uint32_t crc;
 	size_t size = protobuf_c_message_get_packed_size(message);

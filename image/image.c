@@ -115,41 +115,47 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
 }
 
+static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t **ret, size_t *ret_size)
+{
+	ImageWriter writer;
+	int err = image_nodes_pack(image->nodes, &msg->device_entries);
+
+	if (err)
+		return err;
+	msg->bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg->bo_entries));
+	msg->vmas = pack_vmas(image->vmas, image->nr_vmas);
+	if (!msg->bo_entries || !msg->vmas)
+		return -ENOMEM;
+	pack_bos(&image->state, msg->bo_entries);
+	msg->pid = image->state.pid;
+	msg->num_of_gpus = topology_count_gpus(image->nodes);
+	msg->n_device_entries = image->nodes->nr_nodes;
+	msg->num_of_cpus = (uint32_t)msg->n_device_entries - msg->num_of_gpus;
+	msg->num_of_bos = msg->n_bo_entries = image->state.nr_bos;
+	msg->num_of_objects = image->state.nr_objects;
+	msg->shared_mem_size = image->hsakmt.bytes;
+	msg->shared_mem_magic = image->hsakmt.magic;
+	msg->priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
+	msg->n_vmas = image->nr_vmas;
+	pack_writer(&image->writer, &writer);
+	msg->writer = &writer;
+	msg->has_another_file = msg->another_file = image->another_file;
+	msg->has_render_only = msg->render_only = image->render_only;
+	msg->has_flags = true;
+	msg->flags = (uint32_t)image->flags;
+	msg->has_nr_sharers = msg->has_nr_files = image->nr_sharers > 0;
+	msg->nr_sharers = image->nr_sharers;
+	msg->nr_files = image->nr_files;
+	msg->has_file_id = msg->has_crc32c = true;
+	msg->file_id = (uint32_t)id;
+	return image_message_pack(&msg->base, ret, ret_size);
+}
+
 int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuKfd msg = CRIU_KFD__INIT;
-	ImageWriter writer;
-	int err = image_nodes_pack(image->nodes, &msg.device_entries);
+	int err = pack_kfd(image, id, &msg, ret, ret_size);
 
-	msg.bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg.bo_entries));
-	msg.vmas = pack_vmas(image->vmas, image->nr_vmas);
-	if (!err && (!msg.bo_entries || !msg.vmas))
-		err = -ENOMEM;
-	if (!err) {
-		pack_bos(&image->state, msg.bo_entries);
-		msg.pid = image->state.pid;
-		msg.num_of_gpus = topology_count_gpus(image->nodes);
-		msg.n_device_entries = image->nodes->nr_nodes;
-		msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
-		msg.num_of_bos = msg.n_bo_entries = image->state.nr_bos;
-		msg.num_of_objects = image->state.nr_objects;
-		msg.shared_mem_size = image->hsakmt.bytes;
-		msg.shared_mem_magic = image->hsakmt.magic;
-		msg.priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
-		msg.n_vmas = image->nr_vmas;
-		pack_writer(&image->writer, &writer);
-		msg.writer = &writer;
-		msg.has_another_file = msg.another_file = image->another_file;
-		msg.has_render_only = msg.render_only = image->render_only;
-		msg.has_flags = true;
-		msg.flags = (uint32_t)image->flags;
-		msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
-		msg.nr_sharers = image->nr_sharers;
-		msg.nr_files = image->nr_files;
-		msg.has_file_id = msg.has_crc32c = true;
-		msg.file_id = (uint32_t)id;
-		err = pack_message(&msg.base, ret, ret_size);
-	}
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
 	image_pointers_free(msg.bo_entries);
 	image_pointers_free(msg.vmas);
@@ -244,17 +250,20 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 {
 	int err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
+	if (err)
+		return err;
 	image->state.pid = msg->pid;
 	image->another_file = msg->has_another_file && msg->another_file;
 	image->render_only = msg->has_render_only && msg->render_only;
 	image->nr_sharers = msg->has_nr_sharers ? msg->nr_sharers : 0;
 	image->nr_files = msg->nr_files;
-	if (!err)
-		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
-	if (!err && image->another_file && image->render_only)
-		err = bad_image(name, "is of another file of /dev/kfd of a process without one");
-	if (err || image->another_file)
+	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
+	if (err)
 		return err;
+	if (image->another_file && image->render_only)
+		return bad_image(name, "is of another file of /dev/kfd of a process without one");
+	if (image->another_file)
+		return 0;
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
 		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
 	err = unpack_bos(name, msg, image->nodes, &image->state);
@@ -263,17 +272,21 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (kfd_state_shares(&image->state) && !image->nr_sharers)
 		return bad_image(name, "shares buffers with no process");
 	err = unpack_vmas(name, msg, image);
-	return err ? err : unpack_rest(name, msg, image);
+	if (err)
+		return err;
+	return unpack_rest(name, msg, image);
 }
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
 {
 	_cleanup_message_ CriuKfd *msg = NULL;
 	struct kfd_image *image;
-	int err = unpack_message(name, &criu_kfd__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_kfd__descriptor, data, size, &msg);
 
-	if (!err)
-		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL, data, size);
+	if (err)
+		return err;
+	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL,
+				data, size);
 	if (err)
 		return err;
 	image = calloc(1, sizeof(*image));
@@ -295,7 +308,9 @@ int kfd_image_write(int id, const struct kfd_image *image)
 	size_t size;
 	int err = kfd_image_pack(image, id, &data, &size);
 
-	return err ? err : write_image(IMAGE_KFD, id, data, size);
+	if (err)
+		return err;
+	return image_file_write(IMAGE_KFD, id, data, size);
 }
 
 int kfd_image_read(int id, struct kfd_image **ret)
@@ -303,9 +318,11 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err = read_image(IMAGE_KFD, id, name, &data, &size);
+	int err = image_file_read(IMAGE_KFD, id, name, &data, &size);
 
-	return err ? err : kfd_image_unpack(name, data, size, ret);
+	if (err)
+		return err;
+	return kfd_image_unpack(name, data, size, ret);
 }
 
 /* ---- amdgpu-renderD ---- */
@@ -322,7 +339,7 @@ void render_image_free(struct render_image *image)
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuRenderNode msg = CRIU_RENDER_NODE__INIT;
-	int err = image_nodes_pack(image->nodes, &msg.device_entries);
+	int err;
 
 	msg.gpu_id = image->gpu_id;
 	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_crc32c = true;
@@ -332,10 +349,11 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	msg.has_flags = true;
 	msg.flags = (uint32_t)image->flags;
 	msg.n_device_entries = image->nodes->nr_nodes;
+	err = image_nodes_pack(image->nodes, &msg.device_entries);
 	if (!err)
 		err = objects_pack(&image->objects, &msg);
 	if (!err)
-		err = pack_message(&msg.base, ret, ret_size);
+		err = image_message_pack(&msg.base, ret, ret_size);
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
 	objects_pack_done(&msg);
 	return err;
@@ -361,20 +379,20 @@ static int unpack_render(const char *name, const CriuRenderNode *msg, struct ren
 
 	if (!msg->gpu_id)
 		return bad_image(name, "names no GPU");
-	if (msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles) {
-		pr_err("image %s: has %" PRIu64 " buffers of the render node itself, which cannot be restored", name,
-		       msg->num_of_bos);
-		return -EOPNOTSUPP;
-	}
+	if (msg->has_num_of_bos && msg->num_of_bos && !msg->n_handles)
+		return fail(-EOPNOTSUPP, "image %s: has %" PRIu64 " buffers of the render node itself, which cannot be "
+			    "restored", name, msg->num_of_bos);
 	image->has_crc32c = msg->has_crc32c;
 	image->gpu_id = msg->gpu_id;
 	image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
 	image->another_file = msg->has_another_file && msg->another_file;
 	err = unpack_render_nodes(name, msg, image);
-	if (!err)
-		err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
-	if (!err)
-		err = objects_unpack(name, msg, &image->objects);
+	if (err)
+		return err;
+	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
+	if (err)
+		return err;
+	err = objects_unpack(name, msg, &image->objects);
 	if (err)
 		return err;
 	if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
@@ -386,10 +404,12 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 {
 	_cleanup_message_ CriuRenderNode *msg = NULL;
 	struct render_image *image;
-	int err = unpack_message(name, &criu_render_node__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_render_node__descriptor, data, size, &msg);
 
-	if (!err)
-		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_id ? &msg->id : NULL, data, size);
+	if (err)
+		return err;
+	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_id ? &msg->id : NULL,
+				data, size);
 	if (err)
 		return err;
 	image = calloc(1, sizeof(*image));
@@ -410,7 +430,9 @@ int render_image_write(int id, const struct render_image *image)
 	size_t size;
 	int err = render_image_pack(image, id, &data, &size);
 
-	return err ? err : write_image(IMAGE_RENDER, id, data, size);
+	if (err)
+		return err;
+	return image_file_write(IMAGE_RENDER, id, data, size);
 }
 
 int render_image_read(int id, struct render_image **ret)
@@ -418,12 +440,14 @@ int render_image_read(int id, struct render_image **ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err = read_image(IMAGE_RENDER, id, name, &data, &size);
+	int err = image_file_read(IMAGE_RENDER, id, name, &data, &size);
 
-	return err ? err : render_image_unpack(name, data, size, ret);
+	if (err)
+		return err;
+	return render_image_unpack(name, data, size, ret);
 }
 
-/* ---- amdgpu-dmabuf ---- */
+/* ---- amdgpu-shared ---- */
 
 int dmabuf_image_write(int id, const struct dmabuf_image *image)
 {
@@ -437,23 +461,26 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 	msg.buffer = image->buffer;
 	msg.nr_sharers = image->nr_sharers;
 	msg.name = image->name[0] ? (char *)image->name : NULL;
-	err = pack_message(&msg.base, &data, &size);
-	return err ? err : write_image(IMAGE_DMABUF, id, data, size);
+	err = image_message_pack(&msg.base, &data, &size);
+	if (err)
+		return err;
+	return image_file_write(IMAGE_DMABUF, id, data, size);
 }
 
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
 {
 	_cleanup_message_ CriuDmabuf *msg = NULL;
-	int err = unpack_message(name, &criu_dmabuf__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_dmabuf__descriptor, data, size, &msg);
 
-	if (!err)
-		err = check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL, data, size);
 	if (err)
 		return err;
-	if (!msg->has_buffer) {
-		pr_err("image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored", name);
-		return -EOPNOTSUPP;
-	}
+	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL,
+				data, size);
+	if (err)
+		return err;
+	if (!msg->has_buffer)
+		return fail(-EOPNOTSUPP, "image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored",
+			    name);
 	if (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers)
 		return bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
 	*ret = (struct dmabuf_image){
@@ -470,9 +497,13 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret)
 	_cleanup_free_ uint8_t *data = NULL;
 	char name[IMAGE_NAME_MAX];
 	size_t size;
-	int err = read_image(IMAGE_DMABUF, id, name, &data, &size);
+	int err = image_file_read(IMAGE_DMABUF, id, name, &data, &size);
 
-	return err ? err : dmabuf_image_unpack(name, data, size, ret);
+	if (err == -ENOENT)
+		err = image_file_read(IMAGE_DMABUF_OLD, id, name, &data, &size);
+	if (err)
+		return err;
+	return dmabuf_image_unpack(name, data, size, ret);
 }
 
 /* ---- amdgpu-pages ---- */

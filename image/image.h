@@ -22,7 +22,8 @@ enum image_kind {
 	IMAGE_KFD,	 /* amdgpu-kfd-ID.img */
 	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
 	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
-	IMAGE_DMABUF,	 /* amdgpu-dmabuf_ID.img; that of CRIU's development branch has another message */
+	IMAGE_DMABUF,	 /* amdgpu-shared-ID.img */
+	IMAGE_DMABUF_OLD, /* amdgpu-dmabuf_ID.img, of CRIU's development branch and of early versions; parsed as the above */
 	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, of that branch */
 };
 
@@ -120,31 +121,31 @@ void render_image_free(struct render_image *image);
 /*
  * Packing and unpacking alone, without files. Packing fails with -ENOMEM only. Unpacking
  * believes nothing: counts, sums, ids and sizes are checked, and -EBADMSG is returned
- * after a line that names @name and the place; -EFBIG likewise for one that would need
- * far more memory than its size.
+ * with words that name @name and the place; -EFBIG for one that would need far more
+ * memory than its size.
  */
 int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size);
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret);
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size);
 int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret);
 
-/* Writes an image file. 0, or -errno after an error line. */
+/* Writes an image file. 0 or -errno. */
 int kfd_image_write(int id, const struct kfd_image *image);
 int render_image_write(int id, const struct render_image *image);
 
 /*
- * The payload of an image file behind @fd, which is at its start. Heap memory of the caller; or -errno after a line that
- * names @name, -EBADMSG where the file is not whole.
+ * The payload of an image file behind @fd, which is at its start. Heap memory of the caller; or -errno, -EBADMSG
+ * where the file is not whole.
  */
 int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size);
 
-/* Reads an image file. -ENOENT without a message when there is none; otherwise -errno after an error line. */
+/* Reads an image file. -ENOENT, no message, when there is none; otherwise 0 or -errno. */
 int kfd_image_read(int id, struct kfd_image **ret);
 int render_image_read(int id, struct render_image **ret);
 
 #define DMABUF_NAME_MAX 32u /* of a name, its end included (linux/dma-buf.h) */
 
-/* amdgpu-dmabuf_<id>.img: an open dma-buf. */
+/* amdgpu-shared-<id>.img: an open dma-buf. */
 struct dmabuf_image {
 	uint32_t buffer;     /* of struct kfd_share */
 	uint32_t nr_sharers; /* as in struct kfd_image */
@@ -161,7 +162,7 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret);
 /*
  * Creates or opens the file with the contents of one GPU's BOs; the content engine
  * frames it. @name receives the file's name. An fd that the caller owns, or -errno
- * (-ENOENT from open without a message).
+ * (-ENOENT from open: no message).
  */
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);

@@ -10,12 +10,8 @@
 #include "kernel/kernel.h"
 #include "criu-amdgpu.pb-c.h"
 
-/* Unpacking helper: one line naming the image, and the error for its caller. */
-#define bad_image(name, fmt, ...)                                  \
-	({                                                         \
-		pr_err("image %s: " fmt, name, ##__VA_ARGS__);     \
-		-EBADMSG;                                          \
-	})
+/* For unpacking: names the image. */
+#define bad_image(name, fmt, ...) fail(-EBADMSG, "image %s: " fmt, name, ##__VA_ARGS__)
 
 /*
  * An array of @count pointers into one block of elements of @size bytes, as protobuf-c wants repeated messages;
@@ -30,7 +26,7 @@ int image_nodes_pack(const struct topology *nodes, KfdDeviceEntry ***ret);
 /* Accepts NULL. */
 void image_nodes_free(KfdDeviceEntry **entries, size_t count);
 
-/* A topology that the caller frees; -EBADMSG after a line that names @name, -ENOMEM without one. */
+/* A topology that the caller frees; or -EBADMSG or -ENOMEM. */
 int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret);
 
 /* Names a file of criu's number @id; @gpu_id: of contents, the user gpu id. Not for IMAGE_DRM_PAGES, which nobody makes. */

@@ -11,7 +11,8 @@ static const char *const formats[] = {
 	[IMAGE_KFD] = "amdgpu-kfd-%d.img",
 	[IMAGE_RENDER] = "amdgpu-renderD-%d.img",
 	[IMAGE_PAGES] = "amdgpu-pages-%d-%04x.img",
-	[IMAGE_DMABUF] = "amdgpu-dmabuf_%d.img",
+	[IMAGE_DMABUF] = "amdgpu-shared-%d.img",
+	[IMAGE_DMABUF_OLD] = "amdgpu-dmabuf_%d.img",
 };
 
 void image_name(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
@@ -32,6 +33,7 @@ bool image_name_parse(const char *name, struct image_name *ret)
 		if (strncmp(name, formats[i], numbers) || sscanf(name + numbers, "%9d-%8x", &ret->id, &ret->gpu_id) < 1)
 			continue;
 		image_name(ret->kind, ret->id, ret->gpu_id, made);
+		ret->kind = ret->kind == IMAGE_DMABUF_OLD ? IMAGE_DMABUF : ret->kind;
 		return ret->id >= 0 && !strcmp(name, made);
 	}
 	*ret = (struct image_name){ .kind = IMAGE_DRM_PAGES };

@@ -109,13 +109,14 @@ void image_nodes_free(KfdDeviceEntry **entries, size_t count)
 int image_nodes_pack(const struct topology *nodes, KfdDeviceEntry ***ret)
 {
 	KfdDeviceEntry **entries = image_pointers(nodes->nr_nodes, sizeof(**entries));
-	unsigned int i;
-	int err = entries ? 0 : -ENOMEM;
 
-	for (i = 0; !err && i < nodes->nr_nodes; i++)
-		err = pack_node(nodes->nodes[i], entries[i]);
 	*ret = entries;
-	return err;
+	if (!entries)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		if (pack_node(nodes->nodes[i], entries[i]))
+			return -ENOMEM;
+	return 0;
 }
 
 static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *node)
@@ -136,52 +137,66 @@ static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *no
 
 static int set_properties(const KfdDeviceEntry *entry, struct topology_node *node)
 {
-	int err = 0;
+	int err;
 
 #define X(prop, field)                                                            \
-	if (!err)                                                                 \
-		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	err = topology_node_set(node, TOPOLOGY_##prop, entry->field);             \
+	if (err)                                                                  \
+		return err;
 	ENTRY_PROPERTIES(X)
 #undef X
 #define X(prop, field)                                                            \
-	if (!err && entry->has_##field)                                           \
-		err = topology_node_set(node, TOPOLOGY_##prop, entry->field);
+	err = entry->has_##field ? topology_node_set(node, TOPOLOGY_##prop, entry->field) : 0; \
+	if (err)                                                                  \
+		return err;
 	OPTIONAL_ENTRY_PROPERTIES(X)
 #undef X
-	return err;
+	return 0;
 }
 
-static int unpack_node(const char *name, const KfdDeviceEntry *entry, struct topology *nodes)
+static int unpack_links(DevIolink **links, size_t nr, bool p2p, struct topology_node *node)
+{
+	for (size_t i = 0; i < nr; i++) {
+		int err = unpack_link(links[i], p2p, node);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int unpack_node(const KfdDeviceEntry *entry, struct topology *nodes)
 {
 	struct topology_node *node;
-	size_t i;
 	int err = topology_add_node(nodes, entry->node_id, &node);
 
 	if (err)
-		return bad_image(name, "node %u: %s", entry->node_id, strerror(-err));
-	err = set_properties(entry, node);
+		return err;
 	if (entry->name)
 		snprintf(node->name, sizeof(node->name), "%s", entry->name);
-	for (i = 0; !err && i < entry->n_iolinks; i++)
-		err = unpack_link(entry->iolinks[i], false, node);
-	for (i = 0; !err && i < entry->n_p2p_links; i++)
-		err = unpack_link(entry->p2p_links[i], true, node);
-	return err ? bad_image(name, "node %u: %s", entry->node_id, strerror(-err)) : 0;
+	err = set_properties(entry, node);
+	if (err)
+		return err;
+	err = unpack_links(entry->iolinks, entry->n_iolinks, false, node);
+	if (err)
+		return err;
+	return unpack_links(entry->p2p_links, entry->n_p2p_links, true, node);
 }
 
 int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *nodes = topology_new();
-	size_t i;
-	int err = nodes ? 0 : -ENOMEM;
 
-	for (i = 0; !err && i < count; i++)
-		err = unpack_node(name, entries[i], nodes);
-	/* Two GPUs with one id: topology_finish() says so. */
-	if (!err && topology_finish(nodes))
-		err = -EBADMSG;
-	if (err)
-		return err;
+	if (!nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		int err = unpack_node(entries[i], nodes);
+
+		if (err)
+			return bad_image(name, "node %u: %s", entries[i]->node_id, strerror(-err));
+	}
+	if (topology_finish(nodes))
+		return fail_in(-EBADMSG, "image %s", name);
 	*ret = steal_ptr(nodes);
 	return 0;
 }

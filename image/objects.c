@@ -250,7 +250,10 @@ int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_ob
 	if (!ret->handles || !ret->mappings || !ret->syncobjs)
 		return -ENOMEM;
 	err = unpack_handles(name, msg, ret);
-	if (!err)
-		err = unpack_mappings(name, msg, ret);
-	return err ? err : unpack_syncobjs(name, msg, ret);
+	if (err)
+		return err;
+	err = unpack_mappings(name, msg, ret);
+	if (err)
+		return err;
+	return unpack_syncobjs(name, msg, ret);
 }

@@ -10,8 +10,8 @@
 void share_pack(struct kfd_share *share, KfdBoEntry *entry);
 
 /*
- * Takes the shares of all BOs of a message, whose state has its BOs, and checks them. @nodes: those of the image. 0, or
- * -EBADMSG after a line that names @name, or -ENOMEM.
+ * Takes the shares of all BOs of a message, whose state has its BOs, and checks them. @nodes: those of the image. 0,
+ * -EBADMSG or -ENOMEM.
  */
 int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state);
 

@@ -116,7 +116,7 @@ static void check_listed(struct verify *v, uint32_t id, bool *is_listed)
 	if (!file)
 		damaged(v, SOURCE_FILES,
 			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
-			"amdgpu-dmabuf_%u.img is there", id, id, id, id);
+			"amdgpu-shared-%u.img is there", id, id, id, id);
 	for (; file && file < v->images.files + v->images.nr && (uint32_t)file->is.id == id; file++)
 		is_listed[file - v->images.files] = true;
 }

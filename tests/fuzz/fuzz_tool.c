@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file("amdgpu-kfd-7.img", data, kfd, true);
 	write_file(name, data + kfd, contents, false);
 	write_file("amdgpu-renderD-8.img", data + kfd + contents, size - kfd - contents, true);
-	write_file("amdgpu-dmabuf_9.img", data + kfd + contents, size - kfd - contents, true);
+	write_file("amdgpu-shared-9.img", data + kfd + contents, size - kfd - contents, true);
 	write_file("files.img", data + kfd + contents, size - kfd - contents, false);
 	for (int json = 0; json < 2; json++) {
 		int status;

@@ -758,7 +758,8 @@ static void a_mistake_in_the_settings_waits_for_a_gpu(void **state)
 
 static void a_dump_replaces_the_images_of_an_earlier_one(void **state)
 {
-	static const char *const stale[] = { "amdgpu-kfd-99.img", "amdgpu-renderD-99.img", "amdgpu-dmabuf_3.img",
+	static const char *const stale[] = { "amdgpu-kfd-99.img", "amdgpu-renderD-99.img", "amdgpu-shared-3.img",
+					     "amdgpu-dmabuf_3.img",
 					     "amdgpu-pages-99-00ab.img", "amdgpu-drm-pages-1-128-0001.img" };
 	static const char *const others[] = { "amdgpu-kfd-x.img", "amdgpu-pages-99-00ab.img.bak",
 					      "pages-1.img", "amdgpu-kfd-7.img.old" };

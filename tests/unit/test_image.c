@@ -527,7 +527,8 @@ static void files_are_known_by_their_names(void **state)
 	assert_int_equal(name.id, 7);
 	assert_int_equal(name.gpu_id, 0x95de);
 	assert_true(image_name_parse("amdgpu-pages-7-00de.img", &name) && name.gpu_id == 0xde);
-	assert_true(image_name_parse("amdgpu-dmabuf_3.img", &name) && name.kind == IMAGE_DMABUF);
+	assert_true(image_name_parse("amdgpu-shared-3.img", &name) && name.kind == IMAGE_DMABUF);
+	assert_true(image_name_parse("amdgpu-dmabuf_3.img", &name) && name.kind == IMAGE_DMABUF && name.id == 3);
 	assert_true(image_name_parse("amdgpu-drm-pages-3-128-0001.img", &name) && name.kind == IMAGE_DRM_PAGES);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_false(image_name_parse(others[i], &name));
