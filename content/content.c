@@ -91,8 +91,7 @@ static int start_pipelines(struct watch *watch)
 		return 0;
 	join_pipelines(watch);
 	if (err != -EAGAIN)
-		content_run_fail(&watch->run, err, "gpu %#x: starting a thread: %s", watch->gpus[nr_started].gpu_id,
-				 strerror(-err));
+		content_run_fail(&watch->run, fail(err, "gpu %#x: starting a thread: %m", watch->gpus[nr_started].gpu_id));
 	return err;
 }
 
@@ -152,10 +151,8 @@ static void report_progress(struct watch *watch)
 	log_progress(watch);
 	if (options->on_progress)
 		options->on_progress(options->progress_arg, watch->gpus, run->nr_gpus);
-	if (options->is_cancelled && options->is_cancelled(options->cancel_arg)) {
-		run->cancelled = true;
-		content_run_fail(run, -ECANCELED, "cancelled");
-	}
+	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
+		content_run_fail(run, -ECANCELED);
 	pthread_mutex_lock(&run->lock);
 }
 
@@ -292,16 +289,16 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	if (!nr_gpus)
 		return 0;
 	err = watch_init(&watch, nr_gpus, dump);
-	if (err) {
-		pr_err("no memory for copying the contents of %zu GPUs", nr_gpus);
-		return err;
-	}
+	if (err)
+		return fail(err, "copying the contents of %zu GPUs: %m", nr_gpus);
+	fail_clear();
 	run_pipelines(&watch);
 	take_stats(&watch);
 	log_space(&watch);
 	err = atomic_load(&watch.run.err);
-	if (err && !(err == -ECANCELED && watch.run.cancelled)) /* a reset of the GPU gives this error as well */
-		pr_err("%s", watch.run.error_text);
+	fail_clear();
+	if (err && watch.run.error_text[0])
+		fail(err, "%s", watch.run.error_text);
 	if (!err)
 		log_summary(gpus, nr_gpus, dump);
 	watch_done(&watch);

@@ -59,7 +59,7 @@ struct content_options {
 	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	/* Asked as often, in the same thread: true ends the run with -ECANCELED and no error line. NULL = not. */
+	/* Asked as often, in the same thread: true ends the run with -ECANCELED, no message. NULL = not. */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
 };
@@ -67,7 +67,7 @@ struct content_options {
 /*
  * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no
  * thread can be started because there are too many tasks (EAGAIN), it copies without threads after a warning. The
- * smallest staging memory is one page for a GPU. 0, or -errno of the first cause after one error line that names GPU,
+ * smallest staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU,
  * BO and offset. All threads have ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
@@ -75,7 +75,7 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 
 /*
  * Where in a pages file the contents of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
- * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, silently.
+ * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
 

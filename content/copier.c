@@ -11,6 +11,8 @@
  */
 #include "content/copier.h"
 
+#include <inttypes.h>
+
 #include <libdrm/amdgpu_drm.h>
 
 #include "content/sdma.h"
@@ -86,11 +88,11 @@ static int gpu_unmap(struct content_mapping *mapping)
 		ret = amdgpu_bo_va_op(mapping->bo, 0, mapping->map_bytes, mapping->address, 0, AMDGPU_VA_OP_UNMAP);
 	if (mapping->va) {
 		err = amdgpu_va_range_free(mapping->va);
-		ret = ret ? ret : err;
+		ret = ret ?: err;
 	}
 	if (mapping->bo) {
 		err = amdgpu_bo_free(mapping->bo);
-		ret = ret ? ret : err;
+		ret = ret ?: err;
 	}
 	*mapping = (struct content_mapping){ 0 };
 	return ret;
@@ -102,23 +104,23 @@ int copier_map_bo(struct copier *copier, struct content_bo *bo)
 	int err;
 
 	bo->mapping = (struct content_mapping){ 0 };
-	copier->doing = "importing the dma-buf";
 	err = amdgpu_bo_import(copier->device, amdgpu_bo_handle_type_dma_buf_fd, (uint32_t)bo->dmabuf_fd, &import);
 	/* The one call of libdrm whose failure may be a plain -1, with the reason in errno. */
 	if (err)
-		return err == -1 ? errno_or_eio() : err;
+		return fail(err == -1 ? errno_or_eio() : err, "importing the dma-buf: %m");
 	bo->mapping.bo = import.buf_handle;
-	copier->doing = "the dma-buf is smaller than the BO";
 	if (import.alloc_size < bo->size)
-		return -EINVAL;
-	copier->doing = "mapping the BO";
-	return gpu_map(copier->dma, &bo->mapping, bo->size);
+		return fail(-EINVAL, "the dma-buf is smaller than the BO: %" PRIu64 " bytes", import.alloc_size);
+	err = gpu_map(copier->dma, &bo->mapping, bo->size);
+	return err ? fail(err, "mapping the BO: %m") : 0;
 }
 
 int copier_unmap_bo(struct copier *copier, struct content_bo *bo)
 {
-	copier->doing = "unmapping the BO";
-	return gpu_unmap(&bo->mapping);
+	int err = gpu_unmap(&bo->mapping);
+
+	(void)copier;
+	return err ? fail(err, "unmapping the BO: %m") : 0;
 }
 
 /* ---- life ---- */
@@ -141,13 +143,12 @@ static int register_staging(struct dmacopy *dma, unsigned int slot)
 
 	if (staging->bo)
 		return 0;
-	copier->doing = "registering staging memory";
 	err = amdgpu_create_bo_from_user_mem(copier->device, (char *)copier->config.staging + slot * bytes, bytes,
 					     &staging->bo);
 	if (err)
-		return err;
-	copier->doing = "mapping staging memory";
-	return gpu_map(dma, staging, bytes);
+		return fail(err, "registering staging memory: %m");
+	err = gpu_map(dma, staging, bytes);
+	return err ? fail(err, "mapping staging memory: %m") : 0;
 }
 
 /* One BO holds the IBs of all parts. */
@@ -166,16 +167,14 @@ static int alloc_ibs(struct dmacopy *dma)
 	dma->max_bos = packets + 2;
 	dma->ib_bytes = round_up(packets * SDMA_COPY_DWORDS * sizeof(uint32_t), PAGE_BYTES);
 	request.alloc_size = dma->ib_bytes * nr_parts(dma);
-	copier->doing = "allocating indirect buffers";
 	err = amdgpu_bo_alloc(copier->device, &request, &dma->ib.bo);
 	if (err)
-		return err;
-	copier->doing = "mapping indirect buffers";
+		return fail(err, "allocating indirect buffers: %m");
 	err = gpu_map(dma, &dma->ib, request.alloc_size);
 	if (err)
-		return err;
-	copier->doing = "mapping indirect buffers for the CPU";
-	return amdgpu_bo_cpu_map(dma->ib.bo, &dma->ib.cpu);
+		return fail(err, "mapping indirect buffers: %m");
+	err = amdgpu_bo_cpu_map(dma->ib.bo, &dma->ib.cpu);
+	return err ? fail(err, "mapping indirect buffers for the CPU: %m") : 0;
 }
 
 static void part_begin(struct dmacopy *dma, struct dma_part *part)
@@ -188,17 +187,16 @@ static void part_begin(struct dmacopy *dma, struct dma_part *part)
 
 static int alloc_parts(struct dmacopy *dma)
 {
-	dma->copier->doing = "allocating memory";
 	dma->staging = calloc(dma->copier->config.nr_slots, sizeof(*dma->staging));
 	dma->parts = calloc(nr_parts(dma), sizeof(*dma->parts));
 	if (!dma->staging || !dma->parts)
-		return -ENOMEM;
+		return fail(-ENOMEM, "allocating memory: %m");
 	for (unsigned int i = 0; i < nr_parts(dma); i++) {
 		struct dma_part *part = &dma->parts[i];
 
 		part->bos = calloc(dma->max_bos, sizeof(*part->bos));
 		if (!part->bos)
-			return -ENOMEM;
+			return fail(-ENOMEM, "allocating memory: %m");
 		part->ib.dw = (uint32_t *)((char *)dma->ib.cpu + i * dma->ib_bytes);
 		part->ib.max_dw = dma->ib_bytes / sizeof(uint32_t);
 		part->ib.rules = sdma_rules(dma->family_id);
@@ -219,22 +217,20 @@ static int open_device(struct dmacopy *dma)
 	uint32_t major, minor;
 	int err;
 
-	copier->doing = "opening the render node by libdrm, which has to find it in /dev/dri";
 	err = amdgpu_device_initialize(copier->config.render_fd, &major, &minor, &copier->device);
 	if (err)
-		return err;
-	copier->doing = "asking for the GPU's family";
+		return fail(err, "opening the render node by libdrm, which has to find it in /dev/dri: %m");
 	err = amdgpu_query_gpu_info(copier->device, &info);
 	if (err)
-		return err;
+		return fail(err, "asking for the GPU's family: %m");
 	dma->family_id = info.family_id;
-	copier->doing = "asking for DMA rings";
 	err = amdgpu_query_hw_ip_info(copier->device, AMDGPU_HW_IP_DMA, 0, &rings);
 	if (err)
-		return err;
+		return fail(err, "asking for DMA rings: %m");
 	dma->usable_rings = rings.available_rings;
-	copier->doing = "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves none";
-	return dma->usable_rings ? 0 : -EOPNOTSUPP;
+	if (!dma->usable_rings)
+		return fail(-EOPNOTSUPP, "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves none");
+	return 0;
 }
 
 int copier_init(struct copier *copier, const struct copier_config *config)
@@ -242,20 +238,21 @@ int copier_init(struct copier *copier, const struct copier_config *config)
 	struct dmacopy *dma = calloc(1, sizeof(*dma));
 	int err;
 
-	*copier = (struct copier){ .config = *config, .dma = dma, .doing = "allocating memory" };
+	*copier = (struct copier){ .config = *config, .dma = dma };
 	if (!dma)
-		return -ENOMEM;
+		return fail(-ENOMEM, "allocating memory: %m");
 	dma->copier = copier;
 	err = open_device(dma);
 	if (err)
 		return err;
 	choose_rings(dma);
-	copier->doing = "creating a GPU context";
 	err = amdgpu_cs_ctx_create(copier->device, &dma->context);
 	if (err)
-		return err;
+		return fail(err, "creating a GPU context: %m");
 	err = alloc_ibs(dma);
-	return err ? err : alloc_parts(dma);
+	if (err)
+		return err;
+	return alloc_parts(dma);
 }
 
 static int free_ibs(struct dmacopy *dma)
@@ -265,7 +262,7 @@ static int free_ibs(struct dmacopy *dma)
 	if (dma->ib.cpu)
 		ret = amdgpu_bo_cpu_unmap(dma->ib.bo);
 	err = gpu_unmap(&dma->ib);
-	return ret ? ret : err;
+	return ret ?: err;
 }
 
 static int release_all(struct dmacopy *dma)
@@ -275,12 +272,12 @@ static int release_all(struct dmacopy *dma)
 
 	for (unsigned int slot = 0; slot < nr_slots; slot++) {
 		err = gpu_unmap(&dma->staging[slot]);
-		ret = ret ? ret : err;
+		ret = ret ?: err;
 	}
 	err = dma->context ? amdgpu_cs_ctx_free(dma->context) : 0;
-	ret = ret ? ret : err;
+	ret = ret ?: err;
 	err = dma->copier->device ? amdgpu_device_deinitialize(dma->copier->device) : 0;
-	return ret ? ret : err;
+	return ret ?: err;
 }
 
 int copier_done(struct copier *copier)
@@ -290,9 +287,9 @@ int copier_done(struct copier *copier)
 
 	if (!dma)
 		return ret;
-	if (!ret)
-		copier->doing = "releasing GPU memory";
 	err = release_all(dma);
+	if (err)
+		fail(err, "releasing GPU memory: %m");
 	for (unsigned int i = 0; dma->parts && i < nr_parts(dma); i++)
 		free(dma->parts[i].bos);
 	free(dma->parts);
@@ -300,7 +297,7 @@ int copier_done(struct copier *copier)
 	free(dma);
 	copier->dma = NULL;
 	copier->device = NULL;
-	return ret ? ret : err;
+	return ret ?: err;
 }
 
 /* ---- fences ---- */
@@ -313,19 +310,17 @@ static int wait_part(struct dmacopy *dma, struct dma_part *part)
 	double deadline = monotonic_seconds() + limit_ms / 1e3;
 	uint32_t expired = 0;
 
-	copier->doing = "waiting for the GPU";
 	while (part->in_flight) {
 		int err = amdgpu_cs_query_fence_status(&part->fence, slice_ns, 0, &expired);
 
 		if (err && err != -EINTR)
-			return err;
+			return fail(err, "waiting for the GPU: %m");
 		part->in_flight = err || !expired;
 		if (part->in_flight && copier->config.stopped && copier->config.stopped(copier->config.stopped_arg))
 			return -ECANCELED;
 		if (part->in_flight && monotonic_seconds() >= deadline) {
-			copier->doing = "the GPU does not finish a copy";
 			dma->hung_rings |= 1u << part->fence.ring;
-			return -ETIME;
+			return fail(-ETIME, "the GPU does not finish a copy: %m");
 		}
 	}
 	return 0;
@@ -354,7 +349,7 @@ int copier_drain(struct copier *copier)
 		struct dma_part *part = &dma->parts[i];
 		int err = dma->hung_rings >> part->fence.ring & 1 ? 0 : wait_part(dma, part);
 
-		ret = ret ? ret : err;
+		ret = ret ?: err;
 	}
 	return ret;
 }
@@ -365,14 +360,14 @@ int copier_check_reset(struct copier *copier)
 	uint64_t flags = 0;
 	int err;
 
-	copier->doing = "asking whether the GPU was reset";
 	err = amdgpu_cs_query_reset_state2(dma->context, &flags);
 	if (err == -EINVAL)
 		return 0; /* a kernel before 4.15: it has no such query */
 	if (err)
-		return err;
-	copier->doing = "the GPU was reset during the copy";
-	return flags & (AMDGPU_CTX_QUERY2_FLAGS_RESET | AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST) ? -EIO : 0;
+		return fail(err, "asking whether the GPU was reset: %m");
+	if (flags & (AMDGPU_CTX_QUERY2_FLAGS_RESET | AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST))
+		return fail(-EIO, "the GPU was reset during the copy: %m");
+	return 0;
 }
 
 /* ---- submissions ---- */
@@ -392,10 +387,9 @@ static int submit_ib(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_list_
 	};
 	int err;
 
-	dma->copier->doing = "submitting the copy";
 	err = amdgpu_cs_submit(dma->context, 0, &request, 1);
 	if (err)
-		return err;
+		return fail(err, "submitting the copy: %m");
 	part->fence.fence = request.seq_no;
 	part->in_flight = true;
 	return 0;
@@ -410,15 +404,16 @@ static int submit_part(struct dmacopy *dma, struct dma_part *part)
 	if (!part->ib.nr_dw)
 		return 0;
 	sdma_finish(&part->ib);
-	dma->copier->doing = "listing buffers";
 	err = amdgpu_bo_list_create(dma->copier->device, (uint32_t)(part->nr_bos - first), part->bos + first, NULL, &list);
 	if (err)
-		return err;
+		return fail(err, "listing buffers: %m");
 	err = submit_ib(dma, part, list);
 	part_begin(dma, part);
 	/* The kernel holds the buffers of a submission itself. */
 	list_err = amdgpu_bo_list_destroy(list);
-	return err ? err : list_err;
+	if (!err && list_err)
+		return fail(list_err, "releasing a list of buffers: %m");
+	return err;
 }
 
 int copier_submit(struct copier *copier, unsigned int slot)
@@ -439,7 +434,9 @@ static int flush_part(struct dmacopy *dma, struct dma_part *part)
 {
 	int err = submit_part(dma, part);
 
-	return err ? err : wait_part(dma, part);
+	if (err)
+		return err;
+	return wait_part(dma, part);
 }
 
 static int use_bo(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_handle bo)
@@ -507,7 +504,9 @@ int copier_copy(struct copier *copier, unsigned int slot, const struct content_b
 {
 	int err = register_staging(copier->dma, slot);
 
-	return err ? err : add_to_slot(copier->dma, slot, &bo->mapping, bo_off, slot_off, len, &copier->dma->staging[slot]);
+	if (err)
+		return err;
+	return add_to_slot(copier->dma, slot, &bo->mapping, bo_off, slot_off, len, &copier->dma->staging[slot]);
 }
 
 int copier_zero(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,

@@ -3,8 +3,7 @@
  * Copies between BOs and staging memory by a GPU's DMA engines. One copier serves one GPU
  * and belongs to one thread.
  *
- * Functions that return int give 0 or -errno, log nothing, and leave in copier.doing what
- * failed, for the caller's error line.
+ * Functions that return int give 0 or -errno; their texts say what was done, and the caller puts the GPU in front.
  */
 #ifndef CONTENT_COPIER_H
 #define CONTENT_COPIER_H
@@ -30,7 +29,6 @@ struct copier_config {
 
 struct copier {
 	struct copier_config config;
-	const char *doing;
 	amdgpu_device_handle device;
 	struct dmacopy *dma; /* the copier's own */
 };

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -29,19 +28,8 @@
 /* A peer that keeps the pipe open and sends nothing for this long has sent everything. */
 #define END_POLLS	   50
 
-static int io_fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int io_fail(struct pagesio *io, int err, uint64_t at, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(io->reason, sizeof(io->reason), fmt, args);
-	va_end(args);
-	io->at = at;
-	return err;
-}
+/* Keeps where in the file it was. */
+#define io_fail(io, err, off, ...) ((io)->at = (off), fail(err, __VA_ARGS__))
 
 /* Switches between direct and cached transfers; want_direct says which is to be the rule. */
 static void set_direct(struct pagesio *io, bool direct)
@@ -56,11 +44,8 @@ static void set_direct(struct pagesio *io, bool direct)
 
 static int set_nonblock(struct pagesio *io)
 {
-	if (fcntl(io->fd, F_SETFL, io->flags | O_NONBLOCK) < 0) {
-		int err = errno_or_eio();
-
-		return io_fail(io, err, 0, "making the pipe non-blocking: %s", strerror(-err));
-	}
+	if (fcntl(io->fd, F_SETFL, io->flags | O_NONBLOCK) < 0)
+		return io_fail(io, errno_or_eio(), 0, "making the pipe non-blocking: %m");
 	return 0;
 }
 
@@ -78,19 +63,13 @@ static int open_either(struct pagesio *io, int fd, bool streaming, uint64_t file
 	io->streaming = streaming;
 	io->file_bytes = file_bytes;
 	io->flags = -1;
-	if (fstat(fd, st) < 0) {
-		int err = errno_or_eio();
-
-		return io_fail(io, err, 0, "examining the file: %s", strerror(-err));
-	}
+	if (fstat(fd, st) < 0)
+		return io_fail(io, errno_or_eio(), 0, "examining the file: %m");
 	if (!streaming && !S_ISREG(st->st_mode))
 		return io_fail(io, -EINVAL, 0, "neither a file nor a stream (mode %o)", st->st_mode);
 	io->flags = fcntl(fd, F_GETFL);
-	if (io->flags < 0) {
-		int err = errno_or_eio();
-
-		return io_fail(io, err, 0, "asking for the flags of the file: %s", strerror(-err));
-	}
+	if (io->flags < 0)
+		return io_fail(io, errno_or_eio(), 0, "asking for the flags of the file: %m");
 	io->direct = io->flags & O_DIRECT;
 	io->on_disk = !streaming && pagesio_is_on_disk(fd);
 	return streaming ? set_nonblock(io) : 0;
@@ -105,12 +84,9 @@ static void choose_path(struct pagesio *io)
 
 static int set_size(struct pagesio *io, uint64_t bytes)
 {
-	int err;
-
 	if (ftruncate(io->fd, (off_t)bytes) == 0)
 		return 0;
-	err = errno_or_eio();
-	return io_fail(io, err, 0, "setting the length to %" PRIu64 ": %s", bytes, strerror(-err));
+	return io_fail(io, errno_or_eio(), 0, "setting the length to %" PRIu64 ": %m", bytes);
 }
 
 /*
@@ -202,7 +178,7 @@ static int write_range(struct pagesio *io, uint64_t off, const char *mem, uint64
 		}
 		err = n ? recover(io, POLLOUT) : -EIO;
 		if (err)
-			return io_fail(io, err, off + done, "writing: %s", strerror(-err));
+			return io_fail(io, err, off + done, "writing: %m");
 	}
 	return 0;
 }
@@ -225,7 +201,7 @@ static int read_range(struct pagesio *io, uint64_t off, char *mem, uint64_t need
 		}
 		err = recover(io, POLLIN);
 		if (err)
-			return io_fail(io, err, off + done, "reading: %s", strerror(-err));
+			return io_fail(io, err, off + done, "reading: %m");
 	}
 	*ret_read = done;
 	return 0;
@@ -241,7 +217,7 @@ static int flush_range(struct pagesio *io, uint64_t from, uint64_t to, unsigned 
 	err = errno_or_eio();
 	if (err != -EIO && err != -ENOSPC && err != -EDQUOT)
 		return 0;
-	return io_fail(io, err, from, "writing back: %s", strerror(-err));
+	return io_fail(io, err, from, "writing back: %m");
 }
 
 /* Waits for what was written before, drops it from the page cache, and starts [from, to). */
@@ -520,7 +496,7 @@ int pagesio_check_end(struct pagesio *io)
 	for (int n = 0; n < END_POLLS && ready == 0; n++)
 		ready = wait_pipe(io, POLLIN);
 	if (ready <= 0)
-		return ready < 0 ? io_fail(io, ready, io->file_bytes, "waiting for the end: %s", strerror(-ready)) : 0;
+		return ready < 0 ? io_fail(io, ready, io->file_bytes, "waiting for the end: %m") : 0;
 	err = read_range(io, io->file_bytes, &byte, 1, 1, &got);
 	if (err)
 		return err;

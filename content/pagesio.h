@@ -28,8 +28,7 @@ struct pagesio {
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;
-	uint64_t at;	  /* offset of the failure */
-	char reason[160]; /* the failure in words */
+	uint64_t at; /* offset of the failure */
 	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
 	bool (*stopped)(void *arg);
 	void *stopped_arg;
@@ -38,7 +37,7 @@ struct pagesio {
 /* False for a file in memory (tmpfs), whose transfers are copies by the processor. */
 bool pagesio_is_on_disk(int fd);
 
-/* The following return 0 or -errno with reason and at filled in, and log nothing. */
+/* The following return 0 or -errno with @at filled in. */
 
 /* For writing @file_bytes into fd. Drops what the file held. */
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);

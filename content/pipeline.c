@@ -116,22 +116,13 @@ static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
 
 static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
 {
-	content_run_fail(pipeline->run, err, "gpu %#x: %s: %s: %s", pipeline->gpu->gpu_id,
-			 describe(pipeline, file_off).text, pipeline->copier.doing, strerror(-err));
-	return err;
-}
-
-static int io_failed(struct pipeline *pipeline, int err)
-{
-	content_run_fail(pipeline->run, err, "gpu %#x: %s at offset %" PRIu64 " (%s): %s", pipeline->gpu->gpu_id,
-			 pipeline->gpu->pages_name, pipeline->io.at, describe(pipeline, pipeline->io.at).text,
-			 pipeline->io.reason);
-	return err;
+	return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: %s", pipeline->gpu->gpu_id,
+						       describe(pipeline, file_off).text));
 }
 
 static const char *memory_hint(int err)
 {
-	return err == -ENOMEM ? "; a smaller KFD_MAX_BUFFER_SIZE needs less" : "";
+	return err == -ENOMEM ? ", of which a smaller KFD_MAX_BUFFER_SIZE takes less" : "";
 }
 
 /* ---- pieces ---- */
@@ -195,12 +186,11 @@ static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 	}
 	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
 		return 0;
-	content_run_fail(pipeline->run, -EBADMSG,
-			 "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
-			 " bytes is %08x, %08x was saved",
-			 pipeline->gpu->gpu_id, pipeline->gpu->pages_name, pipeline->layout.starts[piece->bo],
-			 bo->index, bo->size, pipeline->crc, bo->crc32c);
-	return -EBADMSG;
+	return content_run_fail(pipeline->run, fail(-EBADMSG, "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: "
+						    "CRC-32C of its %" PRIu64 " bytes is %08x, %08x was saved",
+						    pipeline->gpu->gpu_id, pipeline->gpu->pages_name,
+						    pipeline->layout.starts[piece->bo], bo->index, bo->size,
+						    pipeline->crc, bo->crc32c));
 }
 
 static int checksum_piece(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
@@ -245,9 +235,12 @@ static void examine_window(struct pipeline *pipeline, uint64_t w)
 
 static int io_result(struct pipeline *pipeline, int err)
 {
-	if (err && err != -ECANCELED)
-		io_failed(pipeline, err);
-	return err;
+	const struct pagesio *io = &pipeline->io;
+
+	if (!err || err == -ECANCELED)
+		return err;
+	return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: %s at offset %" PRIu64 " (%s)", pipeline->gpu->gpu_id,
+						       pipeline->gpu->pages_name, io->at, describe(pipeline, io->at).text));
 }
 
 static int open_file(struct pipeline *pipeline)
@@ -423,20 +416,16 @@ static int copy_all(struct pipeline *pipeline)
 static int release_copier(struct pipeline *pipeline)
 {
 	int ret = copier_drain(&pipeline->copier), err;
-	const char *doing = pipeline->copier.doing;
 
 	while (pipeline->nr_released < pipeline->nr_mapped) {
 		err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[pipeline->nr_released++]);
-		doing = ret ? doing : pipeline->copier.doing;
-		ret = ret ? ret : err;
+		ret = ret ?: err;
 	}
 	err = copier_done(&pipeline->copier);
-	doing = ret ? doing : pipeline->copier.doing;
-	ret = ret ? ret : err;
-	if (ret)
-		content_run_fail(pipeline->run, ret, "gpu %#x: %s (of %zu BOs): %s", pipeline->gpu->gpu_id, doing,
-				 pipeline->gpu->nr_bos, strerror(-ret));
-	return ret;
+	ret = ret ?: err;
+	if (!ret || content_run_has_failed(pipeline->run))
+		return ret;
+	return content_run_fail(pipeline->run, fail_in(ret, "gpu %#x (%zu BOs)", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos));
 }
 
 static int use_copier(struct pipeline *pipeline)
@@ -453,11 +442,9 @@ static int use_copier(struct pipeline *pipeline)
 	};
 	int err = copier_init(&pipeline->copier, &config);
 
-	if (err) {
-		content_run_fail(pipeline->run, err, "gpu %#x: %s (to copy %zu BOs): %s%s", pipeline->gpu->gpu_id,
-				 pipeline->copier.doing, pipeline->gpu->nr_bos, strerror(-err), memory_hint(err));
-		return err;
-	}
+	if (err)
+		return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: to copy %zu BOs%s", pipeline->gpu->gpu_id,
+							       pipeline->gpu->nr_bos, memory_hint(err)));
 	return copy_all(pipeline);
 }
 
@@ -488,7 +475,7 @@ static int copy_contents_of_gpu(struct pipeline *pipeline)
 		return pass_empty_window(pipeline);
 	ret = use_copier(pipeline);
 	err = release_copier(pipeline);
-	return ret ? ret : err;
+	return ret ?: err;
 }
 
 static void *end_thread(struct pipeline *pipeline)
@@ -598,17 +585,14 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t ind
 	pipeline->changed = &run->changed[index];
 	pipeline->gpu = gpu;
 	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
-	if (err) {
-		content_run_fail(run, err, "gpu %#x: sizes of its %zu BOs make no file: %s", gpu->gpu_id, gpu->nr_bos,
-				 strerror(-err));
-		return err;
-	}
-	err = alloc_all(pipeline);
 	if (err)
-		content_run_fail(run, err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs: %s%s",
-				 gpu->gpu_id, pipeline->layout.slot_bytes * pipeline->layout.nr_slots, gpu->nr_bos,
-				 strerror(-err), memory_hint(err));
-	return err;
+		return content_run_fail(run, fail(err, "gpu %#x: sizes of its %zu BOs make no file: %m", gpu->gpu_id, gpu->nr_bos));
+	err = alloc_all(pipeline);
+	if (!err)
+		return 0;
+	return content_run_fail(run, fail(err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m",
+					  gpu->gpu_id, pipeline->layout.slot_bytes * pipeline->layout.nr_slots,
+					  gpu->nr_bos, memory_hint(err)));
 }
 
 void pipeline_done(struct pipeline *pipeline)
@@ -644,7 +628,9 @@ int pipeline_start(struct pipeline *pipeline)
 {
 	int err = add_thread(pipeline, &pipeline->copy_thread, copy_thread, &pipeline->has_copy_thread);
 
-	return err ? err : add_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
+	if (err)
+		return err;
+	return add_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
 }
 
 void pipeline_join(struct pipeline *pipeline)

@@ -4,10 +4,7 @@
  */
 #include "content/run.h"
 
-#include <stdarg.h>
 #include <time.h>
-
-#include "amdgpu_plugin_util.h"
 
 int content_run_init(struct content_run *run, bool dump, size_t nr_gpus)
 {
@@ -62,17 +59,14 @@ bool content_run_wait_begin(struct content_run *run, size_t index)
 	return begin;
 }
 
-void content_run_fail(struct content_run *run, int err, const char *fmt, ...)
+int content_run_fail(struct content_run *run, int err)
 {
-	va_list args;
-
 	pthread_mutex_lock(&run->lock);
 	if (!atomic_load(&run->err)) {
-		va_start(args, fmt);
-		vsnprintf(run->error_text, sizeof(run->error_text), fmt, args);
-		va_end(args);
+		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
 		atomic_store(&run->err, err);
 	}
 	wake_all(run);
 	pthread_mutex_unlock(&run->lock);
+	return err;
 }

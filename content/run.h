@@ -20,12 +20,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "amdgpu_plugin_util.h"
+
 struct content_run {
 	bool dump;
 	unsigned int fence_timeout_ms;
-	bool cancelled; /* the caller wants it to end; of the caller's thread */
 	atomic_int err; /* the first cause; all threads stop when it is set */
-	char error_text[400];
+	char error_text[FAIL_TEXT_MAX]; /* of that one; "": the caller has cancelled the run */
 	pthread_mutex_t lock;
 	pthread_cond_t ended;	 /* a thread has ended */
 	unsigned int nr_running; /* threads; guarded by lock */
@@ -41,8 +42,8 @@ struct content_run {
 int content_run_init(struct content_run *run, bool dump, size_t nr_gpus);
 void content_run_done(struct content_run *run);
 
-/* Keeps the first error of a run and makes all its threads stop. */
-void content_run_fail(struct content_run *run, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Keeps the first error of a run with the text of the calling thread, and makes all its threads stop. Returns @err. */
+int content_run_fail(struct content_run *run, int err);
 
 /* Lets the threads begin, or end at once. */
 void content_run_release(struct content_run *run, bool begin);

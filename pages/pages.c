@@ -74,13 +74,13 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	gpu->pages_fd =
 		direction == SAVE ? pages_image_create(id, gpu->gpu_id, name) : pages_image_open(id, gpu->gpu_id, name);
 	if (gpu->pages_fd == -ENOENT && direction == FILL && gpu->nr_bos)
-		pr_err("image %s is missing: it holds %zu buffers of gpu %#x", name, gpu->nr_bos, gpu->gpu_id);
+		return fail(-ENOENT, "image %s is missing: it holds %zu buffers of gpu %#x", name, gpu->nr_bos, gpu->gpu_id);
 	if (gpu->pages_fd < 0)
 		return gpu->pages_fd;
 	gpu->render_fd = drm_open_minor(minor);
 	if (gpu->render_fd < 0)
-		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->gpu_id, minor, strerror(-gpu->render_fd));
-	return gpu->render_fd < 0 ? gpu->render_fd : 0;
+		return fail(gpu->render_fd, "gpu %#x: cannot open renderD%u: %m", gpu->gpu_id, minor);
+	return 0;
 }
 
 static int open_gpu(struct page_files *files, int id, const struct kfd_state *state, size_t device, uint32_t minor,
@@ -133,10 +133,8 @@ static int close_written(struct page_files *files)
 	int ret = 0;
 
 	for (size_t i = 0; i < files->nr_gpus; i++) {
-		if (close(files->gpus[i].pages_fd) && !ret) {
-			ret = errno_or_eio();
-			pr_err("image %s: %s", files->names[i], strerror(-ret));
-		}
+		if (close(files->gpus[i].pages_fd) && !ret)
+			ret = fail(errno_or_eio(), "image %s: cannot write it: %m", files->names[i]);
 		files->gpus[i].pages_fd = -1;
 	}
 	return ret;
@@ -225,7 +223,9 @@ static int open_round(struct page_files *files, struct part *parts, size_t nr_pa
 	const struct part *last = NULL;
 	int err = files_init(files, nr_parts);
 
-	for (size_t i = 0; !err && i < nr_parts; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr_parts; i++) {
 		struct part *part = &parts[i];
 
 		if (part->is_saved || (last && last->minor == part->minor))
@@ -233,8 +233,10 @@ static int open_round(struct page_files *files, struct part *parts, size_t nr_pa
 		last = part;
 		part->is_saved = true;
 		err = open_gpu(files, part->process->id, part->process->state, part->device, part->minor, SAVE);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* Processes that use different GPUs are saved at the same time, those of one GPU one after the other. */
@@ -244,11 +246,13 @@ static int dump_parts(struct part *parts, size_t nr_parts, const struct settings
 		_cleanup_(files_done) struct page_files files = { 0 };
 		int err = open_round(&files, parts, nr_parts);
 
+		if (err)
+			return err;
 		nr_saved += files.nr_gpus;
-		if (!err)
-			err = run_engine(&files, settings, progress, SAVE);
-		if (!err)
-			err = close_written(&files);
+		err = run_engine(&files, settings, progress, SAVE);
+		if (err)
+			return err;
+		err = close_written(&files);
 		if (err)
 			return err;
 		take_checksums(&files);
@@ -263,7 +267,9 @@ static int dump_processes(const struct pages_process *processes, size_t nr_proce
 	size_t nr_parts;
 	int err = list_parts(processes, nr_processes, &parts, &nr_parts);
 
-	return err ? err : dump_parts(parts, nr_parts, settings, progress);
+	if (err)
+		return err;
+	return dump_parts(parts, nr_parts, settings, progress);
 }
 
 int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings)
@@ -317,10 +323,13 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 {
 	int token = worker_submit(worker, files->gpus, files->nr_gpus);
 
-	if (token < 0)
-		pr_warn("contents are restored here instead of by criu's main process: %s", strerror(-token));
-	else
+	if (token < 0) {
+		pr_warn("contents are restored here instead of by criu's main process: %s",
+			fail_text()[0] ? fail_text() : strerror(-token));
+		fail_clear();
+	} else {
 		pr_info("the contents of %zu GPUs are restored by criu's main process", files->nr_gpus);
+	}
 	return token;
 }
 

@@ -19,7 +19,7 @@ struct pages_process {
 
 /*
  * Saves the contents of all BOs of all processes, into one file for each process and GPU. Sets the states' checksums.
- * 0, or -errno after an error line.
+ * 0 or -errno.
  */
 int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings);
 

@@ -195,7 +195,7 @@ int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
 		gpus[i].gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
-	for (size_t i = 0; i < nr && !err; i++)
+	for (size_t i = 0; !err && i < nr; i++)
 		err = recv_gpu(sock, stop_fd, &gpus[i]);
 	if (!err) {
 		*ret_gpus = gpus;
@@ -268,11 +268,10 @@ int wire_recv_verdict(int sock)
 
 	while (!(err = recv_message(sock, -1, &message, sizeof(message), NULL, 0)) && message.kind == LINE)
 		plugin_log((enum plugin_log_level)message.value, "%s", message.text);
-	if (err) {
-		pr_err("the worker that restores the contents of the GPUs is gone: %s", strerror(-err));
-		return err;
-	}
-	if (message.value)
-		plugin_log(PLUGIN_LOG_ERROR, "%s", message.text);
-	return message.value;
+	if (err)
+		return fail(err, "the worker that restores the contents of the GPUs is gone: %m");
+	if (!message.value)
+		return 0;
+	fail(message.value, "%s", message.text);
+	return fail(message.value, "the worker has not taken the contents of the GPUs: %m"); /* where it had no words */
 }

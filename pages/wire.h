@@ -41,7 +41,7 @@ void wire_gpu_done(struct wire_gpu *gpu);
 /* Tells the task that its job has arrived complete. 0, or -errno: the task will not know. Never waits. */
 int wire_send_accepted(int sock);
 
-/* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. Logs nothing. */
+/* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. No message. */
 int wire_recv_accepted(int sock);
 
 /*
@@ -56,12 +56,12 @@ int wire_recv_begin(int sock, int stop_fd);
 /* Sends a line for the task's log. Never waits: a task that does not read loses lines. */
 void wire_send_line(int sock, enum plugin_log_level level, const char *line);
 
-/* Ends the job: @err is 0 or -errno with its error line in @text. Never waits. */
+/* Ends the job: @err is 0 or -errno with its words in @text. Never waits. */
 void wire_send_verdict(int sock, int err, const char *text);
 
 /*
  * Waits for the verdict and logs the lines that come before it. 0, -errno of the job
- * after its error line, or another -errno, e.g. -ECONNRESET, after an error line of its own.
+ * with its words, or another -errno, e.g. -ECONNRESET.
  */
 int wire_recv_verdict(int sock);
 

@@ -14,7 +14,7 @@
  * memory decides once between the worker and the first task that has waited 10 s. A job that does not arrive complete
  * stays with its task.
  *
- * Threads never log: lines go to the task, whose log is criu's as well.
+ * Threads never log: lines, and the text of a failure, go to the task, whose log is criu's as well.
  */
 #define _GNU_SOURCE
 #include "pages/worker.h"
@@ -50,7 +50,7 @@ struct job {
 	size_t nr_gpus;
 	size_t nr_left; /* GPUs that are not done; guarded by worker->lock like the rest */
 	int err;
-	char error_text[PLUGIN_LOG_LINE_MAX];
+	char error_text[FAIL_TEXT_MAX]; /* of err */
 };
 
 /* The contents of one process on one GPU, which takes turns. */
@@ -100,7 +100,7 @@ static void job_end(struct worker *worker, struct job *job)
 	free(job->gpus);
 	free(job->turns);
 	pthread_mutex_lock(&worker->lock);
-	worker->err = worker->err ? worker->err : job->err;
+	worker->err = worker->err ?: job->err;
 	worker->nr_jobs--;
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
@@ -122,25 +122,22 @@ static void job_put(struct worker *worker, struct job *job)
 	job_end(worker, job);
 }
 
-/* Keeps the first error and the first text. */
-static void job_fail(struct worker *worker, struct job *job, int err, const char *text)
+/* Keeps the first error, with the text of the calling thread for the verdict. */
+static void job_fail(struct worker *worker, struct job *job, int err)
 {
 	pthread_mutex_lock(&worker->lock);
-	job->err = job->err ? job->err : err;
-	if (!job->error_text[0])
-		snprintf(job->error_text, sizeof(job->error_text), "%s", text);
+	if (!job->err)
+		snprintf(job->error_text, sizeof(job->error_text), "%s", fail_text());
+	job->err = job->err ?: err;
 	pthread_mutex_unlock(&worker->lock);
 }
 
-/* Lines of the engine: the first error is the text of the verdict, later ones are dropped. */
+/* Lines of the engine. */
 static void forward_line(void *arg, enum plugin_log_level level, const char *line)
 {
-	struct turn *turn = arg;
+	const struct turn *turn = arg;
 
-	if (level == PLUGIN_LOG_ERROR)
-		job_fail(turn->worker, turn->job, 0, line);
-	else
-		wire_send_line(turn->job->sock, level, line);
+	wire_send_line(turn->job->sock, level, line);
 }
 
 static bool turn_is_cancelled(void *arg)
@@ -184,7 +181,8 @@ static void turn_run(struct turn *turn)
 
 	wire_gpu_done(turn->gpu);
 	if (err)
-		job_fail(worker, job, err, PLUGIN_ERROR_PREFIX "the restore of contents was cancelled\n");
+		job_fail(worker, job, fail(err, "the restore of contents was cancelled"));
+	fail_clear();
 	job_put(worker, job);
 }
 
@@ -432,7 +430,7 @@ struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus)
 		return worker;
 	if (worker)
 		free_memory(worker);
-	pr_err("preparing the worker that restores contents: %s", strerror(-err));
+	fail(err, "cannot prepare the worker that restores contents: %m");
 	return NULL;
 }
 
@@ -536,7 +534,7 @@ static int offer(struct worker *worker, int sock, int worker_end, const struct c
 	/* What the worker says is more precise than what the socket says. */
 	if (reply && reply != -ECONNRESET)
 		return reply;
-	return err ? err : reply;
+	return err ?: reply;
 }
 
 /* The token, when the worker begins. After an error it never does: it finds the socket closed. */

@@ -18,7 +18,7 @@ struct worker;
 /*
  * In criu's main process, before it forks tasks. The worker does not run yet. @settings
  * are borrowed; @nr_gpus of the machine share settings->max_buffer_size_bytes.
- * NULL after an error line.
+ * NULL after a failure.
  */
 struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus);
 
@@ -33,18 +33,18 @@ void worker_free(struct worker *worker);
 
 /*
  * Main process: waits until all contents handed over so far are copied. 0, or -errno of
- * the first that failed; its error line is in the task's verdict.
+ * the first that failed; its text is in the task's verdict.
  */
 int worker_wait_all(struct worker *worker);
 
 /*
  * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close them at once. Returns a token >=
- * 0 for worker_wait(). -errno without an error line when the worker does not run or does not take it: the caller copies
+ * 0 for worker_wait(). -errno when the worker does not run or does not take it: the caller copies
  * by itself.
  */
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
 
-/* In a task: waits for the contents and logs what the worker says. 0, or -errno after an error line. */
+/* In a task: waits for the contents and logs what the worker says. 0 or -errno. */
 int worker_wait(int token);
 
 #endif

@@ -102,7 +102,8 @@ static int read_file(const struct input *in, const struct layout *layout)
 		err = read_windows(in, layout, &io);
 	if (!err)
 		err = pagesio_check_end(&io);
-	expect(!err || io.reason[0]);
+	expect(!err || fail_text()[0]);
+	fail_clear();
 	pagesio_done(&io);
 	close(fd);
 	return err;

@@ -310,8 +310,8 @@ static void a_gpu_without_a_dma_ring_is_refused(void **state)
 	(void)state;
 	begin_saved();
 	begin(&none);
-	assert_dump_fails(-EOPNOTSUPP, "gpu 0x51: finding a DMA ring that programs may use, of which amdgpu.user_queue=2 "
-				       "leaves none (to copy 4 BOs): Operation not supported");
+	assert_dump_fails(-EOPNOTSUPP, "gpu 0x51: to copy 4 BOs: finding a DMA ring that programs may use, of which "
+				       "amdgpu.user_queue=2 leaves none");
 	end_saved();
 }
 
