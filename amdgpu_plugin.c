@@ -167,8 +167,8 @@ static int hook_dump_ext_file(int fd, int id)
 
 static int refuse_pre_dump(void)
 {
-	return result(fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory are "
-			   "not tracked"), "pre-dump");
+	return result(fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be pre-dumped: the GPU's writes to memory "
+			   "are not tracked"), "pre-dump");
 }
 
 static int hook_handle_device_vma(int fd, const struct stat *st)

@@ -90,9 +90,10 @@ static int start_pipelines(struct watch *watch)
 	if (!err)
 		return 0;
 	join_pipelines(watch);
-	if (err != -EAGAIN)
-		content_run_fail(&watch->run, fail(err, "gpu %#x: starting a thread: %m", watch->gpus[nr_started].gpu_id));
-	return err;
+	if (err == -EAGAIN)
+		return err;
+	fail(err, "gpu %#x: starting a thread: %m", watch->gpus[nr_started].gpu_id);
+	return content_run_fail(&watch->run, err);
 }
 
 static void take_stats(struct watch *watch)

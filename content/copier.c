@@ -229,7 +229,8 @@ static int open_device(struct dmacopy *dma)
 		return fail(err, "asking for DMA rings: %m");
 	dma->usable_rings = rings.available_rings;
 	if (!dma->usable_rings)
-		return fail(-EOPNOTSUPP, "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves none");
+		return fail(-EOPNOTSUPP, "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves "
+			    "none");
 	return 0;
 }
 

@@ -116,8 +116,8 @@ static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
 
 static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
 {
-	return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: %s", pipeline->gpu->gpu_id,
-						       describe(pipeline, file_off).text));
+	fail_in(err, "gpu %#x: %s", pipeline->gpu->gpu_id, describe(pipeline, file_off).text);
+	return content_run_fail(pipeline->run, err);
 }
 
 static const char *memory_hint(int err)
@@ -186,11 +186,10 @@ static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 	}
 	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
 		return 0;
-	return content_run_fail(pipeline->run, fail(-EBADMSG, "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: "
-						    "CRC-32C of its %" PRIu64 " bytes is %08x, %08x was saved",
-						    pipeline->gpu->gpu_id, pipeline->gpu->pages_name,
-						    pipeline->layout.starts[piece->bo], bo->index, bo->size,
-						    pipeline->crc, bo->crc32c));
+	fail(-EBADMSG, "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
+	     " bytes is %08x, %08x was saved", pipeline->gpu->gpu_id, pipeline->gpu->pages_name,
+	     pipeline->layout.starts[piece->bo], bo->index, bo->size, pipeline->crc, bo->crc32c);
+	return content_run_fail(pipeline->run, -EBADMSG);
 }
 
 static int checksum_piece(struct pipeline *pipeline, uint64_t w, const struct piece *piece, bool data)
@@ -239,8 +238,9 @@ static int io_result(struct pipeline *pipeline, int err)
 
 	if (!err || err == -ECANCELED)
 		return err;
-	return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: %s at offset %" PRIu64 " (%s)", pipeline->gpu->gpu_id,
-						       pipeline->gpu->pages_name, io->at, describe(pipeline, io->at).text));
+	fail_in(err, "gpu %#x: %s at offset %" PRIu64 " (%s)", pipeline->gpu->gpu_id, pipeline->gpu->pages_name, io->at,
+		describe(pipeline, io->at).text);
+	return content_run_fail(pipeline->run, err);
 }
 
 static int open_file(struct pipeline *pipeline)
@@ -425,7 +425,8 @@ static int release_copier(struct pipeline *pipeline)
 	ret = ret ?: err;
 	if (!ret || content_run_has_failed(pipeline->run))
 		return ret;
-	return content_run_fail(pipeline->run, fail_in(ret, "gpu %#x (%zu BOs)", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos));
+	fail_in(ret, "gpu %#x (%zu BOs)", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos);
+	return content_run_fail(pipeline->run, ret);
 }
 
 static int use_copier(struct pipeline *pipeline)
@@ -442,10 +443,10 @@ static int use_copier(struct pipeline *pipeline)
 	};
 	int err = copier_init(&pipeline->copier, &config);
 
-	if (err)
-		return content_run_fail(pipeline->run, fail_in(err, "gpu %#x: to copy %zu BOs%s", pipeline->gpu->gpu_id,
-							       pipeline->gpu->nr_bos, memory_hint(err)));
-	return copy_all(pipeline);
+	if (!err)
+		return copy_all(pipeline);
+	fail_in(err, "gpu %#x: to copy %zu BOs%s", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos, memory_hint(err));
+	return content_run_fail(pipeline->run, err);
 }
 
 /* Without BOs there is one window, for the length prefix. */
@@ -585,14 +586,16 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t ind
 	pipeline->changed = &run->changed[index];
 	pipeline->gpu = gpu;
 	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
-	if (err)
-		return content_run_fail(run, fail(err, "gpu %#x: sizes of its %zu BOs make no file: %m", gpu->gpu_id, gpu->nr_bos));
+	if (err) {
+		fail(err, "gpu %#x: sizes of its %zu BOs make no file: %m", gpu->gpu_id, gpu->nr_bos);
+		return content_run_fail(run, err);
+	}
 	err = alloc_all(pipeline);
 	if (!err)
 		return 0;
-	return content_run_fail(run, fail(err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m",
-					  gpu->gpu_id, pipeline->layout.slot_bytes * pipeline->layout.nr_slots,
-					  gpu->nr_bos, memory_hint(err)));
+	fail(err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", gpu->gpu_id,
+	     pipeline->layout.slot_bytes * pipeline->layout.nr_slots, gpu->nr_bos, memory_hint(err));
+	return content_run_fail(run, err);
 }
 
 void pipeline_done(struct pipeline *pipeline)

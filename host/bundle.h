@@ -7,10 +7,10 @@
 
 #define BUNDLE_MAX 32u
 
-/* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. An fd of the caller, or -errno, no message. */
+/* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. The caller's fd, or -errno, no message. */
 int bundle_new(const int *fds, size_t nr);
 
-/* The file at @index of a bundle: an fd of the caller, or -errno, no message. May be called at the same time by many. */
+/* The file at @index of a bundle: the caller's fd, or -errno, no message. Many may call it at the same time. */
 int bundle_get(int bundle, size_t index);
 
 /* Closes what it holds, for all who have it. 0 or -errno, no message. */

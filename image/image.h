@@ -23,7 +23,7 @@ enum image_kind {
 	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
 	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
 	IMAGE_DMABUF,	 /* amdgpu-shared-ID.img */
-	IMAGE_DMABUF_OLD, /* amdgpu-dmabuf_ID.img, of CRIU's development branch and of early versions; parsed as the above */
+	IMAGE_DMABUF_OLD, /* amdgpu-dmabuf_ID.img, of CRIU's development branch and early versions; parsed as the above */
 	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, of that branch */
 };
 

@@ -27,7 +27,8 @@ struct hide {
 
 /*
  * Puts the calling process into a cgroup of its own in which it may use only these render nodes; by cgroup v2, or else
- * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno: nothing has changed. @keeper: NULL, or borrowed until hide_end().
+ * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno: nothing has changed. @keeper: NULL, or
+ * borrowed until hide_end().
  */
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
 

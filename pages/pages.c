@@ -74,7 +74,8 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	gpu->pages_fd =
 		direction == SAVE ? pages_image_create(id, gpu->gpu_id, name) : pages_image_open(id, gpu->gpu_id, name);
 	if (gpu->pages_fd == -ENOENT && direction == FILL && gpu->nr_bos)
-		return fail(-ENOENT, "image %s is missing: it holds %zu buffers of gpu %#x", name, gpu->nr_bos, gpu->gpu_id);
+		return fail(-ENOENT, "image %s is missing: it holds %zu buffers of gpu %#x", name, gpu->nr_bos,
+			    gpu->gpu_id);
 	if (gpu->pages_fd < 0)
 		return gpu->pages_fd;
 	gpu->render_fd = drm_open_minor(minor);
