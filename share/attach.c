@@ -14,7 +14,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/table.h"
 
 void share_task_done(struct share_task *task)
@@ -128,12 +128,11 @@ typedef int (*make_fn)(const struct share_task *task, int fd, const void *what, 
 
 static int make_handle(const struct share_task *task, int fd, const void *what, uint32_t *ret)
 {
-	const struct gem_info small = { .size = 4096, .domains = AMDGPU_GEM_DOMAIN_GTT };
 	const struct gem_handle *handle = what;
 	_cleanup_close_ int dmabuf = -1;
 
 	if (!handle)
-		return gem_create(fd, &small, ret);
+		return gem_create_page(fd, ret);
 	dmabuf = share_table_get(task->table, handle->buffer);
 	return dmabuf < 0 ? dmabuf : gem_import(fd, dmabuf, ret);
 }

@@ -14,7 +14,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "share/decide.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 
 /* Flags of GEM_CREATE that are younger than some headers. */
 #define CREATE_COHERENT	    (1ull << 13)

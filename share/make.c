@@ -13,7 +13,6 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "share/gem.h"
 #include "share/table.h"
 
 /* ---- numbers of the KFD ---- */

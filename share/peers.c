@@ -13,7 +13,7 @@
 #include <libdrm/amdgpu_drm.h>
 
 #include "amdgpu_plugin_util.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 static const struct topology_node *node_of(const struct topology *machine, uint32_t minor)

@@ -23,7 +23,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 /* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */

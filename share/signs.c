@@ -5,7 +5,7 @@
  * that can be saved, ROCm makes them in no other.
  */
 #include "amdgpu_plugin_util.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 /* Whether a file shows that it is the KFD's: 0, or -errno after an error line. */

@@ -15,14 +15,11 @@
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_util.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 #define DRI	      "/sys/kernel/debug/dri"
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
-
-/* Before Linux 6.18 handles are tried, until so many numbers in a row are free. A file gives out the lowest. */
-#define HANDLE_GAP 4096u
 
 /* One buffer of one process: an open dma-buf or a BO by its inode, a handle by what its file says. */
 struct stranger {
@@ -81,21 +78,6 @@ static int add_handle(struct strangers *strangers, struct stranger stranger, int
 	return add(strangers, &stranger);
 }
 
-static int try_handles(struct strangers *strangers, const struct stranger *stranger, int fd)
-{
-	uint32_t last = 0;
-
-	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
-		int err = add_handle(strangers, *stranger, fd, handle);
-
-		if (!err)
-			last = handle;
-		else if (!is_gone(err))
-			return err;
-	}
-	return 0;
-}
-
 static int add_render_file(struct strangers *strangers, const struct stranger *stranger, int fd)
 {
 	_cleanup_free_ struct gem_entry *entries = NULL;
@@ -103,7 +85,7 @@ static int add_render_file(struct strangers *strangers, const struct stranger *s
 	int err = gem_list(fd, &entries, &nr);
 
 	if (err == -EINVAL)
-		return try_handles(strangers, stranger, fd);
+		err = gem_search(fd, &entries, &nr);
 	for (size_t i = 0; !err && i < nr; i++) {
 		err = add_handle(strangers, *stranger, fd, entries[i].handle);
 		err = is_gone(err) ? 0 : err;

@@ -18,10 +18,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/decide.h"
-#include "share/gem.h"
 #include "share/survey.h"
-
-#define PROBE_BYTES 4096u
 
 /* ---- files of the plugin ---- */
 
@@ -58,10 +55,9 @@ static int inode_of(int fd, uint64_t *ret)
 /* Exports a buffer for its inode; it goes with its file. */
 static int probe_inode(uint32_t minor, uint64_t *ret)
 {
-	const struct gem_info info = { .size = PROBE_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT };
 	_cleanup_close_ int fd = open_minor(minor), dmabuf = -1;
 	uint32_t handle;
-	int err = fd < 0 ? fd : gem_create(fd, &info, &handle);
+	int err = fd < 0 ? fd : gem_create_page(fd, &handle);
 
 	if (fd < 0)
 		return fd;

@@ -22,7 +22,7 @@
 #include <libdrm/amdgpu_drm.h>
 
 #include "log_stub.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "host/host.h"
 #include "share/survey.h"
 
@@ -146,6 +146,16 @@ int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 	*ret = calloc(2, sizeof(**ret));
 	**ret = (struct gem_entry){ .handle = stranger.handle };
 	*ret_nr = stranger.handle != 0;
+	return 0;
+}
+
+int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
+{
+	(void)fd;
+	*ret = calloc(2, sizeof(**ret));
+	(*ret)[0] = (struct gem_entry){ .handle = 3000 };
+	(*ret)[1] = (struct gem_entry){ .handle = stranger.handle };
+	*ret_nr = 2;
 	return 0;
 }
 

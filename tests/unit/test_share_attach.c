@@ -12,7 +12,7 @@
 
 #include "log_stub.h"
 #include "records_fixture.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 #include "share/table.h"
 
 #define GPU_A	 0x1111u
@@ -93,7 +93,7 @@ int gem_close(int fd, uint32_t handle)
 
 #define NEVER { fail(); return -EIO; }
 
-int gem_create(int fd, const struct gem_info *info, uint32_t *ret) { (void)fd; (void)info; (void)ret; NEVER }
+int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
 int gem_map(int fd, const struct gem_mapping *mapping) { (void)fd; (void)mapping; NEVER }
 int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret) { (void)fd; (void)syncobj; (void)ret; NEVER }
 int gem_drop_syncobj(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }

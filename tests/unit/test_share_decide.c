@@ -14,7 +14,7 @@
 
 #include "log_stub.h"
 #include "share/decide.h"
-#include "share/gem.h"
+#include "amdgpu_plugin_drm.h"
 
 #define GPU	 0x1111u
 #define MINOR	 128u

@@ -41,7 +41,7 @@ test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_writev
 test_driver_SRCS := kernel/driver.c
-test_gem_SRCS := share/gem.c
+test_gem_SRCS := amdgpu_plugin_drm.c kernel/device.c kernel/mount.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
 test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
