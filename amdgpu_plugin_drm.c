@@ -131,13 +131,6 @@ static int list_into(int fd, struct list_entry *entries, uint32_t room, uint32_t
 	return err;
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-	uint32_t x = ((const struct gem_entry *)a)->handle, y = ((const struct gem_entry *)b)->handle;
-
-	return (x > y) - (x < y);
-}
-
 static int take_entries(const struct list_entry *entries, uint32_t nr, struct gem_entry **ret, size_t *ret_nr)
 {
 	*ret = calloc((size_t)nr + 1, sizeof(**ret));
@@ -148,7 +141,7 @@ static int take_entries(const struct list_entry *entries, uint32_t nr, struct ge
 			.handle = entries[i].gem_handle,
 			.is_import = entries[i].flags & LIST_IS_IMPORT,
 		};
-	qsort(*ret, nr, sizeof(**ret), compare_entries);
+	qsort(*ret, nr, sizeof(**ret), compare_u32);
 	*ret_nr = nr;
 	return 0;
 }

@@ -197,6 +197,21 @@ static inline void *array_grow(void *array, size_t nr, size_t size)
 	return nr & (nr - 1) ? array : reallocarray(array, nr ? 2 * nr : 1, size);
 }
 
+/* Compare elements that begin with such a number, for qsort() and bsearch(). */
+static inline int compare_u32(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static inline int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 #define add_overflows(a, b, ret) __builtin_add_overflow((a), (b), (ret))
 #define mul_overflows(a, b, ret) __builtin_mul_overflow((a), (b), (ret))
 

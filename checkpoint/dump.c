@@ -115,7 +115,7 @@ void dump_free(struct dump *dump, bool succeeded)
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
 	free(dump->processes);
-	survey_free(dump->survey);
+	share_dump_done(dump->survey);
 	free(dump->sharers);
 	topology_free(dump->machine);
 	task_files_done(&dump->files);
@@ -355,7 +355,7 @@ static int take_all(struct dump *dump)
 		.is_dkms = dump->driver.dkms,
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
-	err = survey_begin(dump->machine, &request->fresh_inode);
+	err = share_begin(dump->machine, &request->fresh_inode);
 	if (err)
 		return err;
 	request->processes = dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
@@ -374,7 +374,7 @@ static int take_all(struct dump *dump)
 			.nodes = process->image.nodes,
 		};
 	}
-	return survey_take(request, &dump->survey);
+	return share_dump(request, &dump->survey);
 }
 
 /* What is known before a task is looked at. */
@@ -563,8 +563,8 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 	size_t number = (size_t)(file - dump->files.files);
 	struct render_image image = {
 		.minor = file->minor,
-		.another_file = survey_is_another_file(dump->survey, number),
-		.objects = *survey_objects(dump->survey, number),
+		.another_file = share_is_another_file(dump->survey, number),
+		.objects = *share_objects(dump->survey, number),
 	};
 	int err, node = saved_nodes_find(process->image.nodes, file);
 
@@ -618,7 +618,7 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 	err = dump_pause(dump);
 	if (err || !dump->nr_processes)
 		return err;
-	if (task_file_is_dmabuf(kind) && survey_dmabuf(dump->survey, fd, &image)) {
+	if (task_file_is_dmabuf(kind) && share_find_dmabuf(dump->survey, fd, &image)) {
 		err = begin_images(dump);
 		if (err)
 			return err;

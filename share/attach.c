@@ -90,7 +90,7 @@ static int import_bo(struct share_table *table, int kfd, const struct kfd_state 
 		err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
 	if (err)
 		pr_err("gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %s", bo->gpu_id,
-		       bo->share.buffer, (uint64_t)bo->size, strerror(-err));
+		       bo->share.buffer, bo->size, strerror(-err));
 	return err;
 }
 

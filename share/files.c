@@ -10,7 +10,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "share/survey.h"
+#include "share/files.h"
 
 static bool can_map(int fd, uint64_t offset)
 {
@@ -42,7 +42,7 @@ static bool maps_less(const struct kfd_state *state, uint32_t gpu_id, const stru
 	return false;
 }
 
-bool file_is_another(const struct survey *survey, size_t process, size_t file)
+bool files_is_another(const struct survey *survey, size_t process, size_t file)
 {
 	const struct share_process *of = &survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
@@ -63,7 +63,7 @@ bool files_compete(const struct survey *survey, size_t file, size_t other)
 	       !survey->is_another[other];
 }
 
-bool file_may_be_another(const struct survey *survey, size_t file)
+bool files_may_be_another(const struct survey *survey, size_t file)
 {
 	for (size_t i = 0; i < survey->request->files->count; i++)
 		if (files_compete(survey, file, i))
@@ -89,7 +89,7 @@ static bool maps_all(const struct share_process *process, uint32_t gpu_id, int f
 	return any;
 }
 
-size_t file_lender(const struct survey *survey, size_t file)
+size_t files_owner(const struct survey *survey, size_t file)
 {
 	const struct share_request *request = survey->request;
 	const struct task_file *of = &request->files->files[file];

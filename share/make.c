@@ -181,7 +181,7 @@ static int make_shared(int fd, struct bo *bo)
 		err = gem_close(fd, handle);
 	if (err)
 		pr_err("gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %s", bo->gpu_id, share->buffer,
-		       (uint64_t)bo->size, strerror(-err));
+		       bo->size, strerror(-err));
 	return err;
 }
 

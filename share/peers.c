@@ -14,22 +14,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/survey.h"
-
-static const struct topology_node *node_of(const struct topology *machine, uint32_t minor)
-{
-	int node = topology_find_minor(machine, minor);
-
-	return node < 0 ? NULL : machine->nodes[node];
-}
-
-bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
-{
-	const struct topology_node *a = node_of(survey->request->machine, minor);
-	const struct topology_node *b = node_of(survey->request->machine, other);
-
-	return minor == other || (a && b && topology_same_device(a, b));
-}
+#include "share/peers.h"
 
 static bool same_hive(const struct topology_node *a, const struct topology_node *b)
 {

@@ -2,16 +2,22 @@
 /*
  * Whether a buffer is held outside of the dump too: by the references to its dma-buf, of which each has to be explained.
  *
- * Measured on amdgpu, Linux 6.12: each open descriptor 1; on the buffer's own GPU each BO of the KFD 1, each file of a
- * render node with a handle 1, the KFD's own file 1 as long as no BO of the buffer was freed ("client"), the object 1
- * while it has a handle in any of these; on another GPU the KFD's BOs 1 each and 1 for each object that they have, by
- * their file offset (a new one, when a BO was freed before), its own file 2 under the same condition, each file of a
- * render node 3; mappings of the KFD on other GPUs as peers.c says.
+ * Measured on amdgpu of Linux 6.12 ("count:" in fdinfo of the dma-buf):
  *
- * The kernel does not tell whether the KFD's own files have it. A further handle of the plugin's own, in a file of its own,
- * shows whether the object has any. What is left may be references of the KFD's own files, or of somebody else who took
- * their place: that is settled by looking for the others (strangers.c). The plugin never imports a buffer into the KFD:
- * the KFD deletes the number of its own file's handle when such an import is freed, and the next buffer gets that number.
+ *                                                 on the buffer's GPU   on another GPU
+ *   open descriptor of the dma-buf                        1                    1
+ *   BO of the KFD                                         1                    1
+ *   import by the KFD, of BOs with one offset             -                    1
+ *   file of a render node with a handle                   1                    3
+ *   KFD's own file, until one of the BOs is freed         1                    2
+ *   object, as long as it has a handle in any file        1                    -
+ *   mapping of a KFD BO on a peer GPU                see peers.c               -
+ *
+ * The kernel does not tell whether the KFD's own files have a handle. A further handle of the plugin's own, in a file of
+ * its own, shows whether the object has any. What is left may be references of the KFD's own files, or of somebody else
+ * who took their place: that is settled by looking for the others (strangers.c). The plugin never imports a buffer into
+ * the KFD: the KFD deletes the number of its own file's handle when such an import is freed, and the next buffer gets
+ * that number.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,16 +25,17 @@
 #include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/survey.h"
+#include "share/peers.h"
+#include "share/references.h"
+#include "share/strangers.h"
 
 /* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
 #define SETTLE_SECONDS 1
-#define SETTLE_NS      (20l * 1000 * 1000)
+#define SETTLE_US      (20 * 1000)
 
 /* An open descriptor of a dma-buf. */
 struct descriptor {
@@ -53,7 +60,7 @@ static int add_descriptor(struct references *references, const struct descriptor
 	if (!grown)
 		return -ENOMEM;
 	references->list = grown;
-	references->list[references->nr++] = *descriptor;
+	grown[references->nr++] = *descriptor;
 	return 0;
 }
 
@@ -68,7 +75,9 @@ static int add_descriptors(struct references *references, const char *directory,
 	size_t nr = 0;
 	int err = list_numbers(AT_FDCWD, directory, &fds, &nr);
 
-	for (size_t i = 0; !err && i < nr; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
 		char path[64];
 		struct stat st;
 
@@ -80,8 +89,10 @@ static int add_descriptors(struct references *references, const char *directory,
 			continue;
 		has_dmabuf = true;
 		err = add_descriptor(references, &(struct descriptor){ st.st_ino, pid, fds[i] });
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* Tasks with one table of descriptors have each descriptor once. */
@@ -116,14 +127,13 @@ static int add_task(struct references *references, const struct share_request *r
 	snprintf(path, sizeof(path), "/proc/%d/fd", files->pids[task]);
 	err = add_descriptors(references, path, files->pids[task], state_fd_of(request, files->pids[task]), &early);
 	if (err)
-		pr_err("pid %d: cannot look for open dma-bufs: %s", files->pids[task], strerror(-err));
-	if (!err && references->nr > before && has_table_of_earlier(files, task))
+		return fail(err, "pid %d: cannot look for open dma-bufs: %m", files->pids[task]);
+	if (references->nr > before && has_table_of_earlier(files, task))
 		references->nr = before;
-	if (err || !early || !criu_is_streaming())
-		return err;
-	pr_err("pid %d: has a dma-buf open whose number is lower than that of /dev/kfd or, without it, of the render node, "
-	       "whose image a stream brings too late: dump into a directory", files->pids[task]);
-	return -EOPNOTSUPP;
+	if (!early || !criu_is_streaming())
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: has a dma-buf open whose number is lower than that of /dev/kfd or, without it, of the "
+		    "render node, whose image a stream brings too late: dump into a directory", files->pids[task]);
 }
 
 static int compare_descriptors(const void *a, const void *b)
@@ -146,33 +156,35 @@ static void sort_descriptors(struct references *references)
 /* The first of a buffer, NULL when there is none. */
 static const struct descriptor *find_descriptor(const struct references *references, uint64_t inode)
 {
-	size_t low = 0, high = references->nr;
+	const struct descriptor *found = NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (references->list[middle].inode < inode)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < references->nr && references->list[low].inode == inode ? &references->list[low] : NULL;
+	if (references && references->nr)
+		found = bsearch(&inode, references->list, references->nr, sizeof(*found), compare_u64);
+	while (found && found > references->list && found[-1].inode == inode)
+		found--;
+	return found;
 }
 
 bool references_of_tasks(const struct references *references, uint64_t inode)
 {
-	const struct descriptor *first = references ? find_descriptor(references, inode) : NULL;
+	const struct descriptor *first = find_descriptor(references, inode);
 
 	return first && first->pid;
 }
 
 /* ---- buffers that only a descriptor holds ---- */
 
-static int compare_inodes(const void *inode, const void *holder)
+/* Whoever is to own a buffer has to have its GPU: best the process that has it open. */
+static size_t process_with(const struct share_request *request, pid_t pid, uint32_t minor)
 {
-	uint64_t a = *(const uint64_t *)inode, b = ((const struct holder *)holder)->inode;
+	size_t i = survey_process_of(request, pid);
 
-	return (a > b) - (a < b);
+	if (i < request->nr_processes && topology_find_minor(request->processes[i].nodes, minor) >= 0)
+		return i;
+	for (i = 0; i < request->nr_processes; i++)
+		if (topology_find_minor(request->processes[i].nodes, minor) >= 0)
+			break;
+	return i;
 }
 
 static int take_descriptor(const struct descriptor *descriptor)
@@ -183,16 +195,27 @@ static int take_descriptor(const struct descriptor *descriptor)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Whoever is to own it has to have the GPU: best the process that has it open. */
+/* Adds a holder that is nothing but an open dma-buf; takes the fd. One of another driver is refused when it is saved. */
+static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descriptor, int fd)
+{
+	struct holder holder = { .inode = descriptor->inode, .dmabuf_fd = fd, .bo = NO_BO, .is_descriptor = true };
+	int err = survey_keep_dmabuf(survey, fd);
+
+	if (err)
+		return err;
+	err = survey_home(survey, fd, &holder.minor);
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	holder.process = process_with(survey->request, descriptor->pid, holder.minor);
+	return holder.process < survey->request->nr_processes ? survey_add_holder(survey, &holder) : -ENODEV;
+}
+
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
-	int fd = take_descriptor(descriptor), err = fd < 0 ? fd : 0;
+	int fd = take_descriptor(descriptor);
+	int err = fd < 0 ? fd : add_lone_dmabuf(survey, descriptor, fd);
 
-	if (!err)
-		err = survey_add_descriptor(survey, descriptor->pid, descriptor->inode, fd);
-	if (err)
-		pr_err("pid %d: cannot look at its dma-buf %d: %s", descriptor->pid, descriptor->fd, strerror(-err));
-	return err;
+	return err ? fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd) : 0;
 }
 
 /* The holders are sorted by inode; those that are added come after them. */
@@ -200,16 +223,18 @@ static int add_lone_ones(struct survey *survey, const struct references *referen
 {
 	size_t nr_known = survey->nr_holders;
 	uint64_t last = 0;
-	int err = 0;
 
-	for (size_t i = 0; !err && i < references->nr; i++) {
-		uint64_t inode = references->list[i].inode;
+	for (size_t i = 0; i < references->nr; i++) {
+		const struct descriptor *descriptor = &references->list[i];
+		bool is_known = descriptor->inode == last || bsearch(&descriptor->inode, survey->holders, nr_known,
+								     sizeof(*survey->holders), compare_u64);
+		int err = is_known ? 0 : add_lone(survey, descriptor);
 
-		if (inode != last && !bsearch(&inode, survey->holders, nr_known, sizeof(*survey->holders), compare_inodes))
-			err = add_lone(survey, &references->list[i]);
-		last = inode;
+		if (err)
+			return err;
+		last = descriptor->inode;
 	}
-	return err;
+	return 0;
 }
 
 static int read_descriptors(struct survey *survey, struct references *references)
@@ -217,36 +242,31 @@ static int read_descriptors(struct survey *survey, struct references *references
 	const struct task_files *files = survey->request->files;
 	bool early = false;
 	struct stat st;
-	int err = 0;
+	int err;
 
 	for (size_t i = 0; i < survey->nr_holders && !references->device; i++)
 		if (survey->holders[i].dmabuf_fd >= 0 && !fstat(survey->holders[i].dmabuf_fd, &st))
 			references->device = st.st_dev;
-	for (size_t i = 0; !err && i < files->nr_pids; i++)
+	for (size_t i = 0; i < files->nr_pids; i++) {
 		err = add_task(references, survey->request, i);
+		if (err)
+			return err;
+	}
 	sort_descriptors(references);
-	if (!err)
-		err = add_lone_ones(survey, references);
+	err = add_lone_ones(survey, references);
 	if (err)
 		return err;
 	err = add_descriptors(references, "/proc/self/fd", 0, -1, &early);
 	if (err)
-		pr_err("cannot look for dma-bufs of criu: %s", strerror(-err));
+		return fail(err, "cannot look for dma-bufs of criu: %m");
 	sort_descriptors(references);
-	return err;
+	return 0;
 }
 
-int references_read(struct survey *survey, struct references **ret)
+int references_read(struct survey *survey)
 {
-	struct references *references = calloc(1, sizeof(*references));
-	int err = references ? read_descriptors(survey, references) : -ENOMEM;
-
-	if (err) {
-		references_free(references);
-		return err;
-	}
-	*ret = references;
-	return 0;
+	survey->references = calloc(1, sizeof(*survey->references));
+	return survey->references ? read_descriptors(survey, survey->references) : -ENOMEM;
 }
 
 void references_free(struct references *references)
@@ -304,10 +324,9 @@ static bool is_first_bo_there(const struct survey *survey, const struct buffer *
 	return true;
 }
 
-static struct account account_for(struct survey *survey, const struct references *references,
-				  const struct buffer *buffer)
+static struct account account_for(struct survey *survey, const struct buffer *buffer)
 {
-	struct account ret = { .known = (int64_t)nr_descriptors(references, buffer->holders->inode) };
+	struct account ret = { .known = (int64_t)nr_descriptors(survey->references, buffer->holders->inode) };
 
 	for (size_t i = 0; i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
@@ -336,6 +355,7 @@ struct verdict {
 
 static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
 {
+	pid_t pid = holder_process(survey, buffer->holders)->pid;
 	bool dkms = survey->request->is_dkms;
 	char who[64] = "a process that is not dumped (or a message under way)";
 
@@ -344,23 +364,13 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 	else if (dkms)
 		strcpy(who, "a process that is not dumped, or by legacy IPC");
 	if (verdict->is_unclear)
-		pr_err("pid %d: may share a buffer of renderD%u with %s and uses the GPU, too: mount debugfs, which tells, or dump "
-		       "both together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)",
-		       holder_process(survey, buffer->holders)->pid, buffer->minor, who);
-	else
-		pr_err("pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %" PRId64 ": %s",
-		       holder_process(survey, buffer->holders)->pid, buffer->minor, who, verdict->count, verdict->known,
-		       dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
-			      "dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not "
-			      "shared)");
-	return -EOPNOTSUPP;
-}
-
-static int cannot_tell(const struct survey *survey, const struct buffer *buffer, int err)
-{
-	pr_err("pid %d: cannot tell who else holds a buffer of renderD%u: %s", holder_process(survey, buffer->holders)->pid,
-	       buffer->minor, strerror(-err));
-	return err;
+		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s and uses the GPU, too: mount debugfs, "
+			    "which tells, or dump both together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid,
+			    buffer->minor, who);
+	return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %"
+		    PRId64 ": %s", pid, buffer->minor, who, verdict->count, verdict->known,
+		    dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
+			   "dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not shared)");
 }
 
 /* Whether the object has a handle: one more adds a reference for the file, and one for the object where it had none. */
@@ -385,9 +395,10 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
  * Some references could be the KFD's own files' or somebody else's. Where nobody in the dump has a handle, only a handle
  * keeps the reference of the object; where somebody has one, or on another GPU, it might be any holder.
  */
-static int look_for_strangers(struct survey *survey, struct references *references, const struct buffer *buffer,
-			      const struct account *account, struct verdict *verdict)
+static int look_for_strangers(struct survey *survey, const struct buffer *buffer, const struct account *account,
+			      struct verdict *verdict)
 {
+	struct references *references = survey->references;
 	bool far = account->nr_other_gpus;
 	int err = 0;
 
@@ -404,9 +415,9 @@ static int look_for_strangers(struct survey *survey, struct references *referenc
 	return !verdict->pid;
 }
 
-/* 1: all references are explained; 0: not, and *verdict says how; -errno after an error line */
-static int judge(struct survey *survey, struct references *references, const struct buffer *buffer,
-		 const struct account *account, struct verdict *verdict)
+/* 1: all references are explained; 0: not, and *verdict says how; -errno after fail() */
+static int judge(struct survey *survey, const struct buffer *buffer, const struct account *account,
+		 struct verdict *verdict)
 {
 	int64_t object = 1, rest, own;
 	int err;
@@ -416,35 +427,28 @@ static int judge(struct survey *survey, struct references *references, const str
 	if (!err && !account->nr_handles)
 		err = ask_object(survey, buffer, &object);
 	if (err)
-		return cannot_tell(survey, buffer, err);
+		return fail(err, "pid %d: cannot tell who else holds a buffer of renderD%u: %m",
+			    holder_process(survey, buffer->holders)->pid, buffer->minor);
 	rest = verdict->count - account->known - object;
 	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
 	own = account->nr_bos && object;
 	verdict->known = account->known + object + own + 2 * account->nr_other_gpus;
 	if (rest < 0 || verdict->count > verdict->known || (rest % 2 && !own))
 		return 0;
-	return rest ? look_for_strangers(survey, references, buffer, account, verdict) : 1;
+	return rest ? look_for_strangers(survey, buffer, account, verdict) : 1;
 }
 
-static void nap(void)
+int references_check(struct survey *survey, const struct buffer *buffer)
 {
-	const struct timespec time = { .tv_nsec = SETTLE_NS };
-
-	nanosleep(&time, NULL);
-}
-
-int references_check(struct survey *survey, struct references *references, const struct buffer *buffer)
-{
-	const struct account account = account_for(survey, references, buffer);
+	const struct account account = account_for(survey, buffer);
 	double end = monotonic_seconds() + SETTLE_SECONDS;
 	struct verdict verdict;
-	int r = judge(survey, references, buffer, &account, &verdict);
+	int r;
 
-	while (!r && monotonic_seconds() < end) {
-		strangers_free(references->strangers);
-		references->strangers = NULL;
-		nap();
-		r = judge(survey, references, buffer, &account, &verdict);
+	while (!(r = judge(survey, buffer, &account, &verdict)) && monotonic_seconds() < end) {
+		strangers_free(survey->references->strangers);
+		survey->references->strangers = NULL;
+		usleep(SETTLE_US);
 	}
 	return r > 0 ? 0 : (r ? r : refuse(survey, buffer, &verdict));
 }

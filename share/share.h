@@ -2,7 +2,7 @@
 /*
  * Buffers that more than one file or process names: by BOs of the KFD, by GEM handles, by both.
  *
- * At dump, survey_take() finds out who holds what, refuses what could not be made again, and writes it into the states
+ * At dump, share_dump() finds out who holds what, refuses what could not be made again, and writes it into the states
  * of the processes. At restore each task makes its own buffers and tells the others (share_make()); only then does it
  * wait for theirs (share_attach()), so that no cycle can form.
  */
@@ -32,7 +32,7 @@ struct share_request {
 	bool one_dmabuf;      /* the kernel makes one dma-buf for a buffer (Linux 6.8), by whose inode it is known */
 	bool is_dkms;	      /* the driver is amdgpu-dkms, which has an IPC of its own */
 	bool check_partners;  /* refuse what might be shared with processes that are not dumped */
-	uint64_t fresh_inode; /* of survey_begin() */
+	uint64_t fresh_inode; /* of share_begin() */
 };
 
 struct survey;
@@ -47,23 +47,23 @@ int share_file_is_used(const struct task_file *file);
  * To be called before the state of the first process is taken: dma-bufs with a larger inode were not there yet. @machine
  * has a GPU. 0, or -errno after an error line.
  */
-int survey_begin(const struct topology *machine, uint64_t *ret_inode);
+int share_begin(const struct topology *machine, uint64_t *ret_inode);
 
 /*
  * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, the objects that are
  * not the KFD's; the dma-bufs of what a process does not own are closed. 0, or -errno after an error line.
  */
-int survey_take(const struct share_request *request, struct survey **ret);
-void survey_free(struct survey *survey);
+int share_dump(const struct share_request *request, struct survey **ret);
+void share_dump_done(struct survey *survey);
 
 /* What a file of request->files holds, by its place there. */
-const struct render_objects *survey_objects(const struct survey *survey, size_t file);
+const struct render_objects *share_objects(const struct survey *survey, size_t file);
 
 /* Whether such a file is another one than that with the KFD's address space. */
-bool survey_is_another_file(const struct survey *survey, size_t file);
+bool share_is_another_file(const struct survey *survey, size_t file);
 
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
-bool survey_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
+bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 
 /* ---- restore ---- */
 

@@ -6,9 +6,10 @@
  */
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/survey.h"
+#include "share/files.h"
+#include "share/signs.h"
 
-/* Whether a file shows that it is the KFD's: 0, or -errno after an error line. */
+/* Whether a file shows that it is the KFD's. */
 typedef int (*sign_fn)(const struct task_file *file, bool *ret);
 
 static int has_pasid(const struct task_file *file, bool *ret)
@@ -26,33 +27,40 @@ static int has_syncobjs(const struct task_file *file, bool *ret)
 	int err = gem_syncobjs(file->fd, &objects, &pending);
 
 	if (err)
-		pr_err("pid %d: cannot ask renderD%u for syncobjs: %s", file->pid, file->minor, strerror(-err));
+		return fail(err, "pid %d: cannot ask renderD%u for syncobjs: %m", file->pid, file->minor);
 	*ret = objects.nr_syncobjs || pending;
-	return err;
+	return 0;
 }
 
 static int settle(struct survey *survey, size_t file, sign_fn has_sign)
 {
 	const struct task_files *files = survey->request->files;
-	bool is_kfds = false, is_too;
-	int err = file_may_be_another(survey, file) ? has_sign(&files->files[file], &is_kfds) : 0;
+	bool is_kfds = false, is_too = false;
+	int err = files_may_be_another(survey, file) ? has_sign(&files->files[file], &is_kfds) : 0;
 
-	for (size_t i = 0; !err && is_kfds && i < files->count; i++) {
+	if (err || !is_kfds)
+		return err;
+	for (size_t i = 0; i < files->count; i++) {
 		if (!files_compete(survey, file, i))
 			continue;
 		err = has_sign(&files->files[i], &is_too);
+		if (err)
+			return err;
 		survey->is_another[i] = !is_too;
 	}
-	return err;
+	return 0;
 }
 
-int files_settle(struct survey *survey)
+int signs_settle(struct survey *survey)
 {
 	static const sign_fn signs[] = { has_pasid, has_syncobjs };
-	int err = 0;
+	size_t nr_files = survey->request->files->count;
 
-	for (size_t sign = 0; sign < ARRAY_SIZE(signs); sign++)
-		for (size_t file = 0; !err && file < survey->request->files->count; file++)
-			err = settle(survey, file, signs[sign]);
-	return err;
+	for (size_t i = 0; i < ARRAY_SIZE(signs) * nr_files; i++) {
+		int err = settle(survey, i % nr_files, signs[i / nr_files]);
+
+		if (err)
+			return err;
+	}
+	return 0;
 }

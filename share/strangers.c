@@ -16,7 +16,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/survey.h"
+#include "share/strangers.h"
 
 #define DRI	      "/sys/kernel/debug/dri"
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
@@ -86,11 +86,14 @@ static int add_render_file(struct strangers *strangers, const struct stranger *s
 
 	if (err == -EINVAL)
 		err = gem_search(fd, &entries, &nr);
-	for (size_t i = 0; !err && i < nr; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
 		err = add_handle(strangers, *stranger, fd, entries[i].handle);
-		err = is_gone(err) ? 0 : err;
+		if (err && !is_gone(err))
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int pidfd, int number,
@@ -121,16 +124,20 @@ static int add_process(const struct survey *survey, struct strangers *strangers,
 	_cleanup_free_ int *fds = NULL;
 	size_t nr = 0;
 	char path[64];
-	int err = pidfd < 0 ? -errno : 0;
+	int err;
 
+	if (pidfd < 0)
+		return -errno;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	if (!err)
-		err = list_numbers(AT_FDCWD, path, &fds, &nr);
-	for (size_t i = 0; !err && i < nr; i++) {
+	err = list_numbers(AT_FDCWD, path, &fds, &nr);
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
 		err = add_file(survey, strangers, pid, pidfd, fds[i], dmabufs);
-		err = is_gone(err) ? 0 : err;
+		if (err && !is_gone(err))
+			return err;
 	}
-	return is_gone(err) ? 0 : err;
+	return 0;
 }
 
 static int read_processes(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
@@ -140,16 +147,14 @@ static int read_processes(const struct survey *survey, struct strangers *strange
 	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
 
 	if (err)
-		pr_err("cannot list /proc: %s", strerror(-err));
-	for (size_t i = 0; !err && i < nr; i++) {
-		if (is_ours(survey, pids[i]))
-			continue;
-		err = add_process(survey, strangers, pids[i], dmabufs);
-		if (err)
-			pr_err("cannot look whether pid %d, which is not dumped, has buffers of the processes that are: %s",
-			       pids[i], strerror(-err));
+		return fail(err, "cannot list /proc: %m");
+	for (size_t i = 0; i < nr; i++) {
+		err = is_ours(survey, pids[i]) ? 0 : add_process(survey, strangers, pids[i], dmabufs);
+		if (err && !is_gone(err))
+			return fail(err, "cannot look whether pid %d, which is not dumped, has buffers of the processes that "
+				    "are: %m", pids[i]);
 	}
-	return err;
+	return 0;
 }
 
 /* ---- BOs of the KFD ---- */
@@ -161,10 +166,8 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 	size_t nr = 0, nr_listed = 0, nr_ours = 1;
 	int err = list_numbers(AT_FDCWD, KFD_PROCESSES, &strangers->kfd_pids, &nr_listed);
 
-	if (err) {
-		pr_err("cannot list the processes of the KFD: %s", strerror(-err));
-		return err;
-	}
+	if (err)
+		return fail(err, "cannot list the processes of the KFD: %m");
 	for (size_t i = 0; i < request->nr_processes; i++)
 		nr_ours += !request->processes[i].file->minor;
 	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
@@ -194,19 +197,19 @@ static int read_spaces(const struct survey *survey, struct strangers *strangers,
 	struct stranger stranger = { 0 };
 	bool is_stranger = false;
 	char line[512];
-	int err = 0;
 
-	while (!err && fgets(line, sizeof(line), f)) {
+	while (fgets(line, sizeof(line), f)) {
 		const char *inode = strstr(line, " ino:");
 
 		if (sscanf(line, "pid:%d", &stranger.pid) == 1)
 			is_stranger = stranger.pid && !is_our_thread(survey, stranger.pid);
 		else if (is_stranger && inode) {
 			stranger.inode = strtoull(inode + strlen(" ino:"), NULL, 10);
-			err = add(strangers, &stranger);
+			if (add(strangers, &stranger))
+				return -ENOMEM;
 		}
 	}
-	return ferror(f) ? -EIO : err;
+	return ferror(f) ? -EIO : 0;
 }
 
 static int read_gpu(const struct survey *survey, struct strangers *strangers, const char *name)
@@ -225,33 +228,34 @@ static int read_debugfs(const struct survey *survey, struct strangers *strangers
 	_cleanup_closedir_ DIR *dir = opendir(DRI);
 	struct dirent *entry;
 	size_t nr = 0;
-	int err = 0;
 
-	while (dir && !err && (entry = readdir(dir))) {
-		err = entry->d_type == DT_DIR ? read_gpu(survey, strangers, entry->d_name) : -ENOENT;
+	while (dir && (entry = readdir(dir))) {
+		int err = entry->d_type == DT_DIR ? read_gpu(survey, strangers, entry->d_name) : -ENOENT;
+
+		if (err && err != -ENOENT)
+			return err == -ENOMEM ? err : 0;
 		nr += !err;
-		err = err == -ENOENT ? 0 : err;
 	}
-	strangers->has_debugfs = nr && !err;
-	return err == -ENOMEM ? err : 0;
+	strangers->has_debugfs = nr;
+	return 0;
 }
 
 /* ---- all ---- */
 
+static int read_them(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
+{
+	int err = read_processes(survey, strangers, dmabufs);
+
+	if (err)
+		return err;
+	err = read_kfd(survey, strangers);
+	return err || !strangers->nr_kfd_pids ? err : read_debugfs(survey, strangers);
+}
+
 int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
 {
-	struct strangers *strangers = calloc(1, sizeof(*strangers));
-	int err = strangers ? read_processes(survey, strangers, dmabufs) : -ENOMEM;
-
-	if (!err)
-		err = read_kfd(survey, strangers);
-	if (!err && strangers->nr_kfd_pids)
-		err = read_debugfs(survey, strangers);
-	if (err)
-		strangers_free(strangers);
-	else
-		*ret = strangers;
-	return err;
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? read_them(survey, *ret, dmabufs) : -ENOMEM;
 }
 
 void strangers_free(struct strangers *strangers)

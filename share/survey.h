@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files that find out about sharing have in common. */
+/* What a dump knows of shared buffers, and what may be asked about one without a change to anything. */
 #ifndef SHARE_SURVEY_H
 #define SHARE_SURVEY_H
 
 #include "share/share.h"
 
-/* Who names a buffer: a BO of the KFD, or a handle in a file of a render node. */
+/* Who names a buffer: a BO of the KFD, a handle in a file of a render node, or nothing but an open dma-buf. */
 struct holder {
 	uint64_t inode;	 /* of the buffer's dma-buf; where the kernel makes several, of one */
 	uint64_t offset; /* of mappings on the holder's GPU: the buffer's name there */
@@ -15,9 +15,9 @@ struct holder {
 	size_t bo;	 /* of the KFD; NO_BO: a handle */
 	size_t file;
 	uint32_t handle;
-	bool is_import;	  /* a handle of another GPU's memory */
+	bool is_import;	    /* a handle of another GPU's memory */
 	bool is_descriptor; /* no handle: nothing but an open dma-buf */
-	bool is_mappable; /* offset says something */
+	bool is_mappable;   /* offset says something */
 };
 #define NO_BO SIZE_MAX
 
@@ -30,16 +30,21 @@ struct buffer {
 	struct holder *holders;
 	size_t nr;
 	int dmabuf_fd;	/* borrowed */
-	uint32_t minor; /* of the GPU whose memory it is */
+	uint32_t minor; /* of the GPU whose memory it is, after survey_find_gpu() */
+};
+
+struct open_buffer {
+	uint64_t inode;
+	uint32_t buffer;
 };
 
 struct survey {
 	const struct share_request *request;
-	struct holder *holders; /* sorted by buffer */
-	size_t nr_holders;
+	struct holder *holders;
+	size_t nr_holders, nr_named; /* those at the beginning that are sorted by name, while handles are added */
 	struct render_objects *objects; /* one for each file */
 	bool *is_another;		/* likewise: not the one with the KFD's address space */
-	int *dmabufs;			/* of handles */
+	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
 	int *scratch;			/* by node of the machine, a file of its render node; -1: none yet */
@@ -49,83 +54,79 @@ struct survey {
 	bool has_groups;
 	bool asks_first; /* the machine has a GPU of whose memory the KFD must not be asked */
 	struct references *references;
-	struct older *older; /* before Linux 6.8, instead */
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
 	size_t nr_open;
 };
 
-struct open_buffer {
-	uint64_t inode;
-	uint32_t buffer;
-};
+/* 0, -ENOMEM, or why /dev/kfd cannot be opened, without a message. survey_done() in any case. */
+int survey_init(struct survey *survey, const struct share_request *request);
+void survey_done(struct survey *survey);
 
-/* Adds a holder that is nothing but an open dma-buf of task @pid; takes the fd. 0 or -errno without a message. */
-int survey_add_descriptor(struct survey *survey, pid_t pid, uint64_t inode, int dmabuf_fd);
+/* ---- holders and buffers ---- */
 
-/* A file of the render node that holds nothing of anybody; borrowed. -errno after an error line. */
-int survey_scratch(struct survey *survey, uint32_t minor);
+/* 0 or -ENOMEM. */
+int survey_add_holder(struct survey *survey, const struct holder *holder);
 
-/* The render minor of the GPU whose memory a dma-buf is. 0; -EINVAL: it is not of amdgpu; other -errno. No messages. */
-int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor);
+/* Keeps a dma-buf for the survey's life; closes it after an error. 0 or -ENOMEM. */
+int survey_keep_dmabuf(struct survey *survey, int fd);
 
-/* The error line for memory that is not of amdgpu; -EOPNOTSUPP. */
-int refuse_memory(pid_t pid, uint32_t minor);
+/* Compares holders by GPU and offset: the names of buffers on one GPU. For qsort() and bsearch(). */
+int survey_compare_names(const void *a, const void *b);
 
-/* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
-bool file_is_another(const struct survey *survey, size_t process, size_t file);
-/* Whether two files are of one node and one process, and each may be that with the KFD's address space. */
-bool files_compete(const struct survey *survey, size_t file, size_t other);
-/* Marks files as another one, where the KFD's shows in other ways. 0, or -errno after an error line. */
-int files_settle(struct survey *survey);
-/* Whether that cannot be told: the process has another one of the node that is as good. */
-bool file_may_be_another(const struct survey *survey, size_t file);
-/* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
-size_t file_lender(const struct survey *survey, size_t file);
+/* Sorts the holders by buffer, those of one buffer by process and BO. */
+void survey_sort(struct survey *survey);
+
+/* The next buffer of sorted holders, {} to begin with; false behind the last. */
+bool survey_next(const struct survey *survey, struct buffer *buffer);
+
+/* Whether nobody could have imported a buffer: its dma-buf was made for this dump. */
+bool survey_is_private(const struct survey *survey, const struct buffer *buffer);
+
+/* The process of a task; nr_processes: none. */
+size_t survey_process_of(const struct share_request *request, pid_t pid);
+
+static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
+{
+	return &survey->request->processes[holder->process];
+}
+
+static inline struct bo *holder_bo(const struct survey *survey, const struct holder *holder)
+{
+	return &holder_process(survey, holder)->state->bos[holder->bo];
+}
+
+/* ---- GPUs and dma-bufs ---- */
 
 static inline uint32_t minor_of(const struct topology_node *node)
 {
 	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
 }
 
-/* The holder's process. */
-static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
-{
-	return &survey->request->processes[holder->process];
-}
-
 /* Whether two render minors are of one device: the same one, or partitions of it. */
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
 
-/* How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. */
-int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder);
+/* A file of the render node that holds nothing of anybody; borrowed. -errno without a message. */
+int survey_scratch(struct survey *survey, uint32_t minor);
 
-/* Whether all references to a buffer's dma-buf are those of the dump. 0, or -errno after an error line. */
-struct references;
-/* Reads which dma-bufs are open, and adds what is held by nothing else to the holders, which are sorted by inode. */
-int references_read(struct survey *survey, struct references **ret);
-/* Whether a task has the dma-buf open. @references may be NULL. */
-bool references_of_tasks(const struct references *references, uint64_t inode);
-void references_free(struct references *references);
-int references_check(struct survey *survey, struct references *references, const struct buffer *buffer);
+/* 0 or -errno without a message. */
+int survey_inode(int fd, uint64_t *ret);
 
-/* What processes have that are not dumped. @dmabufs: the device of dma-bufs. 0, or -errno after an error line. */
-struct strangers;
-int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret);
-void strangers_free(struct strangers *strangers);
-/* One that has the buffer, or 0. @far: also on GPUs that it is not of, where handles tell its size only. */
-pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-		     bool far);
-/* One that uses the buffer's GPU, @far: any GPU, by the KFD, where nothing tells what it has there; or 0. */
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-			bool far);
+/* Whether a dma-buf is memory of the GPU with this render minor: 1, 0, or -errno without a message. */
+int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd);
 
-/* Whether somebody who is not dumped may hold a buffer, where the references do not tell (before Linux 6.8). */
-struct older;
-int older_read(const struct survey *survey, struct older **ret);
-void older_free(struct older *older);
-/* Of a BO that was imported: always. 0, or -errno after an error line. */
-int older_check_import(const struct survey *survey, const struct holder *holder);
-/* @buffer has one BO of the KFD. 0, or -errno after an error line. */
-int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer);
+/*
+ * The actual id of the GPU whose memory a dma-buf is. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives;
+ * other -errno. No messages.
+ */
+int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret);
+
+/* The render minor of that GPU. Likewise. */
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor);
+
+/* Sets the buffer's GPU. */
+int survey_find_gpu(struct survey *survey, struct buffer *buffer);
+
+/* The refusal of memory that is not of amdgpu: -EOPNOTSUPP. */
+int survey_refuse_memory(pid_t pid, uint32_t minor);
 
 #endif

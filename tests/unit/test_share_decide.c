@@ -86,19 +86,26 @@ int survey_scratch(struct survey *survey, uint32_t minor)
 	return 0;
 }
 
-int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
+int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
 	(void)survey;
-	(void)dmabuf_fd;
-	*ret_minor = home;
+	buffer->minor = home;
 	return 0;
 }
 
-int refuse_memory(pid_t pid, uint32_t minor)
+bool survey_next(const struct survey *survey, struct buffer *buffer)
 {
-	(void)pid;
-	(void)minor;
-	return -EOPNOTSUPP;
+	if (buffer->nr)
+		return false;
+	*buffer = (struct buffer){ .holders = survey->holders, .nr = 1, .dmabuf_fd = survey->holders->dmabuf_fd };
+	return true;
+}
+
+bool survey_is_private(const struct survey *survey, const struct buffer *buffer)
+{
+	(void)survey;
+	(void)buffer;
+	return false;
 }
 
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
@@ -107,41 +114,11 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 	return minor == other;
 }
 
-int references_read(struct survey *survey, struct references **ret)
-{
-	(void)survey;
-	*ret = NULL;
-	return 0;
-}
-
 bool references_of_tasks(const struct references *references, uint64_t inode)
 {
 	(void)references;
 	(void)inode;
 	return false;
-}
-
-int references_check(struct survey *survey, struct references *references, const struct buffer *buffer)
-{
-	(void)survey;
-	(void)references;
-	(void)buffer;
-	return 0;
-}
-
-int older_read(const struct survey *survey, struct older **ret)
-{
-	(void)survey;
-	*ret = NULL;
-	return 0;
-}
-
-int older_check(const struct survey *survey, const struct older *older, const struct buffer *buffer)
-{
-	(void)survey;
-	(void)older;
-	(void)buffer;
-	return 0;
 }
 
 /* ---- one process that holds one buffer, which is older than the dump ---- */
@@ -155,7 +132,7 @@ static int decide(struct holder holder, uint32_t alloc_flags)
 	struct share_process process = { .pid = 7, .state = &state, .nodes = nodes };
 	const struct task_files no_files = { 0 };
 	const struct share_request request = {
-		.processes = &process, .nr_processes = 1, .files = &no_files, .one_dmabuf = true, .fresh_inode = 1000,
+		.processes = &process, .nr_processes = 1, .files = &no_files,
 	};
 	struct survey survey = { .request = &request, .holders = &holder, .nr_holders = 1 };
 	int err;

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who holds which buffer: all BOs of the KFD and all GEM handles of the dumped processes, brought together by what
+ * they name. What could not be made again is refused.
+ *
+ * Nothing is changed in the files of the tasks, except that a handle whose buffer the KFD does not know gets a dma-buf,
+ * which stays with the handle.
+ */
+#include <inttypes.h>
+
+#include <libdrm/amdgpu_drm.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
+#include "share/collect.h"
+#include "share/files.h"
+#include "share/signs.h"
+
+/* ---- BOs of the KFD ---- */
+
+/* The offset and size of the buffer that a dma-buf is. One that is not for the CPU keeps the offset that @ret_offset has. */
+static int look_at(struct survey *survey, const struct holder *holder, uint64_t *ret_offset, uint64_t *ret_size)
+{
+	int fd = survey_scratch(survey, holder->minor);
+	struct gem_info info = { 0 };
+	uint32_t handle = 0;
+	int asked, err = fd < 0 ? fd : gem_import(fd, holder->dmabuf_fd, &handle);
+
+	if (err)
+		return err;
+	asked = gem_offset(fd, handle, ret_offset);
+	err = gem_ask(fd, handle, &info);
+	gem_close(fd, handle);
+	*ret_size = info.size;
+	return asked && asked != -EPERM ? asked : err;
+}
+
+/*
+ * Whether a BO is an import of another GPU's memory, which has an offset of its own in each file: 1 or 0, or -errno after
+ * fail(). What was allocated on a GPU is there.
+ */
+static int is_far_import(struct survey *survey, const struct holder *holder)
+{
+	uint32_t gpu_id = 0;
+	int err;
+
+	if (holder_bo(survey, holder)->alloc_flags & ~IMPORT_FLAGS)
+		return 0;
+	err = survey_ask_gpu(survey, holder->dmabuf_fd, &gpu_id);
+	if (err == -EINVAL)
+		return survey_refuse_memory(holder_process(survey, holder)->pid, holder->minor);
+	return !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
+}
+
+/* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
+static int check_dmabuf(struct survey *survey, const struct holder *holder)
+{
+	const struct bo *bo = holder_bo(survey, holder);
+	pid_t pid = holder_process(survey, holder)->pid;
+	uint64_t offset = bo->offset, size = 0;
+	int r = look_at(survey, holder, &offset, &size);
+
+	if (r)
+		return fail(r, "pid %d: cannot look at buffer %zu of gpu %#x: %m", pid, holder->bo, bo->gpu_id);
+	if (offset == bo->offset && size >= bo->size)
+		return 0;
+	r = is_far_import(survey, holder);
+	if (r < 0 || (r && size >= bo->size))
+		return r < 0 ? r : 0;
+	return fail(-EOPNOTSUPP, "pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#"
+		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", pid,
+		    holder->bo, bo->gpu_id, offset, bo->offset, size, bo->size);
+}
+
+static int add_bo(struct survey *survey, size_t number, size_t i)
+{
+	const struct share_process *process = &survey->request->processes[number];
+	const struct bo *bo = &process->state->bos[i];
+	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
+	struct holder holder = {
+		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
+	};
+
+	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
+		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->pid, i,
+			    bo->gpu_id);
+	holder.minor = minor_of(process->nodes->nodes[node]);
+	err = survey_inode(holder.dmabuf_fd, &holder.inode);
+	if (err)
+		return err;
+	err = check_dmabuf(survey, &holder);
+	return err ? err : survey_add_holder(survey, &holder);
+}
+
+static int add_process(struct survey *survey, size_t number)
+{
+	const struct kfd_state *state = survey->request->processes[number].state;
+
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		int err = kfd_bo_has_contents(&state->bos[i]) ? add_bo(survey, number, i) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* A buffer is known by its dma-buf, and must not have two. The holders are sorted by name. */
+static int check_names(const struct survey *survey)
+{
+	for (size_t i = 1; survey->request->one_dmabuf && i < survey->nr_holders; i++) {
+		const struct holder *a = &survey->holders[i - 1], *b = a + 1;
+
+		if (survey_compare_names(a, b) || a->inode == b->inode)
+			continue;
+		return fail(-EOPNOTSUPP, "pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#"
+			    PRIx64 "), as legacy IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
+			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_process(survey, a)->pid, a->minor,
+			    holder_process(survey, b)->pid, a->offset);
+	}
+	return 0;
+}
+
+/* ---- handles ---- */
+
+#define USERPTR_OF_KFD (1ull << 63)
+#define GOOD_DOMAINS   ((uint64_t)(AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_VRAM))
+
+/* Why such a handle cannot be made again; NULL: it can. */
+static const char *bad_handle(const struct gem_info *info, int mmap_error)
+{
+	if (info->domains & 0x40)
+		return "a doorbell of a user queue";
+	if (!info->domains)
+		return "memory that no GPU can use (of no domain)";
+	if (info->domains & ~GOOD_DOMAINS)
+		return "GDS, GWS or OA memory";
+	if (info->flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)
+		return "a buffer of graphics that is always valid";
+	if (info->flags & AMDGPU_GEM_CREATE_ENCRYPTED)
+		return "encrypted";
+	if (info->flags & USERPTR_OF_KFD ||
+	    (mmap_error == -EPERM && !(info->flags & AMDGPU_GEM_CREATE_NO_CPU_ACCESS)))
+		return "memory of the process that was given to the GPU (userptr)";
+	return NULL;
+}
+
+/* Of a buffer that is not known by its name on this GPU. */
+static int name_by_dmabuf(struct survey *survey, int fd, struct holder *holder)
+{
+	int err;
+
+	holder->dmabuf_fd = gem_export(fd, holder->handle, false);
+	if (holder->dmabuf_fd < 0)
+		return holder->dmabuf_fd;
+	err = survey_keep_dmabuf(survey, holder->dmabuf_fd);
+	return err ? err : survey_inode(holder->dmabuf_fd, &holder->inode);
+}
+
+/* Completes the holder that a handle is. No message but for a refusal. */
+static int look_at_handle(struct survey *survey, const struct task_file *file, struct holder *holder)
+{
+	const struct holder *known = NULL;
+	struct gem_info info;
+	const char *bad;
+	int asked, err = gem_ask(file->fd, holder->handle, &info);
+
+	if (err)
+		return err;
+	asked = gem_offset(file->fd, holder->handle, &holder->offset);
+	bad = bad_handle(&info, asked);
+	if (bad)
+		return fail(-EOPNOTSUPP, "pid %d: handle %u of its renderD%u is %s (%" PRIu64 " bytes, domains %#" PRIx64
+			    ", flags %#" PRIx64 "), which cannot be saved", file->pid, holder->handle, file->minor, bad,
+			    info.size, info.domains, info.flags);
+	if (asked && asked != -EPERM)
+		return asked;
+	holder->is_mappable = !asked;
+	if (!asked && !holder->is_import && survey->nr_named)
+		known = bsearch(holder, survey->holders, survey->nr_named, sizeof(*holder), survey_compare_names);
+	if (!known)
+		return name_by_dmabuf(survey, file->fd, holder);
+	holder->inode = known->inode;
+	return 0;
+}
+
+static int add_handle(struct survey *survey, size_t number, size_t process, const struct gem_entry *entry)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	struct holder holder = {
+		.minor = file->minor, .dmabuf_fd = -1, .process = process, .bo = NO_BO, .file = number,
+		.handle = entry->handle, .is_import = entry->is_import,
+	};
+	int err = look_at_handle(survey, file, &holder);
+
+	if (err)
+		return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, entry->handle,
+			    file->minor);
+	return survey_add_holder(survey, &holder);
+}
+
+/* Before Linux 6.18 handles are not listed, nor are mappings. */
+static int check_unlisted(const struct task_file *file)
+{
+	uint32_t count = 0;
+	int err = drm_count_objects(file->fd, &count);
+
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
+	if (!count)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u holds %u buffers of the render node itself (VMM, IPC, "
+		    "graphics, video), which cannot be saved: the kernel does not list them before Linux 6.18", file->pid,
+		    file->minor, count);
+}
+
+/* What a file holds can be used in the file's own address space only. */
+static int check_settled(const struct survey *survey, size_t number)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+
+	if (!files_may_be_another(survey, number))
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: has renderD%u open more than once, one of the files holds buffers or syncobjs, and "
+		    "nothing shows which file has the KFD's address space: that cannot be saved", file->pid, file->minor);
+}
+
+static int add_handles(struct survey *survey, size_t number, size_t process)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	size_t nr = 0;
+	int err = gem_list(file->fd, &entries, &nr);
+
+	if (err == -EINVAL)
+		return check_unlisted(file);
+	if (err)
+		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
+	err = nr ? check_settled(survey, number) : 0;
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
+		err = add_handle(survey, number, process, &entries[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int share_file_is_used(const struct task_file *file)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
+	uint32_t pending;
+	size_t nr = 0;
+	int err = gem_list(file->fd, &entries, &nr);
+
+	if (err == -EINVAL)
+		return 0;
+	if (!err && !nr)
+		err = gem_syncobjs(file->fd, &objects, &pending);
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
+	return nr || objects.nr_syncobjs;
+}
+
+/* ---- what is no buffer ---- */
+
+static int add_syncobjs(struct survey *survey, size_t number)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	uint32_t nr_contexts = 0, pending = 0;
+	int err = drm_count_contexts(file->fd, &nr_contexts);
+
+	if (!err)
+		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
+	if (nr_contexts)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
+			    file->pid, file->minor, nr_contexts);
+	if (pending)
+		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
+			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
+	return survey->objects[number].nr_syncobjs ? check_settled(survey, number) : 0;
+}
+
+/* ---- all ---- */
+
+/* Of a file of a task without /dev/kfd, which knows no address space of its own. */
+static int check_owner(const struct survey *survey, size_t number)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	size_t owner = files_owner(survey, number);
+
+	if (owner == survey->request->nr_processes)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
+		    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
+		    survey->request->processes[owner].pid);
+}
+
+static int add_file(struct survey *survey, size_t number)
+{
+	const struct share_request *request = survey->request;
+	const struct task_file *file = &request->files->files[number];
+	size_t process = survey_process_of(request, file->pid);
+	int err;
+
+	if (process == request->nr_processes || !file->minor)
+		return 0;
+	err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
+	if (err)
+		return err;
+	err = add_handles(survey, number, process);
+	return err ? err : add_syncobjs(survey, number);
+}
+
+static int find_other_files(struct survey *survey)
+{
+	const struct share_request *request = survey->request;
+
+	for (size_t i = 0; i < request->files->count; i++) {
+		size_t process = survey_process_of(request, request->files->files[i].pid);
+
+		survey->is_another[i] = !request->files->files[i].minor || process == request->nr_processes ||
+					request->processes[process].file->minor || files_is_another(survey, process, i);
+	}
+	return signs_settle(survey);
+}
+
+static int add_processes(struct survey *survey)
+{
+	for (size_t i = 0; i < survey->request->nr_processes; i++) {
+		int err = add_process(survey, i);
+
+		if (err)
+			return err;
+	}
+	if (survey->nr_holders)
+		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
+	survey->nr_named = survey->nr_holders;
+	return check_names(survey);
+}
+
+int collect_all(struct survey *survey)
+{
+	int err = add_processes(survey);
+
+	if (err)
+		return err;
+	err = find_other_files(survey);
+	if (err)
+		return err;
+	for (size_t i = 0; i < survey->request->files->count; i++) {
+		err = add_file(survey, i);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The order of a dump: collect who holds what, check that everybody is here, decide who owns each buffer.
+ */
+#include <inttypes.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
+#include "share/collect.h"
+#include "share/decide.h"
+#include "share/references.h"
+
+/* Exports a buffer for its inode; the buffer goes with its file. No message. */
+static int probe_inode(uint32_t minor, uint64_t *ret)
+{
+	_cleanup_close_ int fd = drm_open_minor(minor), dmabuf = -1;
+	uint32_t handle;
+	int err = fd < 0 ? fd : gem_create_page(fd, &handle);
+
+	if (err)
+		return err;
+	dmabuf = gem_export(fd, handle, false);
+	return dmabuf < 0 ? dmabuf : survey_inode(dmabuf, ret);
+}
+
+int share_begin(const struct topology *machine, uint64_t *ret_inode)
+{
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		uint32_t minor = minor_of(machine->nodes[i]);
+		int err;
+
+		if (!topology_is_gpu(machine->nodes[i]) || drm_minor_is_amd(minor) != 1)
+			continue;
+		err = probe_inode(minor, ret_inode);
+		return err ? fail(err, "renderD%u: cannot make a dma-buf to tell new ones from old ones: %m", minor) : 0;
+	}
+	return fail(-ENODEV, "no render node of the GPUs can be opened to tell new dma-bufs from old ones");
+}
+
+/* ---- checks ---- */
+
+/*
+ * Before Linux 6.8 each export makes a dma-buf of its own, whose references say nothing of the others. A BO that was
+ * imported is somebody else's; one that was allocated can have got out by EXPORT_DMABUF. ROCm's allocations never look
+ * like imports: they have one flag more. To be called first: these kernels warn in their log when a buffer is imported by
+ * another dma-buf than its first.
+ */
+static int check_unaccounted(const struct survey *survey, const struct share_process *process)
+{
+	bool can_export = kfd_can_export(survey->kfd);
+
+	for (size_t i = 0; i < process->state->nr_bos; i++) {
+		const struct bo *bo = &process->state->bos[i];
+		bool is_import = !(bo->alloc_flags & ~IMPORT_FLAGS);
+
+		if (!kfd_bo_has_contents(bo) || !(is_import || can_export))
+			continue;
+		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 nothing tells "
+			    "who else has it: dump it with everybody who shares it on Linux 6.8 or later (KFD_SHARING_CHECK=0 "
+			    "dumps it as if it were not shared)", process->pid, is_import ? "has imported" : "may have exported",
+			    bo->size, bo->gpu_id);
+	}
+	return 0;
+}
+
+static int check_kernel(const struct survey *survey)
+{
+	const struct share_request *request = survey->request;
+
+	if (request->one_dmabuf || !request->check_partners)
+		return 0;
+	for (size_t i = 0; i < request->nr_processes; i++) {
+		int err = check_unaccounted(survey, &request->processes[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Whether a buffer is of the dump alone. Where a buffer can have more than one dma-buf, it must not be shared at all. */
+static int check_buffer(struct survey *survey, struct buffer *buffer)
+{
+	const struct share_request *request = survey->request;
+	int err;
+
+	if (!request->one_dmabuf && buffer->nr > 1)
+		return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be saved "
+			    "before Linux 6.8", holder_process(survey, buffer->holders)->pid, buffer->holders->minor,
+			    holder_process(survey, buffer->holders + 1)->pid);
+	if (!request->one_dmabuf || !request->check_partners || survey_is_private(survey, buffer))
+		return 0;
+	err = survey_find_gpu(survey, buffer);
+	return err ? err : references_check(survey, buffer);
+}
+
+static int check_buffers(struct survey *survey)
+{
+	struct buffer buffer = { 0 };
+
+	while (survey_next(survey, &buffer)) {
+		int err = check_buffer(survey, &buffer);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- all ---- */
+
+static int collect(struct survey *survey)
+{
+	int err = collect_all(survey);
+
+	if (err)
+		return err;
+	survey_sort(survey);
+	if (!survey->request->one_dmabuf || !survey->nr_holders)
+		return 0;
+	err = references_read(survey);
+	survey_sort(survey);
+	return err;
+}
+
+static int take(struct survey *survey, const struct share_request *request)
+{
+	int err = survey_init(survey, request);
+
+	if (err)
+		return err;
+	err = check_kernel(survey);
+	if (err)
+		return err;
+	err = collect(survey);
+	if (err)
+		return err;
+	err = check_buffers(survey);
+	return err ? err : decide_all(survey);
+}
+
+int share_dump(const struct share_request *request, struct survey **ret)
+{
+	struct survey *survey = calloc(1, sizeof(*survey));
+	int err = survey ? take(survey, request) : -ENOMEM;
+
+	if (err)
+		share_dump_done(survey);
+	else
+		*ret = survey;
+	return err;
+}
+
+void share_dump_done(struct survey *survey)
+{
+	if (!survey)
+		return;
+	references_free(survey->references);
+	survey_done(survey);
+	free(survey);
+}
+
+/* ---- what came out ---- */
+
+bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret)
+{
+	const struct open_buffer *open = NULL;
+	uint64_t inode = 0;
+
+	if (survey && survey->nr_open && !survey_inode(fd, &inode))
+		open = bsearch(&inode, survey->open, survey->nr_open, sizeof(*open), compare_u64);
+	if (!open)
+		return false;
+	*ret = (struct dmabuf_image){ .buffer = open->buffer, .nr_sharers = survey->nr_sharers };
+	return true;
+}
+
+const struct render_objects *share_objects(const struct survey *survey, size_t file)
+{
+	return &survey->objects[file];
+}
+
+bool share_is_another_file(const struct survey *survey, size_t file)
+{
+	return survey->is_another[file];
+}

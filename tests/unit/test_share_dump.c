@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The order of a dump of what is shared, and which kernels do not let one know who shares. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "log_stub.h"
+#include "share/collect.h"
+#include "share/decide.h"
+#include "share/references.h"
+
+#define NO_SUBSTITUTE (1u << 28)
+#define ALLOCATED     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | NO_SUBSTITUTE)
+#define IMPORTED      (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
+#define FRESH	      1000u
+
+static bool can_export;
+static char steps[64]; /* what was done, a letter each */
+static struct holder found[2];
+static size_t nr_found;
+
+bool kfd_can_export(int kfd)
+{
+	assert_true(kfd >= 0);
+	return can_export;
+}
+
+int kfd_open(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int collect_all(struct survey *survey)
+{
+	strcat(steps, "c");
+	for (size_t i = 0; i < nr_found; i++)
+		assert_int_equal(survey_add_holder(survey, &found[i]), 0);
+	return 0;
+}
+
+int references_read(struct survey *survey)
+{
+	(void)survey;
+	strcat(steps, "r");
+	return 0;
+}
+
+int references_check(struct survey *survey, const struct buffer *buffer)
+{
+	(void)survey;
+	assert_int_equal(buffer->minor, 128);
+	strcat(steps, "k");
+	return 0;
+}
+
+void references_free(struct references *references)
+{
+	assert_null(references);
+}
+
+int decide_all(struct survey *survey)
+{
+	(void)survey;
+	strcat(steps, "d");
+	return 0;
+}
+
+int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
+{
+	(void)kfd;
+	(void)dmabuf_fd;
+	*ret = 0x1111;
+	return 0;
+}
+
+void render_objects_done(struct render_objects *objects)
+{
+	(void)objects;
+}
+
+#define NEVER { fail(); return -ENOSYS; }
+int drm_open_minor(uint32_t minor) { (void)minor; NEVER }
+int drm_minor_is_amd(uint32_t minor) { (void)minor; NEVER }
+int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
+int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { (void)fd; (void)dmabuf_fd; (void)ret; NEVER }
+int gem_offset(int fd, uint32_t handle, uint64_t *ret) { (void)fd; (void)handle; (void)ret; NEVER }
+int gem_close(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
+
+/* A dump of one process with one BO. */
+static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
+{
+	struct bo bo = { .size = 12288, .gpu_id = 0x1111, .alloc_flags = flags };
+	struct kfd_state state = { .nr_bos = 1, .nr_records = 1, .bos = &bo };
+	struct topology_node node = { 0 };
+	const struct topology machine = { .nr_nodes = 1, .nodes = { &node } };
+	struct share_process process = { .pid = 7, .state = &state };
+	const struct task_files files = { 0 };
+	const struct share_request request = {
+		.processes = &process, .nr_processes = 1, .files = &files, .machine = &machine, .fresh_inode = FRESH,
+		.one_dmabuf = one_dmabuf, .check_partners = check_partners,
+	};
+	struct survey *survey = NULL;
+	int err;
+
+	topology_node_set(&node, TOPOLOGY_GPU_ID, 0x1111);
+	topology_node_set(&node, TOPOLOGY_DRM_RENDER_MINOR, 128);
+	log_clear();
+	*steps = '\0';
+	err = share_dump(&request, &survey);
+	assert_true(err || survey);
+	share_dump_done(survey);
+	return err;
+}
+
+static void holders_are_collected_then_checked_then_decided_about(void **unused)
+{
+	(void)unused;
+	can_export = true;
+	nr_found = 0;
+	assert_int_equal(dump(ALLOCATED, true, true), 0);
+	assert_string_equal(steps, "cd");
+	nr_found = 2;
+	found[0] = (struct holder){ .inode = FRESH + 1 }; /* made by the dump */
+	found[1] = (struct holder){ .inode = FRESH - 1 };
+	assert_int_equal(dump(IMPORTED, true, true), 0);
+	assert_string_equal(steps, "crkd");
+	assert_int_equal(dump(IMPORTED, true, false), 0);
+	assert_string_equal(steps, "crd");
+}
+
+static void before_6_8_nothing_gets_away_without_exports(void **unused)
+{
+	(void)unused;
+	can_export = false;
+	nr_found = 0;
+	assert_int_equal(dump(ALLOCATED, false, true), 0);
+	assert_string_equal(steps, "cd");
+}
+
+static void before_6_8_an_import_is_somebodys(void **unused)
+{
+	(void)unused;
+	can_export = false;
+	assert_int_equal(dump(IMPORTED, false, true), -EOPNOTSUPP);
+	assert_string_equal(steps, "");
+	assert_non_null(strstr(log_text, "pid 7: has imported a buffer of 12288 bytes on gpu 0x1111"));
+}
+
+static void before_6_8_what_may_have_been_exported_is_refused(void **unused)
+{
+	(void)unused;
+	can_export = true;
+	assert_int_equal(dump(ALLOCATED, false, true), -EOPNOTSUPP);
+	assert_string_equal(steps, "");
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "pid 7: may have exported a buffer of 12288 bytes on gpu 0x1111"));
+	assert_non_null(strstr(log_text, "KFD_SHARING_CHECK=0"));
+	nr_found = 0;
+	assert_int_equal(dump(ALLOCATED, false, false), 0);
+	assert_int_equal(dump(KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, false, true), 0);
+}
+
+static void before_6_8_two_holders_of_a_buffer_are_refused(void **unused)
+{
+	(void)unused;
+	can_export = false;
+	nr_found = 2;
+	found[0] = (struct holder){ .inode = 1, .minor = 128, .offset = 0x1000 };
+	found[1] = (struct holder){ .inode = 2, .minor = 128, .offset = 0x1000 };
+	assert_int_equal(dump(ALLOCATED, false, true), -EOPNOTSUPP);
+	assert_string_equal(steps, "c");
+	assert_non_null(strstr(log_text, "shares a buffer of renderD128 with pid 7"));
+	found[1].minor = 129;
+	assert_int_equal(dump(ALLOCATED, false, true), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(holders_are_collected_then_checked_then_decided_about),
+		cmocka_unit_test(before_6_8_nothing_gets_away_without_exports),
+		cmocka_unit_test(before_6_8_an_import_is_somebodys),
+		cmocka_unit_test(before_6_8_what_may_have_been_exported_is_refused),
+		cmocka_unit_test(before_6_8_two_holders_of_a_buffer_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
