@@ -28,12 +28,12 @@ void share_task_done(struct share_task *task)
 
 int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects)
 {
-	struct share_file *grown = reallocarray(task->files, task->nr_files + 1, sizeof(*grown));
+	struct share_file *grown = array_grow(task->files, task->nr_files, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	grown[task->nr_files++] = (struct share_file){ .kept = kept, .minor = minor, .objects = *objects };
 	task->files = grown;
+	grown[task->nr_files++] = (struct share_file){ .kept = kept, .minor = minor, .objects = *objects };
 	*objects = (struct render_objects){ 0 };
 	share_table_file(task->table);
 	return 0;
@@ -47,25 +47,29 @@ int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *imag
 	if (fd < 0 || !image->name[0] || !ioctl(fd, DMA_BUF_SET_NAME_B, (uint64_t)(uintptr_t)image->name))
 		return fd;
 	err = -errno;
-	pr_err("cannot give the dma-buf of buffer %u its name \"%s\": %s", image->buffer, image->name, strerror(-err));
 	close(fd);
-	return err;
+	return fail(err, "cannot give the dma-buf of buffer %u its name \"%s\": %m", image->buffer, image->name);
 }
 
 /* ---- imports into the KFD ---- */
 
 struct import {
+	uint64_t handle; /* GPU and number */
 	size_t bo;
-	uint32_t gpu_id, handle;
 };
 
-static int compare_imports(const void *a, const void *b)
+/* No message but of a wrong number. */
+static int import_dmabuf(int kfd, const struct bo *bo, const struct bo_record *record, int dmabuf)
 {
-	const struct import *x = a, *y = b;
+	uint64_t handle = 0, wanted = kfd_handle(bo->gpu_id, record->handle);
+	int err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
 
-	if (x->gpu_id != y->gpu_id)
-		return x->gpu_id < y->gpu_id ? -1 : 1;
-	return (x->handle > y->handle) - (x->handle < y->handle);
+	if (err)
+		return err;
+	if (handle != wanted)
+		return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
+			    bo->share.buffer, handle, wanted);
+	return kfd_map(kfd, handle, record->mapped_gpus, records_nr_mapped(record));
 }
 
 static int import_bo(struct share_table *table, int kfd, const struct kfd_state *state, size_t i)
@@ -73,178 +77,196 @@ static int import_bo(struct share_table *table, int kfd, const struct kfd_state 
 	const struct bo *bo = &state->bos[i];
 	_cleanup_close_ int dmabuf = share_table_get(table, bo->share.buffer);
 	struct bo_record record;
-	uint64_t handle = 0;
-	int err = dmabuf;
+	int err;
 
 	if (dmabuf < 0)
-		return err;
+		return dmabuf;
 	err = records_bo(state, i, &record);
 	if (!err)
-		err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
-	if (!err && handle != kfd_handle(bo->gpu_id, record.handle)) {
-		pr_err("gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
-		       bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
-		return -EPROTO;
+		err = import_dmabuf(kfd, bo, &record, dmabuf);
+	return err ? fail(err, "gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
+			  bo->share.buffer, bo->size) : 0;
+}
+
+static int free_fillers(const struct share_task *task, int kfd)
+{
+	for (size_t i = 0; i < task->nr_fillers; i++) {
+		const struct filler *filler = &task->fillers[i];
+		int err = kfd_free(kfd, kfd_handle(filler->gpu_id, filler->handle));
+
+		if (err)
+			return fail(err, "gpu %#x: cannot free the number %u again: %m", filler->gpu_id, filler->handle);
 	}
-	if (!err)
-		err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
-	if (err)
-		pr_err("gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %s", bo->gpu_id,
-		       bo->share.buffer, bo->size, strerror(-err));
-	return err;
+	return 0;
 }
 
 static int import_bos(struct share_task *task, int kfd, const struct kfd_state *state)
 {
 	_cleanup_free_ struct import *imports = calloc((size_t)state->nr_bos + 1, sizeof(*imports));
+	struct bo_record record;
 	size_t nr = 0;
-	int err = imports ? 0 : -ENOMEM;
+	int err;
 
-	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		struct bo_record record = { 0 };
-
+	if (!imports)
+		return -ENOMEM;
+	for (size_t i = 0; i < state->nr_records; i++) {
 		if (state->bos[i].share.kind != KFD_BO_IMPORT)
 			continue;
 		err = records_bo(state, i, &record);
-		imports[nr++] = (struct import){ i, state->bos[i].gpu_id, record.handle };
-	}
-	if (nr)
-		qsort(imports, nr, sizeof(*imports), compare_imports);
-	for (size_t i = 0; !err && i < nr; i++)
-		err = import_bo(task->table, kfd, state, imports[i].bo);
-	for (size_t i = 0; !err && i < task->nr_fillers; i++) {
-		err = kfd_free(kfd, kfd_handle(task->fillers[i].gpu_id, task->fillers[i].handle));
 		if (err)
-			pr_err("gpu %#x: cannot free the number %u again: %s", task->fillers[i].gpu_id,
-			       task->fillers[i].handle, strerror(-err));
+			return err;
+		imports[nr++] = (struct import){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
 	}
-	return err;
+	qsort(imports, nr, sizeof(*imports), compare_u64);
+	for (size_t i = 0; i < nr; i++) {
+		err = import_bo(task->table, kfd, state, imports[i].bo);
+		if (err)
+			return err;
+	}
+	return free_fillers(task, kfd);
 }
 
 /* ---- files of render nodes ---- */
 
-/* Makes what takes numbers: 0 and *ret, or -errno. */
-typedef int (*make_fn)(const struct share_task *task, int fd, const void *what, uint32_t *ret);
+/* A file that gets its handles and syncobjs. */
+struct target {
+	const struct share_task *task;
+	const struct share_file *file;
+	int fd;
+};
 
-static int make_handle(const struct share_task *task, int fd, const void *what, uint32_t *ret)
+/* One kind of numbers of a file. Items begin with their number and are ascending. */
+struct numbers {
+	const char *name;
+	size_t item_bytes;
+	int (*make)(const struct target *target, const void *item, uint32_t *ret); /* NULL: any, for a gap */
+	int (*drop)(int fd, uint32_t number);
+};
+
+static int make_handle(const struct target *target, const void *item, uint32_t *ret)
 {
-	const struct gem_handle *handle = what;
+	const struct gem_handle *handle = item;
 	_cleanup_close_ int dmabuf = -1;
 
 	if (!handle)
-		return gem_create_page(fd, ret);
-	dmabuf = share_table_get(task->table, handle->buffer);
-	return dmabuf < 0 ? dmabuf : gem_import(fd, dmabuf, ret);
+		return gem_create_page(target->fd, ret);
+	dmabuf = share_table_get(target->task->table, handle->buffer);
+	return dmabuf < 0 ? dmabuf : gem_import(target->fd, dmabuf, ret);
 }
 
-static int make_syncobj(const struct share_task *task, int fd, const void *what, uint32_t *ret)
+static int make_syncobj(const struct target *target, const void *item, uint32_t *ret)
 {
-	const struct render_syncobj none = { 0 };
-
-	(void)task;
-	return gem_make_syncobj(fd, what ? what : &none, ret);
+	return gem_make_syncobj(target->fd, item ? item : &(struct render_syncobj){ 0 }, ret);
 }
 
-/* One kind of numbers of a file. */
-struct numbers {
-	const char *name;
-	make_fn make;
-	int (*drop)(int fd, uint32_t number);
-};
-static const struct numbers handle_numbers = { "handle", make_handle, gem_close };
-static const struct numbers syncobj_numbers = { "syncobj", make_syncobj, gem_drop_syncobj };
+static const struct numbers handles = { "handle", sizeof(struct gem_handle), make_handle, gem_close };
+static const struct numbers syncobjs = { "syncobj", sizeof(struct render_syncobj), make_syncobj, gem_drop_syncobj };
 
-static int make_number(const struct share_task *task, const struct share_file *file, int fd,
-		       const struct numbers *numbers, const void *what, uint32_t wanted)
+static int make_number(const struct target *target, const struct numbers *numbers, const void *item, uint32_t wanted)
 {
 	uint32_t got = 0;
-	int err = numbers->make(task, fd, what, &got);
+	int err = numbers->make(target, item, &got);
 
 	if (err)
-		pr_err("renderD%u: cannot make %s %u: %s", file->minor, numbers->name, wanted, strerror(-err));
-	else if (got != wanted) {
-		pr_err("renderD%u: %s %u gets the number %u", file->minor, numbers->name, wanted, got);
-		err = -EPROTO;
-	}
-	return err;
+		return fail(err, "renderD%u: cannot make %s %u: %m", target->file->minor, numbers->name, wanted);
+	if (got != wanted)
+		return fail(-EPROTO, "renderD%u: %s %u gets the number %u", target->file->minor, numbers->name, wanted, got);
+	return 0;
 }
 
-/* @items: @nr of @size bytes each, which begin with their number, ascending. */
-static int make_numbers(const struct share_task *task, const struct share_file *file, int fd,
-			const struct numbers *numbers, const void *items, size_t nr, size_t size)
+/* Whether @number comes before item @i. */
+static bool is_gap(const struct numbers *numbers, const void *items, size_t i, uint32_t number)
 {
-	uint32_t next = 1, wanted;
-	int err = 0;
+	uint32_t next;
 
-	for (size_t i = 0; !err && i < nr; i++) {
-		const void *item = (const char *)items + i * size;
+	memcpy(&next, (const char *)items + i * numbers->item_bytes, sizeof(next));
+	return number < next;
+}
 
-		memcpy(&wanted, item, sizeof(wanted));
-		for (; !err && next < wanted; next++)
-			err = make_number(task, file, fd, numbers, NULL, next);
-		if (!err)
-			err = make_number(task, file, fd, numbers, item, next++);
+/* Makes @items and fills the gaps, which are dropped when all are there. */
+static int make_numbers(const struct target *target, const struct numbers *numbers, const void *items, size_t nr)
+{
+	uint32_t number = 1;
+	int err;
+
+	for (size_t i = 0; i < nr; number++) {
+		bool gap = is_gap(numbers, items, i, number);
+
+		err = make_number(target, numbers, gap ? NULL : (const char *)items + i * numbers->item_bytes, number);
+		if (err)
+			return err;
+		i += !gap;
 	}
-	next = 1;
-	for (size_t i = 0; !err && i < nr; i++, next++) {
-		memcpy(&wanted, (const char *)items + i * size, sizeof(wanted));
-		for (; !err && next < wanted; next++)
-			err = numbers->drop(fd, next);
+	number = 1;
+	for (size_t i = 0; i < nr; number++) {
+		bool gap = is_gap(numbers, items, i, number);
+
+		err = gap ? numbers->drop(target->fd, number) : 0;
+		if (err)
+			return err;
+		i += !gap;
 	}
-	return err;
+	return 0;
+}
+
+static int map_again(const struct target *target)
+{
+	const struct render_objects *objects = &target->file->objects;
+
+	for (size_t i = 0; i < objects->nr_mappings; i++) {
+		const struct gem_mapping *mapping = &objects->mappings[i];
+		int err = gem_map(target->fd, mapping);
+
+		if (err)
+			return fail(err, "renderD%u: cannot map handle %u at %#" PRIx64 " again: %m", target->file->minor,
+				    mapping->handle, mapping->va);
+	}
+	return 0;
 }
 
 static int fill_file(const struct share_task *task, const struct share_file *file)
 {
-	const struct render_objects *objects = &file->objects;
 	_cleanup_close_ int fd = criu_kept_file(file->kept);
-	int err = fd < 0 ? fd : 0;
+	const struct target target = { task, file, fd };
+	int err;
 
-	if (!err)
-		err = make_numbers(task, file, fd, &handle_numbers, objects->handles, objects->nr_handles,
-				   sizeof(*objects->handles));
-	if (!err)
-		err = make_numbers(task, file, fd, &syncobj_numbers, objects->syncobjs, objects->nr_syncobjs,
-				   sizeof(*objects->syncobjs));
-	for (size_t i = 0; !err && i < objects->nr_mappings; i++) {
-		const struct gem_mapping *mapping = &objects->mappings[i];
-
-		err = gem_map(fd, mapping);
-		if (err)
-			pr_err("renderD%u: cannot map handle %u at %#" PRIx64 " again: %s", file->minor, mapping->handle,
-			       mapping->va, strerror(-err));
-	}
-	return err;
+	if (fd < 0)
+		return fd;
+	err = make_numbers(&target, &handles, file->objects.handles, file->objects.nr_handles);
+	if (err)
+		return err;
+	err = make_numbers(&target, &syncobjs, file->objects.syncobjs, file->objects.nr_syncobjs);
+	return err ? err : map_again(&target);
 }
 
 /* ---- offsets of what is not owned ---- */
 
-static int find_offset(const struct share_task *task, const struct share_gpu *gpu, int fd, uint32_t buffer, uint64_t *ret)
+/* A buffer that is not for the CPU is mapped nowhere. No message. */
+static int ask_offset(int fd, int dmabuf, uint64_t *ret)
 {
-	_cleanup_close_ int dmabuf = share_table_get(task->table, buffer);
 	uint32_t handle;
-	int err = dmabuf < 0 ? dmabuf : gem_import(fd, dmabuf, &handle);
+	int err = gem_import(fd, dmabuf, &handle);
 
-	if (dmabuf < 0)
-		return err;
-	if (!err) {
-		err = gem_offset(fd, handle, ret);
-		gem_close(fd, handle);
-	}
-	/* A buffer that is not for the CPU is mapped nowhere. */
-	if (err == -EPERM)
-		err = 0;
 	if (err)
-		pr_err("gpu %#x: cannot ask for the file offset of shared buffer %u: %s", gpu->user_id, buffer,
-		       strerror(-err));
-	return err;
+		return err;
+	err = gem_offset(fd, handle, ret);
+	gem_close(fd, handle);
+	return err == -EPERM ? 0 : err;
 }
 
-static int compare_offsets(const void *a, const void *b)
+/* *fd: a file of the GPU's render node that holds nothing of the task; -1: none yet. */
+static int find_offset(const struct share_task *task, const struct share_gpu *gpu, struct bo *bo, int *fd)
 {
-	const uint64_t *x = a, *y = b;
+	_cleanup_close_ int dmabuf = share_table_get(task->table, bo->share.buffer);
+	int err;
 
-	return (*x > *y) - (*x < *y);
+	if (dmabuf < 0)
+		return dmabuf;
+	if (*fd < 0)
+		*fd = drm_open_minor(gpu->minor);
+	err = *fd < 0 ? *fd : ask_offset(*fd, dmabuf, &bo->restored_offset);
+	return err ? fail(err, "gpu %#x: cannot ask for the file offset of shared buffer %u: %m", gpu->user_id,
+			  bo->share.buffer) : 0;
 }
 
 /* @mapped: the old offsets of all mappings, sorted. The dump saves none that does not begin where its buffer does. */
@@ -252,33 +274,37 @@ static int find_offsets_on(const struct share_task *task, const struct share_gpu
 			   struct kfd_state *state)
 {
 	_cleanup_close_ int fd = -1;
-	int err = 0;
 
-	for (size_t i = 0; !err && i < state->nr_bos; i++) {
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		struct bo *bo = &state->bos[i];
+		int err;
 
 		if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(state, i) ||
-		    !bsearch(&bo->offset, mapped, task->nr_vmas, sizeof(*mapped), compare_offsets))
+		    !bsearch(&bo->offset, mapped, task->nr_vmas, sizeof(*mapped), compare_u64))
 			continue;
-		if (fd < 0)
-			fd = share_open_scratch(gpu);
-		err = fd < 0 ? fd : find_offset(task, gpu, fd, bo->share.buffer, &bo->restored_offset);
+		err = find_offset(task, gpu, bo, &fd);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 static int find_offsets(const struct share_task *task, struct kfd_state *state)
 {
 	_cleanup_free_ uint64_t *mapped = calloc(task->nr_vmas + 1, sizeof(*mapped));
-	int err = mapped ? 0 : -ENOMEM;
 
-	for (size_t i = 0; !err && i < task->nr_vmas; i++)
+	if (!mapped)
+		return -ENOMEM;
+	for (size_t i = 0; i < task->nr_vmas; i++)
 		mapped[i] = task->vmas[i].offset;
-	if (!err)
-		qsort(mapped, task->nr_vmas, sizeof(*mapped), compare_offsets);
-	for (size_t i = 0; !err && i < task->nr_gpus; i++)
-		err = find_offsets_on(task, &task->gpus[i], mapped, state);
-	return err;
+	qsort(mapped, task->nr_vmas, sizeof(*mapped), compare_u64);
+	for (size_t i = 0; i < task->nr_gpus; i++) {
+		int err = find_offsets_on(task, &task->gpus[i], mapped, state);
+
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
@@ -287,11 +313,16 @@ int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 	int err = shares ? import_bos(task, kfd, state) : 0;
 
 	task->attached = true;
-	for (size_t i = 0; !err && i < task->nr_files; i++)
+	if (err)
+		return err;
+	for (size_t i = 0; i < task->nr_files; i++) {
 		err = fill_file(task, &task->files[i]);
-	if (!err && shares)
-		err = find_offsets(task, state);
-	if (!err)
-		share_table_attached(task->table, task->nr_files);
-	return err;
+		if (err)
+			return err;
+	}
+	err = shares ? find_offsets(task, state) : 0;
+	if (err)
+		return err;
+	share_table_attached(task->table, task->nr_files);
+	return 0;
 }

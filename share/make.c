@@ -18,86 +18,89 @@
 /* ---- numbers of the KFD ---- */
 
 struct number {
-	uint32_t gpu_id, handle;
+	uint64_t handle; /* GPU and number */
 	bool is_import;
 };
 
-static int compare_numbers(const void *a, const void *b)
+static uint32_t gpu_of(const struct number *number)
 {
-	const struct number *x = a, *y = b;
-
-	if (x->gpu_id != y->gpu_id)
-		return x->gpu_id < y->gpu_id ? -1 : 1;
-	return (x->handle > y->handle) - (x->handle < y->handle);
+	return (uint32_t)(number->handle >> 32);
 }
 
 static int read_numbers(const struct kfd_state *state, struct number *numbers)
 {
 	for (size_t i = 0; i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[i];
 		struct bo_record record;
 
-		if (records_bo(state, i, &record) || record.handle > IMAGE_MAX_NUMBER) {
-			pr_err("buffer %zu of pid %u has no record in the kernel's state, or one with an impossible number",
-			       i, state->pid);
-			return -EBADMSG;
-		}
-		numbers[i] = (struct number){
-			.gpu_id = state->bos[i].gpu_id,
-			.handle = record.handle,
-			.is_import = state->bos[i].share.kind == KFD_BO_IMPORT,
-		};
+		if (records_bo(state, i, &record) || record.handle > IMAGE_MAX_NUMBER)
+			return fail(-EBADMSG, "buffer %zu of pid %u has no record in the kernel's state, or one with an impossible "
+				    "number", i, state->pid);
+		numbers[i] = (struct number){ kfd_handle(bo->gpu_id, record.handle), bo->share.kind == KFD_BO_IMPORT };
 	}
-	qsort(numbers, state->nr_records, sizeof(*numbers), compare_numbers);
+	qsort(numbers, state->nr_records, sizeof(*numbers), compare_u64);
 	return 0;
 }
 
-static int add_filler(struct share_task *task, uint32_t gpu_id, uint32_t handle)
+static int add_filler(struct share_task *task, uint64_t handle)
 {
 	struct filler *grown = array_grow(task->fillers, task->nr_fillers, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	grown[task->nr_fillers++] = (struct filler){ .gpu_id = gpu_id, .handle = handle };
 	task->fillers = grown;
+	grown[task->nr_fillers++] = (struct filler){ .gpu_id = (uint32_t)(handle >> 32), .handle = (uint32_t)handle };
 	return 0;
 }
 
 /* Of one GPU; @nr numbers up to its last import. */
 static int fill_gaps(struct share_task *task, const struct number *numbers, size_t nr)
 {
-	uint32_t next = 0;
-	int err = 0;
+	uint64_t next = kfd_handle(gpu_of(numbers), 0);
 
-	for (size_t i = 0; !err && i < nr; i++) {
-		for (; !err && next < numbers[i].handle; next++)
-			err = add_filler(task, numbers->gpu_id, next);
-		if (!err && next > numbers[i].handle) {
-			pr_err("two buffers of gpu %#x have the number %u", numbers->gpu_id, numbers[i].handle);
-			return -EBADMSG;
-		}
-		next = numbers[i].handle + 1;
+	for (size_t i = 0; i < nr; next++) {
+		if (next > numbers[i].handle)
+			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", gpu_of(numbers),
+				    (uint32_t)numbers[i].handle);
+		if (next == numbers[i].handle)
+			i++;
+		else if (add_filler(task, next))
+			return -ENOMEM;
 	}
-	return err;
+	return 0;
 }
 
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
-	size_t nr = state->nr_records;
+	size_t next, nr = state->nr_records;
 	_cleanup_free_ struct number *numbers = calloc(nr + 1, sizeof(*numbers));
 	int err = numbers ? read_numbers(state, numbers) : -ENOMEM;
 
-	for (size_t i = 0, next; !err && i < nr; i = next) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i = next) {
 		size_t up_to = i;
 
-		for (next = i; next < nr && numbers[next].gpu_id == numbers[i].gpu_id; next++)
+		for (next = i; next < nr && gpu_of(&numbers[next]) == gpu_of(&numbers[i]); next++)
 			if (numbers[next].is_import)
 				up_to = next + 1;
 		err = fill_gaps(task, &numbers[i], up_to - i);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* ---- BOs of the KFD ---- */
+
+static int restore_selection(int kfd, struct kfd_state *state, const bool *keep, struct kfd_state *selection)
+{
+	int err = standin_restore(kfd, selection);
+
+	if (!err)
+		records_take_results(state, keep, selection);
+	return err;
+}
 
 static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 {
@@ -111,38 +114,26 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 		keep[i] = state->bos[i].share.kind == KFD_BO_OWN;
 	err = records_select(state, keep, task->fillers, task->nr_fillers, &selection);
 	if (err == -EPROTO)
-		pr_err("the kernel's state of pid %u is not understood", state->pid);
+		fail(err, "the kernel's state of pid %u is not understood", state->pid);
 	if (!err)
-		err = standin_restore(kfd, &selection);
-	if (!err)
-		records_take_results(state, keep, &selection);
+		err = restore_selection(kfd, state, keep, &selection);
 	records_selection_done(&selection);
 	return err;
 }
 
 /* ---- objects of render nodes ---- */
 
-int share_open_scratch(const struct share_gpu *gpu)
-{
-	int fd = drm_open_minor(gpu->minor);
-
-	if (fd < 0)
-		pr_err("gpu %#x: cannot open renderD%u: %s", gpu->user_id, gpu->minor, strerror(-fd));
-	return fd;
-}
-
-/* Opened with the first buffer of the GPU. -errno after an error line. */
+/* A file of the GPU's render node, opened with the first buffer there. */
 static int scratch_of(const struct share_task *task, int *fds, uint32_t gpu_id)
 {
 	for (size_t i = 0; i < task->nr_gpus; i++) {
 		if (task->gpus[i].user_id != gpu_id)
 			continue;
 		if (fds[i] < 0)
-			fds[i] = share_open_scratch(&task->gpus[i]);
-		return fds[i];
+			fds[i] = drm_open_minor(task->gpus[i].minor);
+		return fds[i] < 0 ? fail(fds[i], "gpu %#x: cannot open renderD%u: %m", gpu_id, task->gpus[i].minor) : fds[i];
 	}
-	pr_err("gpu %#x of a shared buffer is not one of the process'", gpu_id);
-	return -ENODEV;
+	return fail(-ENODEV, "gpu %#x of a shared buffer is not one of the process'", gpu_id);
 }
 
 static int make_object(int fd, struct bo *bo, uint32_t *ret_handle)
@@ -164,53 +155,51 @@ static int make_object(int fd, struct bo *bo, uint32_t *ret_handle)
 	return err == -EPERM ? 0 : err;
 }
 
-/* What the process owns and others name: the object, if it is not of the KFD, and its metadata. */
+/* What the process owns and others name: the object, if it is not of the KFD, and its metadata. No message. */
 static int make_shared(int fd, struct bo *bo)
 {
 	const struct kfd_share *share = &bo->share;
 	uint32_t handle;
-	int err;
+	int err = share->kind == KFD_BO_GEM ? make_object(fd, bo, &handle) : gem_import(fd, bo->dmabuf_fd, &handle);
 
-	if (fd < 0)
-		return fd;
-	err = share->kind == KFD_BO_GEM ? make_object(fd, bo, &handle) :
-					  gem_import(fd, bo->dmabuf_fd, &handle);
 	if (!err && (share->metadata_size || share->tiling))
 		err = gem_set_metadata(fd, handle, share);
-	if (!err)
-		err = gem_close(fd, handle);
-	if (err)
-		pr_err("gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %s", bo->gpu_id, share->buffer,
-		       bo->size, strerror(-err));
-	return err;
+	return err ? err : gem_close(fd, handle);
 }
 
 static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *state)
 {
 	struct share_batch batch = { 0 };
-	int err = 0;
 
-	for (size_t i = 0; !err && i < state->nr_bos; i++) {
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		struct bo *bo = &state->bos[i];
+		int err;
 
 		if (!bo->share.buffer || !kfd_state_owns(state, i))
 			continue;
-		err = make_shared(scratch_of(task, fds, bo->gpu_id), bo);
-		if (!err)
-			err = share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
+		err = scratch_of(task, fds, bo->gpu_id);
+		if (err >= 0)
+			err = make_shared(err, bo);
+		if (err)
+			return fail(err, "gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
+				    bo->share.buffer, bo->size);
+		err = share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
+		if (err)
+			return err;
 	}
-	return err ? err : share_batch_tell(&batch, task->table);
+	return share_batch_publish(&batch, task->table);
 }
 
-static int make_and_tell(struct share_task *task, struct kfd_state *state)
+static int make_and_publish(struct share_task *task, struct kfd_state *state)
 {
 	_cleanup_free_ int *fds = malloc((task->nr_gpus + 1) * sizeof(*fds));
 	int err;
 
-	for (size_t i = 0; fds && i <= task->nr_gpus; i++)
-		fds[i] = -1;
-	err = fds ? make_all_shared(task, fds, state) : -ENOMEM;
-	for (size_t i = 0; fds && i < task->nr_gpus; i++)
+	if (!fds)
+		return -ENOMEM;
+	memset(fds, -1, (task->nr_gpus + 1) * sizeof(*fds));
+	err = make_all_shared(task, fds, state);
+	for (size_t i = 0; i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	return err;
@@ -224,8 +213,9 @@ int share_make(struct share_task *task, int kfd, struct kfd_state *state)
 	if (!err && kfd >= 0)
 		err = shares ? make_bos(task, kfd, state) : standin_restore(kfd, state);
 	if (!err && shares)
-		err = make_and_tell(task, state);
-	if (!err)
-		share_table_told(task->table);
-	return err;
+		err = make_and_publish(task, state);
+	if (err)
+		return err;
+	share_table_published(task->table);
+	return 0;
 }

@@ -7,18 +7,17 @@
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
 #include "share/table.h"
 
 #define WAIT_SECONDS 600 /* while no task waits for its contents */
-#define NAP_NS	     (1000l * 1000)
+#define NAP_US	     1000
 
 struct share_table {
 	atomic_uint nr_sharers;	 /* 0: nobody has begun */
-	atomic_uint nr_told, nr_attached;
+	atomic_uint nr_published, nr_attached;
 	atomic_uint nr_copying; /* tasks that wait for their contents */
 	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
 	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
@@ -50,9 +49,8 @@ int share_table_begin(struct share_table *table, uint32_t nr_sharers)
 
 	if (atomic_compare_exchange_strong(&table->nr_sharers, &others, nr_sharers) || others == nr_sharers)
 		return 0;
-	pr_err("the images say that %u processes share buffers, and that %u do: they are of different dumps", others,
-	       nr_sharers);
-	return -EBADMSG;
+	return fail(-EBADMSG, "the images say that %u processes share buffers, and that %u do: they are of different dumps",
+		    others, nr_sharers);
 }
 
 /* criu keeps a bundle of dma-bufs: its number and the place in it, from 1 on. */
@@ -67,37 +65,40 @@ static int put(struct share_table *table, uint32_t buffer, int place)
 
 	if (atomic_compare_exchange_strong(&table->place[buffer], &none, place))
 		return 0;
-	pr_err("buffer %u of the images has two owners", buffer);
-	return -EBADMSG;
+	return fail(-EBADMSG, "buffer %u of the images has two owners", buffer);
 }
 
-int share_batch_tell(struct share_batch *batch, struct share_table *table)
+int share_batch_publish(struct share_batch *batch, struct share_table *table)
 {
-	int kept, err = 0, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
+	int kept, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
 
 	if (bundle < 0)
-		pr_err("cannot send the dma-bufs of %zu buffers to other processes: %s", batch->nr, strerror(-bundle));
-	if (!batch->nr || bundle < 0)
-		return bundle;
+		return fail(bundle, "cannot send the dma-bufs of %zu buffers to other processes: %m", batch->nr);
+	if (!batch->nr)
+		return 0;
 	kept = criu_keep_file(bundle);
 	if (kept < 0)
 		return kept;
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = put(table, batch->buffers[i], place_of(kept, i));
+	for (size_t i = 0; i < batch->nr; i++) {
+		int err = put(table, batch->buffers[i], place_of(kept, i));
+
+		if (err)
+			return err;
+	}
 	batch->nr = 0;
-	return err;
+	return 0;
 }
 
 int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd)
 {
 	batch->buffers[batch->nr] = buffer;
 	batch->dmabufs[batch->nr++] = dmabuf_fd;
-	return batch->nr < BUNDLE_MAX ? 0 : share_batch_tell(batch, table);
+	return batch->nr < BUNDLE_MAX ? 0 : share_batch_publish(batch, table);
 }
 
-void share_table_told(struct share_table *table)
+void share_table_published(struct share_table *table)
 {
-	atomic_fetch_add(&table->nr_told, 1);
+	atomic_fetch_add(&table->nr_published, 1);
 }
 
 void share_table_copies(struct share_table *table, bool copies)
@@ -110,16 +111,7 @@ static int open_place(uint32_t buffer, int place)
 	_cleanup_close_ int bundle = criu_kept_file((place - 1) / (int)BUNDLE_MAX);
 	int fd = bundle < 0 ? bundle : bundle_get(bundle, (size_t)(place - 1) % BUNDLE_MAX);
 
-	if (bundle >= 0 && fd < 0)
-		pr_err("cannot take the dma-buf of buffer %u: %s", buffer, strerror(-fd));
-	return fd;
-}
-
-static void nap(void)
-{
-	const struct timespec time = { .tv_nsec = NAP_NS };
-
-	nanosleep(&time, NULL);
+	return fd < 0 ? fail(fd, "cannot take the dma-buf of buffer %u: %m", buffer) : fd;
 }
 
 /* Waits until one of the tasks tells the buffer's place, which is returned. */
@@ -127,29 +119,23 @@ static int wait_for(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
 
-	for (;; nap()) {
+	for (;; usleep(NAP_US)) {
 		/* In this order: whoever counts as done has put its places before. */
-		bool all_told = atomic_load(&table->nr_told) >= atomic_load(&table->nr_sharers);
-		int failed = atomic_load(&table->failed), told = atomic_load(&table->place[buffer]);
+		bool all_published = atomic_load(&table->nr_published) >= atomic_load(&table->nr_sharers);
+		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
 
-		if (told)
-			return told;
-		if (failed) {
-			pr_err("pid %d, which shares buffers with this process, cannot be restored", failed);
-			return -ECANCELED;
-		}
-		if (all_told) {
-			pr_err("buffer %u, which the process shares, has no owner in the images", buffer);
-			return -EBADMSG;
-		}
-		if (atomic_load(&table->nr_copying)) {
+		if (place)
+			return place;
+		if (failed)
+			return fail(-ECANCELED, "pid %d, which shares buffers with this process, cannot be restored", failed);
+		if (all_published)
+			return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
+		if (atomic_load(&table->nr_copying))
 			end = monotonic_seconds() + WAIT_SECONDS;
-		} else if (monotonic_seconds() > end) {
-			pr_err("buffer %u, which the process shares, did not come within %d s: %u of %u processes have "
-			       "made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_told),
-			       atomic_load(&table->nr_sharers));
-			return -ETIMEDOUT;
-		}
+		else if (monotonic_seconds() > end)
+			return fail(-ETIMEDOUT, "buffer %u, which the process shares, did not come within %d s: %u of %u "
+				    "processes have made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
+				    atomic_load(&table->nr_sharers));
 	}
 }
 
@@ -162,16 +148,17 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 
 int share_table_let_go(struct share_table *table)
 {
-	int err = 0, last = -1;
+	int last = -1;
 
-	for (size_t buffer = 1; !err && buffer <= IMAGE_MAX_NUMBER; buffer++) {
+	for (size_t buffer = 1; buffer <= IMAGE_MAX_NUMBER; buffer++) {
 		int place = atomic_load(&table->place[buffer]), kept = (place - 1) / (int)BUNDLE_MAX;
+		int err = place && kept != last ? criu_let_go(kept) : 0;
 
-		if (place && kept != last)
-			err = criu_let_go(kept);
+		if (err)
+			return err;
 		last = place ? kept : last;
 	}
-	return err;
+	return 0;
 }
 
 void share_table_file(struct share_table *table)
@@ -191,7 +178,6 @@ int share_table_check(const struct share_table *table)
 
 	if (nr_attached == nr_sharers && atomic_load(&table->nr_files) == atomic_load(&table->nr_filled))
 		return 0;
-	pr_err("%u of %u processes that share buffers have them again: the others' files were restored elsewhere",
-	       nr_attached, nr_sharers);
-	return -EBADMSG;
+	return fail(-EBADMSG, "%u of %u processes that share buffers have them again: the others' files were restored elsewhere",
+		    nr_attached, nr_sharers);
 }

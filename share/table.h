@@ -20,19 +20,16 @@ struct share_batch {
 int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd);
 
 /* Tells of those that were added since. Likewise. */
-int share_batch_tell(struct share_batch *batch, struct share_table *table);
+int share_batch_publish(struct share_batch *batch, struct share_table *table);
 
 /* The task has told of all that it owns. */
-void share_table_told(struct share_table *table);
+void share_table_published(struct share_table *table);
 
 /*
  * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still tell. -errno
  * after an error line.
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
-
-/* A new file of a GPU's render node, which holds nothing of the task. -errno after an error line. */
-int share_open_scratch(const struct share_gpu *gpu);
 
 /* A file of a render node will get objects. */
 void share_table_file(struct share_table *table);

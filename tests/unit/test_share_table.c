@@ -48,17 +48,16 @@ double __wrap_monotonic_seconds(void)
 	return now;
 }
 
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+int __wrap_usleep(useconds_t us)
 {
-	(void)left;
-	now += 1000 * (double)time->tv_nsec / 1e9;
+	now += 1000 * us / 1e6;
 	if (late && now >= comes_at) {
 		struct share_batch batch = { 0 };
 		struct share_table *table = late;
 
 		late = NULL;
 		assert_int_equal(share_batch_add(&batch, table, late_buffer, 0), 0);
-		assert_int_equal(share_batch_tell(&batch, table), 0);
+		assert_int_equal(share_batch_publish(&batch, table), 0);
 	}
 	return 0;
 }
@@ -116,7 +115,7 @@ static ino_t *tell(struct share_table *table, unsigned int nr)
 		inodes[i] = inode(fds[i]);
 		assert_int_equal(share_batch_add(&batch, table, i, fds[i]), 0);
 	}
-	assert_int_equal(share_batch_tell(&batch, table), 0);
+	assert_int_equal(share_batch_publish(&batch, table), 0);
 	for (unsigned int i = 1; i <= nr; i++)
 		close(fds[i]);
 	free(fds);
@@ -177,7 +176,7 @@ static void what_was_told_before_a_failure_is_still_found(void **state)
 static void a_buffer_of_nobody_is_not_waited_for(void **state)
 {
 	for (unsigned int i = 0; i < NR_SHARERS; i++)
-		share_table_told(*state);
+		share_table_published(*state);
 	assert_int_equal(share_table_get(*state, 1), -EBADMSG);
 	assert_non_null(strstr(log_text, "has no owner"));
 }
@@ -188,7 +187,7 @@ static void two_owners_are_refused(void **state)
 
 	free(tell(*state, 1));
 	assert_int_equal(share_batch_add(&batch, *state, 1, 0), 0);
-	assert_int_equal(share_batch_tell(&batch, *state), -EBADMSG);
+	assert_int_equal(share_batch_publish(&batch, *state), -EBADMSG);
 	assert_non_null(strstr(log_text, "buffer 1 of the images has two owners"));
 }
 

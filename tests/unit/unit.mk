@@ -18,7 +18,7 @@ test_image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c hs
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
 test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin_topology.c
-test_share_table_LDFLAGS := -Wl,--wrap=monotonic_seconds -Wl,--wrap=nanosleep
+test_share_table_LDFLAGS := -Wl,--wrap=monotonic_seconds -Wl,--wrap=usleep
 test_share_decide_SRCS := share/decide.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_share_attach_SRCS := share/attach.c kernel/records.c kernel/state.c
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
