@@ -220,8 +220,10 @@ int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 		err = import_for_offset(fds[1], dmabuf_fd, &handles[1], &offsets[1]);
 	if (handles[0])
 		gem_close(fds[0], handles[0]);
+	if (handles[1])
+		gem_close(fds[1], handles[1]);
 	if (fds[1] >= 0)
-		close(fds[1]); /* with its handle */
+		close(fds[1]);
 	return err ? err : offsets[0] == offsets[1];
 }
 

@@ -833,7 +833,8 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		version->version_minor = 64;
 		return 0;
 	}
-	if (op == DRM_IOCTL_AMDGPU_CTX || (op == DRM_IOCTL_SYNCOBJ_QUERY && nr_render_syncobjs))
+	if (op == DRM_IOCTL_AMDGPU_CTX ||
+	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && nr_render_syncobjs))
 		return holdings_ioctl(fd, op, arg);
 	return fake_gem_ioctl(gpu, fd, op, arg);
 }
