@@ -45,9 +45,10 @@ int survey_init(struct survey *survey, const struct share_request *request)
 		.is_another = calloc(request->files->count + 1, sizeof(*survey->is_another)),
 		.scratch = malloc((nr_nodes + 1) * sizeof(*survey->scratch)),
 	};
+	if (survey->scratch)
+		memset(survey->scratch, -1, (nr_nodes + 1) * sizeof(*survey->scratch));
 	if (!survey->objects || !survey->is_another || !survey->scratch)
 		return -ENOMEM;
-	memset(survey->scratch, -1, (nr_nodes + 1) * sizeof(*survey->scratch));
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
 }
