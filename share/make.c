@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first step of a restore with shared buffers: everything that the process owns is made, and the others are told.
+ * The first step of a restore with shared buffers: everything that the process owns is made and published.
  *
  * The KFD numbers its BOs by GPU, the lowest free number first. RESTORE gives any number: with small BOs in the gaps,
  * the numbers that are left are exactly those of the imports, which come later in ascending order.

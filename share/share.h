@@ -2,8 +2,10 @@
 /*
  * Buffers that more than one file or process names: by BOs of the KFD, by GEM handles, by both.
  *
+ * All functions return 0, or -errno after fail(), if nothing else is said.
+ *
  * At dump, share_dump() finds out who holds what, refuses what could not be made again, and writes it into the states
- * of the processes. At restore each task makes its own buffers and tells the others (share_make()); only then does it
+ * of the processes. At restore each task makes its own buffers and publishes them (share_make()); only then does it
  * wait for theirs (share_attach()), so that no cycle can form.
  */
 #ifndef SHARE_SHARE_H
@@ -38,20 +40,20 @@ struct share_request {
 struct survey;
 
 /*
- * Whether a file of a task without /dev/kfd holds objects or syncobjs, and the kernel lists them: 1, 0, or -errno after an
- * error line.
+ * Whether a file of a task without /dev/kfd holds objects or syncobjs, and the kernel lists them: 1, 0, or -errno after
+ * fail().
  */
 int share_file_is_used(const struct task_file *file);
 
 /*
  * To be called before the state of the first process is taken: dma-bufs with a larger inode were not there yet. @machine
- * has a GPU. 0, or -errno after an error line.
+ * has a GPU. 0, or -errno after fail().
  */
 int share_begin(const struct topology *machine, uint64_t *ret_inode);
 
 /*
  * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, the objects that are
- * not the KFD's; the dma-bufs of what a process does not own are closed. 0, or -errno after an error line.
+ * not the KFD's; the dma-bufs of what a process does not own are closed. 0, or -errno after fail().
  */
 int share_dump(const struct share_request *request, struct survey **ret);
 void share_dump_done(struct survey *survey);
@@ -67,7 +69,7 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 
 /* ---- restore ---- */
 
-/* Where the owners of buffers tell of them, shared by all tasks and criu's main process. */
+/* Where the owners publish their buffers, shared by all tasks and criu's main process. */
 struct share_table;
 
 /* Before tasks are forked. NULL when memory is short. */
@@ -80,12 +82,12 @@ void share_table_fail(struct share_table *table);
 /* In a task that begins or ends to wait for its contents: others that wait for it meanwhile have no limit. */
 void share_table_copies(struct share_table *table, bool copies);
 
-/* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after an error line. */
+/* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after fail(). */
 int share_table_check(const struct share_table *table);
 
 /*
  * After that: closes the dma-bufs that criu keeps. criu may live as long as the tasks, and what they free would stay.
- * 0, or -errno after an error line.
+ * 0, or -errno after fail().
  */
 int share_table_let_go(struct share_table *table);
 
@@ -122,12 +124,12 @@ void share_task_done(struct share_task *task);
 
 /*
  * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
- * that it owns; tells of all that others name. @state gets the dma-bufs and offsets of what the process owns. @kfd and
- * state->devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after an error line.
+ * that it owns; publishes all that others name. @state gets the dma-bufs and offsets of what the process owns. @kfd and
+ * state->devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after fail().
  */
 int share_make(struct share_task *task, int kfd, struct kfd_state *state);
 
-/* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after an error line. */
+/* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after fail(). */
 int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
@@ -142,7 +144,7 @@ int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uin
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,
  * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. @state gets the offsets
- * of what the process has mapped and does not own. @kfd: as for share_make(). 0, or -errno after an error line.
+ * of what the process has mapped and does not own. @kfd: as for share_make(). 0, or -errno after fail().
  */
 int share_attach(struct share_task *task, int kfd, struct kfd_state *state);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only after
- * it has told of its own, so a wait ends: when the owner tells, when all have told, when one fails (criu then kills the
+ * it has published its own, so a wait ends: when the owner publishes, when all have published, when one fails (criu then kills the
  * others, too), or after a time that no restore takes, apart from contents.
  */
 #define _GNU_SOURCE
@@ -114,7 +114,7 @@ static int open_place(uint32_t buffer, int place)
 	return fd < 0 ? fail(fd, "cannot take the dma-buf of buffer %u: %m", buffer) : fd;
 }
 
-/* Waits until one of the tasks tells the buffer's place, which is returned. */
+/* Waits until one of the tasks publishes the buffer's place, which is returned. */
 static int wait_for(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The buffers that tasks tell of, by their numbers in the images. */
+/* The buffers that tasks publish, by their numbers in the images. */
 #ifndef SHARE_TABLE_H
 #define SHARE_TABLE_H
 
 #include "host/host.h"
 #include "share/share.h"
 
-/* Says how many tasks take part. 0, or -EBADMSG after an error line when another task has said otherwise. */
+/* Says how many tasks take part. 0, or -EBADMSG after fail() when another task has said otherwise. */
 int share_table_begin(struct share_table *table, uint32_t nr_sharers);
 
-/* Buffers that a task is about to tell of; {} to begin with. */
+/* Buffers that a task is about to publish; {} to begin with. */
 struct share_batch {
 	size_t nr;
 	uint32_t buffers[BUNDLE_MAX];
 	int dmabufs[BUNDLE_MAX]; /* borrowed */
 };
 
-/* Adds a buffer, and tells of all when there are many. 0, or -errno after an error line. */
+/* Adds a buffer, and publishes all when there are many. 0, or -errno after fail(). */
 int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd);
 
-/* Tells of those that were added since. Likewise. */
+/* Publishes those that were added since. Likewise. */
 int share_batch_publish(struct share_batch *batch, struct share_table *table);
 
-/* The task has told of all that it owns. */
+/* The task has published all that it owns. */
 void share_table_published(struct share_table *table);
 
 /*
- * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still tell. -errno
- * after an error line.
+ * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still publish it. -errno
+ * after fail().
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
 
