@@ -459,6 +459,13 @@ int gem_drop_syncobj(int fd, uint32_t handle)
 
 /* ---- what a file holds ---- */
 
+bool drm_lists_objects(int fd)
+{
+	uint32_t nr;
+
+	return !list_into(fd, NULL, 0, &nr);
+}
+
 int drm_count_objects(int fd, uint32_t *ret)
 {
 	_cleanup_free_ struct gem_entry *entries = NULL;

@@ -43,6 +43,8 @@ int drm_wait_until_clear(int fd);
 
 /* How many handles an open file has, whoever opened it; the KFD's own buffers are not among them. */
 int drm_count_objects(int fd, uint32_t *ret);
+/* Whether the kernel lists them, which is what saving them takes: Linux 6.18 and later. */
+bool drm_lists_objects(int fd);
 
 /* How many contexts; a complete proof, since a file can have 4095. */
 int drm_count_contexts(int fd, uint32_t *ret);

@@ -93,6 +93,7 @@ static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 	kfd->pasid += (uint32_t)pasid;
 	kfd->nr_queues += nr;
 	kfd->vram_bytes += bytes;
+	kfd->nr_gpus += begins_with(name, KFD_VRAM_PREFIX);
 	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
 	return err;
 }
@@ -360,31 +361,36 @@ static int sort_by_own_pid(int *pids, size_t nr)
 	return 0;
 }
 
+int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
+{
+	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
+	int err = sort_by_own_pid(pids, nr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
+		err = collect_task(&files, pids[i], is_amd);
+		if (err)
+			return err;
+	}
+	*ret = files;
+	files = (struct task_files){ 0 };
+	return 0;
+}
+
 int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 {
-	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ int *pids = NULL;
 	pid_t self = gettid();
-	size_t count = 0;
+	size_t count = 0, nr = 0;
 	int err = list_numbers(AT_FDCWD, "/proc", &pids, &count);
 
 	if (err)
 		return fail(err, "cannot list /proc: %m");
 	for (size_t i = 0; i < count; i++)
 		if (status_number(pids[i], "TracerPid:") == self)
-			pids[files.nr_pids++] = pids[i];
-	err = sort_by_own_pid(pids, files.nr_pids);
-	if (err)
-		return err;
-	for (size_t i = 0; i < files.nr_pids; i++) {
-		err = collect_task(&files, pids[i], is_amd);
-		if (err)
-			return err;
-	}
-	files.pids = steal_ptr(pids);
-	*ret = files;
-	files = (struct task_files){ 0 };
-	return 0;
+			pids[nr++] = pids[i];
+	return task_files_collect_of(steal_ptr(pids), nr, is_amd, ret);
 }
 
 void task_files_done(struct task_files *files)

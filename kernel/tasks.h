@@ -38,6 +38,8 @@ struct device_vma {
  * another, -errno (no message) when it cannot be told. 0 or -errno.
  */
 int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
+/* The same of these tasks, which the caller may trace and need not. @pids: heap memory that is given away. */
+int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
@@ -48,6 +50,7 @@ int task_in_initial_pid_ns(void);
 
 /* What the KFD's sysfs says of a task; all 0 when it is no process of the KFD. */
 struct task_kfd {
+	unsigned int nr_gpus;	  /* that it sees */
 	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
 	unsigned int nr_queues;
 	uint64_t vram_bytes; /* on all GPUs */

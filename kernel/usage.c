@@ -27,7 +27,7 @@ static int read_count(int sysfs, const char *path, uint64_t *ret)
 	return errno || end == text ? -EINVAL : 0;
 }
 
-static void read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
+void usage_read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
 {
 	_cleanup_free_ int *queues = NULL;
 	char path[96];
@@ -79,7 +79,7 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 	if (list_numbers(sysfs, PROCESSES, &pids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++)
-		read_queues(sysfs, pids[i], machine, usage);
+		usage_read_queues(sysfs, pids[i], machine, usage);
 }
 
 size_t usage_count_ended(int sysfs)

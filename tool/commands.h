@@ -9,6 +9,7 @@
 
 struct arguments {
 	const char *path;    /* directory or archive of images, or a pid; NULL: none was given */
+	const char *images_dir; /* where a dump would write; NULL: not said */
 	const char *machine; /* directory with a copy of another machine's topology; NULL: this one's */
 };
 
@@ -16,6 +17,10 @@ int command_show(const struct arguments *arguments);
 int command_verify(const struct arguments *arguments);
 int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
+int command_check(const struct arguments *arguments);
 int command_resume(const struct arguments *arguments);
+
+/* 0 after a line. */
+int parse_pid(const char *text);
 
 #endif

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -19,34 +18,9 @@
 #include "tool/settings.h"
 #include "tool/summary.h"
 
-#define PLUGIN_MAX (64u << 20)
+#define PLUGIN_MAX		   (64u << 20)
 #define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
 #define CAP_BIT_CHECKPOINT_RESTORE 40
-
-enum point_state { POINT_OK, POINT_WARNING, POINT_PROBLEM };
-
-/* One line. @advice: what to do; NULL: nothing. */
-static void point(bool *has_problem, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
-static void point(bool *has_problem, enum point_state state, const char *name, const char *advice, const char *fmt, ...)
-{
-	static const char *const states[] = { "ok", "warning", "problem" };
-	static const char *const columns[] = { "       ", "  ", "  " };
-	char text[SETTING_TEXT_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	*has_problem |= state == POINT_PROBLEM;
-	print_object(NULL);
-	print_string("state", "", states[state]);
-	print_string("name", columns[state], name);
-	print_string("text", ": ", text);
-	print_string("advice", ". ", advice);
-	print_text("\n");
-	print_end();
-}
 
 /* ---- criu and the plugin ---- */
 
@@ -68,7 +42,7 @@ static int ask_criu(const char *option, char *text, size_t size)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void check_criu(bool *has_problem)
+static void check_criu(void)
 {
 	char text[4096];
 	int status = ask_criu("--version", text, sizeof(text)), major = 0, minor = 0;
@@ -76,16 +50,17 @@ static void check_criu(bool *has_problem)
 	int len = version ? (int)strcspn(version += strlen("Version: "), " \n") : 0;
 
 	if (status == 127)
-		point(has_problem, POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
+		print_point(POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
 	else if (status)
-		point(has_problem, POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
-		      status == 124 ? "does not answer" : "fails when it is asked for its version (status %d)", status);
+		print_point(POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
+			    status == 124 ? "does not answer" : "fails when it is asked for its version (status %d)",
+			    status);
 	else if (!version || sscanf(version, "%d.%d", &major, &minor) < 1)
-		point(has_problem, POINT_WARNING, "criu", NULL, "does not say its version");
+		print_point(POINT_WARNING, "criu", NULL, "does not say its version");
 	else if (major < 3 || (major == 3 && minor < 17))
-		point(has_problem, POINT_PROBLEM, "criu", "Install criu 3.17 or later", "version %.*s", len, version);
+		print_point(POINT_PROBLEM, "criu", "Install criu 3.17 or later", "version %.*s", len, version);
 	else
-		point(has_problem, POINT_OK, "criu", NULL, "version %.*s", len, version);
+		print_point(POINT_OK, "criu", NULL, "version %.*s", len, version);
 }
 
 /* Where criu looks for plugins. */
@@ -145,7 +120,7 @@ static int read_version(const char *path, char *ret, size_t size)
 	return 0;
 }
 
-static void check_plugin(bool *has_problem)
+static void check_plugin(void)
 {
 	char path[PATH_MAX], version[32];
 	int err;
@@ -153,16 +128,16 @@ static void check_plugin(bool *has_problem)
 	plugin_path(path);
 	err = read_version(path, version, sizeof(version));
 	if (err)
-		point(has_problem, POINT_PROBLEM, "plugin",
-		      "Install it there, or name its directory by -L or CRIU_LIBS_DIR", "%s: %s", path, strerror(-err));
+		print_point(POINT_PROBLEM, "plugin", "Install it there, or name its directory by -L or CRIU_LIBS_DIR",
+			    "%s: %s", path, strerror(-err));
 	else if (!version[0])
-		point(has_problem, POINT_WARNING, "plugin", "Install this one in its place",
-		      "%s says no version: it is the plugin of CRIU's tree", path);
+		print_point(POINT_WARNING, "plugin", "Install this one in its place",
+			    "%s says no version: it is the plugin of CRIU's tree", path);
 	else if (strcmp(version, PLUGIN_VERSION))
-		point(has_problem, POINT_WARNING, "plugin", "Install both of one version",
-		      "%s has version %s, and this command " PLUGIN_VERSION, path, version);
+		print_point(POINT_WARNING, "plugin", "Install both of one version",
+			    "%s has version %s, and this command " PLUGIN_VERSION, path, version);
 	else
-		point(has_problem, POINT_OK, "plugin", NULL, "%s, version %s", path, version);
+		print_point(POINT_OK, "plugin", NULL, "%s, version %s", path, version);
 }
 
 /* ---- permissions and cgroups ---- */
@@ -179,31 +154,31 @@ static uint64_t capabilities(void)
 	return ret;
 }
 
-static void check_permissions(bool *has_problem)
+static void check_permissions(void)
 {
 	uint64_t caps = capabilities();
 
 	if (task_is_in_user_ns(getpid()))
-		point(has_problem, POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
-		      "this shell is in a user namespace, where the driver refuses to checkpoint");
+		print_point(POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
+			    "this shell is in a user namespace, where the driver refuses to checkpoint");
 	else if (caps >> CAP_BIT_SYS_ADMIN & 1 || caps >> CAP_BIT_CHECKPOINT_RESTORE & 1)
-		point(has_problem, POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
+		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
 	else
-		point(has_problem, POINT_WARNING, "permissions", "Run this and criu as root",
-		      "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
+		print_point(POINT_WARNING, "permissions", "Run this and criu as root",
+			    "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
 }
 
-static void check_cgroups(bool *has_problem)
+static void check_cgroups(void)
 {
 	struct statfs fs;
 
 	if (!statfs("/sys/fs/cgroup", &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
-		point(has_problem, POINT_OK, "cgroups", NULL, "version 2 at /sys/fs/cgroup");
+		print_point(POINT_OK, "cgroups", NULL, "version 2 at /sys/fs/cgroup");
 	else if (!access("/sys/fs/cgroup/devices", F_OK))
-		point(has_problem, POINT_OK, "cgroups", NULL, "version 1 with the controller 'devices'");
+		print_point(POINT_OK, "cgroups", NULL, "version 1 with the controller 'devices'");
 	else
-		point(has_problem, POINT_WARNING, "cgroups", "Mount cgroup2 at /sys/fs/cgroup",
-		      "none: a process is restored only where it would see exactly as many GPUs as it had");
+		print_point(POINT_WARNING, "cgroups", "Mount cgroup2 at /sys/fs/cgroup",
+			    "none: a process is restored only where it would see exactly as many GPUs as it had");
 }
 
 /* ---- the driver and its GPUs ---- */
@@ -217,7 +192,7 @@ static const char *advice_for(int error)
 	return "Look for messages of amdgpu in the kernel's log";
 }
 
-static void check_driver(bool *has_problem, const struct driver_release *driver)
+static void check_driver(const struct driver_release *driver)
 {
 	char caught[CAUGHT_MAX];
 	int fd, err;
@@ -229,16 +204,15 @@ static void check_driver(bool *has_problem, const struct driver_release *driver)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		point(has_problem, POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s",
-		      caught[0] ? caught : strerror(-err));
+		print_point(POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s", caught[0] ? caught : strerror(-err));
 	else if (err)
-		point(has_problem, POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text, caught);
+		print_point(POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text, caught);
 	else
-		point(has_problem, POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
+		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
 }
 
-static void check_gpu(bool *has_problem, const struct topology_node *node, const struct gpu_usage *usage,
-		      enum limit limit, const char *why)
+static void check_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
+		      const char *why)
 {
 	static const char *const advice[] = {
 		[LIMIT_LOSS] = "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
@@ -250,14 +224,14 @@ static void check_gpu(bool *has_problem, const struct topology_node *node, const
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
 	if (usage->knows_vram)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
-	point(has_problem, limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
-	      "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
-	      node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
-	      topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
-	      usage->has_queues ? ", in use" : "", limit ? why : "its queues can be restored");
+	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
+		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
+		    node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
+		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
+		    usage->has_queues ? ", in use" : "", limit ? why : "its queues can be restored");
 }
 
-static void check_render_node(bool *has_problem, const struct topology_node *node)
+static void check_render_node(const struct topology_node *node)
 {
 	char path[48];
 	int fd;
@@ -267,10 +241,10 @@ static void check_render_node(bool *has_problem, const struct topology_node *nod
 	if (fd >= 0)
 		close(fd);
 	else
-		point(has_problem, POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
+		print_point(POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
 }
 
-static void check_gpus(bool *has_problem, const struct driver_release *driver)
+static void check_gpus(const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
@@ -282,51 +256,50 @@ static void check_gpus(bool *has_problem, const struct driver_release *driver)
 	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
 	catch_end(caught);
 	if (err) {
-		point(has_problem, POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
-		      caught[0] ? caught : strerror(-err));
+		print_point(POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
+			    caught[0] ? caught : strerror(-err));
 		return;
 	}
 	usage_read(sysfs, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		if (!topology_is_gpu(machine->nodes[i]))
 			continue;
-		check_gpu(has_problem, machine->nodes[i], &usage[i],
-			  limits_of_gpu(machine->nodes[i], machine, driver, why), why);
-		check_render_node(has_problem, machine->nodes[i]);
+		check_gpu(machine->nodes[i], &usage[i], limits_of_gpu(machine->nodes[i], machine, driver, why), why);
+		check_render_node(machine->nodes[i]);
 	}
 	if (!topology_count_gpus(machine))
-		point(has_problem, POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
-		      "the KFD shows none (%u hidden)", machine->nr_hidden);
+		print_point(POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
+			    "the KFD shows none (%u hidden)", machine->nr_hidden);
 }
 
-static void check_machine(bool *has_problem)
+static void check_machine(void)
 {
 	struct driver_release driver;
 	dev_t kfd;
 
 	if (!device_kfd_number(&kfd)) {
-		point(has_problem, POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
-		      "there is no KFD on this machine");
+		print_point(POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
+			    "there is no KFD on this machine");
 		return;
 	}
 	driver_ask_release(DRIVER_VERSION_FILE, &driver);
-	check_driver(has_problem, &driver);
-	check_gpus(has_problem, &driver);
+	check_driver(&driver);
+	check_gpus(&driver);
 }
 
 /* ---- settings ---- */
 
-static void check_setting(bool *has_problem, const struct settings *settings, enum setting id)
+static void check_setting(const struct settings *settings, enum setting id)
 {
 	bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
 	char text[SETTING_TEXT_MAX];
 
 	setting_text(settings, id, text);
-	point(has_problem, is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-	      is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
+	print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+		    is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
 }
 
-static void check_settings(bool *has_problem)
+static void check_settings(void)
 {
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	char caught[CAUGHT_MAX];
@@ -339,36 +312,34 @@ static void check_settings(bool *has_problem)
 	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
 	catch_end(caught);
 	if (err) {
-		point(has_problem, POINT_PROBLEM, "settings",
-		      "Until it is right no process with a GPU is dumped or restored", "%s", caught);
+		print_point(POINT_PROBLEM, "settings", "Until it is right no process with a GPU is dumped or restored",
+			    "%s", caught);
 		return;
 	}
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
-		check_setting(has_problem, settings, id);
+		check_setting(settings, id);
 		nr++;
 	}
 	if (!nr)
-		point(has_problem, POINT_OK, "settings", NULL, "all have their defaults");
+		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }
 
 int command_doctor(const struct arguments *arguments)
 {
-	bool has_problem = false;
-
 	(void)arguments;
 	print_object(NULL);
 	print_number("format", NULL, 2);
 	print_array("points");
-	check_criu(&has_problem);
-	check_plugin(&has_problem);
-	check_permissions(&has_problem);
-	check_cgroups(&has_problem);
-	check_machine(&has_problem);
-	check_settings(&has_problem);
+	check_criu();
+	check_plugin();
+	check_permissions();
+	check_cgroups();
+	check_machine();
+	check_settings();
 	print_end();
-	print_bool("has_problem", has_problem);
+	print_bool("has_problem", print_has_problem());
 	print_end();
-	return has_problem ? TOOL_BAD : TOOL_GOOD;
+	return print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

@@ -17,12 +17,14 @@ static const char help[] =
 	"  show      DIR|ARCHIVE  what is in the images\n"
 	"  verify    DIR|ARCHIVE  are the images whole: structure, sizes, checksums\n"
 	"  match     DIR|ARCHIVE  would they be restored here, and on which GPUs\n"
+	"  check     PID          would this process and its descendants be dumped here\n"
 	"  doctor                 what a dump or a restore would meet on this machine\n"
 	"  resume    PID          lets GPU queues run that a killed criu has left stopped\n\n"
 	"  --json          for programs; see amdgpu-image(1) for what it has\n"
 	"  --machine DIR   match: a copy of another machine's /sys/class/kfd/kfd/topology\n"
+	"  --images-dir DIR  check: where the dump would write\n"
 	"  --help, --version\n\n"
-	"status: 0 good, 1 damaged or does not fit, 2 cannot be told\n";
+	"status: 0 good, 1 damaged, does not fit or would not be dumped, 2 cannot be told\n";
 
 static const struct command {
 	const char *name;
@@ -30,7 +32,7 @@ static const struct command {
 	bool wants_path;
 } commands[] = {
 	{ "show", command_show, true },	    { "verify", command_verify, true }, { "match", command_match, true },
-	{ "doctor", command_doctor, false }, { "resume", command_resume, true },
+	{ "check", command_check, true },   { "doctor", command_doctor, false }, { "resume", command_resume, true },
 };
 
 static int wrong_usage(const char *what)
@@ -56,6 +58,8 @@ static int run(int argc, char **argv, struct arguments *arguments)
 		return wrong_usage("too many arguments");
 	if (arguments->machine && command->run != command_match)
 		return wrong_usage("--machine is for match");
+	if (arguments->images_dir && command->run != command_check)
+		return wrong_usage("--images-dir is for check");
 	arguments->path = argv[1];
 	return command->run(arguments);
 }
@@ -79,6 +83,7 @@ static int parse_and_run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },   { "machine", required_argument, NULL, 'm' },
+		{ "images-dir", required_argument, NULL, 'i' },
 		{ "help", no_argument, NULL, 'h' },   { "version", no_argument, NULL, 'v' },
 		{ 0 },
 	};
@@ -90,6 +95,8 @@ static int parse_and_run(int argc, char **argv)
 			print_start(true);
 		} else if (option == 'm') {
 			arguments.machine = optarg;
+		} else if (option == 'i') {
+			arguments.images_dir = optarg;
 		} else if (option == 'h' || option == 'v') {
 			fputs(option == 'h' ? help : "amdgpu-image " PLUGIN_VERSION "\n", stdout);
 			return TOOL_GOOD;

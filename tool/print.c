@@ -9,7 +9,7 @@
 #define JSON_MAX_DEPTH 16
 
 static struct {
-	bool json;
+	bool json, has_problem;
 	unsigned int depth;
 	char closing[JSON_MAX_DEPTH];
 	bool has_values[JSON_MAX_DEPTH];
@@ -197,6 +197,31 @@ void print_string(const char *key, const char *before, const char *text)
 	}
 }
 
+void print_point(enum point_state state, const char *name, const char *advice, const char *fmt, ...)
+{
+	static const char *const states[] = { "ok", "warning", "problem" };
+	static const char *const columns[] = { "       ", "  ", "  " };
+	char text[4096];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	out.has_problem |= state == POINT_PROBLEM;
+	print_object(NULL);
+	print_string("state", "", states[state]);
+	print_string("name", columns[state], name);
+	print_string("text", ": ", text);
+	print_string("advice", ". ", advice);
+	print_text("\n");
+	print_end();
+}
+
+bool print_has_problem(void)
+{
+	return out.has_problem;
+}
+
 /* ---- errors ---- */
 
 /* The plugin's lines begin with its name, which here would say nothing. */
@@ -227,6 +252,7 @@ void print_start(bool json)
 {
 	plugin_log_to(print_line);
 	out.json = json;
+	out.has_problem = false;
 	out.depth = 0;
 }
 

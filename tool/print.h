@@ -39,6 +39,14 @@ void print_address(const char *key, const char *before, uint64_t address);
 /* NULL or "": null, and no text, not even @before. */
 void print_string(const char *key, const char *before, const char *text);
 
+enum point_state { POINT_OK, POINT_WARNING, POINT_PROBLEM };
+
+/* One point, on a line of its own. @advice: what to do; NULL: nothing. */
+void print_point(enum point_state state, const char *name, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Whether one of them was a problem. */
+bool print_has_problem(void);
+
 /* One line "amdgpu-image: ..." on standard error. Returns TOOL_FAIL. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

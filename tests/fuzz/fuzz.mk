@@ -20,7 +20,7 @@ fuzz_records_SRCS := $(addprefix kernel/,records.c stacks.c fold.c standin.c sta
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_device_map_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), and what it calls of the plugin.
-fuzz_tool_SRCS := $(filter-out tool/main.c tool/doctor%.c tool/resume.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
+fuzz_tool_SRCS := $(filter-out tool/main.c tool/check.c tool/doctor.c tool/resume.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
 	host/settings.c content/layout.c kernel/records.c kernel/limits.c kernel/fold.c kernel/stacks.c kernel/driver.c \
 	kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
 fuzz_tool_CFLAGS = $(TOOL_CFLAGS)

@@ -3,7 +3,7 @@
 
 TOOL_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TOOL_CHECK_SOURCES := $(wildcard tool/*.c match/*.c image/*.c kernel/*.c) host/settings.c host/criu.c host/bundle.c content/crc32c.c content/layout.c \
-	amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c
+	amdgpu_plugin_drm.c amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c
 TOOL_CHECK_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -pthread -iquote . -I$(BUILD)/proto \
 	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS))
 

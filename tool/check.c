@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * amdgpu-image check: whether a process and its descendants would be dumped here. Nothing is stopped or traced: all is
+ * read from /proc and sysfs, and open render nodes are asked through duplicates for what they hold.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "amdgpu_plugin_util.h"
+#include "host/host.h"
+#include "kernel/kernel.h"
+#include "tool/commands.h"
+
+/* Begin what /proc calls such files. */
+#define DMABUF "/dmabuf:"
+#define ANON   "anon_inode:"
+
+struct task {
+	int pid, parent, session;
+	char name[24];
+	bool in_tree, has_kfd, uses_gpus;
+	char said[256]; /* the last file that was named, which mappings may be of, too */
+};
+
+struct inodes {
+	uint64_t *list;
+	size_t nr;
+};
+
+struct check {
+	int root;
+	bool try; /* KFD_RESTORABLE_CHECK=0 */
+	struct driver_release driver;
+	struct topology *machine;
+	struct task *tasks; /* of the machine, by pid */
+	size_t nr;
+	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
+	struct inodes dmabufs, sockets; /* that the tree has open */
+	uint64_t vram_bytes, memory_bytes;
+};
+
+static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
+{
+	char name[64], text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	snprintf(name, sizeof(name), "pid %d (%s)", task->pid, task->name);
+	print_point(state, name, advice, "%s", text);
+}
+
+static FILE *open_proc(const struct task *task, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", task->pid, name);
+	return fopen(path, "re");
+}
+
+/* ---- the tree ---- */
+
+/* "PID (NAME) STATE PARENT GROUP SESSION ..."; the name may have any character. */
+static bool read_task(int pid, struct task *ret)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char line[512], *begin, *end;
+
+	*ret = (struct task){ .pid = pid };
+	f = open_proc(ret, "stat");
+	if (!f || !fgets(line, sizeof(line), f) || !(begin = strchr(line, '(')) || !(end = strrchr(line, ')')))
+		return false;
+	*end = '\0';
+	snprintf(ret->name, sizeof(ret->name), "%s", begin + 1);
+	return sscanf(end + 1, " %*c %d %*d %d", &ret->parent, &ret->session) == 2;
+}
+
+static struct task *find_task(const struct check *c, int pid)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (c->tasks[i].pid == pid)
+			return &c->tasks[i];
+	return NULL;
+}
+
+static void add_descendants(struct check *c, struct task *root)
+{
+	root->in_tree = true;
+	for (struct task *task = c->tasks; task < c->tasks + c->nr; task++)
+		if (task->parent == root->pid && !task->in_tree)
+			add_descendants(c, task);
+}
+
+static int find_tree(struct check *c)
+{
+	_cleanup_free_ int *pids = NULL;
+	struct task *root;
+	size_t nr = 0;
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
+
+	c->tasks = err ? NULL : calloc(nr + 1, sizeof(*c->tasks));
+	if (!c->tasks)
+		return complain("cannot list processes: %s", strerror(err ? -err : ENOMEM));
+	for (size_t i = 0; i < nr; i++)
+		c->nr += read_task(pids[i], &c->tasks[c->nr]);
+	root = find_task(c, c->root);
+	if (!root)
+		return complain("pid %d: there is no such process", c->root);
+	add_descendants(c, root);
+	return TOOL_GOOD;
+}
+
+static int collect_files(struct check *c)
+{
+	int *pids = calloc(c->nr, sizeof(*pids));
+	size_t nr = 0;
+
+	for (size_t i = 0; pids && i < c->nr; i++)
+		if (c->tasks[i].in_tree)
+			pids[nr++] = c->tasks[i].pid;
+	return pids ? task_files_collect_of(pids, nr, drm_is_amd, &c->files) : -ENOMEM;
+}
+
+/* ---- files and mappings ---- */
+
+static bool is_amd(const struct check *c, const struct stat *st)
+{
+	for (unsigned int i = 0; device_is_render_node(st) && i < c->machine->nr_nodes; i++)
+		if (topology_is_gpu(c->machine->nodes[i]) &&
+		    topology_get(c->machine->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == minor(st->st_rdev))
+			return true;
+	return device_is_kfd(st);
+}
+
+/* Devices that criu itself knows: memory, terminals, tun and autofs. */
+static bool criu_knows_device(const struct stat *st)
+{
+	unsigned int number = major(st->st_rdev);
+
+	if (number == 10)
+		return minor(st->st_rdev) == 200 || minor(st->st_rdev) == 235;
+	return number == 1 || number == 4 || number == 5 || (number >= 128 && number <= 143) || number == 188 || number == 204;
+}
+
+static bool criu_saves(const char *link, const struct stat *st)
+{
+	static const char *const kinds[] = { "eventfd", "eventpoll", "inotify", "fanotify", "signalfd", "timerfd", "pidfd",
+					     "bpf-map" };
+
+	if (strncmp(link, ANON, strlen(ANON)))
+		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strstr(link, kinds[i]))
+			return true;
+	return false;
+}
+
+static void say_unsaved(struct task *task, const char *link, const char *how)
+{
+	if (!strcmp(task->said, link))
+		return;
+	snprintf(task->said, sizeof(task->said), "%s", link);
+	say(task, POINT_PROBLEM, strstr(link, "io_uring") ?
+	    "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile" :
+	    "criu saves it only with a plugin for it: end its use", "has %s %s, which cannot be saved", link, how);
+}
+
+static void remember(struct inodes *inodes, uint64_t inode)
+{
+	uint64_t *grown = array_grow(inodes->list, inodes->nr, sizeof(*grown));
+
+	if (!grown)
+		return;
+	inodes->list = grown;
+	grown[inodes->nr++] = inode;
+}
+
+static bool has_inode(const struct inodes *inodes, uint64_t inode)
+{
+	for (size_t i = 0; i < inodes->nr; i++)
+		if (inodes->list[i] == inode)
+			return true;
+	return false;
+}
+
+static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
+{
+	bool is_dmabuf = !strncmp(link, DMABUF, strlen(DMABUF));
+
+	if (device_is_kfd(st))
+		task->has_kfd = true;
+	else if (S_ISSOCK(st->st_mode))
+		remember(&c->sockets, st->st_ino);
+	else if (is_dmabuf && driver_is_since(&c->driver, 6, 8))
+		remember(&c->dmabufs, st->st_ino);
+	else if (is_dmabuf)
+		say_unsaved(task, link, "open, before Linux 6.8,");
+	else if (!is_amd(c, st) && !criu_saves(link, st))
+		say_unsaved(task, link, "open");
+}
+
+/* A holder of a dma-buf that is not dumped would have a buffer of its own from then on. */
+static void check_outsider(struct check *c, struct task *task, const char *link, const struct stat *st)
+{
+	if (task->said[0] || strncmp(link, DMABUF, strlen(DMABUF)) || !has_inode(&c->dmabufs, st->st_ino))
+		return;
+	snprintf(task->said, sizeof(task->said), "%s", link);
+	say(task, POINT_PROBLEM, "Check their common parent, or end the sharing",
+	    "is not in the tree, and has a dma-buf open that a process of the tree has");
+}
+
+/* What is closed meanwhile is passed over. */
+static void check_files(struct check *c, struct task *task)
+{
+	_cleanup_free_ int *fds = NULL;
+	size_t nr = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", task->pid);
+	if (list_numbers(AT_FDCWD, path, &fds, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		char link[256] = "";
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
+		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat(path, &st))
+			(task->in_tree ? check_file : check_outsider)(c, task, link, &st);
+	}
+}
+
+static void check_mapping(struct check *c, struct task *task, const char *range, const char *what)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%s", task->pid, range);
+	if (stat(path, &st))
+		return;
+	if (!is_amd(c, &st) ? !criu_saves(what, &st) :
+	    !task->has_kfd && (device_is_kfd(&st) || !task_files_has(&c->files, task->pid, minor(st.st_rdev))))
+		say_unsaved(task, what, "mapped and not open");
+}
+
+static void check_mappings(struct check *c, struct task *task)
+{
+	_cleanup_free_ char *line = NULL;
+	_cleanup_fclose_ FILE *f = open_proc(task, "maps");
+	char range[64];
+	size_t room = 0;
+
+	while (f && getline(&line, &room, f) > 0) {
+		int at = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%63s %*s %*s %*s %*s %n", range, &at) != 1 || !at)
+			continue;
+		if (!strncmp(line + at, "/dev/", strlen("/dev/")) || !strncmp(line + at, ANON, strlen(ANON)))
+			check_mapping(c, task, range, line + at);
+	}
+}
+
+/* What a render node's own buffers need, and what is in use without /dev/kfd. */
+static void check_render_file(struct check *c, const struct task_file *file)
+{
+	const struct task *task = find_task(c, file->pid);
+	uint32_t nr_objects = 0, nr_contexts = 0;
+
+	if (!drm_lists_objects(file->fd) && !drm_count_objects(file->fd, &nr_objects) && nr_objects)
+		say(task, POINT_PROBLEM, "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
+		    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does not list",
+		    nr_objects, file->minor);
+	if (!task->uses_gpus && !drm_count_contexts(file->fd, &nr_contexts) && nr_contexts)
+		say(task, POINT_PROBLEM, "End its graphics or video", "uses renderD%u without /dev/kfd, with %u contexts",
+		    file->minor, nr_contexts);
+}
+
+/* ---- GPUs ---- */
+
+static void check_queues(struct check *c, const struct task *task)
+{
+	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
+	char why[LIMITS_TEXT_MAX];
+
+	if (!usage)
+		return;
+	usage_read_queues(sysfs, task->pid, c->machine, usage);
+	for (unsigned int i = 0; i < c->machine->nr_nodes; i++) {
+		enum limit limit = usage[i].has_queues ?
+				   limits_of_gpu(c->machine->nodes[i], c->machine, &c->driver, why) : LIMIT_NONE;
+
+		if (limit)
+			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM, "See KERNELS in amdgpu_plugin(1)",
+			    "has queues on gpu %#x, %s: %s", topology_gpu_id(c->machine->nodes[i]), c->driver.text, why);
+	}
+}
+
+static unsigned int count_opened(const struct check *c, const struct task *task)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < c->machine->nr_nodes; i++)
+		nr += topology_is_gpu(c->machine->nodes[i]) &&
+		      task_files_has(&c->files, task->pid,
+				     (uint32_t)topology_get(c->machine->nodes[i], TOPOLOGY_DRM_RENDER_MINOR));
+	return nr;
+}
+
+static void check_kfd_process(struct check *c, const struct task *task, const struct task_kfd *kfd)
+{
+	enum point_state loss = c->try ? POINT_WARNING : POINT_PROBLEM;
+	unsigned int nr_opened = count_opened(c, task);
+
+	say(task, POINT_OK, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus, kfd->nr_queues,
+	    kfd->vram_bytes >> 20);
+	if (kfd->nr_contexts)
+		say(task, POINT_PROBLEM, "Wait until the program has closed it",
+		    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
+	if (!task->has_kfd && (kfd->nr_queues || kfd->vram_bytes))
+		say(task, POINT_PROBLEM, NULL, "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
+	if (task_is_in_user_ns(task->pid))
+		say(task, loss, "Run the container without a user namespace",
+		    "is in a user namespace, where the kernel does not restore GPU state");
+	if (kfd->vram_bytes && nr_opened < kfd->nr_gpus)
+		say(task, loss, "Let it see only the GPUs that it uses: device cgroup",
+		    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
+	check_queues(c, task);
+}
+
+/* ---- what criu asks for ---- */
+
+static void check_status(struct check *c, const struct task *task)
+{
+	_cleanup_fclose_ FILE *f = open_proc(task, "status");
+	char line[256];
+	uint64_t kib;
+	int tracer;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "RssAnon: %" SCNu64, &kib) == 1 || sscanf(line, "RssShmem: %" SCNu64, &kib) == 1 ||
+		    sscanf(line, "VmSwap: %" SCNu64, &kib) == 1)
+			c->memory_bytes += kib << 10;
+		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
+			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
+	}
+}
+
+/* A socket that is neither closed (7) nor listening (0xa). */
+static bool has_connection(const struct check *c, const struct task *task, const char *table)
+{
+	_cleanup_fclose_ FILE *f = open_proc(task, table);
+	unsigned int state;
+	uint64_t inode;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, " %*d: %*s %*s %x %*s %*s %*s %*u %*u %" SCNu64, &state, &inode) == 2 && state != 7 &&
+		    state != 0xa && has_inode(&c->sockets, inode))
+			return true;
+	return false;
+}
+
+static void check_locks(struct check *c)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
+	const struct task *task;
+	char line[256];
+	int pid;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		task = sscanf(line, "%*s %*s %*s %*s %d", &pid) == 1 ? find_task(c, pid) : NULL;
+		if (!task || !task->in_tree)
+			continue;
+		say(task, POINT_WARNING, "Give criu --file-locks", "has a lock on a file");
+		return;
+	}
+}
+
+static void check_space(struct check *c, const char *directory)
+{
+	uint64_t needed = c->vram_bytes + c->memory_bytes;
+	struct statvfs fs;
+
+	if (statvfs(directory, &fs)) {
+		print_point(POINT_PROBLEM, "images", NULL, "%s: %s", directory, strerror(errno));
+		return;
+	}
+	print_point(fs.f_bavail * fs.f_frsize < needed ? POINT_PROBLEM : POINT_OK, "images", NULL,
+		    "%s has %" PRIu64 " MiB free, and about %" PRIu64 " MiB are needed", directory,
+		    (uint64_t)fs.f_bavail * fs.f_frsize >> 20, needed >> 20);
+}
+
+/* ---- all ---- */
+
+static int check_task(struct check *c, struct task *task)
+{
+	struct task_kfd kfd;
+	int err = task_ask_kfd(task->pid, &kfd);
+
+	if (err)
+		return complain("pid %d: cannot ask the KFD's sysfs: %s", task->pid, strerror(-err));
+	task->uses_gpus = kfd.nr_gpus != 0;
+	c->vram_bytes += kfd.vram_bytes;
+	check_status(c, task);
+	check_files(c, task);
+	check_mappings(c, task);
+	if (task->uses_gpus)
+		check_kfd_process(c, task, &kfd);
+	if (has_connection(c, task, "net/tcp") || has_connection(c, task, "net/tcp6"))
+		say(task, POINT_WARNING, "Give criu --tcp-established", "has a TCP connection");
+	return TOOL_GOOD;
+}
+
+static int check_tasks(struct check *c)
+{
+	const struct task *root = find_task(c, c->root);
+	int status = TOOL_GOOD;
+
+	if (root->session != root->pid)
+		say(root, POINT_WARNING, "Give criu --shell-job", "belongs to the session of pid %d", root->session);
+	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
+		if (c->tasks[i].in_tree)
+			status = check_task(c, &c->tasks[i]);
+	for (size_t i = 0; i < c->files.count; i++)
+		if (c->files.files[i].minor)
+			check_render_file(c, &c->files.files[i]);
+	for (size_t i = 0; i < c->nr && c->dmabufs.nr; i++)
+		if (!c->tasks[i].in_tree)
+			check_files(c, &c->tasks[i]);
+	check_locks(c);
+	return status;
+}
+
+static int prepare(struct check *c)
+{
+	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
+	dev_t kfd;
+
+	if (!settings || settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
+		return TOOL_FAIL;
+	c->try = !settings->flag[SETTING_RESTORABLE_CHECK];
+	if (task_in_initial_pid_ns() <= 0)
+		return complain("has to be run in the first pid namespace, whose pids the KFD names");
+	if (!device_kfd_number(&kfd))
+		return complain("there is no KFD on this machine, and so no process that uses it");
+	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c))
+		return TOOL_FAIL;
+	return collect_files(c) ? TOOL_FAIL : TOOL_GOOD;
+}
+
+static void check_driver(struct check *c)
+{
+	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
+
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", is_old ? "Use Linux 5.18 or later" : NULL, "%s",
+		    c->driver.text);
+}
+
+static int check(struct check *c, const char *images_dir)
+{
+	int status;
+
+	print_object(NULL);
+	print_number("format", NULL, 2);
+	print_number("pid", NULL, (uint64_t)c->root);
+	print_array("points");
+	check_driver(c);
+	status = check_tasks(c);
+	if (images_dir)
+		check_space(c, images_dir);
+	print_end();
+	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
+	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);
+	print_bool("would_be_dumped", !print_has_problem());
+	print_text("\n%s\n", print_has_problem() ? "would not be dumped" :
+		   "would be dumped, as far as can be seen from outside: imports of buffers and what runs in queues cannot");
+	print_end();
+	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
+}
+
+int command_check(const struct arguments *arguments)
+{
+	struct check c = { .root = parse_pid(arguments->path) };
+	int status = c.root ? prepare(&c) : TOOL_FAIL;
+
+	if (status == TOOL_GOOD)
+		status = check(&c, arguments->images_dir);
+	task_files_done(&c.files);
+	topology_free(c.machine);
+	free(c.tasks);
+	free(c.dmabufs.list);
+	free(c.sockets.list);
+	return status;
+}
