@@ -194,19 +194,14 @@ static const char *advice_for(int error)
 
 static void check_driver(const struct driver_release *driver)
 {
-	char caught[CAUGHT_MAX];
-	int fd, err;
+	int fd = kfd_open(), err = fd < 0 ? fd : kfd_check_version(fd);
 
-	catch_begin(caught);
-	fd = kfd_open();
-	err = fd < 0 ? fd : kfd_check_version(fd);
-	catch_end(caught);
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		print_point(POINT_PROBLEM, "/dev/kfd", advice_for(-err), "%s", caught[0] ? caught : strerror(-err));
+		print_failure("/dev/kfd", advice_for(-err), err);
 	else if (err)
-		print_point(POINT_PROBLEM, "driver", "Use Linux 5.18 or later", "%s: %s", driver->text, caught);
+		print_failure("driver", "Use Linux 5.18 or later", err);
 	else
 		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
 }
@@ -249,15 +244,12 @@ static void check_gpus(const struct driver_release *driver)
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
 	_cleanup_topology_ struct topology *machine = NULL;
-	char caught[CAUGHT_MAX], why[LIMITS_TEXT_MAX];
+	char why[LIMITS_TEXT_MAX];
 	int err;
 
-	catch_begin(caught);
 	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
-	catch_end(caught);
 	if (err) {
-		print_point(POINT_PROBLEM, "GPUs", "Look for messages of amdgpu in the kernel's log", "%s",
-			    caught[0] ? caught : strerror(-err));
+		print_failure("GPUs", "Look for messages of amdgpu in the kernel's log", err);
 		return;
 	}
 	usage_read(sysfs, machine, usage);
@@ -302,18 +294,14 @@ static void check_setting(const struct settings *settings, enum setting id)
 static void check_settings(void)
 {
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
-	char caught[CAUGHT_MAX];
 	unsigned int nr = 0;
 	int err;
 
 	if (!settings)
 		return;
-	catch_begin(caught);
 	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
-	catch_end(caught);
 	if (err) {
-		print_point(POINT_PROBLEM, "settings", "Until it is right no process with a GPU is dumped or restored",
-			    "%s", caught);
+		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
 		return;
 	}
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {

@@ -72,6 +72,7 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 		problem += strlen(prefix);
 	file->err = err;
 	file->problem = strdup(problem[0] ? problem : strerror(-err));
+	fail_clear();
 	return file->problem ? 0 : -ENOMEM;
 }
 
@@ -102,15 +103,9 @@ static int read_payload(struct image_file *file, int fd)
 static int add_payload(struct image_file *file, struct member *member)
 {
 	_cleanup_close_ int fd = member_open(member);
-	char caught[CAUGHT_MAX];
-	int err;
+	int err = fd < 0 ? fd : read_payload(file, fd);
 
-	if (fd < 0)
-		return fd;
-	catch_begin(caught);
-	err = read_payload(file, fd);
-	catch_end(caught);
-	return err ? set_problem(file, err, caught) : 0;
+	return fd >= 0 && err ? set_problem(file, err, fail_text()) : err;
 }
 
 /* Of contents only the length in front is read here. */

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	limit_memory();
 	print_start(false);
 	status = parse_and_run(argc, argv);
-	fail_log();
+	complain_failure();
 	/* A full disk or a closed pipe must not look like an answer. */
 	if (fflush(stdout) || ferror(stdout))
 		return complain("cannot write: %s", strerror(errno));

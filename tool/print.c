@@ -217,6 +217,12 @@ void print_point(enum point_state state, const char *name, const char *advice, c
 	print_end();
 }
 
+void print_failure(const char *name, const char *advice, int err)
+{
+	print_point(POINT_PROBLEM, name, advice, "%s", fail_text()[0] ? fail_text() : strerror(-err));
+	fail_clear();
+}
+
 bool print_has_problem(void)
 {
 	return out.has_problem;
@@ -235,7 +241,8 @@ static const char *without_prefix(const char *line)
 	return line;
 }
 
-static void print_line(unsigned int level, const char *fmt, ...)
+/* An error is the text of a failure, whoever wrote it: the one who ends the call shows it. */
+static void take_line(unsigned int level, const char *fmt, ...)
 {
 	char line[PLUGIN_LOG_LINE_MAX];
 	va_list args;
@@ -244,15 +251,18 @@ static void print_line(unsigned int level, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
 	line[strcspn(line, "\n")] = '\0';
-	if (level <= PLUGIN_LOG_WARN)
+	if (level == PLUGIN_LOG_ERROR)
+		(fail)(-EIO, "%s", without_prefix(line));
+	else if (level == PLUGIN_LOG_WARN)
 		complain("%s", without_prefix(line));
 }
 
 void print_start(bool json)
 {
-	plugin_log_to(print_line);
+	plugin_log_to(take_line);
 	out.json = json;
 	out.has_problem = false;
+	fail_clear();
 	out.depth = 0;
 }
 
@@ -269,27 +279,10 @@ int complain(const char *fmt, ...)
 	return TOOL_FAIL;
 }
 
-static void keep_line(void *arg, enum plugin_log_level level, const char *line)
+int complain_failure(void)
 {
-	char *caught = arg;
-
-	if (level != PLUGIN_LOG_ERROR || caught[0])
-		return;
-	snprintf(caught, CAUGHT_MAX, "%s", without_prefix(line));
-	caught[strcspn(caught, "\n")] = '\0';
-}
-
-void catch_begin(char caught[CAUGHT_MAX])
-{
-	caught[0] = '\0';
+	if (fail_text()[0])
+		complain("%s", fail_text());
 	fail_clear();
-	plugin_log_divert(keep_line, caught);
-}
-
-void catch_end(char caught[CAUGHT_MAX])
-{
-	plugin_log_divert(NULL, NULL);
-	if (!caught[0])
-		snprintf(caught, CAUGHT_MAX, "%s", fail_text());
-	fail_clear();
+	return TOOL_FAIL;
 }

@@ -15,7 +15,7 @@
 #define TOOL_BAD  1 /* damaged, does not fit, something is in the way */
 #define TOOL_FAIL 2 /* cannot be told; wrong usage */
 
-/* To be called first. Errors and warnings of the plugin's code go to standard error from then on. */
+/* To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). */
 void print_start(bool json);
 
 /* JSON alone. @key: NULL for elements of an array and for the outermost value. */
@@ -44,15 +44,15 @@ enum point_state { POINT_OK, POINT_WARNING, POINT_PROBLEM };
 /* One point, on a line of its own. @advice: what to do; NULL: nothing. */
 void print_point(enum point_state state, const char *name, const char *advice, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* A problem: the text of fail(), which is cleared, or else @err, -errno. */
+void print_failure(const char *name, const char *advice, int err);
 /* Whether one of them was a problem. */
 bool print_has_problem(void);
 
 /* One line "amdgpu-image: ..." on standard error. Returns TOOL_FAIL. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The first of the plugin's error lines between the two calls, without prefix and line end; "" for none. */
-#define CAUGHT_MAX 1024
-void catch_begin(char caught[CAUGHT_MAX]);
-void catch_end(char caught[CAUGHT_MAX]);
+/* The same with the text of fail(), if there is one, which is cleared. */
+int complain_failure(void);
 
 #endif

@@ -13,7 +13,7 @@
 
 void problem(struct verify *v, const char *file, const struct problem_place *place, int err, const char *fmt, ...)
 {
-	char text[CAUGHT_MAX];
+	char text[FAIL_TEXT_MAX];
 	va_list args;
 
 	va_start(args, fmt);

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# amdgpu-image check says before a dump what it would refuse, and the process does not notice
+# gpus: 2xmi100
+# drivers: kfdsim, which has processes of several kinds that are refused
+
+small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
+
+# checks STATUS PATTERN [ARG...]: what amdgpu-image check says of the job
+checks() {
+	local want=$1 pattern=$2 got=0
+	shift 2
+	"$top/build/amdgpu-image" check "$@" "${job_pids[0]}" >"$work/check.out" 2>&1 || got=$?
+	cat "$work/check.out" >>"$work/check.log"
+	[ "$got" -eq "$want" ] || fail "check ended with status $got, not $want: $(grep -v '^ok' "$work/check.out" | head -n 1)"
+	grep -qE -- "$pattern" "$work/check.out" || fail "check does not say \"$pattern\": $(tail -n 1 "$work/check.out")"
+}
+
+# refused PATTERN JOB-ARGUMENT...: check says so, harms nothing, and the dump is refused as well
+refused() {
+	local pattern=$1
+	shift
+	job_start "${small[@]}" "$@"
+	job_picture
+	checks 1 "^problem +pid .*: $pattern"
+	expect_unharmed
+	dump_refused
+	expect_unharmed
+	job_kill
+	expect_gone
+}
+
+# What would be dumped is.
+job_start "${small[@]}" --children 1
+job_picture
+checks 0 "^ok +pid ${job_pids[0]} .*: sees 2 GPUs, has [1-9][0-9]* queues and "
+checks 0 "^ok +pid ${job_pids[1]} .*: sees 2 GPUs"
+checks 0 '^ok +images: .* MiB free, and about [1-9]' --images-dir "$work"
+checks 0 '^would be dumped'
+expect_unharmed
+job_comes_back
+checks 0 '^would be dumped'
+job_end
+
+refused 'has anon_inode:kfd_smi_ev open, which cannot be saved' --extra smi
+refused 'has /dev/cpu_dma_latency open, which cannot be saved. criu saves it only with a plugin' --extra misc
+refused 'has /dev/.* mapped and not open, which cannot be saved' --extra lent
+refused 'has closed its /dev/kfd' --extra closed
+rules=6.12 machine_load 2xmi100
+refused 'has 1 buffers of renderD[0-9]* itself' --extra gem
+rules=7.2 machine_load 2xmi100
+refused 'has a second KFD context' --extra context
