@@ -23,6 +23,7 @@ struct task {
 	int pid, parent, session;
 	char name[24];
 	bool in_tree, has_kfd, uses_gpus;
+	bool lacks_kfd; /* which was said */
 	char said[256]; /* the last file that was named, which mappings may be of, too */
 };
 
@@ -244,9 +245,16 @@ static void check_mapping(struct check *c, struct task *task, const char *range,
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%s", task->pid, range);
 	if (stat(path, &st))
 		return;
-	if (!is_amd(c, &st) ? !criu_saves(what, &st) :
-	    !task->has_kfd && (device_is_kfd(&st) || !task_files_has(&c->files, task->pid, minor(st.st_rdev))))
-		say_unsaved(task, what, "mapped and not open");
+	if (!is_amd(c, &st)) {
+		if (!criu_saves(what, &st))
+			say_unsaved(task, what, "mapped");
+		return;
+	}
+	if (task->has_kfd || task->lacks_kfd || (!device_is_kfd(&st) && task_files_has(&c->files, task->pid, minor(st.st_rdev))))
+		return;
+	task->lacks_kfd = true;
+	say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
+	    "has memory of AMD GPUs mapped and no /dev/kfd open");
 }
 
 static void check_mappings(struct check *c, struct task *task)
@@ -470,7 +478,7 @@ static int check(struct check *c, const char *images_dir)
 	int status;
 
 	print_object(NULL);
-	print_number("format", NULL, 2);
+	print_number("format", NULL, 3);
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
 	check_driver(c);

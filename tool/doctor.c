@@ -15,7 +15,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-#include "tool/settings.h"
 #include "tool/summary.h"
 
 #define PLUGIN_MAX		   (64u << 20)
@@ -318,7 +317,7 @@ int command_doctor(const struct arguments *arguments)
 {
 	(void)arguments;
 	print_object(NULL);
-	print_number("format", NULL, 2);
+	print_number("format", NULL, 3);
 	print_array("points");
 	check_criu();
 	check_plugin();

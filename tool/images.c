@@ -92,7 +92,6 @@ static int read_payload(struct image_file *file, int fd)
 	size_t size;
 	int err = image_payload_read(file->name, fd, &data, &size);
 
-	file->has_length = !err;
 	file->length = err ? 0 : size;
 	err = err ? err : unpack(file, data, size);
 	if (err)
@@ -106,28 +105,6 @@ static int add_payload(struct image_file *file, struct member *member)
 	int err = fd < 0 ? fd : read_payload(file, fd);
 
 	return fd >= 0 && err ? set_problem(file, err, fail_text()) : err;
-}
-
-/* Of contents only the length in front is read here. */
-static int add_pages(struct image_file *file, struct member *member)
-{
-	uint8_t first[LENGTH_PREFIX_BYTES] = { 0 };
-	uint64_t at = 0;
-	size_t n = 0;
-	int r = 1;
-
-	while (at + n < sizeof(first)) {
-		const void *data;
-
-		r = member_read(member, &data, &n, &at);
-		if (r <= 0)
-			break;
-		if (at < sizeof(first))
-			memcpy(first + at, data, n < sizeof(first) - at ? n : sizeof(first) - at);
-	}
-	file->has_length = file->size >= sizeof(first);
-	file->length = length_prefix_get(first);
-	return r < 0 && r != -EBADMSG ? set_problem(file, r, "") : r < 0 ? r : 0;
 }
 
 /* Images of one directory only: those of two would look like one job. */
@@ -176,7 +153,7 @@ static int add(void *arg, struct member *member)
 	if (member->err)
 		return set_problem(file, member->err, "");
 	if (!image_kind_is_read(is.kind))
-		return add_pages(file, member);
+		return 0;
 	if (reserve(images, member->size))
 		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");
 	return add_payload(file, member);

@@ -21,8 +21,7 @@ struct image_file {
 	struct image_name is;
 	size_t order;  /* in which it was found */
 	uint64_t size; /* bytes of the file */
-	bool has_length;
-	uint64_t length; /* that stands in front of it */
+	uint64_t length; /* that stands in front of a message */
 	/* What it says, NULL in a file of another kind, or one that cannot be used: */
 	struct kfd_image *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */

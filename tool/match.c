@@ -14,7 +14,6 @@
 #include "kernel/kernel.h"
 #include "match/match.h"
 #include "tool/commands.h"
-#include "tool/settings.h"
 #include "tool/summary.h"
 
 struct run {
@@ -36,8 +35,8 @@ struct guest {
 	struct match_candidates candidates;
 	struct match_map *map; /* NULL: it does not fit */
 	struct match_report report;
-	char driver_refuses[LIMITS_TEXT_MAX + 32];
-	char sharing_refuses[192];
+	char refusal[LIMITS_TEXT_MAX + 32]; /* of what else a restore refuses; "": nothing */
+	bool setting_accepts;		    /* KFD_SHARING_CHECK=0 accepts that */
 };
 
 /* ---- the choice ---- */
@@ -109,12 +108,11 @@ static void ask_driver(const struct run *run, struct guest *guest)
 
 	if (records_begin(&state, &records))
 		return;
-	while (!guest->driver_refuses[0] && records_next_queue(&records, &queue) > 0) {
+	while (!guest->refusal[0] && records_next_queue(&records, &queue) > 0) {
 		const struct topology_node *node = local_of(run, guest, queue.gpu_id);
 
 		if (node && limits_of_queue(&queue, node, run->machine, &run->driver, why))
-			snprintf(guest->driver_refuses, sizeof(guest->driver_refuses), "a queue of gpu %#x: %s",
-				 queue.gpu_id, why);
+			snprintf(guest->refusal, sizeof(guest->refusal), "a queue of gpu %#x: %s", queue.gpu_id, why);
 	}
 }
 
@@ -122,11 +120,12 @@ static void ask_sharing(const struct run *run, struct guest *guest)
 {
 	if (!kfd_image_keeps_ids(guest->kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
 		return;
-	for (unsigned int i = 0; !guest->sharing_refuses[0] && i < guest->map->nr_pairs; i++) {
+	for (unsigned int i = 0; !guest->refusal[0] && i < guest->map->nr_pairs; i++) {
 		const struct match_pair *pair = &guest->map->pairs[i];
 
-		if (pair->user_gpu_id != pair->actual_gpu_id)
-			snprintf(guest->sharing_refuses, sizeof(guest->sharing_refuses),
+		guest->setting_accepts = pair->user_gpu_id != pair->actual_gpu_id;
+		if (guest->setting_accepts)
+			snprintf(guest->refusal, sizeof(guest->refusal),
 				 "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
 				 "(KFD_SHARING_CHECK=0 accepts it)",
 				 pair->user_gpu_id, pair->actual_gpu_id);
@@ -160,10 +159,8 @@ static void print_reasons(const struct guest *guest)
 	print_array("reasons");
 	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
 		print_reason(guest->report.line[i]);
-	if (guest->driver_refuses[0])
-		print_reason(guest->driver_refuses);
-	if (guest->sharing_refuses[0])
-		print_reason(guest->sharing_refuses);
+	if (guest->refusal[0])
+		print_reason(guest->refusal);
 	print_end();
 }
 
@@ -172,14 +169,14 @@ static void print_accepting(const struct run *run, const struct guest *guest)
 	bool off[MATCH_NR_CHECKS] = { false };
 	char text[64];
 
-	if (guest->driver_refuses[0] || (!guest->map && !find_accepting(run, guest, off))) {
+	if (guest->map ? !guest->setting_accepts : !find_accepting(run, guest, off)) {
 		print_null("accepting_settings");
 		print_text("  no setting accepts these GPUs\n");
 		return;
 	}
 	print_text("  settings that accept it:");
 	print_array("accepting_settings");
-	if (guest->sharing_refuses[0])
+	if (guest->setting_accepts)
 		print_string(NULL, " ", "KFD_SHARING_CHECK=0");
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++) {
 		snprintf(text, sizeof(text), "%s=0", match_check_name(i));
@@ -213,7 +210,7 @@ static int match_guest(struct run *run, const struct image_file *file, const str
 		ask_driver(run, guest);
 	if (fits && guest->kfd)
 		ask_sharing(run, guest);
-	fits = fits && !guest->driver_refuses[0] && !guest->sharing_refuses[0];
+	fits = fits && !guest->refusal[0];
 	run->all_fit &= fits;
 	print_object(NULL);
 	print_string("file", "", file->name);
@@ -295,7 +292,7 @@ static int match_and_print(struct run *run, const struct arguments *arguments)
 
 	run->all_fit = true;
 	print_object(NULL);
-	print_number("format", NULL, 2);
+	print_number("format", NULL, 3);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
 	print_settings(&run->settings);

@@ -2,7 +2,6 @@
 /* amdgpu-image show: processes, their GPUs and buffers, what they share, and the other files. */
 #include "amdgpu_plugin_util.h"
 #include "tool/commands.h"
-#include "tool/sharing.h"
 #include "tool/summary.h"
 
 /* ---- a process ---- */
@@ -64,8 +63,6 @@ static void print_buffers(const struct gpu_sum *gpu)
 		print_string("kind", "    ", bo_kind_names[kind]);
 		print_number("number", ": ", sum->nr);
 		print_bytes("bytes", ", ", sum->bytes);
-		print_bytes("largest_bytes", ", largest ", sum->largest->size);
-		print_address("largest_address", " at ", sum->largest->addr);
 		print_text("\n");
 		print_end();
 	}
@@ -124,6 +121,7 @@ static int print_process(const struct images *images, const struct image_file *f
 	print_number("state_bytes", NULL, kfd->state.priv_size);
 	print_objects(kfd, &summary);
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
+	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, summary.shared_buffers);
 	print_text("%s", kfd->nr_sharers ? "\n" : "");
 	print_bool("shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
 	if (kfd->hsakmt.bytes)
@@ -137,50 +135,7 @@ static int print_process(const struct images *images, const struct image_file *f
 	return TOOL_GOOD;
 }
 
-/* ---- what is shared, and the other files ---- */
-
-/* Each process once; they are sorted. */
-static void print_pids(const char *key, const char *before, const struct sharing_ref *refs, size_t nr)
-{
-	print_array(key);
-	for (size_t i = 0; i < nr; i++)
-		if (!i || refs[i].file != refs[i - 1].file)
-			print_number(NULL, i ? ", " : before, refs[i].file->kfd->state.pid);
-	print_end();
-}
-
-static void print_shared(const struct shared_buffer *buffer)
-{
-	const struct bo *bo = sharing_bo(buffer);
-
-	print_object(NULL);
-	print_number("buffer", "  buffer ", buffer->number);
-	if (bo) {
-		print_string("kind", ": ", bo_kind_name(bo));
-		print_bytes("bytes", ", ", bo->size);
-		print_id("gpu_id", " on gpu ", bo->gpu_id);
-	}
-	print_bool("of_render_node", sharing_is_gem(buffer));
-	print_text("%s", sharing_is_gem(buffer) ? ", of a render node" : "");
-	print_pids("owners", "; of ", buffer->refs, buffer->nr[SHARING_OWNER]);
-	print_text("%s", bo ? "" : "; of no process of the images");
-	print_pids("importers", "; imported by ", buffer->refs + buffer->nr[SHARING_OWNER],
-		   buffer->nr[SHARING_IMPORTER]);
-	print_number("handles", "; GEM handles: ", buffer->nr[SHARING_HANDLE]);
-	print_number("dmabufs", ", dma-bufs: ", buffer->nr[SHARING_DMABUF]);
-	print_text("\n");
-	print_end();
-}
-
-static void print_render(const struct render_image *render)
-{
-	print_id("gpu_id", ": render node of gpu ", render->gpu_id);
-	print_bool("another_file", render->another_file);
-	print_text("%s", render->another_file ? ", one more of the process" : "");
-	print_number("handles", "; GEM handles: ", render->objects.nr_handles);
-	print_number("mappings", ", mappings: ", render->objects.nr_mappings);
-	print_number("syncobjs", ", syncobjs: ", render->objects.nr_syncobjs);
-}
+/* ---- all ---- */
 
 static void print_file(const struct image_file *file)
 {
@@ -188,28 +143,18 @@ static void print_file(const struct image_file *file)
 	print_string("name", "  ", file->name);
 	print_bytes("bytes", ", ", file->size);
 	print_string("problem", ": ", file->problem);
-	if (file->render)
-		print_render(file->render);
-	if (file->dmabuf) {
-		print_number("buffer", ": dma-buf of buffer ", file->dmabuf->buffer);
-		print_string("label", ", named ", file->dmabuf->name);
-	}
-	if (file->kfd)
-		print_text(": one more /dev/kfd of process %u", file->kfd->state.pid);
 	if (file->is.kind == IMAGE_DRM_PAGES)
 		print_text(": of CRIU's development branch; this plugin does not restore it");
 	print_text("\n");
 	print_end();
 }
 
-static int show(const struct images *images, const struct sharing *sharing)
+static int show(const struct images *images)
 {
-	struct shared_buffer buffer;
 	int status = TOOL_GOOD;
-	size_t at = 0;
 
 	print_object(NULL);
-	print_number("format", NULL, 2);
+	print_number("format", NULL, 3);
 	print_string("path", "", images->source.path);
 	print_number("files_number", ": files: ", images->nr);
 	print_text("\n");
@@ -217,11 +162,6 @@ static int show(const struct images *images, const struct sharing *sharing)
 	for (size_t i = 0; i < images->nr && status == TOOL_GOOD; i++)
 		if (image_is_process(&images->files[i]))
 			status = print_process(images, &images->files[i]);
-	print_end();
-	print_array("shared_buffers");
-	print_text("%s", sharing->nr ? "\nshared buffers, by process:\n" : "");
-	while (sharing_next(sharing, &at, &buffer))
-		print_shared(&buffer);
 	print_end();
 	print_text("\nfiles:\n");
 	print_array("files");
@@ -235,16 +175,14 @@ static int show(const struct images *images, const struct sharing *sharing)
 
 int command_show(const struct arguments *arguments)
 {
-	struct sharing sharing;
 	struct images images;
 	int status;
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	status = sharing_init(&sharing, &images) ? complain("out of memory") : show(&images, &sharing);
+	status = show(&images);
 	if (status == TOOL_GOOD)
 		status = images_status(&images);
-	sharing_done(&sharing);
 	images_done(&images);
 	return status;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Counts what an image has, and puts single values into words. */
+#include <inttypes.h>
+
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/summary.h"
@@ -23,11 +25,6 @@ static enum bo_kind bo_kind(const struct bo *bo)
 	return BO_OTHER;
 }
 
-const char *bo_kind_name(const struct bo *bo)
-{
-	return bo_kind_names[bo_kind(bo)];
-}
-
 static struct gpu_sum *find_gpu(const struct summary *summary, uint32_t gpu_id)
 {
 	for (size_t i = 0; i < summary->nr_gpus; i++)
@@ -43,8 +40,6 @@ static void add_bo(struct gpu_sum *gpu, const struct kfd_state *state, size_t i)
 
 	sum->nr++;
 	sum->bytes += bo->size;
-	if (!sum->largest || bo->size > sum->largest->size)
-		sum->largest = bo;
 	if (!kfd_state_owns(state, i))
 		return;
 	gpu->nr_contents++;
@@ -94,6 +89,7 @@ int summary_init(struct summary *summary, const struct kfd_image *kfd)
 
 		if (gpu)
 			add_bo(gpu, &kfd->state, i);
+		summary->shared_buffers += kfd->state.bos[i].share.buffer != 0;
 	}
 	add_objects(summary, kfd);
 	return 0;
@@ -137,4 +133,36 @@ const char *criu_version_text(unsigned int hooks)
 		if (versions[i].hooks == hooks)
 			return versions[i].text;
 	return hooks > 13 ? "later than 4.2" : NULL;
+}
+
+static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (unsigned int i = 0; i < settings->n_device_map && len < SETTING_TEXT_MAX / 2; i++) {
+		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
+
+		device_ref_text(&settings->device_map[i].saved, saved, sizeof(saved));
+		device_ref_text(&settings->device_map[i].local, local, sizeof(local));
+		len += (size_t)snprintf(text + len, SETTING_TEXT_MAX - len, "%s%s=%s", i ? "," : "", saved, local);
+	}
+	return len;
+}
+
+void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
+{
+	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
+					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
+	size_t len;
+
+	if (id < SETTING_N_FLAGS)
+		len = (size_t)sprintf(text, "%d", settings->flag[id]);
+	else if (id == SETTING_MAX_BUFFER_SIZE)
+		len = (size_t)sprintf(text, "%" PRIu64, settings->max_buffer_size_bytes);
+	else if (id == SETTING_PROGRESS)
+		len = (size_t)snprintf(text, SETTING_TEXT_MAX / 2, "%.2000s", settings->progress);
+	else
+		len = map_text(settings, text);
+	snprintf(text + len, SETTING_TEXT_MAX - len, ", from %s", sources[settings->from[id]]);
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a process' image says, counted and put into words. */
+/* What a process' image says, counted, and values in words. */
 #ifndef TOOL_SUMMARY_H
 #define TOOL_SUMMARY_H
 
+#include "host/host.h"
 #include "tool/images.h"
 
 enum bo_kind { BO_VRAM, BO_GTT, BO_USERPTR, BO_DOORBELL, BO_MMIO, BO_OTHER, BO_NR_KINDS };
 
 extern const char *const bo_kind_names[BO_NR_KINDS];
-const char *bo_kind_name(const struct bo *bo);
 
 struct bo_sum {
 	size_t nr;
 	uint64_t bytes;
-	const struct bo *largest; /* NULL: there is none */
 };
 
 /* A GPU of a process. */
@@ -30,6 +29,7 @@ struct summary {
 	size_t nr_gpus;
 	bool knows_objects; /* the kernel's state is laid out as known */
 	unsigned int compute_queues, sdma_queues, events, svm_ranges;
+	size_t shared_buffers; /* that other files or processes have, too */
 };
 
 /* Of a process' image; borrows from it. 0 or -ENOMEM, without a message. */
@@ -45,5 +45,9 @@ const char *pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX]);
 
 /* Which criu has so many hooks: "4.2". NULL: none that is known. */
 const char *criu_version_text(unsigned int hooks);
+
+/* What a setting is, and who says so, since the file beside images may be a stranger's: "0, from this shell's environment" */
+#define SETTING_TEXT_MAX 4096
+void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
 
 #endif

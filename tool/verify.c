@@ -8,10 +8,11 @@
 #include <stdarg.h>
 
 #include "amdgpu_plugin_util.h"
+#include "content/content.h"
 #include "tool/commands.h"
 #include "tool/verify.h"
 
-void problem(struct verify *v, const char *file, const struct problem_place *place, int err, const char *fmt, ...)
+void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
 {
 	char text[FAIL_TEXT_MAX];
 	va_list args;
@@ -25,94 +26,172 @@ void problem(struct verify *v, const char *file, const struct problem_place *pla
 	print_string("file", "", file);
 	print_bool("damaged", err == -EBADMSG);
 	print_string("problem", ": ", text);
-	if (place && place->bo) {
-		print_number("buffer", "; buffer ", place->index);
-		print_id("gpu_id", " of gpu ", place->bo->gpu_id);
-		print_bytes("buffer_bytes", ", ", place->bo->size);
-		print_address("address", " at ", place->bo->addr);
-	}
-	if (place && place->to) {
-		print_number("from", "; bytes ", place->from);
-		print_number("to", " to ", place->to);
-		print_text(" of the file");
+	if (bo) {
+		print_bytes("buffer_bytes", "; buffer of ", bo->size);
+		print_address("address", " at ", bo->addr);
+		print_id("gpu_id", " of gpu ", bo->gpu_id);
 	}
 	print_text("\n");
 	print_end();
 }
 
-/* ---- contents ---- */
+/* ---- contents: a length, then one buffer after the other ---- */
 
-static struct problem_place place_of(const struct kfd_image *kfd, const struct contents *contents, size_t i)
+struct contents {
+	struct content_bo *bos; /* in the order of the file; index: which buffer of the process */
+	size_t nr;
+	uint64_t *starts; /* content_starts() */
+	uint8_t length[LENGTH_PREFIX_BYTES];
+	bool have_checksums;
+	size_t bo;   /* which comes next while the file is read */
+	uint64_t at; /* up to where it was read */
+	int err;     /* of reading: -errno */
+};
+
+static void contents_done(struct contents *contents)
 {
-	return (struct problem_place){
-		.bo = &kfd->state.bos[contents->bos[i].index],
-		.index = contents->bos[i].index,
-		.from = contents->starts[i],
-		.to = contents->starts[i + 1],
-	};
+	free(contents->bos);
+	free(contents->starts);
+	*contents = (struct contents){ 0 };
 }
 
-/* Names the first buffer that is not whole. */
-static void report_short(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-			 const struct contents *contents)
+/* 0; -EOVERFLOW: no file has so much; -EINVAL: an empty buffer; -ENOMEM. No message. *ret is empty after an error. */
+static int contents_init(struct contents *ret, const struct kfd_image *kfd, uint32_t gpu_id)
 {
-	struct problem_place place = { 0 };
-	size_t i = 0;
+	int err;
 
-	while (i < contents->nr && contents->starts[i + 1] <= pages->size)
-		i++;
-	if (i < contents->nr)
-		place = place_of(kfd, contents, i);
-	place.from = pages->size;
-	place.to = contents_end(contents);
-	problem(v, pages->name, &place, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size,
-		place.to);
+	*ret = (struct contents){ .bos = calloc(kfd->state.nr_bos + 1, sizeof(*ret->bos)) };
+	if (!ret->bos)
+		return -ENOMEM;
+	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
+		if (!kfd_state_owns_on(&kfd->state, i, gpu_id))
+			continue;
+		ret->bos[ret->nr++] = (struct content_bo){
+			.index = (uint32_t)i,
+			.size = kfd->state.bos[i].size,
+			.has_crc32c = kfd->state.bos[i].has_crc32c,
+		};
+		ret->have_checksums |= kfd->state.bos[i].has_crc32c;
+	}
+	err = content_starts(ret->bos, ret->nr, &ret->starts);
+	if (err)
+		contents_done(ret);
+	return err;
+}
+
+static uint64_t contents_end(const struct contents *contents)
+{
+	return contents->starts[contents->nr];
+}
+
+/* The next bytes of the file; @bytes NULL: zeros. What is behind the last buffer is passed over. */
+static void add(struct contents *contents, const uint8_t *bytes, uint64_t size)
+{
+	while (size && contents->at < contents_end(contents)) {
+		bool in_length = contents->at < LENGTH_PREFIX_BYTES;
+		uint64_t end = contents->starts[in_length ? 0 : contents->bo + 1];
+		uint64_t n = size < end - contents->at ? size : end - contents->at;
+		struct content_bo *bo = &contents->bos[contents->bo];
+
+		if (in_length && bytes)
+			memcpy(contents->length + contents->at, bytes, n);
+		else if (!in_length)
+			bo->crc32c = bytes ? crc32c(bo->crc32c, bytes, n) : crc32c_zeros(bo->crc32c, n);
+		bytes = bytes ? bytes + n : NULL;
+		size -= n;
+		contents->at += n;
+		contents->bo += !in_length && contents->at == end;
+	}
+}
+
+/* Reads the length, and all where there is something to compare it with. -EBADMSG ends the walk. */
+static int contents_read(struct contents *contents, struct member *member)
+{
+	uint64_t at, wanted = contents->have_checksums ? contents_end(contents) : LENGTH_PREFIX_BYTES;
+	const void *data;
+	size_t n;
+	int r = 1;
+
+	while (contents->at < wanted && (r = member_read(member, &data, &n, &at)) > 0) {
+		if (at < contents->at) {
+			r = -EIO;
+			break;
+		}
+		add(contents, NULL, at - contents->at);
+		add(contents, data, n);
+	}
+	if (!r && member->size > contents->at)
+		add(contents, NULL, member->size - contents->at);
+	contents->err = r < 0 ? r : contents->at < wanted ? -ENODATA : 0;
+	return r == -EBADMSG ? r : 0;
+}
+
+/* Of a file that is there twice, the later one counts. */
+static int read_pages(void *arg, struct member *member)
+{
+	struct verify *v = arg;
+	const struct image_file *pages, *process;
+	struct contents *contents;
+	struct image_name is;
+	int err;
+
+	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES || member->err)
+		return 0;
+	pages = images_find(&v->images, IMAGE_PAGES, is.id, is.gpu_id);
+	process = images_find(&v->images, IMAGE_KFD, is.id, 0);
+	if (!pages || !process || !image_is_process(process))
+		return 0;
+	contents = &v->read[pages - v->images.files];
+	contents_done(contents);
+	err = contents_init(contents, process->kfd, is.gpu_id);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	return contents_read(contents, member);
+}
+
+static const struct bo *bucket(const struct kfd_image *kfd, const struct contents *contents, size_t i)
+{
+	return i < contents->nr ? &kfd->state.bos[contents->bos[i].index] : NULL;
 }
 
 static void compare(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
 		    const struct contents *contents)
 {
+	v->content_bytes += contents_end(contents) - LENGTH_PREFIX_BYTES;
 	for (size_t i = 0; i < contents->nr; i++) {
 		const struct content_bo *bo = &contents->bos[i];
 		uint32_t saved = kfd->state.bos[bo->index].crc32c;
-		struct problem_place place = place_of(kfd, contents, i);
 
 		v->nr_checksums += bo->has_crc32c;
 		if (bo->has_crc32c && saved != bo->crc32c)
-			problem(v, pages->name, &place, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x",
-				bo->crc32c, saved);
+			problem(v, pages->name, bucket(kfd, contents, i), -EBADMSG,
+				"is damaged: CRC-32C is 0x%08x, and was 0x%08x", bo->crc32c, saved);
 	}
-}
-
-static void check_contents(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-			   const struct contents *contents)
-{
-	const struct problem_place place = { .from = contents->at, .to = contents->at ? contents_end(contents) : 0 };
-
-	v->content_bytes += contents_end(contents) - LENGTH_PREFIX_BYTES;
-	if (!contents->at && !contents->err)
-		problem(v, pages->name, NULL, -EIO, "cannot be read a second time");
-	else if (contents->err)
-		problem(v, pages->name, &place, contents->err, "cannot be read: %s", strerror(-contents->err));
-	else
-		compare(v, pages, kfd, contents);
 }
 
 /* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
 static void check_pages(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
 			const struct contents *contents)
 {
-	uint64_t end = contents_end(contents);
+	uint64_t end = contents_end(contents), length = length_prefix_get(contents->length);
+	size_t whole = 0;
 
 	if (pages->err)
 		return;
+	while (whole < contents->nr && contents->starts[whole + 1] <= pages->size)
+		whole++;
 	if (pages->size < end)
-		report_short(v, pages, kfd, contents);
-	else if (!pages->has_length || pages->length != end - LENGTH_PREFIX_BYTES)
-		damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64,
-			pages->length, end - LENGTH_PREFIX_BYTES);
-	else if (contents_have_checksums(contents))
-		check_contents(v, pages, kfd, contents);
+		problem(v, pages->name, bucket(kfd, contents, whole), -EBADMSG,
+			"is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size, end);
+	else if (contents->err || !contents->at)
+		problem(v, pages->name, bucket(kfd, contents, contents->bo), contents->err ? contents->err : -EIO,
+			"cannot be read%s%s", contents->err ? ": " : " a second time",
+			contents->err ? strerror(-contents->err) : "");
+	else if (length != end - LENGTH_PREFIX_BYTES)
+		damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64, length,
+			end - LENGTH_PREFIX_BYTES);
+	else if (contents->have_checksums)
+		compare(v, pages, kfd, contents);
 	if (v->has_checksums && pages->size > end)
 		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - end);
 }
@@ -136,34 +215,11 @@ static void check_gpu(struct verify *v, const struct image_file *file, uint32_t 
 	else if (err)
 		problem(v, file->name, NULL, err, "%s", strerror(-err));
 	else if (pages)
-		check_pages(v, pages, file->kfd, v->read[pages - v->images.files].nr ?
+		check_pages(v, pages, file->kfd, v->read[pages - v->images.files].starts ?
 			    &v->read[pages - v->images.files] : &expected);
 	else if (expected.nr)
 		damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
 			file->is.id, gpu_id, expected.nr);
-}
-
-/* Of a file that is there twice, the later one counts. */
-static int read_pages(void *arg, struct member *member)
-{
-	struct verify *v = arg;
-	const struct image_file *pages, *process;
-	struct contents *contents;
-	struct image_name is;
-	int err;
-
-	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES || member->err)
-		return 0;
-	pages = images_find(&v->images, IMAGE_PAGES, is.id, is.gpu_id);
-	process = images_find(&v->images, IMAGE_KFD, is.id, 0);
-	if (!pages || !process || !image_is_process(process))
-		return 0;
-	contents = &v->read[pages - v->images.files];
-	contents_done(contents);
-	err = contents_init(contents, process->kfd, is.gpu_id);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	return contents_have_checksums(contents) ? contents_read(contents, member) : 0;
 }
 
 /* ---- structure ---- */
@@ -259,7 +315,7 @@ static int verify(struct verify *v)
 	if (source_walk(&v->images.source, read_pages, v))
 		return TOOL_FAIL;
 	print_object(NULL);
-	print_number("format", NULL, 2);
+	print_number("format", NULL, 3);
 	print_string("path", NULL, v->images.source.path);
 	print_array("problems");
 	for (size_t i = 0; i < v->images.nr; i++)

@@ -9,20 +9,71 @@
 
 #include "amdgpu_plugin_util.h"
 #include "tool/print.h"
-#include "tool/sharing.h"
 #include "tool/verify.h"
 
 /* ---- shared buffers ---- */
 
-static void check_owner(struct verify *v, const struct shared_buffer *buffer)
-{
-	const struct image_file *file = buffer->refs->file;
+/* Who has a buffer that has a number, in the order in which a buffer's are listed. */
+enum role { OWNER, IMPORTER, HOLDER };
 
-	if (!buffer->nr[SHARING_OWNER])
-		damaged(v, file->name, "has buffer %u of another process, and no image has its contents",
-			buffer->number);
-	else if (buffer->nr[SHARING_OWNER] > 1)
-		damaged(v, file->name, "owns buffer %u, and so does %s", buffer->number, buffer->refs[1].file->name);
+struct ref {
+	uint32_t buffer;
+	enum role role;
+	const struct image_file *file;
+};
+
+struct refs {
+	struct ref *list;
+	size_t nr;
+	bool cut; /* out of memory */
+};
+
+static void add_ref(struct refs *refs, const struct image_file *file, uint32_t buffer, enum role role)
+{
+	struct ref *grown = buffer ? array_grow(refs->list, refs->nr, sizeof(*grown)) : NULL;
+
+	refs->cut |= buffer && !grown;
+	if (!grown)
+		return;
+	refs->list = grown;
+	grown[refs->nr++] = (struct ref){ buffer, role, file };
+}
+
+static void add_refs(struct refs *refs, const struct image_file *file)
+{
+	const struct kfd_state *state = file->kfd ? &file->kfd->state : NULL;
+
+	for (size_t i = 0; state && i < state->nr_bos; i++)
+		add_ref(refs, file, state->bos[i].share.buffer, kfd_state_owns(state, i) ? OWNER : IMPORTER);
+	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
+		add_ref(refs, file, file->render->objects.handles[i].buffer, HOLDER);
+	if (file->dmabuf)
+		add_ref(refs, file, file->dmabuf->buffer, HOLDER);
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->buffer != y->buffer)
+		return x->buffer < y->buffer ? -1 : 1;
+	if (x->role != y->role)
+		return x->role < y->role ? -1 : 1;
+	return (x->file > y->file) - (x->file < y->file);
+}
+
+static void check_owners(struct verify *v, const struct refs *refs)
+{
+	for (size_t i = 0; i < refs->nr; i++) {
+		const struct ref *ref = &refs->list[i], *next = i + 1 < refs->nr ? ref + 1 : NULL;
+		bool is_first = !i || ref[-1].buffer != ref->buffer;
+
+		if (is_first && ref->role != OWNER)
+			damaged(v, ref->file->name, "has buffer %u of another process, and no image has its contents",
+				ref->buffer);
+		else if (is_first && next && next->buffer == ref->buffer && next->role == OWNER)
+			damaged(v, ref->file->name, "owns buffer %u, and so does %s", ref->buffer, next->file->name);
+	}
 }
 
 /* How many processes share, as each image says that has part in it; 0: has none. */
@@ -61,17 +112,17 @@ static void check_sharers(struct verify *v)
 
 static void check_sharing(struct verify *v)
 {
-	struct shared_buffer buffer;
-	struct sharing sharing;
-	size_t at = 0;
+	struct refs refs = { 0 };
 
-	if (sharing_init(&sharing, &v->images)) {
+	for (size_t i = 0; i < v->images.nr; i++)
+		add_refs(&refs, &v->images.files[i]);
+	if (refs.cut)
 		problem(v, v->images.source.path, NULL, -ENOMEM, "out of memory");
-		return;
-	}
-	while (sharing_next(&sharing, &at, &buffer))
-		check_owner(v, &buffer);
-	sharing_done(&sharing);
+	else if (refs.nr)
+		qsort(refs.list, refs.nr, sizeof(*refs.list), compare_refs);
+	if (!refs.cut)
+		check_owners(v, &refs);
+	free(refs.list);
 	check_sharers(v);
 }
 

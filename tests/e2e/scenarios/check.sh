@@ -44,8 +44,7 @@ job_end
 
 refused 'has anon_inode:kfd_smi_ev open, which cannot be saved' --extra smi
 refused 'has /dev/cpu_dma_latency open, which cannot be saved. criu saves it only with a plugin' --extra misc
-refused 'has /dev/.* mapped and not open, which cannot be saved' --extra lent
-refused 'has closed its /dev/kfd' --extra closed
+refused 'has memory of AMD GPUs mapped and no /dev/kfd open' --extra lent
 rules=6.12 machine_load 2xmi100
 refused 'has 1 buffers of renderD[0-9]* itself' --extra gem
 rules=7.2 machine_load 2xmi100
