@@ -131,6 +131,11 @@ static int collect_files(struct check *c)
 
 /* ---- files and mappings ---- */
 
+static bool begins_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
 static bool is_amd(const struct check *c, const struct stat *st)
 {
 	for (unsigned int i = 0; device_is_render_node(st) && i < c->machine->nr_nodes; i++)
@@ -155,7 +160,7 @@ static bool criu_saves(const char *link, const struct stat *st)
 	static const char *const kinds[] = { "eventfd", "eventpoll", "inotify", "fanotify", "signalfd", "timerfd", "pidfd",
 					     "bpf-map" };
 
-	if (strncmp(link, ANON, strlen(ANON)))
+	if (!begins_with(link, ANON))
 		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strstr(link, kinds[i]))
@@ -193,7 +198,7 @@ static bool has_inode(const struct inodes *inodes, uint64_t inode)
 
 static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
-	bool is_dmabuf = !strncmp(link, DMABUF, strlen(DMABUF));
+	bool is_dmabuf = begins_with(link, DMABUF);
 
 	if (device_is_kfd(st))
 		task->has_kfd = true;
@@ -210,7 +215,7 @@ static void check_file(struct check *c, struct task *task, const char *link, con
 /* A holder of a dma-buf that is not dumped would have a buffer of its own from then on. */
 static void check_outsider(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
-	if (task->said[0] || strncmp(link, DMABUF, strlen(DMABUF)) || !has_inode(&c->dmabufs, st->st_ino))
+	if (task->said[0] || !begins_with(link, DMABUF) || !has_inode(&c->dmabufs, st->st_ino))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
 	say(task, POINT_PROBLEM, "Check their common parent, or end the sharing",
@@ -270,7 +275,7 @@ static void check_mappings(struct check *c, struct task *task)
 		line[strcspn(line, "\n")] = '\0';
 		if (sscanf(line, "%63s %*s %*s %*s %*s %n", range, &at) != 1 || !at)
 			continue;
-		if (!strncmp(line + at, "/dev/", strlen("/dev/")) || !strncmp(line + at, ANON, strlen(ANON)))
+		if (begins_with(line + at, "/dev/") || begins_with(line + at, ANON))
 			check_mapping(c, task, range, line + at);
 	}
 }
