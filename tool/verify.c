@@ -58,9 +58,12 @@ static void contents_done(struct contents *contents)
 /* 0; -EOVERFLOW: no file has so much; -EINVAL: an empty buffer; -ENOMEM. No message. *ret is empty after an error. */
 static int contents_init(struct contents *ret, const struct kfd_image *kfd, uint32_t gpu_id)
 {
+	size_t nr = 0;
 	int err;
 
-	*ret = (struct contents){ .bos = calloc(kfd->state.nr_bos + 1, sizeof(*ret->bos)) };
+	for (size_t i = 0; i < kfd->state.nr_bos; i++)
+		nr += kfd_state_owns_on(&kfd->state, i, gpu_id);
+	*ret = (struct contents){ .bos = calloc(nr + 1, sizeof(*ret->bos)) };
 	if (!ret->bos)
 		return -ENOMEM;
 	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
@@ -73,7 +76,7 @@ static int contents_init(struct contents *ret, const struct kfd_image *kfd, uint
 		};
 		ret->have_checksums |= kfd->state.bos[i].has_crc32c;
 	}
-	err = content_starts(ret->bos, ret->nr, &ret->starts);
+	err = content_starts(ret->bos, nr, &ret->starts);
 	if (err)
 		contents_done(ret);
 	return err;
