@@ -39,7 +39,7 @@ struct check {
 	struct topology *machine;
 	struct task *tasks; /* of the machine, by pid */
 	size_t nr;
-	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
+	struct task_files files;	/* of the tree: /dev/kfd and AMD's render nodes */
 	struct inodes dmabufs, sockets; /* that the tree has open */
 	uint64_t vram_bytes, memory_bytes;
 };
@@ -152,13 +152,14 @@ static bool criu_knows_device(const struct stat *st)
 
 	if (number == 10)
 		return minor(st->st_rdev) == 200 || minor(st->st_rdev) == 235;
-	return number == 1 || number == 4 || number == 5 || (number >= 128 && number <= 143) || number == 188 || number == 204;
+	return number == 1 || number == 4 || number == 5 || (number >= 128 && number <= 143) || number == 188 ||
+	       number == 204;
 }
 
 static bool criu_saves(const char *link, const struct stat *st)
 {
-	static const char *const kinds[] = { "eventfd", "eventpoll", "inotify", "fanotify", "signalfd", "timerfd", "pidfd",
-					     "bpf-map" };
+	static const char *const kinds[] = { "eventfd",	 "eventpoll", "inotify", "fanotify",
+					     "signalfd", "timerfd",   "pidfd",	 "bpf-map" };
 
 	if (!begins_with(link, ANON))
 		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
@@ -173,9 +174,11 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 	if (!strcmp(task->said, link))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
-	say(task, POINT_PROBLEM, strstr(link, "io_uring") ?
-	    "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile" :
-	    "criu saves it only with a plugin for it: end its use", "has %s %s, which cannot be saved", link, how);
+	say(task, POINT_PROBLEM,
+	    strstr(link, "io_uring")
+		    ? "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile"
+		    : "criu saves it only with a plugin for it: end its use",
+	    "has %s %s, which cannot be saved", link, how);
 }
 
 static void remember(struct inodes *inodes, uint64_t inode)
@@ -255,7 +258,8 @@ static void check_mapping(struct check *c, struct task *task, const char *range,
 			say_unsaved(task, what, "mapped");
 		return;
 	}
-	if (task->has_kfd || task->lacks_kfd || (!device_is_kfd(&st) && task_files_has(&c->files, task->pid, minor(st.st_rdev))))
+	if (task->has_kfd || task->lacks_kfd ||
+	    (!device_is_kfd(&st) && task_files_has(&c->files, task->pid, minor(st.st_rdev))))
 		return;
 	task->lacks_kfd = true;
 	say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
@@ -287,12 +291,14 @@ static void check_render_file(struct check *c, const struct task_file *file)
 	uint32_t nr_objects = 0, nr_contexts = 0;
 
 	if (!drm_lists_objects(file->fd) && !drm_count_objects(file->fd, &nr_objects) && nr_objects)
-		say(task, POINT_PROBLEM, "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
-		    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does not list",
+		say(task, POINT_PROBLEM,
+		    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
+		    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does not "
+		    "list",
 		    nr_objects, file->minor);
 	if (!task->uses_gpus && !drm_count_contexts(file->fd, &nr_contexts) && nr_contexts)
-		say(task, POINT_PROBLEM, "End its graphics or video", "uses renderD%u without /dev/kfd, with %u contexts",
-		    file->minor, nr_contexts);
+		say(task, POINT_PROBLEM, "End its graphics or video",
+		    "uses renderD%u without /dev/kfd, with %u contexts", file->minor, nr_contexts);
 }
 
 /* ---- GPUs ---- */
@@ -307,12 +313,14 @@ static void check_queues(struct check *c, const struct task *task)
 		return;
 	usage_read_queues(sysfs, task->pid, c->machine, usage);
 	for (unsigned int i = 0; i < c->machine->nr_nodes; i++) {
-		enum limit limit = usage[i].has_queues ?
-				   limits_of_gpu(c->machine->nodes[i], c->machine, &c->driver, why) : LIMIT_NONE;
+		enum limit limit = usage[i].has_queues
+					   ? limits_of_gpu(c->machine->nodes[i], c->machine, &c->driver, why)
+					   : LIMIT_NONE;
 
 		if (limit)
-			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM, "See KERNELS in amdgpu_plugin(1)",
-			    "has queues on gpu %#x, %s: %s", topology_gpu_id(c->machine->nodes[i]), c->driver.text, why);
+			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM,
+			    "See KERNELS in amdgpu_plugin(1)", "has queues on gpu %#x, %s: %s",
+			    topology_gpu_id(c->machine->nodes[i]), c->driver.text, why);
 	}
 }
 
@@ -332,13 +340,14 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	enum point_state loss = c->try ? POINT_WARNING : POINT_PROBLEM;
 	unsigned int nr_opened = count_opened(c, task);
 
-	say(task, POINT_OK, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus, kfd->nr_queues,
-	    kfd->vram_bytes >> 20);
+	say(task, POINT_OK, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
+	    kfd->nr_queues, kfd->vram_bytes >> 20);
 	if (kfd->nr_contexts)
 		say(task, POINT_PROBLEM, "Wait until the program has closed it",
 		    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
 	if (!task->has_kfd && (kfd->nr_queues || kfd->vram_bytes))
-		say(task, POINT_PROBLEM, NULL, "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
+		say(task, POINT_PROBLEM, NULL,
+		    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
 	if (task_is_in_user_ns(task->pid))
 		say(task, loss, "Run the container without a user namespace",
 		    "is in a user namespace, where the kernel does not restore GPU state");
@@ -362,7 +371,8 @@ static void check_status(struct check *c, const struct task *task)
 		    sscanf(line, "VmSwap: %" SCNu64, &kib) == 1)
 			c->memory_bytes += kib << 10;
 		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
-			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
+			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer",
+			    tracer);
 	}
 }
 
@@ -494,8 +504,9 @@ static int check(struct check *c, const char *images_dir)
 	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
 	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);
 	print_bool("would_be_dumped", !print_has_problem());
-	print_text("\n%s\n", print_has_problem() ? "would not be dumped" :
-		   "would be dumped, as far as can be seen from outside: imports of buffers and what runs in queues cannot");
+	print_text("\n%s\n", print_has_problem() ? "would not be dumped"
+						 : "would be dumped, as far as can be seen from outside: imports of "
+						   "buffers and what runs in queues cannot");
 	print_end();
 	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

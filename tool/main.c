@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image: looks into images of processes with AMD GPUs, and at machines that they may be restored on.
+ * amdgpu-image: looks into images of processes with AMD GPUs, at machines that they may be restored on, and at
+ * processes before their dump.
  *
- * It is built on the plugin's own code, so that both agree about every image, and needs neither criu nor a GPU. But for
+ * It is built on the plugin's own code, so that both agree, and needs neither criu nor, for images, a GPU. But for
  * "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
  */
 #include <getopt.h>

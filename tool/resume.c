@@ -3,7 +3,7 @@
  * Lets the GPU queues of a process run again that a killed criu has left stopped, without a dump.
  *
  * The kernel takes that from the tracer of the process alone, and a process has one: what criu or a debugger has at
- * this moment is refused before anything is asked of the driver. Queues that run stay as they are, which the driver sees to.
+ * this moment is refused before anything is asked of the driver. The driver leaves queues alone that run.
  * The process is not stopped, and is let go with the end of this program.
  */
 #define _GNU_SOURCE

@@ -46,7 +46,8 @@ const char *pci_text(const struct topology_node *node, char text[PCI_TEXT_MAX]);
 /* Which criu has so many hooks: "4.2". NULL: none that is known. */
 const char *criu_version_text(unsigned int hooks);
 
-/* What a setting is, and who says so, since the file beside images may be a stranger's: "0, from this shell's environment" */
+/* What a setting is, and who says so (the file beside images may be a stranger's): "0, from this shell's environment"
+ */
 #define SETTING_TEXT_MAX 4096
 void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
 

@@ -191,8 +191,8 @@ static void check_pages(struct verify *v, const struct image_file *pages, const 
 			"cannot be read%s%s", contents->err ? ": " : " a second time",
 			contents->err ? strerror(-contents->err) : "");
 	else if (length != end - LENGTH_PREFIX_BYTES)
-		damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64, length,
-			end - LENGTH_PREFIX_BYTES);
+		damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64,
+			length, end - LENGTH_PREFIX_BYTES);
 	else if (contents->have_checksums)
 		compare(v, pages, kfd, contents);
 	if (v->has_checksums && pages->size > end)
@@ -218,8 +218,8 @@ static void check_gpu(struct verify *v, const struct image_file *file, uint32_t 
 	else if (err)
 		problem(v, file->name, NULL, err, "%s", strerror(-err));
 	else if (pages)
-		check_pages(v, pages, file->kfd, v->read[pages - v->images.files].starts ?
-			    &v->read[pages - v->images.files] : &expected);
+		check_pages(v, pages, file->kfd,
+			    v->read[pages - v->images.files].starts ? &v->read[pages - v->images.files] : &expected);
 	else if (expected.nr)
 		damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
 			file->is.id, gpu_id, expected.nr);

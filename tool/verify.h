@@ -16,7 +16,7 @@ struct verify {
 	size_t nr_damaged, nr_unread;
 };
 
-/* @err: -EBADMSG, damaged; any other: it could not be looked at. @bo: the buffer that is wrong; NULL: none in particular. */
+/* @err: -EBADMSG, damaged; any other: it could not be looked at. @bo: the buffer that is wrong; NULL: none. */
 void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 #define damaged(v, file, ...) problem(v, file, NULL, -EBADMSG, __VA_ARGS__)
