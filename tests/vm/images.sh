@@ -4,7 +4,7 @@
 # mount name space of their own, with the output in a log file. A userland is what the machine runs; a kernel is
 # vmlinuz, its modules and a root to build modules in; an initrd is the first stage of a kernel's boot; qemu is an
 # emulator newer than the host's, unpacked aside; source is the source of a criu; driver is the kernel's amdgpu, built
-# but for the chip (tests/asicsim).
+# but for the chip (tests/asicsim); edited is the same with changes of ours (docs/kernel).
 
 # A suite in motion may have a Release file past its date; that is no reason to stop.
 root_options() {
@@ -196,4 +196,19 @@ build_driver() {
 		"${objects[@]/#//mnt/driver/}" "/mnt/driver/$amd/stubs.o"
 	find "$dir/drivers" \( -name '*.o' -o -name '.*.cmd' -o -name '*.ko' -o -name '*.mod*' -o -name .tmp_versions \) -delete
 	sed -n 's/^#define LINUX_PACKAGE_ID " \(.*\)"/\1/p' "$headers/include/generated/package.h" >"$dir/version"
+}
+
+# build_edited KERNEL+NAME... DIRECTORY: as the driver, of whose source there is a copy already
+build_edited() {
+	local plain names name
+	plain=$(image_path driver "${1%%+*}")
+	names=${1#*+}
+	driver_source() {
+		mkdir -p "$4"
+		cp -r "$plain"/{drivers,include} "$4/"
+		for name in ${names//+/ }; do
+			(cd "$4/drivers/gpu/drm/amd" && perl "-I$EDITS" -MEdit "$EDITS/$name.pl")
+		done
+	}
+	build_driver "${1%%+*}" "$2"
 }

@@ -73,6 +73,17 @@ recipe_driver() {
 		declare -f driver_source driver_make
 }
 
+# Edits of the driver's source, and recipe_edited KERNEL+NAME...: the driver's image, and the edits of it
+EDITS=$VM_DIR/../../docs/kernel
+
+recipe_edited() {
+	local files=${1#*+}
+	files=${files//+/.pl }.pl
+	# One word for each edit.
+	# shellcheck disable=SC2086
+	basename -- "$(image_path driver "${1%%+*}")" && (cd "$EDITS" 2>/dev/null && sha256sum -- Edit.pm $files)
+}
+
 # recipe_qemu 10: "suite packages". Bookworm's own QEMU 7.2 now and then miscomputes with several processors.
 recipe_qemu() {
 	echo "bookworm-backports qemu-system-x86 qemu-system-common qemu-system-data seabios"
@@ -96,4 +107,4 @@ recipe_initrd() {
 }
 
 # What a person waits for, measured on 2 cores.
-declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1 [source]=10 [driver]=120)
+declare -A PREPARE_SECONDS=([userland]=25 [kernel]=40 [qemu]=5 [initrd]=1 [source]=10 [driver]=120 [edited]=120)
