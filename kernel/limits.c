@@ -35,12 +35,15 @@ static bool saves_every_xcc(const struct driver_release *driver)
 /*
  * From then on, and before 7.3, RESTORE makes room for a control stack by the XCCs of the device and copies it by those
  * of the partition (set_queue_properties_from_criu() and restore_mqd_v9_4_3()): what lies behind the MQD in VRAM is
- * overwritten. An amdgpu-dkms has such changes before the Linux that it is named after.
+ * overwritten. An amdgpu-dkms has such changes before the Linux that it is named after, and so has a kernel of RHEL,
+ * whose drivers are of later releases than its name says.
  */
 static bool overruns_in_partitions(const struct driver_release *driver)
 {
 	if (driver_is_since(driver, 7, 3))
 		return false;
+	if (!driver->dkms && strstr(driver->text, ".el"))
+		return true;
 	return !driver->major || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
 }
 

@@ -197,7 +197,8 @@ static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
 
 static void partitions_whose_restore_overwrites_the_kernel_are_always_refused(void **arg)
 {
-	static const char *const harmful[] = { "6.16.4", "6.17.0", "6.18.50-generic", "7.1.6", "7.2-rc1", "7.2.13", "odd" };
+	static const char *const harmful[] = { "6.16.4", "6.17.0", "6.18.50-generic", "7.1.6", "7.2-rc1", "7.2.13", "odd",
+					       "5.14.0-611.5.1.el9_7.x86_64", "6.12.0-124.8.1.el10_1.x86_64" };
 	static const char *const sound[] = { "6.1.0", "6.12.107", "6.16.3", "7.3.0", "7.3.4", "8.0.0" };
 	static const char *const dkms_harmful[] = { "6.13.1", "6.14.14", "6.16.6", "7.2.0", "odd" };
 
