@@ -95,6 +95,7 @@ struct chip_model {
 	enum amd_asic_type type;
 	unsigned int nr_engines;	 /* shader engines of an XCC */
 	u32 cus_of_engine;		 /* a bit for each */
+	u32 lds_kib;			 /* of a CU */
 	unsigned int engines_of_die;	 /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
 	const struct amdgpu_ip_block_version *sdma_block;
 	u32 sdma_count;			 /* the bits of a copy's or fill's count */
@@ -238,7 +239,7 @@ unsigned int chip_engine_of_partition(struct chip *chip, unsigned int xcc, unsig
 /* A VMID that @pasid may have in that partition. */
 u32 chip_vmid_of(struct chip *chip, unsigned int xcc, u32 pasid);
 
-extern const struct chip_model model_mi100, model_mi300x;
+extern const struct chip_model model_mi100, model_mi300x, model_mi350x;
 extern const struct amdgpu_ip_block_version chip_common_block, chip_gmc_block, chip_ih_block, chip_gfx_block,
 	chip_sdma4_0_block, chip_sdma4_4_2_block;
 

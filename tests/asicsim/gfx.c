@@ -54,7 +54,7 @@ static void set_cu_info(struct amdgpu_cu_info *cu, const struct chip_model *mode
 	cu->max_waves_per_simd = 10;
 	cu->wave_front_size = 64;
 	cu->max_scratch_slots_per_cu = 32;
-	cu->lds_size = 64;
+	cu->lds_size = model->lds_kib;
 	cu->number = nr_xccs * model->nr_engines * hweight32(model->cus_of_engine);
 	/* Engines 4 to 7 follow in the second column. */
 	for (unsigned int xcc = 0; xcc < nr_xccs; xcc++)

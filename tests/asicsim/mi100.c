@@ -74,6 +74,7 @@ const struct chip_model model_mi100 = {
 	.type = CHIP_ARCTURUS,
 	.nr_engines = 8,
 	.cus_of_engine = 0x7fff,
+	.lds_kib = 64,
 	.sdma_block = &chip_sdma4_0_block,
 	.sdma_count = GENMASK(21, 0),
 	.set_ip_versions = set_ip_versions,

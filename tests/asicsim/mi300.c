@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A GPU like the AMD Instinct MI300X (Aqua Vanjaram, gfx942): eight XCCs and sixteen SDMA engines on four dies, which
- * the driver puts into partitions. Where registers are is made up, as a chip's firmware would say it.
+ * GPUs like the AMD Instinct MI300X (Aqua Vanjaram, gfx942) and MI350X (gfx950): eight XCCs and sixteen SDMA engines,
+ * which the driver takes to be on four dies and puts into partitions. Where registers are is made up, as a chip's
+ * firmware would say it.
  */
 #include <linux/pci.h>
 #include <linux/sizes.h>
@@ -82,7 +83,11 @@ static void set_caches(struct amdgpu_device *adev)
 	adev->gmc.mall_size = SZ_256M;
 }
 
-static int set_ip_versions(struct amdgpu_device *adev)
+struct versions {
+	u32 mmhub, osssys, hdp, sdma, nbio, firmware, gc;
+};
+
+static int set_versions(struct amdgpu_device *adev, const struct versions *versions)
 {
 	set_bases(adev);
 	set_caches(adev);
@@ -90,17 +95,18 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	adev->gfx.xcc_mask = GENMASK(NR_XCCS - 1, 0);
 	/* Video engines, which nobody runs: the driver divides by their number. */
 	adev->vcn.inst_mask = adev->jpeg.inst_mask = GENMASK(NR_DIES - 1, 0);
-	adev->ip_versions[MMHUB_HWIP][0] = IP_VERSION(1, 8, 0);
+	adev->ip_versions[MMHUB_HWIP][0] = versions->mmhub;
 	adev->ip_versions[ATHUB_HWIP][0] = IP_VERSION(1, 8, 0);
-	adev->ip_versions[OSSSYS_HWIP][0] = IP_VERSION(4, 4, 2);
-	adev->ip_versions[HDP_HWIP][0] = IP_VERSION(4, 4, 2);
-	adev->ip_versions[SDMA0_HWIP][0] = IP_VERSION(4, 4, 2);
+	adev->ip_versions[OSSSYS_HWIP][0] = versions->osssys;
+	adev->ip_versions[HDP_HWIP][0] = versions->hdp;
+	adev->ip_versions[SDMA0_HWIP][0] = versions->sdma;
 	adev->ip_versions[DF_HWIP][0] = IP_VERSION(4, 15, 0);
-	adev->ip_versions[NBIO_HWIP][0] = IP_VERSION(7, 9, 0);
+	adev->ip_versions[NBIO_HWIP][0] = versions->nbio;
 	adev->ip_versions[SMUIO_HWIP][0] = IP_VERSION(13, 0, 3);
-	adev->ip_versions[MP0_HWIP][0] = IP_VERSION(13, 0, 6);
-	adev->ip_versions[MP1_HWIP][0] = IP_VERSION(13, 0, 6);
-	adev->ip_versions[GC_HWIP][0] = IP_VERSION(9, 4, 3);
+	adev->ip_versions[MP0_HWIP][0] = adev->ip_versions[MP1_HWIP][0] = versions->firmware;
+	adev->ip_versions[GC_HWIP][0] = versions->gc;
+	/* Linux 6.12 learns that from firmware, later ones know it. */
+	adev->gmc.xgmi.supported = true;
 	adev->nbio.funcs = &nbio_v7_9_funcs;
 	adev->nbio.hdp_flush_reg = &nbio_v7_9_hdp_flush_reg;
 	adev->smuio.funcs = &smuio_v13_0_3_funcs;
@@ -109,6 +115,36 @@ static int set_ip_versions(struct amdgpu_device *adev)
 		     REG_SET_FIELD(0, RCC_STRAP0_RCC_DEV0_EPF0_STRAP0, STRAP_ATI_REV_ID_DEV0_F0, 1));
 	adev->rev_id = adev->nbio.funcs->get_rev_id(adev);
 	return aqua_vanjaram_init_soc_config(adev);
+}
+
+static int set_mi300x_versions(struct amdgpu_device *adev)
+{
+	static const struct versions versions = {
+		.mmhub = IP_VERSION(1, 8, 0),
+		.osssys = IP_VERSION(4, 4, 2),
+		.hdp = IP_VERSION(4, 4, 2),
+		.sdma = IP_VERSION(4, 4, 2),
+		.nbio = IP_VERSION(7, 9, 0),
+		.firmware = IP_VERSION(13, 0, 6),
+		.gc = IP_VERSION(9, 4, 3),
+	};
+
+	return set_versions(adev, &versions);
+}
+
+static int set_mi350x_versions(struct amdgpu_device *adev)
+{
+	static const struct versions versions = {
+		.mmhub = IP_VERSION(1, 8, 1),
+		.osssys = IP_VERSION(4, 4, 5),
+		.hdp = IP_VERSION(4, 4, 5),
+		.sdma = IP_VERSION(4, 4, 5),
+		.nbio = IP_VERSION(7, 9, 1),
+		.firmware = IP_VERSION(13, 0, 12),
+		.gc = IP_VERSION(9, 5, 0),
+	};
+
+	return set_versions(adev, &versions);
 }
 
 static void preset_registers(struct amdgpu_device *adev, const struct asicsim_config *config)
@@ -162,17 +198,22 @@ static u32 sdma_client(unsigned int engine)
 /* There is nothing to stop or to start in an XCC. */
 struct amdgpu_xcp_ip_funcs gfx_v9_4_3_xcp_funcs;
 
-const struct chip_model model_mi300x = {
-	.device_id = 0x74a1,
-	.type = CHIP_IP_DISCOVERY,
-	.nr_engines = 4,
-	.cus_of_engine = 0x3ff,
-	.engines_of_die = NR_ENGINES / NR_DIES,
-	.sdma_block = &chip_sdma4_4_2_block,
-	.sdma_count = GENMASK(29, 0),
-	.set_ip_versions = set_ip_versions,
-	.preset_registers = preset_registers,
-	.init_doorbell_index = aqua_vanjaram_doorbell_index_init,
-	.partition = partition,
-	.sdma_client = sdma_client,
-};
+#define MODEL(id, cus, lds, versions) \
+	{ \
+		.device_id = id, \
+		.type = CHIP_IP_DISCOVERY, \
+		.nr_engines = 4, \
+		.cus_of_engine = cus, \
+		.lds_kib = lds, \
+		.engines_of_die = NR_ENGINES / NR_DIES, \
+		.sdma_block = &chip_sdma4_4_2_block, \
+		.sdma_count = GENMASK(29, 0), \
+		.set_ip_versions = versions, \
+		.preset_registers = preset_registers, \
+		.init_doorbell_index = aqua_vanjaram_doorbell_index_init, \
+		.partition = partition, \
+		.sdma_client = sdma_client, \
+	}
+
+const struct chip_model model_mi300x = MODEL(0x74a1, 0x3ff, 64, set_mi300x_versions);
+const struct chip_model model_mi350x = MODEL(0x75a0, 0xff, 160, set_mi350x_versions);
