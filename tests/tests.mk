@@ -14,6 +14,7 @@ SANITIZE_plain :=
 SANITIZE_tsan := -fsanitize=thread -fno-omit-frame-pointer
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
+include tests/asicsim/gcn/gcn.mk
 include tests/unit/unit.mk
 
 define UNIT_RULES

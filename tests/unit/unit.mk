@@ -92,5 +92,11 @@ test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c kernel/memory.c $(test_content_SRCS)
 test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
 
+# No part of the plugin: the code that the simulated chip runs, and what runs it.
+test_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
+test_gcn_CFLAGS := -DGCN_PROGRAMS='"$(BUILD)/gcn/"'
+test_gcn_LDLIBS = -lm
+$(BUILD)/unit-plain/test_gcn $(BUILD)/unit-asan/test_gcn: $(wildcard tests/asicsim/gcn/*.h) | $(GCN_PROGRAMS)
+
 # Those that also run with the thread sanitizer.
 TSAN_TESTS := test_content test_content_errors test_content_stream test_worker

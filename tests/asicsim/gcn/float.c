@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Numbers are unpacked to a sign, a whole number and its exponent, and packed again with one rounding. */
+#include "float.h"
+
+typedef unsigned __int128 u128;
+
+const struct fp fp32 = { .precision = 24, .emin = -149, .inf = 0x7f800000 };
+const struct fp fp64 = { .precision = 53, .emin = -1074, .inf = 0x7ff0000000000000 };
+
+struct num {
+	bool negative;
+	int exponent; /* of the last bit */
+	u64 m;
+};
+
+u64 fp_sign(const struct fp *f)
+{
+	return f->inf + (1ULL << (f->precision - 1));
+}
+
+static u64 magnitude(const struct fp *f, u64 a)
+{
+	return a & (fp_sign(f) - 1);
+}
+
+bool fp_is_nan(const struct fp *f, u64 a)
+{
+	return magnitude(f, a) > f->inf;
+}
+
+static bool is_inf(const struct fp *f, u64 a)
+{
+	return magnitude(f, a) == f->inf;
+}
+
+static u64 quiet(const struct fp *f, u64 nan)
+{
+	return nan | 1ULL << (f->precision - 2);
+}
+
+static u64 default_nan(const struct fp *f)
+{
+	return quiet(f, f->inf);
+}
+
+s32 fp_exponent(const struct fp *f, u64 a)
+{
+	return magnitude(f, a) >> (f->precision - 1);
+}
+
+static bool is_denormal(const struct fp *f, u64 a)
+{
+	return magnitude(f, a) && !fp_exponent(f, a);
+}
+
+u64 fp_flush(const struct fp *f, u64 a)
+{
+	return is_denormal(f, a) ? a & fp_sign(f) : a;
+}
+
+static struct num unpack(const struct fp *f, u64 a)
+{
+	s32 e = fp_exponent(f, a);
+	struct num n = { .negative = a & fp_sign(f), .exponent = f->emin, .m = a & ((1ULL << (f->precision - 1)) - 1) };
+
+	if (e) {
+		n.m |= 1ULL << (f->precision - 1);
+		n.exponent += e - 1;
+	}
+	return n;
+}
+
+static int top_bit(u128 m)
+{
+	return m >> 64 ? 127 - __builtin_clzll((u64)(m >> 64)) : 63 - __builtin_clzll((u64)m);
+}
+
+/* Shifts right; what is lost shows in the last bit. */
+static u128 shift_jam(u128 m, int by)
+{
+	if (by > 127)
+		return m != 0;
+	return by ? m >> by | ((m << (128 - by)) != 0) : m;
+}
+
+static u64 pack(const struct fp *f, bool negative, int exponent, u128 m)
+{
+	u64 sign = negative ? fp_sign(f) : 0, bits;
+	int last, by;
+
+	if (!m)
+		return sign;
+	last = exponent + top_bit(m) - (int)(f->precision - 1);
+	if (last < f->emin)
+		last = f->emin;
+	by = last - exponent;
+	if (by <= 0) {
+		m <<= -by;
+	} else {
+		m = by > 1 ? shift_jam(m, by - 2) : m << 1;
+		m = (m >> 2) + ((m >> 1 & 1) && (m & 5));
+	}
+	if (last - f->emin > (int)(f->inf >> (f->precision - 1)))
+		return sign | f->inf;
+	/* The hidden bit counts the exponent up. */
+	bits = ((u64)(last - f->emin) << (f->precision - 1)) + (u64)m;
+	return sign | (bits > f->inf ? f->inf : bits);
+}
+
+static u64 fma_special(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	bool negative = (a ^ b) & fp_sign(f), product_inf = is_inf(f, a) || is_inf(f, b);
+
+	if (fp_is_nan(f, a))
+		return quiet(f, a);
+	if (fp_is_nan(f, b))
+		return quiet(f, b);
+	if (fp_is_nan(f, c))
+		return quiet(f, c);
+	if (product_inf && (!magnitude(f, a) || !magnitude(f, b)))
+		return default_nan(f);
+	if (product_inf && is_inf(f, c) && negative != !!(c & fp_sign(f)))
+		return default_nan(f);
+	return product_inf ? f->inf | (negative ? fp_sign(f) : 0) : c;
+}
+
+static bool is_special(const struct fp *f, u64 a)
+{
+	return magnitude(f, a) >= f->inf;
+}
+
+/* The highest bit at 126: room for a carry. */
+static u128 normalize(u128 m, int *exponent)
+{
+	int by = 126 - top_bit(m);
+
+	*exponent -= by;
+	return by < 0 ? m >> -by : m << by;
+}
+
+static u64 add_wide(const struct fp *f, bool xs, int xe, u128 x, bool ys, int ye, u128 y)
+{
+	x = normalize(x, &xe);
+	y = normalize(y, &ye);
+	if (ye > xe)
+		return add_wide(f, ys, ye, y, xs, xe, x);
+	y = shift_jam(y, xe - ye);
+	if (xs == ys)
+		return pack(f, xs, xe, x + y);
+	if (x == y)
+		return 0;
+	return x > y ? pack(f, xs, xe, x - y) : pack(f, ys, xe, y - x);
+}
+
+u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	struct num x = unpack(f, a), y = unpack(f, b), z = unpack(f, c);
+	u128 product = (u128)x.m * y.m;
+	bool negative = x.negative != y.negative;
+
+	if (is_special(f, a) || is_special(f, b) || is_special(f, c))
+		return fma_special(f, a, b, c);
+	if (!product && !z.m)
+		return negative && z.negative ? fp_sign(f) : 0;
+	if (!product)
+		return c;
+	if (!z.m)
+		return pack(f, negative, x.exponent + y.exponent, product);
+	return add_wide(f, negative, x.exponent + y.exponent, product, z.negative, z.exponent, z.m);
+}
+
+u64 fp_add(const struct fp *f, u64 a, u64 b)
+{
+	return fp_fma(f, a, fp_one(f), b);
+}
+
+/* A product of 0 keeps its sign. */
+u64 fp_mul(const struct fp *f, u64 a, u64 b)
+{
+	return fp_fma(f, a, b, (a ^ b) & fp_sign(f));
+}
+
+u64 fp_mad(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	u64 product = fp_flush(f, fp_mul(f, fp_flush(f, a), fp_flush(f, b)));
+
+	return fp_flush(f, fp_add(f, product, fp_flush(f, c)));
+}
+
+static u64 div_special(const struct fp *f, u64 a, u64 b)
+{
+	u64 sign = (a ^ b) & fp_sign(f);
+
+	if (fp_is_nan(f, a))
+		return quiet(f, a);
+	if (fp_is_nan(f, b))
+		return quiet(f, b);
+	if ((is_inf(f, a) && is_inf(f, b)) || (!magnitude(f, a) && !magnitude(f, b)))
+		return default_nan(f);
+	return sign | (is_inf(f, a) || !magnitude(f, b) ? f->inf : 0);
+}
+
+u64 fp_div(const struct fp *f, u64 a, u64 b)
+{
+	struct num x = unpack(f, a), y = unpack(f, b);
+	u128 rest;
+	u64 quotient = 0;
+	int by;
+
+	if (is_special(f, a) || is_special(f, b) || !x.m || !y.m)
+		return div_special(f, a, b);
+	by = __builtin_clzll(x.m) - 1;
+	rest = (u128)(x.m << by);
+	x.exponent -= by;
+	by = __builtin_clzll(y.m) - 1;
+	y.m <<= by;
+	y.exponent -= by;
+	for (int i = 0; i < 62; i++) {
+		quotient = quotient << 1 | (rest >= y.m);
+		rest = (rest >= y.m ? rest - y.m : rest) << 1;
+	}
+	return pack(f, x.negative != y.negative, x.exponent - y.exponent - 62, (u128)quotient << 1 | (rest != 0));
+}
+
+static s32 clamp_exponent(s32 exponent)
+{
+	return exponent < -5000 ? -5000 : exponent > 5000 ? 5000 : exponent;
+}
+
+u64 fp_scale(const struct fp *f, u64 a, s32 exponent)
+{
+	struct num x = unpack(f, a);
+
+	if (fp_is_nan(f, a))
+		return quiet(f, a);
+	return is_inf(f, a) ? a : pack(f, x.negative, x.exponent + clamp_exponent(exponent), x.m);
+}
+
+/* Whole and, in *rest, 0, 1, 2 or 3: none, less than half, half or more than half of the last bit. */
+static u64 whole(struct num x, unsigned int *rest)
+{
+	u128 m = shift_jam((u128)x.m << 2, -x.exponent);
+
+	*rest = m & 3;
+	return m >> 2;
+}
+
+u64 fp_round(const struct fp *f, u64 a, enum fp_rounding how)
+{
+	struct num x = unpack(f, a);
+	unsigned int rest;
+	u64 n;
+
+	if (fp_is_nan(f, a))
+		return quiet(f, a);
+	if (is_inf(f, a) || x.exponent >= 0)
+		return a;
+	n = whole(x, &rest);
+	if (how == FP_EVEN)
+		n += rest == 3 || (rest == 2 && (n & 1));
+	else
+		n += rest && ((how == FP_FLOOR && x.negative) || (how == FP_CEIL && !x.negative));
+	return pack(f, x.negative, 0, n);
+}
+
+u64 fp_convert(const struct fp *from, const struct fp *to, u64 a)
+{
+	struct num x = unpack(from, a);
+	u64 sign = x.negative ? fp_sign(to) : 0;
+
+	if (fp_is_nan(from, a))
+		return sign | default_nan(to);
+	return is_inf(from, a) ? sign | to->inf : pack(to, x.negative, x.exponent, x.m);
+}
+
+u64 fp_from_int(const struct fp *f, bool negative, u64 m)
+{
+	return pack(f, negative, 0, m);
+}
+
+s64 fp_to_int(const struct fp *f, u64 a, s64 min, s64 max)
+{
+	struct num x = unpack(f, a);
+	unsigned int rest;
+	u64 n;
+
+	if (fp_is_nan(f, a))
+		return 0;
+	if (x.exponent > 0 && (is_inf(f, a) || x.exponent + top_bit(x.m) > 62))
+		return x.negative ? min : max;
+	n = x.exponent >= 0 ? x.m << x.exponent : whole(x, &rest);
+	if (x.negative)
+		return -(s64)n < min ? min : -(s64)n;
+	return (s64)n > max ? max : (s64)n;
+}
+
+/* Grows with the number. */
+static s64 ordered(const struct fp *f, u64 a)
+{
+	return a & fp_sign(f) ? -(s64)magnitude(f, a) : (s64)magnitude(f, a);
+}
+
+enum fp_order fp_compare(const struct fp *f, u64 a, u64 b)
+{
+	s64 x = ordered(f, a), y = ordered(f, b);
+
+	if (fp_is_nan(f, a) || fp_is_nan(f, b))
+		return FP_UNORDERED;
+	return x < y ? FP_LESS : x > y ? FP_GREATER : FP_EQUAL;
+}
+
+u64 fp_min_max(const struct fp *f, u64 a, u64 b, enum fp_order prefer)
+{
+	if (fp_is_nan(f, a))
+		return fp_is_nan(f, b) ? quiet(f, a) : b;
+	if (fp_is_nan(f, b))
+		return a;
+	if (!magnitude(f, a) && !magnitude(f, b))
+		return prefer == FP_LESS ? a | b : a & b;
+	return fp_compare(f, a, b) == prefer ? a : b;
+}
+
+u64 fp_div_scale(const struct fp *f, u64 a, u64 b, u64 c, bool *scaled)
+{
+	s32 step = f == &fp64 ? 128 : 64, eb = fp_exponent(f, b), ec = fp_exponent(f, c);
+	s32 far = f == &fp64 ? 768 : 96, tiny = f == &fp64 ? 53 : 23, max = f == &fp64 ? 2045 : 253;
+	bool reciprocal_small = eb >= max, quotient_small = ec - eb <= -(max / 2);
+
+	*scaled = false;
+	if (!magnitude(f, b) || !magnitude(f, c))
+		return default_nan(f);
+	if (ec - eb >= far) {
+		*scaled = true;
+		return a == b ? fp_scale(f, a, step) : a;
+	}
+	if (is_denormal(f, b))
+		return fp_scale(f, a, step);
+	if (reciprocal_small && quotient_small) {
+		*scaled = true;
+		return a == b ? fp_scale(f, a, step) : a;
+	}
+	if (reciprocal_small)
+		return fp_scale(f, a, -step);
+	if (quotient_small) {
+		*scaled = true;
+		return a == c ? fp_scale(f, a, step) : a;
+	}
+	return ec <= tiny ? fp_scale(f, a, step) : a;
+}
+
+u64 fp_div_fmas(const struct fp *f, u64 a, u64 b, u64 c, bool scaled)
+{
+	u64 r = fp_fma(f, a, b, c);
+
+	return scaled ? fp_scale(f, r, f == &fp64 ? 64 : 32) : r;
+}
+
+/* @a: the quotient so far, of @c by @b */
+u64 fp_div_fixup(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	u64 sign = (b ^ c) & fp_sign(f);
+	s32 e = fp_exponent(f, c) - fp_exponent(f, b);
+
+	if (is_special(f, b) || is_special(f, c) || !magnitude(f, b) || !magnitude(f, c))
+		return div_special(f, c, b);
+	if (e < (f == &fp64 ? -1075 : -150))
+		return sign;
+	return e > (f == &fp64 ? 1024 : 128) ? sign | f->inf : magnitude(f, a) | sign;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A compute unit that executes code of gfx908 (GCN, wave64): waves, their groups, and what CP and SPI do with them. It
+ * makes no call but to its environment.
+ */
+#ifndef GCN_H
+#define GCN_H
+
+#include "port.h"
+
+#define GCN_LANES     64u
+#define GCN_PAGE      4096u
+#define GCN_MAX_WAVES 16u /* of a group */
+#define GCN_MAX_GROUPS 8u /* at once */
+#define GCN_MAX_LDS   65536u
+#define GCN_TLB	      16u
+
+/* Scalar registers by their number in an instruction. */
+enum { GCN_VCC = 106, GCN_TTMP = 108, GCN_M0 = 124, GCN_EXEC = 126, GCN_SGPRS = 128 };
+/* Accumulation registers come behind the others. */
+enum { GCN_ACC = 256, GCN_VGPRS = 512 };
+
+enum { GCN_STATUS_PRIV = 1 << 5, GCN_STATUS_EXECZ = 1 << 9, GCN_STATUS_VCCZ = 1 << 10, GCN_STATUS_HALT = 1 << 13 };
+enum { GCN_TRAPSTS_SAVECTX = 1 << 10 };
+/* To the nearest, with denormals: the only mode that there is. */
+enum { GCN_MODE_FLOAT_MASK = 0xff, GCN_MODE_FLOAT = 0xf0, GCN_MODE_GPR_IDX = 1 << 27 };
+
+enum gcn_state {
+	GCN_RUNS,
+	GCN_WAITS, /* at a barrier */
+	GCN_ENDED,
+	GCN_SAVED,
+	GCN_STOPPED, /* for good: error says why */
+};
+
+/* Why a wave stopped. */
+struct gcn_error {
+	const char *what; /* NULL: it did not */
+	u64 value;
+	bool is_address; /* @value is, of memory that is not there */
+	u64 pc;
+	u32 w[2];
+	const char *name; /* of the instruction */
+};
+
+/* The values of all lanes, and a bit of each. */
+struct gcn_lanes {
+	u64 r[GCN_LANES], a[GCN_LANES], b[GCN_LANES], c[GCN_LANES];
+	u64 mask, vcc, exec;
+};
+
+struct gcn_env;
+struct gcn_group;
+
+struct gcn_wave {
+	u32 v[GCN_VGPRS][GCN_LANES];
+	u32 s[GCN_SGPRS + 16]; /* the longest load from the last register on stays within */
+	u64 pc;
+	u32 mode, status, trapsts, ib_sts, gpr_alloc, lds_alloc;
+	bool scc, in_trap;
+	bool asks_room; /* for its state */
+	bool is_first;	/* of its group, as far as it is saved */
+	enum gcn_state state;
+	struct gcn_env *env;
+	struct gcn_group *group;
+	struct gcn_error error;
+};
+
+struct gcn_group {
+	struct gcn_wave *waves[GCN_MAX_WAVES];
+	unsigned int nr_waves;
+	u32 lds_size;
+	u8 *lds;
+};
+
+/* What lies around: memory, time. It starts as zeros. */
+struct gcn_env {
+	/* Where the page of the GPU's address @va is, until gcn_forget(); NULL: nothing is there that can be accessed so. */
+	void *(*page)(struct gcn_env *env, u64 va, bool write);
+	u64 (*clock)(struct gcn_env *env);
+	/* Around each run of a few instructions; may be NULL. */
+	void (*enter)(struct gcn_env *env);
+	void (*leave)(struct gcn_env *env);
+	/* Each instruction that is executed, for a test; may be NULL. */
+	void (*executed)(struct gcn_env *env, const char *name);
+	u64 tba, tma;	  /* trap handlers */
+	u32 sh_mem_bases; /* where LDS and private memory are in a flat address */
+	struct {
+		u64 va;
+		u8 *at; /* NULL: unused */
+		bool write;
+	} tlb[GCN_TLB];
+	struct gcn_lanes lanes; /* of the instruction that is being executed */
+};
+
+static inline u64 gcn_s64(const struct gcn_wave *w, unsigned int i)
+{
+	return w->s[i] | (u64)w->s[i + 1] << 32;
+}
+
+static inline void gcn_set_s64(struct gcn_wave *w, unsigned int i, u64 x)
+{
+	w->s[i] = (u32)x;
+	w->s[i + 1] = (u32)(x >> 32);
+}
+
+/* ---- wave.c ---- */
+
+/* Executes up to @steps instructions, as long as the wave runs: how many. */
+unsigned int gcn_run(struct gcn_wave *w, unsigned int steps);
+/* The wave shall save itself. */
+void gcn_preempt(struct gcn_wave *w);
+/* Stops the wave for good: what, and one number. */
+void gcn_stop(struct gcn_wave *w, const char *what, u64 value);
+u32 gcn_hwreg(struct gcn_wave *w, u32 simm);
+void gcn_set_hwreg(struct gcn_wave *w, u32 simm, u32 value);
+void gcn_barrier(struct gcn_wave *w);
+void gcn_end(struct gcn_wave *w, enum gcn_state state);
+void gcn_trap(struct gcn_wave *w, u32 number);
+void gcn_return_from_trap(struct gcn_wave *w, u64 pc);
+void gcn_message(struct gcn_wave *w, u32 message);
+
+/* ---- memory.c ---- */
+
+/* The environment has changed its page tables, or may. */
+void gcn_forget(struct gcn_env *env);
+/* 0 or -EFAULT */
+int gcn_read(struct gcn_env *env, u64 va, void *to, size_t size);
+int gcn_write(struct gcn_env *env, u64 va, const void *from, size_t size);
+void gcn_stop_at_address(struct gcn_wave *w, u64 va);
+
+#endif

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Memory: of the GPU's address space, page by page, and LDS; and the instructions that access it. */
+#include "inst.h"
+
+enum kind {
+	NOTHING, TIME, LOAD, LOAD_SIGNED, STORE, STORE_HIGH, BUFFER_LOAD, BUFFER_STORE, LOAD_TWO, STORE_TWO, PERMUTE,
+	BACK_PERMUTE, ATOMICS, SWAP = ATOMICS, COMPARE_SWAP, ADD, SUB, SMIN, UMIN, SMAX, UMAX, AND, OR, XOR,
+	KINDS = 63, RTN = 64, FAR = 128,
+};
+
+#define M(format, code, ident, what, bytes) [format == SMEM ? 0 : format - DS + 1][code] = { .name = #ident, .kind = what, .size = bytes },
+static const struct gcn_op ops[4][0x100] = {
+#include "memory_ops.h"
+};
+#undef M
+
+const struct gcn_op *gcn_memory_op(enum gcn_format format, unsigned int code)
+{
+	const struct gcn_op *op = &ops[format == SMEM ? 0 : format - DS + 1][code & 0xff];
+
+	return op->name ? op : NULL;
+}
+
+/* ---- pages ---- */
+
+void gcn_forget(struct gcn_env *env)
+{
+	for (unsigned int i = 0; i < GCN_TLB; i++)
+		env->tlb[i].at = NULL;
+}
+
+static u8 *address(struct gcn_env *env, u64 va, bool write)
+{
+	u64 page = va & ~(u64)(GCN_PAGE - 1);
+	unsigned int i = page / GCN_PAGE % GCN_TLB;
+
+	if (!env->tlb[i].at || env->tlb[i].va != page || (write && !env->tlb[i].write)) {
+		env->tlb[i].at = env->page(env, page, write);
+		env->tlb[i].va = page;
+		env->tlb[i].write = write;
+	}
+	return env->tlb[i].at ? env->tlb[i].at + va % GCN_PAGE : NULL;
+}
+
+static int access(struct gcn_env *env, u64 va, u8 *buffer, size_t size, bool write)
+{
+	size_t n;
+	u8 *at;
+
+	for (; size; size -= n, va += n, buffer += n) {
+		n = GCN_PAGE - va % GCN_PAGE;
+		n = n < size ? n : size;
+		at = address(env, va, write);
+		if (!at)
+			return -EFAULT;
+		memcpy(write ? at : buffer, write ? buffer : at, n);
+	}
+	return 0;
+}
+
+int gcn_read(struct gcn_env *env, u64 va, void *to, size_t size)
+{
+	return access(env, va, to, size, false);
+}
+
+int gcn_write(struct gcn_env *env, u64 va, const void *from, size_t size)
+{
+	return access(env, va, (u8 *)from, size, true);
+}
+
+/* ---- SMEM ---- */
+
+static u64 smem_address(struct gcn_wave *w, const struct gcn_inst *i, bool is_buffer)
+{
+	u64 va = gcn_s64(w, (i->w[0] & 63) * 2);
+
+	if (is_buffer)
+		va &= 0xffffffffffffULL;
+	if (i->w[0] >> 17 & 1)
+		va += (u64)(s64)((s32)(i->w[1] << 11) >> 11);
+	else
+		va += w->s[i->w[1] & 0x7f];
+	if (i->w[0] >> 14 & 1)
+		va += w->s[i->w[1] >> 25];
+	return va & ~3ULL;
+}
+
+void gcn_smem(struct gcn_wave *w, const struct gcn_inst *i)
+{
+	u8 kind = i->op->kind;
+	bool is_buffer = kind == BUFFER_LOAD || kind == BUFFER_STORE, write = kind == STORE || kind == BUFFER_STORE;
+	u32 *data = &w->s[i->w[0] >> 6 & 0x7f], loaded[16];
+	u64 va;
+
+	if (kind == NOTHING)
+		return;
+	if (kind == TIME)
+		return gcn_set_s64(w, i->w[0] >> 6 & 0x7f, w->env->clock(w->env));
+	va = smem_address(w, i, is_buffer);
+	if (access(w->env, va, (u8 *)(write ? data : loaded), i->op->size, write))
+		gcn_stop_at_address(w, va);
+	else if (!write)
+		memcpy(data, loaded, i->op->size);
+}
+
+/* ---- a lane's access ---- */
+
+struct place {
+	bool in_lds;
+	u64 va; /* or the offset in LDS */
+};
+
+/* LDS ends where the group's does: nothing is read or written behind it. */
+static u8 *lds_address(struct gcn_wave *w, u64 at, unsigned int size)
+{
+	return at <= w->group->lds_size && size <= w->group->lds_size - at ? w->group->lds + at : NULL;
+}
+
+static void lane_read(struct gcn_wave *w, struct place p, void *to, unsigned int size)
+{
+	u8 *at;
+
+	if (!p.in_lds) {
+		if (gcn_read(w->env, p.va, to, size))
+			gcn_stop_at_address(w, p.va);
+		return;
+	}
+	at = lds_address(w, p.va, size);
+	if (at)
+		memcpy(to, at, size);
+	else
+		memset(to, 0, size);
+}
+
+static void lane_write(struct gcn_wave *w, struct place p, const void *from, unsigned int size)
+{
+	u8 *at;
+
+	if (!p.in_lds) {
+		if (gcn_write(w->env, p.va, from, size))
+			gcn_stop_at_address(w, p.va);
+		return;
+	}
+	at = lds_address(w, p.va, size);
+	if (at)
+		memcpy(at, from, size);
+}
+
+static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size, bool is_signed)
+{
+	u32 x[4] = { 0 };
+
+	lane_read(w, p, x, size);
+	if (w->state == GCN_STOPPED)
+		return;
+	if (is_signed)
+		x[0] = size == 1 ? (u32)(s8)x[0] : (u32)(s16)x[0];
+	for (unsigned int k = 0; k < (size + 3) / 4; k++)
+		w->v[dst + k][lane] = x[k];
+}
+
+static void store(struct gcn_wave *w, struct place p, unsigned int src, unsigned int lane, unsigned int size, bool high)
+{
+	u32 x[4] = { 0 };
+
+	for (unsigned int k = 0; k < (size + 3) / 4; k++)
+		x[k] = w->v[src + k][lane];
+	if (high)
+		x[0] >>= 16;
+	lane_write(w, p, x, size);
+}
+
+/* ---- atomics ---- */
+
+static u64 extend(u64 x, unsigned int size)
+{
+	return size == 4 ? (u64)(s64)(s32)x : x;
+}
+
+static u64 combine(u8 kind, unsigned int size, u64 old, u64 data, u64 compare)
+{
+	s64 x = (s64)extend(old, size), y = (s64)extend(data, size);
+
+	switch (kind) {
+	case SWAP:
+		return data;
+	case COMPARE_SWAP:
+		return old == compare ? data : old;
+	case ADD:
+		return old + data;
+	case SUB:
+		return old - data;
+	case SMIN:
+		return x < y ? old : data;
+	case UMIN:
+		return old < data ? old : data;
+	case SMAX:
+		return x > y ? old : data;
+	case UMAX:
+		return old > data ? old : data;
+	case AND:
+		return old & data;
+	case OR:
+		return old | data;
+	default:
+		return old ^ data;
+	}
+}
+
+static u64 exchange32(u8 kind, u32 *at, u64 data, u64 compare)
+{
+	u32 old = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(at, &old, (u32)combine(kind, 4, old, data, compare), false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	return old;
+}
+
+static u64 exchange64(u8 kind, u64 *at, u64 data, u64 compare)
+{
+	u64 old = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(at, &old, combine(kind, 8, old, data, compare), false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	return old;
+}
+
+/* What was there. */
+static u64 atomic(struct gcn_wave *w, struct place p, u8 kind, unsigned int size, u64 data, u64 compare)
+{
+	u8 *at = p.in_lds ? lds_address(w, p.va, size) : address(w->env, p.va, true);
+
+	if (p.va % size) {
+		gcn_stop(w, "an atomic access is not aligned", p.va);
+		return 0;
+	}
+	if (!at && !p.in_lds)
+		gcn_stop_at_address(w, p.va);
+	if (!at)
+		return 0;
+	return size == 4 ? exchange32(kind, (u32 *)at, data, compare) : exchange64(kind, (u64 *)at, data, compare);
+}
+
+static u64 lane_data(const struct gcn_wave *w, unsigned int number, unsigned int lane, unsigned int size)
+{
+	return w->v[number][lane] | (size == 8 ? (u64)w->v[number + 1][lane] << 32 : 0);
+}
+
+static void set_lane_data(struct gcn_wave *w, unsigned int number, unsigned int lane, unsigned int size, u64 x)
+{
+	w->v[number][lane] = (u32)x;
+	if (size == 8)
+		w->v[number + 1][lane] = (u32)(x >> 32);
+}
+
+/* ---- FLAT ---- */
+
+enum { SEGMENT_FLAT, SEGMENT_SCRATCH, SEGMENT_GLOBAL, SADDR_OFF = 0x7f };
+
+static struct place flat_place(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
+{
+	unsigned int segment = i->w[0] >> 14 & 3, addr = i->w[1] & 0xff, saddr = i->w[1] >> 16 & 0x7f;
+	s64 offset = segment == SEGMENT_FLAT ? (s32)(i->w[0] & 0xfff) : (s32)(i->w[0] << 19) >> 19;
+	struct place p = { .va = lane_data(w, addr, lane, 8) + (u64)offset };
+
+	if (segment == SEGMENT_GLOBAL && saddr != SADDR_OFF)
+		p.va = gcn_s64(w, saddr) + w->v[addr][lane] + (u64)offset;
+	if (segment == SEGMENT_FLAT && p.va >> 48 == w->env->sh_mem_bases >> 16) {
+		p.in_lds = true;
+		p.va &= 0xffffffff;
+	}
+	return p;
+}
+
+static void flat_atomic(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
+{
+	unsigned int size = i->op->size, data = i->w[1] >> 8 & 0xff;
+	u64 old = atomic(w, p, i->op->kind, size, lane_data(w, data, lane, size),
+			 i->op->kind == COMPARE_SWAP ? lane_data(w, data + size / 4, lane, size) : 0);
+
+	if (i->w[0] >> 16 & 1)
+		set_lane_data(w, i->w[1] >> 24, lane, size, old);
+}
+
+static void flat_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
+{
+	struct place p = flat_place(w, i, lane);
+	unsigned int data = i->w[1] >> 8 & 0xff, dst = i->w[1] >> 24;
+
+	if (!p.in_lds && p.va >> 48 == (w->env->sh_mem_bases & 0xffff) && (i->w[0] >> 14 & 3) == SEGMENT_FLAT)
+		return gcn_stop(w, "private memory is accessed", p.va);
+	switch (i->op->kind) {
+	case LOAD:
+	case LOAD_SIGNED:
+		return load(w, p, dst, lane, i->op->size, i->op->kind == LOAD_SIGNED);
+	case STORE:
+	case STORE_HIGH:
+		return store(w, p, data, lane, i->op->size, i->op->kind == STORE_HIGH);
+	default:
+		return flat_atomic(w, i, p, lane);
+	}
+}
+
+void gcn_flat(struct gcn_wave *w, const struct gcn_inst *i)
+{
+	u64 exec = gcn_s64(w, GCN_EXEC);
+
+	if ((i->w[0] >> 14 & 3) == SEGMENT_SCRATCH || i->w[0] >> 13 & 1)
+		return gcn_stop(w, "no such form of the instruction", i->w[0]);
+	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++)
+		if (exec >> l & 1)
+			flat_lane(w, i, l);
+}
+
+/* ---- MUBUF: as far as the trap handler goes; ranges are not checked ---- */
+
+struct buffer {
+	u64 base;
+	u32 stride;
+	bool is_swizzled, adds_lane;
+};
+
+static struct buffer buffer_read(const struct gcn_wave *w, unsigned int s)
+{
+	return (struct buffer){ .base = gcn_s64(w, s) & 0xffffffffffffULL,
+				.stride = w->s[s + 1] >> 16 & 0x3fff,
+				.is_swizzled = w->s[s + 1] >> 31,
+				.adds_lane = w->s[s + 3] >> 23 & 1 };
+}
+
+static void buffer_lane(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
+{
+	unsigned int data = i->w[1] >> 8 & 0xff;
+	struct place lds = { .in_lds = true, .va = (u64)(w->s[GCN_M0] & 0xffff) + (i->w[0] & 0xfff) + lane * 4 };
+	u32 x;
+
+	if (i->w[0] >> 16 & 1) {
+		lane_read(w, p, &x, 4);
+		if (w->state != GCN_STOPPED)
+			lane_write(w, lds, &x, 4);
+	} else if (i->op->kind == LOAD || i->op->kind == LOAD_SIGNED) {
+		load(w, p, data, lane, i->op->size, i->op->kind == LOAD_SIGNED);
+	} else {
+		store(w, p, data, lane, i->op->size, i->op->kind == STORE_HIGH);
+	}
+}
+
+void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
+{
+	unsigned int addr = i->w[1] & 0xff;
+	bool offset_in = i->w[0] >> 12 & 1, index_in = i->w[0] >> 13 & 1, to_lds = i->w[0] >> 16 & 1;
+	struct buffer b = buffer_read(w, (i->w[1] >> 16 & 31) * 4);
+	u64 exec = gcn_s64(w, GCN_EXEC), base = b.base + gcn_operand32(w, i, i->w[1] >> 24) + (i->w[0] & 0xfff);
+	struct place p = { 0 };
+
+	if (i->op->kind == NOTHING)
+		return;
+	if (b.is_swizzled || (to_lds && (i->op->kind != LOAD || i->op->size != 4)) || i->w[1] >> 23 & 1)
+		return gcn_stop(w, "no such form of the instruction", i->w[0]);
+	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++) {
+		if (!(exec >> l & 1))
+			continue;
+		p.va = base + (offset_in ? w->v[addr + index_in][l] : 0) +
+		       (u64)b.stride * ((index_in ? w->v[addr][l] : 0) + (b.adds_lane ? l : 0));
+		buffer_lane(w, i, p, l);
+	}
+}
+
+/* ---- DS ---- */
+
+static void ds_two(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
+{
+	unsigned int size = i->op->size, scale = i->op->kind & FAR ? size * 64 : size;
+	u32 at = w->v[i->w[1] & 0xff][lane];
+	struct place p0 = { true, at + (i->w[0] & 0xff) * scale }, p1 = { true, at + (i->w[0] >> 8 & 0xff) * scale };
+
+	if ((i->op->kind & KINDS) == LOAD_TWO) {
+		load(w, p0, i->w[1] >> 24, lane, size, false);
+		load(w, p1, (i->w[1] >> 24) + size / 4, lane, size, false);
+	} else {
+		store(w, p0, i->w[1] >> 8 & 0xff, lane, size, false);
+		store(w, p1, i->w[1] >> 16 & 0xff, lane, size, false);
+	}
+}
+
+/* Compare and swap has what is compared first, other than FLAT's. */
+static void ds_atomic(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
+{
+	unsigned int size = i->op->size;
+	u8 kind = i->op->kind & KINDS;
+	u64 data0 = lane_data(w, i->w[1] >> 8 & 0xff, lane, size), data1 = lane_data(w, i->w[1] >> 16 & 0xff, lane, size);
+	u64 old = kind == COMPARE_SWAP ? atomic(w, p, kind, size, data1, data0) : atomic(w, p, kind, size, data0, 0);
+
+	if (i->op->kind & RTN)
+		set_lane_data(w, i->w[1] >> 24, lane, size, old);
+}
+
+static void ds_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
+{
+	struct place p = { true, (u64)w->v[i->w[1] & 0xff][lane] + (i->w[0] & 0xffff) };
+	u8 kind = i->op->kind & KINDS;
+
+	switch (kind) {
+	case LOAD:
+	case LOAD_SIGNED:
+		return load(w, p, i->w[1] >> 24, lane, i->op->size, kind == LOAD_SIGNED);
+	case STORE:
+		return store(w, p, i->w[1] >> 8 & 0xff, lane, i->op->size, false);
+	case LOAD_TWO:
+	case STORE_TWO:
+		return ds_two(w, i, lane);
+	default:
+		return ds_atomic(w, i, p, lane);
+	}
+}
+
+/* Lanes give each other values; of a lane that is switched off comes 0. */
+static void ds_permute(struct gcn_wave *w, const struct gcn_inst *i, u64 exec)
+{
+	const u32 *addr = w->v[i->w[1] & 0xff], *data = w->v[i->w[1] >> 8 & 0xff];
+	u32 r[GCN_LANES] = { 0 }, other;
+
+	for (unsigned int l = 0; l < GCN_LANES; l++) {
+		other = (addr[l] + (i->w[0] & 0xffff)) / 4 % GCN_LANES;
+		if (i->op->kind == BACK_PERMUTE)
+			r[l] = exec >> other & 1 ? data[other] : 0;
+		else if (exec >> l & 1)
+			r[other] = data[l];
+	}
+	for (unsigned int l = 0; l < GCN_LANES; l++)
+		if (exec >> l & 1)
+			w->v[i->w[1] >> 24][l] = r[l];
+}
+
+void gcn_ds(struct gcn_wave *w, const struct gcn_inst *i)
+{
+	u64 exec = gcn_s64(w, GCN_EXEC);
+
+	if (i->w[0] >> 16 & 1)
+		return gcn_stop(w, "no such form of the instruction", i->w[0]);
+	if (i->op->kind == PERMUTE || i->op->kind == BACK_PERMUTE)
+		return ds_permute(w, i, exec);
+	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++)
+		if (exec >> l & 1)
+			ds_lane(w, i, l);
+}

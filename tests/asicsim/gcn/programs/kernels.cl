@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Code for gfx908, compiled when the tests are. Kernels are found by their order. */
+#include "device.h"
+#include "common.h"
+
+/* Each lane its own values. */
+#define L(name, expression)                                           \
+	KERNEL void lane_##name(global u64 *out, global const u64 *in) \
+	{                                                             \
+		u32 i = GLOBAL_ID;                                    \
+		u64 a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2]; \
+		(void)a, (void)b, (void)c;                            \
+		out[i] = (expression);                                \
+	}
+#include "lanes.h"
+#undef L
+
+/* The values are those of a whole group: the compiler chooses scalar instructions where there are any. */
+#define L(name, expression)                                             \
+	KERNEL void scalar_##name(global u64 *out, global const u64 *in) \
+	{                                                               \
+		u32 i = GROUP_ID;                                       \
+		u64 a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2]; \
+		(void)a, (void)b, (void)c;                              \
+		out[i] = (expression);                                  \
+	}
+#include "lanes.h"
+#undef L
+
+/* What the processor has no words for: lanes that look at each other. 16 results each. */
+KERNEL void cross(global u32 *out, global const u32 *in)
+{
+	u32 x = in[GLOBAL_ID], lane = ITEM & 63;
+	global u32 *to = out + 16 * GLOBAL_ID;
+
+	to[0] = __builtin_amdgcn_readfirstlane(x);
+	to[1] = __builtin_amdgcn_readlane(x, in[0] & 63);
+	to[2] = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 7));
+	to[3] = (u32)__builtin_amdgcn_ds_bpermute((s32)(x << 2), (s32)x);
+	to[4] = (u32)__builtin_amdgcn_ds_permute((s32)((lane ^ 21) << 2), (s32)x);
+	to[5] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x1b, 0xf, 0xf, false); /* quad_perm 3, 2, 1, 0 */
+	to[6] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x111, 0xf, 0xf, false); /* row_shr 1 */
+	to[7] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x103, 0xf, 0xf, true); /* row_shl 3, 0 from outside */
+	to[8] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x124, 0xf, 0xf, false); /* row_ror 4 */
+	to[9] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x138, 0xf, 0xf, false); /* wave_shr 1 */
+	to[10] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x142, 0xa, 0xf, false); /* bcast 15 to rows 1 and 3 */
+	to[11] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x143, 0xc, 0xf, false); /* bcast 31 to rows 2 and 3 */
+	to[12] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x141, 0xf, 0x3, false); /* half_mirror, half the banks */
+	to[13] = (u32)(__builtin_amdgcn_uicmp(x, in[0], 34) >> (lane & 32)); /* greater than */
+	to[14] = __builtin_amdgcn_perm(x, in[0], 0x0c0d0206);
+	to[15] = (u32)__builtin_amdgcn_update_dpp(77, (s32)x, 0x140, 0xf, 0xf, false); /* row_mirror */
+}
+
+struct three {
+	u32 x, y, z;
+};
+
+/* All sizes of memory accesses, also those that are not aligned, by global and by flat addresses. */
+KERNEL void sizes(global u8 *out, global const u8 *in)
+{
+	u32 i = GLOBAL_ID;
+	global u8 *to = out + 64 * i;
+	global const u8 *from = in + 64 * i;
+	const u8 *flat = from;
+
+	to[0] = from[1];
+	to[1] = from[0];
+	*(global u16 *)(to + 2) = *(global const u16 *)(from + 2);
+	*(global s32 *)(to + 4) = *(global const s8 *)(from + 4);
+	*(global s32 *)(to + 8) = *(global const s16 *)(from + 6);
+	*(global u8 *)(to + 12) = *(global const u32 *)(from + 8) >> 16;
+	*(global u16 *)(to + 14) = *(global const u32 *)(from + 8) >> 16;
+	*(global struct three *)(to + 16) = *(global const struct three *)(from + 16);
+	*(global uint4 *)(to + 32) = *(const uint4 *)(flat + 32);
+	*(global u64 *)(to + 48) = *(global const u64 *)(from + 48);
+	*(global u32 *)(to + 56) = *(const u8 *)(flat + 56) + *(const u16 *)(flat + 58);
+	*(global u32 *)(to + 60) = *(const u32 *)(flat + 60);
+}
+
+/* Atomic operations on LDS and on memory, some with what was there before. */
+#define ATOMICS(space, p, q, x)                                                                            \
+	do {                                                                                               \
+		__atomic_fetch_add((space u32 *)(p) + 0, (u32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_sub((space u32 *)(p) + 1, (u32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_and((space u32 *)(p) + 2, (u32)(x) | 0xff, __ATOMIC_RELAXED);               \
+		__atomic_fetch_or((space u32 *)(p) + 3, (u32)(x) & 0xff, __ATOMIC_RELAXED);                \
+		__atomic_fetch_xor((space u32 *)(p) + 4, (u32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_min((space u32 *)(p) + 5, (u32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_max((space u32 *)(p) + 6, (u32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_min((space s32 *)(p) + 7, (s32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_max((space s32 *)(p) + 8, (s32)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_add((space u64 *)(q) + 0, (x), __ATOMIC_RELAXED);                           \
+		__atomic_fetch_sub((space u64 *)(q) + 1, (x), __ATOMIC_RELAXED);                           \
+		__atomic_fetch_and((space u64 *)(q) + 2, (x) | 0xff, __ATOMIC_RELAXED);                    \
+		__atomic_fetch_or((space u64 *)(q) + 3, (x) & 0xff, __ATOMIC_RELAXED);                     \
+		__atomic_fetch_xor((space u64 *)(q) + 4, (x), __ATOMIC_RELAXED);                           \
+		__atomic_fetch_min((space u64 *)(q) + 5, (x), __ATOMIC_RELAXED);                           \
+		__atomic_fetch_max((space u64 *)(q) + 6, (x), __ATOMIC_RELAXED);                           \
+		__atomic_fetch_min((space s64 *)(q) + 7, (s64)(x), __ATOMIC_RELAXED);                      \
+		__atomic_fetch_max((space s64 *)(q) + 8, (s64)(x), __ATOMIC_RELAXED);                      \
+	} while (0)
+
+KERNEL void atomics(global u32 *out32, global u64 *out64, global const u64 *in, global u32 *tickets)
+{
+	local u32 narrow[16];
+	local u64 wide[16];
+	u64 x = in[GLOBAL_ID];
+	u32 ticket, old;
+
+	if (ITEM < 16) {
+		narrow[ITEM] = 0;
+		wide[ITEM] = 0;
+	}
+	BARRIER();
+	ATOMICS(global, out32, out64, x);
+	ATOMICS(local, narrow, wide, x);
+	/* Each ticket once; the last slot is a lock that all take in turn. */
+	ticket = __atomic_fetch_add(narrow + 15, 1, __ATOMIC_RELAXED);
+	ticket += (u32)__atomic_fetch_add(wide + 15, 1000, __ATOMIC_RELAXED) % 1;
+	tickets[GROUP_ID * GROUP + ticket] = __atomic_exchange_n(narrow + 14, ITEM + 1, __ATOMIC_RELAXED);
+	do
+		old = __atomic_load_n(out32 + 15, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(out32 + 15, &old, old + 3, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	do
+		old = narrow[13];
+	while (!__atomic_compare_exchange_n(narrow + 13, &old, old + 5, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	__atomic_exchange_n(out64 + 14, x, __ATOMIC_RELAXED);
+	BARRIER();
+	/* Every group has the same in LDS as the others but for its items: the sum of all is in the global ones. */
+	if (ITEM < 9) {
+		__atomic_fetch_add(out32 + 16 + ITEM, narrow[ITEM], __ATOMIC_RELAXED);
+		__atomic_fetch_xor(out64 + 16 + ITEM, wide[ITEM], __ATOMIC_RELAXED);
+	}
+	if (!ITEM)
+		__atomic_fetch_add(out32 + 14, narrow[13], __ATOMIC_RELAXED);
+}

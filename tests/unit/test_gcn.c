@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The simulated chip's compute unit (tests/asicsim/gcn) runs code that clang made for gfx908; the same source, compiled for
+ * the processor, says what has to come out.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/asicsim/gcn/dispatch.h"
+
+typedef float f32;
+typedef double f64;
+
+#define __builtin_bitreverse64(x) reversed(x)
+#define __builtin_bitreverse32(x) (u32)(reversed(x) >> 32)
+
+static u64 reversed(u64 x)
+{
+	u64 r = 0;
+
+	for (unsigned int i = 0; i < 64; i++)
+		r |= (x >> i & 1) << (63 - i);
+	return r;
+}
+
+#include "tests/asicsim/gcn/programs/common.h"
+
+/* ---- the same for the processor ---- */
+
+#define L(name, expression)                         \
+	static u64 lane_##name(u64 a, u64 b, u64 c) \
+	{                                           \
+		(void)a, (void)b, (void)c;          \
+		return (expression);                \
+	}
+#include "tests/asicsim/gcn/programs/lanes.h"
+#undef L
+
+static const struct lane_program {
+	const char *name;
+	u64 (*run)(u64 a, u64 b, u64 c);
+} lane_programs[] = {
+#define L(ident, expression) { #ident, lane_##ident },
+#include "tests/asicsim/gcn/programs/lanes.h"
+#undef L
+};
+
+/* Kernels in the order of kernels.cl: programs with values of a lane, the same with values of a group, others. */
+enum { NR_LANE_PROGRAMS = GCN_COUNT(lane_programs), KERNEL_CROSS = 2 * NR_LANE_PROGRAMS, KERNEL_SIZES, KERNEL_ATOMICS };
+
+/* ---- a GPU's address space: that of this process, as far as pages are given to it ---- */
+
+#define MEMORY_BYTES (1u << 20)
+
+static struct gcn_env env;
+static u8 *memory;		  /* read and written */
+static u8 *code, *handler;	  /* read */
+static size_t code_bytes, handler_bytes;
+
+static bool is_within(u64 va, const u8 *start, size_t bytes)
+{
+	return va >= (uintptr_t)start && va < (uintptr_t)start + bytes;
+}
+
+static void *page(struct gcn_env *e, u64 va, bool write)
+{
+	(void)e;
+	if (is_within(va, memory, MEMORY_BYTES))
+		return (void *)(uintptr_t)va;
+	return !write && (is_within(va, code, code_bytes) || is_within(va, handler, handler_bytes)) ? (void *)(uintptr_t)va : NULL;
+}
+
+static u64 clock_ticks(struct gcn_env *e)
+{
+	static u64 ticks;
+
+	(void)e;
+	return ticks++;
+}
+
+/* The file at whole pages. */
+static u8 *file_read(const char *path, size_t *bytes)
+{
+	FILE *f = fopen(path, "rb");
+	u8 *at = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
+	size_t n;
+
+	assert_non_null(f);
+	assert_non_null(at);
+	memset(at, 0, MEMORY_BYTES);
+	n = fread(at, 1, MEMORY_BYTES - 1, f);
+	fclose(f);
+	assert_true(n > 0);
+	*bytes = (n + GCN_PAGE - 1) & ~(size_t)(GCN_PAGE - 1);
+	return at;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
+	memory = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
+	env = (struct gcn_env){ .page = page, .clock = clock_ticks, .sh_mem_bases = 0x00010002 };
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(code);
+	free(memory);
+	return 0;
+}
+
+static u64 random_bits(void)
+{
+	static u64 x = 88172645463325252ULL;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return x;
+}
+
+/* All kinds of numbers: small ones, ends of ranges, numbers with a fraction and what is next to them. */
+static u64 random_number(void)
+{
+	static const u64 special[] = { 0, 1, 0x80000000, 0x7fffffff, 0xffffffff, 0x8000000000000000, 0x7fffffffffffffff, ~0ULL,
+				       0x3f800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00800000, 0x007fffff, 0x80000001,
+				       0x3ff0000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
+				       0x0010000000000000, 0x000fffffffffffff };
+	u64 r = random_bits();
+
+	switch (r >> 60) {
+	case 0:
+		return special[r % GCN_COUNT(special)];
+	case 1:
+		return special[r % GCN_COUNT(special)] + (r >> 8 & 7) - 3;
+	case 2:
+		return r & 0xff;
+	case 3:
+		return (random_bits() & 0x800fffff800fffff) | (0x3f0 + (r & 15)) << 20 | (0x3f0 + (r >> 4 & 15)) << 52;
+	}
+	return random_bits();
+}
+
+/* Runs a kernel of one-dimensional groups of 256 to its end. */
+static void run(unsigned int kernel, u32 items, void *arguments)
+{
+	struct gcn_dispatch d = { .env = &env };
+	struct gcn_packet packet = { .kernel = (uintptr_t)code + 64 * kernel, .arguments = (uintptr_t)arguments,
+				     .workgroup = { 256, 1, 1 }, .grid = { items, 1, 1 },
+				     .lds_size = ((struct gcn_kernel *)(code + 64 * kernel))->lds_size };
+	int err = gcn_dispatch_start(&d, &packet);
+
+	while (!err || err == -EAGAIN) {
+		err = gcn_dispatch_run(&d, 50);
+		if (!err)
+			break;
+	}
+	gcn_dispatch_end(&d);
+	if (err)
+		fail_msg("kernel %u: %s: %#llx: %s %08x %08x at %#llx", kernel, d.error.what, (long long)d.error.value,
+			 d.error.name ? d.error.name : "", d.error.w[0], d.error.w[1], (long long)(d.error.pc - (uintptr_t)code));
+}
+
+/* ---- the tests ---- */
+
+#define ITEMS 1024u
+
+static bool is_number_type(const char *name, char type)
+{
+	return name[0] == type && name[1] == '_';
+}
+
+/* What is no number has no certain bits. */
+static bool same(const char *name, u64 x, u64 y)
+{
+	bool narrow = is_number_type(name, 'f') || !strncmp(name, "d_narrow", 8);
+
+	if (x == y)
+		return true;
+	if (narrow && !(x >> 32) && !(y >> 32) && isnan(f_u(x)) && isnan(f_u(y)))
+		return true;
+	return (is_number_type(name, 'd') || !strcmp(name, "f_widen")) && isnan(d_u(x)) && isnan(d_u(y));
+}
+
+/* @items: how many items have the same values */
+static void programs_check(unsigned int first, unsigned int items)
+{
+	u64 *arguments = (u64 *)memory, *out = arguments + 512, *in = out + ITEMS;
+
+	for (unsigned int k = 0; k < NR_LANE_PROGRAMS; k++) {
+		const struct lane_program *p = &lane_programs[k];
+
+		for (u32 i = 0; i < 3 * ITEMS; i++)
+			in[i] = random_number();
+		arguments[0] = (uintptr_t)out;
+		arguments[1] = (uintptr_t)in;
+		run(first + k, ITEMS, arguments);
+		for (u32 i = 0; i < ITEMS / items; i++) {
+			u64 *x = in + 3 * i, want = p->run(x[0], x[1], x[2]);
+
+			if (!same(p->name, out[i], want))
+				fail_msg("%s(%#llx, %#llx, %#llx) is %#llx and not %#llx", p->name, (long long)x[0], (long long)x[1],
+					 (long long)x[2], (long long)out[i], (long long)want);
+		}
+	}
+}
+
+static void lanes_compute_what_the_processor_does(void **state)
+{
+	(void)state;
+	programs_check(0, 1);
+}
+
+static void scalars_compute_what_the_processor_does(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		programs_check(NR_LANE_PROGRAMS, 256);
+}
+
+/* Of the 64 lanes whose values are in @x, what lane @l has to see; @first: of all. */
+static void cross_expect(const u32 *x, u32 first, unsigned int l, u32 want[16])
+{
+	unsigned int row = l & 48, at = l & 15;
+	u64 greater = 0;
+
+	for (unsigned int i = 0; i < 64; i++)
+		greater |= (u64)(x[i] > first) << i;
+	want[0] = x[0];
+	want[1] = x[first & 63];
+	want[2] = 7 + l;
+	want[3] = x[x[l] & 63];
+	want[4] = x[l ^ 21];
+	want[5] = x[l ^ 3];
+	want[6] = at ? x[l - 1] : 77;
+	want[7] = at < 13 ? x[l + 3] : 0;
+	want[8] = x[row + ((at + 12) & 15)];
+	want[9] = l ? x[l - 1] : 77;
+	want[10] = row & 16 ? x[row - 1] : 77;
+	want[11] = row & 32 ? x[31] : 77;
+	want[12] = at < 8 ? x[l ^ 7] : 77;
+	want[13] = (u32)(greater >> (l & 32));
+	/* bytes 6 and 2 of the pair, all ones, and 0 */
+	want[14] = 0xff0000 | (first >> 16 & 0xff) << 8 | (x[l] >> 16 & 0xff);
+	want[15] = x[l ^ 15];
+}
+
+static void lanes_see_each_other(void **state)
+{
+	u64 *arguments = (u64 *)memory;
+	u32 *in = (u32 *)(arguments + 512), *out = in + ITEMS, want[16];
+
+	(void)state;
+	for (u32 i = 0; i < ITEMS; i++)
+		in[i] = (u32)random_bits();
+	arguments[0] = (uintptr_t)out;
+	arguments[1] = (uintptr_t)in;
+	run(KERNEL_CROSS, ITEMS, arguments);
+	for (u32 i = 0; i < ITEMS; i++) {
+		cross_expect(in + (i & ~63u), in[0], i & 63, want);
+		for (int k = 0; k < 16; k++)
+			if (out[16 * i + k] != want[k])
+				fail_msg("item %u: result %d is %#x and not %#x", i, k, out[16 * i + k], want[k]);
+	}
+}
+
+static void sizes_expect(const u8 *from, u8 *to)
+{
+	s32 x;
+	u32 sum;
+
+	to[0] = from[1];
+	to[1] = from[0];
+	memcpy(to + 2, from + 2, 2);
+	x = (s8)from[4];
+	memcpy(to + 4, &x, 4);
+	x = (s16)(from[6] | from[7] << 8);
+	memcpy(to + 8, &x, 4);
+	to[12] = from[10];
+	memcpy(to + 14, from + 10, 2);
+	memcpy(to + 16, from + 16, 12);
+	memcpy(to + 32, from + 32, 24);
+	sum = from[56] + (from[58] | (u32)from[59] << 8);
+	memcpy(to + 56, &sum, 4);
+	memcpy(to + 60, from + 60, 4);
+}
+
+static void memory_is_accessed_in_all_sizes(void **state)
+{
+	u64 *arguments = (u64 *)memory;
+	u8 *in = memory + GCN_PAGE, *out = in + 64 * ITEMS, want[64];
+
+	(void)state;
+	for (u32 i = 0; i < 64 * ITEMS; i++)
+		in[i] = (u8)random_bits();
+	memset(out, 0x5a, 64 * ITEMS);
+	arguments[0] = (uintptr_t)out;
+	arguments[1] = (uintptr_t)in;
+	run(KERNEL_SIZES, ITEMS, arguments);
+	for (u32 i = 0; i < ITEMS; i++) {
+		memset(want, 0x5a, sizeof(want));
+		sizes_expect(in + 64 * i, want);
+		assert_memory_equal(out + 64 * i, want, sizeof(want));
+	}
+}
+
+/* All operations do not depend on the order of items. */
+static void combine32(u32 *p, u32 x)
+{
+	p[0] += x;
+	p[1] -= x;
+	p[2] &= x | 0xff;
+	p[3] |= x & 0xff;
+	p[4] ^= x;
+	p[5] = p[5] < x ? p[5] : x;
+	p[6] = p[6] > x ? p[6] : x;
+	p[7] = (u32)((s32)p[7] < (s32)x ? p[7] : x);
+	p[8] = (u32)((s32)p[8] > (s32)x ? p[8] : x);
+}
+
+static void combine64(u64 *p, u64 x)
+{
+	p[0] += x;
+	p[1] -= x;
+	p[2] &= x | 0xff;
+	p[3] |= x & 0xff;
+	p[4] ^= x;
+	p[5] = p[5] < x ? p[5] : x;
+	p[6] = p[6] > x ? p[6] : x;
+	p[7] = (s64)p[7] < (s64)x ? p[7] : x;
+	p[8] = (s64)p[8] > (s64)x ? p[8] : x;
+}
+
+struct atomics_memory {
+	u64 arguments[4];
+	u64 out64[32], want64[32];
+	u32 out32[32], want32[32];
+	u64 in[ITEMS];
+	u32 tickets[ITEMS];
+};
+
+/* Each item of a group found there what the one before it had left. */
+static void tickets_check(const u32 *tickets)
+{
+	bool seen[257] = { false };
+
+	for (u32 i = 0; i < 256; i++) {
+		assert_true(tickets[i] <= 256 && !seen[tickets[i]]);
+		seen[tickets[i]] = true;
+	}
+	assert_true(seen[0]);
+}
+
+static void atomics_lose_nothing(void **state)
+{
+	struct atomics_memory *m = (struct atomics_memory *)memory;
+	u32 narrow[16];
+	u64 wide[16];
+
+	(void)state;
+	memset(m, 0, sizeof(*m));
+	m->arguments[0] = (uintptr_t)m->out32;
+	m->arguments[1] = (uintptr_t)m->out64;
+	m->arguments[2] = (uintptr_t)m->in;
+	m->arguments[3] = (uintptr_t)m->tickets;
+	for (u32 i = 0; i < 9; i++) {
+		m->out32[i] = m->want32[i] = (u32)random_bits();
+		m->out64[i] = m->want64[i] = random_bits();
+	}
+	for (u32 i = 0; i < ITEMS; i++)
+		m->in[i] = random_number();
+	for (u32 g = 0; g < ITEMS / 256; g++) {
+		memset(narrow, 0, sizeof(narrow));
+		memset(wide, 0, sizeof(wide));
+		for (u32 i = 256 * g; i < 256 * g + 256; i++) {
+			combine32(m->want32, (u32)m->in[i]);
+			combine64(m->want64, m->in[i]);
+			combine32(narrow, (u32)m->in[i]);
+			combine64(wide, m->in[i]);
+		}
+		for (u32 i = 0; i < 9; i++) {
+			m->want32[16 + i] += narrow[i];
+			m->want64[16 + i] ^= wide[i];
+		}
+	}
+	m->want32[14] = 5 * ITEMS;
+	m->want32[15] = 3 * ITEMS;
+	run(KERNEL_ATOMICS, ITEMS, m->arguments);
+	m->want64[14] = m->out64[14];
+	assert_memory_equal(m->out32, m->want32, sizeof(m->out32));
+	assert_memory_equal(m->out64, m->want64, sizeof(m->out64));
+	for (u32 g = 0; g < ITEMS / 256; g++)
+		tickets_check(m->tickets + 256 * g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lanes_compute_what_the_processor_does),
+		cmocka_unit_test(scalars_compute_what_the_processor_does),
+		cmocka_unit_test(lanes_see_each_other),
+		cmocka_unit_test(memory_is_accessed_in_all_sizes),
+		cmocka_unit_test(atomics_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
