@@ -25,6 +25,7 @@ fuzz_tool_SRCS := $(filter-out tool/main.c tool/check.c tool/doctor.c tool/resum
 	kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
 fuzz_tool_CFLAGS = $(TOOL_CFLAGS)
 fuzz_tool_LDLIBS = $(TOOL_LDLIBS)
+fuzz_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
 fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
 fuzz_tool_files_CFLAGS = $(TOOL_CFLAGS)
 fuzz_tool_files_LDLIBS = $(TOOL_LDLIBS)
@@ -35,7 +36,7 @@ $(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
 
-$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tool/*.h tests/fuzz/*.h)
+$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tool/*.h tests/fuzz/*.h tests/asicsim/gcn/*.h)
 
 $(BUILD)/fuzz:
 	mkdir -p $@

@@ -3,6 +3,7 @@
  * The simulated chip's compute unit (tests/asicsim/gcn) runs code that clang made for gfx908; the same source, compiled for
  * the processor, says what has to come out.
  */
+#include <glob.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,8 +60,8 @@ enum { NR_LANE_PROGRAMS = GCN_COUNT(lane_programs), KERNEL_CROSS = 2 * NR_LANE_P
 
 static struct gcn_env env;
 static u8 *memory;		  /* read and written */
-static u8 *code, *handler;	  /* read */
-static size_t code_bytes, handler_bytes;
+static u8 *code, *busy, *handler; /* read */
+static size_t code_bytes, busy_bytes, handler_bytes;
 
 static bool is_within(u64 va, const u8 *start, size_t bytes)
 {
@@ -72,7 +73,9 @@ static void *page(struct gcn_env *e, u64 va, bool write)
 	(void)e;
 	if (is_within(va, memory, MEMORY_BYTES))
 		return (void *)(uintptr_t)va;
-	return !write && (is_within(va, code, code_bytes) || is_within(va, handler, handler_bytes)) ? (void *)(uintptr_t)va : NULL;
+	if (write || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) || is_within(va, handler, handler_bytes)))
+		return NULL;
+	return (void *)(uintptr_t)va;
 }
 
 static u64 clock_ticks(struct gcn_env *e)
@@ -104,6 +107,7 @@ static int setup(void **state)
 {
 	(void)state;
 	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
+	busy = file_read(GCN_PROGRAMS "busy.bin", &busy_bytes);
 	memory = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
 	env = (struct gcn_env){ .page = page, .clock = clock_ticks, .sh_mem_bases = 0x00010002 };
 	return 0;
@@ -113,6 +117,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	free(code);
+	free(busy);
+	free(handler);
 	free(memory);
 	return 0;
 }
@@ -147,6 +153,41 @@ static u64 random_number(void)
 		return (random_bits() & 0x800fffff800fffff) | (0x3f0 + (r & 15)) << 20 | (0x3f0 + (r >> 4 & 15)) << 52;
 	}
 	return random_bits();
+}
+
+/*
+ * Arcturus' trap handler from the driver's header, of an image that tests/vm has prepared: false when there is none. The
+ * first words of the page behind it, where a second handler could be named, stay 0.
+ */
+static bool handler_read(void)
+{
+	const char *cache = getenv("CRIU_AMDGPU_CACHE");
+	char pattern[4096], word[64];
+	glob_t found;
+	FILE *f;
+	u32 n = 0;
+
+	snprintf(pattern, sizeof(pattern), "%s/driver-*/drivers/gpu/drm/amd/amdkfd/cwsr_trap_handler.h",
+		 cache ? cache : "/var/cache/criu-amdgpu");
+	if (glob(pattern, 0, NULL, &found))
+		return false;
+	f = fopen(found.gl_pathv[0], "r");
+	globfree(&found);
+	assert_non_null(f);
+	handler_bytes = 2 * GCN_PAGE;
+	handler = aligned_alloc(GCN_PAGE, handler_bytes);
+	assert_non_null(handler);
+	memset(handler, 0, handler_bytes);
+	while (fscanf(f, "%63s", word) == 1 && strcmp(word, "cwsr_trap_arcturus_hex[]"))
+		;
+	assert_int_equal(fscanf(f, " = {"), 0);
+	while (n < GCN_PAGE / 4 && fscanf(f, " 0x%x ,", (u32 *)handler + n) == 1)
+		n++;
+	fclose(f);
+	assert_true(n > 100);
+	env.tba = (uintptr_t)handler;
+	env.tma = (uintptr_t)handler + GCN_PAGE;
+	return true;
 }
 
 /* Runs a kernel of one-dimensional groups of 256 to its end. */
@@ -401,6 +442,205 @@ static void atomics_lose_nothing(void **state)
 		tickets_check(m->tickets + 256 * g);
 }
 
+/* ---- a kernel that is preempted again and again ---- */
+
+#define BUSY_GROUPS 12u
+#define BUSY_ITEMS  (256 * BUSY_GROUPS)
+#define BUSY_ROUNDS 40u
+#define STACK_BYTES 4096u
+#define SAVE_BYTES  (MEMORY_BYTES / 2)
+
+struct busy_memory {
+	u64 arguments[4];
+	u32 done, pad;
+	u32 words[BUSY_ITEMS], want[BUSY_ITEMS];
+	f64 sums[BUSY_ITEMS];
+};
+
+static u8 stack[STACK_BYTES];
+
+static struct busy_memory *busy_setup(void)
+{
+	struct busy_memory *m = (struct busy_memory *)memory;
+
+	memset(m, 0, sizeof(*m));
+	m->arguments[0] = (uintptr_t)m->words;
+	m->arguments[1] = (uintptr_t)m->sums;
+	m->arguments[2] = (uintptr_t)&m->done;
+	m->arguments[3] = BUSY_ROUNDS;
+	for (u32 i = 0; i < BUSY_ITEMS; i++)
+		m->words[i] = m->want[i] = (u32)random_bits();
+	return m;
+}
+
+static void busy_check(struct busy_memory *m)
+{
+	static u64 wide[BUSY_ITEMS];
+	static f64 sums[BUSY_ITEMS];
+	u32 before[256];
+
+	for (u32 i = 0; i < BUSY_ITEMS; i++) {
+		wide[i] = i;
+		sums[i] = 0;
+	}
+	for (u32 r = 0; r < BUSY_ROUNDS; r++) {
+		for (u32 i = 0; i < BUSY_ITEMS; i++) {
+			if (i % 256 == 0)
+				memcpy(before, m->want + i, sizeof(before));
+			m->want[i] = m->want[i] * 1664525 + before[(i + 17) % 256];
+			wide[i] = wide[i] * 6364136223846793005 + m->want[i];
+			sums[i] = fma(sums[i], 0.75, (f64)(u32)(wide[i] >> 32));
+		}
+	}
+	assert_memory_equal(m->words, m->want, sizeof(m->words));
+	assert_memory_equal(m->sums, sums, sizeof(sums));
+	assert_int_equal(m->done, BUSY_ITEMS);
+}
+
+static struct gcn_packet busy_packet(const struct busy_memory *m)
+{
+	return (struct gcn_packet){ .kernel = (uintptr_t)busy, .arguments = (uintptr_t)m->arguments, .workgroup = { 256, 1, 1 },
+				    .grid = { BUSY_ITEMS, 1, 1 }, .lds_size = ((struct gcn_kernel *)busy)->lds_size };
+}
+
+/* Nothing is left of a dispatch but memory, the control stack and what an MQD holds. */
+static int preempt(struct gcn_dispatch *d, struct gcn_save_area *area)
+{
+	struct gcn_packet packet = d->packet;
+	u64 next;
+	int err = gcn_dispatch_save(d, area);
+
+	if (err)
+		return err;
+	next = d->next;
+	*d = (struct gcn_dispatch){ .env = &env };
+	err = gcn_dispatch_start(d, &packet);
+	d->next = next;
+	return err ? err : gcn_dispatch_load(d, area);
+}
+
+static struct gcn_save_area save_area(void)
+{
+	return (struct gcn_save_area){ .va = (uintptr_t)memory + SAVE_BYTES, .size = SAVE_BYTES, .stack = stack,
+				       .stack_size = STACK_BYTES };
+}
+
+static void waves_come_back_from_the_save_area(void **state)
+{
+	unsigned int preemptions = 0, steps = 1;
+	struct gcn_dispatch d = { .env = &env };
+	struct gcn_save_area area = save_area();
+	struct busy_memory *m = busy_setup();
+	struct gcn_packet packet = busy_packet(m);
+	int err;
+
+	(void)state;
+	if (!handler && !handler_read()) {
+		print_message("no image of the driver is there (tests/vm/setup): its trap handler is not run\n");
+		skip();
+	}
+	err = gcn_dispatch_start(&d, &packet);
+	while (!err) {
+		err = gcn_dispatch_run(&d, steps++ % 97 + 1);
+		if (err != -EAGAIN)
+			break;
+		err = 0;
+		if (random_bits() % 8)
+			continue;
+		err = preempt(&d, &area);
+		preemptions++;
+	}
+	gcn_dispatch_end(&d);
+	if (err)
+		fail_msg("%s: %#llx: %s %08x %08x at %#llx", d.error.what, (long long)d.error.value,
+			 d.error.name ? d.error.name : "", d.error.w[0], d.error.w[1], (long long)d.error.pc);
+	assert_true(preemptions > 20);
+	busy_check(m);
+}
+
+/* What was saved is damaged: nothing of it is believed that does not fit the save area. */
+static void a_damaged_control_stack_is_refused(void **state)
+{
+	struct gcn_dispatch d = { .env = &env };
+	struct gcn_save_area area = save_area(), again;
+	struct gcn_packet packet = busy_packet(busy_setup());
+	unsigned int refused = 0;
+	u8 saved[STACK_BYTES];
+
+	(void)state;
+	if (!handler && !handler_read())
+		skip();
+	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
+	assert_int_equal(gcn_dispatch_run(&d, 50), -EAGAIN);
+	assert_int_equal(gcn_dispatch_save(&d, &area), 0);
+	assert_true(area.stack_at < STACK_BYTES);
+	memcpy(saved, stack, sizeof(saved));
+	for (u32 i = area.stack_at + 8; i < STACK_BYTES; i += 4) {
+		memcpy(stack, saved, sizeof(saved));
+		*(u32 *)(stack + i) ^= 0x800fffff;
+		again = area;
+		refused += gcn_dispatch_load(&d, &again) == -EFAULT;
+		gcn_dispatch_end(&d);
+	}
+	assert_int_equal(refused, (STACK_BYTES - area.stack_at - 8) / 4);
+	memcpy(stack, saved, sizeof(saved));
+	assert_int_equal(gcn_dispatch_load(&d, &area), 0);
+	gcn_dispatch_end(&d);
+}
+
+/* ---- what cannot be executed ---- */
+
+/* Runs words as a kernel's code: why it stopped. */
+static struct gcn_error run_words(const u32 *words, size_t bytes)
+{
+	struct gcn_kernel *k = (struct gcn_kernel *)(memory + GCN_PAGE);
+	struct gcn_packet packet = { .kernel = (uintptr_t)k, .workgroup = { 64, 1, 1 }, .grid = { 64, 1, 1 } };
+	struct gcn_dispatch d = { .env = &env };
+
+	*k = (struct gcn_kernel){ .entry = 256, .rsrc1 = GCN_MODE_FLOAT << 12 };
+	memcpy(memory + GCN_PAGE + 256, words, bytes);
+	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
+	assert_int_equal(gcn_dispatch_run(&d, 100), -EFAULT);
+	gcn_dispatch_end(&d);
+	return d.error;
+}
+
+static void an_unknown_instruction_stops_the_wave(void **state)
+{
+	const u32 words[] = { 0xbf800000 /* s_nop */, 0x7e00a002 /* v_exp_f16 or so */, 0xbf810000 };
+	struct gcn_error error = run_words(words, sizeof(words));
+
+	(void)state;
+	assert_false(error.is_address);
+	assert_string_equal(error.name, "VOP1");
+	assert_int_equal(error.pc, (uintptr_t)memory + GCN_PAGE + 256 + 4);
+	assert_int_equal(error.w[0], 0x7e00a002);
+}
+
+static void modes_that_are_not_there_stop_the_wave(void **state)
+{
+	/* s_setreg_imm32_b32 of the rounding; v_add_f32 with clamp; a message to the host */
+	const u32 rounding[] = { 0xba000000 | 0x1801, 1, 0xbf810000 }, clamp[] = { 0xd1018000, 0x00020000, 0xbf810000 };
+	const u32 message[] = { 0xbf900001, 0xbf810000 };
+
+	(void)state;
+	assert_string_equal(run_words(rounding, sizeof(rounding)).name, "s_setreg_imm32_b32");
+	assert_string_equal(run_words(clamp, sizeof(clamp)).name, "VOP3");
+	assert_string_equal(run_words(message, sizeof(message)).name, "s_sendmsg");
+}
+
+static void an_address_that_is_not_there_stops_the_wave(void **state)
+{
+	/* s_load_dword s4, s[2:3], 0x7c; the registers are 0 */
+	const u32 words[] = { 0xc0020101, 0x7c, 0xbf810000 };
+	struct gcn_error error = run_words(words, sizeof(words));
+
+	(void)state;
+	assert_true(error.is_address);
+	assert_int_equal(error.value, 0x7c);
+	assert_string_equal(error.name, "s_load_dword");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +649,11 @@ int main(void)
 		cmocka_unit_test(lanes_see_each_other),
 		cmocka_unit_test(memory_is_accessed_in_all_sizes),
 		cmocka_unit_test(atomics_lose_nothing),
+		cmocka_unit_test(waves_come_back_from_the_save_area),
+		cmocka_unit_test(a_damaged_control_stack_is_refused),
+		cmocka_unit_test(an_unknown_instruction_stops_the_wave),
+		cmocka_unit_test(modes_that_are_not_there_stop_the_wave),
+		cmocka_unit_test(an_address_that_is_not_there_stops_the_wave),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
