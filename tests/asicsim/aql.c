@@ -8,6 +8,7 @@
 #include <linux/ktime.h>
 
 #include "chip.h"
+#include "gcn/dispatch.h"
 #include "soc15_ih_clientid.h"
 
 #define EOP_SOURCE	     181
@@ -242,15 +243,12 @@ static bool kernel_is_known(u32 kernel)
 	return kernel < ARRAY_SIZE(kernels) && kernels[kernel];
 }
 
-static int launch(struct aql_run *run, const struct aql_dispatch *packet)
+static int launch(struct aql_run *run, const struct aql_dispatch *packet, const struct kernel_object *object)
 {
 	struct chip_wave w = {};
-	struct kernel_object object;
-	int err = load(run, packet->kernel_object, &object, sizeof(object));
+	int err;
 
-	if (err)
-		return err;
-	if (object.magic != KERNEL_MAGIC || !kernel_is_known(object.kernel))
+	if (!kernel_is_known(object->kernel))
 		return wrong(run, "the kernel is none of the built-in ones", packet->kernel_object);
 	err = load(run, packet->kernarg, w.args, sizeof(w.args));
 	if (err)
@@ -258,13 +256,34 @@ static int launch(struct aql_run *run, const struct aql_dispatch *packet)
 	if (check_mul_overflow((u64)packet->grid[0], (u64)max(packet->grid[1], 1U), &w.items) ||
 	    check_mul_overflow(w.items, (u64)max(packet->grid[2], 1U), &w.items))
 		return wrong(run, "the grid is too large", packet->grid[0]);
-	w.kernel = object.kernel;
+	w.kernel = object->kernel;
 	run->q->wave = w;
 	return 0;
 }
 
+/* A runtime's description of its queue begins this far before the place where the chip counts its packets. */
+#define QUEUE_READ_INDEX 0x80
+
+static int dispatch_code(struct aql_run *run, const struct aql_dispatch *packet)
+{
+	struct chip_queue *q = run->q;
+	struct gcn_packet p = {
+		.va = q->base + ((q->rptr * sizeof(u32)) & (q->size - 1)),
+		.queue = q->rptr_addr - QUEUE_READ_INDEX,
+		.kernel = packet->kernel_object,
+		.arguments = packet->kernarg,
+		.workgroup = { packet->workgroup[0], packet->workgroup[1], packet->workgroup[2] },
+		.grid = { packet->grid[0], packet->grid[1], packet->grid[2] },
+		.lds_size = packet->group_size,
+	};
+
+	for (int i = packet->setup & 3; i < 3; i++)
+		p.workgroup[i] = p.grid[i] = 1;
+	return code_run(run->chip, q, &p, &run->fault);
+}
+
 /* Goes on with a kernel that is running or was preempted, else launches the packet's; to its end, or until it waits. */
-static int dispatch(struct aql_run *run, const struct aql_dispatch *packet)
+static int dispatch_built_in(struct aql_run *run, const struct aql_dispatch *packet, const struct kernel_object *object)
 {
 	struct chip_wave *w = &run->q->wave;
 	u32 words;
@@ -273,7 +292,7 @@ static int dispatch(struct aql_run *run, const struct aql_dispatch *packet)
 	if (run->q->wave_is_saved)
 		err = wave_load(run->chip, run->q, &run->fault);
 	else if (!w->kernel)
-		err = launch(run, packet);
+		err = launch(run, packet, object);
 	if (!err && !kernel_is_known(w->kernel))
 		err = wrong(run, "the preempted kernel is none of the built-in ones", w->kernel);
 	for (; !err && w->at < w->items; w->at += words) {
@@ -285,6 +304,16 @@ static int dispatch(struct aql_run *run, const struct aql_dispatch *packet)
 	if (err != -EAGAIN)
 		w->kernel = 0;
 	return err;
+}
+
+static int dispatch(struct aql_run *run, const struct aql_dispatch *packet)
+{
+	struct kernel_object object;
+	int err = load(run, packet->kernel_object, &object, sizeof(object));
+
+	if (err)
+		return err;
+	return object.magic == KERNEL_MAGIC ? dispatch_built_in(run, packet, &object) : dispatch_code(run, packet);
 }
 
 /* ---- the queue ---- */
@@ -341,8 +370,10 @@ bool aql_run(struct chip *chip, struct chip_queue *q)
 		packet.header = 0;
 		err = queue_read(chip, q, q->rptr * sizeof(u32), (u32 *)&packet, PACKET_DWORDS, &run.fault) ?:
 		      run_packet(&run, &packet) ?: retire(&run, &packet);
-		if (err == -EAGAIN)
+		if (err == -EAGAIN) {
+			any |= q->code != NULL;
 			break;
+		}
 		if (err) {
 			queue_fault(chip, q, err, packet.header, run.fault);
 			break;

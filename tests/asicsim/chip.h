@@ -44,7 +44,13 @@ struct sdma_run {
 	u64 fault;		  /* address at which the last packet failed */
 };
 
-/* A kernel that is running, or was preempted. */
+/* What a process has for its shaders: trap handlers, and where LDS is in a flat address. */
+struct chip_shaders {
+	u64 tba, tma;
+	u32 sh_mem_bases;
+};
+
+/* A built-in kernel that is running, or was preempted. */
 struct chip_wave {
 	u64 kernel;    /* 0: none */
 	u64 items, at; /* words in all, and done */
@@ -67,6 +73,9 @@ struct chip_queue {
 	u64 *doorbell;
 	struct chip_ib ib;
 	struct chip_wave wave;
+	struct chip_shaders shaders;
+	struct chip_code *code; /* a kernel of real code that is running */
+	u32 restart[3];		/* its next group, while the queue is not mapped */
 	bool wave_is_saved; /* there is a kernel to go on with, in the save area and the control stack */
 	u64 save_addr;
 	u32 save_size, stack_size;
@@ -80,6 +89,7 @@ struct chip_hiq {
 	bool mapped;
 	unsigned int xcc;
 	struct chip_vm process; /* whose queues the run list names now */
+	struct chip_shaders shaders;
 };
 
 /* A ring of the kernel. */
@@ -159,6 +169,8 @@ int chip_read(struct chip *chip, const struct chip_vm *vm, u64 va, void *to, siz
 int chip_write(struct chip *chip, const struct chip_vm *vm, u64 va, const void *from, size_t len, u64 *fault);
 int chip_copy(struct chip *chip, const struct chip_vm *vm, u64 dst, u64 src, u64 len, u64 *fault);
 extern const struct chip_vm chip_kernel_vm;
+/* The kernel's address of a byte whose page has these bits; NULL: there is none. Only under chip->walk_lock. */
+void *chip_walk(struct chip *chip, const struct chip_vm *vm, u64 va, u64 bits);
 
 /* ---- sdma.c ---- */
 
@@ -177,6 +189,16 @@ void wave_read_mqd(struct chip_queue *q, const void *mqd);
 void wave_save(struct chip *chip, struct chip_queue *q);
 /* Takes it up again: 0, or -EFAULT with the address of what is not as it was left. */
 int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault);
+
+/* Says in the MQD whether there is a state to go on from, by its offsets in the control stack and in the save area. */
+int wave_set_offsets(struct chip *chip, struct chip_queue *q, u32 stack, u32 area);
+
+/* ---- code.c: kernels of real code, on compute units (gcn) ---- */
+
+struct gcn_packet;
+/* Goes on with the packet's kernel, from its beginning or from where it was preempted: 0: it has ended, -EAGAIN, an error. */
+int code_run(struct chip *chip, struct chip_queue *q, const struct gcn_packet *packet, u64 *fault);
+void code_save(struct chip *chip, struct chip_queue *q);
 
 /* ---- ring.c, queue.c, aql.c, scheduler.c: true when something was done ---- */
 

@@ -117,6 +117,9 @@ void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
 	q->rptr_addr = pair(m->cp_hqd_pq_rptr_report_addr_lo, m->cp_hqd_pq_rptr_report_addr_hi);
 	q->aql = m->cp_hqd_aql_control & 1;
 	q->mqd_stride = m->cp_mqd_stride_size;
+	q->restart[0] = m->compute_restart_x;
+	q->restart[1] = m->compute_restart_y;
+	q->restart[2] = m->compute_restart_z;
 	wave_read_mqd(q, mqd);
 }
 
@@ -192,6 +195,7 @@ void queue_map(struct chip *chip, struct chip_hiq *hiq, u64 mqd_addr, u64 wptr_a
 		q->mqd_addr = mqd_addr;
 		q->hiq = hiq;
 		q->vm = hiq->process;
+		q->shaders = hiq->shaders;
 		q->sdma = sdma;
 		q->doorbell = chip->doorbells + doorbell / 2;
 		err = read_mqd(chip, q) ?: place(chip, q);
@@ -211,7 +215,13 @@ void queue_unmap(struct chip *chip, struct chip_queue *q)
 	u64 at = q->mqd_addr +
 		 (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) : offsetof(struct v9_mqd, cp_hqd_pq_rptr));
 
-	wave_save(chip, q);
+	if (q->code)
+		code_save(chip, q);
+	else
+		wave_save(chip, q);
+	if (!q->sdma)
+		chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, compute_restart_x), q->restart,
+			   sizeof(q->restart), NULL);
 	chip_write(chip, &chip_kernel_vm, at, rptr, q->sdma ? 8 : 4, NULL);
 	list_del(&q->link);
 	chip_ib_drop(&q->ib);

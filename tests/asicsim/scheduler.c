@@ -26,6 +26,21 @@ static void map_process(struct chip *chip, struct chip_hiq *hiq, const struct pm
 	};
 }
 
+/* The address of a trap handler as the registers have it: without the lowest byte, and with a bit that switches it on. */
+static u64 trap_address(u32 lo, u32 hi)
+{
+	return (lo | (u64)(hi & 0xff) << 32) << 8;
+}
+
+static void map_shaders(struct chip_hiq *hiq, const struct pm4_mes_map_process *packet)
+{
+	hiq->shaders = (struct chip_shaders){
+		.tba = trap_address(packet->sq_shader_tba_lo, packet->sq_shader_tba_hi),
+		.tma = trap_address(packet->sq_shader_tma_lo, packet->sq_shader_tma_hi),
+		.sh_mem_bases = packet->sh_mem_bases,
+	};
+}
+
 static void map_queues(struct chip *chip, struct chip_hiq *hiq, const struct pm4_mes_map_queues *packet)
 {
 	bool sdma = packet->bitfields2.engine_sel >= ENGINE_SDMA || packet->bitfields2.extended_engine_sel;
@@ -91,6 +106,7 @@ static void run_packet(struct chip *chip, struct chip_hiq *hiq, const u32 *packe
 		break;
 	case IT_MAP_PROCESS:
 		map_process(chip, hiq, (const void *)packet);
+		map_shaders(hiq, (const void *)packet);
 		break;
 	case IT_MAP_QUEUES:
 		map_queues(chip, hiq, (const void *)packet);

@@ -42,18 +42,18 @@ static void *system_at(struct chip *chip, u64 addr)
 	return __va(phys);
 }
 
-static void *pte_at(struct chip *chip, u64 pte, u64 offset, bool write)
+static void *pte_at(struct chip *chip, u64 pte, u64 offset, u64 bits)
 {
 	u64 addr = (pte & ADDRESS_MASK & ~0xfffULL) + offset;
 
-	if (!(pte & AMDGPU_PTE_VALID) || (write && !(pte & AMDGPU_PTE_WRITEABLE)) || !(pte & AMDGPU_PTE_READABLE)) {
-		pr_debug("asicsim: a page that cannot be %s: %#llx\n", write ? "written" : "read", pte);
+	if (~pte & (bits | AMDGPU_PTE_VALID)) {
+		pr_debug("asicsim: a page without bits %#llx: %#llx\n", bits, pte);
 		return NULL;
 	}
 	return pte & AMDGPU_PTE_SYSTEM ? system_at(chip, addr) : vram_at(chip, addr);
 }
 
-static void *walk_kernel(struct chip *chip, u64 va, bool write)
+static void *walk_kernel(struct chip *chip, u64 va, u64 bits)
 {
 	struct amdgpu_gmc *gmc = &chip->adev->gmc;
 	const u64 *table = (void __force *)chip->adev->gart.ptr;
@@ -61,13 +61,13 @@ static void *walk_kernel(struct chip *chip, u64 va, bool write)
 	if (va >= gmc->fb_start && va <= (gmc->fb_end | 0xffffff))
 		return vram_at(chip, va - gmc->fb_start);
 	if (va >= gmc->gart_start && va <= gmc->gart_end && table)
-		return pte_at(chip, READ_ONCE(table[(va - gmc->gart_start) >> 12]), va & 0xfff, write);
+		return pte_at(chip, READ_ONCE(table[(va - gmc->gart_start) >> 12]), va & 0xfff, bits);
 	if (va >= gmc->agp_start && va <= gmc->agp_end)
 		return system_at(chip, va - gmc->agp_start);
 	return NULL;
 }
 
-static void *walk_tables(struct chip *chip, u64 pd, u64 va, bool write)
+static void *walk_tables(struct chip *chip, u64 pd, u64 va, u64 bits)
 {
 	u64 entry = pd;
 
@@ -82,14 +82,19 @@ static void *walk_tables(struct chip *chip, u64 pd, u64 va, bool write)
 			return NULL;
 		entry = READ_ONCE(table[(va >> shift) & 0x1ff]);
 		if (shift == 12 || (entry & AMDGPU_PDE_PTE))
-			return pte_at(chip, entry, va & (BIT_ULL(shift) - 1), write);
+			return pte_at(chip, entry, va & (BIT_ULL(shift) - 1), bits);
 	}
 	return NULL;
 }
 
+void *chip_walk(struct chip *chip, const struct chip_vm *vm, u64 va, u64 bits)
+{
+	return vm->vmid ? walk_tables(chip, vm->pd, va, bits) : walk_kernel(chip, va, bits);
+}
+
 static void *walk(struct chip *chip, const struct chip_vm *vm, u64 va, bool write)
 {
-	return vm->vmid ? walk_tables(chip, vm->pd, va, write) : walk_kernel(chip, va, write);
+	return chip_walk(chip, vm, va, AMDGPU_PTE_READABLE | (write ? AMDGPU_PTE_WRITEABLE : 0));
 }
 
 /* What the access of a page ends at that is not there: the driver's dummy page, or nothing. */

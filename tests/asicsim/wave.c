@@ -55,17 +55,20 @@ static u64 stack_at(const struct chip_queue *q, u64 i)
 	return q->mqd_addr + i / words * q->mqd_stride + PAGE_SIZE + i % words * sizeof(u64);
 }
 
-/* Says in the MQD whether there is a state to go on from: offsets at the end of the stack say that there is none. */
-static int set_offsets(struct chip *chip, struct chip_queue *q, bool saved)
+int wave_set_offsets(struct chip *chip, struct chip_queue *q, u32 stack, u32 wave)
 {
-	u32 stack = saved ? 0 : q->stack_size, wave = saved ? q->save_size : q->stack_size;
-
-	q->wave_is_saved = saved;
 	return chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset),
 			  &stack, sizeof(stack), NULL)
 		       ?: chip_write(chip, &chip_kernel_vm,
 				     q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_wg_state_offset), &wave, sizeof(wave),
 				     NULL);
+}
+
+/* Offsets at the end of the stack say that there is no state. */
+static int set_offsets(struct chip *chip, struct chip_queue *q, bool saved)
+{
+	q->wave_is_saved = saved;
+	return wave_set_offsets(chip, q, saved ? 0 : q->stack_size, saved ? q->save_size : q->stack_size);
 }
 
 void wave_read_mqd(struct chip_queue *q, const void *mqd)

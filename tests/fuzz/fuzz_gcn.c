@@ -8,12 +8,12 @@
 static _Alignas(4096) uint8_t memory[PAGES * GCN_PAGE];
 
 /* The address space: these pages, repeated every now and then, with holes. */
-static void *page(struct gcn_env *env, u64 va, bool write)
+static void *page(struct gcn_env *env, u64 va, enum gcn_access access)
 {
 	u64 n = va / GCN_PAGE;
 
 	(void)env;
-	return n % 32 < PAGES && (!write || n % 32) ? memory + n % 32 * GCN_PAGE : NULL;
+	return n % 32 < PAGES && (access != GCN_WRITE || n % 32) ? memory + n % 32 * GCN_PAGE : NULL;
 }
 
 static u64 clock_ticks(struct gcn_env *env)

@@ -68,12 +68,15 @@ static bool is_within(u64 va, const u8 *start, size_t bytes)
 	return va >= (uintptr_t)start && va < (uintptr_t)start + bytes;
 }
 
-static void *page(struct gcn_env *e, u64 va, bool write)
+/* Code can be read, but is not in memory that can be written, unless a test says so. */
+static bool memory_is_code;
+
+static void *page(struct gcn_env *e, u64 va, enum gcn_access access)
 {
 	(void)e;
 	if (is_within(va, memory, MEMORY_BYTES))
-		return (void *)(uintptr_t)va;
-	if (write || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) || is_within(va, handler, handler_bytes)))
+		return access != GCN_EXECUTE || memory_is_code ? (void *)(uintptr_t)va : NULL;
+	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) || is_within(va, handler, handler_bytes)))
 		return NULL;
 	return (void *)(uintptr_t)va;
 }
@@ -591,7 +594,7 @@ static void a_damaged_control_stack_is_refused(void **state)
 /* ---- what cannot be executed ---- */
 
 /* Runs words as a kernel's code: why it stopped. */
-static struct gcn_error run_words(const u32 *words, size_t bytes)
+static struct gcn_error run_words_as(bool is_code, const u32 *words, size_t bytes)
 {
 	struct gcn_kernel *k = (struct gcn_kernel *)(memory + GCN_PAGE);
 	struct gcn_packet packet = { .kernel = (uintptr_t)k, .workgroup = { 64, 1, 1 }, .grid = { 64, 1, 1 } };
@@ -600,9 +603,26 @@ static struct gcn_error run_words(const u32 *words, size_t bytes)
 	*k = (struct gcn_kernel){ .entry = 256, .rsrc1 = GCN_MODE_FLOAT << 12 };
 	memcpy(memory + GCN_PAGE + 256, words, bytes);
 	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
+	memory_is_code = is_code;
 	assert_int_equal(gcn_dispatch_run(&d, 100), -EFAULT);
+	memory_is_code = false;
 	gcn_dispatch_end(&d);
 	return d.error;
+}
+
+static struct gcn_error run_words(const u32 *words, size_t bytes)
+{
+	return run_words_as(true, words, bytes);
+}
+
+static void code_is_executed_only_from_pages_for_it(void **state)
+{
+	const u32 words[] = { 0xbf810000 };
+	struct gcn_error error = run_words_as(false, words, sizeof(words));
+
+	(void)state;
+	assert_true(error.is_address);
+	assert_int_equal(error.value, (uintptr_t)memory + GCN_PAGE + 256);
 }
 
 static void an_unknown_instruction_stops_the_wave(void **state)
@@ -651,6 +671,7 @@ int main(void)
 		cmocka_unit_test(atomics_lose_nothing),
 		cmocka_unit_test(waves_come_back_from_the_save_area),
 		cmocka_unit_test(a_damaged_control_stack_is_refused),
+		cmocka_unit_test(code_is_executed_only_from_pages_for_it),
 		cmocka_unit_test(an_unknown_instruction_stops_the_wave),
 		cmocka_unit_test(modes_that_are_not_there_stop_the_wave),
 		cmocka_unit_test(an_address_that_is_not_there_stops_the_wave),

@@ -73,10 +73,12 @@ struct gcn_group {
 	u8 *lds;
 };
 
+enum gcn_access { GCN_READ, GCN_WRITE, GCN_EXECUTE };
+
 /* What lies around: memory, time. It starts as zeros. */
 struct gcn_env {
 	/* Where the page of the GPU's address @va is, until gcn_forget(); NULL: nothing is there that can be accessed so. */
-	void *(*page)(struct gcn_env *env, u64 va, bool write);
+	void *(*page)(struct gcn_env *env, u64 va, enum gcn_access access);
 	u64 (*clock)(struct gcn_env *env);
 	/* Around each run of a few instructions; may be NULL. */
 	void (*enter)(struct gcn_env *env);
@@ -88,8 +90,8 @@ struct gcn_env {
 	struct {
 		u64 va;
 		u8 *at; /* NULL: unused */
-		bool write;
-	} tlb[GCN_TLB];
+		enum gcn_access access;
+	} tlb[GCN_TLB + 1]; /* the last is for code */
 	struct gcn_lanes lanes; /* of the instruction that is being executed */
 };
 
@@ -125,6 +127,7 @@ void gcn_message(struct gcn_wave *w, u32 message);
 /* The environment has changed its page tables, or may. */
 void gcn_forget(struct gcn_env *env);
 /* 0 or -EFAULT */
+int gcn_fetch(struct gcn_env *env, u64 va, u32 *dword);
 int gcn_read(struct gcn_env *env, u64 va, void *to, size_t size);
 int gcn_write(struct gcn_env *env, u64 va, const void *from, size_t size);
 void gcn_stop_at_address(struct gcn_wave *w, u64 va);

@@ -25,21 +25,31 @@ const struct gcn_op *gcn_memory_op(enum gcn_format format, unsigned int code)
 
 void gcn_forget(struct gcn_env *env)
 {
-	for (unsigned int i = 0; i < GCN_TLB; i++)
+	for (unsigned int i = 0; i <= GCN_TLB; i++)
 		env->tlb[i].at = NULL;
 }
 
-static u8 *address(struct gcn_env *env, u64 va, bool write)
+static u8 *address(struct gcn_env *env, u64 va, enum gcn_access access)
 {
 	u64 page = va & ~(u64)(GCN_PAGE - 1);
-	unsigned int i = page / GCN_PAGE % GCN_TLB;
+	unsigned int i = access == GCN_EXECUTE ? GCN_TLB : page / GCN_PAGE % GCN_TLB;
 
-	if (!env->tlb[i].at || env->tlb[i].va != page || (write && !env->tlb[i].write)) {
-		env->tlb[i].at = env->page(env, page, write);
+	if (!env->tlb[i].at || env->tlb[i].va != page || env->tlb[i].access < access) {
+		env->tlb[i].at = env->page(env, page, access);
 		env->tlb[i].va = page;
-		env->tlb[i].write = write;
+		env->tlb[i].access = access;
 	}
 	return env->tlb[i].at ? env->tlb[i].at + va % GCN_PAGE : NULL;
+}
+
+int gcn_fetch(struct gcn_env *env, u64 va, u32 *dword)
+{
+	u8 *at = address(env, va, GCN_EXECUTE);
+
+	if (!at)
+		return -EFAULT;
+	memcpy(dword, at, sizeof(*dword));
+	return 0;
 }
 
 static int access(struct gcn_env *env, u64 va, u8 *buffer, size_t size, bool write)
@@ -50,7 +60,7 @@ static int access(struct gcn_env *env, u64 va, u8 *buffer, size_t size, bool wri
 	for (; size; size -= n, va += n, buffer += n) {
 		n = GCN_PAGE - va % GCN_PAGE;
 		n = n < size ? n : size;
-		at = address(env, va, write);
+		at = address(env, va, write ? GCN_WRITE : GCN_READ);
 		if (!at)
 			return -EFAULT;
 		memcpy(write ? at : buffer, write ? buffer : at, n);
@@ -230,7 +240,7 @@ static u64 exchange64(u8 kind, u64 *at, u64 data, u64 compare)
 /* What was there. */
 static u64 atomic(struct gcn_wave *w, struct place p, u8 kind, unsigned int size, u64 data, u64 compare)
 {
-	u8 *at = p.in_lds ? lds_address(w, p.va, size) : address(w->env, p.va, true);
+	u8 *at = p.in_lds ? lds_address(w, p.va, size) : address(w->env, p.va, GCN_WRITE);
 
 	if (p.va % size) {
 		gcn_stop(w, "an atomic access is not aligned", p.va);

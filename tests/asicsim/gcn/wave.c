@@ -203,7 +203,7 @@ static bool fetch(struct gcn_wave *w, struct gcn_inst *i)
 {
 	u32 dw[2] = { 0 };
 
-	if (gcn_read(w->env, w->pc, dw, 4) || (gcn_is_long(dw[0]) && gcn_read(w->env, w->pc + 4, dw + 1, 4))) {
+	if (gcn_fetch(w->env, w->pc, dw) || (gcn_is_long(dw[0]) && gcn_fetch(w->env, w->pc + 4, dw + 1))) {
 		gcn_stop_at_address(w, w->pc);
 		return false;
 	}
