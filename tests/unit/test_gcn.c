@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/asicsim/gcn/dispatch.h"
+#include "tests/asicsim/gcn/inst.h"
 
 typedef float f32;
 typedef double f64;
@@ -52,7 +53,8 @@ static const struct lane_program {
 };
 
 /* Kernels in the order of kernels.cl: programs with values of a lane, the same with values of a group, others. */
-enum { NR_LANE_PROGRAMS = GCN_COUNT(lane_programs), KERNEL_CROSS = 2 * NR_LANE_PROGRAMS, KERNEL_SIZES, KERNEL_ATOMICS };
+enum { NR_LANE_PROGRAMS = GCN_COUNT(lane_programs), KERNEL_CROSS = 2 * NR_LANE_PROGRAMS, KERNEL_SIZES, KERNEL_ATOMICS, KERNEL_CHAINS,
+       KERNEL_LDS };
 
 /* ---- a GPU's address space: that of this process, as far as pages are given to it ---- */
 
@@ -89,6 +91,25 @@ static u64 clock_ticks(struct gcn_env *e)
 	return ticks++;
 }
 
+/* Which instructions have been executed, by their names' addresses. */
+#define NR_NAMES 8192
+static const char *executed_names[NR_NAMES];
+
+static const char **executed_slot(const char *name)
+{
+	size_t i = (uintptr_t)name % NR_NAMES;
+
+	while (executed_names[i] && executed_names[i] != name)
+		i = (i + 1) % NR_NAMES;
+	return &executed_names[i];
+}
+
+static void executed(struct gcn_env *e, const char *name)
+{
+	(void)e;
+	*executed_slot(name) = name;
+}
+
 /* The file at whole pages. */
 static u8 *file_read(const char *path, size_t *bytes)
 {
@@ -112,7 +133,7 @@ static int setup(void **state)
 	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
 	busy = file_read(GCN_PROGRAMS "busy.bin", &busy_bytes);
 	memory = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
-	env = (struct gcn_env){ .page = page, .clock = clock_ticks, .sh_mem_bases = 0x00010002 };
+	env = (struct gcn_env){ .page = page, .clock = clock_ticks, .executed = executed, .sh_mem_bases = 0x00010002 };
 	return 0;
 }
 
@@ -445,6 +466,91 @@ static void atomics_lose_nothing(void **state)
 		tickets_check(m->tickets + 256 * g);
 }
 
+#define CHAIN(U, S, p, x)                                          \
+	do {                                                       \
+		U *at = (p), v = (U)(x), step[11];                 \
+		step[0] = *at;                                     \
+		step[1] = step[0] + v;                             \
+		step[2] = step[1] - v * 3;                         \
+		step[3] = step[2] & (v | 0xff00);                  \
+		step[4] = step[3] | (v & 0xff);                    \
+		step[5] = step[4] ^ v;                             \
+		step[6] = step[5] < v ? step[5] : v;               \
+		step[7] = step[6] > v / 2 ? step[6] : v / 2;       \
+		step[8] = (S)step[7] < (S)(v + 1) ? step[7] : v + 1; \
+		step[9] = (S)step[8] > (S)(v - 1) ? step[8] : v - 1; \
+		for (int n = 0; n < 10; n++)                       \
+			sum = sum * 31 + step[n];                  \
+		sum = (sum + 1) * 31 + 9;                          \
+	} while (0)
+
+static void atomics_return_what_was_there(void **state)
+{
+	struct chains_memory {
+		u64 arguments[4], out[ITEMS], in[ITEMS], wide[ITEMS], want[ITEMS];
+		u32 narrow[ITEMS];
+	} *m = (struct chains_memory *)memory;
+
+	(void)state;
+	m->arguments[0] = (uintptr_t)m->out;
+	m->arguments[1] = (uintptr_t)m->in;
+	m->arguments[2] = (uintptr_t)m->narrow;
+	m->arguments[3] = (uintptr_t)m->wide;
+	for (u32 i = 0; i < ITEMS; i++) {
+		u64 sum = 0;
+
+		m->in[i] = random_bits();
+		m->narrow[i] = (u32)random_bits();
+		m->wide[i] = random_bits();
+		for (int k = 0; k < 2; k++) {
+			CHAIN(u32, s32, &m->narrow[i], m->in[i]);
+			CHAIN(u64, s64, &m->wide[i], m->in[i]);
+		}
+		m->want[i] = sum;
+	}
+	run(KERNEL_CHAINS, ITEMS, m->arguments);
+	assert_memory_equal(m->out, m->want, sizeof(m->out));
+}
+
+static u64 long_at(const u8 *bytes)
+{
+	u64 x;
+
+	memcpy(&x, bytes, 8);
+	return x;
+}
+
+/* @group: what its items have written, 64 bytes each */
+static void lds_expect(const u8 *group, u32 item, u64 want[8])
+{
+	const u8 *at = group + 64 * ((item + 77) % 256), *even = group + 64 * (item & ~1u), *odd = group + 64 * (item | 1);
+	u32 first = (u32)((s8)at[0] + at[1]), second = (u32)((s16)(at[2] | at[3] << 8) + (at[4] | at[5] << 8));
+
+	want[0] = first | (u64)second << 32;
+	memcpy(want + 1, at + 8, 24);
+	want[4] = (u64)(u32)long_at(at + 32) * (u32)(long_at(at + 32) >> 32);
+	want[5] = long_at(at + 40) * long_at(at + 48);
+	want[6] = long_at(even + 32) << 32 | (u32)long_at(odd + 32);
+	want[7] = long_at(even + 40) + 3 * long_at(odd + 40);
+}
+
+static void lds_is_accessed_in_all_sizes(void **state)
+{
+	u64 *arguments = (u64 *)memory, want[8];
+	u8 *in = memory + GCN_PAGE, *out = in + 64 * ITEMS;
+
+	(void)state;
+	for (u32 i = 0; i < 64 * ITEMS; i++)
+		in[i] = (u8)random_bits();
+	arguments[0] = (uintptr_t)out;
+	arguments[1] = (uintptr_t)in;
+	run(KERNEL_LDS, ITEMS, arguments);
+	for (u32 i = 0; i < ITEMS; i++) {
+		lds_expect(in + 64 * (i & ~255u), i & 255, want);
+		assert_memory_equal(out + 64 * i, want, sizeof(want));
+	}
+}
+
 /* ---- a kernel that is preempted again and again ---- */
 
 #define BUSY_GROUPS 12u
@@ -454,8 +560,8 @@ static void atomics_lose_nothing(void **state)
 #define SAVE_BYTES  (MEMORY_BYTES / 2)
 
 struct busy_memory {
-	u64 arguments[4];
-	u32 done, pad;
+	u64 arguments[6];
+	u32 done, gate, rounds[BUSY_GROUPS];
 	u32 words[BUSY_ITEMS], want[BUSY_ITEMS];
 	f64 sums[BUSY_ITEMS];
 };
@@ -470,7 +576,10 @@ static struct busy_memory *busy_setup(void)
 	m->arguments[0] = (uintptr_t)m->words;
 	m->arguments[1] = (uintptr_t)m->sums;
 	m->arguments[2] = (uintptr_t)&m->done;
-	m->arguments[3] = BUSY_ROUNDS;
+	m->arguments[3] = (uintptr_t)m->rounds;
+	m->arguments[4] = (uintptr_t)&m->gate;
+	m->arguments[5] = BUSY_ROUNDS;
+	m->gate = 1;
 	for (u32 i = 0; i < BUSY_ITEMS; i++)
 		m->words[i] = m->want[i] = (u32)random_bits();
 	return m;
@@ -498,6 +607,8 @@ static void busy_check(struct busy_memory *m)
 	assert_memory_equal(m->words, m->want, sizeof(m->words));
 	assert_memory_equal(m->sums, sums, sizeof(sums));
 	assert_int_equal(m->done, BUSY_ITEMS);
+	for (u32 g = 0; g < BUSY_GROUPS; g++)
+		assert_int_equal(m->rounds[g], BUSY_ROUNDS);
 }
 
 static struct gcn_packet busy_packet(const struct busy_memory *m)
@@ -661,6 +772,41 @@ static void an_address_that_is_not_there_stops_the_wave(void **state)
 	assert_string_equal(error.name, "s_load_dword");
 }
 
+/* ---- what of the tables has been executed ---- */
+
+static const struct gcn_op *op_of(enum gcn_format format, unsigned int n)
+{
+	if (format <= SOPP)
+		return gcn_scalar_op(format, n);
+	if (format >= VOP2 && format <= VOP3P)
+		return gcn_vector_op(format, n);
+	return n < 0x100 ? gcn_memory_op(format, n) : NULL;
+}
+
+#define EXECUTED_BY_PROGRAMS 300u /* at least: a compiler may choose others */
+
+static void most_instructions_have_been_executed(void **state)
+{
+	unsigned int nr = 0, nr_executed = 0;
+	const struct gcn_op *op;
+
+	(void)state;
+	for (unsigned int f = 0; f < GCN_FORMATS; f++) {
+		for (unsigned int n = 0; n < 0x400; n++) {
+			op = op_of(f, n);
+			if (!op)
+				continue;
+			nr++;
+			if (*executed_slot(op->name))
+				nr_executed++;
+			else if (getenv("GCN_SHOW"))
+				print_message("%s\n", op->name);
+		}
+	}
+	print_message("%u of %u instructions have been executed\n", nr_executed, nr);
+	assert_true(nr_executed >= EXECUTED_BY_PROGRAMS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -669,12 +815,15 @@ int main(void)
 		cmocka_unit_test(lanes_see_each_other),
 		cmocka_unit_test(memory_is_accessed_in_all_sizes),
 		cmocka_unit_test(atomics_lose_nothing),
+		cmocka_unit_test(atomics_return_what_was_there),
+		cmocka_unit_test(lds_is_accessed_in_all_sizes),
 		cmocka_unit_test(waves_come_back_from_the_save_area),
 		cmocka_unit_test(a_damaged_control_stack_is_refused),
 		cmocka_unit_test(code_is_executed_only_from_pages_for_it),
 		cmocka_unit_test(an_unknown_instruction_stops_the_wave),
 		cmocka_unit_test(modes_that_are_not_there_stop_the_wave),
 		cmocka_unit_test(an_address_that_is_not_there_stops_the_wave),
+		cmocka_unit_test(most_instructions_have_been_executed),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

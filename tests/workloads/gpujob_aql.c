@@ -5,7 +5,7 @@
  * down: one that is lost or done twice shows.
  *
  * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and so
- * is stopped in the middle whenever the queue is.
+ * is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gpujob_busy.h"
 #include "gpujob_extra.h"
 #include "report.h"
 
@@ -23,6 +24,7 @@
 #define KERNEL_ADD   2u
 #define KERNEL_GATHER 5u /* waits in the middle */
 #define GATHER_WORDS (4 * WORDS)
+#define BUSIES	     2u /* one of them has ended */
 #define COUNT_DOWN_FROM (1ll << 40)
 
 enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
@@ -62,6 +64,8 @@ struct memory {
 	uint64_t arguments[2][4]; /* from A to B and back */
 	struct signal done, gates[GATES];
 	struct gather gathers[GATES];
+	struct busy_code code;
+	struct busy busies[BUSIES];
 	uint32_t ones[GATHER_WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
 };
 
@@ -70,7 +74,7 @@ static void *save_area;
 static uint64_t save_area_bytes;
 static uint32_t queue_id;
 static volatile uint64_t *doorbell;
-static bool in_kernel; /* held up by a kernel */
+static enum { BY_BARRIER, BY_GATHER, BY_CODE } held_up;
 static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
 
 static struct memory *memory(void)
@@ -94,14 +98,15 @@ static void packet_put(const void *packet)
 	*doorbell = next_packet++;
 }
 
-static void dispatch_put(const struct kernel_object *kernel, uint32_t words, const void *arguments,
+static void dispatch_put(const void *kernel, uint16_t group, uint32_t words, const void *arguments,
 			 const struct signal *completion)
 {
 	struct dispatch dispatch = {
 		.header = AQL_DISPATCH,
 		.setup = 1,
-		.workgroup = { 64, 1, 1 },
+		.workgroup = { group, 1, 1 },
 		.grid = { words, 1, 1 },
+		.group_size = BUSY_LDS_BYTES,
 		.kernel_object = va_of(kernel),
 		.kernarg = va_of(arguments),
 		.completion = completion ? va_of(completion) : 0,
@@ -117,7 +122,13 @@ static void gather_put(struct gather *gather)
 	gather->arguments[2] = va_of(&gather->gate);
 	gather->sum = 0;
 	gather->gate = 1;
-	dispatch_put(&memory()->gather, GATHER_WORDS, gather->arguments, NULL);
+	dispatch_put(&memory()->gather, 64, GATHER_WORDS, gather->arguments, NULL);
+}
+
+static void busy_put(struct busy *busy)
+{
+	busy_start(busy, steps);
+	dispatch_put(&memory()->code, BUSY_GROUP, BUSY_ITEMS, busy->arguments, NULL);
 }
 
 static void barrier_put(struct signal *gate)
@@ -130,17 +141,21 @@ static void barrier_put(struct signal *gate)
 
 static void step_submit(void)
 {
-	if (in_kernel)
+	if (held_up == BY_CODE)
+		busy_put(&memory()->busies[steps % BUSIES]);
+	else if (held_up == BY_GATHER)
 		gather_put(&memory()->gathers[steps % GATES]);
 	else
 		barrier_put(&memory()->gates[steps % GATES]);
-	dispatch_put(&memory()->add, WORDS, memory()->arguments[steps % 2], &memory()->done);
+	dispatch_put(&memory()->add, 64, WORDS, memory()->arguments[steps % 2], &memory()->done);
 	steps++;
 }
 
 static void step_let_go(uint64_t step)
 {
-	if (in_kernel)
+	if (held_up == BY_CODE)
+		__atomic_store_n(&memory()->busies[step % BUSIES].gate, 1, __ATOMIC_RELEASE);
+	else if (held_up == BY_GATHER)
 		__atomic_store_n(&memory()->gathers[step % GATES].gate, GATHER_WORDS, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n(&memory()->gates[step % GATES].value, 0, __ATOMIC_RELEASE);
@@ -236,6 +251,7 @@ static void memory_fill(void)
 	memset(m, 0, sizeof(*m));
 	m->add = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_ADD };
 	m->gather = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_GATHER };
+	busy_code_init(&m->code);
 	m->done.value = COUNT_DOWN_FROM;
 	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
@@ -269,8 +285,22 @@ static int aql_setup(struct job_gpu *gpu)
 
 static int wave_setup(struct job_gpu *gpu)
 {
-	in_kernel = true;
+	held_up = BY_GATHER;
 	return aql_setup(gpu);
+}
+
+static int code_setup(struct job_gpu *gpu)
+{
+	held_up = BY_CODE;
+	return aql_setup(gpu);
+}
+
+/* Of the step that was done last, before its place is used again. */
+static int code_check(const struct job_gpu *gpu)
+{
+	uint64_t done = steps_done();
+
+	return done ? busy_check(&memory()->busies[(done - 1) % BUSIES], done - 1, gpu->gpu->gpu_id) : 0;
 }
 
 static int aql_step(struct job_gpu *gpu)
@@ -278,6 +308,8 @@ static int aql_step(struct job_gpu *gpu)
 	uint64_t last = steps - 1;
 	int err = steps_wait(gpu);
 
+	if (!err && held_up == BY_CODE)
+		err = code_check(gpu);
 	if (err)
 		return err;
 	step_submit();
@@ -307,7 +339,9 @@ static int aql_check(struct job_gpu *gpu)
 		if (sums[i] != (uint32_t)steps_done())
 			return report(EILSEQ, "gpu %#x: AQL queue: word %u is %" PRIu32 " after %" PRIu64 " additions",
 				      gpu->gpu->gpu_id, i, sums[i], steps_done());
-	return in_kernel ? gather_check(gpu, steps_done()) : 0;
+	if (held_up == BY_CODE)
+		return code_check(gpu);
+	return held_up == BY_GATHER ? gather_check(gpu, steps_done()) : 0;
 }
 
 static int aql_teardown(struct job_gpu *gpu)
@@ -325,3 +359,4 @@ static int aql_teardown(struct job_gpu *gpu)
 
 const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_wave = { "wave", wave_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_code = { "code", code_setup, aql_step, aql_check, aql_teardown };

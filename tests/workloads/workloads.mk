@@ -4,7 +4,7 @@
 
 WORKLOADS_DIR := build/workloads
 WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay devcgroup streamer
-WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_token \
+WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token \
 	launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
@@ -33,7 +33,9 @@ $(WORKLOADS_DIR)/%.o: tests/workloads/%.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CPPFLAGS) $(WORKLOADS_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread -lm
+
+$(WORKLOADS_DIR)/gpujob_busy.o: $(BUILD)/gcn/busy.bin
 
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread

@@ -27,13 +27,6 @@ static u64 reverse32(u64 x)
 	return r;
 }
 
-static u64 first_unlike_sign(s32 x)
-{
-	u32 m = (u32)(x < 0 ? ~x : x);
-
-	return m ? (u64)__builtin_clz(m) : ~0u;
-}
-
 static s64 signed24(u64 x)
 {
 	return (s32)((u32)x << 8) >> 8;

@@ -134,3 +134,70 @@ KERNEL void atomics(global u32 *out32, global u64 *out64, global const u64 *in, 
 	if (!ITEM)
 		__atomic_fetch_add(out32 + 14, narrow[13], __ATOMIC_RELAXED);
 }
+
+/* What each operation found there, of a place that no other item uses: the order is certain. */
+#define CHAIN(U, S, space, p, x)                                                                              \
+	do {                                                                                                  \
+		U expected = (U)(x) + 5;                                                                      \
+		sum = sum * 31 + __atomic_fetch_add((space U *)(p), (U)(x), __ATOMIC_RELAXED);                \
+		sum = sum * 31 + __atomic_fetch_sub((space U *)(p), (U)(x) * 3, __ATOMIC_RELAXED);            \
+		sum = sum * 31 + __atomic_fetch_and((space U *)(p), (U)(x) | 0xff00, __ATOMIC_RELAXED);       \
+		sum = sum * 31 + __atomic_fetch_or((space U *)(p), (U)(x) & 0xff, __ATOMIC_RELAXED);          \
+		sum = sum * 31 + __atomic_fetch_xor((space U *)(p), (U)(x), __ATOMIC_RELAXED);                \
+		sum = sum * 31 + __atomic_fetch_min((space U *)(p), (U)(x), __ATOMIC_RELAXED);                \
+		sum = sum * 31 + __atomic_fetch_max((space U *)(p), (U)(x) / 2, __ATOMIC_RELAXED);            \
+		sum = sum * 31 + (U)__atomic_fetch_min((space S *)(p), (S)(x) + 1, __ATOMIC_RELAXED);         \
+		sum = sum * 31 + (U)__atomic_fetch_max((space S *)(p), (S)(x) - 1, __ATOMIC_RELAXED);         \
+		sum = sum * 31 + __atomic_exchange_n((space U *)(p), (U)(x) + 5, __ATOMIC_RELAXED);           \
+		sum += __atomic_compare_exchange_n((space U *)(p), &expected, 9, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
+		sum = sum * 31 + __atomic_load_n((space U *)(p), __ATOMIC_RELAXED);                           \
+	} while (0)
+
+KERNEL void chains(global u64 *out, global const u64 *in, global u32 *narrow, global u64 *wide)
+{
+	local u32 lds_narrow[GROUP];
+	local u64 lds_wide[GROUP];
+	u32 i = GLOBAL_ID;
+	u64 x = in[i], sum = 0;
+
+	lds_narrow[ITEM] = narrow[i];
+	lds_wide[ITEM] = wide[i];
+	CHAIN(u32, s32, global, narrow + i, x);
+	CHAIN(u64, s64, global, wide + i, x);
+	CHAIN(u32, s32, local, lds_narrow + ITEM, x);
+	CHAIN(u64, s64, local, lds_wide + ITEM, x);
+	out[i] = sum;
+}
+
+/* LDS in all sizes: every item writes 64 bytes, and reads those of another one. */
+KERNEL void lds(global u8 *out, global const u8 *in)
+{
+	local u8 bytes[64 * GROUP] __attribute__((aligned(16)));
+	local u32 words[4 * GROUP];
+	local u64 longs[2 * GROUP];
+	u32 i = GLOBAL_ID, other = (ITEM + 77) % GROUP;
+	global u8 *to = out + 64 * i;
+	global const u8 *from = in + 64 * i;
+	local u8 *at = bytes + 64 * ITEM;
+
+	at[0] = from[0];
+	at[1] = from[1];
+	*(local u16 *)(at + 2) = *(global const u16 *)(from + 2);
+	*(local u32 *)(at + 4) = *(global const u32 *)(from + 4);
+	*(local u64 *)(at + 8) = *(global const u64 *)(from + 8);
+	*(local uint4 *)(at + 16) = *(global const uint4 *)(from + 16);
+	words[ITEM] = *(global const u32 *)(from + 32);
+	words[ITEM + 2 * GROUP] = *(global const u32 *)(from + 36);
+	longs[ITEM] = *(global const u64 *)(from + 40);
+	longs[ITEM + GROUP] = *(global const u64 *)(from + 48);
+	BARRIER();
+	at = bytes + 64 * other;
+	*(global s32 *)to = (s32)*(local s8 *)at + at[1];
+	*(global s32 *)(to + 4) = (s32)*(local s16 *)(at + 2) + *(local u16 *)(at + 4);
+	*(global u64 *)(to + 8) = *(local u64 *)(at + 8);
+	*(global uint4 *)(to + 16) = *(local uint4 *)(at + 16);
+	*(global u64 *)(to + 32) = (u64)words[other] * words[other + 2 * GROUP];
+	*(global u64 *)(to + 40) = longs[other] * longs[other + GROUP];
+	*(global u64 *)(to + 48) = (u64)words[ITEM & ~1u] << 32 | words[ITEM | 1];
+	*(global u64 *)(to + 56) = longs[ITEM & ~1u] + 3 * longs[ITEM | 1];
+}
