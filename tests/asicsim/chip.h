@@ -196,7 +196,7 @@ int wave_set_offsets(struct chip *chip, struct chip_queue *q, u32 stack, u32 are
 /* ---- code.c: kernels of real code, on compute units (gcn) ---- */
 
 struct gcn_packet;
-/* Goes on with the packet's kernel, from its beginning or from where it was preempted: 0: it has ended, -EAGAIN, an error. */
+/* Goes on with the packet's kernel, or begins with it: 0: it has ended, -EAGAIN: it has not, or an error. */
 int code_run(struct chip *chip, struct chip_queue *q, const struct gcn_packet *packet, u64 *fault);
 void code_save(struct chip *chip, struct chip_queue *q);
 

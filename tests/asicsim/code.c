@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kernels of real code: the compute units of gcn/ with the page tables of a queue's process. When the queue is taken off,
- * the driver's trap handler writes the waves' state into the process's save area; the control stack and the next group
- * to launch go into the MQD's memory. Nothing else is kept.
+ * Kernels of real code: the compute units of gcn/ with the page tables of a queue's process. When the queue is taken
+ * off, the driver's trap handler writes the waves' state into the process's save area; the control stack and the next
+ * group to launch go into the MQD's memory. Nothing else is kept.
  */
 #include <linux/ktime.h>
 
@@ -60,8 +60,8 @@ static int failed(const struct chip_queue *q, const char *when, int err, u64 *fa
 		pr_err("asicsim: compute queue of pasid %#x: %s: error %d\n", q->vm.pasid, when, err);
 		return err;
 	}
-	pr_err("asicsim: compute queue of pasid %#x: %s: %s: %#llx; %s %08x %08x at %#llx\n", q->vm.pasid, when, e->what,
-	       e->value, e->name ?: "no instruction", e->w[0], e->w[1], e->pc);
+	pr_err("asicsim: compute queue of pasid %#x: %s: %s: %#llx; %s %08x %08x at %#llx\n", q->vm.pasid, when,
+	       e->what, e->value, e->name ?: "no instruction", e->w[0], e->w[1], e->pc);
 	*fault = e->value;
 	return e->is_address ? -EFAULT : -EINVAL;
 }
@@ -97,9 +97,12 @@ static int load_waves(struct chip *chip, struct chip_queue *q)
 	u32 offset[3]; /* of the stack, its size, of the area */
 	int err = area_init(q, &area);
 
-	BUILD_BUG_ON(offsetof(struct v9_mqd, cp_hqd_wg_state_offset) != offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset) + 8);
-	err = err ?: chip_read(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset), offset,
-			       sizeof(offset), NULL);
+	BUILD_BUG_ON(offsetof(struct v9_mqd, cp_hqd_wg_state_offset) !=
+		     offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset) + 8);
+	err = err
+		      ?: chip_read(chip, &chip_kernel_vm,
+				   q->mqd_addr + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset), offset,
+				   sizeof(offset), NULL);
 	err = err ?: chip_read(chip, &chip_kernel_vm, stack_addr(q), area.stack, area.stack_size, NULL);
 	if (!err) {
 		area.stack_at = offset[0];
@@ -147,8 +150,12 @@ static int start(struct chip *chip, struct chip_queue *q, const struct gcn_packe
 		return -ENOMEM;
 	q->code->chip = chip;
 	q->code->vm = q->vm;
-	q->code->env = (struct gcn_env){ .page = page, .clock = clock_ticks, .enter = enter, .leave = leave,
-					 .tba = q->shaders.tba, .tma = q->shaders.tma,
+	q->code->env = (struct gcn_env){ .page = page,
+					 .clock = clock_ticks,
+					 .enter = enter,
+					 .leave = leave,
+					 .tba = q->shaders.tba,
+					 .tma = q->shaders.tma,
 					 .sh_mem_bases = q->shaders.sh_mem_bases };
 	d = &q->code->dispatch;
 	d->env = &q->code->env;

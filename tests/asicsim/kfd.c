@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the KFD asks of a chip's registers. Queues are mapped by the scheduler (scheduler.c), so that little is
- * left: the scheduler's own queue, and settings of shaders, which there are none of.
+ * left: the scheduler's own queue; what shaders need comes with the run list.
  */
 #include "chip.h"
 #include "compat.h"

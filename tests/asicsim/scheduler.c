@@ -26,7 +26,7 @@ static void map_process(struct chip *chip, struct chip_hiq *hiq, const struct pm
 	};
 }
 
-/* The address of a trap handler as the registers have it: without the lowest byte, and with a bit that switches it on. */
+/* The address of a trap handler as registers have it: without the lowest byte, and with a bit that switches it on. */
 static u64 trap_address(u32 lo, u32 hi)
 {
 	return (lo | (u64)(hi & 0xff) << 32) << 8;

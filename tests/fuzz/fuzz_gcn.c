@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Any words as the code of a group of two waves, and any control stack: nothing but their memory is touched, and it ends. */
+/* Any words as the code of a group of two waves, and any control stack: nothing but their memory is touched, and it
+ * ends. */
 #include "tests/asicsim/gcn/dispatch.h"
 
 #define PAGES 16u
@@ -32,9 +33,15 @@ static void run(struct gcn_dispatch *d)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gcn_env env = { .page = page, .clock = clock_ticks, .tba = GCN_PAGE, .tma = 2 * GCN_PAGE, .sh_mem_bases = 0x00010002 };
-	struct gcn_packet packet = { .kernel = GCN_PAGE - 64, .workgroup = { 100, 1, 1 }, .grid = { 150, 1, 1 }, .lds_size = 512 };
-	struct gcn_kernel kernel = { .entry = 64, .rsrc1 = GCN_MODE_FLOAT << 12, .rsrc2 = 2 << 1 | 1 << 7, .properties = 8 };
+	struct gcn_env env = {
+		.page = page, .clock = clock_ticks, .tba = GCN_PAGE, .tma = 2 * GCN_PAGE, .sh_mem_bases = 0x00010002
+	};
+	struct gcn_packet packet = {
+		.kernel = GCN_PAGE - 64, .workgroup = { 100, 1, 1 }, .grid = { 150, 1, 1 }, .lds_size = 512
+	};
+	struct gcn_kernel kernel = {
+		.entry = 64, .rsrc1 = GCN_MODE_FLOAT << 12, .rsrc2 = 2 << 1 | 1 << 7, .properties = 8
+	};
 	struct gcn_save_area area = { .va = 4 * GCN_PAGE, .size = 100000, .stack_size = 256, .area_at = 100000 };
 	struct gcn_dispatch d = { .env = &env };
 	uint8_t stack[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The simulated chip's compute unit (tests/asicsim/gcn) runs code that clang made for gfx908; the same source, compiled for
- * the processor, says what has to come out.
+ * The simulated chip's compute unit (tests/asicsim/gcn) runs code that clang made for gfx908; the same source, compiled
+ * for the processor, says what has to come out.
  */
 #include <glob.h>
 #include <math.h>
@@ -53,8 +53,14 @@ static const struct lane_program {
 };
 
 /* Kernels in the order of kernels.cl: programs with values of a lane, the same with values of a group, others. */
-enum { NR_LANE_PROGRAMS = GCN_COUNT(lane_programs), KERNEL_CROSS = 2 * NR_LANE_PROGRAMS, KERNEL_SIZES, KERNEL_ATOMICS, KERNEL_CHAINS,
-       KERNEL_LDS };
+enum {
+	NR_LANE_PROGRAMS = GCN_COUNT(lane_programs),
+	KERNEL_CROSS = 2 * NR_LANE_PROGRAMS,
+	KERNEL_SIZES,
+	KERNEL_ATOMICS,
+	KERNEL_CHAINS,
+	KERNEL_LDS
+};
 
 /* ---- a GPU's address space: that of this process, as far as pages are given to it ---- */
 
@@ -78,7 +84,8 @@ static void *page(struct gcn_env *e, u64 va, enum gcn_access access)
 	(void)e;
 	if (is_within(va, memory, MEMORY_BYTES))
 		return access != GCN_EXECUTE || memory_is_code ? (void *)(uintptr_t)va : NULL;
-	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) || is_within(va, handler, handler_bytes)))
+	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) ||
+				     is_within(va, handler, handler_bytes)))
 		return NULL;
 	return (void *)(uintptr_t)va;
 }
@@ -160,10 +167,27 @@ static u64 random_bits(void)
 /* All kinds of numbers: small ones, ends of ranges, numbers with a fraction and what is next to them. */
 static u64 random_number(void)
 {
-	static const u64 special[] = { 0, 1, 0x80000000, 0x7fffffff, 0xffffffff, 0x8000000000000000, 0x7fffffffffffffff, ~0ULL,
-				       0x3f800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00800000, 0x007fffff, 0x80000001,
-				       0x3ff0000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
-				       0x0010000000000000, 0x000fffffffffffff };
+	static const u64 special[] = { 0,
+				       1,
+				       0x80000000,
+				       0x7fffffff,
+				       0xffffffff,
+				       0x8000000000000000,
+				       0x7fffffffffffffff,
+				       ~0ULL,
+				       0x3f800000,
+				       0x7f800000,
+				       0xff800000,
+				       0x7fc00000,
+				       0x00800000,
+				       0x007fffff,
+				       0x80000001,
+				       0x3ff0000000000000,
+				       0x7ff0000000000000,
+				       0xfff0000000000000,
+				       0x7ff8000000000000,
+				       0x0010000000000000,
+				       0x000fffffffffffff };
 	u64 r = random_bits();
 
 	switch (r >> 60) {
@@ -180,8 +204,8 @@ static u64 random_number(void)
 }
 
 /*
- * Arcturus' trap handler from the driver's header, of an image that tests/vm has prepared: false when there is none. The
- * first words of the page behind it, where a second handler could be named, stay 0.
+ * Arcturus' trap handler from the driver's header, of an image that tests/vm has prepared: false when there is none.
+ * The first words of the page behind it, where a second handler could be named, stay 0.
  */
 static bool handler_read(void)
 {
@@ -218,8 +242,10 @@ static bool handler_read(void)
 static void run(unsigned int kernel, u32 items, void *arguments)
 {
 	struct gcn_dispatch d = { .env = &env };
-	struct gcn_packet packet = { .kernel = (uintptr_t)code + 64 * kernel, .arguments = (uintptr_t)arguments,
-				     .workgroup = { 256, 1, 1 }, .grid = { items, 1, 1 },
+	struct gcn_packet packet = { .kernel = (uintptr_t)code + 64 * kernel,
+				     .arguments = (uintptr_t)arguments,
+				     .workgroup = { 256, 1, 1 },
+				     .grid = { items, 1, 1 },
 				     .lds_size = ((struct gcn_kernel *)(code + 64 * kernel))->lds_size };
 	int err = gcn_dispatch_start(&d, &packet);
 
@@ -231,7 +257,8 @@ static void run(unsigned int kernel, u32 items, void *arguments)
 	gcn_dispatch_end(&d);
 	if (err)
 		fail_msg("kernel %u: %s: %#llx: %s %08x %08x at %#llx", kernel, d.error.what, (long long)d.error.value,
-			 d.error.name ? d.error.name : "", d.error.w[0], d.error.w[1], (long long)(d.error.pc - (uintptr_t)code));
+			 d.error.name ? d.error.name : "", d.error.w[0], d.error.w[1],
+			 (long long)(d.error.pc - (uintptr_t)code));
 }
 
 /* ---- the tests ---- */
@@ -272,8 +299,8 @@ static void programs_check(unsigned int first, unsigned int items)
 			u64 *x = in + 3 * i, want = p->run(x[0], x[1], x[2]);
 
 			if (!same(p->name, out[i], want))
-				fail_msg("%s(%#llx, %#llx, %#llx) is %#llx and not %#llx", p->name, (long long)x[0], (long long)x[1],
-					 (long long)x[2], (long long)out[i], (long long)want);
+				fail_msg("%s(%#llx, %#llx, %#llx) is %#llx and not %#llx", p->name, (long long)x[0],
+					 (long long)x[1], (long long)x[2], (long long)out[i], (long long)want);
 		}
 	}
 }
@@ -466,22 +493,22 @@ static void atomics_lose_nothing(void **state)
 		tickets_check(m->tickets + 256 * g);
 }
 
-#define CHAIN(U, S, p, x)                                          \
-	do {                                                       \
-		U *at = (p), v = (U)(x), step[11];                 \
-		step[0] = *at;                                     \
-		step[1] = step[0] + v;                             \
-		step[2] = step[1] - v * 3;                         \
-		step[3] = step[2] & (v | 0xff00);                  \
-		step[4] = step[3] | (v & 0xff);                    \
-		step[5] = step[4] ^ v;                             \
-		step[6] = step[5] < v ? step[5] : v;               \
-		step[7] = step[6] > v / 2 ? step[6] : v / 2;       \
+#define CHAIN(U, S, p, x)                                            \
+	do {                                                         \
+		U *at = (p), v = (U)(x), step[11];                   \
+		step[0] = *at;                                       \
+		step[1] = step[0] + v;                               \
+		step[2] = step[1] - v * 3;                           \
+		step[3] = step[2] & (v | 0xff00);                    \
+		step[4] = step[3] | (v & 0xff);                      \
+		step[5] = step[4] ^ v;                               \
+		step[6] = step[5] < v ? step[5] : v;                 \
+		step[7] = step[6] > v / 2 ? step[6] : v / 2;         \
 		step[8] = (S)step[7] < (S)(v + 1) ? step[7] : v + 1; \
 		step[9] = (S)step[8] > (S)(v - 1) ? step[8] : v - 1; \
-		for (int n = 0; n < 10; n++)                       \
-			sum = sum * 31 + step[n];                  \
-		sum = (sum + 1) * 31 + 9;                          \
+		for (int n = 0; n < 10; n++)                         \
+			sum = sum * 31 + step[n];                    \
+		sum = (sum + 1) * 31 + 9;                            \
 	} while (0)
 
 static void atomics_return_what_was_there(void **state)
@@ -523,7 +550,8 @@ static u64 long_at(const u8 *bytes)
 /* @group: what its items have written, 64 bytes each */
 static void lds_expect(const u8 *group, u32 item, u64 want[8])
 {
-	const u8 *at = group + 64 * ((item + 77) % 256), *even = group + 64 * (item & ~1u), *odd = group + 64 * (item | 1);
+	const u8 *at = group + 64 * ((item + 77) % 256), *even = group + 64 * (item & ~1u),
+		 *odd = group + 64 * (item | 1);
 	u32 first = (u32)((s8)at[0] + at[1]), second = (u32)((s16)(at[2] | at[3] << 8) + (at[4] | at[5] << 8));
 
 	want[0] = first | (u64)second << 32;
@@ -613,8 +641,11 @@ static void busy_check(struct busy_memory *m)
 
 static struct gcn_packet busy_packet(const struct busy_memory *m)
 {
-	return (struct gcn_packet){ .kernel = (uintptr_t)busy, .arguments = (uintptr_t)m->arguments, .workgroup = { 256, 1, 1 },
-				    .grid = { BUSY_ITEMS, 1, 1 }, .lds_size = ((struct gcn_kernel *)busy)->lds_size };
+	return (struct gcn_packet){ .kernel = (uintptr_t)busy,
+				    .arguments = (uintptr_t)m->arguments,
+				    .workgroup = { 256, 1, 1 },
+				    .grid = { BUSY_ITEMS, 1, 1 },
+				    .lds_size = ((struct gcn_kernel *)busy)->lds_size };
 }
 
 /* Nothing is left of a dispatch but memory, the control stack and what an MQD holds. */
@@ -635,8 +666,9 @@ static int preempt(struct gcn_dispatch *d, struct gcn_save_area *area)
 
 static struct gcn_save_area save_area(void)
 {
-	return (struct gcn_save_area){ .va = (uintptr_t)memory + SAVE_BYTES, .size = SAVE_BYTES, .stack = stack,
-				       .stack_size = STACK_BYTES };
+	return (struct gcn_save_area){
+		.va = (uintptr_t)memory + SAVE_BYTES, .size = SAVE_BYTES, .stack = stack, .stack_size = STACK_BYTES
+	};
 }
 
 static void waves_come_back_from_the_save_area(void **state)

@@ -4,8 +4,8 @@
  * kernel that adds two arrays. The sum goes from one of two places to the other, and each dispatch counts a signal
  * down: one that is lost or done twice shows.
  *
- * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and so
- * is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes.
+ * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and
+ * so is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -82,9 +82,11 @@ int busy_check(const struct busy *busy, uint64_t step, uint32_t gpu_id)
 		for (uint32_t r = 0; r < busy->rounds[g]; r++)
 			expected_round(&e);
 		for (uint32_t i = 0; i < BUSY_GROUP; i++)
-			if (busy->words[g * BUSY_GROUP + i] != e.words[i] || busy->sums[g * BUSY_GROUP + i] != e.sums[i])
-				return report(EILSEQ, "gpu %#x: code: item %u of step %" PRIu64 " is %#x, %a and not %#x, %a", gpu_id,
-					      g * BUSY_GROUP + i, step, busy->words[g * BUSY_GROUP + i],
+			if (busy->words[g * BUSY_GROUP + i] != e.words[i] ||
+			    busy->sums[g * BUSY_GROUP + i] != e.sums[i])
+				return report(EILSEQ,
+					      "gpu %#x: code: item %u of step %" PRIu64 " is %#x, %a and not %#x, %a",
+					      gpu_id, g * BUSY_GROUP + i, step, busy->words[g * BUSY_GROUP + i],
 					      busy->sums[g * BUSY_GROUP + i], e.words[i], e.sums[i]);
 	}
 	return 0;

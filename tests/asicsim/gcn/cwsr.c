@@ -6,11 +6,11 @@
  */
 #include "dispatch.h"
 
-#define FIRST_OF_GROUP	 (1ULL << 58) /* in EXEC, where the handler gets its place */
-#define REGISTER_BYTES	 192	      /* hardware registers, trap registers, and 64 bytes of nothing */
-#define STACK_HEADERS	 2	      /* of packets, before the words */
-#define SAVE_STEPS	 16
-#define SAVE_ROUNDS	 100000
+#define FIRST_OF_GROUP (1ULL << 58) /* in EXEC, where the handler gets its place */
+#define REGISTER_BYTES 192	    /* hardware registers, trap registers, and 64 bytes of nothing */
+#define STACK_HEADERS  2	    /* of packets, before the words */
+#define SAVE_STEPS     16
+#define SAVE_ROUNDS    100000
 
 enum { WORD_STATE = 1u << 31, WORD_EVENT = 1 << 30, WORD_FIRST = 1 << 17, WORD_LAST = 1 << 16 };
 
@@ -41,7 +41,8 @@ static struct shape shape_of_word(u32 word)
 /* VGPRs and as many accumulation registers; SGPRs; LDS with the first wave of a group. */
 static u32 state_bytes(struct shape s, bool is_first)
 {
-	return (s.vgpr_blocks + 1) * 4 * 2 * GCN_LANES * 4 + (s.sgpr_blocks + 1) * 64 + (is_first ? s.lds_size : 0) + REGISTER_BYTES;
+	return (s.vgpr_blocks + 1) * 4 * 2 * GCN_LANES * 4 + (s.sgpr_blocks + 1) * 64 + (is_first ? s.lds_size : 0) +
+	       REGISTER_BYTES;
 }
 
 static bool is_alive(const struct gcn_wave *w)
@@ -207,7 +208,8 @@ static int take_word(struct restore *r, u32 word)
 {
 	if (word & WORD_STATE) {
 		r->shape = shape_of_word(word);
-		return shape_is_valid(r->shape) ? 0 : gcn_dispatch_fail(r->d, "the control stack has no such wave", word);
+		return shape_is_valid(r->shape) ? 0
+						: gcn_dispatch_fail(r->d, "the control stack has no such wave", word);
 	}
 	return word & WORD_EVENT ? 0 : add_wave(r, word);
 }
@@ -224,7 +226,8 @@ int gcn_dispatch_load(struct gcn_dispatch *d, struct gcn_save_area *area)
 		memcpy(&word, area->stack + at, sizeof(word));
 		err = take_word(&r, word);
 	}
-	if (!err && (area->area_at != area->stack_size || (r.nr_groups < GCN_MAX_GROUPS && d->groups[r.nr_groups].nr_waves)))
+	if (!err &&
+	    (area->area_at != area->stack_size || (r.nr_groups < GCN_MAX_GROUPS && d->groups[r.nr_groups].nr_waves)))
 		err = gcn_dispatch_fail(d, "the control stack has less than the save area", area->area_at);
 	if (!err)
 		area->stack_at = area->stack_size;

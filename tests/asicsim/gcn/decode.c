@@ -81,8 +81,8 @@ static unsigned int code_of(enum gcn_format format, u32 w)
 
 const char *gcn_format_name(enum gcn_format format)
 {
-	static const char *const names[] = { "SOP2", "SOPK", "SOP1", "SOPC", "SOPP", "SMEM",  "VOP2", "VOP1",
-					     "VOPC", "VOP3", "VOP3P", "DS",  "FLAT", "MUBUF", "unknown" };
+	static const char *const names[] = { "SOP2", "SOPK", "SOP1",  "SOPC", "SOPP", "SMEM",  "VOP2",	 "VOP1",
+					     "VOPC", "VOP3", "VOP3P", "DS",   "FLAT", "MUBUF", "unknown" };
 
 	return names[format];
 }

@@ -2,8 +2,15 @@
 /* A dispatch: groups are launched in order, as many at once as there is room for, and all waves take turns. */
 #include "dispatch.h"
 
-enum { PROPERTY_PRIVATE_BUFFER, PROPERTY_PACKET, PROPERTY_QUEUE, PROPERTY_ARGUMENTS, PROPERTY_ID, PROPERTY_FLAT_SCRATCH,
-       PROPERTY_PRIVATE_SIZE };
+enum {
+	PROPERTY_PRIVATE_BUFFER,
+	PROPERTY_PACKET,
+	PROPERTY_QUEUE,
+	PROPERTY_ARGUMENTS,
+	PROPERTY_ID,
+	PROPERTY_FLAT_SCRATCH,
+	PROPERTY_PRIVATE_SIZE
+};
 
 #define STATUS_AT_START 0x410000 /* replay is allowed; the trap handler is there */
 #define SGPR_BLOCKS	6	 /* all that there are */
@@ -83,7 +90,8 @@ static int read_kernel(struct gcn_dispatch *d)
 	if (k->private_size)
 		return gcn_dispatch_fail(d, "the kernel has private memory", k->private_size);
 	if ((k->rsrc1 >> 12 & GCN_MODE_FLOAT_MASK) != GCN_MODE_FLOAT)
-		return gcn_dispatch_fail(d, "the kernel does not round to the nearest, with denormals", k->rsrc1 >> 12 & 0xff);
+		return gcn_dispatch_fail(d, "the kernel does not round to the nearest, with denormals",
+					 k->rsrc1 >> 12 & 0xff);
 	if (k->properties >> PROPERTY_FLAT_SCRATCH & 1)
 		return gcn_dispatch_fail(d, "the kernel has flat scratch", k->properties);
 	return 0;
@@ -116,7 +124,9 @@ int gcn_dispatch_start(struct gcn_dispatch *d, const struct gcn_packet *packet)
 static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 {
 	const struct gcn_packet *p = &d->packet;
-	const u64 values[] = { [PROPERTY_PACKET] = p->va, [PROPERTY_QUEUE] = p->queue, [PROPERTY_ARGUMENTS] = p->arguments,
+	const u64 values[] = { [PROPERTY_PACKET] = p->va,
+			       [PROPERTY_QUEUE] = p->queue,
+			       [PROPERTY_ARGUMENTS] = p->arguments,
 			       [PROPERTY_ID] = 0 };
 	unsigned int s = d->kernel.properties >> PROPERTY_PRIVATE_BUFFER & 1 ? 4 : 0;
 
@@ -147,7 +157,8 @@ static void set_items(const struct gcn_dispatch *d, struct gcn_wave *w, const u3
 		u32 n = first + l, x = n % p->workgroup[0], y = n / p->workgroup[0] % p->workgroup[1];
 		u32 z = n / p->workgroup[0] / p->workgroup[1];
 		bool is_there = z < p->workgroup[2] && (u64)id[0] * p->workgroup[0] + x < p->grid[0] &&
-				(u64)id[1] * p->workgroup[1] + y < p->grid[1] && (u64)id[2] * p->workgroup[2] + z < p->grid[2];
+				(u64)id[1] * p->workgroup[1] + y < p->grid[1] &&
+				(u64)id[2] * p->workgroup[2] + z < p->grid[2];
 
 		w->v[0][l] = x;
 		w->v[1][l] = y;

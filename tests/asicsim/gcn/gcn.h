@@ -8,12 +8,12 @@
 
 #include "port.h"
 
-#define GCN_LANES     64u
-#define GCN_PAGE      4096u
-#define GCN_MAX_WAVES 16u /* of a group */
-#define GCN_MAX_GROUPS 8u /* at once */
-#define GCN_MAX_LDS   65536u
-#define GCN_TLB	      16u
+#define GCN_LANES      64u
+#define GCN_PAGE       4096u
+#define GCN_MAX_WAVES  16u /* of a group */
+#define GCN_MAX_GROUPS 8u  /* at once */
+#define GCN_MAX_LDS    65536u
+#define GCN_TLB	       16u
 
 /* Scalar registers by their number in an instruction. */
 enum { GCN_VCC = 106, GCN_TTMP = 108, GCN_M0 = 124, GCN_EXEC = 126, GCN_SGPRS = 128 };
@@ -77,7 +77,8 @@ enum gcn_access { GCN_READ, GCN_WRITE, GCN_EXECUTE };
 
 /* What lies around: memory, time. It starts as zeros. */
 struct gcn_env {
-	/* Where the page of the GPU's address @va is, until gcn_forget(); NULL: nothing is there that can be accessed so. */
+	/* Where the page of the GPU's address @va is, until gcn_forget(); NULL: nothing is there that can be accessed
+	 * so. */
 	void *(*page)(struct gcn_env *env, u64 va, enum gcn_access access);
 	u64 (*clock)(struct gcn_env *env);
 	/* Around each run of a few instructions; may be NULL. */
@@ -91,7 +92,7 @@ struct gcn_env {
 		u64 va;
 		u8 *at; /* NULL: unused */
 		enum gcn_access access;
-	} tlb[GCN_TLB + 1]; /* the last is for code */
+	} tlb[GCN_TLB + 1];	/* the last is for code */
 	struct gcn_lanes lanes; /* of the instruction that is being executed */
 };
 

@@ -5,9 +5,7 @@
 
 #include "gcn.h"
 
-enum gcn_format {
-	SOP2, SOPK, SOP1, SOPC, SOPP, SMEM, VOP2, VOP1, VOPC, VOP3, VOP3P, DS, FLAT, MUBUF, GCN_FORMATS
-};
+enum gcn_format { SOP2, SOPK, SOP1, SOPC, SOPP, SMEM, VOP2, VOP1, VOPC, VOP3, VOP3P, DS, FLAT, MUBUF, GCN_FORMATS };
 
 enum { GCN_LITERAL = 255, GCN_SDWA = 249, GCN_DPP = 250, GCN_VGPR = 256 };
 
@@ -15,8 +13,8 @@ struct gcn_inst;
 
 /*
  * @types: of the result and of the sources, a letter for each:
- * u, q: integer of 32 or 64 bits; f, d: the same, with the sign's modifiers; D: what the result's register holds; m: a mask's
- * bit; A: accumulation register; s: a scalar register; w: a vector register whatever EXEC says; -: none
+ * u, q: integer of 32 or 64 bits; f, d: the same, with the sign's modifiers; D: what the result's register holds; m: a
+ * mask's bit; A: accumulation register; s: a scalar register; w: a vector register whatever EXEC says; -: none
  */
 struct gcn_op {
 	const char *name;
@@ -37,7 +35,7 @@ struct gcn_inst {
 	u32 literal;
 	u16 dst, src[3];
 	u16 mask_dst, mask_src; /* scalar registers */
-	u8 neg, abs; /* bits by source */
+	u8 neg, abs;		/* bits by source */
 	bool sdwa, dpp;
 };
 

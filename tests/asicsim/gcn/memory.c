@@ -3,12 +3,37 @@
 #include "inst.h"
 
 enum kind {
-	NOTHING, TIME, LOAD, LOAD_SIGNED, STORE, STORE_HIGH, BUFFER_LOAD, BUFFER_STORE, LOAD_TWO, STORE_TWO, PERMUTE,
-	BACK_PERMUTE, ATOMICS, SWAP = ATOMICS, COMPARE_SWAP, ADD, SUB, SMIN, UMIN, SMAX, UMAX, AND, OR, XOR,
-	KINDS = 63, RTN = 64, FAR = 128,
+	NOTHING,
+	TIME,
+	LOAD,
+	LOAD_SIGNED,
+	STORE,
+	STORE_HIGH,
+	BUFFER_LOAD,
+	BUFFER_STORE,
+	LOAD_TWO,
+	STORE_TWO,
+	PERMUTE,
+	BACK_PERMUTE,
+	ATOMICS,
+	SWAP = ATOMICS,
+	COMPARE_SWAP,
+	ADD,
+	SUB,
+	SMIN,
+	UMIN,
+	SMAX,
+	UMAX,
+	AND,
+	OR,
+	XOR,
+	KINDS = 63,
+	RTN = 64,
+	FAR = 128,
 };
 
-#define M(format, code, ident, what, bytes) [format == SMEM ? 0 : format - DS + 1][code] = { .name = #ident, .kind = what, .size = bytes },
+#define M(format, code, ident, what, bytes) \
+	[format == SMEM ? 0 : format - DS + 1][code] = { .name = #ident, .kind = what, .size = bytes },
 static const struct gcn_op ops[4][0x100] = {
 #include "memory_ops.h"
 };
@@ -156,7 +181,8 @@ static void lane_write(struct gcn_wave *w, struct place p, const void *from, uns
 		memcpy(at, from, size);
 }
 
-static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size, bool is_signed)
+static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size,
+		 bool is_signed)
 {
 	u32 x[4] = { 0 };
 
@@ -221,8 +247,8 @@ static u64 exchange32(u8 kind, u32 *at, u64 data, u64 compare)
 {
 	u32 old = __atomic_load_n(at, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(at, &old, (u32)combine(kind, 4, old, data, compare), false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(at, &old, (u32)combine(kind, 4, old, data, compare), false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	return old;
 }
@@ -400,7 +426,8 @@ static void ds_atomic(struct gcn_wave *w, const struct gcn_inst *i, struct place
 {
 	unsigned int size = i->op->size;
 	u8 kind = i->op->kind & KINDS;
-	u64 data0 = lane_data(w, i->w[1] >> 8 & 0xff, lane, size), data1 = lane_data(w, i->w[1] >> 16 & 0xff, lane, size);
+	u64 data0 = lane_data(w, i->w[1] >> 8 & 0xff, lane, size),
+	    data1 = lane_data(w, i->w[1] >> 16 & 0xff, lane, size);
 	u64 old = kind == COMPARE_SWAP ? atomic(w, p, kind, size, data1, data0) : atomic(w, p, kind, size, data0, 0);
 
 	if (i->op->kind & RTN)

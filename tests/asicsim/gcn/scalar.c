@@ -159,14 +159,14 @@ static u64 index_on(struct gcn_wave *w, u64 index, u64 which)
 /* ---- the table ---- */
 
 #define KEEP w->scc
-#define S(format, code, name, types, result, condition)                                                   \
-	static u64 do_##name(struct gcn_wave *w, const struct gcn_inst *inst, u64 a, u64 b)               \
-	{                                                                                                 \
-		u64 r = (result);                                                                         \
-                                                                                                          \
-		(void)inst, (void)a, (void)b;                                                             \
-		w->scc = (condition);                                                                     \
-		return r;                                                                                 \
+#define S(format, code, name, types, result, condition)                                     \
+	static u64 do_##name(struct gcn_wave *w, const struct gcn_inst *inst, u64 a, u64 b) \
+	{                                                                                   \
+		u64 r = (result);                                                           \
+                                                                                            \
+		(void)inst, (void)a, (void)b;                                               \
+		w->scc = (condition);                                                       \
+		return r;                                                                   \
 	}
 #include "scalar_ops.h"
 #undef S

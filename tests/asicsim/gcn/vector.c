@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Vector instructions: sources are spread over the lanes, the operation is done for all, the result goes where EXEC is. */
+/* Vector instructions: sources are spread over the lanes, the operation is done for all, the result goes where EXEC is.
+ */
 #include "float.h"
 #include "inst.h"
 
@@ -93,19 +94,19 @@ static u64 permute(u64 bytes, u64 selector)
 
 /* ---- the table ---- */
 
-#define M(format, code, name, types, result, condition)                           \
-	static void do_##name(struct gcn_lanes *x)                                \
-	{                                                                         \
-		for (unsigned int l = 0; l < GCN_LANES; l++) {                    \
-			u64 a = x->a[l], b = x->b[l], c = x->c[l], r;             \
-			bool bit = false;                                         \
-                                                                                  \
-			r = (result);                                             \
-			bit = (condition);                                        \
-			x->r[l] = r;                                              \
-			x->mask |= (u64)bit << l;                                 \
-			(void)a, (void)b, (void)c;                                \
-		}                                                                 \
+#define M(format, code, name, types, result, condition)               \
+	static void do_##name(struct gcn_lanes *x)                    \
+	{                                                             \
+		for (unsigned int l = 0; l < GCN_LANES; l++) {        \
+			u64 a = x->a[l], b = x->b[l], c = x->c[l], r; \
+			bool bit = false;                             \
+                                                                      \
+			r = (result);                                 \
+			bit = (condition);                            \
+			x->r[l] = r;                                  \
+			x->mask |= (u64)bit << l;                     \
+			(void)a, (void)b, (void)c;                    \
+		}                                                     \
 	}
 #define V(format, code, name, types, result) M(format, code, name, types, result, false)
 #include "vector_ops.h"
@@ -214,9 +215,18 @@ static void read_source(struct gcn_wave *w, const struct gcn_inst *i, unsigned i
 
 /* ---- lanes that read others (DPP) ---- */
 
-enum { DPP_QUAD_LAST = 0xff, DPP_ROW_SHL = 0x100, DPP_ROW_SHR = 0x110, DPP_ROW_ROR = 0x120, DPP_WAVE_SHL = 0x130,
-       DPP_WAVE_SHR = 0x138, DPP_ROW_MIRROR = 0x140, DPP_ROW_HALF_MIRROR = 0x141, DPP_BCAST15 = 0x142,
-       DPP_BCAST31 = 0x143 };
+enum {
+	DPP_QUAD_LAST = 0xff,
+	DPP_ROW_SHL = 0x100,
+	DPP_ROW_SHR = 0x110,
+	DPP_ROW_ROR = 0x120,
+	DPP_WAVE_SHL = 0x130,
+	DPP_WAVE_SHR = 0x138,
+	DPP_ROW_MIRROR = 0x140,
+	DPP_ROW_HALF_MIRROR = 0x141,
+	DPP_BCAST15 = 0x142,
+	DPP_BCAST31 = 0x143
+};
 
 /* The lane that @l reads in its row of 16; -1: none. */
 static int row_lane(unsigned int l, unsigned int control)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Vector instructions: format, number, name, types of result and sources, and the result of a lane. M has a mask besides,
- * or alone. a, b, c are the sources, l the lane's number; r is the result before it is cut to size.
+ * Vector instructions: format, number, name, types of result and sources, and the result of a lane. M has a mask
+ * besides, or alone. a, b, c are the sources, l the lane's number; r is the result before it is cut to size.
  */
 V(VOP1, 0x00, v_nop, "---", 0)
 V(VOP1, 0x01, v_mov_b32, "uu-", a)

@@ -2,8 +2,18 @@
 /* A wave step by step: fetch, execute; its hardware registers, barriers and traps. */
 #include "inst.h"
 
-enum { HW_MODE = 1, HW_STATUS, HW_TRAPSTS, HW_ID, HW_GPR_ALLOC, HW_LDS_ALLOC, HW_IB_STS, HW_SH_MEM_BASES = 15,
-       HW_TMA_LO = 18, HW_TMA_HI };
+enum {
+	HW_MODE = 1,
+	HW_STATUS,
+	HW_TRAPSTS,
+	HW_ID,
+	HW_GPR_ALLOC,
+	HW_LDS_ALLOC,
+	HW_IB_STS,
+	HW_SH_MEM_BASES = 15,
+	HW_TMA_LO = 18,
+	HW_TMA_HI
+};
 
 #define MSG_SAVEWAVE 4
 
@@ -28,7 +38,8 @@ static u32 status_of(const struct gcn_wave *w)
 {
 	u32 status = w->status & ~(u32)(1 | GCN_STATUS_EXECZ | GCN_STATUS_VCCZ);
 
-	return status | w->scc | (gcn_s64(w, GCN_EXEC) ? 0 : GCN_STATUS_EXECZ) | (gcn_s64(w, GCN_VCC) ? 0 : GCN_STATUS_VCCZ);
+	return status | w->scc | (gcn_s64(w, GCN_EXEC) ? 0 : GCN_STATUS_EXECZ) |
+	       (gcn_s64(w, GCN_VCC) ? 0 : GCN_STATUS_VCCZ);
 }
 
 static u32 hwreg(struct gcn_wave *w, u32 id)

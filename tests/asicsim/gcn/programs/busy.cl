@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A kernel that runs until it is let go: LDS, barriers, doubles, 64-bit integers, a gate that it looks at in every round,
- * and atomics at the end. Each group says how many rounds it has done.
+ * A kernel that runs until it is let go: LDS, barriers, doubles, 64-bit integers, a gate that it looks at in every
+ * round, and atomics at the end. Each group says how many rounds it has done.
  */
 #include "device.h"
 
-KERNEL void busy(global u32 *words, global f64 *sums, global u32 *done, global u32 *rounds, global const u32 *gate, u32 least)
+KERNEL void busy(global u32 *words, global f64 *sums, global u32 *done, global u32 *rounds, global const u32 *gate,
+		 u32 least)
 {
 	local u32 shared[GROUP], last;
 	u32 i = GLOBAL_ID, x = words[i], r = 0, stop;
