@@ -13,6 +13,9 @@
 __asm__(".section .rodata\n"
 	"busy_code_start: .incbin \"build/gcn/busy.bin\"\n"
 	"busy_code_end:\n"
+	".if busy_code_end - busy_code_start > 4096\n"
+	".error \"the code is longer than its place\"\n"
+	".endif\n"
 	".previous\n");
 extern const uint8_t busy_code_start[], busy_code_end[];
 
