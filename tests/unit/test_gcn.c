@@ -318,6 +318,21 @@ static void scalars_compute_what_the_processor_does(void **state)
 		programs_check(NR_LANE_PROGRAMS, 256);
 }
 
+static void a_grid_ends_within_a_group(void **state)
+{
+	u64 *arguments = (u64 *)memory, *out = arguments + 512, *in = out + ITEMS;
+
+	(void)state;
+	for (u32 i = 0; i < 3 * ITEMS; i++)
+		in[i] = random_bits();
+	memset(out, 0x5a, ITEMS * sizeof(*out));
+	arguments[0] = (uintptr_t)out;
+	arguments[1] = (uintptr_t)in;
+	run(0, 300, arguments);
+	for (u32 i = 0; i < ITEMS; i++)
+		assert_int_equal(out[i], i < 300 ? lane_programs[0].run(in[3 * i], in[3 * i + 1], 0) : 0x5a5a5a5a5a5a5a5a);
+}
+
 /* Of the 64 lanes whose values are in @x, what lane @l has to see; @first: of all. */
 static void cross_expect(const u32 *x, u32 first, unsigned int l, u32 want[16])
 {
@@ -844,6 +859,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lanes_compute_what_the_processor_does),
 		cmocka_unit_test(scalars_compute_what_the_processor_does),
+		cmocka_unit_test(a_grid_ends_within_a_group),
 		cmocka_unit_test(lanes_see_each_other),
 		cmocka_unit_test(memory_is_accessed_in_all_sizes),
 		cmocka_unit_test(atomics_lose_nothing),
