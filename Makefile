@@ -112,4 +112,4 @@ endif
 .PHONY: uninstall
 
 # Not there when only the plugin was laid into another tree.
--include tests/tests.mk
+-include tests/tests.mk tests/hardware/hardware.mk

@@ -20,6 +20,8 @@ job_pids=()		# the parent first
 images=			# directory of the last dump
 criu_runs=0		# how often criu was called: names of directories and logs
 criu_seconds=		# of the last call
+criu_limit=120		# seconds that criu may take
+job_limit=120		# and a job to check all its bytes
 pair=			# what is being shown, in scenarios that show several things (pairs.sh)
 
 fail() {
@@ -278,14 +280,14 @@ expect_verified() {
 	expect_alive
 	mapfile -t before < <(job_values verifies)
 	kill -USR1 "${job_pids[@]}"
-	expect_state_above 120 verifies "${before[@]}"
+	expect_state_above "$job_limit" verifies "${before[@]}"
 }
 
 # job_end: the job checks everything once more, frees everything without an error and ends
 job_end() {
 	local file
 	kill -TERM "${job_pids[0]}"
-	wait_until 120 no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
+	wait_until "$job_limit" no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
 	expect_gone
 	while read -r file; do
 		[ "$(state_get "$file" phase)" = "done" ] || fail "the job's end: $(job_message)"
@@ -359,7 +361,7 @@ criu_call() {
 	shift
 	criu_runs=$((criu_runs + 1))
 	log=$work/$criu_runs-$what.log
-	timeout -k 5 120 criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
+	timeout -k 5 "$criu_limit" criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
 	criu_seconds=$(seconds_since "$start")
 	[ "$status" -lt 124 ] || [ "$status" -eq 255 ] || fail "criu $what did not end by itself (status $status)"
 	return "$status"
