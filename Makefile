@@ -5,10 +5,13 @@
 PLUGIN_NAME := amdgpu_plugin
 PLUGIN_SOBJ := $(PLUGIN_NAME).so
 TOOL := amdgpu-image
+PAGE := criu-plugin-amdgpu
 
 CC ?= gcc
 PKG_CONFIG ?= pkg-config
-PLUGINDIR ?= /usr/lib/criu
+# Where the criu of this machine looks; without one, the directory that the distribution has for it.
+PLUGINDIR ?= $(or $(shell criu --help 2>/dev/null | sed -n 's,.*plugin directory (by default \(.*[^/]\)/*).*,\1,p'),\
+	$(wildcard /usr/lib64/criu),/usr/lib/criu)
 BINDIR ?= /usr/bin
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
 MANDIR ?= /usr/share/man
@@ -39,8 +42,8 @@ TOOL_LIBS := libprotobuf-c libarchive
 TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS))
 TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(TOOL_LIBS)) -ldl
 
-# Man pages are built where one of the tools is there, and installed when they were built.
-MAN_PAGES := $(BUILD)/man/$(PLUGIN_NAME).1 $(BUILD)/man/$(TOOL).1
+# criu's own packages have pages amdgpu_plugin and criu-amdgpu-plugin. Pages are built where one of the tools is there, and installed when they were built.
+MAN_PAGES := $(BUILD)/man/$(PAGE).1 $(BUILD)/man/$(TOOL).1
 ASCIIDOCTOR ?= $(shell command -v asciidoctor)
 A2X ?= $(shell command -v a2x)
 
@@ -76,7 +79,7 @@ $(PROTO_FILES) &: criu-amdgpu.proto | $(BUILD)/proto
 man: $(MAN_PAGES)
 .PHONY: man
 
-$(BUILD)/man/$(PLUGIN_NAME).1: $(PLUGIN_NAME).txt
+$(BUILD)/man/$(PAGE).1: $(PLUGIN_NAME).txt
 $(BUILD)/man/$(TOOL).1: tool/$(TOOL).txt
 $(MAN_PAGES): | $(BUILD)/man
 	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
@@ -87,7 +90,7 @@ $(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool $(BUI
 -include $(PLUGIN_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)
 
 clean:
-	rm -rf $(BUILD) $(PLUGIN_SOBJ)
+	rm -rf $(BUILD) $(PLUGIN_SOBJ) test_topology_remap
 .PHONY: clean
 
 mrproper: clean
@@ -95,9 +98,10 @@ mrproper: clean
 
 install: all
 ifeq ($(CONFIG_AMDGPU),y)
+	@echo "$(PLUGIN_SOBJ) goes to $(DESTDIR)$(PLUGINDIR)"
 	mkdir -p $(DESTDIR)$(PLUGINDIR)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
-	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL)
+	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL) tool/checkpointctl-amdgpu
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
 	for page in $(MAN_PAGES); do \
 		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
@@ -106,7 +110,7 @@ endif
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
-	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) \
+	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) $(DESTDIR)$(BINDIR)/checkpointctl-amdgpu \
 		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%)
 endif
 .PHONY: uninstall

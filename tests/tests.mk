@@ -42,6 +42,10 @@ unit: unit-build
 	tests/check unit
 # The name under which CRIU's tree builds and runs the plugin's unit tests.
 amdgpu_plugin_test: unit
+# What CRIU's CI builds and runs at its top: the choice of GPUs.
+test_topology_remap: $(BUILD)/unit-plain/test_match
+	printf '#!/bin/sh\ncd "$$(dirname "$$0")" && exec %s\n' $< >$@
+	chmod 755 $@
 .PHONY: unit-build unit-plain-build unit amdgpu_plugin_test
 
 include tests/fuzz/fuzz.mk
@@ -98,7 +102,9 @@ CHECK_BUILD := tests-build unit-build tool-build hosts clang-build fuzz-build be
 
 deb:
 	@debian/build
-.PHONY: deb
+rpm:
+	@rpm/build
+.PHONY: deb rpm
 
 check-quick:
 	@tests/check --quick --time

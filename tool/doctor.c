@@ -209,8 +209,8 @@ static void check_gpu(const struct topology_node *node, const struct gpu_usage *
 		      const char *why)
 {
 	static const char *const advice[] = {
-		[LIMIT_LOSS] = "See KERNELS in amdgpu_plugin(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
-		[LIMIT_HARM] = "See KERNELS in amdgpu_plugin(1)",
+		[LIMIT_LOSS] = "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
+		[LIMIT_HARM] = "See KERNELS in criu-plugin-amdgpu(1)",
 	};
 	char name[32], gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
