@@ -69,17 +69,26 @@ image_make() {
 	rm -rf "$work/layer" "$work/layer.tar"
 }
 
-# What AMD's tools write: a name for each GPU.
+# cdi_node PATH: as amd-ctk describes it, with the numbers of this moment
+cdi_node() {
+	stat -c '{"path": "%n", "type": "c", "major": %Hr, "minor": %Lr, "fileMode": '"$((0666))"',
+		"permissions": "rwm", "uid": 0, "gid": 0}' "$1"
+}
+
+# cdi_make MINOR...: what "amd-ctk cdi generate" writes: a name for each GPU, with its nodes and /dev/kfd, and one for all
 cdi_make() {
-	local minor number=0 devices=
+	local minor number=0 kfd nodes devices='' all=''
+	kfd=$(cdi_node /dev/kfd)
 	for minor in "$@"; do
-		devices+="${devices:+, }{\"name\": \"$number\", \"containerEdits\": {\"deviceNodes\": [
-			{\"path\": \"/dev/dri/renderD$minor\"}]}}"
+		nodes="$(cdi_node "/dev/dri/card$number"), $(cdi_node "/dev/dri/renderD$minor")"
+		devices+="{\"name\": \"$number\", \"containerEdits\": {\"deviceNodes\": [$nodes, $kfd]}}, "
+		all+="$nodes, "
 		number=$((number + 1))
 	done
 	mkdir -p /etc/cdi
-	printf '{"cdiVersion": "0.6.0", "kind": "amd.com/gpu", "devices": [%s],
-		"containerEdits": {"deviceNodes": [{"path": "/dev/kfd"}]}}' "$devices" >/etc/cdi/amd.json
+	printf '{"cdiVersion": "0.6.0", "kind": "amd.com/gpu", "devices": [%s
+		{"name": "all", "containerEdits": {"deviceNodes": [%s]}}]}' "$devices" "$all$kfd" >/etc/cdi/amd.json
+	jq . /etc/cdi/amd.json >/dev/null || fail "the CDI file is no JSON"
 }
 
 # engine_dir PATH: a place for an engine's data, on which it can stack file systems; it lasts as long as the machine

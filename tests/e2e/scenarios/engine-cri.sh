@@ -83,8 +83,17 @@ cri_end first
 cri_end second
 expect_no_objects
 
-by_path='"devices": [{"container_path": "/dev/kfd", "host_path": "/dev/kfd", "permissions": "rw"},
-	{"container_path": "/dev/dri/renderD128", "host_path": "/dev/dri/renderD128", "permissions": "rw"}]'
+# As AMD's device plugin names devices.
+# cri_devices MINOR
+cri_devices() {
+	local node nodes=
+	for node in /dev/kfd "/dev/dri/card$(($1 - 128))" "/dev/dri/renderD$1"; do
+		nodes+="${nodes:+, }{\"container_path\": \"$node\", \"host_path\": \"$node\", \"permissions\": \"rw\"}"
+	done
+	echo "\"devices\": [$nodes]"
+}
+
+by_path=$(cri_devices 128)
 engine_start() { cri_start "$1" "$image" "$by_path" "${@:2}"; }
 engine_pid() { cri_pid "$1"; }
 engine_save() {
@@ -100,4 +109,13 @@ engine_back() { cri_start "$1" "$work/$1.tar" "$by_path"; }
 engine_end() { cri_end "$1"; }
 engine_refuses
 engine_shares
+
+# By device nodes, too, the copy is given the other GPU.
+cri_start third "$work/first.tar" "$(cri_devices 129)"
+job_wait "$(cri_pid third)" 1
+expect_progress
+expect_verified
+[ "$(render_minors "${job_pids[0]}")" = 129 ] || fail "the third has renderD$(render_minors "${job_pids[0]}"), not renderD129"
+cri_end third
+expect_no_objects
 cri StopPodSandbox "{\"pod_sandbox_id\": \"$sandbox\"}"
