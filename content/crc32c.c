@@ -14,6 +14,8 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+
+static bool have_instruction;
 #endif
 
 #define POLY	   0x82f63b78u
@@ -26,7 +28,6 @@
 static uint32_t table[8][256];
 static uint32_t powers[64]; /* x^(8 * 2^n) */
 static uint32_t lane_shift; /* x^(8 * LANE_BYTES) */
-static bool have_instruction;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Product of two polynomials modulo the generator. */
