@@ -68,8 +68,9 @@ static struct restore *new_restore(const struct settings *settings, bool certain
 /* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
 static int load_settings(enum criu_wanted wanted)
 {
-	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), settings_environment,
-			      NULL);
+	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(),
+			      options_or_environment, NULL);
+	options_check(&plugin.settings);
 	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
 }
 

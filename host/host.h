@@ -5,6 +5,7 @@
 
 #include "host/bundle.h"
 #include "host/criu.h"
+#include "host/options.h"
 #include "host/settings.h"
 
 #endif

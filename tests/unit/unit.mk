@@ -5,6 +5,10 @@ topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c
 assign_SRCS := match/assign.c match/problem.c match/symmetry.c
 match_SRCS := match/match.c match/choose.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
 
+# criu's function is looked up among what the program exports.
+test_options_LDFLAGS := -rdynamic
+test_options_LDLIBS := -ldl
+test_options_SRCS := host/options.c host/settings.c amdgpu_plugin_topology.c
 test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 test_topology_SRCS := $(topology_SRCS)
 test_assign_SRCS := $(assign_SRCS)
