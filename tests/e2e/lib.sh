@@ -11,7 +11,6 @@ hsajob=$top/build/workloads/hsajob
 gpus_dir=${gpus_dir:-$top/tests/kfdsim/gpus}
 objects_file=/sys/kernel/debug/kfdsim/objects
 clients_file=/sys/kernel/debug/kfdsim/clients
-faults_file=/sys/kernel/debug/kfdsim/faults
 gpus_file=/sys/kernel/debug/kfdsim/gpus
 
 work=${work:-/tmp/e2e}
@@ -22,6 +21,7 @@ criu_runs=0		# how often criu was called: names of directories and logs
 criu_seconds=		# of the last call
 criu_limit=120		# seconds that criu may take
 job_limit=120		# and a job to check all its bytes
+faulty=()		# command that has criu's calls fail
 pair=			# what is being shown, in scenarios that show several things (pairs.sh)
 
 fail() {
@@ -54,12 +54,17 @@ wait_until() {
 
 # ---- the machine ----
 
-# machine_load NAME [SED-SCRIPT]: the simulated GPUs of tests/kfdsim/gpus/NAME.txt, changed by the script, instead of
-# those that are there; they behave as with the kernel release $rules, if that is set
+# is_model: the GPUs are those of kfdsim
+is_model() {
+	[ -e /sys/module/kfdsim ]
+}
+
+# machine_load NAME [SED-SCRIPT]: the simulated GPUs of NAME.txt, changed by the script, instead of
+# those that are there; the model behaves as with the kernel release $rules, if that is set
 machine_load() {
 	local log=$work/kfdsim-load.log description=$work/gpus.txt
 	{
-		[ -z "${rules:-}" ] || printf '[kernel]\nrelease = %s\n' "$rules"
+		[ -z "${rules:-}" ] || ! is_model || printf '[kernel]\nrelease = %s\n' "$rules"
 		sed "${2:-}" "$gpus_dir/$1.txt"
 	} >"$description"
 	gpus-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
@@ -361,7 +366,7 @@ criu_call() {
 	shift
 	criu_runs=$((criu_runs + 1))
 	log=$work/$criu_runs-$what.log
-	timeout -k 5 "$criu_limit" criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
+	timeout -k 5 "$criu_limit" "${faulty[@]}" criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 || status=$?
 	criu_seconds=$(seconds_since "$start")
 	[ "$status" -lt 124 ] || [ "$status" -eq 255 ] || fail "criu $what did not end by itself (status $status)"
 	return "$status"
@@ -404,13 +409,13 @@ expect_criu_error() {
 	grep -v amdgpu_plugin "${log[0]}" | grep -q "Error.*$1" || fail "criu does not say \"$1\": $(criu_errors)"
 }
 
-# faults LINE...: what fails from now on (tests/kfdsim/README.md), instead of what was to fail so far
+# faults "POINT NTH ERRNO [TIMES]"...: which of criu's calls fail from now on (tests/workloads/failcalls.c); none without
 faults() {
-	local line
-	echo clear >"$faults_file"
-	for line in "$@"; do
-		echo "$line" >"$faults_file"
-	done
+	rm -f "$work/faults" "$work/faults.counts"
+	faulty=()
+	[ $# -gt 0 ] || return 0
+	printf '%s\n' "$@" >"$work/faults"
+	faulty=(env FAILCALLS="$work/faults" LD_PRELOAD="$top/build/workloads/failcalls.so")
 }
 
 # gpus_state WORD: ok, hang or lost, all of them

@@ -13,11 +13,6 @@ shown() {
 	pair=
 }
 
-# is_model: the GPUs are those of kfdsim
-is_model() {
-	[ -e /sys/module/kfdsim ]
-}
-
 # machine_apart: two GPUs in no hive, since those of a hive cannot import VRAM from each other (seen with Linux 7.2)
 machine_apart() {
 	machine_load 2xmi100 '/^hive_id/d'

@@ -402,7 +402,6 @@ err_desc:
 static void __exit sim_exit(void)
 {
 	debugfs_remove(debug_dir);
-	sim_fault_fini();
 	sim_topology_fini();
 	sim_kfd_fini();
 	gpus_destroy();

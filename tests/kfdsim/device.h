@@ -35,7 +35,6 @@ void sim_modname_fini(void);
 /* ---- fault.c ---- */
 
 void sim_fault_init(struct dentry *dir);
-void sim_fault_fini(void);
 
 /* ---- clients.c ---- */
 

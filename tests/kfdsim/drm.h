@@ -116,9 +116,6 @@ SIM_IOCTL(sim_ioctl_info);
 
 /* ---- drm_ring.c: engines that execute jobs ---- */
 
-/* The fault point of a job that hangs. */
-#define SIM_ENGINE_POINT "drm:engine"
-
 /*
  * A job that faults, meets an unknown packet or polls for longer than SIM_JOB_TIMEOUT_MS ends like one that a
  * GPU reset got rid of: one line in the log, its fence signals with -ETIME, its context is guilty. From then on

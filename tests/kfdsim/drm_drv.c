@@ -35,7 +35,6 @@ static SIM_IOCTL(ioctl_sched)
 	return -EINVAL; /* priorities of other processes' contexts are not simulated */
 }
 
-/* The name is also the point at which sim_fault_check() can make the ioctl fail. */
 #define ROW(nr, dir, type, handler, access)                                                                \
 	[DRM_AMDGPU_##nr] = {                                                                              \
 		.cmd = DRM_##dir(DRM_COMMAND_BASE + DRM_AMDGPU_##nr, type),                                \
@@ -85,53 +84,15 @@ static long change_handle(struct drm_file *file, unsigned long arg)
 	return sim_ioctl_gem_change_handle(file->minor->dev, &args, file);
 }
 
-/* Faults that a person asked for: the core's own ioctls have points, too. */
-static const char *fault_point(unsigned int nr)
-{
-	if (nr >= DRM_COMMAND_BASE && nr - DRM_COMMAND_BASE < ARRAY_SIZE(ioctls))
-		return ioctls[nr - DRM_COMMAND_BASE].name;
-	switch (nr) {
-	case DRM_IOCTL_NR(DRM_IOCTL_GEM_CLOSE):
-		return "drm:GEM_CLOSE";
-	case DRM_IOCTL_NR(DRM_IOCTL_PRIME_HANDLE_TO_FD):
-		return "drm:PRIME_HANDLE_TO_FD";
-	case DRM_IOCTL_NR(DRM_IOCTL_PRIME_FD_TO_HANDLE):
-		return "drm:PRIME_FD_TO_HANDLE";
-	case SIM_DRM_NR_GEM_CHANGE_HANDLE:
-		return "drm:GEM_CHANGE_HANDLE";
-	default:
-		return NULL;
-	}
-}
-
-bool sim_drm_has_fault_point(const char *point)
-{
-	unsigned int nr;
-
-	for (nr = 0; nr <= DRM_IOCTL_NR(~0U); nr++)
-		if (fault_point(nr) && !strcmp(fault_point(nr), point))
-			return true;
-	return !strcmp(SIM_ENGINE_POINT, point);
-}
-
 static long fops_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	unsigned int nr = DRM_IOCTL_NR(cmd);
 	struct drm_file *file = filp->private_data;
-	const char *point = NULL;
-	long ret;
 
 	if (READ_ONCE(to_sim_gpu(file->minor->dev)->state) == SIM_GPU_LOST)
 		return -ENODEV;
-	if (DRM_IOCTL_TYPE(cmd) == DRM_IOCTL_BASE)
-		point = fault_point(nr);
-	if (point) {
-		ret = sim_fault_check(point);
-		if (ret)
-			return ret;
-		if (nr == SIM_DRM_NR_GEM_CHANGE_HANDLE)
-			return change_handle(file, arg);
-	}
+	if (DRM_IOCTL_TYPE(cmd) == DRM_IOCTL_BASE && nr == SIM_DRM_NR_GEM_CHANGE_HANDLE)
+		return change_handle(file, arg);
 	return drm_ioctl(filp, cmd, arg);
 }
 

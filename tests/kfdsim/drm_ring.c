@@ -311,11 +311,6 @@ static int job_execute(struct sim_job *job)
 		return -ESRCH;
 	if (READ_ONCE(job->ctx->guilty))
 		return -ECANCELED;
-	ret = sim_fault_check(SIM_ENGINE_POINT);
-	if (ret) {
-		job_err(job, "hangs, as was asked for");
-		return -ETIME;
-	}
 	sim_sdma_init(&sdma, job->vm);
 	sdma.engine = job->ring->index;
 	sdma.stop = job_stop;

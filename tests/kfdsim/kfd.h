@@ -500,8 +500,6 @@ kfd_ioctl_handler kfd_ioctl_get_queue_wave_state, kfd_ioctl_alloc_queue_gws;
 kfd_ioctl_handler kfd_ioctl_create_event, kfd_ioctl_destroy_event, kfd_ioctl_set_event, kfd_ioctl_reset_event;
 kfd_ioctl_handler kfd_ioctl_wait_events, kfd_ioctl_svm, kfd_ioctl_smi_events, kfd_ioctl_criu;
 int kfd_ioctl_svm_validate(const void *data, size_t size);
-/* Is @point that of an operation of CRIU_OP? */
-bool kfd_criu_has_fault_point(const char *point);
 
 /* The pdd when its VM was acquired, else ERR_PTR(-ENODEV). */
 struct kfd_pdd *kfd_pdd_bound(struct kfd_pdd *pdd);

@@ -63,7 +63,6 @@
 
 struct kfd_ioctl_row {
 	u32 cmd;
-	const char *name; /* fault point */
 	kfd_ioctl_handler *handler;
 	int (*file_handler)(struct file *file); /* instead */
 	int (*validate)(const void *data, size_t size);
@@ -85,7 +84,7 @@ static int kfd_create_process(struct file *file)
 }
 
 #define ROW(nr, func, ...) \
-	[_IOC_NR(KFD_NR_##nr)] = { .cmd = KFD_NR_##nr, .name = "kfd:" #nr, .handler = func, ##__VA_ARGS__ }
+	[_IOC_NR(KFD_NR_##nr)] = { .cmd = KFD_NR_##nr, .handler = func, ##__VA_ARGS__ }
 
 /* DBG_TRAP and PROFILER are not simulated: -ENOTTY, as from a kernel older than they are. */
 static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
@@ -129,18 +128,6 @@ static const struct kfd_ioctl_row kfd_ioctl_rows[KFD_NR_LIMIT] = {
 	ROW(CREATE_PROCESS, NULL, .file_handler = kfd_create_process, .since = 19),
 };
 
-#define KFD_OPEN_POINT "kfd:open"
-
-bool sim_kfd_has_fault_point(const char *point)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(kfd_ioctl_rows); i++)
-		if (kfd_ioctl_rows[i].name && !strcmp(kfd_ioctl_rows[i].name, point))
-			return true;
-	return kfd_criu_has_fault_point(point) || !strcmp(KFD_OPEN_POINT, point);
-}
-
 static const struct kfd_ioctl_row *kfd_find_row(unsigned int cmd)
 {
 	const struct kfd_ioctl_row *row;
@@ -182,9 +169,6 @@ static int kfd_call(struct file *file, const struct kfd_ioctl_row *row, void *da
 		if (ret)
 			return ret;
 	}
-	ret = sim_fault_check(row->name);
-	if (ret)
-		return ret;
 	return row->file_handler ? row->file_handler(file) : row->handler(file->private_data, data);
 }
 
@@ -288,7 +272,6 @@ static int kfd_mmap(struct file *file, struct vm_area_struct *vma)
 static int kfd_open(struct inode *inode, struct file *file)
 {
 	struct kfd_process *p;
-	int ret;
 
 	if (iminor(inode))
 		return -ENODEV;
@@ -296,9 +279,6 @@ static int kfd_open(struct inode *inode, struct file *file)
 		pr_warn("kfdsim: process %d is a 32-bit one; /dev/kfd serves 64-bit processes only\n", current->pid);
 		return -EPERM;
 	}
-	ret = sim_fault_check(KFD_OPEN_POINT);
-	if (ret)
-		return ret;
 	p = kfd_process_open();
 	if (IS_ERR(p))
 		return PTR_ERR(p);

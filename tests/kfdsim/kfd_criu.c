@@ -334,51 +334,35 @@ static int kfd_criu_check_restore(const struct kfd_ioctl_criu_args *args)
 	return without_bos || (args->bos && args->num_bos) ? 0 : -EINVAL;
 }
 
-#define KFD_CRIU_RESUME_POINT "kfd:CRIU_RESUME"
-
 struct kfd_criu_row {
-	const char *name;				      /* fault point */
 	int (*check)(const struct kfd_ioctl_criu_args *args); /* before the lock */
 	int (*run)(struct kfd_process *p, struct kfd_ioctl_criu_args *args);
 };
 
 static const struct kfd_criu_row kfd_criu_rows[] = {
-	[KFD_CRIU_OP_PROCESS_INFO] = { "kfd:CRIU_PROCESS_INFO", NULL, kfd_criu_process_info },
-	[KFD_CRIU_OP_CHECKPOINT] = { "kfd:CRIU_CHECKPOINT", kfd_criu_check_checkpoint, kfd_criu_checkpoint },
-	[KFD_CRIU_OP_UNPAUSE] = { "kfd:CRIU_UNPAUSE", NULL, kfd_criu_unpause },
-	[KFD_CRIU_OP_RESTORE] = { "kfd:CRIU_RESTORE", kfd_criu_check_restore, kfd_criu_restore },
+	[KFD_CRIU_OP_PROCESS_INFO] = { NULL, kfd_criu_process_info },
+	[KFD_CRIU_OP_CHECKPOINT] = { kfd_criu_check_checkpoint, kfd_criu_checkpoint },
+	[KFD_CRIU_OP_UNPAUSE] = { NULL, kfd_criu_unpause },
+	[KFD_CRIU_OP_RESTORE] = { kfd_criu_check_restore, kfd_criu_restore },
 };
-
-bool kfd_criu_has_fault_point(const char *point)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(kfd_criu_rows); i++)
-		if (!strcmp(kfd_criu_rows[i].name, point))
-			return true;
-	return !strcmp(KFD_CRIU_RESUME_POINT, point);
-}
 
 int kfd_ioctl_criu(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
 	const struct kfd_criu_row *row;
-	int ret;
+	int ret = 0;
 
 	BUILD_BUG_ON(sizeof(struct kfd_queue_priv) != 120);
 	BUILD_BUG_ON(sizeof(struct kfd_bo_priv) != 272);
 	BUILD_BUG_ON(sizeof(struct kfd_svm_priv) != 24);
 	BUILD_BUG_ON(sizeof(struct kfd_mqd) > KFD_MQD_SIZE_SDMA);
 
-	if (args->op == KFD_CRIU_OP_RESUME) {
-		ret = sim_fault_check(KFD_CRIU_RESUME_POINT);
-		return ret ? ret : kfd_criu_resume(args);
-	}
+	if (args->op == KFD_CRIU_OP_RESUME)
+		return kfd_criu_resume(args);
 	if (args->op >= ARRAY_SIZE(kfd_criu_rows))
 		return -EINVAL;
 	row = &kfd_criu_rows[args->op];
-	ret = sim_fault_check(row->name);
-	if (!ret && row->check)
+	if (row->check)
 		ret = row->check(args);
 	if (ret)
 		return ret;

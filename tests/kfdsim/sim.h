@@ -186,15 +186,6 @@ struct device *sim_kfd_device(void);
 
 /* ---- fault.c: faults on request ---- */
 
-/*
- * 0, or the errno that a person asked for at this point, e.g. "kfd:ALLOC_MEMORY_OF_GPU",
- * "drm:GEM_CREATE". Counts the calls. Cheap when no fault is armed; may sleep.
- */
-int sim_fault_check(const char *point);
-/* kfd_chardev.c, drm_drv.c: is @point passed by anything of theirs? */
-bool sim_kfd_has_fault_point(const char *point);
-bool sim_drm_has_fault_point(const char *point);
-
 /* Asked by an engine before each packet: 0, -EAGAIN while a person lets the GPU hang or stick, -EFAULT when it is lost.
  */
 int sim_engine_check(const struct sim_gpu *gpu);

@@ -60,7 +60,7 @@ criu_disturbed() {
 	shift 2
 	criu_runs=$((criu_runs + 1))
 	log=$work/$criu_runs-$what.log
-	criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
+	"${faulty[@]}" criu "$what" "$@" -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
 	criu_pid=$!
 	disturb "$kind"
 	wait_until 120 not_alive "$criu_pid" || fail "criu $what does not end"

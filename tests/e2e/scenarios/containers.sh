@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Containers of runc and crun: two processes on two GPUs; then one GPU, and the restored container is given the other one
 # gpus: 2xmi100
+# kernels: each
 
 bundle=$work/bundle
 images=$work/images

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A compute queue that is stopped in a kernel goes on in it; where the driver saves no control stack, idle ones alone do
 # gpus: 1xmi100
+# kernels: each
 
 small=(--vram 64K --gtt 64K --userptr 64K --chain 500)
 

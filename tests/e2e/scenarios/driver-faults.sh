@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 # What the driver itself refuses: a file for a dma-buf, room in VRAM, a queue that is taken
 # gpus: 1xmi100-256m
+# kernels: each
+# tier: all
 # drivers: amdgpu, which fails for reasons of its own
 
 other=$work/other

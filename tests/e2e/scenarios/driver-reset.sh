@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 # A GPU that hangs while a job is restored, and which the driver then resets: the job is right, or it is not there
 # gpus: 1xmi100
+# kernels: each
+# tier: all
 # drivers: amdgpu, which resets a GPU that hangs
 
 was_reset() {

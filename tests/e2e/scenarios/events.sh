@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # The process sleeps in WAIT_EVENTS when it is dumped, and GPU events wake it afterwards
 # gpus: 1xmi100
+# kernels: each
 
 # sleeps: in ioctl(WAIT_EVENTS)
 sleeps() {

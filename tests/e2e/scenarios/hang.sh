@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 # A GPU whose queues do not stop: the dump says so, the driver resets the GPU, and the next job is dumped and restored
 # gpus: 1xmi100
+# kernels: each
+# tier: all
 # drivers: amdgpu, which resets a GPU that hangs
 
 was_reset() {

@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 # amdgpu-checkpoint-test as a user runs it: a verdict, a refusal where others use the GPUs, an archive without secrets
 # gpus: 2xmi100
+# kernels: each
+# tier: all
 # drivers: amdgpu, which has the files in /sys that it reports
 # seconds: 500
 

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A program on ROCm's HSA runtime, on one GPU, that copies in a loop
 # gpus: 1xmi100
+# kernels: each
 # tier: all
 
 gpujob=$hsajob

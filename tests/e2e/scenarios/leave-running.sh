@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Dumped twice while it goes on; then killed, and the second image restored
 # gpus: 1xmi100
+# kernels: each
 
 job_start
 process_shape >"$work/shape"

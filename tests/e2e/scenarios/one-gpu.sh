@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # One GPU: dumped, gone, restored, goes on with the right data
 # gpus: 1xmi100
+# kernels: each
 
 job_start --vram 2M
 expect_verified

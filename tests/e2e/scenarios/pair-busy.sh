@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # GPUs that another job uses: an idle one comes first, for all tasks alike, and a queue that is taken is said to be
-# gpus: 1xmi100
+# gpus: default
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"
@@ -20,9 +20,8 @@ other_end() {
 	wait_until 10 no_process "$other" || fail "the other job does not end"
 }
 
-machine
 job_dump --children 1
-machine count=2 vram_size="4G, 4G"
+machine_load 2xmi100 '/^hive_id/d'
 other_start 0
 accepted "parent and child go to the idle one of two GPUs" 128=129
 ! grep -q 'becomes gpu .*(renderD128)' "$work/$criu_runs-restore.log" || fail "a task went to the GPU in use"
@@ -30,7 +29,7 @@ accepted "parent and child go to the idle one of two GPUs" 128=129
 	fail "no warning of other ids for each of two tasks"
 other_end
 
-machine
+machine_load default
 other_start 0
 pair="the only GPU is in use"
 ! criu_call restore -d || fail "criu restore succeeded, but it should have refused"

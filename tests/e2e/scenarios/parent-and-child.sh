@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Parent and child, each with its own context on both GPUs
 # gpus: 2xmi100
+# kernels: each
 
 job_start --children 1
 process_shape >"$work/shape"

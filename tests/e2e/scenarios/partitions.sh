@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A GPU of eight XCCs as one partition and as eight, whose queues are of their place
 # gpus: 1xmi300x
+# kernels: each
 # seconds: 240
 # drivers: amdgpu, whose partitions are what the driver makes of a GPU
 # log: XCC 1 has no MQD, a state of the first XCC alone is restored to show what it is

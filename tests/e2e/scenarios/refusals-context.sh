@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Refused at dump: a second KFD context (Linux 7.2), also when only its own file is open
 # gpus: 1xmi100
+# kernels: 7.2
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 

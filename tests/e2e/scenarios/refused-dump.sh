@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # The image directory is full: the dump fails and says so, the job and its queues go on, the next dump works
 # gpus: 2xmi100
+# kernels: each
 
 job_start --vram 4M
 process_shape >"$work/shape"

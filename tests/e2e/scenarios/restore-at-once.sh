@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
 # Restores right after the dump, while the driver still takes the dead process down: the job keeps its GPU each time
 # gpus: 2xmi100
+# kernels: each
+# tier: all
 # seconds: 600
 # drivers: amdgpu, which gives memory back later than the process ends
 

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # A GPU of whose VRAM the CPU sees only a part; with kfdsim of another generation (gfx10), too
 # gpus: 1xmi100
+# kernels: each
 
 if [ -d /sys/module/kfdsim ]; then
 	machine_load 1xnavi

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Moved to other GPUs, from these to others again, and from those back to the first
 # gpus: 2xmi100
+# kernels: each
 
 # ids_and_minors: what must differ from one machine to the next
 ids_and_minors() {
