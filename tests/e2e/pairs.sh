@@ -2,34 +2,35 @@
 # shellcheck shell=bash disable=SC2154
 # Helpers of the scenarios pair-*: one dump, then restores on other machines from the same images.
 #
-# Machines are described by what differs from one GPU like the Instinct MI100. Each pair of machines that was shown
-# is a line "ok - SCENARIO: PAIR".
+# Machines are described by what differs from one GPU like the Instinct MI100. What simulated chips do not have, the files
+# of the topology say. Each pair of machines that was shown is a line "ok - SCENARIO: PAIR".
 
 restore_options=()	# of criu
 small_job=(--vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --pace 30)
 
-# machine KEY=VALUE...: loads a machine; keys of [gpu] in tests/kfdsim/README.md, of [cpu] with "cpu." before them
+# machine KEY=VALUE...: loads a machine; keys of tests/asicsim/README.md
 machine() {
-	local text=$work/machine.txt key argument
-	local -A gpu=([gfx_target_version]=90008 [device_id]=0x738c [vram_size]=4G [simd_count]=480 [array_count]=8
-		[num_sdma_engines]=2 [num_sdma_xgmi_engines]=6 [fw_version]=64 [sdma_fw_version]=18)
-	local -A cpu=([memory]=4G)
-	for argument; do
-		key=${argument%%=*}
-		case $key in
-		cpu.*) cpu[${key#cpu.}]=${argument#*=} ;;
-		*) gpu[$key]=${argument#*=} ;;
-		esac
-	done
+	local text=$work/machine.txt argument
 	{
-		echo "[cpu]"
-		for key in "${!cpu[@]}"; do echo "$key = ${cpu[$key]}"; done
-		echo "[gpu]"
-		for key in "${!gpu[@]}"; do echo "$key = ${gpu[$key]}"; done
+		printf '[gpu]\ndevice_id = 0x738c\nvram_size = 512M\n'
+		for argument; do echo "${argument%%=*} = ${argument#*=}"; done
 	} >"$text"
 	expect_no_objects
-	kfdsim-load "$text" >"$work/kfdsim-load.log" 2>&1 ||
-		fail "loading a machine ($*): $(tail -n 1 "$work/kfdsim-load.log")"
+	topology_says
+	gpus-load "$text" >"$work/gpus-load.log" 2>&1 || fail "loading a machine ($*): $(tail -n 1 "$work/gpus-load.log")"
+}
+
+# topology_says [SED-SCRIPT]: what the driver says of GPUs and their links, changed by the script
+topology_says() {
+	local dir=/sys/devices/virtual/kfd/kfd/topology node
+	! mountpoint -q "$dir" || umount "$dir"
+	rm -rf "$work/topology"
+	[ $# -gt 0 ] || return 0
+	cp -r "$dir" "$work/topology"
+	for node in "$work/topology/nodes"/*; do
+		[ "$(<"$node/gpu_id")" = 0 ] || sed -i "$1" "$node/properties" "$node"/*links/*/properties
+	done
+	mount --bind "$work/topology" "$dir"
 }
 
 # cgroup_enter DIR: this shell and what it starts

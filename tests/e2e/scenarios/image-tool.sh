@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2154
 # amdgpu-image on real dumps of this plugin and of that in CRIU's source: show, verify, match, doctor
 # gpus: 2xmi100
-# drivers: kfdsim, which forgives the plugin of CRIU's source its copies of a byte too much
 
 tool=$top/build/amdgpu-image
 
@@ -94,12 +93,8 @@ says 1 '^problem +driver: there is no KFD' doctor
 
 existing=$top/build/interop/$version
 if [ -e "$existing/amdgpu_plugin.so" ]; then
-	# See existing-plugin.sh.
-	{
-		printf '[kernel]\n%stolerate_overrun = yes\n' "${rules:+release = $rules$'\n'}"
-		sed -e 's/^drm_render_minor.*/drm_render_minor = 128 + 1/; s/^card_minor.*/card_minor = 0 + 1/' "$gpus_dir/default.txt"
-	} >"$work/gpus.txt"
-	kfdsim-load "$work/gpus.txt" >"$work/load.log" 2>&1 || fail "loading: $(tail -n 1 "$work/load.log")"
+	# It wants the render minors to begin with 128.
+	machine_load default
 	job_start --vram 3M
 	dump -L "$existing"
 	expect_gone

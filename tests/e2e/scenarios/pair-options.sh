@@ -2,16 +2,20 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Fewer caches, fewer global wave sync slots, other capabilities: refused, and accepted where an option says so
 # gpus: 1xmi100
-# drivers: kfdsim, which has any machine that can be described
+# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"
 
-machine l3_size=1024 num_gws=64 ecc=yes
+# GPUs of the same machine, whose files say otherwise afterwards.
+machine
+topology_says 's/^caches_count .*/caches_count 9/; s/^num_gws .*/num_gws 64/'
 job_dump
-machine num_gws=64 ecc=yes
+topology_says 's/^caches_count .*/caches_count 8/; s/^num_gws .*/num_gws 64/'
 refused_unless "fewer caches" KFD_CACHES_COUNT_CHECK "caches_count"
-machine l3_size=1024 num_gws=32 ecc=yes
+topology_says 's/^caches_count .*/caches_count 9/; s/^num_gws .*/num_gws 32/'
 refused_unless "fewer global wave sync slots" KFD_NUM_GWS_CHECK "num_gws"
-machine l3_size=1024 num_gws=64
+capability=$(sed -n 's/^capability //p' "$work/topology/nodes/1/properties")
+topology_says "s/^caches_count .*/caches_count 9/; s/^num_gws .*/num_gws 64/; s/^capability .*/capability $((capability ^ 1 << 26))/"
 refused_unless "other capabilities" KFD_CAPABILITY_CHECK "capability" "SRAM EDC"
+topology_says

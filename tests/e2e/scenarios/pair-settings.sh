@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Configuration files of the machine and in the image directory: obeyed, outranked, refused
 # gpus: 1xmi100
-# drivers: kfdsim, which has any machine that can be described
+# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"
@@ -13,7 +13,7 @@ trap 'rm -f "$machine_conf"' EXIT
 
 machine
 job_dump
-machine count=2 gpu_id="0x1111, 0x2222"
+machine count=2
 echo "KFD_DEVICE_MAP = renderD128=renderD129   # the second" >"$machine_conf"
 accepted "GPU chosen by the machine's file" 128=129
 export KFD_DEVICE_MAP=renderD128=renderD128
@@ -23,7 +23,7 @@ rm "$machine_conf"
 echo "KFD_DEVICE_MAP = renderD128=renderD129" >"$images/amdgpu_plugin.conf"
 accepted "GPU chosen by the file in the image directory" 128=129
 
-machine vram_size=2G
+machine vram_size=256M
 echo "KFD_VRAM_SIZE_CHECK = no" >"$images/amdgpu_plugin.conf"
 accepted "check switched off in the image directory"
 echo "KFD_VRAM_SIZE_CHECK = yes" >"$machine_conf"

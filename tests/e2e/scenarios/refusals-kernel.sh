@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Refused at dump: GPUs without an address space, no buffers on an old kernel, user namespaces
+# Refused at dump: GPUs without an address space, user namespaces
 # gpus: 2xmi100
-# drivers: kfdsim, which behaves like several releases
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 
@@ -37,12 +36,3 @@ expect_one_error 'CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initi
 expect_unharmed
 job_end
 kill "$outer" 2>/dev/null || true
-
-# A kernel that restores no process without buffers.
-rules=6.1 machine_load 2xmi100
-job_start --gpus none
-refuses 'has no buffers on its GPUs.*KFD_RESTORABLE_CHECK=0'
-KFD_RESTORABLE_CHECK=0 dump
-expect_gone
-restore_refused
-expect_one_error 'cannot restore the GPU state'

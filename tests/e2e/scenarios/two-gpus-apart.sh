@@ -2,10 +2,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Two GPUs of which none imports the other's VRAM: each copies its own, here and on other GPUs
 # gpus: 2xmi100
-# drivers: kfdsim, which has the rules of 7.2.12 on any kernel
+# kernels: 7.2
 
-rules=7.2.12
-machine_load 2xmi100
 job_start --vram 1M
 process_shape >"$work/shape"
 for machine in 2xmi100 2xmi100-b; do
