@@ -13,8 +13,8 @@ machine
 job_dump
 mkdir "$group"
 "$top/build/workloads/devcgroup" "$group" 128 130
-cgroup_enter "$group"
 machine count=4
+cgroup_enter "$group"
 accepted "a device filter leaves two of four, of which one is hidden" 128=128
 cgroup_enter /sys/fs/cgroup
 rmdir "$group"

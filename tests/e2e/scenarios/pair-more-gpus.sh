@@ -23,7 +23,7 @@ machine count=2
 accepted "one GPU becomes one of two, /dev/kfd is open twice"
 
 # Two processes, each of which had both GPUs.
-machine count=2
+machine count=2 hive_id=16
 job_dump --children 1
-machine count=3
+machine count=3 hive_id=16
 accepted "two processes with two GPUs get two of three"
