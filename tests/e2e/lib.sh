@@ -70,6 +70,19 @@ machine_load() {
 	gpus-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
 }
 
+# topology_says [SED-SCRIPT]: what the driver says of GPUs and their links, changed by the script
+topology_says() {
+	local dir=/sys/devices/virtual/kfd/kfd/topology node
+	! mountpoint -q "$dir" || umount "$dir"
+	rm -rf "$work/topology"
+	[ $# -gt 0 ] || return 0
+	cp -r "$dir" "$work/topology"
+	for node in "$work/topology/nodes"/*; do
+		[ "$(<"$node/gpu_id")" = 0 ] || sed -i "$1" "$node/properties" "$node"/*links/*/properties
+	done
+	mount --bind "$work/topology" "$dir"
+}
+
 # machine_gpus: "GPU_ID RENDER_MINOR NODE" of each, decimal, in the order of nodes
 machine_gpus() {
 	local dir=/sys/class/kfd/kfd/topology/nodes node id key value

@@ -20,19 +20,6 @@ machine() {
 	gpus-load "$text" >"$work/gpus-load.log" 2>&1 || fail "loading a machine ($*): $(tail -n 1 "$work/gpus-load.log")"
 }
 
-# topology_says [SED-SCRIPT]: what the driver says of GPUs and their links, changed by the script
-topology_says() {
-	local dir=/sys/devices/virtual/kfd/kfd/topology node
-	! mountpoint -q "$dir" || umount "$dir"
-	rm -rf "$work/topology"
-	[ $# -gt 0 ] || return 0
-	cp -r "$dir" "$work/topology"
-	for node in "$work/topology/nodes"/*; do
-		[ "$(<"$node/gpu_id")" = 0 ] || sed -i "$1" "$node/properties" "$node"/*links/*/properties
-	done
-	mount --bind "$work/topology" "$dir"
-}
-
 # cgroup_enter DIR: this shell and what it starts
 cgroup_enter() {
 	echo "$BASHPID" >"$1/cgroup.procs"

@@ -34,6 +34,7 @@ says 0 '^ok +plugin: /.*/amdgpu_plugin.so, version [0-9]' doctor
 says 0 '^ok +driver: Linux .* with a KFD that can checkpoint' doctor
 says 0 '^ok +gpu 0x[0-9a-f]+: .* gfx908, 1 XCC in a partition, renderD.*its queues can be restored' doctor
 says 0 '^ok +settings: all have their defaults' doctor
+topology_says 's/^fw_version .*/fw_version 64/'
 cp -r /sys/class/kfd/kfd/topology "$work/machine"
 
 # ---- images of this plugin ----
@@ -72,7 +73,8 @@ says 0 'which others use' match "$images"
 job_end
 
 # What a restore refuses, match refuses, and with the setting that it names both do it.
-machine_load 2xmi100 's/^fw_version.*/fw_version = 1/'
+machine_load 2xmi100
+topology_says 's/^fw_version .*/fw_version 63/'
 says 1 'settings that accept it: KFD_FW_VER_CHECK=0$' match "$images"
 ! criu_call restore -d || fail "GPUs with older firmware were accepted"
 export KFD_FW_VER_CHECK=0
@@ -82,6 +84,7 @@ restore
 expect_verified
 job_end
 unset KFD_FW_VER_CHECK
+topology_says
 machine_load 1xmi100
 says 1 "process $pid: does not fit" match "$images"
 says 0 "process $pid: fits" match --machine "$work/machine" "$images"
