@@ -555,7 +555,7 @@ static int wait_for_point(int fd, uint32_t syncobj, uint64_t point)
 	struct drm_syncobj_timeline_wait args = {
 		.handles = (uintptr_t)&syncobj,
 		.points = (uintptr_t)&point,
-		.timeout_nsec = (int64_t)((monotonic_seconds() + CLEAR_SECONDS) * 1e9),
+		.timeout_nsec = (int64_t)kernel_time_in(CLEAR_SECONDS * 1000000000ull, monotonic_offset_ns()),
 		.count_handles = 1,
 	};
 

@@ -8,6 +8,7 @@
 #include "amdgpu_plugin_util.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -268,6 +269,25 @@ double monotonic_seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Without the file there are no time namespaces. */
+int64_t monotonic_offset_ns(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/timens_offsets", "re");
+	int64_t seconds, ns;
+
+	if (!f || fscanf(f, "monotonic %" SCNd64 " %" SCNd64, &seconds, &ns) != 2)
+		return 0;
+	return seconds * 1000000000 + ns;
+}
+
+uint64_t kernel_time_in(uint64_t ns, int64_t offset)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)(t.tv_sec * 1000000000 + t.tv_nsec - offset) + ns;
 }
 
 /* ---- messages with files ---- */

@@ -125,6 +125,14 @@ ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MES
 /* CLOCK_MONOTONIC. */
 double monotonic_seconds(void);
 
+/*
+ * How far this process' CLOCK_MONOTONIC is ahead of the kernel's own, in nanoseconds. criu gives the tasks that it restores
+ * a time namespace, and drivers, whose ioctls take points of time, do not know of it.
+ */
+int64_t monotonic_offset_ns(void);
+/* The kernel's own time in @ns from now. @offset: of monotonic_offset_ns(). */
+uint64_t kernel_time_in(uint64_t ns, int64_t offset);
+
 /* @unit: not 0 */
 static inline uint64_t round_up(uint64_t n, uint64_t unit)
 {

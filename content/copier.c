@@ -51,6 +51,7 @@ struct dmacopy {
 	uint64_t part_bytes;	/* of a slot; all rings work on each, so that one is done as soon as possible */
 	uint64_t ib_bytes;	/* for one part */
 	size_t max_bos;		/* room of dma_part.bos */
+	int64_t clock_offset;	/* monotonic_offset_ns() */
 	struct dma_part *parts; /* those of a slot are neighbours, nr_rings of them */
 };
 
@@ -243,6 +244,7 @@ int copier_init(struct copier *copier, const struct copier_config *config)
 	if (!dma)
 		return fail(-ENOMEM, "allocating memory: %m");
 	dma->copier = copier;
+	dma->clock_offset = monotonic_offset_ns();
 	err = open_device(dma);
 	if (err)
 		return err;
@@ -312,7 +314,8 @@ static int wait_part(struct dmacopy *dma, struct dma_part *part)
 	uint32_t expired = 0;
 
 	while (part->in_flight) {
-		int err = amdgpu_cs_query_fence_status(&part->fence, slice_ns, 0, &expired);
+		int err = amdgpu_cs_query_fence_status(&part->fence, kernel_time_in(slice_ns, dma->clock_offset),
+						       AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired);
 
 		if (err && err != -EINTR)
 			return fail(err, "waiting for the GPU: %m");

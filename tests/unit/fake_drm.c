@@ -22,6 +22,7 @@
 #include <libdrm/amdgpu.h>
 #include <libdrm/amdgpu_drm.h>
 
+#include "amdgpu_plugin_util.h"
 #include "fake_drm.h"
 #include "fake_drm_internal.h"
 
@@ -550,11 +551,12 @@ int amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgp
 
 int amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t timeout_ns, uint64_t flags, uint32_t *expired)
 {
+	uint64_t now = kernel_time_in(0, 0);
 	int err = ENTER();
 
-	if (!err && (flags || fence->ip_type != AMDGPU_HW_IP_DMA || fence->ring >= FAKE_DRM_MAX_RINGS))
+	if (!err && (flags != AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE || fence->ip_type != AMDGPU_HW_IP_DMA || fence->ring >= FAKE_DRM_MAX_RINGS))
 		err = -EINVAL;
 	if (!err)
-		*expired = fake_ring_wait(fence, timeout_ns);
+		*expired = fake_ring_wait(fence, timeout_ns > now ? timeout_ns - now : 0);
 	return leave(err);
 }
