@@ -116,4 +116,4 @@ endif
 .PHONY: uninstall
 
 # Not there when only the plugin was laid into another tree.
--include tests/tests.mk tests/hardware/hardware.mk
+-include tests/hardware/hardware.mk tests/tests.mk

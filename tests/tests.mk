@@ -89,7 +89,7 @@ $(BUILD)/workloads/pressure: tests/asicsim/pressure.c
 	mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $$($(PKG_CONFIG) --cflags libdrm_amdgpu) -o $@ $< -ldrm_amdgpu -ldrm
 
-tests-build: all workloads conformance $(BUILD)/workloads/pressure
+tests-build: all gcn-programs workloads conformance $(BUILD)/workloads/pressure
 .PHONY: tests-build
 
 demo: setup

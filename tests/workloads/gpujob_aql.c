@@ -251,7 +251,6 @@ static void memory_fill(void)
 	memset(m, 0, sizeof(*m));
 	m->add = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_ADD };
 	m->gather = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_GATHER };
-	busy_code_init(&m->code);
 	m->done.value = COUNT_DOWN_FROM;
 	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
@@ -277,7 +276,8 @@ static int aql_setup(struct job_gpu *gpu)
 	if (err)
 		return err;
 	memory_fill();
-	err = queue_create(gpu);
+	err = held_up == BY_CODE ? busy_code_init(&memory()->code) : 0;
+	err = err ? err : queue_create(gpu);
 	if (!err)
 		step_submit();
 	return err;

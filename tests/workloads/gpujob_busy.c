@@ -3,25 +3,33 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpujob_busy.h"
 #include "report.h"
 
 #define LEAST_ROUNDS 20u
 
-__asm__(".section .rodata\n"
-	"busy_code_start: .incbin \"build/gcn/busy.bin\"\n"
-	"busy_code_end:\n"
-	".if busy_code_end - busy_code_start > 4096\n"
-	".error \"the code is longer than its place\"\n"
-	".endif\n"
-	".previous\n");
-extern const uint8_t busy_code_start[], busy_code_end[];
+/* Beside the program, as the build has it. */
+#define CODE "../gcn/busy.bin"
 
-void busy_code_init(struct busy_code *code)
+int busy_code_init(struct busy_code *code)
 {
-	memcpy(code->bytes, busy_code_start, (size_t)(busy_code_end - busy_code_start));
+	char path[4096] = "";
+	FILE *file;
+	size_t bytes;
+
+	if (readlink("/proc/self/exe", path, sizeof(path) - sizeof(CODE)) < 0)
+		return report(errno, "the program's own path: %m");
+	strcpy(strrchr(path, '/') + 1, CODE);
+	file = fopen(path, "re");
+	if (!file)
+		return report(errno, "%s: %m", path);
+	bytes = fread(code->bytes, 1, sizeof(code->bytes), file);
+	fclose(file);
+	return bytes && bytes < sizeof(code->bytes) ? 0 : report(EFBIG, "%s: %zu bytes of code", path, bytes);
 }
 
 static uint64_t va_of(const void *p)

@@ -35,8 +35,6 @@ $(WORKLOADS_DIR)/%.o: tests/workloads/%.c | $(WORKLOADS_DIR)/include/drm
 $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread -lm
 
-$(WORKLOADS_DIR)/gpujob_busy.o: $(BUILD)/gcn/busy.bin
-
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
 
