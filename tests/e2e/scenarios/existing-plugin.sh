@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # The plugin of CRIU's own source: what it dumps we restore, what we dump it restores, on one and on two GPUs
 # gpus: default
+# tier: all
 # kernels: each
 # needs: build/interop/4.2.1/amdgpu_plugin.so, interop
 

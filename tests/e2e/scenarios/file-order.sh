@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Render nodes have lower numbers than /dev/kfd, and criu works in another directory than that of the images
 # gpus: 2xmi100
+# tier: all
 
 mkdir "$work/elsewhere"
 job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --kfd-last

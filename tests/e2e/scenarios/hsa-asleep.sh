@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A program that sleeps in a wait of ROCm's HSA runtime, while its copies wait in the GPUs
 # gpus: 2xmi100
+# tier: all
 
 asleep() {
 	[ "$(state_get "$job" phase)" = asleep ]

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # /dev/kfd is open twice, which is one process to the kernel
 # gpus: 2xmi100
+# tier: all
 # kernels: each
 
 job_start --vram 512K --reopen kfd

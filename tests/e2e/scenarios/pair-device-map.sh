@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # KFD_DEVICE_MAP: GPUs chosen by id, render minor, PCI address; checked, and refused when wrong
 # gpus: 1xmi100
+# tier: all
 # drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh

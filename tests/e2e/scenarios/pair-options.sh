@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Fewer caches, fewer global wave sync slots, other capabilities: refused, and accepted where an option says so
 # gpus: 1xmi100
+# tier: all
 # drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh

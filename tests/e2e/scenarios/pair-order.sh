@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Two GPUs of a hive come back in another order
 # gpus: 1xmi100
+# tier: all
 # drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
