@@ -8,8 +8,10 @@
 . "$top/tests/e2e/pairs.sh"
 
 machine count=2 hive_id=16
+topology_says 's/^max_bandwidth .*/max_bandwidth 1000/'
 job_dump
 machine count=4 hive_id=16
+topology_says 's/^max_bandwidth .*/max_bandwidth 1000/'
 accepted "a hive in a bigger hive"
 machine count=2
 refused "broken hive" "XGMI" "KFD_TOPOLOGY_CHECK=0"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # GPUs of two processes pass a token through shared memory: never lost or doubled in 20 dumps, 4 of them restored
 # gpus: 2xmi100
+# tier: all
 
 job_start --vram 0 --gtt 0 --userptr 0 --chain 1000 --busy 0 --children 1 --split --extra token
 for ((round = 1; round <= 20; round++)); do
