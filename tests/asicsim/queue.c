@@ -142,14 +142,19 @@ static int read_mqd(struct chip *chip, struct chip_queue *q)
 	return err;
 }
 
-/* The doorbell takes up what was written while the queue was away; an AQL queue's holds the last packet's number. */
+/*
+ * The doorbell takes up what was written while the queue was away; an AQL queue's holds the last packet's number. A
+ * process writes its pointer and then rings: what it rings between the reading of the pointer and the end is later, and
+ * stays.
+ */
 static void ring_doorbell(struct chip *chip, struct chip_queue *q, u64 wptr_addr)
 {
-	u64 wptr;
+	u64 none = q->sdma ? q->rptr : q->rptr / 16 - 1, wptr;
 
-	if (chip_read(chip, &q->vm, wptr_addr, &wptr, sizeof(wptr), NULL))
-		wptr = q->sdma ? q->rptr : q->rptr / 16;
-	WRITE_ONCE(*q->doorbell, q->sdma ? wptr : wptr - 1);
+	WRITE_ONCE(*q->doorbell, none);
+	smp_mb();
+	if (!chip_read(chip, &q->vm, wptr_addr, &wptr, sizeof(wptr), NULL))
+		cmpxchg(q->doorbell, none, q->sdma ? wptr : wptr - 1);
 }
 
 /* An XCC whose MQD nobody has written does not take part, and the others wait for it. */
