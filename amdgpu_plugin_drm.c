@@ -470,10 +470,8 @@ int drm_count_objects(int fd, uint32_t *ret)
 {
 	_cleanup_free_ struct gem_entry *entries = NULL;
 	size_t nr = 0;
-	int err = gem_list(fd, &entries, &nr);
+	int err = gem_search(fd, &entries, &nr);
 
-	if (err == -EINVAL)
-		err = gem_search(fd, &entries, &nr);
 	*ret = (uint32_t)nr;
 	return err;
 }

@@ -41,7 +41,10 @@ int drm_wait_until_clear(int fd);
 
 /* ---- what a file holds: nothing changes ---- */
 
-/* How many handles an open file has, whoever opened it; the KFD's own buffers are not among them. */
+/*
+ * How many handles an open file has, whoever opened it, where the kernel does not list them; the KFD's own buffers are
+ * not among them.
+ */
 int drm_count_objects(int fd, uint32_t *ret);
 /* Whether the kernel lists them, which is what saving them takes: Linux 6.18 and later. */
 bool drm_lists_objects(int fd);

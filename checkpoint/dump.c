@@ -240,9 +240,10 @@ static int look_at_file(struct dump *dump, struct task_file *file)
 	if (!file->minor || process_by_pid(dump, file->pid))
 		return 0;
 	r = share_file_is_used(file);
-	if (r > 0)
-		dump->processes[dump->nr_processes++].file = file;
-	return r ? (r < 0 ? r : 0) : refuse_file(file);
+	if (r <= 0)
+		return r;
+	dump->processes[dump->nr_processes++].file = file;
+	return 0;
 }
 
 /* Jobs and contexts have left something that nothing lists. */

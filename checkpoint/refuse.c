@@ -29,20 +29,6 @@ static int check_owner(pid_t pid, const struct kfd_state *state)
 		    "a higher pid: criu would restore the GPU state in the wrong process", pid, own, state->pid);
 }
 
-int refuse_file(const struct task_file *file)
-{
-	uint32_t count = 0;
-	int err = drm_count_objects(file->fd, &count);
-
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
-	if (!count)
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u holds %u buffers of the render node itself (graphics, "
-		    "video, dma-buf imports), which cannot be saved: the kernel does not list them before Linux 6.18",
-		    file->pid, file->minor, count);
-}
-
 /* A new file has memory of the driver's own. */
 static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, struct drm_holdings *ret_new)
 {

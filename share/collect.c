@@ -199,8 +199,8 @@ static int add_handle(struct survey *survey, size_t number, size_t process, cons
 	return survey_add_holder(survey, &holder);
 }
 
-/* Before Linux 6.18 handles are not listed, nor are mappings. */
-static int check_unlisted(const struct task_file *file)
+/* Before Linux 6.18 handles are not listed, nor are mappings. @what: such buffers may be. */
+static int check_unlisted(const struct task_file *file, const char *what)
 {
 	uint32_t count = 0;
 	int err = drm_count_objects(file->fd, &count);
@@ -209,9 +209,9 @@ static int check_unlisted(const struct task_file *file)
 		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
 	if (!count)
 		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u holds %u buffers of the render node itself (VMM, IPC, "
-		    "graphics, video), which cannot be saved: the kernel does not list them before Linux 6.18", file->pid,
-		    file->minor, count);
+	return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u holds %u buffers of the render node itself (%s), "
+		    "which cannot be saved: the kernel does not list them before Linux 6.18", file->pid, file->minor, count,
+		    what);
 }
 
 /* What a file holds can be used in the file's own address space only. */
@@ -233,7 +233,7 @@ static int add_handles(struct survey *survey, size_t number, size_t process)
 	int err = gem_list(file->fd, &entries, &nr);
 
 	if (err == -EINVAL)
-		return check_unlisted(file);
+		return check_unlisted(file, "VMM, IPC, graphics, video");
 	if (err)
 		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
 	err = nr ? check_settled(survey, number) : 0;
@@ -256,7 +256,7 @@ int share_file_is_used(const struct task_file *file)
 	int err = gem_list(file->fd, &entries, &nr);
 
 	if (err == -EINVAL)
-		return 0;
+		return check_unlisted(file, "graphics, video, dma-buf imports");
 	if (!err && !nr)
 		err = gem_syncobjs(file->fd, &objects, &pending);
 	if (err)

@@ -121,5 +121,6 @@ int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uin
 		if (fd >= 0 && can_map(fd, offset))
 			return file->kept;
 	}
+	fail_clear(); /* a file that is not there was only looked for */
 	return kept;
 }

@@ -40,8 +40,8 @@ struct share_request {
 struct survey;
 
 /*
- * Whether a file of a task without /dev/kfd holds objects or syncobjs, and the kernel lists them: 1, 0, or -errno after
- * fail().
+ * Whether a file of a task without /dev/kfd holds objects or syncobjs: 1, 0, or -errno after fail(). Objects that the
+ * kernel does not list are refused.
  */
 int share_file_is_used(const struct task_file *file);
 
