@@ -310,7 +310,7 @@ job_end() {
 	while read -r file; do
 		[ "$(state_get "$file" phase)" = "done" ] || fail "the job's end: $(job_message)"
 	done < <(job_states)
-	! job_complaints | grep -q . || fail "the job complained: $(job_complaints | head -n 1)"
+	! job_complaints | grep . >/dev/null || fail "the job complained: $(job_complaints | head -n 1)"
 }
 
 # job_complaints: what the job wrote, except what ROCm's runtime says where the kernel has no SVM ranges, and what HIP 7.2 says
@@ -419,7 +419,7 @@ expect_one_error() {
 # expect_criu_error PATTERN: in the last log, criu itself says what is wrong
 expect_criu_error() {
 	local log=("$work/$criu_runs"-*.log)
-	grep -v amdgpu_plugin "${log[0]}" | grep -q "Error.*$1" || fail "criu does not say \"$1\": $(criu_errors)"
+	grep -v amdgpu_plugin "${log[0]}" | grep "Error.*$1" >/dev/null || fail "criu does not say \"$1\": $(criu_errors)"
 }
 
 # faults "POINT NTH ERRNO [TIMES]"...: which of criu's calls fail from now on (tests/workloads/failcalls.c); none without

@@ -45,7 +45,7 @@ expect_becomes() {
 		grep -q "(renderD${move%=*} at dump) becomes gpu 0x[0-9a-f]* (renderD${move#*=})" \
 			"$work/$criu_runs-restore.log" || fail "renderD${move%=*} did not become renderD${move#*=}"
 		for pid in "${job_pids[@]}"; do
-			stat -Lc %Hr:%Lr "/proc/$pid/fd/"* | grep -qx "226:${move#*=}" ||
+			stat -Lc %Hr:%Lr "/proc/$pid/fd/"* | grep -x "226:${move#*=}" >/dev/null ||
 				fail "process $pid has no renderD${move#*=} open"
 		done
 	done

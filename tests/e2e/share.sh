@@ -86,7 +86,7 @@ restore_staying() {
 of_gpus='/dev/dri/|dmabuf'
 
 has_no_gpu() {
-	! fds "$1" | grep -qE "$of_gpus"
+	! fds "$1" | grep -E "$of_gpus" >/dev/null
 }
 
 # expect_criu_ended: the criu that stayed has ended with the job that it restored, and all was well

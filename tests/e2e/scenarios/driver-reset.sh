@@ -7,7 +7,7 @@
 # drivers: amdgpu, which resets a GPU that hangs
 
 was_reset() {
-	dmesg | sed '1,/e2e: scenario driver-reset$/d' | grep -q 'GPU reset.*succeeded'
+	dmesg | sed '1,/e2e: scenario driver-reset$/d' | grep 'GPU reset.*succeeded' >/dev/null
 }
 
 job_start --vram 1M

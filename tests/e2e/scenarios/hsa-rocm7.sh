@@ -11,7 +11,7 @@
 gpujob=$hsajob
 unset HSA_ENABLE_IPC_MODE_LEGACY
 export LD_LIBRARY_PATH=$top/build/interop/rocm/usr/lib/x86_64-linux-gnu
-ldd "$hsajob" | grep -q "libhsa-runtime64.*$top/build/interop/rocm" || fail "the job does not use ROCm $(<"$top/build/interop/rocm/version")"
+ldd "$hsajob" | grep "libhsa-runtime64.*$top/build/interop/rocm" >/dev/null || fail "the job does not use ROCm $(<"$top/build/interop/rocm/version")"
 # This runtime leaves a handle behind for each export.
 comes_back_if_listed --share ipc
 is_model || machine_load 1xmi100
