@@ -18,7 +18,10 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
 
-/* A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of it. */
+/*
+ * A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of
+ * it.
+ */
 int refuse_used_file(const struct task_file *file, bool is_saved);
 
 /* A file of a device of ours that criu has found and that no task has open. */
