@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP,
- * GET_PROCESS_APERTURES_NEW for its count, an event to see what kernel it is, and what imports buffers.
+ * GET_PROCESS_APERTURES_NEW for its count, an event to see what kernel it is, SET_TRAP_HANDLER, and what imports buffers.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -78,6 +78,14 @@ struct kfd_criu_bo_bucket {
 	uint32_t pad;
 };
 
+struct kfd_ioctl_set_trap_handler_args {
+	uint64_t tba_addr;
+	uint64_t tma_addr;
+	uint32_t gpu_id;
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct kfd_ioctl_set_trap_handler_args) == 24, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_get_process_apertures_new_args) == 16, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_create_event_args) == 32, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_destroy_event_args) == 8, "ABI");
@@ -88,6 +96,7 @@ _Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
 #define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
 #define AMDKFD_IOC_CREATE_EVENT	   _IOWR('K', 0x08, struct kfd_ioctl_create_event_args)
 #define AMDKFD_IOC_DESTROY_EVENT   _IOW('K', 0x09, struct kfd_ioctl_destroy_event_args)
+#define AMDKFD_IOC_SET_TRAP_HANDLER _IOW('K', 0x13, struct kfd_ioctl_set_trap_handler_args)
 #define AMDKFD_IOC_GET_PROCESS_APERTURES_NEW \
 	_IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
 #define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)

@@ -26,6 +26,7 @@
 #include "checkpoint/dump.h"
 #include "checkpoint/refuse.h"
 #include "checkpoint/saved_nodes.h"
+#include "checkpoint/trap_handlers.h"
 #include "checkpoint/vma.h"
 #include "host/host.h"
 #include "image/image.h"
@@ -342,6 +343,22 @@ static int check_kfd(struct kfd_rules *ret)
 	return 0;
 }
 
+static int read_trap_handlers(struct dump *dump)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct process *process = &dump->processes[i];
+		const struct trap_request request = {
+			process->file->pid, process->image.nodes, &dump->files, dump->survey, &dump->driver,
+		};
+
+		if (has_kfd(process))
+			err = trap_handlers_read(&request, &process->image.state);
+	}
+	return err;
+}
+
 /* What they share shows only when all states are there. */
 static int take_all(struct dump *dump)
 {
@@ -375,7 +392,8 @@ static int take_all(struct dump *dump)
 			.nodes = process->image.nodes,
 		};
 	}
-	return share_dump(request, &dump->survey);
+	err = share_dump(request, &dump->survey);
+	return err ? err : read_trap_handlers(dump);
 }
 
 /* What is known before a task is looked at. */

@@ -237,7 +237,8 @@ static int put_in(struct restored_task *task, int kfd)
 	err = shared_add_task(task->setup->shared, kfd >= 0, state);
 	if (err)
 		return err;
-	return task->image->nr_sharers ? share_make(&task->share, kfd, state) : standin_restore(kfd, state);
+	err = task->image->nr_sharers ? share_make(&task->share, kfd, state) : standin_restore(kfd, state);
+	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
 static int send_contents(struct restored_task *task, const uint32_t *minors)

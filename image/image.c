@@ -94,6 +94,49 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 	return 0;
 }
 
+static TrapHandler **pack_traps(const struct kfd_state *state)
+{
+	TrapHandler **entries = image_pointers(state->nr_traps, sizeof(**entries));
+
+	for (uint32_t i = 0; entries && i < state->nr_traps; i++) {
+		trap_handler__init(entries[i]);
+		entries[i]->gpu_id = state->traps[i].gpu_id;
+		entries[i]->tba = state->traps[i].tba;
+		entries[i]->tma = state->traps[i].tma;
+	}
+	return entries;
+}
+
+static bool has_trap(const struct kfd_state *state, uint32_t gpu_id)
+{
+	for (uint32_t i = 0; i < state->nr_traps; i++)
+		if (state->traps[i].gpu_id == gpu_id)
+			return true;
+	return false;
+}
+
+static int unpack_traps(const char *name, const CriuKfd *msg, const struct topology *nodes, struct kfd_state *state)
+{
+	if (!msg->n_trap_handlers)
+		return 0;
+	state->traps = calloc(nodes->nr_nodes, sizeof(*state->traps));
+	if (!state->traps)
+		return -ENOMEM;
+	for (size_t i = 0; i < msg->n_trap_handlers; i++) {
+		const TrapHandler *entry = msg->trap_handlers[i];
+
+		if (topology_find_gpu(nodes, entry->gpu_id) < 0 || has_trap(state, entry->gpu_id))
+			return bad_image(name, "trap handler %zu is of gpu %#x, which the image does not have or names twice", i,
+					 entry->gpu_id);
+		if (!kfd_state_has_address(state, entry->tba) || (entry->tma && !kfd_state_has_address(state, entry->tma)))
+			return bad_image(name, "the trap handler of gpu %#x at %#" PRIx64 ", %#" PRIx64 " is in no BO",
+					 entry->gpu_id, entry->tba, entry->tma);
+		state->traps[state->nr_traps++] =
+			(struct trap_handler){ .gpu_id = entry->gpu_id, .tba = entry->tba, .tma = entry->tma };
+	}
+	return 0;
+}
+
 static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
 {
 	image_writer__init(entry);
@@ -124,7 +167,8 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 		return err;
 	msg->bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg->bo_entries));
 	msg->vmas = pack_vmas(image->vmas, image->nr_vmas);
-	if (!msg->bo_entries || !msg->vmas)
+	msg->trap_handlers = pack_traps(&image->state);
+	if (!msg->bo_entries || !msg->vmas || !msg->trap_handlers)
 		return -ENOMEM;
 	pack_bos(&image->state, msg->bo_entries);
 	msg->pid = image->state.pid;
@@ -137,6 +181,7 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 	msg->shared_mem_magic = image->hsakmt.magic;
 	msg->priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 	msg->n_vmas = image->nr_vmas;
+	msg->n_trap_handlers = image->state.nr_traps;
 	pack_writer(&image->writer, &writer);
 	msg->writer = &writer;
 	msg->has_another_file = msg->another_file = image->another_file;
@@ -159,6 +204,7 @@ int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t 
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
 	image_pointers_free(msg.bo_entries);
 	image_pointers_free(msg.vmas);
+	image_pointers_free(msg.trap_handlers);
 	return err;
 }
 
@@ -234,7 +280,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
 	image->hsakmt = (struct hsakmt){ .bytes = (uint32_t)msg->shared_mem_size, .magic = msg->shared_mem_magic };
-	return 0;
+	return unpack_traps(name, msg, image->nodes, &image->state);
 }
 
 /* Nothing is known about files of other writers. */

@@ -19,6 +19,7 @@
 #include "kernel/standin.h"
 #include "kernel/sysfs.h"
 #include "kernel/tasks.h"
+#include "kernel/trap.h"
 #include "kernel/usage.h"
 
 #endif

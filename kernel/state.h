@@ -56,6 +56,12 @@ struct bo {
 	struct kfd_share share; /* {}: nothing else names it */
 };
 
+/* The trap handler that a program has set on a GPU, to which the KFD's own jumps: its code and its memory. */
+struct trap_handler {
+	uint32_t gpu_id; /* user gpu id */
+	uint64_t tba, tma;
+};
+
 struct filler;
 
 /* The state of one process as the kernel gives and takes it. */
@@ -70,6 +76,8 @@ struct kfd_state {
 	uint64_t priv_size;
 	struct filler *standins; /* what RESTORE needs besides (standin.h) */
 	uint32_t nr_standins;
+	struct trap_handler *traps; /* one for a GPU at most */
+	uint32_t nr_traps;
 };
 
 /* Zeroed BOs without dma-bufs. NULL when memory is short. */
@@ -108,6 +116,9 @@ void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *
 
 /* Whether anything else names one of the BOs. */
 bool kfd_state_shares(const struct kfd_state *state);
+
+/* Whether the address lies in a BO of the KFD. */
+bool kfd_state_has_address(const struct kfd_state *state, uint64_t address);
 
 /* Actual id of the GPU that the process calls @user_id; 0: it has none. */
 uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id);

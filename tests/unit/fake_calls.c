@@ -100,8 +100,8 @@ static bool hit_memory(const char *name)
 
 static const char *place(const char *path, char room[PATH_MAX])
 {
-	static const char *const ours[] = { "/sys/class/kfd/kfd", "/sys/class/drm", "/sys/dev/char", "/dev/kfd", "/dev/dri",
-					    "/proc/471" };
+	static const char *const ours[] = { "/sys/class/kfd/kfd", "/sys/class/drm", "/sys/dev/char", "/sys/module/amdgpu",
+					    "/dev/kfd", "/dev/dri", "/proc/471" };
 	size_t i;
 
 	for (i = 0; !is_through() && i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -434,6 +434,9 @@ void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 {
 	if (hit_memory("mmap"))
 		return MAP_FAILED;
+	if (prot & PROT_WRITE && fd >= 0 && !is_through() &&
+	    (device_of_fd(fd) == FAKE_RENDER_A || device_of_fd(fd) == FAKE_RENDER_B))
+		return __real_mmap(mem, len, prot, flags, fake_job_page(), 0);
 	/* Doorbells: memory is as good. */
 	if (fd >= 0 && !is_through() && device_of_fd(fd) == FAKE_KFD)
 		return __real_mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

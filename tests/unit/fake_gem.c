@@ -218,6 +218,16 @@ bool fake_gem_same(int fd_a, int fd_b)
 	       !memcmp(a->points, b->points, sizeof(a->points));
 }
 
+uint32_t fake_gem_at(int fd, uint64_t va)
+{
+	const struct file *file = file_of(fd);
+
+	for (size_t i = 0; i < file->nr_mappings; i++)
+		if (file->mappings[i].va == va)
+			return file->mappings[i].handle;
+	return 0;
+}
+
 size_t fake_gem_mappings(int fd)
 {
 	return file_of(fd)->nr_mappings;
@@ -354,6 +364,17 @@ static int list_mappings(const struct file *file, uint32_t handle, uint64_t *arg
 	return 0;
 }
 
+/* With its last handle an object leaves the address space. */
+static void unmap_all(struct file *file, uint32_t handle)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < file->nr_mappings; i++)
+		if (file->mappings[i].handle != handle)
+			file->mappings[nr++] = file->mappings[i];
+	file->nr_mappings = nr;
+}
+
 static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct object *object, unsigned long op, void *arg)
 {
 	struct drm_amdgpu_gem_metadata *metadata = arg;
@@ -387,6 +408,7 @@ static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct obje
 		return export_object(object, arg);
 	case 0x09: /* GEM_CLOSE */
 		drop_handle(object);
+		unmap_all(file, handle);
 		file->handles[handle] = NULL;
 		file->is_filler[handle] = false;
 		return 0;

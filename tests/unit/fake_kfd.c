@@ -90,6 +90,11 @@ static int stranger_file = -1, foreign = -1;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
 static uint32_t id_of_a = GPU_A; /* of now; the process knows the GPU by GPU_A */
 static uint64_t vram_free = UINT64_MAX;
+/* The second-level trap handlers, and what reads them. */
+#define HIGH_END 0xffffffffffbf0000ull
+static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
+static unsigned int nr_traps_set, nr_job_contexts;
+static int job_page = -1;
 /* What PROCESS_INFO says instead, and whose process it is. */
 static struct kfd_ioctl_criu_args claimed;
 static pid_t owner = FAKE_PID;
@@ -583,6 +588,8 @@ void fake_kfd_end(void)
 	if (object >= 0)
 		close(object);
 	close(first_dmabuf);
+	if (job_page >= 0)
+		close(job_page);
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0)
 			close(stopped.bos[i]);
@@ -809,6 +816,104 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 	}
 }
 
+/* ---- trap handlers ---- */
+
+void fake_trap(int gpu, uint64_t tba, uint64_t tma, const char *release, const char *parameter)
+{
+	traps[gpu][0] = tba;
+	traps[gpu][1] = tma;
+	put(release, "sys/module/amdgpu/version");
+	put(parameter, "sys/module/amdgpu/parameters/cwsr_enable");
+}
+
+void fake_untrap(void)
+{
+	memset(traps, 0, sizeof(traps));
+	memset(restored_traps, 0, sizeof(restored_traps));
+	nr_traps_set = 0;
+	run_command("rm -rf '%s/sys/module'", fake_root);
+}
+
+bool fake_trap_same(void)
+{
+	return !memcmp(traps, restored_traps, sizeof(traps));
+}
+
+unsigned int fake_traps_set(void)
+{
+	return nr_traps_set;
+}
+
+bool fake_job_left(void)
+{
+	return nr_job_contexts || fake_gem_at(render_files[0], HIGH_END - 4096) || fake_gem_at(render_files[1], HIGH_END - 4096);
+}
+
+int fake_job_page(void)
+{
+	if (job_page < 0)
+		job_page = make_bo(4096, 0);
+	return job_page;
+}
+
+/* After RESTORE, in the restored process, before it runs. */
+static int set_trap(const struct kfd_ioctl_set_trap_handler_args *args)
+{
+	uint64_t *trap = restored_traps[args->gpu_id == GPU_B];
+
+	if (!restored.exists || !restored.paused || (args->gpu_id != GPU_A && args->gpu_id != GPU_B))
+		return -EINVAL;
+	trap[0] = args->tba_addr;
+	trap[1] = args->tma_addr;
+	nr_traps_set++;
+	return 0;
+}
+
+/* One copy of both addresses into the page itself; elsewhere it would be a page fault. */
+static int run_job(int gpu, int fd, const union drm_amdgpu_cs *args)
+{
+	const uint64_t *chunks = (void *)(uintptr_t)args->in.chunks;
+	const struct drm_amdgpu_cs_chunk *first = (void *)(uintptr_t)chunks[0];
+	const struct drm_amdgpu_cs_chunk_ib *ib = (void *)(uintptr_t)first->chunk_data;
+	uint32_t dw[8];
+	uint64_t from, to;
+
+	if (!nr_job_contexts || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
+	    ib->ib_bytes != sizeof(dw) || ib->va_start != HIGH_END - 4096 || !fake_gem_at(fd, ib->va_start) ||
+	    pread(job_page, dw, sizeof(dw), 0) != sizeof(dw))
+		return -EINVAL;
+	from = dw[3] | (uint64_t)dw[4] << 32;
+	to = dw[5] | (uint64_t)dw[6] << 32;
+	if (!same_open_file(fd, render_files[gpu]) || dw[0] != 1 || dw[1] != 15 || from != HIGH_END + 6144 ||
+	    to / 4096 != ib->va_start / 4096) {
+		fprintf(stderr, "page fault at GPU address %#lx\n", (unsigned long)from);
+		abort(); /* of a test program */
+	}
+	return pwrite(job_page, traps[gpu], 16, (off_t)(to % 4096)) == 16 ? 0 : -EIO;
+}
+
+static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
+{
+	union drm_amdgpu_ctx *context = arg;
+
+	if (op == DRM_IOCTL_AMDGPU_CS)
+		return run_job(gpu, fd, arg);
+	if (op == DRM_IOCTL_AMDGPU_WAIT_CS) {
+		((union drm_amdgpu_wait_cs *)arg)->out.status = 0;
+		return 0;
+	}
+	if (op == DRM_IOCTL_AMDGPU_INFO) {
+		struct drm_amdgpu_info *info = arg;
+
+		((struct drm_amdgpu_info_device *)(uintptr_t)info->return_pointer)->high_va_max = HIGH_END;
+		return 0;
+	}
+	nr_job_contexts += context->in.op == AMDGPU_CTX_OP_ALLOC_CTX ? 1 : -1u;
+	if (context->in.op == AMDGPU_CTX_OP_ALLOC_CTX)
+		context->out.alloc.ctx_id = 1;
+	return 0;
+}
+
 /* Counts are of the stopped process' file: others are new. */
 static int holdings_ioctl(int fd, unsigned long op, const void *arg)
 {
@@ -833,6 +938,9 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		version->version_minor = 64;
 		return 0;
 	}
+	if (op == DRM_IOCTL_AMDGPU_CS || op == DRM_IOCTL_AMDGPU_WAIT_CS || op == DRM_IOCTL_AMDGPU_INFO ||
+	    (op == DRM_IOCTL_AMDGPU_CTX && ((union drm_amdgpu_ctx *)arg)->in.op <= AMDGPU_CTX_OP_FREE_CTX))
+		return job_ioctl(gpu, fd, op, arg);
 	if (op == DRM_IOCTL_AMDGPU_CTX ||
 	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && nr_render_syncobjs))
 		return holdings_ioctl(fd, op, arg);
@@ -892,6 +1000,8 @@ static int buffer_ioctl(unsigned long op, void *arg)
 		return free_bo(arg);
 	case AMDKFD_IOC_MAP_MEMORY_TO_GPU:
 		return map_bo(arg);
+	case AMDKFD_IOC_SET_TRAP_HANDLER:
+		return set_trap(arg);
 	case AMDKFD_IOC_GET_DMABUF_INFO:
 		return dmabuf_info(arg);
 	default:

@@ -119,6 +119,19 @@ uint64_t fake_restored_offset(const struct fake_vma *vma);
 void fake_say_counts(uint32_t nr_devices, uint32_t nr_bos, uint64_t state_bytes);
 void fake_say_owner(pid_t pid);
 
+/*
+ * SET_TRAP_HANDLER of the stopped process on a GPU (0, 1), where the driver is of this release and the parameter
+ * cwsr_enable has this text. fake_untrap() takes it back, and what the restored process has.
+ */
+#define FAKE_TRAP 0x7f0000000100ull /* an address in a BO */
+void fake_trap(int gpu, uint64_t tba, uint64_t tma, const char *release, const char *parameter);
+void fake_untrap(void);
+/* Whether the restored process has just that, and how often it was told. */
+bool fake_trap_same(void);
+unsigned int fake_traps_set(void);
+/* Whether the stopped process' files have a context or a mapping that was not there. */
+bool fake_job_left(void);
+
 /* What is free of each GPU's VRAM; UINT64_MAX: that is not known. */
 void fake_leave_free(uint64_t bytes);
 

@@ -43,6 +43,10 @@ void fake_gem_describe(int memfd, const char *text);
 /* Whether two files have the same numbers for objects that are alike; mappings of the first may come before. */
 bool fake_gem_same(int fd_a, int fd_b);
 size_t fake_gem_mappings(int fd);
+/* The handle of what is mapped at an address of the GPU, or 0. */
+uint32_t fake_gem_at(int fd, uint64_t va);
+/* A memfd: the page of a file that the GPU executes and writes. */
+int fake_job_page(void);
 /* The memfd of an object that was made and that a file has; *ret_offset: of its mappings. -1: it has none. */
 int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset);
 

@@ -64,6 +64,11 @@ static struct device_vma sample_vmas[] = {
 	{ .start = 0x3000, .end = 0x4000, .offset = 0x100000, .minor = 129 },
 };
 
+static struct trap_handler sample_traps[] = {
+	{ .gpu_id = 0x5678, .tba = 0x7f0000000100, .tma = 0 },
+	{ .gpu_id = 0x1234, .tba = 0x10000, .tma = 0x10fff },
+};
+
 static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
 
 static struct kfd_image sample_image(void)
@@ -74,6 +79,8 @@ static struct kfd_image sample_image(void)
 			.bos = sample_bos,
 			.nr_bos = ARRAY_SIZE(sample_bos),
 			.nr_objects = 3,
+			.traps = sample_traps,
+			.nr_traps = ARRAY_SIZE(sample_traps),
 			.priv_data = sample_priv,
 			.priv_size = sizeof(sample_priv),
 		},
@@ -113,6 +120,8 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	assert_memory_equal(back->state.priv_data, sample_priv, sizeof(sample_priv));
 	assert_true(back->has_vmas);
 	assert_memory_equal(back->vmas, sample_vmas, sizeof(sample_vmas));
+	assert_int_equal(back->state.nr_traps, ARRAY_SIZE(sample_traps));
+	assert_memory_equal(back->state.traps, sample_traps, sizeof(sample_traps));
 	assert_int_equal(topology_count_gpus(back->nodes), 2);
 	gpu = back->nodes->nodes[topology_find_gpu(back->nodes, 0x1234)];
 	assert_int_equal(topology_get(gpu, TOPOLOGY_VRAM_SIZE), 32ull << 30);
@@ -357,6 +366,26 @@ static void mappings_that_overlap(CriuKfd *msg)
 	msg->vmas[0]->end = msg->vmas[1]->start + 1;
 }
 
+static void trap_handler_of_unknown_gpu(CriuKfd *msg)
+{
+	msg->trap_handlers[0]->gpu_id = 0x9999;
+}
+
+static void two_trap_handlers_of_a_gpu(CriuKfd *msg)
+{
+	msg->trap_handlers[1]->gpu_id = 0x5678;
+}
+
+static void trap_handler_of_no_bo(CriuKfd *msg)
+{
+	msg->trap_handlers[1]->tba = 0x11000;
+}
+
+static void trap_memory_of_no_bo(CriuKfd *msg)
+{
+	msg->trap_handlers[1]->tma = 0xffff;
+}
+
 static void no_kernel_state(CriuKfd *msg)
 {
 	msg->priv_data.len = 0;
@@ -375,6 +404,10 @@ static void contradictions_are_refused(void **state)
 	refuses(two_nodes_of_one_id, "node 1");
 	refuses(mapping_that_ends_before_it_starts, "mapping 0");
 	refuses(mappings_that_overlap, "mapping 1");
+	refuses(trap_handler_of_unknown_gpu, "trap handler 0 is of gpu 0x9999");
+	refuses(two_trap_handlers_of_a_gpu, "trap handler 1 is of gpu 0x5678");
+	refuses(trap_handler_of_no_bo, "the trap handler of gpu 0x1234 at 0x11000, 0x10fff is in no BO");
+	refuses(trap_memory_of_no_bo, "the trap handler of gpu 0x1234 at 0x10000, 0xffff is in no BO");
 	refuses(no_kernel_state, "no kernel state");
 }
 
@@ -422,12 +455,16 @@ static void images_of_criu_3_17_are_read(void **state)
 	for (i = 0; i < msg->n_vmas; i++)
 		device_vma__free_unpacked(msg->vmas[i], NULL);
 	msg->n_vmas = 0;
+	for (i = 0; i < msg->n_trap_handlers; i++)
+		trap_handler__free_unpacked(msg->trap_handlers[i], NULL);
+	msg->n_trap_handlers = 0;
 	msg->has_crc32c = false;
 	size = criu_kfd__get_packed_size(msg);
 	old = malloc(size);
 	criu_kfd__pack(msg, old);
 	assert_int_equal(kfd_image_unpack("old", old, size, &back), 0);
 	assert_false(back->has_vmas);
+	assert_int_equal(back->state.nr_traps, 0);
 	assert_int_equal(back->state.nr_bos, 2);
 	kfd_image_free(back);
 	criu_kfd__free_unpacked(msg, NULL);

@@ -43,6 +43,8 @@ test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_writev
+test_trap_SRCS := kernel/trap.c kernel/records.c kernel/state.c kernel/driver.c content/sdma.c
+test_trap_LDFLAGS := -Wl,--wrap=ioctl
 test_driver_SRCS := kernel/driver.c
 test_gem_SRCS := amdgpu_plugin_drm.c kernel/device.c kernel/mount.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl

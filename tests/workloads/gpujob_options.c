@@ -34,7 +34,7 @@ static const char usage[] =
 	"                       memfd (shared userptr memory), maps (a buffer mapped in several ways), fork (a\n"
 	"                       child with inherited files), aql (an AQL queue), wave (one that is in a kernel), code (the same, of real code),\n"
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
-	"                       moved (doorbells), flags (files that are open in other ways);\n"
+	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler);\n"
 	"                       what cannot be dumped: gem, dmabuf, shared (a buffer), lent (part of a mapping, to a child),\n"
 	"                       smi, hole (in a mapping), misc, closed (all files, not the mappings), context (a second one\n"
 	"                       of the KFD), path (a descriptor with O_PATH), flight (a file in a message), bells (of\n"
