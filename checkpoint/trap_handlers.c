@@ -65,7 +65,8 @@ static int probe_open(struct probe *probe)
 	if (err)
 		return err;
 	err = drm_call(probe->fd, DRM_IOCTL_AMDGPU_CTX, &context);
-	probe->context = context.out.alloc.ctx_id;
+	if (!err)
+		probe->context = context.out.alloc.ctx_id;
 	return err;
 }
 
@@ -147,7 +148,8 @@ static int probe_copy(int fd, uint64_t high_end, uint64_t from, uint64_t ret[2])
 	if (!err)
 		err = copy(&probe, from, ret);
 	left = probe_close(&probe);
-	err = err ? err : left;
+	if (left)
+		return fail(left, "the page and the context for reading it stay in the process' file: %m");
 	return err ? fail(err, "the GPU cannot be asked for it: %m") : 0;
 }
 

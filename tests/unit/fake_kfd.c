@@ -488,6 +488,7 @@ void fake_kfd_begin(void)
 	fake_gem_mappings(render_files[0]);
 	fake_gem_mappings(render_files[1]);
 	first_dmabuf = make_bo(4096, 0);
+	job_page = make_bo(4096, 0);
 	if (fstat(first_dmabuf, &st))
 		die("memfd");
 	first_inode = st.st_ino;
@@ -588,8 +589,7 @@ void fake_kfd_end(void)
 	if (object >= 0)
 		close(object);
 	close(first_dmabuf);
-	if (job_page >= 0)
-		close(job_page);
+	close(job_page);
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0)
 			close(stopped.bos[i]);
@@ -851,8 +851,6 @@ bool fake_job_left(void)
 
 int fake_job_page(void)
 {
-	if (job_page < 0)
-		job_page = make_bo(4096, 0);
 	return job_page;
 }
 
