@@ -88,7 +88,8 @@ static void process_let_go(struct process *process)
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s", process->file->pid, strerror(-err));
+		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-image resume %d\" tries it anew)",
+		       process->file->pid, strerror(-err), process->file->pid);
 		/* criu does not ask whether this worked, and would report success. */
 		criu_fail_at_exit(process->file->pid);
 	}
@@ -107,7 +108,8 @@ void dump_free(struct dump *dump, bool succeeded)
 		return;
 	if (succeeded && dump->writes && dump->nr_named < dump->nr_processes) {
 		pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
-		       "is saved", dump->nr_processes - dump->nr_named, dump->nr_processes);
+		       "is saved; dump again without options that take these files from criu (--external)",
+		       dump->nr_processes - dump->nr_named, dump->nr_processes);
 		criu_fail_at_exit(getpid());
 	}
 	/* A process without a GPU was dumped to where one with a GPU had been. */
@@ -178,7 +180,8 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 		process->paused = ret && !found;
 		if (!process->paused)
 			continue;
-		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m", process->file->pid);
+		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-image resume %d\" tries it anew)",
+			   process->file->pid, process->file->pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)
 		err = pause_process(&dump->processes[i]);
@@ -596,7 +599,8 @@ static int dump_render_node(struct dump *dump, const struct task_file *file, str
 		return err;
 	if ((!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR)
 		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
-			    "is not open for reading and writing (flags %#x): that cannot be restored", file->pid,
+			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
+			    "it with O_RDWR", file->pid,
 			    file->minor, image.flags);
 	return render_image_write(id, &image);
 }

@@ -26,7 +26,8 @@ static int check_owner(pid_t pid, const struct kfd_state *state)
 	if (own == (pid_t)state->pid)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
-		    "a higher pid: criu would restore the GPU state in the wrong process", pid, own, state->pid);
+		    "a higher pid: criu would restore the GPU state in the wrong process (close the file in the former, or "
+		    "start the job anew)", pid, own, state->pid);
 }
 
 /* A new file has memory of the driver's own. */
@@ -198,7 +199,8 @@ static int check_closed(pid_t pid)
 	if (err || !(kfd.nr_queues || kfd.vram_bytes))
 		return err;
 	return fail(-EOPNOTSUPP, "pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its "
-		    "/dev/kfd, without which that cannot be saved", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
+		    "/dev/kfd, without which that cannot be saved: dump when the program has ended them, or let it keep the "
+		    "file open", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 }
 
 static int refuse_mapping(pid_t pid, const struct device_vma *vma)

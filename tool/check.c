@@ -347,7 +347,7 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 		    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
 	if (!task->has_kfd && (kfd->nr_queues || kfd->vram_bytes))
 		say(task, POINT_PROBLEM, NULL,
-		    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
+		    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved: dump when it has ended them");
 	if (task_is_in_user_ns(task->pid))
 		say(task, loss, "Run the container without a user namespace",
 		    "is in a user namespace, where the kernel does not restore GPU state");
