@@ -198,7 +198,6 @@ static void log_dropped(const struct search *search)
 static int choose(struct search *search, struct match_map **ret)
 {
 	const struct gpus_request *request = search->request;
-	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(request->settings);
 	struct match_choices *choices = shared_choices(request->shared);
 	struct match_process process = {
@@ -212,13 +211,9 @@ static int choose(struct search *search, struct match_map **ret)
 	};
 	int err;
 
-	if (!report)
-		return -ENOMEM;
 	kfd_state_vram_needs(request->state, request->saved, process.vram_needed);
-	err = match_choose(&process, &search->candidates, ret, report);
+	err = match_choose(&process, &search->candidates, ret);
 	log_dropped(search);
-	if (err)
-		match_report_log(report);
 	return err;
 }
 

@@ -45,7 +45,8 @@ static int read_quietly(int id, struct kfd_image **ret)
 
 	plugin_log_divert(drop_line, NULL);
 	err = kfd_image_read(id, ret);
-	fail_clear();
+	if (err)
+		fail_clear();
 	plugin_log_divert(NULL, NULL);
 	return err;
 }
@@ -58,12 +59,12 @@ static void add_needs(const struct kfd_image *image, struct shared *shared)
 	match_need(shared_choices(shared), image->nodes, needs, kfd_image_keeps_ids(image));
 }
 
-/* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none, *report says why. */
+/* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
 static int check_image(const struct kfd_image *image, const struct topology *machine,
-		       const struct match_options *options, struct match_report *report)
+		       const struct match_options *options)
 {
 	struct match_map *map = NULL;
-	int err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, options, &map, report) : 1;
+	int err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, options, &map) : 1;
 
 	match_map_free(map);
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
@@ -72,16 +73,13 @@ static int check_image(const struct kfd_image *image, const struct topology *mac
 int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
 		    bool certain)
 {
-	_cleanup_free_ struct match_report *report = calloc(1, sizeof(*report));
 	struct match_options options = gpus_match_options(settings);
 	bool has_chance = false;
 	int refused = 0;
 
-	if (!report)
-		return -ENOMEM;
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
 		struct kfd_image *image = NULL;
-		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options, report);
+		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options);
 
 		if (image)
 			add_needs(image, shared);
@@ -89,8 +87,8 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
 	}
-	if (has_chance || !certain || !refused)
-		return 0;
-	match_report_log(report);
-	return refused;
+	if (!has_chance && certain && refused)
+		return refused;
+	fail_clear();
+	return 0;
 }

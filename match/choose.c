@@ -157,7 +157,7 @@ static bool drop_full(const struct match_process *process, const struct match_ma
 }
 
 static int match_once(const struct match_process *process, const struct match_candidates *candidates,
-		      struct match_options *options, struct match_map **ret, struct match_report *report)
+		      struct match_options *options, struct match_map **ret)
 {
 	const char *unusable[TOPOLOGY_MAX_NODES];
 	bool busy[TOPOLOGY_MAX_NODES];
@@ -168,11 +168,10 @@ static int match_once(const struct match_process *process, const struct match_ca
 	}
 	options->unusable = unusable;
 	options->busy = process->keeps_ids ? NULL : busy;
-	return match_devices(process->saved, process->machine, options, ret, report);
+	return match_devices(process->saved, process->machine, options, ret);
 }
 
-int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret,
-		 struct match_report *report)
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
 	struct match_options options = *process->options;
@@ -183,10 +182,10 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 	options.nr_pairs = collect_pairs(process, pairs);
 	options.nr_followed = options.nr_pairs - process->options->nr_pairs;
 	drop_taken(process, candidates);
-	err = match_once(process, candidates, &options, &map, report);
+	err = match_once(process, candidates, &options, &map);
 	while (!err && drop_full(process, map, candidates)) {
 		match_map_free(steal_ptr(map));
-		err = match_once(process, candidates, &options, &map, report);
+		err = match_once(process, candidates, &options, &map);
 	}
 	if (!err)
 		*ret = map;

@@ -11,6 +11,8 @@
 #include "match/match.h"
 #include "match/problem.h"
 
+#define NO_ATOMICS (TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 | TOPOLOGY_LINK_FLAG_NO_ATOMICS_64)
+
 /* How good a link is. A better one serves for a worse one. */
 enum link_rank { LINK_NONE, LINK_PCIE, LINK_XGMI };
 
@@ -73,12 +75,6 @@ struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int
 /* What the saved link from one thing to another demands; rank NONE: nothing, or it is not checked. */
 struct link_demand rule_link_demand(const struct match *m, unsigned int from, unsigned int to);
 
-/* Does a local link from one place to another meet the demand? */
-bool rule_link_serves(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand);
-
-/* Best link from one place to another: its rank, and the largest bandwidth of that rank. */
-struct link_demand rule_local_link(const struct match *m, unsigned int from, unsigned int to);
-
 /* Must the two things go to one NUMA node? */
 bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
 
@@ -97,11 +93,7 @@ bool rule_leave_busy(const struct match *m, const struct problem *p);
 /* Fills in the domains and weights: anew after rule_leave_busy(). */
 void rule_domains(const struct match *m, struct problem *p);
 
-/* Explains why there is no map. problem: the one that has no solution. */
-void report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt,
-		    struct match_report *report);
-
-/* Adds a line. What is too long for a line or the report is cut, and the end says so. */
-void report_line(struct match_report *report, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Fails with the reason why there is no map: -ENODEV. @problem: the one that has no solution. */
+int report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt);
 
 #endif

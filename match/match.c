@@ -2,7 +2,7 @@
 /*
  * Match: from two topologies and options to a map or a refusal.
  *
- * Pure: reads what it is given, keeps nothing, logs nothing. match/rules.c has
+ * Pure: reads what it is given, keeps and logs nothing. match/rules.c has
  * the rules, match/assign.c the search, match/report.c the words of a refusal.
  */
 #define _GNU_SOURCE
@@ -10,7 +10,9 @@
 #include "amdgpu_plugin_util.h"
 
 /* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
+#ifndef LIMIT
 #define LIMIT (20 * 1000 * 1000)
+#endif
 
 static int compare_nodes(const void *a, const void *b, void *arg)
 {
@@ -39,8 +41,7 @@ static void collect_gpus(struct match *m)
 
 /* ---- the pairs that the user names ---- */
 
-static int report_ref(struct match_report *report, const struct topology *t, const struct device_ref *ref,
-		      const char *side, int err)
+static int fail_ref(const struct topology *t, const struct device_ref *ref, const char *side, int err)
 {
 	bool has_pci = false;
 	char text[DEVICE_REF_TEXT_MAX];
@@ -49,16 +50,15 @@ static int report_ref(struct match_report *report, const struct topology *t, con
 	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		has_pci = has_pci || topology_has(t->nodes[i], TOPOLOGY_LOCATION_ID);
 	if (err == -EEXIST)
-		report_line(report, "KFD_DEVICE_MAP: %s names several GPUs of the %s; use gpu ids", text, side);
-	else if (ref->kind == DEVICE_REF_PCI && !has_pci)
-		report_line(report, "KFD_DEVICE_MAP: %s: the %s has no PCI addresses; use gpu ids or render minors",
+		return fail(-EINVAL, "KFD_DEVICE_MAP: %s names several GPUs of the %s; use gpu ids", text, side);
+	if (ref->kind == DEVICE_REF_PCI && !has_pci)
+		return fail(-EINVAL, "KFD_DEVICE_MAP: %s: the %s has no PCI addresses; use gpu ids or render minors",
 			    text, side);
-	else if (t->nr_hidden)
-		report_line(report, "KFD_DEVICE_MAP: %s is no GPU of the %s, or one of the %u that the device cgroup "
+	if (t->nr_hidden)
+		return fail(-EINVAL,
+			    "KFD_DEVICE_MAP: %s is no GPU of the %s, or one of the %u that the device cgroup "
 			    "(container) hides", text, side, t->nr_hidden);
-	else
-		report_line(report, "KFD_DEVICE_MAP: %s is no GPU of the %s", text, side);
-	return -EINVAL;
+	return fail(-EINVAL, "KFD_DEVICE_MAP: %s is no GPU of the %s", text, side);
 }
 
 static int index_of(const uint16_t *nodes, unsigned int nr, int node)
@@ -70,7 +70,7 @@ static int index_of(const uint16_t *nodes, unsigned int nr, int node)
 	return -ENODEV;
 }
 
-static int pin(struct match *m, const struct device_map_entry *entry, bool follows, struct match_report *report)
+static int pin(struct match *m, const struct device_map_entry *entry, bool follows)
 {
 	int saved = topology_find_ref(m->saved, &entry->saved);
 	int local = topology_find_ref(m->local, &entry->local);
@@ -78,23 +78,21 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 	int thing, place;
 
 	if (saved < 0)
-		return report_ref(report, m->saved, &entry->saved, "image", saved);
+		return fail_ref(m->saved, &entry->saved, "image", saved);
 	if (local < 0)
-		return report_ref(report, m->local, &entry->local, "machine", local);
+		return fail_ref(m->local, &entry->local, "machine", local);
 	thing = index_of(m->saved_node, m->nr_things, saved);
 	place = index_of(m->local_node, m->nr_places, local);
 	if (place < 0) {
 		device_ref_text(&entry->local, text, sizeof(text));
-		report_line(report, "KFD_DEVICE_MAP: the restored process may not use %s of this machine: %s", text,
+		return fail(-EINVAL, "KFD_DEVICE_MAP: the restored process may not use %s of this machine: %s", text,
 			    m->options->unusable[local]);
-		return -EINVAL;
 	}
 	for (int i = 0; i < (int)m->nr_things; i++) {
 		if (i == thing ? m->pinned[i] >= 0 : m->pinned[i] == place) {
 			device_ref_text(&entry->saved, text, sizeof(text));
-			report_line(report, "KFD_DEVICE_MAP: the entry for saved GPU %s names a GPU a second time",
+			return fail(-EINVAL, "KFD_DEVICE_MAP: the entry for saved GPU %s names a GPU a second time",
 				    text);
-			return -EINVAL;
 		}
 	}
 	m->pinned[thing] = place;
@@ -102,10 +100,10 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 	return 0;
 }
 
-static int pin_all(struct match *m, struct match_report *report)
+static int pin_all(struct match *m)
 {
 	for (unsigned int i = 0; i < m->options->nr_pairs; i++) {
-		int err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs, report);
+		int err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs);
 
 		if (err)
 			return err;
@@ -139,20 +137,8 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 	return 0;
 }
 
-static void explain(const struct match *m, const struct problem *problem, const struct assignment *assignment, int err,
-		    struct match_report *report)
-{
-	if (err == -ENODEV)
-		report_refusal(m, problem, assignment, report);
-	if (err == -E2BIG)
-		report_line(report,
-			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
-			    "KFD_DEVICE_MAP",
-			    m->nr_things, m->nr_places);
-}
-
 /* @problem: as the rules pose it; of busy GPUs, only those that a saved one cannot do without are tried at first. */
-static int solve(const struct match *m, struct problem *problem, struct match_map **ret, struct match_report *report)
+static int solve(const struct match *m, struct problem *problem, struct match_map **ret)
 {
 	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
 	bool left = rule_leave_busy(m, problem);
@@ -162,53 +148,36 @@ static int solve(const struct match *m, struct problem *problem, struct match_ma
 		rule_domains(m, problem);
 		err = assign_solve(problem, LIMIT, assignment);
 	}
-	if (err == -ENOMEM)
-		return err;
-	explain(m, problem, assignment, err, report);
-	report->steps = assignment->steps;
+	if (err == -ENODEV)
+		return report_refusal(m, problem, assignment);
+	if (err == -E2BIG)
+		return fail(err,
+			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
+			    "KFD_DEVICE_MAP",
+			    m->nr_things, m->nr_places);
 	return err ? err : make_map(m, assignment, ret);
 }
 
-static int match(struct match *m, struct match_map **ret, struct match_report *report)
+int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
+		  struct match_map **ret)
 {
+	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
 	struct problem problem;
 	int err;
 
+	if (!m)
+		return -ENOMEM;
+	*m = (struct match){ .saved = saved, .local = local, .options = options };
 	collect_gpus(m);
-	err = pin_all(m, report);
+	err = pin_all(m);
 	if (err)
 		return err;
 	rule_prepare(m);
 	err = rule_problem(m, &problem);
-	if (err == -E2BIG)
-		report_line(report,
-			    "undecided: the image's GPUs are linked in more than %d different ways; set "
-			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
-			    PROBLEM_MAX_KINDS);
 	if (err)
 		return err;
-	err = solve(m, &problem, ret, report);
+	err = solve(m, &problem, ret);
 	problem_done(&problem);
-	return err;
-}
-
-int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
-		  struct match_map **ret, struct match_report *report)
-{
-	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	int err = -ENOMEM;
-
-	report->cut = false;
-	report->nr_lines = 0;
-	report->steps = 0;
-	if (m) {
-		m->saved = saved;
-		m->local = local;
-		m->options = options;
-		err = match(m, ret, report);
-	}
-	if (err == -ENOMEM)
-		report_line(report, "matching GPUs: out of memory");
 	return err;
 }
 

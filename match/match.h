@@ -31,9 +31,6 @@
 
 #include "amdgpu_plugin_topology.h"
 
-#define MATCH_REPORT_LINES   40
-#define MATCH_REPORT_COLUMNS 900 /* a line of the log has room for more */
-
 /* Rules that the user can switch off. */
 enum match_check {
 	MATCH_CHECK_FW_VERSION,
@@ -72,25 +69,16 @@ struct match_map {
 	struct match_pair pairs[]; /* in the order of the saved nodes */
 };
 
-/* Why there is no map: lines for people, without line ends. */
-struct match_report {
-	uint64_t steps; /* of the last search, also when there is a map */
-	bool cut;	/* there was more than fits */
-	unsigned int nr_lines;
-	char line[MATCH_REPORT_LINES][MATCH_REPORT_COLUMNS];
-};
-
 /*
  * Finds the map from the GPUs of "saved" (nodes with a gpu id) to the GPUs of
  * "local".
  *
  * Returns 0 and a map that the caller frees with match_map_free(); without GPUs
- * in "saved" it is empty. Otherwise *report says why: -ENODEV: no map keeps the
- * rules; -EINVAL: the user names a GPU that is not there; -E2BIG: undecided
- * within the limit; -ENOMEM. Logs nothing.
+ * in "saved" it is empty. -ENODEV: no map keeps the rules; -EINVAL: the user
+ * names a GPU that is not there; -E2BIG: undecided within the limit; -ENOMEM.
  */
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
-		  struct match_map **ret, struct match_report *report);
+		  struct match_map **ret);
 
 /* ---- several processes, one after the other (match/choose.c) ---- */
 
@@ -116,7 +104,7 @@ int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_i
  * one chooses.
  */
 void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids);
-/* It has chosen. 0; -ENOSPC, without a message, when the table is full. */
+/* A process has chosen. 0; -ENOSPC, without a message, when the table is full. */
 int match_remember(struct match_choices *choices, const struct match_pair *pair);
 
 /* What is known of the local GPUs, by index of machine->nodes[]. */
@@ -142,16 +130,12 @@ struct match_process {
  * As match_devices(), with the GPUs that the candidates allow and have room. What turns out to be taken or full gets
  * its reason there.
  */
-int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret,
-		 struct match_report *report);
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret);
 
 /* Name of the setting that switches a check off, e.g. "KFD_NUMA_CHECK". */
 const char *match_check_name(enum match_check check);
 
 /* Accepts NULL. */
 void match_map_free(struct match_map *map);
-
-/* Writes the lines to the log, as errors. */
-void match_report_log(const struct match_report *report);
 
 #endif

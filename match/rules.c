@@ -14,8 +14,6 @@
 #define WEIGHT_GPU_ID 4U
 #define WEIGHT_IDLE   8U
 
-#define NO_ATOMICS (TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 | TOPOLOGY_LINK_FLAG_NO_ATOMICS_64)
-
 static const char *const check_names[MATCH_NR_CHECKS] = {
 	[MATCH_CHECK_FW_VERSION] = "KFD_FW_VER_CHECK",
 	[MATCH_CHECK_SDMA_FW_VERSION] = "KFD_SDMA_FW_VER_CHECK",
@@ -73,36 +71,24 @@ static const struct prop_rule prop_rules[TOPOLOGY_NR_PROPS] = {
 };
 
 /*
- * The bits of "capability". The ROCm runtime and compiled code act on those
- * that are compared. The others serve debuggers, monitors or the kernel itself,
- * and two kernels may compute them differently for one GPU.
+ * The bits of "capability" that the ROCm runtime and compiled code act on. The others serve debuggers (watch points, trap
+ * debug, precise ALU), monitors (memory EDC, RAS) or the kernel itself (hot pluggable, shared with graphics, idle event,
+ * per queue reset), and two kernels may compute them differently for one GPU.
  */
 static const struct {
 	uint32_t bits;
 	const char *name;
-	bool compared;
 } capability_bits[] = {
-	{ 0x00000001, "hot pluggable", false }, /* does not change how the GPU works */
-	{ 0x00000002, "ATS", true },		/* host memory is reached by host page tables */
-	{ 0x00000004, "shared with graphics", false },
-	{ 0x00000008, "queue size power of 2", true }, /* user space allocates the rings */
-	{ 0x00000010, "queue size 32 bit", true },
-	{ 0x00000020, "idle event", false },   /* not used */
-	{ 0x00000040, "VA limit", true },      /* layout of the address space */
-	{ 0x00000080, "watch points", false }, /* debugger; computed when read */
-	{ 0x00000f00, "watch point count", false },
-	{ 0x00003000, "doorbell type", true },	      /* width of what is written to a doorbell */
-	{ 0x00004000, "AQL queue double map", true }, /* ring layout */
-	{ 0x00078000, "trap debug", false },	      /* debugger; depends on the kernel */
-	{ 0x00100000, "memory EDC", false },	      /* monitoring; computed when read */
-	{ 0x00200000, "RAS event notification", false },
-	{ 0x03c00000, "ASIC revision", true },	      /* libraries choose kernels by it */
-	{ 0x04000000, "SRAM EDC", true },	      /* part of the code object target (sramecc) */
-	{ 0x08000000, "SVM", true },		      /* how the runtime manages memory */
-	{ 0x10000000, "coherent host access", true }, /* fine-grained memory */
-	{ 0x20000000, "trap debug firmware", false },
-	{ 0x40000000, "precise ALU", false },
-	{ 0x80000000, "per queue reset", false }, /* what the kernel does after a hang */
+	{ 0x00000002, "ATS" },			/* host memory is reached by host page tables */
+	{ 0x00000008, "queue size power of 2" }, /* user space allocates the rings */
+	{ 0x00000010, "queue size 32 bit" },
+	{ 0x00000040, "VA limit" },		 /* layout of the address space */
+	{ 0x00003000, "doorbell type" },	 /* width of what is written to a doorbell */
+	{ 0x00004000, "AQL queue double map" },  /* ring layout */
+	{ 0x03c00000, "ASIC revision" },	 /* libraries choose kernels by it */
+	{ 0x04000000, "SRAM EDC" },		 /* part of the code object target (sramecc) */
+	{ 0x08000000, "SVM" },			 /* how the runtime manages memory */
+	{ 0x10000000, "coherent host access" },  /* fine-grained memory */
 };
 
 const char *match_check_name(enum match_check check)
@@ -118,7 +104,7 @@ bool rule_is_at_least(enum topology_prop prop)
 const char *rule_capability_difference(uint64_t a, uint64_t b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++) {
-		if (capability_bits[i].compared && (a ^ b) & capability_bits[i].bits)
+		if ((a ^ b) & capability_bits[i].bits)
 			return capability_bits[i].name;
 	}
 	return NULL;
@@ -288,24 +274,6 @@ static bool link_serves(const struct topology_link *link, const struct link_dema
 	return !demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth;
 }
 
-bool rule_link_serves(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand)
-{
-	const struct topology_node *node = local_gpu(m, from);
-
-	if (demand->rank == LINK_NONE)
-		return true;
-	for (unsigned int i = 0; i < node->nr_links; i++) {
-		if (node->links[i].to == (int)m->local_node[to] && link_serves(&node->links[i], demand))
-			return true;
-	}
-	return false;
-}
-
-struct link_demand rule_local_link(const struct match *m, unsigned int from, unsigned int to)
-{
-	return best_link(local_gpu(m, from), m->local_node[to]);
-}
-
 static bool same_value(const struct topology_node *a, const struct topology_node *b, enum topology_prop prop)
 {
 	return topology_has(a, prop) && topology_has(b, prop) && topology_get(a, prop) == topology_get(b, prop);
@@ -354,7 +322,10 @@ static int kind_index(struct kind_table *table, const struct pair_kind *kind)
 			return (int)i;
 	}
 	if (table->nr == PROBLEM_MAX_KINDS)
-		return -E2BIG;
+		return fail(-E2BIG,
+			    "undecided: the image's GPUs are linked in more than %d different ways; set "
+			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
+			    PROBLEM_MAX_KINDS);
 	table->kind[table->nr] = *kind;
 	return (int)table->nr++;
 }

@@ -493,7 +493,6 @@ static int check(struct check *c, const char *images_dir)
 	int status;
 
 	print_object(NULL);
-	print_number("format", NULL, 3);
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
 	check_driver(c);

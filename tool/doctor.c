@@ -317,7 +317,6 @@ int command_doctor(const struct arguments *arguments)
 {
 	(void)arguments;
 	print_object(NULL);
-	print_number("format", NULL, 3);
 	print_array("points");
 	check_criu();
 	check_plugin();

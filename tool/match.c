@@ -34,15 +34,12 @@ struct guest {
 	const struct kfd_image *kfd; /* NULL: a render node */
 	struct match_candidates candidates;
 	struct match_map *map; /* NULL: it does not fit */
-	struct match_report report;
-	char refusal[LIMITS_TEXT_MAX + 32]; /* of what else a restore refuses; "": nothing */
-	bool setting_accepts;		    /* KFD_SHARING_CHECK=0 accepts that */
+	char refusal[FAIL_TEXT_MAX]; /* "": none */
 };
 
 /* ---- the choice ---- */
 
-/* With the checks that @off does not switch off. 0; -errno with guest->report. */
-static int place(const struct run *run, struct guest *guest, const bool off[MATCH_NR_CHECKS])
+static int place(const struct run *run, struct guest *guest)
 {
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
@@ -51,42 +48,10 @@ static int place(const struct run *run, struct guest *guest, const bool off[MATC
 	};
 
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		options.relaxed[i] = off[i] || !settings_flag(&run->settings, match_check_name(i));
+		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
 	kfd_state_vram_needs(guest->kfd ? &guest->kfd->state : NULL, guest->saved, process.vram_needed);
-	memset(&guest->candidates, 0, sizeof(guest->candidates));
 	memcpy(guest->candidates.usage, run->usage, sizeof(run->usage));
-	return match_choose(&process, &guest->candidates, &guest->map, &guest->report);
-}
-
-/* Whether it would fit, too; keeps nothing of the attempt. */
-static bool would_fit(const struct run *run, const struct guest *guest, const bool off[MATCH_NR_CHECKS])
-{
-	_cleanup_free_ struct guest *attempt = malloc(sizeof(*attempt));
-	bool fits;
-
-	if (!attempt)
-		return false;
-	*attempt = *guest;
-	attempt->map = NULL;
-	fits = !place(run, attempt, off);
-	match_map_free(attempt->map);
-	return fits;
-}
-
-/* All checks off, then on again one by one as long as it fits: what remains is needed. False: it fits with none. */
-static bool find_accepting(const struct run *run, const struct guest *guest, bool off[MATCH_NR_CHECKS])
-{
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		off[i] = settings_flag(&run->settings, match_check_name(i));
-	if (!would_fit(run, guest, off))
-		return false;
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++) {
-		if (!off[i])
-			continue;
-		off[i] = false;
-		off[i] = !would_fit(run, guest, off);
-	}
-	return true;
+	return match_choose(&process, &guest->candidates, &guest->map);
 }
 
 /* ---- what else a restore refuses ---- */
@@ -123,8 +88,7 @@ static void ask_sharing(const struct run *run, struct guest *guest)
 	for (unsigned int i = 0; !guest->refusal[0] && i < guest->map->nr_pairs; i++) {
 		const struct match_pair *pair = &guest->map->pairs[i];
 
-		guest->setting_accepts = pair->user_gpu_id != pair->actual_gpu_id;
-		if (guest->setting_accepts)
+		if (pair->user_gpu_id != pair->actual_gpu_id)
 			snprintf(guest->refusal, sizeof(guest->refusal),
 				 "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
 				 "(KFD_SHARING_CHECK=0 accepts it)",
@@ -148,43 +112,14 @@ static void print_pair(const struct run *run, const struct match_pair *pair)
 	print_end();
 }
 
-static void print_reason(const char *text)
-{
-	print_string(NULL, "  ", text);
-	print_text("\n");
-}
-
 static void print_reasons(const struct guest *guest)
 {
 	print_array("reasons");
-	for (unsigned int i = 0; !guest->map && i < guest->report.nr_lines; i++)
-		print_reason(guest->report.line[i]);
-	if (guest->refusal[0])
-		print_reason(guest->refusal);
-	print_end();
-}
-
-static void print_accepting(const struct run *run, const struct guest *guest)
-{
-	bool off[MATCH_NR_CHECKS] = { false };
-	char text[64];
-
-	if (guest->map ? !guest->setting_accepts : !find_accepting(run, guest, off)) {
-		print_null("accepting_settings");
-		print_text("  no setting accepts these GPUs\n");
-		return;
-	}
-	print_text("  settings that accept it:");
-	print_array("accepting_settings");
-	if (guest->setting_accepts)
-		print_string(NULL, " ", "KFD_SHARING_CHECK=0");
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++) {
-		snprintf(text, sizeof(text), "%s=0", match_check_name(i));
-		if (off[i])
-			print_string(NULL, " ", text);
+	if (guest->refusal[0]) {
+		print_string(NULL, "  ", guest->refusal);
+		print_text("\n");
 	}
 	print_end();
-	print_text("\n");
 }
 
 /* ---- all ---- */
@@ -198,19 +133,23 @@ static void remember(struct run *run, const struct guest *guest)
 
 static int match_guest(struct run *run, const struct image_file *file, const struct topology *saved)
 {
-	static const bool none_off[MATCH_NR_CHECKS];
 	_cleanup_free_ struct guest *guest = calloc(1, sizeof(*guest));
 	bool fits;
+	int err;
 
 	if (!guest)
 		return complain("out of memory");
 	*guest = (struct guest){ .file = file, .saved = saved, .kfd = file->kfd };
-	fits = !place(run, guest, none_off);
-	if (fits && guest->kfd && run->is_here)
+	err = place(run, guest);
+	if (err) {
+		snprintf(guest->refusal, sizeof(guest->refusal), "%s", fail_text()[0] ? fail_text() : strerror(-err));
+		fail_clear();
+	}
+	if (!err && guest->kfd && run->is_here)
 		ask_driver(run, guest);
-	if (fits && guest->kfd)
+	if (!err && guest->kfd)
 		ask_sharing(run, guest);
-	fits = fits && !guest->refusal[0];
+	fits = !guest->refusal[0];
 	run->all_fit &= fits;
 	print_object(NULL);
 	print_string("file", "", file->name);
@@ -223,8 +162,6 @@ static int match_guest(struct run *run, const struct image_file *file, const str
 		print_pair(run, &guest->map->pairs[i]);
 	print_end();
 	print_reasons(guest);
-	if (!fits)
-		print_accepting(run, guest);
 	print_end();
 	if (guest->map)
 		remember(run, guest);
@@ -292,7 +229,6 @@ static int match_and_print(struct run *run, const struct arguments *arguments)
 
 	run->all_fit = true;
 	print_object(NULL);
-	print_number("format", NULL, 3);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
 	print_settings(&run->settings);

@@ -7,6 +7,8 @@
 #include "tool/print.h"
 
 #define JSON_MAX_DEPTH 16
+/* Another one when a field is taken away. */
+#define JSON_FORMAT    4
 
 static struct {
 	bool json, has_problem;
@@ -80,6 +82,8 @@ static void open_level(const char *key, char opening, char closing)
 	putchar(opening);
 	out.closing[out.depth] = closing;
 	out.has_values[out.depth++] = false;
+	if (out.depth == 1)
+		print_number("format", NULL, JSON_FORMAT);
 }
 
 void print_object(const char *key)

@@ -18,7 +18,7 @@
 /* To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). */
 void print_start(bool json);
 
-/* JSON alone. @key: NULL for elements of an array and for the outermost value. */
+/* JSON alone. @key: NULL for elements of an array and for the outermost object, which begins with its format. */
 void print_object(const char *key);
 void print_array(const char *key);
 void print_end(void);

@@ -154,7 +154,6 @@ static int show(const struct images *images)
 	int status = TOOL_GOOD;
 
 	print_object(NULL);
-	print_number("format", NULL, 3);
 	print_string("path", "", images->source.path);
 	print_number("files_number", ": files: ", images->nr);
 	print_text("\n");

@@ -318,7 +318,6 @@ static int verify(struct verify *v)
 	if (source_walk(&v->images.source, read_pages, v))
 		return TOOL_FAIL;
 	print_object(NULL);
-	print_number("format", NULL, 3);
 	print_string("path", NULL, v->images.source.path);
 	print_array("problems");
 	for (size_t i = 0; i < v->images.nr; i++)

@@ -145,7 +145,7 @@ static void match_checks_links_of_the_device_map(void **state)
 	link_hive(saved, GPU, 2);
 	link_hive(local, GPU, 2);
 	set_map("a0=b2");
-	assert_refused("saved 0xa0 -> 0xa1 was linked by XGMI", "no link");
+	assert_refused("as saved 0xa0 and 0xa1 were: linked by XGMI", "KFD_TOPOLOGY_CHECK=0");
 	set_map("a0=b1");
 	assert_int_equal(match(), 0);
 	assert_pair(1, 0xa1, 0xb0);
@@ -225,7 +225,7 @@ static void match_refuses_device_maps_that_name_a_gpu_twice(void **state)
 
 /* ---- refusals ---- */
 
-static void match_refuses_eight_gpus_on_a_screen(void **state)
+static void match_says_what_the_first_of_eight_gpus_meets(void **state)
 {
 	(void)state;
 	plain_machines(8, 8);
@@ -233,22 +233,8 @@ static void match_refuses_eight_gpus_on_a_screen(void **state)
 		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, (64 + i) * GIB);
 		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, (32 + i) * GIB);
 	}
-	assert_refused("8 of 8 saved GPUs fit no local GPU", "0xb7 (39 GiB)");
-	assert_in_range(report.nr_lines, 16, 40);
-	assert_false(report_has("more than fits here"));
-	assert_report("wanted: device 1002:740c, gfx90a, 71 GiB VRAM, firmware 16");
-}
-
-static void match_says_what_each_saved_gpu_wanted(void **state)
-{
-	(void)state;
-	plain_machines(3, 1);
-	set_prop(node_of(saved, GPU + 1), TOPOLOGY_VRAM_SIZE, 128 * GIB);
-	set_prop(node_of(saved, GPU + 2), TOPOLOGY_FW_VERSION, 77);
-	set_prop(node_of(local, GPU), TOPOLOGY_DEVICE_ID, 0x1234);
-	assert_refused("saved 0xa0 wanted: device 1002:740c, gfx90a, 64 GiB VRAM, firmware 16",
-		       "saved 0xa1 wanted: device 1002:740c, gfx90a, 128 GiB VRAM, firmware 16");
-	assert_report("saved 0xa2 wanted: device 1002:740c, gfx90a, 64 GiB VRAM, firmware 77");
+	assert_refused("8 of 8 saved GPUs fit no local GPU; saved 0xa0: vram_size, wanted at least 64 GiB", "0xb7 (39 GiB)");
+	assert_null(strstr(fail_text(), "saved 0xa1"));
 }
 
 static void match_tells_the_same_of_equal_gpus_once(void **state)
@@ -257,9 +243,8 @@ static void match_tells_the_same_of_equal_gpus_once(void **state)
 	plain_machines(8, 8);
 	for (uint32_t i = 0; i < 8; i++)
 		set_prop(node_of(local, GPU + i), TOPOLOGY_FW_VERSION, 15);
-	assert_refused("saved 0xa0 0xa1 0xa2 0xa3 0xa4 0xa5 0xa6 0xa7 wanted",
-		       "local 0xb0 0xb1 0xb2 0xb3 0xb4 0xb5 0xb6 0xb7 (15)");
-	assert_in_range(report.nr_lines, 4, 6);
+	assert_refused("saved 0xa0: fw_version, wanted at least 16 (KFD_FW_VER_CHECK=0 accepts it): local",
+		       ": local 0xb0 0xb1 0xb2 0xb3 0xb4 0xb5 0xb6 0xb7 (15)");
 }
 
 static void match_says_which_gpus_fit_too_few(void **state)
@@ -274,7 +259,7 @@ static void match_says_which_gpus_fit_too_few(void **state)
 	assert_report("saved 0xa0 0xa1 0xa2; local 0xb0 0xb1");
 }
 
-static void match_shows_groups_that_do_not_fit_together(void **state)
+static void match_refuses_groups_that_do_not_fit_together(void **state)
 {
 	(void)state;
 	/* Three hives of three do not fit into two of five, though each GPU and each hive would. */
@@ -283,18 +268,7 @@ static void match_shows_groups_that_do_not_fit_together(void **state)
 		link_hive(saved, GPU + 3 * i, 3);
 	for (uint32_t i = 0; i < 2; i++)
 		link_hive(local, GPU + 5 * i, 5);
-	assert_refused("no choice of local GPUs keeps all links", "local by links: 0xb0 0xb1 0xb2 0xb3 0xb4 |");
-	assert_report("saved by links: 0xa0 0xa1 0xa2 | 0xa3 0xa4 0xa5 | 0xa6 0xa7 0xa8");
-}
-
-static void match_report_goes_to_the_log(void **state)
-{
-	(void)state;
-	plain_machines(1, 0);
-	assert_int_equal(match(), -ENODEV);
-	match_report_log(&report);
-	assert_int_equal(log_errors, report.nr_lines);
-	assert_non_null(strstr(log_text, "no map of 1 saved GPUs to 0 local ones"));
+	assert_refused("no choice of local GPUs keeps all links", "KFD_TOPOLOGY_CHECK=0 does not look at links");
 }
 
 int main(void)
@@ -313,12 +287,10 @@ int main(void)
 		TEST(match_takes_no_pci_address_for_one_of_several_partitions),
 		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
 		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
-		TEST(match_refuses_eight_gpus_on_a_screen),
-		TEST(match_says_what_each_saved_gpu_wanted),
+		TEST(match_says_what_the_first_of_eight_gpus_meets),
 		TEST(match_tells_the_same_of_equal_gpus_once),
 		TEST(match_says_which_gpus_fit_too_few),
-		TEST(match_shows_groups_that_do_not_fit_together),
-		TEST(match_report_goes_to_the_log),
+		TEST(match_refuses_groups_that_do_not_fit_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,7 @@ job_of --gpus 2 "${extra[@]}"
 dump
 expect_gone
 KFD_DEVICE_MAP=renderD130=renderD133 restore_refused
-grep -q 'Error (amdgpu_plugin): *partition_of_sdma_queues, wanted 2' "$work/$criu_runs-restore.log" ||
+grep -q 'Error (amdgpu_plugin): .*partition_of_sdma_queues, wanted 2' "$work/$criu_runs-restore.log" ||
 	fail "another place is not refused for its doorbells: $(criu_errors)"
 machine_load 1xmi300x-cpx "$elsewhere"
 restore

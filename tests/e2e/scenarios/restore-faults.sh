@@ -28,7 +28,7 @@ restore_refused
 # criu before 4.1 does not note which plugins an image needs.
 ! grep -q amdgpu_plugin "$images/inventory.img" || expect_one_error 'there is no /dev/kfd'
 
-# says TEXT: the plugin's report, which is of several lines
+# says TEXT: the plugin's error line
 says() {
 	restore_refused
 	grep -q "Error (amdgpu_plugin): .*$1" "$work/$criu_runs-restore.log" || fail "no word of \"$1\": $(criu_errors)"
