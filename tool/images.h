@@ -72,7 +72,7 @@ static inline bool image_kind_is_read(enum image_kind kind)
 	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
 }
 
-/* It has one of itself, which is right. */
+/* The image has a checksum of itself, which is right. */
 static inline bool image_has_checksum(const struct image_file *file)
 {
 	return (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||

@@ -3,8 +3,8 @@
  * amdgpu-image: looks into images of processes with AMD GPUs, at machines that they may be restored on, and at
  * processes before their dump.
  *
- * It is built on the plugin's own code, so that both agree, and needs neither criu nor, for images, a GPU. But for
- * "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
+ * The command is built on the plugin's own code, so that both agree, and needs neither criu nor, for images, a GPU. But
+ * for "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
  */
 #include <getopt.h>
 

@@ -124,7 +124,7 @@ static void print_reasons(const struct guest *guest)
 
 /* ---- all ---- */
 
-/* Those that come later follow, and have the rest of the memory. */
+/* Processes that come later follow, and have the rest of the memory. */
 static void remember(struct run *run, const struct guest *guest)
 {
 	for (unsigned int i = 0; i < guest->map->nr_pairs; i++)

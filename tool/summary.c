@@ -54,7 +54,7 @@ static void add_objects(struct summary *summary, const struct kfd_image *kfd)
 	struct records records;
 	int r;
 
-	/* It has no objects, nor a state that would tell of them. */
+	/* Such a process has no objects, nor a state that would tell of them. */
 	summary->knows_objects = kfd->render_only;
 	if (kfd->render_only)
 		return;
