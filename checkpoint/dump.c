@@ -55,6 +55,8 @@ struct dump {
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
+	struct content_tally tally;
+	double stopped_at; /* the first queues */
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
 	int result;  /* of the pause */
@@ -117,6 +119,9 @@ void dump_free(struct dump *dump, bool succeeded)
 		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
+	if (succeeded && dump->nr_processes)
+		pages_log_tally(&dump->tally, "saved", dump->nr_processes, "queues were stopped for",
+				monotonic_seconds() - dump->stopped_at);
 	free(dump->processes);
 	share_dump_done(dump->survey);
 	free(dump->sharers);
@@ -429,6 +434,7 @@ static int pause_all(struct dump *dump)
 	err = heal(dump);
 	if (err)
 		return err;
+	dump->stopped_at = monotonic_seconds();
 	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
 	if (!dump->processes)
 		return -ENOMEM;
@@ -534,7 +540,7 @@ static int describe(const struct dump *dump, struct process *process)
 	return err ? err : vma_save(process->file->pid, dump->machine, dump->rules, image);
 }
 
-static int write_processes(const struct dump *dump)
+static int write_processes(struct dump *dump)
 {
 	_cleanup_free_ struct pages_process *pages = calloc(dump->nr_processes, sizeof(*pages));
 	int err;
@@ -543,11 +549,12 @@ static int write_processes(const struct dump *dump)
 		return -ENOMEM;
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		pages[i] = (struct pages_process){
+			.pid = dump->processes[i].file->pid,
 			.id = dump->processes[i].id,
 			.state = &dump->processes[i].image.state,
 			.minors = dump->processes[i].minors,
 		};
-	err = pages_dump(pages, dump->nr_processes, dump->settings);
+	err = pages_dump(pages, dump->nr_processes, dump->settings, &dump->tally);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = kfd_image_write(dump->processes[i].id, &dump->processes[i].image);
 	return err;

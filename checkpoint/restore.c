@@ -12,6 +12,7 @@ struct restore {
 	struct restore_setup setup;
 	struct restored_task *task; /* untouched in the main process: each task has a copy */
 	int resume_fd;		    /* /dev/kfd */
+	unsigned int nr_resumed;
 	bool let_go;		    /* all tasks have their files, and criu none */
 };
 
@@ -71,7 +72,7 @@ int restore_prepare_worker(struct restore *restore)
 	/* Streams come to each task, one file after the other. */
 	if (setup->machine_error || criu_is_streaming() || !setup->settings->flag[SETTING_PARALLEL_RESTORE])
 		return 0;
-	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine));
+	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine), shared_tally(setup->shared));
 	return setup->worker ? 0 : -EIO;
 }
 
@@ -146,13 +147,19 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
+	struct shared *shared = restore->setup.shared;
 	struct shared_task task;
-	int err, r = shared_find_task(restore->setup.shared, pid, &task);
+	int err, r = shared_find_task(shared, pid, &task);
 
 	if (r <= 0)
 		return r ? r : -ESRCH;
 	err = let_go(restore);
 	if (!err && restore->setup.worker)
 		err = worker_wait_all(restore->setup.worker);
-	return err || !task.has_kfd ? err : resume_queues(restore, pid, &task);
+	if (!err && task.has_kfd)
+		err = resume_queues(restore, pid, &task);
+	if (!err && ++restore->nr_resumed == shared_count_tasks(shared))
+		pages_log_tally(shared_tally(shared), "restored", restore->nr_resumed, "a task waited up to",
+				shared_longest_wait(shared));
+	return err;
 }

@@ -243,8 +243,13 @@ static int put_in(struct restored_task *task, int kfd)
 
 static int send_contents(struct restored_task *task, const uint32_t *minors)
 {
-	return pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
-			     &task->contents_token);
+	struct shared *shared = task->setup->shared;
+	double began = monotonic_seconds();
+	int err = pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
+				shared_tally(shared), &task->contents_token);
+
+	shared_note_wait(shared, began);
+	return err;
 }
 
 /* Without a worker, libdrm has to find the render nodes by path in this task. */
@@ -275,10 +280,13 @@ static int begin_contents(struct restored_task *task)
 /* Once, before the first device mapping: what comes later in a task cannot fail for our reasons. */
 static int settle_contents(struct restored_task *task)
 {
-	int token = task->contents_token;
+	int err, token = task->contents_token;
+	double began = monotonic_seconds();
 
 	task->contents_token = -1;
-	return token < 0 ? 0 : worker_wait(token);
+	err = token < 0 ? 0 : worker_wait(token);
+	shared_note_wait(task->setup->shared, began);
+	return err;
 }
 
 static int fill_contents(struct restored_task *task)

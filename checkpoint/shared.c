@@ -40,6 +40,8 @@ struct shared {
 	bool asked_lazy, is_lazy;
 	struct match_choices choices;
 	atomic_uint nr_tasks, nr_ranges, nr_files;
+	struct content_tally tally;
+	atomic_uint waited_ms; /* by the task that has waited longest */
 	struct {
 		pid_t pid;
 		bool has_kfd;
@@ -174,6 +176,31 @@ int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task 
 		return 1;
 	}
 	return 0;
+}
+
+unsigned int shared_count_tasks(const struct shared *shared)
+{
+	return atomic_load(&shared->nr_tasks);
+}
+
+/* ---- what was copied ---- */
+
+struct content_tally *shared_tally(struct shared *shared)
+{
+	return &shared->tally;
+}
+
+void shared_note_wait(struct shared *shared, double began)
+{
+	unsigned int ms = (unsigned int)((monotonic_seconds() - began) * 1e3), most = atomic_load(&shared->waited_ms);
+
+	while (ms > most && !atomic_compare_exchange_weak(&shared->waited_ms, &most, ms))
+		;
+}
+
+double shared_longest_wait(const struct shared *shared)
+{
+	return atomic_load(&shared->waited_ms) / 1e3;
 }
 
 /* ---- temporary cgroups ---- */

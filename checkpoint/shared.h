@@ -11,6 +11,7 @@
 
 #include "kernel/kernel.h"
 #include "match/match.h"
+#include "pages/pages.h"
 
 struct shared;
 
@@ -56,6 +57,18 @@ struct shared_task {
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task *ret);
+
+/* In criu's main process: how many there are, when all tasks have their files. */
+unsigned int shared_count_tasks(const struct shared *shared);
+
+/* ---- what was copied ---- */
+
+/* Of the worker, and of tasks that copy by themselves. */
+struct content_tally *shared_tally(struct shared *shared);
+/* In a task, which has waited for its contents or has copied them since @began, by monotonic_seconds(). */
+void shared_note_wait(struct shared *shared, double began);
+/* In criu's main process: the most that one has waited, in seconds. */
+double shared_longest_wait(const struct shared *shared);
 
 /* ---- temporary cgroups, in which tasks hide GPUs from themselves ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The entry of the engine: shares the staging memory out, starts the pipelines of all
- * GPUs, watches them from the caller's thread, and reports.
+ * GPUs, watches them from the caller's thread, gives each its next contents, and reports.
  *
  * Only the caller's thread logs: criu's log is not made for threads. All signals are
  * blocked in the others, so that criu's handlers run where criu expects them.
@@ -9,7 +9,6 @@
 #include "content/content.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <time.h>
 
 #include "content/pipeline.h"
@@ -25,13 +24,20 @@ struct watch {
 	struct content_gpu *gpus;
 	struct content_run run;
 	struct pipeline *pipelines; /* one for each GPU */
-	double started, logged;
-	double next_look; /* without threads */
+	size_t nr_begun;	    /* GPUs that have something to copy */
+	double logged, next_look;
+	bool lacks_threads; /* said once */
 };
+
+static double seconds_between_looks(const struct watch *watch)
+{
+	return (watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS) / 1e3;
+}
 
 static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
 {
-	watch->started = watch->logged = monotonic_seconds();
+	watch->logged = monotonic_seconds();
+	watch->next_look = watch->logged + seconds_between_looks(watch);
 	watch->pipelines = calloc(nr_gpus, sizeof(*watch->pipelines));
 	if (!watch->pipelines)
 		return -ENOMEM;
@@ -46,85 +52,83 @@ static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
 
 static void watch_done(struct watch *watch)
 {
-	for (size_t i = 0; i < watch->run.nr_gpus; i++)
-		pipeline_done(&watch->pipelines[i]);
 	free(watch->pipelines);
 	content_run_done(&watch->run);
 }
 
-static int init_pipelines(struct watch *watch)
+/* ---- the tally ---- */
+
+static void raise_to(_Atomic uint64_t *most, uint64_t value)
 {
-	uint64_t max_bytes = watch->options->max_buffer_bytes;
-	size_t nr_gpus = watch->run.nr_gpus;
+	uint64_t now = atomic_load(most);
 
-	if (max_bytes)
-		max_bytes = max_bytes / nr_gpus ? max_bytes / nr_gpus : 1;
-	for (size_t i = 0; i < nr_gpus; i++) {
-		int err = pipeline_init(&watch->pipelines[i], &watch->run, i, &watch->gpus[i], max_bytes);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	while (value > now && !atomic_compare_exchange_weak(most, &now, value))
+		;
 }
 
-static void join_pipelines(struct watch *watch)
+static void tally_run(struct content_tally *tally, bool begins)
 {
-	for (size_t i = 0; i < watch->run.nr_gpus; i++)
-		pipeline_join(&watch->pipelines[i]);
+	uint64_t none = 0, now = tally ? kernel_time_in(0, monotonic_offset_ns()) : 0;
+
+	if (tally && begins)
+		atomic_compare_exchange_strong(&tally->began_ns, &none, now);
+	if (tally && !begins)
+		raise_to(&tally->ended_ns, now);
 }
 
-/* All threads or none. */
-static int start_pipelines(struct watch *watch)
+static void tally_buffers(struct content_tally *tally, const struct pipeline *pipeline)
 {
-	sigset_t all, before;
-	size_t nr_started = 0;
-	int err = 0;
+	uint64_t bytes = pipeline->staging_bytes;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (nr_started < watch->run.nr_gpus && !(err = pipeline_start(&watch->pipelines[nr_started])))
-		nr_started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	content_run_release(&watch->run, !err);
-	if (!err)
-		return 0;
-	join_pipelines(watch);
-	if (err == -EAGAIN)
-		return err;
-	fail(err, "gpu %#x: starting a thread: %m", watch->gpus[nr_started].gpu_id);
-	return content_run_fail(&watch->run, err);
+	if (tally)
+		raise_to(&tally->most_bytes, atomic_fetch_add(&tally->buffer_bytes, bytes) + bytes);
 }
 
-static void take_stats(struct watch *watch)
+static void tally_copied(struct content_tally *tally, const struct content_stats *stats)
 {
-	bool ended = !watch->run.nr_running;
-
-	for (size_t i = 0; i < watch->run.nr_gpus; i++) {
-		const struct pipeline *pipeline = &watch->pipelines[i];
-
-		watch->gpus[i].stats = (struct content_stats){
-			.bytes = pipeline->bytes_done,
-			.zero_bytes = pipeline->zero_bytes,
-			.seconds = (ended ? pipeline->ended_at : monotonic_seconds()) - watch->started,
-			.direct = pipeline->direct,
-		};
-	}
+	if (!tally)
+		return;
+	atomic_fetch_add(&tally->bytes, stats->bytes);
+	atomic_fetch_add(&tally->zero_bytes, stats->zero_bytes);
 }
 
-/* Once for each file. */
-static void log_space(struct watch *watch)
-{
-	for (size_t i = 0; i < watch->run.nr_gpus; i++) {
-		struct pipeline *pipeline = &watch->pipelines[i];
+/* ---- lines and progress ---- */
 
-		if (!pipeline->warn_space)
-			continue;
-		pipeline->warn_space = false;
-		pr_warn("gpu %#x: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still "
-			"make it fit",
-			pipeline->gpu->gpu_id, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
-	}
+/* Called with the lock held. */
+static void take_stats(struct watch *watch, size_t i)
+{
+	const struct pipeline *pipeline = &watch->pipelines[i];
+
+	watch->gpus[i].stats = (struct content_stats){
+		.bytes = pipeline->bytes_done,
+		.zero_bytes = pipeline->zero_bytes,
+		.seconds = (pipeline->ended_at ?: monotonic_seconds()) - pipeline->began_at,
+		.direct = pipeline->direct,
+	};
+}
+
+/* Called with the lock held. Once for each file. */
+static void log_space(struct pipeline *pipeline)
+{
+	if (!pipeline->warn_space)
+		return;
+	pipeline->warn_space = false;
+	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit",
+		pipeline->who, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
+}
+
+static void look_at(struct watch *watch, size_t i)
+{
+	pthread_mutex_lock(&watch->run.lock);
+	take_stats(watch, i);
+	log_space(&watch->pipelines[i]);
+	pthread_mutex_unlock(&watch->run.lock);
+}
+
+/* Whether it has something to copy. */
+static bool is_begun(const struct watch *watch, size_t i)
+{
+	return watch->pipelines[i].gpu != NULL;
 }
 
 static void log_progress(struct watch *watch)
@@ -135,101 +139,29 @@ static void log_progress(struct watch *watch)
 		return;
 	watch->logged = now;
 	for (size_t i = 0; i < watch->run.nr_gpus; i++)
-		pr_info("gpu %#x: %" PRIu64 " of %" PRIu64 " bytes %s", watch->gpus[i].gpu_id,
-			watch->gpus[i].stats.bytes, layout_content_bytes(&watch->pipelines[i].layout),
-			watch->run.dump ? "saved" : "restored");
+		if (is_begun(watch, i))
+			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s", watch->pipelines[i].who,
+				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->pipelines[i].layout),
+				watch->run.dump ? "saved" : "restored");
 }
 
-/* Called with the lock held, which it drops while it calls others. */
-static void report_progress(struct watch *watch)
-{
-	const struct content_options *options = watch->options;
-	struct content_run *run = &watch->run;
-
-	take_stats(watch);
-	log_space(watch);
-	pthread_mutex_unlock(&run->lock);
-	log_progress(watch);
-	if (options->on_progress)
-		options->on_progress(options->progress_arg, watch->gpus, run->nr_gpus);
-	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
-		content_run_fail(run, -ECANCELED);
-	pthread_mutex_lock(&run->lock);
-}
-
-static void add_ms(struct timespec *t, unsigned int ms)
-{
-	t->tv_sec += ms / 1000;
-	t->tv_nsec += ms % 1000 * 1000000L;
-	if (t->tv_nsec >= 1000000000L) {
-		t->tv_nsec -= 1000000000L;
-		t->tv_sec++;
-	}
-}
-
-static unsigned int every_ms(const struct watch *watch)
-{
-	return watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS;
-}
-
-static void watch_pipelines(struct watch *watch)
-{
-	struct content_run *run = &watch->run;
-
-	pthread_mutex_lock(&run->lock);
-	while (run->nr_running) {
-		struct timespec next;
-		int err = 0;
-
-		clock_gettime(CLOCK_MONOTONIC, &next);
-		add_ms(&next, every_ms(watch));
-		while (run->nr_running && err != ETIMEDOUT)
-			err = pthread_cond_timedwait(&run->ended, &run->lock, &next);
-		if (run->nr_running)
-			report_progress(watch);
-	}
-	pthread_mutex_unlock(&run->lock);
-	join_pipelines(watch);
-}
-
-static void look_between_windows(void *arg)
+static void report_progress(void *arg)
 {
 	struct watch *watch = arg;
+	const struct content_options *options = watch->options;
 	double now = monotonic_seconds();
 
 	if (now < watch->next_look)
 		return;
-	watch->next_look = now + every_ms(watch) / 1e3;
-	pthread_mutex_lock(&watch->run.lock);
-	report_progress(watch);
-	pthread_mutex_unlock(&watch->run.lock);
-}
-
-static void run_alone(struct watch *watch)
-{
-	watch->run.between_windows = look_between_windows;
-	watch->run.between_arg = watch;
-	watch->next_look = watch->started + every_ms(watch) / 1e3;
-	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
-		pipeline_run_alone(&watch->pipelines[i]);
-}
-
-static void run_pipelines(struct watch *watch)
-{
-	int err;
-
-	if (init_pipelines(watch))
-		return;
-	err = watch->options->no_threads ? -EAGAIN : start_pipelines(watch);
-	if (err && err != -EAGAIN)
-		return;
-	if (err && !watch->options->no_threads)
-		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other",
-			strerror(-err));
-	if (err)
-		run_alone(watch);
-	else
-		watch_pipelines(watch);
+	watch->next_look = now + seconds_between_looks(watch);
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+		if (is_begun(watch, i))
+			look_at(watch, i);
+	log_progress(watch);
+	if (options->on_progress)
+		options->on_progress(options->progress_arg, watch->gpus, watch->run.nr_gpus);
+	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
+		content_run_fail(&watch->run, -ECANCELED);
 }
 
 static void log_checksums(const struct content_gpu *gpu)
@@ -243,43 +175,132 @@ static void log_checksums(const struct content_gpu *gpu)
 			without, gpu->nr_bos);
 }
 
-/* @who: a GPU, or all of them. */
-static void log_done(const char *who, const struct content_stats *stats, bool dump)
+static void log_done(const struct pipeline *pipeline, bool dump)
 {
-	pr_info("%s: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", who, dump ? "saved" : "restored",
-		stats->bytes, stats->seconds, stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
-		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0,
-		stats->direct ? "direct" : "buffered");
-}
-
-static void log_gpu(const struct content_gpu *gpu, bool dump)
-{
-	char who[32];
+	const struct content_gpu *gpu = pipeline->gpu;
+	const struct content_stats *stats = &gpu->stats;
 
 	if (!dump)
 		log_checksums(gpu);
-	snprintf(who, sizeof(who), "gpu %#x", gpu->gpu_id);
-	log_done(who, &gpu->stats, dump);
+	pr_info("gpu %#x: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", gpu->gpu_id,
+		dump ? "saved" : "restored", stats->bytes, stats->seconds,
+		stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
+		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0, stats->direct ? "direct" : "buffered");
 }
 
-static void log_summary(const struct content_gpu *gpus, size_t nr_gpus, bool dump)
+/* ---- the run ---- */
+
+static int start(struct watch *watch, struct pipeline *pipeline)
 {
-	struct content_stats sum = { .direct = true };
-	char who[32];
+	int err = watch->options->no_threads ? -EAGAIN : pipeline_start(pipeline);
 
-	for (size_t i = 0; i < nr_gpus; i++) {
-		const struct content_stats *stats = &gpus[i].stats;
-
-		log_gpu(&gpus[i], dump);
-		sum.bytes += stats->bytes;
-		sum.zero_bytes += stats->zero_bytes;
-		sum.seconds = stats->seconds > sum.seconds ? stats->seconds : sum.seconds;
-		sum.direct &= stats->direct;
+	if (!err)
+		return 0;
+	if (err != -EAGAIN) {
+		fail(err, "%s: starting a thread: %m", pipeline->who);
+		return content_run_fail(&watch->run, err);
 	}
-	if (nr_gpus < 2)
+	if (!watch->options->no_threads && !watch->lacks_threads)
+		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other",
+			strerror(-err));
+	watch->lacks_threads = true;
+	pipeline_run_alone(pipeline);
+	return 0;
+}
+
+static uint64_t max_bytes_of_gpu(const struct watch *watch)
+{
+	uint64_t max_bytes = watch->options->max_buffer_bytes;
+
+	return max_bytes ? max_bytes / watch->run.nr_gpus ?: 1 : 0;
+}
+
+static void end_gpu(struct watch *watch, size_t i)
+{
+	struct content_tally *tally = watch->options->tally;
+	struct pipeline *pipeline = &watch->pipelines[i];
+
+	pipeline_join(pipeline);
+	look_at(watch, i);
+	if (!content_run_has_failed(&watch->run)) {
+		log_done(pipeline, watch->run.dump);
+		tally_copied(tally, &watch->gpus[i].stats);
+	}
+	if (tally)
+		atomic_fetch_sub(&tally->buffer_bytes, pipeline->staging_bytes);
+	pipeline_done(pipeline);
+	watch->nr_begun--;
+}
+
+static void begin_gpu(struct watch *watch, size_t i)
+{
+	struct pipeline *pipeline = &watch->pipelines[i];
+	int err = pipeline_init(pipeline, &watch->run, &watch->run.changed[i], &watch->gpus[i], max_bytes_of_gpu(watch));
+
+	watch->nr_begun++;
+	tally_buffers(watch->options->tally, pipeline);
+	if (!err)
+		err = start(watch, pipeline);
+	if (err)
+		end_gpu(watch, i);
+}
+
+static void go_on(struct watch *watch, size_t i)
+{
+	const struct content_options *options = watch->options;
+	int r;
+
+	end_gpu(watch, i);
+	if (!options->next || content_run_has_failed(&watch->run))
 		return;
-	snprintf(who, sizeof(who), "all %zu GPUs", nr_gpus);
-	log_done(who, &sum, dump);
+	r = options->next(options->next_arg, &watch->gpus[i]);
+	if (r > 0)
+		begin_gpu(watch, i);
+	else if (r)
+		content_run_fail(&watch->run, r);
+}
+
+static size_t find_ended(const struct watch *watch)
+{
+	size_t i = 0;
+
+	while (i < watch->run.nr_gpus && !watch->pipelines[i].ended_at)
+		i++;
+	return i;
+}
+
+/* The number of one that has ended; that of none when it is time to look at all. */
+static size_t wait_for_gpu(struct watch *watch)
+{
+	struct content_run *run = &watch->run;
+	const struct timespec until = {
+		.tv_sec = (time_t)watch->next_look,
+		.tv_nsec = (long)((watch->next_look - (double)(time_t)watch->next_look) * 1e9),
+	};
+	int err = 0;
+	size_t i;
+
+	pthread_mutex_lock(&run->lock);
+	while ((i = find_ended(watch)) == run->nr_gpus && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&run->ended, &run->lock, &until);
+	pthread_mutex_unlock(&run->lock);
+	return i;
+}
+
+static void run_pipelines(struct watch *watch)
+{
+	watch->run.between_windows = report_progress;
+	watch->run.between_arg = watch;
+	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
+		begin_gpu(watch, i);
+	while (watch->nr_begun) {
+		size_t i = wait_for_gpu(watch);
+
+		if (i < watch->run.nr_gpus)
+			go_on(watch, i);
+		else
+			report_progress(watch);
+	}
 }
 
 static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
@@ -293,15 +314,13 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	if (err)
 		return fail(err, "copying the contents of %zu GPUs: %m", nr_gpus);
 	fail_clear();
+	tally_run(options->tally, true);
 	run_pipelines(&watch);
-	take_stats(&watch);
-	log_space(&watch);
+	tally_run(options->tally, false);
 	err = atomic_load(&watch.run.err);
 	fail_clear();
 	if (err && watch.run.error_text[0])
 		fail(err, "%s", watch.run.error_text);
-	if (!err)
-		log_summary(gpus, nr_gpus, dump);
 	watch_done(&watch);
 	return err;
 }

@@ -9,6 +9,7 @@
 #ifndef CONTENT_CONTENT_H
 #define CONTENT_CONTENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +42,8 @@ struct content_stats {
 };
 
 struct content_gpu {
-	uint32_t gpu_id;	/* for messages */
+	uint32_t gpu_id;	/* for messages, as pid */
+	int pid;		/* whose contents; 0: the log tells */
 	int render_fd;		/* borrowed; a file of the render node that the plugin opened itself */
 	int pages_fd;		/* borrowed; the caller closes it and checks that. Its file position is used */
 	const char *pages_name; /* for messages */
@@ -62,12 +64,25 @@ struct content_options {
 	/* Asked as often, in the same thread: true ends the run with -ECANCELED, no message. NULL = not. */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
+	/*
+	 * Asked in the same thread when all contents of a GPU are copied, while other GPUs go on: puts what it has to copy
+	 * next in their place, with another file: 1. There is nothing: 0; -errno ends the run. NULL = there is nothing.
+	 */
+	int (*next)(void *arg, struct content_gpu *gpu);
+	void *next_arg;
+	struct content_tally *tally; /* NULL = none */
+};
+
+/* What several runs have done, also of several processes, which share it then. All zero before the first. */
+struct content_tally {
+	_Atomic uint64_t bytes, zero_bytes;	   /* as in stats, of what was copied to its end */
+	_Atomic uint64_t began_ns, ended_ns;	   /* the first run and the last, by the kernel's own clock */
+	_Atomic uint64_t buffer_bytes, most_bytes; /* staging memory now, and the most at one time */
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no
- * thread can be started because there are too many tasks (EAGAIN), it copies without threads after a warning. The
- * smallest staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU,
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where threads
+ * cannot be started because there are too many tasks (EAGAIN), it copies without after a warning. The smallest staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU,
  * BO and offset. All threads have ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);

@@ -12,6 +12,7 @@
 #include "content/pipeline.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "content/crc32c.h"
@@ -116,7 +117,7 @@ static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
 
 static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
 {
-	fail_in(err, "gpu %#x: %s", pipeline->gpu->gpu_id, describe(pipeline, file_off).text);
+	fail_in(err, "%s: %s", pipeline->who, describe(pipeline, file_off).text);
 	return content_run_fail(pipeline->run, err);
 }
 
@@ -186,8 +187,8 @@ static int finish_checksum(struct pipeline *pipeline, const struct piece *piece)
 	}
 	if (!bo->has_crc32c || bo->crc32c == pipeline->crc)
 		return 0;
-	fail(-EBADMSG, "gpu %#x: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
-	     " bytes is %08x, %08x was saved", pipeline->gpu->gpu_id, pipeline->gpu->pages_name,
+	fail(-EBADMSG, "%s: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
+	     " bytes is %08x, %08x was saved", pipeline->who, pipeline->gpu->pages_name,
 	     pipeline->layout.starts[piece->bo], bo->index, bo->size, pipeline->crc, bo->crc32c);
 	return content_run_fail(pipeline->run, -EBADMSG);
 }
@@ -238,7 +239,7 @@ static int io_result(struct pipeline *pipeline, int err)
 
 	if (!err || err == -ECANCELED)
 		return err;
-	fail_in(err, "gpu %#x: %s at offset %" PRIu64 " (%s)", pipeline->gpu->gpu_id, pipeline->gpu->pages_name, io->at,
+	fail_in(err, "%s: %s at offset %" PRIu64 " (%s)", pipeline->who, pipeline->gpu->pages_name, io->at,
 		describe(pipeline, io->at).text);
 	return content_run_fail(pipeline->run, err);
 }
@@ -425,7 +426,7 @@ static int release_copier(struct pipeline *pipeline)
 	ret = ret ?: err;
 	if (!ret || content_run_has_failed(pipeline->run))
 		return ret;
-	fail_in(ret, "gpu %#x (%zu BOs)", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos);
+	fail_in(ret, "%s (%zu BOs)", pipeline->who, pipeline->gpu->nr_bos);
 	return content_run_fail(pipeline->run, ret);
 }
 
@@ -445,7 +446,7 @@ static int use_copier(struct pipeline *pipeline)
 
 	if (!err)
 		return copy_all(pipeline);
-	fail_in(err, "gpu %#x: to copy %zu BOs%s", pipeline->gpu->gpu_id, pipeline->gpu->nr_bos, memory_hint(err));
+	fail_in(err, "%s: to copy %zu BOs%s", pipeline->who, pipeline->gpu->nr_bos, memory_hint(err));
 	return content_run_fail(pipeline->run, err);
 }
 
@@ -479,25 +480,47 @@ static int copy_contents_of_gpu(struct pipeline *pipeline)
 	return ret ?: err;
 }
 
-static void *end_thread(struct pipeline *pipeline)
+static void end_thread(struct pipeline *pipeline)
 {
 	struct content_run *run = pipeline->run;
 
 	pthread_mutex_lock(&run->lock);
-	pipeline->ended_at = monotonic_seconds();
-	run->nr_running--;
-	pthread_cond_signal(&run->ended);
+	if (!--pipeline->nr_running) {
+		pipeline->ended_at = monotonic_seconds();
+		pthread_cond_signal(&run->ended);
+	}
 	pthread_mutex_unlock(&run->lock);
-	return NULL;
+}
+
+static void begin_threads(struct pipeline *pipeline, unsigned int nr)
+{
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->phase = nr ? PIPELINE_BEGUN : PIPELINE_OFF;
+	pipeline->nr_running = nr;
+	pthread_cond_broadcast(pipeline->changed);
+	pthread_mutex_unlock(&pipeline->run->lock);
+}
+
+/* Whether the other thread is there, too. */
+static bool may_begin(struct pipeline *pipeline)
+{
+	bool begun;
+
+	pthread_mutex_lock(&pipeline->run->lock);
+	while (pipeline->phase == PIPELINE_WAITS)
+		pthread_cond_wait(pipeline->changed, &pipeline->run->lock);
+	begun = pipeline->phase == PIPELINE_BEGUN;
+	pthread_mutex_unlock(&pipeline->run->lock);
+	return begun;
 }
 
 static void *copy_thread(void *arg)
 {
-	struct pipeline *pipeline = arg;
-
-	if (content_run_wait_begin(pipeline->run, pipeline->index))
-		copy_contents_of_gpu(pipeline);
-	return end_thread(pipeline);
+	if (!may_begin(arg))
+		return NULL;
+	copy_contents_of_gpu(arg);
+	end_thread(arg);
+	return NULL;
 }
 
 /* ---- the I/O thread ---- */
@@ -507,8 +530,8 @@ static void *io_thread(void *arg)
 	struct pipeline *pipeline = arg;
 	int err;
 
-	if (!content_run_wait_begin(pipeline->run, pipeline->index))
-		return end_thread(pipeline);
+	if (!may_begin(pipeline))
+		return NULL;
 	err = open_file(pipeline);
 	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
 		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
@@ -516,19 +539,17 @@ static void *io_thread(void *arg)
 		err = ready ? transfer_window(pipeline, w) : -ECANCELED;
 	}
 	close_file(pipeline, err);
-	return end_thread(pipeline);
+	end_thread(pipeline);
+	return NULL;
 }
 
 /* ---- without threads ---- */
 
 void pipeline_run_alone(struct pipeline *pipeline)
 {
-	struct content_run *run = pipeline->run;
 	int err;
 
-	pthread_mutex_lock(&run->lock);
-	run->nr_running++;
-	pthread_mutex_unlock(&run->lock);
+	begin_threads(pipeline, 1);
 	pipeline->alone = true;
 	err = open_file(pipeline);
 	if (!err)
@@ -576,24 +597,30 @@ static uint64_t staging_limit(const struct content_gpu *gpu, uint64_t max_bytes)
 	return max_bytes && max_bytes < STAGING_BYTES_IN_MEMORY ? max_bytes : STAGING_BYTES_IN_MEMORY;
 }
 
-int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t index, struct content_gpu *gpu,
+static void name_gpu(struct pipeline *pipeline)
+{
+	const struct content_gpu *gpu = pipeline->gpu;
+	int used = gpu->pid ? snprintf(pipeline->who, sizeof(pipeline->who), "pid %d, ", gpu->pid) : 0;
+
+	snprintf(pipeline->who + used, sizeof(pipeline->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
+}
+
+int pipeline_init(struct pipeline *pipeline, struct content_run *run, pthread_cond_t *changed, struct content_gpu *gpu,
 		  uint64_t max_bytes)
 {
 	int err;
 
-	pipeline->run = run;
-	pipeline->index = index;
-	pipeline->changed = &run->changed[index];
-	pipeline->gpu = gpu;
+	*pipeline = (struct pipeline){ .run = run, .gpu = gpu, .changed = changed, .began_at = monotonic_seconds() };
+	name_gpu(pipeline);
 	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
 	if (err) {
-		fail(err, "gpu %#x: sizes of its %zu BOs make no file: %m", gpu->gpu_id, gpu->nr_bos);
+		fail(err, "%s: sizes of its %zu BOs make no file: %m", pipeline->who, gpu->nr_bos);
 		return content_run_fail(run, err);
 	}
 	err = alloc_all(pipeline);
 	if (!err)
 		return 0;
-	fail(err, "gpu %#x: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", gpu->gpu_id,
+	fail(err, "%s: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", pipeline->who,
 	     pipeline->layout.slot_bytes * pipeline->layout.nr_slots, gpu->nr_bos, memory_hint(err));
 	return content_run_fail(run, err);
 }
@@ -602,38 +629,29 @@ void pipeline_done(struct pipeline *pipeline)
 {
 	if (pipeline->staging)
 		munmap(pipeline->staging, pipeline->staging_bytes);
-	pipeline->staging = NULL;
 	free(pipeline->maps);
-	pipeline->maps = NULL;
 	layout_done(&pipeline->layout);
-}
-
-static int add_thread(struct pipeline *pipeline, pthread_t *thread, void *(*fn)(void *), bool *ret_started)
-{
-	struct content_run *run = pipeline->run;
-	int err;
-
-	pthread_mutex_lock(&run->lock);
-	run->nr_running++;
-	pthread_mutex_unlock(&run->lock);
-	err = -pthread_create(thread, NULL, fn, pipeline);
-	if (!err) {
-		*ret_started = true;
-		return 0;
-	}
-	pthread_mutex_lock(&run->lock);
-	run->nr_running--;
-	pthread_mutex_unlock(&run->lock);
-	return err;
+	*pipeline = (struct pipeline){ 0 };
 }
 
 int pipeline_start(struct pipeline *pipeline)
 {
-	int err = add_thread(pipeline, &pipeline->copy_thread, copy_thread, &pipeline->has_copy_thread);
+	sigset_t all, before;
+	int err;
 
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&pipeline->copy_thread, NULL, copy_thread, pipeline);
+	pipeline->has_copy_thread = !err;
+	if (!err) {
+		err = -pthread_create(&pipeline->io_thread, NULL, io_thread, pipeline);
+		pipeline->has_io_thread = !err;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	begin_threads(pipeline, err ? 0 : 2);
 	if (err)
-		return err;
-	return add_thread(pipeline, &pipeline->io_thread, io_thread, &pipeline->has_io_thread);
+		pipeline_join(pipeline);
+	return err;
 }
 
 void pipeline_join(struct pipeline *pipeline)

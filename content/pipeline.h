@@ -14,8 +14,8 @@
 
 struct pipeline {
 	struct content_run *run;
-	size_t index; /* of the GPU in the run */
 	struct content_gpu *gpu;
+	char who[48]; /* in messages */
 	struct layout layout;
 	uint8_t *staging;
 	size_t staging_bytes;
@@ -26,10 +26,12 @@ struct pipeline {
 
 	/* guarded by run->lock */
 	pthread_cond_t *changed; /* of the run */
+	enum { PIPELINE_WAITS, PIPELINE_BEGUN, PIPELINE_OFF } phase;
+	unsigned int nr_running; /* threads */
 	uint64_t nr_produced;	 /* windows below this have their contents in staging memory */
 	uint64_t nr_consumed;	 /* windows below this have left it again */
 	uint64_t bytes_done, zero_bytes;
-	double ended_at; /* when the last thread ended */
+	double began_at, ended_at; /* the last thread; 0: not yet */
 	bool direct, warn_space;
 
 	/* of the copy thread */
@@ -43,17 +45,14 @@ struct pipeline {
 };
 
 /*
- * @index: which GPU of the run. @max_bytes: cap of the staging memory, 0 for the default. 0 or
+ * @changed: of this GPU in the run. @max_bytes: cap of the staging memory, 0 for the default. 0 or
  * -errno after content_run_fail(); pipeline_done() has to be called in either case.
  */
-int pipeline_init(struct pipeline *pipeline, struct content_run *run, size_t index, struct content_gpu *gpu,
+int pipeline_init(struct pipeline *pipeline, struct content_run *run, pthread_cond_t *changed, struct content_gpu *gpu,
 		  uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/*
- * Starts both threads with the caller's signal mask; counts them in run->nr_running. They wait
- * for content_run_release(). 0 or -errno, silently.
- */
+/* Starts both threads, or none. run->ended tells when the last one has ended. 0 or -errno, silently. */
 int pipeline_start(struct pipeline *pipeline);
 /* Waits for the threads that were started. */
 void pipeline_join(struct pipeline *pipeline);

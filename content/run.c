@@ -33,32 +33,6 @@ void content_run_done(struct content_run *run)
 	pthread_mutex_destroy(&run->lock);
 }
 
-static void wake_all(struct content_run *run)
-{
-	for (size_t i = 0; i < run->nr_gpus; i++)
-		pthread_cond_broadcast(&run->changed[i]);
-}
-
-void content_run_release(struct content_run *run, bool begin)
-{
-	pthread_mutex_lock(&run->lock);
-	run->phase = begin ? RUN_BEGUN : RUN_OFF;
-	wake_all(run);
-	pthread_mutex_unlock(&run->lock);
-}
-
-bool content_run_wait_begin(struct content_run *run, size_t index)
-{
-	bool begin;
-
-	pthread_mutex_lock(&run->lock);
-	while (run->phase == RUN_WAITS)
-		pthread_cond_wait(&run->changed[index], &run->lock);
-	begin = run->phase == RUN_BEGUN;
-	pthread_mutex_unlock(&run->lock);
-	return begin;
-}
-
 int content_run_fail(struct content_run *run, int err)
 {
 	pthread_mutex_lock(&run->lock);
@@ -66,7 +40,8 @@ int content_run_fail(struct content_run *run, int err)
 		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
 		atomic_store(&run->err, err);
 	}
-	wake_all(run);
+	for (size_t i = 0; i < run->nr_gpus; i++)
+		pthread_cond_broadcast(&run->changed[i]);
 	pthread_mutex_unlock(&run->lock);
 	return err;
 }

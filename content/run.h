@@ -28,10 +28,8 @@ struct content_run {
 	atomic_int err; /* the first cause; all threads stop when it is set */
 	char error_text[FAIL_TEXT_MAX]; /* of that one; "": the caller has cancelled the run */
 	pthread_mutex_t lock;
-	pthread_cond_t ended;	 /* a thread has ended */
-	unsigned int nr_running; /* threads; guarded by lock */
-	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, or the run has begun or failed */
-	enum { RUN_WAITS, RUN_BEGUN, RUN_OFF } phase; /* threads wait for one of the last two; guarded by lock */
+	pthread_cond_t ended;	 /* the threads of a GPU have ended */
+	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, its threads may begin, or the run has failed */
 	/* Without threads: called between windows. */
 	void (*between_windows)(void *arg);
 	void *between_arg;
@@ -44,11 +42,6 @@ void content_run_done(struct content_run *run);
 
 /* Keeps the first error of a run with the text of the calling thread, and makes all its threads stop. Returns @err. */
 int content_run_fail(struct content_run *run, int err);
-
-/* Lets the threads begin, or end at once. */
-void content_run_release(struct content_run *run, bool begin);
-/* In a thread of GPU @index: waits for that. Whether it is to begin. */
-bool content_run_wait_begin(struct content_run *run, size_t index);
 
 static inline bool content_run_has_failed(struct content_run *run)
 {

@@ -6,6 +6,8 @@
  */
 #include "pages/pages.h"
 
+#include <inttypes.h>
+
 #include "content/content.h"
 #include "host/host.h"
 #include "pages/progress.h"
@@ -14,9 +16,9 @@
 
 enum direction { SAVE, FILL };
 
-/* The open files of a process' contents. */
+/* Open files of contents. */
 struct page_files {
-	struct content_gpu *gpus; /* one for each GPU that has contents */
+	struct content_gpu *gpus; /* one for each GPU that has some */
 	size_t nr_gpus;
 	char (*names)[IMAGE_NAME_MAX];
 	struct bo **bos; /* of each one's process; borrowed */
@@ -28,18 +30,19 @@ struct part {
 	size_t device;
 	uint32_t minor;
 	uint64_t bytes;
-	bool is_saved;
 };
+
+static void gpu_done(struct content_gpu *gpu)
+{
+	cleanup_close(&gpu->render_fd);
+	cleanup_close(&gpu->pages_fd);
+	free(gpu->bos);
+}
 
 static void files_done(struct page_files *files)
 {
-	for (size_t i = 0; i < files->nr_gpus; i++) {
-		if (files->gpus[i].render_fd >= 0)
-			close(files->gpus[i].render_fd);
-		if (files->gpus[i].pages_fd >= 0)
-			close(files->gpus[i].pages_fd);
-		free(files->gpus[i].bos);
-	}
+	for (size_t i = 0; i < files->nr_gpus; i++)
+		gpu_done(&files->gpus[i]);
 	free(files->gpus);
 	free(files->names);
 	free(files->bos);
@@ -84,17 +87,18 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	return 0;
 }
 
-static int open_gpu(struct page_files *files, int id, const struct kfd_state *state, size_t device, uint32_t minor,
-		    enum direction direction)
+/* As the @at-th of the files, whatever has been there. */
+static int open_gpu(struct page_files *files, size_t at, int id, const struct kfd_state *state, size_t device,
+		    uint32_t minor, enum direction direction)
 {
-	struct content_gpu *gpu = &files->gpus[files->nr_gpus];
-	char *name = files->names[files->nr_gpus];
+	struct content_gpu *gpu = &files->gpus[at];
+	char *name = files->names[at];
 	int err;
 
-	files->bos[files->nr_gpus++] = state->bos;
-	gpu->gpu_id = state->devices[device].user_gpu_id;
-	gpu->render_fd = -1;
-	gpu->pages_fd = -1;
+	*gpu = (struct content_gpu){ .gpu_id = state->devices[device].user_gpu_id, .render_fd = -1, .pages_fd = -1 };
+	files->bos[at] = state->bos;
+	if (at == files->nr_gpus)
+		files->nr_gpus++;
 	err = collect_bos(state, gpu);
 	if (err)
 		return err;
@@ -122,56 +126,41 @@ static int files_open(struct page_files *files, int id, const struct kfd_state *
 	if (err)
 		return err;
 	for (size_t i = 0; i < state->nr_devices; i++) {
-		err = open_gpu(files, id, state, i, minors[i], FILL);
+		err = open_gpu(files, files->nr_gpus, id, state, i, minors[i], FILL);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static int close_written(struct page_files *files)
+static struct content_options engine_options(const struct settings *settings, struct progress *progress,
+					      struct content_tally *tally)
 {
-	int ret = 0;
-
-	for (size_t i = 0; i < files->nr_gpus; i++) {
-		if (close(files->gpus[i].pages_fd) && !ret)
-			ret = fail(errno_or_eio(), "image %s: cannot write it: %m", files->names[i]);
-		files->gpus[i].pages_fd = -1;
-	}
-	return ret;
-}
-
-static void take_checksums(const struct page_files *files)
-{
-	for (size_t i = 0; i < files->nr_gpus; i++)
-		for (size_t b = 0; b < files->gpus[i].nr_bos; b++) {
-			const struct content_bo *from = &files->gpus[i].bos[b];
-			struct bo *bo = &files->bos[i][from->index];
-
-			bo->crc32c = from->crc32c;
-			bo->has_crc32c = from->has_crc32c;
-		}
-}
-
-static int run_engine(struct page_files *files, const struct settings *settings, struct progress *progress,
-		      enum direction direction)
-{
-	const struct content_options options = {
+	return (struct content_options){
 		.max_buffer_bytes = memory_for_copies(settings->max_buffer_size_bytes),
 		.on_progress = progress_report,
 		.progress_arg = progress,
-		.no_threads = direction == FILL, /* of a restored task: they would take pids that other tasks need */
+		.tally = tally,
 	};
-	int err = direction == SAVE ? content_dump(files->gpus, files->nr_gpus, &options)
-				    : content_restore(files->gpus, files->nr_gpus, &options);
-
-	if (err)
-		return err;
-	progress_report(progress, files->gpus, files->nr_gpus);
-	return 0;
 }
 
 /* ---- dump ---- */
+
+/* What processes have on GPUs, each of which has a lane in @files. */
+struct saving {
+	struct page_files files;
+	struct part *parts; /* those of a GPU are neighbours */
+	size_t nr_parts;
+	struct part **at; /* in which each lane is */
+	struct progress *progress;
+};
+
+static void saving_done(struct saving *saving)
+{
+	files_done(&saving->files);
+	free(saving->parts);
+	free(saving->at);
+}
 
 static int compare_parts(const void *a, const void *b)
 {
@@ -195,15 +184,15 @@ static uint64_t bytes_on(const struct kfd_state *state, size_t device)
 }
 
 /* By GPU, and the large ones first: many programs use one GPU and have a little on all others. */
-static int list_parts(const struct pages_process *processes, size_t nr_processes, struct part **ret, size_t *ret_nr)
+static int list_parts(const struct pages_process *processes, size_t nr_processes, struct saving *saving)
 {
 	struct part *parts;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < nr_processes; i++)
 		nr += processes[i].state->nr_devices;
-	*ret = parts = calloc(nr + 1, sizeof(*parts));
-	*ret_nr = nr;
+	saving->parts = parts = calloc(nr + 1, sizeof(*parts));
+	saving->nr_parts = nr;
 	if (!parts)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr_processes; i++)
@@ -214,73 +203,96 @@ static int list_parts(const struct pages_process *processes, size_t nr_processes
 				.minor = processes[i].minors[j],
 				.bytes = bytes_on(processes[i].state, j),
 			};
-	qsort(*ret, nr, sizeof(**ret), compare_parts);
+	qsort(saving->parts, nr, sizeof(*saving->parts), compare_parts);
 	return 0;
 }
 
-/* The next part of each GPU. */
-static int open_round(struct page_files *files, struct part *parts, size_t nr_parts)
+static int open_part(struct saving *saving, size_t lane, struct part *part)
 {
-	const struct part *last = NULL;
-	int err = files_init(files, nr_parts);
+	const struct pages_process *process = part->process;
+	int err = open_gpu(&saving->files, lane, process->id, process->state, part->device, part->minor, SAVE);
+
+	saving->at[lane] = part;
+	saving->files.gpus[lane].pid = process->pid;
+	return err;
+}
+
+/* The first part of each GPU. */
+static int open_lanes(struct saving *saving)
+{
+	struct page_files *files = &saving->files;
+	int err = files_init(files, saving->nr_parts);
+
+	saving->at = calloc(saving->nr_parts + 1, sizeof(*saving->at));
+	if (!saving->at)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < saving->nr_parts; i++)
+		if (!i || saving->parts[i].minor != saving->parts[i - 1].minor)
+			err = open_part(saving, files->nr_gpus, &saving->parts[i]);
+	return err;
+}
+
+static int finish_part(struct saving *saving, size_t lane)
+{
+	struct page_files *files = &saving->files;
+	struct content_gpu *gpu = &files->gpus[lane];
+
+	if (close(steal_fd(&gpu->pages_fd)))
+		return fail(errno_or_eio(), "image %s: cannot write it: %m", files->names[lane]);
+	for (size_t b = 0; b < gpu->nr_bos; b++) {
+		struct bo *bo = &files->bos[lane][gpu->bos[b].index];
+
+		bo->crc32c = gpu->bos[b].crc32c;
+		bo->has_crc32c = gpu->bos[b].has_crc32c;
+	}
+	progress_report(saving->progress, gpu, 1);
+	return 0;
+}
+
+/* The next part of the GPU, which does not wait for other GPUs. */
+static int next_part(void *arg, struct content_gpu *gpu)
+{
+	struct saving *saving = arg;
+	size_t lane = (size_t)(gpu - saving->files.gpus);
+	struct part *part = saving->at[lane];
+	int err = finish_part(saving, lane);
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr_parts; i++) {
-		struct part *part = &parts[i];
-
-		if (part->is_saved || (last && last->minor == part->minor))
-			continue;
-		last = part;
-		part->is_saved = true;
-		err = open_gpu(files, part->process->id, part->process->state, part->device, part->minor, SAVE);
-		if (err)
-			return err;
-	}
-	return 0;
+	if (part + 1 == saving->parts + saving->nr_parts || part[1].minor != part->minor)
+		return 0;
+	gpu_done(gpu);
+	err = open_part(saving, lane, part + 1);
+	return err ? err : 1;
 }
 
-/* Processes that use different GPUs are saved at the same time, those of one GPU one after the other. */
-static int dump_parts(struct part *parts, size_t nr_parts, const struct settings *settings, struct progress *progress)
-{
-	for (size_t nr_saved = 0; nr_saved < nr_parts;) {
-		_cleanup_(files_done) struct page_files files = { 0 };
-		int err = open_round(&files, parts, nr_parts);
-
-		if (err)
-			return err;
-		nr_saved += files.nr_gpus;
-		err = run_engine(&files, settings, progress, SAVE);
-		if (err)
-			return err;
-		err = close_written(&files);
-		if (err)
-			return err;
-		take_checksums(&files);
-	}
-	return 0;
-}
-
+/* Processes on different GPUs are saved at the same time, those on one GPU one after the other. */
 static int dump_processes(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
-			  struct progress *progress)
+			  struct progress *progress, struct content_tally *tally)
 {
-	_cleanup_free_ struct part *parts = NULL;
-	size_t nr_parts;
-	int err = list_parts(processes, nr_processes, &parts, &nr_parts);
+	_cleanup_(saving_done) struct saving saving = { .progress = progress };
+	struct content_options options = engine_options(settings, progress, tally);
+	int err = list_parts(processes, nr_processes, &saving);
 
 	if (err)
 		return err;
-	return dump_parts(parts, nr_parts, settings, progress);
+	err = open_lanes(&saving);
+	if (err)
+		return err;
+	options.next = next_part;
+	options.next_arg = &saving;
+	return content_dump(saving.files.gpus, saving.files.nr_gpus, &options);
 }
 
-int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings)
+int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+	       struct content_tally *tally)
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
 	/* A streamer has few files open at a time. */
 	size_t nr_together = criu_is_streaming() ? 1 : nr_processes;
 
 	for (size_t i = 0; i < nr_processes; i += nr_together) {
-		int err = dump_processes(&processes[i], nr_together, settings, &progress);
+		int err = dump_processes(&processes[i], nr_together, settings, &progress, tally);
 
 		if (err)
 			return err;
@@ -290,28 +302,43 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 
 /* ---- restore ---- */
 
+/* The threads of a restored task would take pids that other tasks need. */
+static int fill(struct page_files *files, const struct settings *settings, struct progress *progress,
+		struct content_tally *tally)
+{
+	struct content_options options = engine_options(settings, progress, tally);
+	int err;
+
+	options.no_threads = true;
+	err = content_restore(files->gpus, files->nr_gpus, &options);
+	if (err)
+		return err;
+	progress_report(progress, files->gpus, files->nr_gpus);
+	return 0;
+}
+
 static int restore_from_stream(int id, const struct kfd_state *state, size_t device, uint32_t minor,
-			       const struct settings *settings, struct progress *progress)
+			       const struct settings *settings, struct progress *progress, struct content_tally *tally)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };
 	int err = files_init(&files, 1);
 
 	if (err)
 		return err;
-	err = open_gpu(&files, id, state, device, minor, FILL);
+	err = open_gpu(&files, 0, id, state, device, minor, FILL);
 	if (err)
 		return err;
-	return run_engine(&files, settings, progress, FILL);
+	return fill(&files, settings, progress, tally);
 }
 
 /* The streamer sends each file once and waits until it has been read: so one after the other. */
 static int restore_all_from_stream(int id, const struct kfd_state *state, const uint32_t *minors,
-				   const struct settings *settings)
+				   const struct settings *settings, struct content_tally *tally)
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
 
 	for (size_t i = 0; i < state->nr_devices; i++) {
-		int err = restore_from_stream(id, state, i, minors[i], settings, &progress);
+		int err = restore_from_stream(id, state, i, minors[i], settings, &progress, tally);
 
 		if (err)
 			return err;
@@ -335,7 +362,7 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 }
 
 int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct worker *worker, int *ret_token)
+		  struct worker *worker, struct content_tally *tally, int *ret_token)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };
 	_cleanup_(progress_close) struct progress progress = { .fd = -1 };
@@ -343,7 +370,7 @@ int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors,
 
 	*ret_token = -1;
 	if (criu_is_streaming())
-		return restore_all_from_stream(id, state, minors, settings);
+		return restore_all_from_stream(id, state, minors, settings, tally);
 	err = files_open(&files, id, state, minors);
 	if (err || !files.nr_gpus)
 		return err;
@@ -353,5 +380,18 @@ int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors,
 		return 0;
 	}
 	progress = progress_open(settings->progress, "restore");
-	return run_engine(&files, settings, &progress, FILL);
+	return fill(&files, settings, &progress, tally);
+}
+
+/* ---- the summary ---- */
+
+void pages_log_tally(const struct content_tally *tally, const char *what, size_t nr_processes, const char *lasting,
+		     double seconds)
+{
+	uint64_t bytes = atomic_load(&tally->bytes), ns = atomic_load(&tally->ended_ns) - atomic_load(&tally->began_ns);
+
+	pr_info("%s %zu processes: %" PRIu64 " bytes, %.0f %% zeros, copied in %.3f s; %s %.3f s; at most %" PRIu64
+		" KiB of buffers", what, nr_processes, bytes,
+		bytes ? 100.0 * (double)atomic_load(&tally->zero_bytes) / (double)bytes : 0.0, (double)ns / 1e9, lasting,
+		seconds, atomic_load(&tally->most_bytes) >> 10);
 }

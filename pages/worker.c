@@ -73,6 +73,7 @@ struct lane {
 
 struct worker {
 	uint64_t max_bytes; /* staging memory of a lane, 0: the engine's default */
+	struct content_tally *tally;
 	const char *progress_path;
 	struct progress progress;
 	atomic_int *state; /* shared with the tasks */
@@ -160,6 +161,7 @@ static int turn_copy(struct turn *turn)
 		.progress_arg = &turn->worker->progress,
 		.is_cancelled = turn_is_cancelled,
 		.cancel_arg = turn,
+		.tally = turn->worker->tally,
 	};
 	int err;
 
@@ -403,12 +405,13 @@ static void free_memory(struct worker *worker)
 	free(worker);
 }
 
-static int worker_init(struct worker *worker, const struct settings *settings, unsigned int nr_gpus)
+static int worker_init(struct worker *worker, const struct settings *settings, unsigned int nr_gpus,
+		       struct content_tally *tally)
 {
 	uint64_t bytes = memory_for_copies(settings->max_buffer_size_bytes);
 	void *state;
 
-	*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 } };
+	*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 }, .tally = tally };
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
 	worker->progress_path = settings->progress;
@@ -421,10 +424,10 @@ static int worker_init(struct worker *worker, const struct settings *settings, u
 	return open_channel(worker);
 }
 
-struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus)
+struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus, struct content_tally *tally)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
-	int err = worker ? worker_init(worker, settings, nr_gpus) : -ENOMEM;
+	int err = worker ? worker_init(worker, settings, nr_gpus, tally) : -ENOMEM;
 
 	if (!err)
 		return worker;

@@ -17,10 +17,10 @@ struct worker;
 
 /*
  * In criu's main process, before it forks tasks. The worker does not run yet. @settings
- * are borrowed; @nr_gpus of the machine share settings->max_buffer_size_bytes.
+ * and @tally are borrowed; @nr_gpus of the machine share settings->max_buffer_size_bytes.
  * NULL after a failure.
  */
-struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus);
+struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus, struct content_tally *tally);
 
 /* Main process, when no more tasks will be forked. When it cannot start, tasks copy on their own, with a warning. */
 void worker_start(struct worker *worker);

@@ -268,6 +268,7 @@ struct scenario {
 	const char *dir;
 	uint64_t max_bytes;
 	bool no_threads;
+	bool in_turn; /* both on one GPU, one after the other */
 };
 
 struct fault {
@@ -431,13 +432,32 @@ static int reopen(int fd)
 	return ret;
 }
 
-/* The call that failed; NULL when there are fewer than fault->nth. */
-static const char *run_once(const struct scenario *scenario, const struct fault *fault)
+static int second_of_two(void *arg, struct content_gpu *gpu)
+{
+	const struct content_gpu *gpus = arg;
+
+	if (gpu->pages_fd == gpus[1].pages_fd)
+		return 0;
+	*gpu = gpus[1];
+	return 1;
+}
+
+static int run_engine(const struct scenario *scenario, struct content_gpu gpus[2])
 {
 	const struct content_options options = {
 		.max_buffer_bytes = scenario->max_bytes,
 		.no_threads = scenario->no_threads,
+		.next = scenario->in_turn ? second_of_two : NULL,
+		.next_arg = gpus,
 	};
+	size_t nr_gpus = scenario->in_turn ? 1 : 2;
+
+	return scenario->restore ? content_restore(gpus, nr_gpus, &options) : content_dump(gpus, nr_gpus, &options);
+}
+
+/* The call that failed; NULL when there are fewer than fault->nth. */
+static const char *run_once(const struct scenario *scenario, const struct fault *fault)
+{
 	struct fixture_gpu f[2];
 	struct content_gpu gpus[2];
 	struct ends ends;
@@ -458,7 +478,7 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 	for (int i = 0; i < 2; i++)
 		cached[i] = (struct cached){ .fd = scenario->dir && !strcmp(scenario->dir, FIXTURE_DISK) ? files[i] : -1 };
 	arm(fault, scenario);
-	ret = scenario->restore ? content_restore(gpus, 2, &options) : content_dump(gpus, 2, &options);
+	ret = run_engine(scenario, gpus);
 	call = disarm();
 	close_ends(scenario, f, &ends);
 	if (call)
@@ -506,6 +526,8 @@ static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir =
 static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY };
 static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
 					      .max_bytes = 1024 * KIB };
+static const struct scenario dump_in_turn = { "dump of two on one GPU", .rings = 1, .dir = FIXTURE_DISK,
+					      .max_bytes = 1024 * KIB, .in_turn = true };
 static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
 						   .rings = 1, .max_bytes = 1024 * KIB };
@@ -528,6 +550,7 @@ static const struct scenario restore_alone = { "restore without threads", .resto
 FAULT_TEST(any_failure_of_a_dump_to_disk_is_reported, dump_to_disk)
 FAULT_TEST(any_failure_of_a_dump_to_memory_is_reported, dump_to_memory)
 FAULT_TEST(any_failure_of_a_dump_to_a_pipe_is_reported, dump_to_pipe)
+FAULT_TEST(any_failure_of_a_dump_of_two_on_one_gpu_is_reported, dump_in_turn)
 FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
 FAULT_TEST(any_failure_of_a_dump_without_threads_is_reported, dump_alone)
@@ -569,25 +592,32 @@ static void where_threads_are_refused_it_copies_without(void **state)
 	(void)state;
 	run_without(&dump_to_disk, "pthread_create", EAGAIN, text);
 	run_without(&dump_to_pipe, "pthread_create", EAGAIN, text);
+	run_without(&dump_in_turn, "pthread_create", EAGAIN, text);
 	run_without(&restore, "pthread_create", EAGAIN, text);
 	run_without(&dump_alone, "pthread_create", EAGAIN, NULL);
 	run_without(&restore_alone, "pthread_create", EAGAIN, NULL);
 }
 
 /* The limit may be reached by any of the threads: those that were started end, and nothing is done twice. */
-static void any_thread_may_be_the_one_that_is_refused(void **state)
+static void refuse_each_thread(const struct scenario *scenario)
 {
 	unsigned int nr_refused = 0;
 
-	(void)state;
 	for (nth_thread_refused = 1; !nr_refused || strstr(log_text, "no thread can be started");
 	     nth_thread_refused++) {
 		nr_threads = 0;
-		assert_null(run_once(&restore, NULL));
+		assert_null(run_once(scenario, NULL));
 		nr_refused++;
 	}
 	nth_thread_refused = 0;
-	assert_int_equal(nr_refused - 1, 4); /* two for each of two GPUs */
+	assert_int_equal(nr_refused - 1, 4); /* two for each of two GPUs, or of two files */
+}
+
+static void any_thread_may_be_the_one_that_is_refused(void **state)
+{
+	(void)state;
+	refuse_each_thread(&restore);
+	refuse_each_thread(&dump_in_turn);
 }
 
 /* Submissions are in flight while the one thread reads or writes the file. */
@@ -698,6 +728,7 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_dump_to_disk_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_memory_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_is_reported),
+		cmocka_unit_test(any_failure_of_a_dump_of_two_on_one_gpu_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_without_threads_is_reported),

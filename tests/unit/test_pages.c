@@ -22,9 +22,10 @@
 #define MINOR_A	  128u
 #define MINOR_B	  129u
 
-static char notes[1024]; /* of each run: "[FILE FILE]" */
+static char notes[1024]; /* of each run: "[FILE FILE]", then ">FILE" for each that follows on its GPU */
 static bool is_streaming;
 static unsigned int nr_runs, failing_run;
+static struct content_tally tally;
 
 /* ---- what pages.c calls ---- */
 
@@ -90,20 +91,41 @@ static uint32_t checksum(const char *name, uint32_t index)
 	return crc32c(index, name, strlen(name));
 }
 
+static void save(struct content_gpu *gpu)
+{
+	int id = atoi(gpu->pages_name);
+
+	assert_int_equal(gpu->pid, 1000 + id);
+	strcat(notes, gpu->pages_name);
+	for (size_t b = 0; b < gpu->nr_bos; b++) {
+		gpu->bos[b].crc32c = checksum(gpu->pages_name, gpu->bos[b].index);
+		gpu->bos[b].has_crc32c = true;
+	}
+}
+
+/* The last GPU is done with all that it has before the others are with their first. */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
+	int r;
+
 	assert_false(options->no_threads);
+	assert_ptr_equal(options->tally, &tally);
 	strcat(notes, "[");
 	for (size_t i = 0; i < nr_gpus; i++) {
 		strcat(notes, i ? " " : "");
-		strcat(notes, gpus[i].pages_name);
-		for (size_t b = 0; b < gpus[i].nr_bos; b++) {
-			gpus[i].bos[b].crc32c = checksum(gpus[i].pages_name, gpus[i].bos[b].index);
-			gpus[i].bos[b].has_crc32c = true;
-		}
+		save(&gpus[i]);
 	}
 	strcat(notes, "]");
-	return ++nr_runs == failing_run ? -EIO : 0;
+	if (++nr_runs == failing_run)
+		return -EIO;
+	for (size_t i = nr_gpus; i-- > 0;)
+		while ((r = options->next(options->next_arg, &gpus[i]))) {
+			if (r < 0)
+				return r;
+			strcat(notes, ">");
+			save(&gpus[i]);
+		}
+	return 0;
 }
 
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
@@ -152,8 +174,9 @@ static int dump(void)
 	add_gpu(&processes[1], GPU_A, MINOR_A, 4096);
 	add_gpu(&processes[2], GPU_B, MINOR_B, 8192);
 	for (int i = 0; i < 3; i++)
-		pages[i] = (struct pages_process){ .id = 7 + i, .state = &processes[i].state, .minors = processes[i].minors };
-	return pages_dump(pages, 3, &settings);
+		pages[i] = (struct pages_process){ .pid = 1007 + i, .id = 7 + i, .state = &processes[i].state,
+						   .minors = processes[i].minors };
+	return pages_dump(pages, 3, &settings, &tally);
 }
 
 static void expect_checksums(void)
@@ -172,7 +195,7 @@ static void a_gpu_saves_one_process_at_a_time_and_others_meanwhile(void **state)
 {
 	(void)state;
 	assert_int_equal(dump(), 0);
-	assert_string_equal(notes, "[7-aaaa 9-bbbb][8-aaaa 8-bbbb]");
+	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa");
 	expect_checksums();
 }
 

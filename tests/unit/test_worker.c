@@ -153,7 +153,7 @@ static void begin_tasks(const struct fake_drm_config *config, size_t nr, const u
 static void begin(const struct fake_drm_config *config, size_t nr, const uint64_t *sizes, size_t nr_sizes)
 {
 	begin_tasks(config, nr, sizes, nr_sizes);
-	worker = worker_new(&settings, GPUS);
+	worker = worker_new(&settings, GPUS, NULL);
 	assert_non_null(worker);
 	worker_start(worker);
 }
@@ -469,7 +469,7 @@ static void restore_with_fault(int n)
 
 	atomic_store(&calls_left, n);
 	atomic_store(&armed, true);
-	worker = worker_new(&settings, GPUS);
+	worker = worker_new(&settings, GPUS, NULL);
 	task->token = -ENOTCONN;
 	if (worker) {
 		worker_start(worker);

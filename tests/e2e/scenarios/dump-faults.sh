@@ -54,3 +54,19 @@ job_picture
 fails 'cannot let its GPU queues run again: Input/output error' 'kfd:CRIU_OP 13 EIO'
 fails 'cannot stop its GPU queues: Input/output error' 'kfd:CRIU_OP 14 EIO'
 job_end
+
+# Three processes on two GPUs, saved at the same time and one after the other: whichever copy fails, all of them run on.
+job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4 --children 2 --split
+job_picture
+for n in 1 2 3 5; do
+	fails 'pid [0-9]*, gpu 0x[0-9a-f]*: .*submitting the copy: ' "drm:CS $n EIO"
+done
+dump
+expect_gone
+summary='saved 3 processes: [0-9]* bytes, [0-9]* % zeros, copied in [0-9.]* s; queues were stopped for [0-9.]* s; at most'
+grep -q "$summary" "$work/$criu_runs-dump.log" || fail "the dump has no summary"
+restore
+summary='restored 3 processes: [0-9]* bytes, [0-9]* % zeros, copied in [0-9.]* s; a task waited up to [0-9.]* s; at most'
+grep -q "$summary" "$work/$criu_runs-restore.log" || fail "the restore has no summary"
+expect_verified
+job_end
