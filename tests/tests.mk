@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Tests and the demonstration. The machine in which most of them run: tests/vm.
 
-include tests/kfdsim/conformance/conformance.mk
+include tests/conformance/conformance.mk
 
 # ---- unit tests: tests/unit/test_NAME.c and the modules that test_NAME_SRCS lists ----
 

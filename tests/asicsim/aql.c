@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * AQL queues, whose packets are those of the HSA standard: barriers, completion signals, and dispatches of real code
- * (code.c) or of a few kernels that are built in here, the same as in tests/kfdsim. The object of such a kernel is a
+ * (code.c) or of a few kernels that are built in here. The object of such a kernel is a
  * 64-byte descriptor in GPU memory that starts with a magic number and names it; arguments are packed 64-bit words; work
  * item i does word i. A dispatch that is running can be preempted (wave.c).
  */

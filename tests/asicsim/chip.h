@@ -97,6 +97,8 @@ struct chip_ring {
 	u64 rptr;  /* dwords */
 	bool hung; /* or not started since a reset */
 	struct chip_ib ib;
+	u64 copied;	/* bytes */
+	u64 busy_until; /* ns: a copy takes as long as the chip's rate wants */
 };
 
 /* What tells one kind of GPU from another: mi100.c, mi300.c. */
@@ -136,6 +138,7 @@ struct chip {
 	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
 	bool halted; /* nothing runs; control.c */
 	bool slow;   /* each step of the kernel's rings takes some time; control.c */
+	u32 mbps;    /* that the kernel's ring of an engine copies, 0: as fast as it can; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];
 	struct irq_work irq;
 	spinlock_t ih_lock;

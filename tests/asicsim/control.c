@@ -2,7 +2,9 @@
 /*
  * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
  * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it; with "slow", its engines
- * take their time until "ok" is written.
+ * take their time until "ok" is written. "GPU_ID rate MBPS" has the kernel's ring of each engine copy no more than so many
+ * MB/s (0: as fast as it can); fills do not count. /sys/kernel/debug/asicsim/engines: "GPU_ID ENGINE BYTES", what each of
+ * these rings has copied.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -12,7 +14,8 @@
 
 struct order {
 	u32 gpu_id;
-	bool hang, slow, found;
+	bool hang, slow, rate, found;
+	u32 mbps;
 };
 
 static u32 gpu_id(struct chip *chip)
@@ -44,9 +47,13 @@ static void carry_out(struct chip *chip, void *data)
 
 	if (gpu_id(chip) != order->gpu_id)
 		return;
+	order->found = true;
+	if (order->rate) {
+		WRITE_ONCE(chip->mbps, order->mbps);
+		return;
+	}
 	WRITE_ONCE(chip->halted, order->hang);
 	WRITE_ONCE(chip->slow, order->slow);
-	order->found = true;
 }
 
 static ssize_t gpus_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
@@ -59,11 +66,12 @@ static ssize_t gpus_write(struct file *file, const char __user *from, size_t len
 	if (copy_from_user(text, from, len))
 		return -EFAULT;
 	text[len] = 0;
-	if (sscanf(text, "%x %7s", &order.gpu_id, state) != 2)
+	if (sscanf(text, "%x %7s %u", &order.gpu_id, state, &order.mbps) < 2)
 		return -EINVAL;
 	order.hang = !strcmp(state, "hang");
 	order.slow = !strcmp(state, "slow");
-	if (!order.hang && !order.slow && strcmp(state, "ok"))
+	order.rate = !strcmp(state, "rate");
+	if (!order.hang && !order.slow && !order.rate && strcmp(state, "ok"))
 		return -EINVAL;
 	chips_each(carry_out, &order);
 	return order.found ? len : -ENODEV;
@@ -78,7 +86,22 @@ static const struct file_operations gpus_fops = {
 	.release = single_release,
 };
 
+static void show_engines(struct chip *chip, void *m)
+{
+	for (unsigned int i = 0; i < AMDGPU_MAX_SDMA_INSTANCES; i++)
+		if (READ_ONCE(chip->rings[i].copied))
+			seq_printf(m, "%#x %u %llu\n", gpu_id(chip), i, READ_ONCE(chip->rings[i].copied));
+}
+
+static int engines_show(struct seq_file *m, void *unused)
+{
+	chips_each(show_engines, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(engines);
+
 void control_files(struct dentry *dir)
 {
+	debugfs_create_file("engines", 0444, dir, NULL, &engines_fops);
 	debugfs_create_file("gpus", 0644, dir, NULL, &gpus_fops);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/asicsim/{objects,clients}: what is alive, counted in the driver's own lists. The same kinds and
- * lines as those of the simulated driver in tests/kfdsim, whose directory's name is a link to this one. Memory is
- * what TTM has given out beyond what it had when something was last written to "objects".
+ * /sys/kernel/debug/asicsim/{objects,clients}: what is alive, counted in the driver's own lists. Memory is what
+ * TTM has given out beyond what it had when something was last written to "objects".
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -14,7 +13,7 @@
 #include "kfd_svm.h"
 
 static DEFINE_MUTEX(objects_lock);
-static struct dentry *objects_dir, *objects_link;
+static struct dentry *objects_dir;
 static unsigned int nr_chips;
 
 struct counts {
@@ -218,7 +217,6 @@ void objects_start(void)
 	mutex_lock(&objects_lock);
 	if (!nr_chips++) {
 		objects_dir = debugfs_create_dir("asicsim", NULL);
-		objects_link = debugfs_create_symlink("kfdsim", NULL, "asicsim");
 		debugfs_create_file("objects", 0644, objects_dir, NULL, &objects_fops);
 		debugfs_create_file("clients", 0444, objects_dir, NULL, &clients_fops);
 		control_files(objects_dir);
@@ -230,7 +228,6 @@ void objects_stop(void)
 {
 	mutex_lock(&objects_lock);
 	if (!--nr_chips) {
-		debugfs_remove(objects_link);
 		debugfs_remove(objects_dir);
 	}
 	mutex_unlock(&objects_lock);

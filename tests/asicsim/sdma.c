@@ -49,10 +49,29 @@ static int run_nothing(struct sdma_run *run, const u32 *dw)
 	return 0;
 }
 
+/* The engine is still at what its ring has copied. */
+static bool is_copying(struct sdma_run *run)
+{
+	return run->ring && ktime_get_ns() < run->chip->rings[run->engine].busy_until;
+}
+
+static void count_copy(struct sdma_run *run, u64 bytes)
+{
+	struct chip_ring *r = &run->chip->rings[run->engine];
+	u32 mbps = READ_ONCE(run->chip->mbps);
+
+	if (!run->ring)
+		return;
+	WRITE_ONCE(r->copied, r->copied + bytes);
+	if (mbps)
+		r->busy_until = max_t(u64, r->busy_until, ktime_get_ns()) + bytes * 1000 / mbps;
+}
+
 static int run_copy(struct sdma_run *run, const u32 *dw)
 {
 	if (sub_op(dw) != SDMA_SUBOP_COPY_LINEAR || !has_count(run, dw[1]))
 		return -EINVAL;
+	count_copy(run, (u64)dw[1] + 1);
 	return chip_copy(run->chip, &run->vm, addr64(dw + 5), addr64(dw + 3), (u64)dw[1] + 1, &run->fault);
 }
 
@@ -332,6 +351,8 @@ int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail)
 		length = avail < 4 ? 4 : write_length(dw);
 	if (avail < length)
 		return 0;
+	if (is_copying(run))
+		return -EAGAIN;
 	err = packets[op].run(run, dw);
 	return err ?: length;
 }

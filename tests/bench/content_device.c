@@ -2,7 +2,7 @@
 /*
  * The content engine on device files, through the real libdrm: BOs are made in VRAM of
  * the first GPUs of the machine, filled, dumped into files, restored into new BOs and
- * compared. Meant for the simulated GPUs of tests/kfdsim; real ones do as well.
+ * compared. Meant for the simulated GPUs of tests/asicsim; real ones do as well.
  *
  * BOs are made in render-node files of this program's own, by plain ioctls: libdrm would
  * give the engine the same file, and a BO that it has already.

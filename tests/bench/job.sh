@@ -3,6 +3,7 @@
 # What the measurements in the machine share: a job, its images on the slow disk. Sourced, never run.
 
 programs=build/bench
+debug=/sys/kernel/debug/asicsim
 work=/disk/bench
 pid=
 name= # of what is measured
@@ -44,8 +45,16 @@ criu_seconds() {
 	seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
 }
 
+# engines_rate MBPS: of each engine of each GPU; a program's copies use two
+engines_rate() {
+	local id _
+	while read -r id _; do
+		echo "$id rate $1" >"$debug/gpus"
+	done <"$debug/gpus"
+}
+
 no_objects_left() {
-	awk '$2 != 0 { exit 1 }' /sys/kernel/debug/kfdsim/objects
+	awk '$2 != 0 { exit 1 }' "$debug/objects"
 }
 
 # Every byte is right, and nothing remains on the GPUs, which free an ended process' memory a little later.

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENGINES	     "/sys/kernel/debug/kfdsim/engines"
+#define ENGINES	     "/sys/kernel/debug/asicsim/engines"
 #define SECTOR_BYTES 512
 #define EVERY_NS     100000000
 

@@ -8,10 +8,10 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 gpujob=$top/build/workloads/gpujob
 hsajob=$top/build/workloads/hsajob
-gpus_dir=${gpus_dir:-$top/tests/kfdsim/gpus}
-objects_file=/sys/kernel/debug/kfdsim/objects
-clients_file=/sys/kernel/debug/kfdsim/clients
-gpus_file=/sys/kernel/debug/kfdsim/gpus
+gpus_dir=${gpus_dir:-$top/tests/asicsim/gpus}
+objects_file=/sys/kernel/debug/asicsim/objects
+clients_file=/sys/kernel/debug/asicsim/clients
+gpus_file=/sys/kernel/debug/asicsim/gpus
 
 work=${work:-/tmp/e2e}
 job=$work/job		# state file of the job's parent; children: $job.1, $job.2 ...
@@ -54,19 +54,10 @@ wait_until() {
 
 # ---- the machine ----
 
-# is_model: the GPUs are those of kfdsim
-is_model() {
-	[ -e /sys/module/kfdsim ]
-}
-
-# machine_load NAME [SED-SCRIPT]: the simulated GPUs of NAME.txt, changed by the script, instead of
-# those that are there; the model behaves as with the kernel release $rules, if that is set
+# machine_load NAME [SED-SCRIPT]: the simulated GPUs of NAME.txt, changed by the script, instead of those that are there
 machine_load() {
-	local log=$work/kfdsim-load.log description=$work/gpus.txt
-	{
-		[ -z "${rules:-}" ] || ! is_model || printf '[kernel]\nrelease = %s\n' "$rules"
-		sed "${2:-}" "$gpus_dir/$1.txt"
-	} >"$description"
+	local log=$work/gpus-load.log description=$work/gpus.txt
+	sed "${2:-}" "$gpus_dir/$1.txt" >"$description"
 	gpus-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
 }
 
@@ -149,13 +140,10 @@ log_mark() {
 	echo "e2e: scenario $1" >/dev/kmsg
 }
 
-# Lines with kfdsim's name that are none: it is loaded, does what a scenario asks for, or works for a job that is killed.
-no_complaint='kfdsim: ([0-9]+ nodes, |module verification failed|.* from now on$|.* as was asked for$|.* whose memory .* has ended$)'
-
 # log_complaints NAME: what the kernel's log has had since then that it should not have
 log_complaints() {
 	sed "1,/e2e: scenario $1\$/d" "$work/kernel.log" |
-		grep -E 'page fault|asicsim: |kfdsim: |BUG[: ]|WARNING:|Oops|INFO: task .* blocked' | grep -vE "$no_complaint"
+		grep -E 'page fault|asicsim: |BUG[: ]|WARNING:|Oops|INFO: task .* blocked'
 }
 
 # expect_log_quiet NAME: but for what the scenario's lines "# log: REGULAR EXPRESSION, REASON" expect
@@ -431,7 +419,7 @@ faults() {
 	faulty=(env FAILCALLS="$work/faults" LD_PRELOAD="$top/build/workloads/failcalls.so")
 }
 
-# gpus_state WORD: ok, hang or lost, all of them
+# gpus_state WORD: ok, hang or slow, all of them
 gpus_state() {
 	local id _
 	while read -r id _; do
@@ -441,13 +429,14 @@ gpus_state() {
 
 # leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.h)
 leaves_standins() {
-	local release=${rules:-$(uname -r)}
+	local release
+	release=$(uname -r)
 	[[ $release == 6.12.* ]] && release=${release#6.12.} && [ "${release%%[!0-9]*}" -ge 111 ]
 }
 
 # objects: how many there are of each kind; how much memory the driver takes for them may change
 objects() {
-	grep -vE "^page |_kib $(! leaves_standins || echo '|^(kfd_bo|bo) ')" "$objects_file"
+	grep -vE "_kib $(! leaves_standins || echo '|^kfd_bo ')" "$objects_file"
 }
 
 objects_are_as_before() {

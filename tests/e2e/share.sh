@@ -20,27 +20,17 @@ machine_apart() {
 
 # can_translate: whether GPUs can have an IOMMU; that of asicsim needs Linux 7
 can_translate() {
-	is_model || printf '7\n%s\n' "$(uname -r)" | sort -C -V
+	printf '7\n%s\n' "$(uname -r)" | sort -C -V
 }
 
-# machine_translated: two GPUs in no hive, each with its own addresses of system memory. The model's groups have no domain
-# and no type therefore: it is put in their place.
+# machine_translated: two GPUs in no hive, each with its own addresses of system memory
 machine_translated() {
-	local group
 	machine_load 2xmi100 's/^hive_id.*/iommu = yes/'
-	is_model || return 0
-	echo DMA-FQ >"$work/iommu-type"
-	for group in /sys/bus/pci/devices/*/iommu_group/type; do
-		mount --bind "$work/iommu-type" "$group" || fail "putting a type into $group"
-	done
 }
 
 # kernel_lists: whether the kernel lists the objects of a render file, without which none is restored (Linux 6.18)
 kernel_lists() {
-	local release
-	release=$(uname -r)
-	! is_model || release=${rules:-6.18}
-	printf '6.18\n%s\n' "$release" | sort -C -V
+	printf '6.18\n%s\n' "$(uname -r)" | sort -C -V
 }
 
 no_dmabuf_left() {

@@ -93,9 +93,9 @@ disturb() {
 			killed=task
 		fi
 		;;
-	hang)
+	slow)
 		later "$1"
-		gpus_state hang
+		gpus_state slow
 		;;
 	esac
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Machines as people build them, from descriptions like those in
- * tests/kfdsim/gpus, and what becomes of a machine between dump and restore.
+ * data/machines, and what becomes of a machine between dump and restore.
  */
 #ifndef UNIT_MATCH_ORDINARY_H
 #define UNIT_MATCH_ORDINARY_H

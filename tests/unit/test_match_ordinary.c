@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The matcher on ordinary machines: those of tests/kfdsim/gpus, and others that
+ * The matcher on ordinary machines: those of data/machines, and others that
  * people build, as they are and changed. Each is decided within a tenth of the
  * steps that there may be (unit.mk).
  */
@@ -83,7 +83,7 @@ static void check_machine(const char *name, const struct description *d)
 static void match_decides_every_ordinary_machine(void **state)
 {
 	(void)state;
-	for_each_ordinary(TEST_DATA "/../../kfdsim/gpus", check_machine);
+	for_each_ordinary(TEST_DATA "/machines", check_machine);
 	assert_in_range(nr_machines, 20, 100);
 }
 

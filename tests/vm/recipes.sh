@@ -45,11 +45,10 @@ KERNEL_BASE="base-files,bash,coreutils,dash,diffutils,findutils,grep,sed,mawk,pe
 # RESTORE wants memory that comes back later.
 recipe_kernel() {
 	case $1 in
-	6.1) echo "bookworm $KERNEL_BASE,$KERNEL_PACKAGES" ;;
 	6.12) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.107+deb13-amd64)" ;;
 	6.12.117) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.117+deb13-amd64)" ;;
 	7.2) echo "forky $KERNEL_BASE,$KERNEL_PACKAGES" ;;
-	*) note "no kernel is called '$1'; there are: 6.1 6.12 6.12.117 7.2"; return 1 ;;
+	*) note "no kernel is called '$1'; there are: 6.12 6.12.117 7.2"; return 1 ;;
 	esac
 }
 

@@ -23,7 +23,7 @@
 #define MAX_FAULTS 64
 #define OPEN_KFD   UINT32_MAX
 
-/* Type and number of an ioctl; of those for criu, the operation. Those that Debian's headers lack are given as numbers. */
+/* Type and number of an ioctl; of those for criu, the operation. */
 static const struct point {
 	const char *name;
 	char type;

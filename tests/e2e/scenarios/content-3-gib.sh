@@ -2,11 +2,12 @@
 # shellcheck shell=bash disable=SC2154
 # One buffer of 3 GiB, nine tenths of it zeros: every byte is right after the restore
 # gpus: default
-# drivers: kfdsim, the VRAM of the other one is real memory
-# memory: 6144
+# memory: 3072
+# vram: 4096
 # needs: build/bench/bufferjob, bench-build
 # tier: all
 
+machine_load default 's/^vram_size.*/vram_size = 4G/'
 bytes=$((3 << 30))
 
 # job_says TEXT: it has written a line that begins so

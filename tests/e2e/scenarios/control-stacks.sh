@@ -35,17 +35,9 @@ in_kernel() {
 # Known of these releases; of others the first dump has noticed it.
 idle_comes_back
 left_out=
-case ${rules:-$(uname -r)} in
+case $(uname -r) in
 6.12*) ;;
 7.2.12* | 7.2.13*) left_out=1 ;;
 *) ! grep -qs 'the driver left out' "$work"/*-dump.log || left_out=1 ;;
 esac
 in_kernel "$left_out"
-if [ -e /sys/module/kfdsim ]; then
-	rules=7.2.12 machine_load 1xmi100
-	idle_comes_back
-	in_kernel 1
-	# On gfx10 the stack is in the save area.
-	machine_load 1xnavi
-	idle_comes_back
-fi

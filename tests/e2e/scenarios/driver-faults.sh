@@ -4,7 +4,6 @@
 # gpus: 1xmi100-256m
 # kernels: each
 # tier: all
-# drivers: amdgpu, which fails for reasons of its own
 
 other=$work/other
 

@@ -4,13 +4,14 @@
 # gpus: 2xmi100
 # userland: engines
 # host: changed, by the engine and its daemons
-# drivers: kfdsim, the VRAM of the other one is real memory
-# memory: 7000
+# memory: 5000
+# vram: 4096
 # seconds: 900
 
 # shellcheck source=tests/e2e/engines.sh
 . "$top/tests/e2e/engines.sh"
 
+machine_load default 's/^vram_size.*/vram_size = 4G/'
 image_make
 podman_setup runc
 

@@ -3,7 +3,6 @@
 # A graphics program takes the VRAM away again and again while the job is dumped and restored
 # gpus: 1xmi100-256m
 # kernels: each
-# drivers: amdgpu, which moves buffers out of VRAM
 
 # evictions: bytes that the driver has moved since it was loaded
 evictions() {

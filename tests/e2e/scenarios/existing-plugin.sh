@@ -6,14 +6,9 @@
 # kernels: each
 # needs: build/interop/4.2.1/amdgpu_plugin.so, interop
 
-# It copies one byte too many with each packet, which kfdsim has to be told to forgive, and wants the render minors to
-# begin with 128.
+# It wants the render minors to begin with 128.
 existing_load() {
-	local forgive='1i tolerate_overrun = yes'
-	[ -n "${rules:-}" ] || forgive="1i [kernel]\\n${forgive#1i }"
-	[ -d /sys/module/kfdsim ] || forgive=
-	machine_load "$1" "s/^drm_render_minor.*/drm_render_minor = 128 + 1/; s/^card_minor.*/card_minor = 0 + 1/
-		$forgive"
+	machine_load "$1" "s/^drm_render_minor.*/drm_render_minor = 128 + 1/"
 }
 
 # existing_pair DUMPING RESTORING ARG...: directories with plugins, arguments of the job

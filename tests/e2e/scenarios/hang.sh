@@ -4,7 +4,6 @@
 # gpus: 1xmi100
 # kernels: each
 # tier: all
-# drivers: amdgpu, which resets a GPU that hangs
 
 was_reset() {
 	dmesg | sed '1,/e2e: scenario hang$/d' | grep 'GPU reset.*succeeded' >/dev/null

@@ -4,7 +4,6 @@
 # gpus: 2xmi100
 # kernels: each
 # tier: all
-# drivers: amdgpu, which has the files in /sys that it reports
 # seconds: 500
 
 kit=$top/tests/hardware/run

@@ -14,7 +14,7 @@ unset HSA_ENABLE_IPC_MODE_LEGACY
 export LD_LIBRARY_PATH=$top/build/interop/rocm/usr/lib/x86_64-linux-gnu
 # It maps what it allocates on all GPUs by virtual memory. Linux 7.2 does not import VRAM within a hive, and Debian's kernels
 # give no access outside of one.
-is_model || machine_load 1xmi100
+machine_load 1xmi100
 # This runtime leaves a handle behind for each export.
 comes_back_if_listed --share ipc
 [[ $(state_get "$job" hip) == 702* ]] || fail "the job does not use HIP 7.2, but $(state_get "$job" hip)"

@@ -14,6 +14,6 @@ export LD_LIBRARY_PATH=$top/build/interop/rocm/usr/lib/x86_64-linux-gnu
 ldd "$hsajob" | grep "libhsa-runtime64.*$top/build/interop/rocm" >/dev/null || fail "the job does not use ROCm $(<"$top/build/interop/rocm/version")"
 # This runtime leaves a handle behind for each export.
 comes_back_if_listed --share ipc
-is_model || machine_load 1xmi100
+machine_load 1xmi100
 comes_back_if_listed --share vmem
 unset LD_LIBRARY_PATH

@@ -12,5 +12,5 @@ gpujob=$hsajob
 export HSA_ENABLE_IPC_MODE_LEGACY=0
 comes_back --share ipc
 # Linux 7.2 does not import VRAM within a hive, and Debian's kernels give no access outside of one.
-is_model || machine_load 1xmi100
+machine_load 1xmi100
 comes_back_if_listed --share vmem

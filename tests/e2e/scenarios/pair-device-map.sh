@@ -3,7 +3,6 @@
 # KFD_DEVICE_MAP: GPUs chosen by id, render minor, PCI address; checked, and refused when wrong
 # gpus: 1xmi100
 # tier: all
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # A GPU too many: hidden below a container's device filter, by the controller of v1, or not at all
 # gpus: 1xmi100
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

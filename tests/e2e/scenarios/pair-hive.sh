@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Two GPUs of a hive, restored in a bigger and in a slower hive, and where there is none
 # gpus: 1xmi100
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

@@ -3,7 +3,6 @@
 # Fewer caches, fewer global wave sync slots, other capabilities: refused, and accepted where an option says so
 # gpus: 1xmi100
 # tier: all
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Restored on one GPU that differs from that of the dump: better, worse, worse and allowed to be
 # gpus: 1xmi100
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

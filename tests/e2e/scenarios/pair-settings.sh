@@ -3,7 +3,6 @@
 # Configuration files of the machine and in the image directory: obeyed, outranked, refused
 # gpus: 1xmi100
 # tier: all
-# drivers: amdgpu, whose machines are described otherwise
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

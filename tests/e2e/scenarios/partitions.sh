@@ -4,7 +4,6 @@
 # gpus: 1xmi300x
 # kernels: each
 # seconds: 240
-# drivers: amdgpu, whose partitions are what the driver makes of a GPU
 # log: XCC 1 has no MQD, a state of the first XCC alone is restored to show what it is
 
 job_of() {

@@ -6,7 +6,6 @@
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
 
-rules=7.2 machine_load 1xmi100
 for extra in '' '--extra closed'; do
 	# shellcheck disable=SC2086
 	job_start "${small[@]}" --extra context $extra

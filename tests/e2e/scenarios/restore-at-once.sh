@@ -5,7 +5,6 @@
 # kernels: each
 # tier: all
 # seconds: 600
-# drivers: amdgpu, which gives memory back later than the process ends
 
 # machine_with_one, machine_with_two: GPUs. The job is begun where it sees one, and goes on beside another one.
 machine_with_one() {

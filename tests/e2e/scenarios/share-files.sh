@@ -12,7 +12,7 @@ comes_back render-empty
 comes_back_if_listed files
 # Which file is the KFD's shows in its sync objects and, in the driver before Linux 7, in its pasid.
 comes_back files-spare
-is_model || kernel_lists || comes_back files-bare
+kernel_lists || comes_back files-bare
 comes_back_if_listed files-forked
 stays 'mapping at .* of renderD.*: the process has no /dev/kfd open' map-forked
 # Without /dev/kfd: alone, two that share, and two that share with a process that has it.

@@ -19,8 +19,6 @@ for case in ipc-across ipc-anew; do
 	comes_back "$case"
 	goes_on "$case"
 done
-# Debian's kernels have no access to VRAM by PCIe (CONFIG_HSA_AMD_P2P).
-! is_model || comes_back ipc-far
 if can_translate; then
 	machine_translated
 	for case in ipc-far-sysmem ipc-across; do
@@ -28,12 +26,5 @@ if can_translate; then
 		goes_on "$case"
 	done
 fi
-if is_model; then
-	comes_back ipc-far
-	rules=6.12 machine_load 8xmi300x
-	comes_back ipc-far
-	rules=6.12 machine_load 64xcpx
-else
-	machine_load 1xmi300x-cpx
-fi
+machine_load 1xmi300x-cpx
 comes_back ipc-far

@@ -41,7 +41,7 @@ done
 
 comes_back render-freed
 
-# The other job's buffers show in debugfs only, which the model does not have.
+# The other job's buffers show in debugfs only.
 pair='two jobs'
 job=$work/other
 job_start later
@@ -50,18 +50,16 @@ job=$work/job
 job_start later
 process_shape >"$work/shape"
 if kernel_lists; then
-	is_model || mount -t tmpfs hidden /sys/kernel/debug
+	mount -t tmpfs hidden /sys/kernel/debug
 	dump_refused
 	expect_one_error "may share a buffer .* with pid ${other_pids[0]}, .*mount debugfs"
-	is_model || umount /sys/kernel/debug
+	umount /sys/kernel/debug
 	job_goes
 	expect_other_goes
 fi
-if ! is_model; then
-	expect_dump
-	expect_other_goes
-fi
-if ! is_model && kernel_lists; then
+expect_dump
+expect_other_goes
+if kernel_lists; then
 	dump
 	expect_gone
 	expect_other_goes

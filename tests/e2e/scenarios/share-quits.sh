@@ -30,11 +30,11 @@ quits() {
 	restore_staying
 	last=${job_pids[-1]}
 	expect_verified
-	is_model || used=$(vram_kib)
+	used=$(vram_kib)
 	kill -USR2 "$last"
 	wait_until 10 has_ended "$last" || fail "process $last has not ended for the KFD"
 	unset 'job_pids[-1]'
-	is_model || wait_until 10 vram_below $((used - 60000)) ||
+	wait_until 10 vram_below $((used - 60000)) ||
 		fail "$(vram_kib) KiB of VRAM are in use, $used before one of the processes ended"
 	process_shape >"$work/shape"
 	goes_twice

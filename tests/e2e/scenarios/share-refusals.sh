@@ -22,7 +22,7 @@ else
 fi
 stays 'context' context
 # Only the driver of newer kernels has such objects.
-if ! is_model && kernel_lists; then
+if kernel_lists; then
 	stays 'doorbell' doorbell
 fi
 

@@ -10,5 +10,3 @@
 for case in vmm vmm-handle vmm-shared vmm-far; do
 	comes_back_if_listed "$case"
 done
-# Of Linux 7.2's own driver, GPUs in a hive cannot import each other's VRAM, and without links they cannot compute on it.
-! is_model || comes_back_if_listed vmm-far-vram

@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2154
 # Slow GPUs: no process runs before its contents are there, and none at all when criu is killed meanwhile
 # gpus: 2xmi100
-# drivers: amdgpu, whose engines can be slowed down
 
 # lines_of TEXT: their numbers
 lines_of() {

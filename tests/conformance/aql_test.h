@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * AQL queues, their packets, signals and the built-in kernels. The program says
+ * once, in struct aql_gpu, on what GPU and through which files.
+ */
+#ifndef CONFORMANCE_AQL_TEST_H
+#define CONFORMANCE_AQL_TEST_H
+
+#include "kfd_test.h"
+
+struct aql_gpu {
+	int kfd, drm_fd;
+	struct node node;
+};
+
+static struct aql_gpu on;
+
+#define PACKETS	     64u
+#define KERNEL_MAGIC 0x314b4d4953444b46ull
+#define WORDS	     5000u /* one array */
+
+enum { VENDOR, INVALID, DISPATCH, BARRIER_AND, AGENT, BARRIER_OR };
+enum { FILL = 1, ADD, COPY, CHECKSUM, GATHER };
+#define CHUNK 1024u /* words that a kernel does at a time */
+
+struct packet {
+	uint16_t header, setup, workgroup[3], pad;
+	uint32_t grid[3], private_size, group_size;
+	uint64_t kernel_object, kernarg, reserved, completion;
+};
+
+struct barrier {
+	uint16_t header, pad[3];
+	uint64_t dep[5], reserved, completion;
+};
+
+struct barrier_value {
+	uint16_t header;
+	uint8_t format, pad[5];
+	uint64_t signal;
+	int64_t value, mask;
+	uint32_t condition, reserved[5];
+	uint64_t completion;
+};
+
+struct signal {
+	int64_t kind, value;
+	uint64_t mailbox;
+	uint32_t event_id, pad;
+	uint64_t start, end, reserved[3];
+};
+
+struct aql_queue {
+	struct buffer ring, pointers, eop, cwsr, memory;
+	uint32_t queue_id;
+	volatile uint64_t *doorbell;
+	uint8_t *doorbell_page;
+	uint64_t next; /* packet index */
+};
+
+/* ---- the queue ---- */
+
+static inline uint64_t cwsr_bytes(void)
+{
+	uint64_t cus = node_property(on.node.number, "simd_count") / node_property(on.node.number, "simd_per_cu") /
+		       on.node.num_xcc;
+	uint64_t engines =
+		node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
+	uint64_t waves = cus * 32, debug;
+
+	if (on.node.gfx < 100100)
+		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
+	debug = (waves * 32 + 63) & ~63ull;
+	return ((on.node.cwsr_size + debug) * on.node.num_xcc + PAGE - 1) & ~(PAGE - 1);
+}
+
+static inline struct create_queue aql_args(const struct aql_queue *q)
+{
+	return (struct create_queue){
+		.ring = q->ring.va,
+		.ring_size = PACKETS * 64,
+		.wptr = q->pointers.va + 64,
+		.rptr = q->pointers.va,
+		.gpu_id = on.node.gpu_id,
+		.type = 2,
+		.percentage = 100,
+		.priority = 7,
+		.eop = q->eop.va,
+		.eop_size = PAGE,
+		.cwsr = q->cwsr.va,
+		.cwsr_size = on.node.cwsr_size,
+		.ctl_stack_size = on.node.ctl_stack_size,
+	};
+}
+
+static inline struct aql_queue aql_unborn(void)
+{
+	struct aql_queue q = { 0 };
+	struct packet *ring;
+	unsigned int i;
+
+	q.ring = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PACKETS * 64, GTT_RW);
+	q.pointers = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, GTT_RW);
+	q.eop = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, VRAM_RW);
+	q.cwsr = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, cwsr_bytes(), GTT_RW);
+	q.memory = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, 256 << 10, GTT_RW);
+	ring = (struct packet *)q.ring.va;
+	for (i = 0; i < PACKETS; i++)
+		ring[i].header = INVALID;
+	return q;
+}
+
+static inline void aql_born(struct aql_queue *q)
+{
+	struct create_queue args = aql_args(q);
+
+	must(ioctl(on.kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
+	q->queue_id = args.queue_id;
+	q->doorbell_page = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, on.kfd,
+				args.doorbell_offset & ~(DOORBELLS - 1));
+	if (q->doorbell_page == MAP_FAILED)
+		err(1, "mmap doorbells");
+	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (args.doorbell_offset & (DOORBELLS - 1)));
+}
+
+static inline void aql_free(struct aql_queue *q, bool born)
+{
+	if (born) {
+		must(queue_destroy(on.kfd, q->queue_id), "DESTROY_QUEUE");
+		munmap(q->doorbell_page, DOORBELLS);
+	}
+	buffer_free(on.kfd, &q->ring);
+	buffer_free(on.kfd, &q->pointers);
+	buffer_free(on.kfd, &q->eop);
+	buffer_free(on.kfd, &q->cwsr);
+	buffer_free(on.kfd, &q->memory);
+}
+
+/* Body first, header last, as the queue's contract is; then the doorbell. */
+static inline void aql_put(struct aql_queue *q, const void *packet)
+{
+	uint8_t *slot = (uint8_t *)q->ring.va + q->next % PACKETS * 64;
+
+	memcpy(slot + 2, (const uint8_t *)packet + 2, 62);
+	*(volatile uint64_t *)(q->pointers.va + 64) = q->next + 1;
+	__atomic_store_n((uint16_t *)slot, *(const uint16_t *)packet, __ATOMIC_RELEASE);
+	*q->doorbell = q->next++;
+}
+
+static inline uint64_t aql_read_index(const struct aql_queue *q)
+{
+	return *(volatile uint64_t *)q->pointers.va;
+}
+
+static inline bool signal_becomes(const struct signal *s, int64_t value)
+{
+	uint64_t end = now_ms() + 5000;
+
+	while (__atomic_load_n(&s->value, __ATOMIC_ACQUIRE) != value) {
+		if (now_ms() > end)
+			return false;
+		usleep(500);
+	}
+	return true;
+}
+
+/* ---- kernels; q->memory: object at 0, arguments at 64, signal at 128, data from a page on ---- */
+
+static inline uint64_t at(const struct aql_queue *q, uint64_t offset)
+{
+	return q->memory.va + offset;
+}
+
+static inline uint32_t *words(const struct aql_queue *q, unsigned int array)
+{
+	return (uint32_t *)at(q, PAGE + array * 5 * PAGE);
+}
+
+static inline struct signal *signal_of(const struct aql_queue *q)
+{
+	return (struct signal *)at(q, 128);
+}
+
+/* A sum, and the gate that lets GATHER go on. Where other tests have nothing. */
+static inline volatile uint64_t *gathered(const struct aql_queue *q)
+{
+	return (uint64_t *)at(q, 768);
+}
+
+static inline volatile uint32_t *gather_gate(const struct aql_queue *q)
+{
+	return (uint32_t *)at(q, 776);
+}
+
+static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, uint64_t b, uint64_t c, uint32_t items)
+{
+	struct packet packet = {
+		.header = DISPATCH,
+		.setup = 1,
+		.workgroup = { 64, 1, 1 },
+		.grid = { items, 1, 1 },
+		.kernel_object = at(q, 0),
+		.kernarg = at(q, 64),
+		.completion = (uintptr_t)signal_of(q),
+	};
+	uint64_t *args = (uint64_t *)at(q, 64);
+
+	*(uint64_t *)at(q, 0) = KERNEL_MAGIC;
+	*(uint32_t *)at(q, 8) = kernel;
+	args[0] = a;
+	args[1] = b;
+	args[2] = c;
+	signal_of(q)->value = 1;
+	aql_put(q, &packet);
+}
+
+/* Array 0 is summed up as far as one chunk; then the kernel is in the middle. */
+static inline void gather_begin(struct aql_queue *q)
+{
+	uint64_t end = now_ms() + 5000;
+
+	*gathered(q) = 0;
+	*gather_gate(q) = 1;
+	dispatch(q, GATHER, (uintptr_t)gathered(q), (uintptr_t)words(q, 0), (uintptr_t)gather_gate(q), WORDS);
+	while (!*gathered(q))
+		if (now_ms() > end)
+			errx(1, "the kernel does not begin");
+}
+
+#endif

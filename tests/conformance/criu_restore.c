@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CRIU_OP as a whole: the state of a process whose queue waits in the middle of
+ * its work is taken out, the process killed, and another one made its heir, in
+ * which the queue goes on where it was; once as it was, and once on other GPUs.
+ * Before that, states with one thing wrong, each in a process of its own.
+ */
+#include <linux/userfaultfd.h>
+#include <sys/prctl.h>
+
+#include "criu_bad_states.h"
+
+#define ARENA	    (64ull << 20)
+#define MAX_CONTENT (1u << 20)
+#define FLAG	    77u
+#define COPY_BYTES  (5 * PAGE)
+
+/* What the first process tells; addresses hold in its heirs, too. */
+struct source {
+	volatile uint32_t step;
+	pid_t pid;
+	int kfd;
+	struct buffer vram, target, flag, page;
+	struct sdma_queue queue;
+	uint64_t user_va, doorbell_handle, mmio_handle, svm_va;
+	uint32_t signal_event, memory_event;
+};
+
+static struct source *source;
+static struct state *state;
+static uint8_t *contents[MAX_STATE_BOS];
+static struct node gpus[MAX_STATE_GPUS];
+static unsigned int nr_gpus;
+static uint64_t arena;
+static unsigned int release;
+
+static uint8_t pattern(uint64_t i)
+{
+	return i * 7 + (i >> 8) * 13 + 3;
+}
+
+/* ---- the first process ---- */
+
+static void source_events(int drm_fd)
+{
+	struct kfd_ioctl_create_event_args signal = { .event_type = 0, .auto_reset = 1 };
+	struct kfd_ioctl_create_event_args memory = { .event_type = 8 };
+
+	source->page = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, 32 << 10, GTT_RW);
+	signal.event_page_offset = source->page.handle;
+	must(ioctl(source->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
+	must(ioctl(source->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
+	source->signal_event = signal.event_id;
+	source->memory_event = memory.event_id;
+}
+
+static void source_user_memory(void)
+{
+	struct {
+		struct kfd_ioctl_svm_args args;
+		struct kfd_ioctl_svm_attribute attrs[1];
+	} svm;
+	uint64_t offset, handle = 0;
+	void *p;
+
+	source->user_va = offset = reserve(2 * PAGE);
+	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, source->user_va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset,
+		       &handle),
+	     "ALLOC userptr");
+	must(kfd_map(source->kfd, handle, gpus[0].gpu_id), "MAP userptr");
+
+	source->svm_va = reserve(4 * PAGE);
+	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	memset(&svm, 0, sizeof(svm));
+	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = source->svm_va, .size = 4 * PAGE, .nattr = 1 };
+	svm.attrs[0] = (struct kfd_ioctl_svm_attribute){ .type = KFD_IOCTL_SVM_ATTR_ACCESS, .value = gpus[0].gpu_id };
+	must(ioctl(source->kfd, NR_SVM(1), &svm), "SVM");
+}
+
+/* Waits for the flag, then copies from VRAM, to SVM memory, writes a fence to user memory, and interrupts. */
+static void source_submit(void)
+{
+	struct sdma_queue *q = &source->queue;
+
+	sdma_copy(q, source->target.va, source->vram.va, 64);
+	sdma_poll(q, source->flag.va, FLAG);
+	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
+	sdma_copy(q, source->svm_va + 16, source->vram.va, PAGE);
+	sdma_fence(q, source->user_va, 4711);
+	sdma_fence(q, source->page.va + 8 * source->signal_event, source->signal_event);
+	sdma_trap(q, source->signal_event);
+	sdma_ring_doorbell(q);
+	while (sdma_rptr(q) != 28)
+		usleep(1000);
+}
+
+static void source_main(void)
+{
+	uint64_t i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena;
+	source->pid = getpid();
+	source->kfd = kfd_open();
+	for (i = 0; i < nr_gpus; i++) {
+		int drm_fd = render_open(gpus[i].render_minor);
+
+		must(kfd_acquire(source->kfd, drm_fd, gpus[i].gpu_id), "ACQUIRE_VM");
+		if (i)
+			continue;
+		source->vram = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
+		source->target = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, GTT_RW);
+		source->flag = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, PAGE, GTT_RW);
+		source_events(drm_fd);
+		source->queue = sdma_new(source->kfd, drm_fd, gpus[0].gpu_id);
+	}
+	source_user_memory();
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE, NULL,
+		       &source->doorbell_handle),
+	     "ALLOC doorbells");
+	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE, NULL,
+		       &source->mmio_handle),
+	     "ALLOC MMIO");
+	for (i = 0; i < COPY_BYTES; i++)
+		((uint8_t *)source->vram.va)[i] = pattern(i);
+	source_submit();
+	announce(&source->step, 1);
+	for (;;)
+		pause();
+}
+
+/* ---- taking it out ---- */
+
+static void save_contents(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+		uint8_t *p;
+
+		if (b->dmabuf_fd == NO_FD)
+			continue;
+		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+		if (p == MAP_FAILED)
+			err(1, "mmap a dma-buf");
+		contents[i] = shared(b->size);
+		memcpy(contents[i], p, b->size);
+		munmap(p, b->size);
+	}
+	state_close_fds(state);
+}
+
+static long live(const char *kind)
+{
+	char key[64];
+	long value;
+	FILE *f = fopen("/sys/kernel/debug/asicsim/objects", "re");
+
+	if (!f)
+		err(1, "debugfs: asicsim/objects");
+	while (fscanf(f, "%63s %ld", key, &value) == 2)
+		if (!strcmp(key, kind))
+			break;
+	fclose(f);
+	return value;
+}
+
+static void await_no_queues(void)
+{
+	uint64_t end = now_ms() + 10000;
+
+	while (live("queue") || live("kfd_process"))
+		if (now_ms() > end)
+			errx(1, "the queues of a process that has ended are still there");
+}
+
+static void take_out(void)
+{
+	pid_t pid = fork();
+	int kfd;
+
+	must(pid, "fork");
+	if (!pid)
+		source_main();
+	await(&source->step, 1);
+	trace(pid);
+	kfd = fd_of(pid, source->kfd);
+	must(state_info(kfd, state), "PROCESS_INFO");
+	must(state_checkpoint(kfd, state), "CHECKPOINT");
+	save_contents();
+	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
+	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	reap(pid, true);
+	close(kfd);
+	await_no_queues();
+}
+
+/* ---- the heirs ---- */
+
+/* Opens what RESTORE wants: /dev/kfd, and a render node for each GPU. */
+static int heir_open(struct state *s)
+{
+	unsigned int i, g;
+	int kfd = kfd_open();
+
+	for (i = 0; i < nr_gpus; i++)
+		for (g = 0; g < nr_gpus; g++)
+			if (s->devices[i].actual_gpu_id == gpus[g].gpu_id)
+				s->devices[i].drm_fd = render_open(gpus[g].render_minor);
+	return kfd;
+}
+
+static uint32_t actual_id(uint32_t user_gpu_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (state->devices[i].user_gpu_id == user_gpu_id)
+			return state->devices[i].actual_gpu_id;
+	return 0;
+}
+
+static int drm_fd_of(uint32_t user_gpu_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (state->devices[i].user_gpu_id == user_gpu_id)
+			return state->devices[i].drm_fd;
+	errx(1, "no device for gpu id %#x", user_gpu_id);
+}
+
+static void heir_check_buckets(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+		uint64_t actual = actual_id(b->gpu_id);
+
+		if (b->flags & MEM_DOORBELL)
+			check_u64(b->restored_offset, 3ull << 62 | actual << 46, "doorbells: restored offset");
+		else if (b->flags & MEM_MMIO)
+			check_u64(b->restored_offset, actual << 46, "MMIO page: restored offset");
+		else if (b->flags & MEM_USERPTR)
+			check_u64(b->restored_offset, 0, "userptr: restored offset is left alone");
+		else
+			check_true(b->restored_offset && !(b->restored_offset & (PAGE - 1)),
+				   "buffer %u: restored offset", i);
+		if (b->flags & (MEM_VRAM | MEM_GTT))
+			check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), b->size, "buffer %u: dma-buf", i);
+		else
+			check_u64(b->dmabuf_fd, NO_FD, "buffer %u: no dma-buf", i);
+	}
+}
+
+static void heir_fill_memory(void)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	uint32_t i;
+	void *p;
+
+	for (i = 0; i < state->info.num_bos; i++) {
+		const struct bo_bucket *b = &state->bos[i];
+
+		if (!contents[i])
+			continue;
+		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, drm_fd_of(b->gpu_id),
+			 b->restored_offset);
+		if (p == MAP_FAILED)
+			err(1, "mmap restored buffer %u", i);
+		memcpy(p, contents[i], b->size);
+	}
+	p = mmap((void *)source->user_va, 2 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	p = mmap((void *)source->svm_va, 4 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+}
+
+/* The heir waits for the event that the queue raises at its end. */
+static void heir_wait(int kfd)
+{
+	struct event_data data = { .event_id = source->signal_event };
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.wait_for_all = 1,
+		.timeout = 5000,
+	};
+
+	check_errno(ioctl(kfd, NR_WAIT_EVENTS, &args), 0, "waiting for the restored event");
+	check_u64(args.wait_result, 0, "... which comes");
+}
+
+static bool heir_data_ok(uint64_t va, uint64_t bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < bytes; i++)
+		if (((uint8_t *)va)[i] != pattern(i))
+			return false;
+	return true;
+}
+
+static void heir_check_queue(int kfd, struct sdma_queue *q)
+{
+	volatile uint32_t *flag = (volatile uint32_t *)source->flag.va;
+
+	check_u64(sdma_rptr(q), 28, "the queue stands where it stood");
+	*(uint32_t *)source->user_va = 0;
+	usleep(50000);
+	check_u64(sdma_rptr(q), 28, "... and waits");
+	*flag = FLAG;
+	heir_wait(kfd);
+	check_true(sdma_drain(q, 3000), "the queue goes on to its end");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... the copied data is right");
+	check_true(heir_data_ok(source->svm_va + 16, PAGE), "... also in SVM memory");
+	check_u64(*(volatile uint32_t *)source->user_va, 4711, "... and the fence in user memory");
+}
+
+static void heir_check_doorbell(int kfd, struct sdma_queue *q)
+{
+	bool user_ids = release >= 703;
+	uint64_t id = user_ids ? q->gpu_id : actual_id(q->gpu_id);
+	uint64_t wrong = user_ids ? actual_id(q->gpu_id) : q->gpu_id;
+
+	if (id != wrong) {
+		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
+
+		/* With two GPUs that changed places the other id is that of a GPU, too: a mapping of the wrong one. */
+		check_true(p != MAP_FAILED, "the other gpu id in a doorbell offset means the other GPU");
+		munmap(p, DOORBELLS);
+	}
+	sdma_map_doorbell(q, kfd, 3ull << 62 | id << 46);
+	memset((void *)source->target.va, 0, COPY_BYTES);
+	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
+	sdma_ring_doorbell(q);
+	check_true(sdma_drain(q, 3000), "the doorbell of the restored queue works");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... and its data is right");
+}
+
+static void heir_check_handles(int kfd)
+{
+	uint32_t gpu = gpus[0].gpu_id;
+	struct buffer another;
+	struct sdma_queue q;
+
+	check_errno(kfd_free(kfd, source->vram.handle), EBUSY, "buffers have their old handles and are mapped");
+	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), 0, "... on the GPUs that they were mapped on");
+	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), EINVAL, "... once");
+	check_errno(kfd_map(kfd, source->vram.handle, gpu), 0, "... and can be mapped again");
+	check_errno(kfd_free(kfd, source->page.handle), EPERM, "the signal page is known");
+	another = buffer_new(kfd, drm_fd_of(gpu), gpu, PAGE, GTT_RW);
+	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
+	q = sdma_new(kfd, drm_fd_of(gpu), gpu);
+	check_u64(q.queue_id, source->queue.queue_id + 1, "a new queue has the next id");
+	check_errno(queue_destroy(kfd, source->queue.queue_id), 0, "the restored queue can be destroyed");
+}
+
+static void heir_main(void)
+{
+	struct sdma_queue queue = source->queue;
+	int kfd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena + ARENA / 2;
+	kfd = heir_open(state);
+	if (!check_errno(state_restore(kfd, state), 0, "RESTORE"))
+		return;
+	heir_check_buckets();
+	state_close_fds(state);
+	heir_fill_memory();
+	check_errno(criu_resume(kfd, 999999), ESRCH, "RESUME of no process");
+	check_errno(criu_resume(kfd, getppid()), ESRCH, "RESUME of a process without /dev/kfd");
+	check_errno(criu_resume(kfd, getpid()), 0, "RESUME");
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME again");
+	heir_check_queue(kfd, &queue);
+	heir_check_doorbell(kfd, &queue);
+	heir_check_handles(kfd);
+	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");
+}
+
+/* Memory whose pages come later, by page_bring(). Returns the userfaultfd. */
+static int page_hold_back(uint64_t va, uint64_t bytes)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .range = { va, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	must(fd, "userfaultfd");
+	must(ioctl(fd, UFFDIO_API, &api), "UFFDIO_API");
+	must(ioctl(fd, UFFDIO_REGISTER, &reg), "UFFDIO_REGISTER");
+	return fd;
+}
+
+static void page_bring(int uffd, uint64_t va, uint64_t bytes)
+{
+	struct uffdio_copy copy = { .dst = va, .src = (uintptr_t)calloc(1, bytes), .len = bytes };
+
+	must(ioctl(uffd, UFFDIO_COPY, &copy), "UFFDIO_COPY");
+}
+
+static int heir_begin(void)
+{
+	int kfd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	reserve_at = arena + ARENA / 2;
+	kfd = heir_open(state);
+	must(state_restore(kfd, state), "RESTORE");
+	state_close_fds(state);
+	heir_fill_memory();
+	return kfd;
+}
+
+/* Pages of user memory are taken at RESUME; what comes later the GPU does not see. */
+static void heir_late_user_memory(void)
+{
+	struct sdma_queue queue = source->queue;
+	int kfd = heir_begin(), uffd = page_hold_back(source->user_va, 2 * PAGE);
+
+	check_errno(criu_resume(kfd, getpid()), 0, "RESUME while user memory has yet to come");
+	usleep(2000000); /* a worker of the kernel takes it */
+	page_bring(uffd, source->user_va, 2 * PAGE);
+	*(volatile uint32_t *)source->flag.va = FLAG;
+	check_true(!sdma_drain(&queue, 500), "the queue stops where it needs it, although it has come");
+	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... after what was before that");
+	check_u64(*(volatile uint32_t *)source->user_va, 0, "... and has not written to it");
+}
+
+/* SVM ranges that a GPU has access to are mapped at RESUME, all or not at all. */
+static void heir_late_svm_memory(void)
+{
+	int kfd = heir_begin();
+
+	page_hold_back(source->svm_va, 4 * PAGE);
+	check_errno(criu_resume(kfd, getpid()), EFAULT, "RESUME while memory of an SVM range has yet to come");
+}
+
+static void run_heir(const char *how, void (*heir)(void))
+{
+	pid_t pid;
+
+	printf("# %s\n", how);
+	fflush(stdout);
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		conformance_passed = conformance_failed = 0;
+		heir();
+		source->step = conformance_passed;
+		state->info.pad = conformance_failed;
+		_exit(0);
+	}
+	source->step = 0;
+	state->info.pad = 1;
+	reap(pid, false);
+	conformance_passed += source->step;
+	conformance_failed += state->info.pad;
+	await_no_queues();
+}
+
+static void swap_gpus(void)
+{
+	uint32_t id = state->devices[0].actual_gpu_id;
+
+	state->devices[0].actual_gpu_id = state->devices[1].actual_gpu_id;
+	state->devices[1].actual_gpu_id = id;
+}
+
+/* ---- states with something wrong, in a private copy ---- */
+
+static bool has_xnack(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (gpus[i].gfx != 90010 && (gpus[i].gfx < 90400 || gpus[i].gfx >= 100000))
+			return false;
+	return true;
+}
+
+/* In a child: RESTORE of a spoilt copy. */
+static int restore_spoilt(void (*spoil)(struct state *s))
+{
+	struct state *s = malloc(sizeof(*s));
+	int kfd;
+
+	*s = *state;
+	kfd = heir_open(s);
+	spoil(s);
+	return state_restore(kfd, s) ? errno : 0;
+}
+
+static void check_spoilt(const char *name, void (*spoil)(struct state *s), int want)
+{
+	int status;
+	pid_t pid = fork();
+
+	must(pid, "fork");
+	if (!pid)
+		_exit(restore_spoilt(spoil));
+	waitpid(pid, &status, 0);
+	errno = WEXITSTATUS(status);
+	check_errno(WIFEXITED(status) && !errno ? 0 : -1, want, "RESTORE with %s", name);
+	/* Its SDMA queue is free again a moment after its end. */
+	await_no_queues();
+}
+
+static void no_objects(struct state *s)
+{
+	s->info.num_bos = s->info.num_objects = 0;
+	s->info.priv_size = 8 + 8ull * s->info.num_devices;
+}
+
+/* Up to 6.12 an SDMA queue that the GPU does not have looks like a busy one. */
+static int bad_state_want(unsigned int i)
+{
+	return bad_states[i].spoil == bad_queue_sdma && release < 618 ? EBUSY : bad_states[i].want;
+}
+
+static void check_bad_states(void)
+{
+	unsigned int i;
+
+	check_spoilt("nothing but GPUs", no_objects, release < 602 ? EINVAL : 0);
+	for (i = 0; i < sizeof(bad_states) / sizeof(*bad_states); i++) {
+		if (bad_states[i].want == EPERM && has_xnack())
+			check_skip("RESTORE with %s: it has", bad_states[i].name);
+		else
+			check_spoilt(bad_states[i].name, bad_states[i].spoil, bad_state_want(i));
+	}
+}
+
+static void check_bad_arguments(int kfd)
+{
+	struct criu_args args;
+
+	args = state_args(state);
+	args.devices = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without devices");
+	args = state_args(state);
+	args.priv = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without private data");
+	args = state_args(state);
+	args.priv_size = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE with no bytes of private data");
+	args = state_args(state);
+	args.bos = 0;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without buffers although there are some");
+	args = state_args(state);
+	args.priv = 8;
+	check_errno(criu_op(kfd, OP_RESTORE, &args), EFAULT, "RESTORE from memory that is not there");
+}
+
+static void check_after_acquire(int kfd)
+{
+	int drm_fd = render_open(gpus[0].render_minor);
+
+	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
+	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
+	check_errno(state_restore(kfd, state), EINVAL, "RESTORE after ACQUIRE_VM");
+	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME of a process that was not restored");
+}
+
+static void nothing(struct state *s)
+{
+	(void)s;
+}
+
+/* Kernels compare the size of one XCC's state with that of all: such queues cannot come back. */
+static void check_multi_xcc(void)
+{
+	check_spoilt("a queue on a GPU with several XCCs", nothing, EINVAL);
+}
+
+static void check_heirs(void)
+{
+	run_heir("on the same GPUs", heir_main);
+	run_heir("with user memory that comes late", heir_late_user_memory);
+	run_heir("with SVM memory that comes late", heir_late_svm_memory);
+	if (nr_gpus < 2)
+		return;
+	swap_gpus();
+	if (node_partition(&gpus[0]) != node_partition(&gpus[1]))
+		check_spoilt("an SDMA queue that comes to another partition", nothing, EINVAL);
+	else
+		run_heir("on GPUs that changed places", heir_main);
+	swap_gpus();
+}
+
+/* Argument: the release whose rules hold. */
+int main(int argc, char **argv)
+{
+	unsigned int i;
+	pid_t pid;
+
+	release = release_of(argc, argv);
+	source = shared(sizeof(*source));
+	state = shared(sizeof(*state));
+	arena = reserve(ARENA);
+	nr_gpus = count_gpus(NULL);
+	if (nr_gpus > MAX_STATE_GPUS)
+		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
+	for (i = 0; i < nr_gpus; i++)
+		gpus[i] = node_gpu(i);
+	take_out();
+	if (gpus[0].num_xcc > 1 && release >= 618) {
+		check_multi_xcc();
+		return conformance_end();
+	}
+	check_bad_states();
+	check_heirs();
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		int kfd = kfd_open();
+
+		conformance_passed = conformance_failed = 0;
+		check_bad_arguments(kfd);
+		check_after_acquire(kfd);
+		source->step = conformance_passed;
+		_exit(conformance_failed);
+	}
+	source->step = 0;
+	reap(pid, false);
+	conformance_passed += source->step;
+	return conformance_end();
+}

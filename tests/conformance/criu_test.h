@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CRIU_OP from both sides: a tracer's view of a process that holds /dev/kfd,
+ * the state that it takes out, and the private data's records.
+ */
+#ifndef CONFORMANCE_CRIU_TEST_H
+#define CONFORMANCE_CRIU_TEST_H
+
+#include "kfd_test.h"
+
+enum { OP_PROCESS_INFO, OP_CHECKPOINT, OP_UNPAUSE, OP_RESTORE, OP_RESUME };
+
+struct criu_args {
+	uint64_t devices, bos, priv, priv_size;
+	uint32_t num_devices, num_bos, num_objects, pid, op, pad;
+};
+
+struct device_bucket {
+	uint32_t user_gpu_id, actual_gpu_id, drm_fd, pad;
+};
+
+struct bo_bucket {
+	uint64_t addr, size, offset, restored_offset;
+	uint32_t gpu_id, flags, dmabuf_fd, pad;
+};
+
+#define NO_FD 0xffffffffu
+
+struct bo_priv {
+	uint64_t user_addr;
+	uint32_t idr_handle, mapped[64], pad;
+};
+
+struct queue_priv {
+	uint32_t object_type, pad;
+	uint64_t ring, ring_size, rptr, wptr, unused, eop, cwsr;
+	uint32_t gpu_id, type, format, q_id, priority, percent, doorbell_id, gws, sdma_id, eop_size, cwsr_size;
+	uint32_t ctl_stack_size, mqd_size, pad2;
+};
+
+struct event_priv {
+	uint32_t object_type, pad;
+	uint64_t user_handle;
+	uint32_t event_id, auto_reset, type, signaled;
+	uint8_t data[32];
+};
+
+#define MAX_STATE_GPUS 8
+#define MAX_STATE_BOS  64
+
+/* All that CHECKPOINT gives. In memory that a forked child shares. */
+struct state {
+	struct criu_args info;
+	struct device_bucket devices[MAX_STATE_GPUS];
+	struct bo_bucket bos[MAX_STATE_BOS];
+	uint8_t priv[256 << 10];
+};
+
+static inline struct bo_priv *state_bo_priv(struct state *s, unsigned int i)
+{
+	return (struct bo_priv *)(s->priv + 8 + 8 * s->info.num_devices) + i;
+}
+
+static inline uint8_t *state_objects(struct state *s)
+{
+	return (uint8_t *)state_bo_priv(s, s->info.num_bos);
+}
+
+static inline int criu_op(int kfd, uint32_t op, struct criu_args *args)
+{
+	args->op = op;
+	return ioctl(kfd, NR_CRIU_OP, args);
+}
+
+static inline int criu_simple(int kfd, uint32_t op)
+{
+	struct criu_args args = { 0 };
+
+	return criu_op(kfd, op, &args);
+}
+
+static inline int state_info(int kfd, struct state *s)
+{
+	memset(&s->info, 0, sizeof(s->info));
+	return criu_op(kfd, OP_PROCESS_INFO, &s->info);
+}
+
+static inline struct criu_args state_args(struct state *s)
+{
+	struct criu_args args = s->info;
+
+	args.devices = (uintptr_t)s->devices;
+	args.bos = (uintptr_t)s->bos;
+	args.priv = (uintptr_t)s->priv;
+	return args;
+}
+
+static inline int state_checkpoint(int kfd, struct state *s)
+{
+	struct criu_args args = state_args(s);
+
+	return criu_op(kfd, OP_CHECKPOINT, &args);
+}
+
+static inline int state_restore(int kfd, struct state *s)
+{
+	struct criu_args args = state_args(s);
+
+	return criu_op(kfd, OP_RESTORE, &args);
+}
+
+static inline int criu_resume(int kfd, pid_t pid)
+{
+	struct criu_args args = { .pid = pid };
+
+	return criu_op(kfd, OP_RESUME, &args);
+}
+
+static inline void state_close_fds(struct state *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->info.num_bos; i++)
+		if (s->bos[i].dmabuf_fd != NO_FD)
+			close(s->bos[i].dmabuf_fd);
+}
+
+/* XCCs whose state is saved with a queue: only the first before 6.16.4. */
+static inline uint64_t saved_xccs(const struct node *gpu, unsigned int release)
+{
+	return release < 617 ? 1 : gpu->num_xcc;
+}
+
+/* Bytes of state that follow an SDMA queue's record. */
+static inline uint64_t sdma_mqd_size(const struct node *gpu, unsigned int release)
+{
+	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * saved_xccs(gpu, release);
+}
+
+/* ---- other processes ---- */
+
+static inline int fd_of(pid_t pid, int fd)
+{
+	int pidfd = syscall(SYS_pidfd_open, pid, 0), ret;
+
+	if (pidfd < 0)
+		err(1, "pidfd_open");
+	ret = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	if (ret < 0)
+		err(1, "pidfd_getfd");
+	close(pidfd);
+	return ret;
+}
+
+static inline void trace(pid_t pid)
+{
+	int status;
+
+	must(ptrace(PTRACE_SEIZE, pid, 0, 0), "PTRACE_SEIZE");
+	must(ptrace(PTRACE_INTERRUPT, pid, 0, 0), "PTRACE_INTERRUPT");
+	must(waitpid(pid, &status, __WALL), "waitpid");
+	if (!WIFSTOPPED(status))
+		errx(1, "the traced process did not stop (status %#x)", status);
+}
+
+static inline void reap(pid_t pid, bool kill_it)
+{
+	int status;
+
+	if (kill_it)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) != pid || WIFSTOPPED(status))
+		;
+	if (!kill_it && (!WIFEXITED(status) || WEXITSTATUS(status)))
+		check_true(false, "the child ended well (status %#x)", status);
+}
+
+static inline void *shared(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		err(1, "shared memory");
+	return p;
+}
+
+static inline void await(volatile uint32_t *word, uint32_t value)
+{
+	uint64_t end = now_ms() + 20000;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+		if (now_ms() > end)
+			errx(1, "waited 20 s for step %u of the other process, which is at %u", value, *word);
+		usleep(1000);
+	}
+}
+
+static inline void announce(volatile uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+#endif

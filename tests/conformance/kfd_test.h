@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * /dev/kfd by its bare ioctl numbers, as the ABI has them, and what the kfd*.c
+ * and criu.c programs do with it: GPUs, buffers, SDMA queues. A step that a check
+ * is not about ends the program when it fails.
+ */
+#ifndef CONFORMANCE_KFD_TEST_H
+#define CONFORMANCE_KFD_TEST_H
+
+#include <dirent.h>
+#include <err.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/kfd_ioctl.h>
+
+#include "../clear.h"
+#include "conformance.h"
+
+/* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
+#define NR_GET_VERSION	    0x80084b01u
+#define NR_CREATE_QUEUE	    0xc0604b02u
+#define NR_CREATE_QUEUE_OLD 0xc0584b02u /* before 1.17 */
+#define NR_DESTROY_QUEUE    0xc0084b03u
+#define NR_MEMORY_POLICY    0x40204b04u
+#define NR_CLOCK_COUNTERS   0xc0284b05u
+#define NR_APERTURES	    0x81904b06u
+#define NR_UPDATE_QUEUE	    0x40184b07u
+#define NR_CREATE_EVENT	    0xc0204b08u
+#define NR_DESTROY_EVENT    0x40084b09u
+#define NR_SET_EVENT	    0x40084b0au
+#define NR_RESET_EVENT	    0x40084b0bu
+#define NR_WAIT_EVENTS	    0xc0184b0cu
+#define NR_DBG_REGISTER	    0x40084b0du
+#define NR_SCRATCH_VA	    0xc0104b11u
+#define NR_TILE_CONFIG	    0xc0284b12u
+#define NR_TRAP_HANDLER	    0x40184b13u
+#define NR_APERTURES_NEW    0xc0104b14u
+#define NR_ACQUIRE_VM	    0x40084b15u
+#define NR_ALLOC	    0xc0284b16u
+#define NR_FREE		    0x40084b17u
+#define NR_MAP		    0xc0184b18u
+#define NR_UNMAP	    0xc0184b19u
+#define NR_CU_MASK	    0x40104b1au
+#define NR_WAVE_STATE	    0xc0184b1bu
+#define NR_DMABUF_INFO	    0xc0204b1cu
+#define NR_IMPORT_DMABUF    0xc0184b1du
+#define NR_QUEUE_GWS	    0xc0104b1eu
+#define NR_SMI_EVENTS	    0xc0084b1fu
+#define NR_SVM(nattr)	    (0xc0184b20u + ((nattr)*8u << 16))
+#define NR_XNACK_MODE	    0xc0044b21u
+#define NR_CRIU_OP	    0xc0384b22u
+#define NR_AVAILABLE	    0xc0104b23u
+#define NR_EXPORT_DMABUF    0xc0104b24u
+#define NR_RUNTIME_ENABLE   0xc0104b25u
+#define NR_CREATE_PROCESS   0x00004b27u
+
+#define MEM_VRAM     (1u << 0)
+#define MEM_GTT	     (1u << 1)
+#define MEM_USERPTR  (1u << 2)
+#define MEM_DOORBELL (1u << 3)
+#define MEM_MMIO     (1u << 4)
+#define MEM_COHERENT (1u << 26)
+#define MEM_AQL	     (1u << 27)
+#define MEM_NO_SUBST (1u << 28)
+#define MEM_PUBLIC   (1u << 29)
+#define MEM_EXEC     (1u << 30)
+#define MEM_WRITABLE (1u << 31)
+
+#define PAGE	  4096ull
+#define DOORBELLS 8192ull
+#define RING	  (64ull << 10)
+#define GTT_RW	  (MEM_GTT | MEM_WRITABLE | MEM_NO_SUBST)
+#define VRAM_RW	  (MEM_VRAM | MEM_WRITABLE | MEM_NO_SUBST)
+
+struct create_queue {
+	uint64_t ring, wptr, rptr, doorbell_offset;
+	uint32_t ring_size, gpu_id, type, percentage, priority, queue_id;
+	uint64_t eop, eop_size, cwsr;
+	uint32_t cwsr_size, ctl_stack_size, engine, metadata_size;
+};
+
+struct event_data {
+	union {
+		struct kfd_hsa_memory_exception_data memory;
+		uint64_t age;
+	};
+	uint64_t ext;
+	uint32_t event_id, pad;
+};
+
+struct export_dmabuf {
+	uint64_t handle;
+	uint32_t flags, fd;
+};
+
+struct runtime_enable {
+	uint64_t r_debug;
+	uint32_t mode_mask, caps;
+};
+
+/* ---- files ---- */
+
+static inline uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
+
+static inline int kfd_open(void)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		err(1, "open /dev/kfd");
+	return fd;
+}
+
+/* Succeeds or ends the program. */
+static inline void must(long ret, const char *what)
+{
+	if (ret < 0)
+		err(1, "%s", what);
+}
+
+static inline unsigned int kfd_minor_version(int kfd)
+{
+	struct kfd_ioctl_get_version_args version;
+
+	must(ioctl(kfd, NR_GET_VERSION, &version), "GET_VERSION");
+	return version.minor_version;
+}
+
+struct node {
+	unsigned int number;
+	uint32_t gpu_id;
+	uint32_t render_minor;
+	uint64_t capability, gfx, num_xcc, sdma_engines, xgmi_engines, queues_per_engine, cwsr_size, ctl_stack_size;
+	uint64_t num_gws;
+};
+
+static inline uint64_t node_property(unsigned int number, const char *name)
+{
+	char path[128], key[64];
+	uint64_t value, ret = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/properties", number);
+	f = fopen(path, "re");
+	if (!f)
+		err(1, "%s", path);
+	while (fscanf(f, "%63s %" SCNu64, key, &value) == 2)
+		if (!strcmp(key, name))
+			ret = value;
+	fclose(f);
+	return ret;
+}
+
+/* Node @number; false past the last. */
+static inline bool node_read(unsigned int number, struct node *node)
+{
+	char path[128];
+	FILE *f;
+
+	memset(node, 0, sizeof(*node));
+	node->number = number;
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/gpu_id", number);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%u", &node->gpu_id) != 1)
+		errx(1, "%s: no number", path);
+	fclose(f);
+	if (!node->gpu_id)
+		return true;
+	node->render_minor = node_property(number, "drm_render_minor");
+	node->capability = node_property(number, "capability");
+	node->gfx = node_property(number, "gfx_target_version");
+	node->num_xcc = node_property(number, "num_xcc");
+	node->sdma_engines = node_property(number, "num_sdma_engines");
+	node->xgmi_engines = node_property(number, "num_sdma_xgmi_engines");
+	node->queues_per_engine = node_property(number, "num_sdma_queues_per_engine");
+	node->cwsr_size = node_property(number, "cwsr_size");
+	node->ctl_stack_size = node_property(number, "ctl_stack_size");
+	node->num_gws = node_property(number, "num_gws");
+	return true;
+}
+
+/* Which partition of its device the node is: how many nodes before it have the same PCI device. */
+static inline unsigned int node_partition(const struct node *node)
+{
+	uint64_t domain = node_property(node->number, "domain"),
+		 device = node_property(node->number, "location_id") >> 3;
+	unsigned int n, partition = 0;
+	struct node other;
+
+	for (n = 0; n < node->number && node_read(n, &other); n++)
+		partition += other.gpu_id && node_property(n, "domain") == domain &&
+			     node_property(n, "location_id") >> 3 == device;
+	return partition;
+}
+
+/* The @index-th GPU of the machine; ends the program when there is none. */
+static inline struct node node_gpu(unsigned int index)
+{
+	struct node node;
+	unsigned int n;
+
+	for (n = 0; node_read(n, &node); n++)
+		if (node.gpu_id && !index--)
+			return node;
+	errx(1, "the machine has too few GPUs");
+}
+
+static inline unsigned int count_gpus(unsigned int *ret_nodes)
+{
+	unsigned int n, gpus = 0;
+	struct node node;
+
+	for (n = 0; node_read(n, &node); n++)
+		gpus += node.gpu_id != 0;
+	if (ret_nodes)
+		*ret_nodes = n;
+	return gpus;
+}
+
+static inline int render_open(uint32_t minor)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", minor);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		err(1, "open %s", path);
+	if (wait_until_clear(fd))
+		err(1, "%s: its address space is not ready", path);
+	return fd;
+}
+
+/* True when all counters of live objects are 0 within @ms; else says which is not. */
+static inline bool nothing_left(unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
+	char key[64];
+	long value;
+
+	for (;;) {
+		FILE *f = fopen("/sys/kernel/debug/asicsim/objects", "re");
+		bool left = false;
+
+		if (!f)
+			err(1, "debugfs: asicsim/objects");
+		while (fscanf(f, "%63s %ld", key, &value) == 2 && !left)
+			left = value != 0;
+		fclose(f);
+		if (!left)
+			return true;
+		if (now_ms() > end)
+			break;
+		usleep(50000);
+	}
+	printf("# left: %s %ld\n", key, value);
+	return false;
+}
+
+/* ---- memory ---- */
+
+static inline int kfd_acquire(int kfd, int drm_fd, uint32_t gpu_id)
+{
+	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = drm_fd, .gpu_id = gpu_id };
+
+	return ioctl(kfd, NR_ACQUIRE_VM, &args);
+}
+
+static inline int kfd_alloc(int kfd, uint32_t gpu_id, uint64_t va, uint64_t size, uint32_t flags, uint64_t *offset,
+			    uint64_t *handle)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
+		.va_addr = va,
+		.size = size,
+		.gpu_id = gpu_id,
+		.flags = flags,
+		.mmap_offset = offset ? *offset : 0,
+	};
+	int ret = ioctl(kfd, NR_ALLOC, &args);
+
+	if (ret)
+		return ret;
+	if (offset)
+		*offset = args.mmap_offset;
+	if (handle)
+		*handle = args.handle;
+	return 0;
+}
+
+static inline int kfd_free(int kfd, uint64_t handle)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
+
+	return ioctl(kfd, NR_FREE, &args);
+}
+
+static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, uint32_t *success, bool map)
+{
+	struct kfd_ioctl_map_memory_to_gpu_args args = {
+		.handle = handle,
+		.device_ids_array_ptr = (uintptr_t)ids,
+		.n_devices = n,
+		.n_success = success ? *success : 0,
+	};
+	int ret = ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
+
+	if (success)
+		*success = args.n_success;
+	return ret;
+}
+
+static inline int kfd_map(int kfd, uint64_t handle, uint32_t gpu_id)
+{
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, true);
+}
+
+static inline int kfd_unmap(int kfd, uint64_t handle, uint32_t gpu_id)
+{
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, false);
+}
+
+/* Set: where reserve() takes from next, in a stretch that the program keeps free. */
+static uint64_t reserve_at;
+
+/* Address space that nothing else uses, for GPU virtual addresses. */
+static inline uint64_t reserve(uint64_t size)
+{
+	uint64_t at = reserve_at;
+	void *p;
+
+	if (at) {
+		reserve_at += (size + PAGE - 1) & ~(PAGE - 1);
+		return at;
+	}
+	p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		err(1, "reserve address space");
+	return (uintptr_t)p;
+}
+
+/* A buffer at the same address on CPU and GPU, mapped on the GPU it is of. */
+struct buffer {
+	uint64_t va, size, offset, handle;
+	uint32_t gpu_id, flags;
+};
+
+static inline void *buffer_mmap(const struct buffer *b, int drm_fd)
+{
+	void *p = mmap((void *)b->va, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, drm_fd, b->offset);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap a buffer of %" PRIu64 " bytes", b->size);
+	return p;
+}
+
+static inline struct buffer buffer_new(int kfd, int drm_fd, uint32_t gpu_id, uint64_t size, uint32_t flags)
+{
+	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id, .flags = flags };
+
+	must(kfd_alloc(kfd, gpu_id, b.va, size, flags, &b.offset, &b.handle), "ALLOC_MEMORY_OF_GPU");
+	must(kfd_map(kfd, b.handle, gpu_id), "MAP_MEMORY_TO_GPU");
+	buffer_mmap(&b, drm_fd);
+	return b;
+}
+
+static inline void buffer_free(int kfd, struct buffer *b)
+{
+	munmap((void *)b->va, b->size);
+	must(kfd_unmap(kfd, b->handle, b->gpu_id), "UNMAP_MEMORY_FROM_GPU");
+	must(kfd_free(kfd, b->handle), "FREE_MEMORY_OF_GPU");
+}
+
+/* ---- SDMA queues ---- */
+
+struct sdma_queue {
+	struct buffer ring, pointers; /* rptr at 0, wptr at 64 */
+	uint32_t queue_id, gpu_id;
+	uint64_t doorbell_offset; /* as CREATE_QUEUE gave it */
+	uint8_t *doorbell_page;
+	volatile uint64_t *doorbell;
+	uint64_t wptr; /* bytes put into the ring */
+};
+
+static inline struct create_queue sdma_args(const struct sdma_queue *q)
+{
+	return (struct create_queue){
+		.ring = q->ring.va,
+		.wptr = q->pointers.va + 64,
+		.rptr = q->pointers.va,
+		.ring_size = RING,
+		.gpu_id = q->gpu_id,
+		.type = 1,
+		.percentage = 100,
+		.priority = 7,
+	};
+}
+
+static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t offset)
+{
+	void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset & ~(DOORBELLS - 1));
+
+	if (p == MAP_FAILED)
+		err(1, "mmap doorbells at %#" PRIx64, offset);
+	q->doorbell_page = p;
+	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
+}
+
+static inline struct sdma_queue sdma_new(int kfd, int drm_fd, uint32_t gpu_id)
+{
+	struct sdma_queue q = { .gpu_id = gpu_id };
+	struct create_queue args;
+
+	q.ring = buffer_new(kfd, drm_fd, gpu_id, RING, GTT_RW);
+	q.pointers = buffer_new(kfd, drm_fd, gpu_id, PAGE, GTT_RW);
+	args = sdma_args(&q);
+	must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
+	q.queue_id = args.queue_id;
+	q.doorbell_offset = args.doorbell_offset;
+	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
+	return q;
+}
+
+static inline int queue_destroy(int kfd, uint32_t queue_id)
+{
+	struct kfd_ioctl_destroy_queue_args args = { .queue_id = queue_id };
+
+	return ioctl(kfd, NR_DESTROY_QUEUE, &args);
+}
+
+static inline void sdma_free(struct sdma_queue *q, int kfd)
+{
+	must(queue_destroy(kfd, q->queue_id), "DESTROY_QUEUE");
+	munmap(q->doorbell_page, DOORBELLS);
+	buffer_free(kfd, &q->ring);
+	buffer_free(kfd, &q->pointers);
+}
+
+static inline void sdma_put(struct sdma_queue *q, const uint32_t *dw, unsigned int n)
+{
+	volatile uint32_t *ring = (volatile uint32_t *)q->ring.va;
+	unsigned int i;
+
+	for (i = 0; i < n; i++, q->wptr += 4)
+		ring[q->wptr % RING / 4] = dw[i];
+}
+
+static inline void sdma_copy(struct sdma_queue *q, uint64_t dst, uint64_t src, uint32_t bytes)
+{
+	const uint32_t dw[7] = { 1, bytes - 1, 0, src, src >> 32, dst, dst >> 32 };
+
+	sdma_put(q, dw, 7);
+}
+
+static inline void sdma_fence(struct sdma_queue *q, uint64_t va, uint32_t value)
+{
+	const uint32_t dw[4] = { 5, va, va >> 32, value };
+
+	sdma_put(q, dw, 4);
+}
+
+/* Waits until the dword at @va is @value. */
+static inline void sdma_poll(struct sdma_queue *q, uint64_t va, uint32_t value)
+{
+	const uint32_t dw[6] = { 8 | 3u << 28 | 1u << 31, va, va >> 32, value, 0xffffffff, 0xfffu << 16 | 4 };
+
+	sdma_put(q, dw, 6);
+}
+
+static inline void sdma_trap(struct sdma_queue *q, uint32_t event_id)
+{
+	const uint32_t dw[2] = { 6, event_id };
+
+	sdma_put(q, dw, 2);
+}
+
+static inline void sdma_ring_doorbell(struct sdma_queue *q)
+{
+	*(volatile uint64_t *)(q->pointers.va + 64) = q->wptr;
+	__sync_synchronize();
+	*q->doorbell = q->wptr;
+}
+
+static inline uint64_t sdma_rptr(const struct sdma_queue *q)
+{
+	return *(volatile uint64_t *)q->pointers.va;
+}
+
+/* True when all that was put into the ring was executed within @ms. */
+static inline bool sdma_drain(const struct sdma_queue *q, unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
+
+	while (sdma_rptr(q) != q->wptr) {
+		if (now_ms() > end)
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
+#endif

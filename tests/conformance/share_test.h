@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * For the share_*.c programs: processes that each hold /dev/kfd and the render
+ * nodes of all GPUs and do single steps when told, so that a check can say
+ * "this one exports, that one imports". The first is the program itself, the
+ * others are children that get their steps through a socket.
+ */
+#ifndef CONFORMANCE_SHARE_TEST_H
+#define CONFORMANCE_SHARE_TEST_H
+
+#define render_open render_open_index
+#include "drm_test.h"
+#undef render_open
+#include "criu_test.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#define BO_BYTES (64ull << 10)
+#define VRAM_OWN (VRAM_RW | MEM_PUBLIC | MEM_EXEC)
+#define GTT_OWN	 (GTT_RW | MEM_EXEC)
+
+enum step {
+	STEP_ALLOC,
+	STEP_ALLOC_NO_VA,
+	STEP_EXPORT,
+	STEP_IMPORT,
+	STEP_FREE,
+	STEP_MAP,
+	STEP_UNMAP,
+	STEP_GEM_IMPORT,
+	STEP_GEM_CLOSE,
+	STEP_GEM_EXPORT,
+	STEP_GEM_CREATE,
+	STEP_HOLD,
+	STEP_DROP,
+	STEP_CHECKPOINT,
+	STEP_REOPEN,
+};
+
+struct request {
+	uint32_t step, gpu, flags;
+	uint64_t handle;
+};
+
+/* What CHECKPOINT and its dma-buf fd say of a BO. */
+struct seen {
+	uint64_t ino, offset, addr, size;
+	int64_t count;
+	uint32_t flags, nr_bos, nr_mapped;
+};
+
+struct reply {
+	int32_t error;
+	uint64_t handle;
+	struct seen seen;
+};
+
+struct process {
+	int sock; /* -1: the program itself */
+	pid_t pid;
+	int kfd, drm[MAX_STATE_GPUS], held;
+};
+
+static struct node gpus[MAX_STATE_GPUS];
+static unsigned int nr_gpus;
+
+/* Whether buffers of these KFD flags can be imported by another GPU; not VRAM in a hive of 7.2.12. */
+static bool far_vram;
+
+static inline bool far_import(uint32_t flags)
+{
+	return nr_gpus > 1 && (far_vram || !(flags & MEM_VRAM));
+}
+
+static inline void find_gpus(int argc, char **argv)
+{
+	unsigned int i;
+
+	nr_gpus = count_gpus(NULL);
+	if (nr_gpus > MAX_STATE_GPUS)
+		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
+	for (i = 0; i < nr_gpus; i++)
+		gpus[i] = node_gpu(i);
+	far_vram = nr_gpus > 1 &&
+		   (!is_since(argc, argv, "7.2.12") || !node_property(gpus[0].number, "hive_id"));
+}
+
+/* ---- dma-bufs ---- */
+
+static inline int64_t dmabuf_count(int fd)
+{
+	char path[64], line[256];
+	int64_t count = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		err(1, "%s", path);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "count: %" SCNd64, &count) == 1)
+			break;
+	fclose(f);
+	return count;
+}
+
+static inline uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	must(fstat(fd, &st), "fstat");
+	return st.st_ino;
+}
+
+static inline int kfd_export(int kfd, uint64_t handle)
+{
+	struct export_dmabuf args = { .handle = handle, .flags = O_RDWR | O_CLOEXEC };
+
+	return ioctl(kfd, NR_EXPORT_DMABUF, &args) ? -1 : (int)args.fd;
+}
+
+static inline int kfd_import(int kfd, uint32_t gpu_id, int fd, uint64_t va, uint64_t *handle)
+{
+	struct kfd_ioctl_import_dmabuf_args args = { .gpu_id = gpu_id, .dmabuf_fd = fd, .va_addr = va };
+	int ret = ioctl(kfd, NR_IMPORT_DMABUF, &args);
+
+	*handle = args.handle;
+	return ret;
+}
+
+/* ---- the steps ---- */
+
+static inline struct process process_open(void)
+{
+	struct process p = { .sock = -1, .pid = getpid(), .kfd = kfd_open(), .held = -1 };
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		p.drm[i] = render_open(gpus[i].render_minor);
+	for (i = 0; i < nr_gpus; i++)
+		must(kfd_acquire(p.kfd, p.drm[i], gpus[i].gpu_id), "ACQUIRE_VM");
+	return p;
+}
+
+/* CHECKPOINT of the process itself; *@seen is of the BO with @handle. */
+static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	uint32_t i, j;
+	int ret;
+
+	memset(seen, 0, sizeof(*seen));
+	ret = state_info(kfd, s);
+	if (!ret)
+		ret = state_checkpoint(kfd, s);
+	if (ret) {
+		int saved = errno;
+
+		criu_simple(kfd, OP_UNPAUSE);
+		free(s);
+		errno = saved;
+		return -1;
+	}
+	seen->nr_bos = s->info.num_bos;
+	for (i = 0; i < s->info.num_bos; i++) {
+		const struct bo_bucket *b = &s->bos[i];
+		const struct bo_priv *priv = state_bo_priv(s, i);
+
+		if (b->gpu_id != handle >> 32 || priv->idr_handle != (uint32_t)handle)
+			continue;
+		seen->addr = b->addr;
+		seen->size = b->size;
+		seen->offset = b->offset;
+		seen->flags = b->flags;
+		for (j = 0; j < 64 && priv->mapped[j]; j++)
+			seen->nr_mapped++;
+		if (b->dmabuf_fd != NO_FD) {
+			seen->ino = inode_of(b->dmabuf_fd);
+			seen->count = dmabuf_count(b->dmabuf_fd);
+		}
+	}
+	state_close_fds(s);
+	criu_simple(kfd, OP_UNPAUSE);
+	free(s);
+	return 0;
+}
+
+static inline int do_step(struct process *p, const struct request *r, int fd, struct reply *reply, int *ret_fd)
+{
+	uint32_t gpu_id = gpus[r->gpu].gpu_id, handle32 = r->handle;
+	uint64_t offset = 0;
+	int ret = 0, new_fd;
+
+	switch (r->step) {
+	case STEP_ALLOC:
+		return kfd_alloc(p->kfd, gpu_id, reserve(BO_BYTES), BO_BYTES, r->flags, &offset, &reply->handle);
+	case STEP_ALLOC_NO_VA:
+		return kfd_alloc(p->kfd, gpu_id, 0, BO_BYTES, r->flags, &offset, &reply->handle);
+	case STEP_EXPORT:
+		*ret_fd = kfd_export(p->kfd, r->handle);
+		return *ret_fd < 0 ? -1 : 0;
+	case STEP_IMPORT:
+		return kfd_import(p->kfd, gpu_id, fd, r->flags ? 0 : reserve(BO_BYTES), &reply->handle);
+	case STEP_FREE:
+		return kfd_free(p->kfd, r->handle);
+	case STEP_MAP:
+		return kfd_map(p->kfd, r->handle, gpu_id);
+	case STEP_UNMAP:
+		return kfd_unmap(p->kfd, r->handle, gpu_id);
+	case STEP_GEM_IMPORT:
+		ret = try_import(p->drm[r->gpu], fd, &handle32);
+		reply->handle = handle32;
+		return ret;
+	case STEP_GEM_CLOSE:
+		return bo_close(p->drm[r->gpu], r->handle);
+	case STEP_GEM_EXPORT:
+		return try_export(p->drm[r->gpu], r->handle, DRM_RDWR | DRM_CLOEXEC, ret_fd);
+	case STEP_GEM_CREATE:
+		ret = try_create(p->drm[r->gpu], BO_BYTES, 0, r->flags, 0, &handle32);
+		reply->handle = handle32;
+		return ret;
+	case STEP_HOLD:
+		p->held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return p->held < 0 ? -1 : 0;
+	case STEP_DROP:
+		return close(p->held);
+	case STEP_CHECKPOINT:
+		return checkpoint_self(p->kfd, r->handle, &reply->seen);
+	case STEP_REOPEN: /* a render file of its own, beside that of KFD */
+		new_fd = render_open(gpus[r->gpu].render_minor);
+		p->drm[r->gpu] = new_fd;
+		return 0;
+	}
+	errno = ENOSYS;
+	return -1;
+}
+
+/* ---- other processes ---- */
+
+static inline void send_with_fd(int sock, const void *data, size_t size, int fd)
+{
+	struct iovec iov = { (void *)data, size };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	must(sendmsg(sock, &msg, 0), "sendmsg");
+}
+
+static inline bool receive_with_fd(int sock, void *data, size_t size, int *fd)
+{
+	struct iovec iov = { data, size };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+
+	*fd = -1;
+	if (n <= 0)
+		return false;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c)
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	return (size_t)n == size;
+}
+
+static inline void process_serve(int sock)
+{
+	struct process p = process_open();
+	struct request r;
+	int fd;
+
+	while (receive_with_fd(sock, &r, sizeof(r), &fd)) {
+		struct reply reply = { 0 };
+		int ret_fd = -1;
+
+		if (do_step(&p, &r, fd, &reply, &ret_fd))
+			reply.error = errno;
+		if (fd >= 0)
+			close(fd);
+		send_with_fd(sock, &reply, sizeof(reply), ret_fd);
+		if (ret_fd >= 0)
+			close(ret_fd);
+	}
+	_exit(0);
+}
+
+/* Before the program opens anything that the child should not inherit. */
+static inline struct process process_start(void)
+{
+	struct process p = { .kfd = -1, .held = -1 };
+	int socks[2];
+
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks), "socketpair");
+	p.pid = fork();
+	must(p.pid, "fork");
+	if (!p.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(socks[0]);
+		process_serve(socks[1]);
+	}
+	close(socks[1]);
+	p.sock = socks[0];
+	return p;
+}
+
+static inline void process_end(struct process *p)
+{
+	close(p->sock);
+	reap(p->pid, false);
+}
+
+/* 0, or -1 with errno. @ret_fd: NULL when the step gives none. */
+static inline int tell(struct process *p, struct request r, int fd, struct reply *reply, int *ret_fd)
+{
+	int new_fd = -1;
+
+	memset(reply, 0, sizeof(*reply));
+	if (p->sock < 0) {
+		if (do_step(p, &r, fd, reply, &new_fd))
+			return -1;
+	} else {
+		send_with_fd(p->sock, &r, sizeof(r), fd);
+		if (!receive_with_fd(p->sock, reply, sizeof(*reply), &new_fd))
+			errx(1, "a process of the test has ended");
+	}
+	if (ret_fd)
+		*ret_fd = new_fd;
+	errno = reply->error;
+	return reply->error ? -1 : 0;
+}
+
+static inline uint64_t p_handle(struct process *p, struct request r, int fd, const char *what)
+{
+	struct reply reply;
+
+	must(tell(p, r, fd, &reply, NULL), what);
+	return reply.handle;
+}
+
+static inline int p_fd(struct process *p, struct request r, const char *what)
+{
+	struct reply reply;
+	int fd;
+
+	must(tell(p, r, -1, &reply, &fd), what);
+	return fd;
+}
+
+static inline uint64_t p_alloc(struct process *p, unsigned int gpu, uint32_t flags)
+{
+	return p_handle(p, (struct request){ .step = STEP_ALLOC, .gpu = gpu, .flags = flags }, -1, "ALLOC");
+}
+
+static inline int p_export(struct process *p, uint64_t handle)
+{
+	return p_fd(p, (struct request){ .step = STEP_EXPORT, .handle = handle }, "EXPORT_DMABUF");
+}
+
+static inline uint64_t p_import(struct process *p, unsigned int gpu, int fd)
+{
+	return p_handle(p, (struct request){ .step = STEP_IMPORT, .gpu = gpu }, fd, "IMPORT_DMABUF");
+}
+
+static inline void p_free(struct process *p, uint64_t handle)
+{
+	p_handle(p, (struct request){ .step = STEP_FREE, .handle = handle }, -1, "FREE");
+}
+
+static inline void p_map(struct process *p, uint64_t handle, unsigned int gpu)
+{
+	p_handle(p, (struct request){ .step = STEP_MAP, .handle = handle, .gpu = gpu }, -1, "MAP");
+}
+
+static inline void p_unmap(struct process *p, uint64_t handle, unsigned int gpu)
+{
+	p_handle(p, (struct request){ .step = STEP_UNMAP, .handle = handle, .gpu = gpu }, -1, "UNMAP");
+}
+
+static inline uint32_t p_gem_import(struct process *p, unsigned int gpu, int fd)
+{
+	return p_handle(p, (struct request){ .step = STEP_GEM_IMPORT, .gpu = gpu }, fd, "PRIME_FD_TO_HANDLE");
+}
+
+static inline void p_gem_close(struct process *p, unsigned int gpu, uint32_t handle)
+{
+	p_handle(p, (struct request){ .step = STEP_GEM_CLOSE, .gpu = gpu, .handle = handle }, -1, "GEM_CLOSE");
+}
+
+static inline void p_hold(struct process *p, int fd)
+{
+	p_handle(p, (struct request){ .step = STEP_HOLD }, fd, "keeping a dma-buf fd");
+}
+
+static inline void p_drop(struct process *p)
+{
+	p_handle(p, (struct request){ .step = STEP_DROP }, -1, "closing a dma-buf fd");
+}
+
+static inline int p_checkpoint(struct process *p, uint64_t handle, struct seen *seen)
+{
+	struct reply reply;
+	int ret = tell(p, (struct request){ .step = STEP_CHECKPOINT, .handle = handle }, -1, &reply, NULL);
+
+	*seen = reply.seen;
+	return ret;
+}
+
+#endif
