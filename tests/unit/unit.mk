@@ -95,6 +95,8 @@ test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
 test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c kernel/state.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
+test_kfd_rules_SRCS := $(test_kfd_open_SRCS)
+test_kfd_rules_LDFLAGS := -Wl,--wrap=ioctl,--wrap=uname
 
 test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c kernel/memory.c $(test_content_SRCS)
 test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a kernel's answers tell of its rules: which id it maps /dev/kfd by, and whether it restores what has no buffers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/utsname.h>
+
+#include "kernel/device.h"
+#include "kernel/hide.h"
+#include "kernel/kfd.h"
+#include "amdgpu_plugin_util.h"
+#include "log_stub.h"
+
+static int answer; /* errno of what is asked for, 0: none */
+static unsigned int nr_created, nr_destroyed;
+static const char *release;
+
+bool device_kfd_number(dev_t *ret)
+{
+	(void)ret;
+	return false;
+}
+
+int device_open(const char *path, dev_t number, int flags)
+{
+	(void)path;
+	(void)number;
+	(void)flags;
+	return -ENODEV;
+}
+
+int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keeper *keeper, struct hide *hide)
+{
+	(void)wanted;
+	(void)nr_wanted;
+	(void)keeper;
+	(void)hide;
+	return -ENODEV;
+}
+
+int hide_end(struct hide *hide)
+{
+	(void)hide;
+	return 0;
+}
+
+int __wrap_uname(struct utsname *name);
+int __wrap_uname(struct utsname *name)
+{
+	snprintf(name->release, sizeof(name->release), "%s", release);
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	struct kfd_ioctl_destroy_event_args *gone = arg;
+
+	assert_int_equal(fd, answer == EBADF ? -1 : 5);
+	if (request == AMDKFD_IOC_DESTROY_EVENT) {
+		assert_int_equal(gone->event_id, 77);
+		nr_destroyed++;
+		return 0;
+	}
+	if (answer) {
+		errno = answer;
+		return -1;
+	}
+	if (request == AMDKFD_IOC_CREATE_EVENT) {
+		((struct kfd_ioctl_create_event_args *)arg)->event_id = 77;
+		nr_created++;
+	}
+	return 0;
+}
+
+static bool maps_by_user_id(int err, const char *of)
+{
+	answer = err;
+	release = of;
+	return kfd_ask_rules(err == EBADF ? -1 : 5).maps_by_user_id;
+}
+
+static void a_kernel_that_wants_a_page_for_events_maps_by_user_id(void **state)
+{
+	(void)state;
+	assert_true(maps_by_user_id(ENOMEM, "7.2.12"));
+	assert_false(maps_by_user_id(0, "7.3.1"));
+	assert_int_equal(nr_created, 1);
+	assert_int_equal(nr_destroyed, 1);
+}
+
+static void where_nothing_can_be_asked_the_release_decides(void **state)
+{
+	static const struct {
+		const char *release;
+		bool by_user_id;
+	} cases[] = { { "6.1.176", false }, { "6.18.42", false }, { "7.2.12", false }, { "7.3.0", true }, { "8.0", true } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(maps_by_user_id(EBADF, cases[i].release), cases[i].by_user_id);
+		assert_int_equal(maps_by_user_id(EIO, cases[i].release), cases[i].by_user_id);
+	}
+}
+
+static void only_a_refused_count_means_that_buffers_are_needed(void **state)
+{
+	(void)state;
+	answer = EINVAL;
+	assert_false(kfd_restores_without_bos(5));
+	answer = EFAULT;
+	assert_true(kfd_restores_without_bos(5));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_kernel_that_wants_a_page_for_events_maps_by_user_id),
+		cmocka_unit_test(where_nothing_can_be_asked_the_release_decides),
+		cmocka_unit_test(only_a_refused_count_means_that_buffers_are_needed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
