@@ -123,19 +123,6 @@ static inline void aql_born(struct aql_queue *q)
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (args.doorbell_offset & (DOORBELLS - 1)));
 }
 
-static inline void aql_free(struct aql_queue *q, bool born)
-{
-	if (born) {
-		must(queue_destroy(on.kfd, q->queue_id), "DESTROY_QUEUE");
-		munmap(q->doorbell_page, DOORBELLS);
-	}
-	buffer_free(on.kfd, &q->ring);
-	buffer_free(on.kfd, &q->pointers);
-	buffer_free(on.kfd, &q->eop);
-	buffer_free(on.kfd, &q->cwsr);
-	buffer_free(on.kfd, &q->memory);
-}
-
 /* Body first, header last, as the queue's contract is; then the doorbell. */
 static inline void aql_put(struct aql_queue *q, const void *packet)
 {

@@ -63,21 +63,6 @@ __attribute__((format(printf, 3, 4))) static inline bool check_u64(uint64_t got,
 	return ok;
 }
 
-__attribute__((format(printf, 3, 4))) static inline bool check_str(const char *got, const char *want,
-								   const char *text, ...)
-{
-	va_list args;
-	bool ok;
-
-	va_start(args, text);
-	ok = conformance_result(got && !strcmp(got, want), text, args);
-	va_end(args);
-	if (!ok)
-		printf(" (got \"%s\", want \"%s\")", got ? got : "(none)", want);
-	printf("\n");
-	fflush(stdout);
-	return ok;
-}
 
 static inline const char *conformance_errno_name(int err)
 {
@@ -115,31 +100,6 @@ __attribute__((format(printf, 1, 2))) static inline void check_skip(const char *
 	va_end(args);
 	printf("\n");
 	fflush(stdout);
-}
-
-/* Makes @checks(@arg) in a process of its own, for what a process is of no use after, such as a fault of its GPU. */
-static inline void conformance_in_process(void (*checks)(const void *arg), const void *arg)
-{
-	unsigned int counts[2] = { 0 };
-	int fds[2], status;
-	pid_t pid;
-
-	if (pipe(fds) || (pid = fork()) < 0)
-		err(2, "a process for checks");
-	if (!pid) {
-		conformance_passed = conformance_failed = 0;
-		checks(arg);
-		counts[0] = conformance_passed;
-		counts[1] = conformance_failed;
-		_exit(write(fds[1], counts, sizeof(counts)) != sizeof(counts));
-	}
-	close(fds[1]);
-	if (read(fds[0], counts, sizeof(counts)) != sizeof(counts))
-		check_true(false, "the process that makes checks gets to its end");
-	close(fds[0]);
-	waitpid(pid, &status, 0);
-	conformance_passed += counts[0];
-	conformance_failed += counts[1];
 }
 
 static inline int conformance_end(void)

@@ -28,22 +28,12 @@
 #define NR_GEM_CREATE	   0xc0206440u
 #define NR_GEM_MMAP	   0xc0086441u
 #define NR_CTX		   0xc0106442u
-#define NR_BO_LIST	   0xc0186443u
 #define NR_CS		   0xc0186444u
-#define NR_INFO		   0x40206445u
 #define NR_METADATA	   0xc1206446u
-#define NR_WAIT_IDLE	   0xc0106447u
 #define NR_GEM_VA	   0x40406448u
-#define NR_GEM_VA_OLD	   0x40286448u
 #define NR_WAIT_CS	   0xc0206449u
-#define NR_GEM_OP	   0xc0186450u
 #define NR_GEM_OP_OLD	   0xc0106450u
 #define NR_USERPTR	   0xc0186451u
-#define NR_WAIT_FENCES	   0xc0186452u
-#define NR_VM		   0xc0086453u
-#define NR_FENCE_TO_HANDLE 0xc0206454u
-#define NR_USERQ	   0xc0486456u
-#define NR_LIST_HANDLES	   0xc0106459u
 
 #define DOMAIN_GTT  2
 #define DOMAIN_VRAM 4
@@ -102,16 +92,6 @@ static inline int render_open(unsigned int index)
 	if (fd < 0)
 		err(2, "%s", path);
 	return fd;
-}
-
-static inline unsigned int render_count(void)
-{
-	unsigned int n = 0;
-	char path[64];
-
-	while (!render_path(n, path, sizeof(path)))
-		n++;
-	return n;
 }
 
 /* ---- buffers ---- */
@@ -260,14 +240,6 @@ static inline int try_submit(int fd, const struct submit *s, uint64_t *sequence)
 
 #define FOREVER UINT64_MAX
 
-static inline uint64_t in_ms(unsigned int ms)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec + ms * 1000000ull;
-}
-
 /* 0 done, 1 busy, -1 with errno. */
 static inline int job_wait(int fd, uint32_t ctx, uint32_t ring, uint64_t sequence, uint64_t timeout)
 {
@@ -298,42 +270,12 @@ static inline void emit64(struct commands *c, uint64_t value)
 	emit(c, value >> 32);
 }
 
-/* @count as it goes into the packet: bytes - 1. */
-static inline void emit_copy_count(struct commands *c, uint64_t dst, uint64_t src, uint32_t count)
-{
-	emit(c, 1);
-	emit(c, count);
-	emit(c, 0);
-	emit64(c, src);
-	emit64(c, dst);
-}
-
-/* SDMA 4.0 takes up to 4 MiB in one packet. */
-static inline void emit_copy(struct commands *c, uint64_t dst, uint64_t src, uint64_t bytes)
-{
-	uint64_t done, n;
-
-	for (done = 0; done < bytes; done += n) {
-		n = bytes - done < 1 << 22 ? bytes - done : 1 << 22;
-		emit_copy_count(c, dst + done, src + done, n - 1);
-	}
-}
-
 static inline void emit_fill(struct commands *c, uint64_t dst, uint32_t value, uint32_t bytes)
 {
 	emit(c, 11 | 2u << 30);
 	emit64(c, dst);
 	emit(c, value);
 	emit(c, bytes - 1);
-}
-
-static inline void emit_poll_equal(struct commands *c, uint64_t va, uint32_t value)
-{
-	emit(c, 8 | 3u << 28 | 1u << 31);
-	emit64(c, va);
-	emit(c, value);
-	emit(c, 0xffffffff);
-	emit(c, 0x0fff0004);
 }
 
 /* ---- a file with a context and room for commands ---- */
@@ -365,17 +307,6 @@ static inline void engine_close(struct engine *e)
 	close(e->fd);
 }
 
-/* Maps @handle at an address of its own, with nothing around it. */
-static inline uint64_t engine_map(struct engine *e, uint32_t handle, uint64_t size)
-{
-	uint64_t va = e->next_va;
-
-	size = (size + 4095) & ~4095ull;
-	va_map(e->fd, handle, va, size);
-	e->next_va += size + (1 << 20);
-	return va;
-}
-
 /* IBs of SDMA are multiples of 8 dwords. */
 static inline void emit_padding(struct commands *c)
 {
@@ -395,23 +326,6 @@ static inline int engine_start(struct engine *e, uint32_t ring, uint64_t *sequen
 
 	e->c.n = 0;
 	return try_submit(e->fd, &s, sequence);
-}
-
-/* Executes what was emitted and waits for it: 0, or -1 with the job's error in errno. */
-static inline int engine_run(struct engine *e)
-{
-	uint64_t sequence;
-
-	if (engine_start(e, 0, &sequence))
-		return -1;
-	return job_wait(e->fd, e->ctx, 0, sequence, FOREVER);
-}
-
-/* After a fault nothing else can be done in the context. */
-static inline void engine_new_ctx(struct engine *e)
-{
-	ctx_free(e->fd, e->ctx);
-	e->ctx = ctx_create(e->fd);
 }
 
 /* ---- data ---- */
@@ -440,16 +354,6 @@ static inline uint64_t pattern_compare(const uint8_t *p, uint64_t from, uint64_t
 
 	for (i = 0; i < size; i++)
 		if (p[i] != pattern_byte(seed, from + i))
-			return i;
-	return size;
-}
-
-static inline uint64_t zero_compare(const uint8_t *p, uint64_t size)
-{
-	uint64_t i;
-
-	for (i = 0; i < size; i++)
-		if (p[i])
 			return i;
 	return size;
 }

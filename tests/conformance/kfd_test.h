@@ -34,38 +34,19 @@
 #define NR_CREATE_QUEUE	    0xc0604b02u
 #define NR_CREATE_QUEUE_OLD 0xc0584b02u /* before 1.17 */
 #define NR_DESTROY_QUEUE    0xc0084b03u
-#define NR_MEMORY_POLICY    0x40204b04u
-#define NR_CLOCK_COUNTERS   0xc0284b05u
-#define NR_APERTURES	    0x81904b06u
-#define NR_UPDATE_QUEUE	    0x40184b07u
 #define NR_CREATE_EVENT	    0xc0204b08u
-#define NR_DESTROY_EVENT    0x40084b09u
 #define NR_SET_EVENT	    0x40084b0au
-#define NR_RESET_EVENT	    0x40084b0bu
 #define NR_WAIT_EVENTS	    0xc0184b0cu
-#define NR_DBG_REGISTER	    0x40084b0du
-#define NR_SCRATCH_VA	    0xc0104b11u
-#define NR_TILE_CONFIG	    0xc0284b12u
-#define NR_TRAP_HANDLER	    0x40184b13u
-#define NR_APERTURES_NEW    0xc0104b14u
 #define NR_ACQUIRE_VM	    0x40084b15u
 #define NR_ALLOC	    0xc0284b16u
 #define NR_FREE		    0x40084b17u
 #define NR_MAP		    0xc0184b18u
 #define NR_UNMAP	    0xc0184b19u
-#define NR_CU_MASK	    0x40104b1au
-#define NR_WAVE_STATE	    0xc0184b1bu
 #define NR_DMABUF_INFO	    0xc0204b1cu
 #define NR_IMPORT_DMABUF    0xc0184b1du
-#define NR_QUEUE_GWS	    0xc0104b1eu
-#define NR_SMI_EVENTS	    0xc0084b1fu
 #define NR_SVM(nattr)	    (0xc0184b20u + ((nattr)*8u << 16))
-#define NR_XNACK_MODE	    0xc0044b21u
 #define NR_CRIU_OP	    0xc0384b22u
-#define NR_AVAILABLE	    0xc0104b23u
 #define NR_EXPORT_DMABUF    0xc0104b24u
-#define NR_RUNTIME_ENABLE   0xc0104b25u
-#define NR_CREATE_PROCESS   0x00004b27u
 
 #define MEM_VRAM     (1u << 0)
 #define MEM_GTT	     (1u << 1)
@@ -73,7 +54,6 @@
 #define MEM_DOORBELL (1u << 3)
 #define MEM_MMIO     (1u << 4)
 #define MEM_COHERENT (1u << 26)
-#define MEM_AQL	     (1u << 27)
 #define MEM_NO_SUBST (1u << 28)
 #define MEM_PUBLIC   (1u << 29)
 #define MEM_EXEC     (1u << 30)
@@ -250,32 +230,6 @@ static inline int render_open(uint32_t minor)
 	if (wait_until_clear(fd))
 		err(1, "%s: its address space is not ready", path);
 	return fd;
-}
-
-/* True when all counters of live objects are 0 within @ms; else says which is not. */
-static inline bool nothing_left(unsigned int ms)
-{
-	uint64_t end = now_ms() + ms;
-	char key[64];
-	long value;
-
-	for (;;) {
-		FILE *f = fopen("/sys/kernel/debug/asicsim/objects", "re");
-		bool left = false;
-
-		if (!f)
-			err(1, "debugfs: asicsim/objects");
-		while (fscanf(f, "%63s %ld", key, &value) == 2 && !left)
-			left = value != 0;
-		fclose(f);
-		if (!left)
-			return true;
-		if (now_ms() > end)
-			break;
-		usleep(50000);
-	}
-	printf("# left: %s %ld\n", key, value);
-	return false;
 }
 
 /* ---- memory ---- */
