@@ -4,7 +4,6 @@
 # gpus: 2xmi100
 # userland: engines
 # host: changed, by the engine and its daemons
-# log: kfdsim: gpu 0x[0-9a-f]* sdma[01]: hangs, GPUs are made to hang while a checkpoint is taken
 # memory: 6000
 # seconds: 900
 
