@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "amdgpu_plugin_util.h"
 #include "image/image.h"
 #include "match/match.h"
 #include "fuzz.h"
