@@ -50,7 +50,7 @@ static int result(int err, const char *what)
 	if (!err)
 		return 0;
 	if (!fail_log() && plugin_error_lines() == plugin.error_lines)
-		pr_err("%s: %s", what, strerror(-err));
+		pr_err("%s: %s\n", what, strerror(-err));
 	plugin.error_lines = plugin_error_lines();
 	return -1;
 }
@@ -114,7 +114,7 @@ static void plugin_exit(int stage, int ret)
 	plugin.awake = false;
 	/* criu would report success for tasks that were killed. */
 	if (plugin.resume_failed) {
-		pr_info("the restored tasks were killed, since their GPUs do not run");
+		pr_info("the restored tasks were killed, since their GPUs do not run\n");
 		_exit(EXIT_FAILURE);
 	}
 }

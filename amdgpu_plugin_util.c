@@ -111,7 +111,7 @@ bool fail_log(void)
 {
 	if (!failure[0])
 		return false;
-	pr_err("%s", failure);
+	pr_err("%s\n", failure);
 	fail_clear();
 	return true;
 }

@@ -55,10 +55,10 @@ unsigned int plugin_error_lines(void);
 /* Container engines show their users the lines of criu's log that have "Error ", with the blank. */
 #define PLUGIN_ERROR_PREFIX "Error (amdgpu_plugin): "
 
-#define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, PLUGIN_ERROR_PREFIX fmt "\n", ##__VA_ARGS__)
-#define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt "\n", ##__VA_ARGS__)
-#define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
-#define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt "\n", ##__VA_ARGS__)
+#define pr_err(fmt, ...)   plugin_log(PLUGIN_LOG_ERROR, PLUGIN_ERROR_PREFIX fmt, ##__VA_ARGS__)
+#define pr_warn(fmt, ...)  plugin_log(PLUGIN_LOG_WARN, "amdgpu_plugin: Warning: " fmt, ##__VA_ARGS__)
+#define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt, ##__VA_ARGS__)
+#define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt, ##__VA_ARGS__)
 
 /*
  * The law for errors. A function that fails calls fail() and returns -errno at once, unless its header says "no message".

@@ -90,7 +90,7 @@ static void process_let_go(struct process *process)
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-image resume %d\" tries it anew)",
+		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-image resume %d\" tries it anew)\n",
 		       process->file->pid, strerror(-err), process->file->pid);
 		/* criu does not ask whether this worked, and would report success. */
 		criu_fail_at_exit(process->file->pid);
@@ -110,7 +110,7 @@ void dump_free(struct dump *dump, bool succeeded)
 		return;
 	if (succeeded && dump->writes && dump->nr_named < dump->nr_processes) {
 		pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
-		       "is saved; dump again without options that take these files from criu (--external)",
+		       "is saved; dump again without options that take these files from criu (--external)\n",
 		       dump->nr_processes - dump->nr_named, dump->nr_processes);
 		criu_fail_at_exit(getpid());
 	}
@@ -143,7 +143,7 @@ static int heal(struct dump *dump)
 		int err = file->minor ? -EINVAL : kfd_unpause(file->fd);
 
 		if (!err)
-			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed", file->pid);
+			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
 		else if (err != -EINVAL)
 			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
 				    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial "
@@ -207,7 +207,7 @@ static int pause_file(struct dump *dump, struct task_file *file)
 		return r;
 	dump->nr_processes++;
 	state = &process->image.state;
-	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state", file->pid,
+	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state\n", file->pid,
 		state->nr_devices, state->nr_bos, state->nr_objects, state->priv_size);
 	return 0;
 }

@@ -154,7 +154,7 @@ static void wait_for_room(void *arg, unsigned int node, uint64_t needed)
 		usage_read_vram(search->sysfs, local, usage);
 	}
 	if (search->nr_attempts > before)
-		pr_info("gpu %#x: waited %u ms for room in its VRAM", topology_gpu_id(local),
+		pr_info("gpu %#x: waited %u ms for room in its VRAM\n", topology_gpu_id(local),
 			(search->nr_attempts - before) * (ROOM_USEC / 1000));
 }
 
@@ -191,7 +191,7 @@ static void log_dropped(const struct search *search)
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (search->candidates.reason[i][0])
-			pr_info("gpu %#x is no candidate: %s", topology_gpu_id(machine->nodes[i]),
+			pr_info("gpu %#x is no candidate: %s\n", topology_gpu_id(machine->nodes[i]),
 				search->candidates.reason[i]);
 }
 
@@ -224,7 +224,7 @@ static void make_node(const struct mounted *mounted, const struct gpu *gpu)
 
 	if (err)
 		pr_warn("there is no node of renderD%u in the container's /dev/dri: %s; programs that start there later do "
-			"not find the GPU", gpu->minor, strerror(-err));
+			"not find the GPU\n", gpu->minor, strerror(-err));
 }
 
 static int keep_node(struct gpu *gpu)
@@ -262,7 +262,7 @@ static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const
 	if (err)
 		return err;
 	gpus->nr++;
-	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)", gpu->user_id, gpu->saved_minor,
+	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)\n", gpu->user_id, gpu->saved_minor,
 		gpu->actual_id, gpu->minor);
 	return 0;
 }
@@ -272,7 +272,7 @@ static void warn_of_other_ids(const struct gpus *gpus)
 	for (size_t i = 0; i < gpus->nr; i++)
 		if (gpus->list[i].user_id != gpus->list[i].actual_id) {
 			pr_warn("pid %d: gpu %#x is gpu %#x here: when the program exports or imports buffers (IPC, "
-				"dma-buf), the kernel confuses the two ids; such programs need GPUs with their old ids",
+				"dma-buf), the kernel confuses the two ids; such programs need GPUs with their old ids\n",
 				getpid(), gpus->list[i].user_id, gpus->list[i].actual_id);
 			return;
 		}

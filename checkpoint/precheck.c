@@ -28,7 +28,7 @@ void precheck_wait(bool certain)
 		ended = usage_count_ended(sysfs);
 	}
 	if (i)
-		pr_info("waited %u ms for processes that have ended; the KFD still has %zu", i * (WAIT_USEC / 1000), ended);
+		pr_info("waited %u ms for processes that have ended; the KFD still has %zu\n", i * (WAIT_USEC / 1000), ended);
 }
 
 static void drop_line(void *arg, enum plugin_log_level level, const char *line)

@@ -206,7 +206,7 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the "
 			    "image: these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid,
 			    nr_lost);
-	pr_warn("pid %u: the kernels in which %u queues were stopped are lost", state->pid, nr_lost);
+	pr_warn("pid %u: the kernels in which %u queues were stopped are lost\n", state->pid, nr_lost);
 	return 0;
 }
 
@@ -259,7 +259,7 @@ static int copy_contents_here(struct restored_task *task, const uint32_t *minors
 	int left, err = mount_show_render_nodes(minors, task->gpus.nr, &home);
 
 	if (err)
-		fail(err, "cannot show the render nodes to libdrm in this task: %m");
+		(void)fail(err, "cannot show the render nodes to libdrm in this task: %m");
 	else
 		err = send_contents(task, minors);
 	left = mount_go_home(&home);
@@ -345,7 +345,7 @@ static int put_state(struct restored_task *task, int id, struct kfd_image *image
 	err = image->render_only ? put_state_and_contents(task, -1) : put_kfd_state(task);
 	if (err)
 		return err;
-	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects", image->state.pid, task->gpus.nr,
+	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects\n", image->state.pid, task->gpus.nr,
 		image->state.nr_bos, image->render_only ? "buffers of render nodes" : "BOs", image->state.nr_objects);
 	return 0;
 }

@@ -198,7 +198,7 @@ static void read_one(const struct trap_request *request, uint32_t gpu_id, struct
 		err = check(state, trap);
 	if (err) {
 		pr_warn("pid %d: gpu %#x: a trap handler that ROCm has set is not saved, so that restored kernels go on after a "
-			"failed assertion: %s", request->pid, gpu_id, fail_text());
+			"failed assertion: %s\n", request->pid, gpu_id, fail_text());
 		fail_clear();
 	} else if (trap[0]) {
 		state->traps[state->nr_traps++] =

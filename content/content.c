@@ -113,7 +113,7 @@ static void log_space(struct pipeline *pipeline)
 	if (!pipeline->warn_space)
 		return;
 	pipeline->warn_space = false;
-	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit",
+	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
 		pipeline->who, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
 }
 
@@ -140,7 +140,7 @@ static void log_progress(struct watch *watch)
 	watch->logged = now;
 	for (size_t i = 0; i < watch->run.nr_gpus; i++)
 		if (is_begun(watch, i))
-			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s", watch->pipelines[i].who,
+			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s\n", watch->pipelines[i].who,
 				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->pipelines[i].layout),
 				watch->run.dump ? "saved" : "restored");
 }
@@ -171,7 +171,7 @@ static void log_checksums(const struct content_gpu *gpu)
 	for (size_t i = 0; i < gpu->nr_bos; i++)
 		without += !gpu->bos[i].has_crc32c;
 	if (without)
-		pr_info("gpu %#x: %zu of %zu BOs were saved without a checksum and are not verified", gpu->gpu_id,
+		pr_info("gpu %#x: %zu of %zu BOs were saved without a checksum and are not verified\n", gpu->gpu_id,
 			without, gpu->nr_bos);
 }
 
@@ -182,7 +182,7 @@ static void log_done(const struct pipeline *pipeline, bool dump)
 
 	if (!dump)
 		log_checksums(gpu);
-	pr_info("gpu %#x: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s", gpu->gpu_id,
+	pr_info("gpu %#x: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s\n", gpu->gpu_id,
 		dump ? "saved" : "restored", stats->bytes, stats->seconds,
 		stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
 		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0, stats->direct ? "direct" : "buffered");
@@ -197,11 +197,11 @@ static int start(struct watch *watch, struct pipeline *pipeline)
 	if (!err)
 		return 0;
 	if (err != -EAGAIN) {
-		fail(err, "%s: starting a thread: %m", pipeline->who);
+		(void)fail(err, "%s: starting a thread: %m", pipeline->who);
 		return content_run_fail(&watch->run, err);
 	}
 	if (!watch->options->no_threads && !watch->lacks_threads)
-		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other",
+		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other\n",
 			strerror(-err));
 	watch->lacks_threads = true;
 	pipeline_run_alone(pipeline);

@@ -292,7 +292,7 @@ int copier_done(struct copier *copier)
 		return ret;
 	err = release_all(dma);
 	if (err)
-		fail(err, "releasing GPU memory: %m");
+		(void)fail(err, "releasing GPU memory: %m");
 	for (unsigned int i = 0; dma->parts && i < nr_parts(dma); i++)
 		free(dma->parts[i].bos);
 	free(dma->parts);

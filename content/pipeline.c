@@ -614,13 +614,13 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, pthread_co
 	name_gpu(pipeline);
 	err = layout_init(&pipeline->layout, gpu->bos, gpu->nr_bos, staging_limit(gpu, max_bytes));
 	if (err) {
-		fail(err, "%s: sizes of its %zu BOs make no file: %m", pipeline->who, gpu->nr_bos);
+		(void)fail(err, "%s: sizes of its %zu BOs make no file: %m", pipeline->who, gpu->nr_bos);
 		return content_run_fail(run, err);
 	}
 	err = alloc_all(pipeline);
 	if (!err)
 		return 0;
-	fail(err, "%s: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", pipeline->who,
+	(void)fail(err, "%s: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", pipeline->who,
 	     pipeline->layout.slot_bytes * pipeline->layout.nr_slots, gpu->nr_bos, memory_hint(err));
 	return content_run_fail(run, err);
 }

@@ -53,6 +53,7 @@ void criu_log_init(void)
 	plugin_log_to(CRIU_SYMBOL(print_on_level));
 }
 
+#ifdef __GLIBC__
 unsigned int criu_running_hooks(void)
 {
 	const ElfW(Sym) * sym = NULL;
@@ -68,6 +69,14 @@ unsigned int criu_running_hooks(void)
 		return CRIU_HOOK_COUNT;
 	return hooks - 1 < CRIU_HOOK_MAX ? hooks - 1 : CRIU_HOOK_MAX;
 }
+#elif defined(CRIU_HOOKS)
+unsigned int criu_running_hooks(void)
+{
+	return CRIU_HOOKS;
+}
+#else
+#error "this libc does not tell how many hooks criu has: make CFLAGS=-DCRIU_HOOKS=N, CR_PLUGIN_HOOK__MAX of its criu-plugin.h"
+#endif
 
 /* Whether a socket is connected to one that is bound to a path which ends in @name. */
 static bool is_connected_to(int fd, const char *name)
@@ -125,7 +134,7 @@ void criu_forget_parent(void)
 
 	if (dir >= 0 && !fstatat(dir, PARENT_LINK, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode) &&
 	    unlinkat(dir, PARENT_LINK, 0))
-		pr_warn("the link %s stays in the image directory: %s", PARENT_LINK, strerror(errno));
+		pr_warn("the link %s stays in the image directory: %s\n", PARENT_LINK, strerror(errno));
 }
 
 /* Abbreviated as getopt_long() allows it. */

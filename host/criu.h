@@ -49,7 +49,7 @@ void criu_log_init(void);
 
 /*
  * Number of hooks that the running criu knows: found in the size of its exported
- * plugin table. CRIU_HOOK_COUNT when that cannot be read.
+ * plugin table. CRIU_HOOK_COUNT when that cannot be read; CRIU_HOOKS of the build where libc does not help (musl).
  */
 unsigned int criu_running_hooks(void);
 

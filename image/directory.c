@@ -40,7 +40,7 @@ static void remove_image(int dir, const char *name)
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
 		return;
 	if (unlinkat(dir, name, 0) && errno != ENOENT)
-		pr_warn("image %s of an earlier dump stays in the directory: %s", name, strerror(errno));
+		pr_warn("image %s of an earlier dump stays in the directory: %s\n", name, strerror(errno));
 }
 
 void image_remove_stale(void)

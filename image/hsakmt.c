@@ -65,7 +65,7 @@ void hsakmt_save(const char *root, struct hsakmt *ret)
 		return;
 	err = read_memory(directory, ret);
 	if (err && err != -ENOENT)
-		pr_warn("/" SHM_DIRECTORY "/" MEMORY_NAME " is not saved: %s", strerror(-err));
+		pr_warn("/" SHM_DIRECTORY "/" MEMORY_NAME " is not saved: %s\n", strerror(-err));
 }
 
 /* ---- restore ---- */
@@ -106,7 +106,7 @@ static void make_absent_file(int directory, const char *name, uint32_t first_wor
 	int err = faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) ? make_file(directory, name, first_word, bytes) : 0;
 
 	if (err && err != -EEXIST)
-		pr_warn("/%s/%s cannot be made again: %s; a process on ROCm before 6.0 may miss it", SHM_DIRECTORY, name,
+		pr_warn("/%s/%s cannot be made again: %s; a process on ROCm before 6.0 may miss it\n", SHM_DIRECTORY, name,
 			strerror(-err));
 }
 
@@ -118,7 +118,7 @@ void hsakmt_restore(const char *root, const struct hsakmt *hsakmt)
 		return;
 	directory = open_directory(root);
 	if (directory < 0) {
-		pr_warn("/%s is not there: %s; a process on ROCm before 6.0 may miss its files", SHM_DIRECTORY,
+		pr_warn("/%s is not there: %s; a process on ROCm before 6.0 may miss its files\n", SHM_DIRECTORY,
 			strerror(-directory));
 		return;
 	}

@@ -149,7 +149,7 @@ static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *mi
 		return fail(hide->cgroup, "mounting cgroup %s: %m", version);
 	err = make_kept_cgroup(hide);
 	if (err) {
-		fail(err, "making a cgroup of %s: %m", version);
+		(void)fail(err, "making a cgroup of %s: %m", version);
 	} else {
 		err = filter_and_enter(hide, !v1_devices, minors, nr_minors);
 		if (err)
@@ -208,9 +208,9 @@ int hide_end(struct hide *hide)
 		return 0;
 	err = enter_cgroup(hide->cgroup);
 	if (err)
-		fail(err, "cannot leave the cgroup %s in which GPUs were hidden: %m", hide->name);
+		(void)fail(err, "cannot leave the cgroup %s in which GPUs were hidden: %m", hide->name);
 	else if (remove_cgroup(hide))
-		pr_info("the cgroup %s cannot be removed yet", hide->name);
+		pr_info("the cgroup %s cannot be removed yet\n", hide->name);
 	close(steal_fd(&hide->cgroup));
 	return err;
 }

@@ -97,7 +97,7 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 	fd = kfd_open();
 	err = hide_end(&hide);
 	if (!err && fd >= 0)
-		pr_info("%zu of %zu GPUs are hidden from the process", nr_visible - nr_minors, nr_visible);
+		pr_info("%zu of %zu GPUs are hidden from the process\n", nr_visible - nr_minors, nr_visible);
 	if (!err)
 		return fd;
 	if (fd >= 0)
@@ -112,10 +112,10 @@ static int check_gpus(int fd, size_t wanted)
 	int err = ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args) < 0 ? -errno : 0;
 
 	if (err)
-		pr_err("cannot ask the KFD for the number of the process' GPUs: %s", strerror(-err));
+		pr_err("cannot ask the KFD for the number of the process' GPUs: %s\n", strerror(-err));
 	else if (args.num_of_nodes != wanted) {
 		pr_err("the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
-		       "device cgroup that allows it to use %zu GPUs", wanted, args.num_of_nodes, wanted);
+		       "device cgroup that allows it to use %zu GPUs\n", wanted, args.num_of_nodes, wanted);
 		err = -ENODEV;
 	}
 	return err;
@@ -159,7 +159,7 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 			    hint(err));
 	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
 	    args.priv_data_size > MAX_PRIV) {
-		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes", pid,
+		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes\n", pid,
 		       args.num_devices, args.num_bos, (unsigned long long)args.priv_data_size);
 		kfd_unpause(fd);
 		return -EPROTO;

@@ -142,7 +142,7 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 			    record->gpu_id);
 	limit = limits_of_queue(record, machine->nodes[node], machine, driver, why);
 	if (limit == LIMIT_LOSS && try)
-		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s", pid, gpu_id, why);
+		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, gpu_id, why);
 	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && try))
 		return 0;
 	return refuse(pid, machine->nodes[node], driver, why,

@@ -105,7 +105,7 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 	grown = calloc(1, state->priv_size + addition.bytes);
 	if (!grown)
 		return -ENOMEM;
-	pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty", addition.bytes);
+	pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty\n", addition.bytes);
 	copy(state, &addition, grown);
 	free(state->priv_data);
 	state->priv_data = grown;

@@ -352,11 +352,11 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 	int token = worker_submit(worker, files->gpus, files->nr_gpus);
 
 	if (token < 0) {
-		pr_warn("contents are restored here instead of by criu's main process: %s",
+		pr_warn("contents are restored here instead of by criu's main process: %s\n",
 			fail_text()[0] ? fail_text() : strerror(-token));
 		fail_clear();
 	} else {
-		pr_info("the contents of %zu GPUs are restored by criu's main process", files->nr_gpus);
+		pr_info("the contents of %zu GPUs are restored by criu's main process\n", files->nr_gpus);
 	}
 	return token;
 }
@@ -391,7 +391,7 @@ void pages_log_tally(const struct content_tally *tally, const char *what, size_t
 	uint64_t bytes = atomic_load(&tally->bytes), ns = atomic_load(&tally->ended_ns) - atomic_load(&tally->began_ns);
 
 	pr_info("%s %zu processes: %" PRIu64 " bytes, %.0f %% zeros, copied in %.3f s; %s %.3f s; at most %" PRIu64
-		" KiB of buffers", what, nr_processes, bytes,
+		" KiB of buffers\n", what, nr_processes, bytes,
 		bytes ? 100.0 * (double)atomic_load(&tally->zero_bytes) / (double)bytes : 0.0, (double)ns / 1e9, lasting,
 		seconds, atomic_load(&tally->most_bytes) >> 10);
 }

@@ -32,7 +32,7 @@ struct progress progress_open(const char *path, const char *stage)
 		return progress;
 	progress.fd = open_path(path);
 	if (progress.fd < 0)
-		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s", path,
+		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s\n", path,
 			errno == ENXIO ? "nobody reads from it" : strerror(errno));
 	return progress;
 }
@@ -71,5 +71,5 @@ void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
 		nr_used += (size_t)print_line(text + nr_used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
 	/* One write, so that lines of several writers do not mix. poll() leaves criu's own stderr blocking. */
 	if (poll(&ready, 1, 0) == 1 && write(progress->fd, text, nr_used) < 0)
-		pr_debug("a progress line was not taken: %s", strerror(errno));
+		pr_debug("a progress line was not taken: %s\n", strerror(errno));
 }

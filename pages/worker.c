@@ -433,7 +433,7 @@ struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus,
 		return worker;
 	if (worker)
 		free_memory(worker);
-	fail(err, "cannot prepare the worker that restores contents: %m");
+	(void)fail(err, "cannot prepare the worker that restores contents: %m");
 	return NULL;
 }
 
@@ -459,7 +459,7 @@ void worker_start(struct worker *worker)
 	worker->progress = progress_open(worker->progress_path, "restore");
 	err = start_receiver(worker);
 	if (err)
-		pr_warn("no worker for the contents of all processes, each restores its own: starting a thread: %s",
+		pr_warn("no worker for the contents of all processes, each restores its own: starting a thread: %s\n",
 			strerror(-err));
 	atomic_compare_exchange_strong(worker->state, &undecided, err ? OFF : RUNS);
 }

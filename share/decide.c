@@ -162,7 +162,7 @@ static int try_object(struct survey *survey, const struct holder *owner, const s
 		err = gem_create(fd, &page, &handle);
 	if (!err)
 		return gem_close(fd, handle);
-	fail(err, "pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %m",
+	(void)fail(err, "pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %m",
 	     holder_process(survey, owner)->pid, owner->is_descriptor ? "a dma-buf" : "a handle", owner->minor,
 	     share->flags);
 	return -EOPNOTSUPP;
@@ -462,6 +462,6 @@ int decide_all(struct survey *survey)
 			return err;
 	}
 	if (survey->nr_buffers)
-		pr_info("%u buffers have several names", survey->nr_buffers);
+		pr_info("%u buffers have several names\n", survey->nr_buffers);
 	return finish(survey);
 }

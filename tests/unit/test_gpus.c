@@ -82,7 +82,7 @@ int kfd_image_next(int after)
 int kfd_image_read(int id, struct kfd_image **ret)
 {
 	if (!images[id]) {
-		pr_err("image %d is damaged", id);
+		pr_err("image %d is damaged\n", id);
 		return -EBADMSG;
 	}
 	*ret = calloc(1, sizeof(**ret));

@@ -7,7 +7,7 @@
 # Packages that the host needs. Everything else is built from them.
 HOST_PACKAGES="
 gcc g++ libc6-dev make pkg-config clang libclang-rt-14-dev
-libdrm-dev libhsa-runtime-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev
+libdrm-dev libhsa-runtime-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev musl-tools
 libprotobuf-dev libcap-dev lld
 qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static
 cpio zstd xz-utils e2fsprogs util-linux asciidoctor libarchive-dev python3"
