@@ -10,7 +10,6 @@
 #include "gpujob_busy.h"
 #include "report.h"
 
-#define LEAST_ROUNDS 20u
 
 /* Beside the program, as the build has it. */
 #define CODE "../gcn/busy.bin"
@@ -50,7 +49,7 @@ void busy_start(struct busy *busy, uint64_t step)
 	busy->arguments[2] = va_of(&busy->done);
 	busy->arguments[3] = va_of(busy->rounds);
 	busy->arguments[4] = va_of(&busy->gate);
-	busy->arguments[5] = LEAST_ROUNDS;
+	busy->arguments[5] = BUSY_LEAST;
 	for (uint32_t i = 0; i < BUSY_ITEMS; i++)
 		busy->words[i] = word_at_start(i, step);
 }
@@ -87,7 +86,7 @@ int busy_check(const struct busy *busy, uint64_t step, uint32_t gpu_id)
 	if (busy->done != BUSY_ITEMS)
 		return report(EILSEQ, "gpu %#x: code: %u of %u items have ended", gpu_id, busy->done, BUSY_ITEMS);
 	for (uint32_t g = 0; g < BUSY_GROUPS; g++) {
-		if (busy->rounds[g] < LEAST_ROUNDS)
+		if (busy->rounds[g] < BUSY_LEAST)
 			return report(EILSEQ, "gpu %#x: code: group %u has done %u rounds", gpu_id, g, busy->rounds[g]);
 		expected_init(&e, g, step);
 		for (uint32_t r = 0; r < busy->rounds[g]; r++)

@@ -10,6 +10,7 @@
 #define BUSY_ITEMS	(BUSY_GROUP * BUSY_GROUPS)
 #define BUSY_LDS_BYTES	2048u
 #define BUSY_CODE_BYTES 4096u
+#define BUSY_LEAST	20u /* rounds */
 
 /* Its descriptor, and the code behind it. */
 struct busy_code {

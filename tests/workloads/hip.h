@@ -13,14 +13,17 @@ typedef int hip_error_t; /* 0: success */
 typedef struct hip_stream *hip_stream_t;
 typedef struct hip_event *hip_event_t;
 typedef struct hip_memory *hip_memory_t;
+typedef struct hip_module *hip_module_t;
+typedef struct hip_function *hip_function_t;
 
-enum { HIP_HOST_TO_DEVICE = 1, HIP_DEVICE_TO_HOST = 2 };
+enum { HIP_HOST_TO_DEVICE = 1, HIP_DEVICE_TO_HOST = 2, HIP_DEVICE_TO_DEVICE = 3 };
 enum { HIP_LOCATION_DEVICE = 1, HIP_MEMORY_PINNED = 1, HIP_HANDLE_FD = 1, HIP_ACCESS_RW = 3 };
 #define HIP_IPC_LAZY_PEER_ACCESS 1u
 #define HIP_ATTACH_GLOBAL	 1u
 #define HIP_FINE_GRAINED	 1u /* of device memory */
 #define HIP_UNCACHED		 3u
 #define HIP_COHERENT		 0x40000000u /* of pinned memory */
+#define HIP_NON_BLOCKING	 1u	     /* of streams: they do not wait for the default one, nor it for them */
 #define HIP_NO_TIMING		 2u	     /* of events */
 #define HIP_INTERPROCESS	 4u
 
@@ -65,6 +68,7 @@ struct hip_functions {
 	hip_error_t (*MallocManaged)(void **memory, size_t size, unsigned int flags);
 	hip_error_t (*Memcpy)(void *to, const void *from, size_t size, int kind);
 	hip_error_t (*StreamCreate)(hip_stream_t *stream);
+	hip_error_t (*StreamCreateWithFlags)(hip_stream_t *stream, unsigned int flags);
 	hip_error_t (*StreamSynchronize)(hip_stream_t stream);
 	hip_error_t (*StreamDestroy)(hip_stream_t stream);
 	hip_error_t (*EventCreateWithFlags)(hip_event_t *event, unsigned int flags);
@@ -74,11 +78,19 @@ struct hip_functions {
 	hip_error_t (*MallocAsync)(void **memory, size_t size, hip_stream_t stream);
 	hip_error_t (*FreeAsync)(void *memory, hip_stream_t stream);
 	hip_error_t (*MemcpyAsync)(void *to, const void *from, size_t size, int kind, hip_stream_t stream);
+	hip_error_t (*MemsetAsync)(void *memory, int value, size_t size, hip_stream_t stream);
 	hip_error_t (*IpcGetMemHandle)(struct hip_ipc_handle *handle, void *memory);
 	hip_error_t (*IpcOpenMemHandle)(void **memory, struct hip_ipc_handle handle, unsigned int flags);
 	hip_error_t (*IpcCloseMemHandle)(void *memory);
 	hip_error_t (*IpcGetEventHandle)(struct hip_ipc_handle *handle, hip_event_t event);
 	hip_error_t (*IpcOpenEventHandle)(hip_event_t *event, struct hip_ipc_handle handle);
+	hip_error_t (*ModuleLoad)(hip_module_t *module, const char *path);
+	hip_error_t (*ModuleGetFunction)(hip_function_t *function, hip_module_t module, const char *name);
+	hip_error_t (*ModuleLaunchKernel)(hip_function_t function, unsigned int nr_groups_x, unsigned int nr_groups_y,
+					  unsigned int nr_groups_z, unsigned int group_x, unsigned int group_y,
+					  unsigned int group_z, unsigned int shared_bytes, hip_stream_t stream, void **arguments,
+					  void **extra);
+	hip_error_t (*ModuleUnload)(hip_module_t module);
 	hip_error_t (*MemCreate)(hip_memory_t *memory, size_t size, const struct hip_memory_properties *properties,
 				 unsigned long long flags);
 	hip_error_t (*MemRelease)(hip_memory_t memory);

@@ -20,14 +20,15 @@
 #define PACE_NS	     10000000
 
 static const char usage[] =
-	"Usage: hipjob --state FILE --share KIND [--background]\n"
+	"Usage: hipjob --state FILE --share KIND [--kernels CODE] [--background]\n"
 	"Two processes on the HIP runtime that share memory of a GPU, have memory of their own, and check all of it.\n"
 	"  --share KIND   by hipIpcGetMemHandle (ipc), by virtual memory (vmm), or nothing\n"
+	"  --kernels CODE a kernel of that file (busy.cl, compiled for the GPUs) runs from one generation to the next\n"
 	"  --background   return when they compute, in a session of their own; their messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
 
 struct process {
-	const char *state_path;
+	const char *state_path, *code;
 	bool background;
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 	struct hip_job hip;
@@ -80,6 +81,8 @@ static int loop(struct process *process)
 		if (signal == SIGUSR1)
 			err = verify(process);
 		err = err ? err : hip_job_round(&process->hip, process->generation);
+		if (process->code)
+			err = err ? err : hip_kernels_round(&process->hip, process->generation);
 		err = err ? err : hip_share_round(&process->share, &stop);
 		process->generation += !err;
 		err = err ? err : phase_set(process, "running");
@@ -93,6 +96,8 @@ static int setup(struct process *process)
 
 	err = err ? err : hip_job_open(&process->hip, BUFFER_BYTES);
 	err = err ? err : hip_share_open(&process->share, &process->hip);
+	if (process->code)
+		err = err ? err : hip_kernels_open(&process->hip, process->code, process->generation);
 	err = err ? err : phase_set(process, "running");
 	if (!err)
 		launch_ready(&process->ready_fd);
@@ -111,6 +116,8 @@ static int process_run(struct process *process)
 	err = err ? err : setup(process);
 	err = err ? err : loop(process);
 	err = err ? err : verify(process);
+	if (process->code)
+		err = err ? err : hip_kernels_close(&process->hip, process->generation);
 	err = err ? err : hip_share_close(&process->share);
 	err = err ? err : hip_job_close(&process->hip);
 	if (err)
@@ -137,6 +144,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'x' },
+		{ "kernels", required_argument, NULL, 'k' },
 		{ "background", no_argument, NULL, 'd' },
 		{ 0 },
 	};
@@ -148,6 +156,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->state_path = optarg;
 		else if (option == 'd')
 			process->background = true;
+		else if (option == 'k')
+			process->code = optarg;
 		else
 			good = option == 'x' && sharing_take(optarg, &process->share.kind);
 	}

@@ -2,8 +2,8 @@
 /*
  * hipjob: a program on the HIP runtime that checks its own results.
  *
- * It has memory of each kind that HIP gives. Data go up and come back by hipMemcpy: no code runs on the GPU, since
- * simulated ones have no shaders. Functions that return int give 0 or -errno and have reported the failure.
+ * It has memory of each kind that HIP gives. Data go up and come back by hipMemcpy. Functions that return int give 0 or
+ * -errno and have reported the failure.
  */
 #ifndef WORKLOADS_HIPJOB_MEMORY_H
 #define WORKLOADS_HIPJOB_MEMORY_H
@@ -32,9 +32,20 @@ struct hip_gpu {
 	void *pooled;	   /* by hipMallocAsync; another one in each generation */
 };
 
+/* A kernel that runs from one generation to the next (gpujob_busy.h). */
+struct hip_kernel {
+	hip_module_t module; /* NULL: no kernels were asked for */
+	hip_function_t function;
+	hip_stream_t stream;
+	struct busy *data; /* device memory */
+	uint32_t *gate;	   /* pinned memory: the kernel ends when it is not 0 */
+	uint8_t *filled, *copied; /* device memory, by the runtime's own kernels, which wait behind this one */
+};
+
 struct hip_job {
 	struct hip_gpu gpus[HIP_MAX_GPUS];
 	unsigned int nr_gpus;
+	struct hip_kernel kernels[HIP_MAX_GPUS];
 	int version;	/* of the runtime */
 	uint64_t bytes; /* of each buffer */
 	void *scratch;
@@ -47,6 +58,13 @@ int hip_job_round(struct hip_job *job, uint64_t generation);
 /* Compares all kept data and the stream-ordered ones of @generation. Adds what was compared to *bytes. */
 int hip_job_check(struct hip_job *job, uint64_t generation, uint64_t *bytes);
 int hip_job_close(struct hip_job *job);
+
+/* Loads the code of the file @code on all GPUs and starts it with the data of @generation. */
+int hip_kernels_open(struct hip_job *job, const char *code, uint64_t generation);
+/* Lets the kernels of @generation end, compares what they have computed, and starts the next. */
+int hip_kernels_round(struct hip_job *job, uint64_t generation);
+/* The same without a next, and frees all. */
+int hip_kernels_close(struct hip_job *job, uint64_t generation);
 
 /* Writes data of @seed, @job->bytes of it, to memory of a GPU; whether they are there, as @what is called. */
 int hip_put(struct hip_job *job, void *memory, uint64_t seed);

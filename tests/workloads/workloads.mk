@@ -16,7 +16,7 @@ SHAREPLAY_OBJECTS := $(SHAREPLAY_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share pair fdpass launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HIP runtime, which is looked up where it runs.
-HIPJOB_SOURCES := hipjob hipjob_memory hipjob_share hip pair fdpass launch pattern report state
+HIPJOB_SOURCES := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair fdpass launch pattern report state
 HIPJOB_OBJECTS := $(HIPJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
@@ -39,7 +39,7 @@ $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
 
 $(WORKLOADS_DIR)/hipjob: $(HIPJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -ldl
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -ldl -lm
 
 $(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Two programs on HIP 6.4 are caught in a kernel, with the runtime's own waiting behind it, and go on, also on another GPU
+# gpus: 2xmi100
+# userland: hip
+# tier: all
+# seconds: 600
+# memory: 4096
+# log: ttm_bo_release, the driver leaves the page with events pinned where a GPU has another id (asicsim/complaints)
+
+# shellcheck source=tests/e2e/share.sh
+. "$top/tests/e2e/share.sh"
+
+gpujob=$top/build/workloads/hipjob
+machine_load 1xmi100
+job_start --share nothing --kernels "$top/build/gcn/busy.co"
+process_shape >"$work/shape"
+dump --leave-running
+job_goes
+dump
+expect_gone
+expect_no_objects
+restore
+job_goes
+dump
+expect_gone
+machine_load 2xmi100-b
+restore
+job_goes
+job_end
+expect_no_objects
