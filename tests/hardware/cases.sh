@@ -23,6 +23,7 @@ ipc            a buffer that two processes share by IPC
 vmm            virtual memory with handles, shared by two processes
 dmabuf         open dma-bufs of three processes
 rocm           a program on ROCm's HSA runtime
+kernel         a program on HIP in the middle of a kernel
 "
 
 cases_list() {
@@ -254,6 +255,29 @@ case_rocm() {
 	[ -x "$gpujob" ] || ends skipped "it was built without ROCm's HSA runtime"
 	ldd "$gpujob" | grep 'not found' >/dev/null && ends skipped "ROCm's HSA runtime is not installed"
 	begins
+	comes_back
+	job_end
+}
+
+# gfx_name: of the first GPU, as compilers call it
+gfx_name() {
+	local version
+	version=$(node_get "$(gpu_nodes | sed -n 1p)" gfx_target_version)
+	printf 'gfx%d%x%x' $((version / 10000)) $((version / 100 % 100)) $((version % 100))
+}
+
+case_kernel() {
+	local clang gfx
+	gpujob=$programs/hipjob
+	clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -V | tail -n 1) || true
+	clang=$(ls /opt/rocm*/llvm/bin/clang 2>/dev/null | tail -n 1 | grep . || type -P "${clang:-clang}") ||
+		ends skipped "there is no clang, which ROCm brings"
+	gfx=$(gfx_name)
+	"$clang" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu="$gfx" -nogpulib -O2 -ffp-contract=off -o "$work/busy.co" \
+		"$codes/busy.cl" >"$work/clang.out" 2>&1 || ends skipped "$clang makes no code for $gfx: $(head -n 1 "$work/clang.out")"
+	/sbin/ldconfig -p | grep -E 'libamdhip64\.so\.[67]' >/dev/null || ends skipped "the HIP runtime of ROCm 6 or 7 is not installed"
+	export ROCR_VISIBLE_DEVICES=0
+	begins --share nothing --kernels "$work/busy.co"
 	comes_back
 	job_end
 }

@@ -19,7 +19,7 @@ USERLAND_BASE="kmod,iproute2,procps,util-linux,strace,pciutils,e2fsprogs,python3
 USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1,libarchive13t64"
 USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 # HIP 6.4, and the compiler of that of ROCm 7.2 (tests/interop/get-rocm).
-USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev"
+USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev,clang-22,lld-22"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"

@@ -29,3 +29,8 @@ restore
 job_goes
 job_end
 expect_no_objects
+
+# As the test for users' machines does it.
+"$top/tests/hardware/run" --yes --dir "$work" --out "$work/report.tar.gz" kernel >"$work/kit.out" 2>&1 ||
+	fail "$(grep -E '^(VERDICT|[a-z]* *kernel )' "$work/kit.out" | tr '\n' ' ')"
+grep -q '^ok  *kernel ' "$work/kit.out" || fail "the kernel was not tried: $(grep kernel "$work/kit.out")"
