@@ -129,11 +129,12 @@ static int let_go(struct restore *restore)
 
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
-	int err;
+	int err = task->nr_ranges ? cow_break(pid, task->ranges, task->nr_ranges) : 0;
 
-	/* Where that fails, RESUME says what it means. */
-	if (task->nr_ranges)
-		cow_break(pid, task->ranges, task->nr_ranges);
+	if (err)
+		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "
+			"still shared with another process\n",
+			pid, strerror(-err));
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
 	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);

@@ -23,22 +23,37 @@ struct task_memory {
 	uint64_t page_size;
 };
 
-/* Writes the first byte of each page, as it is. */
+/* Writes the first byte of each page, as it is. What cannot be read (a guard page) is left out: -EFAULT at the end. */
 static int write_pages(const struct task_memory *memory, const struct iovec *pages, unsigned long nr)
 {
 	uint8_t bytes[PAGES_AT_ONCE];
-	const struct iovec local = { bytes, nr };
+	int err = 0;
 
-	errno = 0;
-	if (!nr || (process_vm_readv(memory->pid, &local, 1, pages, nr, 0) == (ssize_t)nr &&
-		    process_vm_writev(memory->pid, &local, 1, pages, nr, 0) == (ssize_t)nr))
-		return 0;
-	return errno ? -errno : -EFAULT;
+	while (nr) {
+		struct iovec local = { bytes, nr };
+		ssize_t done = process_vm_readv(memory->pid, &local, 1, pages, nr, 0);
+
+		if (done > 0) {
+			local.iov_len = (size_t)done;
+			done = process_vm_writev(memory->pid, &local, 1, pages, (unsigned long)done, 0);
+		}
+		if (done < 0 && errno != EFAULT)
+			return -errno;
+		if (done <= 0) {
+			err = -EFAULT;
+			done = 1;
+		}
+		pages += done;
+		nr -= (unsigned long)done;
+	}
+	return err;
 }
 
 /* What no process has touched yet stays so. */
 static int copy_pages(const struct task_memory *memory, uint64_t start, uint64_t end)
 {
+	int first_err = 0;
+
 	while (start < end) {
 		uint64_t entries[PAGES_AT_ONCE], nr = (end - start) / memory->page_size;
 		struct iovec pages[PAGES_AT_ONCE];
@@ -55,44 +70,48 @@ static int copy_pages(const struct task_memory *memory, uint64_t start, uint64_t
 			if (entries[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED))
 				pages[nr_pages++] = (struct iovec){ (void *)(uintptr_t)start, 1 };
 		err = write_pages(memory, pages, nr_pages);
-		if (err)
-			return err;
+		first_err = first_err ? first_err : err;
 	}
-	return 0;
+	return first_err;
 }
 
-static int copy_ranges(const struct task_memory *memory, uint64_t start, uint64_t end, const struct svm_range *ranges,
-		       size_t nr)
+static uint64_t range_end(const struct svm_range *range)
 {
-	for (size_t i = 0; i < nr; i++) {
-		uint64_t from = ranges[i].start > start ? ranges[i].start : start;
-		uint64_t to = ranges[i].start + ranges[i].size < end ? ranges[i].start + ranges[i].size : end;
-
-		int err = from < to ? copy_pages(memory, from, to) : 0;
-
-		if (err)
-			return err;
-	}
-	return 0;
+	return range->start + range->size;
 }
 
+/* Sorted ranges beside the mappings, which ascend: each is looked at once. */
 static int copy_all(const struct task_memory *memory, FILE *maps, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
+	size_t size = 0, first = 0;
+	int first_err = 0;
 
 	while (getline(&line, &size, maps) > 0) {
 		uint64_t start, end;
 		char access[5];
-		int err = 0;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, access) == 3 && access[1] == 'w' &&
-		    access[3] == 'p')
-			err = copy_ranges(memory, start, end, ranges, nr);
-		if (err)
-			return err;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, access) != 3 || access[1] != 'w' ||
+		    access[3] != 'p')
+			continue;
+		while (first < nr && range_end(&ranges[first]) <= start)
+			first++;
+		for (size_t i = first; i < nr && ranges[i].start < end; i++) {
+			uint64_t from = ranges[i].start > start ? ranges[i].start : start;
+			uint64_t to = range_end(&ranges[i]) < end ? range_end(&ranges[i]) : end;
+			int err = from < to ? copy_pages(memory, from, to) : 0;
+
+			first_err = first_err ? first_err : err;
+		}
 	}
-	return 0;
+	return first_err;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+	const struct svm_range *left = a, *right = b;
+
+	return (left->start > right->start) - (left->start < right->start);
 }
 
 static int open_proc(pid_t pid, const char *name)
@@ -110,11 +129,16 @@ int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 	_cleanup_close_ int pagemap = open_proc(pid, "pagemap"), fd = open_proc(pid, "maps");
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
 	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+	_cleanup_free_ struct svm_range *sorted = malloc(nr * sizeof(*sorted) + 1);
 
 	if (pagemap < 0 || fd < 0)
 		return pagemap < 0 ? pagemap : fd;
 	if (!maps)
 		return -errno;
 	fd = -1;
-	return copy_all(&memory, maps, ranges, nr);
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, ranges, nr * sizeof(*sorted));
+	qsort(sorted, nr, sizeof(*sorted), compare_starts);
+	return copy_all(&memory, maps, sorted, nr);
 }

@@ -10,7 +10,8 @@
 
 /*
  * Gives a stopped task, which the caller may trace, pages of its own in the parts of @ranges that it may write: what a
- * write of it would do, with the same contents. 0 or -errno, no message.
+ * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the
+ * others are written all the same.
  */
 int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
 

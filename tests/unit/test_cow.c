@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Pages that a child shares with its parent become its own, with their contents. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -76,6 +77,26 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 	return got;
 }
 
+static int unreadable; /* as a guard page is; -1: none */
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				unsigned long nr, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				unsigned long nr, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
+				unsigned long nr, unsigned long flags)
+{
+	for (unsigned long i = 0; unreadable >= 0 && i < nr; i++) {
+		if ((uintptr_t)remote[i].iov_base / page != (uintptr_t)memory / page + (unsigned int)unreadable)
+			continue;
+		if (i)
+			return __real_process_vm_readv(pid, local, nr_local, remote, i, flags);
+		errno = EFAULT;
+		return -1;
+	}
+	return __real_process_vm_readv(pid, local, nr_local, remote, nr, flags);
+}
+
 ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				 unsigned long nr, unsigned long flags);
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
@@ -100,6 +121,7 @@ static int setup(void **state)
 		fill_page(memory + i * page, i);
 	assert_int_equal(mprotect(memory + READABLE * page, page, PROT_READ), 0);
 	swapped = -1;
+	unreadable = -1;
 	shared_writes = 0;
 	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(answer != MAP_FAILED);
@@ -204,6 +226,35 @@ static void pages_that_were_shared_are_written_too(void **state)
 	assert_true(answer->faults[UNTOUCHED]);
 }
 
+static void a_page_that_cannot_be_read_does_not_keep_others_shared(void **state)
+{
+	const struct svm_range ranges[] = {
+		{ (uintptr_t)memory + 3 * page, 2 * page },
+		{ (uintptr_t)memory, 3 * page },
+	};
+
+	(void)state;
+	unreadable = 1;
+	assert_int_equal(cow_break(child, ranges, 2), -EFAULT);
+	for (unsigned int i = 0; i < PAGES; i++)
+		assert_int_equal(is_own(i), i < 5 && i != 1);
+	assert_true(child_has_its_page(1));
+}
+
+static void ranges_may_be_in_any_order(void **state)
+{
+	const struct svm_range ranges[] = {
+		{ (uintptr_t)memory + 4 * page, page },
+		{ (uintptr_t)memory + page, 2 * page },
+		{ (uintptr_t)memory, page },
+	};
+
+	(void)state;
+	assert_int_equal(cow_break(child, ranges, 3), 0);
+	for (unsigned int i = 0; i < PAGES; i++)
+		assert_int_equal(is_own(i), i < 3 || i == 4);
+}
+
 static void a_task_that_is_gone_is_an_error(void **state)
 {
 	const struct svm_range range = { (uintptr_t)memory, page };
@@ -222,6 +273,8 @@ int main(void)
 		TEST(pages_of_ranges_become_the_tasks_own),
 		TEST(pages_that_are_elsewhere_become_its_own_too),
 		TEST(pages_that_were_shared_are_written_too),
+		TEST(a_page_that_cannot_be_read_does_not_keep_others_shared),
+		TEST(ranges_may_be_in_any_order),
 		TEST(a_task_that_is_gone_is_an_error),
 	};
 

@@ -43,7 +43,7 @@ test_standin_SRCS := kernel/standin.c kernel/records.c kernel/state.c $(topology
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/records.c kernel/state.c
 test_cow_SRCS := kernel/cow.c
-test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_writev
+test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_trap_SRCS := kernel/trap.c kernel/records.c kernel/state.c kernel/driver.c content/sdma.c
 test_trap_LDFLAGS := -Wl,--wrap=ioctl
 test_driver_SRCS := kernel/driver.c
