@@ -38,7 +38,7 @@ struct content_stats {
 	uint64_t bytes;	     /* contents copied */
 	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
 	double seconds;
-	bool direct; /* without the page cache */
+	bool direct; /* all of it without the page cache */
 };
 
 struct content_gpu {

@@ -3,7 +3,8 @@
  * File input and output of pages images.
  *
  * Files are read and written at offsets, by O_DIRECT where it works: contents would push everything else out of the
- * page cache, and are needed only once. Elsewhere the cache is used, and emptied behind the transfer. Pipes are made
+ * page cache, and are needed only once. Elsewhere the cache is used, and emptied behind the transfer. What is in the
+ * cache before a restore is read from there, and stays: somebody has warmed it, perhaps for several restores. Pipes are made
  * non-blocking, so that a peer that stands still cannot hold the thread.
  */
 #define _GNU_SOURCE
@@ -13,7 +14,9 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #include "content/layout.h"
@@ -25,6 +28,9 @@
 /* Above this many extents of data in a window, the page cache gathers small writes better than the disk does. */
 #define EXTENTS_MAX_DIRECT 64
 #define POLL_MS		   100
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
 /* A peer that keeps the pipe open and sends nothing for this long has sent everything. */
 #define END_POLLS	   50
 
@@ -386,8 +392,11 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	err = check_prefix(io);
 	if (err)
 		return err;
-	if (!streaming)
-		choose_path(io);
+	if (streaming)
+		return 0;
+	choose_path(io);
+	if (io->want_direct) /* no reading ahead into the cache from the end of what is in it */
+		posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
@@ -461,26 +470,72 @@ static int read_stream(struct pagesio *io, uint64_t off, char *mem, uint64_t len
 	return read_extent(io, off + skip, mem + skip, len - skip);
 }
 
+/* The same question to Linux before 6.5. A mapping alone reads nothing. */
+static bool is_resident(const struct pagesio *io, uint64_t off, uint64_t len)
+{
+	size_t nr = (len + BLOCK - 1) / BLOCK, n = 0;
+	_cleanup_free_ uint8_t *pages = calloc(nr, 1);
+	void *mem = mmap(NULL, len, PROT_READ, MAP_SHARED, io->fd, (off_t)off);
+
+	if (mem == MAP_FAILED)
+		return false;
+	if (pages && mincore(mem, len, pages) == 0)
+		while (n < nr && pages[n] & 1)
+			n++;
+	munmap(mem, len);
+	return n == nr;
+}
+
+/* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
+static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
+{
+	const uint64_t range[] = { off, len };
+	uint64_t pages[5] = { 0 }; /* struct cachestat: in the cache, dirty, ... */
+
+	if (syscall(SYS_cachestat, io->fd, range, pages, 0) == 0)
+		return pages[0] * (uint64_t)sysconf(_SC_PAGESIZE) >= len;
+	return errno == ENOSYS && is_resident(io, off, len);
+}
+
+/* Has the kernel read what comes next, where the page cache is in use. */
+static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
+{
+	if (!io->on_disk || io->want_direct || off >= io->file_bytes)
+		return;
+	len = len < io->file_bytes - off ? len : io->file_bytes - off;
+	if (is_cached(io, off, len))
+		return;
+	io->ahead_to = off + len;
+	posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_WILLNEED);
+}
+
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
 	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
+	bool may_be_cached = io->on_disk && off >= io->ahead_to, keep = false;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
-	if (io->on_disk && !io->direct && off + len < io->file_bytes)
-		posix_fadvise(io->fd, (off_t)(off + len), (off_t)len, POSIX_FADV_WILLNEED);
+	read_ahead(io, off + len, len);
 	for (size_t i = 0; i < nr; i += nr_alike) {
 		uint64_t from = i * BLOCK, to;
+		bool cached;
 		int err;
 
 		nr_alike = pagesio_extent(map, i, nr);
+		if (!map[i])
+			continue;
 		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		err = map[i] ? read_extent(io, off + from, (char *)mem + from, to - from) : 0;
+		cached = may_be_cached && is_cached(io, off + from, to - from);
+		keep |= cached;
+		io->some_cached |= cached;
+		set_direct(io, io->want_direct && !cached);
+		err = read_extent(io, off + from, (char *)mem + from, to - from);
 		if (err)
 			return err;
 	}
-	if (io->on_disk && !io->direct)
+	if (io->on_disk && !io->want_direct && !keep)
 		posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
 	return 0;
 }

@@ -28,6 +28,8 @@ struct pagesio {
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;
+	bool some_cached; /* of what was read: it was in the page cache */
+	uint64_t ahead_to; /* read ahead into the page cache, to be dropped from it */
 	uint64_t at; /* offset of the failure */
 	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
 	bool (*stopped)(void *arg);

@@ -285,7 +285,7 @@ static void close_file(struct pipeline *pipeline, int err)
 	if (err && pipeline->run->dump)
 		pagesio_discard(&pipeline->io);
 	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->direct = pipeline->io.want_direct;
+	pipeline->direct = pipeline->io.want_direct && !pipeline->io.some_cached;
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pagesio_done(&pipeline->io);
 }

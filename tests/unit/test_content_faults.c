@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <cmocka.h>
 
@@ -36,6 +37,7 @@ static bool armed;
 static unsigned int calls, fail_nth;
 static int fail_errno;
 static const char *failed_call;
+static uint64_t direct_bytes, cached_bytes; /* read from files, the length prefix apart */
 static const char *never_works;	      /* each call of this name fails */
 static unsigned int searches;	      /* calls of lseek */
 static bool direct_never_works;	      /* transfers to and from a file fail with EINVAL while O_DIRECT is on */
@@ -209,11 +211,35 @@ static bool hit_direct(const char *name, int fd)
 	return true;
 }
 
+/* In use for cachestat() only, which has four arguments. */
+long __real_syscall(long nr, ...);
+long __wrap_syscall(long nr, ...);
+long __wrap_syscall(long nr, ...)
+{
+	va_list args;
+	long a[4];
+
+	va_start(args, nr);
+	for (size_t i = 0; i < ARRAY_SIZE(a); i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	return hit("syscall") ? -1 : __real_syscall(nr, a[0], a[1], a[2], a[3]);
+}
+
+static void note_read(int fd, size_t n)
+{
+	pthread_mutex_lock(&lock);
+	if (!fake_drm_depth && n > 8)
+		*(__real_fcntl(fd, F_GETFL) & O_DIRECT ? &direct_bytes : &cached_bytes) += n;
+	pthread_mutex_unlock(&lock);
+}
+
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
 	busy_preads += nr_submits > nr_waits;
+	note_read(fd, n);
 	return hit_direct("pread", fd) ? -1 : __real_pread(fd, buf, n, off);
 }
 
@@ -354,7 +380,7 @@ static bool is_one_of(const char *call, const char *const *names, size_t nr)
 static bool may_be_ignored(const char *call, int err)
 {
 	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs", "fallocate", "lseek",
-					     "fcntl",	"munmap",	 "close" };
+					     "fcntl",	"munmap",	 "close",   "syscall" };
 
 	if (!strcmp(call, "sync_file_range"))
 		return err != EIO && err != ENOSPC && err != EDQUOT;
@@ -582,6 +608,8 @@ static void what_a_kernel_lacks_is_not_needed(void **state)
 	run_without(&dump_to_disk, "madvise", EINVAL, NULL);
 	run_without(&dump_to_disk, "fstatfs", ENOSYS, NULL);
 	run_without(&restore, "lseek", EINVAL, NULL);
+	run_without(&restore, "syscall", ENOSYS, NULL);
+	run_without(&restore, "syscall", EPERM, NULL);
 }
 
 /* As with a small limit of the number of tasks (pids.max). */
@@ -696,6 +724,97 @@ static void holes_are_searched_once(void **state)
 	assert_in_range(searches, 1, needed);
 }
 
+/* ---- images that are in the page cache ---- */
+
+/* Of all pages files, in blocks. */
+static size_t resident_blocks(void)
+{
+	unsigned char pages[MAX_BLOCKS];
+	size_t nr = 0;
+
+	for (int i = 0; i < 2; i++) {
+		size_t len = 8 + saved[i].bytes;
+		void *mem = __real_mmap(NULL, len, PROT_READ, MAP_SHARED, saved_files[i], 0);
+
+		assert_true(mem != MAP_FAILED);
+		assert_int_equal(mincore(mem, len, pages), 0);
+		for (size_t p = 0; p * BLOCK < len; p++)
+			nr += pages[p] & 1;
+		__real_munmap(mem, len);
+	}
+	return nr;
+}
+
+/* Leaves the first @bytes of each file in the page cache, and nothing else. */
+static void warm(size_t bytes)
+{
+	static char buf[BLOCK];
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fsync(saved_files[i]), 0);
+		assert_int_equal(__real_posix_fadvise(saved_files[i], 0, 0, POSIX_FADV_DONTNEED), 0);
+		assert_int_equal(__real_posix_fadvise(saved_files[i], 0, 0, POSIX_FADV_RANDOM), 0);
+		for (size_t at = 0; at < bytes && __real_pread(saved_files[i], buf, BLOCK, (off_t)at) > 0; at += BLOCK)
+			;
+	}
+	direct_bytes = cached_bytes = 0;
+}
+
+/* A file system in memory drops nothing. */
+static void skip_unless_dropped(void)
+{
+	warm(0);
+	if (resident_blocks() > 2 * 64)
+		skip();
+}
+
+static void a_warm_image_is_read_from_the_page_cache(void **state)
+{
+	static const char *const missing[] = { NULL, "syscall" }; /* cachestat(), so mincore() */
+	size_t before;
+
+	(void)state;
+	skip_unless_dropped();
+	for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
+		warm(SIZE_MAX);
+		before = resident_blocks();
+		assert_true(before > 300);
+		run_without(&restore, missing[i], ENOSYS, NULL);
+		assert_int_equal(direct_bytes, 0);
+		assert_int_equal(resident_blocks(), before);
+
+		warm(0);
+		run_without(&restore, missing[i], ENOSYS, NULL);
+		assert_int_equal(cached_bytes, 0);
+		assert_in_range(resident_blocks(), 0, 2 * 64); /* around the length prefix */
+
+		warm(1000 * KIB);
+		before = resident_blocks();
+		run_without(&restore, missing[i], ENOSYS, NULL);
+		assert_in_range(cached_bytes, 300 * KIB, 2 * 1000 * KIB);
+		assert_true(direct_bytes > 100 * KIB);
+		assert_int_equal(resident_blocks(), before);
+	}
+}
+
+/* What the engine itself has read ahead is dropped, and what was there before is not. */
+static void without_direct_transfers_a_warm_image_stays_warm(void **state)
+{
+	size_t before;
+
+	(void)state;
+	skip_unless_dropped();
+	direct_never_works = true;
+	warm(SIZE_MAX);
+	before = resident_blocks();
+	assert_null(run_once(&restore, NULL));
+	assert_int_equal(resident_blocks(), before);
+	warm(0);
+	assert_null(run_once(&restore, NULL));
+	assert_in_range(resident_blocks(), 0, 2 * 64);
+	direct_never_works = false;
+}
+
 static int save_once(void **state)
 {
 	struct rng rng = { 4 };
@@ -743,6 +862,8 @@ int main(void)
 		cmocka_unit_test(a_submission_that_was_cancelled_is_an_error),
 		cmocka_unit_test(holes_are_searched_once),
 		cmocka_unit_test(mapped_memory_stays_within_the_cap),
+		cmocka_unit_test(a_warm_image_is_read_from_the_page_cache),
+		cmocka_unit_test(without_direct_transfers_a_warm_image_stays_warm),
 	};
 
 	return cmocka_run_group_tests(tests, save_once, forget);
