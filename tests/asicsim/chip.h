@@ -101,7 +101,7 @@ struct chip_ring {
 	u64 busy_until; /* ns: a copy takes as long as the chip's rate wants */
 };
 
-/* What tells one kind of GPU from another: mi100.c, mi300.c. */
+/* What tells one kind of GPU from another: mi100.c, mi200.c, mi300.c. */
 struct chip_model {
 	u16 device_id;
 	enum amd_asic_type type;
@@ -264,7 +264,7 @@ unsigned int chip_engine_of_partition(struct chip *chip, unsigned int xcc, unsig
 /* A VMID that @pasid may have in that partition. */
 u32 chip_vmid_of(struct chip *chip, unsigned int xcc, u32 pasid);
 
-extern const struct chip_model model_mi100, model_mi300x, model_mi350x;
+extern const struct chip_model model_mi100, model_mi210, model_mi300x, model_mi350x;
 extern const struct amdgpu_ip_block_version chip_common_block, chip_gmc_block, chip_ih_block, chip_gfx_block,
 	chip_sdma4_0_block, chip_sdma4_4_2_block;
 

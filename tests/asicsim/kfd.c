@@ -198,5 +198,6 @@ const struct kfd2kgd_calls arcturus_kfd2kgd = {
 	.hqd_reset = hqd_reset,
 };
 
-/* The same for a chip with several XCCs. */
+/* The same for other chips. */
+extern const struct kfd2kgd_calls aldebaran_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));
 extern const struct kfd2kgd_calls gc_9_4_3_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));
