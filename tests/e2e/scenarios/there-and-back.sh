@@ -12,7 +12,7 @@ ids_and_minors() {
 job_start
 process_shape >"$work/shape"
 first=$(ids_and_minors)
-third='s/^pci = .*/pci = 0000:21:00.0 + 3/; s/^name/card_minor = 7 + 1\ndrm_render_minor = 150 + 2\n&/'
+third='s/^pci = .*/pci = 0000:21:00.0 + 3/; s/^name/card_minor = 7 + 1\ndrm_render_minor = 151 + 9\n&/'
 for machine in '2xmi100-b' "2xmi100 $third" '2xmi100'; do
 	before=$(ids_and_minors)
 	dump
