@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdarg.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -407,20 +406,6 @@ static void check_locks(struct check *c)
 	}
 }
 
-static void check_space(struct check *c, const char *directory)
-{
-	uint64_t needed = c->vram_bytes + c->memory_bytes;
-	struct statvfs fs;
-
-	if (statvfs(directory, &fs)) {
-		print_point(POINT_PROBLEM, "images", NULL, "%s: %s", directory, strerror(errno));
-		return;
-	}
-	print_point(fs.f_bavail * fs.f_frsize < needed ? POINT_PROBLEM : POINT_OK, "images", NULL,
-		    "%s has %" PRIu64 " MiB free, and about %" PRIu64 " MiB are needed", directory,
-		    (uint64_t)fs.f_bavail * fs.f_frsize >> 20, needed >> 20);
-}
-
 /* ---- all ---- */
 
 static int check_task(struct check *c, struct task *task)
@@ -498,7 +483,7 @@ static int check(struct check *c, const char *images_dir)
 	check_driver(c);
 	status = check_tasks(c);
 	if (images_dir)
-		check_space(c, images_dir);
+		check_images_dir(images_dir, c->vram_bytes + c->memory_bytes);
 	print_end();
 	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
 	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);

@@ -4,6 +4,7 @@
 #define TOOL_COMMANDS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "tool/print.h"
 
@@ -19,6 +20,9 @@ int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_resume(const struct arguments *arguments);
+
+/* A point about the directory of images, of which a dump needs so many bytes. */
+void check_images_dir(const char *directory, uint64_t needed_bytes);
 
 /* 0 after a line. */
 int parse_pid(const char *text);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -313,9 +314,48 @@ static void check_settings(void)
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }
 
+/* ---- where images go ---- */
+
+/* Whether the file system of @st is mounted with the option huge=always or huge=within_size. */
+static bool has_huge_pages(const struct stat *st)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
+	_cleanup_free_ char *line = NULL;
+	unsigned int device_major, device_minor;
+	size_t room = 0;
+
+	while (f && getline(&line, &room, f) > 0)
+		if (sscanf(line, "%*d %*d %u:%u", &device_major, &device_minor) == 2 &&
+		    makedev(device_major, device_minor) == st->st_dev)
+			return strstr(line, "huge=always") || strstr(line, "huge=within_size");
+	return false;
+}
+
+void check_images_dir(const char *directory, uint64_t needed_bytes)
+{
+	char needed[64] = "";
+	uint64_t free_bytes;
+	struct statfs fs;
+	struct stat st;
+
+	if (statfs(directory, &fs) || stat(directory, &st)) {
+		print_point(POINT_PROBLEM, "images", NULL, "%s: %s", directory, strerror(errno));
+		return;
+	}
+	free_bytes = fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (needed_bytes)
+		snprintf(needed, sizeof(needed), ", and about %" PRIu64 " MiB are needed", needed_bytes >> 20);
+	if (free_bytes >= needed_bytes && fs.f_type == TMPFS_MAGIC && !has_huge_pages(&st))
+		print_point(POINT_WARNING, "images", "Mount it with -o huge=within_size",
+			    "%s is a tmpfs without huge pages: writing to it takes several times the processor time",
+			    directory);
+	else
+		print_point(free_bytes < needed_bytes ? POINT_PROBLEM : POINT_OK, "images", NULL,
+			    "%s has %" PRIu64 " MiB free%s", directory, free_bytes >> 20, needed);
+}
+
 int command_doctor(const struct arguments *arguments)
 {
-	(void)arguments;
 	print_object(NULL);
 	print_array("points");
 	check_criu();
@@ -324,6 +364,8 @@ int command_doctor(const struct arguments *arguments)
 	check_cgroups();
 	check_machine();
 	check_settings();
+	if (arguments->images_dir)
+		check_images_dir(arguments->images_dir, 0);
 	print_end();
 	print_bool("has_problem", print_has_problem());
 	print_end();

@@ -23,7 +23,7 @@ static const char help[] =
 	"  resume    PID          lets GPU queues run that a killed criu has left stopped\n\n"
 	"  --json          for programs; see amdgpu-image(1) for what it has\n"
 	"  --machine DIR   match: a copy of another machine's /sys/class/kfd/kfd/topology\n"
-	"  --images-dir DIR  check: where the dump would write\n"
+	"  --images-dir DIR  check, doctor: where a dump would write\n"
 	"  --help, --version\n\n"
 	"status: 0 good, 1 damaged, does not fit or would not be dumped, 2 cannot be told\n";
 
@@ -59,8 +59,8 @@ static int run(int argc, char **argv, struct arguments *arguments)
 		return wrong_usage("too many arguments");
 	if (arguments->machine && command->run != command_match)
 		return wrong_usage("--machine is for match");
-	if (arguments->images_dir && command->run != command_check)
-		return wrong_usage("--images-dir is for check");
+	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
+		return wrong_usage("--images-dir is for check and doctor");
 	arguments->path = argv[1];
 	return command->run(arguments);
 }
