@@ -24,6 +24,12 @@ vmm            virtual memory with handles, shared by two processes
 dmabuf         open dma-bufs of three processes
 rocm           a program on ROCm's HSA runtime
 kernel         a program on HIP in the middle of a kernel
+pytorch        PyTorch trains: the same losses, bit by bit
+rccl           all_reduce_perf of rccl-tests: no wrong value
+llama          llama.cpp with the model LLAMA_MODEL: the same text
+hip_tests      hip-tests (in HIP_TESTS): they pass
+rocm_tests     ROCm/rocm-tests (in ROCM_TESTS): its suite for criu passes
+own            the command of --job: the same output
 "
 
 cases_list() {
@@ -64,9 +70,13 @@ save() {
 	! criu_call dump -t "${job_pids[0]}" "$@" || return 0
 	why=$(sed -n 's/.*Error (amdgpu_plugin): //p' "$work/$criu_runs-dump.log" | head -n 1)
 	[[ -n $why && -z $(find "$images" -name 'amdgpu-pages-*') ]] || fail "criu dump failed: $(criu_errors)"
+	"${goes_on:-job_goes_on}"
+	ends refused "$why"
+}
+
+job_goes_on() {
 	expect_unharmed
 	job_end
-	ends refused "$why"
 }
 
 # comes_back: saved, gone, restored, every byte right, computes on

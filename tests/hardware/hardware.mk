@@ -7,7 +7,7 @@ TESTDIR ?= /usr/libexec/amdgpu-checkpoint-test
 # With ROCm's HSA runtime there is a job on it as well.
 HARDWARE_HSA ?= $(wildcard /usr/include/hsa/hsa.h)
 HARDWARE_PROGRAMS := $(addprefix $(WORKLOADS_DIR)/,gpujob sharejob hipjob $(if $(HARDWARE_HSA),hsajob))
-HARDWARE_FILES := tests/hardware/facts.sh tests/hardware/cases.sh tests/e2e/lib.sh \
+HARDWARE_FILES := tests/hardware/facts.sh tests/hardware/cases.sh tests/hardware/programs.sh tests/e2e/lib.sh docs/pytorch-steps.py \
 	$(addprefix tests/asicsim/gcn/programs/,busy.cl device.h)
 
 hardware-build: all $(HARDWARE_PROGRAMS)

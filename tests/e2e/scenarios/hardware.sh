@@ -4,7 +4,7 @@
 # gpus: 2xmi100
 # kernels: each
 # tier: all
-# seconds: 500
+# seconds: 900
 
 kit=$top/tests/hardware/run
 id=0x5e71a1b2c3d4e5f6
@@ -42,6 +42,22 @@ kit_says 2 'No archive was written' --out "$work/none.tar.gz" large
 # A job that goes wrong: its result says so.
 mkdir "$work/broken"
 CRIU_LIBS_DIR=$work/broken kit_says 1 '^VERDICT: does not work: 0 ok, 1 failed' --yes --out "$work/broken.tar.gz" tiny
+
+# Programs of others: one that prints the same, one that knows that it was restored, and one that never prints the same.
+cat >"$work/own" <<EOF
+rm -f "$work/own.state"
+"$gpujob" --state "$work/own.state" --gpus 0 --vram 16M &
+sleep 12
+kill -TERM \$!
+wait \$!
+echo "the job ended with \$?"
+EOF
+own="bash $work/own"
+kit_says 0 '^ok  *own .*restored .* MiB at ' --yes --out "$work/own.tar.gz" --job "$own" own
+kit_says 1 '^failed  *own .*prints something else than undisturbed: > restored' --yes --out "$work/own2.tar.gz" \
+	--job "$own; [ \$(ps -o ppid= -p \$(ps -o sid= -p \$\$)) -ne 1 ] || echo restored" own
+kit_says 2 '^skipped  *own .*prints something else each time' --yes --out "$work/own3.tar.gz" --job "$own; date +%N" own
+kit_says 2 '^skipped  *own .*ends undisturbed with status 3' --yes --out "$work/own4.tar.gz" --job 'exit 3' own
 
 mkdir "$work/unpacked"
 tar -xzf "$work/report.tar.gz" -C "$work/unpacked"
