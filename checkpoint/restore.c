@@ -127,9 +127,15 @@ static int let_go(struct restore *restore)
 	return err;
 }
 
+/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
+static bool needs_own_pages(const struct restore *restore, const struct shared_task *task)
+{
+	return task->nr_ranges && !driver_waits_for_pages(&restore->setup.driver) && !criu_restores_one_task();
+}
+
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
-	int err = task->nr_ranges ? cow_break(pid, task->ranges, task->nr_ranges) : 0;
+	int err = needs_own_pages(restore, task) ? cow_break(pid, task->ranges, task->nr_ranges) : 0;
 
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "

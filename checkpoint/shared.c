@@ -124,7 +124,7 @@ int shared_let_go(const struct shared *shared)
 
 /* ---- tasks with state on GPUs ---- */
 
-/* How many ranges of SVM there are, and where they begin in the list; more than it has room for are left out. */
+/* How many ranges RESUME takes the pages of, and where they begin in the list; more than it has room for are left out. */
 static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state, unsigned int *ret_first)
 {
 	struct records records;
@@ -134,12 +134,13 @@ static unsigned int add_ranges(struct shared *shared, const struct kfd_state *st
 	if (records_begin(state, &records))
 		return 0;
 	while (records_next_svm(&records, &range) == 1)
-		nr++;
+		nr += !range.on_demand;
 	*ret_first = atomic_fetch_add(&shared->nr_ranges, nr);
 	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first || records_begin(state, &records))
 		return 0;
 	while (at < nr && records_next_svm(&records, &range) == 1)
-		shared->ranges[*ret_first + at++] = range;
+		if (!range.on_demand)
+			shared->ranges[*ret_first + at++] = range;
 	return at;
 }
 

@@ -49,7 +49,7 @@ int shared_let_go(const struct shared *shared);
 struct shared_task {
 	pid_t pid; /* in its own pid namespace, the same one for all */
 	bool has_kfd;
-	unsigned int nr_ranges;
+	unsigned int nr_ranges; /* whose pages RESUME takes */
 	const struct svm_range *ranges;
 };
 

@@ -47,6 +47,9 @@ int fdstore_add(int fd);
 int fdstore_get(int id);
 int add_inventory_plugin(const char *name);
 bool check_and_remove_inventory_plugin(const char *name, size_t len);
+struct pstree_item;
+extern struct pstree_item *root_item;
+struct pstree_item *pstree_item_next(struct pstree_item *item);
 
 void criu_log_init(void)
 {
@@ -303,6 +306,15 @@ int criu_vma_file(int token, struct criu_traits traits)
 		return fd;
 	close(fd);
 	return other;
+}
+
+/* criu's tree has the tasks that it makes for a while, too: those inherit memory as well. */
+bool criu_restores_one_task(void)
+{
+	__typeof__(&pstree_item_next) next = CRIU_SYMBOL(pstree_item_next);
+	__typeof__(&root_item) root = dlsym(RTLD_DEFAULT, "root_item");
+
+	return next && root && *root && !next(*root);
 }
 
 int criu_inventory_add(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Linux 7.2 takes the pages of an SVM range once, and fails when one of them is copied meanwhile
- * (amdgpu_hmm_range_get_pages(); Linux 6.12 tries again for a second): -EAGAIN. Programs repeat the call then. RESUME
+ * Newer drivers take the pages of an SVM range once, and fail when one of them is copied meanwhile
+ * (amdgpu_hmm_range_get_pages(); others try again, see driver_waits_for_pages()): -EAGAIN. Programs repeat the call then. RESUME
  * cannot be repeated, so each page is written before. That a page is mapped once does not help: when others have gone,
  * Linux finds out at the first write whether it may keep the page.
  */

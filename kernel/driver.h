@@ -4,6 +4,7 @@
 #define KERNEL_DRIVER_H
 
 #include <stdbool.h>
+#include <string.h>
 
 /* Where a driver that does not come with the kernel says its version. */
 #define DRIVER_VERSION_FILE "/sys/module/amdgpu/version"
@@ -34,6 +35,18 @@ static inline bool driver_is_since(const struct driver_release *driver, int majo
 static inline bool driver_checks_queues(const struct driver_release *driver)
 {
 	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
+}
+
+/*
+ * Whether it tries again when a page of an SVM range is copied while it takes the range's pages. 6.12.114 changes that, and
+ * 6.12.117 dropped it; 6.1 has it up to 6.1.192 at least. A kernel of RHEL, or one without a patch number, may have any
+ * driver.
+ */
+static inline bool driver_waits_for_pages(const struct driver_release *driver)
+{
+	if (driver->dkms || driver->major != 6 || !driver->patch || strstr(driver->text, ".el"))
+		return false;
+	return (driver->minor == 1 && driver->patch <= 192) || (driver->minor == 12 && driver->patch < 114);
 }
 
 #endif

@@ -10,6 +10,7 @@
 #define KNOWN_VERSION 1u /* KFD_CRIU_PRIV_VERSION */
 
 #define PROCESS_SIZE 8u
+#define PROCESS_XNACK_AT 4u
 #define DEVICE_SIZE  8u
 #define BO_SIZE	     272u
 #define EVENT_SIZE   64u
@@ -63,6 +64,7 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 	ret->version = get_u32(process);
 	if (ret->version != KNOWN_VERSION)
 		return -EPROTO;
+	ret->xnack = get_u32(process + PROCESS_XNACK_AT);
 	return take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) && take(ret, (uint64_t)state->nr_records * BO_SIZE) ?
 		       0 : -EPROTO;
 }
@@ -164,6 +166,21 @@ int records_next_queue(struct records *records, struct queue_record *ret)
 	return found == 1 ? take_queue(records, ret) : found;
 }
 
+/* Attributes of SVM ranges (linux/kfd_ioctl.h). */
+#define ATTR_PREFETCH_LOCATION 1u
+#define ATTR_ACCESS_IN_PLACE   3u
+#define ATTR_SET_FLAGS	       5u
+#define FLAG_ALWAYS_MAPPED     0x40u
+#define LOCATION_SYSTEM	       0u
+#define LOCATION_UNDEFINED     UINT32_MAX
+
+/* What makes the driver map it at once (svm_range_validate_and_map()). */
+static bool maps_at_once(uint32_t type, uint32_t value)
+{
+	return type == ATTR_ACCESS_IN_PLACE || (type == ATTR_SET_FLAGS && value & FLAG_ALWAYS_MAPPED) ||
+	       (type == ATTR_PREFETCH_LOCATION && value != LOCATION_SYSTEM && value != LOCATION_UNDEFINED);
+}
+
 /* In pages of 4 KiB. */
 static int take_svm(struct records *records, struct svm_range *ret)
 {
@@ -171,7 +188,12 @@ static int take_svm(struct records *records, struct svm_range *ret)
 
 	if (!bytes)
 		return -EPROTO;
-	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12 };
+	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12, records->xnack };
+	for (uint64_t i = 0; i < SVM_COMMON_ATTRS + (uint64_t)records->nr_devices; i++) {
+		const uint8_t *attr = bytes + SVM_SIZE + i * SVM_ATTR;
+
+		ret->on_demand = ret->on_demand && !maps_at_once(get_u32(attr), get_u32(attr + 4));
+	}
 	return 1;
 }
 

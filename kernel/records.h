@@ -49,6 +49,7 @@ struct bo_record {
 /* Memory that the SVM knows. */
 struct svm_range {
 	uint64_t start, size; /* bytes */
+	bool on_demand;	      /* XNACK: its pages are taken when the GPU asks for them, and not at RESUME */
 };
 
 /* Where the reading is. */
@@ -58,6 +59,7 @@ struct records {
 	uint32_t nr_devices; /* each SVM range has an attribute for each */
 	uint32_t nr_left;    /* objects */
 	uint32_t version;    /* of the layout, as the kernel says */
+	bool xnack;	     /* the GPU waits for pages that are not there */
 	uint32_t nr_events, nr_svm_ranges; /* that were passed so far */
 };
 

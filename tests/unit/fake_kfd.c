@@ -464,6 +464,19 @@ void fake_leave_out_stack(bool busy)
 	fill(&taken, &compute, 1);
 }
 
+static void add_memory(struct fixture_records *to, uint64_t start, uint64_t bytes, bool xnack)
+{
+	fixture_svm_place(fixture_svm_range(to), start, bytes);
+	if (xnack)
+		fixture_xnack(to);
+}
+
+void fake_add_memory(uint64_t start, uint64_t bytes, bool xnack)
+{
+	add_memory(&records, start, bytes, xnack);
+	add_memory(&taken, start, bytes, xnack);
+}
+
 void fake_kfd_begin(void)
 {
 	struct stat st;

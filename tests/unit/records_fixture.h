@@ -67,10 +67,32 @@ static inline void fixture_event(struct fixture_records *f)
 	f->nr_objects++;
 }
 
-static inline void fixture_svm_range(struct fixture_records *f)
+/* Of no memory. Returns where its attributes are, pairs of type and value. */
+static inline uint8_t *fixture_svm_range(struct fixture_records *f)
 {
-	fixture_u32(fixture_add(f, 24 + 8 * (4 + (uint64_t)f->nr_devices)), 2);
+	uint8_t *at = fixture_add(f, 24 + 8 * (4 + (uint64_t)f->nr_devices));
+
+	fixture_u32(at, 2);
 	f->nr_objects++;
+	return at + 24;
+}
+
+static inline void fixture_svm_place(uint8_t *attrs, uint64_t start, uint64_t bytes)
+{
+	const uint64_t pages[] = { start >> 12, bytes >> 12 };
+
+	memcpy(attrs - sizeof(pages), pages, sizeof(pages));
+}
+
+static inline void fixture_svm_attr(uint8_t *attrs, unsigned int i, uint32_t type, uint32_t value)
+{
+	fixture_u32(attrs + 8 * i, type);
+	fixture_u32(attrs + 8 * i + 4, value);
+}
+
+static inline void fixture_xnack(struct fixture_records *f)
+{
+	fixture_u32(f->bytes + 4, 1);
 }
 
 /* What of kfd_state the reader looks at. */

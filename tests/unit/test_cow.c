@@ -64,6 +64,7 @@ static void fill_page(uint8_t *to, unsigned int i)
 
 static int swapped;		   /* the page of which it says so; -1: none */
 static unsigned int shared_writes; /* to the page that is the parent's as well */
+static unsigned int pages_written, pagemap_reads;
 
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
@@ -72,6 +73,7 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 	ssize_t got = __real_pread(fd, buf, n, off);
 	off_t at = ((off_t)((uintptr_t)memory / page) + swapped) * 8;
 
+	pagemap_reads++;
 	if (swapped >= 0 && got > 0 && at >= off && at < off + got)
 		((uint64_t *)buf)[(at - off) / 8] = 1ull << 62;
 	return got;
@@ -104,6 +106,7 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned 
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				 unsigned long nr, unsigned long flags)
 {
+	pages_written += (unsigned int)nr;
 	for (unsigned long i = 0; i < nr; i++)
 		shared_writes += (uintptr_t)remote[i].iov_base / page == (uintptr_t)memory / page + SHARED;
 	return __real_process_vm_writev(pid, local, nr_local, remote, nr, flags);
@@ -181,8 +184,8 @@ static bool child_has_its_page(unsigned int i)
 static void pages_of_ranges_become_the_tasks_own(void **state)
 {
 	const struct svm_range ranges[] = {
-		{ (uintptr_t)memory + page, page },
-		{ (uintptr_t)memory + 3 * page, 100 * page },
+		{ (uintptr_t)memory + page, page, false },
+		{ (uintptr_t)memory + 3 * page, 100 * page, false },
 	};
 
 	(void)state;
@@ -199,7 +202,7 @@ static void pages_of_ranges_become_the_tasks_own(void **state)
 /* On a disk, or in a GPU's memory: to read it brings it in. */
 static void pages_that_are_elsewhere_become_its_own_too(void **state)
 {
-	const struct svm_range range = { (uintptr_t)memory, PAGES * page };
+	const struct svm_range range = { (uintptr_t)memory, PAGES * page, false };
 
 	(void)state;
 	swapped = 4;
@@ -212,7 +215,7 @@ static void pages_that_are_elsewhere_become_its_own_too(void **state)
 /* The parent's pages are gone. The child's are mapped once, but not for writing before the first write. */
 static void pages_that_were_shared_are_written_too(void **state)
 {
-	const struct svm_range range = { (uintptr_t)memory + page, (PAGES - 1) * page };
+	const struct svm_range range = { (uintptr_t)memory + page, (PAGES - 1) * page, false };
 
 	(void)state;
 	assert_int_equal(madvise(memory, SHARED * page, MADV_DONTNEED), 0);
@@ -229,8 +232,8 @@ static void pages_that_were_shared_are_written_too(void **state)
 static void a_page_that_cannot_be_read_does_not_keep_others_shared(void **state)
 {
 	const struct svm_range ranges[] = {
-		{ (uintptr_t)memory + 3 * page, 2 * page },
-		{ (uintptr_t)memory, 3 * page },
+		{ (uintptr_t)memory + 3 * page, 2 * page, false },
+		{ (uintptr_t)memory, 3 * page, false },
 	};
 
 	(void)state;
@@ -244,9 +247,9 @@ static void a_page_that_cannot_be_read_does_not_keep_others_shared(void **state)
 static void ranges_may_be_in_any_order(void **state)
 {
 	const struct svm_range ranges[] = {
-		{ (uintptr_t)memory + 4 * page, page },
-		{ (uintptr_t)memory + page, 2 * page },
-		{ (uintptr_t)memory, page },
+		{ (uintptr_t)memory + 4 * page, page, false },
+		{ (uintptr_t)memory + page, 2 * page, false },
+		{ (uintptr_t)memory, page, false },
 	};
 
 	(void)state;
@@ -255,9 +258,38 @@ static void ranges_may_be_in_any_order(void **state)
 		assert_int_equal(is_own(i), i < 3 || i == 4);
 }
 
+/* Each mapping has some of the ranges: one look at each of both, where all pairs would be 250 million. */
+#define MAPPINGS	   5000u
+#define RANGES_OF_MAPPING 10u
+
+static void many_ranges_in_many_mappings_are_walked_once(void **state)
+{
+	struct svm_range *ranges = calloc(MAPPINGS * RANGES_OF_MAPPING, sizeof(*ranges));
+	size_t size = 2 * RANGES_OF_MAPPING * page;
+	uint8_t *area = mmap(NULL, MAPPINGS * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_non_null(ranges);
+	assert_true(area != MAP_FAILED);
+	for (unsigned int i = 0; i < MAPPINGS; i++) {
+		for (unsigned int j = 0; j < RANGES_OF_MAPPING; j++)
+			ranges[(MAPPINGS - 1 - i) * RANGES_OF_MAPPING + j] =
+				(struct svm_range){ (uintptr_t)area + i * size + j * page, page, false };
+		/* A hole of another kind keeps mappings apart. */
+		assert_int_equal(mprotect(area + i * size + size / 2, size / 2, PROT_NONE), 0);
+		area[i * size] = 1;
+	}
+	pages_written = pagemap_reads = 0;
+	assert_int_equal(cow_break(getpid(), ranges, MAPPINGS * RANGES_OF_MAPPING), 0);
+	assert_int_equal(pages_written, MAPPINGS);
+	assert_int_equal(pagemap_reads, MAPPINGS * RANGES_OF_MAPPING);
+	munmap(area, MAPPINGS * size);
+	free(ranges);
+}
+
 static void a_task_that_is_gone_is_an_error(void **state)
 {
-	const struct svm_range range = { (uintptr_t)memory, page };
+	const struct svm_range range = { (uintptr_t)memory, page, false };
 
 	(void)state;
 	kill(child, SIGKILL);
@@ -275,6 +307,7 @@ int main(void)
 		TEST(pages_that_were_shared_are_written_too),
 		TEST(a_page_that_cannot_be_read_does_not_keep_others_shared),
 		TEST(ranges_may_be_in_any_order),
+		TEST(many_ranges_in_many_mappings_are_walked_once),
 		TEST(a_task_that_is_gone_is_an_error),
 	};
 

@@ -79,6 +79,24 @@ static void releases_are_compared_by_both_numbers(void **arg)
 	assert_false(driver_is_since(&driver, 7, 0));
 }
 
+static void a_driver_that_waits_for_pages_is_known(void **arg)
+{
+	static const char *const versions[] = { "6.1.0-50-amd64", "6.1.193", "6.12.114", "6.12.117+deb13-amd64", "6.12.0-55.el10",
+						"6.12.50-1.el9", "6.8.12", "6.12", "7.2.12", "7.3.4", "5.14.0-1.el9" };
+	static const char *const waiting[] = { "6.1.176", "6.1.192", "6.12.1", "6.12.107+deb13-amd64", "6.12.113" };
+	struct driver_release driver;
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(versions) + ARRAY_SIZE(waiting); i++) {
+		bool waits = i >= ARRAY_SIZE(versions);
+
+		driver = ask(waits ? waiting[i - ARRAY_SIZE(versions)] : versions[i]);
+		assert_false(driver_waits_for_pages(&driver)); /* an amdgpu-dkms has a patch number of its own */
+		driver.dkms = false;
+		assert_int_equal(driver_waits_for_pages(&driver), waits);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +104,7 @@ int main(void)
 		cmocka_unit_test(without_one_it_is_the_kernels),
 		cmocka_unit_test(a_version_that_is_none_tells_nothing),
 		cmocka_unit_test(releases_are_compared_by_both_numbers),
+		cmocka_unit_test(a_driver_that_waits_for_pages_is_known),
 	};
 
 	return cmocka_run_group_tests_name("driver", tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -102,6 +103,18 @@ int add_inventory_plugin(const char *name)
 bool check_and_remove_inventory_plugin(const char *name, size_t len)
 {
 	return len == strlen("amdgpu_plugin") && !strncmp(name, "amdgpu_plugin", len);
+}
+
+struct pstree_item {
+	struct pstree_item *next;
+};
+
+struct pstree_item *root_item;
+struct pstree_item *pstree_item_next(struct pstree_item *item);
+
+struct pstree_item *pstree_item_next(struct pstree_item *item)
+{
+	return item->next;
 }
 
 static void empty_store(void)
@@ -607,6 +620,76 @@ static void a_task_without_a_gpu_is_not_touched(void **state)
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
 	empty_store();
 	remove_images();
+}
+
+/* ---- pages that RESUME takes ---- */
+
+#define PAGES 5u
+
+static const char *release; /* of the kernel; NULL: of this one */
+static size_t pages_written;
+
+int __real_uname(struct utsname *name);
+int __wrap_uname(struct utsname *name);
+int __wrap_uname(struct utsname *name)
+{
+	int ret = __real_uname(name);
+
+	if (release)
+		snprintf(name->release, sizeof(name->release), "%s", release);
+	return ret;
+}
+
+/* test_cow.c shows that it writes those. */
+int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
+int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
+{
+	(void)pid;
+	for (size_t i = 0; i < nr; i++)
+		pages_written += ranges[i].size / 4096;
+	return 0;
+}
+
+static const struct {
+	const char *release;
+	bool xnack;
+	unsigned int nr_tasks; /* 0: criu does not tell */
+	unsigned int written;
+} written_cases[] = {
+	{ "7.2.12", false, 2, PAGES },
+	{ "6.12.117+deb13-amd64", false, 2, PAGES },
+	{ "7.2.12", false, 0, PAGES },
+	{ "7.2.12", false, 1, 0 },
+	{ "6.12.107+deb13-amd64", false, 2, 0 },
+	{ "7.2.12", true, 2, 0 },
+};
+
+/* Of the memory of an SVM range. */
+static bool pages_are_written(unsigned int nth)
+{
+	struct pstree_item child = { NULL }, parent = { &child };
+	int ret;
+
+	fake_add_memory(0x10000, PAGES * 4096, written_cases[nth].xnack);
+	release = written_cases[nth].release;
+	root_item = written_cases[nth].nr_tasks == 1 ? &child : written_cases[nth].nr_tasks ? &parent : NULL;
+	new_images();
+	fake_traced_by(gettid());
+	run(dump, 0, 0, &ret);
+	if (ret)
+		complain("case %u: the dump fails", nth);
+	run(restore, 0, 0, &ret);
+	if (ret || !is_restored() || pages_written != written_cases[nth].written)
+		complain("case %u: %d, %zu pages are written, not %u", nth, ret, pages_written, written_cases[nth].written);
+	remove_images();
+	return true;
+}
+
+static void pages_are_written_only_where_resume_needs_it(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(written_cases); i++)
+		assert_int_equal(in_child(pages_are_written, i), 1);
 }
 
 /* One that shares the tree with a GPU process neither; kernels crash when it is resumed. */
@@ -1719,6 +1802,7 @@ int main(void)
 		cmocka_unit_test(programs_that_criu_starts_inherit_nothing),
 		cmocka_unit_test(a_task_without_a_gpu_is_not_touched),
 		cmocka_unit_test(only_tasks_with_state_are_resumed),
+		cmocka_unit_test(pages_are_written_only_where_resume_needs_it),
 		cmocka_unit_test(a_foreign_mapping_is_not_ours),
 		cmocka_unit_test(mappings_that_an_image_does_not_have_are_restored),
 		cmocka_unit_test(memory_that_comes_later_is_refused),

@@ -229,6 +229,38 @@ static void svm_ranges_are_found_between_other_objects(void **arg)
 	assert_int_equal(records_next_svm(&records, &range), -EPROTO);
 }
 
+/* With XNACK, unless an attribute says otherwise. */
+static void pages_that_come_on_demand_are_known(void **arg)
+{
+	static const struct {
+		uint32_t type, value;
+		bool at_once;
+	} cases[] = {
+		{ 0, 7, false }, /* the preferred location */
+		{ 1, 0, false }, { 1, UINT32_MAX, false }, { 1, 7, true }, /* the location of the last prefetch */
+		{ 2, 7, false }, { 3, 7, true }, { 4, 7, false }, /* access, in place, none */
+		{ 5, 1, false }, { 5, 0x41, true }, /* flags: host access, always mapped */
+		{ 7, 0x40, false }, /* granularity */
+	};
+
+	(void)arg;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		struct fixture_records f;
+		struct records records;
+		struct svm_range range;
+		struct kfd_state state;
+
+		fixture_begin(&f, 1, 1);
+		if (i % 2)
+			fixture_xnack(&f);
+		fixture_svm_attr(fixture_svm_range(&f), (unsigned int)i % 5, cases[i / 2].type, cases[i / 2].value);
+		state = fixture_state(&f);
+		assert_int_equal(records_begin(&state, &records), 0);
+		assert_int_equal(records_next_svm(&records, &range), 1);
+		assert_int_equal(range.on_demand, i % 2 && !cases[i / 2].at_once);
+	}
+}
+
 /* The imports are left out, and fillers come in. */
 static void bos_are_selected(void **state)
 {
@@ -285,6 +317,7 @@ int main(void)
 		cmocka_unit_test(sdma_queues_are_found_by_gpu),
 		cmocka_unit_test(events_and_svm_ranges_are_counted),
 		cmocka_unit_test(svm_ranges_are_found_between_other_objects),
+		cmocka_unit_test(pages_that_come_on_demand_are_known),
 		cmocka_unit_test(bos_are_selected),
 	};
 
