@@ -400,8 +400,12 @@ static int take_all(struct dump *dump)
 			.nodes = process->image.nodes,
 		};
 	}
-	err = share_dump(request, &dump->survey);
-	return err ? err : read_trap_handlers(dump);
+	err = share_dump_collect(request, &dump->survey);
+	if (err)
+		return err;
+	/* In between: from then on the driver calls the address spaces of the dump by this pid, as after the dump before. */
+	err = read_trap_handlers(dump);
+	return err ? err : share_dump_decide(dump->survey);
 }
 
 /* What is known before a task is looked at. */

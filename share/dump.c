@@ -130,16 +130,10 @@ static int take(struct survey *survey, const struct share_request *request)
 	if (err)
 		return err;
 	err = check_kernel(survey);
-	if (err)
-		return err;
-	err = collect(survey);
-	if (err)
-		return err;
-	err = check_buffers(survey);
-	return err ? err : decide_all(survey);
+	return err ? err : collect(survey);
 }
 
-int share_dump(const struct share_request *request, struct survey **ret)
+int share_dump_collect(const struct share_request *request, struct survey **ret)
 {
 	struct survey *survey = calloc(1, sizeof(*survey));
 	int err = survey ? take(survey, request) : -ENOMEM;
@@ -149,6 +143,13 @@ int share_dump(const struct share_request *request, struct survey **ret)
 	else
 		*ret = survey;
 	return err;
+}
+
+int share_dump_decide(struct survey *survey)
+{
+	int err = check_buffers(survey);
+
+	return err ? err : decide_all(survey);
 }
 
 void share_dump_done(struct survey *survey)

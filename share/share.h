@@ -4,8 +4,8 @@
  *
  * All functions return 0, or -errno after fail(), if nothing else is said.
  *
- * At dump, share_dump() finds out who holds what, refuses what could not be made again, and writes it into the states
- * of the processes. At restore each task makes its own buffers and publishes them (share_make()); only then does it
+ * At dump, share_dump_collect() finds out who holds what, and share_dump_decide() refuses what could not be made again, and
+ * writes the rest into the states of the processes. At restore each task makes its own buffers and publishes them (share_make()); only then does it
  * wait for theirs (share_attach()), so that no cycle can form.
  */
 #ifndef SHARE_SHARE_H
@@ -51,11 +51,15 @@ int share_file_is_used(const struct task_file *file);
  */
 int share_begin(const struct topology *machine, uint64_t *ret_inode);
 
+/* Finds what the processes share and hold. *@request has to stay. 0, or -errno after fail(). */
+int share_dump_collect(const struct share_request *request, struct survey **ret);
+
 /*
- * Finds what the processes share and hold. Their states get shares and, behind the BOs of the KFD, the objects that are
- * not the KFD's; the dma-bufs of what a process does not own are closed. 0, or -errno after fail().
+ * Checks that everybody who shares is dumped. The states get shares and, behind the BOs of the KFD, the objects that are
+ * not the KFD's; the dma-bufs of what a process does not own are closed. debugfs names an address space by who last gave
+ * the GPU a job in it: by a task of the dump or, where that was the plugin, by the caller. 0, or -errno after fail().
  */
-int share_dump(const struct share_request *request, struct survey **ret);
+int share_dump_decide(struct survey *survey);
 void share_dump_done(struct survey *survey);
 
 /* What a file of request->files holds, by its place there. */

@@ -113,8 +113,9 @@ static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
 	topology_node_set(&node, TOPOLOGY_DRM_RENDER_MINOR, 128);
 	log_clear();
 	*steps = '\0';
-	err = share_dump(&request, &survey);
+	err = share_dump_collect(&request, &survey);
 	assert_true(err || survey);
+	err = err ? err : share_dump_decide(survey);
 	share_dump_done(survey);
 	return err;
 }
