@@ -13,6 +13,7 @@ struct restore {
 	struct restored_task *task; /* untouched in the main process: each task has a copy */
 	int resume_fd;		    /* /dev/kfd */
 	unsigned int nr_resumed;
+	bool settled;		    /* contents are there */
 	bool let_go;		    /* all tasks have their files, and criu none */
 };
 
@@ -72,6 +73,7 @@ int restore_prepare_worker(struct restore *restore)
 	/* Streams come to each task, one file after the other. */
 	if (setup->machine_error || criu_is_streaming() || !setup->settings->flag[SETTING_PARALLEL_RESTORE])
 		return 0;
+	setup->waits_late = !setup->settings->waits_early && !criu_restores_connections();
 	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine), shared_tally(setup->shared));
 	return setup->worker ? 0 : -EIO;
 }
@@ -127,6 +129,31 @@ static int let_go(struct restore *restore)
 	return err;
 }
 
+/*
+ * Before any process runs, since they may share buffers. All tasks stand before their first instruction; without criu
+ * they would go on, so they die with it.
+ */
+static int settle_contents(struct restore *restore)
+{
+	struct shared *shared = restore->setup.shared;
+	double began = monotonic_seconds();
+	int token, err;
+
+	if (restore->settled || !restore->setup.waits_late)
+		return 0;
+	err = tasks_end_with_tracer();
+	if (err)
+		return err;
+	for (unsigned int i = 0; (token = shared_contents(shared, i)) >= 0; i++) {
+		err = worker_wait(token);
+		if (err)
+			return err;
+	}
+	shared_note_wait(shared, began);
+	restore->settled = true;
+	return 0;
+}
+
 /* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
 static bool needs_own_pages(const struct restore *restore, const struct shared_task *task)
 {
@@ -161,6 +188,8 @@ int restore_resume(struct restore *restore, pid_t pid)
 	if (r <= 0)
 		return r ? r : -ESRCH;
 	err = let_go(restore);
+	if (!err)
+		err = settle_contents(restore);
 	if (!err && restore->setup.worker)
 		err = worker_wait_all(restore->setup.worker);
 	if (!err && task.has_kfd)

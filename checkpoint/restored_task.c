@@ -3,7 +3,8 @@
  * What happens in a restored task. criu restores files and mappings there, which is where the kernel wants RESTORE.
  *
  * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and lets its
- * contents be copied; the last one attaches what the task shares. The first mapping waits for the contents.
+ * contents be copied; the last one attaches what the task shares. The first mapping waits for the contents, unless criu's
+ * main process does so later.
  *
  * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
  * taken. Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that
@@ -277,7 +278,7 @@ static int begin_contents(struct restored_task *task)
 	return task->setup->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
 }
 
-/* Once, before the first device mapping: what comes later in a task cannot fail for our reasons. */
+/* Once, before the first device mapping, or by criu's main process before RESUME. */
 static int settle_contents(struct restored_task *task)
 {
 	int err, token = task->contents_token;
@@ -297,6 +298,9 @@ static int fill_contents(struct restored_task *task)
 	share_table_copies(task->setup->buffers, true);
 	err = begin_contents(task);
 	kfd_close_dmabufs(&task->image->state);
+	if (task->contents_token >= 0 && task->setup->waits_late &&
+	    shared_note_contents(task->setup->shared, task->contents_token))
+		task->contents_token = -1;
 	if (!err && !has_mappings)
 		err = settle_contents(task);
 	share_table_copies(task->setup->buffers, false);

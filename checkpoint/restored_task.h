@@ -20,6 +20,7 @@ struct restore_setup {
 	struct shared *shared;
 	struct share_table *buffers; /* shared by all tasks as well */
 	struct worker *worker;	     /* NULL: each task copies its own contents */
+	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
 };
 
 struct restored_task;

@@ -41,6 +41,8 @@ struct shared {
 	struct match_choices choices;
 	atomic_uint nr_tasks, nr_ranges, nr_files;
 	struct content_tally tally;
+	atomic_uint nr_contents;
+	int contents[MAX_TASKS]; /* tokens of the worker, each 1 more; 0: none */
 	atomic_uint waited_ms; /* by the task that has waited longest */
 	struct {
 		pid_t pid;
@@ -189,6 +191,20 @@ unsigned int shared_count_tasks(const struct shared *shared)
 struct content_tally *shared_tally(struct shared *shared)
 {
 	return &shared->tally;
+}
+
+bool shared_note_contents(struct shared *shared, int token)
+{
+	unsigned int at = atomic_fetch_add(&shared->nr_contents, 1);
+
+	if (at < MAX_TASKS)
+		shared->contents[at] = token + 1;
+	return at < MAX_TASKS;
+}
+
+int shared_contents(const struct shared *shared, unsigned int i)
+{
+	return i < MAX_TASKS ? shared->contents[i] - 1 : -1;
 }
 
 void shared_note_wait(struct shared *shared, double began)

@@ -65,6 +65,10 @@ unsigned int shared_count_tasks(const struct shared *shared);
 
 /* Of the worker, and of tasks that copy by themselves. */
 struct content_tally *shared_tally(struct shared *shared);
+/* In a task: leaves it to the main process to wait for its contents. False when there is no room. */
+bool shared_note_contents(struct shared *shared, int token);
+/* In the main process: the @i-th of these tokens; -1 behind the last one. */
+int shared_contents(const struct shared *shared, unsigned int i);
 /* In a task, which has waited for its contents or has copied them since @began, by monotonic_seconds(). */
 void shared_note_wait(struct shared *shared, double began);
 /* In criu's main process: the most that one has waited, in seconds. */

@@ -308,6 +308,22 @@ int criu_vma_file(int token, struct criu_traits traits)
 	return other;
 }
 
+/* criu saves what is under way in each established connection in an image of its own. */
+bool criu_restores_connections(void)
+{
+	static const char name[] = "tcp-stream-";
+	int fd = openat(criu_image_dir(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return true;
+	while ((entry = readdir(dir)))
+		if (!strncmp(entry->d_name, name, strlen(name)))
+			return true;
+	return false;
+}
+
 /* criu's tree has the tasks that it makes for a while, too: those inherit memory as well. */
 bool criu_restores_one_task(void)
 {

@@ -89,6 +89,9 @@ bool criu_is_asked_for_lazy_pages(void);
 /* At restore, in a task: whether memory will come only when it is touched. @token: of any file that was kept. */
 bool criu_restores_lazily(int token);
 
+/* At restore: whether the images may have an established TCP connection. */
+bool criu_restores_connections(void);
+
 /* At restore, in the main process: whether criu makes no task but one. False where criu does not tell. */
 bool criu_restores_one_task(void);
 

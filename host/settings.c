@@ -15,7 +15,7 @@
 /* A configuration file is a handful of lines; more than this is something else. */
 #define CONF_SIZE_MAX (64 * 1024)
 
-enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH };
+enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT };
 
 struct setting_row {
 	struct setting_info info;
@@ -89,6 +89,12 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		.info = { "KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
 			  "where progress lines are written while contents are copied" },
 		.type = TYPE_PATH,
+	},
+	[SETTING_WAIT] = {
+		.info = { "KFD_WAIT", "auto, early", "auto",
+			  "when a restore waits for contents; early: each process, before its first mapping of a device; auto: "
+			  "criu, last, unless the images have a TCP connection" },
+		.type = TYPE_WAIT,
 	},
 };
 
@@ -345,6 +351,12 @@ static int parse_path(const char *text, char *ret)
 	return 0;
 }
 
+static int parse_wait(const char *text, bool *ret_early)
+{
+	*ret_early = !strcasecmp(text, "early");
+	return *ret_early || !strcasecmp(text, "auto") ? 0 : -EINVAL;
+}
+
 static int parse_value(struct settings *s, enum setting id, const char *text)
 {
 	switch (setting_rows[id].type) {
@@ -356,6 +368,8 @@ static int parse_value(struct settings *s, enum setting id, const char *text)
 		return parse_device_map(text, s);
 	case TYPE_PATH:
 		return parse_path(text, s->progress);
+	case TYPE_WAIT:
+		return parse_wait(text, &s->waits_early);
 	}
 	return -EINVAL;
 }

@@ -48,6 +48,7 @@ enum setting {
 	SETTING_MAX_BUFFER_SIZE = SETTING_N_FLAGS,
 	SETTING_DEVICE_MAP,
 	SETTING_PROGRESS,
+	SETTING_WAIT,
 	SETTING_MAX,
 	/* "No setting" where a table has room for one */
 	SETTING_NONE = SETTING_MAX,
@@ -63,6 +64,7 @@ struct settings {
 	unsigned int n_device_map;
 	struct device_map_entry device_map[SETTINGS_DEVICE_MAP_MAX];
 	char progress[PATH_MAX]; /* "": no progress file */
+	bool waits_early; /* for contents */
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
@@ -378,7 +379,8 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 	return 0;
 }
 
-int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
+/* Those that the calling thread traces. */
+static int list_traced(int **ret_pids, size_t *ret_nr)
 {
 	_cleanup_free_ int *pids = NULL;
 	pid_t self = gettid();
@@ -390,7 +392,32 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 	for (size_t i = 0; i < count; i++)
 		if (status_number(pids[i], "TracerPid:") == self)
 			pids[nr++] = pids[i];
-	return task_files_collect_of(steal_ptr(pids), nr, is_amd, ret);
+	*ret_pids = steal_ptr(pids);
+	*ret_nr = nr;
+	return 0;
+}
+
+int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
+{
+	int *pids = NULL;
+	size_t nr = 0;
+	int err = list_traced(&pids, &nr);
+
+	return err ? err : task_files_collect_of(pids, nr, is_amd, ret);
+}
+
+int tasks_end_with_tracer(void)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	int err = list_traced(&pids, &nr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++)
+		if (ptrace(PTRACE_SETOPTIONS, pids[i], NULL, PTRACE_O_EXITKILL) && errno != ESRCH)
+			return fail(errno_or_eio(), "pid %d: cannot be made to end with criu: %m", pids[i]);
+	return 0;
 }
 
 void task_files_done(struct task_files *files)

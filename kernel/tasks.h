@@ -42,6 +42,12 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
+/*
+ * The tasks that the calling thread traces, which are stopped, die with it from now on, until it lets them go. 0, or
+ * -errno after an error line.
+ */
+int tasks_end_with_tracer(void);
+
 /* The pid of a task in its own pid namespace, 0 when that cannot be read. */
 pid_t task_own_pid(pid_t pid);
 

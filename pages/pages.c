@@ -7,6 +7,7 @@
 #include "pages/pages.h"
 
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "content/content.h"
 #include "host/host.h"
@@ -87,6 +88,30 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	return 0;
 }
 
+/* What can be wrong with a file before it is read: the engine would find that when criu has restored all else. */
+static int check_length(const struct content_gpu *gpu)
+{
+	_cleanup_free_ uint64_t *starts = NULL;
+	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
+	uint64_t size, bytes;
+	struct stat st;
+	int err = content_starts(gpu->bos, gpu->nr_bos, &starts);
+
+	if (err)
+		return fail(err, "gpu %#x: image %s: %m", gpu->gpu_id, gpu->pages_name);
+	if (fstat(gpu->pages_fd, &st) || pread(gpu->pages_fd, prefix, sizeof(prefix), 0) < 0)
+		return fail(errno_or_eio(), "gpu %#x: image %s cannot be read: %m", gpu->gpu_id, gpu->pages_name);
+	size = (uint64_t)st.st_size;
+	bytes = starts[gpu->nr_bos];
+	if (size != bytes)
+		return fail(-EBADMSG, "gpu %#x: image %s has %" PRIu64 " bytes, %" PRIu64 " expected", gpu->gpu_id,
+			    gpu->pages_name, size, bytes);
+	if (length_prefix_get(prefix) + sizeof(prefix) != bytes)
+		return fail(-EBADMSG, "gpu %#x: image %s announces %" PRIu64 " bytes, the buffers have %" PRIu64,
+			    gpu->gpu_id, gpu->pages_name, length_prefix_get(prefix), bytes - sizeof(prefix));
+	return 0;
+}
+
 /* As the @at-th of the files, whatever has been there. */
 static int open_gpu(struct page_files *files, size_t at, int id, const struct kfd_state *state, size_t device,
 		    uint32_t minor, enum direction direction)
@@ -126,7 +151,11 @@ static int files_open(struct page_files *files, int id, const struct kfd_state *
 	if (err)
 		return err;
 	for (size_t i = 0; i < state->nr_devices; i++) {
-		err = open_gpu(files, files->nr_gpus, id, state, i, minors[i], FILL);
+		size_t at = files->nr_gpus;
+
+		err = open_gpu(files, at, id, state, i, minors[i], FILL);
+		if (!err && files->nr_gpus > at)
+			err = check_length(&files->gpus[at]);
 		if (err)
 			return err;
 	}

@@ -4,8 +4,8 @@
  * buffers. So memory does not grow with the number of tasks, and tasks on one GPU take turns.
  *
  * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream each task copies by itself. A task
- * hands its GPUs over with all files open, goes on with the rest of its restore, and waits for the verdict at the last
- * moment when a failure can still end the restore.
+ * hands its GPUs over with all files open and goes on with the rest of its restore. Who waits for the verdict, and when,
+ * is the caller's.
  */
 #ifndef PAGES_WORKER_H
 #define PAGES_WORKER_H
@@ -44,7 +44,7 @@ int worker_wait_all(struct worker *worker);
  */
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
 
-/* In a task: waits for the contents and logs what the worker says. 0 or -errno. */
+/* In a task, or for it in the main process: waits for the contents and logs what the worker says. 0 or -errno. */
 int worker_wait(int token);
 
 #endif

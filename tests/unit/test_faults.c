@@ -339,6 +339,8 @@ static int restore_mappings(void)
 	return ret;
 }
 
+static bool is_mapped; /* by the last restore: its contents were not awaited before */
+
 static int restore(void)
 {
 	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
@@ -352,6 +354,7 @@ static int restore(void)
 	ret = restore_files();
 	if (!ret)
 		ret = restore_mappings();
+	is_mapped = !ret;
 	if (!ret)
 		ret = resume(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
@@ -1096,23 +1099,78 @@ static void the_image_of_another_process_is_refused(void **state)
 	remove_images();
 }
 
-static void damaged_and_missing_contents_are_refused(void **state)
+/* In a child: what kills the tasks ends criu as well. */
+static bool are_refused(unsigned int nth)
 {
 	static const char name[] = "amdgpu-pages-7-1111.img";
 	uint8_t byte = 0;
 	int fd;
 
-	(void)state;
+	(void)nth;
 	write_images();
 	fd = openat(images_fd, name, O_RDWR | O_CLOEXEC);
-	assert_int_equal(pread(fd, &byte, 1, 8 + 8192), 1); /* the first one of the second buffer with contents */
+	if (pread(fd, &byte, 1, 8 + 8192) != 1) /* the first one of the second buffer with contents */
+		complain("%s is too short", name);
 	byte ^= 1;
-	assert_int_equal(pwrite(fd, &byte, 1, 8 + 8192), 1);
+	if (pwrite(fd, &byte, 1, 8 + 8192) != 1)
+		complain("%s is not damaged", name);
 	close(fd);
 	assert_restore_fails(restore, "BO 2 is damaged");
-	assert_int_equal(unlinkat(images_fd, name, 0), 0);
+	if (unlinkat(images_fd, name, 0))
+		complain("%s is not there", name);
 	assert_restore_fails(restore, "image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
 	remove_images();
+	return true;
+}
+
+static void damaged_and_missing_contents_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(are_refused, 0), 1);
+}
+
+static const struct {
+	const char *wait; /* KFD_WAIT; NULL: not set */
+	bool connected, truncated;
+	bool late;
+} damages[] = {
+	{ NULL, false, false, true },
+	{ "auto", false, false, true },
+	{ "early", false, false, false },
+	{ NULL, true, false, false },
+	{ NULL, false, true, false },
+};
+
+/* Where that costs nothing, criu has restored all else when it shows; in any case no task is left. */
+static bool damage_is_found(unsigned int nth)
+{
+	static const uint8_t wrong = 0xff;
+	bool late = HOOKS > CRIU_HOOK_POST_FORKING && damages[nth].late;
+	int ret, fd;
+
+	write_images();
+	fd = openat(images_fd, "amdgpu-pages-7-1111.img", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || pwrite(fd, &wrong, 1, 8 + 8192) != 1 || (damages[nth].truncated && ftruncate(fd, 8 + 8192)))
+		complain("case %u: the image is not damaged", nth);
+	close(fd);
+	if (damages[nth].connected)
+		close(openat(images_fd, "tcp-stream-1f.img", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	if (damages[nth].wait)
+		setenv("KFD_WAIT", damages[nth].wait, 1);
+	run(restore, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, damages[nth].truncated ? "bytes, 12296 expected" : "is damaged"))
+		complain("case %u: restored with %d", nth, ret);
+	if (is_mapped != late || fake_was_killed() != late)
+		complain("case %u: found %s", nth, is_mapped ? "late" : "early");
+	remove_images();
+	return true;
+}
+
+static void damage_is_found_late_where_that_costs_nothing(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(damages); i++)
+		assert_int_equal(in_child(damage_is_found, i), 1);
 }
 
 /* Errors by which the plugin tells criu, with others, that something is none of its business. */
@@ -1820,6 +1878,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_may_have_another_id),
 		cmocka_unit_test(the_image_of_another_process_is_refused),
 		cmocka_unit_test(damaged_and_missing_contents_are_refused),
+		cmocka_unit_test(damage_is_found_late_where_that_costs_nothing),
 		cmocka_unit_test(an_error_of_the_kernel_is_no_word_about_whose_it_is),
 		cmocka_unit_test(a_gpu_that_is_full_is_refused),
 		cmocka_unit_test(a_render_node_that_is_not_used_is_opened_again),

@@ -353,6 +353,19 @@ static void settings_progress_is_an_absolute_path(void **state)
 	assert_refused(w, "KFD_PROGRESS", "'progress.txt'", "absolute path");
 }
 
+static void settings_wait_is_one_of_two_words(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(load_env(w, "KFD_WAIT", "Early"), 0);
+	assert_true(w->settings.waits_early);
+	assert_int_equal(load_env(w, "KFD_WAIT", "auto"), 0);
+	assert_false(w->settings.waits_early);
+	w->n_env = 0;
+	set_env(w, "KFD_WAIT", "late");
+	assert_refused(w, "KFD_WAIT", "'late'", "auto, early");
+}
+
 /* ---- files ---- */
 
 static void settings_files_have_comments_and_white_space(void **state)
@@ -580,6 +593,7 @@ int main(void)
 		TEST(settings_device_map_may_be_empty),
 		TEST(settings_refuse_more_pairs_than_there_can_be_gpus),
 		TEST(settings_progress_is_an_absolute_path),
+		TEST(settings_wait_is_one_of_two_words),
 		TEST(settings_files_have_comments_and_white_space),
 		TEST(settings_refuse_unknown_keys_with_file_and_line),
 		TEST(settings_refuse_bad_values_with_file_and_line),

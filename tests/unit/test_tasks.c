@@ -160,11 +160,51 @@ static void a_node_that_does_not_say_its_driver_is_an_error(void **state)
 	end_child(pid);
 }
 
+/* As criu, which is killed while it waits. */
+static void stopped_tasks_end_with_their_tracer(void **state)
+{
+	int pipe_fds[2], status, unused[2];
+	pid_t tracer;
+
+	(void)state;
+	assert_int_equal(pipe(pipe_fds), 0);
+	tracer = fork();
+	assert_true(tracer >= 0);
+	if (!tracer) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			/* Holds the pipe open as long as it lives. */
+			close(pipe_fds[0]);
+			for (;;)
+				pause();
+		}
+		close(pipe_fds[1]);
+		if (ptrace(PTRACE_SEIZE, pid, 0, 0))
+			_exit(77);
+		ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+		waitpid(pid, &status, __WALL);
+		_exit(tasks_end_with_tracer() ? 1 : 0);
+	}
+	close(pipe_fds[1]);
+	assert_int_equal(waitpid(tracer, &status, 0), tracer);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* A task that lives on keeps the test here. */
+	alarm(30);
+	assert_int_equal(read(pipe_fds[0], unused, sizeof(unused)), 0);
+	alarm(0);
+	close(pipe_fds[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_open_file_is_found_once),
 		cmocka_unit_test(a_node_that_does_not_say_its_driver_is_an_error),
+		cmocka_unit_test(stopped_tasks_end_with_their_tracer),
 	};
 
 	return cmocka_run_group_tests_name("tasks", tests, NULL, NULL);

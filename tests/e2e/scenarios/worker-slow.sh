@@ -19,7 +19,7 @@ expect_no_objects
 gpus_state slow
 log=$work/killed.log
 states_blank
-criu restore -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
+KFD_WAIT=early criu restore -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
 wait_until 30 worker_has_it || fail "the contents were not handed over: $(tail -n 1 "$log")"
 kill -KILL $!
 wait $! 2>/dev/null || true
@@ -30,7 +30,7 @@ wait_until 30 grep -q 'Error (amdgpu_plugin): the worker .* is gone' "$log" || f
 job_kill
 expect_gone
 expect_no_objects
-restore
+KFD_WAIT=early restore
 gpus_state ok
 log=$work/$criu_runs-restore.log
 [ "$(lines_of 'gpu .*: restored [0-9]* bytes' | tail -n 1)" -lt "$(lines_of 'Run late stage hook' | head -n 1)" ] ||

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# Contents are awaited last: damage that shows then, or criu killed then, leaves no process; KFD_WAIT=early waits before
+# gpus: 2xmi100
+
+# line_of TEXT: the number of the last such line
+line_of() {
+	grep -n "$1" "$log" | tail -n 1 | cut -d : -f 1
+}
+
+# expect_damage_found late|early
+expect_damage_found() {
+	! criu_call restore -d || fail "damaged contents are restored"
+	log=$work/$criu_runs-restore.log
+	[ "$(grep -c 'Error (amdgpu_plugin)' "$log")" -eq 1 ] || fail "not one error line: $(criu_errors)"
+	grep -q "Error (amdgpu_plugin): gpu .*${pages##*/}.*is damaged" "$log" || fail "another error: $(criu_errors)"
+	case $1 in
+	late) grep -q 'Run late stage hook' "$log" ;;
+	early) ! grep -q 'Run late stage hook' "$log" ;;
+	esac || fail "the damage is not found $1"
+	expect_gone
+	expect_no_objects
+}
+
+late_stage() {
+	grep -q 'Run late stage hook' "$log" 2>/dev/null
+}
+
+job_start --children 1 --vram 2M --gtt 64K
+dump
+expect_gone
+expect_no_objects
+pages=$(find "$images" -name 'amdgpu-pages-*' | sort | tail -n 1)
+cp "$pages" "$work/good.img"
+byte=$(od -An -tu1 -j 70000 -N 1 "$pages")
+# shellcheck disable=SC2059
+printf "\\x$(printf %x $((255 - byte)))" | dd of="$pages" bs=1 seek=70000 conv=notrunc status=none
+expect_damage_found late
+KFD_WAIT=early expect_damage_found early
+: >"$images/tcp-stream-1f.img"
+expect_damage_found early
+rm "$images/tcp-stream-1f.img"
+cp "$work/good.img" "$pages"
+
+gpus_state slow
+log=$work/killed.log
+states_blank
+criu restore -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
+wait_until 60 late_stage || fail "criu does not wait in the end: $(tail -n 1 "$log")"
+sleep 0.5
+kill -KILL $!
+wait $! 2>/dev/null || true
+expect_gone
+! grep -q '^stamp ' "$job" "$job.1" || fail "a process ran without its GPU's contents"
+gpus_state ok
+expect_no_objects
+restore
+expect_verified
+job_end
