@@ -1131,20 +1131,22 @@ static void damaged_and_missing_contents_are_refused(void **state)
 
 static const struct {
 	const char *wait; /* KFD_WAIT; NULL: not set */
-	bool connected, truncated;
+	bool connected, truncated, unfinished;
+	const char *text;
 	bool late;
 } damages[] = {
-	{ NULL, false, false, true },
-	{ "auto", false, false, true },
-	{ "early", false, false, false },
-	{ NULL, true, false, false },
-	{ NULL, false, true, false },
+	{ NULL, false, false, false, "is damaged", true },
+	{ "auto", false, false, false, "is damaged", true },
+	{ "early", false, false, false, "is damaged", false },
+	{ NULL, true, false, false, "is damaged", false },
+	{ NULL, false, true, false, "has 8200 bytes, 12296 expected", false },
+	{ NULL, false, false, true, "announces 0 bytes, the buffers have 12288", false },
 };
 
 /* Where that costs nothing, criu has restored all else when it shows; in any case no task is left. */
 static bool damage_is_found(unsigned int nth)
 {
-	static const uint8_t wrong = 0xff;
+	static const uint8_t wrong = 0xff, no_length[LENGTH_PREFIX_BYTES];
 	bool late = HOOKS > CRIU_HOOK_POST_FORKING && damages[nth].late;
 	int ret, fd;
 
@@ -1152,13 +1154,15 @@ static bool damage_is_found(unsigned int nth)
 	fd = openat(images_fd, "amdgpu-pages-7-1111.img", O_RDWR | O_CLOEXEC);
 	if (fd < 0 || pwrite(fd, &wrong, 1, 8 + 8192) != 1 || (damages[nth].truncated && ftruncate(fd, 8 + 8192)))
 		complain("case %u: the image is not damaged", nth);
+	if (damages[nth].unfinished && pwrite(fd, no_length, sizeof(no_length), 0) != sizeof(no_length))
+		complain("case %u: the image keeps its length", nth);
 	close(fd);
 	if (damages[nth].connected)
 		close(openat(images_fd, "tcp-stream-1f.img", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	if (damages[nth].wait)
 		setenv("KFD_WAIT", damages[nth].wait, 1);
 	run(restore, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, damages[nth].truncated ? "bytes, 12296 expected" : "is damaged"))
+	if (!ret || log_errors != 1 || !strstr(log_text, damages[nth].text))
 		complain("case %u: restored with %d", nth, ret);
 	if (is_mapped != late || fake_was_killed() != late)
 		complain("case %u: found %s", nth, is_mapped ? "late" : "early");
