@@ -345,13 +345,12 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 	free_bytes = fs.f_bavail * (uint64_t)fs.f_bsize;
 	if (needed_bytes)
 		snprintf(needed, sizeof(needed), ", and about %" PRIu64 " MiB are needed", needed_bytes >> 20);
-	if (free_bytes >= needed_bytes && fs.f_type == TMPFS_MAGIC && !has_huge_pages(&st))
+	print_point(free_bytes < needed_bytes ? POINT_PROBLEM : POINT_OK, "images", NULL, "%s has %" PRIu64 " MiB free%s",
+		    directory, free_bytes >> 20, needed);
+	if (fs.f_type == TMPFS_MAGIC && !has_huge_pages(&st))
 		print_point(POINT_WARNING, "images", "Mount it with -o huge=within_size",
 			    "%s is a tmpfs without huge pages: writing to it takes several times the processor time",
 			    directory);
-	else
-		print_point(free_bytes < needed_bytes ? POINT_PROBLEM : POINT_OK, "images", NULL,
-			    "%s has %" PRIu64 " MiB free%s", directory, free_bytes >> 20, needed);
 }
 
 int command_doctor(const struct arguments *arguments)
