@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Trains a small network on one GPU from a fixed seed and prints each loss with all its bits.
 
