@@ -1177,14 +1177,20 @@ static void damage_is_found_late_where_that_costs_nothing(void **state)
 		assert_int_equal(in_child(damage_is_found, i), 1);
 }
 
+static bool fail_library(unsigned int nth)
+{
+	(void)nth;
+	library_error = -ENOENT;
+	assert_restore_fails(restore, "No such file or directory");
+	return true;
+}
+
 /* Errors by which the plugin tells criu, with others, that something is none of its business. */
 static void an_error_of_the_kernel_is_no_word_about_whose_it_is(void **state)
 {
 	(void)state;
 	write_images();
-	library_error = -ENOENT;
-	assert_restore_fails(restore, "No such file or directory");
-	library_error = 0;
+	assert_int_equal(in_child(fail_library, 0), 1);
 	fail_name = "RESUME";
 	assert_int_equal(in_child(fail_resume, 0), 1);
 	fail_name = NULL;
