@@ -32,11 +32,13 @@ static struct {
 	unsigned int nr_gpus, nr_bos; /* BOs of each GPU */
 	uint64_t bo_bytes;
 	uint64_t part_bytes; /* unit of data and zeros; 0: no zeros */
+	uint64_t host_bytes; /* of memory that the GPU does not see */
 	bool apart;
 } options = { .nr_gpus = 1, .nr_bos = 1, .bo_bytes = 1 << 20 };
 
 static struct kfd kfd;
 static struct kfd_bo *bos;
+static void *host;
 
 /* With --apart. */
 static unsigned int number; /* of this process, and its GPU */
@@ -92,6 +94,31 @@ static int all_bos(int (*fn)(unsigned int n))
 	return err;
 }
 
+static uint64_t host_seed(void)
+{
+	return (uint64_t)options.nr_gpus * options.nr_bos + 1;
+}
+
+static int host_make(void)
+{
+	if (!options.host_bytes)
+		return 0;
+	host = mmap(NULL, options.host_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (host == MAP_FAILED)
+		return report(ENOMEM, "no %" PRIu64 " bytes of memory", options.host_bytes);
+	pattern_fill(host, options.host_bytes, host_seed(), 0);
+	return 0;
+}
+
+static int host_check(void)
+{
+	struct pattern_diff diff;
+
+	if (!options.host_bytes || pattern_check(host, options.host_bytes, host_seed(), 0, &diff))
+		return 0;
+	return report(EILSEQ, "byte %" PRIu64 " of the processor's memory is wrong", diff.offset);
+}
+
 static int bo_make(unsigned int n)
 {
 	return kfd_bo_alloc(&kfd, &kfd.gpus[n / options.nr_bos], KFD_MEMORY_VRAM_PUBLIC, options.bo_bytes, &bos[n]);
@@ -109,7 +136,8 @@ static int setup(void)
 	if (!bos)
 		return report(ENOMEM, "no memory for %u BOs", options.nr_gpus * options.nr_bos);
 	err = all_bos(bo_make);
-	return err ? err : all_bos(bo_fill);
+	err = err ? err : all_bos(bo_fill);
+	return err ? err : host_make();
 }
 
 /* The children are forked before a GPU is opened. */
@@ -156,6 +184,7 @@ static int serve(const sigset_t *signals)
 		if (signal == SIGTERM)
 			return child && waitpid(child, NULL, 0) != child ? report(errno, "waitpid: %m") : 0;
 		err = signal == SIGUSR1 ? all_bos(bo_check) : 0;
+		err = err ? err : host_check();
 		if (!err && signal == SIGUSR1)
 			say("verified %" PRIu64 "\n", bytes);
 	}
@@ -169,6 +198,7 @@ static void usage(void)
 			"  --bos N        BOs on each (1)\n"
 			"  --size BYTES   of a BO, whole pages (1 MiB)\n"
 			"  --zeros BYTES  nine tenths of the parts of so many bytes are zeros; whole pages (no zeros)\n"
+			"  --host BYTES   of the processor's memory beside them (none)\n"
 			"  --apart        each GPU in a process of its own\n");
 	exit(2);
 }
@@ -180,6 +210,7 @@ static void parse(int argc, char **argv)
 		{ "bos", required_argument, NULL, 'b' },
 		{ "size", required_argument, NULL, 's' },
 		{ "zeros", required_argument, NULL, 'z' },
+		{ "host", required_argument, NULL, 'h' },
 		{ "apart", no_argument, NULL, 'a' },
 		{ 0 },
 	};
@@ -196,6 +227,8 @@ static void parse(int argc, char **argv)
 			options.bo_bytes = value;
 		else if (option == 'z')
 			options.part_bytes = value;
+		else if (option == 'h')
+			options.host_bytes = value;
 		else if (option == 'a')
 			options.apart = true;
 		else

@@ -16,6 +16,8 @@ BEGIN {
 }
 
 $1 == "machine" { criu = $2; kernel = $3; rate = $4; next }
+$1 == "overlap" { overlap[$2] = $3; overlap_ideal = $4 / rate; next }
+$1 == "warm" { warm[$2] = $3; warm_read[$2] = $4; next }
 $1 == "disk" { disk_alone[$2] = $3; next }
 
 {
@@ -49,6 +51,11 @@ function goals_of(what,	key) {
 		ring_mib + 16, 0)
 }
 
+# What criu needs besides is that of a job with next to nothing.
+function overlap_ratio(way) {
+	return (overlap[way] - total["tiny restore"]) / overlap_ideal
+}
+
 function write_json(	i, key) {
 	printf "{\"hardware\": \"simulated\", \"criu\": \"%s\", \"kernel\": \"%s\", \"bytes_per_second\": %d,\n", criu, kernel,
 		rate >json
@@ -66,8 +73,8 @@ function write_json(	i, key) {
 }
 
 END {
-	if (nr != 14) {
-		print "bench: " nr " results of 14" >"/dev/stderr"
+	if (nr != 14 || length(overlap) != 2 || length(warm) != 3) {
+		print "bench: " nr + length(overlap) + length(warm) " results of 19" >"/dev/stderr"
 		exit 2
 	}
 	printf "Simulated GPUs and a disk of %.0f MB/s each, criu %s, Linux %s. The disk alone: %.1f written, %.1f read.\n",
@@ -90,6 +97,11 @@ END {
 	key = "zero-pages dump"
 	printf "  %-58s %8.3f  (no goal: see README)\n", "dump: 90 % zeros in single pages, bytes on disk / bytes",
 		disk[key] / bytes[key]
+	goal("restore: contents beside as much of criu's, time / one of both", overlap_ratio("auto"), 1.2, 2)
+	printf "  %-58s %8.2f\n", "the same with KFD_WAIT=early, one after the other", overlap_ratio("early")
+	goal("restore: image in the page cache, time / that from the disk", warm["first"] / warm["cold"], 1 / 1.6, 2)
+	goal("restore: two from the page cache, bytes read / from the disk",
+		(warm_read["first"] + warm_read["second"]) / warm_read["cold"], 0.02, 3)
 	write_json()
 	exit missed > 0
 }
