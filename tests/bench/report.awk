@@ -51,11 +51,6 @@ function goals_of(what,	key) {
 		ring_mib + 16, 0)
 }
 
-# What criu needs besides is that of a job with next to nothing.
-function overlap_ratio(way) {
-	return (overlap[way] - total["tiny restore"]) / overlap_ideal
-}
-
 function write_json(	i, key) {
 	printf "{\"hardware\": \"simulated\", \"criu\": \"%s\", \"kernel\": \"%s\", \"bytes_per_second\": %d,\n", criu, kernel,
 		rate >json
@@ -97,9 +92,10 @@ END {
 	key = "zero-pages dump"
 	printf "  %-58s %8.3f  (no goal: see README)\n", "dump: 90 % zeros in single pages, bytes on disk / bytes",
 		disk[key] / bytes[key]
-	goal("restore: contents beside as much of criu's, time / one of both", overlap_ratio("auto"), 1.2, 2)
-	printf "  %-58s %8.2f\n", "the same with KFD_WAIT=early, one after the other", overlap_ratio("early")
-	goal("restore: image in the page cache, time / that from the disk", warm["first"] / warm["cold"], 1 / 1.6, 2)
+	goal("restore: contents beside as much of criu's, time / one of both", overlap["auto"] / overlap_ideal, 1.2, 2)
+	printf "  %-58s %8.2f\n", "the same with KFD_WAIT=early, one after the other", overlap["early"] / overlap_ideal
+	printf "  %-58s %8.2f  (no goal: make bench-native)\n", "restore: image in the page cache, time / that from the disk",
+		warm["first"] / warm["cold"]
 	goal("restore: two from the page cache, bytes read / from the disk",
 		(warm_read["first"] + warm_read["second"]) / warm_read["cold"], 0.02, 3)
 	write_json()
