@@ -4,7 +4,7 @@
  *
  * Each step removes from the other things' places what has become impossible. Places that cannot be told apart
  * (match/symmetry.c) are tried once: machines are full of equal GPUs, and without this some ordinary machines would stay
- * undecided. The first solution is taken, so that weights are an order and not a sum to be proved largest.
+ * undecided. The first solution is taken: wishes are an order in which to try, and no sum to be proved largest.
  */
 #include <limits.h>
 
@@ -13,52 +13,44 @@
 
 /* ---- problems and sets ---- */
 
-int problem_init(struct problem *p, unsigned int nr_things, unsigned int nr_places, unsigned int nr_kinds)
+struct problem *problem_new(unsigned int nr_things, unsigned int nr_places, unsigned int nr_kinds)
 {
-	size_t words = (nr_places + 63) / 64;
+	struct problem *p = calloc(1, sizeof(*p));
 
-	memset(p, 0, sizeof(*p));
-	if (nr_things > PROBLEM_MAX || nr_places > PROBLEM_MAX || nr_kinds > PROBLEM_MAX_KINDS)
-		return -E2BIG;
+	if (!p)
+		return NULL;
 	p->nr_things = nr_things;
 	p->nr_places = nr_places;
-	p->nr_words = (unsigned int)words;
 	p->nr_kinds = nr_kinds;
-	/* One more than needed, so that NULL always means out of memory. */
-	p->domain = calloc(nr_things * words + 1, sizeof(*p->domain));
-	p->kind = calloc((size_t)nr_things * nr_things + 1, sizeof(*p->kind));
-	p->row = calloc((size_t)nr_kinds * nr_places * words + 1, sizeof(*p->row));
-	p->weight = calloc((size_t)nr_things * nr_places + 1, sizeof(*p->weight));
-	if (p->domain && p->kind && p->row && p->weight)
-		return 0;
-	problem_done(p);
-	return -ENOMEM;
+	p->row = calloc(nr_kinds, sizeof(*p->row));
+	if (p->row)
+		return p;
+	free(p);
+	return NULL;
 }
 
-void problem_done(struct problem *p)
+void problem_free(struct problem *p)
 {
-	free(p->domain);
-	free(p->kind);
-	free(p->row);
-	free(p->weight);
-	memset(p, 0, sizeof(*p));
+	if (p)
+		free(p->row);
+	free(p);
 }
 
-unsigned int set_count(const uint64_t *set, unsigned int nr_words)
+unsigned int set_count(const struct place_set *set)
 {
 	unsigned int count = 0;
 
-	for (unsigned int w = 0; w < nr_words; w++)
-		count += (unsigned int)__builtin_popcountll(set[w]);
+	for (unsigned int w = 0; w < SET_WORDS; w++)
+		count += (unsigned int)__builtin_popcountll(set->word[w]);
 	return count;
 }
 
-int set_next(const uint64_t *set, unsigned int nr_words, unsigned int from)
+int set_next(const struct place_set *set, unsigned int from)
 {
 	uint64_t left;
 
-	for (unsigned int w = from / 64; w < nr_words; w++) {
-		left = w == from / 64 ? set[w] >> (from % 64) << (from % 64) : set[w];
+	for (unsigned int w = from / 64; w < SET_WORDS; w++) {
+		left = w == from / 64 ? set->word[w] >> (from % 64) << (from % 64) : set->word[w];
 		if (left)
 			return (int)(w * 64) + __builtin_ctzll(left);
 	}
@@ -72,14 +64,9 @@ struct search {
 	uint64_t steps, limit;
 	int place[PROBLEM_MAX]; /* of each thing, -1: not yet */
 	struct symmetry symmetry;
-	unsigned int used[PROBLEM_MAX]; /* places of each class */
-	uint64_t *sets;			/* [depth][thing]: places that are left */
+	unsigned int used[PROBLEM_MAX];	      /* places of each class */
+	struct place_set left[][PROBLEM_MAX]; /* of each thing, by depth */
 };
-
-static uint64_t *set_at(const struct search *s, unsigned int depth, unsigned int thing)
-{
-	return s->sets + ((size_t)depth * s->p->nr_things + thing) * s->p->nr_words;
-}
 
 /* The places that are left one step deeper, with @thing on @place. False: some thing has none. */
 static bool narrow(struct search *s, unsigned int depth, unsigned int thing, unsigned int place)
@@ -87,16 +74,15 @@ static bool narrow(struct search *s, unsigned int depth, unsigned int thing, uns
 	const struct problem *p = s->p;
 
 	for (unsigned int j = 0; j < p->nr_things; j++) {
-		uint64_t *to = set_at(s, depth + 1, j), any = 0;
-		unsigned int kind = *problem_kind(p, thing, j);
+		struct place_set *left = &s->left[depth + 1][j];
 
 		if (s->place[j] >= 0)
 			continue;
-		memcpy(to, set_at(s, depth, j), sizeof(*to) * p->nr_words);
-		set_remove(to, place);
-		for (unsigned int w = 0; w < p->nr_words; w++)
-			any |= to[w] &= kind ? problem_row(p, kind, place)[w] : UINT64_MAX;
-		if (!any)
+		*left = s->left[depth][j];
+		set_remove(left, place);
+		if (p->kind[thing][j])
+			set_keep(left, &p->row[p->kind[thing][j]][place]);
+		if (set_next(left, 0) < 0)
 			return false;
 	}
 	return true;
@@ -109,7 +95,7 @@ static int most_restricted(const struct search *s, unsigned int depth)
 	int found = -1;
 
 	for (unsigned int i = 0; i < s->p->nr_things; i++) {
-		unsigned int nr = s->place[i] < 0 ? set_count(set_at(s, depth, i), s->p->nr_words) : UINT_MAX;
+		unsigned int nr = s->place[i] < 0 ? set_count(&s->left[depth][i]) : UINT_MAX;
 
 		if (nr < fewest) {
 			fewest = nr;
@@ -119,23 +105,23 @@ static int most_restricted(const struct search *s, unsigned int depth)
 	return found;
 }
 
-/* Takes the heaviest place out of @set, of equal ones the lowest; -1: it is empty. */
-static int take_best(const struct problem *p, unsigned int thing, uint64_t *set)
+/* Takes the best place out of @set, of equal ones the lowest; -1: it is empty. */
+static int take_best(const struct problem *p, int thing, struct place_set *set)
 {
-	uint32_t most = 0;
-	int best = -1;
+	struct place_set best = *set;
+	int place;
 
-	for_each_place (place, set, p->nr_words) {
-		uint32_t weight = *problem_weight(p, thing, (unsigned int)place);
+	for (unsigned int i = 0; i < PROBLEM_WISHES; i++) {
+		struct place_set better = best;
 
-		if (best < 0 || weight > most) {
-			best = place;
-			most = weight;
-		}
+		set_keep(&better, &p->wish[i][thing]);
+		if (set_next(&better, 0) >= 0)
+			best = better;
 	}
-	if (best >= 0)
-		set_remove(set, (unsigned int)best);
-	return best;
+	place = set_next(&best, 0);
+	if (place >= 0)
+		set_remove(set, (unsigned int)place);
+	return place;
 }
 
 /* Places with the same number lead to the same: those of one class, and of untouched classes of one group. */
@@ -152,7 +138,7 @@ static bool try_place(struct search *s, unsigned int depth, unsigned int thing, 
 {
 	unsigned int *used = &s->used[s->symmetry.class_of[place]];
 
-	s->steps += (uint64_t)s->p->nr_things * s->p->nr_words;
+	s->steps += s->p->nr_things;
 	s->place[thing] = place;
 	++*used;
 	if (narrow(s, depth, thing, (unsigned int)place) && descend(s, depth + 1))
@@ -166,13 +152,13 @@ static bool try_place(struct search *s, unsigned int depth, unsigned int thing, 
 static bool descend(struct search *s, unsigned int depth)
 {
 	bool failed[2 * PROBLEM_MAX] = { false };
-	uint64_t left[PROBLEM_MAX_WORDS];
 	int thing = most_restricted(s, depth), place;
+	struct place_set left;
 
 	if (thing < 0)
 		return true;
-	memcpy(left, set_at(s, depth, (unsigned int)thing), sizeof(*left) * s->p->nr_words);
-	while (s->steps <= s->limit && (place = take_best(s->p, (unsigned int)thing, left)) >= 0) {
+	left = s->left[depth][thing];
+	while (s->steps <= s->limit && (place = take_best(s->p, thing, &left)) >= 0) {
 		unsigned int seen = outlook(s, place);
 
 		if (!failed[seen] && try_place(s, depth, (unsigned int)thing, place))
@@ -187,7 +173,7 @@ static bool descend(struct search *s, unsigned int depth)
 /* Gives @thing a place, moving those that have one (Kuhn). False: those on the places @seen are too many for them. */
 static bool augment(const struct problem *p, unsigned int thing, int *owner, bool *seen)
 {
-	for_each_place (place, problem_domain(p, thing), p->nr_words) {
+	for_each_place (place, &p->domain[thing]) {
 		if (seen[place])
 			continue;
 		seen[place] = true;
@@ -220,17 +206,16 @@ static bool has_room(const struct problem *p, struct assignment *ret)
 
 int assign_solve(const struct problem *p, uint64_t limit, struct assignment *ret)
 {
-	_cleanup_free_ struct search *s = calloc(1, sizeof(*s));
-	_cleanup_free_ uint64_t *sets = calloc((size_t)(p->nr_things + 1) * p->nr_things * p->nr_words + 1, sizeof(*sets));
+	_cleanup_free_ struct search *s = malloc(sizeof(*s) + (p->nr_things + 1) * sizeof(s->left[0]));
 	bool found;
 
-	if (!s || !sets)
+	if (!s)
 		return -ENOMEM;
 	memset(ret, 0, sizeof(*ret));
 	if (!has_room(p, ret))
 		return -ENODEV;
-	*s = (struct search){ .p = p, .limit = limit, .sets = sets };
-	memcpy(sets, p->domain, sizeof(*sets) * p->nr_things * p->nr_words);
+	*s = (struct search){ .p = p, .limit = limit };
+	memcpy(s->left[0], p->domain, p->nr_things * sizeof(p->domain[0]));
 	memset(s->place, -1, sizeof(s->place));
 	symmetry_find(&s->symmetry, p);
 	found = descend(s, 0);

@@ -81,16 +81,13 @@ bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
 /* Are the two places on one NUMA node? */
 bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
 
-/*
- * Makes the problem that these rules pose; the caller ends it with
- * problem_done(). -E2BIG: too many kinds of links; -ENOMEM.
- */
-int rule_problem(const struct match *m, struct problem *ret);
+/* Makes the problem that these rules pose; the caller frees it. -E2BIG: too many kinds of links; -ENOMEM. */
+int rule_problem(const struct match *m, struct problem **ret);
 
 /* Takes the busy local GPUs out of the problem, where a saved GPU has idle ones. Returns whether there were any. */
-bool rule_leave_busy(const struct match *m, const struct problem *p);
+bool rule_leave_busy(const struct match *m, struct problem *p);
 
-/* Fills in the domains and weights: anew after rule_leave_busy(). */
+/* Fills in the domains and wishes: anew after rule_leave_busy(). */
 void rule_domains(const struct match *m, struct problem *p);
 
 /* Fails with the reason why there is no map: -ENODEV. @problem: the one that has no solution. */

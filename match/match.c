@@ -162,7 +162,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	struct problem problem;
+	_cleanup_problem_ struct problem *problem = NULL;
 	int err;
 
 	if (!m)
@@ -176,9 +176,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	err = rule_problem(m, &problem);
 	if (err)
 		return err;
-	err = solve(m, &problem, ret);
-	problem_done(&problem);
-	return err;
+	return solve(m, problem, ret);
 }
 
 void match_map_free(struct match_map *map)

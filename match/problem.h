@@ -4,7 +4,7 @@
  *
  * Each thing has a set of places that would do (its domain), and some pairs of
  * things restrict each other. A solution keeps all restrictions. Of a thing's
- * places the heavier ones are tried first. Things are saved GPUs and places
+ * places those that it wishes are tried first. Things are saved GPUs and places
  * local ones; nothing here knows that.
  */
 #ifndef MATCH_PROBLEM_H
@@ -14,76 +14,78 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "amdgpu_plugin_util.h"
+
 #define PROBLEM_MAX	  256 /* things, and places */
 #define PROBLEM_MAX_KINDS 256 /* different restrictions */
-#define PROBLEM_MAX_WORDS (PROBLEM_MAX / 64)
+#define PROBLEM_WISHES	  4
+
+/* ---- sets of places ---- */
+
+#define SET_WORDS (PROBLEM_MAX / 64)
+
+struct place_set {
+	uint64_t word[SET_WORDS];
+};
+
+static inline bool set_has(const struct place_set *set, unsigned int place)
+{
+	return set->word[place / 64] >> (place % 64) & 1;
+}
+
+static inline void set_add(struct place_set *set, unsigned int place)
+{
+	set->word[place / 64] |= 1ULL << (place % 64);
+}
+
+static inline void set_remove(struct place_set *set, unsigned int place)
+{
+	set->word[place / 64] &= ~(1ULL << (place % 64));
+}
+
+/* Removes what is not in @others. */
+static inline void set_keep(struct place_set *set, const struct place_set *others)
+{
+	for (unsigned int w = 0; w < SET_WORDS; w++)
+		set->word[w] &= others->word[w];
+}
+
+unsigned int set_count(const struct place_set *set);
+
+/* The lowest place of the set from "from" on, or -1. */
+int set_next(const struct place_set *set, unsigned int from);
+
+#define for_each_place(place_, set_) \
+	for (int place_ = set_next(set_, 0); place_ >= 0; place_ = set_next(set_, (unsigned int)place_ + 1))
+
+/* ---- the problem ---- */
 
 /*
- * Restrictions are numbered from 1. kind[i * nr_things + j] is the one between
- * things i and j as seen from i: with i on place v, j may be on the places of
- * problem_row(kind, v). The kind from j to i is the same restriction seen from
- * j: its rows are the transposed ones. 0 is no restriction.
+ * Restrictions are numbered from 1. kind[i][j] is the one between things i and
+ * j as seen from i: with i on place v, j may be on the places of row[kind][v].
+ * The kind from j to i is the same restriction seen from j: its rows are the
+ * transposed ones. 0 is no restriction.
  */
 struct problem {
 	unsigned int nr_things;
 	unsigned int nr_places;
-	unsigned int nr_words; /* of a set of places */
 	unsigned int nr_kinds; /* with the unused 0 */
-	uint64_t *domain;      /* [thing]: sets */
-	uint16_t *kind;	       /* [thing][thing] */
-	uint64_t *row;	       /* [kind][place]: sets */
-	uint32_t *weight;      /* [thing][place] */
+	struct place_set domain[PROBLEM_MAX];		    /* of each thing */
+	struct place_set wish[PROBLEM_WISHES][PROBLEM_MAX]; /* the better places of each thing, the first wish first */
+	uint8_t kind[PROBLEM_MAX][PROBLEM_MAX];		    /* of two things */
+	struct place_set (*row)[PROBLEM_MAX];		    /* of a kind and a place */
 };
 
-/* Allocates the arrays, zeroed. -ENOMEM; -E2BIG when a bound above is passed. */
-int problem_init(struct problem *p, unsigned int nr_things, unsigned int nr_places, unsigned int nr_kinds);
-void problem_done(struct problem *p);
+/* Of so many, within the bounds above, and with nothing else set. NULL when memory is short. */
+struct problem *problem_new(unsigned int nr_things, unsigned int nr_places, unsigned int nr_kinds);
+/* Accepts NULL. */
+void problem_free(struct problem *p);
 
-static inline uint64_t *problem_domain(const struct problem *p, unsigned int thing)
+static inline void cleanup_problem(struct problem **p)
 {
-	return p->domain + (size_t)thing * p->nr_words;
+	problem_free(*p);
 }
-
-static inline uint64_t *problem_row(const struct problem *p, unsigned int kind, unsigned int place)
-{
-	return p->row + ((size_t)kind * p->nr_places + place) * p->nr_words;
-}
-
-static inline uint16_t *problem_kind(const struct problem *p, unsigned int from, unsigned int to)
-{
-	return p->kind + (size_t)from * p->nr_things + to;
-}
-
-static inline uint32_t *problem_weight(const struct problem *p, unsigned int thing, unsigned int place)
-{
-	return p->weight + (size_t)thing * p->nr_places + place;
-}
-
-/* ---- sets of places: nr_words words ---- */
-
-static inline bool set_has(const uint64_t *set, unsigned int place)
-{
-	return set[place / 64] >> (place % 64) & 1;
-}
-
-static inline void set_add(uint64_t *set, unsigned int place)
-{
-	set[place / 64] |= 1ULL << (place % 64);
-}
-
-static inline void set_remove(uint64_t *set, unsigned int place)
-{
-	set[place / 64] &= ~(1ULL << (place % 64));
-}
-
-unsigned int set_count(const uint64_t *set, unsigned int nr_words);
-
-/* The lowest place of the set from "from" on, or -1. */
-int set_next(const uint64_t *set, unsigned int nr_words, unsigned int from);
-
-#define for_each_place(place_, set_, nr_words_)                      \
-	for (int place_ = set_next(set_, nr_words_, 0); place_ >= 0; \
-	     place_ = set_next(set_, nr_words_, (unsigned int)place_ + 1))
+#define _cleanup_problem_ _cleanup_(cleanup_problem)
 
 /* ---- the search ---- */
 
@@ -115,7 +117,7 @@ struct symmetry {
 	uint16_t group_of[PROBLEM_MAX]; /* of each class */
 };
 
-/* Weights tell no places apart: whether there is a solution does not depend on them. */
+/* Wishes tell no places apart: whether there is a solution does not depend on them. */
 void symmetry_find(struct symmetry *ret, const struct problem *p);
 
 #endif

@@ -122,7 +122,7 @@ static bool explain_unfit(const struct match *m, const struct problem *p, struct
 	unsigned int count = 0, first = 0;
 
 	for (unsigned int i = m->nr_things; i-- > 0;) {
-		if (set_count(problem_domain(p, i), p->nr_words))
+		if (set_count(&p->domain[i]))
 			continue;
 		count++;
 		first = i;
@@ -165,17 +165,16 @@ static void explain_crowd(const struct match *m, const struct assignment *attemp
 /* Could the pair be placed if there were only these two? */
 static bool pair_fits(const struct problem *p, unsigned int a, unsigned int b)
 {
-	unsigned int kind = *problem_kind(p, a, b);
+	unsigned int kind = p->kind[a][b];
 
 	if (!kind)
 		return true;
-	for_each_place (v, problem_domain(p, a), p->nr_words) {
-		const uint64_t *row = problem_row(p, kind, (unsigned int)v), *domain = problem_domain(p, b);
+	for_each_place (v, &p->domain[a]) {
+		struct place_set left = p->domain[b];
 
-		for (unsigned int w = 0; w < p->nr_words; w++) {
-			if (row[w] & domain[w])
-				return true;
-		}
+		set_keep(&left, &p->row[kind][v]);
+		if (set_count(&left))
+			return true;
 	}
 	return false;
 }

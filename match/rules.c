@@ -8,11 +8,7 @@
 #include "match/internal.h"
 #include "amdgpu_plugin_util.h"
 
-/* A more important preference outweighs all less important ones. */
-#define WEIGHT_NUMA   1U
-#define WEIGHT_PCI    2U
-#define WEIGHT_GPU_ID 4U
-#define WEIGHT_IDLE   8U
+_Static_assert(TOPOLOGY_MAX_NODES <= PROBLEM_MAX, "each GPU is a thing or a place");
 
 static const char *const check_names[MATCH_NR_CHECKS] = {
 	[MATCH_CHECK_FW_VERSION] = "KFD_FW_VER_CHECK",
@@ -302,6 +298,7 @@ struct pair_kind {
 struct kind_table {
 	unsigned int nr; /* with the unused 0 */
 	struct pair_kind kind[PROBLEM_MAX_KINDS];
+	uint8_t of[PROBLEM_MAX][PROBLEM_MAX]; /* two things */
 };
 
 static bool same_demand(const struct link_demand *a, const struct link_demand *b)
@@ -330,8 +327,7 @@ static int kind_index(struct kind_table *table, const struct pair_kind *kind)
 	return (int)table->nr++;
 }
 
-/* The kind of each ordered pair of things: kind_of[from * nr_things + to]. */
-static int collect_kinds(const struct match *m, struct kind_table *table, uint16_t *kind_of)
+static int collect_kinds(const struct match *m, struct kind_table *table)
 {
 	for (unsigned int i = 0; i < m->nr_things; i++) {
 		for (unsigned int j = 0; j < m->nr_things; j++) {
@@ -342,69 +338,46 @@ static int collect_kinds(const struct match *m, struct kind_table *table, uint16
 
 			if (index < 0)
 				return index;
-			*kind_of++ = (uint16_t)index;
+			table->of[i][j] = (uint8_t)index;
 		}
 	}
 	return 0;
 }
 
-/* The places that a kind allows for each place. */
-static void fill_rows(const struct match *m, const struct pair_kind *kind, const int *place_of, unsigned int index,
-		      struct problem *p)
+static bool has_link(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand)
 {
-	uint64_t *out = problem_row(p, index, 0), *in = problem_row(p, 0, 0);
-	size_t row_bytes = sizeof(*out) * p->nr_words;
+	const struct topology_node *node = local_gpu(m, from);
 
-	/* Row 0 serves as scratch: nothing reads it. */
-	memset(in, kind->in.rank == LINK_NONE ? 0xff : 0, row_bytes * p->nr_places);
-	memset(out, kind->out.rank == LINK_NONE ? 0xff : 0, row_bytes * p->nr_places);
-	for (unsigned int v = 0; v < p->nr_places; v++) {
-		const struct topology_node *node = local_gpu(m, v);
-
-		for (unsigned int l = 0; l < node->nr_links; l++) {
-			int u = place_of[node->links[l].to];
-
-			if (u >= 0 && link_serves(&node->links[l], &kind->out))
-				set_add(problem_row(p, index, v), (unsigned int)u);
-			if (u >= 0 && link_serves(&node->links[l], &kind->in))
-				set_add(problem_row(p, 0, (unsigned int)u), v);
-		}
-	}
-	for (unsigned int v = 0; v < p->nr_places; v++) {
-		for (unsigned int w = 0; w < p->nr_words; w++)
-			problem_row(p, index, v)[w] &= problem_row(p, 0, v)[w];
-		for (unsigned int u = 0; u < p->nr_words * 64; u++) {
-			if (u == v || u >= p->nr_places || (kind->numa && !rule_numa_serves(m, v, u)))
-				set_remove(problem_row(p, index, v), u);
-		}
-	}
-}
-
-/* Does the kind rule anything out? On a machine with one NUMA node, "on one node" does not. */
-static bool restricts(const struct problem *p, unsigned int kind)
-{
-	for (unsigned int v = 0; v < p->nr_places; v++) {
-		if (set_count(problem_row(p, kind, v), p->nr_words) < p->nr_places - 1)
+	if (demand->rank == LINK_NONE)
+		return true;
+	for (unsigned int l = 0; l < node->nr_links; l++)
+		if (node->links[l].to == m->local_node[to] && link_serves(&node->links[l], demand))
 			return true;
-	}
 	return false;
 }
 
-static void fill_kinds(const struct match *m, const struct kind_table *table, const uint16_t *kind_of,
-		       struct problem *p)
+static bool kind_allows(const struct match *m, const struct pair_kind *kind, unsigned int from, unsigned int to)
 {
-	bool used[PROBLEM_MAX_KINDS] = { false };
-	int place_of[TOPOLOGY_MAX_NODES];
+	return from != to && (!kind->numa || rule_numa_serves(m, from, to)) && has_link(m, from, to, &kind->out) &&
+	       has_link(m, to, from, &kind->in);
+}
 
-	memset(place_of, -1, sizeof(place_of));
-	for (unsigned int v = 0; v < m->nr_places; v++)
-		place_of[m->local_node[v]] = (int)v;
-	for (unsigned int k = 1; k < table->nr; k++) {
-		fill_rows(m, &table->kind[k], place_of, k, p);
-		used[k] = restricts(p, k);
-	}
-	for (size_t i = 0; i < (size_t)p->nr_things * p->nr_things; i++)
-		p->kind[i] = used[kind_of[i]] ? kind_of[i] : 0;
+/* A kind that rules nothing out is none: "on one NUMA node" is none on a machine with one. */
+static void fill_kinds(const struct match *m, const struct kind_table *table, struct problem *p)
+{
+	bool restricts[PROBLEM_MAX_KINDS] = { false };
+
+	for (unsigned int k = 1; k < table->nr; k++)
+		for (unsigned int v = 0; v < p->nr_places; v++)
+			for (unsigned int u = 0; u < p->nr_places; u++) {
+				if (kind_allows(m, &table->kind[k], v, u))
+					set_add(&p->row[k][v], u);
+				else
+					restricts[k] |= u != v;
+			}
+	for (unsigned int i = 0; i < p->nr_things; i++)
+		for (unsigned int j = 0; j < p->nr_things; j++)
+			p->kind[i][j] = restricts[table->of[i][j]] ? table->of[i][j] : 0;
 }
 
 static bool is_busy(const struct match *m, unsigned int place)
@@ -412,20 +385,18 @@ static bool is_busy(const struct match *m, unsigned int place)
 	return m->options->busy && m->options->busy[m->local_node[place]];
 }
 
-static uint32_t preference(const struct match *m, unsigned int thing, unsigned int place)
+/* The first wish is the most important one. */
+static bool fulfils(const struct match *m, unsigned int thing, unsigned int place, unsigned int wish)
 {
 	const struct topology_node *saved = saved_gpu(m, thing), *local = local_gpu(m, place);
-	uint32_t weight = 0;
+	const bool wishes[PROBLEM_WISHES] = {
+		!is_busy(m, place),
+		topology_gpu_id(saved) == topology_gpu_id(local),
+		same_value(saved, local, TOPOLOGY_DOMAIN) && same_value(saved, local, TOPOLOGY_LOCATION_ID),
+		same_value(saved, local, TOPOLOGY_NUMA_NODE),
+	};
 
-	if (!is_busy(m, place))
-		weight += WEIGHT_IDLE;
-	if (topology_gpu_id(saved) == topology_gpu_id(local))
-		weight += WEIGHT_GPU_ID;
-	if (same_value(saved, local, TOPOLOGY_DOMAIN) && same_value(saved, local, TOPOLOGY_LOCATION_ID))
-		weight += WEIGHT_PCI;
-	if (same_value(saved, local, TOPOLOGY_NUMA_NODE))
-		weight += WEIGHT_NUMA;
-	return weight;
+	return wishes[wish];
 }
 
 void rule_domains(const struct match *m, struct problem *p)
@@ -433,8 +404,10 @@ void rule_domains(const struct match *m, struct problem *p)
 	for (unsigned int i = 0; i < p->nr_things; i++) {
 		for (unsigned int v = 0; v < p->nr_places; v++) {
 			if (rule_gpu(m, i, v).kind == OBSTACLE_NONE)
-				set_add(problem_domain(p, i), v);
-			*problem_weight(p, i, v) = preference(m, i, v);
+				set_add(&p->domain[i], v);
+			for (unsigned int wish = 0; wish < PROBLEM_WISHES; wish++)
+				if (fulfils(m, i, v, wish))
+					set_add(&p->wish[wish][i], v);
 		}
 	}
 }
@@ -442,45 +415,44 @@ void rule_domains(const struct match *m, struct problem *p)
 /* A thing that fits on busy places alone keeps them. */
 static bool has_idle(const struct match *m, const struct problem *p, unsigned int thing)
 {
-	for_each_place (v, problem_domain(p, thing), p->nr_words)
+	for_each_place (v, &p->domain[thing])
 		if (!is_busy(m, (unsigned int)v))
 			return true;
 	return false;
 }
 
-bool rule_leave_busy(const struct match *m, const struct problem *p)
+bool rule_leave_busy(const struct match *m, struct problem *p)
 {
 	bool left = false;
 
 	for (unsigned int i = 0; i < p->nr_things; i++) {
 		if (!has_idle(m, p, i))
 			continue;
-		for_each_place (v, problem_domain(p, i), p->nr_words) {
+		for_each_place (v, &p->domain[i]) {
 			if (!is_busy(m, (unsigned int)v))
 				continue;
-			set_remove(problem_domain(p, i), (unsigned int)v);
+			set_remove(&p->domain[i], (unsigned int)v);
 			left = true;
 		}
 	}
 	return left;
 }
 
-int rule_problem(const struct match *m, struct problem *ret)
+int rule_problem(const struct match *m, struct problem **ret)
 {
-	_cleanup_free_ uint16_t *kind_of = calloc((size_t)m->nr_things * m->nr_things + 1, sizeof(*kind_of));
 	_cleanup_free_ struct kind_table *table = malloc(sizeof(*table));
 	int err;
 
-	if (!kind_of || !table)
+	if (!table)
 		return -ENOMEM;
 	table->nr = 1;
-	err = collect_kinds(m, table, kind_of);
+	err = collect_kinds(m, table);
 	if (err)
 		return err;
-	err = problem_init(ret, m->nr_things, m->nr_places, table->nr);
-	if (err)
-		return err;
-	fill_kinds(m, table, kind_of, ret);
-	rule_domains(m, ret);
+	*ret = problem_new(m->nr_things, m->nr_places, table->nr);
+	if (!*ret)
+		return -ENOMEM;
+	fill_kinds(m, table, *ret);
+	rule_domains(m, *ret);
 	return 0;
 }

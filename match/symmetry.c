@@ -14,26 +14,27 @@ struct class
 	unsigned int first;  /* lowest place */
 	unsigned int second; /* the next one; first when there is none */
 	unsigned int size;
-	uint64_t members[PROBLEM_MAX_WORDS];
+	struct place_set members;
 };
 
 static bool same_domains(const struct problem *p, unsigned int a, unsigned int b)
 {
 	for (unsigned int i = 0; i < p->nr_things; i++) {
-		if (set_has(problem_domain(p, i), a) != set_has(problem_domain(p, i), b))
+		if (set_has(&p->domain[i], a) != set_has(&p->domain[i], b))
 			return false;
 	}
 	return true;
 }
 
 /* Are the rows of a and b equal outside of the sets x and y? */
-static bool same_outside(const struct problem *p, unsigned int a, unsigned int b, const uint64_t *x, const uint64_t *y)
+static bool same_outside(const struct problem *p, unsigned int a, unsigned int b, const struct place_set *x,
+			 const struct place_set *y)
 {
 	for (unsigned int kind = 1; kind < p->nr_kinds; kind++) {
-		const uint64_t *row_a = problem_row(p, kind, a), *row_b = problem_row(p, kind, b);
+		const struct place_set *row_a = &p->row[kind][a], *row_b = &p->row[kind][b];
 
-		for (unsigned int w = 0; w < p->nr_words; w++) {
-			if ((row_a[w] ^ row_b[w]) & ~(x[w] | y[w]))
+		for (unsigned int w = 0; w < SET_WORDS; w++) {
+			if ((row_a->word[w] ^ row_b->word[w]) & ~(x->word[w] | y->word[w]))
 				return false;
 		}
 	}
@@ -45,7 +46,7 @@ static bool same_pair(const struct problem *p, unsigned int from_a, unsigned int
 		      unsigned int to_b)
 {
 	for (unsigned int kind = 1; kind < p->nr_kinds; kind++) {
-		if (set_has(problem_row(p, kind, from_a), to_a) != set_has(problem_row(p, kind, from_b), to_b))
+		if (set_has(&p->row[kind][from_a], to_a) != set_has(&p->row[kind][from_b], to_b))
 			return false;
 	}
 	return true;
@@ -53,17 +54,17 @@ static bool same_pair(const struct problem *p, unsigned int from_a, unsigned int
 
 static bool interchangeable(const struct problem *p, unsigned int a, unsigned int b)
 {
-	uint64_t only_a[PROBLEM_MAX_WORDS] = { 0 }, only_b[PROBLEM_MAX_WORDS] = { 0 };
+	struct place_set only_a = { 0 }, only_b = { 0 };
 
-	set_add(only_a, a);
-	set_add(only_b, b);
-	return same_domains(p, a, b) && same_outside(p, a, b, only_a, only_b) && same_pair(p, a, b, b, a);
+	set_add(&only_a, a);
+	set_add(&only_b, b);
+	return same_domains(p, a, b) && same_outside(p, a, b, &only_a, &only_b) && same_pair(p, a, b, b, a);
 }
 
 static bool swappable(const struct problem *p, const struct class *x, const struct class *y)
 {
 	return x->size == y->size && same_domains(p, x->first, y->first) &&
-	       same_outside(p, x->first, y->first, x->members, y->members) &&
+	       same_outside(p, x->first, y->first, &x->members, &y->members) &&
 	       (x->size == 1 || same_pair(p, x->first, x->second, y->first, y->second)) &&
 	       same_pair(p, x->first, y->first, y->first, x->first);
 }
@@ -82,7 +83,7 @@ static void find_classes(struct symmetry *sym, const struct problem *p, struct c
 			classes[c].second = place;
 		}
 		classes[c].size++;
-		set_add(classes[c].members, place);
+		set_add(&classes[c].members, place);
 		sym->class_of[place] = (uint16_t)c;
 	}
 }
