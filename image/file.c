@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The frame of an image file: its length in front, a CRC-32C at the end of the message. */
+/* Image files: their names, and their frame: the length in front, a CRC-32C at the end of the message. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <inttypes.h>
@@ -7,10 +7,7 @@
 
 #include "content/content.h"
 #include "host/host.h"
-#include "image/file.h"
-#include "image/image.h"
 #include "image/internal.h"
-#include "amdgpu_plugin_util.h"
 
 /* Nobody writes larger payloads: an image with one is damaged. */
 #define MAX_PAYLOAD (1ull << 32)
@@ -19,26 +16,91 @@
 #define CRC_TAG	       "\xc5\x3e"
 #define CRC_FIELD_SIZE 6
 
+/* ---- names ---- */
+
+/* Of the file's number and, for contents, the user gpu id. */
+static const char *const formats[] = {
+	[IMAGE_KFD] = "amdgpu-kfd-%d.img",
+	[IMAGE_RENDER] = "amdgpu-renderD-%d.img",
+	[IMAGE_PAGES] = "amdgpu-pages-%d-%04x.img",
+	[IMAGE_DMABUF] = "amdgpu-shared-%d.img",
+	[IMAGE_DMABUF_OLD] = "amdgpu-dmabuf_%d.img",
+};
+
+/* @gpu_id: of contents, the user gpu id. Not for IMAGE_DRM_PAGES, which nobody makes. */
+static void image_name(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
+{
+	snprintf(ret, IMAGE_NAME_MAX, formats[kind], id, gpu_id);
+}
+
+/* A name is one of ours when what it says, written again, gives the same name. */
+bool image_name_parse(const char *name, struct image_name *ret)
+{
+	char made[IMAGE_NAME_MAX];
+	unsigned int minor, bo;
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		size_t numbers = strcspn(formats[i], "%");
+
+		*ret = (struct image_name){ .kind = (enum image_kind)i };
+		if (strncmp(name, formats[i], numbers) || sscanf(name + numbers, "%9d-%8x", &ret->id, &ret->gpu_id) < 1)
+			continue;
+		image_name(ret->kind, ret->id, ret->gpu_id, made);
+		ret->kind = ret->kind == IMAGE_DMABUF_OLD ? IMAGE_DMABUF : ret->kind;
+		return ret->id >= 0 && !strcmp(name, made);
+	}
+	*ret = (struct image_name){ .kind = IMAGE_DRM_PAGES };
+	if (sscanf(name, "amdgpu-drm-pages-%9d-%9u-%8x", &ret->id, &minor, &bo) != 3)
+		return false;
+	snprintf(made, sizeof(made), "amdgpu-drm-pages-%d-%u-%04x.img", ret->id, minor, bo);
+	return ret->id >= 0 && !strcmp(name, made);
+}
+
+int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	image_name(IMAGE_PAGES, id, user_gpu_id, name);
+	return criu_image_create(name);
+}
+
+int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	image_name(IMAGE_PAGES, id, user_gpu_id, name);
+	return criu_image_open(name);
+}
+
 /* ---- files ---- */
 
-int image_file_write(enum image_kind kind, int id, const uint8_t *payload, size_t size)
+static int write_payload(int fd, const struct image_payload *payload)
 {
-	_cleanup_close_ int fd = -1;
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	char name[IMAGE_NAME_MAX];
 	int err;
 
-	image_name(kind, id, 0, name);
-	fd = criu_image_create(name);
+	length_prefix_put(prefix, payload->size);
+	err = write_all(fd, prefix, sizeof(prefix));
+	if (err)
+		return err;
+	return write_all(fd, payload->data, payload->size);
+}
+
+int image_file_write(enum image_kind kind, int id, struct image_payload *payload)
+{
+	int fd, err;
+
+	image_name(kind, id, 0, payload->name);
+	fd = criu_image_create(payload->name);
 	if (fd < 0)
 		return fd;
-	length_prefix_put(prefix, size);
-	err = write_all(fd, prefix, sizeof(prefix));
-	if (!err)
-		err = write_all(fd, payload, size);
-	if (close(steal_fd(&fd)) && !err)
+	err = write_payload(fd, payload);
+	if (close(fd) && !err)
 		err = -errno;
-	return err ? fail(err, "image %s: cannot write %zu bytes: %m", name, size) : 0;
+	if (err)
+		return fail(err, "image %s: cannot write %zu bytes: %m", payload->name, payload->size);
+	return 0;
+}
+
+static int fail_read(const char *name, int err)
+{
+	return err == -ENODATA ? bad_image(name, "is truncated") : fail(err, "image %s: cannot read: %m", name);
 }
 
 /* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
@@ -49,7 +111,7 @@ static int check_length(const char *name, int fd, uint64_t size)
 	if (size > MAX_PAYLOAD)
 		return bad_image(name, "claims %" PRIu64 " bytes", size);
 	if (fstat(fd, &st))
-		return -errno;
+		return fail_read(name, -errno);
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
 		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
 				 (long long)st.st_size - (long long)sizeof(size));
@@ -59,34 +121,37 @@ static int check_length(const char *name, int fd, uint64_t size)
 int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
 {
 	_cleanup_free_ uint8_t *payload = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	uint64_t size;
-	int err;
+	int err = read_all(fd, prefix, sizeof(prefix));
 
-	err = read_all(fd, prefix, sizeof(prefix));
-	size = length_prefix_get(prefix);
-	if (!err)
-		err = check_length(name, fd, size);
-	if (err == -EBADMSG)
-		return err;
-	if (!err)
-		err = (payload = malloc(size + 1)) ? read_all(fd, payload, size) : -ENOMEM;
-	if (err == -ENODATA)
-		return bad_image(name, "is truncated");
 	if (err)
-		return fail(err, "image %s: cannot read: %m", name);
+		return fail_read(name, err);
+	size = length_prefix_get(prefix);
+	err = check_length(name, fd, size);
+	if (err)
+		return err;
+	payload = malloc(size + 1);
+	err = payload ? read_all(fd, payload, size) : -ENOMEM;
+	if (err)
+		return fail_read(name, err);
 	*ret = steal_ptr(payload);
 	*ret_size = size;
 	return 0;
 }
 
-int image_file_read(enum image_kind kind, int id, char name[IMAGE_NAME_MAX], uint8_t **ret, size_t *ret_size)
+int image_file_read(enum image_kind kind, int id, struct image_payload *ret)
 {
 	_cleanup_close_ int fd = -1;
 
-	image_name(kind, id, 0, name);
-	fd = criu_image_open(name);
-	return fd < 0 ? fd : image_payload_read(name, fd, ret, ret_size);
+	image_name(kind, id, 0, ret->name);
+	fd = criu_image_open(ret->name);
+	return fd < 0 ? fd : image_payload_read(ret->name, fd, &ret->data, &ret->size);
+}
+
+void image_payload_done(struct image_payload *payload)
+{
+	free(payload->data);
 }
 
 /* ---- messages ---- */
@@ -122,21 +187,6 @@ static void budget_free(void *arg, void *data)
 	free(data);
 }
 
-int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size,
-			 void *ret)
-{
-	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
-	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
-	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
-
-	if (!message && !budget.err)
-		return bad_image(name, "is damaged: it cannot be parsed");
-	if (!message)
-		return fail(budget.err, "image %s: its %zu bytes need too much memory: %m", name, size);
-	memcpy(ret, &message, sizeof(message));
-	return 0;
-}
-
 void image_message_free(void *message)
 {
 	ProtobufCAllocator allocator = { .free = budget_free };
@@ -161,14 +211,47 @@ static int check_crc(const char *name, uint32_t saved, const uint8_t *data, size
 	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
 }
 
-int image_check_frame(const char *name, const uint32_t *crc, const uint32_t *id, const uint8_t *data, size_t size)
+/* The value of an optional number of 32 bits; NULL: the message does not have it. */
+static const uint32_t *optional_number(const ProtobufCMessage *message, const char *field_name)
 {
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field_by_name(message->descriptor, field_name);
+	const char *start = (const char *)message;
+
+	return *(const protobuf_c_boolean *)(start + field->quantifier_offset) ?
+		       (const uint32_t *)(start + field->offset) : NULL;
+}
+
+static int check_frame(const char *name, const ProtobufCMessage *message, const char *id_field, const uint8_t *data,
+		       size_t size)
+{
+	const uint32_t *crc = optional_number(message, "crc32c"), *id = optional_number(message, id_field);
 	struct image_name parsed;
 	int err = crc ? check_crc(name, *crc, data, size) : 0;
 
 	if (err || !id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == *id)
 		return err;
 	return bad_image(name, "is that of file %#x, not of file %#x", *id, (uint32_t)parsed.id);
+}
+
+int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const char *id_field,
+			 const uint8_t *data, size_t size, void *ret)
+{
+	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
+	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
+	_cleanup_message_ ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
+	int err;
+
+	if (!message && !budget.err)
+		return bad_image(name, "is damaged: it cannot be parsed");
+	if (!message)
+		return fail(budget.err, "image %s: its %zu bytes need too much memory: %m", name, size);
+	err = check_frame(name, message, id_field, data, size);
+	if (err)
+		return err;
+	memcpy(ret, &message, sizeof(message));
+	message = NULL;
+	return 0;
 }
 
 /* @message has the field crc32c, with whatever value. */

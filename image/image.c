@@ -6,18 +6,10 @@
  * believed: each count, id and size is checked before anything else sees it.
  */
 #define _GNU_SOURCE
-#include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 
-#include "content/content.h"
-#include "host/host.h"
-#include "image/file.h"
-#include "image/image.h"
 #include "image/internal.h"
-#include "image/objects.h"
-#include "amdgpu_plugin_util.h"
 
 #define NO_HANDLE 0xffffffffu
 
@@ -35,9 +27,7 @@ void kfd_image_free(struct kfd_image *image)
 
 static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
 {
-	size_t i;
-
-	for (i = 0; i < state->nr_bos; i++) {
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		struct bo *bo = &state->bos[i];
 
 		kfd_bo_entry__init(entries[i]);
@@ -327,12 +317,8 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 {
 	_cleanup_message_ CriuKfd *msg = NULL;
 	struct kfd_image *image;
-	int err = image_message_unpack(name, &criu_kfd__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_kfd__descriptor, "file_id", data, size, &msg);
 
-	if (err)
-		return err;
-	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL,
-				data, size);
 	if (err)
 		return err;
 	image = calloc(1, sizeof(*image));
@@ -350,25 +336,18 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 
 int kfd_image_write(int id, const struct kfd_image *image)
 {
-	_cleanup_free_ uint8_t *data = NULL;
-	size_t size;
-	int err = kfd_image_pack(image, id, &data, &size);
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
+	int err = kfd_image_pack(image, id, &payload.data, &payload.size);
 
-	if (err)
-		return err;
-	return image_file_write(IMAGE_KFD, id, data, size);
+	return err ? err : image_file_write(IMAGE_KFD, id, &payload);
 }
 
 int kfd_image_read(int id, struct kfd_image **ret)
 {
-	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
-	size_t size;
-	int err = image_file_read(IMAGE_KFD, id, name, &data, &size);
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
+	int err = image_file_read(IMAGE_KFD, id, &payload);
 
-	if (err)
-		return err;
-	return kfd_image_unpack(name, data, size, ret);
+	return err ? err : kfd_image_unpack(payload.name, payload.data, payload.size, ret);
 }
 
 /* ---- amdgpu-renderD ---- */
@@ -382,24 +361,32 @@ void render_image_free(struct render_image *image)
 	free(image);
 }
 
+static int pack_render(const struct render_image *image, int id, CriuRenderNode *msg, uint8_t **ret, size_t *ret_size)
+{
+	int err;
+
+	msg->gpu_id = image->gpu_id;
+	msg->has_id = msg->has_drm_render_minor = msg->has_num_of_bos = msg->has_crc32c = true;
+	msg->id = (uint32_t)id;
+	msg->drm_render_minor = image->minor;
+	msg->has_another_file = msg->another_file = image->another_file;
+	msg->has_flags = true;
+	msg->flags = (uint32_t)image->flags;
+	msg->n_device_entries = image->nodes->nr_nodes;
+	err = image_nodes_pack(image->nodes, &msg->device_entries);
+	if (err)
+		return err;
+	err = objects_pack(&image->objects, msg);
+	if (err)
+		return err;
+	return image_message_pack(&msg->base, ret, ret_size);
+}
+
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	CriuRenderNode msg = CRIU_RENDER_NODE__INIT;
-	int err;
+	int err = pack_render(image, id, &msg, ret, ret_size);
 
-	msg.gpu_id = image->gpu_id;
-	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_crc32c = true;
-	msg.id = (uint32_t)id;
-	msg.drm_render_minor = image->minor;
-	msg.has_another_file = msg.another_file = image->another_file;
-	msg.has_flags = true;
-	msg.flags = (uint32_t)image->flags;
-	msg.n_device_entries = image->nodes->nr_nodes;
-	err = image_nodes_pack(image->nodes, &msg.device_entries);
-	if (!err)
-		err = objects_pack(&image->objects, &msg);
-	if (!err)
-		err = image_message_pack(&msg.base, ret, ret_size);
 	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
 	objects_pack_done(&msg);
 	return err;
@@ -450,12 +437,8 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 {
 	_cleanup_message_ CriuRenderNode *msg = NULL;
 	struct render_image *image;
-	int err = image_message_unpack(name, &criu_render_node__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_render_node__descriptor, "id", data, size, &msg);
 
-	if (err)
-		return err;
-	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_id ? &msg->id : NULL,
-				data, size);
 	if (err)
 		return err;
 	image = calloc(1, sizeof(*image));
@@ -472,25 +455,18 @@ int render_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 
 int render_image_write(int id, const struct render_image *image)
 {
-	_cleanup_free_ uint8_t *data = NULL;
-	size_t size;
-	int err = render_image_pack(image, id, &data, &size);
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
+	int err = render_image_pack(image, id, &payload.data, &payload.size);
 
-	if (err)
-		return err;
-	return image_file_write(IMAGE_RENDER, id, data, size);
+	return err ? err : image_file_write(IMAGE_RENDER, id, &payload);
 }
 
 int render_image_read(int id, struct render_image **ret)
 {
-	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
-	size_t size;
-	int err = image_file_read(IMAGE_RENDER, id, name, &data, &size);
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
+	int err = image_file_read(IMAGE_RENDER, id, &payload);
 
-	if (err)
-		return err;
-	return render_image_unpack(name, data, size, ret);
+	return err ? err : render_image_unpack(payload.name, payload.data, payload.size, ret);
 }
 
 /* ---- amdgpu-shared ---- */
@@ -498,8 +474,7 @@ int render_image_read(int id, struct render_image **ret)
 int dmabuf_image_write(int id, const struct dmabuf_image *image)
 {
 	CriuDmabuf msg = CRIU_DMABUF__INIT;
-	_cleanup_free_ uint8_t *data = NULL;
-	size_t size;
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
 	int err;
 
 	msg.has_buffer = msg.has_nr_sharers = msg.has_file_id = msg.has_crc32c = true;
@@ -507,21 +482,15 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image)
 	msg.buffer = image->buffer;
 	msg.nr_sharers = image->nr_sharers;
 	msg.name = image->name[0] ? (char *)image->name : NULL;
-	err = image_message_pack(&msg.base, &data, &size);
-	if (err)
-		return err;
-	return image_file_write(IMAGE_DMABUF, id, data, size);
+	err = image_message_pack(&msg.base, &payload.data, &payload.size);
+	return err ? err : image_file_write(IMAGE_DMABUF, id, &payload);
 }
 
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret)
 {
 	_cleanup_message_ CriuDmabuf *msg = NULL;
-	int err = image_message_unpack(name, &criu_dmabuf__descriptor, data, size, &msg);
+	int err = image_message_unpack(name, &criu_dmabuf__descriptor, "file_id", data, size, &msg);
 
-	if (err)
-		return err;
-	err = image_check_frame(name, msg->has_crc32c ? &msg->crc32c : NULL, msg->has_file_id ? &msg->file_id : NULL,
-				data, size);
 	if (err)
 		return err;
 	if (!msg->has_buffer)
@@ -540,28 +509,10 @@ int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 
 int dmabuf_image_read(int id, struct dmabuf_image *ret)
 {
-	_cleanup_free_ uint8_t *data = NULL;
-	char name[IMAGE_NAME_MAX];
-	size_t size;
-	int err = image_file_read(IMAGE_DMABUF, id, name, &data, &size);
+	_cleanup_payload_ struct image_payload payload = { .data = NULL };
+	int err = image_file_read(IMAGE_DMABUF, id, &payload);
 
 	if (err == -ENOENT)
-		err = image_file_read(IMAGE_DMABUF_OLD, id, name, &data, &size);
-	if (err)
-		return err;
-	return dmabuf_image_unpack(name, data, size, ret);
-}
-
-/* ---- amdgpu-pages ---- */
-
-int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	image_name(IMAGE_PAGES, id, user_gpu_id, name);
-	return criu_image_create(name);
-}
-
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	image_name(IMAGE_PAGES, id, user_gpu_id, name);
-	return criu_image_open(name);
+		err = image_file_read(IMAGE_DMABUF_OLD, id, &payload);
+	return err ? err : dmabuf_image_unpack(payload.name, payload.data, payload.size, ret);
 }

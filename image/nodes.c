@@ -2,9 +2,7 @@
 /*
  * The nodes of an image: between struct topology and the protobuf message. What is read is not believed.
  */
-#include "image/image.h"
 #include "image/internal.h"
-#include "amdgpu_plugin_util.h"
 
 /* The properties of struct topology and where they are in the message. */
 #define ENTRY_PROPERTIES(X)                                                                           \
@@ -30,14 +28,13 @@ void *image_pointers(size_t count, size_t size)
 {
 	void **pointers = calloc(count + 1, sizeof(*pointers));
 	char *block = calloc(count + 1, size);
-	size_t i;
 
 	if (!pointers || !block) {
 		free(pointers);
 		free(block);
 		return NULL;
 	}
-	for (i = 0; i <= count; i++)
+	for (size_t i = 0; i <= count; i++)
 		pointers[i] = block + i * size;
 	return pointers;
 }
@@ -53,10 +50,9 @@ void image_pointers_free(void *pointers)
 static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
 {
 	DevIolink **links = image_pointers(node->nr_links, sizeof(**links));
-	unsigned int i;
 	size_t n = 0;
 
-	for (i = 0; links && i < node->nr_links; i++) {
+	for (unsigned int i = 0; links && i < node->nr_links; i++) {
 		const struct topology_link *from = &node->links[i];
 		DevIolink *link = links[n];
 
@@ -97,9 +93,7 @@ static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
 
 void image_nodes_free(KfdDeviceEntry **entries, size_t count)
 {
-	size_t i;
-
-	for (i = 0; entries && i < count; i++) {
+	for (size_t i = 0; entries && i < count; i++) {
 		image_pointers_free(entries[i]->iolinks);
 		image_pointers_free(entries[i]->p2p_links);
 	}

@@ -5,8 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "image/objects.h"
-#include "amdgpu_plugin_util.h"
+#include "image/internal.h"
 
 /* The domains and flags that GEM_CREATE takes on every kernel that lists handles: VRAM, GTT and CPU; no
  * VM_ALWAYS_VALID, VRAM_CONTIGUOUS, ENCRYPTED, PREEMPTIBLE. */

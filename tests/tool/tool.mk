@@ -10,7 +10,7 @@ TOOL_CHECK_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -pthread -i
 $(BUILD)/tool/amdgpu-image: $(TOOL_CHECK_SOURCES) $(wildcard *.h */*.h) $(PROTO_FILES) | $(BUILD)/tool
 	$(CC) $(TOOL_CHECK_CFLAGS) -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS) $(TOOL_SANITIZE) -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)
 
-$(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c image/objects.c image/nodes.c image/name.c image/hsakmt.c \
+$(BUILD)/tool/make_images: tests/tool/make_images.c image/image.c image/file.c image/objects.c image/nodes.c image/hsakmt.c \
 		content/crc32c.c kernel/state.c amdgpu_plugin_topology.c kernel/sysfs.c amdgpu_plugin_util.c \
 		$(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/records_fixture.h $(wildcard image/*.h) | $(BUILD)/tool
 	$(CC) $(TOOL_CHECK_CFLAGS) -Itests/unit -o $@ $(filter %.c,$^) $(TOOL_LDLIBS)

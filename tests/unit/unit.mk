@@ -19,7 +19,7 @@ test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := $(addprefix image/,image.c nodes.c name.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
+test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
 test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin_topology.c
