@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hsajob_share.h"
+#include "hsajob_code.h"
 #include "launch.h"
 #include "report.h"
 #include "state.h"
@@ -31,6 +31,7 @@ static const char usage[] =
 	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
 	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
+	"  --kernels CODE with --share: a kernel of that file (busy.cl) in each process computes in memory of the other\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
@@ -42,6 +43,7 @@ struct process {
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 	struct hsa_job hsa;
 	struct hsa_share share;
+	struct hsa_code code;
 	bool ending; /* with --share: both processes have seen the end */
 	struct state_file state;
 	uint64_t generation, verifies, verified_bytes;
@@ -105,6 +107,8 @@ static int share_run(struct process *process)
 	if (stop)
 		stop_wanted = true;
 	process->ending = stop;
+	if (!err && process->code.share)
+		err = hsa_code_round(&process->code, process->generation);
 	return err;
 }
 
@@ -157,6 +161,8 @@ static int setup(struct process *process)
 	if (!err && process->share.kind)
 		err = hsa_share_open(&process->share, &process->hsa);
 	err = err ? err : generation_run(process, false);
+	if (!err && process->code.path)
+		err = hsa_code_open(&process->code, &process->share, process->generation);
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
@@ -178,6 +184,8 @@ static int process_run(struct process *process)
 		launch_ready(&process->ready_fd);
 	err = err ? err : loop(process);
 	err = err ? err : verify(process);
+	if (!err && process->code.share)
+		err = hsa_code_close(&process->code, process->generation);
 	if (!err && process->share.kind)
 		err = hsa_share_close(&process->share);
 	err = err ? err : hsa_job_close(&process->hsa);
@@ -210,6 +218,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'x' },
+		{ "kernels", required_argument, NULL, 'k' },
 		{ "size", required_argument, NULL, 'b' },
 		{ "pace", required_argument, NULL, 'p' },
 		{ "rounds", required_argument, NULL, 'r' },
@@ -227,6 +236,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->asleep = true;
 		else if (option == 'd')
 			process->background = true;
+		else if (option == 'k')
+			process->code.path = optarg;
 		else if (option == 'x')
 			good = sharing_take(optarg, &process->share.kind);
 		else
@@ -234,7 +245,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 								    : option == 'p' ? &process->pace_ms
 										    : &process->rounds);
 	}
-	if (good && optind == argc && process->state_path)
+	if (good && optind == argc && process->state_path && (process->share.kind || !process->code.path))
 		return true;
 	fputs(usage, stderr);
 	return false;

@@ -13,7 +13,7 @@ SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREPLAY_SOURCES := shareplay shareplay_names fdpass gem launch kfd kfd_topology sdma pattern report state
 SHAREPLAY_OBJECTS := $(SHAREPLAY_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share pair fdpass launch pattern report state
+HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share hsajob_code gpujob_busy pair fdpass launch pattern report state
 HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 # On the HIP runtime, which is looked up where it runs.
 HIPJOB_SOURCES := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair fdpass launch pattern report state
@@ -36,7 +36,7 @@ $(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread -lm
 
 $(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -pthread
+	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -lm -pthread
 
 $(WORKLOADS_DIR)/hipjob: $(HIPJOB_OBJECTS)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -ldl -lm

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Two programs on ROCm's HSA runtime, each with a compiled kernel that computes in memory of the other one (IPC), caught in the middle
+# gpus: 2xmi100
+
+# shellcheck source=tests/e2e/share.sh
+. "$top/tests/e2e/share.sh"
+
+gpujob=$hsajob
+# The runtime's default of that time needs a driver of its own, which is not Linux'.
+export HSA_ENABLE_IPC_MODE_LEGACY=0
+# In each generation the kernels run until they are let go, and each process checks what the other's one has computed.
+goes_on --share ipc --kernels "$top/build/gcn/busy.co"
+comes_back --share ipc --kernels "$top/build/gcn/busy.co"

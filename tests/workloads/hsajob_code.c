@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hsajob's kernels: loaded by the runtime, one in each process, in the memory of the other one, which it opens by IPC.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpujob_busy.h"
+#include "hsajob_code.h"
+#include "report.h"
+
+#define PACKETS 64u
+
+/* As busy.cl has them; the gate lies behind, since all of it is the host's memory. */
+struct hsa_code_arguments {
+	uint32_t *words;
+	double *sums;
+	uint32_t *done, *rounds;
+	const uint32_t *gate;
+	uint32_t least;
+	uint8_t hidden[256]; /* of the compiler */
+	uint32_t open;
+};
+
+static int must(hsa_status_t status, const char *what)
+{
+	const char *text = NULL;
+
+	if (status == HSA_STATUS_SUCCESS)
+		return 0;
+	hsa_status_string(status, &text);
+	return report(EIO, "%s: %s (%#x)", what, text ? text : "unknown status", (unsigned int)status);
+}
+
+static int wait_for(struct hsa_code *code, hsa_signal_t signal, const char *what)
+{
+	hsa_signal_value_t value = hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, code->share->job->timeout,
+							     HSA_WAIT_STATE_BLOCKED);
+
+	return value ? report(EIO, "%s: %s: its signal is %lld", code->gpu->name, what, (long long)value) : 0;
+}
+
+static int copy(struct hsa_code *code, void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t from_agent)
+{
+	int err;
+
+	hsa_signal_store_relaxed(code->copied, 1);
+	err = must(hsa_amd_memory_async_copy(to, to_agent, from, from_agent, sizeof(*code->host), 0, NULL, code->copied),
+		   "hsa_amd_memory_async_copy");
+	return err ? err : wait_for(code, code->copied, "a copy of what a kernel computes");
+}
+
+/* ---- memory of both processes ---- */
+
+static int allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, size_t size, void *ret)
+{
+	hsa_agent_t agents[HSA_MAX_GPUS];
+	void *p = NULL;
+	int err = must(hsa_amd_memory_pool_allocate(pool, size, 0, &p), "memory for a kernel");
+
+	for (unsigned int i = 0; i < job->nr_gpus; i++)
+		agents[i] = job->gpus[i].agent;
+	err = err ? err : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, p), "access to it");
+	memcpy(ret, &p, sizeof(p));
+	return err;
+}
+
+static hsa_amd_ipc_memory_t *handle_of(const struct hsa_code *code, unsigned int process)
+{
+	_Static_assert(2 * sizeof(hsa_amd_ipc_memory_t) <= sizeof(code->share->pair.control->token), "two handles fit");
+	return (hsa_amd_ipc_memory_t *)code->share->pair.control->token + process;
+}
+
+/* Whole pages, as IPC wants them. */
+static size_t memory_bytes(void)
+{
+	return (sizeof(struct busy) + 4095) & ~(size_t)4095;
+}
+
+static int exchange(struct hsa_code *code)
+{
+	struct pair *pair = &code->share->pair;
+	struct hsa_job *job = code->share->job;
+	hsa_agent_t agents[HSA_MAX_GPUS];
+	int err = pair_meet(pair); /* nobody needs the earlier handle any more */
+
+	for (unsigned int i = 0; i < job->nr_gpus; i++)
+		agents[i] = job->gpus[i].agent;
+	err = err ? err : must(hsa_amd_ipc_memory_create(code->own, memory_bytes(), handle_of(code, pair->number)),
+			       "hsa_amd_ipc_memory_create");
+	err = err ? err : pair_meet(pair);
+	return err ? err : must(hsa_amd_ipc_memory_attach(handle_of(code, !pair->number), memory_bytes(), job->nr_gpus, agents,
+							  (void **)&code->others), "hsa_amd_ipc_memory_attach");
+}
+
+/* ---- the kernel ---- */
+
+static int symbol_find(struct hsa_code *code)
+{
+	hsa_executable_symbol_t symbol;
+	int err = must(hsa_executable_get_symbol_by_name(code->executable, "busy.kd", &code->gpu->agent, &symbol),
+		       "looking for the kernel");
+
+	err = err ? err : must(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &code->object),
+			       "where the kernel is");
+	return err ? err : must(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE,
+							       &code->group_bytes), "what the kernel needs");
+}
+
+static int load(struct hsa_code *code)
+{
+	int fd = open(code->path, O_RDONLY | O_CLOEXEC), err;
+	hsa_code_object_reader_t reader;
+
+	if (fd < 0)
+		return report(errno, "%s: %m", code->path);
+	err = must(hsa_code_object_reader_create_from_file(fd, &reader), "reading code");
+	err = err ? err : must(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, NULL,
+							 &code->executable), "hsa_executable_create_alt");
+	err = err ? err : must(hsa_executable_load_agent_code_object(code->executable, code->gpu->agent, reader, NULL, NULL),
+			       "loading code");
+	err = err ? err : must(hsa_executable_freeze(code->executable, NULL), "hsa_executable_freeze");
+	err = err ? err : must(hsa_code_object_reader_destroy(reader), "giving back code");
+	close(fd);
+	return err ? err : symbol_find(code);
+}
+
+static void dispatch(struct hsa_code *code)
+{
+	hsa_kernel_dispatch_packet_t *ring = code->queue->base_address;
+	uint64_t number = hsa_queue_add_write_index_relaxed(code->queue, 1);
+	hsa_kernel_dispatch_packet_t packet = {
+		.setup = 1 << HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS,
+		.workgroup_size_x = BUSY_GROUP,
+		.workgroup_size_y = 1,
+		.workgroup_size_z = 1,
+		.grid_size_x = BUSY_ITEMS,
+		.grid_size_y = 1,
+		.grid_size_z = 1,
+		.group_segment_size = code->group_bytes,
+		.kernel_object = code->object,
+		.kernarg_address = code->arguments,
+		.completion_signal = code->done,
+	};
+	uint16_t header = HSA_PACKET_TYPE_KERNEL_DISPATCH << HSA_PACKET_HEADER_TYPE |
+			  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+			  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+
+	memcpy((uint8_t *)&ring[number % PACKETS] + sizeof(header), (uint8_t *)&packet + sizeof(header),
+	       sizeof(packet) - sizeof(header));
+	__atomic_store_n(&ring[number % PACKETS].header, header, __ATOMIC_RELEASE);
+	hsa_signal_store_screlease(code->queue->doorbell_signal, (hsa_signal_value_t)number);
+}
+
+/* Its own memory is ready for the other process before that one's kernel begins. */
+static int start(struct hsa_code *code, uint64_t generation)
+{
+	struct busy *others = code->others;
+	int err;
+
+	busy_start(code->host, generation);
+	err = copy(code, code->own, code->gpu->agent, code->host, code->share->job->host);
+	err = err ? err : pair_meet(&code->share->pair);
+	if (err)
+		return err;
+	*code->arguments = (struct hsa_code_arguments){
+		.words = others->words,
+		.sums = others->sums,
+		.done = &others->done,
+		.rounds = others->rounds,
+		.gate = &code->arguments->open,
+		.least = BUSY_LEAST,
+	};
+	hsa_signal_store_relaxed(code->done, 1);
+	dispatch(code);
+	return 0;
+}
+
+static int end(struct hsa_code *code, uint64_t generation)
+{
+	int err;
+
+	__atomic_store_n(&code->arguments->open, 1, __ATOMIC_RELEASE);
+	err = wait_for(code, code->done, "a kernel");
+	err = err ? err : pair_meet(&code->share->pair);
+	memset(code->host, 0, sizeof(*code->host));
+	err = err ? err : copy(code, code->host, code->share->job->host, code->own, code->gpu->agent);
+	return err ? err : busy_check(code->host, generation, code->share->pair.number);
+}
+
+int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t generation)
+{
+	struct hsa_job *job = share->job;
+	int err;
+
+	code->share = share;
+	code->gpu = &job->gpus[share->pair.number % job->nr_gpus];
+	err = allocate(job, code->gpu->vram, memory_bytes(), &code->own);
+	err = err ? err : allocate(job, job->memory, memory_bytes(), &code->host);
+	err = err ? err : allocate(job, job->memory, sizeof(*code->arguments), &code->arguments);
+	err = err ? err : must(hsa_signal_create(1, 0, NULL, &code->done), "creating a signal");
+	err = err ? err : must(hsa_signal_create(1, 0, NULL, &code->copied), "creating a signal");
+	err = err ? err : must(hsa_queue_create(code->gpu->agent, PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL, UINT32_MAX,
+						UINT32_MAX, &code->queue), "hsa_queue_create");
+	err = err ? err : load(code);
+	err = err ? err : exchange(code);
+	return err ? err : start(code, generation);
+}
+
+int hsa_code_round(struct hsa_code *code, uint64_t generation)
+{
+	int err = end(code, generation);
+
+	return err ? err : start(code, generation + 1);
+}
+
+int hsa_code_close(struct hsa_code *code, uint64_t generation)
+{
+	int err = end(code, generation);
+
+	err = err ? err : must(hsa_amd_ipc_memory_detach(code->others), "hsa_amd_ipc_memory_detach");
+	err = err ? err : pair_meet(&code->share->pair);
+	err = err ? err : must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
+	err = err ? err : must(hsa_executable_destroy(code->executable), "hsa_executable_destroy");
+	err = err ? err : must(hsa_signal_destroy(code->done), "destroying a signal");
+	err = err ? err : must(hsa_signal_destroy(code->copied), "destroying a signal");
+	err = err ? err : must(hsa_amd_memory_pool_free(code->own), "freeing memory");
+	err = err ? err : must(hsa_amd_memory_pool_free(code->host), "freeing memory");
+	return err ? err : must(hsa_amd_memory_pool_free(code->arguments), "freeing memory");
+}
