@@ -5,7 +5,8 @@
  * down: one that is lost or done twice shows.
  *
  * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and
- * so is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes.
+ * so is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes;
+ * "assert" by one whose assertion fails when it is let go, which only the process' own trap handler tells.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +26,9 @@
 #define KERNEL_GATHER 5u /* waits in the middle */
 #define GATHER_WORDS (4 * WORDS)
 #define BUSIES	     2u /* one of them has ended */
+#define FAILINGS     2u
+#define TRAP_ASSERT  2u
+#define HANDLER_AT   256u /* in the code */
 #define COUNT_DOWN_FROM (1ll << 40)
 
 enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
@@ -59,6 +63,12 @@ struct gather {
 	uint32_t gate, pad;
 };
 
+/* A kernel whose assertion fails. */
+struct failing {
+	uint64_t arguments[2];
+	uint32_t gate, went_on;
+};
+
 struct memory {
 	struct kernel_object add, gather;
 	uint64_t arguments[2][4]; /* from A to B and back */
@@ -66,6 +76,8 @@ struct memory {
 	struct gather gathers[GATES];
 	struct busy_code code;
 	struct busy busies[BUSIES];
+	struct failing failings[FAILINGS];
+	uint32_t trapped; /* the trap handler's memory */
 	uint32_t ones[GATHER_WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
 };
 
@@ -74,7 +86,7 @@ static void *save_area;
 static uint64_t save_area_bytes;
 static uint32_t queue_id;
 static volatile uint64_t *doorbell;
-static enum { BY_BARRIER, BY_GATHER, BY_CODE } held_up;
+static enum { BY_BARRIER, BY_GATHER, BY_CODE, BY_ASSERT } held_up;
 static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
 
 static struct memory *memory(void)
@@ -131,6 +143,12 @@ static void busy_put(struct busy *busy)
 	dispatch_put(&memory()->code, BUSY_GROUP, BUSY_ITEMS, busy->arguments, NULL);
 }
 
+static void failing_put(struct failing *failing)
+{
+	*failing = (struct failing){ .arguments = { va_of(&failing->gate), va_of(&failing->went_on) } };
+	dispatch_put(&memory()->code, BUSY_GROUP, BUSY_ITEMS, failing->arguments, NULL);
+}
+
 static void barrier_put(struct signal *gate)
 {
 	struct barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
@@ -143,6 +161,8 @@ static void step_submit(void)
 {
 	if (held_up == BY_CODE)
 		busy_put(&memory()->busies[steps % BUSIES]);
+	else if (held_up == BY_ASSERT)
+		failing_put(&memory()->failings[steps % FAILINGS]);
 	else if (held_up == BY_GATHER)
 		gather_put(&memory()->gathers[steps % GATES]);
 	else
@@ -151,9 +171,17 @@ static void step_submit(void)
 	steps++;
 }
 
+static void failing_let_go(struct failing *failing)
+{
+	memory()->trapped = 0;
+	__atomic_store_n(&failing->gate, 1, __ATOMIC_RELEASE);
+}
+
 static void step_let_go(uint64_t step)
 {
-	if (held_up == BY_CODE)
+	if (held_up == BY_ASSERT)
+		failing_let_go(&memory()->failings[step % FAILINGS]);
+	else if (held_up == BY_CODE)
 		__atomic_store_n(&memory()->busies[step % BUSIES].gate, 1, __ATOMIC_RELEASE);
 	else if (held_up == BY_GATHER)
 		__atomic_store_n(&memory()->gathers[step % GATES].gate, GATHER_WORDS, __ATOMIC_RELEASE);
@@ -264,6 +292,21 @@ static void memory_fill(void)
 	memset(pointers.cpu, 0, KFD_PAGE_SIZE);
 }
 
+static int handler_set(const struct job_gpu *gpu)
+{
+	struct kfd_ioctl_set_trap_handler_args args = {
+		.tba_addr = va_of(&memory()->code) + HANDLER_AT,
+		.tma_addr = va_of(&memory()->trapped),
+		.gpu_id = gpu->gpu->gpu_id,
+	};
+	int err = busy_code_init(&memory()->code, "failing");
+
+	if (err)
+		return err;
+	err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args);
+	return err ? report(-err, "trap handler: %s", strerror(-err)) : 0;
+}
+
 static int aql_setup(struct job_gpu *gpu)
 {
 	int err = ring.cpu ? report(EBUSY, "aql and wave are one queue: ask for one of them") : 0;
@@ -276,7 +319,8 @@ static int aql_setup(struct job_gpu *gpu)
 	if (err)
 		return err;
 	memory_fill();
-	err = held_up == BY_CODE ? busy_code_init(&memory()->code) : 0;
+	err = held_up == BY_CODE ? busy_code_init(&memory()->code, "busy") : 0;
+	err = held_up == BY_ASSERT ? handler_set(gpu) : err;
 	err = err ? err : queue_create(gpu);
 	if (!err)
 		step_submit();
@@ -295,6 +339,24 @@ static int code_setup(struct job_gpu *gpu)
 	return aql_setup(gpu);
 }
 
+static int assert_setup(struct job_gpu *gpu)
+{
+	held_up = BY_ASSERT;
+	return aql_setup(gpu);
+}
+
+/* Of the step that was done last: the handler has told, and no wave has gone on. */
+static int assert_check(const struct job_gpu *gpu)
+{
+	uint64_t done = steps_done();
+	uint32_t went_on = done ? memory()->failings[(done - 1) % FAILINGS].went_on : 0;
+
+	if (!done || (memory()->trapped == TRAP_ASSERT && !went_on))
+		return 0;
+	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion has failed, and the trap handler tells of trap %u%s",
+		      gpu->gpu->gpu_id, done - 1, memory()->trapped, went_on ? ", while the kernel went on" : "");
+}
+
 /* Of the step that was done last, before its place is used again. */
 static int code_check(const struct job_gpu *gpu)
 {
@@ -310,6 +372,8 @@ static int aql_step(struct job_gpu *gpu)
 
 	if (!err && held_up == BY_CODE)
 		err = code_check(gpu);
+	if (!err && held_up == BY_ASSERT)
+		err = assert_check(gpu);
 	if (err)
 		return err;
 	step_submit();
@@ -341,6 +405,8 @@ static int aql_check(struct job_gpu *gpu)
 				      gpu->gpu->gpu_id, i, sums[i], steps_done());
 	if (held_up == BY_CODE)
 		return code_check(gpu);
+	if (held_up == BY_ASSERT)
+		return assert_check(gpu);
 	return held_up == BY_GATHER ? gather_check(gpu, steps_done()) : 0;
 }
 
@@ -359,4 +425,5 @@ static int aql_teardown(struct job_gpu *gpu)
 
 const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_wave = { "wave", wave_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_assert = { "assert", assert_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_code = { "code", code_setup, aql_step, aql_check, aql_teardown };

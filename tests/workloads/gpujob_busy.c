@@ -10,19 +10,16 @@
 #include "gpujob_busy.h"
 #include "report.h"
 
-
-/* Beside the program, as the build has it. */
-#define CODE "../gcn/busy.bin"
-
-int busy_code_init(struct busy_code *code)
+int busy_code_init(struct busy_code *code, const char *name)
 {
-	char path[4096] = "";
+	char program[2048] = "", path[4096];
 	FILE *file;
 	size_t bytes;
 
-	if (readlink("/proc/self/exe", path, sizeof(path) - sizeof(CODE)) < 0)
+	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
 		return report(errno, "the program's own path: %m");
-	strcpy(strrchr(path, '/') + 1, CODE);
+	/* Beside the program, as the build has it. */
+	snprintf(path, sizeof(path), "%.*s/../gcn/%s.bin", (int)(strrchr(program, '/') - program), program, name);
 	file = fopen(path, "re");
 	if (!file)
 		return report(errno, "%s: %m", path);

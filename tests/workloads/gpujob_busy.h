@@ -25,8 +25,8 @@ struct busy {
 	double sums[BUSY_ITEMS];
 };
 
-/* Reads the code, which is made with the tests: 0, or -errno, which has been reported. */
-int busy_code_init(struct busy_code *code);
+/* Reads the code of busy or failing, which is made with the tests: 0, or -errno, which has been reported. */
+int busy_code_init(struct busy_code *code, const char *name);
 /* Fills everything for step @step. */
 void busy_start(struct busy *busy, uint64_t step);
 /* Every word and sum after step @step: 0, or -EILSEQ, which has been reported. */

@@ -597,6 +597,7 @@ static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
 
 static const struct job_extra *const extras[] = {
 	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &shared, &lent, &smi, &misc, &job_extra_aql, &job_extra_wave, &job_extra_code,
+	&job_extra_assert,
 	&job_extra_threads, &job_extra_token, &context, &closed, &path_only, &flight, &bells, &drawing, &syncing, &moved,
 	&flags, &bare, &trap,
 };

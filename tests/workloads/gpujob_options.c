@@ -33,6 +33,7 @@ static const char usage[] =
 	"  --extra NAME         also have (on the first GPU; may be given several times): svm (an SVM range),\n"
 	"                       memfd (shared userptr memory), maps (a buffer mapped in several ways), fork (a\n"
 	"                       child with inherited files), aql (an AQL queue), wave (one that is in a kernel), code (the same, of real code),\n"
+	"                       assert (a kernel whose assertion fails, and a trap handler that tells),\n"
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
 	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler);\n"
 	"                       what cannot be dumped: gem, dmabuf, shared (a buffer), lent (part of a mapping, to a child),\n"
