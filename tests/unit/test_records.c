@@ -305,6 +305,36 @@ static void bos_are_selected(void **state)
 	records_selection_done(&some);
 }
 
+/* Each BO that was selected gets what RESTORE says of it; the others stay as they are. */
+static void results_go_to_the_bos_that_were_selected(void **state)
+{
+	const struct filler filler = { .gpu_id = 7, .handle = 5 };
+	const bool keep[] = { false, true, true };
+	struct bo bos[3] = { { .dmabuf_fd = 30 }, { .dmabuf_fd = 31 }, { .dmabuf_fd = 32 } };
+	struct fixture_records f;
+	struct kfd_state all, some;
+
+	(void)state;
+	fill(&f);
+	all = fixture_state(&f);
+	all.bos = bos;
+	assert_int_equal(records_select(&all, keep, &filler, 1, &some), 0);
+	for (int i = 0; i < 3; i++) {
+		some.bos[i].restored_offset = 0x1000 * (uint64_t)(i + 1);
+		some.bos[i].dmabuf_fd = 50 + i;
+	}
+	some.bos[2].dmabuf_fd = KFD_NO_FD;
+	records_take_results(&all, keep, &some);
+	assert_int_equal(bos[0].restored_offset, 0);
+	assert_int_equal(bos[0].dmabuf_fd, 30);
+	assert_int_equal(bos[1].restored_offset, 0x1000);
+	assert_int_equal(bos[1].dmabuf_fd, 50);
+	assert_int_equal(bos[2].restored_offset, 0x2000);
+	assert_int_equal(bos[2].dmabuf_fd, 51);
+	assert_int_equal(some.bos[1].dmabuf_fd, KFD_NO_FD);
+	records_selection_done(&some);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +349,7 @@ int main(void)
 		cmocka_unit_test(svm_ranges_are_found_between_other_objects),
 		cmocka_unit_test(pages_that_come_on_demand_are_known),
 		cmocka_unit_test(bos_are_selected),
+		cmocka_unit_test(results_go_to_the_bos_that_were_selected),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
