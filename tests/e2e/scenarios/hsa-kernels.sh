@@ -10,5 +10,4 @@ gpujob=$hsajob
 # The runtime's default of that time needs a driver of its own, which is not Linux'.
 export HSA_ENABLE_IPC_MODE_LEGACY=0
 # In each generation the kernels run until they are let go, and each process checks what the other's one has computed.
-goes_on --share ipc --kernels "$top/build/gcn/busy.co"
 comes_back --share ipc --kernels "$top/build/gcn/busy.co"
