@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# Every image of the plugin missing, cut, of another process, with a wrong bit: nothing is restored
+# Every image of the plugin missing, cut, too long, of another process, with a wrong bit: nothing is restored
 # gpus: 1xmi100
 
 small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
@@ -32,6 +32,10 @@ halve() {
 	truncate -s $(($(stat -c %s "$1") / 2)) "$1"
 }
 
+lengthen() {
+	echo >>"$1"
+}
+
 # flip_bit BYTE FILE
 flip_bit() {
 	local byte
@@ -45,6 +49,7 @@ for file in "$good"/amdgpu-*.img; do
 	size=$(stat -c %s "$file")
 	refused "is missing" "$name" rm
 	refused "is cut" "$name" halve
+	[[ $name != amdgpu-pages-* ]] || refused "is too long" "$name" lengthen
 	refused "has a wrong bit at its start" "$name" flip_bit 9
 	refused "has a wrong bit in its middle" "$name" flip_bit $((size / 2))
 	[ ! -e "$other/$name" ] || refused "is another process'" "$name" cp "$other/$name"
@@ -75,6 +80,7 @@ done <"$work/damage.log"
 # A copy that is not damaged is restored: the copies are not what is wrong.
 rm -rf "$images"
 cp -r "$good" "$images"
-restore
+KFD_PARALLEL_RESTORE=0 restore
+! grep -q "restored by criu's main process" "$work/$criu_runs-restore.log" || fail "KFD_PARALLEL_RESTORE=0 changes nothing"
 expect_verified
 job_end
