@@ -79,7 +79,9 @@ _Static_assert(sizeof(struct gem_va) == 64, "ABI");
 #define LIST_TRIES 8
 
 /* Numbers that are not listed are tried, until so many in a row are free: a file gives out the lowest free one. */
-#define NUMBER_GAP 4096u
+#define HANDLE_GAP 4096u
+/* Contexts and syncobjs are few, and asked for in each file of each process. */
+#define FEW_GAP 512u
 
 /* ---- nodes ---- */
 
@@ -173,7 +175,7 @@ int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
 	uint32_t last = 0;
 	size_t nr = 0;
 
-	for (uint32_t handle = 1; handle <= last + NUMBER_GAP; handle++) {
+	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
 		struct gem_info info;
 		struct gem_entry *grown;
 		int err = gem_ask(fd, handle, &info);
@@ -414,7 +416,7 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 	uint32_t last = 0;
 
 	*ret_pending = 0;
-	for (uint32_t handle = 1; handle <= last + NUMBER_GAP; handle++) {
+	for (uint32_t handle = 1; handle <= last + FEW_GAP; handle++) {
 		struct render_syncobj syncobj, *grown;
 		bool pending = false;
 		int err = ask_syncobj(fd, handle, &syncobj, &pending);
@@ -479,14 +481,17 @@ int drm_count_objects(int fd, uint32_t *ret)
 /* A context that is not there has no state to ask for. */
 int drm_count_contexts(int fd, uint32_t *ret)
 {
+	uint32_t last = 0;
+
 	*ret = 0;
-	for (uint32_t id = 1; id <= MAX_CONTEXT; id++) {
+	for (uint32_t id = 1; id <= last + FEW_GAP && id <= MAX_CONTEXT; id++) {
 		union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_GET_STABLE_PSTATE, .ctx_id = id } };
 		int err = drm_call(fd, DRM_IOCTL_AMDGPU_CTX, &args);
 
 		if (err && err != -EINVAL)
 			return err;
 		*ret += !err;
+		last = err ? last : id;
 	}
 	return 0;
 }

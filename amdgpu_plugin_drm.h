@@ -49,7 +49,7 @@ int drm_count_objects(int fd, uint32_t *ret);
 /* Whether the kernel lists them, which is what saving them takes: Linux 6.18 and later. */
 bool drm_lists_objects(int fd);
 
-/* How many contexts; a complete proof, since a file can have 4095. */
+/* How many contexts, the lowest numbers first, up to a gap of 512. */
 int drm_count_contexts(int fd, uint32_t *ret);
 
 /* What else an open file of an AMD render node holds. */
@@ -91,7 +91,7 @@ int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret);
 /* A dma-buf of an object: an fd that the caller owns. The dma-buf stays with the object as long as that has handles. */
 int gem_export(int fd, uint32_t handle, bool read_only);
 
-/* Adds the syncobjs; *ret_pending: the number of one whose fence has not signalled, or 0. */
+/* Adds the syncobjs, likewise; *ret_pending: the number of one whose fence has not signalled, or 0. */
 int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending);
 
 /* ---- objects: for files of one's own ---- */

@@ -14,22 +14,28 @@
 #include "amdgpu_plugin_drm.h"
 
 static const uint32_t *there; /* ends with 0 */
+static unsigned int nr_calls;
 
 int __wrap_ioctl(int fd, unsigned long op, void *arg);
 int __wrap_ioctl(int fd, unsigned long op, void *arg)
 {
 	const struct drm_syncobj_timeline_array *array = arg;
 	const struct drm_amdgpu_gem_op *gem_op = arg;
-	bool is_gem = op == DRM_IOCTL_AMDGPU_GEM_OP;
-	uint32_t handle = is_gem ? gem_op->handle : *(const uint32_t *)(uintptr_t)array->handles;
+	const union drm_amdgpu_ctx *context = arg;
 	const uint32_t *at = there;
+	uint32_t handle;
 
 	(void)fd;
+	nr_calls++;
+	if (op == DRM_IOCTL_AMDGPU_GEM_OP)
+		handle = gem_op->handle;
+	else
+		handle = op == DRM_IOCTL_AMDGPU_CTX ? context->in.ctx_id : *(const uint32_t *)(uintptr_t)array->handles;
 	while (*at && *at != handle)
 		at++;
 	if (*at && op == DRM_IOCTL_SYNCOBJ_QUERY)
 		*(uint64_t *)(uintptr_t)array->points = handle;
-	errno = ENOENT;
+	errno = op == DRM_IOCTL_AMDGPU_CTX ? EINVAL : ENOENT;
 	return *at ? 0 : -1;
 }
 
@@ -39,6 +45,7 @@ static void assert_handles(const uint32_t *numbers, uint32_t nr)
 	size_t nr_found = 99;
 
 	there = numbers;
+	nr_calls = 0;
 	assert_int_equal(gem_search(3, &entries, &nr_found), 0);
 	assert_int_equal(nr_found, nr);
 	for (uint32_t i = 0; i < nr; i++)
@@ -48,9 +55,10 @@ static void assert_handles(const uint32_t *numbers, uint32_t nr)
 static void assert_found(const uint32_t *numbers, uint32_t nr)
 {
 	struct render_objects objects = { 0 };
-	uint32_t pending = 99;
+	uint32_t pending = 99, nr_contexts = 99;
 
 	there = numbers;
+	nr_calls = 0;
 	assert_int_equal(gem_syncobjs(3, &objects, &pending), 0);
 	assert_int_equal(pending, 0);
 	assert_int_equal(objects.nr_syncobjs, nr);
@@ -59,7 +67,8 @@ static void assert_found(const uint32_t *numbers, uint32_t nr)
 		assert_int_equal(objects.syncobjs[i].point, numbers[i]);
 	}
 	free(objects.syncobjs);
-	assert_handles(numbers, nr);
+	assert_int_equal(drm_count_contexts(3, &nr_contexts), 0);
+	assert_int_equal(nr_contexts, nr);
 }
 
 static void unlisted_numbers_are_found_whatever_they_are(void **arg)
@@ -67,15 +76,52 @@ static void unlisted_numbers_are_found_whatever_they_are(void **arg)
 	static const uint32_t none[] = { 0 }, few[] = { 1, 3, 0 }, large[] = { 2, 4096, 4097, 8000, 12000, 0 };
 
 	(void)arg;
+	assert_handles(none, 0);
+	assert_handles(few, 2);
+	assert_handles(large, 5);
+}
+
+/* A process that has had hundreds of them at a time, and has freed most. */
+static void syncobjs_and_contexts_are_found_behind_a_gap(void **arg)
+{
+	static const uint32_t none[] = { 0 }, few[] = { 1, 3, 0 }, large[] = { 2, 512, 1000, 1001, 0 };
+
+	(void)arg;
 	assert_found(none, 0);
 	assert_found(few, 2);
-	assert_found(large, 5);
+	assert_found(large, 4);
+}
+
+/* There are as many files as processes times GPUs. */
+static void a_file_without_any_is_asked_little(void **arg)
+{
+	static const uint32_t none[] = { 0 };
+
+	(void)arg;
+	assert_found(none, 0);
+	assert_in_range(nr_calls, 2, 1100);
+}
+
+static void the_last_context_is_found(void **arg)
+{
+	uint32_t numbers[4096], nr_contexts = 0;
+
+	(void)arg;
+	for (uint32_t i = 0; i < 4095; i++)
+		numbers[i] = i + 1;
+	numbers[4095] = 0;
+	there = numbers;
+	assert_int_equal(drm_count_contexts(3, &nr_contexts), 0);
+	assert_int_equal(nr_contexts, 4095);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unlisted_numbers_are_found_whatever_they_are),
+		cmocka_unit_test(syncobjs_and_contexts_are_found_behind_a_gap),
+		cmocka_unit_test(a_file_without_any_is_asked_little),
+		cmocka_unit_test(the_last_context_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
