@@ -24,16 +24,32 @@ int bundle_new(const int *fds, size_t nr)
 	return err ? err : steal_fd(&to);
 }
 
+static int receive(int bundle, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr)
+{
+	bool cut = false;
+	char byte;
+	ssize_t n = message_receive(bundle, &byte, 1, flags, fds, ret_nr, &cut);
+
+	return n < 0 ? (int)n : 0;
+}
+
+int bundle_get_all(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
+{
+	int fds[MESSAGE_FDS_MAX], err = receive(bundle, MSG_PEEK, fds, ret_nr);
+
+	if (!err)
+		memcpy(ret, fds, *ret_nr * sizeof(*ret));
+	return err;
+}
+
 int bundle_get(int bundle, size_t index)
 {
-	int fds[MESSAGE_FDS_MAX], found = -1;
-	bool cut = false;
-	size_t nr;
-	char byte;
-	ssize_t n = message_receive(bundle, &byte, 1, MSG_PEEK, fds, &nr, &cut);
+	int fds[BUNDLE_MAX], found = -1;
+	size_t nr = 0;
+	int err = bundle_get_all(bundle, fds, &nr);
 
-	if (n < 0)
-		return (int)n;
+	if (err)
+		return err;
 	for (size_t i = 0; i < nr; i++) {
 		if (i == index)
 			found = fds[i];
@@ -47,12 +63,10 @@ int bundle_get(int bundle, size_t index)
 int bundle_empty(int bundle)
 {
 	int fds[MESSAGE_FDS_MAX];
-	bool cut = false;
 	size_t nr = 0;
-	char byte;
-	ssize_t n = message_receive(bundle, &byte, 1, 0, fds, &nr, &cut);
+	int err = receive(bundle, 0, fds, &nr);
 
-	for (size_t i = 0; n >= 0 && i < nr; i++)
+	for (size_t i = 0; !err && i < nr; i++)
 		close(fds[i]);
-	return n < 0 ? (int)n : 0;
+	return err;
 }

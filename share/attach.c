@@ -72,12 +72,11 @@ static int import_dmabuf(int kfd, const struct bo *bo, const struct bo_record *r
 	return kfd_map(kfd, handle, record->mapped_gpus, records_nr_mapped(record));
 }
 
-static int import_bo(struct share_table *table, int kfd, const struct kfd_state *state, size_t i)
+static int import_bo(struct share_table *table, struct share_open *open, int kfd, const struct kfd_state *state, size_t i)
 {
 	const struct bo *bo = &state->bos[i];
-	_cleanup_close_ int dmabuf = share_table_get(table, bo->share.buffer);
+	int err, dmabuf = share_table_borrow(table, open, bo->share.buffer);
 	struct bo_record record;
-	int err;
 
 	if (dmabuf < 0)
 		return dmabuf;
@@ -103,6 +102,7 @@ static int free_fillers(const struct share_task *task, int kfd)
 static int import_bos(struct share_task *task, int kfd, const struct kfd_state *state)
 {
 	_cleanup_free_ struct import *imports = calloc((size_t)state->nr_bos + 1, sizeof(*imports));
+	_cleanup_(share_open_done) struct share_open open = { 0 };
 	struct bo_record record;
 	size_t nr = 0;
 	int err;
@@ -119,7 +119,7 @@ static int import_bos(struct share_task *task, int kfd, const struct kfd_state *
 	}
 	qsort(imports, nr, sizeof(*imports), compare_u64);
 	for (size_t i = 0; i < nr; i++) {
-		err = import_bo(task->table, kfd, state, imports[i].bo);
+		err = import_bo(task->table, &open, kfd, state, imports[i].bo);
 		if (err)
 			return err;
 	}
@@ -133,6 +133,7 @@ struct target {
 	const struct share_task *task;
 	const struct share_file *file;
 	int fd;
+	struct share_open *open;
 };
 
 /* One kind of numbers of a file. Items begin with their number and are ascending. */
@@ -146,11 +147,11 @@ struct numbers {
 static int make_handle(const struct target *target, const void *item, uint32_t *ret)
 {
 	const struct gem_handle *handle = item;
-	_cleanup_close_ int dmabuf = -1;
+	int dmabuf;
 
 	if (!handle)
 		return gem_create_page(target->fd, ret);
-	dmabuf = share_table_get(target->task->table, handle->buffer);
+	dmabuf = share_table_borrow(target->task->table, target->open, handle->buffer);
 	return dmabuf < 0 ? dmabuf : gem_import(target->fd, dmabuf, ret);
 }
 
@@ -227,7 +228,8 @@ static int map_again(const struct target *target)
 static int fill_file(const struct share_task *task, const struct share_file *file)
 {
 	_cleanup_close_ int fd = criu_kept_file(file->kept);
-	const struct target target = { task, file, fd };
+	_cleanup_(share_open_done) struct share_open open = { 0 };
+	const struct target target = { task, file, fd, &open };
 	int err;
 
 	if (fd < 0)

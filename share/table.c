@@ -146,6 +146,42 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 	return place < 0 ? place : open_place(buffer, place);
 }
 
+void share_open_done(struct share_open *open)
+{
+	for (size_t i = 0; i < open->nr; i++)
+		close(open->fds[i]);
+	*open = (struct share_open){ 0 };
+}
+
+static int open_all(struct share_open *open, int place)
+{
+	int kept = (place - 1) / (int)BUNDLE_MAX;
+	_cleanup_close_ int bundle = -1;
+
+	share_open_done(open);
+	bundle = criu_kept_file(kept);
+	open->place = place_of(kept, 0);
+	return bundle < 0 ? bundle : bundle_get_all(bundle, open->fds, &open->nr);
+}
+
+static bool is_open(const struct share_open *open, int place)
+{
+	return open->nr && place >= open->place && (size_t)(place - open->place) < open->nr;
+}
+
+int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
+{
+	int place = wait_for(table, buffer), err;
+
+	if (place < 0)
+		return place;
+	err = is_open(open, place) ? 0 : open_all(open, place);
+	/* This process may not have as many files as were published. */
+	if (!err && !is_open(open, place))
+		err = -EMFILE;
+	return err ? fail(err, "cannot take the dma-buf of buffer %u: %m", buffer) : open->fds[place - open->place];
+}
+
 int share_table_let_go(struct share_table *table)
 {
 	int last = -1;

@@ -31,6 +31,20 @@ void share_table_published(struct share_table *table);
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
 
+/* The dma-bufs that were published with the one that was taken last. {} to begin with, and after share_open_done(). */
+struct share_open {
+	int place; /* of the first one */
+	size_t nr;
+	int fds[BUNDLE_MAX];
+};
+
+/*
+ * The same for many buffers one after the other, of which those that were published together are taken together. The fd
+ * is borrowed until the next call.
+ */
+int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer);
+void share_open_done(struct share_open *open);
+
 /* A file of a render node will get objects. */
 void share_table_file(struct share_table *table);
 

@@ -112,6 +112,7 @@ static double run(uint32_t nr, unsigned int times)
 	struct share_table *table = share_table_new();
 	struct share_batch batch = { 0 };
 	int fd = memfd_create("buffer", MFD_CLOEXEC);
+	struct share_open open = { 0 };
 	double begin = now(), seconds;
 
 	if (!table || fd < 0)
@@ -122,16 +123,13 @@ static double run(uint32_t nr, unsigned int times)
 	for (uint32_t i = 1; i <= nr; i++)
 		if (share_batch_add(&batch, table, i, fd))
 			exit(1);
-	if (share_batch_tell(&batch, table))
+	if (share_batch_publish(&batch, table))
 		exit(1);
 	for (unsigned int time = 0; time < times; time++)
-		for (uint32_t i = 1; i <= nr; i++) {
-			int got = share_table_get(table, i);
-
-			if (got < 0)
+		for (uint32_t i = 1; i <= nr; i++)
+			if (share_table_borrow(table, &open, i) < 0)
 				exit(1);
-			close(got);
-		}
+	share_open_done(&open);
 	seconds = now() - begin;
 	close(store);
 	close(fd);

@@ -58,6 +58,19 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 	return memfd_create("buffer", MFD_CLOEXEC);
 }
 
+int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
+{
+	share_open_done(open);
+	open->fds[open->nr++] = share_table_get(table, buffer);
+	return *open->fds;
+}
+
+void share_open_done(struct share_open *open)
+{
+	while (open->nr)
+		close(open->fds[--open->nr]);
+}
+
 int drm_open_minor(uint32_t minor)
 {
 	(void)minor;

@@ -21,7 +21,7 @@
 #define NR_SHARERS  4u
 
 static int kept[MAX_KEPT];
-static unsigned int nr_kept;
+static unsigned int nr_kept, nr_asked;
 
 int criu_keep_file(int fd)
 {
@@ -33,6 +33,7 @@ int criu_keep_file(int fd)
 int criu_kept_file(int token)
 {
 	assert_in_range(token, 0, nr_kept - 1);
+	nr_asked++;
 	return dup(kept[token]);
 }
 
@@ -143,6 +144,28 @@ static void each_buffer_is_found_any_number_of_times(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
+/* criu is asked once for what was published together. */
+static void neighbours_are_taken_together(void **state)
+{
+	struct share_open open = { 0 };
+	ino_t *inodes = tell(*state, NR_BUFFERS);
+	int first = dup(0);
+
+	nr_asked = 0;
+	for (unsigned int i = 1; i <= NR_BUFFERS; i++)
+		assert_int_equal(inode(share_table_borrow(*state, &open, i)), inodes[i]);
+	assert_int_equal(nr_asked, (NR_BUFFERS + BUNDLE_MAX - 1) / BUNDLE_MAX);
+	assert_int_equal(inode(share_table_borrow(*state, &open, 1)), inodes[1]);
+	share_open_done(&open);
+	close(first);
+	assert_int_equal(dup(0), first);
+	close(first);
+	assert_int_equal(share_table_let_go(*state), 0);
+	assert_int_equal(share_table_borrow(*state, &open, 1), -EAGAIN);
+	share_open_done(&open);
+	free(inodes);
+}
+
 /* criu keeps the bundles; the files in them are nobody's any more. */
 static void what_all_have_is_let_go(void **state)
 {
@@ -239,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_buffer_is_found_any_number_of_times),
+		TEST(neighbours_are_taken_together),
 		TEST(what_all_have_is_let_go),
 		TEST(waiting_ends_with_the_reason),
 		TEST(what_was_told_before_a_failure_is_still_found),
