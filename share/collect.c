@@ -18,8 +18,14 @@
 
 /* ---- BOs of the KFD ---- */
 
-/* The offset and size of the buffer that a dma-buf is. One that is not for the CPU keeps the offset that @ret_offset has. */
-static int look_at(struct survey *survey, const struct holder *holder, uint64_t *ret_offset, uint64_t *ret_size)
+/* What the dma-buf of one or several BOs is. */
+struct memory {
+	uint64_t offset, size;
+	bool has_offset; /* it is for the CPU; one that is not keeps the BO's offset */
+	int is_far;	 /* of another GPU; -1: not asked yet */
+};
+
+static int look_at(struct survey *survey, const struct holder *holder, struct memory *ret)
 {
 	int fd = survey_scratch(survey, holder->minor);
 	struct gem_info info = { 0 };
@@ -28,10 +34,12 @@ static int look_at(struct survey *survey, const struct holder *holder, uint64_t 
 
 	if (err)
 		return err;
-	asked = gem_offset(fd, handle, ret_offset);
+	*ret = (struct memory){ .offset = holder->offset, .is_far = -1 };
+	asked = gem_offset(fd, handle, &ret->offset);
 	err = gem_ask(fd, handle, &info);
 	gem_close(fd, handle);
-	*ret_size = info.size;
+	ret->size = info.size;
+	ret->has_offset = !asked;
 	return asked && asked != -EPERM ? asked : err;
 }
 
@@ -39,37 +47,62 @@ static int look_at(struct survey *survey, const struct holder *holder, uint64_t 
  * Whether a BO is an import of another GPU's memory, which has an offset of its own in each file: 1 or 0, or -errno after
  * fail(). What was allocated on a GPU is there.
  */
-static int is_far_import(struct survey *survey, const struct holder *holder)
+static int is_far_import(struct survey *survey, const struct holder *holder, struct memory *memory)
 {
 	uint32_t gpu_id = 0;
 	int err;
 
 	if (holder_bo(survey, holder)->alloc_flags & ~IMPORT_FLAGS)
 		return 0;
-	err = survey_ask_gpu(survey, holder->dmabuf_fd, &gpu_id);
+	if (memory->is_far >= 0)
+		return memory->is_far;
+	err = survey_ask_gpu(survey, holder->dmabuf_fd, 0, &gpu_id);
 	if (err == -EINVAL)
 		return survey_refuse_memory(holder_process(survey, holder)->pid, holder->minor);
-	return !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
+	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
+	return memory->is_far;
 }
 
 /* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
-static int check_dmabuf(struct survey *survey, const struct holder *holder)
+static int check_dmabuf(struct survey *survey, struct holder *holder, struct memory *memory)
 {
 	const struct bo *bo = holder_bo(survey, holder);
 	pid_t pid = holder_process(survey, holder)->pid;
-	uint64_t offset = bo->offset, size = 0;
-	int r = look_at(survey, holder, &offset, &size);
+	int r;
 
-	if (r)
-		return fail(r, "pid %d: cannot look at buffer %zu of gpu %#x: %m", pid, holder->bo, bo->gpu_id);
-	if (offset == bo->offset && size >= bo->size)
+	holder->is_home = memory->has_offset && memory->offset == bo->offset;
+	if (memory->offset == bo->offset && memory->size >= bo->size)
 		return 0;
-	r = is_far_import(survey, holder);
-	if (r < 0 || (r && size >= bo->size))
+	r = is_far_import(survey, holder, memory);
+	if (r < 0 || (r && memory->size >= bo->size))
 		return r < 0 ? r : 0;
 	return fail(-EOPNOTSUPP, "pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#"
 		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", pid,
-		    holder->bo, bo->gpu_id, offset, bo->offset, size, bo->size);
+		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->size, bo->size);
+}
+
+static bool is_same_dmabuf(const struct holder *a, const struct holder *b)
+{
+	return !survey_compare_names(a, b) && a->inode == b->inode;
+}
+
+/* The holders are sorted by name: of those with one dma-buf, one is looked at. */
+static int check_dmabufs(struct survey *survey)
+{
+	struct memory memory = { 0 };
+
+	for (size_t i = 0; i < survey->nr_holders; i++) {
+		struct holder *holder = &survey->holders[i];
+		int err = i && is_same_dmabuf(holder - 1, holder) ? 0 : look_at(survey, holder, &memory);
+
+		if (err)
+			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
+				    holder_process(survey, holder)->pid, holder->bo, holder_bo(survey, holder)->gpu_id);
+		err = check_dmabuf(survey, holder, &memory);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static int add_bo(struct survey *survey, size_t number, size_t i)
@@ -86,9 +119,6 @@ static int add_bo(struct survey *survey, size_t number, size_t i)
 			    bo->gpu_id);
 	holder.minor = minor_of(process->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
-	if (err)
-		return err;
-	err = check_dmabuf(survey, &holder);
 	return err ? err : survey_add_holder(survey, &holder);
 }
 
@@ -189,7 +219,7 @@ static int add_handle(struct survey *survey, size_t number, size_t process, cons
 	const struct task_file *file = &survey->request->files->files[number];
 	struct holder holder = {
 		.minor = file->minor, .dmabuf_fd = -1, .process = process, .bo = NO_BO, .file = number,
-		.handle = entry->handle, .is_import = entry->is_import,
+		.handle = entry->handle, .is_import = entry->is_import, .is_home = !entry->is_import,
 	};
 	int err = look_at_handle(survey, file, &holder);
 
@@ -331,16 +361,18 @@ static int find_other_files(struct survey *survey)
 
 static int add_processes(struct survey *survey)
 {
-	for (size_t i = 0; i < survey->request->nr_processes; i++) {
-		int err = add_process(survey, i);
+	int err;
 
+	for (size_t i = 0; i < survey->request->nr_processes; i++) {
+		err = add_process(survey, i);
 		if (err)
 			return err;
 	}
 	if (survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
 	survey->nr_named = survey->nr_holders;
-	return check_names(survey);
+	err = check_dmabufs(survey);
+	return err ? err : check_names(survey);
 }
 
 int collect_all(struct survey *survey)

@@ -203,7 +203,7 @@ static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descr
 
 	if (err)
 		return err;
-	err = survey_home(survey, fd, &holder.minor);
+	err = survey_home(survey, fd, 0, &holder.minor);
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	holder.process = process_with(survey->request, descriptor->pid, holder.minor);

@@ -43,21 +43,31 @@ int survey_init(struct survey *survey, const struct share_request *request)
 		.asks_first = has_gpu_without_kfd(request->machine),
 		.objects = calloc(request->files->count + 1, sizeof(*survey->objects)),
 		.is_another = calloc(request->files->count + 1, sizeof(*survey->is_another)),
-		.scratch = malloc((nr_nodes + 1) * sizeof(*survey->scratch)),
 	};
-	if (survey->scratch)
-		memset(survey->scratch, -1, (nr_nodes + 1) * sizeof(*survey->scratch));
-	if (!survey->objects || !survey->is_another || !survey->scratch)
+	for (size_t i = 0; i < ARRAY_SIZE(survey->scratch); i++) {
+		survey->scratch[i] = malloc((nr_nodes + 1) * sizeof(**survey->scratch));
+		if (!survey->scratch[i])
+			return -ENOMEM;
+		memset(survey->scratch[i], -1, (nr_nodes + 1) * sizeof(**survey->scratch));
+	}
+	if (!survey->objects || !survey->is_another)
 		return -ENOMEM;
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
 }
 
+static void close_scratch(const struct survey *survey, int *fds)
+{
+	for (size_t i = 0; fds && i < survey->request->machine->nr_nodes; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	free(fds);
+}
+
 void survey_done(struct survey *survey)
 {
-	for (size_t i = 0; survey->scratch && i < survey->request->machine->nr_nodes; i++)
-		if (survey->scratch[i] >= 0)
-			close(survey->scratch[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(survey->scratch); i++)
+		close_scratch(survey, survey->scratch[i]);
 	for (size_t i = 0; survey->objects && i < survey->request->files->count; i++)
 		render_objects_done(&survey->objects[i]);
 	for (size_t i = 0; i < survey->nr_dmabufs; i++)
@@ -65,7 +75,6 @@ void survey_done(struct survey *survey)
 	if (survey->kfd >= 0)
 		close(survey->kfd);
 	free(survey->open);
-	free(survey->scratch);
 	free(survey->is_another);
 	free(survey->objects);
 	free(survey->dmabufs);
@@ -171,21 +180,30 @@ static const struct topology_node *node_of(const struct topology *machine, uint3
 
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
 {
-	const struct topology_node *a = node_of(survey->request->machine, minor);
-	const struct topology_node *b = node_of(survey->request->machine, other);
+	const struct topology_node *a, *b;
 
-	return minor == other || (a && b && topology_same_device(a, b));
+	if (minor == other)
+		return true;
+	a = node_of(survey->request->machine, minor);
+	b = node_of(survey->request->machine, other);
+	return a && b && topology_same_device(a, b);
 }
 
-int survey_scratch(struct survey *survey, uint32_t minor)
+/* To open one means an address space on the GPU: it stays open. */
+static int open_scratch(const struct survey *survey, int *fds, uint32_t minor)
 {
 	int node = topology_find_minor(survey->request->machine, minor);
 
 	if (node < 0)
 		return node;
-	if (survey->scratch[node] < 0)
-		survey->scratch[node] = drm_open_minor(minor);
-	return survey->scratch[node];
+	if (fds[node] < 0)
+		fds[node] = drm_open_minor(minor);
+	return fds[node];
+}
+
+int survey_scratch(struct survey *survey, uint32_t minor)
+{
+	return open_scratch(survey, survey->scratch[0], minor);
 }
 
 int survey_inode(int fd, uint64_t *ret)
@@ -212,7 +230,7 @@ static int import_for_offset(int fd, int dmabuf_fd, uint32_t *ret_handle, uint64
  */
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 {
-	const int fds[] = { survey_scratch(survey, minor), drm_open_minor(minor) };
+	const int fds[] = { survey_scratch(survey, minor), open_scratch(survey, survey->scratch[1], minor) };
 	uint64_t offsets[2] = { 0 };
 	uint32_t handles[2] = { 0 };
 	int err = import_for_offset(fds[0], dmabuf_fd, &handles[0], &offsets[0]);
@@ -223,23 +241,27 @@ int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 		gem_close(fds[0], handles[0]);
 	if (handles[1])
 		gem_close(fds[1], handles[1]);
-	if (fds[1] >= 0)
-		close(fds[1]);
 	return err ? err : offsets[0] == offsets[1];
+}
+
+/* The same where a minor of the memory's GPU may be known. */
+static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_t known)
+{
+	return known ? survey_same_device(survey, minor, known) : survey_is_home(survey, minor, dmabuf_fd);
 }
 
 /*
  * Kernels (6.12, 7.2) follow a NULL pointer when they are asked this of memory of an AMD GPU that the KFD does not drive:
  * where there is one, each of the others is tried before.
  */
-int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret)
+int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret)
 {
 	const struct topology *machine = survey->request->machine;
 	bool may_ask = !survey->asks_first;
 
 	for (unsigned int i = 0; i < machine->nr_nodes && !may_ask; i++)
 		may_ask = topology_is_gpu(machine->nodes[i]) &&
-			  survey_is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd) == 1;
+			  is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd, known) == 1;
 	return may_ask ? kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, ret) : -EINVAL;
 }
 
@@ -247,21 +269,21 @@ int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret)
  * Where devices have partitions, the KFD answers for system memory and for what is of no partition with the first GPU
  * that the asker may use.
  */
-int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor)
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret_minor)
 {
 	const struct topology *machine = survey->request->machine;
 	uint32_t gpu_id = 0;
-	int node, err = survey_ask_gpu(survey, dmabuf_fd, &gpu_id);
+	int node, err = survey_ask_gpu(survey, dmabuf_fd, known, &gpu_id);
 
 	node = err ? err : topology_find_gpu(machine, gpu_id);
 	if (node < 0)
 		return node;
 	*ret_minor = minor_of(machine->nodes[node]);
-	if (!topology_may_be_partition(machine->nodes[node]) || survey_is_home(survey, *ret_minor, dmabuf_fd) != 0)
+	if (!topology_may_be_partition(machine->nodes[node]) || is_home(survey, *ret_minor, dmabuf_fd, known) != 0)
 		return 0;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_may_be_partition(machine->nodes[i]) &&
-		    survey_is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd) == 1) {
+		    is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd, known) == 1) {
 			*ret_minor = minor_of(machine->nodes[i]);
 			return 0;
 		}
@@ -282,18 +304,31 @@ static uint32_t partition_of(const struct survey *survey, const struct buffer *b
 	return found;
 }
 
+/* A GPU of the machine that is known to have the memory; 0: none is. */
+static uint32_t known_home(const struct survey *survey, const struct buffer *buffer)
+{
+	for (size_t i = 0; i < buffer->nr; i++)
+		if (buffer->holders[i].is_home && node_of(survey->request->machine, buffer->holders[i].minor))
+			return buffer->holders[i].minor;
+	return 0;
+}
+
 int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
 	pid_t pid = holder_process(survey, buffer->holders)->pid;
 	uint32_t minor = 0;
-	int err = survey_home(survey, buffer->dmabuf_fd, &minor);
+	int err;
 
+	buffer->minor = buffer->holders->gpu_minor;
+	if (buffer->minor)
+		return 0;
+	err = survey_home(survey, buffer->dmabuf_fd, known_home(survey, buffer), &minor);
 	if (err == -EINVAL)
 		return survey_refuse_memory(pid, buffer->holders->minor);
 	if (err)
 		return fail(err, "pid %d: cannot tell whose memory a buffer of renderD%u is: %m", pid,
 			    buffer->holders->minor);
-	buffer->minor = partition_of(survey, buffer, minor);
+	buffer->minor = buffer->holders->gpu_minor = partition_of(survey, buffer, minor);
 	return 0;
 }
 

@@ -18,6 +18,8 @@ struct holder {
 	bool is_import;	    /* a handle of another GPU's memory */
 	bool is_descriptor; /* no handle: nothing but an open dma-buf */
 	bool is_mappable;   /* offset says something */
+	bool is_home;	    /* the memory is known to be of the holder's GPU */
+	uint32_t gpu_minor; /* of the first holder of a buffer: of the GPU whose memory it is; 0: not found yet */
 };
 #define NO_BO SIZE_MAX
 
@@ -47,7 +49,7 @@ struct survey {
 	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
-	int *scratch;			/* by node of the machine, a file of its render node; -1: none yet */
+	int *scratch[2];		/* by node of the machine, files of its render node; -1: none yet */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
 	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
@@ -115,15 +117,15 @@ int survey_inode(int fd, uint64_t *ret);
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd);
 
 /*
- * The actual id of the GPU whose memory a dma-buf is. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives;
+ * The actual id of the GPU whose memory a dma-buf is. @known: a render minor of that GPU's device; 0: none is known. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives;
  * other -errno. No messages.
  */
-int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t *ret);
+int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret);
 
 /* The render minor of that GPU. Likewise. */
-int survey_home(struct survey *survey, int dmabuf_fd, uint32_t *ret_minor);
+int survey_home(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret_minor);
 
-/* Sets the buffer's GPU. */
+/* Sets the buffer's GPU. The kernel is asked once for each buffer, when the holders are sorted. */
 int survey_find_gpu(struct survey *survey, struct buffer *buffer);
 
 /* The refusal of memory that is not of amdgpu: -EOPNOTSUPP. */

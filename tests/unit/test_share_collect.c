@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What it costs to find out who holds what. The kernel counts how often it is asked. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "log_stub.h"
+#include "share/collect.h"
+
+#define NR_PROCESSES 16u
+#define NR_BUFFERS   8u
+#define BYTES	     8192u
+#define IMPORTED     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
+#define OFFSET(i)    (0x100000ull * ((i) + 1))
+#define FAR_OFFSET   0x1000000000ull /* of an import of another GPU's memory */
+
+static int dmabufs[NR_BUFFERS];
+static unsigned int nr_opened, nr_imported;
+
+int kfd_open(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* All memory is of the first GPU, and where devices have partitions, it is always the first one that the KFD names. */
+static uint32_t answer;
+int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
+{
+	(void)kfd;
+	(void)dmabuf_fd;
+	*ret = answer;
+	return 0;
+}
+
+/* The file's minor can be told from the descriptor's name. */
+static uint32_t minor_of_fd(int fd)
+{
+	char path[64], target[64] = "";
+	unsigned int minor = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_true(readlink(path, target, sizeof(target) - 1) > 0);
+	assert_int_equal(sscanf(target, "/memfd:%u", &minor), 1);
+	return minor;
+}
+
+int drm_open_minor(uint32_t minor)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", minor);
+	nr_opened++;
+	return memfd_create(name, MFD_CLOEXEC);
+}
+
+static int buffer_of(int dmabuf_fd)
+{
+	struct stat wanted, st;
+
+	assert_int_equal(fstat(dmabuf_fd, &wanted), 0);
+	for (unsigned int i = 0; i < NR_BUFFERS; i++)
+		if (!fstat(dmabufs[i], &st) && st.st_ino == wanted.st_ino)
+			return (int)i;
+	return -1;
+}
+
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
+{
+	(void)fd;
+	nr_imported++;
+	*ret = (uint32_t)buffer_of(dmabuf_fd) + 1;
+	return 0;
+}
+
+int gem_offset(int fd, uint32_t handle, uint64_t *ret)
+{
+	*ret = minor_of_fd(fd) == 128 ? OFFSET(handle - 1) : FAR_OFFSET + (uint64_t)fd * 0x10000;
+	return 0;
+}
+
+static uint64_t bytes;
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
+{
+	(void)fd;
+	(void)handle;
+	*ret = (struct gem_info){ .size = bytes };
+	return 0;
+}
+
+int gem_close(int fd, uint32_t handle)
+{
+	(void)fd;
+	(void)handle;
+	return 0;
+}
+
+void render_objects_done(struct render_objects *objects)
+{
+	(void)objects;
+}
+
+/* ---- what is not called: no render files are open ---- */
+
+#define NEVER { fail(); return -ENOSYS; }
+int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
+int gem_list(int fd, struct gem_entry **ret, size_t *nr) { (void)fd; (void)ret; (void)nr; NEVER }
+int gem_syncobjs(int fd, struct render_objects *o, uint32_t *pending) { (void)fd; (void)o; (void)pending; NEVER }
+int drm_count_objects(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
+int drm_count_contexts(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
+int task_ask_kfd(pid_t pid, struct task_kfd *ret) { (void)pid; (void)ret; NEVER }
+bool task_file_has_pasid(const struct task_file *file, uint32_t pasid) { (void)file; (void)pasid; NEVER }
+int criu_kept_file(int token) { (void)token; NEVER }
+
+/* ---- processes that all have all buffers ---- */
+
+static struct topology_node nodes[2];
+static struct topology machine;
+static struct bo bos[NR_PROCESSES][NR_BUFFERS];
+static struct kfd_state states[NR_PROCESSES];
+static struct share_process processes[NR_PROCESSES];
+static const struct task_files files;
+static struct share_request request;
+static struct survey survey;
+
+/* The last process has them on its own GPU. */
+static int begin(void **unused)
+{
+	(void)unused;
+	log_clear();
+	nr_opened = nr_imported = 0;
+	bytes = BYTES;
+	answer = 0x1111;
+	machine = (struct topology){ .nr_nodes = 2, .nodes = { &nodes[0], &nodes[1] } };
+	for (uint32_t i = 0; i < 2; i++) {
+		memset(&nodes[i], 0, sizeof(nodes[i]));
+		topology_node_set(&nodes[i], TOPOLOGY_GPU_ID, i ? 0x2222 : 0x1111);
+		topology_node_set(&nodes[i], TOPOLOGY_DRM_RENDER_MINOR, 128 + i);
+		topology_node_set(&nodes[i], TOPOLOGY_LOCATION_ID, i << 8);
+	}
+	for (unsigned int i = 0; i < NR_BUFFERS; i++)
+		dmabufs[i] = memfd_create("dmabuf", MFD_CLOEXEC);
+	for (unsigned int p = 0; p < NR_PROCESSES; p++) {
+		bool is_far = p == NR_PROCESSES - 1;
+
+		for (unsigned int i = 0; i < NR_BUFFERS; i++)
+			bos[p][i] = (struct bo){
+				.size = BYTES, .gpu_id = is_far ? 0x2222 : 0x1111, .alloc_flags = IMPORTED,
+				.offset = is_far ? FAR_OFFSET + i * 0x10 : OFFSET(i), .dmabuf_fd = dmabufs[i],
+			};
+		states[p] = (struct kfd_state){ .nr_bos = NR_BUFFERS, .nr_records = NR_BUFFERS, .bos = bos[p] };
+		processes[p] = (struct share_process){ .pid = (pid_t)(100 + p), .state = &states[p], .nodes = &machine };
+	}
+	request = (struct share_request){
+		.processes = processes, .nr_processes = NR_PROCESSES, .files = &files, .machine = &machine,
+		.one_dmabuf = true,
+	};
+	return survey_init(&survey, &request);
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	survey_done(&survey);
+	for (unsigned int i = 0; i < NR_BUFFERS; i++)
+		close(dmabufs[i]);
+	return 0;
+}
+
+/* On its own GPU once, on the other one once, and there in two files at a time. */
+static void each_buffer_is_looked_at_once_on_a_gpu(void **unused)
+{
+	(void)unused;
+	assert_int_equal(collect_all(&survey), 0);
+	assert_int_equal(survey.nr_holders, NR_PROCESSES * NR_BUFFERS);
+	assert_int_equal(nr_imported, 4 * NR_BUFFERS);
+	assert_int_equal(log_errors, 0);
+}
+
+static void each_render_node_is_opened_twice_at_most(void **unused)
+{
+	(void)unused;
+	assert_int_equal(collect_all(&survey), 0);
+	assert_in_range(nr_opened, 1, 4);
+}
+
+static void anothers_memory_is_refused_whoever_has_it(void **unused)
+{
+	(void)unused;
+	bos[3][2].offset = OFFSET(99);
+	bos[3][2].alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
+	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "pid 103: the kernel gives another buffer's memory for buffer 2 of gpu 0x1111"));
+}
+
+static void a_buffer_that_is_too_small_is_refused_whoever_has_it(void **unused)
+{
+	(void)unused;
+	bos[9][7].size = 2 * BYTES;
+	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "pid 109: the kernel gives another buffer's memory for buffer 7 of gpu 0x1111"));
+}
+
+/* Both are asked for it, to check the references and to decide who owns it. */
+static void the_gpu_of_a_buffer_is_looked_for_once(void **unused)
+{
+	struct buffer buffer = { 0 };
+	unsigned int nr = 0, imported;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 2; i++)
+		topology_node_set(&nodes[i], TOPOLOGY_GFX_TARGET_VERSION, 90402);
+	answer = 0x2222;
+	assert_int_equal(collect_all(&survey), 0);
+	survey_sort(&survey);
+	imported = nr_imported;
+	for (unsigned int turn = 0; turn < 2; turn++)
+		for (buffer = (struct buffer){ 0 }; survey_next(&survey, &buffer); nr++) {
+			assert_int_equal(survey_find_gpu(&survey, &buffer), 0);
+			assert_int_equal(buffer.minor, 128);
+		}
+	assert_int_equal(nr, 2 * NR_BUFFERS);
+	assert_int_equal(nr_imported, imported);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_buffer_is_looked_at_once_on_a_gpu),
+		TEST(each_render_node_is_opened_twice_at_most),
+		TEST(anothers_memory_is_refused_whoever_has_it),
+		TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it),
+		TEST(the_gpu_of_a_buffer_is_looked_for_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
