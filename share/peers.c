@@ -48,11 +48,11 @@ static bool is_vram(struct survey *survey, const struct buffer *buffer)
 	return info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 }
 
-int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder)
+int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder, int *vram)
 {
 	const struct share_process *process = holder_process(survey, holder);
 	const struct topology *machine = survey->request->machine;
-	int vram = -1, home = topology_find_minor(machine, holder->minor);
+	int home = topology_find_minor(machine, holder->minor);
 	struct bo_record record;
 	int64_t ret = 0;
 
@@ -64,9 +64,9 @@ int64_t peers_references(struct survey *survey, const struct buffer *buffer, con
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;
-		if (vram < 0)
-			vram = is_vram(survey, buffer);
-		ret += !(vram ? same_hive(machine->nodes[home], machine->nodes[peer]) : is_common(survey, home, peer));
+		if (*vram < 0)
+			*vram = is_vram(survey, buffer);
+		ret += !(*vram ? same_hive(machine->nodes[home], machine->nodes[peer]) : is_common(survey, home, peer));
 	}
 	return ret;
 }

@@ -4,7 +4,10 @@
 
 #include "share/survey.h"
 
-/* How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. */
-int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder);
+/*
+ * How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. *vram, of the
+ * buffer: -1 to begin with.
+ */
+int64_t peers_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder, int *vram);
 
 #endif

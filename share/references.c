@@ -327,6 +327,7 @@ static bool is_first_bo_there(const struct survey *survey, const struct buffer *
 static struct account account_for(struct survey *survey, const struct buffer *buffer)
 {
 	struct account ret = { .known = (int64_t)nr_descriptors(survey->references, buffer->holders->inode) };
+	int vram = -1;
 
 	for (size_t i = 0; i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
@@ -338,7 +339,7 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 		ret.nr_bos += here && holder->bo != NO_BO;
 		ret.nr_handles += here && holder->bo == NO_BO;
 		if (here && holder->bo != NO_BO)
-			ret.known += peers_references(survey, buffer, holder);
+			ret.known += peers_references(survey, buffer, holder, &vram);
 		ret.known += is_first_bo_there(survey, buffer, i, true);
 		ret.nr_other_gpus += is_first_bo_there(survey, buffer, i, false);
 	}

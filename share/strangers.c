@@ -21,17 +21,22 @@
 #define DRI	      "/sys/kernel/debug/dri"
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
-/* One buffer of one process: an open dma-buf or a BO by its inode, a handle by what its file says. */
+/*
+ * What shows that a process has a buffer: the inode of an open dma-buf or of a BO's; on the buffer's own device the offset
+ * of a handle, or the size of one that is not for the CPU; on another GPU, where each import is an object of its own, which
+ * is mapped elsewhere, the size of any handle.
+ */
+enum clue { BY_INODE, BY_OFFSET, BY_SIZE, BY_SIZE_FAR };
+
 struct stranger {
+	enum clue clue;
+	uint64_t value;
+	uint32_t minor; /* of a handle's file */
 	pid_t pid;
-	uint64_t inode; /* 0: a handle */
-	uint32_t minor;
-	bool is_mappable;
-	uint64_t offset, size;
 };
 
 struct strangers {
-	struct stranger *list;
+	struct stranger *list; /* sorted, when all are there */
 	size_t nr;
 	int *kfd_pids; /* processes of the KFD */
 	size_t nr_kfd_pids;
@@ -73,8 +78,12 @@ static int add_handle(struct strangers *strangers, struct stranger stranger, int
 
 	if (err)
 		return err;
-	stranger.size = info.size;
-	stranger.is_mappable = !gem_offset(fd, handle, &stranger.offset);
+	stranger.clue = BY_SIZE_FAR;
+	stranger.value = info.size;
+	err = add(strangers, &stranger);
+	if (err)
+		return err;
+	stranger.clue = gem_offset(fd, handle, &stranger.value) ? BY_SIZE : BY_OFFSET;
 	return add(strangers, &stranger);
 }
 
@@ -108,7 +117,7 @@ static int add_file(const struct survey *survey, struct strangers *strangers, pi
 	if (stat(path, &st))
 		return -errno;
 	if (st.st_dev == dmabufs) {
-		stranger.inode = st.st_ino;
+		stranger.value = st.st_ino;
 		return add(strangers, &stranger);
 	}
 	stranger.minor = minor(st.st_rdev);
@@ -204,7 +213,7 @@ static int read_spaces(const struct survey *survey, struct strangers *strangers,
 		if (sscanf(line, "pid:%d", &stranger.pid) == 1)
 			is_stranger = stranger.pid && !is_our_thread(survey, stranger.pid);
 		else if (is_stranger && inode) {
-			stranger.inode = strtoull(inode + strlen(" ino:"), NULL, 10);
+			stranger.value = strtoull(inode + strlen(" ino:"), NULL, 10);
 			if (add(strangers, &stranger))
 				return -ENOMEM;
 		}
@@ -242,14 +251,28 @@ static int read_debugfs(const struct survey *survey, struct strangers *strangers
 
 /* ---- all ---- */
 
+static int compare_strangers(const void *a, const void *b)
+{
+	const struct stranger *x = a, *y = b;
+
+	if (x->clue != y->clue)
+		return x->clue < y->clue ? -1 : 1;
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return (x->minor > y->minor) - (x->minor < y->minor);
+}
+
 static int read_them(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
 {
 	int err = read_processes(survey, strangers, dmabufs);
 
-	if (err)
-		return err;
-	err = read_kfd(survey, strangers);
-	return err || !strangers->nr_kfd_pids ? err : read_debugfs(survey, strangers);
+	if (!err)
+		err = read_kfd(survey, strangers);
+	if (!err && strangers->nr_kfd_pids)
+		err = read_debugfs(survey, strangers);
+	if (!err && strangers->nr)
+		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_strangers);
+	return err;
 }
 
 int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
@@ -267,35 +290,41 @@ void strangers_free(struct strangers *strangers)
 	free(strangers);
 }
 
-/* On another GPU a handle is of an object of its own, which is mapped elsewhere. There may be thousands: GPUs come last. */
-static bool may_be(const struct survey *survey, const struct buffer *buffer, const struct stranger *stranger,
-		   const struct stranger *wanted, bool far)
+/* Somebody who has it, or 0. */
+static pid_t search(const struct strangers *strangers, enum clue clue, uint64_t value, uint32_t minor)
 {
-	bool has_offset = stranger->is_mappable && stranger->offset == wanted->offset;
-	bool has_size = stranger->size == wanted->size;
+	const struct stranger wanted = { .clue = clue, .value = value, .minor = minor }, *found = NULL;
 
-	if (stranger->inode || !(has_offset || has_size))
-		return stranger->inode == wanted->inode;
-	if (!survey_same_device(survey, stranger->minor, buffer->minor))
-		return far && has_size;
-	return stranger->is_mappable ? has_offset : has_size;
+	if (strangers->nr)
+		found = bsearch(&wanted, strangers->list, strangers->nr, sizeof(*found), compare_strangers);
+	return found ? found->pid : 0;
+}
+
+/* By a handle in a file of one GPU; @holder is on the buffer's own. */
+static pid_t search_gpu(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+			const struct holder *holder, uint32_t minor, bool far)
+{
+	uint64_t size = (uint64_t)lseek(buffer->dmabuf_fd, 0, SEEK_END);
+	pid_t pid;
+
+	if (!survey_same_device(survey, minor, buffer->minor))
+		return far ? search(strangers, BY_SIZE_FAR, size, minor) : 0;
+	pid = search(strangers, BY_OFFSET, holder->offset, minor);
+	return pid ? pid : search(strangers, BY_SIZE, size, minor);
 }
 
 pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
 		     bool far)
 {
+	const struct topology *machine = survey->request->machine;
 	const struct holder *holder = buffer->holders;
-	struct stranger wanted = {
-		.inode = holder->inode, .size = (uint64_t)lseek(buffer->dmabuf_fd, 0, SEEK_END),
-	};
+	pid_t pid = search(strangers, BY_INODE, holder->inode, 0);
 
 	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
 		holder++;
-	wanted.offset = holder->offset;
-	for (size_t i = 0; i < strangers->nr; i++)
-		if (may_be(survey, buffer, &strangers->list[i], &wanted, far))
-			return strangers->list[i].pid;
-	return 0;
+	for (unsigned int i = 0; i < machine->nr_nodes && !pid; i++)
+		pid = search_gpu(survey, strangers, buffer, holder, minor_of(machine->nodes[i]), far);
+	return pid;
 }
 
 static bool uses_gpu(pid_t pid, uint32_t gpu_id)

@@ -37,6 +37,7 @@ bool criu_is_streaming(void)
 #define SCRATCH	 1000 /* a file of the plugin's */
 #define OFFSET	 0x100000u
 #define BYTES	 8192u
+#define OTHER	 10000u /* handles of no buffer of the dump, from this number on */
 
 /* ---- the kernel ---- */
 
@@ -96,9 +97,12 @@ int survey_scratch(struct survey *survey, uint32_t minor)
 	return SCRATCH;
 }
 
+static unsigned int nr_compared, nr_imported;
+
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
 {
 	(void)survey;
+	nr_compared++;
 	return minor == other;
 }
 
@@ -114,6 +118,7 @@ int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 	(void)dmabuf_fd;
 	assert_int_equal(fd, SCRATCH);
 	add_handle();
+	nr_imported++;
 	*ret = 1;
 	return 0;
 }
@@ -133,6 +138,7 @@ static struct {
 	int open_error;	     /* of its files */
 	uint32_t file_minor; /* of its render file; 0: none */
 	uint32_t handle;     /* in it */
+	uint32_t nr_others;  /* likewise, of the same size */
 	uint64_t offset;
 	bool lists_handles, has_dmabuf, is_in_kfd;
 	const char *spaces; /* what debugfs says; NULL: it is not mounted */
@@ -146,9 +152,11 @@ int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 	(void)fd;
 	if (!stranger.lists_handles)
 		return -EINVAL;
-	*ret = calloc(2, sizeof(**ret));
+	*ret = calloc(2 + stranger.nr_others, sizeof(**ret));
 	**ret = (struct gem_entry){ .handle = stranger.handle };
 	*ret_nr = stranger.handle != 0;
+	for (uint32_t i = 0; i < stranger.nr_others; i++)
+		(*ret)[(*ret_nr)++] = (struct gem_entry){ .handle = OTHER + i };
 	return 0;
 }
 
@@ -165,13 +173,13 @@ int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
 	*ret = (struct gem_info){ .size = BYTES, .domains = kernel.domains };
-	return fd == SCRATCH || handle == stranger.handle || handle == 3000 ? 0 : -ENOENT;
+	return fd == SCRATCH || handle == stranger.handle || handle == 3000 || handle >= OTHER ? 0 : -ENOENT;
 }
 
 int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 {
 	(void)fd;
-	*ret = handle == stranger.handle ? stranger.offset : 0x770000;
+	*ret = handle == stranger.handle ? stranger.offset : 0x770000 + handle;
 	return 0;
 }
 
@@ -309,6 +317,7 @@ static void begin(void)
 {
 	memset(&kernel, 0, sizeof(kernel));
 	memset(&stranger, 0, sizeof(stranger));
+	nr_compared = nr_imported = 0;
 	stranger.exists = stranger.lists_handles = true;
 	stranger.gpu_id = 0x1111;
 	nr_mapped = 0;
@@ -516,6 +525,41 @@ static void a_handle_is_known_by_the_offset_on_its_own_gpu(void **state)
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }
 
+/* Another GPU's handle of the same size may be an import of the buffer, where the dump has one, too. */
+static void a_handle_on_another_gpu_is_known_by_its_size(void **state)
+{
+	struct holder holders[] = {
+		{ .minor = 128, .offset = OFFSET }, { .minor = 129, .offset = 0x5000, .bo = 1 },
+	};
+
+	(void)state;
+	begin();
+	add_bo();
+	kernel.references += 4; /* the import on the other GPU */
+	stranger.file_minor = 129;
+	stranger.handle = 3;
+	stranger.offset = 0x6000;
+	assert_int_equal(check(holders, 2), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+	stranger.file_minor = 128;
+	assert_int_equal(check(holders, 2), 0);
+}
+
+/* Another job's; each buffer of the dump is looked for among them. */
+static void thousands_of_handles_are_not_walked_over(void **state)
+{
+	(void)state;
+	begin();
+	add_bo();
+	stranger.file_minor = 128;
+	stranger.nr_others = 5000;
+	assert_int_equal(check_bo(), 0);
+	assert_in_range(nr_compared, 1, 20);
+	stranger.handle = 3;
+	stranger.offset = OFFSET;
+	assert_int_equal(check_bo(), -EOPNOTSUPP);
+}
+
 static void handles_are_found_where_they_are_not_listed(void **state)
 {
 	(void)state;
@@ -593,9 +637,29 @@ static void memory_of_an_apu_is_system_memory(void **state)
 	assert_int_equal(check_bo(), 0);
 }
 
+/* By the mappings of all its holders. */
+static void a_buffer_is_asked_once_what_memory_it_is(void **state)
+{
+	struct holder holders[8];
+
+	(void)state;
+	begin();
+	nr_mapped = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(holders); i++) {
+		holders[i] = (struct holder){ .minor = 128, .offset = OFFSET };
+		kernel.references++; /* the mapping on the other GPU */
+		add_bo();
+	}
+	assert_int_equal(check(holders, ARRAY_SIZE(holders)), 0);
+	assert_in_range(nr_imported, 1, 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handle_on_another_gpu_is_known_by_its_size),
+		cmocka_unit_test(thousands_of_handles_are_not_walked_over),
+		cmocka_unit_test(a_buffer_is_asked_once_what_memory_it_is),
 		cmocka_unit_test(what_the_dump_has_alone_is_accepted),
 		cmocka_unit_test(an_import_of_a_stranger_is_counted),
 		cmocka_unit_test(legacy_ipc_is_named_where_it_may_be),
