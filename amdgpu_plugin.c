@@ -259,7 +259,7 @@ static int hook_post_forking(void)
 
 static int remember_task(pid_t pid)
 {
-	pid_t *grown = reallocarray(plugin.tasks, plugin.nr_tasks + 1, sizeof(*grown));
+	pid_t *grown = array_grow(plugin.tasks, plugin.nr_tasks, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;

@@ -169,21 +169,16 @@ int topology_node_set(struct topology_node *node, enum topology_prop prop, uint6
 
 int topology_node_add_link(struct topology_node *node, const struct topology_link *link)
 {
-	unsigned int room = node->links_allocated;
 	struct topology_link *links;
 
 	if (node->nr_links == TOPOLOGY_MAX_LINKS)
 		return -E2BIG;
-	if (node->nr_links == room) {
-		room = room ? 2 * room : 8;
-		links = reallocarray(node->links, room, sizeof(*links));
-		if (!links)
-			return -ENOMEM;
-		node->links = links;
-		node->links_allocated = room;
-	}
-	node->links[node->nr_links] = *link;
-	node->links[node->nr_links++].to = -1;
+	links = array_grow(node->links, node->nr_links, sizeof(*links));
+	if (!links)
+		return -ENOMEM;
+	node->links = links;
+	links[node->nr_links] = *link;
+	links[node->nr_links++].to = -1;
 	return 0;
 }
 

@@ -109,7 +109,6 @@ struct topology_node {
 	uint64_t value[TOPOLOGY_NR_PROPS];
 	char name[TOPOLOGY_NAME_MAX]; /* ASIC name, may be empty */
 	unsigned int nr_links;
-	unsigned int links_allocated;
 	struct topology_link *links;
 };
 

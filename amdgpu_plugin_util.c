@@ -234,22 +234,21 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	_cleanup_free_ int *numbers = NULL;
-	size_t nr = 0, room = 0;
 	struct dirent *entry;
+	size_t nr = 0;
 
 	if (!dir)
 		return -errno;
 	steal_fd(&fd);
 	while (errno = 0, (entry = readdir(dir))) {
+		int *grown;
+
 		if (!is_number(entry->d_name))
 			continue;
-		if (nr == room) {
-			int *grown = reallocarray(numbers, room = 2 * room + 64, sizeof(*numbers));
-
-			if (!grown)
-				return -ENOMEM;
-			numbers = grown;
-		}
+		grown = array_grow(numbers, nr, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		numbers = grown;
 		numbers[nr++] = atoi(entry->d_name);
 	}
 	if (errno)

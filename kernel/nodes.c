@@ -22,22 +22,18 @@
 #define ENGINES_MODE 0666
 
 struct mounted {
-	size_t nr, room;
+	size_t nr;
 	dev_t *devices;
 };
 
 static int add_mounted(struct mounted *mounted, dev_t device)
 {
-	if (mounted->nr == mounted->room) {
-		size_t room = 2 * mounted->room + 64;
-		dev_t *grown = reallocarray(mounted->devices, room, sizeof(*grown));
+	dev_t *grown = array_grow(mounted->devices, mounted->nr, sizeof(*grown));
 
-		if (!grown)
-			return -ENOMEM;
-		mounted->devices = grown;
-		mounted->room = room;
-	}
-	mounted->devices[mounted->nr++] = device;
+	if (!grown)
+		return -ENOMEM;
+	grown[mounted->nr++] = device;
+	mounted->devices = grown;
 	return 0;
 }
 

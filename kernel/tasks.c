@@ -246,13 +246,13 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 
 static int grow(struct task_files *files)
 {
-	struct task_file *grown = reallocarray(files->files, files->count + 1, sizeof(*grown));
+	struct task_file *grown = array_grow(files->files, files->count, sizeof(*grown));
 	size_t *sorted;
 
 	if (!grown)
 		return -ENOMEM;
 	files->files = grown;
-	sorted = reallocarray(files->sorted, files->count + 1, sizeof(*sorted));
+	sorted = array_grow(files->sorted, files->count, sizeof(*sorted));
 	if (!sorted)
 		return -ENOMEM;
 	files->sorted = sorted;
