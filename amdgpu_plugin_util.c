@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "amdgpu_plugin_util.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -116,6 +117,29 @@ bool fail_log(void)
 	return true;
 }
 
+/* ---- numbers ---- */
+
+int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret)
+{
+	uint64_t value = 0;
+	const char *p = text;
+
+	for (; isxdigit((unsigned char)*p); p++) {
+		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
+
+		if (digit >= base)
+			break;
+		if (mul_overflows(value, (uint64_t)base, &value) || add_overflows(value, (uint64_t)digit, &value) ||
+		    value > max)
+			return -ERANGE;
+	}
+	if (p == text)
+		return -EINVAL;
+	*end = p;
+	*ret = value;
+	return 0;
+}
+
 /* ---- files ---- */
 
 int write_all(int fd, const void *data, size_t size)
@@ -183,6 +207,16 @@ int read_text(int fd, char *text, size_t size)
 	}
 	text[len] = '\0';
 	return strlen(text) == len ? 0 : -EINVAL;
+}
+
+int read_number_at(int dir_fd, const char *path, uint64_t *ret)
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	char text[32];
+	const char *end;
+	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
+
+	return err ? err : parse_digits(text, 10, UINT64_MAX, &end, ret);
 }
 
 int drm_call(int fd, unsigned long op, void *args)

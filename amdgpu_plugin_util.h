@@ -97,6 +97,15 @@ uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
  */
 int read_text(int fd, char *text, size_t size);
 
+/*
+ * The digits of @base (10, 16) at the beginning of @text: no sign, no white space. *end is the first byte after them. 0;
+ * -EINVAL without a digit; -ERANGE for more than @max. No message.
+ */
+int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret);
+
+/* The decimal number with which a file begins. 0 or -errno, no message. */
+int read_number_at(int dir_fd, const char *path, uint64_t *ret);
+
 /* An ioctl of a render node, repeated as long as the driver asks for that (EINTR, EAGAIN). 0 or -errno, no message. */
 int drm_call(int fd, unsigned long op, void *args);
 

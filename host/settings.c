@@ -161,28 +161,6 @@ static int parse_flag(const char *text, bool *ret)
 	return -EINVAL;
 }
 
-/* Digits of the base only: no sign, no white space, no overflow. *end is the first byte after them. */
-static int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret)
-{
-	uint64_t value = 0;
-	const char *p = text;
-
-	for (; isxdigit((unsigned char)*p); p++) {
-		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
-
-		if (digit >= base)
-			break;
-		if (mul_overflows(value, (uint64_t)base, &value) || add_overflows(value, (uint64_t)digit, &value) ||
-		    value > max)
-			return -ERANGE;
-	}
-	if (p == text)
-		return -EINVAL;
-	*end = p;
-	*ret = value;
-	return 0;
-}
-
 /* Factor of "", K, M, G, T with or without iB; 0 when it is none of them. */
 static uint64_t size_unit(const char *text)
 {

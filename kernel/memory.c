@@ -12,8 +12,6 @@
 #include "kernel/memory.h"
 #include "amdgpu_plugin_util.h"
 
-#define LIMIT_TEXT_MAX 32
-
 /* The processes of the container need the rest. */
 #define COPY_SHARE 8
 
@@ -23,17 +21,12 @@
 /* "max" is no number, and so no limit. */
 static uint64_t read_limit(int root, const char *dir, const char *file)
 {
-	char path[PATH_MAX], text[LIMIT_TEXT_MAX], *end;
-	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
 	uint64_t limit;
 
 	if (snprintf(path, sizeof(path), "./%s/%s", dir, file) >= (int)sizeof(path))
 		return UINT64_MAX;
-	fd = openat(root, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read_text(fd, text, sizeof(text)))
-		return UINT64_MAX;
-	limit = strtoull(text, &end, 10);
-	return end == text ? UINT64_MAX : limit;
+	return read_number_at(root, path, &limit) ? UINT64_MAX : limit;
 }
 
 /* The least of a cgroup and all above it. @path is cut on the way. */

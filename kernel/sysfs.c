@@ -40,17 +40,12 @@ static int read_node_file(const struct reader *rd, const char *path, char text[S
 /* Decimal digits up to the end of the string or a white space. */
 static int parse_number(const char *text, uint64_t *ret)
 {
-	uint64_t value = 0;
-	const char *p = text;
+	const char *end;
+	int err = parse_digits(text, 10, UINT64_MAX, &end, ret);
 
-	for (; *p >= '0' && *p <= '9'; p++) {
-		if (mul_overflows(value, (uint64_t)10, &value) || add_overflows(value, (uint64_t)(*p - '0'), &value))
-			return -ERANGE;
-	}
-	if (p == text || (*p && !strchr(" \t\r\n", *p)))
-		return -EINVAL;
-	*ret = value;
-	return 0;
+	if (err)
+		return err;
+	return *end && !strchr(" \t\r\n", *end) ? -EINVAL : 0;
 }
 
 /* The device cgroup hides a device by -EPERM; a security module answers -EACCES. */

@@ -65,18 +65,6 @@ static bool begins_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-static int read_number(int dir, const char *name, uint64_t *ret)
-{
-	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	char text[32] = "";
-	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
-
-	if (err)
-		return err;
-	*ret = strtoull(text, NULL, 10);
-	return 0;
-}
-
 /* An entry of the directory that the KFD has for a process. */
 static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 {
@@ -88,9 +76,9 @@ static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 	if (!strcmp(name, KFD_QUEUES))
 		err = list_numbers(dir, name, &queues, &nr);
 	else if (begins_with(name, KFD_VRAM_PREFIX))
-		err = read_number(dir, name, &bytes);
+		err = read_number_at(dir, name, &bytes);
 	else if (!strcmp(name, KFD_PASID))
-		err = read_number(dir, name, &pasid);
+		err = read_number_at(dir, name, &pasid);
 	kfd->pasid += (uint32_t)pasid;
 	kfd->nr_queues += nr;
 	kfd->vram_bytes += bytes;

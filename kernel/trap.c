@@ -20,10 +20,9 @@
 
 static bool saves_waves(const char *parameter_file)
 {
-	_cleanup_close_ int fd = open(parameter_file, O_RDONLY | O_CLOEXEC);
-	char text[16];
+	uint64_t value;
 
-	return fd >= 0 && !read_text(fd, text, sizeof(text)) && atoi(text);
+	return !read_number_at(AT_FDCWD, parameter_file, &value) && value;
 }
 
 int trap_find(const struct driver_release *driver, const char *parameter_file, uint64_t high_end, uint64_t *ret)

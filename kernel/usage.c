@@ -3,8 +3,6 @@
  * Who else uses the GPUs: the queues of all KFD processes, and what the driver says of VRAM.
  * Taken from a sysfs that the caller has opened, since a restored task may see none.
  */
-#include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 
 #include "kernel/sysfs.h"
@@ -13,19 +11,6 @@
 #include "amdgpu_plugin_util.h"
 
 #define PROCESSES "class/kfd/kfd/proc"
-
-static int read_count(int sysfs, const char *path, uint64_t *ret)
-{
-	_cleanup_close_ int fd = openat(sysfs, path, O_RDONLY | O_CLOEXEC);
-	char text[32] = "", *end;
-	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
-
-	if (err)
-		return err;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno || end == text ? -EINVAL : 0;
-}
 
 void usage_read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
 {
@@ -41,7 +26,7 @@ void usage_read_queues(int sysfs, int pid, const struct topology *machine, struc
 		int node;
 
 		snprintf(path, sizeof(path), PROCESSES "/%d/queues/%d/gpuid", pid, queues[i]);
-		node = read_count(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
+		node = read_number_at(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
 		if (node >= 0)
 			usage[node].has_queues = true;
 	}
@@ -53,7 +38,7 @@ static int read_mem_info(int sysfs, const struct topology_node *node, const char
 
 	sysfs_pci_path(node, device);
 	snprintf(path, sizeof(path), "%s/mem_info_vram_%s", device, which);
-	return read_count(sysfs, path, ret);
+	return read_number_at(sysfs, path, ret);
 }
 
 void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
