@@ -219,14 +219,24 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret)
 	return err ? err : parse_digits(text, 10, UINT64_MAX, &end, ret);
 }
 
-int drm_call(int fd, unsigned long op, void *args)
+int call_ioctl(int fd, unsigned long op, void *args)
 {
 	int r;
 
-	do {
+	do
 		r = ioctl(fd, op, args);
-	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
+	while (r < 0 && errno == EINTR);
 	return r < 0 ? -errno : 0;
+}
+
+int drm_call(int fd, unsigned long op, void *args)
+{
+	int err;
+
+	do
+		err = call_ioctl(fd, op, args);
+	while (err == -EAGAIN);
+	return err;
 }
 
 int fdinfo_value(int fd, const char *name, char *text, size_t size)

@@ -106,7 +106,9 @@ int parse_digits(const char *text, int base, uint64_t max, const char **end, uin
 /* The decimal number with which a file begins. 0 or -errno, no message. */
 int read_number_at(int dir_fd, const char *path, uint64_t *ret);
 
-/* An ioctl of a render node, repeated as long as the driver asks for that (EINTR, EAGAIN). 0 or -errno, no message. */
+/* An ioctl, repeated after a signal (EINTR). 0 or -errno, no message. */
+int call_ioctl(int fd, unsigned long op, void *args);
+/* The same of a render node, whose driver also asks for a repetition by EAGAIN. */
 int drm_call(int fd, unsigned long op, void *args);
 
 /* What fdinfo of our own @fd says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */

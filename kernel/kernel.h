@@ -3,7 +3,6 @@
 #ifndef KERNEL_KERNEL_H
 #define KERNEL_KERNEL_H
 
-#include "kernel/buffers.h"
 #include "kernel/cow.h"
 #include "kernel/device.h"
 #include "kernel/driver.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The CRIU ioctl of /dev/kfd, one function for each operation. What the kernel saves is
+ * The ioctls of /dev/kfd, one function for each operation of the CRIU ioctl. What the kernel saves is
  * opaque here: sizes are kept, contents are never looked at.
  *
  * An event that brings no page shows by which gpu id a kernel maps /dev/kfd: kernels that map by the user's id refuse
  * it.
  */
 #include <fcntl.h>
-#include <sys/ioctl.h>
 
 #include "kernel/device.h"
 #include "kernel/driver.h"
@@ -22,13 +21,8 @@
 
 static int criu_op(int fd, enum kfd_criu_op op, struct kfd_ioctl_criu_args *args)
 {
-	int r;
-
 	args->op = op;
-	do {
-		r = ioctl(fd, AMDKFD_IOC_CRIU_OP, args);
-	} while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
+	return call_ioctl(fd, AMDKFD_IOC_CRIU_OP, args);
 }
 
 /* What the user can do about an errno that has one cause only. */
@@ -61,12 +55,12 @@ struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
 	struct kfd_ioctl_destroy_event_args gone = { 0 };
-	int err = ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event) < 0 ? -errno : 0;
+	int err = call_ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event);
 
 	if (err)
 		return (struct kfd_rules){ .maps_by_user_id = err == -ENOMEM || release_maps_by_user_id() };
 	gone.event_id = event.event_id;
-	ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
+	call_ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
 	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
@@ -109,7 +103,7 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 static int check_gpus(int fd, size_t wanted)
 {
 	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
-	int err = ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args) < 0 ? -errno : 0;
+	int err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
 
 	if (err)
 		pr_err("cannot ask the KFD for the number of the process' GPUs: %s\n", strerror(-err));
@@ -137,12 +131,10 @@ int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, co
 int kfd_check_version(int fd)
 {
 	struct kfd_ioctl_get_version_args version = { 0 };
-	int err;
+	int err = call_ioctl(fd, AMDKFD_IOC_GET_VERSION, &version);
 
-	if (ioctl(fd, AMDKFD_IOC_GET_VERSION, &version) < 0) {
-		err = -errno;
+	if (err)
 		return fail(err, "cannot ask the KFD for its version: %m");
-	}
 	if (version.major_version == KFD_MIN_MAJOR && version.minor_version >= KFD_MIN_MINOR)
 		return 0;
 	return fail(-EOPNOTSUPP, "KFD interface %u.%u cannot checkpoint: %d.%d or a later minor (Linux 5.18) is needed",
@@ -302,4 +294,55 @@ int kfd_resume(int fd, pid_t pid)
 		return fail(err, "pid %d: cannot resume its GPU queues: %m%s", pid,
 			    err == -EAGAIN ? " (memory of SVM ranges was moved meanwhile): restore again" : "");
 	return 0;
+}
+
+/* ---- buffers besides those of CRIU_OP ---- */
+
+int kfd_import_dmabuf(int kfd, uint32_t gpu_id, uint64_t va, int dmabuf_fd, uint64_t *ret_handle)
+{
+	struct kfd_ioctl_import_dmabuf_args args = { .va_addr = va, .gpu_id = gpu_id, .dmabuf_fd = (uint32_t)dmabuf_fd };
+	int err = call_ioctl(kfd, AMDKFD_IOC_IMPORT_DMABUF, &args);
+
+	if (!err)
+		*ret_handle = args.handle;
+	return err;
+}
+
+int kfd_map(int kfd, uint64_t handle, const uint32_t *gpu_ids, uint32_t nr_gpus)
+{
+	struct kfd_ioctl_map_memory_to_gpu_args args = {
+		.handle = handle,
+		.device_ids_array_ptr = (uintptr_t)gpu_ids,
+		.n_devices = nr_gpus,
+	};
+
+	return nr_gpus ? call_ioctl(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args) : 0;
+}
+
+int kfd_free(int kfd, uint64_t handle)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
+
+	return call_ioctl(kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
+}
+
+int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id)
+{
+	uint8_t metadata[KFD_METADATA_MAX]; /* with less room than it needs, the call fails */
+	struct kfd_ioctl_get_dmabuf_info_args args = {
+		.metadata_ptr = (uintptr_t)metadata, .metadata_size = sizeof(metadata), .dmabuf_fd = (uint32_t)dmabuf_fd,
+	};
+	int err = call_ioctl(kfd, AMDKFD_IOC_GET_DMABUF_INFO, &args);
+
+	if (!err)
+		*ret_gpu_id = args.gpu_id;
+	return err;
+}
+
+bool kfd_can_export(int kfd)
+{
+	struct kfd_ioctl_get_version_args version = { 0 };
+
+	/* A KFD that does not answer is taken for a later one. */
+	return call_ioctl(kfd, AMDKFD_IOC_GET_VERSION, &version) || version.major_version > 1 || version.minor_version >= 12;
 }

@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/ioctl.h>
 
 #include "kernel/records.h"
 #include "kernel/trap.h"
@@ -73,9 +72,10 @@ int trap_set(int fd, const struct kfd_state *state)
 		struct kfd_ioctl_set_trap_handler_args args = {
 			.tba_addr = trap->tba, .tma_addr = trap->tma, .gpu_id = trap->gpu_id,
 		};
+		int err = call_ioctl(fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args);
 
-		if (ioctl(fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args) < 0)
-			return fail(-errno, "gpu %#x: the KFD does not take the trap handler at %#" PRIx64 " that pid %u had "
+		if (err)
+			return fail(err, "gpu %#x: the KFD does not take the trap handler at %#" PRIx64 " that pid %u had "
 				    "set: %m; restore it on a driver of the release where it was dumped", trap->gpu_id,
 				    trap->tba, state->pid);
 	}
