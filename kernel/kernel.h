@@ -7,7 +7,6 @@
 #include "kernel/device.h"
 #include "kernel/driver.h"
 #include "kernel/fold.h"
-#include "kernel/iommu.h"
 #include "kernel/kfd.h"
 #include "kernel/limits.h"
 #include "kernel/memory.h"

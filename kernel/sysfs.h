@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The KFD's topology in sysfs. Nothing else of the plugin reads it. */
+/* The KFD's topology in sysfs, which nothing else of the plugin reads, and the directories of its GPUs' PCI devices. */
 #ifndef KERNEL_SYSFS_H
 #define KERNEL_SYSFS_H
 
@@ -33,5 +33,20 @@ bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise);
  */
 #define SYSFS_PCI_PATH_MAX 48
 void sysfs_pci_path(const struct topology_node *node, char *path);
+
+/* A GPU's group of the IOMMU: GPUs reach system memory by its own addresses, or by those of an IOMMU. */
+struct iommu_group {
+	char number[16]; /* empty: none */
+	bool translates;
+};
+
+/* @sysfs: an fd of the root of a sysfs. What cannot be read counts as no IOMMU. */
+void iommu_read_group(int sysfs, const struct topology_node *node, struct iommu_group *ret);
+
+/*
+ * Whether system memory that is mapped for a GPU in one group is so for a GPU in the other one, too: no IOMMU translates
+ * for either, or it is the same group.
+ */
+bool iommu_is_common(const struct iommu_group *a, const struct iommu_group *b);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/iommu.h"
+#include "kernel/sysfs.h"
 #include "kernel/usage.h"
 #include "log_stub.h"
 #include "match_machine.h"

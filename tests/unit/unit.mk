@@ -55,7 +55,7 @@ test_ending_LDFLAGS := -Wl,--wrap=dlopen
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/precheck.c checkpoint/shared.c host/settings.c kernel/records.c kernel/state.c $(match_SRCS)
 test_gpus_LDFLAGS := -Wl,--wrap=usleep
 test_shared_SRCS := checkpoint/shared.c kernel/records.c kernel/state.c
-test_usage_SRCS := kernel/usage.c kernel/iommu.c $(topology_SRCS)
+test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 
 content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c
