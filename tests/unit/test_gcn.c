@@ -68,8 +68,8 @@ enum {
 
 static struct gcn_env env;
 static u8 *memory;		  /* read and written */
-static u8 *code, *busy, *handler; /* read */
-static size_t code_bytes, busy_bytes, handler_bytes;
+static u8 *code, *busy, *failing, *handler; /* read */
+static size_t code_bytes, busy_bytes, failing_bytes, handler_bytes;
 
 static bool is_within(u64 va, const u8 *start, size_t bytes)
 {
@@ -85,7 +85,7 @@ static void *page(struct gcn_env *e, u64 va, enum gcn_access access)
 	if (is_within(va, memory, MEMORY_BYTES))
 		return access != GCN_EXECUTE || memory_is_code ? (void *)(uintptr_t)va : NULL;
 	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) ||
-				     is_within(va, handler, handler_bytes)))
+				     is_within(va, failing, failing_bytes) || is_within(va, handler, handler_bytes)))
 		return NULL;
 	return (void *)(uintptr_t)va;
 }
@@ -139,6 +139,7 @@ static int setup(void **state)
 	(void)state;
 	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
 	busy = file_read(GCN_PROGRAMS "busy.bin", &busy_bytes);
+	failing = file_read(GCN_PROGRAMS "failing.bin", &failing_bytes);
 	memory = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
 	env = (struct gcn_env){ .page = page, .clock = clock_ticks, .executed = executed, .sh_mem_bases = 0x00010002 };
 	return 0;
@@ -149,6 +150,7 @@ static int teardown(void **state)
 	(void)state;
 	free(code);
 	free(busy);
+	free(failing);
 	free(handler);
 	free(memory);
 	return 0;
@@ -719,6 +721,66 @@ static void waves_come_back_from_the_save_area(void **state)
 	busy_check(m);
 }
 
+/* ---- a kernel whose assertion fails ---- */
+
+#define HANDLER_AT 256u /* in failing.bin */
+
+struct failing_memory {
+	u64 arguments[2];
+	u32 gate, went_on, trapped;
+};
+
+/* The kernel is preempted before it fails. @tells: a second handler is named behind the driver's, as the KFD does it. */
+static struct failing_memory *failing_run(bool tells)
+{
+	struct failing_memory *m = (struct failing_memory *)memory;
+	struct gcn_dispatch d = { .env = &env };
+	struct gcn_save_area area = save_area();
+	struct gcn_packet packet = {
+		.kernel = (uintptr_t)failing, .arguments = (uintptr_t)m, .workgroup = { 256, 1, 1 }, .grid = { 512, 1, 1 },
+	};
+	u64 *named = (u64 *)(handler + GCN_PAGE);
+	int err;
+
+	*m = (struct failing_memory){ .arguments = { (uintptr_t)&m->gate, (uintptr_t)&m->went_on } };
+	named[0] = tells ? (uintptr_t)failing + HANDLER_AT : 0;
+	named[1] = tells ? (uintptr_t)&m->trapped : 0;
+	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
+	assert_int_equal(gcn_dispatch_run(&d, 50), -EAGAIN);
+	assert_int_equal(preempt(&d, &area), 0);
+	m->gate = 1;
+	while ((err = gcn_dispatch_run(&d, 50)) == -EAGAIN)
+		;
+	gcn_dispatch_end(&d);
+	assert_int_equal(err, 0);
+	named[0] = named[1] = 0;
+	return m;
+}
+
+static void the_drivers_handler_alone_lets_a_failed_assertion_go_on(void **state)
+{
+	struct failing_memory *m;
+
+	(void)state;
+	if (!handler && !handler_read())
+		skip();
+	m = failing_run(false);
+	assert_int_equal(m->trapped, 0);
+	assert_int_equal(m->went_on, 1);
+}
+
+static void a_second_handler_tells_of_a_failed_assertion(void **state)
+{
+	struct failing_memory *m;
+
+	(void)state;
+	if (!handler && !handler_read())
+		skip();
+	m = failing_run(true);
+	assert_int_equal(m->trapped, 2);
+	assert_int_equal(m->went_on, 0);
+}
+
 /* What was saved is damaged: nothing of it is believed that does not fit the save area. */
 static void a_damaged_control_stack_is_refused(void **state)
 {
@@ -866,6 +928,8 @@ int main(void)
 		cmocka_unit_test(atomics_return_what_was_there),
 		cmocka_unit_test(lds_is_accessed_in_all_sizes),
 		cmocka_unit_test(waves_come_back_from_the_save_area),
+		cmocka_unit_test(the_drivers_handler_alone_lets_a_failed_assertion_go_on),
+		cmocka_unit_test(a_second_handler_tells_of_a_failed_assertion),
 		cmocka_unit_test(a_damaged_control_stack_is_refused),
 		cmocka_unit_test(code_is_executed_only_from_pages_for_it),
 		cmocka_unit_test(an_unknown_instruction_stops_the_wave),
