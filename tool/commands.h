@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/host.h"
 #include "tool/print.h"
 
 struct arguments {
-	const char *path;    /* directory or archive of images, or a pid; NULL: none was given */
+	const char *path;	/* directory or archive of images, or a pid; NULL: none was given */
 	const char *images_dir; /* where a dump would write; NULL: not said */
 	const char *machine; /* directory with a copy of another machine's topology; NULL: this one's */
 };
@@ -23,6 +24,15 @@ int command_resume(const struct arguments *arguments);
 
 /* A point about the directory of images, of which a dump needs so many bytes. */
 void check_images_dir(const char *directory, uint64_t needed_bytes);
+
+/* Of a GPU: "gfx90a" and "0000:c1:00.0"; "" where it is not said. */
+#define NODE_TEXT_MAX 32
+const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
+const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
+
+/* What a setting is, and who says so: the file beside images may be a stranger's. */
+#define SETTING_TEXT_MAX 4096
+void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
 
 /* 0 after a line. */
 int parse_pid(const char *text);

@@ -16,7 +16,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-#include "tool/summary.h"
 
 #define PLUGIN_MAX		   (64u << 20)
 #define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
@@ -213,7 +212,7 @@ static void check_gpu(const struct topology_node *node, const struct gpu_usage *
 		[LIMIT_LOSS] = "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
 		[LIMIT_HARM] = "See KERNELS in criu-plugin-amdgpu(1)",
 	};
-	char name[32], gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX], free_text[64] = "";
+	char name[32], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));

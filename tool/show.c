@@ -1,8 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* amdgpu-image show: processes, their GPUs and buffers, what they share, and the other files. */
 #include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
 #include "tool/commands.h"
-#include "tool/summary.h"
+#include "tool/images.h"
+
+/* ---- values in words ---- */
+
+const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
+{
+	unsigned int gfx = (unsigned int)topology_get(node, TOPOLOGY_GFX_TARGET_VERSION);
+
+	text[0] = '\0';
+	if (topology_has(node, TOPOLOGY_GFX_TARGET_VERSION))
+		snprintf(text, NODE_TEXT_MAX, "gfx%u%x%x", gfx / 10000, gfx / 100 % 100, gfx % 100);
+	return text;
+}
+
+const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
+{
+	uint64_t domain = topology_get(node, TOPOLOGY_DOMAIN), location = topology_get(node, TOPOLOGY_LOCATION_ID);
+	struct device_ref ref = { DEVICE_REF_PCI, domain << 32 | (location & 0xffff) };
+
+	text[0] = '\0';
+	if (topology_has(node, TOPOLOGY_LOCATION_ID))
+		device_ref_text(&ref, text, NODE_TEXT_MAX);
+	return text;
+}
+
+static const char *criu_version_text(unsigned int hooks)
+{
+	switch (hooks) {
+	case 10:
+		return "3.17 to 3.19";
+	case 12:
+		return "4.0 or 4.1";
+	case 13:
+		return "4.2";
+	default:
+		return hooks > 13 ? "later than 4.2" : NULL;
+	}
+}
 
 /* ---- a process ---- */
 
@@ -26,7 +64,7 @@ static void print_prop(const char *key, const char *before, const struct topolog
 
 static void print_device(const struct topology_node *node)
 {
-	char gfx[GFX_TEXT_MAX], pci[PCI_TEXT_MAX];
+	char gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX];
 
 	print_id("gpu_id", "  gpu ", topology_gpu_id(node));
 	print_string("name", "   ", node->name);
@@ -43,59 +81,124 @@ static void print_device(const struct topology_node *node)
 	print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
 }
 
-static void print_queues(const char *before, unsigned int compute, unsigned int sdma)
+/* What the kernel's own state has, on one GPU or on all. */
+struct counts {
+	bool known; /* the state is laid out as known */
+	unsigned int compute, sdma, events, svm_ranges;
+};
+
+/* @gpu_id: 0: of all. A process without /dev/kfd has nothing of it. */
+static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
+{
+	struct counts counts = { .known = kfd->render_only };
+	struct kfd_state state = image_state(kfd);
+	struct queue_record queue;
+	struct records records;
+	int r;
+
+	if (kfd->render_only || records_begin(&state, &records))
+		return counts;
+	while ((r = records_next_queue(&records, &queue)) > 0) {
+		if (gpu_id && queue.gpu_id != gpu_id)
+			continue;
+		counts.compute += queue.type == QUEUE_TYPE_COMPUTE;
+		counts.sdma += queue.type != QUEUE_TYPE_COMPUTE;
+	}
+	counts.known = r == 0;
+	counts.events = records.nr_events;
+	counts.svm_ranges = records.nr_svm_ranges;
+	return counts;
+}
+
+static void print_queues(const char *before, const struct counts *counts)
 {
 	print_object("queues");
-	print_number("compute", before, compute);
-	print_number("sdma", ", SDMA ", sdma);
+	print_number("compute", before, counts->compute);
+	print_number("sdma", ", SDMA ", counts->sdma);
 	print_end();
 }
 
-static void print_buffers(const struct gpu_sum *gpu)
+static const struct {
+	const char *name;
+	uint32_t flag;
+} kinds[] = {
+	{ "VRAM", KFD_IOC_ALLOC_MEM_FLAGS_VRAM },	  { "GTT", KFD_IOC_ALLOC_MEM_FLAGS_GTT },
+	{ "userptr", KFD_IOC_ALLOC_MEM_FLAGS_USERPTR },	  { "doorbell", KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL },
+	{ "MMIO", KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP }, { "other", UINT32_MAX },
+};
+
+struct sum {
+	size_t nr;
+	uint64_t bytes;
+};
+
+/* The buffers of a GPU, by kind, and those of them whose contents are the process' own. */
+static void sum_buffers(const struct kfd_state *state, uint32_t gpu_id, struct sum sums[ARRAY_SIZE(kinds)],
+			struct sum *contents)
+{
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct bo *bo = &state->bos[i];
+		size_t kind = 0;
+
+		if (bo->gpu_id != gpu_id)
+			continue;
+		while (kind + 1 < ARRAY_SIZE(kinds) && !(bo->alloc_flags & kinds[kind].flag))
+			kind++;
+		sums[kind].nr++;
+		sums[kind].bytes += bo->size;
+		if (!kfd_state_owns(state, i))
+			continue;
+		contents->nr++;
+		contents->bytes += bo->size;
+	}
+}
+
+static void print_buffers(const struct sum sums[ARRAY_SIZE(kinds)])
 {
 	print_array("buffers");
-	for (unsigned int kind = 0; kind < BO_NR_KINDS; kind++) {
-		const struct bo_sum *sum = &gpu->bos[kind];
-
-		if (!sum->nr)
+	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
+		if (!sums[kind].nr)
 			continue;
 		print_object(NULL);
-		print_string("kind", "    ", bo_kind_names[kind]);
-		print_number("number", ": ", sum->nr);
-		print_bytes("bytes", ", ", sum->bytes);
+		print_string("kind", "    ", kinds[kind].name);
+		print_number("number", ": ", sums[kind].nr);
+		print_bytes("bytes", ", ", sums[kind].bytes);
 		print_text("\n");
 		print_end();
 	}
 	print_end();
 }
 
-static void print_gpu(const struct images *images, int id, const struct gpu_sum *gpu, bool knows_objects)
+static void print_gpu(const struct images *images, const struct image_file *file, const struct topology_node *node)
 {
-	const struct image_file *pages = images_find(images, IMAGE_PAGES, id, topology_gpu_id(gpu->node));
+	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, topology_gpu_id(node));
+	struct counts counts = count_objects(file->kfd, topology_gpu_id(node));
+	struct sum sums[ARRAY_SIZE(kinds)] = { 0 }, contents = { 0 };
 
+	sum_buffers(&file->kfd->state, topology_gpu_id(node), sums, &contents);
 	print_object(NULL);
-	print_device(gpu->node);
-	if (knows_objects)
-		print_queues("\n    queues     compute ", gpu->compute_queues, gpu->sdma_queues);
+	print_device(node);
+	if (counts.known)
+		print_queues("\n    queues     compute ", &counts);
 	print_object("contents");
-	print_bytes("content_bytes", "\n    contents   ", gpu->content_bytes);
-	print_number("buffers", NULL, gpu->nr_contents);
+	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
+	print_number("buffers", NULL, contents.nr);
 	print_string("file", " in ", pages ? pages->name : NULL);
 	print_end();
-	if (!pages && gpu->nr_contents)
-		print_text(", and their file is missing");
-	print_text("\n");
-	print_buffers(gpu);
+	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
+	print_buffers(sums);
 	print_end();
 }
 
-static void print_objects(const struct kfd_image *kfd, const struct summary *summary)
+static void print_objects(const struct kfd_image *kfd)
 {
+	struct counts counts = count_objects(kfd, 0);
+
 	print_number("objects", "  objects      ", kfd->state.nr_objects);
-	if (summary->knows_objects) {
-		print_queues("; queues: compute ", summary->compute_queues, summary->sdma_queues);
-		print_number("events", ", events: ", summary->events);
-		print_number("svm_ranges", ", SVM ranges: ", summary->svm_ranges);
+	if (counts.known) {
+		print_queues("; queues: compute ", &counts);
+		print_number("events", ", events: ", counts.events);
+		print_number("svm_ranges", ", SVM ranges: ", counts.svm_ranges);
 	} else {
 		print_text(", of kinds that are not known");
 	}
@@ -103,13 +206,24 @@ static void print_objects(const struct kfd_image *kfd, const struct summary *sum
 	print_text("\n");
 }
 
-static int print_process(const struct images *images, const struct image_file *file)
+static void print_sharing(const struct kfd_image *kfd)
+{
+	size_t nr_shared = 0;
+
+	for (size_t i = 0; i < kfd->state.nr_bos; i++)
+		nr_shared += kfd->state.bos[i].share.buffer != 0;
+	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
+	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);
+	print_text("%s", kfd->nr_sharers ? "\n" : "");
+	print_bool("shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
+	if (kfd->hsakmt.bytes)
+		print_text("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)\n");
+}
+
+static void print_process(const struct images *images, const struct image_file *file)
 {
 	const struct kfd_image *kfd = file->kfd;
-	struct summary summary;
 
-	if (summary_init(&summary, kfd))
-		return complain("out of memory");
 	print_object(NULL);
 	print_number("pid", "\nprocess ", kfd->state.pid);
 	print_text("%s", kfd->render_only ? ", without /dev/kfd" : "");
@@ -119,20 +233,14 @@ static int print_process(const struct images *images, const struct image_file *f
 	print_bool("checksum", kfd->has_crc32c);
 	print_bool("render_only", kfd->render_only);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
-	print_objects(kfd, &summary);
-	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
-	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, summary.shared_buffers);
-	print_text("%s", kfd->nr_sharers ? "\n" : "");
-	print_bool("shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
-	if (kfd->hsakmt.bytes)
-		print_text("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)\n");
+	print_objects(kfd);
+	print_sharing(kfd);
 	print_array("gpus");
-	for (size_t i = 0; i < summary.nr_gpus; i++)
-		print_gpu(images, file->is.id, &summary.gpus[i], summary.knows_objects);
+	for (unsigned int i = 0; i < kfd->nodes->nr_nodes; i++)
+		if (topology_is_gpu(kfd->nodes->nodes[i]))
+			print_gpu(images, file, kfd->nodes->nodes[i]);
 	print_end();
 	print_end();
-	summary_done(&summary);
-	return TOOL_GOOD;
 }
 
 /* ---- all ---- */
@@ -143,45 +251,31 @@ static void print_file(const struct image_file *file)
 	print_string("name", "  ", file->name);
 	print_bytes("bytes", ", ", file->size);
 	print_string("problem", ": ", file->problem);
-	if (file->is.kind == IMAGE_DRM_PAGES)
-		print_text(": of CRIU's development branch; this plugin does not restore it");
 	print_text("\n");
 	print_end();
-}
-
-static int show(const struct images *images)
-{
-	int status = TOOL_GOOD;
-
-	print_object(NULL);
-	print_string("path", "", images->source.path);
-	print_number("files_number", ": files: ", images->nr);
-	print_text("\n");
-	print_array("processes");
-	for (size_t i = 0; i < images->nr && status == TOOL_GOOD; i++)
-		if (image_is_process(&images->files[i]))
-			status = print_process(images, &images->files[i]);
-	print_end();
-	print_text("\nfiles:\n");
-	print_array("files");
-	for (size_t i = 0; i < images->nr; i++)
-		if (!image_is_process(&images->files[i]))
-			print_file(&images->files[i]);
-	print_end();
-	print_end();
-	return status;
 }
 
 int command_show(const struct arguments *arguments)
 {
-	struct images images;
-	int status;
+	_cleanup_(images_done) struct images images = { 0 };
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	status = show(&images);
-	if (status == TOOL_GOOD)
-		status = images_status(&images);
-	images_done(&images);
-	return status;
+	print_object(NULL);
+	print_string("path", "", images.source.path);
+	print_number("files_number", ": files: ", images.nr);
+	print_text("\n");
+	print_array("processes");
+	for (size_t i = 0; i < images.nr; i++)
+		if (image_is_process(&images.files[i]))
+			print_process(&images, &images.files[i]);
+	print_end();
+	print_text("\nfiles:\n");
+	print_array("files");
+	for (size_t i = 0; i < images.nr; i++)
+		if (!image_is_process(&images.files[i]))
+			print_file(&images.files[i]);
+	print_end();
+	print_end();
+	return images_status(&images);
 }
