@@ -3,16 +3,14 @@
 #ifndef TOOL_COMMANDS_H
 #define TOOL_COMMANDS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "host/host.h"
 #include "tool/print.h"
 
 struct arguments {
-	const char *path;	/* directory or archive of images, or a pid; NULL: none was given */
+	const char *path;	/* directory or archive of images */
+	int pid;		/* instead, of check and resume */
 	const char *images_dir; /* where a dump would write; NULL: not said */
-	const char *machine; /* directory with a copy of another machine's topology; NULL: this one's */
+	const char *machine;	/* directory with a copy of another machine's topology; NULL: this one's */
 };
 
 int command_show(const struct arguments *arguments);
@@ -30,11 +28,7 @@ void check_images_dir(const char *directory, uint64_t needed_bytes);
 const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 
-/* What a setting is, and who says so: the file beside images may be a stranger's. */
-#define SETTING_TEXT_MAX 4096
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
-
-/* 0 after a line. */
-int parse_pid(const char *text);
+/* Who says so: the file beside images may be a stranger's. */
+const char *setting_source_text(enum setting_source source);
 
 #endif

@@ -7,7 +7,6 @@
  * for "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
  */
 #include <getopt.h>
-
 #include <sys/resource.h>
 
 #include "amdgpu_plugin_util.h"
@@ -27,19 +26,26 @@ static const char help[] =
 	"  --help, --version\n\n"
 	"status: 0 good, 1 damaged, does not fit or would not be dumped, 2 cannot be told\n";
 
+enum argument { NOTHING, IMAGES, PID };
+
 static const struct command {
 	const char *name;
 	int (*run)(const struct arguments *arguments);
-	bool wants_path;
+	enum argument wants;
 } commands[] = {
-	{ "show", command_show, true },	    { "verify", command_verify, true }, { "match", command_match, true },
-	{ "check", command_check, true },   { "doctor", command_doctor, false }, { "resume", command_resume, true },
+	{ "show", command_show, IMAGES }, { "verify", command_verify, IMAGES }, { "match", command_match, IMAGES },
+	{ "check", command_check, PID },  { "doctor", command_doctor, NOTHING }, { "resume", command_resume, PID },
 };
 
-static int wrong_usage(const char *what)
+static int parse_pid(const char *text, int *ret)
 {
-	complain("%s (--help says more)", what);
-	return TOOL_FAIL;
+	char *end;
+	long pid = strtol(text, &end, 10);
+
+	if (pid <= 0 || pid > INT32_MAX || *end)
+		return complain("\"%s\" is no pid", text);
+	*ret = (int)pid;
+	return TOOL_GOOD;
 }
 
 static int run(int argc, char **argv, struct arguments *arguments)
@@ -47,21 +53,23 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	const struct command *command = NULL;
 
 	if (argc == 0)
-		return wrong_usage("which command?");
+		return complain("which command? (--help says more)");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(argv[0], commands[i].name))
 			command = &commands[i];
 	if (!command)
-		return wrong_usage("there is no such command");
-	if (command->wants_path && argc < 2)
-		return wrong_usage("which images, or which process?");
-	if (argc > 1 + command->wants_path)
-		return wrong_usage("too many arguments");
+		return complain("there is no such command (--help says more)");
+	if (command->wants && argc < 2)
+		return complain("which images, or which process?");
+	if (argc > 1 + (command->wants != NOTHING))
+		return complain("too many arguments");
 	if (arguments->machine && command->run != command_match)
-		return wrong_usage("--machine is for match");
+		return complain("--machine is for match");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
-		return wrong_usage("--images-dir is for check and doctor");
+		return complain("--images-dir is for check and doctor");
 	arguments->path = argv[1];
+	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
+		return TOOL_FAIL;
 	return command->run(arguments);
 }
 
@@ -83,27 +91,27 @@ static void limit_memory(void)
 static int parse_and_run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },   { "machine", required_argument, NULL, 'm' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "machine", required_argument, NULL, 'm' },
 		{ "images-dir", required_argument, NULL, 'i' },
-		{ "help", no_argument, NULL, 'h' },   { "version", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
 		{ 0 },
 	};
 	struct arguments arguments = { 0 };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (option == 'j') {
-			print_start(true);
-		} else if (option == 'm') {
-			arguments.machine = optarg;
-		} else if (option == 'i') {
-			arguments.images_dir = optarg;
-		} else if (option == 'h' || option == 'v') {
+		if (option == 'h' || option == 'v') {
 			fputs(option == 'h' ? help : "amdgpu-image " PLUGIN_VERSION "\n", stdout);
 			return TOOL_GOOD;
-		} else {
-			return TOOL_FAIL;
 		}
+		if (option == '?')
+			return TOOL_FAIL;
+		if (option == 'j')
+			print_start(true);
+		else
+			*(option == 'm' ? &arguments.machine : &arguments.images_dir) = optarg;
 	}
 	return run(argc - optind, argv + optind, &arguments);
 }

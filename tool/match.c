@@ -23,111 +23,80 @@ struct run {
 	struct driver_release driver;
 	struct settings settings;
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
+	struct match_candidates candidates; /* of the process whose turn it is */
 	struct match_choices choices;
 	bool all_fit;
 };
 
-/* What is to be placed: a process, or a render node that no process of the images has. */
-struct guest {
-	const struct image_file *file;
-	const struct topology *saved;
-	const struct kfd_image *kfd; /* NULL: a render node */
-	struct match_candidates candidates;
-	struct match_map *map; /* NULL: it does not fit */
-	char refusal[FAIL_TEXT_MAX]; /* "": none */
-};
-
-/* ---- settings ---- */
-
-static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
-{
-	size_t len = 0;
-
-	text[0] = '\0';
-	for (unsigned int i = 0; i < settings->n_device_map && len < SETTING_TEXT_MAX / 2; i++) {
-		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
-
-		device_ref_text(&settings->device_map[i].saved, saved, sizeof(saved));
-		device_ref_text(&settings->device_map[i].local, local, sizeof(local));
-		len += (size_t)snprintf(text + len, SETTING_TEXT_MAX - len, "%s%s=%s", i ? "," : "", saved, local);
-	}
-	return len;
-}
-
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
-{
-	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
-					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
-	size_t len;
-
-	if (id < SETTING_N_FLAGS)
-		len = (size_t)sprintf(text, "%d", settings->flag[id]);
-	else if (id == SETTING_MAX_BUFFER_SIZE)
-		len = (size_t)sprintf(text, "%" PRIu64, settings->max_buffer_size_bytes);
-	else if (id == SETTING_PROGRESS)
-		len = (size_t)snprintf(text, SETTING_TEXT_MAX / 2, "%.2000s", settings->progress);
-	else
-		len = map_text(settings, text);
-	snprintf(text + len, SETTING_TEXT_MAX - len, ", from %s", sources[settings->from[id]]);
-}
-
 /* ---- the choice ---- */
 
-static int place(const struct run *run, struct guest *guest)
+static int choose(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
 {
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
-		.saved = guest->saved, .machine = run->machine, .options = &options, .choices = &run->choices,
+		.saved = saved, .machine = run->machine, .options = &options, .choices = &run->choices,
 		.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK],
 	};
 
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
 		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
-	kfd_state_vram_needs(guest->kfd ? &guest->kfd->state : NULL, guest->saved, process.vram_needed);
-	memcpy(guest->candidates.usage, run->usage, sizeof(run->usage));
-	return match_choose(&process, &guest->candidates, &guest->map);
+	kfd_state_vram_needs(kfd ? &kfd->state : NULL, saved, process.vram_needed);
+	memset(&run->candidates, 0, sizeof(run->candidates));
+	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
+	return match_choose(&process, &run->candidates, ret);
 }
 
 /* ---- what else a restore refuses ---- */
 
-static const struct topology_node *local_of(const struct run *run, const struct guest *guest, uint32_t gpu_id)
+static const struct topology_node *local_of(const struct run *run, const struct match_map *map, uint32_t gpu_id)
 {
-	for (unsigned int i = 0; i < guest->map->nr_pairs; i++)
-		if (guest->map->pairs[i].user_gpu_id == gpu_id)
-			return run->machine->nodes[guest->map->pairs[i].local];
+	for (unsigned int i = 0; i < map->nr_pairs; i++)
+		if (map->pairs[i].user_gpu_id == gpu_id)
+			return run->machine->nodes[map->pairs[i].local];
 	return NULL;
 }
 
-static void ask_driver(const struct run *run, struct guest *guest)
+static int ask_driver(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
 {
-	struct kfd_state state = image_state(guest->kfd);
+	struct kfd_state state = image_state(kfd);
 	char why[LIMITS_TEXT_MAX];
 	struct queue_record queue;
 	struct records records;
 
 	if (records_begin(&state, &records))
-		return;
-	while (!guest->refusal[0] && records_next_queue(&records, &queue) > 0) {
-		const struct topology_node *node = local_of(run, guest, queue.gpu_id);
+		return 0;
+	while (records_next_queue(&records, &queue) > 0) {
+		const struct topology_node *node = local_of(run, map, queue.gpu_id);
 
 		if (node && limits_of_queue(&queue, node, run->machine, &run->driver, why))
-			snprintf(guest->refusal, sizeof(guest->refusal), "a queue of gpu %#x: %s", queue.gpu_id, why);
+			return fail(-EINVAL, "a queue of gpu %#x: %s", queue.gpu_id, why);
 	}
+	return 0;
 }
 
-static void ask_sharing(const struct run *run, struct guest *guest)
+static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
 {
-	if (!kfd_image_keeps_ids(guest->kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
-		return;
-	for (unsigned int i = 0; !guest->refusal[0] && i < guest->map->nr_pairs; i++) {
-		const struct match_pair *pair = &guest->map->pairs[i];
+	if (!kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
+		return 0;
+	for (unsigned int i = 0; i < map->nr_pairs; i++)
+		if (map->pairs[i].user_gpu_id != map->pairs[i].actual_gpu_id)
+			return fail(-EINVAL,
+				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
+				    "(KFD_SHARING_CHECK=0 accepts it)",
+				    map->pairs[i].user_gpu_id, map->pairs[i].actual_gpu_id);
+	return 0;
+}
 
-		if (pair->user_gpu_id != pair->actual_gpu_id)
-			snprintf(guest->refusal, sizeof(guest->refusal),
-				 "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
-				 "(KFD_SHARING_CHECK=0 accepts it)",
-				 pair->user_gpu_id, pair->actual_gpu_id);
-	}
+/* *ret may be set even when the process does not fit: it has chosen. */
+static int match(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
+{
+	int err = choose(run, kfd, saved, ret);
+
+	if (err || !kfd)
+		return err;
+	if (run->is_here)
+		err = ask_driver(run, kfd, *ret);
+	return err ? err : ask_sharing(run, kfd, *ret);
 }
 
 /* ---- what is said ---- */
@@ -146,11 +115,22 @@ static void print_pair(const struct run *run, const struct match_pair *pair)
 	print_end();
 }
 
-static void print_reasons(const struct guest *guest)
+/* The pairs are remembered: processes that come later follow, and have the rest of the memory. */
+static void print_pairs(struct run *run, const struct match_map *map)
+{
+	print_array("pairs");
+	for (unsigned int i = 0; map && i < map->nr_pairs; i++) {
+		print_pair(run, &map->pairs[i]);
+		match_remember(&run->choices, &map->pairs[i]);
+	}
+	print_end();
+}
+
+static void print_reasons(int err)
 {
 	print_array("reasons");
-	if (guest->refusal[0]) {
-		print_string(NULL, "  ", guest->refusal);
+	if (err) {
+		print_string(NULL, "  ", fail_text()[0] ? fail_text() : strerror(-err));
 		print_text("\n");
 	}
 	print_end();
@@ -158,49 +138,23 @@ static void print_reasons(const struct guest *guest)
 
 /* ---- all ---- */
 
-/* Processes that come later follow, and have the rest of the memory. */
-static void remember(struct run *run, const struct guest *guest)
+static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
 {
-	for (unsigned int i = 0; i < guest->map->nr_pairs; i++)
-		match_remember(&run->choices, &guest->map->pairs[i]);
-}
+	struct match_map *map = NULL;
+	int err = match(run, file->kfd, saved, &map);
 
-static int match_guest(struct run *run, const struct image_file *file, const struct topology *saved)
-{
-	_cleanup_free_ struct guest *guest = calloc(1, sizeof(*guest));
-	bool fits;
-	int err;
-
-	if (!guest)
-		return complain("out of memory");
-	*guest = (struct guest){ .file = file, .saved = saved, .kfd = file->kfd };
-	err = place(run, guest);
-	if (err) {
-		snprintf(guest->refusal, sizeof(guest->refusal), "%s", fail_text()[0] ? fail_text() : strerror(-err));
-		fail_clear();
-	}
-	if (!err && guest->kfd && run->is_here)
-		ask_driver(run, guest);
-	if (!err && guest->kfd)
-		ask_sharing(run, guest);
-	fits = !guest->refusal[0];
-	run->all_fit &= fits;
+	run->all_fit &= !err;
 	print_object(NULL);
 	print_string("file", "", file->name);
-	if (guest->kfd)
-		print_number("pid", ", process ", guest->kfd->state.pid);
-	print_bool("fits", fits);
-	print_text(": %s\n", fits ? "fits" : "does not fit");
-	print_array("pairs");
-	for (unsigned int i = 0; guest->map && i < guest->map->nr_pairs; i++)
-		print_pair(run, &guest->map->pairs[i]);
+	if (file->kfd)
+		print_number("pid", ", process ", file->kfd->state.pid);
+	print_bool("fits", !err);
+	print_text(": %s\n", err ? "does not fit" : "fits");
+	print_pairs(run, map);
+	print_reasons(err);
 	print_end();
-	print_reasons(guest);
-	print_end();
-	if (guest->map)
-		remember(run, guest);
-	match_map_free(guest->map);
-	return TOOL_GOOD;
+	fail_clear();
+	match_map_free(map);
 }
 
 /* Of all processes together, as a restore adds it up before the first one chooses. */
@@ -224,33 +178,35 @@ static bool is_alone(const struct run *run, const struct render_image *render)
 	return render && render->nodes && !match_choice_local(&run->choices, render->minor);
 }
 
-static int match_all(struct run *run)
+static void match_all(struct run *run)
 {
-	int status = TOOL_GOOD;
-
 	add_needs(run);
-	for (size_t i = 0; i < run->images.nr && status == TOOL_GOOD; i++)
+	for (size_t i = 0; i < run->images.nr; i++)
 		if (image_is_process(&run->images.files[i]))
-			status = match_guest(run, &run->images.files[i], run->images.files[i].kfd->nodes);
-	for (size_t i = 0; i < run->images.nr && run->all_fit && status == TOOL_GOOD; i++)
+			match_file(run, &run->images.files[i], run->images.files[i].kfd->nodes);
+	for (size_t i = 0; i < run->images.nr && run->all_fit; i++)
 		if (is_alone(run, run->images.files[i].render))
-			status = match_guest(run, &run->images.files[i], run->images.files[i].render->nodes);
-	return status;
+			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
+}
+
+const char *setting_source_text(enum setting_source source)
+{
+	static const char *const texts[] = { "default", SETTINGS_MACHINE_CONF, SETTINGS_IMAGE_CONF " beside the images",
+					     "this shell's environment" };
+
+	return texts[source];
 }
 
 /* Whose settings the answer depends on. */
 static void print_settings(const struct settings *settings)
 {
-	char text[SETTING_TEXT_MAX];
-
 	print_array("settings");
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
-		setting_text(settings, id, text);
 		print_object(NULL);
 		print_string("name", "setting ", setting_name(id));
-		print_string("value", ": ", text);
+		print_string("from", ": from ", setting_source_text(settings->from[id]));
 		print_text("\n");
 		print_end();
 	}
@@ -259,19 +215,17 @@ static void print_settings(const struct settings *settings)
 
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
-	int status;
-
 	run->all_fit = true;
 	print_object(NULL);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
 	print_settings(&run->settings);
 	print_array("processes");
-	status = match_all(run);
+	match_all(run);
 	print_end();
-	print_bool("fits", status == TOOL_GOOD && run->all_fit);
+	print_bool("fits", run->all_fit);
 	print_end();
-	return status == TOOL_GOOD && !run->all_fit ? TOOL_BAD : status;
+	return run->all_fit ? TOOL_GOOD : TOOL_BAD;
 }
 
 /* ---- what it is made from ---- */

@@ -43,29 +43,15 @@ static int resume(const struct task_file *file)
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
 }
 
-int parse_pid(const char *text)
-{
-	char *end;
-	long pid = strtol(text, &end, 10);
-
-	if (pid > 0 && pid <= INT32_MAX && !*end)
-		return (int)pid;
-	complain("\"%s\" is no pid", text);
-	return 0;
-}
-
 int command_resume(const struct arguments *arguments)
 {
 	struct task_files files = { 0 };
 	int status = TOOL_BAD;
-	int pid = parse_pid(arguments->path);
 
-	if (!pid || seize(pid))
-		return TOOL_FAIL;
-	if (task_files_collect(no_render_nodes, &files))
+	if (seize(arguments->pid) || task_files_collect(no_render_nodes, &files))
 		return TOOL_FAIL;
 	if (!files.count)
-		printf("pid %d: has no file of /dev/kfd open\n", pid);
+		printf("pid %d: has no file of /dev/kfd open\n", arguments->pid);
 	/* One file of the process itself is enough, whatever else it has. */
 	for (size_t i = 0; i < files.count && status == TOOL_BAD; i++)
 		status = resume(&files.files[i]);
