@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/images.h"
@@ -30,8 +31,8 @@ void images_done(struct images *images)
 	}
 	free(images->files);
 	free(images->place);
-	if (images->source.path)
-		source_close(&images->source);
+	if (images->path && images->fd >= 0)
+		close(images->fd);
 	*images = (struct images){ 0 };
 }
 
@@ -116,7 +117,7 @@ static int check_place(struct images *images, const char *place)
 		return -ENOMEM;
 	if (!strcmp(images->place, place))
 		return 0;
-	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", images->source.path,
+	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", images->path,
 		 images->place, place);
 	return -EINVAL;
 }
@@ -193,22 +194,37 @@ static void sort_files(struct images *images)
 	images->nr = nr;
 }
 
+static int open_path(struct images *images)
+{
+	struct stat st;
+
+	/* A writer of a FIFO is not waited for; that one that is there writes is. */
+	images->fd = open(images->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (images->fd < 0 || fstat(images->fd, &st) || fcntl(images->fd, F_SETFL, 0))
+		return -errno;
+	images->is_archive = !S_ISDIR(st.st_mode);
+	return 0;
+}
+
 int images_open(const char *path, struct images *ret)
 {
 	int err;
 
-	*ret = (struct images){ 0 };
-	err = source_open(path, &ret->source);
-	err = err ? err : source_walk(&ret->source, add, ret);
-	if (!err && !ret->nr) {
-		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
-		err = -ENOENT;
+	*ret = (struct images){ .path = path };
+	err = open_path(ret);
+	if (err) {
+		complain("%s: %s", path, strerror(-err));
+		return err;
 	}
+	err = images_walk(ret, add, ret);
 	if (err)
-		images_done(ret);
-	else
-		sort_files(ret);
-	return err;
+		return err;
+	if (!ret->nr) {
+		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
+		return -ENOENT;
+	}
+	sort_files(ret);
+	return 0;
 }
 
 int images_open_other(const struct images *images, const char *name)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The plugin's image files in a directory or an archive, read and checked one by one. Nothing is written, and no
- * symbolic link is followed: criu and the plugin follow none either.
+ * symbolic link is followed: criu and the plugin follow none either. An archive may have a file several times: the
+ * last one counts, as when it is unpacked.
  */
 #ifndef TOOL_IMAGES_H
 #define TOOL_IMAGES_H
 
 #include "image/image.h"
-#include "tool/source.h"
+
+/* Files beside the images. */
+#define IMAGES_SETTINGS "amdgpu_plugin.conf"
+#define IMAGES_FILES	"files.img" /* criu's list of open files */
 
 /* More is refused: far above what a job has, and it bounds what is read of a stranger's directory. */
 #define IMAGES_MAX_FILES   16384
@@ -37,7 +41,9 @@ struct other_file {
 };
 
 struct images {
-	struct source source;
+	const char *path; /* borrowed */
+	int fd;		  /* of the directory or the archive */
+	bool is_archive;
 	struct image_file *files; /* by id, kind and GPU */
 	size_t nr;
 	char *place;		/* directory of the images within an archive */
@@ -48,8 +54,36 @@ struct images {
 
 /* Reads those in the directory or archive @path. 0, or -errno after a line; there is one file at least. */
 int images_open(const char *path, struct images *ret);
-/* Accepts {}. */
+/* Accepts what images_open() has left after an error, and {}. */
 void images_done(struct images *images);
+
+/* A file in the directory or archive. It lives as long as the visit, and is read once. */
+struct member {
+	const struct images *images;
+	const char *name;
+	const char *place; /* its directory within the archive; "" */
+	uint64_t size;
+	int err; /* it cannot be read: -ELOOP for what is no regular file, and other -errno */
+	/* How it is read: */
+	int fd;			 /* in a directory */
+	struct archive *archive; /* else */
+	uint64_t at;
+};
+
+/* An error ends the walk: -EBADMSG and -EINVAL after a line; the walk reports others. */
+typedef int (*member_visitor)(void *arg, struct member *member);
+
+/* Shows images and the files beside them to @visit, of which images->files need not know yet. 0, or -errno after a line. */
+int images_walk(const struct images *images, member_visitor visit, void *arg);
+
+/*
+ * The next bytes of a member, valid until the next call, and their place in it; what is not covered is zeros. 1; 0 at
+ * the end; -errno, of which there is a line for -EBADMSG.
+ */
+int member_read(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at);
+
+/* A file with the member's bytes, at its start: the plugin's code reads files. The caller's fd, or -errno as above. */
+int member_open(struct member *member);
 
 /* The file beside the images: an fd of the caller, at its start. -ENOENT: it is not there; other -errno. */
 int images_open_other(const struct images *images, const char *name);

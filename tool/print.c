@@ -114,12 +114,6 @@ void print_bool(const char *key, bool value)
 		fputs(value ? "true" : "false", stdout);
 }
 
-void print_null(const char *key)
-{
-	if (begin(key))
-		fputs("null", stdout);
-}
-
 /* ---- both ---- */
 
 /* Puts a '?' into the place of each byte that a terminal may obey. */
@@ -190,7 +184,8 @@ void print_string(const char *key, const char *before, const char *text)
 	_cleanup_free_ char *copy = NULL;
 
 	if (!text || !text[0]) {
-		print_null(key);
+		if (begin(key))
+			fputs("null", stdout);
 	} else if (begin(key)) {
 		quote(text);
 	} else if (before) {

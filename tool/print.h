@@ -23,7 +23,6 @@ void print_object(const char *key);
 void print_array(const char *key);
 void print_end(void);
 void print_bool(const char *key, bool value);
-void print_null(const char *key);
 
 /* Text alone. */
 void print_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

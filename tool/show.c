@@ -262,7 +262,7 @@ int command_show(const struct arguments *arguments)
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
 	print_object(NULL);
-	print_string("path", "", images.source.path);
+	print_string("path", "", images.path);
 	print_number("files_number", ": files: ", images.nr);
 	print_text("\n");
 	print_array("processes");

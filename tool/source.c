@@ -8,80 +8,42 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
-#include "image/image.h"
+#include "tool/images.h"
 #include "tool/print.h"
-#include "tool/source.h"
 
 #define BLOCK_BYTES (1u << 20)
 /* Of one compression, and of the file: compressed a few times, 166 bytes become a terabyte. */
 #define MAX_FILTERS 2
 
-static int source_fail(const struct source *source, int err)
-{
-	complain("%s: %s", source->path, strerror(-err));
-	return err;
-}
-
-int source_open(const char *path, struct source *ret)
-{
-	/* A writer of a FIFO is not waited for; that one that is there writes is. */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
-
-	*ret = (struct source){ .path = path, .fd = -1 };
-	if (fd < 0 || fstat(fd, &st) || fcntl(fd, F_SETFL, 0))
-		return source_fail(ret, -errno);
-	ret->is_archive = !S_ISDIR(st.st_mode);
-	ret->fd = steal_fd(&fd);
-	return 0;
-}
-
-void source_close(struct source *source)
-{
-	if (source->fd >= 0)
-		close(source->fd);
-	source->fd = -1;
-}
-
 static bool is_wanted(const char *name)
 {
 	struct image_name is;
 
-	return image_name_parse(name, &is) || !strcmp(name, SOURCE_SETTINGS) || !strcmp(name, SOURCE_FILES);
+	return image_name_parse(name, &is) || !strcmp(name, IMAGES_SETTINGS) || !strcmp(name, IMAGES_FILES);
 }
 
 /* ---- a directory ---- */
 
 /* O_NONBLOCK: a FIFO of this name is not waited for. */
-static void open_file(struct member *member)
+static int visit_file(const struct images *images, const char *name, member_visitor visit, void *arg)
 {
+	_cleanup_close_ int fd =
+		openat(images->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct member member = { .images = images, .name = name, .place = "", .fd = fd };
 	struct stat st;
 
-	member->fd = openat(member->source->fd, member->name,
-			    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (member->fd < 0 || fstat(member->fd, &st))
-		member->err = errno == ENXIO ? -ELOOP : -errno;
+	if (fd < 0 || fstat(fd, &st))
+		member.err = errno == ENXIO ? -ELOOP : -errno;
 	else if (!S_ISREG(st.st_mode))
-		member->err = -ELOOP;
+		member.err = -ELOOP;
 	else
-		member->size = (uint64_t)st.st_size;
+		member.size = (uint64_t)st.st_size;
+	return visit(arg, &member);
 }
 
-static int visit_file(const struct source *source, const char *name, void *block, source_visitor visit, void *arg)
+static int walk_directory(const struct images *images, member_visitor visit, void *arg)
 {
-	struct member member = { .source = source, .name = name, .place = "", .block = block };
-	int err;
-
-	open_file(&member);
-	err = visit(arg, &member);
-	if (member.fd >= 0)
-		close(member.fd);
-	return err;
-}
-
-static int walk_directory(const struct source *source, void *block, source_visitor visit, void *arg)
-{
-	_cleanup_close_ int fd = openat(source->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(images->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	int err = 0;
@@ -91,13 +53,14 @@ static int walk_directory(const struct source *source, void *block, source_visit
 	steal_fd(&fd);
 	while (!err && (errno = 0, entry = readdir(dir)))
 		if (is_wanted(entry->d_name))
-			err = visit_file(source, entry->d_name, block, visit, arg);
+			err = visit_file(images, entry->d_name, visit, arg);
 	return err ? err : -errno;
 }
 
 /* Holes are passed over, where the file system tells of them. */
 static int read_file(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
 {
+	static uint8_t block[BLOCK_BYTES];
 	off_t data = lseek(member->fd, (off_t)member->at, SEEK_DATA);
 	ssize_t n;
 
@@ -106,11 +69,11 @@ static int read_file(struct member *member, const void **ret, size_t *ret_size, 
 	if (data > (off_t)member->at)
 		member->at = (uint64_t)data;
 	do
-		n = pread(member->fd, member->block, BLOCK_BYTES, (off_t)member->at);
+		n = pread(member->fd, block, sizeof(block), (off_t)member->at);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n ? -errno : 0;
-	*ret = member->block;
+	*ret = block;
 	*ret_size = (size_t)n;
 	*ret_at = member->at;
 	member->at += (uint64_t)n;
@@ -119,11 +82,16 @@ static int read_file(struct member *member, const void **ret, size_t *ret_size, 
 
 /* ---- an archive ---- */
 
-static int wrong(const struct source *source, struct archive *archive)
+static void archive_cleanup(struct archive **archive)
+{
+	archive_read_free(*archive);
+}
+
+static int wrong(const struct images *images, struct archive *archive)
 {
 	const char *why = archive_error_string(archive);
 
-	complain("%s: cannot be read as a tar archive: %s", source->path, why ? why : "unknown error");
+	complain("%s: cannot be read as a tar archive: %s", images->path, why ? why : "unknown error");
 	return -EBADMSG;
 }
 
@@ -135,18 +103,18 @@ static int read_member(struct member *member, const void **ret, size_t *ret_size
 	if (r == ARCHIVE_EOF)
 		return 0;
 	if (r < ARCHIVE_WARN || at < 0 || (uint64_t)at > member->size || *ret_size > member->size - (uint64_t)at)
-		return wrong(member->source, member->archive);
+		return wrong(member->images, member->archive);
 	*ret_at = (uint64_t)at;
 	return 1;
 }
 
-static int visit_entry(const struct source *source, struct archive *archive, struct archive_entry *entry,
-		       source_visitor visit, void *arg)
+static int visit_entry(const struct images *images, struct archive *archive, struct archive_entry *entry,
+		       member_visitor visit, void *arg)
 {
 	const char *path = archive_entry_pathname(entry), *slash = path ? strrchr(path, '/') : NULL;
 	_cleanup_free_ char *place = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup("");
 	bool is_regular = archive_entry_filetype(entry) == AE_IFREG;
-	struct member member = { .source = source, .archive = archive, .fd = -1, .err = is_regular ? 0 : -ELOOP };
+	struct member member = { .images = images, .archive = archive, .fd = -1, .err = is_regular ? 0 : -ELOOP };
 
 	if (!place)
 		return -ENOMEM;
@@ -154,61 +122,60 @@ static int visit_entry(const struct source *source, struct archive *archive, str
 	if (!path || !is_wanted(member.name))
 		return 0;
 	if (archive_entry_size(entry) < 0)
-		return wrong(source, archive);
+		return wrong(images, archive);
 	member.size = (uint64_t)archive_entry_size(entry);
 	member.place = strncmp(place, "./", 2) ? place : place + 2;
 	return visit(arg, &member);
 }
 
-static int walk_entries(const struct source *source, struct archive *archive, source_visitor visit, void *arg)
+/* Of a file that was read before: the first walk begins where a pipe is as well. */
+static int open_archive(const struct images *images, struct archive *archive)
 {
-	struct archive_entry *entry;
-	int err = 0, r = ARCHIVE_OK;
-
-	if (archive_read_open_fd(archive, source->fd, BLOCK_BYTES) != ARCHIVE_OK)
-		return wrong(source, archive);
-	if (archive_filter_count(archive) > MAX_FILTERS) {
-		complain("%s: is compressed more than once: unpack it", source->path);
-		return -EINVAL;
-	}
-	while (!err && ((r = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || r == ARCHIVE_WARN))
-		err = visit_entry(source, archive, entry, visit, arg);
-	if (err)
-		return err;
-	return r == ARCHIVE_EOF ? 0 : wrong(source, archive);
-}
-
-static int walk_archive(const struct source *source, source_visitor visit, void *arg)
-{
-	struct archive *archive = archive_read_new();
-	int err = -EINVAL;
-
 	if (!archive)
 		return -ENOMEM;
+	if (lseek(images->fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
+		return -errno;
 	archive_read_support_format_tar(archive);
 	/* Where it cannot do so itself, it would run a program that is found in PATH. */
-	if (archive_read_support_filter_gzip(archive) == ARCHIVE_OK &&
-	    archive_read_support_filter_zstd(archive) == ARCHIVE_OK)
-		err = walk_entries(source, archive, visit, arg);
-	else
-		complain("%s: libarchive was built without gzip or zstd: unpack the archive with tar", source->path);
-	archive_read_free(archive);
-	return err;
+	if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+	    archive_read_support_filter_zstd(archive) != ARCHIVE_OK) {
+		complain("%s: libarchive was built without gzip or zstd: unpack the archive with tar", images->path);
+		return -EINVAL;
+	}
+	if (archive_read_open_fd(archive, images->fd, BLOCK_BYTES) != ARCHIVE_OK)
+		return wrong(images, archive);
+	if (archive_filter_count(archive) > MAX_FILTERS) {
+		complain("%s: is compressed more than once: unpack it", images->path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int walk_archive(const struct images *images, member_visitor visit, void *arg)
+{
+	_cleanup_(archive_cleanup) struct archive *archive = archive_read_new();
+	struct archive_entry *entry;
+	int err = open_archive(images, archive), r;
+
+	if (err)
+		return err;
+	while ((r = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
+		err = visit_entry(images, archive, entry, visit, arg);
+		if (err)
+			return err;
+	}
+	return r == ARCHIVE_EOF ? 0 : wrong(images, archive);
 }
 
 /* ---- both ---- */
 
-int source_walk(const struct source *source, source_visitor visit, void *arg)
+int images_walk(const struct images *images, member_visitor visit, void *arg)
 {
-	_cleanup_free_ void *block = malloc(BLOCK_BYTES);
-	int err = -ENOMEM;
+	int err = (images->is_archive ? walk_archive : walk_directory)(images, visit, arg);
 
-	/* Fails at the first walk through a pipe as well, which is at its start then. */
-	if (source->is_archive && lseek(source->fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return source_fail(source, -errno);
-	if (block)
-		err = source->is_archive ? walk_archive(source, visit, arg) : walk_directory(source, block, visit, arg);
-	return err && err != -EBADMSG && err != -EINVAL ? source_fail(source, err) : err;
+	if (err && err != -EBADMSG && err != -EINVAL)
+		complain("%s: %s", images->path, strerror(-err));
+	return err;
 }
 
 int member_read(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)

@@ -314,11 +314,16 @@ static int verify(struct verify *v)
 	v->read = calloc(v->images.nr, sizeof(*v->read));
 	if (!v->read)
 		return complain("out of memory");
+	for (size_t i = 0; i < v->images.nr; i++) {
+		const struct image_file *file = &v->images.files[i];
+
+		v->has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
+	}
 	/* An archive that cannot be read to its end has no verdict. */
-	if (source_walk(&v->images.source, read_pages, v))
+	if (images_walk(&v->images, read_pages, v))
 		return TOOL_FAIL;
 	print_object(NULL);
-	print_string("path", NULL, v->images.source.path);
+	print_string("path", NULL, v->images.path);
 	print_array("problems");
 	for (size_t i = 0; i < v->images.nr; i++)
 		check_file(v, &v->images.files[i]);
@@ -332,16 +337,10 @@ static int verify(struct verify *v)
 int command_verify(const struct arguments *arguments)
 {
 	struct verify v = { 0 };
-	int status;
+	int status = TOOL_FAIL;
 
-	if (images_open(arguments->path, &v.images))
-		return TOOL_FAIL;
-	for (size_t i = 0; i < v.images.nr; i++) {
-		const struct image_file *file = &v.images.files[i];
-
-		v.has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
-	}
-	status = verify(&v);
+	if (!images_open(arguments->path, &v.images))
+		status = verify(&v);
 	for (size_t i = 0; v.read && i < v.images.nr; i++)
 		contents_done(&v.read[i]);
 	free(v.read);

@@ -117,7 +117,7 @@ static void check_sharing(struct verify *v)
 	for (size_t i = 0; i < v->images.nr; i++)
 		add_refs(&refs, &v->images.files[i]);
 	if (refs.cut)
-		problem(v, v->images.source.path, NULL, -ENOMEM, "out of memory");
+		problem(v, v->images.path, NULL, -ENOMEM, "out of memory");
 	else if (refs.nr)
 		qsort(refs.list, refs.nr, sizeof(*refs.list), compare_refs);
 	if (!refs.cut)
@@ -165,7 +165,7 @@ static void check_listed(struct verify *v, uint32_t id, bool *is_listed)
 	const struct image_file *file = id > INT32_MAX ? NULL : find_device_file(&v->images, (int)id);
 
 	if (!file)
-		damaged(v, SOURCE_FILES,
+		damaged(v, IMAGES_FILES,
 			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
 			"amdgpu-shared-%u.img is there", id, id, id, id);
 	for (; file && file < v->images.files + v->images.nr && (uint32_t)file->is.id == id; file++)
@@ -200,7 +200,7 @@ static int check_list(struct verify *v, const uint8_t *data, size_t size, bool *
 /* *ret is the caller's. 0 or -errno. */
 static int read_list(const struct images *images, uint8_t **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = images_open_other(images, SOURCE_FILES);
+	_cleanup_close_ int fd = images_open_other(images, IMAGES_FILES);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
@@ -233,9 +233,9 @@ static void check_files(struct verify *v)
 		return;
 	err = err ? err : check_list(v, data, size, is_listed);
 	if (err == -EBADMSG)
-		damaged(v, SOURCE_FILES, "is damaged: it is no list of files as criu writes it");
+		damaged(v, IMAGES_FILES, "is damaged: it is no list of files as criu writes it");
 	else if (err)
-		problem(v, SOURCE_FILES, NULL, err, "cannot be read: %s", strerror(-err));
+		problem(v, IMAGES_FILES, NULL, err, "cannot be read: %s", strerror(-err));
 	else
 		check_unlisted(v, is_listed);
 }
