@@ -277,13 +277,14 @@ static void check_settings(void)
 	}
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		char text[SETTING_TEXT_MAX];
 
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
 		nr++;
+		setting_text(settings, id, text);
 		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-			    is_off ? "This check is off, and what it would refuse may not work" : NULL, "from %s",
-			    setting_source_text(settings->from[id]));
+			    is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
 	}
 	if (!nr)
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");

@@ -189,24 +189,53 @@ static void match_all(struct run *run)
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
-const char *setting_source_text(enum setting_source source)
+static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
 {
-	static const char *const texts[] = { "default", SETTINGS_MACHINE_CONF, SETTINGS_IMAGE_CONF " beside the images",
-					     "this shell's environment" };
+	size_t len = 0;
 
-	return texts[source];
+	text[0] = '\0';
+	for (unsigned int i = 0; i < settings->n_device_map && len < SETTING_TEXT_MAX / 2; i++) {
+		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
+
+		device_ref_text(&settings->device_map[i].saved, saved, sizeof(saved));
+		device_ref_text(&settings->device_map[i].local, local, sizeof(local));
+		len += (size_t)snprintf(text + len, SETTING_TEXT_MAX - len, "%s%s=%s", i ? "," : "", saved, local);
+	}
+	return len;
+}
+
+void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
+{
+	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
+					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
+	size_t len;
+
+	if (id < SETTING_N_FLAGS)
+		len = (size_t)sprintf(text, "%d", settings->flag[id]);
+	else if (id == SETTING_MAX_BUFFER_SIZE)
+		len = (size_t)sprintf(text, "%" PRIu64, settings->max_buffer_size_bytes);
+	else if (id == SETTING_PROGRESS)
+		len = (size_t)snprintf(text, SETTING_TEXT_MAX / 2, "%.2000s", settings->progress);
+	else if (id == SETTING_WAIT)
+		len = (size_t)sprintf(text, "%s", settings->waits_early ? "early" : "auto");
+	else
+		len = map_text(settings, text);
+	snprintf(text + len, SETTING_TEXT_MAX - len, ", from %s", sources[settings->from[id]]);
 }
 
 /* Whose settings the answer depends on. */
 static void print_settings(const struct settings *settings)
 {
+	char text[SETTING_TEXT_MAX];
+
 	print_array("settings");
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
 		print_object(NULL);
 		print_string("name", "setting ", setting_name(id));
-		print_string("from", ": from ", setting_source_text(settings->from[id]));
+		setting_text(settings, id, text);
+		print_string("value", ": ", text);
 		print_text("\n");
 		print_end();
 	}

@@ -79,7 +79,7 @@ says 1 'KFD_FW_VER_CHECK=0 accepts it' match "$images"
 ! criu_call restore -d || fail "GPUs with older firmware were accepted"
 export KFD_FW_VER_CHECK=0
 says 0 "process $pid: fits" match "$images"
-says 0 "^warning +KFD_FW_VER_CHECK: from this shell's environment" doctor
+says 0 "^warning +KFD_FW_VER_CHECK: 0, from this shell's environment" doctor
 restore
 expect_verified
 job_end
