@@ -353,7 +353,7 @@ static int assert_check(const struct job_gpu *gpu)
 
 	if (!done || (memory()->trapped == TRAP_ASSERT && !went_on))
 		return 0;
-	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion has failed, and the trap handler tells of trap %u%s",
+	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s",
 		      gpu->gpu->gpu_id, done - 1, memory()->trapped, went_on ? ", while the kernel went on" : "");
 }
 

@@ -31,7 +31,8 @@ static const char usage[] =
 	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
 	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
-	"  --kernels CODE with --share: a kernel of that file (busy.cl) in each process computes in memory of the other\n"
+	"  --kernels CODE with --share: a kernel of that file (busy.cl) in each process computes in memory of the\n"
+	"                 other one\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";

@@ -42,6 +42,11 @@ struct hsa_job {
 	uint64_t timeout; /* of a wait for copies, in ticks of the runtime */
 };
 
+/* 0, or -EIO: what the runtime has not done. */
+int hsa_must(hsa_status_t status, const char *what);
+/* Memory that all GPUs, and the host's agent, may use. */
+int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes, void **ret);
+
 /* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer. */
 int hsa_job_open(struct hsa_job *job, uint64_t bytes);
 /* Hands the copies of generation @generation to the runtime; the gate may be shut. */

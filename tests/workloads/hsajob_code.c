@@ -25,20 +25,11 @@ struct hsa_code_arguments {
 	uint32_t open;
 };
 
-static int must(hsa_status_t status, const char *what)
-{
-	const char *text = NULL;
-
-	if (status == HSA_STATUS_SUCCESS)
-		return 0;
-	hsa_status_string(status, &text);
-	return report(EIO, "%s: %s (%#x)", what, text ? text : "unknown status", (unsigned int)status);
-}
-
 static int wait_for(struct hsa_code *code, hsa_signal_t signal, const char *what)
 {
-	hsa_signal_value_t value = hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, code->share->job->timeout,
-							     HSA_WAIT_STATE_BLOCKED);
+	uint64_t timeout = code->share->job->timeout;
+	hsa_signal_value_t value =
+		hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, timeout, HSA_WAIT_STATE_BLOCKED);
 
 	return value ? report(EIO, "%s: %s: its signal is %lld", code->gpu->name, what, (long long)value) : 0;
 }
@@ -48,25 +39,12 @@ static int copy(struct hsa_code *code, void *to, hsa_agent_t to_agent, const voi
 	int err;
 
 	hsa_signal_store_relaxed(code->copied, 1);
-	err = must(hsa_amd_memory_async_copy(to, to_agent, from, from_agent, sizeof(*code->host), 0, NULL, code->copied),
-		   "hsa_amd_memory_async_copy");
+	err = hsa_must(hsa_amd_memory_async_copy(to, to_agent, from, from_agent, sizeof(*code->host), 0, NULL,
+						 code->copied), "hsa_amd_memory_async_copy");
 	return err ? err : wait_for(code, code->copied, "a copy of what a kernel computes");
 }
 
 /* ---- memory of both processes ---- */
-
-static int allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, size_t size, void *ret)
-{
-	hsa_agent_t agents[HSA_MAX_GPUS];
-	void *p = NULL;
-	int err = must(hsa_amd_memory_pool_allocate(pool, size, 0, &p), "memory for a kernel");
-
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		agents[i] = job->gpus[i].agent;
-	err = err ? err : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, p), "access to it");
-	memcpy(ret, &p, sizeof(p));
-	return err;
-}
 
 static hsa_amd_ipc_memory_t *handle_of(const struct hsa_code *code, unsigned int process)
 {
@@ -89,25 +67,30 @@ static int exchange(struct hsa_code *code)
 
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		agents[i] = job->gpus[i].agent;
-	err = err ? err : must(hsa_amd_ipc_memory_create(code->own, memory_bytes(), handle_of(code, pair->number)),
+	err = err ? err : hsa_must(hsa_amd_ipc_memory_create(code->own, memory_bytes(), handle_of(code, pair->number)),
 			       "hsa_amd_ipc_memory_create");
 	err = err ? err : pair_meet(pair);
-	return err ? err : must(hsa_amd_ipc_memory_attach(handle_of(code, !pair->number), memory_bytes(), job->nr_gpus, agents,
-							  (void **)&code->others), "hsa_amd_ipc_memory_attach");
+	if (err)
+		return err;
+	return hsa_must(hsa_amd_ipc_memory_attach(handle_of(code, !pair->number), memory_bytes(), job->nr_gpus, agents,
+						  (void **)&code->others), "hsa_amd_ipc_memory_attach");
 }
 
 /* ---- the kernel ---- */
 
+static int symbol_ask(hsa_executable_symbol_t symbol, hsa_executable_symbol_info_t info, void *ret)
+{
+	return hsa_must(hsa_executable_symbol_get_info(symbol, info, ret), "hsa_executable_symbol_get_info");
+}
+
 static int symbol_find(struct hsa_code *code)
 {
 	hsa_executable_symbol_t symbol;
-	int err = must(hsa_executable_get_symbol_by_name(code->executable, "busy.kd", &code->gpu->agent, &symbol),
+	int err = hsa_must(hsa_executable_get_symbol_by_name(code->executable, "busy.kd", &code->gpu->agent, &symbol),
 		       "looking for the kernel");
 
-	err = err ? err : must(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &code->object),
-			       "where the kernel is");
-	return err ? err : must(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE,
-							       &code->group_bytes), "what the kernel needs");
+	err = err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &code->object);
+	return err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &code->group_bytes);
 }
 
 static int load(struct hsa_code *code)
@@ -117,13 +100,13 @@ static int load(struct hsa_code *code)
 
 	if (fd < 0)
 		return report(errno, "%s: %m", code->path);
-	err = must(hsa_code_object_reader_create_from_file(fd, &reader), "reading code");
-	err = err ? err : must(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, NULL,
-							 &code->executable), "hsa_executable_create_alt");
-	err = err ? err : must(hsa_executable_load_agent_code_object(code->executable, code->gpu->agent, reader, NULL, NULL),
-			       "loading code");
-	err = err ? err : must(hsa_executable_freeze(code->executable, NULL), "hsa_executable_freeze");
-	err = err ? err : must(hsa_code_object_reader_destroy(reader), "giving back code");
+	err = hsa_must(hsa_code_object_reader_create_from_file(fd, &reader), "reading code");
+	err = err ? err : hsa_must(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT,
+							     NULL, &code->executable), "hsa_executable_create_alt");
+	err = err ? err : hsa_must(hsa_executable_load_agent_code_object(code->executable, code->gpu->agent, reader,
+									 NULL, NULL), "loading code");
+	err = err ? err : hsa_must(hsa_executable_freeze(code->executable, NULL), "hsa_executable_freeze");
+	err = err ? err : hsa_must(hsa_code_object_reader_destroy(reader), "giving back code");
 	close(fd);
 	return err ? err : symbol_find(code);
 }
@@ -198,13 +181,13 @@ int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t gener
 
 	code->share = share;
 	code->gpu = &job->gpus[share->pair.number % job->nr_gpus];
-	err = allocate(job, code->gpu->vram, memory_bytes(), &code->own);
-	err = err ? err : allocate(job, job->memory, memory_bytes(), &code->host);
-	err = err ? err : allocate(job, job->memory, sizeof(*code->arguments), &code->arguments);
-	err = err ? err : must(hsa_signal_create(1, 0, NULL, &code->done), "creating a signal");
-	err = err ? err : must(hsa_signal_create(1, 0, NULL, &code->copied), "creating a signal");
-	err = err ? err : must(hsa_queue_create(code->gpu->agent, PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL, UINT32_MAX,
-						UINT32_MAX, &code->queue), "hsa_queue_create");
+	err = hsa_allocate(job, code->gpu->vram, memory_bytes(), (void **)&code->own);
+	err = err ? err : hsa_allocate(job, job->memory, memory_bytes(), (void **)&code->host);
+	err = err ? err : hsa_allocate(job, job->memory, sizeof(*code->arguments), (void **)&code->arguments);
+	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->done), "creating a signal");
+	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->copied), "creating a signal");
+	err = err ? err : hsa_must(hsa_queue_create(code->gpu->agent, PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL,
+						    UINT32_MAX, UINT32_MAX, &code->queue), "hsa_queue_create");
 	err = err ? err : load(code);
 	err = err ? err : exchange(code);
 	return err ? err : start(code, generation);
@@ -221,13 +204,13 @@ int hsa_code_close(struct hsa_code *code, uint64_t generation)
 {
 	int err = end(code, generation);
 
-	err = err ? err : must(hsa_amd_ipc_memory_detach(code->others), "hsa_amd_ipc_memory_detach");
+	err = err ? err : hsa_must(hsa_amd_ipc_memory_detach(code->others), "hsa_amd_ipc_memory_detach");
 	err = err ? err : pair_meet(&code->share->pair);
-	err = err ? err : must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
-	err = err ? err : must(hsa_executable_destroy(code->executable), "hsa_executable_destroy");
-	err = err ? err : must(hsa_signal_destroy(code->done), "destroying a signal");
-	err = err ? err : must(hsa_signal_destroy(code->copied), "destroying a signal");
-	err = err ? err : must(hsa_amd_memory_pool_free(code->own), "freeing memory");
-	err = err ? err : must(hsa_amd_memory_pool_free(code->host), "freeing memory");
-	return err ? err : must(hsa_amd_memory_pool_free(code->arguments), "freeing memory");
+	err = err ? err : hsa_must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
+	err = err ? err : hsa_must(hsa_executable_destroy(code->executable), "hsa_executable_destroy");
+	err = err ? err : hsa_must(hsa_signal_destroy(code->done), "destroying a signal");
+	err = err ? err : hsa_must(hsa_signal_destroy(code->copied), "destroying a signal");
+	err = err ? err : hsa_must(hsa_amd_memory_pool_free(code->own), "freeing memory");
+	err = err ? err : hsa_must(hsa_amd_memory_pool_free(code->host), "freeing memory");
+	return err ? err : hsa_must(hsa_amd_memory_pool_free(code->arguments), "freeing memory");
 }

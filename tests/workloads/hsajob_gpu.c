@@ -26,7 +26,7 @@ static int failed(hsa_status_t status, const char *what)
 	return report(EIO, "%s: %s (%#x)", what, text, (unsigned int)status);
 }
 
-static int must(hsa_status_t status, const char *what)
+int hsa_must(hsa_status_t status, const char *what)
 {
 	return status == HSA_STATUS_SUCCESS ? 0 : failed(status, what);
 }
@@ -78,15 +78,15 @@ static hsa_status_t agent_visit(hsa_agent_t agent, void *data)
 
 /* ---- memory ---- */
 
-/* Memory that the GPU and its peers, and the host's agent, may use. */
-static int allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, void **ret)
+int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes, void **ret)
 {
 	hsa_agent_t agents[HSA_MAX_GPUS];
-	int err = must(hsa_amd_memory_pool_allocate(pool, job->bytes, 0, ret), "allocating from a pool");
+	int err = hsa_must(hsa_amd_memory_pool_allocate(pool, bytes, 0, ret), "allocating from a pool");
 
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		agents[i] = job->gpus[i].agent;
-	return err ? err : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, *ret), "access for the GPUs");
+	return err ? err
+		   : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, *ret), "access for the GPUs");
 }
 
 static int lock_source(struct hsa_gpu *gpu)
@@ -97,7 +97,7 @@ static int lock_source(struct hsa_gpu *gpu)
 	if (p == MAP_FAILED)
 		return report(errno, "mmap of %" PRIu64 " bytes: %m", job->bytes);
 	gpu->source = p;
-	return must(hsa_amd_memory_lock(p, job->bytes, &gpu->agent, 1, &gpu->source_device), "locking memory");
+	return hsa_must(hsa_amd_memory_lock(p, job->bytes, &gpu->agent, 1, &gpu->source_device), "locking memory");
 }
 
 /* ---- copies ---- */
@@ -107,7 +107,7 @@ static int copy(struct hsa_job *job, void *dst, hsa_agent_t dst_agent, const voi
 		hsa_signal_t after, hsa_signal_t done)
 {
 	hsa_signal_store_relaxed(done, 1);
-	return must(hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, job->bytes, after.handle ? 1 : 0,
+	return hsa_must(hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, job->bytes, after.handle ? 1 : 0,
 					      after.handle ? &after : NULL, done),
 		    "hsa_amd_memory_async_copy");
 }
@@ -220,30 +220,30 @@ int hsa_job_check(struct hsa_job *job, uint64_t *bytes)
 static int gpu_open(struct hsa_gpu *gpu)
 {
 	struct hsa_job *job = gpu->job;
-	int err = must(hsa_agent_get_info(gpu->agent, HSA_AGENT_INFO_NAME, gpu->name), "name of a GPU");
+	int err = hsa_must(hsa_agent_get_info(gpu->agent, HSA_AGENT_INFO_NAME, gpu->name), "name of a GPU");
 
 	err = err ? err : pool_find(gpu->agent, &gpu->vram);
-	err = err ? err : allocate(job, gpu->vram, &gpu->kept);
-	err = err ? err : allocate(job, gpu->vram, &gpu->outbox);
-	err = err ? err : allocate(job, gpu->vram, &gpu->inbox);
-	err = err ? err : allocate(job, job->memory, &gpu->sink);
+	err = err ? err : hsa_allocate(job, gpu->vram, job->bytes, &gpu->kept);
+	err = err ? err : hsa_allocate(job, gpu->vram, job->bytes, &gpu->outbox);
+	err = err ? err : hsa_allocate(job, gpu->vram, job->bytes, &gpu->inbox);
+	err = err ? err : hsa_allocate(job, job->memory, job->bytes, &gpu->sink);
 	err = err ? err : lock_source(gpu);
 	for (unsigned int i = 0; !err && i < HSA_STEPS; i++)
-		err = must(hsa_signal_create(1, 0, NULL, &gpu->done[i]), "creating a signal");
+		err = hsa_must(hsa_signal_create(1, 0, NULL, &gpu->done[i]), "creating a signal");
 	return err ? err : hsa_gpu_put(gpu, gpu->kept, gpu->seed);
 }
 
 int hsa_job_open(struct hsa_job *job, uint64_t bytes)
 {
 	uint64_t frequency;
-	int err = must(hsa_init(), "hsa_init");
+	int err = hsa_must(hsa_init(), "hsa_init");
 
 	job->bytes = bytes;
-	err = err ? err : must(hsa_iterate_agents(agent_visit, job), "looking for agents");
+	err = err ? err : hsa_must(hsa_iterate_agents(agent_visit, job), "looking for agents");
 	if (!err && (!job->nr_gpus || !job->host.handle))
 		err = report(ENODEV, "the runtime knows no GPU, or no CPU");
-	err = err ? err : must(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency), "its clock");
-	err = err ? err : must(hsa_signal_create(0, 0, NULL, &job->gate), "creating a signal");
+	err = err ? err : hsa_must(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency), "its clock");
+	err = err ? err : hsa_must(hsa_signal_create(0, 0, NULL, &job->gate), "creating a signal");
 	err = err ? err : pool_find(job->host, &job->memory);
 	if (err)
 		return err;
@@ -262,12 +262,12 @@ int hsa_job_open(struct hsa_job *job, uint64_t bytes)
 static int gpu_close(struct hsa_gpu *gpu)
 {
 	void *const memory[] = { gpu->kept, gpu->outbox, gpu->inbox, gpu->sink };
-	int err = must(hsa_amd_memory_unlock(gpu->source), "unlocking memory");
+	int err = hsa_must(hsa_amd_memory_unlock(gpu->source), "unlocking memory");
 
 	for (unsigned int i = 0; !err && i < sizeof(memory) / sizeof(*memory); i++)
-		err = must(hsa_amd_memory_pool_free(memory[i]), "freeing memory");
+		err = hsa_must(hsa_amd_memory_pool_free(memory[i]), "freeing memory");
 	for (unsigned int i = 0; !err && i < HSA_STEPS; i++)
-		err = must(hsa_signal_destroy(gpu->done[i]), "destroying a signal");
+		err = hsa_must(hsa_signal_destroy(gpu->done[i]), "destroying a signal");
 	if (!err && munmap(gpu->source, gpu->job->bytes))
 		err = report(errno, "munmap: %m");
 	return err;
@@ -279,6 +279,6 @@ int hsa_job_close(struct hsa_job *job)
 
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = gpu_close(&job->gpus[i]);
-	err = err ? err : must(hsa_signal_destroy(job->gate), "destroying a signal");
-	return err ? err : must(hsa_shut_down(), "hsa_shut_down");
+	err = err ? err : hsa_must(hsa_signal_destroy(job->gate), "destroying a signal");
+	return err ? err : hsa_must(hsa_shut_down(), "hsa_shut_down");
 }

@@ -36,16 +36,6 @@ static struct {
 	hsa_status_t (*import_handle)(int dmabuf, struct vmem_handle *handle);
 } vmem;
 
-static int must(hsa_status_t status, const char *what)
-{
-	const char *text = NULL;
-
-	if (status == HSA_STATUS_SUCCESS)
-		return 0;
-	hsa_status_string(status, &text);
-	return report(EIO, "%s: %s (%#x)", what, text ? text : "unknown status", (unsigned int)status);
-}
-
 /* ---- IPC ---- */
 
 static hsa_amd_ipc_memory_t *ipc_handle(struct hsa_share *share)
@@ -63,28 +53,30 @@ static int ipc_open(struct hsa_share *share)
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		agents[i] = job->gpus[i].agent;
 	if (!share->pair.number) {
-		err = must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory),
+		err = hsa_must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory),
 			   "allocating");
 		err = err ? err
-			  : must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
+			  : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
 		if (!err)
-			err = must(hsa_amd_ipc_memory_create(share->memory, share->bytes, ipc_handle(share)),
+			err = hsa_must(hsa_amd_ipc_memory_create(share->memory, share->bytes, ipc_handle(share)),
 				   "hsa_amd_ipc_memory_create");
 		return err ? err : pair_meet(&share->pair);
 	}
 	err = pair_meet(&share->pair);
 	return err ? err
-		   : must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, agents,
+		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, agents,
 						    &share->memory),
 			  "hsa_amd_ipc_memory_attach");
 }
 
 static int ipc_close(struct hsa_share *share)
 {
-	int err = share->pair.number ? must(hsa_amd_ipc_memory_detach(share->memory), "hsa_amd_ipc_memory_detach") : 0;
+	int err = 0;
 
+	if (share->pair.number)
+		err = hsa_must(hsa_amd_ipc_memory_detach(share->memory), "hsa_amd_ipc_memory_detach");
 	err = err ? err : pair_meet(&share->pair);
-	return err || share->pair.number ? err : must(hsa_amd_memory_pool_free(share->memory), "freeing memory");
+	return err || share->pair.number ? err : hsa_must(hsa_amd_memory_pool_free(share->memory), "freeing memory");
 }
 
 /* ---- virtual memory ---- */
@@ -122,13 +114,13 @@ static int vmem_map(struct hsa_share *share)
 	struct vmem_handle handle = { share->vmem_handle };
 	struct vmem_access access[HSA_MAX_GPUS];
 	struct hsa_job *job = share->job;
-	int err = must(vmem.address_reserve(&share->memory, share->bytes, 0, 0), "hsa_amd_vmem_address_reserve");
+	int err = hsa_must(vmem.address_reserve(&share->memory, share->bytes, 0, 0), "hsa_amd_vmem_address_reserve");
 
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		access[i] = (struct vmem_access){ HSA_ACCESS_PERMISSION_RW, job->gpus[i].agent };
-	err = err ? err : must(vmem.map(share->memory, share->bytes, 0, handle, 0), "hsa_amd_vmem_map");
+	err = err ? err : hsa_must(vmem.map(share->memory, share->bytes, 0, handle, 0), "hsa_amd_vmem_map");
 	return err ? err
-		   : must(vmem.set_access(share->memory, share->bytes, access, job->nr_gpus),
+		   : hsa_must(vmem.set_access(share->memory, share->bytes, access, job->nr_gpus),
 			  "hsa_amd_vmem_set_access");
 }
 
@@ -138,13 +130,13 @@ static int vmem_open(struct hsa_share *share)
 	int fd = -1, err = vmem_find();
 
 	if (!err && !share->pair.number) {
-		err = must(vmem.handle_create(share->job->gpus[0].vram, share->bytes, 0, 0, &handle),
+		err = hsa_must(vmem.handle_create(share->job->gpus[0].vram, share->bytes, 0, 0, &handle),
 			   "hsa_amd_vmem_handle_create");
-		err = err ? err : must(vmem.export_handle(&fd, handle, 0), "hsa_amd_vmem_export_shareable_handle");
+		err = err ? err : hsa_must(vmem.export_handle(&fd, handle, 0), "hsa_amd_vmem_export_shareable_handle");
 		err = err ? err : pair_send(&share->pair, fd);
 	} else if (!err) {
 		err = pair_receive(&share->pair, &fd);
-		err = err ? err : must(vmem.import_handle(fd, &handle), "hsa_amd_vmem_import_shareable_handle");
+		err = err ? err : hsa_must(vmem.import_handle(fd, &handle), "hsa_amd_vmem_import_shareable_handle");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -161,10 +153,10 @@ static int vmem_close(struct hsa_share *share)
 	for (unsigned int times = 0; !err && times < 2; times++) {
 		if (times)
 			err = vmem_map(share);
-		err = err ? err : must(vmem.unmap(share->memory, share->bytes), "hsa_amd_vmem_unmap");
-		err = err ? err : must(vmem.address_free(share->memory, share->bytes), "hsa_amd_vmem_address_free");
+		err = err ? err : hsa_must(vmem.unmap(share->memory, share->bytes), "hsa_amd_vmem_unmap");
+		err = err ? err : hsa_must(vmem.address_free(share->memory, share->bytes), "hsa_amd_vmem_address_free");
 	}
-	return err ? err : must(vmem.handle_release(handle), "hsa_amd_vmem_handle_release");
+	return err ? err : hsa_must(vmem.handle_release(handle), "hsa_amd_vmem_handle_release");
 }
 
 /* ---- both ---- */
