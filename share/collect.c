@@ -14,7 +14,6 @@
 #include "amdgpu_plugin_util.h"
 #include "share/collect.h"
 #include "share/files.h"
-#include "share/signs.h"
 
 /* ---- BOs of the KFD ---- */
 
@@ -346,9 +345,58 @@ static int add_file(struct survey *survey, size_t number)
 	return err ? err : add_syncobjs(survey, number);
 }
 
+/* ---- which file of a render node has the KFD's address space ---- */
+
+/* Whether a file shows that it is the KFD's. */
+typedef int (*sign_fn)(const struct task_file *file, bool *ret);
+
+static int has_pasid(const struct task_file *file, bool *ret)
+{
+	struct task_kfd kfd;
+
+	*ret = !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
+	return 0;
+}
+
+static int has_syncobjs(const struct task_file *file, bool *ret)
+{
+	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
+	uint32_t pending = 0;
+	int err = gem_syncobjs(file->fd, &objects, &pending);
+
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for syncobjs: %m", file->pid, file->minor);
+	*ret = objects.nr_syncobjs || pending;
+	return 0;
+}
+
+/* Marks those beside a file that has the sign, and have it not. Each is asked once: most signs are many calls. */
+static int settle_by(struct survey *survey, sign_fn has_sign)
+{
+	const struct task_files *files = survey->request->files;
+	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
+	int err = signs ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < files->count; i++)
+		err = files_may_be_another(survey, i) ? has_sign(&files->files[i], &signs[i]) : 0;
+	if (err)
+		return err;
+	for (size_t i = 0; i < files->count; i++)
+		for (size_t j = 0; signs[i] && j < files->count; j++)
+			if (!signs[j] && files_compete(survey, i, j))
+				survey->is_another[j] = true;
+	return 0;
+}
+
+/*
+ * Where a process has no buffer on the GPU that the CPU can map (files.c), it is the file with the KFD's pasid (Linux 6.1
+ * and 6.12), else that with syncobjs. Of files without contexts, which are all that can be saved, ROCm makes them in no
+ * other.
+ */
 static int find_other_files(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
+	int err;
 
 	for (size_t i = 0; i < request->files->count; i++) {
 		size_t process = survey_process_of(request, request->files->files[i].pid);
@@ -356,7 +404,8 @@ static int find_other_files(struct survey *survey)
 		survey->is_another[i] = !request->files->files[i].minor || process == request->nr_processes ||
 					request->processes[process].file->minor || files_is_another(survey, process, i);
 	}
-	return signs_settle(survey);
+	err = settle_by(survey, has_pasid);
+	return err ? err : settle_by(survey, has_syncobjs);
 }
 
 static int add_processes(struct survey *survey)

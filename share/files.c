@@ -3,7 +3,7 @@
  * Which of a process' open files of one render node has the KFD's address space.
  *
  * The best sign is that the kernel lets all BOs of the KFD be mapped through that file, but through another one only
- * those of which it has a handle. See signs.c for others.
+ * those of which it has a handle. See collect.c for others.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -107,15 +107,46 @@ void render_objects_done(struct render_objects *objects)
 	(void)objects;
 }
 
-/* ---- what is not called: no render files are open ---- */
+/* ---- files of the tasks: one has a syncobj ---- */
+
+static int its_file;
+static unsigned int nr_probed;
+
+int gem_list(int fd, struct gem_entry **ret, size_t *nr)
+{
+	(void)fd;
+	*ret = NULL;
+	*nr = 0;
+	return 0;
+}
+
+int drm_count_contexts(int fd, uint32_t *ret)
+{
+	(void)fd;
+	*ret = 0;
+	return 0;
+}
+
+int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
+{
+	nr_probed++;
+	objects->nr_syncobjs = fd == its_file;
+	*ret_pending = 0;
+	return 0;
+}
+
+int task_ask_kfd(pid_t pid, struct task_kfd *ret)
+{
+	(void)pid;
+	*ret = (struct task_kfd){ 0 };
+	return 0;
+}
+
+/* ---- what is not called ---- */
 
 #define NEVER { fail(); return -ENOSYS; }
 int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
-int gem_list(int fd, struct gem_entry **ret, size_t *nr) { (void)fd; (void)ret; (void)nr; NEVER }
-int gem_syncobjs(int fd, struct render_objects *o, uint32_t *pending) { (void)fd; (void)o; (void)pending; NEVER }
 int drm_count_objects(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
-int drm_count_contexts(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
-int task_ask_kfd(pid_t pid, struct task_kfd *ret) { (void)pid; (void)ret; NEVER }
 bool task_file_has_pasid(const struct task_file *file, uint32_t pasid) { (void)file; (void)pasid; NEVER }
 int criu_kept_file(int token) { (void)token; NEVER }
 
@@ -126,7 +157,8 @@ static struct topology machine;
 static struct bo bos[NR_PROCESSES][NR_BUFFERS];
 static struct kfd_state states[NR_PROCESSES];
 static struct share_process processes[NR_PROCESSES];
-static const struct task_files files;
+static struct task_file file[4], kfd_file;
+static struct task_files files;
 static struct share_request request;
 static struct survey survey;
 
@@ -135,7 +167,8 @@ static int begin(void **unused)
 {
 	(void)unused;
 	log_clear();
-	nr_opened = nr_imported = 0;
+	nr_opened = nr_imported = nr_probed = 0;
+	files = (struct task_files){ 0 };
 	bytes = BYTES;
 	answer = 0x1111;
 	machine = (struct topology){ .nr_nodes = 2, .nodes = { &nodes[0], &nodes[1] } };
@@ -156,7 +189,7 @@ static int begin(void **unused)
 				.offset = is_far ? FAR_OFFSET + i * 0x10 : OFFSET(i), .dmabuf_fd = dmabufs[i],
 			};
 		states[p] = (struct kfd_state){ .nr_bos = NR_BUFFERS, .nr_records = NR_BUFFERS, .bos = bos[p] };
-		processes[p] = (struct share_process){ .pid = (pid_t)(100 + p), .state = &states[p], .nodes = &machine };
+		processes[p] = (struct share_process){ .pid = (pid_t)(100 + p), .file = &kfd_file, .state = &states[p], .nodes = &machine };
 	}
 	request = (struct share_request){
 		.processes = processes, .nr_processes = NR_PROCESSES, .files = &files, .machine = &machine,
@@ -230,6 +263,23 @@ static void the_gpu_of_a_buffer_is_looked_for_once(void **unused)
 	assert_int_equal(nr_imported, imported);
 }
 
+/* None of the process' BOs can be mapped here. */
+static void files_of_one_node_are_probed_once_to_tell_them_apart(void **unused)
+{
+	(void)unused;
+	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
+		file[i] = (struct task_file){ .pid = 100, .minor = 128, .fd = 1000 + (int)i };
+	its_file = 1002;
+	files = (struct task_files){ .files = file, .count = ARRAY_SIZE(file) };
+	survey_done(&survey);
+	assert_int_equal(survey_init(&survey, &request), 0);
+	assert_int_equal(collect_all(&survey), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
+		assert_int_equal(survey.is_another[i], i != 2);
+	assert_int_equal(survey.objects[2].nr_syncobjs, 1);
+	assert_int_equal(nr_probed, 2 * ARRAY_SIZE(file)); /* and each once for what it has */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -240,6 +290,7 @@ int main(void)
 		TEST(anothers_memory_is_refused_whoever_has_it),
 		TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it),
 		TEST(the_gpu_of_a_buffer_is_looked_for_once),
+		TEST(files_of_one_node_are_probed_once_to_tell_them_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
