@@ -11,7 +11,7 @@
  *   file of a render node with a handle                   1                    3
  *   KFD's own file, until one of the BOs is freed         1                    2
  *   object, as long as it has a handle in any file        1                    -
- *   mapping of a KFD BO on a peer GPU                see peers.c               -
+ *   mapping of a KFD BO on a peer GPU                see peer_references()     -
  *
  * The kernel does not tell whether the KFD's own files have a handle. A further handle of the plugin's own, in a file of
  * its own, shows whether the object has any. What is left may be references of the KFD's own files, or of somebody else
@@ -26,10 +26,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <libdrm/amdgpu_drm.h>
+
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/peers.h"
 #include "share/references.h"
 #include "share/strangers.h"
 
@@ -288,6 +289,72 @@ static size_t nr_descriptors(const struct references *references, uint64_t inode
 	return nr;
 }
 
+/* ---- mappings on other GPUs ---- */
+
+static bool same_hive(const struct topology_node *a, const struct topology_node *b)
+{
+	return topology_get(a, TOPOLOGY_HIVE_ID) &&
+	       topology_get(a, TOPOLOGY_HIVE_ID) == topology_get(b, TOPOLOGY_HIVE_ID);
+}
+
+/* Each group is read once: there may be thousands of buffers. */
+static bool is_common(struct survey *survey, int node, int other)
+{
+	const struct topology *machine = survey->request->machine;
+	_cleanup_close_ int sysfs = survey->has_groups ? -1 : open("/sys", O_PATH | O_CLOEXEC);
+
+	for (unsigned int i = 0; !survey->has_groups && i < machine->nr_nodes; i++)
+		iommu_read_group(sysfs, machine->nodes[i], &survey->groups[i]);
+	survey->has_groups = true;
+	return iommu_is_common(&survey->groups[node], &survey->groups[other]);
+}
+
+/* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
+static bool is_vram(struct survey *survey, const struct buffer *buffer)
+{
+	int fd = survey_scratch(survey, buffer->minor);
+	struct gem_info info = { 0 };
+	uint32_t handle;
+
+	if (fd < 0 || gem_import(fd, buffer->dmabuf_fd, &handle))
+		return false;
+	gem_ask(fd, handle, &info);
+	gem_close(fd, handle);
+	return info.domains & AMDGPU_GEM_DOMAIN_VRAM;
+}
+
+/*
+ * How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. *vram, of the
+ * buffer: -1 to begin with.
+ *
+ * The KFD maps the BO itself where the other GPU can use the addresses of its memory: partitions of one device, VRAM
+ * within an XGMI hive, and system memory unless an IOMMU translates for each of the two GPUs. Else it imports the BO's
+ * dma-buf for the other GPU, which holds one reference (kfd_mem_attach() of Linux 6.12 and 7.2). An import of another
+ * GPU's memory is never mapped this way.
+ */
+static int64_t peer_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder, int *vram)
+{
+	const struct share_process *process = holder_process(survey, holder);
+	const struct topology *machine = survey->request->machine;
+	int home = topology_find_minor(machine, holder->minor);
+	struct bo_record record;
+	int64_t ret = 0;
+
+	if (home < 0 || records_bo(process->state, holder->bo, &record))
+		return 0;
+	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
+		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, minor_of(process->nodes->nodes[gpu]));
+
+		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
+			continue;
+		if (*vram < 0)
+			*vram = is_vram(survey, buffer);
+		ret += !(*vram ? same_hive(machine->nodes[home], machine->nodes[peer]) : is_common(survey, home, peer));
+	}
+	return ret;
+}
+
 /* ---- the count ---- */
 
 static int read_count(int dmabuf_fd, int64_t *ret)
@@ -339,7 +406,7 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 		ret.nr_bos += here && holder->bo != NO_BO;
 		ret.nr_handles += here && holder->bo == NO_BO;
 		if (here && holder->bo != NO_BO)
-			ret.known += peers_references(survey, buffer, holder, &vram);
+			ret.known += peer_references(survey, buffer, holder, &vram);
 		ret.known += is_first_bo_there(survey, buffer, i, true);
 		ret.nr_other_gpus += is_first_bo_there(survey, buffer, i, false);
 	}
