@@ -12,8 +12,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "share/collect.h"
-#include "share/files.h"
+#include "share/survey.h"
 
 /* ---- BOs of the KFD ---- */
 

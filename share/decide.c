@@ -13,8 +13,7 @@
 #include <libdrm/amdgpu_drm.h>
 
 #include "amdgpu_plugin_util.h"
-#include "share/decide.h"
-#include "share/references.h"
+#include "share/survey.h"
 #include "amdgpu_plugin_drm.h"
 
 /* Flags of GEM_CREATE that are younger than some headers. */

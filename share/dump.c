@@ -6,9 +6,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "share/collect.h"
-#include "share/decide.h"
-#include "share/references.h"
+#include "share/survey.h"
 
 /* Exports a buffer for its inode; the buffer goes with its file. No message. */
 static int probe_inode(uint32_t minor, uint64_t *ret)

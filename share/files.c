@@ -10,7 +10,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "share/files.h"
+#include "share/survey.h"
 
 static bool can_map(int fd, uint64_t offset)
 {

@@ -31,8 +31,7 @@
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/references.h"
-#include "share/strangers.h"
+#include "share/survey.h"
 
 /* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
 #define SETTLE_SECONDS 1

@@ -16,7 +16,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_drm.h"
-#include "share/strangers.h"
+#include "share/survey.h"
 
 #define DRI	      "/sys/kernel/debug/dri"
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a dump knows of shared buffers, and what may be asked about one without a change to anything. */
+/* What a dump knows of shared buffers, and its steps. All but survey.c work on what that one keeps. */
 #ifndef SHARE_SURVEY_H
 #define SHARE_SURVEY_H
 
@@ -130,5 +130,58 @@ int survey_find_gpu(struct survey *survey, struct buffer *buffer);
 
 /* The refusal of memory that is not of amdgpu: -EOPNOTSUPP. */
 int survey_refuse_memory(pid_t pid, uint32_t minor);
+
+/* ---- files of render nodes (files.c) ---- */
+
+/* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
+bool files_is_another(const struct survey *survey, size_t process, size_t file);
+
+/* Whether two files are of one node and one process, and each may be the one with the KFD's address space. */
+bool files_compete(const struct survey *survey, size_t file, size_t other);
+
+/* Whether a process has another file of the node that may as well be the one with the KFD's address space. */
+bool files_may_be_another(const struct survey *survey, size_t file);
+
+/* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
+size_t files_owner(const struct survey *survey, size_t file);
+
+/* ---- who holds what (collect.c) ---- */
+
+/* Finds all holders, and what else the files of render nodes hold. */
+int collect_all(struct survey *survey);
+
+/* ---- references to a buffer (references.c) ---- */
+
+/* Reads which dma-bufs are open, and adds what is held by nothing else to the holders, which are sorted by buffer. */
+int references_read(struct survey *survey);
+void references_free(struct references *references);
+
+/* Whether a task has the dma-buf open. @references may be NULL. */
+bool references_of_tasks(const struct references *references, uint64_t inode);
+
+/* Whether all references to a buffer's dma-buf are those of the dump. */
+int references_check(struct survey *survey, const struct buffer *buffer);
+
+/* ---- processes that are not dumped (strangers.c) ---- */
+
+/* What processes have that are not dumped. */
+struct strangers;
+
+/* @dmabufs: the device of dma-bufs. strangers_free() in any case. */
+int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret);
+void strangers_free(struct strangers *strangers);
+
+/* A process that has the buffer, or 0. @far: also on GPUs that it is not of, where handles tell its size only. */
+pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+		     bool far);
+
+/* A process that uses the buffer's GPU, @far: any GPU, by the KFD, where nothing tells what it has there; or 0. */
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+			bool far);
+
+/* ---- what is written down (decide.c) ---- */
+
+/* Numbers the buffers with several names, and writes into the states what each is to its processes. */
+int decide_all(struct survey *survey);
 
 #endif

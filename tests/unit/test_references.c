@@ -24,7 +24,7 @@
 #include "log_stub.h"
 #include "amdgpu_plugin_drm.h"
 #include "host/host.h"
-#include "share/references.h"
+#include "share/survey.h"
 
 /* criu's. */
 bool criu_is_streaming(void)

@@ -13,7 +13,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
-#include "share/collect.h"
+#include "share/survey.h"
 
 #define NR_PROCESSES 16u
 #define NR_BUFFERS   8u

@@ -13,7 +13,7 @@
 #include <libdrm/amdgpu_drm.h>
 
 #include "log_stub.h"
-#include "share/decide.h"
+#include "share/survey.h"
 #include "amdgpu_plugin_drm.h"
 
 #define GPU	 0x1111u

@@ -11,9 +11,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
-#include "share/collect.h"
-#include "share/decide.h"
-#include "share/references.h"
+#include "share/survey.h"
 
 #define NO_SUBSTITUTE (1u << 28)
 #define ALLOCATED     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | NO_SUBSTITUTE)
