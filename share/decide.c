@@ -115,14 +115,9 @@ static int add_bo(const struct survey *survey, const struct holder *holder, cons
 static int note_handle(struct survey *survey, const struct holder *holder, uint32_t buffer)
 {
 	struct render_objects *objects = &survey->objects[holder->file];
-	struct gem_handle *grown;
 
-	grown = array_grow(objects->handles, objects->nr_handles, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	objects->handles = grown;
-	grown[objects->nr_handles++] = (struct gem_handle){ .handle = holder->handle, .buffer = buffer };
-	return 0;
+	return array_add(objects->handles, objects->nr_handles,
+			 (struct gem_handle){ .handle = holder->handle, .buffer = buffer });
 }
 
 /* ---- owners ---- */
@@ -250,7 +245,6 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 		     struct kfd_share *share)
 {
 	int flags = fcntl(buffer->dmabuf_fd, F_GETFL);
-	struct open_buffer *grown;
 
 	if (flags < 0)
 		return -errno;
@@ -260,12 +254,7 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 	if (share->read_only && owner->bo != NO_BO)
 		return fail(-EOPNOTSUPP, "pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, "
 			    "which the kernel does not make again", holder_process(survey, owner)->pid, owner->minor);
-	grown = array_grow(survey->open, survey->nr_open, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	survey->open = grown;
-	grown[survey->nr_open++] = (struct open_buffer){ buffer->holders->inode, share->buffer };
-	return 0;
+	return array_add(survey->open, survey->nr_open, (struct open_buffer){ buffer->holders->inode, share->buffer });
 }
 
 /* @info, @share: what the kernel says of the memory. */

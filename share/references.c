@@ -53,17 +53,6 @@ struct references {
 
 /* ---- descriptors ---- */
 
-static int add_descriptor(struct references *references, const struct descriptor *descriptor)
-{
-	struct descriptor *grown = array_grow(references->list, references->nr, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	references->list = grown;
-	grown[references->nr++] = *descriptor;
-	return 0;
-}
-
 /*
  * One that is gone meanwhile was the listing's own. *ret_early: a dma-buf has a lower number than @state_fd, with
  * which the state of the task comes back.
@@ -88,7 +77,7 @@ static int add_descriptors(struct references *references, const char *directory,
 		if (st.st_dev != references->device)
 			continue;
 		has_dmabuf = true;
-		err = add_descriptor(references, &(struct descriptor){ st.st_ino, pid, fds[i] });
+		err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, pid, fds[i] });
 		if (err)
 			return err;
 	}

@@ -55,13 +55,7 @@ static bool is_ours(const struct survey *survey, pid_t pid)
 
 static int add(struct strangers *strangers, const struct stranger *stranger)
 {
-	struct stranger *grown = array_grow(strangers->list, strangers->nr, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	grown[strangers->nr++] = *stranger;
-	strangers->list = grown;
-	return 0;
+	return array_add(strangers->list, strangers->nr, *stranger);
 }
 
 /* ---- files ---- */

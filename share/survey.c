@@ -85,26 +85,16 @@ void survey_done(struct survey *survey)
 
 int survey_add_holder(struct survey *survey, const struct holder *holder)
 {
-	struct holder *grown = array_grow(survey->holders, survey->nr_holders, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	survey->holders = grown;
-	grown[survey->nr_holders++] = *holder;
-	return 0;
+	return array_add(survey->holders, survey->nr_holders, *holder);
 }
 
 int survey_keep_dmabuf(struct survey *survey, int fd)
 {
-	int *grown = array_grow(survey->dmabufs, survey->nr_dmabufs, sizeof(*grown));
+	int err = array_add(survey->dmabufs, survey->nr_dmabufs, fd);
 
-	if (!grown) {
+	if (err)
 		close(fd);
-		return -ENOMEM;
-	}
-	survey->dmabufs = grown;
-	grown[survey->nr_dmabufs++] = fd;
-	return 0;
+	return err;
 }
 
 int survey_compare_names(const void *a, const void *b)
