@@ -15,13 +15,6 @@
 /* A configuration file is a handful of lines; more than this is something else. */
 #define CONF_SIZE_MAX (64 * 1024)
 
-enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT };
-
-struct setting_row {
-	struct setting_info info;
-	enum setting_type type;
-};
-
 struct source {
 	enum setting_source kind;
 	const char *file; /* NULL: environment */
@@ -42,13 +35,12 @@ struct load {
 	"SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like " \
 	"0000:c1:00.0"
 
-#define CHECK(name_, help_)                                                                                    \
-	{                                                                                                      \
-		.info = { .name = (name_), .accepted = FLAG_ACCEPTED, .default_value = "1", .help = (help_) }, \
-		.type = TYPE_FLAG                                                                              \
+#define CHECK(name_, help_)                                          \
+	{                                                            \
+		name_, FLAG_ACCEPTED, "1", help_, SETTING_TYPE_FLAG, \
 	}
 
-static const struct setting_row setting_rows[SETTING_MAX] = {
+static const struct setting_info setting_rows[SETTING_MAX] = {
 	[SETTING_FW_VER_CHECK] = CHECK("KFD_FW_VER_CHECK", "the GPU's firmware must be at least as new as at dump"),
 	[SETTING_SDMA_FW_VER_CHECK] =
 		CHECK("KFD_SDMA_FW_VER_CHECK", "the SDMA firmware must be at least as new as at dump"),
@@ -70,66 +62,55 @@ static const struct setting_row setting_rows[SETTING_MAX] = {
 		CHECK("KFD_SHARING_CHECK", "buffers must not be shared with processes that are not dumped, and processes "
 					   "that share come back on GPUs of the same ids only"),
 	[SETTING_PARALLEL_RESTORE] = {
-		.info = { "KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
-			  "one worker in criu's main process restores the contents of all processes (criu 4.2 and "
-			  "later); 0: each process restores its own" },
-		.type = TYPE_FLAG,
+		"KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
+		"one worker in criu's main process restores the contents of all processes (criu 4.2 and "
+		"later); 0: each process restores its own",
+		SETTING_TYPE_FLAG,
 	},
 	[SETTING_MAX_BUFFER_SIZE] = {
-		.info = { "KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
-			  "limit of the memory used for copies between GPU and image files, all GPUs together" },
-		.type = TYPE_SIZE,
+		"KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
+		"limit of the memory used for copies between GPU and image files, all GPUs together",
+		SETTING_TYPE_SIZE,
 	},
 	[SETTING_DEVICE_MAP] = {
-		.info = { "KFD_DEVICE_MAP", MAP_ACCEPTED, "",
-			  "GPUs of this machine to restore on; checked like any other, the rest is chosen" },
-		.type = TYPE_MAP,
+		"KFD_DEVICE_MAP", MAP_ACCEPTED, "",
+		"GPUs of this machine to restore on; checked like any other, the rest is chosen",
+		SETTING_TYPE_MAP,
 	},
 	[SETTING_PROGRESS] = {
-		.info = { "KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
-			  "where progress lines are written while contents are copied" },
-		.type = TYPE_PATH,
+		"KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
+		"where progress lines are written while contents are copied",
+		SETTING_TYPE_PATH,
 	},
 	[SETTING_WAIT] = {
-		.info = { "KFD_WAIT", "auto, early", "auto",
-			  "when a restore waits for contents; early: each process, before its first mapping of a device; auto: "
-			  "criu, last, unless the images have a TCP connection" },
-		.type = TYPE_WAIT,
+		"KFD_WAIT", "auto, early", "auto",
+		"when a restore waits for contents; early: each process, before its first mapping of a device; auto: "
+		"criu, last, unless the images have a TCP connection",
+		SETTING_TYPE_WAIT,
 	},
 };
 
 const char *setting_name(enum setting id)
 {
-	return (unsigned int)id < SETTING_MAX ? setting_rows[id].info.name : "none";
+	return setting_rows[id].name;
 }
 
 const struct setting_info *setting_info(enum setting id)
 {
-	return (unsigned int)id < SETTING_MAX ? &setting_rows[id].info : NULL;
-}
-
-void settings_help(FILE *out)
-{
-	for (unsigned int i = 0; i < SETTING_MAX; i++) {
-		const struct setting_info *info = &setting_rows[i].info;
-
-		fprintf(out, "%s=%s (default: %s)\n", info->name, info->accepted,
-			info->default_value[0] ? info->default_value : "none");
-		fprintf(out, "    %s\n", info->help);
-	}
+	return &setting_rows[id];
 }
 
 void settings_default(struct settings *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
-		ret->flag[i] = setting_rows[i].info.default_value[0] == '1';
+		ret->flag[i] = setting_rows[i].default_value[0] == '1';
 }
 
 static int setting_by_name(const char *name, size_t len)
 {
 	for (unsigned int i = 0; i < SETTING_MAX; i++) {
-		const char *known = setting_rows[i].info.name;
+		const char *known = setting_rows[i].name;
 
 		if (strlen(known) == len && !memcmp(known, name, len))
 			return (int)i;
@@ -338,15 +319,15 @@ static int parse_wait(const char *text, bool *ret_early)
 static int parse_value(struct settings *s, enum setting id, const char *text)
 {
 	switch (setting_rows[id].type) {
-	case TYPE_FLAG:
+	case SETTING_TYPE_FLAG:
 		return parse_flag(text, &s->flag[id]);
-	case TYPE_SIZE:
+	case SETTING_TYPE_SIZE:
 		return parse_size(text, &s->max_buffer_size_bytes);
-	case TYPE_MAP:
+	case SETTING_TYPE_MAP:
 		return parse_device_map(text, s);
-	case TYPE_PATH:
+	case SETTING_TYPE_PATH:
 		return parse_path(text, s->progress);
-	case TYPE_WAIT:
+	case SETTING_TYPE_WAIT:
 		return parse_wait(text, &s->waits_early);
 	}
 	return -EINVAL;
@@ -377,16 +358,16 @@ static int check_source(const struct source *source, enum setting id)
 
 static int apply(struct load *load, enum setting id, const char *value)
 {
-	const struct setting_row *row = &setting_rows[id];
+	const struct setting_info *row = &setting_rows[id];
 	char place[PATH_MAX + 16];
 	int err = parse_value(&load->settings, id, value);
 
 	source_text(&load->source, place, sizeof(place));
 	if (err == -ENOMEM)
-		return fail(err, "%s: %s: %m", place, row->info.name);
+		return fail(err, "%s: %s: %m", place, row->name);
 	if (err)
-		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->info.name, value,
-			    more(value), row->info.accepted);
+		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->name, value,
+			    more(value), row->accepted);
 	load->settings.from[id] = load->source.kind;
 	return check_source(&load->source, id);
 }
@@ -492,7 +473,7 @@ static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 {
 	load->source = (struct source){ .kind = SETTING_OF_ENVIRONMENT };
 	for (unsigned int i = 0; i < SETTING_MAX; i++) {
-		const char *value = getenv_fn(setting_rows[i].info.name, arg);
+		const char *value = getenv_fn(setting_rows[i].name, arg);
 		int err = value ? apply(load, (enum setting)i, value) : 0;
 
 		if (err)

@@ -20,7 +20,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "amdgpu_plugin_topology.h"
 #include "amdgpu_plugin_util.h"
@@ -50,8 +49,6 @@ enum setting {
 	SETTING_PROGRESS,
 	SETTING_WAIT,
 	SETTING_MAX,
-	/* "No setting" where a table has room for one */
-	SETTING_NONE = SETTING_MAX,
 };
 
 /* Where a value comes from. */
@@ -68,12 +65,15 @@ struct settings {
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 
-/* One row of the table, for help texts and for tests of the documentation. */
+enum setting_type { SETTING_TYPE_FLAG, SETTING_TYPE_SIZE, SETTING_TYPE_MAP, SETTING_TYPE_PATH, SETTING_TYPE_WAIT };
+
+/* One row of the table. The man page has the same words, which a test compares. */
 struct setting_info {
 	const char *name;
 	const char *accepted; /* accepted values, in words */
 	const char *default_value;
 	const char *help;
+	enum setting_type type;
 };
 
 /* Same contract as getenv(): NULL when unset, not owned by the caller. */
@@ -108,16 +108,13 @@ void settings_load_quietly(struct settings *ret, const char *machine_conf, int i
 /* To be called before settings are used for a process with a GPU. 0, or -EINVAL with the words that were kept. */
 int settings_check(const struct settings *settings);
 
-/* Name of the variable, e.g. "KFD_NUMA_CHECK". "none" for SETTING_NONE. */
+/* Name of the variable, e.g. "KFD_NUMA_CHECK". */
 const char *setting_name(enum setting id);
 
 /* The flag of that name, which has to be one. */
 bool settings_flag(const struct settings *settings, const char *name);
 
-/* The table's row, NULL when id is not a setting. */
+/* The table's row. */
 const struct setting_info *setting_info(enum setting id);
-
-/* Prints the table: per setting one line "NAME=VALUES (default: X)" and an indented one of help. */
-void settings_help(FILE *out);
 
 #endif
