@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of the KFD's user-space ABI that the plugin speaks: GET_VERSION, CRIU_OP,
- * GET_PROCESS_APERTURES_NEW for its count, an event to see what kernel it is, SET_TRAP_HANDLER, and what imports buffers.
+ * The part of the KFD's user-space ABI that the plugin speaks, by number: GET_VERSION, an event to see what kernel it is,
+ * SET_TRAP_HANDLER, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -16,12 +16,10 @@
 struct kfd_ioctl_get_version_args {
 	uint32_t major_version, minor_version; /* out */
 };
+_Static_assert(sizeof(struct kfd_ioctl_get_version_args) == 8, "ABI");
+#define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
 
-struct kfd_ioctl_get_process_apertures_new_args {
-	uint64_t apertures;    /* array of num_of_nodes */
-	uint32_t num_of_nodes; /* 0: asks how many there are */
-	uint32_t pad;
-};
+#define KFD_IOC_EVENT_SIGNAL 0
 
 struct kfd_ioctl_create_event_args {
 	uint64_t event_page_offset;
@@ -32,13 +30,74 @@ struct kfd_ioctl_create_event_args {
 	uint32_t event_id; /* out */
 	uint32_t event_slot_index;
 };
-
-#define KFD_IOC_EVENT_SIGNAL 0
+_Static_assert(sizeof(struct kfd_ioctl_create_event_args) == 32, "ABI");
+#define AMDKFD_IOC_CREATE_EVENT _IOWR('K', 0x08, struct kfd_ioctl_create_event_args)
 
 struct kfd_ioctl_destroy_event_args {
 	uint32_t event_id;
 	uint32_t pad;
 };
+_Static_assert(sizeof(struct kfd_ioctl_destroy_event_args) == 8, "ABI");
+#define AMDKFD_IOC_DESTROY_EVENT _IOW('K', 0x09, struct kfd_ioctl_destroy_event_args)
+
+struct kfd_ioctl_set_trap_handler_args {
+	uint64_t tba_addr;
+	uint64_t tma_addr;
+	uint32_t gpu_id;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_ioctl_set_trap_handler_args) == 24, "ABI");
+#define AMDKFD_IOC_SET_TRAP_HANDLER _IOW('K', 0x13, struct kfd_ioctl_set_trap_handler_args)
+
+struct kfd_ioctl_get_process_apertures_new_args {
+	uint64_t apertures;    /* array of num_of_nodes */
+	uint32_t num_of_nodes; /* 0: asks how many there are */
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_ioctl_get_process_apertures_new_args) == 16, "ABI");
+#define AMDKFD_IOC_GET_PROCESS_APERTURES_NEW _IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
+
+struct kfd_ioctl_acquire_vm_args {
+	uint32_t drm_fd;
+	uint32_t gpu_id;
+};
+_Static_assert(sizeof(struct kfd_ioctl_acquire_vm_args) == 8, "ABI");
+#define AMDKFD_IOC_ACQUIRE_VM _IOW('K', 0x15, struct kfd_ioctl_acquire_vm_args)
+
+struct kfd_ioctl_free_memory_of_gpu_args {
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct kfd_ioctl_free_memory_of_gpu_args) == 8, "ABI");
+#define AMDKFD_IOC_FREE_MEMORY_OF_GPU _IOW('K', 0x17, struct kfd_ioctl_free_memory_of_gpu_args)
+
+struct kfd_ioctl_map_memory_to_gpu_args {
+	uint64_t handle;
+	uint64_t device_ids_array_ptr; /* uint32_t gpu_id[n_devices] */
+	uint32_t n_devices;
+	uint32_t n_success; /* in, out */
+};
+_Static_assert(sizeof(struct kfd_ioctl_map_memory_to_gpu_args) == 24, "ABI");
+#define AMDKFD_IOC_MAP_MEMORY_TO_GPU _IOWR('K', 0x18, struct kfd_ioctl_map_memory_to_gpu_args)
+
+struct kfd_ioctl_get_dmabuf_info_args {
+	uint64_t size; /* out */
+	uint64_t metadata_ptr;
+	uint32_t metadata_size; /* in, out */
+	uint32_t gpu_id;	/* out: actual gpu id */
+	uint32_t flags;		/* out */
+	uint32_t dmabuf_fd;
+};
+_Static_assert(sizeof(struct kfd_ioctl_get_dmabuf_info_args) == 32, "ABI");
+#define AMDKFD_IOC_GET_DMABUF_INFO _IOWR('K', 0x1C, struct kfd_ioctl_get_dmabuf_info_args)
+
+struct kfd_ioctl_import_dmabuf_args {
+	uint64_t va_addr;
+	uint64_t handle; /* out */
+	uint32_t gpu_id;
+	uint32_t dmabuf_fd;
+};
+_Static_assert(sizeof(struct kfd_ioctl_import_dmabuf_args) == 24, "ABI");
+#define AMDKFD_IOC_IMPORT_DMABUF _IOWR('K', 0x1D, struct kfd_ioctl_import_dmabuf_args)
 
 enum kfd_criu_op {
 	KFD_CRIU_OP_PROCESS_INFO,
@@ -47,6 +106,26 @@ enum kfd_criu_op {
 	KFD_CRIU_OP_RESTORE,
 	KFD_CRIU_OP_RESUME,
 };
+
+struct kfd_criu_device_bucket {
+	uint32_t user_gpu_id;	/* by which the process knows the GPU */
+	uint32_t actual_gpu_id; /* of this machine */
+	uint32_t drm_fd;	/* restore only */
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_criu_device_bucket) == 16, "ABI");
+
+struct kfd_criu_bo_bucket {
+	uint64_t addr;
+	uint64_t size;
+	uint64_t offset;	  /* of mappings of the device file, as dumped */
+	uint64_t restored_offset; /* as restored */
+	uint32_t gpu_id;	  /* user gpu id */
+	uint32_t alloc_flags;
+	uint32_t dmabuf_fd; /* 0xffffffff: none */
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
 
 struct kfd_ioctl_criu_args {
 	uint64_t devices; /* struct kfd_criu_device_bucket[num_devices] */
@@ -59,102 +138,20 @@ struct kfd_ioctl_criu_args {
 	uint32_t pid;
 	uint32_t op;
 };
-
-struct kfd_criu_device_bucket {
-	uint32_t user_gpu_id;	/* by which the process knows the GPU */
-	uint32_t actual_gpu_id; /* of this machine */
-	uint32_t drm_fd;	/* restore only */
-	uint32_t pad;
-};
-
-struct kfd_criu_bo_bucket {
-	uint64_t addr;
-	uint64_t size;
-	uint64_t offset;	  /* of mappings of the device file, as dumped */
-	uint64_t restored_offset; /* as restored */
-	uint32_t gpu_id;	  /* user gpu id */
-	uint32_t alloc_flags;
-	uint32_t dmabuf_fd; /* 0xffffffff: none */
-	uint32_t pad;
-};
-
-struct kfd_ioctl_set_trap_handler_args {
-	uint64_t tba_addr;
-	uint64_t tma_addr;
-	uint32_t gpu_id;
-	uint32_t pad;
-};
-
-_Static_assert(sizeof(struct kfd_ioctl_set_trap_handler_args) == 24, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_get_process_apertures_new_args) == 16, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_create_event_args) == 32, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_destroy_event_args) == 8, "ABI");
 _Static_assert(sizeof(struct kfd_ioctl_criu_args) == 56, "ABI");
-_Static_assert(sizeof(struct kfd_criu_device_bucket) == 16, "ABI");
-_Static_assert(sizeof(struct kfd_criu_bo_bucket) == 48, "ABI");
+#define AMDKFD_IOC_CRIU_OP _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
 
-#define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
-#define AMDKFD_IOC_CREATE_EVENT	   _IOWR('K', 0x08, struct kfd_ioctl_create_event_args)
-#define AMDKFD_IOC_DESTROY_EVENT   _IOW('K', 0x09, struct kfd_ioctl_destroy_event_args)
-#define AMDKFD_IOC_SET_TRAP_HANDLER _IOW('K', 0x13, struct kfd_ioctl_set_trap_handler_args)
-#define AMDKFD_IOC_GET_PROCESS_APERTURES_NEW \
-	_IOWR('K', 0x14, struct kfd_ioctl_get_process_apertures_new_args)
-#define AMDKFD_IOC_CRIU_OP     _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
-
-struct kfd_ioctl_acquire_vm_args {
-	uint32_t drm_fd;
-	uint32_t gpu_id;
-};
-
-struct kfd_ioctl_free_memory_of_gpu_args {
-	uint64_t handle;
-};
-
-struct kfd_ioctl_map_memory_to_gpu_args {
-	uint64_t handle;
-	uint64_t device_ids_array_ptr; /* uint32_t gpu_id[n_devices] */
-	uint32_t n_devices;
-	uint32_t n_success; /* in, out */
-};
-
-struct kfd_ioctl_get_dmabuf_info_args {
-	uint64_t size; /* out */
-	uint64_t metadata_ptr;
-	uint32_t metadata_size; /* in, out */
-	uint32_t gpu_id;	/* out: actual gpu id */
-	uint32_t flags;		/* out */
-	uint32_t dmabuf_fd;
-};
-
-struct kfd_ioctl_import_dmabuf_args {
-	uint64_t va_addr;
-	uint64_t handle; /* out */
-	uint32_t gpu_id;
-	uint32_t dmabuf_fd;
-};
-
-_Static_assert(sizeof(struct kfd_ioctl_acquire_vm_args) == 8, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_map_memory_to_gpu_args) == 24, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_get_dmabuf_info_args) == 32, "ABI");
-_Static_assert(sizeof(struct kfd_ioctl_import_dmabuf_args) == 24, "ABI");
-
-#define AMDKFD_IOC_ACQUIRE_VM	     _IOW('K', 0x15, struct kfd_ioctl_acquire_vm_args)
-#define AMDKFD_IOC_FREE_MEMORY_OF_GPU _IOW('K', 0x17, struct kfd_ioctl_free_memory_of_gpu_args)
-#define AMDKFD_IOC_MAP_MEMORY_TO_GPU  _IOWR('K', 0x18, struct kfd_ioctl_map_memory_to_gpu_args)
-#define AMDKFD_IOC_GET_DMABUF_INFO    _IOWR('K', 0x1C, struct kfd_ioctl_get_dmabuf_info_args)
-#define AMDKFD_IOC_IMPORT_DMABUF      _IOWR('K', 0x1D, struct kfd_ioctl_import_dmabuf_args)
-
-/* alloc_flags */
-#define KFD_IOC_ALLOC_MEM_FLAGS_VRAM	   (1u << 0)
-#define KFD_IOC_ALLOC_MEM_FLAGS_GTT	   (1u << 1)
-#define KFD_IOC_ALLOC_MEM_FLAGS_USERPTR	   (1u << 2)
-#define KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL   (1u << 3)
-#define KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP (1u << 4)
+/* kfd_criu_bo_bucket.alloc_flags */
+#define KFD_IOC_ALLOC_MEM_FLAGS_VRAM         (1u << 0)
+#define KFD_IOC_ALLOC_MEM_FLAGS_GTT          (1u << 1)
+#define KFD_IOC_ALLOC_MEM_FLAGS_USERPTR      (1u << 2)
+#define KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL     (1u << 3)
+#define KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP   (1u << 4)
 #define KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS   (1u << 23)
 #define KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT (1u << 24)
 #define KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED     (1u << 25)
 #define KFD_IOC_ALLOC_MEM_FLAGS_COHERENT     (1u << 26)
-#define KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC	     (1u << 29)
+#define KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC       (1u << 29)
 #define KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE   (1u << 30)
 #define KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE     (1u << 31)
 
