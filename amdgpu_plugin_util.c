@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What every folder needs and libc does not have: the log, whole reads and writes, the
- * length in front of an image, the clock, the numbers in a directory, files in messages.
- * Calls nothing of the plugin; criu's log function is handed in.
- */
+/* Calls nothing of the plugin; criu's log function is handed in. */
 #define _GNU_SOURCE
 #include "amdgpu_plugin_util.h"
 
@@ -140,6 +136,21 @@ int parse_digits(const char *text, int base, uint64_t max, const char **end, uin
 	return 0;
 }
 
+void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length)
+{
+	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
+		prefix[i] = (uint8_t)(length >> 8 * i);
+}
+
+uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES])
+{
+	uint64_t length = 0;
+
+	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
+		length |= (uint64_t)prefix[i] << 8 * i;
+	return length;
+}
+
 /* ---- files ---- */
 
 int write_all(int fd, const void *data, size_t size)
@@ -176,21 +187,6 @@ int read_all(int fd, void *data, size_t size)
 	return 0;
 }
 
-void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length)
-{
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		prefix[i] = (uint8_t)(length >> 8 * i);
-}
-
-uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES])
-{
-	uint64_t length = 0;
-
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		length |= (uint64_t)prefix[i] << 8 * i;
-	return length;
-}
-
 int read_text(int fd, char *text, size_t size)
 {
 	size_t len = 0;
@@ -217,46 +213,6 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret)
 	int err = fd < 0 ? -errno : read_text(fd, text, sizeof(text));
 
 	return err ? err : parse_digits(text, 10, UINT64_MAX, &end, ret);
-}
-
-int call_ioctl(int fd, unsigned long op, void *args)
-{
-	int r;
-
-	do
-		r = ioctl(fd, op, args);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
-}
-
-int drm_call(int fd, unsigned long op, void *args)
-{
-	int err;
-
-	do
-		err = call_ioctl(fd, op, args);
-	while (err == -EAGAIN);
-	return err;
-}
-
-int fdinfo_value(int fd, const char *name, char *text, size_t size)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[256];
-	size_t len = strlen(name);
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (strncmp(line, name, len) || line[len] != ':')
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(text, size, "%s", line + len + 1 + (line[len + 1] == '\t'));
-		return 0;
-	}
-	return -ENODATA;
 }
 
 static int compare_ints(const void *a, const void *b)
@@ -302,6 +258,48 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	*ret = steal_ptr(numbers);
 	*ret_nr = nr;
 	return 0;
+}
+
+int fdinfo_value(int fd, const char *name, char *text, size_t size)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	size_t len = strlen(name);
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, name, len) || line[len] != ':')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(text, size, "%s", line + len + 1 + (line[len + 1] == '\t'));
+		return 0;
+	}
+	return -ENODATA;
+}
+
+/* ---- ioctls ---- */
+
+int call_ioctl(int fd, unsigned long op, void *args)
+{
+	int r;
+
+	do
+		r = ioctl(fd, op, args);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+int drm_call(int fd, unsigned long op, void *args)
+{
+	int err;
+
+	do
+		err = call_ioctl(fd, op, args);
+	while (err == -EAGAIN);
+	return err;
 }
 
 /* ---- time ---- */

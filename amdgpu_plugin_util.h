@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ownership helpers, checked arithmetic, files and the log.
+ * What every folder needs and libc does not have: the log, failures, ownership, arrays and numbers, files, ioctls, time,
+ * messages with files.
  *
  * Every folder includes this, and nothing here calls into another: host/criu.c gives criu's log function to
  * plugin_log_to().
@@ -20,6 +21,8 @@
 
 #define PLUGIN_VERSION	    "0.1" /* as in debian/changelog */
 #define PLUGIN_VERSION_MARK "amdgpu_plugin version " /* stands before it in the plugin's file */
+
+/* ---- log ---- */
 
 /* Levels of criu's print_on_level(): they are part of its ABI. */
 enum plugin_log_level {
@@ -60,6 +63,8 @@ unsigned int plugin_error_lines(void);
 #define pr_info(fmt, ...)  plugin_log(PLUGIN_LOG_INFO, "amdgpu_plugin: " fmt, ##__VA_ARGS__)
 #define pr_debug(fmt, ...) plugin_log(PLUGIN_LOG_DEBUG, "amdgpu_plugin: " fmt, ##__VA_ARGS__)
 
+/* ---- failures ---- */
+
 /*
  * The law for errors. A function that fails calls fail() and returns -errno at once, unless its header says "no message".
  * The first cause has the words: what is failed after it changes nothing. Whoever ends the call shows the text: the
@@ -82,81 +87,13 @@ void fail_clear(void);
 /* Writes the text as an error line and clears it. Whether there was one. */
 bool fail_log(void);
 
-/* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends early. No message. */
-int write_all(int fd, const void *data, size_t size);
-int read_all(int fd, void *data, size_t size);
-
-/* The length in front of an image's payload, little endian. */
-#define LENGTH_PREFIX_BYTES 8
-void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length);
-uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
-
-/*
- * The rest of a file as a string in @size bytes. 0 or -errno: -EFBIG for a larger one, -EINVAL
- * for one with a NUL in it. No message.
- */
-int read_text(int fd, char *text, size_t size);
-
-/*
- * The digits of @base (10, 16) at the beginning of @text: no sign, no white space. *end is the first byte after them. 0;
- * -EINVAL without a digit; -ERANGE for more than @max. No message.
- */
-int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret);
-
-/* The decimal number with which a file begins. 0 or -errno, no message. */
-int read_number_at(int dir_fd, const char *path, uint64_t *ret);
-
-/* An ioctl, repeated after a signal (EINTR). 0 or -errno, no message. */
-int call_ioctl(int fd, unsigned long op, void *args);
-/* The same of a render node, whose driver also asks for a repetition by EAGAIN. */
-int drm_call(int fd, unsigned long op, void *args);
-
-/* What fdinfo of our own @fd says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
-int fdinfo_value(int fd, const char *name, char *text, size_t size);
-
-/*
- * The names in a directory that are numbers (pids, fds, nodes), ascending. *ret is heap memory
- * of the caller. 0 or -errno, no message.
- */
-int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
-
-/* Files in one message of a socket; the kernel takes 253. */
-#define MESSAGE_FDS_MAX 128
-
-/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno, no error line. */
-int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags);
-
-/*
- * Receives one; @flags of recvmsg(). The files are the caller's, close-on-exec; *ret_nr: how many, fewer than sent
- * when this process may not have more. *ret_cut: something did not fit. The bytes, 0 at the end, or -errno.
- */
-ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
-			bool *ret_cut);
-
-/* CLOCK_MONOTONIC. */
-double monotonic_seconds(void);
-
-/*
- * How far this process' CLOCK_MONOTONIC is ahead of the kernel's own, in nanoseconds. criu gives the tasks that it restores
- * a time namespace, and drivers, whose ioctls take points of time, do not know of it.
- */
-int64_t monotonic_offset_ns(void);
-/* The kernel's own time in @ns from now. @offset: of monotonic_offset_ns(). */
-uint64_t kernel_time_in(uint64_t ns, int64_t offset);
-
-/* @unit: not 0 */
-static inline uint64_t round_up(uint64_t n, uint64_t unit)
-{
-	return (n + unit - 1) / unit * unit;
-}
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
 /* -errno of the call just made; -EIO when a library failed without saying why. */
 static inline int errno_or_eio(void)
 {
 	return errno > 0 ? -errno : -EIO;
 }
+
+/* ---- ownership ---- */
 
 static inline void cleanup_free(void *p)
 {
@@ -207,6 +144,10 @@ static inline int steal_fd(int *fd)
 		_ret;                         \
 	})
 
+/* ---- arrays and numbers ---- */
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
 /*
  * A heap array with room for one more element of @size bytes behind its @nr ones. NULL when out of memory: it stays as
  * it was. For arrays that start as NULL and grow only by this; the room doubles, so that n elements take O(n) time.
@@ -233,5 +174,81 @@ static inline int compare_u64(const void *a, const void *b)
 
 #define add_overflows(a, b, ret) __builtin_add_overflow((a), (b), (ret))
 #define mul_overflows(a, b, ret) __builtin_mul_overflow((a), (b), (ret))
+
+/* @unit: not 0 */
+static inline uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/*
+ * The digits of @base (10, 16) at the beginning of @text: no sign, no white space. *end is the first byte after them. 0;
+ * -EINVAL without a digit; -ERANGE for more than @max. No message.
+ */
+int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret);
+
+/* The length in front of an image's payload, little endian. */
+#define LENGTH_PREFIX_BYTES 8
+void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length);
+uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES]);
+
+/* ---- files ---- */
+
+/* All of @size bytes. 0 or -errno; reading: -ENODATA where the file ends early. No message. */
+int write_all(int fd, const void *data, size_t size);
+int read_all(int fd, void *data, size_t size);
+
+/*
+ * The rest of a file as a string in @size bytes. 0 or -errno: -EFBIG for a larger one, -EINVAL
+ * for one with a NUL in it. No message.
+ */
+int read_text(int fd, char *text, size_t size);
+
+/* The decimal number with which a file begins. 0 or -errno, no message. */
+int read_number_at(int dir_fd, const char *path, uint64_t *ret);
+
+/*
+ * The names in a directory that are numbers (pids, fds, nodes), ascending. *ret is heap memory
+ * of the caller. 0 or -errno, no message.
+ */
+int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
+
+/* What fdinfo of our own @fd says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
+int fdinfo_value(int fd, const char *name, char *text, size_t size);
+
+/* ---- ioctls ---- */
+
+/* An ioctl, repeated after a signal (EINTR). 0 or -errno, no message. */
+int call_ioctl(int fd, unsigned long op, void *args);
+/* The same of a render node, whose driver also asks for a repetition by EAGAIN. */
+int drm_call(int fd, unsigned long op, void *args);
+
+/* ---- time ---- */
+
+/* CLOCK_MONOTONIC. */
+double monotonic_seconds(void);
+
+/*
+ * How far this process' CLOCK_MONOTONIC is ahead of the kernel's own, in nanoseconds. criu gives the tasks that it restores
+ * a time namespace, and drivers, whose ioctls take points of time, do not know of it.
+ */
+int64_t monotonic_offset_ns(void);
+/* The kernel's own time in @ns from now. @offset: of monotonic_offset_ns(). */
+uint64_t kernel_time_in(uint64_t ns, int64_t offset);
+
+/* ---- messages with files ---- */
+
+/* Files in one message of a socket; the kernel takes 253. */
+#define MESSAGE_FDS_MAX 128
+
+/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno, no error line. */
+int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags);
+
+/*
+ * Receives one; @flags of recvmsg(). The files are the caller's, close-on-exec; *ret_nr: how many, fewer than sent
+ * when this process may not have more. *ret_cut: something did not fit. The bytes, 0 at the end, or -errno.
+ */
+ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
+			bool *ret_cut);
 
 #endif
