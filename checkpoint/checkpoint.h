@@ -3,7 +3,83 @@
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
 
-#include "checkpoint/dump.h"
-#include "checkpoint/restore.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "host/host.h"
+
+/* ---- a dump: every KFD process of the tree is paused, then saved file by file, then let go ---- */
+
+struct dump;
+
+/* @settings is borrowed for the life of the dump. NULL when out of memory. */
+struct dump *dump_new(const struct settings *settings);
+
+/*
+ * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
+ * process cannot run, that is an error line, and criu fails at its end if the process still lives.
+ */
+void dump_free(struct dump *dump, bool succeeded);
+
+/*
+ * Pauses all KFD processes among the tasks that the calling thread traces. The first
+ * call does it, later ones return its result.
+ */
+int dump_pause(struct dump *dump);
+
+/* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
+bool dump_has_state(pid_t pid);
+
+/* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after an error line. */
+int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
+
+/*
+ * A file that is no device of ours, where processes with a GPU are dumped: 1 for a dma-buf that was saved under criu's
+ * file id, 0 for one that is not ours either, -errno after an error line for one that GPU processes have and that cannot be saved.
+ */
+int dump_foreign_file(struct dump *dump, int fd, int id);
+
+/* ---- a restore: made in criu's main process, used there and, after the fork, in each task ---- */
+
+struct restore;
+
+/*
+ * Begins a restore in criu's main process: the machine's topology is read here, since a
+ * restored task may see no sysfs. @certain: the images are known to be of a GPU process. @settings
+ * is borrowed. NULL on failure, after an error line unless memory is short.
+ */
+struct restore *restore_new(const struct settings *settings, bool certain);
+/* Accepts NULL. Ends the worker, if there is one. */
+void restore_free(struct restore *restore);
+
+/*
+ * For a criu that will call restore_start_worker(), in the main process before tasks are
+ * forked: contents are to be restored there, unless the settings say no or images are
+ * streamed. 0, or -errno after an error line.
+ */
+int restore_prepare_worker(struct restore *restore);
+/* In the main process, after the tasks have been forked. */
+void restore_start_worker(struct restore *restore);
+
+/*
+ * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this
+ * id; -errno.
+ */
+int restore_file(struct restore *restore, int id);
+
+/*
+ * In a task: where the mapping that was at @start with file offset @offset has to be mapped from
+ * now. *ret_fd is an fd that criu takes.
+ * 0; -ENOENT when the mapping is not ours; -errno.
+ */
+int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		int *ret_fd);
+
+/*
+ * In the main process: lets a restored process run its queues, when all contents are there. 0; -ESRCH when it has none;
+ * -errno.
+ */
+int restore_resume(struct restore *restore, pid_t pid);
 
 #endif

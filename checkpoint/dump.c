@@ -23,7 +23,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/dump.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/refuse.h"
 #include "checkpoint/saved_nodes.h"
 #include "checkpoint/trap_handlers.h"

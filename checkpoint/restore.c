@@ -4,8 +4,8 @@
  * meanwhile, and RESUME when all tasks are there.
  */
 #include "amdgpu_plugin_util.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/precheck.h"
-#include "checkpoint/restore.h"
 #include "checkpoint/restored_task.h"
 
 struct restore {

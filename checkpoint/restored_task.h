@@ -30,7 +30,7 @@ struct restored_task *restored_task_new(const struct restore_setup *setup);
 /* Accepts NULL. */
 void restored_task_free(struct restored_task *task);
 
-/* As restore_file() and restore_vma() in restore.h. */
+/* As restore_file() and restore_vma() in checkpoint.h. */
 int restored_task_file(struct restored_task *task, int id);
 int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
 		      uint64_t *ret_offset, int *ret_fd);

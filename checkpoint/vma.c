@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which GPU and BO a device mapping is of, told by device and offset range: a program may have mapped a part of a BO,
- * the same BO twice, or unmapped a part of a mapping. Pure.
+ * Device mappings: which GPU and BO each is of, that the kernel can make it again, and from where a restored task maps it.
+ *
+ * GPU and BO are told by device and offset range: a program may have mapped a part of a BO, the same BO twice, or unmapped
+ * a part of a mapping.
  *
  * An offset of /dev/kfd names a GPU by its user or its actual id, which depends on the kernel; which of them it is
  * shows in whether the process has such a GPU. Where GPUs have taken each other's ids, both are possible, and the
  * kernel's rule decides.
  */
+#include <inttypes.h>
+#include <sys/mman.h>
+
+#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
+
+/* ---- which GPU and BO ---- */
 
 bool vma_names_gpu(const struct device_vma *vma)
 {
@@ -20,6 +28,7 @@ bool vma_names_gpu(const struct device_vma *vma)
 uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user)
 {
 	uint32_t id = kfd_mmap_gpu_id(vma->offset), as_user = 0, as_actual = 0;
+
 	for (size_t i = 0; i < state->nr_devices; i++) {
 		if (state->devices[i].user_gpu_id == id)
 			as_user = id;
@@ -99,4 +108,211 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 		.minor = minor,
 	};
 	return true;
+}
+
+/* ---- dump ---- */
+
+/*
+ * The kernel maps doorbells and registers of a GPU as a whole or not at all, and each other range of /dev/kfd from its
+ * start. Mappings that were split (mprotect, munmap) are parts.
+ */
+static int check_whole(pid_t pid, const struct device_vma *vma)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), length = vma->end - vma->start;
+	uint64_t from = vma->offset & (KFD_MMAP_GPU_UNIT - 1), whole = length;
+
+	if (vma_names_gpu(vma))
+		whole = (kfd_mmap_type(vma->offset) == KFD_MMAP_TYPE_MMIO ? 1 : VMA_DOORBELL_PAGES) * page;
+	if (!from && length == whole)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is not whole: %" PRIu64 " bytes from %#"
+		    PRIx64 " on, and the kernel maps %" PRIu64 " from 0 on (a part was unmapped, or has another "
+		    "protection)", pid, vma->start, length, from, whole);
+}
+
+static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_rules rules, struct device_vma *vma)
+{
+	int err = check_whole(pid, vma);
+
+	if (err || !vma_names_gpu(vma))
+		return err;
+	vma->gpu_id = vma_kfd_gpu(vma, state, rules.maps_by_user_id);
+	if (vma->gpu_id)
+		return 0;
+	return fail(-ENODEV, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not "
+		    "have", pid, vma->start, kfd_mmap_gpu_id(vma->offset));
+}
+
+/*
+ * A mapping of a render node has to be of a BO of the KFD or of an object of which a handle is open: nothing else of
+ * the node is restored. The kernel maps a BO from its start only: what is left after a hole cannot be mapped again.
+ */
+static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct vma_bos *bos,
+			    const struct device_vma *vma)
+{
+	int node = topology_find_minor(image->nodes, vma->minor);
+	const struct bo *bo = NULL;
+
+	if (node >= 0)
+		bo = vma_bo(vma, bos, topology_gpu_id(image->nodes->nodes[node]));
+	if (bo && bo->offset == vma->offset)
+		return 0;
+	if (bo)
+		return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of renderD%u does not begin where its buffer "
+			    "does (%#" PRIx64 " bytes into it, behind a part that was unmapped or protected): the "
+			    "kernel cannot map it again", pid, vma->start, vma->minor, vma->offset - bo->offset);
+	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of renderD%u is not of a buffer that the process has "
+		    "by the KFD or an open handle: that cannot be saved", pid, vma->start, vma->minor);
+}
+
+int vma_is_foreign(const struct topology *machine, const struct device_vma *vma)
+{
+	int r;
+
+	if (!vma->minor || topology_find_minor(machine, vma->minor) >= 0)
+		return 0;
+	r = drm_minor_is_amd(vma->minor);
+	if (r < 0)
+		return fail(r, "mapping at %#" PRIx64 ": cannot ask renderD%u for its driver: %m", vma->start,
+			    vma->minor);
+	return !r;
+}
+
+static int drop_foreign(const struct topology *machine, struct kfd_image *image)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < image->nr_vmas; i++) {
+		int r = vma_is_foreign(machine, &image->vmas[i]);
+
+		if (r < 0)
+			return r;
+		if (!r)
+			image->vmas[nr_kept++] = image->vmas[i];
+	}
+	image->nr_vmas = nr_kept;
+	return 0;
+}
+
+int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image)
+{
+	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
+	int err = task_device_vmas(pid, &image->vmas, &image->nr_vmas);
+
+	image->has_vmas = true;
+	if (err)
+		return err;
+	err = vma_bos_sort(&image->state, &bos);
+	if (err)
+		return err;
+	err = drop_foreign(machine, image);
+	for (size_t i = 0; !err && i < image->nr_vmas; i++)
+		err = image->vmas[i].minor ? check_render_vma(pid, image, &bos, &image->vmas[i]) :
+					     resolve_kfd_vma(pid, &image->state, rules, &image->vmas[i]);
+	return err;
+}
+
+/* ---- restore ---- */
+
+/* Every GPU has doorbells. */
+static bool can_map_doorbells(const struct vma_context *context, uint32_t gpu_id)
+{
+	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
+	uint64_t length = VMA_DOORBELL_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
+	_cleanup_close_ int fd = criu_kept_file(context->kfd_token);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, length);
+	return true;
+}
+
+/* Decided by the first GPU whose ids tell: its id on this machine is not one by which the process knows a GPU. */
+static bool maps_by_user_id(const struct vma_context *context)
+{
+	for (size_t i = 0; i < context->gpus->nr; i++) {
+		uint32_t actual_id = context->gpus->list[i].actual_id;
+
+		if (!gpus_by_user_id(context->gpus, actual_id))
+			return !can_map_doorbells(context, actual_id);
+	}
+	return context->rules.maps_by_user_id;
+}
+
+/*
+ * Doorbells and MMIO. Up to Linux 7.2 the offset names the actual GPU, since 7.3 the
+ * user's; asked of the kernel, where the ids differ in a way that it can tell.
+ */
+static int map_kfd(const struct vma_context *context, const struct device_vma *vma, uint64_t *ret_offset)
+{
+	const struct gpu *gpu;
+
+	*ret_offset = vma->offset;
+	if (!vma_names_gpu(vma))
+		return 0;
+	gpu = gpus_by_user_id(context->gpus, vma->gpu_id ? vma->gpu_id : kfd_mmap_gpu_id(vma->offset));
+	if (!gpu)
+		return -ENODEV;
+	*ret_offset = kfd_mmap_with_gpu_id(vma->offset, maps_by_user_id(context) ? gpu->user_id : gpu->actual_id);
+	return 0;
+}
+
+static int map_render(const struct vma_context *context, const struct gpu *gpu, const struct device_vma *vma,
+		      uint64_t *ret_offset)
+{
+	const struct bo *bo = vma_bo(vma, context->bos, gpu->user_id);
+
+	if (!bo)
+		return -ENODEV;
+	*ret_offset = vma_restored_offset(vma, bo);
+	return 0;
+}
+
+static int compare_starts(const void *start, const void *vma)
+{
+	uint64_t a = *(const uint64_t *)start, b = ((const struct device_vma *)vma)->start;
+
+	return (a > b) - (a < b);
+}
+
+/* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
+bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
+	      struct device_vma *ret)
+{
+	const struct kfd_image *image = context->image;
+	const struct device_vma *found = NULL;
+
+	if (image && image->nr_vmas)
+		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_starts);
+	if (found) {
+		*ret = *found;
+		return true;
+	}
+	if (image && image->has_vmas)
+		return false;
+	return vma_from_path(path, start, offset, ret) &&
+	       (!ret->minor || gpus_by_saved_minor(context->gpus, ret->minor));
+}
+
+int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
+		uint64_t *ret_offset, int *ret_fd)
+{
+	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(context->gpus, vma->minor) : NULL;
+	int fd, token = context->kfd_token, err = -ENODEV;
+
+	if (context->kfd_token >= 0 && !vma->minor)
+		err = map_kfd(context, vma, ret_offset);
+	else if (gpu && (context->kfd_token >= 0 || (context->image && context->image->render_only)))
+		err = map_render(context, gpu, vma, ret_offset);
+	if (err)
+		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,
+			    vma->start, path, vma->offset);
+	if (gpu)
+		token = share_kept_file(context->share, gpu->minor, gpu->file_token, *ret_offset);
+	fd = criu_vma_file(token, context->traits);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
 }

@@ -36,7 +36,7 @@ test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
-test_vma_SRCS := checkpoint/vma.c checkpoint/vma_dump.c checkpoint/vma_restore.c share/files.c amdgpu_plugin_topology.c host/settings.c
+test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
 test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
