@@ -117,9 +117,12 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 /* What a task frees, and a task that ends, would stay as long as criu waits for the job. */
 static int let_go(struct restore *restore)
 {
-	int err = restore->let_go ? 0 : share_table_check(restore->setup.buffers);
+	int err;
 
-	if (err || restore->let_go)
+	if (restore->let_go)
+		return 0;
+	err = share_table_check(restore->setup.buffers);
+	if (err)
 		return err;
 	err = share_table_let_go(restore->setup.buffers);
 	if (err)
@@ -188,14 +191,19 @@ int restore_resume(struct restore *restore, pid_t pid)
 	if (r <= 0)
 		return r ? r : -ESRCH;
 	err = let_go(restore);
-	if (!err)
-		err = settle_contents(restore);
-	if (!err && restore->setup.worker)
-		err = worker_wait_all(restore->setup.worker);
-	if (!err && task.has_kfd)
-		err = resume_queues(restore, pid, &task);
-	if (!err && ++restore->nr_resumed == shared_count_tasks(shared))
+	if (err)
+		return err;
+	err = settle_contents(restore);
+	if (err)
+		return err;
+	err = restore->setup.worker ? worker_wait_all(restore->setup.worker) : 0;
+	if (err)
+		return err;
+	err = task.has_kfd ? resume_queues(restore, pid, &task) : 0;
+	if (err)
+		return err;
+	if (++restore->nr_resumed == shared_count_tasks(shared))
 		pages_log_tally(shared_tally(shared), "restored", restore->nr_resumed, "a task waited up to",
 				shared_longest_wait(shared));
-	return err;
+	return 0;
 }
