@@ -17,7 +17,8 @@ uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
 /* Of two ranges that follow each other, from the CRC of each; @len: bytes of the second. */
 uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len);
 
-/* The implementation for processors without the instruction; the same result. */
+/* The implementations for processors without the newer instructions, and without any; the same result. */
+uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len);
 uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
 
 #endif
