@@ -141,7 +141,8 @@ __attribute__((target("sse4.2"))) static uint32_t crc_three_lanes(uint32_t crc, 
 }
 
 /* Each 16 bytes move on to those FOLD_BYTES behind them; what remains in the end has the CRC of the whole. */
-__attribute__((target("avx512f,vpclmulqdq,sse4.2"))) static uint32_t crc_folded(uint32_t crc, const uint8_t *p, size_t len)
+__attribute__((target("avx512f,vpclmulqdq,sse4.2"))) static uint32_t crc_folded(uint32_t crc, const uint8_t *p,
+									       size_t len)
 {
 	const __m512i factors = _mm512_broadcast_i32x4(_mm_set_epi64x((long long)fold_high, (long long)fold_low));
 	__m512i sums[FOLD_BYTES / LINE_BYTES];
