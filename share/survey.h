@@ -128,8 +128,8 @@ int survey_inode(int fd, uint64_t *ret);
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd);
 
 /*
- * The actual id of the GPU whose memory a dma-buf is. @known: a render minor of that GPU's device; 0: none is known. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives;
- * other -errno. No messages.
+ * The actual id of the GPU whose memory a dma-buf is. @known: a render minor of that GPU's device; 0: none is known.
+ * 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives; other -errno. No messages.
  */
 int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret);
 
