@@ -12,6 +12,7 @@ gpus_dir=${gpus_dir:-$top/tests/asicsim/gpus}
 objects_file=/sys/kernel/debug/asicsim/objects
 clients_file=/sys/kernel/debug/asicsim/clients
 gpus_file=/sys/kernel/debug/asicsim/gpus
+loaded_file=/run/gpus-loaded	# tests/vm/guest/gpus-load
 
 work=${work:-/tmp/e2e}
 job=$work/job		# state file of the job's parent; children: $job.1, $job.2 ...
@@ -61,9 +62,16 @@ machine_load() {
 	gpus-load "$description" >"$log" 2>&1 || fail "loading the machine $1: $(tail -n 1 "$log")"
 }
 
+# machine_begin NAME: the GPUs of NAME.txt as they are after loading: those that the scenario before has left are, when
+# they are the same and it has ended well
+machine_begin() {
+	cmp -s "$gpus_dir/$1.txt" "$loaded_file" || machine_load "$1"
+}
+
 # topology_says [SED-SCRIPT]: what the driver says of GPUs and their links, changed by the script
 topology_says() {
 	local dir=/sys/devices/virtual/kfd/kfd/topology node
+	rm -f "$loaded_file"
 	! mountpoint -q "$dir" || umount "$dir"
 	rm -rf "$work/topology"
 	[ $# -gt 0 ] || return 0
@@ -422,6 +430,7 @@ faults() {
 # gpus_state WORD: ok, hang or slow, all of them
 gpus_state() {
 	local id _
+	rm -f "$loaded_file"
 	while read -r id _; do
 		printf '%#x %s\n' "$id" "$1" >"$gpus_file"
 	done < <(machine_gpus)

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Images on ext4 and xfs by direct I/O and on tmpfs through the page cache; a disk that is full in the middle
 # gpus: 1xmi100
+# tier: all
 
 # images_on TYPE MIB: an empty image directory on a file system of its own
 images_on() {

@@ -42,11 +42,6 @@ faults
 expect_gone
 restore
 expect_unharmed
-
-dump
-expect_gone
-restore
-expect_verified
 job_end
 
 # Two processes with two files each: what was let go to tell them apart runs, whatever fails then.

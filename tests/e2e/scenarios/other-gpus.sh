@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Restored on a machine with other gpu ids and render minors
 # gpus: 2xmi100
+# tier: all
 
 machine_gpus >"$work/gpus-before"
 job_start --vram 2M

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Two GPUs of a hive, restored in a bigger and in a slower hive, and where there is none
 # gpus: 1xmi100
+# tier: all
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

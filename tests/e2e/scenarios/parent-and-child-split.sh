@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Parent on the first GPU, child on the second
 # gpus: 2xmi100
+# tier: all
 
 job_start --children 1 --split
 process_shape >"$work/shape"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Every render node is open twice, one of them without a use: the second one, or the first
 # gpus: 2xmi100
+# tier: all
 
 for order in render render-first; do
 	job_start --vram 512K --reopen "$order"

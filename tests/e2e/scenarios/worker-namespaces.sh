@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Processes in network, mount, IPC, UTS and pid namespaces of their own, restored by criu's main process
 # gpus: 2xmi100
+# tier: all
 
 # A container by hand: a root of its own, and directories that criu is told to take from outside.
 cp "$gpujob" "$work/gpujob"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Slow GPUs: no process runs before its contents are there, and none at all when criu is killed meanwhile
 # gpus: 2xmi100
+# tier: all
 
 # lines_of TEXT: their numbers
 lines_of() {
