@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # Restored on one GPU that differs from that of the dump: better, worse, worse and allowed to be
 # gpus: 1xmi100
+# tier: all
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

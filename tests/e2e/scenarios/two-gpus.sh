@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2016
 # Two GPUs that write into each other's VRAM; each page of the job's memory is elsewhere when a dump lets it go on
 # gpus: 2xmi100
+# tier: all
 # kernels: each
 
 # The page table entries of the job's own memory, in hex, of those pages that are there.
