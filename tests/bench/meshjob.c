@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * meshjob: GPU processes with many shared buffers of one page, of which every byte is known. Either each process has
- * buffers that all others have imported, or one process has handles of a render node, each mapped on the GPU.
+ * meshjob: GPU processes with many buffers of one page, of which every byte is known. Either each process has buffers that
+ * all others have imported, or several GPUs and buffers that nobody else has, or one process has handles of a render node,
+ * each mapped on the GPU.
  *
  * Prints "ready", on each SIGUSR1 "verified BYTES" when all are right that the first process can reach, and ends on SIGTERM.
  */
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,8 @@ static struct control {
 	int dmabufs[MAX_PROCESSES][MAX_BUFFERS]; /* open there until all have them */
 } *control;
 
-static unsigned int nr_processes, nr_buffers, nr_handles, me;
+static unsigned int nr_processes, nr_buffers, nr_handles, nr_gpus = 1, me;
+static bool apart;
 static struct kfd kfd;
 static struct kfd_bo *bos; /* of all processes */
 static uint32_t *handles;
@@ -94,7 +97,7 @@ static int mesh_setup(void)
 		err = own_make(i);
 	err = err ? err : meet(1);
 	for (unsigned int i = 0; !err && i < nr_processes; i++)
-		err = i == me ? 0 : others_take(i);
+		err = i == me || apart ? 0 : others_take(i);
 	err = err ? err : meet(2);
 	for (unsigned int i = 0; !err && i < nr_buffers; i++)
 		close(control->dmabufs[me][i]);
@@ -162,7 +165,7 @@ static int bo_check(int file, unsigned int number)
 
 static int check(void)
 {
-	unsigned int nr = nr_handles ? nr_handles : nr_processes * nr_buffers;
+	unsigned int nr = nr_handles ? nr_handles : (apart ? 1 : nr_processes) * nr_buffers;
 	int err = 0, file = nr_handles ? kfd.gpus[0].render_fd : kfd_gpu_reopen(&kfd.gpus[0]);
 
 	if (file < 0)
@@ -211,7 +214,7 @@ static int run(const sigset_t *signals)
 		if (getppid() != first)
 			return -ECANCELED;
 	}
-	err = kfd_open(&kfd, 1, false);
+	err = kfd_open(&kfd, UINT64_MAX >> (64 - nr_gpus), false);
 	if (!err)
 		err = nr_handles ? handles_setup() : mesh_setup();
 	if (err)
@@ -235,9 +238,16 @@ int main(int argc, char **argv)
 	} else if (argc == 4 && !strcmp(argv[1], "mesh")) {
 		nr_processes = number(argv[2]);
 		nr_buffers = number(argv[3]);
+	} else if (argc == 5 && !strcmp(argv[1], "apart")) {
+		apart = true;
+		nr_processes = number(argv[2]);
+		nr_buffers = number(argv[3]);
+		nr_gpus = number(argv[4]);
 	}
-	if (!nr_processes || nr_processes > MAX_PROCESSES || nr_buffers > MAX_BUFFERS || !(nr_handles || nr_buffers)) {
-		fprintf(stderr, "usage: meshjob handles NUMBER | meshjob mesh PROCESSES BUFFERS_OF_EACH\n");
+	if (!nr_gpus || nr_gpus > KFD_MAX_GPUS || !nr_processes || nr_processes > MAX_PROCESSES ||
+	    nr_buffers > MAX_BUFFERS || !(nr_handles || nr_buffers)) {
+		fprintf(stderr, "usage: meshjob handles NUMBER | meshjob mesh PROCESSES BUFFERS_OF_EACH | "
+			"meshjob apart PROCESSES BUFFERS_OF_EACH GPUS\n");
 		return 2;
 	}
 	control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
