@@ -235,7 +235,8 @@ static void end_gpu(struct watch *watch, size_t i)
 static void begin_gpu(struct watch *watch, size_t i)
 {
 	struct pipeline *pipeline = &watch->pipelines[i];
-	int err = pipeline_init(pipeline, &watch->run, &watch->run.changed[i], &watch->gpus[i], max_bytes_of_gpu(watch));
+	pthread_cond_t *changed = &watch->run.changed[i * RUN_NR_WAITERS];
+	int err = pipeline_init(pipeline, &watch->run, changed, &watch->gpus[i], max_bytes_of_gpu(watch));
 
 	watch->nr_begun++;
 	tally_buffers(watch->options->tally, pipeline);

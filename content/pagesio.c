@@ -4,15 +4,14 @@
  *
  * Files are read and written at offsets, by O_DIRECT where it works: contents would push everything else out of the
  * page cache, and are needed only once. Elsewhere the cache is used, and emptied behind the transfer. What is in the
- * cache before a restore is read from there, and stays: somebody has warmed it, perhaps for several restores. Pipes are made
- * non-blocking, so that a peer that stands still cannot hold the thread.
+ * cache before a restore is read from there, and stays: somebody has warmed it, perhaps for several restores. Pipes are
+ * made non-blocking, so that a peer that stands still cannot hold the thread.
  */
 #define _GNU_SOURCE
 #include "content/pagesio.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -55,11 +54,44 @@ static int set_nonblock(struct pagesio *io)
 	return 0;
 }
 
-bool pagesio_is_on_disk(int fd)
+/* By statfs(2). What is not here is a disk of this machine; some headers lack some of the names. */
+static const struct {
+	uint32_t f_type;
+	enum pagesio_place place;
+} file_systems[] = {
+	{ 0x01021994, PAGESIO_IN_MEMORY },  /* tmpfs */
+	{ 0x858458f6, PAGESIO_IN_MEMORY },  /* ramfs */
+	{ 0x00006969, PAGESIO_ON_NETWORK }, /* nfs */
+	{ 0x0000517b, PAGESIO_ON_NETWORK }, /* smbfs */
+	{ 0xff534d42, PAGESIO_ON_NETWORK }, /* cifs */
+	{ 0xfe534d42, PAGESIO_ON_NETWORK }, /* smb2 */
+	{ 0x00c36400, PAGESIO_ON_NETWORK }, /* ceph */
+	{ 0x0bd00bd0, PAGESIO_ON_NETWORK }, /* lustre */
+	{ 0x47504653, PAGESIO_ON_NETWORK }, /* gpfs */
+	{ 0x19830326, PAGESIO_ON_NETWORK }, /* beegfs */
+	{ 0x20030528, PAGESIO_ON_NETWORK }, /* orangefs */
+	{ 0x65735546, PAGESIO_ON_NETWORK }, /* fuse and virtiofs */
+	{ 0x01021997, PAGESIO_ON_NETWORK }, /* 9p */
+	{ 0x5346414f, PAGESIO_ON_NETWORK }, /* afs */
+	{ 0x6b414653, PAGESIO_ON_NETWORK }, /* kafs */
+};
+
+enum pagesio_place pagesio_place(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) < 0 || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC);
+	if (fstatfs(fd, &fs) < 0)
+		return PAGESIO_ON_DISK;
+	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
+		if (file_systems[i].f_type == (uint32_t)fs.f_type)
+			return file_systems[i].place;
+	return PAGESIO_ON_DISK;
+}
+
+/* Such a file is its own page cache. */
+static bool in_memory(const struct pagesio *io)
+{
+	return io->place == PAGESIO_IN_MEMORY;
 }
 
 /* How both directions begin. */
@@ -77,14 +109,14 @@ static int open_either(struct pagesio *io, int fd, bool streaming, uint64_t file
 	if (io->flags < 0)
 		return io_fail(io, errno_or_eio(), 0, "asking for the flags of the file: %m");
 	io->direct = io->flags & O_DIRECT;
-	io->on_disk = !streaming && pagesio_is_on_disk(fd);
+	io->place = streaming ? PAGESIO_IN_MEMORY : pagesio_place(fd);
 	return streaming ? set_nonblock(io) : 0;
 }
 
 /* File systems in memory take O_DIRECT as well, but there it means nothing. */
 static void choose_path(struct pagesio *io)
 {
-	set_direct(io, io->on_disk);
+	set_direct(io, !in_memory(io));
 	io->want_direct = io->direct;
 }
 
@@ -103,7 +135,7 @@ static int reserve(struct pagesio *io)
 {
 	int err;
 
-	if (!io->on_disk)
+	if (in_memory(io))
 		return 0;
 	if (fallocate(io->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)io->file_bytes) == 0) {
 		io->reserved = true;
@@ -231,7 +263,7 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 {
 	int err;
 
-	if (!io->on_disk)
+	if (in_memory(io))
 		return 0;
 	err = flush_range(io, from, to, SYNC_FILE_RANGE_WRITE);
 	if (err)
@@ -333,6 +365,12 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 	return err;
 }
 
+int pagesio_flush(struct pagesio *io)
+{
+	punch_zeros(io);
+	return write_behind(io, 0, 0);
+}
+
 int pagesio_complete(struct pagesio *io)
 {
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
@@ -395,9 +433,33 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	if (streaming)
 		return 0;
 	choose_path(io);
-	if (io->want_direct) /* no reading ahead into the cache from the end of what is in it */
+	/* No reading ahead into the cache from the end of what is in it, nor into the window of another thread. */
+	if (io->want_direct || io->place == PAGESIO_ON_NETWORK)
 		posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
+}
+
+int pagesio_open_again(struct pagesio *io, const struct pagesio *first)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", first->fd);
+	*io = *first;
+	io->fd = open(path, (first->flags & O_ACCMODE) | O_CLOEXEC);
+	if (io->fd < 0)
+		return errno_or_eio();
+	io->stride = 2 * first->stride;
+	io->direct = false;
+	choose_path(io);
+	posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
+	return 0;
+}
+
+int pagesio_join(struct pagesio *first, struct pagesio *io)
+{
+	first->some_cached |= io->some_cached;
+	first->want_direct &= io->want_direct;
+	return close(io->fd) < 0 ? io_fail(io, errno_or_eio(), io->file_bytes, "closing the file: %m") : 0;
 }
 
 /*
@@ -500,7 +562,7 @@ static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
 /* Has the kernel read what comes next, where the page cache is in use. */
 static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
 {
-	if (!io->on_disk || io->want_direct || off >= io->file_bytes)
+	if (in_memory(io) || io->want_direct || off >= io->file_bytes)
 		return;
 	len = len < io->file_bytes - off ? len : io->file_bytes - off;
 	if (is_cached(io, off, len))
@@ -512,12 +574,12 @@ static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
 	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
-	bool may_be_cached = io->on_disk && off >= io->ahead_to, keep = false;
+	bool may_be_cached = !in_memory(io) && off >= io->ahead_to, keep = false;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
-	read_ahead(io, off + len, len);
+	read_ahead(io, off + io->stride, len);
 	for (size_t i = 0; i < nr; i += nr_alike) {
 		uint64_t from = i * BLOCK, to;
 		bool cached;
@@ -535,7 +597,7 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 		if (err)
 			return err;
 	}
-	if (io->on_disk && !io->want_direct && !keep)
+	if (!in_memory(io) && !io->want_direct && !keep)
 		posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
 	return 0;
 }

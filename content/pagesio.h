@@ -14,16 +14,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where a file is: transfers to memory are copies by a processor, those over a network wait for answers. */
+enum pagesio_place { PAGESIO_ON_DISK, PAGESIO_IN_MEMORY, PAGESIO_ON_NETWORK };
+
 struct pagesio {
-	int fd; /* borrowed */
+	int fd; /* borrowed; a second reader or writer has one of its own */
 	bool streaming;
 	bool want_direct; /* transfers of whole blocks are to be direct */
 	bool direct;	  /* O_DIRECT is on */
-	bool on_disk;	  /* not a file system in memory */
+	enum pagesio_place place;
 	bool reserved;	  /* all space is allocated: zeros have to be given back */
 	bool warn_space;  /* not all space could be reserved */
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
+	uint64_t stride; /* from a window to the next one that is read here */
 	uint64_t zeros_from, zeros_to; /* zeros that are to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
@@ -36,8 +40,7 @@ struct pagesio {
 	void *stopped_arg;
 };
 
-/* False for a file in memory (tmpfs), whose transfers are copies by the processor. */
-bool pagesio_is_on_disk(int fd);
+enum pagesio_place pagesio_place(int fd);
 
 /* The following return 0 or -errno with @at filled in. */
 
@@ -49,6 +52,16 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
  * an interrupted dump never looks like a whole one. A stream has it in its first window.
  */
 int pagesio_complete(struct pagesio *io);
+
+/*
+ * For a second thread, which transfers every other window: @io is the file of @first, opened again, as O_DIRECT belongs
+ * to the open file. 0 or -errno, silently. Not for streams.
+ */
+int pagesio_open_again(struct pagesio *io, const struct pagesio *first);
+/* What @io has written is complete but for what others write. */
+int pagesio_flush(struct pagesio *io);
+/* The end of a second one, whose thread has ended: closes its file. */
+int pagesio_join(struct pagesio *first, struct pagesio *io);
 
 /* After a failure: gives the space of an unfinished file back. */
 void pagesio_discard(struct pagesio *io);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The two threads of a GPU and what passes between them.
+ * The threads of a GPU and what passes between them.
  *
  * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and gives finished windows, checked
  * for zeros and checksummed, to the I/O thread. Restore is the reverse. The copy thread also does the processor's work,
  * since it would only wait for the GPU otherwise; the I/O thread does nothing but transfers.
+ *
+ * A file in memory or on a network has a second I/O thread, for every other window: there a transfer takes a processor,
+ * or waits for an answer, while the other thread's goes on. A disk is kept busy by one.
  *
  * Without threads, the caller's thread does what both do. The GPU's copies still overlap with file I/O: all slots but
  * one are in flight while the file is read or written.
@@ -32,52 +35,6 @@ static bool is_stopped(void *arg)
 
 /* ---- slots ---- */
 
-/* Whether window @w has reached @counter; when @wait, waits for that or for the end of the run. */
-static bool reached(struct pipeline *pipeline, const uint64_t *counter, uint64_t count, bool wait)
-{
-	struct content_run *run = pipeline->run;
-	bool ret;
-
-	pthread_mutex_lock(&run->lock);
-	while (wait && *counter < count && !content_run_has_failed(run))
-		pthread_cond_wait(pipeline->changed, &run->lock);
-	ret = *counter >= count;
-	pthread_mutex_unlock(&run->lock);
-	return ret;
-}
-
-/* Its slot is free: the window that had it before is done. */
-static bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
-{
-	uint64_t nr_slots = pipeline->layout.nr_slots;
-
-	return w < nr_slots || reached(pipeline, &pipeline->nr_consumed, w + 1 - nr_slots, wait);
-}
-
-static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
-{
-	return reached(pipeline, &pipeline->nr_produced, w + 1, wait);
-}
-
-static void produced_window(struct pipeline *pipeline)
-{
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->nr_produced++;
-	pthread_cond_broadcast(pipeline->changed);
-	pthread_mutex_unlock(&pipeline->run->lock);
-}
-
-static void consumed_window(struct pipeline *pipeline, uint64_t w)
-{
-	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->nr_consumed++;
-	pipeline->bytes_done += len - (off ? 0 : LENGTH_PREFIX_BYTES);
-	pthread_cond_broadcast(pipeline->changed);
-	pthread_mutex_unlock(&pipeline->run->lock);
-}
-
 static unsigned int slot_of(const struct pipeline *pipeline, uint64_t w)
 {
 	return (unsigned int)(w % pipeline->layout.nr_slots);
@@ -91,6 +48,84 @@ static uint8_t *slot_memory(const struct pipeline *pipeline, uint64_t w)
 static uint8_t *slot_map(const struct pipeline *pipeline, uint64_t w)
 {
 	return pipeline->maps + slot_of(pipeline, w) * (pipeline->layout.slot_bytes / BLOCK);
+}
+
+/* Which thread waits for window @w: each is woken for its own windows only. */
+static pthread_cond_t *waiting_for(struct pipeline *pipeline, uint64_t w, bool copies)
+{
+	return &pipeline->changed[copies ? RUN_COPIES : w % 2 ? RUN_TRANSFERS_ODD : RUN_TRANSFERS_EVEN];
+}
+
+/* Whether @counter has reached @count; when @wait, waits for that or for the end of the run. */
+static bool reached(struct pipeline *pipeline, pthread_cond_t *changed, const uint64_t *counter, uint64_t count,
+		    bool wait)
+{
+	struct content_run *run = pipeline->run;
+	bool ret;
+
+	pthread_mutex_lock(&run->lock);
+	while (wait && *counter < count && !content_run_has_failed(run))
+		pthread_cond_wait(changed, &run->lock);
+	ret = *counter >= count;
+	pthread_mutex_unlock(&run->lock);
+	return ret;
+}
+
+/* Its slot is free: the window that had it before is done. */
+static bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	pthread_cond_t *changed = waiting_for(pipeline, w, pipeline->run->dump);
+	uint64_t nr_slots = pipeline->layout.nr_slots;
+
+	return w < nr_slots || reached(pipeline, changed, &pipeline->nr_consumed, w + 1 - nr_slots, wait);
+}
+
+static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
+{
+	pthread_cond_t *changed = waiting_for(pipeline, w, !pipeline->run->dump);
+
+	return reached(pipeline, changed, &pipeline->nr_produced, w + 1, wait);
+}
+
+/* Called with the lock held. */
+static void count_consumed(struct pipeline *pipeline)
+{
+	uint64_t len, off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
+
+	pipeline->bytes_done = off + len - LENGTH_PREFIX_BYTES;
+}
+
+/* The copy thread is done with it. */
+static void copied_window(struct pipeline *pipeline, uint64_t w)
+{
+	bool dump = pipeline->run->dump;
+
+	pthread_mutex_lock(&pipeline->run->lock);
+	if (dump)
+		pipeline->nr_produced++;
+	else
+		count_consumed(pipeline);
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pthread_cond_signal(waiting_for(pipeline, dump ? w : w + pipeline->layout.nr_slots, false));
+}
+
+/* An I/O thread is done with it. Windows count in their order: the next one may have been faster. */
+static void transferred_window(struct pipeline *pipeline, uint64_t w)
+{
+	bool dump = pipeline->run->dump;
+	uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
+
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->is_transferred[slot_of(pipeline, w)] = true;
+	while (pipeline->is_transferred[slot_of(pipeline, *nr)]) {
+		pipeline->is_transferred[slot_of(pipeline, *nr)] = false;
+		if (dump)
+			count_consumed(pipeline);
+		else
+			pipeline->nr_produced++;
+	}
+	pthread_mutex_unlock(&pipeline->run->lock);
+	pthread_cond_signal(waiting_for(pipeline, w, true));
 }
 
 /* ---- errors ---- */
@@ -233,10 +268,8 @@ static void examine_window(struct pipeline *pipeline, uint64_t w)
 
 /* ---- the pages file ---- */
 
-static int io_result(struct pipeline *pipeline, int err)
+static int io_result(struct pipeline *pipeline, const struct pagesio *io, int err)
 {
-	const struct pagesio *io = &pipeline->io;
-
 	if (!err || err == -ECANCELED)
 		return err;
 	fail_in(err, "%s: %s at offset %" PRIu64 " (%s)", pipeline->who, pipeline->gpu->pages_name, io->at,
@@ -250,29 +283,27 @@ static int open_file(struct pipeline *pipeline)
 	uint64_t bytes = pipeline->layout.file_bytes;
 	int err;
 
-	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline };
+	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline,
+					 .stride = pipeline->layout.slot_bytes };
 	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
 				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
 	pthread_mutex_lock(&pipeline->run->lock);
 	pipeline->warn_space = pipeline->io.warn_space;
 	pthread_mutex_unlock(&pipeline->run->lock);
-	return io_result(pipeline, err);
+	return io_result(pipeline, &pipeline->io, err);
 }
 
 /* Between the file and a slot, which is full in a dump and free in a restore. */
-static int transfer_window(struct pipeline *pipeline, uint64_t w)
+static int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
 {
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
 	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
-	int err = pipeline->run->dump ? pagesio_write(&pipeline->io, off, mem, len, map)
-				      : pagesio_read(&pipeline->io, off, mem, len, map);
+	int err = pipeline->run->dump ? pagesio_write(io, off, mem, len, map)
+				      : pagesio_read(io, off, mem, len, map);
 
 	if (err)
-		return io_result(pipeline, err);
-	if (pipeline->run->dump)
-		consumed_window(pipeline, w);
-	else
-		produced_window(pipeline);
+		return io_result(pipeline, io, err);
+	transferred_window(pipeline, w);
 	return 0;
 }
 
@@ -280,8 +311,8 @@ static int transfer_window(struct pipeline *pipeline, uint64_t w)
 static void close_file(struct pipeline *pipeline, int err)
 {
 	if (!err)
-		err = io_result(pipeline, pipeline->run->dump ? pagesio_complete(&pipeline->io)
-							      : pagesio_check_end(&pipeline->io));
+		err = io_result(pipeline, &pipeline->io, pipeline->run->dump ? pagesio_complete(&pipeline->io)
+									     : pagesio_check_end(&pipeline->io));
 	if (err && pipeline->run->dump)
 		pagesio_discard(&pipeline->io);
 	pthread_mutex_lock(&pipeline->run->lock);
@@ -348,10 +379,7 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 			return err;
 	}
 	count_zeros(pipeline);
-	if (pipeline->run->dump)
-		produced_window(pipeline);
-	else
-		consumed_window(pipeline, w);
+	copied_window(pipeline, w);
 	return release_bos(pipeline, off + len);
 }
 
@@ -367,7 +395,7 @@ static bool can_submit(struct pipeline *pipeline, uint64_t w, bool wait)
 static int begin_window(struct pipeline *pipeline, uint64_t w)
 {
 	if (pipeline->alone && !pipeline->run->dump) {
-		int err = transfer_window(pipeline, w);
+		int err = transfer_window(pipeline, &pipeline->io, w);
 
 		if (err)
 			return err;
@@ -382,7 +410,7 @@ static int end_window(struct pipeline *pipeline, uint64_t w)
 	if (err || !pipeline->alone)
 		return err;
 	pipeline->run->between_windows(pipeline->run->between_arg);
-	return pipeline->run->dump ? transfer_window(pipeline, w) : 0;
+	return pipeline->run->dump ? transfer_window(pipeline, &pipeline->io, w) : 0;
 }
 
 /* Keeps as many submissions in flight as there are windows for, and retires the oldest when there is none. */
@@ -458,14 +486,14 @@ static int pass_empty_window(struct pipeline *pipeline)
 
 	if (dump) {
 		examine_window(pipeline, 0);
-		produced_window(pipeline);
+		copied_window(pipeline, 0);
 	}
-	err = pipeline->alone ? transfer_window(pipeline, 0) : 0;
+	err = pipeline->alone ? transfer_window(pipeline, &pipeline->io, 0) : 0;
 	if (err || dump)
 		return err;
 	if (!slot_is_full(pipeline, 0, true))
 		return -ECANCELED;
-	consumed_window(pipeline, 0);
+	copied_window(pipeline, 0);
 	return 0;
 }
 
@@ -497,7 +525,7 @@ static void begin_threads(struct pipeline *pipeline, unsigned int nr)
 	pthread_mutex_lock(&pipeline->run->lock);
 	pipeline->phase = nr ? PIPELINE_BEGUN : PIPELINE_OFF;
 	pipeline->nr_running = nr;
-	pthread_cond_broadcast(pipeline->changed);
+	pthread_cond_broadcast(&pipeline->changed[RUN_COPIES]);
 	pthread_mutex_unlock(&pipeline->run->lock);
 }
 
@@ -508,7 +536,7 @@ static bool may_begin(struct pipeline *pipeline)
 
 	pthread_mutex_lock(&pipeline->run->lock);
 	while (pipeline->phase == PIPELINE_WAITS)
-		pthread_cond_wait(pipeline->changed, &pipeline->run->lock);
+		pthread_cond_wait(&pipeline->changed[RUN_COPIES], &pipeline->run->lock);
 	begun = pipeline->phase == PIPELINE_BEGUN;
 	pthread_mutex_unlock(&pipeline->run->lock);
 	return begun;
@@ -523,23 +551,86 @@ static void *copy_thread(void *arg)
 	return NULL;
 }
 
-/* ---- the I/O thread ---- */
+/* ---- the I/O threads ---- */
+
+/* All windows from @first on, or with a second thread every other one. */
+static int transfer_windows(struct pipeline *pipeline, struct pagesio *io, uint64_t first)
+{
+	uint64_t step = io->stride / pipeline->layout.slot_bytes;
+	int err = 0;
+
+	for (uint64_t w = first; !err && w < pipeline->layout.nr_windows; w += step) {
+		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
+
+		err = ready ? transfer_window(pipeline, io, w) : -ECANCELED;
+	}
+	return err;
+}
+
+static void *second_io_thread(void *arg)
+{
+	struct pipeline *pipeline = arg;
+	int err = transfer_windows(pipeline, &pipeline->second_io, 1);
+
+	if (!err)
+		err = io_result(pipeline, &pipeline->second_io, pagesio_flush(&pipeline->second_io));
+	pipeline->second_err = err;
+	return NULL;
+}
+
+static bool may_have_second(const struct pipeline *pipeline)
+{
+	return !pipeline->gpu->streaming && pipeline->io.place != PAGESIO_ON_DISK && pipeline->layout.nr_slots > 1;
+}
+
+/* Where a second thread or its file is refused, the first goes on alone. */
+static int start_second(struct pipeline *pipeline)
+{
+	int err;
+
+	if (!may_have_second(pipeline) || pagesio_open_again(&pipeline->second_io, &pipeline->io))
+		return 0;
+	err = -pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
+	pipeline->has_second = !err;
+	if (!err)
+		pipeline->io.stride = pipeline->second_io.stride;
+	else
+		pagesio_join(&pipeline->io, &pipeline->second_io);
+	if (!err || err == -EAGAIN)
+		return 0;
+	fail_in(err, "%s: starting a thread", pipeline->who);
+	return content_run_fail(pipeline->run, err);
+}
+
+static int join_second(struct pipeline *pipeline)
+{
+	int err;
+
+	if (!pipeline->has_second)
+		return 0;
+	pthread_join(pipeline->second_thread, NULL);
+	err = io_result(pipeline, &pipeline->second_io, pagesio_join(&pipeline->io, &pipeline->second_io));
+	return pipeline->second_err ?: err;
+}
+
+static int transfer_all(struct pipeline *pipeline)
+{
+	int err = open_file(pipeline), second_err;
+
+	if (!err)
+		err = start_second(pipeline);
+	if (!err)
+		err = transfer_windows(pipeline, &pipeline->io, 0);
+	second_err = join_second(pipeline);
+	return err ?: second_err;
+}
 
 static void *io_thread(void *arg)
 {
-	struct pipeline *pipeline = arg;
-	int err;
-
-	if (!may_begin(pipeline))
+	if (!may_begin(arg))
 		return NULL;
-	err = open_file(pipeline);
-	for (uint64_t w = 0; !err && w < pipeline->layout.nr_windows; w++) {
-		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
-
-		err = ready ? transfer_window(pipeline, w) : -ECANCELED;
-	}
-	close_file(pipeline, err);
-	end_thread(pipeline);
+	close_file(arg, transfer_all(arg));
+	end_thread(arg);
 	return NULL;
 }
 
@@ -592,7 +683,7 @@ static int alloc_all(struct pipeline *pipeline)
 
 static uint64_t staging_limit(const struct content_gpu *gpu, uint64_t max_bytes)
 {
-	if (gpu->streaming || pagesio_is_on_disk(gpu->pages_fd))
+	if (gpu->streaming || pagesio_place(gpu->pages_fd) != PAGESIO_IN_MEMORY)
 		return max_bytes;
 	return max_bytes && max_bytes < STAGING_BYTES_IN_MEMORY ? max_bytes : STAGING_BYTES_IN_MEMORY;
 }

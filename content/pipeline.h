@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pipeline of one GPU: slots of staging memory between two threads, one that copies
- * (and checksums) and one that reads or writes the pages file; or one thread that does both.
+ * The pipeline of one GPU: slots of staging memory between a thread that copies (and checksums) and one
+ * or two that read or write the pages file; or one thread that does it all.
  */
 #ifndef CONTENT_PIPELINE_H
 #define CONTENT_PIPELINE_H
@@ -25,11 +25,12 @@ struct pipeline {
 	bool alone; /* no threads: the caller's thread does it all */
 
 	/* guarded by run->lock */
-	pthread_cond_t *changed; /* of the run */
+	pthread_cond_t *changed; /* of the run, RUN_NR_WAITERS */
 	enum { PIPELINE_WAITS, PIPELINE_BEGUN, PIPELINE_OFF } phase;
 	unsigned int nr_running; /* threads */
 	uint64_t nr_produced;	 /* windows below this have their contents in staging memory */
 	uint64_t nr_consumed;	 /* windows below this have left it again */
+	bool is_transferred[LAYOUT_MAX_SLOTS]; /* the window in the slot, and not one before it */
 	uint64_t bytes_done, zero_bytes;
 	double began_at, ended_at; /* the last thread; 0: not yet */
 	bool direct, warn_space;
@@ -42,6 +43,12 @@ struct pipeline {
 
 	/* of the I/O thread */
 	struct pagesio io;
+	pthread_t second_thread; /* another one, which it has started */
+	bool has_second;
+
+	/* of the second I/O thread, while it runs */
+	struct pagesio second_io;
+	int second_err;
 };
 
 /*
@@ -52,7 +59,7 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, pthread_co
 		  uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/* Starts both threads, or none. run->ended tells when the last one has ended. 0 or -errno, silently. */
+/* Starts the threads, or none. run->ended tells when the last one has ended. 0 or -errno, silently. */
 int pipeline_start(struct pipeline *pipeline);
 /* Waits for the threads that were started. */
 void pipeline_join(struct pipeline *pipeline);

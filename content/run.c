@@ -11,7 +11,7 @@ int content_run_init(struct content_run *run, bool dump, size_t nr_gpus)
 	pthread_condattr_t attr;
 
 	*run = (struct content_run){ .dump = dump, .nr_gpus = nr_gpus };
-	run->changed = calloc(nr_gpus, sizeof(*run->changed));
+	run->changed = calloc(nr_gpus * RUN_NR_WAITERS, sizeof(*run->changed));
 	if (!run->changed)
 		return -ENOMEM;
 	pthread_mutex_init(&run->lock, NULL);
@@ -19,14 +19,14 @@ int content_run_init(struct content_run *run, bool dump, size_t nr_gpus)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&run->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	for (size_t i = 0; i < nr_gpus; i++)
+	for (size_t i = 0; i < nr_gpus * RUN_NR_WAITERS; i++)
 		pthread_cond_init(&run->changed[i], NULL);
 	return 0;
 }
 
 void content_run_done(struct content_run *run)
 {
-	for (size_t i = 0; i < run->nr_gpus; i++)
+	for (size_t i = 0; i < run->nr_gpus * RUN_NR_WAITERS; i++)
 		pthread_cond_destroy(&run->changed[i]);
 	free(run->changed);
 	pthread_cond_destroy(&run->ended);
@@ -40,7 +40,7 @@ int content_run_fail(struct content_run *run, int err)
 		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
 		atomic_store(&run->err, err);
 	}
-	for (size_t i = 0; i < run->nr_gpus; i++)
+	for (size_t i = 0; i < run->nr_gpus * RUN_NR_WAITERS; i++)
 		pthread_cond_broadcast(&run->changed[i]);
 	pthread_mutex_unlock(&run->lock);
 	return err;

@@ -22,14 +22,18 @@
 
 #include "amdgpu_plugin_util.h"
 
+/* The threads of a GPU wait each for itself: the one that copies, and those that transfer even and odd windows. */
+enum { RUN_COPIES, RUN_TRANSFERS_EVEN, RUN_TRANSFERS_ODD, RUN_NR_WAITERS };
+
 struct content_run {
 	bool dump;
 	unsigned int fence_timeout_ms;
 	atomic_int err; /* the first cause; all threads stop when it is set */
 	char error_text[FAIL_TEXT_MAX]; /* of that one; "": the caller has cancelled the run */
 	pthread_mutex_t lock;
-	pthread_cond_t ended;	 /* the threads of a GPU have ended */
-	pthread_cond_t *changed; /* one for each GPU: its windows have moved on, its threads may begin, or the run has failed */
+	pthread_cond_t ended; /* the threads of a GPU have ended */
+	/* RUN_NR_WAITERS for each GPU: a window has moved on, its threads may begin, or the run has failed. */
+	pthread_cond_t *changed;
 	/* Without threads: called between windows. */
 	void (*between_windows)(void *arg);
 	void *between_arg;
