@@ -477,6 +477,53 @@ static void progress_is_told_to_the_caller(void **state)
 	end(&f);
 }
 
+/* Windows of all kinds, one after the other, so that the two I/O threads of a file in memory have each. */
+static void two_io_threads_move_every_byte(void **state)
+{
+	static const uint64_t sizes[][3] = {
+		{ 1, 1, 1 },
+		{ BLOCK - PREFIX, 1, 3 },
+		{ 16 * KIB - PREFIX, 16 * KIB, 1 },
+		{ 3 * MIB + 5, 200 * KIB, BLOCK + 1 },
+	};
+	static const uint64_t caps[] = { 2 * BLOCK, 12 * KIB, 64 * KIB, 0 };
+	struct rng rng = { 31 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes) * ARRAY_SIZE(caps) * FILL_NR; i++) {
+		uint64_t cap = caps[i / FILL_NR % ARRAY_SIZE(caps)];
+		struct fixture_gpu f;
+
+		begin(&one_ring);
+		fixture_gpu_init(&f, 1, sizes[i / FILL_NR / ARRAY_SIZE(caps)], 3, (enum fixture_fill)(i % FILL_NR), &rng);
+		dump(&f, FIXTURE_MEMORY, cap);
+		assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+		assert_int_equal(f.gpu.stats.bytes, f.bytes);
+		assert_restores(&f, cap);
+		end(&f);
+	}
+}
+
+/* A hole that is longer than a window. */
+static void zeros_of_several_windows_take_no_memory(void **state)
+{
+	static const uint64_t sizes[] = { 8 * MIB, 5 * MIB + 7 };
+	struct rng rng = { 32 };
+	struct fixture_gpu f;
+	struct stat st;
+
+	(void)state;
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
+	put_byte(&f, 1, 2 * MIB);
+	dump(&f, FIXTURE_MEMORY, 512 * KIB);
+	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
+	assert_in_range(st.st_blocks * 512, 1, 2 * BLOCK); /* that byte and the length */
+	assert_restores(&f, 256 * KIB);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	end(&f);
+}
+
 struct alone {
 	struct progress progress;
 	size_t nr_threads;
@@ -669,6 +716,8 @@ int main(void)
 		cmocka_unit_test(what_the_file_held_before_is_gone),
 		cmocka_unit_test(flags_of_the_file_are_given_back),
 		cmocka_unit_test(progress_is_told_to_the_caller),
+		cmocka_unit_test(two_io_threads_move_every_byte),
+		cmocka_unit_test(zeros_of_several_windows_take_no_memory),
 		cmocka_unit_test(without_threads_the_caller_does_it_all),
 		cmocka_unit_test(without_threads_several_gpus_and_empty_ones_are_done),
 		cmocka_unit_test(children_do_not_get_registered_memory),

@@ -32,16 +32,21 @@ static void begin(const struct fake_drm_config *config)
 }
 
 /* A GPU with a good pages file, and one to restore it into. */
-static void begin_saved(void)
+static void begin_saved_in(const char *dir)
 {
 	struct rng rng = { 1 };
 
 	begin(&one_ring);
 	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
-	saved.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	saved.gpu.pages_fd = fixture_file(dir);
 	assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), 0);
 	fixture_gpu_like(&target, &saved);
 	log_clear();
+}
+
+static void begin_saved(void)
+{
+	begin_saved_in(FIXTURE_DISK);
 }
 
 static void end_saved(void)
@@ -352,19 +357,25 @@ static bool always(void *arg)
 	return true;
 }
 
-static void a_cancelled_restore_says_nothing(void **state)
+/* With one I/O thread and with two. */
+static void what_is_cancelled_says_nothing(void **state)
 {
+	static const char *const dirs[] = { FIXTURE_DISK, FIXTURE_MEMORY };
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
 	const struct content_options options = { .max_buffer_bytes = 64 * KIB,
 						 .progress_ms = 1,
 						 .is_cancelled = always };
 
 	(void)state;
-	begin_saved();
-	begin(&config);
-	assert_int_equal(content_restore(&target.gpu, 1, &options), -ECANCELED);
-	assert_int_equal(log_errors, 0);
-	end_saved();
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		begin_saved_in(dirs[i]);
+		begin(&config);
+		assert_int_equal(content_restore(&target.gpu, 1, &options), -ECANCELED);
+		assert_int_equal(content_dump(&saved.gpu, 1, &options), -ECANCELED);
+		assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
+		assert_int_equal(log_errors, 0);
+		end_saved();
+	}
 }
 
 int main(void)
@@ -388,7 +399,7 @@ int main(void)
 		cmocka_unit_test(a_slow_gpu_is_waited_for),
 		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
 		cmocka_unit_test(a_gpu_without_a_dma_ring_is_refused),
-		cmocka_unit_test(a_cancelled_restore_says_nothing),
+		cmocka_unit_test(what_is_cancelled_says_nothing),
 		cmocka_unit_test(the_failure_of_one_gpu_stops_the_others),
 	};
 

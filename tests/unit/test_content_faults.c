@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,6 +24,7 @@
 #include <libdrm/amdgpu.h>
 #include <linux/dma-buf.h>
 
+#include "content/pagesio.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -78,14 +80,39 @@ WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n), -1)
 WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n), -1)
 WRAP(off_t, lseek, (int fd, off_t off, int whence), (fd, off, whence), -1)
 WRAP(int, fstat, (int fd, struct stat *st), (fd, st), -1)
-WRAP(int, fstatfs, (int fd, struct statfs *fs), (fd, fs), -1)
 WRAP(int, ftruncate, (int fd, off_t len), (fd, len), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t off, off_t len), (fd, mode, off, len), -1)
 WRAP(int, posix_fadvise, (int fd, off_t off, off_t len, int advice), (fd, off, len, advice), fail_errno)
 WRAP(int, poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout), -1)
 WRAP(int, memfd_create, (const char *name, unsigned int flags), (name, flags), -1)
 WRAP(int, madvise, (void *mem, size_t len, int advice), (mem, len, advice), -1)
+static long counts_as; /* what file systems seem to be; 0: what they are */
+
+int __real_fstatfs(int fd, struct statfs *fs);
+int __wrap_fstatfs(int fd, struct statfs *fs);
+int __wrap_fstatfs(int fd, struct statfs *fs)
+{
+	int ret = hit("fstatfs") ? -1 : __real_fstatfs(fd, fs);
+
+	if (!ret && !fake_drm_depth && counts_as)
+		fs->f_type = counts_as;
+	return ret;
+}
+
 static unsigned int nr_threads, nth_thread_refused; /* 0: none */
+static bool refuses_seconds; /* those that threads start */
+static unsigned int nr_seconds;
+static pthread_t main_thread;
+
+static bool is_refused(void)
+{
+	if (fake_drm_depth || !armed)
+		return false;
+	if (pthread_equal(pthread_self(), main_thread))
+		return ++nr_threads == nth_thread_refused;
+	__atomic_fetch_add(&nr_seconds, 1, __ATOMIC_RELAXED);
+	return refuses_seconds;
+}
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
@@ -93,7 +120,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 {
 	if (!fake_drm_depth && hit("pthread_create"))
 		return fail_errno;
-	if (!fake_drm_depth && armed && ++nr_threads == nth_thread_refused)
+	if (is_refused())
 		return EAGAIN;
 	return __real_pthread_create(thread, attr, fn, arg);
 }
@@ -167,15 +194,24 @@ int __wrap_ioctl(int fd, unsigned long op, ...)
 
 /* Blocks of a pages file that were written through the cache and that nobody has waited for since. */
 static struct cached {
-	int fd;
+	ino_t file; /* that several fds may have open */
 	bool blocks[MAX_BLOCKS];
 } cached[2];
 
+static ino_t inode(int fd)
+{
+	struct stat st = { 0 };
+
+	return __real_fstat(fd, &st) ? 0 : st.st_ino;
+}
+
 static void note_blocks(int fd, off_t from, size_t len, bool is_cached)
 {
+	ino_t file = inode(fd);
+
 	pthread_mutex_lock(&lock);
 	for (size_t f = 0; armed && !fake_drm_depth && f < ARRAY_SIZE(cached); f++)
-		for (size_t i = (size_t)from / BLOCK; cached[f].fd == fd && i * BLOCK < (size_t)from + len; i++)
+		for (size_t i = (size_t)from / BLOCK; cached[f].file == file && i * BLOCK < (size_t)from + len; i++)
 			cached[f].blocks[i] = is_cached;
 	pthread_mutex_unlock(&lock);
 }
@@ -201,10 +237,17 @@ int __wrap_sync_file_range(int fd, off_t off, off_t len, unsigned int flags)
 	return __real_sync_file_range(fd, off, len, flags);
 }
 
-static bool hit_direct(const char *name, int fd)
+static off_t fail_at = -1; /* a transfer that begins there fails */
+
+static bool hit_direct(const char *name, int fd, off_t off)
 {
 	if (hit(name))
 		return true;
+	if (armed && !fake_drm_depth && off == fail_at) {
+		failed_call = name;
+		errno = fail_errno;
+		return true;
+	}
 	if (fake_drm_depth || !direct_never_works || !(__real_fcntl(fd, F_GETFL) & O_DIRECT))
 		return false;
 	errno = EINVAL;
@@ -240,7 +283,7 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
 	busy_preads += nr_submits > nr_waits;
 	note_read(fd, n);
-	return hit_direct("pread", fd) ? -1 : __real_pread(fd, buf, n, off);
+	return hit_direct("pread", fd, n > 8 ? off : -2) ? -1 : __real_pread(fd, buf, n, off);
 }
 
 ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
@@ -249,7 +292,7 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
 	if (!fake_drm_depth && in_flight_at_pwrite < 0)
 		in_flight_at_pwrite = nr_submits - nr_waits;
-	if (hit_direct("pwrite", fd))
+	if (hit_direct("pwrite", fd, n > 8 ? off : -2))
 		return -1;
 	if (!(__real_fcntl(fd, F_GETFL) & O_DIRECT))
 		note_blocks(fd, off, n, true);
@@ -305,7 +348,7 @@ struct fault {
 
 static const uint64_t sizes[2][4] = { { 40 * KIB, 4096, 1500 * KIB, 12288 }, { 4096, 100, 200 * KIB, 4096 } };
 static struct fixture_gpu saved[2];
-static int saved_files[2];
+static int saved_files[2], memory_files[2]; /* the same contents */
 
 static void arm(const struct fault *fault, const struct scenario *scenario)
 {
@@ -468,6 +511,11 @@ static int second_of_two(void *arg, struct content_gpu *gpu)
 	return 1;
 }
 
+static bool is_on_disk(const struct scenario *scenario)
+{
+	return scenario->dir && !strcmp(scenario->dir, FIXTURE_DISK);
+}
+
 static int run_engine(const struct scenario *scenario, struct content_gpu gpus[2])
 {
 	const struct content_options options = {
@@ -493,7 +541,8 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 
 	for (int i = 0; i < 2; i++) {
 		fixture_gpu_like(&f[i], &saved[i]);
-		files[i] = scenario->restore ? reopen(saved_files[i]) : fixture_file(scenario->dir);
+		files[i] = scenario->restore ? reopen(scenario->dir ? memory_files[i] : saved_files[i])
+					     : fixture_file(scenario->dir);
 		f[i].gpu.pages_fd = files[i];
 		for (size_t b = 0; !scenario->restore && b < f[i].gpu.nr_bos; b++)
 			assert_true(dup2(saved[i].gpu.bos[b].dmabuf_fd, f[i].gpu.bos[b].dmabuf_fd) >= 0);
@@ -502,7 +551,7 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 	gpus[0] = f[0].gpu;
 	gpus[1] = f[1].gpu;
 	for (int i = 0; i < 2; i++)
-		cached[i] = (struct cached){ .fd = scenario->dir && !strcmp(scenario->dir, FIXTURE_DISK) ? files[i] : -1 };
+		cached[i] = (struct cached){ .file = is_on_disk(scenario) ? inode(files[i]) : 0 };
 	arm(fault, scenario);
 	ret = run_engine(scenario, gpus);
 	call = disarm();
@@ -549,12 +598,15 @@ static void fail_all(const struct scenario *scenario)
 
 static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK,
 					      .max_bytes = 1024 * KIB };
-static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY };
+static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY,
+						.max_bytes = 1024 * KIB };
 static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
 					      .max_bytes = 1024 * KIB };
 static const struct scenario dump_in_turn = { "dump of two on one GPU", .rings = 1, .dir = FIXTURE_DISK,
 					      .max_bytes = 1024 * KIB, .in_turn = true };
 static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 1024 * KIB };
+static const struct scenario restore_from_memory = { "restore from memory", .restore = true, .rings = 1,
+						     .dir = FIXTURE_MEMORY, .max_bytes = 1024 * KIB };
 static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
 						   .rings = 1, .max_bytes = 1024 * KIB };
 static const struct scenario dump_alone = { "dump without threads", .rings = 1, .dir = FIXTURE_DISK,
@@ -578,6 +630,7 @@ FAULT_TEST(any_failure_of_a_dump_to_memory_is_reported, dump_to_memory)
 FAULT_TEST(any_failure_of_a_dump_to_a_pipe_is_reported, dump_to_pipe)
 FAULT_TEST(any_failure_of_a_dump_of_two_on_one_gpu_is_reported, dump_in_turn)
 FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
+FAULT_TEST(any_failure_of_a_restore_from_memory_is_reported, restore_from_memory)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
 FAULT_TEST(any_failure_of_a_dump_without_threads_is_reported, dump_alone)
 FAULT_TEST(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported, dump_to_pipe_alone)
@@ -646,6 +699,99 @@ static void any_thread_may_be_the_one_that_is_refused(void **state)
 	(void)state;
 	refuse_each_thread(&restore);
 	refuse_each_thread(&dump_in_turn);
+}
+
+/* ---- the second I/O thread ---- */
+
+static const struct scenario *const by_two[] = { &dump_to_memory, &restore_from_memory };
+
+static void a_second_io_thread_that_is_refused_is_not_needed(void **state)
+{
+	(void)state;
+	for (int refuse = 0; refuse < 2; refuse++)
+		for (size_t i = 0; i < ARRAY_SIZE(by_two); i++) {
+			refuses_seconds = refuse;
+			nr_seconds = 0;
+			run_without(by_two[i], NULL, 0, NULL);
+			assert_int_equal(nr_seconds, 2); /* one for each of two GPUs */
+		}
+	refuses_seconds = false;
+}
+
+/* In even windows it is the first, in odd ones the second. Those that begin with a hole are not transferred there. */
+static void a_failure_of_either_io_thread_names_the_place(void **state)
+{
+	static const struct fault fault = { .err = EIO };
+	const off_t window = 128 * KIB;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(by_two); i++) {
+		unsigned int nr_failures[2] = { 0 };
+		char text[64];
+
+		for (fail_at = window; fail_at < (off_t)saved[0].bytes; fail_at += window) {
+			snprintf(text, sizeof(text), ".img at offset %lld (BO ", (long long)fail_at);
+			if (!run_once(by_two[i], &fault))
+				continue;
+			nr_failures[fail_at / window % 2]++;
+			if (!strstr(log_text, text))
+				fail_msg("the log lacks \"%s\":\n%s", text, log_text);
+		}
+		assert_true(nr_failures[0] && nr_failures[1]);
+	}
+	fail_at = -1;
+}
+
+static void disks_have_one_io_thread(void **state)
+{
+	(void)state;
+	counts_as = EXT4_SUPER_MAGIC;
+	nr_seconds = 0;
+	assert_null(run_once(&dump_to_disk, NULL));
+	assert_null(run_once(&restore, NULL));
+	assert_int_equal(nr_seconds, 0);
+	counts_as = 0;
+}
+
+static void file_systems_are_told_apart(void **state)
+{
+	static const struct {
+		long f_type;
+		enum pagesio_place place;
+	} known[] = {
+		{ EXT4_SUPER_MAGIC, PAGESIO_ON_DISK },	    { XFS_SUPER_MAGIC, PAGESIO_ON_DISK },
+		{ BTRFS_SUPER_MAGIC, PAGESIO_ON_DISK },	    { OVERLAYFS_SUPER_MAGIC, PAGESIO_ON_DISK },
+		{ TMPFS_MAGIC, PAGESIO_IN_MEMORY },	    { RAMFS_MAGIC, PAGESIO_IN_MEMORY },
+		{ NFS_SUPER_MAGIC, PAGESIO_ON_NETWORK },    { SMB_SUPER_MAGIC, PAGESIO_ON_NETWORK },
+		{ CIFS_SUPER_MAGIC, PAGESIO_ON_NETWORK },   { SMB2_SUPER_MAGIC, PAGESIO_ON_NETWORK },
+		{ CEPH_SUPER_MAGIC, PAGESIO_ON_NETWORK },   { FUSE_SUPER_MAGIC, PAGESIO_ON_NETWORK },
+		{ V9FS_MAGIC, PAGESIO_ON_NETWORK },	    { AFS_SUPER_MAGIC, PAGESIO_ON_NETWORK },
+		{ AFS_FS_MAGIC, PAGESIO_ON_NETWORK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		counts_as = known[i].f_type;
+		assert_int_equal(pagesio_place(saved_files[0]), known[i].place);
+	}
+	counts_as = 0;
+}
+
+/* With direct transfers and through the page cache, of which the end of both threads leaves nothing unwritten. */
+static void a_network_has_two_io_threads(void **state)
+{
+	(void)state;
+	counts_as = NFS_SUPER_MAGIC;
+	for (int never = 0; never < 2; never++) {
+		direct_never_works = never;
+		nr_seconds = 0;
+		assert_null(run_once(&dump_to_disk, NULL));
+		assert_null(run_once(&restore, NULL));
+		assert_int_equal(nr_seconds, 4);
+	}
+	direct_never_works = false;
+	fail_each_call(&dump_to_disk, false, EIO);
+	counts_as = 0;
 }
 
 /* Submissions are in flight while the one thread reads or writes the file. */
@@ -805,13 +951,17 @@ static void without_direct_transfers_a_warm_image_stays_warm(void **state)
 	(void)state;
 	skip_unless_dropped();
 	direct_never_works = true;
-	warm(SIZE_MAX);
-	before = resident_blocks();
-	assert_null(run_once(&restore, NULL));
-	assert_int_equal(resident_blocks(), before);
-	warm(0);
-	assert_null(run_once(&restore, NULL));
-	assert_in_range(resident_blocks(), 0, 2 * 64);
+	for (int network = 0; network < 2; network++) {
+		counts_as = network ? NFS_SUPER_MAGIC : 0;
+		warm(SIZE_MAX);
+		before = resident_blocks();
+		assert_null(run_once(&restore, NULL));
+		assert_int_equal(resident_blocks(), before);
+		warm(0);
+		assert_null(run_once(&restore, NULL));
+		assert_in_range(resident_blocks(), 0, 2 * 64);
+	}
+	counts_as = 0;
 	direct_never_works = false;
 }
 
@@ -820,6 +970,7 @@ static int save_once(void **state)
 	struct rng rng = { 4 };
 
 	(void)state;
+	main_thread = pthread_self();
 	arm(NULL, &restore);
 	disarm();
 	for (int i = 0; i < 2; i++) {
@@ -827,6 +978,11 @@ static int save_once(void **state)
 		saved_files[i] = saved[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
 		if (fixture_dump(&saved[i].gpu, 1, 0))
 			return -1;
+		memory_files[i] = fixture_file(FIXTURE_MEMORY);
+		saved[i].gpu.pages_fd = memory_files[i];
+		if (fixture_dump(&saved[i].gpu, 1, 0))
+			return -1;
+		saved[i].gpu.pages_fd = saved_files[i];
 	}
 	return 0;
 }
@@ -836,6 +992,7 @@ static int forget(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		close(saved_files[i]);
+		close(memory_files[i]);
 		fixture_gpu_done(&saved[i]);
 	}
 	return 0;
@@ -849,12 +1006,18 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_of_two_on_one_gpu_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_is_reported),
+		cmocka_unit_test(any_failure_of_a_restore_from_memory_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_without_threads_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported),
 		cmocka_unit_test(any_failure_of_a_restore_without_threads_is_reported),
 		cmocka_unit_test(where_threads_are_refused_it_copies_without),
 		cmocka_unit_test(any_thread_may_be_the_one_that_is_refused),
+		cmocka_unit_test(a_second_io_thread_that_is_refused_is_not_needed),
+		cmocka_unit_test(a_failure_of_either_io_thread_names_the_place),
+		cmocka_unit_test(disks_have_one_io_thread),
+		cmocka_unit_test(file_systems_are_told_apart),
+		cmocka_unit_test(a_network_has_two_io_threads),
 		cmocka_unit_test(without_threads_copies_overlap_with_file_io),
 		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
 		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
