@@ -38,7 +38,7 @@ CONTENT_BENCH_SRCS := tests/bench/content_native.c tests/bench/content_reference
 
 $(CONTENT_BENCH): $(CONTENT_BENCH_SRCS) | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -I. -Itests/unit -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) \
-		-MMD -MP -o $@ $(filter %.c,$^) -Wl,--wrap=pread -Wl,--wrap=pwrite
+		-MMD -MP -o $@ $(filter %.c,$^) -Wl,--wrap=pread,--wrap=pwrite,--wrap=pthread_create
 
 # The same on device files: of the simulated GPUs in the machine, or of real ones.
 CONTENT_DEVICE := $(BUILD)/bench/content_device

@@ -9,7 +9,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,9 @@
 #define ZEROS_MAX   0.11  /* bytes on disk / bytes, for 90 % zeros */
 #define CPU_MAX	    0.05  /* seconds of processors for a GB, without copies and transfers */
 #define LISTED_MAX  2.1	  /* pages in the lists of submissions / pages of the contents */
+#define SECOND_GOAL 1.8	  /* time with one I/O thread / with two, where each transfer waits */
+#define WARM_GOAL   1.6	  /* time to restore by direct reads / from the page cache */
+#define DELAY_US    5000  /* of each transfer that waits */
 
 static void print_line(unsigned int level, const char *fmt, ...)
 {
@@ -58,6 +63,14 @@ static void __attribute__((constructor)) log_start(void)
 
 static double file_rate; /* bytes per second, 0 = as fast as they are */
 static bool file_idle;	 /* transfers are left out, but for the length */
+static useconds_t file_delay_us; /* before each transfer, but for that of the length */
+static bool refuses_seconds;	 /* the engine gets no second I/O thread */
+
+static void delay(size_t n)
+{
+	if (file_delay_us && n > LENGTH_PREFIX_BYTES)
+		usleep(file_delay_us);
+}
 
 static ssize_t slow_down(double start, ssize_t bytes)
 {
@@ -74,6 +87,7 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
 	double start = bench_now();
 
+	delay(n);
 	if (file_idle && n > LENGTH_PREFIX_BYTES)
 		return (ssize_t)n;
 	return slow_down(start, __real_pwrite(fd, buf, n, off));
@@ -85,7 +99,18 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
 	double start = bench_now();
 
+	delay(n);
 	return slow_down(start, __real_pread(fd, buf, n, off));
+}
+
+/* The engine's threads are started by the main thread, but for the second that transfers. */
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	if (refuses_seconds && !fake_drm_depth && gettid() != getpid())
+		return EAGAIN;
+	return __real_pthread_create(thread, attr, fn, arg);
 }
 
 /* ---- what is measured ---- */
@@ -443,6 +468,113 @@ static bool print_alone(void)
 	return good;
 }
 
+/* ---- two I/O threads, and warm images: quotients of two runs of the engine ---- */
+
+struct quotient {
+	const char *name, *dir;
+	double slow, fast, goal; /* seconds, the least */
+	double ratio;		 /* the median */
+};
+
+static struct quotient quotients[8];
+static size_t nr_quotients;
+
+static void add_quotient(const char *name, const char *dir, double goal, double pairs[][2])
+{
+	struct quotient *q = &quotients[nr_quotients++];
+	double ratios[MAX_REPEATS];
+
+	*q = (struct quotient){ .name = name, .dir = dir, .goal = goal };
+	for (unsigned int n = 0; n < repeats; n++) {
+		q->slow = least(q->slow, pairs[n][0]);
+		q->fast = least(q->fast, pairs[n][1]);
+		ratios[n] = pairs[n][0] / pairs[n][1];
+	}
+	q->ratio = median(ratios, repeats);
+}
+
+/* In memory, as the second thread depends on where the file is. */
+static void measure_second(bool dump)
+{
+	struct setup s = { .c = &cases[0], .dir = FIXTURE_MEMORY, .nr_bos = 1, .gpu_bytes = 512 * MIB / divide_by };
+	double pairs[MAX_REPEATS][2];
+
+	setup_gpu(&s, 0);
+	for (unsigned int n = 0; n < repeats; n++)
+		for (int two = 0; two < 2; two++) {
+			new_files(&s);
+			if (!dump)
+				run_engine(&s, true, 0, NULL);
+			refuses_seconds = !two;
+			file_delay_us = DELAY_US;
+			pairs[n][two] = run_engine(&s, dump, 0, NULL);
+			file_delay_us = 0;
+			refuses_seconds = false;
+		}
+	done_gpu(&s, 0);
+	add_quotient(dump ? "dump, 5 ms a transfer: one I/O thread / two"
+			  : "restore, 5 ms a transfer: one I/O thread / two",
+		     s.dir, SECOND_GOAL, pairs);
+}
+
+/* Leaves the file in the page cache, or all of it but the beginning on the disk alone. */
+static void warm_up(int fd, bool warm)
+{
+	static char buf[MIB];
+
+	if (fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+		die("emptying the page cache", errno_or_eio());
+	for (off_t off = 0; warm && __real_pread(fd, buf, sizeof(buf), off) > 0; off += (off_t)sizeof(buf))
+		;
+}
+
+static void measure_warm(const char *dir)
+{
+	struct setup s = { .c = &cases[0], .dir = dir, .nr_bos = 1, .gpu_bytes = cases[0].bo_bytes / divide_by };
+	double pairs[MAX_REPEATS][2];
+
+	setup_gpu(&s, 0);
+	new_files(&s);
+	run_engine(&s, true, 0, NULL);
+	for (unsigned int n = 0; n < repeats; n++)
+		for (int warm = 0; warm < 2; warm++) {
+			warm_up(s.files[0], warm);
+			pairs[n][warm] = run_engine(&s, false, 0, NULL);
+		}
+	done_gpu(&s, 0);
+	add_quotient("restore: by direct reads / from the page cache", dir, WARM_GOAL, pairs);
+}
+
+static bool takes_direct(const char *dir)
+{
+	int fd = fixture_file(dir);
+	bool ret = fixture_takes_direct(fd);
+
+	close(fd);
+	return ret;
+}
+
+static void measure_quotients(const char *const *dirs)
+{
+	measure_second(true);
+	measure_second(false);
+	for (; *dirs && nr_quotients < ARRAY_SIZE(quotients); dirs++)
+		if (takes_direct(*dirs))
+			measure_warm(*dirs);
+}
+
+static bool print_quotients(void)
+{
+	bool good = true;
+
+	for (const struct quotient *q = quotients; q < quotients + nr_quotients; q++) {
+		printf("%-48s %-10s %.3f s / %.3f s, median of pairs %.2f (goal >= %.1f)%s\n", q->name, q->dir, q->slow,
+		       q->fast, q->ratio, q->goal, q->ratio >= q->goal ? "" : "  <- misses its goal");
+		good &= q->ratio >= q->goal;
+	}
+	return good;
+}
+
 static void run_case(const struct bench_case *c, const char *dir)
 {
 	struct setup s = { .c = c, .dir = dir };
@@ -504,6 +636,10 @@ static void write_json(const char *path)
 			r->engine, r->reference, r->engine_cpu, r->reference_cpu, r->ratio, r->overlap,
 			r->good ? "true" : "false", i + 1 < nr_results ? "," : "");
 	}
+	fprintf(f, "], \"quotients\": [\n");
+	for (const struct quotient *q = quotients; q < quotients + nr_quotients; q++)
+		fprintf(f, "  {\"what\": \"%s\", \"directory\": \"%s\", \"ratio\": %.3f, \"goal\": %.1f}%s\n", q->name,
+			q->dir, q->ratio, q->goal, q + 1 < quotients + nr_quotients ? "," : "");
 	fprintf(f, "]}\n");
 	if (fclose(f))
 		die(path, errno_or_eio());
@@ -543,10 +679,11 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		dirs = (const char *const *)argv + optind;
 	measure_alone(dirs[0]);
+	measure_quotients(dirs);
 	for (; *dirs && nr_results + 8 <= MAX_RUNS; dirs++)
 		for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 			run_case(&cases[i], *dirs);
 	if (json)
 		write_json(json);
-	return print_table() & print_alone() ? 0 : 1;
+	return print_table() & print_alone() & print_quotients() ? 0 : 1;
 }

@@ -491,11 +491,12 @@ static void two_io_threads_move_every_byte(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes) * ARRAY_SIZE(caps) * FILL_NR; i++) {
+		const uint64_t *three = sizes[i / FILL_NR / ARRAY_SIZE(caps)];
 		uint64_t cap = caps[i / FILL_NR % ARRAY_SIZE(caps)];
 		struct fixture_gpu f;
 
 		begin(&one_ring);
-		fixture_gpu_init(&f, 1, sizes[i / FILL_NR / ARRAY_SIZE(caps)], 3, (enum fixture_fill)(i % FILL_NR), &rng);
+		fixture_gpu_init(&f, 1, three, 3, (enum fixture_fill)(i % FILL_NR), &rng);
 		dump(&f, FIXTURE_MEMORY, cap);
 		assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 		assert_int_equal(f.gpu.stats.bytes, f.bytes);
