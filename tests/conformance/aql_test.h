@@ -34,15 +34,6 @@ struct barrier {
 	uint64_t dep[5], reserved, completion;
 };
 
-struct barrier_value {
-	uint16_t header;
-	uint8_t format, pad[5];
-	uint64_t signal;
-	int64_t value, mask;
-	uint32_t condition, reserved[5];
-	uint64_t completion;
-};
-
 struct signal {
 	int64_t kind, value;
 	uint64_t mailbox;
@@ -66,10 +57,8 @@ static inline uint64_t cwsr_bytes(void)
 		       on.node.num_xcc;
 	uint64_t engines =
 		node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
-	uint64_t waves = cus * 32, debug;
+	uint64_t waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512, debug;
 
-	if (on.node.gfx < 100100)
-		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
 	debug = (waves * 32 + 63) & ~63ull;
 	return ((on.node.cwsr_size + debug) * on.node.num_xcc + PAGE - 1) & ~(PAGE - 1);
 }

@@ -6,7 +6,8 @@ CONFORMANCE_DIR := build/conformance
 CONFORMANCE_SOURCES := $(wildcard tests/conformance/*.c)
 CONFORMANCE_PROGRAMS := $(CONFORMANCE_SOURCES:tests/conformance/%.c=$(CONFORMANCE_DIR)/%)
 CONFORMANCE_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -I. -idirafter $(CONFORMANCE_DIR)/include
-CONFORMANCE_LDLIBS := -ldrm_amdgpu -ldrm -pthread
+# What render nodes are asked by, and the data, are those of the workloads.
+CONFORMANCE_OBJECTS := $(addprefix build/workloads/,gem.o kfd.o kfd_topology.o pattern.o report.o)
 
 .PHONY: conformance
 conformance: $(CONFORMANCE_PROGRAMS)
@@ -16,7 +17,7 @@ $(CONFORMANCE_DIR)/include/drm:
 	mkdir -p $(@D)
 	ln -sfn $$(pkg-config --variable=includedir libdrm)/libdrm $@
 
-$(CONFORMANCE_DIR)/%: tests/conformance/%.c | $(CONFORMANCE_DIR)/include/drm
-	$(CC) $(CONFORMANCE_CFLAGS) $$(pkg-config --cflags libdrm_amdgpu) -MMD -MP -MF $@.d -o $@ $< $(CONFORMANCE_LDLIBS)
+$(CONFORMANCE_DIR)/%: tests/conformance/%.c $(CONFORMANCE_OBJECTS) | $(CONFORMANCE_DIR)/include/drm
+	$(CC) $(CONFORMANCE_CFLAGS) $$(pkg-config --cflags libdrm_amdgpu) -MMD -MP -MF $@.d -o $@ $(filter %.c %.o,$^) -pthread
 
 -include $(CONFORMANCE_PROGRAMS:=.d)

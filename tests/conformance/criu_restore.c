@@ -3,15 +3,11 @@
  * CRIU_OP as a whole: the state of a process whose queue waits in the middle of
  * its work is taken out, the process killed, and another one made its heir, in
  * which the queue goes on where it was; once as it was, and once on other GPUs.
- * Before that, states with one thing wrong, each in a process of its own.
+ * Before that, a state without objects, and one whose SDMA queue is taken, each in a process of its own.
  */
-#include <linux/userfaultfd.h>
-#include <sys/prctl.h>
-
-#include "criu_bad_states.h"
+#include "criu_test.h"
 
 #define ARENA	    (64ull << 20)
-#define MAX_CONTENT (1u << 20)
 #define FLAG	    77u
 #define COPY_BYTES  (5 * PAGE)
 
@@ -29,8 +25,6 @@ struct source {
 static struct source *source;
 static struct state *state;
 static uint8_t *contents[MAX_STATE_BOS];
-static struct node gpus[MAX_STATE_GPUS];
-static unsigned int nr_gpus;
 static uint64_t arena;
 static unsigned int release;
 
@@ -138,26 +132,6 @@ static void source_main(void)
 
 /* ---- taking it out ---- */
 
-static void save_contents(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
-		uint8_t *p;
-
-		if (b->dmabuf_fd == NO_FD)
-			continue;
-		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
-		if (p == MAP_FAILED)
-			err(1, "mmap a dma-buf");
-		contents[i] = shared(b->size);
-		memcpy(contents[i], p, b->size);
-		munmap(p, b->size);
-	}
-	state_close_fds(state);
-}
-
 static long live(const char *kind)
 {
 	char key[64];
@@ -195,7 +169,7 @@ static void take_out(void)
 	kfd = fd_of(pid, source->kfd);
 	must(state_info(kfd, state), "PROCESS_INFO");
 	must(state_checkpoint(kfd, state), "CHECKPOINT");
-	save_contents();
+	save_contents(state, contents);
 	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
 	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
 	reap(pid, true);
@@ -205,46 +179,13 @@ static void take_out(void)
 
 /* ---- the heirs ---- */
 
-/* Opens what RESTORE wants: /dev/kfd, and a render node for each GPU. */
-static int heir_open(struct state *s)
-{
-	unsigned int i, g;
-	int kfd = kfd_open();
-
-	for (i = 0; i < nr_gpus; i++)
-		for (g = 0; g < nr_gpus; g++)
-			if (s->devices[i].actual_gpu_id == gpus[g].gpu_id)
-				s->devices[i].drm_fd = render_open(gpus[g].render_minor);
-	return kfd;
-}
-
-static uint32_t actual_id(uint32_t user_gpu_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr_gpus; i++)
-		if (state->devices[i].user_gpu_id == user_gpu_id)
-			return state->devices[i].actual_gpu_id;
-	return 0;
-}
-
-static int drm_fd_of(uint32_t user_gpu_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr_gpus; i++)
-		if (state->devices[i].user_gpu_id == user_gpu_id)
-			return state->devices[i].drm_fd;
-	errx(1, "no device for gpu id %#x", user_gpu_id);
-}
-
 static void heir_check_buckets(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < state->info.num_bos; i++) {
 		const struct bo_bucket *b = &state->bos[i];
-		uint64_t actual = actual_id(b->gpu_id);
+		uint64_t actual = device_of(state, b->gpu_id)->actual_gpu_id;
 
 		if (b->flags & MEM_DOORBELL)
 			check_u64(b->restored_offset, 3ull << 62 | actual << 46, "doorbells: restored offset");
@@ -273,7 +214,7 @@ static void heir_fill_memory(void)
 
 		if (!contents[i])
 			continue;
-		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, drm_fd_of(b->gpu_id),
+		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, device_of(state, b->gpu_id)->drm_fd,
 			 b->restored_offset);
 		if (p == MAP_FAILED)
 			err(1, "mmap restored buffer %u", i);
@@ -331,8 +272,8 @@ static void heir_check_queue(int kfd, struct sdma_queue *q)
 static void heir_check_doorbell(int kfd, struct sdma_queue *q)
 {
 	bool user_ids = release >= 703;
-	uint64_t id = user_ids ? q->gpu_id : actual_id(q->gpu_id);
-	uint64_t wrong = user_ids ? actual_id(q->gpu_id) : q->gpu_id;
+	uint64_t id = user_ids ? q->gpu_id : device_of(state, q->gpu_id)->actual_gpu_id;
+	uint64_t wrong = user_ids ? device_of(state, q->gpu_id)->actual_gpu_id : q->gpu_id;
 
 	if (id != wrong) {
 		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
@@ -360,9 +301,9 @@ static void heir_check_handles(int kfd)
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), EINVAL, "... once");
 	check_errno(kfd_map(kfd, source->vram.handle, gpu), 0, "... and can be mapped again");
 	check_errno(kfd_free(kfd, source->page.handle), EPERM, "the signal page is known");
-	another = buffer_new(kfd, drm_fd_of(gpu), gpu, PAGE, GTT_RW);
+	another = buffer_new(kfd, device_of(state, gpu)->drm_fd, gpu, PAGE, GTT_RW);
 	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
-	q = sdma_new(kfd, drm_fd_of(gpu), gpu);
+	q = sdma_new(kfd, device_of(state, gpu)->drm_fd, gpu);
 	check_u64(q.queue_id, source->queue.queue_id + 1, "a new queue has the next id");
 	check_errno(queue_destroy(kfd, source->queue.queue_id), 0, "the restored queue can be destroyed");
 }
@@ -372,7 +313,6 @@ static void heir_main(void)
 	struct sdma_queue queue = source->queue;
 	int kfd;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena + ARENA / 2;
 	kfd = heir_open(state);
 	if (!check_errno(state_restore(kfd, state), 0, "RESTORE"))
@@ -390,105 +330,14 @@ static void heir_main(void)
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");
 }
 
-/* Memory whose pages come later, by page_bring(). Returns the userfaultfd. */
-static int page_hold_back(uint64_t va, uint64_t bytes)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .range = { va, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	must(fd, "userfaultfd");
-	must(ioctl(fd, UFFDIO_API, &api), "UFFDIO_API");
-	must(ioctl(fd, UFFDIO_REGISTER, &reg), "UFFDIO_REGISTER");
-	return fd;
-}
-
-static void page_bring(int uffd, uint64_t va, uint64_t bytes)
-{
-	struct uffdio_copy copy = { .dst = va, .src = (uintptr_t)calloc(1, bytes), .len = bytes };
-
-	must(ioctl(uffd, UFFDIO_COPY, &copy), "UFFDIO_COPY");
-}
-
-static int heir_begin(void)
-{
-	int kfd;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	reserve_at = arena + ARENA / 2;
-	kfd = heir_open(state);
-	must(state_restore(kfd, state), "RESTORE");
-	state_close_fds(state);
-	heir_fill_memory();
-	return kfd;
-}
-
-/* Pages of user memory are taken at RESUME; what comes later the GPU does not see. */
-static void heir_late_user_memory(void)
-{
-	struct sdma_queue queue = source->queue;
-	int kfd = heir_begin(), uffd = page_hold_back(source->user_va, 2 * PAGE);
-
-	check_errno(criu_resume(kfd, getpid()), 0, "RESUME while user memory has yet to come");
-	usleep(2000000); /* a worker of the kernel takes it */
-	page_bring(uffd, source->user_va, 2 * PAGE);
-	*(volatile uint32_t *)source->flag.va = FLAG;
-	check_true(!sdma_drain(&queue, 500), "the queue stops where it needs it, although it has come");
-	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... after what was before that");
-	check_u64(*(volatile uint32_t *)source->user_va, 0, "... and has not written to it");
-}
-
-/* SVM ranges that a GPU has access to are mapped at RESUME, all or not at all. */
-static void heir_late_svm_memory(void)
-{
-	int kfd = heir_begin();
-
-	page_hold_back(source->svm_va, 4 * PAGE);
-	check_errno(criu_resume(kfd, getpid()), EFAULT, "RESUME while memory of an SVM range has yet to come");
-}
-
 static void run_heir(const char *how, void (*heir)(void))
 {
-	pid_t pid;
-
 	printf("# %s\n", how);
-	fflush(stdout);
-	pid = fork();
-	must(pid, "fork");
-	if (!pid) {
-		conformance_passed = conformance_failed = 0;
-		heir();
-		source->step = conformance_passed;
-		state->info.pad = conformance_failed;
-		_exit(0);
-	}
-	source->step = 0;
-	state->info.pad = 1;
-	reap(pid, false);
-	conformance_passed += source->step;
-	conformance_failed += state->info.pad;
+	check_in_child(heir);
 	await_no_queues();
 }
 
-static void swap_gpus(void)
-{
-	uint32_t id = state->devices[0].actual_gpu_id;
-
-	state->devices[0].actual_gpu_id = state->devices[1].actual_gpu_id;
-	state->devices[1].actual_gpu_id = id;
-}
-
 /* ---- states with something wrong, in a private copy ---- */
-
-static bool has_xnack(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr_gpus; i++)
-		if (gpus[i].gfx != 90010 && (gpus[i].gfx < 90400 || gpus[i].gfx >= 100000))
-			return false;
-	return true;
-}
 
 /* In a child: RESTORE of a spoilt copy. */
 static int restore_spoilt(void (*spoil)(struct state *s))
@@ -523,49 +372,22 @@ static void no_objects(struct state *s)
 	s->info.priv_size = 8 + 8ull * s->info.num_devices;
 }
 
-/* Up to 6.12 an SDMA queue that the GPU does not have looks like a busy one. */
-static int bad_state_want(unsigned int i)
+/* A second queue of another number wants the SDMA queue of the first. */
+static void sdma_queue_twice(struct state *s)
 {
-	return bad_states[i].spoil == bad_queue_sdma && release < 618 ? EBUSY : bad_states[i].want;
+	uint8_t *objects = state_objects(s);
+	struct queue_priv *queue = (struct queue_priv *)objects;
+	size_t bytes = sizeof(*queue) + queue->mqd_size;
+
+	memmove(objects + bytes, objects, s->info.priv_size - (size_t)(objects - s->priv));
+	s->info.priv_size += bytes;
+	s->info.num_objects++;
+	queue->q_id = 5;
 }
 
-static void check_bad_states(void)
+static void check_after_acquire(void)
 {
-	unsigned int i;
-
-	check_spoilt("nothing but GPUs", no_objects, release < 602 ? EINVAL : 0);
-	for (i = 0; i < sizeof(bad_states) / sizeof(*bad_states); i++) {
-		if (bad_states[i].want == EPERM && has_xnack())
-			check_skip("RESTORE with %s: it has", bad_states[i].name);
-		else
-			check_spoilt(bad_states[i].name, bad_states[i].spoil, bad_state_want(i));
-	}
-}
-
-static void check_bad_arguments(int kfd)
-{
-	struct criu_args args;
-
-	args = state_args(state);
-	args.devices = 0;
-	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without devices");
-	args = state_args(state);
-	args.priv = 0;
-	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without private data");
-	args = state_args(state);
-	args.priv_size = 0;
-	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE with no bytes of private data");
-	args = state_args(state);
-	args.bos = 0;
-	check_errno(criu_op(kfd, OP_RESTORE, &args), EINVAL, "RESTORE without buffers although there are some");
-	args = state_args(state);
-	args.priv = 8;
-	check_errno(criu_op(kfd, OP_RESTORE, &args), EFAULT, "RESTORE from memory that is not there");
-}
-
-static void check_after_acquire(int kfd)
-{
-	int drm_fd = render_open(gpus[0].render_minor);
+	int kfd = kfd_open(), drm_fd = render_open(gpus[0].render_minor);
 
 	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
 	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
@@ -587,53 +409,32 @@ static void check_multi_xcc(void)
 static void check_heirs(void)
 {
 	run_heir("on the same GPUs", heir_main);
-	run_heir("with user memory that comes late", heir_late_user_memory);
-	run_heir("with SVM memory that comes late", heir_late_svm_memory);
 	if (nr_gpus < 2)
 		return;
-	swap_gpus();
+	swap_gpus(state);
 	if (node_partition(&gpus[0]) != node_partition(&gpus[1]))
 		check_spoilt("an SDMA queue that comes to another partition", nothing, EINVAL);
 	else
 		run_heir("on GPUs that changed places", heir_main);
-	swap_gpus();
+	swap_gpus(state);
 }
 
 /* Argument: the release whose rules hold. */
 int main(int argc, char **argv)
 {
-	unsigned int i;
-	pid_t pid;
-
 	release = release_of(argc, argv);
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));
 	arena = reserve(ARENA);
-	nr_gpus = count_gpus(NULL);
-	if (nr_gpus > MAX_STATE_GPUS)
-		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
-	for (i = 0; i < nr_gpus; i++)
-		gpus[i] = node_gpu(i);
+	gpus_find();
 	take_out();
 	if (gpus[0].num_xcc > 1 && release >= 618) {
 		check_multi_xcc();
 		return conformance_end();
 	}
-	check_bad_states();
+	check_spoilt("nothing but GPUs", no_objects, 0);
+	check_spoilt("an SDMA queue twice", sdma_queue_twice, EBUSY);
 	check_heirs();
-	pid = fork();
-	must(pid, "fork");
-	if (!pid) {
-		int kfd = kfd_open();
-
-		conformance_passed = conformance_failed = 0;
-		check_bad_arguments(kfd);
-		check_after_acquire(kfd);
-		source->step = conformance_passed;
-		_exit(conformance_failed);
-	}
-	source->step = 0;
-	reap(pid, false);
-	conformance_passed += source->step;
+	check_in_child(check_after_acquire);
 	return conformance_end();
 }

@@ -134,7 +134,53 @@ static inline uint64_t saved_xccs(const struct node *gpu, unsigned int release)
 /* Bytes of state that follow an SDMA queue's record. */
 static inline uint64_t sdma_mqd_size(const struct node *gpu, unsigned int release)
 {
-	return (gpu->gfx >= 100000 && gpu->gfx < 110000 ? 520 : 512) * saved_xccs(gpu, release);
+	return 512 * saved_xccs(gpu, release);
+}
+
+/* All GPUs of the machine: CHECKPOINT and RESTORE want the address space of each. */
+static struct node gpus[MAX_STATE_GPUS];
+static unsigned int nr_gpus;
+
+static inline void gpus_find(void)
+{
+	unsigned int i;
+
+	nr_gpus = count_gpus(NULL);
+	if (nr_gpus > MAX_STATE_GPUS)
+		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
+	for (i = 0; i < nr_gpus; i++)
+		gpus[i] = node_gpu(i);
+}
+
+/* Opens what RESTORE wants: /dev/kfd, and a render node for each GPU. */
+static inline int heir_open(struct state *s)
+{
+	unsigned int i, g;
+
+	for (i = 0; i < nr_gpus; i++)
+		for (g = 0; g < nr_gpus; g++)
+			if (s->devices[i].actual_gpu_id == gpus[g].gpu_id)
+				s->devices[i].drm_fd = render_open(gpus[g].render_minor);
+	return kfd_open();
+}
+
+/* The device of a user gpu id. */
+static inline const struct device_bucket *device_of(const struct state *s, uint32_t user_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++)
+		if (s->devices[i].user_gpu_id == user_id)
+			return &s->devices[i];
+	errx(1, "no GPU %#x in the state", user_id);
+}
+
+static inline void swap_gpus(struct state *s)
+{
+	uint32_t id = s->devices[0].actual_gpu_id;
+
+	s->devices[0].actual_gpu_id = s->devices[1].actual_gpu_id;
+	s->devices[1].actual_gpu_id = id;
 }
 
 /* ---- other processes ---- */
@@ -182,6 +228,52 @@ static inline void *shared(size_t size)
 	if (p == MAP_FAILED)
 		err(1, "shared memory");
 	return p;
+}
+
+/* What the BOs of a state contain, by number; closes their dma-bufs. */
+static inline void save_contents(struct state *s, uint8_t *contents[MAX_STATE_BOS])
+{
+	uint32_t i;
+
+	for (i = 0; i < s->info.num_bos; i++) {
+		const struct bo_bucket *b = &s->bos[i];
+		uint8_t *p;
+
+		if (b->dmabuf_fd == NO_FD)
+			continue;
+		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+		if (p == MAP_FAILED)
+			err(1, "mmap a dma-buf");
+		contents[i] = shared(b->size);
+		memcpy(contents[i], p, b->size);
+		munmap(p, b->size);
+	}
+	state_close_fds(s);
+}
+
+/* Has a child make checks, which count here. */
+static inline void check_in_child(void (*checks)(void))
+{
+	static unsigned int *counts;
+	pid_t pid;
+
+	counts = counts ? counts : shared(2 * sizeof(*counts));
+	counts[0] = 0;
+	counts[1] = 1;
+	fflush(stdout);
+	pid = fork();
+	must(pid, "fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		conformance_passed = conformance_failed = 0;
+		checks();
+		counts[0] = conformance_passed;
+		counts[1] = conformance_failed;
+		_exit(0);
+	}
+	reap(pid, false);
+	conformance_passed += counts[0];
+	conformance_failed += counts[1];
 }
 
 static inline void await(volatile uint32_t *word, uint32_t value)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,7 +33,6 @@
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
 #define NR_GET_VERSION	    0x80084b01u
 #define NR_CREATE_QUEUE	    0xc0604b02u
-#define NR_CREATE_QUEUE_OLD 0xc0584b02u /* before 1.17 */
 #define NR_DESTROY_QUEUE    0xc0084b03u
 #define NR_CREATE_EVENT	    0xc0204b08u
 #define NR_SET_EVENT	    0x40084b0au
@@ -86,11 +86,6 @@ struct export_dmabuf {
 	uint32_t flags, fd;
 };
 
-struct runtime_enable {
-	uint64_t r_debug;
-	uint32_t mode_mask, caps;
-};
-
 /* ---- files ---- */
 
 static inline uint64_t now_ms(void)
@@ -117,20 +112,11 @@ static inline void must(long ret, const char *what)
 		err(1, "%s", what);
 }
 
-static inline unsigned int kfd_minor_version(int kfd)
-{
-	struct kfd_ioctl_get_version_args version;
-
-	must(ioctl(kfd, NR_GET_VERSION, &version), "GET_VERSION");
-	return version.minor_version;
-}
-
 struct node {
 	unsigned int number;
 	uint32_t gpu_id;
 	uint32_t render_minor;
-	uint64_t capability, gfx, num_xcc, sdma_engines, xgmi_engines, queues_per_engine, cwsr_size, ctl_stack_size;
-	uint64_t num_gws;
+	uint64_t gfx, num_xcc, sdma_engines, xgmi_engines, queues_per_engine, cwsr_size, ctl_stack_size;
 };
 
 static inline uint64_t node_property(unsigned int number, const char *name)
@@ -168,7 +154,6 @@ static inline bool node_read(unsigned int number, struct node *node)
 	if (!node->gpu_id)
 		return true;
 	node->render_minor = node_property(number, "drm_render_minor");
-	node->capability = node_property(number, "capability");
 	node->gfx = node_property(number, "gfx_target_version");
 	node->num_xcc = node_property(number, "num_xcc");
 	node->sdma_engines = node_property(number, "num_sdma_engines");
@@ -176,7 +161,6 @@ static inline bool node_read(unsigned int number, struct node *node)
 	node->queues_per_engine = node_property(number, "num_sdma_queues_per_engine");
 	node->cwsr_size = node_property(number, "cwsr_size");
 	node->ctl_stack_size = node_property(number, "ctl_stack_size");
-	node->num_gws = node_property(number, "num_gws");
 	return true;
 }
 

@@ -2,6 +2,7 @@
 /*
  * What the render file of a dumper can learn of a GEM handle, and what a handle, an import and a CPU mapping allow.
  */
+#include <libdrm/amdgpu_drm.h>
 #include <setjmp.h>
 
 #include "share_test.h"
@@ -35,31 +36,29 @@ static void check_userptr(void)
 	uint64_t offset;
 	uint32_t gem;
 
-	must(try_userptr(file, p, BO_BYTES,
-			 AMDGPU_GEM_USERPTR_ANONONLY | AMDGPU_GEM_USERPTR_REGISTER | AMDGPU_GEM_USERPTR_VALIDATE, &gem),
-	     "GEM_USERPTR");
-	check_errno(bo_offset(file, gem, &offset), EPERM, "GEM_MMAP of a userptr handle");
-	check_errno(try_export(file, gem, DRM_RDWR, &fd), EPERM, "PRIME export of it");
+	must(gem_userptr(file, p, BO_BYTES, &gem), "GEM_USERPTR");
+	check_errno(gem_mmap_offset(file, gem, &offset), EPERM, "GEM_MMAP of a userptr handle");
+	check_errno(gem_export(file, gem, true, &fd), EPERM, "PRIME export of it");
 	close(file);
 	munmap(p, BO_BYTES);
 	file = render_open(gpus[0].render_minor);
-	must(try_create(file, BO_BYTES, 0, DOMAIN_VRAM, AMDGPU_GEM_CREATE_NO_CPU_ACCESS, &gem), "GEM_CREATE");
-	check_errno(bo_offset(file, gem, &offset), EPERM, "GEM_MMAP of a handle without CPU access");
+	must(gem_create(file, BO_BYTES, GEM_DOMAIN_VRAM, GEM_NO_CPU_ACCESS, &gem), "GEM_CREATE");
+	check_errno(gem_mmap_offset(file, gem, &offset), EPERM, "GEM_MMAP of a handle without CPU access");
 	close(file);
 }
 
 static void check_mode(void)
 {
 	int file = render_open(gpus[0].render_minor), fd, fd2;
-	uint32_t gem = bo_create(file, BO_BYTES, DOMAIN_GTT);
+	uint32_t gem = object_new(file, BO_BYTES, GEM_DOMAIN_GTT);
 
-	must(try_export(file, gem, 0, &fd), "PRIME export");
-	must(try_export(file, gem, DRM_RDWR, &fd2), "PRIME export");
+	must(gem_export(file, gem, false, &fd), "PRIME export");
+	must(gem_export(file, gem, true, &fd2), "PRIME export");
 	check_u64(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY, "the first export without DRM_RDWR is read-only");
 	check_u64(fcntl(fd2, F_GETFL) & O_ACCMODE, O_RDONLY, "... and so is a later one with it");
 	close(fd);
 	close(fd2);
-	must(try_export(file, gem, DRM_RDWR, &fd), "PRIME export");
+	must(gem_export(file, gem, true, &fd), "PRIME export");
 	check_u64(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY, "... also when all fds of it are closed");
 	close(fd);
 	close(file);
@@ -72,8 +71,8 @@ static void check_create_info(const char *what, uint32_t flags, uint64_t want_do
 	struct drm_amdgpu_gem_create_in info = { 0 };
 	struct drm_amdgpu_gem_op op = { .op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO, .value = (uintptr_t)&info };
 
-	must(try_import(file, fd, &op.handle), "PRIME import");
-	check_errno(ioctl(file, NR_GEM_OP_OLD, &op), 0, "GET_GEM_CREATE_INFO of a PRIME import of %s", what);
+	must(gem_import(file, fd, &op.handle), "PRIME import");
+	check_errno(ioctl(file, DRM_IOCTL_AMDGPU_GEM_OP, &op), 0, "GET_GEM_CREATE_INFO of a PRIME import of %s", what);
 	check_u64(info.bo_size, BO_BYTES, "... size");
 	check_u64(info.alignment, PAGE, "... alignment in bytes");
 	check_u64(info.domains, want_domains, "... domains");
@@ -94,14 +93,14 @@ static void check_cpu(void)
 	must(p_checkpoint(&self, h, &seen), "CHECKPOINT");
 	p = mmap(NULL, BO_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, seen.offset);
 	check_errno(p == MAP_FAILED ? -1 : 0, EACCES, "mmap by a file that has neither handle nor KFD BO");
-	must(try_import(file, fd, &gem), "PRIME import");
+	must(gem_import(file, fd, &gem), "PRIME import");
 	p = mmap(NULL, BO_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, seen.offset);
 	check_errno(p == MAP_FAILED ? -1 : 0, 0, "... that has imported it");
 	*(uint32_t *)p = 4711;
 	if (nr_gpus > 1) {
 		far = render_open(gpus[1].render_minor);
-		must(try_import(far, fd, &gem), "PRIME import on the other GPU");
-		check_errno(bo_offset(far, gem, &far_offset), 0, "GEM_MMAP of an import on the other GPU");
+		must(gem_import(far, fd, &gem), "PRIME import on the other GPU");
+		check_errno(gem_mmap_offset(far, gem, &far_offset), 0, "GEM_MMAP of an import on the other GPU");
 		p2 = mmap(NULL, BO_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, far, far_offset);
 		if (check_errno(p2 == MAP_FAILED ? -1 : 0, 0, "... mmap")) {
 			signal(SIGBUS, on_fault);
@@ -121,8 +120,8 @@ static void check_cpu(void)
 	check_u64(*(uint32_t *)p, 4711, "a mapping keeps a buffer that has no handle, KFD BO or dma-buf fd left");
 	file = render_open(gpus[0].render_minor);
 	for (i = 0; i < 64; i++) {
-		gem = bo_create(file, BO_BYTES, DOMAIN_VRAM);
-		must(bo_offset(file, gem, &offset), "GEM_MMAP");
+		gem = object_new(file, BO_BYTES, GEM_DOMAIN_VRAM);
+		must(gem_mmap_offset(file, gem, &offset), "GEM_MMAP");
 		if (offset == seen.offset)
 			break;
 	}
@@ -149,19 +148,17 @@ static void check_refused_imports(void)
 /* Argument: the release whose rules hold. */
 int main(int argc, char **argv)
 {
-	/* 6.12 sets it for all memory. */
-	uint64_t gtt_flags = release_of(argc, argv) >= 612 ? AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0;
-
 	find_gpus(argc, argv);
 	self = process_open();
 	check_userptr();
 	check_mode();
-	check_create_info("VRAM", VRAM_RW, DOMAIN_VRAM,
+	check_create_info("VRAM", VRAM_RW, GEM_DOMAIN_VRAM,
 			  AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | AMDGPU_GEM_CREATE_VRAM_CLEARED);
-	check_create_info("coherent VRAM", VRAM_RW | MEM_COHERENT, DOMAIN_VRAM,
+	check_create_info("coherent VRAM", VRAM_RW | MEM_COHERENT, GEM_DOMAIN_VRAM,
 			  AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | AMDGPU_GEM_CREATE_VRAM_CLEARED | CREATE_COHERENT);
-	check_create_info("GTT", GTT_RW, DOMAIN_GTT, gtt_flags);
-	check_create_info("uncached GTT", GTT_RW | 1u << 25, DOMAIN_GTT, gtt_flags | CREATE_UNCACHED);
+	check_create_info("GTT", GTT_RW, GEM_DOMAIN_GTT, AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE);
+	check_create_info("uncached GTT", GTT_RW | 1u << 25, GEM_DOMAIN_GTT,
+			  AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | CREATE_UNCACHED);
 	check_cpu();
 	if (nr_gpus > 1 && !far_vram)
 		check_refused_imports();

@@ -8,12 +8,9 @@
 #ifndef CONFORMANCE_SHARE_TEST_H
 #define CONFORMANCE_SHARE_TEST_H
 
-#define render_open render_open_index
-#include "drm_test.h"
-#undef render_open
+#include "../workloads/gem.h"
 #include "criu_test.h"
 
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #define BO_BYTES (64ull << 10)
@@ -62,9 +59,6 @@ struct process {
 	int kfd, drm[MAX_STATE_GPUS], held;
 };
 
-static struct node gpus[MAX_STATE_GPUS];
-static unsigned int nr_gpus;
-
 /* Whether buffers of these KFD flags can be imported by another GPU; not VRAM in a hive of 7.2.12. */
 static bool far_vram;
 
@@ -75,13 +69,7 @@ static inline bool far_import(uint32_t flags)
 
 static inline void find_gpus(int argc, char **argv)
 {
-	unsigned int i;
-
-	nr_gpus = count_gpus(NULL);
-	if (nr_gpus > MAX_STATE_GPUS)
-		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
-	for (i = 0; i < nr_gpus; i++)
-		gpus[i] = node_gpu(i);
+	gpus_find();
 	far_vram = nr_gpus > 1 &&
 		   (!is_since(argc, argv, "7.2.12") || !node_property(gpus[0].number, "hive_id"));
 }
@@ -127,6 +115,14 @@ static inline int kfd_import(int kfd, uint32_t gpu_id, int fd, uint64_t va, uint
 
 	*handle = args.handle;
 	return ret;
+}
+
+static inline uint32_t object_new(int file, uint64_t size, uint64_t domains)
+{
+	uint32_t handle;
+
+	must(gem_create(file, size, domains, 0, &handle), "GEM_CREATE");
+	return handle;
 }
 
 /* ---- the steps ---- */
@@ -209,15 +205,15 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 	case STEP_UNMAP:
 		return kfd_unmap(p->kfd, r->handle, gpu_id);
 	case STEP_GEM_IMPORT:
-		ret = try_import(p->drm[r->gpu], fd, &handle32);
+		ret = gem_import(p->drm[r->gpu], fd, &handle32);
 		reply->handle = handle32;
 		return ret;
 	case STEP_GEM_CLOSE:
-		return bo_close(p->drm[r->gpu], r->handle);
+		return gem_close(p->drm[r->gpu], r->handle);
 	case STEP_GEM_EXPORT:
-		return try_export(p->drm[r->gpu], r->handle, DRM_RDWR | DRM_CLOEXEC, ret_fd);
+		return gem_export(p->drm[r->gpu], r->handle, true, ret_fd);
 	case STEP_GEM_CREATE:
-		ret = try_create(p->drm[r->gpu], BO_BYTES, 0, r->flags, 0, &handle32);
+		ret = gem_create(p->drm[r->gpu], BO_BYTES, r->flags, 0, &handle32);
 		reply->handle = handle32;
 		return ret;
 	case STEP_HOLD:

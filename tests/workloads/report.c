@@ -29,7 +29,8 @@ int report(int err, const char *fmt, ...)
 	va_end(args);
 	/* One write per line: parent and children share the file. */
 	dprintf(STDERR_FILENO, "%s[%d]: %s\n", program, (int)getpid(), last);
-	return err > 0 ? -err : -EIO;
+	errno = err > 0 ? err : EIO;
+	return -errno;
 }
 
 const char *report_last(void)

@@ -9,7 +9,7 @@
 void report_name(const char *name);
 
 /*
- * Writes "NAME[PID]: message" to stderr, remembers the message and returns -@err,
+ * Writes "NAME[PID]: message" to stderr, remembers the message and returns -@err, which errno is then,
  * so that a failing function ends with `return report(errno, "...")`.
  */
 int report(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
