@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <libdrm/amdgpu_drm.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,8 +81,14 @@ int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 	return 0;
 }
 
+/* One that the kernel lists, which cannot be made again; NULL: it lists none. */
+#define LISTED 77u
+static const struct gem_info *listed;
+
 int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 {
+	if (handle == LISTED)
+		return -EPERM;
 	*ret = minor_of_fd(fd) == 128 ? OFFSET(handle - 1) : FAR_OFFSET + (uint64_t)fd * 0x10000;
 	return 0;
 }
@@ -90,8 +97,7 @@ static uint64_t bytes;
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
 	(void)fd;
-	(void)handle;
-	*ret = (struct gem_info){ .size = bytes };
+	*ret = handle == LISTED ? *listed : (struct gem_info){ .size = bytes };
 	return 0;
 }
 
@@ -115,8 +121,10 @@ static unsigned int nr_probed;
 int gem_list(int fd, struct gem_entry **ret, size_t *nr)
 {
 	(void)fd;
-	*ret = NULL;
-	*nr = 0;
+	*ret = listed ? calloc(1, sizeof(**ret)) : NULL;
+	*nr = listed ? 1 : 0;
+	if (listed)
+		(*ret)->handle = LISTED;
 	return 0;
 }
 
@@ -280,6 +288,36 @@ static void files_of_one_node_are_probed_once_to_tell_them_apart(void **unused)
 	assert_int_equal(nr_probed, 2 * ARRAY_SIZE(file)); /* and each once for what it has */
 }
 
+static const struct {
+	struct gem_info info;
+	const char *is;
+} bad_handles[] = {
+	{ { .domains = 0x40 }, "a doorbell of a user queue" },
+	{ { .domains = 0 }, "memory that no GPU can use" },
+	{ { .domains = AMDGPU_GEM_DOMAIN_GDS }, "GDS, GWS or OA memory" },
+	{ { .domains = AMDGPU_GEM_DOMAIN_VRAM, .flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID }, "always valid" },
+	{ { .domains = AMDGPU_GEM_DOMAIN_VRAM, .flags = AMDGPU_GEM_CREATE_ENCRYPTED }, "encrypted" },
+	{ { .domains = AMDGPU_GEM_DOMAIN_GTT }, "(userptr)" },
+};
+
+static void handles_that_cannot_be_made_again_are_refused(void **unused)
+{
+	(void)unused;
+	file[0] = (struct task_file){ .pid = 100, .minor = 128, .fd = 1000 };
+	files = (struct task_files){ .files = file, .count = 1 };
+	for (size_t i = 0; i < ARRAY_SIZE(bad_handles); i++) {
+		listed = &bad_handles[i].info;
+		log_clear();
+		survey_done(&survey);
+		assert_int_equal(survey_init(&survey, &request), 0);
+		assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
+		assert_non_null(strstr(log_text, "pid 100: handle 77 of its renderD128 is "));
+		assert_non_null(strstr(log_text, bad_handles[i].is));
+		assert_int_equal(log_errors, 1);
+	}
+	listed = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -291,6 +329,7 @@ int main(void)
 		TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it),
 		TEST(the_gpu_of_a_buffer_is_looked_for_once),
 		TEST(files_of_one_node_are_probed_once_to_tell_them_apart),
+		TEST(handles_that_cannot_be_made_again_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,13 +19,11 @@ enum {
 
 	GEM_NO_CPU_ACCESS = 1 << 1,
 	GEM_ALWAYS_VALID = 1 << 6,
-	GEM_ENCRYPTED = 1 << 10,
 	GEM_ADDED = 0x209, /* by the kernel: cleared, wiped when freed, touched by the CPU */
 
 	GEM_READ = 1 << 1,
 	GEM_WRITE = 1 << 2,
 	GEM_EXECUTE = 1 << 3,
-	GEM_PRT = 1 << 4,
 };
 
 int gem_create(int file, uint64_t size_bytes, uint64_t domains, uint64_t flags, uint32_t *ret_handle);

@@ -27,7 +27,6 @@ static const char usage[] =
 	"Usage: hsajob --state FILE [OPTION...]\n"
 	"A program on the HSA runtime that copies on all GPUs and checks its own results.\n"
 	"  --size BYTES   of each buffer (524288; four of them for each GPU in its memory and the host's)\n"
-	"  --pace MS      sleep between generations (10)\n"
 	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
 	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
@@ -39,7 +38,7 @@ static const char usage[] =
 
 struct process {
 	const char *state_path;
-	uint64_t bytes, pace_ms, rounds;
+	uint64_t bytes, rounds;
 	bool asleep, background;
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 	struct hsa_job hsa;
@@ -138,7 +137,7 @@ static int generation_run(struct process *process, bool asleep)
 
 static int loop(struct process *process)
 {
-	struct timespec pace = { .tv_sec = process->pace_ms / 1000, .tv_nsec = process->pace_ms % 1000 * 1000000L };
+	const struct timespec pace = { .tv_nsec = 10000000 };
 	int err = 0;
 
 	while (!err && !(process->share.kind ? process->ending : stop_wanted)) {
@@ -221,7 +220,6 @@ static bool options_parse(int argc, char **argv, struct process *process)
 		{ "share", required_argument, NULL, 'x' },
 		{ "kernels", required_argument, NULL, 'k' },
 		{ "size", required_argument, NULL, 'b' },
-		{ "pace", required_argument, NULL, 'p' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "asleep", no_argument, NULL, 'a' },
 		{ "background", no_argument, NULL, 'd' },
@@ -242,9 +240,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 		else if (option == 'x')
 			good = sharing_take(optarg, &process->share.kind);
 		else
-			good = option != '?' && number_take(optarg, option == 'b'   ? &process->bytes
-								    : option == 'p' ? &process->pace_ms
-										    : &process->rounds);
+			good = option != '?' && number_take(optarg, option == 'b' ? &process->bytes : &process->rounds);
 	}
 	if (good && optind == argc && process->state_path && (process->share.kind || !process->code.path))
 		return true;
@@ -254,7 +250,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 int main(int argc, char **argv)
 {
-	static struct process process = { .bytes = 512 << 10, .pace_ms = 10, .ready_fd = -1 };
+	static struct process process = { .bytes = 512 << 10, .ready_fd = -1 };
 
 	report_name("hsajob");
 	if (!options_parse(argc, argv, &process))

@@ -26,6 +26,7 @@
 
 #define RING_BYTES    (16u << 10)
 #define PATIENCE_NAPS 60000u
+#define PACE_MS	      20u
 
 static const char usage[] =
 	"usage: sharejob --state FILE [OPTION...] CASE\n"
@@ -33,7 +34,6 @@ static const char usage[] =
 	"Processes that share GPU memory; --list tells the cases.\n"
 	"  --state FILE   what the first process does, for scripts; FILE.1 and so on for the others\n"
 	"  --processes N  of cases that take any number (4)\n"
-	"  --pace MS      sleep between generations (20)\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
 	"SIGUSR1: check everything. SIGUSR2 to a process without views: it ends and frees nothing.\n"
@@ -213,7 +213,7 @@ static int loop(struct share_process *me)
 		if (err || last)
 			break;
 		launch_ready(&me->ready_fd);
-		nap(me->pace_ms);
+		nap(PACE_MS);
 	}
 	return err;
 }
@@ -405,7 +405,6 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "processes", required_argument, NULL, 'n' },
-		{ "pace", required_argument, NULL, 'p' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "background", no_argument, NULL, 'd' },
 		{ "list", no_argument, NULL, 'l' },
@@ -428,8 +427,6 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 			return false;
 		if (option == 'n')
 			me->nr_processes = number;
-		else if (option == 'p')
-			me->pace_ms = number;
 		else if (option == 'r')
 			me->rounds = number;
 	}
@@ -443,7 +440,7 @@ static bool options_parse(int argc, char **argv, struct share_process *me, bool 
 
 int main(int argc, char **argv)
 {
-	static struct share_process me = { .ready_fd = -1, .pace_ms = 20, .kfd.fd = -1 };
+	static struct share_process me = { .ready_fd = -1, .kfd.fd = -1 };
 	bool background = false;
 
 	report_name("sharejob");

@@ -132,7 +132,6 @@ struct share_process {
 	const char *phase;
 	struct state_file state;
 	int ready_fd;
-	unsigned int pace_ms;
 	uint64_t rounds;
 	const char *state_path;
 };

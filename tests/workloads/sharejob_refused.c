@@ -111,30 +111,6 @@ static int render_early_setup(struct share_process *me)
 	return err ? err : share_dmabuf_keep(me, 0, fd, NULL);
 }
 
-/* What kernels have that cannot export KFD BOs: the process outside has made an object of a render node. */
-static int outside_object_setup(struct share_process *me)
-{
-	int file = me->gpus[0].gpu->render_fd, fd, err;
-	unsigned int buffer = 0;
-	struct kfd_bo *bo;
-	uint32_t handle;
-
-	if (me->number) {
-		err = share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
-		err = err ? err
-			  : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-		err = err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
-		err = err ? err : gem_export(file, handle, true, &fd);
-		err = err ? err : share_send(me, 0, buffer, fd);
-	} else {
-		err = share_receive(me, &buffer, &fd);
-		err = err ? err : share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
-	}
-	if (!err)
-		close(fd);
-	return err;
-}
-
 static int outside_handle_setup(struct share_process *me)
 {
 	int file = me->gpus[0].gpu->render_fd, fd, err;
@@ -222,11 +198,6 @@ static int doorbell_setup(struct share_process *me)
 	return object_setup(me, GEM_DOMAIN_DOORBELL, 0);
 }
 
-static int encrypted_setup(struct share_process *me)
-{
-	return object_setup(me, GEM_DOMAIN_VRAM, GEM_ENCRYPTED);
-}
-
 static int userptr_setup(struct share_process *me)
 {
 	void *p = mmap(NULL, SHARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -246,18 +217,9 @@ static int context_setup(struct share_process *me)
 	return err ? err : gem_context_use(file, context);
 }
 
-static int sparse_setup(struct share_process *me)
-{
-	int file, err = share_file_open(me, me->gpus[0].gpu, &file);
-
-	return err ? err : gem_va_map(file, 0, 1ull << 33, 0, SHARE_BYTES, GEM_PRT);
-}
-
 const struct share_case share_refused_cases[] = {
 	{ "outside-import", "a process outside of the tree imports", 2, 1, SHARE_OUTSIDE, outside_import_setup, NULL },
 	{ "outside-export", "one outside of the tree exports", 2, 1, SHARE_OUTSIDE, outside_export_setup, NULL },
-	{ "outside-object", "one outside of the tree has made the imported object", 2, 1, SHARE_OUTSIDE,
-	  outside_object_setup, NULL },
 	{ "outside-handle", "one outside of the tree has a handle", 2, 1, SHARE_OUTSIDE, outside_handle_setup, NULL },
 	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
 	  NULL },
@@ -269,9 +231,7 @@ const struct share_case share_refused_cases[] = {
 	{ "udmabuf", "pages of a memfd imported", 1, 1, 0, udmabuf_setup, NULL },
 	{ "always-valid", "an object that is always valid", 1, 1, 0, always_valid_setup, NULL },
 	{ "doorbell", "a doorbell object", 1, 1, 0, doorbell_setup, NULL },
-	{ "encrypted", "an encrypted object", 1, 1, 0, encrypted_setup, NULL },
 	{ "userptr", "a userptr object of a render file", 1, 1, 0, userptr_setup, NULL },
 	{ "context", "a context that has executed jobs", 1, 1, 0, context_setup, NULL },
-	{ "sparse", "a sparse mapping", 1, 1, 0, sparse_setup, NULL },
 	{ 0 },
 };

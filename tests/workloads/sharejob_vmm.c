@@ -70,7 +70,7 @@ static int vmm_handle_setup(struct share_process *me)
 }
 
 /* Each GPU's memory in the files of both; of one the KFD BO is gone. */
-static int far(struct share_process *me, enum kfd_memory kind)
+static int vmm_far_setup(struct share_process *me)
 {
 	int err = 0;
 
@@ -80,7 +80,7 @@ static int far(struct share_process *me, enum kfd_memory kind)
 		struct kfd_bo *bo;
 		uint64_t va;
 
-		err = share_bo_bare(me, near, kind, &bo);
+		err = share_bo_bare(me, near, KFD_MEMORY_GTT, &bo);
 		err = err ? err : share_handle_of_bo(me, other->gpu->render_fd, bo, &other_handle);
 		err = err ? err : share_handle_of_bo(me, near->gpu->render_fd, bo, &handle);
 		err = err ? err : map_parts(me, n, near, handle, true);
@@ -89,16 +89,6 @@ static int far(struct share_process *me, enum kfd_memory kind)
 			err = share_bo_drop(me, bo);
 	}
 	return err;
-}
-
-static int vmm_far_setup(struct share_process *me)
-{
-	return far(me, KFD_MEMORY_GTT);
-}
-
-static int vmm_far_vram_setup(struct share_process *me)
-{
-	return far(me, KFD_MEMORY_VRAM_PUBLIC);
 }
 
 /* ---- two processes ---- */
@@ -158,7 +148,6 @@ const struct share_case share_vmm_cases[] = {
 	{ "vmm", "memory without address, a handle, mappings of parts", 1, 1, 0, vmm_setup, NULL },
 	{ "vmm-handle", "the same, held by the handle only", 1, 1, 0, vmm_handle_setup, NULL },
 	{ "vmm-far", "handles in the files of both GPUs", 1, 2, 0, vmm_far_setup, NULL },
-	{ "vmm-far-vram", "the same with VRAM", 1, 2, 0, vmm_far_vram_setup, NULL },
 	{ "vmm-shared", "two processes", 2, 1, 0, vmm_shared_setup, NULL },
 	{ 0 },
 };
