@@ -22,6 +22,7 @@
 #include "kernel/usage.h"
 #include "kfd_ioctl.h"
 #include "records_fixture.h"
+#include "remove_all.h"
 
 #define SYSFS	  "sys/class/kfd/kfd/"
 #define KFD_MAJOR 500
@@ -256,33 +257,30 @@ void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
 	unlink(path);
 }
 
-static void run_command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void run_command(const char *fmt, ...)
+static void remove_below_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void remove_below_root(const char *fmt, ...)
 {
-	char command[256];
+	char name[128], path[PATH_MAX];
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(command, sizeof(command), fmt, args);
+	vsnprintf(name, sizeof(name), fmt, args);
 	va_end(args);
-	if (system(command))
-		die(command);
+	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
+	if (remove_all(path))
+		die(path);
 }
 
 static void remove_tree(void)
 {
-	char path[PATH_MAX];
-
-	for (pid_t pid = FAKE_IDLE_PID; pid <= FAKE_LOST_PID; pid++) {
-		snprintf(path, sizeof(path), "%s/proc/%d", fake_root, pid);
-		if (!access(path, F_OK))
-			run_command("rm -r '%.200s'", path);
-	}
+	for (pid_t pid = FAKE_IDLE_PID; pid <= FAKE_LOST_PID; pid++)
+		remove_below_root("proc/%d", pid);
 }
 
 void fake_hide_process(void)
 {
-	run_command("rm -rf '%s/" SYSFS "proc/%d' '%s/fdinfo'", fake_root, FAKE_PID, fake_root);
+	remove_below_root(SYSFS "proc/%d", FAKE_PID);
+	remove_below_root("fdinfo");
 }
 
 void fake_show_pasids(const uint32_t *pasids)
@@ -303,19 +301,16 @@ void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)
 
 void fake_reopen(void)
 {
-	char path[PATH_MAX];
-
 	id_of_a = GPU_A;
 	make_gpu(1, GPU_A, MINOR_A, 1);
 	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
 	remove_tree();
-	run_command("rm -rf '%s/proc/4711/fd/22' '%s/sys/class/drm/renderD140'", fake_root, fake_root);
+	remove_below_root("proc/4711/fd/22");
+	remove_below_root("sys/class/drm/renderD140");
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
-	snprintf(path, sizeof(path), "%s/proc/4711/fd/8", fake_root);
-	if (unlink(path) && errno != ENOENT)
-		die(path);
+	remove_below_root("proc/4711/fd/8");
 }
 
 void fake_rename_gpu(uint32_t gpu_id)
@@ -613,7 +608,8 @@ void fake_kfd_end(void)
 	close(render_files[1]);
 	close(unused_file);
 	close(foreign_file);
-	run_command("rm -r '%s'", fake_root);
+	if (remove_all(fake_root))
+		die(fake_root);
 }
 
 /* ---- files ---- */
@@ -844,7 +840,7 @@ void fake_untrap(void)
 	memset(traps, 0, sizeof(traps));
 	memset(restored_traps, 0, sizeof(restored_traps));
 	nr_traps_set = 0;
-	run_command("rm -rf '%s/sys/module'", fake_root);
+	remove_below_root("sys/module");
 }
 
 bool fake_trap_same(void)

@@ -7,6 +7,7 @@
 
 #include "host/criu.h"
 #include "amdgpu_plugin_util.h"
+#include "remove_all.h"
 
 static char directory[128];
 
@@ -40,11 +41,8 @@ static int make_directory(void **state)
 
 static int remove_directory(void **state)
 {
-	char command[160];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -r '%s'", directory);
-	return system(command);
+	return remove_all(directory);
 }
 
 #endif

@@ -18,6 +18,7 @@
 #include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 static char top[] = "/tmp/test_hide.XXXXXX";
 static int top_fd = -1;
@@ -170,12 +171,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[64];
-
 	(void)state;
 	close(top_fd);
-	snprintf(command, sizeof(command), "rm -r %s", top);
-	return system(command);
+	return remove_all(top);
 }
 
 static unsigned int open_fds(void)

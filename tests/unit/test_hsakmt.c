@@ -14,6 +14,7 @@
 
 #include "image/hsakmt.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 #define MAGIC 0x54415348u
 
@@ -45,11 +46,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -r '%s'", root);
-	return system(command);
+	return remove_all(root);
 }
 
 static void put(const char *name, const void *data, size_t size, mode_t mode)
@@ -180,8 +178,7 @@ static void the_root_is_not_left(void **state)
 	assert_int_equal(symlink(outside, path), 0);
 	hsakmt_save(root, &saved);
 	assert_int_equal(saved.bytes, 0);
-	snprintf(path, sizeof(path), "rm -r '%s'", outside);
-	assert_int_equal(system(path), 0);
+	assert_int_equal(remove_all(outside), 0);
 }
 
 static void several_tasks_make_them_at_once(void **state)

@@ -13,6 +13,7 @@
 #include "kernel/memory.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 static char top[32];
 static const char *cgroups; /* /proc/self/cgroup; NULL: there is none */
@@ -69,11 +70,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[64];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", top);
-	return system(command);
+	return remove_all(top);
 }
 
 static void assert_allowed(uint64_t bytes)

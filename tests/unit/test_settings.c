@@ -14,6 +14,7 @@
 
 #include "host/settings.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 /* ---- a machine's file, an image directory and an environment ---- */
 
@@ -43,12 +44,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct world *w = *state;
-	char command[128];
+	int ret = remove_all(w->dir);
 
-	snprintf(command, sizeof(command), "rm -r '%s'", w->dir);
 	close(w->image_fd);
 	free(w);
-	return system(command);
+	return ret;
 }
 
 static void write_file(const struct world *w, const char *name, const char *text)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What tasks share with criu's main process: temporary cgroups that a task could not remove (directories stand for them). */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "checkpoint/shared.h"
 #include "host/criu.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 static char top[32];
 static int top_fd = -1, store[16], nr_stored, store_error, get_error;
@@ -58,14 +60,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[64];
-
 	(void)state;
 	while (nr_stored)
 		close(store[--nr_stored]);
 	close(top_fd);
-	snprintf(command, sizeof(command), "rm -r %s", top);
-	return system(command);
+	return remove_all(top);
 }
 
 static bool is_there(const char *name)
