@@ -40,13 +40,20 @@ static struct kfd_image *message_unpack(CriuKfd *msg)
 	return back;
 }
 
-/* Lets @change loose on it and expects it to be refused with @text. Frees it. */
-static void message_refused(CriuKfd *msg, void (*change)(CriuKfd *), const char *text)
+/* Frees it. */
+static void message_refused(CriuKfd *msg, const char *text)
 {
-	change(msg);
 	assert_null(message_unpack(msg));
 	if (!strstr(log_text, text))
 		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
 }
+
+/* A message is refused with @text after @change, a statement about msg. */
+#define refused(message, change, text)    \
+	do {                              \
+		CriuKfd *msg = (message); \
+		change;                   \
+		message_refused(msg, text); \
+	} while (0)
 
 #endif

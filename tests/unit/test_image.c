@@ -309,106 +309,34 @@ static void stale_bytes_after_the_payload_do_no_harm(void **state)
 	kfd_image_free(back);
 }
 
-static void refuses(void (*change)(CriuKfd *), const char *text)
+static CriuKfd *sample_message(void)
 {
 	struct kfd_image image = sample_image();
 
-	message_refused(message_of(&image), change, text);
-}
-
-static void more_bos_than_there_are(CriuKfd *msg)
-{
-	msg->num_of_bos = 100;
-}
-
-static void more_gpus_than_announced(CriuKfd *msg)
-{
-	msg->num_of_gpus = 1;
-}
-
-static void nodes_not_adding_up(CriuKfd *msg)
-{
-	msg->num_of_cpus = UINT32_MAX;
-}
-
-static void bo_of_unknown_gpu(CriuKfd *msg)
-{
-	msg->bo_entries[0]->gpu_id = 0x9999;
-}
-
-static void bo_without_size(CriuKfd *msg)
-{
-	msg->bo_entries[0]->size = 0;
-}
-
-static void bo_past_the_address_space(CriuKfd *msg)
-{
-	msg->bo_entries[1]->size = UINT64_MAX;
-}
-
-static void two_gpus_of_one_id(CriuKfd *msg)
-{
-	msg->device_entries[2]->gpu_id = msg->device_entries[1]->gpu_id;
-}
-
-static void two_nodes_of_one_id(CriuKfd *msg)
-{
-	msg->device_entries[2]->node_id = msg->device_entries[1]->node_id;
-}
-
-static void mapping_that_ends_before_it_starts(CriuKfd *msg)
-{
-	msg->vmas[0]->end = msg->vmas[0]->start;
-}
-
-static void mappings_that_overlap(CriuKfd *msg)
-{
-	msg->vmas[0]->end = msg->vmas[1]->start + 1;
-}
-
-static void trap_handler_of_unknown_gpu(CriuKfd *msg)
-{
-	msg->trap_handlers[0]->gpu_id = 0x9999;
-}
-
-static void two_trap_handlers_of_a_gpu(CriuKfd *msg)
-{
-	msg->trap_handlers[1]->gpu_id = 0x5678;
-}
-
-static void trap_handler_of_no_bo(CriuKfd *msg)
-{
-	msg->trap_handlers[1]->tba = 0x11000;
-}
-
-static void trap_memory_of_no_bo(CriuKfd *msg)
-{
-	msg->trap_handlers[1]->tma = 0xffff;
-}
-
-static void no_kernel_state(CriuKfd *msg)
-{
-	msg->priv_data.len = 0;
+	return message_of(&image);
 }
 
 static void contradictions_are_refused(void **state)
 {
 	(void)state;
-	refuses(more_bos_than_there_are, "announces 100 BOs and has 2");
-	refuses(more_gpus_than_announced, "has 2 GPUs");
-	refuses(nodes_not_adding_up, "announces 2 GPUs and 4294967295 CPUs");
-	refuses(bo_of_unknown_gpu, "BO 0 is on gpu 0x9999");
-	refuses(bo_without_size, "BO 0 has an impossible size");
-	refuses(bo_past_the_address_space, "BO 1 has an impossible size");
-	refuses(two_gpus_of_one_id, "have the same gpu id");
-	refuses(two_nodes_of_one_id, "node 1");
-	refuses(mapping_that_ends_before_it_starts, "mapping 0");
-	refuses(mappings_that_overlap, "mapping 1");
-	refuses(trap_handler_of_unknown_gpu, "trap handler 0 is of gpu 0x9999");
-	refuses(two_trap_handlers_of_a_gpu, "trap handler 1 is of gpu 0x5678");
-	refuses(trap_handler_of_no_bo, "the trap handler of gpu 0x1234 at 0x11000, 0x10fff is in no BO");
-	refuses(trap_memory_of_no_bo, "the trap handler of gpu 0x1234 at 0x10000, 0xffff is in no BO");
-	refuses(no_kernel_state, "no kernel state");
+	refused(sample_message(), msg->num_of_bos = 100, "announces 100 BOs and has 2");
+	refused(sample_message(), msg->num_of_gpus = 1, "has 2 GPUs");
+	refused(sample_message(), msg->num_of_cpus = UINT32_MAX, "announces 2 GPUs and 4294967295 CPUs");
+	refused(sample_message(), msg->bo_entries[0]->gpu_id = 0x9999, "BO 0 is on gpu 0x9999");
+	refused(sample_message(), msg->bo_entries[0]->size = 0, "BO 0 has an impossible size");
+	refused(sample_message(), msg->bo_entries[1]->size = UINT64_MAX, "BO 1 has an impossible size");
+	refused(sample_message(), msg->device_entries[2]->gpu_id = msg->device_entries[1]->gpu_id,
+		"have the same gpu id");
+	refused(sample_message(), msg->device_entries[2]->node_id = msg->device_entries[1]->node_id, "node 1");
+	refused(sample_message(), msg->vmas[0]->end = msg->vmas[0]->start, "mapping 0");
+	refused(sample_message(), msg->vmas[0]->end = msg->vmas[1]->start + 1, "mapping 1");
+	refused(sample_message(), msg->trap_handlers[0]->gpu_id = 0x9999, "trap handler 0 is of gpu 0x9999");
+	refused(sample_message(), msg->trap_handlers[1]->gpu_id = 0x5678, "trap handler 1 is of gpu 0x5678");
+	refused(sample_message(), msg->trap_handlers[1]->tba = 0x11000,
+		"the trap handler of gpu 0x1234 at 0x11000, 0x10fff is in no BO");
+	refused(sample_message(), msg->trap_handlers[1]->tma = 0xffff,
+		"the trap handler of gpu 0x1234 at 0x10000, 0xffff is in no BO");
+	refused(sample_message(), msg->priv_data.len = 0, "no kernel state");
 }
 
 /* Whatever the bytes are: an error or an image that can be freed, never a crash (run under ASan). */

@@ -88,80 +88,20 @@ static void shared_buffers_come_back(void **state)
 	kfd_image_free(back);
 }
 
-static void kfd_refuses(void (*change)(CriuKfd *), const char *text)
-{
-	message_refused(kfd_message(), change, text);
-}
-
-static void unknown_kind(CriuKfd *msg)
-{
-	msg->bo_entries[1]->kind = 4;
-}
-
-static void import_of_nothing(CriuKfd *msg)
-{
-	msg->bo_entries[1]->has_buffer = false;
-}
-
-static void number_too_large(CriuKfd *msg)
-{
-	msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1;
-}
-
-static void two_owners(CriuKfd *msg)
-{
-	msg->bo_entries[2]->buffer = 1;
-}
-
-static void kfd_after_objects(CriuKfd *msg)
-{
-	msg->bo_entries[3]->kind = KFD_BO_IMPORT;
-}
-
-static void import_without_memory(CriuKfd *msg)
-{
-	msg->bo_entries[1]->alloc_flags = 8;
-}
-
-static void doorbell_object(CriuKfd *msg)
-{
-	msg->bo_entries[2]->domains = 0x40;
-}
-
-static void always_valid_object(CriuKfd *msg)
-{
-	msg->bo_entries[2]->gem_flags = 1 << 6;
-}
-
-static void object_of_no_domain(CriuKfd *msg)
-{
-	msg->bo_entries[2]->domains = 0;
-}
-
-static void no_sharers(CriuKfd *msg)
-{
-	msg->has_nr_sharers = false;
-}
-
-static void no_files(CriuKfd *msg)
-{
-	msg->nr_files = 0;
-}
-
 static void contradictions_of_buffers_are_refused(void **state)
 {
 	(void)state;
-	kfd_refuses(unknown_kind, "BO 1 is of kind 4");
-	kfd_refuses(import_of_nothing, "BO 1 is of kind 1, without a buffer's number");
-	kfd_refuses(number_too_large, "BO 0 is buffer 1048577");
-	kfd_refuses(two_owners, "has buffer 1 twice");
-	kfd_refuses(kfd_after_objects, "BO 3 of the KFD comes after objects");
-	kfd_refuses(import_without_memory, "BO 1 is of kind 1 and neither VRAM nor GTT");
-	kfd_refuses(doorbell_object, "BO 2 cannot be made");
-	kfd_refuses(always_valid_object, "BO 2 cannot be made");
-	kfd_refuses(object_of_no_domain, "BO 2 cannot be made");
-	kfd_refuses(no_sharers, "shares buffers with no process");
-	kfd_refuses(no_files, "is of 2 processes that share buffers, and of no file");
+	refused(kfd_message(), msg->bo_entries[1]->kind = 4, "BO 1 is of kind 4");
+	refused(kfd_message(), msg->bo_entries[1]->has_buffer = false, "BO 1 is of kind 1, without a buffer's number");
+	refused(kfd_message(), msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1, "BO 0 is buffer 1048577");
+	refused(kfd_message(), msg->bo_entries[2]->buffer = 1, "has buffer 1 twice");
+	refused(kfd_message(), msg->bo_entries[3]->kind = KFD_BO_IMPORT, "BO 3 of the KFD comes after objects");
+	refused(kfd_message(), msg->bo_entries[1]->alloc_flags = 8, "BO 1 is of kind 1 and neither VRAM nor GTT");
+	refused(kfd_message(), msg->bo_entries[2]->domains = 0x40, "BO 2 cannot be made");
+	refused(kfd_message(), msg->bo_entries[2]->gem_flags = 1 << 6, "BO 2 cannot be made");
+	refused(kfd_message(), msg->bo_entries[2]->domains = 0, "BO 2 cannot be made");
+	refused(kfd_message(), msg->has_nr_sharers = false, "shares buffers with no process");
+	refused(kfd_message(), msg->nr_files = 0, "is of 2 processes that share buffers, and of no file");
 }
 
 /* ---- a process without /dev/kfd ---- */
@@ -203,16 +143,6 @@ static void a_process_without_kfd_comes_back(void **state)
 	kfd_image_free(back);
 }
 
-static void render_only_refuses(void (*change)(CriuKfd *), const char *text)
-{
-	message_refused(render_only_message(), change, text);
-}
-
-static void bo_of_the_kfd(CriuKfd *msg)
-{
-	msg->bo_entries[0]->kind = KFD_BO_OWN;
-}
-
 static void state_of_the_kernel(CriuKfd *msg)
 {
 	static uint8_t bytes[3];
@@ -220,26 +150,6 @@ static void state_of_the_kernel(CriuKfd *msg)
 	msg->priv_data = (ProtobufCBinaryData){ .len = sizeof(bytes), .data = malloc(sizeof(bytes)) };
 	assert_non_null(msg->priv_data.data);
 	memcpy(msg->priv_data.data, bytes, sizeof(bytes));
-}
-
-static void queues_or_events(CriuKfd *msg)
-{
-	msg->num_of_objects = 2;
-}
-
-static void memory_of_old_rocm(CriuKfd *msg)
-{
-	msg->shared_mem_size = 4096;
-}
-
-static void mapping_of_kfd(CriuKfd *msg)
-{
-	msg->vmas[0]->minor = 0;
-}
-
-static void one_file_of_several(CriuKfd *msg)
-{
-	msg->has_another_file = msg->another_file = true;
 }
 
 /* No buffers, but syncobjs: nobody would restore them. */
@@ -254,14 +164,17 @@ static void nobody_shares(CriuKfd *msg)
 static void contradictions_without_kfd_are_refused(void **state)
 {
 	(void)state;
-	render_only_refuses(bo_of_the_kfd, "is of a process without /dev/kfd, and has 1 BOs, 0 objects and 0 bytes");
-	render_only_refuses(state_of_the_kernel, "without /dev/kfd, and has 0 BOs, 0 objects and 3 bytes");
-	render_only_refuses(queues_or_events, "without /dev/kfd, and has 0 BOs, 2 objects");
-	render_only_refuses(memory_of_old_rocm, "without /dev/kfd, and has 0 BOs");
-	render_only_refuses(mapping_of_kfd, "without /dev/kfd, and has a mapping of it at 0x1000");
-	render_only_refuses(one_file_of_several, "is of another file of /dev/kfd of a process without one");
-	render_only_refuses(nobody_shares, "without /dev/kfd, and does not say how many share");
-	render_only_refuses(no_files, "is of 1 processes that share buffers, and of no file");
+	refused(render_only_message(), msg->bo_entries[0]->kind = KFD_BO_OWN,
+		"is of a process without /dev/kfd, and has 1 BOs, 0 objects and 0 bytes");
+	refused(render_only_message(), state_of_the_kernel(msg),
+		"without /dev/kfd, and has 0 BOs, 0 objects and 3 bytes");
+	refused(render_only_message(), msg->num_of_objects = 2, "without /dev/kfd, and has 0 BOs, 2 objects");
+	refused(render_only_message(), msg->shared_mem_size = 4096, "without /dev/kfd, and has 0 BOs");
+	refused(render_only_message(), msg->vmas[0]->minor = 0, "without /dev/kfd, and has a mapping of it at 0x1000");
+	refused(render_only_message(), msg->has_another_file = msg->another_file = true,
+		"is of another file of /dev/kfd of a process without one");
+	refused(render_only_message(), nobody_shares(msg), "without /dev/kfd, and does not say how many share");
+	refused(render_only_message(), msg->nr_files = 0, "is of 1 processes that share buffers, and of no file");
 }
 
 /* ---- files of render nodes ---- */
@@ -317,67 +230,31 @@ static void objects_come_back(void **state)
 	render_image_free(back);
 }
 
-static void render_refuses(void (*change)(CriuRenderNode *), const char *text)
+static void render_message_refused(CriuRenderNode *msg, const char *text)
 {
-	CriuRenderNode *msg = render_message();
-
-	change(msg);
 	assert_null(render_unpack(msg));
 	if (!strstr(log_text, text))
 		fail_msg("log is \"%s\", expected \"%s\"", log_text, text);
 }
 
-static void handles_out_of_order(CriuRenderNode *msg)
-{
-	msg->handles[1]->handle = 1;
-}
-
-static void handle_too_large(CriuRenderNode *msg)
-{
-	msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1;
-}
-
-static void handle_of_nothing(CriuRenderNode *msg)
-{
-	msg->handles[0]->buffer = 0;
-}
-
-static void mapping_of_no_handle(CriuRenderNode *msg)
-{
-	msg->mappings[1]->handle = 3;
-}
-
-static void mapping_past_the_end(CriuRenderNode *msg)
-{
-	msg->mappings[0]->va = UINT64_MAX;
-}
-
-static void mapping_of_nothing(CriuRenderNode *msg)
-{
-	msg->mappings[0]->size = 0;
-}
-
-static void syncobjs_out_of_order(CriuRenderNode *msg)
-{
-	msg->syncobjs[1]->handle = 1;
-}
-
-static void other_number_of_handles(CriuRenderNode *msg)
-{
-	msg->num_of_bos = 1;
-}
+#define render_refused(change, text)                    \
+	do {                                            \
+		CriuRenderNode *msg = render_message(); \
+		change;                                 \
+		render_message_refused(msg, text);      \
+	} while (0)
 
 static void contradictions_of_objects_are_refused(void **state)
 {
 	(void)state;
-	render_refuses(handles_out_of_order, "handle 1 of buffer 8 comes after handle 1");
-	render_refuses(handle_too_large, "handle 1048577 of buffer 8 comes after handle 1");
-	render_refuses(handle_of_nothing, "handle 1 of buffer 0");
-	render_refuses(mapping_of_no_handle, "of handle 3, which is not there");
-	render_refuses(mapping_past_the_end, "has an impossible mapping");
-	render_refuses(mapping_of_nothing, "has an impossible mapping");
-	render_refuses(syncobjs_out_of_order, "syncobj 1 comes after syncobj 1");
-	render_refuses(other_number_of_handles, "announces 1 handles and has 2");
+	render_refused(msg->handles[1]->handle = 1, "handle 1 of buffer 8 comes after handle 1");
+	render_refused(msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1, "handle 1048577 of buffer 8 comes after handle 1");
+	render_refused(msg->handles[0]->buffer = 0, "handle 1 of buffer 0");
+	render_refused(msg->mappings[1]->handle = 3, "of handle 3, which is not there");
+	render_refused(msg->mappings[0]->va = UINT64_MAX, "has an impossible mapping");
+	render_refused(msg->mappings[0]->size = 0, "has an impossible mapping");
+	render_refused(msg->syncobjs[1]->handle = 1, "syncobj 1 comes after syncobj 1");
+	render_refused(msg->num_of_bos = 1, "announces 1 handles and has 2");
 }
 
 static void dmabufs_come_back(void **state)
