@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the fuzz targets share: a check that ends the run, the log, and images that are bytes in memory. */
+/* What the fuzz targets share: a check that ends the run, the log, and files of given bytes. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -31,8 +31,5 @@ int fuzz_file(const uint8_t *data, size_t size);
 /* A pipe that holds these bytes and then ends; at most FUZZ_PIPE_MAX. The caller closes it. */
 #define FUZZ_PIPE_MAX 65536
 int fuzz_pipe(const uint8_t *data, size_t size);
-
-/* The bytes that criu_image_open() gives to the plugin, whatever the name. */
-void fuzz_set_image(const uint8_t *data, size_t size);
 
 #endif

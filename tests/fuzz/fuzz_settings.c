@@ -51,6 +51,48 @@ static int image_dir(const char *text, size_t size)
 	return dir;
 }
 
+static const char *get_map(const char *name, void *arg)
+{
+	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : arg;
+}
+
+static char *to_text(const struct settings *s)
+{
+	size_t room = s->n_device_map * 2 * DEVICE_REF_TEXT_MAX + 1, used = 0;
+	char *text = calloc(1, room);
+	unsigned int i;
+
+	expect(text);
+	for (i = 0; i < s->n_device_map; i++) {
+		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
+
+		device_ref_text(&s->device_map[i].saved, saved, sizeof(saved));
+		device_ref_text(&s->device_map[i].local, local, sizeof(local));
+		used += (size_t)snprintf(text + used, room - used, "%s%s=%s", i ? "," : "", saved, local);
+		expect(used < room);
+	}
+	return text;
+}
+
+/* What the plugin writes down of it means the same. */
+static void check_map_is_read_again(const struct settings *s)
+{
+	struct settings *again = calloc(1, sizeof(*again));
+	char *text = to_text(s);
+	unsigned int i;
+
+	expect(again && !settings_load(again, NULL, -1, get_map, text));
+	expect(again->n_device_map == s->n_device_map);
+	for (i = 0; i < s->n_device_map; i++) {
+		const struct device_map_entry *a = &s->device_map[i], *b = &again->device_map[i];
+
+		expect(a->saved.kind == b->saved.kind && a->saved.value == b->saved.value);
+		expect(a->local.kind == b->local.kind && a->local.value == b->local.value);
+	}
+	free(text);
+	free(again);
+}
+
 static void check(const struct settings *s)
 {
 	unsigned int i, j;
@@ -65,6 +107,7 @@ static void check(const struct settings *s)
 			expect(memcmp(entry, &s->device_map[j], sizeof(*entry)));
 		expect(entry->saved.kind != DEVICE_REF_GPU_ID || (entry->saved.value && entry->saved.value <= UINT32_MAX));
 	}
+	check_map_is_read_again(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -339,34 +339,6 @@ static void contradictions_are_refused(void **state)
 	refused(sample_message(), msg->priv_data.len = 0, "no kernel state");
 }
 
-/* Whatever the bytes are: an error or an image that can be freed, never a crash (run under ASan). */
-static void damaged_bytes_never_crash(void **state)
-{
-	struct kfd_image image = sample_image(), *back;
-	uint8_t *data = NULL, *damaged;
-	unsigned int seed = 1, round;
-	size_t size;
-
-	(void)state;
-	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
-	damaged = malloc(size);
-	for (round = 0; round < 20000; round++) {
-		memcpy(damaged, data, size);
-		damaged[(size_t)rand_r(&seed) % size] ^= (uint8_t)(1u << (rand_r(&seed) % 8));
-		if (round & 1)
-			damaged[(size_t)rand_r(&seed) % size] = (uint8_t)rand_r(&seed);
-		back = NULL;
-		log_clear();
-		if (kfd_image_unpack("damaged", damaged, size, &back) == 0)
-			kfd_image_free(back);
-		else
-			assert_null(back);
-	}
-	free(damaged);
-	free(data);
-	topology_free(image.nodes);
-}
-
 /* As the plugin of criu 3.17 to 4.2 writes: fields 1 to 5 of a BO, nothing above field 10. */
 static void images_of_criu_3_17_are_read(void **state)
 {
@@ -514,7 +486,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, make_directory, remove_directory),
 		cmocka_unit_test(files_are_known_by_their_names),
 		cmocka_unit_test(contradictions_are_refused),
-		cmocka_unit_test(damaged_bytes_never_crash),
 		cmocka_unit_test(images_of_criu_3_17_are_read),
 		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, make_directory, remove_directory),
 		cmocka_unit_test(flags_of_a_file_are_checked),
