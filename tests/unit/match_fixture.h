@@ -6,12 +6,7 @@
 #ifndef UNIT_MATCH_FIXTURE_H
 #define UNIT_MATCH_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "match/match.h"
 #include "log_stub.h"
 #include "match_machine.h"
@@ -120,6 +115,6 @@ static inline void numa_machines(const char *src, const char *dst)
 		add_gpu(local, GPU + i, 0xb0 + i, (uint32_t)(dst[i] - '0'));
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
 
 #endif

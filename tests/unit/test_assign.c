@@ -6,12 +6,9 @@
  * ASSIGN_SEED chooses the random problems, ASSIGN_ROUNDS how many.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "match/problem.h"
 #include "amdgpu_plugin_util.h"
 
@@ -135,12 +132,11 @@ static void compare_with_oracle(const struct problem *p, uint64_t round)
 	}
 }
 
-static void assign_agrees_with_brute_force(void **arg)
+TEST(assign_agrees_with_brute_force)
 {
 	uint64_t seed = number_from_env("ASSIGN_SEED", (uint64_t)time(NULL));
 	uint64_t rounds = number_from_env("ASSIGN_ROUNDS", ROUNDS);
 
-	(void)arg;
 	print_message("ASSIGN_SEED=%" PRIu64 " ASSIGN_ROUNDS=%" PRIu64 "\n", seed, rounds);
 	random_state = seed;
 	for (uint64_t round = 0; round < rounds; round++) {
@@ -180,11 +176,10 @@ static struct problem *random_cliques(void)
 	return p;
 }
 
-static void assign_agrees_with_brute_force_on_cliques(void **arg)
+TEST(assign_agrees_with_brute_force_on_cliques)
 {
 	uint64_t rounds = number_from_env("ASSIGN_ROUNDS", ROUNDS) / 4;
 
-	(void)arg;
 	random_state = number_from_env("ASSIGN_SEED", (uint64_t)time(NULL)) + 1;
 	for (uint64_t round = 0; round < rounds; round++) {
 		_cleanup_problem_ struct problem *p = random_cliques();
@@ -213,26 +208,25 @@ static struct problem *clique_problem(unsigned int n, unsigned int clique, unsig
 	return p;
 }
 
-static void assign_packs_cliques_that_just_fit(void **arg)
+TEST(assign_packs_cliques_that_just_fit)
 {
 	_cleanup_problem_ struct problem *p = clique_problem(48, 3, 64, 8);
 	struct assignment result;
 
-	(void)arg; /* 16 of 3: two in each room */
+	/* 16 of 3: two in each room */
 	assert_int_equal(assign_solve(p, LIMIT, &result), 0);
 	for (unsigned int i = 0; i < 48; i++)
 		assert_int_equal(result.place[i] / 8, result.place[i / 3 * 3] / 8);
 }
 
 /* Rooms of 8 and one of 7: what failed with the one must not count for the other. */
-static void assign_tells_rooms_of_different_size_apart(void **arg)
+TEST(assign_tells_rooms_of_different_size_apart)
 {
 	static const unsigned int sizes[] = { 3, 3, 5, 5, 2, 3, 4 };
 	_cleanup_problem_ struct problem *p = clique_problem(25, 25, 26, 26);
 	struct assignment result;
 	unsigned int at = 0;
 
-	(void)arg;
 	memset(p->kind, 0, sizeof(p->kind));
 	for (unsigned int k = 0; k < ARRAY_SIZE(sizes); at += sizes[k++]) {
 		for (unsigned int i = at; i < at + sizes[k]; i++) {
@@ -284,29 +278,27 @@ static void solve_pairs_of_two_kinds(bool odd)
 	assert_int_equal(result.place[n - 1], x + 1);
 }
 
-static void assign_tells_bound_places_from_unbound_ones(void **arg)
+TEST(assign_tells_bound_places_from_unbound_ones)
 {
-	(void)arg;
 	solve_pairs_of_two_kinds(false);
 	solve_pairs_of_two_kinds(true);
 }
 
-static void assign_proves_that_cliques_do_not_fit(void **arg)
+TEST(assign_proves_that_cliques_do_not_fit)
 {
 	_cleanup_problem_ struct problem *p = clique_problem(9, 3, 10, 5);
 	struct assignment result;
 
-	(void)arg; /* 3 of 3: places enough, but not in rooms of 5 */
+	/* 3 of 3: places enough, but not in rooms of 5 */
 	assert_int_equal(assign_solve(p, LIMIT, &result), -ENODEV);
 	assert_false(result.crowded);
 }
 
-static void assign_names_the_crowd(void **arg)
+TEST(assign_names_the_crowd)
 {
 	_cleanup_problem_ struct problem *p = new_problem(4, 5, 1);
 	struct assignment result;
 
-	(void)arg;
 	for (unsigned int i = 0; i < 3; i++) {
 		set_add(&p->domain[i], 1);
 		set_add(&p->domain[i], 3);
@@ -321,12 +313,11 @@ static void assign_names_the_crowd(void **arg)
 }
 
 /* The thing with the fewest places chooses first; each takes the place that it wishes most, of equal ones the lowest. */
-static void assign_tries_wishes_first(void **arg)
+TEST(assign_tries_wishes_first)
 {
 	_cleanup_problem_ struct problem *p = new_problem(3, 4, 1);
 	struct assignment result;
 
-	(void)arg;
 	for (unsigned int i = 0; i < 3; i++)
 		for (unsigned int v = 0; v < 4 - i; v++)
 			set_add(&p->domain[i], v);
@@ -339,38 +330,20 @@ static void assign_tries_wishes_first(void **arg)
 	assert_int_equal(result.place[0], 3);
 }
 
-static void assign_stops_at_its_limit(void **arg)
+TEST(assign_stops_at_its_limit)
 {
 	_cleanup_problem_ struct problem *p = clique_problem(51, 3, 64, 8);
 	struct assignment result;
 
-	(void)arg;
 	assert_int_equal(assign_solve(p, 10, &result), -E2BIG);
 }
 
-static void assign_of_nothing_is_done(void **arg)
+TEST(assign_of_nothing_is_done)
 {
 	_cleanup_problem_ struct problem *p = new_problem(0, 3, 1);
 	struct assignment result;
 
-	(void)arg;
 	assert_int_equal(assign_solve(p, LIMIT, &result), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(assign_agrees_with_brute_force),
-		cmocka_unit_test(assign_agrees_with_brute_force_on_cliques),
-		cmocka_unit_test(assign_packs_cliques_that_just_fit),
-		cmocka_unit_test(assign_tells_rooms_of_different_size_apart),
-		cmocka_unit_test(assign_tells_bound_places_from_unbound_ones),
-		cmocka_unit_test(assign_proves_that_cliques_do_not_fit),
-		cmocka_unit_test(assign_names_the_crowd),
-		cmocka_unit_test(assign_tries_wishes_first),
-		cmocka_unit_test(assign_stops_at_its_limit),
-		cmocka_unit_test(assign_of_nothing_is_done),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,21 +3,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/cow.h"
 #include "log_stub.h"
@@ -181,14 +176,15 @@ static bool child_has_its_page(unsigned int i)
 	return !memcmp(wanted, have, page) && (i == UNTOUCHED || !memcmp(wanted, memory + i * page, page));
 }
 
-static void pages_of_ranges_become_the_tasks_own(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(pages_of_ranges_become_the_tasks_own)
 {
 	const struct svm_range ranges[] = {
 		{ (uintptr_t)memory + page, page, false },
 		{ (uintptr_t)memory + 3 * page, 100 * page, false },
 	};
 
-	(void)state;
 	for (unsigned int i = 0; i < PAGES; i++)
 		assert_false(is_own(i));
 	assert_int_equal(cow_break(child, ranges, 2), 0);
@@ -200,11 +196,10 @@ static void pages_of_ranges_become_the_tasks_own(void **state)
 }
 
 /* On a disk, or in a GPU's memory: to read it brings it in. */
-static void pages_that_are_elsewhere_become_its_own_too(void **state)
+FIXTURE_TEST(pages_that_are_elsewhere_become_its_own_too)
 {
 	const struct svm_range range = { (uintptr_t)memory, PAGES * page, false };
 
-	(void)state;
 	swapped = 4;
 	assert_int_equal(cow_break(child, &range, 1), 0);
 	swapped = -1;
@@ -213,11 +208,10 @@ static void pages_that_are_elsewhere_become_its_own_too(void **state)
 }
 
 /* The parent's pages are gone. The child's are mapped once, but not for writing before the first write. */
-static void pages_that_were_shared_are_written_too(void **state)
+FIXTURE_TEST(pages_that_were_shared_are_written_too)
 {
 	const struct svm_range range = { (uintptr_t)memory + page, (PAGES - 1) * page, false };
 
-	(void)state;
 	assert_int_equal(madvise(memory, SHARED * page, MADV_DONTNEED), 0);
 	assert_true(is_own(1));
 	assert_int_equal(cow_break(child, &range, 1), 0);
@@ -229,14 +223,13 @@ static void pages_that_were_shared_are_written_too(void **state)
 	assert_true(answer->faults[UNTOUCHED]);
 }
 
-static void a_page_that_cannot_be_read_does_not_keep_others_shared(void **state)
+FIXTURE_TEST(a_page_that_cannot_be_read_does_not_keep_others_shared)
 {
 	const struct svm_range ranges[] = {
 		{ (uintptr_t)memory + 3 * page, 2 * page, false },
 		{ (uintptr_t)memory, 3 * page, false },
 	};
 
-	(void)state;
 	unreadable = 1;
 	assert_int_equal(cow_break(child, ranges, 2), -EFAULT);
 	for (unsigned int i = 0; i < PAGES; i++)
@@ -244,7 +237,7 @@ static void a_page_that_cannot_be_read_does_not_keep_others_shared(void **state)
 	assert_true(child_has_its_page(1));
 }
 
-static void ranges_may_be_in_any_order(void **state)
+FIXTURE_TEST(ranges_may_be_in_any_order)
 {
 	const struct svm_range ranges[] = {
 		{ (uintptr_t)memory + 4 * page, page, false },
@@ -252,7 +245,6 @@ static void ranges_may_be_in_any_order(void **state)
 		{ (uintptr_t)memory, page, false },
 	};
 
-	(void)state;
 	assert_int_equal(cow_break(child, ranges, 3), 0);
 	for (unsigned int i = 0; i < PAGES; i++)
 		assert_int_equal(is_own(i), i < 3 || i == 4);
@@ -262,13 +254,12 @@ static void ranges_may_be_in_any_order(void **state)
 #define MAPPINGS	   5000u
 #define RANGES_OF_MAPPING 10u
 
-static void many_ranges_in_many_mappings_are_walked_once(void **state)
+FIXTURE_TEST(many_ranges_in_many_mappings_are_walked_once)
 {
 	struct svm_range *ranges = calloc(MAPPINGS * RANGES_OF_MAPPING, sizeof(*ranges));
 	size_t size = 2 * RANGES_OF_MAPPING * page;
 	uint8_t *area = mmap(NULL, MAPPINGS * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_non_null(ranges);
 	assert_true(area != MAP_FAILED);
 	for (unsigned int i = 0; i < MAPPINGS; i++) {
@@ -287,29 +278,13 @@ static void many_ranges_in_many_mappings_are_walked_once(void **state)
 	free(ranges);
 }
 
-static void a_task_that_is_gone_is_an_error(void **state)
+FIXTURE_TEST(a_task_that_is_gone_is_an_error)
 {
 	const struct svm_range range = { (uintptr_t)memory, page, false };
 
-	(void)state;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_true(cow_break(child, &range, 1) < 0);
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pages_of_ranges_become_the_tasks_own),
-		TEST(pages_that_are_elsewhere_become_its_own_too),
-		TEST(pages_that_were_shared_are_written_too),
-		TEST(a_page_that_cannot_be_read_does_not_keep_others_shared),
-		TEST(ranges_may_be_in_any_order),
-		TEST(many_ranges_in_many_mappings_are_walked_once),
-		TEST(a_task_that_is_gone_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Device filters: the program is run here as the kernel would run it; rules of v1 go to files. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/devfilter.h"
 #include "kernel/device.h"
 #include "amdgpu_plugin_util.h"
@@ -77,38 +72,35 @@ static int asked(const struct bpf_insn *insns, int n, uint32_t type, uint32_t ma
 	return run(insns, n, &ctx);
 }
 
-static void filter_allows_of_drm_only_what_is_named(void **state)
+TEST(filter_allows_of_drm_only_what_is_named)
 {
 	const uint32_t minors[] = { 128, 131, 200 };
 	_cleanup_free_ struct bpf_insn *insns = NULL;
 	int n = devfilter_program(minors, ARRAY_SIZE(minors), &insns);
 
-	(void)state;
 	assert_true(n > 0);
 	for (uint32_t i = 0; i < 512; i++)
 		assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 226, i), i == 128 || i == 131 || i == 200);
 }
 
-static void filter_says_nothing_about_other_devices(void **state)
+TEST(filter_says_nothing_about_other_devices)
 {
 	const uint32_t minors[] = { 128 };
 	_cleanup_free_ struct bpf_insn *insns = NULL;
 	int n = devfilter_program(minors, ARRAY_SIZE(minors), &insns);
 
-	(void)state;
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, KFD_MAJOR, 0), 1);
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 1, 129), 1);
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_BLOCK, 226, 129), 1);
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 226, 129), 0);
 }
 
-static void filter_has_room_for_every_gpu(void **state)
+TEST(filter_has_room_for_every_gpu)
 {
 	_cleanup_free_ struct bpf_insn *insns = NULL;
 	uint32_t minors[256];
 	int n;
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(minors); i++)
 		minors[i] = 128 + 2 * i;
 	n = devfilter_program(minors, ARRAY_SIZE(minors), &insns);
@@ -116,12 +108,11 @@ static void filter_has_room_for_every_gpu(void **state)
 		assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 226, i), i % 2 == 0);
 }
 
-static void filter_without_gpus_allows_none(void **state)
+TEST(filter_without_gpus_allows_none)
 {
 	_cleanup_free_ struct bpf_insn *insns = NULL;
 	int n = devfilter_program(NULL, 0, &insns);
 
-	(void)state;
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 226, 128), 0);
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, KFD_MAJOR, 0), 1);
 }
@@ -158,13 +149,14 @@ static int teardown(void **state)
 	return rmdir(cgroup_path);
 }
 
-static void rules_of_v1_allow_what_is_named_and_kfd(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(rules_of_v1_allow_what_is_named_and_kfd)
 {
 	const uint32_t minors[] = { 129 };
 	char text[64] = "";
 	int fd;
 
-	(void)state;
 	make_file("devices.deny");
 	make_file("devices.allow");
 	assert_int_equal(devfilter_write(cgroup, minors, 1), 0);
@@ -179,26 +171,13 @@ static void rules_of_v1_allow_what_is_named_and_kfd(void **state)
 	close(fd);
 }
 
-static void rules_of_v1_that_cannot_be_written_are_an_error(void **state)
+FIXTURE_TEST(rules_of_v1_that_cannot_be_written_are_an_error)
 {
 	const uint32_t minors[] = { 129 };
 
-	(void)state;
 	assert_int_equal(devfilter_write(cgroup, minors, 1), -ENOENT);
 	make_file("devices.deny");
 	assert_int_equal(devfilter_write(cgroup, minors, 1), -ENOENT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(filter_allows_of_drm_only_what_is_named),
-		cmocka_unit_test(filter_says_nothing_about_other_devices),
-		cmocka_unit_test(filter_has_room_for_every_gpu),
-		cmocka_unit_test(filter_without_gpus_allows_none),
-		cmocka_unit_test_setup_teardown(rules_of_v1_allow_what_is_named_and_kfd, setup, teardown),
-		cmocka_unit_test_setup_teardown(rules_of_v1_that_cannot_be_written_are_an_error, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Device nodes: recognised and opened by number, whatever lies at their paths. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/sysmacros.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/device.h"
 #include "kernel/mount.h"
 #include "amdgpu_plugin_util.h"
@@ -33,12 +28,11 @@ static struct stat node(mode_t type, dev_t number)
 	return (struct stat){ .st_mode = type | 0600, .st_rdev = number };
 }
 
-static void number_of_the_kfd_is_found_once(void **state)
+TEST(number_of_the_kfd_is_found_once)
 {
 	struct stat st = node(S_IFCHR, KFD);
 	dev_t number;
 
-	(void)state;
 	assert_false(device_kfd_number(&number));
 	assert_false(device_is_kfd(&st));
 	kfd_number_file = "nonsense";
@@ -52,13 +46,12 @@ static void number_of_the_kfd_is_found_once(void **state)
 	assert_true(number == KFD);
 }
 
-static void nodes_are_told_by_type_and_number(void **state)
+TEST(nodes_are_told_by_type_and_number)
 {
 	struct stat kfd = node(S_IFCHR, KFD), block = node(S_IFBLK, KFD), other = node(S_IFCHR, makedev(235, 8));
 	struct stat render = node(S_IFCHR, makedev(226, 128)), card = node(S_IFCHR, makedev(226, 1));
 	struct stat late = node(S_IFCHR, device_render_number(319)), file = node(S_IFREG, makedev(226, 128));
 
-	(void)state;
 	kfd_number_file = "235:7\n";
 	assert_true(device_is_kfd(&kfd));
 	assert_false(device_is_kfd(&block));
@@ -86,28 +79,25 @@ static void assert_device_or_none(int fd, dev_t number)
 	close(fd);
 }
 
-static void device_is_opened_where_it_is(void **state)
+TEST(device_is_opened_where_it_is)
 {
 	int fd = device_open("/dev/null", makedev(1, 3), O_RDWR);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_device_or_none(fd, makedev(1, 3));
 }
 
-static void device_is_never_another_one_at_its_path(void **state)
+TEST(device_is_never_another_one_at_its_path)
 {
-	(void)state;
 	assert_device_or_none(device_open("/dev/zero", makedev(1, 3), O_RDWR), makedev(1, 3));
 	assert_device_or_none(device_open("/nowhere/at/all", makedev(1, 3), O_RDWR), makedev(1, 3));
 	assert_device_or_none(device_open("/etc/passwd", makedev(1, 3), O_RDWR), makedev(1, 3));
 }
 
-static void file_systems_without_a_path(void **state)
+TEST(file_systems_without_a_path)
 {
 	int fd = mount_private("tmpfs", "");
 
-	(void)state;
 	if (fd == -EPERM)
 		skip();
 	assert_true(fd >= 0);
@@ -117,15 +107,4 @@ static void file_systems_without_a_path(void **state)
 	assert_int_equal(mount_private("tmpfs", "no_such_option"), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_of_the_kfd_is_found_once),
-		cmocka_unit_test(nodes_are_told_by_type_and_number),
-		cmocka_unit_test(device_is_opened_where_it_is),
-		cmocka_unit_test(device_is_never_another_one_at_its_path),
-		cmocka_unit_test(file_systems_without_a_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which driver is said to run: that of amdgpu-dkms, or the kernel's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <sys/utsname.h>
 
+#include "unit.h"
 #include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
@@ -32,23 +28,21 @@ static void assert_release(const struct driver_release *driver, bool dkms, int m
 	assert_int_equal(driver->patch, patch);
 }
 
-static void the_version_of_the_module_comes_before_that_of_the_kernel(void **arg)
+TEST(the_version_of_the_module_comes_before_that_of_the_kernel)
 {
 	struct driver_release driver = ask("6.12.12\n");
 
-	(void)arg;
 	assert_release(&driver, true, 6, 12, 12);
 	assert_string_equal(driver.text, "amdgpu-dkms 6.12.12");
 	driver = ask("6.16.6.60500-2255209.24.04");
 	assert_release(&driver, true, 6, 16, 6);
 }
 
-static void without_one_it_is_the_kernels(void **arg)
+TEST(without_one_it_is_the_kernels)
 {
 	struct driver_release driver;
 	struct utsname name;
 
-	(void)arg;
 	assert_int_equal(uname(&name), 0);
 	driver_ask_release("/nowhere/version", &driver);
 	assert_false(driver.dkms);
@@ -59,34 +53,31 @@ static void without_one_it_is_the_kernels(void **arg)
 	assert_false(driver.dkms);
 }
 
-static void a_version_that_is_none_tells_nothing(void **arg)
+TEST(a_version_that_is_none_tells_nothing)
 {
 	struct driver_release driver = ask("of its own");
 
-	(void)arg;
 	assert_release(&driver, true, 0, 0, 0);
 	assert_string_equal(driver.text, "amdgpu-dkms of its own");
 }
 
-static void releases_are_compared_by_both_numbers(void **arg)
+TEST(releases_are_compared_by_both_numbers)
 {
 	struct driver_release driver = ask("6.18.3");
 
-	(void)arg;
 	assert_true(driver_is_since(&driver, 6, 18));
 	assert_true(driver_is_since(&driver, 5, 19));
 	assert_false(driver_is_since(&driver, 6, 19));
 	assert_false(driver_is_since(&driver, 7, 0));
 }
 
-static void a_driver_that_waits_for_pages_is_known(void **arg)
+TEST(a_driver_that_waits_for_pages_is_known)
 {
 	static const char *const versions[] = { "6.1.0-50-amd64", "6.1.193", "6.12.114", "6.12.117+deb13-amd64", "6.12.0-55.el10",
 						"6.12.50-1.el9", "6.8.12", "6.12", "7.2.12", "7.3.4", "5.14.0-1.el9" };
 	static const char *const waiting[] = { "6.1.176", "6.1.192", "6.12.1", "6.12.107+deb13-amd64", "6.12.113" };
 	struct driver_release driver;
 
-	(void)arg;
 	for (size_t i = 0; i < ARRAY_SIZE(versions) + ARRAY_SIZE(waiting); i++) {
 		bool waits = i >= ARRAY_SIZE(versions);
 
@@ -97,15 +88,4 @@ static void a_driver_that_waits_for_pages_is_known(void **arg)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_version_of_the_module_comes_before_that_of_the_kernel),
-		cmocka_unit_test(without_one_it_is_the_kernels),
-		cmocka_unit_test(a_version_that_is_none_tells_nothing),
-		cmocka_unit_test(releases_are_compared_by_both_numbers),
-		cmocka_unit_test(a_driver_that_waits_for_pages_is_known),
-	};
-
-	return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

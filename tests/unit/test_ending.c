@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Whether criu ends with a failure is decided at its end: by whether the task lives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "host/criu.h"
 
 static bool can_stay_loaded;
@@ -50,22 +46,20 @@ static int status_of(pid_t task, bool kill_it)
 	return WEXITSTATUS(status);
 }
 
-static void a_task_that_lives_is_a_failure(void **arg)
+TEST(a_task_that_lives_is_a_failure)
 {
 	pid_t task = task_new();
 
-	(void)arg;
 	can_stay_loaded = true;
 	assert_int_equal(status_of(task, false), EXIT_FAILURE);
 	kill(task, SIGKILL);
 	waitpid(task, NULL, 0);
 }
 
-static void a_task_that_is_killed_is_none(void **arg)
+TEST(a_task_that_is_killed_is_none)
 {
 	pid_t task = task_new();
 
-	(void)arg;
 	can_stay_loaded = true;
 	assert_int_equal(status_of(task, true), EXIT_SUCCESS);
 	/* It is a zombie until then. */
@@ -73,23 +67,13 @@ static void a_task_that_is_killed_is_none(void **arg)
 	assert_int_equal(status_of(task, false), EXIT_SUCCESS);
 }
 
-static void what_cannot_be_decided_is_a_failure(void **arg)
+TEST(what_cannot_be_decided_is_a_failure)
 {
 	pid_t task = task_new();
 
-	(void)arg;
 	can_stay_loaded = false;
 	assert_int_equal(status_of(task, true), EXIT_FAILURE);
 	waitpid(task, NULL, 0);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_task_that_lives_is_a_failure),
-		cmocka_unit_test(a_task_that_is_killed_is_none),
-		cmocka_unit_test(what_cannot_be_decided_is_a_failure),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

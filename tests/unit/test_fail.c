@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The text of a failure: the first cause has the words, each thread its own. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "log_stub.h"
 
 #undef fail
@@ -19,9 +14,10 @@ static int clear(void **state)
 	return 0;
 }
 
-static void the_first_text_wins(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, clear, NULL)
+
+FIXTURE_TEST(the_first_text_wins)
 {
-	(void)state;
 	assert_string_equal(fail_text(), "");
 	assert_int_equal(fail(-ENOSPC, "image %s: cannot write", "a.img"), -ENOSPC);
 	assert_int_equal(fail(-EIO, "saving failed"), -EIO);
@@ -32,9 +28,8 @@ static void the_first_text_wins(void **state)
 	assert_string_equal(fail_text(), "saving failed");
 }
 
-static void a_failure_says_its_error_and_keeps_errno(void **state)
+FIXTURE_TEST(a_failure_says_its_error_and_keeps_errno)
 {
-	(void)state;
 	errno = EPERM;
 	fail(-ENOENT, "cannot open: %m (%d)", 7);
 	assert_string_equal(fail_text(), "cannot open: No such file or directory (7)");
@@ -43,18 +38,16 @@ static void a_failure_says_its_error_and_keeps_errno(void **state)
 	assert_int_equal(errno, EPERM);
 }
 
-static void words_in_front_need_no_cause(void **state)
+FIXTURE_TEST(words_in_front_need_no_cause)
 {
-	(void)state;
 	assert_int_equal(fail_in(-ENOMEM, "gpu %#x: %m", 16), -ENOMEM);
 	assert_string_equal(fail_text(), "gpu 0x10: Cannot allocate memory");
 	assert_int_equal(fail_in(-ENOMEM, "pid %d", 12), -ENOMEM);
 	assert_string_equal(fail_text(), "pid 12: gpu 0x10: Cannot allocate memory");
 }
 
-static void a_failure_is_logged_once(void **state)
+FIXTURE_TEST(a_failure_is_logged_once)
 {
-	(void)state;
 	assert_false(fail_log());
 	fail(-EIO, "100 %% broken: %s", "%s%n");
 	assert_string_equal(log_lines, "");
@@ -64,11 +57,10 @@ static void a_failure_is_logged_once(void **state)
 	assert_int_equal(log_nr_errors, 1);
 }
 
-static void a_long_text_is_one_whole_line(void **state)
+FIXTURE_TEST(a_long_text_is_one_whole_line)
 {
 	char text[2 * FAIL_TEXT_MAX];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	fail(-EIO, "%s", text);
@@ -90,13 +82,12 @@ static void *fail_elsewhere(void *arg)
 	return arg;
 }
 
-static void threads_have_their_own(void **state)
+FIXTURE_TEST(threads_have_their_own)
 {
 	char theirs[FAIL_TEXT_MAX] = "";
 	pthread_t thread;
 	void *ret;
 
-	(void)state;
 	fail(-EIO, "of the caller");
 	assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, theirs), 0);
 	pthread_join(thread, &ret);
@@ -105,16 +96,4 @@ static void threads_have_their_own(void **state)
 	assert_string_equal(fail_text(), "of the caller");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_first_text_wins, clear),
-		cmocka_unit_test_setup(a_failure_says_its_error_and_keeps_errno, clear),
-		cmocka_unit_test_setup(words_in_front_need_no_cause, clear),
-		cmocka_unit_test_setup(a_failure_is_logged_once, clear),
-		cmocka_unit_test_setup(a_long_text_is_one_whole_line, clear),
-		cmocka_unit_test_setup(threads_have_their_own, clear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

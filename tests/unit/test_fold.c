@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Several XCCs in the room of one: what a driver that compares the size reads from a folded state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/fold.h"
 #include "kernel/stacks.h"
@@ -141,18 +137,16 @@ static void fold_two_queues(uint32_t nr_xcc, uint32_t offset)
 	free(state.priv_data);
 }
 
-static void states_of_all_xccs_are_read_from_that_of_one(void **arg)
+TEST(states_of_all_xccs_are_read_from_that_of_one)
 {
-	(void)arg;
 	fold_two_queues(2, STACK);
 	fold_two_queues(4, STACK);
 	fold_two_queues(8, STACK);
 }
 
 /* Up to the last byte that is free; with eight XCCs, the MQDs reach into the second stack. */
-static void waves_stay_where_they_leave_room(void **arg)
+TEST(waves_stay_where_they_leave_room)
 {
-	(void)arg;
 	fold_two_queues(2, MQD);
 	fold_two_queues(4, 3 * MQD);
 	fold_two_queues(6, STACK - 8);
@@ -171,11 +165,10 @@ static void expect_same(const struct queue_record *record, uint64_t nr_xcc)
 	free(state.priv_data);
 }
 
-static void what_does_not_fit_stays_as_it_is(void **arg)
+TEST(what_does_not_fit_stays_as_it_is)
 {
 	struct queue_record record = compute(8, STACK - 8);
 
-	(void)arg;
 	assert_false(fold_fits(&record, 8));
 	expect_same(&record, 8);
 	record = compute(4, 3 * MQD - 8);
@@ -187,11 +180,10 @@ static void what_does_not_fit_stays_as_it_is(void **arg)
 }
 
 /* Of an image that is not what CHECKPOINT gives. */
-static void other_sizes_stay_as_they_are(void **arg)
+TEST(other_sizes_stay_as_they_are)
 {
 	struct queue_record record = compute(8, STACK), sdma = { .type = QUEUE_TYPE_SDMA, .gpu_id = USER_GPU };
 
-	(void)arg;
 	expect_same(&record, 4);
 	record.ctl_stack_size--;
 	assert_false(fold_fits(&record, 8));
@@ -212,7 +204,7 @@ static void other_sizes_stay_as_they_are(void **arg)
 }
 
 /* Linux 7.2.12 leaves them out: they fit before and after they are added. */
-static void stacks_that_are_not_saved_are_folded_when_they_are_added(void **arg)
+TEST(stacks_that_are_not_saved_are_folded_when_they_are_added)
 {
 	const struct driver_release driver = { .major = 7, .minor = 2, .patch = 12 };
 	struct queue_record record = compute(8, STACK);
@@ -220,7 +212,6 @@ static void stacks_that_are_not_saved_are_folded_when_they_are_added(void **arg)
 	struct kfd_state state;
 	unsigned int lost;
 
-	(void)arg;
 	record.ctl_stack_size = 0;
 	assert_true(fold_fits(&record, 8));
 	expect_same(&record, 8);
@@ -235,12 +226,11 @@ static void stacks_that_are_not_saved_are_folded_when_they_are_added(void **arg)
 	topology_free(nodes);
 }
 
-static void a_state_that_cannot_be_read_stays_as_it_is(void **arg)
+TEST(a_state_that_cannot_be_read_stays_as_it_is)
 {
 	struct queue_record record = compute(8, STACK);
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&given, 1, 0);
 	add_queue(&record);
 	fixture_u32(given.bytes, 2);
@@ -251,16 +241,4 @@ static void a_state_that_cannot_be_read_stays_as_it_is(void **arg)
 	free(state.priv_data);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(states_of_all_xccs_are_read_from_that_of_one),
-		cmocka_unit_test(waves_stay_where_they_leave_room),
-		cmocka_unit_test(what_does_not_fit_stays_as_it_is),
-		cmocka_unit_test(other_sizes_stay_as_they_are),
-		cmocka_unit_test(stacks_that_are_not_saved_are_folded_when_they_are_added),
-		cmocka_unit_test(a_state_that_cannot_be_read_stays_as_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

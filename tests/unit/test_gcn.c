@@ -5,13 +5,9 @@
  */
 #include <glob.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "tests/asicsim/gcn/dispatch.h"
 #include "tests/asicsim/gcn/inst.h"
 
@@ -307,24 +303,21 @@ static void programs_check(unsigned int first, unsigned int items)
 	}
 }
 
-static void lanes_compute_what_the_processor_does(void **state)
+TEST(lanes_compute_what_the_processor_does)
 {
-	(void)state;
 	programs_check(0, 1);
 }
 
-static void scalars_compute_what_the_processor_does(void **state)
+TEST(scalars_compute_what_the_processor_does)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		programs_check(NR_LANE_PROGRAMS, 256);
 }
 
-static void a_grid_ends_within_a_group(void **state)
+TEST(a_grid_ends_within_a_group)
 {
 	u64 *arguments = (u64 *)memory, *out = arguments + 512, *in = out + ITEMS;
 
-	(void)state;
 	for (u32 i = 0; i < 3 * ITEMS; i++)
 		in[i] = random_bits();
 	memset(out, 0x5a, ITEMS * sizeof(*out));
@@ -362,12 +355,11 @@ static void cross_expect(const u32 *x, u32 first, unsigned int l, u32 want[16])
 	want[15] = x[l ^ 15];
 }
 
-static void lanes_see_each_other(void **state)
+TEST(lanes_see_each_other)
 {
 	u64 *arguments = (u64 *)memory;
 	u32 *in = (u32 *)(arguments + 512), *out = in + ITEMS, want[16];
 
-	(void)state;
 	for (u32 i = 0; i < ITEMS; i++)
 		in[i] = (u32)random_bits();
 	arguments[0] = (uintptr_t)out;
@@ -402,12 +394,11 @@ static void sizes_expect(const u8 *from, u8 *to)
 	memcpy(to + 60, from + 60, 4);
 }
 
-static void memory_is_accessed_in_all_sizes(void **state)
+TEST(memory_is_accessed_in_all_sizes)
 {
 	u64 *arguments = (u64 *)memory;
 	u8 *in = memory + GCN_PAGE, *out = in + 64 * ITEMS, want[64];
 
-	(void)state;
 	for (u32 i = 0; i < 64 * ITEMS; i++)
 		in[i] = (u8)random_bits();
 	memset(out, 0x5a, 64 * ITEMS);
@@ -468,13 +459,12 @@ static void tickets_check(const u32 *tickets)
 	assert_true(seen[0]);
 }
 
-static void atomics_lose_nothing(void **state)
+TEST(atomics_lose_nothing)
 {
 	struct atomics_memory *m = (struct atomics_memory *)memory;
 	u32 narrow[16];
 	u64 wide[16];
 
-	(void)state;
 	memset(m, 0, sizeof(*m));
 	m->arguments[0] = (uintptr_t)m->out32;
 	m->arguments[1] = (uintptr_t)m->out64;
@@ -528,14 +518,13 @@ static void atomics_lose_nothing(void **state)
 		sum = (sum + 1) * 31 + 9;                            \
 	} while (0)
 
-static void atomics_return_what_was_there(void **state)
+TEST(atomics_return_what_was_there)
 {
 	struct chains_memory {
 		u64 arguments[4], out[ITEMS], in[ITEMS], wide[ITEMS], want[ITEMS];
 		u32 narrow[ITEMS];
 	} *m = (struct chains_memory *)memory;
 
-	(void)state;
 	m->arguments[0] = (uintptr_t)m->out;
 	m->arguments[1] = (uintptr_t)m->in;
 	m->arguments[2] = (uintptr_t)m->narrow;
@@ -579,12 +568,11 @@ static void lds_expect(const u8 *group, u32 item, u64 want[8])
 	want[7] = long_at(even + 40) + 3 * long_at(odd + 40);
 }
 
-static void lds_is_accessed_in_all_sizes(void **state)
+TEST(lds_is_accessed_in_all_sizes)
 {
 	u64 *arguments = (u64 *)memory, want[8];
 	u8 *in = memory + GCN_PAGE, *out = in + 64 * ITEMS;
 
-	(void)state;
 	for (u32 i = 0; i < 64 * ITEMS; i++)
 		in[i] = (u8)random_bits();
 	arguments[0] = (uintptr_t)out;
@@ -688,7 +676,7 @@ static struct gcn_save_area save_area(void)
 	};
 }
 
-static void waves_come_back_from_the_save_area(void **state)
+TEST(waves_come_back_from_the_save_area)
 {
 	unsigned int preemptions = 0, steps = 1;
 	struct gcn_dispatch d = { .env = &env };
@@ -697,7 +685,6 @@ static void waves_come_back_from_the_save_area(void **state)
 	struct gcn_packet packet = busy_packet(m);
 	int err;
 
-	(void)state;
 	if (!handler && !handler_read()) {
 		print_message("no image of the driver is there (tests/vm/setup): its trap handler is not run\n");
 		skip();
@@ -757,11 +744,10 @@ static struct failing_memory *failing_run(bool tells)
 	return m;
 }
 
-static void the_drivers_handler_alone_lets_a_failed_assertion_go_on(void **state)
+TEST(the_drivers_handler_alone_lets_a_failed_assertion_go_on)
 {
 	struct failing_memory *m;
 
-	(void)state;
 	if (!handler && !handler_read())
 		skip();
 	m = failing_run(false);
@@ -769,11 +755,10 @@ static void the_drivers_handler_alone_lets_a_failed_assertion_go_on(void **state
 	assert_int_equal(m->went_on, 1);
 }
 
-static void a_second_handler_tells_of_a_failed_assertion(void **state)
+TEST(a_second_handler_tells_of_a_failed_assertion)
 {
 	struct failing_memory *m;
 
-	(void)state;
 	if (!handler && !handler_read())
 		skip();
 	m = failing_run(true);
@@ -782,7 +767,7 @@ static void a_second_handler_tells_of_a_failed_assertion(void **state)
 }
 
 /* What was saved is damaged: nothing of it is believed that does not fit the save area. */
-static void a_damaged_control_stack_is_refused(void **state)
+TEST(a_damaged_control_stack_is_refused)
 {
 	struct gcn_dispatch d = { .env = &env };
 	struct gcn_save_area area = save_area(), again;
@@ -790,7 +775,6 @@ static void a_damaged_control_stack_is_refused(void **state)
 	unsigned int refused = 0;
 	u8 saved[STACK_BYTES];
 
-	(void)state;
 	if (!handler && !handler_read())
 		skip();
 	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
@@ -835,47 +819,43 @@ static struct gcn_error run_words(const u32 *words, size_t bytes)
 	return run_words_as(true, words, bytes);
 }
 
-static void code_is_executed_only_from_pages_for_it(void **state)
+TEST(code_is_executed_only_from_pages_for_it)
 {
 	const u32 words[] = { 0xbf810000 };
 	struct gcn_error error = run_words_as(false, words, sizeof(words));
 
-	(void)state;
 	assert_true(error.is_address);
 	assert_int_equal(error.value, (uintptr_t)memory + GCN_PAGE + 256);
 }
 
-static void an_unknown_instruction_stops_the_wave(void **state)
+TEST(an_unknown_instruction_stops_the_wave)
 {
 	const u32 words[] = { 0xbf800000 /* s_nop */, 0x7e00a002 /* v_exp_f16 or so */, 0xbf810000 };
 	struct gcn_error error = run_words(words, sizeof(words));
 
-	(void)state;
 	assert_false(error.is_address);
 	assert_string_equal(error.name, "VOP1");
 	assert_int_equal(error.pc, (uintptr_t)memory + GCN_PAGE + 256 + 4);
 	assert_int_equal(error.w[0], 0x7e00a002);
 }
 
-static void modes_that_are_not_there_stop_the_wave(void **state)
+TEST(modes_that_are_not_there_stop_the_wave)
 {
 	/* s_setreg_imm32_b32 of the rounding; v_add_f32 with clamp; a message to the host */
 	const u32 rounding[] = { 0xba000000 | 0x1801, 1, 0xbf810000 }, clamp[] = { 0xd1018000, 0x00020000, 0xbf810000 };
 	const u32 message[] = { 0xbf900001, 0xbf810000 };
 
-	(void)state;
 	assert_string_equal(run_words(rounding, sizeof(rounding)).name, "s_setreg_imm32_b32");
 	assert_string_equal(run_words(clamp, sizeof(clamp)).name, "VOP3");
 	assert_string_equal(run_words(message, sizeof(message)).name, "s_sendmsg");
 }
 
-static void an_address_that_is_not_there_stops_the_wave(void **state)
+TEST(an_address_that_is_not_there_stops_the_wave)
 {
 	/* s_load_dword s4, s[2:3], 0x7c; the registers are 0 */
 	const u32 words[] = { 0xc0020101, 0x7c, 0xbf810000 };
 	struct gcn_error error = run_words(words, sizeof(words));
 
-	(void)state;
 	assert_true(error.is_address);
 	assert_int_equal(error.value, 0x7c);
 	assert_string_equal(error.name, "s_load_dword");
@@ -894,12 +874,11 @@ static const struct gcn_op *op_of(enum gcn_format format, unsigned int n)
 
 #define EXECUTED_BY_PROGRAMS 300u /* at least: a compiler may choose others */
 
-static void most_instructions_have_been_executed(void **state)
+TEST(most_instructions_have_been_executed)
 {
 	unsigned int nr = 0, nr_executed = 0;
 	const struct gcn_op *op;
 
-	(void)state;
 	for (unsigned int f = 0; f < GCN_FORMATS; f++) {
 		for (unsigned int n = 0; n < 0x400; n++) {
 			op = op_of(f, n);
@@ -916,27 +895,4 @@ static void most_instructions_have_been_executed(void **state)
 	assert_true(nr_executed >= EXECUTED_BY_PROGRAMS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lanes_compute_what_the_processor_does),
-		cmocka_unit_test(scalars_compute_what_the_processor_does),
-		cmocka_unit_test(a_grid_ends_within_a_group),
-		cmocka_unit_test(lanes_see_each_other),
-		cmocka_unit_test(memory_is_accessed_in_all_sizes),
-		cmocka_unit_test(atomics_lose_nothing),
-		cmocka_unit_test(atomics_return_what_was_there),
-		cmocka_unit_test(lds_is_accessed_in_all_sizes),
-		cmocka_unit_test(waves_come_back_from_the_save_area),
-		cmocka_unit_test(the_drivers_handler_alone_lets_a_failed_assertion_go_on),
-		cmocka_unit_test(a_second_handler_tells_of_a_failed_assertion),
-		cmocka_unit_test(a_damaged_control_stack_is_refused),
-		cmocka_unit_test(code_is_executed_only_from_pages_for_it),
-		cmocka_unit_test(an_unknown_instruction_stops_the_wave),
-		cmocka_unit_test(modes_that_are_not_there_stop_the_wave),
-		cmocka_unit_test(an_address_that_is_not_there_stops_the_wave),
-		cmocka_unit_test(most_instructions_have_been_executed),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_MAIN(setup, teardown)

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How numbers that the kernel does not list are found: of syncobjs, and of handles before Linux 6.18. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 
 #include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "amdgpu_plugin_drm.h"
 
@@ -71,42 +67,38 @@ static void assert_found(const uint32_t *numbers, uint32_t nr)
 	assert_int_equal(nr_contexts, nr);
 }
 
-static void unlisted_numbers_are_found_whatever_they_are(void **arg)
+TEST(unlisted_numbers_are_found_whatever_they_are)
 {
 	static const uint32_t none[] = { 0 }, few[] = { 1, 3, 0 }, large[] = { 2, 4096, 4097, 8000, 12000, 0 };
 
-	(void)arg;
 	assert_handles(none, 0);
 	assert_handles(few, 2);
 	assert_handles(large, 5);
 }
 
 /* A process that has had hundreds of them at a time, and has freed most. */
-static void syncobjs_and_contexts_are_found_behind_a_gap(void **arg)
+TEST(syncobjs_and_contexts_are_found_behind_a_gap)
 {
 	static const uint32_t none[] = { 0 }, few[] = { 1, 3, 0 }, large[] = { 2, 512, 1000, 1001, 0 };
 
-	(void)arg;
 	assert_found(none, 0);
 	assert_found(few, 2);
 	assert_found(large, 4);
 }
 
 /* There are as many files as processes times GPUs. */
-static void a_file_without_any_is_asked_little(void **arg)
+TEST(a_file_without_any_is_asked_little)
 {
 	static const uint32_t none[] = { 0 };
 
-	(void)arg;
 	assert_found(none, 0);
 	assert_in_range(nr_calls, 2, 1100);
 }
 
-static void the_last_context_is_found(void **arg)
+TEST(the_last_context_is_found)
 {
 	uint32_t numbers[4096], nr_contexts = 0;
 
-	(void)arg;
 	for (uint32_t i = 0; i < 4095; i++)
 		numbers[i] = i + 1;
 	numbers[4095] = 0;
@@ -115,14 +107,4 @@ static void the_last_context_is_found(void **arg)
 	assert_int_equal(nr_contexts, 4095);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unlisted_numbers_are_found_whatever_they_are),
-		cmocka_unit_test(syncobjs_and_contexts_are_found_behind_a_gap),
-		cmocka_unit_test(a_file_without_any_is_asked_little),
-		cmocka_unit_test(the_last_context_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

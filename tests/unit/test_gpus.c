@@ -4,13 +4,8 @@
  * what is said of it. The matcher is the real one; render nodes and sysfs are made up.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "checkpoint/precheck.h"
 #include "checkpoint/gpus.h"
 #include "image/image.h"
@@ -216,38 +211,36 @@ static void assert_logged(const char *part)
 		fail_msg("no \"%s\" in:\n%s", part, log_text);
 }
 
-static void a_gpu_keeps_its_id_without_a_warning(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(a_gpu_keeps_its_id_without_a_warning)
 {
-	(void)state;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.nr, 1);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_null(strstr(log_text, "Warning"));
 }
 
-static void an_idle_gpu_comes_before_one_with_the_old_id(void **state)
+FIXTURE_TEST(an_idle_gpu_comes_before_one_with_the_old_id)
 {
-	(void)state;
 	usages[GPU].has_queues = true;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	assert_int_equal(log_errors, 0);
 }
 
-static void a_gpu_in_use_is_better_than_none(void **state)
+FIXTURE_TEST(a_gpu_in_use_is_better_than_none)
 {
-	(void)state;
 	usages[GPU].has_queues = usages[GPU + 1].has_queues = true;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(log_errors, 0);
 }
 
-static void other_ids_are_warned_of_once(void **state)
+FIXTURE_TEST(other_ids_are_warned_of_once)
 {
 	struct topology *two = machine_of(0x2000, 2);
 
-	(void)state;
 	assert_int_equal(choose(two, NULL), 0);
 	assert_logged("Warning: ");
 	assert_logged("gpu 0x2000 is gpu 0x1000 here");
@@ -271,9 +264,8 @@ static void free_vram(unsigned int gpu, uint64_t bytes)
 	usages[GPU + gpu].vram_free = bytes;
 }
 
-static void a_gpu_that_is_too_full_is_passed_over(void **state)
+FIXTURE_TEST(a_gpu_that_is_too_full_is_passed_over)
 {
-	(void)state;
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 1100 * MIB);
 	assert_int_equal(choose(saved, &needs), 0);
@@ -282,9 +274,8 @@ static void a_gpu_that_is_too_full_is_passed_over(void **state)
 	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
 }
 
-static void both_numbers_are_told_where_all_are_too_full(void **state)
+FIXTURE_TEST(both_numbers_are_told_where_all_are_too_full)
 {
-	(void)state;
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 3 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
@@ -296,9 +287,8 @@ static void both_numbers_are_told_where_all_are_too_full(void **state)
 }
 
 /* A render node's image came first, and does not say what the process needs. */
-static void memory_is_checked_when_it_becomes_known(void **state)
+FIXTURE_TEST(memory_is_checked_when_it_becomes_known)
 {
-	(void)state;
 	free_vram(0, 1099 * MIB);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), -ENOSPC);
@@ -308,9 +298,8 @@ static void memory_is_checked_when_it_becomes_known(void **state)
 }
 
 /* The driver wipes the VRAM of the process that was just dumped. */
-static void memory_that_is_given_back_is_waited_for(void **state)
+FIXTURE_TEST(memory_that_is_given_back_is_waited_for)
 {
-	(void)state;
 	has_sysfs = true;
 	free_vram(0, 900 * MIB);
 	free_vram(1, 2000 * MIB);
@@ -322,9 +311,8 @@ static void memory_that_is_given_back_is_waited_for(void **state)
 	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
 }
 
-static void memory_that_stays_taken_is_not_waited_for_long(void **state)
+FIXTURE_TEST(memory_that_stays_taken_is_not_waited_for_long)
 {
-	(void)state;
 	free_vram(0, 900 * MIB);
 	free_vram(1, 2 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
@@ -340,12 +328,11 @@ static void images_are(struct topology *first, struct topology *second, int nr)
 }
 
 /* A small parent takes no GPU on which its large child has no room. */
-static void what_all_processes_need_decides(void **state)
+FIXTURE_TEST(what_all_processes_need_decides)
 {
 	struct bo large = bos[0];
 	struct topology *child = machine_new(2);
 
-	(void)state;
 	/* The child knows the GPU by another id. */
 	add_gpu(child, GPU, 0x7000, 0);
 	must(topology_finish(child));
@@ -369,9 +356,8 @@ static void what_all_processes_need_decides(void **state)
 
 /* ---- several tasks ---- */
 
-static void tasks_follow_the_one_that_chose_first(void **state)
+FIXTURE_TEST(tasks_follow_the_one_that_chose_first)
 {
-	(void)state;
 	usages[GPU].has_queues = true;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
@@ -383,11 +369,10 @@ static void tasks_follow_the_one_that_chose_first(void **state)
 }
 
 /* Each process has gpu ids of its own; the render minor at dump says which GPU it was. */
-static void gpus_that_differed_become_different_ones(void **state)
+FIXTURE_TEST(gpus_that_differed_become_different_ones)
 {
 	struct topology *other = machine_new(2);
 
-	(void)state;
 	add_gpu(other, GPU + 1, 0x1000, 0);
 	must(topology_finish(other));
 	assert_int_equal(choose(saved, NULL), 0);
@@ -399,11 +384,10 @@ static void gpus_that_differed_become_different_ones(void **state)
 }
 
 /* A launcher with a render node of its own comes before the processes with GPUs, and has fewer of them. */
-static void processes_follow_a_launcher_that_was_first(void **state)
+FIXTURE_TEST(processes_follow_a_launcher_that_was_first)
 {
 	struct topology *launcher = machine_new(2), *two = machine_of(0x1000, 2);
 
-	(void)state;
 	add_gpu(launcher, GPU + 1, 0x1001, 0);
 	must(topology_finish(launcher));
 	usages[GPU + 1].has_queues = true;
@@ -420,11 +404,10 @@ static void processes_follow_a_launcher_that_was_first(void **state)
 }
 
 /* What stands in the way is what the other process has chosen: the user has named no GPU. */
-static void a_task_whose_gpu_became_another_one_is_told_so(void **state)
+FIXTURE_TEST(a_task_whose_gpu_became_another_one_is_told_so)
 {
 	struct topology *large = machine_of(0x1000, 1);
 
-	(void)state;
 	assert_int_equal(choose(saved, NULL), 0);
 	must(topology_node_set(large->nodes[GPU], TOPOLOGY_VRAM_SIZE, 1ull << 50));
 	assert_int_equal(choose(large, NULL), -ENODEV);
@@ -433,9 +416,8 @@ static void a_task_whose_gpu_became_another_one_is_told_so(void **state)
 	topology_free(large);
 }
 
-static void a_task_that_cannot_follow_is_refused(void **state)
+FIXTURE_TEST(a_task_that_cannot_follow_is_refused)
 {
-	(void)state;
 	assert_int_equal(choose(saved, NULL), 0);
 	closed_minor = MINOR(0);
 	assert_int_not_equal(choose(saved, NULL), 0);
@@ -446,9 +428,8 @@ static void a_task_that_cannot_follow_is_refused(void **state)
 }
 
 /* Each task would read all queues of the machine and open all its GPUs while the others wait. */
-static void followers_look_at_their_own_gpus_only(void **state)
+FIXTURE_TEST(followers_look_at_their_own_gpus_only)
 {
-	(void)state;
 	has_sysfs = true;
 	free_vram(0, 1100 * MIB);
 	assert_int_equal(choose(saved, &needs), 0);
@@ -465,26 +446,23 @@ static void followers_look_at_their_own_gpus_only(void **state)
 }
 
 /* Each asking looks at every file that criu keeps. */
-static void one_task_asks_for_lazy_pages(void **state)
+FIXTURE_TEST(one_task_asks_for_lazy_pages)
 {
-	(void)state;
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_true(shared_is_lazy(shared));
 	assert_int_equal(nr_asked, 1);
 }
 
-static void an_address_space_that_is_never_ready_is_an_error(void **state)
+FIXTURE_TEST(an_address_space_that_is_never_ready_is_an_error)
 {
-	(void)state;
 	clear_error = -ETIME;
 	assert_int_equal(choose(saved, NULL), -ETIME);
 	assert_logged("the new address space of renderD130 is not ready: Timer expired");
 }
 
-static void pairs_of_the_user_hold_for_all_tasks(void **state)
+FIXTURE_TEST(pairs_of_the_user_hold_for_all_tasks)
 {
-	(void)state;
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, MINOR(0) }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
@@ -497,9 +475,8 @@ static void pairs_of_the_user_hold_for_all_tasks(void **state)
 
 /* ---- before there are tasks ---- */
 
-static void processes_that_have_ended_are_waited_for(void **state)
+FIXTURE_TEST(processes_that_have_ended_are_waited_for)
 {
-	(void)state;
 	precheck_wait(true);
 	assert_int_equal(nr_sleeps, 0);
 	assert_string_equal(log_text, "");
@@ -517,11 +494,10 @@ static void processes_that_have_ended_are_waited_for(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
-static void what_no_gpu_can_be_is_refused_at_once(void **state)
+FIXTURE_TEST(what_no_gpu_can_be_is_refused_at_once)
 {
 	struct topology *three = machine_of(0x1000, 3);
 
-	(void)state;
 	images_are(three, NULL, 1);
 	assert_int_equal(precheck_images(machine, &settings, shared, true), -ENODEV);
 	assert_logged("no map of 3 saved GPUs to 2 local ones");
@@ -536,11 +512,10 @@ static void what_no_gpu_can_be_is_refused_at_once(void **state)
 }
 
 /* The kernel takes one id for the other when buffers are exported. */
-static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **state)
+FIXTURE_TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share)
 {
 	struct bo sharing = { .share = { .buffer = 1 } };
 
-	(void)state;
 	usages[GPU].has_queues = true;
 	images_are(saved, saved, 2);
 	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
@@ -562,9 +537,8 @@ static void the_old_id_comes_before_an_idle_gpu_where_processes_share(void **sta
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 }
 
-static void pairs_that_are_not_there_are_refused_at_once(void **state)
+FIXTURE_TEST(pairs_that_are_not_there_are_refused_at_once)
 {
-	(void)state;
 	images_are(saved, NULL, 1);
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
@@ -578,11 +552,10 @@ static void pairs_that_are_not_there_are_refused_at_once(void **state)
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
-static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
+FIXTURE_TEST(what_cannot_be_said_yet_is_left_to_the_tasks)
 {
 	struct topology *none = machine_new(2);
 
-	(void)state;
 	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
 	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
@@ -594,26 +567,4 @@ static void what_cannot_be_said_yet_is_left_to_the_tasks(void **state)
 	topology_free(none);
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_gpu_keeps_its_id_without_a_warning),	TEST(an_idle_gpu_comes_before_one_with_the_old_id),
-		TEST(a_gpu_in_use_is_better_than_none),		TEST(other_ids_are_warned_of_once),
-		TEST(memory_that_is_given_back_is_waited_for),	TEST(memory_that_stays_taken_is_not_waited_for_long),
-		TEST(what_all_processes_need_decides),		TEST(followers_look_at_their_own_gpus_only),
-		TEST(one_task_asks_for_lazy_pages),		TEST(processes_that_have_ended_are_waited_for),
-		TEST(a_gpu_that_is_too_full_is_passed_over),	TEST(both_numbers_are_told_where_all_are_too_full),
-		TEST(memory_is_checked_when_it_becomes_known),	TEST(tasks_follow_the_one_that_chose_first),
-		TEST(gpus_that_differed_become_different_ones), TEST(a_task_that_cannot_follow_is_refused),
-		TEST(a_task_whose_gpu_became_another_one_is_told_so),
-		TEST(an_address_space_that_is_never_ready_is_an_error),
-		TEST(pairs_of_the_user_hold_for_all_tasks),	TEST(processes_follow_a_launcher_that_was_first),
-		TEST(what_no_gpu_can_be_is_refused_at_once),	TEST(pairs_that_are_not_there_are_refused_at_once),
-		TEST(what_cannot_be_said_yet_is_left_to_the_tasks),
-		TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -6,13 +6,10 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/devfilter.h"
 #include "kernel/hide.h"
 #include "kernel/mount.h"
@@ -185,12 +182,13 @@ static unsigned int open_fds(void)
 	return n;
 }
 
-static void hide_uses_cgroup_v2_and_comes_back(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(hide_uses_cgroup_v2_and_comes_back)
 {
 	struct hide hide;
 	char name[64];
 
-	(void)state;
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v2");
 	assert_false(own_namespace);
@@ -204,11 +202,10 @@ static void hide_uses_cgroup_v2_and_comes_back(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
-static void hide_takes_v1_when_v2_has_no_filter(void **state)
+FIXTURE_TEST(hide_takes_v1_when_v2_has_no_filter)
 {
 	struct hide hide;
 
-	(void)state;
 	v2_filter_fails = true;
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v1");
@@ -218,11 +215,10 @@ static void hide_takes_v1_when_v2_has_no_filter(void **state)
 	assert_false(child[0]);
 }
 
-static void hide_mounts_only_what_the_machine_has(void **state)
+FIXTURE_TEST(hide_mounts_only_what_the_machine_has)
 {
 	struct hide hide;
 
-	(void)state;
 	write_file("proc/self/cgroup", "3:devices:/b\n");
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_string_equal(filtered, "v1");
@@ -234,11 +230,10 @@ static void hide_mounts_only_what_the_machine_has(void **state)
 	assert_false(own_namespace);
 }
 
-static void hide_says_why_neither_does(void **state)
+FIXTURE_TEST(hide_says_why_neither_does)
 {
 	struct hide hide;
 
-	(void)state;
 	v2_filter_fails = true;
 	write_file("proc/self/cgroup", "0::/\n");
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EPERM);
@@ -247,12 +242,11 @@ static void hide_says_why_neither_does(void **state)
 	assert_false(own_namespace);
 }
 
-static void hide_replaces_a_dead_cgroup_of_its_name(void **state)
+FIXTURE_TEST(hide_replaces_a_dead_cgroup_of_its_name)
 {
 	struct hide hide;
 	char name[64];
 
-	(void)state;
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	snprintf(name, sizeof(name), "cgroup2/%s", child);
 	assert_int_equal(hide_end(&hide), 0);
@@ -264,11 +258,10 @@ static void hide_replaces_a_dead_cgroup_of_its_name(void **state)
 }
 
 /* Two tasks in one cgroup may have one pid, each in a namespace of its own. */
-static void hide_leaves_cgroups_of_other_pid_namespaces_alone(void **state)
+FIXTURE_TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone)
 {
 	struct hide one, other;
 
-	(void)state;
 	assert_int_equal(hide_begin(minors, 1, NULL, &one), 0);
 	write_file("proc/self/ns/other", "");
 	assert_int_equal(renameat(top_fd, "proc/self/ns/other", top_fd, "proc/self/ns/pid"), 0);
@@ -280,7 +273,7 @@ static void hide_leaves_cgroups_of_other_pid_namespaces_alone(void **state)
 }
 
 /* Whatever fails: it works in another way, or nothing has changed and the reason is told. */
-static void hide_leaves_nothing_behind_when_a_step_fails(void **state)
+FIXTURE_TEST(hide_leaves_nothing_behind_when_a_step_fails)
 {
 	unsigned int fds = open_fds();
 	int total, step;
@@ -304,16 +297,14 @@ static void hide_leaves_nothing_behind_when_a_step_fails(void **state)
 		if (total < step)
 			break;
 	}
-	(void)state;
 	assert_true(step > 5);
 }
 
-static void hide_end_says_when_there_is_no_way_back(void **state)
+FIXTURE_TEST(hide_end_says_when_there_is_no_way_back)
 {
 	unsigned int fds = open_fds();
 	struct hide hide;
 
-	(void)state;
 	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
 	assert_int_equal(__real_unlinkat(top_fd, "cgroup2/cgroup.procs", 0), 0);
 	assert_int_equal(hide_end(&hide), -ENOENT);
@@ -345,12 +336,11 @@ static void forget(void *arg)
 
 static const struct hide_keeper keeper = { keep, forget, kept };
 
-static void hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there(void **state)
+FIXTURE_TEST(hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there)
 {
 	struct hide hide;
 	char name[64];
 
-	(void)state;
 	kept[0] = '\0';
 	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
 	assert_string_equal(kept, hide.name);
@@ -365,11 +355,10 @@ static void hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there(void **stat
 	assert_int_equal(log_errors, 0);
 }
 
-static void hide_keeps_no_cgroup_that_failed(void **state)
+FIXTURE_TEST(hide_keeps_no_cgroup_that_failed)
 {
 	struct hide hide;
 
-	(void)state;
 	kept[0] = '\0';
 	v2_filter_fails = true;
 	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
@@ -382,17 +371,4 @@ static void hide_keeps_no_cgroup_that_failed(void **state)
 	keeper_error = 0;
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(hide_uses_cgroup_v2_and_comes_back),      TEST(hide_takes_v1_when_v2_has_no_filter),
-		TEST(hide_mounts_only_what_the_machine_has),   TEST(hide_says_why_neither_does),
-		TEST(hide_replaces_a_dead_cgroup_of_its_name), TEST(hide_leaves_nothing_behind_when_a_step_fails),
-		TEST(hide_end_says_when_there_is_no_way_back), TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone),
-		TEST(hide_tells_its_keeper_of_a_cgroup_as_long_as_it_is_there), TEST(hide_keeps_no_cgroup_that_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,15 +3,11 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "image/hsakmt.h"
 #include "log_stub.h"
 #include "remove_all.h"
@@ -100,12 +96,13 @@ static void save_sample(struct hsakmt *ret)
 	assert_int_equal(unlink(path_of("hsakmt_shared_mem")), 0);
 }
 
-static void the_files_are_made_again(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(the_files_are_made_again)
 {
 	mode_t mask = umask(077);
 	struct hsakmt saved;
 
-	(void)state;
 	save_sample(&saved);
 	assert_int_equal(saved.bytes, sizeof(memory));
 	assert_int_equal(saved.magic, MAGIC);
@@ -117,11 +114,10 @@ static void the_files_are_made_again(void **state)
 	assert_string_equal(log_text, "");
 }
 
-static void what_is_there_is_left_alone(void **state)
+FIXTURE_TEST(what_is_there_is_left_alone)
 {
 	struct hsakmt saved;
 
-	(void)state;
 	save_sample(&saved);
 	put("hsakmt_shared_mem", "another", 7, 0600);
 	hsakmt_restore(root, &saved);
@@ -131,11 +127,10 @@ static void what_is_there_is_left_alone(void **state)
 	assert_string_equal(log_text, "");
 }
 
-static void without_the_files_nothing_happens(void **state)
+FIXTURE_TEST(without_the_files_nothing_happens)
 {
 	struct hsakmt saved;
 
-	(void)state;
 	hsakmt_save(root, &saved);
 	assert_int_equal(saved.bytes, 0);
 	hsakmt_restore(root, &saved);
@@ -145,12 +140,11 @@ static void without_the_files_nothing_happens(void **state)
 	assert_string_equal(log_text, "");
 }
 
-static void other_things_of_the_name_are_not_read(void **state)
+FIXTURE_TEST(other_things_of_the_name_are_not_read)
 {
 	static char large[HSAKMT_MAX_BYTES + 1];
 	struct hsakmt saved;
 
-	(void)state;
 	assert_int_equal(mkfifo(path_of("hsakmt_shared_mem"), 0600), 0);
 	hsakmt_save(root, &saved);
 	assert_int_equal(saved.bytes, 0);
@@ -163,12 +157,11 @@ static void other_things_of_the_name_are_not_read(void **state)
 }
 
 /* A container's /dev/shm may be a link; it leads somewhere in the container. */
-static void the_root_is_not_left(void **state)
+FIXTURE_TEST(the_root_is_not_left)
 {
 	char path[128], outside[] = "/tmp/test_hsakmt_outside.XXXXXX";
 	struct hsakmt saved;
 
-	(void)state;
 	assert_non_null(mkdtemp(outside));
 	snprintf(path, sizeof(path), "%s/hsakmt_shared_mem", outside);
 	close(open(path, O_WRONLY | O_CREAT, 0600));
@@ -181,12 +174,11 @@ static void the_root_is_not_left(void **state)
 	assert_int_equal(remove_all(outside), 0);
 }
 
-static void several_tasks_make_them_at_once(void **state)
+FIXTURE_TEST(several_tasks_make_them_at_once)
 {
 	struct hsakmt saved;
 	int i, status;
 
-	(void)state;
 	save_sample(&saved);
 	for (i = 0; i < 8; i++) {
 		pid_t pid = fork();
@@ -206,12 +198,11 @@ static void several_tasks_make_them_at_once(void **state)
 	expect_count(2);
 }
 
-static void the_semaphore_is_free(void **state)
+FIXTURE_TEST(the_semaphore_is_free)
 {
 	sem_t *sem;
 	int fd;
 
-	(void)state;
 	hsakmt_restore(root, &(struct hsakmt){ .bytes = 8, .magic = MAGIC });
 	fd = open(path_of("sem.hsakmt_semaphore"), O_RDWR);
 	sem = mmap(NULL, sizeof(*sem), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -223,17 +214,4 @@ static void the_semaphore_is_free(void **state)
 	close(fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_files_are_made_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_there_is_left_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_the_files_nothing_happens, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_things_of_the_name_are_not_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_root_is_not_left, setup, teardown),
-		cmocka_unit_test_setup_teardown(several_tasks_make_them_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_semaphore_is_free, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("hsakmt", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,13 +4,9 @@
  * nothing that is damaged gets through.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "image/image.h"
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
@@ -102,12 +98,13 @@ static void write_sample(void)
 
 /* ---- tests ---- */
 
-static void kfd_image_comes_back_as_it_was(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, make_directory, remove_directory)
+
+FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 {
 	struct kfd_image *back = NULL;
 	struct topology_node *gpu;
 
-	(void)state;
 	write_sample();
 	assert_int_equal(kfd_image_read(ID, &back), 0);
 	assert_int_equal(back->state.pid, 42);
@@ -139,11 +136,10 @@ static void kfd_image_comes_back_as_it_was(void **state)
 	kfd_image_free(back);
 }
 
-static void another_file_of_a_process_needs_no_state(void **state)
+FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 {
 	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
 
-	(void)state;
 	image.flags = O_RDONLY | O_NONBLOCK;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
@@ -154,14 +150,13 @@ static void another_file_of_a_process_needs_no_state(void **state)
 	topology_free(image.nodes);
 }
 
-static void payload_has_its_length_before_it(void **state)
+FIXTURE_TEST(payload_has_its_length_before_it)
 {
 	uint64_t prefix;
 	char path[256];
 	struct stat st;
 	int fd;
 
-	(void)state;
 	write_sample();
 	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
 	fd = open(path, O_RDONLY);
@@ -173,11 +168,10 @@ static void payload_has_its_length_before_it(void **state)
 	close(fd);
 }
 
-static void an_image_that_is_there_is_not_overwritten(void **state)
+FIXTURE_TEST(an_image_that_is_there_is_not_overwritten)
 {
 	struct kfd_image image = sample_image();
 
-	(void)state;
 	write_sample();
 	assert_int_equal(kfd_image_write(ID, &image), -EEXIST);
 	topology_free(image.nodes);
@@ -195,12 +189,11 @@ static void rename_image(const char *kind)
 }
 
 /* It is whole, and would give the file what another one had. */
-static void the_image_of_another_file_is_refused(void **state)
+FIXTURE_TEST(the_image_of_another_file_is_refused)
 {
 	struct kfd_image image = sample_image(), *back = NULL;
 	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .another_file = true }, *node = NULL;
 
-	(void)state;
 	write_sample();
 	rename_image("kfd");
 	assert_int_equal(kfd_image_read(ID + 1, &back), -EBADMSG);
@@ -215,25 +208,23 @@ static void the_image_of_another_file_is_refused(void **state)
 	topology_free(image.nodes);
 }
 
-static void an_absent_image_is_no_error_line(void **state)
+FIXTURE_TEST(an_absent_image_is_no_error_line)
 {
 	struct kfd_image *image = NULL;
 	struct render_image *render = NULL;
 
-	(void)state;
 	assert_int_equal(kfd_image_read(ID, &image), -ENOENT);
 	assert_int_equal(render_image_read(ID, &render), -ENOENT);
 	assert_int_equal(log_errors, 0);
 }
 
-static void every_truncation_is_refused(void **state)
+FIXTURE_TEST(every_truncation_is_refused)
 {
 	struct kfd_image *back;
 	struct stat st;
 	char path[256];
 	off_t size;
 
-	(void)state;
 	write_sample();
 	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
 	assert_int_equal(stat(path, &st), 0);
@@ -247,7 +238,7 @@ static void every_truncation_is_refused(void **state)
 	}
 }
 
-static void every_wrong_bit_of_the_payload_is_found(void **state)
+FIXTURE_TEST(every_wrong_bit_of_the_payload_is_found)
 {
 	struct kfd_image *back;
 	uint8_t byte, wrong;
@@ -256,7 +247,6 @@ static void every_wrong_bit_of_the_payload_is_found(void **state)
 	off_t at;
 	int fd;
 
-	(void)state;
 	write_sample();
 	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -279,26 +269,24 @@ static void every_wrong_bit_of_the_payload_is_found(void **state)
 	close(fd);
 }
 
-static void a_length_beyond_the_file_takes_no_memory(void **state)
+FIXTURE_TEST(a_length_beyond_the_file_takes_no_memory)
 {
 	uint64_t prefix = 1ull << 31;
 	struct kfd_image *back = NULL;
 	int fd = criu_image_create("amdgpu-kfd-7.img");
 
-	(void)state;
 	assert_int_equal(write(fd, &prefix, sizeof(prefix)), sizeof(prefix));
 	close(fd);
 	assert_int_equal(kfd_image_read(ID, &back), -EBADMSG);
 	assert_non_null(strstr(log_text, "truncated"));
 }
 
-static void stale_bytes_after_the_payload_do_no_harm(void **state)
+FIXTURE_TEST(stale_bytes_after_the_payload_do_no_harm)
 {
 	struct kfd_image *back = NULL;
 	char path[256];
 	FILE *f;
 
-	(void)state;
 	write_sample();
 	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
 	f = fopen(path, "ae");
@@ -316,9 +304,8 @@ static CriuKfd *sample_message(void)
 	return message_of(&image);
 }
 
-static void contradictions_are_refused(void **state)
+TEST(contradictions_are_refused)
 {
-	(void)state;
 	refused(sample_message(), msg->num_of_bos = 100, "announces 100 BOs and has 2");
 	refused(sample_message(), msg->num_of_gpus = 1, "has 2 GPUs");
 	refused(sample_message(), msg->num_of_cpus = UINT32_MAX, "announces 2 GPUs and 4294967295 CPUs");
@@ -340,14 +327,13 @@ static void contradictions_are_refused(void **state)
 }
 
 /* As the plugin of criu 3.17 to 4.2 writes: fields 1 to 5 of a BO, nothing above field 10. */
-static void images_of_criu_3_17_are_read(void **state)
+TEST(images_of_criu_3_17_are_read)
 {
 	struct kfd_image image = sample_image(), *back = NULL;
 	uint8_t *data = NULL, *old;
 	CriuKfd *msg;
 	size_t i, size;
 
-	(void)state;
 	assert_int_equal(kfd_image_pack(&image, 7, &data, &size), 0);
 	msg = criu_kfd__unpack(NULL, size, data);
 	for (i = 0; i < msg->n_bo_entries; i++)
@@ -373,11 +359,10 @@ static void images_of_criu_3_17_are_read(void **state)
 	topology_free(image.nodes);
 }
 
-static void render_image_comes_back_as_it_was(void **state)
+FIXTURE_TEST(render_image_comes_back_as_it_was)
 {
 	struct render_image image = { .gpu_id = 0x5678, .minor = 130, .nodes = sample_nodes() }, *back = NULL;
 
-	(void)state;
 	image.flags = O_RDWR | O_NONBLOCK;
 	assert_int_equal(render_image_write(ID, &image), 0);
 	assert_int_equal(render_image_read(ID, &back), 0);
@@ -407,11 +392,10 @@ static int read_back_with(struct render_image *image, int flags, bool another_fi
 	return err;
 }
 
-static void flags_of_a_file_are_checked(void **state)
+TEST(flags_of_a_file_are_checked)
 {
 	struct render_image image = { .gpu_id = 0x5678, .minor = 130, .nodes = sample_nodes() };
 
-	(void)state;
 	assert_int_equal(read_back_with(&image, O_RDONLY, true), 0);
 	assert_int_equal(read_back_with(&image, O_WRONLY | O_NONBLOCK | O_APPEND, true), 0);
 	assert_int_equal(read_back_with(&image, O_RDWR | O_CREAT, true), -EBADMSG);
@@ -422,12 +406,11 @@ static void flags_of_a_file_are_checked(void **state)
 }
 
 /* As the plugin of criu 3.17 to 4.2 writes: field 1 alone, gpu id 0x1234. */
-static void render_image_of_criu_3_17_is_read(void **state)
+TEST(render_image_of_criu_3_17_is_read)
 {
 	static const uint8_t old[] = { 0x08, 0xb4, 0x24 };
 	struct render_image *back = NULL;
 
-	(void)state;
 	assert_int_equal(render_image_unpack("old", old, sizeof(old), &back), 0);
 	assert_int_equal(back->gpu_id, 0x1234);
 	assert_null(back->nodes);
@@ -435,12 +418,11 @@ static void render_image_of_criu_3_17_is_read(void **state)
 	render_image_free(back);
 }
 
-static void pages_files_are_named_by_id_and_gpu(void **state)
+FIXTURE_TEST(pages_files_are_named_by_id_and_gpu)
 {
 	char name[IMAGE_NAME_MAX];
 	int fd;
 
-	(void)state;
 	fd = pages_image_create(ID, 0xab, name);
 	assert_true(fd >= 0);
 	close(fd);
@@ -450,14 +432,13 @@ static void pages_files_are_named_by_id_and_gpu(void **state)
 	close(fd);
 }
 
-static void files_are_known_by_their_names(void **state)
+TEST(files_are_known_by_their_names)
 {
 	static const char *const others[] = { "amdgpu-kfd-7.img.old", "amdgpu-kfd-07.img", "amdgpu-kfd--7.img",
 		"amdgpu-kfd-7", "amdgpu-kfd-.img", "xamdgpu-kfd-7.img", "amdgpu-pages-7-95DE.img", "core-7.img", "",
 		"amdgpu-pages-7-de.img", "amdgpu-kfd-99999999999.img", "amdgpu-dmabuf-7.img" };
 	struct image_name name;
 
-	(void)state;
 	assert_true(image_name_parse("amdgpu-kfd-7.img", &name) && name.kind == IMAGE_KFD && name.id == 7);
 	assert_true(image_name_parse("amdgpu-renderD-12.img", &name) && name.kind == IMAGE_RENDER && name.id == 12);
 	assert_true(image_name_parse("amdgpu-pages-7-95de.img", &name) && name.kind == IMAGE_PAGES);
@@ -471,27 +452,4 @@ static void files_are_known_by_their_names(void **state)
 		assert_false(image_name_parse(others[i], &name));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kfd_image_comes_back_as_it_was, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(another_file_of_a_process_needs_no_state, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(payload_has_its_length_before_it, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(an_image_that_is_there_is_not_overwritten, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(the_image_of_another_file_is_refused, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(an_absent_image_is_no_error_line, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(every_truncation_is_refused, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(every_wrong_bit_of_the_payload_is_found, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(a_length_beyond_the_file_takes_no_memory, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(stale_bytes_after_the_payload_do_no_harm, make_directory, remove_directory),
-		cmocka_unit_test(files_are_known_by_their_names),
-		cmocka_unit_test(contradictions_are_refused),
-		cmocka_unit_test(images_of_criu_3_17_are_read),
-		cmocka_unit_test_setup_teardown(render_image_comes_back_as_it_was, make_directory, remove_directory),
-		cmocka_unit_test(flags_of_a_file_are_checked),
-		cmocka_unit_test(render_image_of_criu_3_17_is_read),
-		cmocka_unit_test_setup_teardown(pages_files_are_named_by_id_and_gpu, make_directory, remove_directory),
-	};
-
-	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -2,12 +2,8 @@
 /* Shared buffers and objects of render nodes in the images: they come back, and what contradicts itself is refused. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "image/image.h"
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
@@ -63,11 +59,10 @@ static CriuKfd *kfd_message(void)
 	return message_of(&image);
 }
 
-static void shared_buffers_come_back(void **state)
+TEST(shared_buffers_come_back)
 {
 	struct kfd_image *back = message_unpack(kfd_message());
 
-	(void)state;
 	assert_non_null(back);
 	assert_int_equal(back->nr_sharers, 2);
 	assert_int_equal(back->nr_files, 3);
@@ -88,9 +83,8 @@ static void shared_buffers_come_back(void **state)
 	kfd_image_free(back);
 }
 
-static void contradictions_of_buffers_are_refused(void **state)
+TEST(contradictions_of_buffers_are_refused)
 {
-	(void)state;
 	refused(kfd_message(), msg->bo_entries[1]->kind = 4, "BO 1 is of kind 4");
 	refused(kfd_message(), msg->bo_entries[1]->has_buffer = false, "BO 1 is of kind 1, without a buffer's number");
 	refused(kfd_message(), msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1, "BO 0 is buffer 1048577");
@@ -124,12 +118,11 @@ static CriuKfd *render_only_message(void)
 	return message_of(&image);
 }
 
-static void a_process_without_kfd_comes_back(void **state)
+TEST(a_process_without_kfd_comes_back)
 {
 	struct kfd_image *back = message_unpack(render_only_message());
 	CriuKfd *msg = kfd_message();
 
-	(void)state;
 	assert_non_null(back);
 	assert_true(back->render_only);
 	assert_int_equal(back->state.nr_bos, NR_BOS - 2);
@@ -161,9 +154,8 @@ static void nobody_shares(CriuKfd *msg)
 	msg->num_of_bos = 0;
 }
 
-static void contradictions_without_kfd_are_refused(void **state)
+TEST(contradictions_without_kfd_are_refused)
 {
-	(void)state;
 	refused(render_only_message(), msg->bo_entries[0]->kind = KFD_BO_OWN,
 		"is of a process without /dev/kfd, and has 1 BOs, 0 objects and 0 bytes");
 	refused(render_only_message(), state_of_the_kernel(msg),
@@ -214,11 +206,10 @@ static struct render_image *render_unpack(CriuRenderNode *msg)
 	return back;
 }
 
-static void objects_come_back(void **state)
+TEST(objects_come_back)
 {
 	struct render_image *back = render_unpack(render_message());
 
-	(void)state;
 	assert_non_null(back);
 	assert_int_equal(back->objects.nr_handles, ARRAY_SIZE(handles));
 	assert_memory_equal(back->objects.handles, handles, sizeof(handles));
@@ -244,9 +235,8 @@ static void render_message_refused(CriuRenderNode *msg, const char *text)
 		render_message_refused(msg, text);      \
 	} while (0)
 
-static void contradictions_of_objects_are_refused(void **state)
+TEST(contradictions_of_objects_are_refused)
 {
-	(void)state;
 	render_refused(msg->handles[1]->handle = 1, "handle 1 of buffer 8 comes after handle 1");
 	render_refused(msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1, "handle 1048577 of buffer 8 comes after handle 1");
 	render_refused(msg->handles[0]->buffer = 0, "handle 1 of buffer 0");
@@ -257,12 +247,11 @@ static void contradictions_of_objects_are_refused(void **state)
 	render_refused(msg->num_of_bos = 1, "announces 1 handles and has 2");
 }
 
-static void dmabufs_come_back(void **state)
+TEST(dmabufs_come_back)
 {
 	const struct dmabuf_image image = { .buffer = 5, .nr_sharers = 2, .name = "weights" }, none = { .nr_sharers = 2 };
 	struct dmabuf_image back;
 
-	(void)state;
 	log_clear();
 	assert_int_equal(dmabuf_image_write(3, &image), 0);
 	assert_int_equal(dmabuf_image_read(3, &back), 0);
@@ -278,7 +267,7 @@ static void dmabufs_come_back(void **state)
 
 /* ---- memory ---- */
 
-static void the_fullest_tables_are_read(void **state)
+TEST(the_fullest_tables_are_read)
 {
 	struct render_image image = { .gpu_id = GPU, .minor = 128, .flags = O_RDWR, .nodes = sample_nodes() };
 	struct render_objects *objects = &image.objects;
@@ -286,7 +275,6 @@ static void the_fullest_tables_are_read(void **state)
 	uint8_t *data = NULL;
 	size_t size;
 
-	(void)state;
 	objects->nr_handles = objects->nr_mappings = objects->nr_syncobjs = IMAGE_MAX_NUMBER;
 	objects->handles = calloc(IMAGE_MAX_NUMBER, sizeof(*objects->handles));
 	objects->mappings = calloc(IMAGE_MAX_NUMBER, sizeof(*objects->mappings));
@@ -306,14 +294,13 @@ static void the_fullest_tables_are_read(void **state)
 }
 
 /* Equal syncobjs, each 5 bytes in the image and 50 in memory. */
-static void an_image_takes_no_more_memory_than_its_size_explains(void **state)
+TEST(an_image_takes_no_more_memory_than_its_size_explains)
 {
 	static const uint8_t syncobj[] = { 0x82, 0x07, 0x02, 0x08, 0x01 };
 	size_t nr = 4u << 20;
 	uint8_t *data = malloc(2 + nr * sizeof(syncobj));
 	struct render_image *back = NULL;
 
-	(void)state;
 	memcpy(data, "\x08\x01", 2); /* gpu_id */
 	for (size_t i = 0; i < nr; i++)
 		memcpy(data + 2 + i * sizeof(syncobj), syncobj, sizeof(syncobj));
@@ -324,19 +311,4 @@ static void an_image_takes_no_more_memory_than_its_size_explains(void **state)
 	free(data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_buffers_come_back),
-		cmocka_unit_test(contradictions_of_buffers_are_refused),
-		cmocka_unit_test(a_process_without_kfd_comes_back),
-		cmocka_unit_test(contradictions_without_kfd_are_refused),
-		cmocka_unit_test(objects_come_back),
-		cmocka_unit_test(contradictions_of_objects_are_refused),
-		cmocka_unit_test(dmabufs_come_back),
-		cmocka_unit_test(the_fullest_tables_are_read),
-		cmocka_unit_test(an_image_takes_no_more_memory_than_its_size_explains),
-	};
-
-	return cmocka_run_group_tests_name("image_share", tests, make_directory, remove_directory);
-}
+UNIT_MAIN(make_directory, remove_directory)

@@ -6,13 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "image/image.h"
 #include "log_stub.h"
 #include "image_dir.h"
@@ -60,13 +56,12 @@ static const struct topology_node *gpu_node(const struct kfd_image *image, uint3
 	return image->nodes->nodes[node];
 }
 
-static void images_of_3_17_to_4_2_are_read(void **state)
+TEST(images_of_3_17_to_4_2_are_read)
 {
 	struct kfd_image *image = read_kfd("3.17-one-gpu");
 	struct render_image *render = read_render("3.17-one-gpu", 8);
 	const struct topology_node *gpu = gpu_node(image, GPU_A);
 
-	(void)state;
 	assert_int_equal(image->nodes->nr_nodes, 2);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_VRAM_SIZE), 34342961152);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_DRM_RENDER_MINOR), 128);
@@ -88,23 +83,21 @@ static void images_of_3_17_to_4_2_are_read(void **state)
 	render_image_free(render);
 }
 
-static void the_shared_memory_of_an_old_rocm_is_read(void **state)
+TEST(the_shared_memory_of_an_old_rocm_is_read)
 {
 	struct kfd_image *image = read_kfd("3.17-shared-memory");
 
-	(void)state;
 	assert_int_equal(image->hsakmt.bytes, 8);
 	assert_int_equal(image->hsakmt.magic, 0x54415348);
 	kfd_image_free(image);
 }
 
-static void images_of_the_development_branch_are_read(void **state)
+TEST(images_of_the_development_branch_are_read)
 {
 	struct kfd_image *image = read_kfd("dev-two-gpus");
 	struct render_image *render = read_render("dev-two-gpus", 8);
 	const struct topology_node *gpu = gpu_node(image, GPU_B);
 
-	(void)state;
 	assert_int_equal(image->nodes->nr_nodes, 4);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_HIVE_ID), 77);
 	assert_int_equal(gpu->nr_links, 2);
@@ -116,11 +109,10 @@ static void images_of_the_development_branch_are_read(void **state)
 	render_image_free(render);
 }
 
-static void buffers_of_the_render_node_are_refused(void **state)
+TEST(buffers_of_the_render_node_are_refused)
 {
 	struct render_image *image = NULL;
 
-	(void)state;
 	log_clear();
 	snprintf(directory, sizeof(directory), "%s/dev-two-gpus", SAMPLE_IMAGES);
 	assert_int_equal(render_image_read(9, &image), -EOPNOTSUPP);
@@ -129,13 +121,12 @@ static void buffers_of_the_render_node_are_refused(void **state)
 }
 
 /* They have the number of a handle, field 1. */
-static void dmabufs_are_refused(void **state)
+TEST(dmabufs_are_refused)
 {
 	static const uint8_t bytes[] = { 2, 0, 0, 0, 0, 0, 0, 0, 0x08, 5 };
 	struct dmabuf_image image;
 	int fd;
 
-	(void)state;
 	assert_int_equal(make_directory(NULL), 0);
 	fd = criu_image_create("amdgpu-dmabuf_9.img");
 	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
@@ -147,11 +138,10 @@ static void dmabufs_are_refused(void **state)
 	remove_directory(NULL);
 }
 
-static void gpus_that_the_process_did_not_see_are_passed_over(void **state)
+TEST(gpus_that_the_process_did_not_see_are_passed_over)
 {
 	struct kfd_image *image = read_kfd("later-hidden-gpu");
 
-	(void)state;
 	assert_int_equal(image->nodes->nr_nodes, 3);
 	assert_int_equal(topology_count_gpus(image->nodes), 1);
 	assert_int_equal(gpu_node(image, GPU_B)->nr_links, 0);
@@ -264,11 +254,10 @@ static void check_kfd_by(const char *schema)
 	assert_non_null(strstr(text, "105: \"arcturus\""));
 }
 
-static void written_images_are_read_by_the_others_rules(void **state)
+TEST(written_images_are_read_by_the_others_rules)
 {
 	static char text[32768];
 
-	(void)state;
 	write_images();
 	check_length("amdgpu-kfd-7.img");
 	check_length("amdgpu-renderD-9.img");
@@ -285,17 +274,4 @@ static void written_images_are_read_by_the_others_rules(void **state)
 	remove_directory(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(images_of_3_17_to_4_2_are_read),
-		cmocka_unit_test(the_shared_memory_of_an_old_rocm_is_read),
-		cmocka_unit_test(images_of_the_development_branch_are_read),
-		cmocka_unit_test(buffers_of_the_render_node_are_refused),
-		cmocka_unit_test(dmabufs_are_refused),
-		cmocka_unit_test(gpus_that_the_process_did_not_see_are_passed_over),
-		cmocka_unit_test(written_images_are_read_by_the_others_rules),
-	};
-
-	return cmocka_run_group_tests_name("interop", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Opening /dev/kfd for a process that will be restored: it has to see the GPUs that it had and no others. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/device.h"
 #include "kernel/hide.h"
 #include "kernel/kfd.h"
@@ -89,21 +84,21 @@ static void assert_closed(void)
 	assert_true(opened < 0 || fcntl(opened, F_GETFD) < 0);
 }
 
-static void kfd_is_just_opened_where_the_gpus_are_as_many(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, NULL)
+
+FIXTURE_TEST(kfd_is_just_opened_where_the_gpus_are_as_many)
 {
 	int fd = kfd_open_for(minors, 2, 2, NULL);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_false(was_hidden);
 	close(fd);
 }
 
-static void kfd_is_opened_while_the_others_are_hidden(void **state)
+FIXTURE_TEST(kfd_is_opened_while_the_others_are_hidden)
 {
 	int fd = kfd_open_for(minors, 2, 8, NULL);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_true(was_hidden);
 	assert_false(hidden);
@@ -111,9 +106,8 @@ static void kfd_is_opened_while_the_others_are_hidden(void **state)
 	close(fd);
 }
 
-static void kfd_is_not_opened_when_the_others_cannot_be_hidden(void **state)
+FIXTURE_TEST(kfd_is_not_opened_when_the_others_cannot_be_hidden)
 {
-	(void)state;
 	begin_error = -EPERM;
 	assert_int_equal(kfd_open_for(minors, 2, 8, NULL), -EPERM);
 	assert_int_equal(opened, -1);
@@ -123,17 +117,15 @@ static void kfd_is_not_opened_when_the_others_cannot_be_hidden(void **state)
 	assert_non_null(strstr(log_text, "device cgroup that allows 2 GPUs"));
 }
 
-static void kfd_is_closed_again_when_there_is_no_way_back(void **state)
+FIXTURE_TEST(kfd_is_closed_again_when_there_is_no_way_back)
 {
-	(void)state;
 	end_error = -EBUSY;
 	assert_int_equal(kfd_open_for(minors, 2, 8, NULL), -EBUSY);
 	assert_closed();
 }
 
-static void kfd_is_closed_again_when_it_shows_another_number(void **state)
+FIXTURE_TEST(kfd_is_closed_again_when_it_shows_another_number)
 {
-	(void)state;
 	for (shown = 1; shown <= 3; shown += 2) {
 		log_clear();
 		assert_int_equal(kfd_open_for(minors, 2, 2, NULL), -ENODEV);
@@ -148,17 +140,4 @@ static void kfd_is_closed_again_when_it_shows_another_number(void **state)
 	assert_int_equal(log_errors, 1);
 }
 
-#define TEST(name_) cmocka_unit_test_setup(name_, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kfd_is_just_opened_where_the_gpus_are_as_many),
-		TEST(kfd_is_opened_while_the_others_are_hidden),
-		TEST(kfd_is_not_opened_when_the_others_cannot_be_hidden),
-		TEST(kfd_is_closed_again_when_there_is_no_way_back),
-		TEST(kfd_is_closed_again_when_it_shows_another_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a kernel's answers tell of its rules: which id it maps /dev/kfd by, and whether it restores what has no buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sys/utsname.h>
 
+#include "unit.h"
 #include "kernel/device.h"
 #include "kernel/hide.h"
 #include "kernel/kfd.h"
@@ -83,45 +79,33 @@ static bool maps_by_user_id(int err, const char *of)
 	return kfd_ask_rules(err == EBADF ? -1 : 5).maps_by_user_id;
 }
 
-static void a_kernel_that_wants_a_page_for_events_maps_by_user_id(void **state)
+TEST(a_kernel_that_wants_a_page_for_events_maps_by_user_id)
 {
-	(void)state;
 	assert_true(maps_by_user_id(ENOMEM, "7.2.12"));
 	assert_false(maps_by_user_id(0, "7.3.1"));
 	assert_int_equal(nr_created, 1);
 	assert_int_equal(nr_destroyed, 1);
 }
 
-static void where_nothing_can_be_asked_the_release_decides(void **state)
+TEST(where_nothing_can_be_asked_the_release_decides)
 {
 	static const struct {
 		const char *release;
 		bool by_user_id;
 	} cases[] = { { "6.1.176", false }, { "6.18.42", false }, { "7.2.12", false }, { "7.3.0", true }, { "8.0", true } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(maps_by_user_id(EBADF, cases[i].release), cases[i].by_user_id);
 		assert_int_equal(maps_by_user_id(EIO, cases[i].release), cases[i].by_user_id);
 	}
 }
 
-static void only_a_refused_count_means_that_buffers_are_needed(void **state)
+TEST(only_a_refused_count_means_that_buffers_are_needed)
 {
-	(void)state;
 	answer = EINVAL;
 	assert_false(kfd_restores_without_bos(5));
 	answer = EFAULT;
 	assert_true(kfd_restores_without_bos(5));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_kernel_that_wants_a_page_for_events_maps_by_user_id),
-		cmocka_unit_test(where_nothing_can_be_asked_the_release_decides),
-		cmocka_unit_test(only_a_refused_count_means_that_buffers_are_needed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

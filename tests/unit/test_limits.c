@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which queues are refused at dump, and how that is said. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "kernel/limits.h"
 #include "log_stub.h"
 #include "records_fixture.h"
@@ -94,17 +90,15 @@ static bool limited(uint64_t gfx, uint64_t num_xcc, const char *release, struct 
 	return err;
 }
 
-static void queues_of_one_xcc_are_dumped_by_every_kernel(void **arg)
+TEST(queues_of_one_xcc_are_dumped_by_every_kernel)
 {
-	(void)arg;
 	assert_false(limited(90402, 1, "7.3.4", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_false(limited(90010, 1, "6.1.0-56-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_false(limited(100300, 1, "7.2.12-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
 }
 
-static void compute_queues_of_which_only_one_xcc_is_saved_are_refused(void **arg)
+TEST(compute_queues_of_which_only_one_xcc_is_saved_are_refused)
 {
-	(void)arg;
 	assert_true(limited(90402, 8, "6.12.107+deb13-amd64", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_true(limited(90402, 8, "6.17.9", queue(QUEUE_TYPE_COMPUTE, 7 * MQD)));
 	assert_non_null(strstr(log_text, "saves 14336 bytes of queue state where 8 XCCs have 16384"));
@@ -114,13 +108,12 @@ static void compute_queues_of_which_only_one_xcc_is_saved_are_refused(void **arg
 }
 
 /* The MQDs of seven XCCs need 14336 bytes of the stacks: all of the first one, the idle part of the second. */
-static void queues_of_several_xccs_need_room_on_kernels_that_check_their_size(void **arg)
+TEST(queues_of_several_xccs_need_room_on_kernels_that_check_their_size)
 {
 	static const char *const refused[] = { "6.18.42", "6.18.50-generic", "7.1.6", "7.2.0", "7.2-rc1", "7.3.4", "8.0.0" };
 	static const char *const dumped[] = { "6.17.9", "6.18.41", "7.0.13", "7.1.5", "odd" };
 	struct queue_record idle = queue(QUEUE_TYPE_COMPUTE, 8 * MQD), full = idle;
 
-	(void)arg;
 	idle.ctl_stack_size = full.ctl_stack_size = 8 * 0x3000;
 	idle.mqd_stack_size = idle.mqd_stack_offset = idle.mqd_wave_offset = 0x3000;
 	full.mqd_stack_size = full.mqd_wave_offset = 0x3000;
@@ -135,12 +128,11 @@ static void queues_of_several_xccs_need_room_on_kernels_that_check_their_size(vo
 		assert_false(limited(90402, 8, dumped[i], full));
 }
 
-static void patch_numbers_of_dkms_do_not_count(void **arg)
+TEST(patch_numbers_of_dkms_do_not_count)
 {
 	struct driver_release driver = { .major = 6, .minor = 18, .patch = 4, .dkms = true };
 	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, 8 * MQD);
 
-	(void)arg;
 	assert_int_equal(check_record(90402, 8, &driver, &record, false), -EOPNOTSUPP);
 	driver.minor = 16;
 	assert_int_equal(check_record(90402, 8, &driver, &record, false), 0);
@@ -195,14 +187,13 @@ static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
 	return ret;
 }
 
-static void partitions_whose_restore_overwrites_the_kernel_are_always_refused(void **arg)
+TEST(partitions_whose_restore_overwrites_the_kernel_are_always_refused)
 {
 	static const char *const harmful[] = { "6.16.4", "6.17.0", "6.18.50-generic", "7.1.6", "7.2-rc1", "7.2.13", "odd",
 					       "5.14.0-611.5.1.el9_7.x86_64", "6.12.0-124.8.1.el10_1.x86_64" };
 	static const char *const sound[] = { "6.1.0", "6.12.107", "6.16.3", "7.3.0", "7.3.4", "8.0.0" };
 	static const char *const dkms_harmful[] = { "6.13.1", "6.14.14", "6.16.6", "7.2.0", "odd" };
 
-	(void)arg;
 	for (size_t i = 0; i < ARRAY_SIZE(harmful); i++)
 		assert_true(harmful_partition(i % 2 ? 4 : 1, harmful[i], false));
 	for (size_t i = 0; i < ARRAY_SIZE(sound); i++)
@@ -213,13 +204,12 @@ static void partitions_whose_restore_overwrites_the_kernel_are_always_refused(vo
 	assert_false(harmful_partition(1, "7.3.0", true));
 }
 
-static void gpus_in_one_piece_are_no_partitions(void **arg)
+TEST(gpus_in_one_piece_are_no_partitions)
 {
 	struct driver_release driver = linux_release("7.2.12");
 	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
 	struct topology *topology = with_another(90402, 1, 0x4200);
 
-	(void)arg;
 	assert_false(harmful(topology, &driver, record));
 	assert_int_equal(topology_node_set(topology->nodes[1], TOPOLOGY_LOCATION_ID, 0x4103), 0);
 	assert_true(harmful(topology, &driver, record));
@@ -230,12 +220,11 @@ static void gpus_in_one_piece_are_no_partitions(void **arg)
 }
 
 /* A GPU with eight XCCs has all there are. */
-static void a_gpu_may_be_a_partition_where_others_are_hidden(void **arg)
+TEST(a_gpu_may_be_a_partition_where_others_are_hidden)
 {
 	struct driver_release driver = linux_release("7.2.12");
 	struct topology *topology = with_another(90402, 1, 0x4200);
 
-	(void)arg;
 	topology->nr_hidden = 1;
 	assert_true(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_non_null(strstr(log_text, "GPUs are hidden"));
@@ -244,19 +233,17 @@ static void a_gpu_may_be_a_partition_where_others_are_hidden(void **arg)
 	topology_free(topology);
 }
 
-static void queues_of_gfx11_and_later_are_refused(void **arg)
+TEST(queues_of_gfx11_and_later_are_refused)
 {
-	(void)arg;
 	assert_true(limited(110000, 1, "6.12.0", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_true(limited(120001, 1, "7.3.4", queue(QUEUE_TYPE_SDMA, 512)));
 }
 
 /* Linux 7.2.12 leaves out the control stacks of gfx9; those of gfx10 are in the CWSR area. */
-static void compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused(void **arg)
+TEST(compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused)
 {
 	struct queue_record none = queue(QUEUE_TYPE_COMPUTE, MQD), no_cwsr;
 
-	(void)arg;
 	none.ctl_stack_size = 0;
 	none.mqd_stack_size = none.mqd_wave_offset = 0x3000;
 	no_cwsr = none;
@@ -274,55 +261,50 @@ static void compute_queues_with_waves_whose_control_stack_is_not_saved_are_refus
 }
 
 /* What RESTORE of 6.12.111 wants of them is there by then. */
-static void compute_queues_are_dumped_wherever_their_waves_are_saved(void **arg)
+TEST(compute_queues_are_dumped_wherever_their_waves_are_saved)
 {
 	struct queue_record in_svm = queue(QUEUE_TYPE_COMPUTE, MQD), gfx10 = in_svm;
 
-	(void)arg;
 	in_svm.cwsr_address = CWSR + 0x10000000;
 	gfx10.ctl_stack_size = 0;
 	assert_false(limited(90010, 1, "6.12.117+deb12-amd64", in_svm));
 	assert_false(limited(100300, 1, "6.12.117", gfx10));
 }
 
-static void the_line_names_process_gpu_and_driver(void **arg)
+TEST(the_line_names_process_gpu_and_driver)
 {
-	(void)arg;
 	assert_true(limited(110000, 1, "7.2.0", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_non_null(strstr(log_text, "Error (amdgpu_plugin): pid 4711: has a queue on gpu 0x9e41"));
 	assert_non_null(strstr(log_text, "(gfx version 110000, Linux 7.2.0)"));
 	assert_non_null(strstr(log_text, "KFD_RESTORABLE_CHECK=0"));
 }
 
-static void the_setting_makes_it_a_warning(void **arg)
+TEST(the_setting_makes_it_a_warning)
 {
 	struct driver_release driver = linux_release("7.2.0");
 	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
 
-	(void)arg;
 	assert_int_equal(check_record(110000, 1, &driver, &record, true), 0);
 	assert_non_null(strstr(log_text, "Warning: pid 4711"));
 }
 
-static void a_queue_on_an_unknown_gpu_is_refused(void **arg)
+TEST(a_queue_on_an_unknown_gpu_is_refused)
 {
 	struct driver_release driver = linux_release("7.2.0");
 	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
 
-	(void)arg;
 	record.gpu_id++;
 	assert_int_equal(check_record(90010, 1, &driver, &record, false), -ENODEV);
 	assert_non_null(strstr(log_text, "gpu 0x1235"));
 }
 
-static void a_state_that_is_not_laid_out_as_known_is_refused(void **arg)
+TEST(a_state_that_is_not_laid_out_as_known_is_refused)
 {
 	struct driver_release driver = linux_release("9.1.0");
 	struct topology *topology = machine(90010, 1);
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 1, 0);
 	fixture_u32(f.bytes, 2);
 	state = fixture_state(&f);
@@ -354,9 +336,8 @@ static bool gpu_limited(uint64_t gfx, uint64_t num_xcc, const char *release)
 	return limit;
 }
 
-static void a_gpu_is_limited_as_the_compute_queues_of_rocm_are(void **arg)
+TEST(a_gpu_is_limited_as_the_compute_queues_of_rocm_are)
 {
-	(void)arg;
 	assert_false(gpu_limited(90008, 1, "6.1.0"));
 	assert_false(gpu_limited(90008, 0, "6.1.0"));
 	assert_false(gpu_limited(90008, 1, "6.12.111"));
@@ -368,25 +349,4 @@ static void a_gpu_is_limited_as_the_compute_queues_of_rocm_are(void **arg)
 	assert_false(gpu_limited(90402, 1, "7.2.0"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queues_of_one_xcc_are_dumped_by_every_kernel),
-		cmocka_unit_test(compute_queues_of_which_only_one_xcc_is_saved_are_refused),
-		cmocka_unit_test(queues_of_several_xccs_need_room_on_kernels_that_check_their_size),
-		cmocka_unit_test(patch_numbers_of_dkms_do_not_count),
-		cmocka_unit_test(partitions_whose_restore_overwrites_the_kernel_are_always_refused),
-		cmocka_unit_test(gpus_in_one_piece_are_no_partitions),
-		cmocka_unit_test(a_gpu_may_be_a_partition_where_others_are_hidden),
-		cmocka_unit_test(queues_of_gfx11_and_later_are_refused),
-		cmocka_unit_test(compute_queues_with_waves_whose_control_stack_is_not_saved_are_refused),
-		cmocka_unit_test(compute_queues_are_dumped_wherever_their_waves_are_saved),
-		cmocka_unit_test(the_line_names_process_gpu_and_driver),
-		cmocka_unit_test(the_setting_makes_it_a_warning),
-		cmocka_unit_test(a_queue_on_an_unknown_gpu_is_refused),
-		cmocka_unit_test(a_gpu_is_limited_as_the_compute_queues_of_rocm_are),
-		cmocka_unit_test(a_state_that_is_not_laid_out_as_known_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

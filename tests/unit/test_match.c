@@ -4,13 +4,13 @@
  * links, NUMA nodes, and images of other writers.
  */
 #define _GNU_SOURCE
+#include "unit.h"
 #include "match_fixture.h"
 
 /* ---- properties ---- */
 
-static void match_accepts_an_equal_gpu_under_other_names(void **state)
+FIXTURE_TEST(match_accepts_an_equal_gpu_under_other_names)
 {
-	(void)state;
 	plain_machines(1, 1);
 	set_prop(node_of(local, GPU), TOPOLOGY_DRM_RENDER_MINOR, 200);
 	assert_int_equal(match(), 0);
@@ -22,9 +22,8 @@ static void match_accepts_an_equal_gpu_under_other_names(void **state)
 	assert_int_equal(map->pairs[0].local_minor, 200);
 }
 
-static void match_of_no_gpus_is_empty(void **state)
+FIXTURE_TEST(match_of_no_gpus_is_empty)
 {
-	(void)state;
 	plain_machines(0, 2);
 	assert_int_equal(match(), 0);
 	assert_int_equal(map->nr_pairs, 0);
@@ -63,11 +62,10 @@ static const struct {
 	{ TOPOLOGY_SDMA_FW_VERSION, true, "KFD_SDMA_FW_VER_CHECK", MATCH_CHECK_SDMA_FW_VERSION },
 };
 
-static void match_applies_the_rule_of_every_property(void **state)
+FIXTURE_TEST(match_applies_the_rule_of_every_property)
 {
 	bool seen[TOPOLOGY_NR_PROPS] = { [TOPOLOGY_GPU_ID] = true, [TOPOLOGY_CAPABILITY] = true };
 
-	(void)state;
 	plain_machines(1, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(ruled); i++) {
 		uint64_t *value = &node_of(local, GPU)->value[ruled[i].prop];
@@ -88,11 +86,10 @@ static void match_applies_the_rule_of_every_property(void **state)
 	}
 }
 
-static void match_relaxes_what_an_option_relaxes(void **state)
+FIXTURE_TEST(match_relaxes_what_an_option_relaxes)
 {
 	char text[64];
 
-	(void)state;
 	plain_machines(1, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(ruled); i++) {
 		if (!ruled[i].setting)
@@ -111,9 +108,8 @@ static void match_relaxes_what_an_option_relaxes(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_ignores_what_the_image_does_not_have(void **state)
+FIXTURE_TEST(match_ignores_what_the_image_does_not_have)
 {
-	(void)state;
 	plain_machines(1, 1);
 	for (unsigned int i = TOPOLOGY_VENDOR_ID; i < TOPOLOGY_NR_PROPS; i++) {
 		node_of(local, GPU)->value[i] = ~node_of(saved, GPU)->value[i];
@@ -122,12 +118,11 @@ static void match_ignores_what_the_image_does_not_have(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_compares_capability_bits_that_user_space_acts_on(void **state)
+FIXTURE_TEST(match_compares_capability_bits_that_user_space_acts_on)
 {
 	/* ATS, queue sizes, VA limit, doorbell type, double map, ASIC revision, SRAM EDC, SVM, coherent host access */
 	const uint32_t compared = 0x1fc0705a;
 
-	(void)state;
 	plain_machines(1, 1);
 	for (unsigned int bit = 0; bit < 32; bit++) {
 		uint32_t capability = 0x2c00a280 ^ 1U << bit;
@@ -141,11 +136,10 @@ static void match_compares_capability_bits_that_user_space_acts_on(void **state)
 
 /* ---- an earlier matcher's failures ---- */
 
-static void match_finds_three_gpus_of_different_vram(void **state)
+FIXTURE_TEST(match_finds_three_gpus_of_different_vram)
 {
 	static const uint64_t src[] = { 32, 16, 24 }, dst[] = { 24, 16, 32 };
 
-	(void)state;
 	plain_machines(3, 3);
 	set_all(saved, TOPOLOGY_VRAM_SIZE, src, 3);
 	set_all(local, TOPOLOGY_VRAM_SIZE, dst, 3);
@@ -155,11 +149,10 @@ static void match_finds_three_gpus_of_different_vram(void **state)
 	assert_pair(2, 0xa2, 0xb0);
 }
 
-static void match_finds_four_gpus_of_different_vram(void **state)
+FIXTURE_TEST(match_finds_four_gpus_of_different_vram)
 {
 	static const uint64_t src[] = { 48, 32, 24, 16 }, dst[] = { 48, 16, 32, 48 };
 
-	(void)state;
 	plain_machines(4, 4);
 	set_all(saved, TOPOLOGY_VRAM_SIZE, src, 4);
 	set_all(local, TOPOLOGY_VRAM_SIZE, dst, 4);
@@ -170,9 +163,8 @@ static void match_finds_four_gpus_of_different_vram(void **state)
 	assert_pair(3, 0xa3, 0xb1);
 }
 
-static void match_finds_numa_nodes_swapped(void **state)
+FIXTURE_TEST(match_finds_numa_nodes_swapped)
 {
-	(void)state;
 	numa_machines("110", "100");
 	assert_int_equal(match(), 0);
 	/* The two that were on one node, on one node. */
@@ -181,18 +173,16 @@ static void match_finds_numa_nodes_swapped(void **state)
 	assert_int_equal(actual_of(0xa2), 0xb0);
 }
 
-static void match_ends_when_numa_nodes_cannot_be_kept(void **state)
+FIXTURE_TEST(match_ends_when_numa_nodes_cannot_be_kept)
 {
-	(void)state;
 	numa_machines("0000", "0100");
 	assert_refused("NUMA", "KFD_NUMA_CHECK=0 does not look at NUMA nodes");
 	options.relaxed[MATCH_CHECK_NUMA] = true;
 	assert_int_equal(match(), 0);
 }
 
-static void match_finds_64_gpus(void **state)
+FIXTURE_TEST(match_finds_64_gpus)
 {
-	(void)state;
 	plain_machines(64, 64);
 	link_hive(saved, GPU, 64);
 	link_hive(local, GPU, 64);
@@ -201,9 +191,8 @@ static void match_finds_64_gpus(void **state)
 		assert_pair(i, 0xa0 + i, 0xb000 + i);
 }
 
-static void match_describes_64_gpus_within_its_bounds(void **state)
+FIXTURE_TEST(match_describes_64_gpus_within_its_bounds)
 {
-	(void)state;
 	plain_machines(64, 64);
 	for (uint32_t i = 0; i < 64; i++)
 		set_prop(node_of(local, GPU + i), TOPOLOGY_VRAM_SIZE, 1000000007 + i);
@@ -212,17 +201,15 @@ static void match_describes_64_gpus_within_its_bounds(void **state)
 	assert_report("...");
 }
 
-static void match_finds_as_many_gpus_as_a_topology_has(void **state)
+FIXTURE_TEST(match_finds_as_many_gpus_as_a_topology_has)
 {
-	(void)state;
 	plain_machines(TOPOLOGY_MAX_NODES - 2, TOPOLOGY_MAX_NODES - 2);
 	assert_int_equal(match(), 0);
 	assert_int_equal(map->nr_pairs, TOPOLOGY_MAX_NODES - 2);
 }
 
-static void match_survives_links_to_absent_nodes(void **state)
+FIXTURE_TEST(match_survives_links_to_absent_nodes)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_one_way(saved, GPU, 77, TOPOLOGY_LINK_XGMI, 1000);
 	link_one_way(saved, 0, 78, TOPOLOGY_LINK_PCIE, 0);
@@ -230,9 +217,8 @@ static void match_survives_links_to_absent_nodes(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_swaps_two_hives(void **state)
+FIXTURE_TEST(match_swaps_two_hives)
 {
-	(void)state;
 	plain_machines(8, 8);
 	for (uint32_t i = 0; i < 4; i++) {
 		set_prop(node_of(saved, GPU + i), TOPOLOGY_DEVICE_ID, 1);
@@ -250,9 +236,8 @@ static void match_swaps_two_hives(void **state)
 }
 
 /* A count of the whole machine's links says nothing about one GPU of it. */
-static void match_moves_one_gpu_from_a_machine_of_eight_to_one_of_four(void **state)
+FIXTURE_TEST(match_moves_one_gpu_from_a_machine_of_eight_to_one_of_four)
 {
-	(void)state;
 	add_gpu(saved, GPU, 0xa0, 0);
 	set_prop(node_of(saved, GPU), TOPOLOGY_IO_LINKS_COUNT, 8);
 	for (uint32_t i = 0; i < 4; i++)
@@ -275,9 +260,8 @@ static void two_chains(struct topology *t, uint32_t first_id)
 	}
 }
 
-static void match_keeps_partial_links_inside_hives(void **state)
+FIXTURE_TEST(match_keeps_partial_links_inside_hives)
 {
-	(void)state;
 	two_chains(saved, 0xa0);
 	two_chains(local, 0xb0);
 	assert_int_equal(match(), 0);
@@ -285,9 +269,8 @@ static void match_keeps_partial_links_inside_hives(void **state)
 	assert_pair(4, 0xa4, 0xb4);
 }
 
-static void match_refuses_hives_with_types_at_other_places(void **state)
+FIXTURE_TEST(match_refuses_hives_with_types_at_other_places)
 {
-	(void)state;
 	two_chains(saved, 0xa0);
 	two_chains(local, 0xb0);
 	/* The one in the middle is of another kind; here it is one at the end. */
@@ -309,9 +292,8 @@ static void one_linked_gpu_per_hive(struct topology *t, uint32_t first_id, uint3
 	}
 }
 
-static void match_finds_the_linked_gpu_at_another_index(void **state)
+FIXTURE_TEST(match_finds_the_linked_gpu_at_another_index)
 {
-	(void)state;
 	one_linked_gpu_per_hive(saved, 0xa0, 0);
 	one_linked_gpu_per_hive(local, 0xb0, 4);
 	assert_int_equal(match(), 0);
@@ -319,9 +301,8 @@ static void match_finds_the_linked_gpu_at_another_index(void **state)
 	assert_pair(1, 0xa1, 0xb0);
 }
 
-static void match_refuses_a_one_way_link_to_the_host(void **state)
+FIXTURE_TEST(match_refuses_a_one_way_link_to_the_host)
 {
-	(void)state;
 	add_gpu(saved, GPU, 0xa0, 0);
 	add_gpu(local, GPU, 0xb0, 99);
 	link_one_way(local, GPU, 0, TOPOLOGY_LINK_PCIE, 0);
@@ -331,18 +312,16 @@ static void match_refuses_a_one_way_link_to_the_host(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_refuses_pcie_where_the_host_had_xgmi(void **state)
+FIXTURE_TEST(match_refuses_pcie_where_the_host_had_xgmi)
 {
-	(void)state;
 	add_gpu(saved, GPU, 0xa0, 99);
 	link_both(saved, GPU, 0, TOPOLOGY_LINK_XGMI, 0);
 	add_gpu(local, GPU, 0xb0, 0);
 	assert_refused("link to the host, wanted XGMI", "0xb0 (PCIe)");
 }
 
-static void match_takes_a_hive_and_loose_gpus(void **state)
+FIXTURE_TEST(match_takes_a_hive_and_loose_gpus)
 {
-	(void)state;
 	plain_machines(8, 8);
 	link_hive(saved, GPU, 4);
 	link_hive(local, GPU + 4, 4);
@@ -351,11 +330,10 @@ static void match_takes_a_hive_and_loose_gpus(void **state)
 		assert_pair(i, 0xa0 + i, 0xb0 + (i + 4) % 8);
 }
 
-static void match_takes_types_at_other_positions(void **state)
+FIXTURE_TEST(match_takes_types_at_other_positions)
 {
 	static const uint64_t src[] = { 1, 2, 3, 1, 2 }, dst[] = { 2, 3, 2, 1, 1 };
 
-	(void)state;
 	plain_machines(5, 5);
 	set_all(saved, TOPOLOGY_DEVICE_ID, src, 5);
 	set_all(local, TOPOLOGY_DEVICE_ID, dst, 5);
@@ -367,9 +345,8 @@ static void match_takes_types_at_other_positions(void **state)
 	assert_pair(4, 0xa4, 0xb2);
 }
 
-static void match_ignores_a_hive_that_is_too_many(void **state)
+FIXTURE_TEST(match_ignores_a_hive_that_is_too_many)
 {
-	(void)state;
 	plain_machines(4, 8);
 	link_hive(saved, GPU, 4);
 	link_hive(local, GPU, 4);
@@ -378,9 +355,8 @@ static void match_ignores_a_hive_that_is_too_many(void **state)
 	assert_pair(0, 0xa0, 0xb0);
 }
 
-static void match_puts_a_hive_into_a_bigger_one(void **state)
+FIXTURE_TEST(match_puts_a_hive_into_a_bigger_one)
 {
-	(void)state;
 	plain_machines(3, 8);
 	link_hive(saved, GPU, 3);
 	link_hive(local, GPU, 2);
@@ -390,9 +366,8 @@ static void match_puts_a_hive_into_a_bigger_one(void **state)
 	assert_pair(2, 0xa2, 0xb4);
 }
 
-static void match_refuses_a_broken_hive(void **state)
+FIXTURE_TEST(match_refuses_a_broken_hive)
 {
-	(void)state;
 	plain_machines(4, 4);
 	link_hive(saved, GPU, 4);
 	link_hive(local, GPU, 2);
@@ -402,9 +377,8 @@ static void match_refuses_a_broken_hive(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_names_the_pair_whose_link_is_missing(void **state)
+FIXTURE_TEST(match_names_the_pair_whose_link_is_missing)
 {
-	(void)state;
 	plain_machines(2, 3);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
@@ -412,9 +386,8 @@ static void match_names_the_pair_whose_link_is_missing(void **state)
 		       "KFD_TOPOLOGY_CHECK=0 does not look at links");
 }
 
-static void match_wants_the_bandwidth_of_an_xgmi_link(void **state)
+FIXTURE_TEST(match_wants_the_bandwidth_of_an_xgmi_link)
 {
-	(void)state;
 	plain_machines(2, 4);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 100000);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
@@ -425,9 +398,8 @@ static void match_wants_the_bandwidth_of_an_xgmi_link(void **state)
 	assert_pair(0, 0xa0, 0xb2);
 }
 
-static void match_wants_no_bandwidth_that_the_image_does_not_tell(void **state)
+FIXTURE_TEST(match_wants_no_bandwidth_that_the_image_does_not_tell)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 100000);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
@@ -440,9 +412,8 @@ static void match_wants_no_bandwidth_that_the_image_does_not_tell(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_lets_xgmi_serve_for_pcie_but_not_the_reverse(void **state)
+FIXTURE_TEST(match_lets_xgmi_serve_for_pcie_but_not_the_reverse)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
 	assert_refused("no two local GPUs", "linked by PCIe");
@@ -451,9 +422,8 @@ static void match_lets_xgmi_serve_for_pcie_but_not_the_reverse(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_wants_links_in_the_saved_direction_only(void **state)
+FIXTURE_TEST(match_wants_links_in_the_saved_direction_only)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_one_way(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
 	link_one_way(local, GPU + 1, GPU, TOPOLOGY_LINK_XGMI, 50000);
@@ -476,9 +446,8 @@ static void set_flags(struct topology *t, uint32_t from, uint32_t to, uint32_t f
 	}
 }
 
-static void match_does_not_take_a_link_without_peer_access(void **state)
+FIXTURE_TEST(match_does_not_take_a_link_without_peer_access)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
@@ -489,9 +458,8 @@ static void match_does_not_take_a_link_without_peer_access(void **state)
 	assert_int_equal(match(), 0);
 }
 
-static void match_wants_atomics_that_were_there(void **state)
+FIXTURE_TEST(match_wants_atomics_that_were_there)
 {
-	(void)state;
 	plain_machines(2, 2);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_PCIE, 0);
@@ -507,9 +475,8 @@ static void match_wants_atomics_that_were_there(void **state)
 
 /* ---- NUMA, candidates, images of other writers ---- */
 
-static void match_does_not_trust_an_unknown_numa_node(void **state)
+FIXTURE_TEST(match_does_not_trust_an_unknown_numa_node)
 {
-	(void)state;
 	options.relaxed[MATCH_CHECK_TOPOLOGY] = true;
 	add_gpu(saved, GPU, 0xa0, 1);
 	add_gpu(saved, GPU + 1, 0xa1, 1);
@@ -518,11 +485,10 @@ static void match_does_not_trust_an_unknown_numa_node(void **state)
 	assert_refused("as saved 0xa0 and 0xa1 were: on one NUMA node;", "KFD_NUMA_CHECK=0 does not look at NUMA nodes");
 }
 
-static void match_uses_no_gpu_that_is_unusable(void **state)
+FIXTURE_TEST(match_uses_no_gpu_that_is_unusable)
 {
 	const char *unusable[TOPOLOGY_MAX_NODES] = { [GPU] = "first reason", [GPU + 2] = "second reason" };
 
-	(void)state;
 	plain_machines(2, 4);
 	options.unusable = unusable;
 	assert_int_equal(match(), 0);
@@ -554,9 +520,8 @@ static void strip_to_old_image(struct topology *t)
 	}
 }
 
-static void match_takes_images_of_criu_3_17_to_4_2(void **state)
+FIXTURE_TEST(match_takes_images_of_criu_3_17_to_4_2)
 {
-	(void)state;
 	plain_machines(4, 4);
 	link_hive(saved, GPU, 4);
 	link_hive(local, GPU, 4);
@@ -568,9 +533,8 @@ static void match_takes_images_of_criu_3_17_to_4_2(void **state)
 }
 
 /* Their successors list GPUs that the process did not have with gpu_id 0, and no links to CPUs. */
-static void match_takes_images_with_nodes_without_gpu_id(void **state)
+FIXTURE_TEST(match_takes_images_with_nodes_without_gpu_id)
 {
-	(void)state;
 	plain_machines(3, 2);
 	set_prop(node_of(saved, GPU + 1), TOPOLOGY_GPU_ID, 0);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 0);
@@ -583,9 +547,8 @@ static void match_takes_images_with_nodes_without_gpu_id(void **state)
 	assert_pair(1, 0xa2, 0xb1);
 }
 
-static void match_takes_partitions(void **state)
+FIXTURE_TEST(match_takes_partitions)
 {
-	(void)state;
 	plain_machines(4, 8);
 	for (uint32_t i = 0; i < 4; i++) {
 		set_prop(node_of(saved, GPU + i), TOPOLOGY_NUM_XCC, 1);
@@ -601,48 +564,4 @@ static void match_takes_partitions(void **state)
 	assert_refused("num_xcc, wanted 1", "0xb0 0xb1 0xb2 0xb3 (16)");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(match_accepts_an_equal_gpu_under_other_names),
-		TEST(match_of_no_gpus_is_empty),
-		TEST(match_applies_the_rule_of_every_property),
-		TEST(match_relaxes_what_an_option_relaxes),
-		TEST(match_ignores_what_the_image_does_not_have),
-		TEST(match_compares_capability_bits_that_user_space_acts_on),
-		TEST(match_finds_three_gpus_of_different_vram),
-		TEST(match_finds_four_gpus_of_different_vram),
-		TEST(match_finds_numa_nodes_swapped),
-		TEST(match_ends_when_numa_nodes_cannot_be_kept),
-		TEST(match_finds_64_gpus),
-		TEST(match_describes_64_gpus_within_its_bounds),
-		TEST(match_finds_as_many_gpus_as_a_topology_has),
-		TEST(match_survives_links_to_absent_nodes),
-		TEST(match_swaps_two_hives),
-		TEST(match_moves_one_gpu_from_a_machine_of_eight_to_one_of_four),
-		TEST(match_keeps_partial_links_inside_hives),
-		TEST(match_refuses_hives_with_types_at_other_places),
-		TEST(match_finds_the_linked_gpu_at_another_index),
-		TEST(match_refuses_a_one_way_link_to_the_host),
-		TEST(match_refuses_pcie_where_the_host_had_xgmi),
-		TEST(match_takes_a_hive_and_loose_gpus),
-		TEST(match_takes_types_at_other_positions),
-		TEST(match_ignores_a_hive_that_is_too_many),
-		TEST(match_puts_a_hive_into_a_bigger_one),
-		TEST(match_refuses_a_broken_hive),
-		TEST(match_names_the_pair_whose_link_is_missing),
-		TEST(match_wants_the_bandwidth_of_an_xgmi_link),
-		TEST(match_wants_no_bandwidth_that_the_image_does_not_tell),
-		TEST(match_lets_xgmi_serve_for_pcie_but_not_the_reverse),
-		TEST(match_wants_links_in_the_saved_direction_only),
-		TEST(match_does_not_take_a_link_without_peer_access),
-		TEST(match_wants_atomics_that_were_there),
-		TEST(match_does_not_trust_an_unknown_numa_node),
-		TEST(match_uses_no_gpu_that_is_unusable),
-		TEST(match_takes_images_of_criu_3_17_to_4_2),
-		TEST(match_takes_images_with_nodes_without_gpu_id),
-		TEST(match_takes_partitions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

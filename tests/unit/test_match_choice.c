@@ -4,6 +4,7 @@
  * refusal says.
  */
 #define _GNU_SOURCE
+#include "unit.h"
 #include "match_fixture.h"
 
 static struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
@@ -27,9 +28,8 @@ static void set_map(const char *text)
 
 /* ---- nearness ---- */
 
-static void match_prefers_the_same_gpu_ids(void **state)
+FIXTURE_TEST(match_prefers_the_same_gpu_ids)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		add_gpu(saved, GPU + i, 0xa0 + i, 0);
 		add_gpu(local, GPU + i, 0xa0 + (i + 1) % 4, 0);
@@ -40,9 +40,8 @@ static void match_prefers_the_same_gpu_ids(void **state)
 		assert_pair(i, 0xa0 + i, 0xa0 + i);
 }
 
-static void match_prefers_pci_addresses_to_numa_nodes(void **state)
+FIXTURE_TEST(match_prefers_pci_addresses_to_numa_nodes)
 {
-	(void)state;
 	add_gpu(saved, GPU, 0xa0, 1);
 	add_gpu(local, GPU, 0xb0, 1);
 	add_gpu(local, GPU + 1, 0xb1, 0);
@@ -57,19 +56,17 @@ static void match_prefers_pci_addresses_to_numa_nodes(void **state)
 	assert_pair(0, 0xa0, 0xb0);
 }
 
-static void match_prefers_numa_nodes_to_low_numbers(void **state)
+FIXTURE_TEST(match_prefers_numa_nodes_to_low_numbers)
 {
-	(void)state;
 	numa_machines("1", "00101");
 	assert_int_equal(match(), 0);
 	assert_pair(0, 0xa0, 0xb2);
 }
 
-static void match_prefers_idle_gpus_to_all_names(void **state)
+FIXTURE_TEST(match_prefers_idle_gpus_to_all_names)
 {
 	bool busy[TOPOLOGY_MAX_NODES] = { [GPU] = true, [GPU + 1] = true };
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++)
 		add_gpu(saved, GPU + i, 0xa0 + i, 0);
 	for (uint32_t i = 0; i < 4; i++)
@@ -86,11 +83,10 @@ static void match_prefers_idle_gpus_to_all_names(void **state)
 }
 
 /* Two idle GPUs in a hive do not help three linked ones: links come first. */
-static void match_prefers_links_to_idle_gpus(void **state)
+FIXTURE_TEST(match_prefers_links_to_idle_gpus)
 {
 	bool busy[TOPOLOGY_MAX_NODES] = { [GPU] = true, [GPU + 1] = true };
 
-	(void)state;
 	plain_machines(3, 5);
 	link_hive(saved, GPU, 3);
 	link_hive(local, GPU, 3);
@@ -102,9 +98,8 @@ static void match_prefers_links_to_idle_gpus(void **state)
 	assert_pair(2, 0xa2, 0xb1);
 }
 
-static void match_does_not_depend_on_the_order_of_local_nodes(void **state)
+FIXTURE_TEST(match_does_not_depend_on_the_order_of_local_nodes)
 {
-	(void)state;
 	add_gpu(saved, GPU, 0xa0, 0);
 	for (uint32_t i = 0; i < 3; i++)
 		add_gpu(local, GPU + 2 - i, 0xb0 + i, 0);
@@ -114,9 +109,8 @@ static void match_does_not_depend_on_the_order_of_local_nodes(void **state)
 
 /* ---- KFD_DEVICE_MAP ---- */
 
-static void match_obeys_a_partial_device_map(void **state)
+FIXTURE_TEST(match_obeys_a_partial_device_map)
 {
-	(void)state;
 	plain_machines(3, 4);
 	set_map("a2=b0");
 	assert_int_equal(match(), 0);
@@ -125,9 +119,8 @@ static void match_obeys_a_partial_device_map(void **state)
 	assert_pair(2, 0xa2, 0xb0);
 }
 
-static void match_checks_the_device_map(void **state)
+FIXTURE_TEST(match_checks_the_device_map)
 {
-	(void)state;
 	plain_machines(1, 2);
 	set_prop(node_of(local, GPU + 1), TOPOLOGY_VRAM_SIZE, 32 * GIB);
 	set_map("a0=b1");
@@ -138,9 +131,8 @@ static void match_checks_the_device_map(void **state)
 	assert_pair(0, 0xa0, 0xb1);
 }
 
-static void match_checks_links_of_the_device_map(void **state)
+FIXTURE_TEST(match_checks_links_of_the_device_map)
 {
-	(void)state;
 	plain_machines(2, 3);
 	link_hive(saved, GPU, 2);
 	link_hive(local, GPU, 2);
@@ -151,9 +143,8 @@ static void match_checks_links_of_the_device_map(void **state)
 	assert_pair(1, 0xa1, 0xb0);
 }
 
-static void match_takes_minors_and_pci_addresses_in_the_device_map(void **state)
+FIXTURE_TEST(match_takes_minors_and_pci_addresses_in_the_device_map)
 {
-	(void)state;
 	plain_machines(2, 3);
 	options.pairs = pairs;
 	options.nr_pairs = 2;
@@ -171,9 +162,8 @@ static void assert_bad_map(const char *part)
 }
 
 /* Kernels put the number of a partition into the function, or into the upper bits. */
-static void match_takes_no_pci_address_for_one_of_several_partitions(void **state)
+FIXTURE_TEST(match_takes_no_pci_address_for_one_of_several_partitions)
 {
-	(void)state;
 	plain_machines(2, 2);
 	set_map("a0=b1");
 	for (uint32_t i = 0; i < 2; i++)
@@ -186,11 +176,10 @@ static void match_takes_no_pci_address_for_one_of_several_partitions(void **stat
 	assert_pair(0, 0xa0, 0xb1);
 }
 
-static void match_refuses_device_maps_of_gpus_that_are_not_there(void **state)
+FIXTURE_TEST(match_refuses_device_maps_of_gpus_that_are_not_there)
 {
 	const char *unusable[TOPOLOGY_MAX_NODES] = { [GPU + 1] = "it is full" };
 
-	(void)state;
 	plain_machines(2, 2);
 	set_map("b0=b0");
 	assert_bad_map("0xb0 is no GPU of the image");
@@ -211,9 +200,8 @@ static void match_refuses_device_maps_of_gpus_that_are_not_there(void **state)
 	assert_bad_map("renderD130 names several GPUs of the machine");
 }
 
-static void match_refuses_device_maps_that_name_a_gpu_twice(void **state)
+FIXTURE_TEST(match_refuses_device_maps_that_name_a_gpu_twice)
 {
-	(void)state;
 	plain_machines(2, 2);
 	set_map("a0=b0,a1=b1");
 	pairs[1].saved = (struct device_ref){ DEVICE_REF_RENDER_MINOR, 128 + GPU };
@@ -225,9 +213,8 @@ static void match_refuses_device_maps_that_name_a_gpu_twice(void **state)
 
 /* ---- refusals ---- */
 
-static void match_says_what_the_first_of_eight_gpus_meets(void **state)
+FIXTURE_TEST(match_says_what_the_first_of_eight_gpus_meets)
 {
-	(void)state;
 	plain_machines(8, 8);
 	for (uint32_t i = 0; i < 8; i++) {
 		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, (64 + i) * GIB);
@@ -237,9 +224,8 @@ static void match_says_what_the_first_of_eight_gpus_meets(void **state)
 	assert_null(strstr(fail_text(), "saved 0xa1"));
 }
 
-static void match_tells_the_same_of_equal_gpus_once(void **state)
+FIXTURE_TEST(match_tells_the_same_of_equal_gpus_once)
 {
-	(void)state;
 	plain_machines(8, 8);
 	for (uint32_t i = 0; i < 8; i++)
 		set_prop(node_of(local, GPU + i), TOPOLOGY_FW_VERSION, 15);
@@ -247,9 +233,8 @@ static void match_tells_the_same_of_equal_gpus_once(void **state)
 		       ": local 0xb0 0xb1 0xb2 0xb3 0xb4 0xb5 0xb6 0xb7 (15)");
 }
 
-static void match_says_which_gpus_fit_too_few(void **state)
+FIXTURE_TEST(match_says_which_gpus_fit_too_few)
 {
-	(void)state;
 	plain_machines(3, 4);
 	for (uint32_t i = 0; i < 3; i++)
 		set_prop(node_of(saved, GPU + i), TOPOLOGY_VRAM_SIZE, 128 * GIB);
@@ -259,9 +244,8 @@ static void match_says_which_gpus_fit_too_few(void **state)
 	assert_report("saved 0xa0 0xa1 0xa2; local 0xb0 0xb1");
 }
 
-static void match_refuses_groups_that_do_not_fit_together(void **state)
+FIXTURE_TEST(match_refuses_groups_that_do_not_fit_together)
 {
-	(void)state;
 	/* Three hives of three do not fit into two of five, though each GPU and each hive would. */
 	plain_machines(9, 10);
 	for (uint32_t i = 0; i < 3; i++)
@@ -271,27 +255,4 @@ static void match_refuses_groups_that_do_not_fit_together(void **state)
 	assert_refused("no choice of local GPUs keeps all links", "KFD_TOPOLOGY_CHECK=0 does not look at links");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(match_prefers_the_same_gpu_ids),
-		TEST(match_prefers_pci_addresses_to_numa_nodes),
-		TEST(match_prefers_numa_nodes_to_low_numbers),
-		TEST(match_prefers_idle_gpus_to_all_names),
-		TEST(match_prefers_links_to_idle_gpus),
-		TEST(match_does_not_depend_on_the_order_of_local_nodes),
-		TEST(match_obeys_a_partial_device_map),
-		TEST(match_checks_the_device_map),
-		TEST(match_checks_links_of_the_device_map),
-		TEST(match_takes_minors_and_pci_addresses_in_the_device_map),
-		TEST(match_takes_no_pci_address_for_one_of_several_partitions),
-		TEST(match_refuses_device_maps_of_gpus_that_are_not_there),
-		TEST(match_refuses_device_maps_that_name_a_gpu_twice),
-		TEST(match_says_what_the_first_of_eight_gpus_meets),
-		TEST(match_tells_the_same_of_equal_gpus_once),
-		TEST(match_says_which_gpus_fit_too_few),
-		TEST(match_refuses_groups_that_do_not_fit_together),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 
+#include "unit.h"
 #include "kernel/sysfs.h"
 #include "host/settings.h"
 #include "match_fixture.h"
@@ -121,18 +122,16 @@ static unsigned int fault_loop(int (*run)(void), int expected)
 
 /* ---- tests ---- */
 
-static void memory_for_the_topology_may_run_out(void **state)
+FIXTURE_TEST(memory_for_the_topology_may_run_out)
 {
-	(void)state;
 	assert_in_range(fault_loop(run_topology, 0), 5, 100);
 }
 
-static void memory_for_settings_may_run_out(void **state)
+FIXTURE_TEST(memory_for_settings_may_run_out)
 {
 	char path[96];
 	FILE *f;
 
-	(void)state;
 	strcpy(conf_dir, "/tmp/test_match_memory.XXXXXX");
 	assert_non_null(mkdtemp(conf_dir));
 	snprintf(path, sizeof(path), "%s/machine.conf", conf_dir);
@@ -145,9 +144,8 @@ static void memory_for_settings_may_run_out(void **state)
 	assert_int_equal(rmdir(conf_dir), 0);
 }
 
-static void memory_for_a_map_may_run_out(void **state)
+FIXTURE_TEST(memory_for_a_map_may_run_out)
 {
-	(void)state;
 	plain_machines(6, 8);
 	link_hive(saved, GPU, 3);
 	link_hive(saved, GPU + 3, 3);
@@ -159,9 +157,8 @@ static void memory_for_a_map_may_run_out(void **state)
 	assert_in_range(fault_loop(run_match, 0), 5, 100);
 }
 
-static void memory_for_a_refusal_may_run_out(void **state)
+FIXTURE_TEST(memory_for_a_refusal_may_run_out)
 {
-	(void)state;
 	plain_machines(9, 10);
 	for (uint32_t i = 0; i < 3; i++)
 		link_hive(saved, GPU + 3 * i, 3);
@@ -171,14 +168,4 @@ static void memory_for_a_refusal_may_run_out(void **state)
 	assert_in_range(fault_loop(run_match, -ENODEV), 5, 100);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_for_the_topology_may_run_out),
-		TEST(memory_for_settings_may_run_out),
-		TEST(memory_for_a_map_may_run_out),
-		TEST(memory_for_a_refusal_may_run_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

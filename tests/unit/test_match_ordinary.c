@@ -5,12 +5,8 @@
  * steps that there may be (unit.mk).
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "match_ordinary.h"
 #include "log_stub.h"
 
@@ -80,16 +76,10 @@ static void check_machine(const char *name, const struct description *d)
 		check_change(name, d, &changes[i]);
 }
 
-static void match_decides_every_ordinary_machine(void **state)
+TEST(match_decides_every_ordinary_machine)
 {
-	(void)state;
 	for_each_ordinary(TEST_DATA "/machines", check_machine);
 	assert_in_range(nr_machines, 20, 100);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(match_decides_every_ordinary_machine) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,13 +3,8 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/memory.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
@@ -79,9 +74,10 @@ static void assert_allowed(uint64_t bytes)
 	assert_true(memory_allowed() == bytes);
 }
 
-static void least_of_a_cgroup_and_those_above_it(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(least_of_a_cgroup_and_those_above_it)
 {
-	(void)state;
 	cgroups = "0::/engine/container/below\n";
 	put("sys/fs/cgroup/engine/container/below/memory.max", "max\n");
 	assert_allowed(UINT64_MAX);
@@ -95,9 +91,8 @@ static void least_of_a_cgroup_and_those_above_it(void **state)
 	assert_allowed(4096);
 }
 
-static void limit_of_the_root_counts(void **state)
+FIXTURE_TEST(limit_of_the_root_counts)
 {
-	(void)state;
 	put("sys/fs/cgroup/memory.max", "5000000\n");
 	cgroups = "0::/\n";
 	assert_allowed(5000000);
@@ -105,9 +100,8 @@ static void limit_of_the_root_counts(void **state)
 	assert_allowed(5000000);
 }
 
-static void other_cgroups_do_not_count(void **state)
+FIXTURE_TEST(other_cgroups_do_not_count)
 {
-	(void)state;
 	cgroups = "0::/engine/container\n";
 	put("sys/fs/cgroup/engine/container/below/memory.max", "1\n");
 	put("sys/fs/cgroup/engine/other/memory.max", "2\n");
@@ -117,9 +111,8 @@ static void other_cgroups_do_not_count(void **state)
 }
 
 /* Of v1, each controller may have the process elsewhere. */
-static void version_1_has_the_memory_controller_where_its_line_says(void **state)
+FIXTURE_TEST(version_1_has_the_memory_controller_where_its_line_says)
 {
-	(void)state;
 	cgroups = "9:cpu,cpuacct:/fast\n8:memory:/engine/container\n0::/engine\n";
 	put("sys/fs/cgroup/memory/fast/memory.limit_in_bytes", "1\n");
 	put("sys/fs/cgroup/memory/engine/container/memory.limit_in_bytes", "9223372036854771712\n");
@@ -130,13 +123,12 @@ static void version_1_has_the_memory_controller_where_its_line_says(void **state
 	assert_allowed(134217728);
 }
 
-static void what_is_not_known_is_no_limit(void **state)
+FIXTURE_TEST(what_is_not_known_is_no_limit)
 {
 	static const char *const wrong[] = {
 		"", "\n", "0\n", "0:\n", "0::\n", "what\n", "8:memory\n", "0::relative\n"
 	};
 
-	(void)state;
 	cgroups = NULL;
 	assert_allowed(UINT64_MAX);
 	for (size_t i = 1; i < ARRAY_SIZE(wrong); i++) {
@@ -153,11 +145,10 @@ static void what_is_not_known_is_no_limit(void **state)
 	assert_allowed(UINT64_MAX);
 }
 
-static void a_path_that_is_too_long_leaves_those_above_it(void **state)
+FIXTURE_TEST(a_path_that_is_too_long_leaves_those_above_it)
 {
 	char line[PATH_MAX + 64] = "0::/engine/";
 
-	(void)state;
 	memset(line + strlen(line), 'x', PATH_MAX);
 	line[sizeof(line) - 1] = '\0';
 	strcpy(line + PATH_MAX + 20, "\n");
@@ -166,11 +157,10 @@ static void a_path_that_is_too_long_leaves_those_above_it(void **state)
 	assert_allowed(8192);
 }
 
-static void copies_use_a_part_of_it(void **state)
+FIXTURE_TEST(copies_use_a_part_of_it)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	(void)state;
 	cgroups = "0::/engine\n";
 	assert_true(memory_for_copies(0) == 0);
 	assert_true(memory_for_copies(4096) == 4096);
@@ -183,19 +173,4 @@ static void copies_use_a_part_of_it(void **state)
 	assert_true(memory_for_copies(0) == page);
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(least_of_a_cgroup_and_those_above_it),
-		TEST(limit_of_the_root_counts),
-		TEST(other_cgroups_do_not_count),
-		TEST(version_1_has_the_memory_controller_where_its_line_says),
-		TEST(what_is_not_known_is_no_limit),
-		TEST(a_path_that_is_too_long_leaves_those_above_it),
-		TEST(copies_use_a_part_of_it),
-	};
-
-	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

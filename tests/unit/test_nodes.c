@@ -6,17 +6,12 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/device.h"
 #include "kernel/nodes.h"
 #include "amdgpu_plugin_util.h"
@@ -188,9 +183,10 @@ static void mount_own(void)
 		 minor(st.st_dev));
 }
 
-static void a_node_is_like_that_of_the_old_gpu(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(a_node_is_like_that_of_the_old_gpu)
 {
-	(void)state;
 	run("install -m 640 /dev/null %s/renderD128", dri);
 	assert_int_equal(make(131, 128), 0);
 	assert_int_equal(nr_made, 1);
@@ -200,9 +196,8 @@ static void a_node_is_like_that_of_the_old_gpu(void **state)
 	assert_int_equal(chowned_gid, GROUP);
 }
 
-static void without_an_old_node_all_may_use_it(void **state)
+FIXTURE_TEST(without_an_old_node_all_may_use_it)
 {
-	(void)state;
 	assert_int_equal(make(131, 128), 0);
 	assert_int_equal(nr_made, 1);
 	assert_int_equal(mode_of("renderD131"), 0666);
@@ -213,25 +208,22 @@ static void without_an_old_node_all_may_use_it(void **state)
 	assert_int_equal(chowned_uid, 0);
 }
 
-static void a_node_that_is_there_stays(void **state)
+FIXTURE_TEST(a_node_that_is_there_stays)
 {
-	(void)state;
 	run("install -m 600 /dev/null %s/renderD131", dri);
 	assert_int_equal(make(131, 128), 0);
 	assert_int_equal(nr_made, 0);
 	assert_int_equal(mode_of("renderD131"), 0600);
 }
 
-static void another_task_may_make_it_meanwhile(void **state)
+FIXTURE_TEST(another_task_may_make_it_meanwhile)
 {
-	(void)state;
 	mknod_error = EEXIST;
 	assert_int_equal(make(131, 128), 0);
 }
 
-static void what_else_has_the_name_stays_and_is_an_error(void **state)
+FIXTURE_TEST(what_else_has_the_name_stays_and_is_an_error)
 {
-	(void)state;
 	run("mkdir %s/renderD131", dri);
 	run("ln -s /dev/null %s/renderD132", dri);
 	assert_int_equal(make(131, 128), -EEXIST);
@@ -239,9 +231,8 @@ static void what_else_has_the_name_stays_and_is_an_error(void **state)
 	assert_int_equal(nr_made, 0);
 }
 
-static void what_fails_is_an_error(void **state)
+FIXTURE_TEST(what_fails_is_an_error)
 {
-	(void)state;
 	run("install -m 640 /dev/null %s/renderD128", dri);
 	mknod_error = EPERM;
 	assert_int_equal(make(131, 128), -EPERM);
@@ -250,17 +241,15 @@ static void what_fails_is_an_error(void **state)
 	assert_int_equal(make(131, 128), -EROFS);
 }
 
-static void what_the_machine_has_mounted_is_not_touched(void **state)
+FIXTURE_TEST(what_the_machine_has_mounted_is_not_touched)
 {
-	(void)state;
 	mount_own();
 	assert_int_equal(make(131, 128), 0);
 	assert_int_equal(nr_made, 0);
 }
 
-static void a_mount_among_many_is_found(void **state)
+FIXTURE_TEST(a_mount_among_many_is_found)
 {
-	(void)state;
 	for (unsigned int i = 0; i < 500; i++)
 		snprintf(mountinfo + strlen(mountinfo), 64, "%u 22 0:%u / /m rw - proc proc rw\n", 100 + i, 100000 + i);
 	assert_int_equal(make(131, 128), 0);
@@ -271,17 +260,15 @@ static void a_mount_among_many_is_found(void **state)
 	assert_int_equal(nr_made, 1);
 }
 
-static void another_file_system_than_a_tmpfs_is_not_touched(void **state)
+FIXTURE_TEST(another_file_system_than_a_tmpfs_is_not_touched)
 {
-	(void)state;
 	fs_type = EXT4_SUPER_MAGIC;
 	assert_int_equal(make(131, 128), 0);
 	assert_int_equal(nr_made, 0);
 }
 
-static void no_symbolic_link_is_followed(void **state)
+FIXTURE_TEST(no_symbolic_link_is_followed)
 {
-	(void)state;
 	run("mkdir %s/else && rmdir %s && ln -s ../else %s", top, dri, dri);
 	assert_int_equal(make(131, 128), 0);
 	run("mv %s/dev %s/other && mkdir %s/other/real && rm %s/other/dri && mkdir %s/other/dri && ln -s other %s/dev",
@@ -290,9 +277,8 @@ static void no_symbolic_link_is_followed(void **state)
 	assert_int_equal(nr_made, 0);
 }
 
-static void without_a_directory_or_known_mounts_nothing_is_made(void **state)
+FIXTURE_TEST(without_a_directory_or_known_mounts_nothing_is_made)
 {
-	(void)state;
 	assert_int_equal(nodes_make(NULL, 131, 128), 0);
 	run("rmdir %s", dri);
 	assert_int_equal(make(131, 128), 0);
@@ -302,23 +288,4 @@ static void without_a_directory_or_known_mounts_nothing_is_made(void **state)
 	assert_int_equal(nr_made, 0);
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_node_is_like_that_of_the_old_gpu),
-		TEST(without_an_old_node_all_may_use_it),
-		TEST(a_node_that_is_there_stays),
-		TEST(another_task_may_make_it_meanwhile),
-		TEST(what_else_has_the_name_stays_and_is_an_error),
-		TEST(what_fails_is_an_error),
-		TEST(what_the_machine_has_mounted_is_not_touched),
-		TEST(a_mount_among_many_is_found),
-		TEST(another_file_system_than_a_tmpfs_is_not_touched),
-		TEST(no_symbolic_link_is_followed),
-		TEST(without_a_directory_or_known_mounts_nothing_is_made),
-	};
-
-	return cmocka_run_group_tests_name("nodes", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,14 +3,10 @@
  * Settings as options of criu. This program stands in for a criu that has them, or fails to tell.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "host/options.h"
 #include "log_stub.h"
 
@@ -43,11 +39,10 @@ static void load(struct settings *settings)
 	options_check(settings);
 }
 
-static void options_are_settings(void **state)
+TEST(options_are_settings)
 {
 	struct settings settings;
 
-	(void)state;
 	options("--amdgpu_plugin.device-map=renderD128=renderD129", "--amdgpu_plugin.max-buffer-size=64M",
 		"--amdgpu_plugin.fw-ver-check=0");
 	load(&settings);
@@ -59,11 +54,10 @@ static void options_are_settings(void **state)
 	assert_true(settings.flag[SETTING_SDMA_FW_VER_CHECK]);
 }
 
-static void the_last_option_counts_and_comes_before_the_environment(void **state)
+TEST(the_last_option_counts_and_comes_before_the_environment)
 {
 	struct settings settings;
 
-	(void)state;
 	setenv("KFD_MAX_BUFFER_SIZE", "1M", 1);
 	options(NULL, NULL, NULL);
 	load(&settings);
@@ -77,18 +71,17 @@ static void the_last_option_counts_and_comes_before_the_environment(void **state
 	unsetenv("KFD_MAX_BUFFER_SIZE");
 }
 
-static void options_of_other_plugins_are_theirs(void **state)
+TEST(options_of_other_plugins_are_theirs)
 {
 	struct settings settings;
 
-	(void)state;
 	options("--cuda_plugin.device-map=a", "--amdgpu_plugin_too.nonsense", "--timeout=3");
 	load(&settings);
 	assert_string_equal(settings.mistake, "");
 	assert_int_equal(settings.n_device_map, 0);
 }
 
-static void mistakes_are_kept(void **state)
+TEST(mistakes_are_kept)
 {
 	static const char *const wrong[] = {
 		"--amdgpu_plugin.device-mapp=renderD128=renderD129", "--amdgpu_plugin.device",
@@ -98,7 +91,6 @@ static void mistakes_are_kept(void **state)
 	};
 	struct settings settings;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		options(wrong[i], NULL, NULL);
 		load(&settings);
@@ -106,14 +98,4 @@ static void mistakes_are_kept(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_are_settings),
-		cmocka_unit_test(the_last_option_counts_and_comes_before_the_environment),
-		cmocka_unit_test(options_of_other_plugins_are_theirs),
-		cmocka_unit_test(mistakes_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,13 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "content/content.h"
 #include "host/host.h"
 #include "log_stub.h"
@@ -191,17 +187,15 @@ static void expect_checksums(void)
 		}
 }
 
-static void a_gpu_saves_one_process_at_a_time_and_others_meanwhile(void **state)
+TEST(a_gpu_saves_one_process_at_a_time_and_others_meanwhile)
 {
-	(void)state;
 	assert_int_equal(dump(), 0);
 	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa");
 	expect_checksums();
 }
 
-static void a_stream_has_one_process_at_a_time(void **state)
+TEST(a_stream_has_one_process_at_a_time)
 {
-	(void)state;
 	is_streaming = true;
 	assert_int_equal(dump(), 0);
 	is_streaming = false;
@@ -209,22 +203,12 @@ static void a_stream_has_one_process_at_a_time(void **state)
 	expect_checksums();
 }
 
-static void the_first_failure_ends_it(void **state)
+TEST(the_first_failure_ends_it)
 {
-	(void)state;
 	failing_run = 1;
 	assert_int_equal(dump(), -EIO);
 	failing_run = 0;
 	assert_int_equal(nr_runs, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gpu_saves_one_process_at_a_time_and_others_meanwhile),
-		cmocka_unit_test(a_stream_has_one_process_at_a_time),
-		cmocka_unit_test(the_first_failure_ends_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

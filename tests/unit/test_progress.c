@@ -2,14 +2,10 @@
 /* Progress lines: what they say, and that no reader can stop the copy. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pages/progress.h"
 #include "log_stub.h"
 
@@ -46,12 +42,13 @@ static void report(uint64_t bytes, double seconds)
 	progress_close(&progress);
 }
 
-static void one_line_for_each_gpu(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(one_line_for_each_gpu)
 {
 	char text[512] = "";
 	FILE *f;
 
-	(void)state;
 	report(1000000, 0.5);
 	f = fopen(path, "re");
 	assert_non_null(f);
@@ -61,19 +58,17 @@ static void one_line_for_each_gpu(void **state)
 				  "dump gpu=0xcd done=0 total=3000000 rate=0.0 left=?\n");
 }
 
-static void nothing_is_written_without_a_path(void **state)
+TEST(nothing_is_written_without_a_path)
 {
 	struct progress progress = progress_open("", "dump");
 
-	(void)state;
 	assert_int_equal(progress.fd, -1);
 	progress_report(&progress, NULL, 0);
 	assert_int_equal(log_text[0], '\0');
 }
 
-static void a_fifo_without_reader_is_left_out(void **state)
+FIXTURE_TEST(a_fifo_without_reader_is_left_out)
 {
-	(void)state;
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	report(1, 1);
@@ -81,11 +76,10 @@ static void a_fifo_without_reader_is_left_out(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
-static void a_full_pipe_does_not_stop_the_copy(void **state)
+FIXTURE_TEST(a_full_pipe_does_not_stop_the_copy)
 {
 	int i, reader;
 
-	(void)state;
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -97,13 +91,12 @@ static void a_full_pipe_does_not_stop_the_copy(void **state)
 }
 
 /* A socket cannot be opened by its name. */
-static void stderr_may_be_a_socket_that_nobody_reads(void **state)
+TEST(stderr_may_be_a_socket_that_nobody_reads)
 {
 	int socks[2], saved = dup(STDERR_FILENO), i;
 	struct progress progress;
 	char text[64];
 
-	(void)state;
 	log_clear();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks), 0);
 	dup2(socks[1], STDERR_FILENO);
@@ -120,15 +113,4 @@ static void stderr_may_be_a_socket_that_nobody_reads(void **state)
 	close(socks[1]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_line_for_each_gpu, setup, teardown),
-		cmocka_unit_test(nothing_is_written_without_a_path),
-		cmocka_unit_test_setup_teardown(a_fifo_without_reader_is_left_out, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_pipe_does_not_stop_the_copy, setup, teardown),
-		cmocka_unit_test(stderr_may_be_a_socket_that_nobody_reads),
-	};
-
-	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

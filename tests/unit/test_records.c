@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What is read of the records of CHECKPOINT, and that nothing is read which is not there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "records_fixture.h"
 
@@ -61,14 +57,13 @@ static int count_queues(const struct kfd_state *state)
 	return r < 0 ? r : count;
 }
 
-static void queues_are_read_and_the_rest_is_passed_over(void **arg)
+TEST(queues_are_read_and_the_rest_is_passed_over)
 {
 	struct queue_record record;
 	struct fixture_records f;
 	struct kfd_state state;
 	struct records records;
 
-	(void)arg;
 	fill(&f);
 	state = fixture_state(&f);
 	assert_int_equal(records_begin(&state, &records), 0);
@@ -80,24 +75,22 @@ static void queues_are_read_and_the_rest_is_passed_over(void **arg)
 	assert_int_equal(records_next_queue(&records, &record), 0);
 }
 
-static void a_process_without_objects_has_no_queues(void **arg)
+TEST(a_process_without_objects_has_no_queues)
 {
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 8, 0);
 	state = fixture_state(&f);
 	assert_int_equal(count_queues(&state), 0);
 }
 
-static void another_version_is_not_read(void **arg)
+TEST(another_version_is_not_read)
 {
 	struct fixture_records f;
 	struct kfd_state state;
 	struct records records;
 
-	(void)arg;
 	fill(&f);
 	fixture_u32(f.bytes, 2);
 	state = fixture_state(&f);
@@ -105,13 +98,12 @@ static void another_version_is_not_read(void **arg)
 	assert_int_equal(records.version, 2);
 }
 
-static void each_missing_byte_is_noticed(void **arg)
+TEST(each_missing_byte_is_noticed)
 {
 	struct fixture_records f;
 	struct kfd_state state;
 	uint64_t size;
 
-	(void)arg;
 	fill(&f);
 	state = fixture_state(&f);
 	assert_int_equal(count_queues(&state), 2);
@@ -121,12 +113,11 @@ static void each_missing_byte_is_noticed(void **arg)
 	}
 }
 
-static void bytes_that_belong_to_no_record_are_noticed(void **arg)
+TEST(bytes_that_belong_to_no_record_are_noticed)
 {
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fill(&f);
 	state = fixture_state(&f);
 	state.priv_size++;
@@ -138,14 +129,13 @@ static void bytes_that_belong_to_no_record_are_noticed(void **arg)
 	assert_int_equal(count_queues(&state), -EPROTO);
 }
 
-static void unknown_kinds_and_impossible_sizes_are_noticed(void **arg)
+TEST(unknown_kinds_and_impossible_sizes_are_noticed)
 {
 	struct queue_record huge = compute;
 	struct fixture_records f;
 	struct kfd_state state;
 	uint64_t at;
 
-	(void)arg;
 	fixture_begin(&f, 1, 0);
 	at = f.size;
 	fixture_event(&f);
@@ -165,12 +155,11 @@ static void unknown_kinds_and_impossible_sizes_are_noticed(void **arg)
 	assert_int_equal(count_queues(&state), -EPROTO);
 }
 
-static void sdma_queues_are_found_by_gpu(void **arg)
+TEST(sdma_queues_are_found_by_gpu)
 {
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fill(&f);
 	state = fixture_state(&f);
 	assert_true(records_have_sdma_queue(&state, sdma.gpu_id));
@@ -180,14 +169,13 @@ static void sdma_queues_are_found_by_gpu(void **arg)
 	assert_false(records_have_sdma_queue(&state, sdma.gpu_id));
 }
 
-static void events_and_svm_ranges_are_counted(void **arg)
+TEST(events_and_svm_ranges_are_counted)
 {
 	struct queue_record record;
 	struct fixture_records f;
 	struct records records;
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 1, 1);
 	fixture_event(&f);
 	fixture_queue(&f, &compute);
@@ -201,7 +189,7 @@ static void events_and_svm_ranges_are_counted(void **arg)
 	assert_int_equal(records.nr_svm_ranges, 1);
 }
 
-static void svm_ranges_are_found_between_other_objects(void **arg)
+TEST(svm_ranges_are_found_between_other_objects)
 {
 	struct fixture_records f;
 	struct records records;
@@ -209,7 +197,6 @@ static void svm_ranges_are_found_between_other_objects(void **arg)
 	struct kfd_state state;
 	uint64_t pages[] = { 0x7f0000123, 5 };
 
-	(void)arg;
 	fixture_begin(&f, 1, 1);
 	fixture_queue(&f, &compute);
 	fixture_svm_range(&f);
@@ -230,7 +217,7 @@ static void svm_ranges_are_found_between_other_objects(void **arg)
 }
 
 /* With XNACK, unless an attribute says otherwise. */
-static void pages_that_come_on_demand_are_known(void **arg)
+TEST(pages_that_come_on_demand_are_known)
 {
 	static const struct {
 		uint32_t type, value;
@@ -243,7 +230,6 @@ static void pages_that_come_on_demand_are_known(void **arg)
 		{ 7, 0x40, false }, /* granularity */
 	};
 
-	(void)arg;
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		struct fixture_records f;
 		struct records records;
@@ -262,7 +248,7 @@ static void pages_that_come_on_demand_are_known(void **arg)
 }
 
 /* The imports are left out, and fillers come in. */
-static void bos_are_selected(void **state)
+TEST(bos_are_selected)
 {
 	const struct filler fillers[] = { { .gpu_id = 7, .handle = 5 }, { .gpu_id = 8, .handle = 1 } };
 	const bool keep[] = { true, false, true };
@@ -271,7 +257,6 @@ static void bos_are_selected(void **state)
 	struct fixture_records f;
 	struct bo_record record;
 
-	(void)state;
 	fill(&f);
 	all = fixture_state(&f);
 	assert_int_equal(all.nr_bos, 3);
@@ -306,7 +291,7 @@ static void bos_are_selected(void **state)
 }
 
 /* Each BO that was selected gets what RESTORE says of it; the others stay as they are. */
-static void results_go_to_the_bos_that_were_selected(void **state)
+TEST(results_go_to_the_bos_that_were_selected)
 {
 	const struct filler filler = { .gpu_id = 7, .handle = 5 };
 	const bool keep[] = { false, true, true };
@@ -314,7 +299,6 @@ static void results_go_to_the_bos_that_were_selected(void **state)
 	struct fixture_records f;
 	struct kfd_state all, some;
 
-	(void)state;
 	fill(&f);
 	all = fixture_state(&f);
 	all.bos = bos;
@@ -335,22 +319,4 @@ static void results_go_to_the_bos_that_were_selected(void **state)
 	records_selection_done(&some);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queues_are_read_and_the_rest_is_passed_over),
-		cmocka_unit_test(a_process_without_objects_has_no_queues),
-		cmocka_unit_test(another_version_is_not_read),
-		cmocka_unit_test(each_missing_byte_is_noticed),
-		cmocka_unit_test(bytes_that_belong_to_no_record_are_noticed),
-		cmocka_unit_test(unknown_kinds_and_impossible_sizes_are_noticed),
-		cmocka_unit_test(sdma_queues_are_found_by_gpu),
-		cmocka_unit_test(events_and_svm_ranges_are_counted),
-		cmocka_unit_test(svm_ranges_are_found_between_other_objects),
-		cmocka_unit_test(pages_that_come_on_demand_are_known),
-		cmocka_unit_test(bos_are_selected),
-		cmocka_unit_test(results_go_to_the_bos_that_were_selected),
-	};
-
-	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -7,20 +7,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "log_stub.h"
 #include "amdgpu_plugin_drm.h"
 #include "host/host.h"
@@ -384,9 +380,8 @@ static int check_handle(void)
 
 /* ---- tests ---- */
 
-static void what_the_dump_has_alone_is_accepted(void **state)
+TEST(what_the_dump_has_alone_is_accepted)
 {
-	(void)state;
 	begin();
 	add_bo();
 	assert_int_equal(check_bo(), 0);
@@ -395,9 +390,8 @@ static void what_the_dump_has_alone_is_accepted(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
-static void an_import_of_a_stranger_is_counted(void **state)
+TEST(an_import_of_a_stranger_is_counted)
 {
-	(void)state;
 	begin();
 	add_bo();
 	add_bo();
@@ -406,9 +400,8 @@ static void an_import_of_a_stranger_is_counted(void **state)
 	assert_non_null(strstr(log_text, "KFD_SHARING_CHECK=0"));
 }
 
-static void legacy_ipc_is_named_where_it_may_be(void **state)
+TEST(legacy_ipc_is_named_where_it_may_be)
 {
-	(void)state;
 	begin();
 	is_dkms = true;
 	add_bo();
@@ -430,12 +423,11 @@ static void begin_hidden_import(void)
 	stranger.is_in_kfd = true;
 }
 
-static void a_hidden_import_is_found_by_debugfs(void **state)
+TEST(a_hidden_import_is_found_by_debugfs)
 {
 	char spaces[256];
 	struct stat st;
 
-	(void)state;
 	begin_hidden_import();
 	fstat(dmabuf, &st);
 	snprintf(spaces, sizeof(spaces), "pid:8\tProcess:job ----------\n\t\t0x00000000: 8192 byte VRAM exported as ino:%lu\n"
@@ -447,12 +439,11 @@ static void a_hidden_import_is_found_by_debugfs(void **state)
 }
 
 /* Nor is the KFD's own reference taken for one. */
-static void a_stranger_with_other_buffers_is_none(void **state)
+TEST(a_stranger_with_other_buffers_is_none)
 {
 	char spaces[256];
 	struct stat st;
 
-	(void)state;
 	begin_hidden_import();
 	free_bo();
 	add_bo();
@@ -467,18 +458,16 @@ static void a_stranger_with_other_buffers_is_none(void **state)
 	assert_int_equal(check_handle(), 0);
 }
 
-static void without_debugfs_a_hidden_import_is_feared(void **state)
+TEST(without_debugfs_a_hidden_import_is_feared)
 {
-	(void)state;
 	begin_hidden_import();
 	assert_int_equal(check_handle(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "may share a buffer of renderD128 with pid 99"));
 	assert_non_null(strstr(log_text, "mount debugfs"));
 }
 
-static void a_stranger_on_another_gpu_is_none(void **state)
+TEST(a_stranger_on_another_gpu_is_none)
 {
-	(void)state;
 	begin();
 	add_bo();
 	add_handle();
@@ -504,21 +493,19 @@ static void begin_kept_handle(uint32_t handle)
 	stranger.offset = OFFSET;
 }
 
-static void a_kept_handle_is_found(void **state)
+TEST(a_kept_handle_is_found)
 {
-	(void)state;
 	begin_kept_handle(3);
 	assert_int_equal(check_bo(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }
 
-static void a_handle_is_known_by_the_offset_on_its_own_gpu(void **state)
+TEST(a_handle_is_known_by_the_offset_on_its_own_gpu)
 {
 	struct holder holders[] = {
 		{ .minor = 129, .offset = 0x5000 }, { .minor = 128, .offset = OFFSET, .bo = 1 },
 	};
 
-	(void)state;
 	begin_kept_handle(3);
 	kernel.references += 4; /* the import on the other GPU */
 	assert_int_equal(check(holders, 2), -EOPNOTSUPP);
@@ -526,13 +513,12 @@ static void a_handle_is_known_by_the_offset_on_its_own_gpu(void **state)
 }
 
 /* Another GPU's handle of the same size may be an import of the buffer, where the dump has one, too. */
-static void a_handle_on_another_gpu_is_known_by_its_size(void **state)
+TEST(a_handle_on_another_gpu_is_known_by_its_size)
 {
 	struct holder holders[] = {
 		{ .minor = 128, .offset = OFFSET }, { .minor = 129, .offset = 0x5000, .bo = 1 },
 	};
 
-	(void)state;
 	begin();
 	add_bo();
 	kernel.references += 4; /* the import on the other GPU */
@@ -546,9 +532,8 @@ static void a_handle_on_another_gpu_is_known_by_its_size(void **state)
 }
 
 /* Another job's; each buffer of the dump is looked for among them. */
-static void thousands_of_handles_are_not_walked_over(void **state)
+TEST(thousands_of_handles_are_not_walked_over)
 {
-	(void)state;
 	begin();
 	add_bo();
 	stranger.file_minor = 128;
@@ -560,18 +545,16 @@ static void thousands_of_handles_are_not_walked_over(void **state)
 	assert_int_equal(check_bo(), -EOPNOTSUPP);
 }
 
-static void handles_are_found_where_they_are_not_listed(void **state)
+TEST(handles_are_found_where_they_are_not_listed)
 {
-	(void)state;
 	begin_kept_handle(7000);
 	stranger.lists_handles = false;
 	assert_int_equal(check_bo(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }
 
-static void files_that_cannot_be_looked_at_are_not_passed_over(void **state)
+TEST(files_that_cannot_be_looked_at_are_not_passed_over)
 {
-	(void)state;
 	begin_kept_handle(3);
 	stranger.open_error = EPERM;
 	assert_int_equal(check_bo(), -EPERM);
@@ -579,9 +562,8 @@ static void files_that_cannot_be_looked_at_are_not_passed_over(void **state)
 	assert_non_null(strstr(log_text, "cannot look whether pid 99, which is not dumped, has buffers"));
 }
 
-static void files_that_are_gone_are(void **state)
+TEST(files_that_are_gone_are)
 {
-	(void)state;
 	begin();
 	add_bo();
 	stranger.file_minor = 128;
@@ -589,9 +571,8 @@ static void files_that_are_gone_are(void **state)
 	assert_int_equal(check_bo(), 0);
 }
 
-static void an_open_dmabuf_is_found(void **state)
+TEST(an_open_dmabuf_is_found)
 {
-	(void)state;
 	begin_kept_handle(0);
 	stranger.has_dmabuf = true;
 	add_handle();
@@ -603,9 +584,8 @@ static void an_open_dmabuf_is_found(void **state)
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }
 
-static void references_that_pass_are_waited_for(void **state)
+TEST(references_that_pass_are_waited_for)
 {
-	(void)state;
 	begin();
 	add_bo();
 	add_bo();
@@ -619,9 +599,8 @@ static void references_that_pass_are_waited_for(void **state)
 }
 
 /* The KFD imports it for the other GPU, since an IOMMU translates for each. */
-static void memory_of_an_apu_is_system_memory(void **state)
+TEST(memory_of_an_apu_is_system_memory)
 {
-	(void)state;
 	begin();
 	bos[0].alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 	topology_node_set(&nodes[0], TOPOLOGY_HIVE_ID, 5);
@@ -638,11 +617,10 @@ static void memory_of_an_apu_is_system_memory(void **state)
 }
 
 /* By the mappings of all its holders. */
-static void a_buffer_is_asked_once_what_memory_it_is(void **state)
+TEST(a_buffer_is_asked_once_what_memory_it_is)
 {
 	struct holder holders[8];
 
-	(void)state;
 	begin();
 	nr_mapped = 1;
 	for (size_t i = 0; i < ARRAY_SIZE(holders); i++) {
@@ -654,28 +632,4 @@ static void a_buffer_is_asked_once_what_memory_it_is(void **state)
 	assert_in_range(nr_imported, 1, 2);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handle_on_another_gpu_is_known_by_its_size),
-		cmocka_unit_test(thousands_of_handles_are_not_walked_over),
-		cmocka_unit_test(a_buffer_is_asked_once_what_memory_it_is),
-		cmocka_unit_test(what_the_dump_has_alone_is_accepted),
-		cmocka_unit_test(an_import_of_a_stranger_is_counted),
-		cmocka_unit_test(legacy_ipc_is_named_where_it_may_be),
-		cmocka_unit_test(a_hidden_import_is_found_by_debugfs),
-		cmocka_unit_test(a_stranger_with_other_buffers_is_none),
-		cmocka_unit_test(without_debugfs_a_hidden_import_is_feared),
-		cmocka_unit_test(a_stranger_on_another_gpu_is_none),
-		cmocka_unit_test(a_kept_handle_is_found),
-		cmocka_unit_test(a_handle_is_known_by_the_offset_on_its_own_gpu),
-		cmocka_unit_test(handles_are_found_where_they_are_not_listed),
-		cmocka_unit_test(files_that_cannot_be_looked_at_are_not_passed_over),
-		cmocka_unit_test(files_that_are_gone_are),
-		cmocka_unit_test(an_open_dmabuf_is_found),
-		cmocka_unit_test(references_that_pass_are_waited_for),
-		cmocka_unit_test(memory_of_an_apu_is_system_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* SDMA packets: dword by dword, and what an interpreter makes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "content/sdma.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
@@ -22,13 +20,12 @@ static struct sdma_ib new_ib(uint32_t family, size_t max_dw)
 	return (struct sdma_ib){ .dw = dwords, .max_dw = max_dw, .rules = sdma_rules(family) };
 }
 
-static void gfx9_counts_bytes_minus_one(void **state)
+TEST(gfx9_counts_bytes_minus_one)
 {
 	static const uint32_t copy[] = { 1, 0xfff, 0, 0x22223000, 0x1111, 0x44445000, 0x3333 };
 	static const uint32_t fill[] = { 11 | 2u << 30, 0x44445000, 0x3333, 0, 0xfff };
 	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 64);
 
-	(void)state;
 	assert_int_equal(sdma_add_copy(&ib, 0x333344445000, 0x111122223000, 0x1000), 0x1000);
 	assert_int_equal(ib.nr_dw, 7);
 	assert_memory_equal(dwords, copy, sizeof(copy));
@@ -37,24 +34,22 @@ static void gfx9_counts_bytes_minus_one(void **state)
 	assert_memory_equal(dwords + 7, fill, sizeof(fill));
 }
 
-static void older_gpus_count_bytes(void **state)
+TEST(older_gpus_count_bytes)
 {
 	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_VI, 64);
 
-	(void)state;
 	sdma_add_copy(&ib, 0x1000, 0x2000, 0x1000);
 	assert_int_equal(dwords[1], 0x1000);
 	sdma_add_zeros(&ib, 0x1000, 0x1000);
 	assert_int_equal(dwords[7 + 4], 0x1000);
 }
 
-static void family_decides_at_gfx9(void **state)
+TEST(family_decides_at_gfx9)
 {
 	static const uint32_t with[] = { AMDGPU_FAMILY_AI, AMDGPU_FAMILY_RV, AMDGPU_FAMILY_NV, 145 /* GC 11.0.0 */,
 					 152 /* GC 12.0.0 */ };
 	static const uint32_t without[] = { AMDGPU_FAMILY_CI, AMDGPU_FAMILY_KV, AMDGPU_FAMILY_VI, AMDGPU_FAMILY_CZ };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
 		assert_true(sdma_rules(with[i]).count_minus_one);
 	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
@@ -83,18 +78,16 @@ static void check_long_copy(uint32_t family, uint64_t limit)
 	assert_int_equal(done, len);
 }
 
-static void long_copies_keep_within_the_count_field(void **state)
+TEST(long_copies_keep_within_the_count_field)
 {
-	(void)state;
 	check_long_copy(AMDGPU_FAMILY_AI, 4 * MIB);
 	check_long_copy(AMDGPU_FAMILY_VI, 0x1fffff);
 }
 
-static void a_full_buffer_takes_what_fits(void **state)
+TEST(a_full_buffer_takes_what_fits)
 {
 	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 16);
 
-	(void)state;
 	assert_int_equal(sdma_add_copy(&ib, 0, 0x1000000, 100 * MIB), 8 * MIB);
 	assert_int_equal(ib.nr_dw, 14);
 	assert_int_equal(sdma_add_copy(&ib, 0, 0x1000000, 4), 0);
@@ -105,21 +98,19 @@ static void a_full_buffer_takes_what_fits(void **state)
 	assert_int_equal(dwords[16], 0xeeeeeeee);
 }
 
-static void a_whole_buffer_needs_no_padding(void **state)
+TEST(a_whole_buffer_needs_no_padding)
 {
 	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 56);
 
-	(void)state;
 	assert_int_equal(sdma_add_copy(&ib, 0, 0x1000000, 8 * 4 * MIB), 32 * MIB);
 	sdma_finish(&ib);
 	assert_int_equal(ib.nr_dw, 56);
 }
 
-static void fills_that_are_not_whole_dwords_count_in_bytes(void **state)
+TEST(fills_that_are_not_whole_dwords_count_in_bytes)
 {
 	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 64);
 
-	(void)state;
 	sdma_add_zeros(&ib, 0x1002, 8);
 	sdma_add_zeros(&ib, 0x1000, 7);
 	sdma_add_zeros(&ib, 0x1004, 8);
@@ -129,12 +120,11 @@ static void fills_that_are_not_whole_dwords_count_in_bytes(void **state)
 }
 
 /* Copies and fills at random places do exactly what memcpy and memset do. */
-static void interpreters_do_what_is_meant(void **state)
+TEST(interpreters_do_what_is_meant)
 {
 	enum { BYTES = 9 << 20 };
 	uint8_t *src = malloc(BYTES), *dst = malloc(BYTES), *expected = malloc(BYTES);
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		uint32_t family = seed % 2 ? AMDGPU_FAMILY_AI : AMDGPU_FAMILY_VI;
 		struct sdma_ib ib = new_ib(family, sizeof(dwords) / 4);
@@ -167,31 +157,15 @@ static void interpreters_do_what_is_meant(void **state)
 }
 
 /* The interpreter has to be able to say no, or the tests with it say nothing. */
-static void the_interpreter_is_strict(void **state)
+TEST(the_interpreter_is_strict)
 {
 	uint32_t unknown[8] = { 0x42 }, long_count[8] = { 1, 0x400000 }, odd_fill[8] = { 11 | 2u << 30, 2, 0, 0, 3 };
 	uint32_t cut_off[3] = { 1, 0xf, 0 };
 
-	(void)state;
 	assert_true(fake_drm_execute(unknown, 8, AMDGPU_FAMILY_AI) < 0);
 	assert_true(fake_drm_execute(long_count, 8, AMDGPU_FAMILY_AI) < 0);
 	assert_true(fake_drm_execute(odd_fill, 8, AMDGPU_FAMILY_AI) < 0);
 	assert_true(fake_drm_execute(cut_off, 3, AMDGPU_FAMILY_AI) < 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gfx9_counts_bytes_minus_one),
-		cmocka_unit_test(older_gpus_count_bytes),
-		cmocka_unit_test(family_decides_at_gfx9),
-		cmocka_unit_test(long_copies_keep_within_the_count_field),
-		cmocka_unit_test(a_full_buffer_takes_what_fits),
-		cmocka_unit_test(a_whole_buffer_needs_no_padding),
-		cmocka_unit_test(fills_that_are_not_whole_dwords_count_in_bytes),
-		cmocka_unit_test(interpreters_do_what_is_meant),
-		cmocka_unit_test(the_interpreter_is_strict),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -5,13 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "host/settings.h"
 #include "log_stub.h"
 #include "remove_all.h"
@@ -123,9 +119,11 @@ static void assert_refused(struct world *w, const char *a, const char *b, const 
 
 /* ---- defaults and flags ---- */
 
-static void settings_without_sources_are_the_defaults(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(settings_without_sources_are_the_defaults)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	struct settings expected;
 
 	settings_default(&expected);
@@ -138,9 +136,9 @@ static void settings_without_sources_are_the_defaults(void **state)
 	assert_string_equal(expected.progress, "");
 }
 
-static void settings_absent_files_are_no_error(void **state)
+FIXTURE_TEST(settings_absent_files_are_no_error)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	assert_int_equal(load(w), 0);
 	snprintf(w->machine, sizeof(w->machine), "%s/no/such/directory/conf", w->dir);
@@ -148,11 +146,11 @@ static void settings_absent_files_are_no_error(void **state)
 	assert_int_equal(log_errors, 0);
 }
 
-static void settings_flags_take_every_form_in_any_case(void **state)
+FIXTURE_TEST(settings_flags_take_every_form_in_any_case)
 {
 	static const char *const on[] = { "1", "yes", "YES", "true", "True", "on", "oN" };
 	static const char *const off[] = { "0", "no", "No", "false", "FALSE", "off", "Off" };
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	for (unsigned int id = 0; id < SETTING_N_FLAGS; id++) {
 		for (size_t i = 0; i < ARRAY_SIZE(on); i++) {
@@ -164,10 +162,10 @@ static void settings_flags_take_every_form_in_any_case(void **state)
 	}
 }
 
-static void settings_refuse_a_flag_that_is_none(void **state)
+FIXTURE_TEST(settings_refuse_a_flag_that_is_none)
 {
 	static const char *const bad[] = { "", " ", "2", "maybe", "10", "yess", "1 ", "-1", "0x1" };
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		w->n_env = 0;
@@ -177,9 +175,9 @@ static void settings_refuse_a_flag_that_is_none(void **state)
 	assert_logged("'0x1'");
 }
 
-static void settings_are_untouched_when_refused(void **state)
+FIXTURE_TEST(settings_are_untouched_when_refused)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	struct settings before;
 
 	memset(&w->settings, 0x5a, sizeof(w->settings));
@@ -190,7 +188,7 @@ static void settings_are_untouched_when_refused(void **state)
 
 /* ---- sizes ---- */
 
-static void settings_sizes_take_units(void **state)
+FIXTURE_TEST(settings_sizes_take_units)
 {
 	static const struct {
 		const char *text;
@@ -211,7 +209,7 @@ static void settings_sizes_take_units(void **state)
 		{ "16777215T", 16777215ULL << 40 },
 		{ "0G", 0 },
 	};
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", cases[i].text), 0);
@@ -219,10 +217,10 @@ static void settings_sizes_take_units(void **state)
 	}
 }
 
-static void settings_sizes_are_cut_to_whole_pages(void **state)
+FIXTURE_TEST(settings_sizes_are_cut_to_whole_pages)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	char text[32];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)(3 * page - 1));
@@ -230,7 +228,7 @@ static void settings_sizes_are_cut_to_whole_pages(void **state)
 	assert_int_equal(w->settings.max_buffer_size_bytes, 2 * page);
 }
 
-static void settings_refuse_sizes_that_are_none(void **state)
+FIXTURE_TEST(settings_refuse_sizes_that_are_none)
 {
 	static const char *const bad[] = {
 		"",	     "-1",
@@ -244,7 +242,7 @@ static void settings_refuse_sizes_that_are_none(void **state)
 		"4096 ",     "18446744073709551616",
 		"16777216T", "99999999999999999999999999",
 	};
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		w->n_env = 0;
@@ -254,9 +252,9 @@ static void settings_refuse_sizes_that_are_none(void **state)
 }
 
 /* The old trap: errno left over from an earlier call made a good number look bad. */
-static void settings_do_not_depend_on_errno(void **state)
+FIXTURE_TEST(settings_do_not_depend_on_errno)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	errno = ERANGE;
 	assert_int_equal(load_env(w, "KFD_MAX_BUFFER_SIZE", "64M"), 0);
@@ -275,9 +273,9 @@ static void assert_ref(const struct device_ref *ref, enum device_ref_kind kind, 
 	assert_string_equal(written, text);
 }
 
-static void settings_device_map_takes_ids_minors_and_pci_addresses(void **state)
+FIXTURE_TEST(settings_device_map_takes_ids_minors_and_pci_addresses)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	const struct device_map_entry *map = w->settings.device_map;
 
 	assert_int_equal(load_env(w, "KFD_DEVICE_MAP",
@@ -293,7 +291,7 @@ static void settings_device_map_takes_ids_minors_and_pci_addresses(void **state)
 	assert_ref(&map[3].local, DEVICE_REF_PCI, 0x10002ULL << 32 | 1, "10002:00:00.1");
 }
 
-static void settings_refuse_device_maps_that_are_none(void **state)
+FIXTURE_TEST(settings_refuse_device_maps_that_are_none)
 {
 	static const char *const bad[] = {
 		"1",	   "1=",	   "=1",	"1=2,",	     ",1=2",	    "1=2;3=4",
@@ -301,7 +299,7 @@ static void settings_refuse_device_maps_that_are_none(void **state)
 		"1=card0", "1=c1:00",	   "1=c1:20.0", "1=c1:00.8", "1=100:00.0",  "1=c1:00.0.0",
 		"1=-2",	   "1=4294967296", "1=2,1=3",	"1=2,3=2",   "0x10=2,16=3",
 	};
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		w->n_env = 0;
@@ -310,9 +308,9 @@ static void settings_refuse_device_maps_that_are_none(void **state)
 	}
 }
 
-static void settings_device_map_may_be_empty(void **state)
+FIXTURE_TEST(settings_device_map_may_be_empty)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "KFD_DEVICE_MAP = 1=2\n");
 	assert_int_equal(load(w), 0);
@@ -322,10 +320,10 @@ static void settings_device_map_may_be_empty(void **state)
 	assert_int_equal(w->settings.n_device_map, 0);
 }
 
-static void settings_refuse_more_pairs_than_there_can_be_gpus(void **state)
+FIXTURE_TEST(settings_refuse_more_pairs_than_there_can_be_gpus)
 {
 	static char text[32 * (SETTINGS_DEVICE_MAP_MAX + 2)] = "KFD_DEVICE_MAP = ";
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	size_t len = strlen(text);
 
 	for (unsigned int i = 1; i <= SETTINGS_DEVICE_MAP_MAX; i++)
@@ -340,9 +338,9 @@ static void settings_refuse_more_pairs_than_there_can_be_gpus(void **state)
 
 /* ---- paths ---- */
 
-static void settings_progress_is_an_absolute_path(void **state)
+FIXTURE_TEST(settings_progress_is_an_absolute_path)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	assert_int_equal(load_env(w, "KFD_PROGRESS", "/dev/stderr"), 0);
 	assert_string_equal(w->settings.progress, "/dev/stderr");
@@ -353,9 +351,9 @@ static void settings_progress_is_an_absolute_path(void **state)
 	assert_refused(w, "KFD_PROGRESS", "'progress.txt'", "absolute path");
 }
 
-static void settings_wait_is_one_of_two_words(void **state)
+FIXTURE_TEST(settings_wait_is_one_of_two_words)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	assert_int_equal(load_env(w, "KFD_WAIT", "Early"), 0);
 	assert_true(w->settings.waits_early);
@@ -368,9 +366,9 @@ static void settings_wait_is_one_of_two_words(void **state)
 
 /* ---- files ---- */
 
-static void settings_files_have_comments_and_white_space(void **state)
+FIXTURE_TEST(settings_files_have_comments_and_white_space)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "# the machine's settings\n\n  KFD_NUMA_CHECK=no\t# trailing\r\n"
 			 "\tKFD_VRAM_SIZE_CHECK  =  Off  \n#KFD_FW_VER_CHECK = 0\n"
@@ -383,9 +381,9 @@ static void settings_files_have_comments_and_white_space(void **state)
 	assert_int_equal(w->settings.max_buffer_size_bytes, 1 << 30);
 }
 
-static void settings_refuse_unknown_keys_with_file_and_line(void **state)
+FIXTURE_TEST(settings_refuse_unknown_keys_with_file_and_line)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "\n# x\nKFD_NUMA_CHEK = 0\n");
 	assert_refused(w, w->machine, ":3:", "KFD_NUMA_CHEK");
@@ -396,9 +394,9 @@ static void settings_refuse_unknown_keys_with_file_and_line(void **state)
 	assert_refused(w, SETTINGS_IMAGE_CONF, ":1:", "''");
 }
 
-static void settings_refuse_bad_values_with_file_and_line(void **state)
+FIXTURE_TEST(settings_refuse_bad_values_with_file_and_line)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "KFD_NUMA_CHECK = 1\nKFD_FW_VER_CHECK = perhaps\n");
 	assert_refused(w, ":2: KFD_FW_VER_CHECK", "'perhaps'", "0/1, yes/no");
@@ -406,25 +404,25 @@ static void settings_refuse_bad_values_with_file_and_line(void **state)
 	assert_refused(w, ":1: KFD_NUMA_CHECK", "''", "0/1, yes/no");
 }
 
-static void settings_refuse_lines_that_are_no_assignment(void **state)
+FIXTURE_TEST(settings_refuse_lines_that_are_no_assignment)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_image(w, "KFD_NUMA_CHECK\n");
 	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "'KFD_NUMA_CHECK'", "KEY = VALUE");
 }
 
-static void settings_refuse_a_key_given_twice(void **state)
+FIXTURE_TEST(settings_refuse_a_key_given_twice)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "KFD_NUMA_CHECK = 0\n\nKFD_NUMA_CHECK = 0\n");
 	assert_refused(w, ":3:", "KFD_NUMA_CHECK", "line 1");
 }
 
-static void settings_refuse_what_is_no_text_file(void **state)
+FIXTURE_TEST(settings_refuse_what_is_no_text_file)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	char path[160];
 	FILE *f;
 
@@ -452,9 +450,9 @@ static void settings_refuse_what_is_no_text_file(void **state)
 }
 
 /* What the machine demands is not dropped in silence because its file is out of reach. */
-static void settings_refuse_a_link_that_leads_nowhere(void **state)
+FIXTURE_TEST(settings_refuse_a_link_that_leads_nowhere)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	assert_int_equal(symlink("/nonexistent/amdgpu_plugin.conf", w->machine), 0);
 	assert_int_equal(load(w), -ENOENT);
@@ -462,9 +460,9 @@ static void settings_refuse_a_link_that_leads_nowhere(void **state)
 	assert_logged(w->machine);
 }
 
-static void settings_quote_no_more_than_a_line_of_a_value(void **state)
+FIXTURE_TEST(settings_quote_no_more_than_a_line_of_a_value)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	char text[2 * PLUGIN_LOG_LINE_MAX] = "KFD_NUMA_CHECK = ";
 
 	memset(text + strlen(text), 'x', sizeof(text) - strlen(text) - 1);
@@ -483,9 +481,9 @@ static void settings_quote_no_more_than_a_line_of_a_value(void **state)
 
 /* ---- who may override whom ---- */
 
-static void settings_later_sources_win(void **state)
+FIXTURE_TEST(settings_later_sources_win)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_image(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 0\nKFD_FW_VER_CHECK = 0\nKFD_MAX_BUFFER_SIZE = 65M\n");
 	write_machine(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 1\nKFD_MAX_BUFFER_SIZE = 64M\n");
@@ -500,9 +498,9 @@ static void settings_later_sources_win(void **state)
 	assert_int_equal(w->settings.from[SETTING_FW_VER_CHECK], SETTING_OF_IMAGE);
 }
 
-static void settings_image_may_not_name_a_file_to_write(void **state)
+FIXTURE_TEST(settings_image_may_not_name_a_file_to_write)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_image(w, "KFD_PROGRESS = /etc/passwd\n");
 	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "KFD_PROGRESS", "image directory");
@@ -510,9 +508,9 @@ static void settings_image_may_not_name_a_file_to_write(void **state)
 
 /* ---- mistakes that wait ---- */
 
-static void settings_keep_a_mistake_until_they_are_needed(void **state)
+FIXTURE_TEST(settings_keep_a_mistake_until_they_are_needed)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "KFD_NUMA_CHECK = maybe\nKFD_FW_VER_CHECK = 0\n");
 	settings_load_quietly(&w->settings, w->machine, w->image_fd, get_env, w);
@@ -524,9 +522,9 @@ static void settings_keep_a_mistake_until_they_are_needed(void **state)
 	assert_logged(PLUGIN_ERROR_PREFIX);
 }
 
-static void settings_without_a_mistake_have_nothing_to_say(void **state)
+FIXTURE_TEST(settings_without_a_mistake_have_nothing_to_say)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 
 	write_machine(w, "KFD_NUMA_CHECK = 0\n");
 	settings_load_quietly(&w->settings, w->machine, w->image_fd, get_env, w);
@@ -537,9 +535,8 @@ static void settings_without_a_mistake_have_nothing_to_say(void **state)
 
 /* ---- the table ---- */
 
-static void settings_table_is_complete(void **state)
+FIXTURE_TEST(settings_table_is_complete)
 {
-	(void)state;
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
 		const struct setting_info *info = setting_info(id);
 
@@ -549,9 +546,9 @@ static void settings_table_is_complete(void **state)
 	}
 }
 
-static void settings_defaults_are_accepted_values(void **state)
+FIXTURE_TEST(settings_defaults_are_accepted_values)
 {
-	struct world *w = *state;
+	struct world *w = *unit_state;
 	struct settings expected;
 
 	settings_default(&expected);
@@ -563,41 +560,4 @@ static void settings_defaults_are_accepted_values(void **state)
 	}
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(settings_without_sources_are_the_defaults),
-		TEST(settings_absent_files_are_no_error),
-		TEST(settings_flags_take_every_form_in_any_case),
-		TEST(settings_refuse_a_flag_that_is_none),
-		TEST(settings_are_untouched_when_refused),
-		TEST(settings_sizes_take_units),
-		TEST(settings_sizes_are_cut_to_whole_pages),
-		TEST(settings_refuse_sizes_that_are_none),
-		TEST(settings_do_not_depend_on_errno),
-		TEST(settings_device_map_takes_ids_minors_and_pci_addresses),
-		TEST(settings_refuse_device_maps_that_are_none),
-		TEST(settings_device_map_may_be_empty),
-		TEST(settings_refuse_more_pairs_than_there_can_be_gpus),
-		TEST(settings_progress_is_an_absolute_path),
-		TEST(settings_wait_is_one_of_two_words),
-		TEST(settings_files_have_comments_and_white_space),
-		TEST(settings_refuse_unknown_keys_with_file_and_line),
-		TEST(settings_refuse_bad_values_with_file_and_line),
-		TEST(settings_refuse_lines_that_are_no_assignment),
-		TEST(settings_refuse_a_key_given_twice),
-		TEST(settings_refuse_what_is_no_text_file),
-		TEST(settings_refuse_a_link_that_leads_nowhere),
-		TEST(settings_quote_no_more_than_a_line_of_a_value),
-		TEST(settings_later_sources_win),
-		TEST(settings_image_may_not_name_a_file_to_write),
-		TEST(settings_keep_a_mistake_until_they_are_needed),
-		TEST(settings_without_a_mistake_have_nothing_to_say),
-		TEST(settings_table_is_complete),
-		TEST(settings_defaults_are_accepted_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

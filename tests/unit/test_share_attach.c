@@ -3,13 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "log_stub.h"
 #include "records_fixture.h"
 #include "amdgpu_plugin_drm.h"
@@ -163,19 +159,19 @@ static int begin(void **unused)
 
 static const uint32_t numbers[NR_BOS] = { 4, 5, 6 };
 
-static void imports_have_their_numbers(void **unused)
+#define FIXTURE_TEST(test) UNIT_TEST(test, begin, NULL)
+
+FIXTURE_TEST(imports_have_their_numbers)
 {
 	static const uint32_t descending[NR_BOS] = { 5, 4, 6 };
 
-	(void)unused;
 	assert_int_equal(attach(descending, NULL, 0), 0);
 	assert_int_equal(nr_mapped, NR_BOS);
 	assert_int_equal(log_errors, 0);
 }
 
-static void another_number_is_refused(void **unused)
+FIXTURE_TEST(another_number_is_refused)
 {
-	(void)unused;
 	first_number = 3;
 	assert_int_equal(attach(numbers, NULL, 0), -EPROTO);
 	assert_int_equal(nr_mapped, 0);
@@ -183,11 +179,10 @@ static void another_number_is_refused(void **unused)
 	assert_non_null(strstr(log_text, "gpu 0x1111: shared buffer 1 gets the handle 0x111100000003 instead of 0x111100000004"));
 }
 
-static void only_what_is_mapped_is_asked_for_its_place(void **unused)
+FIXTURE_TEST(only_what_is_mapped_is_asked_for_its_place)
 {
 	const struct device_vma vmas[] = { { .minor = 128, .offset = OLD(9) }, { .minor = 128, .offset = OLD(1) } };
 
-	(void)unused;
 	assert_int_equal(attach(numbers, vmas, ARRAY_SIZE(vmas)), 0);
 	assert_int_equal(nr_asked, 1);
 	assert_int_equal(nr_scratch, 1);
@@ -195,22 +190,11 @@ static void only_what_is_mapped_is_asked_for_its_place(void **unused)
 	assert_int_equal(bos[1].restored_offset, RESTORED);
 }
 
-static void without_mappings_no_render_node_is_opened(void **unused)
+FIXTURE_TEST(without_mappings_no_render_node_is_opened)
 {
-	(void)unused;
 	assert_int_equal(attach(numbers, NULL, 0), 0);
 	assert_int_equal(nr_scratch, 0);
 	assert_int_equal(nr_asked, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(imports_have_their_numbers, begin),
-		cmocka_unit_test_setup(another_number_is_refused, begin),
-		cmocka_unit_test_setup(only_what_is_mapped_is_asked_for_its_place, begin),
-		cmocka_unit_test_setup(without_mappings_no_render_node_is_opened, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,14 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libdrm/amdgpu_drm.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
 #include "share/survey.h"
@@ -215,47 +211,44 @@ static int end(void **unused)
 	return 0;
 }
 
+#define FIXTURE_TEST(test) UNIT_TEST(test, begin, end)
+
 /* On its own GPU once, on the other one once, and there in two files at a time. */
-static void each_buffer_is_looked_at_once_on_a_gpu(void **unused)
+FIXTURE_TEST(each_buffer_is_looked_at_once_on_a_gpu)
 {
-	(void)unused;
 	assert_int_equal(collect_all(&survey), 0);
 	assert_int_equal(survey.nr_holders, NR_PROCESSES * NR_BUFFERS);
 	assert_int_equal(nr_imported, 4 * NR_BUFFERS);
 	assert_int_equal(log_errors, 0);
 }
 
-static void each_render_node_is_opened_twice_at_most(void **unused)
+FIXTURE_TEST(each_render_node_is_opened_twice_at_most)
 {
-	(void)unused;
 	assert_int_equal(collect_all(&survey), 0);
 	assert_in_range(nr_opened, 1, 4);
 }
 
-static void anothers_memory_is_refused_whoever_has_it(void **unused)
+FIXTURE_TEST(anothers_memory_is_refused_whoever_has_it)
 {
-	(void)unused;
 	bos[3][2].offset = OFFSET(99);
 	bos[3][2].alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
 	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "pid 103: the kernel gives another buffer's memory for buffer 2 of gpu 0x1111"));
 }
 
-static void a_buffer_that_is_too_small_is_refused_whoever_has_it(void **unused)
+FIXTURE_TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it)
 {
-	(void)unused;
 	bos[9][7].size = 2 * BYTES;
 	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "pid 109: the kernel gives another buffer's memory for buffer 7 of gpu 0x1111"));
 }
 
 /* Both are asked for it, to check the references and to decide who owns it. */
-static void the_gpu_of_a_buffer_is_looked_for_once(void **unused)
+FIXTURE_TEST(the_gpu_of_a_buffer_is_looked_for_once)
 {
 	struct buffer buffer = { 0 };
 	unsigned int nr = 0, imported;
 
-	(void)unused;
 	for (uint32_t i = 0; i < 2; i++)
 		topology_node_set(&nodes[i], TOPOLOGY_GFX_TARGET_VERSION, 90402);
 	answer = 0x2222;
@@ -272,9 +265,8 @@ static void the_gpu_of_a_buffer_is_looked_for_once(void **unused)
 }
 
 /* None of the process' BOs can be mapped here. */
-static void files_of_one_node_are_probed_once_to_tell_them_apart(void **unused)
+FIXTURE_TEST(files_of_one_node_are_probed_once_to_tell_them_apart)
 {
-	(void)unused;
 	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
 		file[i] = (struct task_file){ .pid = 100, .minor = 128, .fd = 1000 + (int)i };
 	its_file = 1002;
@@ -300,9 +292,8 @@ static const struct {
 	{ { .domains = AMDGPU_GEM_DOMAIN_GTT }, "(userptr)" },
 };
 
-static void handles_that_cannot_be_made_again_are_refused(void **unused)
+FIXTURE_TEST(handles_that_cannot_be_made_again_are_refused)
 {
-	(void)unused;
 	file[0] = (struct task_file){ .pid = 100, .minor = 128, .fd = 1000 };
 	files = (struct task_files){ .files = file, .count = 1 };
 	for (size_t i = 0; i < ARRAY_SIZE(bad_handles); i++) {
@@ -318,19 +309,4 @@ static void handles_that_cannot_be_made_again_are_refused(void **unused)
 	listed = NULL;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_buffer_is_looked_at_once_on_a_gpu),
-		TEST(each_render_node_is_opened_twice_at_most),
-		TEST(anothers_memory_is_refused_whoever_has_it),
-		TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it),
-		TEST(the_gpu_of_a_buffer_is_looked_for_once),
-		TEST(files_of_one_node_are_probed_once_to_tell_them_apart),
-		TEST(handles_that_cannot_be_made_again_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

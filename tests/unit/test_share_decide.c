@@ -3,15 +3,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "log_stub.h"
 #include "share/survey.h"
 #include "amdgpu_plugin_drm.h"
@@ -189,9 +185,10 @@ static int end(void **unused)
 
 /* ---- tests ---- */
 
-static void an_importer_that_is_left_alone_keeps_the_kind_of_memory(void **unused)
+#define FIXTURE_TEST(test) UNIT_TEST(test, begin, end)
+
+FIXTURE_TEST(an_importer_that_is_left_alone_keeps_the_kind_of_memory)
 {
-	(void)unused;
 	memory.flags = FORCED | COHERENT | UNCACHED | AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS;
 	assert_int_equal(decide_bo(IMPORTED), 0);
 	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
@@ -206,19 +203,17 @@ static void an_importer_that_is_left_alone_keeps_the_kind_of_memory(void **unuse
 }
 
 /* The kernel adds nothing to what the process itself has asked for. */
-static void what_was_allocated_stays_as_it_is(void **unused)
+FIXTURE_TEST(what_was_allocated_stays_as_it_is)
 {
 	const uint32_t flags = IMPORTED | NO_SUBSTITUTE;
 
-	(void)unused;
 	memory.flags = FORCED | COHERENT;
 	assert_int_equal(decide_bo(flags), 0);
 	assert_int_equal(state.bos->alloc_flags, flags);
 }
 
-static void what_the_kernel_gives_all_memory_is_not_asked_for(void **unused)
+FIXTURE_TEST(what_the_kernel_gives_all_memory_is_not_asked_for)
 {
-	(void)unused;
 	memory.flags = FORCED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
 	assert_int_equal(decide_descriptor(), 0);
 	assert_int_equal(state.nr_bos, 1);
@@ -229,9 +224,8 @@ static void what_the_kernel_gives_all_memory_is_not_asked_for(void **unused)
 	assert_int_equal(log_errors, 0);
 }
 
-static void memory_that_the_kernel_does_not_make_is_refused(void **unused)
+FIXTURE_TEST(memory_that_the_kernel_does_not_make_is_refused)
 {
-	(void)unused;
 	memory.flags = FORCED | COHERENT;
 	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
 	assert_int_equal(log_errors, 1);
@@ -244,9 +238,8 @@ static void memory_that_the_kernel_does_not_make_is_refused(void **unused)
 }
 
 /* Even if the kernel would make it. */
-static void memory_that_cannot_be_copied_is_refused(void **unused)
+FIXTURE_TEST(memory_that_cannot_be_copied_is_refused)
 {
-	(void)unused;
 	made_flags = ~0ull;
 	memory.flags = AMDGPU_GEM_CREATE_ENCRYPTED;
 	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
@@ -255,26 +248,11 @@ static void memory_that_cannot_be_copied_is_refused(void **unused)
 	assert_int_equal(nr_created, 0);
 }
 
-static void memory_that_nobody_holds_on_its_own_gpu_is_refused(void **unused)
+FIXTURE_TEST(memory_that_nobody_holds_on_its_own_gpu_is_refused)
 {
-	(void)unused;
 	home = MINOR + 1;
 	assert_int_equal(decide_bo(IMPORTED), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "pid 7: has a buffer of renderD129 that no process of the dump holds there"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_importer_that_is_left_alone_keeps_the_kind_of_memory),
-		TEST(what_was_allocated_stays_as_it_is),
-		TEST(what_the_kernel_gives_all_memory_is_not_asked_for),
-		TEST(memory_that_the_kernel_does_not_make_is_refused),
-		TEST(memory_that_cannot_be_copied_is_refused),
-		TEST(memory_that_nobody_holds_on_its_own_gpu_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,12 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
 #include "share/survey.h"
@@ -118,9 +114,8 @@ static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
 	return err;
 }
 
-static void holders_are_collected_then_checked_then_decided_about(void **unused)
+TEST(holders_are_collected_then_checked_then_decided_about)
 {
-	(void)unused;
 	can_export = true;
 	nr_found = 0;
 	assert_int_equal(dump(ALLOCATED, true, true), 0);
@@ -134,27 +129,24 @@ static void holders_are_collected_then_checked_then_decided_about(void **unused)
 	assert_string_equal(steps, "crd");
 }
 
-static void before_6_8_nothing_gets_away_without_exports(void **unused)
+TEST(before_6_8_nothing_gets_away_without_exports)
 {
-	(void)unused;
 	can_export = false;
 	nr_found = 0;
 	assert_int_equal(dump(ALLOCATED, false, true), 0);
 	assert_string_equal(steps, "cd");
 }
 
-static void before_6_8_an_import_is_somebodys(void **unused)
+TEST(before_6_8_an_import_is_somebodys)
 {
-	(void)unused;
 	can_export = false;
 	assert_int_equal(dump(IMPORTED, false, true), -EOPNOTSUPP);
 	assert_string_equal(steps, "");
 	assert_non_null(strstr(log_text, "pid 7: has imported a buffer of 12288 bytes on gpu 0x1111"));
 }
 
-static void before_6_8_what_may_have_been_exported_is_refused(void **unused)
+TEST(before_6_8_what_may_have_been_exported_is_refused)
 {
-	(void)unused;
 	can_export = true;
 	assert_int_equal(dump(ALLOCATED, false, true), -EOPNOTSUPP);
 	assert_string_equal(steps, "");
@@ -166,9 +158,8 @@ static void before_6_8_what_may_have_been_exported_is_refused(void **unused)
 	assert_int_equal(dump(KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, false, true), 0);
 }
 
-static void before_6_8_two_holders_of_a_buffer_are_refused(void **unused)
+TEST(before_6_8_two_holders_of_a_buffer_are_refused)
 {
-	(void)unused;
 	can_export = false;
 	nr_found = 2;
 	found[0] = (struct holder){ .inode = 1, .minor = 128, .offset = 0x1000 };
@@ -180,15 +171,4 @@ static void before_6_8_two_holders_of_a_buffer_are_refused(void **unused)
 	assert_int_equal(dump(ALLOCATED, false, true), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holders_are_collected_then_checked_then_decided_about),
-		cmocka_unit_test(before_6_8_nothing_gets_away_without_exports),
-		cmocka_unit_test(before_6_8_an_import_is_somebodys),
-		cmocka_unit_test(before_6_8_what_may_have_been_exported_is_refused),
-		cmocka_unit_test(before_6_8_two_holders_of_a_buffer_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

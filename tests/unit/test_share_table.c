@@ -2,16 +2,12 @@
 /* What tasks tell each other of their buffers. criu's store of files is an array. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "host/host.h"
 #include "log_stub.h"
 #include "share/table.h"
@@ -123,14 +119,16 @@ static ino_t *tell(struct share_table *table, unsigned int nr)
 	return inodes;
 }
 
-static void each_buffer_is_found_any_number_of_times(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, new_table, end_table)
+
+FIXTURE_TEST(each_buffer_is_found_any_number_of_times)
 {
 	int first = dup(0);
-	ino_t *inodes = tell(*state, NR_BUFFERS);
+	ino_t *inodes = tell(*unit_state, NR_BUFFERS);
 
 	for (unsigned int turn = 0; turn < 2; turn++)
 		for (unsigned int i = NR_BUFFERS; i; i--) {
-			int fd = share_table_get(*state, i);
+			int fd = share_table_get(*unit_state, i);
 
 			assert_true(fd >= 0);
 			assert_int_equal(inode(fd), inodes[i]);
@@ -145,134 +143,115 @@ static void each_buffer_is_found_any_number_of_times(void **state)
 }
 
 /* criu is asked once for what was published together. */
-static void neighbours_are_taken_together(void **state)
+FIXTURE_TEST(neighbours_are_taken_together)
 {
 	struct share_open open = { 0 };
-	ino_t *inodes = tell(*state, NR_BUFFERS);
+	ino_t *inodes = tell(*unit_state, NR_BUFFERS);
 	int first = dup(0);
 
 	nr_asked = 0;
 	for (unsigned int i = 1; i <= NR_BUFFERS; i++)
-		assert_int_equal(inode(share_table_borrow(*state, &open, i)), inodes[i]);
+		assert_int_equal(inode(share_table_borrow(*unit_state, &open, i)), inodes[i]);
 	assert_int_equal(nr_asked, (NR_BUFFERS + BUNDLE_MAX - 1) / BUNDLE_MAX);
-	assert_int_equal(inode(share_table_borrow(*state, &open, 1)), inodes[1]);
+	assert_int_equal(inode(share_table_borrow(*unit_state, &open, 1)), inodes[1]);
 	share_open_done(&open);
 	close(first);
 	assert_int_equal(dup(0), first);
 	close(first);
-	assert_int_equal(share_table_let_go(*state), 0);
-	assert_int_equal(share_table_borrow(*state, &open, 1), -EAGAIN);
+	assert_int_equal(share_table_let_go(*unit_state), 0);
+	assert_int_equal(share_table_borrow(*unit_state, &open, 1), -EAGAIN);
 	share_open_done(&open);
 	free(inodes);
 }
 
 /* criu keeps the bundles; the files in them are nobody's any more. */
-static void what_all_have_is_let_go(void **state)
+FIXTURE_TEST(what_all_have_is_let_go)
 {
-	ino_t *inodes = tell(*state, NR_BUFFERS);
+	ino_t *inodes = tell(*unit_state, NR_BUFFERS);
 
 	free(inodes);
-	assert_int_equal(share_table_let_go(*state), 0);
-	assert_int_equal(share_table_get(*state, 1), -EAGAIN);
-	assert_int_equal(share_table_get(*state, NR_BUFFERS), -EAGAIN);
+	assert_int_equal(share_table_let_go(*unit_state), 0);
+	assert_int_equal(share_table_get(*unit_state, 1), -EAGAIN);
+	assert_int_equal(share_table_get(*unit_state, NR_BUFFERS), -EAGAIN);
 }
 
-static void waiting_ends_with_the_reason(void **state)
+FIXTURE_TEST(waiting_ends_with_the_reason)
 {
-	share_table_fail(*state);
-	assert_int_equal(share_table_get(*state, 1), -ECANCELED);
+	share_table_fail(*unit_state);
+	assert_int_equal(share_table_get(*unit_state, 1), -ECANCELED);
 	assert_non_null(strstr(log_text, "cannot be restored"));
 	assert_int_equal(log_errors, 1);
 }
 
-static void what_was_told_before_a_failure_is_still_found(void **state)
+FIXTURE_TEST(what_was_told_before_a_failure_is_still_found)
 {
 	int fd;
 
-	free(tell(*state, 1));
-	share_table_fail(*state);
-	fd = share_table_get(*state, 1);
+	free(tell(*unit_state, 1));
+	share_table_fail(*unit_state);
+	fd = share_table_get(*unit_state, 1);
 	assert_true(fd >= 0);
 	close(fd);
 }
 
-static void a_buffer_of_nobody_is_not_waited_for(void **state)
+FIXTURE_TEST(a_buffer_of_nobody_is_not_waited_for)
 {
 	for (unsigned int i = 0; i < NR_SHARERS; i++)
-		share_table_published(*state);
-	assert_int_equal(share_table_get(*state, 1), -EBADMSG);
+		share_table_published(*unit_state);
+	assert_int_equal(share_table_get(*unit_state, 1), -EBADMSG);
 	assert_non_null(strstr(log_text, "has no owner"));
 }
 
-static void two_owners_are_refused(void **state)
+FIXTURE_TEST(two_owners_are_refused)
 {
 	struct share_batch batch = { 0 };
 
-	free(tell(*state, 1));
-	assert_int_equal(share_batch_add(&batch, *state, 1, 0), 0);
-	assert_int_equal(share_batch_publish(&batch, *state), -EBADMSG);
+	free(tell(*unit_state, 1));
+	assert_int_equal(share_batch_add(&batch, *unit_state, 1, 0), 0);
+	assert_int_equal(share_batch_publish(&batch, *unit_state), -EBADMSG);
 	assert_non_null(strstr(log_text, "buffer 1 of the images has two owners"));
 }
 
 /* Of images that were mixed: an owner that never comes. */
-static void a_buffer_that_does_not_come_is_given_up(void **state)
+FIXTURE_TEST(a_buffer_that_does_not_come_is_given_up)
 {
 	double begin = monotonic_seconds();
 
-	assert_int_equal(share_table_get(*state, 7), -ETIMEDOUT);
+	assert_int_equal(share_table_get(*unit_state, 7), -ETIMEDOUT);
 	assert_in_range((uint64_t)(monotonic_seconds() - begin), 600, 602);
 	assert_non_null(strstr(log_text, "buffer 7, which the process shares, did not come within 600 s: 0 of 4 processes"));
 }
 
 /* A task copies for two hours. */
-static void waiting_has_no_limit_while_contents_are_copied(void **state)
+FIXTURE_TEST(waiting_has_no_limit_while_contents_are_copied)
 {
 	double begin = monotonic_seconds();
 	int fd;
 
-	share_table_copies(*state, true);
-	comes_after(*state, begin + 7200, 7);
-	fd = share_table_get(*state, 7);
+	share_table_copies(*unit_state, true);
+	comes_after(*unit_state, begin + 7200, 7);
+	fd = share_table_get(*unit_state, 7);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_true(monotonic_seconds() - begin >= 7200);
 }
 
-static void images_of_two_dumps_are_refused(void **state)
+FIXTURE_TEST(images_of_two_dumps_are_refused)
 {
-	assert_int_equal(share_table_begin(*state, NR_SHARERS), 0);
-	assert_int_equal(share_table_begin(*state, NR_SHARERS + 1), -EBADMSG);
+	assert_int_equal(share_table_begin(*unit_state, NR_SHARERS), 0);
+	assert_int_equal(share_table_begin(*unit_state, NR_SHARERS + 1), -EBADMSG);
 }
 
-static void all_have_to_come(void **state)
+FIXTURE_TEST(all_have_to_come)
 {
-	share_table_file(*state);
+	share_table_file(*unit_state);
 	for (unsigned int i = 0; i < NR_SHARERS; i++) {
-		assert_int_equal(share_table_check(*state), -EBADMSG);
-		share_table_attached(*state, !i);
+		assert_int_equal(share_table_check(*unit_state), -EBADMSG);
+		share_table_attached(*unit_state, !i);
 	}
-	assert_int_equal(share_table_check(*state), 0);
-	share_table_file(*state);
-	assert_int_equal(share_table_check(*state), -EBADMSG);
+	assert_int_equal(share_table_check(*unit_state), 0);
+	share_table_file(*unit_state);
+	assert_int_equal(share_table_check(*unit_state), -EBADMSG);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_table, end_table)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_buffer_is_found_any_number_of_times),
-		TEST(neighbours_are_taken_together),
-		TEST(what_all_have_is_let_go),
-		TEST(waiting_ends_with_the_reason),
-		TEST(what_was_told_before_a_failure_is_still_found),
-		TEST(a_buffer_of_nobody_is_not_waited_for),
-		TEST(two_owners_are_refused),
-		TEST(a_buffer_that_does_not_come_is_given_up),
-		TEST(waiting_has_no_limit_while_contents_are_copied),
-		TEST(images_of_two_dumps_are_refused),
-		TEST(all_have_to_come),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

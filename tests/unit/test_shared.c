@@ -2,15 +2,10 @@
 /* What tasks share with criu's main process: temporary cgroups that a task could not remove (directories stand for them). */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "checkpoint/shared.h"
 #include "host/criu.h"
 #include "log_stub.h"
@@ -81,11 +76,12 @@ static void make(struct shared *shared, const char *name)
 	assert_int_equal(mkdirat(top_fd, name, 0700), 0);
 }
 
-static void what_a_task_removes_is_forgotten(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(what_a_task_removes_is_forgotten)
 {
 	struct shared *shared = shared_new();
 
-	(void)state;
 	make(shared, "one");
 	keeper.hooks.removed(keeper.hooks.arg);
 	shared_free(shared);
@@ -94,13 +90,12 @@ static void what_a_task_removes_is_forgotten(void **state)
 }
 
 /* The store is criu's, and so is what a task puts into it: here it is filled before the task is made. */
-static void what_a_task_leaves_is_removed_by_the_main_process(void **state)
+FIXTURE_TEST(what_a_task_leaves_is_removed_by_the_main_process)
 {
 	struct shared *shared = shared_new();
 	int status;
 	pid_t pid;
 
-	(void)state;
 	store[0] = fcntl(top_fd, F_DUPFD_CLOEXEC, 0);
 	nr_stored = 1;
 	pid = fork();
@@ -117,44 +112,40 @@ static void what_a_task_leaves_is_removed_by_the_main_process(void **state)
 	assert_null(strstr(log_text, "Warning"));
 }
 
-static void what_is_gone_already_is_no_trouble(void **state)
+FIXTURE_TEST(what_is_gone_already_is_no_trouble)
 {
 	struct shared *shared = shared_new();
 
-	(void)state;
 	make(shared, "three");
 	assert_int_equal(unlinkat(top_fd, "three", AT_REMOVEDIR), 0);
 	shared_free(shared);
 	assert_string_equal(log_text, "");
 }
 
-static void what_cannot_be_removed_is_named(void **state)
+FIXTURE_TEST(what_cannot_be_removed_is_named)
 {
 	struct shared *shared = shared_new();
 
-	(void)state;
 	make(shared, "four");
 	assert_int_equal(mkdirat(top_fd, "four/child", 0700), 0);
 	shared_free(shared);
 	assert_non_null(strstr(log_text, "Warning: the cgroup four stays behind: Directory not empty"));
 }
 
-static void a_directory_that_cannot_be_got_is_the_reason(void **state)
+FIXTURE_TEST(a_directory_that_cannot_be_got_is_the_reason)
 {
 	struct shared *shared = shared_new();
 
-	(void)state;
 	make(shared, "five");
 	get_error = -EMFILE;
 	shared_free(shared);
 	assert_non_null(strstr(log_text, "Warning: the cgroup five stays behind: Too many open files"));
 }
 
-static void a_store_that_fails_is_told_and_nothing_is_kept(void **state)
+FIXTURE_TEST(a_store_that_fails_is_told_and_nothing_is_kept)
 {
 	struct shared *shared = shared_new();
 
-	(void)state;
 	store_error = -EMFILE;
 	shared_keeper_init(&keeper, shared);
 	assert_int_equal(keeper.hooks.made(keeper.hooks.arg, top_fd, "five"), -EMFILE);
@@ -163,18 +154,4 @@ static void a_store_that_fails_is_told_and_nothing_is_kept(void **state)
 	assert_true(is_there("five"));
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_a_task_removes_is_forgotten),
-		TEST(what_a_task_leaves_is_removed_by_the_main_process),
-		TEST(what_is_gone_already_is_no_trouble),
-		TEST(what_cannot_be_removed_is_named),
-		TEST(a_directory_that_cannot_be_got_is_the_reason),
-		TEST(a_store_that_fails_is_told_and_nothing_is_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Control stacks that the driver left out: which are added, and that nothing else of the state changes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/stacks.h"
 #include "records_fixture.h"
@@ -79,13 +75,12 @@ static unsigned int add_stacks(struct kfd_state *state)
 	return lost;
 }
 
-static void stacks_that_were_left_out_are_added_empty(void **arg)
+TEST(stacks_that_were_left_out_are_added_empty)
 {
 	struct fixture_records f, wanted;
 	struct queue_record whole = saved();
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 1, 2);
 	fixture_begin(&wanted, 1, 2);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -107,14 +102,13 @@ static void stacks_that_were_left_out_are_added_empty(void **arg)
 	free(state.priv_data);
 }
 
-static void a_state_without_such_queues_is_left_alone(void **arg)
+TEST(a_state_without_such_queues_is_left_alone)
 {
 	struct queue_record gfx10 = idle, no_cwsr = idle, whole = saved();
 	struct fixture_records f;
 	struct kfd_state state;
 	uint8_t *before;
 
-	(void)arg;
 	gfx10.gpu_id = GFX10;
 	no_cwsr.cwsr_address = 0;
 	fixture_begin(&f, 2, 0);
@@ -131,14 +125,13 @@ static void a_state_without_such_queues_is_left_alone(void **arg)
 }
 
 /* Linux 6.12.111 compares the sizes with those of the GPU. */
-static void stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size(void **arg)
+TEST(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size)
 {
 	struct queue_record gfx10 = idle, found;
 	struct records records;
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	gfx10.gpu_id = GFX10;
 	gfx10.mqd_stack_offset = 8; /* waves are on it */
 	fixture_begin(&f, 2, 0);
@@ -165,13 +158,12 @@ static const struct queue_record on_stack = {
 };
 
 /* A queue that has them still has them at restore, where somebody counts. */
-static void stacks_with_waves_are_left_out_at_dump(void **arg)
+TEST(stacks_with_waves_are_left_out_at_dump)
 {
 	struct topology *topology = machine();
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 1, 0);
 	fixture_queue(&f, &on_stack);
 	fixture_queue(&f, &idle);
@@ -187,13 +179,12 @@ static void stacks_with_waves_are_left_out_at_dump(void **arg)
 }
 
 /* Room for later waves is made, and the MQD no longer knows of those that are lost. */
-static void queues_with_waves_are_counted_and_emptied(void **arg)
+TEST(queues_with_waves_are_counted_and_emptied)
 {
 	struct queue_record pushed = saved(), in_area = idle, nonsense = idle;
 	struct fixture_records f, wanted;
 	struct kfd_state state;
 
-	(void)arg;
 	in_area.mqd_wave_offset = 0x8000;
 	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0xfffff000;
 	pushed.doorbell_id = on_stack.doorbell_id;
@@ -217,13 +208,12 @@ static void queues_with_waves_are_counted_and_emptied(void **arg)
 }
 
 /* Each has a stack of its own; a wave on one of them is enough. */
-static void several_xccs_get_as_many_stacks(void **arg)
+TEST(several_xccs_get_as_many_stacks)
 {
 	struct queue_record record = idle, whole = saved();
 	struct fixture_records f, wanted;
 	struct kfd_state state;
 
-	(void)arg;
 	record.mqd_size = 4 * COMPUTE_MQD_SIZE;
 	whole.mqd_size = record.mqd_size;
 	whole.ctl_stack_size = 4 * STACK;
@@ -243,13 +233,12 @@ static void several_xccs_get_as_many_stacks(void **arg)
 	free(state.priv_data);
 }
 
-static void an_unreadable_state_is_an_error(void **arg)
+TEST(an_unreadable_state_is_an_error)
 {
 	struct topology *topology = machine();
 	struct fixture_records f;
 	struct kfd_state state;
 
-	(void)arg;
 	fixture_begin(&f, 1, 0);
 	fixture_queue(&f, &idle);
 	f.size--;
@@ -260,17 +249,4 @@ static void an_unreadable_state_is_an_error(void **arg)
 	topology_free(topology);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stacks_that_were_left_out_are_added_empty),
-		cmocka_unit_test(a_state_without_such_queues_is_left_alone),
-		cmocka_unit_test(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size),
-		cmocka_unit_test(stacks_with_waves_are_left_out_at_dump),
-		cmocka_unit_test(queues_with_waves_are_counted_and_emptied),
-		cmocka_unit_test(several_xccs_get_as_many_stacks),
-		cmocka_unit_test(an_unreadable_state_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

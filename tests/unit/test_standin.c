@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What stands in for the memory of waves while RESTORE runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "kernel/standin.h"
 #include "log_stub.h"
 #include "records_fixture.h"
@@ -103,12 +99,13 @@ static int done(void **arg)
 	return 0;
 }
 
+#define FIXTURE_TEST(test) UNIT_TEST(test, NULL, done)
+
 /* The debugger gets 32 bytes for each wave: 512 in each of 8 engines, 40 in each of 38 units, 32 in each of 80. */
-static void each_memory_for_waves_has_the_size_that_its_gpu_wants(void **arg)
+FIXTURE_TEST(each_memory_for_waves_has_the_size_that_its_gpu_wants)
 {
 	const struct queue_record queues[] = { queue(MI100, CWSR), queue(MI300X, 2 * CWSR), queue(NAVI21, 3 * CWSR) };
 
-	(void)arg;
 	given_queues(queues, ARRAY_SIZE(queues));
 	find(&checking);
 	assert_int_equal(state.nr_standins, 3);
@@ -119,12 +116,11 @@ static void each_memory_for_waves_has_the_size_that_its_gpu_wants(void **arg)
 	assert_true(state.standins[0].handle > 1 << 24 && state.standins[2].handle < 1u << 31);
 }
 
-static void the_size_is_one_of_whole_pages(void **arg)
+FIXTURE_TEST(the_size_is_one_of_whole_pages)
 {
 	const struct queue_record record = queue(MI100, CWSR);
 	struct topology *topology = topology_new();
 
-	(void)arg;
 	add_gpu(topology, MI100, 90008, 12, 4, 8, 1, 1);
 	assert_int_equal(topology_finish(topology), 0);
 	given_queues(&record, 1);
@@ -133,12 +129,11 @@ static void the_size_is_one_of_whole_pages(void **arg)
 	topology_free(topology);
 }
 
-static void what_is_a_buffer_already_needs_none(void **arg)
+FIXTURE_TEST(what_is_a_buffer_already_needs_none)
 {
 	struct queue_record sdma = queue(MI100, 5 * CWSR), without = queue(MI100, 0);
 	const struct queue_record queues[] = { queue(MI100, CWSR), queue(MI100, 2 * CWSR), queue(MI100, 2 * CWSR), sdma, without };
 
-	(void)arg;
 	given_queues(queues, ARRAY_SIZE(queues));
 	bos[1].addr = CWSR;
 	find(&checking);
@@ -152,7 +147,7 @@ static void what_is_a_buffer_already_needs_none(void **arg)
 	assert_int_equal(state.nr_standins, 0);
 }
 
-static void other_drivers_want_none(void **arg)
+FIXTURE_TEST(other_drivers_want_none)
 {
 	static const struct driver_release others[] = {
 		{ .major = 6, .minor = 12, .patch = 110 }, { .major = 6, .minor = 13, .patch = 117 },
@@ -160,7 +155,6 @@ static void other_drivers_want_none(void **arg)
 	};
 	const struct queue_record record = queue(MI100, CWSR);
 
-	(void)arg;
 	given_queues(&record, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		find(&others[i]);
@@ -169,12 +163,11 @@ static void other_drivers_want_none(void **arg)
 	assert_int_equal(state.nr_standins, 1);
 }
 
-static void a_damaged_state_is_an_error(void **arg)
+FIXTURE_TEST(a_damaged_state_is_an_error)
 {
 	const struct queue_record record = queue(MI100, CWSR);
 	struct topology *topology = machine();
 
-	(void)arg;
 	given_queues(&record, 1);
 	state.priv_size--;
 	assert_int_equal(standin_find(&state, topology, &checking), -EPROTO);
@@ -224,11 +217,10 @@ static void given_two(void)
 	memset(&kernel, 0, sizeof(kernel));
 }
 
-static void they_are_there_while_restore_runs_and_their_addresses_free_afterwards(void **arg)
+FIXTURE_TEST(they_are_there_while_restore_runs_and_their_addresses_free_afterwards)
 {
 	const uint32_t gpus[] = { MI100, MI300X };
 
-	(void)arg;
 	given_two();
 	assert_int_equal(standin_restore(7, &state), 0);
 	assert_int_equal(kernel.nr_bos, 4);
@@ -255,9 +247,8 @@ static void they_are_there_while_restore_runs_and_their_addresses_free_afterward
 	}
 }
 
-static void without_any_the_state_goes_as_it_is(void **arg)
+FIXTURE_TEST(without_any_the_state_goes_as_it_is)
 {
-	(void)arg;
 	given_queues(NULL, 0);
 	memset(&kernel, 0, sizeof(kernel));
 	assert_int_equal(standin_restore(7, &state), 0);
@@ -265,18 +256,16 @@ static void without_any_the_state_goes_as_it_is(void **arg)
 	assert_int_equal(kernel.nr_cleared, 0);
 }
 
-static void a_restore_that_fails_clears_nothing(void **arg)
+FIXTURE_TEST(a_restore_that_fails_clears_nothing)
 {
-	(void)arg;
 	given_two();
 	kernel.result = -EINVAL;
 	assert_int_equal(standin_restore(7, &state), -EINVAL);
 	assert_int_equal(kernel.nr_cleared, 0);
 }
 
-static void an_address_that_stays_taken_is_an_error(void **arg)
+FIXTURE_TEST(an_address_that_stays_taken_is_an_error)
 {
-	(void)arg;
 	given_two();
 	kernel.clear_error = EINVAL;
 	log_clear();
@@ -289,13 +278,12 @@ static void an_address_that_stays_taken_is_an_error(void **arg)
 /* ---- the next dump ---- */
 
 /* As CHECKPOINT gives them, between others. */
-static void they_are_no_part_of_a_later_state(void **arg)
+FIXTURE_TEST(they_are_no_part_of_a_later_state)
 {
 	static uint8_t before[FIXTURE_BYTES];
 	const struct queue_record record = queue(MI100, CWSR);
 	struct kfd_state whole = { 0 };
 
-	(void)arg;
 	given_queues(&record, 1);
 	find(&checking);
 	bos[0].addr = 1 << 20;
@@ -316,20 +304,4 @@ static void they_are_no_part_of_a_later_state(void **arg)
 	records_selection_done(&whole);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(each_memory_for_waves_has_the_size_that_its_gpu_wants, done),
-		cmocka_unit_test_teardown(the_size_is_one_of_whole_pages, done),
-		cmocka_unit_test_teardown(what_is_a_buffer_already_needs_none, done),
-		cmocka_unit_test_teardown(other_drivers_want_none, done),
-		cmocka_unit_test_teardown(a_damaged_state_is_an_error, done),
-		cmocka_unit_test_teardown(they_are_there_while_restore_runs_and_their_addresses_free_afterwards, done),
-		cmocka_unit_test_teardown(without_any_the_state_goes_as_it_is, done),
-		cmocka_unit_test_teardown(a_restore_that_fails_clears_nothing, done),
-		cmocka_unit_test_teardown(an_address_that_stays_taken_is_an_error, done),
-		cmocka_unit_test_teardown(they_are_no_part_of_a_later_state, done),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

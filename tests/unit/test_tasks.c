@@ -5,17 +5,13 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "kernel/device.h"
 #include "kernel/tasks.h"
 #include "log_stub.h"
@@ -110,14 +106,13 @@ static size_t count(const struct task_files *files, uint32_t minor_number)
 	return nr;
 }
 
-static void each_open_file_is_found_once(void **state)
+TEST(each_open_file_is_found_once)
 {
 	pid_t pid = start_child(many_files);
 	struct task_files files;
 	struct task_file *found;
 	int other, zero_minor = (int)minor(ZERO_DEVICE);
 
-	(void)state;
 	if (pid < 0)
 		skip();
 	assert_int_equal(task_files_collect(is_amd, &files), 0);
@@ -141,13 +136,12 @@ static void each_open_file_is_found_once(void **state)
 	end_child(pid);
 }
 
-static void a_node_that_does_not_say_its_driver_is_an_error(void **state)
+TEST(a_node_that_does_not_say_its_driver_is_an_error)
 {
 	pid_t pid = start_child(many_files);
 	struct task_files files;
 	int err;
 
-	(void)state;
 	if (pid < 0)
 		skip();
 	log_clear();
@@ -161,12 +155,11 @@ static void a_node_that_does_not_say_its_driver_is_an_error(void **state)
 }
 
 /* As criu, which is killed while it waits. */
-static void stopped_tasks_end_with_their_tracer(void **state)
+TEST(stopped_tasks_end_with_their_tracer)
 {
 	int pipe_fds[2], status, unused[2];
 	pid_t tracer;
 
-	(void)state;
 	assert_int_equal(pipe(pipe_fds), 0);
 	tracer = fork();
 	assert_true(tracer >= 0);
@@ -199,13 +192,4 @@ static void stopped_tasks_end_with_their_tracer(void **state)
 	close(pipe_fds[0]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_open_file_is_found_once),
-		cmocka_unit_test(a_node_that_does_not_say_its_driver_is_an_error),
-		cmocka_unit_test(stopped_tasks_end_with_their_tracer),
-	};
-
-	return cmocka_run_group_tests_name("tasks", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -3,17 +3,12 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "amdgpu_plugin_util.h"
 
 #define SECOND	   1000000000ll
@@ -60,34 +55,22 @@ static void check(const char *offset, int64_t want)
 	assert_int_equal(status, 0);
 }
 
-static void a_clock_that_is_ahead_is_set_right(void **state)
+TEST(a_clock_that_is_ahead_is_set_right)
 {
-	(void)state;
 	check("monotonic 100000 0\n", 100000 * SECOND);
 }
 
 /* The kernel has the nanoseconds of what is below zero count up. */
-static void a_clock_that_is_behind_is_set_right(void **state)
+TEST(a_clock_that_is_behind_is_set_right)
 {
-	(void)state;
 	check("monotonic -1 250000000\n", -SECOND + 250000000);
 }
 
-static void without_a_namespace_there_is_nothing_to_set_right(void **state)
+TEST(without_a_namespace_there_is_nothing_to_set_right)
 {
-	(void)state;
 	assert_int_equal(monotonic_offset_ns(), 0);
 	assert_true(kernel_time_in(5 * SECOND, 0) > kernel_time_in(0, 0) + 4 * SECOND);
 	assert_true(kernel_time_in(0, 3 * SECOND) < kernel_time_in(0, 0));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_clock_that_is_ahead_is_set_right),
-		cmocka_unit_test(a_clock_that_is_behind_is_set_right),
-		cmocka_unit_test(without_a_namespace_there_is_nothing_to_set_right),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

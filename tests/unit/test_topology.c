@@ -8,14 +8,10 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "kernel/sysfs.h"
 #include "log_stub.h"
 
@@ -141,12 +137,13 @@ static const struct topology_link *find_link(const struct topology_node *node, i
 
 /* ---- trees ---- */
 
-static void topology_reads_two_linked_gpus(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(topology_reads_two_linked_gpus)
 {
 	const struct topology_node *gpu;
 	const struct topology_link *link;
 
-	(void)state;
 	read_data("two-mi100");
 	assert_int_equal(topo->generation, 3);
 	assert_int_equal(topo->nr_nodes, 4);
@@ -186,9 +183,8 @@ static void topology_reads_two_linked_gpus(void **state)
 	assert_non_null(find_link(topo->nodes[0], 2, false));
 }
 
-static void topology_reads_every_property_of_the_table(void **state)
+FIXTURE_TEST(topology_reads_every_property_of_the_table)
 {
-	(void)state;
 	read_data("two-mi100");
 	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		/* MI100 has no partitions. */
@@ -197,9 +193,8 @@ static void topology_reads_every_property_of_the_table(void **state)
 	}
 }
 
-static void topology_reads_partitions_as_nodes_of_their_own(void **state)
+FIXTURE_TEST(topology_reads_partitions_as_nodes_of_their_own)
 {
-	(void)state;
 	read_data("partitions");
 	assert_int_equal(topology_count_gpus(topo), 4);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -230,9 +225,8 @@ static void topology_reads_partitions_as_nodes_of_their_own(void **state)
 }
 
 /* Only where all nodes are seen is one that is alone known to be a whole device, at whatever PCI function. */
-static void topology_knows_a_device_in_one_piece(void **state)
+FIXTURE_TEST(topology_knows_a_device_in_one_piece)
 {
-	(void)state;
 	copy_tree("partitions");
 	run("rm -r '%s'/nodes/1 '%s'/nodes/2 '%s'/nodes/3", dir, dir, dir);
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
@@ -248,9 +242,8 @@ static void topology_knows_a_device_in_one_piece(void **state)
 	assert_int_equal(topology_get(topo->nodes[1], TOPOLOGY_SDMA_PARTITION), 3);
 }
 
-static void topology_reads_an_apu_without_frame_buffer(void **state)
+FIXTURE_TEST(topology_reads_an_apu_without_frame_buffer)
 {
-	(void)state;
 	read_data("apu");
 	assert_int_equal(topo->nr_nodes, 1);
 	assert_true(topology_is_gpu(topo->nodes[0]));
@@ -261,11 +254,10 @@ static void topology_reads_an_apu_without_frame_buffer(void **state)
 	assert_int_equal(topology_get(topo->nodes[0], TOPOLOGY_NUMA_NODE), 0);
 }
 
-static void topology_reads_an_old_kernel(void **state)
+FIXTURE_TEST(topology_reads_an_old_kernel)
 {
 	const struct topology_node *gpu;
 
-	(void)state;
 	read_data("old-kernel"); /* node 1 is missing, lines in another order */
 	assert_int_equal(topo->nr_nodes, 2);
 	gpu = topo->nodes[1];
@@ -287,18 +279,16 @@ static void topology_reads_an_old_kernel(void **state)
 
 /* ---- no topology, hidden nodes ---- */
 
-static void topology_without_kfd_is_not_there(void **state)
+FIXTURE_TEST(topology_without_kfd_is_not_there)
 {
-	(void)state;
 	assert_int_equal(sysfs_read_topology("/nonexistent/topology", &topo), -ENOENT);
 	assert_int_equal(sysfs_read_topology(dir, &topo), -ENOENT);
 	assert_int_equal(sysfs_read_topology("/dev/null", &topo), -ENOENT);
 	assert_int_equal(log_errors, 0);
 }
 
-static void topology_leaves_out_nodes_that_the_cgroup_hides(void **state)
+FIXTURE_TEST(topology_leaves_out_nodes_that_the_cgroup_hides)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	hidden[0] = "nodes/2/gpu_id";
 	hidden[1] = "nodes/0/io_links/1/properties";
@@ -314,12 +304,11 @@ static void topology_leaves_out_nodes_that_the_cgroup_hides(void **state)
 }
 
 /* Whichever of its files is the first that may not be read, and whatever the kernel calls that. */
-static void topology_leaves_out_nodes_of_which_a_part_is_hidden(void **state)
+FIXTURE_TEST(topology_leaves_out_nodes_of_which_a_part_is_hidden)
 {
 	static const char *const parts[] = { "nodes/2/properties", "nodes/2/mem_banks/0/properties" };
 	char path[160];
 
-	(void)state;
 	copy_tree("two-mi100");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		hidden[0] = parts[i];
@@ -343,9 +332,8 @@ static void topology_leaves_out_nodes_of_which_a_part_is_hidden(void **state)
 	assert_refused(-EACCES, path, "Permission denied");
 }
 
-static void topology_drops_links_to_absent_nodes(void **state)
+FIXTURE_TEST(topology_drops_links_to_absent_nodes)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	run("rm -r '%s/nodes/2'", dir);
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
@@ -369,9 +357,8 @@ static void change_once(int n)
 	write_file("generation_id", "4\n");
 }
 
-static void topology_reads_again_when_the_generation_moved(void **state)
+FIXTURE_TEST(topology_reads_again_when_the_generation_moved)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	at_generation = change_once;
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
@@ -391,9 +378,8 @@ static void vanish_in_the_middle(int n)
 	write_file("generation_id", "4\n");
 }
 
-static void topology_forgets_errors_of_a_reading_that_was_overtaken(void **state)
+FIXTURE_TEST(topology_forgets_errors_of_a_reading_that_was_overtaken)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	at_generation = vanish_in_the_middle;
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
@@ -409,9 +395,8 @@ static void change_always(int n)
 	write_file("generation_id", text);
 }
 
-static void topology_gives_up_when_the_generation_never_stands_still(void **state)
+FIXTURE_TEST(topology_gives_up_when_the_generation_never_stands_still)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	at_generation = change_always;
 	assert_refused(-EAGAIN, "generation_id", "kept changing");
@@ -420,9 +405,8 @@ static void topology_gives_up_when_the_generation_never_stands_still(void **stat
 
 /* ---- damage ---- */
 
-static void topology_refuses_contents_that_are_no_numbers(void **state)
+FIXTURE_TEST(topology_refuses_contents_that_are_no_numbers)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	write_file("nodes/2/gpu_id", "many\n");
 	assert_refused(-EINVAL, "nodes/2/gpu_id", "'many");
@@ -439,17 +423,15 @@ static void topology_refuses_contents_that_are_no_numbers(void **state)
 	assert_refused(-EINVAL, "generation_id", "number");
 }
 
-static void topology_refuses_links_without_a_peer(void **state)
+FIXTURE_TEST(topology_refuses_links_without_a_peer)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	write_file("nodes/2/io_links/0/properties", "type 2\nweight 20\n");
 	assert_refused(-EINVAL, "nodes/2/io_links/0/properties", "node_to");
 }
 
-static void topology_refuses_trees_with_parts_missing(void **state)
+FIXTURE_TEST(topology_refuses_trees_with_parts_missing)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	run("rm '%s/nodes/2/properties'", dir);
 	assert_refused(-EIO, "nodes/2/properties", "No such file");
@@ -457,13 +439,12 @@ static void topology_refuses_trees_with_parts_missing(void **state)
 	assert_refused(-EIO, "/nodes", "No such file");
 }
 
-static void topology_reports_read_errors(void **state)
+FIXTURE_TEST(topology_reports_read_errors)
 {
 	static const char *const paths[] = { "nodes/2/gpu_id",	  "nodes/3/properties",
 					     "nodes/2/mem_banks", "nodes/2/mem_banks/0/properties",
 					     "nodes/0/io_links",  "nodes/3/p2p_links/0/properties" };
 
-	(void)state;
 	copy_tree("two-mi100");
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		broken = paths[i];
@@ -471,20 +452,18 @@ static void topology_reports_read_errors(void **state)
 	}
 }
 
-static void topology_refuses_files_that_are_too_long(void **state)
+FIXTURE_TEST(topology_refuses_files_that_are_too_long)
 {
 	char path[128];
 
-	(void)state;
 	copy_tree("two-mi100");
 	snprintf(path, sizeof(path), "%s/nodes/2/properties", dir);
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	assert_refused(-EFBIG, "nodes/2/properties", "File too large");
 }
 
-static void topology_refuses_two_gpus_with_one_id(void **state)
+FIXTURE_TEST(topology_refuses_two_gpus_with_one_id)
 {
-	(void)state;
 	copy_tree("two-mi100");
 	write_file("nodes/2/gpu_id", "40501\n");
 	assert_refused(-EEXIST, "nodes 2 and 3", "0x9e35");
@@ -497,9 +476,8 @@ static void make_nodes(unsigned int n)
 	    dir, dir, n - 1);
 }
 
-static void topology_reads_as_many_nodes_as_there_can_be(void **state)
+FIXTURE_TEST(topology_reads_as_many_nodes_as_there_can_be)
 {
-	(void)state;
 	make_nodes(TOPOLOGY_MAX_NODES);
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topology_count_gpus(topo), TOPOLOGY_MAX_NODES);
@@ -507,9 +485,8 @@ static void topology_reads_as_many_nodes_as_there_can_be(void **state)
 		assert_int_equal(topo->nodes[i]->id, i);
 }
 
-static void topology_refuses_more_nodes_than_there_can_be(void **state)
+FIXTURE_TEST(topology_refuses_more_nodes_than_there_can_be)
 {
-	(void)state;
 	make_nodes(TOPOLOGY_MAX_NODES + 1);
 	assert_refused(-E2BIG, "node 256", "256");
 }
@@ -534,11 +511,10 @@ static void add_link(struct topology_node *node, uint32_t type, uint32_t to)
 	assert_int_equal(topology_node_add_link(node, &(struct topology_link){ .type = type, .node_to_id = to }), 0);
 }
 
-static void topology_keeps_absent_apart_from_zero(void **state)
+FIXTURE_TEST(topology_keeps_absent_apart_from_zero)
 {
 	struct topology_node *node = add_node(7, 1, 0);
 
-	(void)state;
 	assert_true(topology_has(node, TOPOLOGY_CPU_CORES_COUNT));
 	assert_false(topology_has(node, TOPOLOGY_NUM_XCC));
 	assert_int_equal(topology_get(node, TOPOLOGY_NUM_XCC), 0);
@@ -546,11 +522,10 @@ static void topology_keeps_absent_apart_from_zero(void **state)
 	assert_true(topology_has(node, TOPOLOGY_NUM_XCC));
 }
 
-static void topology_refuses_values_that_do_not_fit(void **state)
+FIXTURE_TEST(topology_refuses_values_that_do_not_fit)
 {
 	struct topology_node *node = add_node(7, 1, 0);
 
-	(void)state;
 	assert_int_equal(topology_node_set(node, TOPOLOGY_VRAM_PUBLIC, 2), -ERANGE);
 	assert_int_equal(topology_node_set(node, TOPOLOGY_FW_VERSION, 1ULL << 32), -ERANGE);
 	assert_int_equal(topology_node_set(node, TOPOLOGY_FW_VERSION, UINT32_MAX), 0);
@@ -558,20 +533,18 @@ static void topology_refuses_values_that_do_not_fit(void **state)
 	assert_false(topology_has(node, TOPOLOGY_VRAM_PUBLIC));
 }
 
-static void topology_refuses_a_node_id_twice(void **state)
+FIXTURE_TEST(topology_refuses_a_node_id_twice)
 {
 	struct topology_node *node;
 
-	(void)state;
 	add_node(7, 1, 0);
 	assert_int_equal(topology_add_node(topo, 7, &node), -EEXIST);
 }
 
-static void topology_finds_links_by_node_id_in_any_order(void **state)
+FIXTURE_TEST(topology_finds_links_by_node_id_in_any_order)
 {
 	struct topology_node *gpu;
 
-	(void)state;
 	gpu = add_node(9, 0x10, 0);
 	add_node(4, 0, 8);
 	add_link(gpu, TOPOLOGY_LINK_PCIE, 4);
@@ -584,11 +557,10 @@ static void topology_finds_links_by_node_id_in_any_order(void **state)
 	assert_int_equal(topology_get(gpu, TOPOLOGY_NUMA_NODE), 4);
 }
 
-static void topology_does_not_guess_the_numa_node(void **state)
+FIXTURE_TEST(topology_does_not_guess_the_numa_node)
 {
 	struct topology_node *gpu = add_node(2, 0x10, 0), *none = add_node(3, 0x11, 0);
 
-	(void)state;
 	add_node(0, 0, 8);
 	add_node(1, 0, 8);
 	add_link(gpu, TOPOLOGY_LINK_PCIE, 0);
@@ -598,12 +570,11 @@ static void topology_does_not_guess_the_numa_node(void **state)
 	assert_false(topology_has(none, TOPOLOGY_NUMA_NODE));
 }
 
-static void topology_takes_the_lightest_link_for_the_numa_node(void **state)
+FIXTURE_TEST(topology_takes_the_lightest_link_for_the_numa_node)
 {
 	struct topology_node *gpu = add_node(2, 0x10, 0);
 	struct topology_link link = { .type = TOPOLOGY_LINK_PCIE, .has_weight = true };
 
-	(void)state;
 	add_node(0, 0, 8);
 	add_node(1, 0, 8);
 	for (uint32_t cpu = 0; cpu < 2; cpu++) {
@@ -615,9 +586,8 @@ static void topology_takes_the_lightest_link_for_the_numa_node(void **state)
 	assert_int_equal(topology_get(gpu, TOPOLOGY_NUMA_NODE), 1);
 }
 
-static void topology_accepts_several_nodes_without_gpu_id(void **state)
+FIXTURE_TEST(topology_accepts_several_nodes_without_gpu_id)
 {
-	(void)state;
 	add_node(0, 0, 8);
 	add_node(1, 0, 0);
 	add_node(2, 0, 0);
@@ -627,12 +597,11 @@ static void topology_accepts_several_nodes_without_gpu_id(void **state)
 	assert_int_equal(topology_find_minor(topo, 0), -ENODEV);
 }
 
-static void topology_bounds_the_links_of_a_node(void **state)
+FIXTURE_TEST(topology_bounds_the_links_of_a_node)
 {
 	struct topology_node *node = add_node(0, 1, 0);
 	struct topology_link link = { .type = TOPOLOGY_LINK_XGMI, .node_to_id = 1 };
 
-	(void)state;
 	for (unsigned int i = 0; i < TOPOLOGY_MAX_LINKS; i++)
 		assert_int_equal(topology_node_add_link(node, &link), 0);
 	assert_int_equal(topology_node_add_link(node, &link), -E2BIG);
@@ -640,11 +609,10 @@ static void topology_bounds_the_links_of_a_node(void **state)
 
 /* ---- the tables ---- */
 
-static void topology_values_are_written_for_people(void **state)
+FIXTURE_TEST(topology_values_are_written_for_people)
 {
 	char text[TOPOLOGY_VALUE_TEXT_MAX];
 
-	(void)state;
 	topology_value_text(TOPOLOGY_VRAM_SIZE, 64ULL << 30, text, sizeof(text));
 	assert_string_equal(text, "64 GiB");
 	topology_value_text(TOPOLOGY_VRAM_SIZE, (64ULL << 30) + 1, text, sizeof(text));
@@ -659,9 +627,8 @@ static void topology_values_are_written_for_people(void **state)
 	assert_string_equal(text, "0xffffffffffffffff");
 }
 
-static void topology_table_has_a_name_and_width_for_all(void **state)
+FIXTURE_TEST(topology_table_has_a_name_and_width_for_all)
 {
-	(void)state;
 	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
 		const struct topology_prop_info *info = topology_prop_info(i);
 
@@ -672,43 +639,4 @@ static void topology_table_has_a_name_and_width_for_all(void **state)
 	}
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(topology_reads_two_linked_gpus),
-		TEST(topology_reads_every_property_of_the_table),
-		TEST(topology_reads_partitions_as_nodes_of_their_own),
-		TEST(topology_knows_a_device_in_one_piece),
-		TEST(topology_reads_an_apu_without_frame_buffer),
-		TEST(topology_reads_an_old_kernel),
-		TEST(topology_without_kfd_is_not_there),
-		TEST(topology_leaves_out_nodes_that_the_cgroup_hides),
-		TEST(topology_leaves_out_nodes_of_which_a_part_is_hidden),
-		TEST(topology_drops_links_to_absent_nodes),
-		TEST(topology_reads_again_when_the_generation_moved),
-		TEST(topology_forgets_errors_of_a_reading_that_was_overtaken),
-		TEST(topology_gives_up_when_the_generation_never_stands_still),
-		TEST(topology_refuses_contents_that_are_no_numbers),
-		TEST(topology_refuses_links_without_a_peer),
-		TEST(topology_refuses_trees_with_parts_missing),
-		TEST(topology_reports_read_errors),
-		TEST(topology_refuses_files_that_are_too_long),
-		TEST(topology_refuses_two_gpus_with_one_id),
-		TEST(topology_reads_as_many_nodes_as_there_can_be),
-		TEST(topology_refuses_more_nodes_than_there_can_be),
-		TEST(topology_keeps_absent_apart_from_zero),
-		TEST(topology_refuses_values_that_do_not_fit),
-		TEST(topology_refuses_a_node_id_twice),
-		TEST(topology_finds_links_by_node_id_in_any_order),
-		TEST(topology_does_not_guess_the_numa_node),
-		TEST(topology_takes_the_lightest_link_for_the_numa_node),
-		TEST(topology_accepts_several_nodes_without_gpu_id),
-		TEST(topology_bounds_the_links_of_a_node),
-		TEST(topology_values_are_written_for_people),
-		TEST(topology_table_has_a_name_and_width_for_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

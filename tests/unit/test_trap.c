@@ -2,15 +2,11 @@
 /* Where trap handlers are, the packet that copies them, and SET_TRAP_HANDLER. How they are read: test_faults.c. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "content/sdma.h"
 #include "kernel/trap.h"
 #include "amdgpu_plugin_util.h"
@@ -34,11 +30,10 @@ static int find(int major, int minor, const char *text, uint64_t high_end, uint6
 	return err;
 }
 
-static void the_place_is_known_since_linux_6_12(void **state)
+TEST(the_place_is_known_since_linux_6_12)
 {
 	uint64_t at = 0;
 
-	(void)state;
 	assert_int_equal(find(6, 12, "1\n", HIGH_END, &at), 0);
 	assert_int_equal(at, HIGH_END + 4096 + 2048);
 	assert_int_equal(find(7, 2, "1\n", HIGH_END, &at), 0);
@@ -47,12 +42,11 @@ static void the_place_is_known_since_linux_6_12(void **state)
 	assert_int_equal(find(0, 0, "1\n", HIGH_END, &at), -EOPNOTSUPP);
 }
 
-static void what_is_not_certain_is_not_read(void **state)
+TEST(what_is_not_certain_is_not_read)
 {
 	const struct driver_release driver = { .major = 7, .minor = 2 };
 	uint64_t at = 0;
 
-	(void)state;
 	assert_int_equal(find(7, 2, "0\n", HIGH_END, &at), -EOPNOTSUPP);
 	assert_int_equal(find(7, 2, "", HIGH_END, &at), -EOPNOTSUPP);
 	assert_int_equal(find(7, 2, "1\n", 0, &at), -EOPNOTSUPP);
@@ -62,25 +56,23 @@ static void what_is_not_certain_is_not_read(void **state)
 }
 
 /* As the copy engine's encoder has it for gfx9. */
-static void the_packet_is_a_copy(void **state)
+TEST(the_packet_is_a_copy)
 {
 	uint32_t dw[TRAP_PACKET_DWORDS], wanted[TRAP_PACKET_DWORDS];
 	struct sdma_ib ib = { .dw = wanted, .max_dw = TRAP_PACKET_DWORDS, .rules = sdma_rules(AMDGPU_FAMILY_AI) };
 
-	(void)state;
 	trap_put_packet(dw, 0xffffffffffbef800, 0xffffffffffbf1800);
 	assert_int_equal(sdma_add_copy(&ib, 0xffffffffffbef800, 0xffffffffffbf1800, TRAP_BYTES), TRAP_BYTES);
 	sdma_finish(&ib);
 	assert_memory_equal(dw, wanted, sizeof(dw));
 }
 
-static void a_gpu_is_used_where_something_is_mapped(void **state)
+TEST(a_gpu_is_used_where_something_is_mapped)
 {
 	static struct fixture_records f;
 	struct bo bos[2] = { { .addr = 0x10000, .size = 4096 }, { .addr = 0x20000, .size = 4096 } };
 	struct kfd_state process;
 
-	(void)state;
 	fixture_begin(&f, 1, 2);
 	fixture_u32(f.bytes + 8 + 8 + 272 + 12, 0x11);
 	fixture_u32(f.bytes + 8 + 8 + 272 + 16, 0x22);
@@ -110,12 +102,11 @@ int __wrap_ioctl(int fd, unsigned long op, void *args)
 	return nr_calls == failing ? -1 : 0;
 }
 
-static void each_gpu_gets_its_own(void **state)
+TEST(each_gpu_gets_its_own)
 {
 	struct trap_handler traps[] = { { 0x11, 0x10000, 0x10100 }, { 0x22, 0x20000, 0 } };
 	struct kfd_state process = { .pid = 7, .traps = traps, .nr_traps = ARRAY_SIZE(traps) };
 
-	(void)state;
 	nr_calls = failing = 0;
 	assert_int_equal(trap_set(9, &process), 0);
 	assert_int_equal(nr_calls, 2);
@@ -137,15 +128,4 @@ static void each_gpu_gets_its_own(void **state)
 	assert_int_equal(nr_calls, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_place_is_known_since_linux_6_12),
-		cmocka_unit_test(what_is_not_certain_is_not_read),
-		cmocka_unit_test(the_packet_is_a_copy),
-		cmocka_unit_test(a_gpu_is_used_where_something_is_mapped),
-		cmocka_unit_test(each_gpu_gets_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who uses the GPUs, and who translates their addresses, from directories that stand for sysfs. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kernel/sysfs.h"
 #include "kernel/usage.h"
 #include "log_stub.h"
@@ -84,9 +79,10 @@ static void queue_of(int pid, int queue, unsigned int gpu)
 	put(text, "class/kfd/kfd/proc/%d/queues/%d/gpuid", pid, queue);
 }
 
-static void a_gpu_with_a_queue_of_any_process_is_in_use(void **state)
+#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
+
+FIXTURE_TEST(a_gpu_with_a_queue_of_any_process_is_in_use)
 {
-	(void)state;
 	put("", "class/kfd/kfd/proc/10/pasid");
 	queue_of(11, 0, 1);
 	queue_of(11, 3, 1);
@@ -98,9 +94,8 @@ static void a_gpu_with_a_queue_of_any_process_is_in_use(void **state)
 	assert_true(usage[GPU].has_queues && usage[GPU + 1].has_queues);
 }
 
-static void queues_of_gpus_that_the_machine_does_not_have_are_nothing(void **state)
+FIXTURE_TEST(queues_of_gpus_that_the_machine_does_not_have_are_nothing)
 {
-	(void)state;
 	put("4242\n", "class/kfd/kfd/proc/11/queues/0/gpuid");
 	put("0\n", "class/kfd/kfd/proc/11/queues/1/gpuid");
 	put("what\n", "class/kfd/kfd/proc/11/queues/2/gpuid");
@@ -109,9 +104,8 @@ static void queues_of_gpus_that_the_machine_does_not_have_are_nothing(void **sta
 		assert_false(usage[i].has_queues);
 }
 
-static void free_memory_is_what_the_driver_says_of_the_device(void **state)
+FIXTURE_TEST(free_memory_is_what_the_driver_says_of_the_device)
 {
-	(void)state;
 	put("34342961152\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_total");
 	put("1073741824\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_used");
 	put("1073741824\n", "bus/pci/devices/0001:c1:01.1/mem_info_vram_total");
@@ -122,9 +116,8 @@ static void free_memory_is_what_the_driver_says_of_the_device(void **state)
 	assert_int_equal(usage[GPU + 1].vram_free, 0);
 }
 
-static void memory_is_unknown_where_the_driver_says_half_or_nothing(void **state)
+FIXTURE_TEST(memory_is_unknown_where_the_driver_says_half_or_nothing)
 {
-	(void)state;
 	put("34342961152\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_total");
 	usage_read(sysfs, machine, usage);
 	assert_false(usage[GPU].knows_vram || usage[GPU + 1].knows_vram);
@@ -134,20 +127,18 @@ static void memory_is_unknown_where_the_driver_says_half_or_nothing(void **state
 	assert_false(usage[GPU].knows_vram);
 }
 
-static void without_sysfs_nothing_is_known(void **state)
+FIXTURE_TEST(without_sysfs_nothing_is_known)
 {
-	(void)state;
 	memset(usage, 0xff, sizeof(usage));
 	usage_read(-1, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		assert_false(usage[i].has_queues || usage[i].knows_vram);
 }
 
-static void processes_that_have_ended_are_counted(void **state)
+FIXTURE_TEST(processes_that_have_ended_are_counted)
 {
 	pid_t child = fork();
 
-	(void)state;
 	if (!child)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -185,9 +176,8 @@ static bool is_common(void)
 	return iommu_is_common(&a, &b);
 }
 
-static void addresses_are_common_without_an_iommu(void **state)
+FIXTURE_TEST(addresses_are_common_without_an_iommu)
 {
-	(void)state;
 	assert_true(is_common());
 	group_of("0000:c1:01.0", 4, "identity\n");
 	assert_true(is_common());
@@ -195,48 +185,27 @@ static void addresses_are_common_without_an_iommu(void **state)
 	assert_true(is_common());
 }
 
-static void addresses_are_each_gpus_own_behind_an_iommu(void **state)
+FIXTURE_TEST(addresses_are_each_gpus_own_behind_an_iommu)
 {
-	(void)state;
 	group_of("0000:c1:01.0", 4, "DMA-FQ\n");
 	assert_false(is_common());
 	group_of("0001:c1:01.1", 5, "DMA\n");
 	assert_false(is_common());
 }
 
-static void addresses_are_common_in_one_group(void **state)
+FIXTURE_TEST(addresses_are_common_in_one_group)
 {
-	(void)state;
 	group_of("0000:c1:01.0", 12, "DMA\n");
 	group_of("0001:c1:01.1", 12, "DMA\n");
 	assert_true(is_common());
 }
 
-static void partitions_have_the_device_of_the_first_one(void **state)
+FIXTURE_TEST(partitions_have_the_device_of_the_first_one)
 {
-	(void)state;
 	set_prop(machine->nodes[GPU], TOPOLOGY_LOCATION_ID, 0xc10b);
 	set_prop(machine->nodes[GPU], TOPOLOGY_SDMA_PARTITION, 3);
 	group_of("0000:c1:01.0", 4, "DMA\n");
 	assert_false(is_common());
 }
 
-#define TEST(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_gpu_with_a_queue_of_any_process_is_in_use),
-		TEST(queues_of_gpus_that_the_machine_does_not_have_are_nothing),
-		TEST(free_memory_is_what_the_driver_says_of_the_device),
-		TEST(memory_is_unknown_where_the_driver_says_half_or_nothing),
-		TEST(without_sysfs_nothing_is_known),
-		TEST(processes_that_have_ended_are_counted),
-		TEST(addresses_are_common_without_an_iommu),
-		TEST(addresses_are_each_gpus_own_behind_an_iommu),
-		TEST(addresses_are_common_in_one_group),
-		TEST(partitions_have_the_device_of_the_first_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

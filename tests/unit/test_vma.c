@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Device mappings: which GPU and BO they are of, and their offsets after a restore. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/vma.h"
@@ -102,34 +98,31 @@ static uint32_t gpu_of(uint64_t offset, const struct kfd_state *state, bool by_u
 	return vma_kfd_gpu(&vma, state, by_user);
 }
 
-static void only_doorbells_and_mmio_of_the_kfd_name_a_gpu(void **unused)
+TEST(only_doorbells_and_mmio_of_the_kfd_name_a_gpu)
 {
 	struct device_vma doorbell = vma_at(DOORBELL(GPU_A), 2, 0), mmio = vma_at(MMIO(GPU_A), 1, 0);
 	struct device_vma events = vma_at(EVENTS, 8, 0), render = vma_at(0x100000, 1, 128);
 
-	(void)unused;
 	assert_true(vma_names_gpu(&doorbell));
 	assert_true(vma_names_gpu(&mmio));
 	assert_false(vma_names_gpu(&events));
 	assert_false(vma_names_gpu(&render));
 }
 
-static void kfd_mapping_by_actual_or_by_user_id(void **unused)
+TEST(kfd_mapping_by_actual_or_by_user_id)
 {
 	struct kfd_state state = state_with(0x3333, 0x4444);
 
-	(void)unused;
 	assert_int_equal(gpu_of(DOORBELL(0x3333), &state, false), GPU_A);
 	assert_int_equal(gpu_of(DOORBELL(GPU_B), &state, false), GPU_B);
 	assert_int_equal(gpu_of(MMIO(0x4444), &state, true), GPU_B);
 	assert_int_equal(gpu_of(DOORBELL(0x5555), &state, false), 0);
 }
 
-static void swapped_ids_are_decided_by_the_kernels_rule(void **unused)
+TEST(swapped_ids_are_decided_by_the_kernels_rule)
 {
 	struct kfd_state state = state_with(GPU_B, GPU_A);
 
-	(void)unused;
 	assert_int_equal(gpu_of(DOORBELL(GPU_A), &state, false), GPU_B);
 	assert_int_equal(gpu_of(DOORBELL(GPU_A), &state, true), GPU_A);
 }
@@ -149,29 +142,25 @@ static uint64_t restored(uint64_t offset, uint64_t pages, uint32_t gpu)
 	return ret;
 }
 
-static void whole_and_partial_mappings_find_their_bo(void **unused)
+TEST(whole_and_partial_mappings_find_their_bo)
 {
-	(void)unused;
 	assert_int_equal(restored(0x100000, 4, GPU_A), 0x900000);
 	assert_int_equal(restored(0x100000, 1, GPU_A), 0x900000);
 	assert_int_equal(restored(0x100000 + 3 * PAGE, 1, GPU_A), 0x900000 + 3 * PAGE);
 }
 
-static void equal_offsets_on_two_gpus_are_told_apart(void **unused)
+TEST(equal_offsets_on_two_gpus_are_told_apart)
 {
-	(void)unused;
 	assert_int_equal(restored(0x100000, 4, GPU_B), 0xb00000);
 }
 
-static void bos_without_contents_are_not_meant(void **unused)
+TEST(bos_without_contents_are_not_meant)
 {
-	(void)unused;
 	assert_int_equal(restored(0x200000, 2, GPU_A), 0xa00000);
 }
 
-static void mappings_outside_all_bos_are_not_found(void **unused)
+TEST(mappings_outside_all_bos_are_not_found)
 {
-	(void)unused;
 	assert_int_equal(restored(0x100000, 5, GPU_A), 0);
 	assert_int_equal(restored(0x100000 + 3 * PAGE, 2, GPU_A), 0);
 	assert_int_equal(restored(0x100000 + 4 * PAGE, 1, GPU_A), 0);
@@ -179,21 +168,19 @@ static void mappings_outside_all_bos_are_not_found(void **unused)
 	assert_int_equal(restored(0x200000, 2, GPU_B), 0);
 }
 
-static void gpu_id_of_an_offset_is_replaced_alone(void **unused)
+TEST(gpu_id_of_an_offset_is_replaced_alone)
 {
 	uint64_t offset = DOORBELL(0xffff) | 0x1000;
 
-	(void)unused;
 	assert_int_equal(kfd_mmap_gpu_id(offset), 0xffff);
 	assert_int_equal(kfd_mmap_with_gpu_id(offset, GPU_A), DOORBELL(GPU_A) | 0x1000);
 	assert_int_equal(kfd_mmap_type(offset), KFD_MMAP_TYPE_DOORBELL);
 }
 
-static void paths_name_devices(void **unused)
+TEST(paths_name_devices)
 {
 	struct device_vma vma;
 
-	(void)unused;
 	assert_true(vma_from_path("/dev/dri/renderD130", 0x1000, 0x5000, &vma));
 	assert_int_equal(vma.minor, 130);
 	assert_int_equal(vma.offset, 0x5000);
@@ -228,9 +215,8 @@ static int save_one(uint64_t offset, uint64_t pages)
 	return save(&vma, 1, &kept);
 }
 
-static void kfd_mappings_that_are_not_whole_are_refused(void **unused)
+TEST(kfd_mappings_that_are_not_whole_are_refused)
 {
-	(void)unused;
 	assert_int_equal(save_one(DOORBELL(GPU_A), 2), 0);
 	assert_int_equal(save_one(DOORBELL(GPU_A), 1), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "mapping at 0x7000000 of /dev/kfd is not whole: 4096 bytes from 0 on"));
@@ -243,13 +229,12 @@ static void kfd_mappings_that_are_not_whole_are_refused(void **unused)
 	assert_int_equal(save_one(EVENTS + PAGE, 4), -EOPNOTSUPP);
 }
 
-static void only_mappings_of_other_drivers_are_left_out(void **unused)
+TEST(only_mappings_of_other_drivers_are_left_out)
 {
 	struct device_vma foreign[2] = { vma_at(0, 1, FOREIGN_MINOR), vma_at(DOORBELL(GPU_A), 2, 0) };
 	struct device_vma lost = vma_at(0, 1, LOST_MINOR), ours = vma_at(0, 1, 142);
 	size_t kept;
 
-	(void)unused;
 	assert_int_equal(save(foreign, 2, &kept), 0);
 	assert_int_equal(kept, 1);
 	assert_int_equal(save(&lost, 1, &kept), -ENODEV);
@@ -257,21 +242,4 @@ static void only_mappings_of_other_drivers_are_left_out(void **unused)
 	assert_int_equal(save(&ours, 1, &kept), -EOPNOTSUPP);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_doorbells_and_mmio_of_the_kfd_name_a_gpu),
-		cmocka_unit_test(kfd_mapping_by_actual_or_by_user_id),
-		cmocka_unit_test(swapped_ids_are_decided_by_the_kernels_rule),
-		cmocka_unit_test(whole_and_partial_mappings_find_their_bo),
-		cmocka_unit_test(equal_offsets_on_two_gpus_are_told_apart),
-		cmocka_unit_test(bos_without_contents_are_not_meant),
-		cmocka_unit_test(mappings_outside_all_bos_are_not_found),
-		cmocka_unit_test(gpu_id_of_an_offset_is_replaced_alone),
-		cmocka_unit_test(paths_name_devices),
-		cmocka_unit_test(kfd_mappings_that_are_not_whole_are_refused),
-		cmocka_unit_test(only_mappings_of_other_drivers_are_left_out),
-	};
-
-	return cmocka_run_group_tests_name("vma", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -8,15 +8,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "host/criu.h"
 #include "pages/wire.h"
 #include "content/layout.h"
@@ -234,11 +232,10 @@ static void corrupt(struct task *task)
 static const struct fake_drm_config one_ring = { .rings = 1 };
 static const uint64_t sizes[] = { 1 * MIB, 4096, 3 * MIB, 12288 };
 
-static void all_processes_get_their_contents(void **state)
+TEST(all_processes_get_their_contents)
 {
 	static const uint64_t caps[] = { 0, 4096, 1 * MIB };
 
-	(void)state;
 	for (size_t c = 0; c < ARRAY_SIZE(caps); c++) {
 		settings.max_buffer_size_bytes = caps[c];
 		begin(&one_ring, MAX_TASKS, sizes, ARRAY_SIZE(sizes));
@@ -257,12 +254,11 @@ static void all_processes_get_their_contents(void **state)
 	settings.max_buffer_size_bytes = 0;
 }
 
-static void many_buffers_travel_in_many_messages(void **state)
+TEST(many_buffers_travel_in_many_messages)
 {
 	static uint64_t small[700];
 	struct rlimit limit, few;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(small); i++)
 		small[i] = 4096 * (1 + i % 3);
 	getrlimit(RLIMIT_NOFILE, &limit); /* both sides are in this process */
@@ -277,9 +273,8 @@ static void many_buffers_travel_in_many_messages(void **state)
 	setrlimit(RLIMIT_NOFILE, &few);
 }
 
-static void damage_is_told_once_and_only_to_the_process(void **state)
+TEST(damage_is_told_once_and_only_to_the_process)
 {
-	(void)state;
 	begin(&one_ring, 3, sizes, ARRAY_SIZE(sizes));
 	corrupt(&tasks[1]);
 	start_tasks();
@@ -292,11 +287,10 @@ static void damage_is_told_once_and_only_to_the_process(void **state)
 	end();
 }
 
-static void a_gpu_call_that_fails_fails_the_process(void **state)
+TEST(a_gpu_call_that_fails_fails_the_process)
 {
 	static const struct fake_drm_config failing = { .rings = 1, .fail_call = 20, .fail_err = -ENOMEM };
 
-	(void)state;
 	begin(&failing, 1, sizes, ARRAY_SIZE(sizes));
 	start_tasks();
 	join_tasks();
@@ -305,12 +299,11 @@ static void a_gpu_call_that_fails_fails_the_process(void **state)
 	end();
 }
 
-static void a_worker_that_ends_leaves_no_task_waiting(void **state)
+TEST(a_worker_that_ends_leaves_no_task_waiting)
 {
 	/* Some 25 s of work for each GPU. */
 	static const struct fake_drm_config slow = { .rings = 1, .bytes_per_second = 160e3 };
 
-	(void)state;
 	settings.max_buffer_size_bytes = 64 * KIB; /* what is in flight is waited for */
 	begin(&slow, 2, sizes, ARRAY_SIZE(sizes));
 	settings.max_buffer_size_bytes = 0;
@@ -327,11 +320,10 @@ static void a_worker_that_ends_leaves_no_task_waiting(void **state)
 	end();
 }
 
-static void a_task_that_is_gone_disturbs_nobody(void **state)
+TEST(a_task_that_is_gone_disturbs_nobody)
 {
 	int socks[2], channel;
 
-	(void)state;
 	begin(&one_ring, 2, sizes, ARRAY_SIZE(sizes));
 	/* One that leaves before it has said anything, one that leaves in the middle, one that does not wait. */
 	channel = criu_kept_file(0);
@@ -355,11 +347,10 @@ static void a_task_that_is_gone_disturbs_nobody(void **state)
 	end();
 }
 
-static void a_message_that_is_no_job_is_refused(void **state)
+TEST(a_message_that_is_no_job_is_refused)
 {
 	int socks[2], channel;
 
-	(void)state;
 	begin(&one_ring, 0, NULL, 0);
 	channel = criu_kept_file(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks), 0);
@@ -373,12 +364,11 @@ static void a_message_that_is_no_job_is_refused(void **state)
 	end();
 }
 
-static void too_few_files_leave_the_copy_to_the_task(void **state)
+TEST(too_few_files_leave_the_copy_to_the_task)
 {
 	static uint64_t small[200];
 	struct rlimit limit, few;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(small); i++)
 		small[i] = 4096;
 	begin(&one_ring, 1, small, ARRAY_SIZE(small));
@@ -395,9 +385,8 @@ static void too_few_files_leave_the_copy_to_the_task(void **state)
 	end();
 }
 
-static void without_a_thread_the_task_copies(void **state)
+TEST(without_a_thread_the_task_copies)
 {
-	(void)state;
 	fail_threads = true;
 	begin(&one_ring, 0, NULL, 0);
 	fail_threads = false;
@@ -408,9 +397,8 @@ static void without_a_thread_the_task_copies(void **state)
 }
 
 /* The threads of lanes are refused, the receiver runs: as with a limit of the number of tasks. */
-static void without_a_lane_the_task_copies(void **state)
+TEST(without_a_lane_the_task_copies)
 {
-	(void)state;
 	begin(&one_ring, 1, sizes, ARRAY_SIZE(sizes));
 	fail_threads = true;
 	assert_int_equal(submit(&tasks[0]), -EAGAIN);
@@ -444,12 +432,11 @@ static unsigned int threads_in(const char *directory)
 
 /* A thread that shares its working directory with others cannot enter a mount namespace, and criu's main thread has to.
  */
-static void the_main_thread_has_its_directories_alone(void **state)
+TEST(the_main_thread_has_its_directories_alone)
 {
 	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	unsigned int without_worker; /* a sanitizer may have a thread, too */
 
-	(void)state;
 	assert_true(before >= 0);
 	assert_int_equal(chdir("/proc"), 0);
 	without_worker = threads_in("/proc");
@@ -485,12 +472,11 @@ static void restore_with_fault(int n)
 	task->result = 0;
 }
 
-static void every_call_may_fail_once(void **state)
+TEST(every_call_may_fail_once)
 {
 	static const uint64_t few[] = { 12288, 4096 };
 	int n = 1;
 
-	(void)state;
 	do {
 		begin_tasks(&one_ring, 1, few, ARRAY_SIZE(few));
 		restore_with_fault(n++);
@@ -508,22 +494,4 @@ static void every_call_may_fail_once(void **state)
 	assert_true(n > 30);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_processes_get_their_contents),
-		cmocka_unit_test(many_buffers_travel_in_many_messages),
-		cmocka_unit_test(damage_is_told_once_and_only_to_the_process),
-		cmocka_unit_test(a_gpu_call_that_fails_fails_the_process),
-		cmocka_unit_test(a_worker_that_ends_leaves_no_task_waiting),
-		cmocka_unit_test(a_task_that_is_gone_disturbs_nobody),
-		cmocka_unit_test(a_message_that_is_no_job_is_refused),
-		cmocka_unit_test(too_few_files_leave_the_copy_to_the_task),
-		cmocka_unit_test(without_a_thread_the_task_copies),
-		cmocka_unit_test(without_a_lane_the_task_copies),
-		cmocka_unit_test(the_main_thread_has_its_directories_alone),
-		cmocka_unit_test(every_call_may_fail_once),
-	};
-
-	return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tests that say their name once: TEST(a_rule_that_holds) { ... }. They run in the order of the file. */
+#ifndef UNIT_UNIT_H
+#define UNIT_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct CMUnitTest unit_tests[64]; /* cmocka passes over those without a name */
+
+static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
+			    CMFixtureFunction teardown)
+{
+	size_t i = 0;
+
+	while (unit_tests[i].name)
+		i++;
+	assert_true(i + 1 < sizeof(unit_tests) / sizeof(*unit_tests));
+	unit_tests[i] = (struct CMUnitTest){ name, test, setup, teardown, NULL };
+}
+
+/* A function with the argument @unit_state, where @setup has left what it wants; @setup and @teardown may be NULL. */
+#define UNIT_TEST(test, setup, teardown)                          \
+	static void test(void **unit_state);                      \
+	static void __attribute__((constructor)) add_##test(void) \
+	{                                                         \
+		unit_add(#test, test, setup, teardown);           \
+	}                                                         \
+	static void test(void **unit_state __attribute__((unused)))
+
+#define TEST(test) UNIT_TEST(test, NULL, NULL)
+
+/* All of the program; @setup and @teardown are for all together, or NULL. */
+#define UNIT_MAIN(setup, teardown)                                                         \
+	int main(void)                                                                     \
+	{                                                                                  \
+		return cmocka_run_group_tests_name(__FILE__, unit_tests, setup, teardown); \
+	}
+
+#endif
