@@ -398,18 +398,30 @@ FIXTURE_TEST(match_wants_the_bandwidth_of_an_xgmi_link)
 	assert_pair(0, 0xa0, 0xb2);
 }
 
-FIXTURE_TEST(match_wants_no_bandwidth_that_the_image_does_not_tell)
+static void assert_untold_bandwidth_serves(struct topology *untold)
 {
 	plain_machines(2, 2);
 	link_both(saved, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 100000);
 	link_both(local, GPU, GPU + 1, TOPOLOGY_LINK_XGMI, 50000);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct topology_node *node = node_of(saved, GPU + i);
+		struct topology_node *node = node_of(untold, GPU + i);
 
-		for (unsigned int l = 0; l < node->nr_links; l++)
+		for (unsigned int l = 0; l < node->nr_links; l++) {
 			node->links[l].has_bandwidth = false;
+			node->links[l].max_bandwidth = 0;
+		}
 	}
 	assert_int_equal(match(), 0);
+}
+
+FIXTURE_TEST(match_wants_no_bandwidth_that_the_image_does_not_tell)
+{
+	assert_untold_bandwidth_serves(saved);
+}
+
+FIXTURE_TEST(match_takes_a_link_whose_bandwidth_the_machine_does_not_tell)
+{
+	assert_untold_bandwidth_serves(local);
 }
 
 FIXTURE_TEST(match_lets_xgmi_serve_for_pcie_but_not_the_reverse)
@@ -433,6 +445,21 @@ FIXTURE_TEST(match_wants_links_in_the_saved_direction_only)
 	link_one_way(saved, GPU + 1, GPU, TOPOLOGY_LINK_XGMI, 50000);
 	saved->generation = 0;
 	assert_refused("0xa0", "XGMI");
+}
+
+/* Two pairs whose links go out alike, and come in by another bandwidth. */
+FIXTURE_TEST(match_tells_pairs_apart_by_the_way_back)
+{
+	plain_machines(4, 4);
+	for (uint32_t pair = 0; pair < 4; pair += 2) {
+		link_one_way(saved, GPU + pair, GPU + pair + 1, TOPOLOGY_LINK_XGMI, 50000);
+		link_one_way(saved, GPU + pair + 1, GPU + pair, TOPOLOGY_LINK_XGMI, pair ? 100000 : 50000);
+		link_one_way(local, GPU + pair, GPU + pair + 1, TOPOLOGY_LINK_XGMI, 50000);
+		link_one_way(local, GPU + pair + 1, GPU + pair, TOPOLOGY_LINK_XGMI, pair ? 50000 : 100000);
+	}
+	assert_int_equal(match(), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	assert_pair(2, 0xa2, 0xb0);
 }
 
 /* The flags of every link from one node to another. */

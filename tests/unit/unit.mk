@@ -15,7 +15,6 @@ test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_ordinary_SRCS := $(match_SRCS)
 test_match_ordinary_CFLAGS := -DLIMIT=2000000
-test_match_random_SRCS := $(match_SRCS)
 test_match_choice_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
