@@ -18,6 +18,7 @@ $(CONFORMANCE_DIR)/include/drm:
 	ln -sfn $$(pkg-config --variable=includedir libdrm)/libdrm $@
 
 $(CONFORMANCE_DIR)/%: tests/conformance/%.c $(CONFORMANCE_OBJECTS) | $(CONFORMANCE_DIR)/include/drm
-	$(CC) $(CONFORMANCE_CFLAGS) $$(pkg-config --cflags libdrm_amdgpu) -MMD -MP -MF $@.d -o $@ $(filter %.c %.o,$^) -pthread
+	$(CC) $(CONFORMANCE_CFLAGS) $$(pkg-config --cflags libdrm_amdgpu) -MMD -MP -MF $@.d -o $@ \
+		$(filter %.c %.o,$^) -pthread
 
 -include $(CONFORMANCE_PROGRAMS:=.d)

@@ -238,7 +238,8 @@ static void render_message_refused(CriuRenderNode *msg, const char *text)
 TEST(contradictions_of_objects_are_refused)
 {
 	render_refused(msg->handles[1]->handle = 1, "handle 1 of buffer 8 comes after handle 1");
-	render_refused(msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1, "handle 1048577 of buffer 8 comes after handle 1");
+	render_refused(msg->handles[1]->handle = IMAGE_MAX_NUMBER + 1,
+		       "handle 1048577 of buffer 8 comes after handle 1");
 	render_refused(msg->handles[0]->buffer = 0, "handle 1 of buffer 0");
 	render_refused(msg->mappings[1]->handle = 3, "of handle 3, which is not there");
 	render_refused(msg->mappings[0]->va = UINT64_MAX, "has an impossible mapping");

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 static struct CMUnitTest unit_tests[64]; /* cmocka passes over those without a name */
@@ -33,10 +34,11 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 
 #define TEST(test) UNIT_TEST(test, NULL, NULL)
 
-/* All of the program; @setup and @teardown are for all together, or NULL. */
+/* All tests, or those that fit the pattern $TEST_FILTER; @setup and @teardown, for all together, may be NULL. */
 #define UNIT_MAIN(setup, teardown)                                                         \
 	int main(void)                                                                     \
 	{                                                                                  \
+		cmocka_set_test_filter(getenv("TEST_FILTER"));                             \
 		return cmocka_run_group_tests_name(__FILE__, unit_tests, setup, teardown); \
 	}
 
