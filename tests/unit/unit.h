@@ -38,7 +38,9 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 #define UNIT_MAIN(setup, teardown)                                                         \
 	int main(void)                                                                     \
 	{                                                                                  \
-		cmocka_set_test_filter(getenv("TEST_FILTER"));                             \
+		const char *filter = getenv("TEST_FILTER");                                \
+                                                                                           \
+		cmocka_set_test_filter(filter && *filter ? filter : NULL);                 \
 		return cmocka_run_group_tests_name(__FILE__, unit_tests, setup, teardown); \
 	}
 
