@@ -257,17 +257,6 @@ static int hook_post_forking(void)
 	return -ENOTSUP;
 }
 
-static int remember_task(pid_t pid)
-{
-	pid_t *grown = array_grow(plugin.tasks, plugin.nr_tasks, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	grown[plugin.nr_tasks++] = pid;
-	plugin.tasks = grown;
-	return 0;
-}
-
 /*
  * criu ignores the result. When the GPU of one task does not run, none of the tasks may
  * run: they are killed here, and plugin_exit() lets the restore fail.
@@ -279,7 +268,7 @@ static int hook_resume_devices_late(int pid)
 	fail_clear();
 	if (!plugin.restore || !is_task(pid))
 		return -ENOTSUP;
-	err = remember_task(pid);
+	err = array_add(plugin.tasks, plugin.nr_tasks, pid);
 	if (!err)
 		err = plugin.resume_failed ? -ECANCELED : restore_resume(plugin.restore, pid);
 	if (err == -ESRCH)

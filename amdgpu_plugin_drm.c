@@ -177,18 +177,15 @@ int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
 
 	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
 		struct gem_info info;
-		struct gem_entry *grown;
 		int err = gem_ask(fd, handle, &info);
 
 		if (err == -ENOENT)
 			continue;
 		if (err)
 			return err;
-		grown = array_grow(found, nr, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		found = grown;
-		found[nr++] = (struct gem_entry){ .handle = handle };
+		err = array_add(found, nr, (struct gem_entry){ .handle = handle });
+		if (err)
+			return err;
 		last = handle;
 	}
 	*ret = steal_ptr(found);
@@ -287,18 +284,16 @@ static int mappings_into(int fd, uint32_t handle, struct vm_entry *entries, uint
 static int add_mappings(uint32_t handle, const struct vm_entry *entries, uint32_t nr, struct render_objects *objects)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		struct gem_mapping *grown = array_grow(objects->mappings, objects->nr_mappings, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		objects->mappings = grown;
-		grown[objects->nr_mappings++] = (struct gem_mapping){
+		const struct gem_mapping mapping = {
 			.handle = handle,
 			.va = entries[i].addr,
 			.size = entries[i].size,
 			.offset = entries[i].offset,
 			.flags = (uint32_t)entries[i].flags & ~VM_DELAY_UPDATE,
 		};
+
+		if (array_add(objects->mappings, objects->nr_mappings, mapping))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -417,7 +412,7 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 
 	*ret_pending = 0;
 	for (uint32_t handle = 1; handle <= last + FEW_GAP; handle++) {
-		struct render_syncobj syncobj, *grown;
+		struct render_syncobj syncobj;
 		bool pending = false;
 		int err = ask_syncobj(fd, handle, &syncobj, &pending);
 
@@ -428,11 +423,9 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 		last = handle;
 		if (pending && !*ret_pending)
 			*ret_pending = handle;
-		grown = array_grow(objects->syncobjs, objects->nr_syncobjs, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		grown[objects->nr_syncobjs++] = syncobj;
-		objects->syncobjs = grown;
+		err = array_add(objects->syncobjs, objects->nr_syncobjs, syncobj);
+		if (err)
+			return err;
 	}
 	return 0;
 }

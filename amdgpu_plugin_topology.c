@@ -169,17 +169,10 @@ int topology_node_set(struct topology_node *node, enum topology_prop prop, uint6
 
 int topology_node_add_link(struct topology_node *node, const struct topology_link *link)
 {
-	struct topology_link *links;
+	struct topology_link unresolved = *link;
 
-	if (node->nr_links == TOPOLOGY_MAX_LINKS)
-		return -E2BIG;
-	links = array_grow(node->links, node->nr_links, sizeof(*links));
-	if (!links)
-		return -ENOMEM;
-	node->links = links;
-	links[node->nr_links] = *link;
-	links[node->nr_links++].to = -1;
-	return 0;
+	unresolved.to = -1;
+	return node->nr_links == TOPOLOGY_MAX_LINKS ? -E2BIG : array_add(node->links, node->nr_links, unresolved);
 }
 
 /* Resolves the peers; links that lead nowhere are taken out. */

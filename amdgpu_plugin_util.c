@@ -240,17 +240,9 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	if (!dir)
 		return -errno;
 	steal_fd(&fd);
-	while (errno = 0, (entry = readdir(dir))) {
-		int *grown;
-
-		if (!is_number(entry->d_name))
-			continue;
-		grown = array_grow(numbers, nr, sizeof(*grown));
-		if (!grown)
+	while (errno = 0, (entry = readdir(dir)))
+		if (is_number(entry->d_name) && array_add(numbers, nr, atoi(entry->d_name)))
 			return -ENOMEM;
-		numbers = grown;
-		numbers[nr++] = atoi(entry->d_name);
-	}
 	if (errno)
 		return -errno;
 	if (nr)

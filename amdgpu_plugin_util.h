@@ -157,6 +157,17 @@ static inline void *array_grow(void *array, size_t nr, size_t size)
 	return nr & (nr - 1) ? array : reallocarray(array, nr ? 2 * nr : 1, size);
 }
 
+/* Adds an element to such an array and counts it. 0 or -ENOMEM. */
+#define array_add(array, nr, ...)                                                     \
+	({                                                                            \
+		__typeof__(array) _grown = array_grow(array, nr, sizeof(*(array)));   \
+		if (_grown) {                                                         \
+			(array) = _grown;                                             \
+			_grown[(nr)++] = __VA_ARGS__;                                 \
+		}                                                                     \
+		_grown ? 0 : -ENOMEM;                                                 \
+	})
+
 /* Compare elements that begin with such a number, for qsort() and bsearch(). */
 static inline int compare_u32(const void *a, const void *b)
 {

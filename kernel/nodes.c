@@ -26,17 +26,6 @@ struct mounted {
 	dev_t *devices;
 };
 
-static int add_mounted(struct mounted *mounted, dev_t device)
-{
-	dev_t *grown = array_grow(mounted->devices, mounted->nr, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	grown[mounted->nr++] = device;
-	mounted->devices = grown;
-	return 0;
-}
-
 struct mounted *mounted_read(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -46,7 +35,7 @@ struct mounted *mounted_read(void)
 	size_t size = 0;
 
 	while (mounted && getline(&line, &size, f) > 0)
-		if (sscanf(line, "%*d %*d %u:%u", &maj, &min) == 2 && add_mounted(mounted, makedev(maj, min))) {
+		if (sscanf(line, "%*d %*d %u:%u", &maj, &min) == 2 && array_add(mounted->devices, mounted->nr, makedev(maj, min))) {
 			mounted_free(mounted);
 			return NULL;
 		}

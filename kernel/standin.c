@@ -36,7 +36,7 @@ static uint64_t debug_bytes(const struct topology_node *gpu)
 
 	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) < GFX_NAVI10)
 		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
-	return (waves * DEBUG_BYTES_PER_WAVE + DEBUG_ALIGNMENT - 1) & ~(uint64_t)(DEBUG_ALIGNMENT - 1);
+	return round_up(waves * DEBUG_BYTES_PER_WAVE, DEBUG_ALIGNMENT);
 }
 
 static bool is_there(const struct kfd_state *state, const struct queue_record *queue)
@@ -52,21 +52,14 @@ static bool is_there(const struct kfd_state *state, const struct queue_record *q
 
 static int add(struct kfd_state *state, const struct queue_record *queue, const struct topology_node *gpu)
 {
-	struct filler *grown = array_grow(state->standins, state->nr_standins, sizeof(*grown));
-	uint64_t size;
-
-	if (!grown)
-		return -ENOMEM;
-	size = (queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC);
-	grown[state->nr_standins] = (struct filler){
+	const struct filler standin = {
 		.gpu_id = queue->gpu_id,
 		.handle = FIRST_NUMBER + state->nr_standins,
 		.address = queue->cwsr_address,
-		.size = (size + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+		.size = round_up((queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE),
 	};
-	state->standins = grown;
-	state->nr_standins++;
-	return 0;
+
+	return array_add(state->standins, state->nr_standins, standin);
 }
 
 int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)

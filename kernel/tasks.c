@@ -448,7 +448,6 @@ static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_min
 static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_t *count)
 {
 	uint32_t minor_number = 0;
-	struct device_vma *grown;
 	struct maps_line line;
 	int r;
 
@@ -457,14 +456,9 @@ static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_
 	r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
 	if (r <= 0)
 		return r;
-	grown = array_grow(*vmas, *count, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	grown[(*count)++] = (struct device_vma){
+	return array_add(*vmas, *count, (struct device_vma){
 		.start = line.start, .end = line.end, .offset = line.offset, .minor = minor_number,
-	};
-	*vmas = grown;
-	return 0;
+	});
 }
 
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)

@@ -28,12 +28,8 @@ void share_task_done(struct share_task *task)
 
 int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects)
 {
-	struct share_file *grown = array_grow(task->files, task->nr_files, sizeof(*grown));
-
-	if (!grown)
+	if (array_add(task->files, task->nr_files, (struct share_file){ kept, minor, *objects }))
 		return -ENOMEM;
-	task->files = grown;
-	grown[task->nr_files++] = (struct share_file){ .kept = kept, .minor = minor, .objects = *objects };
 	*objects = (struct render_objects){ 0 };
 	share_table_file(task->table);
 	return 0;

@@ -42,17 +42,6 @@ static int read_numbers(const struct kfd_state *state, struct number *numbers)
 	return 0;
 }
 
-static int add_filler(struct share_task *task, uint64_t handle)
-{
-	struct filler *grown = array_grow(task->fillers, task->nr_fillers, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	task->fillers = grown;
-	grown[task->nr_fillers++] = (struct filler){ .gpu_id = (uint32_t)(handle >> 32), .handle = (uint32_t)handle };
-	return 0;
-}
-
 /* Of one GPU; @nr numbers up to its last import. */
 static int fill_gaps(struct share_task *task, const struct number *numbers, size_t nr)
 {
@@ -64,7 +53,8 @@ static int fill_gaps(struct share_task *task, const struct number *numbers, size
 				    (uint32_t)numbers[i].handle);
 		if (next == numbers[i].handle)
 			i++;
-		else if (add_filler(task, next))
+		else if (array_add(task->fillers, task->nr_fillers,
+				   (struct filler){ .gpu_id = gpu_of(numbers), .handle = (uint32_t)next }))
 			return -ENOMEM;
 	}
 	return 0;

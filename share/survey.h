@@ -5,17 +5,6 @@
 
 #include "share/share.h"
 
-/* Adds an element to an array that grows only by this. 0 or -ENOMEM. */
-#define array_add(array, nr, ...)                                                     \
-	({                                                                            \
-		__typeof__(array) _grown = array_grow(array, nr, sizeof(*(array)));   \
-		if (_grown) {                                                         \
-			(array) = _grown;                                             \
-			_grown[(nr)++] = __VA_ARGS__;                                 \
-		}                                                                     \
-		_grown ? 0 : -ENOMEM;                                                 \
-	})
-
 /* Who names a buffer: a BO of the KFD, a handle in a file of a render node, or nothing but an open dma-buf. */
 struct holder {
 	uint64_t inode;	 /* of the buffer's dma-buf; where the kernel makes several, of one */

@@ -182,12 +182,7 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 
 static void remember(struct inodes *inodes, uint64_t inode)
 {
-	uint64_t *grown = array_grow(inodes->list, inodes->nr, sizeof(*grown));
-
-	if (!grown)
-		return;
-	inodes->list = grown;
-	grown[inodes->nr++] = inode;
+	(void)array_add(inodes->list, inodes->nr, inode);
 }
 
 static bool has_inode(const struct inodes *inodes, uint64_t inode)

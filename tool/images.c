@@ -41,15 +41,12 @@ void images_done(struct images *images)
 /* A place for the file, empty except for its name. 0, -E2BIG or -ENOMEM. */
 static int new_file(struct images *images, const char *name, struct image_file **ret)
 {
-	struct image_file *grown = array_grow(images->files, images->nr, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	images->files = grown;
 	if (images->nr == IMAGES_MAX_FILES)
 		return -E2BIG;
-	*ret = &images->files[images->nr];
-	**ret = (struct image_file){ .order = images->nr++ };
+	if (array_add(images->files, images->nr, (struct image_file){ 0 }))
+		return -ENOMEM;
+	*ret = &images->files[images->nr - 1];
+	(*ret)->order = images->nr;
 	snprintf((*ret)->name, sizeof((*ret)->name), "%s", name);
 	image_name_parse(name, &(*ret)->is);
 	return 0;

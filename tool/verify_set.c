@@ -30,13 +30,7 @@ struct refs {
 
 static void add_ref(struct refs *refs, const struct image_file *file, uint32_t buffer, enum role role)
 {
-	struct ref *grown = buffer ? array_grow(refs->list, refs->nr, sizeof(*grown)) : NULL;
-
-	refs->cut |= buffer && !grown;
-	if (!grown)
-		return;
-	refs->list = grown;
-	grown[refs->nr++] = (struct ref){ buffer, role, file };
+	refs->cut |= buffer && array_add(refs->list, refs->nr, (struct ref){ buffer, role, file });
 }
 
 static void add_refs(struct refs *refs, const struct image_file *file)
