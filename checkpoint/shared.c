@@ -133,13 +133,13 @@ static unsigned int add_ranges(struct shared *shared, const struct kfd_state *st
 	struct svm_range range;
 	unsigned int nr = 0, at = 0;
 
-	if (records_begin(state, &records))
-		return 0;
+	records_begin(state, &records);
 	while (records_next_svm(&records, &range) == 1)
 		nr += !range.on_demand;
 	*ret_first = atomic_fetch_add(&shared->nr_ranges, nr);
-	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first || records_begin(state, &records))
+	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first)
 		return 0;
+	records_begin(state, &records);
 	while (at < nr && records_next_svm(&records, &range) == 1)
 		if (!range.on_demand)
 			shared->ranges[*ret_first + at++] = range;

@@ -58,7 +58,7 @@ struct kfd_image {
 	bool another_file;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
 	bool render_only;	/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
 				   files has this image beside its own */
-	int flags;		/* of the file, DEVICE_FLAGS of kernel/device.h */
+	int flags;		/* of the file, DEVICE_FLAGS of kernel/machine.h */
 	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
 				   of them; 0: this one does not */
 	uint32_t nr_files;	/* of a sharer: how many device files of its task are in images, this one included */

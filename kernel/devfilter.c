@@ -5,11 +5,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "kernel/devfilter.h"
-#include "kernel/device.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 /* The program's instructions around those for the minors. */

@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-#include "kernel/device.h"
-#include "kernel/mount.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 #define KFD_NUMBER	 "/sys/class/kfd/kfd/dev"

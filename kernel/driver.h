@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which amdgpu driver runs: rules that cannot be asked for go by its release. */
+/* Which amdgpu driver runs, what it is known not to save or restore, and what is made up for it. */
 #ifndef KERNEL_DRIVER_H
 #define KERNEL_DRIVER_H
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/types.h>
+
+#include "kernel/state.h"
 
 /* Where a driver that does not come with the kernel says its version. */
 #define DRIVER_VERSION_FILE "/sys/module/amdgpu/version"
@@ -48,5 +51,145 @@ static inline bool driver_waits_for_pages(const struct driver_release *driver)
 		return false;
 	return (driver->minor == 1 && driver->patch <= 192) || (driver->minor == 12 && driver->patch < 114);
 }
+
+/* ---- limits ---- */
+
+/*
+ * What drivers are known not to save or restore: refused at dump, where the process can still go on, not found out at
+ * restore.
+ */
+
+#define LIMITS_TEXT_MAX 200
+
+enum limit {
+	LIMIT_NONE, /* nothing is known against it */
+	LIMIT_LOSS, /* the process would not come back whole: whoever wants to may try */
+	LIMIT_HARM, /* RESTORE would harm the machine: never tried */
+};
+
+/*
+ * Whether the queue of @record on @gpu, which is of @machine, cannot be restored by the driver that saved it, and why,
+ * in words. Pure.
+ */
+enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
+			   const struct topology *machine, const struct driver_release *driver,
+			   char why[LIMITS_TEXT_MAX]);
+
+/* The same for a compute queue on @gpu as ROCm makes it there, without having seen one. Pure. */
+enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
+			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
+
+/*
+ * Looks at all queues in the state that CHECKPOINT gave of process @pid; @machine has its GPUs by their actual ids.
+ * -EOPNOTSUPP when the state cannot be read, or when @driver is known not to restore one; with
+ * @try, a warning and 0 for a loss.
+ */
+int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			const struct driver_release *driver, bool try);
+
+/*
+ * Before RESTORE, whatever saved the state, which names the machine's GPUs by now: -EOPNOTSUPP when
+ * it cannot be read, or when @driver would do harm.
+ */
+int limits_check_harm(const struct kfd_state *state, const struct topology *machine,
+		      const struct driver_release *driver);
+
+/* ---- stacks of compute queues ---- */
+
+/*
+ * Control stacks of compute queues, which drivers can leave out.
+ *
+ * On gfx9 the control stack of preempted waves is in memory of the driver, behind the MQD, and RESTORE makes that
+ * memory as large as what was saved. Linux 7.2.12 reads the size before it is known (mqd_manager_init_v9()), and saves
+ * nothing: a restored queue would write the stacks of its next waves past the end. The MQD, which is saved, says how
+ * large the stack is and whether any wave was on it; without one, an empty stack is what has to be restored.
+ */
+
+enum stack {
+	STACK_SAVED,	 /* or there is none */
+	STACK_ELSEWHERE, /* in the memory for waves (gfx10) */
+	STACK_EMPTY,	 /* left out, and nothing was on it */
+	STACK_LOST,	 /* left out, and waves were on it, or that cannot be told */
+};
+
+/* Of a queue on @gpu. Pure. */
+enum stack stack_of(const struct queue_record *record, const struct topology_node *gpu);
+
+/*
+ * Adds the stacks that were left out, empty, to the state of a process; @nodes has its GPUs by user ids. Those on which
+ * waves were get one at restore alone, together with MQDs that know of no wave: where @ret_lost is not NULL, and then
+ * it has their number. So do those that are elsewhere, where RESTORE of @driver checks their sizes: it ignores their
+ * bytes. 0; -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
+ */
+int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
+	       unsigned int *ret_lost);
+
+/* ---- queues of several XCCs ---- */
+
+/*
+ * Compute queues of several XCCs, for drivers whose RESTORE takes the size of one XCC's state.
+ *
+ * The fix of CVE-2026-68258 compares the size of the MQDs with that of one, while CHECKPOINT gives those of all XCCs,
+ * and what follows (restore_mqd_v9_4_3()) still reads all of them: MQD i at i times their size, control stack i at
+ * i times its size behind what the record calls MQDs. So a record that names one MQD, behind which the others lie in
+ * what also counts as the begin of the stacks, is read right, as long as nothing is there: a stack fills from its end.
+ * Drivers without the comparison read such a record in the same way.
+ */
+
+/* Whether the stacks of a compute queue, saved or still to be added, leave room for the MQDs of @nr_xcc. Pure. */
+bool fold_fits(const struct queue_record *record, uint64_t nr_xcc);
+
+/*
+ * Folds what fits, in place. SDMA queues, of whose states the first is the only one, get the size of that. @machine has
+ * the GPUs by actual ids, of which the state knows. A state that cannot be read stays as it is.
+ */
+void fold_queues(struct kfd_state *state, const struct topology *machine);
+
+/* ---- memory for waves ---- */
+
+/*
+ * Memory for waves (CWSR) that RESTORE wants to see before it comes back.
+ *
+ * Drivers whose RESTORE checks queues (driver.h) want that memory as a BO or a range of SVM, of exactly the size that the
+ * local GPU needs. Ranges, where ROCm has it, come back at RESUME, and not where a BO is mapped. So a BO stands in for
+ * them while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
+ * mapping is cleared through the render node, as the KFD would not unmap what a queue uses. The BO, mapped nowhere, stays
+ * until the process ends, under a number that the program does not meet, and is left out of later dumps.
+ */
+
+/*
+ * Finds what @driver wants for the queues in *state, which names the GPUs of @machine by now: into state->standins. 0,
+ * -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
+ */
+int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver);
+
+/* kfd_restore() with what was found. */
+int standin_restore(int kfd, struct kfd_state *state);
+
+/* Takes what an earlier restore has left out of the state that CHECKPOINT gave. */
+void standin_drop(struct kfd_state *state);
+
+/* ---- trap handlers, which CHECKPOINT leaves out ---- */
+
+/* Whether the driver saves waves, for which its own trap handler is: "1", "0". */
+#define TRAP_PARAMETER_FILE "/sys/module/amdgpu/parameters/cwsr_enable"
+
+/*
+ * Where a GPU finds both addresses in the address space that a process has there. @high_end: where the addresses end that
+ * programs may use, as DEV_INFO says (high_va_max). 0, or -EOPNOTSUPP after fail() where it is not certain that anything
+ * is mapped there: a page fault would be reported to the process.
+ */
+int trap_find(const struct driver_release *driver, const char *parameter_file, uint64_t high_end, uint64_t *ret);
+
+/* Commands that let an SDMA engine copy both addresses to @to. Pure. */
+#define TRAP_PACKET_DWORDS 8
+#define TRAP_BYTES	   16
+void trap_put_packet(uint32_t dw[TRAP_PACKET_DWORDS], uint64_t to, uint64_t from);
+
+/* Whether anything of the process can run on a GPU: one of its BOs is mapped there. Pure. */
+bool trap_gpu_is_used(const struct kfd_state *state, uint32_t gpu_id);
+
+/* After RESTORE, in the restored process, whose file @fd is: sets what state->traps has. 0, or -errno after fail(). */
+int trap_set(int fd, const struct kfd_state *state);
 
 #endif

@@ -15,9 +15,8 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-#include "kernel/devfilter.h"
-#include "kernel/hide.h"
-#include "kernel/mount.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 #define CGROUP_TEXT_MAX 16384

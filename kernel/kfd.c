@@ -8,9 +8,8 @@
  */
 #include <fcntl.h>
 
-#include "kernel/device.h"
+#include "kernel/machine.h"
 #include "kernel/driver.h"
-#include "kernel/hide.h"
 #include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
 

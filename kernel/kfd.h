@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "kernel/hide.h"
 #include "kernel/state.h"
-#include "kfd_ioctl.h"
+
+struct hide_keeper;
 
 /* CRIU_OP copies VRAM and GTT BOs by dma-buf since this interface version (Linux 5.18). */
 #define KFD_MIN_MAJOR 1
@@ -127,5 +127,60 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id);
 
 /* Whether programs can make dma-bufs of BOs (EXPORT_DMABUF: interface 1.12). */
 bool kfd_can_export(int kfd);
+
+/* ---- GPUs that the kernel does not show ---- */
+
+/*
+ * Hides GPUs from the calling task for a moment, so that the kernel makes a KFD process
+ * without them: it asks the device cgroup only when a task first opens /dev/kfd.
+ */
+
+/*
+ * Told of each temporary cgroup, for the time when its task is killed or cannot remove it. made() comes before the
+ * cgroup, @dir and @name are borrowed; 0 or -errno, no message. removed() says that it is gone.
+ */
+struct hide_keeper {
+	int (*made)(void *arg, int dir, const char *name);
+	void (*removed)(void *arg);
+	void *arg;
+};
+
+struct hide {
+	const struct hide_keeper *keeper;
+	int cgroup;    /* directory of the task's own cgroup */
+	char name[32]; /* of the one below it in which the task is meanwhile */
+};
+
+/*
+ * Puts the calling process into a cgroup of its own in which it may use only these render nodes; by cgroup v2, or else
+ * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno: nothing has changed. @keeper: NULL, or
+ * borrowed until hide_end().
+ */
+int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
+
+/* Puts it back and removes the cgroup. 0; -errno when it cannot be put back. */
+int hide_end(struct hide *hide);
+
+/* ---- device filters of cgroups: which render nodes their tasks may use ---- */
+
+struct bpf_insn;
+
+/*
+ * The program for these render minors: of DRM's devices it allows only them, and it forbids no other device. The caller
+ * frees *ret. Number of instructions, or -ENOMEM.
+ */
+int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn **ret);
+
+/*
+ * Attaches that program to the cgroup (v2) with this directory fd, besides those that
+ * apply to it already. It goes with the cgroup. 0, or -errno, no message.
+ */
+int devfilter_attach(int cgroup, const uint32_t *minors, size_t nr_minors);
+
+/*
+ * Lets the tasks of the new cgroup (v1, controller "devices") with this directory fd use
+ * these render nodes and /dev/kfd, and nothing else. 0, or -errno, no message.
+ */
+int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors);
 
 #endif

@@ -5,10 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "kernel/fold.h"
-#include "kernel/limits.h"
-#include "kernel/records.h"
-#include "kernel/stacks.h"
+#include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
 /*
@@ -132,20 +129,19 @@ static int refuse(pid_t pid, const struct topology_node *gpu, const struct drive
 static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
 		       const struct topology *machine, const struct driver_release *driver, bool try)
 {
-	uint32_t gpu_id = kfd_state_actual_gpu(state, record->gpu_id);
-	int node = topology_find_gpu(machine, gpu_id);
+	const struct topology_node *gpu = kfd_state_gpu(state, machine, record->gpu_id);
 	char why[LIMITS_TEXT_MAX];
 	enum limit limit;
 
-	if (node < 0)
+	if (!gpu)
 		return fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid,
 			    record->gpu_id);
-	limit = limits_of_queue(record, machine->nodes[node], machine, driver, why);
+	limit = limits_of_queue(record, gpu, machine, driver, why);
 	if (limit == LIMIT_LOSS && try)
-		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, gpu_id, why);
+		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
 	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && try))
 		return 0;
-	return refuse(pid, machine->nodes[node], driver, why,
+	return refuse(pid, gpu, driver, why,
 		      limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
 }
 
@@ -161,9 +157,10 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 {
 	struct queue_record record;
 	struct records records;
-	int r = records_begin(state, &records);
+	int r;
 
-	while (r >= 0 && (r = records_next_queue(&records, &record)) > 0) {
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
 		int err = check_queue(pid, &record, state, machine, driver, try);
 
 		if (err)
@@ -175,21 +172,20 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 static int check_harm(const struct kfd_state *state, const struct queue_record *record, const struct topology *machine,
 		      const struct driver_release *driver)
 {
-	int node = topology_find_gpu(machine, kfd_state_actual_gpu(state, record->gpu_id));
+	const struct topology_node *gpu = kfd_state_gpu(state, machine, record->gpu_id);
 	char why[LIMITS_TEXT_MAX];
 
-	if (node < 0 || !harms(record, machine->nodes[node], machine, driver, why))
-		return 0;
-	return refuse((pid_t)state->pid, machine->nodes[node], driver, why, "");
+	return gpu && harms(record, gpu, machine, driver, why) ? refuse((pid_t)state->pid, gpu, driver, why, "") : 0;
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
 {
 	struct queue_record record;
 	struct records records;
-	int r = records_begin(state, &records);
+	int r;
 
-	while (r >= 0 && (r = records_next_queue(&records, &record)) > 0) {
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
 		int err = check_harm(state, &record, machine, driver);
 
 		if (err)

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
-#include "kernel/memory.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 /* The processes of the container need the rest. */

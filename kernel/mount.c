@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "kernel/mount.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 static int set_flags(int fs, const char *flags)

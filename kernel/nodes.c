@@ -15,8 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "kernel/device.h"
-#include "kernel/nodes.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 #define ENGINES_MODE 0666

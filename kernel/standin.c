@@ -6,8 +6,8 @@
 #include <libdrm/drm.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/records.h"
-#include "kernel/standin.h"
+#include "kernel/driver.h"
+#include "kernel/kfd.h"
 
 /* The KFD gives the lowest free numbers. */
 #define FIRST_NUMBER 0x70000000u
@@ -66,18 +66,19 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 {
 	struct queue_record queue;
 	struct records records;
-	int err, r = 0;
+	int r;
 
 	if (!driver_checks_queues(driver))
 		return 0;
-	err = records_begin(state, &records);
-	while (!err && (r = records_next_queue(&records, &queue)) > 0) {
-		int node = topology_find_gpu(machine, kfd_state_actual_gpu(state, queue.gpu_id));
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &queue)) > 0) {
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue.gpu_id);
 
-		if (node >= 0 && queue.type == QUEUE_TYPE_COMPUTE && queue.cwsr_address && !is_there(state, &queue))
-			err = add(state, &queue, machine->nodes[node]);
+		if (gpu && queue.type == QUEUE_TYPE_COMPUTE && queue.cwsr_address && !is_there(state, &queue) &&
+		    add(state, &queue, gpu))
+			return -ENOMEM;
 	}
-	return err ? err : r;
+	return r;
 }
 
 /* The render node that the KFD works with is open as long as RESTORE may need it. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a struct kfd_state owns, and what follows from it. */
+/* What a struct kfd_state owns, what follows from it, and the records in it. */
 #include "amdgpu_plugin_util.h"
 #include "kernel/state.h"
 
@@ -48,12 +48,14 @@ bool kfd_state_has_address(const struct kfd_state *state, uint64_t address)
 	return false;
 }
 
-uint32_t kfd_state_actual_gpu(const struct kfd_state *state, uint32_t user_id)
+const struct topology_node *kfd_state_gpu(const struct kfd_state *state, const struct topology *machine, uint32_t user_id)
 {
-	for (uint32_t i = 0; i < state->nr_devices; i++)
+	int node = -1;
+
+	for (uint32_t i = 0; node < 0 && i < state->nr_devices; i++)
 		if (state->devices[i].user_gpu_id == user_id)
-			return state->devices[i].actual_gpu_id;
-	return 0;
+			node = topology_find_gpu(machine, state->devices[i].actual_gpu_id);
+	return node < 0 ? NULL : machine->nodes[node];
 }
 
 uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
@@ -70,4 +72,352 @@ void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *
 {
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		ret[i] = kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i]));
+}
+
+/* ---- records ---- */
+
+/*
+ * The records of CHECKPOINT's priv_data: process, devices, BOs, then queues, events and SVM ranges, each of which
+ * begins with its kind. Sizes and offsets are those of the structs kfd_criu_*_priv_data of Linux' kfd_priv.h and
+ * kfd_svm.h, unchanged from 5.18 to 7.3. Each byte belongs to a record, so a layout that is not this one shows.
+ */
+#define KNOWN_VERSION 1u /* KFD_CRIU_PRIV_VERSION */
+
+#define PROCESS_SIZE 8u
+#define PROCESS_XNACK_AT 4u
+#define DEVICE_SIZE  8u
+#define BO_SIZE	     272u
+#define EVENT_SIZE   64u
+#define SVM_SIZE     24u
+#define SVM_ATTR     8u
+#define FILLER_BYTES 4096u
+#define SVM_COMMON_ATTRS 4u /* besides one for each device */
+
+enum object_kind { OBJECT_QUEUE, OBJECT_EVENT, OBJECT_SVM_RANGE };
+
+static uint32_t get_u32(const uint8_t *bytes)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+static uint64_t get_u64(const uint8_t *bytes)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/* The next @size bytes, NULL when they are not there. */
+static const uint8_t *take(struct records *records, uint64_t size)
+{
+	const uint8_t *ret = records->bytes + records->at;
+
+	if (size > records->size - records->at)
+		return NULL;
+	records->at += size;
+	return ret;
+}
+
+int records_begin(const struct kfd_state *state, struct records *ret)
+{
+	const uint8_t *process;
+
+	*ret = (struct records){
+		.bytes = state->priv_data,
+		.size = state->priv_size,
+		.nr_devices = state->nr_devices,
+		.nr_left = state->nr_objects,
+	};
+	process = take(ret, PROCESS_SIZE);
+	ret->version = process ? get_u32(process) : 0;
+	ret->xnack = process && get_u32(process + PROCESS_XNACK_AT);
+	ret->is_unknown = ret->version != KNOWN_VERSION || !take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) ||
+			  !take(ret, (uint64_t)state->nr_records * BO_SIZE);
+	return ret->is_unknown ? -EPROTO : 0;
+}
+
+/* Offsets of cp_hqd_cntl_stack_offset and so on in struct v9_mqd of Linux' v9_structs.h. */
+#define MQD_STACK_OFFSET_AT 696u
+#define MQD_STACK_SIZE_AT   700u
+#define MQD_WAVE_OFFSET_AT  704u
+
+static void read_mqds(const uint8_t *mqd, struct queue_record *ret)
+{
+	ret->nr_mqds = ret->mqd_size / COMPUTE_MQD_SIZE;
+	ret->mqd_stack_size = get_u32(mqd + MQD_STACK_SIZE_AT);
+	ret->mqd_stack_offset = UINT32_MAX;
+	for (uint32_t i = 0; i < ret->nr_mqds; i++, mqd += COMPUTE_MQD_SIZE) {
+		uint32_t offset = get_u32(mqd + MQD_STACK_OFFSET_AT), wave = get_u32(mqd + MQD_WAVE_OFFSET_AT);
+
+		if (get_u32(mqd + MQD_STACK_SIZE_AT) != ret->mqd_stack_size)
+			ret->mqd_stack_size = 0;
+		ret->mqd_stack_offset = offset < ret->mqd_stack_offset ? offset : ret->mqd_stack_offset;
+		ret->mqd_wave_offset = wave > ret->mqd_wave_offset ? wave : ret->mqd_wave_offset;
+	}
+}
+
+void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size)
+{
+	for (uint32_t i = 0; i < nr_mqds; i++, mqds += COMPUTE_MQD_SIZE)
+		for (uint32_t at = MQD_STACK_OFFSET_AT; at <= MQD_WAVE_OFFSET_AT; at += sizeof(stack_size))
+			memcpy(mqds + at, &stack_size, sizeof(stack_size));
+}
+
+static int take_queue(struct records *records, struct queue_record *ret)
+{
+	uint64_t at = records->at;
+	const uint8_t *bytes = take(records, QUEUE_RECORD_SIZE), *rest;
+
+	if (!bytes)
+		return -EPROTO;
+	*ret = (struct queue_record){
+		.at = at,
+		.cwsr_address = get_u64(bytes + 56),
+		.gpu_id = get_u32(bytes + 64),
+		.type = get_u32(bytes + 68),
+		.doorbell_id = get_u32(bytes + 88),
+		.sdma_id = get_u32(bytes + 96),
+		.cwsr_size = get_u32(bytes + 104),
+		.ctl_stack_size = get_u32(bytes + 108),
+		.mqd_size = get_u32(bytes + 112),
+	};
+	rest = take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
+	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
+		read_mqds(rest, ret);
+	return rest ? 1 : -EPROTO;
+}
+
+static uint64_t size_of(uint32_t kind, uint32_t nr_devices)
+{
+	return kind == OBJECT_EVENT ? EVENT_SIZE : SVM_SIZE + SVM_ATTR * (SVM_COMMON_ATTRS + (uint64_t)nr_devices);
+}
+
+static int pass(struct records *records, uint32_t kind)
+{
+	struct queue_record queue;
+
+	if (kind == OBJECT_QUEUE)
+		return take_queue(records, &queue) < 0 ? -EPROTO : 0;
+	if (kind > OBJECT_SVM_RANGE || !take(records, size_of(kind, records->nr_devices)))
+		return -EPROTO;
+	if (kind == OBJECT_EVENT)
+		records->nr_events++;
+	else
+		records->nr_svm_ranges++;
+	return 0;
+}
+
+/* Stands before the next object of this kind: 1; or behind the last object, where the state ends: 0; else -EPROTO. */
+static int find(struct records *records, uint32_t wanted)
+{
+	if (records->is_unknown)
+		return -EPROTO;
+	for (; records->nr_left; records->nr_left--) {
+		uint32_t kind;
+
+		if (records->size - records->at < sizeof(kind))
+			return -EPROTO;
+		kind = get_u32(records->bytes + records->at);
+		if (kind == wanted) {
+			records->nr_left--;
+			return 1;
+		}
+		if (pass(records, kind))
+			return -EPROTO;
+	}
+	return records->at == records->size ? 0 : -EPROTO;
+}
+
+int records_next_queue(struct records *records, struct queue_record *ret)
+{
+	int found = find(records, OBJECT_QUEUE);
+
+	return found == 1 ? take_queue(records, ret) : found;
+}
+
+/* Attributes of SVM ranges (linux/kfd_ioctl.h). */
+#define ATTR_PREFETCH_LOCATION 1u
+#define ATTR_ACCESS_IN_PLACE   3u
+#define ATTR_SET_FLAGS	       5u
+#define FLAG_ALWAYS_MAPPED     0x40u
+#define LOCATION_SYSTEM	       0u
+#define LOCATION_UNDEFINED     UINT32_MAX
+
+/* What makes the driver map it at once (svm_range_validate_and_map()). */
+static bool maps_at_once(uint32_t type, uint32_t value)
+{
+	return type == ATTR_ACCESS_IN_PLACE || (type == ATTR_SET_FLAGS && value & FLAG_ALWAYS_MAPPED) ||
+	       (type == ATTR_PREFETCH_LOCATION && value != LOCATION_SYSTEM && value != LOCATION_UNDEFINED);
+}
+
+/* In pages of 4 KiB. */
+static int take_svm(struct records *records, struct svm_range *ret)
+{
+	const uint8_t *bytes = take(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
+
+	if (!bytes)
+		return -EPROTO;
+	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12, records->xnack };
+	for (uint64_t i = 0; i < SVM_COMMON_ATTRS + (uint64_t)records->nr_devices; i++) {
+		const uint8_t *attr = bytes + SVM_SIZE + i * SVM_ATTR;
+
+		ret->on_demand = ret->on_demand && !maps_at_once(get_u32(attr), get_u32(attr + 4));
+	}
+	return 1;
+}
+
+int records_next_svm(struct records *records, struct svm_range *ret)
+{
+	int found = find(records, OBJECT_SVM_RANGE);
+
+	return found == 1 ? take_svm(records, ret) : found;
+}
+
+/* ---- BOs ---- */
+
+#define BO_HANDLE_AT 8u
+#define BO_MAPPED_AT 12u
+
+static uint64_t bos_at(const struct kfd_state *state)
+{
+	return PROCESS_SIZE + (uint64_t)DEVICE_SIZE * state->nr_devices;
+}
+
+int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
+{
+	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_SIZE;
+	struct records records;
+	int err = records_begin(state, &records);
+
+	if (err || i >= state->nr_records)
+		return -EPROTO;
+	ret->user_address = get_u64(bytes);
+	ret->handle = get_u32(bytes + BO_HANDLE_AT);
+	memcpy(ret->mapped_gpus, bytes + BO_MAPPED_AT, sizeof(ret->mapped_gpus));
+	return 0;
+}
+
+uint32_t records_nr_mapped(const struct bo_record *bo)
+{
+	uint32_t nr = 0;
+
+	while (nr < ARRAY_SIZE(bo->mapped_gpus) && bo->mapped_gpus[nr])
+		nr++;
+	return nr;
+}
+
+static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_fillers, struct kfd_state *ret)
+{
+	*ret = (struct kfd_state){
+		.pid = state->pid,
+		.nr_devices = state->nr_devices,
+		.nr_objects = state->nr_objects,
+		.devices = state->devices,
+		.standins = state->standins,
+		.nr_standins = state->nr_standins,
+		.nr_bos = (uint32_t)nr_fillers,
+	};
+	for (size_t i = 0; i < state->nr_records; i++)
+		ret->nr_bos += !keep || keep[i];
+	ret->nr_records = ret->nr_bos;
+	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * state->nr_records + (uint64_t)BO_SIZE * ret->nr_bos;
+	ret->bos = kfd_bos_new(ret->nr_bos);
+	ret->priv_data = calloc(1, ret->priv_size);
+	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
+}
+
+static void fill(const struct filler *filler, struct bo *bo, uint8_t *record)
+{
+	const uint64_t no_memory = RECORDS_NO_MEMORY;
+	bool is_mapped = filler->address;
+
+	*bo = (struct bo){
+		.addr = filler->address,
+		.size = is_mapped ? filler->size : FILLER_BYTES,
+		.gpu_id = filler->gpu_id,
+		.alloc_flags = (is_mapped ? KFD_IOC_ALLOC_MEM_FLAGS_USERPTR : KFD_IOC_ALLOC_MEM_FLAGS_GTT) |
+			       KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+		.dmabuf_fd = KFD_NO_FD,
+	};
+	memcpy(record + BO_HANDLE_AT, &filler->handle, sizeof(filler->handle));
+	if (!is_mapped)
+		return;
+	memcpy(record, &no_memory, sizeof(no_memory));
+	memcpy(record + BO_MAPPED_AT, &filler->gpu_id, sizeof(filler->gpu_id));
+}
+
+int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
+		   struct kfd_state *ret)
+{
+	const uint8_t *from = state->priv_data + bos_at(state);
+	struct records records;
+	uint8_t *to;
+	size_t nr = 0;
+	int err = records_begin(state, &records);
+
+	*ret = (struct kfd_state){ 0 };
+	if (err)
+		return err;
+	err = selection_init(state, keep, nr_fillers, ret);
+	if (err)
+		return err;
+	memcpy(ret->priv_data, state->priv_data, bos_at(state));
+	to = ret->priv_data + bos_at(state);
+	for (size_t i = 0; i < state->nr_records; i++, from += BO_SIZE) {
+		if (keep && !keep[i])
+			continue;
+		ret->bos[nr++] = state->bos[i];
+		memcpy(to, from, BO_SIZE);
+		to += BO_SIZE;
+	}
+	for (size_t i = 0; i < nr_fillers; i++, to += BO_SIZE)
+		fill(&fillers[i], &ret->bos[nr++], to);
+	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
+	return 0;
+}
+
+void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < state->nr_records; i++) {
+		if (keep && !keep[i])
+			continue;
+		state->bos[i].restored_offset = selection->bos[nr].restored_offset;
+		state->bos[i].dmabuf_fd = selection->bos[nr].dmabuf_fd;
+		selection->bos[nr++].dmabuf_fd = KFD_NO_FD;
+	}
+}
+
+void records_selection_done(struct kfd_state *selection)
+{
+	selection->devices = NULL;
+	selection->standins = NULL;
+	kfd_state_done(selection);
+}
+
+void records_drop_bo(struct kfd_state *state, size_t i)
+{
+	uint64_t at = bos_at(state) + i * BO_SIZE;
+
+	memmove(state->priv_data + at, state->priv_data + at + BO_SIZE, state->priv_size - at - BO_SIZE);
+	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
+	state->priv_size -= BO_SIZE;
+	state->nr_records = --state->nr_bos;
+}
+
+bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)
+{
+	struct queue_record queue;
+	struct records records;
+	bool found = false;
+
+	records_begin(state, &records);
+	while (!found && records_next_queue(&records, &queue) > 0)
+		found = queue.gpu_id == gpu_id && queue.type != QUEUE_TYPE_COMPUTE;
+	return found;
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "kernel/sysfs.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
 /* A sysfs file is one page; the 64 KiB pages of other machines are seen nowhere with KFD. */

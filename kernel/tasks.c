@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "kernel/device.h"
+#include "kernel/machine.h"
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "kernel/state.h"
+
 /* An open file of /dev/kfd or of an AMD render node. */
 struct task_file {
 	pid_t pid;	/* a task that has it open: the one with the lowest pid */
@@ -95,5 +97,14 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
  * heap memory of the caller. 0 or -errno.
  */
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count);
+
+/* ---- private memory that several processes still share (copy on write) ---- */
+
+/*
+ * Gives a stopped task, which the caller may trace, pages of its own in the parts of @ranges that it may write: what a
+ * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the
+ * others are written all the same.
+ */
+int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
 
 #endif

@@ -8,8 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include "kernel/records.h"
-#include "kernel/trap.h"
+#include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
 #define ADDRESSES_AT 6144u

@@ -5,9 +5,8 @@
  */
 #include <signal.h>
 
-#include "kernel/sysfs.h"
+#include "kernel/machine.h"
 #include "kernel/tasks.h"
-#include "kernel/usage.h"
 #include "amdgpu_plugin_util.h"
 
 #define PROCESSES "class/kfd/kfd/proc"

@@ -113,7 +113,7 @@ static inline bool image_has_checksum(const struct image_file *file)
 	       (file->dmabuf && file->dmabuf->has_crc32c);
 }
 
-/* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for kernel/records.h. Borrowed. */
+/* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for records_begin(). Borrowed. */
 struct kfd_state image_state(const struct kfd_image *kfd);
 
 #endif

@@ -63,8 +63,7 @@ static int ask_driver(const struct run *run, const struct kfd_image *kfd, const 
 	struct queue_record queue;
 	struct records records;
 
-	if (records_begin(&state, &records))
-		return 0;
+	records_begin(&state, &records);
 	while (records_next_queue(&records, &queue) > 0) {
 		const struct topology_node *node = local_of(run, map, queue.gpu_id);
 

@@ -96,8 +96,9 @@ static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
 	struct records records;
 	int r;
 
-	if (kfd->render_only || records_begin(&state, &records))
+	if (kfd->render_only)
 		return counts;
+	records_begin(&state, &records);
 	while ((r = records_next_queue(&records, &queue)) > 0) {
 		if (gpu_id && queue.gpu_id != gpu_id)
 			continue;

@@ -436,7 +436,7 @@ gpus_state() {
 	done < <(machine_gpus)
 }
 
-# leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.h)
+# leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.c)
 leaves_standins() {
 	local release
 	release=$(uname -r)

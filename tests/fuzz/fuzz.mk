@@ -15,11 +15,11 @@ fuzz_render_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
-fuzz_records_SRCS := $(addprefix kernel/,records.c stacks.c fold.c standin.c state.c) $(topology_SRCS)
+fuzz_records_SRCS := $(addprefix kernel/,queues.c standin.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), and what it calls of the plugin.
 fuzz_tool_SRCS := $(filter-out tool/main.c tool/check.c tool/doctor.c tool/resume.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
-	host/settings.c content/layout.c kernel/records.c kernel/limits.c kernel/fold.c kernel/stacks.c kernel/driver.c \
+	host/settings.c content/layout.c kernel/state.c kernel/limits.c kernel/queues.c kernel/driver.c \
 	kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
 fuzz_tool_CFLAGS = $(TOOL_CFLAGS)
 fuzz_tool_LDLIBS = $(TOOL_LDLIBS)

@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "amdgpu_plugin_topology.h"
-#include "kernel/fold.h"
-#include "kernel/records.h"
-#include "kernel/standin.h"
-#include "kernel/stacks.h"
+#include "kernel/driver.h"
+#include "kernel/state.h"
 #include "fuzz.h"
 
 /* Every other BO and a filler: what comes out has records for just these. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernel/sysfs.h"
+#include "kernel/machine.h"
 #include "fuzz.h"
 
 #define MAX_FILES 64

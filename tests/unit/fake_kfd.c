@@ -19,7 +19,8 @@
 
 #include "fake_kfd.h"
 #include "fake_kfd_internal.h"
-#include "kernel/usage.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
 #include "kfd_ioctl.h"
 #include "records_fixture.h"
 #include "remove_all.h"

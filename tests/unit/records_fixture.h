@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/records.h"
+#include "kernel/state.h"
 
 #define FIXTURE_BYTES (1u << 18)
 

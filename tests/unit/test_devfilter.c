@@ -5,8 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include "unit.h"
-#include "kernel/devfilter.h"
-#include "kernel/device.h"
+#include <linux/bpf.h>
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

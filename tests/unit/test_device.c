@@ -4,8 +4,7 @@
 #include <sys/sysmacros.h>
 
 #include "unit.h"
-#include "kernel/device.h"
-#include "kernel/mount.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

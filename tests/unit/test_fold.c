@@ -3,8 +3,7 @@
 
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
-#include "kernel/fold.h"
-#include "kernel/stacks.h"
+#include "kernel/driver.h"
 #include "records_fixture.h"
 
 #define GPU	   0x9e41u /* as the machine calls it */

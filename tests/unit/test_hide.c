@@ -10,9 +10,8 @@
 #include <sys/stat.h>
 
 #include "unit.h"
-#include "kernel/devfilter.h"
-#include "kernel/hide.h"
-#include "kernel/mount.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 #include "remove_all.h"

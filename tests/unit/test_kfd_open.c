@@ -3,8 +3,7 @@
 #include <fcntl.h>
 
 #include "unit.h"
-#include "kernel/device.h"
-#include "kernel/hide.h"
+#include "kernel/machine.h"
 #include "kernel/kfd.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"

@@ -2,7 +2,7 @@
 /* Which queues are refused at dump, and how that is said. */
 
 #include "unit.h"
-#include "kernel/limits.h"
+#include "kernel/driver.h"
 #include "log_stub.h"
 #include "records_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 #include "unit.h"
-#include "kernel/sysfs.h"
+#include "kernel/machine.h"
 #include "host/settings.h"
 #include "match_fixture.h"
 

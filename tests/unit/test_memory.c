@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "unit.h"
-#include "kernel/memory.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 #include "remove_all.h"

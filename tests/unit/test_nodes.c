@@ -12,8 +12,7 @@
 #include <sys/vfs.h>
 
 #include "unit.h"
-#include "kernel/device.h"
-#include "kernel/nodes.h"
+#include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 

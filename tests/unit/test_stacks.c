@@ -3,7 +3,7 @@
 
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
-#include "kernel/stacks.h"
+#include "kernel/driver.h"
 #include "records_fixture.h"
 
 #define GFX9  0x9e41u

@@ -5,7 +5,7 @@
 #include <libdrm/amdgpu_drm.h>
 
 #include "unit.h"
-#include "kernel/standin.h"
+#include "kernel/driver.h"
 #include "log_stub.h"
 #include "records_fixture.h"
 

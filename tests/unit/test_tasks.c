@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "unit.h"
-#include "kernel/device.h"
+#include "kernel/machine.h"
 #include "kernel/tasks.h"
 #include "log_stub.h"
 

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #include "unit.h"
-#include "kernel/sysfs.h"
+#include "kernel/machine.h"
 #include "log_stub.h"
 
 /* ---- what openat() does besides opening ---- */

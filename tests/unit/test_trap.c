@@ -8,7 +8,7 @@
 
 #include "unit.h"
 #include "content/sdma.h"
-#include "kernel/trap.h"
+#include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
 #include "records_fixture.h"

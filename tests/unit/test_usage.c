@@ -5,8 +5,7 @@
 #include <sys/wait.h>
 
 #include "unit.h"
-#include "kernel/sysfs.h"
-#include "kernel/usage.h"
+#include "kernel/machine.h"
 #include "log_stub.h"
 #include "match_machine.h"
 

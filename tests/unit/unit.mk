@@ -23,8 +23,8 @@ test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c hsakmt.c)
 test_image_share_SRCS := $(test_image_SRCS)
 test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin_topology.c
 test_share_table_LDFLAGS := -Wl,--wrap=monotonic_seconds -Wl,--wrap=usleep
-test_share_decide_SRCS := share/decide.c kernel/records.c kernel/state.c $(topology_SRCS)
-test_share_attach_SRCS := share/attach.c kernel/records.c kernel/state.c
+test_share_decide_SRCS := share/decide.c kernel/state.c $(topology_SRCS)
+test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c kernel/device.c kernel/mount.c amdgpu_plugin_topology.c
@@ -36,24 +36,24 @@ $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/ima
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
 test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
-test_stacks_SRCS := kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
-test_fold_SRCS := kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
-test_limits_SRCS := kernel/limits.c kernel/fold.c kernel/stacks.c kernel/records.c kernel/state.c $(topology_SRCS)
-test_standin_SRCS := kernel/standin.c kernel/records.c kernel/state.c $(topology_SRCS)
+test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
+test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
+test_limits_SRCS := kernel/limits.c kernel/queues.c kernel/state.c $(topology_SRCS)
+test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
-test_records_SRCS := kernel/records.c kernel/state.c
+test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
 test_cow_SRCS := kernel/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
-test_trap_SRCS := kernel/trap.c kernel/records.c kernel/state.c kernel/driver.c content/sdma.c
+test_trap_SRCS := kernel/trap.c kernel/state.c amdgpu_plugin_topology.c kernel/driver.c content/sdma.c
 test_trap_LDFLAGS := -Wl,--wrap=ioctl
 test_driver_SRCS := kernel/driver.c
 test_gem_SRCS := amdgpu_plugin_drm.c kernel/device.c kernel/mount.c
 test_gem_LDFLAGS := -Wl,--wrap=ioctl
 test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
-test_gpus_SRCS := checkpoint/gpus.c checkpoint/precheck.c checkpoint/shared.c host/settings.c kernel/records.c kernel/state.c $(match_SRCS)
+test_gpus_SRCS := checkpoint/gpus.c checkpoint/precheck.c checkpoint/shared.c host/settings.c kernel/state.c $(match_SRCS)
 test_gpus_LDFLAGS := -Wl,--wrap=usleep
-test_shared_SRCS := checkpoint/shared.c kernel/records.c kernel/state.c
+test_shared_SRCS := checkpoint/shared.c kernel/state.c amdgpu_plugin_topology.c
 test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 
 content_SRCS := $(wildcard content/*.c)
@@ -93,7 +93,7 @@ test_nodes_SRCS := kernel/nodes.c
 test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchownat,-Wl,--wrap=$(call))
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
-test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c kernel/state.c
+test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c kernel/state.c amdgpu_plugin_topology.c
 test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl
 test_kfd_rules_SRCS := $(test_kfd_open_SRCS)
 test_kfd_rules_LDFLAGS := -Wl,--wrap=ioctl,--wrap=uname

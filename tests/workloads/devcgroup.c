@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/devfilter.h"
+#include "kernel/kfd.h"
 
 int main(int argc, char **argv)
 {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Control stacks of queues, and the state of their waves, as the MQD in a queue's record tells. */
+/* The records of compute queues, as far as drivers do not take back what they gave: control stacks, and several XCCs. */
 #include <inttypes.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/stacks.h"
+#include "kernel/driver.h"
+
+/* ---- control stacks, as the MQD in a queue's record tells ---- */
 
 /* More than any GPU has; the number may be that of an image. */
 #define MAX_STACK (1u << 20)
@@ -50,11 +52,11 @@ static int sum(const struct kfd_state *state, struct addition *addition)
 {
 	struct queue_record record;
 	struct records records;
-	int r = records_begin(state, &records);
 	bool lost;
+	int r;
 
-	while (!r && (r = records_next_queue(&records, &record)) > 0) {
-		r = 0;
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
 		if (!wants_stack(addition, &record, &lost))
 			continue;
 		addition->bytes += stack_size(&record) * record.nr_mqds;
@@ -111,4 +113,63 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 	state->priv_data = grown;
 	state->priv_size += addition.bytes;
 	return 0;
+}
+
+/* ---- queues of several XCCs: records as large as those of one, without losing any ---- */
+
+#define SDMA_MQD_SIZE 512u /* of gfx9 */
+
+bool fold_fits(const struct queue_record *record, uint64_t nr_xcc)
+{
+	uint64_t stacks = record->ctl_stack_size ? record->ctl_stack_size : nr_xcc * record->mqd_stack_size;
+	uint64_t more = (nr_xcc - 1) * COMPUTE_MQD_SIZE, stack = stacks / nr_xcc;
+
+	if (record->nr_mqds != nr_xcc || stacks % nr_xcc || more > stacks || record->mqd_stack_offset > stack)
+		return false;
+	return record->mqd_stack_offset >= (more < stack ? more : stack);
+}
+
+/* Bytes of the record that go, and where they begin. */
+static uint64_t surplus(const struct queue_record *record, uint64_t nr_xcc, uint64_t *ret_at)
+{
+	uint64_t kept = record->type == QUEUE_TYPE_COMPUTE ? record->mqd_size : SDMA_MQD_SIZE;
+
+	*ret_at = record->at + QUEUE_RECORD_SIZE + kept;
+	if (nr_xcc < 2)
+		return 0;
+	if (record->type == QUEUE_TYPE_COMPUTE)
+		return record->ctl_stack_size && fold_fits(record, nr_xcc) ? (nr_xcc - 1) * COMPUTE_MQD_SIZE : 0;
+	return record->mqd_size == nr_xcc * SDMA_MQD_SIZE ? (nr_xcc - 1) * SDMA_MQD_SIZE : 0;
+}
+
+static uint64_t xccs_of(const struct kfd_state *state, const struct topology *machine, uint32_t user_id)
+{
+	const struct topology_node *gpu = kfd_state_gpu(state, machine, user_id);
+
+	return gpu ? topology_get(gpu, TOPOLOGY_NUM_XCC) : 1;
+}
+
+void fold_queues(struct kfd_state *state, const struct topology *machine)
+{
+	struct queue_record record;
+	struct records records;
+	uint8_t *to = state->priv_data;
+	uint64_t done = 0;
+
+	records_begin(state, &records);
+	/* What is moved lies before what is still to be read. */
+	while (records_next_queue(&records, &record) > 0) {
+		uint64_t at, drop = surplus(&record, xccs_of(state, machine, record.gpu_id), &at);
+		uint32_t one = record.type == QUEUE_TYPE_COMPUTE ? COMPUTE_MQD_SIZE : SDMA_MQD_SIZE;
+
+		if (!drop)
+			continue;
+		memcpy(state->priv_data + record.at + QUEUE_MQD_SIZE_AT, &one, sizeof(one));
+		memmove(to, state->priv_data + done, at - done);
+		to += at - done;
+		done = at + drop;
+	}
+	memmove(to, state->priv_data + done, state->priv_size - done);
+	to += state->priv_size - done;
+	state->priv_size = (uint64_t)(to - state->priv_data);
 }
