@@ -12,7 +12,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/gpus.h"
+#include "checkpoint/internal.h"
 #include "match/match.h"
 
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id)

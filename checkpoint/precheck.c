@@ -9,8 +9,7 @@
 #include <fcntl.h>
 
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/gpus.h"
-#include "checkpoint/precheck.h"
+#include "checkpoint/internal.h"
 #include "image/image.h"
 #include "match/match.h"
 

@@ -8,8 +8,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/refuse.h"
-#include "checkpoint/vma.h"
+#include "checkpoint/internal.h"
 #include "host/host.h"
 #include "kernel/kernel.h"
 

@@ -5,8 +5,7 @@
  */
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/precheck.h"
-#include "checkpoint/restored_task.h"
+#include "checkpoint/internal.h"
 
 struct restore {
 	struct restore_setup setup;

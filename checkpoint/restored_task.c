@@ -13,9 +13,7 @@
 #define _GNU_SOURCE
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/gpus.h"
-#include "checkpoint/restored_task.h"
-#include "checkpoint/vma.h"
+#include "checkpoint/internal.h"
 #include "image/image.h"
 
 struct restored_task {

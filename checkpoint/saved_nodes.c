@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/saved_nodes.h"
+#include "checkpoint/internal.h"
 
 static uint32_t minor_of(const struct topology_node *node)
 {

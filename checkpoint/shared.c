@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/shared.h"
+#include "checkpoint/internal.h"
 #include "host/host.h"
 
 #define LOCK_WAIT_USEC 1000

@@ -11,7 +11,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/trap_handlers.h"
+#include "checkpoint/internal.h"
 #include "kernel/kernel.h"
 
 #define PAGE_BYTES  4096u

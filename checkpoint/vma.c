@@ -14,7 +14,7 @@
 
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/vma.h"
+#include "checkpoint/internal.h"
 
 /* ---- which GPU and BO ---- */
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "amdgpu_plugin_util.h"
-#include "host/bundle.h"
+#include "host/criu.h"
 
 int bundle_new(const int *fds, size_t nr)
 {

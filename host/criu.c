@@ -24,7 +24,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "host/bundle.h"
 #include "host/criu.h"
 #include "amdgpu_plugin_util.h"
 

@@ -9,6 +9,7 @@
 #define HOST_CRIU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -124,5 +125,21 @@ enum criu_wanted { CRIU_NOT_WANTED, CRIU_WANTED, CRIU_WANTED_PERHAPS };
 
 /* At restore, once: whether the images need the plugin. */
 enum criu_wanted criu_inventory_wants_us(void);
+
+/* ---- many open files as one ---- */
+
+#define BUNDLE_MAX 32u
+
+/* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. The caller's fd, or -errno, no message. */
+int bundle_new(const int *fds, size_t nr);
+
+/* All files in it, which the caller owns. 0 or -errno, no message. */
+int bundle_get_all(int bundle, int fds[BUNDLE_MAX], size_t *ret_nr);
+
+/* The file at @index of a bundle: the caller's fd, or -errno, no message. Many may call it at the same time. */
+int bundle_get(int bundle, size_t index);
+
+/* Closes what it holds, for all who have it. 0 or -errno, no message. */
+int bundle_empty(int bundle);
 
 #endif

@@ -3,9 +3,7 @@
 #ifndef HOST_HOST_H
 #define HOST_HOST_H
 
-#include "host/bundle.h"
 #include "host/criu.h"
-#include "host/options.h"
 #include "host/settings.h"
 
 #endif

@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 
-#include "host/options.h"
+#include "host/settings.h"
 #include "amdgpu_plugin_util.h"
 
 #define OPTION_PREFIX  "--amdgpu_plugin."

@@ -117,4 +117,12 @@ bool settings_flag(const struct settings *settings, const char *name);
 /* The table's row. */
 const struct setting_info *setting_info(enum setting id);
 
+/* ---- settings as options of the running criu, where it has such ---- */
+
+/* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. NULL: neither. */
+const char *options_or_environment(const char *name, void *arg);
+
+/* Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. */
+void options_check(struct settings *settings);
+
 #endif

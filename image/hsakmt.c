@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "image/hsakmt.h"
+#include "image/image.h"
 #include "amdgpu_plugin_util.h"
 
 #define SHM_DIRECTORY  "dev/shm"

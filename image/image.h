@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/hsakmt.h"
 #include "kernel/kernel.h"
 #include "amdgpu_plugin_topology.h"
 
@@ -44,6 +43,31 @@ struct image_writer {
 	char driver[IMAGE_WRITER_MAX]; /* as struct driver_release has it */
 	unsigned int criu_hooks;       /* how many hooks the criu knew, criu_running_hooks() */
 };
+
+/*
+ * The two files that ROCm before 6.0 shares between all its processes: a piece of shared
+ * memory and a semaphore. A restored process may have them mapped, and criu does not save
+ * files: they are made again where they are missing. Nothing else needs them.
+ */
+
+#define HSAKMT_MAX_BYTES 4096 /* far more than any version has: 8 */
+
+struct hsakmt {
+	uint32_t bytes; /* of the shared memory; 0: it was not there */
+	uint32_t magic; /* its first word */
+};
+
+/*
+ * Looks for the memory of the task whose root directory is @root ("/proc/PID/root"). What is not there, or is no such
+ * file, is left out, the latter with a warning.
+ */
+void hsakmt_save(const char *root, struct hsakmt *ret);
+
+/*
+ * Makes the files that are absent below @root ("/" in the task itself); each is there with all its bytes at once, or not
+ * at all, also when several tasks do this at the same time. What fails is a warning.
+ */
+void hsakmt_restore(const char *root, const struct hsakmt *hsakmt);
 
 /* amdgpu-kfd-<id>.img */
 struct kfd_image {

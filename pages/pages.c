@@ -11,7 +11,7 @@
 
 #include "content/content.h"
 #include "host/host.h"
-#include "pages/progress.h"
+#include "pages/internal.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 

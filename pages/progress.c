@@ -4,7 +4,7 @@
  * and a line that does not fit is dropped.
  */
 #define _GNU_SOURCE
-#include "pages/progress.h"
+#include "pages/internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

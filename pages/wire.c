@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jobs and verdicts on a socket, see pages/wire.h. The length and the number of
+ * Jobs and verdicts on a socket, see pages/internal.h. The length and the number of
  * files of each message follow from the messages before it; anything else is an error.
  */
 #define _GNU_SOURCE
-#include "pages/wire.h"
+#include "pages/internal.h"
 
 #include <linux/sockios.h>
 #include <poll.h>

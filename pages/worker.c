@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The worker in criu's main process, and the tasks' side of it, see pages/worker.h.
+ * The worker in criu's main process, and the tasks' side of it, see pages/pages.h.
  *
  * A receiver takes jobs, one for each process, and deals their GPUs out to lanes: one
  * thread for each render node, which runs the content engine for one process at a time.
@@ -17,7 +17,7 @@
  * Threads never log: lines, and the text of a failure, go to the task, whose log is criu's as well.
  */
 #define _GNU_SOURCE
-#include "pages/worker.h"
+#include "pages/pages.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,9 +32,8 @@
 
 #include "host/host.h"
 #include "kernel/kernel.h"
-#include "pages/progress.h"
+#include "pages/internal.h"
 #include "amdgpu_plugin_util.h"
-#include "pages/wire.h"
 
 /* How long a task waits for the worker to start: criu starts it as soon as tasks may open files. */
 #define START_TRIES   1000

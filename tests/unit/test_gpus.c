@@ -6,8 +6,7 @@
 #include <fcntl.h>
 
 #include "unit.h"
-#include "checkpoint/precheck.h"
-#include "checkpoint/gpus.h"
+#include "checkpoint/internal.h"
 #include "image/image.h"
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"

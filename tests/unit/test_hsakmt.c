@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "unit.h"
-#include "image/hsakmt.h"
+#include "image/image.h"
 #include "log_stub.h"
 #include "remove_all.h"
 

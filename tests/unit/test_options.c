@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "unit.h"
-#include "host/options.h"
+#include "host/settings.h"
 #include "log_stub.h"
 
 static char *given[8];

@@ -10,7 +10,7 @@
 #include "host/host.h"
 #include "log_stub.h"
 #include "pages/pages.h"
-#include "pages/progress.h"
+#include "pages/internal.h"
 #include "amdgpu_plugin_drm.h"
 
 #define GPU_A	  0xaaaau

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "unit.h"
-#include "pages/progress.h"
+#include "pages/internal.h"
 #include "log_stub.h"
 
 static struct content_bo bos[] = { { .size = 3000000 }, { .size = 1000000 } };

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "unit.h"
-#include "checkpoint/shared.h"
+#include "checkpoint/internal.h"
 #include "host/criu.h"
 #include "log_stub.h"
 #include "remove_all.h"

@@ -4,7 +4,7 @@
 #include "unit.h"
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
-#include "checkpoint/vma.h"
+#include "checkpoint/internal.h"
 #include "log_stub.h"
 
 #define PAGE 4096ull

@@ -16,9 +16,9 @@
 
 #include "unit.h"
 #include "host/criu.h"
-#include "pages/wire.h"
+#include "pages/internal.h"
 #include "content/layout.h"
-#include "pages/worker.h"
+#include "pages/pages.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"

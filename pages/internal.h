@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of pages/ use of each other. */
+#ifndef PAGES_INTERNAL_H
+#define PAGES_INTERNAL_H
+
+#include <stddef.h>
+
+#include "amdgpu_plugin_util.h"
+#include "pages/pages.h"
+
 /*
  * What travels between a restoring task and the worker in criu's main process: a job with
  * its open files one way, log lines and a verdict the other.
@@ -6,11 +15,6 @@
  * Sockets are of type SOCK_SEQPACKET and made by socketpair() in processes of one criu: both ends run this very code,
  * and there is no name that anybody else could connect to.
  */
-#ifndef PAGES_WIRE_H
-#define PAGES_WIRE_H
-
-#include "content/content.h"
-#include "amdgpu_plugin_util.h"
 
 #define WIRE_NAME_MAX 64
 
@@ -64,5 +68,28 @@ void wire_send_verdict(int sock, int err, const char *text);
  * with its words, or another -errno, e.g. -ECONNRESET.
  */
 int wire_recv_verdict(int sock);
+
+/* ---- progress of a copy of contents, for people and programs (KFD_PROGRESS) ---- */
+
+struct progress {
+	const char *stage; /* "dump" or "restore" */
+	int fd;		   /* -1: none */
+};
+
+/*
+ * Opens the file, FIFO or device at @path, "" for none; /dev/stdout and /dev/stderr are
+ * those of the calling process. Never fails and never waits: where the file cannot be opened
+ * at once, no progress is shown, with a warning.
+ */
+struct progress progress_open(const char *path, const char *stage);
+void progress_close(struct progress *progress);
+
+/*
+ * Writes one line for each GPU, all at once:
+ *     STAGE gpu=ID done=BYTES total=BYTES rate=MBPS left=SECONDS
+ * with "left=?" until something is copied. As content_options.on_progress, @arg is a
+ * struct progress.
+ */
+void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
 
 #endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of checkpoint/ use of each other. */
+#ifndef CHECKPOINT_INTERNAL_H
+#define CHECKPOINT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/host.h"
+#include "image/image.h"
+#include "kernel/kernel.h"
+#include "match/match.h"
+#include "pages/pages.h"
+#include "share/share.h"
+
+/*
+ * What all tasks of a restore and criu's main process have in common, in one piece of shared memory: the choice of
+ * GPUs, the tasks that have state on them, and what the main process has to clean up.
+ */
+
+struct shared;
+
+/* In criu's main process, before it has tasks. NULL when memory is short. */
+struct shared *shared_new(void);
+/* In criu's main process, when its tasks run or are dead: removes cgroups that these have left. Accepts NULL. */
+void shared_free(struct shared *shared);
+
+/* ---- the choice of GPUs ---- */
+
+/*
+ * How much VRAM all tasks together need of a saved GPU, and which local GPU it has become. They choose one after the
+ * other, and the later ones follow the first: a task holds the lock from its first look until its own choice is noted.
+ */
+struct match_choices *shared_choices(struct shared *shared);
+void shared_lock(struct shared *shared);
+void shared_unlock(struct shared *shared);
+
+/* Lets the first task that has the lock @ask once for all, with the token of a file that it has kept. */
+void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token);
+/* Whether memory will come only when it is touched. After shared_ask_lazy(). */
+bool shared_is_lazy(const struct shared *shared);
+
+/* ---- files in criu's store ---- */
+
+/* Notes the token of a file for shared_let_go(). Returns @token, which may be an error. */
+int shared_note_file(struct shared *shared, int token);
+/* Keeps a copy of @fd and notes it: a token, or -errno. */
+int shared_keep_copy(struct shared *shared, int fd);
+/* Closes all that are noted. 0 or -errno. */
+int shared_let_go(const struct shared *shared);
+
+/* ---- tasks with state on GPUs ---- */
+
+struct shared_task {
+	pid_t pid; /* in its own pid namespace, the same one for all */
+	bool has_kfd;
+	unsigned int nr_ranges; /* whose pages RESUME takes */
+	const struct svm_range *ranges;
+};
+
+/* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state);
+/* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
+int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task *ret);
+
+/* In criu's main process: how many there are, when all tasks have their files. */
+unsigned int shared_count_tasks(const struct shared *shared);
+
+/* ---- what was copied ---- */
+
+/* Of the worker, and of tasks that copy by themselves. */
+struct content_tally *shared_tally(struct shared *shared);
+/* In a task: leaves it to the main process to wait for its contents. False when there is no room. */
+bool shared_note_contents(struct shared *shared, int token);
+/* In the main process: the @i-th of these tokens; -1 behind the last one. */
+int shared_contents(const struct shared *shared, unsigned int i);
+/* In a task, which has waited for its contents or has copied them since @began, by monotonic_seconds(). */
+void shared_note_wait(struct shared *shared, double began);
+/* In criu's main process: the most that one has waited, in seconds. */
+double shared_longest_wait(const struct shared *shared);
+
+/* ---- temporary cgroups, in which tasks hide GPUs from themselves ---- */
+
+struct shared_keeper {
+	struct hide_keeper hooks; /* for hide_begin() */
+	struct shared *shared;
+	struct shared_cgroup *own; /* of the calling task */
+};
+
+void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared);
+
+/* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
+
+/* A GPU of the process, here and at dump. */
+struct gpu {
+	uint32_t user_id;     /* by which the process knows it */
+	uint32_t actual_id;   /* on this machine */
+	uint32_t minor;	      /* render minor on this machine */
+	uint32_t saved_minor; /* at dump */
+	bool knows_vram;      /* vram_free says something */
+	uint64_t vram_free;   /* bytes, when it was chosen */
+	int file_token;	      /* the render-node file that carries the KFD's address space */
+	bool kfds_file_is_given; /* to the task, as one of its files */
+};
+
+/* {} to begin with. */
+struct gpus {
+	struct gpu *list;
+	size_t nr;
+	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
+};
+
+/* What the choice is made from. All of it is borrowed. */
+struct gpus_request {
+	const struct topology *saved;	/* the GPUs of the task */
+	const struct topology *machine; /* what sysfs_read_topology() gave */
+	int machine_error;		/* or its error */
+	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
+	const struct settings *settings;
+	struct shared *shared; /* by other tasks */
+	const struct mounted *mounted; /* where criu's main process is; NULL: the task's /dev stays as it is */
+};
+
+/*
+ * Called for each file of the task with the GPUs that its image names. The first call
+ * chooses and opens a local GPU for each, later ones check that the images agree.
+ * 0, or -errno after an error line.
+ */
+int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
+void gpus_done(struct gpus *gpus);
+
+/* What the settings say about the choice. Borrows the pairs of @settings. */
+struct match_options gpus_match_options(const struct settings *settings);
+
+/* NULL when the task has no such GPU. */
+struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
+struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
+
+/* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after an error line. */
+int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings);
+
+/* The local render minors, heap memory of the caller; NULL when memory is short. */
+uint32_t *gpus_minors(const struct gpus *gpus);
+
+/*
+ * The buckets that RESTORE wants, with an open render-node file each. On success the caller
+ * closes these after the ioctl by gpus_close_devices(). 0, or -errno after an error line.
+ */
+int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state);
+void gpus_close_devices(struct kfd_state *state);
+
+/* ---- mappings of device files: what the dump wants of them, and what criu is told to map at restore ---- */
+
+/* A process' doorbells on one GPU. */
+#define VMA_DOORBELL_PAGES 2
+
+/* ---- which GPU and BO; pure ---- */
+
+/* Whether a mapping of /dev/kfd names a GPU in its offset: doorbells and MMIO do. */
+bool vma_names_gpu(const struct device_vma *vma);
+
+/*
+ * The user gpu id of the GPU that a doorbell or MMIO mapping is of, 0 when it is none of the process'. Kernels differ
+ * in which id the offset holds: @by_user decides where both readings give a GPU.
+ */
+uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user);
+
+/* The BOs with contents, in the order in which they are searched; {} to begin with. */
+struct vma_bos {
+	const struct bo **list; /* into the state, which has to stay */
+	size_t nr;
+};
+
+/* 0 or -ENOMEM without a message. */
+int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret);
+void vma_bos_done(struct vma_bos *bos);
+
+/*
+ * The BO with contents on GPU @user_gpu_id that the whole mapping of a render node is of,
+ * at whatever place in it. NULL when there is none.
+ */
+const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
+
+/* The mapping's file offset in the restored BO. */
+static inline uint64_t vma_restored_offset(const struct device_vma *vma, const struct bo *bo)
+{
+	return bo->restored_offset + (vma->offset - bo->offset);
+}
+
+/*
+ * Describes a mapping of which only path, address and offset are known. False when the
+ * path is not that of a device of ours.
+ */
+bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct device_vma *ret);
+
+/* ---- dump ---- */
+
+/* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after an error line. */
+int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
+
+/*
+ * Puts the device mappings of task @pid into *image, with the GPU of each, and refuses those
+ * that could not be made again. image->state and image->nodes are those of the process;
+ * @machine: all nodes. 0, or -errno after an error line; image->vmas is the caller's in either case.
+ */
+int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image);
+
+/* ---- restore ---- */
+
+/* What a restored task knows when its mappings are made. */
+struct vma_context {
+	const struct kfd_image *image; /* NULL: none yet */
+	const struct vma_bos *bos;     /* of the image */
+	const struct gpus *gpus;
+	const struct share_task *share;
+	int kfd_token; /* the file of /dev/kfd; -1: none */
+	struct kfd_rules rules;
+	struct criu_traits traits;
+};
+
+/* Whether the mapping is one of ours; if so, *ret describes it. */
+bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
+	      struct device_vma *ret);
+
+/*
+ * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
+ * -errno after an error line that names @path.
+ */
+int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
+		uint64_t *ret_offset, int *ret_fd);
+
+/* ---- a task that is restored: its GPUs, the state on them, its device files and their mappings ---- */
+
+/* What criu's main process has read and made before it has tasks. */
+struct restore_setup {
+	const struct settings *settings;
+	struct topology *machine;
+	int machine_error; /* why there is no topology */
+	struct kfd_rules rules;
+	struct driver_release driver;
+	struct criu_traits traits;
+	struct mounted *mounted;
+	struct shared *shared;
+	struct share_table *buffers; /* shared by all tasks as well */
+	struct worker *worker;	     /* NULL: each task copies its own contents */
+	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+};
+
+struct restored_task;
+
+/* Made by the main process; each task has a copy of its own. Borrows @setup. NULL when memory is short. */
+struct restored_task *restored_task_new(const struct restore_setup *setup);
+/* Accepts NULL. */
+void restored_task_free(struct restored_task *task);
+
+/* As restore_file() and restore_vma() in checkpoint.h. */
+int restored_task_file(struct restored_task *task, int id);
+int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
+		      uint64_t *ret_offset, int *ret_fd);
+
+/* ---- before there are tasks ---- */
+
+/* What can be known of a restore before there is a task. */
+
+/*
+ * Waits some seconds at most until the KFD has taken down processes that have ended, such as the one that is to come
+ * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too. @certain: that a
+ * process with GPUs is restored; if not, images of one have to be there.
+ */
+void precheck_wait(bool certain);
+
+/*
+ * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
+ * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @shared. 0, also where it cannot be said yet
+ * or is not @certain; -errno after error lines.
+ */
+int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
+		    bool certain);
+
+/* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
+
+/*
+ * Of a process of the KFD whose state was taken, by its user gpu ids. @machine: all nodes, by actual ids. *ret is the
+ * caller's. 0, or -errno after an error line.
+ */
+int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
+
+/* Of a task that has opened render nodes and no /dev/kfd: their GPUs, by actual ids. Likewise. */
+int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
+			 struct topology **ret);
+
+/* Whether all GPUs of which the task has opened files are among @nodes. */
+bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid);
+
+/* The place of a file's GPU in @nodes, or -EOPNOTSUPP after an error line. */
+int saved_nodes_find(const struct topology *nodes, const struct task_file *file);
+
+/* Gives a state the GPUs of @nodes, which the KFD has not told of. 0 or -ENOMEM. */
+int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state);
+
+/* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line ---- */
+
+/*
+ * A paused KFD process, before its state is taken. @files: of all tasks. @is_forced: takes even what this
+ * kernel is known not to restore.
+ */
+int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
+		   const struct topology *machine, bool is_forced);
+
+/* A process two of whose files are of different KFD contexts. */
+int refuse_context(pid_t pid);
+
+/*
+ * A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of
+ * it.
+ */
+int refuse_used_file(const struct task_file *file, bool is_saved);
+
+/* A file of a device of ours that criu has found and that no task has open. */
+int refuse_file_under_way(const struct stat *st);
+
+/*
+ * A task without /dev/kfd that has device files mapped, or queues and memory left. @is_saved: its state is that of its
+ * render nodes, and mappings of them come with it. 0, or -errno after an error line.
+ */
+int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved);
+
+/* A dump on top of earlier images. */
+int refuse_incremental(void);
+
+/* A dump whose memory is fetched later, where criu's command line says so. */
+int refuse_lazy_dump(void);
+
+/* ---- the second-level trap handlers that a process has set, at dump ---- */
+
+/* A process of the KFD that is stopped and whose state was taken. */
+struct trap_request {
+	pid_t pid;
+	const struct topology *nodes; /* by user gpu ids */
+	const struct task_files *files;
+	const struct survey *survey; /* of the same files */
+	const struct driver_release *driver;
+};
+
+/*
+ * Fills state->traps. For that, each of the process' files of render nodes has a page of memory, a context and a job
+ * for a moment. A handler that cannot be read is lost, after a warning. 0 or -ENOMEM.
+ */
+int trap_handlers_read(const struct trap_request *request, struct kfd_state *state);
+
+#endif
