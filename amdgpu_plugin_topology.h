@@ -173,6 +173,12 @@ static inline uint32_t topology_gpu_id(const struct topology_node *node)
 	return (uint32_t)node->value[TOPOLOGY_GPU_ID];
 }
 
+/* The render minor, which is also the name that a saved GPU has in all processes of a dump. */
+static inline uint32_t topology_minor(const struct topology_node *node)
+{
+	return (uint32_t)node->value[TOPOLOGY_DRM_RENDER_MINOR];
+}
+
 static inline bool topology_is_gpu(const struct topology_node *node)
 {
 	return topology_gpu_id(node) != 0;

@@ -44,12 +44,6 @@ struct search {
 	unsigned int nr_attempts; /* to find room */
 };
 
-/* The name that a GPU has in all processes of a dump. */
-static uint32_t saved_name(const struct topology_node *node)
-{
-	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-}
-
 /* An error that is about the caller, not about the GPU. */
 static bool is_shortage(int err)
 {
@@ -62,7 +56,7 @@ static bool is_settled(const struct gpus_request *request)
 	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
 		const struct topology_node *node = request->saved->nodes[i];
 
-		if (topology_is_gpu(node) && !match_choice_local(shared_choices(request->shared), saved_name(node)))
+		if (topology_is_gpu(node) && !match_choice_local(shared_choices(request->shared), topology_minor(node)))
 			return false;
 	}
 	return true;

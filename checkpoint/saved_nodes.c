@@ -10,11 +10,6 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 
-static uint32_t minor_of(const struct topology_node *node)
-{
-	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-}
-
 /* @gpu_id is how the process knows it, 0 for a CPU; @state is NULL for one without the KFD. */
 static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
 		    const struct kfd_state *state)
@@ -82,7 +77,7 @@ int saved_nodes_of_files(const struct topology *machine, const struct task_files
 	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
 		const struct topology_node *from = machine->nodes[i];
 
-		if (!topology_is_gpu(from) || task_files_has(files, pid, minor_of(from)))
+		if (!topology_is_gpu(from) || task_files_has(files, pid, topology_minor(from)))
 			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
 	}
 	if (!err)
@@ -115,7 +110,7 @@ int saved_nodes_add_devices(const struct topology *machine, const struct topolog
 	state->devices = calloc(nodes->nr_nodes + 1, sizeof(*state->devices));
 	for (unsigned int i = 0; state->devices && i < nodes->nr_nodes; i++) {
 		const struct topology_node *node = nodes->nodes[i];
-		int local = topology_is_gpu(node) ? topology_find_minor(machine, minor_of(node)) : -ENODEV;
+		int local = topology_is_gpu(node) ? topology_find_minor(machine, topology_minor(node)) : -ENODEV;
 
 		if (local < 0)
 			continue;

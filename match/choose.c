@@ -49,17 +49,12 @@ int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_i
 	return -ENOENT;
 }
 
-static uint32_t minor_of(const struct topology_node *node)
-{
-	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-}
-
 void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids)
 {
 	choices->keeps_ids |= keeps_ids;
 	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
 		struct match_choice *choice =
-			topology_is_gpu(saved->nodes[i]) ? choice_of(choices, minor_of(saved->nodes[i])) : NULL;
+			topology_is_gpu(saved->nodes[i]) ? choice_of(choices, topology_minor(saved->nodes[i])) : NULL;
 
 		if (choice)
 			choice->vram_needed += vram_needed[i];
@@ -95,7 +90,7 @@ static unsigned int collect_pairs(const struct match_process *process, struct de
 		pairs[i] = process->options->pairs[i];
 	for (unsigned int i = 0; nr < TOPOLOGY_MAX_NODES && i < process->saved->nr_nodes; i++) {
 		const struct topology_node *node = process->saved->nodes[i];
-		uint32_t local = topology_is_gpu(node) ? match_choice_local(process->choices, minor_of(node)) : 0;
+		uint32_t local = topology_is_gpu(node) ? match_choice_local(process->choices, topology_minor(node)) : 0;
 
 		if (local && !is_named(process, (int)i))
 			pairs[nr++] = (struct device_map_entry){ .saved = { DEVICE_REF_GPU_ID, topology_gpu_id(node) },

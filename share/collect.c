@@ -115,7 +115,7 @@ static int add_bo(struct survey *survey, size_t number, size_t i)
 	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
 		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->pid, i,
 			    bo->gpu_id);
-	holder.minor = minor_of(process->nodes->nodes[node]);
+	holder.minor = topology_minor(process->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
 	return err ? err : survey_add_holder(survey, &holder);
 }

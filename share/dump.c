@@ -24,7 +24,7 @@ static int probe_inode(uint32_t minor, uint64_t *ret)
 int share_begin(const struct topology *machine, uint64_t *ret_inode)
 {
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		uint32_t minor = minor_of(machine->nodes[i]);
+		uint32_t minor = topology_minor(machine->nodes[i]);
 		int err;
 
 		if (!topology_is_gpu(machine->nodes[i]) || drm_minor_is_amd(minor) != 1)

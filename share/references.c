@@ -332,7 +332,7 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 		return 0;
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
 		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
-		int peer = gpu < 0 ? -1 : topology_find_minor(machine, minor_of(process->nodes->nodes[gpu]));
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->nodes->nodes[gpu]));
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;

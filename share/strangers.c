@@ -317,7 +317,7 @@ pid_t strangers_find(const struct survey *survey, const struct strangers *strang
 	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
 		holder++;
 	for (unsigned int i = 0; i < machine->nr_nodes && !pid; i++)
-		pid = search_gpu(survey, strangers, buffer, holder, minor_of(machine->nodes[i]), far);
+		pid = search_gpu(survey, strangers, buffer, holder, topology_minor(machine->nodes[i]), far);
 	return pid;
 }
 
@@ -337,7 +337,7 @@ pid_t strangers_unclear(const struct survey *survey, const struct strangers *str
 	for (size_t i = 0; i < strangers->nr_kfd_pids && !strangers->has_debugfs; i++)
 		for (unsigned int node = 0; node < machine->nr_nodes; node++)
 			if (topology_is_gpu(machine->nodes[node]) &&
-			    (far || survey_same_device(survey, minor_of(machine->nodes[node]), buffer->minor)) &&
+			    (far || survey_same_device(survey, topology_minor(machine->nodes[node]), buffer->minor)) &&
 			    uses_gpu(strangers->kfd_pids[i], topology_gpu_id(machine->nodes[node])))
 				return strangers->kfd_pids[i];
 	return 0;

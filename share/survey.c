@@ -251,7 +251,7 @@ int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_
 
 	for (unsigned int i = 0; i < machine->nr_nodes && !may_ask; i++)
 		may_ask = topology_is_gpu(machine->nodes[i]) &&
-			  is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd, known) == 1;
+			  is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1;
 	return may_ask ? kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, ret) : -EINVAL;
 }
 
@@ -268,13 +268,13 @@ int survey_home(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *
 	node = err ? err : topology_find_gpu(machine, gpu_id);
 	if (node < 0)
 		return node;
-	*ret_minor = minor_of(machine->nodes[node]);
+	*ret_minor = topology_minor(machine->nodes[node]);
 	if (!topology_may_be_partition(machine->nodes[node]) || is_home(survey, *ret_minor, dmabuf_fd, known) != 0)
 		return 0;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_may_be_partition(machine->nodes[i]) &&
-		    is_home(survey, minor_of(machine->nodes[i]), dmabuf_fd, known) == 1) {
-			*ret_minor = minor_of(machine->nodes[i]);
+		    is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1) {
+			*ret_minor = topology_minor(machine->nodes[i]);
 			return 0;
 		}
 	return 0;

@@ -99,11 +99,6 @@ static inline struct bo *holder_bo(const struct survey *survey, const struct hol
 
 /* ---- GPUs and dma-bufs ---- */
 
-static inline uint32_t minor_of(const struct topology_node *node)
-{
-	return (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
-}
-
 /* Whether two render minors are of one device: the same one, or partitions of it. */
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
 
