@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The threads of a GPU and what passes between them.
+ * The life of a GPU's threads, and what the copy thread does.
  *
  * Dump: the copy thread keeps the GPU supplied with submissions, one window each, and gives finished windows, checked
  * for zeros and checksummed, to the I/O thread. Restore is the reverse. The copy thread also does the processor's work,
- * since it would only wait for the GPU otherwise; the I/O thread does nothing but transfers.
- *
- * A file in memory or on a network has a second I/O thread, for every other window: there a transfer takes a processor,
- * or waits for an answer, while the other thread's goes on. A disk is kept busy by one.
+ * since it would only wait for the GPU otherwise; the I/O thread does nothing but transfers
+ * (content/transfer.c).
  *
  * Without threads, the caller's thread does what both do. The GPU's copies still overlap with file I/O: all slots but
  * one are in flight while the file is read or written.
@@ -19,6 +17,8 @@
 #include <sys/mman.h>
 
 #include "content/crc32c.h"
+#include "content/slots.h"
+#include "content/transfer.h"
 #include "amdgpu_plugin_util.h"
 
 #define BLOCK			LAYOUT_BLOCK_BYTES
@@ -26,133 +26,11 @@
 /* For a file in memory, four slots: there is no disk to wait for, and what fits in a cache is copied faster. */
 #define STAGING_BYTES_IN_MEMORY (8u << 20)
 
-static bool is_stopped(void *arg)
-{
-	const struct pipeline *pipeline = arg;
-
-	return content_run_has_failed(pipeline->run);
-}
-
-/* ---- slots ---- */
-
-static unsigned int slot_of(const struct pipeline *pipeline, uint64_t w)
-{
-	return (unsigned int)(w % pipeline->layout.nr_slots);
-}
-
-static uint8_t *slot_memory(const struct pipeline *pipeline, uint64_t w)
-{
-	return pipeline->staging + slot_of(pipeline, w) * pipeline->layout.slot_bytes;
-}
-
-static uint8_t *slot_map(const struct pipeline *pipeline, uint64_t w)
-{
-	return pipeline->maps + slot_of(pipeline, w) * (pipeline->layout.slot_bytes / BLOCK);
-}
-
-/* Which thread waits for window @w: each is woken for its own windows only. */
-static pthread_cond_t *waiting_for(struct pipeline *pipeline, uint64_t w, bool copies)
-{
-	return &pipeline->changed[copies ? RUN_COPIES : w % 2 ? RUN_TRANSFERS_ODD : RUN_TRANSFERS_EVEN];
-}
-
-/* Whether @counter has reached @count; when @wait, waits for that or for the end of the run. */
-static bool reached(struct pipeline *pipeline, pthread_cond_t *changed, const uint64_t *counter, uint64_t count,
-		    bool wait)
-{
-	struct content_run *run = pipeline->run;
-	bool ret;
-
-	pthread_mutex_lock(&run->lock);
-	while (wait && *counter < count && !content_run_has_failed(run))
-		pthread_cond_wait(changed, &run->lock);
-	ret = *counter >= count;
-	pthread_mutex_unlock(&run->lock);
-	return ret;
-}
-
-/* Its slot is free: the window that had it before is done. */
-static bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
-{
-	pthread_cond_t *changed = waiting_for(pipeline, w, pipeline->run->dump);
-	uint64_t nr_slots = pipeline->layout.nr_slots;
-
-	return w < nr_slots || reached(pipeline, changed, &pipeline->nr_consumed, w + 1 - nr_slots, wait);
-}
-
-static bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
-{
-	pthread_cond_t *changed = waiting_for(pipeline, w, !pipeline->run->dump);
-
-	return reached(pipeline, changed, &pipeline->nr_produced, w + 1, wait);
-}
-
-/* Called with the lock held. */
-static void count_consumed(struct pipeline *pipeline)
-{
-	uint64_t len, off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
-
-	pipeline->bytes_done = off + len - LENGTH_PREFIX_BYTES;
-}
-
-/* The copy thread is done with it. */
-static void copied_window(struct pipeline *pipeline, uint64_t w)
-{
-	bool dump = pipeline->run->dump;
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	if (dump)
-		pipeline->nr_produced++;
-	else
-		count_consumed(pipeline);
-	pthread_mutex_unlock(&pipeline->run->lock);
-	pthread_cond_signal(waiting_for(pipeline, dump ? w : w + pipeline->layout.nr_slots, false));
-}
-
-/* An I/O thread is done with it. Windows count in their order: the next one may have been faster. */
-static void transferred_window(struct pipeline *pipeline, uint64_t w)
-{
-	bool dump = pipeline->run->dump;
-	uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->is_transferred[slot_of(pipeline, w)] = true;
-	while (pipeline->is_transferred[slot_of(pipeline, *nr)]) {
-		pipeline->is_transferred[slot_of(pipeline, *nr)] = false;
-		if (dump)
-			count_consumed(pipeline);
-		else
-			pipeline->nr_produced++;
-	}
-	pthread_mutex_unlock(&pipeline->run->lock);
-	pthread_cond_signal(waiting_for(pipeline, w, true));
-}
-
 /* ---- errors ---- */
-
-struct place {
-	char text[64];
-};
-
-/* What an offset of the file means to the user. */
-static struct place describe(const struct pipeline *pipeline, uint64_t file_off)
-{
-	struct place place;
-	struct piece piece;
-
-	if (file_off < LENGTH_PREFIX_BYTES)
-		snprintf(place.text, sizeof(place.text), "length prefix");
-	else if (layout_piece(&pipeline->layout, file_off, UINT64_MAX, &piece))
-		snprintf(place.text, sizeof(place.text), "BO %u, byte %" PRIu64, pipeline->gpu->bos[piece.bo].index,
-			 piece.bo_off);
-	else
-		snprintf(place.text, sizeof(place.text), "end of the contents");
-	return place;
-}
 
 static int copy_failed(struct pipeline *pipeline, int err, uint64_t file_off)
 {
-	fail_in(err, "%s: %s", pipeline->who, describe(pipeline, file_off).text);
+	fail_in(err, "%s: %s", pipeline->who, pipeline_place(pipeline, file_off).text);
 	return content_run_fail(pipeline->run, err);
 }
 
@@ -266,61 +144,6 @@ static void examine_window(struct pipeline *pipeline, uint64_t w)
 		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
 }
 
-/* ---- the pages file ---- */
-
-static int io_result(struct pipeline *pipeline, const struct pagesio *io, int err)
-{
-	if (!err || err == -ECANCELED)
-		return err;
-	fail_in(err, "%s: %s at offset %" PRIu64 " (%s)", pipeline->who, pipeline->gpu->pages_name, io->at,
-		describe(pipeline, io->at).text);
-	return content_run_fail(pipeline->run, err);
-}
-
-static int open_file(struct pipeline *pipeline)
-{
-	const struct content_gpu *gpu = pipeline->gpu;
-	uint64_t bytes = pipeline->layout.file_bytes;
-	int err;
-
-	pipeline->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = pipeline,
-					 .stride = pipeline->layout.slot_bytes };
-	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
-				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->warn_space = pipeline->io.warn_space;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	return io_result(pipeline, &pipeline->io, err);
-}
-
-/* Between the file and a slot, which is full in a dump and free in a restore. */
-static int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
-{
-	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-	uint8_t *mem = slot_memory(pipeline, w), *map = slot_map(pipeline, w);
-	int err = pipeline->run->dump ? pagesio_write(io, off, mem, len, map)
-				      : pagesio_read(io, off, mem, len, map);
-
-	if (err)
-		return io_result(pipeline, io, err);
-	transferred_window(pipeline, w);
-	return 0;
-}
-
-/* @err: of what came before. */
-static void close_file(struct pipeline *pipeline, int err)
-{
-	if (!err)
-		err = io_result(pipeline, &pipeline->io, pipeline->run->dump ? pagesio_complete(&pipeline->io)
-									     : pagesio_check_end(&pipeline->io));
-	if (err && pipeline->run->dump)
-		pagesio_discard(&pipeline->io);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->direct = pipeline->io.want_direct && !pipeline->io.some_cached;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	pagesio_done(&pipeline->io);
-}
-
 /* ---- the copy thread ---- */
 
 static int submit_window(struct pipeline *pipeline, uint64_t w)
@@ -368,7 +191,7 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
 	int err = copier_wait(&pipeline->copier, slot_of(pipeline, w));
 
-	if (err == -ECANCELED && is_stopped(pipeline))
+	if (err == -ECANCELED && pipeline_is_stopped(pipeline))
 		return err;
 	if (err)
 		return copy_failed(pipeline, err, off ? off : LENGTH_PREFIX_BYTES);
@@ -379,7 +202,7 @@ static int retire_window(struct pipeline *pipeline, uint64_t w)
 			return err;
 	}
 	count_zeros(pipeline);
-	copied_window(pipeline, w);
+	slot_copied(pipeline, w);
 	return release_bos(pipeline, off + len);
 }
 
@@ -422,7 +245,7 @@ static int copy_windows(struct pipeline *pipeline)
 		bool submit = can_submit(pipeline, submitted, submitted == retired);
 		int err;
 
-		if (is_stopped(pipeline))
+		if (pipeline_is_stopped(pipeline))
 			return -ECANCELED;
 		err = submit ? begin_window(pipeline, submitted++) : end_window(pipeline, retired++);
 		if (err)
@@ -467,7 +290,7 @@ static int use_copier(struct pipeline *pipeline)
 		.nr_slots = pipeline->layout.nr_slots,
 		.fence_timeout_ms = pipeline->run->fence_timeout_ms,
 		.to_staging = pipeline->run->dump,
-		.stopped = is_stopped,
+		.stopped = pipeline_is_stopped,
 		.stopped_arg = pipeline,
 	};
 	int err = copier_init(&pipeline->copier, &config);
@@ -486,14 +309,14 @@ static int pass_empty_window(struct pipeline *pipeline)
 
 	if (dump) {
 		examine_window(pipeline, 0);
-		copied_window(pipeline, 0);
+		slot_copied(pipeline, 0);
 	}
 	err = pipeline->alone ? transfer_window(pipeline, &pipeline->io, 0) : 0;
 	if (err || dump)
 		return err;
 	if (!slot_is_full(pipeline, 0, true))
 		return -ECANCELED;
-	copied_window(pipeline, 0);
+	slot_copied(pipeline, 0);
 	return 0;
 }
 
@@ -551,85 +374,11 @@ static void *copy_thread(void *arg)
 	return NULL;
 }
 
-/* ---- the I/O threads ---- */
-
-/* All windows from @first on, or with a second thread every other one. */
-static int transfer_windows(struct pipeline *pipeline, struct pagesio *io, uint64_t first)
-{
-	uint64_t step = io->stride / pipeline->layout.slot_bytes;
-	int err = 0;
-
-	for (uint64_t w = first; !err && w < pipeline->layout.nr_windows; w += step) {
-		bool ready = pipeline->run->dump ? slot_is_full(pipeline, w, true) : slot_is_free(pipeline, w, true);
-
-		err = ready ? transfer_window(pipeline, io, w) : -ECANCELED;
-	}
-	return err;
-}
-
-static void *second_io_thread(void *arg)
-{
-	struct pipeline *pipeline = arg;
-	int err = transfer_windows(pipeline, &pipeline->second_io, 1);
-
-	if (!err)
-		err = io_result(pipeline, &pipeline->second_io, pagesio_flush(&pipeline->second_io));
-	pipeline->second_err = err;
-	return NULL;
-}
-
-static bool may_have_second(const struct pipeline *pipeline)
-{
-	return !pipeline->gpu->streaming && pipeline->io.place != PAGESIO_ON_DISK && pipeline->layout.nr_slots > 1;
-}
-
-/* Where a second thread or its file is refused, the first goes on alone. */
-static int start_second(struct pipeline *pipeline)
-{
-	int err;
-
-	if (!may_have_second(pipeline) || pagesio_open_again(&pipeline->second_io, &pipeline->io))
-		return 0;
-	err = -pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
-	pipeline->has_second = !err;
-	if (!err)
-		pipeline->io.stride = pipeline->second_io.stride;
-	else
-		pagesio_join(&pipeline->io, &pipeline->second_io);
-	if (!err || err == -EAGAIN)
-		return 0;
-	fail_in(err, "%s: starting a thread", pipeline->who);
-	return content_run_fail(pipeline->run, err);
-}
-
-static int join_second(struct pipeline *pipeline)
-{
-	int err;
-
-	if (!pipeline->has_second)
-		return 0;
-	pthread_join(pipeline->second_thread, NULL);
-	err = io_result(pipeline, &pipeline->second_io, pagesio_join(&pipeline->io, &pipeline->second_io));
-	return pipeline->second_err ?: err;
-}
-
-static int transfer_all(struct pipeline *pipeline)
-{
-	int err = open_file(pipeline), second_err;
-
-	if (!err)
-		err = start_second(pipeline);
-	if (!err)
-		err = transfer_windows(pipeline, &pipeline->io, 0);
-	second_err = join_second(pipeline);
-	return err ?: second_err;
-}
-
 static void *io_thread(void *arg)
 {
 	if (!may_begin(arg))
 		return NULL;
-	close_file(arg, transfer_all(arg));
+	transfer_close(arg, transfer_all(arg));
 	end_thread(arg);
 	return NULL;
 }
@@ -642,10 +391,10 @@ void pipeline_run_alone(struct pipeline *pipeline)
 
 	begin_threads(pipeline, 1);
 	pipeline->alone = true;
-	err = open_file(pipeline);
+	err = transfer_open(pipeline);
 	if (!err)
 		err = copy_contents_of_gpu(pipeline);
-	close_file(pipeline, err);
+	transfer_close(pipeline, err);
 	end_thread(pipeline);
 }
 
