@@ -493,7 +493,7 @@ static int device_minors(const struct process *process, uint32_t **ret)
 
 		if (node < 0)
 			return node;
-		minors[i] = topology_get(process->image.nodes->nodes[node], TOPOLOGY_DRM_RENDER_MINOR);
+		minors[i] = topology_minor(process->image.nodes->nodes[node]);
 	}
 	*ret = steal_ptr(minors);
 	return *ret ? 0 : -ENOMEM;

@@ -91,7 +91,7 @@ static int check_chosen(const struct search *search)
 static int look_at(struct search *search, unsigned int i, size_t *visible)
 {
 	const struct topology_node *node = search->request->machine->nodes[i];
-	uint32_t minor = topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+	uint32_t minor = topology_minor(node);
 	_cleanup_close_ int fd = drm_open_minor(minor);
 
 	if (is_shortage(fd))

@@ -109,7 +109,7 @@ static unsigned int count_address_spaces(pid_t pid, uint32_t pasid, const struct
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
-		uint32_t minor_number = (uint32_t)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR);
+		uint32_t minor_number = topology_minor(node);
 
 		if (!topology_is_gpu(node))
 			continue;

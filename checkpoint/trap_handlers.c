@@ -192,7 +192,7 @@ static void read_one(const struct trap_request *request, uint32_t gpu_id, struct
 {
 	int node = topology_find_gpu(request->nodes, gpu_id);
 	uint64_t trap[2] = { 0 };
-	int err = node < 0 ? node : ask(request, topology_get(request->nodes->nodes[node], TOPOLOGY_DRM_RENDER_MINOR), trap);
+	int err = node < 0 ? node : ask(request, topology_minor(request->nodes->nodes[node]), trap);
 
 	if (!err)
 		err = check(state, trap);

@@ -129,8 +129,8 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 			.local = m->local_node[place],
 			.user_gpu_id = topology_gpu_id(saved),
 			.actual_gpu_id = topology_gpu_id(local),
-			.saved_minor = (uint32_t)topology_get(saved, TOPOLOGY_DRM_RENDER_MINOR),
-			.local_minor = (uint32_t)topology_get(local, TOPOLOGY_DRM_RENDER_MINOR),
+			.saved_minor = topology_minor(saved),
+			.local_minor = topology_minor(local),
 		};
 	}
 	*ret = map;

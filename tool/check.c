@@ -324,8 +324,7 @@ static unsigned int count_opened(const struct check *c, const struct task *task)
 
 	for (unsigned int i = 0; i < c->machine->nr_nodes; i++)
 		nr += topology_is_gpu(c->machine->nodes[i]) &&
-		      task_files_has(&c->files, task->pid,
-				     (uint32_t)topology_get(c->machine->nodes[i], TOPOLOGY_DRM_RENDER_MINOR));
+		      task_files_has(&c->files, task->pid, topology_minor(c->machine->nodes[i]));
 	return nr;
 }
 

@@ -212,7 +212,7 @@ static void check_render_node(const struct topology_node *node)
 	char path[48];
 	int fd;
 
-	snprintf(path, sizeof(path), "/dev/dri/renderD%u", (unsigned int)topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", topology_minor(node));
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
