@@ -15,6 +15,7 @@
 #include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 #define OWNER 7
 #define GROUP 44
@@ -147,7 +148,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	run("rm -r %s", top);
+	assert_int_equal(remove_all(top), 0);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "unit.h"
 #include "kernel/machine.h"
 #include "log_stub.h"
+#include "remove_all.h"
 
 /* ---- what openat() does besides opening ---- */
 
@@ -85,7 +86,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	topology_free(topo);
-	run("rm -r '%s'", dir);
+	assert_int_equal(remove_all(dir), 0);
 	return 0;
 }
 
