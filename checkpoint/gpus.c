@@ -283,14 +283,24 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 		const struct match_pair *pair = &map->pairs[i];
 		int err = take_gpu(gpus, request, pair, &search->candidates.usage[pair->local]);
 
-		if (!err)
-			err = match_remember(shared_choices(request->shared), pair);
 		if (err)
 			return err;
 	}
 	if (gpus->nr)
 		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].file_token);
 	warn_of_other_ids(gpus);
+	return 0;
+}
+
+/* For the tasks that follow, which need not wait until the GPUs are opened. */
+static int note_choice(const struct gpus_request *request, const struct match_map *map)
+{
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		int err = match_remember(shared_choices(request->shared), &map->pairs[i]);
+
+		if (err)
+			return err;
+	}
 	return 0;
 }
 
@@ -310,8 +320,10 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 	if (!err)
 		err = choose(search, &map);
 	if (!err)
-		err = take_gpus(gpus, search, map);
+		err = note_choice(request, map);
 	shared_unlock(request->shared);
+	if (!err)
+		err = take_gpus(gpus, search, map);
 	match_map_free(map);
 	return err;
 }

@@ -37,7 +37,7 @@ struct match_choices *shared_choices(struct shared *shared);
 void shared_lock(struct shared *shared);
 void shared_unlock(struct shared *shared);
 
-/* Lets the first task that has the lock @ask once for all, with the token of a file that it has kept. */
+/* Lets the first task that comes @ask once for all, with the token of a file that it has kept. Takes the lock. */
 void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token);
 /* Whether memory will come only when it is touched. After shared_ask_lazy(). */
 bool shared_is_lazy(const struct shared *shared);

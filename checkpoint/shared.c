@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lock is one word: when a task that holds it dies, criu ends the others as well.
+ * When a task that holds the lock dies, criu ends the others as well.
  *
  * A cgroup is known by its directory in criu's fd store and a name in it. Paths would not do: a task may be in another
  * mount and cgroup namespace than criu.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 #include "host/host.h"
-
-#define LOCK_WAIT_USEC 1000
 
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define MAX_TASKS  65536
@@ -36,7 +35,7 @@ struct shared_cgroup {
 };
 
 struct shared {
-	atomic_bool locked;
+	pthread_mutex_t lock; /* of choices, between processes */
 	bool asked_lazy, is_lazy;
 	struct match_choices choices;
 	atomic_uint nr_tasks, nr_ranges, nr_files;
@@ -57,10 +56,17 @@ struct shared {
 /* Pages that nobody touches cost nothing. */
 struct shared *shared_new(void)
 {
-	void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-		       -1, 0);
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	pthread_mutexattr_t between_processes;
 
-	return p == MAP_FAILED ? NULL : p;
+	if (shared == MAP_FAILED)
+		return NULL;
+	pthread_mutexattr_init(&between_processes);
+	pthread_mutexattr_setpshared(&between_processes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&shared->lock, &between_processes);
+	pthread_mutexattr_destroy(&between_processes);
+	return shared;
 }
 
 /* ---- the choice of GPUs ---- */
@@ -72,19 +78,20 @@ struct match_choices *shared_choices(struct shared *shared)
 
 void shared_lock(struct shared *shared)
 {
-	while (atomic_exchange(&shared->locked, true))
-		usleep(LOCK_WAIT_USEC);
+	pthread_mutex_lock(&shared->lock);
 }
 
 void shared_unlock(struct shared *shared)
 {
-	atomic_store(&shared->locked, false);
+	pthread_mutex_unlock(&shared->lock);
 }
 
 void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token)
 {
+	shared_lock(shared);
 	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : ask(token);
 	shared->asked_lazy = true;
+	shared_unlock(shared);
 }
 
 bool shared_is_lazy(const struct shared *shared)
