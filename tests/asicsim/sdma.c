@@ -5,6 +5,7 @@
  */
 #include <linux/io.h>
 #include <linux/ktime.h>
+#include <linux/random.h>
 
 #include "chip.h"
 #include "gc/gc_9_0_sh_mask.h"
@@ -17,6 +18,8 @@
 #define NO_FAULT	 U64_MAX
 /* IBs are read in pieces of so many dwords. */
 #define IB_DWORDS	 8
+#define COPY_DWORDS	 7
+#define COPIES_AT_ONCE	 16 /* may be done in any order */
 
 static u64 addr64(const u32 *dw)
 {
@@ -292,6 +295,24 @@ static int run_indirect(struct sdma_run *run, const u32 *dw)
 	return err;
 }
 
+/*
+ * Silicon overlaps the copies of an IB until something waits for them: any of those that follow each other may be done
+ * first. The one that is drawn changes places with that at ib->at.
+ */
+static void draw_copy(struct chip_ib *ib)
+{
+	u32 *first = ib->dw + ib->at, *drawn, nr = 0;
+
+	while (nr < COPIES_AT_ONCE && ib->at + (nr + 1) * COPY_DWORDS <= ib->size &&
+	       (first[nr * COPY_DWORDS] & 0xff) == SDMA_OP_COPY)
+		nr++;
+	if (!nr)
+		return;
+	drawn = first + get_random_u32_below(nr) * COPY_DWORDS;
+	for (u32 i = 0; i < COPY_DWORDS; i++)
+		swap(first[i], drawn[i]);
+}
+
 int sdma_ib_continue(struct sdma_run *run)
 {
 	struct chip_ib *ib = run->ib;
@@ -303,6 +324,7 @@ int sdma_ib_continue(struct sdma_run *run)
 	inner.vm = ib->vm;
 	inner.ib = NULL;
 	while (ib->at < ib->size) {
+		draw_copy(ib);
 		inner.fault = NO_FAULT;
 		n = sdma_packet(&inner, ib->dw + ib->at, ib->size - ib->at);
 		if (n == -EAGAIN)
@@ -327,7 +349,7 @@ static const struct {
 	unsigned int length;
 	int (*run)(struct sdma_run *run, const u32 *dw);
 } packets[] = {
-	[SDMA_OP_NOP] = { 0, run_nothing },	    [SDMA_OP_COPY] = { 7, run_copy },
+	[SDMA_OP_NOP] = { 0, run_nothing },	    [SDMA_OP_COPY] = { COPY_DWORDS, run_copy },
 	[SDMA_OP_WRITE] = { 0, run_write },	    [SDMA_OP_INDIRECT] = { 6, run_indirect },
 	[SDMA_OP_FENCE] = { 4, run_fence },	    [SDMA_OP_TRAP] = { 2, run_trap },
 	[SDMA_OP_POLL_REGMEM] = { 6, run_poll },    [SDMA_OP_ATOMIC] = { 8, run_atomic },
