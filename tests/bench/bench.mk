@@ -16,7 +16,11 @@ BUFFERJOB_OBJECTS := $(addprefix $(WORKLOADS_DIR)/,kfd.o kfd_topology.o pattern.
 $(BUILD)/bench/bufferjob: tests/bench/bufferjob.c $(BUFFERJOB_OBJECTS) | $(BUILD)/bench
 	$(CC) $(WORKLOADS_CPPFLAGS) $(BENCH_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
 
-bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob content_device content_native)
+$(BUILD)/bench/submit: tests/bench/submit.c | $(BUILD)/bench
+	$(CC) $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) $(BENCH_CFLAGS) -MMD -MP -o $@ $< \
+		$(shell $(PKG_CONFIG) --libs libdrm_amdgpu)
+
+bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob submit content_native)
 bench: setup
 	@$(MAKE) --no-print-directory -s bench-build
 	@tests/bench/machine $(BENCH_OPTIONS)
@@ -39,15 +43,6 @@ CONTENT_BENCH_SRCS := tests/bench/content_native.c tests/bench/content_reference
 $(CONTENT_BENCH): $(CONTENT_BENCH_SRCS) | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -I. -Itests/unit -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) \
 		-MMD -MP -o $@ $(filter %.c,$^) -Wl,--wrap=pread,--wrap=pwrite,--wrap=pthread_create
-
-# The same on device files: of the simulated GPUs in the machine, or of real ones.
-CONTENT_DEVICE := $(BUILD)/bench/content_device
-CONTENT_DEVICE_SRCS := tests/bench/content_device.c tests/bench/content_reference.c $(content_SRCS) \
-	amdgpu_plugin_util.c
-
-$(CONTENT_DEVICE): $(CONTENT_DEVICE_SRCS) | $(BUILD)/bench
-	$(CC) $(BENCH_CFLAGS) -I. -Itests/bench $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) -MMD -MP -o $@ \
-		$(filter %.c,$^) $(shell $(PKG_CONFIG) --libs libdrm_amdgpu libdrm)
 
 # Without the tunable, memcpy() of some processors is five times slower where the addresses differ by a few bytes, as
 # those of the engine do by the length prefix of the file; a GPU does not mind. It holds for both sides.
