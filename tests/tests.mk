@@ -16,18 +16,23 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 include tests/asicsim/gcn/gcn.mk
 include tests/unit/unit.mk
 
+# Each file is compiled once for all programs of a kind, $(2): but for a test's own file, flags are the same.
+unit_objects = $(patsubst %.c,$(BUILD)/unit-$(2)/o/%.o,tests/unit/$(1).c amdgpu_plugin_util.c $($(1)_SRCS))
 define UNIT_RULES
-$(BUILD)/unit-$(2)/$(1): tests/unit/$(1).c amdgpu_plugin_util.c $$($(1)_SRCS) $(PROTO_FILES) | $(BUILD)/unit-$(2)
-	$$(CC) $$(UNIT_CFLAGS) $$(SANITIZE_$(2)) $$($(1)_CFLAGS) -MMD -MP -o $$@ $$(filter %.c,$$^) \
-		$$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
+$(BUILD)/unit-$(2)/$(1): $(call unit_objects,$(1),$(2))
+	$$(CC) -pthread $$(SANITIZE_$(2)) -o $$@ $$^ $$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
+$(BUILD)/unit-$(2)/o/tests/unit/$(1).o: UNIT_CFLAGS += $$($(1)_CFLAGS)
+endef
+define UNIT_OBJECTS
+$(BUILD)/unit-$(1)/o/%.o: %.c $(PROTO_FILES)
+	@mkdir -p $$(@D)
+	$$(CC) $$(UNIT_CFLAGS) $$(SANITIZE_$(1)) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach t,$(UNIT_TESTS),$(eval $(call UNIT_RULES,$(t),plain))$(eval $(call UNIT_RULES,$(t),asan)))
 $(foreach t,$(TSAN_TESTS),$(eval $(call UNIT_RULES,$(t),tsan)))
+$(foreach k,plain asan tsan,$(eval $(call UNIT_OBJECTS,$(k))))
 
-$(BUILD)/unit-plain $(BUILD)/unit-asan $(BUILD)/unit-tsan:
-	mkdir -p $@
-
--include $(wildcard $(BUILD)/unit-*/*.d)
+-include $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/unit-*/o/,* */* */*/* */*/*/*)))
 
 include tests/bench/bench.mk
 include tests/bench/share.mk
@@ -35,8 +40,8 @@ include tests/bench/share.mk
 unit-build: $(UNIT_TESTS:%=$(BUILD)/unit-asan/%) $(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 unit-plain-build: $(UNIT_TESTS:%=$(BUILD)/unit-plain/%)
 # Not a test by itself: tests/unit/docs compares its output with the documents.
-$(BUILD)/unit-plain/print_settings: tests/unit/print_settings.c host/settings.c amdgpu_plugin_util.c | $(BUILD)/unit-plain
-	$(CC) $(UNIT_CFLAGS) -o $@ $(filter %.c,$^)
+print_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
+$(eval $(call UNIT_RULES,print_settings,plain))
 unit-build: $(BUILD)/unit-plain/print_settings
 unit: unit-build
 	tests/check unit

@@ -21,23 +21,24 @@ fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 fuzz_tool_SRCS := $(filter-out tool/main.c tool/check.c tool/doctor.c tool/resume.c,$(wildcard tool/*.c)) $(sort $(image_SRCS) $(match_SRCS) \
 	host/settings.c content/layout.c kernel/state.c kernel/limits.c kernel/queues.c kernel/driver.c \
 	kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
-fuzz_tool_CFLAGS = $(TOOL_CFLAGS)
 fuzz_tool_LDLIBS = $(TOOL_LDLIBS)
 fuzz_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
 fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
-fuzz_tool_files_CFLAGS = $(TOOL_CFLAGS)
 fuzz_tool_files_LDLIBS = $(TOOL_LDLIBS)
 
+# Each file is compiled once for all targets.
+fuzz_objects = $(patsubst %.c,$(BUILD)/fuzz/o/%.o,tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $(fuzz_$(1)_SRCS))
 define FUZZ_RULE
-$(BUILD)/fuzz/$(1): tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $$(fuzz_$(1)_SRCS) $(PROTO_FILES) | $(BUILD)/fuzz
-	$$(FUZZ_CC) $$(FUZZ_CFLAGS) $$(fuzz_$(1)_CFLAGS) -o $$@ $$(filter %.c,$$^) $$(FUZZ_LDLIBS) $$(fuzz_$(1)_LDLIBS)
+$(BUILD)/fuzz/$(1): $(call fuzz_objects,$(1))
+	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$^ $$(FUZZ_LDLIBS) $$(fuzz_$(1)_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
 
-$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(wildcard *.h $(PLUGIN_FOLDERS:%=%/*.h) tool/*.h tests/fuzz/*.h tests/asicsim/gcn/*.h)
+$(BUILD)/fuzz/o/%.o: %.c $(PROTO_FILES)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ_CFLAGS) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz:
-	mkdir -p $@
+-include $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/fuzz/o/,* */* */*/* */*/*/*)))
 
 fuzz-build: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 # FUZZ_SECONDS=N: how long each target runs; FUZZ_ONLY="NAME...": which.
