@@ -13,7 +13,8 @@
 #include "share/table.h"
 
 #define WAIT_SECONDS 600 /* while no task waits for its contents */
-#define NAP_US	     1000
+#define NAP_US	     1000 /* at first; of many tasks that look so often, each would wait for a processor */
+#define NAP_MAX_US   32000
 
 struct share_table {
 	atomic_uint nr_sharers;	 /* 0: nobody has begun */
@@ -118,8 +119,9 @@ static int open_place(uint32_t buffer, int place)
 static int wait_for(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
+	useconds_t nap = NAP_US;
 
-	for (;; usleep(NAP_US)) {
+	for (;; usleep(nap), nap = nap < NAP_MAX_US ? 2 * nap : nap) {
 		/* In this order: whoever counts as done has put its places before. */
 		bool all_published = atomic_load(&table->nr_published) >= atomic_load(&table->nr_sharers);
 		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
