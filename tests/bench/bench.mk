@@ -20,7 +20,7 @@ $(BUILD)/bench/submit: tests/bench/submit.c | $(BUILD)/bench
 	$(CC) $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) $(BENCH_CFLAGS) -MMD -MP -o $@ $< \
 		$(shell $(PKG_CONFIG) --libs libdrm_amdgpu)
 
-bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob submit content_native)
+bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob submit meshjob share content_native)
 bench: setup
 	@$(MAKE) --no-print-directory -s bench-build
 	@tests/bench/machine $(BENCH_OPTIONS)
