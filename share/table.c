@@ -13,7 +13,7 @@
 #include "share/table.h"
 
 #define WAIT_SECONDS 600 /* while no task waits for its contents */
-#define NAP_US	     1000 /* at first; of many tasks that look so often, each would wait for a processor */
+#define NAP_US	     1000 /* at first: many tasks that look so often leave no processor for the work */
 #define NAP_MAX_US   32000
 
 struct share_table {

@@ -16,10 +16,11 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 include tests/asicsim/gcn/gcn.mk
 include tests/unit/unit.mk
 
-# Each file is compiled once for all programs of a kind, $(2): but for a test's own file, flags are the same.
-unit_objects = $(patsubst %.c,$(BUILD)/unit-$(2)/o/%.o,tests/unit/$(1).c amdgpu_plugin_util.c $($(1)_SRCS))
+# Each file is compiled once for all programs of a kind, $(1): but for a test's own file, flags are the same.
+objects = $(patsubst %.c,$(BUILD)/$(1)/o/%.o,$(2))
+dependencies = $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/$(1)/o/,* */* */*/* */*/*/*)))
 define UNIT_RULES
-$(BUILD)/unit-$(2)/$(1): $(call unit_objects,$(1),$(2))
+$(BUILD)/unit-$(2)/$(1): $(call objects,unit-$(2),tests/unit/$(1).c amdgpu_plugin_util.c $($(1)_SRCS))
 	$$(CC) -pthread $$(SANITIZE_$(2)) -o $$@ $$^ $$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
 $(BUILD)/unit-$(2)/o/tests/unit/$(1).o: UNIT_CFLAGS += $$($(1)_CFLAGS)
 endef
@@ -32,7 +33,7 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call UNIT_RULES,$(t),plain))$(eval $(call UNI
 $(foreach t,$(TSAN_TESTS),$(eval $(call UNIT_RULES,$(t),tsan)))
 $(foreach k,plain asan tsan,$(eval $(call UNIT_OBJECTS,$(k))))
 
--include $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/unit-*/o/,* */* */*/* */*/*/*)))
+-include $(call dependencies,unit-*)
 
 include tests/bench/bench.mk
 include tests/bench/share.mk

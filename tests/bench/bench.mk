@@ -16,8 +16,8 @@ BUFFERJOB_OBJECTS := $(addprefix $(WORKLOADS_DIR)/,kfd.o kfd_topology.o pattern.
 $(BUILD)/bench/bufferjob: tests/bench/bufferjob.c $(BUFFERJOB_OBJECTS) | $(BUILD)/bench
 	$(CC) $(WORKLOADS_CPPFLAGS) $(BENCH_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
 
-$(BUILD)/bench/submit: tests/bench/submit.c | $(BUILD)/bench
-	$(CC) $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) $(BENCH_CFLAGS) -MMD -MP -o $@ $< \
+$(BUILD)/bench/submit: tests/bench/submit.c amdgpu_plugin_util.c | $(BUILD)/bench
+	$(CC) $(shell $(PKG_CONFIG) --cflags libdrm_amdgpu) $(BENCH_CFLAGS) -I. -MMD -MP -o $@ $(filter %.c,$^) \
 		$(shell $(PKG_CONFIG) --libs libdrm_amdgpu)
 
 bench-build: all $(addprefix $(BUILD)/bench/,watch bufferjob submit meshjob share content_native)

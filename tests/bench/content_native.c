@@ -75,7 +75,7 @@ static ssize_t slow_down(double start, ssize_t bytes)
 {
 	double until = start + (bytes > 0 && file_rate > 0 ? (double)bytes / file_rate : 0), rest;
 
-	while ((rest = until - bench_now()) > 0)
+	while ((rest = until - monotonic_seconds()) > 0)
 		usleep((useconds_t)(rest * 1e6) + 1);
 	return bytes;
 }
@@ -84,7 +84,7 @@ ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
-	double start = bench_now();
+	double start = monotonic_seconds();
 
 	delay(n);
 	if (file_idle && n > LENGTH_PREFIX_BYTES)
@@ -96,7 +96,7 @@ ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
-	double start = bench_now();
+	double start = monotonic_seconds();
 
 	delay(n);
 	return slow_down(start, __real_pread(fd, buf, n, off));
@@ -313,7 +313,7 @@ static double run_engine(struct setup *s, bool dump, double bytes_per_second, do
 	fake_drm_begin(&config);
 	for (unsigned int i = 0; i < s->c->nr_gpus; i++)
 		gpus[i] = s->f[i].gpu;
-	start = bench_now();
+	start = monotonic_seconds();
 	err = dump ? fixture_dump(gpus, s->c->nr_gpus, 0) : fixture_restore(gpus, s->c->nr_gpus, 0);
 	if (err)
 		die("the engine", err);
@@ -321,7 +321,7 @@ static double run_engine(struct setup *s, bool dump, double bytes_per_second, do
 		die(fake_drm_violation(), -EINVAL);
 	if (cpu)
 		*cpu = least(*cpu, cpu_seconds() - cpu_before);
-	return bench_now() - start;
+	return monotonic_seconds() - start;
 }
 
 static struct result *add_result(const struct setup *s, const char *direction)

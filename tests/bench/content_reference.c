@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "amdgpu_plugin_util.h"
 
 #define HUGE_PAGE_BYTES (2u << 20)
 
@@ -21,14 +22,6 @@ struct ring {
 	pthread_cond_t changed;
 	uint64_t produced, consumed; /* buffers, counted from the beginning */
 };
-
-double bench_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static uint64_t nr_steps(const struct ring *ring)
 {
@@ -152,7 +145,7 @@ static void *stream_thread(void *arg)
 double reference_run(struct reference_stream *streams, size_t nr, int *ret_err)
 {
 	pthread_t *threads = calloc(nr, sizeof(*threads));
-	double start = bench_now();
+	double start = monotonic_seconds();
 	size_t started = 0;
 
 	*ret_err = threads ? 0 : -ENOMEM;
@@ -163,5 +156,5 @@ double reference_run(struct reference_stream *streams, size_t nr, int *ret_err)
 		*ret_err = *ret_err ? *ret_err : streams[i].err;
 	}
 	free(threads);
-	return bench_now() - start;
+	return monotonic_seconds() - start;
 }

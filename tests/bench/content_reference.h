@@ -23,6 +23,4 @@ struct reference_stream {
 /* All streams at the same time. Seconds; -errno of one of them in *ret_err. */
 double reference_run(struct reference_stream *streams, size_t nr, int *ret_err);
 
-double bench_now(void);
-
 #endif

@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <libdrm/amdgpu.h>
 #include <libdrm/amdgpu_drm.h>
+
+#include "amdgpu_plugin_util.h"
 
 #define IB_BYTES  4096u
 #define IB_DWORDS 8u /* 0: a NOP of one dword */
@@ -74,25 +75,17 @@ static amdgpu_bo_handle make_staging(uint64_t bytes)
 	return ret;
 }
 
-static double now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-/* Only the submission counts, not the job. */
+/* Seconds of the submission, without the job. */
 static double submit(amdgpu_bo_list_handle list)
 {
 	struct amdgpu_cs_ib_info info = { .ib_mc_address = ib_address, .size = IB_DWORDS };
 	struct amdgpu_cs_request request = { .ip_type = AMDGPU_HW_IP_DMA, .resources = list, .number_of_ibs = 1, .ibs = &info };
 	struct amdgpu_cs_fence fence = { .context = context, .ip_type = AMDGPU_HW_IP_DMA };
-	double start = now_us(), taken;
+	double start = monotonic_seconds(), taken;
 	uint32_t expired = 0;
 
 	check("a submission", amdgpu_cs_submit(context, 0, &request, 1));
-	taken = now_us() - start;
+	taken = monotonic_seconds() - start;
 	fence.fence = request.seq_no;
 	check("the fence", amdgpu_cs_query_fence_status(&fence, WAIT_NS, 0, &expired));
 	check("the job", expired ? 0 : -ETIMEDOUT);
@@ -117,7 +110,7 @@ static void measure(unsigned long mib)
 	for (int i = 0; i < JOBS; i++)
 		taken[i] = submit(list);
 	qsort(taken, JOBS, sizeof(taken[0]), compare);
-	printf("submit %lu %.1f\n", mib, taken[JOBS / 2]);
+	printf("submit %lu %.1f\n", mib, taken[JOBS / 2] * 1e6);
 	check("the list", amdgpu_bo_list_destroy(list));
 	check("the userptr BO", amdgpu_bo_free(bos[1]));
 }

@@ -26,10 +26,8 @@ fuzz_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
 fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
 fuzz_tool_files_LDLIBS = $(TOOL_LDLIBS)
 
-# Each file is compiled once for all targets.
-fuzz_objects = $(patsubst %.c,$(BUILD)/fuzz/o/%.o,tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $(fuzz_$(1)_SRCS))
 define FUZZ_RULE
-$(BUILD)/fuzz/$(1): $(call fuzz_objects,$(1))
+$(BUILD)/fuzz/$(1): $(call objects,fuzz,tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $(fuzz_$(1)_SRCS))
 	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$^ $$(FUZZ_LDLIBS) $$(fuzz_$(1)_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
@@ -38,7 +36,7 @@ $(BUILD)/fuzz/o/%.o: %.c $(PROTO_FILES)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(FUZZ_CFLAGS) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/fuzz/o/,* */* */*/* */*/*/*)))
+-include $(call dependencies,fuzz)
 
 fuzz-build: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 # FUZZ_SECONDS=N: how long each target runs; FUZZ_ONLY="NAME...": which.

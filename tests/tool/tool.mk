@@ -2,11 +2,11 @@
 # Tests of amdgpu-image: the command with sanitizers, which need memory without a limit, and a writer of images.
 
 # Of the objects of the unit programs, which are made with the same sanitizers.
-tool_objects = $(patsubst %.c,$(BUILD)/unit-asan/o/%.o,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c \
-	$(BUILD)/proto/criu-amdgpu.pb-c.c)
+tool_objects = $(call objects,unit-asan,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c)
 TOOL_CHECK_SOURCES := $(wildcard tool/*.c match/*.c image/*.c kernel/*.c) host/settings.c host/criu.c host/bundle.c \
 	content/crc32c.c content/layout.c amdgpu_plugin_drm.c
-MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c hsakmt.c) content/crc32c.c kernel/state.c kernel/sysfs.c
+MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c hsakmt.c) \
+	content/crc32c.c kernel/state.c kernel/sysfs.c
 
 $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS)
 $(BUILD)/tool/amdgpu-image: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
