@@ -105,10 +105,10 @@ host_bystanders() {
 
 # host_devices: what is in /dev, but for devices of GPUs that the driver has now, and terminals
 host_devices() {
-	local path
-	while read -r path; do
-		[ -e "/sys/dev/char/$(stat -c %Hr:%Lr "$path")" ] || echo "$path"
-	done < <(find /dev/dri /dev/kfd ! -type d 2>/dev/null)
+	local number path
+	while read -r number path; do
+		[ -e "/sys/dev/char/$number" ] || echo "$path"
+	done < <(find /dev/dri /dev/kfd ! -type d -exec stat -c '%Hr:%Lr %n' {} + 2>/dev/null)
 	find /dev -path /dev/pts -prune -o -path /dev/dri -prune -o ! -path /dev/kfd -printf '%M %U %G %p %l\n'
 }
 
@@ -321,36 +321,32 @@ job_kill() {
 
 # fds PID: "NUMBER TARGET" of all open files, without one that is closed meanwhile
 fds() {
-	local fd target
-	for fd in $(printf '%s\n' "/proc/$1/fd/"* | sed 's,.*/,,' | sort -n); do
-		! target=$(readlink "/proc/$1/fd/$fd") || printf '%s %s\n' "$fd" "$target"
-	done
+	{ find "/proc/$1/fd" -mindepth 1 -printf '%f %l\n' 2>/dev/null || true; } | sort -n
 }
 
 # fds_anywhere: of all processes, without what differs by machine: render minors, ids of GPUs, numbers of sockets
 fds_anywhere() {
 	local pid
 	for pid in "${job_pids[@]}"; do
-		fds "$pid" | sed 's,/dev/dri/renderD.*,render node,; s,socket:.*,socket,'
-	done
+		fds "$pid"
+	done | sed 's,/dev/dri/renderD.*,render node,; s,socket:.*,socket,'
 }
 
 thread_counts() {
-	local pid
-	for pid in "${job_pids[@]}"; do
-		awk '$1 == "Threads:" { print $2 }' "/proc/$pid/status"
-	done
+	(cd /proc && awk '$1 == "Threads:" { print $2 }' "${job_pids[@]/%//status}")
 }
 
 # device_maps: "RANGE PERMISSIONS DEVICE FLAG..." of all device mappings; offsets change with the machine, and the flag
 # "soft dirty" with any look at it
 device_maps() {
-	local pid
-	for pid in "${job_pids[@]}"; do
+	(
+		cd /proc
 		awk '/^[0-9a-f]+-/ { map = $6 ~ "^/dev/(kfd|dri/)" ? $1 " " $2 " " $6 : "" }
-			map && $1 == "VmFlags:" { $1 = map; sub(/ sd$/, ""); sub(/ sd /, " "); print }' "/proc/$pid/smaps" |
-			sed 's,/dev/dri/renderD[0-9]*,render node,'
-	done
+			map && $1 == "VmFlags:" {
+				sub("/dev/dri/renderD[0-9]*", "render node", map)
+				$1 = map; sub(/ sd$/, ""); sub(/ sd /, " "); print
+			}' "${job_pids[@]/%//smaps}"
+	)
 }
 
 # process_shape: what must be the same before and after: open files, threads, device mappings
@@ -524,9 +520,9 @@ expect_images() {
 }
 
 images_count() {
-	local n
-	n=$(find "$images" -name "$1" | wc -l)
-	[ "$n" -eq "$2" ] || fail "the images have $n files $1, not $2"
+	local files
+	mapfile -t files < <(compgen -G "$images/$1")
+	[ "${#files[@]}" -eq "$2" ] || fail "the images have ${#files[@]} files $1, not $2"
 }
 
 images_mib() {
