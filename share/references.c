@@ -54,8 +54,8 @@ struct references {
 /* ---- descriptors ---- */
 
 /*
- * One that is gone meanwhile was the listing's own. *ret_early: a dma-buf has a lower number than @state_fd, with
- * which the state of the task comes back.
+ * Of a task, whose descriptors are in @directory. One that is gone meanwhile was the listing's own. *ret_early: a dma-buf
+ * has a lower number than @state_fd, with which the state of the task comes back.
  */
 static int add_descriptors(struct references *references, const char *directory, pid_t pid, int state_fd, bool *ret_early)
 {
@@ -82,6 +82,33 @@ static int add_descriptors(struct references *references, const char *directory,
 			return err;
 	}
 	return 0;
+}
+
+/* How many numbers the plugin's own descriptors can have. */
+static int table_size(unsigned int *ret)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "FDSize: %u", ret) == 1)
+			return 0;
+	return file ? -ENODATA : -errno;
+}
+
+/* There is one for each BO of the dump: a look at each number costs a tenth of a listing. */
+static int add_own_descriptors(struct references *references)
+{
+	unsigned int size;
+	int err = table_size(&size);
+
+	for (unsigned int fd = 0; !err && fd < size; fd++) {
+		struct stat st;
+
+		if (!fstat((int)fd, &st) && st.st_dev == references->device)
+			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, 0, (int)fd });
+	}
+	return err;
 }
 
 /* Tasks with one table of descriptors have each descriptor once. */
@@ -229,7 +256,6 @@ static int add_lone_ones(struct survey *survey, const struct references *referen
 static int read_descriptors(struct survey *survey, struct references *references)
 {
 	const struct task_files *files = survey->request->files;
-	bool early = false;
 	struct stat st;
 	int err;
 
@@ -245,7 +271,7 @@ static int read_descriptors(struct survey *survey, struct references *references
 	err = add_lone_ones(survey, references);
 	if (err)
 		return err;
-	err = add_descriptors(references, "/proc/self/fd", 0, -1, &early);
+	err = add_own_descriptors(references);
 	if (err)
 		return fail(err, "cannot look for dma-bufs of criu: %m");
 	sort_descriptors(references);
