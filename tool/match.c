@@ -305,12 +305,11 @@ static int read_machine(struct run *run)
 /* As a restore takes them; what another machine's file says is not known. */
 static int read_settings(struct run *run)
 {
-	_cleanup_close_ int conf = images_open_other(&run->images, IMAGES_SETTINGS);
+	int conf = run->images.settings;
 
 	if (conf < 0 && conf != -ENOENT)
-		return complain("%s: %s", IMAGES_SETTINGS, strerror(-conf));
-	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf < 0 ? -1 : conf,
-			     settings_environment, NULL);
+		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
+	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, settings_environment, NULL);
 }
 
 static int prepare(struct run *run, const struct arguments *arguments)

@@ -258,7 +258,7 @@ static void print_file(const struct image_file *file)
 
 int command_show(const struct arguments *arguments)
 {
-	_cleanup_(images_done) struct images images = { 0 };
+	_cleanup_(images_done) struct images images;
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
