@@ -22,8 +22,7 @@ struct task {
 	int pid, parent, session;
 	char name[24];
 	bool in_tree, has_kfd, uses_gpus;
-	bool lacks_kfd; /* which was said */
-	char said[256]; /* the last file that was named, which mappings may be of, too */
+	char said[256]; /* the last file that was named */
 };
 
 struct inodes {
@@ -239,43 +238,30 @@ static void check_files(struct check *c, struct task *task)
 	}
 }
 
-static void check_mapping(struct check *c, struct task *task, const char *range, const char *what)
+static int check_mappings(struct check *c, struct task *task)
 {
-	char path[128];
-	struct stat st;
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	int err = -ENOENT;
+	size_t nr = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%s", task->pid, range);
-	if (stat(path, &st))
-		return;
-	if (!is_amd(c, &st)) {
-		if (!criu_saves(what, &st))
-			say_unsaved(task, what, "mapped");
-		return;
+	/* The task runs: a mapping that goes while it is looked at ends the list. */
+	for (unsigned int attempt = 0; err == -ENOENT && attempt < 10; attempt++) {
+		fail_clear();
+		err = task_device_vmas(task->pid, &vmas, &nr);
 	}
-	if (task->has_kfd || task->lacks_kfd ||
-	    (!device_is_kfd(&st) && task_files_has(&c->files, task->pid, minor(st.st_rdev))))
-		return;
-	task->lacks_kfd = true;
-	say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
-	    "has memory of AMD GPUs mapped and no /dev/kfd open");
-}
+	for (size_t i = 0; i < nr; i++) {
+		char node[32];
 
-static void check_mappings(struct check *c, struct task *task)
-{
-	_cleanup_free_ char *line = NULL;
-	_cleanup_fclose_ FILE *f = open_proc(task, "maps");
-	char range[64];
-	size_t room = 0;
-
-	while (f && getline(&line, &room, f) > 0) {
-		int at = 0;
-
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%63s %*s %*s %*s %*s %n", range, &at) != 1 || !at)
-			continue;
-		if (begins_with(line + at, "/dev/") || begins_with(line + at, ANON))
-			check_mapping(c, task, range, line + at);
+		snprintf(node, sizeof(node), "/dev/dri/renderD%u", vmas[i].minor);
+		if (vmas[i].minor && topology_find_minor(c->machine, vmas[i].minor) < 0) {
+			say_unsaved(task, node, "mapped");
+		} else if (!task->has_kfd && !(vmas[i].minor && task_files_has(&c->files, task->pid, vmas[i].minor))) {
+			say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
+			    "has memory of AMD GPUs mapped and no /dev/kfd open");
+			break;
+		}
 	}
+	return err;
 }
 
 /* What a render node's own buffers need, and what is in use without /dev/kfd. */
@@ -413,7 +399,8 @@ static int check_task(struct check *c, struct task *task)
 	c->vram_bytes += kfd.vram_bytes;
 	check_status(c, task);
 	check_files(c, task);
-	check_mappings(c, task);
+	if (check_mappings(c, task))
+		return complain_failure();
 	if (task->uses_gpus)
 		check_kfd_process(c, task, &kfd);
 	if (has_connection(c, task, "net/tcp") || has_connection(c, task, "net/tcp6"))
