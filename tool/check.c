@@ -19,15 +19,10 @@
 #define ANON   "anon_inode:"
 
 struct task {
-	int pid, parent, session;
+	int pid, parent;
 	char name[24];
 	bool in_tree, has_kfd, uses_gpus;
 	char said[256]; /* the last file that was named */
-};
-
-struct inodes {
-	uint64_t *list;
-	size_t nr;
 };
 
 struct check {
@@ -37,8 +32,9 @@ struct check {
 	struct topology *machine;
 	struct task *tasks; /* of the machine, by pid */
 	size_t nr;
-	struct task_files files;	/* of the tree: /dev/kfd and AMD's render nodes */
-	struct inodes dmabufs, sockets; /* that the tree has open */
+	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
+	uint64_t *dmabufs; /* inodes of those that the tree has open */
+	size_t nr_dmabufs;
 	uint64_t vram_bytes, memory_bytes;
 };
 
@@ -66,7 +62,7 @@ static FILE *open_proc(const struct task *task, const char *name)
 
 /* ---- the tree ---- */
 
-/* "PID (NAME) STATE PARENT GROUP SESSION ..."; the name may have any character. */
+/* "PID (NAME) STATE PARENT ..."; the name may have any character. */
 static bool read_task(int pid, struct task *ret)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -78,7 +74,7 @@ static bool read_task(int pid, struct task *ret)
 		return false;
 	*end = '\0';
 	snprintf(ret->name, sizeof(ret->name), "%s", begin + 1);
-	return sscanf(end + 1, " %*c %d %*d %d", &ret->parent, &ret->session) == 2;
+	return sscanf(end + 1, " %*c %d", &ret->parent) == 1;
 }
 
 static struct task *find_task(const struct check *c, int pid)
@@ -179,15 +175,10 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 	    "has %s %s, which cannot be saved", link, how);
 }
 
-static void remember(struct inodes *inodes, uint64_t inode)
+static bool has_dmabuf(const struct check *c, uint64_t inode)
 {
-	(void)array_add(inodes->list, inodes->nr, inode);
-}
-
-static bool has_inode(const struct inodes *inodes, uint64_t inode)
-{
-	for (size_t i = 0; i < inodes->nr; i++)
-		if (inodes->list[i] == inode)
+	for (size_t i = 0; i < c->nr_dmabufs; i++)
+		if (c->dmabufs[i] == inode)
 			return true;
 	return false;
 }
@@ -198,10 +189,8 @@ static void check_file(struct check *c, struct task *task, const char *link, con
 
 	if (device_is_kfd(st))
 		task->has_kfd = true;
-	else if (S_ISSOCK(st->st_mode))
-		remember(&c->sockets, st->st_ino);
 	else if (is_dmabuf && driver_is_since(&c->driver, 6, 8))
-		remember(&c->dmabufs, st->st_ino);
+		(void)array_add(c->dmabufs, c->nr_dmabufs, st->st_ino);
 	else if (is_dmabuf)
 		say_unsaved(task, link, "open, before Linux 6.8,");
 	else if (!is_amd(c, st) && !criu_saves(link, st))
@@ -211,7 +200,7 @@ static void check_file(struct check *c, struct task *task, const char *link, con
 /* A holder of a dma-buf that is not dumped would have a buffer of its own from then on. */
 static void check_outsider(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
-	if (task->said[0] || !begins_with(link, DMABUF) || !has_inode(&c->dmabufs, st->st_ino))
+	if (task->said[0] || !begins_with(link, DMABUF) || !has_dmabuf(c, st->st_ino))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
 	say(task, POINT_PROBLEM, "Check their common parent, or end the sharing",
@@ -336,8 +325,6 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	check_queues(c, task);
 }
 
-/* ---- what criu asks for ---- */
-
 static void check_status(struct check *c, const struct task *task)
 {
 	_cleanup_fclose_ FILE *f = open_proc(task, "status");
@@ -352,37 +339,6 @@ static void check_status(struct check *c, const struct task *task)
 		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
 			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer",
 			    tracer);
-	}
-}
-
-/* A socket that is neither closed (7) nor listening (0xa). */
-static bool has_connection(const struct check *c, const struct task *task, const char *table)
-{
-	_cleanup_fclose_ FILE *f = open_proc(task, table);
-	unsigned int state;
-	uint64_t inode;
-	char line[512];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, " %*d: %*s %*s %x %*s %*s %*s %*u %*u %" SCNu64, &state, &inode) == 2 && state != 7 &&
-		    state != 0xa && has_inode(&c->sockets, inode))
-			return true;
-	return false;
-}
-
-static void check_locks(struct check *c)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
-	const struct task *task;
-	char line[256];
-	int pid;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		task = sscanf(line, "%*s %*s %*s %*s %d", &pid) == 1 ? find_task(c, pid) : NULL;
-		if (!task || !task->in_tree)
-			continue;
-		say(task, POINT_WARNING, "Give criu --file-locks", "has a lock on a file");
-		return;
 	}
 }
 
@@ -403,28 +359,22 @@ static int check_task(struct check *c, struct task *task)
 		return complain_failure();
 	if (task->uses_gpus)
 		check_kfd_process(c, task, &kfd);
-	if (has_connection(c, task, "net/tcp") || has_connection(c, task, "net/tcp6"))
-		say(task, POINT_WARNING, "Give criu --tcp-established", "has a TCP connection");
 	return TOOL_GOOD;
 }
 
 static int check_tasks(struct check *c)
 {
-	const struct task *root = find_task(c, c->root);
 	int status = TOOL_GOOD;
 
-	if (root->session != root->pid)
-		say(root, POINT_WARNING, "Give criu --shell-job", "belongs to the session of pid %d", root->session);
 	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
 		if (c->tasks[i].in_tree)
 			status = check_task(c, &c->tasks[i]);
 	for (size_t i = 0; i < c->files.count; i++)
 		if (c->files.files[i].minor)
 			check_render_file(c, &c->files.files[i]);
-	for (size_t i = 0; i < c->nr && c->dmabufs.nr; i++)
+	for (size_t i = 0; i < c->nr && c->nr_dmabufs; i++)
 		if (!c->tasks[i].in_tree)
 			check_files(c, &c->tasks[i]);
-	check_locks(c);
 	return status;
 }
 
@@ -486,7 +436,6 @@ int command_check(const struct arguments *arguments)
 	task_files_done(&c.files);
 	topology_free(c.machine);
 	free(c.tasks);
-	free(c.dmabufs.list);
-	free(c.sockets.list);
+	free(c.dmabufs);
 	return status;
 }
