@@ -233,11 +233,3 @@ int images_status(const struct images *images)
 	}
 	return status;
 }
-
-struct kfd_state image_state(const struct kfd_image *kfd)
-{
-	struct kfd_state state = kfd->state;
-
-	state.nr_devices = topology_count_gpus(kfd->nodes);
-	return state;
-}

@@ -93,7 +93,4 @@ static inline bool image_kind_is_read(enum image_kind kind)
 	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
 }
 
-/* The GPUs' part of a kfd image's state: with as many devices as it has GPUs, for records_begin(). Borrowed. */
-struct kfd_state image_state(const struct kfd_image *kfd);
-
 #endif

@@ -48,29 +48,22 @@ static int choose(struct run *run, const struct kfd_image *kfd, const struct top
 
 /* ---- what else a restore refuses ---- */
 
-static const struct topology_node *local_of(const struct run *run, const struct match_map *map, uint32_t gpu_id)
-{
-	for (unsigned int i = 0; i < map->nr_pairs; i++)
-		if (map->pairs[i].user_gpu_id == gpu_id)
-			return run->machine->nodes[map->pairs[i].local];
-	return NULL;
-}
-
+/* As a dump asks it, of the GPUs that the saved ones would become. */
 static int ask_driver(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
 {
-	struct kfd_state state = image_state(kfd);
-	char why[LIMITS_TEXT_MAX];
-	struct queue_record queue;
-	struct records records;
+	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
+	struct kfd_state state = kfd->state;
 
-	records_begin(&state, &records);
-	while (records_next_queue(&records, &queue) > 0) {
-		const struct topology_node *node = local_of(run, map, queue.gpu_id);
-
-		if (node && limits_of_queue(&queue, node, run->machine, &run->driver, why))
-			return fail(-EINVAL, "a queue of gpu %#x: %s", queue.gpu_id, why);
+	if (kfd->render_only)
+		return 0;
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		devices[i].user_gpu_id = map->pairs[i].user_gpu_id;
+		devices[i].actual_gpu_id = map->pairs[i].actual_gpu_id;
 	}
-	return 0;
+	state.devices = devices;
+	state.nr_devices = map->nr_pairs;
+	return limits_check_queues((pid_t)state.pid, &state, run->machine, &run->driver,
+				   !run->settings.flag[SETTING_RESTORABLE_CHECK]);
 }
 
 static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
@@ -188,38 +181,13 @@ static void match_all(struct run *run)
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
-static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
-{
-	size_t len = 0;
-
-	text[0] = '\0';
-	for (unsigned int i = 0; i < settings->n_device_map && len < SETTING_TEXT_MAX / 2; i++) {
-		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
-
-		device_ref_text(&settings->device_map[i].saved, saved, sizeof(saved));
-		device_ref_text(&settings->device_map[i].local, local, sizeof(local));
-		len += (size_t)snprintf(text + len, SETTING_TEXT_MAX - len, "%s%s=%s", i ? "," : "", saved, local);
-	}
-	return len;
-}
-
 void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
 {
 	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
 					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
-	size_t len;
+	const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
 
-	if (id < SETTING_N_FLAGS)
-		len = (size_t)sprintf(text, "%d", settings->flag[id]);
-	else if (id == SETTING_MAX_BUFFER_SIZE)
-		len = (size_t)sprintf(text, "%" PRIu64, settings->max_buffer_size_bytes);
-	else if (id == SETTING_PROGRESS)
-		len = (size_t)snprintf(text, SETTING_TEXT_MAX / 2, "%.2000s", settings->progress);
-	else if (id == SETTING_WAIT)
-		len = (size_t)sprintf(text, "%s", settings->waits_early ? "early" : "auto");
-	else
-		len = map_text(settings, text);
-	snprintf(text + len, SETTING_TEXT_MAX - len, ", from %s", sources[settings->from[id]]);
+	snprintf(text, SETTING_TEXT_MAX, "%sfrom %s", value, sources[settings->from[id]]);
 }
 
 /* Whose settings the answer depends on. */

@@ -91,13 +91,14 @@ struct counts {
 static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
 {
 	struct counts counts = { .known = kfd->render_only };
-	struct kfd_state state = image_state(kfd);
+	struct kfd_state state = kfd->state;
 	struct queue_record queue;
 	struct records records;
 	int r;
 
 	if (kfd->render_only)
 		return counts;
+	state.nr_devices = topology_count_gpus(kfd->nodes);
 	records_begin(&state, &records);
 	while ((r = records_next_queue(&records, &queue)) > 0) {
 		if (gpu_id && queue.gpu_id != gpu_id)
