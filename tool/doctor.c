@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -15,9 +17,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-
-#define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
-#define CAP_BIT_CHECKPOINT_RESTORE 40
 
 /* ---- criu and the plugin ---- */
 
@@ -43,24 +42,23 @@ static void check_criu(void)
 {
 	char text[4096];
 	int status = ask_criu("--version", text, sizeof(text)), major = 0, minor = 0;
-	const char *version = strstr(text, "Version: ");
+	const char *version = status ? NULL : strstr(text, "Version: ");
+	bool is_old;
 
 	if (status == 127) {
 		print_point(POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
 		return;
 	}
-	if (status || !version) {
+	if (!version) {
 		print_point(POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
 			    "fails when it is asked for its version (status %d)", status);
 		return;
 	}
 	version += strlen("Version: ");
 	sscanf(version, "%d.%d", &major, &minor);
-	if (major > 3 || (major == 3 && minor >= 17))
-		print_point(POINT_OK, "criu", NULL, "version %.*s", (int)strcspn(version, " \n"), version);
-	else
-		print_point(POINT_PROBLEM, "criu", "Install criu 3.17 or later", "version %.*s",
-			    (int)strcspn(version, " \n"), version);
+	is_old = major < 3 || (major == 3 && minor < 17);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", is_old ? "Install criu 3.17 or later" : NULL,
+		    "version %.*s", (int)strcspn(version, " \n"), version);
 }
 
 /* Where criu looks for plugins. */
@@ -84,19 +82,15 @@ static void plugin_path(char path[PATH_MAX])
 /* The plugin is read and not loaded. Its version, "" for none. 0 or -errno. */
 static int read_version(const char *path, char *ret, size_t size)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	_cleanup_free_ char *bytes = NULL;
-	const char *mark;
-	struct stat st;
-	int err;
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	_cleanup_free_ char *text = NULL;
+	const char *mark = NULL;
+	size_t room = 0;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (!f)
 		return -errno;
-	bytes = calloc(1, (size_t)st.st_size + 1);
-	err = bytes ? read_all(fd, bytes, (size_t)st.st_size) : -ENOMEM;
-	if (err)
-		return err;
-	mark = memmem(bytes, (size_t)st.st_size, PLUGIN_VERSION_MARK, strlen(PLUGIN_VERSION_MARK));
+	while (!mark && getdelim(&text, &room, '\0', f) > 0)
+		mark = strstr(text, PLUGIN_VERSION_MARK);
 	snprintf(ret, size, "%s", mark ? mark + strlen(PLUGIN_VERSION_MARK) : "");
 	return 0;
 }
@@ -123,26 +117,22 @@ static void check_plugin(void)
 
 /* ---- permissions and cgroups ---- */
 
-static uint64_t capabilities(void)
+static bool may_checkpoint(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-	uint64_t ret = 0;
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %" SCNx64, &ret) == 1)
-			break;
-	return ret;
+	syscall(SYS_capget, &header, sets);
+	return sets[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN) ||
+	       sets[CAP_TO_INDEX(CAP_CHECKPOINT_RESTORE)].effective & CAP_TO_MASK(CAP_CHECKPOINT_RESTORE);
 }
 
 static void check_permissions(void)
 {
-	uint64_t caps = capabilities();
-
 	if (task_is_in_user_ns(getpid()))
 		print_point(POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
 			    "this shell is in a user namespace, where the driver refuses to checkpoint");
-	else if (caps >> CAP_BIT_SYS_ADMIN & 1 || caps >> CAP_BIT_CHECKPOINT_RESTORE & 1)
+	else if (may_checkpoint())
 		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
 	else
 		print_point(POINT_WARNING, "permissions", "Run this and criu as root",
