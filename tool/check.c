@@ -400,8 +400,7 @@ static void check_driver(struct check *c)
 {
 	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
 
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", is_old ? "Use Linux 5.18 or later" : NULL, "%s",
-		    c->driver.text);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
 }
 
 static int check(struct check *c, const char *images_dir)

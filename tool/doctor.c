@@ -57,7 +57,7 @@ static void check_criu(void)
 	version += strlen("Version: ");
 	sscanf(version, "%d.%d", &major, &minor);
 	is_old = major < 3 || (major == 3 && minor < 17);
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", is_old ? "Install criu 3.17 or later" : NULL,
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", "Install criu 3.17 or later",
 		    "version %.*s", (int)strcspn(version, " \n"), version);
 }
 
@@ -274,7 +274,7 @@ static void check_settings(void)
 		nr++;
 		setting_text(settings, id, text);
 		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-			    is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
+			    "This check is off, and what it would refuse may not work", "%s", text);
 	}
 	if (!nr)
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
