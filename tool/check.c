@@ -132,11 +132,8 @@ static bool begins_with(const char *text, const char *prefix)
 
 static bool is_amd(const struct check *c, const struct stat *st)
 {
-	for (unsigned int i = 0; device_is_render_node(st) && i < c->machine->nr_nodes; i++)
-		if (topology_is_gpu(c->machine->nodes[i]) &&
-		    topology_get(c->machine->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == minor(st->st_rdev))
-			return true;
-	return device_is_kfd(st);
+	return device_is_kfd(st) ||
+	       (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0);
 }
 
 /* Devices that criu itself knows: memory, terminals, tun and autofs. */
@@ -227,17 +224,14 @@ static void check_files(struct check *c, struct task *task)
 	}
 }
 
-static int check_mappings(struct check *c, struct task *task)
+static void check_mappings(struct check *c, struct task *task)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
-	int err = -ENOENT;
 	size_t nr = 0;
 
-	/* The task runs: a mapping that goes while it is looked at ends the list. */
-	for (unsigned int attempt = 0; err == -ENOENT && attempt < 10; attempt++) {
+	/* The task runs: the list ends where a mapping goes while it is looked at. */
+	for (unsigned int attempt = 0; attempt < 10 && task_device_vmas(task->pid, &vmas, &nr); attempt++)
 		fail_clear();
-		err = task_device_vmas(task->pid, &vmas, &nr);
-	}
 	for (size_t i = 0; i < nr; i++) {
 		char node[32];
 
@@ -247,10 +241,9 @@ static int check_mappings(struct check *c, struct task *task)
 		} else if (!task->has_kfd && !(vmas[i].minor && task_files_has(&c->files, task->pid, vmas[i].minor))) {
 			say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
 			    "has memory of AMD GPUs mapped and no /dev/kfd open");
-			break;
+			return;
 		}
 	}
-	return err;
 }
 
 /* What a render node's own buffers need, and what is in use without /dev/kfd. */
@@ -275,21 +268,19 @@ static void check_render_file(struct check *c, const struct task_file *file)
 static void check_queues(struct check *c, const struct task *task)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
-	char why[LIMITS_TEXT_MAX];
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { 0 };
 
-	if (!usage)
-		return;
 	usage_read_queues(sysfs, task->pid, c->machine, usage);
 	for (unsigned int i = 0; i < c->machine->nr_nodes; i++) {
-		enum limit limit = usage[i].has_queues
-					   ? limits_of_gpu(c->machine->nodes[i], c->machine, &c->driver, why)
-					   : LIMIT_NONE;
+		const struct topology_node *node = c->machine->nodes[i];
+		char why[LIMITS_TEXT_MAX];
+		enum limit limit =
+			usage[i].has_queues ? limits_of_gpu(node, c->machine, &c->driver, why) : LIMIT_NONE;
 
 		if (limit)
 			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM,
-			    "See KERNELS in amdgpu_plugin(1)", "has queues on gpu %#x, %s: %s",
-			    topology_gpu_id(c->machine->nodes[i]), c->driver.text, why);
+			    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s: %s", topology_gpu_id(node),
+			    c->driver.text, why);
 	}
 }
 
@@ -355,8 +346,7 @@ static int check_task(struct check *c, struct task *task)
 	c->vram_bytes += kfd.vram_bytes;
 	check_status(c, task);
 	check_files(c, task);
-	if (check_mappings(c, task))
-		return complain_failure();
+	check_mappings(c, task);
 	if (task->uses_gpus)
 		check_kfd_process(c, task, &kfd);
 	return TOOL_GOOD;
@@ -380,20 +370,20 @@ static int check_tasks(struct check *c)
 
 static int prepare(struct check *c)
 {
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
+	struct settings settings;
 	dev_t kfd;
 
-	if (!settings || settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
+	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
 		return TOOL_FAIL;
-	c->try = !settings->flag[SETTING_RESTORABLE_CHECK];
+	c->try = !settings.flag[SETTING_RESTORABLE_CHECK];
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("has to be run in the first pid namespace, whose pids the KFD names");
 	if (!device_kfd_number(&kfd))
 		return complain("there is no KFD on this machine, and so no process that uses it");
 	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c))
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c) || collect_files(c))
 		return TOOL_FAIL;
-	return collect_files(c) ? TOOL_FAIL : TOOL_GOOD;
+	return TOOL_GOOD;
 }
 
 static void check_driver(struct check *c)

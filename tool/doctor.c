@@ -180,17 +180,16 @@ static void check_driver(const struct driver_release *driver)
 static void check_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
 		      const char *why)
 {
-	static const char *const advice[] = {
-		[LIMIT_LOSS] = "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
-		[LIMIT_HARM] = "See KERNELS in criu-plugin-amdgpu(1)",
-	};
+	const char *advice = limit == LIMIT_HARM ?
+				     "See KERNELS in criu-plugin-amdgpu(1)" :
+				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same";
 	char name[32], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
 	if (usage->knows_vram)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
-	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
+	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice,
 		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
 		    node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
@@ -213,12 +212,11 @@ static void check_render_node(const struct topology_node *node)
 static void check_gpus(const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
 	_cleanup_topology_ struct topology *machine = NULL;
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	char why[LIMITS_TEXT_MAX];
-	int err;
+	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
 
-	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
 	if (err) {
 		print_failure("GPUs", "Look for messages of amdgpu in the kernel's log", err);
 		return;
@@ -254,29 +252,26 @@ static void check_machine(void)
 
 static void check_settings(void)
 {
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
-	unsigned int nr = 0;
-	int err;
+	struct settings settings;
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
+	bool is_any = false;
 
-	if (!settings)
-		return;
-	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
 	if (err) {
 		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
 		return;
 	}
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings.flag[id];
 		char text[SETTING_TEXT_MAX];
 
-		if (settings->from[id] == SETTING_BY_DEFAULT)
+		if (settings.from[id] == SETTING_BY_DEFAULT)
 			continue;
-		nr++;
-		setting_text(settings, id, text);
+		is_any = true;
+		setting_text(&settings, id, text);
 		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
 			    "This check is off, and what it would refuse may not work", "%s", text);
 	}
-	if (!nr)
+	if (!is_any)
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }
 
