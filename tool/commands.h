@@ -28,8 +28,10 @@ void check_images_dir(const char *directory, uint64_t needed_bytes);
 const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 
-/* Who says a setting (the file beside images may be a stranger's), and what a check is: "0, from this shell's environment" */
-#define SETTING_TEXT_MAX 128
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
+/*
+ * Points about the settings that are not at their defaults, with who says so: the file beside images may be a stranger's.
+ * Whether there are any.
+ */
+bool print_settings(const struct settings *settings);
 
 #endif

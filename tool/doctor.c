@@ -250,28 +250,34 @@ static void check_machine(void)
 
 /* ---- settings ---- */
 
+bool print_settings(const struct settings *settings)
+{
+	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
+					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
+	bool is_any = false;
+
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
+
+		if (settings->from[id] == SETTING_BY_DEFAULT)
+			continue;
+		is_any = true;
+		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+			    "This check is off, and what it would refuse may not work", "%sfrom %s", value,
+			    sources[settings->from[id]]);
+	}
+	return is_any;
+}
+
 static void check_settings(void)
 {
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
-	bool is_any = false;
 
-	if (err) {
+	if (err)
 		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
-		return;
-	}
-	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings.flag[id];
-		char text[SETTING_TEXT_MAX];
-
-		if (settings.from[id] == SETTING_BY_DEFAULT)
-			continue;
-		is_any = true;
-		setting_text(&settings, id, text);
-		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-			    "This check is off, and what it would refuse may not work", "%s", text);
-	}
-	if (!is_any)
+	else if (!print_settings(&settings))
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }
 

@@ -118,16 +118,6 @@ static void print_pairs(struct run *run, const struct match_map *map)
 	print_end();
 }
 
-static void print_reasons(int err)
-{
-	print_array("reasons");
-	if (err) {
-		print_string(NULL, "  ", fail_text()[0] ? fail_text() : strerror(-err));
-		print_text("\n");
-	}
-	print_end();
-}
-
 /* ---- all ---- */
 
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
@@ -143,7 +133,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	print_bool("fits", !err);
 	print_text(": %s\n", err ? "does not fit" : "fits");
 	print_pairs(run, map);
-	print_reasons(err);
+	print_string("reason", "  ", !err ? NULL : fail_text()[0] ? fail_text() : strerror(-err));
+	print_text("%s", err ? "\n" : "");
 	print_end();
 	fail_clear();
 	match_map_free(map);
@@ -181,41 +172,15 @@ static void match_all(struct run *run)
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
-{
-	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
-					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
-	const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
-
-	snprintf(text, SETTING_TEXT_MAX, "%sfrom %s", value, sources[settings->from[id]]);
-}
-
-/* Whose settings the answer depends on. */
-static void print_settings(const struct settings *settings)
-{
-	char text[SETTING_TEXT_MAX];
-
-	print_array("settings");
-	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		if (settings->from[id] == SETTING_BY_DEFAULT)
-			continue;
-		print_object(NULL);
-		print_string("name", "setting ", setting_name(id));
-		setting_text(settings, id, text);
-		print_string("value", ": ", text);
-		print_text("\n");
-		print_end();
-	}
-	print_end();
-}
-
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
 	run->all_fit = true;
 	print_object(NULL);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
+	print_array("settings");
 	print_settings(&run->settings);
+	print_end();
 	print_array("processes");
 	match_all(run);
 	print_end();

@@ -8,7 +8,7 @@
 
 #define JSON_MAX_DEPTH 16
 /* Another one when a field is taken away. */
-#define JSON_FORMAT    4
+#define JSON_FORMAT    5
 
 static struct {
 	bool json, has_problem;
