@@ -14,10 +14,6 @@
 #include "kernel/kernel.h"
 #include "tool/commands.h"
 
-/* Begin what /proc calls such files. */
-#define DMABUF "/dmabuf:"
-#define ANON   "anon_inode:"
-
 struct task {
 	int pid, parent;
 	char name[24];
@@ -33,8 +29,6 @@ struct check {
 	struct task *tasks; /* of the machine, by pid */
 	size_t nr;
 	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
-	uint64_t *dmabufs; /* inodes of those that the tree has open */
-	size_t nr_dmabufs;
 	uint64_t vram_bytes, memory_bytes;
 };
 
@@ -125,11 +119,6 @@ static int collect_files(struct check *c)
 
 /* ---- files and mappings ---- */
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 static bool is_amd(const struct check *c, const struct stat *st)
 {
 	return device_is_kfd(st) ||
@@ -152,7 +141,7 @@ static bool criu_saves(const char *link, const struct stat *st)
 	static const char *const kinds[] = { "eventfd",	 "eventpoll", "inotify", "fanotify",
 					     "signalfd", "timerfd",   "pidfd",	 "bpf-map" };
 
-	if (!begins_with(link, ANON))
+	if (strncmp(link, "anon_inode:", strlen("anon_inode:")))
 		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strstr(link, kinds[i]))
@@ -172,36 +161,16 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 	    "has %s %s, which cannot be saved", link, how);
 }
 
-static bool has_dmabuf(const struct check *c, uint64_t inode)
-{
-	for (size_t i = 0; i < c->nr_dmabufs; i++)
-		if (c->dmabufs[i] == inode)
-			return true;
-	return false;
-}
-
 static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
-	bool is_dmabuf = begins_with(link, DMABUF);
+	bool is_dmabuf = !strncmp(link, "/dmabuf:", strlen("/dmabuf:"));
 
 	if (device_is_kfd(st))
 		task->has_kfd = true;
-	else if (is_dmabuf && driver_is_since(&c->driver, 6, 8))
-		(void)array_add(c->dmabufs, c->nr_dmabufs, st->st_ino);
-	else if (is_dmabuf)
+	else if (is_dmabuf && !driver_is_since(&c->driver, 6, 8))
 		say_unsaved(task, link, "open, before Linux 6.8,");
-	else if (!is_amd(c, st) && !criu_saves(link, st))
+	else if (!is_dmabuf && !is_amd(c, st) && !criu_saves(link, st))
 		say_unsaved(task, link, "open");
-}
-
-/* A holder of a dma-buf that is not dumped would have a buffer of its own from then on. */
-static void check_outsider(struct check *c, struct task *task, const char *link, const struct stat *st)
-{
-	if (task->said[0] || !begins_with(link, DMABUF) || !has_dmabuf(c, st->st_ino))
-		return;
-	snprintf(task->said, sizeof(task->said), "%s", link);
-	say(task, POINT_PROBLEM, "Check their common parent, or end the sharing",
-	    "is not in the tree, and has a dma-buf open that a process of the tree has");
 }
 
 /* What is closed meanwhile is passed over. */
@@ -220,7 +189,7 @@ static void check_files(struct check *c, struct task *task)
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
 		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat(path, &st))
-			(task->in_tree ? check_file : check_outsider)(c, task, link, &st);
+			check_file(c, task, link, &st);
 	}
 }
 
@@ -362,9 +331,6 @@ static int check_tasks(struct check *c)
 	for (size_t i = 0; i < c->files.count; i++)
 		if (c->files.files[i].minor)
 			check_render_file(c, &c->files.files[i]);
-	for (size_t i = 0; i < c->nr && c->nr_dmabufs; i++)
-		if (!c->tasks[i].in_tree)
-			check_files(c, &c->tasks[i]);
 	return status;
 }
 
@@ -425,6 +391,5 @@ int command_check(const struct arguments *arguments)
 	task_files_done(&c.files);
 	topology_free(c.machine);
 	free(c.tasks);
-	free(c.dmabufs);
 	return status;
 }

@@ -199,23 +199,19 @@ static int refuse_special(const char *path, const struct stat *st, int type, str
 	if (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
 		return 0;
 	complain("%s: is neither a file nor a directory, and sysfs has nothing else", path);
-	return -1;
+	return 1;
 }
 
 static int read_copy(const char *path, struct topology **ret)
 {
 	char inside[PATH_MAX];
-	struct stat st;
 	int err;
 
-	if (stat(path, &st))
-		return complain("%s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return complain("%s: is no directory; a copy of %s is one", path, SYSFS_TOPOLOGY_ROOT);
 	/* The path itself may be a link. */
 	snprintf(inside, sizeof(inside), "%s/.", path);
-	if (nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT))
-		return TOOL_FAIL;
+	err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
+	if (err)
+		return err < 0 ? complain("%s: %s", path, strerror(errno)) : TOOL_FAIL;
 	err = sysfs_read_topology(path, ret);
 	return err == -ENOENT ? complain("%s: there is no topology of a KFD in it", path) : err;
 }
