@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <stdarg.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -16,7 +15,7 @@
 
 struct task {
 	int pid, parent;
-	char name[24];
+	char name[64]; /* for messages: "pid 42 (python3)" */
 	bool in_tree, has_kfd, uses_gpus;
 	char said[256]; /* the last file that was named */
 };
@@ -31,20 +30,6 @@ struct check {
 	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
 	uint64_t vram_bytes, memory_bytes;
 };
-
-static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
-{
-	char name[64], text[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	snprintf(name, sizeof(name), "pid %d (%s)", task->pid, task->name);
-	print_point(state, name, advice, "%s", text);
-}
 
 static FILE *open_proc(const struct task *task, const char *name)
 {
@@ -67,7 +52,7 @@ static bool read_task(int pid, struct task *ret)
 	if (!f || !fgets(line, sizeof(line), f) || !(begin = strchr(line, '(')) || !(end = strrchr(line, ')')))
 		return false;
 	*end = '\0';
-	snprintf(ret->name, sizeof(ret->name), "%s", begin + 1);
+	snprintf(ret->name, sizeof(ret->name), "pid %d (%s)", pid, begin + 1);
 	return sscanf(end + 1, " %*c %d", &ret->parent) == 1;
 }
 
@@ -154,11 +139,11 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 	if (!strcmp(task->said, link))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
-	say(task, POINT_PROBLEM,
-	    strstr(link, "io_uring")
-		    ? "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile"
-		    : "criu saves it only with a plugin for it: end its use",
-	    "has %s %s, which cannot be saved", link, how);
+	print_point(POINT_PROBLEM, task->name,
+		    strstr(link, "io_uring") ?
+			    "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile" :
+			    "criu saves it only with a plugin for it: end its use",
+		    "has %s %s, which cannot be saved", link, how);
 }
 
 static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
@@ -208,8 +193,8 @@ static void check_mappings(struct check *c, struct task *task)
 		if (vmas[i].minor && topology_find_minor(c->machine, vmas[i].minor) < 0) {
 			say_unsaved(task, node, "mapped");
 		} else if (!task->has_kfd && !(vmas[i].minor && task_files_has(&c->files, task->pid, vmas[i].minor))) {
-			say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
-			    "has memory of AMD GPUs mapped and no /dev/kfd open");
+			print_point(POINT_PROBLEM, task->name, "A GPU's memory is for the process that has /dev/kfd open",
+				    "has memory of AMD GPUs mapped and no /dev/kfd open");
 			return;
 		}
 	}
@@ -222,14 +207,13 @@ static void check_render_file(struct check *c, const struct task_file *file)
 	uint32_t nr_objects = 0, nr_contexts = 0;
 
 	if (!drm_lists_objects(file->fd) && !drm_count_objects(file->fd, &nr_objects) && nr_objects)
-		say(task, POINT_PROBLEM,
-		    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
-		    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does not "
-		    "list",
-		    nr_objects, file->minor);
+		print_point(POINT_PROBLEM, task->name,
+			    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
+			    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does "
+			    "not list", nr_objects, file->minor);
 	if (!task->uses_gpus && !drm_count_contexts(file->fd, &nr_contexts) && nr_contexts)
-		say(task, POINT_PROBLEM, "End its graphics or video",
-		    "uses renderD%u without /dev/kfd, with %u contexts", file->minor, nr_contexts);
+		print_point(POINT_PROBLEM, task->name, "End its graphics or video",
+			    "uses renderD%u without /dev/kfd, with %u contexts", file->minor, nr_contexts);
 }
 
 /* ---- GPUs ---- */
@@ -247,9 +231,9 @@ static void check_queues(struct check *c, const struct task *task)
 			usage[i].has_queues ? limits_of_gpu(node, c->machine, &c->driver, why) : LIMIT_NONE;
 
 		if (limit)
-			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM,
-			    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s: %s", topology_gpu_id(node),
-			    c->driver.text, why);
+			print_point(limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM, task->name,
+				    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s: %s",
+				    topology_gpu_id(node), c->driver.text, why);
 	}
 }
 
@@ -268,20 +252,20 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	enum point_state loss = c->try ? POINT_WARNING : POINT_PROBLEM;
 	unsigned int nr_opened = count_opened(c, task);
 
-	say(task, POINT_OK, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
-	    kfd->nr_queues, kfd->vram_bytes >> 20);
+	print_point(POINT_OK, task->name, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
+		    kfd->nr_queues, kfd->vram_bytes >> 20);
 	if (kfd->nr_contexts)
-		say(task, POINT_PROBLEM, "Wait until the program has closed it",
-		    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
+		print_point(POINT_PROBLEM, task->name, "Wait until the program has closed it",
+			    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
 	if (!task->has_kfd && (kfd->nr_queues || kfd->vram_bytes))
-		say(task, POINT_PROBLEM, NULL,
-		    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved: dump when it has ended them");
+		print_point(POINT_PROBLEM, task->name, "Dump when it has ended them",
+			    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
 	if (task_is_in_user_ns(task->pid))
-		say(task, loss, "Run the container without a user namespace",
-		    "is in a user namespace, where the kernel does not restore GPU state");
+		print_point(loss, task->name, "Run the container without a user namespace",
+			    "is in a user namespace, where the kernel does not restore GPU state");
 	if (kfd->vram_bytes && nr_opened < kfd->nr_gpus)
-		say(task, loss, "Let it see only the GPUs that it uses: device cgroup",
-		    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
+		print_point(loss, task->name, "Let it see only the GPUs that it uses: device cgroup",
+			    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
 	check_queues(c, task);
 }
 
@@ -297,8 +281,8 @@ static void check_status(struct check *c, const struct task *task)
 		    sscanf(line, "VmSwap: %" SCNu64, &kib) == 1)
 			c->memory_bytes += kib << 10;
 		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
-			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer",
-			    tracer);
+			print_point(POINT_PROBLEM, task->name, "End the debugger",
+				    "is traced by pid %d: a process has one tracer", tracer);
 	}
 }
 

@@ -174,7 +174,6 @@ static void match_all(struct run *run)
 
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
-	run->all_fit = true;
 	print_object(NULL);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
@@ -263,15 +262,12 @@ static int prepare(struct run *run, const struct arguments *arguments)
 
 int command_match(const struct arguments *arguments)
 {
-	_cleanup_free_ struct run *run = calloc(1, sizeof(*run));
-	int status;
+	struct run run = { .all_fit = true };
+	int status = prepare(&run, arguments);
 
-	if (!run)
-		return complain("out of memory");
-	status = prepare(run, arguments);
 	if (status == TOOL_GOOD)
-		status = match_and_print(run, arguments);
-	topology_free(run->machine);
-	images_done(&run->images);
+		status = match_and_print(&run, arguments);
+	topology_free(run.machine);
+	images_done(&run.images);
 	return status;
 }

@@ -178,9 +178,7 @@ static int visit(void *arg, struct member *member)
 	if (!pages || pages->err || !process || !image_is_process(process))
 		return 0;
 	pages->was_walked = true;
-	if (!member->err)
-		return check_pages(v, pages, &process->kfd->state, member);
-	return say_unread(v, pages, NULL, member->err, 0);
+	return check_pages(v, pages, &process->kfd->state, member);
 }
 
 static void check_gpu(struct verify *v, const struct image_file *file, uint32_t gpu_id)
