@@ -64,18 +64,13 @@ static void check_criu(void)
 /* Where criu looks for plugins. */
 static void plugin_path(char path[PATH_MAX])
 {
-	static const char words[] = "plugin directory (by default ";
-	const char *directory = getenv("CRIU_LIBS_DIR"), *found;
-	char text[16384];
+	const char *set = getenv("CRIU_LIBS_DIR"), *found;
+	char text[16384], directory[2048] = "/usr/lib/criu";
 
-	if (!directory || !directory[0]) {
-		directory = "/usr/lib/criu";
-		found = ask_criu("--help", text, sizeof(text)) ? NULL : strstr(text, words);
-		if (found) {
-			text[strcspn(found, ")\n") + (size_t)(found - text)] = '\0';
-			directory = found + strlen(words);
-		}
-	}
+	if (set && set[0])
+		snprintf(directory, sizeof(directory), "%s", set);
+	else if (!ask_criu("--help", text, sizeof(text)) && (found = strstr(text, "plugin directory (by default ")))
+		sscanf(found, "plugin directory (by default %2000[^)\n]", directory);
 	snprintf(path, PATH_MAX, "%s%samdgpu_plugin.so", directory, directory[strlen(directory) - 1] == '/' ? "" : "/");
 }
 

@@ -93,4 +93,11 @@ static inline bool image_kind_is_read(enum image_kind kind)
 	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
 }
 
+/* The buffers on a GPU whose contents are the process' own. Their sum has no overflow in any image that was read. */
+struct contents {
+	size_t nr, nr_without; /* buffers; those without a checksum */
+	uint64_t bytes;
+};
+struct contents contents_of(const struct kfd_state *state, uint32_t gpu_id);
+
 #endif

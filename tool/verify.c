@@ -54,26 +54,6 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 
 /* ---- contents: a length, then one buffer after the other ---- */
 
-struct contents {
-	size_t nr, nr_without; /* buffers; those without a checksum */
-	uint64_t bytes;
-};
-
-/* Those of a GPU; the sum has no overflow in any image that was read. */
-static struct contents sum_contents(const struct kfd_state *state, uint32_t gpu_id)
-{
-	struct contents sum = { 0 };
-
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		if (!kfd_state_owns_on(state, i, gpu_id))
-			continue;
-		sum.nr++;
-		sum.nr_without += !state->bos[i].has_crc32c;
-		sum.bytes += state->bos[i].size;
-	}
-	return sum;
-}
-
 static bool fits_into_file(const struct contents *contents)
 {
 	return contents->bytes <= INT64_MAX - LENGTH_PREFIX_BYTES;
@@ -148,7 +128,7 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 
 static int check_pages(struct verify *v, struct image_file *pages, const struct kfd_state *state, struct member *member)
 {
-	struct contents contents = sum_contents(state, pages->is.gpu_id);
+	struct contents contents = contents_of(state, pages->is.gpu_id);
 	uint64_t length = 0, needed = LENGTH_PREFIX_BYTES + contents.bytes;
 	int err;
 
@@ -184,7 +164,7 @@ static int visit(void *arg, struct member *member)
 static void check_gpu(struct verify *v, const struct image_file *file, uint32_t gpu_id)
 {
 	const struct image_file *pages = images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id);
-	struct contents contents = sum_contents(&file->kfd->state, gpu_id);
+	struct contents contents = contents_of(&file->kfd->state, gpu_id);
 
 	v->nr_buffers += contents.nr;
 	v->nr_without += contents.nr_without;
