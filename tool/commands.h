@@ -29,8 +29,8 @@ const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 
 /*
- * Points about the settings that are not at their defaults, with who says so: the file beside images may be a stranger's.
- * Whether there are any.
+ * Points about the settings that are not at their defaults, with who says so: the file beside images may be a
+ * stranger's. Whether there are any.
  */
 bool print_settings(const struct settings *settings);
 

@@ -63,7 +63,10 @@ struct member {
 /* An error ends the walk: -EBADMSG and -EINVAL after a line; the walk reports others. */
 typedef int (*member_visitor)(void *arg, struct member *member);
 
-/* Shows images and the files beside them to @visit, of which images->files need not know yet. 0, or -errno after a line. */
+/*
+ * Shows images and the files beside them to @visit, of which images->files need not know yet. 0, or -errno after a
+ * line.
+ */
 int images_walk(const struct images *images, member_visitor visit, void *arg);
 
 /*

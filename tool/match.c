@@ -172,6 +172,26 @@ static void match_all(struct run *run)
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
+bool print_settings(const struct settings *settings)
+{
+	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
+					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
+	bool is_any = false;
+
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
+
+		if (settings->from[id] == SETTING_BY_DEFAULT)
+			continue;
+		is_any = true;
+		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+			    "This check is off, and what it would refuse may not work", "%sfrom %s", value,
+			    sources[settings->from[id]]);
+	}
+	return is_any;
+}
+
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
 	print_object(NULL);
