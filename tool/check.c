@@ -347,7 +347,6 @@ static int check(struct check *c, const char *images_dir)
 {
 	int status;
 
-	print_object(NULL);
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
 	check_driver(c);
@@ -361,7 +360,6 @@ static int check(struct check *c, const char *images_dir)
 	print_text("\n%s\n", print_has_problem() ? "would not be dumped"
 						 : "would be dumped, as far as can be seen from outside: imports of "
 						   "buffers and what runs in queues cannot");
-	print_end();
 	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The commands. Each returns its exit status, TOOL_GOOD, TOOL_BAD or TOOL_FAIL, the last after a line. */
+/*
+ * The commands. Each prints the values of the outermost object, and returns its exit status, TOOL_GOOD, TOOL_BAD or
+ * TOOL_FAIL, the last after a line.
+ */
 #ifndef TOOL_COMMANDS_H
 #define TOOL_COMMANDS_H
 

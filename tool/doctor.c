@@ -297,7 +297,6 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 
 int command_doctor(const struct arguments *arguments)
 {
-	print_object(NULL);
 	print_array("points");
 	check_criu();
 	check_plugin();
@@ -309,6 +308,5 @@ int command_doctor(const struct arguments *arguments)
 		check_images_dir(arguments->images_dir, 0);
 	print_end();
 	print_bool("has_problem", print_has_problem());
-	print_end();
 	return print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

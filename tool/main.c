@@ -51,6 +51,7 @@ static int parse_pid(const char *text, int *ret)
 static int run(int argc, char **argv, struct arguments *arguments)
 {
 	const struct command *command = NULL;
+	int status;
 
 	if (argc == 0)
 		return complain("which command? (--help says more)");
@@ -70,7 +71,10 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	arguments->path = argv[1];
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
-	return command->run(arguments);
+	print_object(NULL);
+	status = command->run(arguments);
+	print_end();
+	return status;
 }
 
 /* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */

@@ -194,7 +194,6 @@ bool print_settings(const struct settings *settings)
 
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
-	print_object(NULL);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
 	print_array("settings");
@@ -204,7 +203,6 @@ static int match_and_print(struct run *run, const struct arguments *arguments)
 	match_all(run);
 	print_end();
 	print_bool("fits", run->all_fit);
-	print_end();
 	return run->all_fit ? TOOL_GOOD : TOOL_BAD;
 }
 

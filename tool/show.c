@@ -258,7 +258,6 @@ int command_show(const struct arguments *arguments)
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	print_object(NULL);
 	print_string("path", "", images.path);
 	print_number("files_number", ": files: ", images.nr);
 	print_text("\n");
@@ -272,7 +271,6 @@ int command_show(const struct arguments *arguments)
 	for (size_t i = 0; i < images.nr; i++)
 		if (!image_is_process(&images.files[i]))
 			print_file(&images.files[i]);
-	print_end();
 	print_end();
 	return images_status(&images);
 }

@@ -479,7 +479,6 @@ int command_verify(const struct arguments *arguments)
 
 		v.has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
 	}
-	print_object(NULL);
 	print_string("path", NULL, images.path);
 	print_array("problems");
 	/* An archive that cannot be read to its end is not good. */
@@ -490,6 +489,5 @@ int command_verify(const struct arguments *arguments)
 	check_criu_files(&v);
 	print_end();
 	print_verdict(&v);
-	print_end();
 	return verdict(&v);
 }
