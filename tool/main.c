@@ -50,6 +50,7 @@ static int parse_pid(const char *text, int *ret)
 
 static int run(int argc, char **argv, struct arguments *arguments)
 {
+	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
 	const struct command *command = NULL;
 	int status;
 
@@ -60,10 +61,8 @@ static int run(int argc, char **argv, struct arguments *arguments)
 			command = &commands[i];
 	if (!command)
 		return complain("there is no such command (--help says more)");
-	if (command->wants && argc < 2)
-		return complain("which images, or which process?");
-	if (argc > 1 + (command->wants != NOTHING))
-		return complain("too many arguments");
+	if (argc != 1 + (command->wants != NOTHING))
+		return complain("%s wants %s", command->name, wanted[command->wants]);
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine is for match");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)

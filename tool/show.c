@@ -30,16 +30,9 @@ const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 
 static const char *criu_version_text(unsigned int hooks)
 {
-	switch (hooks) {
-	case 10:
-		return "3.17 to 3.19";
-	case 12:
-		return "4.0 or 4.1";
-	case 13:
-		return "4.2";
-	default:
-		return hooks > 13 ? "later than 4.2" : NULL;
-	}
+	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
+
+	return hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2";
 }
 
 /* ---- a process ---- */
