@@ -336,20 +336,14 @@ static int prepare(struct check *c)
 	return TOOL_GOOD;
 }
 
-static void check_driver(struct check *c)
-{
-	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
-
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
-}
-
 static int check(struct check *c, const char *images_dir)
 {
+	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
 	int status;
 
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
-	check_driver(c);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
 	status = check_tasks(c);
 	if (images_dir)
 		check_images_dir(images_dir, c->vram_bytes + c->memory_bytes);
