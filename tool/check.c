@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <stdarg.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -14,21 +13,11 @@
 #include "kernel/kernel.h"
 #include "tool/commands.h"
 
-/* Begin what /proc calls such files. */
-#define DMABUF "/dmabuf:"
-#define ANON   "anon_inode:"
-
 struct task {
-	int pid, parent, session;
-	char name[24];
+	int pid, parent;
+	char name[64]; /* for messages: "pid 42 (python3)" */
 	bool in_tree, has_kfd, uses_gpus;
-	bool lacks_kfd; /* which was said */
-	char said[256]; /* the last file that was named, which mappings may be of, too */
-};
-
-struct inodes {
-	uint64_t *list;
-	size_t nr;
+	char said[256]; /* the last file that was named */
 };
 
 struct check {
@@ -38,24 +27,9 @@ struct check {
 	struct topology *machine;
 	struct task *tasks; /* of the machine, by pid */
 	size_t nr;
-	struct task_files files;	/* of the tree: /dev/kfd and AMD's render nodes */
-	struct inodes dmabufs, sockets; /* that the tree has open */
+	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
 	uint64_t vram_bytes, memory_bytes;
 };
-
-static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static void say(const struct task *task, enum point_state state, const char *advice, const char *fmt, ...)
-{
-	char name[64], text[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	snprintf(name, sizeof(name), "pid %d (%s)", task->pid, task->name);
-	print_point(state, name, advice, "%s", text);
-}
 
 static FILE *open_proc(const struct task *task, const char *name)
 {
@@ -67,7 +41,7 @@ static FILE *open_proc(const struct task *task, const char *name)
 
 /* ---- the tree ---- */
 
-/* "PID (NAME) STATE PARENT GROUP SESSION ..."; the name may have any character. */
+/* "PID (NAME) STATE PARENT ..."; the name may have any character. */
 static bool read_task(int pid, struct task *ret)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -78,8 +52,8 @@ static bool read_task(int pid, struct task *ret)
 	if (!f || !fgets(line, sizeof(line), f) || !(begin = strchr(line, '(')) || !(end = strrchr(line, ')')))
 		return false;
 	*end = '\0';
-	snprintf(ret->name, sizeof(ret->name), "%s", begin + 1);
-	return sscanf(end + 1, " %*c %d %*d %d", &ret->parent, &ret->session) == 2;
+	snprintf(ret->name, sizeof(ret->name), "pid %d (%s)", pid, begin + 1);
+	return sscanf(end + 1, " %*c %d", &ret->parent) == 1;
 }
 
 static struct task *find_task(const struct check *c, int pid)
@@ -130,18 +104,10 @@ static int collect_files(struct check *c)
 
 /* ---- files and mappings ---- */
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 static bool is_amd(const struct check *c, const struct stat *st)
 {
-	for (unsigned int i = 0; device_is_render_node(st) && i < c->machine->nr_nodes; i++)
-		if (topology_is_gpu(c->machine->nodes[i]) &&
-		    topology_get(c->machine->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == minor(st->st_rdev))
-			return true;
-	return device_is_kfd(st);
+	return device_is_kfd(st) ||
+	       (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0);
 }
 
 /* Devices that criu itself knows: memory, terminals, tun and autofs. */
@@ -160,7 +126,7 @@ static bool criu_saves(const char *link, const struct stat *st)
 	static const char *const kinds[] = { "eventfd",	 "eventpoll", "inotify", "fanotify",
 					     "signalfd", "timerfd",   "pidfd",	 "bpf-map" };
 
-	if (!begins_with(link, ANON))
+	if (strncmp(link, "anon_inode:", strlen("anon_inode:")))
 		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strstr(link, kinds[i]))
@@ -173,50 +139,23 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 	if (!strcmp(task->said, link))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
-	say(task, POINT_PROBLEM,
-	    strstr(link, "io_uring")
-		    ? "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile"
-		    : "criu saves it only with a plugin for it: end its use",
-	    "has %s %s, which cannot be saved", link, how);
-}
-
-static void remember(struct inodes *inodes, uint64_t inode)
-{
-	(void)array_add(inodes->list, inodes->nr, inode);
-}
-
-static bool has_inode(const struct inodes *inodes, uint64_t inode)
-{
-	for (size_t i = 0; i < inodes->nr; i++)
-		if (inodes->list[i] == inode)
-			return true;
-	return false;
+	print_point(POINT_PROBLEM, task->name,
+		    strstr(link, "io_uring") ?
+			    "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile" :
+			    "criu saves it only with a plugin for it: end its use",
+		    "has %s %s, which cannot be saved", link, how);
 }
 
 static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
-	bool is_dmabuf = begins_with(link, DMABUF);
+	bool is_dmabuf = !strncmp(link, "/dmabuf:", strlen("/dmabuf:"));
 
 	if (device_is_kfd(st))
 		task->has_kfd = true;
-	else if (S_ISSOCK(st->st_mode))
-		remember(&c->sockets, st->st_ino);
-	else if (is_dmabuf && driver_is_since(&c->driver, 6, 8))
-		remember(&c->dmabufs, st->st_ino);
-	else if (is_dmabuf)
+	else if (is_dmabuf && !driver_is_since(&c->driver, 6, 8))
 		say_unsaved(task, link, "open, before Linux 6.8,");
-	else if (!is_amd(c, st) && !criu_saves(link, st))
+	else if (!is_dmabuf && !is_amd(c, st) && !criu_saves(link, st))
 		say_unsaved(task, link, "open");
-}
-
-/* A holder of a dma-buf that is not dumped would have a buffer of its own from then on. */
-static void check_outsider(struct check *c, struct task *task, const char *link, const struct stat *st)
-{
-	if (task->said[0] || !begins_with(link, DMABUF) || !has_inode(&c->dmabufs, st->st_ino))
-		return;
-	snprintf(task->said, sizeof(task->said), "%s", link);
-	say(task, POINT_PROBLEM, "Check their common parent, or end the sharing",
-	    "is not in the tree, and has a dma-buf open that a process of the tree has");
 }
 
 /* What is closed meanwhile is passed over. */
@@ -235,46 +174,29 @@ static void check_files(struct check *c, struct task *task)
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
 		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat(path, &st))
-			(task->in_tree ? check_file : check_outsider)(c, task, link, &st);
+			check_file(c, task, link, &st);
 	}
-}
-
-static void check_mapping(struct check *c, struct task *task, const char *range, const char *what)
-{
-	char path[128];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%s", task->pid, range);
-	if (stat(path, &st))
-		return;
-	if (!is_amd(c, &st)) {
-		if (!criu_saves(what, &st))
-			say_unsaved(task, what, "mapped");
-		return;
-	}
-	if (task->has_kfd || task->lacks_kfd ||
-	    (!device_is_kfd(&st) && task_files_has(&c->files, task->pid, minor(st.st_rdev))))
-		return;
-	task->lacks_kfd = true;
-	say(task, POINT_PROBLEM, "A GPU's memory is for the process that has /dev/kfd open",
-	    "has memory of AMD GPUs mapped and no /dev/kfd open");
 }
 
 static void check_mappings(struct check *c, struct task *task)
 {
-	_cleanup_free_ char *line = NULL;
-	_cleanup_fclose_ FILE *f = open_proc(task, "maps");
-	char range[64];
-	size_t room = 0;
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	size_t nr = 0;
 
-	while (f && getline(&line, &room, f) > 0) {
-		int at = 0;
+	/* The task runs: the list ends where a mapping goes while it is looked at. */
+	for (unsigned int attempt = 0; attempt < 10 && task_device_vmas(task->pid, &vmas, &nr); attempt++)
+		fail_clear();
+	for (size_t i = 0; i < nr; i++) {
+		char node[32];
 
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%63s %*s %*s %*s %*s %n", range, &at) != 1 || !at)
-			continue;
-		if (begins_with(line + at, "/dev/") || begins_with(line + at, ANON))
-			check_mapping(c, task, range, line + at);
+		snprintf(node, sizeof(node), "/dev/dri/renderD%u", vmas[i].minor);
+		if (vmas[i].minor && topology_find_minor(c->machine, vmas[i].minor) < 0) {
+			say_unsaved(task, node, "mapped");
+		} else if (!task->has_kfd && !(vmas[i].minor && task_files_has(&c->files, task->pid, vmas[i].minor))) {
+			print_point(POINT_PROBLEM, task->name, "A GPU's memory is for the process that has /dev/kfd open",
+				    "has memory of AMD GPUs mapped and no /dev/kfd open");
+			return;
+		}
 	}
 }
 
@@ -285,14 +207,13 @@ static void check_render_file(struct check *c, const struct task_file *file)
 	uint32_t nr_objects = 0, nr_contexts = 0;
 
 	if (!drm_lists_objects(file->fd) && !drm_count_objects(file->fd, &nr_objects) && nr_objects)
-		say(task, POINT_PROBLEM,
-		    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
-		    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does not "
-		    "list",
-		    nr_objects, file->minor);
+		print_point(POINT_PROBLEM, task->name,
+			    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
+			    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does "
+			    "not list", nr_objects, file->minor);
 	if (!task->uses_gpus && !drm_count_contexts(file->fd, &nr_contexts) && nr_contexts)
-		say(task, POINT_PROBLEM, "End its graphics or video",
-		    "uses renderD%u without /dev/kfd, with %u contexts", file->minor, nr_contexts);
+		print_point(POINT_PROBLEM, task->name, "End its graphics or video",
+			    "uses renderD%u without /dev/kfd, with %u contexts", file->minor, nr_contexts);
 }
 
 /* ---- GPUs ---- */
@@ -300,21 +221,19 @@ static void check_render_file(struct check *c, const struct task_file *file)
 static void check_queues(struct check *c, const struct task *task)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
-	char why[LIMITS_TEXT_MAX];
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { 0 };
 
-	if (!usage)
-		return;
 	usage_read_queues(sysfs, task->pid, c->machine, usage);
 	for (unsigned int i = 0; i < c->machine->nr_nodes; i++) {
-		enum limit limit = usage[i].has_queues
-					   ? limits_of_gpu(c->machine->nodes[i], c->machine, &c->driver, why)
-					   : LIMIT_NONE;
+		const struct topology_node *node = c->machine->nodes[i];
+		char why[LIMITS_TEXT_MAX];
+		enum limit limit =
+			usage[i].has_queues ? limits_of_gpu(node, c->machine, &c->driver, why) : LIMIT_NONE;
 
 		if (limit)
-			say(task, limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM,
-			    "See KERNELS in amdgpu_plugin(1)", "has queues on gpu %#x, %s: %s",
-			    topology_gpu_id(c->machine->nodes[i]), c->driver.text, why);
+			print_point(limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM, task->name,
+				    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s: %s",
+				    topology_gpu_id(node), c->driver.text, why);
 	}
 }
 
@@ -333,24 +252,22 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	enum point_state loss = c->try ? POINT_WARNING : POINT_PROBLEM;
 	unsigned int nr_opened = count_opened(c, task);
 
-	say(task, POINT_OK, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
-	    kfd->nr_queues, kfd->vram_bytes >> 20);
+	print_point(POINT_OK, task->name, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
+		    kfd->nr_queues, kfd->vram_bytes >> 20);
 	if (kfd->nr_contexts)
-		say(task, POINT_PROBLEM, "Wait until the program has closed it",
-		    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
+		print_point(POINT_PROBLEM, task->name, "Wait until the program has closed it",
+			    "has a second KFD context (CREATE_PROCESS), which cannot be saved");
 	if (!task->has_kfd && (kfd->nr_queues || kfd->vram_bytes))
-		say(task, POINT_PROBLEM, NULL,
-		    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved: dump when it has ended them");
+		print_point(POINT_PROBLEM, task->name, "Dump when it has ended them",
+			    "has closed its /dev/kfd, without which its queues and VRAM cannot be saved");
 	if (task_is_in_user_ns(task->pid))
-		say(task, loss, "Run the container without a user namespace",
-		    "is in a user namespace, where the kernel does not restore GPU state");
+		print_point(loss, task->name, "Run the container without a user namespace",
+			    "is in a user namespace, where the kernel does not restore GPU state");
 	if (kfd->vram_bytes && nr_opened < kfd->nr_gpus)
-		say(task, loss, "Let it see only the GPUs that it uses: device cgroup",
-		    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
+		print_point(loss, task->name, "Let it see only the GPUs that it uses: device cgroup",
+			    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
 	check_queues(c, task);
 }
-
-/* ---- what criu asks for ---- */
 
 static void check_status(struct check *c, const struct task *task)
 {
@@ -364,39 +281,8 @@ static void check_status(struct check *c, const struct task *task)
 		    sscanf(line, "VmSwap: %" SCNu64, &kib) == 1)
 			c->memory_bytes += kib << 10;
 		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
-			say(task, POINT_PROBLEM, "End the debugger", "is traced by pid %d: a process has one tracer",
-			    tracer);
-	}
-}
-
-/* A socket that is neither closed (7) nor listening (0xa). */
-static bool has_connection(const struct check *c, const struct task *task, const char *table)
-{
-	_cleanup_fclose_ FILE *f = open_proc(task, table);
-	unsigned int state;
-	uint64_t inode;
-	char line[512];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, " %*d: %*s %*s %x %*s %*s %*s %*u %*u %" SCNu64, &state, &inode) == 2 && state != 7 &&
-		    state != 0xa && has_inode(&c->sockets, inode))
-			return true;
-	return false;
-}
-
-static void check_locks(struct check *c)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
-	const struct task *task;
-	char line[256];
-	int pid;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		task = sscanf(line, "%*s %*s %*s %*s %d", &pid) == 1 ? find_task(c, pid) : NULL;
-		if (!task || !task->in_tree)
-			continue;
-		say(task, POINT_WARNING, "Give criu --file-locks", "has a lock on a file");
-		return;
+			print_point(POINT_PROBLEM, task->name, "End the debugger",
+				    "is traced by pid %d: a process has one tracer", tracer);
 	}
 }
 
@@ -416,65 +302,48 @@ static int check_task(struct check *c, struct task *task)
 	check_mappings(c, task);
 	if (task->uses_gpus)
 		check_kfd_process(c, task, &kfd);
-	if (has_connection(c, task, "net/tcp") || has_connection(c, task, "net/tcp6"))
-		say(task, POINT_WARNING, "Give criu --tcp-established", "has a TCP connection");
 	return TOOL_GOOD;
 }
 
 static int check_tasks(struct check *c)
 {
-	const struct task *root = find_task(c, c->root);
 	int status = TOOL_GOOD;
 
-	if (root->session != root->pid)
-		say(root, POINT_WARNING, "Give criu --shell-job", "belongs to the session of pid %d", root->session);
 	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
 		if (c->tasks[i].in_tree)
 			status = check_task(c, &c->tasks[i]);
 	for (size_t i = 0; i < c->files.count; i++)
 		if (c->files.files[i].minor)
 			check_render_file(c, &c->files.files[i]);
-	for (size_t i = 0; i < c->nr && c->dmabufs.nr; i++)
-		if (!c->tasks[i].in_tree)
-			check_files(c, &c->tasks[i]);
-	check_locks(c);
 	return status;
 }
 
 static int prepare(struct check *c)
 {
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
+	struct settings settings;
 	dev_t kfd;
 
-	if (!settings || settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
+	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
 		return TOOL_FAIL;
-	c->try = !settings->flag[SETTING_RESTORABLE_CHECK];
+	c->try = !settings.flag[SETTING_RESTORABLE_CHECK];
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("has to be run in the first pid namespace, whose pids the KFD names");
 	if (!device_kfd_number(&kfd))
 		return complain("there is no KFD on this machine, and so no process that uses it");
 	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c))
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c) || collect_files(c))
 		return TOOL_FAIL;
-	return collect_files(c) ? TOOL_FAIL : TOOL_GOOD;
-}
-
-static void check_driver(struct check *c)
-{
-	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
-
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", is_old ? "Use Linux 5.18 or later" : NULL, "%s",
-		    c->driver.text);
+	return TOOL_GOOD;
 }
 
 static int check(struct check *c, const char *images_dir)
 {
+	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
 	int status;
 
-	print_object(NULL);
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
-	check_driver(c);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
 	status = check_tasks(c);
 	if (images_dir)
 		check_images_dir(images_dir, c->vram_bytes + c->memory_bytes);
@@ -485,7 +354,6 @@ static int check(struct check *c, const char *images_dir)
 	print_text("\n%s\n", print_has_problem() ? "would not be dumped"
 						 : "would be dumped, as far as can be seen from outside: imports of "
 						   "buffers and what runs in queues cannot");
-	print_end();
 	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -499,7 +367,5 @@ int command_check(const struct arguments *arguments)
 	task_files_done(&c.files);
 	topology_free(c.machine);
 	free(c.tasks);
-	free(c.dmabufs.list);
-	free(c.sockets.list);
 	return status;
 }

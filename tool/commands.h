@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The commands. Each returns its exit status, TOOL_GOOD, TOOL_BAD or TOOL_FAIL, the last after a line. */
+/*
+ * The commands. Each prints the values of the outermost object, and returns its exit status, TOOL_GOOD, TOOL_BAD or
+ * TOOL_FAIL, the last after a line.
+ */
 #ifndef TOOL_COMMANDS_H
 #define TOOL_COMMANDS_H
 
@@ -28,8 +31,10 @@ void check_images_dir(const char *directory, uint64_t needed_bytes);
 const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 
-/* What a setting is, and who says so (the file beside images may be a stranger's): "0, from this shell's environment" */
-#define SETTING_TEXT_MAX 4096
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX]);
+/*
+ * Points about the settings that are not at their defaults, with who says so: the file beside images may be a
+ * stranger's. Whether there are any.
+ */
+bool print_settings(const struct settings *settings);
 
 #endif

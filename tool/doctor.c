@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -15,9 +17,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-
-#define CAP_BIT_SYS_ADMIN	   21 /* <linux/capability.h> */
-#define CAP_BIT_CHECKPOINT_RESTORE 40
 
 /* ---- criu and the plugin ---- */
 
@@ -43,60 +42,50 @@ static void check_criu(void)
 {
 	char text[4096];
 	int status = ask_criu("--version", text, sizeof(text)), major = 0, minor = 0;
-	const char *version = strstr(text, "Version: ");
+	const char *version = status ? NULL : strstr(text, "Version: ");
+	bool is_old;
 
 	if (status == 127) {
 		print_point(POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
 		return;
 	}
-	if (status || !version) {
+	if (!version) {
 		print_point(POINT_PROBLEM, "criu", "Run \"criu --version\": it may say why",
 			    "fails when it is asked for its version (status %d)", status);
 		return;
 	}
 	version += strlen("Version: ");
 	sscanf(version, "%d.%d", &major, &minor);
-	if (major > 3 || (major == 3 && minor >= 17))
-		print_point(POINT_OK, "criu", NULL, "version %.*s", (int)strcspn(version, " \n"), version);
-	else
-		print_point(POINT_PROBLEM, "criu", "Install criu 3.17 or later", "version %.*s",
-			    (int)strcspn(version, " \n"), version);
+	is_old = major < 3 || (major == 3 && minor < 17);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", "Install criu 3.17 or later",
+		    "version %.*s", (int)strcspn(version, " \n"), version);
 }
 
 /* Where criu looks for plugins. */
 static void plugin_path(char path[PATH_MAX])
 {
-	static const char words[] = "plugin directory (by default ";
-	const char *directory = getenv("CRIU_LIBS_DIR"), *found;
-	char text[16384];
+	const char *set = getenv("CRIU_LIBS_DIR"), *found;
+	char text[16384], directory[2048] = "/usr/lib/criu";
 
-	if (!directory || !directory[0]) {
-		directory = "/usr/lib/criu";
-		found = ask_criu("--help", text, sizeof(text)) ? NULL : strstr(text, words);
-		if (found) {
-			text[strcspn(found, ")\n") + (size_t)(found - text)] = '\0';
-			directory = found + strlen(words);
-		}
-	}
+	if (set && set[0])
+		snprintf(directory, sizeof(directory), "%s", set);
+	else if (!ask_criu("--help", text, sizeof(text)) && (found = strstr(text, "plugin directory (by default ")))
+		sscanf(found, "plugin directory (by default %2000[^)\n]", directory);
 	snprintf(path, PATH_MAX, "%s%samdgpu_plugin.so", directory, directory[strlen(directory) - 1] == '/' ? "" : "/");
 }
 
 /* The plugin is read and not loaded. Its version, "" for none. 0 or -errno. */
 static int read_version(const char *path, char *ret, size_t size)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	_cleanup_free_ char *bytes = NULL;
-	const char *mark;
-	struct stat st;
-	int err;
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	_cleanup_free_ char *text = NULL;
+	const char *mark = NULL;
+	size_t room = 0;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (!f)
 		return -errno;
-	bytes = calloc(1, (size_t)st.st_size + 1);
-	err = bytes ? read_all(fd, bytes, (size_t)st.st_size) : -ENOMEM;
-	if (err)
-		return err;
-	mark = memmem(bytes, (size_t)st.st_size, PLUGIN_VERSION_MARK, strlen(PLUGIN_VERSION_MARK));
+	while (!mark && getdelim(&text, &room, '\0', f) > 0)
+		mark = strstr(text, PLUGIN_VERSION_MARK);
 	snprintf(ret, size, "%s", mark ? mark + strlen(PLUGIN_VERSION_MARK) : "");
 	return 0;
 }
@@ -123,26 +112,22 @@ static void check_plugin(void)
 
 /* ---- permissions and cgroups ---- */
 
-static uint64_t capabilities(void)
+static bool may_checkpoint(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-	uint64_t ret = 0;
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %" SCNx64, &ret) == 1)
-			break;
-	return ret;
+	syscall(SYS_capget, &header, sets);
+	return sets[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN) ||
+	       sets[CAP_TO_INDEX(CAP_CHECKPOINT_RESTORE)].effective & CAP_TO_MASK(CAP_CHECKPOINT_RESTORE);
 }
 
 static void check_permissions(void)
 {
-	uint64_t caps = capabilities();
-
 	if (task_is_in_user_ns(getpid()))
 		print_point(POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
 			    "this shell is in a user namespace, where the driver refuses to checkpoint");
-	else if (caps >> CAP_BIT_SYS_ADMIN & 1 || caps >> CAP_BIT_CHECKPOINT_RESTORE & 1)
+	else if (may_checkpoint())
 		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
 	else
 		print_point(POINT_WARNING, "permissions", "Run this and criu as root",
@@ -190,17 +175,16 @@ static void check_driver(const struct driver_release *driver)
 static void check_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
 		      const char *why)
 {
-	static const char *const advice[] = {
-		[LIMIT_LOSS] = "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same",
-		[LIMIT_HARM] = "See KERNELS in criu-plugin-amdgpu(1)",
-	};
+	const char *advice = limit == LIMIT_HARM ?
+				     "See KERNELS in criu-plugin-amdgpu(1)" :
+				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same";
 	char name[32], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
 	if (usage->knows_vram)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
-	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice[limit],
+	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice,
 		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
 		    node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
@@ -223,12 +207,11 @@ static void check_render_node(const struct topology_node *node)
 static void check_gpus(const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ struct gpu_usage *usage = calloc(TOPOLOGY_MAX_NODES, sizeof(*usage));
 	_cleanup_topology_ struct topology *machine = NULL;
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	char why[LIMITS_TEXT_MAX];
-	int err;
+	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
 
-	err = usage ? sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine) : -ENOMEM;
 	if (err) {
 		print_failure("GPUs", "Look for messages of amdgpu in the kernel's log", err);
 		return;
@@ -264,29 +247,12 @@ static void check_machine(void)
 
 static void check_settings(void)
 {
-	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
-	unsigned int nr = 0;
-	int err;
+	struct settings settings;
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
 
-	if (!settings)
-		return;
-	err = settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
-	if (err) {
+	if (err)
 		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
-		return;
-	}
-	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
-		char text[SETTING_TEXT_MAX];
-
-		if (settings->from[id] == SETTING_BY_DEFAULT)
-			continue;
-		nr++;
-		setting_text(settings, id, text);
-		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-			    is_off ? "This check is off, and what it would refuse may not work" : NULL, "%s", text);
-	}
-	if (!nr)
+	else if (!print_settings(&settings))
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }
 
@@ -331,7 +297,6 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 
 int command_doctor(const struct arguments *arguments)
 {
-	print_object(NULL);
 	print_array("points");
 	check_criu();
 	check_plugin();
@@ -343,6 +308,5 @@ int command_doctor(const struct arguments *arguments)
 		check_images_dir(arguments->images_dir, 0);
 	print_end();
 	print_bool("has_problem", print_has_problem());
-	print_end();
 	return print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

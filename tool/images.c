@@ -8,49 +8,26 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
+#include "host/host.h"
 #include "tool/images.h"
 #include "tool/print.h"
 
-static void file_done(struct image_file *file)
-{
-	kfd_image_free(file->kfd);
-	render_image_free(file->render);
-	free(file->dmabuf);
-	free(file->problem);
-}
-
 void images_done(struct images *images)
 {
-	for (size_t i = 0; i < images->nr; i++)
-		file_done(&images->files[i]);
-	for (size_t i = 0; i < images->nr_others; i++) {
-		if (images->others[i].fd >= 0)
-			close(images->others[i].fd);
-		free(images->others[i].name);
-		free(images->others[i].place);
+	for (size_t i = 0; i < images->nr; i++) {
+		kfd_image_free(images->files[i].kfd);
+		render_image_free(images->files[i].render);
+		free(images->files[i].dmabuf);
+		free(images->files[i].problem);
 	}
 	free(images->files);
 	free(images->place);
-	if (images->path && images->fd >= 0)
-		close(images->fd);
-	*images = (struct images){ 0 };
+	cleanup_close(&images->settings);
+	cleanup_close(&images->criu_files);
+	cleanup_close(&images->fd);
 }
 
 /* ---- one file ---- */
-
-/* A place for the file, empty except for its name. 0, -E2BIG or -ENOMEM. */
-static int new_file(struct images *images, const char *name, struct image_file **ret)
-{
-	if (images->nr == IMAGES_MAX_FILES)
-		return -E2BIG;
-	if (array_add(images->files, images->nr, (struct image_file){ 0 }))
-		return -ENOMEM;
-	*ret = &images->files[images->nr - 1];
-	(*ret)->order = images->nr;
-	snprintf((*ret)->name, sizeof((*ret)->name), "%s", name);
-	image_name_parse(name, &(*ret)->is);
-	return 0;
-}
 
 static int reserve(struct images *images, uint64_t size)
 {
@@ -90,22 +67,50 @@ static int read_payload(struct image_file *file, int fd)
 	size_t size;
 	int err = image_payload_read(file->name, fd, &data, &size);
 
-	file->length = err ? 0 : size;
-	err = err ? err : unpack(file, data, size);
+	if (err)
+		return err;
+	file->length = size;
+	err = unpack(file, data, size);
 	if (err)
 		free(steal_ptr(file->dmabuf));
 	return err;
 }
 
-static int add_payload(struct image_file *file, struct member *member)
+static int read_image(struct images *images, struct image_file *file, struct member *member)
 {
-	_cleanup_close_ int fd = member_open(member);
-	int err = fd < 0 ? fd : read_payload(file, fd);
+	_cleanup_close_ int fd = -1;
+	int err;
 
-	return fd >= 0 && err ? set_problem(file, err, fail_text()) : err;
+	if (member->err == -ELOOP)
+		return set_problem(file, -EBADMSG, "is no regular file, which a restore would refuse");
+	if (member->err)
+		return set_problem(file, member->err, "");
+	if (!image_kind_is_read(file->is.kind))
+		return 0;
+	if (reserve(images, member->size))
+		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");
+	fd = member_open(member);
+	if (fd < 0)
+		return fd;
+	err = read_payload(file, fd);
+	return err ? set_problem(file, err, fail_text()) : 0;
 }
 
-/* Images of one directory only: those of two would look like one job. */
+static int add_image(struct images *images, struct member *member, const struct image_name *is)
+{
+	struct image_file file = { .is = *is, .size = member->size };
+
+	if (images->nr == IMAGES_MAX_FILES)
+		return -E2BIG;
+	snprintf(file.name, sizeof(file.name), "%s", member->name);
+	if (array_add(images->files, images->nr, file))
+		return -ENOMEM;
+	return read_image(images, &images->files[images->nr - 1], member);
+}
+
+/* ---- all ---- */
+
+/* Images, and what is beside them, of one directory only: those of two would look like one job. */
 static int check_place(struct images *images, const char *place)
 {
 	if (!images->place)
@@ -114,53 +119,44 @@ static int check_place(struct images *images, const char *place)
 		return -ENOMEM;
 	if (!strcmp(images->place, place))
 		return 0;
-	complain("%s: has images in two directories, '%s' and '%s': unpack it, and name one", images->path,
-		 images->place, place);
+	complain("%s: has images, or files beside them, in two directories, '%s' and '%s': unpack it, and name one",
+		 images->path, images->place, place);
+	return -EINVAL;
+}
+
+static int refuse_twice(const struct images *images, const char *name)
+{
+	complain("%s: has %s twice: unpack it", images->path, name);
 	return -EINVAL;
 }
 
 static int add_other(struct images *images, struct member *member)
 {
-	struct other_file *other = &images->others[images->nr_others];
+	int *fd = strcmp(member->name, SETTINGS_IMAGE_CONF) ? &images->criu_files : &images->settings;
 
-	if (images->nr_others == IMAGES_MAX_OTHERS || reserve(images, member->size))
+	if (*fd != -ENOENT)
+		return refuse_twice(images, member->name);
+	if (reserve(images, member->size))
 		return -EFBIG;
-	*other = (struct other_file){ strdup(member->name), strdup(member->place), member->err };
-	images->nr_others++;
-	if (!member->err)
-		other->fd = member_open(member);
-	return other->name && other->place ? 0 : -ENOMEM;
+	*fd = member->err ? member->err : member_open(member);
+	return 0;
 }
 
 static int add(void *arg, struct member *member)
 {
 	struct images *images = arg;
-	struct image_file *file;
 	struct image_name is;
-	int err;
+	int err = check_place(images, member->place);
 
-	if (!image_name_parse(member->name, &is))
-		return add_other(images, member);
-	err = check_place(images, member->place);
-	err = err ? err : new_file(images, member->name, &file);
 	if (err)
 		return err;
-	file->size = member->size;
-	if (member->err == -ELOOP)
-		return set_problem(file, -EBADMSG, "is no regular file, which a restore would refuse");
-	if (member->err)
-		return set_problem(file, member->err, "");
-	if (!image_kind_is_read(is.kind))
-		return 0;
-	if (reserve(images, member->size))
-		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");
-	return add_payload(file, member);
+	return image_name_parse(member->name, &is) ? add_image(images, member, &is) : add_other(images, member);
 }
 
-/* ---- all ---- */
-
-static int compare_keys(const struct image_file *x, const struct image_file *y)
+static int compare_keys(const void *a, const void *b)
 {
+	const struct image_file *x = a, *y = b;
+
 	if (x->is.id != y->is.id)
 		return x->is.id < y->is.id ? -1 : 1;
 	if (x->is.kind != y->is.kind)
@@ -173,22 +169,16 @@ static int compare_files(const void *a, const void *b)
 	const struct image_file *x = a, *y = b;
 	int order = compare_keys(x, y);
 
-	order = order ? order : strcmp(x->name, y->name);
-	return order ? order : (x->order > y->order) - (x->order < y->order);
+	return order ? order : strcmp(x->name, y->name);
 }
 
-/* Of a file that is there several times, the last one counts. */
-static void sort_files(struct images *images)
+static int sort_files(struct images *images)
 {
-	size_t nr = 0;
-
 	qsort(images->files, images->nr, sizeof(*images->files), compare_files);
-	for (size_t i = 0; i < images->nr; i++) {
-		if (nr && !strcmp(images->files[nr - 1].name, images->files[i].name))
-			file_done(&images->files[--nr]);
-		images->files[nr++] = images->files[i];
-	}
-	images->nr = nr;
+	for (size_t i = 1; i < images->nr; i++)
+		if (!strcmp(images->files[i - 1].name, images->files[i].name))
+			return refuse_twice(images, images->files[i].name);
+	return 0;
 }
 
 static int open_path(struct images *images)
@@ -207,7 +197,7 @@ int images_open(const char *path, struct images *ret)
 {
 	int err;
 
-	*ret = (struct images){ .path = path };
+	*ret = (struct images){ .path = path, .settings = -ENOENT, .criu_files = -ENOENT };
 	err = open_path(ret);
 	if (err) {
 		complain("%s: %s", path, strerror(-err));
@@ -220,40 +210,14 @@ int images_open(const char *path, struct images *ret)
 		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
 		return -ENOENT;
 	}
-	sort_files(ret);
-	return 0;
+	return sort_files(ret);
 }
 
-int images_open_other(const struct images *images, const char *name)
-{
-	for (size_t i = images->nr_others; i-- > 0;) {
-		const struct other_file *other = &images->others[i];
-		int fd;
-
-		if (strcmp(other->name, name) || strcmp(other->place, images->place))
-			continue;
-		if (other->fd < 0)
-			return other->fd;
-		fd = fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
-		return fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd;
-	}
-	return -ENOENT;
-}
-
-const struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id)
+struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id)
 {
 	const struct image_file key = { .is = { .kind = kind, .id = id, .gpu_id = gpu_id } };
-	size_t low = 0, high = images->nr;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_keys(&images->files[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < images->nr && !compare_keys(&images->files[low], &key) ? &images->files[low] : NULL;
+	return bsearch(&key, images->files, images->nr, sizeof(key), compare_keys);
 }
 
 int images_status(const struct images *images)
@@ -270,10 +234,16 @@ int images_status(const struct images *images)
 	return status;
 }
 
-struct kfd_state image_state(const struct kfd_image *kfd)
+struct contents contents_of(const struct kfd_state *state, uint32_t gpu_id)
 {
-	struct kfd_state state = kfd->state;
+	struct contents sum = { 0 };
 
-	state.nr_devices = topology_count_gpus(kfd->nodes);
-	return state;
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		if (!kfd_state_owns_on(state, i, gpu_id))
+			continue;
+		sum.nr++;
+		sum.nr_without += !state->bos[i].has_crc32c;
+		sum.bytes += state->bos[i].size;
+	}
+	return sum;
 }

@@ -50,7 +50,9 @@ static int parse_pid(const char *text, int *ret)
 
 static int run(int argc, char **argv, struct arguments *arguments)
 {
+	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
 	const struct command *command = NULL;
+	int status;
 
 	if (argc == 0)
 		return complain("which command? (--help says more)");
@@ -59,10 +61,8 @@ static int run(int argc, char **argv, struct arguments *arguments)
 			command = &commands[i];
 	if (!command)
 		return complain("there is no such command (--help says more)");
-	if (command->wants && argc < 2)
-		return complain("which images, or which process?");
-	if (argc > 1 + (command->wants != NOTHING))
-		return complain("too many arguments");
+	if (argc != 1 + (command->wants != NOTHING))
+		return complain("%s wants %s", command->name, wanted[command->wants]);
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine is for match");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
@@ -70,7 +70,10 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	arguments->path = argv[1];
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
-	return command->run(arguments);
+	print_object(NULL);
+	status = command->run(arguments);
+	print_end();
+	return status;
 }
 
 /* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */

@@ -48,29 +48,22 @@ static int choose(struct run *run, const struct kfd_image *kfd, const struct top
 
 /* ---- what else a restore refuses ---- */
 
-static const struct topology_node *local_of(const struct run *run, const struct match_map *map, uint32_t gpu_id)
-{
-	for (unsigned int i = 0; i < map->nr_pairs; i++)
-		if (map->pairs[i].user_gpu_id == gpu_id)
-			return run->machine->nodes[map->pairs[i].local];
-	return NULL;
-}
-
+/* As a dump asks it, of the GPUs that the saved ones would become. */
 static int ask_driver(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
 {
-	struct kfd_state state = image_state(kfd);
-	char why[LIMITS_TEXT_MAX];
-	struct queue_record queue;
-	struct records records;
+	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
+	struct kfd_state state = kfd->state;
 
-	records_begin(&state, &records);
-	while (records_next_queue(&records, &queue) > 0) {
-		const struct topology_node *node = local_of(run, map, queue.gpu_id);
-
-		if (node && limits_of_queue(&queue, node, run->machine, &run->driver, why))
-			return fail(-EINVAL, "a queue of gpu %#x: %s", queue.gpu_id, why);
+	if (kfd->render_only)
+		return 0;
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		devices[i].user_gpu_id = map->pairs[i].user_gpu_id;
+		devices[i].actual_gpu_id = map->pairs[i].actual_gpu_id;
 	}
-	return 0;
+	state.devices = devices;
+	state.nr_devices = map->nr_pairs;
+	return limits_check_queues((pid_t)state.pid, &state, run->machine, &run->driver,
+				   !run->settings.flag[SETTING_RESTORABLE_CHECK]);
 }
 
 static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
@@ -125,16 +118,6 @@ static void print_pairs(struct run *run, const struct match_map *map)
 	print_end();
 }
 
-static void print_reasons(int err)
-{
-	print_array("reasons");
-	if (err) {
-		print_string(NULL, "  ", fail_text()[0] ? fail_text() : strerror(-err));
-		print_text("\n");
-	}
-	print_end();
-}
-
 /* ---- all ---- */
 
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
@@ -150,7 +133,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	print_bool("fits", !err);
 	print_text(": %s\n", err ? "does not fit" : "fits");
 	print_pairs(run, map);
-	print_reasons(err);
+	print_string("reason", "  ", !err ? NULL : fail_text()[0] ? fail_text() : strerror(-err));
+	print_text("%s", err ? "\n" : "");
 	print_end();
 	fail_clear();
 	match_map_free(map);
@@ -188,71 +172,37 @@ static void match_all(struct run *run)
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
-static size_t map_text(const struct settings *settings, char text[SETTING_TEXT_MAX])
-{
-	size_t len = 0;
-
-	text[0] = '\0';
-	for (unsigned int i = 0; i < settings->n_device_map && len < SETTING_TEXT_MAX / 2; i++) {
-		char saved[DEVICE_REF_TEXT_MAX], local[DEVICE_REF_TEXT_MAX];
-
-		device_ref_text(&settings->device_map[i].saved, saved, sizeof(saved));
-		device_ref_text(&settings->device_map[i].local, local, sizeof(local));
-		len += (size_t)snprintf(text + len, SETTING_TEXT_MAX - len, "%s%s=%s", i ? "," : "", saved, local);
-	}
-	return len;
-}
-
-void setting_text(const struct settings *settings, enum setting id, char text[SETTING_TEXT_MAX])
+bool print_settings(const struct settings *settings)
 {
 	static const char *const sources[] = { "default", SETTINGS_MACHINE_CONF,
 					       SETTINGS_IMAGE_CONF " beside the images", "this shell's environment" };
-	size_t len;
+	bool is_any = false;
 
-	if (id < SETTING_N_FLAGS)
-		len = (size_t)sprintf(text, "%d", settings->flag[id]);
-	else if (id == SETTING_MAX_BUFFER_SIZE)
-		len = (size_t)sprintf(text, "%" PRIu64, settings->max_buffer_size_bytes);
-	else if (id == SETTING_PROGRESS)
-		len = (size_t)snprintf(text, SETTING_TEXT_MAX / 2, "%.2000s", settings->progress);
-	else if (id == SETTING_WAIT)
-		len = (size_t)sprintf(text, "%s", settings->waits_early ? "early" : "auto");
-	else
-		len = map_text(settings, text);
-	snprintf(text + len, SETTING_TEXT_MAX - len, ", from %s", sources[settings->from[id]]);
-}
-
-/* Whose settings the answer depends on. */
-static void print_settings(const struct settings *settings)
-{
-	char text[SETTING_TEXT_MAX];
-
-	print_array("settings");
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
+
 		if (settings->from[id] == SETTING_BY_DEFAULT)
 			continue;
-		print_object(NULL);
-		print_string("name", "setting ", setting_name(id));
-		setting_text(settings, id, text);
-		print_string("value", ": ", text);
-		print_text("\n");
-		print_end();
+		is_any = true;
+		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
+			    "This check is off, and what it would refuse may not work", "%sfrom %s", value,
+			    sources[settings->from[id]]);
 	}
-	print_end();
+	return is_any;
 }
 
 static int match_and_print(struct run *run, const struct arguments *arguments)
 {
-	run->all_fit = true;
-	print_object(NULL);
 	print_string("path", NULL, arguments->path);
 	print_string("machine", NULL, arguments->machine);
+	print_array("settings");
 	print_settings(&run->settings);
+	print_end();
 	print_array("processes");
 	match_all(run);
 	print_end();
 	print_bool("fits", run->all_fit);
-	print_end();
 	return run->all_fit ? TOOL_GOOD : TOOL_BAD;
 }
 
@@ -266,23 +216,19 @@ static int refuse_special(const char *path, const struct stat *st, int type, str
 	if (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
 		return 0;
 	complain("%s: is neither a file nor a directory, and sysfs has nothing else", path);
-	return -1;
+	return 1;
 }
 
 static int read_copy(const char *path, struct topology **ret)
 {
 	char inside[PATH_MAX];
-	struct stat st;
 	int err;
 
-	if (stat(path, &st))
-		return complain("%s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return complain("%s: is no directory; a copy of %s is one", path, SYSFS_TOPOLOGY_ROOT);
 	/* The path itself may be a link. */
 	snprintf(inside, sizeof(inside), "%s/.", path);
-	if (nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT))
-		return TOOL_FAIL;
+	err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
+	if (err)
+		return err < 0 ? complain("%s: %s", path, strerror(errno)) : TOOL_FAIL;
 	err = sysfs_read_topology(path, ret);
 	return err == -ENOENT ? complain("%s: there is no topology of a KFD in it", path) : err;
 }
@@ -305,12 +251,11 @@ static int read_machine(struct run *run)
 /* As a restore takes them; what another machine's file says is not known. */
 static int read_settings(struct run *run)
 {
-	_cleanup_close_ int conf = images_open_other(&run->images, IMAGES_SETTINGS);
+	int conf = run->images.settings;
 
 	if (conf < 0 && conf != -ENOENT)
-		return complain("%s: %s", IMAGES_SETTINGS, strerror(-conf));
-	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf < 0 ? -1 : conf,
-			     settings_environment, NULL);
+		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
+	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, settings_environment, NULL);
 }
 
 static int prepare(struct run *run, const struct arguments *arguments)
@@ -335,15 +280,12 @@ static int prepare(struct run *run, const struct arguments *arguments)
 
 int command_match(const struct arguments *arguments)
 {
-	_cleanup_free_ struct run *run = calloc(1, sizeof(*run));
-	int status;
+	struct run run = { .all_fit = true };
+	int status = prepare(&run, arguments);
 
-	if (!run)
-		return complain("out of memory");
-	status = prepare(run, arguments);
 	if (status == TOOL_GOOD)
-		status = match_and_print(run, arguments);
-	topology_free(run->machine);
-	images_done(&run->images);
+		status = match_and_print(&run, arguments);
+	topology_free(run.machine);
+	images_done(&run.images);
 	return status;
 }

@@ -8,66 +8,53 @@
 
 #define JSON_MAX_DEPTH 16
 /* Another one when a field is taken away. */
-#define JSON_FORMAT    4
+#define JSON_FORMAT    5
 
 static struct {
 	bool json, has_problem;
+	bool has_values; /* the innermost object or array */
 	unsigned int depth;
 	char closing[JSON_MAX_DEPTH];
-	bool has_values[JSON_MAX_DEPTH];
 } out;
 
-/* ---- JSON ---- */
+/* ---- what strangers have written ---- */
 
-/* Length of the UTF-8 sequence that @text begins with, 0 when it begins with none (RFC 3629). */
-static unsigned int utf8_length(const unsigned char *text)
+static bool is_plain(char c)
 {
-	unsigned int length = text[0] < 0x80   ? 1
-			      : text[0] < 0xc2 ? 0
-			      : text[0] < 0xe0 ? 2
-			      : text[0] < 0xf0 ? 3
-			      : text[0] < 0xf5 ? 4
-					       : 0;
-
-	for (unsigned int i = 1; i < length; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return length;
+	return c >= ' ' && c <= '~';
 }
 
+/* With a '?' in the place of each byte that a terminal may obey. */
+static void put_plain(FILE *file, const char *text)
+{
+	for (; *text; text++)
+		fputc(is_plain(*text) ? *text : '?', file);
+}
+
+/* Bytes that are not ASCII need not be text in any encoding. */
 static void quote(const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
-
 	putchar('"');
-	while (*p) {
-		unsigned int length = utf8_length(p);
-
-		if (*p == '"' || *p == '\\')
-			printf("\\%c", *p);
-		else if (*p < ' ' || *p == 0x7f)
-			printf("\\u%04x", *p);
-		else if (length)
-			fwrite(p, 1, length, stdout);
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if (is_plain(*text))
+			putchar(*text);
 		else
-			fputs("\\ufffd", stdout);
-		p += length ? length : 1;
-	}
+			printf("\\u%04x", (unsigned char)*text < 0x80 ? *text : 0xfffd);
 	putchar('"');
 }
+
+/* ---- JSON ---- */
 
 /* What comes before a value: comma, line, key. Whether there is to be a value: false in text. */
 static bool begin(const char *key)
 {
 	if (!out.json)
 		return false;
-	if (out.depth) {
-		printf("%s\n%*s", out.has_values[out.depth - 1] ? "," : "", (int)out.depth * 2, "");
-		out.has_values[out.depth - 1] = true;
-	}
+	if (out.depth)
+		printf("%s\n%*s", out.has_values ? "," : "", (int)out.depth * 2, "");
+	out.has_values = true;
 	if (!key)
 		return true;
 	quote(key);
@@ -80,8 +67,8 @@ static void open_level(const char *key, char opening, char closing)
 	if (!begin(key))
 		return;
 	putchar(opening);
-	out.closing[out.depth] = closing;
-	out.has_values[out.depth++] = false;
+	out.closing[out.depth++] = closing;
+	out.has_values = false;
 	if (out.depth == 1)
 		print_number("format", NULL, JSON_FORMAT);
 }
@@ -101,9 +88,10 @@ void print_end(void)
 	if (!out.json)
 		return;
 	out.depth--;
-	if (out.has_values[out.depth])
+	if (out.has_values)
 		printf("\n%*s", (int)out.depth * 2, "");
 	putchar(out.closing[out.depth]);
+	out.has_values = true;
 	if (!out.depth)
 		putchar('\n');
 }
@@ -115,14 +103,6 @@ void print_bool(const char *key, bool value)
 }
 
 /* ---- both ---- */
-
-/* Puts a '?' into the place of each byte that a terminal may obey. */
-static void make_safe(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
 
 void print_text(const char *fmt, ...)
 {
@@ -181,18 +161,16 @@ void print_address(const char *key, const char *before, uint64_t address)
 
 void print_string(const char *key, const char *before, const char *text)
 {
-	_cleanup_free_ char *copy = NULL;
+	bool is_there = text && text[0];
 
-	if (!text || !text[0]) {
-		if (begin(key))
+	if (begin(key)) {
+		if (is_there)
+			quote(text);
+		else
 			fputs("null", stdout);
-	} else if (begin(key)) {
-		quote(text);
-	} else if (before) {
-		copy = strdup(text);
-		if (copy)
-			make_safe(copy);
-		printf("%s%s", before, copy ? copy : "?");
+	} else if (before && is_there) {
+		fputs(before, stdout);
+		put_plain(stdout, text);
 	}
 }
 
@@ -211,7 +189,7 @@ void print_point(enum point_state state, const char *name, const char *advice, c
 	print_string("state", "", states[state]);
 	print_string("name", columns[state], name);
 	print_string("text", ": ", text);
-	print_string("advice", ". ", advice);
+	print_string("advice", ". ", state == POINT_OK ? NULL : advice);
 	print_text("\n");
 	print_end();
 }
@@ -229,40 +207,32 @@ bool print_has_problem(void)
 
 /* ---- errors ---- */
 
-/* The plugin's lines begin with its name, which here would say nothing. */
-static const char *without_prefix(const char *line)
-{
-	static const char *const prefixes[] = { PLUGIN_ERROR_PREFIX, "amdgpu_plugin: " };
-
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (!strncmp(line, prefixes[i], strlen(prefixes[i])))
-			return line + strlen(prefixes[i]);
-	return line;
-}
-
 /* An error is the text of a failure, whoever wrote it: the one who ends the call shows it. */
 static void take_line(unsigned int level, const char *fmt, ...)
 {
 	char line[PLUGIN_LOG_LINE_MAX];
+	const char *text;
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
 	line[strcspn(line, "\n")] = '\0';
+	/* The plugin's lines begin with its name, which here would say nothing. */
+	text = strstr(line, ": ");
+	text = text ? text + strlen(": ") : line;
 	if (level == PLUGIN_LOG_ERROR)
-		(fail)(-EIO, "%s", without_prefix(line));
+		(fail)(-EIO, "%s", text);
 	else if (level == PLUGIN_LOG_WARN)
-		complain("%s", without_prefix(line));
+		complain("%s", text);
 }
 
 void print_start(bool json)
 {
 	plugin_log_to(take_line);
-	out.json = json;
-	out.has_problem = false;
 	fail_clear();
-	out.depth = 0;
+	memset(&out, 0, sizeof(out));
+	out.json = json;
 }
 
 int complain(const char *fmt, ...)
@@ -273,8 +243,9 @@ int complain(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	make_safe(line);
-	fprintf(stderr, "amdgpu-image: %s\n", line);
+	fputs("amdgpu-image: ", stderr);
+	put_plain(stderr, line);
+	fputc('\n', stderr);
 	return TOOL_FAIL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the command says. Each value is printed by one call, as text for people or as JSON for programs: standard output
- * is one, and so is its state. Texts of images may hold anything: a terminal gets printable ASCII only, JSON valid
- * UTF-8.
+ * is one, and so is its state. Texts of images may hold anything: of them only ASCII comes out, on a terminal only
+ * what is printable.
  */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
@@ -40,7 +40,7 @@ void print_string(const char *key, const char *before, const char *text);
 
 enum point_state { POINT_OK, POINT_WARNING, POINT_PROBLEM };
 
-/* One point, on a line of its own. @advice: what to do; NULL: nothing. */
+/* One point, on a line of its own. @advice: what to do where it is not good; NULL: nothing. */
 void print_point(enum point_state state, const char *name, const char *advice, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* A problem: the text of fail(), which is cleared, or else @err, -errno. */

@@ -33,11 +33,11 @@ static int resume(const struct task_file *file)
 	int err = kfd_unpause(file->fd);
 
 	if (!err)
-		printf("pid %d: its GPU queues were stopped and run again\n", file->pid);
+		print_text("pid %d: its GPU queues were stopped and run again\n", file->pid);
 	else if (err == -EINVAL)
-		printf("pid %d: its GPU queues were not stopped\n", file->pid);
+		print_text("pid %d: its GPU queues were not stopped\n", file->pid);
 	else if (err == -EBADF)
-		printf("pid %d: file %d of /dev/kfd is of another process: name that one\n", file->pid, file->number);
+		print_text("pid %d: file %d of /dev/kfd is of another process: name that one\n", file->pid, file->number);
 	else
 		complain("pid %d: its GPU queues cannot be let go: %s", file->pid, strerror(-err));
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
@@ -51,7 +51,7 @@ int command_resume(const struct arguments *arguments)
 	if (seize(arguments->pid) || task_files_collect(no_render_nodes, &files))
 		return TOOL_FAIL;
 	if (!files.count)
-		printf("pid %d: has no file of /dev/kfd open\n", arguments->pid);
+		print_text("pid %d: has no file of /dev/kfd open\n", arguments->pid);
 	/* One file of the process itself is enough, whatever else it has. */
 	for (size_t i = 0; i < files.count && status == TOOL_BAD; i++)
 		status = resume(&files.files[i]);

@@ -30,16 +30,9 @@ const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 
 static const char *criu_version_text(unsigned int hooks)
 {
-	switch (hooks) {
-	case 10:
-		return "3.17 to 3.19";
-	case 12:
-		return "4.0 or 4.1";
-	case 13:
-		return "4.2";
-	default:
-		return hooks > 13 ? "later than 4.2" : NULL;
-	}
+	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
+
+	return hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2";
 }
 
 /* ---- a process ---- */
@@ -91,13 +84,14 @@ struct counts {
 static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
 {
 	struct counts counts = { .known = kfd->render_only };
-	struct kfd_state state = image_state(kfd);
+	struct kfd_state state = kfd->state;
 	struct queue_record queue;
 	struct records records;
 	int r;
 
 	if (kfd->render_only)
 		return counts;
+	state.nr_devices = topology_count_gpus(kfd->nodes);
 	records_begin(&state, &records);
 	while ((r = records_next_queue(&records, &queue)) > 0) {
 		if (gpu_id && queue.gpu_id != gpu_id)
@@ -128,66 +122,61 @@ static const struct {
 	{ "MMIO", KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP }, { "other", UINT32_MAX },
 };
 
-struct sum {
-	size_t nr;
-	uint64_t bytes;
-};
-
-/* The buffers of a GPU, by kind, and those of them whose contents are the process' own. */
-static void sum_buffers(const struct kfd_state *state, uint32_t gpu_id, struct sum sums[ARRAY_SIZE(kinds)],
-			struct sum *contents)
+static size_t kind_of(const struct bo *bo)
 {
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct bo *bo = &state->bos[i];
-		size_t kind = 0;
+	size_t kind = 0;
 
-		if (bo->gpu_id != gpu_id)
-			continue;
-		while (kind + 1 < ARRAY_SIZE(kinds) && !(bo->alloc_flags & kinds[kind].flag))
-			kind++;
-		sums[kind].nr++;
-		sums[kind].bytes += bo->size;
-		if (!kfd_state_owns(state, i))
-			continue;
-		contents->nr++;
-		contents->bytes += bo->size;
-	}
+	while (kind + 1 < ARRAY_SIZE(kinds) && !(bo->alloc_flags & kinds[kind].flag))
+		kind++;
+	return kind;
 }
 
-static void print_buffers(const struct sum sums[ARRAY_SIZE(kinds)])
+static void print_kind(const struct kfd_state *state, uint32_t gpu_id, size_t kind)
 {
-	print_array("buffers");
-	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
-		if (!sums[kind].nr)
-			continue;
-		print_object(NULL);
-		print_string("kind", "    ", kinds[kind].name);
-		print_number("number", ": ", sums[kind].nr);
-		print_bytes("bytes", ", ", sums[kind].bytes);
-		print_text("\n");
-		print_end();
-	}
+	uint64_t nr = 0, bytes = 0;
+
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].gpu_id == gpu_id && kind_of(&state->bos[i]) == kind) {
+			nr++;
+			bytes += state->bos[i].size;
+		}
+	if (!nr)
+		return;
+	print_object(NULL);
+	print_string("kind", "    ", kinds[kind].name);
+	print_number("number", ": ", nr);
+	print_bytes("bytes", ", ", bytes);
+	print_text("\n");
+	print_end();
+}
+
+static void print_contents(const struct images *images, const struct image_file *file, uint32_t gpu_id)
+{
+	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, gpu_id);
+	struct contents contents = contents_of(&file->kfd->state, gpu_id);
+
+	print_object("contents");
+	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
+	print_number("buffers", NULL, contents.nr);
+	print_string("file", " in ", pages ? pages->name : NULL);
+	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
 	print_end();
 }
 
 static void print_gpu(const struct images *images, const struct image_file *file, const struct topology_node *node)
 {
-	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, topology_gpu_id(node));
-	struct counts counts = count_objects(file->kfd, topology_gpu_id(node));
-	struct sum sums[ARRAY_SIZE(kinds)] = { 0 }, contents = { 0 };
+	uint32_t gpu_id = topology_gpu_id(node);
+	struct counts counts = count_objects(file->kfd, gpu_id);
 
-	sum_buffers(&file->kfd->state, topology_gpu_id(node), sums, &contents);
 	print_object(NULL);
 	print_device(node);
 	if (counts.known)
 		print_queues("\n    queues     compute ", &counts);
-	print_object("contents");
-	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
-	print_number("buffers", NULL, contents.nr);
-	print_string("file", " in ", pages ? pages->name : NULL);
+	print_contents(images, file, gpu_id);
+	print_array("buffers");
+	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++)
+		print_kind(&file->kfd->state, gpu_id, kind);
 	print_end();
-	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
-	print_buffers(sums);
 	print_end();
 }
 
@@ -258,11 +247,10 @@ static void print_file(const struct image_file *file)
 
 int command_show(const struct arguments *arguments)
 {
-	_cleanup_(images_done) struct images images = { 0 };
+	_cleanup_(images_done) struct images images;
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	print_object(NULL);
 	print_string("path", "", images.path);
 	print_number("files_number", ": files: ", images.nr);
 	print_text("\n");
@@ -276,7 +264,6 @@ int command_show(const struct arguments *arguments)
 	for (size_t i = 0; i < images.nr; i++)
 		if (!image_is_process(&images.files[i]))
 			print_file(&images.files[i]);
-	print_end();
 	print_end();
 	return images_status(&images);
 }

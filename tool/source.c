@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
+#include "host/host.h"
 #include "tool/images.h"
 #include "tool/print.h"
 
@@ -19,7 +20,7 @@ static bool is_wanted(const char *name)
 {
 	struct image_name is;
 
-	return image_name_parse(name, &is) || !strcmp(name, IMAGES_SETTINGS) || !strcmp(name, IMAGES_FILES);
+	return image_name_parse(name, &is) || !strcmp(name, SETTINGS_IMAGE_CONF) || !strcmp(name, IMAGES_CRIU_FILES);
 }
 
 /* ---- a directory ---- */
@@ -58,7 +59,7 @@ static int walk_directory(const struct images *images, member_visitor visit, voi
 }
 
 /* Holes are passed over, where the file system tells of them. */
-static int read_file(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
+static int read_file(struct member *member, uint64_t *ret_at)
 {
 	static uint8_t block[BLOCK_BYTES];
 	off_t data = lseek(member->fd, (off_t)member->at, SEEK_DATA);
@@ -66,18 +67,15 @@ static int read_file(struct member *member, const void **ret, size_t *ret_size, 
 
 	if (data < 0 && errno == ENXIO)
 		return 0;
-	if (data > (off_t)member->at)
-		member->at = (uint64_t)data;
+	*ret_at = data > (off_t)member->at ? (uint64_t)data : member->at;
 	do
-		n = pread(member->fd, block, sizeof(block), (off_t)member->at);
+		n = pread(member->fd, block, sizeof(block), (off_t)*ret_at);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? -errno : 0;
-	*ret = block;
-	*ret_size = (size_t)n;
-	*ret_at = member->at;
-	member->at += (uint64_t)n;
-	return 1;
+	if (n < 0)
+		return -errno;
+	member->data = block;
+	member->left = (uint64_t)n;
+	return n > 0;
 }
 
 /* ---- an archive ---- */
@@ -95,15 +93,20 @@ static int wrong(const struct images *images, struct archive *archive)
 	return -EBADMSG;
 }
 
-static int read_member(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
+static int read_entry(struct member *member, uint64_t *ret_at)
 {
+	const void *data;
+	size_t n;
 	la_int64_t at = 0;
-	int r = archive_read_data_block(member->archive, ret, ret_size, &at);
+	int r = archive_read_data_block(member->archive, &data, &n, &at);
 
 	if (r == ARCHIVE_EOF)
 		return 0;
-	if (r < ARCHIVE_WARN || at < 0 || (uint64_t)at > member->size || *ret_size > member->size - (uint64_t)at)
+	if (r < ARCHIVE_WARN || at < (la_int64_t)member->at || (uint64_t)at > member->size ||
+	    n > member->size - (uint64_t)at)
 		return wrong(member->images, member->archive);
+	member->data = data;
+	member->left = n;
 	*ret_at = (uint64_t)at;
 	return 1;
 }
@@ -178,28 +181,53 @@ int images_walk(const struct images *images, member_visitor visit, void *arg)
 	return err;
 }
 
-int member_read(struct member *member, const void **ret, size_t *ret_size, uint64_t *ret_at)
+/* All of the last block was taken. What no block covers is zeros, also behind the last one. */
+static int next_block(struct member *member)
 {
-	return member->archive ? read_member(member, ret, ret_size, ret_at) : read_file(member, ret, ret_size, ret_at);
+	uint64_t at = member->at;
+	int r = member->archive ? read_entry(member, &at) : read_file(member, &at);
+
+	if (r < 0)
+		return r;
+	if (!r)
+		at = member->size;
+	if (!r && at <= member->at)
+		return -ENODATA;
+	member->gap = at - member->at;
+	member->at = at + member->left;
+	return 0;
+}
+
+int64_t member_read(struct member *member, uint64_t max, const uint8_t **ret)
+{
+	int err = member->gap || member->left ? 0 : next_block(member);
+	uint64_t *rest = member->gap ? &member->gap : &member->left, n = *rest < max ? *rest : max;
+
+	if (err)
+		return err;
+	*ret = member->gap ? NULL : member->data;
+	*rest -= n;
+	if (*ret)
+		member->data += n;
+	return (int64_t)n;
 }
 
 static int copy(struct member *member, int fd)
 {
-	const void *data;
-	uint64_t at;
-	size_t n;
-	int r;
+	const uint8_t *data;
+	int64_t n;
 
 	if (ftruncate(fd, (off_t)member->size))
 		return -errno;
-	while ((r = member_read(member, &data, &n, &at)) > 0) {
-		if (lseek(fd, (off_t)at, SEEK_SET) < 0)
-			return -errno;
-		r = write_all(fd, data, n);
-		if (r)
-			return r;
+	while ((n = member_read(member, UINT64_MAX, &data)) >= 0) {
+		int err = data ? write_all(fd, data, (size_t)n) : lseek(fd, n, SEEK_CUR) < 0 ? -errno : 0;
+
+		if (err)
+			return err;
 	}
-	return r ? r : lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	if (n != -ENODATA)
+		return (int)n;
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
 int member_open(struct member *member)

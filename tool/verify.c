@@ -15,8 +15,7 @@
 #include "tool/images.h"
 
 struct verify {
-	struct images images;
-	struct contents *read;	/* for each file of images: what was read of it; {} for most */
+	struct images *images;
 	bool has_checksums;	/* the images are of a plugin that gives each one */
 	bool knows_files;	/* criu's list of files was there */
 	size_t nr_images, nr_image_checksums;
@@ -55,192 +54,127 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 
 /* ---- contents: a length, then one buffer after the other ---- */
 
-struct contents {
-	struct content_bo *bos; /* in the order of the file; index: which buffer of the process */
-	size_t nr;
-	uint64_t *starts; /* content_starts() */
-	uint8_t length[LENGTH_PREFIX_BYTES];
-	bool have_checksums;
-	size_t bo;   /* which comes next while the file is read */
-	uint64_t at; /* up to where it was read */
-	int err;     /* of reading: -errno */
-};
-
-static void contents_done(struct contents *contents)
+static bool fits_into_file(const struct contents *contents)
 {
-	free(contents->bos);
-	free(contents->starts);
-	*contents = (struct contents){ 0 };
+	return contents->bytes <= INT64_MAX - LENGTH_PREFIX_BYTES;
 }
 
-/* 0; -EOVERFLOW: no file has so much; -EINVAL: an empty buffer; -ENOMEM. No message. *ret is empty after an error. */
-static int contents_init(struct contents *ret, const struct kfd_image *kfd, uint32_t gpu_id)
+static int read_length(struct member *member, uint64_t *ret)
 {
-	size_t nr = 0;
+	uint8_t length[LENGTH_PREFIX_BYTES] = { 0 };
+	const uint8_t *bytes;
+	int64_t n;
+
+	for (size_t at = 0; at < sizeof(length); at += (size_t)n) {
+		n = member_read(member, sizeof(length) - at, &bytes);
+		if (n < 0)
+			return (int)n;
+		if (bytes)
+			memcpy(length + at, bytes, (size_t)n);
+	}
+	*ret = length_prefix_get(length);
+	return 0;
+}
+
+static int read_buffer(struct member *member, uint64_t size, uint32_t *ret_crc)
+{
+	const uint8_t *bytes;
+	int64_t n;
+
+	for (*ret_crc = 0; size; size -= (uint64_t)n) {
+		n = member_read(member, size, &bytes);
+		if (n < 0)
+			return (int)n;
+		*ret_crc = bytes ? crc32c(*ret_crc, bytes, (size_t)n) : crc32c_zeros(*ret_crc, (uint64_t)n);
+	}
+	return 0;
+}
+
+/* Returns @err where it ends the walk. */
+static int say_unread(struct verify *v, const struct image_file *pages, const struct bo *bo, int err, uint64_t needed)
+{
+	if (err == -ENODATA)
+		problem(v, pages->name, bo, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size,
+			needed);
+	else
+		problem(v, pages->name, bo, -EIO, "cannot be read: %s", strerror(-err));
+	return err == -EBADMSG ? err : 0;
+}
+
+static int compare_buffers(struct verify *v, const struct image_file *pages, const struct kfd_state *state,
+			   struct member *member, uint64_t needed)
+{
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct bo *bo = &state->bos[i];
+		uint32_t crc;
+		int err;
+
+		if (!kfd_state_owns_on(state, i, pages->is.gpu_id))
+			continue;
+		err = read_buffer(member, bo->size, &crc);
+		if (err)
+			return say_unread(v, pages, bo, err, needed);
+		v->content_bytes += bo->size;
+		v->nr_checksums += bo->has_crc32c;
+		if (bo->has_crc32c && bo->crc32c != crc)
+			problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc,
+				bo->crc32c);
+	}
+	/* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
+	if (v->has_checksums && pages->size > needed)
+		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - needed);
+	return 0;
+}
+
+static int check_pages(struct verify *v, struct image_file *pages, const struct kfd_state *state, struct member *member)
+{
+	struct contents contents = contents_of(state, pages->is.gpu_id);
+	uint64_t length = 0, needed = LENGTH_PREFIX_BYTES + contents.bytes;
 	int err;
 
-	for (size_t i = 0; i < kfd->state.nr_bos; i++)
-		nr += kfd_state_owns_on(&kfd->state, i, gpu_id);
-	*ret = (struct contents){ .bos = calloc(nr + 1, sizeof(*ret->bos)) };
-	if (!ret->bos)
-		return -ENOMEM;
-	for (size_t i = 0; i < kfd->state.nr_bos; i++) {
-		if (!kfd_state_owns_on(&kfd->state, i, gpu_id))
-			continue;
-		ret->bos[ret->nr++] = (struct content_bo){
-			.index = (uint32_t)i,
-			.size = kfd->state.bos[i].size,
-			.has_crc32c = kfd->state.bos[i].has_crc32c,
-		};
-		ret->have_checksums |= kfd->state.bos[i].has_crc32c;
-	}
-	err = content_starts(ret->bos, nr, &ret->starts);
+	if (!fits_into_file(&contents))
+		return 0;
+	err = read_length(member, &length);
 	if (err)
-		contents_done(ret);
-	return err;
+		return say_unread(v, pages, NULL, err, needed);
+	if (length == contents.bytes)
+		return compare_buffers(v, pages, state, member, needed);
+	damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64, length,
+		contents.bytes);
+	return 0;
 }
 
-static uint64_t contents_end(const struct contents *contents)
-{
-	return contents->starts[contents->nr];
-}
-
-/* The next bytes of the file; @bytes NULL: zeros. What is behind the last buffer is passed over. */
-static void add(struct contents *contents, const uint8_t *bytes, uint64_t size)
-{
-	while (size && contents->at < contents_end(contents)) {
-		bool in_length = contents->at < LENGTH_PREFIX_BYTES;
-		uint64_t end = contents->starts[in_length ? 0 : contents->bo + 1];
-		uint64_t n = size < end - contents->at ? size : end - contents->at;
-		struct content_bo *bo = &contents->bos[contents->bo];
-
-		if (in_length && bytes)
-			memcpy(contents->length + contents->at, bytes, n);
-		else if (!in_length)
-			bo->crc32c = bytes ? crc32c(bo->crc32c, bytes, n) : crc32c_zeros(bo->crc32c, n);
-		bytes = bytes ? bytes + n : NULL;
-		size -= n;
-		contents->at += n;
-		contents->bo += !in_length && contents->at == end;
-	}
-}
-
-/* Reads the length, and all where there is something to compare it with. -EBADMSG ends the walk. */
-static int contents_read(struct contents *contents, struct member *member)
-{
-	uint64_t at, wanted = contents->have_checksums ? contents_end(contents) : LENGTH_PREFIX_BYTES;
-	const void *data;
-	size_t n;
-	int r = 1;
-
-	while (contents->at < wanted && (r = member_read(member, &data, &n, &at)) > 0) {
-		if (at < contents->at) {
-			r = -EIO;
-			break;
-		}
-		add(contents, NULL, at - contents->at);
-		add(contents, data, n);
-	}
-	if (!r && member->size > contents->at)
-		add(contents, NULL, member->size - contents->at);
-	contents->err = r < 0 ? r : contents->at < wanted ? -ENODATA : 0;
-	return r == -EBADMSG ? r : 0;
-}
-
-/* Of a file that is there twice, the later one counts. */
-static int read_pages(void *arg, struct member *member)
+static int visit(void *arg, struct member *member)
 {
 	struct verify *v = arg;
-	const struct image_file *pages, *process;
-	struct contents *contents;
+	const struct image_file *process;
+	struct image_file *pages;
 	struct image_name is;
-	int err;
 
-	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES || member->err)
+	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES)
 		return 0;
-	pages = images_find(&v->images, IMAGE_PAGES, is.id, is.gpu_id);
-	process = images_find(&v->images, IMAGE_KFD, is.id, 0);
-	if (!pages || !process || !image_is_process(process))
+	pages = images_find(v->images, IMAGE_PAGES, is.id, is.gpu_id);
+	process = images_find(v->images, IMAGE_KFD, is.id, 0);
+	if (!pages || pages->err || !process || !image_is_process(process))
 		return 0;
-	contents = &v->read[pages - v->images.files];
-	contents_done(contents);
-	err = contents_init(contents, process->kfd, is.gpu_id);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	return contents_read(contents, member);
-}
-
-static const struct bo *bucket(const struct kfd_image *kfd, const struct contents *contents, size_t i)
-{
-	return i < contents->nr ? &kfd->state.bos[contents->bos[i].index] : NULL;
-}
-
-static void compare(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-		    const struct contents *contents)
-{
-	v->content_bytes += contents_end(contents) - LENGTH_PREFIX_BYTES;
-	for (size_t i = 0; i < contents->nr; i++) {
-		const struct content_bo *bo = &contents->bos[i];
-		uint32_t saved = kfd->state.bos[bo->index].crc32c;
-
-		v->nr_checksums += bo->has_crc32c;
-		if (bo->has_crc32c && saved != bo->crc32c)
-			problem(v, pages->name, bucket(kfd, contents, i), -EBADMSG,
-				"is damaged: CRC-32C is 0x%08x, and was 0x%08x", bo->crc32c, saved);
-	}
-}
-
-/* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
-static void check_pages(struct verify *v, const struct image_file *pages, const struct kfd_image *kfd,
-			const struct contents *contents)
-{
-	uint64_t end = contents_end(contents), length = length_prefix_get(contents->length);
-	size_t whole = 0;
-
-	if (pages->err)
-		return;
-	while (whole < contents->nr && contents->starts[whole + 1] <= pages->size)
-		whole++;
-	if (pages->size < end)
-		problem(v, pages->name, bucket(kfd, contents, whole), -EBADMSG,
-			"is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size, end);
-	else if (contents->err || !contents->at)
-		problem(v, pages->name, bucket(kfd, contents, contents->bo), contents->err ? contents->err : -EIO,
-			"cannot be read%s%s", contents->err ? ": " : " a second time",
-			contents->err ? strerror(-contents->err) : "");
-	else if (length != end - LENGTH_PREFIX_BYTES)
-		damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64,
-			length, end - LENGTH_PREFIX_BYTES);
-	else if (contents->have_checksums)
-		compare(v, pages, kfd, contents);
-	if (v->has_checksums && pages->size > end)
-		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - end);
-}
-
-static void count_contents(struct verify *v, const struct contents *contents)
-{
-	v->nr_buffers += contents->nr;
-	for (size_t i = 0; i < contents->nr; i++)
-		v->nr_without += !contents->bos[i].has_crc32c;
+	pages->was_walked = true;
+	return check_pages(v, pages, &process->kfd->state, member);
 }
 
 static void check_gpu(struct verify *v, const struct image_file *file, uint32_t gpu_id)
 {
-	const struct image_file *pages = images_find(&v->images, IMAGE_PAGES, file->is.id, gpu_id);
-	_cleanup_(contents_done) struct contents expected = { 0 };
-	int err = contents_init(&expected, file->kfd, gpu_id);
+	const struct image_file *pages = images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id);
+	struct contents contents = contents_of(&file->kfd->state, gpu_id);
 
-	count_contents(v, &expected);
-	if (err == -EOVERFLOW)
+	v->nr_buffers += contents.nr;
+	v->nr_without += contents.nr_without;
+	if (!fits_into_file(&contents))
 		damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
-	else if (err)
-		problem(v, file->name, NULL, err, "%s", strerror(-err));
-	else if (pages)
-		check_pages(v, pages, file->kfd,
-			    v->read[pages - v->images.files].starts ? &v->read[pages - v->images.files] : &expected);
-	else if (expected.nr)
+	else if (!pages && contents.nr)
 		damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
-			file->is.id, gpu_id, expected.nr);
+			file->is.id, gpu_id, contents.nr);
+	else if (pages && !pages->err && !pages->was_walked)
+		problem(v, pages->name, NULL, -EIO, "cannot be read a second time");
 }
 
 /* ---- structure ---- */
@@ -249,11 +183,18 @@ static void check_process(struct verify *v, const struct image_file *file)
 {
 	const struct topology *nodes = file->kfd->nodes;
 
-	if (file->kfd->render_only && !images_find(&v->images, IMAGE_RENDER, file->is.id, 0))
+	if (file->kfd->render_only && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
 		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
 			check_gpu(v, file, topology_gpu_id(nodes->nodes[i]));
+}
+
+/* The image has a checksum of itself, which is right. */
+static bool image_has_checksum(const struct image_file *file)
+{
+	return (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
+	       (file->dmabuf && file->dmabuf->has_crc32c);
 }
 
 /*
@@ -282,7 +223,7 @@ static void check_image(struct verify *v, const struct image_file *file)
 
 static void check_owner_of_pages(struct verify *v, const struct image_file *file)
 {
-	const struct image_file *process = images_find(&v->images, IMAGE_KFD, file->is.id, 0);
+	const struct image_file *process = images_find(v->images, IMAGE_KFD, file->is.id, 0);
 
 	if (!process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
@@ -305,61 +246,45 @@ static void check_file(struct verify *v, const struct image_file *file)
 
 /* ---- what images say of each other: each shared buffer has one owner, and all that belongs together is there ---- */
 
-/* Who has a buffer that has a number, in the order in which a buffer's are listed. */
-enum role { OWNER, IMPORTER, HOLDER };
-
-struct ref {
-	uint32_t buffer;
-	enum role role;
-	const struct image_file *file;
-};
-
-struct refs {
-	struct ref *list;
-	size_t nr;
-	bool cut; /* out of memory */
-};
-
-static void add_ref(struct refs *refs, const struct image_file *file, uint32_t buffer, enum role role)
+/* By number of the buffer: whose image has its contents. */
+static const struct image_file **list_owners(struct verify *v)
 {
-	refs->cut |= buffer && array_add(refs->list, refs->nr, (struct ref){ buffer, role, file });
-}
+	const struct image_file **owners = calloc(IMAGE_MAX_NUMBER + 1, sizeof(*owners));
 
-static void add_refs(struct refs *refs, const struct image_file *file)
-{
-	const struct kfd_state *state = file->kfd ? &file->kfd->state : NULL;
+	for (size_t i = 0; owners && i < v->images->nr; i++) {
+		const struct image_file *file = &v->images->files[i];
 
-	for (size_t i = 0; state && i < state->nr_bos; i++)
-		add_ref(refs, file, state->bos[i].share.buffer, kfd_state_owns(state, i) ? OWNER : IMPORTER);
-	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
-		add_ref(refs, file, file->render->objects.handles[i].buffer, HOLDER);
-	if (file->dmabuf)
-		add_ref(refs, file, file->dmabuf->buffer, HOLDER);
-}
+		for (size_t j = 0; file->kfd && j < file->kfd->state.nr_bos; j++) {
+			uint32_t buffer = file->kfd->state.bos[j].share.buffer;
 
-static int compare_refs(const void *a, const void *b)
-{
-	const struct ref *x = a, *y = b;
-
-	if (x->buffer != y->buffer)
-		return x->buffer < y->buffer ? -1 : 1;
-	if (x->role != y->role)
-		return x->role < y->role ? -1 : 1;
-	return (x->file > y->file) - (x->file < y->file);
-}
-
-static void check_owners(struct verify *v, const struct refs *refs)
-{
-	for (size_t i = 0; i < refs->nr; i++) {
-		const struct ref *ref = &refs->list[i], *next = i + 1 < refs->nr ? ref + 1 : NULL;
-		bool is_first = !i || ref[-1].buffer != ref->buffer;
-
-		if (is_first && ref->role != OWNER)
-			damaged(v, ref->file->name, "has buffer %u of another process, and no image has its contents",
-				ref->buffer);
-		else if (is_first && next && next->buffer == ref->buffer && next->role == OWNER)
-			damaged(v, ref->file->name, "owns buffer %u, and so does %s", ref->buffer, next->file->name);
+			if (!buffer || !kfd_state_owns(&file->kfd->state, j))
+				continue;
+			if (owners[buffer])
+				damaged(v, owners[buffer]->name, "owns buffer %u, and so does %s", buffer, file->name);
+			owners[buffer] = file;
+		}
 	}
+	return owners;
+}
+
+/* The file names a buffer, or 0. Each that has no owner is said once. */
+static void check_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
+			const struct image_file **owners)
+{
+	if (!buffer || owners[buffer])
+		return;
+	damaged(v, file->name, "has buffer %u of another process, and no image has its contents", buffer);
+	owners[buffer] = file;
+}
+
+static void check_owners(struct verify *v, const struct image_file *file, const struct image_file **owners)
+{
+	for (size_t i = 0; file->kfd && i < file->kfd->state.nr_bos; i++)
+		check_owner(v, file, file->kfd->state.bos[i].share.buffer, owners);
+	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
+		check_owner(v, file, file->render->objects.handles[i].buffer, owners);
+	if (file->dmabuf)
+		check_owner(v, file, file->dmabuf->buffer, owners);
 }
 
 /* How many processes share, as each image says that has part in it; 0: has none. */
@@ -373,8 +298,8 @@ static void check_sharers(struct verify *v)
 	size_t nr = 0, nr_files = 0, nr_wanted = 0;
 	const char *first = NULL;
 
-	for (size_t i = 0; i < v->images.nr; i++) {
-		const struct image_file *file = &v->images.files[i];
+	for (size_t i = 0; i < v->images->nr; i++) {
+		const struct image_file *file = &v->images->files[i];
 
 		nr_files += file->is.kind == IMAGE_RENDER || (file->kfd && !file->kfd->render_only);
 		if (!file->kfd || !file->kfd->nr_sharers)
@@ -386,11 +311,11 @@ static void check_sharers(struct verify *v)
 	if (nr_wanted > nr_files)
 		damaged(v, first, "is of processes with %zu device files, and there are images of %zu", nr_wanted,
 			nr_files);
-	for (size_t i = 0; i < v->images.nr; i++) {
-		uint32_t said = sharers_of(&v->images.files[i]);
+	for (size_t i = 0; i < v->images->nr; i++) {
+		uint32_t said = sharers_of(&v->images->files[i]);
 
 		if (said && said != nr)
-			damaged(v, v->images.files[i].name,
+			damaged(v, v->images->files[i].name,
 				"is of a dump in which %u processes share buffers, and there are %zu of them", said,
 				nr);
 	}
@@ -398,17 +323,12 @@ static void check_sharers(struct verify *v)
 
 static void check_sharing(struct verify *v)
 {
-	struct refs refs = { 0 };
+	_cleanup_free_ const struct image_file **owners = list_owners(v);
 
-	for (size_t i = 0; i < v->images.nr; i++)
-		add_refs(&refs, &v->images.files[i]);
-	if (refs.cut)
-		problem(v, v->images.path, NULL, -ENOMEM, "out of memory");
-	else if (refs.nr)
-		qsort(refs.list, refs.nr, sizeof(*refs.list), compare_refs);
-	if (!refs.cut)
-		check_owners(v, &refs);
-	free(refs.list);
+	if (!owners)
+		problem(v, v->images->path, NULL, -ENOMEM, "out of memory");
+	for (size_t i = 0; owners && i < v->images->nr; i++)
+		check_owners(v, &v->images->files[i], owners);
 	check_sharers(v);
 }
 
@@ -438,30 +358,30 @@ static bool take_number(const uint8_t **p, const uint8_t *end, uint8_t tag, uint
 	return false;
 }
 
-static const struct image_file *find_device_file(const struct images *images, int id)
+static struct image_file *find_device_file(const struct images *images, uint32_t id)
 {
 	static const enum image_kind kinds[] = { IMAGE_KFD, IMAGE_RENDER, IMAGE_DMABUF };
-	const struct image_file *found = NULL;
+	struct image_file *found = NULL;
 
-	for (size_t i = 0; !found && i < ARRAY_SIZE(kinds); i++)
-		found = images_find(images, kinds[i], id, 0);
+	for (size_t i = 0; id <= INT32_MAX && !found && i < ARRAY_SIZE(kinds); i++)
+		found = images_find(images, kinds[i], (int)id, 0);
 	return found;
 }
 
 /* Notes that the images are listed that are of this file. */
-static void check_listed(struct verify *v, uint32_t id, bool *is_listed)
+static void check_listed(struct verify *v, uint32_t id)
 {
-	const struct image_file *file = id > INT32_MAX ? NULL : find_device_file(&v->images, (int)id);
+	struct image_file *file = find_device_file(v->images, id), *end = v->images->files + v->images->nr;
 
 	if (!file)
-		damaged(v, IMAGES_FILES,
+		damaged(v, IMAGES_CRIU_FILES,
 			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
 			"amdgpu-shared-%u.img is there", id, id, id, id);
-	for (; file && file < v->images.files + v->images.nr && (uint32_t)file->is.id == id; file++)
-		is_listed[file - v->images.files] = true;
+	for (; file && file < end && (uint32_t)file->is.id == id; file++)
+		file->is_listed = true;
 }
 
-static int check_list(struct verify *v, const uint8_t *data, size_t size, bool *is_listed)
+static int check_list(struct verify *v, const uint8_t *data, size_t size)
 {
 	const uint8_t *p = data + sizeof(files_magic), *end = data + size;
 
@@ -481,30 +401,30 @@ static int check_list(struct verify *v, const uint8_t *data, size_t size, bool *
 		if (!take_number(&field, p, TAG_TYPE, &type) || !take_number(&field, p, TAG_ID, &id))
 			return -EBADMSG;
 		if (type == TYPE_EXT)
-			check_listed(v, id, is_listed);
+			check_listed(v, id);
 	}
 	return 0;
 }
 
-/* *ret is the caller's. 0 or -errno. */
-static int read_list(const struct images *images, uint8_t **ret, size_t *ret_size)
+static int read_list(struct verify *v)
 {
-	_cleanup_close_ int fd = images_open_other(images, IMAGES_FILES);
+	_cleanup_free_ uint8_t *data = NULL;
 	struct stat st;
+	int fd = v->images->criu_files, err;
 
 	if (fd < 0 || fstat(fd, &st))
 		return fd < 0 ? fd : -errno;
-	*ret_size = (size_t)st.st_size;
-	*ret = malloc(*ret_size + 1);
-	return *ret ? read_all(fd, *ret, *ret_size) : -ENOMEM;
+	data = malloc((size_t)st.st_size + 1);
+	err = data ? read_all(fd, data, (size_t)st.st_size) : -ENOMEM;
+	return err ? err : check_list(v, data, (size_t)st.st_size);
 }
 
-static void check_unlisted(struct verify *v, const bool *is_listed)
+static void check_unlisted(struct verify *v)
 {
-	for (size_t i = 0; i < v->images.nr; i++) {
-		const struct image_file *file = &v->images.files[i];
+	for (size_t i = 0; i < v->images->nr; i++) {
+		const struct image_file *file = &v->images->files[i];
 
-		if (!is_listed[i] && image_kind_is_read(file->is.kind))
+		if (!file->is_listed && image_kind_is_read(file->is.kind))
 			damaged(v, file->name, "is of file %#x, which criu's files.img does not have",
 				(unsigned int)file->is.id);
 	}
@@ -512,21 +432,15 @@ static void check_unlisted(struct verify *v, const bool *is_listed)
 
 static void check_criu_files(struct verify *v)
 {
-	_cleanup_free_ bool *is_listed = calloc(v->images.nr + 1, sizeof(*is_listed));
-	_cleanup_free_ uint8_t *data = NULL;
-	size_t size = 0;
-	int err = is_listed ? read_list(&v->images, &data, &size) : -ENOMEM;
+	int err = read_list(v);
 
 	v->knows_files = err != -ENOENT;
-	if (err == -ENOENT)
-		return;
-	err = err ? err : check_list(v, data, size, is_listed);
-	if (err == -EBADMSG)
-		damaged(v, IMAGES_FILES, "is damaged: it is no list of files as criu writes it");
-	else if (err)
-		problem(v, IMAGES_FILES, NULL, err, "cannot be read: %s", strerror(-err));
-	else
-		check_unlisted(v, is_listed);
+	if (!err)
+		check_unlisted(v);
+	else if (err == -EBADMSG)
+		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
+	else if (err != -ENOENT)
+		problem(v, IMAGES_CRIU_FILES, NULL, err, "cannot be read: %s", strerror(-err));
 }
 
 /* ---- all ---- */
@@ -553,42 +467,27 @@ static void print_verdict(const struct verify *v)
 	print_text(": the GPU's part. criu's own images are not checked\n");
 }
 
-static int verify(struct verify *v)
-{
-	v->read = calloc(v->images.nr, sizeof(*v->read));
-	if (!v->read)
-		return complain("out of memory");
-	for (size_t i = 0; i < v->images.nr; i++) {
-		const struct image_file *file = &v->images.files[i];
-
-		v->has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
-	}
-	/* An archive that cannot be read to its end has no verdict. */
-	if (images_walk(&v->images, read_pages, v))
-		return TOOL_FAIL;
-	print_object(NULL);
-	print_string("path", NULL, v->images.path);
-	print_array("problems");
-	for (size_t i = 0; i < v->images.nr; i++)
-		check_file(v, &v->images.files[i]);
-	check_sharing(v);
-	check_criu_files(v);
-	print_end();
-	print_verdict(v);
-	print_end();
-	return verdict(v);
-}
-
 int command_verify(const struct arguments *arguments)
 {
-	struct verify v = { 0 };
-	int status = TOOL_FAIL;
+	_cleanup_(images_done) struct images images;
+	struct verify v = { .images = &images };
 
-	if (!images_open(arguments->path, &v.images))
-		status = verify(&v);
-	for (size_t i = 0; v.read && i < v.images.nr; i++)
-		contents_done(&v.read[i]);
-	free(v.read);
-	images_done(&v.images);
-	return status;
+	if (images_open(arguments->path, &images))
+		return TOOL_FAIL;
+	for (size_t i = 0; i < images.nr; i++) {
+		const struct image_file *file = &images.files[i];
+
+		v.has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
+	}
+	print_string("path", NULL, images.path);
+	print_array("problems");
+	/* An archive that cannot be read to its end is not good. */
+	v.nr_unread += images_walk(&images, visit, &v) != 0;
+	for (size_t i = 0; i < images.nr; i++)
+		check_file(&v, &images.files[i]);
+	check_sharing(&v);
+	check_criu_files(&v);
+	print_end();
+	print_verdict(&v);
+	return verdict(&v);
 }
