@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
- * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it; with "slow", its engines
- * take their time until "ok" is written. "GPU_ID rate MBPS" has the kernel's ring of each engine copy no more than so many
- * MB/s (0: as fast as it can); fills do not count. /sys/kernel/debug/asicsim/engines: "GPU_ID ENGINE BYTES", what each of
- * these rings has copied.
+ * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it; with "rings", only the
+ * kernel's rings stop, until that reset; with "slow", its engines take their time until "ok" is written. "GPU_ID rate
+ * MBPS" has the kernel's ring of each engine copy no more than so many MB/s (0: as fast as it can); fills do not count.
+ * /sys/kernel/debug/asicsim/engines: "GPU_ID ENGINE BYTES", what each of these rings has copied.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -14,7 +14,7 @@
 
 struct order {
 	u32 gpu_id;
-	bool hang, slow, rate, found;
+	bool hang, slow, rate, rings, found;
 	u32 mbps;
 };
 
@@ -52,6 +52,8 @@ static void carry_out(struct chip *chip, void *data)
 		WRITE_ONCE(chip->mbps, order->mbps);
 		return;
 	}
+	for (unsigned int i = 0; order->rings && i < ARRAY_SIZE(chip->rings); i++)
+		WRITE_ONCE(chip->rings[i].hung, true);
 	WRITE_ONCE(chip->halted, order->hang);
 	WRITE_ONCE(chip->slow, order->slow);
 }
@@ -71,7 +73,8 @@ static ssize_t gpus_write(struct file *file, const char __user *from, size_t len
 	order.hang = !strcmp(state, "hang");
 	order.slow = !strcmp(state, "slow");
 	order.rate = !strcmp(state, "rate");
-	if (!order.hang && !order.slow && !order.rate && strcmp(state, "ok"))
+	order.rings = !strcmp(state, "rings");
+	if (!order.hang && !order.slow && !order.rate && !order.rings && strcmp(state, "ok"))
 		return -EINVAL;
 	chips_each(carry_out, &order);
 	return order.found ? len : -ENODEV;
