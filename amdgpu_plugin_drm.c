@@ -471,6 +471,15 @@ int drm_count_objects(int fd, uint32_t *ret)
 	return err;
 }
 
+int drm_count_losses(int fd, uint32_t *ret)
+{
+	struct drm_amdgpu_info args = {
+		.return_pointer = (uintptr_t)ret, .return_size = sizeof(*ret), .query = AMDGPU_INFO_VRAM_LOST_COUNTER,
+	};
+
+	return drm_call(fd, DRM_IOCTL_AMDGPU_INFO, &args);
+}
+
 /* A context that is not there has no state to ask for. */
 int drm_count_contexts(int fd, uint32_t *ret)
 {

@@ -45,6 +45,7 @@ struct dump {
 	const struct settings *settings;
 	struct kfd_rules rules;
 	struct task_files files;
+	uint32_t *losses; /* how often the GPU of each of these files had lost its VRAM before the queues were stopped */
 	struct topology *machine;
 	struct driver_release driver;
 	struct process *processes;
@@ -123,8 +124,49 @@ void dump_free(struct dump *dump, bool succeeded)
 	share_dump_done(dump->survey);
 	free(dump->sharers);
 	topology_free(dump->machine);
+	free(dump->losses);
 	task_files_done(&dump->files);
 	free(dump);
+}
+
+/* ---- GPUs that the driver resets meanwhile ---- */
+
+static int ask_losses(const struct task_file *file, uint32_t *ret)
+{
+	int err = file->minor ? drm_count_losses(file->fd, ret) : 0;
+
+	return err ? fail(err, "pid %d: cannot ask renderD%u for resets: %m", file->pid, file->minor) : 0;
+}
+
+/* ROCm keeps a file open of each GPU that a process uses. */
+static int note_losses(struct dump *dump)
+{
+	int err = 0;
+
+	dump->losses = calloc(dump->files.count + 1, sizeof(*dump->losses));
+	if (!dump->losses)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		err = ask_losses(&dump->files.files[i], &dump->losses[i]);
+	return err;
+}
+
+/* The copies of a GPU begin anew after a reset, and would find what is in VRAM then. */
+static int check_losses(const struct dump *dump)
+{
+	for (size_t i = 0; i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+		uint32_t losses = 0;
+		int err = ask_losses(file, &losses);
+
+		if (err)
+			return err;
+		if (losses != dump->losses[i])
+			return fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u during the dump, and what was in its "
+				    "VRAM is lost: the process cannot be saved any more (the kernel's log may say why)", file->pid,
+				    file->minor);
+	}
+	return 0;
 }
 
 /* ---- pause ---- */
@@ -435,6 +477,9 @@ static int pause_all(struct dump *dump)
 	err = heal(dump);
 	if (err)
 		return err;
+	err = note_losses(dump);
+	if (err)
+		return err;
 	dump->stopped_at = monotonic_seconds();
 	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
 	if (!dump->processes)
@@ -556,6 +601,8 @@ static int write_processes(struct dump *dump)
 			.minors = dump->processes[i].minors,
 		};
 	err = pages_dump(pages, dump->nr_processes, dump->settings, &dump->tally);
+	if (!err)
+		err = check_losses(dump);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = kfd_image_write(dump->processes[i].id, &dump->processes[i].image);
 	return err;
