@@ -9,6 +9,7 @@
 #include "content/content.h"
 
 #include <inttypes.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "content/pipeline.h"
@@ -107,21 +108,23 @@ static void take_stats(struct watch *watch, size_t i)
 	};
 }
 
-/* Called with the lock held. Once for each file. */
-static void log_space(struct pipeline *pipeline)
+/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. */
+static void warn_of_full_disk(const struct pipeline *pipeline)
 {
-	if (!pipeline->warn_space)
+	const struct content_gpu *gpu = pipeline->gpu;
+	uint64_t bytes = pipeline->layout.file_bytes;
+	struct statvfs fs;
+
+	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
 		return;
-	pipeline->warn_space = false;
 	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
-		pipeline->who, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
+		pipeline->who, bytes, gpu->pages_name);
 }
 
 static void look_at(struct watch *watch, size_t i)
 {
 	pthread_mutex_lock(&watch->run.lock);
 	take_stats(watch, i);
-	log_space(&watch->pipelines[i]);
 	pthread_mutex_unlock(&watch->run.lock);
 }
 
@@ -240,6 +243,8 @@ static void begin_gpu(struct watch *watch, size_t i)
 
 	watch->nr_begun++;
 	tally_buffers(watch->options->tally, pipeline);
+	if (!err && watch->run.dump)
+		warn_of_full_disk(pipeline);
 	if (!err)
 		err = start(watch, pipeline);
 	if (err)

@@ -127,27 +127,6 @@ static int set_size(struct pagesio *io, uint64_t bytes)
 	return io_fail(io, errno_or_eio(), 0, "setting the length to %" PRIu64 ": %m", bytes);
 }
 
-/*
- * Allocates all space, so that a disk that fills up is known now. When there is too little
- * the dump goes on without: the zeros in the contents may still make it fit.
- */
-static int reserve(struct pagesio *io)
-{
-	int err;
-
-	if (in_memory(io))
-		return 0;
-	if (fallocate(io->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)io->file_bytes) == 0) {
-		io->reserved = true;
-		return 0;
-	}
-	if (errno != ENOSPC && errno != EDQUOT)
-		return 0; /* not every file system can */
-	io->warn_space = true;
-	err = set_size(io, 0); /* some of it may have been allocated */
-	return err ? err : set_size(io, io->file_bytes);
-}
-
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
@@ -159,9 +138,6 @@ int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_byt
 	if (err)
 		return err;
 	err = set_size(io, file_bytes);
-	if (err)
-		return err;
-	err = reserve(io);
 	if (err)
 		return err;
 	choose_path(io);
@@ -280,25 +256,6 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* Gives the space of the gathered zeros back. Where the file system cannot, they stay allocated and read as zeros. */
-static void punch_zeros(struct pagesio *io)
-{
-	if (io->reserved && io->zeros_to > io->zeros_from)
-		fallocate(io->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)io->zeros_from,
-			  (off_t)(io->zeros_to - io->zeros_from));
-	io->zeros_from = 0;
-	io->zeros_to = 0;
-}
-
-static void add_zeros(struct pagesio *io, uint64_t from, uint64_t to)
-{
-	if (io->zeros_to != from) {
-		punch_zeros(io);
-		io->zeros_from = from;
-	}
-	io->zeros_to = to;
-}
-
 size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr)
 {
 	size_t n = first + 1;
@@ -339,10 +296,8 @@ static int write_extents(struct pagesio *io, uint64_t off, const char *mem, uint
 
 		nr_alike = pagesio_extent(map, i, nr);
 		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		if (!map[i]) {
-			add_zeros(io, off + from, off + to);
+		if (!map[i])
 			continue;
-		}
 		err = write_extent(io, off + from, mem + from, to - from);
 		if (err)
 			return err;
@@ -367,7 +322,6 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 int pagesio_flush(struct pagesio *io)
 {
-	punch_zeros(io);
 	return write_behind(io, 0, 0);
 }
 
@@ -378,7 +332,6 @@ int pagesio_complete(struct pagesio *io)
 
 	if (io->streaming)
 		return 0;
-	punch_zeros(io);
 	set_direct(io, false);
 	length_prefix_put(prefix, io->file_bytes - LENGTH_PREFIX_BYTES);
 	err = write_range(io, 0, (const char *)prefix, sizeof(prefix));

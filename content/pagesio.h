@@ -23,12 +23,9 @@ struct pagesio {
 	bool want_direct; /* transfers of whole blocks are to be direct */
 	bool direct;	  /* O_DIRECT is on */
 	enum pagesio_place place;
-	bool reserved;	  /* all space is allocated: zeros have to be given back */
-	bool warn_space;  /* not all space could be reserved */
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
 	uint64_t stride; /* from a window to the next one that is read here */
-	uint64_t zeros_from, zeros_to; /* zeros that are to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;

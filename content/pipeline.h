@@ -33,7 +33,7 @@ struct pipeline {
 	bool is_transferred[LAYOUT_MAX_SLOTS]; /* the window in the slot, and not one before it */
 	uint64_t bytes_done, zero_bytes;
 	double began_at, ended_at; /* the last thread; 0: not yet */
-	bool direct, warn_space;
+	bool direct;
 
 	/* of the copy thread */
 	struct copier copier;

@@ -31,9 +31,6 @@ int transfer_open(struct pipeline *pipeline)
 					 .stride = pipeline->layout.slot_bytes };
 	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
 				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->warn_space = pipeline->io.warn_space;
-	pthread_mutex_unlock(&pipeline->run->lock);
 	return io_result(pipeline, &pipeline->io, err);
 }
 
