@@ -193,22 +193,18 @@ static void log_done(const struct pipeline *pipeline, bool dump)
 
 /* ---- the run ---- */
 
-static int start(struct watch *watch, struct pipeline *pipeline)
+static void start(struct watch *watch, struct pipeline *pipeline)
 {
-	int err = watch->options->no_threads ? -EAGAIN : pipeline_start(pipeline);
+	bool no_threads = watch->options->no_threads;
+	int err = no_threads ? -EAGAIN : pipeline_start(pipeline);
 
 	if (!err)
-		return 0;
-	if (err != -EAGAIN) {
-		(void)fail(err, "%s: starting a thread: %m", pipeline->who);
-		return content_run_fail(&watch->run, err);
-	}
-	if (!watch->options->no_threads && !watch->lacks_threads)
+		return;
+	if (!no_threads && !watch->lacks_threads)
 		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other\n",
 			strerror(-err));
 	watch->lacks_threads = true;
 	pipeline_run_alone(pipeline);
-	return 0;
 }
 
 static uint64_t max_bytes_of_gpu(const struct watch *watch)
@@ -243,12 +239,13 @@ static void begin_gpu(struct watch *watch, size_t i)
 
 	watch->nr_begun++;
 	tally_buffers(watch->options->tally, pipeline);
-	if (!err && watch->run.dump)
-		warn_of_full_disk(pipeline);
-	if (!err)
-		err = start(watch, pipeline);
-	if (err)
+	if (err) {
 		end_gpu(watch, i);
+		return;
+	}
+	if (watch->run.dump)
+		warn_of_full_disk(pipeline);
+	start(watch, pipeline);
 }
 
 static void go_on(struct watch *watch, size_t i)

@@ -81,9 +81,10 @@ struct content_tally {
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where threads
- * cannot be started because there are too many tasks (EAGAIN), it copies without after a warning. The smallest staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU,
- * BO and offset. All threads have ended and everything is released in either case.
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no thread
+ * can be started, as where there are too many tasks, it copies without after a warning. The smallest staging memory is one
+ * page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and offset. All threads have
+ * ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);

@@ -20,19 +20,17 @@ struct pipeline {
 	uint8_t *staging;
 	size_t staging_bytes;
 	uint8_t *maps; /* nr_slots times one byte for each block, see content/pagesio.h */
-	pthread_t copy_thread, io_thread;
-	bool has_copy_thread, has_io_thread;
-	bool alone; /* no threads: the caller's thread does it all */
+	pthread_t thread; /* that copies, and starts those that transfer */
+	bool has_thread;  /* else the caller's thread does it all */
+	bool alone;	  /* one thread does it all */
 
 	/* guarded by run->lock */
 	pthread_cond_t *changed; /* of the run, RUN_NR_WAITERS */
-	enum { PIPELINE_WAITS, PIPELINE_BEGUN, PIPELINE_OFF } phase;
-	unsigned int nr_running; /* threads */
 	uint64_t nr_produced;	 /* windows below this have their contents in staging memory */
 	uint64_t nr_consumed;	 /* windows below this have left it again */
 	bool is_transferred[LAYOUT_MAX_SLOTS]; /* the window in the slot, and not one before it */
 	uint64_t bytes_done, zero_bytes;
-	double began_at, ended_at; /* the last thread; 0: not yet */
+	double began_at, ended_at; /* 0: not yet */
 	bool direct;
 
 	/* of the copy thread */
@@ -59,9 +57,9 @@ int pipeline_init(struct pipeline *pipeline, struct content_run *run, pthread_co
 		  uint64_t max_bytes);
 void pipeline_done(struct pipeline *pipeline);
 
-/* Starts the threads, or none. run->ended tells when the last one has ended. 0 or -errno, silently. */
+/* Starts the threads. run->ended tells when they have ended. 0 or -errno, silently: there is none. */
 int pipeline_start(struct pipeline *pipeline);
-/* Waits for the threads that were started. */
+/* Waits for them. */
 void pipeline_join(struct pipeline *pipeline);
 /* Instead of both: does it all in the caller's thread, and calls run->between_windows. */
 void pipeline_run_alone(struct pipeline *pipeline);

@@ -95,22 +95,15 @@ static bool may_have_second(const struct pipeline *pipeline)
 }
 
 /* Where a second thread or its file is refused, the first goes on alone. */
-static int start_second(struct pipeline *pipeline)
+static void start_second(struct pipeline *pipeline)
 {
-	int err;
-
 	if (!may_have_second(pipeline) || pagesio_open_again(&pipeline->second_io, &pipeline->io))
-		return 0;
-	err = -pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
-	pipeline->has_second = !err;
-	if (!err)
+		return;
+	pipeline->has_second = !pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
+	if (pipeline->has_second)
 		pipeline->io.stride = pipeline->second_io.stride;
 	else
 		pagesio_join(&pipeline->io, &pipeline->second_io);
-	if (!err || err == -EAGAIN)
-		return 0;
-	fail_in(err, "%s: starting a thread", pipeline->who);
-	return content_run_fail(pipeline->run, err);
 }
 
 static int join_second(struct pipeline *pipeline)
@@ -128,10 +121,10 @@ int transfer_all(struct pipeline *pipeline)
 {
 	int err = transfer_open(pipeline), second_err;
 
-	if (!err)
-		err = start_second(pipeline);
-	if (!err)
+	if (!err) {
+		start_second(pipeline);
 		err = transfer_windows(pipeline, &pipeline->io, 0);
+	}
 	second_err = join_second(pipeline);
 	return err ?: second_err;
 }
