@@ -13,7 +13,6 @@
 #include <time.h>
 
 #include "content/pipeline.h"
-#include "amdgpu_plugin_util.h"
 
 #define FENCE_TIMEOUT_MS  30000
 #define PROGRESS_MS	  200

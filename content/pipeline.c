@@ -16,11 +16,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "content/crc32c.h"
-#include "content/slots.h"
-#include "content/transfer.h"
-#include "amdgpu_plugin_util.h"
-
 #define BLOCK			LAYOUT_BLOCK_BYTES
 #define HUGE_PAGE_BYTES		(2u << 20)
 /* For a file in memory, four slots: there is no disk to wait for, and what fits in a cache is copied faster. */
@@ -83,8 +78,7 @@ static int submit_piece(struct pipeline *pipeline, uint64_t w, const struct piec
 
 	if (err)
 		return copy_failed(pipeline, err, piece->file_off);
-	err = data ? copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len)
-		   : copier_zero(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
+	err = copier_add(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len, data);
 	return err ? copy_failed(pipeline, err, piece->file_off) : 0;
 }
 
@@ -169,7 +163,7 @@ static int release_bos(struct pipeline *pipeline, uint64_t end)
 	while (pipeline->nr_released < pipeline->nr_mapped &&
 	       pipeline->layout.starts[pipeline->nr_released + 1] <= end) {
 		size_t i = pipeline->nr_released++;
-		int err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[i]);
+		int err = copier_unmap_bo(&pipeline->gpu->bos[i]);
 
 		if (err)
 			return copy_failed(pipeline, err, pipeline->layout.starts[i]);
@@ -271,7 +265,7 @@ static int release_copier(struct pipeline *pipeline)
 	int ret = copier_drain(&pipeline->copier), err;
 
 	while (pipeline->nr_released < pipeline->nr_mapped) {
-		err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[pipeline->nr_released++]);
+		err = copier_unmap_bo(&pipeline->gpu->bos[pipeline->nr_released++]);
 		ret = ret ?: err;
 	}
 	err = copier_done(&pipeline->copier);

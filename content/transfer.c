@@ -5,12 +5,9 @@
  * A file in memory or on a network has a second I/O thread, for every other window: there a transfer takes a processor,
  * or waits for an answer, while the other thread's goes on. A disk is kept busy by one.
  */
-#include "content/transfer.h"
+#include "content/pipeline.h"
 
 #include <inttypes.h>
-
-#include "content/slots.h"
-#include "amdgpu_plugin_util.h"
 
 static int io_result(struct pipeline *pipeline, const struct pagesio *io, int err)
 {
@@ -34,7 +31,6 @@ int transfer_open(struct pipeline *pipeline)
 	return io_result(pipeline, &pipeline->io, err);
 }
 
-/* Between the file and a slot, which is full in a dump and free in a restore. */
 int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
 {
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
@@ -48,7 +44,6 @@ int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
 	return 0;
 }
 
-/* @err: of what came before. */
 void transfer_close(struct pipeline *pipeline, int err)
 {
 	if (!err)
