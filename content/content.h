@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "content/crc32c.h"
-
 /* How a copier reaches memory. The engine's own: zero before and after a run. */
 struct content_mapping {
 	struct amdgpu_bo *bo; /* of libdrm_amdgpu, like va */
@@ -94,5 +92,16 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
  * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
+
+/*
+ * CRC-32C (Castagnoli, as in iSCSI, ext4 and RFC 3720): initial value 0, chained by giving the result of one call to the
+ * next.
+ */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+/* As crc32c() over @len bytes of zero, in time that hardly depends on @len. */
+uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
+/* The implementations for processors without the newer instructions, and without any; the same result. */
+uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len);
+uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
 
 #endif
