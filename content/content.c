@@ -336,3 +336,16 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 {
 	return copy_contents(gpus, nr_gpus, options, false);
 }
+
+int content_check_file(const struct content_gpu *gpu)
+{
+	_cleanup_free_ uint64_t *starts = NULL;
+	struct pagesio io = { .flags = -1 };
+	int err = content_starts(gpu->bos, gpu->nr_bos, &starts);
+
+	if (err)
+		return fail(err, "gpu %#x: image %s: %m", gpu->gpu_id, gpu->pages_name);
+	err = pagesio_open(&io, gpu->pages_fd, false, starts[gpu->nr_bos]);
+	pagesio_done(&io);
+	return err ? fail_in(err, "gpu %#x: image %s", gpu->gpu_id, gpu->pages_name) : 0;
+}

@@ -44,7 +44,7 @@ struct content_gpu {
 	int pid;		/* whose contents; 0: the log tells */
 	int render_fd;		/* borrowed; a file of the render node that the plugin opened itself */
 	int pages_fd;		/* borrowed; the caller closes it and checks that. Its file position is used */
-	const char *pages_name; /* for messages */
+	char pages_name[64];	/* for messages */
 	bool streaming;		/* pages_fd is a pipe: once, in order, no seek, no holes, no O_DIRECT */
 	struct content_bo *bos;
 	size_t nr_bos;
@@ -86,6 +86,12 @@ struct content_tally {
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+
+/*
+ * What is wrong with a pages file before it is read: its length, and the length that it announces; a restore finds the same,
+ * later. 0 or -errno.
+ */
+int content_check_file(const struct content_gpu *gpu);
 
 /*
  * Where in a pages file the contents of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets

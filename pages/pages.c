@@ -7,7 +7,6 @@
 #include "pages/pages.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "content/content.h"
 #include "host/host.h"
@@ -17,12 +16,12 @@
 
 enum direction { SAVE, FILL };
 
-/* Open files of contents. */
+_Static_assert(sizeof(((struct content_gpu *)0)->pages_name) == IMAGE_NAME_MAX, "each name fits");
+
+/* Open files of contents, those of one GPU after the other. */
 struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has some */
 	size_t nr_gpus;
-	char (*names)[IMAGE_NAME_MAX];
-	struct bo **bos; /* of each one's process; borrowed */
 };
 
 /* The contents of a process on one GPU, which are to be saved. */
@@ -45,8 +44,6 @@ static void files_done(struct page_files *files)
 	for (size_t i = 0; i < files->nr_gpus; i++)
 		gpu_done(&files->gpus[i]);
 	free(files->gpus);
-	free(files->names);
-	free(files->bos);
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
@@ -71,9 +68,10 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	return 0;
 }
 
-static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *name, enum direction direction)
+static int open_files(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
 {
-	gpu->pages_name = name;
+	char *name = gpu->pages_name;
+
 	gpu->streaming = criu_is_streaming();
 	gpu->pages_fd =
 		direction == SAVE ? pages_image_create(id, gpu->gpu_id, name) : pages_image_open(id, gpu->gpu_id, name);
@@ -88,46 +86,20 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	return 0;
 }
 
-/* What can be wrong with a file before it is read: the engine would find that when criu has restored all else. */
-static int check_length(const struct content_gpu *gpu)
-{
-	_cleanup_free_ uint64_t *starts = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
-	uint64_t size, bytes;
-	struct stat st;
-	int err = content_starts(gpu->bos, gpu->nr_bos, &starts);
-
-	if (err)
-		return fail(err, "gpu %#x: image %s: %m", gpu->gpu_id, gpu->pages_name);
-	if (fstat(gpu->pages_fd, &st) || pread(gpu->pages_fd, prefix, sizeof(prefix), 0) < 0)
-		return fail(errno_or_eio(), "gpu %#x: image %s cannot be read: %m", gpu->gpu_id, gpu->pages_name);
-	size = (uint64_t)st.st_size;
-	bytes = starts[gpu->nr_bos];
-	if (size != bytes)
-		return fail(-EBADMSG, "gpu %#x: image %s has %" PRIu64 " bytes, %" PRIu64 " expected", gpu->gpu_id,
-			    gpu->pages_name, size, bytes);
-	if (length_prefix_get(prefix) + sizeof(prefix) != bytes)
-		return fail(-EBADMSG, "gpu %#x: image %s announces %" PRIu64 " bytes, the buffers have %" PRIu64,
-			    gpu->gpu_id, gpu->pages_name, length_prefix_get(prefix), bytes - sizeof(prefix));
-	return 0;
-}
-
 /* As the @at-th of the files, whatever has been there. */
 static int open_gpu(struct page_files *files, size_t at, int id, const struct kfd_state *state, size_t device,
 		    uint32_t minor, enum direction direction)
 {
 	struct content_gpu *gpu = &files->gpus[at];
-	char *name = files->names[at];
 	int err;
 
 	*gpu = (struct content_gpu){ .gpu_id = state->devices[device].user_gpu_id, .render_fd = -1, .pages_fd = -1 };
-	files->bos[at] = state->bos;
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
 	err = collect_bos(state, gpu);
 	if (err)
 		return err;
-	err = open_files(gpu, id, minor, name, direction);
+	err = open_files(gpu, id, minor, direction);
 	if (err != -ENOENT || direction == SAVE || gpu->nr_bos)
 		return err;
 	/* Other writers leave the file out where there is nothing to put into it. */
@@ -139,9 +111,7 @@ static int open_gpu(struct page_files *files, size_t at, int id, const struct kf
 static int files_init(struct page_files *files, size_t max_gpus)
 {
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
-	files->names = calloc(max_gpus + 1, sizeof(*files->names));
-	files->bos = calloc(max_gpus + 1, sizeof(*files->bos));
-	return files->gpus && files->names && files->bos ? 0 : -ENOMEM;
+	return files->gpus ? 0 : -ENOMEM;
 }
 
 static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors)
@@ -155,7 +125,7 @@ static int files_open(struct page_files *files, int id, const struct kfd_state *
 
 		err = open_gpu(files, at, id, state, i, minors[i], FILL);
 		if (!err && files->nr_gpus > at)
-			err = check_length(&files->gpus[at]);
+			err = content_check_file(&files->gpus[at]); /* the engine would find it when criu has restored all else */
 		if (err)
 			return err;
 	}
@@ -263,13 +233,13 @@ static int open_lanes(struct saving *saving)
 
 static int finish_part(struct saving *saving, size_t lane)
 {
-	struct page_files *files = &saving->files;
-	struct content_gpu *gpu = &files->gpus[lane];
+	struct content_gpu *gpu = &saving->files.gpus[lane];
+	struct bo *bos = saving->at[lane]->process->state->bos;
 
 	if (close(steal_fd(&gpu->pages_fd)))
-		return fail(errno_or_eio(), "image %s: cannot write it: %m", files->names[lane]);
+		return fail(errno_or_eio(), "image %s: cannot write it: %m", gpu->pages_name);
 	for (size_t b = 0; b < gpu->nr_bos; b++) {
-		struct bo *bo = &files->bos[lane][gpu->bos[b].index];
+		struct bo *bo = &bos[gpu->bos[b].index];
 
 		bo->crc32c = gpu->bos[b].crc32c;
 		bo->has_crc32c = gpu->bos[b].has_crc32c;

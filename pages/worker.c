@@ -44,7 +44,7 @@ enum { UNDECIDED, RUNS, OFF };
 /* The contents of one process. */
 struct job {
 	int sock; /* to the task */
-	struct wire_gpu *gpus;
+	struct content_gpu *gpus;
 	struct turn *turns; /* one for each of gpus */
 	size_t nr_gpus;
 	size_t nr_left; /* GPUs that are not done; guarded by worker->lock like the rest */
@@ -56,7 +56,7 @@ struct job {
 struct turn {
 	struct worker *worker;
 	struct job *job;
-	struct wire_gpu *gpu;
+	struct content_gpu *gpu;
 	struct lane *lane;
 	struct turn *next;
 };
@@ -153,7 +153,6 @@ static bool turn_is_cancelled(void *arg)
 
 static int turn_copy(struct turn *turn)
 {
-	struct content_gpu *gpu = &turn->gpu->gpu;
 	const struct content_options options = {
 		.max_buffer_bytes = turn->worker->max_bytes,
 		.on_progress = progress_report,
@@ -167,9 +166,9 @@ static int turn_copy(struct turn *turn)
 	if (turn_is_cancelled(turn))
 		return -ECANCELED;
 	plugin_log_divert(forward_line, turn);
-	err = content_restore(gpu, 1, &options);
+	err = content_restore(turn->gpu, 1, &options);
 	if (!err)
-		progress_report(&turn->worker->progress, gpu, 1);
+		progress_report(&turn->worker->progress, turn->gpu, 1);
 	plugin_log_divert(NULL, NULL);
 	return err;
 }
@@ -262,7 +261,7 @@ static int plan_turn(struct worker *worker, struct job *job, size_t i)
 	struct stat st;
 
 	*turn = (struct turn){ .worker = worker, .job = job, .gpu = &job->gpus[i] };
-	if (fstat(turn->gpu->gpu.render_fd, &st))
+	if (fstat(turn->gpu->render_fd, &st))
 		return errno_or_eio();
 	return find_lane(worker, st.st_rdev, &turn->lane);
 }
@@ -309,10 +308,7 @@ static int accept_job(struct worker *worker, struct job *job)
 	err = plan_turns(worker, job);
 	if (err)
 		return err;
-	err = wire_send_accepted(job->sock);
-	if (err)
-		return err;
-	return wire_recv_begin(job->sock, worker->stop_fd);
+	return wire_send_accepted(job->sock);
 }
 
 /* On an error the job and @sock stay with the caller: the task still has all its files and copies by itself. */
@@ -525,7 +521,7 @@ static int send_job(struct worker *worker, int sock, int worker_end, const struc
 	return wire_send_job(sock, gpus, nr_gpus);
 }
 
-/* Takes @worker_end. When it returns 0, the worker has the job and waits for the word to begin. */
+/* Takes @worker_end. When it returns 0, the worker has the job, or an error of its own is in the verdict. */
 static int offer(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	int err = send_job(worker, sock, worker_end, gpus, nr_gpus), reply;
@@ -539,37 +535,24 @@ static int offer(struct worker *worker, int sock, int worker_end, const struct c
 	return err ?: reply;
 }
 
-/* The token, when the worker begins. After an error it never does: it finds the socket closed. */
-static int begin(int sock)
-{
-	int kept = fcntl(sock, F_DUPFD_CLOEXEC, 0), token, err;
-
-	if (kept < 0)
-		return errno_or_eio();
-	token = criu_keep_file(kept);
-	if (token < 0)
-		return token;
-	err = wire_send_begin(sock);
-	if (!err)
-		return token;
-	shutdown(sock, SHUT_RDWR);
-	return err;
-}
-
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	_cleanup_close_ int sock = -1;
-	int socks[2], err;
+	_cleanup_close_ int sock = -1, worker_end = -1;
+	int socks[2], kept, token, err;
 
 	if (!is_running(worker))
 		return -ENOTCONN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return errno_or_eio();
 	sock = socks[0];
-	err = offer(worker, sock, socks[1], gpus, nr_gpus);
-	if (err)
-		return err;
-	return begin(sock);
+	worker_end = socks[1];
+	/* At first what may fail here: when the worker has accepted the job, nothing may. */
+	kept = fcntl(sock, F_DUPFD_CLOEXEC, 0);
+	token = kept < 0 ? errno_or_eio() : criu_keep_file(kept);
+	if (token < 0)
+		return token;
+	err = offer(worker, sock, steal_fd(&worker_end), gpus, nr_gpus);
+	return err ? err : token;
 }
 
 int worker_wait(int token)
