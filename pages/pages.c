@@ -72,7 +72,6 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, enum dire
 {
 	char *name = gpu->pages_name;
 
-	gpu->streaming = criu_is_streaming();
 	gpu->pages_fd =
 		direction == SAVE ? pages_image_create(id, gpu->gpu_id, name) : pages_image_open(id, gpu->gpu_id, name);
 	if (gpu->pages_fd == -ENOENT && direction == FILL && gpu->nr_bos)
@@ -87,19 +86,25 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, enum dire
 }
 
 /* As the @at-th of the files, whatever has been there. */
-static int open_gpu(struct page_files *files, size_t at, int id, const struct kfd_state *state, size_t device,
-		    uint32_t minor, enum direction direction)
+static int open_gpu(struct page_files *files, size_t at, const struct pages_process *process, size_t device,
+		    enum direction direction)
 {
 	struct content_gpu *gpu = &files->gpus[at];
 	int err;
 
-	*gpu = (struct content_gpu){ .gpu_id = state->devices[device].user_gpu_id, .render_fd = -1, .pages_fd = -1 };
+	*gpu = (struct content_gpu){
+		.gpu_id = process->state->devices[device].user_gpu_id,
+		.pid = process->pid,
+		.render_fd = -1,
+		.pages_fd = -1,
+		.streaming = criu_is_streaming(),
+	};
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
-	err = collect_bos(state, gpu);
+	err = collect_bos(process->state, gpu);
 	if (err)
 		return err;
-	err = open_files(gpu, id, minor, direction);
+	err = open_files(gpu, process->id, process->minors[device], direction);
 	if (err != -ENOENT || direction == SAVE || gpu->nr_bos)
 		return err;
 	/* Other writers leave the file out where there is nothing to put into it. */
@@ -112,24 +117,6 @@ static int files_init(struct page_files *files, size_t max_gpus)
 {
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
 	return files->gpus ? 0 : -ENOMEM;
-}
-
-static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors)
-{
-	int err = files_init(files, state->nr_devices);
-
-	if (err)
-		return err;
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		size_t at = files->nr_gpus;
-
-		err = open_gpu(files, at, id, state, i, minors[i], FILL);
-		if (!err && files->nr_gpus > at)
-			err = content_check_file(&files->gpus[at]); /* the engine would find it when criu has restored all else */
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 static struct content_options engine_options(const struct settings *settings, struct progress *progress,
@@ -208,12 +195,8 @@ static int list_parts(const struct pages_process *processes, size_t nr_processes
 
 static int open_part(struct saving *saving, size_t lane, struct part *part)
 {
-	const struct pages_process *process = part->process;
-	int err = open_gpu(&saving->files, lane, process->id, process->state, part->device, part->minor, SAVE);
-
 	saving->at[lane] = part;
-	saving->files.gpus[lane].pid = process->pid;
-	return err;
+	return open_gpu(&saving->files, lane, part->process, part->device, SAVE);
 }
 
 /* The first part of each GPU. */
@@ -301,47 +284,33 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 
 /* ---- restore ---- */
 
-/* The threads of a restored task would take pids that other tasks need. */
-static int fill(struct page_files *files, const struct settings *settings, struct progress *progress,
-		struct content_tally *tally)
+/* The files of @nr devices from @first on. What can be wrong with them is known before criu restores all else. */
+static int files_open(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
 {
-	struct content_options options = engine_options(settings, progress, tally);
+	int err = files_init(files, nr);
+
+	for (size_t i = first; !err && i < first + nr; i++) {
+		size_t at = files->nr_gpus;
+
+		err = open_gpu(files, at, process, i, FILL);
+		if (!err && files->nr_gpus > at && !files->gpus[at].streaming)
+			err = content_check_file(&files->gpus[at]);
+	}
+	return err;
+}
+
+/* The threads of a restored task would take pids that other tasks need. */
+static int fill(struct page_files *files, const struct settings *settings, struct content_tally *tally)
+{
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
+	struct content_options options = engine_options(settings, &progress, tally);
 	int err;
 
 	options.no_threads = true;
 	err = content_restore(files->gpus, files->nr_gpus, &options);
 	if (err)
 		return err;
-	progress_report(progress, files->gpus, files->nr_gpus);
-	return 0;
-}
-
-static int restore_from_stream(int id, const struct kfd_state *state, size_t device, uint32_t minor,
-			       const struct settings *settings, struct progress *progress, struct content_tally *tally)
-{
-	_cleanup_(files_done) struct page_files files = { 0 };
-	int err = files_init(&files, 1);
-
-	if (err)
-		return err;
-	err = open_gpu(&files, 0, id, state, device, minor, FILL);
-	if (err)
-		return err;
-	return fill(&files, settings, progress, tally);
-}
-
-/* The streamer sends each file once and waits until it has been read: so one after the other. */
-static int restore_all_from_stream(int id, const struct kfd_state *state, const uint32_t *minors,
-				   const struct settings *settings, struct content_tally *tally)
-{
-	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
-
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		int err = restore_from_stream(id, state, i, minors[i], settings, &progress, tally);
-
-		if (err)
-			return err;
-	}
+	progress_report(&progress, files->gpus, files->nr_gpus);
 	return 0;
 }
 
@@ -360,26 +329,39 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 	return token;
 }
 
-int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct worker *worker, struct content_tally *tally, int *ret_token)
+/* The streamer sends each file once and waits until it has been read: so one after the other. */
+static int restore_from_stream(const struct pages_process *process, const struct settings *settings,
+			       struct content_tally *tally)
+{
+	for (size_t i = 0; i < process->state->nr_devices; i++) {
+		_cleanup_(files_done) struct page_files files = { 0 };
+		int err = files_open(&files, process, i, 1);
+
+		if (!err)
+			err = fill(&files, settings, tally);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
+		  struct content_tally *tally, int *ret_token)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };
-	_cleanup_(progress_close) struct progress progress = { .fd = -1 };
 	int token, err;
 
 	*ret_token = -1;
 	if (criu_is_streaming())
-		return restore_all_from_stream(id, state, minors, settings, tally);
-	err = files_open(&files, id, state, minors);
+		return restore_from_stream(process, settings, tally);
+	err = files_open(&files, process, 0, process->state->nr_devices);
 	if (err || !files.nr_gpus)
 		return err;
 	token = worker ? hand_over(&files, worker) : -ENOTCONN;
-	if (token >= 0) {
-		*ret_token = token;
-		return 0;
-	}
-	progress = progress_open(settings->progress, "restore");
-	return fill(&files, settings, &progress, tally);
+	if (token < 0)
+		return fill(&files, settings, tally);
+	*ret_token = token;
+	return 0;
 }
 
 /* ---- the summary ---- */
