@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include "match/internal.h"
-#include "amdgpu_plugin_util.h"
 
 /* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
 #ifndef LIMIT
@@ -162,10 +161,10 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	_cleanup_problem_ struct problem *problem = NULL;
+	_cleanup_free_ struct problem *problem = calloc(1, sizeof(*problem));
 	int err;
 
-	if (!m)
+	if (!m || !problem)
 		return -ENOMEM;
 	*m = (struct match){ .saved = saved, .local = local, .options = options };
 	collect_gpus(m);
@@ -173,7 +172,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	if (err)
 		return err;
 	rule_prepare(m);
-	err = rule_problem(m, &problem);
+	err = rule_problem(m, problem);
 	if (err)
 		return err;
 	return solve(m, problem, ret);

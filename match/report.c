@@ -7,7 +7,6 @@
 #include <stdarg.h>
 
 #include "match/internal.h"
-#include "amdgpu_plugin_util.h"
 
 struct text {
 	char bytes[FAIL_TEXT_MAX];

@@ -6,8 +6,7 @@
  * Each kind of restriction has its transposed kind in the problem, so equal
  * rows mean equal columns, too.
  */
-#include "match/problem.h"
-#include "amdgpu_plugin_util.h"
+#include "match/internal.h"
 
 struct class
 {
