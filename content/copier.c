@@ -179,7 +179,6 @@ static int alloc_parts(struct copier *copier)
 			return fail(-ENOMEM, "allocating memory: %m");
 		part->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
 		part->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
-		part->ib.rules = sdma_rules(copier->family_id);
 		part->ib_address = copier->ib.address + i * copier->ib_bytes;
 		part->fence.context = copier->context;
 		part->fence.ip_type = AMDGPU_HW_IP_DMA;
@@ -202,7 +201,9 @@ static int open_device(struct copier *copier)
 	err = amdgpu_query_gpu_info(copier->device, &info);
 	if (err)
 		return fail(err, "asking for the GPU's family: %m");
-	copier->family_id = info.family_id;
+	if (info.family_id < AMDGPU_FAMILY_AI)
+		return fail(-EOPNOTSUPP, "using a GPU older than gfx9 (family %u), whose DMA packets are not known",
+			    info.family_id);
 	err = amdgpu_query_hw_ip_info(copier->device, AMDGPU_HW_IP_DMA, 0, &rings);
 	if (err)
 		return fail(err, "asking for DMA rings: %m");

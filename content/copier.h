@@ -33,7 +33,6 @@ struct copier_config {
 struct copier {
 	struct copier_config config;
 	amdgpu_device_handle device;
-	uint32_t family_id;  /* AMDGPU_FAMILY_* */
 	uint32_t hung_rings; /* a bit for each: a fence did not signal in time: no other fence of the ring will */
 	amdgpu_context_handle context;
 	uint32_t rings[COPIER_MAX_RINGS];
