@@ -256,22 +256,27 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	return 0;
 }
 
-size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr)
+bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent)
 {
-	size_t n = first + 1;
+	size_t nr = (len + BLOCK - 1) / BLOCK, n = (extent->to + BLOCK - 1) / BLOCK;
 
-	while (n < nr && !map[n] == !map[first])
+	if (n == nr)
+		return false;
+	extent->from = extent->to;
+	extent->data = map[n];
+	while (n < nr && !map[n] == !extent->data)
 		n++;
-	return n - first;
+	extent->to = n < nr ? n * BLOCK : len;
+	return true;
 }
 
-static size_t count_data_extents(const uint8_t *map, size_t nr)
+static size_t count_data_extents(const uint8_t *map, uint64_t len)
 {
-	size_t extents = 0;
+	size_t nr = 0;
 
-	for (size_t i = 0; i < nr; i += pagesio_extent(map, i, nr))
-		extents += map[i] != 0;
-	return extents;
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);)
+		nr += extent.data;
+	return nr;
 }
 
 /* An extent of data; its last, partial block cannot be written directly. */
@@ -288,21 +293,12 @@ static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint6
 
 static int write_extents(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
+	int err = 0;
 
-	for (size_t i = 0; i < nr; i += nr_alike) {
-		uint64_t from = i * BLOCK, to;
-		int err;
-
-		nr_alike = pagesio_extent(map, i, nr);
-		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		if (!map[i])
-			continue;
-		err = write_extent(io, off + from, mem + from, to - from);
-		if (err)
-			return err;
-	}
-	return 0;
+	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);)
+		if (extent.data)
+			err = write_extent(io, off + extent.from, mem + extent.from, extent.to - extent.from);
+	return err;
 }
 
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map)
@@ -311,7 +307,7 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 	if (io->streaming)
 		return write_range(io, off, mem, len);
-	if (count_data_extents(map, (len + BLOCK - 1) / BLOCK) > EXTENTS_MAX_DIRECT)
+	if (count_data_extents(map, len) > EXTENTS_MAX_DIRECT)
 		set_direct(io, false);
 	err = write_extents(io, off, mem, len, map);
 	if (!err && !io->direct)
@@ -526,27 +522,23 @@ static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
 
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 	bool may_be_cached = !in_memory(io) && off >= io->ahead_to, keep = false;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
 	read_ahead(io, off + io->stride, len);
-	for (size_t i = 0; i < nr; i += nr_alike) {
-		uint64_t from = i * BLOCK, to;
-		bool cached;
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
+		uint64_t at = off + extent.from, bytes = extent.to - extent.from;
+		bool cached = may_be_cached && extent.data && is_cached(io, at, bytes);
 		int err;
 
-		nr_alike = pagesio_extent(map, i, nr);
-		if (!map[i])
+		if (!extent.data)
 			continue;
-		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		cached = may_be_cached && is_cached(io, off + from, to - from);
 		keep |= cached;
 		io->some_cached |= cached;
 		set_direct(io, io->want_direct && !cached);
-		err = read_extent(io, off + from, (char *)mem + from, to - from);
+		err = read_extent(io, at, (char *)mem + extent.from, bytes);
 		if (err)
 			return err;
 	}

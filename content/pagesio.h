@@ -70,8 +70,14 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 /* The end of a stream: nothing may follow. */
 int pagesio_check_end(struct pagesio *io);
 
-/* The length of the extent that begins with block @first of the @nr blocks of a map. */
-size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr);
+/* Neighbouring blocks of a window that are alike, in bytes of it. All zero in front of the first. */
+struct extent {
+	uint64_t from, to;
+	bool data;
+};
+
+/* The next extent of a window of @len bytes; false: there are no more. */
+bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent);
 
 /* Gives fd its flags back. To be called after a failed open, too, but not without an open. */
 void pagesio_done(struct pagesio *io);

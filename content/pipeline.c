@@ -43,16 +43,12 @@ static int for_each_piece(struct pipeline *pipeline, uint64_t w, piece_fn fn)
 {
 	const uint8_t *map = slot_map(pipeline, w);
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 
-	for (size_t i = 0; i < nr; i += nr_alike) {
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
 		struct piece piece;
-		uint64_t end;
 
-		nr_alike = pagesio_extent(map, i, nr);
-		end = off + (i + nr_alike == nr ? len : (i + nr_alike) * BLOCK);
-		layout_for_each_piece (&pipeline->layout, off + i * BLOCK, end, &piece) {
-			int err = fn(pipeline, w, &piece, map[i] != 0);
+		layout_for_each_piece (&pipeline->layout, off + extent.from, off + extent.to, &piece) {
+			int err = fn(pipeline, w, &piece, extent.data);
 
 			if (err)
 				return err;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-
 #include "unit.h"
 #include "content/sdma.h"
 #include "kernel/driver.h"
