@@ -107,11 +107,16 @@ bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
 	return reached(pipeline, changed, &pipeline->nr_produced, w + 1, wait);
 }
 
-/* Called with the lock held. */
-static void count_consumed(struct pipeline *pipeline)
+/* Called with the lock held: one more window has come into staging memory, or left it again. */
+static void count_window(struct pipeline *pipeline, bool has_come)
 {
-	uint64_t len, off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
+	uint64_t len, off;
 
+	if (has_come) {
+		pipeline->nr_produced++;
+		return;
+	}
+	off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
 	pipeline->bytes_done = off + len - LENGTH_PREFIX_BYTES;
 }
 
@@ -120,10 +125,7 @@ void slot_copied(struct pipeline *pipeline, uint64_t w)
 	bool dump = pipeline->run->dump;
 
 	pthread_mutex_lock(&pipeline->run->lock);
-	if (dump)
-		pipeline->nr_produced++;
-	else
-		count_consumed(pipeline);
+	count_window(pipeline, dump);
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pthread_cond_signal(waiting_for(pipeline, dump ? w : w + pipeline->layout.nr_slots, false));
 }
@@ -132,16 +134,13 @@ void slot_copied(struct pipeline *pipeline, uint64_t w)
 void slot_transferred(struct pipeline *pipeline, uint64_t w)
 {
 	bool dump = pipeline->run->dump;
-	uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
+	const uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
 
 	pthread_mutex_lock(&pipeline->run->lock);
 	pipeline->is_transferred[slot_of(pipeline, w)] = true;
 	while (pipeline->is_transferred[slot_of(pipeline, *nr)]) {
 		pipeline->is_transferred[slot_of(pipeline, *nr)] = false;
-		if (dump)
-			count_consumed(pipeline);
-		else
-			pipeline->nr_produced++;
+		count_window(pipeline, !dump);
 	}
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pthread_cond_signal(waiting_for(pipeline, w, true));
