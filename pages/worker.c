@@ -256,17 +256,6 @@ static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
 	return add_lane(worker, device, ret);
 }
 
-static int plan_turn(struct job *job, size_t i)
-{
-	struct turn *turn = &job->turns[i];
-	struct stat st;
-
-	*turn = (struct turn){ .job = job, .gpu = &job->gpus[i] };
-	if (fstat(turn->gpu->render_fd, &st))
-		return errno_or_eio();
-	return find_lane(job->worker, st.st_rdev, &turn->lane);
-}
-
 /* All that may fail, so that a job that was accepted can be dealt out. */
 static int plan_turns(struct job *job)
 {
@@ -274,8 +263,12 @@ static int plan_turns(struct job *job)
 	if (!job->turns)
 		return -ENOMEM;
 	for (size_t i = 0; i < job->nr_gpus; i++) {
-		int err = plan_turn(job, i);
+		struct turn *turn = &job->turns[i];
+		struct stat st;
+		int err;
 
+		*turn = (struct turn){ .job = job, .gpu = &job->gpus[i] };
+		err = fstat(turn->gpu->render_fd, &st) ? errno_or_eio() : find_lane(job->worker, st.st_rdev, &turn->lane);
 		if (err)
 			return err;
 	}
@@ -312,7 +305,7 @@ static int accept_job(struct job *job)
 	return wire_send_accepted(job->sock);
 }
 
-/* On an error @sock stays with the caller: the task still has all its files and copies by itself. */
+/* Where it fails, the task still has all its files and copies by itself. */
 static int take_job(struct worker *worker, int sock)
 {
 	struct job *job = calloc(1, sizeof(*job));
