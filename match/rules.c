@@ -92,10 +92,9 @@ bool rule_is_at_least(enum topology_prop prop)
 
 const char *rule_capability_difference(uint64_t a, uint64_t b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++)
 		if ((a ^ b) & capability_bits[i].bits)
 			return capability_bits[i].name;
-	}
 	return NULL;
 }
 
@@ -376,7 +375,7 @@ static bool fulfils(const struct match *m, unsigned int thing, unsigned int plac
 
 void rule_domains(const struct match *m, struct problem *p)
 {
-	for (unsigned int i = 0; i < p->nr_things; i++) {
+	for (unsigned int i = 0; i < p->nr_things; i++)
 		for (unsigned int v = 0; v < p->nr_places; v++) {
 			if (rule_gpu(m, i, v).kind == OBSTACLE_NONE)
 				set_add(&p->domain[i], v);
@@ -384,7 +383,6 @@ void rule_domains(const struct match *m, struct problem *p)
 				if (fulfils(m, i, v, wish))
 					set_add(&p->wish[wish][i], v);
 		}
-	}
 }
 
 /* A thing that fits on busy places alone keeps them. */
