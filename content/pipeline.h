@@ -135,7 +135,7 @@ struct place {
 /* What an offset of the file means to the user. */
 struct place pipeline_place(const struct pipeline *pipeline, uint64_t file_off);
 
-/* ---- between the slots and the pages file (content/transfer.c); errors are those of the run, which has failed then ---- */
+/* ---- between the slots and the pages file (content/transfer.c); an error has failed the run already ---- */
 
 /* Opens the file, and with transfer_close() ends it; @err: of what came between. */
 int transfer_open(struct pipeline *pipeline);

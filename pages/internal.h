@@ -34,7 +34,9 @@ int wire_recv_job(int sock, int stop_fd, struct content_gpu **ret_gpus, size_t *
 /* Closes all files of a GPU that was received and frees its BOs; gpu->nr_bos is 0 afterwards. */
 void wire_gpu_done(struct content_gpu *gpu);
 
-/* Tells the task that its job has arrived complete and is the worker's. 0, or -errno: the task will not know. Never waits. */
+/*
+ * Tells the task that its job has arrived complete and is the worker's. 0, or -errno: the task will not know. Never waits.
+ */
 int wire_send_accepted(int sock);
 
 /*

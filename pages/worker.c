@@ -361,8 +361,7 @@ static void *receiver_thread(void *arg)
 		if (sock >= 0)
 			receive_job(worker, sock);
 	/* Tasks that are still in the queue or come later get an error at once. */
-	close(worker->channel);
-	worker->channel = -1;
+	close(steal_fd(&worker->channel));
 	return NULL;
 }
 
@@ -382,10 +381,8 @@ static int open_channel(struct worker *worker)
 
 static void free_memory(struct worker *worker)
 {
-	if (worker->channel >= 0)
-		close(worker->channel);
-	if (worker->stop_fd >= 0)
-		close(worker->stop_fd);
+	cleanup_close(&worker->channel);
+	cleanup_close(&worker->stop_fd);
 	if (worker->state)
 		munmap(worker->state, sizeof(*worker->state));
 	progress_close(&worker->progress);
