@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,7 +22,6 @@
 #include <cmocka.h>
 
 #include <libdrm/amdgpu.h>
-#include <linux/dma-buf.h>
 
 #include "content/pagesio.h"
 #include "content_fixture.h"
@@ -174,28 +172,6 @@ int __wrap_fcntl(int fd, int op, ...)
 	arg = va_arg(args, long);
 	va_end(args);
 	return hit("fcntl") ? -1 : __real_fcntl(fd, op, arg);
-}
-
-static unsigned int syncs[DMA_BUF_SYNC_VALID_FLAGS_MASK + 1]; /* of dma-bufs, by their flags */
-
-int __real_ioctl(int fd, unsigned long op, ...);
-int __wrap_ioctl(int fd, unsigned long op, ...);
-int __wrap_ioctl(int fd, unsigned long op, ...)
-{
-	va_list args;
-	void *arg;
-
-	va_start(args, op);
-	arg = va_arg(args, void *);
-	va_end(args);
-	if (hit("ioctl"))
-		return -1;
-	if (op == DMA_BUF_IOCTL_SYNC) {
-		pthread_mutex_lock(&lock);
-		syncs[((struct dma_buf_sync *)arg)->flags & DMA_BUF_SYNC_VALID_FLAGS_MASK]++;
-		pthread_mutex_unlock(&lock);
-	}
-	return __real_ioctl(fd, op, arg);
 }
 
 /* ---- what is in the page cache only ---- */
@@ -377,7 +353,6 @@ static void arm(const struct fault *fault, const struct scenario *scenario)
 	fail_nth = fault && !fault->in_library ? fault->nth : 0;
 	fail_errno = fault ? fault->err : 0;
 	mapped_bytes = 0;
-	memset(syncs, 0, sizeof(syncs));
 	armed = true;
 	pthread_mutex_unlock(&lock);
 }
@@ -444,7 +419,7 @@ static bool may_be_ignored(const char *call, int err)
 static bool is_retried(const char *call, int err)
 {
 	static const char *const names[] = {
-		"read", "write", "pread", "pwrite", "poll", "ioctl", "amdgpu_cs_query_fence_status"
+		"read", "write", "pread", "pwrite", "poll", "amdgpu_cs_query_fence_status"
 	};
 
 	if (!strcmp(call, "pthread_create"))
@@ -474,18 +449,6 @@ static void check_left(const struct scenario *scenario, const char *call, size_t
 		fail_msg("%s, %s fails: an fd is left", scenario->name, call);
 	if (mapped_bytes)
 		fail_msg("%s, %s fails: %ld mapped bytes left", scenario->name, call, mapped_bytes);
-}
-
-/* Each BO is announced to the exporter for the direction in which the CPU copies, and no other. */
-static void check_syncs(const struct scenario *scenario)
-{
-	unsigned int nr = scenario->rings ? 0 : ARRAY_SIZE(sizes) * ARRAY_SIZE(sizes[0]);
-	uint64_t direction = scenario->restore ? DMA_BUF_SYNC_WRITE : DMA_BUF_SYNC_READ;
-
-	for (uint64_t flags = 0; flags < ARRAY_SIZE(syncs); flags++)
-		if (syncs[flags] != ((flags & ~(uint64_t)DMA_BUF_SYNC_END) == direction ? nr : 0))
-			fail_msg("%s: %u dma-bufs are synchronized with flags %#x", scenario->name, syncs[flags],
-				 (unsigned int)flags);
 }
 
 /* An image's length says nothing of what is in it, so one that is not complete, as another GPU's may be, is empty. */
@@ -571,8 +534,6 @@ static const char *run_once(const struct scenario *scenario, const struct fault 
 		check_outcome(scenario, fault, call, ret);
 	else
 		assert_int_equal(ret, 0);
-	if (!call)
-		check_syncs(scenario);
 	for (int i = 0; i < 2; i++) {
 		if (!ret)
 			assert_true(scenario->restore ? fixture_gpus_same(&f[i], &saved[i])
