@@ -244,8 +244,9 @@ static int send_contents(struct restored_task *task, const uint32_t *minors)
 {
 	struct shared *shared = task->setup->shared;
 	double began = monotonic_seconds();
-	int err = pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
-				shared_tally(shared), &task->contents_token);
+	const struct pages_process process = { .id = task->image_id, .state = &task->image->state, .minors = minors };
+	int err = pages_restore(&process, task->setup->settings, task->setup->worker, shared_tally(shared),
+				&task->contents_token);
 
 	shared_note_wait(shared, began);
 	return err;

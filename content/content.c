@@ -9,10 +9,10 @@
 #include "content/content.h"
 
 #include <inttypes.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "content/pipeline.h"
-#include "amdgpu_plugin_util.h"
 
 #define FENCE_TIMEOUT_MS  30000
 #define PROGRESS_MS	  200
@@ -20,7 +20,8 @@
 
 /* What belongs to the caller's thread. */
 struct watch {
-	const struct content_options *options;
+	struct content_options options; /* with their defaults */
+	struct content_tally own_tally; /* for a caller that has none */
 	struct content_gpu *gpus;
 	struct content_run run;
 	struct pipeline *pipelines; /* one for each GPU */
@@ -29,15 +30,13 @@ struct watch {
 	bool lacks_threads; /* said once */
 };
 
-static double seconds_between_looks(const struct watch *watch)
+static int watch_init(struct watch *watch, const struct content_options *options, size_t nr_gpus, bool dump)
 {
-	return (watch->options->progress_ms ? watch->options->progress_ms : PROGRESS_MS) / 1e3;
-}
-
-static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
-{
+	watch->options = *options;
+	watch->options.tally = options->tally ?: &watch->own_tally;
+	watch->options.progress_ms = options->progress_ms ?: PROGRESS_MS;
 	watch->logged = monotonic_seconds();
-	watch->next_look = watch->logged + seconds_between_looks(watch);
+	watch->next_look = watch->logged + watch->options.progress_ms / 1e3;
 	watch->pipelines = calloc(nr_gpus, sizeof(*watch->pipelines));
 	if (!watch->pipelines)
 		return -ENOMEM;
@@ -45,8 +44,7 @@ static int watch_init(struct watch *watch, size_t nr_gpus, bool dump)
 		free(watch->pipelines);
 		return -ENOMEM;
 	}
-	watch->run.fence_timeout_ms =
-		watch->options->fence_timeout_ms ? watch->options->fence_timeout_ms : FENCE_TIMEOUT_MS;
+	watch->run.fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
 	return 0;
 }
 
@@ -68,26 +66,21 @@ static void raise_to(_Atomic uint64_t *most, uint64_t value)
 
 static void tally_run(struct content_tally *tally, bool begins)
 {
-	uint64_t none = 0, now = tally ? kernel_time_in(0, monotonic_offset_ns()) : 0;
+	uint64_t none = 0, now = kernel_time_in(0, monotonic_offset_ns());
 
-	if (tally && begins)
+	if (begins)
 		atomic_compare_exchange_strong(&tally->began_ns, &none, now);
-	if (tally && !begins)
+	else
 		raise_to(&tally->ended_ns, now);
 }
 
-static void tally_buffers(struct content_tally *tally, const struct pipeline *pipeline)
+static void tally_buffers(struct content_tally *tally, uint64_t bytes)
 {
-	uint64_t bytes = pipeline->staging_bytes;
-
-	if (tally)
-		raise_to(&tally->most_bytes, atomic_fetch_add(&tally->buffer_bytes, bytes) + bytes);
+	raise_to(&tally->most_bytes, atomic_fetch_add(&tally->buffer_bytes, bytes) + bytes);
 }
 
 static void tally_copied(struct content_tally *tally, const struct content_stats *stats)
 {
-	if (!tally)
-		return;
 	atomic_fetch_add(&tally->bytes, stats->bytes);
 	atomic_fetch_add(&tally->zero_bytes, stats->zero_bytes);
 }
@@ -107,21 +100,23 @@ static void take_stats(struct watch *watch, size_t i)
 	};
 }
 
-/* Called with the lock held. Once for each file. */
-static void log_space(struct pipeline *pipeline)
+/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. */
+static void warn_of_full_disk(const struct pipeline *pipeline)
 {
-	if (!pipeline->warn_space)
+	const struct content_gpu *gpu = pipeline->gpu;
+	uint64_t bytes = pipeline->layout.file_bytes;
+	struct statvfs fs;
+
+	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
 		return;
-	pipeline->warn_space = false;
 	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
-		pipeline->who, pipeline->layout.file_bytes, pipeline->gpu->pages_name);
+		pipeline->who, bytes, gpu->pages_name);
 }
 
 static void look_at(struct watch *watch, size_t i)
 {
 	pthread_mutex_lock(&watch->run.lock);
 	take_stats(watch, i);
-	log_space(&watch->pipelines[i]);
 	pthread_mutex_unlock(&watch->run.lock);
 }
 
@@ -148,12 +143,12 @@ static void log_progress(struct watch *watch)
 static void report_progress(void *arg)
 {
 	struct watch *watch = arg;
-	const struct content_options *options = watch->options;
+	const struct content_options *options = &watch->options;
 	double now = monotonic_seconds();
 
 	if (now < watch->next_look)
 		return;
-	watch->next_look = now + seconds_between_looks(watch);
+	watch->next_look = now + options->progress_ms / 1e3;
 	for (size_t i = 0; i < watch->run.nr_gpus; i++)
 		if (is_begun(watch, i))
 			look_at(watch, i);
@@ -190,34 +185,30 @@ static void log_done(const struct pipeline *pipeline, bool dump)
 
 /* ---- the run ---- */
 
-static int start(struct watch *watch, struct pipeline *pipeline)
+static void start(struct watch *watch, struct pipeline *pipeline)
 {
-	int err = watch->options->no_threads ? -EAGAIN : pipeline_start(pipeline);
+	bool no_threads = watch->options.no_threads;
+	int err = no_threads ? -EAGAIN : pipeline_start(pipeline);
 
 	if (!err)
-		return 0;
-	if (err != -EAGAIN) {
-		(void)fail(err, "%s: starting a thread: %m", pipeline->who);
-		return content_run_fail(&watch->run, err);
-	}
-	if (!watch->options->no_threads && !watch->lacks_threads)
+		return;
+	if (!no_threads && !watch->lacks_threads)
 		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other\n",
 			strerror(-err));
 	watch->lacks_threads = true;
 	pipeline_run_alone(pipeline);
-	return 0;
 }
 
 static uint64_t max_bytes_of_gpu(const struct watch *watch)
 {
-	uint64_t max_bytes = watch->options->max_buffer_bytes;
+	uint64_t max_bytes = watch->options.max_buffer_bytes;
 
 	return max_bytes ? max_bytes / watch->run.nr_gpus ?: 1 : 0;
 }
 
 static void end_gpu(struct watch *watch, size_t i)
 {
-	struct content_tally *tally = watch->options->tally;
+	struct content_tally *tally = watch->options.tally;
 	struct pipeline *pipeline = &watch->pipelines[i];
 
 	pipeline_join(pipeline);
@@ -226,8 +217,7 @@ static void end_gpu(struct watch *watch, size_t i)
 		log_done(pipeline, watch->run.dump);
 		tally_copied(tally, &watch->gpus[i].stats);
 	}
-	if (tally)
-		atomic_fetch_sub(&tally->buffer_bytes, pipeline->staging_bytes);
+	atomic_fetch_sub(&tally->buffer_bytes, pipeline->staging_bytes);
 	pipeline_done(pipeline);
 	watch->nr_begun--;
 }
@@ -239,16 +229,19 @@ static void begin_gpu(struct watch *watch, size_t i)
 	int err = pipeline_init(pipeline, &watch->run, changed, &watch->gpus[i], max_bytes_of_gpu(watch));
 
 	watch->nr_begun++;
-	tally_buffers(watch->options->tally, pipeline);
-	if (!err)
-		err = start(watch, pipeline);
-	if (err)
+	tally_buffers(watch->options.tally, pipeline->staging_bytes);
+	if (err) {
 		end_gpu(watch, i);
+		return;
+	}
+	if (watch->run.dump)
+		warn_of_full_disk(pipeline);
+	start(watch, pipeline);
 }
 
 static void go_on(struct watch *watch, size_t i)
 {
-	const struct content_options *options = watch->options;
+	const struct content_options *options = &watch->options;
 	int r;
 
 	end_gpu(watch, i);
@@ -306,18 +299,18 @@ static void run_pipelines(struct watch *watch)
 
 static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
 {
-	struct watch watch = { .options = options, .gpus = gpus };
+	struct watch watch = { .gpus = gpus };
 	int err;
 
 	if (!nr_gpus)
 		return 0;
-	err = watch_init(&watch, nr_gpus, dump);
+	err = watch_init(&watch, options, nr_gpus, dump);
 	if (err)
 		return fail(err, "copying the contents of %zu GPUs: %m", nr_gpus);
 	fail_clear();
-	tally_run(options->tally, true);
+	tally_run(watch.options.tally, true);
 	run_pipelines(&watch);
-	tally_run(options->tally, false);
+	tally_run(watch.options.tally, false);
 	err = atomic_load(&watch.run.err);
 	fail_clear();
 	if (err && watch.run.error_text[0])
@@ -334,4 +327,17 @@ int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
 	return copy_contents(gpus, nr_gpus, options, false);
+}
+
+int content_check_file(const struct content_gpu *gpu)
+{
+	_cleanup_free_ uint64_t *starts = NULL;
+	struct pagesio io = { .flags = -1 };
+	int err = content_starts(gpu->bos, gpu->nr_bos, &starts);
+
+	if (err)
+		return fail(err, "gpu %#x: image %s: %m", gpu->gpu_id, gpu->pages_name);
+	err = pagesio_open(&io, gpu->pages_fd, false, starts[gpu->nr_bos]);
+	pagesio_done(&io);
+	return err ? fail_in(err, "gpu %#x: image %s", gpu->gpu_id, gpu->pages_name) : 0;
 }

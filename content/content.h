@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "content/crc32c.h"
-
 /* How a copier reaches memory. The engine's own: zero before and after a run. */
 struct content_mapping {
 	struct amdgpu_bo *bo; /* of libdrm_amdgpu, like va */
@@ -46,7 +44,7 @@ struct content_gpu {
 	int pid;		/* whose contents; 0: the log tells */
 	int render_fd;		/* borrowed; a file of the render node that the plugin opened itself */
 	int pages_fd;		/* borrowed; the caller closes it and checks that. Its file position is used */
-	const char *pages_name; /* for messages */
+	char pages_name[64];	/* for messages */
 	bool streaming;		/* pages_fd is a pipe: once, in order, no seek, no holes, no O_DIRECT */
 	struct content_bo *bos;
 	size_t nr_bos;
@@ -81,17 +79,35 @@ struct content_tally {
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where threads
- * cannot be started because there are too many tasks (EAGAIN), it copies without after a warning. The smallest staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU,
- * BO and offset. All threads have ended and everything is released in either case.
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no thread
+ * can be started, as where there are too many tasks, it copies without after a warning. The smallest staging memory is one
+ * page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and offset. All threads have
+ * ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+
+/*
+ * What is wrong with a pages file before it is read: its length, and the length that it announces; a restore finds the same,
+ * later. 0 or -errno.
+ */
+int content_check_file(const struct content_gpu *gpu);
 
 /*
  * Where in a pages file the contents of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
  * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
+
+/*
+ * CRC-32C (Castagnoli, as in iSCSI, ext4 and RFC 3720): initial value 0, chained by giving the result of one call to the
+ * next.
+ */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+/* As crc32c() over @len bytes of zero, in time that hardly depends on @len. */
+uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
+/* The implementations for processors without the newer instructions, and without any; the same result. */
+uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len);
+uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -22,7 +22,6 @@
 #define HUGE_PAGE_BYTES (2u << 20)
 /* Holes shorter than this are not looked for, see content/pagesio.c: bounds the packets of a slot. */
 #define FILL_BYTES_MIN	(64u << 10)
-#define MAX_RINGS	2
 /* A slot smaller than this is not worth more than one ring. */
 #define SPLIT_BYTES_MIN (1u << 20)
 /* How often a wait for a fence looks whether it should end. */
@@ -38,37 +37,20 @@ struct dma_part {
 	bool uses_staging;
 };
 
-struct dmacopy {
-	struct copier *copier;
-	uint32_t family_id;   /* AMDGPU_FAMILY_* */
-	uint32_t usable_rings; /* a bit for each */
-	uint32_t hung_rings; /* a fence did not signal in time: no other fence of the ring will */
-	amdgpu_context_handle context;
-	uint32_t rings[MAX_RINGS];
-	unsigned int nr_rings;
-	struct content_mapping *staging; /* of each slot, from its first use on */
-	struct content_mapping ib;
-	uint64_t part_bytes;	/* of a slot; all rings work on each, so that one is done as soon as possible */
-	uint64_t ib_bytes;	/* for one part */
-	size_t max_bos;		/* room of dma_part.bos */
-	int64_t clock_offset;	/* monotonic_offset_ns() */
-	struct dma_part *parts; /* those of a slot are neighbours, nr_rings of them */
-};
-
-static unsigned int nr_parts(const struct dmacopy *dma)
+static unsigned int nr_parts(const struct copier *copier)
 {
-	return dma->copier->config.nr_slots * dma->nr_rings;
+	return copier->config.nr_slots * copier->nr_rings;
 }
 
 /* ---- mappings ---- */
 
 /* Gives mapping->bo an address. */
-static int gpu_map(struct dmacopy *dma, struct content_mapping *mapping, uint64_t size)
+static int gpu_map(struct copier *copier, struct content_mapping *mapping, uint64_t size)
 {
 	uint64_t bytes = round_up(size, PAGE_BYTES);
 	int err;
 
-	err = amdgpu_va_range_alloc(dma->copier->device, amdgpu_gpu_va_range_general, bytes,
+	err = amdgpu_va_range_alloc(copier->device, amdgpu_gpu_va_range_general, bytes,
 				    bytes < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES, 0, &mapping->address,
 				    &mapping->va, 0);
 	if (err)
@@ -112,34 +94,32 @@ int copier_map_bo(struct copier *copier, struct content_bo *bo)
 	bo->mapping.bo = import.buf_handle;
 	if (import.alloc_size < bo->size)
 		return fail(-EINVAL, "the dma-buf is smaller than the BO: %" PRIu64 " bytes", import.alloc_size);
-	err = gpu_map(copier->dma, &bo->mapping, bo->size);
+	err = gpu_map(copier, &bo->mapping, bo->size);
 	return err ? fail(err, "mapping the BO: %m") : 0;
 }
 
-int copier_unmap_bo(struct copier *copier, struct content_bo *bo)
+int copier_unmap_bo(struct content_bo *bo)
 {
 	int err = gpu_unmap(&bo->mapping);
 
-	(void)copier;
 	return err ? fail(err, "unmapping the BO: %m") : 0;
 }
 
 /* ---- life ---- */
 
-static void choose_rings(struct dmacopy *dma)
+static void choose_rings(struct copier *copier, uint32_t usable)
 {
-	unsigned int max_rings = dma->copier->config.slot_bytes < SPLIT_BYTES_MIN ? 1 : MAX_RINGS;
+	unsigned int max_rings = copier->config.slot_bytes < SPLIT_BYTES_MIN ? 1 : COPIER_MAX_RINGS;
 
-	for (uint32_t ring = 0; ring < 32 && dma->nr_rings < max_rings; ring++)
-		if (dma->usable_rings >> ring & 1)
-			dma->rings[dma->nr_rings++] = ring;
+	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < max_rings; ring++)
+		if (usable >> ring & 1)
+			copier->rings[copier->nr_rings++] = ring;
 }
 
-static int register_staging(struct dmacopy *dma, unsigned int slot)
+static int register_staging(struct copier *copier, unsigned int slot)
 {
-	struct copier *copier = dma->copier;
 	uint64_t bytes = copier->config.slot_bytes;
-	struct content_mapping *staging = &dma->staging[slot];
+	struct content_mapping *staging = &copier->staging[slot];
 	int err;
 
 	if (staging->bo)
@@ -148,14 +128,13 @@ static int register_staging(struct dmacopy *dma, unsigned int slot)
 					     &staging->bo);
 	if (err)
 		return fail(err, "registering staging memory: %m");
-	err = gpu_map(dma, staging, bytes);
+	err = gpu_map(copier, staging, bytes);
 	return err ? fail(err, "mapping staging memory: %m") : 0;
 }
 
 /* One BO holds the IBs of all parts. */
-static int alloc_ibs(struct dmacopy *dma)
+static int alloc_ibs(struct copier *copier)
 {
-	struct copier *copier = dma->copier;
 	struct amdgpu_bo_alloc_request request = {
 		.preferred_heap = AMDGPU_GEM_DOMAIN_GTT,
 		.phys_alignment = PAGE_BYTES,
@@ -163,56 +142,54 @@ static int alloc_ibs(struct dmacopy *dma)
 	uint64_t packets;
 	int err;
 
-	dma->part_bytes = round_up(copier->config.slot_bytes / dma->nr_rings, PAGE_BYTES);
-	packets = dma->part_bytes / PAGE_BYTES + 2 * (dma->part_bytes / FILL_BYTES_MIN) + 16;
-	dma->max_bos = packets + 2;
-	dma->ib_bytes = round_up(packets * SDMA_COPY_DWORDS * sizeof(uint32_t), PAGE_BYTES);
-	request.alloc_size = dma->ib_bytes * nr_parts(dma);
-	err = amdgpu_bo_alloc(copier->device, &request, &dma->ib.bo);
+	copier->part_bytes = round_up(copier->config.slot_bytes / copier->nr_rings, PAGE_BYTES);
+	packets = copier->part_bytes / PAGE_BYTES + 2 * (copier->part_bytes / FILL_BYTES_MIN) + 16;
+	copier->max_bos = packets + 2;
+	copier->ib_bytes = round_up(packets * SDMA_COPY_DWORDS * sizeof(uint32_t), PAGE_BYTES);
+	request.alloc_size = copier->ib_bytes * nr_parts(copier);
+	err = amdgpu_bo_alloc(copier->device, &request, &copier->ib.bo);
 	if (err)
 		return fail(err, "allocating indirect buffers: %m");
-	err = gpu_map(dma, &dma->ib, request.alloc_size);
+	err = gpu_map(copier, &copier->ib, request.alloc_size);
 	if (err)
 		return fail(err, "mapping indirect buffers: %m");
-	err = amdgpu_bo_cpu_map(dma->ib.bo, &dma->ib.cpu);
+	err = amdgpu_bo_cpu_map(copier->ib.bo, &copier->ib.cpu);
 	return err ? fail(err, "mapping indirect buffers for the CPU: %m") : 0;
 }
 
-static void part_begin(struct dmacopy *dma, struct dma_part *part)
+static void part_begin(struct copier *copier, struct dma_part *part)
 {
 	part->ib.nr_dw = 0;
-	part->bos[1] = dma->ib.bo;
+	part->bos[1] = copier->ib.bo;
 	part->nr_bos = 2;
 	part->uses_staging = false;
 }
 
-static int alloc_parts(struct dmacopy *dma)
+static int alloc_parts(struct copier *copier)
 {
-	dma->staging = calloc(dma->copier->config.nr_slots, sizeof(*dma->staging));
-	dma->parts = calloc(nr_parts(dma), sizeof(*dma->parts));
-	if (!dma->staging || !dma->parts)
+	copier->staging = calloc(copier->config.nr_slots, sizeof(*copier->staging));
+	copier->parts = calloc(nr_parts(copier), sizeof(*copier->parts));
+	if (!copier->staging || !copier->parts)
 		return fail(-ENOMEM, "allocating memory: %m");
-	for (unsigned int i = 0; i < nr_parts(dma); i++) {
-		struct dma_part *part = &dma->parts[i];
+	for (unsigned int i = 0; i < nr_parts(copier); i++) {
+		struct dma_part *part = &copier->parts[i];
 
-		part->bos = calloc(dma->max_bos, sizeof(*part->bos));
+		part->bos = calloc(copier->max_bos, sizeof(*part->bos));
 		if (!part->bos)
 			return fail(-ENOMEM, "allocating memory: %m");
-		part->ib.dw = (uint32_t *)((char *)dma->ib.cpu + i * dma->ib_bytes);
-		part->ib.max_dw = dma->ib_bytes / sizeof(uint32_t);
-		part->ib.rules = sdma_rules(dma->family_id);
-		part->ib_address = dma->ib.address + i * dma->ib_bytes;
-		part->fence.context = dma->context;
+		part->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
+		part->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
+		part->ib_address = copier->ib.address + i * copier->ib_bytes;
+		part->fence.context = copier->context;
 		part->fence.ip_type = AMDGPU_HW_IP_DMA;
-		part->fence.ring = dma->rings[i % dma->nr_rings];
-		part_begin(dma, part);
+		part->fence.ring = copier->rings[i % copier->nr_rings];
+		part_begin(copier, part);
 	}
 	return 0;
 }
 
-static int open_device(struct dmacopy *dma)
+static int open_device(struct copier *copier)
 {
-	struct copier *copier = dma->copier;
 	struct drm_amdgpu_info_hw_ip rings = { 0 };
 	struct amdgpu_gpu_info info = { 0 };
 	uint32_t major, minor;
@@ -224,12 +201,14 @@ static int open_device(struct dmacopy *dma)
 	err = amdgpu_query_gpu_info(copier->device, &info);
 	if (err)
 		return fail(err, "asking for the GPU's family: %m");
-	dma->family_id = info.family_id;
+	if (info.family_id < AMDGPU_FAMILY_AI)
+		return fail(-EOPNOTSUPP, "using a GPU older than gfx9 (family %u), whose DMA packets are not known",
+			    info.family_id);
 	err = amdgpu_query_hw_ip_info(copier->device, AMDGPU_HW_IP_DMA, 0, &rings);
 	if (err)
 		return fail(err, "asking for DMA rings: %m");
-	dma->usable_rings = rings.available_rings;
-	if (!dma->usable_rings)
+	choose_rings(copier, rings.available_rings);
+	if (!copier->nr_rings)
 		return fail(-EOPNOTSUPP, "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves "
 			    "none");
 	return 0;
@@ -237,84 +216,68 @@ static int open_device(struct dmacopy *dma)
 
 int copier_init(struct copier *copier, const struct copier_config *config)
 {
-	struct dmacopy *dma = calloc(1, sizeof(*dma));
 	int err;
 
-	*copier = (struct copier){ .config = *config, .dma = dma };
-	if (!dma)
-		return fail(-ENOMEM, "allocating memory: %m");
-	dma->copier = copier;
-	dma->clock_offset = monotonic_offset_ns();
-	err = open_device(dma);
+	*copier = (struct copier){ .config = *config, .clock_offset = monotonic_offset_ns() };
+	err = open_device(copier);
 	if (err)
 		return err;
-	choose_rings(dma);
-	err = amdgpu_cs_ctx_create(copier->device, &dma->context);
+	err = amdgpu_cs_ctx_create(copier->device, &copier->context);
 	if (err)
 		return fail(err, "creating a GPU context: %m");
-	err = alloc_ibs(dma);
+	err = alloc_ibs(copier);
 	if (err)
 		return err;
-	return alloc_parts(dma);
+	return alloc_parts(copier);
 }
 
-static int free_ibs(struct dmacopy *dma)
+static int free_ibs(struct copier *copier)
 {
 	int ret = 0, err;
 
-	if (dma->ib.cpu)
-		ret = amdgpu_bo_cpu_unmap(dma->ib.bo);
-	err = gpu_unmap(&dma->ib);
+	if (copier->ib.cpu)
+		ret = amdgpu_bo_cpu_unmap(copier->ib.bo);
+	err = gpu_unmap(&copier->ib);
 	return ret ?: err;
 }
 
-static int release_all(struct dmacopy *dma)
+static int release_all(struct copier *copier)
 {
-	unsigned int nr_slots = dma->staging ? dma->copier->config.nr_slots : 0;
-	int ret = free_ibs(dma), err;
+	unsigned int nr_slots = copier->staging ? copier->config.nr_slots : 0;
+	int ret = free_ibs(copier), err;
 
 	for (unsigned int slot = 0; slot < nr_slots; slot++) {
-		err = gpu_unmap(&dma->staging[slot]);
+		err = gpu_unmap(&copier->staging[slot]);
 		ret = ret ?: err;
 	}
-	err = dma->context ? amdgpu_cs_ctx_free(dma->context) : 0;
+	err = copier->context ? amdgpu_cs_ctx_free(copier->context) : 0;
 	ret = ret ?: err;
-	err = dma->copier->device ? amdgpu_device_deinitialize(dma->copier->device) : 0;
+	err = copier->device ? amdgpu_device_deinitialize(copier->device) : 0;
 	return ret ?: err;
 }
 
 int copier_done(struct copier *copier)
 {
-	struct dmacopy *dma = copier->dma;
-	int ret = copier_drain(copier), err;
+	int err = release_all(copier);
 
-	if (!dma)
-		return ret;
-	err = release_all(dma);
-	if (err)
-		(void)fail(err, "releasing GPU memory: %m");
-	for (unsigned int i = 0; dma->parts && i < nr_parts(dma); i++)
-		free(dma->parts[i].bos);
-	free(dma->parts);
-	free(dma->staging);
-	free(dma);
-	copier->dma = NULL;
-	copier->device = NULL;
-	return ret ?: err;
+	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++)
+		free(copier->parts[i].bos);
+	free(copier->parts);
+	free(copier->staging);
+	return err ? fail(err, "releasing GPU memory: %m") : 0;
 }
 
 /* ---- fences ---- */
 
-static int wait_part(struct dmacopy *dma, struct dma_part *part)
+static int wait_part(struct copier *copier, struct dma_part *part)
 {
-	struct copier *copier = dma->copier;
 	uint32_t limit_ms = copier->config.fence_timeout_ms;
 	uint64_t slice_ns = (limit_ms < FENCE_SLICE_MS ? limit_ms : FENCE_SLICE_MS) * 1000000ull;
 	double deadline = monotonic_seconds() + limit_ms / 1e3;
 	uint32_t expired = 0;
 
 	while (part->in_flight) {
-		int err = amdgpu_cs_query_fence_status(&part->fence, kernel_time_in(slice_ns, dma->clock_offset),
+		int err = amdgpu_cs_query_fence_status(&part->fence, kernel_time_in(slice_ns, copier->clock_offset),
 						       AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired);
 
 		if (err && err != -EINTR)
@@ -323,7 +286,7 @@ static int wait_part(struct dmacopy *dma, struct dma_part *part)
 		if (part->in_flight && copier->config.stopped && copier->config.stopped(copier->config.stopped_arg))
 			return -ECANCELED;
 		if (part->in_flight && monotonic_seconds() >= deadline) {
-			dma->hung_rings |= 1u << part->fence.ring;
+			copier->hung_rings |= 1u << part->fence.ring;
 			return fail(-ETIME, "the GPU does not finish a copy: %m");
 		}
 	}
@@ -332,10 +295,8 @@ static int wait_part(struct dmacopy *dma, struct dma_part *part)
 
 int copier_wait(struct copier *copier, unsigned int slot)
 {
-	struct dmacopy *dma = copier->dma;
-
-	for (unsigned int i = 0; i < dma->nr_rings; i++) {
-		int err = wait_part(dma, &dma->parts[slot * dma->nr_rings + i]);
+	for (unsigned int i = 0; i < copier->nr_rings; i++) {
+		int err = wait_part(copier, &copier->parts[slot * copier->nr_rings + i]);
 
 		if (err)
 			return err;
@@ -345,13 +306,12 @@ int copier_wait(struct copier *copier, unsigned int slot)
 
 int copier_drain(struct copier *copier)
 {
-	struct dmacopy *dma = copier->dma;
 	int ret = 0;
 
 	copier->config.stopped = NULL; /* the memory must not go while the GPU uses it */
-	for (unsigned int i = 0; dma && dma->parts && i < nr_parts(dma); i++) {
-		struct dma_part *part = &dma->parts[i];
-		int err = dma->hung_rings >> part->fence.ring & 1 ? 0 : wait_part(dma, part);
+	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++) {
+		struct dma_part *part = &copier->parts[i];
+		int err = copier->hung_rings >> part->fence.ring & 1 ? 0 : wait_part(copier, part);
 
 		ret = ret ?: err;
 	}
@@ -360,11 +320,10 @@ int copier_drain(struct copier *copier)
 
 int copier_check_reset(struct copier *copier)
 {
-	struct dmacopy *dma = copier->dma;
 	uint64_t flags = 0;
 	int err;
 
-	err = amdgpu_cs_query_reset_state2(dma->context, &flags);
+	err = amdgpu_cs_query_reset_state2(copier->context, &flags);
 	if (err == -EINVAL)
 		return 0; /* a kernel before 4.15: it has no such query */
 	if (err)
@@ -376,7 +335,7 @@ int copier_check_reset(struct copier *copier)
 
 /* ---- submissions ---- */
 
-static int submit_ib(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_list_handle list)
+static int submit_ib(struct copier *copier, struct dma_part *part, amdgpu_bo_list_handle list)
 {
 	struct amdgpu_cs_ib_info ib = {
 		.ib_mc_address = part->ib_address,
@@ -391,7 +350,7 @@ static int submit_ib(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_list_
 	};
 	int err;
 
-	err = amdgpu_cs_submit(dma->context, 0, &request, 1);
+	err = amdgpu_cs_submit(copier->context, 0, &request, 1);
 	if (err)
 		return fail(err, "submitting the copy: %m");
 	part->fence.fence = request.seq_no;
@@ -399,7 +358,7 @@ static int submit_ib(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_list_
 	return 0;
 }
 
-static int submit_part(struct dmacopy *dma, struct dma_part *part)
+static int submit_part(struct copier *copier, struct dma_part *part)
 {
 	size_t first = part->uses_staging ? 0 : 1;
 	amdgpu_bo_list_handle list = NULL;
@@ -408,11 +367,11 @@ static int submit_part(struct dmacopy *dma, struct dma_part *part)
 	if (!part->ib.nr_dw)
 		return 0;
 	sdma_finish(&part->ib);
-	err = amdgpu_bo_list_create(dma->copier->device, (uint32_t)(part->nr_bos - first), part->bos + first, NULL, &list);
+	err = amdgpu_bo_list_create(copier->device, (uint32_t)(part->nr_bos - first), part->bos + first, NULL, &list);
 	if (err)
 		return fail(err, "listing buffers: %m");
-	err = submit_ib(dma, part, list);
-	part_begin(dma, part);
+	err = submit_ib(copier, part, list);
+	part_begin(copier, part);
 	/* The kernel holds the buffers of a submission itself. */
 	list_err = amdgpu_bo_list_destroy(list);
 	if (!err && list_err)
@@ -422,10 +381,8 @@ static int submit_part(struct dmacopy *dma, struct dma_part *part)
 
 int copier_submit(struct copier *copier, unsigned int slot)
 {
-	struct dmacopy *dma = copier->dma;
-
-	for (unsigned int i = 0; i < dma->nr_rings; i++) {
-		int err = submit_part(dma, &dma->parts[slot * dma->nr_rings + i]);
+	for (unsigned int i = 0; i < copier->nr_rings; i++) {
+		int err = submit_part(copier, &copier->parts[slot * copier->nr_rings + i]);
 
 		if (err)
 			return err;
@@ -434,21 +391,21 @@ int copier_submit(struct copier *copier, unsigned int slot)
 }
 
 /* Makes room in a full IB. Only BOs smaller than a page can get here. */
-static int flush_part(struct dmacopy *dma, struct dma_part *part)
+static int flush_part(struct copier *copier, struct dma_part *part)
 {
-	int err = submit_part(dma, part);
+	int err = submit_part(copier, part);
 
 	if (err)
 		return err;
-	return wait_part(dma, part);
+	return wait_part(copier, part);
 }
 
-static int use_bo(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_handle bo)
+static int use_bo(struct copier *copier, struct dma_part *part, amdgpu_bo_handle bo)
 {
 	if (part->bos[part->nr_bos - 1] == bo)
 		return 0;
-	if (part->nr_bos == dma->max_bos) {
-		int err = flush_part(dma, part);
+	if (part->nr_bos == copier->max_bos) {
+		int err = flush_part(copier, part);
 
 		if (err)
 			return err;
@@ -458,14 +415,14 @@ static int use_bo(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_handle b
 }
 
 /* Packets for one part: a copy, or zeros where there is no @staging. */
-static int add_to_part(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_handle bo, uint64_t in_bo,
+static int add_to_part(struct copier *copier, struct dma_part *part, amdgpu_bo_handle bo, uint64_t in_bo,
 		       const struct content_mapping *staging, uint64_t in_slot, uint64_t len)
 {
-	bool out = dma->copier->config.to_staging;
+	bool out = copier->config.to_staging;
 
 	for (uint64_t done = 0;;) {
 		uint64_t in_staging = staging ? staging->address + in_slot : 0;
-		int err = use_bo(dma, part, bo);
+		int err = use_bo(copier, part, bo);
 
 		if (err)
 			return err;
@@ -479,42 +436,26 @@ static int add_to_part(struct dmacopy *dma, struct dma_part *part, amdgpu_bo_han
 		}
 		if (done == len)
 			return 0;
-		err = flush_part(dma, part);
+		err = flush_part(copier, part);
 		if (err)
 			return err;
 	}
 }
 
 /* Each ring gets what lies in its part of the slot. */
-static int add_to_slot(struct dmacopy *dma, unsigned int slot, const struct content_mapping *mapping, uint64_t bo_off,
-		       uint64_t slot_off, uint64_t len, const struct content_mapping *staging)
+int copier_add(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off, uint64_t slot_off,
+	       uint64_t len, bool data)
 {
-	for (uint64_t done = 0, bytes; done < len; done += bytes) {
-		uint64_t at = slot_off + done, ring = at / dma->part_bytes;
-		uint64_t part_end = (ring + 1) * dma->part_bytes;
-		int err;
+	const struct content_mapping *staging = data ? &copier->staging[slot] : NULL;
+	int err = data ? register_staging(copier, slot) : 0;
+
+	for (uint64_t done = 0, bytes; !err && done < len; done += bytes) {
+		uint64_t at = slot_off + done, ring = at / copier->part_bytes;
+		uint64_t part_end = (ring + 1) * copier->part_bytes;
 
 		bytes = len - done < part_end - at ? len - done : part_end - at;
-		err = add_to_part(dma, &dma->parts[slot * dma->nr_rings + ring], mapping->bo,
-				  mapping->address + bo_off + done, staging, at, bytes);
-		if (err)
-			return err;
+		err = add_to_part(copier, &copier->parts[slot * copier->nr_rings + ring], bo->mapping.bo,
+				  bo->mapping.address + bo_off + done, staging, at, bytes);
 	}
-	return 0;
-}
-
-int copier_copy(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		uint64_t slot_off, uint64_t len)
-{
-	int err = register_staging(copier->dma, slot);
-
-	if (err)
-		return err;
-	return add_to_slot(copier->dma, slot, &bo->mapping, bo_off, slot_off, len, &copier->dma->staging[slot]);
-}
-
-int copier_zero(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		uint64_t slot_off, uint64_t len)
-{
-	return add_to_slot(copier->dma, slot, &bo->mapping, bo_off, slot_off, len, NULL);
+	return err;
 }

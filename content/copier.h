@@ -27,33 +27,44 @@ struct copier_config {
 	void *stopped_arg;
 };
 
+#define COPIER_MAX_RINGS 2
+
+/* The copier's own. */
 struct copier {
 	struct copier_config config;
 	amdgpu_device_handle device;
-	struct dmacopy *dma; /* the copier's own */
+	uint32_t hung_rings; /* a bit for each: a fence did not signal in time: no other fence of the ring will */
+	amdgpu_context_handle context;
+	uint32_t rings[COPIER_MAX_RINGS];
+	unsigned int nr_rings;
+	struct content_mapping *staging; /* of each slot, from its first use on */
+	struct content_mapping ib;
+	uint64_t part_bytes;	/* of a slot; all rings work on each, so that one is done as soon as possible */
+	uint64_t ib_bytes;	/* for one part */
+	size_t max_bos;		/* room of dma_part.bos */
+	int64_t clock_offset;	/* monotonic_offset_ns() */
+	struct dma_part *parts; /* those of a slot are neighbours, nr_rings of them */
 };
 
 /* After a failure copier_done() still has to be called. */
 int copier_init(struct copier *copier, const struct copier_config *config);
 /* Waits for all that is in flight, whatever config.stopped says. First error. */
 int copier_drain(struct copier *copier);
-/* Drains and releases everything but BOs; accepts a half-built copier. First error. */
+/* Releases everything but BOs, when it is drained; accepts a half-built copier. First error. */
 int copier_done(struct copier *copier);
 
 /* Sets bo->mapping. -EINVAL when the dma-buf is smaller than the BO. */
 int copier_map_bo(struct copier *copier, struct content_bo *bo);
 /* Accepts a half-mapped BO; nothing may be in flight for it. */
-int copier_unmap_bo(struct copier *copier, struct content_bo *bo);
+int copier_unmap_bo(struct content_bo *bo);
 
 /*
- * Add to the next submission of @slot: a copy between the BO and the slot's staging memory,
- * or zeros for the BO, where @slot_off says which range of the slot they stand for. May
- * submit, and wait for, what was added before. The slot must not be in flight.
+ * Adds to the next submission of @slot: @data, a copy between the BO and the slot's staging memory, or zeros for the BO,
+ * where @slot_off says which range of the slot they stand for. May submit, and wait for, what was added before. The slot
+ * must not be in flight.
  */
-int copier_copy(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		uint64_t slot_off, uint64_t len);
-int copier_zero(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off,
-		uint64_t slot_off, uint64_t len);
+int copier_add(struct copier *copier, unsigned int slot, const struct content_bo *bo, uint64_t bo_off, uint64_t slot_off,
+	       uint64_t len, bool data);
 
 /* Starts what was added for @slot. */
 int copier_submit(struct copier *copier, unsigned int slot);

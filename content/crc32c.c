@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * CRC-32C: by products of polynomials where the processor makes four at once, else by the SSE4.2 instruction, by table
- * where there is neither, and for runs of zeros by arithmetic alone.
+ * where there is neither, as in some virtual machines, and for runs of zeros by arithmetic alone.
  *
  * A CRC is a polynomial over GF(2), kept with its bits reflected: bit 31 is x^0. Appending
  * n zero bytes multiplies it by x^(8n), modulo the generator.
  */
-#include "content/crc32c.h"
+#include "content/content.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
-
-#if defined(__x86_64__)
 #include <immintrin.h>
-
-static bool have_instruction, have_products;
-#endif
+#include <pthread.h>
+#include <string.h>
 
 #define POLY	   0x82f63b78u
 #define ONE	   0x80000000u /* x^0 */
@@ -28,7 +22,8 @@ static bool have_instruction, have_products;
 /* Far enough for memory, and into the next page, where the hardware's own prefetching ends. */
 #define FOLD_AHEAD 2048
 
-static uint32_t table[8][256];
+static bool have_instruction, have_products;
+static uint32_t table[256];
 static uint32_t powers[64]; /* x^(8 * 2^n) */
 static uint32_t lane_shift; /* x^(8 * LANE_BYTES) */
 /* What moves the lower and the upper half of 16 bytes on by FOLD_BYTES. */
@@ -64,32 +59,16 @@ static void init_once(void)
 
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (POLY & -(crc & 1));
-		table[0][i] = crc;
+		table[i] = crc;
 	}
-	for (int n = 1; n < 8; n++)
-		for (int i = 0; i < 256; i++)
-			table[n][i] = table[n - 1][i] >> 8 ^ table[0][table[n - 1][i] & 0xff];
 	powers[0] = BYTE;
 	for (int n = 1; n < 64; n++)
 		powers[n] = multiply(powers[n - 1], powers[n - 1]);
 	lane_shift = shift_for(LANE_BYTES);
 	fold_low = (uint64_t)shift_for(FOLD_BYTES + 4) << 1;
 	fold_high = (uint64_t)shift_for(FOLD_BYTES - 4) << 1;
-#if defined(__x86_64__)
 	have_instruction = __builtin_cpu_supports("sse4.2");
 	have_products = have_instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
-#endif
-}
-
-static uint64_t load_le64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
-	return v;
 }
 
 uint32_t crc32c_table(uint32_t crc, const void *data, size_t len)
@@ -97,26 +76,25 @@ uint32_t crc32c_table(uint32_t crc, const void *data, size_t len)
 	const uint8_t *p = data;
 
 	pthread_once(&once, init_once);
-	crc = ~crc;
-	for (; len >= 8; len -= 8, p += 8) {
-		uint64_t v = load_le64(p) ^ crc;
-
-		crc = 0;
-		for (int i = 0; i < 8; i++)
-			crc ^= table[7 - i][v >> 8 * i & 0xff];
-	}
-	for (; len; len--, p++)
-		crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
+	for (crc = ~crc; len; len--, p++)
+		crc = crc >> 8 ^ table[(crc ^ *p) & 0xff];
 	return ~crc;
 }
 
-#if defined(__x86_64__)
+static uint64_t load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 __attribute__((target("sse4.2"))) static uint32_t crc_serial(uint32_t crc, const uint8_t *p, size_t len)
 {
 	uint64_t c = crc;
 
 	for (; len >= 8; len -= 8, p += 8)
-		c = _mm_crc32_u64(c, load_le64(p));
+		c = _mm_crc32_u64(c, load64(p));
 	for (; len; len--, p++)
 		c = _mm_crc32_u8((uint32_t)c, *p);
 	return (uint32_t)c;
@@ -131,9 +109,9 @@ __attribute__((target("sse4.2"))) static uint32_t crc_three_lanes(uint32_t crc, 
 		for (size_t lane = 3; lane < 6; lane++)
 			_mm_prefetch((const char *)p + lane * LANE_BYTES + line, _MM_HINT_T0);
 		for (size_t i = line; i < line + LINE_BYTES; i += 8) {
-			a = _mm_crc32_u64(a, load_le64(p + i));
-			b = _mm_crc32_u64(b, load_le64(p + LANE_BYTES + i));
-			c = _mm_crc32_u64(c, load_le64(p + 2 * LANE_BYTES + i));
+			a = _mm_crc32_u64(a, load64(p + i));
+			b = _mm_crc32_u64(b, load64(p + LANE_BYTES + i));
+			c = _mm_crc32_u64(c, load64(p + 2 * LANE_BYTES + i));
 		}
 	}
 	b ^= multiply((uint32_t)a, lane_shift);
@@ -165,11 +143,9 @@ __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) static uint32_t crc_folded(
 	memcpy(rest, sums, sizeof(rest));
 	return crc_serial(crc_serial(0, rest, sizeof(rest)), p, len);
 }
-#endif
 
 uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len)
 {
-#if defined(__x86_64__)
 	const uint8_t *p = data;
 
 	pthread_once(&once, init_once);
@@ -179,18 +155,13 @@ uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len)
 	for (; len >= 3 * LANE_BYTES; len -= 3 * LANE_BYTES, p += 3 * LANE_BYTES)
 		crc = crc_three_lanes(crc, p);
 	return ~crc_serial(crc, p, len);
-#else
-	return crc32c_table(crc, data, len);
-#endif
 }
 
 uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 {
 	pthread_once(&once, init_once);
-#if defined(__x86_64__)
 	if (have_products && len >= FOLD_BYTES)
 		return ~crc_folded(~crc, data, len);
-#endif
 	return crc32c_lanes(crc, data, len);
 }
 
@@ -198,10 +169,4 @@ uint32_t crc32c_zeros(uint32_t crc, uint64_t len)
 {
 	pthread_once(&once, init_once);
 	return ~multiply(~crc, shift_for(len));
-}
-
-/* A CRC is linear: what the first range adds is what it leaves behind after as many zeros. */
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len)
-{
-	return second ^ crc32c_zeros(first, len) ^ crc32c_zeros(0, len);
 }

@@ -23,8 +23,7 @@ static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 	if (bytes < HUGE_PAGE_BYTES)
 		bytes = HUGE_PAGE_BYTES;
 	if (bytes > cap)
-		bytes = cap >= HUGE_PAGE_BYTES ? cap / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
-					       : cap / LAYOUT_BLOCK_BYTES * LAYOUT_BLOCK_BYTES;
+		bytes = cap - cap % (cap >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : LAYOUT_BLOCK_BYTES);
 	if (bytes > file_bytes)
 		bytes = round_up(file_bytes, LAYOUT_BLOCK_BYTES);
 	return bytes;
@@ -71,7 +70,7 @@ int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_b
 {
 	int err;
 
-	*layout = (struct layout){ .bos = bos, .nr_bos = nr_bos };
+	*layout = (struct layout){ .nr_bos = nr_bos };
 	err = content_starts(bos, nr_bos, &layout->starts);
 	if (err)
 		return err;
@@ -115,6 +114,8 @@ static bool set_piece(const struct layout *layout, size_t bo, uint64_t from, uin
 {
 	uint64_t bo_end;
 
+	if (end > layout->file_bytes)
+		end = layout->file_bytes;
 	if (bo >= layout->nr_bos || from >= end)
 		return false;
 	bo_end = layout->starts[bo + 1];
@@ -129,14 +130,10 @@ bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, stru
 {
 	if (from < LENGTH_PREFIX_BYTES)
 		from = LENGTH_PREFIX_BYTES;
-	if (end > layout->file_bytes)
-		end = layout->file_bytes;
 	return set_piece(layout, find_bo(layout, from), from, end, ret);
 }
 
 bool layout_next_piece(const struct layout *layout, uint64_t end, struct piece *piece)
 {
-	if (end > layout->file_bytes)
-		end = layout->file_bytes;
 	return set_piece(layout, piece->bo + 1, piece->file_off + piece->len, end, piece);
 }

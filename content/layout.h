@@ -21,7 +21,6 @@
 #define LAYOUT_MAX_SLOTS   16
 
 struct layout {
-	const struct content_bo *bos; /* borrowed */
 	size_t nr_bos;
 	uint64_t *starts;    /* of each BO in the file, and the end of the file */
 	uint64_t file_bytes; /* prefix and contents */

@@ -127,27 +127,6 @@ static int set_size(struct pagesio *io, uint64_t bytes)
 	return io_fail(io, errno_or_eio(), 0, "setting the length to %" PRIu64 ": %m", bytes);
 }
 
-/*
- * Allocates all space, so that a disk that fills up is known now. When there is too little
- * the dump goes on without: the zeros in the contents may still make it fit.
- */
-static int reserve(struct pagesio *io)
-{
-	int err;
-
-	if (in_memory(io))
-		return 0;
-	if (fallocate(io->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)io->file_bytes) == 0) {
-		io->reserved = true;
-		return 0;
-	}
-	if (errno != ENOSPC && errno != EDQUOT)
-		return 0; /* not every file system can */
-	io->warn_space = true;
-	err = set_size(io, 0); /* some of it may have been allocated */
-	return err ? err : set_size(io, io->file_bytes);
-}
-
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
@@ -159,9 +138,6 @@ int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_byt
 	if (err)
 		return err;
 	err = set_size(io, file_bytes);
-	if (err)
-		return err;
-	err = reserve(io);
 	if (err)
 		return err;
 	choose_path(io);
@@ -280,41 +256,27 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* Gives the space of the gathered zeros back. Where the file system cannot, they stay allocated and read as zeros. */
-static void punch_zeros(struct pagesio *io)
+bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent)
 {
-	if (io->reserved && io->zeros_to > io->zeros_from)
-		fallocate(io->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)io->zeros_from,
-			  (off_t)(io->zeros_to - io->zeros_from));
-	io->zeros_from = 0;
-	io->zeros_to = 0;
-}
+	size_t nr = (len + BLOCK - 1) / BLOCK, n = (extent->to + BLOCK - 1) / BLOCK;
 
-static void add_zeros(struct pagesio *io, uint64_t from, uint64_t to)
-{
-	if (io->zeros_to != from) {
-		punch_zeros(io);
-		io->zeros_from = from;
-	}
-	io->zeros_to = to;
-}
-
-size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr)
-{
-	size_t n = first + 1;
-
-	while (n < nr && !map[n] == !map[first])
+	if (n == nr)
+		return false;
+	extent->from = extent->to;
+	extent->data = map[n];
+	while (n < nr && !map[n] == !extent->data)
 		n++;
-	return n - first;
+	extent->to = n < nr ? n * BLOCK : len;
+	return true;
 }
 
-static size_t count_data_extents(const uint8_t *map, size_t nr)
+static size_t count_data_extents(const uint8_t *map, uint64_t len)
 {
-	size_t extents = 0;
+	size_t nr = 0;
 
-	for (size_t i = 0; i < nr; i += pagesio_extent(map, i, nr))
-		extents += map[i] != 0;
-	return extents;
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);)
+		nr += extent.data;
+	return nr;
 }
 
 /* An extent of data; its last, partial block cannot be written directly. */
@@ -331,23 +293,12 @@ static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint6
 
 static int write_extents(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
+	int err = 0;
 
-	for (size_t i = 0; i < nr; i += nr_alike) {
-		uint64_t from = i * BLOCK, to;
-		int err;
-
-		nr_alike = pagesio_extent(map, i, nr);
-		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		if (!map[i]) {
-			add_zeros(io, off + from, off + to);
-			continue;
-		}
-		err = write_extent(io, off + from, mem + from, to - from);
-		if (err)
-			return err;
-	}
-	return 0;
+	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);)
+		if (extent.data)
+			err = write_extent(io, off + extent.from, mem + extent.from, extent.to - extent.from);
+	return err;
 }
 
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map)
@@ -356,7 +307,7 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 	if (io->streaming)
 		return write_range(io, off, mem, len);
-	if (count_data_extents(map, (len + BLOCK - 1) / BLOCK) > EXTENTS_MAX_DIRECT)
+	if (count_data_extents(map, len) > EXTENTS_MAX_DIRECT)
 		set_direct(io, false);
 	err = write_extents(io, off, mem, len, map);
 	if (!err && !io->direct)
@@ -367,7 +318,6 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 
 int pagesio_flush(struct pagesio *io)
 {
-	punch_zeros(io);
 	return write_behind(io, 0, 0);
 }
 
@@ -378,7 +328,6 @@ int pagesio_complete(struct pagesio *io)
 
 	if (io->streaming)
 		return 0;
-	punch_zeros(io);
 	set_direct(io, false);
 	length_prefix_put(prefix, io->file_bytes - LENGTH_PREFIX_BYTES);
 	err = write_range(io, 0, (const char *)prefix, sizeof(prefix));
@@ -573,27 +522,23 @@ static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
 
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 	bool may_be_cached = !in_memory(io) && off >= io->ahead_to, keep = false;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
 	read_ahead(io, off + io->stride, len);
-	for (size_t i = 0; i < nr; i += nr_alike) {
-		uint64_t from = i * BLOCK, to;
-		bool cached;
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
+		uint64_t at = off + extent.from, bytes = extent.to - extent.from;
+		bool cached = may_be_cached && extent.data && is_cached(io, at, bytes);
 		int err;
 
-		nr_alike = pagesio_extent(map, i, nr);
-		if (!map[i])
+		if (!extent.data)
 			continue;
-		to = from + nr_alike * BLOCK < len ? from + nr_alike * BLOCK : len;
-		cached = may_be_cached && is_cached(io, off + from, to - from);
 		keep |= cached;
 		io->some_cached |= cached;
 		set_direct(io, io->want_direct && !cached);
-		err = read_extent(io, off + from, (char *)mem + from, to - from);
+		err = read_extent(io, at, (char *)mem + extent.from, bytes);
 		if (err)
 			return err;
 	}

@@ -23,12 +23,9 @@ struct pagesio {
 	bool want_direct; /* transfers of whole blocks are to be direct */
 	bool direct;	  /* O_DIRECT is on */
 	enum pagesio_place place;
-	bool reserved;	  /* all space is allocated: zeros have to be given back */
-	bool warn_space;  /* not all space could be reserved */
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
 	uint64_t stride; /* from a window to the next one that is read here */
-	uint64_t zeros_from, zeros_to; /* zeros that are to become a hole */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;
@@ -73,8 +70,14 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 /* The end of a stream: nothing may follow. */
 int pagesio_check_end(struct pagesio *io);
 
-/* The length of the extent that begins with block @first of the @nr blocks of a map. */
-size_t pagesio_extent(const uint8_t *map, size_t first, size_t nr);
+/* Neighbouring blocks of a window that are alike, in bytes of it. All zero in front of the first. */
+struct extent {
+	uint64_t from, to;
+	bool data;
+};
+
+/* The next extent of a window of @len bytes; false: there are no more. */
+bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent);
 
 /* Gives fd its flags back. To be called after a failed open, too, but not without an open. */
 void pagesio_done(struct pagesio *io);

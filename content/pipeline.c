@@ -16,11 +16,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "content/crc32c.h"
-#include "content/slots.h"
-#include "content/transfer.h"
-#include "amdgpu_plugin_util.h"
-
 #define BLOCK			LAYOUT_BLOCK_BYTES
 #define HUGE_PAGE_BYTES		(2u << 20)
 /* For a file in memory, four slots: there is no disk to wait for, and what fits in a cache is copied faster. */
@@ -48,16 +43,12 @@ static int for_each_piece(struct pipeline *pipeline, uint64_t w, piece_fn fn)
 {
 	const uint8_t *map = slot_map(pipeline, w);
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
-	size_t nr = (len + BLOCK - 1) / BLOCK, nr_alike;
 
-	for (size_t i = 0; i < nr; i += nr_alike) {
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
 		struct piece piece;
-		uint64_t end;
 
-		nr_alike = pagesio_extent(map, i, nr);
-		end = off + (i + nr_alike == nr ? len : (i + nr_alike) * BLOCK);
-		layout_for_each_piece (&pipeline->layout, off + i * BLOCK, end, &piece) {
-			int err = fn(pipeline, w, &piece, map[i] != 0);
+		layout_for_each_piece (&pipeline->layout, off + extent.from, off + extent.to, &piece) {
+			int err = fn(pipeline, w, &piece, extent.data);
 
 			if (err)
 				return err;
@@ -83,8 +74,7 @@ static int submit_piece(struct pipeline *pipeline, uint64_t w, const struct piec
 
 	if (err)
 		return copy_failed(pipeline, err, piece->file_off);
-	err = data ? copier_copy(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len)
-		   : copier_zero(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len);
+	err = copier_add(&pipeline->copier, slot, bo, piece->bo_off, slot_off, piece->len, data);
 	return err ? copy_failed(pipeline, err, piece->file_off) : 0;
 }
 
@@ -169,7 +159,7 @@ static int release_bos(struct pipeline *pipeline, uint64_t end)
 	while (pipeline->nr_released < pipeline->nr_mapped &&
 	       pipeline->layout.starts[pipeline->nr_released + 1] <= end) {
 		size_t i = pipeline->nr_released++;
-		int err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[i]);
+		int err = copier_unmap_bo(&pipeline->gpu->bos[i]);
 
 		if (err)
 			return copy_failed(pipeline, err, pipeline->layout.starts[i]);
@@ -232,7 +222,8 @@ static int end_window(struct pipeline *pipeline, uint64_t w)
 
 	if (err || !pipeline->alone)
 		return err;
-	pipeline->run->between_windows(pipeline->run->between_arg);
+	if (!pipeline->has_thread)
+		pipeline->run->between_windows(pipeline->run->between_arg);
 	return pipeline->run->dump ? transfer_window(pipeline, &pipeline->io, w) : 0;
 }
 
@@ -270,7 +261,7 @@ static int release_copier(struct pipeline *pipeline)
 	int ret = copier_drain(&pipeline->copier), err;
 
 	while (pipeline->nr_released < pipeline->nr_mapped) {
-		err = copier_unmap_bo(&pipeline->copier, &pipeline->gpu->bos[pipeline->nr_released++]);
+		err = copier_unmap_bo(&pipeline->gpu->bos[pipeline->nr_released++]);
 		ret = ret ?: err;
 	}
 	err = copier_done(&pipeline->copier);
@@ -331,71 +322,52 @@ static int copy_contents_of_gpu(struct pipeline *pipeline)
 	return ret ?: err;
 }
 
-static void end_thread(struct pipeline *pipeline)
-{
-	struct content_run *run = pipeline->run;
-
-	pthread_mutex_lock(&run->lock);
-	if (!--pipeline->nr_running) {
-		pipeline->ended_at = monotonic_seconds();
-		pthread_cond_signal(&run->ended);
-	}
-	pthread_mutex_unlock(&run->lock);
-}
-
-static void begin_threads(struct pipeline *pipeline, unsigned int nr)
-{
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->phase = nr ? PIPELINE_BEGUN : PIPELINE_OFF;
-	pipeline->nr_running = nr;
-	pthread_cond_broadcast(&pipeline->changed[RUN_COPIES]);
-	pthread_mutex_unlock(&pipeline->run->lock);
-}
-
-/* Whether the other thread is there, too. */
-static bool may_begin(struct pipeline *pipeline)
-{
-	bool begun;
-
-	pthread_mutex_lock(&pipeline->run->lock);
-	while (pipeline->phase == PIPELINE_WAITS)
-		pthread_cond_wait(&pipeline->changed[RUN_COPIES], &pipeline->run->lock);
-	begun = pipeline->phase == PIPELINE_BEGUN;
-	pthread_mutex_unlock(&pipeline->run->lock);
-	return begun;
-}
-
-static void *copy_thread(void *arg)
-{
-	if (!may_begin(arg))
-		return NULL;
-	copy_contents_of_gpu(arg);
-	end_thread(arg);
-	return NULL;
-}
-
-static void *io_thread(void *arg)
-{
-	if (!may_begin(arg))
-		return NULL;
-	transfer_close(arg, transfer_all(arg));
-	end_thread(arg);
-	return NULL;
-}
-
-/* ---- without threads ---- */
-
-void pipeline_run_alone(struct pipeline *pipeline)
+/* Both do it all: there is one thread. */
+static void copy_and_transfer(struct pipeline *pipeline)
 {
 	int err;
 
-	begin_threads(pipeline, 1);
 	pipeline->alone = true;
 	err = transfer_open(pipeline);
 	if (!err)
 		err = copy_contents_of_gpu(pipeline);
 	transfer_close(pipeline, err);
-	end_thread(pipeline);
+}
+
+static void *io_thread(void *arg)
+{
+	transfer_close(arg, transfer_all(arg));
+	return NULL;
+}
+
+static void end(struct pipeline *pipeline)
+{
+	pthread_mutex_lock(&pipeline->run->lock);
+	pipeline->ended_at = monotonic_seconds();
+	pthread_cond_signal(&pipeline->run->ended);
+	pthread_mutex_unlock(&pipeline->run->lock);
+}
+
+/* Where the other thread is refused, it does that one's work, too. */
+static void *copy_thread(void *arg)
+{
+	struct pipeline *pipeline = arg;
+	pthread_t io;
+
+	if (pthread_create(&io, NULL, io_thread, pipeline)) {
+		copy_and_transfer(pipeline);
+	} else {
+		copy_contents_of_gpu(pipeline);
+		pthread_join(io, NULL);
+	}
+	end(pipeline);
+	return NULL;
+}
+
+void pipeline_run_alone(struct pipeline *pipeline)
+{
+	copy_and_transfer(pipeline);
+	end(pipeline);
 }
 
 /* ---- life ---- */
@@ -481,25 +453,17 @@ int pipeline_start(struct pipeline *pipeline)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&pipeline->copy_thread, NULL, copy_thread, pipeline);
-	pipeline->has_copy_thread = !err;
-	if (!err) {
-		err = -pthread_create(&pipeline->io_thread, NULL, io_thread, pipeline);
-		pipeline->has_io_thread = !err;
-	}
+	pipeline->has_thread = true; /* it is not seen to change by the thread */
+	err = -pthread_create(&pipeline->thread, NULL, copy_thread, pipeline);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	begin_threads(pipeline, err ? 0 : 2);
 	if (err)
-		pipeline_join(pipeline);
+		pipeline->has_thread = false;
 	return err;
 }
 
 void pipeline_join(struct pipeline *pipeline)
 {
-	if (pipeline->has_copy_thread)
-		pthread_join(pipeline->copy_thread, NULL);
-	if (pipeline->has_io_thread)
-		pthread_join(pipeline->io_thread, NULL);
-	pipeline->has_copy_thread = false;
-	pipeline->has_io_thread = false;
+	if (pipeline->has_thread)
+		pthread_join(pipeline->thread, NULL);
+	pipeline->has_thread = false;
 }

@@ -2,13 +2,10 @@
 /*
  * Encoding of SDMA packets. Pure: memory in, dwords out.
  *
- * The packet layouts are the same from SDMA 2.4 to 7; what differs is the count field:
- * bytes up to SDMA 3, bytes - 1 since SDMA 4.0 (gfx9). It has 22 bits on SDMA 4.0 and
- * earlier, and since nothing is gained by larger packets, that limit is kept for all.
+ * The packet layouts are the same from SDMA 4.0 (gfx9) to 7. The count field holds bytes - 1. It has 22 bits on SDMA 4.0,
+ * and since nothing is gained by larger packets, that limit is kept for all.
  */
 #include "content/sdma.h"
-
-#include <libdrm/amdgpu_drm.h>
 
 #define OP_NOP		0u
 #define OP_COPY		1u /* sub-op 0: linear */
@@ -16,15 +13,7 @@
 /* In the header of a constant fill: the unit is a dword; 0 is a byte. */
 #define FILL_UNIT_DWORD (2u << 30)
 
-#define MAX_BYTES     (4u << 20)	/* 2^22, held as 2^22 - 1 */
-#define MAX_BYTES_OLD ((2u << 20) - 32) /* SDMA 2.4 has 21 bits, and wants whole 32 bytes at full speed */
-
-struct sdma_rules sdma_rules(uint32_t family_id)
-{
-	if (family_id >= AMDGPU_FAMILY_AI)
-		return (struct sdma_rules){ .max_bytes = MAX_BYTES, .count_minus_one = true };
-	return (struct sdma_rules){ .max_bytes = MAX_BYTES_OLD, .count_minus_one = false };
-}
+#define MAX_BYTES (4u << 20) /* 2^22, held as 2^22 - 1 */
 
 static void put(struct sdma_ib *ib, uint32_t dw)
 {
@@ -39,7 +28,7 @@ static void put_address(struct sdma_ib *ib, uint64_t address)
 
 static void put_count(struct sdma_ib *ib, uint64_t bytes)
 {
-	put(ib, (uint32_t)(ib->rules.count_minus_one ? bytes - 1 : bytes));
+	put(ib, (uint32_t)(bytes - 1));
 }
 
 static bool has_room(const struct sdma_ib *ib, size_t dwords)
@@ -47,9 +36,9 @@ static bool has_room(const struct sdma_ib *ib, size_t dwords)
 	return ib->max_dw - ib->nr_dw >= dwords;
 }
 
-static uint64_t packet_bytes(const struct sdma_ib *ib, uint64_t rest)
+static uint64_t packet_bytes(uint64_t rest)
 {
-	return rest < ib->rules.max_bytes ? rest : ib->rules.max_bytes;
+	return rest < MAX_BYTES ? rest : MAX_BYTES;
 }
 
 uint64_t sdma_add_copy(struct sdma_ib *ib, uint64_t dst, uint64_t src, uint64_t len)
@@ -57,7 +46,7 @@ uint64_t sdma_add_copy(struct sdma_ib *ib, uint64_t dst, uint64_t src, uint64_t 
 	uint64_t done = 0;
 
 	while (done < len && has_room(ib, SDMA_COPY_DWORDS)) {
-		uint64_t bytes = packet_bytes(ib, len - done);
+		uint64_t bytes = packet_bytes(len - done);
 
 		put(ib, OP_COPY);
 		put_count(ib, bytes);
@@ -74,7 +63,7 @@ uint64_t sdma_add_zeros(struct sdma_ib *ib, uint64_t dst, uint64_t len)
 	uint64_t done = 0;
 
 	while (done < len && has_room(ib, SDMA_FILL_DWORDS)) {
-		uint64_t bytes = packet_bytes(ib, len - done);
+		uint64_t bytes = packet_bytes(len - done);
 		bool dwords = !((dst + done) % 4) && !(bytes % 4);
 
 		put(ib, OP_CONST_FILL | (dwords ? FILL_UNIT_DWORD : 0));

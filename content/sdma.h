@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SDMA packets for an indirect buffer (IB): linear copy, constant fill, padding.
+ * SDMA packets for an indirect buffer (IB) of gfx9 and later GPUs: linear copy, constant fill, padding.
  */
 #ifndef CONTENT_SDMA_H
 #define CONTENT_SDMA_H
@@ -14,21 +14,11 @@
 /* IBs end on a multiple of this. */
 #define SDMA_IB_ALIGN_DWORDS 8
 
-/* How a GPU generation counts. */
-struct sdma_rules {
-	uint32_t max_bytes;   /* of one packet */
-	bool count_minus_one; /* the count field holds bytes - 1 */
-};
-
 struct sdma_ib {
 	uint32_t *dw; /* borrowed */
 	size_t nr_dw;
 	size_t max_dw; /* multiple of SDMA_IB_ALIGN_DWORDS */
-	struct sdma_rules rules;
 };
-
-/* @family_id: AMDGPU_FAMILY_* as the kernel's device info reports it. */
-struct sdma_rules sdma_rules(uint32_t family_id);
 
 /*
  * Add the packets for @len bytes as far as there is room. Return the bytes that the added

@@ -1,8 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Slots, as they go from one thread of a GPU to another. */
-#include "content/slots.h"
+/* What threads have in common: of all GPUs the run, of one GPU its slots. */
+#include "content/pipeline.h"
 
 #include <inttypes.h>
+#include <time.h>
+
+/* ---- the run ---- */
+
+int content_run_init(struct content_run *run, bool dump, size_t nr_gpus)
+{
+	pthread_condattr_t attr;
+
+	*run = (struct content_run){ .dump = dump, .nr_gpus = nr_gpus };
+	run->changed = calloc(nr_gpus * RUN_NR_WAITERS, sizeof(*run->changed));
+	if (!run->changed)
+		return -ENOMEM;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	for (size_t i = 0; i < nr_gpus * RUN_NR_WAITERS; i++)
+		pthread_cond_init(&run->changed[i], NULL);
+	return 0;
+}
+
+void content_run_done(struct content_run *run)
+{
+	for (size_t i = 0; i < run->nr_gpus * RUN_NR_WAITERS; i++)
+		pthread_cond_destroy(&run->changed[i]);
+	free(run->changed);
+	pthread_cond_destroy(&run->ended);
+	pthread_mutex_destroy(&run->lock);
+}
+
+int content_run_fail(struct content_run *run, int err)
+{
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
+		atomic_store(&run->err, err);
+	}
+	for (size_t i = 0; i < run->nr_gpus * RUN_NR_WAITERS; i++)
+		pthread_cond_broadcast(&run->changed[i]);
+	pthread_mutex_unlock(&run->lock);
+	return err;
+}
+
+/* ---- slots ---- */
 
 bool pipeline_is_stopped(void *arg)
 {
@@ -47,7 +92,6 @@ static bool reached(struct pipeline *pipeline, pthread_cond_t *changed, const ui
 	return ret;
 }
 
-/* Its slot is free: the window that had it before is done. */
 bool slot_is_free(struct pipeline *pipeline, uint64_t w, bool wait)
 {
 	pthread_cond_t *changed = waiting_for(pipeline, w, pipeline->run->dump);
@@ -63,48 +107,45 @@ bool slot_is_full(struct pipeline *pipeline, uint64_t w, bool wait)
 	return reached(pipeline, changed, &pipeline->nr_produced, w + 1, wait);
 }
 
-/* Called with the lock held. */
-static void count_consumed(struct pipeline *pipeline)
+/* Called with the lock held: one more window has come into staging memory, or left it again. */
+static void count_window(struct pipeline *pipeline, bool has_come)
 {
-	uint64_t len, off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
+	uint64_t len, off;
 
+	if (has_come) {
+		pipeline->nr_produced++;
+		return;
+	}
+	off = layout_window(&pipeline->layout, pipeline->nr_consumed++, &len);
 	pipeline->bytes_done = off + len - LENGTH_PREFIX_BYTES;
 }
 
-/* The copy thread is done with it. */
 void slot_copied(struct pipeline *pipeline, uint64_t w)
 {
 	bool dump = pipeline->run->dump;
 
 	pthread_mutex_lock(&pipeline->run->lock);
-	if (dump)
-		pipeline->nr_produced++;
-	else
-		count_consumed(pipeline);
+	count_window(pipeline, dump);
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pthread_cond_signal(waiting_for(pipeline, dump ? w : w + pipeline->layout.nr_slots, false));
 }
 
-/* An I/O thread is done with it. Windows count in their order: the next one may have been faster. */
+/* Windows count in their order: the next one may have been faster. */
 void slot_transferred(struct pipeline *pipeline, uint64_t w)
 {
 	bool dump = pipeline->run->dump;
-	uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
+	const uint64_t *nr = dump ? &pipeline->nr_consumed : &pipeline->nr_produced;
 
 	pthread_mutex_lock(&pipeline->run->lock);
 	pipeline->is_transferred[slot_of(pipeline, w)] = true;
 	while (pipeline->is_transferred[slot_of(pipeline, *nr)]) {
 		pipeline->is_transferred[slot_of(pipeline, *nr)] = false;
-		if (dump)
-			count_consumed(pipeline);
-		else
-			pipeline->nr_produced++;
+		count_window(pipeline, !dump);
 	}
 	pthread_mutex_unlock(&pipeline->run->lock);
 	pthread_cond_signal(waiting_for(pipeline, w, true));
 }
 
-/* What an offset of the file means to the user. */
 struct place pipeline_place(const struct pipeline *pipeline, uint64_t file_off)
 {
 	struct place place;

@@ -5,12 +5,9 @@
  * A file in memory or on a network has a second I/O thread, for every other window: there a transfer takes a processor,
  * or waits for an answer, while the other thread's goes on. A disk is kept busy by one.
  */
-#include "content/transfer.h"
+#include "content/pipeline.h"
 
 #include <inttypes.h>
-
-#include "content/slots.h"
-#include "amdgpu_plugin_util.h"
 
 static int io_result(struct pipeline *pipeline, const struct pagesio *io, int err)
 {
@@ -31,13 +28,9 @@ int transfer_open(struct pipeline *pipeline)
 					 .stride = pipeline->layout.slot_bytes };
 	err = pipeline->run->dump ? pagesio_create(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes)
 				  : pagesio_open(&pipeline->io, gpu->pages_fd, gpu->streaming, bytes);
-	pthread_mutex_lock(&pipeline->run->lock);
-	pipeline->warn_space = pipeline->io.warn_space;
-	pthread_mutex_unlock(&pipeline->run->lock);
 	return io_result(pipeline, &pipeline->io, err);
 }
 
-/* Between the file and a slot, which is full in a dump and free in a restore. */
 int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
 {
 	uint64_t len, off = layout_window(&pipeline->layout, w, &len);
@@ -51,7 +44,6 @@ int transfer_window(struct pipeline *pipeline, struct pagesio *io, uint64_t w)
 	return 0;
 }
 
-/* @err: of what came before. */
 void transfer_close(struct pipeline *pipeline, int err)
 {
 	if (!err)
@@ -98,22 +90,15 @@ static bool may_have_second(const struct pipeline *pipeline)
 }
 
 /* Where a second thread or its file is refused, the first goes on alone. */
-static int start_second(struct pipeline *pipeline)
+static void start_second(struct pipeline *pipeline)
 {
-	int err;
-
 	if (!may_have_second(pipeline) || pagesio_open_again(&pipeline->second_io, &pipeline->io))
-		return 0;
-	err = -pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
-	pipeline->has_second = !err;
-	if (!err)
+		return;
+	pipeline->has_second = !pthread_create(&pipeline->second_thread, NULL, second_io_thread, pipeline);
+	if (pipeline->has_second)
 		pipeline->io.stride = pipeline->second_io.stride;
 	else
 		pagesio_join(&pipeline->io, &pipeline->second_io);
-	if (!err || err == -EAGAIN)
-		return 0;
-	fail_in(err, "%s: starting a thread", pipeline->who);
-	return content_run_fail(pipeline->run, err);
 }
 
 static int join_second(struct pipeline *pipeline)
@@ -131,10 +116,10 @@ int transfer_all(struct pipeline *pipeline)
 {
 	int err = transfer_open(pipeline), second_err;
 
-	if (!err)
-		err = start_second(pipeline);
-	if (!err)
+	if (!err) {
+		start_second(pipeline);
 		err = transfer_windows(pipeline, &pipeline->io, 0);
+	}
 	second_err = join_second(pipeline);
 	return err ?: second_err;
 }

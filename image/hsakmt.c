@@ -82,23 +82,20 @@ static int fill_file(int fd, uint32_t first_word, uint32_t bytes)
 	return fchmod(fd, FILE_MODE) ? -errno : 0;
 }
 
-/* Made under another name and linked when it is complete; whoever links first has made it. */
+/* Made without a name and linked when it is complete; whoever links first has made it. */
 static int make_file(int directory, const char *name, uint32_t first_word, uint32_t bytes)
 {
-	_cleanup_close_ int fd = -1;
-	char made[64];
+	_cleanup_close_ int fd = openat(directory, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	char path[32];
 	int err;
 
-	snprintf(made, sizeof(made), "%s.criu-%d", name, getpid());
-	unlinkat(directory, made, 0);
-	fd = openat(directory, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	err = fill_file(fd, first_word, bytes);
-	if (!err && linkat(directory, made, directory, name, 0))
-		err = -errno;
-	unlinkat(directory, made, 0);
-	return err;
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
 static void make_absent_file(int directory, const char *name, uint32_t first_word, uint32_t bytes)

@@ -76,7 +76,7 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 			.end = entry->end,
 			.offset = entry->offset,
 			.minor = entry->minor,
-			.gpu_id = entry->has_gpu_id ? entry->gpu_id : 0,
+			.gpu_id = entry->gpu_id,
 		};
 	}
 	image->nr_vmas = msg->n_vmas;
@@ -145,7 +145,7 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	snprintf(writer->plugin, sizeof(writer->plugin), "%s", entry->plugin ? entry->plugin : "");
 	snprintf(writer->kernel, sizeof(writer->kernel), "%s", entry->kernel ? entry->kernel : "");
 	snprintf(writer->driver, sizeof(writer->driver), "%s", entry->driver ? entry->driver : "");
-	writer->criu_hooks = entry->has_criu_hooks ? entry->criu_hooks : 0;
+	writer->criu_hooks = entry->criu_hooks;
 }
 
 static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t **ret, size_t *ret_size)
@@ -289,9 +289,9 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (err)
 		return err;
 	image->state.pid = msg->pid;
-	image->another_file = msg->has_another_file && msg->another_file;
-	image->render_only = msg->has_render_only && msg->render_only;
-	image->nr_sharers = msg->has_nr_sharers ? msg->nr_sharers : 0;
+	image->another_file = msg->another_file;
+	image->render_only = msg->render_only;
+	image->nr_sharers = msg->nr_sharers;
 	image->nr_files = msg->nr_files;
 	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err)
@@ -417,8 +417,8 @@ static int unpack_render(const char *name, const CriuRenderNode *msg, struct ren
 			    "restored", name, msg->num_of_bos);
 	image->has_crc32c = msg->has_crc32c;
 	image->gpu_id = msg->gpu_id;
-	image->minor = msg->has_drm_render_minor ? msg->drm_render_minor : 0;
-	image->another_file = msg->has_another_file && msg->another_file;
+	image->minor = msg->drm_render_minor;
+	image->another_file = msg->another_file;
 	err = unpack_render_nodes(name, msg, image);
 	if (err)
 		return err;

@@ -68,13 +68,6 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 	return 0;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Each buffer has one owner. */
 static int check_owners(const char *name, const struct kfd_state *state)
 {
@@ -89,7 +82,7 @@ static int check_owners(const char *name, const struct kfd_state *state)
 		if (share->buffer && (share->kind == KFD_BO_OWN || share->kind == KFD_BO_GEM))
 			owned[nr++] = share->buffer;
 	}
-	qsort(owned, nr, sizeof(*owned), compare_numbers);
+	qsort(owned, nr, sizeof(*owned), compare_u32);
 	for (size_t i = 1; i < nr; i++)
 		if (owned[i] == owned[i - 1])
 			return bad_image(name, "has buffer %u twice", owned[i]);

@@ -8,33 +8,9 @@
  */
 #include <limits.h>
 
-#include "match/problem.h"
-#include "amdgpu_plugin_util.h"
+#include "match/internal.h"
 
-/* ---- problems and sets ---- */
-
-struct problem *problem_new(unsigned int nr_things, unsigned int nr_places, unsigned int nr_kinds)
-{
-	struct problem *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	p->nr_things = nr_things;
-	p->nr_places = nr_places;
-	p->nr_kinds = nr_kinds;
-	p->row = calloc(nr_kinds, sizeof(*p->row));
-	if (p->row)
-		return p;
-	free(p);
-	return NULL;
-}
-
-void problem_free(struct problem *p)
-{
-	if (p)
-		free(p->row);
-	free(p);
-}
+/* ---- sets ---- */
 
 unsigned int set_count(const struct place_set *set)
 {

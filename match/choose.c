@@ -24,14 +24,15 @@ static const struct match_choice *find_choice(const struct match_choices *choice
 /* A new one where there is none. NULL: the table is full. */
 static struct match_choice *choice_of(struct match_choices *choices, uint32_t saved_minor)
 {
-	const struct match_choice *choice = find_choice(choices, saved_minor);
+	unsigned int i = 0;
 
-	if (choice)
-		return &choices->list[choice - choices->list];
-	if (choices->nr == ARRAY_SIZE(choices->list))
+	while (i < choices->nr && choices->list[i].saved_minor != saved_minor)
+		i++;
+	if (i == ARRAY_SIZE(choices->list))
 		return NULL;
-	choices->list[choices->nr] = (struct match_choice){ .saved_minor = saved_minor };
-	return &choices->list[choices->nr++];
+	if (i == choices->nr)
+		choices->list[choices->nr++] = (struct match_choice){ .saved_minor = saved_minor };
+	return &choices->list[i];
 }
 
 uint32_t match_choice_local(const struct match_choices *choices, uint32_t saved_minor)

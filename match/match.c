@@ -5,36 +5,24 @@
  * Pure: reads what it is given, keeps and logs nothing. match/rules.c has
  * the rules, match/assign.c the search, match/report.c the words of a refusal.
  */
-#define _GNU_SOURCE
 #include "match/internal.h"
-#include "amdgpu_plugin_util.h"
 
 /* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
 #ifndef LIMIT
 #define LIMIT (20 * 1000 * 1000)
 #endif
 
-static int compare_nodes(const void *a, const void *b, void *arg)
-{
-	const struct topology *t = arg;
-	uint32_t x = t->nodes[*(const uint16_t *)a]->id, y = t->nodes[*(const uint16_t *)b]->id;
-
-	return x < y ? -1 : x > y;
-}
-
+/* The machine's nodes come in the order of their numbers (kernel/sysfs.c). */
 static void collect_gpus(struct match *m)
 {
 	const char *const *unusable = m->options->unusable;
 
-	for (unsigned int i = 0; i < m->saved->nr_nodes; i++) {
+	for (unsigned int i = 0; i < m->saved->nr_nodes; i++)
 		if (topology_is_gpu(m->saved->nodes[i]))
 			m->saved_node[m->nr_things++] = (uint16_t)i;
-	}
-	for (unsigned int i = 0; i < m->local->nr_nodes; i++) {
+	for (unsigned int i = 0; i < m->local->nr_nodes; i++)
 		if (topology_is_gpu(m->local->nodes[i]) && !(unusable && unusable[i]))
 			m->local_node[m->nr_places++] = (uint16_t)i;
-	}
-	qsort_r(m->local_node, m->nr_places, sizeof(m->local_node[0]), compare_nodes, (void *)m->local);
 	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
 		m->pinned[i] = -1;
 }
@@ -63,10 +51,9 @@ static int fail_ref(const struct topology *t, const struct device_ref *ref, cons
 
 static int index_of(const uint16_t *nodes, unsigned int nr, int node)
 {
-	for (unsigned int i = 0; i < nr; i++) {
+	for (unsigned int i = 0; i < nr; i++)
 		if (nodes[i] == node)
 			return (int)i;
-	}
 	return -ENODEV;
 }
 
@@ -162,10 +149,10 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	_cleanup_problem_ struct problem *problem = NULL;
+	_cleanup_free_ struct problem *problem = calloc(1, sizeof(*problem));
 	int err;
 
-	if (!m)
+	if (!m || !problem)
 		return -ENOMEM;
 	*m = (struct match){ .saved = saved, .local = local, .options = options };
 	collect_gpus(m);
@@ -173,7 +160,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	if (err)
 		return err;
 	rule_prepare(m);
-	err = rule_problem(m, &problem);
+	err = rule_problem(m, problem);
 	if (err)
 		return err;
 	return solve(m, problem, ret);

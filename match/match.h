@@ -17,7 +17,7 @@
  * The choice
  *   Idle local GPUs alone are tried first, then all. The saved GPU with the
  *   fewest possible local ones chooses first; it tries idle ones first, then the
- *   one with its gpu id, its PCI address, its NUMA node, the lowest node number.
+ *   one with its gpu id, its PCI address, its NUMA node, the first in the machine's order.
  *   The first map that keeps the rules is taken: the GPUs of before, where all
  *   are there and idle, but not always the map with the most wishes fulfilled.
  *   The search has a limit, in steps, that ordinary machines do not come near:

@@ -7,7 +7,6 @@
 #include <stdarg.h>
 
 #include "match/internal.h"
-#include "amdgpu_plugin_util.h"
 
 struct text {
 	char bytes[FAIL_TEXT_MAX];
@@ -121,12 +120,11 @@ static bool explain_unfit(const struct match *m, const struct problem *p, struct
 {
 	unsigned int count = 0, first = 0;
 
-	for (unsigned int i = m->nr_things; i-- > 0;) {
-		if (set_count(&p->domain[i]))
-			continue;
-		count++;
-		first = i;
-	}
+	for (unsigned int i = m->nr_things; i-- > 0;)
+		if (!set_count(&p->domain[i])) {
+			count++;
+			first = i;
+		}
 	if (!count)
 		return false;
 	add(text, "%u of %u saved GPUs fit no local GPU", count, m->nr_things);
@@ -140,12 +138,11 @@ static void explain_crowd(const struct match *m, const struct assignment *attemp
 {
 	unsigned int nr_saved = 0, nr_local = 0, first = m->nr_things;
 
-	for (unsigned int i = m->nr_things; i-- > 0;) {
-		if (!attempt->in_crowd[i])
-			continue;
-		nr_saved++;
-		first = i;
-	}
+	for (unsigned int i = m->nr_things; i-- > 0;)
+		if (attempt->in_crowd[i]) {
+			nr_saved++;
+			first = i;
+		}
 	for (unsigned int v = 0; v < m->nr_places; v++)
 		nr_local += attempt->crowd_room[v];
 	add(text, "%u saved GPUs fit only %u local GPUs: saved", nr_saved, nr_local);

@@ -6,7 +6,6 @@
  * of them; the report asks the same functions.
  */
 #include "match/internal.h"
-#include "amdgpu_plugin_util.h"
 
 _Static_assert(TOPOLOGY_MAX_NODES <= PROBLEM_MAX, "each GPU is a thing or a place");
 
@@ -28,14 +27,8 @@ struct prop_rule {
 	enum match_check check;
 };
 
-#define EQUAL                                  \
-	{                                      \
-		RULE_EQUAL, MATCH_CHECK_ALWAYS \
-	}
-#define AT_LEAST(check_)                            \
-	{                                           \
-		RULE_AT_LEAST, MATCH_CHECK_##check_ \
-	}
+#define EQUAL		 { RULE_EQUAL, MATCH_CHECK_ALWAYS }
+#define AT_LEAST(check_) { RULE_AT_LEAST, MATCH_CHECK_##check_ }
 
 /* Properties that are not listed have no rule. */
 static const struct prop_rule prop_rules[TOPOLOGY_NR_PROPS] = {
@@ -99,10 +92,9 @@ bool rule_is_at_least(enum topology_prop prop)
 
 const char *rule_capability_difference(uint64_t a, uint64_t b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(capability_bits); i++)
 		if ((a ^ b) & capability_bits[i].bits)
 			return capability_bits[i].name;
-	}
 	return NULL;
 }
 
@@ -149,7 +141,7 @@ static enum link_rank link_rank(const struct topology_link *link)
 	return link->type == TOPOLOGY_LINK_XGMI ? LINK_XGMI : LINK_PCIE;
 }
 
-/* Does the link have the atomic operations of the saved one? Only what both sides know is compared. */
+/* Does a link have the atomic operations of the saved one? Only what both sides know is compared. */
 static bool flags_serve(bool has_flags, uint32_t flags, const struct link_demand *demand)
 {
 	return !demand->has_flags || !has_flags || !(flags & ~demand->flags & NO_ATOMICS);
@@ -175,17 +167,15 @@ static bool is_better(const struct link_demand *a, const struct link_demand *b)
 	return a->rank != b->rank ? a->rank > b->rank : a->max_bandwidth > b->max_bandwidth;
 }
 
-static struct link_demand best_link(const struct topology_node *from, unsigned int to)
+/* The best of the links from a node to another one; @peer: for access to the other one's memory. */
+static struct link_demand best_link(const struct topology_node *from, unsigned int to, bool peer)
 {
 	struct link_demand best = { .rank = LINK_NONE };
 
 	for (unsigned int i = 0; i < from->nr_links; i++) {
-		struct link_demand demand;
+		struct link_demand demand = as_demand(&from->links[i]);
 
-		if (from->links[i].to != (int)to || !is_peer_link(&from->links[i]))
-			continue;
-		demand = as_demand(&from->links[i]);
-		if (is_better(&demand, &best))
+		if (from->links[i].to == (int)to && (!peer || is_peer_link(&from->links[i])) && is_better(&demand, &best))
 			best = demand;
 	}
 	return best;
@@ -197,19 +187,11 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 	struct link_demand best = { .rank = LINK_NONE };
 
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
-		const struct topology_node *from = t->nodes[i];
+		struct link_demand demand =
+			from_host ? best_link(t->nodes[i], gpu, false) : best_link(t->nodes[gpu], i, false);
 
-		if (from_host ? !topology_has_cpu(from) : i != gpu)
-			continue;
-		for (unsigned int l = 0; l < from->nr_links; l++) {
-			const struct topology_link *link = &from->links[l];
-			struct link_demand demand = as_demand(link);
-
-			if (from_host ? link->to != (int)gpu : !topology_has_cpu(t->nodes[link->to]))
-				continue;
-			if (is_better(&demand, &best))
-				best = demand;
-		}
+		if (topology_has_cpu(t->nodes[i]) && is_better(&demand, &best))
+			best = demand;
 	}
 	return best;
 }
@@ -260,7 +242,7 @@ struct link_demand rule_link_demand(const struct match *m, unsigned int from, un
 {
 	if (from == to || !checked(m, MATCH_CHECK_TOPOLOGY))
 		return (struct link_demand){ .rank = LINK_NONE };
-	return best_link(saved_gpu(m, from), m->saved_node[to]);
+	return best_link(saved_gpu(m, from), m->saved_node[to], true);
 }
 
 static bool link_serves(const struct topology_link *link, const struct link_demand *demand)
@@ -295,50 +277,42 @@ struct pair_kind {
 	bool numa;
 };
 
-struct kind_table {
-	unsigned int nr; /* with the unused 0 */
-	struct pair_kind kind[PROBLEM_MAX_KINDS];
-	uint8_t of[PROBLEM_MAX][PROBLEM_MAX]; /* two things */
-};
-
 static bool same_demand(const struct link_demand *a, const struct link_demand *b)
 {
 	return a->rank == b->rank && a->max_bandwidth == b->max_bandwidth && a->has_flags == b->has_flags &&
 	       a->flags == b->flags;
 }
 
-static int kind_index(struct kind_table *table, const struct pair_kind *kind)
+/* The number of such a kind, which is added where it is new. */
+static int kind_index(struct problem *p, struct pair_kind *kinds, const struct pair_kind *kind)
 {
 	if (kind->out.rank == LINK_NONE && kind->in.rank == LINK_NONE && !kind->numa)
 		return 0;
-	for (unsigned int i = 1; i < table->nr; i++) {
-		const struct pair_kind *known = &table->kind[i];
-
-		if (same_demand(&known->out, &kind->out) && same_demand(&known->in, &kind->in) &&
-		    known->numa == kind->numa)
+	for (unsigned int i = 1; i < p->nr_kinds; i++)
+		if (same_demand(&kinds[i].out, &kind->out) && same_demand(&kinds[i].in, &kind->in) &&
+		    kinds[i].numa == kind->numa)
 			return (int)i;
-	}
-	if (table->nr == PROBLEM_MAX_KINDS)
+	if (p->nr_kinds == PROBLEM_MAX_KINDS)
 		return fail(-E2BIG,
 			    "undecided: the image's GPUs are linked in more than %d different ways; set "
 			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
 			    PROBLEM_MAX_KINDS);
-	table->kind[table->nr] = *kind;
-	return (int)table->nr++;
+	kinds[p->nr_kinds] = *kind;
+	return (int)p->nr_kinds++;
 }
 
-static int collect_kinds(const struct match *m, struct kind_table *table)
+static int collect_kinds(const struct match *m, struct problem *p, struct pair_kind *kinds)
 {
-	for (unsigned int i = 0; i < m->nr_things; i++) {
-		for (unsigned int j = 0; j < m->nr_things; j++) {
+	for (unsigned int i = 0; i < p->nr_things; i++) {
+		for (unsigned int j = 0; j < p->nr_things; j++) {
 			struct pair_kind kind = { .out = rule_link_demand(m, i, j),
 						  .in = rule_link_demand(m, j, i),
 						  .numa = rule_numa_demand(m, i, j) };
-			int index = kind_index(table, &kind);
+			int index = kind_index(p, kinds, &kind);
 
 			if (index < 0)
 				return index;
-			table->of[i][j] = (uint8_t)index;
+			p->kind[i][j] = (uint8_t)index;
 		}
 	}
 	return 0;
@@ -363,21 +337,21 @@ static bool kind_allows(const struct match *m, const struct pair_kind *kind, uns
 }
 
 /* A kind that rules nothing out is none: "on one NUMA node" is none on a machine with one. */
-static void fill_kinds(const struct match *m, const struct kind_table *table, struct problem *p)
+static void fill_kinds(const struct match *m, const struct pair_kind *kinds, struct problem *p)
 {
 	bool restricts[PROBLEM_MAX_KINDS] = { false };
 
-	for (unsigned int k = 1; k < table->nr; k++)
+	for (unsigned int k = 1; k < p->nr_kinds; k++)
 		for (unsigned int v = 0; v < p->nr_places; v++)
 			for (unsigned int u = 0; u < p->nr_places; u++) {
-				if (kind_allows(m, &table->kind[k], v, u))
+				if (kind_allows(m, &kinds[k], v, u))
 					set_add(&p->row[k][v], u);
 				else
 					restricts[k] |= u != v;
 			}
 	for (unsigned int i = 0; i < p->nr_things; i++)
 		for (unsigned int j = 0; j < p->nr_things; j++)
-			p->kind[i][j] = restricts[table->of[i][j]] ? table->of[i][j] : 0;
+			p->kind[i][j] = restricts[p->kind[i][j]] ? p->kind[i][j] : 0;
 }
 
 static bool is_busy(const struct match *m, unsigned int place)
@@ -401,7 +375,7 @@ static bool fulfils(const struct match *m, unsigned int thing, unsigned int plac
 
 void rule_domains(const struct match *m, struct problem *p)
 {
-	for (unsigned int i = 0; i < p->nr_things; i++) {
+	for (unsigned int i = 0; i < p->nr_things; i++)
 		for (unsigned int v = 0; v < p->nr_places; v++) {
 			if (rule_gpu(m, i, v).kind == OBSTACLE_NONE)
 				set_add(&p->domain[i], v);
@@ -409,7 +383,6 @@ void rule_domains(const struct match *m, struct problem *p)
 				if (fulfils(m, i, v, wish))
 					set_add(&p->wish[wish][i], v);
 		}
-	}
 }
 
 /* A thing that fits on busy places alone keeps them. */
@@ -438,21 +411,18 @@ bool rule_leave_busy(const struct match *m, struct problem *p)
 	return left;
 }
 
-int rule_problem(const struct match *m, struct problem **ret)
+int rule_problem(const struct match *m, struct problem *p)
 {
-	_cleanup_free_ struct kind_table *table = malloc(sizeof(*table));
+	struct pair_kind kinds[PROBLEM_MAX_KINDS];
 	int err;
 
-	if (!table)
-		return -ENOMEM;
-	table->nr = 1;
-	err = collect_kinds(m, table);
+	p->nr_things = m->nr_things;
+	p->nr_places = m->nr_places;
+	p->nr_kinds = 1;
+	err = collect_kinds(m, p, kinds);
 	if (err)
 		return err;
-	*ret = problem_new(m->nr_things, m->nr_places, table->nr);
-	if (!*ret)
-		return -ENOMEM;
-	fill_kinds(m, table, *ret);
-	rule_domains(m, *ret);
+	fill_kinds(m, kinds, p);
+	rule_domains(m, p);
 	return 0;
 }

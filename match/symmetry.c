@@ -6,8 +6,7 @@
  * Each kind of restriction has its transposed kind in the problem, so equal
  * rows mean equal columns, too.
  */
-#include "match/problem.h"
-#include "amdgpu_plugin_util.h"
+#include "match/internal.h"
 
 struct class
 {
@@ -19,10 +18,9 @@ struct class
 
 static bool same_domains(const struct problem *p, unsigned int a, unsigned int b)
 {
-	for (unsigned int i = 0; i < p->nr_things; i++) {
+	for (unsigned int i = 0; i < p->nr_things; i++)
 		if (set_has(&p->domain[i], a) != set_has(&p->domain[i], b))
 			return false;
-	}
 	return true;
 }
 
@@ -33,10 +31,9 @@ static bool same_outside(const struct problem *p, unsigned int a, unsigned int b
 	for (unsigned int kind = 1; kind < p->nr_kinds; kind++) {
 		const struct place_set *row_a = &p->row[kind][a], *row_b = &p->row[kind][b];
 
-		for (unsigned int w = 0; w < SET_WORDS; w++) {
+		for (unsigned int w = 0; w < SET_WORDS; w++)
 			if ((row_a->word[w] ^ row_b->word[w]) & ~(x->word[w] | y->word[w]))
 				return false;
-		}
 	}
 	return true;
 }
@@ -45,10 +42,9 @@ static bool same_outside(const struct problem *p, unsigned int a, unsigned int b
 static bool same_pair(const struct problem *p, unsigned int from_a, unsigned int to_a, unsigned int from_b,
 		      unsigned int to_b)
 {
-	for (unsigned int kind = 1; kind < p->nr_kinds; kind++) {
+	for (unsigned int kind = 1; kind < p->nr_kinds; kind++)
 		if (set_has(&p->row[kind][from_a], to_a) != set_has(&p->row[kind][from_b], to_b))
 			return false;
-	}
 	return true;
 }
 

@@ -16,14 +16,6 @@
  * and there is no name that anybody else could connect to.
  */
 
-#define WIRE_NAME_MAX 64
-
-/* A GPU of a job as it arrives: owns everything in it. */
-struct wire_gpu {
-	struct content_gpu gpu;
-	char name[WIRE_NAME_MAX]; /* gpu.pages_name */
-};
-
 /* Sends a copy of @fd. 0 or -errno. */
 int wire_send_fd(int sock, int fd);
 
@@ -37,25 +29,21 @@ int wire_recv_fd(int sock, int stop_fd);
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus);
 
 /* Receives what wire_send_job() sent; errors as wire_recv_fd(), with nothing left open. */
-int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret_nr);
+int wire_recv_job(int sock, int stop_fd, struct content_gpu **ret_gpus, size_t *ret_nr);
 
-/* Closes all files and frees the BOs; gpu->nr_bos is 0 afterwards. */
-void wire_gpu_done(struct wire_gpu *gpu);
-
-/* Tells the task that its job has arrived complete. 0, or -errno: the task will not know. Never waits. */
-int wire_send_accepted(int sock);
-
-/* Waits for that. 0, or -errno: the verdict when it came instead, -ECONNRESET when nothing came. No message. */
-int wire_recv_accepted(int sock);
+/* Closes all files of a GPU that was received and frees its BOs; gpu->nr_bos is 0 afterwards. */
+void wire_gpu_done(struct content_gpu *gpu);
 
 /*
- * Tells the worker that the task has heard it and will wait for the verdict: only from then on are the contents the
- * worker's, so that the two never both copy. 0 or -errno.
+ * Tells the task that its job has arrived complete and is the worker's. 0, or -errno: the task will not know. Never waits.
  */
-int wire_send_begin(int sock);
+int wire_send_accepted(int sock);
 
-/* Waits for that; errors as wire_recv_fd(). */
-int wire_recv_begin(int sock, int stop_fd);
+/*
+ * Waits for that. -errno, no message: the verdict when it came instead, -ECONNRESET when nothing came. Else 0, also after an
+ * error of the call: then the worker may have accepted the job, and the two must never both copy; the verdict tells.
+ */
+int wire_recv_accepted(int sock);
 
 /* Sends a line for the task's log. Never waits: a task that does not read loses lines. */
 void wire_send_line(int sock, enum plugin_log_level level, const char *line);

@@ -7,7 +7,6 @@
 #include "pages/pages.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "content/content.h"
 #include "host/host.h"
@@ -17,12 +16,12 @@
 
 enum direction { SAVE, FILL };
 
-/* Open files of contents. */
+_Static_assert(sizeof(((struct content_gpu *)0)->pages_name) == IMAGE_NAME_MAX, "each name fits");
+
+/* Open files of contents, those of one GPU after the other. */
 struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has some */
 	size_t nr_gpus;
-	char (*names)[IMAGE_NAME_MAX];
-	struct bo **bos; /* of each one's process; borrowed */
 };
 
 /* The contents of a process on one GPU, which are to be saved. */
@@ -45,8 +44,6 @@ static void files_done(struct page_files *files)
 	for (size_t i = 0; i < files->nr_gpus; i++)
 		gpu_done(&files->gpus[i]);
 	free(files->gpus);
-	free(files->names);
-	free(files->bos);
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
@@ -71,10 +68,10 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	return 0;
 }
 
-static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *name, enum direction direction)
+static int open_files(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
 {
-	gpu->pages_name = name;
-	gpu->streaming = criu_is_streaming();
+	char *name = gpu->pages_name;
+
 	gpu->pages_fd =
 		direction == SAVE ? pages_image_create(id, gpu->gpu_id, name) : pages_image_open(id, gpu->gpu_id, name);
 	if (gpu->pages_fd == -ENOENT && direction == FILL && gpu->nr_bos)
@@ -88,46 +85,26 @@ static int open_files(struct content_gpu *gpu, int id, uint32_t minor, char *nam
 	return 0;
 }
 
-/* What can be wrong with a file before it is read: the engine would find that when criu has restored all else. */
-static int check_length(const struct content_gpu *gpu)
-{
-	_cleanup_free_ uint64_t *starts = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
-	uint64_t size, bytes;
-	struct stat st;
-	int err = content_starts(gpu->bos, gpu->nr_bos, &starts);
-
-	if (err)
-		return fail(err, "gpu %#x: image %s: %m", gpu->gpu_id, gpu->pages_name);
-	if (fstat(gpu->pages_fd, &st) || pread(gpu->pages_fd, prefix, sizeof(prefix), 0) < 0)
-		return fail(errno_or_eio(), "gpu %#x: image %s cannot be read: %m", gpu->gpu_id, gpu->pages_name);
-	size = (uint64_t)st.st_size;
-	bytes = starts[gpu->nr_bos];
-	if (size != bytes)
-		return fail(-EBADMSG, "gpu %#x: image %s has %" PRIu64 " bytes, %" PRIu64 " expected", gpu->gpu_id,
-			    gpu->pages_name, size, bytes);
-	if (length_prefix_get(prefix) + sizeof(prefix) != bytes)
-		return fail(-EBADMSG, "gpu %#x: image %s announces %" PRIu64 " bytes, the buffers have %" PRIu64,
-			    gpu->gpu_id, gpu->pages_name, length_prefix_get(prefix), bytes - sizeof(prefix));
-	return 0;
-}
-
 /* As the @at-th of the files, whatever has been there. */
-static int open_gpu(struct page_files *files, size_t at, int id, const struct kfd_state *state, size_t device,
-		    uint32_t minor, enum direction direction)
+static int open_gpu(struct page_files *files, size_t at, const struct pages_process *process, size_t device,
+		    enum direction direction)
 {
 	struct content_gpu *gpu = &files->gpus[at];
-	char *name = files->names[at];
 	int err;
 
-	*gpu = (struct content_gpu){ .gpu_id = state->devices[device].user_gpu_id, .render_fd = -1, .pages_fd = -1 };
-	files->bos[at] = state->bos;
+	*gpu = (struct content_gpu){
+		.gpu_id = process->state->devices[device].user_gpu_id,
+		.pid = process->pid,
+		.render_fd = -1,
+		.pages_fd = -1,
+		.streaming = criu_is_streaming(),
+	};
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
-	err = collect_bos(state, gpu);
+	err = collect_bos(process->state, gpu);
 	if (err)
 		return err;
-	err = open_files(gpu, id, minor, name, direction);
+	err = open_files(gpu, process->id, process->minors[device], direction);
 	if (err != -ENOENT || direction == SAVE || gpu->nr_bos)
 		return err;
 	/* Other writers leave the file out where there is nothing to put into it. */
@@ -139,27 +116,7 @@ static int open_gpu(struct page_files *files, size_t at, int id, const struct kf
 static int files_init(struct page_files *files, size_t max_gpus)
 {
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
-	files->names = calloc(max_gpus + 1, sizeof(*files->names));
-	files->bos = calloc(max_gpus + 1, sizeof(*files->bos));
-	return files->gpus && files->names && files->bos ? 0 : -ENOMEM;
-}
-
-static int files_open(struct page_files *files, int id, const struct kfd_state *state, const uint32_t *minors)
-{
-	int err = files_init(files, state->nr_devices);
-
-	if (err)
-		return err;
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		size_t at = files->nr_gpus;
-
-		err = open_gpu(files, at, id, state, i, minors[i], FILL);
-		if (!err && files->nr_gpus > at)
-			err = check_length(&files->gpus[at]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return files->gpus ? 0 : -ENOMEM;
 }
 
 static struct content_options engine_options(const struct settings *settings, struct progress *progress,
@@ -238,12 +195,8 @@ static int list_parts(const struct pages_process *processes, size_t nr_processes
 
 static int open_part(struct saving *saving, size_t lane, struct part *part)
 {
-	const struct pages_process *process = part->process;
-	int err = open_gpu(&saving->files, lane, process->id, process->state, part->device, part->minor, SAVE);
-
 	saving->at[lane] = part;
-	saving->files.gpus[lane].pid = process->pid;
-	return err;
+	return open_gpu(&saving->files, lane, part->process, part->device, SAVE);
 }
 
 /* The first part of each GPU. */
@@ -263,13 +216,13 @@ static int open_lanes(struct saving *saving)
 
 static int finish_part(struct saving *saving, size_t lane)
 {
-	struct page_files *files = &saving->files;
-	struct content_gpu *gpu = &files->gpus[lane];
+	struct content_gpu *gpu = &saving->files.gpus[lane];
+	struct bo *bos = saving->at[lane]->process->state->bos;
 
 	if (close(steal_fd(&gpu->pages_fd)))
-		return fail(errno_or_eio(), "image %s: cannot write it: %m", files->names[lane]);
+		return fail(errno_or_eio(), "image %s: cannot write it: %m", gpu->pages_name);
 	for (size_t b = 0; b < gpu->nr_bos; b++) {
-		struct bo *bo = &files->bos[lane][gpu->bos[b].index];
+		struct bo *bo = &bos[gpu->bos[b].index];
 
 		bo->crc32c = gpu->bos[b].crc32c;
 		bo->has_crc32c = gpu->bos[b].has_crc32c;
@@ -331,47 +284,33 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 
 /* ---- restore ---- */
 
-/* The threads of a restored task would take pids that other tasks need. */
-static int fill(struct page_files *files, const struct settings *settings, struct progress *progress,
-		struct content_tally *tally)
+/* The files of @nr devices from @first on. What can be wrong with them is known before criu restores all else. */
+static int files_open(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
 {
-	struct content_options options = engine_options(settings, progress, tally);
+	int err = files_init(files, nr);
+
+	for (size_t i = first; !err && i < first + nr; i++) {
+		size_t at = files->nr_gpus;
+
+		err = open_gpu(files, at, process, i, FILL);
+		if (!err && files->nr_gpus > at && !files->gpus[at].streaming)
+			err = content_check_file(&files->gpus[at]);
+	}
+	return err;
+}
+
+/* The threads of a restored task would take pids that other tasks need. */
+static int fill(struct page_files *files, const struct settings *settings, struct content_tally *tally)
+{
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
+	struct content_options options = engine_options(settings, &progress, tally);
 	int err;
 
 	options.no_threads = true;
 	err = content_restore(files->gpus, files->nr_gpus, &options);
 	if (err)
 		return err;
-	progress_report(progress, files->gpus, files->nr_gpus);
-	return 0;
-}
-
-static int restore_from_stream(int id, const struct kfd_state *state, size_t device, uint32_t minor,
-			       const struct settings *settings, struct progress *progress, struct content_tally *tally)
-{
-	_cleanup_(files_done) struct page_files files = { 0 };
-	int err = files_init(&files, 1);
-
-	if (err)
-		return err;
-	err = open_gpu(&files, 0, id, state, device, minor, FILL);
-	if (err)
-		return err;
-	return fill(&files, settings, progress, tally);
-}
-
-/* The streamer sends each file once and waits until it has been read: so one after the other. */
-static int restore_all_from_stream(int id, const struct kfd_state *state, const uint32_t *minors,
-				   const struct settings *settings, struct content_tally *tally)
-{
-	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
-
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		int err = restore_from_stream(id, state, i, minors[i], settings, &progress, tally);
-
-		if (err)
-			return err;
-	}
+	progress_report(&progress, files->gpus, files->nr_gpus);
 	return 0;
 }
 
@@ -390,26 +329,39 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 	return token;
 }
 
-int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct worker *worker, struct content_tally *tally, int *ret_token)
+/* The streamer sends each file once and waits until it has been read: so one after the other. */
+static int restore_from_stream(const struct pages_process *process, const struct settings *settings,
+			       struct content_tally *tally)
+{
+	for (size_t i = 0; i < process->state->nr_devices; i++) {
+		_cleanup_(files_done) struct page_files files = { 0 };
+		int err = files_open(&files, process, i, 1);
+
+		if (!err)
+			err = fill(&files, settings, tally);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
+		  struct content_tally *tally, int *ret_token)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };
-	_cleanup_(progress_close) struct progress progress = { .fd = -1 };
 	int token, err;
 
 	*ret_token = -1;
 	if (criu_is_streaming())
-		return restore_all_from_stream(id, state, minors, settings, tally);
-	err = files_open(&files, id, state, minors);
+		return restore_from_stream(process, settings, tally);
+	err = files_open(&files, process, 0, process->state->nr_devices);
 	if (err || !files.nr_gpus)
 		return err;
 	token = worker ? hand_over(&files, worker) : -ENOTCONN;
-	if (token >= 0) {
-		*ret_token = token;
-		return 0;
-	}
-	progress = progress_open(settings->progress, "restore");
-	return fill(&files, settings, &progress, tally);
+	if (token < 0)
+		return fill(&files, settings, tally);
+	*ret_token = token;
+	return 0;
 }
 
 /* ---- the summary ---- */

@@ -12,9 +12,9 @@
 
 struct worker;
 
-/* A process whose contents are saved. */
+/* A process whose contents are saved or restored. */
 struct pages_process {
-	int pid;
+	int pid;		 /* for messages; 0: the log tells */
 	int id;			 /* of its image */
 	struct kfd_state *state; /* the dma-bufs of its BOs are open */
 	const uint32_t *minors;	 /* this machine's render minors, one for each of state->devices */
@@ -28,12 +28,11 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 	       struct content_tally *tally);
 
 /*
- * Fills the BOs of @state, of one process, and verifies the checksums that are known. If @worker (NULL: none) takes the
- * job, it does the work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is
- * -1.
+ * Fills the BOs of a process and verifies the checksums that are known. If @worker (NULL: none) takes the job, it does the
+ * work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is -1.
  */
-int pages_restore(int id, const struct kfd_state *state, const uint32_t *minors, const struct settings *settings,
-		  struct worker *worker, struct content_tally *tally, int *ret_token);
+int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
+		  struct content_tally *tally, int *ret_token);
 
 /* A line about all of a dump or restore. @what was done with how many processes, and what has lasted @seconds. */
 void pages_log_tally(const struct content_tally *tally, const char *what, size_t nr_processes, const char *lasting,

@@ -39,8 +39,7 @@ struct progress progress_open(const char *path, const char *stage)
 
 void progress_close(struct progress *progress)
 {
-	if (progress->fd >= 0)
-		close(progress->fd);
+	cleanup_close(&progress->fd);
 	progress->fd = -1;
 }
 

@@ -16,12 +16,6 @@
 
 enum { FD_RENDER, FD_PAGES, FDS_OF_GPU };
 
-struct gpu_message {
-	uint32_t gpu_id;
-	uint64_t nr_bos;
-	char name[WIRE_NAME_MAX];
-};
-
 enum line_kind { ACCEPTED, LINE, VERDICT };
 
 struct line_message {
@@ -99,20 +93,12 @@ static int send_bos(int sock, const struct content_bo *bos, size_t nr)
 
 static int send_gpu(int sock, const struct content_gpu *gpu)
 {
-	struct gpu_message message = { .gpu_id = gpu->gpu_id, .nr_bos = gpu->nr_bos };
 	int fds[FDS_OF_GPU] = { [FD_RENDER] = gpu->render_fd, [FD_PAGES] = gpu->pages_fd };
-	int err;
+	int err = message_send(sock, gpu, sizeof(*gpu), fds, FDS_OF_GPU, 0);
 
-	snprintf(message.name, sizeof(message.name), "%s", gpu->pages_name);
-	err = message_send(sock, &message, sizeof(message), fds, FDS_OF_GPU, 0);
-	if (err)
-		return err;
-	for (size_t i = 0; i < gpu->nr_bos; i += batch_size(gpu->nr_bos - i)) {
+	for (size_t i = 0; !err && i < gpu->nr_bos; i += batch_size(gpu->nr_bos - i))
 		err = send_bos(sock, &gpu->bos[i], batch_size(gpu->nr_bos - i));
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
@@ -143,48 +129,41 @@ static int recv_bos(int sock, int stop_fd, struct content_gpu *gpu, size_t nr)
 	return 0;
 }
 
-static int recv_gpu(int sock, int stop_fd, struct wire_gpu *wire)
+static int recv_gpu(int sock, int stop_fd, struct content_gpu *ret)
 {
-	struct content_gpu *gpu = &wire->gpu;
-	struct gpu_message message;
+	struct content_gpu gpu;
+	size_t nr_bos;
 	int fds[FDS_OF_GPU];
-	int err = recv_message(sock, stop_fd, &message, sizeof(message), fds, FDS_OF_GPU);
+	int err = recv_message(sock, stop_fd, &gpu, sizeof(gpu), fds, FDS_OF_GPU);
 
 	if (err)
 		return err;
-	gpu->render_fd = fds[FD_RENDER];
-	gpu->pages_fd = fds[FD_PAGES];
-	gpu->gpu_id = message.gpu_id;
-	memcpy(wire->name, message.name, sizeof(wire->name));
-	gpu->pages_name = wire->name;
-	gpu->bos = calloc(message.nr_bos + 1, sizeof(*gpu->bos));
-	if (!gpu->bos)
+	nr_bos = gpu.nr_bos;
+	*ret = gpu;
+	ret->render_fd = fds[FD_RENDER];
+	ret->pages_fd = fds[FD_PAGES];
+	ret->nr_bos = 0;
+	ret->bos = calloc(nr_bos + 1, sizeof(*ret->bos));
+	if (!ret->bos)
 		return -ENOMEM;
-	while (gpu->nr_bos < message.nr_bos) {
-		err = recv_bos(sock, stop_fd, gpu, batch_size(message.nr_bos - gpu->nr_bos));
-		if (err)
-			return err;
-	}
-	return 0;
+	while (!err && ret->nr_bos < nr_bos)
+		err = recv_bos(sock, stop_fd, ret, batch_size(nr_bos - ret->nr_bos));
+	return err;
 }
 
-void wire_gpu_done(struct wire_gpu *wire)
+void wire_gpu_done(struct content_gpu *gpu)
 {
-	struct content_gpu *gpu = &wire->gpu;
-
 	for (size_t i = 0; i < gpu->nr_bos; i++)
 		close(gpu->bos[i].dmabuf_fd);
 	free(gpu->bos);
-	if (gpu->render_fd >= 0)
-		close(gpu->render_fd);
-	if (gpu->pages_fd >= 0)
-		close(gpu->pages_fd);
+	cleanup_close(&gpu->render_fd);
+	cleanup_close(&gpu->pages_fd);
 	*gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
 }
 
-int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret_nr)
+int wire_recv_job(int sock, int stop_fd, struct content_gpu **ret_gpus, size_t *ret_nr)
 {
-	struct wire_gpu *gpus;
+	struct content_gpu *gpus;
 	size_t nr;
 	int err = recv_message(sock, stop_fd, &nr, sizeof(nr), NULL, 0);
 
@@ -194,7 +173,7 @@ int wire_recv_job(int sock, int stop_fd, struct wire_gpu **ret_gpus, size_t *ret
 	if (!gpus)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		gpus[i].gpu = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
+		gpus[i] = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
 	for (size_t i = 0; !err && i < nr; i++)
 		err = recv_gpu(sock, stop_fd, &gpus[i]);
 	if (!err) {
@@ -232,20 +211,8 @@ int wire_recv_accepted(int sock)
 	if (err == -ECONNRESET)
 		err = recv_message(sock, -1, &message, sizeof(message), NULL, 0);
 	if (err || message.kind == ACCEPTED)
-		return err;
+		return err == -ECONNRESET ? err : 0;
 	return message.kind == VERDICT && message.value ? message.value : -EBADMSG;
-}
-
-int wire_send_begin(int sock)
-{
-	return message_send(sock, "", 1, NULL, 0, 0);
-}
-
-int wire_recv_begin(int sock, int stop_fd)
-{
-	char byte;
-
-	return recv_message(sock, stop_fd, &byte, 1, NULL, 0);
 }
 
 void wire_send_line(int sock, enum plugin_log_level level, const char *line)
@@ -266,8 +233,9 @@ int wire_recv_verdict(int sock)
 	struct line_message message;
 	int err;
 
-	while (!(err = recv_message(sock, -1, &message, sizeof(message), NULL, 0)) && message.kind == LINE)
-		plugin_log((enum plugin_log_level)message.value, "%s", message.text);
+	while (!(err = recv_message(sock, -1, &message, sizeof(message), NULL, 0)) && message.kind != VERDICT)
+		if (message.kind == LINE)
+			plugin_log((enum plugin_log_level)message.value, "%s", message.text);
 	if (err)
 		return fail(err, "the worker that restores the contents of the GPUs is gone: %m");
 	if (!message.value)

@@ -4,11 +4,10 @@
  *
  * A receiver takes jobs, one for each process, and deals their GPUs out to lanes: one
  * thread for each render node, which runs the content engine for one process at a time.
- * Staging memory is that of one pipeline for each GPU, whatever the number of tasks.
  *
  * A task opens its render nodes and pages files in its own namespaces and sends them, with
  * the dma-bufs, on a pair of sockets whose other end travels through criu's fd store: there
- * is no name to connect to, and namespaces do not matter. It may close its fds at once.
+ * is no name to connect to, and namespaces do not matter.
  *
  * criu calls POST_FORKING only up to the first plugin that takes it, so the worker may never start. A word in shared
  * memory decides once between the worker and the first task that has waited 10 s. A job that does not arrive complete
@@ -43,8 +42,9 @@ enum { UNDECIDED, RUNS, OFF };
 
 /* The contents of one process. */
 struct job {
+	struct worker *worker;
 	int sock; /* to the task */
-	struct wire_gpu *gpus;
+	struct content_gpu *gpus;
 	struct turn *turns; /* one for each of gpus */
 	size_t nr_gpus;
 	size_t nr_left; /* GPUs that are not done; guarded by worker->lock like the rest */
@@ -54,9 +54,8 @@ struct job {
 
 /* The contents of one process on one GPU, which takes turns. */
 struct turn {
-	struct worker *worker;
 	struct job *job;
-	struct wire_gpu *gpu;
+	struct content_gpu *gpu;
 	struct lane *lane;
 	struct turn *next;
 };
@@ -93,8 +92,10 @@ struct worker {
 /* ---- jobs ---- */
 
 /* All but the socket. */
-static void job_end(struct worker *worker, struct job *job)
+static void job_end(struct job *job)
 {
+	struct worker *worker = job->worker;
+
 	for (size_t i = 0; i < job->nr_gpus; i++)
 		wire_gpu_done(&job->gpus[i]);
 	free(job->gpus);
@@ -108,28 +109,28 @@ static void job_end(struct worker *worker, struct job *job)
 }
 
 /* One GPU less to do. The task learns the outcome when all are done. */
-static void job_put(struct worker *worker, struct job *job)
+static void job_put(struct job *job)
 {
 	bool last;
 
-	pthread_mutex_lock(&worker->lock);
+	pthread_mutex_lock(&job->worker->lock);
 	last = --job->nr_left == 0;
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_unlock(&job->worker->lock);
 	if (!last)
 		return;
 	wire_send_verdict(job->sock, job->err, job->error_text);
 	close(job->sock);
-	job_end(worker, job);
+	job_end(job);
 }
 
 /* Keeps the first error, with the text of the calling thread for the verdict. */
-static void job_fail(struct worker *worker, struct job *job, int err)
+static void job_fail(struct job *job, int err)
 {
-	pthread_mutex_lock(&worker->lock);
+	pthread_mutex_lock(&job->worker->lock);
 	if (!job->err)
 		snprintf(job->error_text, sizeof(job->error_text), "%s", fail_text());
 	job->err = job->err ?: err;
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_unlock(&job->worker->lock);
 }
 
 /* Lines of the engine. */
@@ -142,49 +143,48 @@ static void forward_line(void *arg, enum plugin_log_level level, const char *lin
 
 static bool turn_is_cancelled(void *arg)
 {
-	struct turn *turn = arg;
+	struct job *job = ((struct turn *)arg)->job;
 	bool failed;
 
-	pthread_mutex_lock(&turn->worker->lock);
-	failed = turn->job->err;
-	pthread_mutex_unlock(&turn->worker->lock);
-	return failed || atomic_load(&turn->worker->stop);
+	pthread_mutex_lock(&job->worker->lock);
+	failed = job->err;
+	pthread_mutex_unlock(&job->worker->lock);
+	return failed || atomic_load(&job->worker->stop);
 }
 
 static int turn_copy(struct turn *turn)
 {
-	struct content_gpu *gpu = &turn->gpu->gpu;
+	struct worker *worker = turn->job->worker;
 	const struct content_options options = {
-		.max_buffer_bytes = turn->worker->max_bytes,
+		.max_buffer_bytes = worker->max_bytes,
 		.on_progress = progress_report,
-		.progress_arg = &turn->worker->progress,
+		.progress_arg = &worker->progress,
 		.is_cancelled = turn_is_cancelled,
 		.cancel_arg = turn,
-		.tally = turn->worker->tally,
+		.tally = worker->tally,
 	};
 	int err;
 
 	if (turn_is_cancelled(turn))
 		return -ECANCELED;
 	plugin_log_divert(forward_line, turn);
-	err = content_restore(gpu, 1, &options);
+	err = content_restore(turn->gpu, 1, &options);
 	if (!err)
-		progress_report(&turn->worker->progress, gpu, 1);
+		progress_report(&worker->progress, turn->gpu, 1);
 	plugin_log_divert(NULL, NULL);
 	return err;
 }
 
 static void turn_run(struct turn *turn)
 {
-	struct worker *worker = turn->worker;
 	struct job *job = turn->job;
 	int err = turn_copy(turn);
 
 	wire_gpu_done(turn->gpu);
 	if (err)
-		job_fail(worker, job, fail(err, "the restore of contents was cancelled"));
+		job_fail(job, fail(err, "the restore of contents was cancelled"));
 	fail_clear();
-	job_put(worker, job);
+	job_put(job);
 }
 
 /* ---- lanes ---- */
@@ -256,35 +256,28 @@ static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
 	return add_lane(worker, device, ret);
 }
 
-static int plan_turn(struct worker *worker, struct job *job, size_t i)
-{
-	struct turn *turn = &job->turns[i];
-	struct stat st;
-
-	*turn = (struct turn){ .worker = worker, .job = job, .gpu = &job->gpus[i] };
-	if (fstat(turn->gpu->gpu.render_fd, &st))
-		return errno_or_eio();
-	return find_lane(worker, st.st_rdev, &turn->lane);
-}
-
 /* All that may fail, so that a job that was accepted can be dealt out. */
-static int plan_turns(struct worker *worker, struct job *job)
+static int plan_turns(struct job *job)
 {
 	job->turns = calloc(job->nr_gpus + 1, sizeof(*job->turns));
 	if (!job->turns)
 		return -ENOMEM;
 	for (size_t i = 0; i < job->nr_gpus; i++) {
-		int err = plan_turn(worker, job, i);
+		struct turn *turn = &job->turns[i];
+		struct stat st;
+		int err;
 
+		*turn = (struct turn){ .job = job, .gpu = &job->gpus[i] };
+		err = fstat(turn->gpu->render_fd, &st) ? errno_or_eio() : find_lane(job->worker, st.st_rdev, &turn->lane);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static void deal_out(struct worker *worker, struct job *job)
+static void deal_out(struct job *job)
 {
-	pthread_mutex_lock(&worker->lock);
+	pthread_mutex_lock(&job->worker->lock);
 	job->nr_left = job->nr_gpus + 1; /* until all are dealt out */
 	for (size_t i = 0; i < job->nr_gpus; i++) {
 		struct lane *lane = job->turns[i].lane;
@@ -292,30 +285,27 @@ static void deal_out(struct worker *worker, struct job *job)
 		*lane->last = &job->turns[i];
 		lane->last = &job->turns[i].next;
 	}
-	pthread_cond_broadcast(&worker->changed);
-	pthread_mutex_unlock(&worker->lock);
-	job_put(worker, job);
+	pthread_cond_broadcast(&job->worker->changed);
+	pthread_mutex_unlock(&job->worker->lock);
+	job_put(job);
 }
 
 /* ---- the receiver ---- */
 
 /* When it returns 0, the task counts on the worker. */
-static int accept_job(struct worker *worker, struct job *job)
+static int accept_job(struct job *job)
 {
-	int err = wire_recv_job(job->sock, worker->stop_fd, &job->gpus, &job->nr_gpus);
+	int err = wire_recv_job(job->sock, job->worker->stop_fd, &job->gpus, &job->nr_gpus);
 
 	if (err)
 		return err;
-	err = plan_turns(worker, job);
+	err = plan_turns(job);
 	if (err)
 		return err;
-	err = wire_send_accepted(job->sock);
-	if (err)
-		return err;
-	return wire_recv_begin(job->sock, worker->stop_fd);
+	return wire_send_accepted(job->sock);
 }
 
-/* On an error the job and @sock stay with the caller: the task still has all its files and copies by itself. */
+/* Where it fails, the task still has all its files and copies by itself. */
 static int take_job(struct worker *worker, int sock)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -323,15 +313,15 @@ static int take_job(struct worker *worker, int sock)
 
 	if (!job)
 		return -ENOMEM;
-	job->sock = sock;
+	*job = (struct job){ .worker = worker, .sock = sock };
 	pthread_mutex_lock(&worker->lock);
 	worker->nr_jobs++;
 	pthread_mutex_unlock(&worker->lock);
-	err = accept_job(worker, job);
+	err = accept_job(job);
 	if (err)
-		job_end(worker, job);
+		job_end(job);
 	else
-		deal_out(worker, job);
+		deal_out(job);
 	return err;
 }
 
@@ -371,8 +361,7 @@ static void *receiver_thread(void *arg)
 		if (sock >= 0)
 			receive_job(worker, sock);
 	/* Tasks that are still in the queue or come later get an error at once. */
-	close(worker->channel);
-	worker->channel = -1;
+	close(steal_fd(&worker->channel));
 	return NULL;
 }
 
@@ -392,10 +381,8 @@ static int open_channel(struct worker *worker)
 
 static void free_memory(struct worker *worker)
 {
-	if (worker->channel >= 0)
-		close(worker->channel);
-	if (worker->stop_fd >= 0)
-		close(worker->stop_fd);
+	cleanup_close(&worker->channel);
+	cleanup_close(&worker->stop_fd);
 	if (worker->state)
 		munmap(worker->state, sizeof(*worker->state));
 	progress_close(&worker->progress);
@@ -525,7 +512,7 @@ static int send_job(struct worker *worker, int sock, int worker_end, const struc
 	return wire_send_job(sock, gpus, nr_gpus);
 }
 
-/* Takes @worker_end. When it returns 0, the worker has the job and waits for the word to begin. */
+/* Takes @worker_end. When it returns 0, the worker has the job, or an error of its own is in the verdict. */
 static int offer(struct worker *worker, int sock, int worker_end, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	int err = send_job(worker, sock, worker_end, gpus, nr_gpus), reply;
@@ -539,37 +526,24 @@ static int offer(struct worker *worker, int sock, int worker_end, const struct c
 	return err ?: reply;
 }
 
-/* The token, when the worker begins. After an error it never does: it finds the socket closed. */
-static int begin(int sock)
-{
-	int kept = fcntl(sock, F_DUPFD_CLOEXEC, 0), token, err;
-
-	if (kept < 0)
-		return errno_or_eio();
-	token = criu_keep_file(kept);
-	if (token < 0)
-		return token;
-	err = wire_send_begin(sock);
-	if (!err)
-		return token;
-	shutdown(sock, SHUT_RDWR);
-	return err;
-}
-
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
 {
-	_cleanup_close_ int sock = -1;
-	int socks[2], err;
+	_cleanup_close_ int sock = -1, worker_end = -1;
+	int socks[2], kept, token, err;
 
 	if (!is_running(worker))
 		return -ENOTCONN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return errno_or_eio();
 	sock = socks[0];
-	err = offer(worker, sock, socks[1], gpus, nr_gpus);
-	if (err)
-		return err;
-	return begin(sock);
+	worker_end = socks[1];
+	/* At first what may fail here: when the worker has accepted the job, nothing may. */
+	kept = fcntl(sock, F_DUPFD_CLOEXEC, 0);
+	token = kept < 0 ? errno_or_eio() : criu_keep_file(kept);
+	if (token < 0)
+		return token;
+	err = offer(worker, sock, steal_fd(&worker_end), gpus, nr_gpus);
+	return err ? err : token;
 }
 
 int worker_wait(int token)

@@ -140,11 +140,10 @@ static void add_bo(struct fixture_gpu *f, uint64_t size)
 static void init_gpu(struct fixture_gpu *f, uint32_t gpu_id, size_t max_bos)
 {
 	*f = (struct fixture_gpu){ 0 };
-	snprintf(f->name, sizeof(f->name), "pages-%x.img", gpu_id);
+	snprintf(f->gpu.pages_name, sizeof(f->gpu.pages_name), "pages-%x.img", gpu_id);
 	f->gpu.gpu_id = gpu_id;
 	f->gpu.render_fd = fixture_memfd(0);
 	f->gpu.pages_fd = -1;
-	f->gpu.pages_name = f->name;
 	f->gpu.bos = malloc((max_bos + 1) * sizeof(*f->gpu.bos));
 	NEED(f->gpu.bos);
 }

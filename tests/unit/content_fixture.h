@@ -36,7 +36,6 @@ bool fixture_same(int fd_a, int fd_b, uint64_t bytes);
 /* A GPU with @nr BOs. */
 struct fixture_gpu {
 	struct content_gpu gpu;
-	char name[32];
 	uint64_t bytes; /* of all BOs */
 };
 

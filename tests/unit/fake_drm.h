@@ -52,6 +52,6 @@ const char *fake_drm_violation(void);
 extern _Thread_local int fake_drm_depth;
 
 /* Executes an IB of @nr_dw dwords between host addresses, without any of the above. 0 or -EINVAL. For packet tests. */
-int fake_drm_execute(const uint32_t *dw, size_t nr_dw, uint32_t family_id);
+int fake_drm_execute(const uint32_t *dw, size_t nr_dw);
 
 #endif

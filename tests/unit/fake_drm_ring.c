@@ -38,7 +38,7 @@ struct packet {
 };
 
 /* Decodes the packet at @dw: its dwords, 0 when it is none. */
-static size_t decode(const uint32_t *dw, size_t nr, uint32_t family, struct packet *packet)
+static size_t decode(const uint32_t *dw, size_t nr, struct packet *packet)
 {
 	uint32_t count;
 
@@ -59,9 +59,9 @@ static size_t decode(const uint32_t *dw, size_t nr, uint32_t family, struct pack
 	} else {
 		return 0;
 	}
-	if (count > COUNT_MAX || (family < AMDGPU_FAMILY_AI && !count))
+	if (count > COUNT_MAX)
 		return 0;
-	packet->bytes = count + (family >= AMDGPU_FAMILY_AI);
+	packet->bytes = count + 1;
 	/* The unit is a dword (2) or a byte (0). */
 	if (packet->fill && dw[0] >> 30 == 2 && (packet->bytes % 4 || packet->dst % 4))
 		return 0;
@@ -78,12 +78,12 @@ static void execute(const struct packet *packet, uint8_t *dst, const uint8_t *sr
 		memcpy(dst, src, packet->bytes);
 }
 
-int fake_drm_execute(const uint32_t *dw, size_t nr_dw, uint32_t family_id)
+int fake_drm_execute(const uint32_t *dw, size_t nr_dw)
 {
 	struct packet packet;
 
 	for (size_t i = 0, n; i < nr_dw; i += n) {
-		n = decode(dw + i, nr_dw - i, family_id, &packet);
+		n = decode(dw + i, nr_dw - i, &packet);
 		if (!n)
 			return -EINVAL;
 		execute(&packet, (uint8_t *)(uintptr_t)packet.dst, (const uint8_t *)(uintptr_t)packet.src);
@@ -130,7 +130,7 @@ static uint64_t run_packets(struct fake_ring *ring, const struct fake_job *job, 
 	for (size_t i = 0, n; i < job->nr_dw; i += n) {
 		uint8_t *src = NULL, *dst;
 
-		n = decode(dw + i, job->nr_dw - i, fake.config.family_id, &packet);
+		n = decode(dw + i, job->nr_dw - i, &packet);
 		if (!n) {
 			pthread_mutex_lock(&fake.lock);
 			fake_violation("dword %zu of an IB is no packet: %#x", i, dw[i]);

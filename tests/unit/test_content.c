@@ -98,7 +98,6 @@ static void round_trip(uint64_t seed)
 	struct rng rng = { seed };
 	struct fake_drm_config config = {
 		.rings = 1 + (uint32_t)rng_below(&rng, 15), /* any rings, ring 0 or not */
-		.family_id = rng_below(&rng, 3) ? AMDGPU_FAMILY_NV : AMDGPU_FAMILY_VI,
 	};
 	const char *dir = rng_below(&rng, 2) ? FIXTURE_DISK : FIXTURE_MEMORY;
 	uint64_t sizes[40], cap = random_cap(&rng);

@@ -320,6 +320,18 @@ static void a_gpu_without_a_dma_ring_is_refused(void **state)
 	end_saved();
 }
 
+/* Its packets hold another count: contents would come back without their last byte. */
+static void a_gpu_older_than_gfx9_is_refused(void **state)
+{
+	static const struct fake_drm_config older = { .rings = 1, .family_id = AMDGPU_FAMILY_VI };
+
+	(void)state;
+	begin_saved();
+	begin(&older);
+	assert_dump_fails(-EOPNOTSUPP, "using a GPU older than gfx9 (family 130)");
+	end_saved();
+}
+
 /* ---- several GPUs ---- */
 
 static void the_failure_of_one_gpu_stops_the_others(void **state)
@@ -399,6 +411,7 @@ int main(void)
 		cmocka_unit_test(a_slow_gpu_is_waited_for),
 		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
 		cmocka_unit_test(a_gpu_without_a_dma_ring_is_refused),
+		cmocka_unit_test(a_gpu_older_than_gfx9_is_refused),
 		cmocka_unit_test(what_is_cancelled_says_nothing),
 		cmocka_unit_test(the_failure_of_one_gpu_stops_the_others),
 	};

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "content/crc32c.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"

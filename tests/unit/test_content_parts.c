@@ -5,7 +5,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "content/crc32c.h"
 #include "content/layout.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
@@ -165,22 +164,6 @@ static void zeros_by_arithmetic_are_zeros(void **state)
 	assert_int_equal(crc32c_zeros(7, 5 * GIB), crc32c_zeros(crc32c_zeros(7, 3 * GIB + 1), 2 * GIB - 1));
 }
 
-static void crcs_of_two_ranges_make_that_of_both(void **state)
-{
-	static uint8_t bytes[5000];
-	struct rng rng = { 3 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)rng_next(&rng);
-	for (size_t len = 0; len <= sizeof(bytes); len += 1 + len / 2) {
-		uint32_t second = crc32c(0, bytes + len, sizeof(bytes) - len);
-
-		assert_int_equal(crc32c_join(crc32c(0, bytes, len), second, sizeof(bytes) - len),
-				 crc32c(0, bytes, sizeof(bytes)));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,7 +171,6 @@ int main(void)
 		cmocka_unit_test(default_staging_is_128_mib_for_large_contents),
 		cmocka_unit_test(windows_and_pieces_cover_every_byte_once),
 		cmocka_unit_test(sizes_that_make_no_file_are_refused),
-		cmocka_unit_test(crcs_of_two_ranges_make_that_of_both),
 		cmocka_unit_test(crc_has_the_published_values),
 		cmocka_unit_test(instructions_and_table_agree_at_any_length_and_place),
 		cmocka_unit_test(zeros_by_arithmetic_are_zeros),

@@ -98,15 +98,6 @@ FIXTURE_TEST(match_prefers_links_to_idle_gpus)
 	assert_pair(2, 0xa2, 0xb1);
 }
 
-FIXTURE_TEST(match_does_not_depend_on_the_order_of_local_nodes)
-{
-	add_gpu(saved, GPU, 0xa0, 0);
-	for (uint32_t i = 0; i < 3; i++)
-		add_gpu(local, GPU + 2 - i, 0xb0 + i, 0);
-	assert_int_equal(match(), 0);
-	assert_pair(0, 0xa0, 0xb2); /* node 2, though it was added last */
-}
-
 /* ---- KFD_DEVICE_MAP ---- */
 
 FIXTURE_TEST(match_obeys_a_partial_device_map)

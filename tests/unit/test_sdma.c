@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libdrm/amdgpu_drm.h>
-
 #include "unit.h"
 #include "content/sdma.h"
 #include "content_fixture.h"
@@ -14,17 +12,17 @@
 
 static uint32_t dwords[1 << 16];
 
-static struct sdma_ib new_ib(uint32_t family, size_t max_dw)
+static struct sdma_ib new_ib(size_t max_dw)
 {
 	memset(dwords, 0xee, sizeof(dwords));
-	return (struct sdma_ib){ .dw = dwords, .max_dw = max_dw, .rules = sdma_rules(family) };
+	return (struct sdma_ib){ .dw = dwords, .max_dw = max_dw };
 }
 
-TEST(gfx9_counts_bytes_minus_one)
+TEST(packets_count_bytes_minus_one)
 {
 	static const uint32_t copy[] = { 1, 0xfff, 0, 0x22223000, 0x1111, 0x44445000, 0x3333 };
 	static const uint32_t fill[] = { 11 | 2u << 30, 0x44445000, 0x3333, 0, 0xfff };
-	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 64);
+	struct sdma_ib ib = new_ib(64);
 
 	assert_int_equal(sdma_add_copy(&ib, 0x333344445000, 0x111122223000, 0x1000), 0x1000);
 	assert_int_equal(ib.nr_dw, 7);
@@ -34,34 +32,11 @@ TEST(gfx9_counts_bytes_minus_one)
 	assert_memory_equal(dwords + 7, fill, sizeof(fill));
 }
 
-TEST(older_gpus_count_bytes)
-{
-	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_VI, 64);
-
-	sdma_add_copy(&ib, 0x1000, 0x2000, 0x1000);
-	assert_int_equal(dwords[1], 0x1000);
-	sdma_add_zeros(&ib, 0x1000, 0x1000);
-	assert_int_equal(dwords[7 + 4], 0x1000);
-}
-
-TEST(family_decides_at_gfx9)
-{
-	static const uint32_t with[] = { AMDGPU_FAMILY_AI, AMDGPU_FAMILY_RV, AMDGPU_FAMILY_NV, 145 /* GC 11.0.0 */,
-					 152 /* GC 12.0.0 */ };
-	static const uint32_t without[] = { AMDGPU_FAMILY_CI, AMDGPU_FAMILY_KV, AMDGPU_FAMILY_VI, AMDGPU_FAMILY_CZ };
-
-	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
-		assert_true(sdma_rules(with[i]).count_minus_one);
-	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
-		assert_false(sdma_rules(without[i]).count_minus_one);
-}
-
 /* Walks the packets of 3 GiB + 5 bytes without executing them. */
-static void check_long_copy(uint32_t family, uint64_t limit)
+TEST(long_copies_keep_within_the_count_field)
 {
 	const uint64_t len = 3072 * MIB + 5, src = 0x7f0000001000, dst = 0xffff0008;
-	struct sdma_ib ib = new_ib(family, sizeof(dwords) / 4);
-	bool minus_one = ib.rules.count_minus_one;
+	struct sdma_ib ib = new_ib(sizeof(dwords) / 4);
 	uint64_t done = 0;
 
 	assert_int_equal(sdma_add_copy(&ib, dst, src, len), len);
@@ -70,23 +45,16 @@ static void check_long_copy(uint32_t family, uint64_t limit)
 
 		assert_int_equal(dw[0], 1);
 		assert_true(dw[1] <= 0x3fffff);
-		assert_true(dw[1] + minus_one <= limit);
 		assert_int_equal(dw[3] | (uint64_t)dw[4] << 32, src + done);
 		assert_int_equal(dw[5] | (uint64_t)dw[6] << 32, dst + done);
-		done += dw[1] + minus_one;
+		done += dw[1] + 1;
 	}
 	assert_int_equal(done, len);
 }
 
-TEST(long_copies_keep_within_the_count_field)
-{
-	check_long_copy(AMDGPU_FAMILY_AI, 4 * MIB);
-	check_long_copy(AMDGPU_FAMILY_VI, 0x1fffff);
-}
-
 TEST(a_full_buffer_takes_what_fits)
 {
-	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 16);
+	struct sdma_ib ib = new_ib(16);
 
 	assert_int_equal(sdma_add_copy(&ib, 0, 0x1000000, 100 * MIB), 8 * MIB);
 	assert_int_equal(ib.nr_dw, 14);
@@ -100,7 +68,7 @@ TEST(a_full_buffer_takes_what_fits)
 
 TEST(a_whole_buffer_needs_no_padding)
 {
-	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 56);
+	struct sdma_ib ib = new_ib(56);
 
 	assert_int_equal(sdma_add_copy(&ib, 0, 0x1000000, 8 * 4 * MIB), 32 * MIB);
 	sdma_finish(&ib);
@@ -109,7 +77,7 @@ TEST(a_whole_buffer_needs_no_padding)
 
 TEST(fills_that_are_not_whole_dwords_count_in_bytes)
 {
-	struct sdma_ib ib = new_ib(AMDGPU_FAMILY_AI, 64);
+	struct sdma_ib ib = new_ib(64);
 
 	sdma_add_zeros(&ib, 0x1002, 8);
 	sdma_add_zeros(&ib, 0x1000, 7);
@@ -126,8 +94,7 @@ TEST(interpreters_do_what_is_meant)
 	uint8_t *src = malloc(BYTES), *dst = malloc(BYTES), *expected = malloc(BYTES);
 
 	for (uint64_t seed = 1; seed <= 30; seed++) {
-		uint32_t family = seed % 2 ? AMDGPU_FAMILY_AI : AMDGPU_FAMILY_VI;
-		struct sdma_ib ib = new_ib(family, sizeof(dwords) / 4);
+		struct sdma_ib ib = new_ib(sizeof(dwords) / 4);
 		struct rng rng = { seed };
 
 		for (size_t i = 0; i < BYTES; i++) {
@@ -148,7 +115,7 @@ TEST(interpreters_do_what_is_meant)
 		}
 		sdma_finish(&ib);
 		assert_int_equal(ib.nr_dw % SDMA_IB_ALIGN_DWORDS, 0);
-		assert_int_equal(fake_drm_execute(dwords, ib.nr_dw, family), 0);
+		assert_int_equal(fake_drm_execute(dwords, ib.nr_dw), 0);
 		assert_memory_equal(dst, expected, BYTES);
 	}
 	free(src);
@@ -162,10 +129,10 @@ TEST(the_interpreter_is_strict)
 	uint32_t unknown[8] = { 0x42 }, long_count[8] = { 1, 0x400000 }, odd_fill[8] = { 11 | 2u << 30, 2, 0, 0, 3 };
 	uint32_t cut_off[3] = { 1, 0xf, 0 };
 
-	assert_true(fake_drm_execute(unknown, 8, AMDGPU_FAMILY_AI) < 0);
-	assert_true(fake_drm_execute(long_count, 8, AMDGPU_FAMILY_AI) < 0);
-	assert_true(fake_drm_execute(odd_fill, 8, AMDGPU_FAMILY_AI) < 0);
-	assert_true(fake_drm_execute(cut_off, 3, AMDGPU_FAMILY_AI) < 0);
+	assert_true(fake_drm_execute(unknown, 8) < 0);
+	assert_true(fake_drm_execute(long_count, 8) < 0);
+	assert_true(fake_drm_execute(odd_fill, 8) < 0);
+	assert_true(fake_drm_execute(cut_off, 3) < 0);
 }
 
 UNIT_MAIN(NULL, NULL)

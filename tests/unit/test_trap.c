@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <libdrm/amdgpu_drm.h>
-
 #include "unit.h"
 #include "content/sdma.h"
 #include "kernel/driver.h"
@@ -59,7 +57,7 @@ TEST(what_is_not_certain_is_not_read)
 TEST(the_packet_is_a_copy)
 {
 	uint32_t dw[TRAP_PACKET_DWORDS], wanted[TRAP_PACKET_DWORDS];
-	struct sdma_ib ib = { .dw = wanted, .max_dw = TRAP_PACKET_DWORDS, .rules = sdma_rules(AMDGPU_FAMILY_AI) };
+	struct sdma_ib ib = { .dw = wanted, .max_dw = TRAP_PACKET_DWORDS };
 
 	trap_put_packet(dw, 0xffffffffffbef800, 0xffffffffffbf1800);
 	assert_int_equal(sdma_add_copy(&ib, 0xffffffffffbef800, 0xffffffffffbf1800, TRAP_BYTES), TRAP_BYTES);

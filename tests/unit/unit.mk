@@ -75,8 +75,8 @@ test_content_errors_SRCS := $(test_content_SRCS)
 test_content_stream_SRCS := $(test_content_SRCS)
 
 test_content_faults_SRCS := $(test_content_SRCS)
-test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs ftruncate fallocate \
-	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl ioctl mmap munmap syscall \
+test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs fstatvfs ftruncate \
+	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl mmap munmap syscall \
 	close amdgpu_cs_submit amdgpu_cs_query_fence_status,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := pages/progress.c
