@@ -65,25 +65,11 @@ struct settings {
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 
-enum setting_type { SETTING_TYPE_FLAG, SETTING_TYPE_SIZE, SETTING_TYPE_MAP, SETTING_TYPE_PATH, SETTING_TYPE_WAIT };
-
-/* One row of the table. The man page has the same words, which a test compares. */
-struct setting_info {
-	const char *name;
-	const char *accepted; /* accepted values, in words */
-	const char *default_value;
-	const char *help;
-	enum setting_type type;
-};
-
 /* Same contract as getenv(): NULL when unset, not owned by the caller. */
 typedef const char *(*settings_getenv_fn)(const char *name, void *arg);
 
 /* One of them: that of the running program. @arg is not used. */
 const char *settings_environment(const char *name, void *arg);
-
-/* Every setting at its default. */
-void settings_default(struct settings *ret);
 
 /*
  * Reads all sources.
@@ -114,8 +100,8 @@ const char *setting_name(enum setting id);
 /* The flag of that name, which has to be one. */
 bool settings_flag(const struct settings *settings, const char *name);
 
-/* The table's row. */
-const struct setting_info *setting_info(enum setting id);
+/* The values that it takes, in words. */
+const char *setting_accepted(enum setting id);
 
 /* ---- settings as options of the running criu, where it has such ---- */
 

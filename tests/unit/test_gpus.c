@@ -166,7 +166,7 @@ static int setup(void **state)
 {
 	(void)state;
 	log_clear();
-	settings_default(&settings);
+	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
 	memset(usages, 0, sizeof(usages));
 	memset(image_states, 0, sizeof(image_states));
 	closed_minor = 0;
