@@ -152,9 +152,8 @@ struct hide {
 };
 
 /*
- * Puts the calling process into a cgroup of its own in which it may use only these render nodes; by cgroup v2, or else
- * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno: nothing has changed. @keeper: NULL, or
- * borrowed until hide_end().
+ * Puts the calling process into a cgroup (v2) of its own in which it may use only these render nodes. 0, then hide_end()
+ * has to follow; -errno after fail(): nothing has changed. @keeper: NULL, or borrowed until hide_end().
  */
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
 
@@ -176,11 +175,5 @@ int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn 
  * apply to it already. It goes with the cgroup. 0, or -errno, no message.
  */
 int devfilter_attach(int cgroup, const uint32_t *minors, size_t nr_minors);
-
-/*
- * Lets the tasks of the new cgroup (v1, controller "devices") with this directory fd use
- * these render nodes and /dev/kfd, and nothing else. 0, or -errno, no message.
- */
-int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors);
 
 #endif

@@ -30,10 +30,9 @@ static uint64_t freed_by_sleep; /* bytes of VRAM */
 
 /* ---- what the module calls ---- */
 
-int mount_private(const char *type, const char *flags)
+int mount_private(const char *type)
 {
 	(void)type;
-	(void)flags;
 	return has_sysfs ? open("/", O_RDONLY | O_CLOEXEC) : -EPERM;
 }
 
