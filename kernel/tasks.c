@@ -147,61 +147,31 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
-/* The kernel keeps open files in an order of its own, which kcmp(2) tells; of one device only, to ask less. */
-static int compare_files(const struct task_file *file, int fd, uint32_t minor_number, int *ret)
+/* The kernel compares files one by one: those of the same device are enough. */
+static int find_file(const struct task_files *files, int fd, uint32_t minor_number, struct task_file **ret)
 {
 	pid_t self = getpid();
-	long r;
 
-	if (file->minor != minor_number) {
-		*ret = file->minor < minor_number ? -1 : 1;
-		return 0;
+	*ret = NULL;
+	for (size_t i = 0; !*ret && i < files->count; i++) {
+		long r = files->files[i].minor == minor_number ?
+				 syscall(SYS_kcmp, self, self, KCMP_FILE, files->files[i].fd, fd) : 1;
+
+		if (r < 0)
+			return -errno;
+		if (!r)
+			*ret = &files->files[i];
 	}
-	r = syscall(SYS_kcmp, self, self, KCMP_FILE, file->fd, fd);
-	if (r < 0)
-		return -errno;
-	if (r > 2)
-		return -EBADMSG;
-	*ret = r == 1 ? -1 : r == 2;
-	return 0;
-}
-
-/* Where the file is among files->sorted, or has to be put. */
-static int find_place(const struct task_files *files, int fd, uint32_t minor_number, size_t *ret_place, bool *ret_found)
-{
-	size_t low = 0, high = files->count;
-
-	*ret_found = false;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = 0, err = compare_files(&files->files[files->sorted[middle]], fd, minor_number, &order);
-
-		if (err)
-			return err;
-		*ret_found = *ret_found || !order;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*ret_place = low;
 	return 0;
 }
 
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret)
 {
-	size_t place;
 	struct stat st;
-	bool found;
-	int err;
 
 	if (fstat(fd, &st))
 		return -errno;
-	err = find_place(files, fd, device_is_kfd(&st) ? 0 : minor(st.st_rdev), &place, &found);
-	if (err)
-		return err;
-	*ret = found ? &files->files[files->sorted[place]] : NULL;
-	return 0;
+	return find_file(files, fd, device_is_kfd(&st) ? 0 : minor(st.st_rdev), ret);
 }
 
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_number)
@@ -232,40 +202,21 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 	return false;
 }
 
-static int grow(struct task_files *files)
-{
-	struct task_file *grown = array_grow(files->files, files->count, sizeof(*grown));
-	size_t *sorted;
-
-	if (!grown)
-		return -ENOMEM;
-	files->files = grown;
-	sorted = array_grow(files->sorted, files->count, sizeof(*sorted));
-	if (!sorted)
-		return -ENOMEM;
-	files->sorted = sorted;
-	return 0;
-}
-
 static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)
 {
-	size_t place;
-	bool found;
-	int err = find_place(files, *fd, minor_number, &place, &found);
+	struct task_file *known;
+	int err = find_file(files, *fd, minor_number, &known);
 
 	if (err)
 		return fail(err, "pid %d: cannot compare its files with those of other tasks: %m", pid);
-	if (found)
+	if (known)
 		return 0;
-	err = grow(files);
-	if (err)
-		return err;
-	memmove(files->sorted + place + 1, files->sorted + place, (files->count - place) * sizeof(*files->sorted));
-	files->sorted[place] = files->count;
-	files->files[files->count++] = (struct task_file){
-		.pid = pid, .number = number, .fd = steal_fd(fd), .minor = minor_number,
-	};
-	return 0;
+	err = array_add(files->files, files->count, (struct task_file){
+		.pid = pid, .number = number, .fd = *fd, .minor = minor_number,
+	});
+	if (!err)
+		steal_fd(fd);
+	return err;
 }
 
 /* Looks at the file first, since duplicating every descriptor of a large program costs time. */
@@ -415,7 +366,6 @@ void task_files_done(struct task_files *files)
 	for (i = 0; i < files->count; i++)
 		close(files->files[i].fd);
 	free(files->files);
-	free(files->sorted);
 	free(files->pids);
 	*files = (struct task_files){ 0 };
 }
