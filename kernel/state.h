@@ -198,6 +198,12 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
 
+/* Puts zeros behind the record that was read last; the reading goes on behind them. 0 or -ENOMEM. */
+int records_insert(struct kfd_state *state, struct records *records, uint64_t size);
+
+/* Takes bytes out of the record that was read last. */
+void records_cut(struct kfd_state *state, struct records *records, uint64_t at, uint64_t size);
+
 /* Makes MQDs say that their stacks of @stack_size bytes are empty, and that no wave was saved. */
 void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size);
 
