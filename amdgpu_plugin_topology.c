@@ -176,7 +176,7 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 }
 
 /* Resolves the peers; links that lead nowhere are taken out. */
-static void resolve_links(struct topology *t, unsigned int index)
+static void resolve_links(const struct topology *t, unsigned int index)
 {
 	struct topology_node *node = t->nodes[index];
 	unsigned int kept = 0;
@@ -184,10 +184,8 @@ static void resolve_links(struct topology *t, unsigned int index)
 	for (unsigned int i = 0; i < node->nr_links; i++) {
 		int to = find_node(t, node->links[i].node_to_id);
 
-		if (to < 0 || to == (int)index) {
-			t->nr_dropped_links++;
+		if (to < 0 || to == (int)index)
 			continue;
-		}
 		node->links[kept] = node->links[i];
 		node->links[kept++].to = to;
 	}

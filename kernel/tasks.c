@@ -154,9 +154,11 @@ static int find_file(const struct task_files *files, int fd, uint32_t minor_numb
 
 	*ret = NULL;
 	for (size_t i = 0; !*ret && i < files->count; i++) {
-		long r = files->files[i].minor == minor_number ?
-				 syscall(SYS_kcmp, self, self, KCMP_FILE, files->files[i].fd, fd) : 1;
+		long r;
 
+		if (files->files[i].minor != minor_number)
+			continue;
+		r = syscall(SYS_kcmp, self, self, KCMP_FILE, files->files[i].fd, fd);
 		if (r < 0)
 			return -errno;
 		if (!r)
@@ -372,43 +374,30 @@ void task_files_done(struct task_files *files)
 
 /* ---- mappings ---- */
 
-struct maps_line {
-	uint64_t start, end, offset, inode;
-};
-
-static bool parse_maps_line(const char *text, struct maps_line *line)
-{
-	return sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &line->start, &line->end,
-		      &line->offset, &line->inode) == 4;
-}
-
 /* 1 for a device of ours or a render node, 0 for others, -errno: a mapping that is left out would be restored wrong. */
-static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
+static int ask_device(pid_t pid, struct device_vma *vma)
 {
 	struct stat st;
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, line->start, line->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, vma->start, vma->end);
 	if (stat(path, &st))
 		return -errno;
-	*ret_minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
+	vma->minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
 	return device_is_kfd(&st) || device_is_render_node(&st);
 }
 
 static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_t *count)
 {
-	uint32_t minor_number = 0;
-	struct maps_line line;
+	struct device_vma vma = { 0 };
+	uint64_t inode;
 	int r;
 
-	if (!parse_maps_line(text, &line))
+	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &vma.start, &vma.end, &vma.offset,
+		   &inode) != 4)
 		return -EBADMSG;
-	r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
-	if (r <= 0)
-		return r;
-	return array_add(*vmas, *count, (struct device_vma){
-		.start = line.start, .end = line.end, .offset = line.offset, .minor = minor_number,
-	});
+	r = inode ? ask_device(pid, &vma) : 0;
+	return r > 0 ? array_add(*vmas, *count, vma) : r;
 }
 
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
