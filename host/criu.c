@@ -33,9 +33,6 @@
 
 #define PARENT_LINK "parent"
 
-/* Without criu's fd store, kept files live above what programs commonly use. */
-#define KEPT_FD_MIN 900
-
 #define CRIU_SYMBOL(name) ((__typeof__(&name))dlsym(RTLD_DEFAULT, #name))
 
 /* criu's functions, by their own names; only their types are used, through CRIU_SYMBOL(). */
@@ -176,7 +173,7 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
 		return -errno;
 	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd >= 0 ? fd : -errno;
+	return fd < 0 ? -errno : fd;
 }
 
 int criu_image_create(const char *name)
@@ -193,23 +190,20 @@ int criu_image_open(const char *name)
 	return fd < 0 && fd != -ENOENT ? fail(fd, "image %s: cannot open: %m", name) : fd;
 }
 
-static bool has_store(void)
-{
-	return CRIU_SYMBOL(fdstore_add) && CRIU_SYMBOL(fdstore_get);
-}
-
 static int store(int fd)
 {
-	int token = has_store() ? CRIU_SYMBOL(fdstore_add)(fd) : fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
+	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
+	int token = add ? add(fd) : -ENOSYS;
 
-	return token >= 0 ? token : errno_or_eio();
+	return token == -1 ? errno_or_eio() : token;
 }
 
 static int stored(int token)
 {
-	int fd = has_store() ? CRIU_SYMBOL(fdstore_get)(token) : fcntl(token, F_DUPFD_CLOEXEC, 0);
+	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
+	int fd = get ? get(token) : -ENOSYS;
 
-	return fd >= 0 ? fd : errno_or_eio();
+	return fd == -1 ? errno_or_eio() : fd;
 }
 
 /* criu gives no file of its store back, and may live as long as the tasks: it gets bundles, which can be emptied. */
@@ -232,7 +226,7 @@ int criu_kept_file(int token)
 
 int criu_let_go(int token)
 {
-	_cleanup_close_ int bundle = has_store() ? stored(token) : -EAGAIN;
+	_cleanup_close_ int bundle = stored(token);
 	int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
 	return err && err != -EAGAIN ? fail(err, "cannot let go of kept device file %d: %m", token) : 0;
@@ -243,7 +237,7 @@ bool criu_restores_lazily(int token)
 {
 	bool found = false;
 
-	for (int i = 0; has_store() && !found && i < token; i++) {
+	for (int i = 0; !found && i < token; i++) {
 		_cleanup_close_ int fd = stored(i);
 
 		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
