@@ -117,21 +117,19 @@ bool fail_log(void)
 
 int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret)
 {
-	uint64_t value = 0;
-	const char *p = text;
+	unsigned long long value;
+	char *after;
 
-	for (; isxdigit((unsigned char)*p); p++) {
-		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
-
-		if (digit >= base)
-			break;
-		if (mul_overflows(value, (uint64_t)base, &value) || add_overflows(value, (uint64_t)digit, &value) ||
-		    value > max)
-			return -ERANGE;
-	}
-	if (p == text)
+	/* What strtoull() would take besides: a sign, white space. */
+	if (!isxdigit((unsigned char)*text))
 		return -EINVAL;
-	*end = p;
+	errno = 0;
+	value = strtoull(text, &after, base);
+	if (after == text)
+		return -EINVAL;
+	if (errno || value > max)
+		return -ERANGE;
+	*end = after;
 	*ret = value;
 	return 0;
 }

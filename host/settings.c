@@ -162,7 +162,6 @@ static int parse_number(const char *text, int base, uint64_t *ret)
 static int parse_device_ref(const char *text, struct device_ref *ret)
 {
 	static const char render[] = "renderD";
-	bool is_hex = !strncasecmp(text, "0x", 2);
 	int err;
 
 	if (!strncmp(text, render, strlen(render))) {
@@ -174,7 +173,7 @@ static int parse_device_ref(const char *text, struct device_ref *ret)
 		return parse_pci(text, &ret->value);
 	}
 	ret->kind = DEVICE_REF_GPU_ID;
-	err = is_hex ? parse_number(text + 2, 16, &ret->value) : parse_number(text, 10, &ret->value);
+	err = parse_number(text, strncasecmp(text, "0x", 2) ? 10 : 16, &ret->value);
 	/* 0 is a node without a GPU. */
 	return !err && !ret->value ? -EINVAL : err;
 }

@@ -193,7 +193,7 @@ static int take_queue(struct records *records, struct queue_record *ret)
 
 int records_insert(struct kfd_state *state, struct records *records, uint64_t size)
 {
-	uint8_t *grown = realloc(state->priv_data, state->priv_size + size), *at;
+	uint8_t *grown = reallocarray(state->priv_data, state->priv_size + size, 1), *at;
 
 	if (!grown)
 		return -ENOMEM;
