@@ -179,8 +179,6 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.cwsr_address = get_u64(bytes + 56),
 		.gpu_id = get_u32(bytes + 64),
 		.type = get_u32(bytes + 68),
-		.doorbell_id = get_u32(bytes + 88),
-		.sdma_id = get_u32(bytes + 96),
 		.cwsr_size = get_u32(bytes + 104),
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),

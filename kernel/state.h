@@ -77,7 +77,7 @@ struct kfd_state {
 	struct bo *bos;
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
-	struct filler *standins; /* what RESTORE needs besides (standin.h) */
+	struct filler *standins; /* what RESTORE needs besides (driver.h) */
 	uint32_t nr_standins;
 	struct trap_handler *traps; /* one for a GPU at most */
 	uint32_t nr_traps;
@@ -143,8 +143,6 @@ struct queue_record {
 	uint64_t cwsr_address; /* where waves are saved when the queue is stopped; GPU VA */
 	uint32_t gpu_id;       /* user gpu id */
 	uint32_t type;
-	uint32_t doorbell_id;
-	uint32_t sdma_id;
 	uint32_t cwsr_size;	 /* bytes for the waves of one XCC */
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */
