@@ -280,6 +280,14 @@ bool topology_same_device(const struct topology_node *a, const struct topology_n
 	       topology_get(a, TOPOLOGY_LOCATION_ID) >> shift == topology_get(b, TOPOLOGY_LOCATION_ID) >> shift;
 }
 
+bool topology_shares_device(const struct topology *t, const struct topology_node *node)
+{
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
+		if (t->nodes[i] != node && topology_same_device(t->nodes[i], node))
+			return true;
+	return false;
+}
+
 unsigned int topology_count_gpus(const struct topology *t)
 {
 	unsigned int count = 0;

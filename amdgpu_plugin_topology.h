@@ -192,6 +192,9 @@ bool topology_may_be_partition(const struct topology_node *node);
 /* Whether two GPUs are one device of PCI: the same one, or partitions of it. */
 bool topology_same_device(const struct topology_node *a, const struct topology_node *b);
 
+/* Whether another node of @t is of the same device of PCI as @node. */
+bool topology_shares_device(const struct topology *t, const struct topology_node *node);
+
 unsigned int topology_count_gpus(const struct topology *t);
 
 /* The table's row; prop must be a property. */

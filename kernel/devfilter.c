@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Device filters of cgroups: a few instructions of BPF, which name what is allowed. The filter of a parent may be anything,
- * and they can only narrow it.
+ * Device filters of cgroups: a few instructions of BPF, which name what is allowed. The filter of a parent may be
+ * anything, and they can only narrow it.
  */
 #define _GNU_SOURCE
 #include <linux/bpf.h>

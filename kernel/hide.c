@@ -2,7 +2,7 @@
 /*
  * The kernel wants RESTORE to name every GPU that the process sees, and decides which these are when the process first
  * opens /dev/kfd. For that moment the task is put into a cgroup below its own, whose limits still hold, with a device
- * filter that leaves only the GPUs it had. Kernels that can do with cgroup v2, also where the controllers are those of v1.
+ * filter that leaves only the GPUs it had: of cgroup v2, which there is beside the controllers of v1, too.
  *
  * Cgroups are reached by a mount of their own, since the task may have none in its mount
  * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,

@@ -110,8 +110,8 @@ int kfd_restore(int fd, struct kfd_state *state);
 int kfd_resume(int fd, pid_t pid);
 
 /*
- * Buffers besides those of CRIU_OP. All: @kfd is a file of the calling process, gpu ids are those by which the process knows its GPUs, unless said
- * otherwise. 0 or -errno without a message.
+ * Buffers besides those of CRIU_OP. All: @kfd is a file of the calling process, gpu ids are those by which the process
+ * knows its GPUs, unless said otherwise. 0 or -errno without a message.
  */
 
 /* Makes a BO of a dma-buf, at GPU address @va (0: none). It takes the lowest free number of the GPU. */
@@ -129,11 +129,6 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id);
 bool kfd_can_export(int kfd);
 
 /* ---- GPUs that the kernel does not show ---- */
-
-/*
- * Hides GPUs from the calling task for a moment, so that the kernel makes a KFD process
- * without them: it asks the device cgroup only when a task first opens /dev/kfd.
- */
 
 /*
  * Told of each temporary cgroup, for the time when its task is killed or cannot remove it. made() comes before the

@@ -47,11 +47,9 @@ static bool overruns_in_partitions(const struct driver_release *driver)
 /* Where GPUs are hidden, the other partitions of the device may be among them. */
 static bool may_be_part_of_device(const struct topology_node *gpu, const struct topology *machine)
 {
-	bool alone = !machine->nr_hidden || topology_get(gpu, TOPOLOGY_NUM_XCC) >= MAX_XCCS;
+	bool misses_some = machine->nr_hidden && topology_get(gpu, TOPOLOGY_NUM_XCC) < MAX_XCCS;
 
-	for (unsigned int i = 0; alone && i < machine->nr_nodes; i++)
-		alone = machine->nodes[i] == gpu || !topology_same_device(gpu, machine->nodes[i]);
-	return topology_may_be_partition(gpu) && !alone;
+	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 }
 
 static bool harms(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,

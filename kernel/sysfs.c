@@ -315,13 +315,11 @@ static void derive_partitions(struct topology *t)
 {
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		struct topology_node *node = t->nodes[i];
-		bool alone = !t->nr_hidden;
+		bool alone = !t->nr_hidden && !topology_shares_device(t, node);
 
-		if (!topology_may_be_partition(node))
-			continue;
-		for (unsigned int j = 0; alone && j < t->nr_nodes; j++)
-			alone = i == j || !topology_same_device(node, t->nodes[j]);
-		topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
+		if (topology_may_be_partition(node))
+			topology_node_set(node, TOPOLOGY_SDMA_PARTITION,
+					  alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
 	}
 }
 

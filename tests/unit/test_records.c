@@ -28,6 +28,7 @@ static void assert_queue(const struct queue_record *found, const struct queue_re
 	assert_int_equal(found->cwsr_address, wanted->cwsr_address);
 	assert_int_equal(found->gpu_id, wanted->gpu_id);
 	assert_int_equal(found->type, wanted->type);
+	assert_int_equal(found->cwsr_size, wanted->cwsr_size);
 	assert_int_equal(found->ctl_stack_size, wanted->ctl_stack_size);
 	assert_int_equal(found->mqd_size, wanted->mqd_size);
 }
