@@ -202,7 +202,7 @@ static int add_device_pair(struct settings *s, char *pair)
 
 	if (!equal)
 		return -EINVAL;
-	if (s->n_device_map == SETTINGS_DEVICE_MAP_MAX)
+	if (s->n_device_map == TOPOLOGY_MAX_NODES)
 		return -E2BIG;
 	*equal = '\0';
 	if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
@@ -378,12 +378,6 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 			return err;
 	}
 	return 0;
-}
-
-const char *settings_environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
 }
 
 static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)

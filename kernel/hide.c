@@ -63,31 +63,25 @@ static int filter_and_enter(const struct hide *hide, const uint32_t *minors, siz
 	return err ? fail(err, "entering a cgroup: %m") : 0;
 }
 
-static void tell_removed(const struct hide *hide)
-{
-	if (hide->keeper)
-		hide->keeper->removed(hide->keeper->arg);
-}
-
 /* What cannot be removed is left to the keeper. */
 static int remove_cgroup(const struct hide *hide)
 {
 	if (unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR))
 		return -errno;
-	tell_removed(hide);
+	hide->keeper->removed(hide->keeper->arg);
 	return 0;
 }
 
 static int make_kept_cgroup(const struct hide *hide)
 {
-	int err = hide->keeper ? hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name) : 0;
+	int err = hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name);
 
 	if (err)
 		return fail(err, "making a cgroup: %m");
 	err = make_cgroup(hide);
 	if (!err)
 		return 0;
-	tell_removed(hide);
+	hide->keeper->removed(hide->keeper->arg);
 	return fail(err, "making a cgroup: %m");
 }
 

@@ -148,7 +148,7 @@ struct hide {
 
 /*
  * Puts the calling process into a cgroup (v2) of its own in which it may use only these render nodes. 0, then hide_end()
- * has to follow; -errno after fail(): nothing has changed. @keeper: NULL, or borrowed until hide_end().
+ * has to follow; -errno after fail(): nothing has changed. @keeper: borrowed until hide_end().
  */
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
 

@@ -446,7 +446,7 @@ static int prepare(struct check *c)
 	_cleanup_free_ struct settings *settings = malloc(sizeof(*settings));
 	dev_t kfd;
 
-	if (!settings || settings_load(settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
+	if (!settings || settings_load(settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
 		return TOOL_FAIL;
 	c->try = !settings->flag[SETTING_RESTORABLE_CHECK];
 	if (task_in_initial_pid_ns() <= 0)

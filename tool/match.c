@@ -310,7 +310,7 @@ static int read_settings(struct run *run)
 	if (conf < 0 && conf != -ENOENT)
 		return complain("%s: %s", IMAGES_SETTINGS, strerror(-conf));
 	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf < 0 ? -1 : conf,
-			     settings_environment, NULL);
+			     options_or_environment, NULL);
 }
 
 static int prepare(struct run *run, const struct arguments *arguments)

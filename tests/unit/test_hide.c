@@ -132,6 +132,21 @@ int __wrap_unlinkat(int dir, const char *name, int flags)
 
 /* ---- */
 
+static int made(void *arg, int dir, const char *name)
+{
+	(void)arg;
+	(void)dir;
+	(void)name;
+	return 0;
+}
+
+static void removed(void *arg)
+{
+	(void)arg;
+}
+
+static const struct hide_keeper nobody = { made, removed, NULL };
+
 static int setup(void **state)
 {
 	static const char *const dirs[] = { "proc", "proc/self", "proc/self/ns", "cgroup2" };
@@ -176,7 +191,7 @@ FIXTURE_TEST(hide_filters_and_comes_back)
 	struct hide hide;
 	char name[64];
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	assert_true(filtered);
 	assert_false(own_namespace);
 	assert_true(child[0]);
@@ -194,7 +209,7 @@ FIXTURE_TEST(hide_says_why_it_cannot)
 	struct hide hide;
 
 	filter_fails = true;
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EPERM);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), -EPERM);
 	assert_string_equal(fail_text(), "device filter (BPF) of a cgroup: Operation not permitted");
 	assert_false(child[0]);
 	assert_false(own_namespace);
@@ -205,11 +220,11 @@ FIXTURE_TEST(hide_replaces_a_dead_cgroup_of_its_name)
 	struct hide hide;
 	char name[64];
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	snprintf(name, sizeof(name), "cgroup2/%s", child);
 	assert_int_equal(hide_end(&hide), 0);
 	assert_int_equal(__real_mkdirat(top_fd, name, 0700), 0);
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	assert_string_equal(name + strlen("cgroup2/"), child);
 	assert_true(filtered);
 	assert_int_equal(hide_end(&hide), 0);
@@ -220,10 +235,10 @@ FIXTURE_TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone)
 {
 	struct hide one, other;
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &one), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &one), 0);
 	write_file("proc/self/ns/other", "");
 	assert_int_equal(renameat(top_fd, "proc/self/ns/other", top_fd, "proc/self/ns/pid"), 0);
-	assert_int_equal(hide_begin(minors, 1, NULL, &other), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &other), 0);
 	assert_string_not_equal(one.name, other.name);
 	assert_int_equal(faccessat(one.cgroup, one.name, F_OK, 0), 0);
 	assert_int_equal(hide_end(&other), 0);
@@ -243,7 +258,7 @@ FIXTURE_TEST(hide_leaves_nothing_behind_when_a_step_fails)
 		failing_step = step;
 		steps = 0;
 		own_namespace = false;
-		err = hide_begin(minors, 1, NULL, &hide);
+		err = hide_begin(minors, 1, &nobody, &hide);
 		total = steps;
 		if (!err)
 			assert_int_equal(hide_end(&hide), 0);
@@ -263,7 +278,7 @@ FIXTURE_TEST(hide_end_says_when_there_is_no_way_back)
 	unsigned int fds = open_fds();
 	struct hide hide;
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	assert_int_equal(__real_unlinkat(top_fd, "cgroup2/cgroup.procs", 0), 0);
 	assert_int_equal(hide_end(&hide), -ENOENT);
 	assert_int_equal(log_errors, 1);

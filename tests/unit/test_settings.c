@@ -322,15 +322,15 @@ FIXTURE_TEST(settings_device_map_may_be_empty)
 
 FIXTURE_TEST(settings_refuse_more_pairs_than_there_can_be_gpus)
 {
-	static char text[32 * (SETTINGS_DEVICE_MAP_MAX + 2)] = "KFD_DEVICE_MAP = ";
+	static char text[32 * (TOPOLOGY_MAX_NODES + 2)] = "KFD_DEVICE_MAP = ";
 	struct world *w = *unit_state;
 	size_t len = strlen(text);
 
-	for (unsigned int i = 1; i <= SETTINGS_DEVICE_MAP_MAX; i++)
+	for (unsigned int i = 1; i <= TOPOLOGY_MAX_NODES; i++)
 		len += (size_t)sprintf(text + len, "%s%u=%u", i > 1 ? "," : "", i, i);
 	write_machine(w, text);
 	assert_int_equal(load(w), 0);
-	assert_int_equal(w->settings.n_device_map, SETTINGS_DEVICE_MAP_MAX);
+	assert_int_equal(w->settings.n_device_map, TOPOLOGY_MAX_NODES);
 	strcpy(text + len, ",9999=9999");
 	write_machine(w, text);
 	assert_int_equal(load(w), -EINVAL);
