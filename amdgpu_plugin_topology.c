@@ -129,13 +129,9 @@ void topology_remove_last(struct topology *t)
 
 static int find_node(const struct topology *t, uint32_t id)
 {
-	/* Nearly always nodes are numbered without gaps. */
-	if (id < t->nr_nodes && t->nodes[id]->id == id)
-		return (int)id;
-	for (unsigned int i = 0; i < t->nr_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		if (t->nodes[i]->id == id)
 			return (int)i;
-	}
 	return -ENODEV;
 }
 
@@ -255,8 +251,7 @@ int topology_find_gpu(const struct topology *t, uint32_t gpu_id)
 int topology_find_minor(const struct topology *t, uint32_t render_minor)
 {
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
-		if (topology_is_gpu(t->nodes[i]) &&
-		    topology_get(t->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == render_minor)
+		if (topology_is_gpu(t->nodes[i]) && topology_minor(t->nodes[i]) == render_minor)
 			return (int)i;
 	}
 	return -ENODEV;

@@ -4,6 +4,7 @@
 #include "amdgpu_plugin_util.h"
 
 #include <ctype.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -136,17 +137,16 @@ int parse_digits(const char *text, int base, uint64_t max, const char **end, uin
 
 void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length)
 {
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		prefix[i] = (uint8_t)(length >> 8 * i);
+	length = htole64(length);
+	memcpy(prefix, &length, sizeof(length));
 }
 
 uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES])
 {
-	uint64_t length = 0;
+	uint64_t length;
 
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		length |= (uint64_t)prefix[i] << 8 * i;
-	return length;
+	memcpy(&length, prefix, sizeof(length));
+	return le64toh(length);
 }
 
 /* ---- files ---- */
