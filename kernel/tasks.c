@@ -20,11 +20,7 @@
 #define INITIAL_PID_NS	"pid:[4026531836]"
 
 /* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
-#define KFD_PROCESSES	   "/sys/class/kfd/kfd/proc"
-#define KFD_CONTEXT_PREFIX "context_"
-#define KFD_VRAM_PREFIX	   "vram_"
-#define KFD_QUEUES	   "queues"
-#define KFD_PASID	   "pasid"
+#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
 /* ---- tasks ---- */
 
@@ -69,21 +65,22 @@ static bool begins_with(const char *text, const char *prefix)
 static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 {
 	_cleanup_free_ int *queues = NULL;
+	bool is_vram = begins_with(name, "vram_");
 	uint64_t bytes = 0, pasid = 0;
 	size_t nr = 0;
 	int err = 0;
 
-	if (!strcmp(name, KFD_QUEUES))
+	if (!strcmp(name, "queues"))
 		err = list_numbers(dir, name, &queues, &nr);
-	else if (begins_with(name, KFD_VRAM_PREFIX))
+	else if (is_vram)
 		err = read_number_at(dir, name, &bytes);
-	else if (!strcmp(name, KFD_PASID))
+	else if (!strcmp(name, "pasid"))
 		err = read_number_at(dir, name, &pasid);
 	kfd->pasid += (uint32_t)pasid;
 	kfd->nr_queues += nr;
 	kfd->vram_bytes += bytes;
-	kfd->nr_gpus += begins_with(name, KFD_VRAM_PREFIX);
-	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
+	kfd->nr_gpus += is_vram;
+	kfd->nr_contexts += begins_with(name, "context_");
 	return err;
 }
 
@@ -274,44 +271,26 @@ static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int f
 	return 0;
 }
 
-struct numbered_task {
-	pid_t pid, own;
-};
-
-static int compare_own_pids(const void *a, const void *b)
-{
-	pid_t x = ((const struct numbered_task *)a)->own, y = ((const struct numbered_task *)b)->own;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
  * have one order: tasks that were restored have chosen theirs.
  */
-static int sort_by_own_pid(int *pids, size_t nr)
+static int compare_own_pids(const void *a, const void *b)
 {
-	_cleanup_free_ struct numbered_task *tasks = calloc(nr + 1, sizeof(*tasks));
+	pid_t x = task_own_pid(*(const int *)a), y = task_own_pid(*(const int *)b);
 
-	if (!tasks)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		tasks[i] = (struct numbered_task){ pids[i], task_own_pid(pids[i]) };
-	qsort(tasks, nr, sizeof(*tasks), compare_own_pids);
-	for (size_t i = 0; i < nr; i++)
-		pids[i] = tasks[i].pid;
-	return 0;
+	return (x > y) - (x < y);
 }
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
-	int err = sort_by_own_pid(pids, nr);
 
-	if (err)
-		return err;
+	if (nr)
+		qsort(pids, nr, sizeof(*pids), compare_own_pids);
 	for (size_t i = 0; i < nr; i++) {
-		err = collect_task(&files, pids[i], is_amd);
+		int err = collect_task(&files, pids[i], is_amd);
+
 		if (err)
 			return err;
 	}
