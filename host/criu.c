@@ -90,18 +90,14 @@ static bool is_connected_to(int fd, const char *name)
 	return path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, name);
 }
 
-static bool is_streamer_socket(int fd)
-{
-	return is_connected_to(fd, "streamer-capture.sock") || is_connected_to(fd, "streamer-serve.sock");
-}
-
 bool criu_is_streaming(void)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
+	_cleanup_free_ int *fds = NULL;
+	size_t nr = 0;
 
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && is_streamer_socket(atoi(entry->d_name)))
+	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (is_connected_to(fds[i], "streamer-capture.sock") || is_connected_to(fds[i], "streamer-serve.sock"))
 			return true;
 	return false;
 }
@@ -276,17 +272,14 @@ struct criu_traits criu_ask_traits(void)
 /* An fd of ours, other than @fd itself, for the same open file. */
 static int another_fd(int fd)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	_cleanup_free_ int *fds = NULL;
 	pid_t self = getpid();
-	struct dirent *entry;
+	size_t nr = 0;
 
-	while (dir && (entry = readdir(dir))) {
-		int other = atoi(entry->d_name);
-
-		if (entry->d_name[0] != '.' && other != fd && other != dirfd(dir) &&
-		    !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, other))
-			return other;
-	}
+	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (fds[i] != fd && !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, fds[i]))
+			return fds[i];
 	return -ENOENT;
 }
 

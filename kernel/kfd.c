@@ -137,7 +137,8 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 	int err = criu_op(fd, KFD_CRIU_OP_PROCESS_INFO, &args);
 
 	if (err)
-		return fail(err, "pid %d: cannot stop its GPU queues: %m%s", pid, hint(err));
+		return fail(err, "pid %d: cannot stop its GPU queues: %m%s", pid,
+			    hint(err));
 	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
 	    args.priv_data_size > MAX_PRIV) {
 		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes\n", pid,
