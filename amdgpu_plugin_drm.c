@@ -150,23 +150,20 @@ static int take_entries(const struct list_entry *entries, uint32_t nr, struct ge
 
 int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 {
-	uint32_t nr = 0, room;
-	int err = list_into(fd, NULL, 0, &nr);
+	uint32_t nr, room = 0;
 
-	for (unsigned int tries = 0; !err && tries < LIST_TRIES; tries++) {
-		_cleanup_free_ struct list_entry *entries = calloc((size_t)nr + 1, sizeof(*entries));
+	for (unsigned int tries = 0; tries < LIST_TRIES; tries++) {
+		_cleanup_free_ struct list_entry *entries = calloc((size_t)room + 1, sizeof(*entries));
+		int err = entries ? list_into(fd, entries, room, &nr) : -ENOMEM;
 
-		room = nr;
-		if (!entries)
-			return -ENOMEM;
-		err = room ? list_into(fd, entries, room, &nr) : 0;
 		/* With too little room nothing was copied. */
 		if (!err && nr <= room)
 			return take_entries(entries, nr, ret, ret_nr);
-		if (err == -EAGAIN)
-			err = list_into(fd, NULL, 0, &nr);
+		if (err && err != -EAGAIN)
+			return err;
+		room = err ? 0 : nr;
 	}
-	return err ? err : -EAGAIN;
+	return -EAGAIN;
 }
 
 int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
@@ -300,23 +297,25 @@ static int add_mappings(uint32_t handle, const struct vm_entry *entries, uint32_
 
 int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
 {
+	_cleanup_free_ struct vm_entry *many = NULL;
 	struct vm_entry few[4];
-	uint32_t nr = 0, room = ARRAY_SIZE(few);
-	int err = mappings_into(fd, handle, few, room, &nr);
+	uint32_t nr, room = ARRAY_SIZE(few);
 
-	if (!err && nr <= room)
-		return nr ? add_mappings(handle, few, nr, objects) : 0;
-	for (unsigned int tries = 0; !err && tries < LIST_TRIES; tries++) {
-		_cleanup_free_ struct vm_entry *entries = calloc((size_t)nr + 1, sizeof(*entries));
+	for (unsigned int tries = 0; tries < LIST_TRIES; tries++) {
+		struct vm_entry *entries = many ? many : few;
+		int err = mappings_into(fd, handle, entries, room, &nr);
 
-		room = nr;
-		if (!entries)
-			return -ENOMEM;
-		err = mappings_into(fd, handle, entries, room, &nr);
-		if (!err && nr <= room)
+		if (err)
+			return err;
+		if (nr <= room)
 			return add_mappings(handle, entries, nr, objects);
+		free(many);
+		many = calloc(nr, sizeof(*many));
+		if (!many)
+			return -ENOMEM;
+		room = nr;
 	}
-	return err ? err : -EAGAIN;
+	return -EAGAIN;
 }
 
 int gem_map(int fd, const struct gem_mapping *mapping)

@@ -129,13 +129,9 @@ void topology_remove_last(struct topology *t)
 
 static int find_node(const struct topology *t, uint32_t id)
 {
-	/* Nearly always nodes are numbered without gaps. */
-	if (id < t->nr_nodes && t->nodes[id]->id == id)
-		return (int)id;
-	for (unsigned int i = 0; i < t->nr_nodes; i++) {
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
 		if (t->nodes[i]->id == id)
 			return (int)i;
-	}
 	return -ENODEV;
 }
 
@@ -176,7 +172,7 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 }
 
 /* Resolves the peers; links that lead nowhere are taken out. */
-static void resolve_links(struct topology *t, unsigned int index)
+static void resolve_links(const struct topology *t, unsigned int index)
 {
 	struct topology_node *node = t->nodes[index];
 	unsigned int kept = 0;
@@ -184,10 +180,8 @@ static void resolve_links(struct topology *t, unsigned int index)
 	for (unsigned int i = 0; i < node->nr_links; i++) {
 		int to = find_node(t, node->links[i].node_to_id);
 
-		if (to < 0 || to == (int)index) {
-			t->nr_dropped_links++;
+		if (to < 0 || to == (int)index)
 			continue;
-		}
 		node->links[kept] = node->links[i];
 		node->links[kept++].to = to;
 	}
@@ -257,8 +251,7 @@ int topology_find_gpu(const struct topology *t, uint32_t gpu_id)
 int topology_find_minor(const struct topology *t, uint32_t render_minor)
 {
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
-		if (topology_is_gpu(t->nodes[i]) &&
-		    topology_get(t->nodes[i], TOPOLOGY_DRM_RENDER_MINOR) == render_minor)
+		if (topology_is_gpu(t->nodes[i]) && topology_minor(t->nodes[i]) == render_minor)
 			return (int)i;
 	}
 	return -ENODEV;
@@ -280,6 +273,14 @@ bool topology_same_device(const struct topology_node *a, const struct topology_n
 		return a == b;
 	return topology_get(a, TOPOLOGY_DOMAIN) == topology_get(b, TOPOLOGY_DOMAIN) &&
 	       topology_get(a, TOPOLOGY_LOCATION_ID) >> shift == topology_get(b, TOPOLOGY_LOCATION_ID) >> shift;
+}
+
+bool topology_shares_device(const struct topology *t, const struct topology_node *node)
+{
+	for (unsigned int i = 0; i < t->nr_nodes; i++)
+		if (t->nodes[i] != node && topology_same_device(t->nodes[i], node))
+			return true;
+	return false;
 }
 
 unsigned int topology_count_gpus(const struct topology *t)

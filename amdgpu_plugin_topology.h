@@ -75,15 +75,9 @@ struct topology_prop_info {
 };
 
 /* Values of topology_link.type; others occur and are kept. */
-enum topology_link_type {
-	TOPOLOGY_LINK_HT = 1,
-	TOPOLOGY_LINK_PCIE = 2,
-	TOPOLOGY_LINK_QPI = 5,
-	TOPOLOGY_LINK_XGMI = 11,
-};
+enum topology_link_type { TOPOLOGY_LINK_PCIE = 2, TOPOLOGY_LINK_XGMI = 11 };
 
 #define TOPOLOGY_LINK_FLAG_ENABLED	 (1U << 0)
-#define TOPOLOGY_LINK_FLAG_NON_COHERENT	 (1U << 1)
 #define TOPOLOGY_LINK_FLAG_NO_ATOMICS_32 (1U << 2)
 #define TOPOLOGY_LINK_FLAG_NO_ATOMICS_64 (1U << 3)
 #define TOPOLOGY_LINK_FLAG_NO_P2P_DMA	 (1U << 4)
@@ -113,10 +107,8 @@ struct topology_node {
 };
 
 struct topology {
-	uint32_t generation;
 	unsigned int nr_nodes;
-	unsigned int nr_hidden;	       /* nodes that the device cgroup hides; not in nodes[] */
-	unsigned int nr_dropped_links; /* links to hidden or absent nodes, or to the node itself */
+	unsigned int nr_hidden; /* nodes that the device cgroup hides; not in nodes[] */
 	struct topology_node *nodes[TOPOLOGY_MAX_NODES];
 };
 
@@ -199,6 +191,9 @@ bool topology_may_be_partition(const struct topology_node *node);
 
 /* Whether two GPUs are one device of PCI: the same one, or partitions of it. */
 bool topology_same_device(const struct topology_node *a, const struct topology_node *b);
+
+/* Whether another node of @t is of the same device of PCI as @node. */
+bool topology_shares_device(const struct topology *t, const struct topology_node *node);
 
 unsigned int topology_count_gpus(const struct topology *t);
 

@@ -4,6 +4,7 @@
 #include "amdgpu_plugin_util.h"
 
 #include <ctype.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -117,38 +118,35 @@ bool fail_log(void)
 
 int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret)
 {
-	uint64_t value = 0;
-	const char *p = text;
+	unsigned long long value;
+	char *after;
 
-	for (; isxdigit((unsigned char)*p); p++) {
-		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
-
-		if (digit >= base)
-			break;
-		if (mul_overflows(value, (uint64_t)base, &value) || add_overflows(value, (uint64_t)digit, &value) ||
-		    value > max)
-			return -ERANGE;
-	}
-	if (p == text)
+	/* What strtoull() would take besides: a sign, white space. */
+	if (!isxdigit((unsigned char)*text))
 		return -EINVAL;
-	*end = p;
+	errno = 0;
+	value = strtoull(text, &after, base);
+	if (after == text)
+		return -EINVAL;
+	if (errno || value > max)
+		return -ERANGE;
+	*end = after;
 	*ret = value;
 	return 0;
 }
 
 void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length)
 {
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		prefix[i] = (uint8_t)(length >> 8 * i);
+	length = htole64(length);
+	memcpy(prefix, &length, sizeof(length));
 }
 
 uint64_t length_prefix_get(const uint8_t prefix[LENGTH_PREFIX_BYTES])
 {
-	uint64_t length = 0;
+	uint64_t length;
 
-	for (unsigned int i = 0; i < LENGTH_PREFIX_BYTES; i++)
-		length |= (uint64_t)prefix[i] << 8 * i;
-	return length;
+	memcpy(&length, prefix, sizeof(length));
+	return le64toh(length);
 }
 
 /* ---- files ---- */

@@ -193,8 +193,8 @@ static inline uint64_t round_up(uint64_t n, uint64_t unit)
 }
 
 /*
- * The digits of @base (10, 16) at the beginning of @text: no sign, no white space. *end is the first byte after them. 0;
- * -EINVAL without a digit; -ERANGE for more than @max. No message.
+ * The digits of @base (10, or 16 with or without 0x) at the beginning of @text: no sign, no white space. *end is the first
+ * byte after them. 0; -EINVAL without a digit; -ERANGE for more than @max. No message.
  */
 int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret);
 

@@ -307,7 +307,7 @@ static int note_choice(const struct gpus_request *request, const struct match_ma
 static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 {
 	_cleanup_free_ struct search *search = calloc(1, sizeof(*search));
-	_cleanup_close_ int sysfs = mount_private("sysfs", NULL);
+	_cleanup_close_ int sysfs = mount_private("sysfs");
 	struct match_map *map = NULL;
 	int err;
 

@@ -33,9 +33,6 @@
 
 #define PARENT_LINK "parent"
 
-/* Without criu's fd store, kept files live above what programs commonly use. */
-#define KEPT_FD_MIN 900
-
 #define CRIU_SYMBOL(name) ((__typeof__(&name))dlsym(RTLD_DEFAULT, #name))
 
 /* criu's functions, by their own names; only their types are used, through CRIU_SYMBOL(). */
@@ -93,18 +90,14 @@ static bool is_connected_to(int fd, const char *name)
 	return path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, name);
 }
 
-static bool is_streamer_socket(int fd)
-{
-	return is_connected_to(fd, "streamer-capture.sock") || is_connected_to(fd, "streamer-serve.sock");
-}
-
 bool criu_is_streaming(void)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
+	_cleanup_free_ int *fds = NULL;
+	size_t nr = 0;
 
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && is_streamer_socket(atoi(entry->d_name)))
+	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (is_connected_to(fds[i], "streamer-capture.sock") || is_connected_to(fds[i], "streamer-serve.sock"))
 			return true;
 	return false;
 }
@@ -176,7 +169,7 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
 		return -errno;
 	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd >= 0 ? fd : -errno;
+	return fd < 0 ? -errno : fd;
 }
 
 int criu_image_create(const char *name)
@@ -193,23 +186,20 @@ int criu_image_open(const char *name)
 	return fd < 0 && fd != -ENOENT ? fail(fd, "image %s: cannot open: %m", name) : fd;
 }
 
-static bool has_store(void)
-{
-	return CRIU_SYMBOL(fdstore_add) && CRIU_SYMBOL(fdstore_get);
-}
-
 static int store(int fd)
 {
-	int token = has_store() ? CRIU_SYMBOL(fdstore_add)(fd) : fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FD_MIN);
+	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
+	int token = add ? add(fd) : -ENOSYS;
 
-	return token >= 0 ? token : errno_or_eio();
+	return token == -1 ? errno_or_eio() : token;
 }
 
 static int stored(int token)
 {
-	int fd = has_store() ? CRIU_SYMBOL(fdstore_get)(token) : fcntl(token, F_DUPFD_CLOEXEC, 0);
+	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
+	int fd = get ? get(token) : -ENOSYS;
 
-	return fd >= 0 ? fd : errno_or_eio();
+	return fd == -1 ? errno_or_eio() : fd;
 }
 
 /* criu gives no file of its store back, and may live as long as the tasks: it gets bundles, which can be emptied. */
@@ -232,7 +222,7 @@ int criu_kept_file(int token)
 
 int criu_let_go(int token)
 {
-	_cleanup_close_ int bundle = has_store() ? stored(token) : -EAGAIN;
+	_cleanup_close_ int bundle = stored(token);
 	int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
 	return err && err != -EAGAIN ? fail(err, "cannot let go of kept device file %d: %m", token) : 0;
@@ -243,7 +233,7 @@ bool criu_restores_lazily(int token)
 {
 	bool found = false;
 
-	for (int i = 0; has_store() && !found && i < token; i++) {
+	for (int i = 0; !found && i < token; i++) {
 		_cleanup_close_ int fd = stored(i);
 
 		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
@@ -282,17 +272,14 @@ struct criu_traits criu_ask_traits(void)
 /* An fd of ours, other than @fd itself, for the same open file. */
 static int another_fd(int fd)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	_cleanup_free_ int *fds = NULL;
 	pid_t self = getpid();
-	struct dirent *entry;
+	size_t nr = 0;
 
-	while (dir && (entry = readdir(dir))) {
-		int other = atoi(entry->d_name);
-
-		if (entry->d_name[0] != '.' && other != fd && other != dirfd(dir) &&
-		    !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, other))
-			return other;
-	}
+	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (fds[i] != fd && !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, fds[i]))
+			return fds[i];
 	return -ENOENT;
 }
 

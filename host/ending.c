@@ -6,43 +6,22 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <time.h>
+#include <poll.h>
+#include <sys/syscall.h>
 
 #include "amdgpu_plugin_util.h"
 #include "host/criu.h"
 
-#define PF_EXITING 0x4u /* of Linux' sched.h */
-
 /* criu kills the tasks, and does not wait for their end. */
-#define NR_NAPS 50
-#define NAP_NS	(20l * 1000 * 1000)
-
-static bool lives(pid_t pid)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[32], line[512], state;
-	const char *rest = NULL;
-	unsigned int flags;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f))
-		rest = strrchr(line, ')');
-	return rest && sscanf(rest, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && state != 'Z' && state != 'X' &&
-	       !(flags & PF_EXITING);
-}
+#define PATIENCE_MS 5000
 
 static void fail_if_alive(void *arg)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, (pid_t)(intptr_t)arg, 0), .events = POLLIN };
+	bool has_ended = end.fd < 0 ? errno == ESRCH : poll(&end, 1, PATIENCE_MS) == 1;
 
-	for (int i = 0; i < NR_NAPS; i++) {
-		if (!lives((pid_t)(intptr_t)arg))
-			return;
-		nanosleep(&nap, NULL);
-	}
-	_exit(EXIT_FAILURE);
+	if (!has_ended)
+		_exit(EXIT_FAILURE);
 }
 
 static bool stays_loaded(void)

@@ -44,10 +44,11 @@ static const char *behind_name(const char *option, const char *setting)
 
 const char *options_or_environment(const char *name, void *arg)
 {
-	const char *value = settings_environment(name, arg);
+	const char *value = getenv(name);
 	char **options;
 	unsigned int n = get_options(&options);
 
+	(void)arg;
 	for (unsigned int i = 0; i < n; i++) {
 		const char *rest = behind_name(options[i], name);
 

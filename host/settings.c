@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Settings: one table of names, types, defaults and help; three sources.
+ * Settings: one table of names and types; three sources.
  *
  * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and handed over when all sources are good, so
  * that a caller never sees half of them.
@@ -15,129 +15,87 @@
 /* A configuration file is a handful of lines; more than this is something else. */
 #define CONF_SIZE_MAX (64 * 1024)
 
-struct source {
-	enum setting_source kind;
-	const char *file; /* NULL: environment */
-	unsigned int line;
-	unsigned int seen[SETTING_MAX]; /* line of each key met, 0: not yet */
-};
-
 struct load {
 	struct settings settings;
-	struct source source; /* the one being read */
+	/* The source that is being read. */
+	enum setting_source kind;
+	char place[PATH_MAX + 16];	/* "FILE:LINE", "environment" */
+	unsigned int line;		/* of a file */
+	unsigned int seen[SETTING_MAX]; /* line of each key met in it, 0: not yet */
 };
 
-#define FLAG_ACCEPTED "0/1, yes/no, true/false, on/off"
-#define SIZE_ACCEPTED                                                                                            \
-	"bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), cut to whole pages, at least one; 0: built-in " \
-	"default"
-#define MAP_ACCEPTED                                                                            \
-	"SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like " \
-	"0000:c1:00.0"
+enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT };
 
-#define CHECK(name_, help_)                                          \
-	{                                                            \
-		name_, FLAG_ACCEPTED, "1", help_, SETTING_TYPE_FLAG, \
-	}
+/* The man page has the same words, which a test compares. */
+static const char *const accepted[] = {
+	[TYPE_FLAG] = "0/1, yes/no, true/false, on/off",
+	[TYPE_SIZE] = ("bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), cut to whole pages, at least one; 0: "
+		       "built-in default"),
+	[TYPE_MAP] = "SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like 0000:c1:00.0",
+	[TYPE_PATH] = "absolute path of a file, FIFO or device; empty: none",
+	[TYPE_WAIT] = "auto, early",
+};
 
-static const struct setting_info setting_rows[SETTING_MAX] = {
-	[SETTING_FW_VER_CHECK] = CHECK("KFD_FW_VER_CHECK", "the GPU's firmware must be at least as new as at dump"),
-	[SETTING_SDMA_FW_VER_CHECK] =
-		CHECK("KFD_SDMA_FW_VER_CHECK", "the SDMA firmware must be at least as new as at dump"),
-	[SETTING_CACHES_COUNT_CHECK] =
-		CHECK("KFD_CACHES_COUNT_CHECK", "the GPU must have at least as many caches as at dump"),
-	[SETTING_NUM_GWS_CHECK] =
-		CHECK("KFD_NUM_GWS_CHECK", "the GPU must have at least as many global wave sync slots as at dump"),
-	[SETTING_VRAM_SIZE_CHECK] = CHECK("KFD_VRAM_SIZE_CHECK", "the GPU must have at least as much VRAM as at dump, "
-								 "and as much free as the image has"),
-	[SETTING_NUMA_CHECK] =
-		CHECK("KFD_NUMA_CHECK", "GPUs that were on one NUMA node must be on one NUMA node again"),
-	[SETTING_CAPABILITY_CHECK] =
-		CHECK("KFD_CAPABILITY_CHECK", "the capabilities that user space acts on must be the same as at dump"),
-	[SETTING_TOPOLOGY_CHECK] =
-		CHECK("KFD_TOPOLOGY_CHECK", "GPUs must be linked (XGMI, PCIe P2P, host) at least as well as at dump"),
-	[SETTING_RESTORABLE_CHECK] =
-		CHECK("KFD_RESTORABLE_CHECK", "what this kernel is known not to restore must not be dumped"),
-	[SETTING_SHARING_CHECK] =
-		CHECK("KFD_SHARING_CHECK", "buffers must not be shared with processes that are not dumped, and processes "
-					   "that share come back on GPUs of the same ids only"),
-	[SETTING_PARALLEL_RESTORE] = {
-		"KFD_PARALLEL_RESTORE", FLAG_ACCEPTED, "1",
-		"one worker in criu's main process restores the contents of all processes (criu 4.2 and "
-		"later); 0: each process restores its own",
-		SETTING_TYPE_FLAG,
-	},
-	[SETTING_MAX_BUFFER_SIZE] = {
-		"KFD_MAX_BUFFER_SIZE", SIZE_ACCEPTED, "0",
-		"limit of the memory used for copies between GPU and image files, all GPUs together",
-		SETTING_TYPE_SIZE,
-	},
-	[SETTING_DEVICE_MAP] = {
-		"KFD_DEVICE_MAP", MAP_ACCEPTED, "",
-		"GPUs of this machine to restore on; checked like any other, the rest is chosen",
-		SETTING_TYPE_MAP,
-	},
-	[SETTING_PROGRESS] = {
-		"KFD_PROGRESS", "absolute path of a file, FIFO or device; empty: none", "",
-		"where progress lines are written while contents are copied",
-		SETTING_TYPE_PATH,
-	},
-	[SETTING_WAIT] = {
-		"KFD_WAIT", "auto, early", "auto",
-		"when a restore waits for contents; early: each process, before its first mapping of a device; auto: "
-		"criu, last, unless the images have a TCP connection",
-		SETTING_TYPE_WAIT,
-	},
+static const struct {
+	const char *name;
+	enum setting_type type;
+} rows[SETTING_MAX] = {
+	[SETTING_FW_VER_CHECK] = { "KFD_FW_VER_CHECK", TYPE_FLAG },
+	[SETTING_SDMA_FW_VER_CHECK] = { "KFD_SDMA_FW_VER_CHECK", TYPE_FLAG },
+	[SETTING_CACHES_COUNT_CHECK] = { "KFD_CACHES_COUNT_CHECK", TYPE_FLAG },
+	[SETTING_NUM_GWS_CHECK] = { "KFD_NUM_GWS_CHECK", TYPE_FLAG },
+	[SETTING_VRAM_SIZE_CHECK] = { "KFD_VRAM_SIZE_CHECK", TYPE_FLAG },
+	[SETTING_NUMA_CHECK] = { "KFD_NUMA_CHECK", TYPE_FLAG },
+	[SETTING_CAPABILITY_CHECK] = { "KFD_CAPABILITY_CHECK", TYPE_FLAG },
+	[SETTING_TOPOLOGY_CHECK] = { "KFD_TOPOLOGY_CHECK", TYPE_FLAG },
+	[SETTING_RESTORABLE_CHECK] = { "KFD_RESTORABLE_CHECK", TYPE_FLAG },
+	[SETTING_SHARING_CHECK] = { "KFD_SHARING_CHECK", TYPE_FLAG },
+	[SETTING_PARALLEL_RESTORE] = { "KFD_PARALLEL_RESTORE", TYPE_FLAG },
+	[SETTING_MAX_BUFFER_SIZE] = { "KFD_MAX_BUFFER_SIZE", TYPE_SIZE },
+	[SETTING_DEVICE_MAP] = { "KFD_DEVICE_MAP", TYPE_MAP },
+	[SETTING_PROGRESS] = { "KFD_PROGRESS", TYPE_PATH },
+	[SETTING_WAIT] = { "KFD_WAIT", TYPE_WAIT },
 };
 
 const char *setting_name(enum setting id)
 {
-	return setting_rows[id].name;
+	return rows[id].name;
 }
 
-const struct setting_info *setting_info(enum setting id)
+const char *setting_accepted(enum setting id)
 {
-	return &setting_rows[id];
+	return accepted[rows[id].type];
 }
 
-void settings_default(struct settings *ret)
+/* Every flag is set, all else is empty. */
+static void set_defaults(struct settings *ret)
 {
-	memset(ret, 0, sizeof(*ret));
+	*ret = (struct settings){ 0 };
 	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
-		ret->flag[i] = setting_rows[i].default_value[0] == '1';
+		ret->flag[i] = true;
 }
 
-static int setting_by_name(const char *name, size_t len)
+static int setting_by_name(const char *name)
 {
-	for (unsigned int i = 0; i < SETTING_MAX; i++) {
-		const char *known = setting_rows[i].name;
-
-		if (strlen(known) == len && !memcmp(known, name, len))
+	for (unsigned int i = 0; i < SETTING_MAX; i++)
+		if (!strcmp(rows[i].name, name))
 			return (int)i;
-	}
 	return -ENOENT;
 }
 
 bool settings_flag(const struct settings *settings, const char *name)
 {
-	return settings->flag[setting_by_name(name, strlen(name))];
+	return settings->flag[setting_by_name(name)];
 }
 
 static int parse_flag(const char *text, bool *ret)
 {
-	static const struct {
-		const char *word;
-		bool value;
-	} words[] = {
-		{ "0", false },	    { "1", true },    { "no", false },	{ "yes", true },
-		{ "false", false }, { "true", true }, { "off", false }, { "on", true },
-	};
+	static const char *const words[][2] = { { "0", "1" }, { "no", "yes" }, { "false", "true" }, { "off", "on" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (!strcasecmp(text, words[i].word)) {
-			*ret = words[i].value;
+		*ret = !strcasecmp(text, words[i][1]);
+		if (*ret || !strcasecmp(text, words[i][0]))
 			return 0;
-		}
 	}
 	return -EINVAL;
 }
@@ -158,89 +116,66 @@ static uint64_t size_unit(const char *text)
 
 static int parse_size(const char *text, uint64_t *ret)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t value, unit;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), value, unit;
 	const char *end;
-	int r;
+	int err = parse_digits(text, 10, UINT64_MAX, &end, &value);
 
-	r = parse_digits(text, 10, UINT64_MAX, &end, &value);
-	if (r < 0)
-		return r;
+	if (err)
+		return err;
 	unit = size_unit(end);
 	if (!unit)
 		return -EINVAL;
-	if (mul_overflows(value, unit, &value))
-		return -ERANGE;
-	if (value && value < page)
+	if (mul_overflows(value, unit, &value) || (value && value < page))
 		return -ERANGE;
 	/* Staging buffers are registered with the GPU page by page. */
 	*ret = value - value % page;
 	return 0;
 }
 
-/* One number followed by one given byte (0: end of text). */
-static int parse_hex_field(const char **text, uint64_t max, char after, uint64_t *ret)
-{
-	const char *end;
-	int r;
-
-	r = parse_digits(*text, 16, max, &end, ret);
-	if (r < 0)
-		return r;
-	if (*end != after)
-		return -EINVAL;
-	*text = after ? end + 1 : end;
-	return 0;
-}
-
 /* [DOMAIN:]BUS:DEVICE.FUNCTION in hex */
 static int parse_pci(const char *text, uint64_t *ret)
 {
-	uint64_t domain = 0, bus, dev, fn;
-	const char *first = strchr(text, ':');
+	unsigned int domain = 0, bus, dev, fn;
+	bool has_domain = strchr(text, ':') != strrchr(text, ':');
+	int end = 0;
 
-	if (!first)
+	/* sscanf() takes signs and blanks. */
+	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
 		return -EINVAL;
-	if (strchr(first + 1, ':') && parse_hex_field(&text, UINT32_MAX, ':', &domain) < 0)
+	if (has_domain ? sscanf(text, "%8x:%2x:%2x.%1x%n", &domain, &bus, &dev, &fn, &end) != 4 :
+			 sscanf(text, "%2x:%2x.%1x%n", &bus, &dev, &fn, &end) != 3)
 		return -EINVAL;
-	if (parse_hex_field(&text, 0xff, ':', &bus) < 0 || parse_hex_field(&text, 0x1f, '.', &dev) < 0 ||
-	    parse_hex_field(&text, 7, '\0', &fn) < 0)
+	if (text[end] || dev > 0x1f || fn > 7)
 		return -EINVAL;
-	*ret = domain << 32 | bus << 8 | dev << 3 | fn;
+	*ret = (uint64_t)domain << 32 | bus << 8 | dev << 3 | fn;
 	return 0;
 }
 
-static int parse_number_ref(const char *text, int base, uint64_t *ret)
+static int parse_number(const char *text, int base, uint64_t *ret)
 {
 	const char *end;
-	int r;
+	int err = parse_digits(text, base, UINT32_MAX, &end, ret);
 
-	r = parse_digits(text, base, UINT32_MAX, &end, ret);
-	if (r < 0)
-		return r;
-	return *end ? -EINVAL : 0;
+	return !err && *end ? -EINVAL : err;
 }
 
 static int parse_device_ref(const char *text, struct device_ref *ret)
 {
 	static const char render[] = "renderD";
-	int r;
+	int err;
 
-	if (!strncmp(text, render, sizeof(render) - 1)) {
+	if (!strncmp(text, render, strlen(render))) {
 		ret->kind = DEVICE_REF_RENDER_MINOR;
-		return parse_number_ref(text + sizeof(render) - 1, 10, &ret->value);
+		return parse_number(text + strlen(render), 10, &ret->value);
 	}
 	if (strchr(text, ':')) {
 		ret->kind = DEVICE_REF_PCI;
 		return parse_pci(text, &ret->value);
 	}
 	ret->kind = DEVICE_REF_GPU_ID;
-	if (!strncasecmp(text, "0x", 2))
-		r = parse_number_ref(text + 2, 16, &ret->value);
-	else
-		r = parse_number_ref(text, 10, &ret->value);
+	err = parse_number(text, strncasecmp(text, "0x", 2) ? 10 : 16, &ret->value);
 	/* 0 is a node without a GPU. */
-	return r == 0 && !ret->value ? -EINVAL : r;
+	return !err && !ret->value ? -EINVAL : err;
 }
 
 static char *trim(char *text)
@@ -267,7 +202,7 @@ static int add_device_pair(struct settings *s, char *pair)
 
 	if (!equal)
 		return -EINVAL;
-	if (s->n_device_map == SETTINGS_DEVICE_MAP_MAX)
+	if (s->n_device_map == TOPOLOGY_MAX_NODES)
 		return -E2BIG;
 	*equal = '\0';
 	if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
@@ -318,27 +253,19 @@ static int parse_wait(const char *text, bool *ret_early)
 
 static int parse_value(struct settings *s, enum setting id, const char *text)
 {
-	switch (setting_rows[id].type) {
-	case SETTING_TYPE_FLAG:
+	switch (rows[id].type) {
+	case TYPE_FLAG:
 		return parse_flag(text, &s->flag[id]);
-	case SETTING_TYPE_SIZE:
+	case TYPE_SIZE:
 		return parse_size(text, &s->max_buffer_size_bytes);
-	case SETTING_TYPE_MAP:
+	case TYPE_MAP:
 		return parse_device_map(text, s);
-	case SETTING_TYPE_PATH:
+	case TYPE_PATH:
 		return parse_path(text, s->progress);
-	case SETTING_TYPE_WAIT:
+	case TYPE_WAIT:
 		return parse_wait(text, &s->waits_early);
 	}
 	return -EINVAL;
-}
-
-static void source_text(const struct source *source, char *text, size_t size)
-{
-	if (source->file)
-		snprintf(text, size, "%s:%u", source->file, source->line);
-	else
-		snprintf(text, size, "environment");
 }
 
 /* "..." for a text of more than 200 bytes: an error line has more to say and quotes only these. */
@@ -347,29 +274,21 @@ static const char *more(const char *text)
 	return strnlen(text, 201) > 200 ? "..." : "";
 }
 
-/* Images travel between machines: they name no file of this one. */
-static int check_source(const struct source *source, enum setting id)
-{
-	if (source->kind != SETTING_OF_IMAGE || id != SETTING_PROGRESS)
-		return 0;
-	return fail(-EINVAL, "%s:%u: %s may not be set in the image directory; use %s or the environment", source->file,
-		    source->line, setting_name(id), SETTINGS_MACHINE_CONF);
-}
-
 static int apply(struct load *load, enum setting id, const char *value)
 {
-	const struct setting_info *row = &setting_rows[id];
-	char place[PATH_MAX + 16];
 	int err = parse_value(&load->settings, id, value);
 
-	source_text(&load->source, place, sizeof(place));
 	if (err == -ENOMEM)
-		return fail(err, "%s: %s: %m", place, row->name);
+		return fail(err, "%s: %s: %m", load->place, setting_name(id));
 	if (err)
-		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", place, row->name, value,
-			    more(value), row->accepted);
-	load->settings.from[id] = load->source.kind;
-	return check_source(&load->source, id);
+		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", load->place, setting_name(id),
+			    value, more(value), setting_accepted(id));
+	/* Images travel between machines: they name no file of this one. */
+	if (load->kind == SETTING_OF_IMAGE && id == SETTING_PROGRESS)
+		return fail(-EINVAL, "%s: %s may not be set in the image directory; use %s or the environment", load->place,
+			    setting_name(id), SETTINGS_MACHINE_CONF);
+	load->settings.from[id] = load->kind;
+	return 0;
 }
 
 /* Ends the text where a comment starts: at the beginning or after white space. */
@@ -385,7 +304,6 @@ static void strip_comment(char *line)
 
 static int apply_line(struct load *load, char *line)
 {
-	struct source *source = &load->source;
 	char *key, *equal;
 	int id;
 
@@ -395,18 +313,15 @@ static int apply_line(struct load *load, char *line)
 		return 0;
 	equal = strchr(key, '=');
 	if (!equal)
-		return fail(-EINVAL, "%s:%u: '%.200s%s' is not of the form KEY = VALUE", source->file, source->line, key,
-			    more(key));
+		return fail(-EINVAL, "%s: '%.200s%s' is not of the form KEY = VALUE", load->place, key, more(key));
 	*equal = '\0';
 	key = trim(key);
-	id = setting_by_name(key, strlen(key));
+	id = setting_by_name(key);
 	if (id < 0)
-		return fail(-EINVAL, "%s:%u: '%.200s%s' is not a setting of this plugin", source->file, source->line, key,
-			    more(key));
-	if (source->seen[id])
-		return fail(-EINVAL, "%s:%u: %s was set already in line %u", source->file, source->line, key,
-			    source->seen[id]);
-	source->seen[id] = source->line;
+		return fail(-EINVAL, "%s: '%.200s%s' is not a setting of this plugin", load->place, key, more(key));
+	if (load->seen[id])
+		return fail(-EINVAL, "%s: %s was set already in line %u", load->place, key, load->seen[id]);
+	load->seen[id] = load->line;
 	return apply(load, id, trim(equal + 1));
 }
 
@@ -448,14 +363,16 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	char *rest, *line;
 	int err;
 
-	load->source = (struct source){ .kind = kind, .file = path };
+	load->kind = kind;
+	load->line = 0;
+	memset(load->seen, 0, sizeof(load->seen));
 	err = open_conf(dir_fd, path, flags, &text);
 	if (err)
 		return fail(err, "%s: cannot be read as a configuration file (text, at most %d bytes): %m", path,
 			    CONF_SIZE_MAX);
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
-		load->source.line++;
+		snprintf(load->place, sizeof(load->place), "%s:%u", path, ++load->line);
 		err = apply_line(load, line);
 		if (err)
 			return err;
@@ -463,17 +380,12 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	return 0;
 }
 
-const char *settings_environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 {
-	load->source = (struct source){ .kind = SETTING_OF_ENVIRONMENT };
+	load->kind = SETTING_OF_ENVIRONMENT;
+	snprintf(load->place, sizeof(load->place), "environment");
 	for (unsigned int i = 0; i < SETTING_MAX; i++) {
-		const char *value = getenv_fn(setting_rows[i].name, arg);
+		const char *value = getenv_fn(rows[i].name, arg);
 		int err = value ? apply(load, (enum setting)i, value) : 0;
 
 		if (err)
@@ -490,7 +402,7 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 
 	if (!load)
 		return fail(-ENOMEM, "settings: %m");
-	settings_default(&load->settings);
+	set_defaults(&load->settings);
 	err = image_dir_fd < 0 ? 0 : load_file(load, SETTING_OF_IMAGE, image_dir_fd, SETTINGS_IMAGE_CONF);
 	if (err)
 		return err;
@@ -509,7 +421,7 @@ void settings_load_quietly(struct settings *ret, const char *machine_conf, int i
 {
 	if (!settings_load(ret, machine_conf, image_dir_fd, getenv_fn, arg))
 		return;
-	settings_default(ret);
+	set_defaults(ret);
 	snprintf(ret->mistake, sizeof(ret->mistake), "%s", fail_text());
 	fail_clear();
 }

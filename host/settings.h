@@ -27,8 +27,6 @@
 #define SETTINGS_MACHINE_CONF "/etc/criu/amdgpu_plugin.conf"
 #define SETTINGS_IMAGE_CONF   "amdgpu_plugin.conf"
 
-#define SETTINGS_DEVICE_MAP_MAX TOPOLOGY_MAX_NODES
-
 enum setting {
 	/* Flags: index of settings.flag[] */
 	SETTING_FW_VER_CHECK,
@@ -59,31 +57,14 @@ struct settings {
 	bool flag[SETTING_N_FLAGS];
 	uint64_t max_buffer_size_bytes; /* multiple of the page size; 0: the built-in default */
 	unsigned int n_device_map;
-	struct device_map_entry device_map[SETTINGS_DEVICE_MAP_MAX];
+	struct device_map_entry device_map[TOPOLOGY_MAX_NODES];
 	char progress[PATH_MAX]; /* "": no progress file */
 	bool waits_early; /* for contents */
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 
-enum setting_type { SETTING_TYPE_FLAG, SETTING_TYPE_SIZE, SETTING_TYPE_MAP, SETTING_TYPE_PATH, SETTING_TYPE_WAIT };
-
-/* One row of the table. The man page has the same words, which a test compares. */
-struct setting_info {
-	const char *name;
-	const char *accepted; /* accepted values, in words */
-	const char *default_value;
-	const char *help;
-	enum setting_type type;
-};
-
 /* Same contract as getenv(): NULL when unset, not owned by the caller. */
 typedef const char *(*settings_getenv_fn)(const char *name, void *arg);
-
-/* One of them: that of the running program. @arg is not used. */
-const char *settings_environment(const char *name, void *arg);
-
-/* Every setting at its default. */
-void settings_default(struct settings *ret);
 
 /*
  * Reads all sources.
@@ -114,12 +95,12 @@ const char *setting_name(enum setting id);
 /* The flag of that name, which has to be one. */
 bool settings_flag(const struct settings *settings, const char *name);
 
-/* The table's row. */
-const struct setting_info *setting_info(enum setting id);
+/* The values that it takes, in words. */
+const char *setting_accepted(enum setting id);
 
 /* ---- settings as options of the running criu, where it has such ---- */
 
-/* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. NULL: neither. */
+/* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. @arg is not used. */
 const char *options_or_environment(const char *name, void *arg);
 
 /* Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. */

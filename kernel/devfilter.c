@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Device filters: a few instructions of BPF for cgroup v2, rules in text for v1. Both name what is allowed: the filter
- * of a parent may be anything, and they can only narrow it.
+ * Device filters of cgroups: a few instructions of BPF, which name what is allowed. The filter of a parent may be
+ * anything, and they can only narrow it.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -95,43 +94,4 @@ int devfilter_attach(int cgroup, const uint32_t *minors, size_t nr_minors)
 	attr.attach_type = BPF_CGROUP_DEVICE;
 	attr.attach_flags = BPF_F_ALLOW_MULTI;
 	return bpf(BPF_PROG_ATTACH, &attr);
-}
-
-/* The kernel takes one rule for each write. */
-static int write_rule(int cgroup, const char *file, const char *rule)
-{
-	_cleanup_close_ int fd = openat(cgroup, file, O_WRONLY | O_CLOEXEC);
-
-	return fd >= 0 && write(fd, rule, strlen(rule)) == (ssize_t)strlen(rule) ? 0 : -errno;
-}
-
-static int allow(int cgroup, dev_t number, const char *access)
-{
-	char rule[64];
-
-	snprintf(rule, sizeof(rule), "c %u:%u %s", major(number), minor(number), access);
-	return write_rule(cgroup, "devices.allow", rule);
-}
-
-int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors)
-{
-	dev_t kfd;
-	int err;
-
-	if (!device_kfd_number(&kfd))
-		return -ENODEV;
-	err = write_rule(cgroup, "devices.deny", "a");
-	if (err)
-		return err;
-	err = allow(cgroup, kfd, "rw");
-	if (err)
-		return err;
-	/* Making a node is often not allowed, and often not needed. */
-	(void)allow(cgroup, kfd, "m");
-	for (size_t i = 0; i < nr_minors; i++) {
-		err = allow(cgroup, device_render_number(minors[i]), "rw");
-		if (err)
-			return err;
-	}
-	return 0;
 }

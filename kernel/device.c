@@ -45,7 +45,7 @@ bool device_is_render_node(const struct stat *st)
 
 static int open_private_node(dev_t number, int flags)
 {
-	_cleanup_close_ int dir = mount_private("tmpfs", NULL);
+	_cleanup_close_ int dir = mount_private("tmpfs");
 	int fd;
 
 	if (dir < 0)

@@ -2,7 +2,7 @@
 /*
  * The kernel wants RESTORE to name every GPU that the process sees, and decides which these are when the process first
  * opens /dev/kfd. For that moment the task is put into a cgroup below its own, whose limits still hold, with a device
- * filter that leaves only the GPUs it had.
+ * filter that leaves only the GPUs it had: of cgroup v2, which there is beside the controllers of v1, too.
  *
  * Cgroups are reached by a mount of their own, since the task may have none in its mount
  * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,
@@ -18,53 +18,6 @@
 #include "kernel/kfd.h"
 #include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
-
-#define CGROUP_TEXT_MAX 16384
-
-/* The hierarchies of cgroups in which the task is. */
-struct hierarchies {
-	bool v2;
-	char v1_devices[256]; /* controllers of the one with "devices", separated by commas; "": none */
-};
-
-static bool has_controller(const char *list, const char *controller)
-{
-	size_t len = strlen(controller);
-
-	for (; list; list = strchr(list, ','), list += list != NULL)
-		if (!strncmp(list, controller, len) && (list[len] == ',' || !list[len]))
-			return true;
-	return false;
-}
-
-/* Lines are "NUMBER:CONTROLLER,...:PATH"; that of v2 is "0::PATH". */
-static void parse_hierarchies(char *text, struct hierarchies *ret)
-{
-	char *line;
-
-	while ((line = strsep(&text, "\n"))) {
-		char *number = strsep(&line, ":"), *controllers = strsep(&line, ":");
-
-		if (!line)
-			continue;
-		if (!strcmp(number, "0") && !*controllers)
-			ret->v2 = true;
-		else if (has_controller(controllers, "devices"))
-			snprintf(ret->v1_devices, sizeof(ret->v1_devices), "%s", controllers);
-	}
-}
-
-static int read_hierarchies(int proc, struct hierarchies *ret)
-{
-	_cleanup_close_ int fd = openat(proc, "self/cgroup", O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ char *text = calloc(1, CGROUP_TEXT_MAX);
-	ssize_t n = fd >= 0 && text ? read(fd, text, CGROUP_TEXT_MAX - 1) : -1;
-
-	if (n < 0)
-		return -errno;
-	parse_hierarchies(text, ret);
-	return 0;
-}
 
 /* Moves the process: "0" is the one that writes. */
 static int enter_cgroup(int dir)
@@ -96,24 +49,18 @@ static int make_cgroup(const struct hide *hide)
 	return -errno;
 }
 
-static int filter_and_enter(const struct hide *hide, bool v2, const uint32_t *minors, size_t nr_minors)
+static int filter_and_enter(const struct hide *hide, const uint32_t *minors, size_t nr_minors)
 {
 	_cleanup_close_ int dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err;
 
 	if (dir < 0)
-		return fail(-errno, "opening a cgroup of %s: %m", v2 ? "v2" : "v1");
-	err = v2 ? devfilter_attach(dir, minors, nr_minors) : devfilter_write(dir, minors, nr_minors);
+		return fail(-errno, "opening a cgroup: %m");
+	err = devfilter_attach(dir, minors, nr_minors);
 	if (err)
-		return fail(err, "%s: %m", v2 ? "device filter (BPF) of cgroup v2" : "device filter of cgroup v1");
+		return fail(err, "device filter (BPF) of a cgroup: %m");
 	err = enter_cgroup(dir);
-	return err ? fail(err, "entering a cgroup of %s: %m", v2 ? "v2" : "v1") : 0;
-}
-
-static void tell_removed(const struct hide *hide)
-{
-	if (hide->keeper)
-		hide->keeper->removed(hide->keeper->arg);
+	return err ? fail(err, "entering a cgroup: %m") : 0;
 }
 
 /* What cannot be removed is left to the keeper. */
@@ -121,63 +68,46 @@ static int remove_cgroup(const struct hide *hide)
 {
 	if (unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR))
 		return -errno;
-	tell_removed(hide);
+	hide->keeper->removed(hide->keeper->arg);
 	return 0;
 }
 
 static int make_kept_cgroup(const struct hide *hide)
 {
-	int err = hide->keeper ? hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name) : 0;
+	int err = hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name);
 
 	if (err)
-		return err;
+		return fail(err, "making a cgroup: %m");
 	err = make_cgroup(hide);
-	if (err)
-		tell_removed(hide);
-	return err;
+	if (!err)
+		return 0;
+	hide->keeper->removed(hide->keeper->arg);
+	return fail(err, "making a cgroup: %m");
 }
 
-/* @v1_devices: NULL for v2 */
-static int hide_by(struct hide *hide, const char *v1_devices, const uint32_t *minors, size_t nr_minors)
+/* In a cgroup namespace of its own. */
+static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size_t nr_minors)
 {
-	const char *version = v1_devices ? "v1 (devices)" : "v2";
 	int err;
 
-	hide->cgroup = mount_private(v1_devices ? "cgroup" : "cgroup2", v1_devices);
+	hide->cgroup = mount_private("cgroup2");
 	if (hide->cgroup < 0)
-		return fail(hide->cgroup, "mounting cgroup %s: %m", version);
+		return fail(hide->cgroup, "mounting cgroup v2: %m");
 	err = make_kept_cgroup(hide);
-	if (err) {
-		(void)fail(err, "making a cgroup of %s: %m", version);
-	} else {
-		err = filter_and_enter(hide, !v1_devices, minors, nr_minors);
-		if (err)
-			remove_cgroup(hide);
+	if (!err) {
+		err = filter_and_enter(hide, minors, nr_minors);
+		if (!err)
+			return 0;
+		remove_cgroup(hide);
 	}
-	if (err)
-		close(steal_fd(&hide->cgroup));
+	close(steal_fd(&hide->cgroup));
 	return err;
-}
-
-static int hide_by_any(struct hide *hide, const struct hierarchies *in, const uint32_t *minors, size_t nr_minors)
-{
-	int err = -EOPNOTSUPP;
-
-	if (in->v2)
-		err = hide_by(hide, NULL, minors, nr_minors);
-	if (err && in->v1_devices[0])
-		err = hide_by(hide, in->v1_devices, minors, nr_minors);
-	if (err)
-		return fail(err, "there are no cgroups with a device filter");
-	fail_clear();
-	return 0;
 }
 
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide)
 {
-	_cleanup_close_ int proc = mount_private("proc", NULL);
+	_cleanup_close_ int proc = mount_private("proc");
 	_cleanup_close_ int home = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
-	struct hierarchies in = { 0 };
 	int err;
 
 	*hide = (struct hide){ .keeper = keeper, .cgroup = -1 };
@@ -186,12 +116,9 @@ int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keepe
 	err = choose_name(proc, hide);
 	if (err)
 		return fail(err, "looking for its pid namespace: %m");
-	err = read_hierarchies(proc, &in);
-	if (err)
-		return fail(err, "looking for its cgroups: %m");
 	if (unshare(CLONE_NEWCGROUP))
 		return fail(-errno, "making a cgroup namespace: %m");
-	err = hide_by_any(hide, &in, minors, nr_minors);
+	err = enter_filtered_cgroup(hide, minors, nr_minors);
 	if (!setns(home, CLONE_NEWCGROUP))
 		return err;
 	err = fail(-errno, "going back to its cgroup namespace: %m");

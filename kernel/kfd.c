@@ -68,9 +68,7 @@ int kfd_open_as(int flags)
 	dev_t number;
 	int fd = device_kfd_number(&number) ? device_open("/dev/kfd", number, flags) : -ENODEV;
 
-	if (fd >= 0)
-		return fd;
-	return fail(fd, "cannot open /dev/kfd: %m");
+	return fd < 0 ? fail(fd, "cannot open /dev/kfd: %m") : fd;
 }
 
 int kfd_open(void)
@@ -80,8 +78,9 @@ int kfd_open(void)
 
 static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
+	_cleanup_close_ int fd = -1;
 	struct hide hide;
-	int fd, err = hide_begin(minors, nr_minors, keeper, &hide);
+	int err = hide_begin(minors, nr_minors, keeper, &hide);
 
 	if (err)
 		return fail_in(err, "the process had %zu GPUs and would see %zu here, which the kernel does not allow: "
@@ -89,13 +88,11 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 			       nr_minors, nr_visible, nr_minors);
 	fd = kfd_open();
 	err = hide_end(&hide);
-	if (!err && fd >= 0)
-		pr_info("%zu of %zu GPUs are hidden from the process\n", nr_visible - nr_minors, nr_visible);
-	if (!err)
-		return fd;
+	if (err)
+		return err;
 	if (fd >= 0)
-		close(fd);
-	return err;
+		pr_info("%zu of %zu GPUs are hidden from the process\n", nr_visible - nr_minors, nr_visible);
+	return steal_fd(&fd);
 }
 
 /* How many GPUs the caller's process has, which was decided when it first opened /dev/kfd. */
@@ -105,26 +102,20 @@ static int check_gpus(int fd, size_t wanted)
 	int err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
 
 	if (err)
-		pr_err("cannot ask the KFD for the number of the process' GPUs: %s\n", strerror(-err));
-	else if (args.num_of_nodes != wanted) {
-		pr_err("the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
-		       "device cgroup that allows it to use %zu GPUs\n", wanted, args.num_of_nodes, wanted);
-		err = -ENODEV;
-	}
-	return err;
+		return fail(err, "cannot ask the KFD for the number of the process' GPUs: %m");
+	if (args.num_of_nodes == wanted)
+		return 0;
+	return fail(-ENODEV, "the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
+		    "device cgroup that allows it to use %zu GPUs", wanted, args.num_of_nodes, wanted);
 }
 
 int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
-	int err, fd = nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
+	_cleanup_close_ int fd =
+		nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
+	int err = fd < 0 ? fd : check_gpus(fd, nr_minors);
 
-	if (fd < 0)
-		return fd;
-	err = check_gpus(fd, nr_minors);
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
+	return err ? err : steal_fd(&fd);
 }
 
 int kfd_check_version(int fd)

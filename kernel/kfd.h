@@ -110,8 +110,8 @@ int kfd_restore(int fd, struct kfd_state *state);
 int kfd_resume(int fd, pid_t pid);
 
 /*
- * Buffers besides those of CRIU_OP. All: @kfd is a file of the calling process, gpu ids are those by which the process knows its GPUs, unless said
- * otherwise. 0 or -errno without a message.
+ * Buffers besides those of CRIU_OP. All: @kfd is a file of the calling process, gpu ids are those by which the process
+ * knows its GPUs, unless said otherwise. 0 or -errno without a message.
  */
 
 /* Makes a BO of a dma-buf, at GPU address @va (0: none). It takes the lowest free number of the GPU. */
@@ -131,11 +131,6 @@ bool kfd_can_export(int kfd);
 /* ---- GPUs that the kernel does not show ---- */
 
 /*
- * Hides GPUs from the calling task for a moment, so that the kernel makes a KFD process
- * without them: it asks the device cgroup only when a task first opens /dev/kfd.
- */
-
-/*
  * Told of each temporary cgroup, for the time when its task is killed or cannot remove it. made() comes before the
  * cgroup, @dir and @name are borrowed; 0 or -errno, no message. removed() says that it is gone.
  */
@@ -152,9 +147,8 @@ struct hide {
 };
 
 /*
- * Puts the calling process into a cgroup of its own in which it may use only these render nodes; by cgroup v2, or else
- * by the controller "devices" of v1. 0, then hide_end() has to follow; -errno: nothing has changed. @keeper: NULL, or
- * borrowed until hide_end().
+ * Puts the calling process into a cgroup (v2) of its own in which it may use only these render nodes. 0, then hide_end()
+ * has to follow; -errno after fail(): nothing has changed. @keeper: borrowed until hide_end().
  */
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide);
 
@@ -176,11 +170,5 @@ int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn 
  * apply to it already. It goes with the cgroup. 0, or -errno, no message.
  */
 int devfilter_attach(int cgroup, const uint32_t *minors, size_t nr_minors);
-
-/*
- * Lets the tasks of the new cgroup (v1, controller "devices") with this directory fd use
- * these render nodes and /dev/kfd, and nothing else. 0, or -errno, no message.
- */
-int devfilter_write(int cgroup, const uint32_t *minors, size_t nr_minors);
 
 #endif

@@ -47,11 +47,9 @@ static bool overruns_in_partitions(const struct driver_release *driver)
 /* Where GPUs are hidden, the other partitions of the device may be among them. */
 static bool may_be_part_of_device(const struct topology_node *gpu, const struct topology *machine)
 {
-	bool alone = !machine->nr_hidden || topology_get(gpu, TOPOLOGY_NUM_XCC) >= MAX_XCCS;
+	bool misses_some = machine->nr_hidden && topology_get(gpu, TOPOLOGY_NUM_XCC) < MAX_XCCS;
 
-	for (unsigned int i = 0; alone && i < machine->nr_nodes; i++)
-		alone = machine->nodes[i] == gpu || !topology_same_device(gpu, machine->nodes[i]);
-	return topology_may_be_partition(gpu) && !alone;
+	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 }
 
 static bool harms(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
@@ -118,78 +116,58 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 	return limits_of_queue(&record, gpu, machine, driver, why);
 }
 
-/* The line for what is not restored; @rest: how to dump it all the same. */
-static int refuse(pid_t pid, const struct topology_node *gpu, const struct driver_release *driver, const char *why,
-		  const char *rest)
-{
-	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid,
-		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why, rest);
-}
+/* What to do about a queue that would be lost. One that does harm is always refused. */
+enum loss { LOSS_REFUSED, LOSS_TRIED, LOSS_ACCEPTED };
 
-static int check_queue(pid_t pid, const struct queue_record *record, const struct kfd_state *state,
-		       const struct topology *machine, const struct driver_release *driver, bool try)
+static int check_queue(pid_t pid, const struct queue_record *record, const struct topology_node *gpu,
+		       const struct topology *machine, const struct driver_release *driver, enum loss loss)
 {
-	const struct topology_node *gpu = kfd_state_gpu(state, machine, record->gpu_id);
 	char why[LIMITS_TEXT_MAX];
-	enum limit limit;
+	enum limit limit = limits_of_queue(record, gpu, machine, driver, why);
 
-	if (!gpu)
-		return fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show", pid,
-			    record->gpu_id);
-	limit = limits_of_queue(record, gpu, machine, driver, why);
-	if (limit == LIMIT_LOSS && try)
-		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
-	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && try))
+	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && loss == LOSS_ACCEPTED))
 		return 0;
-	return refuse(pid, gpu, driver, why,
-		      limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
+	if (limit == LIMIT_LOSS && loss == LOSS_TRIED) {
+		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
+		return 0;
+	}
+	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid,
+		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why,
+		    limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
 }
 
-/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
-static int unreadable(pid_t pid, const struct records *records, const struct driver_release *driver)
+static int check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			const struct driver_release *driver, enum loss loss)
 {
+	struct queue_record record;
+	struct records records;
+	int r;
+
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
+		int err = gpu ? check_queue(pid, &record, gpu, machine, driver, loss) : 0;
+
+		if (!gpu && loss != LOSS_ACCEPTED)
+			err = fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show",
+				   pid, record.gpu_id);
+		if (err)
+			return err;
+	}
+	if (!r)
+		return 0;
+	/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
 	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it "
-		    "is not known whether its queues come back", pid, records->size, records->version, driver->text);
+		    "is not known whether its queues come back", pid, records.size, records.version, driver->text);
 }
 
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try)
 {
-	struct queue_record record;
-	struct records records;
-	int r;
-
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		int err = check_queue(pid, &record, state, machine, driver, try);
-
-		if (err)
-			return err;
-	}
-	return r < 0 ? unreadable(pid, &records, driver) : 0;
-}
-
-static int check_harm(const struct kfd_state *state, const struct queue_record *record, const struct topology *machine,
-		      const struct driver_release *driver)
-{
-	const struct topology_node *gpu = kfd_state_gpu(state, machine, record->gpu_id);
-	char why[LIMITS_TEXT_MAX];
-
-	return gpu && harms(record, gpu, machine, driver, why) ? refuse((pid_t)state->pid, gpu, driver, why, "") : 0;
+	return check_queues(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
 {
-	struct queue_record record;
-	struct records records;
-	int r;
-
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		int err = check_harm(state, &record, machine, driver);
-
-		if (err)
-			return err;
-	}
-	return r < 0 ? unreadable((pid_t)state->pid, &records, driver) : 0;
+	return check_queues((pid_t)state->pid, state, machine, driver, LOSS_ACCEPTED);
 }

@@ -138,11 +138,10 @@ int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model);
 /* ---- file systems that are mounted nowhere: reached by one fd, gone with it ---- */
 
 /*
- * Makes a file system of this type that no path of the mount namespace leads to. @flags:
- * its options without a value, separated by commas; NULL or "": none. An fd of its root
- * directory that the caller closes, or -errno, no message.
+ * Makes a file system of this type that no path of the mount namespace leads to. An fd of its root directory that the
+ * caller closes, or -errno, no message.
  */
-int mount_private(const char *type, const char *flags);
+int mount_private(const char *type);
 
 /* A task's own place, for mount_go_home(). */
 struct mount_home {

@@ -17,30 +17,12 @@
 #include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
-static int set_flags(int fs, const char *flags)
-{
-	_cleanup_free_ char *copy = strdup(flags);
-	char *rest = copy, *flag;
-
-	if (!copy)
-		return -ENOMEM;
-	while ((flag = strsep(&rest, ",")))
-		if (*flag && syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, flag, NULL, 0) < 0)
-			return -errno;
-	return 0;
-}
-
-int mount_private(const char *type, const char *flags)
+int mount_private(const char *type)
 {
 	_cleanup_close_ int fs = syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
-	int fd, err;
+	int fd;
 
-	if (fs < 0)
-		return -errno;
-	err = set_flags(fs, flags ? flags : "");
-	if (err)
-		return err;
-	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
@@ -125,9 +107,9 @@ int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mou
 	*home = (struct mount_home){ .ns = -1, .root = -1, .cwd = -1 };
 	if (shows_render_nodes(minors, nr_minors))
 		return 0;
-	proc = mount_private("proc", NULL);
-	sysfs = mount_private("sysfs", NULL);
-	root = mount_private("tmpfs", NULL);
+	proc = mount_private("proc");
+	sysfs = mount_private("sysfs");
+	root = mount_private("tmpfs");
 	err = proc < 0 ? proc : sysfs < 0 ? sysfs : root < 0 ? root : 0;
 	if (err)
 		return err;

@@ -23,22 +23,11 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 		       STACK_EMPTY : STACK_LOST;
 }
 
-/* What there is to add, and for whom. */
-struct addition {
-	const struct topology *nodes;
-	bool lost_too, elsewhere_too;
-	uint64_t bytes;
-	unsigned int nr_lost;
-};
-
-/* Whether the queue gets a stack. */
-static bool wants_stack(const struct addition *addition, const struct queue_record *record, bool *ret_lost)
+static enum stack stack_in(const struct topology *nodes, const struct queue_record *record)
 {
-	int node = topology_find_gpu(addition->nodes, record->gpu_id);
-	enum stack stack = node < 0 ? STACK_SAVED : stack_of(record, addition->nodes->nodes[node]);
+	int node = topology_find_gpu(nodes, record->gpu_id);
 
-	*ret_lost = stack == STACK_LOST && addition->lost_too;
-	return stack == STACK_EMPTY || *ret_lost || (stack == STACK_ELSEWHERE && addition->elsewhere_too);
+	return node < 0 ? STACK_SAVED : stack_of(record, nodes->nodes[node]);
 }
 
 /* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
@@ -47,72 +36,48 @@ static uint32_t stack_size(const struct queue_record *record)
 	return record->mqd_stack_size <= MAX_STACK && record->nr_mqds <= MAX_XCCS ? record->mqd_stack_size : 0;
 }
 
-/* 0, or -EPROTO. */
-static int sum(const struct kfd_state *state, struct addition *addition)
+/* Behind the MQDs of the queue that was read last. */
+static int add_stack(struct kfd_state *state, struct records *records, const struct queue_record *record, bool is_lost)
 {
-	struct queue_record record;
-	struct records records;
-	bool lost;
-	int r;
+	uint32_t size = stack_size(record) * record->nr_mqds;
+	uint8_t *bytes;
 
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		if (!wants_stack(addition, &record, &lost))
-			continue;
-		addition->bytes += stack_size(&record) * record.nr_mqds;
-		addition->nr_lost += lost;
-	}
-	return r;
-}
-
-/* Copies the state; the stacks are zero. */
-static void copy(const struct kfd_state *state, const struct addition *addition, uint8_t *to)
-{
-	struct queue_record record;
-	struct records records;
-	uint64_t done = 0;
-	bool lost;
-
-	records_begin(state, &records);
-	while (records_next_queue(&records, &record) > 0) {
-		uint64_t end = record.at + QUEUE_RECORD_SIZE + record.mqd_size;
-		uint32_t size = stack_size(&record) * record.nr_mqds;
-
-		if (!wants_stack(addition, &record, &lost))
-			continue;
-		memcpy(to, state->priv_data + done, end - done);
-		memcpy(to + (record.at - done) + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
-		to += end - done;
-		if (lost)
-			records_empty_mqds(to - record.mqd_size, record.nr_mqds, stack_size(&record));
-		to += size;
-		done = end;
-	}
-	memcpy(to, state->priv_data + done, state->priv_size - done);
+	if (records_insert(state, records, size))
+		return -ENOMEM;
+	bytes = state->priv_data + record->at;
+	memcpy(bytes + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
+	if (is_lost)
+		records_empty_mqds(bytes + QUEUE_RECORD_SIZE, record->nr_mqds, stack_size(record));
+	return 0;
 }
 
 int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
 	       unsigned int *ret_lost)
 {
-	struct addition addition = {
-		.nodes = nodes, .lost_too = ret_lost, .elsewhere_too = ret_lost && driver_checks_queues(driver),
-	};
-	uint8_t *grown;
-	int err = sum(state, &addition);
+	bool elsewhere_too = ret_lost && driver_checks_queues(driver);
+	uint64_t size_before = state->priv_size;
+	unsigned int nr_lost = 0;
+	struct queue_record record;
+	struct records records;
+	int r;
 
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
+		enum stack stack = stack_in(nodes, &record);
+		bool is_lost = ret_lost && stack == STACK_LOST;
+
+		if (stack != STACK_EMPTY && !is_lost && !(elsewhere_too && stack == STACK_ELSEWHERE))
+			continue;
+		if (add_stack(state, &records, &record, is_lost))
+			return -ENOMEM;
+		nr_lost += is_lost;
+	}
 	if (ret_lost)
-		*ret_lost = addition.nr_lost;
-	if (err || (!addition.bytes && !addition.nr_lost))
-		return err;
-	grown = calloc(1, state->priv_size + addition.bytes);
-	if (!grown)
-		return -ENOMEM;
-	pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty\n", addition.bytes);
-	copy(state, &addition, grown);
-	free(state->priv_data);
-	state->priv_data = grown;
-	state->priv_size += addition.bytes;
-	return 0;
+		*ret_lost = nr_lost;
+	if (state->priv_size > size_before)
+		pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty\n",
+			state->priv_size - size_before);
+	return r;
 }
 
 /* ---- queues of several XCCs: records as large as those of one, without losing any ---- */
@@ -153,11 +118,8 @@ void fold_queues(struct kfd_state *state, const struct topology *machine)
 {
 	struct queue_record record;
 	struct records records;
-	uint8_t *to = state->priv_data;
-	uint64_t done = 0;
 
 	records_begin(state, &records);
-	/* What is moved lies before what is still to be read. */
 	while (records_next_queue(&records, &record) > 0) {
 		uint64_t at, drop = surplus(&record, xccs_of(state, machine, record.gpu_id), &at);
 		uint32_t one = record.type == QUEUE_TYPE_COMPUTE ? COMPUTE_MQD_SIZE : SDMA_MQD_SIZE;
@@ -165,11 +127,6 @@ void fold_queues(struct kfd_state *state, const struct topology *machine)
 		if (!drop)
 			continue;
 		memcpy(state->priv_data + record.at + QUEUE_MQD_SIZE_AT, &one, sizeof(one));
-		memmove(to, state->priv_data + done, at - done);
-		to += at - done;
-		done = at + drop;
+		records_cut(state, &records, at, drop);
 	}
-	memmove(to, state->priv_data + done, state->priv_size - done);
-	to += state->priv_size - done;
-	state->priv_size = (uint64_t)(to - state->priv_data);
 }

@@ -179,8 +179,6 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.cwsr_address = get_u64(bytes + 56),
 		.gpu_id = get_u32(bytes + 64),
 		.type = get_u32(bytes + 68),
-		.doorbell_id = get_u32(bytes + 88),
-		.sdma_id = get_u32(bytes + 96),
 		.cwsr_size = get_u32(bytes + 104),
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),
@@ -189,6 +187,36 @@ static int take_queue(struct records *records, struct queue_record *ret)
 	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
 		read_mqds(rest, ret);
 	return rest ? 1 : -EPROTO;
+}
+
+int records_insert(struct kfd_state *state, struct records *records, uint64_t size)
+{
+	uint8_t *grown = reallocarray(state->priv_data, state->priv_size + size, 1), *at;
+
+	if (!grown)
+		return -ENOMEM;
+	at = grown + records->at;
+	memmove(at + size, at, state->priv_size - records->at);
+	memset(at, 0, size);
+	state->priv_data = grown;
+	state->priv_size += size;
+	records->bytes = grown;
+	records->size += size;
+	records->at += size;
+	return 0;
+}
+
+static void cut(struct kfd_state *state, uint64_t at, uint64_t size)
+{
+	memmove(state->priv_data + at, state->priv_data + at + size, state->priv_size - at - size);
+	state->priv_size -= size;
+}
+
+void records_cut(struct kfd_state *state, struct records *records, uint64_t at, uint64_t size)
+{
+	cut(state, at, size);
+	records->size -= size;
+	records->at -= size;
 }
 
 static uint64_t size_of(uint32_t kind, uint32_t nr_devices)
@@ -402,11 +430,8 @@ void records_selection_done(struct kfd_state *selection)
 
 void records_drop_bo(struct kfd_state *state, size_t i)
 {
-	uint64_t at = bos_at(state) + i * BO_SIZE;
-
-	memmove(state->priv_data + at, state->priv_data + at + BO_SIZE, state->priv_size - at - BO_SIZE);
+	cut(state, bos_at(state) + i * BO_SIZE, BO_SIZE);
 	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
-	state->priv_size -= BO_SIZE;
 	state->nr_records = --state->nr_bos;
 }
 

@@ -77,7 +77,7 @@ struct kfd_state {
 	struct bo *bos;
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
-	struct filler *standins; /* what RESTORE needs besides (standin.h) */
+	struct filler *standins; /* what RESTORE needs besides (driver.h) */
 	uint32_t nr_standins;
 	struct trap_handler *traps; /* one for a GPU at most */
 	uint32_t nr_traps;
@@ -143,8 +143,6 @@ struct queue_record {
 	uint64_t cwsr_address; /* where waves are saved when the queue is stopped; GPU VA */
 	uint32_t gpu_id;       /* user gpu id */
 	uint32_t type;
-	uint32_t doorbell_id;
-	uint32_t sdma_id;
 	uint32_t cwsr_size;	 /* bytes for the waves of one XCC */
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */
@@ -197,6 +195,12 @@ int records_begin(const struct kfd_state *state, struct records *ret);
  * they do not, or when one of them is of an unknown kind. No messages.
  */
 int records_next_queue(struct records *records, struct queue_record *ret);
+
+/* Puts zeros behind the record that was read last; the reading goes on behind them. 0 or -ENOMEM. */
+int records_insert(struct kfd_state *state, struct records *records, uint64_t size);
+
+/* Takes bytes out of the record that was read last. */
+void records_cut(struct kfd_state *state, struct records *records, uint64_t at, uint64_t size);
 
 /* Makes MQDs say that their stacks of @stack_size bytes are empty, and that no wave was saved. */
 void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size);

@@ -55,16 +55,21 @@ static bool hides(int err)
 }
 
 /* No message for what is hidden. */
+static int read_needed_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
+{
+	int err = read_node_file(rd, path, text);
+
+	return err && !hides(err) ? fail(err, "%s/%s: cannot read: %m", rd->root, path) : err;
+}
+
 static int read_number(const struct reader *rd, const char *path, uint64_t max, uint64_t *ret)
 {
 	char text[SYSFS_FILE_MAX];
 	uint64_t value;
-	int err = read_node_file(rd, path, text);
+	int err = read_needed_file(rd, path, text);
 
-	if (hides(err))
-		return err;
 	if (err)
-		return fail(err, "%s/%s: cannot read: %m", rd->root, path);
+		return err;
 	if (parse_number(text, &value) < 0 || value > max)
 		return fail(-EINVAL, "%s/%s: '%.20s' is not a number up to %" PRIu64, rd->root, path, text, max);
 	*ret = value;
@@ -108,23 +113,15 @@ static int parse_field_line(const struct reader *rd, const char *path, char *lin
 	return 0;
 }
 
-/* No message for what is hidden. */
 static int read_fields(const struct reader *rd, const char *path, struct field *fields, size_t n)
 {
 	char text[SYSFS_FILE_MAX];
 	char *rest = text, *line;
-	int err = read_node_file(rd, path, text);
+	int err = read_needed_file(rd, path, text);
 
-	if (hides(err))
-		return err;
-	if (err)
-		return fail(err, "%s/%s: cannot read: %m", rd->root, path);
-	while ((line = strsep(&rest, "\n"))) {
+	while (!err && (line = strsep(&rest, "\n")))
 		err = parse_field_line(rd, path, line, fields, n);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 /* *ret_nr is 0 where there is no such directory. */
@@ -135,7 +132,7 @@ static int list_entries(const struct reader *rd, const char *path, int **ret, si
 	return err && err != -ENOENT ? fail(err, "%s/%s: cannot list: %m", rd->root, path) : 0;
 }
 
-static int read_link(const struct reader *rd, const char *path, bool is_p2p, struct topology *t, struct topology_node *node)
+static int read_link(const struct reader *rd, const char *path, bool is_p2p, struct topology_node *node)
 {
 	enum { TYPE, NODE_TO, WEIGHT, MIN_BANDWIDTH, MAX_BANDWIDTH, FLAGS };
 	struct field f[] = {
@@ -149,12 +146,8 @@ static int read_link(const struct reader *rd, const char *path, bool is_p2p, str
 	struct topology_link link = { .is_p2p = is_p2p };
 	int err = read_fields(rd, path, f, ARRAY_SIZE(f));
 
-	if (hides(err)) {
-		t->nr_dropped_links++;
-		return 0;
-	}
 	if (err)
-		return err;
+		return hides(err) ? 0 : err;
 	if (!f[TYPE].seen || !f[NODE_TO].seen)
 		return fail(-EINVAL, "%s/%s: no type or no node_to", rd->root, path);
 	link.type = (uint32_t)f[TYPE].value;
@@ -171,7 +164,7 @@ static int read_link(const struct reader *rd, const char *path, bool is_p2p, str
 }
 
 /* Older kernels have no p2p_links. */
-static int read_links(const struct reader *rd, const char *kind, struct topology *t, struct topology_node *node)
+static int read_links(const struct reader *rd, const char *kind, struct topology_node *node)
 {
 	bool is_p2p = !strcmp(kind, "p2p_links");
 	_cleanup_free_ int *numbers = NULL;
@@ -185,7 +178,7 @@ static int read_links(const struct reader *rd, const char *kind, struct topology
 		return err;
 	for (size_t i = 0; i < nr; i++) {
 		snprintf(path, sizeof(path), "nodes/%u/%s/%d/properties", node->id, kind, numbers[i]);
-		err = read_link(rd, path, is_p2p, t, node);
+		err = read_link(rd, path, is_p2p, node);
 		if (err)
 			return err;
 	}
@@ -256,22 +249,18 @@ static void read_name(const struct reader *rd, struct topology_node *node)
 }
 
 /* What belongs to a node besides its gpu id. */
-static int read_parts(const struct reader *rd, struct topology *t, struct topology_node *node)
+static int read_parts(const struct reader *rd, struct topology_node *node)
 {
 	int err = read_properties(rd, node);
 
 	if (err)
 		return err;
 	read_name(rd, node);
-	if (topology_is_gpu(node)) {
-		err = read_vram(rd, node);
-		if (err)
-			return err;
-	}
-	err = read_links(rd, "io_links", t, node);
+	err = topology_is_gpu(node) ? read_vram(rd, node) : 0;
 	if (err)
 		return err;
-	return read_links(rd, "p2p_links", t, node);
+	err = read_links(rd, "io_links", node);
+	return err ? err : read_links(rd, "p2p_links", node);
 }
 
 static int read_node(const struct reader *rd, struct topology *t, uint32_t id)
@@ -293,7 +282,7 @@ static int read_node(const struct reader *rd, struct topology *t, uint32_t id)
 	if (err)
 		return fail(err, "%s: node %u cannot be added (at most %d): %m", rd->root, id, TOPOLOGY_MAX_NODES);
 	topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
-	err = read_parts(rd, t, node);
+	err = read_parts(rd, node);
 	if (!hides(err))
 		return err;
 	fail_clear();
@@ -326,13 +315,11 @@ static void derive_partitions(struct topology *t)
 {
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		struct topology_node *node = t->nodes[i];
-		bool alone = !t->nr_hidden;
+		bool alone = !t->nr_hidden && !topology_shares_device(t, node);
 
-		if (!topology_may_be_partition(node))
-			continue;
-		for (unsigned int j = 0; alone && j < t->nr_nodes; j++)
-			alone = i == j || !topology_same_device(node, t->nodes[j]);
-		topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
+		if (topology_may_be_partition(node))
+			topology_node_set(node, TOPOLOGY_SDMA_PARTITION,
+					  alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
 	}
 }
 
@@ -367,7 +354,6 @@ static int read_attempt(const struct reader *rd, struct topology **ret)
 	if (err)
 		return err;
 	derive_partitions(t);
-	t->generation = (uint32_t)generation;
 	*ret = steal_ptr(t);
 	return 0;
 }

@@ -20,11 +20,7 @@
 #define INITIAL_PID_NS	"pid:[4026531836]"
 
 /* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
-#define KFD_PROCESSES	   "/sys/class/kfd/kfd/proc"
-#define KFD_CONTEXT_PREFIX "context_"
-#define KFD_VRAM_PREFIX	   "vram_"
-#define KFD_QUEUES	   "queues"
-#define KFD_PASID	   "pasid"
+#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
 /* ---- tasks ---- */
 
@@ -69,21 +65,22 @@ static bool begins_with(const char *text, const char *prefix)
 static int add_entry(int dir, const char *name, struct task_kfd *kfd)
 {
 	_cleanup_free_ int *queues = NULL;
+	bool is_vram = begins_with(name, "vram_");
 	uint64_t bytes = 0, pasid = 0;
 	size_t nr = 0;
 	int err = 0;
 
-	if (!strcmp(name, KFD_QUEUES))
+	if (!strcmp(name, "queues"))
 		err = list_numbers(dir, name, &queues, &nr);
-	else if (begins_with(name, KFD_VRAM_PREFIX))
+	else if (is_vram)
 		err = read_number_at(dir, name, &bytes);
-	else if (!strcmp(name, KFD_PASID))
+	else if (!strcmp(name, "pasid"))
 		err = read_number_at(dir, name, &pasid);
 	kfd->pasid += (uint32_t)pasid;
 	kfd->nr_queues += nr;
 	kfd->vram_bytes += bytes;
-	kfd->nr_gpus += begins_with(name, KFD_VRAM_PREFIX);
-	kfd->nr_contexts += begins_with(name, KFD_CONTEXT_PREFIX);
+	kfd->nr_gpus += is_vram;
+	kfd->nr_contexts += begins_with(name, "context_");
 	return err;
 }
 
@@ -147,61 +144,33 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
-/* The kernel keeps open files in an order of its own, which kcmp(2) tells; of one device only, to ask less. */
-static int compare_files(const struct task_file *file, int fd, uint32_t minor_number, int *ret)
+/* The kernel compares files one by one: those of the same device are enough. */
+static int find_file(const struct task_files *files, int fd, uint32_t minor_number, struct task_file **ret)
 {
 	pid_t self = getpid();
-	long r;
 
-	if (file->minor != minor_number) {
-		*ret = file->minor < minor_number ? -1 : 1;
-		return 0;
+	*ret = NULL;
+	for (size_t i = 0; !*ret && i < files->count; i++) {
+		long r;
+
+		if (files->files[i].minor != minor_number)
+			continue;
+		r = syscall(SYS_kcmp, self, self, KCMP_FILE, files->files[i].fd, fd);
+		if (r < 0)
+			return -errno;
+		if (!r)
+			*ret = &files->files[i];
 	}
-	r = syscall(SYS_kcmp, self, self, KCMP_FILE, file->fd, fd);
-	if (r < 0)
-		return -errno;
-	if (r > 2)
-		return -EBADMSG;
-	*ret = r == 1 ? -1 : r == 2;
-	return 0;
-}
-
-/* Where the file is among files->sorted, or has to be put. */
-static int find_place(const struct task_files *files, int fd, uint32_t minor_number, size_t *ret_place, bool *ret_found)
-{
-	size_t low = 0, high = files->count;
-
-	*ret_found = false;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = 0, err = compare_files(&files->files[files->sorted[middle]], fd, minor_number, &order);
-
-		if (err)
-			return err;
-		*ret_found = *ret_found || !order;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*ret_place = low;
 	return 0;
 }
 
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret)
 {
-	size_t place;
 	struct stat st;
-	bool found;
-	int err;
 
 	if (fstat(fd, &st))
 		return -errno;
-	err = find_place(files, fd, device_is_kfd(&st) ? 0 : minor(st.st_rdev), &place, &found);
-	if (err)
-		return err;
-	*ret = found ? &files->files[files->sorted[place]] : NULL;
-	return 0;
+	return find_file(files, fd, device_is_kfd(&st) ? 0 : minor(st.st_rdev), ret);
 }
 
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor_number)
@@ -232,40 +201,21 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 	return false;
 }
 
-static int grow(struct task_files *files)
-{
-	struct task_file *grown = array_grow(files->files, files->count, sizeof(*grown));
-	size_t *sorted;
-
-	if (!grown)
-		return -ENOMEM;
-	files->files = grown;
-	sorted = array_grow(files->sorted, files->count, sizeof(*sorted));
-	if (!sorted)
-		return -ENOMEM;
-	files->sorted = sorted;
-	return 0;
-}
-
 static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)
 {
-	size_t place;
-	bool found;
-	int err = find_place(files, *fd, minor_number, &place, &found);
+	struct task_file *known;
+	int err = find_file(files, *fd, minor_number, &known);
 
 	if (err)
 		return fail(err, "pid %d: cannot compare its files with those of other tasks: %m", pid);
-	if (found)
+	if (known)
 		return 0;
-	err = grow(files);
-	if (err)
-		return err;
-	memmove(files->sorted + place + 1, files->sorted + place, (files->count - place) * sizeof(*files->sorted));
-	files->sorted[place] = files->count;
-	files->files[files->count++] = (struct task_file){
-		.pid = pid, .number = number, .fd = steal_fd(fd), .minor = minor_number,
-	};
-	return 0;
+	err = array_add(files->files, files->count, (struct task_file){
+		.pid = pid, .number = number, .fd = *fd, .minor = minor_number,
+	});
+	if (!err)
+		steal_fd(fd);
+	return err;
 }
 
 /* Looks at the file first, since duplicating every descriptor of a large program costs time. */
@@ -321,44 +271,26 @@ static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int f
 	return 0;
 }
 
-struct numbered_task {
-	pid_t pid, own;
-};
-
-static int compare_own_pids(const void *a, const void *b)
-{
-	pid_t x = ((const struct numbered_task *)a)->own, y = ((const struct numbered_task *)b)->own;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
  * have one order: tasks that were restored have chosen theirs.
  */
-static int sort_by_own_pid(int *pids, size_t nr)
+static int compare_own_pids(const void *a, const void *b)
 {
-	_cleanup_free_ struct numbered_task *tasks = calloc(nr + 1, sizeof(*tasks));
+	pid_t x = task_own_pid(*(const int *)a), y = task_own_pid(*(const int *)b);
 
-	if (!tasks)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		tasks[i] = (struct numbered_task){ pids[i], task_own_pid(pids[i]) };
-	qsort(tasks, nr, sizeof(*tasks), compare_own_pids);
-	for (size_t i = 0; i < nr; i++)
-		pids[i] = tasks[i].pid;
-	return 0;
+	return (x > y) - (x < y);
 }
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
-	int err = sort_by_own_pid(pids, nr);
 
-	if (err)
-		return err;
+	if (nr)
+		qsort(pids, nr, sizeof(*pids), compare_own_pids);
 	for (size_t i = 0; i < nr; i++) {
-		err = collect_task(&files, pids[i], is_amd);
+		int err = collect_task(&files, pids[i], is_amd);
+
 		if (err)
 			return err;
 	}
@@ -415,50 +347,36 @@ void task_files_done(struct task_files *files)
 	for (i = 0; i < files->count; i++)
 		close(files->files[i].fd);
 	free(files->files);
-	free(files->sorted);
 	free(files->pids);
 	*files = (struct task_files){ 0 };
 }
 
 /* ---- mappings ---- */
 
-struct maps_line {
-	uint64_t start, end, offset, inode;
-};
-
-static bool parse_maps_line(const char *text, struct maps_line *line)
-{
-	return sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &line->start, &line->end,
-		      &line->offset, &line->inode) == 4;
-}
-
 /* 1 for a device of ours or a render node, 0 for others, -errno: a mapping that is left out would be restored wrong. */
-static int vma_device(pid_t pid, const struct maps_line *line, uint32_t *ret_minor)
+static int ask_device(pid_t pid, struct device_vma *vma)
 {
 	struct stat st;
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, line->start, line->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, vma->start, vma->end);
 	if (stat(path, &st))
 		return -errno;
-	*ret_minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
+	vma->minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
 	return device_is_kfd(&st) || device_is_render_node(&st);
 }
 
 static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_t *count)
 {
-	uint32_t minor_number = 0;
-	struct maps_line line;
+	struct device_vma vma = { 0 };
+	uint64_t inode;
 	int r;
 
-	if (!parse_maps_line(text, &line))
+	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &vma.start, &vma.end, &vma.offset,
+		   &inode) != 4)
 		return -EBADMSG;
-	r = line.inode ? vma_device(pid, &line, &minor_number) : 0;
-	if (r <= 0)
-		return r;
-	return array_add(*vmas, *count, (struct device_vma){
-		.start = line.start, .end = line.end, .offset = line.offset, .minor = minor_number,
-	});
+	r = inode ? ask_device(pid, &vma) : 0;
+	return r > 0 ? array_add(*vmas, *count, vma) : r;
 }
 
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)

@@ -21,7 +21,6 @@ struct task_file {
 struct task_files {
 	struct task_file *files; /* each open file once, by ascending own pid and fd number */
 	size_t count;
-	size_t *sorted;		 /* numbers of the files, in the order in which they are searched */
 	pid_t *pids; /* all tasks that were looked at, by ascending own pid */
 	size_t nr_pids;
 };

@@ -323,7 +323,7 @@ static int prepare(struct check *c)
 	struct settings settings;
 	dev_t kfd;
 
-	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL))
+	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
 		return TOOL_FAIL;
 	c->try = !settings.flag[SETTING_RESTORABLE_CHECK];
 	if (task_in_initial_pid_ns() <= 0)

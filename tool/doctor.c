@@ -248,7 +248,7 @@ static void check_machine(void)
 static void check_settings(void)
 {
 	struct settings settings;
-	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, settings_environment, NULL);
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
 
 	if (err)
 		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);

@@ -255,7 +255,7 @@ static int read_settings(struct run *run)
 
 	if (conf < 0 && conf != -ENOENT)
 		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
-	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, settings_environment, NULL);
+	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL);
 }
 
 static int prepare(struct run *run, const struct arguments *arguments)

@@ -99,7 +99,7 @@ static void check(const struct settings *s)
 
 	expect(s->max_buffer_size_bytes % 4096 == 0);
 	expect(memchr(s->progress, '\0', sizeof(s->progress)) && (!s->progress[0] || s->progress[0] == '/'));
-	expect(s->n_device_map <= SETTINGS_DEVICE_MAP_MAX);
+	expect(s->n_device_map <= TOPOLOGY_MAX_NODES);
 	for (i = 0; i < s->n_device_map; i++) {
 		const struct device_map_entry *entry = &s->device_map[i];
 

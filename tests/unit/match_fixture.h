@@ -44,11 +44,8 @@ static inline int match(void)
 	match_map_free(map);
 	map = NULL;
 	fail_clear();
-	if (!saved->generation) {
-		must(topology_finish(saved));
-		must(topology_finish(local));
-		saved->generation = 1; /* finished: only once */
-	}
+	must(topology_finish(saved));
+	must(topology_finish(local));
 	return match_devices(saved, local, &options, &map);
 }
 

@@ -48,8 +48,6 @@ static inline void fixture_queue(struct fixture_records *f, const struct queue_r
 	memcpy(at + 56, &queue->cwsr_address, sizeof(queue->cwsr_address));
 	fixture_u32(at + 64, queue->gpu_id);
 	fixture_u32(at + 68, queue->type);
-	fixture_u32(at + 88, queue->doorbell_id);
-	fixture_u32(at + 96, queue->sdma_id);
 	fixture_u32(at + 104, queue->cwsr_size);
 	fixture_u32(at + 108, queue->ctl_stack_size);
 	fixture_u32(at + 112, queue->mqd_size);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Device filters: the program is run here as the kernel would run it; rules of v1 go to files. */
-#include <fcntl.h>
-#include <sys/stat.h>
+/* Device filters: the program is run here as the kernel would run it. */
 #include <sys/sysmacros.h>
 
 #include "unit.h"
@@ -12,12 +10,6 @@
 #include "log_stub.h"
 
 #define KFD_MAJOR 235
-
-bool device_kfd_number(dev_t *ret)
-{
-	*ret = makedev(KFD_MAJOR, 0);
-	return true;
-}
 
 dev_t device_render_number(uint32_t minor_number)
 {
@@ -116,69 +108,6 @@ TEST(filter_without_gpus_allows_none)
 
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, 226, 128), 0);
 	assert_int_equal(asked(insns, n, BPF_DEVCG_DEV_CHAR, KFD_MAJOR, 0), 1);
-}
-
-/* ---- v1: a directory with ordinary files stands for the cgroup ---- */
-
-static int cgroup = -1;
-static char cgroup_path[] = "/tmp/test_devfilter.XXXXXX";
-
-static void make_file(const char *name)
-{
-	int fd = openat(cgroup, name, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	close(fd);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(cgroup_path, "/tmp/test_devfilter.XXXXXX");
-	if (!mkdtemp(cgroup_path))
-		return -1;
-	cgroup = open(cgroup_path, O_DIRECTORY | O_CLOEXEC);
-	return cgroup < 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	unlinkat(cgroup, "devices.deny", 0);
-	unlinkat(cgroup, "devices.allow", 0);
-	close(cgroup);
-	return rmdir(cgroup_path);
-}
-
-#define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
-
-FIXTURE_TEST(rules_of_v1_allow_what_is_named_and_kfd)
-{
-	const uint32_t minors[] = { 129 };
-	char text[64] = "";
-	int fd;
-
-	make_file("devices.deny");
-	make_file("devices.allow");
-	assert_int_equal(devfilter_write(cgroup, minors, 1), 0);
-	fd = openat(cgroup, "devices.deny", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(read(fd, text, sizeof(text) - 1), 1);
-	assert_string_equal(text, "a");
-	close(fd);
-	/* Each rule was written to the file's begin: the last one is there. */
-	fd = openat(cgroup, "devices.allow", O_RDONLY | O_CLOEXEC);
-	assert_true(read(fd, text, sizeof(text) - 1) > 0);
-	assert_string_equal(text, "c 226:129 rw");
-	close(fd);
-}
-
-FIXTURE_TEST(rules_of_v1_that_cannot_be_written_are_an_error)
-{
-	const uint32_t minors[] = { 129 };
-
-	assert_int_equal(devfilter_write(cgroup, minors, 1), -ENOENT);
-	make_file("devices.deny");
-	assert_int_equal(devfilter_write(cgroup, minors, 1), -ENOENT);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -95,15 +95,14 @@ TEST(device_is_never_another_one_at_its_path)
 
 TEST(file_systems_without_a_path)
 {
-	int fd = mount_private("tmpfs", "");
+	int fd = mount_private("tmpfs");
 
 	if (fd == -EPERM)
 		skip();
 	assert_true(fd >= 0);
 	assert_int_equal(mkdirat(fd, "x", 0700), 0);
 	close(fd);
-	assert_int_equal(mount_private("no such type", NULL), -ENODEV);
-	assert_int_equal(mount_private("tmpfs", "no_such_option"), -EINVAL);
+	assert_int_equal(mount_private("no such type"), -ENODEV);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -30,10 +30,9 @@ static uint64_t freed_by_sleep; /* bytes of VRAM */
 
 /* ---- what the module calls ---- */
 
-int mount_private(const char *type, const char *flags)
+int mount_private(const char *type)
 {
 	(void)type;
-	(void)flags;
 	return has_sysfs ? open("/", O_RDONLY | O_CLOEXEC) : -EPERM;
 }
 
@@ -166,7 +165,7 @@ static int setup(void **state)
 {
 	(void)state;
 	log_clear();
-	settings_default(&settings);
+	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
 	memset(usages, 0, sizeof(usages));
 	memset(image_states, 0, sizeof(image_states));
 	closed_minor = 0;

@@ -19,10 +19,10 @@
 static char top[] = "/tmp/test_hide.XXXXXX";
 static int top_fd = -1;
 static char child[32];	  /* the temporary cgroup, "" when there is none */
-static char filtered[16]; /* "v2" or "v1": by what it has a filter */
+static bool filtered;
 static bool own_namespace;
 static int steps, failing_step; /* the step that fails; 0: none */
-static bool v2_filter_fails;
+static bool filter_fails;
 
 static const uint32_t minors[] = { 129 };
 
@@ -56,38 +56,28 @@ static void assert_file(const char *name, const char *text)
 
 /* ---- what the module calls ---- */
 
-int mount_private(const char *type, const char *flags)
+int mount_private(const char *type)
 {
 	if (step_fails())
 		return -errno;
-	if (!strcmp(type, "cgroup"))
-		assert_string_equal(flags, "devices");
 	if (strcmp(type, "proc"))
 		assert_true(own_namespace);
 	return openat(top_fd, type, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int take_filter(int cgroup, const uint32_t *wanted, size_t n, const char *version)
+int devfilter_attach(int cgroup, const uint32_t *wanted, size_t n)
 {
 	struct stat st;
 
+	if (filter_fails)
+		return -EPERM;
 	if (step_fails())
 		return -errno;
 	assert_int_equal(fstat(cgroup, &st), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(wanted[0], 129);
-	snprintf(filtered, sizeof(filtered), "%s", version);
+	filtered = true;
 	return 0;
-}
-
-int devfilter_attach(int cgroup, const uint32_t *wanted, size_t n)
-{
-	return v2_filter_fails ? -EPERM : take_filter(cgroup, wanted, n, "v2");
-}
-
-int devfilter_write(int cgroup, const uint32_t *wanted, size_t n)
-{
-	return take_filter(cgroup, wanted, n, "v1");
 }
 
 int __wrap_unshare(int flags);
@@ -142,9 +132,24 @@ int __wrap_unlinkat(int dir, const char *name, int flags)
 
 /* ---- */
 
+static int made(void *arg, int dir, const char *name)
+{
+	(void)arg;
+	(void)dir;
+	(void)name;
+	return 0;
+}
+
+static void removed(void *arg)
+{
+	(void)arg;
+}
+
+static const struct hide_keeper nobody = { made, removed, NULL };
+
 static int setup(void **state)
 {
-	static const char *const dirs[] = { "proc", "proc/self", "proc/self/ns", "cgroup", "cgroup2" };
+	static const char *const dirs[] = { "proc", "proc/self", "proc/self/ns", "cgroup2" };
 
 	(void)state;
 	strcpy(top, "/tmp/test_hide.XXXXXX");
@@ -155,11 +160,9 @@ static int setup(void **state)
 		assert_int_equal(__real_mkdirat(top_fd, dirs[i], 0700), 0);
 	write_file("proc/self/ns/cgroup", "");
 	write_file("proc/self/ns/pid", "");
-	write_file("proc/self/cgroup", "12:cpu,cpuacct:/a\n3:devices:/b\n1:name=systemd:/c\n0::/d\n");
-	write_file("cgroup/cgroup.procs", "");
 	write_file("cgroup2/cgroup.procs", "");
-	child[0] = filtered[0] = '\0';
-	own_namespace = v2_filter_fails = false;
+	child[0] = '\0';
+	own_namespace = filtered = filter_fails = false;
 	steps = failing_step = 0;
 	log_clear();
 	return 0;
@@ -183,13 +186,13 @@ static unsigned int open_fds(void)
 
 #define FIXTURE_TEST(test) UNIT_TEST(test, setup, teardown)
 
-FIXTURE_TEST(hide_uses_cgroup_v2_and_comes_back)
+FIXTURE_TEST(hide_filters_and_comes_back)
 {
 	struct hide hide;
 	char name[64];
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
-	assert_string_equal(filtered, "v2");
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
+	assert_true(filtered);
 	assert_false(own_namespace);
 	assert_true(child[0]);
 	snprintf(name, sizeof(name), "cgroup2/%s/cgroup.procs", child);
@@ -201,42 +204,13 @@ FIXTURE_TEST(hide_uses_cgroup_v2_and_comes_back)
 	assert_int_equal(log_errors, 0);
 }
 
-FIXTURE_TEST(hide_takes_v1_when_v2_has_no_filter)
+FIXTURE_TEST(hide_says_why_it_cannot)
 {
 	struct hide hide;
 
-	v2_filter_fails = true;
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
-	assert_string_equal(filtered, "v1");
-	assert_int_equal(hide_end(&hide), 0);
-	assert_file("cgroup/cgroup.procs", "0");
-	assert_file("cgroup2/cgroup.procs", "");
-	assert_false(child[0]);
-}
-
-FIXTURE_TEST(hide_mounts_only_what_the_machine_has)
-{
-	struct hide hide;
-
-	write_file("proc/self/cgroup", "3:devices:/b\n");
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
-	assert_string_equal(filtered, "v1");
-	assert_int_equal(hide_end(&hide), 0);
-	/* "devices" is a whole word, and a path is no controller. */
-	write_file("proc/self/cgroup", "3:mydevices:/b\n4:cpu,devices2:/x\n5:name=x:/devices:,devices\n");
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EOPNOTSUPP);
-	assert_non_null(strstr(fail_text(), "no cgroups"));
-	assert_false(own_namespace);
-}
-
-FIXTURE_TEST(hide_says_why_neither_does)
-{
-	struct hide hide;
-
-	v2_filter_fails = true;
-	write_file("proc/self/cgroup", "0::/\n");
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), -EPERM);
-	assert_string_equal(fail_text(), "device filter (BPF) of cgroup v2: Operation not permitted");
+	filter_fails = true;
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), -EPERM);
+	assert_string_equal(fail_text(), "device filter (BPF) of a cgroup: Operation not permitted");
 	assert_false(child[0]);
 	assert_false(own_namespace);
 }
@@ -246,13 +220,13 @@ FIXTURE_TEST(hide_replaces_a_dead_cgroup_of_its_name)
 	struct hide hide;
 	char name[64];
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	snprintf(name, sizeof(name), "cgroup2/%s", child);
 	assert_int_equal(hide_end(&hide), 0);
 	assert_int_equal(__real_mkdirat(top_fd, name, 0700), 0);
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	assert_string_equal(name + strlen("cgroup2/"), child);
-	assert_string_equal(filtered, "v2");
+	assert_true(filtered);
 	assert_int_equal(hide_end(&hide), 0);
 }
 
@@ -261,17 +235,17 @@ FIXTURE_TEST(hide_leaves_cgroups_of_other_pid_namespaces_alone)
 {
 	struct hide one, other;
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &one), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &one), 0);
 	write_file("proc/self/ns/other", "");
 	assert_int_equal(renameat(top_fd, "proc/self/ns/other", top_fd, "proc/self/ns/pid"), 0);
-	assert_int_equal(hide_begin(minors, 1, NULL, &other), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &other), 0);
 	assert_string_not_equal(one.name, other.name);
 	assert_int_equal(faccessat(one.cgroup, one.name, F_OK, 0), 0);
 	assert_int_equal(hide_end(&other), 0);
 	assert_int_equal(hide_end(&one), 0);
 }
 
-/* Whatever fails: it works in another way, or nothing has changed and the reason is told. */
+/* Whatever fails: nothing has changed and the reason is told. */
 FIXTURE_TEST(hide_leaves_nothing_behind_when_a_step_fails)
 {
 	unsigned int fds = open_fds();
@@ -284,7 +258,7 @@ FIXTURE_TEST(hide_leaves_nothing_behind_when_a_step_fails)
 		failing_step = step;
 		steps = 0;
 		own_namespace = false;
-		err = hide_begin(minors, 1, NULL, &hide);
+		err = hide_begin(minors, 1, &nobody, &hide);
 		total = steps;
 		if (!err)
 			assert_int_equal(hide_end(&hide), 0);
@@ -304,7 +278,7 @@ FIXTURE_TEST(hide_end_says_when_there_is_no_way_back)
 	unsigned int fds = open_fds();
 	struct hide hide;
 
-	assert_int_equal(hide_begin(minors, 1, NULL, &hide), 0);
+	assert_int_equal(hide_begin(minors, 1, &nobody, &hide), 0);
 	assert_int_equal(__real_unlinkat(top_fd, "cgroup2/cgroup.procs", 0), 0);
 	assert_int_equal(hide_end(&hide), -ENOENT);
 	assert_int_equal(log_errors, 1);
@@ -359,10 +333,8 @@ FIXTURE_TEST(hide_keeps_no_cgroup_that_failed)
 	struct hide hide;
 
 	kept[0] = '\0';
-	v2_filter_fails = true;
-	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), 0);
-	assert_string_equal(filtered, "v1");
-	assert_int_equal(hide_end(&hide), 0);
+	filter_fails = true;
+	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), -EPERM);
 	assert_string_equal(kept, "");
 	keeper_error = -ENOSPC;
 	assert_int_equal(hide_begin(minors, 1, &keeper, &hide), -ENOSPC);

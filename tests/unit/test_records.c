@@ -6,11 +6,11 @@
 #include "records_fixture.h"
 
 static const struct queue_record compute = {
-	.cwsr_address = 0x7f0012345000, .gpu_id = 0x9e41, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 5,
+	.cwsr_address = 0x7f0012345000, .gpu_id = 0x9e41, .type = QUEUE_TYPE_COMPUTE, .cwsr_size = 5,
 	.ctl_stack_size = 4096, .mqd_size = 2048,
 };
 static const struct queue_record sdma = {
-	.gpu_id = 0xb2d6, .type = QUEUE_TYPE_SDMA_XGMI, .doorbell_id = 0x30e, .sdma_id = 9, .mqd_size = 512,
+	.gpu_id = 0xb2d6, .type = QUEUE_TYPE_SDMA_XGMI, .mqd_size = 512,
 };
 
 static void fill(struct fixture_records *f)
@@ -28,8 +28,7 @@ static void assert_queue(const struct queue_record *found, const struct queue_re
 	assert_int_equal(found->cwsr_address, wanted->cwsr_address);
 	assert_int_equal(found->gpu_id, wanted->gpu_id);
 	assert_int_equal(found->type, wanted->type);
-	assert_int_equal(found->doorbell_id, wanted->doorbell_id);
-	assert_int_equal(found->sdma_id, wanted->sdma_id);
+	assert_int_equal(found->cwsr_size, wanted->cwsr_size);
 	assert_int_equal(found->ctl_stack_size, wanted->ctl_stack_size);
 	assert_int_equal(found->mqd_size, wanted->mqd_size);
 }

@@ -124,16 +124,16 @@ static void assert_refused(struct world *w, const char *a, const char *b, const 
 FIXTURE_TEST(settings_without_sources_are_the_defaults)
 {
 	struct world *w = *unit_state;
-	struct settings expected;
 
-	settings_default(&expected);
 	assert_int_equal(settings_load(&w->settings, NULL, -1, NULL, NULL), 0);
-	assert_memory_equal(&w->settings, &expected, sizeof(expected));
 	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
-		assert_true(expected.flag[i]);
-	assert_int_equal(expected.max_buffer_size_bytes, 0);
-	assert_int_equal(expected.n_device_map, 0);
-	assert_string_equal(expected.progress, "");
+		assert_true(w->settings.flag[i]);
+	for (unsigned int i = 0; i < SETTING_MAX; i++)
+		assert_int_equal(w->settings.from[i], SETTING_BY_DEFAULT);
+	assert_int_equal(w->settings.max_buffer_size_bytes, 0);
+	assert_int_equal(w->settings.n_device_map, 0);
+	assert_string_equal(w->settings.progress, "");
+	assert_false(w->settings.waits_early);
 }
 
 FIXTURE_TEST(settings_absent_files_are_no_error)
@@ -322,15 +322,15 @@ FIXTURE_TEST(settings_device_map_may_be_empty)
 
 FIXTURE_TEST(settings_refuse_more_pairs_than_there_can_be_gpus)
 {
-	static char text[32 * (SETTINGS_DEVICE_MAP_MAX + 2)] = "KFD_DEVICE_MAP = ";
+	static char text[32 * (TOPOLOGY_MAX_NODES + 2)] = "KFD_DEVICE_MAP = ";
 	struct world *w = *unit_state;
 	size_t len = strlen(text);
 
-	for (unsigned int i = 1; i <= SETTINGS_DEVICE_MAP_MAX; i++)
+	for (unsigned int i = 1; i <= TOPOLOGY_MAX_NODES; i++)
 		len += (size_t)sprintf(text + len, "%s%u=%u", i > 1 ? "," : "", i, i);
 	write_machine(w, text);
 	assert_int_equal(load(w), 0);
-	assert_int_equal(w->settings.n_device_map, SETTINGS_DEVICE_MAP_MAX);
+	assert_int_equal(w->settings.n_device_map, TOPOLOGY_MAX_NODES);
 	strcpy(text + len, ",9999=9999");
 	write_machine(w, text);
 	assert_int_equal(load(w), -EINVAL);
@@ -531,33 +531,6 @@ FIXTURE_TEST(settings_without_a_mistake_have_nothing_to_say)
 	assert_int_equal(settings_check(&w->settings), 0);
 	assert_int_equal(log_errors, 0);
 	assert_false(w->settings.flag[SETTING_NUMA_CHECK]);
-}
-
-/* ---- the table ---- */
-
-FIXTURE_TEST(settings_table_is_complete)
-{
-	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		const struct setting_info *info = setting_info(id);
-
-		assert_string_equal(info->name, setting_name(id));
-		assert_int_equal(strncmp(info->name, "KFD_", 4), 0);
-		assert_true(info->accepted[0] && info->help[0]);
-	}
-}
-
-FIXTURE_TEST(settings_defaults_are_accepted_values)
-{
-	struct world *w = *unit_state;
-	struct settings expected;
-
-	settings_default(&expected);
-	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		assert_int_equal(load_env(w, setting_name(id), setting_info(id)->default_value), 0);
-		assert_int_equal(w->settings.from[id], SETTING_OF_ENVIRONMENT);
-		w->settings.from[id] = SETTING_BY_DEFAULT;
-		assert_memory_equal(&w->settings, &expected, sizeof(expected));
-	}
 }
 
 UNIT_MAIN(NULL, NULL)

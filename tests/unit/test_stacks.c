@@ -11,10 +11,10 @@
 #define STACK 0x800u
 
 static const struct queue_record idle = {
-	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 7, .mqd_size = 2048,
+	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .cwsr_size = 7, .mqd_size = 2048,
 	.mqd_stack_size = STACK, .mqd_stack_offset = STACK, .mqd_wave_offset = STACK,
 };
-static const struct queue_record sdma = { .gpu_id = GFX9, .type = QUEUE_TYPE_SDMA, .sdma_id = 9, .mqd_size = 512 };
+static const struct queue_record sdma = { .gpu_id = GFX9, .type = QUEUE_TYPE_SDMA, .mqd_size = 512 };
 
 static struct queue_record saved(void)
 {
@@ -153,7 +153,7 @@ TEST(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size
 }
 
 static const struct queue_record on_stack = {
-	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .doorbell_id = 8, .mqd_size = 2048,
+	.cwsr_address = 0x7f0000400000, .gpu_id = GFX9, .type = QUEUE_TYPE_COMPUTE, .cwsr_size = 8, .mqd_size = 2048,
 	.mqd_stack_size = STACK, .mqd_stack_offset = 0x100, .mqd_wave_offset = 0x8000,
 };
 
@@ -187,7 +187,7 @@ TEST(queues_with_waves_are_counted_and_emptied)
 
 	in_area.mqd_wave_offset = 0x8000;
 	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0xfffff000;
-	pushed.doorbell_id = on_stack.doorbell_id;
+	pushed.cwsr_size = on_stack.cwsr_size;
 	fixture_begin(&f, 1, 0);
 	mark(&f, &on_stack, 0x55);
 	mark(&f, &in_area, 0x66);
@@ -196,7 +196,7 @@ TEST(queues_with_waves_are_counted_and_emptied)
 	state = on_heap(&f);
 	fixture_begin(&wanted, 1, 0);
 	mark(&wanted, &pushed, 0x55);
-	pushed.doorbell_id = idle.doorbell_id;
+	pushed.cwsr_size = idle.cwsr_size;
 	mark(&wanted, &pushed, 0x66);
 	nonsense.mqd_stack_size = nonsense.mqd_stack_offset = nonsense.mqd_wave_offset = 0;
 	mark(&wanted, &nonsense, 0x77);

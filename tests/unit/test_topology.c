@@ -146,7 +146,6 @@ FIXTURE_TEST(topology_reads_two_linked_gpus)
 	const struct topology_link *link;
 
 	read_data("two-mi100");
-	assert_int_equal(topo->generation, 3);
 	assert_int_equal(topo->nr_nodes, 4);
 	assert_int_equal(topology_count_gpus(topo), 2);
 	gpu = topo->nodes[3];
@@ -299,7 +298,6 @@ FIXTURE_TEST(topology_leaves_out_nodes_that_the_cgroup_hides)
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(topology_find_gpu(topo, 0x4ac1), -ENODEV);
 	/* The hidden link, and two from the GPU that is left. */
-	assert_int_equal(topo->nr_dropped_links, 3);
 	assert_int_equal(topo->nodes[2]->nr_links, 1);
 	assert_int_equal(topo->nodes[topo->nodes[2]->links[0].to]->id, 1);
 }
@@ -340,7 +338,6 @@ FIXTURE_TEST(topology_drops_links_to_absent_nodes)
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
 	assert_int_equal(topo->nr_nodes, 3);
 	assert_int_equal(topo->nr_hidden, 0);
-	assert_int_equal(topo->nr_dropped_links, 3);
 	for (unsigned int i = 0; i < topo->nr_nodes; i++) {
 		for (unsigned int l = 0; l < topo->nodes[i]->nr_links; l++)
 			assert_in_range(topo->nodes[i]->links[l].to, 0, 2);
@@ -363,7 +360,6 @@ FIXTURE_TEST(topology_reads_again_when_the_generation_moved)
 	copy_tree("two-mi100");
 	at_generation = change_once;
 	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
-	assert_int_equal(topo->generation, 4);
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(n_generation, 4);
 	assert_int_equal(log_errors, 0);
@@ -554,7 +550,6 @@ FIXTURE_TEST(topology_finds_links_by_node_id_in_any_order)
 	assert_int_equal(topology_finish(topo), 0);
 	assert_int_equal(gpu->nr_links, 1);
 	assert_int_equal(gpu->links[0].to, 1);
-	assert_int_equal(topo->nr_dropped_links, 2);
 	assert_int_equal(topology_get(gpu, TOPOLOGY_NUMA_NODE), 4);
 }
 
