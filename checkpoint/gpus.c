@@ -56,7 +56,7 @@ static bool is_settled(const struct gpus_request *request)
 	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
 		const struct topology_node *node = request->saved->nodes[i];
 
-		if (topology_is_gpu(node) && !match_choice_local(shared_choices(request->shared), topology_minor(node)))
+		if (topology_is_gpu(node) && !match_choice_local(&request->shared->choices, topology_minor(node)))
 			return false;
 	}
 	return true;
@@ -65,7 +65,7 @@ static bool is_settled(const struct gpus_request *request)
 /* The saved GPU of this task that has become the local one for another task, by its minor; -ENOENT: there is none. */
 static int find_own(const struct gpus_request *request, const struct topology_node *local)
 {
-	int minor = match_choice_saved(shared_choices(request->shared), topology_gpu_id(local));
+	int minor = match_choice_saved(&request->shared->choices, topology_gpu_id(local));
 
 	return minor >= 0 && topology_find_minor(request->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
 }
@@ -193,7 +193,7 @@ static int choose(struct search *search, struct match_map **ret)
 {
 	const struct gpus_request *request = search->request;
 	struct match_options options = gpus_match_options(request->settings);
-	struct match_choices *choices = shared_choices(request->shared);
+	struct match_choices *choices = &request->shared->choices;
 	struct match_process process = {
 		.saved = request->saved,
 		.machine = request->machine,
@@ -272,6 +272,15 @@ static void warn_of_other_ids(const struct gpus *gpus)
 		}
 }
 
+/* Once for all tasks, by the first that comes: each asking looks at every file that criu keeps. @token: of any of these. */
+static void ask_lazy(struct shared *shared, int token)
+{
+	pthread_mutex_lock(&shared->lock);
+	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : criu_restores_lazily(token);
+	shared->asked_lazy = true;
+	pthread_mutex_unlock(&shared->lock);
+}
+
 static int take_gpus(struct gpus *gpus, const struct search *search, const struct match_map *map)
 {
 	const struct gpus_request *request = search->request;
@@ -287,7 +296,7 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 			return err;
 	}
 	if (gpus->nr)
-		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].file_token);
+		ask_lazy(request->shared, gpus->list[0].file_token);
 	warn_of_other_ids(gpus);
 	return 0;
 }
@@ -296,7 +305,7 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 static int note_choice(const struct gpus_request *request, const struct match_map *map)
 {
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		int err = match_remember(shared_choices(request->shared), &map->pairs[i]);
+		int err = match_remember(&request->shared->choices, &map->pairs[i]);
 
 		if (err)
 			return err;
@@ -315,13 +324,13 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 		return -ENOMEM;
 	search->request = request;
 	search->sysfs = sysfs;
-	shared_lock(request->shared);
+	pthread_mutex_lock(&request->shared->lock);
 	err = find_candidates(search, &gpus->nr_visible);
 	if (!err)
 		err = choose(search, &map);
 	if (!err)
 		err = note_choice(request, map);
-	shared_unlock(request->shared);
+	pthread_mutex_unlock(&request->shared->lock);
 	if (!err)
 		err = take_gpus(gpus, search, map);
 	match_map_free(map);

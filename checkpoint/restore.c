@@ -73,7 +73,7 @@ int restore_prepare_worker(struct restore *restore)
 	if (setup->machine_error || criu_is_streaming() || !setup->settings->flag[SETTING_PARALLEL_RESTORE])
 		return 0;
 	setup->waits_late = !setup->settings->waits_early && !criu_restores_connections();
-	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine), shared_tally(setup->shared));
+	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine), &setup->shared->tally);
 	return setup->worker ? 0 : -EIO;
 }
 
@@ -139,15 +139,15 @@ static int settle_contents(struct restore *restore)
 {
 	struct shared *shared = restore->setup.shared;
 	double began = monotonic_seconds();
-	int token, err;
+	int err;
 
 	if (restore->settled || !restore->setup.waits_late)
 		return 0;
 	err = tasks_end_with_tracer();
 	if (err)
 		return err;
-	for (unsigned int i = 0; (token = shared_contents(shared, i)) >= 0; i++) {
-		err = worker_wait(token);
+	for (size_t i = 0; i < SHARED_MAX_TASKS && shared->contents[i]; i++) {
+		err = worker_wait(shared->contents[i] - 1);
 		if (err)
 			return err;
 	}
@@ -164,7 +164,8 @@ static bool needs_own_pages(const struct restore *restore, const struct shared_t
 
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
-	int err = needs_own_pages(restore, task) ? cow_break(pid, task->ranges, task->nr_ranges) : 0;
+	const struct svm_range *ranges = &restore->setup.shared->ranges[task->first_range];
+	int err = needs_own_pages(restore, task) ? cow_break(pid, ranges, task->nr_ranges) : 0;
 
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "
@@ -184,7 +185,7 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
 int restore_resume(struct restore *restore, pid_t pid)
 {
 	struct shared *shared = restore->setup.shared;
-	struct shared_task task;
+	const struct shared_task *task;
 	int err, r = shared_find_task(shared, pid, &task);
 
 	if (r <= 0)
@@ -198,11 +199,11 @@ int restore_resume(struct restore *restore, pid_t pid)
 	err = restore->setup.worker ? worker_wait_all(restore->setup.worker) : 0;
 	if (err)
 		return err;
-	err = task.has_kfd ? resume_queues(restore, pid, &task) : 0;
+	err = task->has_kfd ? resume_queues(restore, pid, task) : 0;
 	if (err)
 		return err;
-	if (++restore->nr_resumed == shared_count_tasks(shared))
-		pages_log_tally(shared_tally(shared), "restored", restore->nr_resumed, "a task waited up to",
-				shared_longest_wait(shared));
+	if (++restore->nr_resumed == atomic_load(&shared->nr_tasks))
+		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
+				atomic_load(&shared->waited_ms) / 1e3);
 	return 0;
 }

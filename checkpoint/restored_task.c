@@ -126,7 +126,7 @@ static int check_process(const struct kfd_image *image)
 /* To the driver, pages that are still to come are pages that are not there. */
 static int refuse_lazy_pages(const struct restored_task *task)
 {
-	if (!task->gpus.nr || !shared_is_lazy(task->setup->shared))
+	if (!task->gpus.nr || !task->setup->shared->is_lazy)
 		return 0;
 	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
 		    "wait for memory that comes later; restore without it");
@@ -178,7 +178,7 @@ static int prepare_state(struct restored_task *task)
 	const struct restore_setup *setup = task->setup;
 	int err;
 
-	shared_choices(setup->shared)->keeps_ids |= kfd_image_keeps_ids(task->image);
+	setup->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
 	err = setup_gpus(task, task->image->nodes, &task->image->state);
 	if (err)
 		return err;
@@ -245,7 +245,7 @@ static int send_contents(struct restored_task *task, const uint32_t *minors)
 	struct shared *shared = task->setup->shared;
 	double began = monotonic_seconds();
 	int err = pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
-				shared_tally(shared), &task->contents_token);
+				&shared->tally, &task->contents_token);
 
 	shared_note_wait(shared, began);
 	return err;

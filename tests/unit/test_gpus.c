@@ -449,7 +449,7 @@ FIXTURE_TEST(one_task_asks_for_lazy_pages)
 {
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(choose(saved, NULL), 0);
-	assert_true(shared_is_lazy(shared));
+	assert_true(shared->is_lazy);
 	assert_int_equal(nr_asked, 1);
 }
 
