@@ -92,18 +92,6 @@ void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared);
 
 /* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
 
-/* A GPU of the process, here and at dump. */
-struct gpu {
-	uint32_t user_id;     /* by which the process knows it */
-	uint32_t actual_id;   /* on this machine */
-	uint32_t minor;	      /* render minor on this machine */
-	uint32_t saved_minor; /* at dump */
-	bool knows_vram;      /* vram_free says something */
-	uint64_t vram_free;   /* bytes, when it was chosen */
-	int file_token;	      /* the render-node file that carries the KFD's address space */
-	bool kfds_file_is_given; /* to the task, as one of its files */
-};
-
 /* {} to begin with. */
 struct gpus {
 	struct gpu *list;

@@ -27,7 +27,6 @@ struct restored_task {
 	int contents_token;	 /* of the worker while it copies; -1 */
 	uint32_t nr_files;	 /* that were restored so far */
 	struct share_task share;
-	struct share_gpu *share_gpus;
 	struct shared_keeper keeper;
 };
 
@@ -49,7 +48,6 @@ void restored_task_free(struct restored_task *task)
 		return;
 	gpus_done(&task->gpus);
 	share_task_done(&task->share);
-	free(task->share_gpus);
 	vma_bos_done(&task->bos);
 	kfd_image_free(task->image);
 	free(task);
@@ -149,30 +147,6 @@ static int check_ids(const struct restored_task *task)
 	return 0;
 }
 
-static int prepare_sharing(struct restored_task *task)
-{
-	size_t nr = task->gpus.nr;
-	int err = check_ids(task);
-
-	if (err || !task->image->nr_sharers)
-		return err;
-	task->share_gpus = calloc(nr + 1, sizeof(*task->share_gpus));
-	if (!task->share_gpus)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		task->share_gpus[i] = (struct share_gpu){
-			.user_id = task->gpus.list[i].user_id,
-			.minor = task->gpus.list[i].minor,
-			.kept = task->gpus.list[i].file_token,
-		};
-	task->share.gpus = task->share_gpus;
-	task->share.nr_gpus = nr;
-	task->share.vmas = task->image->vmas;
-	task->share.nr_vmas = task->image->nr_vmas;
-	task->share.nr_sharers = task->image->nr_sharers;
-	return 0;
-}
-
 static int prepare_state(struct restored_task *task)
 {
 	const struct restore_setup *setup = task->setup;
@@ -189,8 +163,13 @@ static int prepare_state(struct restored_task *task)
 	err = refuse_lazy_pages(task);
 	if (err)
 		return err;
-	err = prepare_sharing(task);
-	return err ? err : vma_bos_sort(&task->image->state, &task->bos);
+	err = check_ids(task);
+	if (err)
+		return err;
+	task->share.gpus = task->gpus.list;
+	task->share.nr_gpus = task->gpus.nr;
+	task->share.image = task->image;
+	return vma_bos_sort(&task->image->state, &task->bos);
 }
 
 /* For what another plugin saved, or this one when told to save it all the same. */
@@ -236,7 +215,7 @@ static int put_in(struct restored_task *task, int kfd)
 	err = shared_add_task(task->setup->shared, kfd >= 0, state);
 	if (err)
 		return err;
-	err = task->image->nr_sharers ? share_make(&task->share, kfd, state) : standin_restore(kfd, state);
+	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
@@ -503,7 +482,7 @@ static int attach(struct restored_task *task)
 		if (kfd < 0)
 			return kfd;
 	}
-	return share_attach(&task->share, kfd, &task->image->state);
+	return share_attach(&task->share, kfd);
 }
 
 /* Which image a file has shows by trying: an fd; -ENOENT where there is none of this kind; -errno. */

@@ -195,9 +195,10 @@ static int make_and_publish(struct share_task *task, struct kfd_state *state)
 	return err;
 }
 
-int share_make(struct share_task *task, int kfd, struct kfd_state *state)
+int share_make(struct share_task *task, int kfd)
 {
-	int err = share_table_begin(task->table, task->nr_sharers);
+	struct kfd_state *state = &task->image->state;
+	int err = share_table_begin(task->table, task->image->nr_sharers);
 	bool shares = kfd_state_shares(state);
 
 	if (!err && kfd >= 0)
