@@ -272,7 +272,7 @@ static void warn_of_other_ids(const struct gpus *gpus)
 		}
 }
 
-/* Once for all tasks, by the first that comes: each asking looks at every file that criu keeps. @token: of any of these. */
+/* Once for all tasks: each asking looks at every file that criu keeps. @token: of any of these. */
 static void ask_lazy(struct shared *shared, int token)
 {
 	pthread_mutex_lock(&shared->lock);

@@ -220,8 +220,8 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 
 /* ---- a task that is restored: its GPUs, the state on them, its device files and their mappings ---- */
 
-/* What criu's main process has read and made before it has tasks. */
-struct restore_setup {
+/* What criu's main process has read and made before it has tasks, and how far it is. */
+struct restore {
 	const struct settings *settings;
 	struct topology *machine;
 	int machine_error; /* why there is no topology */
@@ -233,19 +233,17 @@ struct restore_setup {
 	struct share_table *buffers; /* shared by all tasks as well */
 	struct worker *worker;	     /* NULL: each task copies its own contents */
 	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+	struct restored_task *task;  /* untouched in the main process: each task has a copy */
+	int resume_fd;		     /* /dev/kfd */
+	unsigned int nr_resumed;
+	bool settled;		     /* contents are there */
+	bool let_go;		     /* all tasks have their files, and criu none */
 };
 
-struct restored_task;
-
-/* Made by the main process; each task has a copy of its own. Borrows @setup. NULL when memory is short. */
-struct restored_task *restored_task_new(const struct restore_setup *setup);
+/* Made by the main process. Borrows @restore. NULL when memory is short. */
+struct restored_task *restored_task_new(const struct restore *restore);
 /* Accepts NULL. */
 void restored_task_free(struct restored_task *task);
-
-/* As restore_file() and restore_vma() in checkpoint.h. */
-int restored_task_file(struct restored_task *task, int id);
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
-		      uint64_t *ret_offset, int *ret_fd);
 
 /* ---- before there are tasks ---- */
 

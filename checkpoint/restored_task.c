@@ -13,11 +13,12 @@
 #define _GNU_SOURCE
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
 #include "image/image.h"
 
 struct restored_task {
-	const struct restore_setup *setup;
+	const struct restore *restore;
 	struct gpus gpus;	 /* {}: not chosen yet */
 	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
 	int image_id;		 /* of the file that has it; -1 */
@@ -30,15 +31,15 @@ struct restored_task {
 	struct shared_keeper keeper;
 };
 
-struct restored_task *restored_task_new(const struct restore_setup *setup)
+struct restored_task *restored_task_new(const struct restore *restore)
 {
 	struct restored_task *task = calloc(1, sizeof(*task));
 
 	if (!task)
 		return NULL;
-	*task = (struct restored_task){ .setup = setup, .image_id = -1, .kfd_token = -1, .contents_token = -1 };
-	task->share.table = setup->buffers;
-	shared_keeper_init(&task->keeper, setup->shared);
+	*task = (struct restored_task){ .restore = restore, .image_id = -1, .kfd_token = -1, .contents_token = -1 };
+	task->share.table = restore->buffers;
+	shared_keeper_init(&task->keeper, restore->shared);
 	return task;
 }
 
@@ -64,24 +65,24 @@ static int of_ours(int err)
 /* @state: of the task; NULL when this file does not have it. */
 static int setup_gpus(struct restored_task *task, const struct topology *saved, const struct kfd_state *state)
 {
-	const struct restore_setup *setup = task->setup;
+	const struct restore *restore = task->restore;
 	const struct gpus_request request = {
 		.saved = saved,
-		.machine = setup->machine,
-		.machine_error = setup->machine_error,
+		.machine = restore->machine,
+		.machine_error = restore->machine_error,
 		.state = state,
-		.settings = setup->settings,
-		.shared = setup->shared,
-		.mounted = setup->mounted,
+		.settings = restore->settings,
+		.shared = restore->shared,
+		.mounted = restore->mounted,
 	};
-	int err = settings_check(setup->settings);
+	int err = settings_check(restore->settings);
 	size_t nr = task->gpus.nr;
 
 	if (err)
 		return err;
 	err = gpus_setup(&task->gpus, &request);
 	for (; nr < task->gpus.nr; nr++)
-		shared_note_file(setup->shared, task->gpus.list[nr].file_token);
+		shared_note_file(restore->shared, task->gpus.list[nr].file_token);
 	return err;
 }
 
@@ -124,7 +125,7 @@ static int check_process(const struct kfd_image *image)
 /* To the driver, pages that are still to come are pages that are not there. */
 static int refuse_lazy_pages(const struct restored_task *task)
 {
-	if (!task->gpus.nr || !task->setup->shared->is_lazy)
+	if (!task->gpus.nr || !task->restore->shared->is_lazy)
 		return 0;
 	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
 		    "wait for memory that comes later; restore without it");
@@ -133,7 +134,7 @@ static int refuse_lazy_pages(const struct restored_task *task)
 /* The kernel would take one id for the other when the program exports its next buffer. */
 static int check_ids(const struct restored_task *task)
 {
-	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->setup->settings->flag[SETTING_SHARING_CHECK];
+	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->restore->settings->flag[SETTING_SHARING_CHECK];
 
 	for (size_t i = 0; keeps_ids && i < task->gpus.nr; i++) {
 		const struct gpu *gpu = &task->gpus.list[i];
@@ -149,15 +150,15 @@ static int check_ids(const struct restored_task *task)
 
 static int prepare_state(struct restored_task *task)
 {
-	const struct restore_setup *setup = task->setup;
+	const struct restore *restore = task->restore;
 	int err;
 
-	setup->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
+	restore->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
 	err = setup_gpus(task, task->image->nodes, &task->image->state);
 	if (err)
 		return err;
 	/* A render node that came before did not say how much is needed. */
-	err = gpus_check_room(&task->gpus, &task->image->state, setup->settings);
+	err = gpus_check_room(&task->gpus, &task->image->state, restore->settings);
 	if (err)
 		return err;
 	err = refuse_lazy_pages(task);
@@ -176,11 +177,11 @@ static int prepare_state(struct restored_task *task)
 static int complete_stacks(const struct restored_task *task, struct kfd_state *state)
 {
 	unsigned int nr_lost;
-	int err = stacks_add(state, task->image->nodes, &task->setup->driver, &nr_lost);
+	int err = stacks_add(state, task->image->nodes, &task->restore->driver, &nr_lost);
 
 	if (err || !nr_lost)
 		return err;
-	if (task->setup->settings->flag[SETTING_RESTORABLE_CHECK])
+	if (task->restore->settings->flag[SETTING_RESTORABLE_CHECK])
 		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the "
 			    "image: these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid,
 			    nr_lost);
@@ -191,8 +192,8 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 /* The records of queues become what the local driver takes. */
 static int prepare_queues(const struct restored_task *task, struct kfd_state *state)
 {
-	const struct topology *machine = task->setup->machine;
-	int err = limits_check_harm(state, machine, &task->setup->driver);
+	const struct topology *machine = task->restore->machine;
+	int err = limits_check_harm(state, machine, &task->restore->driver);
 
 	if (err)
 		return err;
@@ -200,7 +201,7 @@ static int prepare_queues(const struct restored_task *task, struct kfd_state *st
 	if (err)
 		return err;
 	fold_queues(state, machine);
-	return standin_find(state, machine, &task->setup->driver);
+	return standin_find(state, machine, &task->restore->driver);
 }
 
 /* ---- the state ---- */
@@ -212,7 +213,7 @@ static int put_in(struct restored_task *task, int kfd)
 
 	if (err)
 		return err;
-	err = shared_add_task(task->setup->shared, kfd >= 0, state);
+	err = shared_add_task(task->restore->shared, kfd >= 0, state);
 	if (err)
 		return err;
 	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
@@ -221,9 +222,9 @@ static int put_in(struct restored_task *task, int kfd)
 
 static int send_contents(struct restored_task *task, const uint32_t *minors)
 {
-	struct shared *shared = task->setup->shared;
+	struct shared *shared = task->restore->shared;
 	double began = monotonic_seconds();
-	int err = pages_restore(task->image_id, &task->image->state, minors, task->setup->settings, task->setup->worker,
+	int err = pages_restore(task->image_id, &task->image->state, minors, task->restore->settings, task->restore->worker,
 				&shared->tally, &task->contents_token);
 
 	shared_note_wait(shared, began);
@@ -252,7 +253,7 @@ static int begin_contents(struct restored_task *task)
 
 	if (!minors)
 		return -ENOMEM;
-	return task->setup->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
+	return task->restore->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
 }
 
 /* Once, before the first device mapping, or by criu's main process before RESUME. */
@@ -263,7 +264,7 @@ static int settle_contents(struct restored_task *task)
 
 	task->contents_token = -1;
 	err = token < 0 ? 0 : worker_wait(token);
-	shared_note_wait(task->setup->shared, began);
+	shared_note_wait(task->restore->shared, began);
 	return err;
 }
 
@@ -272,15 +273,15 @@ static int fill_contents(struct restored_task *task)
 	bool has_mappings = task->image->has_vmas && task->image->nr_vmas;
 	int err;
 
-	share_table_copies(task->setup->buffers, true);
+	share_table_copies(task->restore->buffers, true);
 	err = begin_contents(task);
 	kfd_close_dmabufs(&task->image->state);
-	if (task->contents_token >= 0 && task->setup->waits_late &&
-	    shared_note_contents(task->setup->shared, task->contents_token))
+	if (task->contents_token >= 0 && task->restore->waits_late &&
+	    shared_note_contents(task->restore->shared, task->contents_token))
 		task->contents_token = -1;
 	if (!err && !has_mappings)
 		err = settle_contents(task);
-	share_table_copies(task->setup->buffers, false);
+	share_table_copies(task->restore->buffers, false);
 	return err;
 }
 
@@ -307,7 +308,7 @@ static int put_kfd_state(struct restored_task *task)
 	err = put_state_and_contents(task, kfd);
 	if (err)
 		return err;
-	task->kfd_token = shared_keep_copy(task->setup->shared, kfd);
+	task->kfd_token = shared_keep_copy(task->restore->shared, kfd);
 	return task->kfd_token < 0 ? task->kfd_token : 0;
 }
 
@@ -343,7 +344,7 @@ static int note_objects(struct restored_task *task, const struct gpu *gpu, struc
 	if (!objects->nr_handles && !objects->nr_syncobjs)
 		return 0;
 	if (!is_kfds)
-		token = shared_keep_copy(task->setup->shared, fd);
+		token = shared_keep_copy(task->restore->shared, fd);
 	return token < 0 ? token : share_add_file(&task->share, token, gpu->minor, &image->objects);
 }
 
@@ -465,7 +466,7 @@ static int dmabuf_file(struct restored_task *task, int id)
 	if (err)
 		return err;
 	err = put_state_before_its_file(task);
-	return of_ours(err ? err : share_open_dmabuf(task->setup->buffers, &image));
+	return of_ours(err ? err : share_open_dmabuf(task->restore->buffers, &image));
 }
 
 /* ---- all files ---- */
@@ -495,8 +496,9 @@ static const struct file_kind {
 	{ dmabuf_file, false },
 };
 
-int restored_task_file(struct restored_task *task, int id)
+int restore_file(struct restore *restore, int id)
 {
+	struct restored_task *task = restore->task;
 	const struct file_kind *kind = file_kinds;
 	int err = 0, fd = kind->restore(task, id);
 
@@ -508,7 +510,7 @@ int restored_task_file(struct restored_task *task, int id)
 		err = of_ours(attach(task));
 	if (fd >= 0 && !err)
 		return fd;
-	share_table_fail(task->setup->buffers);
+	share_table_fail(restore->buffers);
 	if (fd < 0)
 		return fd;
 	close(fd);
@@ -517,17 +519,18 @@ int restored_task_file(struct restored_task *task, int id)
 
 /* ---- mappings ---- */
 
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
-		      uint64_t *ret_offset, int *ret_fd)
+int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		int *ret_fd)
 {
+	struct restored_task *task = restore->task;
 	const struct vma_context context = {
 		.image = task->image,
 		.bos = &task->bos,
 		.gpus = &task->gpus,
 		.share = &task->share,
 		.kfd_token = task->kfd_token,
-		.rules = task->setup->rules,
-		.traits = task->setup->traits,
+		.rules = restore->rules,
+		.traits = restore->traits,
 	};
 	struct device_vma vma;
 	int err;
