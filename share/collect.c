@@ -10,36 +10,10 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 
 /* ---- BOs of the KFD ---- */
-
-/* What the dma-buf of one or several BOs is. */
-struct memory {
-	uint64_t offset, size;
-	bool has_offset; /* it is for the CPU; one that is not keeps the BO's offset */
-	int is_far;	 /* of another GPU; -1: not asked yet */
-};
-
-static int look_at(struct survey *survey, const struct holder *holder, struct memory *ret)
-{
-	int fd = survey_scratch(survey, holder->minor);
-	struct gem_info info = { 0 };
-	uint32_t handle = 0;
-	int asked, err = fd < 0 ? fd : gem_import(fd, holder->dmabuf_fd, &handle);
-
-	if (err)
-		return err;
-	*ret = (struct memory){ .offset = holder->offset, .is_far = -1 };
-	asked = gem_offset(fd, handle, &ret->offset);
-	err = gem_ask(fd, handle, &info);
-	gem_close(fd, handle);
-	ret->size = info.size;
-	ret->has_offset = !asked;
-	return asked && asked != -EPERM ? asked : err;
-}
 
 /*
  * Whether a BO is an import of another GPU's memory, which has an offset of its own in each file: 1 or 0, or -errno after
@@ -69,14 +43,14 @@ static int check_dmabuf(struct survey *survey, struct holder *holder, struct mem
 	int r;
 
 	holder->is_home = memory->has_offset && memory->offset == bo->offset;
-	if (memory->offset == bo->offset && memory->size >= bo->size)
+	if (memory->offset == bo->offset && memory->info.size >= bo->size)
 		return 0;
 	r = is_far_import(survey, holder, memory);
-	if (r < 0 || (r && memory->size >= bo->size))
+	if (r < 0 || (r && memory->info.size >= bo->size))
 		return r < 0 ? r : 0;
 	return fail(-EOPNOTSUPP, "pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#"
 		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", pid,
-		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->size, bo->size);
+		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->info.size, bo->size);
 }
 
 static bool is_same_dmabuf(const struct holder *a, const struct holder *b)
@@ -91,8 +65,12 @@ static int check_dmabufs(struct survey *survey)
 
 	for (size_t i = 0; i < survey->nr_holders; i++) {
 		struct holder *holder = &survey->holders[i];
-		int err = i && is_same_dmabuf(holder - 1, holder) ? 0 : look_at(survey, holder, &memory);
+		int err = 0;
 
+		if (!i || !is_same_dmabuf(holder - 1, holder)) {
+			memory = (struct memory){ .offset = holder->offset, .is_far = -1 };
+			err = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
+		}
 		if (err)
 			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
 				    holder_process(survey, holder)->pid, holder->bo, holder_bo(survey, holder)->gpu_id);

@@ -14,7 +14,6 @@
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
-#include "amdgpu_plugin_drm.h"
 
 /* Flags of GEM_CREATE that are younger than some headers. */
 #define CREATE_COHERENT	    (1ull << 13)
@@ -48,25 +47,6 @@ static struct holder *find_owner(const struct survey *survey, const struct buffe
 		if (is_better_owner(survey, buffer, &buffer->holders[i], owner))
 			owner = &buffer->holders[i];
 	return owner;
-}
-
-/* What the kernel says of the memory, whoever names it. */
-static int look_at(struct survey *survey, const struct buffer *buffer, struct gem_info *ret, struct kfd_share *ret_share)
-{
-	int fd = survey_scratch(survey, buffer->minor);
-	uint32_t handle = 0;
-	int err = fd < 0 ? fd : gem_import(fd, buffer->dmabuf_fd, &handle);
-
-	if (!err) {
-		err = gem_ask(fd, handle, ret);
-		if (!err)
-			err = gem_get_metadata(fd, handle, ret_share);
-		gem_close(fd, handle);
-	}
-	if (err)
-		return fail(err, "pid %d: cannot look at a buffer of renderD%u: %m",
-			    holder_process(survey, buffer->holders)->pid, buffer->minor);
-	return 0;
 }
 
 /* ---- what is written down ---- */
@@ -278,25 +258,26 @@ static int number_buffer(struct survey *survey, const struct buffer *buffer, str
 
 static int decide(struct survey *survey, struct buffer *buffer)
 {
+	pid_t pid = holder_process(survey, buffer->holders)->pid;
 	struct kfd_share share = { 0 };
+	struct memory memory = { 0 };
 	struct holder *owner;
-	struct gem_info info;
 	int err = survey_find_gpu(survey, buffer);
 
 	if (err)
 		return err;
-	err = look_at(survey, buffer, &info, &share);
+	err = survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, &share);
 	if (err)
-		return err;
+		return fail(err, "pid %d: cannot look at a buffer of renderD%u: %m", pid, buffer->minor);
 	owner = find_owner(survey, buffer);
 	if (!owner)
 		return fail(-EOPNOTSUPP, "pid %d: has a buffer of renderD%u that no process of the dump holds there: that cannot "
-			    "be saved", holder_process(survey, buffer->holders)->pid, buffer->minor);
+			    "be saved", pid, buffer->minor);
 	if (owner->bo != NO_BO)
-		widen_flags(&info, holder_bo(survey, owner));
+		widen_flags(&memory.info, holder_bo(survey, owner));
 	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer))
 		return 0;
-	return number_buffer(survey, buffer, owner, &info, &share);
+	return number_buffer(survey, buffer, owner, &memory.info, &share);
 }
 
 /* ---- mappings ---- */

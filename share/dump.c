@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 

@@ -30,7 +30,6 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 /* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
@@ -176,14 +175,6 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 	return i;
 }
 
-static int take_descriptor(const struct descriptor *descriptor)
-{
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, descriptor->pid, 0);
-	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, descriptor->fd, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Adds a holder that is nothing but an open dma-buf; takes the fd. One of another driver is refused when it is saved. */
 static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descriptor, int fd)
 {
@@ -201,7 +192,7 @@ static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descr
 
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
-	int fd = take_descriptor(descriptor);
+	int fd = survey_take_file(descriptor->pid, descriptor->fd);
 	int err = fd < 0 ? fd : add_lone_dmabuf(survey, descriptor, fd);
 
 	return err ? fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd) : 0;
@@ -300,15 +291,10 @@ static bool is_common(struct survey *survey, int node, int other)
 /* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
 static bool is_vram(struct survey *survey, const struct buffer *buffer)
 {
-	int fd = survey_scratch(survey, buffer->minor);
-	struct gem_info info = { 0 };
-	uint32_t handle;
+	struct memory memory = { 0 };
+	int err = survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, NULL);
 
-	if (fd < 0 || gem_import(fd, buffer->dmabuf_fd, &handle))
-		return false;
-	gem_ask(fd, handle, &info);
-	gem_close(fd, handle);
-	return info.domains & AMDGPU_GEM_DOMAIN_VRAM;
+	return !err && memory.info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 }
 
 /*

@@ -3,6 +3,7 @@
 #ifndef SHARE_SURVEY_H
 #define SHARE_SURVEY_H
 
+#include "amdgpu_plugin_drm.h"
 #include "share/share.h"
 
 /* Who names a buffer: a BO of the KFD, a handle in a file of a render node, or nothing but an open dma-buf. */
@@ -49,7 +50,7 @@ struct survey {
 	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
-	int *scratch[2];		/* by node of the machine, files of its render node; -1: none yet */
+	int scratch[2][TOPOLOGY_MAX_NODES]; /* by node of the machine, files of its render node; -1: none yet */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
 	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
@@ -104,6 +105,24 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 
 /* A file of the render node that holds nothing of anybody; borrowed. -errno without a message. */
 int survey_scratch(struct survey *survey, uint32_t minor);
+
+/* What the memory of a dma-buf is on a GPU. */
+struct memory {
+	struct gem_info info;
+	uint64_t offset;
+	bool has_offset; /* it is for the CPU */
+	int is_far;	 /* of another GPU; -1: not asked yet (collect.c) */
+};
+
+/*
+ * Imports a dma-buf for a moment. @ret: its offset stays as it is for memory that is not for the CPU. @ret_metadata:
+ * NULL, or gets what is attached to the memory. 0 or -errno without a message.
+ */
+int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret,
+		   struct kfd_share *ret_metadata);
+
+/* A copy of an open file of a process, which the caller owns; -errno without a message. */
+int survey_take_file(pid_t pid, int number);
 
 /* 0 or -errno without a message. */
 int survey_inode(int fd, uint64_t *ret);

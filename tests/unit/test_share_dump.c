@@ -85,6 +85,8 @@ int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
 int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { (void)fd; (void)dmabuf_fd; (void)ret; NEVER }
 int gem_offset(int fd, uint32_t handle, uint64_t *ret) { (void)fd; (void)handle; (void)ret; NEVER }
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret) { (void)fd; (void)handle; (void)ret; NEVER }
+int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { (void)fd; (void)handle; (void)ret; NEVER }
 int gem_close(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
 
 /* A dump of one process with one BO. */
