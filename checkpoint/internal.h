@@ -267,23 +267,23 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 
 /*
- * Of a process of the KFD whose state was taken, by its user gpu ids. @machine: all nodes, by actual ids. *ret is the
- * caller's. 0, or -errno after an error line.
+ * By the user gpu ids of the process' state. @machine: all nodes, by actual ids. *ret is the caller's. 0, or -errno
+ * after an error line.
  */
-int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
+int saved_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
 
-/* Of a task that has opened render nodes and no /dev/kfd: their GPUs, by actual ids. Likewise. */
-int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
-			 struct topology **ret);
+/*
+ * Gives the state of a task without /dev/kfd its devices: those of @lender, or where that is NULL the GPUs whose render
+ * nodes the task has opened. 0 or -ENOMEM.
+ */
+int saved_nodes_find_devices(const struct topology *machine, const struct task_files *files, pid_t pid,
+			     const struct kfd_state *lender, struct kfd_state *state);
 
 /* Whether all GPUs of which the task has opened files are among @nodes. */
 bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid);
 
 /* The place of a file's GPU in @nodes, or -EOPNOTSUPP after an error line. */
 int saved_nodes_find(const struct topology *nodes, const struct task_file *file);
-
-/* Gives a state the GPUs of @nodes, which the KFD has not told of. 0 or -ENOMEM. */
-int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state);
 
 /* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line ---- */
 

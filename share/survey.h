@@ -156,7 +156,7 @@ bool files_compete(const struct survey *survey, size_t file, size_t other);
 /* Whether a process has another file of the node that may as well be the one with the KFD's address space. */
 bool files_may_be_another(const struct survey *survey, size_t file);
 
-/* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
+/* The process that has the KFD's address space in this file of a task without /dev/kfd; nr_processes: none. */
 size_t files_owner(const struct survey *survey, size_t file);
 
 /* ---- who holds what (collect.c) ---- */
