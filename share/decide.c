@@ -51,35 +51,19 @@ static struct holder *find_owner(const struct survey *survey, const struct buffe
 
 /* ---- what is written down ---- */
 
-/* Makes room for one more BO behind those of the KFD; the room for added ones doubles. */
-static int grow_bos(struct kfd_state *state)
-{
-	size_t nr_added = state->nr_bos - state->nr_records;
-	struct bo *grown;
-
-	if (nr_added & (nr_added - 1))
-		return 0;
-	grown = reallocarray(state->bos, state->nr_bos + nr_added + 2, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	state->bos = grown;
-	return 0;
-}
-
 /* A BO behind those of the KFD, of a handle. */
 static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
 		  const struct kfd_share *share, struct bo **ret)
 {
 	const struct share_process *process = holder_process(survey, holder);
 	struct kfd_state *state = process->state;
-	int err, node = topology_find_minor(process->nodes, holder->minor);
+	int node = topology_find_minor(process->nodes, holder->minor);
+	struct bo *grown = node < 0 ? NULL : reallocarray(state->bos, state->nr_bos + 1, sizeof(*grown));
 
-	if (node < 0)
-		return node;
-	err = grow_bos(state);
-	if (err)
-		return err;
-	state->bos[state->nr_bos] = (struct bo){
+	if (!grown)
+		return node < 0 ? node : -ENOMEM;
+	state->bos = grown;
+	grown[state->nr_bos] = (struct bo){
 		.size = info->size,
 		.offset = holder->is_mappable ? holder->offset : 0,
 		.gpu_id = topology_gpu_id(process->nodes->nodes[node]),
@@ -88,7 +72,7 @@ static int add_bo(const struct survey *survey, const struct holder *holder, cons
 		.dmabuf_fd = KFD_NO_FD,
 		.share = *share,
 	};
-	*ret = &state->bos[state->nr_bos++];
+	*ret = &grown[state->nr_bos++];
 	return 0;
 }
 

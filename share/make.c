@@ -83,15 +83,6 @@ static int find_fillers(struct share_task *task, const struct kfd_state *state)
 
 /* ---- BOs of the KFD ---- */
 
-static int restore_selection(int kfd, struct kfd_state *state, const bool *keep, struct kfd_state *selection)
-{
-	int err = standin_restore(kfd, selection);
-
-	if (!err)
-		records_take_results(state, keep, selection);
-	return err;
-}
-
 static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 {
 	_cleanup_free_ bool *keep = calloc((size_t)state->nr_bos + 1, sizeof(*keep));
@@ -106,7 +97,9 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 	if (err == -EPROTO)
 		fail(err, "the kernel's state of pid %u is not understood", state->pid);
 	if (!err)
-		err = restore_selection(kfd, state, keep, &selection);
+		err = standin_restore(kfd, &selection);
+	if (!err)
+		records_take_results(state, keep, &selection);
 	records_selection_done(&selection);
 	return err;
 }
@@ -182,12 +175,9 @@ static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *
 
 static int make_and_publish(struct share_task *task, struct kfd_state *state)
 {
-	_cleanup_free_ int *fds = malloc((task->nr_gpus + 1) * sizeof(*fds));
-	int err;
+	int err, fds[TOPOLOGY_MAX_NODES];
 
-	if (!fds)
-		return -ENOMEM;
-	memset(fds, -1, (task->nr_gpus + 1) * sizeof(*fds));
+	memset(fds, -1, sizeof(fds));
 	err = make_all_shared(task, fds, state);
 	for (size_t i = 0; i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
