@@ -90,6 +90,26 @@ struct shared_keeper {
 
 void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared);
 
+/* What criu's main process has read and made before it has tasks, and how far it is. */
+struct restore {
+	const struct settings *settings;
+	struct topology *machine;
+	int machine_error; /* why there is no topology */
+	struct kfd_rules rules;
+	struct driver_release driver;
+	struct criu_traits traits;
+	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
+	struct shared *shared;
+	struct share_table *buffers; /* shared by all tasks as well */
+	struct worker *worker;	     /* NULL: each task copies its own contents */
+	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+	struct restored_task *task;  /* untouched in the main process: each task has a copy */
+	int resume_fd;		     /* /dev/kfd */
+	unsigned int nr_resumed;
+	bool settled;		     /* contents are there */
+	bool let_go;		     /* all tasks have their files, and criu none */
+};
+
 /* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
 
 /* {} to begin with. */
@@ -99,23 +119,13 @@ struct gpus {
 	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
 };
 
-/* What the choice is made from. All of it is borrowed. */
-struct gpus_request {
-	const struct topology *saved;	/* the GPUs of the task */
-	const struct topology *machine; /* what sysfs_read_topology() gave */
-	int machine_error;		/* or its error */
-	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
-	const struct settings *settings;
-	struct shared *shared; /* by other tasks */
-	const struct mounted *mounted; /* where criu's main process is; NULL: the task's /dev stays as it is */
-};
-
 /*
- * Called for each file of the task with the GPUs that its image names. The first call
- * chooses and opens a local GPU for each, later ones check that the images agree.
- * 0, or -errno after an error line.
+ * Called for each file of the task with @saved, the GPUs that its image names. The first call chooses and opens a local
+ * GPU for each, later ones check that the images agree. @state: of the task; NULL: how much memory it needs is not known
+ * yet. 0, or -errno after an error line.
  */
-int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
+int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+	       const struct kfd_state *state);
 void gpus_done(struct gpus *gpus);
 
 /* What the settings say about the choice. Borrows the pairs of @settings. */
@@ -219,26 +229,6 @@ int vma_restore(const struct vma_context *context, const char *path, const struc
 		uint64_t *ret_offset, int *ret_fd);
 
 /* ---- a task that is restored: its GPUs, the state on them, its device files and their mappings ---- */
-
-/* What criu's main process has read and made before it has tasks, and how far it is. */
-struct restore {
-	const struct settings *settings;
-	struct topology *machine;
-	int machine_error; /* why there is no topology */
-	struct kfd_rules rules;
-	struct driver_release driver;
-	struct criu_traits traits;
-	struct mounted *mounted;
-	struct shared *shared;
-	struct share_table *buffers; /* shared by all tasks as well */
-	struct worker *worker;	     /* NULL: each task copies its own contents */
-	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
-	struct restored_task *task;  /* untouched in the main process: each task has a copy */
-	int resume_fd;		     /* /dev/kfd */
-	unsigned int nr_resumed;
-	bool settled;		     /* contents are there */
-	bool let_go;		     /* all tasks have their files, and criu none */
-};
 
 /* Made by the main process. Borrows @restore. NULL when memory is short. */
 struct restored_task *restored_task_new(const struct restore *restore);

@@ -66,21 +66,12 @@ static int of_ours(int err)
 static int setup_gpus(struct restored_task *task, const struct topology *saved, const struct kfd_state *state)
 {
 	const struct restore *restore = task->restore;
-	const struct gpus_request request = {
-		.saved = saved,
-		.machine = restore->machine,
-		.machine_error = restore->machine_error,
-		.state = state,
-		.settings = restore->settings,
-		.shared = restore->shared,
-		.mounted = restore->mounted,
-	};
 	int err = settings_check(restore->settings);
 	size_t nr = task->gpus.nr;
 
 	if (err)
 		return err;
-	err = gpus_setup(&task->gpus, &request);
+	err = gpus_setup(&task->gpus, restore, saved, state);
 	for (; nr < task->gpus.nr; nr++)
 		shared_note_file(restore->shared, task->gpus.list[nr].file_token);
 	return err;

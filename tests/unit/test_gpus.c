@@ -192,16 +192,10 @@ static int teardown(void **state)
 
 static int choose(const struct topology *of, const struct kfd_state *needed)
 {
-	const struct gpus_request request = {
-		.saved = of,
-		.machine = machine,
-		.state = needed,
-		.settings = &settings,
-		.shared = shared,
-	};
+	const struct restore restore = { .machine = machine, .settings = &settings, .shared = shared };
 
 	gpus_done(&gpus);
-	return gpus_setup(&gpus, &request);
+	return gpus_setup(&gpus, &restore, of, needed);
 }
 
 static void assert_logged(const char *part)
