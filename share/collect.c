@@ -95,7 +95,7 @@ static int add_bo(struct survey *survey, size_t number, size_t i)
 			    bo->gpu_id);
 	holder.minor = topology_minor(process->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
-	return err ? err : survey_add_holder(survey, &holder);
+	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
 
 static int add_process(struct survey *survey, size_t number)
@@ -202,7 +202,7 @@ static int add_handle(struct survey *survey, size_t number, size_t process, cons
 	if (err)
 		return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, entry->handle,
 			    file->minor);
-	return survey_add_holder(survey, &holder);
+	return array_add(survey->holders, survey->nr_holders, holder);
 }
 
 /* Before Linux 6.18 handles are not listed, nor are mappings. @what: such buffers may be. */

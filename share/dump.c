@@ -120,21 +120,15 @@ static int collect(struct survey *survey)
 	return err;
 }
 
-static int take(struct survey *survey, const struct share_request *request)
-{
-	int err = survey_init(survey, request);
-
-	if (err)
-		return err;
-	err = check_kernel(survey);
-	return err ? err : collect(survey);
-}
-
 int share_dump_collect(const struct share_request *request, struct survey **ret)
 {
 	struct survey *survey = calloc(1, sizeof(*survey));
-	int err = survey ? take(survey, request) : -ENOMEM;
+	int err = survey ? survey_init(survey, request) : -ENOMEM;
 
+	if (!err)
+		err = check_kernel(survey);
+	if (!err)
+		err = collect(survey);
 	if (err)
 		share_dump_done(survey);
 	else

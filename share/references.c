@@ -98,10 +98,9 @@ static bool has_table_of_earlier(const struct task_files *files, size_t task)
  */
 static int state_fd_of(const struct share_request *request, pid_t pid)
 {
-	for (size_t i = 0; i < request->nr_processes; i++)
-		if (request->processes[i].pid == pid)
-			return request->processes[i].file->number;
-	return -1;
+	size_t i = survey_process_of(request, pid);
+
+	return i < request->nr_processes ? request->processes[i].file->number : -1;
 }
 
 static int add_task(struct references *references, const struct share_request *request, size_t task)
@@ -187,7 +186,7 @@ static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descr
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	holder.process = process_with(survey->request, descriptor->pid, holder.minor);
-	return holder.process < survey->request->nr_processes ? survey_add_holder(survey, &holder) : -ENODEV;
+	return holder.process < survey->request->nr_processes ? array_add(survey->holders, survey->nr_holders, holder) : -ENODEV;
 }
 
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)

@@ -70,11 +70,6 @@ void survey_done(struct survey *survey)
 
 /* ---- holders and buffers ---- */
 
-int survey_add_holder(struct survey *survey, const struct holder *holder)
-{
-	return array_add(survey->holders, survey->nr_holders, *holder);
-}
-
 int survey_keep_dmabuf(struct survey *survey, int fd)
 {
 	int err = array_add(survey->dmabufs, survey->nr_dmabufs, fd);

@@ -67,9 +67,6 @@ void survey_done(struct survey *survey);
 
 /* ---- holders and buffers ---- */
 
-/* 0 or -ENOMEM. */
-int survey_add_holder(struct survey *survey, const struct holder *holder);
-
 /* Keeps a dma-buf for the survey's life; closes it after an error. 0 or -ENOMEM. */
 int survey_keep_dmabuf(struct survey *survey, int fd);
 

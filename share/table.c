@@ -5,6 +5,7 @@
  * others, too), or after a time that no restore takes, apart from contents.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -107,14 +108,6 @@ void share_table_copies(struct share_table *table, bool copies)
 	atomic_fetch_add(&table->nr_copying, copies ? 1u : -1u);
 }
 
-static int open_place(uint32_t buffer, int place)
-{
-	_cleanup_close_ int bundle = criu_kept_file((place - 1) / (int)BUNDLE_MAX);
-	int fd = bundle < 0 ? bundle : bundle_get(bundle, (size_t)(place - 1) % BUNDLE_MAX);
-
-	return fd < 0 ? fail(fd, "cannot take the dma-buf of buffer %u: %m", buffer) : fd;
-}
-
 /* Waits until one of the tasks publishes the buffer's place, which is returned. */
 static int wait_for(const struct share_table *table, uint32_t buffer)
 {
@@ -139,13 +132,6 @@ static int wait_for(const struct share_table *table, uint32_t buffer)
 				    "processes have made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
 				    atomic_load(&table->nr_sharers));
 	}
-}
-
-int share_table_get(struct share_table *table, uint32_t buffer)
-{
-	int place = wait_for(table, buffer);
-
-	return place < 0 ? place : open_place(buffer, place);
 }
 
 void share_open_done(struct share_open *open)
@@ -182,6 +168,17 @@ int share_table_borrow(struct share_table *table, struct share_open *open, uint3
 	if (!err && !is_open(open, place))
 		err = -EMFILE;
 	return err ? fail(err, "cannot take the dma-buf of buffer %u: %m", buffer) : open->fds[place - open->place];
+}
+
+int share_table_get(struct share_table *table, uint32_t buffer)
+{
+	_cleanup_(share_open_done) struct share_open open = { 0 };
+	int copy, fd = share_table_borrow(table, &open, buffer);
+
+	if (fd < 0)
+		return fd;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return copy < 0 ? fail(-errno, "cannot take the dma-buf of buffer %u: %m", buffer) : copy;
 }
 
 int share_table_let_go(struct share_table *table)
