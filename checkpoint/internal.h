@@ -90,25 +90,7 @@ struct shared_keeper {
 
 void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared);
 
-/* What criu's main process has read and made before it has tasks, and how far it is. */
-struct restore {
-	const struct settings *settings;
-	struct topology *machine;
-	int machine_error; /* why there is no topology */
-	struct kfd_rules rules;
-	struct driver_release driver;
-	struct criu_traits traits;
-	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
-	struct shared *shared;
-	struct share_table *buffers; /* shared by all tasks as well */
-	struct worker *worker;	     /* NULL: each task copies its own contents */
-	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
-	struct restored_task *task;  /* untouched in the main process: each task has a copy */
-	int resume_fd;		     /* /dev/kfd */
-	unsigned int nr_resumed;
-	bool settled;		     /* contents are there */
-	bool let_go;		     /* all tasks have their files, and criu none */
-};
+struct restore;
 
 /* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
 
@@ -206,34 +188,53 @@ int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, 
 
 /* ---- restore ---- */
 
-/* What a restored task knows when its mappings are made. */
-struct vma_context {
-	const struct kfd_image *image; /* NULL: none yet */
-	const struct vma_bos *bos;     /* of the image */
-	const struct gpus *gpus;
-	const struct share_task *share;
-	int kfd_token; /* the file of /dev/kfd; -1: none */
+/* A task that is restored: its GPUs, the state on them, its device files. */
+struct restored_task {
+	const struct restore *restore;
+	struct gpus gpus;	 /* {}: not chosen yet */
+	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
+	int image_id;		 /* of the file that has it; -1 */
+	bool looked_for_image;	 /* before its file came */
+	struct vma_bos bos;	 /* of the image */
+	int kfd_token;		 /* of the file of /dev/kfd; -1 */
+	int contents_token;	 /* of the worker while it copies; -1 */
+	uint32_t nr_files;	 /* that were restored so far */
+	struct share_task share;
+	struct shared_keeper keeper;
+};
+
+void restored_task_done(struct restored_task *task);
+
+/* What criu's main process has read and made before it has tasks, and how far it is. */
+struct restore {
+	const struct settings *settings;
+	struct topology *machine;
+	int machine_error; /* why there is no topology */
 	struct kfd_rules rules;
+	struct driver_release driver;
 	struct criu_traits traits;
+	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
+	struct shared *shared;
+	struct share_table *buffers; /* shared by all tasks as well */
+	struct worker *worker;	     /* NULL: each task copies its own contents */
+	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+	struct restored_task task;   /* untouched in the main process: each task has a copy */
+	int resume_fd;		     /* /dev/kfd */
+	unsigned int nr_resumed;
+	bool settled;		     /* contents are there */
+	bool let_go;		     /* all tasks have their files, and criu none */
 };
 
 /* Whether the mapping is one of ours; if so, *ret describes it. */
-bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
+bool vma_find(const struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret);
 
 /*
  * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
  * -errno after an error line that names @path.
  */
-int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
+int vma_restore(const struct restored_task *task, const char *path, const struct device_vma *vma,
 		uint64_t *ret_offset, int *ret_fd);
-
-/* ---- a task that is restored: its GPUs, the state on them, its device files and their mappings ---- */
-
-/* Made by the main process. Borrows @restore. NULL when memory is short. */
-struct restored_task *restored_task_new(const struct restore *restore);
-/* Accepts NULL. */
-void restored_task_free(struct restored_task *task);
 
 /* ---- before there are tasks ---- */
 

@@ -25,6 +25,8 @@ static int restore_init(struct restore *restore, bool certain)
 	restore->buffers = share_table_new();
 	if (!restore->shared || !restore->buffers)
 		return -ENOMEM;
+	restore->task.share.table = restore->buffers;
+	shared_keeper_init(&restore->task.keeper, restore->shared);
 	err = ask_kernel(certain, &restore->rules);
 	if (err)
 		return err;
@@ -47,10 +49,12 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	if (!restore)
 		return NULL;
 	precheck_wait(certain);
-	*restore = (struct restore){ .settings = settings, .resume_fd = -1 };
+	*restore = (struct restore){
+		.settings = settings,
+		.task = { .restore = restore, .image_id = -1, .kfd_token = -1, .contents_token = -1 },
+		.resume_fd = -1,
+	};
 	if (!restore_init(restore, certain))
-		restore->task = restored_task_new(restore);
-	if (restore->task)
 		return restore;
 	restore_free(restore);
 	return NULL;
@@ -77,7 +81,7 @@ void restore_free(struct restore *restore)
 	if (!restore)
 		return;
 	worker_free(restore->worker);
-	restored_task_free(restore->task);
+	restored_task_done(&restore->task);
 	topology_free(restore->machine);
 	mounted_free(restore->mounted);
 	share_table_free(restore->buffers);

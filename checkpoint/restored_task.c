@@ -17,41 +17,12 @@
 #include "checkpoint/internal.h"
 #include "image/image.h"
 
-struct restored_task {
-	const struct restore *restore;
-	struct gpus gpus;	 /* {}: not chosen yet */
-	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
-	int image_id;		 /* of the file that has it; -1 */
-	bool looked_for_image;	 /* before its file came */
-	struct vma_bos bos;	 /* of the image */
-	int kfd_token;		 /* of the file of /dev/kfd; -1 */
-	int contents_token;	 /* of the worker while it copies; -1 */
-	uint32_t nr_files;	 /* that were restored so far */
-	struct share_task share;
-	struct shared_keeper keeper;
-};
-
-struct restored_task *restored_task_new(const struct restore *restore)
+void restored_task_done(struct restored_task *task)
 {
-	struct restored_task *task = calloc(1, sizeof(*task));
-
-	if (!task)
-		return NULL;
-	*task = (struct restored_task){ .restore = restore, .image_id = -1, .kfd_token = -1, .contents_token = -1 };
-	task->share.table = restore->buffers;
-	shared_keeper_init(&task->keeper, restore->shared);
-	return task;
-}
-
-void restored_task_free(struct restored_task *task)
-{
-	if (!task)
-		return;
 	gpus_done(&task->gpus);
 	share_task_done(&task->share);
 	vma_bos_done(&task->bos);
 	kfd_image_free(task->image);
-	free(task);
 }
 
 /* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
@@ -489,7 +460,7 @@ static const struct file_kind {
 
 int restore_file(struct restore *restore, int id)
 {
-	struct restored_task *task = restore->task;
+	struct restored_task *task = &restore->task;
 	const struct file_kind *kind = file_kinds;
 	int err = 0, fd = kind->restore(task, id);
 
@@ -513,23 +484,14 @@ int restore_file(struct restore *restore, int id)
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd)
 {
-	struct restored_task *task = restore->task;
-	const struct vma_context context = {
-		.image = task->image,
-		.bos = &task->bos,
-		.gpus = &task->gpus,
-		.share = &task->share,
-		.kfd_token = task->kfd_token,
-		.rules = restore->rules,
-		.traits = restore->traits,
-	};
+	struct restored_task *task = &restore->task;
 	struct device_vma vma;
 	int err;
 
-	if (!vma_find(&context, path, start, offset, &vma))
+	if (!vma_find(task, path, start, offset, &vma))
 		return -ENOENT;
 	err = attach(task);
 	if (!err)
 		err = settle_contents(task);
-	return of_ours(err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd));
+	return of_ours(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }
