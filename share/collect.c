@@ -127,6 +127,27 @@ static int check_names(const struct survey *survey)
 	return 0;
 }
 
+/* ---- what is no buffer ---- */
+
+static int add_syncobjs(struct survey *survey, size_t number)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	uint32_t nr_contexts = 0, pending = 0;
+	int err = drm_count_contexts(file->fd, &nr_contexts);
+
+	if (!err)
+		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
+	if (nr_contexts)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
+			    file->pid, file->minor, nr_contexts);
+	if (pending)
+		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
+			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
+	return 0;
+}
+
 /* ---- handles ---- */
 
 #define USERPTR_OF_KFD (1ull << 63)
@@ -270,27 +291,6 @@ int share_file_is_used(const struct task_file *file)
 	return nr || objects.nr_syncobjs;
 }
 
-/* ---- what is no buffer ---- */
-
-static int add_syncobjs(struct survey *survey, size_t number)
-{
-	const struct task_file *file = &survey->request->files->files[number];
-	uint32_t nr_contexts = 0, pending = 0;
-	int err = drm_count_contexts(file->fd, &nr_contexts);
-
-	if (!err)
-		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
-	if (nr_contexts)
-		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
-			    file->pid, file->minor, nr_contexts);
-	if (pending)
-		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
-			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
-	return survey->objects[number].nr_syncobjs ? check_settled(survey, number) : 0;
-}
-
 /* ---- all ---- */
 
 /* Of a file of a task without /dev/kfd, which knows no address space of its own. */
@@ -309,80 +309,60 @@ static int check_owner(const struct survey *survey, size_t number)
 static int add_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
-	const struct task_file *file = &request->files->files[number];
-	size_t process = survey_process_of(request, file->pid);
-	int err;
+	size_t process = survey_process_of(request, request->files->files[number].pid);
+	int err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
 
-	if (process == request->nr_processes || !file->minor)
-		return 0;
-	err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
-	if (err)
-		return err;
-	err = add_handles(survey, number, process);
-	return err ? err : add_syncobjs(survey, number);
+	if (!err && survey->objects[number].nr_syncobjs)
+		err = check_settled(survey, number);
+	return err ? err : add_handles(survey, number, process);
 }
 
 /* ---- which file of a render node has the KFD's address space ---- */
 
-/* Whether a file shows that it is the KFD's. */
-typedef int (*sign_fn)(const struct task_file *file, bool *ret);
+/*
+ * Whether a file shows that it is the KFD's. Where a process has no buffer on the GPU that the CPU can map (files.c), it
+ * is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without contexts, which are
+ * all that can be saved, ROCm makes them in no other.
+ */
+typedef bool (*sign_fn)(const struct survey *survey, size_t file);
 
-static int has_pasid(const struct task_file *file, bool *ret)
+static bool has_pasid(const struct survey *survey, size_t number)
 {
+	const struct task_file *file = &survey->request->files->files[number];
 	struct task_kfd kfd;
 
-	*ret = !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
-	return 0;
+	return !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
 }
 
-static int has_syncobjs(const struct task_file *file, bool *ret)
+static bool has_syncobjs(const struct survey *survey, size_t number)
 {
-	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
-	uint32_t pending = 0;
-	int err = gem_syncobjs(file->fd, &objects, &pending);
-
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for syncobjs: %m", file->pid, file->minor);
-	*ret = objects.nr_syncobjs || pending;
-	return 0;
+	return survey->objects[number].nr_syncobjs;
 }
 
-/* Marks those beside a file that has the sign, and have it not. Each is asked once: most signs are many calls. */
+/* Marks those beside a file that has the sign, and have it not. Each is asked once: a sign may be many calls. */
 static int settle_by(struct survey *survey, sign_fn has_sign)
 {
-	const struct task_files *files = survey->request->files;
-	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
-	int err = signs ? 0 : -ENOMEM;
+	size_t nr = survey->request->files->count;
+	_cleanup_free_ bool *signs = calloc(nr + 1, sizeof(*signs));
 
-	for (size_t i = 0; !err && i < files->count; i++)
-		err = files_may_be_another(survey, i) ? has_sign(&files->files[i], &signs[i]) : 0;
-	if (err)
-		return err;
-	for (size_t i = 0; i < files->count; i++)
-		for (size_t j = 0; signs[i] && j < files->count; j++)
+	if (!signs)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		signs[i] = files_may_be_another(survey, i) && has_sign(survey, i);
+	for (size_t i = 0; i < nr; i++)
+		for (size_t j = 0; signs[i] && j < nr; j++)
 			if (!signs[j] && files_compete(survey, i, j))
 				survey->is_another[j] = true;
 	return 0;
 }
 
-/*
- * Where a process has no buffer on the GPU that the CPU can map (files.c), it is the file with the KFD's pasid (Linux 6.1
- * and 6.12), else that with syncobjs. Of files without contexts, which are all that can be saved, ROCm makes them in no
- * other.
- */
-static int find_other_files(struct survey *survey)
+static int find_other_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
-	int err;
+	size_t process = survey_process_of(request, request->files->files[number].pid);
 
-	for (size_t i = 0; i < request->files->count; i++) {
-		size_t process = survey_process_of(request, request->files->files[i].pid);
-
-		survey->is_another[i] = !request->files->files[i].minor || process == request->nr_processes ||
-					request->processes[process].file->minor || files_is_another(survey, process, i);
-	}
-	err = settle_by(survey, has_pasid);
-	return err ? err : settle_by(survey, has_syncobjs);
+	survey->is_another[number] = request->processes[process].file->minor || files_is_another(survey, process, number);
+	return 0;
 }
 
 static int add_processes(struct survey *survey)
@@ -401,19 +381,33 @@ static int add_processes(struct survey *survey)
 	return err ? err : check_names(survey);
 }
 
+/* Of render nodes, of processes that are saved. */
+static int for_each_file(struct survey *survey, int (*add)(struct survey *survey, size_t number))
+{
+	const struct share_request *request = survey->request;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < request->files->count; i++)
+		if (request->files->files[i].minor &&
+		    survey_process_of(request, request->files->files[i].pid) < request->nr_processes)
+			err = add(survey, i);
+	return err;
+}
+
 int collect_all(struct survey *survey)
 {
 	int err = add_processes(survey);
 
 	if (err)
 		return err;
-	err = find_other_files(survey);
+	err = for_each_file(survey, add_syncobjs);
 	if (err)
 		return err;
-	for (size_t i = 0; i < survey->request->files->count; i++) {
-		err = add_file(survey, i);
-		if (err)
-			return err;
-	}
-	return 0;
+	memset(survey->is_another, true, survey->request->files->count);
+	err = for_each_file(survey, find_other_file);
+	if (!err)
+		err = settle_by(survey, has_pasid);
+	if (!err)
+		err = settle_by(survey, has_syncobjs);
+	return err ? err : for_each_file(survey, add_file);
 }
