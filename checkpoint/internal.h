@@ -47,12 +47,13 @@ struct shared {
 	 * the other, and the later ones follow the first: a task holds the lock from its first look until its own choice
 	 * is noted.
 	 */
-	pthread_mutex_t lock; /* between processes */
+	pthread_mutex_t lock; /* between processes; of tasks and ranges, too */
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
 	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
-	atomic_uint nr_tasks, nr_ranges, nr_files, nr_contents;
+	unsigned int nr_tasks, nr_ranges;
+	atomic_uint nr_files, nr_contents;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
 	int files[SHARED_MAX_FILES];	/* criu's tokens */

@@ -182,7 +182,7 @@ int restore_resume(struct restore *restore, pid_t pid)
 	err = task->has_kfd ? resume_queues(restore, pid, task) : 0;
 	if (err)
 		return err;
-	if (++restore->nr_resumed == atomic_load(&shared->nr_tasks))
+	if (++restore->nr_resumed == shared->nr_tasks)
 		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
 				atomic_load(&shared->waited_ms) / 1e3);
 	return 0;

@@ -69,48 +69,45 @@ int shared_let_go(const struct shared *shared)
 
 /* ---- tasks with state on GPUs ---- */
 
-/* How many ranges RESUME takes the pages of, and where they begin in the list; more than it has room for are left out. */
-static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state, unsigned int *ret_first)
+/* How many ranges RESUME takes the pages of, which are added to the list; more than it has room for are left out. */
+static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state)
 {
+	unsigned int before = shared->nr_ranges;
 	struct records records;
 	struct svm_range range;
-	unsigned int nr = 0, at = 0;
 
 	records_begin(state, &records);
-	while (records_next_svm(&records, &range) == 1)
-		nr += !range.on_demand;
-	*ret_first = atomic_fetch_add(&shared->nr_ranges, nr);
-	if (*ret_first > SHARED_MAX_RANGES || nr > SHARED_MAX_RANGES - *ret_first)
-		return 0;
-	records_begin(state, &records);
-	while (at < nr && records_next_svm(&records, &range) == 1)
+	while (shared->nr_ranges < SHARED_MAX_RANGES && records_next_svm(&records, &range) == 1)
 		if (!range.on_demand)
-			shared->ranges[*ret_first + at++] = range;
-	return at;
+			shared->ranges[shared->nr_ranges++] = range;
+	return shared->nr_ranges - before;
 }
 
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state)
 {
-	unsigned int first = 0, at = atomic_fetch_add(&shared->nr_tasks, 1);
+	bool has_room;
 
-	if (at >= SHARED_MAX_TASKS)
-		return fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
-	shared->tasks[at].has_kfd = has_kfd;
-	shared->tasks[at].nr_ranges = has_kfd ? add_ranges(shared, state, &first) : 0;
-	shared->tasks[at].first_range = first;
-	shared->tasks[at].pid = getpid();
-	return 0;
+	pthread_mutex_lock(&shared->lock);
+	has_room = shared->nr_tasks < SHARED_MAX_TASKS;
+	if (has_room) {
+		struct shared_task *task = &shared->tasks[shared->nr_tasks++];
+
+		*task = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
+		task->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
+	}
+	pthread_mutex_unlock(&shared->lock);
+	return has_room ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
 }
 
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)
 {
-	unsigned int nr = atomic_load(&shared->nr_tasks);
+	unsigned int nr = shared->nr_tasks;
 	pid_t own = nr ? task_own_pid(pid) : 0;
 
 	if (nr && !own)
 		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU "
 			    "state", pid);
-	for (unsigned int i = 0; i < nr && i < SHARED_MAX_TASKS; i++)
+	for (unsigned int i = 0; i < nr; i++)
 		if (shared->tasks[i].pid == own) {
 			*ret = &shared->tasks[i];
 			return 1;

@@ -250,9 +250,10 @@ static int compare_strangers(const void *a, const void *b)
 	return (x->minor > y->minor) - (x->minor < y->minor);
 }
 
-static int read_them(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
+int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
 {
-	int err = read_processes(survey, strangers, dmabufs);
+	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
+	int err = strangers ? read_processes(survey, strangers, dmabufs) : -ENOMEM;
 
 	if (!err)
 		err = read_kfd(survey, strangers);
@@ -261,12 +262,6 @@ static int read_them(const struct survey *survey, struct strangers *strangers, d
 	if (!err && strangers->nr)
 		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_strangers);
 	return err;
-}
-
-int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
-{
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? read_them(survey, *ret, dmabufs) : -ENOMEM;
 }
 
 void strangers_free(struct strangers *strangers)
