@@ -376,12 +376,7 @@ static int take_all(struct dump *dump)
 		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
 		if (err)
 			return err;
-		dump->sharers[i] = (struct share_process){
-			.pid = process->file->pid,
-			.file = process->file,
-			.state = &process->image.state,
-			.nodes = process->image.nodes,
-		};
+		dump->sharers[i] = (struct share_process){ process->file, &process->image };
 	}
 	err = share_dump_collect(request, &dump->survey);
 	if (err)
@@ -509,7 +504,6 @@ static struct image_writer image_writer(const struct dump *dump)
 /* All but the contents. */
 static int describe(const struct dump *dump, struct process *process)
 {
-	const struct share_process *sharer = &dump->sharers[process - dump->processes];
 	struct kfd_image *image = &process->image;
 	int err = ask_flags(process->file, &image->flags);
 	char root[32];
@@ -517,8 +511,6 @@ static int describe(const struct dump *dump, struct process *process)
 	if (err)
 		return err;
 	image->render_only = !has_kfd(process);
-	image->nr_sharers = sharer->nr_sharers;
-	image->nr_files = sharer->nr_files;
 	image->writer = image_writer(dump);
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
 	if (has_kfd(process))

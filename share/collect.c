@@ -30,7 +30,7 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 		return memory->is_far;
 	err = survey_ask_gpu(survey, holder->dmabuf_fd, 0, &gpu_id);
 	if (err == -EINVAL)
-		return survey_refuse_memory(holder_process(survey, holder)->pid, holder->minor);
+		return survey_refuse_memory(holder_pid(survey, holder), holder->minor);
 	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
 	return memory->is_far;
 }
@@ -39,7 +39,7 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 static int check_dmabuf(struct survey *survey, struct holder *holder, struct memory *memory)
 {
 	const struct bo *bo = holder_bo(survey, holder);
-	pid_t pid = holder_process(survey, holder)->pid;
+	pid_t pid = holder_pid(survey, holder);
 	int r;
 
 	holder->is_home = memory->has_offset && memory->offset == bo->offset;
@@ -73,7 +73,7 @@ static int check_dmabufs(struct survey *survey)
 		}
 		if (err)
 			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
-				    holder_process(survey, holder)->pid, holder->bo, holder_bo(survey, holder)->gpu_id);
+				    holder_pid(survey, holder), holder->bo, holder_bo(survey, holder)->gpu_id);
 		err = check_dmabuf(survey, holder, &memory);
 		if (err)
 			return err;
@@ -84,23 +84,23 @@ static int check_dmabufs(struct survey *survey)
 static int add_bo(struct survey *survey, size_t number, size_t i)
 {
 	const struct share_process *process = &survey->request->processes[number];
-	const struct bo *bo = &process->state->bos[i];
-	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
+	const struct bo *bo = &process->image->state.bos[i];
+	int node = topology_find_gpu(process->image->nodes, bo->gpu_id), err;
 	struct holder holder = {
 		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
 	};
 
 	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
-		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->pid, i,
+		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->file->pid, i,
 			    bo->gpu_id);
-	holder.minor = topology_minor(process->nodes->nodes[node]);
+	holder.minor = topology_minor(process->image->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
 	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
 
 static int add_process(struct survey *survey, size_t number)
 {
-	const struct kfd_state *state = survey->request->processes[number].state;
+	const struct kfd_state *state = &survey->request->processes[number].image->state;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		int err = kfd_bo_has_contents(&state->bos[i]) ? add_bo(survey, number, i) : 0;
@@ -121,8 +121,8 @@ static int check_names(const struct survey *survey)
 			continue;
 		return fail(-EOPNOTSUPP, "pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#"
 			    PRIx64 "), as legacy IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
-			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_process(survey, a)->pid, a->minor,
-			    holder_process(survey, b)->pid, a->offset);
+			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_pid(survey, a), a->minor,
+			    holder_pid(survey, b), a->offset);
 	}
 	return 0;
 }
@@ -303,7 +303,7 @@ static int check_owner(const struct survey *survey, size_t number)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
 		    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
-		    survey->request->processes[owner].pid);
+		    survey->request->processes[owner].file->pid);
 }
 
 static int add_file(struct survey *survey, size_t number)

@@ -32,14 +32,14 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 static size_t count_mapped(const struct share_process *process, uint32_t minor, int fd, size_t *ret_visible)
 {
 	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
-	int node = topology_find_minor(process->nodes, minor);
+	int node = topology_find_minor(process->image->nodes, minor);
 	size_t nr = 0;
 
 	*ret_visible = 0;
-	for (size_t i = 0; node >= 0 && i < process->state->nr_records; i++) {
-		const struct bo *bo = &process->state->bos[i];
+	for (size_t i = 0; node >= 0 && i < process->image->state.nr_records; i++) {
+		const struct bo *bo = &process->image->state.bos[i];
 
-		if (bo->gpu_id != topology_gpu_id(process->nodes->nodes[node]) || !kfd_bo_has_contents(bo))
+		if (bo->gpu_id != topology_gpu_id(process->image->nodes->nodes[node]) || !kfd_bo_has_contents(bo))
 			continue;
 		*ret_visible += (bo->alloc_flags & visible) != 0;
 		nr += can_map(fd, bo->offset);

@@ -166,10 +166,10 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 {
 	size_t i = survey_process_of(request, pid);
 
-	if (i < request->nr_processes && topology_find_minor(request->processes[i].nodes, minor) >= 0)
+	if (i < request->nr_processes && topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
 		return i;
 	for (i = 0; i < request->nr_processes; i++)
-		if (topology_find_minor(request->processes[i].nodes, minor) >= 0)
+		if (topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
 			break;
 	return i;
 }
@@ -313,11 +313,11 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 	struct bo_record record;
 	int64_t ret = 0;
 
-	if (home < 0 || records_bo(process->state, holder->bo, &record))
+	if (home < 0 || records_bo(&process->image->state, holder->bo, &record))
 		return 0;
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
-		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
-		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->nodes->nodes[gpu]));
+		int gpu = topology_find_gpu(process->image->nodes, record.mapped_gpus[i]);
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->image->nodes->nodes[gpu]));
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;
@@ -396,7 +396,7 @@ struct verdict {
 
 static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
 {
-	pid_t pid = holder_process(survey, buffer->holders)->pid;
+	pid_t pid = holder_pid(survey, buffer->holders);
 	bool dkms = survey->request->is_dkms;
 	char who[64] = "a process that is not dumped (or a message under way)";
 
@@ -469,7 +469,7 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 		err = ask_object(survey, buffer, &object);
 	if (err)
 		return fail(err, "pid %d: cannot tell who else holds a buffer of renderD%u: %m",
-			    holder_process(survey, buffer->holders)->pid, buffer->minor);
+			    holder_pid(survey, buffer->holders), buffer->minor);
 	rest = verdict->count - account->known - object;
 	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
 	own = account->nr_bos && object;

@@ -19,11 +19,8 @@
 
 /* A process whose state was taken: of the KFD or, with an empty state, of render nodes only. */
 struct share_process {
-	pid_t pid;
 	const struct task_file *file; /* with which its state comes back: of /dev/kfd, or of a render node */
-	struct kfd_state *state;
-	const struct topology *nodes; /* by user gpu ids */
-	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
+	struct kfd_image *image;      /* with state and nodes, by user gpu ids; gets nr_sharers and nr_files */
 };
 
 struct share_request {

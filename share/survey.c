@@ -136,7 +136,7 @@ size_t survey_process_of(const struct share_request *request, pid_t pid)
 {
 	size_t i = 0;
 
-	while (i < request->nr_processes && request->processes[i].pid != pid)
+	while (i < request->nr_processes && request->processes[i].file->pid != pid)
 		i++;
 	return i;
 }
@@ -313,7 +313,7 @@ static uint32_t known_home(const struct survey *survey, const struct buffer *buf
 
 int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
-	pid_t pid = holder_process(survey, buffer->holders)->pid;
+	pid_t pid = holder_pid(survey, buffer->holders);
 	uint32_t minor = 0;
 	int err;
 

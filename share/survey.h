@@ -90,9 +90,14 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 	return &survey->request->processes[holder->process];
 }
 
+static inline pid_t holder_pid(const struct survey *survey, const struct holder *holder)
+{
+	return holder_process(survey, holder)->file->pid;
+}
+
 static inline struct bo *holder_bo(const struct survey *survey, const struct holder *holder)
 {
-	return &holder_process(survey, holder)->state->bos[holder->bo];
+	return &holder_process(survey, holder)->image->state.bos[holder->bo];
 }
 
 /* ---- GPUs and dma-bufs ---- */
