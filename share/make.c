@@ -22,11 +22,6 @@ struct number {
 	bool is_import;
 };
 
-static uint32_t gpu_of(const struct number *number)
-{
-	return (uint32_t)(number->handle >> 32);
-}
-
 static int read_numbers(const struct kfd_state *state, struct number *numbers)
 {
 	for (size_t i = 0; i < state->nr_records; i++) {
@@ -42,41 +37,36 @@ static int read_numbers(const struct kfd_state *state, struct number *numbers)
 	return 0;
 }
 
-/* Of one GPU; @nr numbers up to its last import. */
-static int fill_gaps(struct share_task *task, const struct number *numbers, size_t nr)
+static int fill_gap(struct share_task *task, uint64_t from, uint64_t to)
 {
-	uint64_t next = kfd_handle(gpu_of(numbers), 0);
-
-	for (size_t i = 0; i < nr; next++) {
-		if (next > numbers[i].handle)
-			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", gpu_of(numbers),
-				    (uint32_t)numbers[i].handle);
-		if (next == numbers[i].handle)
-			i++;
-		else if (array_add(task->fillers, task->nr_fillers,
-				   (struct filler){ .gpu_id = gpu_of(numbers), .handle = (uint32_t)next }))
+	for (uint64_t i = from; i < to; i++)
+		if (array_add(task->fillers, task->nr_fillers,
+			      (struct filler){ .gpu_id = (uint32_t)(i >> 32), .handle = (uint32_t)i }))
 			return -ENOMEM;
-	}
 	return 0;
 }
 
+/* From the highest number of each GPU down: the gaps below its last import. */
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
-	size_t next, nr = state->nr_records;
-	_cleanup_free_ struct number *numbers = calloc(nr + 1, sizeof(*numbers));
+	_cleanup_free_ struct number *numbers = calloc((size_t)state->nr_records + 1, sizeof(*numbers));
+	bool has_import = false;
 	int err = numbers ? read_numbers(state, numbers) : -ENOMEM;
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr; i = next) {
-		size_t up_to = i;
+	for (size_t i = state->nr_records; i-- > 0;) {
+		uint64_t handle = numbers[i].handle, zero = handle & ~(uint64_t)UINT32_MAX;
+		bool is_lowest = !i || numbers[i - 1].handle < zero;
+		uint64_t from = is_lowest ? zero : numbers[i - 1].handle + 1;
 
-		for (next = i; next < nr && gpu_of(&numbers[next]) == gpu_of(&numbers[i]); next++)
-			if (numbers[next].is_import)
-				up_to = next + 1;
-		err = fill_gaps(task, &numbers[i], up_to - i);
-		if (err)
-			return err;
+		if (from > handle)
+			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", (uint32_t)(handle >> 32),
+				    (uint32_t)handle);
+		has_import |= numbers[i].is_import;
+		if (has_import && fill_gap(task, from, handle))
+			return -ENOMEM;
+		has_import &= !is_lowest;
 	}
 	return 0;
 }
