@@ -22,6 +22,7 @@ struct shared_task {
 	pid_t pid; /* in its own pid namespace, the same one for all */
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
+	int contents; /* the worker's token, 1 more, when the main process waits for its contents; else 0 */
 };
 
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
@@ -53,11 +54,10 @@ struct shared {
 	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
 	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
 	unsigned int nr_tasks, nr_ranges;
-	atomic_uint nr_files, nr_contents;
+	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
-	int files[SHARED_MAX_FILES];	/* criu's tokens */
-	int contents[SHARED_MAX_TASKS]; /* the worker's tokens, each 1 more; 0: none */
+	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
 
@@ -74,12 +74,10 @@ int shared_keep_copy(struct shared *shared, int fd);
 int shared_let_go(const struct shared *shared);
 
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state);
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
 
-/* In a task: leaves it to the main process to wait for its contents. False when there is no room. */
-bool shared_note_contents(struct shared *shared, int token);
 /* Waiting for contents, or copying them, has ended. @began: by monotonic_seconds(). */
 void shared_note_wait(struct shared *shared, double began);
 
@@ -201,6 +199,7 @@ struct restored_task {
 	int contents_token;	 /* of the worker while it copies; -1 */
 	uint32_t nr_files;	 /* that were restored so far */
 	struct share_task share;
+	struct shared_task *noted; /* in restore->shared, once the state is put in */
 	struct shared_keeper keeper;
 };
 

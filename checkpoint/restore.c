@@ -126,8 +126,10 @@ static int settle_contents(struct restore *restore)
 	err = tasks_end_with_tracer();
 	if (err)
 		return err;
-	for (size_t i = 0; i < SHARED_MAX_TASKS && shared->contents[i]; i++) {
-		err = worker_wait(shared->contents[i] - 1);
+	for (unsigned int i = 0; i < shared->nr_tasks; i++) {
+		int token = shared->tasks[i].contents - 1;
+
+		err = token < 0 ? 0 : worker_wait(token);
 		if (err)
 			return err;
 	}

@@ -175,7 +175,7 @@ static int put_in(struct restored_task *task, int kfd)
 
 	if (err)
 		return err;
-	err = shared_add_task(task->restore->shared, kfd >= 0, state);
+	err = shared_add_task(task->restore->shared, kfd >= 0, state, &task->noted);
 	if (err)
 		return err;
 	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
@@ -238,9 +238,10 @@ static int fill_contents(struct restored_task *task)
 	share_table_copies(task->restore->buffers, true);
 	err = begin_contents(task);
 	kfd_close_dmabufs(&task->image->state);
-	if (task->contents_token >= 0 && task->restore->waits_late &&
-	    shared_note_contents(task->restore->shared, task->contents_token))
+	if (task->contents_token >= 0 && task->restore->waits_late) {
+		task->noted->contents = task->contents_token + 1;
 		task->contents_token = -1;
+	}
 	if (!err && !has_mappings)
 		err = settle_contents(task);
 	share_table_copies(task->restore->buffers, false);

@@ -83,20 +83,17 @@ static unsigned int add_ranges(struct shared *shared, const struct kfd_state *st
 	return shared->nr_ranges - before;
 }
 
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state)
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
 {
-	bool has_room;
-
+	*ret = NULL;
 	pthread_mutex_lock(&shared->lock);
-	has_room = shared->nr_tasks < SHARED_MAX_TASKS;
-	if (has_room) {
-		struct shared_task *task = &shared->tasks[shared->nr_tasks++];
-
-		*task = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
-		task->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
+	if (shared->nr_tasks < SHARED_MAX_TASKS) {
+		*ret = &shared->tasks[shared->nr_tasks++];
+		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
+		(*ret)->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
 	}
 	pthread_mutex_unlock(&shared->lock);
-	return has_room ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
+	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
 }
 
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)
@@ -116,15 +113,6 @@ int shared_find_task(const struct shared *shared, pid_t pid, const struct shared
 }
 
 /* ---- what was copied ---- */
-
-bool shared_note_contents(struct shared *shared, int token)
-{
-	unsigned int at = atomic_fetch_add(&shared->nr_contents, 1);
-
-	if (at < SHARED_MAX_TASKS)
-		shared->contents[at] = token + 1;
-	return at < SHARED_MAX_TASKS;
-}
 
 void shared_note_wait(struct shared *shared, double began)
 {
