@@ -566,55 +566,49 @@ static int dump_extra_kfd(const struct task_file *file, struct process *process,
 
 /* ---- render nodes ---- */
 
-static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
+/* @image: what the file is and holds. @nodes: of its process. */
+static int write_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image, int id)
+{
+	int node = saved_nodes_find(nodes, file);
+	int err = node < 0 ? node : ask_flags(file, &image->flags);
+
+	if (err)
+		return err;
+	if ((!image->another_file || image->objects.nr_handles) && (image->flags & O_ACCMODE) != O_RDWR)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
+			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
+			    "it with O_RDWR", file->pid, file->minor, image->flags);
+	image->minor = file->minor;
+	image->gpu_id = topology_gpu_id(nodes->nodes[node]);
+	image->nodes = nodes;
+	return render_image_write(id, image);
+}
+
+static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct process *process, int id)
 {
 	size_t number = (size_t)(file - dump->files.files);
 	struct render_image image = {
-		.minor = file->minor,
 		.another_file = share_is_another_file(dump->survey, number),
 		.objects = *share_objects(dump->survey, number),
 	};
-	int err, node = saved_nodes_find(process->image.nodes, file);
 
-	if (node < 0)
-		return node;
-	image.gpu_id = topology_gpu_id(process->image.nodes->nodes[node]);
-	image.nodes = process->image.nodes;
-	err = ask_flags(file, &image.flags);
-	if (err)
-		return err;
-	if ((!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR)
-		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
-			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
-			    "it with O_RDWR", file->pid,
-			    file->minor, image.flags);
-	return render_image_write(id, &image);
+	return write_render_file(file, process->image.nodes, &image, id);
 }
 
-/* ---- empty files of render nodes, of tasks without /dev/kfd ---- */
-
-/* Such as a program that asked for the GPUs' state has, and leaves to its children. The restore opens it again. */
-static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
+/*
+ * An empty file of a task without /dev/kfd, such as a program that asked for the GPUs' state has, and leaves to its
+ * children. The restore opens it again.
+ */
+static int dump_unused_file(const struct dump *dump, const struct task_file *file, int id)
 {
-	struct render_image image = { .minor = file->minor, .another_file = true };
 	_cleanup_(kfd_state_done) struct kfd_state state = { 0 };
 	_cleanup_topology_ struct topology *nodes = NULL;
-	int node, err = refuse_used_file(file, false);
+	struct render_image image = { .another_file = true };
+	int err = refuse_used_file(file, false);
 
-	if (err)
-		return err;
-	err = ask_flags(file, &image.flags);
-	if (err)
-		return err;
-	err = task_nodes(dump, file->pid, &state, &nodes);
-	if (err)
-		return err;
-	node = saved_nodes_find(nodes, file);
-	if (node < 0)
-		return node;
-	image.gpu_id = topology_gpu_id(nodes->nodes[node]);
-	image.nodes = nodes;
-	return render_image_write(id, &image);
+	if (!err)
+		err = task_nodes(dump, file->pid, &state, &nodes);
+	return err ? err : write_render_file(file, nodes, &image, id);
 }
 
 int dump_foreign_file(struct dump *dump, int fd, int id)
