@@ -31,7 +31,7 @@ int share_add_file(struct share_task *task, int kept, uint32_t minor, struct ren
 	if (array_add(task->files, task->nr_files, (struct share_file){ kept, minor, *objects }))
 		return -ENOMEM;
 	*objects = (struct render_objects){ 0 };
-	share_table_file(task->table);
+	atomic_fetch_add(&task->table->nr_files, 1);
 	return 0;
 }
 
@@ -323,6 +323,7 @@ int share_attach(struct share_task *task, int kfd)
 	err = shares ? find_offsets(task) : 0;
 	if (err)
 		return err;
-	share_table_attached(task->table, task->nr_files);
+	atomic_fetch_add(&task->table->nr_filled, (unsigned int)task->nr_files);
+	atomic_fetch_add(&task->table->nr_attached, 1);
 	return 0;
 }

@@ -187,6 +187,6 @@ int share_make(struct share_task *task, int kfd)
 		err = make_and_publish(task, state);
 	if (err)
 		return err;
-	share_table_published(task->table);
+	atomic_fetch_add(&task->table->nr_published, 1);
 	return 0;
 }

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_util.h"
@@ -16,15 +15,6 @@
 #define WAIT_SECONDS 600 /* while no task waits for its contents */
 #define NAP_US	     1000 /* at first: many tasks that look so often leave no processor for the work */
 #define NAP_MAX_US   32000
-
-struct share_table {
-	atomic_uint nr_sharers;	 /* 0: nobody has begun */
-	atomic_uint nr_published, nr_attached;
-	atomic_uint nr_copying; /* tasks that wait for their contents */
-	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
-	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
-	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
-};
 
 struct share_table *share_table_new(void)
 {
@@ -96,11 +86,6 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 	batch->buffers[batch->nr] = buffer;
 	batch->dmabufs[batch->nr++] = dmabuf_fd;
 	return batch->nr < BUNDLE_MAX ? 0 : share_batch_publish(batch, table);
-}
-
-void share_table_published(struct share_table *table)
-{
-	atomic_fetch_add(&table->nr_published, 1);
 }
 
 void share_table_copies(struct share_table *table, bool copies)
@@ -194,17 +179,6 @@ int share_table_let_go(struct share_table *table)
 		last = place ? kept : last;
 	}
 	return 0;
-}
-
-void share_table_file(struct share_table *table)
-{
-	atomic_fetch_add(&table->nr_files, 1);
-}
-
-void share_table_attached(struct share_table *table, size_t nr_files)
-{
-	atomic_fetch_add(&table->nr_filled, (unsigned int)nr_files);
-	atomic_fetch_add(&table->nr_attached, 1);
 }
 
 int share_table_check(const struct share_table *table)

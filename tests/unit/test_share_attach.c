@@ -114,17 +114,6 @@ void render_objects_done(struct render_objects *objects)
 	(void)objects;
 }
 
-void share_table_file(struct share_table *table)
-{
-	(void)table;
-}
-
-void share_table_attached(struct share_table *table, size_t nr_files)
-{
-	(void)table;
-	(void)nr_files;
-}
-
 /* ---- a process with imports alone, the last one of the other GPU ---- */
 
 static struct bo bos[NR_BOS];
@@ -132,7 +121,8 @@ static struct bo bos[NR_BOS];
 static int attach(const uint32_t *numbers, struct device_vma *vmas, size_t nr_vmas)
 {
 	struct kfd_image image = { .vmas = vmas, .nr_vmas = nr_vmas };
-	struct share_task task = { .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .image = &image };
+	static struct share_table table;
+	struct share_task task = { .table = &table, .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .image = &image };
 	struct fixture_records records;
 
 	fixture_begin(&records, ARRAY_SIZE(gpus), NR_BOS);
