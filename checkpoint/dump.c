@@ -287,7 +287,10 @@ static int process_take(struct dump *dump, struct process *process)
 	return err ? err : stacks_add(state, process->image.nodes, &dump->driver, NULL);
 }
 
-/* The GPUs that the restore has to find for a task without /dev/kfd: where it can, those of another process. */
+/*
+ * The GPUs that the restore has to find for a task without /dev/kfd: where one has them all, those of another process, with
+ * what its queues need of them, so that both get the same ones.
+ */
 static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *state, struct topology **ret)
 {
 	const struct kfd_state *lender = NULL;
@@ -300,7 +303,7 @@ static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *stat
 			lender = &image->state;
 	}
 	err = saved_nodes_find_devices(dump->machine, &dump->files, pid, lender, state);
-	return err ? err : saved_nodes(dump->machine, pid, state, ret);
+	return err ? err : saved_nodes(dump->machine, pid, lender ? lender : state, ret);
 }
 
 /* Its state is what the survey finds in its files. Jobs and contexts have left something that nothing lists. */
