@@ -52,7 +52,7 @@ bool files_is_another(const struct survey *survey, size_t process, size_t file)
 	const struct share_process *of = &survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
 	const struct task_file *its = &files->files[file];
-	size_t visible, nr = SIZE_MAX;
+	size_t visible, nr = SIZE_MAX; /* not counted yet */
 
 	for (size_t i = 0; i < files->count; i++) {
 		const struct task_file *other = &files->files[i];
