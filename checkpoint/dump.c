@@ -38,7 +38,6 @@ struct process {
 	int id;			/* of the image, once criu has asked for the file */
 	uint32_t *minors;	/* of the GPUs, in the order of the state's devices */
 	bool paused;
-	bool borrows_nodes;	/* they are another process' */
 };
 
 struct dump {
@@ -95,9 +94,7 @@ static void process_let_go(struct process *process)
 	}
 	process->paused = false;
 	kfd_state_done(&process->image.state);
-	if (!process->borrows_nodes)
-		topology_free(process->image.nodes);
-	process->image.nodes = NULL;
+	topology_free(process->image.nodes);
 	free(process->image.vmas);
 	free(process->minors);
 }
@@ -294,14 +291,6 @@ static int look_at_file(struct dump *dump, struct task_file *file)
 	return 0;
 }
 
-/* Jobs and contexts have left something that nothing lists. */
-static int check_render_file(const struct dump *dump, const struct task_file *file)
-{
-	const struct process *process = process_by_pid(dump, file->pid);
-
-	return process && !has_kfd(process) ? refuse_used_file(file, true) : 0;
-}
-
 /* Whether what this kernel is known not to restore is saved all the same. */
 static bool is_forced(const struct dump *dump)
 {
@@ -317,8 +306,6 @@ static int check_restorable(struct dump *dump)
 				     dump->machine, is_forced(dump));
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		err = look_at_file(dump, &dump->files.files[i]);
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = check_render_file(dump, &dump->files.files[i]);
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
 	return err ? err : check_mappings(dump);
@@ -338,43 +325,45 @@ static int process_take(struct dump *dump, struct process *process)
 	err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
 	if (err)
 		return err;
-	err = saved_nodes_of_kfd(dump->machine, pid, state, &process->image.nodes);
+	err = saved_nodes(dump->machine, pid, state, &process->image.nodes);
 	return err ? err : stacks_add(state, process->image.nodes, &dump->driver, NULL);
 }
 
 /*
- * The GPUs that the restore has to find for the task: those of another process, so that both get the same ones. Where
- * no process has all of the task's GPUs, they are its own: *ret_own.
+ * The GPUs that the restore has to find for a task without /dev/kfd: where one has them all, those of another process, with
+ * what its queues need of them, so that both get the same ones.
  */
-static int task_nodes(const struct dump *dump, pid_t pid, struct topology **ret_own, struct topology **ret)
+static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *state, struct topology **ret)
 {
+	const struct kfd_state *lender = NULL;
 	int err;
 
-	for (size_t i = 0; i < dump->nr_processes; i++)
-		if (dump->processes[i].image.nodes && saved_nodes_have(dump->processes[i].image.nodes, &dump->files, pid)) {
-			*ret = dump->processes[i].image.nodes;
-			return 0;
-		}
-	err = saved_nodes_of_files(dump->machine, &dump->files, pid, ret_own);
-	*ret = *ret_own;
-	return err;
+	for (size_t i = 0; !lender && i < dump->nr_processes; i++) {
+		const struct kfd_image *image = &dump->processes[i].image;
+
+		if (image->nodes && saved_nodes_have(image->nodes, &dump->files, pid))
+			lender = &image->state;
+	}
+	err = saved_nodes_find_devices(dump->machine, &dump->files, pid, lender, state);
+	return err ? err : saved_nodes(dump->machine, pid, lender ? lender : state, ret);
 }
 
-/* Its state is what the survey finds in its files. */
+/* Its state is what the survey finds in its files. Jobs and contexts have left something that nothing lists. */
 static int render_take(struct dump *dump, struct process *process)
 {
-	struct topology *own = NULL;
+	struct kfd_image *image = &process->image;
 	pid_t pid = process->file->pid;
-	int err = task_nodes(dump, pid, &own, &process->image.nodes);
+	int err = task_nodes(dump, pid, &image->state, &image->nodes);
 
-	process->borrows_nodes = !own;
-	if (err)
-		return err;
-	process->image.state.pid = (uint32_t)task_own_pid(pid);
-	for (size_t i = 0; i < dump->files.count; i++)
-		if (dump->files.files[i].pid == pid && saved_nodes_find(process->image.nodes, &dump->files.files[i]) < 0)
+	image->state.pid = (uint32_t)task_own_pid(pid);
+	for (size_t i = 0; !err && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (file->pid == pid && saved_nodes_find(image->nodes, file) < 0)
 			return -EOPNOTSUPP;
-	return saved_nodes_add_devices(dump->machine, process->image.nodes, &process->image.state);
+		err = file->pid == pid ? refuse_used_file(file, true) : 0;
+	}
+	return err;
 }
 
 /* ---- pause, all ---- */
@@ -432,12 +421,7 @@ static int take_all(struct dump *dump)
 		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
 		if (err)
 			return err;
-		dump->sharers[i] = (struct share_process){
-			.pid = process->file->pid,
-			.file = process->file,
-			.state = &process->image.state,
-			.nodes = process->image.nodes,
-		};
+		dump->sharers[i] = (struct share_process){ process->file, &process->image };
 	}
 	err = share_dump_collect(request, &dump->survey);
 	if (err)
@@ -568,7 +552,6 @@ static struct image_writer image_writer(const struct dump *dump)
 /* All but the contents. */
 static int describe(const struct dump *dump, struct process *process)
 {
-	const struct share_process *sharer = &dump->sharers[process - dump->processes];
 	struct kfd_image *image = &process->image;
 	int err = ask_flags(process->file, &image->flags);
 	char root[32];
@@ -576,8 +559,6 @@ static int describe(const struct dump *dump, struct process *process)
 	if (err)
 		return err;
 	image->render_only = !has_kfd(process);
-	image->nr_sharers = sharer->nr_sharers;
-	image->nr_files = sharer->nr_files;
 	image->writer = image_writer(dump);
 	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
 	if (has_kfd(process))
@@ -635,53 +616,49 @@ static int dump_extra_kfd(const struct task_file *file, struct process *process,
 
 /* ---- render nodes ---- */
 
-static int dump_render_node(struct dump *dump, const struct task_file *file, struct process *process, int id)
+/* @image: what the file is and holds. @nodes: of its process. */
+static int write_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image, int id)
+{
+	int node = saved_nodes_find(nodes, file);
+	int err = node < 0 ? node : ask_flags(file, &image->flags);
+
+	if (err)
+		return err;
+	if ((!image->another_file || image->objects.nr_handles) && (image->flags & O_ACCMODE) != O_RDWR)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
+			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
+			    "it with O_RDWR", file->pid, file->minor, image->flags);
+	image->minor = file->minor;
+	image->gpu_id = topology_gpu_id(nodes->nodes[node]);
+	image->nodes = nodes;
+	return render_image_write(id, image);
+}
+
+static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct process *process, int id)
 {
 	size_t number = (size_t)(file - dump->files.files);
 	struct render_image image = {
-		.minor = file->minor,
 		.another_file = share_is_another_file(dump->survey, number),
 		.objects = *share_objects(dump->survey, number),
 	};
-	int err, node = saved_nodes_find(process->image.nodes, file);
 
-	if (node < 0)
-		return node;
-	image.gpu_id = topology_gpu_id(process->image.nodes->nodes[node]);
-	image.nodes = process->image.nodes;
-	err = ask_flags(file, &image.flags);
-	if (err)
-		return err;
-	if ((!image.another_file || image.objects.nr_handles) && (image.flags & O_ACCMODE) != O_RDWR)
-		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
-			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
-			    "it with O_RDWR", file->pid,
-			    file->minor, image.flags);
-	return render_image_write(id, &image);
+	return write_render_file(file, process->image.nodes, &image, id);
 }
 
-/* ---- empty files of render nodes, of tasks without /dev/kfd ---- */
-
-/* Such as a program that asked for the GPUs' state has, and leaves to its children. The restore opens it again. */
-static int dump_unused_file(struct dump *dump, const struct task_file *file, int id)
+/*
+ * An empty file of a task without /dev/kfd, such as a program that asked for the GPUs' state has, and leaves to its
+ * children. The restore opens it again.
+ */
+static int dump_unused_file(const struct dump *dump, const struct task_file *file, int id)
 {
-	struct render_image image = { .minor = file->minor, .another_file = true };
-	_cleanup_topology_ struct topology *owned = NULL;
-	int node, err = refuse_used_file(file, false);
+	_cleanup_(kfd_state_done) struct kfd_state state = { 0 };
+	_cleanup_topology_ struct topology *nodes = NULL;
+	struct render_image image = { .another_file = true };
+	int err = refuse_used_file(file, false);
 
-	if (err)
-		return err;
-	err = ask_flags(file, &image.flags);
-	if (err)
-		return err;
-	err = task_nodes(dump, file->pid, &owned, &image.nodes);
-	if (err)
-		return err;
-	node = saved_nodes_find(image.nodes, file);
-	if (node < 0)
-		return node;
-	image.gpu_id = topology_gpu_id(image.nodes->nodes[node]);
-	return render_image_write(id, &image);
+	if (!err)
+		err = task_nodes(dump, file->pid, &state, &nodes);
+	return err ? err : write_render_file(file, nodes, &image, id);
 }
 
 int dump_foreign_file(struct dump *dump, int fd, int id)

@@ -38,7 +38,9 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 
 /* What is asked while a GPU is looked for. */
 struct search {
-	const struct gpus_request *request;
+	const struct restore *restore;
+	const struct topology *saved;
+	const struct kfd_state *state;
 	struct match_candidates candidates;
 	int sysfs;
 	unsigned int nr_attempts; /* to find room */
@@ -51,33 +53,33 @@ static bool is_shortage(int err)
 }
 
 /* Whether other tasks have chosen for all GPUs of this one. */
-static bool is_settled(const struct gpus_request *request)
+static bool is_settled(const struct search *search)
 {
-	for (unsigned int i = 0; i < request->saved->nr_nodes; i++) {
-		const struct topology_node *node = request->saved->nodes[i];
+	for (unsigned int i = 0; i < search->saved->nr_nodes; i++) {
+		const struct topology_node *node = search->saved->nodes[i];
 
-		if (topology_is_gpu(node) && !match_choice_local(shared_choices(request->shared), topology_minor(node)))
+		if (topology_is_gpu(node) && !match_choice_local(&search->restore->shared->choices, topology_minor(node)))
 			return false;
 	}
 	return true;
 }
 
 /* The saved GPU of this task that has become the local one for another task, by its minor; -ENOENT: there is none. */
-static int find_own(const struct gpus_request *request, const struct topology_node *local)
+static int find_own(const struct search *search, const struct topology_node *local)
 {
-	int minor = match_choice_saved(shared_choices(request->shared), topology_gpu_id(local));
+	int minor = match_choice_saved(&search->restore->shared->choices, topology_gpu_id(local));
 
-	return minor >= 0 && topology_find_minor(request->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
+	return minor >= 0 && topology_find_minor(search->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
 }
 
 /* The task may not be able to use what others have chosen for it. */
 static int check_chosen(const struct search *search)
 {
-	const struct topology *machine = search->request->machine;
+	const struct topology *machine = search->restore->machine;
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const char *reason = search->candidates.reason[i];
-		int saved = reason[0] ? find_own(search->request, machine->nodes[i]) : -ENOENT;
+		int saved = reason[0] ? find_own(search, machine->nodes[i]) : -ENOENT;
 
 		if (saved < 0)
 			continue;
@@ -90,7 +92,7 @@ static int check_chosen(const struct search *search)
 /* Whether its node can be opened in this task. 0, or -errno after an error line. */
 static int look_at(struct search *search, unsigned int i, size_t *visible)
 {
-	const struct topology_node *node = search->request->machine->nodes[i];
+	const struct topology_node *node = search->restore->machine->nodes[i];
 	uint32_t minor = topology_minor(node);
 	_cleanup_close_ int fd = drm_open_minor(minor);
 
@@ -106,8 +108,8 @@ static int look_at(struct search *search, unsigned int i, size_t *visible)
 /* And how many the kernel shows the task. The first task looks at all GPUs, those that follow it at their own ones. */
 static int find_candidates(struct search *search, size_t *ret_visible)
 {
-	const struct topology *machine = search->request->machine;
-	bool settled = search->sysfs >= 0 && is_settled(search->request);
+	const struct topology *machine = search->restore->machine;
+	bool settled = search->sysfs >= 0 && is_settled(search);
 	struct gpu_usage *usage = search->candidates.usage;
 	int err = 0;
 
@@ -119,7 +121,7 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 
 		if (!topology_is_gpu(node))
 			continue;
-		if (settled && find_own(search->request, node) < 0) {
+		if (settled && find_own(search, node) < 0) {
 			*ret_visible += !sysfs_node_is_hidden(search->sysfs, node->id, false);
 			continue;
 		}
@@ -138,7 +140,7 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 static void wait_for_room(void *arg, unsigned int node, uint64_t needed)
 {
 	struct search *search = arg;
-	const struct topology_node *local = search->request->machine->nodes[node];
+	const struct topology_node *local = search->restore->machine->nodes[node];
 	struct gpu_usage *usage = &search->candidates.usage[node];
 	unsigned int before = search->nr_attempts;
 
@@ -181,7 +183,7 @@ struct match_options gpus_match_options(const struct settings *settings)
 
 static void log_dropped(const struct search *search)
 {
-	const struct topology *machine = search->request->machine;
+	const struct topology *machine = search->restore->machine;
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (search->candidates.reason[i][0])
@@ -191,21 +193,20 @@ static void log_dropped(const struct search *search)
 
 static int choose(struct search *search, struct match_map **ret)
 {
-	const struct gpus_request *request = search->request;
-	struct match_options options = gpus_match_options(request->settings);
-	struct match_choices *choices = shared_choices(request->shared);
+	struct match_options options = gpus_match_options(search->restore->settings);
+	struct match_choices *choices = &search->restore->shared->choices;
 	struct match_process process = {
-		.saved = request->saved,
-		.machine = request->machine,
+		.saved = search->saved,
+		.machine = search->restore->machine,
 		.options = &options,
 		.choices = choices,
-		.keeps_ids = choices->keeps_ids && request->settings->flag[SETTING_SHARING_CHECK],
+		.keeps_ids = choices->keeps_ids && search->restore->settings->flag[SETTING_SHARING_CHECK],
 		.wait_for_room = wait_for_room,
 		.arg = search,
 	};
 	int err;
 
-	kfd_state_vram_needs(request->state, request->saved, process.vram_needed);
+	kfd_state_vram_needs(search->state, search->saved, process.vram_needed);
 	err = match_choose(&process, &search->candidates, ret);
 	log_dropped(search);
 	return err;
@@ -237,7 +238,7 @@ static int keep_node(struct gpu *gpu)
 	return gpu->file_token < 0 ? gpu->file_token : 0;
 }
 
-static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const struct match_pair *pair,
+static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const struct match_pair *pair,
 		    const struct gpu_usage *usage)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
@@ -251,7 +252,7 @@ static int take_gpu(struct gpus *gpus, const struct gpus_request *request, const
 		.knows_vram = usage->knows_vram,
 		.vram_free = usage->vram_free,
 	};
-	make_node(request->mounted, gpu);
+	make_node(mounted, gpu);
 	err = keep_node(gpu);
 	if (err)
 		return err;
@@ -272,31 +273,39 @@ static void warn_of_other_ids(const struct gpus *gpus)
 		}
 }
 
+/* Once for all tasks: each asking looks at every file that criu keeps. @token: of any of these. */
+static void ask_lazy(struct shared *shared, int token)
+{
+	pthread_mutex_lock(&shared->lock);
+	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : criu_restores_lazily(token);
+	shared->asked_lazy = true;
+	pthread_mutex_unlock(&shared->lock);
+}
+
 static int take_gpus(struct gpus *gpus, const struct search *search, const struct match_map *map)
 {
-	const struct gpus_request *request = search->request;
 
 	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
-		int err = take_gpu(gpus, request, pair, &search->candidates.usage[pair->local]);
+		int err = take_gpu(gpus, search->restore->mounted, pair, &search->candidates.usage[pair->local]);
 
 		if (err)
 			return err;
 	}
 	if (gpus->nr)
-		shared_ask_lazy(request->shared, criu_restores_lazily, gpus->list[0].file_token);
+		ask_lazy(search->restore->shared, gpus->list[0].file_token);
 	warn_of_other_ids(gpus);
 	return 0;
 }
 
 /* For the tasks that follow, which need not wait until the GPUs are opened. */
-static int note_choice(const struct gpus_request *request, const struct match_map *map)
+static int note_choice(const struct search *search, const struct match_map *map)
 {
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		int err = match_remember(shared_choices(request->shared), &map->pairs[i]);
+		int err = match_remember(&search->restore->shared->choices, &map->pairs[i]);
 
 		if (err)
 			return err;
@@ -304,7 +313,8 @@ static int note_choice(const struct gpus_request *request, const struct match_ma
 	return 0;
 }
 
-static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
+static int choose_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+		       const struct kfd_state *state)
 {
 	_cleanup_free_ struct search *search = calloc(1, sizeof(*search));
 	_cleanup_close_ int sysfs = mount_private("sysfs");
@@ -313,15 +323,14 @@ static int choose_gpus(struct gpus *gpus, const struct gpus_request *request)
 
 	if (!search)
 		return -ENOMEM;
-	search->request = request;
-	search->sysfs = sysfs;
-	shared_lock(request->shared);
+	*search = (struct search){ .restore = restore, .saved = saved, .state = state, .sysfs = sysfs };
+	pthread_mutex_lock(&restore->shared->lock);
 	err = find_candidates(search, &gpus->nr_visible);
 	if (!err)
 		err = choose(search, &map);
 	if (!err)
-		err = note_choice(request, map);
-	shared_unlock(request->shared);
+		err = note_choice(search, map);
+	pthread_mutex_unlock(&restore->shared->lock);
 	if (!err)
 		err = take_gpus(gpus, search, map);
 	match_map_free(map);
@@ -340,14 +349,15 @@ static int check_same(const struct gpus *gpus, const struct topology *saved)
 	return fail(-EBADMSG, "the images of the task's files name different GPUs");
 }
 
-int gpus_setup(struct gpus *gpus, const struct gpus_request *request)
+int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+	       const struct kfd_state *state)
 {
 	if (gpus->nr)
-		return check_same(gpus, request->saved);
+		return check_same(gpus, saved);
 	/* Of other errors there is a line already. */
-	if (request->machine_error == -ENOENT)
+	if (restore->machine_error == -ENOENT)
 		return fail(-ENOENT, "%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
-	return request->machine_error ? request->machine_error : choose_gpus(gpus, request);
+	return restore->machine_error ? restore->machine_error : choose_gpus(gpus, restore, saved, state);
 }
 
 void gpus_done(struct gpus *gpus)

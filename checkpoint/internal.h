@@ -3,6 +3,8 @@
 #ifndef CHECKPOINT_INTERNAL_H
 #define CHECKPOINT_INTERNAL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,73 +17,69 @@
 #include "pages/pages.h"
 #include "share/share.h"
 
+/* A task with state on GPUs. */
+struct shared_task {
+	pid_t pid; /* in its own pid namespace, the same one for all */
+	bool has_kfd;
+	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
+	int contents; /* the worker's token, 1 more, when the main process waits for its contents; else 0 */
+};
+
+/* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
+#define SHARED_MAX_TASKS  65536
+#define SHARED_MAX_RANGES (1u << 20)
+#define SHARED_MAX_FILES  (1u << 20)
+
+/* Temporary cgroups, in which tasks hide GPUs from themselves: at one time, or of tasks that died while they did. */
+#define SHARED_MAX_CGROUPS 1024
+struct shared_cgroup {
+	atomic_int state;
+	int token; /* of the directory that the cgroup is in */
+	char name[48];
+};
+
 /*
  * What all tasks of a restore and criu's main process have in common, in one piece of shared memory: the choice of
  * GPUs, the tasks that have state on them, and what the main process has to clean up.
  */
-
-struct shared;
+struct shared {
+	/*
+	 * How much VRAM all tasks together need of a saved GPU, and which local GPU it has become. They choose one after
+	 * the other, and the later ones follow the first: a task holds the lock from its first look until its own choice
+	 * is noted.
+	 */
+	pthread_mutex_t lock; /* between processes; of tasks and ranges, too */
+	struct match_choices choices;
+	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
+	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
+	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
+	unsigned int nr_tasks, nr_ranges;
+	atomic_uint nr_files;
+	struct shared_task tasks[SHARED_MAX_TASKS];
+	struct svm_range ranges[SHARED_MAX_RANGES];
+	int files[SHARED_MAX_FILES]; /* criu's tokens */
+	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
+};
 
 /* In criu's main process, before it has tasks. NULL when memory is short. */
 struct shared *shared_new(void);
 /* In criu's main process, when its tasks run or are dead: removes cgroups that these have left. Accepts NULL. */
 void shared_free(struct shared *shared);
 
-/* ---- the choice of GPUs ---- */
-
-/*
- * How much VRAM all tasks together need of a saved GPU, and which local GPU it has become. They choose one after the
- * other, and the later ones follow the first: a task holds the lock from its first look until its own choice is noted.
- */
-struct match_choices *shared_choices(struct shared *shared);
-void shared_lock(struct shared *shared);
-void shared_unlock(struct shared *shared);
-
-/* Lets the first task that comes @ask once for all, with the token of a file that it has kept. Takes the lock. */
-void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token);
-/* Whether memory will come only when it is touched. After shared_ask_lazy(). */
-bool shared_is_lazy(const struct shared *shared);
-
-/* ---- files in criu's store ---- */
-
-/* Notes the token of a file for shared_let_go(). Returns @token, which may be an error. */
+/* Notes the token of a file in criu's store for shared_let_go(). Returns @token, which may be an error. */
 int shared_note_file(struct shared *shared, int token);
 /* Keeps a copy of @fd and notes it: a token, or -errno. */
 int shared_keep_copy(struct shared *shared, int fd);
 /* Closes all that are noted. 0 or -errno. */
 int shared_let_go(const struct shared *shared);
 
-/* ---- tasks with state on GPUs ---- */
-
-struct shared_task {
-	pid_t pid; /* in its own pid namespace, the same one for all */
-	bool has_kfd;
-	unsigned int nr_ranges; /* whose pages RESUME takes */
-	const struct svm_range *ranges;
-};
-
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state);
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
-int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task *ret);
+int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
 
-/* In criu's main process: how many there are, when all tasks have their files. */
-unsigned int shared_count_tasks(const struct shared *shared);
-
-/* ---- what was copied ---- */
-
-/* Of the worker, and of tasks that copy by themselves. */
-struct content_tally *shared_tally(struct shared *shared);
-/* In a task: leaves it to the main process to wait for its contents. False when there is no room. */
-bool shared_note_contents(struct shared *shared, int token);
-/* In the main process: the @i-th of these tokens; -1 behind the last one. */
-int shared_contents(const struct shared *shared, unsigned int i);
-/* In a task, which has waited for its contents or has copied them since @began, by monotonic_seconds(). */
+/* Waiting for contents, or copying them, has ended. @began: by monotonic_seconds(). */
 void shared_note_wait(struct shared *shared, double began);
-/* In criu's main process: the most that one has waited, in seconds. */
-double shared_longest_wait(const struct shared *shared);
-
-/* ---- temporary cgroups, in which tasks hide GPUs from themselves ---- */
 
 struct shared_keeper {
 	struct hide_keeper hooks; /* for hide_begin() */
@@ -91,19 +89,9 @@ struct shared_keeper {
 
 void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared);
 
-/* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
+struct restore;
 
-/* A GPU of the process, here and at dump. */
-struct gpu {
-	uint32_t user_id;     /* by which the process knows it */
-	uint32_t actual_id;   /* on this machine */
-	uint32_t minor;	      /* render minor on this machine */
-	uint32_t saved_minor; /* at dump */
-	bool knows_vram;      /* vram_free says something */
-	uint64_t vram_free;   /* bytes, when it was chosen */
-	int file_token;	      /* the render-node file that carries the KFD's address space */
-	bool kfds_file_is_given; /* to the task, as one of its files */
-};
+/* ---- the GPUs of a restored task: chosen once, opened, and found again by their names ---- */
 
 /* {} to begin with. */
 struct gpus {
@@ -112,23 +100,13 @@ struct gpus {
 	size_t nr_visible; /* GPUs of this machine that the kernel would show the task */
 };
 
-/* What the choice is made from. All of it is borrowed. */
-struct gpus_request {
-	const struct topology *saved;	/* the GPUs of the task */
-	const struct topology *machine; /* what sysfs_read_topology() gave */
-	int machine_error;		/* or its error */
-	const struct kfd_state *state;	/* of the task; NULL: how much memory it needs is not known yet */
-	const struct settings *settings;
-	struct shared *shared; /* by other tasks */
-	const struct mounted *mounted; /* where criu's main process is; NULL: the task's /dev stays as it is */
-};
-
 /*
- * Called for each file of the task with the GPUs that its image names. The first call
- * chooses and opens a local GPU for each, later ones check that the images agree.
- * 0, or -errno after an error line.
+ * Called for each file of the task with @saved, the GPUs that its image names. The first call chooses and opens a local
+ * GPU for each, later ones check that the images agree. @state: of the task; NULL: how much memory it needs is not known
+ * yet. 0, or -errno after an error line.
  */
-int gpus_setup(struct gpus *gpus, const struct gpus_request *request);
+int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+	       const struct kfd_state *state);
 void gpus_done(struct gpus *gpus);
 
 /* What the settings say about the choice. Borrows the pairs of @settings. */
@@ -209,56 +187,54 @@ int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, 
 
 /* ---- restore ---- */
 
-/* What a restored task knows when its mappings are made. */
-struct vma_context {
-	const struct kfd_image *image; /* NULL: none yet */
-	const struct vma_bos *bos;     /* of the image */
-	const struct gpus *gpus;
-	const struct share_task *share;
-	int kfd_token; /* the file of /dev/kfd; -1: none */
-	struct kfd_rules rules;
-	struct criu_traits traits;
+/* A task that is restored: its GPUs, the state on them, its device files. */
+struct restored_task {
+	const struct restore *restore;
+	struct gpus gpus;	 /* {}: not chosen yet */
+	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
+	int image_id;		 /* of the file that has it; -1 */
+	bool looked_for_image;	 /* before its file came */
+	struct vma_bos bos;	 /* of the image */
+	int kfd_token;		 /* of the file of /dev/kfd; -1 */
+	int contents_token;	 /* of the worker while it copies; -1 */
+	uint32_t nr_files;	 /* that were restored so far */
+	struct share_task share;
+	struct shared_task *noted; /* in restore->shared, once the state is put in */
+	struct shared_keeper keeper;
 };
 
-/* Whether the mapping is one of ours; if so, *ret describes it. */
-bool vma_find(const struct vma_context *context, const char *path, uint64_t start, uint64_t offset,
-	      struct device_vma *ret);
+void restored_task_done(struct restored_task *task);
 
-/*
- * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
- * -errno after an error line that names @path.
- */
-int vma_restore(const struct vma_context *context, const char *path, const struct device_vma *vma,
-		uint64_t *ret_offset, int *ret_fd);
-
-/* ---- a task that is restored: its GPUs, the state on them, its device files and their mappings ---- */
-
-/* What criu's main process has read and made before it has tasks. */
-struct restore_setup {
+/* What criu's main process has read and made before it has tasks, and how far it is. */
+struct restore {
 	const struct settings *settings;
 	struct topology *machine;
 	int machine_error; /* why there is no topology */
 	struct kfd_rules rules;
 	struct driver_release driver;
 	struct criu_traits traits;
-	struct mounted *mounted;
+	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
 	struct shared *shared;
 	struct share_table *buffers; /* shared by all tasks as well */
 	struct worker *worker;	     /* NULL: each task copies its own contents */
 	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+	struct restored_task task;   /* untouched in the main process: each task has a copy */
+	int resume_fd;		     /* /dev/kfd */
+	unsigned int nr_resumed;
+	bool settled;		     /* contents are there */
+	bool let_go;		     /* all tasks have their files, and criu none */
 };
 
-struct restored_task;
+/* Whether the mapping is one of ours; if so, *ret describes it. */
+bool vma_find(const struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
+	      struct device_vma *ret);
 
-/* Made by the main process; each task has a copy of its own. Borrows @setup. NULL when memory is short. */
-struct restored_task *restored_task_new(const struct restore_setup *setup);
-/* Accepts NULL. */
-void restored_task_free(struct restored_task *task);
-
-/* As restore_file() and restore_vma() in checkpoint.h. */
-int restored_task_file(struct restored_task *task, int id);
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
-		      uint64_t *ret_offset, int *ret_fd);
+/*
+ * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
+ * -errno after an error line that names @path.
+ */
+int vma_restore(const struct restored_task *task, const char *path, const struct device_vma *vma,
+		uint64_t *ret_offset, int *ret_fd);
 
 /* ---- before there are tasks ---- */
 
@@ -282,23 +258,23 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 
 /*
- * Of a process of the KFD whose state was taken, by its user gpu ids. @machine: all nodes, by actual ids. *ret is the
- * caller's. 0, or -errno after an error line.
+ * By the user gpu ids of the process' state. @machine: all nodes, by actual ids. *ret is the caller's. 0, or -errno
+ * after an error line.
  */
-int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
+int saved_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
 
-/* Of a task that has opened render nodes and no /dev/kfd: their GPUs, by actual ids. Likewise. */
-int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
-			 struct topology **ret);
+/*
+ * Gives the state of a task without /dev/kfd its devices: those of @lender, or where that is NULL the GPUs whose render
+ * nodes the task has opened. 0 or -ENOMEM.
+ */
+int saved_nodes_find_devices(const struct topology *machine, const struct task_files *files, pid_t pid,
+			     const struct kfd_state *lender, struct kfd_state *state);
 
 /* Whether all GPUs of which the task has opened files are among @nodes. */
 bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid);
 
 /* The place of a file's GPU in @nodes, or -EOPNOTSUPP after an error line. */
 int saved_nodes_find(const struct topology *nodes, const struct task_file *file);
-
-/* Gives a state the GPUs of @nodes, which the KFD has not told of. 0 or -ENOMEM. */
-int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state);
 
 /* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line ---- */
 

@@ -55,7 +55,7 @@ static void add_needs(const struct kfd_image *image, struct shared *shared)
 	uint64_t needs[TOPOLOGY_MAX_NODES];
 
 	kfd_state_vram_needs(&image->state, image->nodes, needs);
-	match_need(shared_choices(shared), image->nodes, needs, kfd_image_keeps_ids(image));
+	match_need(&shared->choices, image->nodes, needs, kfd_image_keeps_ids(image));
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */

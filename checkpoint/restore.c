@@ -7,15 +7,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
 
-struct restore {
-	struct restore_setup setup;
-	struct restored_task *task; /* untouched in the main process: each task has a copy */
-	int resume_fd;		    /* /dev/kfd */
-	unsigned int nr_resumed;
-	bool settled;		    /* contents are there */
-	bool let_go;		    /* all tasks have their files, and criu none */
-};
-
 /* The kernel is asked here, where what the question leaves behind does no harm. */
 static int ask_kernel(bool certain, struct kfd_rules *ret)
 {
@@ -25,27 +16,29 @@ static int ask_kernel(bool certain, struct kfd_rules *ret)
 	return certain && fd < 0 ? fd : 0;
 }
 
-static int setup_init(struct restore_setup *setup, bool certain)
+static int restore_init(struct restore *restore, bool certain)
 {
 	int err;
 
-	setup->shared = shared_new();
-	setup->mounted = mounted_read();
-	setup->buffers = share_table_new();
-	if (!setup->shared || !setup->buffers)
+	restore->shared = shared_new();
+	restore->mounted = mounted_read();
+	restore->buffers = share_table_new();
+	if (!restore->shared || !restore->buffers)
 		return -ENOMEM;
-	err = ask_kernel(certain, &setup->rules);
+	restore->task.share.table = restore->buffers;
+	shared_keeper_init(&restore->task.keeper, restore->shared);
+	err = ask_kernel(certain, &restore->rules);
 	if (err)
 		return err;
-	driver_ask_release(DRIVER_VERSION_FILE, &setup->driver);
+	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
-	setup->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &setup->machine);
+	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
 	fail_log();
-	if (setup->machine_error)
+	if (restore->machine_error)
 		return 0;
-	err = precheck_images(setup->machine, setup->settings, setup->shared, certain);
+	err = precheck_images(restore->machine, restore->settings, restore->shared, certain);
 	if (!err)
-		setup->traits = criu_ask_traits();
+		restore->traits = criu_ask_traits();
 	return err;
 }
 
@@ -56,10 +49,12 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	if (!restore)
 		return NULL;
 	precheck_wait(certain);
-	*restore = (struct restore){ .setup = { .settings = settings }, .resume_fd = -1 };
-	if (!setup_init(&restore->setup, certain))
-		restore->task = restored_task_new(&restore->setup);
-	if (restore->task)
+	*restore = (struct restore){
+		.settings = settings,
+		.task = { .restore = restore, .image_id = -1, .kfd_token = -1, .contents_token = -1 },
+		.resume_fd = -1,
+	};
+	if (!restore_init(restore, certain))
 		return restore;
 	restore_free(restore);
 	return NULL;
@@ -67,48 +62,33 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 
 int restore_prepare_worker(struct restore *restore)
 {
-	struct restore_setup *setup = &restore->setup;
-
 	/* Streams come to each task, one file after the other. */
-	if (setup->machine_error || criu_is_streaming() || !setup->settings->flag[SETTING_PARALLEL_RESTORE])
+	if (restore->machine_error || criu_is_streaming() || !restore->settings->flag[SETTING_PARALLEL_RESTORE])
 		return 0;
-	setup->waits_late = !setup->settings->waits_early && !criu_restores_connections();
-	setup->worker = worker_new(setup->settings, topology_count_gpus(setup->machine), shared_tally(setup->shared));
-	return setup->worker ? 0 : -EIO;
+	restore->waits_late = !restore->settings->waits_early && !criu_restores_connections();
+	restore->worker = worker_new(restore->settings, topology_count_gpus(restore->machine), &restore->shared->tally);
+	return restore->worker ? 0 : -EIO;
 }
 
 void restore_start_worker(struct restore *restore)
 {
-	if (restore->setup.worker)
-		worker_start(restore->setup.worker);
+	if (restore->worker)
+		worker_start(restore->worker);
 }
 
 void restore_free(struct restore *restore)
 {
 	if (!restore)
 		return;
-	worker_free(restore->setup.worker);
-	restored_task_free(restore->task);
-	topology_free(restore->setup.machine);
-	mounted_free(restore->setup.mounted);
-	share_table_free(restore->setup.buffers);
-	shared_free(restore->setup.shared);
+	worker_free(restore->worker);
+	restored_task_done(&restore->task);
+	topology_free(restore->machine);
+	mounted_free(restore->mounted);
+	share_table_free(restore->buffers);
+	shared_free(restore->shared);
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
 	free(restore);
-}
-
-/* ---- in a task ---- */
-
-int restore_file(struct restore *restore, int id)
-{
-	return restored_task_file(restore->task, id);
-}
-
-int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
-		int *ret_fd)
-{
-	return restored_task_vma(restore->task, path, start, offset, ret_offset, ret_fd);
 }
 
 /* ---- resume ---- */
@@ -120,13 +100,13 @@ static int let_go(struct restore *restore)
 
 	if (restore->let_go)
 		return 0;
-	err = share_table_check(restore->setup.buffers);
+	err = share_table_check(restore->buffers);
 	if (err)
 		return err;
-	err = share_table_let_go(restore->setup.buffers);
+	err = share_table_let_go(restore->buffers);
 	if (err)
 		return err;
-	err = shared_let_go(restore->setup.shared);
+	err = shared_let_go(restore->shared);
 	restore->let_go = !err;
 	return err;
 }
@@ -137,17 +117,19 @@ static int let_go(struct restore *restore)
  */
 static int settle_contents(struct restore *restore)
 {
-	struct shared *shared = restore->setup.shared;
+	struct shared *shared = restore->shared;
 	double began = monotonic_seconds();
-	int token, err;
+	int err;
 
-	if (restore->settled || !restore->setup.waits_late)
+	if (restore->settled || !restore->waits_late)
 		return 0;
 	err = tasks_end_with_tracer();
 	if (err)
 		return err;
-	for (unsigned int i = 0; (token = shared_contents(shared, i)) >= 0; i++) {
-		err = worker_wait(token);
+	for (unsigned int i = 0; i < shared->nr_tasks; i++) {
+		int token = shared->tasks[i].contents - 1;
+
+		err = token < 0 ? 0 : worker_wait(token);
 		if (err)
 			return err;
 	}
@@ -159,12 +141,13 @@ static int settle_contents(struct restore *restore)
 /* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
 static bool needs_own_pages(const struct restore *restore, const struct shared_task *task)
 {
-	return task->nr_ranges && !driver_waits_for_pages(&restore->setup.driver) && !criu_restores_one_task();
+	return task->nr_ranges && !driver_waits_for_pages(&restore->driver) && !criu_restores_one_task();
 }
 
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
-	int err = needs_own_pages(restore, task) ? cow_break(pid, task->ranges, task->nr_ranges) : 0;
+	const struct svm_range *ranges = &restore->shared->ranges[task->first_range];
+	int err = needs_own_pages(restore, task) ? cow_break(pid, ranges, task->nr_ranges) : 0;
 
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "
@@ -183,8 +166,8 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	struct shared *shared = restore->setup.shared;
-	struct shared_task task;
+	struct shared *shared = restore->shared;
+	const struct shared_task *task;
 	int err, r = shared_find_task(shared, pid, &task);
 
 	if (r <= 0)
@@ -195,14 +178,14 @@ int restore_resume(struct restore *restore, pid_t pid)
 	err = settle_contents(restore);
 	if (err)
 		return err;
-	err = restore->setup.worker ? worker_wait_all(restore->setup.worker) : 0;
+	err = restore->worker ? worker_wait_all(restore->worker) : 0;
 	if (err)
 		return err;
-	err = task.has_kfd ? resume_queues(restore, pid, &task) : 0;
+	err = task->has_kfd ? resume_queues(restore, pid, task) : 0;
 	if (err)
 		return err;
-	if (++restore->nr_resumed == shared_count_tasks(shared))
-		pages_log_tally(shared_tally(shared), "restored", restore->nr_resumed, "a task waited up to",
-				shared_longest_wait(shared));
+	if (++restore->nr_resumed == shared->nr_tasks)
+		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
+				atomic_load(&shared->waited_ms) / 1e3);
 	return 0;
 }

@@ -13,46 +13,16 @@
 #define _GNU_SOURCE
 #include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
 #include "image/image.h"
 
-struct restored_task {
-	const struct restore_setup *setup;
-	struct gpus gpus;	 /* {}: not chosen yet */
-	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
-	int image_id;		 /* of the file that has it; -1 */
-	bool looked_for_image;	 /* before its file came */
-	struct vma_bos bos;	 /* of the image */
-	int kfd_token;		 /* of the file of /dev/kfd; -1 */
-	int contents_token;	 /* of the worker while it copies; -1 */
-	uint32_t nr_files;	 /* that were restored so far */
-	struct share_task share;
-	struct share_gpu *share_gpus;
-	struct shared_keeper keeper;
-};
-
-struct restored_task *restored_task_new(const struct restore_setup *setup)
+void restored_task_done(struct restored_task *task)
 {
-	struct restored_task *task = calloc(1, sizeof(*task));
-
-	if (!task)
-		return NULL;
-	*task = (struct restored_task){ .setup = setup, .image_id = -1, .kfd_token = -1, .contents_token = -1 };
-	task->share.table = setup->buffers;
-	shared_keeper_init(&task->keeper, setup->shared);
-	return task;
-}
-
-void restored_task_free(struct restored_task *task)
-{
-	if (!task)
-		return;
 	gpus_done(&task->gpus);
 	share_task_done(&task->share);
-	free(task->share_gpus);
 	vma_bos_done(&task->bos);
 	kfd_image_free(task->image);
-	free(task);
 }
 
 /* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
@@ -66,24 +36,15 @@ static int of_ours(int err)
 /* @state: of the task; NULL when this file does not have it. */
 static int setup_gpus(struct restored_task *task, const struct topology *saved, const struct kfd_state *state)
 {
-	const struct restore_setup *setup = task->setup;
-	const struct gpus_request request = {
-		.saved = saved,
-		.machine = setup->machine,
-		.machine_error = setup->machine_error,
-		.state = state,
-		.settings = setup->settings,
-		.shared = setup->shared,
-		.mounted = setup->mounted,
-	};
-	int err = settings_check(setup->settings);
+	const struct restore *restore = task->restore;
+	int err = settings_check(restore->settings);
 	size_t nr = task->gpus.nr;
 
 	if (err)
 		return err;
-	err = gpus_setup(&task->gpus, &request);
+	err = gpus_setup(&task->gpus, restore, saved, state);
 	for (; nr < task->gpus.nr; nr++)
-		shared_note_file(setup->shared, task->gpus.list[nr].file_token);
+		shared_note_file(restore->shared, task->gpus.list[nr].file_token);
 	return err;
 }
 
@@ -126,7 +87,7 @@ static int check_process(const struct kfd_image *image)
 /* To the driver, pages that are still to come are pages that are not there. */
 static int refuse_lazy_pages(const struct restored_task *task)
 {
-	if (!task->gpus.nr || !shared_is_lazy(task->setup->shared))
+	if (!task->gpus.nr || !task->restore->shared->is_lazy)
 		return 0;
 	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
 		    "wait for memory that comes later; restore without it");
@@ -135,7 +96,7 @@ static int refuse_lazy_pages(const struct restored_task *task)
 /* The kernel would take one id for the other when the program exports its next buffer. */
 static int check_ids(const struct restored_task *task)
 {
-	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->setup->settings->flag[SETTING_SHARING_CHECK];
+	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->restore->settings->flag[SETTING_SHARING_CHECK];
 
 	for (size_t i = 0; keeps_ids && i < task->gpus.nr; i++) {
 		const struct gpu *gpu = &task->gpus.list[i];
@@ -149,59 +110,40 @@ static int check_ids(const struct restored_task *task)
 	return 0;
 }
 
-static int prepare_sharing(struct restored_task *task)
-{
-	size_t nr = task->gpus.nr;
-	int err = check_ids(task);
-
-	if (err || !task->image->nr_sharers)
-		return err;
-	task->share_gpus = calloc(nr + 1, sizeof(*task->share_gpus));
-	if (!task->share_gpus)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		task->share_gpus[i] = (struct share_gpu){
-			.user_id = task->gpus.list[i].user_id,
-			.minor = task->gpus.list[i].minor,
-			.kept = task->gpus.list[i].file_token,
-		};
-	task->share.gpus = task->share_gpus;
-	task->share.nr_gpus = nr;
-	task->share.vmas = task->image->vmas;
-	task->share.nr_vmas = task->image->nr_vmas;
-	task->share.nr_sharers = task->image->nr_sharers;
-	return 0;
-}
-
 static int prepare_state(struct restored_task *task)
 {
-	const struct restore_setup *setup = task->setup;
+	const struct restore *restore = task->restore;
 	int err;
 
-	shared_choices(setup->shared)->keeps_ids |= kfd_image_keeps_ids(task->image);
+	restore->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
 	err = setup_gpus(task, task->image->nodes, &task->image->state);
 	if (err)
 		return err;
 	/* A render node that came before did not say how much is needed. */
-	err = gpus_check_room(&task->gpus, &task->image->state, setup->settings);
+	err = gpus_check_room(&task->gpus, &task->image->state, restore->settings);
 	if (err)
 		return err;
 	err = refuse_lazy_pages(task);
 	if (err)
 		return err;
-	err = prepare_sharing(task);
-	return err ? err : vma_bos_sort(&task->image->state, &task->bos);
+	err = check_ids(task);
+	if (err)
+		return err;
+	task->share.gpus = task->gpus.list;
+	task->share.nr_gpus = task->gpus.nr;
+	task->share.image = task->image;
+	return vma_bos_sort(&task->image->state, &task->bos);
 }
 
 /* For what another plugin saved, or this one when told to save it all the same. */
 static int complete_stacks(const struct restored_task *task, struct kfd_state *state)
 {
 	unsigned int nr_lost;
-	int err = stacks_add(state, task->image->nodes, &task->setup->driver, &nr_lost);
+	int err = stacks_add(state, task->image->nodes, &task->restore->driver, &nr_lost);
 
 	if (err || !nr_lost)
 		return err;
-	if (task->setup->settings->flag[SETTING_RESTORABLE_CHECK])
+	if (task->restore->settings->flag[SETTING_RESTORABLE_CHECK])
 		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the "
 			    "image: these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid,
 			    nr_lost);
@@ -212,8 +154,8 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 /* The records of queues become what the local driver takes. */
 static int prepare_queues(const struct restored_task *task, struct kfd_state *state)
 {
-	const struct topology *machine = task->setup->machine;
-	int err = limits_check_harm(state, machine, &task->setup->driver);
+	const struct topology *machine = task->restore->machine;
+	int err = limits_check_harm(state, machine, &task->restore->driver);
 
 	if (err)
 		return err;
@@ -221,7 +163,7 @@ static int prepare_queues(const struct restored_task *task, struct kfd_state *st
 	if (err)
 		return err;
 	fold_queues(state, machine);
-	return standin_find(state, machine, &task->setup->driver);
+	return standin_find(state, machine, &task->restore->driver);
 }
 
 /* ---- the state ---- */
@@ -233,20 +175,20 @@ static int put_in(struct restored_task *task, int kfd)
 
 	if (err)
 		return err;
-	err = shared_add_task(task->setup->shared, kfd >= 0, state);
+	err = shared_add_task(task->restore->shared, kfd >= 0, state, &task->noted);
 	if (err)
 		return err;
-	err = task->image->nr_sharers ? share_make(&task->share, kfd, state) : standin_restore(kfd, state);
+	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
 static int send_contents(struct restored_task *task, const uint32_t *minors)
 {
-	struct shared *shared = task->setup->shared;
+	const struct restore *restore = task->restore;
+	struct shared *shared = restore->shared;
 	double began = monotonic_seconds();
 	const struct pages_process process = { .id = task->image_id, .state = &task->image->state, .minors = minors };
-	int err = pages_restore(&process, task->setup->settings, task->setup->worker, shared_tally(shared),
-				&task->contents_token);
+	int err = pages_restore(&process, restore->settings, restore->worker, &shared->tally, &task->contents_token);
 
 	shared_note_wait(shared, began);
 	return err;
@@ -274,7 +216,7 @@ static int begin_contents(struct restored_task *task)
 
 	if (!minors)
 		return -ENOMEM;
-	return task->setup->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
+	return task->restore->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
 }
 
 /* Once, before the first device mapping, or by criu's main process before RESUME. */
@@ -285,7 +227,7 @@ static int settle_contents(struct restored_task *task)
 
 	task->contents_token = -1;
 	err = token < 0 ? 0 : worker_wait(token);
-	shared_note_wait(task->setup->shared, began);
+	shared_note_wait(task->restore->shared, began);
 	return err;
 }
 
@@ -294,15 +236,16 @@ static int fill_contents(struct restored_task *task)
 	bool has_mappings = task->image->has_vmas && task->image->nr_vmas;
 	int err;
 
-	share_table_copies(task->setup->buffers, true);
+	share_table_copies(task->restore->buffers, true);
 	err = begin_contents(task);
 	kfd_close_dmabufs(&task->image->state);
-	if (task->contents_token >= 0 && task->setup->waits_late &&
-	    shared_note_contents(task->setup->shared, task->contents_token))
+	if (task->contents_token >= 0 && task->restore->waits_late) {
+		task->noted->contents = task->contents_token + 1;
 		task->contents_token = -1;
+	}
 	if (!err && !has_mappings)
 		err = settle_contents(task);
-	share_table_copies(task->setup->buffers, false);
+	share_table_copies(task->restore->buffers, false);
 	return err;
 }
 
@@ -329,7 +272,7 @@ static int put_kfd_state(struct restored_task *task)
 	err = put_state_and_contents(task, kfd);
 	if (err)
 		return err;
-	task->kfd_token = shared_keep_copy(task->setup->shared, kfd);
+	task->kfd_token = shared_keep_copy(task->restore->shared, kfd);
 	return task->kfd_token < 0 ? task->kfd_token : 0;
 }
 
@@ -365,7 +308,7 @@ static int note_objects(struct restored_task *task, const struct gpu *gpu, struc
 	if (!objects->nr_handles && !objects->nr_syncobjs)
 		return 0;
 	if (!is_kfds)
-		token = shared_keep_copy(task->setup->shared, fd);
+		token = shared_keep_copy(task->restore->shared, fd);
 	return token < 0 ? token : share_add_file(&task->share, token, gpu->minor, &image->objects);
 }
 
@@ -487,7 +430,7 @@ static int dmabuf_file(struct restored_task *task, int id)
 	if (err)
 		return err;
 	err = put_state_before_its_file(task);
-	return of_ours(err ? err : share_open_dmabuf(task->setup->buffers, &image));
+	return of_ours(err ? err : share_open_dmabuf(task->restore->buffers, &image));
 }
 
 /* ---- all files ---- */
@@ -504,7 +447,7 @@ static int attach(struct restored_task *task)
 		if (kfd < 0)
 			return kfd;
 	}
-	return share_attach(&task->share, kfd, &task->image->state);
+	return share_attach(&task->share, kfd);
 }
 
 /* Which image a file has shows by trying: an fd; -ENOENT where there is none of this kind; -errno. */
@@ -517,8 +460,9 @@ static const struct file_kind {
 	{ dmabuf_file, false },
 };
 
-int restored_task_file(struct restored_task *task, int id)
+int restore_file(struct restore *restore, int id)
 {
+	struct restored_task *task = &restore->task;
 	const struct file_kind *kind = file_kinds;
 	int err = 0, fd = kind->restore(task, id);
 
@@ -530,7 +474,7 @@ int restored_task_file(struct restored_task *task, int id)
 		err = of_ours(attach(task));
 	if (fd >= 0 && !err)
 		return fd;
-	share_table_fail(task->setup->buffers);
+	share_table_fail(restore->buffers);
 	if (fd < 0)
 		return fd;
 	close(fd);
@@ -539,25 +483,17 @@ int restored_task_file(struct restored_task *task, int id)
 
 /* ---- mappings ---- */
 
-int restored_task_vma(struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
-		      uint64_t *ret_offset, int *ret_fd)
+int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
+		int *ret_fd)
 {
-	const struct vma_context context = {
-		.image = task->image,
-		.bos = &task->bos,
-		.gpus = &task->gpus,
-		.share = &task->share,
-		.kfd_token = task->kfd_token,
-		.rules = task->setup->rules,
-		.traits = task->setup->traits,
-	};
+	struct restored_task *task = &restore->task;
 	struct device_vma vma;
 	int err;
 
-	if (!vma_find(&context, path, start, offset, &vma))
+	if (!vma_find(task, path, start, offset, &vma))
 		return -ENOENT;
 	err = attach(task);
 	if (!err)
 		err = settle_contents(task);
-	return of_ours(err ? err : vma_restore(&context, path, &vma, ret_offset, ret_fd));
+	return of_ours(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }

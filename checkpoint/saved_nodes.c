@@ -3,14 +3,14 @@
  * Which nodes go into the images of a dumped process.
  *
  * A process of the KFD knows its GPUs by ids of its own. A process that has only render nodes knows no ids: its images
- * have this machine's, or those of a process of the KFD, by which the restore finds the same GPUs for both.
+ * have those of a process that has all its GPUs, by which the restore finds the same ones for both, or this machine's.
  */
 #include <inttypes.h>
 
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 
-/* @gpu_id is how the process knows it, 0 for a CPU; @state is NULL for one without the KFD. */
+/* @gpu_id is how the process knows it, 0 for a CPU. */
 static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
 		    const struct kfd_state *state)
 {
@@ -22,7 +22,7 @@ static int add_node(struct topology *nodes, const struct topology_node *from, ui
 	node->present = from->present;
 	memcpy(node->value, from->value, sizeof(node->value));
 	memcpy(node->name, from->name, sizeof(node->name));
-	if (!gpu_id || !state || !records_have_sdma_queue(state, gpu_id))
+	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
 		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
 	for (unsigned int i = 0; !err && i < from->nr_links; i++)
 		err = topology_node_add_link(node, &from->links[i]);
@@ -39,7 +39,7 @@ static int user_gpu_id(const struct kfd_state *state, uint32_t actual_gpu_id, ui
 	return -ENODEV;
 }
 
-int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret)
+int saved_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *nodes = topology_new();
 	unsigned int gpus = 0;
@@ -68,26 +68,6 @@ int saved_nodes_of_kfd(const struct topology *machine, pid_t pid, const struct k
 	return 0;
 }
 
-int saved_nodes_of_files(const struct topology *machine, const struct task_files *files, pid_t pid,
-			 struct topology **ret)
-{
-	_cleanup_topology_ struct topology *nodes = topology_new();
-	int err = nodes ? 0 : -ENOMEM;
-
-	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
-		const struct topology_node *from = machine->nodes[i];
-
-		if (!topology_is_gpu(from) || task_files_has(files, pid, topology_minor(from)))
-			err = add_node(nodes, from, topology_is_gpu(from) ? topology_gpu_id(from) : 0, NULL);
-	}
-	if (!err)
-		err = topology_finish(nodes);
-	if (err)
-		return err;
-	*ret = steal_ptr(nodes);
-	return 0;
-}
-
 bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid)
 {
 	for (size_t i = 0; i < files->count; i++)
@@ -105,18 +85,19 @@ int saved_nodes_find(const struct topology *nodes, const struct task_file *file)
 	return fail(-EOPNOTSUPP, "pid %d: renderD%u is not of a GPU that /dev/kfd shows", file->pid, file->minor);
 }
 
-int saved_nodes_add_devices(const struct topology *machine, const struct topology *nodes, struct kfd_state *state)
+int saved_nodes_find_devices(const struct topology *machine, const struct task_files *files, pid_t pid,
+			     const struct kfd_state *lender, struct kfd_state *state)
 {
-	state->devices = calloc(nodes->nr_nodes + 1, sizeof(*state->devices));
-	for (unsigned int i = 0; state->devices && i < nodes->nr_nodes; i++) {
-		const struct topology_node *node = nodes->nodes[i];
-		int local = topology_is_gpu(node) ? topology_find_minor(machine, topology_minor(node)) : -ENODEV;
+	state->devices = calloc(machine->nr_nodes + 1, sizeof(*state->devices));
+	for (unsigned int i = 0; state->devices && i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t id = topology_gpu_id(node), known_as = id;
 
-		if (local < 0)
+		if (!id || (lender ? user_gpu_id(lender, id, &known_as) : !task_files_has(files, pid, topology_minor(node))))
 			continue;
 		state->devices[state->nr_devices++] = (struct kfd_criu_device_bucket){
-			.user_gpu_id = topology_gpu_id(node),
-			.actual_gpu_id = topology_gpu_id(machine->nodes[local]),
+			.user_gpu_id = known_as,
+			.actual_gpu_id = id,
 		};
 	}
 	return state->devices ? 0 : -ENOMEM;

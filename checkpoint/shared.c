@@ -7,51 +7,17 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 #include "host/host.h"
 
-/* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
-#define MAX_TASKS  65536
-#define MAX_RANGES (1u << 20)
-#define MAX_FILES  (1u << 20)
-
-/* Tasks that hide GPUs at one time, or die while they do. */
-#define MAX_CGROUPS	  1024
 /* A task that was killed is in its cgroup until it has given back all its memory. */
 #define REMOVE_ATTEMPTS	  100
 #define REMOVE_RETRY_USEC 10000
 
 enum cgroup_state { CGROUP_FREE, CGROUP_TAKEN, CGROUP_VALID };
-
-struct shared_cgroup {
-	atomic_int state;
-	int token; /* of the directory that the cgroup is in */
-	char name[48];
-};
-
-struct shared {
-	pthread_mutex_t lock; /* of choices, between processes */
-	bool asked_lazy, is_lazy;
-	struct match_choices choices;
-	atomic_uint nr_tasks, nr_ranges, nr_files;
-	struct content_tally tally;
-	atomic_uint nr_contents;
-	int contents[MAX_TASKS]; /* tokens of the worker, each 1 more; 0: none */
-	atomic_uint waited_ms; /* by the task that has waited longest */
-	struct {
-		pid_t pid;
-		bool has_kfd;
-		unsigned int first_range, nr_ranges;
-	} tasks[MAX_TASKS];
-	struct svm_range ranges[MAX_RANGES];
-	int files[MAX_FILES]; /* by criu's numbers */
-	struct shared_cgroup cgroups[MAX_CGROUPS];
-};
 
 /* Pages that nobody touches cost nothing. */
 struct shared *shared_new(void)
@@ -69,44 +35,14 @@ struct shared *shared_new(void)
 	return shared;
 }
 
-/* ---- the choice of GPUs ---- */
-
-struct match_choices *shared_choices(struct shared *shared)
-{
-	return &shared->choices;
-}
-
-void shared_lock(struct shared *shared)
-{
-	pthread_mutex_lock(&shared->lock);
-}
-
-void shared_unlock(struct shared *shared)
-{
-	pthread_mutex_unlock(&shared->lock);
-}
-
-void shared_ask_lazy(struct shared *shared, bool (*ask)(int token), int token)
-{
-	shared_lock(shared);
-	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : ask(token);
-	shared->asked_lazy = true;
-	shared_unlock(shared);
-}
-
-bool shared_is_lazy(const struct shared *shared)
-{
-	return shared->is_lazy;
-}
-
 /* ---- files in criu's store ---- */
 
 /* More than there is room for stay open as long as criu runs. */
 int shared_note_file(struct shared *shared, int token)
 {
-	unsigned int at = token < 0 ? MAX_FILES : atomic_fetch_add(&shared->nr_files, 1);
+	unsigned int at = token < 0 ? SHARED_MAX_FILES : atomic_fetch_add(&shared->nr_files, 1);
 
-	if (at < MAX_FILES)
+	if (at < SHARED_MAX_FILES)
 		shared->files[at] = token;
 	return token;
 }
@@ -122,7 +58,7 @@ int shared_let_go(const struct shared *shared)
 {
 	unsigned int nr = atomic_load(&shared->nr_files);
 
-	for (unsigned int i = 0; i < nr && i < MAX_FILES; i++) {
+	for (unsigned int i = 0; i < nr && i < SHARED_MAX_FILES; i++) {
 		int err = criu_let_go(shared->files[i]);
 
 		if (err)
@@ -133,86 +69,50 @@ int shared_let_go(const struct shared *shared)
 
 /* ---- tasks with state on GPUs ---- */
 
-/* How many ranges RESUME takes the pages of, and where they begin in the list; more than it has room for are left out. */
-static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state, unsigned int *ret_first)
+/* How many ranges RESUME takes the pages of, which are added to the list; more than it has room for are left out. */
+static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state)
 {
+	unsigned int before = shared->nr_ranges;
 	struct records records;
 	struct svm_range range;
-	unsigned int nr = 0, at = 0;
 
 	records_begin(state, &records);
-	while (records_next_svm(&records, &range) == 1)
-		nr += !range.on_demand;
-	*ret_first = atomic_fetch_add(&shared->nr_ranges, nr);
-	if (*ret_first > MAX_RANGES || nr > MAX_RANGES - *ret_first)
-		return 0;
-	records_begin(state, &records);
-	while (at < nr && records_next_svm(&records, &range) == 1)
+	while (shared->nr_ranges < SHARED_MAX_RANGES && records_next_svm(&records, &range) == 1)
 		if (!range.on_demand)
-			shared->ranges[*ret_first + at++] = range;
-	return at;
+			shared->ranges[shared->nr_ranges++] = range;
+	return shared->nr_ranges - before;
 }
 
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state)
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
 {
-	unsigned int first = 0, at = atomic_fetch_add(&shared->nr_tasks, 1);
-
-	if (at >= MAX_TASKS)
-		return fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", MAX_TASKS);
-	shared->tasks[at].has_kfd = has_kfd;
-	shared->tasks[at].nr_ranges = has_kfd ? add_ranges(shared, state, &first) : 0;
-	shared->tasks[at].first_range = first;
-	shared->tasks[at].pid = getpid();
-	return 0;
+	*ret = NULL;
+	pthread_mutex_lock(&shared->lock);
+	if (shared->nr_tasks < SHARED_MAX_TASKS) {
+		*ret = &shared->tasks[shared->nr_tasks++];
+		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
+		(*ret)->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
+	}
+	pthread_mutex_unlock(&shared->lock);
+	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
 }
 
-int shared_find_task(const struct shared *shared, pid_t pid, struct shared_task *ret)
+int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)
 {
-	unsigned int nr = atomic_load(&shared->nr_tasks);
+	unsigned int nr = shared->nr_tasks;
 	pid_t own = nr ? task_own_pid(pid) : 0;
 
 	if (nr && !own)
 		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU "
 			    "state", pid);
-	for (unsigned int i = 0; i < nr && i < MAX_TASKS; i++) {
-		if (shared->tasks[i].pid != own)
-			continue;
-		*ret = (struct shared_task){
-			.pid = own,
-			.has_kfd = shared->tasks[i].has_kfd,
-			.nr_ranges = shared->tasks[i].nr_ranges,
-			.ranges = &shared->ranges[shared->tasks[i].first_range],
-		};
-		return 1;
-	}
+	for (unsigned int i = 0; i < nr; i++)
+		if (shared->tasks[i].pid == own) {
+			*ret = &shared->tasks[i];
+			return 1;
+		}
 	return 0;
 }
 
-unsigned int shared_count_tasks(const struct shared *shared)
-{
-	return atomic_load(&shared->nr_tasks);
-}
-
 /* ---- what was copied ---- */
-
-struct content_tally *shared_tally(struct shared *shared)
-{
-	return &shared->tally;
-}
-
-bool shared_note_contents(struct shared *shared, int token)
-{
-	unsigned int at = atomic_fetch_add(&shared->nr_contents, 1);
-
-	if (at < MAX_TASKS)
-		shared->contents[at] = token + 1;
-	return at < MAX_TASKS;
-}
-
-int shared_contents(const struct shared *shared, unsigned int i)
-{
-	return i < MAX_TASKS ? shared->contents[i] - 1 : -1;
-}
 
 void shared_note_wait(struct shared *shared, double began)
 {
@@ -222,16 +122,11 @@ void shared_note_wait(struct shared *shared, double began)
 		;
 }
 
-double shared_longest_wait(const struct shared *shared)
-{
-	return atomic_load(&shared->waited_ms) / 1e3;
-}
-
 /* ---- temporary cgroups ---- */
 
 static struct shared_cgroup *take_cgroup(struct shared *shared)
 {
-	for (size_t i = 0; i < MAX_CGROUPS; i++) {
+	for (size_t i = 0; i < SHARED_MAX_CGROUPS; i++) {
 		int is_free = CGROUP_FREE;
 
 		if (atomic_compare_exchange_strong(&shared->cgroups[i].state, &is_free, CGROUP_TAKEN))
@@ -291,7 +186,7 @@ void shared_free(struct shared *shared)
 {
 	if (!shared)
 		return;
-	for (size_t i = 0; i < MAX_CGROUPS; i++)
+	for (size_t i = 0; i < SHARED_MAX_CGROUPS; i++)
 		if (atomic_load(&shared->cgroups[i].state) == CGROUP_VALID)
 			remove_cgroup(&shared->cgroups[i]);
 	munmap(shared, sizeof(*shared));

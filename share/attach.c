@@ -31,7 +31,7 @@ int share_add_file(struct share_task *task, int kept, uint32_t minor, struct ren
 	if (array_add(task->files, task->nr_files, (struct share_file){ kept, minor, *objects }))
 		return -ENOMEM;
 	*objects = (struct render_objects){ 0 };
-	share_table_file(task->table);
+	atomic_fetch_add(&task->table->nr_files, 1);
 	return 0;
 }
 
@@ -95,8 +95,9 @@ static int free_fillers(const struct share_task *task, int kfd)
 	return 0;
 }
 
-static int import_bos(struct share_task *task, int kfd, const struct kfd_state *state)
+static int import_bos(struct share_task *task, int kfd)
 {
+	const struct kfd_state *state = &task->image->state;
 	_cleanup_free_ struct import *imports = calloc((size_t)state->nr_bos + 1, sizeof(*imports));
 	_cleanup_(share_open_done) struct share_open open = { 0 };
 	struct bo_record record;
@@ -253,7 +254,7 @@ static int ask_offset(int fd, int dmabuf, uint64_t *ret)
 }
 
 /* *fd: a file of the GPU's render node that holds nothing of the task; -1: none yet. */
-static int find_offset(const struct share_task *task, const struct share_gpu *gpu, struct bo *bo, int *fd)
+static int find_offset(const struct share_task *task, const struct gpu *gpu, struct bo *bo, int *fd)
 {
 	_cleanup_close_ int dmabuf = share_table_get(task->table, bo->share.buffer);
 	int err;
@@ -268,9 +269,9 @@ static int find_offset(const struct share_task *task, const struct share_gpu *gp
 }
 
 /* @mapped: the old offsets of all mappings, sorted. The dump saves none that does not begin where its buffer does. */
-static int find_offsets_on(const struct share_task *task, const struct share_gpu *gpu, const uint64_t *mapped,
-			   struct kfd_state *state)
+static int find_offsets_on(const struct share_task *task, const struct gpu *gpu, const uint64_t *mapped)
 {
+	struct kfd_state *state = &task->image->state;
 	_cleanup_close_ int fd = -1;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
@@ -278,7 +279,7 @@ static int find_offsets_on(const struct share_task *task, const struct share_gpu
 		int err;
 
 		if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(state, i) ||
-		    !bsearch(&bo->offset, mapped, task->nr_vmas, sizeof(*mapped), compare_u64))
+		    !bsearch(&bo->offset, mapped, task->image->nr_vmas, sizeof(*mapped), compare_u64))
 			continue;
 		err = find_offset(task, gpu, bo, &fd);
 		if (err)
@@ -287,17 +288,18 @@ static int find_offsets_on(const struct share_task *task, const struct share_gpu
 	return 0;
 }
 
-static int find_offsets(const struct share_task *task, struct kfd_state *state)
+static int find_offsets(const struct share_task *task)
 {
-	_cleanup_free_ uint64_t *mapped = calloc(task->nr_vmas + 1, sizeof(*mapped));
+	const struct kfd_image *image = task->image;
+	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped));
 
 	if (!mapped)
 		return -ENOMEM;
-	for (size_t i = 0; i < task->nr_vmas; i++)
-		mapped[i] = task->vmas[i].offset;
-	qsort(mapped, task->nr_vmas, sizeof(*mapped), compare_u64);
+	for (size_t i = 0; i < image->nr_vmas; i++)
+		mapped[i] = image->vmas[i].offset;
+	qsort(mapped, image->nr_vmas, sizeof(*mapped), compare_u64);
 	for (size_t i = 0; i < task->nr_gpus; i++) {
-		int err = find_offsets_on(task, &task->gpus[i], mapped, state);
+		int err = find_offsets_on(task, &task->gpus[i], mapped);
 
 		if (err)
 			return err;
@@ -305,10 +307,10 @@ static int find_offsets(const struct share_task *task, struct kfd_state *state)
 	return 0;
 }
 
-int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
+int share_attach(struct share_task *task, int kfd)
 {
-	bool shares = kfd_state_shares(state);
-	int err = shares ? import_bos(task, kfd, state) : 0;
+	bool shares = kfd_state_shares(&task->image->state);
+	int err = shares ? import_bos(task, kfd) : 0;
 
 	task->attached = true;
 	if (err)
@@ -318,9 +320,10 @@ int share_attach(struct share_task *task, int kfd, struct kfd_state *state)
 		if (err)
 			return err;
 	}
-	err = shares ? find_offsets(task, state) : 0;
+	err = shares ? find_offsets(task) : 0;
 	if (err)
 		return err;
-	share_table_attached(task->table, task->nr_files);
+	atomic_fetch_add(&task->table->nr_filled, (unsigned int)task->nr_files);
+	atomic_fetch_add(&task->table->nr_attached, 1);
 	return 0;
 }

@@ -10,36 +10,10 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 
 /* ---- BOs of the KFD ---- */
-
-/* What the dma-buf of one or several BOs is. */
-struct memory {
-	uint64_t offset, size;
-	bool has_offset; /* it is for the CPU; one that is not keeps the BO's offset */
-	int is_far;	 /* of another GPU; -1: not asked yet */
-};
-
-static int look_at(struct survey *survey, const struct holder *holder, struct memory *ret)
-{
-	int fd = survey_scratch(survey, holder->minor);
-	struct gem_info info = { 0 };
-	uint32_t handle = 0;
-	int asked, err = fd < 0 ? fd : gem_import(fd, holder->dmabuf_fd, &handle);
-
-	if (err)
-		return err;
-	*ret = (struct memory){ .offset = holder->offset, .is_far = -1 };
-	asked = gem_offset(fd, handle, &ret->offset);
-	err = gem_ask(fd, handle, &info);
-	gem_close(fd, handle);
-	ret->size = info.size;
-	ret->has_offset = !asked;
-	return asked && asked != -EPERM ? asked : err;
-}
 
 /*
  * Whether a BO is an import of another GPU's memory, which has an offset of its own in each file: 1 or 0, or -errno after
@@ -56,7 +30,7 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 		return memory->is_far;
 	err = survey_ask_gpu(survey, holder->dmabuf_fd, 0, &gpu_id);
 	if (err == -EINVAL)
-		return survey_refuse_memory(holder_process(survey, holder)->pid, holder->minor);
+		return survey_refuse_memory(holder_pid(survey, holder), holder->minor);
 	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
 	return memory->is_far;
 }
@@ -65,18 +39,18 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 static int check_dmabuf(struct survey *survey, struct holder *holder, struct memory *memory)
 {
 	const struct bo *bo = holder_bo(survey, holder);
-	pid_t pid = holder_process(survey, holder)->pid;
+	pid_t pid = holder_pid(survey, holder);
 	int r;
 
 	holder->is_home = memory->has_offset && memory->offset == bo->offset;
-	if (memory->offset == bo->offset && memory->size >= bo->size)
+	if (memory->offset == bo->offset && memory->info.size >= bo->size)
 		return 0;
 	r = is_far_import(survey, holder, memory);
-	if (r < 0 || (r && memory->size >= bo->size))
+	if (r < 0 || (r && memory->info.size >= bo->size))
 		return r < 0 ? r : 0;
 	return fail(-EOPNOTSUPP, "pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#"
 		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", pid,
-		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->size, bo->size);
+		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->info.size, bo->size);
 }
 
 static bool is_same_dmabuf(const struct holder *a, const struct holder *b)
@@ -91,11 +65,15 @@ static int check_dmabufs(struct survey *survey)
 
 	for (size_t i = 0; i < survey->nr_holders; i++) {
 		struct holder *holder = &survey->holders[i];
-		int err = i && is_same_dmabuf(holder - 1, holder) ? 0 : look_at(survey, holder, &memory);
+		int err = 0;
 
+		if (!i || !is_same_dmabuf(holder - 1, holder)) {
+			memory = (struct memory){ .offset = holder->offset, .is_far = -1 };
+			err = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
+		}
 		if (err)
 			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
-				    holder_process(survey, holder)->pid, holder->bo, holder_bo(survey, holder)->gpu_id);
+				    holder_pid(survey, holder), holder->bo, holder_bo(survey, holder)->gpu_id);
 		err = check_dmabuf(survey, holder, &memory);
 		if (err)
 			return err;
@@ -106,23 +84,23 @@ static int check_dmabufs(struct survey *survey)
 static int add_bo(struct survey *survey, size_t number, size_t i)
 {
 	const struct share_process *process = &survey->request->processes[number];
-	const struct bo *bo = &process->state->bos[i];
-	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
+	const struct bo *bo = &process->image->state.bos[i];
+	int node = topology_find_gpu(process->image->nodes, bo->gpu_id), err;
 	struct holder holder = {
 		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
 	};
 
 	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
-		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->pid, i,
+		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->file->pid, i,
 			    bo->gpu_id);
-	holder.minor = topology_minor(process->nodes->nodes[node]);
+	holder.minor = topology_minor(process->image->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
-	return err ? err : survey_add_holder(survey, &holder);
+	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
 
 static int add_process(struct survey *survey, size_t number)
 {
-	const struct kfd_state *state = survey->request->processes[number].state;
+	const struct kfd_state *state = &survey->request->processes[number].image->state;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		int err = kfd_bo_has_contents(&state->bos[i]) ? add_bo(survey, number, i) : 0;
@@ -143,9 +121,30 @@ static int check_names(const struct survey *survey)
 			continue;
 		return fail(-EOPNOTSUPP, "pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#"
 			    PRIx64 "), as legacy IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
-			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_process(survey, a)->pid, a->minor,
-			    holder_process(survey, b)->pid, a->offset);
+			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_pid(survey, a), a->minor,
+			    holder_pid(survey, b), a->offset);
 	}
+	return 0;
+}
+
+/* ---- what is no buffer ---- */
+
+static int add_syncobjs(struct survey *survey, size_t number)
+{
+	const struct task_file *file = &survey->request->files->files[number];
+	uint32_t nr_contexts = 0, pending = 0;
+	int err = drm_count_contexts(file->fd, &nr_contexts);
+
+	if (!err)
+		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
+	if (err)
+		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
+	if (nr_contexts)
+		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
+			    file->pid, file->minor, nr_contexts);
+	if (pending)
+		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
+			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
 	return 0;
 }
 
@@ -224,7 +223,7 @@ static int add_handle(struct survey *survey, size_t number, size_t process, cons
 	if (err)
 		return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, entry->handle,
 			    file->minor);
-	return survey_add_holder(survey, &holder);
+	return array_add(survey->holders, survey->nr_holders, holder);
 }
 
 /* Before Linux 6.18 handles are not listed, nor are mappings. @what: such buffers may be. */
@@ -292,27 +291,6 @@ int share_file_is_used(const struct task_file *file)
 	return nr || objects.nr_syncobjs;
 }
 
-/* ---- what is no buffer ---- */
-
-static int add_syncobjs(struct survey *survey, size_t number)
-{
-	const struct task_file *file = &survey->request->files->files[number];
-	uint32_t nr_contexts = 0, pending = 0;
-	int err = drm_count_contexts(file->fd, &nr_contexts);
-
-	if (!err)
-		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
-	if (nr_contexts)
-		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
-			    file->pid, file->minor, nr_contexts);
-	if (pending)
-		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
-			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
-	return survey->objects[number].nr_syncobjs ? check_settled(survey, number) : 0;
-}
-
 /* ---- all ---- */
 
 /* Of a file of a task without /dev/kfd, which knows no address space of its own. */
@@ -325,86 +303,66 @@ static int check_owner(const struct survey *survey, size_t number)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
 		    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
-		    survey->request->processes[owner].pid);
+		    survey->request->processes[owner].file->pid);
 }
 
 static int add_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
-	const struct task_file *file = &request->files->files[number];
-	size_t process = survey_process_of(request, file->pid);
-	int err;
+	size_t process = survey_process_of(request, request->files->files[number].pid);
+	int err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
 
-	if (process == request->nr_processes || !file->minor)
-		return 0;
-	err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
-	if (err)
-		return err;
-	err = add_handles(survey, number, process);
-	return err ? err : add_syncobjs(survey, number);
+	if (!err && survey->objects[number].nr_syncobjs)
+		err = check_settled(survey, number);
+	return err ? err : add_handles(survey, number, process);
 }
 
 /* ---- which file of a render node has the KFD's address space ---- */
 
-/* Whether a file shows that it is the KFD's. */
-typedef int (*sign_fn)(const struct task_file *file, bool *ret);
+/*
+ * Whether a file shows that it is the KFD's. Where a process has no buffer on the GPU that the CPU can map (files.c), it
+ * is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without contexts, which are
+ * all that can be saved, ROCm makes them in no other.
+ */
+typedef bool (*sign_fn)(const struct survey *survey, size_t file);
 
-static int has_pasid(const struct task_file *file, bool *ret)
+static bool has_pasid(const struct survey *survey, size_t number)
 {
+	const struct task_file *file = &survey->request->files->files[number];
 	struct task_kfd kfd;
 
-	*ret = !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
-	return 0;
+	return !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
 }
 
-static int has_syncobjs(const struct task_file *file, bool *ret)
+static bool has_syncobjs(const struct survey *survey, size_t number)
 {
-	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
-	uint32_t pending = 0;
-	int err = gem_syncobjs(file->fd, &objects, &pending);
-
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for syncobjs: %m", file->pid, file->minor);
-	*ret = objects.nr_syncobjs || pending;
-	return 0;
+	return survey->objects[number].nr_syncobjs;
 }
 
-/* Marks those beside a file that has the sign, and have it not. Each is asked once: most signs are many calls. */
+/* Marks those beside a file that has the sign, and have it not. Each is asked once: a sign may be many calls. */
 static int settle_by(struct survey *survey, sign_fn has_sign)
 {
-	const struct task_files *files = survey->request->files;
-	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
-	int err = signs ? 0 : -ENOMEM;
+	size_t nr = survey->request->files->count;
+	_cleanup_free_ bool *signs = calloc(nr + 1, sizeof(*signs));
 
-	for (size_t i = 0; !err && i < files->count; i++)
-		err = files_may_be_another(survey, i) ? has_sign(&files->files[i], &signs[i]) : 0;
-	if (err)
-		return err;
-	for (size_t i = 0; i < files->count; i++)
-		for (size_t j = 0; signs[i] && j < files->count; j++)
+	if (!signs)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		signs[i] = files_may_be_another(survey, i) && has_sign(survey, i);
+	for (size_t i = 0; i < nr; i++)
+		for (size_t j = 0; signs[i] && j < nr; j++)
 			if (!signs[j] && files_compete(survey, i, j))
 				survey->is_another[j] = true;
 	return 0;
 }
 
-/*
- * Where a process has no buffer on the GPU that the CPU can map (files.c), it is the file with the KFD's pasid (Linux 6.1
- * and 6.12), else that with syncobjs. Of files without contexts, which are all that can be saved, ROCm makes them in no
- * other.
- */
-static int find_other_files(struct survey *survey)
+static int find_other_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
-	int err;
+	size_t process = survey_process_of(request, request->files->files[number].pid);
 
-	for (size_t i = 0; i < request->files->count; i++) {
-		size_t process = survey_process_of(request, request->files->files[i].pid);
-
-		survey->is_another[i] = !request->files->files[i].minor || process == request->nr_processes ||
-					request->processes[process].file->minor || files_is_another(survey, process, i);
-	}
-	err = settle_by(survey, has_pasid);
-	return err ? err : settle_by(survey, has_syncobjs);
+	survey->is_another[number] = request->processes[process].file->minor || files_is_another(survey, process, number);
+	return 0;
 }
 
 static int add_processes(struct survey *survey)
@@ -423,19 +381,33 @@ static int add_processes(struct survey *survey)
 	return err ? err : check_names(survey);
 }
 
+/* Of render nodes, of processes that are saved. */
+static int for_each_file(struct survey *survey, int (*add)(struct survey *survey, size_t number))
+{
+	const struct share_request *request = survey->request;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < request->files->count; i++)
+		if (request->files->files[i].minor &&
+		    survey_process_of(request, request->files->files[i].pid) < request->nr_processes)
+			err = add(survey, i);
+	return err;
+}
+
 int collect_all(struct survey *survey)
 {
 	int err = add_processes(survey);
 
 	if (err)
 		return err;
-	err = find_other_files(survey);
+	err = for_each_file(survey, add_syncobjs);
 	if (err)
 		return err;
-	for (size_t i = 0; i < survey->request->files->count; i++) {
-		err = add_file(survey, i);
-		if (err)
-			return err;
-	}
-	return 0;
+	memset(survey->is_another, true, survey->request->files->count);
+	err = for_each_file(survey, find_other_file);
+	if (!err)
+		err = settle_by(survey, has_pasid);
+	if (!err)
+		err = settle_by(survey, has_syncobjs);
+	return err ? err : for_each_file(survey, add_file);
 }

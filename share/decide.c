@@ -14,7 +14,6 @@
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
-#include "amdgpu_plugin_drm.h"
 
 /* Flags of GEM_CREATE that are younger than some headers. */
 #define CREATE_COHERENT	    (1ull << 13)
@@ -50,65 +49,30 @@ static struct holder *find_owner(const struct survey *survey, const struct buffe
 	return owner;
 }
 
-/* What the kernel says of the memory, whoever names it. */
-static int look_at(struct survey *survey, const struct buffer *buffer, struct gem_info *ret, struct kfd_share *ret_share)
-{
-	int fd = survey_scratch(survey, buffer->minor);
-	uint32_t handle = 0;
-	int err = fd < 0 ? fd : gem_import(fd, buffer->dmabuf_fd, &handle);
-
-	if (!err) {
-		err = gem_ask(fd, handle, ret);
-		if (!err)
-			err = gem_get_metadata(fd, handle, ret_share);
-		gem_close(fd, handle);
-	}
-	if (err)
-		return fail(err, "pid %d: cannot look at a buffer of renderD%u: %m",
-			    holder_process(survey, buffer->holders)->pid, buffer->minor);
-	return 0;
-}
-
 /* ---- what is written down ---- */
-
-/* Makes room for one more BO behind those of the KFD; the room for added ones doubles. */
-static int grow_bos(struct kfd_state *state)
-{
-	size_t nr_added = state->nr_bos - state->nr_records;
-	struct bo *grown;
-
-	if (nr_added & (nr_added - 1))
-		return 0;
-	grown = reallocarray(state->bos, state->nr_bos + nr_added + 2, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	state->bos = grown;
-	return 0;
-}
 
 /* A BO behind those of the KFD, of a handle. */
 static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
 		  const struct kfd_share *share, struct bo **ret)
 {
 	const struct share_process *process = holder_process(survey, holder);
-	struct kfd_state *state = process->state;
-	int err, node = topology_find_minor(process->nodes, holder->minor);
+	struct kfd_state *state = &process->image->state;
+	int node = topology_find_minor(process->image->nodes, holder->minor);
+	struct bo *grown = node < 0 ? NULL : reallocarray(state->bos, state->nr_bos + 1, sizeof(*grown));
 
-	if (node < 0)
-		return node;
-	err = grow_bos(state);
-	if (err)
-		return err;
-	state->bos[state->nr_bos] = (struct bo){
+	if (!grown)
+		return node < 0 ? node : -ENOMEM;
+	state->bos = grown;
+	grown[state->nr_bos] = (struct bo){
 		.size = info->size,
 		.offset = holder->is_mappable ? holder->offset : 0,
-		.gpu_id = topology_gpu_id(process->nodes->nodes[node]),
+		.gpu_id = topology_gpu_id(process->image->nodes->nodes[node]),
 		.alloc_flags = info->domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
 									KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 		.dmabuf_fd = KFD_NO_FD,
 		.share = *share,
 	};
-	*ret = &state->bos[state->nr_bos++];
+	*ret = &grown[state->nr_bos++];
 	return 0;
 }
 
@@ -157,7 +121,7 @@ static int try_object(struct survey *survey, const struct holder *owner, const s
 	if (!err)
 		return gem_close(fd, handle);
 	(void)fail(err, "pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %m",
-	     holder_process(survey, owner)->pid, owner->is_descriptor ? "a dma-buf" : "a handle", owner->minor,
+	     holder_pid(survey, owner), owner->is_descriptor ? "a dma-buf" : "a handle", owner->minor,
 	     share->flags);
 	return -EOPNOTSUPP;
 }
@@ -253,7 +217,7 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 		return 0;
 	if (share->read_only && owner->bo != NO_BO)
 		return fail(-EOPNOTSUPP, "pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, "
-			    "which the kernel does not make again", holder_process(survey, owner)->pid, owner->minor);
+			    "which the kernel does not make again", holder_pid(survey, owner), owner->minor);
 	return array_add(survey->open, survey->nr_open, (struct open_buffer){ buffer->holders->inode, share->buffer });
 }
 
@@ -278,25 +242,26 @@ static int number_buffer(struct survey *survey, const struct buffer *buffer, str
 
 static int decide(struct survey *survey, struct buffer *buffer)
 {
+	pid_t pid = holder_pid(survey, buffer->holders);
 	struct kfd_share share = { 0 };
+	struct memory memory = { 0 };
 	struct holder *owner;
-	struct gem_info info;
 	int err = survey_find_gpu(survey, buffer);
 
 	if (err)
 		return err;
-	err = look_at(survey, buffer, &info, &share);
+	err = survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, &share);
 	if (err)
-		return err;
+		return fail(err, "pid %d: cannot look at a buffer of renderD%u: %m", pid, buffer->minor);
 	owner = find_owner(survey, buffer);
 	if (!owner)
 		return fail(-EOPNOTSUPP, "pid %d: has a buffer of renderD%u that no process of the dump holds there: that cannot "
-			    "be saved", holder_process(survey, buffer->holders)->pid, buffer->minor);
+			    "be saved", pid, buffer->minor);
 	if (owner->bo != NO_BO)
-		widen_flags(&info, holder_bo(survey, owner));
+		widen_flags(&memory.info, holder_bo(survey, owner));
 	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer))
 		return 0;
-	return number_buffer(survey, buffer, owner, &info, &share);
+	return number_buffer(survey, buffer, owner, &memory.info, &share);
 }
 
 /* ---- mappings ---- */
@@ -316,15 +281,15 @@ static bool is_mapped_on(const struct kfd_state *state, size_t bo, uint32_t gpu_
 /* The KFD maps its BOs in the same address space, and lists show both: two mappings never overlap. */
 static int drop_kfd_mappings(const struct share_process *process, uint32_t minor, struct render_objects *objects)
 {
-	const struct kfd_state *state = process->state;
+	const struct kfd_state *state = &process->image->state;
 	_cleanup_free_ uint64_t *addresses = calloc((size_t)state->nr_bos + 1, sizeof(*addresses));
-	int node = topology_find_minor(process->nodes, minor);
+	int node = topology_find_minor(process->image->nodes, minor);
 	size_t kept = 0, nr = 0;
 	uint32_t gpu_id;
 
 	if (!addresses || node < 0)
 		return addresses ? node : -ENOMEM;
-	gpu_id = topology_gpu_id(process->nodes->nodes[node]);
+	gpu_id = topology_gpu_id(process->image->nodes->nodes[node]);
 	for (size_t i = 0; i < state->nr_records; i++)
 		if (is_mapped_on(state, i, gpu_id))
 			addresses[nr++] = state->bos[i].addr;
@@ -376,7 +341,7 @@ static int take_mappings(const struct survey *survey, size_t number, const struc
 /* What is not owned is not copied. */
 static void close_imports(const struct share_process *process)
 {
-	struct kfd_state *state = process->state;
+	struct kfd_state *state = &process->image->state;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		if (state->bos[i].dmabuf_fd == KFD_NO_FD || kfd_state_owns(state, i))
@@ -389,20 +354,20 @@ static void close_imports(const struct share_process *process)
 /* A process that shares comes back with fillers in the gaps of its BOs' numbers. */
 static int check_numbers(const struct share_process *process)
 {
-	for (size_t i = 0; i < process->state->nr_records; i++) {
+	for (size_t i = 0; i < process->image->state.nr_records; i++) {
 		struct bo_record record;
 
-		if (records_bo(process->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
+		if (records_bo(&process->image->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
 			continue;
 		return fail(-E2BIG, "pid %d: shares buffers and has a buffer of gpu %#x with number %u, which is too large to be "
-			    "restored", process->pid, process->state->bos[i].gpu_id, record.handle);
+			    "restored", process->file->pid, process->image->state.bos[i].gpu_id, record.handle);
 	}
 	return 0;
 }
 
 static int finish_process(struct survey *survey, struct share_process *process)
 {
-	bool shares = kfd_state_shares(process->state);
+	bool shares = kfd_state_shares(&process->image->state);
 	int err = shares ? check_numbers(process) : 0;
 
 	if (err)
@@ -410,16 +375,16 @@ static int finish_process(struct survey *survey, struct share_process *process)
 	for (size_t i = 0; i < survey->request->files->count; i++) {
 		const struct render_objects *objects = &survey->objects[i];
 
-		if (survey->request->files->files[i].pid != process->pid)
+		if (survey->request->files->files[i].pid != process->file->pid)
 			continue;
-		process->nr_files++;
+		process->image->nr_files++;
 		shares = shares || objects->nr_handles || objects->nr_syncobjs;
 		err = take_mappings(survey, i, process);
 		if (err)
 			return err;
 	}
 	survey->nr_sharers += shares;
-	process->nr_sharers = shares;
+	process->image->nr_sharers = shares;
 	close_imports(process);
 	return 0;
 }
@@ -435,7 +400,7 @@ static int finish(struct survey *survey)
 			return err;
 	}
 	for (size_t i = 0; i < request->nr_processes; i++)
-		request->processes[i].nr_sharers *= survey->nr_sharers;
+		request->processes[i].image->nr_sharers *= survey->nr_sharers;
 	return 0;
 }
 

@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 
@@ -47,15 +46,15 @@ static int check_unaccounted(const struct survey *survey, const struct share_pro
 {
 	bool can_export = kfd_can_export(survey->kfd);
 
-	for (size_t i = 0; i < process->state->nr_bos; i++) {
-		const struct bo *bo = &process->state->bos[i];
+	for (size_t i = 0; i < process->image->state.nr_bos; i++) {
+		const struct bo *bo = &process->image->state.bos[i];
 		bool is_import = !(bo->alloc_flags & ~IMPORT_FLAGS);
 
 		if (!kfd_bo_has_contents(bo) || !(is_import || can_export))
 			continue;
 		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 nothing tells "
 			    "who else has it: dump it with everybody who shares it on Linux 6.8 or later (KFD_SHARING_CHECK=0 "
-			    "dumps it as if it were not shared)", process->pid, is_import ? "has imported" : "may have exported",
+			    "dumps it as if it were not shared)", process->file->pid, is_import ? "has imported" : "may have exported",
 			    bo->size, bo->gpu_id);
 	}
 	return 0;
@@ -84,8 +83,8 @@ static int check_buffer(struct survey *survey, struct buffer *buffer)
 
 	if (!request->one_dmabuf && buffer->nr > 1)
 		return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be saved "
-			    "before Linux 6.8", holder_process(survey, buffer->holders)->pid, buffer->holders->minor,
-			    holder_process(survey, buffer->holders + 1)->pid);
+			    "before Linux 6.8", holder_pid(survey, buffer->holders), buffer->holders->minor,
+			    holder_pid(survey, buffer->holders + 1));
 	if (!request->one_dmabuf || !request->check_partners || survey_is_private(survey, buffer))
 		return 0;
 	err = survey_find_gpu(survey, buffer);
@@ -121,21 +120,15 @@ static int collect(struct survey *survey)
 	return err;
 }
 
-static int take(struct survey *survey, const struct share_request *request)
-{
-	int err = survey_init(survey, request);
-
-	if (err)
-		return err;
-	err = check_kernel(survey);
-	return err ? err : collect(survey);
-}
-
 int share_dump_collect(const struct share_request *request, struct survey **ret)
 {
 	struct survey *survey = calloc(1, sizeof(*survey));
-	int err = survey ? take(survey, request) : -ENOMEM;
+	int err = survey ? survey_init(survey, request) : -ENOMEM;
 
+	if (!err)
+		err = check_kernel(survey);
+	if (!err)
+		err = collect(survey);
 	if (err)
 		share_dump_done(survey);
 	else

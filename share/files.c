@@ -28,30 +28,41 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 	return other != file && other->pid == file->pid && other->minor == file->minor;
 }
 
-/* Whether a BO can be mapped by @other and not by @file. Some cannot be mapped at all. */
-static bool maps_less(const struct kfd_state *state, uint32_t gpu_id, const struct task_file *file,
-		      const struct task_file *other)
+/* How many BOs of a process on a GPU can be mapped by a file; *ret_visible: how many the CPU can see. */
+static size_t count_mapped(const struct share_process *process, uint32_t minor, int fd, size_t *ret_visible)
 {
-	for (size_t i = 0; i < state->nr_records; i++) {
-		const struct bo *bo = &state->bos[i];
+	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+	int node = topology_find_minor(process->image->nodes, minor);
+	size_t nr = 0;
 
-		if (bo->gpu_id == gpu_id && kfd_bo_has_contents(bo) && !can_map(file->fd, bo->offset) &&
-		    can_map(other->fd, bo->offset))
-			return true;
+	*ret_visible = 0;
+	for (size_t i = 0; node >= 0 && i < process->image->state.nr_records; i++) {
+		const struct bo *bo = &process->image->state.bos[i];
+
+		if (bo->gpu_id != topology_gpu_id(process->image->nodes->nodes[node]) || !kfd_bo_has_contents(bo))
+			continue;
+		*ret_visible += (bo->alloc_flags & visible) != 0;
+		nr += can_map(fd, bo->offset);
 	}
-	return false;
+	return nr;
 }
 
 bool files_is_another(const struct survey *survey, size_t process, size_t file)
 {
 	const struct share_process *of = &survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
-	int node = topology_find_minor(of->nodes, files->files[file].minor);
+	const struct task_file *its = &files->files[file];
+	size_t visible, nr = SIZE_MAX; /* not counted yet */
 
-	for (size_t i = 0; node >= 0 && i < files->count; i++)
-		if (is_beside(&files->files[file], &files->files[i]) &&
-		    maps_less(of->state, topology_gpu_id(of->nodes->nodes[node]), &files->files[file], &files->files[i]))
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *other = &files->files[i];
+
+		if (!is_beside(its, other))
+			continue;
+		nr = nr < SIZE_MAX ? nr : count_mapped(of, its->minor, its->fd, &visible);
+		if (count_mapped(of, its->minor, other->fd, &visible) > nr)
 			return true;
+	}
 	return false;
 }
 
@@ -71,24 +82,6 @@ bool files_may_be_another(const struct survey *survey, size_t file)
 	return false;
 }
 
-/* Whether all BOs of a process that the CPU can see can be mapped by the file; false when there are none. */
-static bool maps_all(const struct share_process *process, uint32_t gpu_id, int fd)
-{
-	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
-	bool any = false;
-
-	for (size_t i = 0; i < process->state->nr_records; i++) {
-		const struct bo *bo = &process->state->bos[i];
-
-		if (bo->gpu_id != gpu_id || !kfd_bo_has_contents(bo) || !(bo->alloc_flags & visible))
-			continue;
-		if (!can_map(fd, bo->offset))
-			return false;
-		any = true;
-	}
-	return any;
-}
-
 size_t files_owner(const struct survey *survey, size_t file)
 {
 	const struct share_request *request = survey->request;
@@ -96,11 +89,9 @@ size_t files_owner(const struct survey *survey, size_t file)
 	size_t i;
 
 	for (i = 0; i < request->nr_processes; i++) {
-		const struct share_process *process = &request->processes[i];
-		int node = topology_find_minor(process->nodes, of->minor);
+		size_t visible, nr = count_mapped(&request->processes[i], of->minor, of->fd, &visible);
 
-		if (node >= 0 && process->pid != of->pid &&
-		    maps_all(process, topology_gpu_id(process->nodes->nodes[node]), of->fd))
+		if (visible && nr >= visible)
 			break;
 	}
 	return i;

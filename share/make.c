@@ -22,11 +22,6 @@ struct number {
 	bool is_import;
 };
 
-static uint32_t gpu_of(const struct number *number)
-{
-	return (uint32_t)(number->handle >> 32);
-}
-
 static int read_numbers(const struct kfd_state *state, struct number *numbers)
 {
 	for (size_t i = 0; i < state->nr_records; i++) {
@@ -42,55 +37,41 @@ static int read_numbers(const struct kfd_state *state, struct number *numbers)
 	return 0;
 }
 
-/* Of one GPU; @nr numbers up to its last import. */
-static int fill_gaps(struct share_task *task, const struct number *numbers, size_t nr)
+static int fill_gap(struct share_task *task, uint64_t from, uint64_t to)
 {
-	uint64_t next = kfd_handle(gpu_of(numbers), 0);
-
-	for (size_t i = 0; i < nr; next++) {
-		if (next > numbers[i].handle)
-			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", gpu_of(numbers),
-				    (uint32_t)numbers[i].handle);
-		if (next == numbers[i].handle)
-			i++;
-		else if (array_add(task->fillers, task->nr_fillers,
-				   (struct filler){ .gpu_id = gpu_of(numbers), .handle = (uint32_t)next }))
+	for (uint64_t i = from; i < to; i++)
+		if (array_add(task->fillers, task->nr_fillers,
+			      (struct filler){ .gpu_id = (uint32_t)(i >> 32), .handle = (uint32_t)i }))
 			return -ENOMEM;
-	}
 	return 0;
 }
 
+/* From the highest number of each GPU down: the gaps below its last import. */
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
-	size_t next, nr = state->nr_records;
-	_cleanup_free_ struct number *numbers = calloc(nr + 1, sizeof(*numbers));
+	_cleanup_free_ struct number *numbers = calloc((size_t)state->nr_records + 1, sizeof(*numbers));
+	bool has_import = false;
 	int err = numbers ? read_numbers(state, numbers) : -ENOMEM;
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr; i = next) {
-		size_t up_to = i;
+	for (size_t i = state->nr_records; i-- > 0;) {
+		uint64_t handle = numbers[i].handle, zero = handle & ~(uint64_t)UINT32_MAX;
+		bool is_lowest = !i || numbers[i - 1].handle < zero;
+		uint64_t from = is_lowest ? zero : numbers[i - 1].handle + 1;
 
-		for (next = i; next < nr && gpu_of(&numbers[next]) == gpu_of(&numbers[i]); next++)
-			if (numbers[next].is_import)
-				up_to = next + 1;
-		err = fill_gaps(task, &numbers[i], up_to - i);
-		if (err)
-			return err;
+		if (from > handle)
+			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", (uint32_t)(handle >> 32),
+				    (uint32_t)handle);
+		has_import |= numbers[i].is_import;
+		if (has_import && fill_gap(task, from, handle))
+			return -ENOMEM;
+		has_import &= !is_lowest;
 	}
 	return 0;
 }
 
 /* ---- BOs of the KFD ---- */
-
-static int restore_selection(int kfd, struct kfd_state *state, const bool *keep, struct kfd_state *selection)
-{
-	int err = standin_restore(kfd, selection);
-
-	if (!err)
-		records_take_results(state, keep, selection);
-	return err;
-}
 
 static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 {
@@ -106,7 +87,9 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 	if (err == -EPROTO)
 		fail(err, "the kernel's state of pid %u is not understood", state->pid);
 	if (!err)
-		err = restore_selection(kfd, state, keep, &selection);
+		err = standin_restore(kfd, &selection);
+	if (!err)
+		records_take_results(state, keep, &selection);
 	records_selection_done(&selection);
 	return err;
 }
@@ -182,12 +165,9 @@ static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *
 
 static int make_and_publish(struct share_task *task, struct kfd_state *state)
 {
-	_cleanup_free_ int *fds = malloc((task->nr_gpus + 1) * sizeof(*fds));
-	int err;
+	int err, fds[TOPOLOGY_MAX_NODES];
 
-	if (!fds)
-		return -ENOMEM;
-	memset(fds, -1, (task->nr_gpus + 1) * sizeof(*fds));
+	memset(fds, -1, sizeof(fds));
 	err = make_all_shared(task, fds, state);
 	for (size_t i = 0; i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
@@ -195,9 +175,10 @@ static int make_and_publish(struct share_task *task, struct kfd_state *state)
 	return err;
 }
 
-int share_make(struct share_task *task, int kfd, struct kfd_state *state)
+int share_make(struct share_task *task, int kfd)
 {
-	int err = share_table_begin(task->table, task->nr_sharers);
+	struct kfd_state *state = &task->image->state;
+	int err = share_table_begin(task->table, task->image->nr_sharers);
 	bool shares = kfd_state_shares(state);
 
 	if (!err && kfd >= 0)
@@ -206,6 +187,6 @@ int share_make(struct share_task *task, int kfd, struct kfd_state *state)
 		err = make_and_publish(task, state);
 	if (err)
 		return err;
-	share_table_published(task->table);
+	atomic_fetch_add(&task->table->nr_published, 1);
 	return 0;
 }

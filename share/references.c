@@ -30,7 +30,6 @@
 
 #include "amdgpu_plugin_util.h"
 #include "host/host.h"
-#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 /* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
@@ -126,10 +125,9 @@ static bool has_table_of_earlier(const struct task_files *files, size_t task)
  */
 static int state_fd_of(const struct share_request *request, pid_t pid)
 {
-	for (size_t i = 0; i < request->nr_processes; i++)
-		if (request->processes[i].pid == pid)
-			return request->processes[i].file->number;
-	return -1;
+	size_t i = survey_process_of(request, pid);
+
+	return i < request->nr_processes ? request->processes[i].file->number : -1;
 }
 
 static int add_task(struct references *references, const struct share_request *request, size_t task)
@@ -195,20 +193,12 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 {
 	size_t i = survey_process_of(request, pid);
 
-	if (i < request->nr_processes && topology_find_minor(request->processes[i].nodes, minor) >= 0)
+	if (i < request->nr_processes && topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
 		return i;
 	for (i = 0; i < request->nr_processes; i++)
-		if (topology_find_minor(request->processes[i].nodes, minor) >= 0)
+		if (topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
 			break;
 	return i;
-}
-
-static int take_descriptor(const struct descriptor *descriptor)
-{
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, descriptor->pid, 0);
-	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, descriptor->fd, 0);
-
-	return fd < 0 ? -errno : fd;
 }
 
 /* Adds a holder that is nothing but an open dma-buf; takes the fd. One of another driver is refused when it is saved. */
@@ -223,12 +213,12 @@ static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descr
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	holder.process = process_with(survey->request, descriptor->pid, holder.minor);
-	return holder.process < survey->request->nr_processes ? survey_add_holder(survey, &holder) : -ENODEV;
+	return holder.process < survey->request->nr_processes ? array_add(survey->holders, survey->nr_holders, holder) : -ENODEV;
 }
 
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
-	int fd = take_descriptor(descriptor);
+	int fd = survey_take_file(descriptor->pid, descriptor->fd);
 	int err = fd < 0 ? fd : add_lone_dmabuf(survey, descriptor, fd);
 
 	return err ? fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd) : 0;
@@ -326,15 +316,10 @@ static bool is_common(struct survey *survey, int node, int other)
 /* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
 static bool is_vram(struct survey *survey, const struct buffer *buffer)
 {
-	int fd = survey_scratch(survey, buffer->minor);
-	struct gem_info info = { 0 };
-	uint32_t handle;
+	struct memory memory = { 0 };
+	int err = survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, NULL);
 
-	if (fd < 0 || gem_import(fd, buffer->dmabuf_fd, &handle))
-		return false;
-	gem_ask(fd, handle, &info);
-	gem_close(fd, handle);
-	return info.domains & AMDGPU_GEM_DOMAIN_VRAM;
+	return !err && memory.info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 }
 
 /*
@@ -354,11 +339,11 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 	struct bo_record record;
 	int64_t ret = 0;
 
-	if (home < 0 || records_bo(process->state, holder->bo, &record))
+	if (home < 0 || records_bo(&process->image->state, holder->bo, &record))
 		return 0;
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
-		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
-		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->nodes->nodes[gpu]));
+		int gpu = topology_find_gpu(process->image->nodes, record.mapped_gpus[i]);
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->image->nodes->nodes[gpu]));
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;
@@ -437,7 +422,7 @@ struct verdict {
 
 static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
 {
-	pid_t pid = holder_process(survey, buffer->holders)->pid;
+	pid_t pid = holder_pid(survey, buffer->holders);
 	bool dkms = survey->request->is_dkms;
 	char who[64] = "a process that is not dumped (or a message under way)";
 
@@ -510,7 +495,7 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 		err = ask_object(survey, buffer, &object);
 	if (err)
 		return fail(err, "pid %d: cannot tell who else holds a buffer of renderD%u: %m",
-			    holder_process(survey, buffer->holders)->pid, buffer->minor);
+			    holder_pid(survey, buffer->holders), buffer->minor);
 	rest = verdict->count - account->known - object;
 	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
 	own = account->nr_bos && object;

@@ -19,11 +19,8 @@
 
 /* A process whose state was taken: of the KFD or, with an empty state, of render nodes only. */
 struct share_process {
-	pid_t pid;
 	const struct task_file *file; /* with which its state comes back: of /dev/kfd, or of a render node */
-	struct kfd_state *state;
-	const struct topology *nodes; /* by user gpu ids */
-	uint32_t nr_sharers, nr_files; /* out, as in struct kfd_image */
+	struct kfd_image *image;      /* with state and nodes, by user gpu ids; gets nr_sharers and nr_files */
 };
 
 struct share_request {
@@ -95,11 +92,16 @@ int share_table_check(const struct share_table *table);
  */
 int share_table_let_go(struct share_table *table);
 
-/* A GPU of the task. */
-struct share_gpu {
-	uint32_t user_id;
-	uint32_t minor; /* render minor on this machine */
-	int kept;	/* the file of it that the KFD works with, by criu's number */
+/* A GPU of a restored process, here and at dump. */
+struct gpu {
+	uint32_t user_id;     /* by which the process knows it */
+	uint32_t actual_id;   /* on this machine */
+	uint32_t minor;	      /* render minor on this machine */
+	uint32_t saved_minor; /* at dump */
+	bool knows_vram;      /* vram_free says something */
+	uint64_t vram_free;   /* bytes, when it was chosen */
+	int file_token;	      /* the render-node file that carries the KFD's address space */
+	bool kfds_file_is_given; /* to the task, as one of its files */
 };
 
 /* A file of a render node that the task has, as criu keeps it. */
@@ -109,14 +111,12 @@ struct share_file {
 	struct render_objects objects;
 };
 
-/* A task that shares. {} to begin with; all but table, gpus and vmas belongs to share_task_done(). */
+/* A task that shares. {} to begin with; fillers and files belong to share_task_done(). */
 struct share_task {
 	struct share_table *table;
-	const struct share_gpu *gpus;
+	const struct gpu *gpus;
 	size_t nr_gpus;
-	const struct device_vma *vmas; /* as in struct kfd_image, as the rest */
-	size_t nr_vmas;
-	uint32_t nr_sharers;
+	struct kfd_image *image;
 	struct filler *fillers; /* BOs of the KFD that hold numbers free */
 	size_t nr_fillers;
 	struct share_file *files;
@@ -128,10 +128,10 @@ void share_task_done(struct share_task *task);
 
 /*
  * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
- * that it owns; publishes all that others name. @state gets the dma-bufs and offsets of what the process owns. @kfd and
- * state->devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after fail().
+ * that it owns; publishes all that others name. The state gets the dma-bufs and offsets of what the process owns. @kfd
+ * and the state's devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after fail().
  */
-int share_make(struct share_task *task, int kfd, struct kfd_state *state);
+int share_make(struct share_task *task, int kfd);
 
 /* In any task: an fd of a dma-buf, which the caller owns; waits for its owner. -errno after fail(). */
 int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
@@ -147,9 +147,9 @@ int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uin
 
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,
- * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. @state gets the offsets
- * of what the process has mapped and does not own. @kfd: as for share_make(). 0, or -errno after fail().
+ * addresses and mappings that it had, and gives the files their handles, mappings and syncobjs. The state gets the
+ * offsets of what the process has mapped and does not own. @kfd: as for share_make(). 0, or -errno after fail().
  */
-int share_attach(struct share_task *task, int kfd, struct kfd_state *state);
+int share_attach(struct share_task *task, int kfd);
 
 #endif

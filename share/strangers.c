@@ -11,11 +11,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_util.h"
-#include "amdgpu_plugin_drm.h"
 #include "share/survey.h"
 
 #define DRI	      "/sys/kernel/debug/dri"
@@ -99,8 +97,7 @@ static int add_render_file(struct strangers *strangers, const struct stranger *s
 	return 0;
 }
 
-static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int pidfd, int number,
-		    dev_t dmabufs)
+static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int number, dev_t dmabufs)
 {
 	struct stranger stranger = { .pid = pid };
 	_cleanup_close_ int fd = -1;
@@ -117,26 +114,23 @@ static int add_file(const struct survey *survey, struct strangers *strangers, pi
 	stranger.minor = minor(st.st_rdev);
 	if (!device_is_render_node(&st) || topology_find_minor(survey->request->machine, stranger.minor) < 0)
 		return 0;
-	fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	return fd < 0 ? -errno : add_render_file(strangers, &stranger, fd);
+	fd = survey_take_file(pid, number);
+	return fd < 0 ? fd : add_render_file(strangers, &stranger, fd);
 }
 
 static int add_process(const struct survey *survey, struct strangers *strangers, pid_t pid, dev_t dmabufs)
 {
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	_cleanup_free_ int *fds = NULL;
 	size_t nr = 0;
 	char path[64];
 	int err;
 
-	if (pidfd < 0)
-		return -errno;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	err = list_numbers(AT_FDCWD, path, &fds, &nr);
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr; i++) {
-		err = add_file(survey, strangers, pid, pidfd, fds[i], dmabufs);
+		err = add_file(survey, strangers, pid, fds[i], dmabufs);
 		if (err && !is_gone(err))
 			return err;
 	}
@@ -256,9 +250,10 @@ static int compare_strangers(const void *a, const void *b)
 	return (x->minor > y->minor) - (x->minor < y->minor);
 }
 
-static int read_them(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
+int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
 {
-	int err = read_processes(survey, strangers, dmabufs);
+	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
+	int err = strangers ? read_processes(survey, strangers, dmabufs) : -ENOMEM;
 
 	if (!err)
 		err = read_kfd(survey, strangers);
@@ -267,12 +262,6 @@ static int read_them(const struct survey *survey, struct strangers *strangers, d
 	if (!err && strangers->nr)
 		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_strangers);
 	return err;
-}
-
-int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
-{
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? read_them(survey, *ret, dmabufs) : -ENOMEM;
 }
 
 void strangers_free(struct strangers *strangers)

@@ -9,8 +9,8 @@
 #include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
-#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 
@@ -35,8 +35,6 @@ static bool has_gpu_without_kfd(const struct topology *machine)
 
 int survey_init(struct survey *survey, const struct share_request *request)
 {
-	size_t nr_nodes = request->machine->nr_nodes;
-
 	*survey = (struct survey){
 		.request = request,
 		.kfd = -1,
@@ -44,30 +42,19 @@ int survey_init(struct survey *survey, const struct share_request *request)
 		.objects = calloc(request->files->count + 1, sizeof(*survey->objects)),
 		.is_another = calloc(request->files->count + 1, sizeof(*survey->is_another)),
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(survey->scratch); i++) {
-		survey->scratch[i] = malloc((nr_nodes + 1) * sizeof(**survey->scratch));
-		if (!survey->scratch[i])
-			return -ENOMEM;
-		memset(survey->scratch[i], -1, (nr_nodes + 1) * sizeof(**survey->scratch));
-	}
+	memset(survey->scratch, -1, sizeof(survey->scratch));
 	if (!survey->objects || !survey->is_another)
 		return -ENOMEM;
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
 }
 
-static void close_scratch(const struct survey *survey, int *fds)
-{
-	for (size_t i = 0; fds && i < survey->request->machine->nr_nodes; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	free(fds);
-}
-
 void survey_done(struct survey *survey)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(survey->scratch); i++)
-		close_scratch(survey, survey->scratch[i]);
+	for (size_t i = 0; i < survey->request->machine->nr_nodes; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(survey->scratch); j++)
+			if (survey->scratch[j][i] >= 0)
+				close(survey->scratch[j][i]);
 	for (size_t i = 0; survey->objects && i < survey->request->files->count; i++)
 		render_objects_done(&survey->objects[i]);
 	for (size_t i = 0; i < survey->nr_dmabufs; i++)
@@ -82,11 +69,6 @@ void survey_done(struct survey *survey)
 }
 
 /* ---- holders and buffers ---- */
-
-int survey_add_holder(struct survey *survey, const struct holder *holder)
-{
-	return array_add(survey->holders, survey->nr_holders, *holder);
-}
 
 int survey_keep_dmabuf(struct survey *survey, int fd)
 {
@@ -154,7 +136,7 @@ size_t survey_process_of(const struct share_request *request, pid_t pid)
 {
 	size_t i = 0;
 
-	while (i < request->nr_processes && request->processes[i].pid != pid)
+	while (i < request->nr_processes && request->processes[i].file->pid != pid)
 		i++;
 	return i;
 }
@@ -180,7 +162,7 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 }
 
 /* To open one means an address space on the GPU: it stays open. */
-static int open_scratch(const struct survey *survey, int *fds, uint32_t minor)
+static int open_scratch(const struct survey *survey, int fds[TOPOLOGY_MAX_NODES], uint32_t minor)
 {
 	int node = topology_find_minor(survey->request->machine, minor);
 
@@ -194,6 +176,32 @@ static int open_scratch(const struct survey *survey, int *fds, uint32_t minor)
 int survey_scratch(struct survey *survey, uint32_t minor)
 {
 	return open_scratch(survey, survey->scratch[0], minor);
+}
+
+int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret,
+		   struct kfd_share *ret_metadata)
+{
+	int fd = survey_scratch(survey, minor), asked;
+	uint32_t handle = 0;
+	int err = fd < 0 ? fd : gem_import(fd, dmabuf_fd, &handle);
+
+	if (err)
+		return err;
+	asked = gem_offset(fd, handle, &ret->offset);
+	ret->has_offset = !asked;
+	err = asked && asked != -EPERM ? asked : gem_ask(fd, handle, &ret->info);
+	if (!err && ret_metadata)
+		err = gem_get_metadata(fd, handle, ret_metadata);
+	gem_close(fd, handle);
+	return err;
+}
+
+int survey_take_file(pid_t pid, int number)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 int survey_inode(int fd, uint64_t *ret)
@@ -305,7 +313,7 @@ static uint32_t known_home(const struct survey *survey, const struct buffer *buf
 
 int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
-	pid_t pid = holder_process(survey, buffer->holders)->pid;
+	pid_t pid = holder_pid(survey, buffer->holders);
 	uint32_t minor = 0;
 	int err;
 

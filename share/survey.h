@@ -3,6 +3,7 @@
 #ifndef SHARE_SURVEY_H
 #define SHARE_SURVEY_H
 
+#include "amdgpu_plugin_drm.h"
 #include "share/share.h"
 
 /* Who names a buffer: a BO of the KFD, a handle in a file of a render node, or nothing but an open dma-buf. */
@@ -49,7 +50,7 @@ struct survey {
 	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
-	int *scratch[2];		/* by node of the machine, files of its render node; -1: none yet */
+	int scratch[2][TOPOLOGY_MAX_NODES]; /* by node of the machine, files of its render node; -1: none yet */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
 	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
@@ -65,9 +66,6 @@ int survey_init(struct survey *survey, const struct share_request *request);
 void survey_done(struct survey *survey);
 
 /* ---- holders and buffers ---- */
-
-/* 0 or -ENOMEM. */
-int survey_add_holder(struct survey *survey, const struct holder *holder);
 
 /* Keeps a dma-buf for the survey's life; closes it after an error. 0 or -ENOMEM. */
 int survey_keep_dmabuf(struct survey *survey, int fd);
@@ -92,9 +90,14 @@ static inline struct share_process *holder_process(const struct survey *survey, 
 	return &survey->request->processes[holder->process];
 }
 
+static inline pid_t holder_pid(const struct survey *survey, const struct holder *holder)
+{
+	return holder_process(survey, holder)->file->pid;
+}
+
 static inline struct bo *holder_bo(const struct survey *survey, const struct holder *holder)
 {
-	return &holder_process(survey, holder)->state->bos[holder->bo];
+	return &holder_process(survey, holder)->image->state.bos[holder->bo];
 }
 
 /* ---- GPUs and dma-bufs ---- */
@@ -104,6 +107,24 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 
 /* A file of the render node that holds nothing of anybody; borrowed. -errno without a message. */
 int survey_scratch(struct survey *survey, uint32_t minor);
+
+/* What the memory of a dma-buf is on a GPU. */
+struct memory {
+	struct gem_info info;
+	uint64_t offset;
+	bool has_offset; /* it is for the CPU */
+	int is_far;	 /* of another GPU; -1: not asked yet (collect.c) */
+};
+
+/*
+ * Imports a dma-buf for a moment. @ret: its offset stays as it is for memory that is not for the CPU. @ret_metadata:
+ * NULL, or gets what is attached to the memory. 0 or -errno without a message.
+ */
+int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret,
+		   struct kfd_share *ret_metadata);
+
+/* A copy of an open file of a process, which the caller owns; -errno without a message. */
+int survey_take_file(pid_t pid, int number);
 
 /* 0 or -errno without a message. */
 int survey_inode(int fd, uint64_t *ret);
@@ -137,7 +158,7 @@ bool files_compete(const struct survey *survey, size_t file, size_t other);
 /* Whether a process has another file of the node that may as well be the one with the KFD's address space. */
 bool files_may_be_another(const struct survey *survey, size_t file);
 
-/* The process, of another task, that has the KFD's address space in this file; nr_processes: none. */
+/* The process that has the KFD's address space in this file of a task without /dev/kfd; nr_processes: none. */
 size_t files_owner(const struct survey *survey, size_t file);
 
 /* ---- who holds what (collect.c) ---- */

@@ -5,7 +5,7 @@
  * others, too), or after a time that no restore takes, apart from contents.
  */
 #define _GNU_SOURCE
-#include <stdatomic.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "amdgpu_plugin_util.h"
@@ -15,15 +15,6 @@
 #define WAIT_SECONDS 600 /* while no task waits for its contents */
 #define NAP_US	     1000 /* at first: many tasks that look so often leave no processor for the work */
 #define NAP_MAX_US   32000
-
-struct share_table {
-	atomic_uint nr_sharers;	 /* 0: nobody has begun */
-	atomic_uint nr_published, nr_attached;
-	atomic_uint nr_copying; /* tasks that wait for their contents */
-	atomic_uint nr_files, nr_filled; /* of render nodes, with objects */
-	atomic_int failed;	 /* pid, in its own namespace, of a task that cannot be restored */
-	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
-};
 
 struct share_table *share_table_new(void)
 {
@@ -97,22 +88,9 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 	return batch->nr < BUNDLE_MAX ? 0 : share_batch_publish(batch, table);
 }
 
-void share_table_published(struct share_table *table)
-{
-	atomic_fetch_add(&table->nr_published, 1);
-}
-
 void share_table_copies(struct share_table *table, bool copies)
 {
 	atomic_fetch_add(&table->nr_copying, copies ? 1u : -1u);
-}
-
-static int open_place(uint32_t buffer, int place)
-{
-	_cleanup_close_ int bundle = criu_kept_file((place - 1) / (int)BUNDLE_MAX);
-	int fd = bundle < 0 ? bundle : bundle_get(bundle, (size_t)(place - 1) % BUNDLE_MAX);
-
-	return fd < 0 ? fail(fd, "cannot take the dma-buf of buffer %u: %m", buffer) : fd;
 }
 
 /* Waits until one of the tasks publishes the buffer's place, which is returned. */
@@ -139,13 +117,6 @@ static int wait_for(const struct share_table *table, uint32_t buffer)
 				    "processes have made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
 				    atomic_load(&table->nr_sharers));
 	}
-}
-
-int share_table_get(struct share_table *table, uint32_t buffer)
-{
-	int place = wait_for(table, buffer);
-
-	return place < 0 ? place : open_place(buffer, place);
 }
 
 void share_open_done(struct share_open *open)
@@ -184,6 +155,17 @@ int share_table_borrow(struct share_table *table, struct share_open *open, uint3
 	return err ? fail(err, "cannot take the dma-buf of buffer %u: %m", buffer) : open->fds[place - open->place];
 }
 
+int share_table_get(struct share_table *table, uint32_t buffer)
+{
+	_cleanup_(share_open_done) struct share_open open = { 0 };
+	int copy, fd = share_table_borrow(table, &open, buffer);
+
+	if (fd < 0)
+		return fd;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return copy < 0 ? fail(-errno, "cannot take the dma-buf of buffer %u: %m", buffer) : copy;
+}
+
 int share_table_let_go(struct share_table *table)
 {
 	int last = -1;
@@ -197,17 +179,6 @@ int share_table_let_go(struct share_table *table)
 		last = place ? kept : last;
 	}
 	return 0;
-}
-
-void share_table_file(struct share_table *table)
-{
-	atomic_fetch_add(&table->nr_files, 1);
-}
-
-void share_table_attached(struct share_table *table, size_t nr_files)
-{
-	atomic_fetch_add(&table->nr_filled, (unsigned int)nr_files);
-	atomic_fetch_add(&table->nr_attached, 1);
 }
 
 int share_table_check(const struct share_table *table)

@@ -3,8 +3,20 @@
 #ifndef SHARE_TABLE_H
 #define SHARE_TABLE_H
 
+#include <stdatomic.h>
+
 #include "host/host.h"
 #include "share/share.h"
+
+struct share_table {
+	atomic_uint nr_sharers;	  /* 0: nobody has begun */
+	atomic_uint nr_published; /* tasks that have published all that they own */
+	atomic_uint nr_attached;  /* tasks that have everything */
+	atomic_uint nr_copying;	  /* tasks that wait for their contents */
+	atomic_uint nr_files, nr_filled; /* of render nodes: that get objects, and that have them */
+	atomic_int failed; /* pid, in its own namespace, of a task that cannot be restored */
+	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
+};
 
 /* Says how many tasks take part. 0, or -EBADMSG after fail() when another task has said otherwise. */
 int share_table_begin(struct share_table *table, uint32_t nr_sharers);
@@ -21,9 +33,6 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 
 /* Publishes those that were added since. Likewise. */
 int share_batch_publish(struct share_batch *batch, struct share_table *table);
-
-/* The task has published all that it owns. */
-void share_table_published(struct share_table *table);
 
 /*
  * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still publish it. -errno
@@ -44,11 +53,5 @@ struct share_open {
  */
 int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer);
 void share_open_done(struct share_open *open);
-
-/* A file of a render node will get objects. */
-void share_table_file(struct share_table *table);
-
-/* The task has everything, and that many files have their objects. */
-void share_table_attached(struct share_table *table, size_t nr_files);
 
 #endif

@@ -191,16 +191,10 @@ static int teardown(void **state)
 
 static int choose(const struct topology *of, const struct kfd_state *needed)
 {
-	const struct gpus_request request = {
-		.saved = of,
-		.machine = machine,
-		.state = needed,
-		.settings = &settings,
-		.shared = shared,
-	};
+	const struct restore restore = { .machine = machine, .settings = &settings, .shared = shared };
 
 	gpus_done(&gpus);
-	return gpus_setup(&gpus, &request);
+	return gpus_setup(&gpus, &restore, of, needed);
 }
 
 static void assert_logged(const char *part)
@@ -448,7 +442,7 @@ FIXTURE_TEST(one_task_asks_for_lazy_pages)
 {
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(choose(saved, NULL), 0);
-	assert_true(shared_is_lazy(shared));
+	assert_true(shared->is_lazy);
 	assert_int_equal(nr_asked, 1);
 }
 

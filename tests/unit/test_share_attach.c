@@ -17,7 +17,7 @@
 #define OLD(i)	 (0x100000ull * ((i) + 1))
 #define RESTORED 0x900000ull
 
-static const struct share_gpu gpus[] = { { .user_id = GPU_A, .minor = 128 }, { .user_id = GPU_B, .minor = 129 } };
+static const struct gpu gpus[] = { { .user_id = GPU_A, .minor = 128 }, { .user_id = GPU_B, .minor = 129 } };
 static uint32_t first_number; /* that the KFD gives */
 static unsigned int nr_imported, nr_mapped, nr_scratch, nr_asked;
 
@@ -114,30 +114,20 @@ void render_objects_done(struct render_objects *objects)
 	(void)objects;
 }
 
-void share_table_file(struct share_table *table)
-{
-	(void)table;
-}
-
-void share_table_attached(struct share_table *table, size_t nr_files)
-{
-	(void)table;
-	(void)nr_files;
-}
-
 /* ---- a process with imports alone, the last one of the other GPU ---- */
 
 static struct bo bos[NR_BOS];
 
-static int attach(const uint32_t *numbers, const struct device_vma *vmas, size_t nr_vmas)
+static int attach(const uint32_t *numbers, struct device_vma *vmas, size_t nr_vmas)
 {
-	struct share_task task = { .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .vmas = vmas, .nr_vmas = nr_vmas };
+	struct kfd_image image = { .vmas = vmas, .nr_vmas = nr_vmas };
+	static struct share_table table;
+	struct share_task task = { .table = &table, .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .image = &image };
 	struct fixture_records records;
-	struct kfd_state state;
 
 	fixture_begin(&records, ARRAY_SIZE(gpus), NR_BOS);
-	state = fixture_state(&records);
-	state.bos = bos;
+	image.state = fixture_state(&records);
+	image.state.bos = bos;
 	for (uint32_t i = 0; i < NR_BOS; i++) {
 		bos[i] = (struct bo){
 			.size = 8192, .gpu_id = i + 1 < NR_BOS ? GPU_A : GPU_B, .offset = OLD(i),
@@ -145,7 +135,7 @@ static int attach(const uint32_t *numbers, const struct device_vma *vmas, size_t
 		};
 		fixture_u32(records.bytes + 8 + 8 * ARRAY_SIZE(gpus) + 272 * i + 8, numbers[i]);
 	}
-	return share_attach(&task, 3, &state);
+	return share_attach(&task, 3);
 }
 
 static int begin(void **unused)
@@ -181,7 +171,7 @@ FIXTURE_TEST(another_number_is_refused)
 
 FIXTURE_TEST(only_what_is_mapped_is_asked_for_its_place)
 {
-	const struct device_vma vmas[] = { { .minor = 128, .offset = OLD(9) }, { .minor = 128, .offset = OLD(1) } };
+	struct device_vma vmas[] = { { .minor = 128, .offset = OLD(9) }, { .minor = 128, .offset = OLD(1) } };
 
 	assert_int_equal(attach(numbers, vmas, ARRAY_SIZE(vmas)), 0);
 	assert_int_equal(nr_asked, 1);

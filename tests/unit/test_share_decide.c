@@ -36,27 +36,13 @@ int gem_create(int fd, const struct gem_info *info, uint32_t *ret)
 	return info->flags & ~made_flags ? -EINVAL : 0;
 }
 
-int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
+int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret, struct kfd_share *metadata)
 {
-	(void)fd;
+	(void)survey;
 	(void)dmabuf_fd;
-	*ret = 9;
-	return 0;
-}
-
-int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
-{
-	(void)fd;
-	assert_int_equal(handle, 9);
-	*ret = memory;
-	return 0;
-}
-
-int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret)
-{
-	(void)fd;
-	(void)handle;
-	(void)ret;
+	(void)metadata;
+	assert_int_equal(minor, home);
+	ret->info = memory;
 	return 0;
 }
 
@@ -120,12 +106,13 @@ bool references_of_tasks(const struct references *references, uint64_t inode)
 /* ---- one process that holds one buffer, which is older than the dump ---- */
 
 static struct topology *nodes;
-static struct kfd_state state;
+static struct kfd_image image;
 
 static int decide(struct holder holder, uint32_t alloc_flags)
 {
 	struct bo bo = { .size = 8192, .gpu_id = GPU, .alloc_flags = alloc_flags, .dmabuf_fd = KFD_NO_FD };
-	struct share_process process = { .pid = 7, .state = &state, .nodes = nodes };
+	const struct task_file file = { .pid = 7 };
+	struct share_process process = { &file, &image };
 	const struct task_files no_files = { 0 };
 	const struct share_request request = {
 		.processes = &process, .nr_processes = 1, .files = &no_files,
@@ -133,11 +120,12 @@ static int decide(struct holder holder, uint32_t alloc_flags)
 	struct survey survey = { .request = &request, .holders = &holder, .nr_holders = 1 };
 	int err;
 
-	kfd_state_done(&state);
-	state.bos = calloc(1, sizeof(bo));
-	assert_non_null(state.bos);
-	state.nr_bos = state.nr_records = holder.bo != NO_BO;
-	*state.bos = bo;
+	kfd_state_done(&image.state);
+	image.nodes = nodes;
+	image.state.bos = calloc(1, sizeof(bo));
+	assert_non_null(image.state.bos);
+	image.state.nr_bos = image.state.nr_records = holder.bo != NO_BO;
+	*image.state.bos = bo;
 	holder.minor = MINOR;
 	holder.inode = 5;
 	holder.dmabuf_fd = memfd_create("buffer", MFD_CLOEXEC);
@@ -178,7 +166,7 @@ static int begin(void **unused)
 static int end(void **unused)
 {
 	(void)unused;
-	kfd_state_done(&state);
+	kfd_state_done(&image.state);
 	topology_free(nodes);
 	return 0;
 }
@@ -191,15 +179,15 @@ FIXTURE_TEST(an_importer_that_is_left_alone_keeps_the_kind_of_memory)
 {
 	memory.flags = FORCED | COHERENT | UNCACHED | AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS;
 	assert_int_equal(decide_bo(IMPORTED), 0);
-	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
+	assert_int_equal(image.state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT |
 						 KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED | KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS);
-	assert_false(kfd_state_shares(&state));
+	assert_false(kfd_state_shares(&image.state));
 	memory.flags = FORCED | AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
 	assert_int_equal(decide_bo(IMPORTED), 0);
-	assert_int_equal(state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
+	assert_int_equal(image.state.bos->alloc_flags, IMPORTED | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
 	memory.flags = FORCED;
 	assert_int_equal(decide_bo(IMPORTED), 0);
-	assert_int_equal(state.bos->alloc_flags, IMPORTED);
+	assert_int_equal(image.state.bos->alloc_flags, IMPORTED);
 }
 
 /* The kernel adds nothing to what the process itself has asked for. */
@@ -209,16 +197,16 @@ FIXTURE_TEST(what_was_allocated_stays_as_it_is)
 
 	memory.flags = FORCED | COHERENT;
 	assert_int_equal(decide_bo(flags), 0);
-	assert_int_equal(state.bos->alloc_flags, flags);
+	assert_int_equal(image.state.bos->alloc_flags, flags);
 }
 
 FIXTURE_TEST(what_the_kernel_gives_all_memory_is_not_asked_for)
 {
 	memory.flags = FORCED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
 	assert_int_equal(decide_descriptor(), 0);
-	assert_int_equal(state.nr_bos, 1);
-	assert_int_equal(state.bos[0].share.kind, KFD_BO_GEM);
-	assert_int_equal(state.bos[0].share.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+	assert_int_equal(image.state.nr_bos, 1);
+	assert_int_equal(image.state.bos[0].share.kind, KFD_BO_GEM);
+	assert_int_equal(image.state.bos[0].share.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 	assert_int_equal(created.flags, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 	assert_int_equal(created.domains, AMDGPU_GEM_DOMAIN_VRAM);
 	assert_int_equal(log_errors, 0);
@@ -231,10 +219,10 @@ FIXTURE_TEST(memory_that_the_kernel_does_not_make_is_refused)
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "pid 7: a dma-buf of renderD128 is of memory that the kernel does not make again "
 					 "(flags 0x2000): Invalid argument"));
-	assert_int_equal(state.nr_bos, 0);
+	assert_int_equal(image.state.nr_bos, 0);
 	made_flags |= COHERENT;
 	assert_int_equal(decide_descriptor(), 0);
-	assert_int_equal(state.bos[0].share.flags, COHERENT);
+	assert_int_equal(image.state.bos[0].share.flags, COHERENT);
 }
 
 /* Even if the kernel would make it. */

@@ -34,7 +34,7 @@ int collect_all(struct survey *survey)
 {
 	strcat(steps, "c");
 	for (size_t i = 0; i < nr_found; i++)
-		assert_int_equal(survey_add_holder(survey, &found[i]), 0);
+		assert_int_equal(array_add(survey->holders, survey->nr_holders, found[i]), 0);
 	return 0;
 }
 
@@ -85,16 +85,19 @@ int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
 int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { (void)fd; (void)dmabuf_fd; (void)ret; NEVER }
 int gem_offset(int fd, uint32_t handle, uint64_t *ret) { (void)fd; (void)handle; (void)ret; NEVER }
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret) { (void)fd; (void)handle; (void)ret; NEVER }
+int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { (void)fd; (void)handle; (void)ret; NEVER }
 int gem_close(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
 
 /* A dump of one process with one BO. */
 static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
 {
 	struct bo bo = { .size = 12288, .gpu_id = 0x1111, .alloc_flags = flags };
-	struct kfd_state state = { .nr_bos = 1, .nr_records = 1, .bos = &bo };
+	struct kfd_image image = { .state = { .nr_bos = 1, .nr_records = 1, .bos = &bo } };
+	const struct task_file file = { .pid = 7 };
 	struct topology_node node = { 0 };
 	const struct topology machine = { .nr_nodes = 1, .nodes = { &node } };
-	struct share_process process = { .pid = 7, .state = &state };
+	struct share_process process = { &file, &image };
 	const struct task_files files = { 0 };
 	const struct share_request request = {
 		.processes = &process, .nr_processes = 1, .files = &files, .machine = &machine, .fresh_inode = FRESH,

@@ -27,7 +27,7 @@ test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c kernel/device.c kernel/mount.c amdgpu_plugin_topology.c
-test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers stat syscall access opendir readdir fopen,-Wl,--wrap=$(call))
+test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers stat access opendir readdir fopen,-Wl,--wrap=$(call))
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
