@@ -24,7 +24,6 @@ static const struct {
 	FUNCTION(GetErrorString),
 	FUNCTION(RuntimeGetVersion),
 	FUNCTION(GetDeviceCount),
-	FUNCTION(DeviceGetPCIBusId),
 	FUNCTION(SetDevice),
 	FUNCTION(Malloc),
 	FUNCTION(ExtMallocWithFlags),

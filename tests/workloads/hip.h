@@ -56,7 +56,6 @@ struct hip_functions {
 	const char *(*GetErrorString)(hip_error_t error);
 	hip_error_t (*RuntimeGetVersion)(int *version);
 	hip_error_t (*GetDeviceCount)(int *nr);
-	hip_error_t (*DeviceGetPCIBusId)(char *name, int length, int device);
 	hip_error_t (*SetDevice)(int device);
 	hip_error_t (*Malloc)(void **memory, size_t size);
 	hip_error_t (*ExtMallocWithFlags)(void **memory, size_t size, unsigned int flags);

@@ -99,14 +99,14 @@ int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first)
 	return 0;
 }
 
-int kfd_renumber(struct kfd *kfd, int lowest)
+int kfd_renumber(int *fd, int lowest)
 {
-	int fd = fcntl(kfd->fd, F_DUPFD_CLOEXEC, lowest);
+	int above = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
 
-	if (fd < 0)
-		return report(errno, "duplicate of /dev/kfd's file: %m");
-	close(kfd->fd);
-	kfd->fd = fd;
+	if (above < 0)
+		return report(errno, "duplicate of a file: %m");
+	close(*fd);
+	*fd = above;
 	return 0;
 }
 

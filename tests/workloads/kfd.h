@@ -73,8 +73,8 @@ int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first);
 /* Frees what the library itself allocated (doorbells, event page) and closes. The caller's BOs must be gone. */
 int kfd_close(struct kfd *kfd);
 
-/* Gives the file of /dev/kfd a number from @lowest on. */
-int kfd_renumber(struct kfd *kfd, int lowest);
+/* Gives a file a number from @lowest on. */
+int kfd_renumber(int *fd, int lowest);
 
 /* Memory of @size_bytes (rounded up to pages), mapped on its own GPU and, when it can be, for the CPU. */
 int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo);
