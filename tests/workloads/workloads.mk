@@ -5,7 +5,7 @@
 WORKLOADS_DIR := build/workloads
 WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay devcgroup streamer
 WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token \
-	launch kfd kfd_topology sdma pattern report state
+	fdpass gem launch kfd kfd_topology sdma pattern report state
 WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
 SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
 	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused sharejob_later gem launch kfd kfd_topology sdma pattern report state
