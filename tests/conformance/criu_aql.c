@@ -24,14 +24,14 @@ static uint64_t arena;
 static unsigned int release;
 static bool stackless; /* control stacks are not saved, as in 7.2.12 */
 
-static struct signal *gate(void)
+static struct aql_signal *gate(void)
 {
-	return (struct signal *)at(&source->queue, 512);
+	return (struct aql_signal *)at(&source->queue, 512);
 }
 
 static void source_main(void)
 {
-	struct barrier barrier = { .header = BARRIER_AND };
+	struct aql_barrier barrier = { .header = AQL_BARRIER_AND };
 	struct aql_queue *q = &source->queue;
 	unsigned int i;
 
@@ -44,14 +44,14 @@ static void source_main(void)
 		must(kfd_acquire(on.kfd, render_open(gpus[i].render_minor), gpus[i].gpu_id), "ACQUIRE_VM");
 	*q = aql_unborn();
 	aql_born(q);
-	dispatch(q, FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
+	dispatch(q, AQL_KERNEL_FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
 	if (!signal_becomes(signal_of(q), 0))
 		errx(1, "the first dispatch does not end");
 	gather_begin(q);
 	gate()->value = 1;
 	barrier.dep[2] = (uintptr_t)gate();
-	aql_put(q, &barrier);
-	dispatch(q, COPY, (uintptr_t)words(q, 1), (uintptr_t)words(q, 0), 0, WORDS);
+	packet_put(q, &barrier);
+	dispatch(q, AQL_KERNEL_COPY, (uintptr_t)words(q, 1), (uintptr_t)words(q, 0), 0, WORDS);
 	usleep(20000);
 	announce(&source->step, 1);
 	for (;;)
