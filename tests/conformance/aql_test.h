@@ -11,7 +11,7 @@
 
 struct aql_gpu {
 	int kfd, drm_fd;
-	struct node node;
+	const struct kfd_gpu *gpu;
 };
 
 static struct aql_gpu on;
@@ -29,18 +29,6 @@ struct aql_queue {
 
 /* ---- the queue ---- */
 
-static inline uint64_t cwsr_bytes(void)
-{
-	uint64_t cus = node_property(on.node.number, "simd_count") / node_property(on.node.number, "simd_per_cu") /
-		       on.node.num_xcc;
-	uint64_t engines =
-		node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
-	uint64_t waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512, debug;
-
-	debug = (waves * 32 + 63) & ~63ull;
-	return ((on.node.cwsr_size + debug) * on.node.num_xcc + PAGE - 1) & ~(PAGE - 1);
-}
-
 static inline struct create_queue aql_args(const struct aql_queue *q)
 {
 	return (struct create_queue){
@@ -48,15 +36,15 @@ static inline struct create_queue aql_args(const struct aql_queue *q)
 		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
 		.wptr = q->pointers.va + 64,
 		.rptr = q->pointers.va,
-		.gpu_id = on.node.gpu_id,
+		.gpu_id = on.gpu->gpu_id,
 		.type = 2,
 		.percentage = 100,
 		.priority = 7,
 		.eop = q->eop.va,
 		.eop_size = PAGE,
 		.cwsr = q->cwsr.va,
-		.cwsr_size = on.node.cwsr_size,
-		.ctl_stack_size = on.node.ctl_stack_size,
+		.cwsr_size = on.gpu->cwsr_bytes,
+		.ctl_stack_size = on.gpu->ctl_stack_bytes,
 	};
 }
 
@@ -64,11 +52,11 @@ static inline struct aql_queue aql_unborn(void)
 {
 	struct aql_queue q = { 0 };
 
-	q.ring = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, AQL_PACKETS * AQL_PACKET_BYTES, GTT_RW);
-	q.pointers = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, GTT_RW);
-	q.eop = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, VRAM_RW);
-	q.cwsr = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, cwsr_bytes(), GTT_RW);
-	q.memory = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, 256 << 10, GTT_RW);
+	q.ring = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, AQL_PACKETS * AQL_PACKET_BYTES, GTT_RW);
+	q.pointers = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, PAGE, GTT_RW);
+	q.eop = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, PAGE, VRAM_RW);
+	q.cwsr = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, (on.gpu->save_area_bytes + PAGE - 1) & ~(PAGE - 1), GTT_RW);
+	q.memory = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, 256 << 10, GTT_RW);
 	aql_ring_init((void *)q.ring.va);
 	return q;
 }

@@ -59,13 +59,13 @@ static void child_special_memory(void)
 
 static void child_main(void)
 {
-	int drm_fd[MAX_STATE_GPUS];
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 	uint32_t ids[2];
 	unsigned int i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child->pid = getpid();
-	child->kfd = kfd_open();
+	child->kfd = kfd_file();
 	for (i = 0; i < nr_gpus; i++) {
 		drm_fd[i] = render_open(gpus[i].render_minor);
 		must(kfd_acquire(child->kfd, drm_fd[i], gpus[i].gpu_id), "ACQUIRE_VM");
@@ -77,7 +77,7 @@ static void child_main(void)
 	child->gtt = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
 	child->readonly = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, MEM_GTT);
 	if (nr_gpus > 1)
-		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, NULL, true), "MAP on two GPUs");
+		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, true), "MAP on two GPUs");
 	child_special_memory();
 	child_events(drm_fd[0]);
 	child->queue = sdma_new(child->kfd, drm_fd[0], gpus[0].gpu_id);

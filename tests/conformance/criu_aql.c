@@ -37,9 +37,9 @@ static void source_main(void)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
-	on.kfd = source->kfd = kfd_open();
-	on.drm_fd = render_open(on.node.render_minor);
-	must(kfd_acquire(on.kfd, on.drm_fd, on.node.gpu_id), "ACQUIRE_VM");
+	on.kfd = source->kfd = kfd_file();
+	on.drm_fd = render_open(on.gpu->render_minor);
+	must(kfd_acquire(on.kfd, on.drm_fd, on.gpu->gpu_id), "ACQUIRE_VM");
 	for (i = 1; i < nr_gpus; i++)
 		must(kfd_acquire(on.kfd, render_open(gpus[i].render_minor), gpus[i].gpu_id), "ACQUIRE_VM");
 	*q = aql_unborn();
@@ -60,17 +60,17 @@ static void source_main(void)
 
 static void check_saved(void)
 {
-	uint64_t xccs = saved_xccs(&on.node, release), stack = 0;
+	uint64_t xccs = saved_xccs(on.gpu, release), stack = 0;
 	const struct queue_priv *q = (struct queue_priv *)state_objects(state);
 
 	if (!stackless)
-		stack = on.node.ctl_stack_size * xccs;
+		stack = (uint64_t)on.gpu->ctl_stack_bytes * xccs;
 	check_u64(q->object_type, 0, "a queue is saved");
 	check_u64(q->type, 0, "... as a compute queue");
 	check_u64(q->format, 1, "... of AQL format");
 	check_u64(q->eop, source->queue.eop.va, "... with its EOP buffer");
 	check_u64(q->cwsr, source->queue.cwsr.va, "... and its save area");
-	check_u64(q->cwsr_size, on.node.cwsr_size, "... and its size");
+	check_u64(q->cwsr_size, on.gpu->cwsr_bytes, "... and its size");
 	check_u64(q->mqd_size, 2048 * xccs, "... with an MQD per XCC, as far as the release saves them");
 	check_u64(q->ctl_stack_size, stack, "... %s control stacks", stackless ? "without" : "and");
 }
@@ -134,15 +134,15 @@ static void heir_goes_on(struct aql_queue *q)
 
 static void heir_main(void)
 {
-	int want = on.node.num_xcc > 1 && release >= 618 ? EINVAL : 0;
+	int want = on.gpu->num_xcc > 1 && release >= 618 ? EINVAL : 0;
 	struct aql_queue *q = &source->queue;
 
 	on.kfd = heir_open(state);
-	on.drm_fd = device_of(state, on.node.gpu_id)->drm_fd;
+	on.drm_fd = device_of(state, on.gpu->gpu_id)->drm_fd;
 	if (!check_errno(state_restore(on.kfd, state), want, "RESTORE with an AQL queue") || want)
 		return;
 	heir_restore();
-	if (!stackless && on.node.num_xcc <= saved_xccs(&on.node, release)) {
+	if (!stackless && on.gpu->num_xcc <= saved_xccs(on.gpu, release)) {
 		heir_goes_on(q);
 		return;
 	}
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 {
 	release = release_of(argc, argv);
 	gpus_find();
-	on.node = gpus[0];
+	on.gpu = &gpus[0];
 	stackless = is_since(argc, argv, "7.2.12");
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));

@@ -102,7 +102,7 @@ static void source_main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
 	source->pid = getpid();
-	source->kfd = kfd_open();
+	source->kfd = kfd_file();
 	for (i = 0; i < nr_gpus; i++) {
 		int drm_fd = render_open(gpus[i].render_minor);
 
@@ -387,7 +387,7 @@ static void sdma_queue_twice(struct state *s)
 
 static void check_after_acquire(void)
 {
-	int kfd = kfd_open(), drm_fd = render_open(gpus[0].render_minor);
+	int kfd = kfd_file(), drm_fd = render_open(gpus[0].render_minor);
 
 	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
 	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
@@ -412,7 +412,7 @@ static void check_heirs(void)
 	if (nr_gpus < 2)
 		return;
 	swap_gpus(state);
-	if (node_partition(&gpus[0]) != node_partition(&gpus[1]))
+	if (partition_of(&gpus[0]) != partition_of(&gpus[1]))
 		check_spoilt("an SDMA queue that comes to another partition", nothing, EINVAL);
 	else
 		run_heir("on GPUs that changed places", heir_main);

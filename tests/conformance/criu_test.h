@@ -126,30 +126,39 @@ static inline void state_close_fds(struct state *s)
 }
 
 /* XCCs whose state is saved with a queue: only the first before 6.16.4. */
-static inline uint64_t saved_xccs(const struct node *gpu, unsigned int release)
+static inline uint64_t saved_xccs(const struct kfd_gpu *gpu, unsigned int release)
 {
 	return release < 617 ? 1 : gpu->num_xcc;
 }
 
 /* Bytes of state that follow an SDMA queue's record. */
-static inline uint64_t sdma_mqd_size(const struct node *gpu, unsigned int release)
+static inline uint64_t sdma_mqd_size(const struct kfd_gpu *gpu, unsigned int release)
 {
 	return 512 * saved_xccs(gpu, release);
 }
 
 /* All GPUs of the machine: CHECKPOINT and RESTORE want the address space of each. */
-static struct node gpus[MAX_STATE_GPUS];
+static struct kfd_gpu gpus[KFD_MAX_GPUS];
 static unsigned int nr_gpus;
 
 static inline void gpus_find(void)
 {
-	unsigned int i;
+	int nr = kfd_topology_read(gpus, KFD_MAX_GPUS);
 
-	nr_gpus = count_gpus(NULL);
-	if (nr_gpus > MAX_STATE_GPUS)
-		errx(1, "more than %d GPUs", MAX_STATE_GPUS);
-	for (i = 0; i < nr_gpus; i++)
-		gpus[i] = node_gpu(i);
+	if (nr < 0 || nr > MAX_STATE_GPUS)
+		errx(1, "not 1 to %d GPUs", MAX_STATE_GPUS);
+	nr_gpus = nr;
+}
+
+/* Which partition of its device the GPU is. */
+static inline unsigned int partition_of(const struct kfd_gpu *gpu)
+{
+	unsigned int partition = 0;
+	const struct kfd_gpu *other;
+
+	for (other = gpus; other < gpu; other++)
+		partition += other->pci_device == gpu->pci_device;
+	return partition;
 }
 
 /* Opens what RESTORE wants: /dev/kfd, and a render node for each GPU. */
@@ -161,7 +170,7 @@ static inline int heir_open(struct state *s)
 		for (g = 0; g < nr_gpus; g++)
 			if (s->devices[i].actual_gpu_id == gpus[g].gpu_id)
 				s->devices[i].drm_fd = render_open(gpus[g].render_minor);
-	return kfd_open();
+	return kfd_file();
 }
 
 /* The device of a user gpu id. */

@@ -10,9 +10,7 @@
 #include <dirent.h>
 #include <err.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -28,6 +26,8 @@
 #include <linux/kfd_ioctl.h>
 
 #include "../clear.h"
+#include "../workloads/kfd.h"
+#include "../workloads/kfd_topology.h"
 #include "conformance.h"
 
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
@@ -96,7 +96,7 @@ static inline uint64_t now_ms(void)
 	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
 }
 
-static inline int kfd_open(void)
+static inline int kfd_file(void)
 {
 	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 
@@ -110,96 +110,6 @@ static inline void must(long ret, const char *what)
 {
 	if (ret < 0)
 		err(1, "%s", what);
-}
-
-struct node {
-	unsigned int number;
-	uint32_t gpu_id;
-	uint32_t render_minor;
-	uint64_t gfx, num_xcc, sdma_engines, xgmi_engines, queues_per_engine, cwsr_size, ctl_stack_size;
-};
-
-static inline uint64_t node_property(unsigned int number, const char *name)
-{
-	char path[128], key[64];
-	uint64_t value, ret = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/properties", number);
-	f = fopen(path, "re");
-	if (!f)
-		err(1, "%s", path);
-	while (fscanf(f, "%63s %" SCNu64, key, &value) == 2)
-		if (!strcmp(key, name))
-			ret = value;
-	fclose(f);
-	return ret;
-}
-
-/* Node @number; false past the last. */
-static inline bool node_read(unsigned int number, struct node *node)
-{
-	char path[128];
-	FILE *f;
-
-	memset(node, 0, sizeof(*node));
-	node->number = number;
-	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/gpu_id", number);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fscanf(f, "%u", &node->gpu_id) != 1)
-		errx(1, "%s: no number", path);
-	fclose(f);
-	if (!node->gpu_id)
-		return true;
-	node->render_minor = node_property(number, "drm_render_minor");
-	node->gfx = node_property(number, "gfx_target_version");
-	node->num_xcc = node_property(number, "num_xcc");
-	node->sdma_engines = node_property(number, "num_sdma_engines");
-	node->xgmi_engines = node_property(number, "num_sdma_xgmi_engines");
-	node->queues_per_engine = node_property(number, "num_sdma_queues_per_engine");
-	node->cwsr_size = node_property(number, "cwsr_size");
-	node->ctl_stack_size = node_property(number, "ctl_stack_size");
-	return true;
-}
-
-/* Which partition of its device the node is: how many nodes before it have the same PCI device. */
-static inline unsigned int node_partition(const struct node *node)
-{
-	uint64_t domain = node_property(node->number, "domain"),
-		 device = node_property(node->number, "location_id") >> 3;
-	unsigned int n, partition = 0;
-	struct node other;
-
-	for (n = 0; n < node->number && node_read(n, &other); n++)
-		partition += other.gpu_id && node_property(n, "domain") == domain &&
-			     node_property(n, "location_id") >> 3 == device;
-	return partition;
-}
-
-/* The @index-th GPU of the machine; ends the program when there is none. */
-static inline struct node node_gpu(unsigned int index)
-{
-	struct node node;
-	unsigned int n;
-
-	for (n = 0; node_read(n, &node); n++)
-		if (node.gpu_id && !index--)
-			return node;
-	errx(1, "the machine has too few GPUs");
-}
-
-static inline unsigned int count_gpus(unsigned int *ret_nodes)
-{
-	unsigned int n, gpus = 0;
-	struct node node;
-
-	for (n = 0; node_read(n, &node); n++)
-		gpus += node.gpu_id != 0;
-	if (ret_nodes)
-		*ret_nodes = n;
-	return gpus;
 }
 
 static inline int render_open(uint32_t minor)
@@ -253,29 +163,25 @@ static inline int kfd_free(int kfd, uint64_t handle)
 	return ioctl(kfd, NR_FREE, &args);
 }
 
-static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, uint32_t *success, bool map)
+static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, bool map)
 {
 	struct kfd_ioctl_map_memory_to_gpu_args args = {
 		.handle = handle,
 		.device_ids_array_ptr = (uintptr_t)ids,
 		.n_devices = n,
-		.n_success = success ? *success : 0,
 	};
-	int ret = ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
 
-	if (success)
-		*success = args.n_success;
-	return ret;
+	return ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
 }
 
 static inline int kfd_map(int kfd, uint64_t handle, uint32_t gpu_id)
 {
-	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, true);
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, true);
 }
 
 static inline int kfd_unmap(int kfd, uint64_t handle, uint32_t gpu_id)
 {
-	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, false);
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, false);
 }
 
 /* Set: where reserve() takes from next, in a stretch that the program keeps free. */

@@ -366,7 +366,7 @@ static int flight_setup(struct job_gpu *gpu)
 	if (fd < 0)
 		return fd;
 	err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) ? report(errno, "socketpair: %m") : 0;
-	err = err ? err : fdpass_send(sockets[0], fd, 0);
+	err = err ? err : fdpass_send(sockets[0], "", 1, fd);
 	close(fd);
 	return err;
 }

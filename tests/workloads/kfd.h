@@ -46,6 +46,8 @@ struct kfd_gpu {
 	uint32_t render_minor;
 	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */
 	uint64_t hive_id; /* 0: in none */
+	uint64_t pci_device; /* partitions of one GPU have the same */
+	uint32_t num_xcc, sdma_engines, xgmi_engines; /* of the partition */
 	uint64_t vram_bytes;
 	uint64_t public_vram_bytes;
 	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue, in each XCC */

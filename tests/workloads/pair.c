@@ -66,14 +66,14 @@ int pair_meet(struct pair *pair)
 
 int pair_send(const struct pair *pair, int fd)
 {
-	return fdpass_send(pair->ends[0], fd, 0);
+	return fdpass_send(pair->ends[0], "", 1, fd);
 }
 
 int pair_receive(const struct pair *pair, int *ret_fd)
 {
-	unsigned int word;
+	char byte;
 
-	return fdpass_receive(pair->ends[1], &word, ret_fd);
+	return fdpass_receive(pair->ends[1], &byte, 1, ret_fd);
 }
 
 void pair_close_socket(struct pair *pair)

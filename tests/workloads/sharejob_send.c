@@ -34,12 +34,12 @@ void share_boxes_close(struct share_process *me)
 
 int share_send(struct share_process *me, unsigned int to, unsigned int buffer, int fd)
 {
-	return fdpass_send(me->outboxes[to], fd, buffer);
+	return fdpass_send(me->outboxes[to], &buffer, sizeof(buffer), fd);
 }
 
 int share_receive(struct share_process *me, unsigned int *ret_buffer, int *ret_fd)
 {
-	return fdpass_receive(me->inboxes[me->number], ret_buffer, ret_fd);
+	return fdpass_receive(me->inboxes[me->number], ret_buffer, sizeof(*ret_buffer), ret_fd);
 }
 
 int share_take(struct share_process *me, struct share_gpu *gpu, unsigned int *ret_buffer, struct kfd_bo **ret_bo)

@@ -137,7 +137,7 @@ static int move_take(struct play *me)
 {
 	struct play_world *world = me->world;
 	unsigned int buffer, gpu = play_draw(world, world->nr_gpus), how = play_draw(world, 5);
-	int fd, err = fdpass_receive(me->box[1], &buffer, &fd);
+	int fd, err = fdpass_receive(me->box[1], &buffer, sizeof(buffer), &fd);
 
 	if (err)
 		return err;
@@ -167,7 +167,7 @@ static int move_share(struct play *me, const struct play_name *name)
 		return err;
 	while (!world->present[taker])
 		taker = taker % PLAY_PLAYERS + 1;
-	err = fdpass_send(me->box[0], fd, name->buffer);
+	err = fdpass_send(me->box[0], &name->buffer, sizeof(name->buffer), fd);
 	close(fd);
 	world->follow = PLAY_TAKE;
 	world->taker = taker;
