@@ -29,25 +29,6 @@ struct aql_queue {
 
 /* ---- the queue ---- */
 
-static inline struct create_queue aql_args(const struct aql_queue *q)
-{
-	return (struct create_queue){
-		.ring = q->ring.va,
-		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
-		.wptr = q->pointers.va + 64,
-		.rptr = q->pointers.va,
-		.gpu_id = on.gpu->gpu_id,
-		.type = 2,
-		.percentage = 100,
-		.priority = 7,
-		.eop = q->eop.va,
-		.eop_size = PAGE,
-		.cwsr = q->cwsr.va,
-		.cwsr_size = on.gpu->cwsr_bytes,
-		.ctl_stack_size = on.gpu->ctl_stack_bytes,
-	};
-}
-
 static inline struct aql_queue aql_unborn(void)
 {
 	struct aql_queue q = { 0 };
@@ -63,7 +44,21 @@ static inline struct aql_queue aql_unborn(void)
 
 static inline void aql_born(struct aql_queue *q)
 {
-	struct create_queue args = aql_args(q);
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_base_address = q->ring.va,
+		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
+		.write_pointer_address = q->pointers.va + 64,
+		.read_pointer_address = q->pointers.va,
+		.gpu_id = on.gpu->gpu_id,
+		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		.queue_percentage = 100,
+		.queue_priority = 7,
+		.eop_buffer_address = q->eop.va,
+		.eop_buffer_size = PAGE,
+		.ctx_save_restore_address = q->cwsr.va,
+		.ctx_save_restore_size = on.gpu->cwsr_bytes,
+		.ctl_stack_size = on.gpu->ctl_stack_bytes,
+	};
 
 	must(ioctl(on.kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q->queue_id = args.queue_id;

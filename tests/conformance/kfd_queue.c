@@ -7,16 +7,6 @@
 static int kfd, drm_fd;
 static unsigned int release;
 
-/* A ring and pointers that no queue has yet. */
-static struct sdma_queue unborn(void)
-{
-	struct sdma_queue q = { .gpu_id = gpus[0].gpu_id };
-
-	q.ring = buffer_new(kfd, drm_fd, gpus[0].gpu_id, RING, GTT_RW);
-	q.pointers = buffer_new(kfd, drm_fd, gpus[0].gpu_id, PAGE, GTT_RW);
-	return q;
-}
-
 /* The first doorbell of an SDMA engine follows from its place among those of all partitions of the device. */
 static void check_sdma_doorbells(void)
 {
@@ -46,24 +36,20 @@ static void check_sdma_doorbells(void)
 static void check_saved_type(void)
 {
 	static struct state state;
-	struct sdma_queue q = unborn();
-	struct create_queue args = sdma_args(&q);
+	struct sdma_queue q;
 
 	if (!gpus[0].xgmi_engines) {
 		check_skip("the type that XGMI queues are saved with: no such engines");
-	} else {
-		args.type = 3;
-		must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
-		must(state_info(kfd, &state), "PROCESS_INFO");
-		must(state_checkpoint(kfd, &state), "CHECKPOINT");
-		check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
-			  "the type that an XGMI queue is saved with");
-		state_close_fds(&state);
-		must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
-		must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+		return;
 	}
-	buffer_free(kfd, &q.ring);
-	buffer_free(kfd, &q.pointers);
+	q = sdma_new_of_type(kfd, drm_fd, gpus[0].gpu_id, KFD_IOC_QUEUE_TYPE_SDMA_XGMI);
+	must(state_info(kfd, &state), "PROCESS_INFO");
+	must(state_checkpoint(kfd, &state), "CHECKPOINT");
+	check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
+		  "the type that an XGMI queue is saved with");
+	state_close_fds(&state);
+	must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
+	sdma_free(&q, kfd);
 }
 
 /* Argument: the release whose rules hold. */

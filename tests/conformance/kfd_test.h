@@ -65,13 +65,6 @@
 #define GTT_RW	  (MEM_GTT | MEM_WRITABLE | MEM_NO_SUBST)
 #define VRAM_RW	  (MEM_VRAM | MEM_WRITABLE | MEM_NO_SUBST)
 
-struct create_queue {
-	uint64_t ring, wptr, rptr, doorbell_offset;
-	uint32_t ring_size, gpu_id, type, percentage, priority, queue_id;
-	uint64_t eop, eop_size, cwsr;
-	uint32_t cwsr_size, ctl_stack_size, engine, metadata_size;
-};
-
 struct event_data {
 	union {
 		struct kfd_hsa_memory_exception_data memory;
@@ -79,11 +72,6 @@ struct event_data {
 	};
 	uint64_t ext;
 	uint32_t event_id, pad;
-};
-
-struct export_dmabuf {
-	uint64_t handle;
-	uint32_t flags, fd;
 };
 
 /* ---- files ---- */
@@ -247,20 +235,6 @@ struct sdma_queue {
 	uint64_t wptr; /* bytes put into the ring */
 };
 
-static inline struct create_queue sdma_args(const struct sdma_queue *q)
-{
-	return (struct create_queue){
-		.ring = q->ring.va,
-		.wptr = q->pointers.va + 64,
-		.rptr = q->pointers.va,
-		.ring_size = RING,
-		.gpu_id = q->gpu_id,
-		.type = 1,
-		.percentage = 100,
-		.priority = 7,
-	};
-}
-
 static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t offset)
 {
 	void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset & ~(DOORBELLS - 1));
@@ -271,19 +245,32 @@ static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t off
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
 }
 
-static inline struct sdma_queue sdma_new(int kfd, int drm_fd, uint32_t gpu_id)
+static inline struct sdma_queue sdma_new_of_type(int kfd, int drm_fd, uint32_t gpu_id, uint32_t type)
 {
 	struct sdma_queue q = { .gpu_id = gpu_id };
-	struct create_queue args;
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_size = RING,
+		.gpu_id = gpu_id,
+		.queue_type = type,
+		.queue_percentage = 100,
+		.queue_priority = 7,
+	};
 
 	q.ring = buffer_new(kfd, drm_fd, gpu_id, RING, GTT_RW);
 	q.pointers = buffer_new(kfd, drm_fd, gpu_id, PAGE, GTT_RW);
-	args = sdma_args(&q);
+	args.ring_base_address = q.ring.va;
+	args.write_pointer_address = q.pointers.va + 64;
+	args.read_pointer_address = q.pointers.va;
 	must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q.queue_id = args.queue_id;
 	q.doorbell_offset = args.doorbell_offset;
 	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
 	return q;
+}
+
+static inline struct sdma_queue sdma_new(int kfd, int drm_fd, uint32_t gpu_id)
+{
+	return sdma_new_of_type(kfd, drm_fd, gpu_id, KFD_IOC_QUEUE_TYPE_SDMA);
 }
 
 static inline int queue_destroy(int kfd, uint32_t queue_id)

@@ -101,7 +101,10 @@ static inline uint64_t inode_of(int fd)
 
 static inline int kfd_export(int kfd, uint64_t handle)
 {
-	struct export_dmabuf args = { .handle = handle, .flags = O_RDWR | O_CLOEXEC };
+	struct {
+		uint64_t handle;
+		uint32_t flags, fd;
+	} args = { .handle = handle, .flags = O_RDWR | O_CLOEXEC };
 
 	return ioctl(kfd, NR_EXPORT_DMABUF, &args) ? -1 : (int)args.fd;
 }
