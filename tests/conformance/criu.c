@@ -108,7 +108,7 @@ static void *other_thread(void *arg)
 {
 	int kfd = *(int *)arg;
 
-	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "another thread of the tracer may not");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO), EBADF, "another thread of the tracer may not");
 	return NULL;
 }
 
@@ -117,7 +117,7 @@ static void check_callers(int kfd)
 	struct kfd_ioctl_get_version_args version;
 	pthread_t thread;
 
-	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
 	check_errno(criu_simple(kfd, 17), EBADF, "... which comes before the operation is looked at");
 	trace(child->pid);
 	check_errno(ioctl(kfd, NR_GET_VERSION, &version), EBADF, "the tracer may not call GET_VERSION");
@@ -130,18 +130,18 @@ static void check_callers(int kfd)
 
 static void check_before_pause(int kfd)
 {
-	struct criu_args args;
+	struct kfd_ioctl_criu_args args;
 
 	check_errno(criu_simple(kfd, 5), EINVAL, "operation 5");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE of a process that is not paused");
-	check_errno(criu_simple(kfd, OP_CHECKPOINT), EINVAL, "CHECKPOINT without pointers");
-	args = (struct criu_args){ .devices = 8, .bos = 8, .priv = 8 };
-	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT of a process that is not paused");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "UNPAUSE of a process that is not paused");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_CHECKPOINT), EINVAL, "CHECKPOINT without pointers");
+	args = (struct kfd_ioctl_criu_args){ .devices = 8, .bos = 8, .priv_data = 8 };
+	check_errno(criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT of a process that is not paused");
 }
 
 static void check_info(int kfd)
 {
-	struct criu_args *info = &state->info;
+	struct kfd_ioctl_criu_args *info = &state->info;
 
 	check_errno(state_info(kfd, state), 0, "PROCESS_INFO");
 	check_u64(info->pid, child->pid, "PROCESS_INFO: pid");
@@ -149,7 +149,7 @@ static void check_info(int kfd)
 	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
 	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
 	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
-	check_u64(info->priv_size,
+	check_u64(info->priv_data_size,
 		  8 + 8ull * nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&gpus[0], release) + 2 * 64,
 		  "PROCESS_INFO: size of the private data");
 }
@@ -167,7 +167,7 @@ static unsigned int count_fds(void)
 
 /* ---- contents ---- */
 
-static const struct bo_bucket *bucket_at(uint64_t va)
+static const struct kfd_criu_bo_bucket *bucket_at(uint64_t va)
 {
 	uint32_t i;
 
@@ -177,7 +177,7 @@ static const struct bo_bucket *bucket_at(uint64_t va)
 	errx(1, "no bucket for address %#" PRIx64, va);
 }
 
-static struct bo_priv *priv_of(const struct bo_bucket *b)
+static struct bo_priv *priv_of(const struct kfd_criu_bo_bucket *b)
 {
 	return state_bo_priv(state, b - state->bos);
 }
@@ -194,7 +194,7 @@ static void check_devices(void)
 	check_u64(*(uint32_t *)state->priv, 1, "private data: version");
 }
 
-static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
+static void check_fd(const struct kfd_criu_bo_bucket *b, uint64_t size, bool writable)
 {
 	int flags = fcntl(b->dmabuf_fd, F_GETFL);
 
@@ -206,7 +206,7 @@ static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
 
 static void check_contents(void)
 {
-	const struct bo_bucket *b = bucket_at(child->vram.va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->vram.va);
 	uint8_t *p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
 
 	if (p == MAP_FAILED)
@@ -217,11 +217,11 @@ static void check_contents(void)
 
 static void check_plain_buffers(void)
 {
-	const struct bo_bucket *b = bucket_at(child->vram.va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->vram.va);
 	unsigned int i;
 
 	check_u64(b->size, 3 * PAGE, "VRAM buffer: size");
-	check_u64(b->flags, VRAM_RW, "VRAM buffer: flags");
+	check_u64(b->alloc_flags, VRAM_RW, "VRAM buffer: flags");
 	check_u64(b->gpu_id, gpus[0].gpu_id, "VRAM buffer: gpu id");
 	check_u64(b->offset, child->vram.offset, "VRAM buffer: mmap offset");
 	check_u64(b->restored_offset, 0, "VRAM buffer: no restored offset");
@@ -237,18 +237,18 @@ static void check_plain_buffers(void)
 
 static void check_special_buffers(void)
 {
-	const struct bo_bucket *b = bucket_at(child->user_va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->user_va);
 	uint32_t i, seen = 0;
 
 	check_u64(b->dmabuf_fd, NO_FD, "userptr buffer: no fd");
 	check_u64(priv_of(b)->user_addr, child->user_va, "userptr buffer: address of its memory");
 	for (i = 0; i < state->info.num_bos; i++) {
 		b = &state->bos[i];
-		if (b->flags & MEM_DOORBELL) {
+		if (b->alloc_flags & MEM_DOORBELL) {
 			check_u64(b->offset, 3ull << 62 | (uint64_t)gpus[0].gpu_id << 46, "doorbells: offset");
 			check_u64(b->dmabuf_fd, NO_FD, "doorbells: no fd");
 			seen |= 1;
-		} else if (b->flags & MEM_MMIO) {
+		} else if (b->alloc_flags & MEM_MMIO) {
 			check_u64(b->offset, (uint64_t)gpus[0].gpu_id << 46, "MMIO page: offset");
 			check_u64(b->dmabuf_fd, NO_FD, "MMIO page: no fd");
 			seen |= 2;
@@ -334,7 +334,7 @@ static void child_rings(void)
 /* The byte that the child's copies change, through the dma-buf of the last CHECKPOINT. */
 static volatile uint8_t *gtt_byte(void)
 {
-	const struct bo_bucket *b = bucket_at(child->gtt.va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->gtt.va);
 	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b->dmabuf_fd, 0);
 
 	if (p == MAP_FAILED)
@@ -361,9 +361,9 @@ static void check_pause(int kfd)
 	*byte = 0;
 	child_rings();
 	check_true(!becomes(byte, 0x5a, 200), "a paused queue ignores its doorbell");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE");
 	check_true(becomes(byte, 0x5a, 3000), "after UNPAUSE the queue does what was rung meanwhile");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE again");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "UNPAUSE again");
 	*byte = 0;
 	child_rings();
 	check_true(becomes(byte, 0x5a, 3000), "and goes on from there");
@@ -377,8 +377,8 @@ static void check_counting(int kfd, bool counts)
 
 	must(state_info(kfd, state), "PROCESS_INFO");
 	check_errno(state_info(kfd, state), 0, "PROCESS_INFO of a paused process");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE after two PROCESS_INFO");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "... is all there is to take back");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE after two PROCESS_INFO");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "... is all there is to take back");
 	*byte = 0;
 	child_rings();
 	check_u64(becomes(byte, 0x5a, counts ? 300 : 3000), !counts, "... and the queue %s",

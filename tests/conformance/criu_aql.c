@@ -87,7 +87,7 @@ static void take_out(void)
 	trace(pid);
 	fd = fd_of(pid, source->kfd);
 	must(state_info(fd, state), "PROCESS_INFO");
-	if (state->info.priv_size > sizeof(state->priv))
+	if (state->info.priv_data_size > sizeof(state->priv))
 		errx(1, "the private data is too large for this program");
 	must(state_checkpoint(fd, state), "CHECKPOINT with an AQL queue");
 	check_saved();
@@ -102,7 +102,7 @@ static void heir_restore(void)
 	uint32_t i;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 		void *p = mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, on.drm_fd,
 			       b->restored_offset);
 

@@ -171,7 +171,7 @@ static void take_out(void)
 	must(state_checkpoint(kfd, state), "CHECKPOINT");
 	save_contents(state, contents);
 	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE");
 	reap(pid, true);
 	close(kfd);
 	await_no_queues();
@@ -184,19 +184,19 @@ static void heir_check_buckets(void)
 	uint32_t i;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 		uint64_t actual = device_of(state, b->gpu_id)->actual_gpu_id;
 
-		if (b->flags & MEM_DOORBELL)
+		if (b->alloc_flags & MEM_DOORBELL)
 			check_u64(b->restored_offset, 3ull << 62 | actual << 46, "doorbells: restored offset");
-		else if (b->flags & MEM_MMIO)
+		else if (b->alloc_flags & MEM_MMIO)
 			check_u64(b->restored_offset, actual << 46, "MMIO page: restored offset");
-		else if (b->flags & MEM_USERPTR)
+		else if (b->alloc_flags & MEM_USERPTR)
 			check_u64(b->restored_offset, 0, "userptr: restored offset is left alone");
 		else
 			check_true(b->restored_offset && !(b->restored_offset & (PAGE - 1)),
 				   "buffer %u: restored offset", i);
-		if (b->flags & (MEM_VRAM | MEM_GTT))
+		if (b->alloc_flags & (MEM_VRAM | MEM_GTT))
 			check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), b->size, "buffer %u: dma-buf", i);
 		else
 			check_u64(b->dmabuf_fd, NO_FD, "buffer %u: no dma-buf", i);
@@ -210,7 +210,7 @@ static void heir_fill_memory(void)
 	void *p;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 
 		if (!contents[i])
 			continue;
@@ -369,7 +369,7 @@ static void check_spoilt(const char *name, void (*spoil)(struct state *s), int w
 static void no_objects(struct state *s)
 {
 	s->info.num_bos = s->info.num_objects = 0;
-	s->info.priv_size = 8 + 8ull * s->info.num_devices;
+	s->info.priv_data_size = 8 + 8ull * s->info.num_devices;
 }
 
 /* A second queue of another number wants the SDMA queue of the first. */
@@ -379,8 +379,8 @@ static void sdma_queue_twice(struct state *s)
 	struct queue_priv *queue = (struct queue_priv *)objects;
 	size_t bytes = sizeof(*queue) + queue->mqd_size;
 
-	memmove(objects + bytes, objects, s->info.priv_size - (size_t)(objects - s->priv));
-	s->info.priv_size += bytes;
+	memmove(objects + bytes, objects, s->info.priv_data_size - (size_t)(objects - s->priv));
+	s->info.priv_data_size += bytes;
 	s->info.num_objects++;
 	queue->q_id = 5;
 }

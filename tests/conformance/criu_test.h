@@ -8,22 +8,6 @@
 
 #include "kfd_test.h"
 
-enum { OP_PROCESS_INFO, OP_CHECKPOINT, OP_UNPAUSE, OP_RESTORE, OP_RESUME };
-
-struct criu_args {
-	uint64_t devices, bos, priv, priv_size;
-	uint32_t num_devices, num_bos, num_objects, pid, op, pad;
-};
-
-struct device_bucket {
-	uint32_t user_gpu_id, actual_gpu_id, drm_fd, pad;
-};
-
-struct bo_bucket {
-	uint64_t addr, size, offset, restored_offset;
-	uint32_t gpu_id, flags, dmabuf_fd, pad;
-};
-
 #define NO_FD 0xffffffffu
 
 struct bo_priv {
@@ -50,9 +34,9 @@ struct event_priv {
 
 /* All that CHECKPOINT gives. In memory that a forked child shares. */
 struct state {
-	struct criu_args info;
-	struct device_bucket devices[MAX_STATE_GPUS];
-	struct bo_bucket bos[MAX_STATE_BOS];
+	struct kfd_ioctl_criu_args info;
+	struct kfd_criu_device_bucket devices[MAX_STATE_GPUS];
+	struct kfd_criu_bo_bucket bos[MAX_STATE_BOS];
 	uint8_t priv[256 << 10];
 };
 
@@ -66,7 +50,7 @@ static inline uint8_t *state_objects(struct state *s)
 	return (uint8_t *)state_bo_priv(s, s->info.num_bos);
 }
 
-static inline int criu_op(int kfd, uint32_t op, struct criu_args *args)
+static inline int criu_op(int kfd, uint32_t op, struct kfd_ioctl_criu_args *args)
 {
 	args->op = op;
 	return ioctl(kfd, NR_CRIU_OP, args);
@@ -74,7 +58,7 @@ static inline int criu_op(int kfd, uint32_t op, struct criu_args *args)
 
 static inline int criu_simple(int kfd, uint32_t op)
 {
-	struct criu_args args = { 0 };
+	struct kfd_ioctl_criu_args args = { 0 };
 
 	return criu_op(kfd, op, &args);
 }
@@ -82,38 +66,38 @@ static inline int criu_simple(int kfd, uint32_t op)
 static inline int state_info(int kfd, struct state *s)
 {
 	memset(&s->info, 0, sizeof(s->info));
-	return criu_op(kfd, OP_PROCESS_INFO, &s->info);
+	return criu_op(kfd, KFD_CRIU_OP_PROCESS_INFO, &s->info);
 }
 
-static inline struct criu_args state_args(struct state *s)
+static inline struct kfd_ioctl_criu_args state_args(struct state *s)
 {
-	struct criu_args args = s->info;
+	struct kfd_ioctl_criu_args args = s->info;
 
 	args.devices = (uintptr_t)s->devices;
 	args.bos = (uintptr_t)s->bos;
-	args.priv = (uintptr_t)s->priv;
+	args.priv_data = (uintptr_t)s->priv;
 	return args;
 }
 
 static inline int state_checkpoint(int kfd, struct state *s)
 {
-	struct criu_args args = state_args(s);
+	struct kfd_ioctl_criu_args args = state_args(s);
 
-	return criu_op(kfd, OP_CHECKPOINT, &args);
+	return criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &args);
 }
 
 static inline int state_restore(int kfd, struct state *s)
 {
-	struct criu_args args = state_args(s);
+	struct kfd_ioctl_criu_args args = state_args(s);
 
-	return criu_op(kfd, OP_RESTORE, &args);
+	return criu_op(kfd, KFD_CRIU_OP_RESTORE, &args);
 }
 
 static inline int criu_resume(int kfd, pid_t pid)
 {
-	struct criu_args args = { .pid = pid };
+	struct kfd_ioctl_criu_args args = { .pid = pid };
 
-	return criu_op(kfd, OP_RESUME, &args);
+	return criu_op(kfd, KFD_CRIU_OP_RESUME, &args);
 }
 
 static inline void state_close_fds(struct state *s)
@@ -174,7 +158,7 @@ static inline int heir_open(struct state *s)
 }
 
 /* The device of a user gpu id. */
-static inline const struct device_bucket *device_of(const struct state *s, uint32_t user_id)
+static inline const struct kfd_criu_device_bucket *device_of(const struct state *s, uint32_t user_id)
 {
 	unsigned int i;
 
@@ -245,7 +229,7 @@ static inline void save_contents(struct state *s, uint8_t *contents[MAX_STATE_BO
 	uint32_t i;
 
 	for (i = 0; i < s->info.num_bos; i++) {
-		const struct bo_bucket *b = &s->bos[i];
+		const struct kfd_criu_bo_bucket *b = &s->bos[i];
 		uint8_t *p;
 
 		if (b->dmabuf_fd == NO_FD)

@@ -48,7 +48,7 @@ static void check_saved_type(void)
 	check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
 		  "the type that an XGMI queue is saved with");
 	state_close_fds(&state);
-	must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
+	must(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), "UNPAUSE");
 	sdma_free(&q, kfd);
 }
 

@@ -195,7 +195,7 @@ static inline uint64_t reserve(uint64_t size)
 /* A buffer at the same address on CPU and GPU, mapped on the GPU it is of. */
 struct buffer {
 	uint64_t va, size, offset, handle;
-	uint32_t gpu_id, flags;
+	uint32_t gpu_id;
 };
 
 static inline void *buffer_mmap(const struct buffer *b, int drm_fd)
@@ -209,7 +209,7 @@ static inline void *buffer_mmap(const struct buffer *b, int drm_fd)
 
 static inline struct buffer buffer_new(int kfd, int drm_fd, uint32_t gpu_id, uint64_t size, uint32_t flags)
 {
-	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id, .flags = flags };
+	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id };
 
 	must(kfd_alloc(kfd, gpu_id, b.va, size, flags, &b.offset, &b.handle), "ALLOC_MEMORY_OF_GPU");
 	must(kfd_map(kfd, b.handle, gpu_id), "MAP_MEMORY_TO_GPU");

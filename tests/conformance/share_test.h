@@ -154,14 +154,14 @@ static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
 	if (ret) {
 		int saved = errno;
 
-		criu_simple(kfd, OP_UNPAUSE);
+		criu_simple(kfd, KFD_CRIU_OP_UNPAUSE);
 		free(s);
 		errno = saved;
 		return -1;
 	}
 	seen->nr_bos = s->info.num_bos;
 	for (i = 0; i < s->info.num_bos; i++) {
-		const struct bo_bucket *b = &s->bos[i];
+		const struct kfd_criu_bo_bucket *b = &s->bos[i];
 		const struct bo_priv *priv = state_bo_priv(s, i);
 
 		if (b->gpu_id != handle >> 32 || priv->idr_handle != (uint32_t)handle)
@@ -169,14 +169,14 @@ static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
 		seen->addr = b->addr;
 		seen->size = b->size;
 		seen->offset = b->offset;
-		seen->flags = b->flags;
+		seen->flags = b->alloc_flags;
 		if (b->dmabuf_fd != NO_FD) {
 			seen->ino = inode_of(b->dmabuf_fd);
 			seen->count = dmabuf_count(b->dmabuf_fd);
 		}
 	}
 	state_close_fds(s);
-	criu_simple(kfd, OP_UNPAUSE);
+	criu_simple(kfd, KFD_CRIU_OP_UNPAUSE);
 	free(s);
 	return 0;
 }
