@@ -133,14 +133,6 @@ job_wait() {
 	job_attach "$@"
 }
 
-# render_minors PID: of the render nodes that it has open, by their numbers: names are those of the dump
-render_minors() {
-	local fd
-	for fd in "/proc/$1/fd/"*; do
-		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
-	done | sort -u
-}
-
 # ---- what each engine does ----
 
 # An engine's scenario says how, by functions of its own:

@@ -216,13 +216,9 @@ case_other_gpu() {
 
 case_killed_dump() {
 	begins --gpus 0
-	printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" = post-dump ] || exit 0\nkill -KILL "$PPID"\n' >"$work/kill"
-	chmod 755 "$work/kill"
 	# A refusal comes before.
 	save --leave-running
-	images_new
-	criu dump -t "${job_pids[0]}" --action-script "$work/kill" -D "$images" -o "$work/killed.log" -v4 </dev/null >/dev/null 2>&1 &&
-		fail "criu was not killed"
+	dump_killed
 	amdgpu-image resume "${job_pids[0]}" >"$work/resume.log" 2>&1 || fail "amdgpu-image resume: $(tail -n 1 "$work/resume.log")"
 	expect_unharmed
 	comes_back

@@ -89,14 +89,6 @@ container_restore() {
 	expect_verified
 }
 
-# render_minors PID: of the render nodes that it has open, by their numbers: names are those of the dump
-render_minors() {
-	local fd
-	for fd in "/proc/$1/fd/"*; do
-		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
-	done | sort -u
-}
-
 container_end() {
 	engine_call delete --force
 	expect_gone

@@ -5,10 +5,6 @@
 # kernels: each
 # tier: all
 
-was_reset() {
-	dmesg | sed '1,/e2e: scenario driver-reset$/d' | grep 'GPU reset.*succeeded' >/dev/null
-}
-
 job_start --vram 1M
 process_shape >"$work/shape"
 dump
@@ -18,8 +14,7 @@ expect_no_objects
 gpus_state hang
 states_blank
 if criu_call restore -d; then
-	expect_verified
-	expect_shape "$work/shape"
+	job_goes
 	job_end
 	echo '# restored while the GPU was reset'
 else
@@ -27,10 +22,9 @@ else
 	expect_gone
 	expect_no_objects
 fi
-wait_until 60 was_reset || fail "the driver does not reset the GPU"
+wait_until 60 driver_said 'GPU reset.*succeeded' || fail "the driver does not reset the GPU"
 
 restore
-expect_verified
-expect_shape "$work/shape"
+job_goes
 job_end
 expect_no_objects

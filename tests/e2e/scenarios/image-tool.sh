@@ -18,14 +18,6 @@ says() {
 	grep -qE -- "$pattern" "$work/tool.out" || fail "amdgpu-image $* does not say \"$pattern\": $(head -n 1 "$work/tool.out")"
 }
 
-# flip_bit FILE BYTE
-flip_bit() {
-	local byte
-	byte=$(od -An -tu1 -j "$2" -N 1 "$1")
-	# shellcheck disable=SC2059
-	printf "\\$(printf %03o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 # ---- the machine ----
 
 version=$(criu --version | sed -n 's/^Version: //p')

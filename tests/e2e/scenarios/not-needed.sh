@@ -105,7 +105,7 @@ for order in 'other_plugin amdgpu_plugin' 'amdgpu_plugin other_plugin'; do
 	for plugin in $order; do
 		cp "$(find "$top/build/workloads" "$top" -maxdepth 1 -name "$plugin.so" | head -n 1)" "$work/plugins/"
 	done
-	job_start --vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4 --extra misc
+	job_start "${small[@]}" --extra misc
 	job_picture
 	dump -L "$work/plugins"
 	expect_gone

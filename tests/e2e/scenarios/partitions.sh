@@ -7,12 +7,8 @@
 # log: XCC 1 has no MQD, a state of the first XCC alone is restored to show what it is
 
 job_of() {
-	job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 "$@"
+	job_start "${small[@]}" "$@"
 	job_picture
-}
-
-chip_said() {
-	dmesg | sed '1,/e2e: scenario partitions$/d' | grep "$1" >/dev/null
 }
 
 elsewhere='s/^name/pci = 0000:c3:00.0\ndrm_render_minor = 140\n&/'
@@ -27,7 +23,7 @@ first_xcc_alone() {
 	expect_gone
 	states_blank
 	criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"
-	wait_until 30 chip_said 'XCC 1 has no MQD' || fail "the restored queue has the state of all XCCs"
+	wait_until 30 driver_said 'XCC 1 has no MQD' || fail "the restored queue has the state of all XCCs"
 	kill -KILL "${job_pids[@]}"
 	expect_gone
 	expect_no_objects

@@ -58,8 +58,7 @@ job_end_well
 # More than half of the VRAM, which is wiped by slow engines as soon as all is saved.
 job_move --vram 140M --buffers 40 --gtt 64K --userptr 64K
 read -r id _ < <(machine_gpus)
-printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ] || echo %#x slow >%s\n' "$id" "$gpus_file" >"$work/slow"
-chmod 755 "$work/slow"
+action_script "$work/slow" "echo $(printf %#x "$id") slow >$gpus_file"
 rm -f "$loaded_file"
 for n in 6 7 8 9 10; do round "$n" --action-script "$work/slow"; done
 grep -q 'amdgpu_plugin: gpu .*: waited .* ms for room' "$work"/*-restore.log ||

@@ -16,7 +16,6 @@ comes_back_if_listed handles
 # Dumped a second time, after a restore.
 if kernel_lists; then
 	job_start handles
-	process_shape >"$work/shape"
 	goes_twice
 fi
 
