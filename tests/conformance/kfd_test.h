@@ -86,10 +86,10 @@ static inline uint64_t now_ms(void)
 
 static inline int kfd_file(void)
 {
-	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	int fd = kfd_reopen();
 
 	if (fd < 0)
-		err(1, "open /dev/kfd");
+		exit(1);
 	return fd;
 }
 

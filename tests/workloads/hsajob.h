@@ -35,6 +35,7 @@ struct hsa_job {
 	hsa_agent_t host;
 	hsa_amd_memory_pool_t memory;
 	struct hsa_gpu gpus[HSA_MAX_GPUS];
+	hsa_agent_t agents[HSA_MAX_GPUS]; /* theirs */
 	unsigned int nr_gpus;
 	uint64_t bytes; /* of each buffer */
 	/* The chain of the next generation does not begin before this is 0. */
@@ -46,6 +47,11 @@ struct hsa_job {
 int hsa_must(hsa_status_t status, const char *what);
 /* Memory that all GPUs, and the host's agent, may use. */
 int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes, void **ret);
+/* Begins a copy that waits for @after (unless its handle is 0) and sets @done from 1 to 0. */
+int hsa_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, uint64_t bytes, hsa_signal_t after,
+	     hsa_signal_t done);
+/* Until the signal of what @what says is 0; @timeout: ticks. */
+int hsa_wait(const struct hsa_gpu *gpu, hsa_signal_t done, uint64_t timeout, const char *what);
 
 /* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer. */
 int hsa_job_open(struct hsa_job *job, uint64_t bytes);

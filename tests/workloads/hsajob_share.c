@@ -47,16 +47,10 @@ static hsa_amd_ipc_memory_t *ipc_handle(struct hsa_share *share)
 static int ipc_open(struct hsa_share *share)
 {
 	struct hsa_job *job = share->job;
-	hsa_agent_t agents[HSA_MAX_GPUS];
 	int err;
 
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		agents[i] = job->gpus[i].agent;
 	if (!share->pair.number) {
-		err = hsa_must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory),
-			   "allocating");
-		err = err ? err
-			  : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
+		err = hsa_allocate(job, job->gpus[0].vram, share->bytes, &share->memory);
 		if (!err)
 			err = hsa_must(hsa_amd_ipc_memory_create(share->memory, share->bytes, ipc_handle(share)),
 				   "hsa_amd_ipc_memory_create");
@@ -64,7 +58,7 @@ static int ipc_open(struct hsa_share *share)
 	}
 	err = pair_meet(&share->pair);
 	return err ? err
-		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, agents,
+		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, job->agents,
 						    &share->memory),
 			  "hsa_amd_ipc_memory_attach");
 }

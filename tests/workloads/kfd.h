@@ -60,8 +60,6 @@ struct kfd_gpu {
 
 struct kfd {
 	int fd;
-	unsigned int minor; /* of the interface, 1.minor */
-	bool spare_first;
 	unsigned int nr_gpus;
 	struct kfd_gpu gpus[KFD_MAX_GPUS];
 	struct kfd_bo event_page;
@@ -101,7 +99,7 @@ int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo);
 /* Maps the GPU's doorbells; @offset is what CREATE_QUEUE returned. */
 int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset);
 
-/* Opens /dev/kfd, or a GPU's render node, a second time: the fd or -errno. */
+/* Opens /dev/kfd, or a GPU's render node, once more: the fd or -errno. */
 int kfd_reopen(void);
 int kfd_gpu_reopen(const struct kfd_gpu *gpu);
 /* Whether such an fd still is what it was. */

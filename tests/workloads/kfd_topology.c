@@ -6,12 +6,10 @@
  * plugin's. Unknown names and any order of lines are accepted.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kfd.h"
 #include "kfd_topology.h"
@@ -25,25 +23,18 @@
 /* The whole file as a string. -errno, nothing reported. */
 static int file_read(const char *path, char *text, size_t size)
 {
-	size_t used = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	FILE *file = fopen(path, "re");
+	size_t n;
+	int err;
 
-	if (fd < 0)
+	if (!file)
 		return -errno;
-	while (used < size - 1) {
-		ssize_t n = read(fd, text + used, size - 1 - used);
-
-		if (n <= 0) {
-			int err = n < 0 ? -errno : 0;
-
-			close(fd);
-			text[used] = '\0';
-			return err;
-		}
-		used += (size_t)n;
-	}
-	close(fd);
-	return -EFBIG;
+	errno = 0;
+	n = fread(text, 1, size - 1, file);
+	err = ferror(file) ? -errno : feof(file) ? 0 : -EFBIG;
+	fclose(file);
+	text[n] = '\0';
+	return err;
 }
 
 /* The number in the line "@name NUMBER"; 0 when there is no such line. */

@@ -61,7 +61,7 @@ $(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c kernel/devfilter.c kerne
 	$(CC) $(WORKLOADS_CFLAGS) -U_GNU_SOURCE -I. -MMD -MP -o $@ $(filter %.c,$^)
 
 # Nor is this: stands in for criu-image-streamer.
-$(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
+$(WORKLOADS_DIR)/streamer: $(addprefix $(WORKLOADS_DIR)/,streamer.o fdpass.o report.o)
 	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
 
 -include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d) \
