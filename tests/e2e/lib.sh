@@ -321,6 +321,11 @@ stranger_end() {
 	[ "$(state_get "$work/stranger" phase)" = "done" ] || fail "the other job's data is wrong: $(state_get "$work/stranger" message)"
 }
 
+expect_right() {
+	expect_progress
+	expect_verified
+}
+
 # job_end: the job checks everything once more, frees everything without an error and ends
 job_end() {
 	local file
@@ -515,8 +520,7 @@ expect_picture() {
 
 # expect_unharmed: the job is as job_picture has noted, computes and finds all its data right
 expect_unharmed() {
-	expect_progress
-	expect_verified
+	expect_right
 	expect_picture
 }
 

@@ -63,8 +63,7 @@ accepted() {
 	restore "${restore_options[@]}"
 	expect_becomes "${@:2}"
 	[ -z "${gpus_seen:-}" ] || expect_gpus "$gpus_seen"
-	expect_verified
-	expect_progress
+	expect_right
 	# Slow, and the same for all restores of a dump: once.
 	[ ! -e "$work/shape" ] || expect_shape "$work/shape"
 	rm -f "$work/shape"

@@ -44,8 +44,7 @@ round() {
 
 job_end_well() {
 	pair=
-	expect_verified
-	expect_progress
+	expect_right
 	job_end
 	expect_no_objects
 }

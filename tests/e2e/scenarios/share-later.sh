@@ -11,8 +11,7 @@
 # expect_other_goes: the job that is not dumped has its own memory
 expect_other_goes() {
 	local job=$work/other job_pids=("${other_pids[@]}")
-	expect_verified
-	expect_progress
+	expect_right
 }
 
 # expect_dump: with the objects listed it succeeds
@@ -68,8 +67,7 @@ if kernel_lists; then
 	restore
 	# A restored process has another place for mappings that it makes: those of this job are new after each check.
 	expect_shape "$work/shape"
-	expect_verified
-	expect_progress
+	expect_right
 fi
 job_end
 expect_other_goes
