@@ -497,6 +497,22 @@ static int in_child(bool (*fails)(unsigned int), unsigned int nth)
 	return 2;
 }
 
+static void (*right)(void);
+
+static bool run_right(unsigned int nth)
+{
+	(void)nth;
+	right();
+	return true;
+}
+
+/* @what complains when something is not right. */
+static void assert_right_in_child(void (*what)(void))
+{
+	right = what;
+	assert_int_equal(in_child(run_right, 0), 1);
+}
+
 static void each_call(bool (*fails)(unsigned int), unsigned int least)
 {
 	unsigned int nth = 1, wrong = 0;
@@ -645,7 +661,6 @@ static const char *release; /* of the kernel; NULL: of this one */
 static size_t pages_written;
 
 int __real_uname(struct utsname *name);
-int __wrap_uname(struct utsname *name);
 int __wrap_uname(struct utsname *name)
 {
 	int ret = __real_uname(name);
@@ -656,7 +671,6 @@ int __wrap_uname(struct utsname *name)
 }
 
 /* test_cow.c shows that it writes those. */
-int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
 int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	(void)pid;
@@ -911,11 +925,10 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 static const char *refusal;
 static void (*change)(void);
 
-static bool refuses(unsigned int nth)
+static void refuses(void)
 {
 	int ret;
 
-	(void)nth;
 	change();
 	older_images();
 	run(dump, 0, 0, &ret);
@@ -924,14 +937,13 @@ static bool refuses(unsigned int nth)
 	remove_images();
 	if (!ret || log_errors != 1 || !strstr(log_text, refusal) || fake_process_is_paused())
 		complain("refused with %d, want \"%s\"", ret, refusal);
-	return true;
 }
 
 static void assert_refused(void (*how)(void), const char *text)
 {
 	change = how;
 	refusal = text;
-	assert_int_equal(in_child(refuses, 0), 1);
+	assert_right_in_child(refuses);
 	fake_reopen();
 }
 
@@ -1044,15 +1056,13 @@ static void assert_restore_fails(const char *text)
 	fake_kfd_forget();
 }
 
-static bool fail_resume(unsigned int nth)
+static void fail_resume(void)
 {
 	int ret;
 
-	(void)nth;
 	run(restore, 0, ESRCH, &ret);
 	if (!ret || !fake_was_killed() || !strstr(log_text, "cannot resume its GPU queues: No such process"))
 		complain("a process whose queues do not run is restored (%d)", ret);
-	return true;
 }
 
 TEST(the_image_of_another_process_is_refused)
@@ -1068,13 +1078,12 @@ TEST(the_image_of_another_process_is_refused)
 }
 
 /* In a child: what kills the tasks ends criu as well. */
-static bool are_refused(unsigned int nth)
+static void are_refused(void)
 {
 	static const char name[] = "amdgpu-pages-7-1111.img";
 	uint8_t byte = 0;
 	int fd;
 
-	(void)nth;
 	write_images();
 	fd = openat(images_fd, name, O_RDWR | O_CLOEXEC);
 	if (pread(fd, &byte, 1, 8 + 8192) != 1) /* the first one of the second buffer with contents */
@@ -1088,12 +1097,11 @@ static bool are_refused(unsigned int nth)
 		complain("%s is not there", name);
 	assert_restore_fails("image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
 	remove_images();
-	return true;
 }
 
 TEST(damaged_and_missing_contents_are_refused)
 {
-	assert_int_equal(in_child(are_refused, 0), 1);
+	assert_right_in_child(are_refused);
 }
 
 static const struct {
@@ -1143,21 +1151,19 @@ TEST(damage_is_found_late_where_that_costs_nothing)
 		assert_int_equal(in_child(damage_is_found, i), 1);
 }
 
-static bool fail_library(unsigned int nth)
+static void fail_library(void)
 {
-	(void)nth;
 	library_error = -ENOENT;
 	assert_restore_fails("No such file or directory");
-	return true;
 }
 
 /* Errors by which the plugin tells criu, with others, that something is none of its business. */
 TEST(an_error_of_the_kernel_is_no_word_about_whose_it_is)
 {
 	write_images();
-	assert_int_equal(in_child(fail_library, 0), 1);
+	assert_right_in_child(fail_library);
 	fail_name = "RESUME";
-	assert_int_equal(in_child(fail_resume, 0), 1);
+	assert_right_in_child(fail_resume);
 	fail_name = NULL;
 	remove_images();
 }
@@ -1192,17 +1198,16 @@ TEST(a_gpu_that_is_full_is_refused)
 
 /* ---- control stacks that the kernel left out ---- */
 
-static bool empty_stack_comes_back(unsigned int nth)
+static void empty_stack_comes_back(void)
 {
 	fake_leave_out_stack(false);
 	new_images();
 	must_work(dump, "an idle queue is refused");
-	verify_images(nth, "none");
-	return true;
+	verify_images(0, "none");
 }
 
 /* The dump was told to go on without the kernel; so has the restore to be. */
-static bool lost_stack_is_refused(unsigned int nth)
+static void lost_stack_is_refused(void)
 {
 	fake_leave_out_stack(true);
 	new_images();
@@ -1212,28 +1217,26 @@ static bool lost_stack_is_refused(unsigned int nth)
 	unsetenv("KFD_RESTORABLE_CHECK");
 	assert_restore_fails("1 queues were stopped in kernels whose control stacks are not");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
-	verify_images(nth, "none");
-	return true;
+	verify_images(0, "none");
 }
 
 TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)
 {
-	assert_int_equal(in_child(empty_stack_comes_back, 0), 1);
-	assert_int_equal(in_child(lost_stack_is_refused, 0), 1);
+	assert_right_in_child(empty_stack_comes_back);
+	assert_right_in_child(lost_stack_is_refused);
 }
 
-static bool several_xccs_come_back(unsigned int nth)
+static void several_xccs_come_back(void)
 {
 	fake_give_xccs(4);
 	new_images();
 	must_work(dump, "a queue of four XCCs is refused");
-	verify_images(nth, "none");
-	return true;
+	verify_images(0, "none");
 }
 
 TEST(states_of_several_xccs_are_restored_as_one)
 {
-	assert_int_equal(in_child(several_xccs_come_back, 0), 1);
+	assert_right_in_child(several_xccs_come_back);
 }
 
 /* ---- a task with a render node and without /dev/kfd ---- */
@@ -1271,28 +1274,25 @@ static int restore_render_node(void)
 	return ret;
 }
 
-static bool unused_node_comes_back(unsigned int nth)
+static void unused_node_comes_back(void)
 {
-	(void)nth;
 	leave_render_node();
 	new_images();
 	must_work(dump_render_node, "a render node that is not used cannot be dumped");
 	must_work(restore_render_node, "a render node that is not used cannot be restored");
 	remove_images();
-	return true;
 }
 
 TEST(a_render_node_that_is_not_used_is_opened_again)
 {
-	assert_int_equal(in_child(unused_node_comes_back, 0), 1);
+	assert_right_in_child(unused_node_comes_back);
 	fake_reopen();
 }
 
 /* ---- a process with a file that the KFD does not know ---- */
 
-static bool unused_files_are_no_address_spaces(unsigned int nth)
+static void unused_files_are_no_address_spaces(void)
 {
-	(void)nth;
 	new_images();
 	fake_show_process(2, 8192); /* its pasid is 32768 */
 	fake_show_pasids((const uint32_t[]){ 32768, 32768 });
@@ -1303,12 +1303,11 @@ static bool unused_files_are_no_address_spaces(unsigned int nth)
 	fake_show_pasids((const uint32_t[]){ 32770, 32771 });
 	must_work(dump, "address spaces with pasids of their own are not dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_file_that_the_kfd_does_not_know_is_no_address_space)
 {
-	assert_int_equal(in_child(unused_files_are_no_address_spaces, 0), 1);
+	assert_right_in_child(unused_files_are_no_address_spaces);
 	fake_hide_process();
 }
 
@@ -1345,9 +1344,8 @@ static void must_be_left_alone(int (*what)(void), const char *otherwise)
 		complain("%s", otherwise);
 }
 
-static bool bare_tasks_are_refused(unsigned int nth)
+static void bare_tasks_are_refused(void)
 {
-	(void)nth;
 	leave_render_node();
 	fake_close(FAKE_RENDER_FD);
 	new_images();
@@ -1361,19 +1359,17 @@ static bool bare_tasks_are_refused(unsigned int nth)
 	must_fail(dump_bare_task, "has 2 queues and 0 KiB of VRAM on GPUs and has closed", "a task with queues and without files is dumped");
 	must_fail(pre_dump_bare_task, "cannot be pre-dumped", "a task with queues and without files is pre-dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_task_with_state_and_without_files_is_refused)
 {
-	assert_int_equal(in_child(bare_tasks_are_refused, 0), 1);
+	assert_right_in_child(bare_tasks_are_refused);
 	fake_reopen();
 	fake_hide_process();
 }
 
-static bool used_nodes_are_refused(unsigned int nth)
+static void used_nodes_are_refused(void)
 {
-	(void)nth;
 	leave_render_node();
 	new_images();
 	fake_use_render_file(2, 0);
@@ -1382,12 +1378,11 @@ static bool used_nodes_are_refused(unsigned int nth)
 	fake_use_render_file(0, 1);
 	must_fail(dump_render_node, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB", "a render node with a syncobj is dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_render_node_in_use_is_refused_without_the_kfd)
 {
-	assert_int_equal(in_child(used_nodes_are_refused, 0), 1);
+	assert_right_in_child(used_nodes_are_refused);
 	fake_reopen();
 }
 
@@ -1414,9 +1409,8 @@ static void lose_render_node(void)
 	fake_make_lost_task(1);
 }
 
-static bool tree_is_dumped(unsigned int nth)
+static void tree_is_dumped(void)
 {
-	(void)nth;
 	make_tree();
 	older_images();
 	must_work(dump, "a tree of processes cannot be dumped");
@@ -1424,12 +1418,11 @@ static bool tree_is_dumped(unsigned int nth)
 		complain("images of children are missing, or %zu older ones are left", count_older());
 	verify_images(0, "none");
 	remove_images();
-	return true;
 }
 
 TEST(tasks_of_several_kinds_are_dumped)
 {
-	assert_int_equal(in_child(tree_is_dumped, 0), 1);
+	assert_right_in_child(tree_is_dumped);
 	assert_refused(lose_kfd, "pid 4715: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
 	assert_refused(lose_render_node, "pid 4715: mapping at 0x20000 of renderD128: the process has no /dev/kfd open");
 	fake_hide_process();
@@ -1456,20 +1449,18 @@ static void share(void)
 	shares = true;
 }
 
-static bool share_comes_back(unsigned int nth)
+static void share_comes_back(void)
 {
-	(void)nth;
 	share();
 	new_images();
 	must_work(dump, "a process that shares cannot be dumped");
 	verify_images(0, "none");
 	remove_images();
-	return true;
 }
 
 TEST(a_process_that_shares_comes_back)
 {
-	assert_int_equal(in_child(share_comes_back, 0), 1);
+	assert_right_in_child(share_comes_back);
 }
 
 static void confuse_here(void)
@@ -1532,12 +1523,10 @@ static bool fail_restore_of_prepared(unsigned int nth)
 	return fail_restore(nth);
 }
 
-static bool write_prepared(unsigned int nth)
+static void write_prepared(void)
 {
-	(void)nth;
 	prepare();
 	must_work(dump, "the process cannot be dumped");
-	return true;
 }
 
 static void assert_dump_reports(void (*how)(void))
@@ -1551,7 +1540,7 @@ static void assert_restore_reports(void (*how)(void))
 {
 	prepare = how;
 	new_images();
-	assert_int_equal(in_child(write_prepared, 0), 1);
+	assert_right_in_child(write_prepared);
 	fake_reopen();
 	each_call(fail_restore_of_prepared, 300);
 	fake_reopen();
@@ -1659,7 +1648,7 @@ TEST(any_failure_of_setting_a_trap_handler_is_reported)
 {
 	prepare = set_trap;
 	new_images();
-	assert_int_equal(in_child(write_prepared, 0), 1);
+	assert_right_in_child(write_prepared);
 	each_call(fail_restore_with_trap, 300);
 	fake_untrap();
 	remove_images();
@@ -1673,11 +1662,10 @@ static void leave_objects(void)
 	render_only = shares = true;
 }
 
-static bool objects_come_back(unsigned int nth)
+static void objects_come_back(void)
 {
 	int ret;
 
-	(void)nth;
 	leave_objects();
 	new_images();
 	must_work(dump, "a process without /dev/kfd cannot be dumped");
@@ -1691,12 +1679,11 @@ static bool objects_come_back(unsigned int nth)
 	if (run(restore, 0, 0, &ret) || !ret || !strstr(log_text, "amdgpu-renderD-8.img is missing"))
 		complain("a missing image is not noticed (%d)", ret);
 	remove_images();
-	return true;
 }
 
 TEST(a_process_without_kfd_comes_back)
 {
-	assert_int_equal(in_child(objects_come_back, 0), 1);
+	assert_right_in_child(objects_come_back);
 	fake_reopen();
 }
 
