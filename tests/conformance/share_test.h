@@ -321,6 +321,16 @@ static inline uint64_t p_import(struct process *p, unsigned int gpu, int fd)
 	return p_handle(p, (struct request){ .step = STEP_IMPORT, .gpu = gpu }, fd, "IMPORT_DMABUF");
 }
 
+/* A BO of one process is imported by another one, on a GPU of its choice. */
+static inline uint64_t p_pass(struct process *from, uint64_t handle, struct process *to, unsigned int gpu)
+{
+	int fd = p_export(from, handle);
+	uint64_t import = p_import(to, gpu, fd);
+
+	close(fd);
+	return import;
+}
+
 static inline void p_free(struct process *p, uint64_t handle)
 {
 	p_handle(p, (struct request){ .step = STEP_FREE, .handle = handle }, -1, "FREE");
