@@ -73,7 +73,8 @@ __attribute__((format(printf, 3, 4))) static inline bool check_errno(long ret, i
 	char names[64];
 	va_list args;
 
-	snprintf(names, sizeof(names), " (got %s, want %s)", conformance_errno_name(got), conformance_errno_name(want_errno));
+	snprintf(names, sizeof(names), " (got %s, want %s)", conformance_errno_name(got),
+		 conformance_errno_name(want_errno));
 	va_start(args, text);
 	conformance_result(got == want_errno, names, text, args);
 	va_end(args);

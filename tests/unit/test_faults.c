@@ -1354,9 +1354,11 @@ static void bare_tasks_are_refused(void)
 	must_be_left_alone(pre_dump_bare_task, "a task that has only looked at its GPUs is not pre-dumped");
 	must_be_left_alone(dump_bare_task, "a task that has only looked at its GPUs is not left alone");
 	fake_show_process(0, 8192);
-	must_fail(dump_bare_task, "has 0 queues and 8 KiB of VRAM on GPUs and has closed", "a task with VRAM and without files is dumped");
+	must_fail(dump_bare_task, "has 0 queues and 8 KiB of VRAM on GPUs and has closed",
+		  "a task with VRAM and without files is dumped");
 	fake_show_process(2, 0);
-	must_fail(dump_bare_task, "has 2 queues and 0 KiB of VRAM on GPUs and has closed", "a task with queues and without files is dumped");
+	must_fail(dump_bare_task, "has 2 queues and 0 KiB of VRAM on GPUs and has closed",
+		  "a task with queues and without files is dumped");
 	must_fail(pre_dump_bare_task, "cannot be pre-dumped", "a task with queues and without files is pre-dumped");
 	remove_images();
 }
@@ -1373,10 +1375,12 @@ static void used_nodes_are_refused(void)
 	leave_render_node();
 	new_images();
 	fake_use_render_file(2, 0);
-	must_fail(dump_render_node, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB", "a render node with contexts is dumped");
+	must_fail(dump_render_node, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB",
+		  "a render node with contexts is dumped");
 	fake_list_nothing();
 	fake_use_render_file(0, 1);
-	must_fail(dump_render_node, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB", "a render node with a syncobj is dumped");
+	must_fail(dump_render_node, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB",
+		  "a render node with a syncobj is dumped");
 	remove_images();
 }
 

@@ -45,7 +45,8 @@ static inline void aql_ring_init(void *ring)
 }
 
 /* Body first, header last, as the queue's contract is; then the doorbell. @next: the packet's number. */
-static inline void aql_put(void *ring, volatile uint64_t *wptr, volatile uint64_t *doorbell, uint64_t next, const void *packet)
+static inline void aql_put(void *ring, volatile uint64_t *wptr, volatile uint64_t *doorbell, uint64_t next,
+			   const void *packet)
 {
 	uint8_t *slot = (uint8_t *)ring + next % AQL_PACKETS * AQL_PACKET_BYTES;
 

@@ -18,7 +18,9 @@ union control {
 int fdpass_send(int socket, const void *data, size_t bytes, int fd)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, bytes };
-	union control control = { .align = { .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	union control control = {
+		.align = { .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS },
+	};
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (fd >= 0) {

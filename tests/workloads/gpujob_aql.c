@@ -142,9 +142,10 @@ static int gather_check(uint64_t step, uint32_t gpu_id)
 {
 	uint64_t sum = memory()->gathers[step % GATES].sum;
 
-	return sum == GATHER_WORDS ? 0 :
-				     report(EILSEQ, "gpu %#x: AQL queue: a kernel that was held up adds up %" PRIu64 " of %u words",
-					    gpu_id, sum, GATHER_WORDS);
+	if (sum == GATHER_WORDS)
+		return 0;
+	return report(EILSEQ, "gpu %#x: AQL queue: a kernel that was held up adds up %" PRIu64 " of %u words", gpu_id, sum,
+		      GATHER_WORDS);
 }
 
 static void code_put(uint64_t step)
@@ -186,8 +187,8 @@ static int failing_check(uint64_t step, uint32_t gpu_id)
 
 	if (memory()->trapped == TRAP_ASSERT && !went_on)
 		return 0;
-	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s", gpu_id, step,
-		      memory()->trapped, went_on ? ", while the kernel went on" : "");
+	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s",
+		      gpu_id, step, memory()->trapped, went_on ? ", while the kernel went on" : "");
 }
 
 static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, barrier_check };

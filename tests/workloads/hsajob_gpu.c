@@ -82,7 +82,8 @@ int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes
 {
 	int err = hsa_must(hsa_amd_memory_pool_allocate(pool, bytes, 0, ret), "allocating from a pool");
 
-	return err ? err : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, job->agents, NULL, *ret), "access for the GPUs");
+	return err ? err
+		   : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, job->agents, NULL, *ret), "access for the GPUs");
 }
 
 static int lock_source(struct hsa_gpu *gpu)

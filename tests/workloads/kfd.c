@@ -80,7 +80,8 @@ static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu, bool spare_first)
 	vm.drm_fd = (uint32_t)gpu->render_fd;
 	err = kfd_ioctl(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &vm);
 	if (err)
-		return report(-err, "gpu %#x: ACQUIRE_VM with renderD%u: %s", gpu->gpu_id, gpu->render_minor, strerror(-err));
+		return report(-err, "gpu %#x: ACQUIRE_VM with renderD%u: %s", gpu->gpu_id, gpu->render_minor,
+			      strerror(-err));
 	return 0;
 }
 
