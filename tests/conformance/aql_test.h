@@ -62,10 +62,7 @@ static inline void aql_born(struct aql_queue *q)
 
 	must(ioctl(on.kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q->queue_id = args.queue_id;
-	q->doorbell_page = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, on.kfd,
-				args.doorbell_offset & ~(DOORBELLS - 1));
-	if (q->doorbell_page == MAP_FAILED)
-		err(1, "mmap doorbells");
+	q->doorbell_page = must_map(0, DOORBELLS, RW, on.kfd, args.doorbell_offset & ~(DOORBELLS - 1));
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (args.doorbell_offset & (DOORBELLS - 1)));
 }
 

@@ -12,74 +12,35 @@ struct child {
 	pid_t pid;
 	int kfd;
 	struct buffer vram, gtt, readonly;
-	uint64_t user_va, user_handle, doorbell_handle, mmio_handle;
+	uint64_t user_va;
 	struct sdma_queue queue;
-	uint32_t signal_event, memory_event;
-	uint64_t signal_handle;
+	struct events events;
 };
 
 static struct child *child;
 static struct state *state;
 static unsigned int release;
 
-static void child_events(int drm_fd)
-{
-	uint32_t gpu = gpus[0].gpu_id;
-	struct buffer page = buffer_new(child->kfd, drm_fd, gpu, 32 << 10, GTT_RW);
-	struct kfd_ioctl_create_event_args signal = { .event_page_offset = page.handle, .event_type = 0 };
-	struct kfd_ioctl_create_event_args memory = { .event_type = 8, .auto_reset = 1 };
-	struct kfd_ioctl_set_event_args set;
-
-	must(ioctl(child->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
-	must(ioctl(child->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
-	set.event_id = signal.event_id;
-	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
-	child->signal_event = signal.event_id;
-	child->memory_event = memory.event_id;
-	child->signal_handle = page.handle;
-}
-
-static void child_special_memory(void)
-{
-	uint32_t gpu = gpus[0].gpu_id;
-	uint64_t user = (uintptr_t)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t offset = user;
-
-	child->user_va = user;
-	must(kfd_alloc(child->kfd, gpu, user, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &child->user_handle),
-	     "ALLOC userptr");
-	must(kfd_map(child->kfd, child->user_handle, gpu), "MAP userptr");
-	must(kfd_alloc(child->kfd, gpu, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->doorbell_handle),
-	     "ALLOC doorbells");
-	must(kfd_alloc(child->kfd, gpu, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->mmio_handle),
-	     "ALLOC MMIO");
-}
-
 static void child_main(void)
 {
+	const uint32_t ids[] = { gpus[0].gpu_id, gpus[1].gpu_id };
+	struct kfd_ioctl_set_event_args set;
 	int drm_fd[MAX_STATE_GPUS] = { -1 };
-	uint32_t ids[2];
-	unsigned int i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child->pid = getpid();
 	child->kfd = kfd_file();
-	for (i = 0; i < nr_gpus; i++) {
-		drm_fd[i] = render_open(gpus[i].render_minor);
-		must(kfd_acquire(child->kfd, drm_fd[i], gpus[i].gpu_id), "ACQUIRE_VM");
-		if (i < 2)
-			ids[i] = gpus[i].gpu_id;
-	}
+	gpus_acquire(child->kfd, drm_fd);
 	child->vram = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, 3 * PAGE, VRAM_RW);
 	memset((void *)child->vram.va, 0x5a, child->vram.size);
 	child->gtt = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
 	child->readonly = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, MEM_GTT);
 	if (nr_gpus > 1)
 		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, true), "MAP on two GPUs");
-	child_special_memory();
-	child_events(drm_fd[0]);
+	child->user_va = special_memory_new(child->kfd, (uintptr_t)must_map(0, 2 * PAGE, RW, -1, 0));
+	child->events = events_new(child->kfd, drm_fd[0]);
+	set.event_id = child->events.signal;
+	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
 	child->queue = sdma_new(child->kfd, drm_fd[0], gpus[0].gpu_id);
 	announce(&child->step, 1);
 
@@ -207,10 +168,8 @@ static void check_fd(const struct kfd_criu_bo_bucket *b, uint64_t size, bool wri
 static void check_contents(void)
 {
 	const struct kfd_criu_bo_bucket *b = bucket_at(child->vram.va);
-	uint8_t *p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+	uint8_t *p = must_map(0, b->size, PROT_READ, b->dmabuf_fd, 0);
 
-	if (p == MAP_FAILED)
-		err(1, "mmap a dma-buf");
 	check_true(p[0] == 0x5a && p[b->size - 1] == 0x5a, "the VRAM buffer's dma-buf shows what the process wrote");
 	munmap(p, b->size);
 }
@@ -277,11 +236,11 @@ static void check_objects(void)
 	check_u64(q->mqd_size, sdma_mqd_size(&gpus[0], release), "queue: size of the MQDs, one per XCC");
 	check_u64(q->ctl_stack_size, 0, "queue: no control stack");
 	check_u64(ev[0].object_type, 1, "second object: an event");
-	check_u64(ev[0].event_id, child->signal_event, "signal event: id");
-	check_u64(ev[0].user_handle, child->signal_handle, "signal event: the page's handle, in the first event");
+	check_u64(ev[0].event_id, child->events.signal, "signal event: id");
+	check_u64(ev[0].user_handle, child->events.page.handle, "signal event: the page's handle, in the first event");
 	check_u64(ev[0].signaled, 1, "signal event: signalled");
 	check_u64(ev[1].object_type, 1, "third object: an event");
-	check_u64(ev[1].event_id, child->memory_event, "memory event: id");
+	check_u64(ev[1].event_id, child->events.memory, "memory event: id");
 	check_u64(ev[1].user_handle, 0, "memory event: no page");
 	check_u64(ev[1].type, 8, "memory event: type");
 	check_u64(ev[1].auto_reset, 1, "memory event: auto reset");
@@ -334,12 +293,7 @@ static void child_rings(void)
 /* The byte that the child's copies change, through the dma-buf of the last CHECKPOINT. */
 static volatile uint8_t *gtt_byte(void)
 {
-	const struct kfd_criu_bo_bucket *b = bucket_at(child->gtt.va);
-	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b->dmabuf_fd, 0);
-
-	if (p == MAP_FAILED)
-		err(1, "mmap a dma-buf");
-	return p;
+	return must_map(0, PAGE, RW, bucket_at(child->gtt.va)->dmabuf_fd, 0);
 }
 
 static bool becomes(volatile uint8_t *byte, uint8_t value, unsigned int ms)

@@ -33,15 +33,13 @@ static void source_main(void)
 {
 	struct aql_barrier barrier = { .header = AQL_BARRIER_AND };
 	struct aql_queue *q = &source->queue;
-	unsigned int i;
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
 	on.kfd = source->kfd = kfd_file();
-	on.drm_fd = render_open(on.gpu->render_minor);
-	must(kfd_acquire(on.kfd, on.drm_fd, on.gpu->gpu_id), "ACQUIRE_VM");
-	for (i = 1; i < nr_gpus; i++)
-		must(kfd_acquire(on.kfd, render_open(gpus[i].render_minor), gpus[i].gpu_id), "ACQUIRE_VM");
+	gpus_acquire(on.kfd, drm_fd);
+	on.drm_fd = drm_fd[0];
 	*q = aql_unborn();
 	aql_born(q);
 	dispatch(q, AQL_KERNEL_FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
@@ -77,19 +75,9 @@ static void check_saved(void)
 
 static void take_out(void)
 {
-	pid_t pid = fork();
 	int fd;
+	pid_t pid = child_checkpoint(source_main, &source->step, &source->kfd, state, &fd);
 
-	must(pid, "fork");
-	if (!pid)
-		source_main();
-	await(&source->step, 1);
-	trace(pid);
-	fd = fd_of(pid, source->kfd);
-	must(state_info(fd, state), "PROCESS_INFO");
-	if (state->info.priv_data_size > sizeof(state->priv))
-		errx(1, "the private data is too large for this program");
-	must(state_checkpoint(fd, state), "CHECKPOINT with an AQL queue");
 	check_saved();
 	save_contents(state, contents);
 	reap(pid, true);
@@ -103,12 +91,8 @@ static void heir_restore(void)
 
 	for (i = 0; i < state->info.num_bos; i++) {
 		const struct kfd_criu_bo_bucket *b = &state->bos[i];
-		void *p = mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, on.drm_fd,
-			       b->restored_offset);
 
-		if (p == MAP_FAILED)
-			err(1, "mmap restored buffer %u", i);
-		memcpy(p, contents[i], b->size);
+		memcpy(must_map(b->addr, b->size, RW, on.drm_fd, b->restored_offset), contents[i], b->size);
 	}
 	state_close_fds(state);
 	must(criu_resume(on.kfd, getpid()), "RESUME");

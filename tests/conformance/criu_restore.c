@@ -16,10 +16,10 @@ struct source {
 	volatile uint32_t step;
 	pid_t pid;
 	int kfd;
-	struct buffer vram, target, flag, page;
+	struct buffer vram, target, flag;
 	struct sdma_queue queue;
-	uint64_t user_va, doorbell_handle, mmio_handle, svm_va;
-	uint32_t signal_event, memory_event;
+	struct events events;
+	uint64_t user_va, svm_va;
 };
 
 static struct source *source;
@@ -35,43 +35,18 @@ static uint8_t pattern(uint64_t i)
 
 /* ---- the first process ---- */
 
-static void source_events(int drm_fd)
-{
-	struct kfd_ioctl_create_event_args signal = { .event_type = 0, .auto_reset = 1 };
-	struct kfd_ioctl_create_event_args memory = { .event_type = 8 };
-
-	source->page = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, 32 << 10, GTT_RW);
-	signal.event_page_offset = source->page.handle;
-	must(ioctl(source->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
-	must(ioctl(source->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
-	source->signal_event = signal.event_id;
-	source->memory_event = memory.event_id;
-}
-
 static void source_user_memory(void)
 {
 	struct {
 		struct kfd_ioctl_svm_args args;
 		struct kfd_ioctl_svm_attribute attrs[1];
 	} svm;
-	uint64_t offset, handle = 0;
-	void *p;
 
-	source->user_va = offset = reserve(2 * PAGE);
-	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, source->user_va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset,
-		       &handle),
-	     "ALLOC userptr");
-	must(kfd_map(source->kfd, handle, gpus[0].gpu_id), "MAP userptr");
-
+	source->user_va = reserve(2 * PAGE);
+	must_map(source->user_va, 2 * PAGE, RW, -1, 0);
+	special_memory_new(source->kfd, source->user_va);
 	source->svm_va = reserve(4 * PAGE);
-	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
+	must_map(source->svm_va, 4 * PAGE, RW, -1, 0);
 	memset(&svm, 0, sizeof(svm));
 	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = source->svm_va, .size = 4 * PAGE, .nattr = 1 };
 	svm.attrs[0] = (struct kfd_ioctl_svm_attribute){ .type = KFD_IOCTL_SVM_ATTR_ACCESS, .value = gpus[0].gpu_id };
@@ -88,8 +63,8 @@ static void source_submit(void)
 	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
 	sdma_copy(q, source->svm_va + 16, source->vram.va, PAGE);
 	sdma_fence(q, source->user_va, 4711);
-	sdma_fence(q, source->page.va + 8 * source->signal_event, source->signal_event);
-	sdma_trap(q, source->signal_event);
+	sdma_fence(q, source->events.page.va + 8 * source->events.signal, source->events.signal);
+	sdma_trap(q, source->events.signal);
 	sdma_ring_doorbell(q);
 	while (sdma_rptr(q) != 28)
 		usleep(1000);
@@ -97,31 +72,20 @@ static void source_submit(void)
 
 static void source_main(void)
 {
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 	uint64_t i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
 	source->pid = getpid();
 	source->kfd = kfd_file();
-	for (i = 0; i < nr_gpus; i++) {
-		int drm_fd = render_open(gpus[i].render_minor);
-
-		must(kfd_acquire(source->kfd, drm_fd, gpus[i].gpu_id), "ACQUIRE_VM");
-		if (i)
-			continue;
-		source->vram = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
-		source->target = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, GTT_RW);
-		source->flag = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, PAGE, GTT_RW);
-		source_events(drm_fd);
-		source->queue = sdma_new(source->kfd, drm_fd, gpus[0].gpu_id);
-	}
+	gpus_acquire(source->kfd, drm_fd);
+	source->vram = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
+	source->target = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, COPY_BYTES, GTT_RW);
+	source->flag = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
+	source->events = events_new(source->kfd, drm_fd[0]);
+	source->queue = sdma_new(source->kfd, drm_fd[0], gpus[0].gpu_id);
 	source_user_memory();
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE, NULL,
-		       &source->doorbell_handle),
-	     "ALLOC doorbells");
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE, NULL,
-		       &source->mmio_handle),
-	     "ALLOC MMIO");
 	for (i = 0; i < COPY_BYTES; i++)
 		((uint8_t *)source->vram.va)[i] = pattern(i);
 	source_submit();
@@ -158,17 +122,9 @@ static void await_no_queues(void)
 
 static void take_out(void)
 {
-	pid_t pid = fork();
 	int kfd;
+	pid_t pid = child_checkpoint(source_main, &source->step, &source->kfd, state, &kfd);
 
-	must(pid, "fork");
-	if (!pid)
-		source_main();
-	await(&source->step, 1);
-	trace(pid);
-	kfd = fd_of(pid, source->kfd);
-	must(state_info(kfd, state), "PROCESS_INFO");
-	must(state_checkpoint(kfd, state), "CHECKPOINT");
 	save_contents(state, contents);
 	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
 	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE");
@@ -205,7 +161,6 @@ static void heir_check_buckets(void)
 
 static void heir_fill_memory(void)
 {
-	const int prot = PROT_READ | PROT_WRITE;
 	uint32_t i;
 	void *p;
 
@@ -214,24 +169,17 @@ static void heir_fill_memory(void)
 
 		if (!contents[i])
 			continue;
-		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, device_of(state, b->gpu_id)->drm_fd,
-			 b->restored_offset);
-		if (p == MAP_FAILED)
-			err(1, "mmap restored buffer %u", i);
+		p = must_map(b->addr, b->size, RW, device_of(state, b->gpu_id)->drm_fd, b->restored_offset);
 		memcpy(p, contents[i], b->size);
 	}
-	p = mmap((void *)source->user_va, 2 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
-	p = mmap((void *)source->svm_va, 4 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
+	must_map(source->user_va, 2 * PAGE, RW, -1, 0);
+	must_map(source->svm_va, 4 * PAGE, RW, -1, 0);
 }
 
 /* The heir waits for the event that the queue raises at its end. */
 static void heir_wait(int kfd)
 {
-	struct event_data data = { .event_id = source->signal_event };
+	struct event_data data = { .event_id = source->events.signal };
 	struct kfd_ioctl_wait_events_args args = {
 		.events_ptr = (uintptr_t)&data,
 		.num_events = 1,
@@ -300,7 +248,7 @@ static void heir_check_handles(int kfd)
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), 0, "... on the GPUs that they were mapped on");
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), EINVAL, "... once");
 	check_errno(kfd_map(kfd, source->vram.handle, gpu), 0, "... and can be mapped again");
-	check_errno(kfd_free(kfd, source->page.handle), EPERM, "the signal page is known");
+	check_errno(kfd_free(kfd, source->events.page.handle), EPERM, "the signal page is known");
 	another = buffer_new(kfd, device_of(state, gpu)->drm_fd, gpu, PAGE, GTT_RW);
 	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
 	q = sdma_new(kfd, device_of(state, gpu)->drm_fd, gpu);

@@ -176,6 +176,17 @@ static inline void swap_gpus(struct state *s)
 	s->devices[1].actual_gpu_id = id;
 }
 
+/* Opens the render node of each GPU, and gives the process its address space. */
+static inline void gpus_acquire(int kfd, int drm_fd[MAX_STATE_GPUS])
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_gpus; i++) {
+		drm_fd[i] = render_open(gpus[i].render_minor);
+		must(kfd_acquire(kfd, drm_fd[i], gpus[i].gpu_id), "ACQUIRE_VM");
+	}
+}
+
 /* ---- other processes ---- */
 
 static inline int fd_of(pid_t pid, int fd)
@@ -223,6 +234,74 @@ static inline void *shared(size_t size)
 	return p;
 }
 
+static inline void await(volatile uint32_t *word, uint32_t value)
+{
+	uint64_t end = now_ms() + 20000;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+		if (now_ms() > end)
+			errx(1, "waited 20 s for step %u of the other process, which is at %u", value, *word);
+		usleep(1000);
+	}
+}
+
+static inline void announce(volatile uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* A page for events, one that is signalled and one of memory exceptions. */
+struct events {
+	struct buffer page;
+	uint32_t signal, memory;
+};
+
+static inline struct events events_new(int kfd, int drm_fd)
+{
+	struct events events = { .page = buffer_new(kfd, drm_fd, gpus[0].gpu_id, 32 << 10, GTT_RW) };
+	struct kfd_ioctl_create_event_args signal = { .event_page_offset = events.page.handle, .auto_reset = 1 };
+	struct kfd_ioctl_create_event_args memory = { .event_type = KFD_IOC_EVENT_MEMORY, .auto_reset = 1 };
+
+	must(ioctl(kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
+	must(ioctl(kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
+	events.signal = signal.event_id;
+	events.memory = memory.event_id;
+	return events;
+}
+
+/* Userptr memory of two pages at @va, which has to be mapped; pages of doorbells and of MMIO. */
+static inline uint64_t special_memory_new(int kfd, uint64_t va)
+{
+	const uint32_t flags = MEM_WRITABLE | MEM_COHERENT;
+	uint64_t offset = va, handle = 0;
+	uint32_t gpu = gpus[0].gpu_id;
+
+	must(kfd_alloc(kfd, gpu, va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &handle), "ALLOC userptr");
+	must(kfd_map(kfd, handle, gpu), "MAP userptr");
+	must(kfd_alloc(kfd, gpu, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | flags, NULL, NULL), "ALLOC doorbells");
+	must(kfd_alloc(kfd, gpu, reserve(PAGE), PAGE, MEM_MMIO | flags, NULL, NULL), "ALLOC MMIO");
+	return va;
+}
+
+/* The state of the process that @start makes of a child, paused, when it has come to its first step. */
+static inline pid_t child_checkpoint(void (*start)(void), volatile uint32_t *step, const int *childs_kfd, struct state *s,
+				     int *ret_kfd)
+{
+	pid_t pid = fork();
+
+	must(pid, "fork");
+	if (!pid)
+		start();
+	await(step, 1);
+	trace(pid);
+	*ret_kfd = fd_of(pid, *childs_kfd);
+	must(state_info(*ret_kfd, s), "PROCESS_INFO");
+	if (s->info.priv_data_size > sizeof(s->priv))
+		errx(1, "the private data is too large for this program");
+	must(state_checkpoint(*ret_kfd, s), "CHECKPOINT");
+	return pid;
+}
+
 /* What the BOs of a state contain, by number; closes their dma-bufs. */
 static inline void save_contents(struct state *s, uint8_t *contents[MAX_STATE_BOS])
 {
@@ -234,9 +313,7 @@ static inline void save_contents(struct state *s, uint8_t *contents[MAX_STATE_BO
 
 		if (b->dmabuf_fd == NO_FD)
 			continue;
-		p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
-		if (p == MAP_FAILED)
-			err(1, "mmap a dma-buf");
+		p = must_map(0, b->size, PROT_READ, b->dmabuf_fd, 0);
 		contents[i] = shared(b->size);
 		memcpy(contents[i], p, b->size);
 		munmap(p, b->size);
@@ -267,22 +344,6 @@ static inline void check_in_child(void (*checks)(void))
 	reap(pid, false);
 	conformance_passed += counts[0];
 	conformance_failed += counts[1];
-}
-
-static inline void await(volatile uint32_t *word, uint32_t value)
-{
-	uint64_t end = now_ms() + 20000;
-
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
-		if (now_ms() > end)
-			errx(1, "waited 20 s for step %u of the other process, which is at %u", value, *word);
-		usleep(1000);
-	}
-}
-
-static inline void announce(volatile uint32_t *word, uint32_t value)
-{
-	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 #endif

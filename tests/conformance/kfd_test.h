@@ -116,6 +116,19 @@ static inline int render_open(uint32_t minor)
 
 /* ---- memory ---- */
 
+#define RW (PROT_READ | PROT_WRITE)
+
+/* Maps a file; @fd -1: memory of its own; @at 0: anywhere. Ends the program when it cannot. */
+static inline void *must_map(uint64_t at, uint64_t size, int prot, int fd, uint64_t offset)
+{
+	int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (at ? MAP_FIXED : 0);
+	void *p = mmap((void *)at, size, prot, flags, fd, offset);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap of %" PRIu64 " bytes at offset %#" PRIx64, size, offset);
+	return p;
+}
+
 static inline int kfd_acquire(int kfd, int drm_fd, uint32_t gpu_id)
 {
 	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = drm_fd, .gpu_id = gpu_id };
@@ -198,22 +211,13 @@ struct buffer {
 	uint32_t gpu_id;
 };
 
-static inline void *buffer_mmap(const struct buffer *b, int drm_fd)
-{
-	void *p = mmap((void *)b->va, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, drm_fd, b->offset);
-
-	if (p == MAP_FAILED)
-		err(1, "mmap a buffer of %" PRIu64 " bytes", b->size);
-	return p;
-}
-
 static inline struct buffer buffer_new(int kfd, int drm_fd, uint32_t gpu_id, uint64_t size, uint32_t flags)
 {
 	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id };
 
 	must(kfd_alloc(kfd, gpu_id, b.va, size, flags, &b.offset, &b.handle), "ALLOC_MEMORY_OF_GPU");
 	must(kfd_map(kfd, b.handle, gpu_id), "MAP_MEMORY_TO_GPU");
-	buffer_mmap(&b, drm_fd);
+	must_map(b.va, size, RW, drm_fd, b.offset);
 	return b;
 }
 
@@ -237,11 +241,7 @@ struct sdma_queue {
 
 static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t offset)
 {
-	void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset & ~(DOORBELLS - 1));
-
-	if (p == MAP_FAILED)
-		err(1, "mmap doorbells at %#" PRIx64, offset);
-	q->doorbell_page = p;
+	q->doorbell_page = must_map(0, DOORBELLS, RW, kfd, offset & ~(DOORBELLS - 1));
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
 }
 

@@ -131,12 +131,8 @@ static inline uint32_t object_new(int file, uint64_t size, uint64_t domains)
 static inline struct process process_open(void)
 {
 	struct process p = { .sock = -1, .pid = getpid(), .kfd = kfd_file(), .held = -1 };
-	unsigned int i;
 
-	for (i = 0; i < nr_gpus; i++)
-		p.drm[i] = render_open(gpus[i].render_minor);
-	for (i = 0; i < nr_gpus; i++)
-		must(kfd_acquire(p.kfd, p.drm[i], gpus[i].gpu_id), "ACQUIRE_VM");
+	gpus_acquire(p.kfd, p.drm);
 	return p;
 }
 
