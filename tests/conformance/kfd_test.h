@@ -27,7 +27,6 @@
 
 #include "../clear.h"
 #include "../workloads/kfd.h"
-#include "../workloads/kfd_topology.h"
 #include "conformance.h"
 
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */

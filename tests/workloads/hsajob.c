@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hsajob_code.h"
+#include "hsajob.h"
 #include "launch.h"
 #include "report.h"
 #include "state.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gpujob_busy.h"
-#include "hsajob_code.h"
+#include "hsajob.h"
 #include "report.h"
 
 #define PACKETS 64u

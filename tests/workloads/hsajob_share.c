@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hsajob_share.h"
+#include "hsajob.h"
 #include "report.h"
 
 #define BLOCK_BYTES (2u << 20)

@@ -19,7 +19,6 @@
 
 #include "../clear.h"
 #include "kfd.h"
-#include "kfd_topology.h"
 #include "report.h"
 
 /* KFD 1.12, newer than some headers. */

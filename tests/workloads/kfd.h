@@ -66,6 +66,12 @@ struct kfd {
 };
 
 /*
+ * Fills @gpus with what /sys/class/kfd describes, in the order of node numbers; nodes that the device cgroup hides are left
+ * out. Returns their number, which is not 0, or -errno.
+ */
+int kfd_topology_read(struct kfd_gpu *gpus, unsigned int max_gpus);
+
+/*
  * Opens /dev/kfd and the render node of each GPU whose bit is set in @gpus, and gives these GPUs an address space; the
  * ROCm runtime does that with all. @spare_first: opens each render node once before.
  */

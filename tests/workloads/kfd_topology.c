@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "kfd.h"
-#include "kfd_topology.h"
 #include "report.h"
 
 #define TOPOLOGY	"/sys/class/kfd/kfd/topology"

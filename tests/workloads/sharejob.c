@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kfd_topology.h"
 #include "launch.h"
 #include "report.h"
 #include "sharejob.h"

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "fdpass.h"
-#include "kfd_topology.h"
 #include "launch.h"
 #include "report.h"
 #include "shareplay.h"
