@@ -127,25 +127,11 @@ case_start() {
 	job_end
 }
 
-case_tiny() {
-	one --vram 64K --gtt 64K --userptr 64K
-}
-
-case_small() {
-	sized 16
-}
-
-case_medium() {
-	sized 256
-}
-
-case_large() {
-	sized 4096
-}
-
-case_largest() {
-	sized "$most_vram"
-}
+case_tiny() { one --vram 64K --gtt 64K --userptr 64K; }
+case_small() { sized 16; }
+case_medium() { sized 256; }
+case_large() { sized 4096; }
+case_largest() { sized "$most_vram"; }
 
 case_leave_running() {
 	begins --gpus 0
@@ -168,9 +154,7 @@ case_twice() {
 	job_end
 }
 
-case_kinds() {
-	one --events --extra threads --extra memfd --extra maps
-}
+case_kinds() { one --events --extra threads --extra memfd --extra maps; }
 
 case_svm() {
 	"$gpujob" --state "$work/probe" --gpus 0 --extra svm --background >"$work/probe.out" 2>&1 ||
@@ -243,17 +227,9 @@ case_killed_restore() {
 	job_end
 }
 
-case_ipc() {
-	shared ipc
-}
-
-case_vmm() {
-	shared vmm-shared
-}
-
-case_dmabuf() {
-	shared dmabuf
-}
+case_ipc() { shared ipc; }
+case_vmm() { shared vmm-shared; }
+case_dmabuf() { shared dmabuf; }
 
 case_rocm() {
 	gpujob=$programs/hsajob
