@@ -293,15 +293,6 @@ static inline uint64_t p_handle(struct process *p, struct request r, int fd, con
 	return reply.handle;
 }
 
-static inline int p_fd(struct process *p, struct request r, const char *what)
-{
-	struct reply reply;
-	int fd;
-
-	must(tell(p, r, -1, &reply, &fd), what);
-	return fd;
-}
-
 static inline uint64_t p_alloc(struct process *p, unsigned int gpu, uint32_t flags)
 {
 	return p_handle(p, (struct request){ .step = STEP_ALLOC, .gpu = gpu, .flags = flags }, -1, "ALLOC");
@@ -309,7 +300,11 @@ static inline uint64_t p_alloc(struct process *p, unsigned int gpu, uint32_t fla
 
 static inline int p_export(struct process *p, uint64_t handle)
 {
-	return p_fd(p, (struct request){ .step = STEP_EXPORT, .handle = handle }, "EXPORT_DMABUF");
+	struct reply reply;
+	int fd;
+
+	must(tell(p, (struct request){ .step = STEP_EXPORT, .handle = handle }, -1, &reply, &fd), "EXPORT_DMABUF");
+	return fd;
 }
 
 static inline uint64_t p_import(struct process *p, unsigned int gpu, int fd)

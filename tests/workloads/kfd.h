@@ -41,7 +41,6 @@ struct kfd_bo {
 
 struct kfd_gpu {
 	unsigned int index; /* among the GPUs that this process can use */
-	unsigned int node;
 	uint32_t gpu_id;
 	uint32_t render_minor;
 	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */

@@ -105,7 +105,6 @@ static int node_read(unsigned int node, struct kfd_gpu *gpu)
 		return 0;
 	if (err)
 		return report(-err, "%s: %s", path, strerror(-err));
-	gpu->node = node;
 	gpu->render_fd = -1;
 	gpu->render_minor = (uint32_t)value_of(text, "drm_render_minor");
 	gpu->gfx_version = (uint32_t)value_of(text, "gfx_target_version");
