@@ -13,7 +13,7 @@ struct child {
 	int kfd;
 	struct buffer vram, gtt, readonly;
 	uint64_t user_va;
-	struct sdma_queue queue;
+	struct test_queue queue;
 	struct events events;
 };
 
@@ -41,14 +41,14 @@ static void child_main(void)
 	child->events = events_new(child->kfd, drm_fd[0]);
 	set.event_id = child->events.signal;
 	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
-	child->queue = sdma_new(child->kfd, drm_fd[0], gpus[0].gpu_id);
+	child->queue = queue_new(child->kfd, drm_fd[0], &gpus[0]);
 	announce(&child->step, 1);
 
 	/* Copies that must not happen while the process is paused are rung by the tracer's leave. */
 	for (;;) {
 		await(&child->step, 2);
-		sdma_copy(&child->queue, child->gtt.va, child->vram.va, PAGE);
-		sdma_ring_doorbell(&child->queue);
+		sdma_copy(&child->queue.sdma, child->gtt.va, child->vram.va, PAGE);
+		sdma_kick(&child->queue.sdma);
 		announce(&child->step, 3);
 	}
 }
@@ -229,7 +229,7 @@ static void check_objects(void)
 	check_u64(q->rptr, child->queue.pointers.va, "queue: read pointer");
 	check_u64(q->wptr, child->queue.pointers.va + 64, "queue: write pointer");
 	check_u64(q->gpu_id, gpus[0].gpu_id, "queue: user gpu id");
-	check_u64(q->q_id, child->queue.queue_id, "queue: id");
+	check_u64(q->q_id, child->queue.sdma.queue_id, "queue: id");
 	check_u64(q->percent, 100, "queue: percentage");
 	check_u64(q->priority, 7, "queue: priority");
 	check_u64(q->doorbell_id, (child->queue.doorbell_offset & (DOORBELLS - 1)) / 8, "queue: doorbell");

@@ -17,7 +17,7 @@ struct source {
 	pid_t pid;
 	int kfd;
 	struct buffer vram, target, flag;
-	struct sdma_queue queue;
+	struct test_queue queue;
 	struct events events;
 	uint64_t user_va, svm_va;
 };
@@ -56,17 +56,17 @@ static void source_user_memory(void)
 /* Waits for the flag, then copies from VRAM, to SVM memory, writes a fence to user memory, and interrupts. */
 static void source_submit(void)
 {
-	struct sdma_queue *q = &source->queue;
+	struct sdma_queue *q = &source->queue.sdma;
 
 	sdma_copy(q, source->target.va, source->vram.va, 64);
-	sdma_poll(q, source->flag.va, FLAG);
+	sdma_wait_memory(q, source->flag.va, FLAG);
 	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
 	sdma_copy(q, source->svm_va + 16, source->vram.va, PAGE);
 	sdma_fence(q, source->user_va, 4711);
 	sdma_fence(q, source->events.page.va + 8 * source->events.signal, source->events.signal);
 	sdma_trap(q, source->events.signal);
-	sdma_ring_doorbell(q);
-	while (sdma_rptr(q) != 28)
+	sdma_kick(q);
+	while (sdma_done_bytes(q) != 28)
 		usleep(1000);
 }
 
@@ -84,7 +84,7 @@ static void source_main(void)
 	source->target = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, COPY_BYTES, GTT_RW);
 	source->flag = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
 	source->events = events_new(source->kfd, drm_fd[0]);
-	source->queue = sdma_new(source->kfd, drm_fd[0], gpus[0].gpu_id);
+	source->queue = queue_new(source->kfd, drm_fd[0], &gpus[0]);
 	source_user_memory();
 	for (i = 0; i < COPY_BYTES; i++)
 		((uint8_t *)source->vram.va)[i] = pattern(i);
@@ -205,23 +205,25 @@ static void heir_check_queue(int kfd, struct sdma_queue *q)
 {
 	volatile uint32_t *flag = (volatile uint32_t *)source->flag.va;
 
-	check_u64(sdma_rptr(q), 28, "the queue stands where it stood");
+	check_u64(sdma_done_bytes(q), 28, "the queue stands where it stood");
 	*(uint32_t *)source->user_va = 0;
 	usleep(50000);
-	check_u64(sdma_rptr(q), 28, "... and waits");
+	check_u64(sdma_done_bytes(q), 28, "... and waits");
 	*flag = FLAG;
 	heir_wait(kfd);
-	check_true(sdma_drain(q, 3000), "the queue goes on to its end");
+	check_true(!sdma_drain(q), "the queue goes on to its end");
 	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... the copied data is right");
 	check_true(heir_data_ok(source->svm_va + 16, PAGE), "... also in SVM memory");
 	check_u64(*(volatile uint32_t *)source->user_va, 4711, "... and the fence in user memory");
 }
 
-static void heir_check_doorbell(int kfd, struct sdma_queue *q)
+static void heir_check_doorbell(int kfd, struct test_queue *queue)
 {
+	struct sdma_queue *q = &queue->sdma;
+	uint32_t gpu = q->gpu->gpu_id;
 	bool user_ids = release >= 703;
-	uint64_t id = user_ids ? q->gpu_id : device_of(state, q->gpu_id)->actual_gpu_id;
-	uint64_t wrong = user_ids ? device_of(state, q->gpu_id)->actual_gpu_id : q->gpu_id;
+	uint64_t id = user_ids ? gpu : device_of(state, gpu)->actual_gpu_id;
+	uint64_t wrong = user_ids ? device_of(state, gpu)->actual_gpu_id : gpu;
 
 	if (id != wrong) {
 		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
@@ -230,11 +232,11 @@ static void heir_check_doorbell(int kfd, struct sdma_queue *q)
 		check_true(p != MAP_FAILED, "the other gpu id in a doorbell offset means the other GPU");
 		munmap(p, DOORBELLS);
 	}
-	sdma_map_doorbell(q, kfd, 3ull << 62 | id << 46);
+	queue_map_doorbell(queue, kfd, 3ull << 62 | id << 46);
 	memset((void *)source->target.va, 0, COPY_BYTES);
 	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
-	sdma_ring_doorbell(q);
-	check_true(sdma_drain(q, 3000), "the doorbell of the restored queue works");
+	sdma_kick(q);
+	check_true(!sdma_drain(q), "the doorbell of the restored queue works");
 	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... and its data is right");
 }
 
@@ -242,7 +244,7 @@ static void heir_check_handles(int kfd)
 {
 	uint32_t gpu = gpus[0].gpu_id;
 	struct buffer another;
-	struct sdma_queue q;
+	struct test_queue q;
 
 	check_errno(kfd_free(kfd, source->vram.handle), EBUSY, "buffers have their old handles and are mapped");
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), 0, "... on the GPUs that they were mapped on");
@@ -251,14 +253,14 @@ static void heir_check_handles(int kfd)
 	check_errno(kfd_free(kfd, source->events.page.handle), EPERM, "the signal page is known");
 	another = buffer_new(kfd, device_of(state, gpu)->drm_fd, gpu, PAGE, GTT_RW);
 	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
-	q = sdma_new(kfd, device_of(state, gpu)->drm_fd, gpu);
-	check_u64(q.queue_id, source->queue.queue_id + 1, "a new queue has the next id");
-	check_errno(queue_destroy(kfd, source->queue.queue_id), 0, "the restored queue can be destroyed");
+	q = queue_new(kfd, device_of(state, gpu)->drm_fd, &gpus[0]);
+	check_u64(q.sdma.queue_id, source->queue.sdma.queue_id + 1, "a new queue has the next id");
+	check_errno(queue_destroy(kfd, source->queue.sdma.queue_id), 0, "the restored queue can be destroyed");
 }
 
 static void heir_main(void)
 {
-	struct sdma_queue queue = source->queue;
+	struct test_queue queue = source->queue;
 	int kfd;
 
 	reserve_at = arena + ARENA / 2;
@@ -272,7 +274,7 @@ static void heir_main(void)
 	check_errno(criu_resume(kfd, getppid()), ESRCH, "RESUME of a process without /dev/kfd");
 	check_errno(criu_resume(kfd, getpid()), 0, "RESUME");
 	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME again");
-	heir_check_queue(kfd, &queue);
+	heir_check_queue(kfd, &queue.sdma);
 	heir_check_doorbell(kfd, &queue);
 	heir_check_handles(kfd);
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");

@@ -13,11 +13,11 @@ static void check_sdma_doorbells(void)
 	unsigned int i;
 
 	for (i = 0; i < nr_gpus; i++) {
-		const struct kfd_gpu *gpu = &gpus[i];
+		struct kfd_gpu *gpu = &gpus[i];
 		uint64_t engine = partition_of(gpu) * (gpu->sdma_engines + gpu->xgmi_engines);
 		uint64_t want = 0x100 + 10 * engine;
 		int file = drm_fd;
-		struct sdma_queue q;
+		struct test_queue q;
 
 		if (i) {
 			file = render_open(gpu->render_minor);
@@ -25,10 +25,10 @@ static void check_sdma_doorbells(void)
 		}
 		if (gpu->gfx_version >= 90400 && release >= 702)
 			want = (want + 3) & ~3ull;
-		q = sdma_new(kfd, file, gpu->gpu_id);
+		q = queue_new(kfd, file, gpu);
 		check_u64((q.doorbell_offset & (DOORBELLS - 1)) / 8, want,
 			  "doorbell of the first SDMA engine of GPU %u", i);
-		sdma_free(&q, kfd);
+		queue_free(&q, kfd);
 	}
 }
 
@@ -36,20 +36,20 @@ static void check_sdma_doorbells(void)
 static void check_saved_type(void)
 {
 	static struct state state;
-	struct sdma_queue q;
+	struct test_queue q;
 
 	if (!gpus[0].xgmi_engines) {
 		check_skip("the type that XGMI queues are saved with: no such engines");
 		return;
 	}
-	q = sdma_new_of_type(kfd, drm_fd, gpus[0].gpu_id, KFD_IOC_QUEUE_TYPE_SDMA_XGMI);
+	q = queue_new_of_type(kfd, drm_fd, &gpus[0], KFD_IOC_QUEUE_TYPE_SDMA_XGMI);
 	must(state_info(kfd, &state), "PROCESS_INFO");
 	must(state_checkpoint(kfd, &state), "CHECKPOINT");
 	check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
 		  "the type that an XGMI queue is saved with");
 	state_close_fds(&state);
 	must(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), "UNPAUSE");
-	sdma_free(&q, kfd);
+	queue_free(&q, kfd);
 }
 
 /* Argument: the release whose rules hold. */

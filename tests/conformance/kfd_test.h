@@ -27,6 +27,7 @@
 
 #include "../clear.h"
 #include "../workloads/kfd.h"
+#include "../workloads/sdma.h"
 #include "conformance.h"
 
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
@@ -229,47 +230,48 @@ static inline void buffer_free(int kfd, struct buffer *b)
 
 /* ---- SDMA queues ---- */
 
-struct sdma_queue {
+struct test_queue {
+	struct sdma_queue sdma; /* for the packets; its buffers are these: */
 	struct buffer ring, pointers; /* rptr at 0, wptr at 64 */
-	uint32_t queue_id, gpu_id;
 	uint64_t doorbell_offset; /* as CREATE_QUEUE gave it */
 	uint8_t *doorbell_page;
-	volatile uint64_t *doorbell;
-	uint64_t wptr; /* bytes put into the ring */
 };
 
-static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t offset)
+static inline void queue_map_doorbell(struct test_queue *q, int kfd, uint64_t offset)
 {
 	q->doorbell_page = must_map(0, DOORBELLS, RW, kfd, offset & ~(DOORBELLS - 1));
-	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
+	q->sdma.doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
 }
 
-static inline struct sdma_queue sdma_new_of_type(int kfd, int drm_fd, uint32_t gpu_id, uint32_t type)
+static inline struct test_queue queue_new_of_type(int kfd, int drm_fd, struct kfd_gpu *gpu, uint32_t type)
 {
-	struct sdma_queue q = { .gpu_id = gpu_id };
+	struct test_queue q = { .sdma.gpu = gpu };
 	struct kfd_ioctl_create_queue_args args = {
 		.ring_size = RING,
-		.gpu_id = gpu_id,
+		.gpu_id = gpu->gpu_id,
 		.queue_type = type,
 		.queue_percentage = 100,
 		.queue_priority = 7,
 	};
 
-	q.ring = buffer_new(kfd, drm_fd, gpu_id, RING, GTT_RW);
-	q.pointers = buffer_new(kfd, drm_fd, gpu_id, PAGE, GTT_RW);
+	q.ring = buffer_new(kfd, drm_fd, gpu->gpu_id, RING, GTT_RW);
+	q.pointers = buffer_new(kfd, drm_fd, gpu->gpu_id, PAGE, GTT_RW);
 	args.ring_base_address = q.ring.va;
 	args.write_pointer_address = q.pointers.va + 64;
 	args.read_pointer_address = q.pointers.va;
 	must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
-	q.queue_id = args.queue_id;
+	q.sdma.ring = (struct kfd_bo){ .cpu = (void *)q.ring.va, .size_bytes = RING };
+	q.sdma.rptr.cpu = (void *)q.pointers.va;
+	q.sdma.wptr.cpu = (uint8_t *)q.pointers.va + 64;
+	q.sdma.queue_id = args.queue_id;
 	q.doorbell_offset = args.doorbell_offset;
-	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
+	queue_map_doorbell(&q, kfd, args.doorbell_offset);
 	return q;
 }
 
-static inline struct sdma_queue sdma_new(int kfd, int drm_fd, uint32_t gpu_id)
+static inline struct test_queue queue_new(int kfd, int drm_fd, struct kfd_gpu *gpu)
 {
-	return sdma_new_of_type(kfd, drm_fd, gpu_id, KFD_IOC_QUEUE_TYPE_SDMA);
+	return queue_new_of_type(kfd, drm_fd, gpu, KFD_IOC_QUEUE_TYPE_SDMA);
 }
 
 static inline int queue_destroy(int kfd, uint32_t queue_id)
@@ -279,75 +281,12 @@ static inline int queue_destroy(int kfd, uint32_t queue_id)
 	return ioctl(kfd, NR_DESTROY_QUEUE, &args);
 }
 
-static inline void sdma_free(struct sdma_queue *q, int kfd)
+static inline void queue_free(struct test_queue *q, int kfd)
 {
-	must(queue_destroy(kfd, q->queue_id), "DESTROY_QUEUE");
+	must(queue_destroy(kfd, q->sdma.queue_id), "DESTROY_QUEUE");
 	munmap(q->doorbell_page, DOORBELLS);
 	buffer_free(kfd, &q->ring);
 	buffer_free(kfd, &q->pointers);
-}
-
-static inline void sdma_put(struct sdma_queue *q, const uint32_t *dw, unsigned int n)
-{
-	volatile uint32_t *ring = (volatile uint32_t *)q->ring.va;
-	unsigned int i;
-
-	for (i = 0; i < n; i++, q->wptr += 4)
-		ring[q->wptr % RING / 4] = dw[i];
-}
-
-static inline void sdma_copy(struct sdma_queue *q, uint64_t dst, uint64_t src, uint32_t bytes)
-{
-	const uint32_t dw[7] = { 1, bytes - 1, 0, src, src >> 32, dst, dst >> 32 };
-
-	sdma_put(q, dw, 7);
-}
-
-static inline void sdma_fence(struct sdma_queue *q, uint64_t va, uint32_t value)
-{
-	const uint32_t dw[4] = { 5, va, va >> 32, value };
-
-	sdma_put(q, dw, 4);
-}
-
-/* Waits until the dword at @va is @value. */
-static inline void sdma_poll(struct sdma_queue *q, uint64_t va, uint32_t value)
-{
-	const uint32_t dw[6] = { 8 | 3u << 28 | 1u << 31, va, va >> 32, value, 0xffffffff, 0xfffu << 16 | 4 };
-
-	sdma_put(q, dw, 6);
-}
-
-static inline void sdma_trap(struct sdma_queue *q, uint32_t event_id)
-{
-	const uint32_t dw[2] = { 6, event_id };
-
-	sdma_put(q, dw, 2);
-}
-
-static inline void sdma_ring_doorbell(struct sdma_queue *q)
-{
-	*(volatile uint64_t *)(q->pointers.va + 64) = q->wptr;
-	__sync_synchronize();
-	*q->doorbell = q->wptr;
-}
-
-static inline uint64_t sdma_rptr(const struct sdma_queue *q)
-{
-	return *(volatile uint64_t *)q->pointers.va;
-}
-
-/* True when all that was put into the ring was executed within @ms. */
-static inline bool sdma_drain(const struct sdma_queue *q, unsigned int ms)
-{
-	uint64_t end = now_ms() + ms;
-
-	while (sdma_rptr(q) != q->wptr) {
-		if (now_ms() > end)
-			return false;
-		usleep(200);
-	}
-	return true;
 }
 
 #endif
