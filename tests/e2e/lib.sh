@@ -428,10 +428,16 @@ images_new() {
 	mkdir -p "$images"
 }
 
-# dump ARG...: of the whole job; criu says it succeeded
-dump() {
+# dump_at_once ARG...: of the whole job; criu says it succeeded
+dump_at_once() {
 	images_new
 	criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump ended with status $?: $(criu_errors)"
+}
+
+# dump ARG...: likewise, and the job is gone then, unless it is left running
+dump() {
+	dump_at_once "$@"
+	[[ " $* " == *" --leave-running "* ]] || expect_gone
 }
 
 # dump_refused ARG...: criu says that it failed
@@ -551,7 +557,6 @@ job_goes() {
 job_returns() {
 	[ -e "$work/shape" ] || process_shape >"$work/shape"
 	dump
-	expect_gone
 	[ $# -eq 0 ] || expect_no_objects
 	"$@"
 	restore
@@ -563,7 +568,6 @@ job_comes_back() {
 	local n
 	for ((n = 0; n < ${1:-1}; n++)); do
 		dump
-		expect_gone
 		restore
 		expect_unharmed
 	done

@@ -62,7 +62,6 @@ dump_refused --lazy-pages --port 1
 expect_one_error 'lazy-pages'
 expect_healed
 dump
-expect_gone
 restore
 expect_verified
 job_end

@@ -37,7 +37,7 @@ wait_until 60 was_evicted || fail "the job was not evicted, VRAM is not under pr
 process_shape >"$work/shape"
 watch_evicted >"$work/evicted" 2>/dev/null &
 watch=$!
-dump
+dump_at_once
 kill "$watch"
 grep -q '[^01]' "$work/evicted" || fail "while it was dumped, the job was not evicted"
 expect_gone

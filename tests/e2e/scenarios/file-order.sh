@@ -8,7 +8,6 @@ mkdir "$work/elsewhere"
 job_start "${small[@]}" --kfd-last
 process_shape >"$work/shape"
 dump -W "$work/elsewhere"
-expect_gone
 expect_images 2 1
 machine_load 2xmi100-b
 restore -W "$work/elsewhere"

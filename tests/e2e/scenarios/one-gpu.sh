@@ -8,7 +8,6 @@ job_start --vram 2M
 expect_verified
 process_shape >"$work/shape"
 dump
-expect_gone
 expect_no_objects
 expect_images 1 1
 generation=$(state_get "$job" generation)

@@ -20,7 +20,6 @@ job_move() {
 	machine_with_one
 	job_start "$@"
 	dump
-	expect_gone
 	expect_no_objects
 	machine_with_two
 	restore
@@ -34,7 +33,7 @@ chosen() {
 round() {
 	local watcher
 	pair="round $1"
-	dump "${@:2}"
+	dump_at_once "${@:2}"
 	{ wait_until 60 chosen || true; gpus_state ok; } &
 	watcher=$!
 	restore

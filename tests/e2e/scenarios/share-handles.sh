@@ -23,11 +23,9 @@ fi
 job_start ipc
 process_shape >"$work/shape"
 dump
-expect_gone
 restore_staying
 job_goes
 dump
-expect_gone
 expect_criu_ended
 restore
 job_goes

@@ -19,7 +19,6 @@ KFD_PROGRESS=$work/progress dump
 exec {hold}>&-
 wait $!
 progress_ends "$work/progress.txt" dump || fail "progress of the dump: $(tail -n 1 "$work/progress.txt")"
-expect_gone
 expect_images 2 4
 KFD_MAX_BUFFER_SIZE=64K KFD_PROGRESS=/dev/stderr restore
 log=$work/$criu_runs-restore.log
