@@ -60,4 +60,3 @@ expect_no_objects
 restore
 job_goes
 job_end
-expect_no_objects

@@ -26,4 +26,3 @@ wait_until 60 driver_said 'GPU reset.*succeeded' || fail "the driver does not re
 restore
 job_goes
 job_end
-expect_no_objects

@@ -30,4 +30,3 @@ expect_criu_ended
 restore
 job_goes
 job_end
-expect_no_objects
