@@ -6,40 +6,18 @@
 #ifndef CONFORMANCE_AQL_TEST_H
 #define CONFORMANCE_AQL_TEST_H
 
+#include "../workloads/aql.h"
 #include "kfd_test.h"
 
 struct aql_gpu {
 	int kfd, drm_fd;
-	struct node node;
+	const struct kfd_gpu *gpu;
 };
 
 static struct aql_gpu on;
 
-#define PACKETS	     64u
-#define KERNEL_MAGIC 0x314b4d4953444b46ull
-#define WORDS	     5000u /* one array */
-
-enum { VENDOR, INVALID, DISPATCH, BARRIER_AND, AGENT, BARRIER_OR };
-enum { FILL = 1, ADD, COPY, CHECKSUM, GATHER };
+#define WORDS 5000u /* one array */
 #define CHUNK 1024u /* words that a kernel does at a time */
-
-struct packet {
-	uint16_t header, setup, workgroup[3], pad;
-	uint32_t grid[3], private_size, group_size;
-	uint64_t kernel_object, kernarg, reserved, completion;
-};
-
-struct barrier {
-	uint16_t header, pad[3];
-	uint64_t dep[5], reserved, completion;
-};
-
-struct signal {
-	int64_t kind, value;
-	uint64_t mailbox;
-	uint32_t event_id, pad;
-	uint64_t start, end, reserved[3];
-};
 
 struct aql_queue {
 	struct buffer ring, pointers, eop, cwsr, memory;
@@ -51,76 +29,46 @@ struct aql_queue {
 
 /* ---- the queue ---- */
 
-static inline uint64_t cwsr_bytes(void)
-{
-	uint64_t cus = node_property(on.node.number, "simd_count") / node_property(on.node.number, "simd_per_cu") /
-		       on.node.num_xcc;
-	uint64_t engines =
-		node_property(on.node.number, "array_count") / node_property(on.node.number, "simd_arrays_per_engine");
-	uint64_t waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512, debug;
-
-	debug = (waves * 32 + 63) & ~63ull;
-	return ((on.node.cwsr_size + debug) * on.node.num_xcc + PAGE - 1) & ~(PAGE - 1);
-}
-
-static inline struct create_queue aql_args(const struct aql_queue *q)
-{
-	return (struct create_queue){
-		.ring = q->ring.va,
-		.ring_size = PACKETS * 64,
-		.wptr = q->pointers.va + 64,
-		.rptr = q->pointers.va,
-		.gpu_id = on.node.gpu_id,
-		.type = 2,
-		.percentage = 100,
-		.priority = 7,
-		.eop = q->eop.va,
-		.eop_size = PAGE,
-		.cwsr = q->cwsr.va,
-		.cwsr_size = on.node.cwsr_size,
-		.ctl_stack_size = on.node.ctl_stack_size,
-	};
-}
-
 static inline struct aql_queue aql_unborn(void)
 {
 	struct aql_queue q = { 0 };
-	struct packet *ring;
-	unsigned int i;
 
-	q.ring = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PACKETS * 64, GTT_RW);
-	q.pointers = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, GTT_RW);
-	q.eop = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, PAGE, VRAM_RW);
-	q.cwsr = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, cwsr_bytes(), GTT_RW);
-	q.memory = buffer_new(on.kfd, on.drm_fd, on.node.gpu_id, 256 << 10, GTT_RW);
-	ring = (struct packet *)q.ring.va;
-	for (i = 0; i < PACKETS; i++)
-		ring[i].header = INVALID;
+	q.ring = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, AQL_PACKETS * AQL_PACKET_BYTES, GTT_RW);
+	q.pointers = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, PAGE, GTT_RW);
+	q.eop = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, PAGE, VRAM_RW);
+	q.cwsr = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, (on.gpu->save_area_bytes + PAGE - 1) & ~(PAGE - 1), GTT_RW);
+	q.memory = buffer_new(on.kfd, on.drm_fd, on.gpu->gpu_id, 256 << 10, GTT_RW);
+	aql_ring_init((void *)q.ring.va);
 	return q;
 }
 
 static inline void aql_born(struct aql_queue *q)
 {
-	struct create_queue args = aql_args(q);
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_base_address = q->ring.va,
+		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
+		.write_pointer_address = q->pointers.va + 64,
+		.read_pointer_address = q->pointers.va,
+		.gpu_id = on.gpu->gpu_id,
+		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		.queue_percentage = 100,
+		.queue_priority = 7,
+		.eop_buffer_address = q->eop.va,
+		.eop_buffer_size = PAGE,
+		.ctx_save_restore_address = q->cwsr.va,
+		.ctx_save_restore_size = on.gpu->cwsr_bytes,
+		.ctl_stack_size = on.gpu->ctl_stack_bytes,
+	};
 
 	must(ioctl(on.kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q->queue_id = args.queue_id;
-	q->doorbell_page = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, on.kfd,
-				args.doorbell_offset & ~(DOORBELLS - 1));
-	if (q->doorbell_page == MAP_FAILED)
-		err(1, "mmap doorbells");
+	q->doorbell_page = must_map(0, DOORBELLS, RW, on.kfd, args.doorbell_offset & ~(DOORBELLS - 1));
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (args.doorbell_offset & (DOORBELLS - 1)));
 }
 
-/* Body first, header last, as the queue's contract is; then the doorbell. */
-static inline void aql_put(struct aql_queue *q, const void *packet)
+static inline void packet_put(struct aql_queue *q, const void *packet)
 {
-	uint8_t *slot = (uint8_t *)q->ring.va + q->next % PACKETS * 64;
-
-	memcpy(slot + 2, (const uint8_t *)packet + 2, 62);
-	*(volatile uint64_t *)(q->pointers.va + 64) = q->next + 1;
-	__atomic_store_n((uint16_t *)slot, *(const uint16_t *)packet, __ATOMIC_RELEASE);
-	*q->doorbell = q->next++;
+	aql_put((void *)q->ring.va, (volatile uint64_t *)(q->pointers.va + 64), q->doorbell, q->next++, packet);
 }
 
 static inline uint64_t aql_read_index(const struct aql_queue *q)
@@ -128,7 +76,7 @@ static inline uint64_t aql_read_index(const struct aql_queue *q)
 	return *(volatile uint64_t *)q->pointers.va;
 }
 
-static inline bool signal_becomes(const struct signal *s, int64_t value)
+static inline bool signal_becomes(const struct aql_signal *s, int64_t value)
 {
 	uint64_t end = now_ms() + 5000;
 
@@ -152,9 +100,9 @@ static inline uint32_t *words(const struct aql_queue *q, unsigned int array)
 	return (uint32_t *)at(q, PAGE + array * 5 * PAGE);
 }
 
-static inline struct signal *signal_of(const struct aql_queue *q)
+static inline struct aql_signal *signal_of(const struct aql_queue *q)
 {
-	return (struct signal *)at(q, 128);
+	return (struct aql_signal *)at(q, 128);
 }
 
 /* A sum, and the gate that lets GATHER go on. Where other tests have nothing. */
@@ -170,8 +118,8 @@ static inline volatile uint32_t *gather_gate(const struct aql_queue *q)
 
 static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, uint64_t b, uint64_t c, uint32_t items)
 {
-	struct packet packet = {
-		.header = DISPATCH,
+	struct aql_dispatch packet = {
+		.header = AQL_DISPATCH,
 		.setup = 1,
 		.workgroup = { 64, 1, 1 },
 		.grid = { items, 1, 1 },
@@ -181,13 +129,12 @@ static inline void dispatch(struct aql_queue *q, uint32_t kernel, uint64_t a, ui
 	};
 	uint64_t *args = (uint64_t *)at(q, 64);
 
-	*(uint64_t *)at(q, 0) = KERNEL_MAGIC;
-	*(uint32_t *)at(q, 8) = kernel;
+	*(struct aql_kernel *)at(q, 0) = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = kernel };
 	args[0] = a;
 	args[1] = b;
 	args[2] = c;
 	signal_of(q)->value = 1;
-	aql_put(q, &packet);
+	packet_put(q, &packet);
 }
 
 /* Array 0 is summed up as far as one chunk; then the kernel is in the middle. */
@@ -197,7 +144,7 @@ static inline void gather_begin(struct aql_queue *q)
 
 	*gathered(q) = 0;
 	*gather_gate(q) = 1;
-	dispatch(q, GATHER, (uintptr_t)gathered(q), (uintptr_t)words(q, 0), (uintptr_t)gather_gate(q), WORDS);
+	dispatch(q, AQL_KERNEL_GATHER, (uintptr_t)gathered(q), (uintptr_t)words(q, 0), (uintptr_t)gather_gate(q), WORDS);
 	while (!*gathered(q))
 		if (now_ms() > end)
 			errx(1, "the kernel does not begin");

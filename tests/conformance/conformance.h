@@ -22,15 +22,15 @@
 
 static unsigned int conformance_passed, conformance_failed;
 
-/* Counts the check and prints the part that all of them share, without the end of the line. Returns @ok. */
-__attribute__((format(printf, 2, 0))) static inline bool conformance_result(bool ok, const char *text, va_list args)
+/* Counts the check and prints its line; @got: what is said besides when it is not ok. Returns @ok. */
+__attribute__((format(printf, 3, 0))) static inline bool conformance_result(bool ok, const char *got, const char *text,
+									    va_list args)
 {
-	if (ok)
-		conformance_passed++;
-	else
-		conformance_failed++;
+	*(ok ? &conformance_passed : &conformance_failed) += 1;
 	printf(ok ? "ok - " : "not ok - ");
 	vprintf(text, args);
+	printf("%s\n", ok ? "" : got);
+	fflush(stdout);
 	return ok;
 }
 
@@ -40,29 +40,23 @@ __attribute__((format(printf, 2, 3))) static inline bool check_true(bool ok, con
 	va_list args;
 
 	va_start(args, text);
-	conformance_result(ok, text, args);
+	conformance_result(ok, "", text, args);
 	va_end(args);
-	printf("\n");
-	fflush(stdout);
 	return ok;
 }
 
 /* Two numbers are equal. */
 __attribute__((format(printf, 3, 4))) static inline bool check_u64(uint64_t got, uint64_t want, const char *text, ...)
 {
+	char numbers[64];
 	va_list args;
-	bool ok;
 
+	snprintf(numbers, sizeof(numbers), " (got %#" PRIx64 ", want %#" PRIx64 ")", got, want);
 	va_start(args, text);
-	ok = conformance_result(got == want, text, args);
+	conformance_result(got == want, numbers, text, args);
 	va_end(args);
-	if (!ok)
-		printf(" (got %#" PRIx64 ", want %#" PRIx64 ")", got, want);
-	printf("\n");
-	fflush(stdout);
-	return ok;
+	return got == want;
 }
-
 
 static inline const char *conformance_errno_name(int err)
 {
@@ -76,17 +70,15 @@ static inline const char *conformance_errno_name(int err)
 __attribute__((format(printf, 3, 4))) static inline bool check_errno(long ret, int want_errno, const char *text, ...)
 {
 	int got = ret < 0 ? errno : 0;
+	char names[64];
 	va_list args;
-	bool ok;
 
+	snprintf(names, sizeof(names), " (got %s, want %s)", conformance_errno_name(got),
+		 conformance_errno_name(want_errno));
 	va_start(args, text);
-	ok = conformance_result(got == want_errno, text, args);
+	conformance_result(got == want_errno, names, text, args);
 	va_end(args);
-	if (!ok)
-		printf(" (got %s, want %s)", conformance_errno_name(got), conformance_errno_name(want_errno));
-	printf("\n");
-	fflush(stdout);
-	return ok;
+	return got == want_errno;
 }
 
 /* A check that cannot be made here; says why. Counts as neither passed nor failed. */

@@ -6,8 +6,8 @@ CONFORMANCE_DIR := build/conformance
 CONFORMANCE_SOURCES := $(wildcard tests/conformance/*.c)
 CONFORMANCE_PROGRAMS := $(CONFORMANCE_SOURCES:tests/conformance/%.c=$(CONFORMANCE_DIR)/%)
 CONFORMANCE_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -I. -idirafter $(CONFORMANCE_DIR)/include
-# What render nodes are asked by, and the data, are those of the workloads.
-CONFORMANCE_OBJECTS := $(addprefix build/workloads/,gem.o kfd.o kfd_topology.o pattern.o report.o)
+# What render nodes are asked by, the packets of SDMA, and the data, are those of the workloads.
+CONFORMANCE_OBJECTS := $(addprefix build/workloads/,fdpass.o gem.o kfd.o kfd_topology.o pattern.o report.o sdma.o)
 
 .PHONY: conformance
 conformance: $(CONFORMANCE_PROGRAMS)

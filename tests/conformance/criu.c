@@ -12,82 +12,43 @@ struct child {
 	pid_t pid;
 	int kfd;
 	struct buffer vram, gtt, readonly;
-	uint64_t user_va, user_handle, doorbell_handle, mmio_handle;
-	struct sdma_queue queue;
-	uint32_t signal_event, memory_event;
-	uint64_t signal_handle;
+	uint64_t user_va;
+	struct test_queue queue;
+	struct events events;
 };
 
 static struct child *child;
 static struct state *state;
 static unsigned int release;
 
-static void child_events(int drm_fd)
-{
-	uint32_t gpu = gpus[0].gpu_id;
-	struct buffer page = buffer_new(child->kfd, drm_fd, gpu, 32 << 10, GTT_RW);
-	struct kfd_ioctl_create_event_args signal = { .event_page_offset = page.handle, .event_type = 0 };
-	struct kfd_ioctl_create_event_args memory = { .event_type = 8, .auto_reset = 1 };
-	struct kfd_ioctl_set_event_args set;
-
-	must(ioctl(child->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
-	must(ioctl(child->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
-	set.event_id = signal.event_id;
-	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
-	child->signal_event = signal.event_id;
-	child->memory_event = memory.event_id;
-	child->signal_handle = page.handle;
-}
-
-static void child_special_memory(void)
-{
-	uint32_t gpu = gpus[0].gpu_id;
-	uint64_t user = (uintptr_t)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t offset = user;
-
-	child->user_va = user;
-	must(kfd_alloc(child->kfd, gpu, user, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset, &child->user_handle),
-	     "ALLOC userptr");
-	must(kfd_map(child->kfd, child->user_handle, gpu), "MAP userptr");
-	must(kfd_alloc(child->kfd, gpu, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->doorbell_handle),
-	     "ALLOC doorbells");
-	must(kfd_alloc(child->kfd, gpu, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE | MEM_COHERENT, NULL,
-		       &child->mmio_handle),
-	     "ALLOC MMIO");
-}
-
 static void child_main(void)
 {
-	int drm_fd[MAX_STATE_GPUS];
-	uint32_t ids[2];
-	unsigned int i;
+	const uint32_t ids[] = { gpus[0].gpu_id, gpus[1].gpu_id };
+	struct kfd_ioctl_set_event_args set;
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child->pid = getpid();
-	child->kfd = kfd_open();
-	for (i = 0; i < nr_gpus; i++) {
-		drm_fd[i] = render_open(gpus[i].render_minor);
-		must(kfd_acquire(child->kfd, drm_fd[i], gpus[i].gpu_id), "ACQUIRE_VM");
-		if (i < 2)
-			ids[i] = gpus[i].gpu_id;
-	}
+	child->kfd = kfd_file();
+	gpus_acquire(child->kfd, drm_fd);
 	child->vram = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, 3 * PAGE, VRAM_RW);
 	memset((void *)child->vram.va, 0x5a, child->vram.size);
 	child->gtt = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
 	child->readonly = buffer_new(child->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, MEM_GTT);
 	if (nr_gpus > 1)
-		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, NULL, true), "MAP on two GPUs");
-	child_special_memory();
-	child_events(drm_fd[0]);
-	child->queue = sdma_new(child->kfd, drm_fd[0], gpus[0].gpu_id);
+		must(kfd_map_ids(child->kfd, child->vram.handle, ids, 2, true), "MAP on two GPUs");
+	child->user_va = special_memory_new(child->kfd, (uintptr_t)must_map(0, 2 * PAGE, RW, -1, 0));
+	child->events = events_new(child->kfd, drm_fd[0]);
+	set.event_id = child->events.signal;
+	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
+	child->queue = queue_new(child->kfd, drm_fd[0], &gpus[0]);
 	announce(&child->step, 1);
 
 	/* Copies that must not happen while the process is paused are rung by the tracer's leave. */
 	for (;;) {
 		await(&child->step, 2);
-		sdma_copy(&child->queue, child->gtt.va, child->vram.va, PAGE);
-		sdma_ring_doorbell(&child->queue);
+		sdma_copy(&child->queue.sdma, child->gtt.va, child->vram.va, PAGE);
+		sdma_kick(&child->queue.sdma);
 		announce(&child->step, 3);
 	}
 }
@@ -108,7 +69,7 @@ static void *other_thread(void *arg)
 {
 	int kfd = *(int *)arg;
 
-	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "another thread of the tracer may not");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO), EBADF, "another thread of the tracer may not");
 	return NULL;
 }
 
@@ -117,7 +78,7 @@ static void check_callers(int kfd)
 	struct kfd_ioctl_get_version_args version;
 	pthread_t thread;
 
-	check_errno(criu_simple(kfd, OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
 	check_errno(criu_simple(kfd, 17), EBADF, "... which comes before the operation is looked at");
 	trace(child->pid);
 	check_errno(ioctl(kfd, NR_GET_VERSION, &version), EBADF, "the tracer may not call GET_VERSION");
@@ -130,18 +91,18 @@ static void check_callers(int kfd)
 
 static void check_before_pause(int kfd)
 {
-	struct criu_args args;
+	struct kfd_ioctl_criu_args args;
 
 	check_errno(criu_simple(kfd, 5), EINVAL, "operation 5");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE of a process that is not paused");
-	check_errno(criu_simple(kfd, OP_CHECKPOINT), EINVAL, "CHECKPOINT without pointers");
-	args = (struct criu_args){ .devices = 8, .bos = 8, .priv = 8 };
-	check_errno(criu_op(kfd, OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT of a process that is not paused");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "UNPAUSE of a process that is not paused");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_CHECKPOINT), EINVAL, "CHECKPOINT without pointers");
+	args = (struct kfd_ioctl_criu_args){ .devices = 8, .bos = 8, .priv_data = 8 };
+	check_errno(criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &args), EINVAL, "CHECKPOINT of a process that is not paused");
 }
 
 static void check_info(int kfd)
 {
-	struct criu_args *info = &state->info;
+	struct kfd_ioctl_criu_args *info = &state->info;
 
 	check_errno(state_info(kfd, state), 0, "PROCESS_INFO");
 	check_u64(info->pid, child->pid, "PROCESS_INFO: pid");
@@ -149,7 +110,7 @@ static void check_info(int kfd)
 	/* three buffers, userptr, doorbells, MMIO, event page, ring, pointers */
 	check_u64(info->num_bos, 9, "PROCESS_INFO: buffers");
 	check_u64(info->num_objects, 3, "PROCESS_INFO: one queue and two events");
-	check_u64(info->priv_size,
+	check_u64(info->priv_data_size,
 		  8 + 8ull * nr_gpus + 272 * 9 + 120 + sdma_mqd_size(&gpus[0], release) + 2 * 64,
 		  "PROCESS_INFO: size of the private data");
 }
@@ -167,7 +128,7 @@ static unsigned int count_fds(void)
 
 /* ---- contents ---- */
 
-static const struct bo_bucket *bucket_at(uint64_t va)
+static const struct kfd_criu_bo_bucket *bucket_at(uint64_t va)
 {
 	uint32_t i;
 
@@ -177,7 +138,7 @@ static const struct bo_bucket *bucket_at(uint64_t va)
 	errx(1, "no bucket for address %#" PRIx64, va);
 }
 
-static struct bo_priv *priv_of(const struct bo_bucket *b)
+static struct bo_priv *priv_of(const struct kfd_criu_bo_bucket *b)
 {
 	return state_bo_priv(state, b - state->bos);
 }
@@ -194,7 +155,7 @@ static void check_devices(void)
 	check_u64(*(uint32_t *)state->priv, 1, "private data: version");
 }
 
-static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
+static void check_fd(const struct kfd_criu_bo_bucket *b, uint64_t size, bool writable)
 {
 	int flags = fcntl(b->dmabuf_fd, F_GETFL);
 
@@ -206,22 +167,20 @@ static void check_fd(const struct bo_bucket *b, uint64_t size, bool writable)
 
 static void check_contents(void)
 {
-	const struct bo_bucket *b = bucket_at(child->vram.va);
-	uint8_t *p = mmap(NULL, b->size, PROT_READ, MAP_SHARED, b->dmabuf_fd, 0);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->vram.va);
+	uint8_t *p = must_map(0, b->size, PROT_READ, b->dmabuf_fd, 0);
 
-	if (p == MAP_FAILED)
-		err(1, "mmap a dma-buf");
 	check_true(p[0] == 0x5a && p[b->size - 1] == 0x5a, "the VRAM buffer's dma-buf shows what the process wrote");
 	munmap(p, b->size);
 }
 
 static void check_plain_buffers(void)
 {
-	const struct bo_bucket *b = bucket_at(child->vram.va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->vram.va);
 	unsigned int i;
 
 	check_u64(b->size, 3 * PAGE, "VRAM buffer: size");
-	check_u64(b->flags, VRAM_RW, "VRAM buffer: flags");
+	check_u64(b->alloc_flags, VRAM_RW, "VRAM buffer: flags");
 	check_u64(b->gpu_id, gpus[0].gpu_id, "VRAM buffer: gpu id");
 	check_u64(b->offset, child->vram.offset, "VRAM buffer: mmap offset");
 	check_u64(b->restored_offset, 0, "VRAM buffer: no restored offset");
@@ -237,18 +196,18 @@ static void check_plain_buffers(void)
 
 static void check_special_buffers(void)
 {
-	const struct bo_bucket *b = bucket_at(child->user_va);
+	const struct kfd_criu_bo_bucket *b = bucket_at(child->user_va);
 	uint32_t i, seen = 0;
 
 	check_u64(b->dmabuf_fd, NO_FD, "userptr buffer: no fd");
 	check_u64(priv_of(b)->user_addr, child->user_va, "userptr buffer: address of its memory");
 	for (i = 0; i < state->info.num_bos; i++) {
 		b = &state->bos[i];
-		if (b->flags & MEM_DOORBELL) {
+		if (b->alloc_flags & MEM_DOORBELL) {
 			check_u64(b->offset, 3ull << 62 | (uint64_t)gpus[0].gpu_id << 46, "doorbells: offset");
 			check_u64(b->dmabuf_fd, NO_FD, "doorbells: no fd");
 			seen |= 1;
-		} else if (b->flags & MEM_MMIO) {
+		} else if (b->alloc_flags & MEM_MMIO) {
 			check_u64(b->offset, (uint64_t)gpus[0].gpu_id << 46, "MMIO page: offset");
 			check_u64(b->dmabuf_fd, NO_FD, "MMIO page: no fd");
 			seen |= 2;
@@ -270,18 +229,18 @@ static void check_objects(void)
 	check_u64(q->rptr, child->queue.pointers.va, "queue: read pointer");
 	check_u64(q->wptr, child->queue.pointers.va + 64, "queue: write pointer");
 	check_u64(q->gpu_id, gpus[0].gpu_id, "queue: user gpu id");
-	check_u64(q->q_id, child->queue.queue_id, "queue: id");
+	check_u64(q->q_id, child->queue.sdma.queue_id, "queue: id");
 	check_u64(q->percent, 100, "queue: percentage");
 	check_u64(q->priority, 7, "queue: priority");
 	check_u64(q->doorbell_id, (child->queue.doorbell_offset & (DOORBELLS - 1)) / 8, "queue: doorbell");
 	check_u64(q->mqd_size, sdma_mqd_size(&gpus[0], release), "queue: size of the MQDs, one per XCC");
 	check_u64(q->ctl_stack_size, 0, "queue: no control stack");
 	check_u64(ev[0].object_type, 1, "second object: an event");
-	check_u64(ev[0].event_id, child->signal_event, "signal event: id");
-	check_u64(ev[0].user_handle, child->signal_handle, "signal event: the page's handle, in the first event");
+	check_u64(ev[0].event_id, child->events.signal, "signal event: id");
+	check_u64(ev[0].user_handle, child->events.page.handle, "signal event: the page's handle, in the first event");
 	check_u64(ev[0].signaled, 1, "signal event: signalled");
 	check_u64(ev[1].object_type, 1, "third object: an event");
-	check_u64(ev[1].event_id, child->memory_event, "memory event: id");
+	check_u64(ev[1].event_id, child->events.memory, "memory event: id");
 	check_u64(ev[1].user_handle, 0, "memory event: no page");
 	check_u64(ev[1].type, 8, "memory event: type");
 	check_u64(ev[1].auto_reset, 1, "memory event: auto reset");
@@ -334,12 +293,7 @@ static void child_rings(void)
 /* The byte that the child's copies change, through the dma-buf of the last CHECKPOINT. */
 static volatile uint8_t *gtt_byte(void)
 {
-	const struct bo_bucket *b = bucket_at(child->gtt.va);
-	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b->dmabuf_fd, 0);
-
-	if (p == MAP_FAILED)
-		err(1, "mmap a dma-buf");
-	return p;
+	return must_map(0, PAGE, RW, bucket_at(child->gtt.va)->dmabuf_fd, 0);
 }
 
 static bool becomes(volatile uint8_t *byte, uint8_t value, unsigned int ms)
@@ -361,9 +315,9 @@ static void check_pause(int kfd)
 	*byte = 0;
 	child_rings();
 	check_true(!becomes(byte, 0x5a, 200), "a paused queue ignores its doorbell");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE");
 	check_true(becomes(byte, 0x5a, 3000), "after UNPAUSE the queue does what was rung meanwhile");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "UNPAUSE again");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "UNPAUSE again");
 	*byte = 0;
 	child_rings();
 	check_true(becomes(byte, 0x5a, 3000), "and goes on from there");
@@ -377,8 +331,8 @@ static void check_counting(int kfd, bool counts)
 
 	must(state_info(kfd, state), "PROCESS_INFO");
 	check_errno(state_info(kfd, state), 0, "PROCESS_INFO of a paused process");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE after two PROCESS_INFO");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), EINVAL, "... is all there is to take back");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE after two PROCESS_INFO");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), EINVAL, "... is all there is to take back");
 	*byte = 0;
 	child_rings();
 	check_u64(becomes(byte, 0x5a, counts ? 300 : 3000), !counts, "... and the queue %s",

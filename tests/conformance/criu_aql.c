@@ -24,34 +24,32 @@ static uint64_t arena;
 static unsigned int release;
 static bool stackless; /* control stacks are not saved, as in 7.2.12 */
 
-static struct signal *gate(void)
+static struct aql_signal *gate(void)
 {
-	return (struct signal *)at(&source->queue, 512);
+	return (struct aql_signal *)at(&source->queue, 512);
 }
 
 static void source_main(void)
 {
-	struct barrier barrier = { .header = BARRIER_AND };
+	struct aql_barrier barrier = { .header = AQL_BARRIER_AND };
 	struct aql_queue *q = &source->queue;
-	unsigned int i;
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
-	on.kfd = source->kfd = kfd_open();
-	on.drm_fd = render_open(on.node.render_minor);
-	must(kfd_acquire(on.kfd, on.drm_fd, on.node.gpu_id), "ACQUIRE_VM");
-	for (i = 1; i < nr_gpus; i++)
-		must(kfd_acquire(on.kfd, render_open(gpus[i].render_minor), gpus[i].gpu_id), "ACQUIRE_VM");
+	on.kfd = source->kfd = kfd_file();
+	gpus_acquire(on.kfd, drm_fd);
+	on.drm_fd = drm_fd[0];
 	*q = aql_unborn();
 	aql_born(q);
-	dispatch(q, FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
+	dispatch(q, AQL_KERNEL_FILL, (uintptr_t)words(q, 0), 0x1111, 0, WORDS);
 	if (!signal_becomes(signal_of(q), 0))
 		errx(1, "the first dispatch does not end");
 	gather_begin(q);
 	gate()->value = 1;
 	barrier.dep[2] = (uintptr_t)gate();
-	aql_put(q, &barrier);
-	dispatch(q, COPY, (uintptr_t)words(q, 1), (uintptr_t)words(q, 0), 0, WORDS);
+	packet_put(q, &barrier);
+	dispatch(q, AQL_KERNEL_COPY, (uintptr_t)words(q, 1), (uintptr_t)words(q, 0), 0, WORDS);
 	usleep(20000);
 	announce(&source->step, 1);
 	for (;;)
@@ -60,36 +58,26 @@ static void source_main(void)
 
 static void check_saved(void)
 {
-	uint64_t xccs = saved_xccs(&on.node, release), stack = 0;
+	uint64_t xccs = saved_xccs(on.gpu, release), stack = 0;
 	const struct queue_priv *q = (struct queue_priv *)state_objects(state);
 
 	if (!stackless)
-		stack = on.node.ctl_stack_size * xccs;
+		stack = (uint64_t)on.gpu->ctl_stack_bytes * xccs;
 	check_u64(q->object_type, 0, "a queue is saved");
 	check_u64(q->type, 0, "... as a compute queue");
 	check_u64(q->format, 1, "... of AQL format");
 	check_u64(q->eop, source->queue.eop.va, "... with its EOP buffer");
 	check_u64(q->cwsr, source->queue.cwsr.va, "... and its save area");
-	check_u64(q->cwsr_size, on.node.cwsr_size, "... and its size");
+	check_u64(q->cwsr_size, on.gpu->cwsr_bytes, "... and its size");
 	check_u64(q->mqd_size, 2048 * xccs, "... with an MQD per XCC, as far as the release saves them");
 	check_u64(q->ctl_stack_size, stack, "... %s control stacks", stackless ? "without" : "and");
 }
 
 static void take_out(void)
 {
-	pid_t pid = fork();
 	int fd;
+	pid_t pid = child_checkpoint(source_main, &source->step, &source->kfd, state, &fd);
 
-	must(pid, "fork");
-	if (!pid)
-		source_main();
-	await(&source->step, 1);
-	trace(pid);
-	fd = fd_of(pid, source->kfd);
-	must(state_info(fd, state), "PROCESS_INFO");
-	if (state->info.priv_size > sizeof(state->priv))
-		errx(1, "the private data is too large for this program");
-	must(state_checkpoint(fd, state), "CHECKPOINT with an AQL queue");
 	check_saved();
 	save_contents(state, contents);
 	reap(pid, true);
@@ -102,13 +90,9 @@ static void heir_restore(void)
 	uint32_t i;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
-		void *p = mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, on.drm_fd,
-			       b->restored_offset);
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 
-		if (p == MAP_FAILED)
-			err(1, "mmap restored buffer %u", i);
-		memcpy(p, contents[i], b->size);
+		memcpy(must_map(b->addr, b->size, RW, on.drm_fd, b->restored_offset), contents[i], b->size);
 	}
 	state_close_fds(state);
 	must(criu_resume(on.kfd, getpid()), "RESUME");
@@ -134,15 +118,15 @@ static void heir_goes_on(struct aql_queue *q)
 
 static void heir_main(void)
 {
-	int want = on.node.num_xcc > 1 && release >= 618 ? EINVAL : 0;
+	int want = on.gpu->num_xcc > 1 && release >= 618 ? EINVAL : 0;
 	struct aql_queue *q = &source->queue;
 
 	on.kfd = heir_open(state);
-	on.drm_fd = device_of(state, on.node.gpu_id)->drm_fd;
+	on.drm_fd = device_of(state, on.gpu->gpu_id)->drm_fd;
 	if (!check_errno(state_restore(on.kfd, state), want, "RESTORE with an AQL queue") || want)
 		return;
 	heir_restore();
-	if (!stackless && on.node.num_xcc <= saved_xccs(&on.node, release)) {
+	if (!stackless && on.gpu->num_xcc <= saved_xccs(on.gpu, release)) {
 		heir_goes_on(q);
 		return;
 	}
@@ -157,7 +141,7 @@ int main(int argc, char **argv)
 {
 	release = release_of(argc, argv);
 	gpus_find();
-	on.node = gpus[0];
+	on.gpu = &gpus[0];
 	stackless = is_since(argc, argv, "7.2.12");
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));

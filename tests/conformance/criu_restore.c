@@ -16,10 +16,10 @@ struct source {
 	volatile uint32_t step;
 	pid_t pid;
 	int kfd;
-	struct buffer vram, target, flag, page;
-	struct sdma_queue queue;
-	uint64_t user_va, doorbell_handle, mmio_handle, svm_va;
-	uint32_t signal_event, memory_event;
+	struct buffer vram, target, flag;
+	struct test_queue queue;
+	struct events events;
+	uint64_t user_va, svm_va;
 };
 
 static struct source *source;
@@ -35,43 +35,18 @@ static uint8_t pattern(uint64_t i)
 
 /* ---- the first process ---- */
 
-static void source_events(int drm_fd)
-{
-	struct kfd_ioctl_create_event_args signal = { .event_type = 0, .auto_reset = 1 };
-	struct kfd_ioctl_create_event_args memory = { .event_type = 8 };
-
-	source->page = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, 32 << 10, GTT_RW);
-	signal.event_page_offset = source->page.handle;
-	must(ioctl(source->kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
-	must(ioctl(source->kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
-	source->signal_event = signal.event_id;
-	source->memory_event = memory.event_id;
-}
-
 static void source_user_memory(void)
 {
 	struct {
 		struct kfd_ioctl_svm_args args;
 		struct kfd_ioctl_svm_attribute attrs[1];
 	} svm;
-	uint64_t offset, handle = 0;
-	void *p;
 
-	source->user_va = offset = reserve(2 * PAGE);
-	p = mmap((void *)source->user_va, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, source->user_va, 2 * PAGE, MEM_USERPTR | MEM_WRITABLE, &offset,
-		       &handle),
-	     "ALLOC userptr");
-	must(kfd_map(source->kfd, handle, gpus[0].gpu_id), "MAP userptr");
-
+	source->user_va = reserve(2 * PAGE);
+	must_map(source->user_va, 2 * PAGE, RW, -1, 0);
+	special_memory_new(source->kfd, source->user_va);
 	source->svm_va = reserve(4 * PAGE);
-	p = mmap((void *)source->svm_va, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
+	must_map(source->svm_va, 4 * PAGE, RW, -1, 0);
 	memset(&svm, 0, sizeof(svm));
 	svm.args = (struct kfd_ioctl_svm_args){ .start_addr = source->svm_va, .size = 4 * PAGE, .nattr = 1 };
 	svm.attrs[0] = (struct kfd_ioctl_svm_attribute){ .type = KFD_IOCTL_SVM_ATTR_ACCESS, .value = gpus[0].gpu_id };
@@ -81,47 +56,36 @@ static void source_user_memory(void)
 /* Waits for the flag, then copies from VRAM, to SVM memory, writes a fence to user memory, and interrupts. */
 static void source_submit(void)
 {
-	struct sdma_queue *q = &source->queue;
+	struct sdma_queue *q = &source->queue.sdma;
 
 	sdma_copy(q, source->target.va, source->vram.va, 64);
-	sdma_poll(q, source->flag.va, FLAG);
+	sdma_wait_memory(q, source->flag.va, FLAG);
 	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
 	sdma_copy(q, source->svm_va + 16, source->vram.va, PAGE);
 	sdma_fence(q, source->user_va, 4711);
-	sdma_fence(q, source->page.va + 8 * source->signal_event, source->signal_event);
-	sdma_trap(q, source->signal_event);
-	sdma_ring_doorbell(q);
-	while (sdma_rptr(q) != 28)
+	sdma_fence(q, source->events.page.va + 8 * source->events.signal, source->events.signal);
+	sdma_trap(q, source->events.signal);
+	sdma_kick(q);
+	while (sdma_done_bytes(q) != 28)
 		usleep(1000);
 }
 
 static void source_main(void)
 {
+	int drm_fd[MAX_STATE_GPUS] = { -1 };
 	uint64_t i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve_at = arena;
 	source->pid = getpid();
-	source->kfd = kfd_open();
-	for (i = 0; i < nr_gpus; i++) {
-		int drm_fd = render_open(gpus[i].render_minor);
-
-		must(kfd_acquire(source->kfd, drm_fd, gpus[i].gpu_id), "ACQUIRE_VM");
-		if (i)
-			continue;
-		source->vram = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
-		source->target = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, COPY_BYTES, GTT_RW);
-		source->flag = buffer_new(source->kfd, drm_fd, gpus[0].gpu_id, PAGE, GTT_RW);
-		source_events(drm_fd);
-		source->queue = sdma_new(source->kfd, drm_fd, gpus[0].gpu_id);
-	}
+	source->kfd = kfd_file();
+	gpus_acquire(source->kfd, drm_fd);
+	source->vram = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, COPY_BYTES, VRAM_RW | MEM_EXEC);
+	source->target = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, COPY_BYTES, GTT_RW);
+	source->flag = buffer_new(source->kfd, drm_fd[0], gpus[0].gpu_id, PAGE, GTT_RW);
+	source->events = events_new(source->kfd, drm_fd[0]);
+	source->queue = queue_new(source->kfd, drm_fd[0], &gpus[0]);
 	source_user_memory();
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(DOORBELLS), DOORBELLS, MEM_DOORBELL | MEM_WRITABLE, NULL,
-		       &source->doorbell_handle),
-	     "ALLOC doorbells");
-	must(kfd_alloc(source->kfd, gpus[0].gpu_id, reserve(PAGE), PAGE, MEM_MMIO | MEM_WRITABLE, NULL,
-		       &source->mmio_handle),
-	     "ALLOC MMIO");
 	for (i = 0; i < COPY_BYTES; i++)
 		((uint8_t *)source->vram.va)[i] = pattern(i);
 	source_submit();
@@ -158,20 +122,12 @@ static void await_no_queues(void)
 
 static void take_out(void)
 {
-	pid_t pid = fork();
 	int kfd;
+	pid_t pid = child_checkpoint(source_main, &source->step, &source->kfd, state, &kfd);
 
-	must(pid, "fork");
-	if (!pid)
-		source_main();
-	await(&source->step, 1);
-	trace(pid);
-	kfd = fd_of(pid, source->kfd);
-	must(state_info(kfd, state), "PROCESS_INFO");
-	must(state_checkpoint(kfd, state), "CHECKPOINT");
 	save_contents(state, contents);
 	check_u64(state->info.num_objects, 4, "a queue, two events, an SVM range are saved");
-	check_errno(criu_simple(kfd, OP_UNPAUSE), 0, "UNPAUSE");
+	check_errno(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), 0, "UNPAUSE");
 	reap(pid, true);
 	close(kfd);
 	await_no_queues();
@@ -184,19 +140,19 @@ static void heir_check_buckets(void)
 	uint32_t i;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 		uint64_t actual = device_of(state, b->gpu_id)->actual_gpu_id;
 
-		if (b->flags & MEM_DOORBELL)
+		if (b->alloc_flags & MEM_DOORBELL)
 			check_u64(b->restored_offset, 3ull << 62 | actual << 46, "doorbells: restored offset");
-		else if (b->flags & MEM_MMIO)
+		else if (b->alloc_flags & MEM_MMIO)
 			check_u64(b->restored_offset, actual << 46, "MMIO page: restored offset");
-		else if (b->flags & MEM_USERPTR)
+		else if (b->alloc_flags & MEM_USERPTR)
 			check_u64(b->restored_offset, 0, "userptr: restored offset is left alone");
 		else
 			check_true(b->restored_offset && !(b->restored_offset & (PAGE - 1)),
 				   "buffer %u: restored offset", i);
-		if (b->flags & (MEM_VRAM | MEM_GTT))
+		if (b->alloc_flags & (MEM_VRAM | MEM_GTT))
 			check_u64(lseek(b->dmabuf_fd, 0, SEEK_END), b->size, "buffer %u: dma-buf", i);
 		else
 			check_u64(b->dmabuf_fd, NO_FD, "buffer %u: no dma-buf", i);
@@ -205,33 +161,25 @@ static void heir_check_buckets(void)
 
 static void heir_fill_memory(void)
 {
-	const int prot = PROT_READ | PROT_WRITE;
 	uint32_t i;
 	void *p;
 
 	for (i = 0; i < state->info.num_bos; i++) {
-		const struct bo_bucket *b = &state->bos[i];
+		const struct kfd_criu_bo_bucket *b = &state->bos[i];
 
 		if (!contents[i])
 			continue;
-		p = mmap((void *)b->addr, b->size, prot, MAP_SHARED | MAP_FIXED, device_of(state, b->gpu_id)->drm_fd,
-			 b->restored_offset);
-		if (p == MAP_FAILED)
-			err(1, "mmap restored buffer %u", i);
+		p = must_map(b->addr, b->size, RW, device_of(state, b->gpu_id)->drm_fd, b->restored_offset);
 		memcpy(p, contents[i], b->size);
 	}
-	p = mmap((void *)source->user_va, 2 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
-	p = mmap((void *)source->svm_va, 4 * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (p == MAP_FAILED)
-		err(1, "mmap");
+	must_map(source->user_va, 2 * PAGE, RW, -1, 0);
+	must_map(source->svm_va, 4 * PAGE, RW, -1, 0);
 }
 
 /* The heir waits for the event that the queue raises at its end. */
 static void heir_wait(int kfd)
 {
-	struct event_data data = { .event_id = source->signal_event };
+	struct event_data data = { .event_id = source->events.signal };
 	struct kfd_ioctl_wait_events_args args = {
 		.events_ptr = (uintptr_t)&data,
 		.num_events = 1,
@@ -257,23 +205,25 @@ static void heir_check_queue(int kfd, struct sdma_queue *q)
 {
 	volatile uint32_t *flag = (volatile uint32_t *)source->flag.va;
 
-	check_u64(sdma_rptr(q), 28, "the queue stands where it stood");
+	check_u64(sdma_done_bytes(q), 28, "the queue stands where it stood");
 	*(uint32_t *)source->user_va = 0;
 	usleep(50000);
-	check_u64(sdma_rptr(q), 28, "... and waits");
+	check_u64(sdma_done_bytes(q), 28, "... and waits");
 	*flag = FLAG;
 	heir_wait(kfd);
-	check_true(sdma_drain(q, 3000), "the queue goes on to its end");
+	check_true(!sdma_drain(q), "the queue goes on to its end");
 	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... the copied data is right");
 	check_true(heir_data_ok(source->svm_va + 16, PAGE), "... also in SVM memory");
 	check_u64(*(volatile uint32_t *)source->user_va, 4711, "... and the fence in user memory");
 }
 
-static void heir_check_doorbell(int kfd, struct sdma_queue *q)
+static void heir_check_doorbell(int kfd, struct test_queue *queue)
 {
+	struct sdma_queue *q = &queue->sdma;
+	uint32_t gpu = q->gpu->gpu_id;
 	bool user_ids = release >= 703;
-	uint64_t id = user_ids ? q->gpu_id : device_of(state, q->gpu_id)->actual_gpu_id;
-	uint64_t wrong = user_ids ? device_of(state, q->gpu_id)->actual_gpu_id : q->gpu_id;
+	uint64_t id = user_ids ? gpu : device_of(state, gpu)->actual_gpu_id;
+	uint64_t wrong = user_ids ? device_of(state, gpu)->actual_gpu_id : gpu;
 
 	if (id != wrong) {
 		void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, 3ull << 62 | wrong << 46);
@@ -282,11 +232,11 @@ static void heir_check_doorbell(int kfd, struct sdma_queue *q)
 		check_true(p != MAP_FAILED, "the other gpu id in a doorbell offset means the other GPU");
 		munmap(p, DOORBELLS);
 	}
-	sdma_map_doorbell(q, kfd, 3ull << 62 | id << 46);
+	queue_map_doorbell(queue, kfd, 3ull << 62 | id << 46);
 	memset((void *)source->target.va, 0, COPY_BYTES);
 	sdma_copy(q, source->target.va, source->vram.va, COPY_BYTES);
-	sdma_ring_doorbell(q);
-	check_true(sdma_drain(q, 3000), "the doorbell of the restored queue works");
+	sdma_kick(q);
+	check_true(!sdma_drain(q), "the doorbell of the restored queue works");
 	check_true(heir_data_ok(source->target.va, COPY_BYTES), "... and its data is right");
 }
 
@@ -294,23 +244,23 @@ static void heir_check_handles(int kfd)
 {
 	uint32_t gpu = gpus[0].gpu_id;
 	struct buffer another;
-	struct sdma_queue q;
+	struct test_queue q;
 
 	check_errno(kfd_free(kfd, source->vram.handle), EBUSY, "buffers have their old handles and are mapped");
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), 0, "... on the GPUs that they were mapped on");
 	check_errno(kfd_unmap(kfd, source->vram.handle, gpu), EINVAL, "... once");
 	check_errno(kfd_map(kfd, source->vram.handle, gpu), 0, "... and can be mapped again");
-	check_errno(kfd_free(kfd, source->page.handle), EPERM, "the signal page is known");
+	check_errno(kfd_free(kfd, source->events.page.handle), EPERM, "the signal page is known");
 	another = buffer_new(kfd, device_of(state, gpu)->drm_fd, gpu, PAGE, GTT_RW);
 	check_true(another.handle != source->vram.handle, "a new buffer has a new handle");
-	q = sdma_new(kfd, device_of(state, gpu)->drm_fd, gpu);
-	check_u64(q.queue_id, source->queue.queue_id + 1, "a new queue has the next id");
-	check_errno(queue_destroy(kfd, source->queue.queue_id), 0, "the restored queue can be destroyed");
+	q = queue_new(kfd, device_of(state, gpu)->drm_fd, &gpus[0]);
+	check_u64(q.sdma.queue_id, source->queue.sdma.queue_id + 1, "a new queue has the next id");
+	check_errno(queue_destroy(kfd, source->queue.sdma.queue_id), 0, "the restored queue can be destroyed");
 }
 
 static void heir_main(void)
 {
-	struct sdma_queue queue = source->queue;
+	struct test_queue queue = source->queue;
 	int kfd;
 
 	reserve_at = arena + ARENA / 2;
@@ -324,7 +274,7 @@ static void heir_main(void)
 	check_errno(criu_resume(kfd, getppid()), ESRCH, "RESUME of a process without /dev/kfd");
 	check_errno(criu_resume(kfd, getpid()), 0, "RESUME");
 	check_errno(criu_resume(kfd, getpid()), EINVAL, "RESUME again");
-	heir_check_queue(kfd, &queue);
+	heir_check_queue(kfd, &queue.sdma);
 	heir_check_doorbell(kfd, &queue);
 	heir_check_handles(kfd);
 	check_errno(state_restore(kfd, state), EINVAL, "RESTORE again");
@@ -369,7 +319,7 @@ static void check_spoilt(const char *name, void (*spoil)(struct state *s), int w
 static void no_objects(struct state *s)
 {
 	s->info.num_bos = s->info.num_objects = 0;
-	s->info.priv_size = 8 + 8ull * s->info.num_devices;
+	s->info.priv_data_size = 8 + 8ull * s->info.num_devices;
 }
 
 /* A second queue of another number wants the SDMA queue of the first. */
@@ -379,15 +329,15 @@ static void sdma_queue_twice(struct state *s)
 	struct queue_priv *queue = (struct queue_priv *)objects;
 	size_t bytes = sizeof(*queue) + queue->mqd_size;
 
-	memmove(objects + bytes, objects, s->info.priv_size - (size_t)(objects - s->priv));
-	s->info.priv_size += bytes;
+	memmove(objects + bytes, objects, s->info.priv_data_size - (size_t)(objects - s->priv));
+	s->info.priv_data_size += bytes;
 	s->info.num_objects++;
 	queue->q_id = 5;
 }
 
 static void check_after_acquire(void)
 {
-	int kfd = kfd_open(), drm_fd = render_open(gpus[0].render_minor);
+	int kfd = kfd_file(), drm_fd = render_open(gpus[0].render_minor);
 
 	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
 	state->devices[0].drm_fd = render_open(gpus[0].render_minor);
@@ -412,7 +362,7 @@ static void check_heirs(void)
 	if (nr_gpus < 2)
 		return;
 	swap_gpus(state);
-	if (node_partition(&gpus[0]) != node_partition(&gpus[1]))
+	if (partition_of(&gpus[0]) != partition_of(&gpus[1]))
 		check_spoilt("an SDMA queue that comes to another partition", nothing, EINVAL);
 	else
 		run_heir("on GPUs that changed places", heir_main);

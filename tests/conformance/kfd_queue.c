@@ -5,41 +5,30 @@
 #include "criu_test.h"
 
 static int kfd, drm_fd;
-static struct node gpu;
 static unsigned int release;
-
-/* A ring and pointers that no queue has yet. */
-static struct sdma_queue unborn(void)
-{
-	struct sdma_queue q = { .gpu_id = gpu.gpu_id };
-
-	q.ring = buffer_new(kfd, drm_fd, gpu.gpu_id, RING, GTT_RW);
-	q.pointers = buffer_new(kfd, drm_fd, gpu.gpu_id, PAGE, GTT_RW);
-	return q;
-}
 
 /* The first doorbell of an SDMA engine follows from its place among those of all partitions of the device. */
 static void check_sdma_doorbells(void)
 {
-	unsigned int i, n = count_gpus(NULL);
+	unsigned int i;
 
-	for (i = 0; i < n && i < 8; i++) {
-		struct node node = node_gpu(i);
-		uint64_t engine = node_partition(&node) * (node.sdma_engines + node.xgmi_engines);
+	for (i = 0; i < nr_gpus; i++) {
+		struct kfd_gpu *gpu = &gpus[i];
+		uint64_t engine = partition_of(gpu) * (gpu->sdma_engines + gpu->xgmi_engines);
 		uint64_t want = 0x100 + 10 * engine;
 		int file = drm_fd;
-		struct sdma_queue q;
+		struct test_queue q;
 
-		if (node.gpu_id != gpu.gpu_id) {
-			file = render_open(node.render_minor);
-			must(kfd_acquire(kfd, file, node.gpu_id), "ACQUIRE_VM");
+		if (i) {
+			file = render_open(gpu->render_minor);
+			must(kfd_acquire(kfd, file, gpu->gpu_id), "ACQUIRE_VM");
 		}
-		if (node.gfx >= 90400 && release >= 702)
+		if (gpu->gfx_version >= 90400 && release >= 702)
 			want = (want + 3) & ~3ull;
-		q = sdma_new(kfd, file, node.gpu_id);
+		q = queue_new(kfd, file, gpu);
 		check_u64((q.doorbell_offset & (DOORBELLS - 1)) / 8, want,
 			  "doorbell of the first SDMA engine of GPU %u", i);
-		sdma_free(&q, kfd);
+		queue_free(&q, kfd);
 	}
 }
 
@@ -47,34 +36,30 @@ static void check_sdma_doorbells(void)
 static void check_saved_type(void)
 {
 	static struct state state;
-	struct sdma_queue q = unborn();
-	struct create_queue args = sdma_args(&q);
+	struct test_queue q;
 
-	if (!gpu.xgmi_engines || count_gpus(NULL) > MAX_STATE_GPUS) {
-		check_skip("the type that XGMI queues are saved with: no such engines, or too many GPUs");
-	} else {
-		args.type = 3;
-		must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
-		must(state_info(kfd, &state), "PROCESS_INFO");
-		must(state_checkpoint(kfd, &state), "CHECKPOINT");
-		check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
-			  "the type that an XGMI queue is saved with");
-		state_close_fds(&state);
-		must(criu_simple(kfd, OP_UNPAUSE), "UNPAUSE");
-		must(queue_destroy(kfd, args.queue_id), "DESTROY_QUEUE");
+	if (!gpus[0].xgmi_engines) {
+		check_skip("the type that XGMI queues are saved with: no such engines");
+		return;
 	}
-	buffer_free(kfd, &q.ring);
-	buffer_free(kfd, &q.pointers);
+	q = queue_new_of_type(kfd, drm_fd, &gpus[0], KFD_IOC_QUEUE_TYPE_SDMA_XGMI);
+	must(state_info(kfd, &state), "PROCESS_INFO");
+	must(state_checkpoint(kfd, &state), "CHECKPOINT");
+	check_u64(((struct queue_priv *)state_objects(&state))->type, release < 618 ? 4 : 3,
+		  "the type that an XGMI queue is saved with");
+	state_close_fds(&state);
+	must(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE), "UNPAUSE");
+	queue_free(&q, kfd);
 }
 
 /* Argument: the release whose rules hold. */
 int main(int argc, char **argv)
 {
 	release = release_of(argc, argv);
-	gpu = node_gpu(0);
-	kfd = kfd_open();
-	drm_fd = render_open(gpu.render_minor);
-	must(kfd_acquire(kfd, drm_fd, gpu.gpu_id), "ACQUIRE_VM");
+	gpus_find();
+	kfd = kfd_file();
+	drm_fd = render_open(gpus[0].render_minor);
+	must(kfd_acquire(kfd, drm_fd, gpus[0].gpu_id), "ACQUIRE_VM");
 	check_sdma_doorbells();
 	check_saved_type();
 	return conformance_end();

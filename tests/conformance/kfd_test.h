@@ -10,9 +10,7 @@
 #include <dirent.h>
 #include <err.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -28,6 +26,8 @@
 #include <linux/kfd_ioctl.h>
 
 #include "../clear.h"
+#include "../workloads/kfd.h"
+#include "../workloads/sdma.h"
 #include "conformance.h"
 
 /* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
@@ -65,13 +65,6 @@
 #define GTT_RW	  (MEM_GTT | MEM_WRITABLE | MEM_NO_SUBST)
 #define VRAM_RW	  (MEM_VRAM | MEM_WRITABLE | MEM_NO_SUBST)
 
-struct create_queue {
-	uint64_t ring, wptr, rptr, doorbell_offset;
-	uint32_t ring_size, gpu_id, type, percentage, priority, queue_id;
-	uint64_t eop, eop_size, cwsr;
-	uint32_t cwsr_size, ctl_stack_size, engine, metadata_size;
-};
-
 struct event_data {
 	union {
 		struct kfd_hsa_memory_exception_data memory;
@@ -79,11 +72,6 @@ struct event_data {
 	};
 	uint64_t ext;
 	uint32_t event_id, pad;
-};
-
-struct export_dmabuf {
-	uint64_t handle;
-	uint32_t flags, fd;
 };
 
 /* ---- files ---- */
@@ -96,12 +84,12 @@ static inline uint64_t now_ms(void)
 	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
 }
 
-static inline int kfd_open(void)
+static inline int kfd_file(void)
 {
-	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	int fd = kfd_reopen();
 
 	if (fd < 0)
-		err(1, "open /dev/kfd");
+		exit(1);
 	return fd;
 }
 
@@ -110,96 +98,6 @@ static inline void must(long ret, const char *what)
 {
 	if (ret < 0)
 		err(1, "%s", what);
-}
-
-struct node {
-	unsigned int number;
-	uint32_t gpu_id;
-	uint32_t render_minor;
-	uint64_t gfx, num_xcc, sdma_engines, xgmi_engines, queues_per_engine, cwsr_size, ctl_stack_size;
-};
-
-static inline uint64_t node_property(unsigned int number, const char *name)
-{
-	char path[128], key[64];
-	uint64_t value, ret = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/properties", number);
-	f = fopen(path, "re");
-	if (!f)
-		err(1, "%s", path);
-	while (fscanf(f, "%63s %" SCNu64, key, &value) == 2)
-		if (!strcmp(key, name))
-			ret = value;
-	fclose(f);
-	return ret;
-}
-
-/* Node @number; false past the last. */
-static inline bool node_read(unsigned int number, struct node *node)
-{
-	char path[128];
-	FILE *f;
-
-	memset(node, 0, sizeof(*node));
-	node->number = number;
-	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%u/gpu_id", number);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fscanf(f, "%u", &node->gpu_id) != 1)
-		errx(1, "%s: no number", path);
-	fclose(f);
-	if (!node->gpu_id)
-		return true;
-	node->render_minor = node_property(number, "drm_render_minor");
-	node->gfx = node_property(number, "gfx_target_version");
-	node->num_xcc = node_property(number, "num_xcc");
-	node->sdma_engines = node_property(number, "num_sdma_engines");
-	node->xgmi_engines = node_property(number, "num_sdma_xgmi_engines");
-	node->queues_per_engine = node_property(number, "num_sdma_queues_per_engine");
-	node->cwsr_size = node_property(number, "cwsr_size");
-	node->ctl_stack_size = node_property(number, "ctl_stack_size");
-	return true;
-}
-
-/* Which partition of its device the node is: how many nodes before it have the same PCI device. */
-static inline unsigned int node_partition(const struct node *node)
-{
-	uint64_t domain = node_property(node->number, "domain"),
-		 device = node_property(node->number, "location_id") >> 3;
-	unsigned int n, partition = 0;
-	struct node other;
-
-	for (n = 0; n < node->number && node_read(n, &other); n++)
-		partition += other.gpu_id && node_property(n, "domain") == domain &&
-			     node_property(n, "location_id") >> 3 == device;
-	return partition;
-}
-
-/* The @index-th GPU of the machine; ends the program when there is none. */
-static inline struct node node_gpu(unsigned int index)
-{
-	struct node node;
-	unsigned int n;
-
-	for (n = 0; node_read(n, &node); n++)
-		if (node.gpu_id && !index--)
-			return node;
-	errx(1, "the machine has too few GPUs");
-}
-
-static inline unsigned int count_gpus(unsigned int *ret_nodes)
-{
-	unsigned int n, gpus = 0;
-	struct node node;
-
-	for (n = 0; node_read(n, &node); n++)
-		gpus += node.gpu_id != 0;
-	if (ret_nodes)
-		*ret_nodes = n;
-	return gpus;
 }
 
 static inline int render_open(uint32_t minor)
@@ -217,6 +115,19 @@ static inline int render_open(uint32_t minor)
 }
 
 /* ---- memory ---- */
+
+#define RW (PROT_READ | PROT_WRITE)
+
+/* Maps a file; @fd -1: memory of its own; @at 0: anywhere. Ends the program when it cannot. */
+static inline void *must_map(uint64_t at, uint64_t size, int prot, int fd, uint64_t offset)
+{
+	int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (at ? MAP_FIXED : 0);
+	void *p = mmap((void *)at, size, prot, flags, fd, offset);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap of %" PRIu64 " bytes at offset %#" PRIx64, size, offset);
+	return p;
+}
 
 static inline int kfd_acquire(int kfd, int drm_fd, uint32_t gpu_id)
 {
@@ -253,29 +164,25 @@ static inline int kfd_free(int kfd, uint64_t handle)
 	return ioctl(kfd, NR_FREE, &args);
 }
 
-static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, uint32_t *success, bool map)
+static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, bool map)
 {
 	struct kfd_ioctl_map_memory_to_gpu_args args = {
 		.handle = handle,
 		.device_ids_array_ptr = (uintptr_t)ids,
 		.n_devices = n,
-		.n_success = success ? *success : 0,
 	};
-	int ret = ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
 
-	if (success)
-		*success = args.n_success;
-	return ret;
+	return ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
 }
 
 static inline int kfd_map(int kfd, uint64_t handle, uint32_t gpu_id)
 {
-	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, true);
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, true);
 }
 
 static inline int kfd_unmap(int kfd, uint64_t handle, uint32_t gpu_id)
 {
-	return kfd_map_ids(kfd, handle, &gpu_id, 1, NULL, false);
+	return kfd_map_ids(kfd, handle, &gpu_id, 1, false);
 }
 
 /* Set: where reserve() takes from next, in a stretch that the program keeps free. */
@@ -301,25 +208,16 @@ static inline uint64_t reserve(uint64_t size)
 /* A buffer at the same address on CPU and GPU, mapped on the GPU it is of. */
 struct buffer {
 	uint64_t va, size, offset, handle;
-	uint32_t gpu_id, flags;
+	uint32_t gpu_id;
 };
-
-static inline void *buffer_mmap(const struct buffer *b, int drm_fd)
-{
-	void *p = mmap((void *)b->va, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, drm_fd, b->offset);
-
-	if (p == MAP_FAILED)
-		err(1, "mmap a buffer of %" PRIu64 " bytes", b->size);
-	return p;
-}
 
 static inline struct buffer buffer_new(int kfd, int drm_fd, uint32_t gpu_id, uint64_t size, uint32_t flags)
 {
-	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id, .flags = flags };
+	struct buffer b = { .va = reserve(size), .size = size, .gpu_id = gpu_id };
 
 	must(kfd_alloc(kfd, gpu_id, b.va, size, flags, &b.offset, &b.handle), "ALLOC_MEMORY_OF_GPU");
 	must(kfd_map(kfd, b.handle, gpu_id), "MAP_MEMORY_TO_GPU");
-	buffer_mmap(&b, drm_fd);
+	must_map(b.va, size, RW, drm_fd, b.offset);
 	return b;
 }
 
@@ -332,52 +230,48 @@ static inline void buffer_free(int kfd, struct buffer *b)
 
 /* ---- SDMA queues ---- */
 
-struct sdma_queue {
+struct test_queue {
+	struct sdma_queue sdma; /* for the packets; its buffers are these: */
 	struct buffer ring, pointers; /* rptr at 0, wptr at 64 */
-	uint32_t queue_id, gpu_id;
 	uint64_t doorbell_offset; /* as CREATE_QUEUE gave it */
 	uint8_t *doorbell_page;
-	volatile uint64_t *doorbell;
-	uint64_t wptr; /* bytes put into the ring */
 };
 
-static inline struct create_queue sdma_args(const struct sdma_queue *q)
+static inline void queue_map_doorbell(struct test_queue *q, int kfd, uint64_t offset)
 {
-	return (struct create_queue){
-		.ring = q->ring.va,
-		.wptr = q->pointers.va + 64,
-		.rptr = q->pointers.va,
+	q->doorbell_page = must_map(0, DOORBELLS, RW, kfd, offset & ~(DOORBELLS - 1));
+	q->sdma.doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
+}
+
+static inline struct test_queue queue_new_of_type(int kfd, int drm_fd, struct kfd_gpu *gpu, uint32_t type)
+{
+	struct test_queue q = { .sdma.gpu = gpu };
+	struct kfd_ioctl_create_queue_args args = {
 		.ring_size = RING,
-		.gpu_id = q->gpu_id,
-		.type = 1,
-		.percentage = 100,
-		.priority = 7,
+		.gpu_id = gpu->gpu_id,
+		.queue_type = type,
+		.queue_percentage = 100,
+		.queue_priority = 7,
 	};
-}
 
-static inline void sdma_map_doorbell(struct sdma_queue *q, int kfd, uint64_t offset)
-{
-	void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, offset & ~(DOORBELLS - 1));
-
-	if (p == MAP_FAILED)
-		err(1, "mmap doorbells at %#" PRIx64, offset);
-	q->doorbell_page = p;
-	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (q->doorbell_offset & (DOORBELLS - 1)));
-}
-
-static inline struct sdma_queue sdma_new(int kfd, int drm_fd, uint32_t gpu_id)
-{
-	struct sdma_queue q = { .gpu_id = gpu_id };
-	struct create_queue args;
-
-	q.ring = buffer_new(kfd, drm_fd, gpu_id, RING, GTT_RW);
-	q.pointers = buffer_new(kfd, drm_fd, gpu_id, PAGE, GTT_RW);
-	args = sdma_args(&q);
+	q.ring = buffer_new(kfd, drm_fd, gpu->gpu_id, RING, GTT_RW);
+	q.pointers = buffer_new(kfd, drm_fd, gpu->gpu_id, PAGE, GTT_RW);
+	args.ring_base_address = q.ring.va;
+	args.write_pointer_address = q.pointers.va + 64;
+	args.read_pointer_address = q.pointers.va;
 	must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
-	q.queue_id = args.queue_id;
+	q.sdma.ring = (struct kfd_bo){ .cpu = (void *)q.ring.va, .size_bytes = RING };
+	q.sdma.rptr.cpu = (void *)q.pointers.va;
+	q.sdma.wptr.cpu = (uint8_t *)q.pointers.va + 64;
+	q.sdma.queue_id = args.queue_id;
 	q.doorbell_offset = args.doorbell_offset;
-	sdma_map_doorbell(&q, kfd, args.doorbell_offset);
+	queue_map_doorbell(&q, kfd, args.doorbell_offset);
 	return q;
+}
+
+static inline struct test_queue queue_new(int kfd, int drm_fd, struct kfd_gpu *gpu)
+{
+	return queue_new_of_type(kfd, drm_fd, gpu, KFD_IOC_QUEUE_TYPE_SDMA);
 }
 
 static inline int queue_destroy(int kfd, uint32_t queue_id)
@@ -387,75 +281,12 @@ static inline int queue_destroy(int kfd, uint32_t queue_id)
 	return ioctl(kfd, NR_DESTROY_QUEUE, &args);
 }
 
-static inline void sdma_free(struct sdma_queue *q, int kfd)
+static inline void queue_free(struct test_queue *q, int kfd)
 {
-	must(queue_destroy(kfd, q->queue_id), "DESTROY_QUEUE");
+	must(queue_destroy(kfd, q->sdma.queue_id), "DESTROY_QUEUE");
 	munmap(q->doorbell_page, DOORBELLS);
 	buffer_free(kfd, &q->ring);
 	buffer_free(kfd, &q->pointers);
-}
-
-static inline void sdma_put(struct sdma_queue *q, const uint32_t *dw, unsigned int n)
-{
-	volatile uint32_t *ring = (volatile uint32_t *)q->ring.va;
-	unsigned int i;
-
-	for (i = 0; i < n; i++, q->wptr += 4)
-		ring[q->wptr % RING / 4] = dw[i];
-}
-
-static inline void sdma_copy(struct sdma_queue *q, uint64_t dst, uint64_t src, uint32_t bytes)
-{
-	const uint32_t dw[7] = { 1, bytes - 1, 0, src, src >> 32, dst, dst >> 32 };
-
-	sdma_put(q, dw, 7);
-}
-
-static inline void sdma_fence(struct sdma_queue *q, uint64_t va, uint32_t value)
-{
-	const uint32_t dw[4] = { 5, va, va >> 32, value };
-
-	sdma_put(q, dw, 4);
-}
-
-/* Waits until the dword at @va is @value. */
-static inline void sdma_poll(struct sdma_queue *q, uint64_t va, uint32_t value)
-{
-	const uint32_t dw[6] = { 8 | 3u << 28 | 1u << 31, va, va >> 32, value, 0xffffffff, 0xfffu << 16 | 4 };
-
-	sdma_put(q, dw, 6);
-}
-
-static inline void sdma_trap(struct sdma_queue *q, uint32_t event_id)
-{
-	const uint32_t dw[2] = { 6, event_id };
-
-	sdma_put(q, dw, 2);
-}
-
-static inline void sdma_ring_doorbell(struct sdma_queue *q)
-{
-	*(volatile uint64_t *)(q->pointers.va + 64) = q->wptr;
-	__sync_synchronize();
-	*q->doorbell = q->wptr;
-}
-
-static inline uint64_t sdma_rptr(const struct sdma_queue *q)
-{
-	return *(volatile uint64_t *)q->pointers.va;
-}
-
-/* True when all that was put into the ring was executed within @ms. */
-static inline bool sdma_drain(const struct sdma_queue *q, unsigned int ms)
-{
-	uint64_t end = now_ms() + ms;
-
-	while (sdma_rptr(q) != q->wptr) {
-		if (now_ms() > end)
-			return false;
-		usleep(200);
-	}
-	return true;
 }
 
 #endif

@@ -32,7 +32,7 @@ static int touch(volatile uint32_t *p)
 static void check_userptr(void)
 {
 	int file = render_open(gpus[0].render_minor), fd;
-	void *p = mmap(NULL, BO_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = must_map(0, BO_BYTES, RW, -1, 0);
 	uint64_t offset;
 	uint32_t gem;
 

@@ -8,6 +8,7 @@
 #ifndef CONFORMANCE_SHARE_TEST_H
 #define CONFORMANCE_SHARE_TEST_H
 
+#include "../workloads/fdpass.h"
 #include "../workloads/gem.h"
 #include "criu_test.h"
 
@@ -27,12 +28,9 @@ enum step {
 	STEP_UNMAP,
 	STEP_GEM_IMPORT,
 	STEP_GEM_CLOSE,
-	STEP_GEM_EXPORT,
-	STEP_GEM_CREATE,
 	STEP_HOLD,
 	STEP_DROP,
 	STEP_CHECKPOINT,
-	STEP_REOPEN,
 };
 
 struct request {
@@ -44,7 +42,7 @@ struct request {
 struct seen {
 	uint64_t ino, offset, addr, size;
 	int64_t count;
-	uint32_t flags, nr_bos, nr_mapped;
+	uint32_t flags, nr_bos;
 };
 
 struct reply {
@@ -71,7 +69,7 @@ static inline void find_gpus(int argc, char **argv)
 {
 	gpus_find();
 	far_vram = nr_gpus > 1 &&
-		   (!is_since(argc, argv, "7.2.12") || !node_property(gpus[0].number, "hive_id"));
+		   (!is_since(argc, argv, "7.2.12") || !gpus[0].hive_id);
 }
 
 /* ---- dma-bufs ---- */
@@ -103,7 +101,10 @@ static inline uint64_t inode_of(int fd)
 
 static inline int kfd_export(int kfd, uint64_t handle)
 {
-	struct export_dmabuf args = { .handle = handle, .flags = O_RDWR | O_CLOEXEC };
+	struct {
+		uint64_t handle;
+		uint32_t flags, fd;
+	} args = { .handle = handle, .flags = O_RDWR | O_CLOEXEC };
 
 	return ioctl(kfd, NR_EXPORT_DMABUF, &args) ? -1 : (int)args.fd;
 }
@@ -129,13 +130,9 @@ static inline uint32_t object_new(int file, uint64_t size, uint64_t domains)
 
 static inline struct process process_open(void)
 {
-	struct process p = { .sock = -1, .pid = getpid(), .kfd = kfd_open(), .held = -1 };
-	unsigned int i;
+	struct process p = { .sock = -1, .pid = getpid(), .kfd = kfd_file(), .held = -1 };
 
-	for (i = 0; i < nr_gpus; i++)
-		p.drm[i] = render_open(gpus[i].render_minor);
-	for (i = 0; i < nr_gpus; i++)
-		must(kfd_acquire(p.kfd, p.drm[i], gpus[i].gpu_id), "ACQUIRE_VM");
+	gpus_acquire(p.kfd, p.drm);
 	return p;
 }
 
@@ -143,7 +140,7 @@ static inline struct process process_open(void)
 static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
 {
 	struct state *s = calloc(1, sizeof(*s));
-	uint32_t i, j;
+	uint32_t i;
 	int ret;
 
 	memset(seen, 0, sizeof(*seen));
@@ -153,14 +150,14 @@ static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
 	if (ret) {
 		int saved = errno;
 
-		criu_simple(kfd, OP_UNPAUSE);
+		criu_simple(kfd, KFD_CRIU_OP_UNPAUSE);
 		free(s);
 		errno = saved;
 		return -1;
 	}
 	seen->nr_bos = s->info.num_bos;
 	for (i = 0; i < s->info.num_bos; i++) {
-		const struct bo_bucket *b = &s->bos[i];
+		const struct kfd_criu_bo_bucket *b = &s->bos[i];
 		const struct bo_priv *priv = state_bo_priv(s, i);
 
 		if (b->gpu_id != handle >> 32 || priv->idr_handle != (uint32_t)handle)
@@ -168,16 +165,14 @@ static inline int checkpoint_self(int kfd, uint64_t handle, struct seen *seen)
 		seen->addr = b->addr;
 		seen->size = b->size;
 		seen->offset = b->offset;
-		seen->flags = b->flags;
-		for (j = 0; j < 64 && priv->mapped[j]; j++)
-			seen->nr_mapped++;
+		seen->flags = b->alloc_flags;
 		if (b->dmabuf_fd != NO_FD) {
 			seen->ino = inode_of(b->dmabuf_fd);
 			seen->count = dmabuf_count(b->dmabuf_fd);
 		}
 	}
 	state_close_fds(s);
-	criu_simple(kfd, OP_UNPAUSE);
+	criu_simple(kfd, KFD_CRIU_OP_UNPAUSE);
 	free(s);
 	return 0;
 }
@@ -186,7 +181,7 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 {
 	uint32_t gpu_id = gpus[r->gpu].gpu_id, handle32 = r->handle;
 	uint64_t offset = 0;
-	int ret = 0, new_fd;
+	int ret;
 
 	switch (r->step) {
 	case STEP_ALLOC:
@@ -197,7 +192,7 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 		*ret_fd = kfd_export(p->kfd, r->handle);
 		return *ret_fd < 0 ? -1 : 0;
 	case STEP_IMPORT:
-		return kfd_import(p->kfd, gpu_id, fd, r->flags ? 0 : reserve(BO_BYTES), &reply->handle);
+		return kfd_import(p->kfd, gpu_id, fd, reserve(BO_BYTES), &reply->handle);
 	case STEP_FREE:
 		return kfd_free(p->kfd, r->handle);
 	case STEP_MAP:
@@ -210,12 +205,6 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 		return ret;
 	case STEP_GEM_CLOSE:
 		return gem_close(p->drm[r->gpu], r->handle);
-	case STEP_GEM_EXPORT:
-		return gem_export(p->drm[r->gpu], r->handle, true, ret_fd);
-	case STEP_GEM_CREATE:
-		ret = gem_create(p->drm[r->gpu], BO_BYTES, r->flags, 0, &handle32);
-		reply->handle = handle32;
-		return ret;
 	case STEP_HOLD:
 		p->held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		return p->held < 0 ? -1 : 0;
@@ -223,10 +212,6 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 		return close(p->held);
 	case STEP_CHECKPOINT:
 		return checkpoint_self(p->kfd, r->handle, &reply->seen);
-	case STEP_REOPEN: /* a render file of its own, beside that of KFD */
-		new_fd = render_open(gpus[r->gpu].render_minor);
-		p->drm[r->gpu] = new_fd;
-		return 0;
 	}
 	errno = ENOSYS;
 	return -1;
@@ -234,58 +219,13 @@ static inline int do_step(struct process *p, const struct request *r, int fd, st
 
 /* ---- other processes ---- */
 
-static inline void send_with_fd(int sock, const void *data, size_t size, int fd)
-{
-	struct iovec iov = { (void *)data, size };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	must(sendmsg(sock, &msg, 0), "sendmsg");
-}
-
-static inline bool receive_with_fd(int sock, void *data, size_t size, int *fd)
-{
-	struct iovec iov = { data, size };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
-
-	*fd = -1;
-	if (n <= 0)
-		return false;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c)
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	return (size_t)n == size;
-}
-
 static inline void process_serve(int sock)
 {
 	struct process p = process_open();
 	struct request r;
 	int fd;
 
-	while (receive_with_fd(sock, &r, sizeof(r), &fd)) {
+	while (!fdpass_receive(sock, &r, sizeof(r), &fd)) {
 		struct reply reply = { 0 };
 		int ret_fd = -1;
 
@@ -293,7 +233,7 @@ static inline void process_serve(int sock)
 			reply.error = errno;
 		if (fd >= 0)
 			close(fd);
-		send_with_fd(sock, &reply, sizeof(reply), ret_fd);
+		must(fdpass_send(sock, &reply, sizeof(reply), ret_fd), "sending a reply");
 		if (ret_fd >= 0)
 			close(ret_fd);
 	}
@@ -335,8 +275,8 @@ static inline int tell(struct process *p, struct request r, int fd, struct reply
 		if (do_step(p, &r, fd, reply, &new_fd))
 			return -1;
 	} else {
-		send_with_fd(p->sock, &r, sizeof(r), fd);
-		if (!receive_with_fd(p->sock, reply, sizeof(*reply), &new_fd))
+		must(fdpass_send(p->sock, &r, sizeof(r), fd), "sending a request");
+		if (fdpass_receive(p->sock, reply, sizeof(*reply), &new_fd))
 			errx(1, "a process of the test has ended");
 	}
 	if (ret_fd)
@@ -353,15 +293,6 @@ static inline uint64_t p_handle(struct process *p, struct request r, int fd, con
 	return reply.handle;
 }
 
-static inline int p_fd(struct process *p, struct request r, const char *what)
-{
-	struct reply reply;
-	int fd;
-
-	must(tell(p, r, -1, &reply, &fd), what);
-	return fd;
-}
-
 static inline uint64_t p_alloc(struct process *p, unsigned int gpu, uint32_t flags)
 {
 	return p_handle(p, (struct request){ .step = STEP_ALLOC, .gpu = gpu, .flags = flags }, -1, "ALLOC");
@@ -369,12 +300,26 @@ static inline uint64_t p_alloc(struct process *p, unsigned int gpu, uint32_t fla
 
 static inline int p_export(struct process *p, uint64_t handle)
 {
-	return p_fd(p, (struct request){ .step = STEP_EXPORT, .handle = handle }, "EXPORT_DMABUF");
+	struct reply reply;
+	int fd;
+
+	must(tell(p, (struct request){ .step = STEP_EXPORT, .handle = handle }, -1, &reply, &fd), "EXPORT_DMABUF");
+	return fd;
 }
 
 static inline uint64_t p_import(struct process *p, unsigned int gpu, int fd)
 {
 	return p_handle(p, (struct request){ .step = STEP_IMPORT, .gpu = gpu }, fd, "IMPORT_DMABUF");
+}
+
+/* A BO of one process is imported by another one, on a GPU of its choice. */
+static inline uint64_t p_pass(struct process *from, uint64_t handle, struct process *to, unsigned int gpu)
+{
+	int fd = p_export(from, handle);
+	uint64_t import = p_import(to, gpu, fd);
+
+	close(fd);
+	return import;
 }
 
 static inline void p_free(struct process *p, uint64_t handle)

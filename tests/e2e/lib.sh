@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2016,SC2034,SC2119,SC2120
 # Helpers of the scenarios with the real criu: a GPU job, dump, restore, what is expected of them.
 #
 # Sourced inside the machine. A scenario calls these; whatever is not as expected ends it
@@ -23,6 +23,7 @@ criu_seconds=		# of the last call
 criu_limit=120		# seconds that criu may take
 job_limit=120		# and a job to check all its bytes
 faulty=()		# command that has criu's calls fail
+small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)	# of a job that has as little as it can
 pair=			# what is being shown, in scenarios that show several things (pairs.sh)
 
 fail() {
@@ -164,6 +165,16 @@ expect_log_quiet() {
 	[ -z "$lines" ] || fail "the kernel complained: $(head -n 1 <<<"$lines") ($(wc -l <<<"$lines") lines)"
 }
 
+# driver_said PATTERN: since the scenario's begin
+driver_said() {
+	dmesg | sed "1,/e2e: scenario ${work##*/}\$/d" | grep "$1" >/dev/null
+}
+
+# kernel_since RELEASE
+kernel_since() {
+	printf '%s\n' "$1" "$(uname -r)" | sort -C -V
+}
+
 objects_left() {
 	[ ! -e "$objects_file" ] || awk '$2 != 0 { printf "%s%s %s", sep, $1, $2; sep = ", " }' "$objects_file"
 }
@@ -205,7 +216,7 @@ job_states() {
 # job_start ARG...: returns when all its processes compute
 job_start() {
 	local file
-	rm -f "$job" "$job".[0-9]*
+	rm -f "$job" "$job".[0-9]* "$work/shape"
 	"$gpujob" --state "$job" --background "$@" >"$work/job.start" 2>&1 ||
 		fail "the job did not start: $(head -n 1 "$work/job.start")"
 	job_pids=()
@@ -297,6 +308,24 @@ expect_verified() {
 	expect_state_above "$job_limit" verifies "${before[@]}"
 }
 
+# stranger_start ARG...: a job of somebody else, whose pid is $stranger; stranger_end: all of its data was right
+stranger_start() {
+	"$gpujob" --state "$work/stranger" --background "$@" >"$work/stranger.start" 2>&1 ||
+		fail "the other job did not start: $(head -n 1 "$work/stranger.start")"
+	stranger=$(state_get "$work/stranger" pid)
+}
+
+stranger_end() {
+	kill -TERM "$stranger"
+	wait_until 60 no_process "$stranger" || fail "the other job does not end"
+	[ "$(state_get "$work/stranger" phase)" = "done" ] || fail "the other job's data is wrong: $(state_get "$work/stranger" message)"
+}
+
+expect_right() {
+	expect_progress
+	expect_verified
+}
+
 # job_end: the job checks everything once more, frees everything without an error and ends
 job_end() {
 	local file
@@ -317,6 +346,11 @@ job_complaints() {
 
 job_kill() {
 	kill -KILL "${job_pids[@]}" 2>/dev/null || true
+}
+
+# render_minors PID: of the render nodes that it has open, by their numbers: in a container, names are those of the dump
+render_minors() {
+	{ stat -Lc %Hr:%Lr "/proc/$1/fd/"* || true; } | sed -n 's/^226://p' | sort -nu
 }
 
 # fds PID: "NUMBER TARGET" of all open files, without one that is closed meanwhile
@@ -387,16 +421,39 @@ images_new() {
 	mkdir -p "$images"
 }
 
-# dump ARG...: of the whole job; criu says it succeeded
-dump() {
+# dump_at_once ARG...: of the whole job; criu says it succeeded
+dump_at_once() {
 	images_new
 	criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump ended with status $?: $(criu_errors)"
+}
+
+# dump ARG...: likewise, and the job is gone then, unless it is left running
+dump() {
+	dump_at_once "$@"
+	[[ " $* " == *" --leave-running "* ]] || expect_gone
 }
 
 # dump_refused ARG...: criu says that it failed
 dump_refused() {
 	images_new
 	! criu_call dump -t "${job_pids[0]}" "$@" || fail "criu dump succeeded, but it should have refused"
+}
+
+# action_script FILE COMMANDS: a script for criu, which runs them when all is saved
+action_script() {
+	printf '#!/bin/bash\n[ "$CRTOOLS_SCRIPT_ACTION" = post-dump ] || exit 0\n%s\n' "$2" >"$1"
+	chmod 755 "$1"
+}
+
+# dump_killed [COMMANDS]: criu is killed when all is saved, after these commands: the queues stand still
+dump_killed() {
+	images_new
+	action_script "$work/kill" "${1-}"$'\nkill -KILL "$PPID"'
+	{
+		! criu dump -t "${job_pids[0]}" --action-script "$work/kill" -D "$images" -o "$work/killed.log" -v4 </dev/null \
+			>/dev/null || fail "criu was not killed"
+	} 2>"$work/killed.out"
+	expect_alive
 }
 
 # expect_one_error PATTERN: in the last log, the plugin says what is wrong, once
@@ -462,8 +519,7 @@ expect_picture() {
 
 # expect_unharmed: the job is as job_picture has noted, computes and finds all its data right
 expect_unharmed() {
-	expect_progress
-	expect_verified
+	expect_right
 	expect_picture
 }
 
@@ -482,12 +538,29 @@ states_written() {
 	done < <(job_states)
 }
 
+# job_goes: all bytes are right, open files, threads and mappings as in $work/shape, and new data follow
+job_goes() {
+	expect_verified
+	expect_shape "$work/shape"
+	expect_progress
+}
+
+# job_returns [COMMAND ARG...]: the job is dumped and gone, and goes on after a restore; between, the command runs where
+# nothing is left in the driver
+job_returns() {
+	[ -e "$work/shape" ] || process_shape >"$work/shape"
+	dump
+	[ $# -eq 0 ] || expect_no_objects
+	"$@"
+	restore
+	job_goes
+}
+
 # job_comes_back [TIMES]: the job is dumped, gone, restored and as it was, one time after the other
 job_comes_back() {
 	local n
 	for ((n = 0; n < ${1:-1}; n++)); do
 		dump
-		expect_gone
 		restore
 		expect_unharmed
 	done
@@ -517,6 +590,17 @@ expect_images() {
 	for file in "$images"/amdgpu-*.img; do
 		[ -s "$file" ] || fail "image ${file##*/} is empty"
 	done
+}
+
+# byte_put FILE AT VALUE
+byte_put() {
+	# shellcheck disable=SC2059
+	printf "\\x$(printf %x "$3")" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# flip_bit FILE AT [BIT]
+flip_bit() {
+	byte_put "$1" "$2" $(($(od -An -tu1 -j "$2" -N 1 "$1") ^ 1 << ${3:-2}))
 }
 
 images_count() {

@@ -30,7 +30,6 @@ job_dump() {
 	job_start "${small_job[@]}" "$@"
 	process_shape >"$work/shape"
 	dump
-	expect_gone
 }
 
 pair_shown() {
@@ -63,8 +62,7 @@ accepted() {
 	restore "${restore_options[@]}"
 	expect_becomes "${@:2}"
 	[ -z "${gpus_seen:-}" ] || expect_gpus "$gpus_seen"
-	expect_verified
-	expect_progress
+	expect_right
 	# Slow, and the same for all restores of a dump: once.
 	[ ! -e "$work/shape" ] || expect_shape "$work/shape"
 	rm -f "$work/shape"

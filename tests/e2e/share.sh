@@ -20,7 +20,7 @@ machine_apart() {
 
 # can_translate: whether GPUs can have an IOMMU; that of asicsim needs Linux 7
 can_translate() {
-	printf '7\n%s\n' "$(uname -r)" | sort -C -V
+	kernel_since 7
 }
 
 # machine_translated: two GPUs in no hive, each with its own addresses of system memory
@@ -30,7 +30,7 @@ machine_translated() {
 
 # kernel_lists: whether the kernel lists the objects of a render file, without which none is restored (Linux 6.18)
 kernel_lists() {
-	printf '6.18\n%s\n' "$(uname -r)" | sort -C -V
+	kernel_since 6.18
 }
 
 no_dmabuf_left() {
@@ -42,21 +42,10 @@ expect_no_dmabufs() {
 	wait_until 10 no_dmabuf_left || fail "dma-bufs left in the kernel: $(tail -n 1 "$dmabufs_file")"
 }
 
-# job_goes: all bytes are right in all directions, numbers and open files are as they were, new data follow
-job_goes() {
-	expect_verified
-	expect_shape "$work/shape"
-	expect_progress
-}
-
 # goes_twice: dumped, gone and restored two times, and then ended
 goes_twice() {
-	for _ in 1 2; do
-		dump
-		expect_gone
-		restore
-		job_goes
-	done
+	job_returns
+	job_returns
 	job_end
 }
 
@@ -90,13 +79,7 @@ expect_criu_ended() {
 comes_back() {
 	pair="$*"
 	job_start "$@"
-	process_shape >"$work/shape"
-	dump
-	expect_gone
-	expect_no_objects
-	expect_no_dmabufs
-	restore
-	job_goes
+	job_returns expect_no_dmabufs
 	job_end
 	expect_no_objects
 	expect_no_dmabufs

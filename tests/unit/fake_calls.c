@@ -157,7 +157,6 @@ size_t fake_leaks(void)
 
 #define WRAP_MEMORY(name, args, pass)                                         \
 	void *__real_##name args;                                             \
-	void *__wrap_##name args;                                             \
 	void *__wrap_##name args                                              \
 	{                                                                     \
 		return hit_memory(#name) ? NULL : track(__real_##name pass);  \
@@ -168,7 +167,6 @@ WRAP_MEMORY(calloc, (size_t n, size_t size), (n, size))
 WRAP_MEMORY(strdup, (const char *text), (text))
 
 void *__real_reallocarray(void *mem, size_t n, size_t size);
-void *__wrap_reallocarray(void *mem, size_t n, size_t size);
 void *__wrap_reallocarray(void *mem, size_t n, size_t size)
 {
 	void *grown;
@@ -181,7 +179,6 @@ void *__wrap_reallocarray(void *mem, size_t n, size_t size)
 }
 
 void __real_free(void *mem);
-void __wrap_free(void *mem);
 void __wrap_free(void *mem)
 {
 	untrack(mem);
@@ -201,7 +198,6 @@ static bool is_written(int fd)
 
 /* Closed it is in any case. */
 int __real_close(int fd);
-int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
 	const char *name = !is_through() && is_written(fd) ? FAKE_CLOSE_OF_WRITTEN : "close";
@@ -214,7 +210,6 @@ void __wrap__exit(int status);
 
 /* A handler that belongs to no library leaves with its argument as the status; the program does not do so. */
 int __real___cxa_atexit(void (*function)(void *), void *arg, void *dso);
-int __wrap___cxa_atexit(void (*function)(void *), void *arg, void *dso);
 int __wrap___cxa_atexit(void (*function)(void *), void *arg, void *dso)
 {
 	if (dso || (void *)function != (void *)__wrap__exit)
@@ -236,7 +231,6 @@ void __wrap__exit(int status)
 	longjmp(fake_exit, 1);
 }
 
-int __wrap_kill(pid_t pid, int sig);
 int __wrap_kill(pid_t pid, int sig)
 {
 	/* Of init, a group or everybody. */
@@ -249,7 +243,6 @@ int __wrap_kill(pid_t pid, int sig)
 /* ---- calls with a path ---- */
 
 int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
 	char room[PATH_MAX];
@@ -263,7 +256,6 @@ int __wrap_open(const char *path, int flags, ...)
 }
 
 int __real_openat(int dir, const char *path, int flags, ...);
-int __wrap_openat(int dir, const char *path, int flags, ...);
 int __wrap_openat(int dir, const char *path, int flags, ...)
 {
 	char room[PATH_MAX];
@@ -305,7 +297,6 @@ static FILE *open_fdinfo(int fd)
 }
 
 FILE *__real_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	char room[PATH_MAX];
@@ -322,7 +313,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 }
 
 DIR *__real_opendir(const char *path);
-DIR *__wrap_opendir(const char *path);
 DIR *__wrap_opendir(const char *path)
 {
 	char room[PATH_MAX];
@@ -331,7 +321,6 @@ DIR *__wrap_opendir(const char *path)
 }
 
 ssize_t __real_readlink(const char *path, char *buf, size_t n);
-ssize_t __wrap_readlink(const char *path, char *buf, size_t n);
 ssize_t __wrap_readlink(const char *path, char *buf, size_t n)
 {
 	char room[PATH_MAX];
@@ -340,7 +329,6 @@ ssize_t __wrap_readlink(const char *path, char *buf, size_t n)
 }
 
 /* It never fails here: without the names of render nodes the task would go to another root directory. */
-int __wrap_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode)
 {
 	char room[PATH_MAX];
@@ -349,7 +337,6 @@ int __wrap_access(const char *path, int mode)
 }
 
 int __real_stat(const char *path, struct stat *st);
-int __wrap_stat(const char *path, struct stat *st);
 int __wrap_stat(const char *path, struct stat *st)
 {
 	char room[PATH_MAX];
@@ -361,7 +348,6 @@ int __wrap_stat(const char *path, struct stat *st)
 	return 0;
 }
 
-int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st)
 {
 	if (hit("fstat") || __real_fstat(fd, st))
@@ -404,7 +390,6 @@ static bool is_another_try(enum fake_device device, unsigned long op, void *arg)
 }
 
 int __real_ioctl(int fd, unsigned long op, ...);
-int __wrap_ioctl(int fd, unsigned long op, ...);
 int __wrap_ioctl(int fd, unsigned long op, ...)
 {
 	enum fake_device device = device_of_fd(fd);
@@ -429,7 +414,6 @@ int __wrap_ioctl(int fd, unsigned long op, ...)
 }
 
 void *__real_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
-void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 {
 	if (hit_memory("mmap"))
@@ -446,13 +430,11 @@ void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 long __real_syscall(long number, ...);
 /* A restored process has the pid that it had. */
 pid_t __real_getpid(void);
-pid_t __wrap_getpid(void);
 pid_t __wrap_getpid(void)
 {
 	return FAKE_PID;
 }
 
-long __wrap_syscall(long number, ...);
 long __wrap_syscall(long number, ...)
 {
 	long a[6], ret;

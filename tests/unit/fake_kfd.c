@@ -343,7 +343,6 @@ void fake_leave_free(uint64_t bytes)
 }
 
 void __real_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
-void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
 void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage)
 {
 	__real_usage_read(sysfs, machine, usage);

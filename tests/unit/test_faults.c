@@ -342,9 +342,15 @@ static int restore_mappings(void)
 
 static bool is_mapped; /* by the last restore: its contents were not awaited before */
 
+static int resume_task(int pid)
+{
+	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
+
+	return hook(pid);
+}
+
 static int restore(void)
 {
-	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
 	int (*forked)(void) = (int (*)(void))CR_PLUGIN_DESC.hooks[CRIU_HOOK_POST_FORKING];
 	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
 
@@ -357,7 +363,7 @@ static int restore(void)
 		ret = restore_mappings();
 	is_mapped = !ret;
 	if (!ret)
-		ret = resume(getpid());
+		ret = resume_task(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
 	return ret;
 }
@@ -491,6 +497,22 @@ static int in_child(bool (*fails)(unsigned int), unsigned int nth)
 	return 2;
 }
 
+static void (*right)(void);
+
+static bool run_right(unsigned int nth)
+{
+	(void)nth;
+	right();
+	return true;
+}
+
+/* @what complains when something is not right. */
+static void assert_right_in_child(void (*what)(void))
+{
+	right = what;
+	assert_int_equal(in_child(run_right, 0), 1);
+}
+
 static void each_call(bool (*fails)(unsigned int), unsigned int least)
 {
 	unsigned int nth = 1, wrong = 0;
@@ -507,15 +529,38 @@ static void each_call(bool (*fails)(unsigned int), unsigned int least)
 
 /* ---- tests ---- */
 
-TEST(a_process_is_dumped_and_restored)
+static void write_images(void)
 {
 	int ret;
 
 	new_images();
-	assert_null(run(dump, 0, 0, &ret));
-	if (ret)
+	fake_traced_by(gettid());
+	if (run(dump, 0, 0, &ret) || ret || log_errors)
 		fail_msg("%s", log_text);
-	assert_int_equal(log_errors, 0);
+}
+
+/* In a child: a dump or a restore without a word of error; @otherwise says what it means if it is not. */
+static void must_work(int (*what)(void), const char *otherwise)
+{
+	int ret;
+
+	if (run(what, 0, 0, &ret) || ret || log_errors)
+		complain("%s (%d)", otherwise, ret);
+}
+
+/* One error line, which has @text. */
+static void must_fail(int (*what)(void), const char *text, const char *otherwise)
+{
+	int ret;
+
+	run(what, 0, 0, &ret);
+	if (!ret || log_errors != 1 || !strstr(log_text, text))
+		complain("%s (%d), want \"%s\"", otherwise, ret, text);
+}
+
+TEST(a_process_is_dumped_and_restored)
+{
+	write_images();
 	assert_false(fake_process_is_paused());
 	verify_images(0, "none");
 	assert_int_equal(log_errors, 0);
@@ -536,12 +581,7 @@ static bool lack_memory_in_restore(unsigned int nth)
 
 TEST(a_lack_of_memory_is_called_that)
 {
-	int ret;
-
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	/* Its error line is dropped, and stands for no other. */
 	touch("amdgpu-kfd-1.img");
 	each_call(lack_memory_in_restore, 200);
@@ -555,12 +595,7 @@ DUMP_LOOP(any_failure_of_a_dump_is_reported)
 
 TEST(any_failure_of_a_restore_is_reported)
 {
-	int ret;
-
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	each_call(fail_restore, 200);
 	remove_images();
 }
@@ -604,14 +639,12 @@ TEST(programs_that_criu_starts_inherit_nothing)
 /* A criu without an inventory asks for every task that it restores. */
 TEST(a_task_without_a_gpu_is_not_touched)
 {
-	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
-
 	new_images();
 	begin(0, 0);
 	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
 	/* As where the driver has no GPU to open; the first call is for the list of tasks. */
 	fake_fail(2, EINVAL);
-	assert_int_equal(resume(getpid()), -ENOTSUP);
+	assert_int_equal(resume_task(getpid()), -ENOTSUP);
 	assert_false(fake_was_killed());
 	fake_failed();
 	assert_int_equal(log_errors, 0);
@@ -628,7 +661,6 @@ static const char *release; /* of the kernel; NULL: of this one */
 static size_t pages_written;
 
 int __real_uname(struct utsname *name);
-int __wrap_uname(struct utsname *name);
 int __wrap_uname(struct utsname *name)
 {
 	int ret = __real_uname(name);
@@ -639,7 +671,6 @@ int __wrap_uname(struct utsname *name)
 }
 
 /* test_cow.c shows that it writes those. */
-int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
 int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	(void)pid;
@@ -692,24 +723,19 @@ TEST(pages_are_written_only_where_resume_needs_it)
 /* One that shares the tree with a GPU process neither; kernels crash when it is resumed. */
 TEST(only_tasks_with_state_are_resumed)
 {
-	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
 	static const int no_tasks[] = { -1, 0, 1, INT_MIN };
-	int ret;
 
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	begin(0, 0);
 	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
 	assert_int_equal(restore_file(KFD_ID), 0);
 	for (int i = 0; i < FAKE_NR_VMAS; i++)
 		assert_int_equal(restore_mapping(&fake_vmas[i]), 0);
-	assert_int_equal(resume(getppid()), -ENOTSUP);
+	assert_int_equal(resume_task(getppid()), -ENOTSUP);
 	assert_false(fake_restored_runs());
 	for (size_t i = 0; i < ARRAY_SIZE(no_tasks); i++)
-		assert_int_equal(resume(no_tasks[i]), -ENOTSUP);
-	assert_int_equal(resume(getpid()), 0);
+		assert_int_equal(resume_task(no_tasks[i]), -ENOTSUP);
+	assert_int_equal(resume_task(getpid()), 0);
 	assert_true(fake_restored_runs());
 	assert_false(fake_was_killed());
 	assert_int_equal(log_errors, 0);
@@ -726,12 +752,9 @@ TEST(a_foreign_mapping_is_not_ours)
 	int (*hook)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
 		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_UPDATE_VMA_MAP];
 	uint64_t offset = 1;
-	int ret, fd = -1;
+	int fd = -1;
 
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	begin(0, 0);
 	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
 	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
@@ -745,22 +768,24 @@ TEST(a_foreign_mapping_is_not_ours)
 	remove_images();
 }
 
+/* Frees @image. */
+static void replace_image(struct kfd_image *image)
+{
+	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
+	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
+	kfd_image_free(image);
+}
+
 /* Other writers' images have no mappings: they are found by path, and by the GPUs that the image names. */
 TEST(mappings_that_an_image_does_not_have_are_restored)
 {
 	struct kfd_image *image = NULL;
-	int ret;
 
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
 	assert_int_equal(image->nr_vmas, FAKE_NR_VMAS);
 	image->nr_vmas = 0;
-	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
-	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
-	kfd_image_free(image);
+	replace_image(image);
 	verify_images(0, "none");
 	remove_images();
 }
@@ -783,12 +808,9 @@ static void keep_page_server(int *ret_server)
 
 TEST(memory_that_comes_later_is_refused)
 {
-	int ret, server;
+	int server;
 
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
+	write_images();
 	keep_page_server(&server);
 	begin(0, 0);
 	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
@@ -859,8 +881,7 @@ TEST(a_dump_replaces_the_images_of_an_earlier_one)
 	assert_true(has_image("amdgpu-kfd-98.img"));
 	verify_images(0, "none");
 	/* Again, on top of whole images. */
-	run(dump, 0, 0, &ret);
-	assert_int_equal(ret, 0);
+	must_work(dump, "a dump into a used directory fails");
 	verify_images(0, "none");
 	remove_images();
 }
@@ -895,8 +916,7 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 	assert_non_null(strstr(log_text, "--prev-images-dir"));
 	assert_true(has_image("amdgpu-kfd-1.img"));
 	assert_false(has_image("parent"));
-	run(dump, 0, 0, &ret);
-	assert_int_equal(ret, 0);
+	must_work(dump, "a dump into a used directory fails");
 	verify_images(0, "none");
 	remove_images();
 }
@@ -905,11 +925,10 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 static const char *refusal;
 static void (*change)(void);
 
-static bool refuses(unsigned int nth)
+static void refuses(void)
 {
 	int ret;
 
-	(void)nth;
 	change();
 	older_images();
 	run(dump, 0, 0, &ret);
@@ -918,14 +937,13 @@ static bool refuses(unsigned int nth)
 	remove_images();
 	if (!ret || log_errors != 1 || !strstr(log_text, refusal) || fake_process_is_paused())
 		complain("refused with %d, want \"%s\"", ret, refusal);
-	return true;
 }
 
 static void assert_refused(void (*how)(void), const char *text)
 {
 	change = how;
 	refusal = text;
-	assert_int_equal(in_child(refuses, 0), 1);
+	assert_right_in_child(refuses);
 	fake_reopen();
 }
 
@@ -989,16 +1007,6 @@ TEST(a_state_of_another_process_is_refused)
 
 /* ---- operations of the KFD, and what a restore finds ---- */
 
-static void write_images(void)
-{
-	int ret;
-
-	new_images();
-	fake_traced_by(gettid());
-	assert_null(run(dump, 0, 0, &ret));
-	assert_int_equal(ret, 0);
-}
-
 static bool is_repeated(int (*what)(void), const char *name)
 {
 	const char *call;
@@ -1042,26 +1050,19 @@ TEST(a_gpu_may_have_another_id)
 	remove_images();
 }
 
-/* One error line, which says it. */
-static void assert_restore_fails(int (*how)(void), const char *text)
+static void assert_restore_fails(const char *text)
 {
-	int ret;
-
-	run(how, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, text))
-		complain("restored with %d, want \"%s\"", ret, text);
+	must_fail(restore, text, "restored");
 	fake_kfd_forget();
 }
 
-static bool fail_resume(unsigned int nth)
+static void fail_resume(void)
 {
 	int ret;
 
-	(void)nth;
 	run(restore, 0, ESRCH, &ret);
 	if (!ret || !fake_was_killed() || !strstr(log_text, "cannot resume its GPU queues: No such process"))
 		complain("a process whose queues do not run is restored (%d)", ret);
-	return true;
 }
 
 TEST(the_image_of_another_process_is_refused)
@@ -1071,21 +1072,18 @@ TEST(the_image_of_another_process_is_refused)
 	write_images();
 	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
 	image->state.pid++;
-	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
-	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
-	kfd_image_free(image);
-	assert_restore_fails(restore, "the GPU state is of pid 4712, and criu restores it in pid 4711");
+	replace_image(image);
+	assert_restore_fails("the GPU state is of pid 4712, and criu restores it in pid 4711");
 	remove_images();
 }
 
 /* In a child: what kills the tasks ends criu as well. */
-static bool are_refused(unsigned int nth)
+static void are_refused(void)
 {
 	static const char name[] = "amdgpu-pages-7-1111.img";
 	uint8_t byte = 0;
 	int fd;
 
-	(void)nth;
 	write_images();
 	fd = openat(images_fd, name, O_RDWR | O_CLOEXEC);
 	if (pread(fd, &byte, 1, 8 + 8192) != 1) /* the first one of the second buffer with contents */
@@ -1094,17 +1092,16 @@ static bool are_refused(unsigned int nth)
 	if (pwrite(fd, &byte, 1, 8 + 8192) != 1)
 		complain("%s is not damaged", name);
 	close(fd);
-	assert_restore_fails(restore, "BO 2 is damaged");
+	assert_restore_fails("BO 2 is damaged");
 	if (unlinkat(images_fd, name, 0))
 		complain("%s is not there", name);
-	assert_restore_fails(restore, "image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
+	assert_restore_fails("image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
 	remove_images();
-	return true;
 }
 
 TEST(damaged_and_missing_contents_are_refused)
 {
-	assert_int_equal(in_child(are_refused, 0), 1);
+	assert_right_in_child(are_refused);
 }
 
 static const struct {
@@ -1154,21 +1151,19 @@ TEST(damage_is_found_late_where_that_costs_nothing)
 		assert_int_equal(in_child(damage_is_found, i), 1);
 }
 
-static bool fail_library(unsigned int nth)
+static void fail_library(void)
 {
-	(void)nth;
 	library_error = -ENOENT;
-	assert_restore_fails(restore, "No such file or directory");
-	return true;
+	assert_restore_fails("No such file or directory");
 }
 
 /* Errors by which the plugin tells criu, with others, that something is none of its business. */
 TEST(an_error_of_the_kernel_is_no_word_about_whose_it_is)
 {
 	write_images();
-	assert_int_equal(in_child(fail_library, 0), 1);
+	assert_right_in_child(fail_library);
 	fail_name = "RESUME";
-	assert_int_equal(in_child(fail_resume, 0), 1);
+	assert_right_in_child(fail_resume);
 	fail_name = NULL;
 	remove_images();
 }
@@ -1203,65 +1198,45 @@ TEST(a_gpu_that_is_full_is_refused)
 
 /* ---- control stacks that the kernel left out ---- */
 
-static bool empty_stack_comes_back(unsigned int nth)
+static void empty_stack_comes_back(void)
 {
-	int ret;
-
 	fake_leave_out_stack(false);
 	new_images();
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("an idle queue is refused (%d)", ret);
-	verify_images(nth, "none");
-	return true;
+	must_work(dump, "an idle queue is refused");
+	verify_images(0, "none");
 }
 
 /* The dump was told to go on without the kernel; so has the restore to be. */
-static bool lost_stack_is_refused(unsigned int nth)
+static void lost_stack_is_refused(void)
 {
-	int ret;
-
 	fake_leave_out_stack(true);
 	new_images();
-	run(dump, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "stopped in a kernel"))
-		complain("a kernel that would be lost is dumped (%d)", ret);
+	must_fail(dump, "stopped in a kernel", "a kernel that would be lost is dumped");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("refused although told otherwise (%d)", ret);
+	must_work(dump, "refused although told otherwise");
 	unsetenv("KFD_RESTORABLE_CHECK");
-	run(restore, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "1 queues were stopped in kernels whose control stacks are not"))
-		complain("a kernel is lost without a word (%d)", ret);
-	fake_kfd_forget();
+	assert_restore_fails("1 queues were stopped in kernels whose control stacks are not");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
-	verify_images(nth, "none");
-	return true;
+	verify_images(0, "none");
 }
 
 TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)
 {
-	assert_int_equal(in_child(empty_stack_comes_back, 0), 1);
-	assert_int_equal(in_child(lost_stack_is_refused, 0), 1);
+	assert_right_in_child(empty_stack_comes_back);
+	assert_right_in_child(lost_stack_is_refused);
 }
 
-static bool several_xccs_come_back(unsigned int nth)
+static void several_xccs_come_back(void)
 {
-	int ret;
-
 	fake_give_xccs(4);
 	new_images();
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("a queue of four XCCs is refused (%d)", ret);
-	verify_images(nth, "none");
-	return true;
+	must_work(dump, "a queue of four XCCs is refused");
+	verify_images(0, "none");
 }
 
 TEST(states_of_several_xccs_are_restored_as_one)
 {
-	assert_int_equal(in_child(several_xccs_come_back, 0), 1);
+	assert_right_in_child(several_xccs_come_back);
 }
 
 /* ---- a task with a render node and without /dev/kfd ---- */
@@ -1286,13 +1261,12 @@ static int dump_render_node(void)
 static int restore_render_node(void)
 {
 	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
-	int (*resume)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
 	int fd, ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
 
 	if (ret)
 		return ret;
 	fd = hook(RENDER_ID);
-	if (fd < 0 || !fake_is_device(fd, 0) || resume(getpid()) != -ENOTSUP)
+	if (fd < 0 || !fake_is_device(fd, 0) || resume_task(getpid()) != -ENOTSUP)
 		ret = -1;
 	if (fd >= 0)
 		close(fd);
@@ -1300,54 +1274,40 @@ static int restore_render_node(void)
 	return ret;
 }
 
-static bool unused_node_comes_back(unsigned int nth)
+static void unused_node_comes_back(void)
 {
-	int ret;
-
-	(void)nth;
 	leave_render_node();
 	new_images();
-	if (run(dump_render_node, 0, 0, &ret) || ret || log_errors)
-		complain("a render node that is not used cannot be dumped (%d)", ret);
-	if (run(restore_render_node, 0, 0, &ret) || ret || log_errors)
-		complain("a render node that is not used cannot be restored (%d)", ret);
+	must_work(dump_render_node, "a render node that is not used cannot be dumped");
+	must_work(restore_render_node, "a render node that is not used cannot be restored");
 	remove_images();
-	return true;
 }
 
 TEST(a_render_node_that_is_not_used_is_opened_again)
 {
-	assert_int_equal(in_child(unused_node_comes_back, 0), 1);
+	assert_right_in_child(unused_node_comes_back);
 	fake_reopen();
 }
 
 /* ---- a process with a file that the KFD does not know ---- */
 
-static bool unused_files_are_no_address_spaces(unsigned int nth)
+static void unused_files_are_no_address_spaces(void)
 {
-	int ret;
-
-	(void)nth;
 	new_images();
 	fake_show_process(2, 8192); /* its pasid is 32768 */
 	fake_show_pasids((const uint32_t[]){ 32768, 32768 });
-	if (run(dump, 0, 0, &ret) || ret || log_errors)
-		complain("a process with two address spaces is not dumped (%d)", ret);
+	must_work(dump, "a process with two address spaces is not dumped");
 	fake_show_pasids((const uint32_t[]){ 32768, 32771 });
-	run(dump, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "sees 2 GPUs and has an address space on 1"))
-		complain("a GPU without an address space is not noticed (%d)", ret);
+	must_fail(dump, "sees 2 GPUs and has an address space on 1", "a GPU without an address space is not noticed");
 	/* Where no file has it, it says nothing. */
 	fake_show_pasids((const uint32_t[]){ 32770, 32771 });
-	if (run(dump, 0, 0, &ret) || ret || log_errors)
-		complain("address spaces with pasids of their own are not dumped (%d)", ret);
+	must_work(dump, "address spaces with pasids of their own are not dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_file_that_the_kfd_does_not_know_is_no_address_space)
 {
-	assert_int_equal(in_child(unused_files_are_no_address_spaces, 0), 1);
+	assert_right_in_child(unused_files_are_no_address_spaces);
 	fake_hide_process();
 }
 
@@ -1376,66 +1336,57 @@ static int pre_dump_bare_task(void)
 	return ret == -ENOTSUP ? 0 : ret;
 }
 
-static bool bare_tasks_are_refused(unsigned int nth)
+/* Nothing at all is said. */
+static void must_be_left_alone(int (*what)(void), const char *otherwise)
 {
-	int ret;
+	must_work(what, otherwise);
+	if (log_text[0])
+		complain("%s", otherwise);
+}
 
-	(void)nth;
+static void bare_tasks_are_refused(void)
+{
 	leave_render_node();
 	fake_close(FAKE_RENDER_FD);
 	new_images();
-	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
-		complain("a task that is no process of the KFD is not left alone (%d)", ret);
+	must_be_left_alone(dump_bare_task, "a task that is no process of the KFD is not left alone");
 	fake_show_process(0, 0);
-	if (run(pre_dump_bare_task, 0, 0, &ret) || ret || log_text[0])
-		complain("a task that has only looked at its GPUs is not pre-dumped (%d)", ret);
-	if (run(dump_bare_task, 0, 0, &ret) || ret || log_text[0])
-		complain("a task that has only looked at its GPUs is not left alone (%d)", ret);
+	must_be_left_alone(pre_dump_bare_task, "a task that has only looked at its GPUs is not pre-dumped");
+	must_be_left_alone(dump_bare_task, "a task that has only looked at its GPUs is not left alone");
 	fake_show_process(0, 8192);
-	run(dump_bare_task, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "has 0 queues and 8 KiB of VRAM on GPUs and has closed"))
-		complain("a task with VRAM and without files is dumped (%d)", ret);
+	must_fail(dump_bare_task, "has 0 queues and 8 KiB of VRAM on GPUs and has closed",
+		  "a task with VRAM and without files is dumped");
 	fake_show_process(2, 0);
-	run(dump_bare_task, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "has 2 queues and 0 KiB of VRAM on GPUs and has closed"))
-		complain("a task with queues and without files is dumped (%d)", ret);
-	run(pre_dump_bare_task, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "cannot be pre-dumped"))
-		complain("a task with queues and without files is pre-dumped (%d)", ret);
+	must_fail(dump_bare_task, "has 2 queues and 0 KiB of VRAM on GPUs and has closed",
+		  "a task with queues and without files is dumped");
+	must_fail(pre_dump_bare_task, "cannot be pre-dumped", "a task with queues and without files is pre-dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_task_with_state_and_without_files_is_refused)
 {
-	assert_int_equal(in_child(bare_tasks_are_refused, 0), 1);
+	assert_right_in_child(bare_tasks_are_refused);
 	fake_reopen();
 	fake_hide_process();
 }
 
-static bool used_nodes_are_refused(unsigned int nth)
+static void used_nodes_are_refused(void)
 {
-	int ret;
-
-	(void)nth;
 	leave_render_node();
 	new_images();
 	fake_use_render_file(2, 0);
-	run(dump_render_node, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB"))
-		complain("a render node with contexts is dumped (%d)", ret);
+	must_fail(dump_render_node, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB",
+		  "a render node with contexts is dumped");
 	fake_list_nothing();
 	fake_use_render_file(0, 1);
-	run(dump_render_node, 0, 0, &ret);
-	if (!ret || log_errors != 1 || !strstr(log_text, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB"))
-		complain("a render node with a syncobj is dumped (%d)", ret);
+	must_fail(dump_render_node, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB",
+		  "a render node with a syncobj is dumped");
 	remove_images();
-	return true;
 }
 
 TEST(a_render_node_in_use_is_refused_without_the_kfd)
 {
-	assert_int_equal(in_child(used_nodes_are_refused, 0), 1);
+	assert_right_in_child(used_nodes_are_refused);
 	fake_reopen();
 }
 
@@ -1462,25 +1413,20 @@ static void lose_render_node(void)
 	fake_make_lost_task(1);
 }
 
-static bool tree_is_dumped(unsigned int nth)
+static void tree_is_dumped(void)
 {
-	int ret;
-
-	(void)nth;
 	make_tree();
 	older_images();
-	if (run(dump, 0, 0, &ret) || ret || log_errors)
-		complain("a tree of processes cannot be dumped (%d)", ret);
+	must_work(dump, "a tree of processes cannot be dumped");
 	if (!has_image("amdgpu-renderD-11.img") || count_older())
 		complain("images of children are missing, or %zu older ones are left", count_older());
 	verify_images(0, "none");
 	remove_images();
-	return true;
 }
 
 TEST(tasks_of_several_kinds_are_dumped)
 {
-	assert_int_equal(in_child(tree_is_dumped, 0), 1);
+	assert_right_in_child(tree_is_dumped);
 	assert_refused(lose_kfd, "pid 4715: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
 	assert_refused(lose_render_node, "pid 4715: mapping at 0x20000 of renderD128: the process has no /dev/kfd open");
 	fake_hide_process();
@@ -1507,23 +1453,18 @@ static void share(void)
 	shares = true;
 }
 
-static bool share_comes_back(unsigned int nth)
+static void share_comes_back(void)
 {
-	int ret;
-
-	(void)nth;
 	share();
 	new_images();
-	if (run(dump, 0, 0, &ret) || ret || log_errors)
-		complain("a process that shares cannot be dumped (%d)", ret);
+	must_work(dump, "a process that shares cannot be dumped");
 	verify_images(0, "none");
 	remove_images();
-	return true;
 }
 
 TEST(a_process_that_shares_comes_back)
 {
-	assert_int_equal(in_child(share_comes_back, 0), 1);
+	assert_right_in_child(share_comes_back);
 }
 
 static void confuse_here(void)
@@ -1586,16 +1527,10 @@ static bool fail_restore_of_prepared(unsigned int nth)
 	return fail_restore(nth);
 }
 
-static bool write_prepared(unsigned int nth)
+static void write_prepared(void)
 {
-	int ret;
-
-	(void)nth;
 	prepare();
-	run(dump, 0, 0, &ret);
-	if (ret)
-		complain("the process cannot be dumped (%d)", ret);
-	return true;
+	must_work(dump, "the process cannot be dumped");
 }
 
 static void assert_dump_reports(void (*how)(void))
@@ -1609,7 +1544,7 @@ static void assert_restore_reports(void (*how)(void))
 {
 	prepare = how;
 	new_images();
-	assert_int_equal(in_child(write_prepared, 0), 1);
+	assert_right_in_child(write_prepared);
 	fake_reopen();
 	each_call(fail_restore_of_prepared, 300);
 	fake_reopen();
@@ -1717,7 +1652,7 @@ TEST(any_failure_of_setting_a_trap_handler_is_reported)
 {
 	prepare = set_trap;
 	new_images();
-	assert_int_equal(in_child(write_prepared, 0), 1);
+	assert_right_in_child(write_prepared);
 	each_call(fail_restore_with_trap, 300);
 	fake_untrap();
 	remove_images();
@@ -1731,15 +1666,13 @@ static void leave_objects(void)
 	render_only = shares = true;
 }
 
-static bool objects_come_back(unsigned int nth)
+static void objects_come_back(void)
 {
 	int ret;
 
-	(void)nth;
 	leave_objects();
 	new_images();
-	if (run(dump, 0, 0, &ret) || ret || log_errors)
-		complain("a process without /dev/kfd cannot be dumped (%d)", ret);
+	must_work(dump, "a process without /dev/kfd cannot be dumped");
 	if (has_image("amdgpu-kfd-7.img") || !has_image("amdgpu-kfd-8.img") || !has_image("amdgpu-renderD-8.img") ||
 	    has_image("amdgpu-kfd-9.img"))
 		complain("the state is not with the first file");
@@ -1750,12 +1683,11 @@ static bool objects_come_back(unsigned int nth)
 	if (run(restore, 0, 0, &ret) || !ret || !strstr(log_text, "amdgpu-renderD-8.img is missing"))
 		complain("a missing image is not noticed (%d)", ret);
 	remove_images();
-	return true;
 }
 
 TEST(a_process_without_kfd_comes_back)
 {
-	assert_int_equal(in_child(objects_come_back, 0), 1);
+	assert_right_in_child(objects_come_back);
 	fake_reopen();
 }
 

@@ -31,7 +31,6 @@ static const struct point {
 } points[] = {
 #define ANY UINT32_MAX
 	{ "kfd:open", 0, OPEN_KFD, ANY },
-	{ "kfd:GET_VERSION", 'K', 0x01, ANY },
 	{ "kfd:GET_PROCESS_APERTURES_NEW", 'K', 0x14, ANY },
 	{ "kfd:ACQUIRE_VM", 'K', 0x15, ANY },
 	{ "kfd:FREE_MEMORY_OF_GPU", 'K', 0x17, ANY },

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages of a word and one file descriptor.
+ * Messages of data and at most one file descriptor.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -14,42 +15,35 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int fdpass_send(int socket, int fd, unsigned int word)
+int fdpass_send(int socket, const void *data, size_t bytes, int fd)
 {
-	struct iovec iov = { &word, sizeof(word) };
-	union control control = { 0 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+	struct iovec iov = { (void *)(uintptr_t)data, bytes };
+	union control control = {
+		.align = { .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS },
 	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	return sendmsg(socket, &msg, MSG_NOSIGNAL) == sizeof(word) ? 0 : report(errno, "sending a dma-buf: %m");
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	return sendmsg(socket, &msg, MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : report(errno, "sending a file: %m");
 }
 
-int fdpass_receive(int socket, unsigned int *ret_word, int *ret_fd)
+int fdpass_receive(int socket, void *data, size_t bytes, int *ret_fd)
 {
-	struct iovec iov = { ret_word, sizeof(*ret_word) };
-	union control control = { 0 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header;
+	struct iovec iov = { data, bytes };
+	union control control;
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
 
-	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) != sizeof(*ret_word))
-		return report(EPIPE, "receiving a dma-buf: %m");
-	header = CMSG_FIRSTHDR(&msg);
-	if (!header || header->cmsg_type != SCM_RIGHTS)
-		return report(EPROTO, "a message without a dma-buf");
-	memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
+	*ret_fd = -1;
+	if (!n)
+		return -EPIPE;
+	if (n != (ssize_t)bytes)
+		return report(n < 0 ? errno : EPROTO, "receiving a file: %m");
+	if (CMSG_FIRSTHDR(&msg))
+		memcpy(ret_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*ret_fd));
 	return 0;
 }

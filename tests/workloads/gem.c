@@ -128,6 +128,19 @@ int gem_mmap_offset(int file, uint32_t handle, uint64_t *ret_offset)
 	return err;
 }
 
+int gem_map_cpu(int file, uint32_t handle, void *at, uint64_t size_bytes, int prot, void **ret)
+{
+	uint64_t offset;
+	int err = gem_mmap_offset(file, handle, &offset);
+
+	if (err)
+		return err;
+	*ret = mmap(at, size_bytes, prot, MAP_SHARED | (at ? MAP_FIXED : 0), file, (off_t)offset);
+	if (*ret == MAP_FAILED || madvise(*ret, size_bytes, MADV_DONTFORK))
+		return report(errno, "mmap of handle %u: %m", handle);
+	return 0;
+}
+
 int gem_next(int file, uint32_t *ret_handle)
 {
 	int err = gem_create(file, KFD_PAGE_SIZE, GEM_DOMAIN_GTT, 0, ret_handle);
@@ -163,6 +176,16 @@ int gem_va_map(int file, uint32_t handle, uint64_t va, uint64_t offset, uint64_t
 int gem_va_unmap(int file, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size_bytes)
 {
 	return gem_va(file, AMDGPU_VA_OP_UNMAP, handle, va, offset, size_bytes, 0);
+}
+
+int gem_map_gpu(int file, uint32_t handle, uint64_t offset, uint64_t size_bytes, uint32_t flags, uint64_t *ret_va)
+{
+	void *p = mmap(NULL, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return report(errno, "no room for a mapping of %" PRIu64 " bytes: %m", size_bytes);
+	*ret_va = (uint64_t)(uintptr_t)p;
+	return gem_va_map(file, handle, *ret_va, offset, size_bytes, flags);
 }
 
 int gem_mappings(int file, uint32_t handle, struct gem_mapping *mappings, unsigned int max)
@@ -295,18 +318,15 @@ int gem_context_use(int file, uint32_t context)
 	union drm_amdgpu_wait_cs wait = {
 		.in = { .timeout = FOR_EVER, .ip_type = AMDGPU_HW_IP_DMA, .ctx_id = context }
 	};
-	uint64_t offset, sequence;
+	uint64_t sequence;
 	uint32_t handle;
 	void *p;
 	int err = gem_create(file, IB_BYTES, GEM_DOMAIN_GTT, 0, &handle);
 
 	err = err ? err : gem_va_map(file, handle, IB_VA, 0, IB_BYTES, GEM_READ | GEM_EXECUTE);
-	err = err ? err : gem_mmap_offset(file, handle, &offset);
+	err = err ? err : gem_map_cpu(file, handle, NULL, IB_BYTES, PROT_READ | PROT_WRITE, &p);
 	if (err)
 		return err;
-	p = mmap(NULL, IB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);
-	if (p == MAP_FAILED)
-		return report(errno, "mmap of a command buffer: %m");
 	memset(p, 0, IB_BYTES); /* NOPs */
 	munmap(p, IB_BYTES);
 	err = submit(file, context, handle, &sequence);

@@ -38,12 +38,16 @@ int gem_size(int file, uint32_t handle, uint64_t *ret_bytes);
 int gem_flags(int file, uint32_t handle, uint64_t *ret_flags);
 /* Where it can be mapped in @file. */
 int gem_mmap_offset(int file, uint32_t handle, uint64_t *ret_offset);
+/* Maps its first @size_bytes for the CPU, without children. @at: NULL, or where it replaces what is there. */
+int gem_map_cpu(int file, uint32_t handle, void *at, uint64_t size_bytes, int prot, void **ret);
 /* The handle that the next object gets: the lowest that is free. */
 int gem_next(int file, uint32_t *ret_handle);
 
 /* Maps [@offset, @offset + @size_bytes) of the object at @va for the GPU; @flags: GEM_READ and so on. */
 int gem_va_map(int file, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size_bytes, uint32_t flags);
 int gem_va_unmap(int file, uint32_t handle, uint64_t va, uint64_t offset, uint64_t size_bytes);
+/* The same as gem_va_map() at an address that the CPU reserves. */
+int gem_map_gpu(int file, uint32_t handle, uint64_t offset, uint64_t size_bytes, uint32_t flags, uint64_t *ret_va);
 
 struct gem_mapping {
 	uint64_t va, size_bytes, offset, flags;

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -30,8 +29,6 @@ struct job {
 	struct job_gpu gpus[KFD_MAX_GPUS];
 	unsigned int nr_gpus;
 	struct state_file state;
-	const char *phase;
-	uint64_t generation, verifies, verified_bytes;
 	int ready_fd; /* tells who waits for --background; -1: nobody */
 };
 
@@ -47,34 +44,11 @@ static void on_signal(int signal)
 		verify_wanted = 1;
 }
 
-static int state_write(struct job *job)
-{
-	struct state_file *state = &job->state;
-	uint64_t packets = 0;
-
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		packets += job_gpu_packets(&job->gpus[i]);
-	state_begin(state);
-	state_line(state, "pid %d", (int)getpid());
-	state_line(state, "phase %s", job->phase);
-	state_line(state, "generation %" PRIu64, job->generation);
-	state_line(state, "packets %" PRIu64, packets);
-	state_line(state, "verifies %" PRIu64, job->verifies);
-	state_line(state, "verified_bytes %" PRIu64, job->verified_bytes);
-	state_line(state, "token %" PRIu32, job_token_value());
-	state_line(state, "message %s", report_last());
-	for (unsigned int i = 0; i < job->nr_gpus; i++) {
-		const struct job_gpu *gpu = &job->gpus[i];
-
-		state_line(state, "gpu %#x node %u minor %u", gpu->gpu->gpu_id, gpu->gpu->node, gpu->gpu->render_minor);
-	}
-	return state_end(state);
-}
-
 static int phase_set(struct job *job, const char *phase)
 {
-	job->phase = phase;
-	return state_write(job);
+	state_begin(&job->state, phase);
+	state_line(&job->state, "token %" PRIu32, job_token_value());
+	return state_end(&job->state);
 }
 
 /* The GPUs that this process works on. */
@@ -111,11 +85,11 @@ static int generation_run(struct job *job)
 	for (unsigned int i = 0; i < job->nr_gpus; i++) {
 		int err = job_gpu_busy_step(&job->gpus[i]);
 
-		err = err ? err : job_gpu_round(&job->gpus[i], job->generation + 1);
+		err = err ? err : job_gpu_round(&job->gpus[i], job->state.generation + 1);
 		if (err)
 			return err;
 	}
-	job->generation++;
+	job->state.generation++;
 	return has_extras(job) ? job_extras_step(&job->gpus[0]) : 0;
 }
 
@@ -166,7 +140,7 @@ static int setup(struct job *job)
 {
 	int err = kfd_open(&job->kfd, gpus_wanted(&job->options), job->options.reopen_first);
 
-	err = err || !job->options.kfd_last ? err : kfd_renumber(&job->kfd, 100);
+	err = err || !job->options.kfd_last ? err : kfd_renumber(&job->kfd.fd, 100);
 	err = err ? err : reopen(job);
 	err = err ? err : gpus_choose(job);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
@@ -182,14 +156,14 @@ static int verify(struct job *job)
 {
 	int err = phase_set(job, "verifying");
 
-	job->verified_bytes = 0;
+	job->state.verified_bytes = 0;
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
-		err = job_gpu_check(&job->gpus[i], &job->verified_bytes);
+		err = job_gpu_check(&job->gpus[i], &job->state.verified_bytes);
 	err = err ? err : reopened_check(job);
 	if (!err && has_extras(job))
 		err = job_extras_check(&job->gpus[0]);
 	if (!err)
-		job->verifies++;
+		job->state.verifies++;
 	return err;
 }
 
@@ -282,14 +256,8 @@ static int loop(struct job *job)
 
 static int process_run(struct job *job)
 {
-	char path[4096];
-	int err;
+	int err = state_open(&job->state, job->options.state_path, job->number);
 
-	if (job->number)
-		snprintf(path, sizeof(path), "%s.%u", job->options.state_path, job->number);
-	else
-		snprintf(path, sizeof(path), "%s", job->options.state_path);
-	err = state_open(&job->state, path);
 	err = err ? err : phase_set(job, "starting");
 	err = err ? err : setup(job);
 	err = err ? err : phase_set(job, "running");
@@ -299,7 +267,6 @@ static int process_run(struct job *job)
 	err = err ? err : verify(job);
 	err = err ? err : children_stop(job, SIGTERM);
 	err = err ? err : teardown(job);
-	job->nr_gpus = err ? job->nr_gpus : 0;
 	err = err ? err : phase_set(job, "done");
 	if (!err)
 		return 0;

@@ -100,7 +100,6 @@ int job_gpu_busy_wait(struct job_gpu *job);
 /* Where the GPU finds a field of job->log. */
 uint64_t job_gpu_log_va(const struct job_gpu *job, const volatile void *field);
 int job_gpu_teardown(struct job_gpu *job);
-uint64_t job_gpu_packets(const struct job_gpu *job);
 
 /* Copies by the chain queue and waits until it is done. */
 int job_gpu_copy(struct job_gpu *job, uint64_t dst, uint64_t src, uint64_t bytes);

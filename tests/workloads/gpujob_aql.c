@@ -14,48 +14,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "aql.h"
 #include "gpujob_busy.h"
 #include "gpujob_extra.h"
 #include "report.h"
 
-#define PACKETS	     64u /* in the ring */
-#define GATES	     PACKETS
+#define GATES	     AQL_PACKETS
 #define WORDS	     1024u /* one page */
-#define KERNEL_MAGIC 0x314b4d4953444b46ull
-#define KERNEL_ADD   2u
-#define KERNEL_GATHER 5u /* waits in the middle */
 #define GATHER_WORDS (4 * WORDS)
 #define BUSIES	     2u /* one of them has ended */
 #define FAILINGS     2u
 #define TRAP_ASSERT  2u
 #define HANDLER_AT   256u /* in the code */
 #define COUNT_DOWN_FROM (1ll << 40)
-
-enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
-
-struct dispatch {
-	uint16_t header, setup, workgroup[3], pad;
-	uint32_t grid[3], private_size, group_size;
-	uint64_t kernel_object, kernarg, reserved, completion;
-};
-
-struct barrier {
-	uint16_t header, pad[3];
-	uint64_t dep[5], reserved, completion;
-};
-
-/* As ROCr lays it out. */
-struct signal {
-	int64_t kind, value;
-	uint64_t mailbox;
-	uint32_t event_id, pad;
-	uint64_t start, end, reserved[3];
-};
-
-struct kernel_object {
-	uint64_t magic;
-	uint32_t kernel, pad[13];
-};
 
 /* What a kernel that waits gets, gives, and waits for. */
 struct gather {
@@ -70,9 +41,9 @@ struct failing {
 };
 
 struct memory {
-	struct kernel_object add, gather;
+	struct aql_kernel add, gather;
 	uint64_t arguments[2][4]; /* from A to B and back */
-	struct signal done, gates[GATES];
+	struct aql_signal done, gates[GATES];
 	struct gather gathers[GATES];
 	struct busy_code code;
 	struct busy busies[BUSIES];
@@ -86,7 +57,6 @@ static void *save_area;
 static uint64_t save_area_bytes;
 static uint32_t queue_id;
 static volatile uint64_t *doorbell;
-static enum { BY_BARRIER, BY_GATHER, BY_CODE, BY_ASSERT } held_up;
 static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
 
 static struct memory *memory(void)
@@ -99,21 +69,15 @@ static uint64_t va_of(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
-/* Body first, header last, as the queue's contract is; then the doorbell. */
 static void packet_put(const void *packet)
 {
-	uint8_t *slot = (uint8_t *)ring.cpu + next_packet % PACKETS * 64;
-
-	memcpy(slot + 2, (const uint8_t *)packet + 2, 62);
-	*(volatile uint64_t *)((uint8_t *)pointers.cpu + 64) = next_packet + 1;
-	__atomic_store_n((uint16_t *)slot, *(const uint16_t *)packet, __ATOMIC_RELEASE);
-	*doorbell = next_packet++;
+	aql_put(ring.cpu, (volatile uint64_t *)((uint8_t *)pointers.cpu + 64), doorbell, next_packet++, packet);
 }
 
 static void dispatch_put(const void *kernel, uint16_t group, uint32_t words, const void *arguments,
-			 const struct signal *completion)
+			 const struct aql_signal *completion)
 {
-	struct dispatch dispatch = {
+	struct aql_dispatch dispatch = {
 		.header = AQL_DISPATCH,
 		.setup = 1,
 		.workgroup = { group, 1, 1 },
@@ -127,8 +91,40 @@ static void dispatch_put(const void *kernel, uint16_t group, uint32_t words, con
 	packet_put(&dispatch);
 }
 
-static void gather_put(struct gather *gather)
+/* ---- what holds up the sum of a step: a packet before it, until it is let go, and what it has done then ---- */
+
+static const struct holder {
+	const char *code; /* that is loaded, NULL: none */
+	void (*put)(uint64_t step);
+	void (*let_go)(uint64_t step);
+	int (*check)(uint64_t step, uint32_t gpu_id);
+} *holder;
+
+static void barrier_put(uint64_t step)
 {
+	struct aql_signal *gate = &memory()->gates[step % GATES];
+	struct aql_barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
+
+	gate->value = 1;
+	packet_put(&barrier);
+}
+
+static void barrier_let_go(uint64_t step)
+{
+	__atomic_store_n(&memory()->gates[step % GATES].value, 0, __ATOMIC_RELEASE);
+}
+
+static int barrier_check(uint64_t step, uint32_t gpu_id)
+{
+	(void)step;
+	(void)gpu_id;
+	return 0;
+}
+
+static void gather_put(uint64_t step)
+{
+	struct gather *gather = &memory()->gathers[step % GATES];
+
 	gather->arguments[0] = va_of(&gather->sum);
 	gather->arguments[1] = va_of(memory()->ones);
 	gather->arguments[2] = va_of(&gather->gate);
@@ -137,56 +133,76 @@ static void gather_put(struct gather *gather)
 	dispatch_put(&memory()->gather, 64, GATHER_WORDS, gather->arguments, NULL);
 }
 
-static void busy_put(struct busy *busy)
+static void gather_let_go(uint64_t step)
 {
-	busy_start(busy, steps);
+	__atomic_store_n(&memory()->gathers[step % GATES].gate, GATHER_WORDS, __ATOMIC_RELEASE);
+}
+
+static int gather_check(uint64_t step, uint32_t gpu_id)
+{
+	uint64_t sum = memory()->gathers[step % GATES].sum;
+
+	if (sum == GATHER_WORDS)
+		return 0;
+	return report(EILSEQ, "gpu %#x: AQL queue: a kernel that was held up adds up %" PRIu64 " of %u words", gpu_id, sum,
+		      GATHER_WORDS);
+}
+
+static void code_put(uint64_t step)
+{
+	struct busy *busy = &memory()->busies[step % BUSIES];
+
+	busy_start(busy, step);
 	dispatch_put(&memory()->code, BUSY_GROUP, BUSY_ITEMS, busy->arguments, NULL);
 }
 
-static void failing_put(struct failing *failing)
+static void code_let_go(uint64_t step)
 {
+	__atomic_store_n(&memory()->busies[step % BUSIES].gate, 1, __ATOMIC_RELEASE);
+}
+
+static int code_check(uint64_t step, uint32_t gpu_id)
+{
+	return busy_check(&memory()->busies[step % BUSIES], step, gpu_id);
+}
+
+static void failing_put(uint64_t step)
+{
+	struct failing *failing = &memory()->failings[step % FAILINGS];
+
 	*failing = (struct failing){ .arguments = { va_of(&failing->gate), va_of(&failing->went_on) } };
 	dispatch_put(&memory()->code, BUSY_GROUP, BUSY_ITEMS, failing->arguments, NULL);
 }
 
-static void barrier_put(struct signal *gate)
+static void failing_let_go(uint64_t step)
 {
-	struct barrier barrier = { .header = AQL_BARRIER_AND, .dep = { va_of(gate) } };
-
-	gate->value = 1;
-	packet_put(&barrier);
+	memory()->trapped = 0;
+	__atomic_store_n(&memory()->failings[step % FAILINGS].gate, 1, __ATOMIC_RELEASE);
 }
+
+/* The handler has told, and no wave has gone on. */
+static int failing_check(uint64_t step, uint32_t gpu_id)
+{
+	bool went_on = memory()->failings[step % FAILINGS].went_on;
+
+	if (memory()->trapped == TRAP_ASSERT && !went_on)
+		return 0;
+	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s",
+		      gpu_id, step, memory()->trapped, went_on ? ", while the kernel went on" : "");
+}
+
+static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, barrier_check };
+static const struct holder by_gather = { NULL, gather_put, gather_let_go, gather_check };
+static const struct holder by_code = { "busy", code_put, code_let_go, code_check };
+static const struct holder by_assert = { "failing", failing_put, failing_let_go, failing_check };
+
+/* ---- steps ---- */
 
 static void step_submit(void)
 {
-	if (held_up == BY_CODE)
-		busy_put(&memory()->busies[steps % BUSIES]);
-	else if (held_up == BY_ASSERT)
-		failing_put(&memory()->failings[steps % FAILINGS]);
-	else if (held_up == BY_GATHER)
-		gather_put(&memory()->gathers[steps % GATES]);
-	else
-		barrier_put(&memory()->gates[steps % GATES]);
+	holder->put(steps);
 	dispatch_put(&memory()->add, 64, WORDS, memory()->arguments[steps % 2], &memory()->done);
 	steps++;
-}
-
-static void failing_let_go(struct failing *failing)
-{
-	memory()->trapped = 0;
-	__atomic_store_n(&failing->gate, 1, __ATOMIC_RELEASE);
-}
-
-static void step_let_go(uint64_t step)
-{
-	if (held_up == BY_ASSERT)
-		failing_let_go(&memory()->failings[step % FAILINGS]);
-	else if (held_up == BY_CODE)
-		__atomic_store_n(&memory()->busies[step % BUSIES].gate, 1, __ATOMIC_RELEASE);
-	else if (held_up == BY_GATHER)
-		__atomic_store_n(&memory()->gathers[step % GATES].gate, GATHER_WORDS, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n(&memory()->gates[step % GATES].value, 0, __ATOMIC_RELEASE);
 }
 
 static uint64_t steps_done(void)
@@ -206,11 +222,19 @@ static int steps_wait(const struct job_gpu *gpu)
 	return 0;
 }
 
+/* Of the step that was done last, before its place is used again. */
+static int last_check(const struct job_gpu *gpu)
+{
+	return steps_done() ? holder->check(steps_done() - 1, gpu->gpu->gpu_id) : 0;
+}
+
+/* ---- the queue ---- */
+
 static int queue_create(struct job_gpu *gpu)
 {
 	struct kfd_ioctl_create_queue_args create = {
 		.ring_base_address = ring.va,
-		.ring_size = PACKETS * 64,
+		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
 		.write_pointer_address = pointers.va + 64,
 		.read_pointer_address = pointers.va,
 		.gpu_id = gpu->gpu->gpu_id,
@@ -277,8 +301,8 @@ static void memory_fill(void)
 	struct memory *m = memory();
 
 	memset(m, 0, sizeof(*m));
-	m->add = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_ADD };
-	m->gather = (struct kernel_object){ .magic = KERNEL_MAGIC, .kernel = KERNEL_GATHER };
+	m->add = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_ADD };
+	m->gather = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_GATHER };
 	m->done.value = COUNT_DOWN_FROM;
 	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
@@ -287,8 +311,7 @@ static void memory_fill(void)
 		m->arguments[i][1] = va_of(m->sums[i]);
 		m->arguments[i][2] = va_of(m->ones);
 	}
-	for (unsigned int i = 0; i < PACKETS; i++)
-		*(uint16_t *)((uint8_t *)ring.cpu + 64 * i) = AQL_INVALID;
+	aql_ring_init(ring.cpu);
 	memset(pointers.cpu, 0, KFD_PAGE_SIZE);
 }
 
@@ -299,19 +322,16 @@ static int handler_set(const struct job_gpu *gpu)
 		.tma_addr = va_of(&memory()->trapped),
 		.gpu_id = gpu->gpu->gpu_id,
 	};
-	int err = busy_code_init(&memory()->code, "failing");
+	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args);
 
-	if (err)
-		return err;
-	err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args);
 	return err ? report(-err, "trap handler: %s", strerror(-err)) : 0;
 }
 
-static int aql_setup(struct job_gpu *gpu)
+static int queue_setup(struct job_gpu *gpu, const struct holder *by)
 {
-	int err = ring.cpu ? report(EBUSY, "aql and wave are one queue: ask for one of them") : 0;
+	int err = ring.cpu ? report(EBUSY, "aql, wave, code and assert are one queue: ask for one of them") : 0;
 
-	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, PACKETS * 64, &ring);
+	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, AQL_PACKETS * AQL_PACKET_BYTES, &ring);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, KFD_PAGE_SIZE, &pointers);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_VRAM, KFD_PAGE_SIZE, &eop);
 	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, sizeof(struct memory), &memory_bo);
@@ -319,50 +339,34 @@ static int aql_setup(struct job_gpu *gpu)
 	if (err)
 		return err;
 	memory_fill();
-	err = held_up == BY_CODE ? busy_code_init(&memory()->code, "busy") : 0;
-	err = held_up == BY_ASSERT ? handler_set(gpu) : err;
+	holder = by;
+	err = by->code ? busy_code_init(&memory()->code, by->code) : 0;
+	if (by == &by_assert)
+		err = err ? err : handler_set(gpu);
 	err = err ? err : queue_create(gpu);
 	if (!err)
 		step_submit();
 	return err;
 }
 
+static int aql_setup(struct job_gpu *gpu)
+{
+	return queue_setup(gpu, &by_barrier);
+}
+
 static int wave_setup(struct job_gpu *gpu)
 {
-	held_up = BY_GATHER;
-	return aql_setup(gpu);
+	return queue_setup(gpu, &by_gather);
 }
 
 static int code_setup(struct job_gpu *gpu)
 {
-	held_up = BY_CODE;
-	return aql_setup(gpu);
+	return queue_setup(gpu, &by_code);
 }
 
 static int assert_setup(struct job_gpu *gpu)
 {
-	held_up = BY_ASSERT;
-	return aql_setup(gpu);
-}
-
-/* Of the step that was done last: the handler has told, and no wave has gone on. */
-static int assert_check(const struct job_gpu *gpu)
-{
-	uint64_t done = steps_done();
-	uint32_t went_on = done ? memory()->failings[(done - 1) % FAILINGS].went_on : 0;
-
-	if (!done || (memory()->trapped == TRAP_ASSERT && !went_on))
-		return 0;
-	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s",
-		      gpu->gpu->gpu_id, done - 1, memory()->trapped, went_on ? ", while the kernel went on" : "");
-}
-
-/* Of the step that was done last, before its place is used again. */
-static int code_check(const struct job_gpu *gpu)
-{
-	uint64_t done = steps_done();
-
-	return done ? busy_check(&memory()->busies[(done - 1) % BUSIES], done - 1, gpu->gpu->gpu_id) : 0;
+	return queue_setup(gpu, &by_assert);
 }
 
 static int aql_step(struct job_gpu *gpu)
@@ -370,25 +374,12 @@ static int aql_step(struct job_gpu *gpu)
 	uint64_t last = steps - 1;
 	int err = steps_wait(gpu);
 
-	if (!err && held_up == BY_CODE)
-		err = code_check(gpu);
-	if (!err && held_up == BY_ASSERT)
-		err = assert_check(gpu);
+	err = err ? err : last_check(gpu);
 	if (err)
 		return err;
 	step_submit();
-	step_let_go(last);
+	holder->let_go(last);
 	return 0;
-}
-
-/* Of the step that was done last. */
-static int gather_check(const struct job_gpu *gpu, uint64_t done)
-{
-	uint64_t sum = done ? memory()->gathers[(done - 1) % GATES].sum : GATHER_WORDS;
-
-	return sum == GATHER_WORDS ? 0 :
-				     report(EILSEQ, "gpu %#x: AQL queue: a kernel that was held up adds up %" PRIu64 " of %u words",
-					    gpu->gpu->gpu_id, sum, GATHER_WORDS);
 }
 
 static int aql_check(struct job_gpu *gpu)
@@ -403,11 +394,7 @@ static int aql_check(struct job_gpu *gpu)
 		if (sums[i] != (uint32_t)steps_done())
 			return report(EILSEQ, "gpu %#x: AQL queue: word %u is %" PRIu32 " after %" PRIu64 " additions",
 				      gpu->gpu->gpu_id, i, sums[i], steps_done());
-	if (held_up == BY_CODE)
-		return code_check(gpu);
-	if (held_up == BY_ASSERT)
-		return assert_check(gpu);
-	return held_up == BY_GATHER ? gather_check(gpu, steps_done()) : 0;
+	return last_check(gpu);
 }
 
 static int aql_teardown(struct job_gpu *gpu)

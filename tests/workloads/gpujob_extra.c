@@ -16,21 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fdpass.h"
+#include "gem.h"
 #include "gpujob_extra.h"
 #include "pattern.h"
 #include "report.h"
 
 #define EXTRA_BYTES (8 * KFD_PAGE_SIZE)
 
-/* KFD 1.12, newer than some headers. */
-struct export_dmabuf {
-	uint64_t handle;
-	uint32_t flags;
-	uint32_t dmabuf_fd;
-};
-/* KFD 1.19 */
+/* KFD 1.19, newer than some headers. */
 #define IOCTL_CREATE_PROCESS _IO('K', 0x27)
-#define IOCTL_EXPORT_DMABUF _IOWR('K', 0x24, struct export_dmabuf)
 
 static void *anonymous(int flags)
 {
@@ -58,6 +53,26 @@ static int memory_check(struct job_gpu *gpu, const char *what, void *p)
 	if (!err && !pattern_check(p, EXTRA_BYTES, seed, 0, &diff))
 		err = report(EILSEQ, "%s written by the GPU: byte %lu is %#04x", what, (unsigned long)diff.offset, diff.got);
 	return err;
+}
+
+/* A child that dies with the process: 0 there, its pid here, -errno. */
+static pid_t child_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return report(errno, "fork: %m");
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	return 0;
+}
+
+static void __attribute__((noreturn)) sleep_for_ever(void)
+{
+	for (;;)
+		pause();
 }
 
 /* ---- svm ---- */
@@ -220,8 +235,6 @@ static volatile uint64_t *heir_beats; /* shared; [1] is not 0 when the child fou
 
 static void heir_main(const struct job_gpu *gpu)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_DFL);
 	for (;;) {
 		struct kfd_ioctl_get_version_args version;
 
@@ -245,12 +258,10 @@ static int fork_step(struct job_gpu *gpu)
 	heir_beats = anonymous(MAP_SHARED);
 	if (heir_beats == MAP_FAILED)
 		return -ENOMEM;
-	heir = fork();
-	if (heir < 0)
-		return report(errno, "fork: %m");
+	heir = child_fork();
 	if (!heir)
 		heir_main(gpu);
-	return 0;
+	return heir < 0 ? heir : 0;
 }
 
 static int fork_check(struct job_gpu *gpu)
@@ -293,50 +304,19 @@ static int lent_setup(struct job_gpu *gpu)
 
 	if (p == MAP_FAILED)
 		return report(errno, "second mapping: %m");
-	pid = fork();
-	if (pid < 0)
-		return report(errno, "fork: %m");
+	pid = child_fork();
 	if (pid)
-		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_DFL);
+		return pid < 0 ? pid : 0;
 	close_range(3, ~0u, 0);
 	munmap(p, KFD_PAGE_SIZE);
-	for (;;)
-		pause();
+	sleep_for_ever();
 }
 
 static int gem_setup(struct job_gpu *gpu)
 {
-	union drm_amdgpu_gem_create create = { .in = { .bo_size = EXTRA_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT } };
-	int err = kfd_ioctl(gpu->gpu->render_fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
+	uint32_t handle;
 
-	return err ? report(-err, "GEM_CREATE: %s", strerror(-err)) : 0;
-}
-
-static int dmabuf_setup(struct job_gpu *gpu)
-{
-	struct export_dmabuf export = { .handle = gpu->log_bo.handle, .flags = O_CLOEXEC };
-	int err = kfd_ioctl(gpu->kfd->fd, IOCTL_EXPORT_DMABUF, &export);
-
-	return err ? report(-err, "EXPORT_DMABUF: %s", strerror(-err)) : 0;
-}
-
-/* One buffer as two, as a process has it that opens memory of another process; no dma-buf stays open. */
-static int shared_setup(struct job_gpu *gpu)
-{
-	struct export_dmabuf export = { .handle = gpu->log_bo.handle, .flags = O_CLOEXEC };
-	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = gpu->gpu->gpu_id };
-	void *va = mmap(NULL, gpu->log_bo.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	int err = kfd_ioctl(gpu->kfd->fd, IOCTL_EXPORT_DMABUF, &export);
-
-	if (err || va == MAP_FAILED)
-		return report(EIO, "EXPORT_DMABUF: %s", strerror(-err));
-	import.va_addr = (uintptr_t)va;
-	import.dmabuf_fd = export.dmabuf_fd;
-	err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &import);
-	close((int)export.dmabuf_fd);
-	return err ? report(-err, "IMPORT_DMABUF: %s", strerror(-err)) : 0;
+	return gem_create(gpu->gpu->render_fd, EXTRA_BYTES, GEM_DOMAIN_GTT, 0, &handle);
 }
 
 static int smi_setup(struct job_gpu *gpu)
@@ -380,24 +360,15 @@ static int path_setup(struct job_gpu *gpu)
 /* A second file of /dev/kfd that nobody has open: it is in a message that was not received. */
 static int flight_setup(struct job_gpu *gpu)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr head;
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
-	struct iovec byte = { .iov_base = (char[]){ 'x' }, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	int sockets[2], fd = kfd_reopen();
+	int sockets[2], fd = kfd_reopen(), err;
 
 	(void)gpu;
 	if (fd < 0)
 		return fd;
-	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || sendmsg(sockets[0], &message, 0) != 1)
-		return report(errno, "message with a file of /dev/kfd: %m");
+	err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) ? report(errno, "socketpair: %m") : 0;
+	err = err ? err : fdpass_send(sockets[0], "", 1, fd);
 	close(fd);
-	return 0;
+	return err;
 }
 
 /* Half of the doorbells has another protection, which makes two mappings of them. Queues can have theirs in both halves. */
@@ -408,68 +379,45 @@ static int bells_setup(struct job_gpu *gpu)
 	return 0;
 }
 
-/* A child with a render node and nothing of the KFD. */
-static int child_with_node(const struct job_gpu *gpu, bool (*use)(int fd))
+/* A child with a render node and nothing of the KFD, which has a context or a sync object there. */
+static int child_with_node(const struct job_gpu *gpu, bool context)
 {
-	pid_t pid = fork();
+	pid_t pid = child_fork();
+	uint32_t made;
 	int fd;
 
-	if (pid < 0)
-		return report(errno, "fork: %m");
 	if (pid)
-		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_DFL);
+		return pid < 0 ? pid : 0;
 	close_range(3, ~0u, 0);
 	fd = kfd_gpu_reopen(gpu->gpu);
-	if (fd < 0 || !use(fd))
+	if (fd < 0 || (context ? gem_context_create(fd, &made) : syncobj_create(fd, false, &made)))
 		_exit(1);
-	for (;;)
-		pause();
-}
-
-static bool use_context(int fd)
-{
-	union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_ALLOC_CTX } };
-
-	return !kfd_ioctl(fd, DRM_IOCTL_AMDGPU_CTX, &args);
-}
-
-static bool use_syncobj(int fd)
-{
-	struct drm_syncobj_create args = { 0 };
-
-	return !kfd_ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args);
+	sleep_for_ever();
 }
 
 static int drawing_setup(struct job_gpu *gpu)
 {
-	return child_with_node(gpu, use_context);
+	return child_with_node(gpu, true);
 }
 
 static int syncing_setup(struct job_gpu *gpu)
 {
-	return child_with_node(gpu, use_syncobj);
+	return child_with_node(gpu, false);
 }
 
 /* A child that has VRAM of its own, no file of it and no mapping of any device. */
 static int bare_setup(struct job_gpu *gpu)
 {
+	pid_t pid = child_fork();
 	struct kfd_bo bo;
 	struct kfd own;
-	pid_t pid = fork();
 
-	if (pid < 0)
-		return report(errno, "fork: %m");
 	if (pid)
-		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_DFL);
+		return pid < 0 ? pid : 0;
 	if (kfd_open(&own, ~0ull, false) || kfd_bo_alloc(&own, &own.gpus[gpu->gpu->index], KFD_MEMORY_VRAM, EXTRA_BYTES, &bo))
 		_exit(1);
 	close_range(3, ~0u, 0);
-	for (;;)
-		pause();
+	sleep_for_ever();
 }
 
 /* ---- moved: the doorbells are elsewhere than they were mapped ---- */
@@ -572,34 +520,31 @@ static int trap_teardown(struct job_gpu *gpu)
 
 /* ---- the table ---- */
 
-static const struct job_extra svm = { .name = "svm", .setup = svm_setup, .check = svm_check };
-static const struct job_extra memfd = { "memfd", memfd_setup, NULL, memfd_check, memfd_teardown };
-static const struct job_extra maps = { "maps", maps_setup, NULL, maps_check, maps_teardown };
-static const struct job_extra hole = { .name = "hole", .setup = hole_setup };
-static const struct job_extra inherited = { "fork", NULL, fork_step, fork_check, fork_teardown };
-static const struct job_extra gem = { .name = "gem", .setup = gem_setup };
-static const struct job_extra dmabuf = { .name = "dmabuf", .setup = dmabuf_setup };
-static const struct job_extra lent = { .name = "lent", .setup = lent_setup };
-static const struct job_extra shared = { .name = "shared", .setup = shared_setup };
-static const struct job_extra smi = { .name = "smi", .setup = smi_setup };
-static const struct job_extra closed = { .name = "closed", .setup = closed_setup };
-static const struct job_extra context = { .name = "context", .setup = context_setup };
-static const struct job_extra path_only = { .name = "path", .setup = path_setup };
-static const struct job_extra flight = { .name = "flight", .setup = flight_setup };
-static const struct job_extra bells = { .name = "bells", .setup = bells_setup };
-static const struct job_extra drawing = { .name = "drawing", .setup = drawing_setup };
-static const struct job_extra bare = { .name = "bare", .setup = bare_setup };
-static const struct job_extra syncing = { .name = "syncing", .setup = syncing_setup };
-static const struct job_extra moved = { .name = "moved", .setup = moved_setup };
-static const struct job_extra flags = { .name = "flags", .setup = flags_setup, .check = flags_check };
-static const struct job_extra trap = { "trap", trap_setup, NULL, trap_check, trap_teardown };
-static const struct job_extra misc = { .name = "misc", .setup = misc_setup };
+/* In the order in which they are set up. */
+#define EXTRA(...) &(const struct job_extra){ __VA_ARGS__ }
 
 static const struct job_extra *const extras[] = {
-	&svm, &memfd, &maps, &hole, &inherited, &gem, &dmabuf, &shared, &lent, &smi, &misc, &job_extra_aql, &job_extra_wave, &job_extra_code,
-	&job_extra_assert,
-	&job_extra_threads, &job_extra_token, &context, &closed, &path_only, &flight, &bells, &drawing, &syncing, &moved,
-	&flags, &bare, &trap,
+	EXTRA("svm", svm_setup, NULL, svm_check, NULL),
+	EXTRA("memfd", memfd_setup, NULL, memfd_check, memfd_teardown),
+	EXTRA("maps", maps_setup, NULL, maps_check, maps_teardown),
+	EXTRA(.name = "hole", .setup = hole_setup),
+	EXTRA("fork", NULL, fork_step, fork_check, fork_teardown),
+	EXTRA(.name = "gem", .setup = gem_setup),
+	EXTRA(.name = "lent", .setup = lent_setup),
+	EXTRA(.name = "smi", .setup = smi_setup),
+	EXTRA(.name = "misc", .setup = misc_setup),
+	&job_extra_aql, &job_extra_wave, &job_extra_code, &job_extra_assert, &job_extra_threads, &job_extra_token,
+	EXTRA(.name = "context", .setup = context_setup),
+	EXTRA(.name = "closed", .setup = closed_setup),
+	EXTRA(.name = "path", .setup = path_setup),
+	EXTRA(.name = "flight", .setup = flight_setup),
+	EXTRA(.name = "bells", .setup = bells_setup),
+	EXTRA(.name = "drawing", .setup = drawing_setup),
+	EXTRA(.name = "syncing", .setup = syncing_setup),
+	EXTRA(.name = "moved", .setup = moved_setup),
+	EXTRA("flags", flags_setup, NULL, flags_check, NULL),
+	EXTRA(.name = "bare", .setup = bare_setup),
+	EXTRA("trap", trap_setup, NULL, trap_check, trap_teardown),
 };
 
 #define NR_EXTRAS (sizeof(extras) / sizeof(*extras))

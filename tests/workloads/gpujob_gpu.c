@@ -288,11 +288,6 @@ int job_gpu_busy_step(struct job_gpu *job)
 	return 0;
 }
 
-uint64_t job_gpu_packets(const struct job_gpu *job)
-{
-	return job->chain_queue.packets + job->busy_queue.packets;
-}
-
 static int buffers_free(struct job_gpu *job)
 {
 	struct kfd_bo *const singles[] = { &job->window, &job->busy_src, &job->busy_dst, &job->log_bo };

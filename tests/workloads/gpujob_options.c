@@ -3,7 +3,7 @@
  * Command line of gpujob.
  */
 #include <errno.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char usage[] =
 	"                       assert (a kernel whose assertion fails, and a trap handler that tells),\n"
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
 	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler);\n"
-	"                       what cannot be dumped: gem, dmabuf, shared (a buffer), lent (part of a mapping, to a child),\n"
+	"                       what cannot be dumped: gem (a buffer), lent (part of a mapping, to a child),\n"
 	"                       smi, hole (in a mapping), misc, closed (all files, not the mappings), context (a second one\n"
 	"                       of the KFD), path (a descriptor with O_PATH), flight (a file in a message), bells (of\n"
 	"                       which a part is protected), drawing and syncing (a child with a render node only),\n"
@@ -49,45 +49,51 @@ static const char usage[] =
 	"The state file is FILE, of the n-th child FILE.n. SIGUSR1: check every byte. SIGTERM: check, clean up and\n"
 	"end; the status is 0 only when all was right.\n";
 
+/* A number, with K, M or G behind it. */
 static bool number_parse(const char *text, uint64_t *ret)
 {
+	static const char suffixes[] = "KMG";
+	const char *suffix;
 	char *end;
 
 	errno = 0;
 	*ret = strtoull(text, &end, 0);
-	return !errno && end != text && !*end && *text != '-';
-}
-
-static bool size_parse(const char *text, uint64_t *ret)
-{
-	static const char suffixes[] = "KMG";
-	char *end;
-	const char *suffix;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
 	if (errno || end == text || *text == '-')
 		return false;
 	suffix = *end ? strchr(suffixes, *end) : NULL;
 	if (suffix)
-		value <<= 10 * (suffix - suffixes + 1);
-	*ret = value;
+		*ret <<= 10 * (suffix - suffixes + 1);
 	return suffix ? !end[1] : !*end;
 }
 
-static bool uint_parse(const char *text, unsigned int max, unsigned int *ret)
+/* ---- one function for each kind of value: false when it is not understood ---- */
+
+static bool size_take(char *text, void *to, unsigned int most)
+{
+	(void)most;
+	return number_parse(text, to);
+}
+
+static bool count_take(char *text, void *to, unsigned int most)
 {
 	uint64_t value;
 
-	if (!number_parse(text, &value) || value > max)
+	if (!number_parse(text, &value) || value > most)
 		return false;
-	*ret = (unsigned int)value;
+	*(unsigned int *)to = (unsigned int)value;
 	return true;
 }
 
-static bool gpus_parse(char *text, struct job_options *options)
+static bool text_take(char *text, void *to, unsigned int most)
 {
+	(void)most;
+	*(const char **)to = text;
+	return true;
+}
+
+static bool gpus_take(char *text, void *to, unsigned int most)
+{
+	struct job_options *options = to;
 	char *save = NULL;
 
 	options->all_gpus = !strcmp(text, "all");
@@ -95,14 +101,31 @@ static bool gpus_parse(char *text, struct job_options *options)
 	if (options->all_gpus || !strcmp(text, "none"))
 		return true;
 	for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		if (options->nr_gpus == KFD_MAX_GPUS ||
-		    !uint_parse(item, KFD_MAX_GPUS - 1, &options->gpus[options->nr_gpus++]))
+		if (options->nr_gpus == KFD_MAX_GPUS || !count_take(item, &options->gpus[options->nr_gpus++], most))
 			return false;
 	}
 	return options->nr_gpus > 0;
 }
 
-static bool spoil_parse(const char *text, enum job_spoil *ret)
+static bool reopen_take(char *text, void *to, unsigned int most)
+{
+	struct job_options *options = to;
+
+	(void)most;
+	options->reopen_kfd |= !strcmp(text, "kfd");
+	options->reopen_first |= !strcmp(text, "render-first");
+	options->reopen_render |= !strcmp(text, "render") || options->reopen_first;
+	return options->reopen_kfd || options->reopen_render;
+}
+
+static bool extra_take(char *text, void *to, unsigned int most)
+{
+	(void)most;
+	*(uint64_t *)to |= job_extra_bit(text);
+	return job_extra_bit(text) != 0;
+}
+
+static bool spoil_take(char *text, void *to, unsigned int most)
 {
 	static const char *const names[] = {
 		[JOB_SPOIL_VRAM] = "vram",
@@ -110,118 +133,63 @@ static bool spoil_parse(const char *text, enum job_spoil *ret)
 		[JOB_SPOIL_USERPTR] = "userptr",
 		[JOB_SPOIL_PACKET] = "packet",
 	};
+	enum job_spoil *spoil = to;
 
-	for (unsigned int i = JOB_SPOIL_VRAM; i <= JOB_SPOIL_PACKET; i++) {
-		if (strcmp(text, names[i]))
-			continue;
-		*ret = i;
-		return true;
-	}
-	return false;
+	for (*spoil = JOB_SPOIL_VRAM; *spoil <= most && strcmp(text, names[*spoil]); ++*spoil)
+		;
+	return *spoil <= most;
 }
 
-enum {
-	OPT_GPUS = 1,
-	OPT_VRAM,
-	OPT_GTT,
-	OPT_USERPTR,
-	OPT_CHAIN,
-	OPT_BUFFERS,
-	OPT_BUSY,
-	OPT_PACE,
-	OPT_CHILDREN,
-	OPT_SPLIT,
-	OPT_EVENTS,
-	OPT_SEED,
-	OPT_BACKGROUND,
-	OPT_STATE,
-	OPT_SPOIL,
-	OPT_REOPEN,
-	OPT_EXTRA,
-	OPT_EXTRA_LAST,
-	OPT_LONE,
-	OPT_KFD_LAST,
+#define AT(field) offsetof(struct job_options, field)
+
+static const struct option {
+	const char *name;
+	bool (*take)(char *text, void *to, unsigned int most); /* NULL: it has no value, and is a bool */
+	size_t at;
+	unsigned int most;
+} known[] = {
+	{ "gpus", gpus_take, 0, KFD_MAX_GPUS - 1 },
+	{ "vram", size_take, AT(vram_bytes), 0 },
+	{ "gtt", size_take, AT(gtt_bytes), 0 },
+	{ "userptr", size_take, AT(userptr_bytes), 0 },
+	{ "chain", size_take, AT(chain_bytes), 0 },
+	{ "buffers", count_take, AT(buffers), 4096 },
+	{ "busy", count_take, AT(busy_units), 256 },
+	{ "pace", count_take, AT(pace_ms), 60000 },
+	{ "children", count_take, AT(children), 64 },
+	{ "seed", size_take, AT(seed), 0 },
+	{ "reopen", reopen_take, 0, 0 },
+	{ "extra", extra_take, AT(extras), 0 },
+	{ "spoil", spoil_take, AT(spoil), JOB_SPOIL_PACKET },
+	{ "state", text_take, AT(state_path), 0 },
+	{ "split", NULL, AT(split), 0 },
+	{ "events", NULL, AT(events), 0 },
+	{ "lone", NULL, AT(lone), 0 },
+	{ "kfd-last", NULL, AT(kfd_last), 0 },
+	{ "extra-last", NULL, AT(extras_last), 0 },
+	{ "background", NULL, AT(background), 0 },
 };
 
-static const struct option long_options[] = {
-	{ "gpus", required_argument, NULL, OPT_GPUS },
-	{ "vram", required_argument, NULL, OPT_VRAM },
-	{ "gtt", required_argument, NULL, OPT_GTT },
-	{ "userptr", required_argument, NULL, OPT_USERPTR },
-	{ "chain", required_argument, NULL, OPT_CHAIN },
-	{ "buffers", required_argument, NULL, OPT_BUFFERS },
-	{ "busy", required_argument, NULL, OPT_BUSY },
-	{ "pace", required_argument, NULL, OPT_PACE },
-	{ "children", required_argument, NULL, OPT_CHILDREN },
-	{ "split", no_argument, NULL, OPT_SPLIT },
-	{ "events", no_argument, NULL, OPT_EVENTS },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "reopen", required_argument, NULL, OPT_REOPEN },
-	{ "lone", no_argument, NULL, OPT_LONE },
-	{ "kfd-last", no_argument, NULL, OPT_KFD_LAST },
-	{ "extra", required_argument, NULL, OPT_EXTRA },
-	{ "extra-last", no_argument, NULL, OPT_EXTRA_LAST },
-	{ "spoil", required_argument, NULL, OPT_SPOIL },
-	{ "background", no_argument, NULL, OPT_BACKGROUND },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ 0 },
-};
-
-static bool option_take(int option, char *arg, struct job_options *options)
+/* The arguments that the option takes, itself included; 0: it is not understood. */
+static int option_take(char **argv, struct job_options *options)
 {
-	switch (option) {
-	case OPT_GPUS:
-		return gpus_parse(arg, options);
-	case OPT_VRAM:
-		return size_parse(arg, &options->vram_bytes);
-	case OPT_GTT:
-		return size_parse(arg, &options->gtt_bytes);
-	case OPT_USERPTR:
-		return size_parse(arg, &options->userptr_bytes);
-	case OPT_CHAIN:
-		return size_parse(arg, &options->chain_bytes) && options->chain_bytes > 0;
-	case OPT_BUFFERS:
-		return uint_parse(arg, 4096, &options->buffers) && options->buffers > 0;
-	case OPT_BUSY:
-		return uint_parse(arg, 256, &options->busy_units);
-	case OPT_PACE:
-		return uint_parse(arg, 60000, &options->pace_ms);
-	case OPT_CHILDREN:
-		return uint_parse(arg, 64, &options->children);
-	case OPT_SEED:
-		return number_parse(arg, &options->seed);
-	case OPT_REOPEN:
-		options->reopen_kfd |= !strcmp(arg, "kfd");
-		options->reopen_first |= !strcmp(arg, "render-first");
-		options->reopen_render |= !strcmp(arg, "render") || options->reopen_first;
-		return options->reopen_kfd || options->reopen_render;
-	case OPT_KFD_LAST:
-		return options->kfd_last = true;
-	case OPT_LONE:
-		return options->lone = true;
-	case OPT_EXTRA:
-		options->extras |= job_extra_bit(arg);
-		return job_extra_bit(arg) != 0;
-	case OPT_EXTRA_LAST:
-		return options->extras_last = true;
-	case OPT_SPLIT:
-		return options->split = true;
-	case OPT_EVENTS:
-		return options->events = true;
-	case OPT_BACKGROUND:
-		return options->background = true;
-	case OPT_SPOIL:
-		return spoil_parse(arg, &options->spoil);
-	case OPT_STATE:
-		options->state_path = arg;
-		return true;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		const struct option *option = &known[i];
+		void *to = (char *)options + option->at;
+
+		if (strncmp(argv[0], "--", 2) || strcmp(argv[0] + 2, option->name))
+			continue;
+		if (option->take)
+			return argv[1] && option->take(argv[1], to, option->most) ? 2 : 0;
+		*(bool *)to = true;
+		return 1;
 	}
-	return false;
+	return 0;
 }
 
 bool job_options_parse(int argc, char **argv, struct job_options *options)
 {
-	int option;
+	int at = 1, taken = 1;
 
 	*options = (struct job_options){
 		.all_gpus = true,
@@ -234,16 +202,12 @@ bool job_options_parse(int argc, char **argv, struct job_options *options)
 		.pace_ms = 10,
 		.seed = 1,
 	};
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		if (option_take(option, optarg, options))
-			continue;
-		if (option != '?')
-			fprintf(stderr, "gpujob: %s: bad value\n", argv[optind - 1]);
-		fputs(usage, stderr);
-		return false;
-	}
-	if (optind == argc && options->state_path)
+	for (; taken && at < argc; at += taken)
+		taken = option_take(argv + at, options);
+	if (taken && options->state_path && options->chain_bytes && options->buffers)
 		return true;
+	if (!taken)
+		fprintf(stderr, "gpujob: %s: unknown, or a bad value\n", argv[at]);
 	fputs(usage, stderr);
 	return false;
 }

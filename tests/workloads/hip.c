@@ -11,61 +11,12 @@
 
 struct hip_functions hip;
 
-#define FUNCTION(name)                 \
-	{                              \
-		&hip.name, "hip" #name \
-	}
+#define FUNCTION(name, ...) { &hip.name, "hip" #name },
 
 static const struct {
 	void *function;
 	const char *name;
-} functions[] = {
-	FUNCTION(Init),
-	FUNCTION(GetErrorString),
-	FUNCTION(RuntimeGetVersion),
-	FUNCTION(GetDeviceCount),
-	FUNCTION(DeviceGetPCIBusId),
-	FUNCTION(SetDevice),
-	FUNCTION(Malloc),
-	FUNCTION(ExtMallocWithFlags),
-	FUNCTION(Free),
-	FUNCTION(HostMalloc),
-	FUNCTION(HostFree),
-	FUNCTION(HostRegister),
-	FUNCTION(HostUnregister),
-	FUNCTION(MallocManaged),
-	FUNCTION(Memcpy),
-	FUNCTION(StreamCreate),
-	FUNCTION(StreamCreateWithFlags),
-	FUNCTION(StreamSynchronize),
-	FUNCTION(StreamDestroy),
-	FUNCTION(EventCreateWithFlags),
-	FUNCTION(EventRecord),
-	FUNCTION(EventSynchronize),
-	FUNCTION(EventDestroy),
-	FUNCTION(MallocAsync),
-	FUNCTION(FreeAsync),
-	FUNCTION(MemcpyAsync),
-	FUNCTION(MemsetAsync),
-	FUNCTION(IpcGetMemHandle),
-	FUNCTION(IpcOpenMemHandle),
-	FUNCTION(IpcCloseMemHandle),
-	FUNCTION(IpcGetEventHandle),
-	FUNCTION(IpcOpenEventHandle),
-	FUNCTION(ModuleLoad),
-	FUNCTION(ModuleGetFunction),
-	FUNCTION(ModuleLaunchKernel),
-	FUNCTION(ModuleUnload),
-	FUNCTION(MemCreate),
-	FUNCTION(MemRelease),
-	FUNCTION(MemAddressReserve),
-	FUNCTION(MemAddressFree),
-	FUNCTION(MemMap),
-	FUNCTION(MemUnmap),
-	FUNCTION(MemSetAccess),
-	FUNCTION(MemExportToShareableHandle),
-	FUNCTION(MemImportFromShareableHandle),
-};
+} functions[] = { FUNCTION(GetErrorString) HIP_FUNCTIONS(FUNCTION) };
 
 int hip_load(void)
 {

@@ -51,58 +51,60 @@ struct hip_access {
 	int flags;
 };
 
+/* Those that return an error. */
+#define HIP_FUNCTIONS(F) \
+	F(Init, unsigned int flags) \
+	F(RuntimeGetVersion, int *version) \
+	F(GetDeviceCount, int *nr) \
+	F(SetDevice, int device) \
+	F(Malloc, void **memory, size_t size) \
+	F(ExtMallocWithFlags, void **memory, size_t size, unsigned int flags) \
+	F(Free, void *memory) \
+	F(HostMalloc, void **memory, size_t size, unsigned int flags) \
+	F(HostFree, void *memory) \
+	F(HostRegister, void *memory, size_t size, unsigned int flags) \
+	F(HostUnregister, void *memory) \
+	F(MallocManaged, void **memory, size_t size, unsigned int flags) \
+	F(Memcpy, void *to, const void *from, size_t size, int kind) \
+	F(StreamCreate, hip_stream_t *stream) \
+	F(StreamCreateWithFlags, hip_stream_t *stream, unsigned int flags) \
+	F(StreamSynchronize, hip_stream_t stream) \
+	F(StreamDestroy, hip_stream_t stream) \
+	F(EventCreateWithFlags, hip_event_t *event, unsigned int flags) \
+	F(EventRecord, hip_event_t event, hip_stream_t stream) \
+	F(EventSynchronize, hip_event_t event) \
+	F(EventDestroy, hip_event_t event) \
+	F(MallocAsync, void **memory, size_t size, hip_stream_t stream) \
+	F(FreeAsync, void *memory, hip_stream_t stream) \
+	F(MemcpyAsync, void *to, const void *from, size_t size, int kind, hip_stream_t stream) \
+	F(MemsetAsync, void *memory, int value, size_t size, hip_stream_t stream) \
+	F(IpcGetMemHandle, struct hip_ipc_handle *handle, void *memory) \
+	F(IpcOpenMemHandle, void **memory, struct hip_ipc_handle handle, unsigned int flags) \
+	F(IpcCloseMemHandle, void *memory) \
+	F(IpcGetEventHandle, struct hip_ipc_handle *handle, hip_event_t event) \
+	F(IpcOpenEventHandle, hip_event_t *event, struct hip_ipc_handle handle) \
+	F(ModuleLoad, hip_module_t *module, const char *path) \
+	F(ModuleGetFunction, hip_function_t *function, hip_module_t module, const char *name) \
+	F(ModuleLaunchKernel, hip_function_t function, unsigned int nr_groups_x, unsigned int nr_groups_y, \
+	  unsigned int nr_groups_z, unsigned int group_x, unsigned int group_y, unsigned int group_z, \
+	  unsigned int shared_bytes, hip_stream_t stream, void **arguments, void **extra) \
+	F(ModuleUnload, hip_module_t module) \
+	F(MemCreate, hip_memory_t *memory, size_t size, const struct hip_memory_properties *properties, \
+	  unsigned long long flags) \
+	F(MemRelease, hip_memory_t memory) \
+	F(MemAddressReserve, void **va, size_t size, size_t alignment, void *wanted, unsigned long long flags) \
+	F(MemAddressFree, void *va, size_t size) \
+	F(MemMap, void *va, size_t size, size_t offset, hip_memory_t memory, unsigned long long flags) \
+	F(MemUnmap, void *va, size_t size) \
+	F(MemSetAccess, void *va, size_t size, const struct hip_access *access, size_t nr_access) \
+	F(MemExportToShareableHandle, void *handle, hip_memory_t memory, int type, unsigned long long flags) \
+	F(MemImportFromShareableHandle, hip_memory_t *memory, void *handle, int type)
+
+#define HIP_DECLARE(name, ...) hip_error_t (*name)(__VA_ARGS__);
+
 struct hip_functions {
-	hip_error_t (*Init)(unsigned int flags);
 	const char *(*GetErrorString)(hip_error_t error);
-	hip_error_t (*RuntimeGetVersion)(int *version);
-	hip_error_t (*GetDeviceCount)(int *nr);
-	hip_error_t (*DeviceGetPCIBusId)(char *name, int length, int device);
-	hip_error_t (*SetDevice)(int device);
-	hip_error_t (*Malloc)(void **memory, size_t size);
-	hip_error_t (*ExtMallocWithFlags)(void **memory, size_t size, unsigned int flags);
-	hip_error_t (*Free)(void *memory);
-	hip_error_t (*HostMalloc)(void **memory, size_t size, unsigned int flags);
-	hip_error_t (*HostFree)(void *memory);
-	hip_error_t (*HostRegister)(void *memory, size_t size, unsigned int flags);
-	hip_error_t (*HostUnregister)(void *memory);
-	hip_error_t (*MallocManaged)(void **memory, size_t size, unsigned int flags);
-	hip_error_t (*Memcpy)(void *to, const void *from, size_t size, int kind);
-	hip_error_t (*StreamCreate)(hip_stream_t *stream);
-	hip_error_t (*StreamCreateWithFlags)(hip_stream_t *stream, unsigned int flags);
-	hip_error_t (*StreamSynchronize)(hip_stream_t stream);
-	hip_error_t (*StreamDestroy)(hip_stream_t stream);
-	hip_error_t (*EventCreateWithFlags)(hip_event_t *event, unsigned int flags);
-	hip_error_t (*EventRecord)(hip_event_t event, hip_stream_t stream);
-	hip_error_t (*EventSynchronize)(hip_event_t event);
-	hip_error_t (*EventDestroy)(hip_event_t event);
-	hip_error_t (*MallocAsync)(void **memory, size_t size, hip_stream_t stream);
-	hip_error_t (*FreeAsync)(void *memory, hip_stream_t stream);
-	hip_error_t (*MemcpyAsync)(void *to, const void *from, size_t size, int kind, hip_stream_t stream);
-	hip_error_t (*MemsetAsync)(void *memory, int value, size_t size, hip_stream_t stream);
-	hip_error_t (*IpcGetMemHandle)(struct hip_ipc_handle *handle, void *memory);
-	hip_error_t (*IpcOpenMemHandle)(void **memory, struct hip_ipc_handle handle, unsigned int flags);
-	hip_error_t (*IpcCloseMemHandle)(void *memory);
-	hip_error_t (*IpcGetEventHandle)(struct hip_ipc_handle *handle, hip_event_t event);
-	hip_error_t (*IpcOpenEventHandle)(hip_event_t *event, struct hip_ipc_handle handle);
-	hip_error_t (*ModuleLoad)(hip_module_t *module, const char *path);
-	hip_error_t (*ModuleGetFunction)(hip_function_t *function, hip_module_t module, const char *name);
-	hip_error_t (*ModuleLaunchKernel)(hip_function_t function, unsigned int nr_groups_x, unsigned int nr_groups_y,
-					  unsigned int nr_groups_z, unsigned int group_x, unsigned int group_y,
-					  unsigned int group_z, unsigned int shared_bytes, hip_stream_t stream, void **arguments,
-					  void **extra);
-	hip_error_t (*ModuleUnload)(hip_module_t module);
-	hip_error_t (*MemCreate)(hip_memory_t *memory, size_t size, const struct hip_memory_properties *properties,
-				 unsigned long long flags);
-	hip_error_t (*MemRelease)(hip_memory_t memory);
-	hip_error_t (*MemAddressReserve)(void **va, size_t size, size_t alignment, void *wanted,
-					 unsigned long long flags);
-	hip_error_t (*MemAddressFree)(void *va, size_t size);
-	hip_error_t (*MemMap)(void *va, size_t size, size_t offset, hip_memory_t memory, unsigned long long flags);
-	hip_error_t (*MemUnmap)(void *va, size_t size);
-	hip_error_t (*MemSetAccess)(void *va, size_t size, const struct hip_access *access, size_t nr_access);
-	hip_error_t (*MemExportToShareableHandle)(void *handle, hip_memory_t memory, int type,
-						  unsigned long long flags);
-	hip_error_t (*MemImportFromShareableHandle)(hip_memory_t *memory, void *handle, int type);
+	HIP_FUNCTIONS(HIP_DECLARE)
 };
 
 extern struct hip_functions hip;

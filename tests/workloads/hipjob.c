@@ -34,35 +34,24 @@ struct process {
 	struct hip_job hip;
 	struct hip_share share;
 	struct state_file state;
-	uint64_t generation, verifies, verified_bytes;
 	sigset_t signals;
 };
 
 static int phase_set(struct process *process, const char *phase)
 {
-	struct state_file *state = &process->state;
-
-	state_begin(state);
-	state_line(state, "pid %d", (int)getpid());
-	state_line(state, "phase %s", phase);
-	state_line(state, "generation %" PRIu64, process->generation);
-	state_line(state, "verifies %" PRIu64, process->verifies);
-	state_line(state, "verified_bytes %" PRIu64, process->verified_bytes);
-	state_line(state, "message %s", report_last());
-	state_line(state, "hip %d", process->hip.version);
-	for (unsigned int i = 0; i < process->hip.nr_gpus; i++)
-		state_line(state, "gpu %u %s", i, process->hip.gpus[i].name);
-	return state_end(state);
+	state_begin(&process->state, phase);
+	state_line(&process->state, "hip %d", process->hip.version);
+	return state_end(&process->state);
 }
 
 static int verify(struct process *process)
 {
 	int err = phase_set(process, "verifying");
 
-	process->verified_bytes = 0;
-	err = err ? err : hip_job_check(&process->hip, process->generation, &process->verified_bytes);
+	process->state.verified_bytes = 0;
+	err = err ? err : hip_job_check(&process->hip, process->state.generation, &process->state.verified_bytes);
 	if (!err)
-		process->verifies++;
+		process->state.verifies++;
 	return err;
 }
 
@@ -80,11 +69,11 @@ static int loop(struct process *process)
 		stop = asked;
 		if (signal == SIGUSR1)
 			err = verify(process);
-		err = err ? err : hip_job_round(&process->hip, process->generation);
+		err = err ? err : hip_job_round(&process->hip, process->state.generation);
 		if (process->code)
-			err = err ? err : hip_kernels_round(&process->hip, process->generation);
+			err = err ? err : hip_kernels_round(&process->hip, process->state.generation);
 		err = err ? err : hip_share_round(&process->share, &stop);
-		process->generation += !err;
+		process->state.generation += !err;
 		err = err ? err : phase_set(process, "running");
 	}
 	return err;
@@ -97,7 +86,7 @@ static int setup(struct process *process)
 	err = err ? err : hip_job_open(&process->hip, BUFFER_BYTES);
 	err = err ? err : hip_share_open(&process->share, &process->hip);
 	if (process->code)
-		err = err ? err : hip_kernels_open(&process->hip, process->code, process->generation);
+		err = err ? err : hip_kernels_open(&process->hip, process->code, process->state.generation);
 	err = err ? err : phase_set(process, "running");
 	if (!err)
 		launch_ready(&process->ready_fd);
@@ -106,7 +95,7 @@ static int setup(struct process *process)
 
 static int process_run(struct process *process)
 {
-	int err = state_open(&process->state, process->state_path);
+	int err = state_open(&process->state, process->state_path, process->share.pair.number);
 
 	/* Before the runtime starts threads of its own, which inherit it. */
 	sigemptyset(&process->signals);
@@ -117,7 +106,7 @@ static int process_run(struct process *process)
 	err = err ? err : loop(process);
 	err = err ? err : verify(process);
 	if (process->code)
-		err = err ? err : hip_kernels_close(&process->hip, process->generation);
+		err = err ? err : hip_kernels_close(&process->hip, process->state.generation);
 	err = err ? err : hip_share_close(&process->share);
 	err = err ? err : hip_job_close(&process->hip);
 	if (err)
@@ -176,7 +165,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (process.background && launch_background(process.state_path, 2, &process.ready_fd))
 		return 1;
-	if (pair_fork(&process.share.pair, &process.state_path))
+	if (pair_fork(&process.share.pair))
 		return 1;
 	return process_run(&process);
 }

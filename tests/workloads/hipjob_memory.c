@@ -130,7 +130,6 @@ static int gpu_open(struct hip_job *job, unsigned int i)
 	struct hip_gpu *gpu = &job->gpus[i];
 	int err = HIP(SetDevice, i);
 
-	err = err ? err : HIP(DeviceGetPCIBusId, gpu->name, sizeof(gpu->name), i);
 	for (unsigned int kind = 0; !err && kind < HIP_KINDS; kind++) {
 		err = kept_allocate(job, kind, &gpu->kept[kind]);
 		err = err ? err : hip_put(job, gpu->kept[kind], kept_seed(i, kind));

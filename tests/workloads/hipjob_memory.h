@@ -25,7 +25,6 @@ enum hip_kind {
 };
 
 struct hip_gpu {
-	char name[32];
 	void *kept[HIP_KINDS]; /* written once */
 	hip_stream_t stream;
 	hip_event_t event; /* recorded when data of the stream are written */

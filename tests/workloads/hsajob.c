@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hsajob_code.h"
+#include "hsajob.h"
 #include "launch.h"
 #include "report.h"
 #include "state.h"
@@ -46,7 +46,6 @@ struct process {
 	struct hsa_code code;
 	bool ending; /* with --share: both processes have seen the end */
 	struct state_file state;
-	uint64_t generation, verifies, verified_bytes;
 	sigset_t signals;
 };
 
@@ -54,18 +53,10 @@ static atomic_bool verify_wanted, stop_wanted;
 
 static int phase_set(struct process *process, const char *phase)
 {
-	struct state_file *state = &process->state;
-
-	state_begin(state);
-	state_line(state, "pid %d", (int)getpid());
-	state_line(state, "phase %s", phase);
-	state_line(state, "generation %" PRIu64, process->generation);
-	state_line(state, "verifies %" PRIu64, process->verifies);
-	state_line(state, "verified_bytes %" PRIu64, process->verified_bytes);
-	state_line(state, "message %s", report_last());
+	state_begin(&process->state, phase);
 	for (unsigned int i = 0; i < process->hsa.nr_gpus; i++)
-		state_line(state, "gpu %u %s", i, process->hsa.gpus[i].name);
-	return state_end(state);
+		state_line(&process->state, "gpu %u %s", i, process->hsa.gpus[i].name);
+	return state_end(&process->state);
 }
 
 /* Takes signals as long as the process lives. */
@@ -91,10 +82,10 @@ static int verify(struct process *process)
 {
 	int err = phase_set(process, "verifying");
 
-	process->verified_bytes = 0;
-	err = err ? err : hsa_job_check(&process->hsa, &process->verified_bytes);
+	process->state.verified_bytes = 0;
+	err = err ? err : hsa_job_check(&process->hsa, &process->state.verified_bytes);
 	if (!err)
-		process->verifies++;
+		process->state.verifies++;
 	return err;
 }
 
@@ -108,7 +99,7 @@ static int share_run(struct process *process)
 		stop_wanted = true;
 	process->ending = stop;
 	if (!err && process->code.share)
-		err = hsa_code_round(&process->code, process->generation);
+		err = hsa_code_round(&process->code, process->state.generation);
 	return err;
 }
 
@@ -124,14 +115,14 @@ static int generation_run(struct process *process, bool asleep)
 	hsa_signal_store_screlease(hsa->gate, asleep);
 	if (asleep && (verify_wanted || stop_wanted))
 		hsa_signal_store_screlease(hsa->gate, 0);
-	err = hsa_job_submit(hsa, process->generation + 1);
+	err = hsa_job_submit(hsa, process->state.generation + 1);
 	if (!err && asleep) {
 		err = phase_set(process, "asleep");
 		launch_ready(&process->ready_fd);
 	}
-	err = err ? err : hsa_job_wait(hsa, process->generation + 1, asleep ? UINT64_MAX : hsa->timeout);
+	err = err ? err : hsa_job_wait(hsa, process->state.generation + 1, asleep ? UINT64_MAX : hsa->timeout);
 	err = err || !process->share.job ? err : share_run(process);
-	process->generation += !err;
+	process->state.generation += !err;
 	return err;
 }
 
@@ -145,7 +136,7 @@ static int loop(struct process *process)
 			err = verify(process);
 		err = err ? err : generation_run(process, process->asleep);
 		err = err ? err : phase_set(process, "running");
-		if (process->generation == process->rounds)
+		if (process->state.generation == process->rounds)
 			stop_wanted = true;
 		if (!err && !process->asleep)
 			nanosleep(&pace, NULL);
@@ -162,7 +153,7 @@ static int setup(struct process *process)
 		err = hsa_share_open(&process->share, &process->hsa);
 	err = err ? err : generation_run(process, false);
 	if (!err && process->code.path)
-		err = hsa_code_open(&process->code, &process->share, process->generation);
+		err = hsa_code_open(&process->code, &process->share, process->state.generation);
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
@@ -171,7 +162,7 @@ static int setup(struct process *process)
 
 static int process_run(struct process *process)
 {
-	int err = state_open(&process->state, process->state_path);
+	int err = state_open(&process->state, process->state_path, process->share.pair.number);
 
 	/* Before the runtime starts threads of its own, which inherit it. */
 	sigemptyset(&process->signals);
@@ -185,7 +176,7 @@ static int process_run(struct process *process)
 	err = err ? err : loop(process);
 	err = err ? err : verify(process);
 	if (!err && process->code.share)
-		err = hsa_code_close(&process->code, process->generation);
+		err = hsa_code_close(&process->code, process->state.generation);
 	if (!err && process->share.kind)
 		err = hsa_share_close(&process->share);
 	err = err ? err : hsa_job_close(&process->hsa);
@@ -258,7 +249,7 @@ int main(int argc, char **argv)
 	if (process.background &&
 	    launch_background(process.state_path, process.share.kind ? 2 : 1, &process.ready_fd))
 		return 1;
-	if (process.share.kind && pair_fork(&process.share.pair, &process.state_path))
+	if (process.share.kind && pair_fork(&process.share.pair))
 		return 1;
 	return process_run(&process);
 }

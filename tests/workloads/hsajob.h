@@ -14,6 +14,8 @@
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
 
+#include "pair.h"
+
 #define HSA_MAX_GPUS 64
 
 enum { HSA_UP, HSA_ACROSS, HSA_DOWN, HSA_STEPS };
@@ -35,6 +37,7 @@ struct hsa_job {
 	hsa_agent_t host;
 	hsa_amd_memory_pool_t memory;
 	struct hsa_gpu gpus[HSA_MAX_GPUS];
+	hsa_agent_t agents[HSA_MAX_GPUS]; /* theirs */
 	unsigned int nr_gpus;
 	uint64_t bytes; /* of each buffer */
 	/* The chain of the next generation does not begin before this is 0. */
@@ -46,6 +49,11 @@ struct hsa_job {
 int hsa_must(hsa_status_t status, const char *what);
 /* Memory that all GPUs, and the host's agent, may use. */
 int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes, void **ret);
+/* Begins a copy that waits for @after (unless its handle is 0) and sets @done from 1 to 0. */
+int hsa_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, uint64_t bytes, hsa_signal_t after,
+	     hsa_signal_t done);
+/* Until the signal of what @what says is 0; @timeout: ticks. */
+int hsa_wait(const struct hsa_gpu *gpu, hsa_signal_t done, uint64_t timeout, const char *what);
 
 /* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer. */
 int hsa_job_open(struct hsa_job *job, uint64_t bytes);
@@ -60,5 +68,51 @@ int hsa_job_close(struct hsa_job *job);
 /* Writes data of @seed, job->bytes of it, to memory of any GPU; whether they are there, as @what is called. */
 int hsa_gpu_put(struct hsa_gpu *gpu, void *dst, uint64_t seed);
 int hsa_gpu_get(struct hsa_gpu *gpu, const void *src, uint64_t seed, const char *what);
+
+/* ---- hsajob_share.c: memory that two processes share ---- */
+
+enum hsa_sharing { HSA_SHARE_NOTHING, HSA_SHARE_IPC, HSA_SHARE_VMEM };
+
+struct hsa_share {
+	enum hsa_sharing kind;
+	struct pair pair; /* the first process allocates */
+	struct pair_memory halves;
+	struct hsa_job *job;
+	uint64_t bytes;
+	void *memory;
+	uint64_t vmem_handle;
+};
+
+/* In both processes, with their own jobs. */
+int hsa_share_open(struct hsa_share *share, struct hsa_job *job);
+int hsa_share_close(struct hsa_share *share);
+
+/*
+ * ---- hsajob_code.c: compiled code of two processes ----
+ *
+ * Each one's kernel (gpujob_busy.h) computes in memory of the other process, which checks it there. It runs from one
+ * generation to the next.
+ */
+
+struct hsa_code {
+	const char *path; /* NULL: no kernels were asked for */
+	struct hsa_share *share;
+	struct hsa_gpu *gpu; /* that executes the kernel */
+	hsa_queue_t *queue;
+	hsa_executable_t executable;
+	uint64_t object;
+	uint32_t group_bytes;
+	hsa_signal_t done, copied;
+	struct busy *own, *others; /* device memory; the second is the other process' own */
+	struct busy *host;
+	struct hsa_code_arguments *arguments; /* with the gate: the host's memory */
+};
+
+/* In both processes, after hsa_share_open(): starts the kernels of generation @generation. */
+int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t generation);
+/* Lets the kernels of @generation end, compares what the other process' one has computed, and starts the next. */
+int hsa_code_round(struct hsa_code *code, uint64_t generation);
+/* The same without a next, and frees all. */
+int hsa_code_close(struct hsa_code *code, uint64_t generation);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gpujob_busy.h"
-#include "hsajob_code.h"
+#include "hsajob.h"
 #include "report.h"
 
 #define PACKETS 64u
@@ -25,23 +25,12 @@ struct hsa_code_arguments {
 	uint32_t open;
 };
 
-static int wait_for(struct hsa_code *code, hsa_signal_t signal, const char *what)
-{
-	uint64_t timeout = code->share->job->timeout;
-	hsa_signal_value_t value =
-		hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, timeout, HSA_WAIT_STATE_BLOCKED);
-
-	return value ? report(EIO, "%s: %s: its signal is %lld", code->gpu->name, what, (long long)value) : 0;
-}
-
 static int copy(struct hsa_code *code, void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t from_agent)
 {
-	int err;
+	const hsa_signal_t none = { 0 };
+	int err = hsa_copy(to, to_agent, from, from_agent, sizeof(*code->host), none, code->copied);
 
-	hsa_signal_store_relaxed(code->copied, 1);
-	err = hsa_must(hsa_amd_memory_async_copy(to, to_agent, from, from_agent, sizeof(*code->host), 0, NULL,
-						 code->copied), "hsa_amd_memory_async_copy");
-	return err ? err : wait_for(code, code->copied, "a copy of what a kernel computes");
+	return err ? err : hsa_wait(code->gpu, code->copied, code->share->job->timeout, "a copy of what a kernel computes");
 }
 
 /* ---- memory of both processes ---- */
@@ -62,17 +51,14 @@ static int exchange(struct hsa_code *code)
 {
 	struct pair *pair = &code->share->pair;
 	struct hsa_job *job = code->share->job;
-	hsa_agent_t agents[HSA_MAX_GPUS];
 	int err = pair_meet(pair); /* nobody needs the earlier handle any more */
 
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		agents[i] = job->gpus[i].agent;
 	err = err ? err : hsa_must(hsa_amd_ipc_memory_create(code->own, memory_bytes(), handle_of(code, pair->number)),
 			       "hsa_amd_ipc_memory_create");
 	err = err ? err : pair_meet(pair);
 	if (err)
 		return err;
-	return hsa_must(hsa_amd_ipc_memory_attach(handle_of(code, !pair->number), memory_bytes(), job->nr_gpus, agents,
+	return hsa_must(hsa_amd_ipc_memory_attach(handle_of(code, !pair->number), memory_bytes(), job->nr_gpus, job->agents,
 						  (void **)&code->others), "hsa_amd_ipc_memory_attach");
 }
 
@@ -167,7 +153,7 @@ static int end(struct hsa_code *code, uint64_t generation)
 	int err;
 
 	__atomic_store_n(&code->arguments->open, 1, __ATOMIC_RELEASE);
-	err = wait_for(code, code->done, "a kernel");
+	err = hsa_wait(code->gpu, code->done, code->share->job->timeout, "a kernel");
 	err = err ? err : pair_meet(&code->share->pair);
 	memset(code->host, 0, sizeof(*code->host));
 	err = err ? err : copy(code, code->host, code->share->job->host, code->own, code->gpu->agent);

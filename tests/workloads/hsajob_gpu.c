@@ -72,7 +72,7 @@ static hsa_status_t agent_visit(hsa_agent_t agent, void *data)
 	if (type == HSA_DEVICE_TYPE_CPU && !job->host.handle)
 		job->host = agent;
 	if (type == HSA_DEVICE_TYPE_GPU && job->nr_gpus < HSA_MAX_GPUS)
-		job->gpus[job->nr_gpus++].agent = agent;
+		job->agents[job->nr_gpus++] = agent;
 	return HSA_STATUS_SUCCESS;
 }
 
@@ -80,13 +80,10 @@ static hsa_status_t agent_visit(hsa_agent_t agent, void *data)
 
 int hsa_allocate(struct hsa_job *job, hsa_amd_memory_pool_t pool, uint64_t bytes, void **ret)
 {
-	hsa_agent_t agents[HSA_MAX_GPUS];
 	int err = hsa_must(hsa_amd_memory_pool_allocate(pool, bytes, 0, ret), "allocating from a pool");
 
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		agents[i] = job->gpus[i].agent;
 	return err ? err
-		   : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, *ret), "access for the GPUs");
+		   : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, job->agents, NULL, *ret), "access for the GPUs");
 }
 
 static int lock_source(struct hsa_gpu *gpu)
@@ -102,24 +99,23 @@ static int lock_source(struct hsa_gpu *gpu)
 
 /* ---- copies ---- */
 
-/* Begins a copy that waits for @after (unless its handle is 0) and sets @done from 1 to 0. */
-static int copy(struct hsa_job *job, void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
-		hsa_signal_t after, hsa_signal_t done)
+int hsa_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, uint64_t bytes, hsa_signal_t after,
+	     hsa_signal_t done)
 {
 	hsa_signal_store_relaxed(done, 1);
-	return hsa_must(hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, job->bytes, after.handle ? 1 : 0,
-					      after.handle ? &after : NULL, done),
-		    "hsa_amd_memory_async_copy");
+	return hsa_must(hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, bytes, after.handle ? 1 : 0,
+						  after.handle ? &after : NULL, done),
+			"hsa_amd_memory_async_copy");
 }
 
-static int copy_wait(struct hsa_gpu *gpu, hsa_signal_t done, uint64_t timeout)
+int hsa_wait(const struct hsa_gpu *gpu, hsa_signal_t done, uint64_t timeout, const char *what)
 {
 	hsa_signal_value_t value =
 		hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 1, timeout, HSA_WAIT_STATE_BLOCKED);
 
 	if (value > 0)
-		return report(ETIME, "%s: a copy does not end", gpu->name);
-	return value ? report(EIO, "%s: a copy failed: its signal is %lld", gpu->name, (long long)value) : 0;
+		return report(ETIME, "%s: %s does not end", gpu->name, what);
+	return value ? report(EIO, "%s: %s failed: its signal is %lld", gpu->name, what, (long long)value) : 0;
 }
 
 static int sink_check(struct hsa_gpu *gpu, const char *what, uint64_t seed)
@@ -145,12 +141,12 @@ static int gpu_submit(struct hsa_gpu *gpu, uint64_t generation)
 	int err;
 
 	pattern_fill(gpu->source, job->bytes, chain_seed(gpu, generation), 0);
-	err = copy(job, gpu->outbox, gpu->agent, gpu->source_device, job->host, job->gate, gpu->done[HSA_UP]);
+	err = hsa_copy(gpu->outbox, gpu->agent, gpu->source_device, job->host, job->bytes, job->gate, gpu->done[HSA_UP]);
 	if (!err)
-		err = copy(job, peer->inbox, peer->agent, gpu->outbox, gpu->agent, gpu->done[HSA_UP],
+		err = hsa_copy(peer->inbox, peer->agent, gpu->outbox, gpu->agent, job->bytes, gpu->done[HSA_UP],
 			   gpu->done[HSA_ACROSS]);
 	if (!err)
-		err = copy(job, gpu->sink, job->host, peer->inbox, peer->agent, gpu->done[HSA_ACROSS],
+		err = hsa_copy(gpu->sink, job->host, peer->inbox, peer->agent, job->bytes, gpu->done[HSA_ACROSS],
 			   gpu->done[HSA_DOWN]);
 	return err;
 }
@@ -171,7 +167,7 @@ int hsa_job_wait(struct hsa_job *job, uint64_t generation, uint64_t timeout)
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++) {
 		struct hsa_gpu *gpu = &job->gpus[i];
 
-		err = copy_wait(gpu, gpu->done[HSA_DOWN], timeout);
+		err = hsa_wait(gpu, gpu->done[HSA_DOWN], timeout, "a copy");
 		err = err ? err : sink_check(gpu, "the chain", chain_seed(gpu, generation));
 		if (!err)
 			memset(gpu->sink, 0, job->bytes);
@@ -186,8 +182,8 @@ int hsa_gpu_put(struct hsa_gpu *gpu, void *dst, uint64_t seed)
 	int err;
 
 	pattern_fill(gpu->source, job->bytes, seed, 0);
-	err = copy(job, dst, gpu->agent, gpu->source_device, job->host, none, gpu->done[HSA_UP]);
-	return err ? err : copy_wait(gpu, gpu->done[HSA_UP], job->timeout);
+	err = hsa_copy(dst, gpu->agent, gpu->source_device, job->host, job->bytes, none, gpu->done[HSA_UP]);
+	return err ? err : hsa_wait(gpu, gpu->done[HSA_UP], job->timeout, "a copy");
 }
 
 int hsa_gpu_get(struct hsa_gpu *gpu, const void *src, uint64_t seed, const char *what)
@@ -197,8 +193,8 @@ int hsa_gpu_get(struct hsa_gpu *gpu, const void *src, uint64_t seed, const char 
 	int err;
 
 	memset(gpu->sink, 0, job->bytes);
-	err = copy(job, gpu->sink, job->host, src, gpu->agent, none, gpu->done[HSA_DOWN]);
-	err = err ? err : copy_wait(gpu, gpu->done[HSA_DOWN], job->timeout);
+	err = hsa_copy(gpu->sink, job->host, src, gpu->agent, job->bytes, none, gpu->done[HSA_DOWN]);
+	err = err ? err : hsa_wait(gpu, gpu->done[HSA_DOWN], job->timeout, "a copy");
 	return err ? err : sink_check(gpu, what, seed);
 }
 
@@ -252,6 +248,7 @@ int hsa_job_open(struct hsa_job *job, uint64_t bytes)
 		struct hsa_gpu *gpu = &job->gpus[i];
 
 		gpu->job = job;
+		gpu->agent = job->agents[i];
 		gpu->seed = (uint64_t)(i + 1) << 40;
 		gpu->peer = &job->gpus[(i + 1) % job->nr_gpus];
 		err = gpu_open(gpu);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hsajob_share.h"
+#include "hsajob.h"
 #include "report.h"
 
 #define BLOCK_BYTES (2u << 20)
@@ -23,18 +23,26 @@ struct vmem_access {
 	hsa_agent_t agent;
 };
 
+/* hsa_amd_vmem_NAME */
+#define VMEM_FUNCTIONS(F) \
+	F(address_reserve, void **va, size_t size, uint64_t address, uint64_t flags) \
+	F(address_free, void *va, size_t size) \
+	F(handle_create, hsa_amd_memory_pool_t pool, size_t size, int type, uint64_t flags, struct vmem_handle *handle) \
+	F(handle_release, struct vmem_handle handle) \
+	F(map, void *va, size_t size, size_t offset, struct vmem_handle handle, uint64_t flags) \
+	F(unmap, void *va, size_t size) \
+	F(set_access, void *va, size_t size, const struct vmem_access *access, size_t nr_access) \
+	F(export_shareable_handle, int *dmabuf, struct vmem_handle handle, uint64_t flags) \
+	F(import_shareable_handle, int dmabuf, struct vmem_handle *handle)
+
+#define VMEM_DECLARE(name, ...) hsa_status_t (*name)(__VA_ARGS__);
+
 static struct {
-	hsa_status_t (*address_reserve)(void **va, size_t size, uint64_t address, uint64_t flags);
-	hsa_status_t (*address_free)(void *va, size_t size);
-	hsa_status_t (*handle_create)(hsa_amd_memory_pool_t pool, size_t size, int type, uint64_t flags,
-				      struct vmem_handle *handle);
-	hsa_status_t (*handle_release)(struct vmem_handle handle);
-	hsa_status_t (*map)(void *va, size_t size, size_t offset, struct vmem_handle handle, uint64_t flags);
-	hsa_status_t (*unmap)(void *va, size_t size);
-	hsa_status_t (*set_access)(void *va, size_t size, const struct vmem_access *access, size_t nr_access);
-	hsa_status_t (*export_handle)(int *dmabuf, struct vmem_handle handle, uint64_t flags);
-	hsa_status_t (*import_handle)(int dmabuf, struct vmem_handle *handle);
+	VMEM_FUNCTIONS(VMEM_DECLARE)
 } vmem;
+
+/* Calls one: 0 or -EIO, reported. */
+#define VMEM(name, ...) hsa_must(vmem.name(__VA_ARGS__), "hsa_amd_vmem_" #name)
 
 /* ---- IPC ---- */
 
@@ -47,16 +55,10 @@ static hsa_amd_ipc_memory_t *ipc_handle(struct hsa_share *share)
 static int ipc_open(struct hsa_share *share)
 {
 	struct hsa_job *job = share->job;
-	hsa_agent_t agents[HSA_MAX_GPUS];
 	int err;
 
-	for (unsigned int i = 0; i < job->nr_gpus; i++)
-		agents[i] = job->gpus[i].agent;
 	if (!share->pair.number) {
-		err = hsa_must(hsa_amd_memory_pool_allocate(job->gpus[0].vram, share->bytes, 0, &share->memory),
-			   "allocating");
-		err = err ? err
-			  : hsa_must(hsa_amd_agents_allow_access(job->nr_gpus, agents, NULL, share->memory), "access");
+		err = hsa_allocate(job, job->gpus[0].vram, share->bytes, &share->memory);
 		if (!err)
 			err = hsa_must(hsa_amd_ipc_memory_create(share->memory, share->bytes, ipc_handle(share)),
 				   "hsa_amd_ipc_memory_create");
@@ -64,7 +66,7 @@ static int ipc_open(struct hsa_share *share)
 	}
 	err = pair_meet(&share->pair);
 	return err ? err
-		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, agents,
+		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, job->agents,
 						    &share->memory),
 			  "hsa_amd_ipc_memory_attach");
 }
@@ -81,22 +83,14 @@ static int ipc_close(struct hsa_share *share)
 
 /* ---- virtual memory ---- */
 
+#define VMEM_FUNCTION(name, ...) { &vmem.name, "hsa_amd_vmem_" #name },
+
 static int vmem_find(void)
 {
 	static const struct {
 		void *function;
 		const char *name;
-	} functions[] = {
-		{ &vmem.address_reserve, "hsa_amd_vmem_address_reserve" },
-		{ &vmem.address_free, "hsa_amd_vmem_address_free" },
-		{ &vmem.handle_create, "hsa_amd_vmem_handle_create" },
-		{ &vmem.handle_release, "hsa_amd_vmem_handle_release" },
-		{ &vmem.map, "hsa_amd_vmem_map" },
-		{ &vmem.unmap, "hsa_amd_vmem_unmap" },
-		{ &vmem.set_access, "hsa_amd_vmem_set_access" },
-		{ &vmem.export_handle, "hsa_amd_vmem_export_shareable_handle" },
-		{ &vmem.import_handle, "hsa_amd_vmem_import_shareable_handle" },
-	};
+	} functions[] = { VMEM_FUNCTIONS(VMEM_FUNCTION) };
 
 	for (unsigned int i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		void *p = dlsym(RTLD_DEFAULT, functions[i].name);
@@ -114,14 +108,13 @@ static int vmem_map(struct hsa_share *share)
 	struct vmem_handle handle = { share->vmem_handle };
 	struct vmem_access access[HSA_MAX_GPUS];
 	struct hsa_job *job = share->job;
-	int err = hsa_must(vmem.address_reserve(&share->memory, share->bytes, 0, 0), "hsa_amd_vmem_address_reserve");
+	int err = VMEM(address_reserve, &share->memory, share->bytes, 0, 0);
 
 	for (unsigned int i = 0; i < job->nr_gpus; i++)
 		access[i] = (struct vmem_access){ HSA_ACCESS_PERMISSION_RW, job->gpus[i].agent };
-	err = err ? err : hsa_must(vmem.map(share->memory, share->bytes, 0, handle, 0), "hsa_amd_vmem_map");
+	err = err ? err : VMEM(map, share->memory, share->bytes, 0, handle, 0);
 	return err ? err
-		   : hsa_must(vmem.set_access(share->memory, share->bytes, access, job->nr_gpus),
-			  "hsa_amd_vmem_set_access");
+		   : VMEM(set_access, share->memory, share->bytes, access, job->nr_gpus);
 }
 
 static int vmem_open(struct hsa_share *share)
@@ -130,13 +123,12 @@ static int vmem_open(struct hsa_share *share)
 	int fd = -1, err = vmem_find();
 
 	if (!err && !share->pair.number) {
-		err = hsa_must(vmem.handle_create(share->job->gpus[0].vram, share->bytes, 0, 0, &handle),
-			   "hsa_amd_vmem_handle_create");
-		err = err ? err : hsa_must(vmem.export_handle(&fd, handle, 0), "hsa_amd_vmem_export_shareable_handle");
+		err = VMEM(handle_create, share->job->gpus[0].vram, share->bytes, 0, 0, &handle);
+		err = err ? err : VMEM(export_shareable_handle, &fd, handle, 0);
 		err = err ? err : pair_send(&share->pair, fd);
 	} else if (!err) {
 		err = pair_receive(&share->pair, &fd);
-		err = err ? err : hsa_must(vmem.import_handle(fd, &handle), "hsa_amd_vmem_import_shareable_handle");
+		err = err ? err : VMEM(import_shareable_handle, fd, &handle);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -153,10 +145,10 @@ static int vmem_close(struct hsa_share *share)
 	for (unsigned int times = 0; !err && times < 2; times++) {
 		if (times)
 			err = vmem_map(share);
-		err = err ? err : hsa_must(vmem.unmap(share->memory, share->bytes), "hsa_amd_vmem_unmap");
-		err = err ? err : hsa_must(vmem.address_free(share->memory, share->bytes), "hsa_amd_vmem_address_free");
+		err = err ? err : VMEM(unmap, share->memory, share->bytes);
+		err = err ? err : VMEM(address_free, share->memory, share->bytes);
 	}
-	return err ? err : hsa_must(vmem.handle_release(handle), "hsa_amd_vmem_handle_release");
+	return err ? err : VMEM(handle_release, handle);
 }
 
 /* ---- both ---- */

@@ -19,7 +19,6 @@
 
 #include "../clear.h"
 #include "kfd.h"
-#include "kfd_topology.h"
 #include "report.h"
 
 /* KFD 1.12, newer than some headers. */
@@ -49,72 +48,11 @@ const char *kfd_memory_name(enum kfd_memory kind)
 	return names[kind];
 }
 
-static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu)
-{
-	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = gpu->gpu_id };
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->render_minor);
-	gpu->spare_fd = kfd->spare_first ? kfd_gpu_reopen(gpu) : -1;
-	gpu->render_fd = open(path, O_RDWR | O_CLOEXEC);
-	if (gpu->render_fd < 0)
-		return report(errno, "open %s: %m", path);
-	if (wait_until_clear(gpu->render_fd))
-		return report(errno, "%s: its address space is not ready: %m", path);
-	vm.drm_fd = (uint32_t)gpu->render_fd;
-	err = kfd_ioctl(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &vm);
-	if (err)
-		return report(-err, "gpu %#x: ACQUIRE_VM with %s: %s", gpu->gpu_id, path, strerror(-err));
-	return 0;
-}
-
-int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first)
-{
-	struct kfd_ioctl_get_version_args version = { 0 };
-	int ret;
-
-	memset(kfd, 0, sizeof(*kfd));
-	kfd->spare_first = spare_first;
-	kfd->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-	if (kfd->fd < 0)
-		return report(errno, "open /dev/kfd: %m");
-	ret = kfd_ioctl(kfd->fd, AMDKFD_IOC_GET_VERSION, &version);
-	if (ret)
-		return report(-ret, "/dev/kfd: GET_VERSION: %s", strerror(-ret));
-	if (version.major_version != 1)
-		return report(EPROTO, "/dev/kfd: interface %u.%u, want 1.x", version.major_version,
-			      version.minor_version);
-	kfd->minor = version.minor_version;
-	ret = kfd_topology_read(kfd->gpus, KFD_MAX_GPUS);
-	if (ret < 0)
-		return ret;
-	kfd->nr_gpus = (unsigned int)ret;
-	for (unsigned int i = 0; i < kfd->nr_gpus; i++) {
-		kfd->gpus[i].render_fd = -1;
-		ret = gpus & 1ull << i ? gpu_open(kfd, &kfd->gpus[i]) : 0;
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-int kfd_renumber(struct kfd *kfd, int lowest)
-{
-	int fd = fcntl(kfd->fd, F_DUPFD_CLOEXEC, lowest);
-
-	if (fd < 0)
-		return report(errno, "duplicate of /dev/kfd's file: %m");
-	close(kfd->fd);
-	kfd->fd = fd;
-	return 0;
-}
-
 int kfd_reopen(void)
 {
 	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 
-	return fd < 0 ? report(errno, "open /dev/kfd again: %m") : fd;
+	return fd < 0 ? report(errno, "open /dev/kfd: %m") : fd;
 }
 
 int kfd_gpu_reopen(const struct kfd_gpu *gpu)
@@ -124,7 +62,55 @@ int kfd_gpu_reopen(const struct kfd_gpu *gpu)
 
 	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->render_minor);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? report(errno, "open %s again: %m", path) : fd;
+	return fd < 0 ? report(errno, "open %s: %m", path) : fd;
+}
+
+static int gpu_open(struct kfd *kfd, struct kfd_gpu *gpu, bool spare_first)
+{
+	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = gpu->gpu_id };
+	int err;
+
+	gpu->spare_fd = spare_first ? kfd_gpu_reopen(gpu) : -1;
+	gpu->render_fd = kfd_gpu_reopen(gpu);
+	if (gpu->render_fd < 0)
+		return gpu->render_fd;
+	if (wait_until_clear(gpu->render_fd))
+		return report(errno, "renderD%u: its address space is not ready: %m", gpu->render_minor);
+	vm.drm_fd = (uint32_t)gpu->render_fd;
+	err = kfd_ioctl(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &vm);
+	if (err)
+		return report(-err, "gpu %#x: ACQUIRE_VM with renderD%u: %s", gpu->gpu_id, gpu->render_minor,
+			      strerror(-err));
+	return 0;
+}
+
+int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first)
+{
+	int ret;
+
+	memset(kfd, 0, sizeof(*kfd));
+	kfd->fd = kfd_reopen();
+	ret = kfd->fd < 0 ? kfd->fd : kfd_topology_read(kfd->gpus, KFD_MAX_GPUS);
+	if (ret < 0)
+		return ret;
+	kfd->nr_gpus = (unsigned int)ret;
+	for (unsigned int i = 0; i < kfd->nr_gpus; i++) {
+		ret = gpus & 1ull << i ? gpu_open(kfd, &kfd->gpus[i], spare_first) : 0;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int kfd_renumber(int *fd, int lowest)
+{
+	int above = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
+
+	if (above < 0)
+		return report(errno, "duplicate of a file: %m");
+	close(*fd);
+	*fd = above;
+	return 0;
 }
 
 int kfd_reopen_check(int fd)

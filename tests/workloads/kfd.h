@@ -41,11 +41,12 @@ struct kfd_bo {
 
 struct kfd_gpu {
 	unsigned int index; /* among the GPUs that this process can use */
-	unsigned int node;
 	uint32_t gpu_id;
 	uint32_t render_minor;
 	uint32_t gfx_version; /* major * 10000 + minor * 100 + step */
 	uint64_t hive_id; /* 0: in none */
+	uint64_t pci_device; /* partitions of one GPU have the same */
+	uint32_t num_xcc, sdma_engines, xgmi_engines; /* of the partition */
 	uint64_t vram_bytes;
 	uint64_t public_vram_bytes;
 	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue, in each XCC */
@@ -58,12 +59,16 @@ struct kfd_gpu {
 
 struct kfd {
 	int fd;
-	unsigned int minor; /* of the interface, 1.minor */
-	bool spare_first;
 	unsigned int nr_gpus;
 	struct kfd_gpu gpus[KFD_MAX_GPUS];
 	struct kfd_bo event_page;
 };
+
+/*
+ * Fills @gpus with what /sys/class/kfd describes, in the order of node numbers; nodes that the device cgroup hides are left
+ * out. Returns their number, which is not 0, or -errno.
+ */
+int kfd_topology_read(struct kfd_gpu *gpus, unsigned int max_gpus);
 
 /*
  * Opens /dev/kfd and the render node of each GPU whose bit is set in @gpus, and gives these GPUs an address space; the
@@ -73,8 +78,8 @@ int kfd_open(struct kfd *kfd, uint64_t gpus, bool spare_first);
 /* Frees what the library itself allocated (doorbells, event page) and closes. The caller's BOs must be gone. */
 int kfd_close(struct kfd *kfd);
 
-/* Gives the file of /dev/kfd a number from @lowest on. */
-int kfd_renumber(struct kfd *kfd, int lowest);
+/* Gives a file a number from @lowest on. */
+int kfd_renumber(int *fd, int lowest);
 
 /* Memory of @size_bytes (rounded up to pages), mapped on its own GPU and, when it can be, for the CPU. */
 int kfd_bo_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum kfd_memory kind, uint64_t size_bytes, struct kfd_bo *bo);
@@ -99,7 +104,7 @@ int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo);
 /* Maps the GPU's doorbells; @offset is what CREATE_QUEUE returned. */
 int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset);
 
-/* Opens /dev/kfd, or a GPU's render node, a second time: the fd or -errno. */
+/* Opens /dev/kfd, or a GPU's render node, once more: the fd or -errno. */
 int kfd_reopen(void);
 int kfd_gpu_reopen(const struct kfd_gpu *gpu);
 /* Whether such an fd still is what it was. */

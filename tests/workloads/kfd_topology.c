@@ -6,15 +6,12 @@
  * plugin's. Unknown names and any order of lines are accepted.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kfd.h"
-#include "kfd_topology.h"
 #include "report.h"
 
 #define TOPOLOGY	"/sys/class/kfd/kfd/topology"
@@ -25,25 +22,18 @@
 /* The whole file as a string. -errno, nothing reported. */
 static int file_read(const char *path, char *text, size_t size)
 {
-	size_t used = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	FILE *file = fopen(path, "re");
+	size_t n;
+	int err;
 
-	if (fd < 0)
+	if (!file)
 		return -errno;
-	while (used < size - 1) {
-		ssize_t n = read(fd, text + used, size - 1 - used);
-
-		if (n <= 0) {
-			int err = n < 0 ? -errno : 0;
-
-			close(fd);
-			text[used] = '\0';
-			return err;
-		}
-		used += (size_t)n;
-	}
-	close(fd);
-	return -EFBIG;
+	errno = 0;
+	n = fread(text, 1, size - 1, file);
+	err = ferror(file) ? -errno : feof(file) ? 0 : -EFBIG;
+	fclose(file);
+	text[n] = '\0';
+	return err;
 }
 
 /* The number in the line "@name NUMBER"; 0 when there is no such line. */
@@ -80,19 +70,18 @@ static int banks_read(unsigned int node, uint64_t nr_banks, struct kfd_gpu *gpu)
 	return 0;
 }
 
-/* 1: a GPU, 0: a CPU or hidden, -ENOENT: no such node (not reported). */
 /* State of all waves, and what the debugger is given of each. */
 static uint64_t save_area_bytes(const char *text, const struct kfd_gpu *gpu)
 {
-	uint64_t xccs = value_of(text, "num_xcc") ? value_of(text, "num_xcc") : 1;
-	uint64_t cus = value_of(text, "simd_count") / value_of(text, "simd_per_cu") / xccs, waves = cus * 32;
+	uint64_t cus = value_of(text, "simd_count") / value_of(text, "simd_per_cu") / gpu->num_xcc, waves = cus * 32;
 	uint64_t engines = value_of(text, "array_count") / value_of(text, "simd_arrays_per_engine");
 
 	if (gpu->gfx_version < 100100)
 		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
-	return (gpu->cwsr_bytes + ((waves * 32 + 63) & ~63ull)) * xccs;
+	return (gpu->cwsr_bytes + ((waves * 32 + 63) & ~63ull)) * gpu->num_xcc;
 }
 
+/* 1: a GPU, 0: a CPU or hidden, -ENOENT: no such node (not reported). */
 static int node_read(unsigned int node, struct kfd_gpu *gpu)
 {
 	char path[128], text[8192];
@@ -116,11 +105,14 @@ static int node_read(unsigned int node, struct kfd_gpu *gpu)
 		return 0;
 	if (err)
 		return report(-err, "%s: %s", path, strerror(-err));
-	gpu->node = node;
 	gpu->render_fd = -1;
 	gpu->render_minor = (uint32_t)value_of(text, "drm_render_minor");
 	gpu->gfx_version = (uint32_t)value_of(text, "gfx_target_version");
 	gpu->hive_id = value_of(text, "hive_id");
+	gpu->pci_device = value_of(text, "domain") << 32 | value_of(text, "location_id") >> 3;
+	gpu->num_xcc = value_of(text, "num_xcc") ? (uint32_t)value_of(text, "num_xcc") : 1;
+	gpu->sdma_engines = (uint32_t)value_of(text, "num_sdma_engines");
+	gpu->xgmi_engines = (uint32_t)value_of(text, "num_sdma_xgmi_engines");
 	gpu->cwsr_bytes = (uint32_t)value_of(text, "cwsr_size");
 	gpu->ctl_stack_bytes = (uint32_t)value_of(text, "ctl_stack_size");
 	gpu->save_area_bytes = save_area_bytes(text, gpu);

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -18,9 +17,8 @@
 
 #define PATIENCE_NAPS 120000u
 
-int pair_fork(struct pair *pair, const char **state_path)
+int pair_fork(struct pair *pair)
 {
-	static char path[4096];
 	void *p = mmap(NULL, sizeof(*pair->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t first = getpid();
 
@@ -35,8 +33,6 @@ int pair_fork(struct pair *pair, const char **state_path)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != first)
 		_exit(1);
-	snprintf(path, sizeof(path), "%s.1", *state_path);
-	*state_path = path;
 	pair->number = 1;
 	return 0;
 }
@@ -70,14 +66,14 @@ int pair_meet(struct pair *pair)
 
 int pair_send(const struct pair *pair, int fd)
 {
-	return fdpass_send(pair->ends[0], fd, 0);
+	return fdpass_send(pair->ends[0], "", 1, fd);
 }
 
 int pair_receive(const struct pair *pair, int *ret_fd)
 {
-	unsigned int word;
+	char byte;
 
-	return fdpass_receive(pair->ends[1], &word, ret_fd);
+	return fdpass_receive(pair->ends[1], &byte, 1, ret_fd);
 }
 
 void pair_close_socket(struct pair *pair)

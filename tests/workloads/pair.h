@@ -25,11 +25,8 @@ struct pair {
 	struct pair_control *control;
 };
 
-/*
- * Starts the second process, which returns too, and dies with the first. *@state_path, of the state file, gets an
- * ending there.
- */
-int pair_fork(struct pair *pair, const char **state_path);
+/* Starts the second process, which returns too, and dies with the first. */
+int pair_fork(struct pair *pair);
 /* In the first process, as its last step: the second one's end. */
 int pair_wait(const struct pair *pair);
 

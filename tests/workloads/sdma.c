@@ -164,7 +164,6 @@ static int packet_put(struct sdma_queue *queue, const uint32_t *dw, unsigned int
 	while (queue->put % size + bytes > size)
 		ring_put(queue, &nop, 1);
 	ring_put(queue, dw, count);
-	queue->packets++;
 	return 0;
 }
 
@@ -254,6 +253,16 @@ void sdma_kick(struct sdma_queue *queue)
 int sdma_drain(struct sdma_queue *queue)
 {
 	return ring_wait(queue, 0);
+}
+
+int sdma_copy_now(struct sdma_queue *queue, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	int err = sdma_copy(queue, dst, src, bytes);
+
+	if (err)
+		return err;
+	sdma_kick(queue);
+	return sdma_drain(queue);
 }
 
 int sdma_wait_fence(const struct sdma_queue *queue, const volatile uint32_t *fence, uint32_t value)

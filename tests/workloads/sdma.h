@@ -21,8 +21,7 @@ struct sdma_queue {
 	struct kfd_bo ring, rptr, wptr;
 	uint32_t queue_id;
 	volatile uint64_t *doorbell;
-	uint64_t put;	  /* bytes written into the ring, of which the GPU was told up to the last kick */
-	uint64_t packets; /* written, NOPs not counted */
+	uint64_t put; /* bytes written into the ring, of which the GPU was told up to the last kick */
 };
 
 int sdma_create(struct kfd *kfd, struct kfd_gpu *gpu, uint32_t ring_bytes, struct sdma_queue *queue);
@@ -31,6 +30,8 @@ int sdma_destroy(struct sdma_queue *queue);
 
 /* Packets. The GPU sees them with the next kick; a full ring is kicked and waited for. */
 int sdma_copy(struct sdma_queue *queue, uint64_t dst, uint64_t src, uint64_t bytes);
+/* The same, with a kick, and sleeps until the ring is empty. */
+int sdma_copy_now(struct sdma_queue *queue, uint64_t dst, uint64_t src, uint64_t bytes);
 /* @bytes in whole dwords. */
 int sdma_fill(struct sdma_queue *queue, uint64_t dst, uint32_t value, uint64_t bytes);
 /* Writes @value to the dword at @dst when all packets before it are done. */

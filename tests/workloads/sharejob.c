@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kfd_topology.h"
 #include "launch.h"
 #include "report.h"
 #include "sharejob.h"
@@ -63,26 +62,6 @@ static void nap(unsigned int ms)
 	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
 	nanosleep(&t, NULL);
-}
-
-static int state_write(struct share_process *me)
-{
-	struct state_file *state = &me->state;
-
-	state_begin(state);
-	state_line(state, "pid %d", (int)getpid());
-	state_line(state, "phase %s", me->phase);
-	state_line(state, "generation %" PRIu64, me->generation);
-	state_line(state, "verifies %" PRIu64, me->verifies);
-	state_line(state, "verified_bytes %" PRIu64, me->verified_bytes);
-	state_line(state, "message %s", report_last());
-	return state_end(state);
-}
-
-static int phase_set(struct share_process *me, const char *phase)
-{
-	me->phase = phase;
-	return state_write(me);
 }
 
 /* ---- meetings ---- */
@@ -171,7 +150,7 @@ static int generation_run(struct share_process *me, bool *ret_last)
 	bool verify, last;
 	int err;
 
-	if (!me->number && (stop_wanted || (me->rounds && me->generation + 1 >= me->rounds)))
+	if (!me->number && (stop_wanted || (me->rounds && me->state.generation + 1 >= me->rounds)))
 		me->control->stop = true;
 	err = share_meet(me);
 	if (err)
@@ -188,7 +167,7 @@ static int generation_run(struct share_process *me, bool *ret_last)
 	err = share_views_write(me);
 	err = err ? err : share_meet(me);
 	err = err ? err : share_views_check(me, last);
-	me->verifies += !err && verify;
+	me->state.verifies += !err && verify;
 	*ret_last = last;
 	return err;
 }
@@ -209,7 +188,7 @@ static int loop(struct share_process *me)
 		if (quit_wanted)
 			leave(me);
 		err = generation_run(me, &last);
-		err = err ? err : phase_set(me, "running");
+		err = err ? err : state_write(&me->state, "running");
 		if (err || last)
 			break;
 		launch_ready(&me->ready_fd);
@@ -271,27 +250,15 @@ static int last_leaves(struct share_process *me)
 	return status ? report(ECHILD, "process %u ended with status %#x", last, status) : 0;
 }
 
-static int process_start(struct share_process *me)
-{
-	char path[4096];
-	int err;
-
-	if (me->number)
-		snprintf(path, sizeof(path), "%s.%u", me->state_path, me->number);
-	else
-		snprintf(path, sizeof(path), "%s", me->state_path);
-	err = state_open(&me->state, path);
-	return err ? err : phase_set(me, "starting");
-}
-
 static int fork_process(struct share_process *me, unsigned int number);
 
 static int setup(struct share_process *me)
 {
 	const unsigned int traits = me->kase->traits;
 	bool late = traits & SHARE_LATE && me->number == me->nr_processes - 1;
-	int err = process_start(me);
+	int err = state_open(&me->state, me->state_path, me->number);
 
+	err = err ? err : state_write(&me->state, "starting");
 	err = err || late ? err : gpus_open(me);
 	err = err ? err : me->kase->setup(me);
 	if (!err && traits & SHARE_LATE && !me->number) {
@@ -316,7 +283,7 @@ static int process_run(struct share_process *me)
 		me->control->failed = true;
 	if (!me->number && !err)
 		err = children_wait(me);
-	phase_set(me, err ? "failed" : "done");
+	state_write(&me->state, err ? "failed" : "done");
 	return err ? 1 : 0;
 }
 

@@ -128,8 +128,7 @@ struct share_process {
 	unsigned int nr_views;
 	struct share_objects objects;
 	bool ending; /* the last generation has begun */
-	uint64_t generation, verifies, verified_bytes, inode_checks;
-	const char *phase;
+	uint64_t inode_checks;
 	struct state_file state;
 	int ready_fd;
 	uint64_t rounds;
@@ -143,6 +142,7 @@ enum share_trait {
 	SHARE_OUTSIDE = 1 << 3,	    /* the last process is no child: it is not in the tree */
 	SHARE_ONE_KFD = 1 << 4,	    /* only the last process opens /dev/kfd */
 	SHARE_SPARE_FILES = 1 << 5, /* each render node is opened once more before the KFD gets it */
+	SHARE_SECOND = 1 << 6,	    /* of two cases that one function sets up */
 };
 
 struct share_case {
@@ -154,6 +154,11 @@ struct share_case {
 	int (*check)(struct share_process *me); /* NULL, or what is to be checked besides views and objects */
 };
 
+static inline bool share_is_second(const struct share_process *me)
+{
+	return me->kase->traits & SHARE_SECOND;
+}
+
 /* By subject; each ends with an entry without name. */
 extern const struct share_case share_handle_cases[], share_ipc_cases[], share_vmm_cases[], share_dmabuf_cases[],
 	share_file_cases[], share_refused_cases[], share_later_cases[];
@@ -163,10 +168,18 @@ extern const struct share_case share_handle_cases[], share_ipc_cases[], share_vm
 /* Waits until all processes have come as often. -ECANCELED when one has failed. */
 int share_meet(struct share_process *me);
 
+/* ---- sharejob_ipc.c ---- */
+
+/*
+ * Each process computes on one of the GPUs and imports the buffers of all others on theirs; in the second case with handles
+ * and tokens that are left behind.
+ */
+int share_mesh_setup(struct share_process *me);
+
 /* ---- sharejob_data.c ---- */
 
 /* A buffer's first contents, of generation 0, by the CPU at @cpu or else by the GPU at @va. */
-int share_fill(struct share_process *me, unsigned int buffer, struct share_gpu *gpu, uint64_t va, void *cpu);
+int share_fill(unsigned int buffer, struct share_gpu *gpu, uint64_t va, void *cpu);
 /* Views of pages [first, first + pages) of a buffer, which begin at @p or @va. @writes: takes a page for itself. */
 int share_view_cpu(struct share_process *me, unsigned int buffer, void *p, unsigned int first, unsigned int pages,
 		   bool writes);
@@ -254,6 +267,10 @@ void share_boxes_close(struct share_process *me);
 int share_send(struct share_process *me, unsigned int to, unsigned int buffer, int fd);
 /* The next one that somebody has sent; the caller closes it. */
 int share_receive(struct share_process *me, unsigned int *ret_buffer, int *ret_fd);
+/* The same, imported on @gpu as share_bo_import() does. */
+int share_take(struct share_process *me, struct share_gpu *gpu, unsigned int *ret_buffer, struct kfd_bo **ret_bo);
+/* The same, as a handle of @file. */
+int share_take_handle(struct share_process *me, int file, unsigned int *ret_buffer, uint32_t *ret_handle);
 /* Sends a KFD BO to process @to, without keeping a dma-buf. */
 int share_send_bo(struct share_process *me, unsigned int to, unsigned int buffer, const struct kfd_bo *bo);
 

@@ -22,28 +22,17 @@ static uint64_t page_generation(const struct share_process *me, unsigned int buf
 	uint8_t claim = me->control->claims[buffer][page];
 
 	if (claim == SHARE_EACH_GENERATION || (claim == SHARE_AT_THE_END && me->ending))
-		return me->generation;
+		return me->state.generation;
 	return 0;
 }
 
-static int gpu_copy(struct share_gpu *gpu, uint64_t dst, uint64_t src, uint64_t bytes)
-{
-	int err = sdma_copy(&gpu->queue, dst, src, bytes);
-
-	if (err)
-		return err;
-	sdma_kick(&gpu->queue);
-	return sdma_drain(&gpu->queue);
-}
-
-int share_fill(struct share_process *me, unsigned int buffer, struct share_gpu *gpu, uint64_t va, void *cpu)
+int share_fill(unsigned int buffer, struct share_gpu *gpu, uint64_t va, void *cpu)
 {
 	uint8_t *p = cpu ? cpu : gpu->window.cpu;
 
-	(void)me;
 	for (unsigned int page = 0; page < SHARE_PAGES; page++)
 		pattern_fill(p + page * KFD_PAGE_SIZE, KFD_PAGE_SIZE, page_seed(buffer, page, 0), 0);
-	return cpu ? 0 : gpu_copy(gpu, va, gpu->window.va, SHARE_BYTES);
+	return cpu ? 0 : sdma_copy_now(&gpu->queue, va, gpu->window.va, SHARE_BYTES);
 }
 
 /* ---- views ---- */
@@ -152,7 +141,7 @@ static int pages_check(struct share_process *me, const struct share_view *view, 
 				      view->gpu ? view->va : (uint64_t)(uintptr_t)view->cpu, page, diff.offset,
 				      generation, diff.got, diff.want);
 	}
-	me->verified_bytes += view->pages * KFD_PAGE_SIZE;
+	me->state.verified_bytes += view->pages * KFD_PAGE_SIZE;
 	return 0;
 }
 
@@ -180,7 +169,7 @@ static int view_check(struct share_process *me, const struct share_view *view)
 	} else if (view->kind == SHARE_VIEW_GPU) {
 		p = view->gpu->window.cpu;
 		memset(p, 0, view->pages * KFD_PAGE_SIZE);
-		err = gpu_copy(view->gpu, view->gpu->window.va, view->va, view->pages * KFD_PAGE_SIZE);
+		err = sdma_copy_now(&view->gpu->queue, view->gpu->window.va, view->va, view->pages * KFD_PAGE_SIZE);
 	}
 	err = err ? err : pages_check(me, view, p);
 	if (view->kind == SHARE_VIEW_DMABUF)
@@ -192,7 +181,7 @@ int share_views_check(struct share_process *me, bool all)
 {
 	int err = 0;
 
-	me->verified_bytes = 0;
+	me->state.verified_bytes = 0;
 	for (unsigned int i = 0; !err && i < me->nr_views; i++)
 		if (all || me->views[i].kind != SHARE_VIEW_DMABUF)
 			err = view_check(me, &me->views[i]);
@@ -201,13 +190,13 @@ int share_views_check(struct share_process *me, bool all)
 
 static int view_write(struct share_process *me, const struct share_view *view)
 {
-	uint64_t seed = page_seed(view->buffer, (unsigned int)view->own_page, me->generation);
+	uint64_t seed = page_seed(view->buffer, (unsigned int)view->own_page, me->state.generation);
 	uint64_t at = ((uint64_t)view->own_page - view->first) * KFD_PAGE_SIZE;
 	uint8_t *p = view->cpu;
 
 	if (view->kind == SHARE_VIEW_GPU) {
 		pattern_fill(view->gpu->window.cpu, KFD_PAGE_SIZE, seed, 0);
-		return gpu_copy(view->gpu, view->va + at, view->gpu->window.va, KFD_PAGE_SIZE);
+		return sdma_copy_now(&view->gpu->queue, view->va + at, view->gpu->window.va, KFD_PAGE_SIZE);
 	}
 	if (view->kind == SHARE_VIEW_DMABUF)
 		p = dmabuf_map(view, PROT_READ | PROT_WRITE);
@@ -223,7 +212,7 @@ int share_views_write(struct share_process *me)
 {
 	int err = 0;
 
-	me->generation++;
+	me->state.generation++;
 	for (unsigned int i = 0; !err && i < me->nr_views; i++)
 		if (me->views[i].own_page >= 0 && (me->ending || me->views[i].kind != SHARE_VIEW_DMABUF))
 			err = view_write(me, &me->views[i]);

@@ -33,7 +33,7 @@ static int owner_setup(struct share_process *me)
 	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
 	err = err ? err : gem_export(file, handle, false, &fds[1]);
 	err = err ? err : share_map_gpu(me, 1, file, gpu, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
-	err = err ? err : share_fill(me, 1, gpu, va, NULL);
+	err = err ? err : share_fill(1, gpu, va, NULL);
 	err = err ? err : share_bo_new(me, 2, gpu, KFD_MEMORY_VRAM_PUBLIC, &gone);
 	err = err ? err : kfd_bo_export(&me->kfd, gone, &fds[2]);
 	if (err)
@@ -89,11 +89,12 @@ static int dmabuf_setup(struct share_process *me)
 
 static uint64_t lone_flags;
 
-static int lone(struct share_process *me, enum kfd_memory kind)
+/* KFD memory of the host is coherent here. */
+static int lone_setup(struct share_process *me)
 {
 	struct share_gpu *gpu = &me->gpus[0];
 	struct kfd_bo *gone;
-	int fd, err = share_bo_new(me, 0, gpu, kind, &gone);
+	int fd, err = share_bo_new(me, 0, gpu, share_is_second(me) ? KFD_MEMORY_GTT : KFD_MEMORY_VRAM_PUBLIC, &gone);
 
 	err = err ? err : kfd_bo_export(&me->kfd, gone, &fd);
 	if (err)
@@ -102,17 +103,6 @@ static int lone(struct share_process *me, enum kfd_memory kind)
 	err = share_bo_drop(me, gone);
 	err = err ? err : share_dmabuf_keep(me, 0, fd, NULL);
 	return err ? err : share_flags(gpu->gpu->render_fd, fd, &lone_flags);
-}
-
-static int lone_setup(struct share_process *me)
-{
-	return lone(me, KFD_MEMORY_VRAM_PUBLIC);
-}
-
-/* KFD memory of the host is coherent here. */
-static int lone_coherent_setup(struct share_process *me)
-{
-	return lone(me, KFD_MEMORY_GTT);
 }
 
 static int lone_check(struct share_process *me)
@@ -129,6 +119,6 @@ static int lone_check(struct share_process *me)
 const struct share_case share_dmabuf_cases[] = {
 	{ "dmabuf", "open dma-bufs of three processes", 3, 1, SHARE_LATE, dmabuf_setup, NULL },
 	{ "dmabuf-lone", "a dma-buf is all that is left", 1, 1, 0, lone_setup, lone_check },
-	{ "dmabuf-lone-coherent", "the same of coherent memory", 1, 1, 0, lone_coherent_setup, lone_check },
+	{ "dmabuf-lone-coherent", "the same of coherent memory", 1, 1, SHARE_SECOND, lone_setup, lone_check },
 	{ 0 },
 };

@@ -38,7 +38,7 @@ static int object_new(struct share_process *me, int file, unsigned int buffer, u
 	if (err)
 		return err;
 	last = &me->views[me->nr_views - 1];
-	err = share_fill(me, buffer, NULL, 0, last->cpu);
+	err = share_fill(buffer, NULL, 0, last->cpu);
 	err = err ? err : share_map_gpu(me, buffer, file, NULL, *ret_handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
 	return err ? err : share_map_gpu(me, buffer, file, NULL, *ret_handle, 3, 2, GEM_READ, &va);
 }
@@ -72,22 +72,12 @@ static int files_setup(struct share_process *me)
 }
 
 /* Of a GPU without buffers: the file of before is not the KFD's, in which memory is mapped. */
-static int spare_setup(struct share_process *me, bool syncobjs)
+static int files_spare_setup(struct share_process *me)
 {
 	struct kfd_gpu *gpu = &me->kfd.gpus[1];
 	int err = share_file_keep(me, gpu->spare_fd, true, true);
 
-	return err || !syncobjs ? err : share_syncobj_new(me, gpu->render_fd, SYNCOBJ_POINT, false);
-}
-
-static int files_spare_setup(struct share_process *me)
-{
-	return spare_setup(me, true);
-}
-
-static int files_bare_setup(struct share_process *me)
-{
-	return spare_setup(me, false);
+	return err || share_is_second(me) ? err : share_syncobj_new(me, gpu->render_fd, SYNCOBJ_POINT, false);
 }
 
 /* By the file with the KFD's address space the CPU can map whatever the KFD allocates. */
@@ -139,7 +129,7 @@ static int map_forked_setup(struct share_process *me)
 /* As programs have them that ask for a GPU's properties. */
 static int render_empty_setup(struct share_process *me)
 {
-	int file, err = me->kfd.nr_gpus ? 0 : report(ENODEV, "there is no GPU");
+	int file, err = 0;
 
 	for (unsigned int i = 0; !err && i < me->kfd.nr_gpus; i++)
 		err = share_file_open(me, &me->kfd.gpus[i], &file);
@@ -148,7 +138,7 @@ static int render_empty_setup(struct share_process *me)
 
 static int render_setup(struct share_process *me)
 {
-	int file, err = me->kfd.nr_gpus ? 0 : report(ENODEV, "there is no GPU");
+	int file, err = 0;
 
 	for (unsigned int i = 0; !err && i < me->kfd.nr_gpus && i < 2; i++) {
 		err = share_file_open(me, &me->kfd.gpus[i], &file);
@@ -157,76 +147,68 @@ static int render_setup(struct share_process *me)
 	return err;
 }
 
-/* The second process has a handle and a mapping of the first one's object. */
-static int render_pair_setup(struct share_process *me)
+/* A new object, which processes @first to @last get. */
+static int give_object(struct share_process *me, int file, unsigned int buffer, unsigned int first, unsigned int last)
 {
-	uint32_t handle = 0;
-	unsigned int buffer;
-	int file, fd = -1;
-	int err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
+	uint32_t handle;
+	int fd, err = object_new(me, file, buffer, GEM_DOMAIN_VRAM, &handle);
 
+	err = err ? err : gem_export(file, handle, true, &fd);
 	if (err)
 		return err;
-	if (!me->number) {
-		err = object_new(me, file, 0, GEM_DOMAIN_VRAM, &handle);
-		err = err ? err : gem_export(file, handle, true, &fd);
-		err = err ? err : share_send(me, 1, 0, fd);
-	} else {
-		err = share_receive(me, &buffer, &fd);
-		err = err ? err : share_handle_import(me, file, fd, &handle);
-		err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-	}
+	for (unsigned int to = first; !err && to <= last; to++)
+		err = share_send(me, to, buffer, fd);
 	close(fd);
 	return err;
 }
 
-/* What a process without KFD gets from process @from. */
-static int take_object(struct share_process *me, int file)
+/* What a process without KFD gets: a handle, and a mapping of the CPU. */
+static int take_object(struct share_process *me, int file, uint32_t *ret_handle)
 {
 	unsigned int buffer;
+	int err = share_take_handle(me, file, &buffer, ret_handle);
+
+	return err ? err : share_map_cpu(me, buffer, file, *ret_handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
+}
+
+static int render_pair_setup(struct share_process *me)
+{
 	uint32_t handle;
-	uint64_t va;
-	int fd, err = share_receive(me, &buffer, &fd);
+	int file, err = share_file_open(me, &me->kfd.gpus[0], &file);
 
 	if (err)
 		return err;
-	err = share_handle_import(me, file, fd, &handle);
-	close(fd);
-	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-	return err ? err : share_map_gpu(me, buffer, file, NULL, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
+	return me->number ? take_object(me, file, &handle) : give_object(me, file, 0, 1, 1);
+}
+
+/* A mapping of the GPU, too, where nobody can compute. */
+static int take_mapped(struct share_process *me, int file)
+{
+	uint32_t handle;
+	uint64_t va;
+	int err = take_object(me, file, &handle);
+
+	return err ? err : share_map_gpu(me, 0, file, NULL, handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
 }
 
 /* The last process computes on its own buffer and on an object of the first one; the second one has both. */
 static int render_kfd_setup(struct share_process *me)
 {
-	uint32_t handle;
 	struct kfd_bo *bo;
 	unsigned int buffer;
-	int file, fd, err;
+	int file, err;
 
 	if (me->number == 2) {
 		err = share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
 		err = err ? err : share_send_bo(me, 0, 0, bo);
 		err = err ? err : share_send_bo(me, 1, 0, bo);
-		err = err ? err : share_receive(me, &buffer, &fd);
-		if (err)
-			return err;
-		err = share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
-		close(fd);
-		return err;
+		return err ? err : share_take(me, &me->gpus[0], &buffer, &bo);
 	}
-	err = me->kfd.nr_gpus ? share_file_open(me, &me->kfd.gpus[0], &file) : report(ENODEV, "there is no GPU");
-	err = err ? err : take_object(me, file);
-	if (err || me->number)
-		return err ? err : take_object(me, file);
-	err = object_new(me, file, 1, GEM_DOMAIN_VRAM, &handle);
-	err = err ? err : gem_export(file, handle, true, &fd);
+	err = share_file_open(me, &me->kfd.gpus[0], &file);
+	err = err ? err : take_mapped(me, file);
 	if (err)
 		return err;
-	err = share_send(me, 1, 1, fd);
-	err = err ? err : share_send(me, 2, 1, fd);
-	close(fd);
-	return err;
+	return me->number ? take_mapped(me, file) : give_object(me, file, 1, 1, 2);
 }
 
 /* The first process has the file with the KFD's address space from the last one, and an object in it. */
@@ -245,7 +227,7 @@ static int render_lent_setup(struct share_process *me)
 	err = err ? err : share_file_keep(me, file, true, false);
 	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
 	err = err ? err : share_map_cpu(me, buffer, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-	return err ? err : share_fill(me, buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
+	return err ? err : share_fill(buffer, NULL, 0, me->views[me->nr_views - 1].cpu);
 }
 
 /* The kernel makes objects in a file for reading, too; the CPU cannot write to them by it. */
@@ -278,7 +260,7 @@ const struct share_case share_file_cases[] = {
 	{ "files", "a second render file with objects, a third without", 1, 1, 0, files_setup, NULL },
 	{ "files-spare", "a file before the KFD's, which has a sync object", 1, 1, SHARE_SPARE_FILES, files_spare_setup,
 	  files_spare_check },
-	{ "files-bare", "the same without the sync object", 1, 1, SHARE_SPARE_FILES, files_bare_setup,
+	{ "files-bare", "the same without the sync object", 1, 1, SHARE_SPARE_FILES | SHARE_SECOND, files_spare_setup,
 	  files_spare_check },
 	{ "files-forked", "a render file of two processes", 2, 1, SHARE_LATE, files_forked_setup, NULL },
 	{ "map-forked", "a child with a mapping of its parent's buffer", 2, 1, SHARE_LATE, map_forked_setup, NULL },

@@ -35,14 +35,9 @@ static int take(struct share_process *me, unsigned int nr, bool kept)
 
 	for (unsigned int i = 0; !err && i < nr; i++) {
 		unsigned int buffer;
-		int fd;
 
 		err = share_bo_bare(me, &me->gpus[0], KFD_MEMORY_GTT, &fillers[i]);
-		err = err ? err : share_receive(me, &buffer, &fd);
-		if (err)
-			return err;
-		err = share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
-		close(fd);
+		err = err ? err : share_take(me, &me->gpus[0], &buffer, &bo);
 		if (!err && kept)
 			err = keep_handle(me, &me->gpus[0], bo, false);
 	}
@@ -77,12 +72,7 @@ static int pair(struct share_process *me, bool kept)
 
 static int ipc_setup(struct share_process *me)
 {
-	return pair(me, false);
-}
-
-static int ipc_kept_setup(struct share_process *me)
-{
-	return pair(me, true);
+	return pair(me, share_is_second(me));
 }
 
 /* ---- two GPUs ---- */
@@ -131,16 +121,10 @@ static int far_take(struct share_process *me, unsigned int nr, bool across)
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < nr; i++) {
-		unsigned int buffer, gpu;
+		unsigned int buffer, gpu = far_buffers[i].gpu; /* they come in order */
 		struct kfd_bo *bo;
-		int fd;
 
-		err = share_receive(me, &buffer, &fd);
-		if (err)
-			return err;
-		gpu = far_buffers[buffer].gpu;
-		err = share_bo_import(me, buffer, &me->gpus[across ? 1 - gpu : gpu], fd, &bo);
-		close(fd);
+		err = share_take(me, &me->gpus[across ? 1 - gpu : gpu], &buffer, &bo);
 		if (!err && !across)
 			err = lend(me, buffer, bo, &me->gpus[1 - gpu]);
 	}
@@ -149,12 +133,9 @@ static int far_take(struct share_process *me, unsigned int nr, bool across)
 
 static int far_setup(struct share_process *me)
 {
-	return me->number ? far_take(me, FAR_BUFFERS, false) : far_export(me, FAR_BUFFERS, true);
-}
+	unsigned int nr = share_is_second(me) ? FAR_BUFFERS_SYSMEM : FAR_BUFFERS;
 
-static int far_sysmem_setup(struct share_process *me)
-{
-	return me->number ? far_take(me, FAR_BUFFERS_SYSMEM, false) : far_export(me, FAR_BUFFERS_SYSMEM, true);
+	return me->number ? far_take(me, nr, false) : far_export(me, nr, true);
 }
 
 static int across_setup(struct share_process *me)
@@ -224,10 +205,10 @@ static int mesh_take(struct share_process *me, unsigned int mine, bool kept)
 	return err || !kept ? err : keep_handle(me, &me->gpus[buffer % 2], bo, false);
 }
 
-/* Each process computes on one of the GPUs and imports the buffers of all others on theirs. */
-static int mesh(struct share_process *me, bool kept)
+int share_mesh_setup(struct share_process *me)
 {
 	struct share_gpu *gpu = &me->gpus[me->number % 2];
+	bool kept = share_is_second(me);
 	struct kfd_bo *bo;
 	int err = share_bo_new(me, me->number, gpu, KFD_MEMORY_VRAM_PUBLIC, &bo);
 
@@ -239,16 +220,6 @@ static int mesh(struct share_process *me, bool kept)
 	for (unsigned int i = 1; !err && i < me->nr_processes; i++)
 		err = mesh_take(me, me->number, kept);
 	return err;
-}
-
-static int mesh_setup(struct share_process *me)
-{
-	return mesh(me, false);
-}
-
-static int mesh_kept_setup(struct share_process *me)
-{
-	return mesh(me, true);
 }
 
 /* ---- memory of the host, as for signals and events of IPC ---- */
@@ -367,13 +338,14 @@ static int orphan_alone_check(struct share_process *me)
 
 /* ---- a process that ends later, of which nothing may stay ---- */
 
-/* It has no view, and with @kept a handle of the others' buffer. */
-static int quits(struct share_process *me, bool kept)
+/* It has no view, and in the second case a handle of the others' buffer. */
+static int quits_setup(struct share_process *me)
 {
 	static struct kfd_bo large;
+	bool kept = share_is_second(me);
 	unsigned int buffer;
 	uint32_t handle;
-	int fd, err;
+	int err;
 
 	if (me->number < 2 && !kept)
 		return pair(me, false);
@@ -384,22 +356,9 @@ static int quits(struct share_process *me, bool kept)
 		return err ? err : share_send_bo(me, 2, me->number, bo);
 	}
 	err = kfd_bo_alloc(&me->kfd, me->gpus[0].gpu, KFD_MEMORY_VRAM, LARGE_BYTES, &large);
-	for (unsigned int i = 0; !err && kept && i < 2; i++) {
-		err = share_receive(me, &buffer, &fd);
-		err = err ? err : share_handle_import(me, me->gpus[0].gpu->render_fd, fd, &handle);
-		close(fd);
-	}
+	for (unsigned int i = 0; !err && kept && i < 2; i++)
+		err = share_take_handle(me, me->gpus[0].gpu->render_fd, &buffer, &handle);
 	return err;
-}
-
-static int quits_setup(struct share_process *me)
-{
-	return quits(me, false);
-}
-
-static int quits_kept_setup(struct share_process *me)
-{
-	return quits(me, true);
 }
 
 /* ---- what must not be taken for shared memory ---- */
@@ -413,20 +372,20 @@ static int apart_setup(struct share_process *me)
 
 const struct share_case share_ipc_cases[] = {
 	{ "ipc", "two processes import from each other on one GPU", 2, 1, 0, ipc_setup, NULL },
-	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, 0, ipc_kept_setup, NULL },
+	{ "ipc-kept", "the same, with handles and tokens left behind", 2, 1, SHARE_SECOND, ipc_setup, NULL },
 	{ "ipc-far", "imports on the owner's GPU, mapped on another one", 2, 2, 0, far_setup, NULL },
-	{ "ipc-far-sysmem", "the same with memory of the host", 2, 2, 0, far_sysmem_setup, NULL },
+	{ "ipc-far-sysmem", "the same with memory of the host", 2, 2, SHARE_SECOND, far_setup, NULL },
 	{ "ipc-across", "imports on another GPU than the owner's", 2, 2, 0, across_setup, NULL },
 	{ "ipc-anew", "imports on another GPU, two objects there", 2, 2, 0, anew_setup, NULL },
 	{ "ipc-sysmem", "memory of the host by handle, mapping and CPU", 2, 1, 0, sysmem_setup, NULL },
-	{ "mesh", "N processes on two GPUs, all to all", 0, 2, 0, mesh_setup, NULL },
-	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, 0, mesh_kept_setup, NULL },
+	{ "mesh", "N processes on two GPUs, all to all", 0, 2, 0, share_mesh_setup, NULL },
+	{ "mesh-kept", "the same, with handles and tokens left behind", 0, 2, SHARE_SECOND, share_mesh_setup, NULL },
 	{ "orphan-freed", "the exporter has freed its BO", 3, 1, 0, orphan_freed_setup, NULL },
 	{ "orphan-exited", "the exporter has ended", 3, 1, SHARE_LAST_LEAVES, orphan_exited_setup, NULL },
 	{ "orphan-alone", "the exporter has ended, one importer is left", 2, 1, SHARE_LAST_LEAVES, orphan_alone_setup,
 	  orphan_alone_check },
 	{ "quits", "two share, a third one ends when it gets SIGUSR2", 3, 1, 0, quits_setup, NULL },
-	{ "quits-kept", "the third one has handles of the others' buffers", 3, 1, 0, quits_kept_setup, NULL },
+	{ "quits-kept", "the third one has handles of the others' buffers", 3, 1, SHARE_SECOND, quits_setup, NULL },
 	{ "apart", "two buffers that pass for one: both processes fail", 2, 1, 0, apart_setup, NULL },
 	{ 0 },
 };

@@ -5,7 +5,6 @@
  * oldest one's place at each check. Each export has to show the memory of its own buffer.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -85,11 +84,6 @@ static int later_check(struct share_process *me)
 	return err ? err : kfd_bo_free(&me->kfd, &plain);
 }
 
-static int later_setup(struct share_process *me)
-{
-	return fill_pool(me);
-}
-
 /* Each has the other's, too, with a handle. */
 static int later_ipc_setup(struct share_process *me)
 {
@@ -114,12 +108,8 @@ static int later_ipc_setup(struct share_process *me)
 
 static int later_mesh_setup(struct share_process *me)
 {
-	const struct share_case *mesh = share_ipc_cases;
-	int err;
+	int err = share_mesh_setup(me);
 
-	while (strcmp(mesh->name, "mesh-kept"))
-		mesh++;
-	err = mesh->setup(me);
 	return err ? err : fill_pool(me);
 }
 
@@ -127,9 +117,8 @@ static int later_mesh_setup(struct share_process *me)
 static int render_freed_setup(struct share_process *me)
 {
 	uint32_t handle;
-	int file, err = me->kfd.nr_gpus ? 0 : report(ENODEV, "there is no GPU");
+	int file, err = share_file_open(me, &me->kfd.gpus[0], &file);
 
-	err = err ? err : share_file_open(me, &me->kfd.gpus[0], &file);
 	err = err ? err : gem_create(file, SHARE_BYTES, GEM_DOMAIN_VRAM, 0, &handle);
 	for (uint64_t va = 1ull << 32; !err && va < 9ull << 32; va += 1ull << 32) {
 		err = gem_va_map(file, handle, va, 0, SHARE_BYTES, GEM_READ | GEM_WRITE);
@@ -139,10 +128,10 @@ static int render_freed_setup(struct share_process *me)
 }
 
 const struct share_case share_later_cases[] = {
-	{ "later", "handles of KFD BOs; others later, and exports", 1, 1, 0, later_setup, later_check },
+	{ "later", "handles of KFD BOs; others later, and exports", 1, 1, 0, fill_pool, later_check },
 	{ "later-ipc", "the same of two processes that have each other's", 2, 1, 0, later_ipc_setup, later_check },
 	{ "render-freed", "a render file that has been used, no KFD", 1, 0, SHARE_NO_KFD, render_freed_setup,
 	  NULL },
-	{ "later-mesh", "mesh-kept, and the same", 0, 2, 0, later_mesh_setup, later_check },
+	{ "later-mesh", "mesh-kept, and the same", 0, 2, SHARE_SECOND, later_mesh_setup, later_check },
 	{ 0 },
 };

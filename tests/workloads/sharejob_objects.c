@@ -29,7 +29,7 @@ int share_bo_new(struct share_process *me, unsigned int buffer, struct share_gpu
 	struct kfd_bo *bo = list_add(&me->objects, bos);
 	int err = bo ? kfd_bo_alloc(&me->kfd, gpu->gpu, kind, SHARE_BYTES, bo) : -ENOSPC;
 
-	err = err ? err : share_fill(me, buffer, gpu, bo->va, bo->cpu);
+	err = err ? err : share_fill(buffer, gpu, bo->va, bo->cpu);
 	err = err ? err : share_view_gpu(me, buffer, gpu, bo->va, 0, SHARE_PAGES, true);
 	if (!err && bo->cpu)
 		err = share_view_cpu(me, buffer, bo->cpu, 0, SHARE_PAGES, true);
@@ -170,18 +170,12 @@ int share_map_gpu(struct share_process *me, unsigned int buffer, int file, struc
 {
 	uint64_t bytes = pages * KFD_PAGE_SIZE, offset = first * KFD_PAGE_SIZE;
 	struct share_mapping *mapping = list_add(&me->objects, mappings);
-	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint64_t va = (uint64_t)(uintptr_t)p;
-	int err;
+	int err = mapping ? gem_map_gpu(file, handle, offset, bytes, flags, ret_va) : -ENOSPC;
 
-	if (!mapping || p == MAP_FAILED)
-		return report(ENOMEM, "no room for a mapping of %" PRIu64 " bytes", bytes);
-	*mapping = (struct share_mapping){ file, handle, flags, va, offset, bytes };
-	err = gem_va_map(file, handle, va, offset, bytes, flags);
-	if (!err && gpu)
-		err = share_view_gpu(me, buffer, gpu, va, first, pages, flags & GEM_WRITE);
-	*ret_va = va;
-	return err;
+	if (err)
+		return err;
+	*mapping = (struct share_mapping){ file, handle, flags, *ret_va, offset, bytes };
+	return gpu ? share_view_gpu(me, buffer, gpu, *ret_va, first, pages, flags & GEM_WRITE) : 0;
 }
 
 /* A mapping of the CPU that is there, of the first pages of a buffer. */
@@ -198,16 +192,10 @@ static int keep_cpu_mapping(struct share_process *me, unsigned int buffer, void 
 int share_map_cpu(struct share_process *me, unsigned int buffer, int file, uint32_t handle, unsigned int pages,
 		  int prot, void *at)
 {
-	uint64_t bytes = pages * KFD_PAGE_SIZE, offset;
-	int err = gem_mmap_offset(file, handle, &offset);
 	void *p;
+	int err = gem_map_cpu(file, handle, at, pages * KFD_PAGE_SIZE, prot, &p);
 
-	if (err)
-		return err;
-	p = mmap(at, bytes, prot, MAP_SHARED | (at ? MAP_FIXED : 0), file, (off_t)offset);
-	if (p == MAP_FAILED || madvise(p, bytes, MADV_DONTFORK))
-		return report(errno, "mmap of handle %u: %m", handle);
-	return keep_cpu_mapping(me, buffer, p, pages, prot);
+	return err ? err : keep_cpu_mapping(me, buffer, p, pages, prot);
 }
 
 int share_bo_lend(struct kfd_bo *bo)

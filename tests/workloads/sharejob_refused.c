@@ -25,54 +25,24 @@ static int export_to_other(struct share_process *me)
 	return err ? err : share_send_bo(me, 1 - me->number, 0, bo);
 }
 
-static int outside_import_setup(struct share_process *me)
+/* The process in the tree exports, or it is the importer. */
+static int outside_bo_setup(struct share_process *me)
 {
 	unsigned int buffer;
 	struct kfd_bo *bo;
-	int fd, err;
 
-	if (!me->number)
+	if (me->number == share_is_second(me))
 		return export_to_other(me);
-	err = share_receive(me, &buffer, &fd);
-	err = err ? err : share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
-	close(fd);
-	return err;
-}
-
-/* Here the process in the tree is the importer. */
-static int outside_export_setup(struct share_process *me)
-{
-	unsigned int buffer;
-	struct kfd_bo *bo;
-	int fd, err;
-
-	if (me->number)
-		return export_to_other(me);
-	err = share_receive(me, &buffer, &fd);
-	err = err ? err : share_bo_import(me, buffer, &me->gpus[0], fd, &bo);
-	close(fd);
-	return err;
+	return share_take(me, &me->gpus[0], &buffer, &bo);
 }
 
 /* ---- an order of files that criu cannot keep ---- */
-
-/* Gives a file of the process a number above those that come next. */
-static int renumber(int *fd)
-{
-	int above = fcntl(*fd, F_DUPFD_CLOEXEC, 500);
-
-	if (above < 0)
-		return report(errno, "duplicating a file: %m");
-	close(*fd);
-	*fd = above;
-	return 0;
-}
 
 /* The dma-buf of a process has a lower number than /dev/kfd. */
 static int early_setup(struct share_process *me)
 {
 	struct kfd_bo *bo;
-	int fd, err = kfd_renumber(&me->kfd, 500);
+	int fd, err = kfd_renumber(&me->kfd.fd, 500);
 
 	err = err ? err : share_bo_new(me, 0, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
 	err = err ? err : kfd_bo_export(&me->kfd, bo, &fd);
@@ -84,7 +54,7 @@ static int early_pair_setup(struct share_process *me)
 {
 	struct kfd_bo *bo;
 	unsigned int buffer;
-	int fd, err = kfd_renumber(&me->kfd, 500);
+	int fd, err = kfd_renumber(&me->kfd.fd, 500);
 
 	err = err ? err : share_bo_new(me, me->number, &me->gpus[0], KFD_MEMORY_VRAM_PUBLIC, &bo);
 	err = err ? err : share_send_bo(me, 1 - me->number, me->number, bo);
@@ -95,34 +65,28 @@ static int early_pair_setup(struct share_process *me)
 /* The same of a process without it: than the file of the render node that has the object. */
 static int render_early_setup(struct share_process *me)
 {
-	struct kfd_gpu *gpu = me->kfd.nr_gpus ? &me->kfd.gpus[0] : NULL;
 	uint32_t handle;
-	int file, fd, err = gpu ? kfd_gpu_reopen(gpu) : report(ENODEV, "there is no GPU");
+	int fd, file = kfd_gpu_reopen(&me->kfd.gpus[0]);
+	int err = file < 0 ? file : kfd_renumber(&file, 500);
 
-	if (err < 0)
-		return err;
-	file = err;
-	err = renumber(&file);
 	err = err ? err : share_file_keep(me, file, true, true);
 	err = err ? err : share_handle_create(me, file, GEM_DOMAIN_GTT, 0, &handle);
 	err = err ? err : share_map_cpu(me, 0, file, handle, SHARE_PAGES, PROT_READ | PROT_WRITE, NULL);
-	err = err ? err : share_fill(me, 0, NULL, 0, me->views[me->nr_views - 1].cpu);
+	err = err ? err : share_fill(0, NULL, 0, me->views[me->nr_views - 1].cpu);
 	err = err ? err : gem_export(file, handle, true, &fd);
 	return err ? err : share_dmabuf_keep(me, 0, fd, NULL);
 }
 
 static int outside_handle_setup(struct share_process *me)
 {
-	int file = me->gpus[0].gpu->render_fd, fd, err;
+	int file = me->gpus[0].gpu->render_fd, err;
 	unsigned int buffer;
 	uint32_t handle;
 	uint64_t va;
 
 	if (!me->number)
 		return export_to_other(me);
-	err = share_receive(me, &buffer, &fd);
-	err = err ? err : share_handle_import(me, file, fd, &handle);
-	close(fd);
+	err = share_take_handle(me, file, &buffer, &handle);
 	return err ? err
 		   : share_map_gpu(me, buffer, file, &me->gpus[0], handle, 0, SHARE_PAGES, GEM_READ | GEM_WRITE, &va);
 }
@@ -171,7 +135,7 @@ static int udmabuf_setup(struct share_process *me)
 	fd = ioctl(device, UDMABUF_CREATE, &create);
 	if (fd < 0)
 		return report(errno, "UDMABUF_CREATE: %m");
-	err = share_fill(me, 0, NULL, 0, p);
+	err = share_fill(0, NULL, 0, p);
 	err = err ? err : share_bo_import(me, 0, &me->gpus[0], fd, &bo);
 	close(fd);
 	close(device);
@@ -181,21 +145,13 @@ static int udmabuf_setup(struct share_process *me)
 
 /* ---- objects and states ---- */
 
-static int object_setup(struct share_process *me, uint64_t domains, uint64_t flags)
+static int object_setup(struct share_process *me)
 {
+	bool doorbell = share_is_second(me);
 	uint32_t handle;
 
-	return share_handle_create(me, me->gpus[0].gpu->render_fd, domains, flags, &handle);
-}
-
-static int always_valid_setup(struct share_process *me)
-{
-	return object_setup(me, GEM_DOMAIN_VRAM, GEM_ALWAYS_VALID);
-}
-
-static int doorbell_setup(struct share_process *me)
-{
-	return object_setup(me, GEM_DOMAIN_DOORBELL, 0);
+	return share_handle_create(me, me->gpus[0].gpu->render_fd, doorbell ? GEM_DOMAIN_DOORBELL : GEM_DOMAIN_VRAM,
+				   doorbell ? 0 : GEM_ALWAYS_VALID, &handle);
 }
 
 static int userptr_setup(struct share_process *me)
@@ -218,8 +174,8 @@ static int context_setup(struct share_process *me)
 }
 
 const struct share_case share_refused_cases[] = {
-	{ "outside-import", "a process outside of the tree imports", 2, 1, SHARE_OUTSIDE, outside_import_setup, NULL },
-	{ "outside-export", "one outside of the tree exports", 2, 1, SHARE_OUTSIDE, outside_export_setup, NULL },
+	{ "outside-import", "a process outside of the tree imports", 2, 1, SHARE_OUTSIDE, outside_bo_setup, NULL },
+	{ "outside-export", "one outside of the tree exports", 2, 1, SHARE_OUTSIDE | SHARE_SECOND, outside_bo_setup, NULL },
 	{ "outside-handle", "one outside of the tree has a handle", 2, 1, SHARE_OUTSIDE, outside_handle_setup, NULL },
 	{ "outside-dmabuf", "one outside of the tree has a dma-buf open", 2, 1, SHARE_OUTSIDE, outside_dmabuf_setup,
 	  NULL },
@@ -229,8 +185,8 @@ const struct share_case share_refused_cases[] = {
 	  NULL },
 	{ "under-way", "a dma-buf in a message that is not read", 1, 1, 0, under_way_setup, NULL },
 	{ "udmabuf", "pages of a memfd imported", 1, 1, 0, udmabuf_setup, NULL },
-	{ "always-valid", "an object that is always valid", 1, 1, 0, always_valid_setup, NULL },
-	{ "doorbell", "a doorbell object", 1, 1, 0, doorbell_setup, NULL },
+	{ "always-valid", "an object that is always valid", 1, 1, 0, object_setup, NULL },
+	{ "doorbell", "a doorbell object", 1, 1, SHARE_SECOND, object_setup, NULL },
 	{ "userptr", "a userptr object of a render file", 1, 1, 0, userptr_setup, NULL },
 	{ "context", "a context that has executed jobs", 1, 1, 0, context_setup, NULL },
 	{ 0 },

@@ -18,7 +18,7 @@ static int map_parts(struct share_process *me, unsigned int buffer, struct share
 	uint64_t va, part;
 	int err = share_map_gpu(me, buffer, file, gpu, handle, 0, SHARE_PAGES, ALL, &va);
 
-	err = err ? err : share_fill(me, buffer, gpu, va, NULL);
+	err = err ? err : share_fill(buffer, gpu, va, NULL);
 	err = err ? err : share_map_gpu(me, buffer, file, gpu, handle, 4, 4, GEM_READ, &part);
 	err = err ? err : share_map_gpu(me, buffer, file, gpu, handle, 8, 8, GEM_READ | GEM_WRITE, &part);
 	err = err ? err : share_map_gpu(me, buffer, file, gpu, handle, 9, 1, ALL, &part);
@@ -53,19 +53,16 @@ static int vmm(struct share_process *me, bool bare)
 	return err;
 }
 
+/* The second case has handles only, also of an object that KFD never had. */
 static int vmm_setup(struct share_process *me)
-{
-	return vmm(me, false);
-}
-
-/* Also an object that KFD never had. */
-static int vmm_handle_setup(struct share_process *me)
 {
 	struct share_gpu *gpu = &me->gpus[0];
 	uint32_t handle;
-	int err = vmm(me, true);
+	int err = vmm(me, share_is_second(me));
 
-	err = err ? err : share_handle_create(me, gpu->gpu->render_fd, GEM_DOMAIN_VRAM, 0, &handle);
+	if (err || !share_is_second(me))
+		return err;
+	err = share_handle_create(me, gpu->gpu->render_fd, GEM_DOMAIN_VRAM, 0, &handle);
 	return err ? err : map_parts(me, 3, gpu, handle, true);
 }
 
@@ -146,7 +143,7 @@ static int vmm_shared_setup(struct share_process *me)
 
 const struct share_case share_vmm_cases[] = {
 	{ "vmm", "memory without address, a handle, mappings of parts", 1, 1, 0, vmm_setup, NULL },
-	{ "vmm-handle", "the same, held by the handle only", 1, 1, 0, vmm_handle_setup, NULL },
+	{ "vmm-handle", "the same, held by the handle only", 1, 1, SHARE_SECOND, vmm_setup, NULL },
 	{ "vmm-far", "handles in the files of both GPUs", 1, 2, 0, vmm_far_setup, NULL },
 	{ "vmm-shared", "two processes", 2, 1, 0, vmm_shared_setup, NULL },
 	{ 0 },

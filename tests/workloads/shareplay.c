@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "fdpass.h"
-#include "kfd_topology.h"
 #include "launch.h"
 #include "report.h"
 #include "shareplay.h"
@@ -44,7 +43,6 @@ static volatile sig_atomic_t verify_wanted, stop_wanted;
 static pid_t pids[PLAY_PLAYERS + 1];
 static struct state_file state;
 static int ready_fd = -1; /* to the launcher */
-static uint64_t verifies;
 static char until_path[4096];
 
 static void on_signal(int signal)
@@ -138,7 +136,7 @@ static int move_take(struct play *me)
 {
 	struct play_world *world = me->world;
 	unsigned int buffer, gpu = play_draw(world, world->nr_gpus), how = play_draw(world, 5);
-	int fd, err = fdpass_receive(me->box[1], &buffer, &fd);
+	int fd, err = fdpass_receive(me->box[1], &buffer, sizeof(buffer), &fd);
 
 	if (err)
 		return err;
@@ -168,7 +166,7 @@ static int move_share(struct play *me, const struct play_name *name)
 		return err;
 	while (!world->present[taker])
 		taker = taker % PLAY_PLAYERS + 1;
-	err = fdpass_send(me->box[0], fd, name->buffer);
+	err = fdpass_send(me->box[0], &name->buffer, sizeof(name->buffer), fd);
 	close(fd);
 	world->follow = PLAY_TAKE;
 	world->taker = taker;
@@ -334,15 +332,11 @@ static const char *turns(const struct play_world *world)
 	return text;
 }
 
-static int state_write(const struct play *me, const char *phase)
+static int phase_set(const struct play *me, const char *phase)
 {
-	state_begin(&state);
-	state_line(&state, "pid %d", (int)getpid());
-	state_line(&state, "phase %s", phase);
-	state_line(&state, "generation %" PRIu64, me->world->moves);
-	state_line(&state, "verifies %" PRIu64, verifies);
+	state.generation = me->world->moves;
+	state_begin(&state, phase);
 	state_line(&state, "turns %s", turns(me->world));
-	state_line(&state, "message %s", me->world->failed ? me->world->message : report_last());
 	return state_end(&state);
 }
 
@@ -360,7 +354,8 @@ static int player_reap(const struct play *me, unsigned int number)
 	int status = 0;
 
 	if (waitpid(pids[number], &status, 0) < 0 || status)
-		return report(ECHILD, "player %u (pid %d) ended with status %#x", number, (int)pids[number], status);
+		return report(ECHILD, "player %u (pid %d) ended with status %#x: %s", number, (int)pids[number], status,
+			      me->world->message);
 	for (unsigned int i = 0; !is_gone(pids[number]); i++) {
 		if (i == PATIENCE)
 			return report(ETIME, "the driver still has player %u (pid %d)", number, (int)pids[number]);
@@ -382,7 +377,7 @@ static int turn(struct play *me, unsigned int number, enum play_order order)
 	turn_give(world, number);
 	for (unsigned int i = 0; !ends && world->turn != REFEREE; i++) {
 		if (world->failed || waitpid(pids[number], NULL, WNOHANG))
-			return report(ECHILD, "player %u has failed or died", number);
+			return report(ECHILD, "player %u has failed or died: %s", number, world->message);
 		if (i == PATIENCE)
 			return report(ETIME, "player %u does not end its move", number);
 		turn_wait(world, number);
@@ -534,7 +529,7 @@ static int verify(struct play *me)
 
 	me->world->buffer = PLAY_NOBODY;
 	err = turn_all(me, PLAY_LOOK);
-	verifies += !err;
+	state.verifies += !err;
 	return err;
 }
 
@@ -566,7 +561,7 @@ static int play(struct play *me)
 		} else if (!paused) {
 			err = next_move(me);
 		}
-		err = err ? err : state_write(me, paused ? "paused" : "running");
+		err = err ? err : phase_set(me, paused ? "paused" : "running");
 		launch_ready(&ready_fd);
 		usleep(PACE_US);
 	}
@@ -611,7 +606,7 @@ static int begin(struct play *me, uint64_t seed, const char *state_path)
 	for (unsigned int i = 1; i < me->world->nr_gpus; i++)
 		me->world->hive = me->world->hive && me->kfd.gpus[i].hive_id == me->kfd.gpus[0].hive_id;
 	snprintf(until_path, sizeof(until_path), "%s.until", state_path);
-	nr = state_open(&state, state_path);
+	nr = state_open(&state, state_path, 0);
 	return nr ? nr : ask_lists(me);
 }
 
@@ -672,6 +667,6 @@ int main(int argc, char **argv)
 		return 1;
 	err = begin(&me, strtoull(values['r'], NULL, 0), values['s']);
 	err = err ? err : play(&me);
-	state_write(&me, err ? "failed" : "done");
+	phase_set(&me, err ? "failed" : "done");
 	return err ? 1 : 0;
 }

@@ -173,23 +173,13 @@ static int shows(const struct play *me, unsigned int number, const void *p, cons
 		      diff.offset, diff.got, diff.want, find_contents(me->world, p));
 }
 
-static int gpu_copy(struct play *me, unsigned int gpu, uint64_t dst, uint64_t src, uint64_t bytes)
-{
-	int err = sdma_copy(&me->queues[gpu], dst, src, bytes);
-
-	if (err)
-		return err;
-	sdma_kick(&me->queues[gpu]);
-	return sdma_drain(&me->queues[gpu]);
-}
-
 static int gpu_shows(struct play *me, unsigned int buffer, unsigned int gpu, uint64_t va, const char *how)
 {
 	uint64_t bytes = me->world->buffers[buffer].bytes;
 	int err;
 
 	memset(me->windows[gpu].cpu, 0, bytes);
-	err = gpu_copy(me, gpu, me->windows[gpu].va, va, bytes);
+	err = sdma_copy_now(&me->queues[gpu], me->windows[gpu].va, va, bytes);
 	return err ? err : shows(me, buffer, me->windows[gpu].cpu, how);
 }
 
@@ -198,7 +188,7 @@ static int fill(struct play *me, unsigned int number, unsigned int gpu, void *cp
 	const struct play_buffer *buffer = &me->world->buffers[number];
 
 	pattern_fill(cpu ? cpu : me->windows[gpu].cpu, buffer->bytes, buffer->seed, 0);
-	return cpu ? 0 : gpu_copy(me, gpu, va, me->windows[gpu].va, buffer->bytes);
+	return cpu ? 0 : sdma_copy_now(&me->queues[gpu], va, me->windows[gpu].va, buffer->bytes);
 }
 
 /* ---- mappings of handles ---- */
@@ -216,12 +206,7 @@ static bool is_visible(const struct play *me, unsigned int buffer, unsigned int 
 
 static int map_gpu(struct play *me, unsigned int gpu, uint32_t handle, uint64_t bytes, uint64_t *ret_va)
 {
-	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return report(errno, "no room for a mapping: %m");
-	*ret_va = (uint64_t)(uintptr_t)p;
-	return gem_va_map(me->kfd.gpus[gpu].render_fd, handle, *ret_va, 0, bytes, VA_FLAGS);
+	return gem_map_gpu(me->kfd.gpus[gpu].render_fd, handle, 0, bytes, VA_FLAGS, ret_va);
 }
 
 static int unmap_gpu(struct play *me, unsigned int gpu, uint32_t handle, uint64_t bytes, uint64_t va)
@@ -234,18 +219,7 @@ static int unmap_gpu(struct play *me, unsigned int gpu, uint32_t handle, uint64_
 
 static int map_cpu(struct play *me, unsigned int gpu, uint32_t handle, uint64_t bytes, void **ret)
 {
-	int file = me->kfd.gpus[gpu].render_fd;
-	uint64_t offset;
-	int err = gem_mmap_offset(file, handle, &offset);
-	void *p;
-
-	if (err)
-		return err;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);
-	if (p == MAP_FAILED || madvise(p, bytes, MADV_DONTFORK))
-		return report(errno, "mmap of handle %u: %m", handle);
-	*ret = p;
-	return 0;
+	return gem_map_cpu(me->kfd.gpus[gpu].render_fd, handle, NULL, bytes, PROT_READ | PROT_WRITE, ret);
 }
 
 /* Size and metadata; those are seen on the owner's GPU only. */

@@ -19,20 +19,28 @@
 /* Room that state_line() leaves for the last line. */
 #define STATE_TAIL 32
 
-int state_open(struct state_file *state, const char *path)
+int state_open(struct state_file *state, const char *path, unsigned int number)
 {
+	char numbered[4096];
+
 	memset(state, 0, sizeof(*state));
+	snprintf(numbered, sizeof(numbered), "%s.%u", path, number);
+	path = number ? numbered : path;
 	state->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (state->fd < 0)
-		return report(errno, "state file %s: %m", path);
-	return 0;
+	return state->fd < 0 ? report(errno, "state file %s: %m", path) : 0;
 }
 
-void state_begin(struct state_file *state)
+void state_begin(struct state_file *state, const char *phase)
 {
 	memset(state->text, '\n', sizeof(state->text));
 	state->used = 0;
 	state_line(state, "stamp %" PRIu64, ++state->stamp);
+	state_line(state, "pid %d", (int)getpid());
+	state_line(state, "phase %s", phase);
+	state_line(state, "generation %" PRIu64, state->generation);
+	state_line(state, "verifies %" PRIu64, state->verifies);
+	state_line(state, "verified_bytes %" PRIu64, state->verified_bytes);
+	state_line(state, "message %s", report_last());
 }
 
 void state_line(struct state_file *state, const char *fmt, ...)
@@ -67,4 +75,10 @@ int state_end(struct state_file *state)
 	if (written != (ssize_t)sizeof(state->text))
 		return report(ENOSPC, "writing the state file: %zd of %zu bytes", written, sizeof(state->text));
 	return 0;
+}
+
+int state_write(struct state_file *state, const char *phase)
+{
+	state_begin(state, phase);
+	return state_end(state);
 }

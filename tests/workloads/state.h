@@ -18,14 +18,20 @@ struct state_file {
 	uint64_t stamp;
 	size_t used;
 	char text[STATE_BYTES];
+	uint64_t generation, verifies, verified_bytes; /* of the workload, which counts them */
 };
 
-/* Creates or truncates @path. -errno, reported. */
-int state_open(struct state_file *state, const char *path);
+/* Creates or truncates @path, or @path.@number for a number that is not 0. -errno, reported. */
+int state_open(struct state_file *state, const char *path, unsigned int number);
 
-/* A new text: begin, any number of lines, end (which writes the file; -errno, reported). */
-void state_begin(struct state_file *state);
+/*
+ * A new text: begin, which tells pid, phase, counters and the last message; any number of lines; end, which writes the file
+ * (-errno, reported).
+ */
+void state_begin(struct state_file *state, const char *phase);
 void state_line(struct state_file *state, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int state_end(struct state_file *state);
+/* All of it, for a text without lines of its own. */
+int state_write(struct state_file *state, const char *phase);
 
 #endif

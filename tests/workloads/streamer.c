@@ -28,6 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fdpass.h"
+
 #define NAME_MAX_BYTES 120
 #define STALLED_MS     60000
 
@@ -107,20 +109,11 @@ static void send_reply(int criu, bool exists)
 
 static int receive_pipe(int criu)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
 	char byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
 	int fd;
 
-	if (recvmsg(criu, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
+	if (fdpass_receive(criu, &byte, 1, &fd) || fd < 0)
 		die("no pipe came");
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	return fd;
 }
 

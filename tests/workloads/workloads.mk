@@ -3,21 +3,22 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay devcgroup streamer
-WORKLOADS_SOURCES := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token \
-	launch kfd kfd_topology sdma pattern report state
-WORKLOADS_OBJECTS := $(WORKLOADS_SOURCES:%=$(WORKLOADS_DIR)/%.o)
-SHAREJOB_SOURCES := sharejob sharejob_data sharejob_objects sharejob_send fdpass sharejob_handles sharejob_ipc \
-	sharejob_vmm sharejob_dmabuf sharejob_files sharejob_refused sharejob_later gem launch kfd kfd_topology sdma pattern report state
-SHAREJOB_OBJECTS := $(SHAREJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
-SHAREPLAY_SOURCES := shareplay shareplay_names fdpass gem launch kfd kfd_topology sdma pattern report state
-SHAREPLAY_OBJECTS := $(SHAREPLAY_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay streamer devcgroup
+WORKLOADS_BASE := fdpass launch pattern report state
+WORKLOADS_KFD := $(WORKLOADS_BASE) gem kfd kfd_topology sdma
+gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token \
+	$(WORKLOADS_KFD)
+sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharejob_handles sharejob_ipc sharejob_vmm \
+	sharejob_dmabuf sharejob_files sharejob_refused sharejob_later $(WORKLOADS_KFD)
+shareplay_OBJECTS := shareplay shareplay_names $(WORKLOADS_KFD)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-HSAJOB_SOURCES := hsajob hsajob_gpu hsajob_share hsajob_code gpujob_busy pair fdpass launch pattern report state
-HSAJOB_OBJECTS := $(HSAJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code gpujob_busy pair $(WORKLOADS_BASE)
+hsajob_LIBS := -lhsa-runtime64 -ldl
 # On the HIP runtime, which is looked up where it runs.
-HIPJOB_SOURCES := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair fdpass launch pattern report state
-HIPJOB_OBJECTS := $(HIPJOB_SOURCES:%=$(WORKLOADS_DIR)/%.o)
+hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair $(WORKLOADS_BASE)
+hipjob_LIBS := -ldl
+# Not a workload: stands in for criu-image-streamer.
+streamer_OBJECTS := streamer fdpass report
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
 WORKLOADS_CPPFLAGS := -idirafter $(WORKLOADS_DIR)/include
@@ -32,20 +33,11 @@ $(WORKLOADS_DIR)/include/drm:
 $(WORKLOADS_DIR)/%.o: tests/workloads/%.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CPPFLAGS) $(WORKLOADS_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(WORKLOADS_DIR)/gpujob: $(WORKLOADS_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -pthread -lm
-
-$(WORKLOADS_DIR)/hsajob: $(HSAJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -lhsa-runtime64 -ldl -lm -pthread
-
-$(WORKLOADS_DIR)/hipjob: $(HIPJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^ -ldl -lm
-
-$(WORKLOADS_DIR)/sharejob: $(SHAREJOB_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
-
-$(WORKLOADS_DIR)/shareplay: $(SHAREPLAY_OBJECTS)
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
+define WORKLOADS_LINK
+$(WORKLOADS_DIR)/$(1): $$($(1)_OBJECTS:%=$(WORKLOADS_DIR)/%.o)
+	$$(CC) $$(WORKLOADS_CFLAGS) -o $$@ $$^ $$($(1)_LIBS) -lm -pthread
+endef
+$(foreach p,$(filter-out devcgroup,$(WORKLOADS_PROGRAMS)),$(eval $(call WORKLOADS_LINK,$(p))))
 
 # Not a process: a plugin besides ours.
 $(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $(WORKLOADS_DIR)/include/drm
@@ -60,9 +52,4 @@ $(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c kernel/devfilter.c kerne
 		kernel/mount.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -U_GNU_SOURCE -I. -MMD -MP -o $@ $(filter %.c,$^)
 
-# Nor is this: stands in for criu-image-streamer.
-$(WORKLOADS_DIR)/streamer: $(WORKLOADS_DIR)/streamer.o
-	$(CC) $(WORKLOADS_CFLAGS) -o $@ $^
-
--include $(WORKLOADS_DIR)/devcgroup.d $(WORKLOADS_DIR)/streamer.d $(WORKLOADS_OBJECTS:.o=.d) $(HSAJOB_OBJECTS:.o=.d) \
-	$(HIPJOB_OBJECTS:.o=.d) $(SHAREJOB_OBJECTS:.o=.d) $(SHAREPLAY_OBJECTS:.o=.d)
+-include $(wildcard $(WORKLOADS_DIR)/*.d)

@@ -4,8 +4,6 @@
 # gpus: 2xmi100
 # kernels: each
 
-small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
-
 # checks STATUS PATTERN [ARG...]: what amdgpu-image check says of the job
 checks() {
 	local want=$1 pattern=$2 got=0

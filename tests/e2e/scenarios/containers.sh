@@ -85,16 +85,7 @@ container_restore() {
 	engine_call restore --detach --image-path "$images" --work-path "$work/restore" --bundle "$bundle"
 	job_pids_find "$1"
 	wait_until 30 states_written || fail "the restored job does not compute"
-	expect_progress
-	expect_verified
-}
-
-# render_minors PID: of the render nodes that it has open, by their numbers: names are those of the dump
-render_minors() {
-	local fd
-	for fd in "/proc/$1/fd/"*; do
-		[ "$(stat -L -c %t "$fd")" != e2 ] || printf '%d\n' "0x$(stat -L -c %T "$fd")"
-	done | sort -u
+	expect_right
 }
 
 container_end() {

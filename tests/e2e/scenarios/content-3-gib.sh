@@ -21,7 +21,6 @@ job_pids=($!)
 disown
 wait_until 120 job_says ready || fail "the job did not start"
 dump
-expect_gone
 [ "$(stat -c %s "$images"/amdgpu-pages-*.img)" -eq $((bytes + 8)) ] || fail "the pages file is not of $bytes bytes"
 [ "$(images_mib)" -lt 400 ] || fail "the images have $(images_mib) MiB, though nine tenths are zeros"
 criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"

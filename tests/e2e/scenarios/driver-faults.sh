@@ -5,23 +5,6 @@
 # kernels: each
 # tier: all
 
-other=$work/other
-
-# other_start ARG...: a job of somebody else on the same GPU
-other_start() {
-	"$gpujob" --state "$other" --background "$@" >"$work/other.start" 2>&1 ||
-		fail "the other job did not start: $(head -n 1 "$work/other.start")"
-}
-
-other_end() {
-	local pid
-	pid=$(state_get "$other" pid)
-	kill -TERM "$pid"
-	wait_until 60 no_process "$pid" || fail "the other job does not end"
-	[ "$(state_get "$other" phase)" = "done" ] || fail "the other job's data is wrong: $(state_get "$other" message)"
-	rm "$other"
-}
-
 # The driver's lists of what is alive, but for memory, of which a running job may free some later.
 objects_alive() {
 	grep -v _kib "$objects_file"
@@ -54,7 +37,6 @@ ulimit -n "$files"
 expect_one_error 'Too many open files'
 expect_unharmed
 dump
-expect_gone
 expect_no_objects
 restore
 expect_unharmed
@@ -63,21 +45,18 @@ job_end
 job_start --vram 128M
 process_shape >"$work/shape"
 dump
-expect_gone
 expect_no_objects
 
-other_start --vram 128M
+stranger_start --vram 128M
 no_restore 'MiB of its VRAM are free'
 KFD_VRAM_SIZE_CHECK=0 no_restore 'cannot restore the GPU state of pid .*: Cannot allocate memory'
-other_end
+stranger_end
 
-other_start --vram 64K
+stranger_start --vram 64K
 no_restore 'Device or resource busy (another process holds an SDMA queue'
-other_end
+stranger_end
 expect_no_objects
 
 restore
-expect_verified
-expect_shape "$work/shape"
+job_goes
 job_end
-expect_no_objects

@@ -16,7 +16,6 @@ had_resets() {
 job_start --vram 1M
 process_shape >"$work/shape"
 dump
-expect_gone
 expect_no_objects
 
 resets=0
@@ -24,8 +23,7 @@ for state in hang rings; do
 	gpus_state "$state"
 	states_blank
 	if criu_call restore -d; then
-		expect_verified
-		expect_shape "$work/shape"
+		job_goes
 		job_end
 		echo "# $state: restored while the GPU was reset"
 	else
@@ -38,7 +36,5 @@ for state in hang rings; do
 done
 
 restore
-expect_verified
-expect_shape "$work/shape"
+job_goes
 job_end
-expect_no_objects

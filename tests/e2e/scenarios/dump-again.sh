@@ -15,8 +15,7 @@ expect_progress
 job_kill
 expect_gone
 restore
-expect_verified
-expect_shape "$work/shape"
+job_goes
 job_end
 
 # Another job, with other files; images of names that it does not write, and a link where it will write.
@@ -35,9 +34,7 @@ criu_call dump -t "${job_pids[0]}" || fail "criu dump into a used directory: $(c
 expect_gone
 expect_images 2 1
 restore
-expect_verified
-expect_shape "$work/shape"
-expect_progress
+job_goes
 job_end
 
 # A process without a GPU.

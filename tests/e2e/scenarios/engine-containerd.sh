@@ -26,10 +26,9 @@ ctr_end one
 expect_no_objects
 ok restore ctr container restore --rw --live two localhost:5000/job:copy
 job_wait "$(ctr_pid two)" 1
-expect_progress
-expect_verified
+expect_right
 ok exec ctr task exec --exec-id more two gpujob --state /run/another --background --vram 64K
-grep -q '^phase running' "/proc/$(ctr_pid two)/root/run/another" || fail "a program that was started after the restore does not compute"
+expect_another "$(ctr_pid two)"
 ctr_end two
 expect_no_objects
 

@@ -68,17 +68,14 @@ archive_checked "$work/first.tar" 1
 # The copy is given the other GPU while the first one runs on.
 cri_start second "$work/first.tar" "${by_name/NUMBER/1}"
 job_wait "$(cri_pid second)" 1
-expect_progress
-expect_verified
+expect_right
 [ "$(render_minors "${job_pids[0]}")" = 129 ] || fail "the copy has renderD$(render_minors "${job_pids[0]}"), not renderD129"
 [ "$(stat -c '%t:%T' "/proc/${job_pids[0]}/root/dev/dri/renderD129")" = e2:81 ] || fail "its node is not in the container"
-another=/proc/${job_pids[0]}/root/run/another
 cri ExecSync "{\"container_id\": \"${ids[second]}\", \"timeout\": 60,
 	\"cmd\": [\"gpujob\", \"--state\", \"/run/another\", \"--background\", \"--vram\", \"64K\"]}"
-grep -q '^phase running' "$another" || fail "a program that was started after the restore does not compute"
+expect_another "${job_pids[0]}"
 job_attach "$first" 1
-expect_progress
-expect_verified
+expect_right
 cri_end first
 cri_end second
 expect_no_objects
@@ -113,8 +110,7 @@ engine_shares
 # By device nodes, too, the copy is given the other GPU.
 cri_start third "$work/first.tar" "$(cri_devices 129)"
 job_wait "$(cri_pid third)" 1
-expect_progress
-expect_verified
+expect_right
 [ "$(render_minors "${job_pids[0]}")" = 129 ] || fail "the third has renderD$(render_minors "${job_pids[0]}"), not renderD129"
 cri_end third
 expect_no_objects

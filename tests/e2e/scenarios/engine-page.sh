@@ -41,8 +41,7 @@ page_run() {
 		pid=$(running "$1")
 		if [ -n "$pid" ]; then
 			job_wait "$pid" 1
-			expect_progress
-			expect_verified
+			expect_right
 			render_minors "${job_pids[0]}" >>"$work/minors-$1"
 		fi
 		number=$((number + 1))

@@ -14,10 +14,5 @@ process_shape >"$work/shape"
 # Then it has nearly two seconds to sleep.
 expect_progress
 wait_until 10 sleeps || fail "the process does not sleep in WAIT_EVENTS: $(<"/proc/${job_pids[0]}/syscall")"
-dump
-expect_gone
-restore
-expect_progress
-expect_verified
-expect_shape "$work/shape"
+job_returns
 job_end

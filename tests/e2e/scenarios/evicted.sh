@@ -37,15 +37,13 @@ wait_until 60 was_evicted || fail "the job was not evicted, VRAM is not under pr
 process_shape >"$work/shape"
 watch_evicted >"$work/evicted" 2>/dev/null &
 watch=$!
-dump
+dump_at_once
 kill "$watch"
 grep -q '[^01]' "$work/evicted" || fail "while it was dumped, the job was not evicted"
 expect_gone
 # The driver makes room where the graphics program has it.
 KFD_VRAM_SIZE_CHECK=0 restore
-expect_verified
-expect_shape "$work/shape"
-expect_progress
+job_goes
 alive "$pressure" || fail "the graphics program ended: $(tail -n 1 "$work/pressure.log")"
 kill "$pressure"
 wait "$pressure" || true

@@ -17,10 +17,8 @@ existing_pair() {
 	shift 2
 	job_start "$@"
 	dump -L "$dumping"
-	expect_gone
 	restore -L "$restoring"
-	expect_progress
-	expect_verified
+	expect_right
 	job_end
 }
 

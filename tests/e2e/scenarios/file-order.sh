@@ -5,14 +5,11 @@
 # tier: all
 
 mkdir "$work/elsewhere"
-job_start --vram 64K --gtt 16K --userptr 16K --chain 5000 --busy 4 --kfd-last
+job_start "${small[@]}" --kfd-last
 process_shape >"$work/shape"
 dump -W "$work/elsewhere"
-expect_gone
 expect_images 2 1
 machine_load 2xmi100-b
 restore -W "$work/elsewhere"
-expect_verified
-expect_shape "$work/shape"
-expect_progress
+job_goes
 job_end

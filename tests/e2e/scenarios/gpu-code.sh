@@ -9,11 +9,5 @@ job_start --vram 64K --gtt 64K --userptr 64K --chain 500 --extra code
 expect_progress
 job_picture
 job_comes_back 2
-dump
-expect_gone
-expect_no_objects
-machine_load 2xmi100-b
-restore
-expect_verified
-expect_progress
+job_returns machine_load 2xmi100-b
 job_end

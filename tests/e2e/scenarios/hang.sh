@@ -5,25 +5,16 @@
 # kernels: each
 # tier: all
 
-was_reset() {
-	dmesg | sed '1,/e2e: scenario hang$/d' | grep 'GPU reset.*succeeded' >/dev/null
-}
-
 job_start --vram 256K
 gpus_state hang
 dump_refused
 expect_one_error 'cannot stop its GPU queues'
-wait_until 60 was_reset || fail "the driver does not reset the GPU"
+wait_until 60 driver_said 'GPU reset.*succeeded' || fail "the driver does not reset the GPU"
 expect_alive
 kill -KILL "${job_pids[@]}"
 expect_gone
 expect_no_objects
 
 job_start --vram 256K
-process_shape >"$work/shape"
-dump
-expect_gone
-restore
-expect_verified
-expect_shape "$work/shape"
+job_returns
 job_end

@@ -17,16 +17,8 @@ job_start --share nothing --kernels "$top/build/gcn/busy.co"
 process_shape >"$work/shape"
 dump --leave-running
 job_goes
-dump
-expect_gone
-expect_no_objects
-restore
-job_goes
-dump
-expect_gone
-machine_load 2xmi100-b
-restore
-job_goes
+job_returns expect_no_objects
+job_returns machine_load 2xmi100-b
 job_end
 expect_no_objects
 

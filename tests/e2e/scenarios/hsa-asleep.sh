@@ -22,7 +22,6 @@ wait_until 10 in_ioctl || fail "the job does not sleep in the kernel"
 generation=$(state_get "$job" generation)
 process_shape >"$work/shape"
 dump
-expect_gone
 expect_no_objects
 states_blank
 criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"

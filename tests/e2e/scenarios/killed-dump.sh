@@ -26,16 +26,8 @@ resumed 0 'were not stopped'
 expect_unharmed
 
 # While criu has the job, its queues are left alone.
-printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" = post-dump ] || exit 0\n%s resume %s >%s 2>&1\nkill -KILL "$PPID"\n' \
-	"$tool" "${job_pids[0]}" "$work/traced.out" >"$work/kill"
-chmod 755 "$work/kill"
-images_new
-{
-	! criu dump -t "${job_pids[0]}" --action-script "$work/kill" -D "$images" -o "$work/1-killed.log" -v4 </dev/null >/dev/null ||
-		fail "criu was not killed"
-} 2>"$work/killed.out"
+dump_killed "$tool resume ${job_pids[0]} >$work/traced.out 2>&1"
 grep -q 'Operation not permitted' "$work/traced.out" || fail "a dump that goes on was disturbed: $(<"$work/traced.out")"
-expect_alive
 wait_until 20 queues_stand || fail "the queues run, though criu was killed"
 
 resumed 0 'were stopped and run again'

@@ -3,8 +3,6 @@
 # A launcher with render nodes and without /dev/kfd; files with flags, moved doorbells; a node that was only inherited
 # gpus: 2xmi100
 
-small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
-
 # launch REDIRECTION... -- JOB-ARGUMENT...: a shell has the nodes 5 and 6, and starts the job, for which they are redirected
 launch() {
 	local redirection=$1 nodes=()

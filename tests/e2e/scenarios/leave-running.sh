@@ -6,14 +6,12 @@
 
 job_start
 process_shape >"$work/shape"
-"$gpujob" --state "$work/stranger" --seed 2 --background >"$work/stranger.start" 2>&1 || fail "no second job: $(<"$work/stranger.start")"
+stranger_start --seed 2
 for _ in 1 2; do
 	dump --leave-running
-	expect_progress
-	expect_verified
-	expect_shape "$work/shape"
+	job_goes
 done
-kill -KILL "$(state_get "$work/stranger" pid)"
+stranger_end
 generation=$(state_get "$job" generation)
 job_kill
 expect_gone
@@ -21,7 +19,5 @@ expect_no_objects
 restore
 # Back at the time of the dump.
 [ "$(state_get "$job" generation)" -le "$generation" ] || fail "the restored job is ahead of the killed one"
-expect_progress
-expect_verified
-expect_shape "$work/shape"
+job_goes
 job_end

@@ -5,9 +5,5 @@
 # kernels: each
 
 job_start --vram 24M --buffers 7 --gtt 3M --userptr 2M
-dump
-expect_gone
-restore
-expect_verified
-expect_progress
+job_returns
 job_end

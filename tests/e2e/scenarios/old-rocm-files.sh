@@ -20,7 +20,6 @@ describe >"$work/shm"
 
 job_start
 dump
-expect_gone
 rm "$memory" "$semaphore"
 restore
 expect_verified

@@ -8,13 +8,10 @@ job_start --vram 2M
 expect_verified
 process_shape >"$work/shape"
 dump
-expect_gone
 expect_no_objects
 expect_images 1 1
 generation=$(state_get "$job" generation)
 restore
 expect_state_above 30 generation "$generation"
-expect_verified
-expect_shape "$work/shape"
-expect_progress
+job_goes
 job_end

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
-# Restored on machines with more GPUs, of which the process sees as many as it had
+# Restored on machines with more GPUs, of which the process sees as many as it had; hives that are bigger, slower, broken
 # gpus: 1xmi100
 # tier: all
 
@@ -27,3 +27,23 @@ machine count=2 hive_id=16
 job_dump --children 1
 machine count=3 hive_id=16
 accepted "two processes with two GPUs get two of three"
+
+# A hive.
+machine count=2 hive_id=16
+topology_says 's/^max_bandwidth .*/max_bandwidth 1000/'
+job_dump
+machine count=4 hive_id=16
+topology_says 's/^max_bandwidth .*/max_bandwidth 1000/'
+accepted "a hive in a bigger hive"
+machine count=2
+refused "broken hive" "XGMI" "KFD_TOPOLOGY_CHECK=0"
+# A buffer that was mapped on both is not, here.
+export KFD_TOPOLOGY_CHECK=0
+refused "broken hive, KFD_TOPOLOGY_CHECK=0" "cannot restore the GPU state"
+unset KFD_TOPOLOGY_CHECK
+machine count=2 hive_id=16
+topology_says 's/^max_bandwidth .*/max_bandwidth 1/'
+refused_unless "slower hive" KFD_TOPOLOGY_CHECK "MB/s"
+machine
+refused "fewer GPUs" "fit only 1 local GPU"
+topology_says

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
-# Configuration files of the machine and in the image directory: obeyed, outranked, refused
+# KFD_DEVICE_MAP: GPUs by id, minor, address, refused when wrong; settings of files: obeyed, outranked, refused
 # gpus: 1xmi100
 # tier: all
 
@@ -11,14 +11,38 @@ machine_conf=/etc/criu/amdgpu_plugin.conf
 mkdir -p /etc/criu
 trap 'rm -f "$machine_conf"' EXIT
 
+# by MAP ACCEPTED...
+by() {
+	export KFD_DEVICE_MAP=$1
+	accepted "${@:2}"
+	unset KFD_DEVICE_MAP
+}
+
+# not_by MAP REFUSED...
+not_by() {
+	export KFD_DEVICE_MAP=$1
+	refused "${@:2}"
+	unset KFD_DEVICE_MAP
+}
+
 machine
+read -r saved _ < <(machine_gpus)
 job_dump
+machine count=3 vram_size="512M, 512M, 256M"
+read -r other _ < <(machine_gpus | sed -n 2p)
+by "$saved=$other" "GPU chosen by its id" 128=129
+by renderD128=renderD129 "GPU chosen by its render minor" 128=129
+by 0000:41:00.0=0000:43:00.0 "GPU chosen by its PCI address" 128=129
+not_by renderD128=renderD177 "GPU chosen that is not there" "renderD177 is no GPU of the machine"
+not_by 0x77=$other "GPU chosen for one that was not there" "0x77 is no GPU of the image"
+not_by renderD128=renderD130 "GPU chosen that is too small" "vram_size"
+not_by renderD128 "KFD_DEVICE_MAP that cannot be read" "KFD_DEVICE_MAP" "SAVED=LOCAL"
+
+# Files of the machine and in the image directory.
 machine count=2
 echo "KFD_DEVICE_MAP = renderD128=renderD129   # the second" >"$machine_conf"
 accepted "GPU chosen by the machine's file" 128=129
-export KFD_DEVICE_MAP=renderD128=renderD128
-accepted "the environment is stronger than the file" 128=128
-unset KFD_DEVICE_MAP
+by renderD128=renderD128 "the environment is stronger than the file" 128=128
 rm "$machine_conf"
 echo "KFD_DEVICE_MAP = renderD128=renderD129" >"$images/amdgpu_plugin.conf"
 accepted "GPU chosen by the file in the image directory" 128=129

@@ -4,8 +4,6 @@
 # gpus: 1xmi100
 # kernels: 7.2
 
-small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
-
 for extra in '' '--extra closed'; do
 	# shellcheck disable=SC2086
 	job_start "${small[@]}" --extra context $extra

@@ -3,8 +3,6 @@
 # Refused at dump: GPUs without an address space, user namespaces
 # gpus: 2xmi100
 
-small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
-
 # refuses PATTERN: the job that runs
 refuses() {
 	job_picture

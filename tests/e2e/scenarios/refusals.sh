@@ -3,8 +3,6 @@
 # What cannot be saved is refused at dump by name, and the process goes on
 # gpus: 1xmi100
 
-small=(--vram 16K --gtt 16K --userptr 16K --chain 5000 --busy 4)
-
 # refuses PATTERN JOB-ARGUMENT...
 refuses() {
 	local pattern=$1
@@ -65,3 +63,12 @@ expect_gone
 # Linux 6.12 cannot list a file's buffers.
 refuses 'renderD.* holds 1 buffers of the render node itself' --extra gem
 refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 0 contexts, 1 syncobjs' --extra syncing
+
+# Another process of the tree is what cannot be dumped: criu says so, after the first one's GPU was saved.
+job_start "${small[@]}" --children 1 --extra misc --extra-last
+job_picture
+dump_refused
+expect_criu_error "Can't dump file .* of that type"
+expect_unharmed
+job_kill
+expect_gone

@@ -12,12 +12,6 @@ mount -t tmpfs -o size=2M tmpfs "$images"
 grep -q 'Error (amdgpu_plugin): .*No space left' "$work/$criu_runs-dump.log" ||
 	fail "the plugin does not say that there is no space left; first errors: $(criu_errors)"
 umount "$images"
-expect_progress
-expect_verified
-expect_shape "$work/shape"
-dump
-expect_gone
-restore
-expect_verified
-expect_shape "$work/shape"
+job_goes
+job_returns
 job_end

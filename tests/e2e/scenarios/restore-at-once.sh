@@ -20,7 +20,6 @@ job_move() {
 	machine_with_one
 	job_start "$@"
 	dump
-	expect_gone
 	expect_no_objects
 	machine_with_two
 	restore
@@ -34,7 +33,7 @@ chosen() {
 round() {
 	local watcher
 	pair="round $1"
-	dump "${@:2}"
+	dump_at_once "${@:2}"
 	{ wait_until 60 chosen || true; gpus_state ok; } &
 	watcher=$!
 	restore
@@ -44,8 +43,7 @@ round() {
 
 job_end_well() {
 	pair=
-	expect_verified
-	expect_progress
+	expect_right
 	job_end
 	expect_no_objects
 }
@@ -58,8 +56,7 @@ job_end_well
 # More than half of the VRAM, which is wiped by slow engines as soon as all is saved.
 job_move --vram 140M --buffers 40 --gtt 64K --userptr 64K
 read -r id _ < <(machine_gpus)
-printf '#!/bin/sh\n[ "$CRTOOLS_SCRIPT_ACTION" != post-dump ] || echo %#x slow >%s\n' "$id" "$gpus_file" >"$work/slow"
-chmod 755 "$work/slow"
+action_script "$work/slow" "echo $(printf %#x "$id") slow >$gpus_file"
 rm -f "$loaded_file"
 for n in 6 7 8 9 10; do round "$n" --action-script "$work/slow"; done
 grep -q 'amdgpu_plugin: gpu .*: waited .* ms for room' "$work"/*-restore.log ||

@@ -8,14 +8,12 @@
 job_start --vram 256K --gtt 64K --children 1
 job_picture
 dump
-expect_gone
 sleep 25
 gpus_state slow
 restore
 gpus_state ok
 expect_unharmed
 dump
-expect_gone
 sleep 5
 gpus_state slow
 KFD_PARALLEL_RESTORE=0 restore

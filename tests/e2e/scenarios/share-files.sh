@@ -27,7 +27,6 @@ if kernel_lists; then
 
 	# Dumped a second time, after a restore.
 	job_start render-kfd
-	process_shape >"$work/shape"
 	goes_twice
 	shown 'render-kfd, twice'
 fi

@@ -25,7 +25,6 @@ pids_find
 process_shape >"$work/shape"
 for _ in 1 2; do
 	dump
-	expect_gone
 	expect_no_objects
 	expect_no_dmabufs
 	states_blank

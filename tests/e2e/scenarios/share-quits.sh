@@ -26,7 +26,6 @@ quits() {
 	pair=$1
 	job_start "$1"
 	dump
-	expect_gone
 	restore_staying
 	last=${job_pids[-1]}
 	expect_verified

@@ -9,7 +9,6 @@ for ((round = 1; round <= 20; round++)); do
 	token=$(state_get "$job" token)
 	if ((round % 5 == 0)); then
 		dump
-		expect_gone
 		restore
 	else
 		dump --leave-running

@@ -5,15 +5,6 @@
 # kernels: 7.2
 
 job_start --vram 1M
-process_shape >"$work/shape"
-for machine in 2xmi100 2xmi100-b; do
-	dump
-	expect_gone
-	expect_no_objects
-	machine_load "$machine"
-	restore
-	expect_verified
-	expect_shape "$work/shape"
-	expect_progress
-done
+job_returns machine_load 2xmi100
+job_returns machine_load 2xmi100-b
 job_end

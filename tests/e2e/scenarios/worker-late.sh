@@ -28,13 +28,10 @@ late_stage() {
 
 job_start --children 1 --vram 2M --gtt 64K
 dump
-expect_gone
 expect_no_objects
 pages=$(find "$images" -name 'amdgpu-pages-*' | sort | tail -n 1)
 cp "$pages" "$work/good.img"
-byte=$(od -An -tu1 -j 70000 -N 1 "$pages")
-# shellcheck disable=SC2059
-printf "\\x$(printf %x $((255 - byte)))" | dd of="$pages" bs=1 seek=70000 conv=notrunc status=none
+flip_bit "$pages" 70000
 expect_damage_found late
 KFD_WAIT=early expect_damage_found early
 : >"$images/tcp-stream-1f.img"
