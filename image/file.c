@@ -189,10 +189,11 @@ static void budget_free(void *arg, void *data)
 
 void image_message_free(void *message)
 {
+	ProtobufCAllocator allocator = { .free = budget_free };
 	ProtobufCMessage *unpacked;
 
 	memcpy(&unpacked, message, sizeof(unpacked));
-	protobuf_c_message_free_unpacked(unpacked, NULL);
+	protobuf_c_message_free_unpacked(unpacked, &allocator);
 }
 
 static uint32_t message_crc(const uint8_t *data, size_t size)
