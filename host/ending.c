@@ -17,8 +17,9 @@
 
 static void fail_if_alive(void *arg)
 {
-	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, (pid_t)(intptr_t)arg, 0), .events = POLLIN };
-	bool has_ended = end.fd < 0 ? errno == ESRCH : poll(&end, 1, PATIENCE_MS) == 1;
+	pid_t pid = (pid_t)(intptr_t)arg;
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	bool has_ended = end.fd < 0 ? errno == ESRCH : pid != getpid() && poll(&end, 1, PATIENCE_MS) == 1;
 
 	if (!has_ended)
 		_exit(EXIT_FAILURE);
