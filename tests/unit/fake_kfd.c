@@ -90,6 +90,8 @@ static struct {
 static int handed_out[FAKE_NR_BOS + 1]; /* memfds that CHECKPOINT gives instead of a BO's own; 0: none */
 static int stranger_file = -1, foreign = -1;
 static unsigned int nr_render_contexts, nr_render_syncobjs;
+static uint32_t nr_losses; /* of the second GPU's VRAM */
+static bool loses_vram;
 static uint32_t id_of_a = GPU_A; /* of now; the process knows the GPU by GPU_A */
 static uint64_t vram_free = UINT64_MAX;
 /* The second-level trap handlers, and what reads them. */
@@ -298,6 +300,11 @@ void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)
 {
 	nr_render_contexts = nr_contexts;
 	nr_render_syncobjs = nr_syncobjs;
+}
+
+void fake_lose_vram(void)
+{
+	loses_vram = true;
 }
 
 void fake_reopen(void)
@@ -714,6 +721,8 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 	struct kfd_criu_bo_bucket *out = (void *)(uintptr_t)args->bos;
 	int i;
 
+	nr_losses += loses_vram;
+
 	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != nr_bos() ||
 	    args->num_objects != records.nr_objects || args->priv_data_size != records.size)
 		return -EINVAL;
@@ -934,6 +943,12 @@ static int holdings_ioctl(int fd, unsigned long op, const void *arg)
 	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= nr_render_syncobjs ? 0 : -ENOENT;
 }
 
+static int tell_losses(int gpu, const struct drm_amdgpu_info *info)
+{
+	*(uint32_t *)(uintptr_t)info->return_pointer = gpu ? nr_losses : 3;
+	return 0;
+}
+
 static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 {
 	struct drm_version *version = arg;
@@ -945,6 +960,8 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		version->version_minor = 64;
 		return 0;
 	}
+	if (op == DRM_IOCTL_AMDGPU_INFO && ((struct drm_amdgpu_info *)arg)->query == AMDGPU_INFO_VRAM_LOST_COUNTER)
+		return tell_losses(gpu, arg);
 	if (op == DRM_IOCTL_AMDGPU_CS || op == DRM_IOCTL_AMDGPU_WAIT_CS || op == DRM_IOCTL_AMDGPU_INFO ||
 	    (op == DRM_IOCTL_AMDGPU_CTX && ((union drm_amdgpu_ctx *)arg)->in.op <= AMDGPU_CTX_OP_FREE_CTX))
 		return job_ioctl(gpu, fd, op, arg);

@@ -91,6 +91,8 @@ bool fake_render_only_same(int render_fd, uint64_t offset);
  * RESTORE takes an empty one.
  */
 void fake_leave_out_stack(bool busy);
+/* The driver resets the second GPU while the state is taken, and its VRAM is lost. */
+void fake_lose_vram(void);
 /* The SVM knows some memory, with XNACK or without. */
 void fake_add_memory(uint64_t start, uint64_t bytes, bool xnack);
 /* The second GPU has so many XCCs, of whose states RESTORE takes one. */

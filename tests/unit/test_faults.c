@@ -1226,6 +1226,19 @@ TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)
 	assert_right_in_child(lost_stack_is_refused);
 }
 
+static void lose_vram(void)
+{
+	fake_lose_vram();
+	new_images();
+	must_fail(dump, "has reset the GPU of renderD129", "lost VRAM is saved");
+	remove_images();
+}
+
+TEST(a_gpu_that_is_reset_in_a_dump_is_refused)
+{
+	assert_right_in_child(lose_vram);
+}
+
 static void several_xccs_come_back(void)
 {
 	fake_give_xccs(4);
