@@ -94,6 +94,9 @@ static int make_file(int directory, const char *name, uint32_t first_word, uint3
 	err = fill_file(fd, first_word, bytes);
 	if (err)
 		return err;
+	/* Takes CAP_DAC_READ_SEARCH; the other way a /proc, which a container may not have yet. */
+	if (!linkat(fd, "", directory, name, AT_EMPTY_PATH))
+		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
