@@ -194,12 +194,10 @@ int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 	return 0;
 }
 
-int __real_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
-	if (!strcmp(path, "/proc/self/fd"))
-		return __real_list_numbers(dir_fd, path, ret, ret_nr);
+	(void)dir_fd;
 	*ret = calloc(4, sizeof(**ret));
 	*ret_nr = 0;
 	if (!strcmp(path, "/proc/99/fd")) {
@@ -276,10 +274,12 @@ struct dirent *__wrap_readdir(DIR *dir)
 	return NULL;
 }
 
+FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
-	(void)mode;
+	if (!strcmp(path, "/proc/self/status"))
+		return __real_fopen(path, mode);
 	assert_string_equal(path, "/sys/kernel/debug/dri/0000:c1:00.0/amdgpu_vm_info");
 	return fmemopen((void *)(uintptr_t)stranger.spaces, strlen(stranger.spaces), "r");
 }
