@@ -170,6 +170,11 @@ driver_said() {
 	dmesg | sed "1,/e2e: scenario ${work##*/}\$/d" | grep "$1" >/dev/null
 }
 
+# had_resets NUMBER: the driver has reset GPUs so often since the scenario's begin
+had_resets() {
+	[ "$(dmesg | sed "1,/e2e: scenario ${work##*/}\$/d" | grep -c 'GPU reset([0-9]*) succeeded')" -ge "$1" ]
+}
+
 # kernel_since RELEASE
 kernel_since() {
 	printf '%s\n' "$1" "$(uname -r)" | sort -C -V

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# A GPU whose queues do not stop: the dump says so, the driver resets the GPU, and the next job is dumped and restored
+# A GPU whose queues do not stop, or whose copies hang: the dump says so, the driver resets the GPU, and the next job is dumped and restored
 # gpus: 1xmi100
 # kernels: each
-# tier: all
 
-job_start --vram 256K
-gpus_state hang
-dump_refused
-expect_one_error 'cannot stop its GPU queues'
-wait_until 60 driver_said 'GPU reset.*succeeded' || fail "the driver does not reset the GPU"
-expect_alive
-kill -KILL "${job_pids[@]}"
-expect_gone
-expect_no_objects
+# hangs NUMBER STATE ERROR: the NUMBER-th reset
+hangs() {
+	job_start --vram 256K
+	gpus_state "$2"
+	dump_refused
+	expect_one_error "$3"
+	wait_until 60 had_resets "$1" || fail "$2: the driver does not reset the GPU"
+	expect_alive
+	kill -KILL "${job_pids[@]}"
+	expect_gone
+	expect_no_objects
+}
+
+hangs 1 hang 'cannot stop its GPU queues'
+hangs 2 rings 'the driver has reset the GPU of renderD'
 
 job_start --vram 256K
 job_returns
