@@ -16,6 +16,7 @@ for state in hang rings; do
 	gpus_state "$state"
 	states_blank
 	if criu_call restore -d; then
+		wait_until 30 states_written || fail "$state: the restored job does not compute"
 		job_goes
 		job_end
 		echo "# $state: restored while the GPU was reset"
