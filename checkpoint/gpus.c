@@ -284,7 +284,6 @@ static void ask_lazy(struct shared *shared, int token)
 
 static int take_gpus(struct gpus *gpus, const struct search *search, const struct match_map *map)
 {
-
 	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		return -ENOMEM;

@@ -271,26 +271,44 @@ static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int f
 	return 0;
 }
 
-/*
- * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
- * have one order: tasks that were restored have chosen theirs.
- */
+struct numbered_task {
+	pid_t pid, own;
+};
+
 static int compare_own_pids(const void *a, const void *b)
 {
-	pid_t x = task_own_pid(*(const int *)a), y = task_own_pid(*(const int *)b);
+	pid_t x = ((const struct numbered_task *)a)->own, y = ((const struct numbered_task *)b)->own;
 
 	return (x > y) - (x < y);
+}
+
+/*
+ * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
+ * have one order: tasks that were restored have chosen theirs. Each task is asked once.
+ */
+static int sort_by_own_pid(int *pids, size_t nr)
+{
+	_cleanup_free_ struct numbered_task *tasks = calloc(nr + 1, sizeof(*tasks));
+
+	if (!tasks)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		tasks[i] = (struct numbered_task){ pids[i], task_own_pid(pids[i]) };
+	qsort(tasks, nr, sizeof(*tasks), compare_own_pids);
+	for (size_t i = 0; i < nr; i++)
+		pids[i] = tasks[i].pid;
+	return 0;
 }
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
+	int err = sort_by_own_pid(pids, nr);
 
-	if (nr)
-		qsort(pids, nr, sizeof(*pids), compare_own_pids);
+	if (err)
+		return err;
 	for (size_t i = 0; i < nr; i++) {
-		int err = collect_task(&files, pids[i], is_amd);
-
+		err = collect_task(&files, pids[i], is_amd);
 		if (err)
 			return err;
 	}

@@ -22,6 +22,7 @@ _Static_assert(sizeof(((struct content_gpu *)0)->pages_name) == IMAGE_NAME_MAX, 
 struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has some */
 	size_t nr_gpus;
+	bool streaming; /* asked once: criu_is_streaming() looks at all descriptors */
 };
 
 /* The contents of a process on one GPU, which are to be saved. */
@@ -97,7 +98,7 @@ static int open_gpu(struct page_files *files, size_t at, const struct pages_proc
 		.pid = process->pid,
 		.render_fd = -1,
 		.pages_fd = -1,
-		.streaming = criu_is_streaming(),
+		.streaming = files->streaming,
 	};
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
@@ -115,6 +116,7 @@ static int open_gpu(struct page_files *files, size_t at, const struct pages_proc
 
 static int files_init(struct page_files *files, size_t max_gpus)
 {
+	files->streaming = criu_is_streaming();
 	files->gpus = calloc(max_gpus + 1, sizeof(*files->gpus));
 	return files->gpus ? 0 : -ENOMEM;
 }
