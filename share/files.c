@@ -28,21 +28,23 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 	return other != file && other->pid == file->pid && other->minor == file->minor;
 }
 
-/* How many BOs of a process on a GPU can be mapped by a file; *ret_visible: how many the CPU can see. */
-static size_t count_mapped(const struct share_process *process, uint32_t minor, int fd, size_t *ret_visible)
+#define ANY_FLAGS    UINT32_MAX
+/* Of BOs that the CPU sees; VRAM that was imported may be seen as well, and has neither. */
+#define VISIBLE_FLAGS (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
+
+/* How many BOs of a process on a GPU, with one of @flags, can be mapped by a file; -1: how many there are. */
+static size_t count_bos(const struct share_process *process, uint32_t minor, uint32_t flags, int fd)
 {
-	const uint32_t visible = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+	const struct kfd_state *state = &process->image->state;
 	int node = topology_find_minor(process->image->nodes, minor);
 	size_t nr = 0;
 
-	*ret_visible = 0;
-	for (size_t i = 0; node >= 0 && i < process->image->state.nr_records; i++) {
-		const struct bo *bo = &process->image->state.bos[i];
+	for (size_t i = 0; node >= 0 && i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[i];
 
-		if (bo->gpu_id != topology_gpu_id(process->image->nodes->nodes[node]) || !kfd_bo_has_contents(bo))
-			continue;
-		*ret_visible += (bo->alloc_flags & visible) != 0;
-		nr += can_map(fd, bo->offset);
+		if (bo->gpu_id == topology_gpu_id(process->image->nodes->nodes[node]) && bo->alloc_flags & flags &&
+		    kfd_bo_has_contents(bo))
+			nr += fd < 0 || can_map(fd, bo->offset);
 	}
 	return nr;
 }
@@ -52,15 +54,15 @@ bool files_is_another(const struct survey *survey, size_t process, size_t file)
 	const struct share_process *of = &survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
 	const struct task_file *its = &files->files[file];
-	size_t visible, nr = SIZE_MAX; /* not counted yet */
+	size_t nr = SIZE_MAX; /* not counted yet */
 
 	for (size_t i = 0; i < files->count; i++) {
 		const struct task_file *other = &files->files[i];
 
 		if (!is_beside(its, other))
 			continue;
-		nr = nr < SIZE_MAX ? nr : count_mapped(of, its->minor, its->fd, &visible);
-		if (count_mapped(of, its->minor, other->fd, &visible) > nr)
+		nr = nr < SIZE_MAX ? nr : count_bos(of, its->minor, ANY_FLAGS, its->fd);
+		if (count_bos(of, its->minor, ANY_FLAGS, other->fd) > nr)
 			return true;
 	}
 	return false;
@@ -89,9 +91,9 @@ size_t files_owner(const struct survey *survey, size_t file)
 	size_t i;
 
 	for (i = 0; i < request->nr_processes; i++) {
-		size_t visible, nr = count_mapped(&request->processes[i], of->minor, of->fd, &visible);
+		size_t nr = count_bos(&request->processes[i], of->minor, VISIBLE_FLAGS, -1);
 
-		if (visible && nr >= visible)
+		if (nr && count_bos(&request->processes[i], of->minor, VISIBLE_FLAGS, of->fd) == nr)
 			break;
 	}
 	return i;

@@ -147,6 +147,19 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 	return 0;
 }
 
+/* A file of a render node with handles of all buffers but the first; or, as the KFD's own, of all. */
+#define LENT 2000
+static bool maps_first;
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	if (fd == LENT && (maps_first || offset != (off_t)OFFSET(0)))
+		return __real_mmap(addr, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return __real_mmap(addr, len, prot, flags, fd, offset);
+}
+
 /* ---- what is not called ---- */
 
 #define NEVER { fail(); return -ENOSYS; }
@@ -282,6 +295,18 @@ FIXTURE_TEST(files_of_one_node_are_probed_once_to_tell_them_apart)
 		assert_int_equal(survey.is_another[i], i != 2);
 	assert_int_equal(survey.objects[2].nr_syncobjs, 1);
 	assert_int_equal(nr_probed, ARRAY_SIZE(file));
+}
+
+/* Buffers that a process has imported are for the CPU as well, and say nothing of whose file it is. */
+FIXTURE_TEST(a_file_with_what_a_process_imports_is_not_its_own)
+{
+	file[0] = (struct task_file){ .pid = 500, .minor = 128, .fd = LENT };
+	files = (struct task_files){ .files = file, .count = 1 };
+	bos[2][0].alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+	maps_first = false;
+	assert_int_equal(files_owner(&survey, 0), NR_PROCESSES);
+	maps_first = true;
+	assert_int_equal(files_owner(&survey, 0), 2);
 }
 
 static const struct {

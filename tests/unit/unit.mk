@@ -24,6 +24,7 @@ test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin
 test_share_table_LDFLAGS := -Wl,--wrap=monotonic_seconds -Wl,--wrap=usleep
 test_share_decide_SRCS := share/decide.c kernel/state.c $(topology_SRCS)
 test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
+test_share_collect_LDFLAGS := -Wl,--wrap=mmap
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c kernel/device.c kernel/mount.c amdgpu_plugin_topology.c
