@@ -100,14 +100,14 @@ static void take_stats(struct watch *watch, size_t i)
 	};
 }
 
-/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. */
+/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. Some file systems tell no size. */
 static void warn_of_full_disk(const struct pipeline *pipeline)
 {
 	const struct content_gpu *gpu = pipeline->gpu;
 	uint64_t bytes = pipeline->layout.file_bytes;
 	struct statvfs fs;
 
-	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
+	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || !fs.f_blocks || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
 		return;
 	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
 		pipeline->who, bytes, gpu->pages_name);

@@ -97,7 +97,7 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 	return ret;
 }
 
-static bool full_disk;
+static bool full_disk, no_size; /* of the disk: no room; it tells none, as some file systems do */
 
 int __real_fstatvfs(int fd, struct statvfs *fs);
 int __wrap_fstatvfs(int fd, struct statvfs *fs);
@@ -107,6 +107,8 @@ int __wrap_fstatvfs(int fd, struct statvfs *fs)
 
 	if (full_disk)
 		fs->f_bfree = 1;
+	if (no_size)
+		fs->f_blocks = fs->f_bfree = 0;
 	return ret;
 }
 
@@ -629,6 +631,9 @@ static void what_a_kernel_lacks_is_not_needed(void **state)
 	full_disk = true;
 	run_without(&dump_to_disk, "nothing", 0, "gpu 0x61: the disk has no room for the ");
 	full_disk = false;
+	no_size = true;
+	run_without(&dump_to_disk, "nothing", 0, NULL);
+	no_size = false;
 	run_without(&dump_to_disk, "sync_file_range", ENOSYS, NULL);
 	run_without(&dump_to_disk, "posix_fadvise", EINVAL, NULL);
 	run_without(&dump_to_disk, "madvise", EINVAL, NULL);
