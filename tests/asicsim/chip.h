@@ -30,7 +30,8 @@ struct chip_vm {
 
 /* Packets that a packet points to, as far as they have been run. */
 struct chip_ib {
-	u32 *dw, size, at;
+	u64 base;
+	u32 *dw, size, at; /* dwords */
 	struct chip_vm vm;
 };
 
@@ -180,6 +181,8 @@ void *chip_walk(struct chip *chip, const struct chip_vm *vm, u64 va, u64 bits);
 /* Runs the packet at @dw, of which @avail dwords are there: its length in dwords, 0: not complete, or an error.
  * -EAGAIN: it waits. */
 int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail);
+/* Reads the IB that @run is in, whose base, size and vm are set: 0 or an error, without it. */
+int sdma_ib_read(struct sdma_run *run);
 /* Goes on with the IB that @run is in: 0 at its end, -EAGAIN when it waits, or an error, with which it ends. */
 int sdma_ib_continue(struct sdma_run *run);
 void chip_ib_drop(struct chip_ib *ib);

@@ -6,6 +6,8 @@
 #include "chip.h"
 #include "v9_structs.h"
 
+/* Of midcmd_cntl: the words are those of an IB that was begun. */
+#define DATA_VALID BIT(0)
 /* Packets of one queue before it is the next one's turn. */
 #define BUDGET	       64
 #define LONGEST_PACKET (4 + (1 << 20)) /* dwords: a write of all that its count can say */
@@ -105,6 +107,25 @@ static void read_sdma_mqd(struct chip_queue *q, const struct v9_sdma_mqd *m)
 	q->rptr_addr = pair(m->sdmax_rlcx_rb_rptr_addr_lo, m->sdmax_rlcx_rb_rptr_addr_hi);
 	q->engine = m->sdma_engine_id;
 	q->id = m->sdma_queue_id;
+	if (!(m->sdmax_rlcx_midcmd_cntl & DATA_VALID))
+		return;
+	q->ib = (struct chip_ib){
+		.base = pair(m->sdmax_rlcx_ib_base_lo, m->sdmax_rlcx_ib_base_hi),
+		.size = m->sdmax_rlcx_ib_size,
+		.at = m->sdmax_rlcx_ib_rptr / sizeof(u32),
+	};
+}
+
+/* An IB that was begun goes on from what the MQD says, and from nothing else: it waits in front of a packet. */
+static void write_sdma_mqd(const struct chip_queue *q, struct v9_sdma_mqd *m)
+{
+	m->sdmax_rlcx_rb_rptr = lower_32_bits(q->rptr);
+	m->sdmax_rlcx_rb_rptr_hi = upper_32_bits(q->rptr);
+	m->sdmax_rlcx_ib_base_lo = lower_32_bits(q->ib.base);
+	m->sdmax_rlcx_ib_base_hi = upper_32_bits(q->ib.base);
+	m->sdmax_rlcx_ib_size = q->ib.size;
+	m->sdmax_rlcx_ib_rptr = q->ib.at * sizeof(u32);
+	m->sdmax_rlcx_midcmd_cntl = q->ib.dw ? DATA_VALID : 0;
 }
 
 void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
@@ -123,12 +144,14 @@ void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
 	wave_read_mqd(q, mqd);
 }
 
+union mqd {
+	struct v9_mqd compute;
+	struct v9_sdma_mqd sdma;
+};
+
 static int read_mqd(struct chip *chip, struct chip_queue *q)
 {
-	union {
-		struct v9_mqd compute;
-		struct v9_sdma_mqd sdma;
-	} *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	union mqd *m = kzalloc(sizeof(*m), GFP_KERNEL);
 	int err;
 
 	if (!m)
@@ -140,6 +163,28 @@ static int read_mqd(struct chip *chip, struct chip_queue *q)
 		queue_read_compute_mqd(q, &m->compute);
 	kfree(m);
 	return err;
+}
+
+static void write_mqd(struct chip *chip, struct chip_queue *q)
+{
+	union mqd *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	size_t size = q->sdma ? sizeof(m->sdma) : sizeof(m->compute);
+
+	if (!m || chip_read(chip, &chip_kernel_vm, q->mqd_addr, m, size, NULL)) {
+		pr_err("asicsim: the MQD at %#llx cannot be written\n", q->mqd_addr);
+		kfree(m);
+		return;
+	}
+	if (q->sdma) {
+		write_sdma_mqd(q, &m->sdma);
+	} else {
+		m->compute.cp_hqd_pq_rptr = lower_32_bits(q->rptr);
+		m->compute.compute_restart_x = q->restart[0];
+		m->compute.compute_restart_y = q->restart[1];
+		m->compute.compute_restart_z = q->restart[2];
+	}
+	chip_write(chip, &chip_kernel_vm, q->mqd_addr, m, size, NULL);
+	kfree(m);
 }
 
 /*
@@ -179,12 +224,14 @@ static int check_other_mqds(struct chip *chip, struct chip_queue *q)
 /* Where in the chip the queue runs. */
 static int place(struct chip *chip, struct chip_queue *q)
 {
+	struct sdma_run run = { .chip = chip, .ib = &q->ib };
 	unsigned int xcc = q->hiq->xcc;
 
 	if (q->sdma) {
 		q->engine = chip_engine_of_partition(chip, xcc, q->engine);
 		q->vm.ih_node = chip_node_of_engine(chip, q->engine);
-		return 0;
+		q->ib.vm = q->vm;
+		return q->ib.size ? sdma_ib_read(&run) : 0;
 	}
 	q->nr_xccs = chip_xccs_of_partition(chip);
 	q->vm.ih_node = chip_node_of_xcc(chip, xcc);
@@ -216,18 +263,11 @@ void queue_map(struct chip *chip, struct chip_hiq *hiq, u64 mqd_addr, u64 wptr_a
 
 void queue_unmap(struct chip *chip, struct chip_queue *q)
 {
-	u32 rptr[2] = { lower_32_bits(q->rptr), upper_32_bits(q->rptr) };
-	u64 at = q->mqd_addr +
-		 (q->sdma ? offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) : offsetof(struct v9_mqd, cp_hqd_pq_rptr));
-
 	if (q->code)
 		code_save(chip, q);
 	else
 		wave_save(chip, q);
-	if (!q->sdma)
-		chip_write(chip, &chip_kernel_vm, q->mqd_addr + offsetof(struct v9_mqd, compute_restart_x), q->restart,
-			   sizeof(q->restart), NULL);
-	chip_write(chip, &chip_kernel_vm, at, rptr, q->sdma ? 8 : 4, NULL);
+	write_mqd(chip, q);
 	list_del(&q->link);
 	chip_ib_drop(&q->ib);
 	kfree(q);

@@ -266,15 +266,30 @@ static void report_default_page(struct sdma_run *run, const struct chip_vm *vm)
 		chip_vm_fault(run->chip, vm, run->fault);
 }
 
+int sdma_ib_read(struct sdma_run *run)
+{
+	struct chip_ib *ib = run->ib;
+	int err;
+
+	ib->dw = kvmalloc_array(ib->size + 1, sizeof(u32), GFP_KERNEL);
+	if (!ib->dw)
+		return -ENOMEM;
+	run->fault = NO_FAULT;
+	err = chip_read(run->chip, &ib->vm, ib->base, ib->dw, ib->size * sizeof(u32), &run->fault);
+	if (err)
+		chip_ib_drop(ib);
+	else
+		report_default_page(run, &ib->vm);
+	return err;
+}
+
 /* Begins an IB; sdma_ib_continue() runs it. */
 static int run_indirect(struct sdma_run *run, const u32 *dw)
 {
 	u32 vmid = dw[0] >> 16 & 0xf, size = dw[3] & 0xfffff;
 	struct chip_vm vm = run->vm;
-	struct chip_ib *ib = run->ib;
-	int err;
 
-	if (!ib || ib->dw || size % IB_DWORDS)
+	if (!run->ib || run->ib->dw || size % IB_DWORDS)
 		return -EINVAL;
 	if (run->ring && vmid)
 		vm = (struct chip_vm){
@@ -283,16 +298,8 @@ static int run_indirect(struct sdma_run *run, const u32 *dw)
 			.ih_node = run->vm.ih_node,
 			.default_page = hub_has_default_page(run->chip, run->ring, vmid),
 		};
-	*ib = (struct chip_ib){ .dw = kvmalloc_array(size + 1, sizeof(u32), GFP_KERNEL), .size = size, .vm = vm };
-	if (!ib->dw)
-		return -ENOMEM;
-	run->fault = NO_FAULT;
-	err = chip_read(run->chip, &vm, addr64(dw + 1) & ~0x1fULL, ib->dw, size * sizeof(u32), &run->fault);
-	if (err)
-		chip_ib_drop(ib);
-	else
-		report_default_page(run, &vm);
-	return err;
+	*run->ib = (struct chip_ib){ .base = addr64(dw + 1) & ~0x1fULL, .size = size, .vm = vm };
+	return sdma_ib_read(run);
 }
 
 /*

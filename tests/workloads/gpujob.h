@@ -34,6 +34,7 @@ struct job_options {
 	bool kfd_last;			/* /dev/kfd has a higher number than the render nodes */
 	bool lone;			/* GPUs that are not used are not opened */
 	bool split;			/* process n uses only the n-th of the GPUs */
+	bool ib;			/* the batches of the busy queue are in indirect buffers */
 	bool events;			/* sleep in WAIT_EVENTS instead of nanosleep */
 	bool background;
 	uint64_t extras; /* bits of gpujob_extra.h */
@@ -53,6 +54,7 @@ struct job_log {
 	uint32_t gate; /* the busy queue waits for it; written by the CPU */
 	uint32_t reserved;
 	uint64_t chain_adds, busy_adds;
+	uint64_t busy_begun; /* batches in indirect buffers, up to their gates */
 	uint32_t slots[JOB_LOG_SLOTS];
 };
 
@@ -76,7 +78,7 @@ struct job_gpu {
 	unsigned int nr_statics;
 	struct kfd_bo chain[JOB_CHAIN_LENGTH];
 	struct kfd_bo window; /* through which the CPU sees what it cannot see */
-	struct kfd_bo busy_src, busy_dst;
+	struct kfd_bo busy_src, busy_dst, busy_ib;
 	struct kfd_bo log_bo;
 	volatile struct job_log *log;
 

@@ -19,6 +19,7 @@
 #define WINDOW_BYTES	  (1u << 20)
 #define EVENT_PATIENCE_MS 60000u
 #define BUSY_POISON	  0xdeadbeefu
+#define BUSY_IB_BYTES	  (32u << 10) /* 256 copies and additions of 60 bytes, and the rest */
 
 /* Whether all VRAM is visible to the CPU; without that the kernel gives no public VRAM. */
 static bool has_large_bar(const struct kfd_gpu *gpu)
@@ -96,6 +97,8 @@ static int busy_setup(struct job_gpu *job)
 	err = sdma_create(job->kfd, job->gpu, RING_BYTES, &job->busy_queue);
 	err = err ? err : kfd_bo_alloc(job->kfd, job->gpu, KFD_MEMORY_GTT, bytes, &job->busy_src);
 	err = err ? err : kfd_bo_alloc(job->kfd, job->gpu, KFD_MEMORY_VRAM, bytes, &job->busy_dst);
+	if (!err && job->options->ib)
+		err = kfd_bo_alloc(job->kfd, job->gpu, KFD_MEMORY_GTT, 2 * BUSY_IB_BYTES, &job->busy_ib);
 	if (err)
 		return err;
 	pattern_fill(job->busy_src.cpu, bytes, job->seed, 0);
@@ -236,10 +239,9 @@ int job_gpu_round(struct job_gpu *job, uint64_t generation)
 }
 
 /* Behind the gate: spoil the destination, then copy it anew in pieces. */
-static int batch_submit(struct job_gpu *job)
+static int batch_put(struct job_gpu *job, uint32_t batch)
 {
 	struct sdma_queue *queue = &job->busy_queue;
-	uint32_t batch = ++job->batch;
 	int err = sdma_wait_memory(queue, job_gpu_log_va(job, &job->log->gate), batch);
 
 	err = err ? err : sdma_fill(queue, job->busy_dst.va, BUSY_POISON, job->busy_dst.size_bytes);
@@ -249,9 +251,26 @@ static int batch_submit(struct job_gpu *job)
 		err = sdma_copy(queue, job->busy_dst.va + at, job->busy_src.va + at, JOB_BUSY_UNIT_BYTES);
 		err = err ? err : sdma_add(queue, job_gpu_log_va(job, &job->log->busy_adds), 1);
 	}
-	err = err ? err : sdma_fence(queue, job_gpu_log_va(job, &job->log->busy_fence), batch);
+	return err ? err : sdma_fence(queue, job_gpu_log_va(job, &job->log->busy_fence), batch);
+}
+
+/* There are two indirect buffers: that of the batch before the last one is free again. */
+static int batch_put_ib(struct job_gpu *job, uint32_t batch)
+{
+	int err;
+
+	sdma_ib_begin(&job->busy_queue, (char *)job->busy_ib.cpu + batch % 2 * BUSY_IB_BYTES);
+	err = sdma_add(&job->busy_queue, job_gpu_log_va(job, &job->log->busy_begun), 1);
+	err = err ? err : batch_put(job, batch);
+	return err ? err : sdma_ib_end(&job->busy_queue);
+}
+
+static int batch_submit(struct job_gpu *job)
+{
+	int err = (job->options->ib ? batch_put_ib : batch_put)(job, ++job->batch);
+
 	if (!err)
-		sdma_kick(queue);
+		sdma_kick(&job->busy_queue);
 	return err;
 }
 
@@ -269,6 +288,10 @@ int job_gpu_busy_wait(struct job_gpu *job)
 	if (job->log->busy_adds != want)
 		return report(EILSEQ, "gpu %#x: %u batches of %u copies let go, %" PRIu64 " copies executed",
 			      job->gpu->gpu_id, batch, job->options->busy_units, job->log->busy_adds);
+	/* The next batch may be at its gate. */
+	if (job->options->ib && job->log->busy_begun - batch > 1)
+		return report(EILSEQ, "gpu %#x: %u batches let go, %" PRIu64 " were begun", job->gpu->gpu_id, batch,
+			      job->log->busy_begun);
 	return 0;
 }
 
@@ -290,7 +313,9 @@ int job_gpu_busy_step(struct job_gpu *job)
 
 static int buffers_free(struct job_gpu *job)
 {
-	struct kfd_bo *const singles[] = { &job->window, &job->busy_src, &job->busy_dst, &job->log_bo };
+	struct kfd_bo *const singles[] = {
+		&job->window, &job->busy_src, &job->busy_dst, &job->busy_ib, &job->log_bo,
+	};
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < job->nr_statics; i++)

@@ -21,6 +21,7 @@ static const char usage[] =
 	"  --chain SIZE         data that goes through all kinds of memory each generation (50000)\n"
 	"  --buffers K          buffers per kind of static data (3)\n"
 	"  --busy N             copies per batch of the second queue, 0: no second queue (16)\n"
+	"  --ib                 these batches are in indirect buffers, and wait in the middle of them\n"
 	"  --pace MS            sleep between generations (10)\n"
 	"  --children N         child processes that do the same on their own (0)\n"
 	"  --split              process n uses only the n-th of the GPUs\n"
@@ -163,6 +164,7 @@ static const struct option {
 	{ "spoil", spoil_take, AT(spoil), JOB_SPOIL_PACKET },
 	{ "state", text_take, AT(state_path), 0 },
 	{ "split", NULL, AT(split), 0 },
+	{ "ib", NULL, AT(ib), 0 },
 	{ "events", NULL, AT(events), 0 },
 	{ "lone", NULL, AT(lone), 0 },
 	{ "kfd-last", NULL, AT(kfd_last), 0 },

@@ -20,6 +20,7 @@
 enum {
 	SDMA_OP_NOP = 0,
 	SDMA_OP_COPY = 1,
+	SDMA_OP_INDIRECT = 4,
 	SDMA_OP_FENCE = 5,
 	SDMA_OP_TRAP = 6,
 	SDMA_OP_POLL_REGMEM = 8,
@@ -152,6 +153,11 @@ static int packet_put(struct sdma_queue *queue, const uint32_t *dw, unsigned int
 	uint64_t to_end = size - queue->put % size;
 	uint64_t need = bytes + (to_end < bytes ? to_end : 0);
 
+	if (queue->ib) {
+		memcpy(queue->ib + queue->ib_dwords, dw, bytes);
+		queue->ib_dwords += count;
+		return 0;
+	}
 	/* One dword stays free: a full ring must not look like an empty one to hardware. */
 	if (queue->put + need + sizeof(*dw) - sdma_done_bytes(queue) > size) {
 		int err;
@@ -241,6 +247,32 @@ int sdma_trap(struct sdma_queue *queue, uint32_t context_id)
 	uint32_t dw[] = { SDMA_OP_TRAP, context_id };
 
 	return packet_put(queue, dw, 2);
+}
+
+void sdma_ib_begin(struct sdma_queue *queue, void *ib)
+{
+	queue->ib = ib;
+	queue->ib_dwords = 0;
+}
+
+/* An IB has whole groups of eight dwords, and so has the ring up to the end of the packet that leads there. */
+int sdma_ib_end(struct sdma_queue *queue)
+{
+	static const uint32_t nop = SDMA_OP_NOP;
+	uint64_t va = (uint64_t)(uintptr_t)queue->ib;
+	uint32_t dw[] = { SDMA_OP_INDIRECT, lo(va), hi(va), 0, 0, 0 };
+
+	while (queue->ib_dwords % 8)
+		queue->ib[queue->ib_dwords++] = nop;
+	dw[3] = queue->ib_dwords;
+	queue->ib = NULL;
+	while (queue->put / sizeof(nop) % 8 != 2) {
+		int err = packet_put(queue, &nop, 1);
+
+		if (err)
+			return err;
+	}
+	return packet_put(queue, dw, 6);
 }
 
 void sdma_kick(struct sdma_queue *queue)

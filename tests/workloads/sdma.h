@@ -22,6 +22,8 @@ struct sdma_queue {
 	uint32_t queue_id;
 	volatile uint64_t *doorbell;
 	uint64_t put; /* bytes written into the ring, of which the GPU was told up to the last kick */
+	uint32_t *ib; /* where packets go instead, while an indirect buffer is made */
+	uint32_t ib_dwords;
 };
 
 int sdma_create(struct kfd *kfd, struct kfd_gpu *gpu, uint32_t ring_bytes, struct sdma_queue *queue);
@@ -42,6 +44,13 @@ int sdma_add(struct sdma_queue *queue, uint64_t dst, uint64_t value);
 int sdma_wait_memory(struct sdma_queue *queue, uint64_t src, uint32_t value);
 /* Interrupt with @context_id: wakes who waits for the event of this id. */
 int sdma_trap(struct sdma_queue *queue, uint32_t context_id);
+
+/*
+ * From now on packets go to @ib, memory that the GPU has at the same address, a multiple of 32. sdma_ib_end() puts a packet
+ * into the ring that leads there; until the GPU has done it, the memory stays as it is.
+ */
+void sdma_ib_begin(struct sdma_queue *queue, void *ib);
+int sdma_ib_end(struct sdma_queue *queue);
 
 void sdma_kick(struct sdma_queue *queue);
 
