@@ -60,7 +60,7 @@ static inline void aql_born(struct aql_queue *q)
 		.ctl_stack_size = on.gpu->ctl_stack_bytes,
 	};
 
-	must(ioctl(on.kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
+	must(ioctl(on.kfd, AMDKFD_IOC_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q->queue_id = args.queue_id;
 	q->doorbell_page = must_map(0, DOORBELLS, RW, on.kfd, args.doorbell_offset & ~(DOORBELLS - 1));
 	q->doorbell = (volatile uint64_t *)(q->doorbell_page + (args.doorbell_offset & (DOORBELLS - 1)));

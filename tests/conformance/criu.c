@@ -40,7 +40,7 @@ static void child_main(void)
 	child->user_va = special_memory_new(child->kfd, (uintptr_t)must_map(0, 2 * PAGE, RW, -1, 0));
 	child->events = events_new(child->kfd, drm_fd[0]);
 	set.event_id = child->events.signal;
-	must(ioctl(child->kfd, NR_SET_EVENT, &set), "SET_EVENT");
+	must(ioctl(child->kfd, AMDKFD_IOC_SET_EVENT, &set), "SET_EVENT");
 	child->queue = queue_new(child->kfd, drm_fd[0], &gpus[0]);
 	announce(&child->step, 1);
 
@@ -81,8 +81,8 @@ static void check_callers(int kfd)
 	check_errno(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO), EBADF, "who is not the tracer may not call CRIU_OP");
 	check_errno(criu_simple(kfd, 17), EBADF, "... which comes before the operation is looked at");
 	trace(child->pid);
-	check_errno(ioctl(kfd, NR_GET_VERSION, &version), EBADF, "the tracer may not call GET_VERSION");
-	check_errno(ioctl(kfd, NR_CRIU_OP, (void *)8), EFAULT, "the tracer's arguments are read");
+	check_errno(ioctl(kfd, AMDKFD_IOC_GET_VERSION, &version), EBADF, "the tracer may not call GET_VERSION");
+	check_errno(ioctl(kfd, AMDKFD_IOC_CRIU_OP, (void *)8), EFAULT, "the tracer's arguments are read");
 	must(pthread_create(&thread, NULL, other_thread, &kfd), "pthread_create");
 	pthread_join(thread, NULL);
 }

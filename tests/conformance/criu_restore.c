@@ -187,7 +187,7 @@ static void heir_wait(int kfd)
 		.timeout = 5000,
 	};
 
-	check_errno(ioctl(kfd, NR_WAIT_EVENTS, &args), 0, "waiting for the restored event");
+	check_errno(ioctl(kfd, AMDKFD_IOC_WAIT_EVENTS, &args), 0, "waiting for the restored event");
 	check_u64(args.wait_result, 0, "... which comes");
 }
 

@@ -53,7 +53,7 @@ static inline uint8_t *state_objects(struct state *s)
 static inline int criu_op(int kfd, uint32_t op, struct kfd_ioctl_criu_args *args)
 {
 	args->op = op;
-	return ioctl(kfd, NR_CRIU_OP, args);
+	return ioctl(kfd, AMDKFD_IOC_CRIU_OP, args);
 }
 
 static inline int criu_simple(int kfd, uint32_t op)
@@ -262,8 +262,8 @@ static inline struct events events_new(int kfd, int drm_fd)
 	struct kfd_ioctl_create_event_args signal = { .event_page_offset = events.page.handle, .auto_reset = 1 };
 	struct kfd_ioctl_create_event_args memory = { .event_type = KFD_IOC_EVENT_MEMORY, .auto_reset = 1 };
 
-	must(ioctl(kfd, NR_CREATE_EVENT, &signal), "CREATE_EVENT");
-	must(ioctl(kfd, NR_CREATE_EVENT, &memory), "CREATE_EVENT");
+	must(ioctl(kfd, AMDKFD_IOC_CREATE_EVENT, &signal), "CREATE_EVENT");
+	must(ioctl(kfd, AMDKFD_IOC_CREATE_EVENT, &memory), "CREATE_EVENT");
 	events.signal = signal.event_id;
 	events.memory = memory.event_id;
 	return events;

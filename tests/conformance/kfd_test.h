@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * /dev/kfd by its bare ioctl numbers, as the ABI has them, and what the kfd*.c
- * and criu.c programs do with it: GPUs, buffers, SDMA queues. A step that a check
- * is not about ends the program when it fails.
+ * /dev/kfd by its bare ioctls, and what the kfd*.c and criu.c programs do with it: GPUs, buffers, SDMA queues. A step that
+ * a check is not about ends the program when it fails.
  */
 #ifndef CONFORMANCE_KFD_TEST_H
 #define CONFORMANCE_KFD_TEST_H
@@ -30,23 +29,9 @@
 #include "../workloads/sdma.h"
 #include "conformance.h"
 
-/* Numbers of KFD 1.23, spelled out: direction, struct size, type and number are all part of the ABI. */
-#define NR_GET_VERSION	    0x80084b01u
-#define NR_CREATE_QUEUE	    0xc0604b02u
-#define NR_DESTROY_QUEUE    0xc0084b03u
-#define NR_CREATE_EVENT	    0xc0204b08u
-#define NR_SET_EVENT	    0x40084b0au
-#define NR_WAIT_EVENTS	    0xc0184b0cu
-#define NR_ACQUIRE_VM	    0x40084b15u
-#define NR_ALLOC	    0xc0284b16u
-#define NR_FREE		    0x40084b17u
-#define NR_MAP		    0xc0184b18u
-#define NR_UNMAP	    0xc0184b19u
-#define NR_DMABUF_INFO	    0xc0204b1cu
-#define NR_IMPORT_DMABUF    0xc0184b1du
-#define NR_SVM(nattr)	    (0xc0184b20u + ((nattr)*8u << 16))
-#define NR_CRIU_OP	    0xc0384b22u
-#define NR_EXPORT_DMABUF    0xc0104b24u
+/* Numbers that the kernel's header does not have, or not always. */
+#define NR_SVM(nattr)	 (AMDKFD_IOC_SVM + ((nattr)*8u << 16))
+#define NR_EXPORT_DMABUF 0xc0104b24u
 
 #define MEM_VRAM     (1u << 0)
 #define MEM_GTT	     (1u << 1)
@@ -133,7 +118,7 @@ static inline int kfd_acquire(int kfd, int drm_fd, uint32_t gpu_id)
 {
 	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = drm_fd, .gpu_id = gpu_id };
 
-	return ioctl(kfd, NR_ACQUIRE_VM, &args);
+	return ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &args);
 }
 
 static inline int kfd_alloc(int kfd, uint32_t gpu_id, uint64_t va, uint64_t size, uint32_t flags, uint64_t *offset,
@@ -146,7 +131,7 @@ static inline int kfd_alloc(int kfd, uint32_t gpu_id, uint64_t va, uint64_t size
 		.flags = flags,
 		.mmap_offset = offset ? *offset : 0,
 	};
-	int ret = ioctl(kfd, NR_ALLOC, &args);
+	int ret = ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 
 	if (ret)
 		return ret;
@@ -161,7 +146,7 @@ static inline int kfd_free(int kfd, uint64_t handle)
 {
 	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
 
-	return ioctl(kfd, NR_FREE, &args);
+	return ioctl(kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
 }
 
 static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uint32_t n, bool map)
@@ -172,7 +157,7 @@ static inline int kfd_map_ids(int kfd, uint64_t handle, const uint32_t *ids, uin
 		.n_devices = n,
 	};
 
-	return ioctl(kfd, map ? NR_MAP : NR_UNMAP, &args);
+	return ioctl(kfd, map ? AMDKFD_IOC_MAP_MEMORY_TO_GPU : AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args);
 }
 
 static inline int kfd_map(int kfd, uint64_t handle, uint32_t gpu_id)
@@ -259,7 +244,7 @@ static inline struct test_queue queue_new_of_type(int kfd, int drm_fd, struct kf
 	args.ring_base_address = q.ring.va;
 	args.write_pointer_address = q.pointers.va + 64;
 	args.read_pointer_address = q.pointers.va;
-	must(ioctl(kfd, NR_CREATE_QUEUE, &args), "CREATE_QUEUE");
+	must(ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args), "CREATE_QUEUE");
 	q.sdma.ring = (struct kfd_bo){ .cpu = (void *)q.ring.va, .size_bytes = RING };
 	q.sdma.rptr.cpu = (void *)q.pointers.va;
 	q.sdma.wptr.cpu = (uint8_t *)q.pointers.va + 64;
@@ -278,7 +263,7 @@ static inline int queue_destroy(int kfd, uint32_t queue_id)
 {
 	struct kfd_ioctl_destroy_queue_args args = { .queue_id = queue_id };
 
-	return ioctl(kfd, NR_DESTROY_QUEUE, &args);
+	return ioctl(kfd, AMDKFD_IOC_DESTROY_QUEUE, &args);
 }
 
 static inline void queue_free(struct test_queue *q, int kfd)

@@ -112,7 +112,7 @@ static inline int kfd_export(int kfd, uint64_t handle)
 static inline int kfd_import(int kfd, uint32_t gpu_id, int fd, uint64_t va, uint64_t *handle)
 {
 	struct kfd_ioctl_import_dmabuf_args args = { .gpu_id = gpu_id, .dmabuf_fd = fd, .va_addr = va };
-	int ret = ioctl(kfd, NR_IMPORT_DMABUF, &args);
+	int ret = ioctl(kfd, AMDKFD_IOC_IMPORT_DMABUF, &args);
 
 	*handle = args.handle;
 	return ret;
