@@ -33,31 +33,13 @@ static int receive(int bundle, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_
 	return n < 0 ? (int)n : 0;
 }
 
-int bundle_get_all(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
+int bundle_get(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
 {
 	int fds[MESSAGE_FDS_MAX], err = receive(bundle, MSG_PEEK, fds, ret_nr);
 
 	if (!err)
 		memcpy(ret, fds, *ret_nr * sizeof(*ret));
 	return err;
-}
-
-int bundle_get(int bundle, size_t index)
-{
-	int fds[BUNDLE_MAX], found = -1;
-	size_t nr = 0;
-	int err = bundle_get_all(bundle, fds, &nr);
-
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
-		if (i == index)
-			found = fds[i];
-		else
-			close(fds[i]);
-	}
-	/* This process may not have as many files as the bundle. */
-	return found < 0 ? -EMFILE : found;
 }
 
 int bundle_empty(int bundle)

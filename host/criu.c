@@ -215,7 +215,10 @@ int criu_keep_file(int fd)
 int criu_kept_file(int token)
 {
 	_cleanup_close_ int bundle = stored(token);
-	int fd = bundle < 0 ? bundle : bundle_get(bundle, 0);
+	int fds[BUNDLE_MAX] = { -EMFILE }; /* this process may not have as many files */
+	size_t nr = 0;
+	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, &nr);
+	int fd = err ? err : fds[0];
 
 	return fd < 0 ? fail(fd, "cannot get kept device file %d back: %m", token) : fd;
 }

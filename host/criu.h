@@ -133,11 +133,8 @@ enum criu_wanted criu_inventory_wants_us(void);
 /* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. The caller's fd, or -errno, no message. */
 int bundle_new(const int *fds, size_t nr);
 
-/* All files in it, which the caller owns. 0 or -errno, no message. */
-int bundle_get_all(int bundle, int fds[BUNDLE_MAX], size_t *ret_nr);
-
-/* The file at @index of a bundle: the caller's fd, or -errno, no message. Many may call it at the same time. */
-int bundle_get(int bundle, size_t index);
+/* All files in it, which the caller owns; as many as the process may have. 0 or -errno, no message. */
+int bundle_get(int bundle, int fds[BUNDLE_MAX], size_t *ret_nr);
 
 /* Closes what it holds, for all who have it. 0 or -errno, no message. */
 int bundle_empty(int bundle);

@@ -134,7 +134,7 @@ static int open_all(struct share_open *open, int place)
 	share_open_done(open);
 	bundle = criu_kept_file(kept);
 	open->place = place_of(kept, 0);
-	return bundle < 0 ? bundle : bundle_get_all(bundle, open->fds, &open->nr);
+	return bundle < 0 ? bundle : bundle_get(bundle, open->fds, &open->nr);
 }
 
 static bool is_open(const struct share_open *open, int place)
