@@ -28,7 +28,7 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 	return other != file && other->pid == file->pid && other->minor == file->minor;
 }
 
-#define ANY_FLAGS    UINT32_MAX
+#define ANY_FLAGS     UINT32_MAX
 /* Of BOs that the CPU sees; VRAM that was imported may be seen as well, and has neither. */
 #define VISIBLE_FLAGS (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
 
