@@ -361,6 +361,8 @@ static int player_reap(const struct play *me, unsigned int number)
 			return report(ETIME, "the driver still has player %u (pid %d)", number, (int)pids[number]);
 		usleep(WAIT_NS / 1000);
 	}
+	/* Whoever has the number next is told nothing before its turn. */
+	turn_give(me->world, REFEREE);
 	me->world->present[number] = false;
 	return 0;
 }
@@ -376,8 +378,11 @@ static int turn(struct play *me, unsigned int number, enum play_order order)
 	world->counts[order]++;
 	turn_give(world, number);
 	for (unsigned int i = 0; !ends && world->turn != REFEREE; i++) {
-		if (world->failed || waitpid(pids[number], NULL, WNOHANG))
-			return report(ECHILD, "player %u has failed or died: %s", number, world->message);
+		int status = 0;
+
+		if (world->failed || waitpid(pids[number], &status, WNOHANG))
+			return report(ECHILD, "player %u (pid %d), told to do %u, has failed, or died with status %#x: %s", number,
+				      (int)pids[number], order, status, world->message);
 		if (i == PATIENCE)
 			return report(ETIME, "player %u does not end its move", number);
 		turn_wait(world, number);
