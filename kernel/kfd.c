@@ -7,6 +7,7 @@
  * it.
  */
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "kernel/machine.h"
 #include "kernel/driver.h"
@@ -17,6 +18,10 @@
 #define MAX_DEVICES 256
 #define MAX_BOS	    (16u << 20)
 #define MAX_PRIV    (16ull << 30)
+
+/* The driver needs up to 20 s for a reset, half of them until it gives up on queues that do not stop. */
+#define RESET_ATTEMPTS 600
+#define RESET_USEC     100000
 
 static int criu_op(int fd, enum kfd_criu_op op, struct kfd_ioctl_criu_args *args)
 {
@@ -63,12 +68,33 @@ struct kfd_rules kfd_ask_rules(int fd)
 	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
+/* No process gets in while the driver resets a GPU, whosesoever it is: EINVAL by kfd_create_process() in Linux. */
+static int open_after_resets(dev_t number, int flags)
+{
+	int fd = device_open("/dev/kfd", number, flags);
+	unsigned int i = 0;
+
+	for (; fd == -EINVAL && i < RESET_ATTEMPTS; i++) {
+		usleep(RESET_USEC);
+		fd = device_open("/dev/kfd", number, flags);
+	}
+	if (i)
+		pr_info("waited %u ms for /dev/kfd, which the driver opens for nobody while it resets a GPU\n",
+			i * (RESET_USEC / 1000));
+	if (fd == -EINVAL)
+		return fail(fd, "cannot open /dev/kfd for %u s: the driver resets a GPU, or has failed to: try again when "
+			    "the kernel's log says that the reset has succeeded",
+			    RESET_ATTEMPTS / (1000000 / RESET_USEC));
+	return fd < 0 ? fail(fd, "cannot open /dev/kfd: %m") : fd;
+}
+
 int kfd_open_as(int flags)
 {
 	dev_t number;
-	int fd = device_kfd_number(&number) ? device_open("/dev/kfd", number, flags) : -ENODEV;
 
-	return fd < 0 ? fail(fd, "cannot open /dev/kfd: %m") : fd;
+	if (!device_kfd_number(&number))
+		return fail(-ENODEV, "cannot open /dev/kfd: %m");
+	return open_after_resets(number, flags);
 }
 
 int kfd_open(void)

@@ -11,6 +11,7 @@
 static uint32_t shown; /* GPUs that the KFD says the process has */
 static int begin_error, end_error, ioctl_error;
 static bool hidden, was_hidden; /* now; when /dev/kfd was opened */
+static unsigned int reset_ms, slept_us; /* how long the driver resets a GPU; the time since */
 static int opened = -1;
 
 static const uint32_t minors[] = { 128, 130 };
@@ -27,7 +28,16 @@ int device_open(const char *path, dev_t number, int flags)
 	assert_int_equal(number, 1);
 	assert_int_equal(flags, O_RDWR);
 	was_hidden = hidden;
+	if (slept_us < reset_ms * 1000)
+		return -EINVAL;
 	return opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int __wrap_usleep(useconds_t us);
+int __wrap_usleep(useconds_t us)
+{
+	slept_us += us;
+	return 0;
 }
 
 int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keeper *keeper, struct hide *hide)
@@ -71,6 +81,7 @@ static int setup(void **state)
 {
 	(void)state;
 	shown = 2;
+	reset_ms = slept_us = 0;
 	begin_error = end_error = ioctl_error = 0;
 	hidden = was_hidden = false;
 	opened = -1;
@@ -137,6 +148,28 @@ FIXTURE_TEST(kfd_is_closed_again_when_it_shows_another_number)
 	assert_int_equal(kfd_open_for(minors, 2, 2, NULL), -ENOTTY);
 	assert_closed();
 	assert_int_equal(log_errors, 1);
+}
+
+FIXTURE_TEST(kfd_is_opened_after_a_reset_that_is_under_way)
+{
+	int fd;
+
+	reset_ms = 20000;
+	fd = kfd_open();
+	assert_true(fd >= 0);
+	assert_int_equal(slept_us, 20000000);
+	assert_int_equal(log_errors, 0);
+	assert_non_null(strstr(log_text, "waited 20000 ms for /dev/kfd"));
+	close(fd);
+}
+
+FIXTURE_TEST(kfd_is_not_waited_for_without_end)
+{
+	reset_ms = 1000000;
+	assert_int_equal(kfd_open(), -EINVAL);
+	assert_int_equal(slept_us, 60000000);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "cannot open /dev/kfd for 60 s: the driver resets a GPU"));
 }
 
 UNIT_MAIN(NULL, NULL)
