@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# A GPU that hangs, or whose copies hang, while a job is restored, and which the driver then resets: the job is right, or it is not there
+# A GPU that hangs, or whose copies hang, while a job is restored, or which is being reset: the job is right, or it is not there
 # gpus: 1xmi100
 # kernels: each
 # tier: all
@@ -9,6 +9,11 @@ job_start --vram 1M
 process_shape >"$work/shape"
 dump
 expect_no_objects
+
+# The last word of the driver about resets is that one has begun.
+is_resetting() {
+	dmesg | grep -E 'GPU reset (begin|succeeded)|GPU reset\(' | tail -n 1 | grep -q begin
+}
 
 nr=0
 for state in hang rings; do
@@ -28,6 +33,14 @@ for state in hang rings; do
 	wait_until 60 had_resets "$nr" || fail "$state: the driver does not reset the GPU"
 done
 
+# Somebody else's copies hang, and the driver opens /dev/kfd for nobody while it resets the GPU.
+gpus_state rings
+"$gpujob" --state "$work/stranger" --vram 1M >"$work/stranger.start" 2>&1 &
+wait_until 60 is_resetting || fail "the driver does not reset the GPU of a job whose copies hang"
+# The other job waits for its first buffer. It ends before it has a queue, which could have the number of the saved one.
+kill -KILL %%
 restore
+grep -q 'amdgpu_plugin: waited .* ms for /dev/kfd' "$work/$criu_runs-restore.log" || fail "the reset was over before the restore"
+wait_until 10 no_process $! || fail "the other job does not end"
 job_goes
 job_end
