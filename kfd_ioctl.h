@@ -49,6 +49,26 @@ struct kfd_ioctl_set_trap_handler_args {
 _Static_assert(sizeof(struct kfd_ioctl_set_trap_handler_args) == 24, "ABI");
 #define AMDKFD_IOC_SET_TRAP_HANDLER _IOW('K', 0x13, struct kfd_ioctl_set_trap_handler_args)
 
+#define KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK 1
+
+struct kfd_ioctl_runtime_enable_args {
+	uint64_t r_debug;
+	uint32_t mode_mask;
+	uint32_t capabilities_mask; /* out */
+};
+_Static_assert(sizeof(struct kfd_ioctl_runtime_enable_args) == 16, "ABI");
+#define AMDKFD_IOC_RUNTIME_ENABLE _IOWR('K', 0x25, struct kfd_ioctl_runtime_enable_args)
+
+/* The beginning of a compute queue's save area, which the program fills. */
+struct kfd_context_save_area_header {
+	uint32_t control_stack_offset, control_stack_size, wave_state_offset, wave_state_size;
+	uint32_t debug_offset, debug_size;
+	uint64_t err_payload_addr;
+	uint32_t err_event_id;
+	uint32_t reserved1;
+};
+_Static_assert(sizeof(struct kfd_context_save_area_header) == 40, "ABI");
+
 struct kfd_ioctl_get_process_apertures_new_args {
 	uint64_t apertures;    /* array of num_of_nodes */
 	uint32_t num_of_nodes; /* 0: asks how many there are */

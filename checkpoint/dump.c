@@ -379,7 +379,8 @@ static int check_kfd(struct kfd_rules *ret)
 	return 0;
 }
 
-static int read_trap_handlers(struct dump *dump)
+/* What CHECKPOINT leaves out of how the processes hear of exceptions. */
+static int read_exceptions(struct dump *dump)
 {
 	int err = 0;
 
@@ -389,8 +390,11 @@ static int read_trap_handlers(struct dump *dump)
 			process->file->pid, process->image.nodes, &dump->files, dump->survey, &dump->driver,
 		};
 
-		if (has_kfd(process))
-			err = trap_handlers_read(&request, &process->image.state);
+		if (!has_kfd(process))
+			continue;
+		err = trap_handlers_read(&request, &process->image.state);
+		if (!err)
+			err = runtime_find(process->file->pid, &process->image.state);
 	}
 	return err;
 }
@@ -427,7 +431,7 @@ static int take_all(struct dump *dump)
 	if (err)
 		return err;
 	/* In between: from then on the driver calls the address spaces of the dump by this pid, as after the dump before. */
-	err = read_trap_handlers(dump);
+	err = read_exceptions(dump);
 	return err ? err : share_dump_decide(dump->survey);
 }
 

@@ -178,6 +178,9 @@ static int put_in(struct restored_task *task, int kfd)
 	err = shared_add_task(task->restore->shared, kfd >= 0, state, &task->noted);
 	if (err)
 		return err;
+	err = kfd >= 0 ? runtime_enable(kfd, state) : 0;
+	if (err)
+		return err;
 	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }

@@ -172,6 +172,7 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 	msg->priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 	msg->n_vmas = image->nr_vmas;
 	msg->n_trap_handlers = image->state.nr_traps;
+	msg->has_runtime_enabled = msg->runtime_enabled = image->state.runtime_enabled;
 	pack_writer(&image->writer, &writer);
 	msg->writer = &writer;
 	msg->has_another_file = msg->another_file = image->another_file;
@@ -270,6 +271,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
 	image->hsakmt = (struct hsakmt){ .bytes = (uint32_t)msg->shared_mem_size, .magic = msg->shared_mem_magic };
+	image->state.runtime_enabled = msg->has_runtime_enabled && msg->runtime_enabled;
 	return unpack_traps(name, msg, image->nodes, &image->state);
 }
 

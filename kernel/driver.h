@@ -192,4 +192,16 @@ bool trap_gpu_is_used(const struct kfd_state *state, uint32_t gpu_id);
 /* After RESTORE, in the restored process, whose file @fd is: sets what state->traps has. 0, or -errno after fail(). */
 int trap_set(int fd, const struct kfd_state *state);
 
+/* ---- who is told of exceptions in queues, which CHECKPOINT leaves out ---- */
+
+/*
+ * Whether process @pid, whose tasks stand still, has called RUNTIME_ENABLE, into state->runtime_enabled: ROCm calls it
+ * where it gives each compute queue an address for exceptions. Of a process without a compute queue, a trap handler in
+ * state->traps shows it. 0, or -errno after fail().
+ */
+int runtime_find(pid_t pid, struct kfd_state *state);
+
+/* Before RESTORE, as queues may not be there yet, in the restored process, whose file @fd is. 0, or -errno after fail(). */
+int runtime_enable(int fd, const struct kfd_state *state);
+
 #endif

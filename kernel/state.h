@@ -81,6 +81,7 @@ struct kfd_state {
 	uint32_t nr_standins;
 	struct trap_handler *traps; /* one for a GPU at most */
 	uint32_t nr_traps;
+	bool runtime_enabled; /* the program is told of exceptions in its queues (driver.h) */
 };
 
 /* Zeroed BOs without dma-bufs. NULL when memory is short. */

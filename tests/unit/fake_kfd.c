@@ -98,6 +98,7 @@ static uint64_t vram_free = UINT64_MAX;
 #define HIGH_END 0xffffffffffbf0000ull
 static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
 static unsigned int nr_traps_set, nr_job_contexts;
+static bool is_told; /* of exceptions */
 static int job_page = -1;
 /* What PROCESS_INFO says instead, and whose process it is. */
 static struct kfd_ioctl_criu_args claimed;
@@ -211,6 +212,7 @@ static void make_maps(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 	text[used] = '\0';
 	put(text, "proc/%d/maps", pid);
 	put("", "proc/%d/map_files/400000-401000", pid);
+	put("", "proc/%d/mem", pid);
 }
 
 void fake_unmap_devices(void)
@@ -857,6 +859,11 @@ bool fake_trap_same(void)
 	return !memcmp(traps, restored_traps, sizeof(traps));
 }
 
+bool fake_is_told(void)
+{
+	return is_told;
+}
+
 unsigned int fake_traps_set(void)
 {
 	return nr_traps_set;
@@ -873,6 +880,14 @@ int fake_job_page(void)
 }
 
 /* After RESTORE, in the restored process, before it runs. */
+static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
+{
+	if (restored.exists)
+		return -EEXIST; /* its queues */
+	is_told = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
+	return 0;
+}
+
 static int set_trap(const struct kfd_ioctl_set_trap_handler_args *args)
 {
 	uint64_t *trap = restored_traps[args->gpu_id == GPU_B];
@@ -1026,6 +1041,8 @@ static int buffer_ioctl(unsigned long op, void *arg)
 		return map_bo(arg);
 	case AMDKFD_IOC_SET_TRAP_HANDLER:
 		return set_trap(arg);
+	case AMDKFD_IOC_RUNTIME_ENABLE:
+		return enable_runtime(arg);
 	case AMDKFD_IOC_GET_DMABUF_INFO:
 		return dmabuf_info(arg);
 	default:

@@ -133,6 +133,8 @@ void fake_untrap(void);
 /* Whether the restored process has just that, and how often it was told. */
 bool fake_trap_same(void);
 unsigned int fake_traps_set(void);
+/* Whether the restored process has RUNTIME_ENABLE. */
+bool fake_is_told(void);
 /* Whether the stopped process' files have a context or a mapping that was not there. */
 bool fake_job_left(void);
 

@@ -1611,7 +1611,7 @@ static bool trap_comes_back(unsigned int nth)
 	    (trap_cases[nth].text && !strstr(log_text, trap_cases[nth].text)))
 		complain("case %u of a trap handler", nth);
 	if (run(restore, 0, 0, &ret) || ret || !is_restored() || fake_traps_set() != trap_cases[nth].nr_set ||
-	    (trap_cases[nth].nr_set && !fake_trap_same()))
+	    (trap_cases[nth].nr_set && !fake_trap_same()) || fake_is_told() != (trap_cases[nth].nr_set > 0))
 		complain("case %u of a trap handler: set %u times", nth, fake_traps_set());
 	remove_images();
 	return true;
@@ -1656,7 +1656,7 @@ static bool fail_restore_with_trap(unsigned int nth)
 
 	set_trap();
 	call = run(restore, nth, EIO, &ret);
-	if (!ret && (!is_restored() || !fake_trap_same() || fake_traps_set() != FAKE_NR_GPUS))
+	if (!ret && (!is_restored() || !fake_trap_same() || fake_traps_set() != FAKE_NR_GPUS || !fake_is_told()))
 		complain("call %u, %s: restored with other trap handlers", nth, call);
 	return call != NULL;
 }

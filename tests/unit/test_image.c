@@ -77,6 +77,7 @@ static struct kfd_image sample_image(void)
 			.nr_objects = 3,
 			.traps = sample_traps,
 			.nr_traps = ARRAY_SIZE(sample_traps),
+			.runtime_enabled = true,
 			.priv_data = sample_priv,
 			.priv_size = sizeof(sample_priv),
 		},
@@ -119,6 +120,7 @@ FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 	assert_memory_equal(back->vmas, sample_vmas, sizeof(sample_vmas));
 	assert_int_equal(back->state.nr_traps, ARRAY_SIZE(sample_traps));
 	assert_memory_equal(back->state.traps, sample_traps, sizeof(sample_traps));
+	assert_true(back->state.runtime_enabled);
 	assert_int_equal(topology_count_gpus(back->nodes), 2);
 	gpu = back->nodes->nodes[topology_find_gpu(back->nodes, 0x1234)];
 	assert_int_equal(topology_get(gpu, TOPOLOGY_VRAM_SIZE), 32ull << 30);
