@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks, by number: GET_VERSION, an event to see what kernel it is,
- * SET_TRAP_HANDLER, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
+ * SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
