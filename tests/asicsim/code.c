@@ -8,10 +8,14 @@
 
 #include "chip.h"
 #include "gcn/dispatch.h"
+#include "soc15_ih_clientid.h"
 #include "v9_structs.h"
 
 /* Instructions of a wave in a row, with interrupts off. */
 #define STEPS 32
+
+#define SQ_SOURCE 239 /* messages of shaders (SOC15_INTSRC_SQ_INTERRUPT_MSG) */
+#define DOORBELLS 1024 /* of a process */
 
 struct chip_code {
 	struct gcn_env env;
@@ -49,6 +53,17 @@ static void *page(struct gcn_env *env, u64 va, enum gcn_access access)
 static u64 clock_ticks(struct gcn_env *env)
 {
 	return ktime_get_ns() / 10;
+}
+
+/* An instruction's message, as the driver takes it apart (kfd_int_process_v9.c): 24 bits in three places. */
+static void interrupt(struct gcn_env *env, u32 data, bool in_trap)
+{
+	enum { PRIVILEGED = 1 << 13, BY_INSTRUCTION = 1 << 26 };
+	const u32 words[4] = {
+		(data & 0xfff) | (data & 0xf000) << 16 | (in_trap ? PRIVILEGED : 0) | BY_INSTRUCTION, data >> 16,
+	};
+
+	chip_interrupt(code_of(env)->chip, SOC15_IH_CLIENTID_SE0SH, SQ_SOURCE, 0, &code_of(env)->vm, words);
 }
 
 /* One line for what went wrong, and the error with which the queue stops. */
@@ -154,6 +169,8 @@ static int start(struct chip *chip, struct chip_queue *q, const struct gcn_packe
 					 .clock = clock_ticks,
 					 .enter = enter,
 					 .leave = leave,
+					 .interrupt = interrupt,
+					 .doorbell = (q->doorbell - chip->doorbells) % DOORBELLS,
 					 .tba = q->shaders.tba,
 					 .tma = q->shaders.tma,
 					 .sh_mem_bases = q->shaders.sh_mem_bases };

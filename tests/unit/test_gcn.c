@@ -711,6 +711,18 @@ TEST(waves_come_back_from_the_save_area)
 /* ---- a kernel whose assertion fails ---- */
 
 #define HANDLER_AT 256u /* in failing.bin */
+#define DOORBELL   0x2a5u
+#define ABORTED	   0x400u /* EC_QUEUE_WAVE_ABORT, above the doorbell's number */
+
+static unsigned int nr_told;
+
+static void driver_told(struct gcn_env *from, u32 data, bool in_trap)
+{
+	assert_ptr_equal(from, &env);
+	assert_int_equal(data, DOORBELL | ABORTED);
+	assert_true(in_trap);
+	nr_told++;
+}
 
 struct failing_memory {
 	u64 arguments[2];
@@ -732,6 +744,9 @@ static struct failing_memory *failing_run(bool tells)
 	*m = (struct failing_memory){ .arguments = { (uintptr_t)&m->gate, (uintptr_t)&m->went_on } };
 	named[0] = tells ? (uintptr_t)failing + HANDLER_AT : 0;
 	named[1] = tells ? (uintptr_t)&m->trapped : 0;
+	env.doorbell = DOORBELL;
+	env.interrupt = driver_told;
+	nr_told = 0;
 	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
 	assert_int_equal(gcn_dispatch_run(&d, 50), -EAGAIN);
 	assert_int_equal(preempt(&d, &area), 0);
@@ -764,6 +779,7 @@ TEST(a_second_handler_tells_of_a_failed_assertion)
 	m = failing_run(true);
 	assert_int_equal(m->trapped, 2);
 	assert_int_equal(m->went_on, 0);
+	assert_int_equal(nr_told, 8); /* each wave */
 }
 
 /* What was saved is damaged: nothing of it is believed that does not fit the save area. */
@@ -797,16 +813,23 @@ TEST(a_damaged_control_stack_is_refused)
 
 /* ---- what cannot be executed ---- */
 
-/* Runs words as a kernel's code: why it stopped. */
-static struct gcn_error run_words_as(bool is_code, const u32 *words, size_t bytes)
+/* Begins a kernel of one wave, whose code these words are. */
+static void start_words(struct gcn_dispatch *d, const u32 *words, size_t bytes)
 {
 	struct gcn_kernel *k = (struct gcn_kernel *)(memory + GCN_PAGE);
 	struct gcn_packet packet = { .kernel = (uintptr_t)k, .workgroup = { 64, 1, 1 }, .grid = { 64, 1, 1 } };
-	struct gcn_dispatch d = { .env = &env };
 
 	*k = (struct gcn_kernel){ .entry = 256, .rsrc1 = GCN_MODE_FLOAT << 12 };
 	memcpy(memory + GCN_PAGE + 256, words, bytes);
-	assert_int_equal(gcn_dispatch_start(&d, &packet), 0);
+	assert_int_equal(gcn_dispatch_start(d, &packet), 0);
+}
+
+/* Why it stops. */
+static struct gcn_error run_words_as(bool is_code, const u32 *words, size_t bytes)
+{
+	struct gcn_dispatch d = { .env = &env };
+
+	start_words(&d, words, bytes);
 	memory_is_code = is_code;
 	assert_int_equal(gcn_dispatch_run(&d, 100), -EFAULT);
 	memory_is_code = false;
@@ -841,13 +864,36 @@ TEST(an_unknown_instruction_stops_the_wave)
 
 TEST(modes_that_are_not_there_stop_the_wave)
 {
-	/* s_setreg_imm32_b32 of the rounding; v_add_f32 with clamp; a message to the host */
+	/* s_setreg_imm32_b32 of the rounding; v_add_f32 with clamp; a message of graphics */
 	const u32 rounding[] = { 0xba000000 | 0x1801, 1, 0xbf810000 }, clamp[] = { 0xd1018000, 0x00020000, 0xbf810000 };
-	const u32 message[] = { 0xbf900001, 0xbf810000 };
+	const u32 message[] = { 0xbf900002, 0xbf810000 };
 
 	assert_string_equal(run_words(rounding, sizeof(rounding)).name, "s_setreg_imm32_b32");
 	assert_string_equal(run_words(clamp, sizeof(clamp)).name, "VOP3");
 	assert_string_equal(run_words(message, sizeof(message)).name, "s_sendmsg");
+}
+
+TEST(a_halted_wave_is_saved_and_stays_halted)
+{
+	/* s_setreg_imm32_b32 of STATUS.HALT */
+	const u32 words[] = { 0xba000000 | 13 << 6 | 2, 1, 0xbf810000 };
+	struct gcn_dispatch d = { .env = &env };
+	struct gcn_save_area area = save_area();
+
+	if (!handler && !handler_read())
+		skip();
+	start_words(&d, words, sizeof(words));
+	memory_is_code = true;
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(gcn_dispatch_run(&d, 10000), -EAGAIN);
+		assert_int_equal(preempt(&d, &area), 0);
+	}
+	assert_int_equal(gcn_dispatch_run(&d, 10000), -EAGAIN);
+	d.groups[0].waves[0]->status &= ~(u32)GCN_STATUS_HALT;
+	assert_int_equal(gcn_dispatch_run(&d, 10000), 0);
+	memory_is_code = false;
+	assert_null(d.error.what);
+	gcn_dispatch_end(&d);
 }
 
 TEST(an_address_that_is_not_there_stops_the_wave)

@@ -143,6 +143,8 @@ static int setup(struct job *job)
 	err = err || !job->options.kfd_last ? err : kfd_renumber(&job->kfd.fd, 100);
 	err = err ? err : reopen(job);
 	err = err ? err : gpus_choose(job);
+	if (!err && job->options.extras & job_extra_bit("assert"))
+		err = kfd_runtime_enable(&job->kfd);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_setup(&job->gpus[i]);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)

@@ -26,6 +26,8 @@
 #define FAILINGS     2u
 #define TRAP_ASSERT  2u
 #define HANDLER_AT   256u /* in the code */
+#define TOLD_AT      24u  /* in the save area, as kfd_context_save_area_header of <linux/kfd_ioctl.h> has it since Linux 6.5 */
+#define TOLD_ABORT   1u   /* EC_QUEUE_WAVE_ABORT */
 #define COUNT_DOWN_FROM (1ll << 40)
 
 /* What a kernel that waits gets, gives, and waits for. */
@@ -49,6 +51,7 @@ struct memory {
 	struct busy busies[BUSIES];
 	struct failing failings[FAILINGS];
 	uint32_t trapped; /* the trap handler's memory */
+	uint64_t told;	  /* exceptions that the KFD tells of: a bit each */
 	uint32_t ones[GATHER_WORDS] __attribute__((aligned(4096))), sums[2][WORDS];
 };
 
@@ -177,18 +180,33 @@ static void failing_put(uint64_t step)
 static void failing_let_go(uint64_t step)
 {
 	memory()->trapped = 0;
+	memory()->told = 0;
 	__atomic_store_n(&memory()->failings[step % FAILINGS].gate, 1, __ATOMIC_RELEASE);
 }
 
-/* The handler has told, and no wave has gone on. */
+/* The KFD passes on what the handler sends it, a little later. */
+static uint64_t told_wait(void)
+{
+	uint64_t told = 0;
+
+	for (unsigned int naps = 0; !told && naps < 10000; naps++) {
+		told = __atomic_load_n(&memory()->told, __ATOMIC_ACQUIRE);
+		usleep(told ? 0 : 1000);
+	}
+	return told;
+}
+
+/* The handler and the KFD have told, and no wave has gone on. */
 static int failing_check(uint64_t step, uint32_t gpu_id)
 {
 	bool went_on = memory()->failings[step % FAILINGS].went_on;
+	uint64_t told = told_wait();
 
-	if (memory()->trapped == TRAP_ASSERT && !went_on)
+	if (memory()->trapped == TRAP_ASSERT && told == TOLD_ABORT && !went_on)
 		return 0;
-	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u%s",
-		      gpu_id, step, memory()->trapped, went_on ? ", while the kernel went on" : "");
+	return report(EILSEQ, "gpu %#x: step %" PRIu64 ": an assertion failed, and the trap handler tells of trap %u, the KFD "
+		      "of exceptions %#" PRIx64 "%s", gpu_id, step, memory()->trapped, told,
+		      went_on ? ", while the kernel went on" : "");
 }
 
 static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, barrier_check };
@@ -341,8 +359,12 @@ static int queue_setup(struct job_gpu *gpu, const struct holder *by)
 	memory_fill();
 	holder = by;
 	err = by->code ? busy_code_init(&memory()->code, by->code) : 0;
-	if (by == &by_assert)
+	if (by == &by_assert) {
+		const uint64_t told_va = va_of(&memory()->told);
+
+		memcpy((uint8_t *)save_area + TOLD_AT, &told_va, sizeof(told_va));
 		err = err ? err : handler_set(gpu);
+	}
 	err = err ? err : queue_create(gpu);
 	if (!err)
 		step_submit();

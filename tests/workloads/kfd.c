@@ -399,6 +399,20 @@ int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset)
 	return 0;
 }
 
+/* <linux/kfd_ioctl.h> of Linux 6.5 has them. */
+struct runtime_enable {
+	uint64_t r_debug;
+	uint32_t mode_mask, capabilities_mask;
+};
+
+int kfd_runtime_enable(struct kfd *kfd)
+{
+	struct runtime_enable args = { .mode_mask = 1 };
+	int err = kfd_ioctl(kfd->fd, _IOWR('K', 0x25, struct runtime_enable), &args);
+
+	return err ? report(-err, "RUNTIME_ENABLE: %s", strerror(-err)) : 0;
+}
+
 int kfd_event_create(struct kfd *kfd, struct kfd_gpu *gpu, struct kfd_event *event)
 {
 	struct kfd_ioctl_create_event_args create = {

@@ -101,6 +101,9 @@ int kfd_bo_share(struct kfd *kfd, struct kfd_bo *bo, const struct kfd_gpu *other
 /* Does nothing with a BO that was not allocated. */
 int kfd_bo_free(struct kfd *kfd, struct kfd_bo *bo);
 
+/* RUNTIME_ENABLE, before the process has queues: it is told of exceptions in them. */
+int kfd_runtime_enable(struct kfd *kfd);
+
 /* Maps the GPU's doorbells; @offset is what CREATE_QUEUE returned. */
 int kfd_doorbells_map(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset);
 

@@ -84,10 +84,13 @@ struct gcn_env {
 	/* Around each run of a few instructions; may be NULL. */
 	void (*enter)(struct gcn_env *env);
 	void (*leave)(struct gcn_env *env);
+	/* A wave's message to the driver: 24 bits; whether its trap handler sends it. NULL: nobody takes it. */
+	void (*interrupt)(struct gcn_env *env, u32 data, bool in_trap);
 	/* Each instruction that is executed, for a test; may be NULL. */
 	void (*executed)(struct gcn_env *env, const char *name);
 	u64 tba, tma;	  /* trap handlers */
 	u32 sh_mem_bases; /* where LDS and private memory are in a flat address */
+	u32 doorbell;	  /* the number of the queue's among the process' */
 	struct {
 		u64 va;
 		u8 *at; /* NULL: unused */

@@ -15,7 +15,7 @@ enum {
 	HW_TMA_HI
 };
 
-#define MSG_SAVEWAVE 4
+enum { MSG_INTERRUPT = 1, MSG_SAVEWAVE = 4, MSG_GET_DOORBELL = 10 };
 
 void gcn_stop(struct gcn_wave *w, const char *what, u64 value)
 {
@@ -178,12 +178,17 @@ void gcn_return_from_trap(struct gcn_wave *w, u64 pc)
 		enter_handler(w, 0);
 }
 
-/* The wave polls EXEC until it has been told where its state is to go. */
+/* The wave polls EXEC until it has been told where its state is to go, or for a bit that its doorbell does not have. */
 void gcn_message(struct gcn_wave *w, u32 message)
 {
-	if (message != MSG_SAVEWAVE)
-		return gcn_stop(w, "nobody gets a message of kind", message);
-	w->asks_room = true;
+	if (message == MSG_SAVEWAVE)
+		w->asks_room = true;
+	else if (message == MSG_GET_DOORBELL)
+		w->s[GCN_EXEC] = w->env->doorbell;
+	else if (message == MSG_INTERRUPT && w->env->interrupt)
+		w->env->interrupt(w->env, w->s[GCN_M0] & 0xffffff, w->in_trap);
+	else
+		gcn_stop(w, "nobody gets a message of kind", message);
 }
 
 /* ---- steps ---- */
@@ -244,11 +249,17 @@ static void step(struct gcn_wave *w)
 	w->error.name = i.op ? i.op->name : gcn_format_name(i.w[0] ? i.format : GCN_FORMATS);
 }
 
+/* Only its trap handler goes on, to save it. */
+static bool is_halted(const struct gcn_wave *w)
+{
+	return w->status & GCN_STATUS_HALT && !w->in_trap;
+}
+
 unsigned int gcn_run(struct gcn_wave *w, unsigned int steps)
 {
 	unsigned int n;
 
-	for (n = 0; n < steps && w->state == GCN_RUNS; n++)
+	for (n = 0; n < steps && w->state == GCN_RUNS && !is_halted(w); n++)
 		step(w);
 	return n;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# An assertion that fails in a kernel is told by the process' own trap handler, also where the kernel was caught before it and restored
+# An assertion that fails in a kernel is told by the process' own trap handler and by the driver, also where the kernel was caught before it and restored
 # gpus: 2xmi100
 
 # In each generation the kernel that stands still at the dump is let go and fails.
