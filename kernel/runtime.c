@@ -49,8 +49,15 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 int runtime_enable(int fd, const struct kfd_state *state)
 {
 	struct kfd_ioctl_runtime_enable_args args = { .mode_mask = KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK };
-	int err = state->runtime_enabled ? call_ioctl(fd, AMDKFD_IOC_RUNTIME_ENABLE, &args) : 0;
+	int err;
 
-	return err ? fail(err, "pid %u: the KFD does not take RUNTIME_ENABLE, without which the program does not hear of exceptions "
-			  "in its queues: %m; restore it on a driver of the release where it was dumped", state->pid) : 0;
+	if (!state->runtime_enabled)
+		return 0;
+	err = call_ioctl(fd, AMDKFD_IOC_RUNTIME_ENABLE, &args);
+	if (err)
+		return fail(err, "pid %u: the KFD does not take RUNTIME_ENABLE, without which the program does not hear of "
+			    "exceptions in its queues: %m; restore it on a driver of the release where it was dumped",
+			    state->pid);
+	pr_info("pid %u: told of exceptions in its queues\n", state->pid);
+	return 0;
 }

@@ -11,3 +11,4 @@ gpujob=$hsajob
 export HSA_ENABLE_IPC_MODE_LEGACY=0
 # In each generation the kernels run until they are let go, and each process checks what the other's one has computed.
 comes_back --share ipc --kernels "$top/build/gcn/busy.co"
+grep -q 'amdgpu_plugin: pid .*: told of exceptions' "$work"/*-restore.log || fail "the runtime's programs do not hear of exceptions after the restore"
