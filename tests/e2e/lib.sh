@@ -344,9 +344,9 @@ job_end() {
 }
 
 # job_complaints: what the job wrote, except what ROCm's runtime says where the kernel has no SVM ranges, and what HIP 7.2 says
-# at the end of every program
+# at the end of every program, and $job_may_say
 job_complaints() {
-	[ ! -e "$job.log" ] || grep -vE '^(KFD does not support xnack|ROCr must assume xnack|Warning: Resource leak detected by SharedSignalPool)' "$job.log" || true
+	[ ! -e "$job.log" ] || grep -vE "^(KFD does not support xnack|ROCr must assume xnack|Warning: Resource leak detected by SharedSignalPool${job_may_say:+|$job_may_say})" "$job.log" || true
 }
 
 job_kill() {

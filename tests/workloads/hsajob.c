@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
 	"  --kernels CODE with --share: a kernel of that file (busy.cl) in each process computes in memory of the\n"
 	"                 other one\n"
+	"  --assert CODE  a kernel of that file (failing.cl) fails in each generation, and the runtime has to tell\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
@@ -44,6 +45,7 @@ struct process {
 	struct hsa_job hsa;
 	struct hsa_share share;
 	struct hsa_code code;
+	struct hsa_failing failing;
 	bool ending; /* with --share: both processes have seen the end */
 	struct state_file state;
 	sigset_t signals;
@@ -122,6 +124,7 @@ static int generation_run(struct process *process, bool asleep)
 	}
 	err = err ? err : hsa_job_wait(hsa, process->state.generation + 1, asleep ? UINT64_MAX : hsa->timeout);
 	err = err || !process->share.job ? err : share_run(process);
+	err = err || !process->failing.gpu ? err : hsa_failing_round(&process->failing);
 	process->state.generation += !err;
 	return err;
 }
@@ -154,6 +157,8 @@ static int setup(struct process *process)
 	err = err ? err : generation_run(process, false);
 	if (!err && process->code.path)
 		err = hsa_code_open(&process->code, &process->share, process->state.generation);
+	if (!err && process->failing.path)
+		err = hsa_failing_open(&process->failing, &process->hsa);
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
@@ -177,6 +182,8 @@ static int process_run(struct process *process)
 	err = err ? err : verify(process);
 	if (!err && process->code.share)
 		err = hsa_code_close(&process->code, process->state.generation);
+	if (!err && process->failing.gpu)
+		err = hsa_failing_close(&process->failing);
 	if (!err && process->share.kind)
 		err = hsa_share_close(&process->share);
 	err = err ? err : hsa_job_close(&process->hsa);
@@ -210,6 +217,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 		{ "state", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'x' },
 		{ "kernels", required_argument, NULL, 'k' },
+		{ "assert", required_argument, NULL, 'f' },
 		{ "size", required_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "asleep", no_argument, NULL, 'a' },
@@ -228,6 +236,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->background = true;
 		else if (option == 'k')
 			process->code.path = optarg;
+		else if (option == 'f')
+			process->failing.path = optarg;
 		else if (option == 'x')
 			good = sharing_take(optarg, &process->share.kind);
 		else

@@ -87,6 +87,38 @@ struct hsa_share {
 int hsa_share_open(struct hsa_share *share, struct hsa_job *job);
 int hsa_share_close(struct hsa_share *share);
 
+/* ---- hsajob_kernel.c: compiled code ---- */
+
+#define HSA_PACKETS 64u /* of a queue */
+
+struct hsa_kernel {
+	hsa_executable_t executable;
+	uint64_t object;
+	uint32_t group_bytes;
+};
+
+/* The kernel's descriptor has the name. */
+int hsa_kernel_load(struct hsa_kernel *kernel, const struct hsa_gpu *gpu, const char *path, const char *name);
+/* Groups of BUSY_GROUP items; @done of handle 0: nobody is told. */
+void hsa_kernel_put(const struct hsa_kernel *kernel, hsa_queue_t *queue, uint32_t items, void *arguments, hsa_signal_t done);
+
+/* ---- hsajob_failing.c: a kernel whose assertion fails; it waits from one generation to the next ---- */
+
+struct hsa_failing {
+	const char *path; /* NULL: it was not asked for */
+	struct hsa_gpu *gpu;
+	hsa_queue_t *queue;
+	struct hsa_kernel kernel;
+	struct hsa_failing_arguments *arguments; /* the host's memory */
+	hsa_status_t told;
+};
+
+int hsa_failing_open(struct hsa_failing *failing, struct hsa_job *job);
+/* Lets it fail, waits until the runtime tells, and starts the next. */
+int hsa_failing_round(struct hsa_failing *failing);
+/* The same without a next, and frees all. */
+int hsa_failing_close(struct hsa_failing *failing);
+
 /*
  * ---- hsajob_code.c: compiled code of two processes ----
  *
@@ -99,9 +131,7 @@ struct hsa_code {
 	struct hsa_share *share;
 	struct hsa_gpu *gpu; /* that executes the kernel */
 	hsa_queue_t *queue;
-	hsa_executable_t executable;
-	uint64_t object;
-	uint32_t group_bytes;
+	struct hsa_kernel kernel;
 	hsa_signal_t done, copied;
 	struct busy *own, *others; /* device memory; the second is the other process' own */
 	struct busy *host;

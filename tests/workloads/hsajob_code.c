@@ -3,16 +3,12 @@
  * hsajob's kernels: loaded by the runtime, one in each process, in the memory of the other one, which it opens by IPC.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gpujob_busy.h"
 #include "hsajob.h"
 #include "report.h"
-
-#define PACKETS 64u
 
 /* As busy.cl has them; the gate lies behind, since all of it is the host's memory. */
 struct hsa_code_arguments {
@@ -62,67 +58,7 @@ static int exchange(struct hsa_code *code)
 						  (void **)&code->others), "hsa_amd_ipc_memory_attach");
 }
 
-/* ---- the kernel ---- */
-
-static int symbol_ask(hsa_executable_symbol_t symbol, hsa_executable_symbol_info_t info, void *ret)
-{
-	return hsa_must(hsa_executable_symbol_get_info(symbol, info, ret), "hsa_executable_symbol_get_info");
-}
-
-static int symbol_find(struct hsa_code *code)
-{
-	hsa_executable_symbol_t symbol;
-	int err = hsa_must(hsa_executable_get_symbol_by_name(code->executable, "busy.kd", &code->gpu->agent, &symbol),
-		       "looking for the kernel");
-
-	err = err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &code->object);
-	return err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &code->group_bytes);
-}
-
-static int load(struct hsa_code *code)
-{
-	int fd = open(code->path, O_RDONLY | O_CLOEXEC), err;
-	hsa_code_object_reader_t reader;
-
-	if (fd < 0)
-		return report(errno, "%s: %m", code->path);
-	err = hsa_must(hsa_code_object_reader_create_from_file(fd, &reader), "reading code");
-	err = err ? err : hsa_must(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT,
-							     NULL, &code->executable), "hsa_executable_create_alt");
-	err = err ? err : hsa_must(hsa_executable_load_agent_code_object(code->executable, code->gpu->agent, reader,
-									 NULL, NULL), "loading code");
-	err = err ? err : hsa_must(hsa_executable_freeze(code->executable, NULL), "hsa_executable_freeze");
-	err = err ? err : hsa_must(hsa_code_object_reader_destroy(reader), "giving back code");
-	close(fd);
-	return err ? err : symbol_find(code);
-}
-
-static void dispatch(struct hsa_code *code)
-{
-	hsa_kernel_dispatch_packet_t *ring = code->queue->base_address;
-	uint64_t number = hsa_queue_add_write_index_relaxed(code->queue, 1);
-	hsa_kernel_dispatch_packet_t packet = {
-		.setup = 1 << HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS,
-		.workgroup_size_x = BUSY_GROUP,
-		.workgroup_size_y = 1,
-		.workgroup_size_z = 1,
-		.grid_size_x = BUSY_ITEMS,
-		.grid_size_y = 1,
-		.grid_size_z = 1,
-		.group_segment_size = code->group_bytes,
-		.kernel_object = code->object,
-		.kernarg_address = code->arguments,
-		.completion_signal = code->done,
-	};
-	uint16_t header = HSA_PACKET_TYPE_KERNEL_DISPATCH << HSA_PACKET_HEADER_TYPE |
-			  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-			  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
-
-	memcpy((uint8_t *)&ring[number % PACKETS] + sizeof(header), (uint8_t *)&packet + sizeof(header),
-	       sizeof(packet) - sizeof(header));
-	__atomic_store_n(&ring[number % PACKETS].header, header, __ATOMIC_RELEASE);
-	hsa_signal_store_screlease(code->queue->doorbell_signal, (hsa_signal_value_t)number);
-}
+/* ---- generations ---- */
 
 /* Its own memory is ready for the other process before that one's kernel begins. */
 static int start(struct hsa_code *code, uint64_t generation)
@@ -144,7 +80,7 @@ static int start(struct hsa_code *code, uint64_t generation)
 		.least = BUSY_LEAST,
 	};
 	hsa_signal_store_relaxed(code->done, 1);
-	dispatch(code);
+	hsa_kernel_put(&code->kernel, code->queue, BUSY_ITEMS, code->arguments, code->done);
 	return 0;
 }
 
@@ -172,9 +108,9 @@ int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t gener
 	err = err ? err : hsa_allocate(job, job->memory, sizeof(*code->arguments), (void **)&code->arguments);
 	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->done), "creating a signal");
 	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->copied), "creating a signal");
-	err = err ? err : hsa_must(hsa_queue_create(code->gpu->agent, PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL,
+	err = err ? err : hsa_must(hsa_queue_create(code->gpu->agent, HSA_PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL,
 						    UINT32_MAX, UINT32_MAX, &code->queue), "hsa_queue_create");
-	err = err ? err : load(code);
+	err = err ? err : hsa_kernel_load(&code->kernel, code->gpu, code->path, "busy.kd");
 	err = err ? err : exchange(code);
 	return err ? err : start(code, generation);
 }
@@ -193,7 +129,7 @@ int hsa_code_close(struct hsa_code *code, uint64_t generation)
 	err = err ? err : hsa_must(hsa_amd_ipc_memory_detach(code->others), "hsa_amd_ipc_memory_detach");
 	err = err ? err : pair_meet(&code->share->pair);
 	err = err ? err : hsa_must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
-	err = err ? err : hsa_must(hsa_executable_destroy(code->executable), "hsa_executable_destroy");
+	err = err ? err : hsa_must(hsa_executable_destroy(code->kernel.executable), "hsa_executable_destroy");
 	err = err ? err : hsa_must(hsa_signal_destroy(code->done), "destroying a signal");
 	err = err ? err : hsa_must(hsa_signal_destroy(code->copied), "destroying a signal");
 	err = err ? err : hsa_must(hsa_amd_memory_pool_free(code->own), "freeing memory");

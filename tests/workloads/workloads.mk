@@ -12,7 +12,7 @@ sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharej
 	sharejob_dmabuf sharejob_files sharejob_refused sharejob_later $(WORKLOADS_KFD)
 shareplay_OBJECTS := shareplay shareplay_names $(WORKLOADS_KFD)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code gpujob_busy pair $(WORKLOADS_BASE)
+hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code hsajob_kernel hsajob_failing gpujob_busy pair $(WORKLOADS_BASE)
 hsajob_LIBS := -lhsa-runtime64 -ldl
 # On the HIP runtime, which is looked up where it runs.
 hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair $(WORKLOADS_BASE)
