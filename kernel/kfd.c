@@ -71,13 +71,11 @@ struct kfd_rules kfd_ask_rules(int fd)
 /* No process gets in while the driver resets a GPU, whosesoever it is: EINVAL by kfd_create_process() in Linux. */
 static int open_after_resets(dev_t number, int flags)
 {
-	int fd = device_open("/dev/kfd", number, flags);
-	unsigned int i = 0;
+	unsigned int i;
+	int fd;
 
-	for (; fd == -EINVAL && i < RESET_ATTEMPTS; i++) {
+	for (i = 0; (fd = device_open("/dev/kfd", number, flags)) == -EINVAL && i < RESET_ATTEMPTS; i++)
 		usleep(RESET_USEC);
-		fd = device_open("/dev/kfd", number, flags);
-	}
 	if (i)
 		pr_info("waited %u ms for /dev/kfd, which the driver opens for nobody while it resets a GPU\n",
 			i * (RESET_USEC / 1000));
