@@ -2,7 +2,6 @@
 /*
  * hsajob's kernels: loaded by the runtime, one in each process, in the memory of the other one, which it opens by IPC.
  */
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 

@@ -4,8 +4,6 @@
  * calls back, and the queue is of no more use: each generation has a new one.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #include "gpujob_busy.h"
