@@ -4,7 +4,7 @@
 
 PLUGIN_NAME := amdgpu_plugin
 PLUGIN_SOBJ := $(PLUGIN_NAME).so
-TOOL := amdgpu-image
+TOOL := amdgpu-checkpoint
 PAGE := criu-plugin-amdgpu
 
 CC ?= gcc

@@ -25,7 +25,7 @@
 /* A file offset that no mapping can have. */
 #define BAD_OFFSET (~0xfffull)
 
-/* Read by amdgpu-image, which does not load a plugin that it looks at. */
+/* Read by amdgpu-checkpoint, which does not load a plugin that it looks at. */
 static const char version[] __attribute__((used)) = PLUGIN_VERSION_MARK PLUGIN_VERSION;
 
 static struct {

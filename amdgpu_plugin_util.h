@@ -68,7 +68,7 @@ unsigned int plugin_error_lines(void);
 /*
  * The law for errors. A function that fails calls fail() and returns -errno at once, unless its header says "no message".
  * The first cause has the words: what is failed after it changes nothing. Whoever ends the call shows the text: the
- * plugin's hooks, the worker's verdict, amdgpu-image. Whoever tries something and goes on calls fail_clear(). Each thread
+ * plugin's hooks, the worker's verdict, amdgpu-checkpoint. Whoever tries something and goes on calls fail_clear(). Each thread
  * has its own text; the one that joins it takes the text over. pr_err() is for what is no failure of the call, such as
  * lines in front of a verdict, and for what fails in a clean-up.
  */

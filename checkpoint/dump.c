@@ -87,7 +87,7 @@ static void process_let_go(struct process *process)
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-image resume %d\" tries it anew)\n",
+		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries it anew)\n",
 		       process->file->pid, strerror(-err), process->file->pid);
 		/* criu does not ask whether this worked, and would report success. */
 		criu_fail_at_exit(process->file->pid);
@@ -221,7 +221,7 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 		process->paused = ret && !found;
 		if (!process->paused)
 			continue;
-		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-image resume %d\" tries it anew)",
+		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-checkpoint resume %d\" tries it anew)",
 			   process->file->pid, process->file->pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)

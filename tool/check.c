@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image check: whether a process and its descendants would be dumped here. Nothing is stopped or traced: all is
+ * amdgpu-checkpoint check: whether a process and its descendants would be dumped here. Nothing is stopped or traced: all is
  * read from /proc and sysfs, and open render nodes are asked through duplicates for what they hold.
  */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image doctor: the machine, point by point, as a dump or a restore would meet it. It only asks and changes
+ * amdgpu-checkpoint doctor: the machine, point by point, as a dump or a restore would meet it. It only asks and changes
  * nothing, but opens /dev/kfd as every program with a GPU does.
  */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image: looks into images of processes with AMD GPUs, at machines that they may be restored on, and at
+ * amdgpu-checkpoint: looks into images of processes with AMD GPUs, at machines that they may be restored on, and at
  * processes before their dump.
  *
  * The command is built on the plugin's own code, so that both agree, and needs neither criu nor, for images, a GPU. But
@@ -13,14 +13,14 @@
 #include "tool/commands.h"
 
 static const char help[] =
-	"usage: amdgpu-image [--json] COMMAND [ARGUMENT]\n\n"
+	"usage: amdgpu-checkpoint [--json] COMMAND [ARGUMENT]\n\n"
 	"  show      DIR|ARCHIVE  what is in the images\n"
 	"  verify    DIR|ARCHIVE  are the images whole: structure, sizes, checksums\n"
 	"  match     DIR|ARCHIVE  would they be restored here, and on which GPUs\n"
 	"  check     PID          would this process and its descendants be dumped here\n"
 	"  doctor                 what a dump or a restore would meet on this machine\n"
 	"  resume    PID          lets GPU queues run that a killed criu has left stopped\n\n"
-	"  --json          for programs; see amdgpu-image(1) for what it has\n"
+	"  --json          for programs; see amdgpu-checkpoint(1) for what it has\n"
 	"  --machine DIR   match: a copy of another machine's /sys/class/kfd/kfd/topology\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
 	"  --help, --version\n\n"
@@ -106,7 +106,7 @@ static int parse_and_run(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (option == 'h' || option == 'v') {
-			fputs(option == 'h' ? help : "amdgpu-image " PLUGIN_VERSION "\n", stdout);
+			fputs(option == 'h' ? help : "amdgpu-checkpoint " PLUGIN_VERSION "\n", stdout);
 			return TOOL_GOOD;
 		}
 		if (option == '?')

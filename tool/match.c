@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image match: the plugin's own choice of GPUs (match/choose.c), made without them. As in a restore, the
+ * amdgpu-checkpoint match: the plugin's own choice of GPUs (match/choose.c), made without them. As in a restore, the
  * processes choose one after the other. Of this machine it is also asked how much VRAM is free, who uses which GPU, and
  * what its driver restores; a copy of a topology does not say that.
  */

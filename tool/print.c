@@ -243,7 +243,7 @@ int complain(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	fputs("amdgpu-image: ", stderr);
+	fputs("amdgpu-checkpoint: ", stderr);
 	put_plain(stderr, line);
 	fputc('\n', stderr);
 	return TOOL_FAIL;

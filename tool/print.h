@@ -48,7 +48,7 @@ void print_failure(const char *name, const char *advice, int err);
 /* Whether one of them was a problem. */
 bool print_has_problem(void);
 
-/* One line "amdgpu-image: ..." on standard error. Returns TOOL_FAIL. */
+/* One line "amdgpu-checkpoint: ..." on standard error. Returns TOOL_FAIL. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same with the text of fail(), if there is one, which is cleared. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* amdgpu-image show: processes, their GPUs and buffers, what they share, and the other files. */
+/* amdgpu-checkpoint show: processes, their GPUs and buffers, what they share, and the other files. */
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image verify: everything about images that can be told without a GPU. An image of this plugin has a checksum
+ * amdgpu-checkpoint verify: everything about images that can be told without a GPU. An image of this plugin has a checksum
  * of itself and one of each buffer with contents; images of the plugin in CRIU's tree have none, so only their
  * structure and sizes are checked.
  */

@@ -201,9 +201,9 @@ log_reason() {
 	[ -z "$log" ] || cat "$log"
 }
 
-# archive_checked FILE PROCESSES: amdgpu-image finds them in an engine's archive, whole, and that they fit here
+# archive_checked FILE PROCESSES: amdgpu-checkpoint finds them in an engine's archive, whole, and that they fit here
 archive_checked() {
-	local tool=$top/build/amdgpu-image
+	local tool=$top/build/amdgpu-checkpoint
 	ok show "$tool" show "$1"
 	[ "$(grep -c '^process ' "$called")" -eq "$2" ] || fail "${1##*/}: not $2 processes: $(tail -n 1 "$called")"
 	ok verify "$tool" verify "$1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-image on a directory of a stranger's images: a kfd image, contents of one GPU, a render node. The first two
+ * amdgpu-checkpoint on a directory of a stranger's images: a kfd image, contents of one GPU, a render node. The first two
  * bytes say how long the kfd image is, the next two the same of the contents; the rest is the render node, and also a
  * dma-buf and criu's list of files. Every command answers, and a status other than the good one has its line.
  */

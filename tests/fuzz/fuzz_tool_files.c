@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Archives that amdgpu-image reads images from. */
+/* Archives that amdgpu-checkpoint reads images from. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>

@@ -95,7 +95,7 @@ parameters() {
 
 facts() {
 	local node
-	echo "test: version $(amdgpu-image --version 2>&1 | tail -n 1)"
+	echo "test: version $(amdgpu-checkpoint --version 2>&1 | tail -n 1)"
 	echo "kernel: $(uname -rvm)"
 	echo "system: $(sed -n 's/^PRETTY_NAME=//p' /etc/os-release)"
 	echo "driver: version $(first_line /sys/module/amdgpu/version), source $(first_line /sys/module/amdgpu/srcversion)"
@@ -113,7 +113,7 @@ facts() {
 	done
 }
 
-# topology_copy DIRECTORY: for "amdgpu-image match --machine", without unique ids
+# topology_copy DIRECTORY: for "amdgpu-checkpoint match --machine", without unique ids
 topology_copy() {
 	mkdir -p "$1"
 	cp -r /sys/class/kfd/kfd/topology/. "$1" 2>/dev/null || true

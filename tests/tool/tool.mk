@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Tests of amdgpu-image: the command with sanitizers, which need memory without a limit, and a writer of images.
+# Tests of amdgpu-checkpoint: the command with sanitizers, which need memory without a limit, and a writer of images.
 
 # Of the objects of the unit programs, which are made with the same sanitizers.
 tool_objects = $(call objects,unit-asan,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c)
@@ -9,7 +9,7 @@ MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.
 	content/crc32c.c kernel/state.c kernel/sysfs.c
 
 $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS)
-$(BUILD)/tool/amdgpu-image: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
+$(BUILD)/tool/amdgpu-checkpoint: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
 $(BUILD)/tool/make_images: $(call tool_objects,$(MAKE_IMAGES_SOURCES)) | $(BUILD)/tool
@@ -18,6 +18,6 @@ $(BUILD)/tool/make_images: $(call tool_objects,$(MAKE_IMAGES_SOURCES)) | $(BUILD
 $(BUILD)/tool:
 	mkdir -p $@
 
-tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-image $(BUILD)/tool/make_images \
+tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(BUILD)/tool/make_images \
 	$(BUILD)/images $(BUILD)/man/$(TOOL).1
 .PHONY: tool-build

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# amdgpu-image check says before a dump what it would refuse, and the process does not notice
+# amdgpu-checkpoint check says before a dump what it would refuse, and the process does not notice
 # gpus: 2xmi100
 # kernels: each
 
-# checks STATUS PATTERN [ARG...]: what amdgpu-image check says of the job
+# checks STATUS PATTERN [ARG...]: what amdgpu-checkpoint check says of the job
 checks() {
 	local want=$1 pattern=$2 got=0
 	shift 2
-	"$top/build/amdgpu-image" check "$@" "${job_pids[0]}" >"$work/check.out" 2>&1 || got=$?
+	"$top/build/amdgpu-checkpoint" check "$@" "${job_pids[0]}" >"$work/check.out" 2>&1 || got=$?
 	cat "$work/check.out" >>"$work/check.log"
 	[ "$got" -eq "$want" ] || fail "check ended with status $got, not $want: $(grep -v '^ok' "$work/check.out" | head -n 1)"
 	grep -qE -- "$pattern" "$work/check.out" || fail "check does not say \"$pattern\": $(tail -n 1 "$work/check.out")"

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# amdgpu-image on real dumps of this plugin and of that in CRIU's source: show, verify, match, doctor
+# amdgpu-checkpoint on real dumps of this plugin and of that in CRIU's source: show, verify, match, doctor
 # gpus: 2xmi100
 
-tool=$top/build/amdgpu-image
+tool=$top/build/amdgpu-checkpoint
 
-# says STATUS PATTERN ARG...: of amdgpu-image
+# says STATUS PATTERN ARG...: of amdgpu-checkpoint
 says() {
 	local want=$1 pattern=$2 got=0
 	shift 2
 	"$tool" "$@" >"$work/tool.out" 2>&1 || got=$?
 	{
-		echo "+ amdgpu-image $*"
+		echo "+ amdgpu-checkpoint $*"
 		cat "$work/tool.out"
 	} >>"$work/tool.log"
-	[ "$got" -eq "$want" ] || fail "amdgpu-image $* ended with status $got, not $want: $(tail -n 1 "$work/tool.out")"
-	grep -qE -- "$pattern" "$work/tool.out" || fail "amdgpu-image $* does not say \"$pattern\": $(head -n 1 "$work/tool.out")"
+	[ "$got" -eq "$want" ] || fail "amdgpu-checkpoint $* ended with status $got, not $want: $(tail -n 1 "$work/tool.out")"
+	grep -qE -- "$pattern" "$work/tool.out" || fail "amdgpu-checkpoint $* does not say \"$pattern\": $(head -n 1 "$work/tool.out")"
 }
 
 # ---- the machine ----

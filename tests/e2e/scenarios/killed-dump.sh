@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154,SC2016
-# A criu that is killed during a dump leaves the GPU queues stopped; amdgpu-image lets them run, and nobody else's
+# A criu that is killed during a dump leaves the GPU queues stopped; amdgpu-checkpoint lets them run, and nobody else's
 # gpus: 2xmi100
 
-tool=$top/build/amdgpu-image
+tool=$top/build/amdgpu-checkpoint
 
-# resumed STATUS PATTERN: of amdgpu-image, for the job
+# resumed STATUS PATTERN: of amdgpu-checkpoint, for the job
 resumed() {
 	local got=0
 	"$tool" resume "${job_pids[0]}" >"$work/resume.out" 2>&1 || got=$?
-	[ "$got" -eq "$1" ] || fail "amdgpu-image ended with status $got, not $1: $(<"$work/resume.out")"
-	grep -q "$2" "$work/resume.out" || fail "amdgpu-image does not say \"$2\": $(<"$work/resume.out")"
+	[ "$got" -eq "$1" ] || fail "amdgpu-checkpoint ended with status $got, not $1: $(<"$work/resume.out")"
+	grep -q "$2" "$work/resume.out" || fail "amdgpu-checkpoint does not say \"$2\": $(<"$work/resume.out")"
 }
 
 queues_stand() {

@@ -62,7 +62,7 @@ if kernel_lists; then
 	dump
 	expect_other_goes
 	# The GPUs of the same ids are in use, and others are idle.
-	"$top/build/amdgpu-image" match "$images" >"$work/match" || fail "amdgpu-image match: $(tail -n 1 "$work/match")"
+	"$top/build/amdgpu-checkpoint" match "$images" >"$work/match" || fail "amdgpu-checkpoint match: $(tail -n 1 "$work/match")"
 	restore
 	# A restored process has another place for mappings that it makes: those of this job are new after each check.
 	expect_shape "$work/shape"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# Completion of amdgpu-image(1) for bash.
+# Completion of amdgpu-checkpoint(1) for bash.
 
-_amdgpu_image() {
+_amdgpu_checkpoint() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word command=
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in
@@ -19,4 +19,4 @@ _amdgpu_image() {
 		mapfile -t COMPREPLY < <(compgen -W "show verify match check doctor resume" -- "$current")
 	fi
 }
-complete -F _amdgpu_image amdgpu-image
+complete -F _amdgpu_checkpoint amdgpu-checkpoint
