@@ -88,6 +88,8 @@ test_pages_SRCS := pages/pages.c content/layout.c content/crc32c.c kernel/state.
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
+test_inject_SRCS := kernel/inject.c
+test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_devfilter_SRCS := kernel/devfilter.c
 test_memory_SRCS := kernel/memory.c
 test_memory_LDFLAGS := -Wl,--wrap=fopen -Wl,--wrap=open

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Makes a stopped thread make system calls: registers for a call, the vDSO's instruction, registers back. No code is
+ * written into the task, and no memory of its own is used: arguments have pages that the first call maps.
+ *
+ * What the thread is like when its tracer dies, in a process that is stopped by SIGSTOP, and what inject_adopt() finds:
+ *
+ * | the tracer dies            | the thread is stopped                            | then                           |
+ * |----------------------------|--------------------------------------------------|--------------------------------|
+ * | before inject_begin()      | with all that is its own                         | nothing to do                  |
+ * | signals blocked            | the same, and takes no signal                    | the mask is put back           |
+ * | before, in or after a call | at the instruction or behind it; the call is     | the registers are put back;    |
+ * |                            | made as a whole, or not at all                   | the stack pointer tells memory |
+ * | registers put back         | with its own registers, and takes no signal      | the mask is put back           |
+ * | after inject_end()         | with all that is its own                         | nothing to do                  |
+ *
+ * The kernel stops it before it runs on, but for a moment: a thread that is on its way out of a call when its tracer
+ * dies can run until an interrupt reaches its processor. So the stack pointer is at a part of the pages that has
+ * nothing but the address of the instruction: whatever returns comes back to it, with a number of no call.
+ *
+ * Stops are those of PTRACE_SYSCALL: a single step or a breakpoint would leave SIGTRAP behind, which kills, and so do
+ * they where they are not marked (PTRACE_O_TRACESYSGOOD): ptrace_report_syscall() of Linux sends what the dead tracer
+ * has not taken.
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "kernel/inject.h"
+#include "amdgpu_plugin_util.h"
+
+#define CODE_SEGMENT_64 0x33 /* of the kernel's ABI */
+#define WAIT_USEC	20
+#define CALL_ATTEMPTS	1000
+#define STACK		INJECT_ROOM /* where the stack pointer is: what is above has addresses of the instruction */
+
+#define ALL_SIGNALS (~(1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1))) /* that can be blocked */
+#define GET_RSEQ    0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, which older headers do not have */
+
+/* ---- memory ---- */
+
+static int transfer(pid_t tid, uint64_t address, void *data, size_t size, bool put)
+{
+	struct iovec local = { data, size }, remote = { (void *)(uintptr_t)address, size };
+	ssize_t n = put ? process_vm_writev(tid, &local, 1, &remote, 1, 0)
+			: process_vm_readv(tid, &local, 1, &remote, 1, 0);
+
+	if (n == (ssize_t)size)
+		return 0;
+	return fail(n < 0 ? -errno : -EFAULT, "task %d: cannot %s its memory at %#" PRIx64 ": %m", tid,
+		    put ? "write" : "read", address);
+}
+
+int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
+{
+	if (size > INJECT_ROOM || at > INJECT_ROOM - size)
+		return fail(-E2BIG, "task %d: %zu bytes at %zu are too many for an injected call", inject->tid, size,
+			    at);
+	return transfer(inject->tid, inject->memory + at, (void *)(uintptr_t)data, size, true);
+}
+
+int inject_get(const struct inject *inject, size_t at, void *data, size_t size)
+{
+	return transfer(inject->tid, inject->memory + at, data, size, false);
+}
+
+static int fill_stack(const struct inject *inject)
+{
+	uint64_t words[(INJECT_MEMORY - STACK) / sizeof(uint64_t)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		words[i] = inject->instruction;
+	return transfer(inject->tid, inject->memory + STACK, words, sizeof(words), true);
+}
+
+/* ---- looking ---- */
+
+/* Where the vDSO is mapped. */
+static bool find_vdso(pid_t tid, uint64_t *ret, size_t *ret_size)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[512];
+	uint64_t end;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, ret, &end) == 2) {
+			*ret_size = (size_t)(end - *ret);
+			return true;
+		}
+	return false;
+}
+
+static int find_instruction(pid_t tid, uint64_t *ret)
+{
+	static const uint8_t syscall_code[] = { 0x0f, 0x05 };
+	_cleanup_free_ uint8_t *code = NULL;
+	const uint8_t *found = NULL;
+	uint64_t start = 0;
+	size_t size = 0;
+	int err = 0;
+
+	if (find_vdso(tid, &start, &size)) {
+		code = malloc(size);
+		err = code ? transfer(tid, start, code, size, false) : -ENOMEM;
+		found = err ? NULL : memmem(code, size, syscall_code, sizeof(syscall_code));
+	}
+	if (err)
+		return err;
+	if (!found)
+		return fail(-EOPNOTSUPP, "task %d: has no vDSO with a system call: its calls cannot be injected", tid);
+	*ret = start + (uint64_t)(found - code);
+	return 0;
+}
+
+static int get_registers(pid_t tid, struct user_regs_struct *ret)
+{
+	struct iovec room = { ret, sizeof(*ret) };
+
+	if (!ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &room)) {
+		if (room.iov_len == sizeof(*ret) && ret->cs == CODE_SEGMENT_64)
+			return 0;
+		return fail(-EOPNOTSUPP, "task %d: runs 32-bit code: its calls cannot be injected", tid);
+	}
+	return fail(errno_or_eio(), "task %d: cannot get its registers: %m", tid);
+}
+
+/* Before Linux 5.13 it cannot be asked, and no C library uses it. */
+static int get_rseq(pid_t tid, struct inject_thread *ret)
+{
+	struct {
+		uint64_t address;
+		uint32_t size, signature, flags, pad;
+	} rseq = { 0 };
+
+	if (ptrace(GET_RSEQ, tid, sizeof(rseq), &rseq) < 0 || !rseq.address)
+		return 0;
+	ret->rseq_at = rseq.address + 8;
+	return transfer(tid, ret->rseq_at, &ret->rseq_cs, sizeof(ret->rseq_cs), false);
+}
+
+int inject_look(pid_t tid, struct inject *ret)
+{
+	int err;
+
+	*ret = (struct inject){ .tid = tid };
+	err = get_registers(tid, &ret->own.regs);
+	if (!err && ptrace(PTRACE_GETSIGMASK, tid, sizeof(ret->own.blocked), &ret->own.blocked))
+		err = fail(errno_or_eio(), "task %d: cannot get its signals: %m", tid);
+	if (!err)
+		err = get_rseq(tid, &ret->own);
+	return err ? err : find_instruction(tid, &ret->instruction);
+}
+
+bool inject_adopt(struct inject *inject, const struct inject_thread *own)
+{
+	const struct user_regs_struct *now = &inject->own.regs;
+	bool is_in_call = now->rip == inject->instruction || now->rip == inject->instruction + 2;
+
+	if (is_in_call && now->rsp != own->regs.rsp)
+		inject->memory = now->rsp - STACK;
+	if (!is_in_call && inject->own.blocked != ALL_SIGNALS)
+		return false;
+	inject->own = *own;
+	return true;
+}
+
+/* ---- calls ---- */
+
+static int set_registers(pid_t tid, const struct user_regs_struct *regs)
+{
+	struct iovec room = { (void *)(uintptr_t)regs, sizeof(*regs) };
+
+	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &room))
+		return fail(errno_or_eio(), "task %d: cannot set its registers: %m", tid);
+	return 0;
+}
+
+static int block_signals(pid_t tid, uint64_t blocked)
+{
+	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(blocked), &blocked))
+		return fail(errno_or_eio(), "task %d: cannot block its signals: %m", tid);
+	return 0;
+}
+
+/* A leader that was killed is not told of before its tracer has waited for all its threads. */
+static bool has_ended(pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[512] = "";
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	f = fopen(path, "re");
+	end = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	return !end || strchr("ZX", end[2]);
+}
+
+static int wait_for_stop(pid_t tid, int *status)
+{
+	double end = monotonic_seconds() + INJECT_SECONDS;
+	pid_t r;
+
+	while (!(r = waitpid(tid, status, __WALL | WNOHANG)) && monotonic_seconds() < end && !has_ended(tid))
+		usleep(WAIT_USEC);
+	if (!r && !has_ended(tid))
+		return fail(-ETIME, "task %d: does not come back from a call for %d s", tid, INJECT_SECONDS);
+	if (r == tid && WIFSTOPPED(*status))
+		return 0;
+	return fail(-ESRCH, "task %d: has ended", tid);
+}
+
+/* Runs it up to the beginning or the end of a call. Meanwhile it may report that its process is stopped. */
+static int run_to_call(pid_t tid)
+{
+	int signal = 0, status;
+
+	for (;;) {
+		int err, event;
+
+		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
+			return fail(errno_or_eio(), "task %d: cannot be made to go on: %m", tid);
+		err = wait_for_stop(tid, &status);
+		if (err)
+			return err;
+		event = status >> 16;
+		signal = event ? 0 : WSTOPSIG(status);
+		if ((signal & ~0x80) == SIGTRAP)
+			return 0;
+		if (signal && signal != SIGSTOP)
+			return fail(-EIO, "task %d: an injected call ends in signal %d", tid, signal);
+	}
+}
+
+static bool is_interrupted(int64_t result)
+{
+	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: the kernel's own, which no program sees.
+	 */
+	return (result <= -512 && result >= -514) || result == -516;
+}
+
+static int call_once(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
+{
+	struct user_regs_struct regs = inject->own.regs;
+	int err;
+
+	regs.rip = inject->instruction;
+	regs.orig_rax = (uint64_t)-1; /* what the thread was in is not repeated now */
+	regs.rax = (uint64_t)nr;
+	regs.rdi = args[0];
+	regs.rsi = args[1];
+	regs.rdx = args[2];
+	regs.r10 = args[3];
+	regs.r8 = args[4];
+	regs.r9 = args[5];
+	if (inject->memory)
+		regs.rsp = inject->memory + STACK;
+	err = set_registers(inject->tid, &regs);
+	for (int i = 0; !err && i < 2; i++)
+		err = run_to_call(inject->tid);
+	if (!err)
+		err = get_registers(inject->tid, &regs);
+	if (err)
+		return err;
+	if (regs.rip != inject->instruction + 2 || regs.orig_rax != (uint64_t)nr)
+		return fail(-EIO, "task %d: is not where an injected call ends", inject->tid);
+	*ret = (int64_t)regs.rax;
+	return 0;
+}
+
+int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
+{
+	int err = 0;
+
+	*ret = -512;
+	for (int i = 0; !err && is_interrupted(*ret) && i < CALL_ATTEMPTS; i++)
+		err = call_once(inject, nr, args, ret);
+	return err;
+}
+
+int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+{
+	const uint64_t call[6] = { (uint64_t)fd, op, inject->memory };
+	int err = inject_put(inject, 0, args, _IOC_SIZE(op));
+
+	if (!err)
+		err = inject_call(inject, SYS_ioctl, call, ret);
+	return err ? err : inject_get(inject, 0, args, _IOC_SIZE(op));
+}
+
+int inject_begin(struct inject *inject)
+{
+	const uint64_t args[6] = {
+		0, INJECT_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, (uint64_t)-1,
+	};
+	int64_t address = 0;
+	int err = block_signals(inject->tid, ALL_SIGNALS);
+
+	if (err)
+		return err;
+	if (!inject->memory)
+		err = inject_call(inject, SYS_mmap, args, &address);
+	if (!err && address < 0)
+		err = fail((int)address, "task %d: cannot map memory in it: %m", inject->tid);
+	if (err)
+		return err;
+	if (address)
+		inject->memory = (uint64_t)address;
+	return fill_stack(inject);
+}
+
+/*
+ * The kernel repeats a call that was interrupted on its way out of a stop for signals, which the end of an injected
+ * call is not: it has to go into one.
+ */
+static int enter_stop(struct inject *inject)
+{
+	int status;
+
+	if (inject->own.regs.orig_rax == (uint64_t)-1 || !is_interrupted((int64_t)inject->own.regs.rax))
+		return 0;
+	if (ptrace(PTRACE_INTERRUPT, inject->tid, NULL, NULL) || ptrace(PTRACE_CONT, inject->tid, NULL, NULL))
+		return fail(errno_or_eio(), "task %d: cannot be stopped where it was: %m", inject->tid);
+	return wait_for_stop(inject->tid, &status);
+}
+
+int inject_end(struct inject *inject)
+{
+	const uint64_t args[6] = { inject->memory, INJECT_MEMORY };
+	int64_t result = 0;
+	int err = 0;
+
+	if (inject->memory) {
+		inject->memory = 0; /* no stack there any more */
+		err = inject_call(inject, SYS_munmap, args, &result);
+	}
+	if (!err && inject->own.rseq_at)
+		err = transfer(inject->tid, inject->own.rseq_at, &inject->own.rseq_cs, sizeof(inject->own.rseq_cs),
+			       true);
+	if (!err)
+		err = set_registers(inject->tid, &inject->own.regs);
+	if (!err)
+		err = enter_stop(inject);
+	return err ? err : block_signals(inject->tid, inject->own.blocked);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* System calls that a stopped thread is made to make: the KFD takes most of its ioctls from the process itself alone.
+ */
+#ifndef KERNEL_INJECT_H
+#define KERNEL_INJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* What calls change in a thread, as it was before: plain bytes, which the caller may keep where they outlive it. */
+struct inject_thread {
+	struct user_regs_struct regs;
+	uint64_t blocked; /* signals, by their bits */
+	uint64_t rseq_at,
+		rseq_cs; /* where the thread says what must not be interrupted, and what it says; 0: nowhere */
+};
+
+struct inject {
+	pid_t tid;
+	struct inject_thread own;
+	uint64_t instruction; /* address of one that makes a system call */
+	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
+};
+
+/* What a caller has of the task's memory: ioctls' arguments at its beginning, what they point to behind that. */
+#define INJECT_MEMORY 8192u
+#define INJECT_DATA   1024u
+#define INJECT_ROOM   2048u /* the end of both */
+
+/*
+ * All: the calling thread traces @tid (PTRACE_SEIZE), which stands still, and not at the beginning of a call. 0, or
+ * -errno after fail(): -ESRCH when the thread is gone, -ETIME when it does not come back from a call in INJECT_SECONDS.
+ *
+ * A tracer that dies lets the thread run, with whatever registers it has. So the process has to be stopped besides
+ * (SIGSTOP), and seized with INJECT_OPTIONS, without which stops leave SIGTRAP behind: then it stops again, wherever it
+ * is, and inject_adopt() takes it over. Or it has to die with its tracer.
+ */
+#define INJECT_SECONDS 60
+#define INJECT_OPTIONS PTRACE_O_TRACESYSGOOD
+
+/* Looks at the thread, changes nothing. -EOPNOTSUPP for one that runs 32-bit code, or without a vDSO. */
+int inject_look(pid_t tid, struct inject *ret);
+
+/*
+ * After inject_look(), of a thread that a tracer may have left in the middle of it all: @own is what that one had seen
+ * before. True where it was so: then *inject goes on, with or without memory, and calls and inject_end() may follow.
+ */
+bool inject_adopt(struct inject *inject, const struct inject_thread *own);
+
+/* Blocks signals, and maps the memory. */
+int inject_begin(struct inject *inject);
+
+/* Makes a call; *ret: what it returned, -errno for its failure, which has no message. Interrupted ones are repeated. */
+int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret);
+
+/* Puts bytes into the memory at @at (INJECT_DATA and above), or gets them; the address is inject->memory + @at. */
+int inject_put(const struct inject *inject, size_t at, const void *data, size_t size);
+int inject_get(const struct inject *inject, size_t at, void *data, size_t size);
+
+/* The ioctl @op of the task's file @fd; @args, of the size that @op says, go there and come back. */
+int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret);
+
+/* Unmaps the memory, and gives the thread all that it had. */
+int inject_end(struct inject *inject);
+
+#endif
