@@ -211,6 +211,12 @@ struct gpu_usage {
 	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
 };
 
+/* What a process of the images works on, of one of its GPUs. A process sees GPUs that it never uses: {}. */
+struct gpu_work {
+	uint64_t vram_needed; /* bytes */
+	bool has_queues;
+};
+
 /* How people name a GPU. */
 enum device_ref_kind {
 	DEVICE_REF_GPU_ID,

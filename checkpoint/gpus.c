@@ -5,8 +5,8 @@
  * of the task's own fd table.
  *
  * A saved GPU becomes the same local one in all tasks, and no two become the same one: the first task chooses. Idle
- * GPUs come first, since a GPU has few SDMA queues and a restored process needs those that it had. Where a task shares
- * buffers, only GPUs of the same ids would do, idle or not.
+ * GPUs come first where the job works, since a GPU has few SDMA queues and a restored process needs those that it had.
+ * Where a task shares buffers, only GPUs of the same ids would do, idle or not.
  */
 #include <inttypes.h>
 
@@ -193,20 +193,21 @@ static void log_dropped(const struct search *search)
 
 static int choose(struct search *search, struct match_map **ret)
 {
-	struct match_options options = gpus_match_options(search->restore->settings);
-	struct match_choices *choices = &search->restore->shared->choices;
+	const struct restore *restore = search->restore;
+	struct match_options options = gpus_match_options(restore->settings);
 	struct match_process process = {
 		.saved = search->saved,
-		.machine = search->restore->machine,
+		.largest = restore->largest,
+		.machine = restore->machine,
 		.options = &options,
-		.choices = choices,
-		.keeps_ids = choices->keeps_ids && search->restore->settings->flag[SETTING_SHARING_CHECK],
+		.choices = &restore->shared->choices,
 		.wait_for_room = wait_for_room,
 		.arg = search,
 	};
 	int err;
 
-	kfd_state_vram_needs(search->state, search->saved, process.vram_needed);
+	options.keeps_ids = restore->shared->choices.keeps_ids && restore->settings->flag[SETTING_SHARING_CHECK];
+	kfd_state_work(search->state, search->saved, process.work);
 	err = match_choose(&process, &search->candidates, ret);
 	log_dropped(search);
 	return err;

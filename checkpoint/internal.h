@@ -209,7 +209,8 @@ void restored_task_done(struct restored_task *task);
 struct restore {
 	const struct settings *settings;
 	struct topology *machine;
-	int machine_error; /* why there is no topology */
+	int machine_error;	  /* why there is no topology */
+	struct topology *largest; /* the GPUs of the process that has most; NULL: the images could not be read yet */
 	struct kfd_rules rules;
 	struct driver_release driver;
 	struct criu_traits traits;
@@ -249,11 +250,12 @@ void precheck_wait(bool certain);
 
 /*
  * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
- * pairs of KFD_DEVICE_MAP that are there. Adds what each process needs to @shared. 0, also where it cannot be said yet
- * or is not @certain; -errno after error lines.
+ * pairs of KFD_DEVICE_MAP that are there. Adds what each process works on to @shared. *largest: NULL before; the GPUs of
+ * the process that has most, the caller's in any case. 0, also where it cannot be said yet or is not @certain; -errno
+ * after error lines.
  */
 int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
-		    bool certain);
+		    bool certain, struct topology **largest);
 
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 

@@ -52,10 +52,18 @@ static int read_quietly(int id, struct kfd_image **ret)
 
 static void add_needs(const struct kfd_image *image, struct shared *shared)
 {
-	uint64_t needs[TOPOLOGY_MAX_NODES];
+	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
-	kfd_state_vram_needs(&image->state, image->nodes, needs);
-	match_need(&shared->choices, image->nodes, needs, kfd_image_keeps_ids(image));
+	kfd_state_work(&image->state, image->nodes, work);
+	match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
+}
+
+static void keep_largest(struct kfd_image *image, struct topology **largest)
+{
+	if (*largest && topology_count_gpus(image->nodes) <= topology_count_gpus(*largest))
+		return;
+	topology_free(*largest);
+	*largest = steal_ptr(image->nodes);
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
@@ -70,7 +78,7 @@ static int check_image(const struct kfd_image *image, const struct topology *mac
 }
 
 int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
-		    bool certain)
+		    bool certain, struct topology **largest)
 {
 	struct match_options options = gpus_match_options(settings);
 	bool has_chance = false;
@@ -80,8 +88,10 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		struct kfd_image *image = NULL;
 		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options);
 
-		if (image)
+		if (image) {
 			add_needs(image, shared);
+			keep_largest(image, largest);
+		}
 		kfd_image_free(image);
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;

@@ -36,7 +36,7 @@ static int restore_init(struct restore *restore, bool certain)
 	fail_log();
 	if (restore->machine_error)
 		return 0;
-	err = precheck_images(restore->machine, restore->settings, restore->shared, certain);
+	err = precheck_images(restore->machine, restore->settings, restore->shared, certain, &restore->largest);
 	if (!err)
 		restore->traits = criu_ask_traits();
 	return err;
@@ -83,6 +83,7 @@ void restore_free(struct restore *restore)
 	worker_free(restore->worker);
 	restored_task_done(&restore->task);
 	topology_free(restore->machine);
+	topology_free(restore->largest);
 	mounted_free(restore->mounted);
 	share_table_free(restore->buffers);
 	shared_free(restore->shared);

@@ -68,12 +68,6 @@ uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
 	return needed;
 }
 
-void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *nodes, uint64_t *ret)
-{
-	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
-		ret[i] = kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i]));
-}
-
 /* ---- records ---- */
 
 /*
@@ -445,4 +439,21 @@ bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)
 	while (!found && records_next_queue(&records, &queue) > 0)
 		found = queue.gpu_id == gpu_id && queue.type != QUEUE_TYPE_COMPUTE;
 	return found;
+}
+
+void kfd_state_work(const struct kfd_state *state, const struct topology *nodes, struct gpu_work *ret)
+{
+	struct queue_record queue;
+	struct records records;
+	int node;
+
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		ret[i] = (struct gpu_work){ kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i])), false };
+	if (!state || records_begin(state, &records))
+		return;
+	while (records_next_queue(&records, &queue) > 0) {
+		node = topology_find_gpu(nodes, queue.gpu_id);
+		if (node >= 0)
+			ret[node].has_queues = true;
+	}
 }

@@ -115,8 +115,8 @@ static inline bool kfd_state_owns_on(const struct kfd_state *state, size_t i, ui
 
 /* The bytes of VRAM that a RESTORE makes on a GPU. @state NULL: not known, 0. */
 uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id);
-/* The same for each of @nodes, by index. */
-void kfd_state_vram_needs(const struct kfd_state *state, const struct topology *nodes, uint64_t *ret);
+/* What the process works on, for each of @nodes by index. @state NULL: not known, nothing. */
+void kfd_state_work(const struct kfd_state *state, const struct topology *nodes, struct gpu_work *ret);
 
 /* Whether anything else names one of the BOs. */
 bool kfd_state_shares(const struct kfd_state *state);

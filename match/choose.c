@@ -4,12 +4,8 @@
  * two become the same one: the first process chooses, for the memory that all of them need together. Pure, but for the
  * caller's wait.
  */
-#include <inttypes.h>
-
 #include "amdgpu_plugin_util.h"
 #include "match/match.h"
-
-#define MIB(bytes) ((bytes) >> 20)
 
 /* ---- what the processes have in common ---- */
 
@@ -50,15 +46,17 @@ int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_i
 	return -ENOENT;
 }
 
-void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids)
+void match_need(struct match_choices *choices, const struct topology *saved, const struct gpu_work *work, bool keeps_ids)
 {
 	choices->keeps_ids |= keeps_ids;
 	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
 		struct match_choice *choice =
 			topology_is_gpu(saved->nodes[i]) ? choice_of(choices, topology_minor(saved->nodes[i])) : NULL;
 
-		if (choice)
-			choice->vram_needed += vram_needed[i];
+		if (!choice)
+			continue;
+		choice->work.vram_needed += work[i].vram_needed;
+		choice->work.has_queues |= work[i].has_queues;
 	}
 }
 
@@ -112,78 +110,108 @@ static void drop_taken(const struct match_process *process, struct match_candida
 	}
 }
 
-/* For the processes together where that is known: the others follow this one. */
-static uint64_t needed_of(const struct match_process *process, const struct match_pair *pair)
+/* Of the processes together where that is known: the others follow this one. Whether any is done. */
+static bool sum_work(const struct match_process *process, struct gpu_work *ret)
 {
-	const struct match_choice *choice = find_choice(process->choices, pair->saved_minor);
-	uint64_t own = process->vram_needed[pair->saved];
+	bool any = false;
 
-	return choice && choice->vram_needed > own ? choice->vram_needed : own;
+	for (unsigned int i = 0; i < process->saved->nr_nodes; i++) {
+		const struct match_choice *choice = find_choice(process->choices, topology_minor(process->saved->nodes[i]));
+
+		ret[i] = process->work[i];
+		if (choice && topology_is_gpu(process->saved->nodes[i])) {
+			ret[i].has_queues |= choice->work.has_queues;
+			if (choice->work.vram_needed > ret[i].vram_needed)
+				ret[i].vram_needed = choice->work.vram_needed;
+		}
+		any |= ret[i].has_queues || ret[i].vram_needed;
+	}
+	return any;
 }
 
-static bool has_room(const struct match_process *process, const struct gpu_usage *usage, unsigned int local,
-		     uint64_t needed)
+/* For room on the GPUs that it would choose. */
+static void wait_for_room(const struct match_process *process, const struct match_options *options,
+			  struct gpu_usage *usage)
 {
-	if (process->wait_for_room && usage->knows_vram && needed > usage->vram_free)
-		process->wait_for_room(process->arg, local, needed);
-	return !usage->knows_vram || needed <= usage->vram_free;
-}
+	struct match_options without_room = *options;
+	struct match_map *map = NULL;
 
-/* Drops GPUs of the map without room, but for those that others have chosen. Whether there were any. */
-static bool drop_full(const struct match_process *process, const struct match_map *map,
-		      struct match_candidates *candidates)
-{
-	bool dropped = false;
-
-	for (unsigned int i = 0; !process->options->relaxed[MATCH_CHECK_VRAM_SIZE] && i < map->nr_pairs; i++) {
+	without_room.relaxed[MATCH_CHECK_VRAM_SIZE] = true;
+	if (!options->work || options->relaxed[MATCH_CHECK_VRAM_SIZE] ||
+	    match_devices(process->saved, process->machine, &without_room, &map))
+		return;
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
 		const struct match_pair *pair = &map->pairs[i];
-		const struct gpu_usage *usage = &candidates->usage[pair->local];
-		uint64_t needed = needed_of(process, pair);
+		uint64_t needed = options->work[pair->saved].vram_needed;
 
-		if (match_choice_local(process->choices, pair->saved_minor) ||
-		    has_room(process, usage, pair->local, needed))
-			continue;
-		snprintf(candidates->reason[pair->local], sizeof(candidates->reason[pair->local]),
-			 "%" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB in the images (%s)",
-			 MIB(usage->vram_free), pair->user_gpu_id, MIB(needed),
-			 match_check_name(MATCH_CHECK_VRAM_SIZE));
-		dropped = true;
+		if (!match_choice_local(process->choices, pair->saved_minor) && usage[pair->local].knows_vram &&
+		    needed > usage[pair->local].vram_free)
+			process->wait_for_room(process->arg, pair->local, needed);
 	}
-	return dropped;
+	match_map_free(map);
 }
 
-static int match_once(const struct match_process *process, const struct match_candidates *candidates,
-		      struct match_options *options, struct match_map **ret)
-{
-	const char *unusable[TOPOLOGY_MAX_NODES];
-	bool busy[TOPOLOGY_MAX_NODES];
-
-	for (unsigned int i = 0; i < process->machine->nr_nodes; i++) {
-		unusable[i] = candidates->reason[i][0] ? candidates->reason[i] : NULL;
-		busy[i] = candidates->usage[i].has_queues;
-	}
-	options->unusable = unusable;
-	options->busy = process->keeps_ids ? NULL : busy;
-	return match_devices(process->saved, process->machine, options, ret);
-}
-
-int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
+	const char *unusable[TOPOLOGY_MAX_NODES];
+	struct gpu_work work[TOPOLOGY_MAX_NODES];
 	struct match_options options = *process->options;
-	struct match_map *map = NULL;
-	int err;
 
 	options.pairs = pairs;
 	options.nr_pairs = collect_pairs(process, pairs);
 	options.nr_followed = options.nr_pairs - process->options->nr_pairs;
 	drop_taken(process, candidates);
-	err = match_once(process, candidates, &options, &map);
-	while (!err && drop_full(process, map, candidates)) {
-		match_map_free(steal_ptr(map));
-		err = match_once(process, candidates, &options, &map);
+	for (unsigned int i = 0; i < process->machine->nr_nodes; i++)
+		unusable[i] = candidates->reason[i][0] ? candidates->reason[i] : NULL;
+	options.unusable = unusable;
+	options.usage = candidates->usage;
+	options.work = sum_work(process, work) ? work : NULL;
+	if (process->wait_for_room)
+		wait_for_room(process, &options, candidates->usage);
+	return match_devices(process->saved, process->machine, &options, ret);
+}
+
+/* ---- a process that comes before a larger one ---- */
+
+static bool is_part(const struct topology *saved, const struct topology *larger)
+{
+	for (unsigned int i = 0; i < saved->nr_nodes; i++)
+		if (topology_is_gpu(saved->nodes[i]) &&
+		    topology_find_minor(larger, topology_minor(saved->nodes[i])) < 0)
+			return false;
+	return topology_count_gpus(saved) < topology_count_gpus(larger);
+}
+
+/* Adds to @choices what the larger one would choose for this one's GPUs. */
+static void ask_larger(const struct match_process *process, struct match_candidates *candidates,
+		       struct match_choices *choices)
+{
+	struct match_process larger = *process;
+	struct match_map *map = NULL;
+
+	larger.saved = process->largest;
+	memset(larger.work, 0, sizeof(larger.work));
+	/* Where it has no map, or none of what this process may use, each chooses for itself. */
+	if (choose(&larger, candidates, &map))
+		fail_clear();
+	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
+		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
+			match_remember(choices, &map->pairs[i]);
+	match_map_free(map);
+}
+
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+{
+	struct match_choices choices = *process->choices;
+	struct match_process follower = *process;
+
+	follower.choices = &choices;
+	if (process->largest && is_part(process->saved, process->largest)) {
+		ask_larger(process, candidates, &choices);
+		if (!choose(&follower, candidates, ret))
+			return 0;
+		fail_clear();
 	}
-	if (!err)
-		*ret = map;
-	return err;
+	return choose(process, candidates, ret);
 }

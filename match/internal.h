@@ -136,13 +136,13 @@ struct match {
 };
 
 /* Why a local GPU cannot stand in for a saved one. */
-enum obstacle_kind { OBSTACLE_NONE, OBSTACLE_PROP, OBSTACLE_HOST_LINK, OBSTACLE_PINNED };
+enum obstacle_kind { OBSTACLE_NONE, OBSTACLE_PROP, OBSTACLE_ROOM, OBSTACLE_HOST_LINK, OBSTACLE_PINNED };
 
 struct obstacle {
 	enum obstacle_kind kind;
 	enum topology_prop prop; /* OBSTACLE_PROP */
 	bool from_host;		 /* OBSTACLE_HOST_LINK: wanted and found are link ranks */
-	uint64_t wanted;
+	uint64_t wanted; /* OBSTACLE_ROOM: bytes */
 	uint64_t found;
 	enum match_check check; /* that would let it pass when switched off */
 };
@@ -178,13 +178,18 @@ bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
 /* Are the two places on one NUMA node? */
 bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
 
-/* Fills in the problem that these rules pose, all zero before. 0, or -E2BIG: too many kinds of links. */
+/* Fills in what binds things to each other, all zero before. 0, or -E2BIG: too many kinds of links. */
 int rule_problem(const struct match *m, struct problem *p);
 
-/* Takes the busy local GPUs out of the problem, where a saved GPU has idle ones. Returns whether there were any. */
-bool rule_leave_busy(const struct match *m, struct problem *p);
+enum match_work { WORK_ANY, WORK_QUEUES, WORK_KINDS };
 
-/* Fills in the domains and wishes: anew after rule_leave_busy(). */
+/*
+ * Takes the busy local GPUs from the saved ones where such work is done and which have idle ones. Returns whether there
+ * were any.
+ */
+bool rule_leave_busy(const struct match *m, enum match_work work, struct problem *p);
+
+/* Fills in the domains and wishes: before, and anew after rule_leave_busy(). */
 void rule_domains(const struct match *m, struct problem *p);
 
 /* Fails with the reason why there is no map: -ENODEV. @problem: the one that has no solution. */

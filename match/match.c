@@ -124,15 +124,16 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 	return 0;
 }
 
-/* @problem: as the rules pose it; of busy GPUs, only those that a saved one cannot do without are tried at first. */
+/* @problem: as the rules pose it; of busy GPUs, only those that the process' work cannot do without are tried at first. */
 static int solve(const struct match *m, struct problem *problem, struct match_map **ret)
 {
 	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
-	bool left = rule_leave_busy(m, problem);
-	int err = assignment ? assign_solve(problem, LIMIT, assignment) : -ENOMEM;
+	int err = assignment ? -ENODEV : -ENOMEM;
+	bool left = true;
 
-	if (left && (err == -ENODEV || err == -E2BIG)) {
+	for (unsigned int work = WORK_ANY; left && (err == -ENODEV || err == -E2BIG); work++) {
 		rule_domains(m, problem);
+		left = work < WORK_KINDS && rule_leave_busy(m, work, problem);
 		err = assign_solve(problem, LIMIT, assignment);
 	}
 	if (err == -ENODEV)

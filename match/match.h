@@ -11,13 +11,16 @@
  *   bandwidth; PCIe peer access needs PCIe peer access or XGMI. A link must
  *   have the atomic operations that the saved link had.
  *   NUMA: GPUs of one NUMA node go to one NUMA node.
+ *   Room: a GPU has as much free VRAM as is needed there.
  *   Links to other nodes do not matter.
  *   Pairs that the user names are checked like all others.
  *
  * The choice
- *   Idle local GPUs alone are tried first, then all. The saved GPU with the
- *   fewest possible local ones chooses first; it tries idle ones first, then the
+ *   A process sees GPUs that it never works on. Where it does, idle local ones
+ *   alone are tried first; then for its queues alone; then all. The saved GPU with
+ *   the fewest possible local ones chooses first; it tries idle ones first, then the
  *   one with its gpu id, its PCI address, its NUMA node, the first in the machine's order.
+ *   Where nothing is done, idle or not does not matter.
  *   The first map that keeps the rules is taken: the GPUs of before, where all
  *   are there and idle, but not always the map with the most wishes fulfilled.
  *   The search has a limit, in steps, that ordinary machines do not come near:
@@ -45,14 +48,16 @@ enum match_check {
 	MATCH_CHECK_ALWAYS = MATCH_NR_CHECKS,
 };
 
-/* Zeroed: all rules hold, all local GPUs may be used, none is busy. Owns nothing. */
+/* Zeroed: all rules hold, all local GPUs may be used, none is busy or full. Owns nothing. */
 struct match_options {
 	bool relaxed[MATCH_NR_CHECKS];
 	const struct device_map_entry *pairs; /* that the user names */
 	unsigned int nr_pairs;
 	unsigned int nr_followed;    /* of the pairs, the last ones: other processes have chosen them, not the user */
 	const char *const *unusable; /* per local node: why it may not be used, or NULL; NULL: all may */
-	const bool *busy;	     /* per local node: others use it; NULL: all are idle */
+	const struct gpu_usage *usage; /* per local node: what others use of it; NULL: nothing */
+	const struct gpu_work *work; /* per saved node: what is done there; NULL: the process works on all, room is not asked */
+	bool keeps_ids;		     /* GPUs of the same ids come before idle ones */
 };
 
 struct match_pair {
@@ -86,7 +91,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 struct match_choice {
 	uint32_t saved_minor;
 	uint32_t local_gpu_id; /* that it has become; 0: none yet */
-	uint64_t vram_needed;  /* bytes, of all processes together; 0: not known */
+	struct gpu_work work;  /* of all processes together, as far as it is known */
 };
 
 /* {} to begin with. May be in shared memory. */
@@ -100,10 +105,10 @@ struct match_choices {
 uint32_t match_choice_local(const struct match_choices *choices, uint32_t saved_minor);
 int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_id);
 /*
- * A process needs so much on its GPUs, by index of saved->nodes[], and GPUs of the same ids. For each, before the first
- * one chooses.
+ * What a process works on, by index of saved->nodes[], and whether it needs GPUs of the same ids. For each, before the
+ * first one chooses.
  */
-void match_need(struct match_choices *choices, const struct topology *saved, const uint64_t *vram_needed, bool keeps_ids);
+void match_need(struct match_choices *choices, const struct topology *saved, const struct gpu_work *work, bool keeps_ids);
 /* A process has chosen. 0; -ENOSPC, without a message, when the table is full. */
 int match_remember(struct match_choices *choices, const struct match_pair *pair);
 
@@ -116,19 +121,19 @@ struct match_candidates {
 /* Who wants GPUs. All of it is borrowed. */
 struct match_process {
 	const struct topology *saved;	/* its GPUs */
+	const struct topology *largest; /* of the process that has most of them, if that is known */
 	const struct topology *machine;
-	const struct match_options *options; /* but for unusable and busy */
+	const struct match_options *options; /* but for what follows from the candidates */
 	const struct match_choices *choices; /* of the processes before it */
-	bool keeps_ids;			     /* GPUs of the same ids come before idle ones */
-	uint64_t vram_needed[TOPOLOGY_MAX_NODES]; /* bytes that it needs itself, by index of saved->nodes[] */
+	struct gpu_work work[TOPOLOGY_MAX_NODES]; /* its own, by index of saved->nodes[]; of choices where that is more */
 	/* Updates the usage of a GPU that has too little memory. NULL: it stays as it is. */
 	void (*wait_for_room)(void *arg, unsigned int local, uint64_t needed);
 	void *arg;
 };
 
 /*
- * As match_devices(), with the GPUs that the candidates allow and have room. What turns out to be taken or full gets
- * its reason there.
+ * As match_devices(), with the GPUs that the candidates allow. What turns out to be taken gets its reason there. A
+ * process that comes before one with more GPUs chooses so that the rest of these have a map, too, where there is one.
  */
 int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret);
 

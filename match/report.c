@@ -4,9 +4,12 @@
  *
  * An obstacle names what was wanted, what is there on which local GPUs, and the setting that accepts it if there is one.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include "match/internal.h"
+
+#define MIB ((uint64_t)1 << 20)
 
 struct text {
 	char bytes[FAIL_TEXT_MAX];
@@ -51,6 +54,8 @@ static void add_obstacle(const struct match *m, unsigned int thing, const struct
 		add(text, "%s, wanted %s%s%s%s", topology_prop_info(o->prop)->name,
 		    rule_is_at_least(o->prop) ? "at least " : "", wanted, capability ? ", differs in " : "",
 		    capability ? capability : "");
+	} else if (o->kind == OBSTACLE_ROOM) {
+		add(text, "free VRAM, wanted at least %" PRIu64 " MiB", (o->wanted + MIB - 1) / MIB);
 	} else if (o->kind == OBSTACLE_HOST_LINK) {
 		add(text, "link %s the host, wanted %s", o->from_host ? "from" : "to",
 		    rank_name((enum link_rank)o->wanted));
@@ -71,6 +76,8 @@ static void add_found(const struct obstacle *o, struct text *text)
 	if (o->kind == OBSTACLE_PROP) {
 		topology_value_text(o->prop, o->found, value, sizeof(value));
 		add(text, " (%s)", value);
+	} else if (o->kind == OBSTACLE_ROOM) {
+		add(text, " (%" PRIu64 " MiB)", o->found / MIB);
 	} else if (o->kind == OBSTACLE_HOST_LINK) {
 		add(text, " (%s)", o->found >= o->wanted ? "no atomics" : rank_name((enum link_rank)o->found));
 	}

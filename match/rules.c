@@ -224,6 +224,19 @@ static struct obstacle check_host_link(const struct match *m, unsigned int thing
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
 }
 
+/* Who follows another process finds that one's memory on the GPU. */
+static struct obstacle check_room(const struct match *m, unsigned int thing, unsigned int place)
+{
+	const struct gpu_usage *usage = m->options->usage ? &m->options->usage[m->local_node[place]] : NULL;
+	uint64_t needed = m->options->work ? m->options->work[m->saved_node[thing]].vram_needed : 0;
+
+	if (!usage || !usage->knows_vram || needed <= usage->vram_free || m->follows[thing])
+		return (struct obstacle){ .kind = OBSTACLE_NONE };
+	return (struct obstacle){
+		.kind = OBSTACLE_ROOM, .wanted = needed, .found = usage->vram_free, .check = MATCH_CHECK_VRAM_SIZE
+	};
+}
+
 struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int place)
 {
 	struct obstacle obstacle;
@@ -231,6 +244,8 @@ struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int
 	if (m->pinned[thing] >= 0 && m->pinned[thing] != (int)place)
 		return (struct obstacle){ .kind = OBSTACLE_PINNED, .check = MATCH_CHECK_ALWAYS };
 	obstacle = check_props(m, saved_gpu(m, thing), local_gpu(m, place));
+	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_VRAM_SIZE))
+		obstacle = check_room(m, thing, place);
 	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_TOPOLOGY))
 		obstacle = check_host_link(m, thing, place);
 	return obstacle;
@@ -356,7 +371,14 @@ static void fill_kinds(const struct match *m, const struct pair_kind *kinds, str
 
 static bool is_busy(const struct match *m, unsigned int place)
 {
-	return m->options->busy && m->options->busy[m->local_node[place]];
+	return m->options->usage && !m->options->keeps_ids && m->options->usage[m->local_node[place]].has_queues;
+}
+
+static bool works_on(const struct match *m, unsigned int thing, enum match_work work)
+{
+	const struct gpu_work *done = m->options->work ? &m->options->work[m->saved_node[thing]] : NULL;
+
+	return !done || done->has_queues || (work == WORK_ANY && done->vram_needed);
 }
 
 /* The first wish is the most important one. */
@@ -364,7 +386,7 @@ static bool fulfils(const struct match *m, unsigned int thing, unsigned int plac
 {
 	const struct topology_node *saved = saved_gpu(m, thing), *local = local_gpu(m, place);
 	const bool wishes[PROBLEM_WISHES] = {
-		!is_busy(m, place),
+		!is_busy(m, place) || !works_on(m, thing, WORK_ANY),
 		topology_gpu_id(saved) == topology_gpu_id(local),
 		same_value(saved, local, TOPOLOGY_DOMAIN) && same_value(saved, local, TOPOLOGY_LOCATION_ID),
 		same_value(saved, local, TOPOLOGY_NUMA_NODE),
@@ -394,12 +416,12 @@ static bool has_idle(const struct match *m, const struct problem *p, unsigned in
 	return false;
 }
 
-bool rule_leave_busy(const struct match *m, struct problem *p)
+bool rule_leave_busy(const struct match *m, enum match_work work, struct problem *p)
 {
 	bool left = false;
 
 	for (unsigned int i = 0; i < p->nr_things; i++) {
-		if (!has_idle(m, p, i))
+		if (!works_on(m, i, work) || !has_idle(m, p, i))
 			continue;
 		for_each_place (v, &p->domain[i]) {
 			if (!is_busy(m, (unsigned int)v))
@@ -423,6 +445,5 @@ int rule_problem(const struct match *m, struct problem *p)
 	if (err)
 		return err;
 	fill_kinds(m, kinds, p);
-	rule_domains(m, p);
 	return 0;
 }

@@ -25,6 +25,7 @@ struct run {
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	struct match_candidates candidates; /* of the process whose turn it is */
 	struct match_choices choices;
+	const struct topology *largest; /* the GPUs of the process that has most */
 	bool all_fit;
 };
 
@@ -34,13 +35,14 @@ static int choose(struct run *run, const struct kfd_image *kfd, const struct top
 {
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
-		.saved = saved, .machine = run->machine, .options = &options, .choices = &run->choices,
-		.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK],
+		.saved = saved, .largest = run->largest, .machine = run->machine, .options = &options,
+		.choices = &run->choices,
 	};
 
+	options.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK];
 	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
 		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
-	kfd_state_vram_needs(kfd ? &kfd->state : NULL, saved, process.vram_needed);
+	kfd_state_work(kfd ? &kfd->state : NULL, saved, process.work);
 	memset(&run->candidates, 0, sizeof(run->candidates));
 	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
 	return match_choose(&process, &run->candidates, ret);
@@ -143,15 +145,17 @@ static void match_file(struct run *run, const struct image_file *file, const str
 /* Of all processes together, as a restore adds it up before the first one chooses. */
 static void add_needs(struct run *run)
 {
-	uint64_t needs[TOPOLOGY_MAX_NODES];
+	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
 	for (size_t i = 0; i < run->images.nr; i++) {
 		const struct kfd_image *kfd = run->images.files[i].kfd;
 
 		if (!image_is_process(&run->images.files[i]))
 			continue;
-		kfd_state_vram_needs(&kfd->state, kfd->nodes, needs);
-		match_need(&run->choices, kfd->nodes, needs, kfd_image_keeps_ids(kfd));
+		kfd_state_work(&kfd->state, kfd->nodes, work);
+		match_need(&run->choices, kfd->nodes, work, kfd_image_keeps_ids(kfd));
+		if (!run->largest || topology_count_gpus(kfd->nodes) > topology_count_gpus(run->largest))
+			run->largest = kfd->nodes;
 	}
 }
 

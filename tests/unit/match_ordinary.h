@@ -236,7 +236,7 @@ static const struct change changes[] = {
 struct ordinary_case {
 	struct topology *saved;
 	struct topology *local;
-	bool busy[TOPOLOGY_MAX_NODES];
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	struct match_options options; /* points into this struct */
 };
 
@@ -320,12 +320,12 @@ static inline void ordinary_make(struct ordinary_case *ret, const struct descrip
 			set_prop(node_of(ret->saved, d->nr_cpus + k), TOPOLOGY_GPU_ID, 0);
 		if (c->scattered || !k || d->gpu[k].package != d->gpu[k - 1].package)
 			busy = ordinary_below(&random, 8) < c->busy;
-		ret->busy[d->nr_cpus + slot[k]] = busy;
+		ret->usage[d->nr_cpus + slot[k]].has_queues = busy;
 	}
 	ordinary_damage(c, d, ret->local);
 	must(topology_finish(ret->saved));
 	must(topology_finish(ret->local));
-	ret->options.busy = c->busy ? ret->busy : NULL;
+	ret->options.usage = c->busy ? ret->usage : NULL;
 }
 
 static inline void ordinary_done(struct ordinary_case *c)

@@ -19,6 +19,7 @@
 static struct topology *saved, *machine;
 static struct settings settings;
 static struct shared *shared;
+static struct topology *largest;
 static struct gpus gpus;
 static struct gpu_usage usages[TOPOLOGY_MAX_NODES];
 static uint32_t closed_minor; /* that the task may not open */
@@ -72,6 +73,22 @@ int kfd_image_next(int after)
 	return after + 1 < nr_images ? after + 1 : -1;
 }
 
+static struct topology *copy_of(const struct topology *t)
+{
+	struct topology *copy = topology_new();
+	struct topology_node *node;
+
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
+		must(topology_add_node(copy, t->nodes[i]->id, &node));
+		node->present = t->nodes[i]->present;
+		memcpy(node->value, t->nodes[i]->value, sizeof(node->value));
+		for (unsigned int l = 0; l < t->nodes[i]->nr_links; l++)
+			must(topology_node_add_link(node, &t->nodes[i]->links[l]));
+	}
+	must(topology_finish(copy));
+	return copy;
+}
+
 int kfd_image_read(int id, struct kfd_image **ret)
 {
 	if (!images[id]) {
@@ -80,7 +97,7 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	}
 	*ret = calloc(1, sizeof(**ret));
 	assert_non_null(*ret);
-	(*ret)->nodes = images[id];
+	(*ret)->nodes = copy_of(images[id]);
 	(*ret)->state = image_states[id];
 	(*ret)->nr_sharers = kfd_state_shares(&image_states[id]) ? 2 : 0;
 	return 0;
@@ -88,6 +105,8 @@ int kfd_image_read(int id, struct kfd_image **ret)
 
 void kfd_image_free(struct kfd_image *image)
 {
+	if (image)
+		topology_free(image->nodes);
 	free(image);
 }
 
@@ -186,12 +205,15 @@ static int teardown(void **state)
 	shared_free(shared);
 	topology_free(saved);
 	topology_free(machine);
+	topology_free(steal_ptr(largest));
 	return 0;
 }
 
 static int choose(const struct topology *of, const struct kfd_state *needed)
 {
-	const struct restore restore = { .machine = machine, .settings = &settings, .shared = shared };
+	const struct restore restore = {
+		.machine = machine, .settings = &settings, .shared = shared, .largest = largest
+	};
 
 	gpus_done(&gpus);
 	return gpus_setup(&gpus, &restore, of, needed);
@@ -272,8 +294,8 @@ FIXTURE_TEST(both_numbers_are_told_where_all_are_too_full)
 	free_vram(1, 3 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
 	assert_logged("no map of 1 saved GPUs");
-	assert_logged("0x1000: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
-	assert_logged("0x1001: 3 MiB of its VRAM are free");
+	assert_logged("free VRAM, wanted at least 1100 MiB (KFD_VRAM_SIZE_CHECK=0 accepts it): local 0x1000 (1099 MiB) "
+		      "0x1001 (3 MiB)");
 	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
 	assert_int_equal(choose(saved, &needs), 0);
 }
@@ -309,7 +331,7 @@ FIXTURE_TEST(memory_that_stays_taken_is_not_waited_for_long)
 	free_vram(1, 2 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
 	assert_in_range(nr_sleeps, 1, 100);
-	assert_logged("0x1000: 900 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB");
+	assert_logged("free VRAM, wanted at least 1100 MiB (KFD_VRAM_SIZE_CHECK=0 accepts it): local 0x1000 (900 MiB)");
 }
 
 static void images_are(struct topology *first, struct topology *second, int nr)
@@ -334,7 +356,7 @@ FIXTURE_TEST(what_all_processes_need_decides)
 	image_states[1] = (struct kfd_state){ .bos = &large, .nr_bos = 1 };
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 1100 * MIB);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, &image_states[0]), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* The parent has its memory by now. */
@@ -491,15 +513,15 @@ FIXTURE_TEST(what_no_gpu_can_be_is_refused_at_once)
 	struct topology *three = machine_of(0x1000, 3);
 
 	images_are(three, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
 	assert_logged("no map of 3 saved GPUs to 2 local ones");
-	assert_int_equal(precheck_images(machine, &settings, shared, false), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, false, &largest), 0);
 	/* Another process of the directory has a chance. */
 	log_clear();
 	images_are(three, saved, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	images_are(three, three, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
 	topology_free(three);
 }
 
@@ -510,21 +532,21 @@ FIXTURE_TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share)
 
 	usages[GPU].has_queues = true;
 	images_are(saved, saved, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* Another process of the dump shares, and will follow this one. */
 	shared_free(shared);
 	shared = shared_new();
 	image_states[1] = (struct kfd_state){ .bos = &sharing, .nr_bos = 1, .nr_records = 1 };
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(log_errors, 0);
 	settings.flag[SETTING_SHARING_CHECK] = false;
 	shared_free(shared);
 	shared = shared_new();
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 }
@@ -535,12 +557,12 @@ FIXTURE_TEST(pairs_that_are_not_there_are_refused_at_once)
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
-	assert_int_equal(precheck_images(machine, &settings, shared, true), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
 	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
 	machine->nr_hidden = 1;
-	assert_int_equal(precheck_images(machine, &settings, shared, true), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
@@ -550,11 +572,11 @@ FIXTURE_TEST(what_cannot_be_said_yet_is_left_to_the_tasks)
 
 	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	images_are(none, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	images_are(NULL, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true), 0);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_string_equal(log_text, "");
 	topology_free(none);
 }

@@ -65,18 +65,18 @@ FIXTURE_TEST(match_prefers_numa_nodes_to_low_numbers)
 
 FIXTURE_TEST(match_prefers_idle_gpus_to_all_names)
 {
-	bool busy[TOPOLOGY_MAX_NODES] = { [GPU] = true, [GPU + 1] = true };
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { [GPU].has_queues = true, [GPU + 1].has_queues = true };
 
 	for (uint32_t i = 0; i < 2; i++)
 		add_gpu(saved, GPU + i, 0xa0 + i, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		add_gpu(local, GPU + i, 0xa0 + i, 0);
-	options.busy = busy;
+	options.usage = usage;
 	assert_int_equal(match(), 0);
 	assert_pair(0, 0xa0, 0xa2);
 	assert_pair(1, 0xa1, 0xa3);
 	/* Where one has to be busy, the name decides which. */
-	busy[GPU + 2] = true;
+	usage[GPU + 2].has_queues = true;
 	assert_int_equal(match(), 0);
 	assert_pair(0, 0xa0, 0xa3);
 	assert_pair(1, 0xa1, 0xa1);
@@ -85,13 +85,13 @@ FIXTURE_TEST(match_prefers_idle_gpus_to_all_names)
 /* Two idle GPUs in a hive do not help three linked ones: links come first. */
 FIXTURE_TEST(match_prefers_links_to_idle_gpus)
 {
-	bool busy[TOPOLOGY_MAX_NODES] = { [GPU] = true, [GPU + 1] = true };
+	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { [GPU].has_queues = true, [GPU + 1].has_queues = true };
 
 	plain_machines(3, 5);
 	link_hive(saved, GPU, 3);
 	link_hive(local, GPU, 3);
 	link_hive(local, GPU + 3, 2);
-	options.busy = busy;
+	options.usage = usage;
 	assert_int_equal(match(), 0);
 	assert_pair(0, 0xa0, 0xb2);
 	assert_pair(1, 0xa1, 0xb0);
@@ -244,6 +244,144 @@ FIXTURE_TEST(match_refuses_groups_that_do_not_fit_together)
 	for (uint32_t i = 0; i < 2; i++)
 		link_hive(local, GPU + 5 * i, 5);
 	assert_refused("no choice of local GPUs keeps all links", "KFD_TOPOLOGY_CHECK=0 does not look at links");
+}
+
+/* ---- work: a process sees more GPUs than it works on ---- */
+
+static struct match_candidates candidates;
+static struct match_choices choices;
+
+/* A machine of eight in a hive, with the same ids at dump and at restore. @done, @others: a digit for each GPU. */
+static void eight_gpus(const char *done, const char *others, uint64_t others_free, struct match_process *process)
+{
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	*process = (struct match_process){ .saved = saved, .machine = local, .options = &options, .choices = &choices };
+	for (uint32_t i = 0; i < 8; i++) {
+		struct gpu_usage *usage = &candidates.usage[GPU + i];
+
+		process->work[GPU + i].has_queues = done[i] == 'q';
+		process->work[GPU + i].vram_needed = done[i] == '.' ? 0 : done[i] == 'c' ? GIB : 50 * GIB;
+		usage->knows_vram = true;
+		usage->has_queues = others[i] == 'q';
+		usage->vram_free = others[i] == 'q' ? others_free : 64 * GIB;
+	}
+}
+
+static int choose(const struct match_process *process)
+{
+	match_map_free(steal_ptr(map));
+	fail_clear();
+	return match_choose(process, &candidates, &map);
+}
+
+/* q: queues and much VRAM, c: a little VRAM, .: nothing. What each of the eight becomes. */
+static const struct {
+	const char *done, *others;
+	uint64_t others_free_gib;
+	const char *becomes;
+} eights[] = {
+	{ ".......q", "........", 64, "01234567" },
+	{ ".......q", "q.......", 40, "01234567" },
+	{ ".......q", "q.......", 60, "01234567" },
+	{ "....qqqq", "qqqq....", 40, "01234567" },
+	{ "....qqqq", "qqqq....", 60, "01234567" },
+	{ "q.......", ".......q", 40, "01234567" },
+	{ "qqqq....", "....qqqq", 40, "01234567" },
+	/* Its own is taken: an idle one. */
+	{ "q.......", "q.......", 40, "10234567" },
+	{ "q.......", "q.......", 60, "10234567" },
+	/* Nothing is known of it, as of a launcher that sees all: idle ones where there are enough. */
+	{ "........", "q.......", 40, "12345670" },
+};
+
+FIXTURE_TEST(match_keeps_gpus_that_the_job_works_on)
+{
+	struct match_process process;
+	char becomes[9] = "";
+
+	for (uint32_t i = 0; i < 8; i++) {
+		add_gpu(saved, GPU + i, 0xa0 + i, 0);
+		add_gpu(local, GPU + i, 0xa0 + i, 0);
+	}
+	link_hive(saved, GPU, 8);
+	link_hive(local, GPU, 8);
+	must(topology_finish(saved));
+	must(topology_finish(local));
+	for (size_t n = 0; n < ARRAY_SIZE(eights); n++) {
+		eight_gpus(eights[n].done, eights[n].others, eights[n].others_free_gib * GIB, &process);
+		assert_int_equal(choose(&process), 0);
+		for (unsigned int i = 0; i < 8; i++)
+			becomes[i] = (char)('0' + map->pairs[i].local - GPU);
+		if (strcmp(becomes, eights[n].becomes))
+			fail_msg("work %s, others %s, %u GiB free there: %s, not %s", eights[n].done, eights[n].others,
+				 (unsigned int)eights[n].others_free_gib, becomes, eights[n].becomes);
+	}
+}
+
+/* It is a rule of one saved and one local GPU: where nothing is needed, a full one does. */
+FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
+{
+	struct match_process process = { .saved = saved, .machine = local, .options = &options, .choices = &choices };
+
+	plain_machines(2, 2);
+	must(topology_finish(saved));
+	must(topology_finish(local));
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	process.work[GPU].vram_needed = 10 * GIB;
+	candidates.usage[GPU] = (struct gpu_usage){ .knows_vram = true, .vram_free = 9 * GIB + 1 };
+	candidates.usage[GPU + 1] = (struct gpu_usage){ .knows_vram = true, .vram_free = 10 * GIB };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb0);
+	candidates.usage[GPU + 1].vram_free--;
+	assert_int_equal(choose(&process), -ENODEV);
+	assert_report("1 of 2 saved GPUs fit no local GPU; saved 0xa0: free VRAM, wanted at least 10240 MiB "
+		      "(KFD_VRAM_SIZE_CHECK=0 accepts it): local 0xb0 (9216 MiB) 0xb1 (10239 MiB)");
+	options.relaxed[MATCH_CHECK_VRAM_SIZE] = true;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb0);
+}
+
+/* ---- one process after the other ---- */
+
+/* Three GPUs of which two are linked by XGMI; @only: the process has no other. */
+static void linked_pair(struct topology *t, unsigned int nr, uint32_t first_id, unsigned int pair, unsigned int only)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (!only || only == i + 1)
+			add_gpu(t, GPU + i, first_id + i, 0);
+	if (!only)
+		link_hive(t, GPU + pair, 2);
+	must(topology_finish(t));
+}
+
+/* The first process has one GPU of a hive of two, the second one both: the first must not take the lone one. */
+FIXTURE_TEST(match_leaves_room_for_the_process_with_the_most_gpus)
+{
+	_cleanup_topology_ struct topology *first = machine_new(2);
+	struct match_process process = { .machine = local, .options = &options, .choices = &choices, .largest = saved };
+
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	linked_pair(local, 3, 0xb0, 1, 0);
+	linked_pair(saved, 2, 0xa0, 0, 0);
+	linked_pair(first, 2, 0x70, 0, 1);
+	process.saved = first;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0x70, 0xb1);
+	match_remember(&choices, &map->pairs[0]);
+	process.saved = saved;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	assert_pair(1, 0xa1, 0xb2);
+	/* Where the larger one has no map at all, each is on its own. */
+	memset(&choices, 0, sizeof(choices));
+	strcpy(candidates.reason[GPU + 1], "it is somebody's");
+	process.saved = first;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0x70, 0xb0);
 }
 
 UNIT_MAIN(NULL, NULL)

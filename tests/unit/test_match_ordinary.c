@@ -36,7 +36,7 @@ static void check_busy(const struct ordinary_case *c, const struct match_map *ma
 	struct match_map *other = NULL;
 
 	for (unsigned int i = 0; i < c->local->nr_nodes; i++)
-		unusable[i] = c->busy[i] ? "busy" : NULL;
+		unusable[i] = c->usage[i].has_queues ? "busy" : NULL;
 	idle.unusable = unusable;
 	if (match_devices(c->saved, c->local, &idle, &other)) {
 		fail_clear();
@@ -44,7 +44,7 @@ static void check_busy(const struct ordinary_case *c, const struct match_map *ma
 	}
 	match_map_free(other);
 	for (unsigned int i = 0; i < map->nr_pairs; i++)
-		if (c->busy[map->pairs[i].local])
+		if (c->usage[map->pairs[i].local].has_queues)
 			fail_msg("%s: a busy GPU is taken, and idle ones would do", name);
 }
 

@@ -15,6 +15,7 @@ test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_ordinary_SRCS := $(filter-out match/match.c,$(match_SRCS))
 test_match_choice_SRCS := $(match_SRCS)
+test_match_oracle_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
 test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
-# GPUs that another job uses: an idle one comes first, for all tasks alike, and a queue that is taken is said to be
+# GPUs that another job uses: an idle one comes first where the job works, for all tasks alike; a queue that is taken is named
 # gpus: default
 
 # shellcheck source=tests/e2e/pairs.sh
@@ -26,3 +26,12 @@ alive "$stranger" || fail "the other job is gone"
 pair_shown
 stranger_end
 accepted "and then it is free again" 128=128
+
+# It sees both GPUs and works on one.
+machine_load 2xmi100 '/^hive_id/d'
+job_dump --gpus 1
+stranger_start --gpus 0 "${small_job[@]}"
+"$top/build/amdgpu-checkpoint" match "$images" >"$work/match.out" 2>&1 || fail "match: $(tail -n 1 "$work/match.out")"
+grep -q '(renderD129 at dump) becomes gpu .*(renderD129,' "$work/match.out" || fail "match moves the job from its own GPU"
+accepted "a job on one of two GPUs stays there while others use the one that it never used" 128=128 129=129
+stranger_end
