@@ -7,8 +7,8 @@
  *   2. the machine's file (normally SETTINGS_MACHINE_CONF),
  *   3. environment variables.
  * Images travel between machines: the machine's owner and the one who starts
- * criu have the last word. For the same reason the first file may not name a
- * file to be written (KFD_PROGRESS).
+ * criu have the last word. For the same reason the first file may say where
+ * and how large, KFD_DEVICE_MAP and KFD_MAX_BUFFER_SIZE, and nothing else.
  *
  * Files hold lines "KEY = VALUE"; "#" at the start of a line or after white
  * space begins a comment. Unknown keys, keys given twice and bad values are
@@ -95,6 +95,12 @@ const char *setting_name(enum setting id);
 /* The flag of that name, which has to be one. */
 bool settings_flag(const struct settings *settings, const char *name);
 
+/*
+ * The setting that a variable of an environment, "NAME=VALUE", was probably meant for: it is none, and looks like one.
+ * NULL: it is a setting, or of somebody else.
+ */
+const char *setting_meant(const char *variable);
+
 /* The values that it takes, in words. */
 const char *setting_accepted(enum setting id);
 
@@ -103,7 +109,10 @@ const char *setting_accepted(enum setting id);
 /* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. @arg is not used. */
 const char *options_or_environment(const char *name, void *arg);
 
-/* Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. */
+/*
+ * Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. A variable of the
+ * environment may be somebody else's: there is a warning about each that looks like a setting and is none.
+ */
 void options_check(struct settings *settings);
 
 #endif

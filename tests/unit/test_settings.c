@@ -485,25 +485,68 @@ FIXTURE_TEST(settings_later_sources_win)
 {
 	struct world *w = *unit_state;
 
-	write_image(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 0\nKFD_FW_VER_CHECK = 0\nKFD_MAX_BUFFER_SIZE = 65M\n");
-	write_machine(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 1\nKFD_MAX_BUFFER_SIZE = 64M\n");
+	write_image(w, "KFD_DEVICE_MAP = 1=2\nKFD_MAX_BUFFER_SIZE = 65M\n");
+	write_machine(w, "KFD_NUMA_CHECK = 0\nKFD_VRAM_SIZE_CHECK = 0\nKFD_MAX_BUFFER_SIZE = 64M\n");
 	set_env(w, "KFD_NUMA_CHECK", "1");
 	assert_int_equal(load(w), 0);
 	assert_true(w->settings.flag[SETTING_NUMA_CHECK]);
-	assert_true(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
-	assert_false(w->settings.flag[SETTING_FW_VER_CHECK]);
+	assert_false(w->settings.flag[SETTING_VRAM_SIZE_CHECK]);
+	assert_int_equal(w->settings.n_device_map, 1);
 	assert_int_equal(w->settings.max_buffer_size_bytes, 64 << 20);
 	assert_int_equal(w->settings.from[SETTING_NUMA_CHECK], SETTING_OF_ENVIRONMENT);
-	assert_int_equal(w->settings.from[SETTING_VRAM_SIZE_CHECK], SETTING_OF_MACHINE);
-	assert_int_equal(w->settings.from[SETTING_FW_VER_CHECK], SETTING_OF_IMAGE);
+	assert_int_equal(w->settings.from[SETTING_MAX_BUFFER_SIZE], SETTING_OF_MACHINE);
+	assert_int_equal(w->settings.from[SETTING_DEVICE_MAP], SETTING_OF_IMAGE);
 }
 
-FIXTURE_TEST(settings_image_may_not_name_a_file_to_write)
+/* Neither does it switch off a check, nor name a file to be written. */
+FIXTURE_TEST(settings_image_may_name_gpus_and_sizes_alone)
 {
+	static const char *const good[SETTING_MAX] = {
+		[SETTING_DEVICE_MAP] = "1=2", [SETTING_MAX_BUFFER_SIZE] = "1M", [SETTING_PROGRESS] = "/etc/passwd",
+		[SETTING_WAIT] = "early",
+	};
 	struct world *w = *unit_state;
 
-	write_image(w, "KFD_PROGRESS = /etc/passwd\n");
-	assert_refused(w, SETTINGS_IMAGE_CONF ":1:", "KFD_PROGRESS", "image directory");
+	for (unsigned int id = 0; id < SETTING_MAX; id++) {
+		const char *value = good[id] ? good[id] : "0";
+		char text[128];
+
+		snprintf(text, sizeof(text), "# a comment\n%s = %s\n", setting_name(id), value);
+		write_image(w, text);
+		if (id == SETTING_DEVICE_MAP || id == SETTING_MAX_BUFFER_SIZE)
+			assert_int_equal(load(w), 0);
+		else
+			assert_refused(w, SETTINGS_IMAGE_CONF ":2:", setting_name(id),
+				       "may not be set in the image directory; use " SETTINGS_MACHINE_CONF);
+	}
+}
+
+/* ---- misspelt ---- */
+
+TEST(settings_know_what_was_meant)
+{
+	static const char *const cases[][2] = {
+		{ "KFD_FW_VER_CHEK=0", "KFD_FW_VER_CHECK" },
+		{ "KFD_DEVICE_MAPS=1=2", "KFD_DEVICE_MAP" },
+		{ "KFD_DEVICEMAP=1=2", "KFD_DEVICE_MAP" },
+		{ "kfd_device_map=1=2", "KFD_DEVICE_MAP" },
+		{ "KFD_MAX_BUFER_SIZE=64M", "KFD_MAX_BUFFER_SIZE" },
+		{ "KFD_PARALEL_RESTORE=0", "KFD_PARALLEL_RESTORE" },
+		{ "KFD_NUMA_CHECKS=0", "KFD_NUMA_CHECK" },
+		{ "KFD_SHARE_CHECK=0", "KFD_SHARING_CHECK" },
+		{ "KFD_VRAM_CHECK=0", "KFD_NUMA_CHECK" },
+		{ "KFD_WAITS=early", "KFD_WAIT" },
+	};
+	static const char *const others[] = {
+		"KFD_DEVICE_MAP=1=2", "KFD_WAIT=early", "KFD_NUMA_CHECK", "PATH=/KFD_NUMA_CHEK", "KFD_", "KFD_=", "", "=",
+		"KFD_DEBUG=1", "KFD_TEST=1", "KFD_LOG=5", "KFD_IGNORE_CRAT=1", "HSA_NUMA_CHECK=0", "DKFD_NUMA_CHECK=0",
+		"KFD_A_NAME_THAT_IS_LONGER_THAN_ANY_SETTING_CHECK=1",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(setting_meant(cases[i][0]), cases[i][1]);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_null(setting_meant(others[i]));
 }
 
 /* ---- mistakes that wait ---- */

@@ -49,10 +49,16 @@ accepted "GPU chosen by the file in the image directory" 128=129
 
 machine vram_size=256M
 echo "KFD_VRAM_SIZE_CHECK = no" >"$images/amdgpu_plugin.conf"
-accepted "check switched off in the image directory"
-echo "KFD_VRAM_SIZE_CHECK = yes" >"$machine_conf"
-refused "check switched off in the image directory, demanded by the machine" "KFD_VRAM_SIZE_CHECK"
+refused "check switched off in the image directory" "amdgpu_plugin.conf:1: KFD_VRAM_SIZE_CHECK may not be set in the image directory"
+rm "$images/amdgpu_plugin.conf"
+echo "KFD_VRAM_SIZE_CHECK = no" >"$machine_conf"
+accepted "check switched off by the machine's file"
 rm "$machine_conf"
+export KFD_VRAM_SIZE_CHEK=0
+refused "check switched off by a misspelt variable" "vram_size"
+grep -q "Warning: the environment has KFD_VRAM_SIZE_CHEK, .* KFD_VRAM_SIZE_CHECK is meant" "$work/$criu_runs-restore.log" ||
+	fail "the misspelt variable is not named"
+unset KFD_VRAM_SIZE_CHEK
 echo "KFD_PROGRESS = /etc/passwd" >"$images/amdgpu_plugin.conf"
 refused "file to be written, named in the image directory" "KFD_PROGRESS"
 printf '# comment\nKFD_VRAM_CHECK = 0\n' >"$images/amdgpu_plugin.conf"
