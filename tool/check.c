@@ -344,6 +344,7 @@ static int check(struct check *c, const char *images_dir)
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
 	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
+	check_permissions();
 	status = check_tasks(c);
 	if (images_dir)
 		check_images_dir(images_dir, c->vram_bytes + c->memory_bytes);

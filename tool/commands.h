@@ -23,6 +23,9 @@ int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_resume(const struct arguments *arguments);
 
+/* A point about what criu would be allowed to, run from here. */
+void check_permissions(void);
+
 /* A point about the directory of images, of which a dump needs so many bytes. */
 void check_images_dir(const char *directory, uint64_t needed_bytes);
 

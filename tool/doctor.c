@@ -4,6 +4,7 @@
  * nothing, but opens /dev/kfd as every program with a GPU does.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
@@ -38,6 +39,19 @@ static int ask_criu(const char *option, char *text, size_t size)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* What criu itself finds missing on this machine, in its last line. */
+static void check_criu_check(void)
+{
+	char text[16384], *line;
+	int status = ask_criu("check", text, sizeof(text));
+
+	for (line = text + strlen(text); line > text && line[-1] == '\n'; line--)
+		line[-1] = '\0';
+	line = strrchr(text, '\n');
+	print_point(status ? POINT_WARNING : POINT_OK, "criu check", "Run \"criu check\" as root: some jobs may not be dumped", "%s",
+		    line ? line + 1 : text);
+}
+
 static void check_criu(void)
 {
 	char text[4096];
@@ -59,6 +73,7 @@ static void check_criu(void)
 	is_old = major < 3 || (major == 3 && minor < 17);
 	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", "Install criu 3.17 or later",
 		    "version %.*s", (int)strcspn(version, " \n"), version);
+	check_criu_check();
 }
 
 /* Where criu looks for plugins. */
@@ -90,16 +105,51 @@ static int read_version(const char *path, char *ret, size_t size)
 	return 0;
 }
 
+/*
+ * Loads the plugin as criu does, which no dump and no restore outlives when it fails, of whatever process. A call that is
+ * bound only when it is made would end criu then: of @is_ours all have to be there. In a child, since anything may be
+ * in the file. What is wrong, "" for nothing.
+ */
+static void try_to_load(const char *path, bool is_ours, char *ret, size_t size)
+{
+	_cleanup_close_ int readable = -1, writable = -1;
+	int fds[2], status = 0;
+	pid_t child;
+
+	snprintf(ret, size, "cannot be tried");
+	if (pipe2(fds, O_CLOEXEC))
+		return;
+	readable = fds[0];
+	writable = fds[1];
+	child = fork();
+	if (!child) {
+		if (!dlopen(path, is_ours ? RTLD_NOW : RTLD_LAZY))
+			dprintf(writable, "%s", dlerror());
+		_exit(0);
+	}
+	close(steal_fd(&writable));
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return;
+	if (read_text(readable, ret, size) || status)
+		snprintf(ret, size, "ends the program that loads it");
+}
+
 static void check_plugin(void)
 {
-	char path[PATH_MAX], version[32];
+	char path[PATH_MAX], version[32], why[1024];
 	int err;
 
 	plugin_path(path);
 	err = read_version(path, version, sizeof(version));
+	if (!err)
+		try_to_load(path, version[0], why, sizeof(why));
 	if (err)
 		print_point(POINT_PROBLEM, "plugin", "Install it there, or name its directory by -L or CRIU_LIBS_DIR",
 			    "%s: %s", path, strerror(-err));
+	else if (why[0] && !(strstr(why, "undefined symbol") && !version[0]))
+		print_point(POINT_PROBLEM, "plugin",
+			    "Install the library, or take the plugin away: with it no process can be dumped or restored",
+			    "%s cannot be loaded: %s", path, why);
 	else if (!version[0])
 		print_point(POINT_WARNING, "plugin", "Install this one in its place",
 			    "%s says no version: it is the plugin of CRIU's tree", path);
@@ -112,26 +162,30 @@ static void check_plugin(void)
 
 /* ---- permissions and cgroups ---- */
 
-static bool may_checkpoint(void)
+static bool has_capability(unsigned int capability)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
 	syscall(SYS_capget, &header, sets);
-	return sets[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN) ||
-	       sets[CAP_TO_INDEX(CAP_CHECKPOINT_RESTORE)].effective & CAP_TO_MASK(CAP_CHECKPOINT_RESTORE);
+	return sets[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
 }
 
-static void check_permissions(void)
+void check_permissions(void)
 {
 	if (task_is_in_user_ns(getpid()))
 		print_point(POINT_PROBLEM, "permissions", "Run criu outside of user namespaces",
 			    "this shell is in a user namespace, where the driver refuses to checkpoint");
-	else if (may_checkpoint())
-		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
-	else
+	else if (!has_capability(CAP_SYS_ADMIN) && !has_capability(CAP_CHECKPOINT_RESTORE))
 		print_point(POINT_WARNING, "permissions", "Run this and criu as root",
 			    "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
+	else if (!has_capability(CAP_SYS_PTRACE) || !has_capability(CAP_DAC_READ_SEARCH))
+		print_point(POINT_WARNING, "permissions",
+			    "Run this and criu as root, or give criu both: see WITHOUT ROOT in criu-plugin-amdgpu(1)",
+			    "this shell lacks CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH, and cannot look whether others have buffers "
+			    "of a process");
+	else
+		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
 }
 
 /* By which a restore hides GPUs: it mounts one of its own, whatever the machine has mounted. */
@@ -253,6 +307,10 @@ static void check_settings(void)
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
 
+	for (char **variable = environ; *variable; variable++)
+		if (setting_meant(*variable))
+			print_point(POINT_WARNING, "settings", "It changes nothing", "the environment has %.*s, which is no setting: "
+				    "%s is meant, perhaps", (int)strcspn(*variable, "="), *variable, setting_meant(*variable));
 	if (err)
 		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
 	else if (!print_settings(&settings))
