@@ -214,11 +214,14 @@ static int hook_checkpoint_devices(int pid)
 	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
 }
 
-static int hook_restore_ext_file(int id)
+/* A criu that can ask again later reads the answer to that, which it has not set. Older ones do not pass the argument. */
+static int hook_restore_ext_file(int id, bool *retry_needed)
 {
 	int fd;
 
 	fail_clear();
+	if (criu_running_hooks() >= CRIU_HOOKS_WITH_RETRY)
+		*retry_needed = false;
 	if (!plugin.restore || id < 0)
 		return -ENOTSUP;
 	fd = restore_file(plugin.restore, id);

@@ -27,6 +27,7 @@ enum criu_hook {
 	CRIU_HOOK_CHECKPOINT_DEVICES = 11,
 	CRIU_HOOK_POST_FORKING = 12, /* criu 4.2 and later */
 	CRIU_HOOK_OURS,		/* those that the plugin has something for */
+	CRIU_HOOKS_WITH_RETRY = 15, /* since it has this many, RESTORE_EXT_FILE has a second argument */
 	CRIU_HOOK_MAX = 32,	/* more than any version has */
 };
 

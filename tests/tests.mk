@@ -59,7 +59,7 @@ include tests/tool/tool.mk
 
 # ---- stand-ins for criu, one for each number of hooks that a version has had ----
 
-HOST_HOOKS := 10 12 13 15 17
+HOST_HOOKS := 10 12 13 15 16 17
 $(BUILD)/host/host-%: tests/host/host.c
 	mkdir -p $(@D)
 	$(CC) -std=gnu11 -g -O1 -Wall -Wextra -Werror -I. -DHOOKS=$* -rdynamic -o $@ $< -ldl

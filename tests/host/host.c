@@ -28,8 +28,8 @@
 /* What the plugin has a hook for; criu may have more. */
 #define HOOKS_KNOWN (HOOKS < 13 ? HOOKS : 13)
 
-/* Since this many hooks, RESTORE_EXT_FILE has a second argument. */
-#define HOOKS_WITH_RETRY 15
+/* The plugin ABI of that criu. */
+#define ABI ((0 << 16) + ((HOOKS < 17 ? 2 : 3) << 8) + 0)
 
 struct list_head {
 	struct list_head *next, *prev;
@@ -75,9 +75,23 @@ int add_inventory_plugin(const char *name)
 	return 0;
 }
 
+/* With 17 hooks it has one argument, and the whole name counts. */
 bool check_and_remove_inventory_plugin(const char *name, size_t len)
 {
-	return no_inventory || (in_inventory && !strncmp(name, "amdgpu_plugin", len));
+	bool is_named = HOOKS < 17 ? !strncmp(name, "amdgpu_plugin", len) : !strcmp(name, "amdgpu_plugin");
+
+	return no_inventory || (in_inventory && is_named);
+}
+#endif
+
+#if HOOKS >= 17
+static char *options[] = { "criu-plugin", "--other_plugin.flag", "--other_plugin.device-map=1", NULL };
+
+int criu_plugin_get_options(int *argc, char ***argv)
+{
+	*argc = (int)(sizeof(options) / sizeof(options[0])) - 1;
+	*argv = options;
+	return 0;
 }
 #endif
 
@@ -101,24 +115,26 @@ static void check(bool ok, const char *text)
 static void check_descriptor(const struct criu_plugin_desc *desc)
 {
 	check(!strcmp(desc->name, "amdgpu_plugin"), "the name is the one for the inventory");
-	check(desc->version <= CRIU_PLUGIN_ABI, "the version is not newer than 0.2.0");
+	check(desc->version <= ABI, "the version is not newer than this criu's");
 	check(desc->max_hooks == HOOKS_KNOWN, "the number of hooks is this criu's, or the plugin's own");
+}
+
+/*
+ * criu reads the second argument, where it has one, without having set it. Before that the register holds garbage: a
+ * write through it would crash.
+ */
+static int restore_file(const struct criu_plugin_desc *desc, int id)
+{
+	int (*hook)(int, bool *) = (int (*)(int, bool *))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	bool is_asked_again = true;
+	int ret = hook(id, HOOKS >= CRIU_HOOKS_WITH_RETRY ? &is_asked_again : (bool *)16);
+
+	return HOOKS >= CRIU_HOOKS_WITH_RETRY && is_asked_again ? -EAGAIN : ret;
 }
 
 static void check_restore_file(const struct criu_plugin_desc *desc)
 {
-	int (*with_retry)(int, bool *) = (int (*)(int, bool *))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
-	int (*without)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
-	bool retry = true;
-
-	check(without(4711) == -ENOTSUP, "a file id without an image is not ours");
-	if (HOOKS >= HOOKS_WITH_RETRY) {
-		retry = false;
-		check(with_retry(4711, &retry) == -ENOTSUP && !retry, "a foreign file asks for no retry");
-	} else {
-		/* The second register holds garbage there: a write through it would crash. */
-		check(with_retry(4711, (bool *)16) == -ENOTSUP, "a second argument is not touched");
-	}
+	check(restore_file(desc, 4711) == -ENOTSUP, "a file id without an image is not ours, now or later");
 }
 
 static void check_hooks(const struct criu_plugin_desc *desc)
@@ -158,7 +174,6 @@ static void check_nonsense(const struct criu_plugin_desc *desc, int stage)
 	int (*resume)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESUME_DEVICES_LATE];
 	int (*checkpoint)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_CHECKPOINT_DEVICES];
 	int (*dump_file)(int, int) = (int (*)(int, int))desc->hooks[CRIU_HOOK_DUMP_EXT_FILE];
-	int (*restore_file)(int) = (int (*)(int))desc->hooks[CRIU_HOOK_RESTORE_EXT_FILE];
 	int (*vma)(int, const struct stat *) = (int (*)(int, const struct stat *))desc->hooks[CRIU_HOOK_HANDLE_DEVICE_VMA];
 	int (*update)(const char *, uint64_t, uint64_t, uint64_t *, int *) =
 		(int (*)(const char *, uint64_t, uint64_t, uint64_t *, int *))desc->hooks[CRIU_HOOK_UPDATE_VMA_MAP];
@@ -167,7 +182,7 @@ static void check_nonsense(const struct criu_plugin_desc *desc, int stage)
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		ok = ok && resume(numbers[i]) == -ENOTSUP && checkpoint(numbers[i]) == -ENOTSUP && pause(numbers[i]) == -ENOTSUP &&
-		     restore_file(numbers[i]) == -ENOTSUP;
+		     restore_file(desc, numbers[i]) == -ENOTSUP;
 	ok = ok && dump_file(-1, 1) == -ENOTSUP && dump_file(0, -1) == -ENOTSUP && vma(-1, NULL) == -ENOTSUP &&
 	     update(NULL, 0, 0, NULL, NULL) == -ENOTSUP && update("/dev/kfd", 0, 0, NULL, NULL) == -ENOTSUP;
 	desc->exit(stage, 0);

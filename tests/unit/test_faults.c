@@ -275,10 +275,21 @@ static int dump(void)
 static int render_fd = -1;
 static bool shares; /* what it holds is looked at */
 
+/* criu reads the second argument, where it has one, without having set it; where not, the register holds anything. */
+static int call_restore_file(int id)
+{
+	int (*hook)(int, bool *) = (int (*)(int, bool *))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
+	bool is_asked_again = true;
+	int fd = hook(id, HOOKS >= CRIU_HOOKS_WITH_RETRY ? &is_asked_again : (bool *)16);
+
+	if (HOOKS >= CRIU_HOOKS_WITH_RETRY && is_asked_again)
+		complain("criu would ask for file %d again", id);
+	return fd;
+}
+
 static int restore_file(int id)
 {
-	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
-	int fd = hook(id);
+	int fd = call_restore_file(id);
 
 	if (fd < 0)
 		return fd;
@@ -1273,12 +1284,11 @@ static int dump_render_node(void)
 
 static int restore_render_node(void)
 {
-	int (*hook)(int) = (int (*)(int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_RESTORE_EXT_FILE];
 	int fd, ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
 
 	if (ret)
 		return ret;
-	fd = hook(RENDER_ID);
+	fd = call_restore_file(RENDER_ID);
 	if (fd < 0 || !fake_is_device(fd, 0) || resume_task(getpid()) != -ENOTSUP)
 		ret = -1;
 	if (fd >= 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_faults.c with a criu that has POST_FORKING: a worker restores the contents. */
-#define HOOKS 13 /* criu 4.2 */
+/* test_faults.c with the criu after 4.2: it has POST_FORKING, and a worker restores the contents. */
+#define HOOKS 16
 #include "test_faults.c"
 
 /*
