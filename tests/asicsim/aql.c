@@ -366,6 +366,7 @@ bool aql_run(struct chip *chip, struct chip_queue *q)
 
 	if (!q->aql)
 		return false;
+	mes_derive(q, end);
 	while (q->rptr / PACKET_DWORDS < end && !q->stopped) {
 		packet.header = 0;
 		err = queue_read(chip, q, q->rptr * sizeof(u32), (u32 *)&packet, PACKET_DWORDS, &run.fault) ?:

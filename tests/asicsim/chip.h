@@ -19,6 +19,8 @@
 #define CHIP_VMIDS	16
 #define CHIP_XCCS	8
 #define CHIP_FILL_WORDS 1024
+/* Of an SDMA queue's midcmd_cntl: the words are those of an IB that was begun. */
+#define CHIP_IB_BEGUN	BIT(0)
 
 /* An address space as an engine sees it: VMID 0 is the driver's own, others are walked from their page directory. */
 struct chip_vm {
@@ -78,6 +80,9 @@ struct chip_queue {
 	struct chip_code *code; /* a kernel of real code that is running */
 	u32 restart[3];		/* its next group, while the queue is not mapped */
 	bool wave_is_saved; /* there is a kernel to go on with, in the save area and the control stack */
+	/* Of mes.c: the MQD's address by which it was mapped; rptr is worked out from the write index. */
+	u64 given_mqd;
+	bool derives;
 	u64 save_addr;
 	u32 save_size, stack_size;
 	/* A queue on several XCCs has an MQD, a control stack and a save area for each, at these distances. */
@@ -102,7 +107,7 @@ struct chip_ring {
 	u64 busy_until; /* ns: a copy takes as long as the chip's rate wants */
 };
 
-/* What tells one kind of GPU from another: mi100.c, mi200.c, mi300.c. */
+/* What tells one kind of GPU from another: mi100.c, mi200.c, mi300.c, navi31.c. */
 struct chip_model {
 	u16 device_id;
 	enum amd_asic_type type;
@@ -112,7 +117,11 @@ struct chip_model {
 	unsigned int engines_of_die;	 /* SDMA engines, of which each die counts its own from 0; 0: there is one die */
 	const struct amdgpu_ip_block_version *sdma_block;
 	u32 sdma_count;			 /* the bits of a copy's or fill's count */
+	u32 memory_core; /* version of the graphics core that the memory controller knows; 0: that which there is */
+	bool mes;	 /* mes.c maps the queues, control stacks are in the save areas */
 	int (*set_ip_versions)(struct amdgpu_device *adev);
+	/* What gfx.c does not know of the graphics core; NULL: nothing. */
+	void (*set_core)(struct amdgpu_device *adev);
 	void (*preset_registers)(struct amdgpu_device *adev, const struct asicsim_config *config);
 	void (*init_doorbell_index)(struct amdgpu_device *adev);
 	/* Puts @nr_xccs XCCs into each partition; NULL: there are no partitions. */
@@ -267,7 +276,16 @@ unsigned int chip_engine_of_partition(struct chip *chip, unsigned int xcc, unsig
 /* A VMID that @pasid may have in that partition. */
 u32 chip_vmid_of(struct chip *chip, unsigned int xcc, u32 pasid);
 
-extern const struct chip_model model_mi100, model_mi210, model_mi300x, model_mi350x;
+/* ---- mes.c ---- */
+
+void mes_init(struct amdgpu_device *adev);
+/* The part of a MQD that is another one than on gfx9: @q has the rest, of a compute queue. */
+void mes_read_mqd(struct chip_queue *q, const void *mqd);
+void mes_write_mqd(const struct chip_queue *q, void *mqd);
+/* Works out where an AQL queue is that is to run to the packet before @end. */
+void mes_derive(struct chip_queue *q, u64 end);
+
+extern const struct chip_model model_mi100, model_mi210, model_mi300x, model_mi350x, model_navi31;
 extern const struct amdgpu_ip_block_version chip_common_block, chip_gmc_block, chip_ih_block, chip_gfx_block,
 	chip_sdma4_0_block, chip_sdma4_4_2_block;
 

@@ -84,6 +84,8 @@ static int gfx_early_init(struct amdgpu_ip_block *block)
 	adev->gfx.mec.num_pipe_per_mec = 4;
 	adev->gfx.mec.num_queue_per_pipe = 8;
 	adev->gfx.mec_fw_version = adev->gfx.mec2_fw_version = 67;
+	if (model->set_core)
+		model->set_core(adev);
 	adev->gds.gds_size = 0;
 	adev->gds.gws_size = 64;
 	adev->gds.oa_size = 16;

@@ -9,6 +9,24 @@
 
 #define real (gmc_v9_0_ip_block.funcs)
 
+/* Its own code takes a graphics core that it does not know for none. */
+static u32 show_core(struct amdgpu_device *adev)
+{
+	u32 version = adev->ip_versions[GC_HWIP][0];
+
+	if (chip_model_of(adev)->memory_core)
+		adev->ip_versions[GC_HWIP][0] = chip_model_of(adev)->memory_core;
+	return version;
+}
+
+#define WITH_ITS_CORE(adev, call)                        \
+	({                                               \
+		u32 version = show_core(adev);           \
+		int ret = (call);                        \
+		(adev)->ip_versions[GC_HWIP][0] = version; \
+		ret;                                     \
+	})
+
 /* Nothing is cached; whoever is in the middle of an access is waited for. */
 static void flush_gpu_tlb(struct amdgpu_device *adev, u32 vmid, u32 vmhub, u32 flush_type)
 {
@@ -30,11 +48,13 @@ static int gmc_early_init(struct amdgpu_ip_block *block)
 {
 	static struct amdgpu_gmc_funcs funcs;
 	struct amdgpu_device *adev = block->adev;
-	int err = real->early_init(block);
+	int err = WITH_ITS_CORE(adev, real->early_init(block));
 
 	if (err)
 		return err;
 	adev->asic_type = chip_model_of(adev)->type;
+	if (chip_model_of(adev)->memory_core)
+		adev->gmc.xgmi.supported = false;
 	funcs = *adev->gmc.gmc_funcs;
 	funcs.flush_gpu_tlb = flush_gpu_tlb;
 	funcs.flush_gpu_tlb_pasid = flush_gpu_tlb_pasid;
@@ -50,7 +70,7 @@ static int gmc_early_init(struct amdgpu_ip_block *block)
 /* Without "translate further", page tables are plain ones of four levels. */
 static int gmc_sw_init(block_arg arg)
 {
-	int err = real->sw_init(arg);
+	int err = WITH_ITS_CORE(block_adev(arg), real->sw_init(arg));
 
 	block_adev(arg)->gmc.translate_further = false;
 	return err;
@@ -68,14 +88,10 @@ static void set_links(struct amdgpu_device *adev)
 static int enable_gart(block_arg arg)
 {
 	struct amdgpu_device *adev = block_adev(arg);
-	int err;
 
 	adev->gmc.flush_pasid_uses_kiq = false;
 	amdgpu_gtt_mgr_recover(&adev->mman.gtt_mgr);
-	err = adev->gfxhub.funcs->gart_enable(adev);
-	if (err)
-		return err;
-	return adev->mmhub.funcs->gart_enable(adev);
+	return WITH_ITS_CORE(adev, adev->gfxhub.funcs->gart_enable(adev) ?: adev->mmhub.funcs->gart_enable(adev));
 }
 
 static int gmc_hw_init(block_arg arg)
@@ -86,7 +102,7 @@ static int gmc_hw_init(block_arg arg)
 
 static int gmc_late_init(block_arg arg)
 {
-	return real->late_init(arg);
+	return WITH_ITS_CORE(block_adev(arg), real->late_init(arg));
 }
 
 static int gmc_sw_fini(block_arg arg)

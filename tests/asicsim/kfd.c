@@ -200,4 +200,5 @@ const struct kfd2kgd_calls arcturus_kfd2kgd = {
 
 /* The same for other chips. */
 extern const struct kfd2kgd_calls aldebaran_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));
+extern const struct kfd2kgd_calls gfx_v11_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));
 extern const struct kfd2kgd_calls gc_9_4_3_kfd2kgd __attribute__((alias("arcturus_kfd2kgd")));

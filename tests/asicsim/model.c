@@ -6,7 +6,9 @@
 #include "chip.h"
 #include "hdp_v4_0.h"
 
-static const struct chip_model *const models[] = { &model_mi100, &model_mi210, &model_mi300x, &model_mi350x };
+static const struct chip_model *const models[] = { 
+	&model_mi100, &model_mi210, &model_mi300x, &model_mi350x, &model_navi31,
+ };
 
 const struct chip_model *chip_model_of(struct amdgpu_device *adev)
 {

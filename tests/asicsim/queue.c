@@ -6,8 +6,6 @@
 #include "chip.h"
 #include "v9_structs.h"
 
-/* Of midcmd_cntl: the words are those of an IB that was begun. */
-#define DATA_VALID BIT(0)
 /* Packets of one queue before it is the next one's turn. */
 #define BUDGET	       64
 #define LONGEST_PACKET (4 + (1 << 20)) /* dwords: a write of all that its count can say */
@@ -107,7 +105,7 @@ static void read_sdma_mqd(struct chip_queue *q, const struct v9_sdma_mqd *m)
 	q->rptr_addr = pair(m->sdmax_rlcx_rb_rptr_addr_lo, m->sdmax_rlcx_rb_rptr_addr_hi);
 	q->engine = m->sdma_engine_id;
 	q->id = m->sdma_queue_id;
-	if (!(m->sdmax_rlcx_midcmd_cntl & DATA_VALID))
+	if (!(m->sdmax_rlcx_midcmd_cntl & CHIP_IB_BEGUN))
 		return;
 	q->ib = (struct chip_ib){
 		.base = pair(m->sdmax_rlcx_ib_base_lo, m->sdmax_rlcx_ib_base_hi),
@@ -125,7 +123,7 @@ static void write_sdma_mqd(const struct chip_queue *q, struct v9_sdma_mqd *m)
 	m->sdmax_rlcx_ib_base_hi = upper_32_bits(q->ib.base);
 	m->sdmax_rlcx_ib_size = q->ib.size;
 	m->sdmax_rlcx_ib_rptr = q->ib.at * sizeof(u32);
-	m->sdmax_rlcx_midcmd_cntl = q->ib.dw ? DATA_VALID : 0;
+	m->sdmax_rlcx_midcmd_cntl = q->ib.dw ? CHIP_IB_BEGUN : 0;
 }
 
 void queue_read_compute_mqd(struct chip_queue *q, const void *mqd)
@@ -152,15 +150,18 @@ union mqd {
 static int read_mqd(struct chip *chip, struct chip_queue *q)
 {
 	union mqd *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	bool mes = chip_model_of(chip->adev)->mes;
 	int err;
 
 	if (!m)
 		return -ENOMEM;
 	err = chip_read(chip, &chip_kernel_vm, q->mqd_addr, m, q->sdma ? sizeof(m->sdma) : sizeof(m->compute), NULL);
-	if (!err && q->sdma)
-		read_sdma_mqd(q, &m->sdma);
-	else if (!err)
+	if (!err && !q->sdma)
 		queue_read_compute_mqd(q, &m->compute);
+	else if (!err && !mes)
+		read_sdma_mqd(q, &m->sdma);
+	if (!err && mes)
+		mes_read_mqd(q, m);
 	kfree(m);
 	return err;
 }
@@ -175,7 +176,9 @@ static void write_mqd(struct chip *chip, struct chip_queue *q)
 		kfree(m);
 		return;
 	}
-	if (q->sdma) {
+	if (chip_model_of(chip->adev)->mes) {
+		mes_write_mqd(q, m);
+	} else if (q->sdma) {
 		write_sdma_mqd(q, &m->sdma);
 	} else {
 		m->compute.cp_hqd_pq_rptr = lower_32_bits(q->rptr);
@@ -244,7 +247,7 @@ void queue_map(struct chip *chip, struct chip_hiq *hiq, u64 mqd_addr, u64 wptr_a
 	int err = -ENOMEM;
 
 	if (q) {
-		q->mqd_addr = mqd_addr;
+		q->mqd_addr = q->given_mqd = mqd_addr;
 		q->hiq = hiq;
 		q->vm = hiq->process;
 		q->shaders = hiq->shaders;

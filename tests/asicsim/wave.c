@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kernels that are preempted (CWSR). Their state goes into the queue's save area, which belongs to the process, and
- * into the control stack, which the driver has one page behind the MQD. A kernel goes on only from a state that is
+ * into the control stack, which the driver has one page behind the MQD, or on gfx11 the save area. A kernel goes on only from a state that is
  * whole: whoever moves a queue into another process has to bring both back byte for byte.
  */
 #include <linux/random.h>
@@ -10,7 +10,8 @@
 #include "v9_structs.h"
 
 #define WAVE_MAGIC 0x45564157ULL
-#define NR_PARTS   3 /* of the save area that are written: begin, middle, end */
+#define NR_PARTS   3  /* of the save area that are written: begin, middle, end */
+#define HEAD_BYTES 64 /* of a save area, which are the program's and the KFD's */
 
 struct wave_part {
 	u64 magic;
@@ -47,12 +48,24 @@ static u64 stack_word(const struct chip_queue *q, u64 mark, u64 i)
 	return (mark + i) * 0x9e3779b97f4a7c15ULL ^ q->wave.at;
 }
 
-/* Where the @i-th word of the control stacks is. */
-static u64 stack_at(const struct chip_queue *q, u64 i)
+/* Where the @i-th word of the control stacks is: behind an MQD, or at the save area's begin, but for its head. */
+static u64 stack_at(struct chip *chip, const struct chip_queue *q, u64 i)
 {
 	u64 words = q->stack_size / sizeof(u64);
 
+	if (chip_model_of(chip->adev)->mes)
+		return q->save_addr + i * sizeof(u64);
 	return q->mqd_addr + i / words * q->mqd_stride + PAGE_SIZE + i % words * sizeof(u64);
+}
+
+static const struct chip_vm *stack_vm(struct chip *chip, const struct chip_queue *q)
+{
+	return chip_model_of(chip->adev)->mes ? &q->vm : &chip_kernel_vm;
+}
+
+static u64 first_stack_word(struct chip *chip)
+{
+	return chip_model_of(chip->adev)->mes ? HEAD_BYTES / sizeof(u64) : 0;
 }
 
 int wave_set_offsets(struct chip *chip, struct chip_queue *q, u32 stack, u32 wave)
@@ -95,9 +108,9 @@ void wave_save(struct chip *chip, struct chip_queue *q)
 
 		err = chip_write(chip, &q->vm, part_va(q, i), &part, sizeof(part), &fault);
 	}
-	for (u64 i = 0; i < nr_stack_words(q) && !err; i++) {
+	for (u64 i = first_stack_word(chip); i < nr_stack_words(q) && !err; i++) {
 		word = stack_word(q, mark, i);
-		err = chip_write(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), &fault);
+		err = chip_write(chip, stack_vm(chip, q), stack_at(chip, q, i), &word, sizeof(word), &fault);
 	}
 	err = err ?: set_offsets(chip, q, true);
 	if (err)
@@ -133,12 +146,12 @@ int wave_load(struct chip *chip, struct chip_queue *q, u64 *fault)
 		if (memcmp(&part, &want, sizeof(part)))
 			return load_failed(q, "the save area does not hold its state", part_va(q, i), fault);
 	}
-	for (u64 i = 0; i < nr_stack_words(q); i++) {
-		err = chip_read(chip, &chip_kernel_vm, stack_at(q, i), &word, sizeof(word), fault);
+	for (u64 i = first_stack_word(chip); i < nr_stack_words(q); i++) {
+		err = chip_read(chip, stack_vm(chip, q), stack_at(chip, q, i), &word, sizeof(word), fault);
 		if (err)
 			return err;
 		if (word != stack_word(q, mark, i))
-			return load_failed(q, "the control stack is not that of the save area", stack_at(q, i), fault);
+			return load_failed(q, "the control stack is not that of the save area", stack_at(chip, q, i), fault);
 	}
 	return set_offsets(chip, q, false);
 }
