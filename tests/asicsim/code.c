@@ -8,11 +8,12 @@
 
 #include "chip.h"
 #include "gcn/dispatch.h"
+#include "gcn/inst.h"
 #include "soc15_ih_clientid.h"
 #include "v9_structs.h"
 
 /* Instructions of a wave in a row, with interrupts off. */
-#define STEPS 32
+#define STEPS 128
 
 #define SQ_SOURCE 239 /* messages of shaders (SOC15_INTSRC_SQ_INTERRUPT_MSG) */
 #define DOORBELLS 1024 /* of a process */
@@ -23,6 +24,8 @@ struct chip_code {
 	struct chip *chip;
 	struct chip_vm vm;
 	unsigned long flags;
+	bool told_illegal;
+	struct gcn_inst decoded[GCN_DECODED];
 };
 
 static struct chip_code *code_of(struct gcn_env *env)
@@ -66,6 +69,22 @@ static void interrupt(struct gcn_env *env, u32 data, bool in_trap)
 	chip_interrupt(code_of(env)->chip, SOC15_IH_CLIENTID_SE0SH, SQ_SOURCE, 0, &code_of(env)->vm, words);
 }
 
+static void error_show(const struct gcn_error *e, u32 pasid, const char *when)
+{
+	pr_err("asicsim: compute queue of pasid %#x: %s: %s: %#llx; %s %08x %08x at %#llx\n", pasid, when, e->what,
+	       e->value, e->name ?: "no instruction", e->w[0], e->w[1], e->pc);
+}
+
+/* All waves of a kernel come to the same. */
+static void illegal(struct gcn_env *env, const struct gcn_error *error)
+{
+	struct chip_code *code = code_of(env);
+
+	if (!code->told_illegal)
+		error_show(error, code->vm.pasid, "its trap handler is told of a wave");
+	code->told_illegal = true;
+}
+
 /* One line for what went wrong, and the error with which the queue stops. */
 static int failed(const struct chip_queue *q, const char *when, int err, u64 *fault)
 {
@@ -75,8 +94,7 @@ static int failed(const struct chip_queue *q, const char *when, int err, u64 *fa
 		pr_err("asicsim: compute queue of pasid %#x: %s: error %d\n", q->vm.pasid, when, err);
 		return err;
 	}
-	pr_err("asicsim: compute queue of pasid %#x: %s: %s: %#llx; %s %08x %08x at %#llx\n", q->vm.pasid, when,
-	       e->what, e->value, e->name ?: "no instruction", e->w[0], e->w[1], e->pc);
+	error_show(e, q->vm.pasid, when);
 	*fault = e->value;
 	return e->is_address ? -EFAULT : -EINVAL;
 }
@@ -170,6 +188,8 @@ static int start(struct chip *chip, struct chip_queue *q, const struct gcn_packe
 					 .enter = enter,
 					 .leave = leave,
 					 .interrupt = interrupt,
+					 .illegal = illegal,
+					 .decoded = q->code->decoded,
 					 .doorbell = (q->doorbell - chip->doorbells) % DOORBELLS,
 					 .tba = q->shaders.tba,
 					 .tma = q->shaders.tma,

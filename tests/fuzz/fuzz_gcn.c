@@ -2,6 +2,7 @@
 /* Any words as the code of a group of two waves, and any control stack: nothing but their memory is touched, and it
  * ends. */
 #include "tests/asicsim/gcn/dispatch.h"
+#include "tests/asicsim/gcn/inst.h"
 
 #define PAGES 16u
 #define STEPS 400
@@ -23,6 +24,12 @@ static u64 clock_ticks(struct gcn_env *env)
 	return 1;
 }
 
+static void illegal(struct gcn_env *env, const struct gcn_error *error)
+{
+	(void)env;
+	(void)error;
+}
+
 static void run(struct gcn_dispatch *d)
 {
 	int err = -EAGAIN;
@@ -33,9 +40,14 @@ static void run(struct gcn_dispatch *d)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gcn_env env = {
-		.page = page, .clock = clock_ticks, .tba = GCN_PAGE, .tma = 2 * GCN_PAGE, .sh_mem_bases = 0x00010002
-	};
+	struct gcn_inst decoded[GCN_DECODED] = { 0 };
+	struct gcn_env env = { .page = page,
+			       .clock = clock_ticks,
+			       .illegal = size % 2 ? illegal : NULL,
+			       .decoded = decoded,
+			       .tba = GCN_PAGE,
+			       .tma = 2 * GCN_PAGE,
+			       .sh_mem_bases = 0x00010002 };
 	struct gcn_packet packet = {
 		.kernel = GCN_PAGE - 64, .workgroup = { 100, 1, 1 }, .grid = { 150, 1, 1 }, .lds_size = 512
 	};

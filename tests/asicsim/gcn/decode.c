@@ -89,6 +89,14 @@ const char *gcn_format_name(enum gcn_format format)
 
 #define SETREG_IMM 0x14 /* of SOPK: its value is a literal */
 
+/* v_madmk and v_madak: one source is a constant. */
+static bool has_constant(u32 w)
+{
+	u32 code = code_of(VOP2, w);
+
+	return code == 0x17 || code == 0x18;
+}
+
 bool gcn_is_long(u32 w)
 {
 	enum gcn_format format = format_of(w);
@@ -107,7 +115,8 @@ bool gcn_is_long(u32 w)
 	case VOP1:
 	case VOP2:
 	case VOPC:
-		return bits(w, 0, 9) == GCN_LITERAL || bits(w, 0, 9) == GCN_SDWA || bits(w, 0, 9) == GCN_DPP;
+		return (format == VOP2 && has_constant(w)) || bits(w, 0, 9) == GCN_LITERAL ||
+		       bits(w, 0, 9) == GCN_SDWA || bits(w, 0, 9) == GCN_DPP;
 	default:
 		return true;
 	}
@@ -175,6 +184,29 @@ static void decode_vop(struct gcn_inst *i)
 		decode_dpp(i);
 }
 
+/* Two halves, or one of them. */
+static void decode_vop3p(struct gcn_inst *i)
+{
+	u32 w = i->w[0];
+
+	if (i->op && !i->op->vector)
+		return;
+	i->neg = bits(i->w[1], 29, 3);
+	i->abs = bits(w, 8, 3);
+	i->half = bits(w, 11, 3);
+	i->other_half = bits(i->w[1], 27, 2) | bits(w, 14, 1) << 2;
+	i->clamp = bits(w, 15, 1);
+}
+
+/* Forms of VOP3 that there are: which half, of 16 bits; within a range, of numbers and of a few others. */
+static bool vop3_is_known(const struct gcn_inst *i, bool is_compare)
+{
+	const char *types = i->op->types;
+	bool can_clamp = !is_compare && strchr("fdhU", types[0]), has_halves = strchr("th", types[1]);
+
+	return !bits(i->w[1], 27, 2) && (!i->clamp || can_clamp) && (!i->half || has_halves);
+}
+
 static void decode_vop3(struct gcn_inst *i)
 {
 	u32 w = i->w[0];
@@ -186,11 +218,12 @@ static void decode_vop3(struct gcn_inst *i)
 		i->src[n] = bits(i->w[1], 9 * n, 9);
 	i->mask_src = i->src[2];
 	if (i->format == VOP3P)
-		return;
+		return decode_vop3p(i);
 	i->neg = bits(i->w[1], 29, 3);
 	i->abs = has_mask && !is_compare ? 0 : bits(w, 8, 3);
-	/* Clamp, omod, and which half of a register: of none that is here. */
-	if (bits(w, 15, 1) || bits(i->w[1], 27, 2) || (!(has_mask && !is_compare) && bits(w, 11, 4)))
+	i->half = has_mask && !is_compare ? 0 : bits(w, 11, 4);
+	i->clamp = bits(w, 15, 1);
+	if (i->op && !vop3_is_known(i, is_compare))
 		i->op = NULL;
 }
 

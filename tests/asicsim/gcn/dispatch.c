@@ -87,13 +87,9 @@ static int read_kernel(struct gcn_dispatch *d)
 		d->error.is_address = true;
 		return err;
 	}
-	if (k->private_size)
-		return gcn_dispatch_fail(d, "the kernel has private memory", k->private_size);
-	if ((k->rsrc1 >> 12 & GCN_MODE_FLOAT_MASK) != GCN_MODE_FLOAT)
+	if ((k->rsrc1 >> 12 & GCN_MODE_FIXED_MASK) != GCN_MODE_FIXED)
 		return gcn_dispatch_fail(d, "the kernel does not round to the nearest, with denormals",
 					 k->rsrc1 >> 12 & 0xff);
-	if (k->properties >> PROPERTY_FLAT_SCRATCH & 1)
-		return gcn_dispatch_fail(d, "the kernel has flat scratch", k->properties);
 	return 0;
 }
 
@@ -181,6 +177,7 @@ static int launch(struct gcn_dispatch *d, struct gcn_group *g)
 		struct gcn_wave *w = g->waves[i];
 
 		gcn_wave_init(w, d->kernel.rsrc1 & 63, SGPR_BLOCKS);
+		w->mode = d->kernel.rsrc1 >> 12 & GCN_MODE_FLOAT_MASK;
 		w->mode |= (d->kernel.rsrc1 >> 21 & 1) << 8 | (d->kernel.rsrc1 >> 23 & 1) << 9;
 		w->pc = d->packet.kernel + (u64)d->kernel.entry;
 		set_user_sgprs(d, w);

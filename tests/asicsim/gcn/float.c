@@ -4,6 +4,8 @@
 
 typedef unsigned __int128 u128;
 
+const struct fp fp16 = { .precision = 11, .emin = -24, .inf = 0x7c00 };
+const struct fp bf16 = { .precision = 8, .emin = -133, .inf = 0x7f80 };
 const struct fp fp32 = { .precision = 24, .emin = -149, .inf = 0x7f800000 };
 const struct fp fp64 = { .precision = 53, .emin = -1074, .inf = 0x7ff0000000000000 };
 
@@ -366,4 +368,229 @@ u64 fp_div_fixup(const struct fp *f, u64 a, u64 b, u64 c)
 	if (e < (f == &fp64 ? -1075 : -150))
 		return sign;
 	return e > (f == &fp64 ? 1024 : 128) ? sign | f->inf : magnitude(f, a) | sign;
+}
+
+/* ---- roots, powers and logarithms ---- */
+
+u64 fp_sqrt(const struct fp *f, u64 a)
+{
+	struct num x = unpack(f, a);
+	u64 root = 0;
+	u128 m;
+	int by;
+
+	if (fp_is_nan(f, a) || !x.m)
+		return fp_is_nan(f, a) ? quiet(f, a) : a;
+	if (x.negative || is_inf(f, a))
+		return x.negative ? default_nan(f) : a;
+	/* The highest bit at 124 or 125, and the exponent even. */
+	by = 124 - top_bit(x.m);
+	by += (x.exponent - by) & 1;
+	m = (u128)x.m << by;
+	for (u64 bit = 1ULL << 62; bit; bit >>= 1)
+		root |= (u128)(root | bit) * (root | bit) <= m ? bit : 0;
+	return pack(f, false, (x.exponent - by) / 2 - 1, (u128)root << 1 | ((u128)root * root != m));
+}
+
+u64 fp_rsq(const struct fp *f, u64 a)
+{
+	u64 root;
+
+	if (!magnitude(f, a))
+		return a | f->inf;
+	root = fp_sqrt(&fp64, fp_convert(f, &fp64, a));
+	return fp_convert(&fp64, f, fp_div(&fp64, fp_one(&fp64), root));
+}
+
+#define ONE62 (1ULL << 62)
+#define LN2   0x2c5c85fdf473de6aULL /* the natural logarithm of 2, in parts of 2^62 */
+
+/* 2 to the power of @fraction parts of 2^40, in parts of 2^62: the exponential's series */
+static u64 power_of_fraction(u64 fraction)
+{
+	u64 x = (u64)((u128)fraction * LN2 >> 40), sum = ONE62;
+
+	for (unsigned int k = 18; k; k--)
+		sum = ONE62 + (u64)((u128)x * sum >> 62) / k;
+	return sum;
+}
+
+u64 fp_exp2(u64 a)
+{
+	struct num x = unpack(&fp32, a);
+	int by = 40 + x.exponent;
+	s64 n;
+
+	if (fp_is_nan(&fp32, a))
+		return quiet(&fp32, a);
+	if (is_inf(&fp32, a) || x.exponent > -15) /* 2^9 or more */
+		return x.negative ? 0 : fp32.inf;
+	n = by >= 0 ? (s64)(x.m << by) : by > -40 ? (s64)(x.m >> -by) : 0;
+	n = x.negative ? -n : n;
+	return pack(&fp32, false, (int)(n >> 40) - 62, power_of_fraction((u64)n & ((1ULL << 40) - 1)));
+}
+
+/* Of a number from 1 to below 2, in parts of 2^63: in parts of 2^56, bit by bit */
+static u64 logarithm_of_fraction(u64 m)
+{
+	u64 r = 0;
+	u128 square;
+
+	for (int i = 0; i < 56; i++) {
+		square = (u128)m * m;
+		r = r << 1 | (u64)(square >> 127);
+		m = (u64)(square >> (square >> 127 ? 64 : 63));
+	}
+	return r;
+}
+
+u64 fp_log2(u64 a)
+{
+	struct num x = unpack(&fp32, a);
+	s64 whole;
+	u64 r;
+	int by;
+
+	if (fp_is_nan(&fp32, a))
+		return quiet(&fp32, a);
+	if (!x.m)
+		return fp_sign(&fp32) | fp32.inf;
+	if (x.negative || is_inf(&fp32, a))
+		return x.negative ? default_nan(&fp32) : a;
+	by = __builtin_clzll(x.m);
+	whole = x.exponent + 63 - by;
+	r = logarithm_of_fraction(x.m << by);
+	if (whole >= 0)
+		return pack(&fp32, false, -56, ((u128)whole << 56) + r);
+	return pack(&fp32, true, -56, ((u128)-whole << 56) - r);
+}
+
+/* ---- parts of a number ---- */
+
+u64 fp_frexp_mant(const struct fp *f, u64 a)
+{
+	struct num x = unpack(f, a);
+
+	if (is_special(f, a) || !x.m)
+		return fp_is_nan(f, a) ? quiet(f, a) : a;
+	return pack(f, x.negative, -1 - top_bit(x.m), x.m);
+}
+
+s32 fp_frexp_exp(const struct fp *f, u64 a)
+{
+	struct num x = unpack(f, a);
+
+	return is_special(f, a) || !x.m ? 0 : x.exponent + top_bit(x.m) + 1;
+}
+
+u64 fp_fract(const struct fp *f, u64 a)
+{
+	u64 below = fp_round(f, a, FP_FLOOR), most = fp_one(f) - 1;
+
+	return fp_min_max(f, fp_add(f, a, below ^ fp_sign(f)), is_special(f, a) ? default_nan(f) : most, FP_LESS);
+}
+
+u64 fp_median(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	u64 low = fp_min_max(f, a, b, FP_LESS), high = fp_min_max(f, a, b, FP_GREATER);
+
+	if (fp_is_nan(f, a) || fp_is_nan(f, b) || fp_is_nan(f, c))
+		return fp_min_max(f, low, c, FP_LESS);
+	return fp_min_max(f, low, fp_min_max(f, high, c, FP_LESS), FP_GREATER);
+}
+
+u32 fp_class(const struct fp *f, u64 a)
+{
+	bool negative = a & fp_sign(f);
+
+	if (fp_is_nan(f, a))
+		return a >> (f->precision - 2) & 1 ? 1 << 1 : 1 << 0;
+	if (is_inf(f, a))
+		return negative ? 1 << 2 : 1 << 9;
+	if (!magnitude(f, a))
+		return negative ? 1 << 5 : 1 << 6;
+	if (is_denormal(f, a))
+		return negative ? 1 << 4 : 1 << 7;
+	return negative ? 1 << 3 : 1 << 8;
+}
+
+u64 fp_clamp(const struct fp *f, u64 a)
+{
+	if (fp_is_nan(f, a) || a & fp_sign(f))
+		return 0;
+	return a > fp_one(f) ? fp_one(f) : a;
+}
+
+/* ---- exact sums of products ---- */
+
+#define SUM_WORDS 11
+#define SUM_LEAST (-300) /* the exponent of the lowest bit: two of the smallest numbers of fp32 multiplied */
+
+/* A whole number of both signs, of 704 bits. */
+struct sum {
+	u64 words[SUM_WORDS];
+};
+
+static void sum_add(struct sum *s, bool negative, int exponent, u64 m)
+{
+	unsigned int at = (unsigned int)(exponent - SUM_LEAST);
+	u128 shifted = (u128)m << at % 64, part, carry = 0;
+
+	for (unsigned int i = at / 64; i < SUM_WORDS; i++) {
+		part = (u64)shifted;
+		shifted >>= 64;
+		carry = negative ? s->words[i] - part - carry : s->words[i] + part + carry;
+		s->words[i] = (u64)carry;
+		carry = carry >> 64 & 1;
+		if (!shifted && !carry)
+			break;
+	}
+}
+
+static void sum_negate(struct sum *s)
+{
+	bool carry = true;
+
+	for (unsigned int i = 0; i < SUM_WORDS; i++) {
+		s->words[i] = ~s->words[i] + carry;
+		carry = carry && !s->words[i];
+	}
+}
+
+static u64 sum_pack(const struct fp *f, struct sum *s)
+{
+	bool negative = s->words[SUM_WORDS - 1] >> 63;
+	unsigned int top = SUM_WORDS - 1;
+	u64 lost = 0;
+
+	if (negative)
+		sum_negate(s);
+	while (top > 1 && !s->words[top])
+		top--;
+	for (unsigned int i = 0; i + 1 < top; i++)
+		lost |= s->words[i];
+	return pack(f, negative, SUM_LEAST + 64 * (int)(top - 1),
+		    (u128)s->words[top] << 64 | s->words[top - 1] | (lost != 0));
+}
+
+u64 fp_dot(const struct fp *f, const u16 *a, const u16 *b, unsigned int n, u64 c)
+{
+	struct num x, y, z = unpack(&fp32, c);
+	struct sum sum = { 0 };
+	bool special = is_special(&fp32, c), any = z.m;
+	u64 chain = c;
+
+	for (unsigned int i = 0; i < n; i++) {
+		x = unpack(f, a[i]);
+		y = unpack(f, b[i]);
+		special |= is_special(f, a[i]) || is_special(f, b[i]);
+		any |= x.m && y.m;
+		chain = fp_fma(&fp32, fp_convert(f, &fp32, a[i]), fp_convert(f, &fp32, b[i]), chain);
+		if (!special)
+			sum_add(&sum, x.negative != y.negative, x.exponent + y.exponent, x.m * y.m);
+	}
+	if (special || !any)
+		return chain;
+	sum_add(&sum, z.negative, z.exponent, z.m);
+	return sum_pack(&fp32, &sum);
 }

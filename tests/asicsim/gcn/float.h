@@ -17,7 +17,7 @@ struct fp {
 enum fp_rounding { FP_TRUNC, FP_FLOOR, FP_CEIL, FP_EVEN };
 enum fp_order { FP_LESS = 1, FP_EQUAL = 2, FP_GREATER = 4, FP_UNORDERED = 8 };
 
-extern const struct fp fp32, fp64;
+extern const struct fp fp16, bf16, fp32, fp64;
 
 u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c);
 u64 fp_div(const struct fp *f, u64 a, u64 b);
@@ -45,6 +45,25 @@ u64 fp_add(const struct fp *f, u64 a, u64 b);
 u64 fp_mul(const struct fp *f, u64 a, u64 b);
 /* Not fused, and without denormals. */
 u64 fp_mad(const struct fp *f, u64 a, u64 b, u64 c);
+
+/* Rounded correctly; of fp32 nearly so. */
+u64 fp_sqrt(const struct fp *f, u64 a);
+u64 fp_rsq(const struct fp *f, u64 a);
+/* Of fp32, nearly rounded correctly. */
+u64 fp_exp2(u64 a);
+u64 fp_log2(u64 a);
+/* From 0.5 to below 1, and the exponent that goes with it. */
+u64 fp_frexp_mant(const struct fp *f, u64 a);
+s32 fp_frexp_exp(const struct fp *f, u64 a);
+/* What is behind the point, less than 1. */
+u64 fp_fract(const struct fp *f, u64 a);
+u64 fp_median(const struct fp *f, u64 a, u64 b, u64 c);
+/* A bit by kind: NaN that signals, that does not, infinity, normal, denormal, 0; then the positive ones. */
+u32 fp_class(const struct fp *f, u64 a);
+/* From 0 to 1; what is no number becomes 0. */
+u64 fp_clamp(const struct fp *f, u64 a);
+/* The exact sum of products of @f's numbers, of 16 bits, and of c, a number of fp32, rounded once. */
+u64 fp_dot(const struct fp *f, const u16 *a, const u16 *b, unsigned int n, u64 c);
 
 /* The steps of a division, as the instructions of these names do them. */
 u64 fp_div_scale(const struct fp *f, u64 a, u64 b, u64 c, bool *scaled);

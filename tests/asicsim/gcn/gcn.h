@@ -14,6 +14,7 @@
 #define GCN_MAX_GROUPS 8u  /* at once */
 #define GCN_MAX_LDS    65536u
 #define GCN_TLB	       16u
+#define GCN_DECODED    512u
 
 /* Scalar registers by their number in an instruction. */
 enum { GCN_VCC = 106, GCN_TTMP = 108, GCN_M0 = 124, GCN_EXEC = 126, GCN_SGPRS = 128 };
@@ -21,9 +22,18 @@ enum { GCN_VCC = 106, GCN_TTMP = 108, GCN_M0 = 124, GCN_EXEC = 126, GCN_SGPRS = 
 enum { GCN_ACC = 256, GCN_VGPRS = 512 };
 
 enum { GCN_STATUS_PRIV = 1 << 5, GCN_STATUS_EXECZ = 1 << 9, GCN_STATUS_VCCZ = 1 << 10, GCN_STATUS_HALT = 1 << 13 };
-enum { GCN_TRAPSTS_SAVECTX = 1 << 10 };
-/* To the nearest, with denormals: the only mode that there is. */
-enum { GCN_MODE_FLOAT_MASK = 0xff, GCN_MODE_FLOAT = 0xf0, GCN_MODE_GPR_IDX = 1 << 27 };
+enum { GCN_TRAPSTS_SAVECTX = 1 << 10, GCN_TRAPSTS_ILLEGAL = 1 << 11 };
+/* To the nearest, and of 16 and 64 bits with denormals: the only modes that there are. Of 32 bits as the mode says. */
+enum {
+	GCN_MODE_FIXED_MASK = 0xcf,
+	GCN_MODE_FIXED = 0xc0,
+	GCN_MODE_DENORMALS_IN = 1 << 4,
+	GCN_MODE_DENORMALS_OUT = 1 << 5,
+	GCN_MODE_FLOAT = 0xf0,
+	GCN_MODE_FLOAT_MASK = 0xff,
+	GCN_MODE_GPR_IDX = 1 << 27,
+	GCN_MODE_VSKIP = 1 << 28,
+};
 
 enum gcn_state {
 	GCN_RUNS,
@@ -43,14 +53,24 @@ struct gcn_error {
 	const char *name; /* of the instruction */
 };
 
-/* The values of all lanes, and a bit of each. */
+/* A source: registers of all lanes, or one value for all, with which mask is 0. */
+struct gcn_source {
+	const u32 *low, *high;
+	u32 mask;
+};
+
+/* An instruction's sources, and the results of all lanes that take part. */
 struct gcn_lanes {
-	u64 r[GCN_LANES], a[GCN_LANES], b[GCN_LANES], c[GCN_LANES];
-	u64 mask, vcc, exec;
+	struct gcn_source source[3];
+	u32 changed[3][2][GCN_LANES]; /* a source that is not as in the registers */
+	u64 r[GCN_LANES];
+	u64 mask, vcc, exec, active; /* a bit of each lane */
+	u32 matrix[32][GCN_LANES];
 };
 
 struct gcn_env;
 struct gcn_group;
+struct gcn_inst;
 
 struct gcn_wave {
 	u32 v[GCN_VGPRS][GCN_LANES];
@@ -86,6 +106,8 @@ struct gcn_env {
 	void (*leave)(struct gcn_env *env);
 	/* A wave's message to the driver: 24 bits; whether its trap handler sends it. NULL: nobody takes it. */
 	void (*interrupt)(struct gcn_env *env, u32 data, bool in_trap);
+	/* A wave comes to what is not there, and its trap handler is told next; NULL: it stops. */
+	void (*illegal)(struct gcn_env *env, const struct gcn_error *error);
 	/* Each instruction that is executed, for a test; may be NULL. */
 	void (*executed)(struct gcn_env *env, const char *name);
 	u64 tba, tma;	  /* trap handlers */
@@ -97,6 +119,8 @@ struct gcn_env {
 		enum gcn_access access;
 	} tlb[GCN_TLB + 1];	/* the last is for code */
 	struct gcn_lanes lanes; /* of the instruction that is being executed */
+	struct gcn_inst
+		*decoded; /* instructions by their place, valid as long as the dwords are the same; NULL: not kept */
 };
 
 static inline u64 gcn_s64(const struct gcn_wave *w, unsigned int i)

@@ -9,12 +9,19 @@ enum gcn_format { SOP2, SOPK, SOP1, SOPC, SOPP, SMEM, VOP2, VOP1, VOPC, VOP3, VO
 
 enum { GCN_LITERAL = 255, GCN_SDWA = 249, GCN_DPP = 250, GCN_VGPR = 256 };
 
+/* What matrices consist of: numbers of 32 and of 16 bits, whole numbers of 8 bits, the high halves of numbers. */
+enum gcn_element { FLOATS, HALVES, BYTES, BRAINS };
+
 struct gcn_inst;
 
 /*
  * @types: of the result and of the sources, a letter for each:
- * u, q: integer of 32 or 64 bits; f, d: the same, with the sign's modifiers; D: what the result's register holds; m: a
- * mask's bit; A: accumulation register; s: a scalar register; w: a vector register whatever EXEC says; -: none
+ * u, q: whole number of 32 or 64 bits; f, d: number with a fraction, whose sign has modifiers; e: as f, with denormals
+ * whatever the mode says; t, h: the same of 16 bits; p: two of these; x: f or h, as the instruction says; D, C: what
+ * the result's register holds, the latter a number; K: the literal; m: a mask's bit; A: accumulation register; -: none.
+ * Of results besides: U: u, which stays at the ends of its range if the instruction says so; k, l, L: the half that the
+ * instruction says, the low or the high one, the other half stays; P: two halves that are numbers; s: a scalar
+ * register; w: a vector register whatever EXEC says; S: the result's register and that of the first source
  */
 struct gcn_op {
 	const char *name;
@@ -23,8 +30,9 @@ struct gcn_op {
 	void (*vector)(struct gcn_lanes *x);
 	void (*memory)(struct gcn_wave *w, const struct gcn_inst *inst);
 	bool has_mask; /* vector: the mask is a result, too */
-	u8 size;       /* memory: bytes of a lane or of the wave */
-	u8 kind;       /* memory: what is done */
+	u8 size;       /* memory: bytes of a lane or of the wave; matrices: rows */
+	u8 kind;       /* memory: what is done; matrices: what of */
+	u8 products;   /* matrices: for an element of the result */
 };
 
 struct gcn_inst {
@@ -35,8 +43,9 @@ struct gcn_inst {
 	u32 literal;
 	u16 dst, src[3];
 	u16 mask_dst, mask_src; /* scalar registers */
-	u8 neg, abs;		/* bits by source */
-	bool sdwa, dpp;
+	u8 neg, abs;		/* bits by source; of pairs the sign's change of the low and of the high half */
+	u8 half, other_half;	/* bits by source and (3) result: the high half is meant; of pairs the second one */
+	bool clamp, sdwa, dpp;
 };
 
 /* What the dwords say, of which the second may not be there; the name is NULL of what there is not. */
@@ -45,10 +54,13 @@ void gcn_decode(struct gcn_inst *inst, u32 first, u32 second);
 bool gcn_is_long(u32 first);
 const char *gcn_format_name(enum gcn_format format);
 
-/* ---- scalar.c, vector.c, memory.c ---- */
+/* ---- scalar.c, vector.c, matrix.c, memory.c ---- */
 
 void gcn_scalar(struct gcn_wave *w, const struct gcn_inst *inst);
 void gcn_vector(struct gcn_wave *w, const struct gcn_inst *inst);
+void gcn_matrix(struct gcn_wave *w, const struct gcn_inst *inst);
+/* A number with a fraction is one of 16 bits. */
+u32 gcn_operand16(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int number);
 u32 gcn_operand32(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int number);
 u64 gcn_operand64(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int number, bool is_double);
 void gcn_smem(struct gcn_wave *w, const struct gcn_inst *inst);

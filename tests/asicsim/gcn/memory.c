@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Memory: of the GPU's address space, page by page, and LDS; and the instructions that access it. */
+#include "float.h"
 #include "inst.h"
 
 enum kind {
@@ -7,6 +8,10 @@ enum kind {
 	TIME,
 	LOAD,
 	LOAD_SIGNED,
+	LOAD_LOW,
+	LOAD_LOW_SIGNED,
+	LOAD_HIGH,
+	LOAD_HIGH_SIGNED,
 	STORE,
 	STORE_HIGH,
 	BUFFER_LOAD,
@@ -15,6 +20,7 @@ enum kind {
 	STORE_TWO,
 	PERMUTE,
 	BACK_PERMUTE,
+	SWIZZLE,
 	ATOMICS,
 	SWAP = ATOMICS,
 	COMPARE_SWAP,
@@ -27,6 +33,7 @@ enum kind {
 	AND,
 	OR,
 	XOR,
+	ADD_FLOAT,
 	KINDS = 63,
 	RTN = 64,
 	FAR = 128,
@@ -181,17 +188,39 @@ static void lane_write(struct gcn_wave *w, struct place p, const void *from, uns
 		memcpy(at, from, size);
 }
 
-static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size,
-		 bool is_signed)
+static bool is_load(u8 kind)
+{
+	return kind >= LOAD && kind <= LOAD_HIGH_SIGNED;
+}
+
+/* What was read, of up to 4 bytes, in a register that held @old. */
+static u32 loaded(u8 kind, unsigned int size, u32 old, u32 x)
+{
+	bool is_signed = kind == LOAD_SIGNED || kind == LOAD_LOW_SIGNED || kind == LOAD_HIGH_SIGNED;
+
+	if (is_signed)
+		x = size == 1 ? (u32)(s8)x : (u32)(s16)x;
+	switch (kind) {
+	case LOAD_LOW:
+	case LOAD_LOW_SIGNED:
+		return (old & 0xffff0000) | (x & 0xffff);
+	case LOAD_HIGH:
+	case LOAD_HIGH_SIGNED:
+		return (old & 0xffff) | x << 16;
+	default:
+		return x;
+	}
+}
+
+static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size, u8 kind)
 {
 	u32 x[4] = { 0 };
 
 	lane_read(w, p, x, size);
 	if (w->state == GCN_STOPPED)
 		return;
-	if (is_signed)
-		x[0] = size == 1 ? (u32)(s8)x[0] : (u32)(s16)x[0];
-	for (unsigned int k = 0; k < (size + 3) / 4; k++)
+	w->v[dst][lane] = loaded(kind, size, w->v[dst][lane], x[0]);
+	for (unsigned int k = 1; k < (size + 3) / 4; k++)
 		w->v[dst + k][lane] = x[k];
 }
 
@@ -238,6 +267,8 @@ static u64 combine(u8 kind, unsigned int size, u64 old, u64 data, u64 compare)
 		return old & data;
 	case OR:
 		return old | data;
+	case ADD_FLOAT:
+		return fp_add(&fp32, old, data);
 	default:
 		return old ^ data;
 	}
@@ -327,10 +358,9 @@ static void flat_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int
 
 	if (!p.in_lds && p.va >> 48 == (w->env->sh_mem_bases & 0xffff) && (i->w[0] >> 14 & 3) == SEGMENT_FLAT)
 		return gcn_stop(w, "private memory is accessed", p.va);
+	if (is_load(i->op->kind))
+		return load(w, p, dst, lane, i->op->size, i->op->kind);
 	switch (i->op->kind) {
-	case LOAD:
-	case LOAD_SIGNED:
-		return load(w, p, dst, lane, i->op->size, i->op->kind == LOAD_SIGNED);
 	case STORE:
 	case STORE_HIGH:
 		return store(w, p, data, lane, i->op->size, i->op->kind == STORE_HIGH);
@@ -350,11 +380,11 @@ void gcn_flat(struct gcn_wave *w, const struct gcn_inst *i)
 			flat_lane(w, i, l);
 }
 
-/* ---- MUBUF: as far as the trap handler goes; ranges are not checked ---- */
+/* ---- MUBUF ---- */
 
 struct buffer {
 	u64 base;
-	u32 stride;
+	u32 stride, size;
 	bool is_swizzled, adds_lane;
 };
 
@@ -362,45 +392,86 @@ static struct buffer buffer_read(const struct gcn_wave *w, unsigned int s)
 {
 	return (struct buffer){ .base = gcn_s64(w, s) & 0xffffffffffffULL,
 				.stride = w->s[s + 1] >> 16 & 0x3fff,
+				.size = w->s[s + 2],
 				.is_swizzled = w->s[s + 1] >> 31,
 				.adds_lane = w->s[s + 3] >> 23 & 1 };
 }
 
-static void buffer_lane(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
+/*
+ * How many bytes of an access at @offset are within the buffer, by whole words: what is behind is not written, and
+ * reads as 0. Buffers of records and those of the trap handler are not checked.
+ */
+static unsigned int within(const struct buffer *b, u64 offset, u32 scalar, unsigned int size)
 {
-	unsigned int data = i->w[1] >> 8 & 0xff;
+	u64 end = b->size > scalar ? b->size - scalar : 0;
+
+	if (b->stride || b->adds_lane || offset + size <= end)
+		return size;
+	return offset < end && size > 4 ? (unsigned int)(end - offset) & ~3u : 0;
+}
+
+static void buffer_to_lds(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
+{
 	struct place lds = { .in_lds = true, .va = (u64)(w->s[GCN_M0] & 0xffff) + (i->w[0] & 0xfff) + lane * 4 };
 	u32 x;
 
-	if (i->w[0] >> 16 & 1) {
-		lane_read(w, p, &x, 4);
-		if (w->state != GCN_STOPPED)
-			lane_write(w, lds, &x, 4);
-	} else if (i->op->kind == LOAD || i->op->kind == LOAD_SIGNED) {
-		load(w, p, data, lane, i->op->size, i->op->kind == LOAD_SIGNED);
-	} else {
-		store(w, p, data, lane, i->op->size, i->op->kind == STORE_HIGH);
+	lane_read(w, p, &x, 4);
+	if (w->state != GCN_STOPPED)
+		lane_write(w, lds, &x, 4);
+}
+
+/* @size: how much of it is within the buffer */
+static void buffer_lane(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane,
+			unsigned int size)
+{
+	unsigned int data = i->w[1] >> 8 & 0xff;
+	u8 kind = i->op->kind;
+
+	if (!is_load(kind)) {
+		if (size)
+			store(w, p, data, lane, size, kind == STORE_HIGH);
+		return;
 	}
+	if (size)
+		load(w, p, data, lane, size, kind);
+	else
+		w->v[data][lane] = loaded(kind, i->op->size, w->v[data][lane], 0);
+	for (unsigned int k = size > 4 ? size / 4 : 1; k < (i->op->size + 3u) / 4; k++)
+		w->v[data + k][lane] = 0;
+}
+
+/* Of the access: what there is not. */
+static bool buffer_form_is_known(const struct gcn_inst *i, const struct buffer *b)
+{
+	bool to_lds = i->w[0] >> 16 & 1;
+
+	return !b->is_swizzled && (!to_lds || (i->op->kind == LOAD && i->op->size == 4)) && !(i->w[1] >> 23 & 1) &&
+	       i->op->kind < ATOMICS;
 }
 
 void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
 {
-	unsigned int addr = i->w[1] & 0xff;
-	bool offset_in = i->w[0] >> 12 & 1, index_in = i->w[0] >> 13 & 1, to_lds = i->w[0] >> 16 & 1;
+	unsigned int addr = i->w[1] & 0xff, size = i->op->size;
+	bool offset_in = i->w[0] >> 12 & 1, index_in = i->w[0] >> 13 & 1;
 	struct buffer b = buffer_read(w, (i->w[1] >> 16 & 31) * 4);
-	u64 exec = gcn_s64(w, GCN_EXEC), base = b.base + gcn_operand32(w, i, i->w[1] >> 24) + (i->w[0] & 0xfff);
+	u64 exec = gcn_s64(w, GCN_EXEC), offset;
+	u32 scalar = gcn_operand32(w, i, i->w[1] >> 24);
 	struct place p = { 0 };
 
 	if (i->op->kind == NOTHING)
 		return;
-	if (b.is_swizzled || (to_lds && (i->op->kind != LOAD || i->op->size != 4)) || i->w[1] >> 23 & 1)
+	if (!buffer_form_is_known(i, &b))
 		return gcn_stop(w, "no such form of the instruction", i->w[0]);
 	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++) {
 		if (!(exec >> l & 1))
 			continue;
-		p.va = base + (offset_in ? w->v[addr + index_in][l] : 0) +
+		offset = (u64)(offset_in ? w->v[addr + index_in][l] : 0) + (i->w[0] & 0xfff);
+		p.va = b.base + scalar + offset +
 		       (u64)b.stride * ((index_in ? w->v[addr][l] : 0) + (b.adds_lane ? l : 0));
-		buffer_lane(w, i, p, l);
+		if (i->w[0] >> 16 & 1)
+			buffer_to_lds(w, i, p, l);
+		else
+			buffer_lane(w, i, p, l, within(&b, offset, scalar, size));
 	}
 }
 
@@ -413,8 +484,8 @@ static void ds_two(struct gcn_wave *w, const struct gcn_inst *i, unsigned int la
 	struct place p0 = { true, at + (i->w[0] & 0xff) * scale }, p1 = { true, at + (i->w[0] >> 8 & 0xff) * scale };
 
 	if ((i->op->kind & KINDS) == LOAD_TWO) {
-		load(w, p0, i->w[1] >> 24, lane, size, false);
-		load(w, p1, (i->w[1] >> 24) + size / 4, lane, size, false);
+		load(w, p0, i->w[1] >> 24, lane, size, LOAD);
+		load(w, p1, (i->w[1] >> 24) + size / 4, lane, size, LOAD);
 	} else {
 		store(w, p0, i->w[1] >> 8 & 0xff, lane, size, false);
 		store(w, p1, i->w[1] >> 16 & 0xff, lane, size, false);
@@ -439,12 +510,12 @@ static void ds_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int l
 	struct place p = { true, (u64)w->v[i->w[1] & 0xff][lane] + (i->w[0] & 0xffff) };
 	u8 kind = i->op->kind & KINDS;
 
+	if (is_load(kind))
+		return load(w, p, i->w[1] >> 24, lane, i->op->size, kind);
 	switch (kind) {
-	case LOAD:
-	case LOAD_SIGNED:
-		return load(w, p, i->w[1] >> 24, lane, i->op->size, kind == LOAD_SIGNED);
 	case STORE:
-		return store(w, p, i->w[1] >> 8 & 0xff, lane, i->op->size, false);
+	case STORE_HIGH:
+		return store(w, p, i->w[1] >> 8 & 0xff, lane, i->op->size, kind == STORE_HIGH);
 	case LOAD_TWO:
 	case STORE_TWO:
 		return ds_two(w, i, lane);
@@ -453,15 +524,25 @@ static void ds_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int l
 	}
 }
 
+/* The lane that @l reads: one of its four, or the one that AND, OR and XOR make of its number in 32. */
+static u32 swizzled(u32 l, u32 how)
+{
+	if (how >> 15)
+		return (l & ~3u) + (how >> 2 * (l & 3) & 3);
+	return (l & 32) | ((((l & how) | how >> 5) ^ how >> 10) & 31);
+}
+
 /* Lanes give each other values; of a lane that is switched off comes 0. */
 static void ds_permute(struct gcn_wave *w, const struct gcn_inst *i, u64 exec)
 {
 	const u32 *addr = w->v[i->w[1] & 0xff], *data = w->v[i->w[1] >> 8 & 0xff];
-	u32 r[GCN_LANES] = { 0 }, other;
+	u32 r[GCN_LANES] = { 0 }, offset = i->w[0] & 0xffff, other;
 
 	for (unsigned int l = 0; l < GCN_LANES; l++) {
-		other = (addr[l] + (i->w[0] & 0xffff)) / 4 % GCN_LANES;
-		if (i->op->kind == BACK_PERMUTE)
+		other = (addr[l] + offset) / 4 % GCN_LANES;
+		if (i->op->kind == SWIZZLE)
+			r[l] = exec >> swizzled(l, offset) & 1 ? addr[swizzled(l, offset)] : 0;
+		else if (i->op->kind == BACK_PERMUTE)
 			r[l] = exec >> other & 1 ? data[other] : 0;
 		else if (exec >> l & 1)
 			r[other] = data[l];
@@ -477,7 +558,7 @@ void gcn_ds(struct gcn_wave *w, const struct gcn_inst *i)
 
 	if (i->w[0] >> 16 & 1)
 		return gcn_stop(w, "no such form of the instruction", i->w[0]);
-	if (i->op->kind == PERMUTE || i->op->kind == BACK_PERMUTE)
+	if (i->op->kind >= PERMUTE && i->op->kind <= SWIZZLE)
 		return ds_permute(w, i, exec);
 	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++)
 		if (exec >> l & 1)

@@ -46,6 +46,10 @@ static inline void gcn_free(void *p)
 }
 #endif
 
+#ifndef fallthrough
+#define fallthrough __attribute__((__fallthrough__))
+#endif
+
 #define GCN_COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 #endif

@@ -37,6 +37,13 @@ u32 gcn_operand32(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int 
 	return 0;
 }
 
+u32 gcn_operand16(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int n)
+{
+	static const u16 halves[] = { 0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118 };
+
+	return n >= FLOAT_FIRST && n <= FLOAT_LAST ? halves[n - FLOAT_FIRST] : gcn_operand32(w, inst, n);
+}
+
 u64 gcn_operand64(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int n, bool is_double)
 {
 	if (n < GCN_SGPRS)
@@ -146,6 +153,13 @@ static u64 set_relative(struct gcn_wave *w, u64 to, u64 x)
 
 	if (n + 1 < GCN_TTMP)
 		gcn_set_s64(w, (unsigned int)n, x);
+	return 0;
+}
+
+/* Vector instructions are left out until it is off. */
+static u64 set_vskip(struct gcn_wave *w, u64 on)
+{
+	w->mode = on ? w->mode | GCN_MODE_VSKIP : w->mode & ~(u32)GCN_MODE_VSKIP;
 	return 0;
 }
 

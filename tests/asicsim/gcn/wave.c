@@ -84,7 +84,7 @@ u32 gcn_hwreg(struct gcn_wave *w, u32 simm)
 
 static void set_mode(struct gcn_wave *w, u32 mode)
 {
-	if ((mode & GCN_MODE_FLOAT_MASK) != GCN_MODE_FLOAT)
+	if ((mode & GCN_MODE_FIXED_MASK) != GCN_MODE_FIXED)
 		return gcn_stop(w, "numbers are not rounded to the nearest, with denormals: mode", mode);
 	w->mode = mode;
 }
@@ -195,6 +195,8 @@ void gcn_message(struct gcn_wave *w, u32 message)
 
 static void execute(struct gcn_wave *w, const struct gcn_inst *i)
 {
+	if (w->mode & GCN_MODE_VSKIP && i->format >= VOP2)
+		return;
 	switch (i->format) {
 	case SOP2:
 	case SOPK:
@@ -215,38 +217,69 @@ static void execute(struct gcn_wave *w, const struct gcn_inst *i)
 	}
 }
 
-static bool fetch(struct gcn_wave *w, struct gcn_inst *i)
+/* The instruction of these dwords: as it was when the wave, or another one, came by before, or decoded anew. */
+static struct gcn_inst *decoded(struct gcn_wave *w, struct gcn_inst *own, const u32 dw[2])
+{
+	struct gcn_inst *i = w->env->decoded ? &w->env->decoded[w->pc / 4 % GCN_DECODED] : own;
+
+	if (!i->op || i->w[0] != dw[0] || i->w[1] != dw[1])
+		gcn_decode(i, dw[0], dw[1]);
+	return i;
+}
+
+/* Own: an instruction that nobody keeps. */
+static struct gcn_inst *fetch(struct gcn_wave *w, struct gcn_inst *own)
 {
 	u32 dw[2] = { 0 };
+	struct gcn_inst *i;
 
 	if (gcn_fetch(w->env, w->pc, dw) || (gcn_is_long(dw[0]) && gcn_fetch(w->env, w->pc + 4, dw + 1))) {
 		gcn_stop_at_address(w, w->pc);
-		return false;
+		return own;
 	}
-	gcn_decode(i, dw[0], dw[1]);
+	i = decoded(w, own, dw);
 	if (!i->op)
 		gcn_stop(w, "no such instruction, or a form of it that is not there", dw[0]);
-	return i->op;
+	return i;
+}
+
+/* A wave with a trap handler hears of what is not there; what is an address is the memory's to tell. */
+static void tell(struct gcn_wave *w)
+{
+	if (!w->env->illegal || !w->env->tba || w->in_trap || w->error.is_address)
+		return;
+	w->env->illegal(w->env, &w->error);
+	memset(&w->error, 0, sizeof(w->error));
+	w->trapsts |= GCN_TRAPSTS_ILLEGAL;
+	enter_handler(w, 0);
+}
+
+static void stopped(struct gcn_wave *w, const struct gcn_inst *i, u64 pc)
+{
+	w->pc = w->error.pc = pc;
+	memcpy(w->error.w, i->w, sizeof(i->w));
+	w->error.name = i->op ? i->op->name : gcn_format_name(i->w[0] ? i->format : GCN_FORMATS);
+	tell(w);
 }
 
 static void step(struct gcn_wave *w)
 {
-	struct gcn_inst i = { 0 };
+	struct gcn_inst own = { 0 };
+	const struct gcn_inst *i = &own;
 	u64 pc = w->pc;
 
 	if (pc % 4)
 		gcn_stop(w, "code is not aligned", pc);
-	else if (fetch(w, &i)) {
-		w->pc += 4 * i.length;
-		execute(w, &i);
+	else
+		i = fetch(w, &own);
+	if (w->state != GCN_STOPPED) {
+		w->pc += 4 * i->length;
+		execute(w, i);
 		if (w->env->executed)
-			w->env->executed(w->env, i.op->name);
+			w->env->executed(w->env, i->op->name);
 	}
-	if (w->state != GCN_STOPPED)
-		return;
-	w->pc = w->error.pc = pc;
-	memcpy(w->error.w, i.w, sizeof(i.w));
-	w->error.name = i.op ? i.op->name : gcn_format_name(i.w[0] ? i.format : GCN_FORMATS);
+	if (w->state == GCN_STOPPED)
+		stopped(w, i, pc);
 }
 
 /* Only its trap handler goes on, to save it. */

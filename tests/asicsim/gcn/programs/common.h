@@ -32,7 +32,40 @@ static inline u64 u_d(f64 x)
 	return v.u;
 }
 
-/* A number near 1, one with a whole part and a fraction, and one that an u32 has room for. */
+static inline f16 h_u(u64 x)
+{
+	union { u16 u; f16 h; } v;
+
+	v.u = (u16)x;
+	return v.h;
+}
+
+static inline u64 u_h(f16 x)
+{
+	union { u16 u; f16 h; } v;
+
+	v.h = x;
+	return v.u;
+}
+
+/* A number within the range of one of 16 bits, or a little outside. */
+static inline u64 narrow32(u64 x)
+{
+	return (x & 0x807fffff) | (0x64 + (x >> 40 & 63) % 46) << 23;
+}
+
+/* A positive number that has no extreme exponent; one whose power of 2 there is. */
+static inline u64 positive32(u64 x)
+{
+	return (x & 0x7fffff) | (0x20 + (x >> 40 & 127)) << 23;
+}
+
+static inline u64 exponent32(u64 x)
+{
+	return (x & 0x807fffff) | (0x60 + (x >> 40 & 63) % 37) << 23;
+}
+
+/* A number near 1 a whole part and a fraction, and one that an u32 has room for. */
 static inline u64 mid32(u64 x)
 {
 	return (x & 0x807fffff) | (0x70 + (x >> 40 & 31)) << 23;
@@ -67,6 +100,11 @@ static inline u64 whole64(u64 x)
 static inline u64 quiet32(u64 x)
 {
 	return ~x & 0x7f800000 ? x : x | 0x400000;
+}
+
+static inline u64 quiet16(u64 x)
+{
+	return ~x & 0x7c00 ? x : x | 0x200;
 }
 
 static inline u64 quiet64(u64 x)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Code for gfx908, compiled when the tests are. Kernels are found by their order. */
 #include "device.h"
+#include "numbers.h"
 #include "common.h"
 
 /* Each lane its own values. */
@@ -200,4 +201,96 @@ KERNEL void lds(global u8 *out, global const u8 *in)
 	*(global u64 *)(to + 40) = longs[other] * longs[other + GROUP];
 	*(global u64 *)(to + 48) = (u64)words[ITEM & ~1u] << 32 | words[ITEM | 1];
 	*(global u64 *)(to + 56) = longs[ITEM & ~1u] + 3 * longs[ITEM | 1];
+}
+
+/* ---- matrices: each wave multiplies one; two words of each of A and B, and C in 32 registers ---- */
+
+typedef f32 vf4 __attribute__((ext_vector_type(4)));
+typedef f32 vf16 __attribute__((ext_vector_type(16)));
+typedef f32 vf32 __attribute__((ext_vector_type(32)));
+typedef s32 vi4 __attribute__((ext_vector_type(4)));
+typedef s32 vi16 __attribute__((ext_vector_type(16)));
+typedef s32 vi32 __attribute__((ext_vector_type(32)));
+typedef f16 vh4 __attribute__((ext_vector_type(4)));
+#define A32 f_u(a[0]), f_u(b[0])
+#define A64 as_halves(a), as_halves(b)
+#define A8  (s32)a[0], (s32)b[0]
+#define A16 as_shorts(a[0]), as_shorts(b[0])
+
+static vh4 as_halves(const u32 *x)
+{
+	union { u32 u[2]; vh4 h; } v = { { x[0], x[1] } };
+
+	return v.h;
+}
+
+static vs2 as_shorts(u32 x)
+{
+	union { u32 u; vs2 s; } v = { x };
+
+	return v.s;
+}
+
+#define X(name, rows, products, element, type, nr, arguments)                                     \
+	KERNEL void matrix_##name(global u32 *out, global const u32 *in)                          \
+	{                                                                                         \
+		global const u32 *from = in + GLOBAL_ID * 36;                                     \
+		u32 a[2] = { from[0], from[1] }, b[2] = { from[2], from[3] };                     \
+		type c;                                                                           \
+                                                                                                  \
+		for (u32 i = 0; i < nr; i++)                                                      \
+			((u32 *)&c)[i] = from[4 + i];                                             \
+		c = __builtin_amdgcn_mfma_##name(arguments, c, 0, 0, 0);                          \
+		for (u32 i = 0; i < nr; i++)                                                      \
+			out[GLOBAL_ID * 32 + i] = ((u32 *)&c)[i];                                 \
+	}
+#include "matrices.h"
+#undef X
+
+/* What compilers choose seldom, if at all: halves of registers in memory and LDS, and buffers with an end. */
+KERNEL void halves(global u32 *out, global const u32 *in, u32 bytes)
+{
+	local u32 words[GROUP];
+	u32 i = GLOBAL_ID, lane = ITEM * 4, x = 0x11112222, y = 0x33334444, z, high, low;
+	uint4 buffer = { (u32)(u64)in, (u32)((u64)in >> 32) & 0xffff, bytes, 0x27000 };
+	u32 at = i * 8;
+	global u32 *to = out + 12 * i;
+	global const u32 *from = in + 2 * i;
+	uint4 four = { 9, 9, 9, 9 };
+
+	__asm__ volatile("global_load_short_d16 %0, %2, off offset:2\n"
+			 "global_load_sbyte_d16_hi %1, %2, off\n"
+			 "s_waitcnt vmcnt(0)" : "+v"(x), "+v"(y) : "v"(from));
+	to[0] = x;
+	to[1] = y;
+	words[ITEM] = from[0];
+	BARRIER();
+	low = high = 0x55556666;
+	z = from[1];
+	__asm__ volatile("ds_read_u16_d16_hi %0, %2 offset:2\n"
+			 "ds_read_u8_d16 %1, %2 offset:1\n"
+			 "s_waitcnt lgkmcnt(0)\n"
+			 "ds_write_b8_d16_hi %2, %3\n"
+			 "s_waitcnt lgkmcnt(0)" : "+v"(high), "+v"(low) : "v"(lane), "v"(z) : "memory");
+	BARRIER();
+	to[2] = high;
+	to[3] = low;
+	to[4] = words[ITEM];
+	to[5] = (u32)__builtin_amdgcn_ds_swizzle((s32)from[0], 0x8000 | 0x1b); /* of four: 3, 2, 1, 0 */
+	to[6] = (u32)__builtin_amdgcn_ds_swizzle((s32)from[0], 0x041f); /* xor 1 */
+	__asm__ volatile("buffer_load_dwordx2 %0, %1, %2, 0 offen offset:4\n"
+			 "s_waitcnt vmcnt(0)" : "=v"(*(uint2 *)&four) : "v"(at), "s"(buffer));
+	to[7] = four.x;
+	to[8] = four.y;
+	x = y = i;
+	__asm__ volatile("v_swap_b32 %0, %1" : "+v"(x), "+v"(y));
+	x = from[0];
+	y = from[1];
+	__asm__ volatile("v_swap_b32 %0, %1" : "+v"(x), "+v"(y));
+	to[9] = x ^ y << 1;
+	x = 0x77778888;
+	__asm__ volatile("v_max3_i16 %0, %1, %2, %3 op_sel:[1,0,0,1]" : "+v"(x) : "v"(from[0]), "v"(from[1]), "v"(i));
+	to[10] = x;
+	to[11] = 0x99990000;
+	__asm__ volatile("v_mad_u16 %0, %1, %2, %3" : "+v"(to[11]) : "v"(from[0]), "v"(from[1]), "v"(i));
 }
