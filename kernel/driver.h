@@ -32,6 +32,17 @@ static inline bool driver_is_since(const struct driver_release *driver, int majo
 }
 
 /*
+ * Whether its name does not tell which fixes it has: a kernel of RHEL has drivers of later releases; Ubuntu and SUSE mend
+ * theirs under a release whose patch number stays 0. It may have any change of any later Linux, and none.
+ */
+static inline bool driver_may_be_any(const struct driver_release *driver)
+{
+	if (driver->dkms || !driver->major)
+		return !driver->major;
+	return strstr(driver->text, ".el") || (!driver->patch && !strstr(driver->text, "-rc"));
+}
+
+/*
  * Whether RESTORE wants of a compute queue what CREATE_QUEUE does: memory for waves, and the size of its control stack.
  * "Properly acquire queue buffers in CRIU restore" came to 6.12 with 6.12.111, without the change that reverts it.
  */
@@ -42,12 +53,11 @@ static inline bool driver_checks_queues(const struct driver_release *driver)
 
 /*
  * Whether it tries again when a page of an SVM range is copied while it takes the range's pages. 6.12.114 changes that, and
- * 6.12.117 dropped it; 6.1 has it up to 6.1.192 at least. A kernel of RHEL, or one without a patch number, may have any
- * driver.
+ * 6.12.117 dropped it; 6.1 has it up to 6.1.192 at least.
  */
 static inline bool driver_waits_for_pages(const struct driver_release *driver)
 {
-	if (driver->dkms || driver->major != 6 || !driver->patch || strstr(driver->text, ".el"))
+	if (driver->dkms || driver->major != 6 || driver_may_be_any(driver))
 		return false;
 	return (driver->minor == 1 && driver->patch <= 192) || (driver->minor == 12 && driver->patch < 114);
 }
@@ -63,8 +73,9 @@ static inline bool driver_waits_for_pages(const struct driver_release *driver)
 
 enum limit {
 	LIMIT_NONE, /* nothing is known against it */
+	LIMIT_BUSY, /* of limits_of_gpu(): a dump is refused while a kernel runs there */
 	LIMIT_LOSS, /* the process would not come back whole: whoever wants to may try */
-	LIMIT_HARM, /* RESTORE would harm the machine: never tried */
+	LIMIT_HARM, /* RESTORE would harm the kernel: never tried */
 };
 
 /*
@@ -75,7 +86,7 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 			   const struct topology *machine, const struct driver_release *driver,
 			   char why[LIMITS_TEXT_MAX]);
 
-/* The same for a compute queue on @gpu as ROCm makes it there, without having seen one. Pure. */
+/* The same for a compute queue on @gpu as ROCm makes it there, without having seen one, idle or not. Pure. */
 enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
 			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX]);
 

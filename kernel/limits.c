@@ -10,10 +10,13 @@
 
 /*
  * The fix of CVE-2026-68258 compares the size of all XCCs' states with that of one: 6.18.42, 7.1.6, 7.2. The patch
- * numbers of an amdgpu-dkms are its own, so all of its releases that may have the fix count as having it.
+ * numbers of an amdgpu-dkms are its own, so all of its releases that may have the fix count as having it. So do kernels of
+ * distributions, which take fixes of CVEs: a job that is refused can wait until its queues are idle, one that is lost not.
  */
 static bool restores_one_xcc(const struct driver_release *driver)
 {
+	if (driver_may_be_any(driver))
+		return true;
 	if (driver->dkms)
 		return driver_is_since(driver, 6, 18);
 	if (driver->major == 6 && driver->minor == 18)
@@ -32,16 +35,37 @@ static bool saves_every_xcc(const struct driver_release *driver)
 /*
  * From then on, and before 7.3, RESTORE makes room for a control stack by the XCCs of the device and copies it by those
  * of the partition (set_queue_properties_from_criu() and restore_mqd_v9_4_3()): what lies behind the MQD in VRAM is
- * overwritten. An amdgpu-dkms has such changes before the Linux that it is named after, and so has a kernel of RHEL,
- * whose drivers are of later releases than its name says.
+ * overwritten. An amdgpu-dkms has such changes before the Linux that it is named after, and a kernel of a distribution may
+ * have them. Partitions on Ubuntu's 6.8 to 6.14 are refused for it, although most of these may be sound: nobody would notice
+ * what is overwritten, and the job goes on.
  */
 static bool overruns_in_partitions(const struct driver_release *driver)
 {
 	if (driver_is_since(driver, 7, 3))
 		return false;
-	if (!driver->dkms && strstr(driver->text, ".el"))
+	return driver_may_be_any(driver) || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
+}
+
+/*
+ * RESTORE takes the buffer of a queue's write pointer for one that it has looked up (init_user_queue()): from 6.12 on, but for
+ * 6.12.111 and later of 6.12, until 7.2. Patches of 6.18 and 7.1 that mend it were not looked for. An amdgpu-dkms may have
+ * such changes one or two releases before, and the mend one later.
+ */
+static bool crashes_on_mes(const struct driver_release *driver)
+{
+	if (driver_is_since(driver, 7, driver->dkms ? 3 : 2))
+		return false;
+	if (driver_may_be_any(driver))
 		return true;
-	return !driver->major || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
+	if (!driver->dkms && driver->major == 6 && driver->minor == 12)
+		return driver->patch < 111;
+	return driver_is_since(driver, 6, driver->dkms ? 10 : 12);
+}
+
+/* Control stacks of gfx9: releases between 6.12 and 7.2 were not looked at (stack_of() sees it in what is saved). */
+static bool saves_no_stacks(const struct driver_release *driver)
+{
+	return driver_is_since(driver, 7, 2);
 }
 
 /* Where GPUs are hidden, the other partitions of the device may be among them. */
@@ -52,26 +76,36 @@ static bool may_be_part_of_device(const struct topology_node *gpu, const struct 
 	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 }
 
-static bool harms(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
-		  const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+static bool is_run_by_mes(const struct topology_node *gpu)
 {
-	if (record->type != QUEUE_TYPE_COMPUTE || !overruns_in_partitions(driver) || !may_be_part_of_device(gpu, machine))
-		return false;
-	snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
-		 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
-		 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
-	return true;
+	return topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000;
+}
+
+/* What RESTORE of the queue's record does to the kernel; an empty text: nothing. */
+static void find_harm(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
+		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
+
+	why[0] = '\0';
+	if (is_run_by_mes(gpu) && crashes_on_mes(driver))
+		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver follows a NULL pointer in the kernel for queues that the "
+			 "GPU's scheduler (MES) runs, as on gfx11 and later");
+	else if (is_compute && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine))
+		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
+			 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
+			 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
 }
 
 /* What is lost; an empty text: nothing. */
 static void find_loss(const struct queue_record *record, const struct topology_node *gpu,
 		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
-	uint64_t gfx = topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
+	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
 
 	why[0] = '\0';
-	if (gfx >= 110000)
+	if (is_run_by_mes(gpu))
 		snprintf(why, LIMITS_TEXT_MAX, "kernels do not restore queues that the GPU's scheduler (MES) runs, as on "
 			 "gfx11 and later");
 	else if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
@@ -89,13 +123,14 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 			   const struct topology *machine, const struct driver_release *driver,
 			   char why[LIMITS_TEXT_MAX])
 {
-	if (harms(record, gpu, machine, driver, why))
+	find_harm(record, gpu, machine, driver, why);
+	if (why[0])
 		return LIMIT_HARM;
 	find_loss(record, gpu, driver, why);
 	return why[0] ? LIMIT_LOSS : LIMIT_NONE;
 }
 
-/* A control stack of MI300X; idle, its size is all that counts. */
+/* A control stack of MI300X. It fills from its end. */
 #define ROCM_STACK 0x3000u
 
 enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
@@ -103,17 +138,20 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 {
 	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
 	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
-	const struct queue_record record = {
+	struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
-		.ctl_stack_size = nr_mqds * ROCM_STACK,
+		.cwsr_address = 1,
+		.ctl_stack_size = saves_no_stacks(driver) ? 0 : nr_mqds * ROCM_STACK,
 		.mqd_size = nr_mqds * COMPUTE_MQD_SIZE,
 		.nr_mqds = nr_mqds,
 		.mqd_stack_size = ROCM_STACK,
 		.mqd_stack_offset = ROCM_STACK,
 		.mqd_wave_offset = ROCM_STACK,
 	};
+	enum limit limit = limits_of_queue(&record, gpu, machine, driver, why);
 
-	return limits_of_queue(&record, gpu, machine, driver, why);
+	record.mqd_stack_offset = 0;
+	return limit || !limits_of_queue(&record, gpu, machine, driver, why) ? limit : LIMIT_BUSY;
 }
 
 /* What to do about a queue that would be lost. One that does harm is always refused. */

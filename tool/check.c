@@ -231,9 +231,10 @@ static void check_queues(struct check *c, const struct task *task)
 			usage[i].has_queues ? limits_of_gpu(node, c->machine, &c->driver, why) : LIMIT_NONE;
 
 		if (limit)
-			print_point(limit == LIMIT_LOSS && c->try ? POINT_WARNING : POINT_PROBLEM, task->name,
-				    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s: %s",
-				    topology_gpu_id(node), c->driver.text, why);
+			print_point(limit == LIMIT_BUSY || (limit == LIMIT_LOSS && c->try) ? POINT_WARNING : POINT_PROBLEM, task->name,
+				    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s%s: %s",
+				    topology_gpu_id(node), c->driver.text,
+				    limit == LIMIT_BUSY ? ", refused while they run a kernel" : "", why);
 	}
 }
 

@@ -232,20 +232,22 @@ static void check_driver(const struct driver_release *driver)
 static void check_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
 		      const char *why)
 {
-	const char *advice = limit == LIMIT_HARM ?
-				     "See KERNELS in criu-plugin-amdgpu(1)" :
-				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same";
+	const char *advice = limit == LIMIT_LOSS ?
+				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same" :
+				     "See KERNELS in criu-plugin-amdgpu(1)";
 	char name[32], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
 	if (usage->knows_vram)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
-	print_point(limit ? POINT_PROBLEM : POINT_OK, name, advice,
-		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s",
+	print_point(limit > LIMIT_BUSY ? POINT_PROBLEM : limit ? POINT_WARNING : POINT_OK, name, advice,
+		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s%s%s",
 		    node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
-		    usage->has_queues ? ", in use" : "", limit ? why : "its queues can be restored");
+		    usage->has_queues ? ", in use" : "",
+		    limit <= LIMIT_BUSY ? "its queues can be restored" : "",
+		    limit == LIMIT_BUSY ? " only while they run no kernel: " : "", why);
 }
 
 static void check_render_node(const struct topology_node *node)

@@ -110,8 +110,11 @@ TEST(compute_queues_of_which_only_one_xcc_is_saved_are_refused)
 /* The MQDs of seven XCCs need 14336 bytes of the stacks: all of the first one, the idle part of the second. */
 TEST(queues_of_several_xccs_need_room_on_kernels_that_check_their_size)
 {
-	static const char *const refused[] = { "6.18.42", "6.18.50-generic", "7.1.6", "7.2.0", "7.2-rc1", "7.3.4", "8.0.0" };
-	static const char *const dumped[] = { "6.17.9", "6.18.41", "7.0.13", "7.1.5", "odd" };
+	/* Ubuntu's and SUSE's, and one of RHEL, may have the fix under any name. */
+	static const char *const refused[] = { "6.18.42", "6.18.50-generic", "7.1.6", "7.2.0", "7.2-rc1", "7.3.4", "8.0.0", "odd",
+					       "6.17.0-35-generic", "7.0.0-28-generic", "6.12.0-160000.9-default",
+					       "6.12.0-124.el10", "6.12.50-1.el10" };
+	static const char *const dumped[] = { "6.17.9", "6.17.0-rc3", "7.1-rc1", "6.18.41", "7.0.13", "7.1.5" };
 	struct queue_record idle = queue(QUEUE_TYPE_COMPUTE, 8 * MQD), full = idle;
 
 	idle.ctl_stack_size = full.ctl_stack_size = 8 * 0x3000;
@@ -156,8 +159,9 @@ static struct topology *with_another(uint64_t gfx, uint64_t num_xcc, uint64_t lo
 	return topology;
 }
 
-/* Dump and restore say the same, whatever may be tried. */
-static bool harmful(const struct topology *topology, const struct driver_release *driver, struct queue_record record)
+/* Dump and restore say the same, whatever may be tried. @what: in the line. */
+static bool harmful(const struct topology *topology, const struct driver_release *driver, struct queue_record record,
+		    const char *what)
 {
 	struct fixture_records f;
 	struct kfd_state state = state_of(&f, &record);
@@ -166,13 +170,16 @@ static bool harmful(const struct topology *topology, const struct driver_release
 	log_clear();
 	ret = limits_check_queues(PID, &state, topology, driver, true);
 	assert_int_equal(log_errors, ret);
-	assert_true(!ret || strstr(log_text, "overwrites memory of the kernel"));
-	assert_null(strstr(log_text, "KFD_RESTORABLE_CHECK"));
+	assert_true(!ret || strstr(log_text, what));
+	assert_true(!ret || !strstr(log_text, "KFD_RESTORABLE_CHECK"));
 	log_clear();
 	assert_int_equal(limits_check_harm(&state, topology, driver), ret ? -EOPNOTSUPP : 0);
 	assert_int_equal(log_errors, ret);
 	return ret;
 }
+
+#define OVERWRITES "overwrites memory of the kernel"
+#define CRASHES	   "follows a NULL pointer in the kernel"
 
 static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
 {
@@ -181,8 +188,8 @@ static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
 	bool ret;
 
 	driver.dkms = dkms;
-	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, (uint32_t)num_xcc * MQD));
-	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_SDMA, 512)));
+	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, (uint32_t)num_xcc * MQD), OVERWRITES);
+	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_SDMA, 512), OVERWRITES));
 	topology_free(topology);
 	return ret;
 }
@@ -190,8 +197,9 @@ static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
 TEST(partitions_whose_restore_overwrites_the_kernel_are_always_refused)
 {
 	static const char *const harmful[] = { "6.16.4", "6.17.0", "6.18.50-generic", "7.1.6", "7.2-rc1", "7.2.13", "odd",
-					       "5.14.0-611.5.1.el9_7.x86_64", "6.12.0-124.8.1.el10_1.x86_64" };
-	static const char *const sound[] = { "6.1.0", "6.12.107", "6.16.3", "7.3.0", "7.3.4", "8.0.0" };
+					       "5.14.0-611.5.1.el9_7.x86_64", "6.12.0-124.8.1.el10_1.x86_64",
+					       "6.8.0-60-generic", "6.14.0-37-generic", "6.12.0-160000.9-default" };
+	static const char *const sound[] = { "6.1.176", "6.12.107", "6.14.0-rc2", "6.16.3", "7.3.0", "7.3.4", "8.0.0" };
 	static const char *const dkms_harmful[] = { "6.13.1", "6.14.14", "6.16.6", "7.2.0", "odd" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(harmful); i++)
@@ -210,12 +218,12 @@ TEST(gpus_in_one_piece_are_no_partitions)
 	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, MQD);
 	struct topology *topology = with_another(90402, 1, 0x4200);
 
-	assert_false(harmful(topology, &driver, record));
+	assert_false(harmful(topology, &driver, record, OVERWRITES));
 	assert_int_equal(topology_node_set(topology->nodes[1], TOPOLOGY_LOCATION_ID, 0x4103), 0);
-	assert_true(harmful(topology, &driver, record));
+	assert_true(harmful(topology, &driver, record, OVERWRITES));
 	topology_free(topology);
 	topology = with_another(90010, 1, 0x4100);
-	assert_false(harmful(topology, &driver, record));
+	assert_false(harmful(topology, &driver, record, OVERWRITES));
 	topology_free(topology);
 }
 
@@ -226,16 +234,45 @@ TEST(a_gpu_may_be_a_partition_where_others_are_hidden)
 	struct topology *topology = with_another(90402, 1, 0x4200);
 
 	topology->nr_hidden = 1;
-	assert_true(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_true(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD), OVERWRITES));
 	assert_non_null(strstr(log_text, "GPUs are hidden"));
 	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_NUM_XCC, 8), 0);
-	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, 8 * MQD)));
+	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, 8 * MQD), OVERWRITES));
 	topology_free(topology);
+}
+
+static bool crashes(const char *release, bool dkms)
+{
+	struct topology *topology = machine(110000, 1);
+	struct driver_release driver = linux_release(release);
+	bool ret;
+
+	driver.dkms = dkms;
+	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD), CRASHES);
+	assert_int_equal(harmful(topology, &driver, queue(QUEUE_TYPE_SDMA, 512), CRASHES), ret);
+	topology_free(topology);
+	return ret;
+}
+
+TEST(queues_of_mes_whose_restore_crashes_the_kernel_are_always_refused)
+{
+	static const char *const crash[] = { "6.12.1", "6.12.110", "6.13.12", "6.18.50", "7.1.9", "6.8.0-60-generic", "odd",
+					     "6.12.0-124.8.1.el10_1.x86_64", "6.12.117-1.el10", "7.0.0-28-generic" };
+	static const char *const sound[] = { "6.6.50", "6.11.11", "6.12.111", "6.12.117+deb12-amd64", "7.2.0", "7.3.4" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(crash); i++)
+		assert_true(crashes(crash[i], false));
+	for (size_t i = 0; i < ARRAY_SIZE(sound); i++)
+		assert_false(crashes(sound[i], false));
+	assert_true(crashes("6.12.120", true));
+	assert_true(crashes("7.2.0", true));
+	assert_false(crashes("6.8.5", true));
+	assert_false(crashes("7.3.0", true));
 }
 
 TEST(queues_of_gfx11_and_later_are_refused)
 {
-	assert_true(limited(110000, 1, "6.12.0", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_true(limited(110000, 1, "6.12.111", queue(QUEUE_TYPE_COMPUTE, MQD)));
 	assert_true(limited(120001, 1, "7.3.4", queue(QUEUE_TYPE_SDMA, 512)));
 }
 
@@ -324,13 +361,15 @@ TEST(a_state_that_is_not_laid_out_as_known_is_refused)
 	topology_free(topology);
 }
 
-static bool gpu_limited(uint64_t gfx, uint64_t num_xcc, const char *release)
+static enum limit gpu_limit(uint64_t gfx, uint64_t num_xcc, const char *release, bool dkms)
 {
 	struct topology *topology = machine(gfx, num_xcc);
 	struct driver_release driver = linux_release(release);
 	char why[LIMITS_TEXT_MAX];
-	enum limit limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
+	enum limit limit;
 
+	driver.dkms = dkms;
+	limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
 	assert_int_equal(limit != LIMIT_NONE, why[0] != '\0');
 	topology_free(topology);
 	return limit;
@@ -338,15 +377,45 @@ static bool gpu_limited(uint64_t gfx, uint64_t num_xcc, const char *release)
 
 TEST(a_gpu_is_limited_as_the_compute_queues_of_rocm_are)
 {
-	assert_false(gpu_limited(90008, 1, "6.1.0"));
-	assert_false(gpu_limited(90008, 0, "6.1.0"));
-	assert_false(gpu_limited(90008, 1, "6.12.111"));
-	assert_true(gpu_limited(110000, 1, "7.0.0"));
-	assert_true(gpu_limited(90402, 8, "6.16.3"));
-	assert_false(gpu_limited(90402, 8, "6.16.4"));
-	assert_false(gpu_limited(90402, 8, "6.17.0"));
-	assert_false(gpu_limited(90402, 8, "6.18.42"));
-	assert_false(gpu_limited(90402, 1, "7.2.0"));
+	assert_int_equal(gpu_limit(90008, 1, "6.1.0", false), LIMIT_NONE);
+	assert_int_equal(gpu_limit(90008, 0, "6.1.0", false), LIMIT_NONE);
+	assert_int_equal(gpu_limit(90008, 1, "6.12.111", false), LIMIT_NONE);
+	assert_int_equal(gpu_limit(110000, 1, "7.0.4", false), LIMIT_HARM);
+	assert_int_equal(gpu_limit(110000, 1, "7.2.1", false), LIMIT_LOSS);
+	assert_int_equal(gpu_limit(90402, 8, "6.16.3", false), LIMIT_LOSS);
+	assert_int_equal(gpu_limit(90402, 8, "6.16.4", false), LIMIT_NONE);
+	assert_int_equal(gpu_limit(90402, 8, "6.17.9", false), LIMIT_NONE);
+}
+
+TEST(a_gpu_is_limited_to_idle_queues_where_others_are_refused)
+{
+	static const char *const releases[] = { "7.2.12", "7.3.4", "8.0.0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(releases); i++) {
+		assert_int_equal(gpu_limit(90008, 1, releases[i], false), LIMIT_BUSY);
+		assert_int_equal(gpu_limit(100300, 1, releases[i], false), LIMIT_NONE);
+	}
+	assert_int_equal(gpu_limit(90402, 8, "6.17.0-35-generic", false), LIMIT_BUSY);
+	assert_int_equal(gpu_limit(90402, 8, "6.18.42", false), LIMIT_BUSY);
+	assert_int_equal(gpu_limit(90402, 8, "6.18.4", true), LIMIT_BUSY);
+	assert_int_equal(gpu_limit(90402, 6, "6.18.4", true), LIMIT_BUSY);
+}
+
+/* What README and the man page say of MI300X and MI300A, with eight and with six XCCs. */
+TEST(eight_xccs_leave_no_room_for_a_wave_and_six_leave_some)
+{
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, 8 * MQD);
+
+	record.ctl_stack_size = 8 * 0x3000;
+	record.mqd_stack_size = record.mqd_wave_offset = 0x3000;
+	record.mqd_stack_offset = 0x3000 - 4;
+	assert_true(limited(90402, 8, "7.3.4", record));
+	record.ctl_stack_size = 6 * 0x3000;
+	record.mqd_size = 6 * MQD;
+	record.mqd_stack_offset = 5 * MQD;
+	assert_false(limited(90402, 6, "7.3.4", record));
+	record.mqd_stack_offset -= 4;
+	assert_true(limited(90402, 6, "7.3.4", record));
 }
 
 UNIT_MAIN(NULL, NULL)

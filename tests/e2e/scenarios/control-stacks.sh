@@ -23,6 +23,11 @@ in_kernel() {
 		expect_no_objects
 		return
 	fi
+	"$top/build/amdgpu-checkpoint" doctor >"$work/doctor" || fail "doctor calls it a problem"
+	grep -q '^warning  *gpu .* can be restored only while they run no kernel: ' "$work/doctor" ||
+		fail "doctor does not say that a kernel must not run"
+	"$top/build/amdgpu-checkpoint" check "${job_pids[0]}" >"$work/check" || fail "check calls it a problem"
+	grep -q 'refused while they run a kernel: ' "$work/check" || fail "check does not say that a kernel must not run"
 	dump_refused
 	expect_one_error 'this driver saves no control stacks, and the queue was stopped in a kernel'
 	expect_unharmed
