@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 static plugin_log_printer printer;
@@ -201,6 +202,27 @@ int read_text(int fd, char *text, size_t size)
 	}
 	text[len] = '\0';
 	return strlen(text) == len ? 0 : -EINVAL;
+}
+
+/* Of the call itself, or of what is gone. All others may be those of a file system, or of the network behind it. */
+static bool is_own_error(int err)
+{
+	return err == ENOMEM || err == ENOENT || err == ESRCH || err == EBADF || err == EPERM || err == ENOSYS;
+}
+
+int stat_quietly(int dir_fd, const char *path, struct stat *ret)
+{
+	struct statx from = { 0 };
+
+	if (statx(dir_fd, path, AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &from) && is_own_error(errno))
+		return -errno;
+	*ret = (struct stat){
+		.st_mode = from.stx_mode,
+		.st_dev = makedev(from.stx_dev_major, from.stx_dev_minor),
+		.st_rdev = makedev(from.stx_rdev_major, from.stx_rdev_minor),
+		.st_ino = from.stx_ino,
+	};
+	return 0;
 }
 
 int read_number_at(int dir_fd, const char *path, uint64_t *ret)

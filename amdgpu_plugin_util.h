@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PLUGIN_VERSION	    "0.1" /* as in debian/changelog */
@@ -214,6 +215,12 @@ int read_all(int fd, void *data, size_t size);
  * for one with a NUL in it. No message.
  */
 int read_text(int fd, char *text, size_t size);
+
+/*
+ * What a file is, with no question to its file system, which may be a user's and never answer: st_mode, st_dev, st_rdev and
+ * st_ino; all 0 where the file system keeps even that to itself. @path "": @dir_fd itself. 0 or -errno, no message.
+ */
+int stat_quietly(int dir_fd, const char *path, struct stat *ret);
 
 /* The decimal number with which a file begins. 0 or -errno, no message. */
 int read_number_at(int dir_fd, const char *path, uint64_t *ret);

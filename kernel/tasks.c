@@ -218,35 +218,44 @@ static int add_file(struct task_files *files, pid_t pid, int number, int *fd, ui
 	return err;
 }
 
-/* Looks at the file first, since duplicating every descriptor of a large program costs time. */
-static bool worth_taking(pid_t pid, int fd_number, struct stat *st)
+/* Whether a file is of /dev/kfd or a render node, and *ret_minor, 0 for the KFD's: 1, 0, or -ENOMEM. */
+static int is_wanted(int dir_fd, const char *path, uint32_t *ret_minor)
 {
-	char path[64];
+	struct stat st = { 0 };
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd_number);
-	return !stat(path, st) && (device_is_kfd(st) || device_is_render_node(st));
+	if (stat_quietly(dir_fd, path, &st) == -ENOMEM)
+		return -ENOMEM;
+	*ret_minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
+	return device_is_kfd(&st) || device_is_render_node(&st);
 }
 
+/*
+ * Looks at the file first, since duplicating every descriptor of a large program costs time; and at what was taken, since
+ * a process outside of the dump may have the same table and put another file there.
+ */
 static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, int (*is_amd)(int fd))
 {
 	_cleanup_close_ int fd = -1;
-	struct stat st;
+	uint32_t number;
+	char path[64];
 	int r;
 
-	if (!worth_taking(pid, fd_number, &st))
-		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd_number);
+	r = is_wanted(AT_FDCWD, path, &number);
+	if (r <= 0)
+		return r;
 	fd = syscall(SYS_pidfd_getfd, pidfd, fd_number, 0);
 	if (fd < 0)
 		return fail(-errno, "pid %d: cannot take a duplicate of fd %d: %m", pid, fd_number);
-	/* Such a descriptor is a path to criu, and no file to the driver. */
-	if (fcntl(fd, F_GETFL) & O_PATH)
-		return 0;
-	if (device_is_kfd(&st))
-		return add_file(files, pid, fd_number, &fd, 0);
-	r = is_amd(fd);
+	/* A descriptor of O_PATH is a path to criu, and no file to the driver. */
+	r = is_wanted(fd, "", &number);
+	if (r <= 0 || fcntl(fd, F_GETFL) & O_PATH)
+		return r < 0 ? r : 0;
+	if (number)
+		r = is_amd(fd);
 	if (r < 0)
-		return fail(r, "pid %d: cannot ask renderD%u for its driver: %m", pid, minor(st.st_rdev));
-	return r ? add_file(files, pid, fd_number, &fd, minor(st.st_rdev)) : 0;
+		return fail(r, "pid %d: cannot ask renderD%u for its driver: %m", pid, number);
+	return r ? add_file(files, pid, fd_number, &fd, number) : 0;
 }
 
 static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))
@@ -376,10 +385,12 @@ static int ask_device(pid_t pid, struct device_vma *vma)
 {
 	struct stat st;
 	char path[96];
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, vma->start, vma->end);
-	if (stat(path, &st))
-		return -errno;
+	err = stat_quietly(AT_FDCWD, path, &st);
+	if (err)
+		return err;
 	vma->minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
 	return device_is_kfd(&st) || device_is_render_node(&st);
 }

@@ -173,7 +173,7 @@ static void check_files(struct check *c, struct task *task)
 		struct stat st;
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
-		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat(path, &st))
+		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat_quietly(AT_FDCWD, path, &st))
 			check_file(c, task, link, &st);
 	}
 }

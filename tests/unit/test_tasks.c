@@ -33,6 +33,30 @@ bool device_is_render_node(const struct stat *st)
 	return S_ISCHR(st->st_mode) && (st->st_rdev == ZERO_DEVICE || st->st_rdev == FULL_DEVICE);
 }
 
+/* What the kernel says of a task's second file: an error, or a device that it is not. */
+static int statx_error;
+static bool statx_lies;
+
+int __real_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to);
+int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to);
+int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to)
+{
+	const char *name = strrchr(path, '/');
+	bool is_second = name && (!strcmp(name, "/2") || !strcmp(name, "/3"));
+
+	/* With any of them missing a file system may be asked. */
+	assert_int_equal(mask, 0);
+	assert_true(flags & AT_STATX_DONT_SYNC && flags & AT_NO_AUTOMOUNT);
+	errno = statx_error;
+	if (is_second && statx_error)
+		return -1;
+	if (__real_statx(dir, path, flags, mask, to))
+		return -1;
+	if (is_second && statx_lies)
+		to->stx_rdev_minor = minor(ZERO_DEVICE);
+	return 0;
+}
+
 static int is_amd(int fd)
 {
 	struct stat st;
@@ -152,6 +176,48 @@ TEST(a_node_that_does_not_say_its_driver_is_an_error)
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "for its driver: No such device"));
 	end_child(pid);
+}
+
+static size_t collect_with(int error, bool lies, int *ret)
+{
+	pid_t pid = start_child(many_files);
+	struct task_files files = { 0 };
+	size_t nr;
+
+	if (pid < 0)
+		skip();
+	statx_error = error;
+	statx_lies = lies;
+	*ret = task_files_collect(is_amd, &files);
+	statx_error = 0;
+	statx_lies = false;
+	nr = files.count;
+	task_files_done(&files);
+	end_child(pid);
+	return nr;
+}
+
+/* A file system of FUSE, or of a network, has no device of ours. */
+TEST(a_file_system_that_does_not_answer_is_passed_over)
+{
+	static const int errors[] = { EACCES, ENOTCONN, ESTALE, EIO, ETIMEDOUT };
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		assert_int_equal(collect_with(errors[i], false, &err), 4 + NR_FILES);
+		assert_int_equal(err, 0);
+	}
+	collect_with(ENOMEM, false, &err);
+	assert_int_equal(err, -ENOMEM);
+}
+
+/* Somebody with the same table of files may have changed it in between. */
+TEST(what_was_taken_is_looked_at)
+{
+	int err;
+
+	assert_int_equal(collect_with(0, true, &err), 5 + NR_FILES);
+	assert_int_equal(err, 0);
 }
 
 /* As criu, which is killed while it waits. */

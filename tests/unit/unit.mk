@@ -28,8 +28,8 @@ test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
 test_share_collect_LDFLAGS := -Wl,--wrap=mmap
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
-test_references_SRCS := share/references.c share/strangers.c kernel/device.c kernel/mount.c amdgpu_plugin_topology.c
-test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers stat access opendir readdir fopen,-Wl,--wrap=$(call))
+test_references_SRCS := share/references.c share/strangers.c amdgpu_plugin_topology.c
+test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access,-Wl,--wrap=$(call))
 test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
@@ -69,7 +69,7 @@ test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_gem.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
-	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat ioctl mmap syscall getpid usage_read uname cow_break,-Wl,--wrap=$(call))
+	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
 test_faults_worker_SRCS := $(test_faults_SRCS)
 test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)
@@ -89,6 +89,7 @@ test_pages_SRCS := pages/pages.c content/layout.c content/crc32c.c kernel/state.
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
+test_tasks_LDFLAGS := -Wl,--wrap=statx
 test_inject_SRCS := kernel/inject.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_devfilter_SRCS := kernel/devfilter.c
