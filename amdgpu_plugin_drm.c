@@ -166,30 +166,6 @@ int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 	return -EAGAIN;
 }
 
-int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
-{
-	_cleanup_free_ struct gem_entry *found = NULL;
-	uint32_t last = 0;
-	size_t nr = 0;
-
-	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
-		struct gem_info info;
-		int err = gem_ask(fd, handle, &info);
-
-		if (err == -ENOENT)
-			continue;
-		if (err)
-			return err;
-		err = array_add(found, nr, (struct gem_entry){ .handle = handle });
-		if (err)
-			return err;
-		last = handle;
-	}
-	*ret = steal_ptr(found);
-	*ret_nr = nr;
-	return 0;
-}
-
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
 	struct drm_amdgpu_gem_create_in in = { 0 };
@@ -462,12 +438,19 @@ bool drm_lists_objects(int fd)
 
 int drm_count_objects(int fd, uint32_t *ret)
 {
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr = 0;
-	int err = gem_search(fd, &entries, &nr);
+	uint32_t last = 0;
 
-	*ret = (uint32_t)nr;
-	return err;
+	*ret = 0;
+	for (uint32_t handle = 1; handle <= last + HANDLE_GAP; handle++) {
+		struct gem_info info;
+		int err = gem_ask(fd, handle, &info);
+
+		if (err && err != -ENOENT)
+			return err;
+		last = err ? last : handle;
+		*ret += !err;
+	}
+	return 0;
 }
 
 int drm_count_losses(int fd, uint32_t *ret)

@@ -42,8 +42,8 @@ int drm_wait_until_clear(int fd);
 /* ---- what a file holds: nothing changes ---- */
 
 /*
- * How many handles an open file has, whoever opened it, where the kernel does not list them; the KFD's own buffers are
- * not among them.
+ * How many handles an open file has, whoever opened it, where the kernel does not list them: numbers are tried up to a gap
+ * of 4096. The KFD's own buffers are not among them.
  */
 int drm_count_objects(int fd, uint32_t *ret);
 /* Whether the kernel lists them, which is what saving them takes: Linux 6.18 and later. */
@@ -73,9 +73,6 @@ struct gem_entry {
 
 /* All handles of a file, ascending; heap memory of the caller. -EINVAL on kernels before 6.18. */
 int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr);
-
-/* The same on older kernels: numbers are tried up to a gap of 4096. Imports are not marked. */
-int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr);
 
 /* What GEM_CREATE was asked for, or would have been: domains, all flags, alignment in bytes. */
 struct gem_info {

@@ -70,10 +70,11 @@ static int add_descriptors(struct references *references, const char *directory,
 		struct stat st;
 
 		snprintf(path, sizeof(path), "%s/%d", directory, fds[i]);
-		if (stat(path, &st))
-			continue;
+		err = stat_quietly(AT_FDCWD, path, &st);
+		if (err == -ENOMEM)
+			return err;
 		*ret_early |= has_dmabuf && fds[i] == state_fd;
-		if (st.st_dev != references->device)
+		if (err || st.st_dev != references->device)
 			continue;
 		has_dmabuf = true;
 		err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, pid, fds[i] });
@@ -104,7 +105,7 @@ static int add_own_descriptors(struct references *references)
 	for (unsigned int fd = 0; !err && fd < size; fd++) {
 		struct stat st;
 
-		if (!fstat((int)fd, &st) && st.st_dev == references->device)
+		if (!stat_quietly((int)fd, "", &st) && st.st_dev == references->device)
 			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, 0, (int)fd });
 	}
 	return err;
@@ -431,9 +432,9 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 	else if (dkms)
 		strcpy(who, "a process that is not dumped, or by legacy IPC");
 	if (verdict->is_unclear)
-		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s and uses the GPU, too: mount debugfs, "
-			    "which tells, or dump both together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid,
-			    buffer->minor, who);
+		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which cannot be seen: criu needs "
+			    "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE to look, and a kernel that shows its debugfs; or dump both "
+			    "together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
 	return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %"
 		    PRId64 ": %s", pid, buffer->minor, who, verdict->count, verdict->known,
 		    dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
@@ -467,17 +468,15 @@ static int look_for_strangers(struct survey *survey, const struct buffer *buffer
 {
 	struct references *references = survey->references;
 	bool far = account->nr_other_gpus;
-	int err = 0;
+	int err = references->strangers ? 0 : strangers_read(survey, &references->strangers);
 
-	if (!references->strangers)
-		err = strangers_read(survey, references->device, &references->strangers);
 	if (err)
 		return err;
 	verdict->known = verdict->count - 1;
-	verdict->pid = strangers_find(survey, references->strangers, buffer, far);
-	if (verdict->pid || !(account->nr_handles || far))
-		return !verdict->pid;
-	verdict->pid = strangers_unclear(survey, references->strangers, buffer, far);
+	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
+	if (verdict->pid)
+		return 0;
+	verdict->pid = strangers_unclear(survey, references->strangers, buffer, account->nr_handles || far, far);
 	verdict->is_unclear = verdict->pid;
 	return !verdict->pid;
 }

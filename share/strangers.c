@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Processes that are not dumped: which buffers they have, by what can be looked at without a change to anything.
+ * Processes that are not dumped: which buffers they have. Nothing is asked of them, of their files, or of file systems,
+ * which may be somebody's and never answer.
  *
- * Their files of render nodes tell the handles, and /proc their open dma-bufs. BOs of the KFD show only in debugfs,
- * which lists the buffers of each address space; where it is not mounted, any process that the KFD's sysfs shows on the
- * GPU may have the buffer. They run meanwhile: what is gone when it is looked at is passed over, and nothing else is.
+ * /proc tells their open dma-bufs, and debugfs the handles in each open file of a render node, and the buffers in its
+ * address space, among them BOs of the KFD. What debugfs does not tell, any process may have that the KFD's sysfs shows on
+ * the GPU. They run meanwhile: what is gone when it is looked at is passed over.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
@@ -19,26 +17,20 @@
 #define DRI	      "/sys/kernel/debug/dri"
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
-/*
- * What shows that a process has a buffer: the inode of an open dma-buf or of a BO's; on the buffer's own device the offset
- * of a handle, or the size of one that is not for the CPU; on another GPU, where each import is an object of its own, which
- * is mapped elsewhere, the size of any handle.
- */
-enum clue { BY_INODE, BY_OFFSET, BY_SIZE, BY_SIZE_FAR };
-
 struct stranger {
-	enum clue clue;
-	uint64_t value;
-	uint32_t minor; /* of a handle's file */
+	uint64_t inode; /* of a dma-buf that it has, by whatever name */
 	pid_t pid;
 };
 
 struct strangers {
-	struct stranger *list; /* sorted, when all are there */
+	struct stranger *list; /* sorted by inode, when all are there */
 	size_t nr;
 	int *kfd_pids; /* processes of the KFD */
 	size_t nr_kfd_pids;
-	bool has_debugfs;
+	pid_t hidden;	   /* a process whose files cannot be looked at; 0: none */
+	bool knows_pids;   /* sysfs and debugfs have the pids of /proc */
+	bool tells_handles; /* debugfs does */
+	bool tells_bos;	    /* likewise, of the KFD's BOs */
 };
 
 static bool is_ours(const struct survey *survey, pid_t pid)
@@ -51,93 +43,66 @@ static bool is_ours(const struct survey *survey, pid_t pid)
 	return pid == getpid();
 }
 
-static int add(struct strangers *strangers, const struct stranger *stranger)
+static int add(struct strangers *strangers, uint64_t inode, pid_t pid)
 {
-	return array_add(strangers->list, strangers->nr, *stranger);
+	return array_add(strangers->list, strangers->nr, (struct stranger){ inode, pid });
 }
 
-/* ---- files ---- */
+/* ---- open dma-bufs ---- */
 
 static bool is_gone(int err)
 {
 	return err == -ESRCH || err == -ENOENT || err == -EBADF;
 }
 
-static int add_handle(struct strangers *strangers, struct stranger stranger, int fd, uint32_t handle)
+/* A dma-buf has the line "exp_name:". Its inode stands before. */
+static int add_file(struct strangers *strangers, pid_t pid, const char *path)
 {
-	struct gem_info info;
-	int err = gem_ask(fd, handle, &info);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *inode;
+	char text[1024];
+	ssize_t len;
 
-	if (err)
-		return err;
-	stranger.clue = BY_SIZE_FAR;
-	stranger.value = info.size;
-	err = add(strangers, &stranger);
-	if (err)
-		return err;
-	stranger.clue = gem_offset(fd, handle, &stranger.value) ? BY_SIZE : BY_OFFSET;
-	return add(strangers, &stranger);
-}
-
-static int add_render_file(struct strangers *strangers, const struct stranger *stranger, int fd)
-{
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr = 0;
-	int err = gem_list(fd, &entries, &nr);
-
-	if (err == -EINVAL)
-		err = gem_search(fd, &entries, &nr);
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
-		err = add_handle(strangers, *stranger, fd, entries[i].handle);
-		if (err && !is_gone(err))
-			return err;
-	}
-	return 0;
-}
-
-static int add_file(const struct survey *survey, struct strangers *strangers, pid_t pid, int number, dev_t dmabufs)
-{
-	struct stranger stranger = { .pid = pid };
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
-	if (stat(path, &st))
+	len = fd < 0 ? fd : read(fd, text, sizeof(text) - 1);
+	if (len < 0)
 		return -errno;
-	if (st.st_dev == dmabufs) {
-		stranger.value = st.st_ino;
-		return add(strangers, &stranger);
-	}
-	stranger.minor = minor(st.st_rdev);
-	if (!device_is_render_node(&st) || topology_find_minor(survey->request->machine, stranger.minor) < 0)
-		return 0;
-	fd = survey_take_file(pid, number);
-	return fd < 0 ? fd : add_render_file(strangers, &stranger, fd);
+	text[len] = '\0';
+	inode = strstr(text, "\nexp_name:") ? strstr(text, "\nino:") : NULL;
+	return inode ? add(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-static int add_process(const struct survey *survey, struct strangers *strangers, pid_t pid, dev_t dmabufs)
+static int add_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
 {
 	_cleanup_free_ int *fds = NULL;
-	size_t nr = 0;
+	char path[80];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo", pid, tid);
+	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
+	for (size_t i = 0; !err && i < *ret_nr; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
+		err = add_file(strangers, pid, path);
+		err = is_gone(err) ? 0 : err;
+	}
+	return err;
+}
+
+/* Where the first thread has ended, another one has the files. */
+static int add_process(struct strangers *strangers, pid_t pid)
+{
+	_cleanup_free_ int *tids = NULL;
+	size_t nr = 0, nr_files = 0;
 	char path[64];
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	err = list_numbers(AT_FDCWD, path, &fds, &nr);
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
-		err = add_file(survey, strangers, pid, fds[i], dmabufs);
-		if (err && !is_gone(err))
-			return err;
-	}
-	return 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	err = list_numbers(AT_FDCWD, path, &tids, &nr);
+	for (size_t i = 0; !err && i < nr && !nr_files; i++)
+		err = add_files(strangers, pid, tids[i], &nr_files);
+	return err;
 }
 
-static int read_processes(const struct survey *survey, struct strangers *strangers, dev_t dmabufs)
+static int read_processes(const struct survey *survey, struct strangers *strangers)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
@@ -146,15 +111,162 @@ static int read_processes(const struct survey *survey, struct strangers *strange
 	if (err)
 		return fail(err, "cannot list /proc: %m");
 	for (size_t i = 0; i < nr; i++) {
-		err = is_ours(survey, pids[i]) ? 0 : add_process(survey, strangers, pids[i], dmabufs);
-		if (err && !is_gone(err))
-			return fail(err, "cannot look whether pid %d, which is not dumped, has buffers of the processes that "
-				    "are: %m", pids[i]);
+		err = is_ours(survey, pids[i]) ? 0 : add_process(strangers, pids[i]);
+		if (err == -ENOMEM)
+			return err;
+		if (err && !is_gone(err) && !strangers->hidden)
+			strangers->hidden = pids[i];
 	}
 	return 0;
 }
 
-/* ---- BOs of the KFD ---- */
+/* ---- handles, and BOs of the KFD ---- */
+
+/* The open files of a GPU's nodes, by who used each last: a pid; 0: of the dump. */
+struct clients {
+	int *pids;
+	size_t nr;
+};
+
+static FILE *open_text(int dir, const char *gpu, const char *name)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", gpu, name);
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+/* "... exported as ino:5 ..." or "... imported from ino:5 ..." is a buffer that has a dma-buf. 0: another line. */
+static uint64_t inode_in(const char *line)
+{
+	const char *inode = strstr(line, " ino:");
+
+	return inode ? strtoull(inode + strlen(" ino:"), NULL, 10) : 0;
+}
+
+/* "pid        7 command NAME:" begins an open file. A name may have a line feed, but no room for such a line. */
+static bool begins_client(const char *line)
+{
+	return strlen(line) > 21 && !strncmp(line, "pid ", 4) && !strncmp(line + 12, " command ", 9);
+}
+
+static int read_handles(const struct survey *survey, struct strangers *strangers, FILE *f, struct clients *clients)
+{
+	char line[512];
+	int err = f ? 0 : -errno;
+
+	while (!err && fgets(line, sizeof(line), f)) {
+		pid_t pid = begins_client(line) ? atoi(line + 4) : 0;
+		uint64_t inode = inode_in(line);
+
+		if (begins_client(line))
+			err = array_add(clients->pids, clients->nr, is_ours(survey, pid) ? 0 : pid);
+		else if (inode && clients->nr && clients->pids[clients->nr - 1])
+			err = add(strangers, inode, clients->pids[clients->nr - 1]);
+	}
+	return err ? err : ferror(f) ? -EIO : 0;
+}
+
+/* "pid:7\tProcess:NAME ..." begins an address space. They are in the same order, and may be named by a thread that has ended. */
+static int read_spaces(struct strangers *strangers, FILE *f, const struct clients *clients)
+{
+	size_t nr = 0;
+	char line[512];
+	int err = f ? 0 : -errno;
+
+	while (!err && fgets(line, sizeof(line), f)) {
+		uint64_t inode = inode_in(line);
+
+		if (!strncmp(line, "pid:", 4) && strstr(line, "\tProcess:"))
+			nr++;
+		else if (inode && (!nr || nr > clients->nr))
+			err = -EAGAIN;
+		else if (inode && clients->pids[nr - 1])
+			err = add(strangers, inode, clients->pids[nr - 1]);
+	}
+	return err ? err : ferror(f) ? -EIO : nr == clients->nr ? 0 : -EAGAIN;
+}
+
+/* The files that are open have to be the same before and after, to know the address spaces by their place. */
+static int read_client_spaces(const struct survey *survey, struct strangers *strangers, int dir, const char *gpu,
+			      const struct clients *clients)
+{
+	_cleanup_fclose_ FILE *spaces = open_text(dir, gpu, "amdgpu_vm_info");
+	int err = read_spaces(strangers, spaces, clients);
+	_cleanup_fclose_ FILE *handles = err ? NULL : open_text(dir, gpu, "amdgpu_gem_info");
+	struct clients after = { 0 };
+
+	if (!err)
+		err = read_handles(survey, strangers, handles, &after);
+	if (!err && (after.nr != clients->nr || memcmp(after.pids, clients->pids, after.nr * sizeof(*after.pids))))
+		err = -EAGAIN;
+	free(after.pids);
+	return err;
+}
+
+static int read_gpu(const struct survey *survey, struct strangers *strangers, int dir, const char *gpu)
+{
+	_cleanup_fclose_ FILE *handles = open_text(dir, gpu, "amdgpu_gem_info");
+	struct clients clients = { 0 };
+	int err = read_handles(survey, strangers, handles, &clients);
+
+	if (!err && strangers->tells_bos && clients.nr)
+		strangers->tells_bos = !read_client_spaces(survey, strangers, dir, gpu, &clients);
+	free(clients.pids);
+	return err;
+}
+
+/*
+ * Whether a dma-buf is imported anywhere. Kernels (6.12, 7.2) follow a NULL pointer when they are asked for an address
+ * space with an import by the KFD.
+ */
+static bool has_imports(int dir)
+{
+	_cleanup_fclose_ FILE *f = open_text(dir, "..", "dma_buf/bufinfo");
+	unsigned int nr = f ? 0 : 1;
+	char line[512];
+
+	while (!nr && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Total %u devices attached", &nr) != 1)
+			nr = 0;
+	return nr || ferror(f);
+}
+
+static int open_dri(void)
+{
+	_cleanup_close_ int root = -1;
+	int fd = open(DRI, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	root = mount_private("debugfs");
+	return root < 0 ? root : openat(root, "dri", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
+static void read_debugfs(const struct survey *survey, struct strangers *strangers)
+{
+	_cleanup_close_ int fd = open_dri();
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!dir)
+		return;
+	steal_fd(&fd);
+	strangers->tells_bos = !has_imports(dirfd(dir));
+	while (!err && (entry = readdir(dir))) {
+		err = entry->d_type == DT_DIR && *entry->d_name != '.' ?
+			      read_gpu(survey, strangers, dirfd(dir), entry->d_name) : -ENOENT;
+		nr += !err;
+		err = err == -ENOENT ? 0 : err;
+	}
+	strangers->tells_handles = nr && !err;
+	strangers->tells_bos &= strangers->tells_handles;
+}
 
 /* The plugin is one of them. In a pid namespace sysfs has other pids, of which only the number says something. */
 static int read_kfd(const struct survey *survey, struct strangers *strangers)
@@ -174,94 +286,23 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 	return 0;
 }
 
-/* The driver names an address space by a thread. */
-static bool is_our_thread(const struct survey *survey, pid_t tid)
-{
-	const struct task_files *files = survey->request->files;
-	char path[64];
-
-	for (size_t i = 0; i < files->nr_pids; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d", files->pids[i], tid);
-		if (!access(path, F_OK))
-			return true;
-	}
-	return is_ours(survey, tid);
-}
-
-/* "pid:7 ..." begins an address space, and "... exported as ino:5" or "... imported from ino:5" is a buffer in it. */
-static int read_spaces(const struct survey *survey, struct strangers *strangers, FILE *f)
-{
-	struct stranger stranger = { 0 };
-	bool is_stranger = false;
-	char line[512];
-
-	while (fgets(line, sizeof(line), f)) {
-		const char *inode = strstr(line, " ino:");
-
-		if (sscanf(line, "pid:%d", &stranger.pid) == 1)
-			is_stranger = stranger.pid && !is_our_thread(survey, stranger.pid);
-		else if (is_stranger && inode) {
-			stranger.value = strtoull(inode + strlen(" ino:"), NULL, 10);
-			if (add(strangers, &stranger))
-				return -ENOMEM;
-		}
-	}
-	return ferror(f) ? -EIO : 0;
-}
-
-static int read_gpu(const struct survey *survey, struct strangers *strangers, const char *name)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), DRI "/%s/amdgpu_vm_info", name);
-	f = fopen(path, "re");
-	return f ? read_spaces(survey, strangers, f) : -errno;
-}
-
-/* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
-static int read_debugfs(const struct survey *survey, struct strangers *strangers)
-{
-	_cleanup_closedir_ DIR *dir = opendir(DRI);
-	struct dirent *entry;
-	size_t nr = 0;
-
-	while (dir && (entry = readdir(dir))) {
-		int err = entry->d_type == DT_DIR ? read_gpu(survey, strangers, entry->d_name) : -ENOENT;
-
-		if (err && err != -ENOENT)
-			return err == -ENOMEM ? err : 0;
-		nr += !err;
-	}
-	strangers->has_debugfs = nr;
-	return 0;
-}
-
 /* ---- all ---- */
 
-static int compare_strangers(const void *a, const void *b)
-{
-	const struct stranger *x = a, *y = b;
-
-	if (x->clue != y->clue)
-		return x->clue < y->clue ? -1 : 1;
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return (x->minor > y->minor) - (x->minor < y->minor);
-}
-
-int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret)
+int strangers_read(const struct survey *survey, struct strangers **ret)
 {
 	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
-	int err = strangers ? read_processes(survey, strangers, dmabufs) : -ENOMEM;
+	int err = strangers ? read_processes(survey, strangers) : -ENOMEM;
 
 	if (!err)
 		err = read_kfd(survey, strangers);
-	if (!err && strangers->nr_kfd_pids)
-		err = read_debugfs(survey, strangers);
-	if (!err && strangers->nr)
-		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_strangers);
-	return err;
+	if (err)
+		return err;
+	strangers->knows_pids = task_in_initial_pid_ns() > 0;
+	if (strangers->knows_pids)
+		read_debugfs(survey, strangers);
+	if (strangers->nr)
+		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_u64);
+	return 0;
 }
 
 void strangers_free(struct strangers *strangers)
@@ -273,41 +314,13 @@ void strangers_free(struct strangers *strangers)
 	free(strangers);
 }
 
-/* Somebody who has it, or 0. */
-static pid_t search(const struct strangers *strangers, enum clue clue, uint64_t value, uint32_t minor)
+pid_t strangers_find(const struct strangers *strangers, uint64_t inode)
 {
-	const struct stranger wanted = { .clue = clue, .value = value, .minor = minor }, *found = NULL;
+	const struct stranger *found = NULL;
 
 	if (strangers->nr)
-		found = bsearch(&wanted, strangers->list, strangers->nr, sizeof(*found), compare_strangers);
+		found = bsearch(&inode, strangers->list, strangers->nr, sizeof(*found), compare_u64);
 	return found ? found->pid : 0;
-}
-
-/* By a handle in a file of one GPU; @holder is on the buffer's own. */
-static pid_t search_gpu(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-			const struct holder *holder, uint32_t minor, bool far)
-{
-	uint64_t size = (uint64_t)lseek(buffer->dmabuf_fd, 0, SEEK_END);
-	pid_t pid;
-
-	if (!survey_same_device(survey, minor, buffer->minor))
-		return far ? search(strangers, BY_SIZE_FAR, size, minor) : 0;
-	pid = search(strangers, BY_OFFSET, holder->offset, minor);
-	return pid ? pid : search(strangers, BY_SIZE, size, minor);
-}
-
-pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-		     bool far)
-{
-	const struct topology *machine = survey->request->machine;
-	const struct holder *holder = buffer->holders;
-	pid_t pid = search(strangers, BY_INODE, holder->inode, 0);
-
-	while (holder < buffer->holders + buffer->nr - 1 && !survey_same_device(survey, holder->minor, buffer->minor))
-		holder++;
-	for (unsigned int i = 0; i < machine->nr_nodes && !pid; i++)
-		pid = search_gpu(survey, strangers, buffer, holder, topology_minor(machine->nodes[i]), far);
-	return pid;
 }
 
 static bool uses_gpu(pid_t pid, uint32_t gpu_id)
@@ -318,16 +331,25 @@ static bool uses_gpu(pid_t pid, uint32_t gpu_id)
 	return !access(path, F_OK);
 }
 
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-			bool far)
+/* A process of the KFD that uses the GPU with a render minor; 0: any GPU. */
+static pid_t find_user(const struct survey *survey, const struct strangers *strangers, uint32_t minor)
 {
 	const struct topology *machine = survey->request->machine;
 
-	for (size_t i = 0; i < strangers->nr_kfd_pids && !strangers->has_debugfs; i++)
+	for (size_t i = 0; i < strangers->nr_kfd_pids; i++)
 		for (unsigned int node = 0; node < machine->nr_nodes; node++)
 			if (topology_is_gpu(machine->nodes[node]) &&
-			    (far || survey_same_device(survey, topology_minor(machine->nodes[node]), buffer->minor)) &&
+			    (!minor || survey_same_device(survey, topology_minor(machine->nodes[node]), minor)) &&
 			    uses_gpu(strangers->kfd_pids[i], topology_gpu_id(machine->nodes[node])))
 				return strangers->kfd_pids[i];
 	return 0;
+}
+
+pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+			bool any, bool far)
+{
+	bool is_told = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
+	pid_t pid = is_told ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
+
+	return pid || !any ? pid : strangers->hidden;
 }

@@ -183,17 +183,19 @@ int references_check(struct survey *survey, const struct buffer *buffer);
 /* What processes have that are not dumped. */
 struct strangers;
 
-/* @dmabufs: the device of dma-bufs. strangers_free() in any case. */
-int strangers_read(const struct survey *survey, dev_t dmabufs, struct strangers **ret);
+/* strangers_free() in any case. */
+int strangers_read(const struct survey *survey, struct strangers **ret);
 void strangers_free(struct strangers *strangers);
 
-/* A process that has the buffer, or 0. @far: also on GPUs that it is not of, where handles tell its size only. */
-pid_t strangers_find(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-		     bool far);
+/* A process that has the buffer of this dma-buf, or 0. */
+pid_t strangers_find(const struct strangers *strangers, uint64_t inode);
 
-/* A process that uses the buffer's GPU, @far: any GPU, by the KFD, where nothing tells what it has there; or 0. */
+/*
+ * A process that may have the buffer, of which that cannot be seen; or 0. @any: in whatever way, else only by a handle.
+ * @far: on GPUs that the buffer is not of, too.
+ */
 pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
-			bool far);
+			bool any, bool far);
 
 /* ---- what is written down (decide.c) ---- */
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <libdrm/amdgpu_drm.h>
@@ -345,6 +346,28 @@ int __wrap_stat(const char *path, struct stat *st)
 		return -1;
 	if (!is_through())
 		fake_stat(st);
+	return 0;
+}
+
+int __real_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to);
+int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to)
+{
+	char room[PATH_MAX];
+	struct stat st;
+
+	if (hit("statx") || __real_statx(dir, place(path, room), flags, mask, to))
+		return -1;
+	if (is_through())
+		return 0;
+	st = (struct stat){
+		.st_mode = to->stx_mode, .st_ino = to->stx_ino, .st_dev = makedev(to->stx_dev_major, to->stx_dev_minor),
+		.st_rdev = makedev(to->stx_rdev_major, to->stx_rdev_minor),
+	};
+	fake_stat(&st);
+	to->stx_mode = (uint16_t)st.st_mode;
+	to->stx_ino = st.st_ino;
+	to->stx_rdev_major = major(st.st_rdev);
+	to->stx_rdev_minor = minor(st.st_rdev);
 	return 0;
 }
 

@@ -537,9 +537,14 @@ void fake_share(void)
 
 void fake_add_stranger(void)
 {
+	struct stat st;
+	char text[64];
 	ino_t inode;
 
-	same_file("dev/dri/renderD128", "proc/4712/fd/21");
+	if (fstat(stopped.bos[0], &st))
+		die("memfd");
+	snprintf(text, sizeof(text), "pos:\t0\nino:\t%lu\nexp_name:\tdrm\n", (unsigned long)st.st_ino);
+	put(text, "proc/4712/task/4712/fdinfo/21");
 	stranger_file = open_device("dri/renderD128", &inode);
 	fake_gem_give(stranger_file, 1, stopped.bos[0]);
 	fake_gem_add_bo(stopped.bos[0]);
@@ -631,7 +636,6 @@ int fake_process_file(int fd)
 		   fd == FAKE_RENDER_FD + 1 ? render_files[1] :
 		   fd == FAKE_FOREIGN_FD ? foreign_file :
 		   fd == FAKE_UNUSED_FD ? unused_file :
-		   fd == 21 ? stranger_file :
 		   fd == 22 ? foreign : -1;
 
 	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);

@@ -37,15 +37,12 @@ int __wrap_ioctl(int fd, unsigned long op, void *arg)
 
 static void assert_handles(const uint32_t *numbers, uint32_t nr)
 {
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr_found = 99;
+	uint32_t nr_found = 99;
 
 	there = numbers;
 	nr_calls = 0;
-	assert_int_equal(gem_search(3, &entries, &nr_found), 0);
+	assert_int_equal(drm_count_objects(3, &nr_found), 0);
 	assert_int_equal(nr_found, nr);
-	for (uint32_t i = 0; i < nr; i++)
-		assert_int_equal(entries[i].handle, numbers[i]);
 }
 
 static void assert_found(const uint32_t *numbers, uint32_t nr)

@@ -4,7 +4,6 @@
  * what happens to a buffer, with the references that come and go with it: nothing here knows the plugin's formula.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "unit.h"
 #include "log_stub.h"
+#include "remove_all.h"
 #include "amdgpu_plugin_drm.h"
 #include "host/host.h"
 #include "share/survey.h"
@@ -33,7 +33,6 @@ bool criu_is_streaming(void)
 #define SCRATCH	 1000 /* a file of the plugin's */
 #define OFFSET	 0x100000u
 #define BYTES	 8192u
-#define OTHER	 10000u /* handles of no buffer of the dump, from this number on */
 
 /* ---- the kernel ---- */
 
@@ -133,46 +132,27 @@ int gem_close(int fd, uint32_t handle)
 /* ---- a process that is not dumped ---- */
 
 static struct {
-	bool exists;
-	int open_error;	     /* of its files */
-	uint32_t file_minor; /* of its render file; 0: none */
-	uint32_t handle;     /* in it */
-	uint32_t nr_others;  /* likewise, of the same size */
-	uint64_t offset;
-	bool lists_handles, has_dmabuf, is_in_kfd;
-	const char *spaces; /* what debugfs says; NULL: it is not mounted */
-	uint32_t gpu_id;    /* of the GPU that it may use */
+	bool exists, is_in_kfd;
+	int error;	     /* of its files' descriptions; -1: its first thread has ended */
+	const char *fdinfo;  /* of its open file */
+	const char *handles; /* what debugfs says of open files, and @again each second time; NULL: it cannot be read */
+	const char *again;
+	const char *spaces;  /* likewise, of address spaces */
+	const char *imports; /* of all dma-bufs */
+	uint32_t gpu_id;     /* of the GPU that it may use */
+	bool is_mounted;     /* debugfs is */
+	int initial_ns;
 } stranger;
 
 static int dmabuf = -1;
-
-int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
-{
-	(void)fd;
-	if (!stranger.lists_handles)
-		return -EINVAL;
-	*ret = calloc(2 + stranger.nr_others, sizeof(**ret));
-	**ret = (struct gem_entry){ .handle = stranger.handle };
-	*ret_nr = stranger.handle != 0;
-	for (uint32_t i = 0; i < stranger.nr_others; i++)
-		(*ret)[(*ret_nr)++] = (struct gem_entry){ .handle = OTHER + i };
-	return 0;
-}
-
-int gem_search(int fd, struct gem_entry **ret, size_t *ret_nr)
-{
-	(void)fd;
-	*ret = calloc(2, sizeof(**ret));
-	(*ret)[0] = (struct gem_entry){ .handle = 3000 };
-	(*ret)[1] = (struct gem_entry){ .handle = stranger.handle };
-	*ret_nr = 2;
-	return 0;
-}
+static unsigned int nr_private; /* file systems that were mounted for nobody else */
+static unsigned int nr_spaces;  /* readings of address spaces */
 
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
+	(void)handle;
 	*ret = (struct gem_info){ .size = BYTES, .domains = kernel.domains };
-	return fd == SCRATCH || handle == stranger.handle || handle == 3000 || handle >= OTHER ? 0 : -ENOENT;
+	return fd == SCRATCH ? 0 : -ENOENT;
 }
 
 int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret, struct kfd_share *metadata)
@@ -187,11 +167,32 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 	return gem_close(SCRATCH, handle);
 }
 
-int gem_offset(int fd, uint32_t handle, uint64_t *ret)
+int survey_take_file(pid_t pid, int number) { (void)pid; (void)number; NEVER }
+
+int task_in_initial_pid_ns(void)
 {
-	(void)fd;
-	*ret = handle == stranger.handle ? stranger.offset : 0x770000 + handle;
-	return 0;
+	return stranger.initial_ns;
+}
+
+/* The second thread has the files, if the first one has ended. */
+static size_t nr_numbers(const char *path, int *ret)
+{
+	bool has_ended = stranger.error < 0;
+
+	if (!strcmp(path, "/proc/99/task")) {
+		ret[0] = STRANGER;
+		ret[1] = STRANGER + 1;
+		return 2;
+	}
+	ret[0] = 4;
+	if (!strcmp(path, "/proc/99/task/99/fdinfo"))
+		return !has_ended && stranger.fdinfo;
+	if (!strcmp(path, "/proc/99/task/100/fdinfo"))
+		return has_ended && stranger.fdinfo;
+	ret[0] = getpid();
+	ret[1] = DUMPED;
+	ret[2] = STRANGER;
+	return 2 + (!strcmp(path, "/proc") ? stranger.exists : stranger.is_in_kfd);
 }
 
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
@@ -199,89 +200,92 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	(void)dir_fd;
 	*ret = calloc(4, sizeof(**ret));
-	*ret_nr = 0;
-	if (!strcmp(path, "/proc/99/fd")) {
-		if (stranger.file_minor)
-			(*ret)[(*ret_nr)++] = 3;
-		if (stranger.has_dmabuf)
-			(*ret)[(*ret_nr)++] = 4;
-		return 0;
-	}
-	(*ret)[(*ret_nr)++] = getpid();
-	(*ret)[(*ret_nr)++] = DUMPED;
-	if (!strcmp(path, "/proc") ? stranger.exists : stranger.is_in_kfd)
-		(*ret)[(*ret_nr)++] = STRANGER;
+	*ret_nr = nr_numbers(path, *ret);
 	return 0;
 }
 
-int __real_stat(const char *path, struct stat *st);
-int __wrap_stat(const char *path, struct stat *st);
-int __wrap_stat(const char *path, struct stat *st)
+static int text_file(const char *text)
 {
+	int fd = memfd_create("text", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+static int no_file(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* One GPU and a link to it. */
+static char debugfs[] = "/tmp/test_references.XXXXXX";
+
+int __real_open(const char *path, int flags, ...);
+static int open_debugfs(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", debugfs, name);
+	return __real_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+	if (!strcmp(path, "/sys/kernel/debug/dri"))
+		return stranger.is_mounted ? open_debugfs("dri") : no_file(ENOENT);
 	if (strncmp(path, "/proc/99/", 9))
-		return __real_stat(path, st);
-	if (!strcmp(path, "/proc/99/fd/4"))
-		return fstat(dmabuf, st);
-	*st = (struct stat){ .st_mode = S_IFCHR, .st_rdev = makedev(226, stranger.file_minor) };
-	return 0;
+		return __real_open(path, flags);
+	assert_true(!strcmp(path, "/proc/99/task/99/fdinfo/4") || !strcmp(path, "/proc/99/task/100/fdinfo/4"));
+	return stranger.error > 0 ? no_file(stranger.error) : text_file(stranger.fdinfo);
 }
 
-int survey_take_file(pid_t pid, int number)
+int mount_private(const char *type)
 {
-	(void)pid;
-	(void)number;
-	return stranger.open_error ? -stranger.open_error : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (strcmp(type, "debugfs") || !stranger.handles)
+		return -EPERM;
+	nr_private++;
+	return open_debugfs(".");
+}
+
+static const char *debugfs_text(const char *path)
+{
+	const char *handles = stranger.handles;
+
+	if (strstr(path, "bufinfo"))
+		return stranger.imports;
+	nr_spaces += strstr(path, "amdgpu_vm_info") != NULL;
+	if (strstr(path, "amdgpu_vm_info"))
+		return stranger.spaces;
+	assert_string_equal(path, "0000:c1:00.0/amdgpu_gem_info");
+	if (stranger.again) {
+		stranger.handles = stranger.again;
+		stranger.again = handles;
+	}
+	return handles;
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	const char *text = strcmp(path, "dri") ? debugfs_text(path) : NULL;
+
+	if (!strcmp(path, "dri"))
+		return __real_openat(dir, path, flags);
+	return text ? text_file(text) : no_file(ENOENT);
 }
 
 int __wrap_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode)
 {
-	char its[64], thread[64];
+	char its[64];
 
 	(void)mode;
 	snprintf(its, sizeof(its), "/sys/class/kfd/kfd/proc/99/vram_%u", stranger.gpu_id);
-	snprintf(thread, sizeof(thread), "/proc/%d/task/8", DUMPED);
-	return !strcmp(path, its) || !strcmp(path, thread) ? 0 : -1;
-}
-
-/* One GPU and a link to it. */
-static DIR *dri;
-DIR *__real_opendir(const char *path);
-DIR *__wrap_opendir(const char *path);
-DIR *__wrap_opendir(const char *path)
-{
-	assert_string_equal(path, "/sys/kernel/debug/dri");
-	errno = ENOENT;
-	dri = stranger.spaces ? __real_opendir("/") : NULL;
-	return dri;
-}
-
-struct dirent *__real_readdir(DIR *dir);
-struct dirent *__wrap_readdir(DIR *dir);
-struct dirent *__wrap_readdir(DIR *dir)
-{
-	static struct dirent entries[] = {
-		{ .d_type = DT_DIR, .d_name = "0000:c1:00.0" }, { .d_type = DT_LNK, .d_name = "0" },
-	};
-	static unsigned int nr;
-
-	if (dir != dri)
-		return __real_readdir(dir);
-	if (nr < 2)
-		return &entries[nr++];
-	nr = 0;
-	dri = NULL;
-	return NULL;
-}
-
-FILE *__real_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen(const char *path, const char *mode)
-{
-	if (!strcmp(path, "/proc/self/status"))
-		return __real_fopen(path, mode);
-	assert_string_equal(path, "/sys/kernel/debug/dri/0000:c1:00.0/amdgpu_vm_info");
-	return fmemopen((void *)(uintptr_t)stranger.spaces, strlen(stranger.spaces), "r");
+	return !strcmp(path, its) ? 0 : -1;
 }
 
 /* ---- the dump ---- */
@@ -321,13 +325,39 @@ bool iommu_is_common(const struct iommu_group *a, const struct iommu_group *b)
 	return false;
 }
 
+/* What debugfs says by and by. */
+static char texts[2][1024];
+
+/* A client of the GPU, and what it has: a handle or a KFD BO of the job's buffer, or something else. */
+enum { NO_HANDLE = 1, BO_TOO = 2, THREAD = 4 };
+
+static void add_client(int pid, unsigned int what)
+{
+	size_t handles = strlen(texts[0]), spaces = strlen(texts[1]);
+	struct stat st;
+
+	assert_int_equal(fstat(dmabuf, &st), 0);
+	snprintf(texts[0] + handles, sizeof(texts[0]) - handles, "pid %8d command job:\n\t\t0x00000001:         8192 byte VRAM exported as ino:%lu VRAM_CLEARED\n",
+		 pid, what & NO_HANDLE ? 1 : (unsigned long)st.st_ino);
+	snprintf(texts[1] + spaces, sizeof(texts[1]) - spaces, "pid:%d\tProcess:job ----------\n\tDone BOs:\n\t\t0x00000000:         8192 byte VRAM imported from ino:%lu\n",
+		 what & THREAD ? 5 : pid, what & BO_TOO ? (unsigned long)st.st_ino : 1);
+	stranger.handles = texts[0];
+	stranger.spaces = texts[1];
+}
+
 static void begin(void)
 {
 	memset(&kernel, 0, sizeof(kernel));
 	memset(&stranger, 0, sizeof(stranger));
 	nr_compared = nr_imported = 0;
-	stranger.exists = stranger.lists_handles = true;
+	stranger.exists = true;
+	stranger.is_mounted = true;
+	stranger.initial_ns = 1;
 	stranger.gpu_id = 0x1111;
+	nr_private = nr_spaces = 0;
+	strcpy(texts[0], "");
+	strcpy(texts[1], "");
+	stranger.imports = "Total 0 devices attached\n";
 	nr_mapped = 0;
 	is_dkms = false;
 	machine = (struct topology){ .nr_nodes = 2, .nodes = { &nodes[0], &nodes[1] } };
@@ -437,45 +467,107 @@ static void begin_hidden_import(void)
 
 TEST(a_hidden_import_is_found_by_debugfs)
 {
-	char spaces[256];
-	struct stat st;
-
 	begin_hidden_import();
-	fstat(dmabuf, &st);
-	snprintf(spaces, sizeof(spaces), "pid:8\tProcess:job ----------\n\t\t0x00000000: 8192 byte VRAM exported as ino:%lu\n"
-		 "pid:99\tProcess:other ----------\n\t\t0x00000000: 8192 byte VRAM exported as ino:%lu VRAM_CLEARED\n",
-		 (unsigned long)st.st_ino, (unsigned long)st.st_ino);
-	stranger.spaces = spaces;
+	add_client(STRANGER, NO_HANDLE | BO_TOO);
+	add_client(getpid(), NO_HANDLE | BO_TOO);
 	assert_int_equal(check_handle(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "shares a buffer of renderD128 with pid 99"));
+}
+
+static void begin_other_job(void)
+{
+	begin_hidden_import();
+	free_bo();
+	add_bo();
+	free_bo();
+	add_bo();
+	kernel.references--; /* the stranger has freed it, too */
 }
 
 /* Nor is the KFD's own reference taken for one. */
 TEST(a_stranger_with_other_buffers_is_none)
 {
-	char spaces[256];
-	struct stat st;
-
-	begin_hidden_import();
-	free_bo();
-	add_bo();
-	free_bo();
-	add_bo();
-	fstat(dmabuf, &st);
-	snprintf(spaces, sizeof(spaces), "pid:8\tProcess:job ----------\n\t\t0x00000000: 8192 byte VRAM exported as ino:%lu\n"
-		 "pid:99\tProcess:other ----------\n\t\t0x00000000: 8192 byte VRAM exported as ino:1\n",
-		 (unsigned long)st.st_ino);
-	stranger.spaces = spaces;
-	kernel.references--; /* the stranger has freed it, too */
+	begin_other_job();
+	add_client(DUMPED, BO_TOO);
+	add_client(STRANGER, NO_HANDLE);
 	assert_int_equal(check_handle(), 0);
+	assert_int_equal(nr_private, 0);
+}
+
+/* Its address space is called by it. */
+TEST(a_thread_of_the_job_that_has_ended_is_no_stranger)
+{
+	begin_other_job();
+	add_client(STRANGER, NO_HANDLE);
+	add_client(DUMPED, BO_TOO | THREAD);
+	assert_int_equal(check_handle(), 0);
+}
+
+TEST(debugfs_is_mounted_where_it_is_not)
+{
+	begin_other_job();
+	stranger.is_mounted = false;
+	add_client(DUMPED, BO_TOO);
+	add_client(STRANGER, NO_HANDLE);
+	assert_int_equal(check_handle(), 0);
+	assert_int_equal(nr_private, 1);
+}
+
+static void assert_feared(void)
+{
+	assert_int_equal(check_handle(), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "may share a buffer of renderD128 with pid 99"));
+	assert_non_null(strstr(log_text, "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE"));
 }
 
 TEST(without_debugfs_a_hidden_import_is_feared)
 {
 	begin_hidden_import();
-	assert_int_equal(check_handle(), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "may share a buffer of renderD128 with pid 99"));
-	assert_non_null(strstr(log_text, "mount debugfs"));
+	assert_feared();
+}
+
+/* Address spaces are known by their place only. */
+TEST(a_file_that_is_opened_or_closed_meanwhile_is_noticed)
+{
+	static char before[1024];
+
+	begin_other_job();
+	add_client(DUMPED, BO_TOO);
+	add_client(STRANGER, NO_HANDLE);
+	strcpy(before, texts[0]);
+	add_client(STRANGER, NO_HANDLE);
+	stranger.handles = before;
+	assert_feared();
+	begin_hidden_import();
+	add_client(DUMPED, NO_HANDLE);
+	strcpy(before, texts[0]);
+	strcpy(texts[0], "");
+	strcpy(texts[1], "");
+	add_client(STRANGER, NO_HANDLE | BO_TOO);
+	stranger.again = texts[0];
+	stranger.handles = before;
+	assert_feared();
+}
+
+/* Such a name has room for the first line of an address space, and not for that of an open file. */
+TEST(a_process_cannot_hide_behind_a_name)
+{
+	begin_hidden_import();
+	add_client(DUMPED, NO_HANDLE);
+	strcat(texts[1], "pid:99\tProcess:\npid:7\tProcess: ----------\n\t\t0x0: 8192 byte VRAM imported from ino:1\n");
+	strcat(texts[0], "pid       99 command \npid 7 command :\n");
+	assert_feared();
+}
+
+/* Kernels follow a NULL pointer then. */
+TEST(address_spaces_with_imports_are_not_asked_for)
+{
+	begin_other_job();
+	add_client(DUMPED, BO_TOO);
+	add_client(STRANGER, NO_HANDLE);
+	stranger.imports = "Total 0 devices attached\n\tAttached Devices:\n\t0000:c6:00.0\nTotal 1 devices attached\n";
+	assert_feared();
+	assert_int_equal(nr_spaces, 0);
 }
 
 TEST(a_stranger_on_another_gpu_is_none)
@@ -493,107 +585,114 @@ TEST(a_stranger_on_another_gpu_is_none)
 }
 
 /* It has freed its import and keeps the handle: as many references as the KFD's own file has. */
-static void begin_kept_handle(uint32_t handle)
+static void begin_kept_handle(unsigned int what)
 {
 	begin();
 	add_bo();
 	add_handle();
 	add_bo();
 	free_bo();
-	stranger.file_minor = 128;
-	stranger.handle = handle;
-	stranger.offset = OFFSET;
+	add_client(getpid(), NO_HANDLE);
+	add_client(STRANGER, what);
 }
 
 TEST(a_kept_handle_is_found)
 {
-	begin_kept_handle(3);
+	begin_kept_handle(0);
 	assert_int_equal(check_bo(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }
 
-TEST(a_handle_is_known_by_the_offset_on_its_own_gpu)
+/* Of the same size, and maybe not for the CPU. */
+TEST(a_handle_of_another_buffer_is_none)
 {
-	struct holder holders[] = {
-		{ .minor = 129, .offset = 0x5000 }, { .minor = 128, .offset = OFFSET, .bo = 1 },
-	};
-
-	begin_kept_handle(3);
-	kernel.references += 4; /* the import on the other GPU */
-	assert_int_equal(check(holders, 2), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+	begin_kept_handle(NO_HANDLE);
+	assert_int_equal(check_bo(), 0);
 }
 
-/* Another GPU's handle of the same size may be an import of the buffer, where the dump has one, too. */
-TEST(a_handle_on_another_gpu_is_known_by_its_size)
+/* Where debugfs does not tell, whoever uses the GPU by the KFD may have it. */
+TEST(a_kept_handle_is_feared)
 {
-	struct holder holders[] = {
-		{ .minor = 128, .offset = OFFSET }, { .minor = 129, .offset = 0x5000, .bo = 1 },
-	};
-
-	begin();
-	add_bo();
-	kernel.references += 4; /* the import on the other GPU */
-	stranger.file_minor = 129;
-	stranger.handle = 3;
-	stranger.offset = 0x6000;
-	assert_int_equal(check(holders, 2), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
-	stranger.file_minor = 128;
-	assert_int_equal(check(holders, 2), 0);
+	begin_kept_handle(0);
+	stranger.handles = NULL;
+	assert_int_equal(check_bo(), 0);
+	stranger.is_in_kfd = true;
+	assert_int_equal(check_bo(), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "may share a buffer of renderD128 with pid 99"));
+	stranger.initial_ns = 0; /* sysfs has no pids of this one */
+	assert_int_equal(check_bo(), 0);
 }
 
-/* Another job's; each buffer of the dump is looked for among them. */
-TEST(thousands_of_handles_are_not_walked_over)
+/* Each buffer of the dump is looked for among them. */
+TEST(handles_are_not_compared_with_gpus)
 {
-	begin();
-	add_bo();
-	stranger.file_minor = 128;
-	stranger.nr_others = 5000;
+	begin_kept_handle(NO_HANDLE);
 	assert_int_equal(check_bo(), 0);
 	assert_in_range(nr_compared, 1, 20);
-	stranger.handle = 3;
-	stranger.offset = OFFSET;
-	assert_int_equal(check_bo(), -EOPNOTSUPP);
 }
 
-TEST(handles_are_found_where_they_are_not_listed)
+static void give_descriptor(void)
 {
-	begin_kept_handle(7000);
-	stranger.lists_handles = false;
-	assert_int_equal(check_bo(), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+	static char text[256];
+	struct stat st;
+
+	fstat(dmabuf, &st);
+	snprintf(text, sizeof(text), "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t%lu\nsize:\t8192\ncount:\t5\nexp_name:\tdrm\n",
+		 (unsigned long)st.st_ino);
+	stranger.fdinfo = text;
 }
 
-TEST(files_that_cannot_be_looked_at_are_not_passed_over)
+/* It holds the buffer as a handle did. */
+static void begin_descriptor(void)
 {
-	begin_kept_handle(3);
-	stranger.open_error = EPERM;
-	assert_int_equal(check_bo(), -EPERM);
-	assert_int_equal(log_errors, 1);
-	assert_non_null(strstr(log_text, "cannot look whether pid 99, which is not dumped, has buffers"));
-}
-
-TEST(files_that_are_gone_are)
-{
-	begin();
-	add_bo();
-	stranger.file_minor = 128;
-	stranger.open_error = EBADF;
-	assert_int_equal(check_bo(), 0);
+	begin_kept_handle(NO_HANDLE);
+	give_descriptor();
+	add_handle();
+	drop_handle();
+	drop_handle();
+	kernel.references++;
+	add_handle();
 }
 
 TEST(an_open_dmabuf_is_found)
 {
-	begin_kept_handle(0);
-	stranger.has_dmabuf = true;
-	add_handle();
-	drop_handle();
-	drop_handle();
-	kernel.references++; /* it holds it as the handle did */
-	add_handle();
+	begin_descriptor();
 	assert_int_equal(check_handle(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+	begin_descriptor();
+	stranger.error = -1;
+	assert_int_equal(check_handle(), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+}
+
+/* Another file with the inode's number. */
+TEST(a_file_of_a_file_system_is_no_dmabuf)
+{
+	begin_descriptor();
+	*(char *)strstr(stranger.fdinfo, "exp_name") = 'x';
+	assert_int_equal(check_handle(), 0);
+}
+
+/* It matters only for a buffer that has got out: with a handle, or on several GPUs. */
+TEST(a_process_that_cannot_be_looked_at_is_feared_where_it_matters)
+{
+	begin_descriptor();
+	stranger.error = EACCES;
+	assert_feared();
+	begin();
+	add_bo();
+	give_descriptor();
+	add_client(getpid(), NO_HANDLE);
+	stranger.error = EACCES;
+	assert_int_equal(check_bo(), 0);
+	assert_int_equal(log_errors, 0);
+}
+
+TEST(files_that_are_gone_are_passed_over)
+{
+	begin_descriptor();
+	stranger.error = ENOENT;
+	assert_int_equal(check_handle(), 0);
 }
 
 TEST(references_that_pass_are_waited_for)
@@ -644,4 +743,27 @@ TEST(a_buffer_is_asked_once_what_memory_it_is)
 	assert_in_range(nr_imported, 1, 2);
 }
 
-UNIT_MAIN(NULL, NULL)
+static int make_debugfs(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	if (!mkdtemp(debugfs))
+		return -1;
+	snprintf(path, sizeof(path), "%s/dri", debugfs);
+	if (mkdir(path, 0700))
+		return -1;
+	strcat(path, "/0000:c1:00.0");
+	if (mkdir(path, 0700))
+		return -1;
+	snprintf(path, sizeof(path), "%s/dri/0", debugfs);
+	return symlink("0000:c1:00.0", path);
+}
+
+static int remove_debugfs(void **state)
+{
+	(void)state;
+	return remove_all(debugfs);
+}
+
+UNIT_MAIN(make_debugfs, remove_debugfs)
