@@ -3,7 +3,7 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay streamer devcgroup
+WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay streamer foreignfs devcgroup
 WORKLOADS_BASE := fdpass launch pattern report state
 WORKLOADS_KFD := $(WORKLOADS_BASE) gem kfd kfd_topology sdma
 gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token \
@@ -19,6 +19,8 @@ hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_bu
 hipjob_LIBS := -ldl
 # Not a workload: stands in for criu-image-streamer.
 streamer_OBJECTS := streamer fdpass report
+# Nor this: a file system of somebody else's.
+foreignfs_OBJECTS := foreignfs report
 WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 # <linux/kfd_ioctl.h> includes <drm/drm.h>, which Debian installs as <libdrm/drm.h>.
 WORKLOADS_CPPFLAGS := -idirafter $(WORKLOADS_DIR)/include
