@@ -7,11 +7,6 @@
 
 #include "image/internal.h"
 
-/* The domains and flags that GEM_CREATE takes on every kernel that lists handles: VRAM, GTT and CPU; no
- * VM_ALWAYS_VALID, VRAM_CONTIGUOUS, ENCRYPTED, PREEMPTIBLE. */
-#define GOOD_DOMAINS 0x7ull
-#define GOOD_FLAGS   0x1f28full
-
 static void *array_of(size_t count, size_t size)
 {
 	return calloc(count + 1, size);
@@ -47,7 +42,7 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 		return bad_image(name, "BO %zu is of kind %u, without a buffer's number or unknown", i, kind);
 	if (entry->has_buffer && (!entry->buffer || entry->buffer > IMAGE_MAX_NUMBER))
 		return bad_image(name, "BO %zu is buffer %u, which is no number of one", i, entry->buffer);
-	if (kind == KFD_BO_GEM && (!entry->domains || entry->domains & ~GOOD_DOMAINS || entry->gem_flags & ~GOOD_FLAGS))
+	if (kind == KFD_BO_GEM && !kfd_share_is_known(&(struct kfd_share){ .domains = entry->domains, .flags = entry->gem_flags }))
 		return bad_image(name, "BO %zu cannot be made: domains %#" PRIx64 ", flags %#" PRIx64 ", alignment %" PRIu64,
 				 i, entry->domains, entry->gem_flags, entry->alignment);
 	if (entry->has_metadata && entry->metadata.len > KFD_METADATA_MAX)

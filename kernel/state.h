@@ -45,6 +45,15 @@ struct kfd_share {
 	uint8_t metadata[KFD_METADATA_MAX];
 };
 
+/*
+ * Whether an object of such memory can be in an image: in VRAM, GTT or CPU memory, with flags that GEM_CREATE takes on every
+ * kernel that lists handles. Those of VM_ALWAYS_VALID, VRAM_CONTIGUOUS, ENCRYPTED and PREEMPTIBLE are not among them.
+ */
+static inline bool kfd_share_is_known(const struct kfd_share *share)
+{
+	return share->domains && !(share->domains & ~0x7ull) && !(share->flags & ~0x1f28full);
+}
+
 struct bo {
 	/* As in the kernel's bucket. */
 	uint64_t addr, size; /* bytes */

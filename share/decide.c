@@ -22,8 +22,6 @@
 #define PAGE_BYTES 4096u
 /* Given to every object, and before Linux 6.18 not to be asked for: cleared, and wiped when it is freed. */
 #define CREATE_FORCED (AMDGPU_GEM_CREATE_VRAM_CLEARED | (1ull << 9))
-/* Their contents cannot be copied, or they are of one address space. */
-#define CREATE_BAD (AMDGPU_GEM_CREATE_ENCRYPTED | AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)
 
 /* ---- the owner ---- */
 
@@ -109,11 +107,14 @@ static void widen_flags(const struct gem_info *info, struct bo *bo)
 		bo->alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 }
 
-/* Which flags the kernel takes depends on its release: it is asked for a page of such memory. */
+/*
+ * Of the flags that a restore takes, of which none is of one address space or of what cannot be copied, a kernel knows those of
+ * its release: it is asked for a page of such memory.
+ */
 static int try_object(struct survey *survey, const struct holder *owner, const struct kfd_share *share)
 {
 	const struct gem_info page = { .size = PAGE_BYTES, .domains = share->domains, .flags = share->flags };
-	int fd = survey_scratch(survey, owner->minor), err = share->flags & CREATE_BAD ? -EINVAL : fd;
+	int fd = survey_scratch(survey, owner->minor), err = kfd_share_is_known(share) ? fd : -EINVAL;
 	uint32_t handle;
 
 	if (err >= 0)
