@@ -29,6 +29,9 @@ PLUGIN_UNDEFS := -U_GNU_SOURCE
 PLUGIN_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,--version-script=amdgpu_plugin.map
 PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 
+# The commit, with "-dirty" for a source that was changed. Archives that git makes have it in a file.
+SOURCE_ID := $(or $(shell sed '/Format/d' source-id 2>/dev/null),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
+
 PLUGIN_FOLDERS := checkpoint share pages match image kernel host content
 PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
@@ -69,6 +72,15 @@ $(TOOL_OBJECTS): PLUGIN_CFLAGS += $(TOOL_CFLAGS)
 
 $(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) $(PLUGIN_UNDEFS) -MMD -MP -c -o $@ $<
+
+# Changes only with the commit.
+$(BUILD)/source-id: always | $(BUILD)/plugin
+	@echo '$(SOURCE_ID)' | cmp -s - $@ || echo '$(SOURCE_ID)' >$@
+$(BUILD)/plugin/amdgpu_plugin_version.o: PLUGIN_CFLAGS += -DPLUGIN_SOURCE='"$(SOURCE_ID:%=+%)"'
+$(BUILD)/plugin/amdgpu_plugin_version.o: $(BUILD)/source-id
+source-id-of-archive:
+	@echo '$(SOURCE_ID)'
+.PHONY: always source-id-of-archive
 
 $(BUILD)/plugin/criu-amdgpu.pb-c.o: $(PROTO_FILES) | $(BUILD)/plugin
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) -c -o $@ $<

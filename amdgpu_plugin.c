@@ -25,9 +25,6 @@
 /* A file offset that no mapping can have. */
 #define BAD_OFFSET (~0xfffull)
 
-/* Read by amdgpu-checkpoint, which does not load a plugin that it looks at. */
-static const char version[] __attribute__((used)) = PLUGIN_VERSION_MARK PLUGIN_VERSION;
-
 static struct {
 	bool awake;
 	int stage;
@@ -90,6 +87,7 @@ static int plugin_init(int stage)
 	}
 	if (!plugin.awake)
 		return 0;
+	pr_info("version %s\n", plugin_version);
 	if (load_settings(wanted))
 		return result(-EINVAL, "settings");
 	if (stage == CRIU_STAGE_DUMP)

@@ -20,8 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PLUGIN_VERSION	    "0.1" /* as in debian/changelog */
 #define PLUGIN_VERSION_MARK "amdgpu_plugin version " /* stands before it in the plugin's file */
+/* "0.2+0b407ae": a number, and the commit, with "-dirty" for a source that was changed; without a plus: not known. */
+extern const char *const plugin_version;
 
 /* ---- log ---- */
 

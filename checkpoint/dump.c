@@ -544,11 +544,12 @@ static int ask_flags(const struct task_file *file, int *ret)
 
 static struct image_writer image_writer(const struct dump *dump)
 {
-	struct image_writer writer = { .plugin = PLUGIN_VERSION, .criu_hooks = criu_running_hooks() };
+	struct image_writer writer = { .criu_hooks = criu_running_hooks() };
 	struct utsname name;
 
 	if (!uname(&name))
 		memcpy(writer.kernel, name.release, sizeof(name.release));
+	snprintf(writer.plugin, sizeof(writer.plugin), "%s", plugin_version);
 	memcpy(writer.driver, dump->driver.text, sizeof(dump->driver.text));
 	return writer;
 }

@@ -234,6 +234,56 @@ static int check_frame(const char *name, const ProtobufCMessage *message, const 
 	return bad_image(name, "is that of file %#x, not of file %#x", *id, (uint32_t)parsed.id);
 }
 
+/* ---- what a later version of this plugin saves ---- */
+
+/* In criu-amdgpu.proto, fields of this plugin alone have numbers from here on. */
+#define FIRST_OWN_FIELD 100
+
+static bool has_unknown_fields(const ProtobufCMessage *message);
+
+/* Whether one of the messages that are in a field has some. */
+static bool parts_have_unknown_fields(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+	const char *start = (const char *)message;
+	bool is_array = field->label == PROTOBUF_C_LABEL_REPEATED;
+	ProtobufCMessage *const *parts = (ProtobufCMessage *const *)(start + field->offset);
+	size_t nr = is_array ? *(const size_t *)(start + field->quantifier_offset) : *parts != NULL;
+
+	if (is_array)
+		memcpy(&parts, start + field->offset, sizeof(parts));
+	for (size_t i = 0; i < nr; i++)
+		if (has_unknown_fields(parts[i]))
+			return true;
+	return false;
+}
+
+/* CRIU's plugin may have fields below that are not known here, and images of it are restored without these. */
+static bool has_unknown_fields(const ProtobufCMessage *message)
+{
+	const ProtobufCMessageDescriptor *type = message->descriptor;
+
+	for (unsigned int i = 0; i < message->n_unknown_fields; i++)
+		if (message->unknown_fields[i].tag >= FIRST_OWN_FIELD)
+			return true;
+	for (unsigned int i = 0; i < type->n_fields; i++)
+		if (type->fields[i].type == PROTOBUF_C_TYPE_MESSAGE && parts_have_unknown_fields(message, &type->fields[i]))
+			return true;
+	return false;
+}
+
+static int check_fields(const char *name, const ProtobufCMessage *message)
+{
+	const CriuKfd *kfd = message->descriptor == &criu_kfd__descriptor ? (const CriuKfd *)message : NULL;
+	const char *version = kfd && kfd->writer ? kfd->writer->plugin : NULL;
+
+	if (!has_unknown_fields(message))
+		return 0;
+	if (!optional_number(message, "crc32c"))
+		return bad_image(name, "is damaged: it has no CRC-32C of itself, and its writer writes one");
+	return fail(-EOPNOTSUPP, "image %s: has what version %.40s of the plugin saves and version %s does not know: use "
+		    "the later one", name, version ? version : "(not said)", plugin_version);
+}
+
 int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const char *id_field,
 			 const uint8_t *data, size_t size, void *ret)
 {
@@ -247,6 +297,8 @@ int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *typ
 	if (!message)
 		return fail(budget.err, "image %s: its %zu bytes need too much memory: %m", name, size);
 	err = check_frame(name, message, id_field, data, size);
+	if (!err)
+		err = check_fields(name, message);
 	if (err)
 		return err;
 	memcpy(ret, &message, sizeof(message));

@@ -38,7 +38,7 @@ bool image_name_parse(const char *name, struct image_name *ret);
 /* What wrote an image, as the image says; empty and 0: not said, as in images of other writers and older ones. */
 #define IMAGE_WRITER_MAX 96
 struct image_writer {
-	char plugin[IMAGE_WRITER_MAX]; /* PLUGIN_VERSION */
+	char plugin[IMAGE_WRITER_MAX]; /* its plugin_version */
 	char kernel[IMAGE_WRITER_MAX]; /* its release */
 	char driver[IMAGE_WRITER_MAX]; /* as struct driver_release has it */
 	unsigned int criu_hooks;       /* how many hooks the criu knew, criu_running_hooks() */

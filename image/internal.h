@@ -71,7 +71,7 @@ int image_message_pack(const ProtobufCMessage *message, uint8_t **ret, size_t *r
 /*
  * *@ret, a pointer to a message of @type, is the caller's. The memory for it is bounded by its size. Its CRC-32C, and
  * the number of criu's file that it was written for, in @id_field, are compared where it has them: messages of other
- * writers do not. 0; or -EBADMSG, -EFBIG or -ENOMEM.
+ * writers do not. 0; or -EBADMSG, -EFBIG or -ENOMEM; -EOPNOTSUPP where a later version of this plugin has saved more.
  */
 int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const char *id_field,
 			 const uint8_t *data, size_t size, void *ret);

@@ -20,7 +20,7 @@ include tests/unit/unit.mk
 objects = $(patsubst %.c,$(BUILD)/$(1)/o/%.o,$(2))
 dependencies = $(wildcard $(addsuffix .d,$(addprefix $(BUILD)/$(1)/o/,* */* */*/* */*/*/*)))
 define UNIT_RULES
-$(BUILD)/unit-$(2)/$(1): $(call objects,unit-$(2),tests/unit/$(1).c amdgpu_plugin_util.c $($(1)_SRCS))
+$(BUILD)/unit-$(2)/$(1): $(call objects,unit-$(2),tests/unit/$(1).c amdgpu_plugin_util.c amdgpu_plugin_version.c $($(1)_SRCS))
 	$$(CC) -pthread $$(SANITIZE_$(2)) -o $$@ $$^ $$($(1)_LDFLAGS) -Wl,-z,defs $$(UNIT_LDLIBS) $$($(1)_LDLIBS)
 $(BUILD)/unit-$(2)/o/tests/unit/$(1).o: UNIT_CFLAGS += $$($(1)_CFLAGS)
 endef

@@ -136,7 +136,7 @@ static void try_to_load(const char *path, bool is_ours, char *ret, size_t size)
 
 static void check_plugin(void)
 {
-	char path[PATH_MAX], version[32], why[1024];
+	char path[PATH_MAX], version[64], why[1024];
 	int err;
 
 	plugin_path(path);
@@ -153,9 +153,9 @@ static void check_plugin(void)
 	else if (!version[0])
 		print_point(POINT_WARNING, "plugin", "Install this one in its place",
 			    "%s says no version: it is the plugin of CRIU's tree", path);
-	else if (strcmp(version, PLUGIN_VERSION))
+	else if (strcmp(version, plugin_version))
 		print_point(POINT_WARNING, "plugin", "Install both of one version",
-			    "%s has version %s, and this command " PLUGIN_VERSION, path, version);
+			    "%s has version %s, and this command %s", path, version, plugin_version);
 	else
 		print_point(POINT_OK, "plugin", NULL, "%s, version %s", path, version);
 }

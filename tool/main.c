@@ -106,7 +106,10 @@ static int parse_and_run(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (option == 'h' || option == 'v') {
-			fputs(option == 'h' ? help : "amdgpu-checkpoint " PLUGIN_VERSION "\n", stdout);
+			if (option == 'h')
+				fputs(help, stdout);
+			else
+				printf("amdgpu-checkpoint %s\n", plugin_version);
 			return TOOL_GOOD;
 		}
 		if (option == '?')

@@ -27,7 +27,7 @@ fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
 fuzz_tool_files_LDLIBS = $(TOOL_LDLIBS)
 
 define FUZZ_RULE
-$(BUILD)/fuzz/$(1): $(call objects,fuzz,tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c $(fuzz_$(1)_SRCS))
+$(BUILD)/fuzz/$(1): $(call objects,fuzz,tests/fuzz/fuzz_$(1).c tests/fuzz/fuzz.c amdgpu_plugin_util.c amdgpu_plugin_version.c $(fuzz_$(1)_SRCS))
 	$$(FUZZ_CC) $$(FUZZ_CFLAGS) -o $$@ $$^ $$(FUZZ_LDLIBS) $$(fuzz_$(1)_LDLIBS)
 endef
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))

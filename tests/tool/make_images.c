@@ -194,7 +194,7 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 		.nodes = nodes,
 		.vmas = &vma,
 		.nr_vmas = 1,
-		.writer = { .plugin = PLUGIN_VERSION,
+		.writer = { .plugin = "0.2+0b407ae",
 			    .kernel = "6.12.107",
 			    .driver = "Linux 6.12.107",
 			    .criu_hooks = 13 },
@@ -268,7 +268,7 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 	struct kfd_image image = {
 		.state = { .pid = pid, .bos = bos },
 		.nodes = nodes,
-		.writer = { .plugin = PLUGIN_VERSION, .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },
+		.writer = { .plugin = "0.2+0b407ae", .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },
 		.flags = O_RDWR,
 		.render_only = true,
 		.nr_sharers = 1,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "unit.h"
+#include "content/content.h"
 #include "image/image.h"
 #include "criu-amdgpu.pb-c.h"
 #include "log_stub.h"
@@ -392,6 +393,77 @@ static int read_back_with(struct render_image *image, int flags, bool another_fi
 	render_image_free(back);
 	free(data);
 	return err;
+}
+
+/* Puts the checksum into a message that ends with one. */
+static void seal(uint8_t *data, size_t size)
+{
+	uint32_t crc = crc32c(0, data, size - 6);
+
+	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
+}
+
+/* What comes of a message whose @part has a field that is not known here; that of the whole comes first. Frees it. */
+static int unpack_with_field(CriuKfd *msg, ProtobufCMessage *part, uint32_t tag)
+{
+	const uint8_t varint[] = { (uint8_t)(tag << 3 | 0x80), (uint8_t)(tag >> 4), 1 };
+	size_t first = part == &msg->base ? sizeof(varint) : 0, size;
+	ProtobufCMessageUnknownField *field = calloc(1, sizeof(*field));
+	struct kfd_image *back = NULL;
+	uint8_t *data;
+	int err;
+
+	*field = (ProtobufCMessageUnknownField){ .tag = tag, .len = 1, .data = calloc(1, 1) };
+	part->unknown_fields = field;
+	part->n_unknown_fields = !first;
+	msg->has_crc32c = true;
+	size = first + criu_kfd__get_packed_size(msg);
+	data = malloc(size);
+	memcpy(data, varint, first);
+	criu_kfd__pack(msg, data + first);
+	seal(data, size);
+	log_clear();
+	err = kfd_image_unpack("sample", data, size, &back);
+	assert_int_equal(log_errors, err != 0);
+	if (!err)
+		kfd_image_free(back);
+	free(data);
+	part->n_unknown_fields = 1;
+	criu_kfd__free_unpacked(msg, NULL);
+	return err;
+}
+
+/* What it says would be lost. CRIU's plugin has numbers below 100. */
+TEST(fields_of_a_later_version_are_refused_wherever_they_are)
+{
+	for (unsigned int i = 0; i < 7; i++)
+		for (uint32_t tag = 99; tag <= 130; tag += 31) {
+			struct kfd_image image = sample_image();
+			CriuKfd *msg = message_of(&image);
+			ProtobufCMessage *const parts[] = {
+				&msg->base, &msg->bo_entries[1]->base, &msg->device_entries[2]->base,
+				&msg->device_entries[1]->iolinks[0]->base, &msg->vmas[0]->base, &msg->trap_handlers[1]->base,
+				&msg->writer->base,
+			};
+
+			assert_int_equal(unpack_with_field(msg, parts[i], tag), tag == 99 ? 0 : -EOPNOTSUPP);
+			assert_true(tag == 99 || strstr(log_text, "has what version 0.1 of the plugin saves and version "));
+		}
+}
+
+/* Such a field may also be the checksum, with another bit in its number: every version writes one. */
+TEST(fields_of_a_later_version_are_refused_of_an_unknown_writer)
+{
+	uint8_t later[] = { 0x08, 0xb4, 0x24, 0x98, 0x08, 0x01, 0xc5, 0x3e, 0, 0, 0, 0 };
+	struct render_image *back = NULL;
+
+	seal(later, sizeof(later));
+	log_clear();
+	assert_int_equal(render_image_unpack("later", later, sizeof(later), &back), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "has what version (not said) of the plugin saves"));
+	log_clear();
+	assert_int_equal(render_image_unpack("later", later, 6, &back), -EBADMSG);
+	assert_non_null(strstr(log_text, "is damaged: it has no CRC-32C of itself"));
 }
 
 TEST(flags_of_a_file_are_checked)

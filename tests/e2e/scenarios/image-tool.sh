@@ -35,7 +35,7 @@ job_start --vram 3M --children 1
 dump
 pid=${job_pids[0]}
 says 0 "^process $pid " show "$images"
-says 0 'written by   plugin [0-9.]+, criu .*hooks: [0-9]+, Linux ' show "$images"
+says 0 'written by   plugin [0-9.]+(\+[0-9a-f]+(-dirty)?)?, criu .*hooks: [0-9]+, Linux ' show "$images"
 says 0 'queues: compute [0-9]+, SDMA [1-9][0-9]*, events: [0-9]+' show "$images"
 says 0 'VRAM: [0-9]+, [0-9.]+ [KM]iB$' show "$images"
 says 0 '"verdict": "good"' --json verify "$images"
