@@ -352,7 +352,6 @@ static int check(struct check *c, const char *images_dir)
 	print_end();
 	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
 	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);
-	print_bool("would_be_dumped", !print_has_problem());
 	print_text("\n%s\n", print_has_problem() ? "would not be dumped"
 						 : "would be dumped, as far as can be seen from outside: imports of "
 						   "buffers and what runs in queues cannot");

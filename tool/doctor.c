@@ -370,6 +370,5 @@ int command_doctor(const struct arguments *arguments)
 	if (arguments->images_dir)
 		check_images_dir(arguments->images_dir, 0);
 	print_end();
-	print_bool("has_problem", print_has_problem());
 	return print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

@@ -200,7 +200,7 @@ int images_open(const char *path, struct images *ret)
 	*ret = (struct images){ .path = path, .settings = -ENOENT, .criu_files = -ENOENT };
 	err = open_path(ret);
 	if (err) {
-		complain("%s: %s", path, strerror(-err));
+		complain("%s: %s%s", path, strerror(-err), err == -EACCES && geteuid() ? " (root may read it)" : "");
 		return err;
 	}
 	err = images_walk(ret, add, ret);
@@ -220,16 +220,27 @@ struct image_file *images_find(const struct images *images, enum image_kind kind
 	return bsearch(&key, images->files, images->nr, sizeof(key), compare_keys);
 }
 
+enum image_state image_state(int err)
+{
+	return !err ? IMAGE_GOOD : err == -EBADMSG ? IMAGE_DAMAGED : err == -EOPNOTSUPP ? IMAGE_UNSUPPORTED : IMAGE_UNREAD;
+}
+
+const char *image_state_word(enum image_state state)
+{
+	static const char *const words[] = { "good", "damaged", "unsupported", "unknown" };
+
+	return words[state];
+}
+
 int images_status(const struct images *images)
 {
 	int status = TOOL_GOOD;
 
-	for (size_t i = 0; i < images->nr; i++) {
-		int err = images->files[i].err;
+	for (size_t i = 0; i < images->nr && status != TOOL_BAD; i++) {
+		enum image_state state = image_state(images->files[i].err);
 
-		if (err == -EBADMSG || err == -EOPNOTSUPP)
-			return TOOL_BAD;
-		status = err ? TOOL_FAIL : status;
+		if (state != IMAGE_GOOD)
+			status = state == IMAGE_UNREAD ? TOOL_FAIL : TOOL_BAD;
 	}
 	return status;
 }

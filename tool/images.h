@@ -24,9 +24,9 @@ struct image_file {
 	struct kfd_image *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
 	struct dmabuf_image *dmabuf; /* IMAGE_DMABUF */
-	int err;		     /* -EBADMSG: damaged; other -errno: cannot be read; 0 */
+	int err;		     /* what image_state() takes */
 	char *problem;		     /* with err: a line about it */
-	bool was_walked, is_listed;  /* for verify.c */
+	bool was_read, is_listed;    /* for verify.c */
 };
 
 struct images {
@@ -58,6 +58,7 @@ struct member {
 	uint64_t at;		 /* up to where */
 	uint64_t gap, left;	 /* before @at, what was not taken: bytes of zero, then those of @data */
 	const uint8_t *data;
+	uint8_t **block; /* in a directory: what was read */
 };
 
 /* An error ends the walk: -EBADMSG and -EINVAL after a line; the walk reports others. */
@@ -68,6 +69,9 @@ typedef int (*member_visitor)(void *arg, struct member *member);
  * line.
  */
 int images_walk(const struct images *images, member_visitor visit, void *arg);
+
+/* Shows one file of a directory. As a visitor, which may run in several threads. */
+int images_visit(const struct images *images, const char *name, member_visitor visit, void *arg);
 
 /*
  * The next bytes of a member, @max at most: *ret is valid until the next call; NULL: zeros. How many; -ENODATA at the
@@ -80,6 +84,12 @@ int member_open(struct member *member);
 
 /* The file of this kind; @gpu_id: of IMAGE_PAGES, else 0. NULL when there is none. */
 struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id);
+
+/* What an error of a file means, for all commands: it is good or damaged, this plugin does not restore it, or it was not read. */
+enum image_state { IMAGE_GOOD, IMAGE_DAMAGED, IMAGE_UNSUPPORTED, IMAGE_UNREAD };
+enum image_state image_state(int err);
+/* In words: "good" and so on. */
+const char *image_state_word(enum image_state state);
 
 /* TOOL_GOOD; TOOL_BAD: a file cannot be restored; else TOOL_FAIL: one cannot be read. */
 int images_status(const struct images *images);

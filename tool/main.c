@@ -14,17 +14,22 @@
 
 static const char help[] =
 	"usage: amdgpu-checkpoint [--json] COMMAND [ARGUMENT]\n\n"
-	"  show      DIR|ARCHIVE  what is in the images\n"
-	"  verify    DIR|ARCHIVE  are the images whole: structure, sizes, checksums\n"
-	"  match     DIR|ARCHIVE  would they be restored here, and on which GPUs\n"
-	"  check     PID          would this process and its descendants be dumped here\n"
-	"  doctor                 what a dump or a restore would meet on this machine\n"
-	"  resume    PID          lets GPU queues run that a killed criu has left stopped\n\n"
-	"  --json          for programs; see amdgpu-checkpoint(1) for what it has\n"
-	"  --machine DIR   match: a copy of another machine's /sys/class/kfd/kfd/topology\n"
+	"  show    DIR|ARCHIVE  what is in the images\n"
+	"  verify  DIR|ARCHIVE  are the images whole: structure, sizes, checksums\n"
+	"  match   DIR|ARCHIVE  would they be restored here, and on which GPUs\n"
+	"  check   PID          would this process and its descendants be dumped here\n"
+	"  doctor               what a dump or a restore would meet on this machine\n"
+	"  resume  PID          lets GPU queues run that a killed criu has left stopped\n\n"
+	"  --json            for programs; amdgpu-checkpoint(1) says what it has\n"
+	"  --machine DIR     match: a copy of another machine's topology\n"
+	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
-	"  --help, --version\n\n"
-	"status: 0 good, 1 damaged, does not fit or would not be dumped, 2 cannot be told\n";
+	"  -h, --help, -V, --version\n\n"
+	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 cannot be told\n"
+#ifdef HOMEPAGE
+	"\n" HOMEPAGE "\n"
+#endif
+	;
 
 enum argument { NOTHING, IMAGES, PID };
 
@@ -48,32 +53,33 @@ static int parse_pid(const char *text, int *ret)
 	return TOOL_GOOD;
 }
 
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
 static int run(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
-	const struct command *command = NULL;
-	int status;
+	const struct command *command = argc ? find_command(argv[0]) : NULL;
 
-	if (argc == 0)
-		return complain("which command? (--help says more)");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(argv[0], commands[i].name))
-			command = &commands[i];
+	if (!argc)
+		return complain("which command? show, verify, match, check, doctor, resume (--help says more)");
 	if (!command)
-		return complain("there is no such command (--help says more)");
+		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (argc != 1 + (command->wants != NOTHING))
-		return complain("%s wants %s", command->name, wanted[command->wants]);
+		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine is for match");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir is for check and doctor");
-	arguments->path = argv[1];
+	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
-	print_object(NULL);
-	status = command->run(arguments);
-	print_end();
-	return status;
+	return command->run(arguments);
 }
 
 /* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */
@@ -91,47 +97,69 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_DATA, &limit);
 }
 
-static int parse_and_run(int argc, char **argv)
+enum { DONE = -1, UNKNOWN = -2 };
+
+/* TOOL_GOOD; DONE: the option was the question; UNKNOWN: one is wrong, which *ret_wrong has. */
+static int parse_options(int argc, char **argv, struct arguments *arguments, bool *json, const char **ret_wrong)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "machine", required_argument, NULL, 'm' },
 		{ "images-dir", required_argument, NULL, 'i' },
 		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
+		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
-	struct arguments arguments = { 0 };
-	int option;
+	int option, status = TOOL_GOOD;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (option == 'h' || option == 'v') {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "hV", options, NULL)) >= 0) {
+		if (option == 'h' || option == 'V') {
 			if (option == 'h')
 				fputs(help, stdout);
 			else
 				printf("amdgpu-checkpoint %s\n", plugin_version);
-			return TOOL_GOOD;
+			return DONE;
 		}
-		if (option == '?')
-			return TOOL_FAIL;
-		if (option == 'j')
-			print_start(true);
-		else
-			*(option == 'm' ? &arguments.machine : &arguments.images_dir) = optarg;
+		*json |= option == 'j';
+		if (option == 'm')
+			arguments->machine = optarg;
+		if (option == 'i')
+			arguments->images_dir = optarg;
+		if (option == '?' && status == TOOL_GOOD) {
+			status = UNKNOWN;
+			*ret_wrong = argv[optind - 1];
+		}
 	}
-	return run(argc - optind, argv + optind, &arguments);
+	return status;
+}
+
+static int parse_and_run(int argc, char **argv)
+{
+	struct arguments arguments = { 0 };
+	const char *wrong = NULL;
+	bool json = false;
+	int status = parse_options(argc, argv, &arguments, &json, &wrong);
+
+	if (status != DONE && optind < argc && !strcmp(argv[optind], "help")) {
+		fputs(help, stdout);
+		status = DONE;
+	}
+	if (status == DONE)
+		return TOOL_GOOD;
+	print_start(json);
+	print_object(NULL);
+	if (status == UNKNOWN)
+		complain("option \"%s\" is not known, or wants an argument (--help says more)", wrong);
+	else
+		status = run(argc - optind, argv + optind, &arguments);
+	complain_failure();
+	return status == UNKNOWN ? TOOL_FAIL : status;
 }
 
 int main(int argc, char **argv)
 {
-	int status;
-
 	limit_memory();
 	print_start(false);
-	status = parse_and_run(argc, argv);
-	complain_failure();
-	/* A full disk or a closed pipe must not look like an answer. */
-	if (fflush(stdout) || ferror(stdout))
-		return complain("cannot write: %s", strerror(errno));
-	return status;
+	return print_finish(parse_and_run(argc, argv));
 }

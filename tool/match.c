@@ -132,6 +132,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	print_string("file", "", file->name);
 	if (file->kfd)
 		print_number("pid", ", process ", file->kfd->state.pid);
+	else
+		print_null("pid");
 	print_bool("fits", !err);
 	print_text(": %s\n", err ? "does not fit" : "fits");
 	print_pairs(run, map);
@@ -206,7 +208,6 @@ static int match_and_print(struct run *run, const struct arguments *arguments)
 	print_array("processes");
 	match_all(run);
 	print_end();
-	print_bool("fits", run->all_fit);
 	return run->all_fit ? TOOL_GOOD : TOOL_BAD;
 }
 

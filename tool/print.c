@@ -1,21 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Text, JSON (RFC 8259) and lines on standard error. */
+#define _GNU_SOURCE
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/print.h"
 
 #define JSON_MAX_DEPTH 16
 /* Another one when a field is taken away. */
-#define JSON_FORMAT    5
+#define JSON_FORMAT    6
 
 static struct {
+	FILE *file;
 	bool json, has_problem;
 	bool has_values; /* the innermost object or array */
 	unsigned int depth;
 	char closing[JSON_MAX_DEPTH];
+	char error[PLUGIN_LOG_LINE_MAX]; /* the first complaint */
 } out;
+
+/* ---- lines on a terminal ---- */
+
+static struct {
+	size_t len;
+	char text[16384];
+} line;
+
+static size_t terminal_width(void)
+{
+	struct winsize size;
+
+	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40 ? size.ws_col : 80;
+}
+
+/* The line, in parts that end at blanks; all but the first stand four columns further in. */
+static void put_line(void)
+{
+	size_t indent = strspn(line.text, " ") + 4, width = terminal_width(), from = 0;
+
+	line.text[line.len] = '\0';
+	for (size_t room = width; line.len - from > room; room = width - indent) {
+		size_t end = from + room;
+
+		while (end > from && line.text[end] != ' ')
+			end--;
+		if (end <= from + indent)
+			break;
+		printf("%.*s\n%*s", (int)(end - from), line.text + from, (int)indent, "");
+		from = end + strspn(line.text + end, " ");
+	}
+	puts(line.text + from);
+	line.len = 0;
+}
+
+static ssize_t take_text(void *cookie, const char *text, size_t size)
+{
+	(void)cookie;
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == '\n' || line.len + 1 == sizeof(line.text))
+			put_line();
+		else
+			line.text[line.len++] = text[i];
+	return (ssize_t)size;
+}
+
+/* Lines are wrapped for people, and whole for programs. */
+static FILE *text_file(void)
+{
+	static const cookie_io_functions_t functions = { .write = take_text };
+	static FILE *wrapped;
+
+	if (!isatty(STDOUT_FILENO))
+		return stdout;
+	wrapped = wrapped ? wrapped : fopencookie(NULL, "w", functions);
+	if (!wrapped)
+		return stdout;
+	setvbuf(wrapped, NULL, _IOLBF, 0);
+	return wrapped;
+}
 
 /* ---- what strangers have written ---- */
 
@@ -31,18 +98,43 @@ static void put_plain(FILE *file, const char *text)
 		fputc(is_plain(*text) ? *text : '?', file);
 }
 
-/* Bytes that are not ASCII need not be text in any encoding. */
+/* The character of UTF-8 at @text, and how many bytes it has; 1 and U+FFFD for what is none. */
+static size_t take_character(const uint8_t *text, uint32_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t len = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2, i;
+	uint32_t character = text[0] & (0x7f >> len);
+
+	for (i = 1; i < len && (text[i] & 0xc0) == 0x80; i++)
+		character = character << 6 | (text[i] & 0x3f);
+	*ret = 0xfffd;
+	if (text[0] < 0xc0 || text[0] > 0xf4 || i < len || character < least[len] || character > 0x10ffff ||
+	    character >> 11 == 0x1b)
+		return 1;
+	*ret = character;
+	return len;
+}
+
+/* ASCII alone comes out: a terminal obeys other characters, too. Bytes that are not of UTF-8 are lost. */
 static void quote(const char *text)
 {
-	putchar('"');
+	uint32_t character;
+
+	fputc('"', out.file);
 	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if (is_plain(*text))
-			putchar(*text);
-		else
-			printf("\\u%04x", (unsigned char)*text < 0x80 ? *text : 0xfffd);
-	putchar('"');
+		if (*text == '"' || *text == '\\') {
+			fprintf(out.file, "\\%c", *text);
+		} else if (is_plain(*text)) {
+			fputc(*text, out.file);
+		} else if ((uint8_t)*text < 0x80) {
+			fprintf(out.file, "\\u%04x", *text);
+		} else {
+			text += take_character((const uint8_t *)text, &character) - 1;
+			if (character > 0xffff)
+				fprintf(out.file, "\\u%04x", 0xd7c0 + (character >> 10));
+			fprintf(out.file, "\\u%04x", character > 0xffff ? 0xdc00 + (character & 0x3ff) : character);
+		}
+	fputc('"', out.file);
 }
 
 /* ---- JSON ---- */
@@ -53,12 +145,12 @@ static bool begin(const char *key)
 	if (!out.json)
 		return false;
 	if (out.depth)
-		printf("%s\n%*s", out.has_values ? "," : "", (int)out.depth * 2, "");
+		fprintf(out.file, "%s\n%*s", out.has_values ? "," : "", (int)out.depth * 2, "");
 	out.has_values = true;
 	if (!key)
 		return true;
 	quote(key);
-	fputs(": ", stdout);
+	fputs(": ", out.file);
 	return true;
 }
 
@@ -66,11 +158,16 @@ static void open_level(const char *key, char opening, char closing)
 {
 	if (!begin(key))
 		return;
-	putchar(opening);
+	fputc(opening, out.file);
 	out.closing[out.depth++] = closing;
 	out.has_values = false;
 	if (out.depth == 1)
 		print_number("format", NULL, JSON_FORMAT);
+}
+
+bool print_is_json(void)
+{
+	return out.json;
 }
 
 void print_object(const char *key)
@@ -89,17 +186,23 @@ void print_end(void)
 		return;
 	out.depth--;
 	if (out.has_values)
-		printf("\n%*s", (int)out.depth * 2, "");
-	putchar(out.closing[out.depth]);
+		fprintf(out.file, "\n%*s", (int)out.depth * 2, "");
+	fputc(out.closing[out.depth], out.file);
 	out.has_values = true;
 	if (!out.depth)
-		putchar('\n');
+		fputc('\n', out.file);
+}
+
+void print_null(const char *key)
+{
+	if (begin(key))
+		fputs("null", out.file);
 }
 
 void print_bool(const char *key, bool value)
 {
 	if (begin(key))
-		fputs(value ? "true" : "false", stdout);
+		fputs(value ? "true" : "false", out.file);
 }
 
 /* ---- both ---- */
@@ -111,36 +214,43 @@ void print_text(const char *fmt, ...)
 	if (out.json)
 		return;
 	va_start(args, fmt);
-	vprintf(fmt, args);
+	vfprintf(out.file, fmt, args);
 	va_end(args);
 }
 
 void print_number(const char *key, const char *before, uint64_t number)
 {
 	if (begin(key))
-		printf("%" PRIu64, number);
+		fprintf(out.file, "%" PRIu64, number);
 	else if (before)
-		printf("%s%" PRIu64, before, number);
+		fprintf(out.file, "%s%" PRIu64, before, number);
 }
 
-void print_bytes(const char *key, const char *before, uint64_t bytes)
+static const char *size_text(uint64_t bytes, char text[32])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double value = (double)bytes;
 	size_t unit = 0;
 
-	if (out.json || !before) {
-		print_number(key, before, bytes);
-		return;
-	}
 	while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
 		value /= 1024;
 		unit++;
 	}
 	if (value == (double)(uint64_t)value)
-		printf("%s%.0f %s", before, value, units[unit]);
+		snprintf(text, 32, "%.0f %s", value, units[unit]);
 	else
-		printf("%s%.*f %s", before, value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+		snprintf(text, 32, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+	return text;
+}
+
+void print_bytes(const char *key, const char *before, uint64_t bytes)
+{
+	char text[32];
+
+	if (out.json || !before)
+		print_number(key, before, bytes);
+	else
+		print_text("%s%s", before, size_text(bytes, text));
 }
 
 void print_id(const char *key, const char *before, uint64_t id)
@@ -148,15 +258,15 @@ void print_id(const char *key, const char *before, uint64_t id)
 	if (out.json)
 		print_number(key, before, id);
 	else if (before)
-		printf("%s%#" PRIx64, before, id);
+		fprintf(out.file, "%s%#" PRIx64, before, id);
 }
 
 void print_address(const char *key, const char *before, uint64_t address)
 {
 	if (begin(key))
-		printf("\"%#" PRIx64 "\"", address);
+		fprintf(out.file, "\"%#" PRIx64 "\"", address);
 	else if (before)
-		printf("%s%#" PRIx64, before, address);
+		fprintf(out.file, "%s%#" PRIx64, before, address);
 }
 
 void print_string(const char *key, const char *before, const char *text)
@@ -167,10 +277,10 @@ void print_string(const char *key, const char *before, const char *text)
 		if (is_there)
 			quote(text);
 		else
-			fputs("null", stdout);
+			fputs("null", out.file);
 	} else if (before && is_there) {
-		fputs(before, stdout);
-		put_plain(stdout, text);
+		fputs(before, out.file);
+		put_plain(out.file, text);
 	}
 }
 
@@ -207,24 +317,31 @@ bool print_has_problem(void)
 
 /* ---- errors ---- */
 
+static void say(const char *text)
+{
+	fputs("amdgpu-checkpoint: ", stderr);
+	put_plain(stderr, text);
+	fputc('\n', stderr);
+}
+
 /* An error is the text of a failure, whoever wrote it: the one who ends the call shows it. */
 static void take_line(unsigned int level, const char *fmt, ...)
 {
-	char line[PLUGIN_LOG_LINE_MAX];
+	char buffer[PLUGIN_LOG_LINE_MAX];
 	const char *text;
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
+	vsnprintf(buffer, sizeof(buffer), fmt, args);
 	va_end(args);
-	line[strcspn(line, "\n")] = '\0';
+	buffer[strcspn(buffer, "\n")] = '\0';
 	/* The plugin's lines begin with its name, which here would say nothing. */
-	text = strstr(line, ": ");
-	text = text ? text + strlen(": ") : line;
+	text = strstr(buffer, ": ");
+	text = text ? text + strlen(": ") : buffer;
 	if (level == PLUGIN_LOG_ERROR)
 		(fail)(-EIO, "%s", text);
 	else if (level == PLUGIN_LOG_WARN)
-		complain("%s", text);
+		say(text);
 }
 
 void print_start(bool json)
@@ -233,19 +350,20 @@ void print_start(bool json)
 	fail_clear();
 	memset(&out, 0, sizeof(out));
 	out.json = json;
+	out.file = json ? stdout : text_file();
 }
 
 int complain(const char *fmt, ...)
 {
-	char line[PLUGIN_LOG_LINE_MAX];
+	char text[PLUGIN_LOG_LINE_MAX];
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fputs("amdgpu-checkpoint: ", stderr);
-	put_plain(stderr, line);
-	fputc('\n', stderr);
+	if (!out.error[0])
+		memcpy(out.error, text, sizeof(text));
+	say(text);
 	return TOOL_FAIL;
 }
 
@@ -255,4 +373,68 @@ int complain_failure(void)
 		complain("%s", fail_text());
 	fail_clear();
 	return TOOL_FAIL;
+}
+
+int print_finish(int status)
+{
+	if (out.depth) {
+		print_string("error", NULL, out.error);
+		if (status == TOOL_FAIL)
+			print_null("good");
+		else
+			print_bool("good", status == TOOL_GOOD);
+		print_end();
+	}
+	/* A full disk or a closed pipe must not look like an answer. */
+	if (fflush(out.file) || fflush(stdout) || ferror(stdout))
+		return complain("cannot write: %s", strerror(errno));
+	return status;
+}
+
+/* ---- progress ---- */
+
+struct progress {
+	uint64_t total;
+	uint64_t (*done)(void *arg);
+	void *arg;
+	int end; /* an eventfd; readable: end */
+	pthread_t thread;
+};
+
+/* The next line overwrites it. */
+static void *show_progress(void *arg)
+{
+	struct progress *progress = arg;
+	struct pollfd end = { .fd = progress->end, .events = POLLIN };
+	char done[32], total[32];
+
+	while (!poll(&end, 1, 1000))
+		fprintf(stderr, "%s of %s read \r", size_text(progress->done(progress->arg), done),
+			size_text(progress->total, total));
+	fputs("\033[K", stderr);
+	return NULL;
+}
+
+struct progress *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg)
+{
+	struct progress *progress = isatty(STDERR_FILENO) ? malloc(sizeof(*progress)) : NULL;
+
+	if (!progress)
+		return NULL;
+	*progress = (struct progress){ total, done, arg, eventfd(0, EFD_CLOEXEC), 0 };
+	if (progress->end >= 0 && !pthread_create(&progress->thread, NULL, show_progress, progress))
+		return progress;
+	cleanup_close(&progress->end);
+	free(progress);
+	return NULL;
+}
+
+void progress_stop(struct progress **progress)
+{
+	if (!*progress)
+		return;
+	eventfd_write((*progress)->end, 1);
+	pthread_join((*progress)->thread, NULL);
+	cleanup_close(&(*progress)->end);
+	free(*progress);
 }

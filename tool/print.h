@@ -15,14 +15,22 @@
 #define TOOL_BAD  1 /* damaged, does not fit, something is in the way */
 #define TOOL_FAIL 2 /* cannot be told; wrong usage */
 
-/* To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). */
+/*
+ * To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). On a terminal
+ * lines are wrapped.
+ */
 void print_start(bool json);
+/* Ends the outermost object, if there is one, with what every command says. The status, or that nothing can be written. */
+int print_finish(int status);
+
+bool print_is_json(void);
 
 /* JSON alone. @key: NULL for elements of an array and for the outermost object, which begins with its format. */
 void print_object(const char *key);
 void print_array(const char *key);
 void print_end(void);
 void print_bool(const char *key, bool value);
+void print_null(const char *key);
 
 /* Text alone. */
 void print_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -48,10 +56,18 @@ void print_failure(const char *name, const char *advice, int err);
 /* Whether one of them was a problem. */
 bool print_has_problem(void);
 
-/* One line "amdgpu-checkpoint: ..." on standard error. Returns TOOL_FAIL. */
+/* One line "amdgpu-checkpoint: ..." on standard error; the first one is the "error" in JSON. Returns TOOL_FAIL. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same with the text of fail(), if there is one, which is cleared. */
 int complain_failure(void);
+
+/*
+ * Says once a second on standard error, where that is a terminal, how many of @total bytes are @done, from a thread of its
+ * own. NULL where nothing is said.
+ */
+struct progress *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg);
+/* Accepts a pointer to NULL: for the cleanup attribute. */
+void progress_stop(struct progress **progress);
 
 #endif

@@ -49,29 +49,35 @@ static void print_writer(const struct image_writer *writer)
 	print_end();
 }
 
-/* 0 and no text where the image does not have the property. */
+/* What the image does not say is null, and no text. */
 static void print_prop(const char *key, const char *before, const struct topology_node *node, enum topology_prop prop)
 {
-	print_number(key, topology_has(node, prop) ? before : NULL, topology_get(node, prop));
+	if (topology_has(node, prop))
+		print_number(key, before, topology_get(node, prop));
+	else
+		print_null(key);
 }
 
 static void print_device(const struct topology_node *node)
 {
-	char gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX];
+	char text[NODE_TEXT_MAX];
 
 	print_id("gpu_id", "  gpu ", topology_gpu_id(node));
 	print_string("name", "   ", node->name);
-	print_string("gfx", " ", gfx_text(node, gfx));
+	print_string("gfx", " ", gfx_text(node, text));
 	print_id("vendor_id", ", vendor ", topology_get(node, TOPOLOGY_VENDOR_ID));
 	print_id("device_id", ", device ", topology_get(node, TOPOLOGY_DEVICE_ID));
 	print_bytes("vram_bytes", ", VRAM ", topology_get(node, TOPOLOGY_VRAM_SIZE));
 	print_number("render_minor", "; at dump renderD", topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
-	print_string("pci", ", ", pci_text(node, pci));
+	print_string("pci", ", ", pci_text(node, text));
 	print_prop("firmware", "\n    firmware   ", node, TOPOLOGY_FW_VERSION);
 	print_prop("sdma_firmware", ", SDMA ", node, TOPOLOGY_SDMA_FW_VERSION);
 	print_prop("xccs", "\n    partition  XCCs: ", node, TOPOLOGY_NUM_XCC);
 	print_prop("sdma_partition", ", number ", node, TOPOLOGY_SDMA_PARTITION);
-	print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
+	if (topology_get(node, TOPOLOGY_UNIQUE_ID))
+		print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
+	else
+		print_null("unique_id");
 }
 
 /* What the kernel's own state has, on one GPU or on all. */
@@ -107,6 +113,10 @@ static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
 
 static void print_queues(const char *before, const struct counts *counts)
 {
+	if (!counts->known) {
+		print_null("queues");
+		return;
+	}
 	print_object("queues");
 	print_number("compute", before, counts->compute);
 	print_number("sdma", ", SDMA ", counts->sdma);
@@ -157,7 +167,7 @@ static void print_contents(const struct images *images, const struct image_file 
 
 	print_object("contents");
 	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
-	print_number("buffers", NULL, contents.nr);
+	print_number("buffers_number", NULL, contents.nr);
 	print_string("file", " in ", pages ? pages->name : NULL);
 	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
 	print_end();
@@ -170,8 +180,7 @@ static void print_gpu(const struct images *images, const struct image_file *file
 
 	print_object(NULL);
 	print_device(node);
-	if (counts.known)
-		print_queues("\n    queues     compute ", &counts);
+	print_queues("\n    queues     compute ", &counts);
 	print_contents(images, file, gpu_id);
 	print_array("buffers");
 	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++)
@@ -185,14 +194,19 @@ static void print_objects(const struct kfd_image *kfd)
 	struct counts counts = count_objects(kfd, 0);
 
 	print_number("objects", "  objects      ", kfd->state.nr_objects);
+	print_queues("; queues: compute ", &counts);
 	if (counts.known) {
-		print_queues("; queues: compute ", &counts);
 		print_number("events", ", events: ", counts.events);
 		print_number("svm_ranges", ", SVM ranges: ", counts.svm_ranges);
 	} else {
 		print_text(", of kinds that are not known");
+		print_null("events");
+		print_null("svm_ranges");
 	}
-	print_number("mappings", kfd->has_vmas ? "\n  mappings     " : NULL, kfd->nr_vmas);
+	if (kfd->has_vmas)
+		print_number("mappings", "\n  mappings     ", kfd->nr_vmas);
+	else
+		print_null("mappings");
 	print_text("\n");
 }
 

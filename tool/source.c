@@ -26,11 +26,12 @@ static bool is_wanted(const char *name)
 /* ---- a directory ---- */
 
 /* O_NONBLOCK: a FIFO of this name is not waited for. */
-static int visit_file(const struct images *images, const char *name, member_visitor visit, void *arg)
+int images_visit(const struct images *images, const char *name, member_visitor visit, void *arg)
 {
+	_cleanup_free_ uint8_t *block = NULL;
 	_cleanup_close_ int fd =
 		openat(images->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct member member = { .images = images, .name = name, .place = "", .fd = fd };
+	struct member member = { .images = images, .name = name, .place = "", .fd = fd, .block = &block };
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
@@ -54,26 +55,28 @@ static int walk_directory(const struct images *images, member_visitor visit, voi
 	steal_fd(&fd);
 	while (!err && (errno = 0, entry = readdir(dir)))
 		if (is_wanted(entry->d_name))
-			err = visit_file(images, entry->d_name, visit, arg);
+			err = images_visit(images, entry->d_name, visit, arg);
 	return err ? err : -errno;
 }
 
 /* Holes are passed over, where the file system tells of them. */
 static int read_file(struct member *member, uint64_t *ret_at)
 {
-	static uint8_t block[BLOCK_BYTES];
 	off_t data = lseek(member->fd, (off_t)member->at, SEEK_DATA);
 	ssize_t n;
 
+	*member->block = *member->block ? *member->block : malloc(BLOCK_BYTES);
+	if (!*member->block)
+		return -ENOMEM;
 	if (data < 0 && errno == ENXIO)
 		return 0;
 	*ret_at = data > (off_t)member->at ? (uint64_t)data : member->at;
 	do
-		n = pread(member->fd, block, sizeof(block), (off_t)*ret_at);
+		n = pread(member->fd, *member->block, BLOCK_BYTES, (off_t)*ret_at);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	member->data = block;
+	member->data = *member->block;
 	member->left = (uint64_t)n;
 	return n > 0;
 }
@@ -85,11 +88,20 @@ static void archive_cleanup(struct archive **archive)
 	archive_read_free(*archive);
 }
 
-static int wrong(const struct images *images, struct archive *archive)
+/* What else archives are compressed with. */
+static const char *advice(const struct images *images)
 {
-	const char *why = archive_error_string(archive);
+	char magic[4] = "";
 
-	complain("%s: cannot be read as a tar archive: %s", images->path, why ? why : "unknown error");
+	if (pread(images->fd, magic, sizeof(magic), 0) != sizeof(magic))
+		return "";
+	return !memcmp(magic, "\xfd\x37zX", 4) ? ": decompress it with \"xz -d\" first" :
+	       !memcmp(magic, "BZh", 3)	      ? ": decompress it with \"bzip2 -d\" first" : "";
+}
+
+static int wrong(const struct images *images, const char *why)
+{
+	complain("%s: cannot be read as a tar archive: %s%s", images->path, why ? why : "unknown error", advice(images));
 	return -EBADMSG;
 }
 
@@ -104,7 +116,7 @@ static int read_entry(struct member *member, uint64_t *ret_at)
 		return 0;
 	if (r < ARCHIVE_WARN || at < (la_int64_t)member->at || (uint64_t)at > member->size ||
 	    n > member->size - (uint64_t)at)
-		return wrong(member->images, member->archive);
+		return wrong(member->images, archive_error_string(member->archive));
 	member->data = data;
 	member->left = n;
 	*ret_at = (uint64_t)at;
@@ -125,7 +137,7 @@ static int visit_entry(const struct images *images, struct archive *archive, str
 	if (!path || !is_wanted(member.name))
 		return 0;
 	if (archive_entry_size(entry) < 0)
-		return wrong(images, archive);
+		return wrong(images, archive_error_string(archive));
 	member.size = (uint64_t)archive_entry_size(entry);
 	member.place = strncmp(place, "./", 2) ? place : place + 2;
 	return visit(arg, &member);
@@ -146,7 +158,7 @@ static int open_archive(const struct images *images, struct archive *archive)
 		return -EINVAL;
 	}
 	if (archive_read_open_fd(archive, images->fd, BLOCK_BYTES) != ARCHIVE_OK)
-		return wrong(images, archive);
+		return wrong(images, archive_error_string(archive));
 	if (archive_filter_count(archive) > MAX_FILTERS) {
 		complain("%s: is compressed more than once: unpack it", images->path);
 		return -EINVAL;
@@ -154,20 +166,49 @@ static int open_archive(const struct images *images, struct archive *archive)
 	return 0;
 }
 
+/* How much of the file was read. */
+static uint64_t read_so_far(void *arg)
+{
+	const struct images *images = arg;
+
+	return (uint64_t)lseek(images->fd, 0, SEEK_CUR);
+}
+
+/*
+ * At the next member; 0: there is none. The end is a block of zeros: without it, what was behind the last member may have been
+ * cut away.
+ */
+static int next_member(const struct images *images, struct archive *archive, struct archive_entry **ret)
+{
+	int r = *ret ? archive_read_data_skip(archive) : ARCHIVE_OK;
+	la_int64_t end = archive_filter_bytes(archive, 0);
+
+	r = r < ARCHIVE_WARN ? r : archive_read_next_header(archive, ret);
+	if (r == ARCHIVE_OK || r == ARCHIVE_WARN)
+		return 1;
+	if (r != ARCHIVE_EOF)
+		return wrong(images, archive_error_string(archive));
+	return archive_filter_bytes(archive, 0) > end ? 0 : wrong(images, "it is cut: it has no end-of-archive block");
+}
+
 static int walk_archive(const struct images *images, member_visitor visit, void *arg)
 {
 	_cleanup_(archive_cleanup) struct archive *archive = archive_read_new();
-	struct archive_entry *entry;
+	_cleanup_(progress_stop) struct progress *progress = NULL;
+	struct archive_entry *entry = NULL;
 	int err = open_archive(images, archive), r;
+	struct stat st;
 
 	if (err)
 		return err;
-	while ((r = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
+	if (!fstat(images->fd, &st) && S_ISREG(st.st_mode))
+		progress = progress_start((uint64_t)st.st_size, read_so_far, (void *)images);
+	while ((r = next_member(images, archive, &entry)) > 0) {
 		err = visit_entry(images, archive, entry, visit, arg);
 		if (err)
 			return err;
 	}
-	return r == ARCHIVE_EOF ? 0 : wrong(images, archive);
+	return r;
 }
 
 /* ---- both ---- */

@@ -2,11 +2,14 @@
 /*
  * amdgpu-checkpoint verify: everything about images that can be told without a GPU. An image of this plugin has a checksum
  * of itself and one of each buffer with contents; images of the plugin in CRIU's tree have none, so only their
- * structure and sizes are checked.
+ * structure and sizes are checked. Structure comes first, since contents take as long as reading them: those of a
+ * directory are read by as many threads as there are processors, those of an archive by one.
  */
 #include <endian.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
@@ -14,34 +17,36 @@
 #include "tool/commands.h"
 #include "tool/images.h"
 
+#define MAX_THREADS	256
+#define THREAD_STACK_BYTES (1u << 20)
+/* Of damaged buffers of one file, for people. */
+#define MAX_LINES	10
+
 struct verify {
 	struct images *images;
 	bool has_checksums;	/* the images are of a plugin that gives each one */
 	bool knows_files;	/* criu's list of files was there */
 	size_t nr_images, nr_image_checksums;
-	size_t nr_buffers, nr_checksums, nr_without; /* with contents; compared; that have none */
-	uint64_t content_bytes;			     /* that were read */
-	size_t nr_damaged, nr_unread;
+	size_t nr_buffers, nr_without; /* with contents; that have no checksum */
+	uint64_t needed_bytes;	       /* of contents */
+	/* What threads change: */
+	pthread_mutex_t lock; /* of what is printed and counted */
+	size_t nr_checksums;  /* that were compared */
+	size_t nr[IMAGE_UNREAD + 1]; /* problems, by what they mean */
+	atomic_ullong content_bytes; /* that were read */
+	atomic_size_t next_file;
 };
 
-/* @err: -EBADMSG, damaged; any other: it could not be looked at. @bo: the buffer that is wrong; NULL: none. */
+/* @err: as image_state() takes it. @bo: the buffer that is wrong; NULL: none. */
 static void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 #define damaged(v, file, ...) problem(v, file, NULL, -EBADMSG, __VA_ARGS__)
 
-static void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
+static void print_problem(const char *file, const struct bo *bo, enum image_state state, const char *text)
 {
-	char text[FAIL_TEXT_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	v->nr_damaged += err == -EBADMSG;
-	v->nr_unread += err != -EBADMSG;
 	print_object(NULL);
 	print_string("file", "", file);
-	print_bool("damaged", err == -EBADMSG);
+	print_string("state", NULL, image_state_word(state));
 	print_string("problem", ": ", text);
 	if (bo) {
 		print_bytes("buffer_bytes", "; buffer of ", bo->size);
@@ -50,6 +55,21 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 	}
 	print_text("\n");
 	print_end();
+}
+
+static void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
+{
+	enum image_state state = image_state(err);
+	char text[FAIL_TEXT_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	pthread_mutex_lock(&v->lock);
+	v->nr[state]++;
+	print_problem(file, bo, state, text);
+	pthread_mutex_unlock(&v->lock);
 }
 
 /* ---- contents: a length, then one buffer after the other ---- */
@@ -76,7 +96,7 @@ static int read_length(struct member *member, uint64_t *ret)
 	return 0;
 }
 
-static int read_buffer(struct member *member, uint64_t size, uint32_t *ret_crc)
+static int read_buffer(struct verify *v, struct member *member, uint64_t size, uint32_t *ret_crc)
 {
 	const uint8_t *bytes;
 	int64_t n;
@@ -86,6 +106,7 @@ static int read_buffer(struct member *member, uint64_t size, uint32_t *ret_crc)
 		if (n < 0)
 			return (int)n;
 		*ret_crc = bytes ? crc32c(*ret_crc, bytes, (size_t)n) : crc32c_zeros(*ret_crc, (uint64_t)n);
+		v->content_bytes += (uint64_t)n;
 	}
 	return 0;
 }
@@ -101,25 +122,45 @@ static int say_unread(struct verify *v, const struct image_file *pages, const st
 	return err == -EBADMSG ? err : 0;
 }
 
+static void count_checksum(struct verify *v, bool is_damaged)
+{
+	pthread_mutex_lock(&v->lock);
+	v->nr_checksums++;
+	v->nr[IMAGE_DAMAGED] += is_damaged;
+	pthread_mutex_unlock(&v->lock);
+}
+
+/* A file that is wrong from its start on has as many problems as buffers: a person is shown the first ones. */
+static void compare(struct verify *v, const struct image_file *pages, const struct bo *bo, uint32_t crc, size_t *nr_wrong)
+{
+	bool is_wrong = bo->crc32c != crc, is_said = print_is_json() || *nr_wrong < MAX_LINES;
+
+	if (!bo->has_crc32c)
+		return;
+	count_checksum(v, is_wrong && !is_said);
+	if (is_wrong && is_said)
+		problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc, bo->crc32c);
+	*nr_wrong += is_wrong;
+}
+
 static int compare_buffers(struct verify *v, const struct image_file *pages, const struct kfd_state *state,
 			   struct member *member, uint64_t needed)
 {
+	size_t nr_wrong = 0;
+	uint32_t crc;
+
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct bo *bo = &state->bos[i];
-		uint32_t crc;
-		int err;
+		int err = 0;
 
 		if (!kfd_state_owns_on(state, i, pages->is.gpu_id))
 			continue;
-		err = read_buffer(member, bo->size, &crc);
+		err = read_buffer(v, member, state->bos[i].size, &crc);
 		if (err)
-			return say_unread(v, pages, bo, err, needed);
-		v->content_bytes += bo->size;
-		v->nr_checksums += bo->has_crc32c;
-		if (bo->has_crc32c && bo->crc32c != crc)
-			problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc,
-				bo->crc32c);
+			return say_unread(v, pages, &state->bos[i], err, needed);
+		compare(v, pages, &state->bos[i], crc, &nr_wrong);
 	}
+	if (nr_wrong > MAX_LINES)
+		print_text("%s: and %zu more buffers are damaged\n", pages->name, nr_wrong - MAX_LINES);
 	/* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
 	if (v->has_checksums && pages->size > needed)
 		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - needed);
@@ -144,37 +185,99 @@ static int check_pages(struct verify *v, struct image_file *pages, const struct 
 	return 0;
 }
 
+/* The state of the process whose contents are in the file; NULL: nothing is to be read. */
+static const struct kfd_state *state_of_pages(const struct verify *v, const struct image_file *pages)
+{
+	const struct image_file *process = images_find(v->images, IMAGE_KFD, pages->is.id, 0);
+
+	if (pages->is.kind != IMAGE_PAGES || pages->err || !process || !image_is_process(process))
+		return NULL;
+	return &process->kfd->state;
+}
+
 static int visit(void *arg, struct member *member)
 {
 	struct verify *v = arg;
-	const struct image_file *process;
+	const struct kfd_state *state;
 	struct image_file *pages;
 	struct image_name is;
 
 	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES)
 		return 0;
 	pages = images_find(v->images, IMAGE_PAGES, is.id, is.gpu_id);
-	process = images_find(v->images, IMAGE_KFD, is.id, 0);
-	if (!pages || pages->err || !process || !image_is_process(process))
+	state = pages ? state_of_pages(v, pages) : NULL;
+	if (!state)
 		return 0;
-	pages->was_walked = true;
-	return check_pages(v, pages, &process->kfd->state, member);
+	pages->was_read = true;
+	return check_pages(v, pages, state, member);
+}
+
+/* A file, and then the next that nobody has taken. */
+static void *read_files(void *arg)
+{
+	struct verify *v = arg;
+	size_t i;
+
+	while ((i = v->next_file++) < v->images->nr)
+		if (state_of_pages(v, &v->images->files[i]))
+			images_visit(v->images, v->images->files[i].name, visit, v);
+	return NULL;
+}
+
+static void read_directory(struct verify *v)
+{
+	pthread_t threads[MAX_THREADS];
+	size_t nr = 0, nr_wanted = 0;
+	long nr_processors = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_attr_t attr;
+
+	for (size_t i = 0; i < v->images->nr; i++)
+		nr_wanted += state_of_pages(v, &v->images->files[i]) != NULL;
+	nr_wanted = nr_processors > 0 && (size_t)nr_processors < nr_wanted ? (size_t)nr_processors : nr_wanted;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
+	/* This thread is one of them. */
+	while (nr + 1 < nr_wanted && nr < MAX_THREADS && !pthread_create(&threads[nr], &attr, read_files, v))
+		nr++;
+	read_files(v);
+	while (nr)
+		pthread_join(threads[--nr], NULL);
+	pthread_attr_destroy(&attr);
+}
+
+static uint64_t read_so_far(void *arg)
+{
+	return ((struct verify *)arg)->content_bytes;
+}
+
+/* An archive that cannot be read to its end is not good. */
+static void check_contents(struct verify *v)
+{
+	_cleanup_(progress_stop) struct progress *progress = NULL;
+
+	if (v->images->is_archive) {
+		v->nr[IMAGE_UNREAD] += images_walk(v->images, visit, v) != 0;
+	} else {
+		progress = progress_start(v->needed_bytes, read_so_far, v);
+		read_directory(v);
+	}
+	for (size_t i = 0; i < v->images->nr; i++)
+		if (state_of_pages(v, &v->images->files[i]) && !v->images->files[i].was_read)
+			problem(v, v->images->files[i].name, NULL, -EIO, "cannot be read a second time");
 }
 
 static void check_gpu(struct verify *v, const struct image_file *file, uint32_t gpu_id)
 {
-	const struct image_file *pages = images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id);
 	struct contents contents = contents_of(&file->kfd->state, gpu_id);
 
 	v->nr_buffers += contents.nr;
 	v->nr_without += contents.nr_without;
+	v->needed_bytes += contents.bytes;
 	if (!fits_into_file(&contents))
 		damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
-	else if (!pages && contents.nr)
+	else if (contents.nr && !images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id))
 		damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
 			file->is.id, gpu_id, contents.nr);
-	else if (pages && !pages->err && !pages->was_walked)
-		problem(v, pages->name, NULL, -EIO, "cannot be read a second time");
 }
 
 /* ---- structure ---- */
@@ -445,34 +548,45 @@ static void check_criu_files(struct verify *v)
 
 /* ---- all ---- */
 
-static int verdict(const struct verify *v)
+static enum image_state verdict(const struct verify *v)
 {
-	return v->nr_damaged ? TOOL_BAD : v->nr_unread ? TOOL_FAIL : TOOL_GOOD;
+	for (enum image_state state = IMAGE_DAMAGED; state <= IMAGE_UNREAD; state++)
+		if (v->nr[state])
+			return state;
+	return v->knows_files ? IMAGE_GOOD : IMAGE_UNREAD;
 }
 
 static void print_verdict(const struct verify *v)
 {
-	static const char *const words[] = { "good", "damaged", "unknown" };
-
-	print_number("images", "images: ", v->nr_images);
+	print_number("images_number", "images: ", v->nr_images);
 	print_number("image_checksums", ", with a right checksum of themselves: ", v->nr_image_checksums);
-	print_number("buffers", "\nbuffers with contents: ", v->nr_buffers);
+	print_number("buffers_number", "\nbuffers with contents: ", v->nr_buffers);
 	print_number("buffer_checksums", ", with a checksum that was compared: ", v->nr_checksums);
 	print_number("without_checksum", ", without one: ", v->nr_without);
 	print_bytes("content_bytes", ", read: ", v->content_bytes);
 	print_bool("files_listed", v->knows_files);
 	if (!v->knows_files)
 		print_text("\ncriu's files.img is not there: images that nothing else refers to are not missed");
-	print_string("verdict", "\n", words[verdict(v)]);
+	print_string("verdict", "\n", image_state_word(verdict(v)));
 	print_text(": the GPU's part. criu's own images are not checked\n");
+}
+
+static int refuse_pipe(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)))
+		return TOOL_GOOD;
+	return complain("%s: is a pipe, and verify reads an archive twice: give it a file", path);
 }
 
 int command_verify(const struct arguments *arguments)
 {
-	_cleanup_(images_done) struct images images;
-	struct verify v = { .images = &images };
+	static const int statuses[] = { TOOL_GOOD, TOOL_BAD, TOOL_BAD, TOOL_FAIL };
+	_cleanup_(images_done) struct images images = { .fd = -1, .settings = -1, .criu_files = -1 };
+	struct verify v = { .images = &images, .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	if (images_open(arguments->path, &images))
+	if (refuse_pipe(arguments->path) || images_open(arguments->path, &images))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < images.nr; i++) {
 		const struct image_file *file = &images.files[i];
@@ -481,13 +595,12 @@ int command_verify(const struct arguments *arguments)
 	}
 	print_string("path", NULL, images.path);
 	print_array("problems");
-	/* An archive that cannot be read to its end is not good. */
-	v.nr_unread += images_walk(&images, visit, &v) != 0;
 	for (size_t i = 0; i < images.nr; i++)
 		check_file(&v, &images.files[i]);
 	check_sharing(&v);
 	check_criu_files(&v);
+	check_contents(&v);
 	print_end();
 	print_verdict(&v);
-	return verdict(&v);
+	return statuses[verdict(&v)];
 }
