@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define BLOCK			LAYOUT_BLOCK_BYTES
 #define HUGE_PAGE_BYTES		(2u << 20)
@@ -336,8 +337,19 @@ static void copy_and_transfer(struct pipeline *pipeline)
 
 static void *io_thread(void *arg)
 {
-	transfer_close(arg, transfer_all(arg));
+	struct pipeline *pipeline = arg;
+
+	pipeline->io_err = transfer_all(pipeline);
 	return NULL;
+}
+
+static void copy_beside(struct pipeline *pipeline, pthread_t io)
+{
+	int err = copy_contents_of_gpu(pipeline);
+
+	pthread_join(io, NULL);
+	/* Here, since a reset that is noticed last makes a file that is written a bad one. */
+	transfer_close(pipeline, err ?: pipeline->io_err);
 }
 
 static void end(struct pipeline *pipeline)
@@ -354,19 +366,27 @@ static void *copy_thread(void *arg)
 	struct pipeline *pipeline = arg;
 	pthread_t io;
 
-	if (pthread_create(&io, NULL, io_thread, pipeline)) {
+	if (pthread_create(&io, NULL, io_thread, pipeline))
 		copy_and_transfer(pipeline);
-	} else {
-		copy_contents_of_gpu(pipeline);
-		pthread_join(io, NULL);
-	}
+	else
+		copy_beside(pipeline, io);
 	end(pipeline);
 	return NULL;
 }
 
+/* A file that may not become so large is an error of write(), and not criu's end. */
 void pipeline_run_alone(struct pipeline *pipeline)
 {
+	const struct timespec now = { 0 };
+	sigset_t too_large, before;
+
+	sigemptyset(&too_large);
+	sigaddset(&too_large, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &too_large, &before);
 	copy_and_transfer(pipeline);
+	while (sigtimedwait(&too_large, NULL, &now) > 0)
+		;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	end(pipeline);
 }
 

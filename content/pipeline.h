@@ -85,8 +85,9 @@ struct pipeline {
 	uint32_t crc;		       /* of the current BO as far as it is done */
 	uint64_t window_zeros;
 
-	/* of the I/O thread */
+	/* of the I/O thread, as long as it runs */
 	struct pagesio io;
+	int io_err;
 	pthread_t second_thread; /* another one, which it has started */
 	bool has_second;
 

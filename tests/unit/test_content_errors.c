@@ -8,7 +8,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <cmocka.h>
 
@@ -302,10 +304,43 @@ static void a_reset_of_the_gpu_is_noticed(void **state)
 		begin_saved();
 		begin(&reset);
 		assert_dump_fails(-EIO, "the GPU was reset during the copy");
+		assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
+		begin(&one_ring);
+		assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), 0);
 		begin(&reset);
 		assert_restore_fails(-EIO, "the GPU was reset during the copy");
 		end_saved();
 	}
+}
+
+/* In a child: 0 if it is an error, and no end by a signal, now or later. */
+static int dump_too_much(void)
+{
+	static const struct content_options options = { .no_threads = true };
+	const struct rlimit limit = { 1 * MIB, 1 * MIB };
+	sigset_t pending;
+
+	signal(SIGXFSZ, SIG_DFL);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (content_dump(&saved.gpu, 1, &options) != -EFBIG || !strstr(log_text, "File too large"))
+		return 1;
+	return sigpending(&pending) || sigismember(&pending, SIGXFSZ) ? 2 : 0;
+}
+
+static void a_file_that_may_not_be_so_large_is_an_error(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	begin_saved();
+	pid = fork();
+	if (!pid)
+		_exit(dump_too_much());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	end_saved();
 }
 
 static void a_gpu_without_a_dma_ring_is_refused(void **state)
@@ -410,6 +445,7 @@ int main(void)
 		cmocka_unit_test(a_hanging_gpu_ends_the_dump_in_bounded_time),
 		cmocka_unit_test(a_slow_gpu_is_waited_for),
 		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
+		cmocka_unit_test(a_file_that_may_not_be_so_large_is_an_error),
 		cmocka_unit_test(a_gpu_without_a_dma_ring_is_refused),
 		cmocka_unit_test(a_gpu_older_than_gfx9_is_refused),
 		cmocka_unit_test(what_is_cancelled_says_nothing),
