@@ -165,10 +165,9 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 			    hint(err));
 	if (!args.num_devices || args.num_devices > MAX_DEVICES || args.num_bos > MAX_BOS || !args.priv_data_size ||
 	    args.priv_data_size > MAX_PRIV) {
-		pr_err("pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes\n", pid,
-		       args.num_devices, args.num_bos, (unsigned long long)args.priv_data_size);
 		kfd_unpause(fd);
-		return -EPROTO;
+		return fail(-EPROTO, "pid %d: impossible counts from the KFD: %u devices, %u BOs, %llu bytes", pid,
+			    args.num_devices, args.num_bos, (unsigned long long)args.priv_data_size);
 	}
 	*state = (struct kfd_state){
 		.pid = args.pid,
