@@ -86,7 +86,7 @@ struct worker {
 	pthread_cond_t changed;
 	struct lane *lanes; /* of the receiver, until it has ended */
 	size_t nr_jobs;	    /* not yet ended */
-	int err;	    /* of the first job that failed */
+	int err;	    /* of the first job that failed: the others are cancelled */
 };
 
 /* ---- jobs ---- */
@@ -101,7 +101,6 @@ static void job_end(struct job *job)
 	free(job->gpus);
 	free(job->turns);
 	pthread_mutex_lock(&worker->lock);
-	worker->err = worker->err ?: job->err;
 	worker->nr_jobs--;
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
@@ -123,13 +122,14 @@ static void job_put(struct job *job)
 	job_end(job);
 }
 
-/* Keeps the first error, with the text of the calling thread for the verdict. */
+/* Keeps the first error, with the text of the calling thread for the verdict. It cancels all jobs. */
 static void job_fail(struct job *job, int err)
 {
 	pthread_mutex_lock(&job->worker->lock);
 	if (!job->err)
 		snprintf(job->error_text, sizeof(job->error_text), "%s", fail_text());
 	job->err = job->err ?: err;
+	job->worker->err = job->worker->err ?: err;
 	pthread_mutex_unlock(&job->worker->lock);
 }
 
@@ -143,13 +143,13 @@ static void forward_line(void *arg, enum plugin_log_level level, const char *lin
 
 static bool turn_is_cancelled(void *arg)
 {
-	struct job *job = ((struct turn *)arg)->job;
+	struct worker *worker = ((struct turn *)arg)->job->worker;
 	bool failed;
 
-	pthread_mutex_lock(&job->worker->lock);
-	failed = job->err;
-	pthread_mutex_unlock(&job->worker->lock);
-	return failed || atomic_load(&job->worker->stop);
+	pthread_mutex_lock(&worker->lock);
+	failed = worker->err;
+	pthread_mutex_unlock(&worker->lock);
+	return failed || atomic_load(&worker->stop);
 }
 
 static int turn_copy(struct turn *turn)
@@ -182,7 +182,7 @@ static void turn_run(struct turn *turn)
 
 	wire_gpu_done(turn->gpu);
 	if (err)
-		job_fail(job, fail(err, "the restore of contents was cancelled"));
+		job_fail(job, fail(err, "the restore of contents was cancelled, as another one has failed"));
 	fail_clear();
 	job_put(job);
 }

@@ -121,6 +121,8 @@ static void share_gpu(struct fixture_gpu *f, const struct fixture_gpu *first)
 	f->gpu.render_fd = fcntl(first->gpu.render_fd, F_DUPFD_CLOEXEC, 0);
 }
 
+static bool own_gpus; /* each task has others */
+
 static void task_init(struct task *task, const uint64_t *sizes, size_t nr, uint64_t seed)
 {
 	struct rng rng = { seed };
@@ -130,7 +132,7 @@ static void task_init(struct task *task, const uint64_t *sizes, size_t nr, uint6
 		task->saved[g].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
 		assert_int_equal(fixture_dump(&task->saved[g].gpu, 1, 0), 0);
 		fixture_gpu_like(&task->target[g], &task->saved[g]);
-		if (task != tasks)
+		if (task != tasks && !own_gpus)
 			share_gpu(&task->target[g], &tasks[0].target[g]);
 	}
 }
@@ -273,17 +275,54 @@ TEST(many_buffers_travel_in_many_messages)
 	setrlimit(RLIMIT_NOFILE, &few);
 }
 
-TEST(damage_is_told_once_and_only_to_the_process)
+static size_t count_lines(const char *text)
 {
+	const char *at = log_text;
+	size_t nr = 0;
+
+	for (; (at = strstr(at, text)); at++)
+		nr++;
+	return nr;
+}
+
+TEST(damage_is_told_once_and_cancels_the_others)
+{
+	unsigned int nr_cancelled = 0;
+
 	begin(&one_ring, 3, sizes, ARRAY_SIZE(sizes));
 	corrupt(&tasks[1]);
 	start_tasks();
 	join_tasks();
-	assert_restored(&tasks[0]);
-	assert_restored(&tasks[2]);
+	for (size_t i = 0; i < nr_tasks; i += 2) {
+		nr_cancelled += tasks[i].result == -ECANCELED;
+		if (tasks[i].result != -ECANCELED)
+			assert_restored(&tasks[i]);
+	}
 	assert_int_equal(tasks[1].result, -EBADMSG);
-	assert_said_once("gpu 0xa1: pages-a1.img at offset 8: BO 100 is damaged");
+	assert_int_equal(count_lines("gpu 0xa1: pages-a1.img at offset 8: BO 100 is damaged"), 1);
+	assert_int_equal(log_errors, 1 + nr_cancelled);
 	assert_int_equal(worker_wait_all(worker), -EBADMSG);
+	end();
+}
+
+/* Some 25 s of work for each GPU. */
+static const struct fake_drm_config slow = { .rings = 1, .bytes_per_second = 160e3 };
+
+TEST(a_failure_is_told_while_other_gpus_are_busy)
+{
+	double began = monotonic_seconds();
+
+	settings.max_buffer_size_bytes = 64 * KIB;
+	own_gpus = true;
+	begin(&slow, 2, sizes, ARRAY_SIZE(sizes));
+	own_gpus = false;
+	settings.max_buffer_size_bytes = 0;
+	corrupt(&tasks[1]);
+	start_tasks();
+	join_tasks();
+	assert_int_equal(tasks[0].result, -ECANCELED);
+	assert_int_equal(tasks[1].result, -EBADMSG);
+	assert_true(monotonic_seconds() - began < 15);
 	end();
 }
 
@@ -301,9 +340,6 @@ TEST(a_gpu_call_that_fails_fails_the_process)
 
 TEST(a_worker_that_ends_leaves_no_task_waiting)
 {
-	/* Some 25 s of work for each GPU. */
-	static const struct fake_drm_config slow = { .rings = 1, .bytes_per_second = 160e3 };
-
 	settings.max_buffer_size_bytes = 64 * KIB; /* what is in flight is waited for */
 	begin(&slow, 2, sizes, ARRAY_SIZE(sizes));
 	settings.max_buffer_size_bytes = 0;
