@@ -25,6 +25,16 @@ struct shared_task {
 	int contents; /* the worker's token, 1 more, when the main process waits for its contents; else 0 */
 };
 
+/* A GPU that tasks are restored on. */
+struct shared_gpu {
+	uint32_t minor;
+	uint32_t losses; /* how often it had lost its VRAM when the first of them took it */
+	int token;	 /* of a file of its render node */
+};
+
+/* Render minors are from 128 to 255. */
+#define SHARED_MAX_GPUS 128
+
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define SHARED_MAX_TASKS  65536
 #define SHARED_MAX_RANGES (1u << 20)
@@ -48,15 +58,16 @@ struct shared {
 	 * the other, and the later ones follow the first: a task holds the lock from its first look until its own choice
 	 * is noted.
 	 */
-	pthread_mutex_t lock; /* between processes; of tasks and ranges, too */
+	pthread_mutex_t lock; /* between processes; of tasks, ranges and GPUs, too */
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
 	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
-	unsigned int nr_tasks, nr_ranges;
+	unsigned int nr_tasks, nr_ranges, nr_gpus;
 	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
+	struct shared_gpu gpus[SHARED_MAX_GPUS];
 	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
@@ -72,6 +83,20 @@ int shared_note_file(struct shared *shared, int token);
 int shared_keep_copy(struct shared *shared, int fd);
 /* Closes all that are noted. 0 or -errno. */
 int shared_let_go(const struct shared *shared);
+
+/*
+ * A GPU whose VRAM was lost between the first file that a task has of it and RESUME would run a dead job. In a task: notes
+ * @token, of such a file. In criu's main process: takes the files, before shared_let_go(), and asks again. 0, or -errno
+ * after fail().
+ */
+struct shared_gpu_files {
+	int fds[SHARED_MAX_GPUS];
+	unsigned int nr;
+};
+int shared_note_gpu(struct shared *shared, uint32_t minor, int token);
+int shared_open_gpus(const struct shared *shared, struct shared_gpu_files *files);
+void shared_close_gpus(struct shared_gpu_files *files);
+int shared_check_losses(const struct shared *shared, const struct shared_gpu_files *files);
 
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
@@ -222,8 +247,7 @@ struct restore {
 	struct restored_task task;   /* untouched in the main process: each task has a copy */
 	int resume_fd;		     /* /dev/kfd */
 	unsigned int nr_resumed;
-	bool settled;		     /* contents are there */
-	bool let_go;		     /* all tasks have their files, and criu none */
+	bool settled;		     /* all tasks have their files, and criu none; contents are there */
 };
 
 /* Whether the mapping is one of ours; if so, *ret describes it. */

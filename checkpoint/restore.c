@@ -97,46 +97,54 @@ void restore_free(struct restore *restore)
 /* What a task frees, and a task that ends, would stay as long as criu waits for the job. */
 static int let_go(struct restore *restore)
 {
-	int err;
+	int err = share_table_check(restore->buffers);
 
-	if (restore->let_go)
-		return 0;
-	err = share_table_check(restore->buffers);
-	if (err)
-		return err;
-	err = share_table_let_go(restore->buffers);
-	if (err)
-		return err;
-	err = shared_let_go(restore->shared);
-	restore->let_go = !err;
-	return err;
+	if (!err)
+		err = share_table_let_go(restore->buffers);
+	return err ? err : shared_let_go(restore->shared);
 }
 
 /*
- * Before any process runs, since they may share buffers. All tasks stand before their first instruction; without criu
- * they would go on, so they die with it.
+ * All tasks stand before their first instruction; without criu they would go on, so they die with it. The first failure
+ * has cancelled the contents of the others, and is what counts.
  */
-static int settle_contents(struct restore *restore)
+static int settle_contents(const struct restore *restore)
 {
 	struct shared *shared = restore->shared;
 	double began = monotonic_seconds();
-	int err;
+	int ret = restore->waits_late ? tasks_end_with_tracer() : 0;
 
-	if (restore->settled || !restore->waits_late)
-		return 0;
-	err = tasks_end_with_tracer();
-	if (err)
-		return err;
-	for (unsigned int i = 0; i < shared->nr_tasks; i++) {
-		int token = shared->tasks[i].contents - 1;
+	for (unsigned int i = 0; restore->waits_late && (!ret || ret == -ECANCELED) && i < shared->nr_tasks; i++) {
+		int token = shared->tasks[i].contents - 1, err;
 
+		if (ret)
+			fail_clear();
 		err = token < 0 ? 0 : worker_wait(token);
-		if (err)
-			return err;
+		ret = err ? err : ret;
 	}
 	shared_note_wait(shared, began);
-	restore->settled = true;
-	return 0;
+	if (!ret && restore->worker)
+		ret = worker_wait_all(restore->worker);
+	return ret;
+}
+
+/* Before any process runs, since they may share buffers; once. */
+static int settle(struct restore *restore)
+{
+	_cleanup_(shared_close_gpus) struct shared_gpu_files files = { 0 };
+	int err;
+
+	if (restore->settled)
+		return 0;
+	err = shared_open_gpus(restore->shared, &files);
+	if (!err)
+		err = let_go(restore);
+	if (!err)
+		err = settle_contents(restore);
+	if (!err)
+		err = shared_check_losses(restore->shared, &files);
+	restore->settled = !err;
+	return err;
 }
 
 /* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
@@ -156,9 +164,20 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
 			pid, strerror(-err));
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
-	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
-	/* That would say that it has no GPU state. */
-	return err == -ESRCH ? -EIO : err;
+	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+}
+
+static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)
+{
+	struct shared *shared = restore->shared;
+	int err = settle(restore);
+
+	if (!err && task->has_kfd)
+		err = resume_queues(restore, pid, task);
+	if (!err && ++restore->nr_resumed == shared->nr_tasks)
+		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
+				atomic_load(&shared->waited_ms) / 1e3);
+	return err;
 }
 
 /*
@@ -167,26 +186,12 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	struct shared *shared = restore->shared;
 	const struct shared_task *task;
-	int err, r = shared_find_task(shared, pid, &task);
+	int err, r = shared_find_task(restore->shared, pid, &task);
 
-	if (r <= 0)
-		return r ? r : -ESRCH;
-	err = let_go(restore);
-	if (err)
-		return err;
-	err = settle_contents(restore);
-	if (err)
-		return err;
-	err = restore->worker ? worker_wait_all(restore->worker) : 0;
-	if (err)
-		return err;
-	err = task->has_kfd ? resume_queues(restore, pid, task) : 0;
-	if (err)
-		return err;
-	if (++restore->nr_resumed == shared->nr_tasks)
-		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
-				atomic_load(&shared->waited_ms) / 1e3);
-	return 0;
+	if (!r)
+		return -ESRCH;
+	err = r < 0 ? r : resume_task(restore, pid, task);
+	/* That would say that it has no GPU state. */
+	return err == -ESRCH ? -EIO : err;
 }

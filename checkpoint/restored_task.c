@@ -43,8 +43,12 @@ static int setup_gpus(struct restored_task *task, const struct topology *saved, 
 	if (err)
 		return err;
 	err = gpus_setup(&task->gpus, restore, saved, state);
-	for (; nr < task->gpus.nr; nr++)
-		shared_note_file(restore->shared, task->gpus.list[nr].file_token);
+	for (; nr < task->gpus.nr; nr++) {
+		const struct gpu *gpu = &task->gpus.list[nr];
+		int token = shared_note_file(restore->shared, gpu->file_token);
+
+		err = err ? err : shared_note_gpu(restore->shared, gpu->minor, token);
+	}
 	return err;
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 #include "host/host.h"
@@ -109,6 +110,66 @@ int shared_find_task(const struct shared *shared, pid_t pid, const struct shared
 			*ret = &shared->tasks[i];
 			return 1;
 		}
+	return 0;
+}
+
+/* ---- GPUs that are reset meanwhile ---- */
+
+static int ask_losses(uint32_t minor, int fd, uint32_t *ret)
+{
+	int err = drm_count_losses(fd, ret);
+
+	return err ? fail(err, "cannot ask renderD%u for resets: %m", minor) : 0;
+}
+
+int shared_note_gpu(struct shared *shared, uint32_t minor, int token)
+{
+	_cleanup_close_ int fd = criu_kept_file(token);
+	struct shared_gpu gpu = { .minor = minor, .token = token };
+	unsigned int i = 0;
+	int err = fd < 0 ? fd : ask_losses(minor, fd, &gpu.losses);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&shared->lock);
+	while (i < shared->nr_gpus && shared->gpus[i].minor != minor)
+		i++;
+	if (i == shared->nr_gpus && i < SHARED_MAX_GPUS)
+		shared->gpus[shared->nr_gpus++] = gpu;
+	pthread_mutex_unlock(&shared->lock);
+	return 0;
+}
+
+int shared_open_gpus(const struct shared *shared, struct shared_gpu_files *files)
+{
+	while (files->nr < shared->nr_gpus) {
+		int fd = criu_kept_file(shared->gpus[files->nr].token);
+
+		if (fd < 0)
+			return fd;
+		files->fds[files->nr++] = fd;
+	}
+	return 0;
+}
+
+void shared_close_gpus(struct shared_gpu_files *files)
+{
+	while (files->nr)
+		close(files->fds[--files->nr]);
+}
+
+int shared_check_losses(const struct shared *shared, const struct shared_gpu_files *files)
+{
+	for (unsigned int i = 0; i < files->nr; i++) {
+		uint32_t minor = shared->gpus[i].minor, losses = 0;
+		int err = ask_losses(minor, files->fds[i], &losses);
+
+		if (err)
+			return err;
+		if (losses != shared->gpus[i].losses)
+			return fail(-EIO, "the driver has reset the GPU of renderD%u during the restore, and what was in its VRAM is "
+				    "lost: restore again (the kernel's log may say why)", minor);
+	}
 	return 0;
 }
 

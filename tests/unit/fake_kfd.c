@@ -832,6 +832,7 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 		*paused = false;
 		return 0;
 	case KFD_CRIU_OP_RESTORE:
+		nr_losses += loses_vram;
 		return of_stopped ? -EINVAL : restore_process(args);
 	case KFD_CRIU_OP_RESUME:
 		return resume(args);

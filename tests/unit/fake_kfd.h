@@ -91,7 +91,7 @@ bool fake_render_only_same(int render_fd, uint64_t offset);
  * RESTORE takes an empty one.
  */
 void fake_leave_out_stack(bool busy);
-/* The driver resets the second GPU while the state is taken, and its VRAM is lost. */
+/* The driver resets the second GPU while the state is taken, or put in, and its VRAM is lost. */
 void fake_lose_vram(void);
 /* The SVM knows some memory, with XNACK or without. */
 void fake_add_memory(uint64_t start, uint64_t bytes, bool xnack);

@@ -1250,6 +1250,21 @@ TEST(a_gpu_that_is_reset_in_a_dump_is_refused)
 	assert_right_in_child(lose_vram);
 }
 
+static void lose_restored_vram(void)
+{
+	write_images();
+	fake_lose_vram();
+	assert_restore_fails("has reset the GPU of renderD129 during the restore");
+	if (!fake_was_killed())
+		complain("a job without its contents is left");
+	remove_images();
+}
+
+TEST(a_gpu_that_is_reset_in_a_restore_is_refused)
+{
+	assert_right_in_child(lose_restored_vram);
+}
+
 static void several_xccs_come_back(void)
 {
 	fake_give_xccs(4);

@@ -43,6 +43,15 @@ pid_t task_own_pid(pid_t pid)
 	return pid;
 }
 
+static uint32_t losses;
+
+int drm_count_losses(int fd, uint32_t *ret)
+{
+	(void)fd;
+	*ret = losses;
+	return 0;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -152,6 +161,26 @@ FIXTURE_TEST(a_store_that_fails_is_told_and_nothing_is_kept)
 	assert_int_equal(mkdirat(top_fd, "five", 0700), 0);
 	shared_free(shared);
 	assert_true(is_there("five"));
+}
+
+FIXTURE_TEST(a_gpu_that_lost_its_vram_is_noticed)
+{
+	struct shared *shared = shared_new();
+	struct shared_gpu_files files = { 0 };
+
+	assert_int_equal(criu_keep_file(dup(top_fd)), 0);
+	losses = 3;
+	assert_int_equal(shared_note_gpu(shared, 128, 0), 0);
+	assert_int_equal(shared_open_gpus(shared, &files), 0);
+	assert_int_equal(shared_check_losses(shared, &files), 0);
+	losses = 4;
+	/* What a later task has seen does not matter. */
+	assert_int_equal(shared_note_gpu(shared, 128, 0), 0);
+	assert_int_equal(files.nr, 1);
+	assert_int_equal(shared_check_losses(shared, &files), -EIO);
+	assert_non_null(strstr(log_text, "has reset the GPU of renderD128"));
+	shared_close_gpus(&files);
+	shared_free(shared);
 }
 
 UNIT_MAIN(NULL, NULL)
