@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include <libdrm/amdgpu_drm.h>
 #include <libdrm/drm.h>
@@ -514,6 +515,130 @@ int drm_ask_holdings(int fd, struct drm_holdings *ret)
 	ret->nr_syncobjs = (uint32_t)objects.nr_syncobjs;
 	free(objects.syncobjs);
 	return err ? err : read_fdinfo(fd, ret);
+}
+
+/* ---- a page and a context in a task's file ---- */
+
+/*
+ * By this alignment, which nobody else wants of a page, it is known from the call on that makes it. It has number 1 where
+ * objects are not listed, as files with objects are refused there; the context has number 1 everywhere.
+ */
+#define PROBE_ALIGNMENT (1447u * PAGE_BYTES)
+#define PROBE_CONTEXT	1u
+
+static volatile uint32_t *has_context(void *page)
+{
+	return (volatile uint32_t *)((char *)page + DRM_PROBE_BYTES);
+}
+
+static int map_for_cpu(int fd, uint32_t handle, void **ret)
+{
+	uint64_t offset;
+	int err = gem_offset(fd, handle, &offset);
+	void *page = err ? MAP_FAILED : mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (err)
+		return err;
+	if (page == MAP_FAILED)
+		return -errno;
+	*ret = page;
+	return 0;
+}
+
+static int free_context(int fd, uint32_t id)
+{
+	union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_FREE_CTX, .ctx_id = id } };
+
+	return drm_call(fd, DRM_IOCTL_AMDGPU_CTX, &args);
+}
+
+int drm_probe_open(struct drm_probe *probe)
+{
+	const struct gem_info info = {
+		.size = PAGE_BYTES, .domains = AMDGPU_GEM_DOMAIN_GTT, .alignment = PROBE_ALIGNMENT,
+	};
+	union drm_amdgpu_ctx context = { .in = { .op = AMDGPU_CTX_OP_ALLOC_CTX } };
+	struct gem_mapping mapping = {
+		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE | AMDGPU_VM_PAGE_EXECUTABLE,
+		.va = probe->address,
+		.size = PAGE_BYTES,
+	};
+	int err = gem_create(probe->fd, &info, &probe->handle);
+
+	if (!err)
+		err = map_for_cpu(probe->fd, probe->handle, &probe->page);
+	if (err)
+		return err;
+	mapping.handle = probe->handle;
+	err = gem_map(probe->fd, &mapping);
+	if (err)
+		return err;
+	*has_context(probe->page) = 1;
+	err = drm_call(probe->fd, DRM_IOCTL_AMDGPU_CTX, &context);
+	if (!err)
+		probe->context = context.out.alloc.ctx_id;
+	return err;
+}
+
+int drm_probe_close(struct drm_probe *probe)
+{
+	int err = probe->context ? free_context(probe->fd, probe->context) : 0, left = 0;
+
+	if (probe->page && !err)
+		*has_context(probe->page) = 0;
+	if (probe->page)
+		munmap(probe->page, PAGE_BYTES);
+	if (probe->handle)
+		left = gem_close(probe->fd, probe->handle);
+	return err ? err : left;
+}
+
+/* 1, 0 or -errno. */
+static int is_probe(int fd, uint32_t handle)
+{
+	struct gem_info info;
+	int err = gem_ask(fd, handle, &info);
+
+	return err ? err : info.size == PAGE_BYTES && info.alignment == PROBE_ALIGNMENT;
+}
+
+/* The process may have made a context since then only where this one was not there or is gone. */
+static int drop_probe(int fd, uint32_t handle)
+{
+	uint32_t contexts;
+	void *page;
+	int err = map_for_cpu(fd, handle, &page);
+
+	if (err)
+		return err;
+	contexts = *has_context(page);
+	munmap(page, PAGE_BYTES);
+	err = contexts ? free_context(fd, PROBE_CONTEXT) : 0;
+	if (err && err != -EINVAL)
+		return err;
+	return gem_close(fd, handle);
+}
+
+int drm_probe_drop(int fd)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	size_t nr = 0;
+	int r = gem_list(fd, &entries, &nr), nr_dropped = 0;
+	bool is_listed = r != -EINVAL;
+
+	if (is_listed && r)
+		return r;
+	for (size_t i = 0; i < (is_listed ? nr : 1); i++) {
+		uint32_t handle = is_listed ? entries[i].handle : 1;
+
+		r = is_probe(fd, handle);
+		if (r > 0)
+			r = drop_probe(fd, handle) ?: 1;
+		if (r < 0 && r != -ENOENT)
+			return r;
+		nr_dropped += r > 0;
+	}
+	return nr_dropped;
 }
 
 /* ---- a new address space ---- */

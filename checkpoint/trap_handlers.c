@@ -5,7 +5,6 @@
  * very end of what programs may use, which is beside the KFD's memory and needs no further page table.
  */
 #include <inttypes.h>
-#include <sys/mman.h>
 
 #include <libdrm/amdgpu_drm.h>
 
@@ -16,16 +15,9 @@
 
 #define PAGE_BYTES  4096u
 #define RESULT_AT   2048u /* in the page, behind the commands */
+_Static_assert(RESULT_AT + 16 <= DRM_PROBE_BYTES, "");
 #define JOB_SECONDS 10
 #define NOT_COPIED  UINT64_MAX
-
-/* What the process' file has for a moment. */
-struct probe {
-	int fd; /* of the render node; borrowed */
-	uint32_t handle, context;
-	uint64_t address; /* of the page on the GPU */
-	void *page;	  /* NULL: not mapped */
-};
 
 static int ask_high_end(int fd, uint64_t *ret)
 {
@@ -39,51 +31,7 @@ static int ask_high_end(int fd, uint64_t *ret)
 	return err;
 }
 
-static int probe_open(struct probe *probe)
-{
-	union drm_amdgpu_ctx context = { .in = { .op = AMDGPU_CTX_OP_ALLOC_CTX } };
-	struct gem_mapping mapping = {
-		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE | AMDGPU_VM_PAGE_EXECUTABLE,
-		.va = probe->address,
-		.size = PAGE_BYTES,
-	};
-	uint64_t offset;
-	int err = gem_create_page(probe->fd, &probe->handle);
-
-	if (err)
-		return err;
-	err = gem_offset(probe->fd, probe->handle, &offset);
-	if (err)
-		return err;
-	probe->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, probe->fd, (off_t)offset);
-	if (probe->page == MAP_FAILED) {
-		probe->page = NULL;
-		return -errno;
-	}
-	mapping.handle = probe->handle;
-	err = gem_map(probe->fd, &mapping);
-	if (err)
-		return err;
-	err = drm_call(probe->fd, DRM_IOCTL_AMDGPU_CTX, &context);
-	if (!err)
-		probe->context = context.out.alloc.ctx_id;
-	return err;
-}
-
-/* Takes back what probe_open() made, as far as it came. The page is unmapped on the GPU with its last handle. */
-static int probe_close(struct probe *probe)
-{
-	union drm_amdgpu_ctx context = { .in = { .op = AMDGPU_CTX_OP_FREE_CTX, .ctx_id = probe->context } };
-	int err = probe->context ? drm_call(probe->fd, DRM_IOCTL_AMDGPU_CTX, &context) : 0, left = 0;
-
-	if (probe->page)
-		munmap(probe->page, PAGE_BYTES);
-	if (probe->handle)
-		left = gem_close(probe->fd, probe->handle);
-	return err ? err : left;
-}
-
-static int submit(const struct probe *probe, uint64_t *ret_job)
+static int submit(const struct drm_probe *probe, uint64_t *ret_job)
 {
 	struct drm_amdgpu_cs_chunk_ib ib = {
 		.va_start = probe->address, .ib_bytes = TRAP_PACKET_DWORDS * 4, .ip_type = AMDGPU_HW_IP_DMA,
@@ -107,7 +55,7 @@ static int submit(const struct probe *probe, uint64_t *ret_job)
 	return err;
 }
 
-static int wait_for(const struct probe *probe, uint64_t job)
+static int wait_for(const struct drm_probe *probe, uint64_t job)
 {
 	union drm_amdgpu_wait_cs args = {
 		.in = {
@@ -122,7 +70,7 @@ static int wait_for(const struct probe *probe, uint64_t job)
 	return err ? err : args.out.status ? -ETIME : 0;
 }
 
-static int copy(const struct probe *probe, uint64_t from, uint64_t ret[2])
+static int copy(const struct drm_probe *probe, uint64_t from, uint64_t ret[2])
 {
 	volatile uint64_t *result = (volatile uint64_t *)((char *)probe->page + RESULT_AT);
 	uint64_t job;
@@ -142,12 +90,12 @@ static int copy(const struct probe *probe, uint64_t from, uint64_t ret[2])
 
 static int probe_copy(int fd, uint64_t high_end, uint64_t from, uint64_t ret[2])
 {
-	struct probe probe = { .fd = fd, .address = high_end - PAGE_BYTES };
-	int err = probe_open(&probe), left;
+	struct drm_probe probe = { .fd = fd, .address = high_end - PAGE_BYTES };
+	int err = drm_probe_open(&probe), left;
 
 	if (!err)
 		err = copy(&probe, from, ret);
-	left = probe_close(&probe);
+	left = drm_probe_close(&probe);
 	if (left)
 		return fail(left, "the page and the context for reading it stay in the process' file: %m");
 	return err ? fail(err, "the GPU cannot be asked for it: %m") : 0;

@@ -49,6 +49,7 @@ struct mapping {
 struct file {
 	struct object *handles[MAX_HANDLE + 1];
 	bool is_filler[MAX_HANDLE + 1];
+	uint64_t alignments[MAX_HANDLE + 1]; /* of those */
 	bool has_syncobj[MAX_SYNCOBJ + 1];
 	uint64_t points[MAX_SYNCOBJ + 1];
 	struct mapping mappings[MAX_MAPPINGS];
@@ -297,6 +298,7 @@ static int create(struct file *file, int gpu, union drm_amdgpu_gem_create *args)
 	if (size == 4096) {
 		err = new_handle(file, &objects[MAX_OBJECTS - 1], &handle);
 		file->is_filler[handle] = !err;
+		file->alignments[handle] = args->in.alignment;
 		args->out.handle = handle;
 		return err;
 	}
@@ -390,10 +392,10 @@ static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct obje
 		if (((struct drm_amdgpu_gem_op *)arg)->op == OP_MAPPING_INFO)
 			return list_mappings(file, handle, arg);
 		info = (void *)(uintptr_t)((struct drm_amdgpu_gem_op *)arg)->value;
-		info->bo_size = object->size;
+		info->bo_size = file->is_filler[handle] ? 4096 : object->size;
 		info->domains = object->domains;
 		info->domain_flags = object->flags;
-		info->alignment = 4096;
+		info->alignment = file->is_filler[handle] ? file->alignments[handle] : 4096;
 		return 0;
 	case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_METADATA:
 		if (metadata->op == AMDGPU_GEM_METADATA_OP_SET_METADATA) {
@@ -439,6 +441,9 @@ static int map(struct file *file, const struct va_args *args)
 {
 	if (args->handle > MAX_HANDLE || !file->handles[args->handle] || file->nr_mappings == MAX_MAPPINGS)
 		return -EINVAL;
+	for (size_t i = 0; i < file->nr_mappings; i++)
+		if (file->mappings[i].va == args->va)
+			return -EINVAL;
 	file->mappings[file->nr_mappings++] = (struct mapping){
 		.handle = args->handle,
 		.flags = args->flags,

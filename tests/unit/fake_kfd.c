@@ -97,7 +97,7 @@ static uint64_t vram_free = UINT64_MAX;
 /* The second-level trap handlers, and what reads them. */
 #define HIGH_END 0xffffffffffbf0000ull
 static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
-static unsigned int nr_traps_set, nr_job_contexts;
+static unsigned int nr_traps_set, nr_job_contexts[2]; /* of files of the stopped process */
 static bool is_told; /* of exceptions */
 static int job_page = -1;
 /* What PROCESS_INFO says instead, and whose process it is. */
@@ -876,7 +876,7 @@ unsigned int fake_traps_set(void)
 
 bool fake_job_left(void)
 {
-	return nr_job_contexts || fake_gem_at(render_files[0], HIGH_END - 4096) || fake_gem_at(render_files[1], HIGH_END - 4096);
+	return nr_job_contexts[0] || nr_job_contexts[1] || fake_gem_at(render_files[0], HIGH_END - 4096) || fake_gem_at(render_files[1], HIGH_END - 4096);
 }
 
 int fake_job_page(void)
@@ -914,7 +914,7 @@ static int run_job(int gpu, int fd, const union drm_amdgpu_cs *args)
 	uint32_t dw[8];
 	uint64_t from, to;
 
-	if (!nr_job_contexts || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
+	if (!nr_job_contexts[gpu] || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
 	    ib->ib_bytes != sizeof(dw) || ib->va_start != HIGH_END - 4096 || !fake_gem_at(fd, ib->va_start) ||
 	    pread(job_page, dw, sizeof(dw), 0) != sizeof(dw))
 		return -EINVAL;
@@ -944,19 +944,22 @@ static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		((struct drm_amdgpu_info_device *)(uintptr_t)info->return_pointer)->high_va_max = HIGH_END;
 		return 0;
 	}
-	nr_job_contexts += context->in.op == AMDGPU_CTX_OP_ALLOC_CTX ? 1 : -1u;
-	if (context->in.op == AMDGPU_CTX_OP_ALLOC_CTX)
-		context->out.alloc.ctx_id = 1;
+	if (context->in.op == AMDGPU_CTX_OP_FREE_CTX)
+		return nr_job_contexts[gpu] ? nr_job_contexts[gpu]--, 0 : -EINVAL;
+	nr_job_contexts[gpu]++;
+	context->out.alloc.ctx_id = 1;
 	return 0;
 }
 
 /* Counts are of the stopped process' file: others are new. */
-static int holdings_ioctl(int fd, unsigned long op, const void *arg)
+static int holdings_ioctl(int gpu, int fd, unsigned long op, const void *arg)
 {
 	bool is_its = same_open_file(fd, render_files[0]);
 	const union drm_amdgpu_ctx *context = arg;
 	const struct drm_syncobj_timeline_array *array = arg;
 
+	if (op == DRM_IOCTL_AMDGPU_CTX && context->in.ctx_id <= nr_job_contexts[gpu] && same_open_file(fd, render_files[gpu]))
+		return 0;
 	if (op == DRM_IOCTL_AMDGPU_CTX)
 		return context->in.op == AMDGPU_CTX_OP_GET_STABLE_PSTATE && is_its &&
 		       context->in.ctx_id <= nr_render_contexts ? 0 : -EINVAL;
@@ -987,7 +990,7 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		return job_ioctl(gpu, fd, op, arg);
 	if (op == DRM_IOCTL_AMDGPU_CTX ||
 	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && nr_render_syncobjs))
-		return holdings_ioctl(fd, op, arg);
+		return holdings_ioctl(gpu, fd, op, arg);
 	return fake_gem_ioctl(gpu, fd, op, arg);
 }
 
