@@ -7,8 +7,8 @@
  * without AMD GPUs does not notice that the plugin is installed.
  *
  * criu does not hear of some failures. It ignores a failed UPDATE_VMA_MAP and would map whatever is at the old place:
- * the answer is an offset and an fd that cannot be mapped. It ignores a failed RESUME: the tasks are killed here, and
- * the plugin ends criu with a failure when criu is done. It does not ask whether a dump could let all queues go.
+ * the answer is an offset and an fd that cannot be mapped. It ignores a failed RESUME: the tasks are killed here, by which
+ * criu notices. It does not ask whether a dump could let all queues go, or has all files.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -99,9 +99,11 @@ static int plugin_init(int stage)
 
 static void plugin_exit(int stage, int ret)
 {
+	bool is_lost;
+
 	(void)stage;
 	fail_clear();
-	dump_free(plugin.dump, ret == 0);
+	is_lost = dump_free(plugin.dump, ret == 0);
 	restore_free(plugin.restore);
 	fail_log();
 	plugin.dump = NULL;
@@ -110,11 +112,11 @@ static void plugin_exit(int stage, int ret)
 	plugin.tasks = NULL;
 	plugin.nr_tasks = 0;
 	plugin.awake = false;
-	/* criu would report success for tasks that were killed. */
-	if (plugin.resume_failed) {
+	if (plugin.resume_failed)
 		pr_info("the restored tasks were killed, since their GPUs do not run\n");
+	/* criu would end tasks that are not saved, or report success for those that were killed, if it has not noticed. */
+	if (is_lost || (plugin.resume_failed && !ret))
 		_exit(EXIT_FAILURE);
-	}
 }
 
 static int enter_inventory(void)

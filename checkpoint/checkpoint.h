@@ -18,9 +18,10 @@ struct dump *dump_new(const struct settings *settings);
 
 /*
  * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
- * process cannot run, that is an error line, and criu fails at its end if the process still lives.
+ * process cannot run, that is an error line, and criu fails at its end if the process still lives. Whether criu must not
+ * go on to end the tasks, after an error line: it has not asked for all their files.
  */
-void dump_free(struct dump *dump, bool succeeded);
+bool dump_free(struct dump *dump, bool succeeded);
 
 /*
  * Pauses all KFD processes among the tasks that the calling thread traces. The first

@@ -83,14 +83,15 @@ static bool has_kfd(const struct process *process)
 
 static void process_let_go(struct process *process)
 {
+	pid_t pid = process->file->pid;
 	int err = process->paused ? kfd_unpause(process->file->fd) : 0;
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
-	if (err && err != -EINVAL) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries it anew)\n",
-		       process->file->pid, strerror(-err), process->file->pid);
+	if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
+		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries it anew)\n", pid,
+		       strerror(-err), pid);
 		/* criu does not ask whether this worked, and would report success. */
-		criu_fail_at_exit(process->file->pid);
+		criu_fail_at_exit(pid);
 	}
 	process->paused = false;
 	kfd_state_done(&process->image.state);
@@ -99,18 +100,26 @@ static void process_let_go(struct process *process)
 	free(process->minors);
 }
 
-void dump_free(struct dump *dump, bool succeeded)
+/* Whether criu thinks that all is saved, and has not asked for all files. */
+static bool is_incomplete(const struct dump *dump, bool succeeded)
 {
+	if (!succeeded || dump->nr_named == dump->nr_processes)
+		return false;
+	pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
+	       "is saved; dump again without options that take these files from criu (--external)\n",
+	       dump->nr_processes - dump->nr_named, dump->nr_processes);
+	return true;
+}
+
+bool dump_free(struct dump *dump, bool succeeded)
+{
+	bool is_lost;
+
 	if (!dump)
-		return;
-	if (succeeded && dump->writes && dump->nr_named < dump->nr_processes) {
-		pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
-		       "is saved; dump again without options that take these files from criu (--external)\n",
-		       dump->nr_processes - dump->nr_named, dump->nr_processes);
-		criu_fail_at_exit(getpid());
-	}
+		return false;
+	is_lost = is_incomplete(dump, succeeded);
 	/* A process without a GPU was dumped to where one with a GPU had been. */
-	if (succeeded && !dump->writes)
+	if (succeeded && !is_lost && !dump->writes)
 		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
@@ -124,6 +133,7 @@ void dump_free(struct dump *dump, bool succeeded)
 	free(dump->losses);
 	task_files_done(&dump->files);
 	free(dump);
+	return is_lost;
 }
 
 /* ---- GPUs that the driver resets meanwhile ---- */
@@ -589,6 +599,9 @@ static int write_processes(struct dump *dump)
 	err = pages_dump(pages, dump->nr_processes, dump->settings, &dump->tally);
 	if (!err)
 		err = check_losses(dump);
+	/* Pages files look whole by now. */
+	if (err)
+		image_remove_stale();
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = kfd_image_write(dump->processes[i].id, &dump->processes[i].image);
 	return err;

@@ -114,6 +114,8 @@ struct criu_traits criu_ask_traits(void);
  */
 int criu_vma_file(int token, struct criu_traits traits);
 
+/* Whether a task has ended, or is about to: large ones give their memory back for a while. */
+bool criu_task_has_ended(pid_t pid);
 /* Lets criu go on, but end with a failure if the task still lives then: for hooks that cannot fail. */
 void criu_fail_at_exit(pid_t pid);
 

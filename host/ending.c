@@ -12,17 +12,42 @@
 #include "amdgpu_plugin_util.h"
 #include "host/criu.h"
 
+#define PF_EXITING 0x4u /* of Linux' sched.h */
+
 /* criu kills the tasks, and does not wait for their end. */
-#define PATIENCE_MS 5000
+#define NR_NAPS	 250
+#define NAP_USEC 20000
+
+static bool is_exiting(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[32], line[512];
+	const char *rest = NULL;
+	unsigned int flags;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f))
+		rest = strrchr(line, ')');
+	return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
+}
+
+bool criu_task_has_ended(pid_t pid)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+
+	return fd < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1 || is_exiting(pid);
+}
 
 static void fail_if_alive(void *arg)
 {
-	pid_t pid = (pid_t)(intptr_t)arg;
-	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
-	bool has_ended = end.fd < 0 ? errno == ESRCH : pid != getpid() && poll(&end, 1, PATIENCE_MS) == 1;
-
-	if (!has_ended)
-		_exit(EXIT_FAILURE);
+	for (int i = 0; i < NR_NAPS; i++) {
+		if (criu_task_has_ended((pid_t)(intptr_t)arg))
+			return;
+		usleep(NAP_USEC);
+	}
+	_exit(EXIT_FAILURE);
 }
 
 static bool stays_loaded(void)

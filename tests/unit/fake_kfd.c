@@ -361,6 +361,14 @@ void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usa
 	}
 }
 
+/* test_ending.c */
+bool __wrap_criu_task_has_ended(pid_t pid);
+bool __wrap_criu_task_has_ended(pid_t pid)
+{
+	(void)pid;
+	return false;
+}
+
 void fake_hide_gpu(void)
 {
 	make_gpu(1, GPU_A, MINOR_A + 70, 1);

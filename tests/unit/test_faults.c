@@ -1242,7 +1242,37 @@ static void lose_vram(void)
 	fake_lose_vram();
 	new_images();
 	must_fail(dump, "has reset the GPU of renderD129", "lost VRAM is saved");
+	if (has_image("amdgpu-pages-7-1111.img"))
+		complain("a file that looks whole is left");
 	remove_images();
+}
+
+/* Another plugin has them, or --external: criu is content, and would end the process. */
+static int dump_without_files(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (!ret)
+		ret = dump_task();
+	ret = ret == -ENOTSUP ? 0 : ret;
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+static void lose_files(void)
+{
+	fake_show_process(2, 8192);
+	older_images();
+	must_fail(dump_without_files, "has not asked for the device files of 1 of 1 processes", "a process without its files is lost");
+	if (fake_process_is_paused() || count_older() != ARRAY_SIZE(older))
+		complain("stopped, or an older dump is gone");
+	remove_images();
+}
+
+TEST(a_dump_that_is_not_asked_for_the_files_ends_criu)
+{
+	assert_right_in_child(lose_files);
+	fake_hide_process();
 }
 
 TEST(a_gpu_that_is_reset_in_a_dump_is_refused)

@@ -69,7 +69,8 @@ test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_gem.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
-	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break,-Wl,--wrap=$(call))
+	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break \
+	criu_task_has_ended,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
 test_faults_worker_SRCS := $(test_faults_SRCS)
 test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)
