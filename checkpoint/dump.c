@@ -53,6 +53,7 @@ struct dump {
 	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
 	struct content_tally tally;
+	pid_t guard;	   /* as long as queues may be stopped; 0: none */
 	double stopped_at; /* the first queues */
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
@@ -123,6 +124,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(&dump->processes[i]);
+	guard_end(dump->guard);
 	if (succeeded && dump->nr_processes)
 		pages_log_tally(&dump->tally, "saved", dump->nr_processes, "queues were stopped for",
 				monotonic_seconds() - dump->stopped_at);
@@ -472,6 +474,7 @@ static int pause_all(struct dump *dump)
 	err = task_files_collect(drm_is_amd, &dump->files);
 	if (err)
 		return err;
+	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
 	err = heal(dump);
 	if (err)
 		return err;

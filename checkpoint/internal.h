@@ -335,6 +335,16 @@ int refuse_incremental(void);
 /* A dump whose memory is fetched later, where criu's command line says so. */
 int refuse_lazy_dump(void);
 
+/* ---- a child that lets the queues run again when criu ends in the middle of a dump ---- */
+
+/*
+ * @pids: the stopped tasks, before any of their queues is stopped. The pid of the child for guard_end(); 0 where there can be
+ * none, after a warning.
+ */
+pid_t guard_start(const int *pids, size_t nr);
+/* When all queues run. Accepts 0. */
+void guard_end(pid_t guard);
+
 /* ---- the second-level trap handlers that a process has set, at dump ---- */
 
 /* A process of the KFD that is stopped and whose state was taken. */

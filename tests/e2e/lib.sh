@@ -450,7 +450,10 @@ action_script() {
 	chmod 755 "$1"
 }
 
-# dump_killed [COMMANDS]: criu is killed when all is saved, after these commands: the queues stand still
+# Kills the guard of a dump that is killed then: nobody lets the queues run again.
+no_guard='pkill -KILL -x amdgpu-guard'
+
+# dump_killed [COMMANDS]: criu is killed when all is saved, after these commands
 dump_killed() {
 	images_new
 	action_script "$work/kill" "${1-}"$'\nkill -KILL "$PPID"'

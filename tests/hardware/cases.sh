@@ -202,7 +202,6 @@ case_killed_dump() {
 	# A refusal comes before.
 	save --leave-running
 	dump_killed
-	amdgpu-checkpoint resume "${job_pids[0]}" >"$work/resume.log" 2>&1 || fail "amdgpu-checkpoint resume: $(tail -n 1 "$work/resume.log")"
 	expect_unharmed
 	comes_back
 	job_end

@@ -122,6 +122,20 @@ tree_find() {
 	done
 }
 
+no_guards() {
+	! pgrep -x amdgpu-guard >/dev/null
+}
+
+# nobody_stands_still: a dump that has ended, however it did, has left no queue of a process stopped that lives
+nobody_stands_still() {
+	local pid
+	wait_until 10 no_guards || fail "a guard of a dump is left"
+	for pid in "${tree[@]}"; do
+		! alive "$pid" || "$top/build/amdgpu-checkpoint" resume "$pid" >"$work/resume.out" 2>&1 || true
+		! grep 'were stopped' "$work/resume.out" >/dev/null || fail "a dump has ended, and GPU queues stand still: $(<"$work/resume.out")"
+	done
+}
+
 tree_gone() {
 	local pid
 	for pid in "${tree[@]}"; do

@@ -56,6 +56,8 @@ test_ending_SRCS := host/ending.c
 test_ending_LDFLAGS := -Wl,--wrap=dlopen
 test_gpus_SRCS := checkpoint/gpus.c checkpoint/precheck.c checkpoint/shared.c host/settings.c kernel/state.c $(match_SRCS)
 test_gpus_LDFLAGS := -Wl,--wrap=usleep
+test_guard_SRCS := checkpoint/guard.c kernel/tasks.c
+test_guard_LDFLAGS := -Wl,--wrap=syscall
 test_shared_SRCS := checkpoint/shared.c kernel/state.c amdgpu_plugin_topology.c
 test_usage_SRCS := kernel/usage.c $(topology_SRCS)
 
@@ -70,7 +72,7 @@ test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/un
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
 	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break \
-	criu_task_has_ended,-Wl,--wrap=$(call))
+	guard_start guard_end criu_task_has_ended,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
 test_faults_worker_SRCS := $(test_faults_SRCS)
 test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)

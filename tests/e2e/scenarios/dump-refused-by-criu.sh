@@ -53,11 +53,11 @@ expect_healed() {
 	expect_unharmed
 }
 
-# The next dump lets them run, also one that is refused.
-dump_killed
+# The next dump lets them run where the guard was killed, also one that is refused.
+dump_killed "$no_guard"
 dump --leave-running
 expect_healed
-dump_killed
+dump_killed "$no_guard"
 dump_refused --lazy-pages --port 1
 expect_one_error 'lazy-pages'
 expect_healed
