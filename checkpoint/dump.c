@@ -180,25 +180,44 @@ static int check_losses(const struct dump *dump)
 
 /* ---- pause ---- */
 
+static int heal_render_file(const struct task_file *file)
+{
+	int r = drm_probe_drop(file->fd);
+
+	if (r > 0)
+		pr_warn("pid %d: a page in its file of renderD%u had been left by a dump that was killed\n", file->pid,
+			file->minor);
+	return r < 0 ? fail(r, "pid %d: cannot look at its file of renderD%u: %m", file->pid, file->minor) : 0;
+}
+
+static int heal_queues(const struct task_file *file)
+{
+	int err = kfd_unpause(file->fd);
+
+	if (!err)
+		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
+	if (!err || err == -EINVAL)
+		return 0;
+	return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
+		    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
+		    err == -EBADF  ? " (the process that opened it is not being dumped)" :
+				     "");
+}
+
 /*
- * A criu that was killed left its victim's queues stopped; undone here, since the kernel
- * counts how often they were stopped.
+ * A criu that was killed, and its guard with it, left its victim's queues stopped; undone here, since the kernel counts how
+ * often they were stopped.
  */
 static int heal(struct dump *dump)
 {
-	for (size_t i = 0; i < dump->files.count; i++) {
-		struct task_file *file = &dump->files.files[i];
-		int err = file->minor ? -EINVAL : kfd_unpause(file->fd);
+	int err = 0;
 
-		if (!err)
-			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
-		else if (err != -EINVAL)
-			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
-				    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial "
-						     "user namespace)" :
-				    err == -EBADF ? " (the process that opened it is not being dumped)" : "");
+	for (size_t i = 0; !err && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		err = file->minor ? heal_render_file(file) : heal_queues(file);
 	}
-	return 0;
+	return err;
 }
 
 static int pause_process(struct process *process)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lets the GPU queues of a process run again that a killed criu has left stopped, without a dump.
+ * Lets the GPU queues of a process run again that a killed criu, and its guard with it, have left stopped, and takes away
+ * what a dump had in the process' files, without a dump.
  *
  * The kernel takes that from the tracer of the process alone, and a process has one: what criu or a debugger has at
  * this moment is refused before anything is asked of the driver. The driver leaves queues alone that run.
@@ -9,14 +10,15 @@
 #define _GNU_SOURCE
 #include <sys/ptrace.h>
 
+#include "amdgpu_plugin_drm.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
 
-static int no_render_nodes(int fd)
+/* What does not say its driver is left alone. */
+static int is_amd(int fd)
 {
-	(void)fd;
-	return 0;
+	return drm_is_amd(fd) > 0;
 }
 
 static int seize(pid_t pid)
@@ -43,18 +45,35 @@ static int resume(const struct task_file *file)
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
 }
 
+static void clean(const struct task_file *file)
+{
+	int r = drm_probe_drop(file->fd);
+
+	if (r > 0)
+		print_text("pid %d: what a dump had left in its file of renderD%u is taken away\n", file->pid, file->minor);
+	else if (r)
+		complain("pid %d: its file of renderD%u cannot be looked at: %s", file->pid, file->minor, strerror(-r));
+}
+
 int command_resume(const struct arguments *arguments)
 {
 	struct task_files files = { 0 };
 	int status = TOOL_BAD;
+	bool has_kfd = false;
 
-	if (seize(arguments->pid) || task_files_collect(no_render_nodes, &files))
+	if (seize(arguments->pid) || task_files_collect(is_amd, &files))
 		return TOOL_FAIL;
-	if (!files.count)
+	for (size_t i = 0; i < files.count; i++) {
+		const struct task_file *file = &files.files[i];
+
+		has_kfd |= !file->minor;
+		if (file->minor)
+			clean(file);
+		else if (status == TOOL_BAD) /* one file of the process itself is enough, whatever else it has */
+			status = resume(file);
+	}
+	if (!has_kfd)
 		print_text("pid %d: has no file of /dev/kfd open\n", arguments->pid);
-	/* One file of the process itself is enough, whatever else it has. */
-	for (size_t i = 0; i < files.count && status == TOOL_BAD; i++)
-		status = resume(&files.files[i]);
 	task_files_done(&files);
 	return status;
 }

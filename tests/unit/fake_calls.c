@@ -40,7 +40,7 @@ static unsigned int fail_nth;
 static const char *fail_name;
 static int fail_errno;
 static const char *_Atomic failed;
-static bool killed, fails_at_exit;
+static bool killed, fails_at_exit, is_dead;
 
 void fake_fail(unsigned int nth, int err)
 {
@@ -51,8 +51,15 @@ void fake_fail(unsigned int nth, int err)
 	failed = NULL;
 	killed = false;
 	fails_at_exit = false;
+	is_dead = false;
 	nr_allocated = 0;
 	armed = true;
+}
+
+void fake_die_at(unsigned int nth)
+{
+	fake_fail(nth, EIO);
+	is_dead = true;
 }
 
 void fake_fail_named(const char *name, int err)
@@ -81,7 +88,7 @@ static bool hit(const char *name)
 {
 	if (!armed || is_through())
 		return false;
-	if (++calls != fail_nth && (failed || !fail_name || strcmp(name, fail_name)))
+	if (++calls != fail_nth && (failed || !fail_name || strcmp(name, fail_name)) && !(is_dead && failed))
 		return false;
 	failed = name;
 	errno = fail_errno;

@@ -165,6 +165,8 @@ bool fake_contents_same(void);
 
 /* The n-th call from now on fails with @err; 0: none. */
 void fake_fail(unsigned int nth, int err);
+/* It and all that follow: nothing happens any more, as when criu is killed there. */
+void fake_die_at(unsigned int nth);
 /* The first call of that name fails, such as an operation of the CRIU ioctl. */
 void fake_fail_named(const char *name, int err);
 /* Ends that. The name of the call that failed, NULL when there were fewer. */

@@ -1703,6 +1703,33 @@ DUMP_LOOP(any_failure_of_reading_a_trap_handler_leaves_nothing)
 	fake_untrap();
 }
 
+/* The guard was killed as well. */
+static bool die_in_dump_with_trap(unsigned int nth)
+{
+	const char *call;
+	int ret;
+
+	set_trap();
+	new_images();
+	begin(0, 0);
+	fake_die_at(nth);
+	if (!setjmp(fake_exit))
+		dump();
+	call = fake_failed();
+	empty_store();
+	new_images();
+	if (run(dump, 0, 0, &ret) || ret || fake_job_left() || strstr(log_text, "is not saved"))
+		complain("criu dies before call %u, %s: the next dump fails, or something is left", nth, call);
+	remove_images();
+	return call != NULL;
+}
+
+DUMP_LOOP(whenever_a_dump_is_killed_the_next_one_heals)
+{
+	each_call(die_in_dump_with_trap, 300);
+	fake_untrap();
+}
+
 /* One that was saved comes back, or the restore fails. */
 static bool fail_restore_with_trap(unsigned int nth)
 {

@@ -4,13 +4,14 @@
  *
  * $FAILCALLS names a file with lines "POINT NTH ERRNO [TIMES]": the NTH call of this kind that the program or one of
  * its children makes fails with this error, without reaching the kernel, and so do the TIMES - 1 calls after it (0: all;
- * without: none). How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
+ * without: none). With KILL for ERRNO it is made, and the program is killed when it returns. How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
  * of 64 bits for each line.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #define MAX_FAULTS 64
 #define OPEN_KFD   UINT32_MAX
 
-/* Type and number of an ioctl; of those for criu, the operation. */
+/* Type and number of an ioctl; of those for criu and for contexts, the operation. */
 static const struct point {
 	const char *name;
 	char type;
@@ -50,6 +51,8 @@ static const struct point {
 	{ "drm:GEM_CREATE", 'd', 0x40, ANY },
 	{ "drm:GEM_MMAP", 'd', 0x41, ANY },
 	{ "drm:CTX", 'd', 0x42, ANY },
+	{ "drm:CTX_ALLOC", 'd', 0x42, 1 },
+	{ "drm:CTX_FREE", 'd', 0x42, 2 },
 	{ "drm:CS", 'd', 0x44, ANY },
 	{ "drm:INFO", 'd', 0x45, ANY },
 	{ "drm:GEM_METADATA", 'd', 0x46, ANY },
@@ -88,8 +91,12 @@ static const struct point *find_point(const char *name)
 	return NULL;
 }
 
+#define KILL -1
+
 static int find_errno(const char *name)
 {
+	if (!strcmp(name, "KILL"))
+		return KILL;
 	for (int i = 1; i < 134; i++)
 		if (strerrorname_np(i) && !strcmp(strerrorname_np(i), name))
 			return i;
@@ -168,9 +175,15 @@ int ioctl(int fd, unsigned long request, ...)
 		next = dlsym(RTLD_NEXT, "ioctl");
 	if (request == AMDKFD_IOC_CRIU_OP)
 		op = ((struct kfd_ioctl_criu_args *)arg)->op;
+	else if (_IOC_TYPE(request) == 'd' && _IOC_NR(request) == 0x42)
+		op = *(uint32_t *)arg;
 	err = check(_IOC_TYPE(request), _IOC_NR(request), op);
 	if (!err)
 		return next(fd, request, arg);
+	if (err == KILL) {
+		next(fd, request, arg);
+		kill(getpid(), SIGKILL);
+	}
 	errno = err;
 	return -1;
 }
