@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The entry of the engine: shares the staging memory out, starts the pipelines of all
+ * The entry of the engine: shares the staging memory out, starts the lanes of all
  * GPUs, watches them from the caller's thread, gives each its next contents, and reports.
  *
  * Only the caller's thread logs: criu's log is not made for threads. All signals are
@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "content/pipeline.h"
+#include "content/internal.h"
 
 #define FENCE_TIMEOUT_MS  30000
 #define PROGRESS_MS	  200
@@ -24,7 +24,8 @@ struct watch {
 	struct content_tally own_tally; /* for a caller that has none */
 	struct content_gpu *gpus;
 	struct content_run run;
-	struct pipeline *pipelines; /* one for each GPU */
+	size_t nr_gpus;
+	struct lanes *lanes; /* one for each GPU */
 	size_t nr_begun;	    /* GPUs that have something to copy */
 	double logged, next_look;
 	bool lacks_threads; /* said once */
@@ -32,26 +33,32 @@ struct watch {
 
 static int watch_init(struct watch *watch, const struct content_options *options, size_t nr_gpus, bool dump)
 {
+	pthread_condattr_t attr;
+
 	watch->options = *options;
 	watch->options.tally = options->tally ?: &watch->own_tally;
 	watch->options.progress_ms = options->progress_ms ?: PROGRESS_MS;
 	watch->logged = monotonic_seconds();
 	watch->next_look = watch->logged + watch->options.progress_ms / 1e3;
-	watch->pipelines = calloc(nr_gpus, sizeof(*watch->pipelines));
-	if (!watch->pipelines)
+	watch->nr_gpus = nr_gpus;
+	watch->lanes = calloc(nr_gpus, sizeof(*watch->lanes));
+	if (!watch->lanes)
 		return -ENOMEM;
-	if (content_run_init(&watch->run, dump, nr_gpus)) {
-		free(watch->pipelines);
-		return -ENOMEM;
-	}
+	watch->run.dump = dump;
 	watch->run.fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
+	pthread_mutex_init(&watch->run.lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&watch->run.ended, &attr);
+	pthread_condattr_destroy(&attr);
 	return 0;
 }
 
 static void watch_done(struct watch *watch)
 {
-	free(watch->pipelines);
-	content_run_done(&watch->run);
+	free(watch->lanes);
+	pthread_cond_destroy(&watch->run.ended);
+	pthread_mutex_destroy(&watch->run.lock);
 }
 
 /* ---- the tally ---- */
@@ -90,27 +97,27 @@ static void tally_copied(struct content_tally *tally, const struct content_stats
 /* Called with the lock held. */
 static void take_stats(struct watch *watch, size_t i)
 {
-	const struct pipeline *pipeline = &watch->pipelines[i];
+	const struct lanes *lanes = &watch->lanes[i];
 
 	watch->gpus[i].stats = (struct content_stats){
-		.bytes = pipeline->bytes_done,
-		.zero_bytes = pipeline->zero_bytes,
-		.seconds = (pipeline->ended_at ?: monotonic_seconds()) - pipeline->began_at,
-		.direct = pipeline->direct,
+		.bytes = lanes->bytes_done,
+		.zero_bytes = lanes->zero_bytes,
+		.seconds = (lanes->ended_at ?: monotonic_seconds()) - lanes->began_at,
+		.direct = lanes->direct,
 	};
 }
 
 /* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. Some file systems tell no size. */
-static void warn_of_full_disk(const struct pipeline *pipeline)
+static void warn_of_full_disk(const struct lanes *lanes)
 {
-	const struct content_gpu *gpu = pipeline->gpu;
-	uint64_t bytes = pipeline->layout.file_bytes;
+	const struct content_gpu *gpu = lanes->gpu;
+	uint64_t bytes = lanes->layout.file_bytes;
 	struct statvfs fs;
 
 	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || !fs.f_blocks || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
 		return;
 	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
-		pipeline->who, bytes, gpu->pages_name);
+		lanes->who, bytes, gpu->pages_name);
 }
 
 static void look_at(struct watch *watch, size_t i)
@@ -123,7 +130,7 @@ static void look_at(struct watch *watch, size_t i)
 /* Whether it has something to copy. */
 static bool is_begun(const struct watch *watch, size_t i)
 {
-	return watch->pipelines[i].gpu != NULL;
+	return watch->lanes[i].gpu != NULL;
 }
 
 static void log_progress(struct watch *watch)
@@ -133,10 +140,10 @@ static void log_progress(struct watch *watch)
 	if (now - watch->logged < PROGRESS_LOG_SECS)
 		return;
 	watch->logged = now;
-	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+	for (size_t i = 0; i < watch->nr_gpus; i++)
 		if (is_begun(watch, i))
-			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s\n", watch->pipelines[i].who,
-				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->pipelines[i].layout),
+			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s\n", watch->lanes[i].who,
+				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->lanes[i].layout),
 				watch->run.dump ? "saved" : "restored");
 }
 
@@ -149,12 +156,12 @@ static void report_progress(void *arg)
 	if (now < watch->next_look)
 		return;
 	watch->next_look = now + options->progress_ms / 1e3;
-	for (size_t i = 0; i < watch->run.nr_gpus; i++)
+	for (size_t i = 0; i < watch->nr_gpus; i++)
 		if (is_begun(watch, i))
 			look_at(watch, i);
 	log_progress(watch);
 	if (options->on_progress)
-		options->on_progress(options->progress_arg, watch->gpus, watch->run.nr_gpus);
+		options->on_progress(options->progress_arg, watch->gpus, watch->nr_gpus);
 	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
 		content_run_fail(&watch->run, -ECANCELED);
 }
@@ -170,9 +177,9 @@ static void log_checksums(const struct content_gpu *gpu)
 			without, gpu->nr_bos);
 }
 
-static void log_done(const struct pipeline *pipeline, bool dump)
+static void log_done(const struct lanes *lanes, bool dump)
 {
-	const struct content_gpu *gpu = pipeline->gpu;
+	const struct content_gpu *gpu = lanes->gpu;
 	const struct content_stats *stats = &gpu->stats;
 
 	if (!dump)
@@ -185,10 +192,10 @@ static void log_done(const struct pipeline *pipeline, bool dump)
 
 /* ---- the run ---- */
 
-static void start(struct watch *watch, struct pipeline *pipeline)
+static void start(struct watch *watch, struct lanes *lanes)
 {
 	bool no_threads = watch->options.no_threads;
-	int err = no_threads ? -EAGAIN : pipeline_start(pipeline);
+	int err = no_threads ? -EAGAIN : lanes_start(lanes);
 
 	if (!err)
 		return;
@@ -196,47 +203,46 @@ static void start(struct watch *watch, struct pipeline *pipeline)
 		pr_warn("no thread can be started (%s): contents are copied without, one GPU after the other\n",
 			strerror(-err));
 	watch->lacks_threads = true;
-	pipeline_run_alone(pipeline);
+	lanes_run_alone(lanes);
 }
 
 static uint64_t max_bytes_of_gpu(const struct watch *watch)
 {
 	uint64_t max_bytes = watch->options.max_buffer_bytes;
 
-	return max_bytes ? max_bytes / watch->run.nr_gpus ?: 1 : 0;
+	return max_bytes ? max_bytes / watch->nr_gpus ?: 1 : 0;
 }
 
 static void end_gpu(struct watch *watch, size_t i)
 {
 	struct content_tally *tally = watch->options.tally;
-	struct pipeline *pipeline = &watch->pipelines[i];
+	struct lanes *lanes = &watch->lanes[i];
 
-	pipeline_join(pipeline);
+	lanes_join(lanes);
 	look_at(watch, i);
 	if (!content_run_has_failed(&watch->run)) {
-		log_done(pipeline, watch->run.dump);
+		log_done(lanes, watch->run.dump);
 		tally_copied(tally, &watch->gpus[i].stats);
 	}
-	atomic_fetch_sub(&tally->buffer_bytes, pipeline->staging_bytes);
-	pipeline_done(pipeline);
+	atomic_fetch_sub(&tally->buffer_bytes, lanes->staging_bytes);
+	lanes_done(lanes);
 	watch->nr_begun--;
 }
 
 static void begin_gpu(struct watch *watch, size_t i)
 {
-	struct pipeline *pipeline = &watch->pipelines[i];
-	pthread_cond_t *changed = &watch->run.changed[i * RUN_NR_WAITERS];
-	int err = pipeline_init(pipeline, &watch->run, changed, &watch->gpus[i], max_bytes_of_gpu(watch));
+	struct lanes *lanes = &watch->lanes[i];
+	int err = lanes_init(lanes, &watch->run, &watch->gpus[i], max_bytes_of_gpu(watch));
 
 	watch->nr_begun++;
-	tally_buffers(watch->options.tally, pipeline->staging_bytes);
+	tally_buffers(watch->options.tally, lanes->staging_bytes);
 	if (err) {
 		end_gpu(watch, i);
 		return;
 	}
 	if (watch->run.dump)
-		warn_of_full_disk(pipeline);
-	start(watch, pipeline);
+		warn_of_full_disk(lanes);
+	start(watch, lanes);
 }
 
 static void go_on(struct watch *watch, size_t i)
@@ -258,7 +264,7 @@ static size_t find_ended(const struct watch *watch)
 {
 	size_t i = 0;
 
-	while (i < watch->run.nr_gpus && !watch->pipelines[i].ended_at)
+	while (i < watch->nr_gpus && !watch->lanes[i].ended_at)
 		i++;
 	return i;
 }
@@ -275,22 +281,22 @@ static size_t wait_for_gpu(struct watch *watch)
 	size_t i;
 
 	pthread_mutex_lock(&run->lock);
-	while ((i = find_ended(watch)) == run->nr_gpus && err != ETIMEDOUT)
+	while ((i = find_ended(watch)) == watch->nr_gpus && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&run->ended, &run->lock, &until);
 	pthread_mutex_unlock(&run->lock);
 	return i;
 }
 
-static void run_pipelines(struct watch *watch)
+static void run_gpus(struct watch *watch)
 {
 	watch->run.between_windows = report_progress;
 	watch->run.between_arg = watch;
-	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
+	for (size_t i = 0; i < watch->nr_gpus && !content_run_has_failed(&watch->run); i++)
 		begin_gpu(watch, i);
 	while (watch->nr_begun) {
 		size_t i = wait_for_gpu(watch);
 
-		if (i < watch->run.nr_gpus)
+		if (i < watch->nr_gpus)
 			go_on(watch, i);
 		else
 			report_progress(watch);
@@ -309,7 +315,7 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 		return fail(err, "copying the contents of %zu GPUs: %m", nr_gpus);
 	fail_clear();
 	tally_run(watch.options.tally, true);
-	run_pipelines(&watch);
+	run_gpus(&watch);
 	tally_run(watch.options.tally, false);
 	err = atomic_load(&watch.run.err);
 	fail_clear();

@@ -106,6 +106,8 @@ int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
 /* As crc32c() over @len bytes of zero, in time that hardly depends on @len. */
 uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
+/* What the CRC @crc of some bytes adds to that of these and @len more behind them. */
+uint32_t crc32c_shift(uint32_t crc, uint64_t len);
 /* The implementations for processors without the newer instructions, and without any; the same result. */
 uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len);
 uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);

@@ -109,11 +109,13 @@ int copier_unmap_bo(struct content_bo *bo)
 
 static void choose_rings(struct copier *copier, uint32_t usable)
 {
-	unsigned int max_rings = copier->config.slot_bytes < SPLIT_BYTES_MIN ? 1 : COPIER_MAX_RINGS;
-
-	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < max_rings; ring++)
+	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < COPIER_MAX_RINGS; ring++)
 		if (usable >> ring & 1)
 			copier->rings[copier->nr_rings++] = ring;
+	if (copier->config.slot_bytes < SPLIT_BYTES_MIN && copier->nr_rings) {
+		copier->rings[0] = copier->rings[copier->config.first_ring % copier->nr_rings];
+		copier->nr_rings = 1;
+	}
 }
 
 static int register_staging(struct copier *copier, unsigned int slot)

@@ -20,6 +20,7 @@ struct copier_config {
 	void *staging; /* borrowed, anonymous memory of nr_slots x slot_bytes; page-aligned, as slot_bytes */
 	uint64_t slot_bytes;
 	unsigned int nr_slots;
+	unsigned int first_ring; /* copiers that differ in it share the rings out, where slots are too small for several */
 	unsigned int fence_timeout_ms;
 	bool to_staging; /* direction: a dump */
 	/* Asked while a fence is waited for: true ends the wait with -ECANCELED. */

@@ -170,3 +170,9 @@ uint32_t crc32c_zeros(uint32_t crc, uint64_t len)
 	pthread_once(&once, init_once);
 	return ~multiply(~crc, shift_for(len));
 }
+
+uint32_t crc32c_shift(uint32_t crc, uint64_t len)
+{
+	pthread_once(&once, init_once);
+	return multiply(crc, shift_for(len));
+}

@@ -10,29 +10,33 @@
 
 #define STAGING_BYTES_MAX (128u << 20)
 #define HUGE_PAGE_BYTES	  (2u << 20)
-/* With n windows, filling and draining the pipeline costs about 2/n of the time. */
+/* With n windows, the first copy and the last transfer, which nothing overlaps with, cost about 2/n of the time. */
 #define WINDOWS_WANTED	  128
+/* Less is not worth a submission. */
+#define SLOT_BYTES_MIN	  (256u << 10)
+/* A slot that has fewer windows is not worth its memory. */
+#define WINDOWS_OF_A_SLOT 8
 /* Fewer slots rather than smaller ones, down to this: for each side one at work and one on its way. */
 #define SLOTS_WANTED	  4
 
-/* A slot of at most @cap bytes: whole huge pages, or whole blocks where these do not fit. */
+/* A slot of at most @cap bytes: whole huge pages, or what suits less contents or less memory. */
 static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 {
-	uint64_t bytes = file_bytes / WINDOWS_WANTED / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	uint64_t bytes = file_bytes / WINDOWS_WANTED;
 
-	if (bytes < HUGE_PAGE_BYTES)
-		bytes = HUGE_PAGE_BYTES;
+	if (bytes < SLOT_BYTES_MIN)
+		bytes = SLOT_BYTES_MIN;
 	if (bytes > cap)
-		bytes = cap - cap % (cap >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : LAYOUT_BLOCK_BYTES);
+		bytes = cap;
 	if (bytes > file_bytes)
-		bytes = round_up(file_bytes, LAYOUT_BLOCK_BYTES);
-	return bytes;
+		return round_up(file_bytes, LAYOUT_BLOCK_BYTES);
+	return bytes - bytes % (bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : LAYOUT_BLOCK_BYTES);
 }
 
 static void size_slots(struct layout *layout, uint64_t max_bytes)
 {
 	uint64_t staging = !max_bytes || max_bytes > STAGING_BYTES_MAX ? STAGING_BYTES_MAX : max_bytes;
-	uint64_t nr = staging / HUGE_PAGE_BYTES, cap;
+	uint64_t nr = staging / HUGE_PAGE_BYTES, cap, enough;
 
 	nr = nr > LAYOUT_MAX_SLOTS ? LAYOUT_MAX_SLOTS : nr < SLOTS_WANTED ? SLOTS_WANTED : nr;
 	cap = staging / nr;
@@ -40,11 +44,12 @@ static void size_slots(struct layout *layout, uint64_t max_bytes)
 		cap = LAYOUT_BLOCK_BYTES;
 		nr = staging / LAYOUT_BLOCK_BYTES ? staging / LAYOUT_BLOCK_BYTES : 1;
 	}
-	layout->nr_slots = (unsigned int)nr;
 	layout->slot_bytes = slot_size(layout->file_bytes, cap);
 	layout->nr_windows = (layout->file_bytes - 1) / layout->slot_bytes + 1;
-	if (layout->nr_slots > layout->nr_windows)
-		layout->nr_slots = layout->nr_windows;
+	enough = layout->nr_windows / WINDOWS_OF_A_SLOT;
+	if (enough < SLOTS_WANTED)
+		enough = layout->nr_windows < SLOTS_WANTED ? layout->nr_windows : SLOTS_WANTED;
+	layout->nr_slots = (unsigned int)(nr < enough ? nr : enough);
 }
 
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret)

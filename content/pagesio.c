@@ -382,9 +382,8 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	if (streaming)
 		return 0;
 	choose_path(io);
-	/* No reading ahead into the cache from the end of what is in it, nor into the window of another thread. */
-	if (io->want_direct || io->place == PAGESIO_ON_NETWORK)
-		posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
+	/* No reading ahead into the cache from the end of what is in it, nor into the window of another lane. */
+	posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
@@ -397,7 +396,6 @@ int pagesio_open_again(struct pagesio *io, const struct pagesio *first)
 	io->fd = open(path, (first->flags & O_ACCMODE) | O_CLOEXEC);
 	if (io->fd < 0)
 		return errno_or_eio();
-	io->stride = 2 * first->stride;
 	io->direct = false;
 	choose_path(io);
 	posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
@@ -508,29 +506,16 @@ static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
 	return errno == ENOSYS && is_resident(io, off, len);
 }
 
-/* Has the kernel read what comes next, where the page cache is in use. */
-static void read_ahead(struct pagesio *io, uint64_t off, uint64_t len)
-{
-	if (in_memory(io) || io->want_direct || off >= io->file_bytes)
-		return;
-	len = len < io->file_bytes - off ? len : io->file_bytes - off;
-	if (is_cached(io, off, len))
-		return;
-	io->ahead_to = off + len;
-	posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_WILLNEED);
-}
-
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
-	bool may_be_cached = !in_memory(io) && off >= io->ahead_to, keep = false;
+	bool keep = false;
 
 	if (io->streaming)
 		return read_stream(io, off, mem, len, map);
 	map_holes(io, off, len, map);
-	read_ahead(io, off + io->stride, len);
 	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
 		uint64_t at = off + extent.from, bytes = extent.to - extent.from;
-		bool cached = may_be_cached && extent.data && is_cached(io, at, bytes);
+		bool cached = extent.data && !in_memory(io) && is_cached(io, at, bytes);
 		int err;
 
 		if (!extent.data)

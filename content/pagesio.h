@@ -18,19 +18,17 @@
 enum pagesio_place { PAGESIO_ON_DISK, PAGESIO_IN_MEMORY, PAGESIO_ON_NETWORK };
 
 struct pagesio {
-	int fd; /* borrowed; a second reader or writer has one of its own */
+	int fd; /* borrowed; every further lane has one of its own */
 	bool streaming;
 	bool want_direct; /* transfers of whole blocks are to be direct */
 	bool direct;	  /* O_DIRECT is on */
 	enum pagesio_place place;
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
-	uint64_t stride; /* from a window to the next one that is read here */
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
 	/* What is known of the file: a hole, and data behind it. Nothing at first. */
 	uint64_t hole_from, data_from, data_to;
 	bool some_cached; /* of what was read: it was in the page cache */
-	uint64_t ahead_to; /* read ahead into the page cache, to be dropped from it */
 	uint64_t at; /* offset of the failure */
 	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
 	bool (*stopped)(void *arg);

@@ -305,7 +305,7 @@ static void small_bos_share_submissions(void **state)
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, NR, FILL_RANDOM, &rng);
 	dump(&f, FIXTURE_MEMORY, 0);
-	assert_in_range(fake_drm_submissions(), 1, 8);
+	assert_in_range(fake_drm_submissions(), 1, 48); /* one for each window of 256 KiB */
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 	end(&f);
 }
@@ -637,7 +637,7 @@ static void children_do_not_get_registered_memory(void **state)
 	dump(&f, FIXTURE_MEMORY, 0);
 	assert_restores(&f, 0);
 	end(&f);
-	assert_int_equal(nr_registered, 2);
+	assert_true(nr_registered >= 2);
 	assert_int_equal(nr_inherited, 0);
 }
 

@@ -679,26 +679,24 @@ static void any_thread_may_be_the_one_that_is_refused(void **state)
 	refuse_each_thread(&dump_in_turn);
 }
 
-/* ---- the second I/O thread ---- */
+/* ---- the lanes of a GPU ---- */
 
 static const struct scenario *const by_two[] = { &dump_to_memory, &restore_from_memory };
 
-/* Nor is the first one: the thread that copies does its work. */
-static void an_io_thread_that_is_refused_is_not_needed(void **state)
+static void a_lane_that_is_refused_is_not_needed(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(by_two); i++)
-		for (nth_inner_refused = 0; nth_inner_refused <= 4; nth_inner_refused++) {
+		for (nth_inner_refused = 0; nth_inner_refused <= 1; nth_inner_refused++) {
 			nr_inner = 0;
 			run_without(by_two[i], "nothing", 0, NULL);
-			/* Two for each of two GPUs; without the first, there is no second. */
-			assert_in_range(nr_inner, nth_inner_refused ? 3 : 4, 4);
+			assert_int_equal(nr_inner, 1); /* the second GPU has two windows, and one lane */
 		}
 	nth_inner_refused = 0;
 }
 
-/* In even windows it is the first, in odd ones the second. Those that begin with a hole are not transferred there. */
-static void a_failure_of_either_io_thread_names_the_place(void **state)
+/* Windows that begin with a hole are not transferred there. */
+static void a_failure_of_any_lane_names_the_place(void **state)
 {
 	static const struct fault fault = { .err = EIO };
 	const off_t window = 128 * KIB;
@@ -721,15 +719,36 @@ static void a_failure_of_either_io_thread_names_the_place(void **state)
 	fail_at = -1;
 }
 
-static void disks_have_one_io_thread(void **state)
+/* Of contents that are large enough; one lane is in the thread that the caller starts. */
+static void a_file_has_lanes_by_its_place(void **state)
 {
+	static const uint64_t large[] = { 16 * 1024 * KIB };
+	static const struct {
+		long f_type;
+		unsigned int nr_lanes;
+	} known[] = {
+		{ EXT4_SUPER_MAGIC, .nr_lanes = 2 },
+		{ TMPFS_MAGIC, .nr_lanes = 3 },
+		{ NFS_SUPER_MAGIC, .nr_lanes = 3 },
+	};
+	struct rng rng = { 5 };
+	struct fixture_gpu gpu;
+
 	(void)state;
-	counts_as = EXT4_SUPER_MAGIC;
-	nr_inner = 0;
-	assert_null(run_once(&dump_to_disk, NULL));
-	assert_null(run_once(&restore, NULL));
-	assert_int_equal(nr_inner, 4); /* one for each of two GPUs */
-	counts_as = 0;
+	fixture_gpu_init(&gpu, 0x62, large, 1, FILL_RANDOM, &rng);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		gpu.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+		counts_as = known[i].f_type;
+		nr_inner = 0;
+		arm(NULL, &dump_to_disk);
+		assert_int_equal(fixture_dump(&gpu.gpu, 1, 0), 0);
+		disarm();
+		assert_int_equal(nr_inner, known[i].nr_lanes - 1);
+		counts_as = 0;
+		assert_true(fixture_file_is_right(gpu.gpu.pages_fd, &gpu));
+		close(gpu.gpu.pages_fd);
+	}
+	fixture_gpu_done(&gpu);
 }
 
 static void file_systems_are_told_apart(void **state)
@@ -756,8 +775,8 @@ static void file_systems_are_told_apart(void **state)
 	counts_as = 0;
 }
 
-/* With direct transfers and through the page cache, of which the end of both threads leaves nothing unwritten. */
-static void a_network_has_two_io_threads(void **state)
+/* With direct transfers and through the page cache, of which the end of the lanes leaves nothing unwritten. */
+static void a_network_is_served_by_lanes(void **state)
 {
 	(void)state;
 	counts_as = NFS_SUPER_MAGIC;
@@ -766,7 +785,7 @@ static void a_network_has_two_io_threads(void **state)
 		nr_inner = 0;
 		assert_null(run_once(&dump_to_disk, NULL));
 		assert_null(run_once(&restore, NULL));
-		assert_int_equal(nr_inner, 8);
+		assert_int_equal(nr_inner, 2);
 	}
 	direct_never_works = false;
 	fail_each_call(&dump_to_disk, false, EIO);
@@ -991,11 +1010,11 @@ int main(void)
 		cmocka_unit_test(any_failure_of_a_restore_without_threads_is_reported),
 		cmocka_unit_test(where_threads_are_refused_it_copies_without),
 		cmocka_unit_test(any_thread_may_be_the_one_that_is_refused),
-		cmocka_unit_test(an_io_thread_that_is_refused_is_not_needed),
-		cmocka_unit_test(a_failure_of_either_io_thread_names_the_place),
-		cmocka_unit_test(disks_have_one_io_thread),
+		cmocka_unit_test(a_lane_that_is_refused_is_not_needed),
+		cmocka_unit_test(a_failure_of_any_lane_names_the_place),
+		cmocka_unit_test(a_file_has_lanes_by_its_place),
 		cmocka_unit_test(file_systems_are_told_apart),
-		cmocka_unit_test(a_network_has_two_io_threads),
+		cmocka_unit_test(a_network_is_served_by_lanes),
 		cmocka_unit_test(without_threads_copies_overlap_with_file_io),
 		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
 		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The lanes of a GPU, each a thread. A lane takes the next window, reads or submits it, and while the GPU copies, it ends
+ * its oldest window: looks for zeros, checksums, writes.
+ *
+ * A disk has two lanes, so that its next transfer is there when one ends. A file in memory or on a network has three: there
+ * a transfer takes a processor, or waits for an answer. A pipe has one, as has a caller that may not start threads.
+ */
+#define _GNU_SOURCE
+#include "content/internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define BLOCK			LAYOUT_BLOCK_BYTES
+#define HUGE_PAGE_BYTES		(2u << 20)
+/* For a file in memory, two slots for each lane: there is no disk to wait for, and what fits in a cache is copied faster. */
+#define STAGING_BYTES_IN_MEMORY (12u << 20)
+
+/* ---- errors ---- */
+
+int content_run_fail(struct content_run *run, int err)
+{
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
+		atomic_store(&run->err, err);
+	}
+	pthread_mutex_unlock(&run->lock);
+	return err;
+}
+
+static bool is_stopped(void *arg)
+{
+	const struct lane *lane = arg;
+
+	return content_run_has_failed(lane->lanes->run);
+}
+
+struct place {
+	char text[64];
+};
+
+/* What an offset of the file means to the user. */
+static struct place place_of(const struct lanes *lanes, uint64_t file_off)
+{
+	struct place place;
+	struct piece piece;
+
+	if (file_off < LENGTH_PREFIX_BYTES)
+		snprintf(place.text, sizeof(place.text), "length prefix");
+	else if (layout_piece(&lanes->layout, file_off, UINT64_MAX, &piece))
+		snprintf(place.text, sizeof(place.text), "BO %u, byte %" PRIu64, lanes->gpu->bos[piece.bo].index,
+			 piece.bo_off);
+	else
+		snprintf(place.text, sizeof(place.text), "end of the contents");
+	return place;
+}
+
+static int copy_failed(struct lanes *lanes, int err, uint64_t file_off)
+{
+	fail_in(err, "%s: %s", lanes->who, place_of(lanes, file_off ?: LENGTH_PREFIX_BYTES).text);
+	return content_run_fail(lanes->run, err);
+}
+
+static int io_result(struct lane *lane, int err)
+{
+	struct lanes *lanes = lane->lanes;
+
+	if (!err || err == -ECANCELED)
+		return err;
+	fail_in(err, "%s: %s at offset %" PRIu64 " (%s)", lanes->who, lanes->gpu->pages_name, lane->io.at,
+		place_of(lanes, lane->io.at).text);
+	return content_run_fail(lanes->run, err);
+}
+
+static const char *memory_hint(int err)
+{
+	return err == -ENOMEM ? ", of which a smaller KFD_MAX_BUFFER_SIZE takes less" : "";
+}
+
+/* ---- pieces ---- */
+
+static uint8_t *slot_memory(const struct lane *lane, unsigned int slot)
+{
+	return lane->staging + slot * lane->lanes->layout.slot_bytes;
+}
+
+static uint8_t *slot_map(const struct lane *lane, unsigned int slot)
+{
+	return lane->maps + slot * (lane->lanes->layout.slot_bytes / BLOCK);
+}
+
+typedef int (*piece_fn)(struct lane *lane, unsigned int slot, const struct piece *piece, bool data);
+
+/* Calls @fn for each piece of each extent of the window in a slot. */
+static int for_each_piece(struct lane *lane, unsigned int slot, piece_fn fn)
+{
+	const struct layout *layout = &lane->lanes->layout;
+	const uint8_t *map = slot_map(lane, slot);
+	uint64_t len, off = layout_window(layout, lane->window[slot], &len);
+
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
+		struct piece piece;
+
+		layout_for_each_piece (layout, off + extent.from, off + extent.to, &piece) {
+			int err = fn(lane, slot, &piece, extent.data);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int submit_piece(struct lane *lane, unsigned int slot, const struct piece *piece, bool data)
+{
+	struct lanes *lanes = lane->lanes;
+	struct content_bo *bo = &lanes->gpu->bos[piece->bo];
+	int err = 0;
+
+	pthread_mutex_lock(&lanes->bo_lock);
+	if (!bo->mapping.map_bytes)
+		err = copier_map_bo(&lane->copier, bo);
+	if (err) /* before another lane tries it, too */
+		copier_unmap_bo(bo);
+	pthread_mutex_unlock(&lanes->bo_lock);
+	if (!err)
+		err = copier_add(&lane->copier, slot, bo, piece->bo_off, piece->file_off % lanes->layout.slot_bytes,
+				 piece->len, data);
+	return err ? copy_failed(lanes, err, piece->file_off) : 0;
+}
+
+/* Checksums of pieces add up, whatever their order: each as if only zeros followed, and were before. */
+static int checksum_piece(struct lane *lane, unsigned int slot, const struct piece *piece, bool data)
+{
+	struct lanes *lanes = lane->lanes;
+	const struct content_bo *bo = &lanes->gpu->bos[piece->bo];
+	const uint8_t *mem = slot_memory(lane, slot) + piece->file_off % lanes->layout.slot_bytes;
+	uint32_t crc;
+
+	if (!lanes->run->dump && !bo->has_crc32c)
+		return 0;
+	crc = data ? crc32c(0, mem, piece->len) : crc32c_zeros(0, piece->len);
+	crc = crc32c_shift(crc, bo->size - piece->bo_off - piece->len);
+	pthread_mutex_lock(&lanes->bo_lock);
+	lanes->rest[piece->bo].crc ^= crc;
+	pthread_mutex_unlock(&lanes->bo_lock);
+	return 0;
+}
+
+/* All of the BO is done: keep its checksum, or compare it. */
+static int finish_bo(struct lanes *lanes, size_t i)
+{
+	struct content_bo *bo = &lanes->gpu->bos[i];
+	uint32_t crc = lanes->rest[i].crc;
+	int err = copier_unmap_bo(bo);
+
+	if (err)
+		return copy_failed(lanes, err, lanes->layout.starts[i]);
+	if (lanes->run->dump) {
+		bo->crc32c = crc;
+		bo->has_crc32c = true;
+	}
+	if (!bo->has_crc32c || bo->crc32c == crc)
+		return 0;
+	fail(-EBADMSG, "%s: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
+	     " bytes is %08x, %08x was saved", lanes->who, lanes->gpu->pages_name, lanes->layout.starts[i],
+	     bo->index, bo->size, crc, bo->crc32c);
+	return content_run_fail(lanes->run, -EBADMSG);
+}
+
+static int finish_piece(struct lane *lane, unsigned int slot, const struct piece *piece, bool data)
+{
+	struct lanes *lanes = lane->lanes;
+	int err = 0;
+
+	(void)slot;
+	pthread_mutex_lock(&lanes->bo_lock);
+	lanes->rest[piece->bo].bytes -= piece->len;
+	if (!lanes->rest[piece->bo].bytes)
+		err = finish_bo(lanes, piece->bo);
+	pthread_mutex_unlock(&lanes->bo_lock);
+	pthread_mutex_lock(&lanes->run->lock);
+	lanes->bytes_done += piece->len;
+	lanes->zero_bytes += data ? 0 : piece->len;
+	pthread_mutex_unlock(&lanes->run->lock);
+	return err;
+}
+
+/* ---- windows ---- */
+
+static bool is_zero(const uint8_t *mem, uint64_t len)
+{
+	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
+}
+
+/* The map of zeros, and the length prefix where nothing else can write it. */
+static void examine_window(struct lane *lane, unsigned int slot)
+{
+	const struct lanes *lanes = lane->lanes;
+	uint8_t *mem = slot_memory(lane, slot), *map = slot_map(lane, slot);
+	uint64_t len;
+
+	layout_window(&lanes->layout, lane->window[slot], &len);
+	if (!lane->window[slot])
+		length_prefix_put(mem, lanes->gpu->streaming ? layout_content_bytes(&lanes->layout) : 0);
+	for (uint64_t i = 0; i * BLOCK < len; i++)
+		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
+}
+
+static int begin_window(struct lane *lane, unsigned int slot)
+{
+	struct lanes *lanes = lane->lanes;
+	uint64_t len, off = layout_window(&lanes->layout, lane->window[slot], &len);
+	int err = 0;
+
+	if (lanes->run->dump)
+		memset(slot_map(lane, slot), 1, (len + BLOCK - 1) / BLOCK);
+	else
+		err = io_result(lane, pagesio_read(&lane->io, off, slot_memory(lane, slot), len, slot_map(lane, slot)));
+	if (!err)
+		err = for_each_piece(lane, slot, submit_piece);
+	if (err)
+		return err;
+	err = lanes->gpu->nr_bos ? copier_submit(&lane->copier, slot) : 0;
+	if (err)
+		return copy_failed(lanes, err, off);
+	/* This overlaps with the GPU's copy. */
+	return lanes->run->dump ? 0 : for_each_piece(lane, slot, checksum_piece);
+}
+
+static int end_window(struct lane *lane, unsigned int slot)
+{
+	struct lanes *lanes = lane->lanes;
+	uint64_t len, off = layout_window(&lanes->layout, lane->window[slot], &len);
+	int err = lanes->gpu->nr_bos ? copier_wait(&lane->copier, slot) : 0;
+
+	if (err == -ECANCELED && is_stopped(lane))
+		return err;
+	if (err)
+		return copy_failed(lanes, err, off);
+	if (lanes->run->dump) {
+		examine_window(lane, slot);
+		err = for_each_piece(lane, slot, checksum_piece);
+		if (!err)
+			err = io_result(lane, pagesio_write(&lane->io, off, slot_memory(lane, slot), len,
+							    slot_map(lane, slot)));
+	}
+	return err ? err : for_each_piece(lane, slot, finish_piece);
+}
+
+/* ---- a lane ---- */
+
+/* Keeps as many submissions in flight as there are windows for, and ends the oldest when there is none. */
+static int copy_windows(struct lane *lane)
+{
+	struct lanes *lanes = lane->lanes;
+	uint64_t begun = 0, ended = 0, w = 0;
+
+	for (;;) {
+		int err;
+
+		if (is_stopped(lane))
+			return -ECANCELED;
+		if (w < lanes->layout.nr_windows && begun - ended < lanes->nr_slots)
+			w = atomic_fetch_add(&lanes->next_window, 1);
+		if (w < lanes->layout.nr_windows && begun - ended < lanes->nr_slots) {
+			lane->window[begun % lanes->nr_slots] = w;
+			err = begin_window(lane, begun++ % lanes->nr_slots);
+		} else if (ended < begun) {
+			err = end_window(lane, ended++ % lanes->nr_slots);
+			if (!lanes->has_thread)
+				lanes->run->between_windows(lanes->run->between_arg);
+		} else {
+			return 0;
+		}
+		if (err)
+			return err;
+	}
+}
+
+static int use_copier(struct lane *lane)
+{
+	struct lanes *lanes = lane->lanes;
+	const struct copier_config config = {
+		.render_fd = lanes->gpu->render_fd,
+		.staging = lane->staging,
+		.slot_bytes = lanes->layout.slot_bytes,
+		.nr_slots = lanes->nr_slots,
+		.first_ring = (unsigned int)(lane - lanes->lane),
+		.fence_timeout_ms = lanes->run->fence_timeout_ms,
+		.to_staging = lanes->run->dump,
+		.stopped = is_stopped,
+		.stopped_arg = lane,
+	};
+	int err = copier_init(&lane->copier, &config);
+
+	if (err) {
+		fail_in(err, "%s: to copy %zu BOs%s", lanes->who, lanes->gpu->nr_bos, memory_hint(err));
+		return content_run_fail(lanes->run, err);
+	}
+	err = copy_windows(lane);
+	if (err)
+		return err;
+	err = copier_check_reset(&lane->copier);
+	return err ? copy_failed(lanes, err, 0) : 0;
+}
+
+/* In the order that the hardware needs: the GPU ends first, then its memory goes. */
+static void copy_contents_of_gpu(struct lane *lane)
+{
+	struct lanes *lanes = lane->lanes;
+	int err;
+
+	if (!lanes->gpu->nr_bos) {
+		copy_windows(lane);
+		return;
+	}
+	use_copier(lane);
+	err = copier_drain(&lane->copier);
+	if (err && !content_run_has_failed(lanes->run)) {
+		fail_in(err, "%s (%zu BOs)", lanes->who, lanes->gpu->nr_bos);
+		content_run_fail(lanes->run, err);
+	}
+}
+
+/* ---- all lanes ---- */
+
+/* Where the file is not opened again, the lanes before do all. */
+static int open_files(struct lanes *lanes)
+{
+	const struct content_gpu *gpu = lanes->gpu;
+	struct lane *lane = &lanes->lane[0];
+	uint64_t bytes = lanes->layout.file_bytes;
+	unsigned int nr = 1;
+	int err;
+
+	lane->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = lane };
+	err = lanes->run->dump ? pagesio_create(&lane->io, gpu->pages_fd, gpu->streaming, bytes)
+				  : pagesio_open(&lane->io, gpu->pages_fd, gpu->streaming, bytes);
+	while (!err && nr < lanes->nr_lanes && !pagesio_open_again(&lanes->lane[nr].io, &lane->io))
+		nr++;
+	lanes->nr_lanes = nr;
+	return io_result(lane, err);
+}
+
+/* The processors of a list such as "0-7,64-71". */
+static void read_processors(FILE *file, cpu_set_t *ret)
+{
+	unsigned int from, to;
+
+	CPU_ZERO(ret);
+	while (fscanf(file, "%u", &from) == 1) {
+		to = from;
+		if (fscanf(file, "-%u", &to) != EOF)
+			(void)!fscanf(file, ",");
+		for (; from <= to && from < CPU_SETSIZE; from++)
+			CPU_SET(from, ret);
+	}
+}
+
+/*
+ * Has the calling thread, and those that it starts, run on the processors of the GPU's NUMA node, with which its memory is
+ * near, too. Not where none of them is allowed, or nothing is known.
+ */
+static void stay_near_gpu(const struct lanes *lanes)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	cpu_set_t near, allowed;
+	char path[80];
+	struct statx device;
+
+	if (statx(lanes->gpu->render_fd, "", AT_EMPTY_PATH, 0, &device))
+		return;
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/local_cpulist", device.stx_rdev_major,
+		 device.stx_rdev_minor);
+	file = fopen(path, "re");
+	if (!file || pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed))
+		return;
+	read_processors(file, &near);
+	CPU_AND(&near, &near, &allowed);
+	if (CPU_COUNT(&near))
+		pthread_setaffinity_np(pthread_self(), sizeof(near), &near);
+}
+
+static void *other_lane(void *arg)
+{
+	struct lane *lane = arg;
+
+	copy_contents_of_gpu(lane);
+	if (lane->lanes->run->dump && !is_stopped(lane))
+		io_result(lane, pagesio_flush(&lane->io));
+	return NULL;
+}
+
+/* Where a thread is refused, the lanes before it do all. */
+static void run_lanes(struct lanes *lanes)
+{
+	unsigned int nr = 1;
+
+	while (nr < lanes->nr_lanes &&
+	       !pthread_create(&lanes->lane[nr].thread, NULL, other_lane, &lanes->lane[nr]))
+		nr++;
+	copy_contents_of_gpu(&lanes->lane[0]);
+	while (--nr)
+		pthread_join(lanes->lane[nr].thread, NULL);
+}
+
+/* Releases what the lanes had, with the file last. */
+static void close_lanes(struct lanes *lanes)
+{
+	struct lane *first = &lanes->lane[0];
+	int err = 0;
+
+	for (size_t i = 0; i < lanes->gpu->nr_bos; i++)
+		err = copier_unmap_bo(&lanes->gpu->bos[i]) ?: err;
+	for (unsigned int i = 0; i < lanes->nr_lanes; i++)
+		err = copier_done(&lanes->lane[i].copier) ?: err;
+	if (err && !content_run_has_failed(lanes->run)) {
+		fail_in(err, "%s (%zu BOs)", lanes->who, lanes->gpu->nr_bos);
+		content_run_fail(lanes->run, err);
+	}
+	for (unsigned int i = 1; i < lanes->nr_lanes; i++)
+		io_result(&lanes->lane[i], pagesio_join(&first->io, &lanes->lane[i].io));
+	if (!content_run_has_failed(lanes->run))
+		io_result(first, lanes->run->dump ? pagesio_complete(&first->io) : pagesio_check_end(&first->io));
+	if (content_run_has_failed(lanes->run) && lanes->run->dump)
+		pagesio_discard(&first->io);
+	pthread_mutex_lock(&lanes->run->lock);
+	lanes->direct = first->io.want_direct && !first->io.some_cached;
+	pthread_mutex_unlock(&lanes->run->lock);
+	pagesio_done(&first->io);
+}
+
+static void end(struct lanes *lanes)
+{
+	pthread_mutex_lock(&lanes->run->lock);
+	lanes->ended_at = monotonic_seconds();
+	pthread_cond_signal(&lanes->run->ended);
+	pthread_mutex_unlock(&lanes->run->lock);
+}
+
+/* All of a GPU, in the thread of its first lane. */
+static void *first_lane(void *arg)
+{
+	struct lanes *lanes = arg;
+
+	if (lanes->has_thread)
+		stay_near_gpu(lanes);
+	if (!open_files(lanes))
+		run_lanes(lanes);
+	close_lanes(lanes);
+	end(lanes);
+	return NULL;
+}
+
+/* A file that may not grow is an error, not a signal that ends the caller. */
+void lanes_run_alone(struct lanes *lanes)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t limit, before;
+
+	sigemptyset(&limit);
+	sigaddset(&limit, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &limit, &before);
+	lanes->nr_slots = lanes->layout.nr_slots;
+	lanes->nr_lanes = 1;
+	first_lane(lanes);
+	if (!sigismember(&before, SIGXFSZ))
+		sigtimedwait(&limit, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int lanes_start(struct lanes *lanes)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	lanes->has_thread = true; /* before there is one, which reads it without the lock */
+	err = -pthread_create(&lanes->lane[0].thread, NULL, first_lane, lanes);
+	if (err)
+		lanes->has_thread = false;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+void lanes_join(struct lanes *lanes)
+{
+	if (lanes->has_thread)
+		pthread_join(lanes->lane[0].thread, NULL);
+	lanes->has_thread = false;
+}
+
+/* ---- life ---- */
+
+/* Anonymous memory, in huge pages where possible: fewer to pin and to look up. */
+static int alloc_staging(struct lanes *lanes)
+{
+	size_t bytes = lanes->layout.slot_bytes * lanes->layout.nr_slots;
+	size_t skip, align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : BLOCK;
+	uint8_t *mem = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return errno_or_eio();
+	skip = (align - (uintptr_t)mem % align) % align;
+	if (skip)
+		munmap(mem, skip);
+	munmap(mem + skip + bytes, align - skip);
+	lanes->staging = mem + skip;
+	lanes->staging_bytes = bytes;
+	madvise(lanes->staging, bytes, MADV_HUGEPAGE);
+	madvise(lanes->staging, bytes, MADV_DONTFORK); /* a child would get registered pages */
+	return 0;
+}
+
+static int alloc_all(struct lanes *lanes)
+{
+	size_t blocks = lanes->layout.slot_bytes / BLOCK;
+	uint8_t *maps = calloc(blocks, lanes->layout.nr_slots);
+	int err;
+
+	lanes->lane[0].maps = maps;
+	lanes->rest = calloc(lanes->gpu->nr_bos + 1, sizeof(*lanes->rest));
+	err = maps && lanes->rest ? alloc_staging(lanes) : -ENOMEM;
+	if (err)
+		return err;
+	for (size_t i = 0; i < lanes->gpu->nr_bos; i++)
+		lanes->rest[i].bytes = lanes->gpu->bos[i].size;
+	for (unsigned int i = 0; i < lanes->nr_lanes; i++) {
+		lanes->lane[i].lanes = lanes;
+		lanes->lane[i].maps = maps + i * blocks * lanes->nr_slots;
+		lanes->lane[i].staging = lanes->staging + i * lanes->nr_slots * lanes->layout.slot_bytes;
+	}
+	return 0;
+}
+
+static uint64_t staging_limit(enum pagesio_place place, uint64_t max_bytes)
+{
+	if (place != PAGESIO_IN_MEMORY)
+		return max_bytes;
+	return max_bytes && max_bytes < STAGING_BYTES_IN_MEMORY ? max_bytes : STAGING_BYTES_IN_MEMORY;
+}
+
+static void name_gpu(struct lanes *lanes)
+{
+	const struct content_gpu *gpu = lanes->gpu;
+	int used = gpu->pid ? snprintf(lanes->who, sizeof(lanes->who), "pid %d, ", gpu->pid) : 0;
+
+	snprintf(lanes->who + used, sizeof(lanes->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
+}
+
+int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
+{
+	enum pagesio_place place = gpu->streaming ? PAGESIO_ON_DISK : pagesio_place(gpu->pages_fd);
+	unsigned int max_lanes = gpu->streaming ? 1 : place == PAGESIO_ON_DISK ? 2 : MAX_LANES, by_slots;
+	int err;
+
+	*lanes = (struct lanes){ .run = run, .gpu = gpu, .began_at = monotonic_seconds() };
+	pthread_mutex_init(&lanes->bo_lock, NULL);
+	name_gpu(lanes);
+	err = layout_init(&lanes->layout, gpu->bos, gpu->nr_bos, staging_limit(place, max_bytes));
+	if (err) {
+		(void)fail(err, "%s: sizes of its %zu BOs make no file: %m", lanes->who, gpu->nr_bos);
+		return content_run_fail(run, err);
+	}
+	/* Two slots each: one for the GPU, and one for the file. */
+	by_slots = (lanes->layout.nr_slots + 1) / 2;
+	lanes->nr_lanes = by_slots < max_lanes ? by_slots : max_lanes;
+	lanes->nr_slots = lanes->layout.nr_slots / lanes->nr_lanes;
+	err = alloc_all(lanes);
+	if (!err)
+		return 0;
+	(void)fail(err, "%s: allocating %" PRIu64 " bytes of staging memory for %zu BOs%s: %m", lanes->who,
+	     lanes->layout.slot_bytes * lanes->layout.nr_slots, gpu->nr_bos, memory_hint(err));
+	return content_run_fail(run, err);
+}
+
+void lanes_done(struct lanes *lanes)
+{
+	if (lanes->staging)
+		munmap(lanes->staging, lanes->staging_bytes);
+	free(lanes->lane[0].maps);
+	free(lanes->rest);
+	layout_done(&lanes->layout);
+	pthread_mutex_destroy(&lanes->bo_lock);
+	*lanes = (struct lanes){ 0 };
+}
