@@ -751,6 +751,60 @@ static void a_file_has_lanes_by_its_place(void **state)
 	fixture_gpu_done(&gpu);
 }
 
+/* ---- the processors near a GPU ---- */
+
+static const char *near_gpu; /* what sysfs says; NULL: nothing */
+static cpu_set_t chosen;
+static unsigned int nr_chosen;
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (strncmp(path, "/sys/dev/char/", strlen("/sys/dev/char/")))
+		return __real_fopen(path, mode);
+	return near_gpu ? fmemopen((void *)(uintptr_t)near_gpu, strlen(near_gpu), "r") : NULL;
+}
+
+int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set);
+int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+	(void)thread;
+	assert_int_equal(size, sizeof(chosen));
+	pthread_mutex_lock(&lock);
+	chosen = *set;
+	nr_chosen++;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* Of those that the process may use. */
+static void lanes_run_near_their_gpu(void **state)
+{
+	char text[64];
+	cpu_set_t allowed;
+	int first = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(first, &allowed))
+		first++;
+	snprintf(text, sizeof(text), "%d,%d-%d\n", first, CPU_SETSIZE - 2, CPU_SETSIZE + 9);
+	near_gpu = text;
+	nr_chosen = 0;
+	assert_null(run_once(&dump_to_disk, NULL));
+	assert_int_equal(nr_chosen, 2); /* once for each of two GPUs */
+	assert_int_equal(CPU_COUNT(&chosen), 1);
+	assert_true(CPU_ISSET(first, &chosen));
+	nr_chosen = 0;
+	assert_null(run_once(&dump_alone, NULL));
+	near_gpu = "1022-1023\n";
+	assert_null(run_once(&dump_to_disk, NULL));
+	near_gpu = NULL;
+	assert_null(run_once(&dump_to_disk, NULL));
+	assert_int_equal(nr_chosen, 0);
+}
+
 static void file_systems_are_told_apart(void **state)
 {
 	static const struct {
@@ -1013,6 +1067,7 @@ int main(void)
 		cmocka_unit_test(a_lane_that_is_refused_is_not_needed),
 		cmocka_unit_test(a_failure_of_any_lane_names_the_place),
 		cmocka_unit_test(a_file_has_lanes_by_its_place),
+		cmocka_unit_test(lanes_run_near_their_gpu),
 		cmocka_unit_test(file_systems_are_told_apart),
 		cmocka_unit_test(a_network_is_served_by_lanes),
 		cmocka_unit_test(without_threads_copies_overlap_with_file_io),

@@ -84,7 +84,7 @@ test_content_stream_SRCS := $(test_content_SRCS)
 test_content_faults_SRCS := $(test_content_SRCS)
 test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs fstatvfs ftruncate \
 	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl mmap munmap syscall \
-	close amdgpu_cs_submit amdgpu_cs_query_fence_status,-Wl,--wrap=$(call))
+	close amdgpu_cs_submit amdgpu_cs_query_fence_status fopen pthread_setaffinity_np,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := pages/progress.c
 test_pages_SRCS := pages/pages.c content/layout.c content/crc32c.c kernel/state.c $(topology_SRCS)
