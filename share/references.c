@@ -432,9 +432,9 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 	else if (dkms)
 		strcpy(who, "a process that is not dumped, or by legacy IPC");
 	if (verdict->is_unclear)
-		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which cannot be seen: criu needs "
-			    "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE to look, and a kernel that shows its debugfs; or dump both "
-			    "together (KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
+		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which criu cannot see without "
+			    "CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE or the kernel's debugfs: dump both together "
+			    "(KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
 	return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %"
 		    PRId64 ": %s", pid, buffer->minor, who, verdict->count, verdict->known,
 		    dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :

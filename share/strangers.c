@@ -52,7 +52,7 @@ static int add(struct strangers *strangers, uint64_t inode, pid_t pid)
 
 static bool is_gone(int err)
 {
-	return err == -ESRCH || err == -ENOENT || err == -EBADF;
+	return err == -ESRCH || err == -ENOENT;
 }
 
 /* A dma-buf has the line "exp_name:". Its inode stands before. */
@@ -225,13 +225,12 @@ static int read_gpu(const struct survey *survey, struct strangers *strangers, in
 static bool has_imports(int dir)
 {
 	_cleanup_fclose_ FILE *f = open_text(dir, "..", "dma_buf/bufinfo");
-	unsigned int nr = f ? 0 : 1;
 	char line[512];
 
-	while (!nr && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Total %u devices attached", &nr) != 1)
-			nr = 0;
-	return nr || ferror(f);
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, " devices attached") && strncmp(line, "Total 0 ", 8))
+			return true;
+	return !f || ferror(f);
 }
 
 static int open_dri(void)
