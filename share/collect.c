@@ -111,14 +111,22 @@ static int add_process(struct survey *survey, size_t number)
 	return 0;
 }
 
-/* A buffer is known by its dma-buf, and must not have two. The holders are sorted by name. */
+/*
+ * A buffer is known by its dma-buf, and must not have two. Before Linux 6.8 each holder makes one, and none may share. The
+ * holders are sorted by name.
+ */
 static int check_names(const struct survey *survey)
 {
-	for (size_t i = 1; survey->request->one_dmabuf && i < survey->nr_holders; i++) {
+	bool one_dmabuf = survey->request->one_dmabuf;
+
+	for (size_t i = 1; i < survey->nr_holders; i++) {
 		const struct holder *a = &survey->holders[i - 1], *b = a + 1;
 
-		if (survey_compare_names(a, b) || a->inode == b->inode)
+		if (survey_compare_names(a, b) || (one_dmabuf && a->inode == b->inode))
 			continue;
+		if (!one_dmabuf)
+			return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be "
+				    "saved before Linux 6.8", holder_pid(survey, a), a->minor, holder_pid(survey, b));
 		return fail(-EOPNOTSUPP, "pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#"
 			    PRIx64 "), as legacy IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
 			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_pid(survey, a), a->minor,

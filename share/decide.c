@@ -107,10 +107,7 @@ static void widen_flags(const struct gem_info *info, struct bo *bo)
 		bo->alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 }
 
-/*
- * Of the flags that a restore takes, of which none is of one address space or of what cannot be copied, a kernel knows those of
- * its release: it is asked for a page of such memory.
- */
+/* Of the flags that a restore takes, a kernel knows those of its release: it is asked for a page of such memory. */
 static int try_object(struct survey *survey, const struct holder *owner, const struct kfd_share *share)
 {
 	const struct gem_info page = { .size = PAGE_BYTES, .domains = share->domains, .flags = share->flags };

@@ -63,32 +63,21 @@ static int check_unaccounted(const struct survey *survey, const struct share_pro
 static int check_kernel(const struct survey *survey)
 {
 	const struct share_request *request = survey->request;
+	int err = 0;
 
-	if (request->one_dmabuf || !request->check_partners)
-		return 0;
-	for (size_t i = 0; i < request->nr_processes; i++) {
-		int err = check_unaccounted(survey, &request->processes[i]);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (size_t i = 0; !err && !request->one_dmabuf && request->check_partners && i < request->nr_processes; i++)
+		err = check_unaccounted(survey, &request->processes[i]);
+	return err;
 }
 
-/* Whether a buffer is of the dump alone. Where a buffer can have more than one dma-buf, it must not be shared at all. */
+/* Whether a buffer is of the dump alone. */
 static int check_buffer(struct survey *survey, struct buffer *buffer)
 {
 	const struct share_request *request = survey->request;
-	int err;
+	bool may_be_shared = request->one_dmabuf && request->check_partners && !survey_is_private(survey, buffer);
+	int err = may_be_shared ? survey_find_gpu(survey, buffer) : 0;
 
-	if (!request->one_dmabuf && buffer->nr > 1)
-		return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be saved "
-			    "before Linux 6.8", holder_pid(survey, buffer->holders), buffer->holders->minor,
-			    holder_pid(survey, buffer->holders + 1));
-	if (!request->one_dmabuf || !request->check_partners || survey_is_private(survey, buffer))
-		return 0;
-	err = survey_find_gpu(survey, buffer);
-	return err ? err : references_check(survey, buffer);
+	return err || !may_be_shared ? err : references_check(survey, buffer);
 }
 
 static int check_buffers(struct survey *survey)

@@ -102,13 +102,7 @@ static int compare_inodes(const void *a, const void *b)
 void survey_sort(struct survey *survey)
 {
 	if (survey->nr_holders)
-		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders),
-		      survey->request->one_dmabuf ? compare_inodes : survey_compare_names);
-}
-
-static bool is_same_buffer(const struct survey *survey, const struct holder *a, const struct holder *b)
-{
-	return survey->request->one_dmabuf ? a->inode == b->inode : !survey_compare_names(a, b);
+		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), compare_inodes);
 }
 
 bool survey_next(const struct survey *survey, struct buffer *buffer)
@@ -118,7 +112,7 @@ bool survey_next(const struct survey *survey, struct buffer *buffer)
 
 	if (!room)
 		return false;
-	while (nr < room && is_same_buffer(survey, first, first + nr))
+	while (nr < room && first->inode == first[nr].inode)
 		nr++;
 	*buffer = (struct buffer){ .holders = first, .nr = nr, .dmabuf_fd = -1 };
 	for (size_t i = 0; i < nr && buffer->dmabuf_fd < 0; i++)

@@ -260,6 +260,14 @@ FIXTURE_TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it)
 	assert_non_null(strstr(log_text, "pid 109: the kernel gives another buffer's memory for buffer 7 of gpu 0x1111"));
 }
 
+FIXTURE_TEST(before_6_8_nobody_shares)
+{
+	request.one_dmabuf = false;
+	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "shares a buffer of renderD128 with pid 10"));
+	assert_non_null(strstr(log_text, "which cannot be saved before Linux 6.8"));
+}
+
 /* Both are asked for it, to check the references and to decide who owns it. */
 FIXTURE_TEST(the_gpu_of_a_buffer_is_looked_for_once)
 {

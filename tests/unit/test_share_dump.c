@@ -161,17 +161,4 @@ TEST(before_6_8_what_may_have_been_exported_is_refused)
 	assert_int_equal(dump(KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, false, true), 0);
 }
 
-TEST(before_6_8_two_holders_of_a_buffer_are_refused)
-{
-	can_export = false;
-	nr_found = 2;
-	found[0] = (struct holder){ .inode = 1, .minor = 128, .offset = 0x1000 };
-	found[1] = (struct holder){ .inode = 2, .minor = 128, .offset = 0x1000 };
-	assert_int_equal(dump(ALLOCATED, false, true), -EOPNOTSUPP);
-	assert_string_equal(steps, "c");
-	assert_non_null(strstr(log_text, "shares a buffer of renderD128 with pid 7"));
-	found[1].minor = 129;
-	assert_int_equal(dump(ALLOCATED, false, true), 0);
-}
-
 UNIT_MAIN(NULL, NULL)
