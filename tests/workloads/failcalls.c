@@ -4,7 +4,8 @@
  *
  * $FAILCALLS names a file with lines "POINT NTH ERRNO [TIMES]": the NTH call of this kind that the program or one of
  * its children makes fails with this error, without reaching the kernel, and so do the TIMES - 1 calls after it (0: all;
- * without: none). With KILL for ERRNO it is made, and the program is killed when it returns. How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
+ * without: none). With KILL for ERRNO it is made, and the program is killed when it returns, with KILLALL its
+ * children as well. How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
  * of 64 bits for each line.
  */
 #include <dlfcn.h>
@@ -91,12 +92,15 @@ static const struct point *find_point(const char *name)
 	return NULL;
 }
 
-#define KILL -1
+#define KILL	-1
+#define KILLALL -2
 
 static int find_errno(const char *name)
 {
 	if (!strcmp(name, "KILL"))
 		return KILL;
+	if (!strcmp(name, "KILLALL"))
+		return KILLALL;
 	for (int i = 1; i < 134; i++)
 		if (strerrorname_np(i) && !strcmp(strerrorname_np(i), name))
 			return i;
@@ -160,6 +164,16 @@ static int check(char type, uint32_t number, uint32_t op)
 	return err;
 }
 
+static void end(int children_too)
+{
+	FILE *f = children_too ? fopen("/proc/thread-self/children", "re") : NULL;
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	kill(getpid(), SIGKILL);
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	static int (*next)(int, unsigned long, ...);
@@ -180,9 +194,9 @@ int ioctl(int fd, unsigned long request, ...)
 	err = check(_IOC_TYPE(request), _IOC_NR(request), op);
 	if (!err)
 		return next(fd, request, arg);
-	if (err == KILL) {
+	if (err < 0) {
 		next(fd, request, arg);
-		kill(getpid(), SIGKILL);
+		end(err == KILLALL);
 	}
 	errno = err;
 	return -1;

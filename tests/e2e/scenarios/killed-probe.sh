@@ -8,10 +8,10 @@
 
 tool=$top/build/amdgpu-checkpoint
 
-# killed_at POINT NTH: in a dump, when that call returns
+# killed_at POINT NTH [KILLALL]: in a dump, when that call returns; its guard as well
 killed_at() {
 	local status=0
-	faults "$1 $2 KILL"
+	faults "$1 $2 ${3:-KILL}"
 	images_new
 	"${faulty[@]}" criu dump --leave-running -t "${job_pids[0]}" -D "$images" -o "$work/killed.log" -v4 </dev/null >/dev/null 2>&1 || status=$?
 	faults
@@ -19,19 +19,8 @@ killed_at() {
 	expect_alive
 } 2>/dev/null
 
-guard_killed() {
-	pkill -KILL -x amdgpu-guard
-}
-
 no_guards() {
 	! pgrep -x amdgpu-guard >/dev/null
-}
-
-# killed_alone POINT NTH: likewise, and its guard was killed before
-killed_alone() {
-	wait_until 20 guard_killed &
-	killed_at "$1" "$2"
-	wait $! || fail "$1: there was no guard"
 }
 
 job_start --vram 64K --gtt 64K --userptr 64K --extra trap
@@ -45,14 +34,14 @@ for point in 'drm:GEM_CREATE 2' 'drm:GEM_VA 1' 'drm:CTX_ALLOC 1' 'drm:CS 1' 'drm
 	killed_at "$call" "$nth"
 	wait_until 10 no_guards || fail "$call: a guard is left"
 	expect_unharmed
-	killed_alone "$call" "$nth"
+	killed_at "$call" "$nth" KILLALL
 	criu_call dump -t "${job_pids[0]}" --leave-running || fail "killed after $call: the next dump is refused: $(criu_errors)"
 	grep -q 'a page in its file of renderD.* had been left' "$work/$criu_runs-dump.log" || fail "$call: nothing was left"
 	! grep 'trap handler .* is not saved' "$work/$criu_runs-dump.log" || fail "$call: the trap handler is lost"
 	expect_unharmed
 done
 
-killed_alone drm:CS 1
+killed_at drm:CS 1 KILLALL
 "$tool" resume "${job_pids[0]}" >"$work/resume.out" 2>&1 || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
 grep -q 'what a dump had left in its file of renderD.* is taken away' "$work/resume.out" || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
 expect_unharmed
