@@ -190,6 +190,7 @@ static int alloc_parts(struct copier *copier)
 	return 0;
 }
 
+/* libdrm does not survive a GPU that does not tell the driver's version, which the caller has asked for. */
 static int open_device(struct copier *copier)
 {
 	struct drm_amdgpu_info_hw_ip rings = { 0 };
