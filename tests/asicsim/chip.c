@@ -131,6 +131,7 @@ static void chip_free(struct chip *chip)
 	list_change(chip, false);
 	irq_work_sync(&chip->irq);
 	bars_unmap(chip);
+	code_done();
 	kfree(chip);
 }
 

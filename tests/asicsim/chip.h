@@ -214,6 +214,8 @@ struct gcn_packet;
 /* Goes on with the packet's kernel, or begins with it: 0: it has ended, -EAGAIN: it has not, or an error. */
 int code_run(struct chip *chip, struct chip_queue *q, const struct gcn_packet *packet, u64 *fault);
 void code_save(struct chip *chip, struct chip_queue *q);
+/* Frees what was kept for kernels to come. */
+void code_done(void);
 
 /* ---- ring.c, queue.c, aql.c, scheduler.c: true when something was done ---- */
 

@@ -19,7 +19,9 @@
 #define DOORBELLS 1024 /* of a process */
 
 struct chip_code {
+	struct chip_code *next; /* of those without a kernel */
 	struct gcn_env env;
+	struct gcn_pool pool;
 	struct gcn_dispatch dispatch;
 	struct chip *chip;
 	struct chip_vm vm;
@@ -27,6 +29,40 @@ struct chip_code {
 	bool told_illegal;
 	struct gcn_inst decoded[GCN_DECODED];
 };
+
+/*
+ * Those without a kernel, for the next ones: much memory, and instructions that were decoded, which are looked at again when
+ * their place has the same words. Nothing of a queue is in them.
+ */
+static struct chip_code *idle;
+static DEFINE_SPINLOCK(idle_lock);
+
+static struct chip_code *code_new(void)
+{
+	struct chip_code *code;
+
+	spin_lock(&idle_lock);
+	code = idle;
+	if (code)
+		idle = code->next;
+	spin_unlock(&idle_lock);
+	return code ?: kvzalloc(sizeof(*code), GFP_KERNEL);
+}
+
+void code_done(void)
+{
+	struct chip_code *code, *next;
+
+	spin_lock(&idle_lock);
+	next = idle;
+	idle = NULL;
+	spin_unlock(&idle_lock);
+	while ((code = next)) {
+		next = code->next;
+		gcn_pool_free(&code->pool);
+		kvfree(code);
+	}
+}
 
 static struct chip_code *code_of(struct gcn_env *env)
 {
@@ -102,7 +138,10 @@ static int failed(const struct chip_queue *q, const char *when, int err, u64 *fa
 static void code_free(struct chip_queue *q)
 {
 	gcn_dispatch_end(&q->code->dispatch);
-	kvfree(q->code);
+	spin_lock(&idle_lock);
+	q->code->next = idle;
+	idle = q->code;
+	spin_unlock(&idle_lock);
 	q->code = NULL;
 }
 
@@ -178,10 +217,11 @@ static int start(struct chip *chip, struct chip_queue *q, const struct gcn_packe
 	struct gcn_dispatch *d;
 	int err;
 
-	q->code = kvzalloc(sizeof(*q->code), GFP_KERNEL);
+	q->code = code_new();
 	if (!q->code)
 		return -ENOMEM;
 	q->code->chip = chip;
+	q->code->told_illegal = false;
 	q->code->vm = q->vm;
 	q->code->env = (struct gcn_env){ .page = page,
 					 .clock = clock_ticks,
@@ -189,12 +229,14 @@ static int start(struct chip *chip, struct chip_queue *q, const struct gcn_packe
 					 .leave = leave,
 					 .interrupt = interrupt,
 					 .illegal = illegal,
+					 .pool = &q->code->pool,
 					 .decoded = q->code->decoded,
 					 .doorbell = (q->doorbell - chip->doorbells) % DOORBELLS,
 					 .tba = q->shaders.tba,
 					 .tma = q->shaders.tma,
 					 .sh_mem_bases = q->shaders.sh_mem_bases };
 	d = &q->code->dispatch;
+	memset(d, 0, sizeof(*d));
 	d->env = &q->code->env;
 	err = gcn_dispatch_start(d, packet);
 	if (err)

@@ -135,6 +135,7 @@ static u8 *file_read(const char *path, size_t *bytes)
 }
 
 static struct gcn_inst decoded[GCN_DECODED];
+static struct gcn_pool pool;
 
 static int setup(void **state)
 {
@@ -147,6 +148,7 @@ static int setup(void **state)
 				.clock = clock_ticks,
 				.executed = executed,
 				.sh_mem_bases = 0x00010002,
+				.pool = &pool,
 				.decoded = decoded };
 	return 0;
 }
@@ -154,6 +156,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	gcn_pool_free(&pool);
 	free(code);
 	free(busy);
 	free(failing);

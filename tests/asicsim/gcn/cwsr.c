@@ -187,8 +187,8 @@ static int add_wave(struct restore *r, u32 word)
 		return gcn_dispatch_fail(r->d, "the control stack has a wave too many", word);
 	if (size > r->area->area_at - r->area->stack_size)
 		return gcn_dispatch_fail(r->d, "the control stack has more than the save area", word);
-	err = g->nr_waves ? 0 : gcn_group_alloc(r->d, g, 0, r->shape.lds_size);
-	w = err ? NULL : gcn_alloc(sizeof(*w));
+	err = g->nr_waves ? 0 : gcn_group_alloc(r->d, g, 0, r->shape.lds_size, 0);
+	w = err ? NULL : gcn_wave_alloc(r->d->env, r->shape.vgpr_blocks);
 	if (!w)
 		return -ENOMEM;
 	g->waves[g->nr_waves++] = w;

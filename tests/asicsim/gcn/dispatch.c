@@ -21,21 +21,50 @@ int gcn_dispatch_fail(struct gcn_dispatch *d, const char *what, u64 value)
 	return -EFAULT;
 }
 
+/* All zeros but the registers that the wave has not asked for. */
+struct gcn_wave *gcn_wave_alloc(struct gcn_env *env, u32 vgpr_blocks)
+{
+	size_t used = (vgpr_blocks + 1) * 4 * sizeof(((struct gcn_wave *)NULL)->v[0]);
+	struct gcn_wave *w;
+
+	if (!env->pool || !env->pool->nr)
+		return gcn_alloc(sizeof(*w));
+	w = env->pool->waves[--env->pool->nr];
+	memset(w->v, 0, used);
+	memset(w->v[GCN_ACC], 0, used);
+	memset((u8 *)w + sizeof(w->v), 0, sizeof(*w) - sizeof(w->v));
+	return w;
+}
+
+static void wave_free(struct gcn_env *env, struct gcn_wave *w)
+{
+	if (env->pool && env->pool->nr < GCN_COUNT(env->pool->waves))
+		env->pool->waves[env->pool->nr++] = w;
+	else
+		gcn_free(w);
+}
+
+void gcn_pool_free(struct gcn_pool *pool)
+{
+	while (pool->nr)
+		gcn_free(pool->waves[--pool->nr]);
+}
+
 void gcn_group_free(struct gcn_group *g)
 {
 	for (unsigned int i = 0; i < g->nr_waves; i++)
-		gcn_free(g->waves[i]);
+		wave_free(g->waves[i]->env, g->waves[i]);
 	gcn_free(g->lds);
 	memset(g, 0, sizeof(*g));
 }
 
-int gcn_group_alloc(struct gcn_dispatch *d, struct gcn_group *g, unsigned int nr_waves, u32 lds_size)
+int gcn_group_alloc(struct gcn_dispatch *d, struct gcn_group *g, unsigned int nr_waves, u32 lds_size, u32 vgpr_blocks)
 {
 	memset(g, 0, sizeof(*g));
 	g->lds_size = lds_size;
 	g->lds = gcn_alloc(lds_size ? lds_size : 1);
 	for (; g->nr_waves < nr_waves; g->nr_waves++) {
-		g->waves[g->nr_waves] = gcn_alloc(sizeof(struct gcn_wave));
+		g->waves[g->nr_waves] = gcn_wave_alloc(d->env, vgpr_blocks);
 		if (!g->waves[g->nr_waves])
 			break;
 		g->waves[g->nr_waves]->group = g;
@@ -169,7 +198,7 @@ static int launch(struct gcn_dispatch *d, struct gcn_group *g)
 	u32 id[3] = { (u32)(d->next % d->nr_groups[0]), (u32)(d->next / d->nr_groups[0] % d->nr_groups[1]),
 		      (u32)(d->next / d->nr_groups[0] / d->nr_groups[1]) };
 	unsigned int nr_waves = (unsigned int)((group_size(&d->packet) + GCN_LANES - 1) / GCN_LANES);
-	int err = gcn_group_alloc(d, g, nr_waves, (d->packet.lds_size + 511) & ~511u);
+	int err = gcn_group_alloc(d, g, nr_waves, (d->packet.lds_size + 511) & ~511u, d->kernel.rsrc1 & 63);
 
 	if (err)
 		return err;

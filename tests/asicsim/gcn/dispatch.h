@@ -51,9 +51,12 @@ int gcn_dispatch_run(struct gcn_dispatch *d, unsigned int steps);
 void gcn_dispatch_end(struct gcn_dispatch *d);
 
 int gcn_dispatch_fail(struct gcn_dispatch *d, const char *what, u64 value);
-int gcn_group_alloc(struct gcn_dispatch *d, struct gcn_group *g, unsigned int nr_waves, u32 lds_size);
-void gcn_group_free(struct gcn_group *g);
 /* Sizes as registers and the control stack have them: blocks of VGPRs and of SGPRs less one. */
+int gcn_group_alloc(struct gcn_dispatch *d, struct gcn_group *g, unsigned int nr_waves, u32 lds_size, u32 vgpr_blocks);
+void gcn_group_free(struct gcn_group *g);
+/* NULL: no memory */
+struct gcn_wave *gcn_wave_alloc(struct gcn_env *env, u32 vgpr_blocks);
+void gcn_pool_free(struct gcn_pool *pool);
 void gcn_wave_init(struct gcn_wave *w, u32 vgpr_blocks, u32 sgpr_blocks);
 unsigned int gcn_wave_run(struct gcn_wave *w, unsigned int steps);
 

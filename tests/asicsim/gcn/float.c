@@ -85,28 +85,43 @@ static u128 shift_jam(u128 m, int by)
 	return by ? m >> by | ((m << (128 - by)) != 0) : m;
 }
 
-static u64 pack(const struct fp *f, bool negative, int exponent, u128 m)
+static u64 shift_jam64(u64 m, int by)
+{
+	if (by > 63)
+		return m != 0;
+	return by ? m >> by | ((m << (64 - by)) != 0) : m;
+}
+
+/* @m: up to 63 bits */
+static u64 pack64(const struct fp *f, bool negative, int exponent, u64 m)
 {
 	u64 sign = negative ? fp_sign(f) : 0, bits;
 	int last, by;
 
 	if (!m)
 		return sign;
-	last = exponent + top_bit(m) - (int)(f->precision - 1);
+	last = exponent + 63 - __builtin_clzll(m) - (int)(f->precision - 1);
 	if (last < f->emin)
 		last = f->emin;
 	by = last - exponent;
 	if (by <= 0) {
 		m <<= -by;
 	} else {
-		m = by > 1 ? shift_jam(m, by - 2) : m << 1;
+		m = by > 1 ? shift_jam64(m, by - 2) : m << 1;
 		m = (m >> 2) + ((m >> 1 & 1) && (m & 5));
 	}
 	if (last - f->emin > (int)(f->inf >> (f->precision - 1)))
 		return sign | f->inf;
 	/* The hidden bit counts the exponent up. */
-	bits = ((u64)(last - f->emin) << (f->precision - 1)) + (u64)m;
+	bits = ((u64)(last - f->emin) << (f->precision - 1)) + m;
 	return sign | (bits > f->inf ? f->inf : bits);
+}
+
+static u64 pack(const struct fp *f, bool negative, int exponent, u128 m)
+{
+	int by = m >> 62 ? top_bit(m) - 62 : 0;
+
+	return pack64(f, negative, exponent + (by > 0 ? by : 0), (u64)(by > 0 ? shift_jam(m, by) : m));
 }
 
 static u64 fma_special(const struct fp *f, u64 a, u64 b, u64 c)
@@ -154,6 +169,35 @@ static u64 add_wide(const struct fp *f, bool xs, int xe, u128 x, bool ys, int ye
 	return x > y ? pack(f, xs, xe, x - y) : pack(f, ys, xe, y - x);
 }
 
+/* The same of numbers of up to 32 bits: the product has 48 bits, and 62 are enough for the sum. Neither is 0. */
+static u64 add_narrow(const struct fp *f, struct num product, struct num z)
+{
+	int by = __builtin_clzll(product.m) - 2;
+	struct num small;
+
+	product.m <<= by;
+	product.exponent -= by;
+	by = __builtin_clzll(z.m) - 2;
+	z.m <<= by;
+	z.exponent -= by;
+	small = product.exponent < z.exponent ? product : z;
+	if (product.exponent < z.exponent)
+		product = z;
+	small.m = shift_jam64(small.m, product.exponent - small.exponent);
+	if (product.negative == small.negative)
+		return pack64(f, product.negative, product.exponent, product.m + small.m);
+	if (product.m == small.m)
+		return 0;
+	if (product.m > small.m)
+		return pack64(f, product.negative, product.exponent, product.m - small.m);
+	return pack64(f, small.negative, product.exponent, small.m - product.m);
+}
+
+static bool is_narrow(const struct fp *f)
+{
+	return f->precision <= 24;
+}
+
 u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
 {
 	struct num x = unpack(f, a), y = unpack(f, b), z = unpack(f, c);
@@ -168,6 +212,8 @@ u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
 		return c;
 	if (!z.m)
 		return pack(f, negative, x.exponent + y.exponent, product);
+	if (is_narrow(f))
+		return add_narrow(f, (struct num){ negative, x.exponent + y.exponent, (u64)product }, z);
 	return add_wide(f, negative, x.exponent + y.exponent, product, z.negative, z.exponent, z.m);
 }
 
@@ -202,26 +248,36 @@ static u64 div_special(const struct fp *f, u64 a, u64 b)
 	return sign | (is_inf(f, a) || !magnitude(f, b) ? f->inf : 0);
 }
 
+/* Bit by bit, with room for 62 of them: the highest bits of both are at 62. */
+static u64 divide(u64 x, u64 y)
+{
+	u128 rest = x;
+	u64 quotient = 0;
+
+	for (int i = 0; i < 62; i++) {
+		quotient = quotient << 1 | (rest >= y);
+		rest = (rest >= y ? rest - y : rest) << 1;
+	}
+	return quotient << 1 | (rest != 0);
+}
+
 u64 fp_div(const struct fp *f, u64 a, u64 b)
 {
 	struct num x = unpack(f, a), y = unpack(f, b);
-	u128 rest;
-	u64 quotient = 0;
+	bool negative = x.negative != y.negative;
 	int by;
 
 	if (is_special(f, a) || is_special(f, b) || !x.m || !y.m)
 		return div_special(f, a, b);
 	by = __builtin_clzll(x.m) - 1;
-	rest = (u128)(x.m << by);
+	x.m <<= by;
 	x.exponent -= by;
-	by = __builtin_clzll(y.m) - 1;
+	by = __builtin_clzll(y.m) - (is_narrow(f) ? 40 : 1);
 	y.m <<= by;
 	y.exponent -= by;
-	for (int i = 0; i < 62; i++) {
-		quotient = quotient << 1 | (rest >= y.m);
-		rest = (rest >= y.m ? rest - y.m : rest) << 1;
-	}
-	return pack(f, x.negative != y.negative, x.exponent - y.exponent - 62, (u128)quotient << 1 | (rest != 0));
+	if (is_narrow(f))
+		return pack64(f, negative, x.exponent - y.exponent - 1, x.m / y.m << 1 | (x.m % y.m != 0));
+	return pack64(f, negative, x.exponent - y.exponent - 62, divide(x.m, y.m));
 }
 
 static s32 clamp_exponent(s32 exponent)

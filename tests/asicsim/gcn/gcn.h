@@ -93,6 +93,12 @@ struct gcn_group {
 	u8 *lds;
 };
 
+/* Memory of waves that have ended, for the next ones: it is large. What is in it does not matter. */
+struct gcn_pool {
+	struct gcn_wave *waves[GCN_MAX_GROUPS * GCN_MAX_WAVES];
+	unsigned int nr;
+};
+
 enum gcn_access { GCN_READ, GCN_WRITE, GCN_EXECUTE };
 
 /* What lies around: memory, time. It starts as zeros. */
@@ -119,8 +125,9 @@ struct gcn_env {
 		enum gcn_access access;
 	} tlb[GCN_TLB + 1];	/* the last is for code */
 	struct gcn_lanes lanes; /* of the instruction that is being executed */
-	struct gcn_inst
-		*decoded; /* instructions by their place, valid as long as the dwords are the same; NULL: not kept */
+	struct gcn_pool *pool;	/* NULL: none */
+	/* By their place, valid as long as the dwords are the same; NULL: not kept. */
+	struct gcn_inst *decoded;
 };
 
 static inline u64 gcn_s64(const struct gcn_wave *w, unsigned int i)
