@@ -43,6 +43,19 @@ build_userland() {
 	dpkg-query --admindir="$2/var/lib/dpkg" -W >"$2/packages.txt"
 }
 
+# Without the code of all GPUs but the MI100: 6 GB would be left of this otherwise. The models are in /usr/share/tiny-llama.
+build_userland_programs() {
+	local suite packages models=/usr/share/tiny-llama
+	read -r suite packages < <(recipe_userland programs)
+	root_make minbase "$suite" "$packages" "$2" --dpkgopt='path-exclude=/usr/lib/*/rocblas/*gfx*' \
+		--dpkgopt='path-include=/usr/lib/*/rocblas/*gfx908*'
+	"$PROGRAMS_DIR/drop-gpus" gfx908 "$2"/usr/lib/x86_64-linux-gnu/librocblas.so.?.? \
+		"$(find "$2/usr/lib" -name 'libggml-hip.so' -type f)"
+	mkdir -p "$2/share" "$2/disk" "$2/usr/lib/modules" "$2$models"
+	chroot "$2" python3 - "$models" F32 F16 Q8_0 Q4_0 <"$PROGRAMS_DIR/write-model"
+	dpkg-query --admindir="$2/var/lib/dpkg" -W >"$2/packages.txt"
+}
+
 # Unpacked, not configured: no package script runs, so that nobody makes initrds or boot menus.
 kernel_unpack() {
 	root_make extract "$1" "$2" "$3" \

@@ -82,8 +82,17 @@ apt_proxy_options() {
 image_path() {
 	local kind=$1 name=$2 row key
 	row=$("recipe_$kind" "$name") || return
-	key=$({ echo "$row"; declare -f "build_$kind" root_make root_options; } | sha256sum) || return
+	key=$({ echo "$row"; declare -f "$(image_builder "$kind" "$name")" root_make root_options; } | sha256sum) || return
 	printf '%s/%s-%s-%s\n' "$CACHE" "$kind" "$name" "${key:0:12}"
+}
+
+# image_builder KIND NAME: the function that builds it, which may be one for this image alone
+image_builder() {
+	if declare -F "build_$1_$2" >/dev/null; then
+		echo "build_$1_$2"
+	else
+		echo "build_$1"
+	fi
 }
 
 # image_ensure KIND NAME: path of the complete image, which is built when it is not there yet.
@@ -120,7 +129,7 @@ image_build_locked() {
 	log=$CACHE/log/$kind-$name.log
 	# The expansions are those of the inner shell.
 	if ! unshare --mount --propagation private -- \
-		bash -c 'set -eu -o pipefail; . "$1/lib.sh"; "build_$2" "$3" "$4"' build "$VM_DIR" "$kind" "$name" "$tmp" \
+		bash -c 'set -eu -o pipefail; . "$1/lib.sh"; "$(image_builder "$2" "$3")" "$3" "$4"' build "$VM_DIR" "$kind" "$name" "$tmp" \
 		</dev/null >"$log" 2>&1; then
 		{ grep -E '^E: |^Err:|: Depends: |^suite |[Nn]o space left' "$log" || tail -n 12 "$log"; } |
 			tail -n 8 | cut -c1-200 | sed 's/^/    /' >&2

@@ -20,19 +20,26 @@ USERLAND_PLUGIN="criu,libdrm2,libdrm-amdgpu1,libprotobuf-c1,libarchive13t64"
 USERLAND_ROCM="rocminfo,libhsa-runtime64-1"
 # HIP 6.4, and the compiler of that of ROCm 7.2 (tests/interop/get-rocm).
 USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev,clang-22,lld-22"
+# llama.cpp with its backend for HIP, and what writes a model.
+USERLAND_PROGRAMS="libamdhip64-6,llama.cpp-tools,llama.cpp-examples,llama.cpp-tests,libggml0-backend-hip,python3-gguf,curl"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
 
-# recipe_userland NAME: "suite packages"
+PROGRAMS_DIR=$VM_DIR/../programs
+
+# recipe_userland NAME: "suite packages", then what else goes into it
 recipe_userland() {
 	case $1 in
 	forky) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,xfsprogs,runc,crun,libcriu2,iptables" ;;
 	hip) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_HIP" ;;
+	programs)
+		echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_PROGRAMS"
+		(cd "$PROGRAMS_DIR" && sha256sum -- drop-gpus write-model) ;;
 	engines) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_ENGINES" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,${USERLAND_PLUGIN/%t64}" ;;
-	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip engines trixie bookworm"; return 1 ;;
+	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines trixie bookworm"; return 1 ;;
 	esac
 }
 
