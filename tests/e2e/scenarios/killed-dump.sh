@@ -42,7 +42,7 @@ dump_begun() {
 	KFD_PROGRESS=$work/progress setsid env --default-signal=INT criu dump --leave-running -t "${1:-${job_pids[0]}}" -D "$images" -o "$work/begun.log" -v4 \
 		</dev/null >/dev/null 2>&1 &
 	criu=$!
-	wait_until 30 test -s "$work/progress" || fail "criu copies nothing: $(tail -n 1 "$work/begun.log")"
+	wait_until 120 test -s "$work/progress" || fail "criu copies nothing: $(tail -n 1 "$work/begun.log")"
 	pgrep -x amdgpu-guard >/dev/null || fail "there is no guard"
 }
 
