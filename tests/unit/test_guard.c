@@ -29,6 +29,7 @@ static struct seen {
 	atomic_int guard;		/* its pid, once criu has one */
 	atomic_int nr_let_go[NR_TASKS]; /* by the tracer of the task */
 	atomic_int nr_refused;		/* by somebody else */
+	atomic_int nr_cleaned;		/* files of render nodes */
 	atomic_int nr_signals;		/* of children's ends, in criu */
 } * seen;
 
@@ -57,8 +58,20 @@ bool device_is_kfd(const struct stat *st)
 
 bool device_is_render_node(const struct stat *st)
 {
-	(void)st;
-	return false;
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 5);
+}
+
+int drm_is_amd(int fd)
+{
+	(void)fd;
+	return 1;
+}
+
+int drm_probe_drop(int fd)
+{
+	(void)fd;
+	seen->nr_cleaned++;
+	return 0;
 }
 
 static pid_t tracer_of(pid_t pid)
@@ -76,7 +89,7 @@ static pid_t tracer_of(pid_t pid)
 	return tracer;
 }
 
-/* A file knows its owner by its position. */
+/* A file knows its owner by its flags. */
 int kfd_unpause(int fd)
 {
 	int number = (fcntl(fd, F_GETFL) & O_APPEND) != 0;
@@ -88,7 +101,7 @@ int kfd_unpause(int fd)
 	return 0;
 }
 
-/* A task with one file. */
+/* A task with one file, and one of a render node. */
 static pid_t task_new(int number)
 {
 	int ready[2];
@@ -101,7 +114,8 @@ static pid_t task_new(int number)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close_range(0, (unsigned int)ready[1] - 1, 0);
 		close_range((unsigned int)ready[1] + 1, ~0u, 0);
-		if (open("/dev/null", O_RDWR | (number ? O_APPEND : 0)) < 0 || write(ready[1], "", 1) != 1)
+		if (open("/dev/null", O_RDWR | (number ? O_APPEND : 0)) < 0 || open("/dev/zero", O_RDWR) < 0 ||
+		    write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -190,6 +204,7 @@ static void assert_let_go(int first, int second)
 	assert_int_equal(seen->nr_let_go[0], first);
 	assert_int_equal(seen->nr_let_go[1], second);
 	assert_int_equal(seen->nr_refused, 0);
+	assert_int_equal(seen->nr_cleaned, first + second);
 	for (int i = 0; i < NR_TASKS; i++)
 		assert_true(tracer_of(tasks[i]) <= 0);
 }
