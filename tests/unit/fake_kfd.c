@@ -361,11 +361,19 @@ void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usa
 	}
 }
 
+static bool is_guarded;
+
+bool fake_is_guarded(void)
+{
+	return is_guarded;
+}
+
 /* Real ones: test_guard.c. */
 pid_t __wrap_guard_start(const int *pids, size_t nr);
 pid_t __wrap_guard_start(const int *pids, size_t nr)
 {
 	(void)pids;
+	is_guarded = nr > 0;
 	return nr ? FAKE_PID : 0;
 }
 
@@ -374,6 +382,7 @@ void __wrap_guard_end(pid_t guard)
 {
 	if (guard && guard != FAKE_PID)
 		abort();
+	is_guarded = false;
 }
 
 /* test_ending.c */
@@ -731,6 +740,8 @@ static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
 {
 	if (*paused)
 		return -EBUSY; /* a real kernel counts, and the process never runs again */
+	if (!fake_is_guarded())
+		return -EPERM;
 	*paused = true;
 	if (claimed.pid) {
 		*args = claimed;

@@ -157,6 +157,8 @@ int fake_process_file(int fd);
 bool fake_is_device(int fd, int gpu);
 
 bool fake_process_is_paused(void);
+/* Whether a process watches over criu, without which the process is not paused. */
+bool fake_is_guarded(void);
 bool fake_restored_runs(void);
 /* How many files it has as long as it exists. */
 size_t fake_restored_files(void);

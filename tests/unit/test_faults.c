@@ -416,6 +416,8 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	fds += fake_restored_files();
 	if (fixture_open_fds() != fds)
 		complain("call %u, %s: %zu fds, %zu before", nth, call, fixture_open_fds(), fds);
+	if (fake_is_guarded())
+		complain("call %u, %s: the guard is left", nth, call);
 	if (fake_leaks())
 		complain("call %u, %s: %zu allocations left", nth, call, fake_leaks());
 	if (fake_drm_live_objects() || fake_drm_violation())
