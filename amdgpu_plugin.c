@@ -78,6 +78,7 @@ static int plugin_init(int stage)
 
 	plugin.stage = stage;
 	plugin.awake = device_kfd_number(&kfd);
+	criu_look_for_streamer();
 	if (stage == CRIU_STAGE_RESTORE) {
 		wanted = criu_inventory_wants_us();
 		if (wanted == CRIU_WANTED && !plugin.awake)

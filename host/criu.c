@@ -90,23 +90,31 @@ static bool is_connected_to(int fd, const char *name)
 	return path_len >= name_len && !strcmp(addr.sun_path + path_len - name_len, name);
 }
 
-bool criu_is_streaming(void)
+/* Seen before criu has anything of a task: a task may have such a socket, too. Tasks that criu forks inherit it. */
+static bool is_streaming;
+
+void criu_look_for_streamer(void)
 {
 	_cleanup_free_ int *fds = NULL;
 	size_t nr = 0;
 
+	is_streaming = false;
 	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
 	for (size_t i = 0; i < nr; i++)
-		if (is_connected_to(fds[i], "streamer-capture.sock") || is_connected_to(fds[i], "streamer-serve.sock"))
-			return true;
-	return false;
+		is_streaming |= is_connected_to(fds[i], "streamer-capture.sock") ||
+				is_connected_to(fds[i], "streamer-serve.sock");
+}
+
+bool criu_is_streaming(void)
+{
+	return is_streaming;
 }
 
 int criu_image_dir(void)
 {
 	__typeof__(&criu_get_image_dir) get = CRIU_SYMBOL(criu_get_image_dir);
 
-	if (!get || criu_is_streaming())
+	if (!get || is_streaming)
 		return -1;
 	return get();
 }
@@ -159,7 +167,7 @@ static int open_image(const char *name, int flags, int streamer_flags)
 	__typeof__(&img_streamer_open) stream = CRIU_SYMBOL(img_streamer_open);
 	int fd;
 
-	if (stream && criu_is_streaming()) {
+	if (stream && is_streaming) {
 		fd = stream((char *)name, streamer_flags);
 		return fd >= 0 || fd == -ENOENT ? fd : -EIO;
 	}

@@ -64,6 +64,9 @@ int criu_image_create(const char *name);
 /* As criu_image_create(), for reading. -ENOENT: no message. */
 int criu_image_open(const char *name);
 
+/* To be called when criu has made its connections and has no file of a task yet, for what follows. */
+void criu_look_for_streamer(void);
+
 /* True when images go through criu-image-streamer: each file once, in order, no seek. */
 bool criu_is_streaming(void);
 

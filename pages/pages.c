@@ -22,7 +22,7 @@ _Static_assert(sizeof(((struct content_gpu *)0)->pages_name) == IMAGE_NAME_MAX, 
 struct page_files {
 	struct content_gpu *gpus; /* one for each GPU that has some */
 	size_t nr_gpus;
-	bool streaming; /* asked once: criu_is_streaming() looks at all descriptors */
+	bool streaming; /* criu_is_streaming() */
 };
 
 /* The contents of a process on one GPU, which are to be saved. */

@@ -62,6 +62,7 @@ int fdstore_add(int fd);
 int fdstore_get(int id);
 int add_inventory_plugin(const char *name);
 bool check_and_remove_inventory_plugin(const char *name, size_t len);
+int img_streamer_open(char *filename, int flags);
 
 static char log_text[65536];
 static unsigned int log_errors;
@@ -169,6 +170,46 @@ static void touch(const char *name)
 	close(fd);
 }
 
+/* As of criu or of a task: a connection to a socket of that name in the image directory, whose other end is @ret_server. */
+static int connection_to(const char *name, int *ret_server)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", images, name);
+	*ret_server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(*ret_server, (struct sockaddr *)&addr, sizeof(addr)) || listen(*ret_server, 1) ||
+	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		complain("cannot connect to %s", name);
+	return fd;
+}
+
+/* Of a streamer that is not there: criu ends itself then. */
+int img_streamer_open(char *filename, int flags)
+{
+	(void)flags;
+	complain("criu is asked to stream %s", filename);
+}
+
+/* The name of a socket to which criu has a connection of the task, from the first hook on. */
+static const char *task_socket;
+static int task_connection = -1, task_server = -1;
+
+static void take_from_task(void)
+{
+	if (task_socket)
+		task_connection = connection_to(task_socket, &task_server);
+}
+
+static void give_back_to_task(void)
+{
+	if (task_connection >= 0) {
+		close(task_connection);
+		close(task_server);
+	}
+	task_connection = -1;
+}
+
 static bool has_image(const char *name)
 {
 	return !faccessat(images_fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
@@ -253,6 +294,7 @@ static int dump(void)
 	is_replaced = false;
 	if (ret)
 		return ret;
+	take_from_task();
 	ret = dump_task();
 	if (ret == -ENOTSUP)
 		ret = dump_mapping(render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
@@ -266,6 +308,7 @@ static int dump(void)
 	if (!ret)
 		ret = dump_more();
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	give_back_to_task();
 	return ret;
 }
 
@@ -369,6 +412,7 @@ static int restore(void)
 		return ret;
 	if (HOOKS > CRIU_HOOK_POST_FORKING)
 		forked();
+	take_from_task();
 	ret = restore_files();
 	if (!ret)
 		ret = restore_mappings();
@@ -376,6 +420,7 @@ static int restore(void)
 	if (!ret)
 		ret = resume_task(getpid());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
+	give_back_to_task();
 	return ret;
 }
 
@@ -803,18 +848,21 @@ TEST(mappings_that_an_image_does_not_have_are_restored)
 	remove_images();
 }
 
+TEST(a_task_with_the_socket_of_a_streamer_is_dumped_and_restored)
+{
+	task_socket = "streamer-capture.sock";
+	write_images();
+	task_socket = "streamer-serve.sock";
+	verify_images(0, "the task's socket");
+	task_socket = NULL;
+	remove_images();
+}
+
 /* As criu has it when it restores with --lazy-pages: a connection in its fd store, before any file of ours. */
 static void keep_page_server(int *ret_server)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd;
+	int fd = connection_to("lazy-pages.socket", ret_server);
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/lazy-pages.socket", images);
-	*ret_server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(*ret_server, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(*ret_server, 1), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(fdstore_add(fd), 0);
 	close(fd);
 }
