@@ -88,7 +88,8 @@ static int plugin_init(int stage)
 	}
 	if (!plugin.awake)
 		return 0;
-	pr_info("version %s\n", plugin_version);
+	if (wanted == CRIU_WANTED)
+		pr_info("version %s\n", plugin_version);
 	if (load_settings(wanted))
 		return result(-EINVAL, "settings");
 	if (stage == CRIU_STAGE_DUMP)

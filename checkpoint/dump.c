@@ -518,6 +518,7 @@ int dump_pause(struct dump *dump)
 {
 	if (!dump->started) {
 		dump->started = true;
+		pr_info("version %s\n", plugin_version);
 		dump->result = pause_all(dump);
 	}
 	return dump->result;
