@@ -7,13 +7,17 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
 
-/* The kernel is asked here, where what the question leaves behind does no harm. */
-static int ask_kernel(bool certain, struct kfd_rules *ret)
+/*
+ * The kernel is asked here, where what the question leaves behind does no harm, and where there is no task yet that would
+ * have to wait until the driver opens /dev/kfd.
+ */
+static int ask_kernel(struct restore *restore, bool certain)
 {
-	_cleanup_close_ int fd = certain ? kfd_open() : -1;
-
-	*ret = kfd_ask_rules(fd);
-	return certain && fd < 0 ? fd : 0;
+	restore->resume_fd = certain ? kfd_open() : -1;
+	if (certain && restore->resume_fd < 0)
+		return restore->resume_fd;
+	restore->rules = kfd_ask_rules(restore->resume_fd);
+	return 0;
 }
 
 static int restore_init(struct restore *restore, bool certain)
@@ -27,7 +31,7 @@ static int restore_init(struct restore *restore, bool certain)
 		return -ENOMEM;
 	restore->task.share.table = restore->buffers;
 	shared_keeper_init(&restore->task.keeper, restore->shared);
-	err = ask_kernel(certain, &restore->rules);
+	err = ask_kernel(restore, certain);
 	if (err)
 		return err;
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);

@@ -68,21 +68,51 @@ struct kfd_rules kfd_ask_rules(int fd)
 	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
-/* No process gets in while the driver resets a GPU, whosesoever it is: EINVAL by kfd_create_process() in Linux. */
+/* Whether the process may use one: the KFD of Linux 7.2 and later is for nobody else. True where that cannot be seen. */
+static bool has_gpu(void)
+{
+	_cleanup_close_ int nodes = open("/sys/class/kfd/kfd/topology/nodes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ int *numbers = NULL;
+	size_t nr = 0;
+
+	if (nodes < 0 || list_numbers(nodes, ".", &numbers, &nr))
+		return true;
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t gpu_id;
+		char path[32];
+
+		snprintf(path, sizeof(path), "%d/gpu_id", numbers[i]);
+		if (!read_number_at(nodes, path, &gpu_id) && gpu_id)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * No process gets in while the driver resets a GPU, whosesoever it is: EAGAIN by kfd_open() in Linux 6.1, later EINVAL by
+ * kfd_create_process().
+ */
+static bool is_reset(int err)
+{
+	return (err == -EAGAIN || err == -EINVAL) && has_gpu();
+}
+
 static int open_after_resets(dev_t number, int flags)
 {
 	unsigned int i;
 	int fd;
 
-	for (i = 0; (fd = device_open("/dev/kfd", number, flags)) == -EINVAL && i < RESET_ATTEMPTS; i++)
+	for (i = 0; is_reset(fd = device_open("/dev/kfd", number, flags)) && i < RESET_ATTEMPTS; i++)
 		usleep(RESET_USEC);
 	if (i)
 		pr_info("waited %u ms for /dev/kfd, which the driver opens for nobody while it resets a GPU\n",
 			i * (RESET_USEC / 1000));
-	if (fd == -EINVAL)
+	if (is_reset(fd))
 		return fail(fd, "cannot open /dev/kfd for %u s: the driver resets a GPU, or has failed to: try again when "
 			    "the kernel's log says that the reset has succeeded",
 			    RESET_ATTEMPTS / (1000000 / RESET_USEC));
+	if (fd == -EINVAL)
+		return fail(fd, "cannot open /dev/kfd: there is no GPU that this process may use");
 	return fd < 0 ? fail(fd, "cannot open /dev/kfd: %m") : fd;
 }
 

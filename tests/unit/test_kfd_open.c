@@ -12,6 +12,8 @@ static uint32_t shown; /* GPUs that the KFD says the process has */
 static int begin_error, end_error, ioctl_error;
 static bool hidden, was_hidden; /* now; when /dev/kfd was opened */
 static unsigned int reset_ms, slept_us; /* how long the driver resets a GPU; the time since */
+static int reset_error;			/* what it says meanwhile */
+static const char *gpu_ids;		/* of the machine's nodes, a digit each; NULL: they cannot be seen */
 static int opened = -1;
 
 static const uint32_t minors[] = { 128, 130 };
@@ -29,8 +31,39 @@ int device_open(const char *path, dev_t number, int flags)
 	assert_int_equal(flags, O_RDWR);
 	was_hidden = hidden;
 	if (slept_us < reset_ms * 1000)
-		return -EINVAL;
+		return -reset_error;
 	return opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+	return __real_open(strncmp(path, "/sys/", 5) ? path : gpu_ids ? "/" : "/nowhere", flags);
+}
+
+int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
+int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
+{
+	(void)dir_fd;
+	(void)path;
+	*ret_nr = strlen(gpu_ids);
+	*ret = calloc(*ret_nr, sizeof(**ret));
+	for (size_t i = 0; i < *ret_nr; i++)
+		(*ret)[i] = (int)i;
+	return 0;
+}
+
+/* 'x': a GPU that the process may not use. */
+int __wrap_read_number_at(int dir_fd, const char *path, uint64_t *ret);
+int __wrap_read_number_at(int dir_fd, const char *path, uint64_t *ret)
+{
+	char digit = gpu_ids[path[0] - '0'];
+
+	(void)dir_fd;
+	assert_string_equal(path + 1, "/gpu_id");
+	*ret = (uint64_t)(digit - '0');
+	return digit == 'x' ? -EPERM : 0;
 }
 
 int __wrap_usleep(useconds_t us);
@@ -82,6 +115,8 @@ static int setup(void **state)
 	(void)state;
 	shown = 2;
 	reset_ms = slept_us = 0;
+	reset_error = EINVAL;
+	gpu_ids = "07";
 	begin_error = end_error = ioctl_error = 0;
 	hidden = was_hidden = false;
 	opened = -1;
@@ -150,17 +185,38 @@ FIXTURE_TEST(kfd_is_closed_again_when_it_shows_another_number)
 	assert_int_equal(log_errors, 1);
 }
 
-FIXTURE_TEST(kfd_is_opened_after_a_reset_that_is_under_way)
+static void opened_after_reset(int error, const char *nodes)
 {
 	int fd;
 
+	setup(NULL);
 	reset_ms = 20000;
+	reset_error = error;
+	gpu_ids = nodes;
 	fd = kfd_open();
 	assert_true(fd >= 0);
 	assert_int_equal(slept_us, 20000000);
 	assert_int_equal(log_errors, 0);
 	assert_non_null(strstr(log_text, "waited 20000 ms for /dev/kfd"));
 	close(fd);
+}
+
+/* A container may have no sysfs. */
+FIXTURE_TEST(kfd_is_opened_after_a_reset_that_is_under_way)
+{
+	opened_after_reset(EINVAL, "07");
+	opened_after_reset(EINVAL, NULL);
+	opened_after_reset(EAGAIN, "0x7");
+}
+
+FIXTURE_TEST(kfd_is_not_waited_for_without_a_gpu)
+{
+	reset_ms = 20000;
+	gpu_ids = "0x";
+	assert_int_equal(kfd_open(), -EINVAL);
+	assert_int_equal(slept_us, 0);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "there is no GPU that this process may use"));
 }
 
 FIXTURE_TEST(kfd_is_not_waited_for_without_end)

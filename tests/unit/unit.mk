@@ -103,7 +103,7 @@ test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchow
 test_hide_SRCS := kernel/hide.c
 test_hide_LDFLAGS := $(foreach call,unshare setns mkdirat unlinkat,-Wl,--wrap=$(call))
 test_kfd_open_SRCS := kernel/kfd.c kernel/driver.c kernel/state.c amdgpu_plugin_topology.c
-test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl,--wrap=usleep
+test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl,--wrap=usleep,--wrap=open,--wrap=list_numbers,--wrap=read_number_at
 test_kfd_rules_SRCS := $(test_kfd_open_SRCS)
 test_kfd_rules_LDFLAGS := -Wl,--wrap=ioctl,--wrap=uname
 
