@@ -204,17 +204,11 @@ int read_text(int fd, char *text, size_t size)
 	return strlen(text) == len ? 0 : -EINVAL;
 }
 
-/* Of the call itself, or of what is gone. All others may be those of a file system, or of the network behind it. */
-static bool is_own_error(int err)
-{
-	return err == ENOMEM || err == ENOENT || err == ESRCH || err == EBADF || err == EPERM || err == ENOSYS;
-}
-
 int stat_quietly(int dir_fd, const char *path, struct stat *ret)
 {
-	struct statx from = { 0 };
+	struct statx from;
 
-	if (statx(dir_fd, path, AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &from) && is_own_error(errno))
+	if (statx(dir_fd, path, AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &from))
 		return -errno;
 	*ret = (struct stat){
 		.st_mode = from.stx_mode,

@@ -219,7 +219,7 @@ int read_text(int fd, char *text, size_t size);
 
 /*
  * What a file is, with no question to its file system, which may be a user's and never answer: st_mode, st_dev, st_rdev and
- * st_ino; all 0 where the file system keeps even that to itself. @path "": @dir_fd itself. 0 or -errno, no message.
+ * st_ino. @path "": @dir_fd itself. 0 or -errno, which may be the file system's: no message.
  */
 int stat_quietly(int dir_fd, const char *path, struct stat *ret);
 
