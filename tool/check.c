@@ -270,21 +270,29 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	check_queues(c, task);
 }
 
-static void check_status(struct check *c, const struct task *task)
+static void check_tracer(const struct task *task)
 {
 	_cleanup_fclose_ FILE *f = open_proc(task, "status");
 	char line[256];
-	uint64_t kib;
 	int tracer;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "RssAnon: %" SCNu64, &kib) == 1 || sscanf(line, "RssShmem: %" SCNu64, &kib) == 1 ||
-		    sscanf(line, "VmSwap: %" SCNu64, &kib) == 1)
-			c->memory_bytes += kib << 10;
-		else if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer)
 			print_point(POINT_PROBLEM, task->name, "End the debugger",
 				    "is traced by pid %d: a process has one tracer", tracer);
-	}
+}
+
+/* Its part of memory that processes share: that is saved once. */
+static void add_memory(struct check *c, const struct task *task)
+{
+	_cleanup_fclose_ FILE *f = open_proc(task, "smaps_rollup");
+	char line[256];
+	uint64_t kib;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1 || sscanf(line, "Pss_Shmem: %" SCNu64, &kib) == 1 ||
+		    sscanf(line, "Swap: %" SCNu64, &kib) == 1)
+			c->memory_bytes += kib << 10;
 }
 
 /* ---- all ---- */
@@ -298,7 +306,8 @@ static int check_task(struct check *c, struct task *task)
 		return complain("pid %d: cannot ask the KFD's sysfs: %s", task->pid, strerror(-err));
 	task->uses_gpus = kfd.nr_gpus != 0;
 	c->vram_bytes += kfd.vram_bytes;
-	check_status(c, task);
+	check_tracer(task);
+	add_memory(c, task);
 	check_files(c, task);
 	check_mappings(c, task);
 	if (task->uses_gpus)

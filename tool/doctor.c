@@ -349,9 +349,10 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 	}
 	free_bytes = fs.f_bavail * (uint64_t)fs.f_bsize;
 	if (needed_bytes)
-		snprintf(needed, sizeof(needed), ", and about %" PRIu64 " MiB are needed", needed_bytes >> 20);
-	print_point(free_bytes < needed_bytes ? POINT_PROBLEM : POINT_OK, "images", NULL, "%s has %" PRIu64 " MiB free%s",
-		    directory, free_bytes >> 20, needed);
+		snprintf(needed, sizeof(needed), ", and up to %" PRIu64 " MiB are needed", needed_bytes >> 20);
+	print_point(free_bytes < needed_bytes ? POINT_WARNING : POINT_OK, "images",
+		    "Pages of zeros are left out, so that less may do; make room, or name another directory",
+		    "%s has %" PRIu64 " MiB free%s", directory, free_bytes >> 20, needed);
 	if (fs.f_type == TMPFS_MAGIC && !has_huge_pages(&st))
 		print_point(POINT_WARNING, "images", "Mount it with -o huge=within_size",
 			    "%s is a tmpfs without huge pages: writing to it takes several times the processor time",
