@@ -373,8 +373,8 @@ void pages_log_tally(const struct content_tally *tally, const char *what, size_t
 {
 	uint64_t bytes = atomic_load(&tally->bytes), ns = atomic_load(&tally->ended_ns) - atomic_load(&tally->began_ns);
 
-	pr_info("%s %zu processes: %" PRIu64 " bytes, %.0f %% zeros, copied in %.3f s; %s %.3f s; at most %" PRIu64
-		" KiB of buffers\n", what, nr_processes, bytes,
+	pr_info("%s %zu process%s: %" PRIu64 " bytes, %.0f %% zeros, copied in %.3f s; %s %.3f s; at most %" PRIu64
+		" KiB of buffers\n", what, nr_processes, nr_processes == 1 ? "" : "es", bytes,
 		bytes ? 100.0 * (double)atomic_load(&tally->zero_bytes) / (double)bytes : 0.0, (double)ns / 1e9, lasting,
 		seconds, atomic_load(&tally->most_bytes) >> 10);
 }
