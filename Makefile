@@ -16,13 +16,17 @@ BINDIR ?= /usr/bin
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
 MANDIR ?= /usr/share/man
 BUILD ?= build
+# Where the project is and takes reports. When set, --help, the pages and the packages say it.
+HOMEPAGE ?=
+# 1: a warning of the compiler is an error, as in CRIU's tree and in continuous integration.
+WERROR ?= 0
 # CRIU's build sets CONFIG_AMDGPU; on its own the plugin is what is wanted.
 CONFIG_AMDGPU ?= y
 
 PLUGIN_LIBS := libdrm_amdgpu libdrm libprotobuf-c
 CFLAGS ?= -O2 -g
 # Expanded when used: on a bare machine, "make check" installs pkg-config first.
-PLUGIN_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wshadow -fPIC -fvisibility=hidden -pthread \
+PLUGIN_CFLAGS = -std=gnu11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Wshadow -fPIC -fvisibility=hidden -pthread \
 	$(shell $(PKG_CONFIG) --cflags $(PLUGIN_LIBS)) -iquote . -I$(BUILD)/proto
 # CRIU's build defines it; the sources do so themselves, where they need it.
 PLUGIN_UNDEFS := -U_GNU_SOURCE
@@ -42,7 +46,7 @@ PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard tool/*.c))
 TOOL_PARTS := $(BUILD)/plugin/parts.a
 TOOL_LIBS := libprotobuf-c libarchive
-TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS))
+TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS)) $(if $(HOMEPAGE),-DHOMEPAGE='"$(HOMEPAGE)"')
 TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(TOOL_LIBS)) -ldl
 
 # criu's own packages have pages amdgpu_plugin and criu-amdgpu-plugin. Pages are built where one of the tools is there, and installed when they were built.
@@ -94,7 +98,8 @@ man: $(MAN_PAGES)
 $(BUILD)/man/$(PAGE).1: $(PLUGIN_NAME).txt
 $(BUILD)/man/$(TOOL).1: tool/$(TOOL).txt
 $(MAN_PAGES): | $(BUILD)/man
-	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
+	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) \
+		$(if $(HOMEPAGE),-a homepage=$(HOMEPAGE)) $<
 
 $(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
@@ -117,13 +122,15 @@ ifeq ($(CONFIG_AMDGPU),y)
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
 	for page in $(MAN_PAGES); do \
 		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
+	if [ -e $(BUILD)/man/$(TOOL).1 ]; then ln -sf $(TOOL).1 $(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1; fi
 endif
 .PHONY: install
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
 	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) $(DESTDIR)$(BINDIR)/checkpointctl-amdgpu \
-		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%)
+		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%) \
+		$(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1
 endif
 .PHONY: uninstall
 

@@ -10,7 +10,11 @@ HARDWARE_PROGRAMS := $(addprefix $(WORKLOADS_DIR)/,gpujob sharejob hipjob $(if $
 HARDWARE_FILES := tests/hardware/facts.sh tests/hardware/cases.sh tests/hardware/programs.sh tests/e2e/lib.sh docs/pytorch-steps.py \
 	$(addprefix tests/asicsim/gcn/programs/,busy.cl device.h)
 
-hardware-build: all $(HARDWARE_PROGRAMS)
+HARDWARE_PAGE := $(BUILD)/man/amdgpu-checkpoint-test.1
+$(HARDWARE_PAGE): tests/hardware/amdgpu-checkpoint-test.txt | $(BUILD)/man
+	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
+
+hardware-build: all $(HARDWARE_PROGRAMS) $(if $(ASCIIDOCTOR)$(A2X),$(HARDWARE_PAGE))
 hardware:
 	@$(MAKE) --no-print-directory -s hardware-build
 	@tests/hardware/run $(HARDWARE_OPTIONS)
@@ -18,5 +22,9 @@ install-hardware: hardware-build
 	install -D -m 755 -t $(DESTDIR)$(TESTDIR) tests/hardware/run $(HARDWARE_PROGRAMS)
 	install -m 644 -t $(DESTDIR)$(TESTDIR) $(HARDWARE_FILES)
 	mkdir -p $(DESTDIR)$(BINDIR)
-	ln -sf $(TESTDIR)/run $(DESTDIR)$(BINDIR)/amdgpu-checkpoint-test
-.PHONY: hardware hardware-build install-hardware
+	ln -srf $(DESTDIR)$(TESTDIR)/run $(DESTDIR)$(BINDIR)/amdgpu-checkpoint-test
+	if [ -e $(HARDWARE_PAGE) ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $(HARDWARE_PAGE); fi
+uninstall-hardware:
+	rm -rf $(DESTDIR)$(TESTDIR) $(DESTDIR)$(BINDIR)/amdgpu-checkpoint-test \
+		$(DESTDIR)$(MANDIR)/man1/amdgpu-checkpoint-test.1
+.PHONY: hardware hardware-build install-hardware uninstall-hardware
