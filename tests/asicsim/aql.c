@@ -234,8 +234,17 @@ static int kernel_gather(struct aql_run *run, struct chip_wave *w, u64 offset, u
 	return store(run, w->args[0], &w->sum, sizeof(w->sum));
 }
 
+/* Ends so many nanoseconds after its begin, whether it runs or is preempted. */
+static int kernel_nap(struct aql_run *run, struct chip_wave *w, u64 offset, u32 words)
+{
+	if (!w->sum)
+		w->sum = ktime_get_ns() + w->args[0];
+	return ktime_get_ns() < w->sum ? -EAGAIN : 0;
+}
+
 static int (*const kernels[])(struct aql_run *run, struct chip_wave *w, u64 offset, u32 words) = {
 	[1] = kernel_fill, [2] = kernel_add, [3] = kernel_copy, [4] = kernel_checksum, [5] = kernel_gather,
+	[6] = kernel_nap,
 };
 
 static bool kernel_is_known(u32 kernel)

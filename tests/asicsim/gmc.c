@@ -48,13 +48,14 @@ static int gmc_early_init(struct amdgpu_ip_block *block)
 {
 	static struct amdgpu_gmc_funcs funcs;
 	struct amdgpu_device *adev = block->adev;
+	struct asicsim_config config;
 	int err = WITH_ITS_CORE(adev, real->early_init(block));
 
 	if (err)
 		return err;
 	adev->asic_type = chip_model_of(adev)->type;
-	if (chip_model_of(adev)->memory_core)
-		adev->gmc.xgmi.supported = false;
+	chip_config_read(adev, &config);
+	adev->gmc.xgmi.supported &= !chip_model_of(adev)->memory_core || config.hive_size;
 	funcs = *adev->gmc.gmc_funcs;
 	funcs.flush_gpu_tlb = flush_gpu_tlb;
 	funcs.flush_gpu_tlb_pasid = flush_gpu_tlb_pasid;

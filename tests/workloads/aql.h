@@ -5,6 +5,7 @@
 #ifndef WORKLOADS_AQL_H
 #define WORKLOADS_AQL_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #define AQL_KERNEL_MAGIC 0x314b4d4953444b46ull
 
 enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
-enum { AQL_KERNEL_FILL = 1, AQL_KERNEL_ADD = 2, AQL_KERNEL_COPY = 3, AQL_KERNEL_GATHER = 5 /* waits in the middle */ };
+enum { AQL_KERNEL_FILL = 1, AQL_KERNEL_ADD = 2, AQL_KERNEL_COPY = 3, AQL_KERNEL_GATHER = 5 /* waits in the middle */, AQL_KERNEL_NAP /* ends after so many ns */ };
 
 struct aql_dispatch {
 	uint16_t header, setup, workgroup[3], pad;
@@ -37,6 +38,19 @@ struct aql_kernel {
 	uint64_t magic;
 	uint32_t kernel, pad[13];
 };
+
+/* As ROCm's runtime describes a queue, around its indices. */
+struct aql_runtime_queue {
+	uint32_t type, features;
+	uint64_t ring, doorbell_signal;
+	uint32_t size, reserved1; /* packets */
+	uint64_t id, reserved2[2];
+	volatile uint64_t write_index;
+	uint64_t reserved3[8];
+	volatile uint64_t read_index;
+};
+_Static_assert(offsetof(struct aql_runtime_queue, write_index) == 0x38, "amd_queue_t");
+_Static_assert(offsetof(struct aql_runtime_queue, read_index) == 0x80, "amd_queue_t");
 
 static inline void aql_ring_init(void *ring)
 {

@@ -7,6 +7,9 @@
  * "aql" is held up by a barrier, so that no kernel runs; "wave" by a kernel that has added up a part of an array, and
  * so is stopped in the middle whenever the queue is; "code" by a kernel of real code, which only asicsim executes;
  * "assert" by one whose assertion fails when it is let go, which only the process' own trap handler tells.
+ *
+ * Others are not: before a step of "nap" runs a kernel that ends by itself after a while, and "idle" has only the sum. "old" is
+ * the same after a million packets.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +32,8 @@
 #define TOLD_AT      24u  /* in the save area, as kfd_context_save_area_header of <linux/kfd_ioctl.h> has it since Linux 6.5 */
 #define TOLD_ABORT   1u   /* EC_QUEUE_WAVE_ABORT */
 #define COUNT_DOWN_FROM (1ll << 40)
+#define NAP_NS		500000000ull
+#define OLD_PACKETS	1000000u
 
 /* What a kernel that waits gets, gives, and waits for. */
 struct gather {
@@ -43,7 +48,8 @@ struct failing {
 };
 
 struct memory {
-	struct aql_kernel add, gather;
+	struct aql_kernel add, gather, nap;
+	uint64_t nap_arguments[4];
 	uint64_t arguments[2][4]; /* from A to B and back */
 	struct aql_signal done, gates[GATES];
 	struct gather gathers[GATES];
@@ -60,7 +66,7 @@ static void *save_area;
 static uint64_t save_area_bytes;
 static uint32_t queue_id;
 static volatile uint64_t *doorbell;
-static uint64_t next_packet, steps; /* steps: dispatches submitted; all but the last are let go */
+static uint64_t steps; /* steps: dispatches submitted; all but the last are let go */
 
 static struct memory *memory(void)
 {
@@ -72,9 +78,14 @@ static uint64_t va_of(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
+static struct aql_runtime_queue *head(void)
+{
+	return pointers.cpu;
+}
+
 static void packet_put(const void *packet)
 {
-	aql_put(ring.cpu, (volatile uint64_t *)((uint8_t *)pointers.cpu + 64), doorbell, next_packet++, packet);
+	aql_put(ring.cpu, &head()->write_index, doorbell, head()->write_index, packet);
 }
 
 static void dispatch_put(const void *kernel, uint16_t group, uint32_t words, const void *arguments,
@@ -99,9 +110,27 @@ static void dispatch_put(const void *kernel, uint16_t group, uint32_t words, con
 static const struct holder {
 	const char *code; /* that is loaded, NULL: none */
 	void (*put)(uint64_t step);
-	void (*let_go)(uint64_t step);
+	void (*let_go)(uint64_t step); /* NULL: it ends by itself, and so do all steps */
 	int (*check)(uint64_t step, uint32_t gpu_id);
 } *holder;
+
+static void nothing_put(uint64_t step)
+{
+	(void)step;
+}
+
+static void nap_put(uint64_t step)
+{
+	(void)step;
+	dispatch_put(&memory()->nap, 64, 1, memory()->nap_arguments, NULL);
+}
+
+static int nothing_check(uint64_t step, uint32_t gpu_id)
+{
+	(void)step;
+	(void)gpu_id;
+	return 0;
+}
 
 static void barrier_put(uint64_t step)
 {
@@ -115,13 +144,6 @@ static void barrier_put(uint64_t step)
 static void barrier_let_go(uint64_t step)
 {
 	__atomic_store_n(&memory()->gates[step % GATES].value, 0, __ATOMIC_RELEASE);
-}
-
-static int barrier_check(uint64_t step, uint32_t gpu_id)
-{
-	(void)step;
-	(void)gpu_id;
-	return 0;
 }
 
 static void gather_put(uint64_t step)
@@ -209,7 +231,9 @@ static int failing_check(uint64_t step, uint32_t gpu_id)
 		      went_on ? ", while the kernel went on" : "");
 }
 
-static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, barrier_check };
+static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, nothing_check };
+static const struct holder by_nap = { NULL, nap_put, NULL, nothing_check };
+static const struct holder by_nothing = { NULL, nothing_put, NULL, nothing_check };
 static const struct holder by_gather = { NULL, gather_put, gather_let_go, gather_check };
 static const struct holder by_code = { "busy", code_put, code_let_go, code_check };
 static const struct holder by_assert = { "failing", failing_put, failing_let_go, failing_check };
@@ -228,13 +252,15 @@ static uint64_t steps_done(void)
 	return (uint64_t)(COUNT_DOWN_FROM - __atomic_load_n(&memory()->done.value, __ATOMIC_ACQUIRE));
 }
 
-/* Waits for the steps that were let go: all but the last. */
+/* Waits for the steps that were let go: all, or all but the last. */
 static int steps_wait(const struct job_gpu *gpu)
 {
-	for (unsigned int naps = 0; steps_done() != steps - 1; naps++) {
-		if (naps == 30000 || steps_done() >= steps)
+	uint64_t wanted = holder->let_go ? steps - 1 : steps;
+
+	for (unsigned int naps = 0; steps_done() != wanted; naps++) {
+		if (naps == 30000 || steps_done() > wanted)
 			return report(EILSEQ, "gpu %#x: AQL queue: %" PRIu64 " dispatches let go, %" PRIu64 " done",
-				      gpu->gpu->gpu_id, steps - 1, steps_done());
+				      gpu->gpu->gpu_id, wanted, steps_done());
 		usleep(1000);
 	}
 	return 0;
@@ -253,8 +279,8 @@ static int queue_create(struct job_gpu *gpu)
 	struct kfd_ioctl_create_queue_args create = {
 		.ring_base_address = ring.va,
 		.ring_size = AQL_PACKETS * AQL_PACKET_BYTES,
-		.write_pointer_address = pointers.va + 64,
-		.read_pointer_address = pointers.va,
+		.write_pointer_address = va_of((void *)&head()->write_index),
+		.read_pointer_address = va_of((void *)&head()->read_index),
 		.gpu_id = gpu->gpu->gpu_id,
 		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
 		.queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
@@ -321,6 +347,8 @@ static void memory_fill(void)
 	memset(m, 0, sizeof(*m));
 	m->add = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_ADD };
 	m->gather = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_GATHER };
+	m->nap = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_NAP };
+	m->nap_arguments[0] = NAP_NS;
 	m->done.value = COUNT_DOWN_FROM;
 	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
@@ -331,6 +359,8 @@ static void memory_fill(void)
 	}
 	aql_ring_init(ring.cpu);
 	memset(pointers.cpu, 0, KFD_PAGE_SIZE);
+	head()->ring = ring.va;
+	head()->size = AQL_PACKETS;
 }
 
 static int handler_set(const struct job_gpu *gpu)
@@ -371,6 +401,44 @@ static int queue_setup(struct job_gpu *gpu, const struct holder *by)
 	return err;
 }
 
+static int queue_end(const struct job_gpu *gpu, uint32_t id)
+{
+	struct kfd_ioctl_destroy_queue_args destroy = { .queue_id = id };
+	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &destroy);
+
+	return err ? report(-err, "gpu %#x: DESTROY_QUEUE (AQL): %s", gpu->gpu->gpu_id, strerror(-err)) : 0;
+}
+
+/* Of two queues in the same memory, the first one ends: its number and its doorbell are free. */
+static int idle_setup(struct job_gpu *gpu)
+{
+	int err = queue_setup(gpu, &by_nothing);
+	uint32_t first = queue_id;
+
+	err = err ? err : steps_wait(gpu);
+	head()->write_index = head()->read_index = 0;
+	err = err ? err : queue_create(gpu);
+	return err ? err : queue_end(gpu, first);
+}
+
+static int nap_setup(struct job_gpu *gpu)
+{
+	return queue_setup(gpu, &by_nap);
+}
+
+static int old_setup(struct job_gpu *gpu)
+{
+	static const struct aql_barrier nothing = { .header = AQL_BARRIER_AND };
+	int err = queue_setup(gpu, &by_nothing);
+
+	for (unsigned int i = 0; !err && i < OLD_PACKETS; i++) {
+		while (head()->write_index - head()->read_index >= AQL_PACKETS)
+			usleep(0);
+		packet_put(&nothing);
+	}
+	return err;
+}
+
 static int aql_setup(struct job_gpu *gpu)
 {
 	return queue_setup(gpu, &by_barrier);
@@ -400,7 +468,8 @@ static int aql_step(struct job_gpu *gpu)
 	if (err)
 		return err;
 	step_submit();
-	holder->let_go(last);
+	if (holder->let_go)
+		holder->let_go(last);
 	return 0;
 }
 
@@ -421,18 +490,18 @@ static int aql_check(struct job_gpu *gpu)
 
 static int aql_teardown(struct job_gpu *gpu)
 {
-	struct kfd_ioctl_destroy_queue_args destroy = { .queue_id = queue_id };
 	struct kfd_bo *const bos[] = { &ring, &pointers, &eop, &memory_bo };
-	int err = kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &destroy);
+	int err = queue_end(gpu, queue_id);
 
-	if (err)
-		return report(-err, "gpu %#x: DESTROY_QUEUE (AQL): %s", gpu->gpu->gpu_id, strerror(-err));
 	for (unsigned int i = 0; !err && i < sizeof(bos) / sizeof(*bos); i++)
 		err = kfd_bo_free(gpu->kfd, bos[i]);
 	return err ? err : save_area_reuse(gpu);
 }
 
 const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_idle = { "idle", idle_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_nap = { "nap", nap_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_old = { "old", old_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_wave = { "wave", wave_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_assert = { "assert", assert_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_code = { "code", code_setup, aql_step, aql_check, aql_teardown };
