@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks, by number: GET_VERSION, an event to see what kernel it is,
- * SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
+ * CREATE_QUEUE and its end, SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -18,6 +18,37 @@ struct kfd_ioctl_get_version_args {
 };
 _Static_assert(sizeof(struct kfd_ioctl_get_version_args) == 8, "ABI");
 #define AMDKFD_IOC_GET_VERSION _IOR('K', 0x01, struct kfd_ioctl_get_version_args)
+
+#define KFD_IOC_QUEUE_TYPE_SDMA	       1
+#define KFD_IOC_QUEUE_TYPE_COMPUTE_AQL 2
+
+/* As it was up to Linux 6.10: later ones take a further field for none. */
+struct kfd_ioctl_create_queue_args {
+	uint64_t ring_base_address;
+	uint64_t write_pointer_address;
+	uint64_t read_pointer_address;
+	uint64_t doorbell_offset; /* out */
+	uint32_t ring_size;
+	uint32_t gpu_id;
+	uint32_t queue_type;
+	uint32_t queue_percentage;
+	uint32_t queue_priority;
+	uint32_t queue_id; /* out */
+	uint64_t eop_buffer_address;
+	uint64_t eop_buffer_size;
+	uint64_t ctx_save_restore_address;
+	uint32_t ctx_save_restore_size;
+	uint32_t ctl_stack_size;
+};
+_Static_assert(sizeof(struct kfd_ioctl_create_queue_args) == 88, "ABI");
+#define AMDKFD_IOC_CREATE_QUEUE _IOWR('K', 0x02, struct kfd_ioctl_create_queue_args)
+
+struct kfd_ioctl_destroy_queue_args {
+	uint32_t queue_id;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_ioctl_destroy_queue_args) == 8, "ABI");
+#define AMDKFD_IOC_DESTROY_QUEUE _IOWR('K', 0x03, struct kfd_ioctl_destroy_queue_args)
 
 #define KFD_IOC_EVENT_SIGNAL 0
 

@@ -397,6 +397,64 @@ static int render_take(struct dump *dump, struct process *process)
 	return err;
 }
 
+/* ---- queues that are saved between kernels only ---- */
+
+/* How long they may take to end what they do, and for how long they run before they are asked again. */
+#define DRAIN_SECONDS 5
+#define DRAIN_USEC    20000
+
+static bool has_such_gpu(const struct dump *dump)
+{
+	for (unsigned int i = 0; i < dump->machine->nr_nodes; i++)
+		if (mes_maps(dump->machine->nodes[i]))
+			return true;
+	return false;
+}
+
+static int ask_busy(const struct dump *dump, bool *ret)
+{
+	int err = 0;
+
+	*ret = false;
+	for (size_t i = 0; !err && !*ret && i < dump->nr_processes; i++) {
+		const struct process *process = &dump->processes[i];
+		_cleanup_(kfd_state_done) struct kfd_state state = process->image.state;
+
+		err = has_kfd(process) ? kfd_checkpoint(process->file->fd, process->file->pid, &state) : 0;
+		*ret = !err && mes_judge_all(&state, dump->machine) == MES_BUSY;
+	}
+	return err;
+}
+
+static int run_for_a_moment(struct dump *dump)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = has_kfd(&dump->processes[i]) ? kfd_unpause(dump->processes[i].file->fd) : 0;
+	if (err)
+		return fail(err, "cannot let GPU queues end what they do: %m");
+	usleep(DRAIN_USEC);
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = has_kfd(&dump->processes[i]) ? pause_process(&dump->processes[i]) : 0;
+	return err;
+}
+
+/* No task runs that could give them more to do. What is still busy then is refused like all that cannot be restored. */
+static int drain(struct dump *dump)
+{
+	double end = monotonic_seconds() + DRAIN_SECONDS;
+	bool busy = has_such_gpu(dump);
+	int err = busy ? ask_busy(dump, &busy) : 0;
+
+	while (!err && busy && monotonic_seconds() < end) {
+		err = run_for_a_moment(dump);
+		if (!err)
+			err = ask_busy(dump, &busy);
+	}
+	return err;
+}
+
 /* ---- pause, all ---- */
 
 static int check_kfd(struct kfd_rules *ret)
@@ -511,7 +569,8 @@ static int pause_all(struct dump *dump)
 		err = check_restorable(dump);
 	if (err || !dump->nr_processes)
 		return err;
-	return take_all(dump);
+	err = drain(dump);
+	return err ? err : take_all(dump);
 }
 
 int dump_pause(struct dump *dump)

@@ -22,6 +22,7 @@ struct shared_task {
 	pid_t pid; /* in its own pid namespace, the same one for all */
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
+	unsigned int first_queue, nr_queues; /* that are made again after RESUME */
 	int contents; /* the worker's token, 1 more, when the main process waits for its contents; else 0 */
 };
 
@@ -38,6 +39,7 @@ struct shared_gpu {
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define SHARED_MAX_TASKS  65536
 #define SHARED_MAX_RANGES (1u << 20)
+#define SHARED_MAX_QUEUES (1u << 20)
 #define SHARED_MAX_FILES  (1u << 20)
 
 /* Temporary cgroups, in which tasks hide GPUs from themselves: at one time, or of tasks that died while they did. */
@@ -63,11 +65,12 @@ struct shared {
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
 	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
-	unsigned int nr_tasks, nr_ranges, nr_gpus;
+	unsigned int nr_tasks, nr_ranges, nr_gpus, nr_queues;
 	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
 	struct shared_gpu gpus[SHARED_MAX_GPUS];
+	struct mes_queue queues[SHARED_MAX_QUEUES];
 	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
@@ -100,6 +103,8 @@ int shared_check_losses(const struct shared *shared, const struct shared_gpu_fil
 
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
+/* Adds queues to a task of which none were added. 0 or -errno. */
+int shared_add_queues(struct shared *shared, struct shared_task *task, const struct mes_queue *queues, size_t nr);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
 
@@ -223,6 +228,8 @@ struct restored_task {
 	int kfd_token;		 /* of the file of /dev/kfd; -1 */
 	int contents_token;	 /* of the worker while it copies; -1 */
 	uint32_t nr_files;	 /* that were restored so far */
+	struct mes_queue *queues; /* that RESTORE does not get, and those that it does beside them */
+	size_t nr_queues;
 	struct share_task share;
 	struct shared_task *noted; /* in restore->shared, once the state is put in */
 	struct shared_keeper keeper;

@@ -157,6 +157,14 @@ static bool needs_own_pages(const struct restore *restore, const struct shared_t
 	return task->nr_ranges && !driver_waits_for_pages(&restore->driver) && !criu_restores_one_task();
 }
 
+/* A task that is in the middle of that must not run on if criu dies. */
+static int make_queues_again(const struct restore *restore, pid_t pid, const struct shared_task *task)
+{
+	int err = tasks_end_with_tracer();
+
+	return err ? err : mes_make_again(pid, &restore->shared->queues[task->first_queue], task->nr_queues);
+}
+
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
 	const struct svm_range *ranges = &restore->shared->ranges[task->first_range];
@@ -168,7 +176,8 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
 			pid, strerror(-err));
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
-	return restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+	return err || !task->nr_queues ? err : make_queues_again(restore, pid, task);
 }
 
 static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)

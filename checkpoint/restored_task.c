@@ -22,6 +22,7 @@ void restored_task_done(struct restored_task *task)
 	gpus_done(&task->gpus);
 	share_task_done(&task->share);
 	vma_bos_done(&task->bos);
+	free(task->queues);
 	kfd_image_free(task->image);
 }
 
@@ -156,10 +157,15 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 }
 
 /* The records of queues become what the local driver takes. */
-static int prepare_queues(const struct restored_task *task, struct kfd_state *state)
+static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 {
 	const struct topology *machine = task->restore->machine;
-	int err = limits_check_harm(state, machine, &task->restore->driver);
+	int err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
+
+	if (!err)
+		err = mes_cut(state, machine);
+	if (!err)
+		err = limits_check_harm(state, machine, &task->restore->driver);
 
 	if (err)
 		return err;
@@ -180,6 +186,8 @@ static int put_in(struct restored_task *task, int kfd)
 	if (err)
 		return err;
 	err = shared_add_task(task->restore->shared, kfd >= 0, state, &task->noted);
+	if (!err)
+		err = shared_add_queues(task->restore->shared, task->noted, task->queues, task->nr_queues);
 	if (err)
 		return err;
 	err = kfd >= 0 ? runtime_enable(kfd, state) : 0;

@@ -97,6 +97,22 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
 }
 
+int shared_add_queues(struct shared *shared, struct shared_task *task, const struct mes_queue *queues, size_t nr)
+{
+	bool fits;
+
+	pthread_mutex_lock(&shared->lock);
+	fits = nr <= SHARED_MAX_QUEUES - shared->nr_queues;
+	if (fits) {
+		task->first_queue = shared->nr_queues;
+		task->nr_queues = (unsigned int)nr;
+		for (size_t i = 0; i < nr; i++)
+			shared->queues[shared->nr_queues++] = queues[i];
+	}
+	pthread_mutex_unlock(&shared->lock);
+	return fits ? 0 : fail(-E2BIG, "more than %u queues of gfx11 cannot be restored", SHARED_MAX_QUEUES);
+}
+
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)
 {
 	unsigned int nr = shared->nr_tasks;

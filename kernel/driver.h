@@ -75,7 +75,7 @@ enum limit {
 	LIMIT_NONE, /* nothing is known against it */
 	LIMIT_BUSY, /* of limits_of_gpu(): a dump is refused while a kernel runs there */
 	LIMIT_LOSS, /* the process would not come back whole: whoever wants to may try */
-	LIMIT_HARM, /* RESTORE would harm the kernel: never tried */
+	LIMIT_HARM, /* RESTORE would harm the kernel, or there is no way at all: never tried */
 };
 
 /*

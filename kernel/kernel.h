@@ -7,6 +7,7 @@
 #include "kernel/inject.h"
 #include "kernel/kfd.h"
 #include "kernel/machine.h"
+#include "kernel/mes.h"
 #include "kernel/state.h"
 #include "kernel/tasks.h"
 

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "kernel/driver.h"
+#include "kernel/mes.h"
 #include "amdgpu_plugin_util.h"
 
 /*
@@ -46,22 +46,6 @@ static bool overruns_in_partitions(const struct driver_release *driver)
 	return driver_may_be_any(driver) || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
 }
 
-/*
- * RESTORE takes the buffer of a queue's write pointer for one that it has looked up (init_user_queue()): from 6.12 on, but for
- * 6.12.111 and later of 6.12, until 7.2. Patches of 6.18 and 7.1 that mend it were not looked for. An amdgpu-dkms may have
- * such changes one or two releases before, and the mend one later.
- */
-static bool crashes_on_mes(const struct driver_release *driver)
-{
-	if (driver_is_since(driver, 7, driver->dkms ? 3 : 2))
-		return false;
-	if (driver_may_be_any(driver))
-		return true;
-	if (!driver->dkms && driver->major == 6 && driver->minor == 12)
-		return driver->patch < 111;
-	return driver_is_since(driver, 6, driver->dkms ? 10 : 12);
-}
-
 /* Control stacks of gfx9: releases between 6.12 and 7.2 were not looked at (stack_of() sees it in what is saved). */
 static bool saves_no_stacks(const struct driver_release *driver)
 {
@@ -76,11 +60,6 @@ static bool may_be_part_of_device(const struct topology_node *gpu, const struct 
 	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 }
 
-static bool is_run_by_mes(const struct topology_node *gpu)
-{
-	return topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000;
-}
-
 /* What RESTORE of the queue's record does to the kernel; an empty text: nothing. */
 static void find_harm(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
 		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
@@ -88,10 +67,7 @@ static void find_harm(const struct queue_record *record, const struct topology_n
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
 
 	why[0] = '\0';
-	if (is_run_by_mes(gpu) && crashes_on_mes(driver))
-		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver follows a NULL pointer in the kernel for queues that the "
-			 "GPU's scheduler (MES) runs, as on gfx11 and later");
-	else if (is_compute && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine))
+	if (is_compute && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine))
 		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
 			 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
 			 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
@@ -105,10 +81,7 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
 
 	why[0] = '\0';
-	if (is_run_by_mes(gpu))
-		snprintf(why, LIMITS_TEXT_MAX, "kernels do not restore queues that the GPU's scheduler (MES) runs, as on "
-			 "gfx11 and later");
-	else if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
+	if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
 		snprintf(why, LIMITS_TEXT_MAX, "this driver saves %u bytes of queue state where %" PRIu64 " XCCs have %" PRIu64
 			 ": only the first XCC would come back", record->mqd_size, nr_xcc, nr_xcc * COMPUTE_MQD_SIZE);
 	else if (stack_of(record, gpu) == STACK_LOST)
@@ -119,10 +92,26 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 			 "are nearly empty: dump again when fewer waves run", nr_xcc);
 }
 
+/*
+ * Queues that the GPU's scheduler (MES) maps: drivers save those of gfx11, and they are made again without RESTORE. That never
+ * gets one: from 6.12 to 6.12.110, and in later ones before 7.2, it follows a NULL pointer then (init_user_queue()).
+ */
+static enum limit limits_of_mes(const struct queue_record *record, const struct topology_node *gpu,
+				const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	if (mes_maps(gpu) && (driver_is_since(driver, 6, 6) || driver_may_be_any(driver)))
+		return mes_judge(record, why) == MES_FINE ? LIMIT_NONE : LIMIT_HARM;
+	snprintf(why, LIMITS_TEXT_MAX, "%s, which the GPU's scheduler (MES) maps", mes_maps(gpu) ?
+		 "Linux before 6.6 does not save the queues of gfx11" : "no kernel saves the queues of gfx12");
+	return LIMIT_HARM;
+}
+
 enum limit limits_of_queue(const struct queue_record *record, const struct topology_node *gpu,
 			   const struct topology *machine, const struct driver_release *driver,
 			   char why[LIMITS_TEXT_MAX])
 {
+	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000)
+		return limits_of_mes(record, gpu, driver, why);
 	find_harm(record, gpu, machine, driver, why);
 	if (why[0])
 		return LIMIT_HARM;
@@ -140,6 +129,8 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
 	struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
+		.format = QUEUE_FORMAT_AQL,
+		.percent = 100,
 		.cwsr_address = 1,
 		.ctl_stack_size = saves_no_stacks(driver) ? 0 : nr_mqds * ROCM_STACK,
 		.mqd_size = nr_mqds * COMPUTE_MQD_SIZE,
@@ -202,7 +193,9 @@ static int check_queues(pid_t pid, const struct kfd_state *state, const struct t
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try)
 {
-	return check_queues(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
+	int err = check_queues(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
+
+	return err ? err : mes_check(state, machine);
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)

@@ -170,14 +170,27 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		return -EPROTO;
 	*ret = (struct queue_record){
 		.at = at,
+		.ring_address = get_u64(bytes + 8),
+		.ring_size = get_u64(bytes + 16),
+		.read_address = get_u64(bytes + 24),
+		.write_address = get_u64(bytes + 32),
+		.eop_address = get_u64(bytes + 48),
 		.cwsr_address = get_u64(bytes + 56),
 		.gpu_id = get_u32(bytes + 64),
 		.type = get_u32(bytes + 68),
+		.format = get_u32(bytes + 72),
+		.number = get_u32(bytes + 76),
+		.priority = get_u32(bytes + 80),
+		.percent = get_u32(bytes + 84),
+		.doorbell = get_u32(bytes + 88),
+		.gws = get_u32(bytes + 92),
+		.eop_size = get_u32(bytes + 100),
 		.cwsr_size = get_u32(bytes + 104),
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),
 	};
 	rest = take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
+	ret->mqd = rest;
 	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
 		read_mqds(rest, ret);
 	return rest ? 1 : -EPROTO;

@@ -148,11 +148,23 @@ const struct topology_node *kfd_state_gpu(const struct kfd_state *state, const s
 #define QUEUE_TYPE_SDMA	     1u
 #define QUEUE_TYPE_SDMA_XGMI 3u
 
+/* Of queue_record.format (enum kfd_queue_format). */
+#define QUEUE_FORMAT_AQL 1u
+
 /* A queue, as struct kfd_criu_queue_priv_data of Linux' kfd_priv.h has it. */
 struct queue_record {
+	uint64_t ring_address, ring_size;	/* bytes */
+	uint64_t read_address, write_address;	/* of the indices: packets of an AQL queue, bytes of SDMA */
+	uint64_t eop_address;
 	uint64_t cwsr_address; /* where waves are saved when the queue is stopped; GPU VA */
 	uint32_t gpu_id;       /* user gpu id */
-	uint32_t type;
+	uint32_t type, format;
+	uint32_t number;       /* by which the process knows it */
+	uint32_t priority, percent;
+	uint32_t doorbell;     /* of the process' on the GPU, 8 bytes each */
+	uint32_t gws;	       /* not 0: it has a global wave sync */
+	uint32_t eop_size;     /* bytes */
+	const uint8_t *mqd;    /* in the state; NULL: not known */
 	uint32_t cwsr_size;	 /* bytes for the waves of one XCC */
 	uint32_t ctl_stack_size; /* bytes */
 	uint32_t mqd_size;	 /* bytes */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The scheduler of gfx11 (MES), in place of mes_v11_0.c: what the KFD asks of its firmware. A queue is mapped and unmapped
- * by itself, and what it was doing goes into its MQD. Firmware may do some things in either of two ways, as nobody outside
- * of AMD knows; parameters of the module choose.
+ * The scheduler of gfx11 (MES), in place of mes_v11_0.c: what the KFD asks of its firmware. A queue is mapped and
+ * unmapped by itself, and what it was doing goes into its MQD. Firmware may do some things in either of two ways, as
+ * nobody outside of AMD knows; parameters of the module choose.
  */
 #include <linux/moduleparam.h>
 
@@ -12,7 +12,8 @@
 
 static bool asicsim_mes_derives;
 module_param(asicsim_mes_derives, bool, 0644);
-MODULE_PARM_DESC(asicsim_mes_derives, "MES works out an AQL queue's read index from its write index, instead of counting");
+MODULE_PARM_DESC(asicsim_mes_derives,
+		 "MES works out an AQL queue's read index from its write index, instead of counting");
 
 static bool asicsim_mes_base = true;
 module_param(asicsim_mes_base, bool, 0644);
@@ -55,8 +56,8 @@ static bool has_one_wptr(struct chip *chip, const struct chip_vm *vm, const stru
 	own = chip_walk(chip, vm, in->wptr_addr, AMDGPU_PTE_READABLE);
 	spin_unlock_irqrestore(&chip->walk_lock, flags);
 	if (!gart || gart != own)
-		pr_err("asicsim: mes: the write pointer at %#llx of pasid %#x is not what is at %#llx of the GART\n", in->wptr_addr,
-		       vm->pasid, in->wptr_mc_addr);
+		pr_err("asicsim: mes: the write pointer at %#llx of pasid %#x is not what is at %#llx of the GART\n",
+		       in->wptr_addr, vm->pasid, in->wptr_mc_addr);
 	return gart && gart == own;
 }
 
@@ -64,9 +65,7 @@ static struct chip_queue *find_queue(struct chip *chip, u32 doorbell)
 {
 	struct chip_queue *q;
 
-	list_for_each_entry (q, &chip->queues, link)
-		if (q->doorbell == chip->doorbells + doorbell / 2)
-			return q;
+	list_for_each_entry(q, &chip->queues, link) if (q->doorbell == chip->doorbells + doorbell / 2) return q;
 	return NULL;
 }
 
@@ -77,14 +76,17 @@ static int add(struct chip *chip, struct mes_add_queue_input *in)
 	int err;
 
 	hiq->process = (struct chip_vm){
-		.vmid = chip_vmid_of(chip, 0, in->process_id), .pasid = in->process_id, .pd = in->page_table_base_addr,
+		.vmid = chip_vmid_of(chip, 0, in->process_id),
+		.pasid = in->process_id,
+		.pd = in->page_table_base_addr,
 	};
 	hiq->shaders = (struct chip_shaders){ .tba = in->tba_addr, .tma = in->tma_addr };
 	if (find_queue(chip, in->doorbell_offset)) {
 		pr_err("asicsim: mes: the doorbell %#x has a queue\n", in->doorbell_offset);
 		return -EEXIST;
 	}
-	err = claim(chip, in->process_context_addr, process, "process") ?: claim(chip, in->gang_context_addr, gang, "gang");
+	err = claim(chip, in->process_context_addr, process, "process")
+		      ?: claim(chip, in->gang_context_addr, gang, "gang");
 	if (err || !has_one_wptr(chip, &hiq->process, in))
 		return err ?: -EINVAL;
 	guards_check();
@@ -214,7 +216,8 @@ void mes_write_mqd(const struct chip_queue *q, void *mqd)
 		write_compute(q, mqd);
 }
 
-/* What is known is the place and whether the round is an odd one: the packets before the write index, a ring at most. */
+/* What is known is the place and whether the round is an odd one: the packets before the write index, a ring at most.
+ */
 void mes_derive(struct chip_queue *q, u64 end)
 {
 	u64 left;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A GPU like the AMD Radeon RX 7900 (Navi 31, gfx1100), as far as the KFD sees it: the graphics core is a GC 11.0.0, by which
- * the KFD chooses MQDs, queue manager and trap handler, and MES maps its queues (mes.c). Memory controller, hubs, DMA engines
- * and interrupts are those of mi100.c: what the KFD does with queues does not depend on them.
+ * A GPU like the AMD Radeon RX 7900 (Navi 31, gfx1100), as far as the KFD sees it: the graphics core is a GC 11.0.0, by
+ * which the KFD chooses MQDs, queue manager and trap handler, and MES maps its queues (mes.c). Memory controller, hubs,
+ * DMA engines and interrupts are those of mi100.c: what the KFD does with queues does not depend on them.
  */
 #include "chip.h"
 

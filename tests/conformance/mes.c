@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues that MES maps (gfx11): what CHECKPOINT gives of one, what its MQD tells, and how it comes back: RESTORE without it, and
- * after RESUME a CREATE_QUEUE that the stopped process is made to call, with its indices at 0. Packets that do nothing bring
- * the new queue to where the old one was. A doorbell is in no other address space: the call ARCH_GET_GS writes it.
+ * Queues that MES maps (gfx11): what CHECKPOINT gives of one, what its MQD tells, and how it comes back: RESTORE
+ * without it, and after RESUME a CREATE_QUEUE that the stopped process is made to call, with its indices at 0. Packets
+ * that do nothing bring the new queue to where the old one was. A doorbell is in no other address space: the call
+ * ARCH_GET_GS writes it.
  *
- * With a second argument "restore": that RESTORE takes the queue, which needs a driver that is mended (docs/kernel/mes.md).
+ * With a second argument "restore": that RESTORE takes the queue, which needs a driver that is mended
+ * (docs/kernel/mes.md).
  */
 #include <asm/prctl.h>
 #include <sys/user.h>
@@ -12,11 +14,11 @@
 #include "aql_test.h"
 #include "criu_test.h"
 
-#define ARENA	 (1ull << 30) /* save areas are large */
-#define BEFORE	 150u	      /* packets; more than twice the ring */
-#define AFTER	 200u
-#define STEP	 (AQL_PACKETS / 2)
-#define GFX11	 110000u
+#define ARENA		 (1ull << 30) /* save areas are large */
+#define BEFORE		 150u	      /* packets; more than twice the ring */
+#define AFTER		 200u
+#define STEP		 (AQL_PACKETS / 2)
+#define GFX11		 110000u
 #define DOORBELL_OF(gpu) (3ull << 62 | (uint64_t)(gpu) << 46)
 
 /* In dwords of struct v11_compute_mqd. */
@@ -147,7 +149,8 @@ static void take_out(void)
 	take_record();
 	check_u64(saved_mqd[MQD_STACK_OFFSET], saved_mqd[MQD_STACK_SIZE], "without a wave its stack is empty");
 	check_u64(saved_mqd[MQD_WAVE_OFFSET], saved_mqd[MQD_STACK_SIZE], "... and so is the memory for waves");
-	check_u64(saved_mqd[MQD_EOP_RPTR] & 0x1fff, saved_mqd[MQD_EOP_WPTR] & 0x1fff, "... and no end of a kernel is under way");
+	check_u64(saved_mqd[MQD_EOP_RPTR] & 0x1fff, saved_mqd[MQD_EOP_WPTR] & 0x1fff,
+		  "... and no end of a kernel is under way");
 	check_u64(saved_mqd[MQD_PQ_RPTR], BEFORE * 16 % (AQL_PACKETS * 16), "... and its place in the ring is known");
 	save_contents(state, contents);
 	if (!variant.record)

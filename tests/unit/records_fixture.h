@@ -45,6 +45,18 @@ static inline void fixture_queue(struct fixture_records *f, const struct queue_r
 {
 	uint8_t *at = fixture_add(f, 120 + (uint64_t)queue->mqd_size + queue->ctl_stack_size);
 
+	memcpy(at + 8, &queue->ring_address, sizeof(queue->ring_address));
+	memcpy(at + 16, &queue->ring_size, sizeof(queue->ring_size));
+	memcpy(at + 24, &queue->read_address, sizeof(queue->read_address));
+	memcpy(at + 32, &queue->write_address, sizeof(queue->write_address));
+	memcpy(at + 48, &queue->eop_address, sizeof(queue->eop_address));
+	fixture_u32(at + 72, queue->format);
+	fixture_u32(at + 76, queue->number);
+	fixture_u32(at + 80, queue->priority);
+	fixture_u32(at + 84, queue->percent);
+	fixture_u32(at + 88, queue->doorbell);
+	fixture_u32(at + 92, queue->gws);
+	fixture_u32(at + 100, queue->eop_size);
 	memcpy(at + 56, &queue->cwsr_address, sizeof(queue->cwsr_address));
 	fixture_u32(at + 64, queue->gpu_id);
 	fixture_u32(at + 68, queue->type);

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Makes queues of MES again, in a process that is stopped after RESUME (kernel/mes.h).
+ *
+ * All are made first, empty, with both indices 0. Then packets that do nothing go through each until it is where it
+ * was, half a ring at a time: firmware may know a full ring from an empty one by its indices' difference alone. What is
+ * written for that into rings and indices is put back. AQL queues whose last packet has been taken, and that ROCm's
+ * runtime made, begin their count anew: both indices are made smaller by whole rings, so that no more than a ring is
+ * rolled, however long they lived. A runtime reads the indices where they are; a program that makes queues by itself
+ * may count on its own, and gets its own count.
+ *
+ * Doorbells are in no other address space, and the stopped process writes them: ARCH_GET_GS stores the GS base at an
+ * address, in one piece of eight bytes.
+ */
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/syscall.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/inject.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
+#include "kernel/mes.h"
+#include "kernel/tasks.h"
+
+#define ROLL_SECONDS   10 /* in which a queue has to take a step */
+#define POLL_USEC      20
+#define DOORBELL_BYTES 8u
+#define MAPPED_OFFSET  (KFD_MMAP_GPU_UNIT - 1) /* of a mapping's offset: where in the GPU's doorbells */
+
+/* AQL packets and signals, as the HSA standard and ROCm's runtime lay them out. */
+#define PACKET_BYTES   64u
+#define PACKET_BARRIER 3u
+#define PACKET_HEADER  (PACKET_BARRIER | 1u << 8 | 2u << 9 | 2u << 11) /* in order, with fences of the system */
+#define SIGNAL_USER    1
+struct barrier {
+	uint16_t header, reserved[3];
+	uint64_t dependencies[5], reserved2, completion;
+};
+struct signal {
+	int64_t kind, value;
+	uint64_t mailbox, event, begin, end, reserved[2];
+};
+
+/* What ROCm's runtime has around the indices of an AQL queue (amd_queue_t). */
+#define RUNTIME_WRITE_AT 0x38u
+#define RUNTIME_READ_AT	 0x80u
+struct runtime_queue {
+	uint32_t type, features;
+	uint64_t base, doorbell_signal;
+	uint32_t size, reserved;
+};
+
+#define SDMA_NOP_MAX 0x4000u /* dwords of a packet that says how many follow it */
+
+/* What a queue had before, and what it is to have. */
+struct before {
+	uint64_t read, write; /* indices; in bytes of an SDMA queue */
+	uint64_t lowered;     /* by how much both become smaller */
+	uint64_t doorbell;    /* address */
+	uint8_t *ring;
+};
+
+struct again {
+	pid_t pid;
+	int memory; /* of the process */
+	int kfd;    /* its file of /dev/kfd, a number there */
+	struct device_vma *vmas;
+	size_t nr_vmas;
+	struct inject inject;
+	const struct mes_queue *queues;
+	size_t nr;
+	struct before *before; /* of each queue */
+};
+
+/* ---- the process' memory ---- */
+
+static int get(const struct again *again, uint64_t address, void *data, size_t size)
+{
+	ssize_t got = pread(again->memory, data, size, (off_t)address);
+
+	if (got == (ssize_t)size)
+		return 0;
+	return fail(got < 0 ? -errno : -EFAULT, "pid %d: cannot read %zu bytes of a queue at %#" PRIx64 ": %m",
+		    again->pid, size, address);
+}
+
+static int put(const struct again *again, uint64_t address, const void *data, size_t size)
+{
+	ssize_t written = pwrite(again->memory, data, size, (off_t)address);
+
+	if (written == (ssize_t)size)
+		return 0;
+	return fail(written < 0 ? -errno : -EFAULT, "pid %d: cannot write %zu bytes of a queue at %#" PRIx64 ": %m",
+		    again->pid, size, address);
+}
+
+static int put_word(const struct again *again, uint64_t address, uint64_t word)
+{
+	return put(again, address, &word, sizeof(word));
+}
+
+/* ---- where it was ---- */
+
+static bool is_compute(const struct mes_queue *queue)
+{
+	return queue->type == QUEUE_TYPE_COMPUTE;
+}
+
+static uint64_t ring_packets(const struct mes_queue *queue)
+{
+	return queue->ring_size / PACKET_BYTES;
+}
+
+/* The GPU may be slow to write the index: the place in the ring is exact. */
+static int find_index(const struct again *again, const struct mes_queue *queue, struct before *before)
+{
+	uint64_t packets = ring_packets(queue);
+
+	if (is_compute(queue))
+		before->read += (queue->at - before->read) & (packets - 1);
+	else
+		before->read = queue->at;
+	if (before->read <= before->write &&
+	    before->write - before->read <= (is_compute(queue) ? packets : queue->ring_size))
+		return 0;
+	return fail(-EBADMSG,
+		    "pid %d: queue %u on gpu %#x: its indices %#" PRIx64 " and %#" PRIx64 " do not fit its ring",
+		    again->pid, queue->number, queue->gpu_id, before->read, before->write);
+}
+
+static bool is_of_runtime(const struct again *again, const struct mes_queue *queue)
+{
+	struct runtime_queue head;
+
+	if (queue->read_index - queue->write_index != RUNTIME_READ_AT - RUNTIME_WRITE_AT ||
+	    pread(again->memory, &head, sizeof(head), (off_t)(queue->write_index - RUNTIME_WRITE_AT)) != sizeof(head))
+		return false;
+	return head.base == queue->ring && head.size == ring_packets(queue);
+}
+
+static int find_doorbell(const struct again *again, const struct mes_queue *queue, uint64_t *ret)
+{
+	uint64_t at = (uint64_t)queue->doorbell * DOORBELL_BYTES;
+
+	for (size_t i = 0; i < again->nr_vmas; i++) {
+		const struct device_vma *vma = &again->vmas[i];
+		uint64_t first = vma->offset & MAPPED_OFFSET;
+
+		if (vma->minor || kfd_mmap_type(vma->offset) != KFD_MMAP_TYPE_DOORBELL ||
+		    kfd_mmap_gpu_id(vma->offset) != queue->mapped_id || at < first ||
+		    at - first >= vma->end - vma->start)
+			continue;
+		*ret = vma->start + at - first;
+		return 0;
+	}
+	return fail(-EBADMSG, "pid %d: queue %u on gpu %#x: its doorbell is mapped nowhere", again->pid, queue->number,
+		    queue->gpu_id);
+}
+
+/* Reads what is there, and sets both indices to 0. */
+static int set_aside(const struct again *again, const struct mes_queue *queue, struct before *before)
+{
+	int err = find_doorbell(again, queue, &before->doorbell);
+
+	if (!err)
+		err = get(again, queue->read_index, &before->read, sizeof(before->read));
+	if (!err)
+		err = get(again, queue->write_index, &before->write, sizeof(before->write));
+	if (!err)
+		err = find_index(again, queue, before);
+	if (err)
+		return err;
+	before->ring = malloc(queue->ring_size);
+	if (!before->ring)
+		return -ENOMEM;
+	err = get(again, queue->ring, before->ring, queue->ring_size);
+	if (!err && is_compute(queue) && before->read == before->write && is_of_runtime(again, queue))
+		before->lowered = before->read & ~(ring_packets(queue) - 1);
+	if (!err)
+		err = put_word(again, queue->read_index, 0);
+	return err ? err : put_word(again, queue->write_index, 0);
+}
+
+/* ---- made ---- */
+
+static struct kfd_ioctl_create_queue_args create_args(const struct mes_queue *queue)
+{
+	return (struct kfd_ioctl_create_queue_args){
+		.ring_base_address = queue->ring,
+		.write_pointer_address = queue->write_index,
+		.read_pointer_address = queue->read_index,
+		.ring_size = (uint32_t)queue->ring_size,
+		.gpu_id = queue->gpu_id,
+		.queue_type = is_compute(queue) ? KFD_IOC_QUEUE_TYPE_COMPUTE_AQL : KFD_IOC_QUEUE_TYPE_SDMA,
+		.queue_percentage = queue->percent,
+		.queue_priority = queue->priority,
+		.eop_buffer_address = queue->eop,
+		.eop_buffer_size = queue->eop_size,
+		.ctx_save_restore_address = queue->cwsr,
+		.ctx_save_restore_size = queue->cwsr_size,
+		.ctl_stack_size = queue->stack_size,
+	};
+}
+
+static int create(struct again *again, const struct mes_step *step)
+{
+	const struct mes_queue *queue = &again->queues[step->queue];
+	struct kfd_ioctl_create_queue_args args = create_args(queue);
+	uint64_t doorbell;
+	int64_t result = 0;
+	int err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_CREATE_QUEUE, &args, &result);
+
+	if (err)
+		return err;
+	if (result)
+		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be made again: %m (CREATE_QUEUE)",
+			    again->pid, step->number, queue->gpu_id);
+	doorbell = (args.doorbell_offset & MAPPED_OFFSET) / DOORBELL_BYTES;
+	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
+		return 0;
+	return fail(-EBUSY,
+		    "pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %" PRIu64 " instead of %u%s",
+		    again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell,
+		    is_compute(queue)
+			    ? ""
+			    : ": another process holds an SDMA queue that it had: end that one, or choose another GPU "
+			      "by KFD_DEVICE_MAP");
+}
+
+static int destroy(struct again *again, uint32_t number)
+{
+	struct kfd_ioctl_destroy_queue_args args = { .queue_id = number };
+	int64_t result = 0;
+	int err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args, &result);
+
+	return err || !result ? err
+			      : fail((int)result, "pid %d: queue %u, which held a number, cannot be ended: %m",
+				     again->pid, number);
+}
+
+static int create_all(struct again *again)
+{
+	_cleanup_free_ struct mes_step *steps = NULL;
+	size_t nr = 0;
+	int err = mes_plan(again->queues, again->nr, &steps, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++)
+		err = create(again, &steps[i]);
+	for (size_t i = 0; !err && i < nr; i++)
+		err = steps[i].is_filler ? destroy(again, steps[i].number) : 0;
+	return err;
+}
+
+/* ---- rolled to where it was ---- */
+
+static int ring_doorbell(struct again *again, const struct before *before, uint64_t value)
+{
+	const uint64_t args[6] = { ARCH_GET_GS, before->doorbell }, own = again->inject.own.regs.gs_base;
+	int64_t result = 0;
+	int err;
+
+	again->inject.own.regs.gs_base = value;
+	err = inject_call(&again->inject, SYS_arch_prctl, args, &result);
+	again->inject.own.regs.gs_base = own;
+	return err || !result ? err
+			      : fail((int)result, "pid %d: cannot ring the doorbell at %#" PRIx64 ": %m", again->pid,
+				     before->doorbell);
+}
+
+/* Until the word is @value, or less by @most. */
+static int wait_for_word(const struct again *again, const struct mes_queue *queue, uint64_t address, uint64_t value,
+			 uint64_t most)
+{
+	double end = monotonic_seconds() + ROLL_SECONDS;
+	uint64_t word;
+	int err;
+
+	for (;;) {
+		err = get(again, address, &word, sizeof(word));
+		if (err || value - word <= most)
+			return err;
+		if (monotonic_seconds() > end)
+			return fail(-ETIME,
+				    "pid %d: queue %u on gpu %#x was made again and does not take packets that do "
+				    "nothing: it is at "
+				    "%#" PRIx64 " and not at %#" PRIx64,
+				    again->pid, queue->number, queue->gpu_id, word, value);
+		usleep(POLL_USEC);
+	}
+}
+
+/* Packets [from, to), which are in one piece; the last counts down a signal in a slot that they do not use. */
+static int roll_packets(struct again *again, const struct mes_queue *queue, const struct before *before, uint64_t from,
+			uint64_t to)
+{
+	_cleanup_free_ struct barrier *packets = calloc(to - from, sizeof(*packets));
+	uint64_t nr = ring_packets(queue), signal_at = queue->ring + to % nr * PACKET_BYTES;
+	struct signal signal = { .kind = SIGNAL_USER, .value = 1 };
+	int err;
+
+	if (!packets)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < to - from; i++)
+		packets[i].header = PACKET_HEADER;
+	packets[to - from - 1].completion = signal_at;
+	err = put(again, signal_at, &signal, sizeof(signal));
+	if (!err)
+		err = put(again, queue->ring + from % nr * PACKET_BYTES, packets, (to - from) * PACKET_BYTES);
+	if (!err)
+		err = put_word(again, queue->write_index, to);
+	if (!err)
+		err = ring_doorbell(again, before, to - 1);
+	return err ? err : wait_for_word(again, queue, signal_at + offsetof(struct signal, value), 0, 0);
+}
+
+/* Bytes [from, to), which are in one piece. */
+static int roll_bytes(struct again *again, const struct mes_queue *queue, const struct before *before, uint64_t from,
+		      uint64_t to)
+{
+	uint64_t next;
+	int err = 0;
+
+	for (uint64_t at = from; !err && at < to; at = next) {
+		uint64_t dwords = (to - at) / sizeof(uint32_t);
+		uint32_t nop;
+
+		dwords = dwords < SDMA_NOP_MAX ? dwords : SDMA_NOP_MAX;
+		nop = (uint32_t)(dwords - 1) << 16;
+		next = at + dwords * sizeof(uint32_t);
+		err = put(again, queue->ring + at % queue->ring_size, &nop, sizeof(nop));
+	}
+	if (!err)
+		err = put_word(again, queue->write_index, to);
+	if (!err)
+		err = ring_doorbell(again, before, to);
+	return err ? err : wait_for_word(again, queue, queue->read_index, to, 0);
+}
+
+/* Half a ring at a time, which ends where the ring does. */
+static int roll(struct again *again, const struct mes_queue *queue, const struct before *before)
+{
+	uint64_t target = before->read - before->lowered,
+		 step = (is_compute(queue) ? ring_packets(queue) : queue->ring_size) / 2;
+	int err = 0;
+
+	for (uint64_t from = 0, to; !err && from < target; from = to) {
+		to = target - from < step ? target : from + step;
+		err = (is_compute(queue) ? roll_packets : roll_bytes)(again, queue, before, from, to);
+	}
+	return err;
+}
+
+/* The signals tell where an AQL queue is, and its read index may come later: what is asked is whether it counts as
+ * before. */
+static int check_index(const struct again *again, const struct mes_queue *queue, uint64_t read)
+{
+	return is_compute(queue) ? wait_for_word(again, queue, queue->read_index, read, ring_packets(queue) / 2) : 0;
+}
+
+/* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
+ * there. */
+static int take_up(struct again *again, const struct mes_queue *queue, const struct before *before)
+{
+	uint64_t read = before->read - before->lowered, write = before->write - before->lowered;
+	int err = roll(again, queue, before);
+
+	if (!err)
+		err = check_index(again, queue, read);
+	if (!err)
+		err = put(again, queue->ring, before->ring, queue->ring_size);
+	if (!err)
+		err = put_word(again, queue->write_index, write);
+	if (err || write == read)
+		return err;
+	return ring_doorbell(again, before, is_compute(queue) ? write - 1 : write);
+}
+
+/* ---- all of it ---- */
+
+static int find_kfd(struct again *again)
+{
+	_cleanup_free_ int *numbers = NULL;
+	char path[64];
+	size_t nr = 0;
+	struct stat st;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", again->pid);
+	err = list_numbers(AT_FDCWD, path, &numbers, &nr);
+	for (size_t i = 0; !err && i < nr; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", again->pid, numbers[i]);
+		again->kfd = numbers[i];
+		if (!stat(path, &st) && device_is_kfd(&st))
+			return 0;
+	}
+	return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be made again",
+		    again->pid);
+}
+
+static int again_begin(struct again *again)
+{
+	char path[32];
+	int err = find_kfd(again);
+
+	if (!err)
+		err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/mem", again->pid);
+	again->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (again->memory < 0)
+		return fail(-errno, "cannot open %s: %m", path);
+	again->before = calloc(again->nr, sizeof(*again->before));
+	return again->before ? 0 : -ENOMEM;
+}
+
+static void again_done(struct again *again)
+{
+	for (size_t i = 0; again->before && i < again->nr; i++)
+		free(again->before[i].ring);
+	free(again->before);
+	free(again->vmas);
+	if (again->memory >= 0)
+		close(again->memory);
+}
+
+static int make_all(struct again *again)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < again->nr; i++)
+		err = again->queues[i].is_restored ? 0 : set_aside(again, &again->queues[i], &again->before[i]);
+	if (!err)
+		err = inject_look(again->pid, &again->inject);
+	if (!err)
+		err = inject_begin(&again->inject);
+	if (!err)
+		err = create_all(again);
+	for (size_t i = 0; !err && i < again->nr; i++)
+		err = again->queues[i].is_restored ? 0 : take_up(again, &again->queues[i], &again->before[i]);
+	return err ? err : inject_end(&again->inject);
+}
+
+int mes_make_again(pid_t pid, const struct mes_queue *queues, size_t nr)
+{
+	_cleanup_(again_done) struct again again = { .pid = pid, .memory = -1, .queues = queues, .nr = nr };
+	double began = monotonic_seconds();
+	int err = nr ? again_begin(&again) : 0;
+
+	if (err || !nr)
+		return err;
+	err = make_all(&again);
+	if (!err)
+		pr_info("pid %d: its queues of gfx11 were made again in %.3f s\n", pid, monotonic_seconds() - began);
+	return err;
+}

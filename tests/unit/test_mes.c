@@ -1,0 +1,721 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queues that MES maps: which are refused, which calls make them again, and that they are where they were then. The
+ * stopped process is this program; a KFD and firmware that are made up here answer its calls.
+ */
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "unit.h"
+#include "amdgpu_plugin_util.h"
+#include "kernel/inject.h"
+#include "kernel/kfd.h"
+#include "kernel/machine.h"
+#include "kernel/mes.h"
+#include "kernel/tasks.h"
+#include "log_stub.h"
+#include "records_fixture.h"
+
+#define GPU	    0x9e41u
+#define USER_GPU    0x1234u
+#define NR_QUEUES   6
+#define PACKETS	    64u
+#define RING_BYTES  (PACKETS * 64u)
+#define SDMA_FIRST  300u /* doorbell of the first SDMA queue */
+#define COMPUTE_MQD 2048u
+#define SDMA_MQD    512u
+#define STACK	    0xa000u
+
+/* ---- the process' memory ---- */
+
+/* As ROCm's runtime has it. */
+struct runtime_queue {
+	uint32_t type, features;
+	uint64_t base, signal;
+	uint32_t size, reserved;
+	uint64_t id, reserved1[2], write, reserved2[8], read;
+};
+
+static struct memory {
+	_Alignas(64) uint8_t ring[RING_BYTES];
+	struct runtime_queue head;
+} memory[NR_QUEUES];
+static uint64_t doorbells[1024];
+
+/* ---- KFD and firmware ---- */
+
+static struct live {
+	bool is_there;
+	struct kfd_ioctl_create_queue_args args;
+	uint32_t number, doorbell;
+	uint64_t at; /* packets, or bytes */
+} live[32];
+static bool derives, is_dead, loses_count;
+static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung;
+static uint32_t first_free_number, first_sdma;
+static int create_error;
+static bool is_begun;
+
+static uint32_t lowest(bool (*is_taken)(uint32_t value, uint32_t gpu), uint32_t from, uint32_t gpu)
+{
+	while (is_taken(from, gpu))
+		from++;
+	return from;
+}
+
+static bool number_is_taken(uint32_t number, uint32_t gpu)
+{
+	(void)gpu;
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
+		if (live[i].is_there && live[i].number == number)
+			return true;
+	return false;
+}
+
+static bool doorbell_is_taken(uint32_t doorbell, uint32_t gpu)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
+		if (live[i].is_there && live[i].doorbell == doorbell && live[i].args.gpu_id == gpu)
+			return true;
+	return false;
+}
+
+static int64_t create(struct kfd_ioctl_create_queue_args *args)
+{
+	struct live *q = live;
+
+	if (create_error)
+		return -create_error;
+	while (q->is_there)
+		q++;
+	*q = (struct live){ .args = *args };
+	q->number = lowest(number_is_taken, first_free_number, 0);
+	q->doorbell =
+		lowest(doorbell_is_taken, args->queue_type == KFD_IOC_QUEUE_TYPE_SDMA ? first_sdma : 0, args->gpu_id);
+	q->is_there = true;
+	assert_int_equal(*(uint64_t *)(uintptr_t)args->read_pointer_address, 0);
+	assert_int_equal(*(uint64_t *)(uintptr_t)args->write_pointer_address, 0);
+	args->queue_id = q->number;
+	args->doorbell_offset = 3ull << 62 | (uint64_t)args->gpu_id << 46 | q->doorbell * 8;
+	nr_created++;
+	return 0;
+}
+
+static int64_t destroy(const struct kfd_ioctl_destroy_queue_args *args)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
+		if (live[i].is_there && live[i].number == args->queue_id) {
+			live[i].is_there = false;
+			nr_destroyed++;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+struct packet {
+	uint16_t header, reserved[3];
+	uint64_t dependencies[5], reserved2, completion;
+};
+
+/* False where it stays. */
+static bool run_packet(struct live *q, uint8_t *ring)
+{
+	struct packet *packet = (struct packet *)(ring + q->at % PACKETS * 64);
+
+	if ((packet->header & 0xff) != 3 || packet->dependencies[0])
+		return false;
+	packet->header = 1;
+	if (packet->completion)
+		((int64_t *)(uintptr_t)packet->completion)[1]--;
+	q->at++;
+	nr_ran++;
+	return true;
+}
+
+static void run_aql(struct live *q, uint64_t end)
+{
+	uint64_t left = (end - q->at) % (2 * (uint64_t)PACKETS);
+
+	if (derives)
+		q->at = end - (left > PACKETS ? left - PACKETS : left);
+	while (q->at < end && run_packet(q, (uint8_t *)(uintptr_t)q->args.ring_base_address))
+		;
+	*(uint64_t *)(uintptr_t)q->args.read_pointer_address = loses_count ? q->at + PACKETS : q->at;
+}
+
+static void run_sdma(struct live *q, uint64_t end)
+{
+	const uint8_t *ring = (uint8_t *)(uintptr_t)q->args.ring_base_address;
+	uint32_t nop;
+
+	while (q->at < end) {
+		memcpy(&nop, ring + q->at % RING_BYTES, sizeof(nop));
+		if (nop & 0xff)
+			break;
+		q->at += 4 * (1 + (nop >> 16 & 0x3fff));
+		nr_ran++;
+	}
+	*(uint64_t *)(uintptr_t)q->args.read_pointer_address = q->at;
+}
+
+static void ring_doorbell(uint64_t *at, uint64_t value)
+{
+	*at = value;
+	nr_rung++;
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
+		if (live[i].is_there && live[i].doorbell == at - doorbells && !is_dead) {
+			bool is_sdma = live[i].args.queue_type == KFD_IOC_QUEUE_TYPE_SDMA;
+
+			(is_sdma ? run_sdma : run_aql)(&live[i], is_sdma ? value : value + 1);
+		}
+}
+
+/* ---- what stands in for other files ---- */
+
+int inject_look(pid_t tid, struct inject *ret)
+{
+	*ret = (struct inject){ .tid = tid };
+	ret->own.regs.gs_base = 77;
+	return 0;
+}
+
+int inject_begin(struct inject *inject)
+{
+	(void)inject;
+	is_begun = true;
+	return 0;
+}
+
+int inject_end(struct inject *inject)
+{
+	assert_int_equal(inject->own.regs.gs_base, 77);
+	is_begun = false;
+	return 0;
+}
+
+int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
+{
+	assert_true(is_begun);
+	assert_int_equal(nr, SYS_arch_prctl);
+	assert_int_equal(args[0], 0x1004);
+	ring_doorbell((uint64_t *)(uintptr_t)args[1], inject->own.regs.gs_base);
+	*ret = 0;
+	return 0;
+}
+
+int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+{
+	struct stat st;
+
+	(void)inject;
+	assert_true(is_begun);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(device_is_kfd(&st));
+	*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
+	return 0;
+}
+
+/* /dev/full is the KFD. */
+bool device_is_kfd(const struct stat *st)
+{
+	struct stat full;
+
+	return !stat("/dev/full", &full) && S_ISCHR(st->st_mode) && st->st_rdev == full.st_rdev;
+}
+
+int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
+{
+	struct device_vma *vmas = calloc(2, sizeof(*vmas));
+
+	(void)pid;
+	vmas[0] = (struct device_vma){ .start = 4096, .end = 8192, .offset = 3ull << 62 | (uint64_t)USER_GPU << 46 };
+	vmas[1] = (struct device_vma){
+		.start = (uintptr_t)doorbells,
+		.end = (uintptr_t)(doorbells + 1024),
+		.offset = 3ull << 62 | (uint64_t)GPU << 46,
+	};
+	*ret = vmas;
+	*ret_count = 2;
+	return 0;
+}
+
+static double now;
+double __wrap_monotonic_seconds(void);
+double __wrap_monotonic_seconds(void)
+{
+	return now += 0.01;
+}
+
+/* ---- queues ---- */
+
+static int kfd_file;
+
+static int setup(void **test)
+{
+	(void)test;
+	memset(live, 0, sizeof(live));
+	memset(memory, 0, sizeof(memory));
+	derives = is_dead = loses_count = is_begun = false;
+	nr_ran = nr_created = nr_destroyed = nr_rung = first_free_number = create_error = 0;
+	first_sdma = SDMA_FIRST;
+	log_clear();
+	for (size_t i = 0; i < NR_QUEUES; i++)
+		for (size_t k = 0; k < RING_BYTES; k++)
+			memory[i].ring[k] = (uint8_t)(k * 7 + i);
+	kfd_file = open("/dev/full", O_RDWR | O_CLOEXEC);
+	return kfd_file < 0;
+}
+
+static int teardown(void **test)
+{
+	(void)test;
+	close(kfd_file);
+	return 0;
+}
+
+#define AGAIN(test) UNIT_TEST(test, setup, teardown)
+
+/* Queue @i, whose memory has these indices. */
+static struct mes_queue a_queue(size_t i, uint32_t type, uint64_t read, uint64_t write)
+{
+	bool is_compute = type == QUEUE_TYPE_COMPUTE;
+
+	memory[i].head.read = read;
+	memory[i].head.write = write;
+	return (struct mes_queue){
+		.number = (uint32_t)i,
+		.type = type,
+		.gpu_id = USER_GPU,
+		.mapped_id = GPU,
+		.doorbell = (uint32_t)i + (is_compute ? 0 : SDMA_FIRST),
+		.percent = 100,
+		.priority = 5,
+		.ring = (uintptr_t)memory[i].ring,
+		.ring_size = RING_BYTES,
+		.read_index = (uintptr_t)&memory[i].head.read,
+		.write_index = (uintptr_t)&memory[i].head.write,
+		.stack_size = STACK,
+		.at = is_compute ? read % PACKETS : read,
+	};
+}
+
+static void is_of_runtime(size_t i)
+{
+	memory[i].head.base = (uintptr_t)memory[i].ring;
+	memory[i].head.size = PACKETS;
+}
+
+static void ring_is_as_before(size_t i)
+{
+	for (size_t k = 0; k < RING_BYTES; k++)
+		assert_int_equal(memory[i].ring[k], (uint8_t)(k * 7 + i));
+}
+
+static int make_again(const struct mes_queue *queues, size_t nr)
+{
+	return mes_make_again(getpid(), queues, nr);
+}
+
+static void one_comes_back(uint64_t read, uint64_t write)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, read, write);
+
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(memory[0].head.read, read);
+	assert_int_equal(memory[0].head.write, write);
+	assert_int_equal(live[0].at, read);
+	assert_int_equal(live[0].args.queue_priority, 5);
+	assert_int_equal(live[0].args.ctl_stack_size, STACK);
+	ring_is_as_before(0);
+	assert_false(is_begun);
+}
+
+AGAIN(a_queue_is_where_it_was)
+{
+	one_comes_back(150, 150);
+	assert_int_equal(nr_ran, 150);
+	assert_int_equal(doorbells[0], 149);
+}
+
+AGAIN(one_that_has_not_run_is_not_rolled)
+{
+	one_comes_back(0, 0);
+	assert_int_equal(nr_rung, 0);
+}
+
+AGAIN(firmware_may_work_out_the_index)
+{
+	derives = true;
+	one_comes_back(150, 150);
+	assert_int_equal(nr_ran, 150);
+}
+
+AGAIN(a_full_ring_is_rolled_in_halves)
+{
+	derives = true;
+	one_comes_back(2 * PACKETS, 2 * PACKETS);
+	assert_int_equal(nr_ran, 2 * PACKETS);
+	assert_int_equal(nr_rung, 4);
+}
+
+AGAIN(packets_that_wait_are_told_of_again)
+{
+	one_comes_back(150, 153);
+	assert_int_equal(doorbells[0], 152);
+	assert_int_equal(nr_ran, 150);
+}
+
+AGAIN(the_place_in_the_ring_is_more_exact_than_the_index)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 150, 153);
+
+	queue.at = 152 % PACKETS;
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(live[0].at, 152);
+}
+
+AGAIN(indices_that_do_not_fit_the_ring_are_refused)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 150, 153);
+
+	queue.at = 149 % PACKETS;
+	assert_int_equal(make_again(&queue, 1), -EBADMSG);
+	assert_non_null(strstr(log_text, "do not fit its ring"));
+	assert_int_equal(nr_created, 0);
+}
+
+AGAIN(a_long_life_costs_no_more_than_a_ring)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1000005, 1000005);
+
+	is_of_runtime(0);
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(memory[0].head.read, 1000005 % PACKETS);
+	assert_int_equal(memory[0].head.write, 1000005 % PACKETS);
+	assert_int_equal(nr_ran, 1000005 % PACKETS);
+	ring_is_as_before(0);
+}
+
+AGAIN(a_program_that_counts_by_itself_keeps_its_count)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1005, 1005);
+
+	is_of_runtime(0);
+	memory[0].head.size = PACKETS * 2;
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(memory[0].head.write, 1005);
+	assert_int_equal(nr_ran, 1005);
+}
+
+AGAIN(an_index_that_is_promised_stays)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1005, 1006);
+
+	is_of_runtime(0);
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(memory[0].head.read, 1005);
+	assert_int_equal(memory[0].head.write, 1006);
+}
+
+AGAIN(sdma_queues_skip_what_they_have_read)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 10 * RING_BYTES + 28, 10 * RING_BYTES + 28);
+
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(live[0].at, 10 * RING_BYTES + 28);
+	assert_int_equal(memory[0].head.write, 10 * RING_BYTES + 28);
+	assert_int_equal(nr_ran, 21);
+	ring_is_as_before(0);
+}
+
+AGAIN(sdma_packets_that_wait_are_told_of_again)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 96);
+
+	assert_int_equal(make_again(&queue, 1), 0);
+	assert_int_equal(live[0].at, 28);
+	assert_int_equal(doorbells[SDMA_FIRST], 96);
+	assert_int_equal(memory[0].head.write, 96);
+}
+
+AGAIN(all_queues_of_a_process_come_back)
+{
+	struct mes_queue queues[] = {
+		a_queue(0, QUEUE_TYPE_SDMA, 280, 280),
+		a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70),
+		a_queue(2, QUEUE_TYPE_COMPUTE, 3, 5),
+		a_queue(3, QUEUE_TYPE_SDMA, 0, 0),
+	};
+
+	queues[1].doorbell = 0;
+	queues[2].doorbell = 1;
+	queues[3].doorbell = SDMA_FIRST + 1;
+	assert_int_equal(make_again(queues, 4), 0);
+	assert_int_equal(nr_created, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(live[i].number, i);
+	assert_int_equal(live[1].at, 70);
+	assert_int_equal(doorbells[1], 4);
+}
+
+AGAIN(numbers_that_are_free_are_filled_meanwhile)
+{
+	struct mes_queue queues[] = { a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(3, QUEUE_TYPE_SDMA, 28, 28) };
+
+	queues[1].doorbell = SDMA_FIRST;
+	assert_int_equal(make_again(queues, 2), 0);
+	assert_int_equal(nr_created, 4);
+	assert_int_equal(nr_destroyed, 2);
+	assert_true(number_is_taken(1, 0) && number_is_taken(3, 0));
+	assert_false(number_is_taken(0, 0) || number_is_taken(2, 0));
+}
+
+AGAIN(queues_that_restore_brings_back_have_their_numbers)
+{
+	struct mes_queue queues[] = { { .is_restored = true, .number = 0 }, a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70) };
+
+	queues[1].doorbell = 0;
+	first_free_number = 1;
+	assert_int_equal(make_again(queues, 2), 0);
+	assert_int_equal(nr_created, 1);
+	assert_int_equal(nr_destroyed, 0);
+}
+
+AGAIN(a_doorbell_that_would_be_another_one_is_refused_before)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	queue.doorbell = 1;
+	assert_int_equal(make_again(&queue, 1), -EOPNOTSUPP);
+	assert_non_null(strstr(
+		log_text, "queue 0 on gpu 0x1234: its doorbell is number 1, and made again it would get number 0"));
+	assert_int_equal(nr_created, 0);
+}
+
+AGAIN(an_sdma_queue_that_somebody_else_has_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 28);
+
+	first_sdma++;
+	assert_int_equal(make_again(&queue, 1), -EBUSY);
+	assert_non_null(
+		strstr(log_text, "comes back as queue 0 with doorbell 301 instead of 300: another process holds"));
+}
+
+AGAIN(a_call_that_fails_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	create_error = EINVAL;
+	assert_int_equal(make_again(&queue, 1), -EINVAL);
+	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234 cannot be made again: Invalid argument"));
+}
+
+AGAIN(a_queue_that_does_not_run_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	is_dead = true;
+	assert_int_equal(make_again(&queue, 1), -ETIME);
+	assert_non_null(strstr(log_text, "was made again and does not take packets that do nothing"));
+}
+
+AGAIN(a_queue_that_counts_otherwise_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	loses_count = true;
+	assert_int_equal(make_again(&queue, 1), -ETIME);
+	assert_int_equal(log_errors, 1);
+}
+
+AGAIN(a_doorbell_that_is_mapped_nowhere_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	queue.mapped_id = 0x4321;
+	assert_int_equal(make_again(&queue, 1), -EBADMSG);
+	assert_non_null(strstr(log_text, "its doorbell is mapped nowhere"));
+}
+
+AGAIN(without_its_kfd_file_nothing_can_be_made)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+
+	close(kfd_file);
+	assert_int_equal(make_again(&queue, 1), -EBADMSG);
+	assert_non_null(strstr(log_text, "has no /dev/kfd open"));
+	kfd_file = open("/dev/full", O_RDWR | O_CLOEXEC);
+}
+
+/* ---- records ---- */
+
+static struct fixture_records records;
+static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
+
+static struct topology *machine(uint64_t gfx)
+{
+	struct topology *topology = topology_new();
+	struct topology_node *node;
+
+	assert_non_null(topology);
+	assert_int_equal(topology_add_node(topology, 1, &node), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 192), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
+	assert_int_equal(topology_finish(topology), 0);
+	return topology;
+}
+
+/* Adds a record; its MQD, in dwords. */
+static uint32_t *record(uint32_t number, uint32_t type)
+{
+	bool is_compute = type == QUEUE_TYPE_COMPUTE;
+	struct queue_record queue = {
+		.ring_size = RING_BYTES,
+		.gpu_id = USER_GPU,
+		.type = type,
+		.format = QUEUE_FORMAT_AQL,
+		.number = number,
+		.percent = 100,
+		.mqd_size = is_compute ? COMPUTE_MQD : SDMA_MQD,
+		.doorbell = number,
+		.mqd_stack_size = STACK,
+		.mqd_stack_offset = STACK,
+		.mqd_wave_offset = STACK,
+	};
+	uint32_t *mqd;
+
+	fixture_queue(&records, &queue);
+	mqd = (uint32_t *)(records.bytes + records.size - queue.mqd_size);
+	for (unsigned int i = 23; is_compute && i < 48; i++)
+		mqd[i] = UINT32_MAX;
+	return mqd;
+}
+
+static struct kfd_state state(void)
+{
+	struct kfd_state ret = fixture_state(&records);
+
+	ret.devices = &device;
+	ret.pid = 9;
+	return ret;
+}
+
+static int list(uint64_t gfx, struct mes_queue **ret, size_t *ret_nr)
+{
+	struct topology *topology = machine(gfx);
+	struct kfd_state s = state();
+	int err = mes_list(&s, topology, false, ret, ret_nr);
+
+	topology_free(topology);
+	return err;
+}
+
+static enum mes_verdict judge(void)
+{
+	struct topology *topology = machine(110000);
+	struct kfd_state s = state();
+	enum mes_verdict ret = mes_judge_all(&s, topology);
+
+	topology_free(topology);
+	return ret;
+}
+
+TEST(queues_are_listed_by_number)
+{
+	struct mes_queue *queues;
+	size_t nr;
+
+	fixture_begin(&records, 1, 0);
+	record(1, QUEUE_TYPE_COMPUTE)[138] = 70 * 16;
+	fixture_event(&records);
+	record(0, QUEUE_TYPE_COMPUTE);
+	records.bytes[8 + 8 + 88] = 1;
+	assert_int_equal(list(110000, &queues, &nr), 0);
+	assert_int_equal(nr, 2);
+	assert_int_equal(queues[0].number, 0);
+	assert_int_equal(queues[1].at, 70 % PACKETS);
+	assert_int_equal(queues[1].stack_size, STACK);
+	assert_int_equal(queues[1].mapped_id, GPU);
+	free(queues);
+	assert_int_equal(list(90008, &queues, &nr), 0);
+	assert_int_equal(nr, 0);
+}
+
+TEST(restore_does_not_get_them)
+{
+	struct topology *topology = machine(110000);
+	struct kfd_state s;
+
+	fixture_begin(&records, 1, 0);
+	record(0, QUEUE_TYPE_COMPUTE);
+	fixture_event(&records);
+	record(1, QUEUE_TYPE_SDMA);
+	s = state();
+	assert_int_equal(mes_cut(&s, topology), 0);
+	assert_int_equal(s.nr_objects, 1);
+	assert_int_equal(s.priv_size, 8 + 8 + 64);
+	assert_int_equal(mes_cut(&s, topology), 0);
+	topology_free(topology);
+}
+
+TEST(a_queue_in_a_kernel_is_busy)
+{
+	static const struct {
+		unsigned int dword;
+		uint32_t value;
+	} busy[] = { { 174, STACK - 64 }, { 176, STACK + 64 }, { 168, 1 }, { 169, 5 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(busy); i++) {
+		fixture_begin(&records, 1, 0);
+		record(0, QUEUE_TYPE_COMPUTE)[busy[i].dword] = busy[i].value;
+		assert_int_equal(judge(), MES_BUSY);
+	}
+	fixture_begin(&records, 1, 0);
+	record(0, QUEUE_TYPE_COMPUTE)[168] = 1u << 31; /* a flag */
+	assert_int_equal(judge(), MES_FINE);
+}
+
+TEST(an_sdma_queue_in_a_copy_is_busy)
+{
+	static const unsigned int busy[] = { 14, 15, 23, 42 };
+	uint32_t *mqd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(busy); i++) {
+		fixture_begin(&records, 1, 0);
+		mqd = record(0, QUEUE_TYPE_SDMA);
+		mqd[5] = 28;
+		assert_int_equal(judge(), MES_FINE); /* it waits before a command */
+		mqd[busy[i]] = 1;
+		assert_int_equal(judge(), MES_BUSY);
+		mqd[3] = 28;
+		assert_int_equal(judge(), busy[i] == 42 ? MES_BUSY : MES_FINE);
+	}
+}
+
+static void is_never(uint64_t at, uint32_t value, const char *why)
+{
+	struct mes_queue *queues;
+	size_t nr;
+
+	fixture_begin(&records, 1, 0);
+	record(0, QUEUE_TYPE_COMPUTE);
+	fixture_u32(records.bytes + 8 + 8 + at, value);
+	assert_int_equal(judge(), MES_NEVER);
+	assert_int_equal(list(110000, &queues, &nr), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, why));
+	log_clear();
+}
+
+TEST(what_cannot_be_made_again_is_refused)
+{
+	is_never(72, 0, "its packets are PM4");
+	is_never(84, 0, "it is switched off");
+	is_never(92, 1, "a global wave sync");
+	is_never(68, 3, "of a kind that is not known");
+	is_never(16, 48, "is not laid out as known");
+	is_never(120 + 4 * 47, 0xffff, "it may run on some CUs only");
+}
+
+UNIT_MAIN(NULL, NULL)
