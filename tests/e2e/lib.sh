@@ -497,6 +497,19 @@ gpus_state() {
 	done < <(machine_gpus)
 }
 
+# loses_stacks: this driver saves no control stacks, without which a kernel does not go on (known of these releases; of others
+# the first dump has noticed it)
+loses_stacks() {
+	case $(uname -r) in
+	6.12*) return 1 ;;
+	7.2.12* | 7.2.13*) return 0 ;;
+	esac
+	grep -qs 'the driver left out' "$work"/*-dump.log
+}
+
+# What the plugin says then.
+no_stacks='this driver saves no control stacks, and the queue was stopped in a kernel'
+
 # leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.c)
 leaves_standins() {
 	local release
