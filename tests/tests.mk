@@ -101,7 +101,10 @@ tests-build: all gcn-programs workloads conformance $(BUILD)/workloads/pressure
 demo: setup
 	@$(MAKE) --no-print-directory -s tests-build
 	@tests/demo/run
-.PHONY: demo
+demo-llama: setup
+	@$(MAKE) --no-print-directory -s tests-build
+	@tests/demo/run --llama
+.PHONY: demo demo-llama
 
 # Every suite, each with what it needs: tests/check.
 CHECK_BUILD := tests-build unit-build tool-build hosts clang-build fuzz-build bench-build
