@@ -4,8 +4,8 @@
  *
  *     foreignfs denying|open DIRECTORY
  *
- * denying: of a user, and for nobody else, as by sshfs; open: for all. Prints "open PID", the process that has the file.
- * Whoever stops the server has a file system that does not answer, as of a network.
+ * denying: of a user, and for nobody else, as by sshfs; open: for all. Prints "open PID", the process that has the
+ * file. Whoever stops the server has a file system that does not answer, as of a network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,11 @@ static int answer(const struct fuse_in_header *request, void *ret)
 	const struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096 };
 	const struct fuse_open_out opened = { 0 };
 	const struct fuse_attr_out attr = {
-		.attr = { .ino = request->nodeid, .mode = request->nodeid == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0644 },
+		.attr = { .ino = request->nodeid,
+			  .mode = request->nodeid == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0644 },
 	};
-	const struct fuse_entry_out entry = { .nodeid = FILE_NODE, .attr = { .ino = FILE_NODE, .mode = S_IFREG | 0644 } };
+	const struct fuse_entry_out entry = { .nodeid = FILE_NODE,
+					      .attr = { .ino = FILE_NODE, .mode = S_IFREG | 0644 } };
 
 	switch (request->opcode) {
 	case FUSE_INIT:
