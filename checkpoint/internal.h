@@ -33,7 +33,7 @@ struct shared_gpu {
 	int token;	 /* of a file of its render node */
 };
 
-/* Render minors are from 128 to 255. */
+/* More than a machine has; others are not asked. */
 #define SHARED_MAX_GPUS 128
 
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
