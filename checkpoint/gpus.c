@@ -154,11 +154,26 @@ static void wait_for_room(void *arg, unsigned int node, uint64_t needed)
 			(search->nr_attempts - before) * (ROOM_USEC / 1000));
 }
 
-int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings)
+/* By the process, on a GPU and on those that share its device. */
+static uint64_t needed_with(const struct gpus *gpus, const struct gpu *gpu, const struct topology *machine,
+			    const struct kfd_state *state)
 {
-	for (size_t i = 0; settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
+	int node, own = topology_find_gpu(machine, gpu->actual_id);
+	uint64_t needed = 0;
+
+	for (size_t i = 0; own >= 0 && i < gpus->nr; i++) {
+		node = topology_find_gpu(machine, gpus->list[i].actual_id);
+		if (node >= 0 && topology_same_device(machine->nodes[own], machine->nodes[node]))
+			needed += kfd_state_vram_needed(state, gpus->list[i].user_id);
+	}
+	return needed;
+}
+
+int gpus_check_room(const struct gpus *gpus, const struct restore *restore, const struct kfd_state *state)
+{
+	for (size_t i = 0; restore->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
 		const struct gpu *gpu = &gpus->list[i];
-		uint64_t needed = kfd_state_vram_needed(state, gpu->user_id);
+		uint64_t needed = needed_with(gpus, gpu, restore->machine, state);
 
 		if (!gpu->knows_vram || needed <= gpu->vram_free)
 			continue;

@@ -147,7 +147,7 @@ struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
 struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
 
 /* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after an error line. */
-int gpus_check_room(const struct gpus *gpus, const struct kfd_state *state, const struct settings *settings);
+int gpus_check_room(const struct gpus *gpus, const struct restore *restore, const struct kfd_state *state);
 
 /* The local render minors, heap memory of the caller; NULL when memory is short. */
 uint32_t *gpus_minors(const struct gpus *gpus);

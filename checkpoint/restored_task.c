@@ -125,7 +125,7 @@ static int prepare_state(struct restored_task *task)
 	if (err)
 		return err;
 	/* A render node that came before did not say how much is needed. */
-	err = gpus_check_room(&task->gpus, &task->image->state, restore->settings);
+	err = gpus_check_room(&task->gpus, restore, &task->image->state);
 	if (err)
 		return err;
 	err = refuse_lazy_pages(task);

@@ -46,7 +46,8 @@ int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_i
 	return -ENOENT;
 }
 
-void match_need(struct match_choices *choices, const struct topology *saved, const struct gpu_work *work, bool keeps_ids)
+void match_need(struct match_choices *choices, const struct topology *saved, const struct gpu_work *work,
+		bool keeps_ids)
 {
 	choices->keeps_ids |= keeps_ids;
 	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
@@ -116,7 +117,8 @@ static bool sum_work(const struct match_process *process, struct gpu_work *ret)
 	bool any = false;
 
 	for (unsigned int i = 0; i < process->saved->nr_nodes; i++) {
-		const struct match_choice *choice = find_choice(process->choices, topology_minor(process->saved->nodes[i]));
+		const struct match_choice *choice =
+			find_choice(process->choices, topology_minor(process->saved->nodes[i]));
 
 		ret[i] = process->work[i];
 		if (choice && topology_is_gpu(process->saved->nodes[i])) {
@@ -127,6 +129,20 @@ static bool sum_work(const struct match_process *process, struct gpu_work *ret)
 		any |= ret[i].has_queues || ret[i].vram_needed;
 	}
 	return any;
+}
+
+/* Of a local GPU's whole device; of what others have chosen, the memory is there. */
+static uint64_t needed_with(const struct match_process *process, const struct match_options *options,
+			    const struct match_map *map, unsigned int local)
+{
+	const struct topology *machine = process->machine;
+	uint64_t needed = 0;
+
+	for (unsigned int i = 0; i < map->nr_pairs; i++)
+		if (topology_same_device(machine->nodes[map->pairs[i].local], machine->nodes[local]) &&
+		    !match_choice_local(process->choices, map->pairs[i].saved_minor))
+			needed += options->work[map->pairs[i].saved].vram_needed;
+	return needed;
 }
 
 /* For room on the GPUs that it would choose. */
@@ -141,12 +157,11 @@ static void wait_for_room(const struct match_process *process, const struct matc
 	    match_devices(process->saved, process->machine, &without_room, &map))
 		return;
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		const struct match_pair *pair = &map->pairs[i];
-		uint64_t needed = options->work[pair->saved].vram_needed;
+		unsigned int local = map->pairs[i].local;
+		uint64_t needed = needed_with(process, options, map, local);
 
-		if (!match_choice_local(process->choices, pair->saved_minor) && usage[pair->local].knows_vram &&
-		    needed > usage[pair->local].vram_free)
-			process->wait_for_room(process->arg, pair->local, needed);
+		if (usage[local].knows_vram && needed > usage[local].vram_free)
+			process->wait_for_room(process->arg, local, needed);
 	}
 	match_map_free(map);
 }

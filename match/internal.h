@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the matcher share: the assignment problem, of things that go to places, each to one of its own; the
- * rules, which pose it; and the report.
+ * What the files of the matcher share: the GPUs that are compared, the rules, the search and the report.
  *
- * "Thing" is the n-th saved GPU, "place" the n-th local one that may be used. Each thing has a set of places that would do
- * (its domain), and some pairs of things restrict each other. A solution keeps all restrictions. Of a thing's places those
- * that it wishes are tried first.
+ * A number "saved" is here the n-th saved GPU, and "local" the n-th local one that may be used.
  */
 #ifndef MATCH_INTERNAL_H
 #define MATCH_INTERNAL_H
@@ -13,98 +10,8 @@
 #include "amdgpu_plugin_util.h"
 #include "match/match.h"
 
-#define PROBLEM_MAX	  256 /* things, and places */
-#define PROBLEM_MAX_KINDS 256 /* different restrictions */
-#define PROBLEM_WISHES	  4
-
-/* ---- sets of places ---- */
-
-#define SET_WORDS (PROBLEM_MAX / 64)
-
-struct place_set {
-	uint64_t word[SET_WORDS];
-};
-
-static inline bool set_has(const struct place_set *set, unsigned int place)
-{
-	return set->word[place / 64] >> (place % 64) & 1;
-}
-
-static inline void set_add(struct place_set *set, unsigned int place)
-{
-	set->word[place / 64] |= 1ULL << (place % 64);
-}
-
-static inline void set_remove(struct place_set *set, unsigned int place)
-{
-	set->word[place / 64] &= ~(1ULL << (place % 64));
-}
-
-/* Removes what is not in @others. */
-static inline void set_keep(struct place_set *set, const struct place_set *others)
-{
-	for (unsigned int w = 0; w < SET_WORDS; w++)
-		set->word[w] &= others->word[w];
-}
-
-unsigned int set_count(const struct place_set *set);
-
-/* The lowest place of the set from "from" on, or -1. */
-int set_next(const struct place_set *set, unsigned int from);
-
-#define for_each_place(place_, set_) \
-	for (int place_ = set_next(set_, 0); place_ >= 0; place_ = set_next(set_, (unsigned int)place_ + 1))
-
-/* ---- the problem ---- */
-
-/*
- * Restrictions are numbered from 1. kind[i][j] is the one between things i and
- * j as seen from i: with i on place v, j may be on the places of row[kind][v].
- * The kind from j to i is the same restriction seen from j: its rows are the
- * transposed ones. 0 is no restriction.
- */
-struct problem {
-	unsigned int nr_things;
-	unsigned int nr_places;
-	unsigned int nr_kinds; /* with the unused 0 */
-	struct place_set domain[PROBLEM_MAX];		    /* of each thing */
-	struct place_set wish[PROBLEM_WISHES][PROBLEM_MAX]; /* the better places of each thing, the first wish first */
-	uint8_t kind[PROBLEM_MAX][PROBLEM_MAX];		    /* of two things */
-	struct place_set row[PROBLEM_MAX_KINDS][PROBLEM_MAX]; /* of a kind and a place */
-};
-
-/* ---- the search ---- */
-
-struct assignment {
-	int place[PROBLEM_MAX]; /* of each thing */
-	uint64_t steps;		/* done, also when there is no solution */
-	/* On -ENODEV: */
-	bool crowded;		      /* more things than places, whatever the restrictions: */
-	bool in_crowd[PROBLEM_MAX];   /* these things ... */
-	bool crowd_room[PROBLEM_MAX]; /* ... have only these places */
-};
-
-/*
- * Solves the problem. A step of the limit is a few nanoseconds; how many there
- * are depends on the problem alone.
- *
- * Returns 0; -ENODEV when there is no solution; -E2BIG when the limit came
- * before an answer; -ENOMEM. Silent. *ret is written except on -ENOMEM.
- */
-int assign_solve(const struct problem *p, uint64_t limit, struct assignment *ret);
-
-/*
- * Places that the problem does not tell apart form a class: any of them can
- * stand in for another. Classes of one group can be swapped as a whole.
- */
-struct symmetry {
-	unsigned int nr_classes;
-	uint16_t class_of[PROBLEM_MAX]; /* of each place */
-	uint16_t group_of[PROBLEM_MAX]; /* of each class */
-};
-
-/* Wishes tell no places apart: whether there is a solution does not depend on them. */
-void symmetry_find(struct symmetry *ret, const struct problem *p);
+#define GPUS_MAX    TOPOLOGY_MAX_NODES
+#define MAX_DEMANDS 64
 
 /* ---- the rules (match/rules.c) ---- */
 
@@ -117,6 +24,7 @@ enum link_rank { LINK_NONE, LINK_PCIE, LINK_XGMI };
 struct link_demand {
 	enum link_rank rank;
 	bool has_flags;
+	bool numa;		/* between GPUs: both are on one NUMA node */
 	uint32_t max_bandwidth; /* MB/s; 0: any will do */
 	uint32_t flags;
 };
@@ -125,14 +33,21 @@ struct match {
 	const struct topology *saved;
 	const struct topology *local;
 	const struct match_options *options;
-	unsigned int nr_things;
-	unsigned int nr_places;
-	uint16_t saved_node[TOPOLOGY_MAX_NODES];	      /* thing -> index in saved->nodes[] */
-	uint16_t local_node[TOPOLOGY_MAX_NODES];	      /* place -> index in local->nodes[] */
-	int pinned[TOPOLOGY_MAX_NODES];			      /* place that the pairs give to a thing, or -1 */
-	bool follows[TOPOLOGY_MAX_NODES];		      /* another process has chosen it, not the user */
-	struct link_demand saved_host[2][TOPOLOGY_MAX_NODES]; /* of each thing: link to, and from, the host */
-	struct link_demand local_host[2][TOPOLOGY_MAX_NODES]; /* of each place */
+	unsigned int nr_saved;
+	unsigned int nr_local;
+	uint16_t saved_node[GPUS_MAX];	   /* index in saved->nodes[] */
+	uint16_t local_node[GPUS_MAX];	   /* index in local->nodes[] */
+	int pinned[GPUS_MAX];		   /* the local one that the pairs give to a saved one, or -1 */
+	bool follows[GPUS_MAX];		   /* another process has chosen it, not the user */
+	uint8_t worth[GPUS_MAX][GPUS_MAX]; /* saved, local: 0: the one cannot become the other; the more, the better */
+	uint64_t needed[GPUS_MAX];	   /* bytes of VRAM, of each saved one; 0 also where room is not asked */
+	uint64_t room[GPUS_MAX]; /* bytes on the device of each local one; UINT64_MAX: its partitions have room */
+	struct link_demand saved_host[2][GPUS_MAX]; /* link to, and from, the host */
+	struct link_demand local_host[2][GPUS_MAX];
+	unsigned int nr_demands;
+	struct link_demand demands[MAX_DEMANDS]; /* of pairs of saved GPUs, each once; number 0: none */
+	uint8_t wants[GPUS_MAX][GPUS_MAX];	 /* number of the demand from one saved GPU to another one */
+	uint64_t *serves; /* from one local GPU to another one: a bit for each demand that is met */
 };
 
 /* Why a local GPU cannot stand in for a saved one. */
@@ -142,23 +57,27 @@ struct obstacle {
 	enum obstacle_kind kind;
 	enum topology_prop prop; /* OBSTACLE_PROP */
 	bool from_host;		 /* OBSTACLE_HOST_LINK: wanted and found are link ranks */
-	uint64_t wanted; /* OBSTACLE_ROOM: bytes */
+	uint64_t wanted;	 /* OBSTACLE_ROOM: bytes */
 	uint64_t found;
 	enum match_check check; /* that would let it pass when switched off */
 };
 
-static inline const struct topology_node *saved_gpu(const struct match *m, unsigned int thing)
+static inline const struct topology_node *saved_gpu(const struct match *m, unsigned int saved)
 {
-	return m->saved->nodes[m->saved_node[thing]];
+	return m->saved->nodes[m->saved_node[saved]];
 }
 
-static inline const struct topology_node *local_gpu(const struct match *m, unsigned int place)
+static inline const struct topology_node *local_gpu(const struct match *m, unsigned int local)
 {
-	return m->local->nodes[m->local_node[place]];
+	return m->local->nodes[m->local_node[local]];
 }
 
-/* Fills in what the rules look up often; counts and nodes are set. */
-void rule_prepare(struct match *m);
+/*
+ * Fills in what the rules look up often; counts, nodes and pairs are set. 0; -E2BIG after saying why: the saved GPUs
+ * are linked in too many ways; -ENOMEM. @m is given to rule_done() in any case.
+ */
+int rule_prepare(struct match *m);
+void rule_done(struct match *m);
 
 /* Must the local value be at least the saved one? */
 bool rule_is_at_least(enum topology_prop prop);
@@ -167,32 +86,51 @@ bool rule_is_at_least(enum topology_prop prop);
 const char *rule_capability_difference(uint64_t a, uint64_t b);
 
 /* The rules for one GPU alone. Returns the first obstacle, of kind NONE when it fits. */
-struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int place);
+struct obstacle rule_gpu(const struct match *m, unsigned int saved, unsigned int local);
 
-/* What the saved link from one thing to another demands; rank NONE: nothing, or it is not checked. */
-struct link_demand rule_link_demand(const struct match *m, unsigned int from, unsigned int to);
+/* Are two local GPUs one device, whose room they share? Not asked where it has room for all. */
+bool rule_share_room(const struct match *m, unsigned int a, unsigned int b);
 
-/* Must the two things go to one NUMA node? */
-bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b);
+/* The demands that are met from one local GPU to another one; none from a GPU to itself. */
+static inline uint64_t rule_serves(const struct match *m, unsigned int x, unsigned int y)
+{
+	return m->serves[x * m->nr_local + y];
+}
 
-/* Are the two places on one NUMA node? */
-bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b);
+/* The rules for two GPUs: can saved a become x when saved b becomes y? */
+static inline bool rule_pair(const struct match *m, unsigned int a, unsigned int b, unsigned int x, unsigned int y)
+{
+	return rule_serves(m, x, y) >> m->wants[a][b] & 1 && rule_serves(m, y, x) >> m->wants[b][a] & 1;
+}
 
-/* Fills in what binds things to each other, all zero before. 0, or -E2BIG: too many kinds of links. */
-int rule_problem(const struct match *m, struct problem *p);
+/* Is local b to a as d is to c, for whatever two saved ones want? */
+bool rule_same_pair(const struct match *m, unsigned int a, unsigned int b, unsigned int c, unsigned int d);
 
-enum match_work { WORK_ANY, WORK_QUEUES, WORK_KINDS };
+/* Which saved GPUs get idle local ones alone, as far as they have some: where anything is done; has queues; none. */
+enum idle { IDLE_WORK, IDLE_QUEUES, IDLE_NONE };
+
+/* Fills in what local GPUs are worth. Whether it differs from before. */
+bool rule_worth(struct match *m, enum idle idle);
+
+/* ---- the search (match/search.c) ---- */
+
+/* More saved GPUs than local ones that any of them fits. */
+struct crowd {
+	bool is_there;
+	bool saved[GPUS_MAX];
+	bool local[GPUS_MAX];
+};
 
 /*
- * Takes the busy local GPUs from the saved ones where such work is done and which have idle ones. Returns whether there
- * were any.
+ * local[]: what each saved GPU becomes. A step of the limit takes one or two nanoseconds; how many there are depends on
+ * the machines alone. 0; -ENODEV: there is no map, and *crowd says whether that is why; -E2BIG: the limit came first;
+ * -ENOMEM. Silent.
  */
-bool rule_leave_busy(const struct match *m, enum match_work work, struct problem *p);
+int search_map(const struct match *m, uint64_t limit, int *local, struct crowd *crowd);
 
-/* Fills in the domains and wishes: before, and anew after rule_leave_busy(). */
-void rule_domains(const struct match *m, struct problem *p);
+/* ---- the report (match/report.c) ---- */
 
-/* Fails with the reason why there is no map: -ENODEV. @problem: the one that has no solution. */
-int report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt);
+/* Fails with the reason why there is no map: -ENODEV. */
+int report_refusal(const struct match *m, const struct crowd *crowd);
 
 #endif

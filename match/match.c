@@ -2,14 +2,14 @@
 /*
  * Match: from two topologies and options to a map or a refusal.
  *
- * Pure: reads what it is given, keeps and logs nothing. match/rules.c has
- * the rules, match/assign.c the search, match/report.c the words of a refusal.
+ * Pure: reads what it is given, keeps and logs nothing. match/rules.c has the rules, match/search.c the search,
+ * match/report.c the words of a refusal.
  */
 #include "match/internal.h"
 
-/* Steps of a few nanoseconds: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
+/* Steps of about a nanosecond: an ordinary machine needs a tenth of them, and all of them take 100 ms. */
 #ifndef LIMIT
-#define LIMIT (20 * 1000 * 1000)
+#define LIMIT (60 * 1000 * 1000)
 #endif
 
 /* The machine's nodes come in the order of their numbers (kernel/sysfs.c). */
@@ -19,10 +19,10 @@ static void collect_gpus(struct match *m)
 
 	for (unsigned int i = 0; i < m->saved->nr_nodes; i++)
 		if (topology_is_gpu(m->saved->nodes[i]))
-			m->saved_node[m->nr_things++] = (uint16_t)i;
+			m->saved_node[m->nr_saved++] = (uint16_t)i;
 	for (unsigned int i = 0; i < m->local->nr_nodes; i++)
 		if (topology_is_gpu(m->local->nodes[i]) && !(unusable && unusable[i]))
-			m->local_node[m->nr_places++] = (uint16_t)i;
+			m->local_node[m->nr_local++] = (uint16_t)i;
 	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
 		m->pinned[i] = -1;
 }
@@ -45,7 +45,8 @@ static int fail_ref(const struct topology *t, const struct device_ref *ref, cons
 	if (t->nr_hidden)
 		return fail(-EINVAL,
 			    "KFD_DEVICE_MAP: %s is no GPU of the %s, or one of the %u that the device cgroup "
-			    "(container) hides", text, side, t->nr_hidden);
+			    "(container) hides",
+			    text, side, t->nr_hidden);
 	return fail(-EINVAL, "KFD_DEVICE_MAP: %s is no GPU of the %s", text, side);
 }
 
@@ -62,28 +63,28 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 	int saved = topology_find_ref(m->saved, &entry->saved);
 	int local = topology_find_ref(m->local, &entry->local);
 	char text[DEVICE_REF_TEXT_MAX];
-	int thing, place;
+	int n_saved, n_local;
 
 	if (saved < 0)
 		return fail_ref(m->saved, &entry->saved, "image", saved);
 	if (local < 0)
 		return fail_ref(m->local, &entry->local, "machine", local);
-	thing = index_of(m->saved_node, m->nr_things, saved);
-	place = index_of(m->local_node, m->nr_places, local);
-	if (place < 0) {
+	n_saved = index_of(m->saved_node, m->nr_saved, saved);
+	n_local = index_of(m->local_node, m->nr_local, local);
+	if (n_local < 0) {
 		device_ref_text(&entry->local, text, sizeof(text));
 		return fail(-EINVAL, "KFD_DEVICE_MAP: the restored process may not use %s of this machine: %s", text,
 			    m->options->unusable[local]);
 	}
-	for (int i = 0; i < (int)m->nr_things; i++) {
-		if (i == thing ? m->pinned[i] >= 0 : m->pinned[i] == place) {
+	for (int i = 0; i < (int)m->nr_saved; i++) {
+		if (i == n_saved ? m->pinned[i] >= 0 : m->pinned[i] == n_local) {
 			device_ref_text(&entry->saved, text, sizeof(text));
 			return fail(-EINVAL, "KFD_DEVICE_MAP: the entry for saved GPU %s names a GPU a second time",
 				    text);
 		}
 	}
-	m->pinned[thing] = place;
-	m->follows[thing] = follows;
+	m->pinned[n_saved] = n_local;
+	m->follows[n_saved] = follows;
 	return 0;
 }
 
@@ -100,20 +101,21 @@ static int pin_all(struct match *m)
 
 /* ---- the map ---- */
 
-static int make_map(const struct match *m, const struct assignment *assignment, struct match_map **ret)
+/* @becomes: what each saved GPU does. */
+static int make_map(const struct match *m, const int *becomes, struct match_map **ret)
 {
-	struct match_map *map = calloc(1, sizeof(*map) + m->nr_things * sizeof(map->pairs[0]));
+	struct match_map *map = calloc(1, sizeof(*map) + m->nr_saved * sizeof(map->pairs[0]));
 
 	if (!map)
 		return -ENOMEM;
-	map->nr_pairs = m->nr_things;
-	for (unsigned int i = 0; i < m->nr_things; i++) {
-		unsigned int place = (unsigned int)assignment->place[i];
-		const struct topology_node *saved = saved_gpu(m, i), *local = local_gpu(m, place);
+	map->nr_pairs = m->nr_saved;
+	for (unsigned int i = 0; i < m->nr_saved; i++) {
+		unsigned int v = (unsigned int)becomes[i];
+		const struct topology_node *saved = saved_gpu(m, i), *local = local_gpu(m, v);
 
 		map->pairs[i] = (struct match_pair){
 			.saved = m->saved_node[i],
-			.local = m->local_node[place],
+			.local = m->local_node[v],
 			.user_gpu_id = topology_gpu_id(saved),
 			.actual_gpu_id = topology_gpu_id(local),
 			.saved_minor = topology_minor(saved),
@@ -124,47 +126,45 @@ static int make_map(const struct match *m, const struct assignment *assignment, 
 	return 0;
 }
 
-/* @problem: as the rules pose it; of busy GPUs, only those that the process' work cannot do without are tried at first. */
-static int solve(const struct match *m, struct problem *problem, struct match_map **ret)
+/* Of busy GPUs, only those that the process' work cannot do without are tried at first. */
+static int solve(struct match *m, struct match_map **ret)
 {
-	_cleanup_free_ struct assignment *assignment = malloc(sizeof(*assignment));
-	int err = assignment ? -ENODEV : -ENOMEM;
-	bool left = true;
+	int err = -ENODEV, local[GPUS_MAX];
+	struct crowd crowd;
 
-	for (unsigned int work = WORK_ANY; left && (err == -ENODEV || err == -E2BIG); work++) {
-		rule_domains(m, problem);
-		left = work < WORK_KINDS && rule_leave_busy(m, work, problem);
-		err = assign_solve(problem, LIMIT, assignment);
-	}
+	for (enum idle idle = IDLE_WORK; idle <= IDLE_NONE && (err == -ENODEV || err == -E2BIG); idle++)
+		if (rule_worth(m, idle) || idle == IDLE_WORK)
+			err = search_map(m, LIMIT, local, &crowd);
 	if (err == -ENODEV)
-		return report_refusal(m, problem, assignment);
+		return report_refusal(m, &crowd);
 	if (err == -E2BIG)
 		return fail(err,
 			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
 			    "KFD_DEVICE_MAP",
-			    m->nr_things, m->nr_places);
-	return err ? err : make_map(m, assignment, ret);
+			    m->nr_saved, m->nr_local);
+	return err ? err : make_map(m, local, ret);
 }
 
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	_cleanup_free_ struct problem *problem = calloc(1, sizeof(*problem));
 	int err;
 
-	if (!m || !problem)
+	if (!m)
 		return -ENOMEM;
-	*m = (struct match){ .saved = saved, .local = local, .options = options };
+	m->saved = saved;
+	m->local = local;
+	m->options = options;
 	collect_gpus(m);
 	err = pin_all(m);
 	if (err)
 		return err;
-	rule_prepare(m);
-	err = rule_problem(m, problem);
-	if (err)
-		return err;
-	return solve(m, problem, ret);
+	err = rule_prepare(m);
+	if (!err)
+		err = solve(m, ret);
+	rule_done(m);
+	return err;
 }
 
 void match_map_free(struct match_map *map)

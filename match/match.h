@@ -11,7 +11,8 @@
  *   bandwidth; PCIe peer access needs PCIe peer access or XGMI. A link must
  *   have the atomic operations that the saved link had.
  *   NUMA: GPUs of one NUMA node go to one NUMA node.
- *   Room: a GPU has as much free VRAM as is needed there.
+ *   Room: a GPU has as much free VRAM as is needed there, and a device as much
+ *   as is needed on its partitions together.
  *   Links to other nodes do not matter.
  *   Pairs that the user names are checked like all others.
  *

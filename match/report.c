@@ -2,7 +2,8 @@
 /*
  * Match: says why there is no map, in one text: the first reason that is found.
  *
- * An obstacle names what was wanted, what is there on which local GPUs, and the setting that accepts it if there is one.
+ * An obstacle names what was wanted, what is there on which local GPUs, and the setting that accepts it if there is
+ * one.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static const char *rank_name(enum link_rank rank)
 }
 
 /* What is in the way, without the local GPU's own value. */
-static void add_obstacle(const struct match *m, unsigned int thing, const struct obstacle *o, struct text *text)
+static void add_obstacle(const struct match *m, unsigned int saved, const struct obstacle *o, struct text *text)
 {
 	char wanted[TOPOLOGY_VALUE_TEXT_MAX];
 	const char *capability;
@@ -61,8 +62,8 @@ static void add_obstacle(const struct match *m, unsigned int thing, const struct
 		    rank_name((enum link_rank)o->wanted));
 	} else {
 		add(text, "%s %#x, not",
-		    m->follows[thing] ? "another process of the restore has chosen" : "KFD_DEVICE_MAP chooses",
-		    topology_gpu_id(local_gpu(m, (unsigned int)m->pinned[thing])));
+		    m->follows[saved] ? "another process of the restore has chosen" : "KFD_DEVICE_MAP chooses",
+		    topology_gpu_id(local_gpu(m, (unsigned int)m->pinned[saved])));
 	}
 	if (o->check != MATCH_CHECK_ALWAYS)
 		add(text, " (%s=0 accepts it)", match_check_name(o->check));
@@ -92,23 +93,23 @@ static bool similar(const struct obstacle *a, const struct obstacle *b)
 }
 
 /* What a saved GPU meets first on each local one: a clause for each obstacle, with the GPUs that have it. */
-static void explain_obstacles(const struct match *m, unsigned int thing, struct text *text)
+static void explain_obstacles(const struct match *m, unsigned int saved, struct text *text)
 {
-	bool told[PROBLEM_MAX] = { false };
+	bool told[GPUS_MAX] = { false };
 	const char *before = "";
 
-	add(text, "; saved %#x: ", topology_gpu_id(saved_gpu(m, thing)));
-	for (unsigned int v = 0; v < m->nr_places; v++) {
-		struct obstacle o = rule_gpu(m, thing, v), last = o;
+	add(text, "; saved %#x: ", topology_gpu_id(saved_gpu(m, saved)));
+	for (unsigned int v = 0; v < m->nr_local; v++) {
+		struct obstacle o = rule_gpu(m, saved, v), last = o;
 
 		if (told[v] || o.kind == OBSTACLE_NONE)
 			continue;
 		add(text, "%s", before);
 		before = "; ";
-		add_obstacle(m, thing, &o, text);
+		add_obstacle(m, saved, &o, text);
 		add(text, ": local");
-		for (unsigned int u = v; u < m->nr_places; u++) {
-			struct obstacle other = rule_gpu(m, thing, u);
+		for (unsigned int u = v; u < m->nr_local; u++) {
+			struct obstacle other = rule_gpu(m, saved, u);
 
 			if (!similar(&o, &other))
 				continue;
@@ -122,73 +123,74 @@ static void explain_obstacles(const struct match *m, unsigned int thing, struct 
 	}
 }
 
-/* Whether some saved GPU has no place at all. */
-static bool explain_unfit(const struct match *m, const struct problem *p, struct text *text)
+static bool fits_any(const struct match *m, unsigned int saved)
+{
+	for (unsigned int v = 0; v < m->nr_local; v++)
+		if (m->worth[saved][v])
+			return true;
+	return false;
+}
+
+/* Whether some saved GPU fits no local one. */
+static bool explain_unfit(const struct match *m, struct text *text)
 {
 	unsigned int count = 0, first = 0;
 
-	for (unsigned int i = m->nr_things; i-- > 0;)
-		if (!set_count(&p->domain[i])) {
+	for (unsigned int i = m->nr_saved; i-- > 0;)
+		if (!fits_any(m, i)) {
 			count++;
 			first = i;
 		}
 	if (!count)
 		return false;
-	add(text, "%u of %u saved GPUs fit no local GPU", count, m->nr_things);
-	if (m->nr_places)
+	add(text, "%u of %u saved GPUs fit no local GPU", count, m->nr_saved);
+	if (m->nr_local)
 		explain_obstacles(m, first, text);
 	return true;
 }
 
 /* Several saved GPUs fit only on fewer local ones. */
-static void explain_crowd(const struct match *m, const struct assignment *attempt, struct text *text)
+static void explain_crowd(const struct match *m, const struct crowd *crowd, struct text *text)
 {
-	unsigned int nr_saved = 0, nr_local = 0, first = m->nr_things;
+	unsigned int nr_saved = 0, nr_local = 0, first = m->nr_saved;
 
-	for (unsigned int i = m->nr_things; i-- > 0;)
-		if (attempt->in_crowd[i]) {
+	for (unsigned int i = m->nr_saved; i-- > 0;)
+		if (crowd->saved[i]) {
 			nr_saved++;
 			first = i;
 		}
-	for (unsigned int v = 0; v < m->nr_places; v++)
-		nr_local += attempt->crowd_room[v];
+	for (unsigned int v = 0; v < m->nr_local; v++)
+		nr_local += crowd->local[v];
 	add(text, "%u saved GPUs fit only %u local GPUs: saved", nr_saved, nr_local);
-	for (unsigned int i = 0; i < m->nr_things; i++)
-		if (attempt->in_crowd[i])
+	for (unsigned int i = 0; i < m->nr_saved; i++)
+		if (crowd->saved[i])
 			add_gpu(text, saved_gpu(m, i));
 	add(text, "; local");
-	for (unsigned int v = 0; v < m->nr_places; v++)
-		if (attempt->crowd_room[v])
+	for (unsigned int v = 0; v < m->nr_local; v++)
+		if (crowd->local[v])
 			add_gpu(text, local_gpu(m, v));
-	if (nr_local < m->nr_places)
+	if (nr_local < m->nr_local)
 		explain_obstacles(m, first, text);
 }
 
 /* ---- links and NUMA nodes ---- */
 
-/* Could the pair be placed if there were only these two? */
-static bool pair_fits(const struct problem *p, unsigned int a, unsigned int b)
+/* Could the two be placed if there were no others? */
+static bool pair_fits(const struct match *m, unsigned int a, unsigned int b)
 {
-	unsigned int kind = p->kind[a][b];
-
-	if (!kind)
-		return true;
-	for_each_place (v, &p->domain[a]) {
-		struct place_set left = p->domain[b];
-
-		set_keep(&left, &p->row[kind][v]);
-		if (set_count(&left))
-			return true;
-	}
+	for (unsigned int x = 0; x < m->nr_local; x++)
+		for (unsigned int y = 0; y < m->nr_local; y++)
+			if (m->worth[a][x] && m->worth[b][y] && rule_pair(m, a, b, x, y))
+				return true;
 	return false;
 }
 
 static void explain_pair(const struct match *m, unsigned int a, unsigned int b, struct text *text)
 {
-	struct link_demand link = rule_link_demand(m, a, b);
+	struct link_demand link = m->demands[m->wants[a][b]];
 
 	if (link.rank == LINK_NONE)
-		link = rule_link_demand(m, b, a);
+		link = m->demands[m->wants[b][a]];
 	add(text, "no two local GPUs that fit are as saved %#x and %#x were:", topology_gpu_id(saved_gpu(m, a)),
 	    topology_gpu_id(saved_gpu(m, b)));
 	if (link.rank != LINK_NONE)
@@ -197,16 +199,16 @@ static void explain_pair(const struct match *m, unsigned int a, unsigned int b, 
 		add(text, " of %u MB/s", link.max_bandwidth);
 	if (link.has_flags && ~link.flags & NO_ATOMICS)
 		add(text, " with atomics");
-	if (rule_numa_demand(m, a, b))
+	if (link.numa)
 		add(text, "%s on one NUMA node", link.rank == LINK_NONE ? "" : ",");
 }
 
 /* Whether a pair fits nowhere, wherever the others go. */
-static bool explain_pairs(const struct match *m, const struct problem *p, struct text *text)
+static bool explain_pairs(const struct match *m, struct text *text)
 {
-	for (unsigned int a = 0; a < m->nr_things; a++) {
-		for (unsigned int b = a + 1; b < m->nr_things; b++) {
-			if (pair_fits(p, a, b))
+	for (unsigned int a = 0; a < m->nr_saved; a++) {
+		for (unsigned int b = a + 1; b < m->nr_saved; b++) {
+			if (pair_fits(m, a, b))
 				continue;
 			explain_pair(m, a, b, text);
 			return true;
@@ -215,10 +217,18 @@ static bool explain_pairs(const struct match *m, const struct problem *p, struct
 	return false;
 }
 
-static void explain_links(const struct match *m, const struct problem *p, struct text *text)
+static void explain_links(const struct match *m, struct text *text)
 {
-	if (!explain_pairs(m, p, text))
-		add(text, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones");
+	bool shares_room = false;
+
+	for (unsigned int v = 1; v < m->nr_local; v++)
+		for (unsigned int u = 0; u < v; u++)
+			shares_room |= rule_share_room(m, v, u);
+	if (!explain_pairs(m, text))
+		add(text, "no choice of local GPUs keeps all links and NUMA nodes of the saved ones%s",
+		    shares_room ? ", and has room for those that become partitions of one device" : "");
+	if (shares_room)
+		add(text, "; KFD_VRAM_SIZE_CHECK=0 does not look at free VRAM");
 	if (!m->options->relaxed[MATCH_CHECK_TOPOLOGY])
 		add(text, "; KFD_TOPOLOGY_CHECK=0 does not look at links");
 	if (!m->options->relaxed[MATCH_CHECK_NUMA])
@@ -251,18 +261,17 @@ static void explain_unusable(const struct match *m, struct text *text)
 	}
 }
 
-int report_refusal(const struct match *m, const struct problem *problem, const struct assignment *attempt)
+int report_refusal(const struct match *m, const struct crowd *crowd)
 {
 	struct text text = { .len = 0 };
 
-	add(&text,
-	    "no map of %u saved GPUs to %u local ones (%u more may not be used by the process, %u are hidden): ",
-	    m->nr_things, m->nr_places, topology_count_gpus(m->local) - m->nr_places, m->local->nr_hidden);
-	if (!explain_unfit(m, problem, &text)) {
-		if (attempt->crowded)
-			explain_crowd(m, attempt, &text);
+	add(&text, "no map of %u saved GPUs to %u local ones (%u more may not be used by the process, %u are hidden): ",
+	    m->nr_saved, m->nr_local, topology_count_gpus(m->local) - m->nr_local, m->local->nr_hidden);
+	if (!explain_unfit(m, &text)) {
+		if (crowd->is_there)
+			explain_crowd(m, crowd, &text);
 		else
-			explain_links(m, problem, &text);
+			explain_links(m, &text);
 	}
 	explain_unusable(m, &text);
 	return fail(-ENODEV, "%s", text.bytes);

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Match: the rules, and the problem that they pose.
- *
- * Each rule is one function over topologies and options. The search sees none
- * of them; the report asks the same functions.
+ * Match: the rules. Each is one function over topologies and options, for the search and for the report.
  */
 #include "match/internal.h"
-
-_Static_assert(TOPOLOGY_MAX_NODES <= PROBLEM_MAX, "each GPU is a thing or a place");
 
 static const char *const check_names[MATCH_NR_CHECKS] = {
 	[MATCH_CHECK_FW_VERSION] = "KFD_FW_VER_CHECK",
@@ -27,8 +22,14 @@ struct prop_rule {
 	enum match_check check;
 };
 
-#define EQUAL		 { RULE_EQUAL, MATCH_CHECK_ALWAYS }
-#define AT_LEAST(check_) { RULE_AT_LEAST, MATCH_CHECK_##check_ }
+#define EQUAL                                  \
+	{                                      \
+		RULE_EQUAL, MATCH_CHECK_ALWAYS \
+	}
+#define AT_LEAST(check_)                            \
+	{                                           \
+		RULE_AT_LEAST, MATCH_CHECK_##check_ \
+	}
 
 /* Properties that are not listed have no rule. */
 static const struct prop_rule prop_rules[TOPOLOGY_NR_PROPS] = {
@@ -60,24 +61,24 @@ static const struct prop_rule prop_rules[TOPOLOGY_NR_PROPS] = {
 };
 
 /*
- * The bits of "capability" that the ROCm runtime and compiled code act on. The others serve debuggers (watch points, trap
- * debug, precise ALU), monitors (memory EDC, RAS) or the kernel itself (hot pluggable, shared with graphics, idle event,
- * per queue reset), and two kernels may compute them differently for one GPU.
+ * The bits of "capability" that the ROCm runtime and compiled code act on. The others serve debuggers (watch points,
+ * trap debug, precise ALU), monitors (memory EDC, RAS) or the kernel itself (hot pluggable, shared with graphics, idle
+ * event, per queue reset), and two kernels may compute them differently for one GPU.
  */
 static const struct {
 	uint32_t bits;
 	const char *name;
 } capability_bits[] = {
-	{ 0x00000002, "ATS" },			/* host memory is reached by host page tables */
+	{ 0x00000002, "ATS" },			 /* host memory is reached by host page tables */
 	{ 0x00000008, "queue size power of 2" }, /* user space allocates the rings */
 	{ 0x00000010, "queue size 32 bit" },
-	{ 0x00000040, "VA limit" },		 /* layout of the address space */
-	{ 0x00003000, "doorbell type" },	 /* width of what is written to a doorbell */
-	{ 0x00004000, "AQL queue double map" },  /* ring layout */
-	{ 0x03c00000, "ASIC revision" },	 /* libraries choose kernels by it */
-	{ 0x04000000, "SRAM EDC" },		 /* part of the code object target (sramecc) */
-	{ 0x08000000, "SVM" },			 /* how the runtime manages memory */
-	{ 0x10000000, "coherent host access" },  /* fine-grained memory */
+	{ 0x00000040, "VA limit" },		/* layout of the address space */
+	{ 0x00003000, "doorbell type" },	/* width of what is written to a doorbell */
+	{ 0x00004000, "AQL queue double map" }, /* ring layout */
+	{ 0x03c00000, "ASIC revision" },	/* libraries choose kernels by it */
+	{ 0x04000000, "SRAM EDC" },		/* part of the code object target (sramecc) */
+	{ 0x08000000, "SVM" },			/* how the runtime manages memory */
+	{ 0x10000000, "coherent host access" }, /* fine-grained memory */
 };
 
 const char *match_check_name(enum match_check check)
@@ -175,7 +176,8 @@ static struct link_demand best_link(const struct topology_node *from, unsigned i
 	for (unsigned int i = 0; i < from->nr_links; i++) {
 		struct link_demand demand = as_demand(&from->links[i]);
 
-		if (from->links[i].to == (int)to && (!peer || is_peer_link(&from->links[i])) && is_better(&demand, &best))
+		if (from->links[i].to == (int)to && (!peer || is_peer_link(&from->links[i])) &&
+		    is_better(&demand, &best))
 			best = demand;
 	}
 	return best;
@@ -196,21 +198,141 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 	return best;
 }
 
-void rule_prepare(struct match *m)
+/* ---- what is looked up often ---- */
+
+static void prepare_hosts(struct match *m)
 {
 	for (int from_host = 0; from_host < 2; from_host++) {
-		for (unsigned int i = 0; i < m->nr_things; i++)
+		for (unsigned int i = 0; i < m->nr_saved; i++)
 			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
-		for (unsigned int v = 0; v < m->nr_places; v++)
+		for (unsigned int v = 0; v < m->nr_local; v++)
 			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
 	}
 }
 
-static struct obstacle check_host_link(const struct match *m, unsigned int thing, unsigned int place)
+static bool same_value(const struct topology_node *a, const struct topology_node *b, enum topology_prop prop)
+{
+	return topology_has(a, prop) && topology_has(b, prop) && topology_get(a, prop) == topology_get(b, prop);
+}
+
+static bool same_demand(const struct link_demand *a, const struct link_demand *b)
+{
+	return a->rank == b->rank && a->max_bandwidth == b->max_bandwidth && a->has_flags == b->has_flags &&
+	       a->flags == b->flags && a->numa == b->numa;
+}
+
+/* The number of such a demand, which is added where it is new. */
+static int number_of(struct match *m, const struct link_demand *demand)
+{
+	for (unsigned int d = 0; d < m->nr_demands; d++)
+		if (same_demand(&m->demands[d], demand))
+			return (int)d;
+	if (m->nr_demands == MAX_DEMANDS)
+		return fail(-E2BIG,
+			    "undecided: the image's GPUs are linked in more than %d different ways; set "
+			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
+			    MAX_DEMANDS);
+	m->demands[m->nr_demands] = *demand;
+	return (int)m->nr_demands++;
+}
+
+static int prepare_demands(struct match *m)
+{
+	m->nr_demands = 1;
+	for (unsigned int a = 0; a < m->nr_saved; a++) {
+		for (unsigned int b = 0; b < m->nr_saved; b++) {
+			struct link_demand demand = { .rank = LINK_NONE };
+			int number;
+
+			if (a != b && checked(m, MATCH_CHECK_TOPOLOGY))
+				demand = best_link(saved_gpu(m, a), m->saved_node[b], true);
+			demand.numa = a != b && checked(m, MATCH_CHECK_NUMA) &&
+				      same_value(saved_gpu(m, a), saved_gpu(m, b), TOPOLOGY_NUMA_NODE);
+			number = number_of(m, &demand);
+			if (number < 0)
+				return number;
+			m->wants[a][b] = (uint8_t)number;
+		}
+	}
+	return 0;
+}
+
+static bool link_serves(const struct topology_link *link, const struct link_demand *demand)
+{
+	if (!is_peer_link(link) || link_rank(link) < demand->rank || !flags_serve(link->has_flags, link->flags, demand))
+		return false;
+	return !demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth;
+}
+
+static bool is_met(const struct match *m, const struct link_demand *demand, unsigned int x, unsigned int y)
+{
+	const struct topology_node *from = local_gpu(m, x), *to = local_gpu(m, y);
+
+	if (x == y || (demand->numa && !same_value(from, to, TOPOLOGY_NUMA_NODE)))
+		return false;
+	for (unsigned int l = 0; demand->rank != LINK_NONE && l < from->nr_links; l++)
+		if (from->links[l].to == m->local_node[y] && link_serves(&from->links[l], demand))
+			return true;
+	return demand->rank == LINK_NONE;
+}
+
+static int prepare_serves(struct match *m)
+{
+	m->serves = calloc((size_t)m->nr_local * m->nr_local + 1, sizeof(*m->serves));
+	for (unsigned int x = 0; m->serves && x < m->nr_local; x++)
+		for (unsigned int y = 0; y < m->nr_local; y++)
+			for (unsigned int d = 0; d < m->nr_demands; d++)
+				m->serves[x * m->nr_local + y] |= (uint64_t)is_met(m, &m->demands[d], x, y) << d;
+	return m->serves ? 0 : -ENOMEM;
+}
+
+static bool same_device(const struct match *m, unsigned int a, unsigned int b)
+{
+	return topology_same_device(local_gpu(m, a), local_gpu(m, b));
+}
+
+/* Who follows another process finds that one's memory on the GPU. */
+static void prepare_room(struct match *m)
+{
+	const struct gpu_work *work = checked(m, MATCH_CHECK_VRAM_SIZE) ? m->options->work : NULL;
+	uint64_t most = 0;
+
+	for (unsigned int i = 0; i < m->nr_saved; i++) {
+		m->needed[i] = work && !m->follows[i] ? work[m->saved_node[i]].vram_needed : 0;
+		most = m->needed[i] > most ? m->needed[i] : most;
+	}
+	for (unsigned int v = 0; v < m->nr_local; v++) {
+		const struct gpu_usage *usage = m->options->usage ? &m->options->usage[m->local_node[v]] : NULL;
+		unsigned int nr_parts = 0;
+
+		for (unsigned int u = 0; u < m->nr_local; u++)
+			nr_parts += same_device(m, u, v);
+		m->room[v] = usage && usage->knows_vram && most > usage->vram_free / nr_parts ? usage->vram_free
+											      : UINT64_MAX;
+	}
+}
+
+int rule_prepare(struct match *m)
+{
+	int err = prepare_demands(m);
+
+	prepare_hosts(m);
+	prepare_room(m);
+	return err ? err : prepare_serves(m);
+}
+
+void rule_done(struct match *m)
+{
+	free(m->serves);
+}
+
+/* ---- one GPU ---- */
+
+static struct obstacle check_host_link(const struct match *m, unsigned int saved, unsigned int local)
 {
 	for (int from_host = 0; from_host < 2; from_host++) {
-		struct link_demand wanted = m->saved_host[from_host][thing];
-		struct link_demand found = m->local_host[from_host][place];
+		struct link_demand wanted = m->saved_host[from_host][saved];
+		struct link_demand found = m->local_host[from_host][local];
 
 		if (found.rank >= wanted.rank &&
 		    (wanted.rank == LINK_NONE || flags_serve(found.has_flags, found.flags, &wanted)))
@@ -224,226 +346,81 @@ static struct obstacle check_host_link(const struct match *m, unsigned int thing
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
 }
 
-/* Who follows another process finds that one's memory on the GPU. */
-static struct obstacle check_room(const struct match *m, unsigned int thing, unsigned int place)
-{
-	const struct gpu_usage *usage = m->options->usage ? &m->options->usage[m->local_node[place]] : NULL;
-	uint64_t needed = m->options->work ? m->options->work[m->saved_node[thing]].vram_needed : 0;
-
-	if (!usage || !usage->knows_vram || needed <= usage->vram_free || m->follows[thing])
-		return (struct obstacle){ .kind = OBSTACLE_NONE };
-	return (struct obstacle){
-		.kind = OBSTACLE_ROOM, .wanted = needed, .found = usage->vram_free, .check = MATCH_CHECK_VRAM_SIZE
-	};
-}
-
-struct obstacle rule_gpu(const struct match *m, unsigned int thing, unsigned int place)
+struct obstacle rule_gpu(const struct match *m, unsigned int saved, unsigned int local)
 {
 	struct obstacle obstacle;
 
-	if (m->pinned[thing] >= 0 && m->pinned[thing] != (int)place)
+	if (m->pinned[saved] >= 0 && m->pinned[saved] != (int)local)
 		return (struct obstacle){ .kind = OBSTACLE_PINNED, .check = MATCH_CHECK_ALWAYS };
-	obstacle = check_props(m, saved_gpu(m, thing), local_gpu(m, place));
-	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_VRAM_SIZE))
-		obstacle = check_room(m, thing, place);
+	obstacle = check_props(m, saved_gpu(m, saved), local_gpu(m, local));
+	if (obstacle.kind == OBSTACLE_NONE && m->needed[saved] > m->room[local])
+		return (struct obstacle){ .kind = OBSTACLE_ROOM,
+					  .wanted = m->needed[saved],
+					  .found = m->room[local],
+					  .check = MATCH_CHECK_VRAM_SIZE };
 	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_TOPOLOGY))
-		obstacle = check_host_link(m, thing, place);
+		obstacle = check_host_link(m, saved, local);
 	return obstacle;
 }
 
 /* ---- two GPUs ---- */
 
-struct link_demand rule_link_demand(const struct match *m, unsigned int from, unsigned int to)
+bool rule_share_room(const struct match *m, unsigned int a, unsigned int b)
 {
-	if (from == to || !checked(m, MATCH_CHECK_TOPOLOGY))
-		return (struct link_demand){ .rank = LINK_NONE };
-	return best_link(saved_gpu(m, from), m->saved_node[to], true);
+	return m->room[a] != UINT64_MAX && same_device(m, a, b);
 }
 
-static bool link_serves(const struct topology_link *link, const struct link_demand *demand)
+bool rule_same_pair(const struct match *m, unsigned int a, unsigned int b, unsigned int c, unsigned int d)
 {
-	if (!is_peer_link(link) || link_rank(link) < demand->rank || !flags_serve(link->has_flags, link->flags, demand))
-		return false;
-	return !demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth;
+	return rule_serves(m, a, b) == rule_serves(m, c, d) && rule_serves(m, b, a) == rule_serves(m, d, c) &&
+	       rule_share_room(m, a, b) == rule_share_room(m, c, d);
 }
 
-static bool same_value(const struct topology_node *a, const struct topology_node *b, enum topology_prop prop)
+/* ---- which one to take ---- */
+
+static bool is_busy(const struct match *m, unsigned int local)
 {
-	return topology_has(a, prop) && topology_has(b, prop) && topology_get(a, prop) == topology_get(b, prop);
+	return m->options->usage && !m->options->keeps_ids && m->options->usage[m->local_node[local]].has_queues;
 }
 
-bool rule_numa_demand(const struct match *m, unsigned int a, unsigned int b)
+static bool wants_idle(const struct match *m, unsigned int saved, enum idle idle)
 {
-	return a != b && checked(m, MATCH_CHECK_NUMA) &&
-	       same_value(saved_gpu(m, a), saved_gpu(m, b), TOPOLOGY_NUMA_NODE);
+	const struct gpu_work *work = m->options->work ? &m->options->work[m->saved_node[saved]] : NULL;
+
+	return idle != IDLE_NONE && (!work || work->has_queues || (idle == IDLE_WORK && work->vram_needed));
 }
 
-bool rule_numa_serves(const struct match *m, unsigned int a, unsigned int b)
+#define WORTH_IDLE 8
+
+static uint8_t worth(const struct match *m, unsigned int i, unsigned int v)
 {
-	return same_value(local_gpu(m, a), local_gpu(m, b), TOPOLOGY_NUMA_NODE);
-}
+	const struct topology_node *saved = saved_gpu(m, i), *local = local_gpu(m, v);
+	bool is_good = !is_busy(m, v) || !wants_idle(m, i, IDLE_WORK);
 
-/* ---- the problem ---- */
-
-/* What holds between two things: a demand in each direction, and the NUMA rule. */
-struct pair_kind {
-	struct link_demand out;
-	struct link_demand in;
-	bool numa;
-};
-
-static bool same_demand(const struct link_demand *a, const struct link_demand *b)
-{
-	return a->rank == b->rank && a->max_bandwidth == b->max_bandwidth && a->has_flags == b->has_flags &&
-	       a->flags == b->flags;
-}
-
-/* The number of such a kind, which is added where it is new. */
-static int kind_index(struct problem *p, struct pair_kind *kinds, const struct pair_kind *kind)
-{
-	if (kind->out.rank == LINK_NONE && kind->in.rank == LINK_NONE && !kind->numa)
+	if (rule_gpu(m, i, v).kind != OBSTACLE_NONE)
 		return 0;
-	for (unsigned int i = 1; i < p->nr_kinds; i++)
-		if (same_demand(&kinds[i].out, &kind->out) && same_demand(&kinds[i].in, &kind->in) &&
-		    kinds[i].numa == kind->numa)
-			return (int)i;
-	if (p->nr_kinds == PROBLEM_MAX_KINDS)
-		return fail(-E2BIG,
-			    "undecided: the image's GPUs are linked in more than %d different ways; set "
-			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
-			    PROBLEM_MAX_KINDS);
-	kinds[p->nr_kinds] = *kind;
-	return (int)p->nr_kinds++;
+	return (uint8_t)(1 + WORTH_IDLE * is_good + 4 * (topology_gpu_id(saved) == topology_gpu_id(local)) +
+			 2 * (same_value(saved, local, TOPOLOGY_DOMAIN) &&
+			      same_value(saved, local, TOPOLOGY_LOCATION_ID)) +
+			 same_value(saved, local, TOPOLOGY_NUMA_NODE));
 }
 
-static int collect_kinds(const struct match *m, struct problem *p, struct pair_kind *kinds)
+bool rule_worth(struct match *m, enum idle idle)
 {
-	for (unsigned int i = 0; i < p->nr_things; i++) {
-		for (unsigned int j = 0; j < p->nr_things; j++) {
-			struct pair_kind kind = { .out = rule_link_demand(m, i, j),
-						  .in = rule_link_demand(m, j, i),
-						  .numa = rule_numa_demand(m, i, j) };
-			int index = kind_index(p, kinds, &kind);
+	bool differs = false;
 
-			if (index < 0)
-				return index;
-			p->kind[i][j] = (uint8_t)index;
+	for (unsigned int i = 0; i < m->nr_saved; i++) {
+		bool leaves_busy = false;
+		uint8_t now[GPUS_MAX];
+
+		for (unsigned int v = 0; v < m->nr_local; v++) {
+			now[v] = worth(m, i, v);
+			leaves_busy |= now[v] && !is_busy(m, v) && wants_idle(m, i, idle);
 		}
+		for (unsigned int v = 0; v < m->nr_local; v++)
+			now[v] = leaves_busy && is_busy(m, v) ? 0 : now[v];
+		differs |= memcmp(m->worth[i], now, m->nr_local) != 0;
+		memcpy(m->worth[i], now, m->nr_local);
 	}
-	return 0;
-}
-
-static bool has_link(const struct match *m, unsigned int from, unsigned int to, const struct link_demand *demand)
-{
-	const struct topology_node *node = local_gpu(m, from);
-
-	if (demand->rank == LINK_NONE)
-		return true;
-	for (unsigned int l = 0; l < node->nr_links; l++)
-		if (node->links[l].to == m->local_node[to] && link_serves(&node->links[l], demand))
-			return true;
-	return false;
-}
-
-static bool kind_allows(const struct match *m, const struct pair_kind *kind, unsigned int from, unsigned int to)
-{
-	return from != to && (!kind->numa || rule_numa_serves(m, from, to)) && has_link(m, from, to, &kind->out) &&
-	       has_link(m, to, from, &kind->in);
-}
-
-/* A kind that rules nothing out is none: "on one NUMA node" is none on a machine with one. */
-static void fill_kinds(const struct match *m, const struct pair_kind *kinds, struct problem *p)
-{
-	bool restricts[PROBLEM_MAX_KINDS] = { false };
-
-	for (unsigned int k = 1; k < p->nr_kinds; k++)
-		for (unsigned int v = 0; v < p->nr_places; v++)
-			for (unsigned int u = 0; u < p->nr_places; u++) {
-				if (kind_allows(m, &kinds[k], v, u))
-					set_add(&p->row[k][v], u);
-				else
-					restricts[k] |= u != v;
-			}
-	for (unsigned int i = 0; i < p->nr_things; i++)
-		for (unsigned int j = 0; j < p->nr_things; j++)
-			p->kind[i][j] = restricts[p->kind[i][j]] ? p->kind[i][j] : 0;
-}
-
-static bool is_busy(const struct match *m, unsigned int place)
-{
-	return m->options->usage && !m->options->keeps_ids && m->options->usage[m->local_node[place]].has_queues;
-}
-
-static bool works_on(const struct match *m, unsigned int thing, enum match_work work)
-{
-	const struct gpu_work *done = m->options->work ? &m->options->work[m->saved_node[thing]] : NULL;
-
-	return !done || done->has_queues || (work == WORK_ANY && done->vram_needed);
-}
-
-/* The first wish is the most important one. */
-static bool fulfils(const struct match *m, unsigned int thing, unsigned int place, unsigned int wish)
-{
-	const struct topology_node *saved = saved_gpu(m, thing), *local = local_gpu(m, place);
-	const bool wishes[PROBLEM_WISHES] = {
-		!is_busy(m, place) || !works_on(m, thing, WORK_ANY),
-		topology_gpu_id(saved) == topology_gpu_id(local),
-		same_value(saved, local, TOPOLOGY_DOMAIN) && same_value(saved, local, TOPOLOGY_LOCATION_ID),
-		same_value(saved, local, TOPOLOGY_NUMA_NODE),
-	};
-
-	return wishes[wish];
-}
-
-void rule_domains(const struct match *m, struct problem *p)
-{
-	for (unsigned int i = 0; i < p->nr_things; i++)
-		for (unsigned int v = 0; v < p->nr_places; v++) {
-			if (rule_gpu(m, i, v).kind == OBSTACLE_NONE)
-				set_add(&p->domain[i], v);
-			for (unsigned int wish = 0; wish < PROBLEM_WISHES; wish++)
-				if (fulfils(m, i, v, wish))
-					set_add(&p->wish[wish][i], v);
-		}
-}
-
-/* A thing that fits on busy places alone keeps them. */
-static bool has_idle(const struct match *m, const struct problem *p, unsigned int thing)
-{
-	for_each_place (v, &p->domain[thing])
-		if (!is_busy(m, (unsigned int)v))
-			return true;
-	return false;
-}
-
-bool rule_leave_busy(const struct match *m, enum match_work work, struct problem *p)
-{
-	bool left = false;
-
-	for (unsigned int i = 0; i < p->nr_things; i++) {
-		if (!works_on(m, i, work) || !has_idle(m, p, i))
-			continue;
-		for_each_place (v, &p->domain[i]) {
-			if (!is_busy(m, (unsigned int)v))
-				continue;
-			set_remove(&p->domain[i], (unsigned int)v);
-			left = true;
-		}
-	}
-	return left;
-}
-
-int rule_problem(const struct match *m, struct problem *p)
-{
-	struct pair_kind kinds[PROBLEM_MAX_KINDS];
-	int err;
-
-	p->nr_things = m->nr_things;
-	p->nr_places = m->nr_places;
-	p->nr_kinds = 1;
-	err = collect_kinds(m, p, kinds);
-	if (err)
-		return err;
-	fill_kinds(m, kinds, p);
-	return 0;
+	return differs;
 }

@@ -226,6 +226,13 @@ static int choose(const struct topology *of, const struct kfd_state *needed)
 	return gpus_setup(&gpus, &restore, of, needed);
 }
 
+static int check_room(const struct kfd_state *needed)
+{
+	const struct restore restore = { .machine = machine, .settings = &settings };
+
+	return gpus_check_room(&gpus, &restore, needed);
+}
+
 static void assert_logged(const char *part)
 {
 	if (!strstr(log_text, part))
@@ -292,7 +299,7 @@ FIXTURE_TEST(a_gpu_that_is_too_full_is_passed_over)
 	assert_int_equal(choose(saved, &needs), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	assert_int_equal(log_errors, 0);
-	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+	assert_int_equal(check_room(&needs), 0);
 }
 
 FIXTURE_TEST(both_numbers_are_told_where_all_are_too_full)
@@ -312,10 +319,10 @@ FIXTURE_TEST(memory_is_checked_when_it_becomes_known)
 {
 	free_vram(0, 1099 * MIB);
 	assert_int_equal(choose(saved, NULL), 0);
-	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), -ENOSPC);
+	assert_int_equal(check_room(&needs), -ENOSPC);
 	assert_logged("gpu 0x1000: 1099 MiB of its VRAM are free, and gpu 0x1000 has 1100 MiB in the image");
 	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
-	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+	assert_int_equal(check_room(&needs), 0);
 }
 
 /* The driver wipes the VRAM of the process that was just dumped. */
@@ -329,7 +336,7 @@ FIXTURE_TEST(memory_that_is_given_back_is_waited_for)
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(nr_sleeps, 4);
 	assert_logged("gpu 0x1000: waited 400 ms for room in its VRAM");
-	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), 0);
+	assert_int_equal(check_room(&needs), 0);
 }
 
 FIXTURE_TEST(memory_that_stays_taken_is_not_waited_for_long)
@@ -370,7 +377,7 @@ FIXTURE_TEST(what_all_processes_need_decides)
 	free_vram(1, 600 * MIB);
 	assert_int_equal(choose(child, &image_states[1]), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
-	assert_int_equal(gpus_check_room(&gpus, &image_states[1], &settings), 0);
+	assert_int_equal(check_room(&image_states[1]), 0);
 	assert_int_equal(log_errors, 0);
 	topology_free(child);
 }
@@ -424,6 +431,26 @@ FIXTURE_TEST(processes_follow_a_launcher_that_was_first)
 	topology_free(two);
 }
 
+/* With the process that has most: a lone GPU would do for the first, and leave none for the other. */
+FIXTURE_TEST(a_process_leaves_room_for_the_one_with_the_most_gpus)
+{
+	struct topology *pair = machine_of(0x3000, 2);
+
+	topology_free(machine);
+	machine = machine_of(0x5000, 3);
+	link_hive(pair, GPU, 2);
+	link_hive(machine, GPU + 1, 2);
+	must(topology_finish(pair));
+	must(topology_finish(machine));
+	images_are(saved, pair, 2);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x5001);
+	assert_int_equal(choose(pair, NULL), 0);
+	assert_int_equal(gpus.list[1].actual_id, 0x5002);
+	topology_free(pair);
+}
+
 /* What stands in the way is what the other process has chosen: the user has named no GPU. */
 FIXTURE_TEST(a_task_whose_gpu_became_another_one_is_told_so)
 {
@@ -463,7 +490,7 @@ FIXTURE_TEST(followers_look_at_their_own_gpus_only)
 	assert_int_equal(gpus.nr_visible, 2);
 	free_vram(0, 1099 * MIB);
 	assert_int_equal(choose(saved, &needs), 0);
-	assert_int_equal(gpus_check_room(&gpus, &needs, &settings), -ENOSPC);
+	assert_int_equal(check_room(&needs), -ENOSPC);
 }
 
 /* Each asking looks at every file that criu keeps. */

@@ -246,6 +246,97 @@ FIXTURE_TEST(match_refuses_groups_that_do_not_fit_together)
 	assert_refused("no choice of local GPUs keeps all links", "KFD_TOPOLOGY_CHECK=0 does not look at links");
 }
 
+/* ---- hives into hives ---- */
+
+/* Hives of @size GPUs from the first one on, until @nr are in one; 0 ends the list. */
+static void link_hives(struct topology *t, const unsigned int *sizes)
+{
+	for (uint32_t first = GPU; *sizes; first += *sizes++)
+		link_hive(t, first, *sizes);
+}
+
+static void in_hives_of(struct topology *t, unsigned int nr, unsigned int size)
+{
+	for (uint32_t first = GPU; first + size <= GPU + nr; first += size)
+		link_hive(t, first, size);
+}
+
+/* 16 of 3 into 8 of 8: two in each. */
+FIXTURE_TEST(match_packs_hives_that_just_fit)
+{
+	plain_machines(48, 64);
+	in_hives_of(saved, 48, 3);
+	in_hives_of(local, 64, 8);
+	assert_int_equal(match(), 0);
+	for (unsigned int i = 0; i < 48; i++)
+		assert_int_equal((map->pairs[i].local - GPU) / 8, (map->pairs[i / 3 * 3].local - GPU) / 8);
+}
+
+/* Into hives of 8, 8, 10: 3 + 5, 3 + 5, 2 + 3 + 4. What failed with the one of 8 must not count for that of 10. */
+FIXTURE_TEST(match_tells_hives_of_different_size_apart)
+{
+	plain_machines(25, 26);
+	link_hives(saved, (const unsigned int[]){ 3, 3, 5, 5, 2, 3, 4, 0 });
+	link_hives(local, (const unsigned int[]){ 8, 8, 10, 0 });
+	assert_int_equal(match(), 0);
+}
+
+/*
+ * Two local GPUs that are linked to each other (X) and two that are not (Y) look the same from outside: all are linked to
+ * the two of Z. Leaving two of X free is not leaving two of Y free. With "odd", a single one looks so, too.
+ */
+static void match_pairs_of_two_kinds(unsigned int odd)
+{
+	uint32_t x = GPU + odd, y = x + 2, z = y + 2, end = z + 2, nr_saved = odd ? 6 : 5;
+
+	plain_machines(nr_saved, end - GPU);
+	for (uint32_t a = GPU; a < end; a++)
+		for (uint32_t b = a + 1; b < end; b++)
+			if (b >= z || (a == x && b == x + 1))
+				link_both(local, a, b, TOPOLOGY_LINK_XGMI, 50000);
+	/* The first two are on Z; the third is linked to them; the last two are to each other. */
+	for (uint32_t i = 0; i < 2; i++) {
+		set_prop(node_of(local, z + i), TOPOLOGY_DEVICE_ID, 7 + i);
+		set_prop(node_of(saved, GPU + i), TOPOLOGY_DEVICE_ID, 7 + i);
+		link_both(saved, GPU + i, GPU + 2, TOPOLOGY_LINK_XGMI, 50000);
+	}
+	link_both(saved, GPU + nr_saved - 2, GPU + nr_saved - 1, TOPOLOGY_LINK_XGMI, 50000);
+	assert_int_equal(match(), 0);
+	assert_int_equal(map->pairs[nr_saved - 2].local, x);
+	assert_int_equal(map->pairs[nr_saved - 1].local, x + 1);
+}
+
+FIXTURE_TEST(match_tells_linked_gpus_from_others)
+{
+	match_pairs_of_two_kinds(0);
+	teardown(NULL);
+	setup(NULL);
+	match_pairs_of_two_kinds(1);
+}
+
+/* 17 of 3 into 8 of 8: GPUs enough, and a proof that takes too long. */
+FIXTURE_TEST(match_says_when_it_is_undecided)
+{
+	plain_machines(51, 64);
+	in_hives_of(saved, 51, 3);
+	in_hives_of(local, 64, 8);
+	for (uint32_t i = 0; i < 64; i++)
+		link_both(local, GPU + i, GPU + (i * 7 + 5) % 64, TOPOLOGY_LINK_PCIE, 0);
+	assert_int_equal(match(), -E2BIG);
+	assert_report("undecided whether there is a map of 51 saved to 64 local GPUs; name pairs by KFD_DEVICE_MAP");
+}
+
+FIXTURE_TEST(match_gives_up_on_too_many_kinds_of_links)
+{
+	plain_machines(10, 10);
+	for (uint32_t i = 0; i < 10; i++)
+		for (uint32_t j = 0; j < 10; j++)
+			if (i != j)
+				link_one_way(saved, GPU + i, GPU + j, TOPOLOGY_LINK_XGMI, 1 + 10 * i + j);
+	assert_int_equal(match(), -E2BIG);
+	assert_report("undecided: the image's GPUs are linked in more than 64 different ways");
+}
+
 /* ---- work: a process sees more GPUs than it works on ---- */
 
 static struct match_candidates candidates;
@@ -291,8 +382,12 @@ static const struct {
 	/* Its own is taken: an idle one. */
 	{ "q.......", "q.......", 40, "10234567" },
 	{ "q.......", "q.......", 60, "10234567" },
-	/* Nothing is known of it, as of a launcher that sees all: idle ones where there are enough. */
-	{ "........", "q.......", 40, "12345670" },
+	/* Too few are idle for all: those whose own is keep it. */
+	{ "qqqqqqqq", "q.......", 60, "01234567" },
+	{ "........", "q.......", 40, "01234567" },
+	/* A runtime keeps a little in each GPU that it sees: the queues decide. */
+	{ "qccccccc", "q.......", 60, "10234567" },
+	{ "cccccccq", "q.......", 60, "01234567" },
 };
 
 FIXTURE_TEST(match_keeps_gpus_that_the_job_works_on)
@@ -342,6 +437,36 @@ FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
 	options.relaxed[MATCH_CHECK_VRAM_SIZE] = true;
 	assert_int_equal(choose(&process), 0);
 	assert_pair(0, 0xa0, 0xb0);
+}
+
+/* Two partitions of 100 GiB each, and one device with 150 GiB: each would have room alone. */
+FIXTURE_TEST(match_asks_for_the_room_of_partitions_together)
+{
+	struct match_process process = { .saved = saved, .machine = local, .options = &options, .choices = &choices };
+
+	plain_machines(2, 4);
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i < 2)
+			process.work[GPU + i].vram_needed = 100 * GIB;
+		set_prop(node_of(local, GPU + i), TOPOLOGY_GFX_TARGET_VERSION, 90402);
+		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, (1 + i / 2) << 8 | i % 2);
+		candidates.usage[GPU + i] = (struct gpu_usage){ .knows_vram = true, .vram_free = 150 * GIB };
+	}
+	set_prop(node_of(saved, GPU), TOPOLOGY_GFX_TARGET_VERSION, 90402);
+	set_prop(node_of(saved, GPU + 1), TOPOLOGY_GFX_TARGET_VERSION, 90402);
+	must(topology_finish(saved));
+	must(topology_finish(local));
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	assert_pair(1, 0xa1, 0xb2);
+	strcpy(candidates.reason[GPU + 2], "it is somebody's");
+	strcpy(candidates.reason[GPU + 3], "it is somebody's");
+	assert_int_equal(choose(&process), -ENODEV);
+	assert_report("and has room for those that become partitions of one device; KFD_VRAM_SIZE_CHECK=0 does not look");
+	candidates.usage[GPU].vram_free = candidates.usage[GPU + 1].vram_free = 200 * GIB;
+	assert_int_equal(choose(&process), 0);
 }
 
 /* ---- one process after the other ---- */

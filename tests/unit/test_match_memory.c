@@ -165,7 +165,7 @@ FIXTURE_TEST(memory_for_a_refusal_may_run_out)
 	for (uint32_t i = 0; i < 2; i++)
 		link_hive(local, GPU + 5 * i, 5);
 	assert_int_equal(match(), -ENODEV);
-	assert_in_range(fault_loop(run_match, -ENODEV), 4, 100);
+	assert_in_range(fault_loop(run_match, -ENODEV), 3, 100);
 }
 
 UNIT_MAIN(NULL, NULL)

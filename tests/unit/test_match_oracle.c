@@ -11,8 +11,15 @@
 #include "log_stub.h"
 #include "match_machine.h"
 
-#define ROUNDS	 10000
+#define ROUNDS	 10000 /* some seconds, most of them for the sanitizers */
 #define MAX_GPUS 8
+
+/* Memory that was freed is not kept apart: there is much of it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=1";
+}
 
 static uint64_t random_state;
 
@@ -37,10 +44,11 @@ static uint64_t number_from_env(const char *name, uint64_t otherwise)
 /* ---- random machines ---- */
 
 struct profile {
-	uint32_t nr_cpus, nr_gpus, hive_size;
-	uint32_t xgmi, pcie;	 /* percent of the links in a hive, and of the others */
-	uint32_t lacks_host;	 /* percent of the links to the CPU */
-	uint32_t models, sizes, bandwidths; /* how many different ones */
+	uint32_t nr_cpus, nr_gpus, hive_size; /* 0: hives of random sizes */
+	uint32_t xgmi, pcie;		      /* percent of the links in a hive, and of the others */
+	uint32_t lacks_host;		      /* percent of the links to the CPU */
+	uint32_t models, sizes, bandwidths;   /* how many different ones */
+	uint32_t partitions;		      /* of each device */
 	bool shuffled, has_flags;
 };
 
@@ -56,8 +64,17 @@ static struct profile random_profile(void)
 		.models = one_of(3) ? 2 : 1,
 		.sizes = one_of(3) ? 2 : 1,
 		.bandwidths = one_of(3) ? 2 : 0,
+		.partitions = one_of(3) ? 1 + below(3) : 1,
 		.shuffled = one_of(2),
 		.has_flags = one_of(3),
+	};
+}
+
+/* Hives alone, which can be swapped, or not quite. */
+static void only_hives(struct profile *p)
+{
+	*p = (struct profile){
+		.nr_cpus = 1, .nr_gpus = 4 + below(3), .xgmi = 100, .models = 1 + one_of(3), .sizes = 1, .partitions = 1
 	};
 }
 
@@ -98,9 +115,12 @@ static struct topology *random_machine(const struct profile *p, uint32_t first_g
 		set_prop(node, TOPOLOGY_DRM_RENDER_MINOR, 128 + i);
 		set_prop(node, TOPOLOGY_DEVICE_ID, 0x738c + below(p->models));
 		set_prop(node, TOPOLOGY_VRAM_SIZE, (1 + below(p->sizes)) * GIB);
-		set_prop(node, TOPOLOGY_LOCATION_ID, (i + 1) << 8);
+		set_prop(node, TOPOLOGY_GFX_TARGET_VERSION, 90402);
+		set_prop(node, TOPOLOGY_LOCATION_ID, (1 + i / p->partitions) << 8 | i % p->partitions);
 		cpu[i] = below(p->nr_cpus);
-		hive[i] = p->shuffled ? below(1 + p->nr_gpus / p->hive_size) : i / p->hive_size;
+		hive[i] = !p->hive_size ? (i && below(3) ? hive[i - 1] : i)
+			  : p->shuffled ? below(1 + p->nr_gpus / p->hive_size)
+					: i / p->hive_size;
 	}
 	for (uint32_t i = 0; i < p->nr_gpus; i++) {
 		if (below(100) >= p->lacks_host)
@@ -134,6 +154,11 @@ static void random_use(struct test_case *c)
 
 		c->unusable[i] = one_of(12) ? "somebody" : NULL;
 		c->usage[i] = (struct gpu_usage){ has_queues, !one_of(8), (has_queues ? below(9) : 8) * GIB };
+		/* What is free is that of the whole device. */
+		if (i && topology_same_device(c->local->nodes[i], c->local->nodes[i - 1])) {
+			c->usage[i].knows_vram = c->usage[i - 1].knows_vram;
+			c->usage[i].vram_free = c->usage[i - 1].vram_free;
+		}
 	}
 	for (unsigned int i = 0; i < c->saved->nr_nodes; i++)
 		c->work[i] = (struct gpu_work){ one_of(2) ? below(9) * GIB : 0, one_of(3) };
@@ -159,14 +184,18 @@ static void random_pair(struct test_case *c, uint32_t first_local_id, uint32_t n
 
 static void case_init(struct test_case *c)
 {
-	struct profile p = random_profile(), q = p;
 	uint32_t first_local_id = one_of(2) ? 0xa000 : 0xb000;
+	struct profile p = random_profile(), q = p;
 
 	memset(c, 0, sizeof(*c));
-	q.nr_gpus += below(3);
 	q.nr_cpus = one_of(2) ? 1 + below(3) : q.nr_cpus;
 	q.xgmi = one_of(4) ? 100 : q.xgmi;
 	q.pcie = one_of(4) ? 100 : q.pcie;
+	if (one_of(4)) {
+		only_hives(&p);
+		q = p;
+	}
+	q.nr_gpus += below(3);
 	c->saved = random_machine(&p, 0xa000);
 	c->local = random_machine(&q, first_local_id);
 	for (unsigned int check = 0; check < MATCH_NR_CHECKS; check++)
@@ -276,7 +305,8 @@ static bool link_fits(const struct test_case *c, unsigned int a, unsigned int b,
 	for (unsigned int i = 0; wanted && i < c->local->nodes[v]->nr_links; i++) {
 		const struct topology_link *link = &c->local->nodes[v]->links[i];
 
-		if (link->to == (int)u && serves_peers(link) && rank(link) >= rank(wanted) && has_atomics_of(link, wanted) &&
+		if (link->to == (int)u && serves_peers(link) && rank(link) >= rank(wanted) &&
+		    has_atomics_of(link, wanted) &&
 		    (!bandwidth(wanted) || !link->has_bandwidth || link->max_bandwidth >= bandwidth(wanted)))
 			return true;
 	}
@@ -291,8 +321,8 @@ static bool on_one_numa_node(const struct topology *t, unsigned int a, unsigned 
 
 static bool two_fit(const struct test_case *c, unsigned int a, unsigned int b, unsigned int v, unsigned int u)
 {
-	if (v == u || (!c->options.relaxed[MATCH_CHECK_TOPOLOGY] &&
-		       !(link_fits(c, a, b, v, u) && link_fits(c, b, a, u, v))))
+	if (v == u ||
+	    (!c->options.relaxed[MATCH_CHECK_TOPOLOGY] && !(link_fits(c, a, b, v, u) && link_fits(c, b, a, u, v))))
 		return false;
 	return c->options.relaxed[MATCH_CHECK_NUMA] || !on_one_numa_node(c->saved, a, b) ||
 	       on_one_numa_node(c->local, v, u);
@@ -325,12 +355,28 @@ struct map {
 	unsigned int saved[MAX_GPUS], local[MAX_GPUS];
 };
 
+/* Whether all that is on the last one's device has room there. */
+static bool device_fits(const struct test_case *c, const struct map *map)
+{
+	unsigned int local = map->local[map->nr - 1];
+	uint64_t needed = 0;
+
+	if (!c->options.work || !c->options.usage || !c->usage[local].knows_vram ||
+	    c->options.relaxed[MATCH_CHECK_VRAM_SIZE])
+		return true;
+	for (unsigned int i = 0; i < map->nr; i++)
+		if (topology_get(c->local->nodes[map->local[i]], TOPOLOGY_LOCATION_ID) >> 3 ==
+		    topology_get(c->local->nodes[local], TOPOLOGY_LOCATION_ID) >> 3)
+			needed += c->work[map->saved[i]].vram_needed;
+	return needed <= c->usage[local].vram_free;
+}
+
 /* Whether the last one may be there, with those before it. */
 static bool last_fits(const struct test_case *c, const struct map *map, enum idle idle)
 {
 	unsigned int last = map->nr - 1;
 
-	if (!one_fits(c, map->saved[last], map->local[last]) ||
+	if (!one_fits(c, map->saved[last], map->local[last]) || !device_fits(c, map) ||
 	    (is_busy(c, map->local[last]) && wants_idle(c, map->saved[last], idle)))
 		return false;
 	for (unsigned int i = 0; i < last; i++)

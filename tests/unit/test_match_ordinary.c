@@ -5,7 +5,7 @@
  * steps that there may be.
  */
 #define _GNU_SOURCE
-#define LIMIT 2000000
+#define LIMIT 6000000
 
 #include "match/match.c"
 #include "unit.h"

@@ -2,8 +2,8 @@
 # What each unit test links with, besides its own file.
 
 topology_SRCS := amdgpu_plugin_topology.c kernel/sysfs.c
-assign_SRCS := match/assign.c match/symmetry.c
-match_SRCS := match/match.c match/choose.c match/rules.c match/report.c $(assign_SRCS) $(topology_SRCS)
+
+match_SRCS := $(wildcard match/*.c) $(topology_SRCS)
 
 # criu's function is looked up among what the program exports.
 test_options_LDFLAGS := -rdynamic
@@ -11,7 +11,6 @@ test_options_LDLIBS := -ldl
 test_options_SRCS := host/options.c host/settings.c amdgpu_plugin_topology.c
 test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 test_topology_SRCS := $(topology_SRCS)
-test_assign_SRCS := $(assign_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_ordinary_SRCS := $(filter-out match/match.c,$(match_SRCS))
 test_match_choice_SRCS := $(match_SRCS)
