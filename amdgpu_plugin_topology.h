@@ -206,7 +206,7 @@ void topology_value_text(enum topology_prop prop, uint64_t value, char *text, si
 
 /* How much of a GPU of this machine others use. */
 struct gpu_usage {
-	bool has_queues;    /* of any process that uses the KFD */
+	bool has_queues;    /* of any process that uses the KFD, or soon of one that is restored */
 	bool knows_vram;    /* vram_free says something */
 	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
 };

@@ -43,6 +43,7 @@ struct search {
 	const struct kfd_state *state;
 	struct match_candidates candidates;
 	int sysfs;
+	int claims;		  /* -1: none */
 	unsigned int nr_attempts; /* to find room */
 };
 
@@ -105,6 +106,24 @@ static int look_at(struct search *search, unsigned int i, size_t *visible)
 	return 0;
 }
 
+/* Claims first: what was claimed and is not any more has its queues. */
+static void read_usage(struct search *search)
+{
+	const struct topology *machine = search->restore->machine;
+	bool is_claimed[TOPOLOGY_MAX_NODES];
+
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
+		is_claimed[i] = topology_is_gpu(machine->nodes[i]) &&
+				claims_have(search->claims, topology_minor(machine->nodes[i]));
+	usage_read(search->sysfs, machine, search->candidates.usage);
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		if (!is_claimed[i])
+			continue;
+		search->candidates.usage[i].has_queues = true;
+		pr_info("gpu %#x: another restore has just chosen it\n", topology_gpu_id(machine->nodes[i]));
+	}
+}
+
 /* And how many the kernel shows the task. The first task looks at all GPUs, those that follow it at their own ones. */
 static int find_candidates(struct search *search, size_t *ret_visible)
 {
@@ -115,7 +134,7 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 
 	*ret_visible = 0;
 	if (!settled)
-		usage_read(search->sysfs, machine, usage);
+		read_usage(search);
 	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 
@@ -316,16 +335,38 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
 	return 0;
 }
 
-/* For the tasks that follow, which need not wait until the GPUs are opened. */
+/*
+ * For the tasks that follow, which need not wait until the GPUs are opened, and for other restores, until all tasks have
+ * their queues.
+ */
 static int note_choice(const struct search *search, const struct match_map *map)
 {
-	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		int err = match_remember(&search->restore->shared->choices, &map->pairs[i]);
+	struct shared *shared = search->restore->shared;
+	int err = 0;
 
-		if (err)
-			return err;
+	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
+		err = match_remember(&shared->choices, &map->pairs[i]);
+		claims_add(search->claims, map->pairs[i].local_minor);
 	}
-	return 0;
+	if (!err && search->claims >= 0)
+		err = shared_keep_copy(shared, search->claims);
+	return err < 0 ? err : 0;
+}
+
+/* Under the lock of the restore's tasks. */
+static int choose_in_turn(struct search *search, size_t *ret_visible, struct match_map **ret)
+{
+	_cleanup_close_ int claims = is_settled(search) ? -1 : claims_begin();
+	int err;
+
+	search->claims = claims;
+	err = find_candidates(search, ret_visible);
+	if (!err)
+		err = choose(search, ret);
+	if (!err)
+		err = note_choice(search, *ret);
+	claims_end(claims);
+	return err;
 }
 
 static int choose_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
@@ -340,11 +381,7 @@ static int choose_gpus(struct gpus *gpus, const struct restore *restore, const s
 		return -ENOMEM;
 	*search = (struct search){ .restore = restore, .saved = saved, .state = state, .sysfs = sysfs };
 	pthread_mutex_lock(&restore->shared->lock);
-	err = find_candidates(search, &gpus->nr_visible);
-	if (!err)
-		err = choose(search, &map);
-	if (!err)
-		err = note_choice(search, map);
+	err = choose_in_turn(search, &gpus->nr_visible, &map);
 	pthread_mutex_unlock(&restore->shared->lock);
 	if (!err)
 		err = take_gpus(gpus, search, map);

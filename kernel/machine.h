@@ -78,6 +78,18 @@ void usage_read_queues(int sysfs, int pid, const struct topology *machine, struc
  */
 size_t usage_count_ended(int sysfs);
 
+/*
+ * Restores that are under way choose one after the other, and see what the others have chosen before its queues are there.
+ *
+ * claims_begin(): a file by which the caller adds claims and looks at those of other files. Nobody else chooses until
+ * claims_end(), or until the last copy of the file is closed, by death, too, with which its claims go. After some seconds
+ * it goes on all the same, with a warning. -1, which the others accept, where the machine's devtmpfs cannot be reached.
+ */
+int claims_begin(void);
+bool claims_have(int claims, uint32_t minor); /* the render minor is claimed by another file */
+void claims_add(int claims, uint32_t minor);
+void claims_end(int claims);
+
 /* ---- what the caller's cgroups leave it ---- */
 
 /* Bytes that the memory controller (cgroup v2, v1) allows the calling process. UINT64_MAX: all, or it is not known. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who else uses the GPUs: the queues of all KFD processes, and what the driver says of VRAM.
- * Taken from a sysfs that the caller has opened, since a restored task may see none.
+ * Who else uses the GPUs: the queues of all KFD processes, what the driver says of VRAM, and which GPUs other restores have
+ * chosen. Taken from a sysfs that the caller has opened, since a restored task may see none.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 
 #include "kernel/machine.h"
@@ -76,4 +78,60 @@ size_t usage_count_ended(int sysfs)
 	for (size_t i = 0; i < nr; i++)
 		ended += kill(pids[i], 0) < 0 && errno == ESRCH;
 	return ended;
+}
+
+/* ---- claims ---- */
+
+/*
+ * Locks of bytes of /dev/null, in the devtmpfs of the machine: that is one file for all mount namespaces, always there, and
+ * never written. The kernel takes the locks back when the last copy of the file is closed, by death, too. Where nobody
+ * else locks it: the letters "amdg", then a byte for each render minor, and one for the choice.
+ */
+#define CLAIMS_AT     0x616d646700000000ll
+#define CHOICE_AT     (CLAIMS_AT + 0xffffffffll)
+#define WAIT_ATTEMPTS 500
+#define WAIT_USEC     10000
+
+/* 0; -errno, -EAGAIN: somebody else has the lock. */
+static int set_lock(int fd, off_t at, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) ? -errno : 0;
+}
+
+int claims_begin(void)
+{
+	_cleanup_close_ int dev = mount_private("devtmpfs");
+	int fd = dev < 0 ? -1 : openat(dev, "null", O_RDWR | O_CLOEXEC);
+	int err = fd < 0 ? 0 : set_lock(fd, CHOICE_AT, F_WRLCK);
+
+	for (int i = 0; err == -EAGAIN && i < WAIT_ATTEMPTS; i++) {
+		usleep(WAIT_USEC);
+		err = set_lock(fd, CHOICE_AT, F_WRLCK);
+	}
+	if (err == -EAGAIN)
+		pr_warn("another restore has been choosing its GPUs for %d s, which is not waited for: both may choose the same "
+			"ones\n",
+			WAIT_ATTEMPTS * (WAIT_USEC / 1000) / 1000);
+	return fd;
+}
+
+bool claims_have(int claims, uint32_t minor)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CLAIMS_AT + minor, .l_len = 1 };
+
+	return claims >= 0 && !fcntl(claims, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+void claims_add(int claims, uint32_t minor)
+{
+	if (claims >= 0)
+		set_lock(claims, CLAIMS_AT + minor, F_WRLCK);
+}
+
+void claims_end(int claims)
+{
+	if (claims >= 0)
+		set_lock(claims, CHOICE_AT, F_UNLCK);
 }

@@ -37,6 +37,38 @@ int mount_private(const char *type)
 	return has_sysfs ? open("/", O_RDONLY | O_CLOEXEC) : -EPERM;
 }
 
+static bool has_claims;
+static uint32_t claimed_minor; /* by another restore */
+static uint32_t own_claims[4];
+static unsigned int nr_own_claims, nr_begun, nr_ended_claims;
+
+int claims_begin(void)
+{
+	nr_begun++;
+	return has_claims ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+}
+
+bool claims_have(int claims, uint32_t minor)
+{
+	if (claims < 0)
+		return false;
+	assert_int_equal(nr_begun, nr_ended_claims + 1);
+	/* What is not claimed any more has to be seen in the queues. */
+	assert_int_equal(nr_read, nr_begun - 1);
+	return minor == claimed_minor;
+}
+
+void claims_add(int claims, uint32_t minor)
+{
+	if (claims >= 0)
+		own_claims[nr_own_claims++] = minor;
+}
+
+void claims_end(int claims)
+{
+	nr_ended_claims += claims >= 0;
+}
+
 /* Time passes for the driver, too. */
 int __wrap_usleep(useconds_t usec);
 int __wrap_usleep(useconds_t usec)
@@ -196,7 +228,9 @@ static int setup(void **state)
 	memset(image_states, 0, sizeof(image_states));
 	closed_minor = 0;
 	clear_error = 0;
-	has_sysfs = false;
+	has_sysfs = has_claims = false;
+	claimed_minor = 0;
+	nr_own_claims = nr_begun = nr_ended_claims = 0;
 	nr_opened = nr_read = nr_vram_reads = nr_asked = nr_sleeps = nr_ended = 0;
 	freed_by_sleep = 0;
 	saved = machine_of(0x1000, 1);
@@ -274,6 +308,21 @@ FIXTURE_TEST(other_ids_are_warned_of_once)
 	assert_logged("gpu 0x2000 is gpu 0x1000 here");
 	assert_null(strstr(strstr(log_text, "Warning") + 1, "Warning"));
 	topology_free(two);
+}
+
+FIXTURE_TEST(what_another_restore_has_just_chosen_is_in_use)
+{
+	has_claims = true;
+	claimed_minor = MINOR(0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(nr_own_claims, 1);
+	assert_int_equal(own_claims[0], MINOR(1));
+	assert_int_equal(nr_ended_claims, 1);
+	/* Until all tasks are there. */
+	assert_int_equal(shared->nr_files, 1);
+	assert_logged("gpu 0x1000: another restore has just chosen it");
+	assert_int_equal(log_errors, 0);
 }
 
 /* ---- memory ---- */

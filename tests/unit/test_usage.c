@@ -22,6 +22,24 @@ int task_in_initial_pid_ns(void)
 	return in_initial_pid_ns;
 }
 
+static bool has_devtmpfs;
+static unsigned int nr_sleeps;
+
+/* The directory stands for the machine's devtmpfs, too. */
+int mount_private(const char *type)
+{
+	assert_string_equal(type, "devtmpfs");
+	return has_devtmpfs ? open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EPERM;
+}
+
+int __wrap_usleep(useconds_t usec);
+int __wrap_usleep(useconds_t usec)
+{
+	assert_true(usec);
+	nr_sleeps++;
+	return 0;
+}
+
 static void put(const char *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(const char *text, const char *fmt, ...)
 {
@@ -205,6 +223,76 @@ FIXTURE_TEST(partitions_have_the_device_of_the_first_one)
 	set_prop(machine->nodes[GPU], TOPOLOGY_SDMA_PARTITION, 3);
 	group_of("0000:c1:01.0", 4, "DMA\n");
 	assert_false(is_common());
+}
+
+/* ---- claims ---- */
+
+FIXTURE_TEST(restores_choose_one_after_the_other_and_see_each_others_claims)
+{
+	int first, second;
+
+	put("", "null");
+	has_devtmpfs = true;
+	nr_sleeps = 0;
+	log_clear();
+	first = claims_begin();
+	assert_true(first >= 0);
+	claims_add(first, 129);
+	assert_false(claims_have(first, 129));
+	claims_end(first);
+	second = claims_begin();
+	assert_int_equal(nr_sleeps, 0);
+	assert_true(claims_have(second, 129));
+	assert_false(claims_have(second, 128));
+	assert_false(claims_have(second, 130));
+	claims_add(second, 128);
+	claims_end(second);
+	assert_true(claims_have(first, 128));
+	/* As when its process is killed, but not before the last copy is gone. */
+	assert_int_equal(close(steal_fd(&first)), 0);
+	assert_false(claims_have(second, 129));
+	first = dup(second);
+	assert_int_equal(close(steal_fd(&second)), 0);
+	second = claims_begin();
+	assert_true(claims_have(second, 128));
+	close(first);
+	assert_false(claims_have(second, 128));
+	close(second);
+	assert_string_equal(log_text, "");
+}
+
+FIXTURE_TEST(a_restore_that_hangs_is_not_waited_for_long)
+{
+	int hung, first, second;
+
+	put("", "null");
+	has_devtmpfs = true;
+	nr_sleeps = 0;
+	log_clear();
+	hung = claims_begin();
+	claims_add(hung, 128);
+	first = claims_begin();
+	assert_in_range(nr_sleeps, 100, 1000);
+	assert_non_null(strstr(log_text, "another restore has been choosing its GPUs for 5 s"));
+	assert_true(first >= 0 && claims_have(first, 128));
+	claims_add(first, 129);
+	claims_end(first);
+	close(hung);
+	second = claims_begin();
+	assert_true(claims_have(second, 129) && !claims_have(second, 128));
+	close(first);
+	close(second);
+}
+
+FIXTURE_TEST(without_a_devtmpfs_there_are_no_claims)
+{
+	has_devtmpfs = false;
+	assert_int_equal(claims_begin(), -1);
+	claims_add(-1, 128);
+	assert_false(claims_have(-1, 128));
+	claims_end(-1);
+	has_devtmpfs = true;
+	assert_int_equal(claims_begin(), -1);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -61,6 +61,7 @@ test_guard_SRCS := checkpoint/guard.c kernel/tasks.c
 test_guard_LDFLAGS := -Wl,--wrap=syscall
 test_shared_SRCS := checkpoint/shared.c kernel/state.c amdgpu_plugin_topology.c
 test_usage_SRCS := kernel/usage.c $(topology_SRCS)
+test_usage_LDFLAGS := -Wl,--wrap=usleep
 
 content_SRCS := $(wildcard content/*.c)
 fake_drm_SRCS := tests/unit/fake_drm.c tests/unit/fake_drm_ring.c

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
+# One image restored four times at the same moment, on four idle GPUs: each copy has one of its own, five times
+# gpus: 1xmi100
+# tier: all
+# seconds: 300
+
+# shellcheck source=tests/e2e/pairs.sh
+. "$top/tests/e2e/pairs.sh"
+
+job_start "${small[@]}"
+dump
+machine_load 2xmi100 '/^hive_id/d; s/count = 2/count = 4/'
+for n in 1 2 3 4; do
+	mkdir "$work/copy$n"
+	cp -a "$images" "$work/copy$n/images"
+done
+
+# copy N: waits for $work/go, restores, shows for a while that it computes, and is killed
+copy() {
+	local dir=$work/copy$1
+	rm -f "$dir/status" "$dir/pid" "$dir/first"
+	cp "$job" "$dir/state"
+	: >"$dir/log"
+	unshare -m -p -f --propagation private --mount-proc bash -c '
+		mount --bind "$1/state" "$2"
+		mount --bind "$1/log" "$2.log"
+		until [ -e "$1/../go" ]; do :; done
+		status=0
+		criu restore -d -D "$1/images" -o "$1/restore.log" -v4 --pidfile "$1/pid" </dev/null >"$1/out" 2>&1 || status=$?
+		echo "$status" >"$1/status"
+		until [ -e "$1/../enough" ]; do sleep 0.1; done' - "$dir" "$job" &
+}
+
+# computes N: its generation moves
+computes() {
+	local generation
+	generation=$(state_get "$work/copy$1/state" generation)
+	[ -s "$work/copy$1/first" ] || echo "$generation" >"$work/copy$1/first"
+	[ "$generation" -gt "$(<"$work/copy$1/first")" ]
+}
+
+for round in 1 2 3 4 5; do
+	pair="round $round"
+	rm -f "$work/go" "$work/enough"
+	for n in 1 2 3 4; do copy "$n"; done
+	sleep 0.5
+	: >"$work/go"
+	for n in 1 2 3 4; do
+		wait_until 60 test -s "$work/copy$n/status" || fail "restore $n does not end"
+		[ "$(<"$work/copy$n/status")" = 0 ] || fail "restore $n: $(grep -m 2 Error "$work/copy$n/restore.log")"
+	done
+	for n in 1 2 3 4; do
+		wait_until 30 computes "$n" || fail "copy $n does not compute: $(tail -n 1 "$work/copy$n/log")"
+	done
+	[ "$(grep -ho 'becomes gpu 0x[0-9a-f]*' "$work"/copy[1-4]/restore.log | sort -u | wc -l)" -eq 4 ] ||
+		fail "two copies have one GPU"
+	: >"$work/enough"
+	wait
+	expect_no_objects
+	pair_shown
+done
