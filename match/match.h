@@ -3,29 +3,23 @@
  * Match: which saved GPU becomes which local GPU.
  *
  * Rules
- *   One GPU: its properties are equal, or at least as good (match/rules.c has
- *   the table). A property that one side does not have is not compared.
- *   Host link: in each direction as good as it was. XGMI serves for all, PCIe
- *   for PCIe and older buses.
- *   Two GPUs, in each direction: XGMI needs XGMI of at least the same
- *   bandwidth; PCIe peer access needs PCIe peer access or XGMI. A link must
- *   have the atomic operations that the saved link had.
+ *   One GPU: its properties are equal, or at least as good (match/rules.c has the table). A property that one side does
+ *   not have is not compared.
+ *   Host link: in each direction as good as it was. XGMI serves for all, PCIe for PCIe and older buses.
+ *   Two GPUs, in each direction: XGMI needs XGMI of at least the same bandwidth; PCIe peer access needs PCIe peer access
+ *   or XGMI. A link must have the atomic operations that the saved link had.
  *   NUMA: GPUs of one NUMA node go to one NUMA node.
- *   Room: a GPU has as much free VRAM as is needed there, and a device as much
- *   as is needed on its partitions together.
- *   Links to other nodes do not matter.
- *   Pairs that the user names are checked like all others.
+ *   Room: a GPU has as much free VRAM as is needed there, a device as much as is needed on its partitions together.
+ *   Links to other nodes do not matter. Pairs that the user names are checked like all others.
  *
  * The choice
- *   A process sees GPUs that it never works on. Where it does, idle local ones
- *   alone are tried first; then for its queues alone; then all. The saved GPU with
- *   the fewest possible local ones chooses first; it tries idle ones first, then the
- *   one with its gpu id, its PCI address, its NUMA node, the first in the machine's order.
- *   Where nothing is done, idle or not does not matter.
- *   The first map that keeps the rules is taken: the GPUs of before, where all
- *   are there and idle, but not always the map with the most wishes fulfilled.
- *   The search has a limit, in steps, that ordinary machines do not come near:
- *   beyond it the result is "undecided".
+ *   A process sees GPUs that it never works on. Where it works, only idle local ones are tried at first, then only where
+ *   it has queues, then all; a saved GPU that fits no idle one may have any. The saved GPU with the fewest possible local
+ *   ones chooses first, of several the one with the best. That is an idle one (where it works), then the one with its gpu
+ *   id, its PCI address, its NUMA node, the first in the machine's order.
+ *   The first map that keeps the rules is taken: the GPUs of before, where all are there and idle, but not always the
+ *   best one. The search has a limit, in steps, that ordinary machines do not come near: beyond it the result is
+ *   "undecided".
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H

@@ -13,7 +13,6 @@ test_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 test_topology_SRCS := $(topology_SRCS)
 test_match_SRCS := $(match_SRCS)
 test_match_ordinary_SRCS := $(filter-out match/match.c,$(match_SRCS))
-test_match_choice_SRCS := $(match_SRCS)
 test_match_oracle_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
