@@ -68,7 +68,7 @@ struct kfd_rules kfd_ask_rules(int fd)
 	return (struct kfd_rules){ .maps_by_user_id = false };
 }
 
-/* Whether the process may use one: the KFD of Linux 7.2 and later is for nobody else. True where that cannot be seen. */
+/* Whether there is one that the process may use; in Linux 7.2 and later, none at all is EINVAL, too. True where unknown. */
 static bool has_gpu(void)
 {
 	_cleanup_close_ int nodes = open("/sys/class/kfd/kfd/topology/nodes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
