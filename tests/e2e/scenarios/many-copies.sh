@@ -3,7 +3,7 @@
 # One image restored four times at the same moment, on four idle GPUs: each copy has one of its own, five times
 # gpus: 1xmi100
 # tier: all
-# seconds: 300
+# seconds: 600
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"
