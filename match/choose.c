@@ -149,10 +149,13 @@ static uint64_t needed_with(const struct match_process *process, const struct ma
 static void wait_for_room(const struct match_process *process, const struct match_options *options,
 			  struct gpu_usage *usage)
 {
+	struct gpu_usage queues[TOPOLOGY_MAX_NODES];
 	struct match_options without_room = *options;
 	struct match_map *map = NULL;
 
-	without_room.relaxed[MATCH_CHECK_VRAM_SIZE] = true;
+	for (unsigned int i = 0; i < process->machine->nr_nodes; i++)
+		queues[i] = (struct gpu_usage){ .has_queues = usage[i].has_queues };
+	without_room.usage = queues;
 	if (!options->work || options->relaxed[MATCH_CHECK_VRAM_SIZE] ||
 	    match_devices(process->saved, process->machine, &without_room, &map))
 		return;

@@ -388,6 +388,16 @@ FIXTURE_TEST(memory_that_is_given_back_is_waited_for)
 	assert_int_equal(check_room(&needs), 0);
 }
 
+FIXTURE_TEST(memory_of_a_gpu_that_is_too_small_is_not_waited_for)
+{
+	set_prop(machine->nodes[GPU], TOPOLOGY_VRAM_SIZE, GIB);
+	free_vram(0, 900 * MIB);
+	free_vram(1, 2000 * MIB);
+	assert_int_equal(choose(saved, &needs), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(nr_sleeps, 0);
+}
+
 FIXTURE_TEST(memory_that_stays_taken_is_not_waited_for_long)
 {
 	free_vram(0, 900 * MIB);
