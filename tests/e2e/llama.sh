@@ -19,13 +19,13 @@ has_said() {
 
 # said BYTES: it has said so much and goes on
 said() {
-	wait_until 240 has_said "$1" || fail "it says no more than \"$(tail -n 1 "$text")\""
+	wait_until 400 has_said "$1" || fail "it says no more than \"$(tail -n 1 "$text")\""
 	alive "${job_pids[0]}" || fail "it has ended: $(tail -n 1 "$text"); $(tail -n 1 "${text%.text}.err")"
 }
 
 # said_all: it has ended by itself
 said_all() {
-	wait_until 300 no_process "${job_pids[0]}" || fail "it does not end: $(tail -n 1 "$text")"
+	wait_until 400 no_process "${job_pids[0]}" || fail "it does not end: $(tail -n 1 "$text")"
 	expect_no_objects
 }
 

@@ -4,7 +4,7 @@
 # gpus: 1xmi100
 # userland: programs
 # tier: all
-# seconds: 900
+# seconds: 1500
 # memory: 6144
 # log: ttm_bo_release, the driver leaves the page with events pinned where a GPU has another id (asicsim/complaints)
 

@@ -4,7 +4,7 @@
 # gpus: 1xmi100
 # userland: programs
 # tier: all
-# seconds: 600
+# seconds: 1200
 # memory: 6144
 
 # shellcheck source=tests/e2e/llama.sh
