@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
 # Queues of gfx11 that are in a kernel: saved when it ends while the process stands still, else refused, and the job goes on
+# tier: all
 # gpus: 1xnavi31
 
 small=(--vram 64K --gtt 64K --userptr 64K --chain 500)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
 # Queues of gfx11, which MES maps: at a closed barrier, or idle with gaps in their numbers, whichever way firmware counts
+# tier: all
 # gpus: 1xnavi31
 # kernels: each
 
