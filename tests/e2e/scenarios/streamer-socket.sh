@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
 # A job that has sockets named like those of criu-image-streamer, which criu holds, too, while it asks for the job's files
+# tier: all
 # gpus: 1xmi100
 
 for name in streamer-capture.sock streamer-serve.sock; do
