@@ -291,12 +291,6 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 
 /*
- * By the user gpu ids of the process' state. @machine: all nodes, by actual ids. *ret is the caller's. 0, or -errno
- * after an error line.
- */
-int saved_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
-
-/*
  * Gives the state of a task without /dev/kfd its devices: those of @lender, or where that is NULL the GPUs whose render
  * nodes the task has opened. 0 or -ENOMEM.
  */
@@ -320,6 +314,9 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
+
+/* One of the tasks, which amdgpu-checkpoint has suspended: its queues must not run. */
+int refuse_suspended(const struct task_files *files);
 
 /*
  * A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of

@@ -75,7 +75,7 @@ int inject_get(const struct inject *inject, size_t at, void *data, size_t size)
 
 static int fill_stack(const struct inject *inject)
 {
-	uint64_t words[(INJECT_MEMORY - STACK) / sizeof(uint64_t)];
+	uint64_t words[(INJECT_SPARE - STACK) / sizeof(uint64_t)];
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		words[i] = inject->instruction;

@@ -144,6 +144,26 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
+int task_find_mark(pid_t pid, int after)
+{
+	static const char link[] = "/memfd:" TASK_MARK " ";
+	_cleanup_free_ int *fds = NULL;
+	char path[64], target[sizeof(link)];
+	size_t nr = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	list_numbers(AT_FDCWD, path, &fds, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fds[i]);
+		length = fds[i] > after ? readlink(path, target, sizeof(target)) : 0;
+		if (length == sizeof(target) && !memcmp(target, link, strlen(link)))
+			return fds[i];
+	}
+	return -1;
+}
+
 /* The kernel compares files one by one: those of the same device are enough. */
 static int find_file(const struct task_files *files, int fd, uint32_t minor_number, struct task_file **ret)
 {
@@ -199,6 +219,23 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 			return true;
 	}
 	return false;
+}
+
+unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
+				     const struct topology *machine)
+{
+	unsigned int nr_opened = 0, nr_known = 0;
+
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t minor_number = topology_minor(node);
+
+		if (!topology_is_gpu(node))
+			continue;
+		nr_opened += task_files_has(files, pid, minor_number);
+		nr_known += pasid && task_files_has_pasid(files, pid, minor_number, pasid);
+	}
+	return nr_known ? nr_known : nr_opened;
 }
 
 static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)

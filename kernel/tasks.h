@@ -80,6 +80,13 @@ const char *task_file_unsaved_kind(int fd);
 /* Whether that is a dma-buf. */
 bool task_file_is_dmabuf(const char *kind);
 
+/*
+ * A process that amdgpu-checkpoint has suspended has a memfd of this name open: its queues must not run, and it must not be
+ * saved. The lowest such descriptor above @after (-1: any), -1: there is none.
+ */
+#define TASK_MARK "amdgpu-suspended"
+int task_find_mark(pid_t pid, int after);
+
 /* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno, no message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
 
@@ -90,6 +97,14 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 bool task_file_has_pasid(const struct task_file *file, uint32_t pasid);
 /* Whether a task has opened the device with such a file. */
 bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
+
+/*
+ * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where those of the
+ * KFD have @pasid (0: not known), that tells them apart. Elsewhere a process that opened the render node of a GPU has given
+ * it to the KFD.
+ */
+unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
+				     const struct topology *machine);
 
 /*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is
