@@ -10,8 +10,14 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+
+#ifndef STATX_TYPE /* musl before 1.2.5 */
+#include <linux/stat.h>
+#define statx(...) (int)syscall(SYS_statx, __VA_ARGS__)
+#endif
 
 static plugin_log_printer printer;
 static unsigned int nr_error_lines;

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define BLOCK			LAYOUT_BLOCK_BYTES
 #define HUGE_PAGE_BYTES		(2u << 20)
@@ -373,12 +374,12 @@ static void stay_near_gpu(const struct lanes *lanes)
 	_cleanup_fclose_ FILE *file = NULL;
 	cpu_set_t near, allowed;
 	char path[80];
-	struct statx device;
+	struct stat device;
 
-	if (statx(lanes->gpu->render_fd, "", AT_EMPTY_PATH, 0, &device))
+	if (stat_quietly(lanes->gpu->render_fd, "", &device))
 		return;
-	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/local_cpulist", device.stx_rdev_major,
-		 device.stx_rdev_minor);
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/local_cpulist", major(device.st_rdev),
+		 minor(device.st_rdev));
 	file = fopen(path, "re");
 	if (!file || pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed))
 		return;

@@ -28,7 +28,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/ioctl.h>
+#include <linux/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
