@@ -35,6 +35,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "kernel/hold.h"
 #include "kernel/inject.h"
 #include "amdgpu_plugin_util.h"
 
@@ -75,7 +76,7 @@ int inject_get(const struct inject *inject, size_t at, void *data, size_t size)
 
 static int fill_stack(const struct inject *inject)
 {
-	uint64_t words[(INJECT_MEMORY - STACK) / sizeof(uint64_t)];
+	uint64_t words[(INJECT_SPARE - STACK) / sizeof(uint64_t)];
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		words[i] = inject->instruction;
@@ -196,14 +197,7 @@ static int block_signals(pid_t tid, uint64_t blocked)
 /* A leader that was killed is not told of before its tracer has waited for all its threads. */
 static bool has_ended(pid_t tid)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[512] = "";
-	const char *end;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	f = fopen(path, "re");
-	end = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	return !end || strchr("ZX", end[2]);
+	return strchr("ZX", task_state(tid));
 }
 
 static int wait_for_stop(pid_t tid, int *status)

@@ -30,6 +30,8 @@ struct inject {
 #define INJECT_MEMORY 8192u
 #define INJECT_DATA   1024u
 #define INJECT_ROOM   2048u /* the end of both */
+#define INJECT_SPARE \
+	4096u /* and from there on a page in whose place anything can be mapped, which goes with the rest */
 
 /*
  * All: the calling thread traces @tid (PTRACE_SEIZE), which stands still, and not at the beginning of a call. 0, or

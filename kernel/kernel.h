@@ -4,6 +4,7 @@
 #define KERNEL_KERNEL_H
 
 #include "kernel/driver.h"
+#include "kernel/hold.h"
 #include "kernel/inject.h"
 #include "kernel/kfd.h"
 #include "kernel/machine.h"

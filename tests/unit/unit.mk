@@ -94,7 +94,8 @@ test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_tasks_LDFLAGS := -Wl,--wrap=statx
-test_inject_SRCS := kernel/inject.c
+test_hold_SRCS := kernel/hold.c
+test_inject_SRCS := kernel/inject.c kernel/hold.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_devfilter_SRCS := kernel/devfilter.c
 test_memory_SRCS := kernel/memory.c

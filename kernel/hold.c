@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Holds processes: seizes their threads, and freezes cgroups. A thread that is seized is not told of it: it goes on
+ * with the call that it is in.
+ *
+ * A thread in a frozen cgroup can be seized and looked at, but runs no code, and so makes no injected call, before the
+ * cgroup is thawed.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/wait.h>
+
+#include "kernel/hold.h"
+#include "kernel/inject.h"
+#include "amdgpu_plugin_util.h"
+
+#define WAIT_USEC 1000
+#define CGROUPS	  "/sys/fs/cgroup"
+
+/* ---- /proc ---- */
+
+/* The rest of /proc/PID/stat behind the name, which may have any character; NULL: there is no such process. */
+static const char *read_stat(pid_t pid, char *line, size_t size)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	end = f && fgets(line, (int)size, f) ? strrchr(line, ')') : NULL;
+	return end ? end + 2 : NULL;
+}
+
+uint64_t process_start(pid_t pid)
+{
+	char line[1024];
+	const char *rest = read_stat(pid, line, sizeof(line));
+	uint64_t start = 0;
+
+	if (!rest ||
+	    sscanf(rest, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+		   &start) != 1)
+		return 0;
+	return start;
+}
+
+char task_state(pid_t tid)
+{
+	char line[1024];
+	const char *rest = read_stat(tid, line, sizeof(line));
+
+	return rest ? rest[0] : 0;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char line[1024];
+	const char *rest = read_stat(pid, line, sizeof(line));
+	int parent = 0;
+
+	return rest && sscanf(rest, "%*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool has_number(const int *list, size_t nr, int number)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (list[i] == number)
+			return true;
+	return false;
+}
+
+int processes_add_descendants(int **pids, size_t *nr)
+{
+	_cleanup_free_ int *all = NULL;
+	size_t nr_all = 0, before;
+	int err = list_numbers(AT_FDCWD, "/proc", &all, &nr_all);
+
+	do {
+		before = *nr;
+		for (size_t i = 0; !err && i < nr_all; i++)
+			if (has_number(*pids, *nr, parent_of(all[i])) && !has_number(*pids, *nr, all[i]))
+				err = array_add(*pids, *nr, all[i]);
+	} while (!err && *nr > before);
+	return err;
+}
+
+/* ---- threads ---- */
+
+static int wait_for_stop(pid_t tid, double end)
+{
+	for (;;) {
+		int status, signal;
+		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (r == tid && !WIFSTOPPED(status))
+			return -ESRCH;
+		if (r == tid && status >> 16 == PTRACE_EVENT_STOP)
+			return 0;
+		/* A signal on its way to the thread: that is not ours to take. */
+		signal = r == tid && !(status >> 16) ? WSTOPSIG(status) : 0;
+		if (r == tid && ptrace(PTRACE_CONT, tid, NULL, signal))
+			return -errno;
+		if (r)
+			continue;
+		if (strchr("ZX", task_state(tid)))
+			return -ESRCH;
+		if (monotonic_seconds() > end)
+			return -EBUSY;
+		usleep(WAIT_USEC);
+	}
+}
+
+static int fail_seize(pid_t pid, pid_t tid, int err)
+{
+	if (err == -EBUSY)
+		return fail(err,
+			    "pid %d: its thread %d is in a call that nothing interrupts (the kernel's, or vfork()): "
+			    "try again "
+			    "later",
+			    pid, tid);
+	return fail(err, "pid %d: cannot stop its thread %d: %m%s", pid, tid,
+		    err == -EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");
+}
+
+/* Those of the threads that are not held yet. A thread that ends meanwhile is passed over. */
+static int seize_new(struct hold *hold, const int *tids, size_t nr)
+{
+	size_t first = hold->nr;
+
+	for (size_t i = 0; i < nr; i++) {
+		size_t known = 0;
+
+		while (known < first && hold->tids[known] != tids[i])
+			known++;
+		if (known < first)
+			continue;
+		if (ptrace(PTRACE_SEIZE, tids[i], NULL, (void *)INJECT_OPTIONS)) {
+			if (errno == ESRCH)
+				continue;
+			return fail_seize(hold->pid, tids[i], -errno);
+		}
+		ptrace(PTRACE_INTERRUPT, tids[i], NULL, NULL);
+		if (array_add(hold->tids, hold->nr, tids[i]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int wait_for_all(struct hold *hold, size_t first, double end)
+{
+	size_t kept = first;
+
+	for (size_t i = first; i < hold->nr; i++) {
+		int err = wait_for_stop(hold->tids[i], end);
+
+		if (err && err != -ESRCH)
+			return fail_seize(hold->pid, hold->tids[i], err);
+		if (!err)
+			hold->tids[kept++] = hold->tids[i];
+	}
+	hold->nr = kept;
+	return 0;
+}
+
+/* Threads make others until all are stopped. */
+static int seize_all(struct hold *hold)
+{
+	double end = monotonic_seconds() + HOLD_SECONDS;
+	char path[64];
+	size_t before;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", hold->pid);
+	do {
+		_cleanup_free_ int *tids = NULL;
+		size_t nr = 0;
+		int err = list_numbers(AT_FDCWD, path, &tids, &nr);
+
+		before = hold->nr;
+		if (err)
+			return fail(err == -ENOENT ? -ESRCH : err, "pid %d: there is no such process", hold->pid);
+		err = seize_new(hold, tids, nr);
+		if (!err)
+			err = wait_for_all(hold, before, end);
+		if (err)
+			return err;
+	} while (hold->nr > before);
+	if (!hold->nr || hold->tids[0] != hold->pid)
+		return fail(-ESRCH, "pid %d: has ended, or its first thread has", hold->pid);
+	return 0;
+}
+
+static bool has_seccomp(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+	int mode;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			return mode;
+	return false;
+}
+
+static int suspend_seccomp(pid_t pid)
+{
+	if (!has_seccomp(pid) || !ptrace(PTRACE_SETOPTIONS, pid, NULL, INJECT_OPTIONS | PTRACE_O_SUSPEND_SECCOMP))
+		return 0;
+	return fail(-EOPNOTSUPP,
+		    "pid %d: has a seccomp filter, which cannot be suspended (%s): its calls might not be allowed", pid,
+		    errno == EPERM ? "that takes CAP_SYS_ADMIN" : "this kernel has no CONFIG_CHECKPOINT_RESTORE");
+}
+
+int hold_begin(pid_t pid, bool calls, struct hold *ret)
+{
+	int err;
+
+	*ret = (struct hold){ .pid = pid };
+	err = seize_all(ret);
+	if (!err && calls)
+		err = suspend_seccomp(pid);
+	if (err)
+		hold_end(ret);
+	return err;
+}
+
+/* One that does not stand still goes with the tracer's end. */
+void hold_end(struct hold *hold)
+{
+	for (size_t i = 0; i < hold->nr; i++)
+		ptrace(PTRACE_DETACH, hold->tids[i], NULL, NULL);
+	free(hold->tids);
+	*hold = (struct hold){ 0 };
+}
+
+/* ---- cgroups ---- */
+
+bool cgroup_of(pid_t pid, char path[PATH_MAX])
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char name[64], line[PATH_MAX];
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", pid);
+	f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::/", 4) || !line[4])
+			continue;
+		if (snprintf(path, PATH_MAX, CGROUPS "%s", line + 3) >= PATH_MAX)
+			return false;
+		return !access(path, F_OK);
+	}
+	return false;
+}
+
+static int open_freeze(const char *path, int flags)
+{
+	_cleanup_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir < 0 ? -1 : openat(dir, "cgroup.freeze", flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+bool cgroup_is_frozen(const char *path)
+{
+	_cleanup_close_ int fd = open_freeze(path, O_RDONLY);
+	char digit = '0';
+
+	return fd >= 0 && read(fd, &digit, 1) == 1 && digit == '1';
+}
+
+int cgroup_freeze(const char *path, bool freeze)
+{
+	_cleanup_close_ int fd = open_freeze(path, O_WRONLY);
+
+	return fd < 0 ? fd : write_all(fd, freeze ? "1" : "0", 1);
+}
+
+static int read_processes(const char *path, int **list, size_t *nr)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char name[PATH_MAX + 16];
+	int pid, err = 0;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
+	f = fopen(name, "re");
+	if (!f)
+		return errno == ENOENT ? 0 : -errno;
+	while (!err && fscanf(f, "%d", &pid) == 1)
+		err = array_add(*list, *nr, pid);
+	return err;
+}
+
+int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	struct dirent *entry;
+	int err = dir ? read_processes(path, ret, ret_nr) : -errno;
+
+	while (!err && below && (entry = readdir(dir))) {
+		char inner[PATH_MAX];
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		if (snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) >= (int)sizeof(inner))
+			return -ENAMETOOLONG;
+		err = cgroup_processes(inner, true, ret, ret_nr);
+		/* A cgroup may go while it is looked at. */
+		err = err == -ENOENT ? 0 : err;
+	}
+	return err;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Processes that stand still: seized by the calling thread and, when that goes, stopped by SIGSTOP and the cgroup's
+ * freezer. */
+#ifndef KERNEL_HOLD_H
+#define KERNEL_HOLD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All threads of a process, each in a ptrace stop. */
+struct hold {
+	pid_t pid;
+	pid_t *tids; /* the leader's first */
+	size_t nr;
+};
+
+/*
+ * Seizes all threads and stops them; they are not told. With @calls, calls can be injected into the leader (inject.h):
+ * seccomp is suspended there. 0, or -errno after fail(), with nothing held: -EPERM when another one traces it, -EBUSY
+ * when a thread does not come out of a call in HOLD_SECONDS.
+ */
+#define HOLD_SECONDS 10
+int hold_begin(pid_t pid, bool calls, struct hold *ret);
+
+/* Lets all threads go. Takes {}, and what hold_end() has left. */
+void hold_end(struct hold *hold);
+
+/* Adds all descendants of the processes. 0 or -errno, no message. */
+int processes_add_descendants(int **pids, size_t *nr);
+
+/* When a process was started, in ticks since the boot: with the pid, its name. 0: there is none. */
+uint64_t process_start(pid_t pid);
+
+/* The state of a process or thread, as /proc has it: 'T' when a signal has stopped it, 'Z'; 0: there is none. */
+char task_state(pid_t tid);
+
+/* ---- cgroups, version 2 ---- */
+
+/* The directory of the process' cgroup; false where there is no cgroup v2, or it is the root, which cannot be frozen.
+ */
+bool cgroup_of(pid_t pid, char path[PATH_MAX]);
+
+/* Whether cgroup.freeze of that directory says so, whatever is above. */
+bool cgroup_is_frozen(const char *path);
+/* 0 or -errno, no message. */
+int cgroup_freeze(const char *path, bool freeze);
+
+/* All processes in the cgroup, and with @below in those below it, too. Heap memory of the caller. 0 or -errno, no
+ * message. */
+int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr);
+
+#endif

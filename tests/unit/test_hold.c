@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Real children that are held: many threads, one that the kernel does not let go, signals on their way, and who is
+ * whose child. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+#include "kernel/hold.h"
+#include "log_stub.h"
+
+#define NR_THREADS 300
+
+static struct shared {
+	atomic_int ticks, nr_signals;
+	atomic_bool is_ready;
+} * shared;
+
+static int share(void **state)
+{
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shared == MAP_FAILED;
+}
+
+static void *run_thread(void *arg)
+{
+	for (;;) {
+		shared->ticks++;
+		usleep(arg ? 500 : 20000);
+	}
+	return NULL;
+}
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	shared->nr_signals++;
+}
+
+static pid_t start(void (*run)(void))
+{
+	pid_t pid;
+
+	memset(shared, 0, sizeof(*shared));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGUSR1, count_signal);
+		run();
+		shared->is_ready = true;
+		for (;;)
+			pause();
+	}
+	while (!shared->is_ready)
+		usleep(1000);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+}
+
+static void run_threads(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	for (long i = 0; i < NR_THREADS; i++)
+		if (pthread_create(&thread, &attr, run_thread, i % 4 ? NULL : &attr))
+			_exit(1);
+}
+
+static void run_nothing(void)
+{
+}
+
+static bool stands_still(void)
+{
+	int before = shared->ticks;
+
+	usleep(50000);
+	return shared->ticks == before;
+}
+
+TEST(all_threads_stand_still_and_go_on)
+{
+	pid_t pid = start(run_threads);
+	struct hold hold;
+
+	assert_false(stands_still());
+	assert_int_equal(hold_begin(pid, false, &hold), 0);
+	assert_int_equal(hold.nr, NR_THREADS + 1);
+	assert_int_equal(hold.tids[0], pid);
+	assert_true(stands_still());
+	hold_end(&hold);
+	assert_false(stands_still());
+	hold_end(&hold);
+	end(pid);
+}
+
+/* It arrives, once. */
+TEST(a_signal_on_its_way_is_not_lost)
+{
+	pid_t pid = start(run_nothing);
+
+	for (int i = 1; i <= 50; i++) {
+		struct hold hold;
+
+		kill(pid, SIGUSR1);
+		assert_int_equal(hold_begin(pid, false, &hold), 0);
+		hold_end(&hold);
+		for (int n = 0; shared->nr_signals < i && n < 2000; n++)
+			usleep(1000);
+		assert_int_equal(shared->nr_signals, i);
+	}
+	end(pid);
+}
+
+/* As Slurm does it before. */
+TEST(a_process_that_is_stopped_is_held_and_stays_stopped)
+{
+	pid_t pid = start(run_threads);
+	struct hold hold;
+	int status;
+
+	assert_int_not_equal(task_state(pid), 'T');
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_int_equal(task_state(pid), 'T');
+	assert_int_equal(hold_begin(pid, false, &hold), 0);
+	hold_end(&hold);
+	usleep(20000);
+	assert_int_equal(task_state(pid), 'T');
+	assert_true(stands_still());
+	kill(pid, SIGCONT);
+	usleep(20000);
+	assert_false(stands_still());
+	end(pid);
+}
+
+static void run_vfork(void)
+{
+	shared->is_ready = true;
+	/* The child sleeps, and the parent waits for it where no signal reaches. */
+	if (!vfork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
+TEST(a_thread_that_waits_in_vfork_is_named)
+{
+	pid_t pid = start(run_vfork);
+	struct hold hold;
+
+	usleep(20000);
+	log_clear();
+	assert_int_equal(hold_begin(pid, false, &hold), -EBUSY);
+	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "nothing interrupts"));
+	end(pid);
+}
+
+TEST(a_process_that_another_one_traces_is_refused)
+{
+	pid_t pid = start(run_nothing), tracer = fork();
+	struct hold hold;
+
+	assert_true(tracer >= 0);
+	if (!tracer) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		shared->ticks = ptrace(PTRACE_SEIZE, pid, NULL, NULL) ? -1 : 1;
+		for (;;)
+			pause();
+	}
+	while (!shared->ticks)
+		usleep(1000);
+	if (shared->ticks < 0)
+		skip();
+	log_clear();
+	assert_int_equal(hold_begin(pid, false, &hold), -EPERM);
+	assert_non_null(strstr(log_text, "a debugger traces it"));
+	end(tracer);
+	end(pid);
+	log_clear();
+	assert_int_equal(hold_begin(pid, false, &hold), -ESRCH);
+	fail_clear();
+}
+
+static void run_child(void)
+{
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!fork())
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
+TEST(descendants_are_found_whatever_their_order)
+{
+	pid_t pid = start(run_child);
+	int *pids = NULL;
+	size_t nr = 0;
+
+	for (int i = 0; nr < 3 && i < 200; i++) {
+		free(pids);
+		pids = NULL;
+		nr = 0;
+		assert_int_equal(array_add(pids, nr, pid), 0);
+		assert_int_equal(processes_add_descendants(&pids, &nr), 0);
+		usleep(5000);
+	}
+	assert_int_equal(nr, 3);
+	for (size_t i = nr; i > 0; i--)
+		kill(pids[i - 1], SIGKILL);
+	waitpid(pid, NULL, 0);
+	free(pids);
+}
+
+TEST(a_process_is_known_by_its_start)
+{
+	pid_t pid = start(run_nothing);
+	uint64_t first = process_start(pid);
+
+	assert_true(first > 0);
+	assert_int_equal(process_start(pid), first);
+	end(pid);
+	assert_int_equal(process_start(pid), 0);
+	assert_int_equal(task_state(pid), 0);
+}
+
+UNIT_MAIN(share, NULL)
