@@ -463,6 +463,44 @@ int drm_count_losses(int fd, uint32_t *ret)
 	return drm_call(fd, DRM_IOCTL_AMDGPU_INFO, &args);
 }
 
+static int ask_losses(const struct task_file *file, uint32_t *ret)
+{
+	int err = file->minor ? drm_count_losses(file->fd, ret) : 0;
+
+	return err ? fail(err, "pid %d: cannot ask renderD%u for resets: %m", file->pid, file->minor) : 0;
+}
+
+int losses_note(const struct task_files *files, uint32_t **ret)
+{
+	int err = 0;
+
+	*ret = calloc(files->count + 1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < files->count; i++)
+		err = ask_losses(&files->files[i], &(*ret)[i]);
+	return err;
+}
+
+int losses_check(const struct task_files *files, const uint32_t *losses)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *file = &files->files[i];
+		uint32_t now = 0;
+		int err = ask_losses(file, &now);
+
+		if (err)
+			return err;
+		if (now != losses[i])
+			return fail(-EIO,
+				    "pid %d: the driver has reset the GPU of renderD%u meanwhile, and what was in its "
+				    "VRAM is lost: "
+				    "the process cannot be saved any more (the kernel's log may say why)",
+				    file->pid, file->minor);
+	}
+	return 0;
+}
+
 /* A context that is not there has no state to ask for. */
 int drm_count_contexts(int fd, uint32_t *ret)
 {

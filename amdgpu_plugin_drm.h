@@ -53,6 +53,14 @@ bool drm_lists_objects(int fd);
 /* How often the GPU of an open file has lost its VRAM to a reset since the driver was loaded. 0 or -errno, no message. */
 int drm_count_losses(int fd, uint32_t *ret);
 
+/*
+ * The same of each of @files, by its place: *ret is the caller's. ROCm keeps a file open of each GPU that a process uses. And
+ * whether it is the same still, after copies: those that begin after a reset would find what is in VRAM then. 0, or -errno
+ * after fail().
+ */
+int losses_note(const struct task_files *files, uint32_t **ret);
+int losses_check(const struct task_files *files, const uint32_t *losses);
+
 /* How many contexts, the lowest numbers first, up to a gap of 512. */
 int drm_count_contexts(int fd, uint32_t *ret);
 

@@ -115,6 +115,17 @@ struct kfd_ioctl_acquire_vm_args {
 _Static_assert(sizeof(struct kfd_ioctl_acquire_vm_args) == 8, "ABI");
 #define AMDKFD_IOC_ACQUIRE_VM _IOW('K', 0x15, struct kfd_ioctl_acquire_vm_args)
 
+struct kfd_ioctl_alloc_memory_of_gpu_args {
+	uint64_t va_addr;
+	uint64_t size;
+	uint64_t handle;	   /* out */
+	uint64_t mmap_offset; /* out: of mappings of the render node; in: address of user memory */
+	uint32_t gpu_id;
+	uint32_t flags;
+};
+_Static_assert(sizeof(struct kfd_ioctl_alloc_memory_of_gpu_args) == 40, "ABI");
+#define AMDKFD_IOC_ALLOC_MEMORY_OF_GPU _IOWR('K', 0x16, struct kfd_ioctl_alloc_memory_of_gpu_args)
+
 struct kfd_ioctl_free_memory_of_gpu_args {
 	uint64_t handle;
 };
@@ -129,6 +140,7 @@ struct kfd_ioctl_map_memory_to_gpu_args {
 };
 _Static_assert(sizeof(struct kfd_ioctl_map_memory_to_gpu_args) == 24, "ABI");
 #define AMDKFD_IOC_MAP_MEMORY_TO_GPU _IOWR('K', 0x18, struct kfd_ioctl_map_memory_to_gpu_args)
+#define AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU _IOWR('K', 0x19, struct kfd_ioctl_map_memory_to_gpu_args)
 
 struct kfd_ioctl_get_dmabuf_info_args {
 	uint64_t size; /* out */

@@ -138,46 +138,6 @@ bool dump_free(struct dump *dump, bool succeeded)
 	return is_lost;
 }
 
-/* ---- GPUs that the driver resets meanwhile ---- */
-
-static int ask_losses(const struct task_file *file, uint32_t *ret)
-{
-	int err = file->minor ? drm_count_losses(file->fd, ret) : 0;
-
-	return err ? fail(err, "pid %d: cannot ask renderD%u for resets: %m", file->pid, file->minor) : 0;
-}
-
-/* ROCm keeps a file open of each GPU that a process uses. */
-static int note_losses(struct dump *dump)
-{
-	int err = 0;
-
-	dump->losses = calloc(dump->files.count + 1, sizeof(*dump->losses));
-	if (!dump->losses)
-		return -ENOMEM;
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = ask_losses(&dump->files.files[i], &dump->losses[i]);
-	return err;
-}
-
-/* The copies of a GPU begin anew after a reset, and would find what is in VRAM then. */
-static int check_losses(const struct dump *dump)
-{
-	for (size_t i = 0; i < dump->files.count; i++) {
-		const struct task_file *file = &dump->files.files[i];
-		uint32_t losses = 0;
-		int err = ask_losses(file, &losses);
-
-		if (err)
-			return err;
-		if (losses != dump->losses[i])
-			return fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u during the dump, and what was in its "
-				    "VRAM is lost: the process cannot be saved any more (the kernel's log may say why)", file->pid,
-				    file->minor);
-	}
-	return 0;
-}
-
 /* ---- pause ---- */
 
 static int heal_render_file(const struct task_file *file)
@@ -356,7 +316,7 @@ static int process_take(struct dump *dump, struct process *process)
 	err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
 	if (err)
 		return err;
-	err = saved_nodes(dump->machine, pid, state, &process->image.nodes);
+	err = kfd_state_nodes(dump->machine, pid, state, &process->image.nodes);
 	return err ? err : stacks_add(state, process->image.nodes, &dump->driver, NULL);
 }
 
@@ -376,7 +336,7 @@ static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *stat
 			lender = &image->state;
 	}
 	err = saved_nodes_find_devices(dump->machine, &dump->files, pid, lender, state);
-	return err ? err : saved_nodes(dump->machine, pid, lender ? lender : state, ret);
+	return err ? err : kfd_state_nodes(dump->machine, pid, lender ? lender : state, ret);
 }
 
 /* Its state is what the survey finds in its files. Jobs and contexts have left something that nothing lists. */
@@ -555,7 +515,7 @@ static int pause_all(struct dump *dump)
 	err = heal(dump);
 	if (err)
 		return err;
-	err = note_losses(dump);
+	err = losses_note(&dump->files, &dump->losses);
 	if (err)
 		return err;
 	dump->stopped_at = monotonic_seconds();
@@ -680,7 +640,7 @@ static int write_processes(struct dump *dump)
 		};
 	err = pages_dump(pages, dump->nr_processes, dump->settings, &dump->tally);
 	if (!err)
-		err = check_losses(dump);
+		err = losses_check(&dump->files, dump->losses);
 	/* Pages files look whole by now. */
 	if (err)
 		image_remove_stale();

@@ -291,12 +291,6 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 
 /*
- * By the user gpu ids of the process' state. @machine: all nodes, by actual ids. *ret is the caller's. 0, or -errno
- * after an error line.
- */
-int saved_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
-
-/*
  * Gives the state of a task without /dev/kfd its devices: those of @lender, or where that is NULL the GPUs whose render
  * nodes the task has opened. 0 or -ENOMEM.
  */

@@ -97,28 +97,6 @@ static int ask_kfd(pid_t pid, struct task_kfd *ret)
 	return 0;
 }
 
-/*
- * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where those of the
- * KFD have @pasid, that tells them apart. Elsewhere a process that opened the render node of a GPU has given it to the
- * KFD.
- */
-static unsigned int count_address_spaces(pid_t pid, uint32_t pasid, const struct task_files *files,
-					 const struct topology *machine)
-{
-	unsigned int nr_opened = 0, nr_known = 0;
-
-	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		const struct topology_node *node = machine->nodes[i];
-		uint32_t minor_number = topology_minor(node);
-
-		if (!topology_is_gpu(node))
-			continue;
-		nr_opened += task_files_has(files, pid, minor_number);
-		nr_known += pasid && task_files_has_pasid(files, pid, minor_number, pasid);
-	}
-	return nr_known ? nr_known : nr_opened;
-}
-
 /* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
 static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_state *state, const struct task_files *files,
 				const struct topology *machine)
@@ -127,7 +105,7 @@ static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_stat
 
 	if (!state->nr_bos)
 		return 0;
-	nr = count_address_spaces(pid, pasid, files, machine);
+	nr = task_files_count_spaces(files, pid, pasid, machine);
 	if (nr >= state->nr_devices)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save "

@@ -297,6 +297,41 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 	return 0;
 }
 
+/* With the counts that PROCESS_INFO would give. No message. */
+static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, struct kfd_state *ret)
+{
+	int err;
+
+	*ret = (struct kfd_state){
+		.pid = state->pid,
+		.nr_devices = state->nr_devices,
+		.nr_objects = state->nr_objects,
+		.nr_bos = nr,
+		.nr_records = nr,
+		.priv_size = state->priv_size + BO_RECORD_SIZE * ((uint64_t)nr - state->nr_records),
+	};
+	err = allocate_state(ret);
+	if (!err)
+		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, ret);
+	if (err)
+		kfd_state_done(ret);
+	return err;
+}
+
+/* The kernel wants the counts of PROCESS_INFO, which cannot be asked again: it would stop the queues once more. */
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more, struct kfd_state *ret)
+{
+	uint32_t most = state->nr_records + more;
+	int err = checkpoint_with(fd, state, nr, ret);
+
+	for (uint32_t i = 0; err == -EINVAL && i <= most; i++)
+		err = checkpoint_with(fd, state, i <= state->nr_records ? state->nr_records - i : i, ret);
+	if (!err)
+		return 0;
+	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,
+		    hint(err));
+}
+
 /* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, whose address is bad. */
 bool kfd_restores_without_bos(int fd)
 {

@@ -80,7 +80,6 @@ uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
 #define PROCESS_SIZE 8u
 #define PROCESS_XNACK_AT 4u
 #define DEVICE_SIZE  8u
-#define BO_SIZE	     272u
 #define EVENT_SIZE   64u
 #define SVM_SIZE     24u
 #define SVM_ATTR     8u
@@ -130,7 +129,7 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 	ret->version = process ? get_u32(process) : 0;
 	ret->xnack = process && get_u32(process + PROCESS_XNACK_AT);
 	ret->is_unknown = ret->version != KNOWN_VERSION || !take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) ||
-			  !take(ret, (uint64_t)state->nr_records * BO_SIZE);
+			  !take(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE);
 	return ret->is_unknown ? -EPROTO : 0;
 }
 
@@ -324,7 +323,7 @@ static uint64_t bos_at(const struct kfd_state *state)
 
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 {
-	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_SIZE;
+	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_RECORD_SIZE;
 	struct records records;
 	int err = records_begin(state, &records);
 
@@ -359,7 +358,7 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 	for (size_t i = 0; i < state->nr_records; i++)
 		ret->nr_bos += !keep || keep[i];
 	ret->nr_records = ret->nr_bos;
-	ret->priv_size = state->priv_size - (uint64_t)BO_SIZE * state->nr_records + (uint64_t)BO_SIZE * ret->nr_bos;
+	ret->priv_size = state->priv_size - (uint64_t)BO_RECORD_SIZE * state->nr_records + (uint64_t)BO_RECORD_SIZE * ret->nr_bos;
 	ret->bos = kfd_bos_new(ret->nr_bos);
 	ret->priv_data = calloc(1, ret->priv_size);
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
@@ -402,14 +401,14 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		return err;
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));
 	to = ret->priv_data + bos_at(state);
-	for (size_t i = 0; i < state->nr_records; i++, from += BO_SIZE) {
+	for (size_t i = 0; i < state->nr_records; i++, from += BO_RECORD_SIZE) {
 		if (keep && !keep[i])
 			continue;
 		ret->bos[nr++] = state->bos[i];
-		memcpy(to, from, BO_SIZE);
-		to += BO_SIZE;
+		memcpy(to, from, BO_RECORD_SIZE);
+		to += BO_RECORD_SIZE;
 	}
-	for (size_t i = 0; i < nr_fillers; i++, to += BO_SIZE)
+	for (size_t i = 0; i < nr_fillers; i++, to += BO_RECORD_SIZE)
 		fill(&fillers[i], &ret->bos[nr++], to);
 	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
 	return 0;
@@ -437,7 +436,7 @@ void records_selection_done(struct kfd_state *selection)
 
 void records_drop_bo(struct kfd_state *state, size_t i)
 {
-	cut(state, bos_at(state) + i * BO_SIZE, BO_SIZE);
+	cut(state, bos_at(state) + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
 	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
 	state->nr_records = --state->nr_bos;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "amdgpu_plugin_topology.h"
 #include "kfd_ioctl.h"
@@ -136,6 +137,14 @@ bool kfd_state_has_address(const struct kfd_state *state, uint64_t address);
 /* The GPU of @machine that the process calls @user_id; NULL: it has none. */
 const struct topology_node *kfd_state_gpu(const struct kfd_state *state, const struct topology *machine, uint32_t user_id);
 
+/* The id by which the process knows a GPU. 0 or -ENODEV. */
+int kfd_state_user_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret);
+/*
+ * The machine's CPUs and the GPUs that the process has, by its own ids. @machine: all nodes, by actual ids. *ret is the
+ * caller's. 0, or -errno after fail().
+ */
+int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
+
 /* ---- records ---- */
 
 /*
@@ -182,6 +191,7 @@ struct queue_record {
 #define MAX_XCCS	     8u	   /* that a GPU of gfx9 has */
 
 /* A BO, as struct kfd_criu_bo_priv_data has it. */
+#define BO_RECORD_SIZE 272u
 struct bo_record {
 	uint64_t user_address;	  /* of userptr memory */
 	uint32_t handle;	  /* the lower half of the handle: the BO's number on its GPU, from 0 on */

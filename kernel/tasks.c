@@ -201,6 +201,23 @@ bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t mi
 	return false;
 }
 
+unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
+				     const struct topology *machine)
+{
+	unsigned int nr_opened = 0, nr_known = 0;
+
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t minor_number = topology_minor(node);
+
+		if (!topology_is_gpu(node))
+			continue;
+		nr_opened += task_files_has(files, pid, minor_number);
+		nr_known += pasid && task_files_has_pasid(files, pid, minor_number, pasid);
+	}
+	return nr_known ? nr_known : nr_opened;
+}
+
 static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)
 {
 	struct task_file *known;

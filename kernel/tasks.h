@@ -92,6 +92,14 @@ bool task_file_has_pasid(const struct task_file *file, uint32_t pasid);
 bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
 
 /*
+ * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where those of the
+ * KFD have @pasid (0: not known), that tells them apart. Elsewhere a process that opened the render node of a GPU has given
+ * it to the KFD.
+ */
+unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
+				     const struct topology *machine);
+
+/*
  * The mappings of /dev/kfd and of render nodes of a task, in address order. *ret is
  * heap memory of the caller. 0 or -errno.
  */
