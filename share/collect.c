@@ -373,7 +373,7 @@ static int find_other_file(struct survey *survey, size_t number)
 	return 0;
 }
 
-static int add_processes(struct survey *survey)
+int collect_bos(struct survey *survey)
 {
 	int err;
 
@@ -404,7 +404,7 @@ static int for_each_file(struct survey *survey, int (*add)(struct survey *survey
 
 int collect_all(struct survey *survey)
 {
-	int err = add_processes(survey);
+	int err = collect_bos(survey);
 
 	if (err)
 		return err;

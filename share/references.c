@@ -504,6 +504,14 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 	return rest ? look_for_strangers(survey, buffer, account, verdict) : 1;
 }
 
+int references_explain(struct survey *survey, const struct buffer *buffer)
+{
+	const struct account account = account_for(survey, buffer);
+	struct verdict verdict;
+
+	return judge(survey, buffer, &account, &verdict);
+}
+
 int references_check(struct survey *survey, const struct buffer *buffer)
 {
 	const struct account account = account_for(survey, buffer);

@@ -68,6 +68,14 @@ bool share_is_another_file(const struct survey *survey, size_t file);
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 
+/* ---- suspend ---- */
+
+/*
+ * Which BOs of the KFD nobody has but their process: alone[i][j] of BO j of process i. Where that cannot be told, one is
+ * not alone. Before Linux 6.8 (one_dmabuf) nothing can be told.
+ */
+int share_find_alone(const struct share_request *request, bool *const *alone);
+
 /* ---- restore ---- */
 
 /* Where the owners publish their buffers, shared by all tasks and criu's main process. */

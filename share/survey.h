@@ -163,6 +163,8 @@ size_t files_owner(const struct survey *survey, size_t file);
 
 /* ---- who holds what (collect.c) ---- */
 
+/* Finds the BOs of the KFD, and no handles. */
+int collect_bos(struct survey *survey);
 /* Finds all holders, and what else the files of render nodes hold. */
 int collect_all(struct survey *survey);
 
@@ -177,6 +179,8 @@ bool references_of_tasks(const struct references *references, uint64_t inode);
 
 /* Whether all references to a buffer's dma-buf are those of the dump. */
 int references_check(struct survey *survey, const struct buffer *buffer);
+/* Whether they are so now: 1; 0; -errno after fail(). Those of what was just freed may still be there. */
+int references_explain(struct survey *survey, const struct buffer *buffer);
 
 /* ---- processes that are not dumped (strangers.c) ---- */
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which buffers are of one process alone: it may give them up and get others in their place. Nothing is refused here:
+ * what is not certain is not alone.
+ */
+#include "amdgpu_plugin_util.h"
+#include "share/survey.h"
+
+/* References of what was freed a moment ago, as by a process that has ended. */
+#define SETTLE_SECONDS 1
+#define SETTLE_US      (50 * 1000)
+
+/* One name, of a BO that was allocated; and nobody else can have imported it, or nobody has. */
+static bool is_alone(struct survey *survey, struct buffer *buffer)
+{
+	int r;
+
+	if (buffer->nr != 1 || buffer->holders->bo == NO_BO)
+		return false;
+	if (survey_is_private(survey, buffer))
+		return true;
+	if (!(holder_bo(survey, buffer->holders)->alloc_flags & ~IMPORT_FLAGS))
+		return false;
+	r = survey_find_gpu(survey, buffer);
+	if (!r)
+		r = references_explain(survey, buffer);
+	fail_clear();
+	return r > 0;
+}
+
+/* How many are not alone. */
+static size_t look(struct survey *survey, bool *const *alone)
+{
+	struct buffer buffer = { 0 };
+	size_t nr = 0;
+
+	while (survey_next(survey, &buffer)) {
+		bool *place;
+
+		if (buffer.holders->bo == NO_BO)
+			continue;
+		place = &alone[buffer.holders->process][buffer.holders->bo];
+		*place = *place || is_alone(survey, &buffer);
+		nr += !*place;
+	}
+	return nr;
+}
+
+static int find(struct survey *survey, bool *const *alone)
+{
+	double end = monotonic_seconds() + SETTLE_SECONDS;
+	int err = collect_bos(survey);
+
+	if (err || !survey->nr_holders)
+		return err;
+	survey_sort(survey);
+	err = references_read(survey);
+	survey_sort(survey);
+	while (!err && look(survey, alone) && monotonic_seconds() < end)
+		usleep(SETTLE_US);
+	return err;
+}
+
+int share_find_alone(const struct share_request *request, bool *const *alone)
+{
+	struct survey *survey = calloc(1, sizeof(*survey));
+	int err = survey ? survey_init(survey, request) : -ENOMEM;
+
+	if (!err && request->one_dmabuf)
+		err = find(survey, alone);
+	share_dump_done(survey);
+	return err;
+}
