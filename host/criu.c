@@ -47,6 +47,14 @@ struct pstree_item;
 extern struct pstree_item *root_item;
 struct pstree_item *pstree_item_next(struct pstree_item *item);
 
+/* Of a program that is not criu. */
+static int own_image_dir = -1;
+
+void criu_use_image_dir(int fd)
+{
+	own_image_dir = fd;
+}
+
 void criu_log_init(void)
 {
 	plugin_log_to(CRIU_SYMBOL(print_on_level));
@@ -114,6 +122,8 @@ int criu_image_dir(void)
 {
 	__typeof__(&criu_get_image_dir) get = CRIU_SYMBOL(criu_get_image_dir);
 
+	if (own_image_dir >= 0)
+		return own_image_dir;
 	if (!get || is_streaming)
 		return -1;
 	return get();
@@ -163,20 +173,20 @@ bool criu_is_asked_for_lazy_pages(void)
 
 static int open_image(const char *name, int flags, int streamer_flags)
 {
-	__typeof__(&criu_get_image_dir) dir = CRIU_SYMBOL(criu_get_image_dir);
 	__typeof__(&img_streamer_open) stream = CRIU_SYMBOL(img_streamer_open);
-	int fd;
+	int dir, fd;
 
 	if (stream && is_streaming) {
 		fd = stream((char *)name, streamer_flags);
 		return fd >= 0 || fd == -ENOENT ? fd : -EIO;
 	}
-	if (!dir)
+	dir = criu_image_dir();
+	if (dir < 0)
 		return -ENOSYS;
 	/* As criu does with its own images: what an earlier dump left is replaced, never written into. */
-	if (flags & O_CREAT && unlinkat(dir(), name, 0) && errno != ENOENT)
+	if (flags & O_CREAT && unlinkat(dir, name, 0) && errno != ENOENT)
 		return -errno;
-	fd = openat(dir(), name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? -errno : fd;
 }
 

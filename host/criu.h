@@ -61,6 +61,9 @@ unsigned int criu_running_hooks(void);
  */
 int criu_image_create(const char *name);
 
+/* For a program that is not criu: images are in this directory, whose fd is borrowed; -1 ends that. */
+void criu_use_image_dir(int fd);
+
 /* As criu_image_create(), for reading. -ENOENT: no message. */
 int criu_image_open(const char *name);
 

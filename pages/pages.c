@@ -366,6 +366,36 @@ int pages_restore(const struct pages_process *process, const struct settings *se
 	return 0;
 }
 
+/* ---- of processes that stay: all together, by threads ---- */
+
+static int open_all(const struct pages_process *processes, size_t nr_processes, struct page_files *files)
+{
+	size_t nr = 0;
+	int err;
+
+	for (size_t i = 0; i < nr_processes; i++)
+		nr += processes[i].state->nr_devices;
+	err = files_init(files, nr);
+	for (size_t i = 0; i < nr_processes; i++)
+		for (size_t j = 0; !err && j < processes[i].state->nr_devices; j++) {
+			err = open_gpu(files, files->nr_gpus, &processes[i], j, FILL);
+			if (!err)
+				err = content_check_file(&files->gpus[files->nr_gpus - 1]);
+		}
+	return err;
+}
+
+int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+	       struct content_tally *tally)
+{
+	_cleanup_(files_done) struct page_files files = { 0 };
+	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "resume");
+	struct content_options options = engine_options(settings, &progress, tally);
+	int err = open_all(processes, nr_processes, &files);
+
+	return err ? err : content_restore(files.gpus, files.nr_gpus, &options);
+}
+
 /* ---- the summary ---- */
 
 void pages_log_tally(const struct content_tally *tally, const char *what, size_t nr_processes, const char *lasting,

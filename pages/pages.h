@@ -34,6 +34,10 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
 		  struct content_tally *tally, int *ret_token);
 
+/* Fills the BOs of all processes at the same time, from the files that pages_dump() has written. 0 or -errno. */
+int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+	       struct content_tally *tally);
+
 /* A line about all of a dump or restore. @what was done with how many processes, and what has lasted @seconds. */
 void pages_log_tally(const struct content_tally *tally, const char *what, size_t nr_processes, const char *lasting,
 		     double seconds);
