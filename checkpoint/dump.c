@@ -511,6 +511,9 @@ static int pause_all(struct dump *dump)
 	err = task_files_collect(drm_is_amd, &dump->files);
 	if (err)
 		return err;
+	err = refuse_suspended(&dump->files);
+	if (err)
+		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
 	err = heal(dump);
 	if (err)

@@ -315,6 +315,9 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
 
+/* One of the tasks, which amdgpu-checkpoint has suspended: its queues must not run. */
+int refuse_suspended(const struct task_files *files);
+
 /*
  * A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of
  * it.

@@ -14,6 +14,15 @@
 
 /* ---- processes and files ---- */
 
+int refuse_suspended(const struct task_files *files)
+{
+	for (size_t i = 0; i < files->nr_pids; i++)
+		if (task_find_mark(files->pids[i], -1) >= 0)
+			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is not there: resume it first "
+				    "(\"amdgpu-checkpoint resume %d\")", files->pids[i], files->pids[i]);
+	return 0;
+}
+
 /*
  * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
  * be restored in the process that opened it.

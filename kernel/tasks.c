@@ -144,6 +144,26 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
+int task_find_mark(pid_t pid, int after)
+{
+	static const char link[] = "/memfd:" TASK_MARK " ";
+	_cleanup_free_ int *fds = NULL;
+	char path[64], target[sizeof(link)];
+	size_t nr = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	list_numbers(AT_FDCWD, path, &fds, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fds[i]);
+		length = fds[i] > after ? readlink(path, target, sizeof(target)) : 0;
+		if (length == sizeof(target) && !memcmp(target, link, strlen(link)))
+			return fds[i];
+	}
+	return -1;
+}
+
 /* The kernel compares files one by one: those of the same device are enough. */
 static int find_file(const struct task_files *files, int fd, uint32_t minor_number, struct task_file **ret)
 {

@@ -80,6 +80,13 @@ const char *task_file_unsaved_kind(int fd);
 /* Whether that is a dma-buf. */
 bool task_file_is_dmabuf(const char *kind);
 
+/*
+ * A process that amdgpu-checkpoint has suspended has a memfd of this name open: its queues must not run, and it must not be
+ * saved. The lowest such descriptor above @after (-1: any), -1: there is none.
+ */
+#define TASK_MARK "amdgpu-suspended"
+int task_find_mark(pid_t pid, int after);
+
 /* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno, no message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
 

@@ -306,6 +306,8 @@ static int check_task(struct check *c, struct task *task)
 		return complain("pid %d: cannot ask the KFD's sysfs: %s", task->pid, strerror(-err));
 	task->uses_gpus = kfd.nr_gpus != 0;
 	c->vram_bytes += kfd.vram_bytes;
+	if (task_find_mark(task->pid, -1) >= 0)
+		print_point(POINT_PROBLEM, task->name, "amdgpu-checkpoint resume", "is suspended, and its GPU memory is not there");
 	check_tracer(task);
 	add_memory(c, task);
 	check_files(c, task);
