@@ -41,9 +41,10 @@ PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
-# The command takes of the plugin's objects what it needs: it depends on neither criu nor libdrm. Archives are read by
-# libarchive, which the plugin does not need.
-TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard tool/*.c))
+# The command takes of the plugin's objects what it needs: it depends on neither criu nor libdrm, which tool/libdrm.c looks for
+# when it copies contents. Archives are read by libarchive, which the plugin does not need.
+TOOL_FOLDERS := tool suspend
+TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard $(TOOL_FOLDERS:%=%/*.c)))
 TOOL_PARTS := $(BUILD)/plugin/parts.a
 TOOL_LIBS := libprotobuf-c libarchive
 TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS)) $(if $(HOMEPAGE),-DHOMEPAGE='"$(HOMEPAGE)"')
@@ -74,7 +75,7 @@ $(TOOL_PARTS): $(PLUGIN_OBJECTS)
 
 $(TOOL_OBJECTS): PLUGIN_CFLAGS += $(TOOL_CFLAGS)
 
-$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool
+$(BUILD)/plugin/%.o: %.c $(PROTO_FILES) | $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(TOOL_FOLDERS:%=$(BUILD)/plugin/%)
 	$(CC) $(PLUGIN_CFLAGS) $(CFLAGS) $(PLUGIN_UNDEFS) -MMD -MP -c -o $@ $<
 
 # Changes only with the commit.
@@ -101,7 +102,7 @@ $(MAN_PAGES): | $(BUILD)/man
 	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) \
 		$(if $(HOMEPAGE),-a homepage=$(HOMEPAGE)) $<
 
-$(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/plugin/tool $(BUILD)/proto $(BUILD)/man:
+$(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(TOOL_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
 
 -include $(PLUGIN_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)

@@ -12,6 +12,12 @@
 struct arguments {
 	const char *path;	/* directory or archive of images */
 	int pid;		/* instead, of check and resume */
+	int *pids;		/* of suspend, resume and state, which take several */
+	size_t nr_pids;
+	const char *dir;	/* suspend: where contents go; NULL: into memory */
+	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
+	const char *wait;	/* resume: seconds; NULL: not said */
+	bool tree;		/* and all descendants */
 	const char *images_dir; /* where a dump would write; NULL: not said */
 	const char *machine;	/* directory with a copy of another machine's topology; NULL: this one's */
 };
@@ -21,6 +27,10 @@ int command_verify(const struct arguments *arguments);
 int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
+int command_suspend(const struct arguments *arguments);
+int command_state(const struct arguments *arguments);
+/* Lets queues of a process run again that a killed criu has left stopped. */
+int resume_queues(int pid);
 int command_resume(const struct arguments *arguments);
 
 /* A point about what criu would be allowed to, run from here. */

@@ -4,7 +4,7 @@
  * processes before their dump.
  *
  * The command is built on the plugin's own code, so that both agree, and needs neither criu nor, for images, a GPU. But
- * for "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
+ * for "suspend" and "resume", it changes nothing and writes to nothing but its standard output. What is read belongs to strangers.
  */
 #include <getopt.h>
 #include <sys/resource.h>
@@ -19,11 +19,17 @@ static const char help[] =
 	"  match   DIR|ARCHIVE  would they be restored here, and on which GPUs\n"
 	"  check   PID          would this process and its descendants be dumped here\n"
 	"  doctor               what a dump or a restore would meet on this machine\n"
-	"  resume  PID          lets GPU queues run that a killed criu has left stopped\n\n"
+	"  suspend PID...       takes the GPU memory from processes, which stay where they are\n"
+	"  resume  PID...       gives it back, and lets run what a killed criu has left stopped\n"
+	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
 	"  --json            for programs; amdgpu-checkpoint(1) says what it has\n"
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
+	"  -D, --dir DIR     suspend: where contents go; else into memory (/dev/shm)\n"
+	"  --tree            suspend, resume: the descendants, too\n"
+	"  --cgroup PATH     suspend, resume: all processes in a cgroup and below it\n"
+	"  --wait SECONDS    resume: for GPU memory that others have\n"
 	"  -h, --help, -V, --version\n\n"
 	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 cannot be told\n"
 #ifdef HOMEPAGE
@@ -31,7 +37,7 @@ static const char help[] =
 #endif
 	;
 
-enum argument { NOTHING, IMAGES, PID };
+enum argument { NOTHING, IMAGES, PID, PIDS };
 
 static const struct command {
 	const char *name;
@@ -39,7 +45,8 @@ static const struct command {
 	enum argument wants;
 } commands[] = {
 	{ "show", command_show, IMAGES }, { "verify", command_verify, IMAGES }, { "match", command_match, IMAGES },
-	{ "check", command_check, PID },  { "doctor", command_doctor, NOTHING }, { "resume", command_resume, PID },
+	{ "check", command_check, PID },  { "doctor", command_doctor, NOTHING }, { "suspend", command_suspend, PIDS },
+	{ "resume", command_resume, PIDS }, { "state", command_state, PIDS },
 };
 
 static int parse_pid(const char *text, int *ret)
@@ -61,16 +68,28 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+/* Of suspend, resume and state. */
+static int parse_pids(int argc, char **argv, struct arguments *arguments)
+{
+	arguments->pids = calloc((size_t)argc + 1, sizeof(*arguments->pids));
+	if (!arguments->pids)
+		return complain("%s", strerror(ENOMEM));
+	for (; arguments->nr_pids < (size_t)argc; arguments->nr_pids++)
+		if (parse_pid(argv[arguments->nr_pids], &arguments->pids[arguments->nr_pids]))
+			return TOOL_FAIL;
+	return TOOL_GOOD;
+}
+
 static int run(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
 
 	if (!argc)
-		return complain("which command? show, verify, match, check, doctor, resume (--help says more)");
+		return complain("which command? show, verify, match, check, doctor, suspend, resume, state (--help says more)");
 	if (!command)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
-	if (argc != 1 + (command->wants != NOTHING))
+	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
 		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine is for match");
@@ -78,6 +97,8 @@ static int run(int argc, char **argv, struct arguments *arguments)
 		return complain("--images-dir is for check and doctor");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
+		return TOOL_FAIL;
+	if (command->wants == PIDS && parse_pids(argc - 1, argv + 1, arguments))
 		return TOOL_FAIL;
 	return command->run(arguments);
 }
@@ -97,6 +118,30 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_DATA, &limit);
 }
 
+static void take_option(int option, struct arguments *arguments)
+{
+	switch (option) {
+	case 'm':
+		arguments->machine = optarg;
+		break;
+	case 'i':
+		arguments->images_dir = optarg;
+		break;
+	case 'D':
+		arguments->dir = optarg;
+		break;
+	case 'c':
+		arguments->cgroup = optarg;
+		break;
+	case 'w':
+		arguments->wait = optarg;
+		break;
+	case 't':
+		arguments->tree = true;
+		break;
+	}
+}
+
 enum { DONE = -1, UNKNOWN = -2 };
 
 /* TOOL_GOOD; DONE: the option was the question; UNKNOWN: one is wrong, which *ret_wrong has. */
@@ -106,6 +151,10 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 		{ "json", no_argument, NULL, 'j' },
 		{ "machine", required_argument, NULL, 'm' },
 		{ "images-dir", required_argument, NULL, 'i' },
+		{ "dir", required_argument, NULL, 'D' },
+		{ "tree", no_argument, NULL, 't' },
+		{ "cgroup", required_argument, NULL, 'c' },
+		{ "wait", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -113,7 +162,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 	int option, status = TOOL_GOOD;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "hV", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "hVD:", options, NULL)) >= 0) {
 		if (option == 'h' || option == 'V') {
 			if (option == 'h')
 				fputs(help, stdout);
@@ -122,10 +171,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 			return DONE;
 		}
 		*json |= option == 'j';
-		if (option == 'm')
-			arguments->machine = optarg;
-		if (option == 'i')
-			arguments->images_dir = optarg;
+		take_option(option, arguments);
 		if (option == '?' && status == TOOL_GOOD) {
 			status = UNKNOWN;
 			*ret_wrong = argv[optind - 1];
@@ -154,6 +200,7 @@ static int parse_and_run(int argc, char **argv)
 	else
 		status = run(argc - optind, argv + optind, &arguments);
 	complain_failure();
+	free(arguments.pids);
 	return status == UNKNOWN ? TOOL_FAIL : status;
 }
 

@@ -55,13 +55,13 @@ static void clean(const struct task_file *file)
 		complain("pid %d: its file of renderD%u cannot be looked at: %s", file->pid, file->minor, strerror(-r));
 }
 
-int command_resume(const struct arguments *arguments)
+int resume_queues(int pid)
 {
 	struct task_files files = { 0 };
 	int status = TOOL_BAD;
 	bool has_kfd = false;
 
-	if (seize(arguments->pid) || task_files_collect(is_amd, &files))
+	if (seize(pid) || task_files_collect(is_amd, &files))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < files.count; i++) {
 		const struct task_file *file = &files.files[i];
@@ -73,7 +73,7 @@ int command_resume(const struct arguments *arguments)
 			status = resume(file);
 	}
 	if (!has_kfd)
-		print_text("pid %d: has no file of /dev/kfd open\n", arguments->pid);
+		print_text("pid %d: has no file of /dev/kfd open\n", pid);
 	task_files_done(&files);
 	return status;
 }

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The order of a resume: seize, have the buffers again, fill them, let the queues run, then the threads. It begins
+ * wherever a suspend or a resume has got to: which buffers are there is asked of the kernel.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "suspend/internal.h"
+
+#define MAX_LEFT  4096 /* fillers that a resume that was killed may have left */
+#define WAIT_USEC 500000
+
+/* ---- buffers by GPU and number ---- */
+
+struct entry {
+	uint64_t handle;
+	uint32_t bo; /* its place in the state */
+};
+
+struct numbers {
+	struct entry *list; /* ascending */
+	size_t nr;
+};
+
+static void numbers_done(struct numbers *numbers)
+{
+	free(numbers->list);
+}
+
+static int numbers_read(const struct kfd_state *state, struct numbers *ret)
+{
+	struct bo_record record;
+	int err = 0;
+
+	ret->nr = state->nr_records;
+	ret->list = calloc(ret->nr + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < ret->nr; i++) {
+		err = records_bo(state, i, &record);
+		ret->list[i] = (struct entry){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
+	}
+	qsort(ret->list, ret->nr, sizeof(*ret->list), compare_u64);
+	return err;
+}
+
+static const struct entry *numbers_find(const struct numbers *numbers, uint64_t handle)
+{
+	return bsearch(&handle, numbers->list, numbers->nr, sizeof(*numbers->list), compare_u64);
+}
+
+/* ---- what is there ---- */
+
+/* What a process has now, and what it had. */
+struct again {
+	struct process *process;
+	struct kfd_state now;
+	struct numbers had, has;
+	uint64_t *fillers; /* handles that are taken only to be passed over */
+	size_t nr_fillers;
+};
+
+static void again_done(struct again *again)
+{
+	kfd_state_done(&again->now);
+	numbers_done(&again->had);
+	numbers_done(&again->has);
+	free(again->fillers);
+}
+
+/* @whole: all buffers are thought to be there; else those that have not gone. */
+static int again_ask(struct process *process, bool whole, struct again *ret)
+{
+	const struct kfd_state *state = process_state(process);
+	uint32_t nr = state->nr_records;
+	int err;
+
+	for (size_t i = 0; !whole && i < state->nr_records; i++)
+		nr -= process->record.goes[i] == GOES;
+	err = kfd_checkpoint_again(process->kfd, process->pid, state, nr, MAX_LEFT, &ret->now);
+
+	ret->process = process;
+	if (!err)
+		err = numbers_read(process_state(process), &ret->had);
+	return err ? err : numbers_read(&ret->now, &ret->has);
+}
+
+/* The buffer that the process has now and had before; NULL: none, or the number is another one's. */
+static const struct bo *find_now(const struct again *again, const struct entry *entry)
+{
+	const struct entry *found = numbers_find(&again->has, entry->handle);
+	const struct bo *bo = &process_state(again->process)->bos[entry->bo],
+			*now = found ? &again->now.bos[found->bo] : NULL;
+
+	return now && now->addr == bo->addr && now->size == bo->size ? now : NULL;
+}
+
+/* What the process has and had not is a filler, of a resume that was killed. */
+static int drop_left(struct again *again)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < again->has.nr; i++) {
+		const struct entry *known = numbers_find(&again->had, again->has.list[i].handle);
+
+		if (!known || !find_now(again, known))
+			err = calls_free_number(again->process, again->has.list[i].handle);
+	}
+	return err;
+}
+
+/* ---- buffers ---- */
+
+/* Takes the numbers from @from on, up to that of an entry. One that is taken, and by nothing that is listed, is passed
+ * over. */
+static int fill_gap(struct again *again, uint64_t from, uint64_t end)
+{
+	uint64_t handle = 0;
+	int err = 0;
+
+	for (; !err && from < end; from = handle + 1) {
+		err = calls_fill_number(again->process, (uint32_t)(end >> 32), &handle);
+		if (!err && handle < end)
+			err = array_add(again->fillers, again->nr_fillers, handle);
+		else if (!err)
+			err = calls_free_number(again->process, handle);
+	}
+	return err;
+}
+
+/* The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
+ * it is. */
+static int fill_gaps(struct again *again, size_t i, size_t *next)
+{
+	int err = 0;
+
+	for (; !err && *next <= i; (*next)++) {
+		const struct entry *entry = &again->had.list[*next];
+		uint64_t from = kfd_handle((uint32_t)(entry->handle >> 32), 0);
+
+		if (*next && entry[-1].handle >= from)
+			from = entry[-1].handle + 1;
+		if (entry->handle >> 32 == again->had.list[i].handle >> 32)
+			err = fill_gap(again, from, entry->handle);
+	}
+	return err;
+}
+
+static int make_bos(struct again *again)
+{
+	size_t next = 0;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < again->had.nr; i++) {
+		const struct entry *entry = &again->had.list[i];
+		const struct bo *now;
+
+		if (again->process->record.goes[entry->bo] != GOES)
+			continue;
+		now = find_now(again, entry);
+		if (!now)
+			err = fill_gaps(again, i, &next);
+		if (!err)
+			err = calls_make(again->process, entry->bo, now);
+	}
+	return err;
+}
+
+static int drop_fillers(struct again *again)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < again->nr_fillers; i++)
+		err = calls_free_number(again->process, again->fillers[i]);
+	return err;
+}
+
+/* The dma-bufs of the buffers that are back. */
+static int take_dmabufs(struct process *process)
+{
+	_cleanup_(again_done) struct again again = { 0 };
+	struct kfd_state *state = process_state(process);
+	int err = again_ask(process, true, &again);
+
+	for (size_t i = 0; !err && i < again.had.nr; i++) {
+		const struct entry *entry = &again.had.list[i], *now = numbers_find(&again.has, entry->handle);
+
+		if (!process->record.goes[entry->bo])
+			continue;
+		if (!now)
+			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->pid,
+				    entry->bo);
+		state->bos[entry->bo].dmabuf_fd = again.now.bos[now->bo].dmabuf_fd;
+		again.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
+	}
+	return err;
+}
+
+static int have_again(struct process *process)
+{
+	_cleanup_(again_done) struct again again = { 0 };
+	int err = again_ask(process, false, &again), end;
+
+	if (err)
+		return err;
+	kfd_close_dmabufs(&again.now);
+	err = drop_left(&again);
+	if (!err)
+		err = make_bos(&again);
+	end = drop_fillers(&again);
+	return err ? err : end;
+}
+
+/* ---- memory that others have meanwhile ---- */
+
+static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
+{
+	const struct record *record = &process->record;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < record->state.nr_records; i++)
+		if (record->goes[i] == GOES && record->state.bos[i].gpu_id == gpu_id)
+			bytes += record->state.bos[i].size;
+	return bytes;
+}
+
+/* Which GPU lacks how much, as far as the driver tells. */
+static int fail_room(const struct cut *cut, const struct process *process)
+{
+	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct kfd_state *state = &process->record.state;
+
+	for (size_t i = 0; i < state->nr_devices; i++) {
+		const struct topology_node *node = kfd_state_gpu(state, cut->machine, state->devices[i].user_gpu_id);
+		uint64_t needed = missing_on(process, state->devices[i].user_gpu_id);
+		struct gpu_usage usage = { 0 };
+
+		if (node)
+			usage_read_vram(sysfs, node, &usage);
+		if (!usage.knows_vram || needed <= usage.vram_free)
+			continue;
+		return fail(-ENOMEM,
+			    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
+			    ": the process stays "
+			    "suspended; end what uses the GPU (--wait SECONDS waits for that)",
+			    process->pid, state->devices[i].user_gpu_id, usage.vram_free, needed);
+	}
+	return fail(
+		-ENOMEM,
+		"pid %d: its GPUs have too little memory free: the process stays suspended; end what uses them (--wait "
+		"SECONDS waits for that)",
+		process->pid);
+}
+
+/* What was made is given up again, so that others can use it while this one waits. */
+static int give_up(struct process *process)
+{
+	struct again again = { 0 };
+	int err = again_ask(process, true, &again);
+
+	kfd_close_dmabufs(&again.now);
+	kfd_close_dmabufs(process_state(process));
+	for (size_t i = 0; !err && i < again.had.nr; i++) {
+		const struct entry *entry = &again.had.list[i];
+		const struct bo *now = process->record.goes[entry->bo] == GOES ? find_now(&again, entry) : NULL;
+		bool kept;
+
+		if (now)
+			err = calls_free(process, entry->bo, now->offset, &kept);
+	}
+	again_done(&again);
+	return err;
+}
+
+static int make_one(struct cut *cut, struct process *process)
+{
+	int err = have_again(process);
+
+	while (err == -ENOMEM && monotonic_seconds() < cut->wait_until) {
+		fail_clear();
+		err = give_up(process);
+		usleep(WAIT_USEC);
+		if (!err)
+			err = have_again(process);
+	}
+	if (err == -ENOMEM)
+		fail_room(cut, process);
+	return err ? fail(err, "pid %d: cannot have its GPU memory again: %m", process->pid) : 0;
+}
+
+/* ---- the processes ---- */
+
+static bool is_to_be_made(const struct process *process)
+{
+	return process->kfd >= 0 &&
+	       (process->record.head.phase == PHASE_CHANGING || process->record.head.phase == PHASE_SUSPENDED);
+}
+
+static int take_kfd(struct process *process)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+
+	if (!process->record.head.has_kfd)
+		return 0;
+	process->kfd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, process->record.head.kfd_number, 0);
+	return process->kfd < 0 ? fail(-errno, "pid %d: cannot take its /dev/kfd: %m", process->pid) : 0;
+}
+
+/* One that has ended meanwhile has left nothing but its record. */
+static int read_record(struct process *process)
+{
+	struct record *record = &process->record;
+	int err = record_read(process->pid, record);
+
+	if (err)
+		return err;
+	process->has_ended = !record_is_alive(record);
+	if (process->has_ended)
+		record_remove(record);
+	return 0;
+}
+
+static int begin(struct cut *cut, struct process *process)
+{
+	struct record *record = &process->record;
+	int err = hold_begin(process->pid, true, &process->hold);
+
+	/* Until now somebody else may have had it. */
+	record_done(record);
+	if (!err)
+		err = record_read(process->pid, record);
+	if (err == -ENOENT)
+		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->pid);
+	if (!err)
+		err = take_kfd(process);
+	if (!err && record->head.nr_devices)
+		err = process_look(cut, process);
+	if (!err && process->kfd >= 0)
+		err = inject_look(process->pid, &process->inject);
+	if (!err && process->kfd >= 0 && record->head.phase != PHASE_COPYING)
+		inject_adopt(&process->inject, &record->head.thread);
+	return err;
+}
+
+/* All is looked at before a process is touched. Who is not suspended is left out. */
+static int begin_all(struct cut *cut, const struct suspend_target *target)
+{
+	size_t kept = 0;
+	int err = cut_add(cut, target);
+
+	for (size_t i = 0; err >= 0 && i < cut->nr; i++) {
+		err = read_record(&cut->processes[i]);
+		if (!err && !(target->half_only && cut->processes[i].record.head.phase == PHASE_SUSPENDED))
+			cut->processes[kept++] = cut->processes[i];
+		err = err == -ENOENT ? 0 : err;
+	}
+	if (err < 0)
+		return err;
+	cut->nr = kept;
+	err = kept ? cut_read_machine(cut) : -ENOENT;
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (!cut->processes[i].has_ended)
+			err = begin(cut, &cut->processes[i]);
+	return err;
+}
+
+static int make_all(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (!is_to_be_made(process))
+			continue;
+		err = record_set(process, PHASE_CHANGING);
+		if (!err)
+			err = calls_begin(process);
+		if (!err)
+			err = make_one(cut, process);
+		if (!err)
+			err = take_dmabufs(process);
+	}
+	return err;
+}
+
+/* Nothing has run: what was made goes, and the processes stay suspended. */
+static void undo_all(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+		int err = is_to_be_made(process) && process->inject.memory ? give_up(process) : -ENODEV;
+
+		if (!err && !calls_end(process))
+			record_set(process, PHASE_SUSPENDED);
+	}
+}
+
+/* ---- contents ---- */
+
+static int fill_from(struct cut *cut, const char *dir)
+{
+	_cleanup_close_ int fd = -1;
+	int err = open_dir(dir, &fd);
+
+	if (err)
+		return err;
+	criu_use_image_dir(fd);
+	err = cut_copy(cut, dir, false);
+	criu_use_image_dir(-1);
+	return err;
+}
+
+/* Those of one directory at the same time. */
+static int fill_all(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		const char *dir = cut->processes[i].record.head.dir;
+		bool is_first = is_to_be_made(&cut->processes[i]);
+
+		for (size_t j = 0; j < i; j++)
+			is_first = is_first && !(is_to_be_made(&cut->processes[j]) &&
+						 !strcmp(cut->processes[j].record.head.dir, dir));
+		if (is_first)
+			err = fill_from(cut, dir);
+	}
+	return err;
+}
+
+/* ---- the end ---- */
+
+static int finish_calls(struct process *process)
+{
+	int err = record_set(process, PHASE_WHOLE);
+
+	if (!err)
+		err = calls_begin(process);
+	if (!err)
+		err = calls_unmark(process);
+	return err ? err : calls_end(process);
+}
+
+static int finish(struct process *process)
+{
+	bool is_changed = process->record.head.phase != PHASE_COPYING;
+	int err = is_changed && process->kfd >= 0 ? finish_calls(process) : 0;
+
+	kfd_close_dmabufs(process_state(process));
+	if (!err && process->kfd >= 0)
+		err = kfd_unpause(process->kfd);
+	if (err && err != -EINVAL)
+		return fail(err, "pid %d: cannot let its GPU queues run again: %m", process->pid);
+	return 0;
+}
+
+static int finish_all(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (!cut->processes[i].has_ended)
+			err = finish(&cut->processes[i]);
+	/* Nobody runs before the queues of all do. */
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process->has_ended)
+			continue;
+		if (process->record.head.phase != PHASE_COPYING && !process->record.head.was_stopped)
+			kill(process->pid, SIGCONT);
+		record_remove(&process->record);
+	}
+	return err;
+}
+
+static int make_and_fill(struct cut *cut, struct suspend_times *times)
+{
+	int err = make_all(cut);
+
+	times->stopped = monotonic_seconds() - cut->began;
+	if (!err)
+		err = fill_all(cut);
+	if (err)
+		undo_all(cut);
+	times->copied = monotonic_seconds() - cut->began;
+	return err ? err : finish_all(cut);
+}
+
+int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		 struct suspend_result *ret)
+{
+	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	int err;
+
+	cut.wait_until = cut.began + wait_seconds;
+	err = begin_all(&cut, target);
+	if (err)
+		return err;
+	err = still_for_calls(&cut);
+	if (!err)
+		err = make_and_fill(&cut, &ret->times);
+	if (err)
+		still_freeze(&cut);
+	still_after(&cut, err);
+	ret->times.done = monotonic_seconds() - cut.began;
+	return err ? err : cut_report(&cut, ret);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The calls that a process is made to make: it gives up a buffer, has it again at its place and with its number, and
+ * has the mark by which others know that it is suspended.
+ *
+ * Each step can be the last: what calls_free() has begun, calls_make() completes, from wherever it got to.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "suspend/internal.h"
+
+int calls_begin(struct process *process)
+{
+	return inject_begin(&process->inject);
+}
+
+int calls_end(struct process *process)
+{
+	return inject_end(&process->inject);
+}
+
+/* The call's own failure has no message; one of the injection has. */
+static int call(struct process *process, long nr, const uint64_t args[6], int64_t *ret)
+{
+	int err = inject_call(&process->inject, nr, args, ret);
+
+	if (err)
+		return err;
+	return *ret < 0 && *ret > -4096 ? (int)*ret : 0;
+}
+
+static int kfd_call(struct process *process, unsigned long op, void *args)
+{
+	int64_t result = 0;
+	int err = inject_ioctl(&process->inject, process->record.head.kfd_number, op, args, &result);
+
+	return err ? err : (int)result;
+}
+
+static int bo_record(struct process *process, size_t bo, struct bo_record *ret, uint64_t *ret_handle)
+{
+	int err = records_bo(process_state(process), bo, ret);
+
+	if (!err)
+		*ret_handle = kfd_handle(process_state(process)->bos[bo].gpu_id, ret->handle);
+	return err;
+}
+
+/* ---- on the GPU ---- */
+
+static int map_or_unmap(struct process *process, const struct bo_record *record, uint64_t handle, unsigned long op)
+{
+	struct kfd_ioctl_map_memory_to_gpu_args args = {
+		.handle = handle,
+		.device_ids_array_ptr = process->inject.memory + INJECT_DATA,
+		.n_devices = records_nr_mapped(record),
+	};
+	int err;
+
+	if (!args.n_devices)
+		return 0;
+	err = inject_put(&process->inject, INJECT_DATA, record->mapped_gpus, sizeof(record->mapped_gpus));
+	return err ? err : kfd_call(process, op, &args);
+}
+
+static int free_handle(struct process *process, uint64_t handle)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
+
+	return kfd_call(process, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
+}
+
+static int allocate(struct process *process, struct kfd_ioctl_alloc_memory_of_gpu_args *args)
+{
+	return kfd_call(process, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, args);
+}
+
+/* ---- for the CPU ---- */
+
+/* The mappings of a buffer, which are neighbours. */
+static const struct suspend_vma *first_vma(const struct record *record, size_t bo)
+{
+	size_t low = 0, high = record->head.nr_vmas;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (record->vmas[middle].bo < bo)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return record->vmas + low;
+}
+
+static bool is_of(const struct record *record, const struct suspend_vma *vma, size_t bo)
+{
+	return vma < record->vmas + record->head.nr_vmas && vma->bo == bo;
+}
+
+/* Addresses stay taken. */
+static int cover(struct process *process, const struct suspend_vma *vma)
+{
+	const uint64_t args[6] = {
+		vma->start,   vma->end - vma->start, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+		(uint64_t)-1,
+	};
+	int64_t address;
+
+	return call(process, SYS_mmap, args, &address);
+}
+
+/* The kernel lets only that file map a buffer by which the KFD knows the process: the next time it is the first one. */
+static int map_by_any_file(struct process *process, uint32_t minor, uint64_t args[6], int64_t *ret)
+{
+	int err = -EBADF;
+
+	for (size_t i = 0; i < process->nr_fds; i++) {
+		int fd = process->fds[i];
+
+		if (process->fd_minors[i] != minor)
+			continue;
+		args[4] = (uint64_t)fd;
+		err = call(process, SYS_mmap, args, ret);
+		if (err == -ESRCH || err == -ETIME || err == -EIO)
+			return err;
+		if (err)
+			continue;
+		memmove(process->fds + 1, process->fds, i * sizeof(*process->fds));
+		memmove(process->fd_minors + 1, process->fd_minors, i * sizeof(*process->fd_minors));
+		process->fds[0] = fd;
+		process->fd_minors[0] = minor;
+		return 0;
+	}
+	return err;
+}
+
+static int map_again(struct process *process, const struct suspend_vma *vma, uint64_t offset)
+{
+	uint64_t args[6] = {
+		vma->start, vma->end - vma->start, (uint64_t)vma->prot, (uint64_t)vma->flags | MAP_FIXED,
+		0,	    offset + vma->offset,
+	};
+	const uint64_t advice[6] = { vma->start, vma->end - vma->start, MADV_DONTFORK };
+	int64_t result;
+	int err = map_by_any_file(process, vma->minor, args, &result);
+
+	return err || !vma->dontfork ? err : call(process, SYS_madvise, advice, &result);
+}
+
+/* Whether the buffer's mappings could be made again: the file may be closed since. Goes with the memory for calls. */
+static int try_mapping(struct process *process, const struct suspend_vma *vma, uint64_t offset)
+{
+	uint64_t args[6] = {
+		process->inject.memory + INJECT_SPARE,
+		INJECT_MEMORY - INJECT_SPARE,
+		PROT_NONE,
+		MAP_SHARED | MAP_FIXED,
+		0,
+		offset,
+	};
+	int64_t address;
+
+	return map_by_any_file(process, vma->minor, args, &address);
+}
+
+/* ---- a buffer ---- */
+
+static bool is_lost(int err)
+{
+	return err == -ESRCH || err == -ETIME || err == -EIO;
+}
+
+int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept)
+{
+	const struct record *record = &process->record;
+	const struct suspend_vma *vma = first_vma(record, bo);
+	struct bo_record buffer;
+	uint64_t handle = 0;
+	int err = bo_record(process, bo, &buffer, &handle);
+
+	*ret_kept = false;
+	if (!err && is_of(record, vma, bo))
+		err = try_mapping(process, vma, offset);
+	if (!err)
+		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
+	if (!err)
+		err = free_handle(process, handle);
+	if (err && !is_lost(err)) {
+		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->pid,
+			process_state(process)->bos[bo].size, process_state(process)->bos[bo].gpu_id, strerror(-err));
+		*ret_kept = true;
+		return map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
+	}
+	for (; !err && is_of(record, vma, bo); vma++)
+		err = cover(process, vma);
+	return err;
+}
+
+static int make(struct process *process, const struct bo *bo, uint64_t handle, uint64_t *ret_offset)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
+		.va_addr = bo->addr,
+		.size = bo->size,
+		.gpu_id = bo->gpu_id,
+		.flags = bo->alloc_flags,
+	};
+	int err = allocate(process, &args);
+
+	if (err)
+		return err;
+	*ret_offset = args.mmap_offset;
+	if (args.handle == handle)
+		return 0;
+	free_handle(process, args.handle);
+	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64, process->pid,
+		    (unsigned long long)args.handle, handle);
+}
+
+int calls_make(struct process *process, size_t number, const struct bo *now)
+{
+	const struct record *record = &process->record;
+	const struct suspend_vma *vma = first_vma(record, number);
+	const struct bo *bo = &process_state(process)->bos[number];
+	struct bo_record buffer;
+	uint64_t handle = 0, offset = now ? now->offset : 0;
+	int err = bo_record(process, number, &buffer, &handle);
+
+	if (!err && !now)
+		err = make(process, bo, handle, &offset);
+	if (!err)
+		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
+	for (; !err && is_of(record, vma, number); vma++)
+		err = map_again(process, vma, offset);
+	return err;
+}
+
+/* ---- numbers ---- */
+
+int calls_fill_number(struct process *process, uint32_t gpu_id, uint64_t *ret_handle)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
+		.size = (uint64_t)sysconf(_SC_PAGESIZE),
+		.gpu_id = gpu_id,
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+	};
+	int err = allocate(process, &args);
+
+	*ret_handle = args.handle;
+	return err;
+}
+
+int calls_free_number(struct process *process, uint64_t handle)
+{
+	return free_handle(process, handle);
+}
+
+/* ---- the mark ---- */
+
+int calls_mark(struct process *process)
+{
+	static const char name[] = TASK_MARK;
+	const uint64_t args[6] = { process->inject.memory + INJECT_DATA, MFD_CLOEXEC };
+	int64_t fd;
+	int err;
+
+	if (task_find_mark(process->pid, -1) >= 0)
+		return 0;
+	err = inject_put(&process->inject, INJECT_DATA, name, sizeof(name));
+	return err ? err : call(process, SYS_memfd_create, args, &fd);
+}
+
+int calls_unmark(struct process *process)
+{
+	int64_t result;
+	int fd, err = 0;
+
+	for (fd = task_find_mark(process->pid, -1); !err && fd >= 0; fd = task_find_mark(process->pid, fd))
+		err = call(process, SYS_close, (const uint64_t[6]){ (uint64_t)fd }, &result);
+	return err;
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The order of a suspend: stop all, ask all, copy all; then each process gives up its buffers.
+ *
+ * Up to the copies nothing has changed in the processes: with the end of the command they run on, but for queues, which
+ * suspend_back() lets run. From the first injected call on each process is stopped by SIGSTOP besides, and its record
+ * says what comes back.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "amdgpu_plugin_drm.h"
+#include "share/share.h"
+#include "suspend/internal.h"
+
+/* ---- the file of /dev/kfd ---- */
+
+/* The kernel answers for the process itself, and for none that has only inherited the file. */
+static bool is_own_kfd(const struct task_file *file, pid_t pid)
+{
+	int err = file->minor || file->pid != pid ? -EBADF : kfd_unpause(file->fd);
+
+	if (!err)
+		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", pid);
+	return !err || err == -EINVAL;
+}
+
+/* The kernel looks up each buffer in the address space of every GPU that the process sees, and oopses without one. */
+static int check_spaces(const struct cut *cut, const struct task_files *files, pid_t pid, uint32_t pasid,
+			unsigned int nr_gpus)
+{
+	unsigned int nr = task_files_count_spaces(files, pid, pasid, cut->machine);
+
+	if (nr >= nr_gpus)
+		return 0;
+	return fail(-EOPNOTSUPP,
+		    "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they are asked for its "
+		    "buffers; let it see only the GPUs that it uses (device cgroup)",
+		    pid, nr_gpus, nr);
+}
+
+static int find_kfd(const struct cut *cut, struct process *process, const struct task_files *files)
+{
+	struct record_head *head = &process->record.head;
+	struct task_kfd kfd;
+	int err = task_ask_kfd(process->pid, &kfd);
+
+	if (!err && kfd.nr_contexts)
+		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended",
+			    process->pid);
+	for (size_t i = 0; i < files->count && !head->has_kfd; i++) {
+		const struct task_file *file = &files->files[i];
+
+		if (!is_own_kfd(file, process->pid))
+			continue;
+		process->kfd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+		if (process->kfd < 0)
+			return -errno;
+		head->has_kfd = true;
+		head->kfd_number = file->number;
+	}
+	if (head->has_kfd && kfd.vram_bytes)
+		return check_spaces(cut, files, process->pid, kfd.pasid, kfd.nr_gpus);
+	return 0;
+}
+
+/* ---- before anything is stopped ---- */
+
+static int check_unsuspended(pid_t pid)
+{
+	struct record record;
+	int err;
+
+	if (task_find_mark(pid, -1) >= 0)
+		return fail(-EALREADY, "pid %d: is suspended already (\"amdgpu-checkpoint resume %d\")", pid, pid);
+	err = record_read(pid, &record);
+	if (!err && record_is_alive(&record))
+		err = fail(-EALREADY,
+			   "pid %d: is in the middle of a suspend, or one that was killed has left it there "
+			   "(\"amdgpu-checkpoint resume %d\")",
+			   pid, pid);
+	else if (!err)
+		record_remove(&record);
+	record_done(&record);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int begin_record(struct process *process, const char *dir, bool was_stopped, bool made)
+{
+	struct record_head *head = &process->record.head;
+
+	head->phase = PHASE_COPYING;
+	head->start = process_start(process->pid);
+	head->since = time(NULL);
+	head->was_stopped = was_stopped;
+	head->made_dir = made || !strcmp(dir, SUSPEND_DIR);
+	if (!realpath(dir, head->dir))
+		return fail(-errno, "%s: %m", dir);
+	head->pid = process->pid;
+	return record_write(&process->record);
+}
+
+/* A process has one tracer: whoever holds it is alone with its record. */
+static int stop(struct process *process, const char *dir, bool made)
+{
+	bool was_stopped = task_state(process->pid) == 'T';
+	int err = hold_begin(process->pid, true, &process->hold);
+
+	if (!err)
+		err = check_unsuspended(process->pid);
+	return err ? err : begin_record(process, dir, was_stopped, made);
+}
+
+/* Processes make others until all are stopped. */
+static int stop_all(struct cut *cut, const struct suspend_target *target, const char *dir, bool made)
+{
+	size_t i = 0;
+	int nr;
+
+	while ((nr = cut_add(cut, target)) > 0)
+		for (; i < cut->nr; i++) {
+			int err = stop(&cut->processes[i], dir, made);
+
+			if (err)
+				return err;
+		}
+	return nr < 0 || cut->nr ? nr : fail(-ESRCH, "there is no process to suspend");
+}
+
+/* ---- states ---- */
+
+/* Whoever takes the process back has to know its file before its queues stop. */
+static int pause_process(const struct cut *cut, struct process *process, const struct task_files *files)
+{
+	int err = find_kfd(cut, process, files);
+
+	if (err || process->kfd < 0)
+		return err;
+	err = record_write(&process->record);
+	if (!err)
+		err = kfd_pause(process->kfd, process->pid, process_state(process));
+	process->paused = !err;
+	return err;
+}
+
+static int take_states(struct cut *cut, const struct task_files *files)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = pause_process(cut, &cut->processes[i], files);
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process->kfd < 0)
+			continue;
+		err = kfd_checkpoint(process->kfd, process->pid, process_state(process));
+		if (!err)
+			err = process_look(cut, process);
+	}
+	return err;
+}
+
+static int collect_files(const struct cut *cut, struct task_files *ret)
+{
+	int *pids = calloc(cut->nr + 1, sizeof(*pids));
+
+	for (size_t i = 0; pids && i < cut->nr; i++)
+		pids[i] = cut->processes[i].pid;
+	return pids ? task_files_collect_of(pids, cut->nr, drm_is_amd, ret) : -ENOMEM;
+}
+
+static void let_go(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process->paused && kfd_unpause(process->kfd))
+			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
+			       process->pid, process->pid);
+		else if (process->record.head.pid)
+			record_remove(&process->record);
+	}
+}
+
+/* ---- changes ---- */
+
+static void close_dmabufs(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++)
+		kfd_close_dmabufs(process_state(&cut->processes[i]));
+}
+
+static int give_up(struct process *process)
+{
+	struct record *record = &process->record;
+	int err = calls_begin(process);
+
+	if (!err)
+		err = calls_mark(process);
+	for (size_t i = 0; !err && i < record->state.nr_records; i++) {
+		bool kept = false;
+
+		if (record->goes[i] != GOES)
+			continue;
+		err = calls_free(process, i, record->state.bos[i].offset, &kept);
+		record->goes[i] = kept ? GOES_NOT_AFTER_ALL : GOES;
+		record->head.freed_bytes += kept ? 0 : record->state.bos[i].size;
+		record->head.kept_bytes[KEPT_BY_MAPPING] += kept ? record->state.bos[i].size : 0;
+	}
+	return err ? err : calls_end(process);
+}
+
+static int look_at_threads(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (cut->processes[i].kfd >= 0)
+			err = inject_look(cut->processes[i].pid, &cut->processes[i].inject);
+	return err;
+}
+
+/* One that ends meanwhile does not keep the others. */
+static int change_all(struct cut *cut)
+{
+	int first = still_for_calls(cut);
+
+	if (first)
+		return first;
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+		int err = process->kfd >= 0 ? give_up(process) : 0;
+
+		process->is_changed = !err;
+		first = first ? first : err;
+	}
+	still_freeze(cut);
+	for (size_t i = 0; i < cut->nr; i++) {
+		int err = cut->processes[i].is_changed ? record_set(&cut->processes[i], PHASE_SUSPENDED) : 0;
+
+		first = first ? first : err;
+	}
+	still_after(cut, true);
+	return first;
+}
+
+static int copy_all(struct cut *cut, int dir)
+{
+	int err;
+
+	criu_use_image_dir(dir);
+	err = cut_copy(cut, cut->processes[0].record.head.dir, true);
+	criu_use_image_dir(-1);
+	close_dmabufs(cut);
+	/* Contents that are not on the disk yet are no reason to free the others. */
+	if (!err && syncfs(dir))
+		err = fail(-errno, "%s: cannot be written: %m", cut->processes[0].record.head.dir);
+	return err;
+}
+
+static int ask_all(struct cut *cut, const struct task_files *files)
+{
+	uint64_t fresh_inode = 0;
+	int err = share_begin(cut->machine, &fresh_inode);
+
+	if (!err)
+		err = take_states(cut, files);
+	if (!err)
+		err = plan_all(cut, files, fresh_inode);
+	return err ? err : look_at_threads(cut);
+}
+
+static int prepare(struct cut *cut, const struct suspend_target *target, const char *dir, struct suspend_times *times)
+{
+	_cleanup_(task_files_done) struct task_files files = { 0 };
+	_cleanup_free_ uint32_t *losses = NULL;
+	_cleanup_close_ int fd = -1;
+	bool made = !mkdir(dir, 0700);
+	int err = made || errno == EEXIST ? open_dir(dir, &fd) : fail(-errno, "%s: cannot be made: %m", dir);
+
+	if (!err)
+		err = stop_all(cut, target, dir, made);
+	if (!err)
+		err = collect_files(cut, &files);
+	if (!err)
+		err = losses_note(&files, &losses);
+	if (!err)
+		err = ask_all(cut, &files);
+	times->stopped = monotonic_seconds() - cut->began;
+	if (!err)
+		err = copy_all(cut, fd);
+	if (!err)
+		err = losses_check(&files, losses);
+	times->copied = monotonic_seconds() - cut->began;
+	return err;
+}
+
+int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		struct suspend_result *ret)
+{
+	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	int err = cut_read_machine(&cut);
+
+	if (!err)
+		err = prepare(&cut, target, dir, &ret->times);
+	for (size_t i = 0; !err && i < cut.nr; i++)
+		err = record_set(&cut.processes[i], PHASE_CHANGING);
+	if (err) {
+		let_go(&cut);
+		return err;
+	}
+	err = change_all(&cut);
+	ret->times.done = monotonic_seconds() - cut.began;
+	return err ? err : cut_report(&cut, ret);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which buffers go: VRAM that nobody has but the process, and that none of its queues needs: rings, pointers and save
+ * areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which comes back as it
+ * was.
+ */
+#include <inttypes.h>
+#include <sys/mman.h>
+
+#include "share/share.h"
+#include "suspend/internal.h"
+
+/* ---- queues ---- */
+
+static bool contains(const struct bo *bo, uint64_t address)
+{
+	return address >= bo->addr && address - bo->addr < bo->size;
+}
+
+/* Marks buffers with an address of a queue. */
+static void mark(const struct kfd_state *state, const struct queue_record *queue, bool *marks)
+{
+	const uint64_t addresses[] = {
+		queue->ring_address, queue->read_address, queue->write_address, queue->eop_address, queue->cwsr_address,
+	};
+
+	for (size_t i = 0; i < state->nr_records; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(addresses); j++)
+			marks[i] |= addresses[j] && contains(&state->bos[i], addresses[j]);
+}
+
+static int find_queues(const struct kfd_state *state, bool *marks)
+{
+	struct queue_record queue;
+	struct records records;
+	int r = records_begin(state, &records);
+
+	if (!r)
+		while ((r = records_next_queue(&records, &queue)) == 1)
+			mark(state, &queue, marks);
+	return r ? fail(r, "pid %u: its queues cannot be read: %m", state->pid) : 0;
+}
+
+/* ---- mappings ---- */
+
+static int32_t prot_of(const char *perms)
+{
+	return (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
+	       (perms[2] == 'x' ? PROT_EXEC : 0);
+}
+
+/* The buffer that goes in which a mapping begins; nr_bos: none. */
+static uint32_t find_bo(const struct process *process, const struct device_vma *vma)
+{
+	const struct record *record = &process->record;
+	const struct kfd_state *state = &record->state;
+
+	for (uint32_t i = 0; i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[i];
+		int node = record->goes[i] ? topology_find_gpu(process->nodes, bo->gpu_id) : -1;
+
+		if (node >= 0 && topology_minor(process->nodes->nodes[node]) == vma->minor &&
+		    vma->offset >= bo->offset && vma->offset - bo->offset < bo->size)
+			return i;
+	}
+	return state->nr_bos;
+}
+
+static const struct device_vma *find_vma(const struct device_vma *vmas, size_t nr, uint64_t start)
+{
+	size_t low = 0;
+
+	while (low < nr && vmas[low].start < start)
+		low++;
+	return low < nr && vmas[low].start == start ? &vmas[low] : NULL;
+}
+
+static int add_vma(struct process *process, const struct device_vma *vma, const char *perms)
+{
+	struct record *record = &process->record;
+	uint32_t bo = vma->minor ? find_bo(process, vma) : record->state.nr_bos;
+	struct suspend_vma *grown = record->vmas;
+	size_t nr = record->head.nr_vmas;
+	int err;
+
+	if (bo == record->state.nr_bos)
+		return 0;
+	err = array_add(grown, nr,
+			(struct suspend_vma){
+				.start = vma->start,
+				.end = vma->end,
+				.offset = vma->offset - record->state.bos[bo].offset,
+				.bo = bo,
+				.minor = vma->minor,
+				.prot = prot_of(perms),
+				.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
+			});
+	record->vmas = grown;
+	record->head.nr_vmas = (uint32_t)nr;
+	return err;
+}
+
+/* What only smaps tells: protection, and whether children of the process get it. */
+static int read_smaps(struct process *process, const struct device_vma *vmas, size_t nr_vmas)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	struct record *record = &process->record;
+	bool is_added = false;
+	size_t room = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", process->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return fail(-errno, "pid %d: cannot read its mappings: %m", process->pid);
+	while (getline(&line, &room, f) > 0) {
+		const struct device_vma *vma;
+		uint32_t before = record->head.nr_vmas;
+		uint64_t start, end;
+		char perms[8];
+
+		if (is_added && !strncmp(line, "VmFlags:", 8))
+			record->vmas[before - 1].dontfork = strstr(line, " dc");
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) != 3)
+			continue;
+		vma = find_vma(vmas, nr_vmas, start);
+		if (vma && add_vma(process, vma, perms))
+			return -ENOMEM;
+		is_added = record->head.nr_vmas > before;
+	}
+	return 0;
+}
+
+static int compare_vmas(const void *a, const void *b)
+{
+	const struct suspend_vma *x = a, *y = b;
+
+	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
+}
+
+static int find_vmas(struct process *process)
+{
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	struct record *record = &process->record;
+	size_t nr = 0;
+	int err = task_device_vmas(process->pid, &vmas, &nr);
+
+	if (!err && nr)
+		err = read_smaps(process, vmas, nr);
+	if (!err && record->head.nr_vmas)
+		qsort(record->vmas, record->head.nr_vmas, sizeof(*record->vmas), compare_vmas);
+	return err;
+}
+
+/* ---- all ---- */
+
+static int plan(struct process *process, const bool *alone)
+{
+	struct record *record = &process->record;
+	const struct kfd_state *state = &record->state;
+	_cleanup_free_ bool *by_queues = calloc(state->nr_bos + 1, sizeof(*by_queues));
+	int err;
+
+	record->goes = calloc(state->nr_bos + 1, sizeof(*record->goes));
+	if (!by_queues || !record->goes)
+		return -ENOMEM;
+	err = find_queues(state, by_queues);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		struct bo *bo = &state->bos[i];
+		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+
+		record->goes[i] = is_vram && !by_queues[i] && alone[i] && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
+		if (is_vram && !record->goes[i])
+			record->head.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
+	}
+	return err ? err : find_vmas(process);
+}
+
+static int find_alone(const struct share_request *request, struct share_process *sharers, bool **alone)
+{
+	for (size_t i = 0; i < request->nr_processes; i++) {
+		alone[i] = calloc(sharers[i].image->state.nr_bos + 1, sizeof(*alone[i]));
+		if (!alone[i])
+			return -ENOMEM;
+	}
+	return share_find_alone(request, alone);
+}
+
+/* The states are lent to the survey. */
+static int ask(struct cut *cut, const struct task_files *files, uint64_t fresh_inode, struct kfd_image *images,
+	       struct share_process *sharers, struct task_file *firsts, bool **alone)
+{
+	struct share_request request = {
+		.processes = sharers,
+		.files = files,
+		.machine = cut->machine,
+		.one_dmabuf = driver_is_since(&cut->driver, 6, 8),
+		.is_dkms = cut->driver.dkms,
+		.fresh_inode = fresh_inode,
+	};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process->kfd < 0)
+			continue;
+		images[nr] = (struct kfd_image){ .state = process->record.state, .nodes = process->nodes };
+		firsts[nr] = (struct task_file){ process->pid, process->record.head.kfd_number, process->kfd, 0 };
+		sharers[nr] = (struct share_process){ &firsts[nr], &images[nr] };
+		nr++;
+	}
+	request.nr_processes = nr;
+	return nr ? find_alone(&request, sharers, alone) : 0;
+}
+
+int plan_all(struct cut *cut, const struct task_files *files, uint64_t fresh_inode)
+{
+	_cleanup_free_ struct kfd_image *images = calloc(cut->nr + 1, sizeof(*images));
+	_cleanup_free_ struct share_process *sharers = calloc(cut->nr + 1, sizeof(*sharers));
+	_cleanup_free_ struct task_file *firsts = calloc(cut->nr + 1, sizeof(*firsts));
+	_cleanup_free_ bool **alone = calloc(cut->nr + 1, sizeof(*alone));
+	int err = images && sharers && firsts && alone ? 0 : -ENOMEM;
+	size_t nr = 0;
+
+	if (!err)
+		err = ask(cut, files, fresh_inode, images, sharers, firsts, alone);
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (cut->processes[i].kfd >= 0)
+			err = plan(&cut->processes[i], alone[nr++]);
+	for (size_t i = 0; alone && i < cut->nr; i++)
+		free(alone[i]);
+	return err;
+}

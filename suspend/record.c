@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is known of a suspended process, in a file of its own below /run, which lasts as long as processes can: until
+ * the machine stops. A new state takes the place of the one before as a whole.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "content/content.h"
+#include "image/image.h"
+#include "suspend/internal.h"
+
+#define RECORDS	 "/run/amdgpu-checkpoint"
+#define MAGIC	 "amdgpusp"
+#define VERSION	 1
+#define MAX_SIZE (4ull << 30)
+
+static void record_path(pid_t pid, const char *suffix, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, RECORDS "/%d%s", pid, suffix);
+}
+
+/* The parts behind the head, in their order. */
+struct part {
+	void **data;
+	uint64_t size;
+};
+#define NR_PARTS 5
+
+static void list_parts(struct record *record, struct part parts[NR_PARTS])
+{
+	const struct record_head *head = &record->head;
+
+	parts[0] = (struct part){ (void **)&record->state.devices, head->nr_devices * sizeof(*record->state.devices) };
+	parts[1] = (struct part){ (void **)&record->state.bos, head->nr_bos * sizeof(*record->state.bos) };
+	parts[2] = (struct part){ (void **)&record->state.priv_data, head->priv_size };
+	parts[3] = (struct part){ (void **)&record->goes, head->nr_bos * sizeof(*record->goes) };
+	parts[4] = (struct part){ (void **)&record->vmas, head->nr_vmas * sizeof(*record->vmas) };
+}
+
+#define CRC_FROM offsetof(struct record_head, phase)
+
+static uint32_t record_crc(struct record *record)
+{
+	struct part parts[NR_PARTS];
+	uint32_t crc = crc32c(0, (uint8_t *)&record->head + CRC_FROM, sizeof(record->head) - CRC_FROM);
+
+	list_parts(record, parts);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		crc = crc32c(crc, *parts[i].data, parts[i].size);
+	return crc;
+}
+
+/* ---- writing ---- */
+
+static int write_parts(int fd, struct record *record)
+{
+	struct part parts[NR_PARTS];
+	int err = write_all(fd, &record->head, sizeof(record->head));
+
+	list_parts(record, parts);
+	for (size_t i = 0; !err && i < NR_PARTS; i++)
+		err = write_all(fd, *parts[i].data, parts[i].size);
+	return err;
+}
+
+static int write_file(const char *path, struct record *record)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int err = fd < 0 ? -errno : write_parts(fd, record);
+
+	if (!err && fsync(fd))
+		err = -errno;
+	return err;
+}
+
+int record_write(struct record *record)
+{
+	struct record_head *head = &record->head;
+	char path[PATH_MAX], made[PATH_MAX];
+	int err = 0;
+
+	memcpy(head->magic, MAGIC, sizeof(head->magic));
+	head->version = VERSION;
+	head->nr_devices = record->state.nr_devices;
+	head->nr_bos = record->state.nr_bos;
+	head->nr_objects = record->state.nr_objects;
+	head->priv_size = record->state.priv_data ? record->state.priv_size : 0;
+	if (!record->state.devices)
+		head->nr_devices = head->nr_bos = head->nr_vmas = 0;
+	head->crc = record_crc(record);
+	record_path(head->pid, "", path);
+	record_path(head->pid, ".new", made);
+	if (mkdir(RECORDS, 0700) && errno != EEXIST)
+		err = -errno;
+	if (!err)
+		err = write_file(made, record);
+	if (!err && rename(made, path))
+		err = -errno;
+	return err ? fail(err, "pid %d: cannot write %s: %m", head->pid, path) : 0;
+}
+
+/* ---- reading ---- */
+
+static int fail_read(const char *path, int err)
+{
+	return fail(err == -ENODATA ? -EBADMSG : err, "%s: is damaged, or of another version of amdgpu-checkpoint: %m",
+		    path);
+}
+
+static int read_part(int fd, struct part *part, uint64_t *left)
+{
+	if (part->size > *left)
+		return -ENODATA;
+	*left -= part->size;
+	*part->data = calloc(1, part->size + 1);
+	return *part->data ? read_all(fd, *part->data, part->size) : -ENOMEM;
+}
+
+static int read_file(const char *path, int fd, struct record *record)
+{
+	struct record_head *head = &record->head;
+	struct part parts[NR_PARTS];
+	struct stat st;
+	uint64_t left;
+	int err = fstat(fd, &st) ? -errno : read_all(fd, head, sizeof(*head));
+
+	if (err || memcmp(head->magic, MAGIC, sizeof(head->magic)) || head->version != VERSION)
+		return fail_read(path, err ? err : -EBADMSG);
+	left = (uint64_t)st.st_size - sizeof(*head);
+	list_parts(record, parts);
+	for (size_t i = 0; !err && i < NR_PARTS; i++)
+		err = read_part(fd, &parts[i], &left);
+	if (err || left || record_crc(record) != head->crc)
+		return fail_read(path, err ? err : -EBADMSG);
+	record->state.pid = (uint32_t)task_own_pid(head->pid);
+	record->state.nr_devices = head->nr_devices;
+	record->state.nr_bos = record->state.nr_records = head->nr_bos;
+	record->state.nr_objects = head->nr_objects;
+	record->state.priv_size = head->priv_size;
+	for (size_t i = 0; i < head->nr_bos; i++)
+		record->state.bos[i].dmabuf_fd = KFD_NO_FD;
+	return 0;
+}
+
+int record_read(pid_t pid, struct record *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	*ret = (struct record){ 0 };
+	record_path(pid, "", path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : fail(-errno, "%s: %m", path);
+	return read_file(path, fd, ret);
+}
+
+bool record_is_alive(const struct record *record)
+{
+	return process_start(record->head.pid) == record->head.start;
+}
+
+/* ---- the end ---- */
+
+static void remove_contents(const struct record *record)
+{
+	_cleanup_close_ int dir = open(record->head.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *list = dir < 0 ? NULL : fdopendir(dup(dir));
+
+	while (list && (entry = readdir(list))) {
+		struct image_name name;
+
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == record->head.pid)
+			unlinkat(dir, entry->d_name, 0);
+	}
+	if (list)
+		closedir(list);
+	/* Others' contents keep it. */
+	if (record->head.made_dir)
+		rmdir(record->head.dir);
+}
+
+void record_remove(const struct record *record)
+{
+	char path[PATH_MAX];
+
+	record_path(record->head.pid, "", path);
+	remove_contents(record);
+	if (unlink(path) && errno != ENOENT)
+		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
+}
+
+void record_done(struct record *record)
+{
+	free(record->goes);
+	free(record->vmas);
+	kfd_state_done(&record->state);
+	*record = (struct record){ 0 };
+}
+
+int suspend_list(int **ret, size_t *ret_nr)
+{
+	int err = list_numbers(AT_FDCWD, RECORDS, ret, ret_nr);
+
+	return err == -ENOENT ? 0 : (err ? fail(err, "%s: %m", RECORDS) : 0);
+}
+
+static enum suspend_state state_of(const struct record *record)
+{
+	if (!record_is_alive(record))
+		return STATE_GONE;
+	return record->head.phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
+}
+
+int suspend_ask(pid_t pid, struct suspend_info *ret)
+{
+	_cleanup_(record_done) struct record record = { 0 };
+	const struct record_head *head = &record.head;
+	int err = record_read(pid, &record);
+
+	*ret = (struct suspend_info){ .report = { .pid = pid } };
+	if (err == -ENOENT)
+		return process_start(pid) ? 0 : fail(-ESRCH, "pid %d: there is no such process", pid);
+	if (err)
+		return err;
+	ret->state = state_of(&record);
+	ret->since = head->since;
+	memcpy(ret->dir, head->dir, sizeof(ret->dir));
+	ret->report.has_kfd = head->has_kfd;
+	ret->report.freed_bytes = head->freed_bytes;
+	memcpy(ret->report.kept_bytes, head->kept_bytes, sizeof(ret->report.kept_bytes));
+	return 0;
+}

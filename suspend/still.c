@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What keeps processes still while calls are injected, and when no tracer is there any more.
+ *
+ * While calls are injected: SIGSTOP. A frozen thread makes none, so that each cgroup above that is frozen is thawed for
+ * that time. Afterwards both: SIGSTOP, and the freezer of the process' own cgroup where that has no process but those
+ * of the cut. So neither the thaw of an engine, which freezes by a cgroup above, nor a stray SIGCONT lets a thread run
+ * that has lost its memory.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+
+#include "suspend/internal.h"
+
+#define CGROUPS "/sys/fs/cgroup"
+
+static bool is_in_cut(const struct cut *cut, pid_t pid)
+{
+	for (size_t i = 0; i < cut->nr; i++)
+		if (cut->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Whether nobody else is in the cgroup, or below it. */
+static bool is_of_cut(const struct cut *cut, const char *path)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	bool ret = !cgroup_processes(path, true, &pids, &nr);
+
+	for (size_t i = 0; ret && i < nr; i++)
+		ret = is_in_cut(cut, pids[i]);
+	return ret;
+}
+
+static int note_thawed(struct cut *cut, const char *path)
+{
+	char *copy = strdup(path);
+	int err = copy ? array_add(cut->thawed, cut->nr_thawed, copy) : -ENOMEM;
+
+	if (err)
+		free(copy);
+	return err;
+}
+
+/* The cgroup of a process and all above. */
+static int thaw(struct cut *cut, pid_t pid)
+{
+	char path[PATH_MAX];
+	int err = 0;
+
+	if (!cgroup_of(pid, path))
+		return 0;
+	for (; !err && strlen(path) > strlen(CGROUPS); *strrchr(path, '/') = '\0') {
+		if (!cgroup_is_frozen(path))
+			continue;
+		err = note_thawed(cut, path);
+		if (!err)
+			err = cgroup_freeze(path, false);
+		if (err)
+			return fail(err,
+				    "pid %d: its cgroup %s is frozen and cannot be thawed, without which it makes no "
+				    "call: %m",
+				    pid, path);
+	}
+	return err;
+}
+
+int still_for_calls(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cut->nr; i++)
+		if (!cut->processes[i].has_ended && cut->processes[i].record.head.phase != PHASE_COPYING)
+			kill(cut->processes[i].pid, SIGSTOP);
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (!cut->processes[i].has_ended)
+			err = thaw(cut, cut->processes[i].pid);
+	return err;
+}
+
+static bool was_thawed(const struct cut *cut, const char *path)
+{
+	for (size_t i = 0; i < cut->nr_thawed; i++)
+		if (!strcmp(cut->thawed[i], path))
+			return true;
+	return false;
+}
+
+/* Without a cgroup of its own, SIGSTOP alone holds a process. */
+void still_freeze(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct record_head *head = &cut->processes[i].record.head;
+		char path[PATH_MAX];
+
+		if (cut->processes[i].has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
+			continue;
+		head->was_frozen = head->was_frozen || (was_thawed(cut, path) && !head->is_frozen);
+		head->is_frozen = !cgroup_freeze(path, true);
+	}
+}
+
+/* Whether a cgroup is frozen by a suspend alone. */
+static bool is_ours(const struct cut *cut, const char *path)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		const struct record_head *head = &cut->processes[i].record.head;
+		char own[PATH_MAX];
+
+		if (head->is_frozen && !head->was_frozen && cgroup_of(head->pid, own) && !strcmp(own, path))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whoever has frozen a cgroup above may have thawed it meanwhile, and is not overruled: where it has none but suspended
+ * processes, these stand still by their own.
+ */
+void still_after(struct cut *cut, bool stay)
+{
+	for (size_t i = 0; i < cut->nr_thawed; i++) {
+		const char *path = cut->thawed[i];
+		int err = stay ? is_of_cut(cut, path) : is_ours(cut, path);
+
+		if (!err)
+			err = cgroup_freeze(path, true);
+		if (err < 0)
+			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", path, strerror(-err));
+	}
+}

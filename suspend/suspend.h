@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Takes the GPU's memory from processes that stay where they are, and gives it back. A process is told of nothing.
+ *
+ * All functions return 0, or -errno after fail(), if nothing else is said.
+ */
+#ifndef SUSPEND_SUSPEND_H
+#define SUSPEND_SUSPEND_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/host.h"
+
+/* Where contents go that nobody has given a directory for: memory. */
+#define SUSPEND_DIR "/dev/shm/amdgpu-checkpoint"
+
+/* Why memory stays on the GPU. */
+enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, SUSPEND_NR_KEPT };
+
+/* Processes: those that are named, with @tree their descendants, with @cgroup (NULL: none) all in and below that
+ * directory. */
+struct suspend_target {
+	const int *pids;
+	size_t nr;
+	bool tree;
+	const char *cgroup;
+	bool half_only; /* for suspend_back(): what is in the middle, and not what is suspended */
+};
+
+/* What has become of a process. */
+struct suspend_report {
+	pid_t pid;
+	bool has_kfd;
+	bool had_ended;					   /* before it was resumed */
+	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT]; /* of VRAM */
+};
+
+/* Of all that one call has done. */
+struct suspend_times {
+	double stopped, copied,
+		done; /* seconds since the call: queues stand, contents are there, memory is free or back */
+};
+
+struct suspend_result {
+	struct suspend_report *reports; /* heap memory of the caller */
+	size_t nr;
+	struct suspend_times times;
+};
+
+/*
+ * Suspends processes as one cut: no queue of any runs when the first byte is copied, and all is copied before the first
+ * byte is freed. Whoever has no /dev/kfd is only stopped. After an error nothing has happened to any of them, or
+ * suspend_back() completes what has.
+ */
+int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		struct suspend_result *ret);
+
+/*
+ * Gives them back, from wherever suspend_out() or suspend_back() has got to: those of which there is a record. -ENOENT,
+ * without a message: there is none of any. @wait_seconds: so long for memory that others have. -ENOMEM: too little is
+ * free, they stay as they were.
+ */
+int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		 struct suspend_result *ret);
+
+enum suspend_state {
+	STATE_RUNNING,
+	STATE_HALF, /* in the middle of a suspend or resume, or what has died there has left it */
+	STATE_SUSPENDED,
+	STATE_GONE, /* there is no such process, and its record has been left */
+};
+
+struct suspend_info {
+	enum suspend_state state;
+	int64_t since;	    /* CLOCK_REALTIME, seconds */
+	char dir[PATH_MAX]; /* where contents are */
+	struct suspend_report report;
+};
+
+/* What is known of a process without touching it. -ESRCH: there is none. */
+int suspend_ask(pid_t pid, struct suspend_info *ret);
+
+/* The processes of which there is a record. Heap memory of the caller. */
+int suspend_list(int **ret, size_t *ret_nr);
+
+#endif

@@ -1,0 +1,1068 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Suspend and resume against a process, a KFD and a disk that are a table in shared memory. Each call of theirs fails
+ * once, or is the last one of the command, before or after it has its effect: what is left has to be stopped where it
+ * has lost anything, and a resume has to bring all back.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "unit.h"
+#include "amdgpu_plugin_drm.h"
+#include "kernel/kernel.h"
+#include "log_stub.h"
+#include "pages/pages.h"
+#include "remove_all.h"
+#include "share/share.h"
+#include "suspend/suspend.h"
+
+#define PID	4711
+#define GPU	0x1234u
+#define MINOR	128u
+#define KFD	5
+#define RENDER	6
+#define NR_BOS	7
+#define MAX_BOS 64
+#define NR_VMAS 2
+#define PAGE	4096u
+#define MEMORY	0x7000000000u
+#define VRAM	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
+#define GTT	(KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
+
+/* ---- the process ---- */
+
+struct buffer {
+	bool there, is_mapped;
+	uint64_t address, size;
+	uint32_t number, flags, contents;
+	uint64_t offset; /* of mappings: another one each time that it is made */
+};
+
+struct mapping {
+	uint64_t start, end, offset;
+	int prot;
+	bool is_covered, dontfork;
+};
+
+static struct model {
+	struct buffer bos[MAX_BOS]; /* ascending numbers */
+	size_t nr;
+	struct mapping vmas[NR_VMAS];
+	bool queues_stand, stopped, held, in_call, marked, memory_mapped;
+	bool alone[MAX_BOS];
+	unsigned int pauses;
+	uint64_t room, next_offset; /* bytes of VRAM that are free */
+	uint8_t memory[INJECT_MEMORY];
+	/* how a run goes */
+	unsigned int nr_points, die_at, fail_at;
+	char wrong[256];
+} * model, fresh;
+
+static char directory[] = "/tmp/suspend.XXXXXX", records[64], contents[64];
+
+static void __attribute__((format(printf, 1, 2))) say_wrong(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	if (!model->wrong[0])
+		vsnprintf(model->wrong, sizeof(model->wrong), fmt, args);
+	va_end(args);
+}
+
+/* A number has a gap before it, a queue's ring, a shared one, GTT. */
+static void make_process(void)
+{
+	static const struct buffer bos[NR_BOS] = {
+		{ true, true, 0x10000, 4 * PAGE, 0, VRAM, 10, 0x100000 },
+		{ true, true, 0x20000, 2 * PAGE, 1, GTT, 11, 0x200000 },
+		{ true, true, 0x30000, 16 * PAGE, 3, VRAM, 13, 0x300000 },
+		{ true, true, 0x40000, PAGE, 4, VRAM, 14, 0x400000 },
+		{ true, true, 0x50000, 8 * PAGE, 7, VRAM, 17, 0x500000 },
+		{ true, true, 0x60000, PAGE, 8, VRAM, 18, 0x600000 },
+		{ true, false, 0x70000, 2 * PAGE, 11, VRAM, 21, 0x700000 },
+	};
+
+	memset(model, 0, sizeof(*model));
+	memcpy(model->bos, bos, sizeof(bos));
+	model->nr = NR_BOS;
+	for (size_t i = 0; i < NR_BOS; i++)
+		model->alone[i] = i != 3;
+	model->vmas[0] =
+		(struct mapping){ 0x30000, 0x30000 + 16 * PAGE, bos[2].offset, PROT_READ | PROT_WRITE, false, true };
+	model->vmas[1] =
+		(struct mapping){ 0x50000, 0x50000 + 4 * PAGE, bos[4].offset + 4 * PAGE, PROT_READ, false, false };
+	model->next_offset = 0x10000000;
+	model->room = 1 << 20;
+	fresh = *model;
+}
+
+/* What must never be: a process that may run, and has lost something. */
+static bool is_whole(const char **why)
+{
+	*why = NULL;
+	for (size_t i = 0; i < NR_BOS; i++) {
+		const struct buffer *now = &model->bos[i], *then = &fresh.bos[i];
+
+		if (i >= model->nr || now->number != then->number || now->address != then->address ||
+		    now->size != then->size || now->flags != then->flags)
+			*why = "another buffer";
+		else if (!now->there || now->contents != then->contents)
+			*why = "contents";
+		else if (now->is_mapped != then->is_mapped)
+			*why = "GPU mapping";
+	}
+	if (model->nr != NR_BOS)
+		*why = "number of buffers";
+	for (size_t i = 0; i < NR_VMAS; i++) {
+		const struct mapping *now = &model->vmas[i], *then = &fresh.vmas[i];
+
+		if (now->is_covered || now->prot != then->prot || now->dontfork != then->dontfork ||
+		    now->offset - model->bos[2 + 2 * i].offset != then->offset - fresh.bos[2 + 2 * i].offset)
+			*why = "mapping";
+	}
+	if (model->in_call)
+		*why = "registers";
+	return !*why;
+}
+
+/* ---- points ---- */
+
+static void die(void)
+{
+	const char *why;
+
+	if (!model->stopped && !is_whole(&why))
+		say_wrong("when the command dies at point %u, the process runs without its %s", model->nr_points, why);
+	model->held = false;
+	kill(getpid(), SIGKILL);
+}
+
+/* 0, or an error that the call is to return instead of doing anything. */
+static int point(void)
+{
+	model->nr_points++;
+	if (model->nr_points == model->die_at)
+		die();
+	return model->nr_points == model->fail_at ? -ENXIO : 0;
+}
+
+/* Behind the effect. */
+static void done(void)
+{
+	if (++model->nr_points == model->die_at)
+		die();
+}
+
+#define POINT()                      \
+	do {                         \
+		int _err = point();  \
+                                     \
+		if (_err)            \
+			return _err; \
+	} while (0)
+
+/* ---- kernel/ ---- */
+
+uint64_t process_start(pid_t pid)
+{
+	return pid == PID ? 77 : 0;
+}
+
+char task_state(pid_t tid)
+{
+	(void)tid;
+	return model->stopped ? 'T' : 'S';
+}
+
+int processes_add_descendants(int **pids, size_t *nr)
+{
+	(void)pids;
+	(void)nr;
+	return 0;
+}
+
+int hold_begin(pid_t pid, bool calls, struct hold *ret)
+{
+	(void)calls;
+	*ret = (struct hold){ .pid = pid };
+	POINT();
+	model->held = true;
+	done();
+	return 0;
+}
+
+void hold_end(struct hold *hold)
+{
+	(void)hold;
+	model->held = false;
+}
+
+bool cgroup_of(pid_t pid, char path[PATH_MAX])
+{
+	(void)pid;
+	(void)path;
+	return false;
+}
+
+bool cgroup_is_frozen(const char *path)
+{
+	(void)path;
+	return false;
+}
+
+int cgroup_freeze(const char *path, bool freeze)
+{
+	(void)path;
+	(void)freeze;
+	return 0;
+}
+
+int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
+{
+	(void)path;
+	(void)below;
+	(void)ret;
+	(void)ret_nr;
+	return 0;
+}
+
+int __wrap_kill(pid_t pid, int signal);
+int __real_kill(pid_t pid, int signal);
+int __wrap_kill(pid_t pid, int signal)
+{
+	const char *why;
+
+	if (pid != PID)
+		return __real_kill(pid, signal);
+	model->stopped = signal == SIGSTOP;
+	if (signal == SIGCONT && !is_whole(&why))
+		say_wrong("the process is let go without its %s", why);
+	if (signal == SIGCONT && model->queues_stand)
+		say_wrong("the process is let go while its queues stand");
+	done();
+	return 0;
+}
+
+void driver_ask_release(const char *version_file, struct driver_release *ret)
+{
+	(void)version_file;
+	*ret = (struct driver_release){ 7, 2, 12, false, "Linux" };
+}
+
+int sysfs_read_topology(const char *root, struct topology **ret)
+{
+	struct topology_node *node;
+
+	(void)root;
+	*ret = topology_new();
+	assert_non_null(*ret);
+	assert_int_equal(topology_add_node(*ret, 1, &node), 0);
+	topology_node_set(node, TOPOLOGY_GPU_ID, GPU);
+	topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR);
+	topology_node_set(node, TOPOLOGY_SIMD_COUNT, 4);
+	return topology_finish(*ret);
+}
+
+void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
+{
+	(void)sysfs;
+	(void)node;
+	usage->knows_vram = true;
+	usage->vram_free = model->room;
+}
+
+bool device_is_kfd(const struct stat *st)
+{
+	return st->st_rdev == 1;
+}
+
+bool device_is_render_node(const struct stat *st)
+{
+	return st->st_rdev == makedev(226, MINOR);
+}
+
+int drm_is_amd(int fd)
+{
+	(void)fd;
+	return 1;
+}
+
+int losses_note(const struct task_files *files, uint32_t **ret)
+{
+	(void)files;
+	*ret = NULL;
+	return point();
+}
+
+int losses_check(const struct task_files *files, const uint32_t *losses)
+{
+	(void)files;
+	(void)losses;
+	return point();
+}
+
+int task_ask_kfd(pid_t pid, struct task_kfd *ret)
+{
+	(void)pid;
+	*ret = (struct task_kfd){ .nr_gpus = 1, .vram_bytes = 1 };
+	return 0;
+}
+
+pid_t task_own_pid(pid_t pid)
+{
+	return pid;
+}
+
+int task_find_mark(pid_t pid, int after)
+{
+	(void)pid;
+	return model->marked && after < 9 ? 9 : -1;
+}
+
+int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
+{
+	static struct task_file file;
+
+	(void)is_amd;
+	free(pids);
+	(void)nr;
+	file = (struct task_file){ PID, KFD, open("/dev/null", O_RDONLY | O_CLOEXEC), 0 };
+	*ret = (struct task_files){ .files = &file, .count = 1 };
+	return 0;
+}
+
+void task_files_done(struct task_files *files)
+{
+	if (files->count)
+		close(files->files->fd);
+}
+
+unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
+				     const struct topology *machine)
+{
+	(void)files;
+	(void)pid;
+	(void)pasid;
+	(void)machine;
+	return 1;
+}
+
+int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
+{
+	size_t nr = 0;
+
+	(void)pid;
+	*ret = NULL;
+	for (size_t i = 0; i < NR_VMAS; i++)
+		if (!model->vmas[i].is_covered)
+			array_add(*ret, nr,
+				  (struct device_vma){
+					  model->vmas[i].start,
+					  model->vmas[i].end,
+					  model->vmas[i].offset,
+					  MINOR,
+					  GPU,
+				  });
+	*ret_count = nr;
+	return 0;
+}
+
+/* ---- the KFD ---- */
+
+int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
+{
+	(void)fd;
+	POINT();
+	if (model->queues_stand)
+		say_wrong("the queues are stopped twice");
+	model->queues_stand = true;
+	model->pauses++;
+	*state = (struct kfd_state){
+		.pid = (uint32_t)pid,
+		.nr_devices = 1,
+		.nr_bos = (uint32_t)model->nr,
+		.nr_records = (uint32_t)model->nr,
+		.nr_objects = 1,
+	};
+	done();
+	return 0;
+}
+
+int kfd_unpause(int fd)
+{
+	const char *why;
+
+	(void)fd;
+	POINT();
+	if (!model->queues_stand)
+		return -EINVAL;
+	if (!is_whole(&why) && !(model->in_call && !strcmp(why, "registers")))
+		say_wrong("the queues run without their %s", why);
+	model->queues_stand = false;
+	done();
+	return 0;
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* As the kernel lays it out: process, devices, BOs, a queue with its ring in the buffer with number 8. */
+static int take_state(struct kfd_state *state)
+{
+	uint8_t *at;
+
+	state->priv_size = 8 + 8 + model->nr * BO_RECORD_SIZE + QUEUE_RECORD_SIZE;
+	state->devices = calloc(1, sizeof(*state->devices));
+	state->bos = kfd_bos_new(model->nr);
+	state->priv_data = at = calloc(1, state->priv_size);
+	assert_true(state->devices && state->bos && at);
+	state->devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU, .actual_gpu_id = GPU };
+	put_u32(at, 1);
+	at += 16;
+	for (size_t i = 0; i < model->nr; i++, at += BO_RECORD_SIZE) {
+		const struct buffer *bo = &model->bos[i];
+
+		state->bos[i] = (struct bo){
+			.addr = bo->address,
+			.size = bo->size,
+			.offset = bo->offset,
+			.gpu_id = GPU,
+			.alloc_flags = bo->flags,
+			.dmabuf_fd = open("/dev/null", O_RDONLY | O_CLOEXEC),
+		};
+		put_u32(at + 8, bo->number);
+		put_u32(at + 12, bo->is_mapped ? GPU : 0);
+	}
+	memcpy(at + 8, &(uint64_t){ 0x60000 }, 8);
+	put_u32(at + 64, GPU);
+	put_u32(at + 68, QUEUE_TYPE_SDMA);
+	return 0;
+}
+
+int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
+{
+	(void)fd;
+	(void)pid;
+	POINT();
+	return take_state(state);
+}
+
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more,
+			 struct kfd_state *ret)
+{
+	(void)nr;
+	(void)fd;
+	(void)pid;
+	(void)more;
+	POINT();
+	*ret = (struct kfd_state){
+		.nr_devices = state->nr_devices,
+		.nr_bos = (uint32_t)model->nr,
+		.nr_records = (uint32_t)model->nr,
+		.nr_objects = state->nr_objects,
+	};
+	return take_state(ret);
+}
+
+int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret)
+{
+	(void)machine;
+	(void)pid;
+	(void)state;
+	return sysfs_read_topology(NULL, ret);
+}
+
+/* ---- sharing, contents ---- */
+
+int share_begin(const struct topology *machine, uint64_t *ret_inode)
+{
+	(void)machine;
+	*ret_inode = 1;
+	return point();
+}
+
+int share_find_alone(const struct share_request *request, bool *const *alone)
+{
+	POINT();
+	for (size_t i = 0; i < request->processes[0].image->state.nr_bos; i++)
+		alone[0][i] = model->alone[i];
+	return 0;
+}
+
+static struct buffer *find_buffer(uint32_t number)
+{
+	for (size_t i = 0; i < model->nr; i++)
+		if (model->bos[i].number == number)
+			return &model->bos[i];
+	return NULL;
+}
+
+static uint32_t saved[MAX_BOS]; /* by number; in memory that outlives the command */
+static uint32_t *disk = saved;
+
+static int copy(const struct pages_process *process, bool out)
+{
+	for (size_t i = 0; i < process->state->nr_bos; i++) {
+		struct bo_record record;
+		struct buffer *bo;
+
+		if (!kfd_state_owns(process->state, i))
+			continue;
+		assert_int_equal(records_bo(process->state, i, &record), 0);
+		bo = find_buffer(record.handle);
+		if (!bo || process->state->bos[i].dmabuf_fd < 0)
+			say_wrong("buffer %u is copied and not there", record.handle);
+		else if (out)
+			disk[record.handle] = bo->contents;
+		else
+			bo->contents = disk[record.handle];
+	}
+	return 0;
+}
+
+int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+	       struct content_tally *tally)
+{
+	(void)settings;
+	(void)tally;
+	POINT();
+	if (!model->queues_stand || !model->held)
+		say_wrong("contents are copied while somebody changes them");
+	assert_int_equal(nr_processes, 1);
+	copy(processes, true);
+	done();
+	return 0;
+}
+
+int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+	       struct content_tally *tally)
+{
+	(void)settings;
+	(void)tally;
+	POINT();
+	assert_int_equal(nr_processes, 1);
+	copy(processes, false);
+	done();
+	return 0;
+}
+
+void criu_use_image_dir(int fd)
+{
+	(void)fd;
+}
+
+bool image_name_parse(const char *name, struct image_name *ret)
+{
+	(void)name;
+	(void)ret;
+	return false;
+}
+
+/* ---- injected calls ---- */
+
+int inject_look(pid_t tid, struct inject *ret)
+{
+	*ret = (struct inject){ .tid = tid, .instruction = 0x1000 };
+	ret->own.regs.rip = model->in_call ? 0x1000 : 0x2000;
+	return point();
+}
+
+bool inject_adopt(struct inject *inject, const struct inject_thread *own)
+{
+	if (model->in_call && own->regs.rip != 0x2000)
+		say_wrong("the record does not know the registers");
+	if (model->in_call && model->memory_mapped)
+		inject->memory = MEMORY;
+	inject->own = *own;
+	return model->in_call;
+}
+
+int inject_begin(struct inject *inject)
+{
+	POINT();
+	if (!model->stopped || !model->held)
+		say_wrong("calls are injected into a process that would run when the command dies");
+	model->in_call = true;
+	model->memory_mapped = true;
+	inject->memory = MEMORY;
+	done();
+	return 0;
+}
+
+int inject_end(struct inject *inject)
+{
+	POINT();
+	if (inject->own.regs.rip != 0x2000)
+		say_wrong("foreign registers are put back");
+	inject->memory = 0;
+	model->memory_mapped = false;
+	model->in_call = false;
+	done();
+	return 0;
+}
+
+int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
+{
+	(void)inject;
+	memcpy(model->memory + at, data, size);
+	return point();
+}
+
+static struct mapping *find_mapping(uint64_t start)
+{
+	for (size_t i = 0; i < NR_VMAS; i++)
+		if (model->vmas[i].start == start)
+			return &model->vmas[i];
+	return NULL;
+}
+
+static bool find_at(uint64_t offset)
+{
+	for (size_t i = 0; i < model->nr; i++)
+		if (model->bos[i].offset == offset)
+			return true;
+	return false;
+}
+
+static int64_t map(const uint64_t args[6])
+{
+	struct mapping *vma = find_mapping(args[0]);
+
+	if (args[0] == MEMORY + INJECT_SPARE) { /* a trial */
+		if (args[4] == RENDER && !find_at(args[5]))
+			say_wrong("mmap() of offset %#lx, where no buffer is", args[5]);
+		return args[4] == RENDER ? (int64_t)args[0] : -EACCES;
+	}
+	if (!vma || vma->end - vma->start != args[1]) {
+		say_wrong("mmap() of another range");
+		return -EINVAL;
+	}
+	if (args[3] & MAP_ANONYMOUS) {
+		*vma = (struct mapping){ .start = vma->start, .end = vma->end, .is_covered = true };
+		return (int64_t)args[0];
+	}
+	if (args[4] != RENDER)
+		return -EACCES;
+	*vma = (struct mapping){ vma->start, vma->end, args[5], (int)args[2], false, false };
+	return (int64_t)args[0];
+}
+
+int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
+{
+	(void)inject;
+	POINT();
+	if (!model->in_call)
+		say_wrong("a call without inject_begin()");
+	*ret = 0;
+	if (nr == SYS_mmap)
+		*ret = map(args);
+	else if (nr == SYS_madvise)
+		find_mapping(args[0])->dontfork = true;
+	else if (nr == SYS_memfd_create) {
+		model->marked = true;
+		*ret = 9;
+	} else if (nr == SYS_close)
+		model->marked = false;
+	else if (nr != SYS_munmap)
+		say_wrong("call %ld is not expected", nr);
+	done();
+	return 0;
+}
+
+static int64_t allocate(struct kfd_ioctl_alloc_memory_of_gpu_args *args)
+{
+	bool is_vram = args->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+	uint32_t number = 0;
+	size_t i = 0;
+
+	if (is_vram && args->size > model->room)
+		return -ENOMEM;
+	while (i < model->nr && model->bos[i].number == number)
+		i++, number++;
+	assert_true(model->nr < MAX_BOS);
+	memmove(&model->bos[i + 1], &model->bos[i], (model->nr - i) * sizeof(*model->bos));
+	model->nr++;
+	model->bos[i] = (struct buffer){
+		.there = true,
+		.address = args->va_addr,
+		.size = args->size,
+		.number = number,
+		.flags = args->flags,
+		.offset = model->next_offset,
+	};
+	model->next_offset += 0x100000;
+	model->room -= is_vram ? args->size : 0;
+	args->handle = kfd_handle(GPU, number);
+	args->mmap_offset = model->bos[i].offset;
+	return 0;
+}
+
+static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
+{
+	struct buffer *bo = find_buffer((uint32_t)args->handle);
+	size_t i = (size_t)(bo - model->bos);
+
+	if (!bo)
+		return -EINVAL;
+	if (bo->is_mapped)
+		return -EBUSY;
+	if (bo->contents && disk[bo->number] != bo->contents)
+		say_wrong("buffer %u is freed, and its contents are not saved", bo->number);
+	model->room += bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? bo->size : 0;
+	memmove(&model->bos[i], &model->bos[i + 1], (model->nr - i - 1) * sizeof(*model->bos));
+	model->nr--;
+	return 0;
+}
+
+static int64_t set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, bool mapped)
+{
+	struct buffer *bo = find_buffer((uint32_t)args->handle);
+
+	if (!bo)
+		return -EINVAL;
+	if (!mapped && bo->number == 8)
+		return -EBUSY;
+	bo->is_mapped = mapped;
+	return 0;
+}
+
+int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+{
+	(void)inject;
+	POINT();
+	assert_int_equal(fd, KFD);
+	if (!model->queues_stand)
+		say_wrong("buffers change while queues run");
+	if (op == AMDKFD_IOC_ALLOC_MEMORY_OF_GPU)
+		*ret = allocate(args);
+	else if (op == AMDKFD_IOC_FREE_MEMORY_OF_GPU)
+		*ret = free_buffer(args);
+	else if (op == AMDKFD_IOC_MAP_MEMORY_TO_GPU)
+		*ret = set_mapped(args, true);
+	else if (op == AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU)
+		*ret = set_mapped(args, false);
+	else
+		say_wrong("ioctl %#lx is not expected", op);
+	done();
+	return 0;
+}
+
+/* ---- /proc, /run ---- */
+
+static const char *redirect(const char *path, char to[PATH_MAX])
+{
+	static const char run[] = "/run/amdgpu-checkpoint";
+
+	if (strncmp(path, run, strlen(run)))
+		return path;
+	snprintf(to, PATH_MAX, "%s%s", records, path + strlen(run));
+	return to;
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode)
+{
+	char to[PATH_MAX];
+
+	return __real_open(redirect(path, to), flags, mode);
+}
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	char to[PATH_MAX];
+
+	return __real_mkdir(redirect(path, to), mode);
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+	int r;
+
+	if (point()) {
+		errno = ENOSPC;
+		return -1;
+	}
+	r = __real_rename(redirect(from, a), redirect(to, b));
+	done();
+	return r;
+}
+
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+int __wrap_unlink(const char *path)
+{
+	char to[PATH_MAX];
+	int r = __real_unlink(redirect(path, to));
+
+	done();
+	return r;
+}
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	FILE *f;
+
+	if (!strstr(path, "/smaps"))
+		return __real_fopen(path, mode);
+	f = tmpfile();
+	assert_non_null(f);
+	for (size_t i = 0; i < NR_VMAS; i++) {
+		const struct mapping *vma = &model->vmas[i];
+
+		fprintf(f, "%lx-%lx %c%c-s 0 00:00 1 /dev/dri/renderD128\nRss: 0 kB\nVmFlags: rd sh%s \n", vma->start,
+			vma->end, vma->prot & PROT_READ ? 'r' : '-', vma->prot & PROT_WRITE ? 'w' : '-',
+			vma->dontfork ? " dc" : "");
+	}
+	rewind(f);
+	return f;
+}
+
+int __real_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
+int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
+int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
+{
+	char to[PATH_MAX];
+
+	if (strncmp(path, "/proc/4711/fd", 13))
+		return __real_list_numbers(dir_fd, redirect(path, to), ret, ret_nr);
+	*ret = calloc(2, sizeof(**ret));
+	(*ret)[0] = 4;
+	(*ret)[1] = RENDER;
+	*ret_nr = 2;
+	return 0;
+}
+
+int __real_stat(const char *path, struct stat *st);
+int __wrap_stat(const char *path, struct stat *st);
+int __wrap_stat(const char *path, struct stat *st)
+{
+	if (strncmp(path, "/proc/4711/fd/", 14))
+		return __real_stat(path, st);
+	*st = (struct stat){ .st_mode = S_IFCHR, .st_rdev = makedev(226, MINOR) };
+	return 0;
+}
+
+long __real_syscall(long nr, ...);
+long __wrap_syscall(long nr, long a, long b, long c);
+long __wrap_syscall(long nr, long a, long b, long c)
+{
+	if (nr == SYS_pidfd_open || nr == SYS_pidfd_getfd)
+		return __real_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
+	return __real_syscall(nr, a, b, c);
+}
+
+/* ---- runs ---- */
+
+static const int pid = PID;
+static const struct suspend_target target = { .pids = &pid, .nr = 1 };
+static struct settings settings;
+
+static int suspend_once(void)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_out(&target, contents, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+static int resume_once(void)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_back(&target, 0, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+/* In a process of its own, which may die. 0; 1: an error; -1: it died. */
+static int run(int (*what)(void), unsigned int die_at, unsigned int fail_at)
+{
+	pid_t child;
+	int status;
+
+	model->nr_points = 0;
+	model->die_at = die_at;
+	model->fail_at = fail_at;
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(what() ? 1 : 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	model->held = false;
+	return WIFSIGNALED(status) ? (assert_int_equal(WTERMSIG(status), SIGKILL), -1) : WEXITSTATUS(status);
+}
+
+static void expect_nothing_wrong(unsigned int at)
+{
+	if (model->wrong[0])
+		fail_msg("point %u: %s", at, model->wrong);
+}
+
+static void expect_whole(unsigned int at)
+{
+	const char *why;
+
+	expect_nothing_wrong(at);
+	if (!is_whole(&why))
+		fail_msg("point %u: the process comes back without its %s", at, why);
+	if (model->stopped || model->queues_stand || model->marked)
+		fail_msg("point %u: it does not run: %s%s%s", at, model->stopped ? "stopped " : "",
+			 model->queues_stand ? "queues " : "", model->marked ? "marked" : "");
+}
+
+/* A resume completes what there is; where nothing is, it finds no record. */
+static void complete(unsigned int at)
+{
+	struct suspend_info info;
+
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	if (info.state != STATE_RUNNING)
+		assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_whole(at);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.state, STATE_RUNNING);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return 1;
+	snprintf(records, sizeof(records), "%s/run", directory);
+	snprintf(contents, sizeof(contents), "%s/contents", directory);
+	model = mmap(NULL, sizeof(*model), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	disk = mmap(NULL, sizeof(saved), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return model == MAP_FAILED || disk == MAP_FAILED;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	remove_all(directory);
+	return 0;
+}
+
+TEST(a_suspended_process_has_freed_what_is_its_own_alone)
+{
+	struct suspend_info info;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	/* Left: GTT, what others have, and what a queue needs. */
+	assert_int_equal(model->nr, 3);
+	assert_non_null(find_buffer(1));
+	assert_non_null(find_buffer(4));
+	assert_non_null(find_buffer(8));
+	assert_true(model->vmas[0].is_covered && model->vmas[1].is_covered);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.state, STATE_SUSPENDED);
+	assert_int_equal(info.report.freed_bytes, (4 + 16 + 8 + 2) * PAGE);
+	assert_int_equal(info.report.kept_bytes[KEPT_BY_QUEUES], PAGE);
+	assert_int_equal(info.report.kept_bytes[KEPT_BY_SHARING], PAGE);
+	/* Another suspend refuses it. */
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_whole(0);
+	assert_int_equal(model->pauses, 1);
+	assert_int_equal(run(resume_once, 0, 0), 1);
+}
+
+TEST(a_command_that_dies_anywhere_loses_nothing)
+{
+	for (unsigned int at = 1, died = 1; died; at++) {
+		make_process();
+		died = run(suspend_once, at, 0) < 0;
+		complete(at);
+		assert_true(died || at > 40);
+	}
+	for (unsigned int at = 1, died = 1; died; at++) {
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		died = run(resume_once, at, 0) < 0;
+		complete(at);
+		assert_true(died || at > 40);
+	}
+}
+
+TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
+{
+	for (unsigned int first = 1; first < 150; first += 13)
+		for (unsigned int at = 1, died = 1; died; at += 7) {
+			make_process();
+			run(suspend_once, first, 0);
+			died = run(resume_once, at, 0) < 0;
+			complete(at);
+		}
+}
+
+/* A call that fails: either all is as before, or a resume brings it back. */
+TEST(any_failure_loses_nothing)
+{
+	for (unsigned int at = 1, nr = 40; at <= nr; at++) {
+		make_process();
+		run(suspend_once, 0, at);
+		nr = model->nr_points > nr ? model->nr_points : nr;
+		complete(at);
+	}
+	for (unsigned int at = 1, nr = 40; at <= nr; at++) {
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		run(resume_once, 0, at);
+		nr = model->nr_points > nr ? model->nr_points : nr;
+		complete(at);
+	}
+}
+
+TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
+{
+	uint64_t room;
+	size_t nr;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	room = model->room;
+	nr = model->nr;
+	model->room = 20 * PAGE;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_int_equal(model->room, 20 * PAGE);
+	assert_int_equal(model->nr, nr);
+	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	model->room = room;
+	complete(0);
+}
+
+TEST(a_process_that_was_stopped_before_stays_so)
+{
+	make_process();
+	model->stopped = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped && !model->queues_stand && !model->marked);
+}
+
+UNIT_MAIN(begin, end)

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * amdgpu-checkpoint suspend, resume and state: processes that stay where they are, with and without their GPU memory.
+ *
+ * What changes processes is done by a child of this program, which goes on when somebody presses Ctrl-C. When the child
+ * is killed, this program lets the processes run again; when both are, "resume" does.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
+#include "suspend/suspend.h"
+#include "tool/commands.h"
+
+#define CGROUPS "/sys/fs/cgroup"
+
+static const char *environment(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* ---- which processes ---- */
+
+static int parse_target(const struct arguments *arguments, char path[PATH_MAX], struct suspend_target *ret)
+{
+	const char *cgroup = arguments->cgroup;
+
+	*ret = (struct suspend_target){ .pids = arguments->pids, .nr = arguments->nr_pids, .tree = arguments->tree };
+	if (!cgroup && !arguments->nr_pids)
+		return complain("which process? (pids, or --cgroup PATH)");
+	if (!cgroup)
+		return TOOL_GOOD;
+	snprintf(path, PATH_MAX, "%s%s%s", strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1) ? CGROUPS : "",
+		 strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1) && cgroup[0] != '/' ? "/" : "", cgroup);
+	if (access(path, F_OK))
+		return complain("%s: %s", path, strerror(errno));
+	ret->cgroup = path;
+	return TOOL_GOOD;
+}
+
+/* ---- what has become of them ---- */
+
+static const struct {
+	const char *key, *why;
+} kept[SUSPEND_NR_KEPT] = {
+	[KEPT_BY_QUEUES] = { "kept_by_queues_bytes", " stays: its queues need it" },
+	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays: others may have it, too (IPC, dma-buf, VMM)" },
+	[KEPT_BY_MAPPING] = { "kept_by_mapping_bytes",
+			      " stays: the kernel does not give it up, or its mappings could not come back" },
+};
+
+static void print_kept(const struct suspend_report *report)
+{
+	for (size_t i = 0; i < SUSPEND_NR_KEPT; i++) {
+		if (!report->kept_bytes[i]) {
+			print_number(kept[i].key, NULL, 0);
+			continue;
+		}
+		print_bytes(kept[i].key, "; ", report->kept_bytes[i]);
+		print_text("%s", kept[i].why);
+	}
+}
+
+static void print_report(const struct suspend_report *report, const char *state, const char *what)
+{
+	print_object(NULL);
+	print_number("pid", "pid ", (uint64_t)report->pid);
+	print_string("state", ": ", report->had_ended ? "gone" : state);
+	if (report->had_ended)
+		print_text(", its contents are removed");
+	print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
+	print_kept(report);
+	print_text("\n");
+	print_end();
+}
+
+static void print_time(const char *key, const char *before, double seconds)
+{
+	print_number(key, before, (uint64_t)(seconds * 1000));
+}
+
+static void print_result(const struct suspend_result *result, bool out)
+{
+	print_array("processes");
+	for (size_t i = 0; i < result->nr; i++)
+		print_report(&result->reports[i], out ? "suspended" : "running",
+			     out ? ", VRAM freed: " : ", VRAM back: ");
+	print_end();
+	print_time("stopped_ms", out ? "queues stopped after " : "memory made again after ", result->times.stopped);
+	print_time("copied_ms", " ms, contents copied after ", result->times.copied);
+	print_time("done_ms", out ? " ms, memory free after " : " ms, running after ", result->times.done);
+	print_text(" ms\n");
+}
+
+/* ---- the child ---- */
+
+struct work {
+	const struct arguments *arguments;
+	struct suspend_target target;
+	struct settings settings;
+	unsigned int wait_seconds;
+	bool out;
+};
+
+static int work(const struct work *work)
+{
+	struct suspend_result result = { 0 };
+	int err = work->out ? suspend_out(&work->target, work->arguments->dir ? work->arguments->dir : SUSPEND_DIR,
+					  &work->settings, &result)
+			    : suspend_back(&work->target, work->wait_seconds, &work->settings, &result);
+
+	if (!err)
+		print_result(&result, work->out);
+	free(result.reports);
+	if (err == -ENOENT)
+		return TOOL_FAIL + 1;
+	return err ? TOOL_FAIL : TOOL_GOOD;
+}
+
+static int run_child(const struct work *w)
+{
+	int status;
+
+	setsid();
+	signal(SIGHUP, SIG_IGN);
+	status = work(w);
+	if (status > TOOL_FAIL)
+		return status;
+	complain_failure();
+	return print_finish(status);
+}
+
+/* Lets run again what the child has left in the middle: nothing is lost by that, wherever it was. 0 or -errno. */
+static int take_back(const struct work *w)
+{
+	struct suspend_target target = w->target;
+	struct suspend_result result = { 0 };
+	int err;
+
+	target.half_only = true;
+	err = suspend_back(&target, 0, &w->settings, &result);
+	free(result.reports);
+	if (err && err != -ENOENT)
+		complain_failure();
+	fail_clear();
+	return err == -ENOENT ? 0 : err;
+}
+
+static int say_killed(const struct work *w)
+{
+	return complain("was killed%s",
+			take_back(w)
+				? ", and processes are where it was: \"amdgpu-checkpoint resume\" goes on from there"
+				: "; the processes run again");
+}
+
+/* The exit status; one more than TOOL_FAIL: nothing is suspended. */
+static int run(const struct work *w)
+{
+	pid_t child;
+	int status = 0;
+
+	fflush(stdout);
+	child = fork();
+	if (child < 0)
+		return complain("cannot fork: %s", strerror(errno));
+	if (!child)
+		_exit(run_child(w));
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (!WIFEXITED(status))
+		return say_killed(w);
+	if (w->out && WEXITSTATUS(status) == TOOL_FAIL)
+		take_back(w);
+	/* It has said all. */
+	if (WEXITSTATUS(status) <= TOOL_FAIL)
+		_exit(WEXITSTATUS(status));
+	return WEXITSTATUS(status);
+}
+
+static int prepare(const struct arguments *arguments, char path[PATH_MAX], struct work *ret)
+{
+	const char *end = "";
+	uint64_t wait_seconds = 0;
+
+	if (parse_target(arguments, path, &ret->target) ||
+	    settings_load(&ret->settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
+		return TOOL_FAIL;
+	if (arguments->wait && (parse_digits(arguments->wait, 10, 1u << 30, &end, &wait_seconds) || *end))
+		return complain("--wait wants a number of seconds");
+	ret->arguments = arguments;
+	ret->wait_seconds = (unsigned int)wait_seconds;
+	return TOOL_GOOD;
+}
+
+int command_suspend(const struct arguments *arguments)
+{
+	struct work w = { .out = true };
+	char path[PATH_MAX];
+
+	return prepare(arguments, path, &w) ? TOOL_FAIL : run(&w);
+}
+
+int command_resume(const struct arguments *arguments)
+{
+	struct work w = { 0 };
+	char path[PATH_MAX];
+	int status = prepare(arguments, path, &w) ? TOOL_FAIL : run(&w);
+
+	if (status <= TOOL_FAIL)
+		return status;
+	if (arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
+		return complain(
+			"pid %d: is suspended, and nothing here says where its memory is (in another mount namespace?)",
+			arguments->pids[0]);
+	if (arguments->nr_pids == 1 && !arguments->tree && !arguments->cgroup)
+		return resume_queues(arguments->pids[0]);
+	print_text("no process of them is suspended\n");
+	return TOOL_BAD;
+}
+
+/* ---- state ---- */
+
+static int print_state(pid_t pid)
+{
+	static const char *const states[] = {
+		[STATE_RUNNING] = "running",
+		[STATE_HALF] = "half",
+		[STATE_SUSPENDED] = "suspended",
+		[STATE_GONE] = "gone",
+	};
+	struct suspend_info info;
+	char since[64] = "";
+	time_t when;
+	struct tm tm;
+
+	if (suspend_ask(pid, &info))
+		return complain_failure();
+	when = (time_t)info.since;
+	if (info.since && localtime_r(&when, &tm))
+		strftime(since, sizeof(since), "%F %T", &tm);
+	print_object(NULL);
+	print_number("pid", "pid ", (uint64_t)pid);
+	print_string("state", ": ", states[info.state]);
+	print_number("since", NULL, (uint64_t)info.since);
+	if (since[0])
+		print_text(" since %s", since);
+	print_string("dir", ", contents in ", info.dir);
+	print_bytes("vram_bytes", info.dir[0] ? ": " : NULL, info.report.freed_bytes);
+	print_kept(&info.report);
+	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" goes on from there" : "");
+	print_end();
+	return TOOL_GOOD;
+}
+
+int command_state(const struct arguments *arguments)
+{
+	_cleanup_free_ int *all = NULL;
+	const int *pids = arguments->pids;
+	size_t nr = arguments->nr_pids;
+	int status = TOOL_GOOD;
+
+	if (!nr && suspend_list(&all, &nr))
+		return TOOL_FAIL;
+	pids = nr && all ? all : pids;
+	print_array("processes");
+	for (size_t i = 0; i < nr && status == TOOL_GOOD; i++)
+		status = print_state(pids[i]);
+	print_end();
+	return status;
+}
