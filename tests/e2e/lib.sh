@@ -633,3 +633,38 @@ images_count() {
 images_mib() {
 	du -sm "$images" | cut -f 1
 }
+
+# ---- suspend in place ----
+
+# vram_used: bytes, of all GPUs, by the driver
+vram_used() {
+	cat /sys/class/drm/card*/device/mem_info_vram_used | awk '{ sum += $1 } END { printf "%d", sum }'
+}
+
+vram_below() {
+	[ "$(vram_used)" -lt "$1" ]
+}
+
+expect_vram_below() {
+	wait_until 10 vram_below "$1" || fail "$(vram_used) bytes of VRAM are in use, $1 were expected at most"
+}
+
+# tool_run ARG...: the command; what it says is in $work/tool.out. Its status.
+tool_run() {
+	"$top/build/amdgpu-checkpoint" "$@" >"$work/tool.out" 2>&1
+}
+
+# job_suspend ARG...; job_resume ARG...: all processes of the job
+job_suspend() {
+	tool_run suspend "$@" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+}
+
+job_resume() {
+	tool_run resume "$@" "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
+}
+
+# stranger_refused ARG...: a job of somebody else finds no room
+stranger_refused() {
+	! "$gpujob" --state "$work/refused" --background "$@" 2>/dev/null || fail "a job with $* found room"
+	rm -f "$work/refused"*
+}
