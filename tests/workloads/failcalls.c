@@ -20,10 +20,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #define MAX_FAULTS 64
 #define OPEN_KFD   UINT32_MAX
+#define PTRACE_ANY (UINT32_MAX - 1)
 
 /* Type and number of an ioctl; of those for criu and for contexts, the operation. */
 static const struct point {
@@ -33,6 +35,7 @@ static const struct point {
 } points[] = {
 #define ANY UINT32_MAX
 	{ "kfd:open", 0, OPEN_KFD, ANY },
+	{ "sys:ptrace", 0, PTRACE_ANY, ANY },
 	{ "kfd:GET_PROCESS_APERTURES_NEW", 'K', 0x14, ANY },
 	{ "kfd:ACQUIRE_VM", 'K', 0x15, ANY },
 	{ "kfd:FREE_MEMORY_OF_GPU", 'K', 0x17, ANY },
@@ -220,4 +223,30 @@ int open(const char *path, int flags, ...)
 		return next(path, flags, mode);
 	errno = err;
 	return -1;
+}
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	static long (*next)(enum __ptrace_request, pid_t, void *, void *);
+	va_list args;
+	pid_t pid;
+	void *address, *data;
+	long r;
+	int err = check(0, PTRACE_ANY, 0);
+
+	va_start(args, request);
+	pid = va_arg(args, pid_t);
+	address = va_arg(args, void *);
+	data = va_arg(args, void *);
+	va_end(args);
+	if (!next)
+		next = dlsym(RTLD_NEXT, "ptrace");
+	if (err > 0) {
+		errno = err;
+		return -1;
+	}
+	r = next(request, pid, address, data);
+	if (err == KILL)
+		kill(getpid(), SIGKILL);
+	return r;
 }

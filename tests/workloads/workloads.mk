@@ -26,7 +26,7 @@ WORKLOADS_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE
 WORKLOADS_CPPFLAGS := -idirafter $(WORKLOADS_DIR)/include
 
 .PHONY: workloads
-workloads: $(WORKLOADS_PROGRAMS:%=$(WORKLOADS_DIR)/%) $(WORKLOADS_DIR)/other_plugin.so $(WORKLOADS_DIR)/failcalls.so
+workloads: $(WORKLOADS_PROGRAMS:%=$(WORKLOADS_DIR)/%) $(WORKLOADS_DIR)/other_plugin.so $(WORKLOADS_DIR)/failcalls.so $(WORKLOADS_DIR)/crowd.so
 
 $(WORKLOADS_DIR)/include/drm:
 	mkdir -p $(@D)
@@ -45,8 +45,8 @@ $(foreach p,$(filter-out devcgroup,$(WORKLOADS_PROGRAMS)),$(eval $(call WORKLOAD
 $(WORKLOADS_DIR)/other_plugin.so: tests/workloads/other_plugin.c host/criu.h | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -I. -fPIC -shared -o $@ $<
 
-# For LD_PRELOAD: calls of the driver that fail.
-$(WORKLOADS_DIR)/failcalls.so: tests/workloads/failcalls.c | $(WORKLOADS_DIR)/include/drm
+# For LD_PRELOAD: calls of the driver that fail, and what a program may have besides.
+$(WORKLOADS_DIR)/failcalls.so $(WORKLOADS_DIR)/crowd.so: $(WORKLOADS_DIR)/%.so: tests/workloads/%.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CPPFLAGS) $(WORKLOADS_CFLAGS) -fPIC -shared -o $@ $<
 
 # Not a workload: gives a cgroup a device filter as container engines do.

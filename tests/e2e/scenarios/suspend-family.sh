@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Parent and child on two GPUs are suspended as one, again and again; nobody dumps or suspends what is suspended
+# gpus: 2xmi100
+# tier: all
+# kernels: each
+# seconds: 600
+
+tool=$top/build/amdgpu-checkpoint
+
+# says STATUS PATTERN ARG...: the command ends so, and says that
+says() {
+	local want=$1 pattern=$2 got=0
+	shift 2
+	tool_run "$@" || got=$?
+	[ "$got" -eq "$want" ] || fail "$* ended with status $got, not $want: $(<"$work/tool.out")"
+	grep -q -- "$pattern" "$work/tool.out" || fail "$*: no word of \"$pattern\": $(<"$work/tool.out")"
+}
+
+job_start --children 1 --vram 2M --extra threads --extra aql --extra svm --extra maps
+job_picture
+idle=$(vram_used)
+says 0 'suspended, VRAM freed' suspend --tree "${job_pids[0]}"
+[ "$(vram_used)" -lt "$idle" ] || fail "$(vram_used) bytes of VRAM are in use, as before"
+says 0 'suspended since' state "${job_pids[@]}"
+says 2 'is suspended already' suspend "${job_pids[0]}"
+says 1 'is suspended, and its GPU memory is not there' check "${job_pids[0]}"
+dump_refused
+expect_one_error 'is suspended, and its GPU memory is not there'
+says 0 'running' resume --tree "${job_pids[0]}"
+says 0 'running' state "${job_pids[@]}"
+expect_unharmed
+for ((n = 0; n < 10; n++)); do
+	job_suspend
+	job_resume
+	expect_right
+done
+expect_picture
+
+# One alone, the other goes on.
+tool_run suspend "${job_pids[1]}" || fail "suspend: $(<"$work/tool.out")"
+generation=$(state_get "$job" generation)
+wait_until 20 state_above "$job" generation "$generation" || fail "the parent does not go on"
+tool_run resume "${job_pids[1]}" || fail "resume: $(<"$work/tool.out")"
+expect_unharmed
+
+# On a disk that nobody else may read.
+job_suspend -D "$work/contents"
+[ "$(stat -c %a "$work/contents")" = 700 ] || fail "others may read $work/contents"
+job_resume
+expect_unharmed
+[ ! -e "$work/contents" ] || fail "$work/contents is still there"
+
+# A damaged file is not taken: the job stays suspended, and goes on with the right one.
+job_suspend -D "$work/contents"
+used=$(vram_used)
+file=$(find "$work/contents" -name "amdgpu-pages-${job_pids[0]}-*" -size +64k | head -n 1)
+flip_bit "$file" 65000
+says 2 'is damaged: CRC-32C' resume "${job_pids[@]}"
+says 0 'suspended since' state "${job_pids[@]}"
+[ "$(vram_used)" -eq "$used" ] || fail "$(vram_used) bytes of VRAM are in use after a resume that failed, not $used"
+flip_bit "$file" 65000
+job_resume
+expect_unharmed
+
+# It is killed while it is suspended.
+job_suspend
+kill -KILL "${job_pids[@]}"
+expect_gone
+expect_no_objects
+says 0 'gone, its contents are removed' resume "${job_pids[@]}"
+[ ! -e /dev/shm/amdgpu-checkpoint ] || fail "contents of a process that is gone are still there"
