@@ -91,7 +91,7 @@ static int check_chosen(const struct search *search)
 }
 
 /* Whether its node can be opened in this task. 0, or -errno after an error line. */
-static int look_at(struct search *search, unsigned int i, size_t *visible)
+static int add_candidate(struct search *search, unsigned int i, size_t *visible)
 {
 	const struct topology_node *node = search->restore->machine->nodes[i];
 	uint32_t minor = topology_minor(node);
@@ -146,7 +146,7 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 		}
 		if (settled)
 			usage_read_vram(search->sysfs, node, &usage[i]);
-		err = look_at(search, i, ret_visible);
+		err = add_candidate(search, i, ret_visible);
 	}
 	return err ? err : check_chosen(search);
 }
@@ -156,7 +156,7 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 #define MIB(bytes) ((bytes) >> 20)
 
 /* VRAM that was just given back is wiped before it counts as free: asks again for some time. */
-static void wait_for_room(void *arg, unsigned int node, uint64_t needed)
+static void wait_for_free_room(void *arg, unsigned int node, uint64_t needed)
 {
 	struct search *search = arg;
 	const struct topology_node *local = search->restore->machine->nodes[node];
@@ -174,7 +174,7 @@ static void wait_for_room(void *arg, unsigned int node, uint64_t needed)
 }
 
 /* By the process, on a GPU and on those that share its device. */
-static uint64_t needed_with(const struct gpus *gpus, const struct gpu *gpu, const struct topology *machine,
+static uint64_t count_needed(const struct gpus *gpus, const struct gpu *gpu, const struct topology *machine,
 			    const struct kfd_state *state)
 {
 	int node, own = topology_find_gpu(machine, gpu->actual_id);
@@ -192,7 +192,7 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 {
 	for (size_t i = 0; restore->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
 		const struct gpu *gpu = &gpus->list[i];
-		uint64_t needed = needed_with(gpus, gpu, restore->machine, state);
+		uint64_t needed = count_needed(gpus, gpu, restore->machine, state);
 
 		if (!gpu->knows_vram || needed <= gpu->vram_free)
 			continue;
@@ -225,7 +225,7 @@ static void log_dropped(const struct search *search)
 				search->candidates.reason[i]);
 }
 
-static int choose(struct search *search, struct match_map **ret)
+static int choose_gpus(struct search *search, struct match_map **ret)
 {
 	const struct restore *restore = search->restore;
 	struct match_options options = gpus_match_options(restore->settings);
@@ -235,7 +235,7 @@ static int choose(struct search *search, struct match_map **ret)
 		.machine = restore->machine,
 		.options = &options,
 		.choices = &restore->shared->choices,
-		.wait_for_room = wait_for_room,
+		.wait_for_room = wait_for_free_room,
 		.arg = search,
 	};
 	int err;
@@ -248,7 +248,7 @@ static int choose(struct search *search, struct match_map **ret)
 }
 
 /* The task itself can do without: its files are open. */
-static void make_node(const struct mounted *mounted, const struct gpu *gpu)
+static void make_device_node(const struct mounted *mounted, const struct gpu *gpu)
 {
 	int err = nodes_make(mounted, gpu->minor, gpu->saved_minor);
 
@@ -287,7 +287,7 @@ static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const stru
 		.knows_vram = usage->knows_vram,
 		.vram_free = usage->vram_free,
 	};
-	make_node(mounted, gpu);
+	make_device_node(mounted, gpu);
 	err = keep_node(gpu);
 	if (err)
 		return err;
@@ -362,14 +362,14 @@ static int choose_in_turn(struct search *search, size_t *ret_visible, struct mat
 	search->claims = claims;
 	err = find_candidates(search, ret_visible);
 	if (!err)
-		err = choose(search, ret);
+		err = choose_gpus(search, ret);
 	if (!err)
 		err = note_choice(search, *ret);
 	claims_end(claims);
 	return err;
 }
 
-static int choose_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 		       const struct kfd_state *state)
 {
 	_cleanup_free_ struct search *search = calloc(1, sizeof(*search));
@@ -409,7 +409,7 @@ int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct to
 	/* Of other errors there is a line already. */
 	if (restore->machine_error == -ENOENT)
 		return fail(-ENOENT, "%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
-	return restore->machine_error ? restore->machine_error : choose_gpus(gpus, restore, saved, state);
+	return restore->machine_error ? restore->machine_error : find_gpus(gpus, restore, saved, state);
 }
 
 void gpus_done(struct gpus *gpus)

@@ -48,7 +48,7 @@ static bool has_ended(int pidfd)
 }
 
 /* Whether it has to be tried again. */
-static bool seize(struct ward *ward)
+static bool seize_ward(struct ward *ward)
 {
 	if (ward->is_seized || ward->pidfd < 0 || has_ended(ward->pidfd))
 		return false;
@@ -59,7 +59,7 @@ static bool seize(struct ward *ward)
 	return false;
 }
 
-static void seize_all(struct ward *wards, size_t nr)
+static void seize_wards(struct ward *wards, size_t nr)
 {
 	bool again = true;
 
@@ -68,12 +68,12 @@ static void seize_all(struct ward *wards, size_t nr)
 			usleep(SEIZE_RETRY_USEC);
 		again = false;
 		for (size_t j = 0; j < nr; j++)
-			again |= seize(&wards[j]);
+			again |= seize_ward(&wards[j]);
 	}
 }
 
 /* What does not say its driver is left alone. */
-static int is_amd(int fd)
+static int is_file_of_amd(int fd)
 {
 	return drm_is_amd(fd) > 0;
 }
@@ -88,7 +88,7 @@ static void let_run(pid_t pid)
 	if (!pids)
 		return;
 	*pids = pid;
-	if (task_files_collect_of(pids, 1, is_amd, &files))
+	if (task_files_collect_of(pids, 1, is_file_of_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)
 		if (files.files[i].minor)
@@ -137,7 +137,7 @@ static void guard(int criu, int ready, struct ward *wards, size_t nr)
 	close(ready);
 	while (poll(&end, 1, -1) != 1)
 		;
-	seize_all(wards, nr);
+	seize_wards(wards, nr);
 	for (size_t i = 0; i < nr; i++)
 		if (wards[i].is_seized)
 			let_run(wards[i].pid);
@@ -164,7 +164,7 @@ static pid_t fork_guard(int criu, const int ready[2], struct ward *wards, size_t
 }
 
 /* Until it has closed what it has inherited: no process but criu may seem to have what the tasks have. */
-static pid_t start(struct ward *wards, size_t nr)
+static pid_t start_guard(struct ward *wards, size_t nr)
 {
 	_cleanup_close_ int criu = (int)syscall(SYS_pidfd_open, getpid(), 0), in = -1;
 	int ready[2];
@@ -195,7 +195,7 @@ pid_t guard_start(const int *pids, size_t nr)
 	for (size_t i = 0; wards && i < nr; i++)
 		wards[i] = (struct ward){ .pid = pids[i], .pidfd = -1 };
 	if (wards)
-		pid = start(wards, nr);
+		pid = start_guard(wards, nr);
 	if (pid > 0)
 		return pid;
 	pr_warn("no process watches over criu (%s): if it is killed in this dump, the GPU queues stay stopped until "

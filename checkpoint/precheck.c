@@ -50,7 +50,7 @@ static int read_quietly(int id, struct kfd_image **ret)
 	return err;
 }
 
-static void add_needs(const struct kfd_image *image, struct shared *shared)
+static void note_work(const struct kfd_image *image, struct shared *shared)
 {
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
@@ -67,7 +67,7 @@ static void keep_largest(struct kfd_image *image, struct topology **largest)
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
-static int check_image(const struct kfd_image *image, const struct topology *machine,
+static int has_chance_of_image(const struct kfd_image *image, const struct topology *machine,
 		       const struct match_options *options)
 {
 	struct match_map *map = NULL;
@@ -86,10 +86,10 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
 		struct kfd_image *image = NULL;
-		int err = read_quietly(id, &image) || has_chance ? 0 : check_image(image, machine, &options);
+		int err = read_quietly(id, &image) || has_chance ? 0 : has_chance_of_image(image, machine, &options);
 
 		if (image) {
-			add_needs(image, shared);
+			note_work(image, shared);
 			keep_largest(image, largest);
 		}
 		kfd_image_free(image);

@@ -27,7 +27,7 @@ int refuse_suspended(const struct task_files *files)
  * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
  * be restored in the process that opened it.
  */
-static int check_owner(pid_t pid, const struct kfd_state *state)
+static int refuse_owner(pid_t pid, const struct kfd_state *state)
 {
 	pid_t own = task_own_pid(pid);
 
@@ -122,7 +122,7 @@ static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_stat
 		    "tries it all the same)", pid, state->nr_devices, nr);
 }
 
-static int check_buffers(pid_t pid, const struct kfd_state *state)
+static int refuse_buffers(pid_t pid, const struct kfd_state *state)
 {
 	_cleanup_close_ int fd = state->nr_bos ? -1 : kfd_open();
 
@@ -154,7 +154,7 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 		   const struct topology *machine, bool is_forced)
 {
 	struct task_kfd kfd = { 0 };
-	int err = check_owner(pid, state);
+	int err = refuse_owner(pid, state);
 
 	if (err)
 		return err;
@@ -169,7 +169,7 @@ int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_f
 	err = check_user_ns(pid);
 	if (err)
 		return err;
-	err = check_buffers(pid, state);
+	err = refuse_buffers(pid, state);
 	return err ? err : check_address_spaces(pid, kfd.pasid, state, files, machine);
 }
 

@@ -81,7 +81,7 @@ static int with_flags(int fd, int flags)
 /* ---- before the state is put in ---- */
 
 /* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
-static int check_process(const struct kfd_image *image)
+static int check_same_process(const struct kfd_image *image)
 {
 	if (image->state.pid == (uint32_t)getpid())
 		return 0;
@@ -294,7 +294,7 @@ static int put_kfd_state(struct restored_task *task)
 /* Takes @image, of the file with criu's number @id. */
 static int put_state(struct restored_task *task, int id, struct kfd_image *image)
 {
-	int err = image->render_only ? 0 : check_process(image);
+	int err = image->render_only ? 0 : check_same_process(image);
 
 	task->image = image;
 	task->image_id = id;

@@ -245,7 +245,7 @@ void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared)
 	*keeper = (struct shared_keeper){ .hooks = { cgroup_made, cgroup_removed, keeper }, .shared = shared };
 }
 
-static void remove_cgroup(const struct shared_cgroup *cgroup)
+static void remove_left_cgroup(const struct shared_cgroup *cgroup)
 {
 	_cleanup_close_ int dir = criu_kept_file(cgroup->token);
 	int err = dir < 0 ? dir : -EBUSY;
@@ -265,6 +265,6 @@ void shared_free(struct shared *shared)
 		return;
 	for (size_t i = 0; i < SHARED_MAX_CGROUPS; i++)
 		if (atomic_load(&shared->cgroups[i].state) == CGROUP_VALID)
-			remove_cgroup(&shared->cgroups[i]);
+			remove_left_cgroup(&shared->cgroups[i]);
 	munmap(shared, sizeof(*shared));
 }

@@ -55,7 +55,7 @@ static int submit(const struct drm_probe *probe, uint64_t *ret_job)
 	return err;
 }
 
-static int wait_for(const struct drm_probe *probe, uint64_t job)
+static int wait_for_job(const struct drm_probe *probe, uint64_t job)
 {
 	union drm_amdgpu_wait_cs args = {
 		.in = {
@@ -70,7 +70,7 @@ static int wait_for(const struct drm_probe *probe, uint64_t job)
 	return err ? err : args.out.status ? -ETIME : 0;
 }
 
-static int copy(const struct drm_probe *probe, uint64_t from, uint64_t ret[2])
+static int copy_handler(const struct drm_probe *probe, uint64_t from, uint64_t ret[2])
 {
 	volatile uint64_t *result = (volatile uint64_t *)((char *)probe->page + RESULT_AT);
 	uint64_t job;
@@ -80,7 +80,7 @@ static int copy(const struct drm_probe *probe, uint64_t from, uint64_t ret[2])
 	trap_put_packet(probe->page, probe->address + RESULT_AT, from);
 	err = submit(probe, &job);
 	if (!err)
-		err = wait_for(probe, job);
+		err = wait_for_job(probe, job);
 	if (err)
 		return err;
 	ret[0] = result[0];
@@ -94,7 +94,7 @@ static int probe_copy(int fd, uint64_t high_end, uint64_t from, uint64_t ret[2])
 	int err = drm_probe_open(&probe), left;
 
 	if (!err)
-		err = copy(&probe, from, ret);
+		err = copy_handler(&probe, from, ret);
 	left = drm_probe_close(&probe);
 	if (left)
 		return fail(left, "the page and the context for reading it stay in the process' file: %m");
@@ -102,7 +102,7 @@ static int probe_copy(int fd, uint64_t high_end, uint64_t from, uint64_t ret[2])
 }
 
 /* The process' file with the KFD's address space on a GPU, or -1. */
-static int find_file(const struct trap_request *request, uint32_t minor)
+static int file_of_minor(const struct trap_request *request, uint32_t minor)
 {
 	const struct task_files *files = request->files;
 
@@ -113,9 +113,9 @@ static int find_file(const struct trap_request *request, uint32_t minor)
 	return -1;
 }
 
-static int ask(const struct trap_request *request, uint32_t minor, uint64_t ret[2])
+static int ask_job(const struct trap_request *request, uint32_t minor, uint64_t ret[2])
 {
-	int fd = find_file(request, minor), err;
+	int fd = file_of_minor(request, minor), err;
 	uint64_t high_end, from;
 
 	if (fd < 0)
@@ -128,7 +128,7 @@ static int ask(const struct trap_request *request, uint32_t minor, uint64_t ret[
 }
 
 /* A handler that is elsewhere would not come back: what is set then is a guess. */
-static int check(const struct kfd_state *state, const uint64_t trap[2])
+static int check_addresses(const struct kfd_state *state, const uint64_t trap[2])
 {
 	if (!trap[0] || (kfd_state_has_address(state, trap[0]) && (!trap[1] || kfd_state_has_address(state, trap[1]))))
 		return 0;
@@ -140,10 +140,10 @@ static void read_one(const struct trap_request *request, uint32_t gpu_id, struct
 {
 	int node = topology_find_gpu(request->nodes, gpu_id);
 	uint64_t trap[2] = { 0 };
-	int err = node < 0 ? node : ask(request, topology_minor(request->nodes->nodes[node]), trap);
+	int err = node < 0 ? node : ask_job(request, topology_minor(request->nodes->nodes[node]), trap);
 
 	if (!err)
-		err = check(state, trap);
+		err = check_addresses(state, trap);
 	if (err) {
 		pr_warn("pid %d: gpu %#x: a trap handler that ROCm has set is not saved, so that restored kernels go on after a "
 			"failed assertion: %s\n", request->pid, gpu_id, fail_text());

@@ -269,7 +269,7 @@ static int map_render(const struct restored_task *task, const struct gpu *gpu, c
 	return 0;
 }
 
-static int compare_starts(const void *start, const void *vma)
+static int compare_start_with_vma(const void *start, const void *vma)
 {
 	uint64_t a = *(const uint64_t *)start, b = ((const struct device_vma *)vma)->start;
 
@@ -284,7 +284,7 @@ bool vma_find(const struct restored_task *task, const char *path, uint64_t start
 	const struct device_vma *found = NULL;
 
 	if (image && image->nr_vmas)
-		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_starts);
+		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_start_with_vma);
 	if (found) {
 		*ret = *found;
 		return true;

@@ -120,7 +120,7 @@ static void warn_of_full_disk(const struct lanes *lanes)
 		lanes->who, bytes, gpu->pages_name);
 }
 
-static void look_at(struct watch *watch, size_t i)
+static void read_stats(struct watch *watch, size_t i)
 {
 	pthread_mutex_lock(&watch->run.lock);
 	take_stats(watch, i);
@@ -158,7 +158,7 @@ static void report_progress(void *arg)
 	watch->next_look = now + options->progress_ms / 1e3;
 	for (size_t i = 0; i < watch->nr_gpus; i++)
 		if (is_begun(watch, i))
-			look_at(watch, i);
+			read_stats(watch, i);
 	log_progress(watch);
 	if (options->on_progress)
 		options->on_progress(options->progress_arg, watch->gpus, watch->nr_gpus);
@@ -219,7 +219,7 @@ static void end_gpu(struct watch *watch, size_t i)
 	struct lanes *lanes = &watch->lanes[i];
 
 	lanes_join(lanes);
-	look_at(watch, i);
+	read_stats(watch, i);
 	if (!content_run_has_failed(&watch->run)) {
 		log_done(lanes, watch->run.dump);
 		tally_copied(tally, &watch->gpus[i].stats);

@@ -47,7 +47,7 @@ struct place {
 };
 
 /* What an offset of the file means to the user. */
-static struct place place_of(const struct lanes *lanes, uint64_t file_off)
+static struct place place_in_bo(const struct lanes *lanes, uint64_t file_off)
 {
 	struct place place;
 	struct piece piece;
@@ -64,7 +64,7 @@ static struct place place_of(const struct lanes *lanes, uint64_t file_off)
 
 static int copy_failed(struct lanes *lanes, int err, uint64_t file_off)
 {
-	fail_in(err, "%s: %s", lanes->who, place_of(lanes, file_off ?: LENGTH_PREFIX_BYTES).text);
+	fail_in(err, "%s: %s", lanes->who, place_in_bo(lanes, file_off ?: LENGTH_PREFIX_BYTES).text);
 	return content_run_fail(lanes->run, err);
 }
 
@@ -75,7 +75,7 @@ static int io_result(struct lane *lane, int err)
 	if (!err || err == -ECANCELED)
 		return err;
 	fail_in(err, "%s: %s at offset %" PRIu64 " (%s)", lanes->who, lanes->gpu->pages_name, lane->io.at,
-		place_of(lanes, lane->io.at).text);
+		place_in_bo(lanes, lane->io.at).text);
 	return content_run_fail(lanes->run, err);
 }
 

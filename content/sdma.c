@@ -15,23 +15,23 @@
 
 #define MAX_BYTES (4u << 20) /* 2^22, held as 2^22 - 1 */
 
-static void put(struct sdma_ib *ib, uint32_t dw)
+static void put_dword(struct sdma_ib *ib, uint32_t dw)
 {
 	ib->dw[ib->nr_dw++] = dw;
 }
 
 static void put_address(struct sdma_ib *ib, uint64_t address)
 {
-	put(ib, (uint32_t)address);
-	put(ib, (uint32_t)(address >> 32));
+	put_dword(ib, (uint32_t)address);
+	put_dword(ib, (uint32_t)(address >> 32));
 }
 
 static void put_count(struct sdma_ib *ib, uint64_t bytes)
 {
-	put(ib, (uint32_t)(bytes - 1));
+	put_dword(ib, (uint32_t)(bytes - 1));
 }
 
-static bool has_room(const struct sdma_ib *ib, size_t dwords)
+static bool has_dwords(const struct sdma_ib *ib, size_t dwords)
 {
 	return ib->max_dw - ib->nr_dw >= dwords;
 }
@@ -45,12 +45,12 @@ uint64_t sdma_add_copy(struct sdma_ib *ib, uint64_t dst, uint64_t src, uint64_t 
 {
 	uint64_t done = 0;
 
-	while (done < len && has_room(ib, SDMA_COPY_DWORDS)) {
+	while (done < len && has_dwords(ib, SDMA_COPY_DWORDS)) {
 		uint64_t bytes = packet_bytes(len - done);
 
-		put(ib, OP_COPY);
+		put_dword(ib, OP_COPY);
 		put_count(ib, bytes);
-		put(ib, 0); /* no byte swap, default cache policy */
+		put_dword(ib, 0); /* no byte swap, default cache policy */
 		put_address(ib, src + done);
 		put_address(ib, dst + done);
 		done += bytes;
@@ -62,13 +62,13 @@ uint64_t sdma_add_zeros(struct sdma_ib *ib, uint64_t dst, uint64_t len)
 {
 	uint64_t done = 0;
 
-	while (done < len && has_room(ib, SDMA_FILL_DWORDS)) {
+	while (done < len && has_dwords(ib, SDMA_FILL_DWORDS)) {
 		uint64_t bytes = packet_bytes(len - done);
 		bool dwords = !((dst + done) % 4) && !(bytes % 4);
 
-		put(ib, OP_CONST_FILL | (dwords ? FILL_UNIT_DWORD : 0));
+		put_dword(ib, OP_CONST_FILL | (dwords ? FILL_UNIT_DWORD : 0));
 		put_address(ib, dst + done);
-		put(ib, 0); /* the value */
+		put_dword(ib, 0); /* the value */
 		put_count(ib, bytes);
 		done += bytes;
 	}
@@ -78,5 +78,5 @@ uint64_t sdma_add_zeros(struct sdma_ib *ib, uint64_t dst, uint64_t len)
 void sdma_finish(struct sdma_ib *ib)
 {
 	while (ib->nr_dw % SDMA_IB_ALIGN_DWORDS)
-		put(ib, OP_NOP);
+		put_dword(ib, OP_NOP);
 }

@@ -8,7 +8,7 @@
 #include "image/image.h"
 #include "amdgpu_plugin_util.h"
 
-static DIR *open_directory(void)
+static DIR *open_image_dir(void)
 {
 	int dir = criu_image_dir();
 	_cleanup_close_ int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -21,7 +21,7 @@ static DIR *open_directory(void)
 
 int kfd_image_next(int after)
 {
-	_cleanup_closedir_ DIR *entries = open_directory();
+	_cleanup_closedir_ DIR *entries = open_image_dir();
 	struct image_name name;
 	struct dirent *entry;
 	int next = -1;
@@ -45,7 +45,7 @@ static void remove_image(int dir, const char *name)
 
 void image_remove_stale(void)
 {
-	_cleanup_closedir_ DIR *entries = open_directory();
+	_cleanup_closedir_ DIR *entries = open_image_dir();
 	struct image_name name;
 	struct dirent *entry;
 

@@ -64,7 +64,7 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, str
 }
 
 /* Each buffer has one owner. */
-static int check_owners(const char *name, const struct kfd_state *state)
+static int check_object_owners(const char *name, const struct kfd_state *state)
 {
 	_cleanup_free_ uint32_t *owned = array_of(state->nr_bos, sizeof(*owned));
 	size_t nr = 0;
@@ -102,7 +102,7 @@ int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
 		if (bo->share.kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
 			return bad_image(name, "BO %zu is of kind %d and neither VRAM nor GTT", i, bo->share.kind);
 	}
-	return check_owners(name, state);
+	return check_object_owners(name, state);
 }
 
 /* ---- objects ---- */

@@ -81,7 +81,7 @@ static uint64_t range_end(const struct svm_range *range)
 }
 
 /* Sorted ranges beside the mappings, which ascend: each is looked at once. */
-static int copy_all(const struct task_memory *memory, FILE *maps, const struct svm_range *ranges, size_t nr)
+static int write_all_pages(const struct task_memory *memory, FILE *maps, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0, first = 0;
@@ -107,14 +107,14 @@ static int copy_all(const struct task_memory *memory, FILE *maps, const struct s
 	return first_err;
 }
 
-static int compare_starts(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
 	const struct svm_range *left = a, *right = b;
 
 	return (left->start > right->start) - (left->start < right->start);
 }
 
-static int open_proc(pid_t pid, const char *name)
+static int open_of_task(pid_t pid, const char *name)
 {
 	char path[48];
 	int fd;
@@ -126,7 +126,7 @@ static int open_proc(pid_t pid, const char *name)
 
 int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
-	_cleanup_close_ int pagemap = open_proc(pid, "pagemap"), fd = open_proc(pid, "maps");
+	_cleanup_close_ int pagemap = open_of_task(pid, "pagemap"), fd = open_of_task(pid, "maps");
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
 	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 	_cleanup_free_ struct svm_range *sorted = malloc(nr * sizeof(*sorted) + 1);
@@ -139,6 +139,6 @@ int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, ranges, nr * sizeof(*sorted));
-	qsort(sorted, nr, sizeof(*sorted), compare_starts);
-	return copy_all(&memory, maps, sorted, nr);
+	qsort(sorted, nr, sizeof(*sorted), compare_ranges);
+	return write_all_pages(&memory, maps, sorted, nr);
 }

@@ -8,7 +8,7 @@
 #include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
-static bool read_version(const char *path, char *version, int size)
+static bool read_module_version(const char *path, char *version, int size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
 
@@ -23,7 +23,7 @@ void driver_ask_release(const char *version_file, struct driver_release *ret)
 	struct utsname name = { 0 };
 	char version[65];
 
-	*ret = (struct driver_release){ .dkms = read_version(version_file, version, sizeof(version)) };
+	*ret = (struct driver_release){ .dkms = read_module_version(version_file, version, sizeof(version)) };
 	if (!ret->dkms) {
 		uname(&name);
 		snprintf(version, sizeof(version), "%s", name.release);

@@ -150,7 +150,7 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 }
 
 /* How many GPUs the caller's process has, which was decided when it first opened /dev/kfd. */
-static int check_gpus(int fd, size_t wanted)
+static int check_nr_gpus(int fd, size_t wanted)
 {
 	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
 	int err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
@@ -167,7 +167,7 @@ int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, co
 {
 	_cleanup_close_ int fd =
 		nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
-	int err = fd < 0 ? fd : check_gpus(fd, nr_minors);
+	int err = fd < 0 ? fd : check_nr_gpus(fd, nr_minors);
 
 	return err ? err : steal_fd(&fd);
 }

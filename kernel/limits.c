@@ -165,7 +165,7 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 		    limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
 }
 
-static int check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+static int find_queue_limit(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, enum loss loss)
 {
 	struct queue_record record;
@@ -193,12 +193,12 @@ static int check_queues(pid_t pid, const struct kfd_state *state, const struct t
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try)
 {
-	int err = check_queues(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
+	int err = find_queue_limit(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
 
 	return err ? err : mes_check(state, machine);
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
 {
-	return check_queues((pid_t)state->pid, state, machine, driver, LOSS_ACCEPTED);
+	return find_queue_limit((pid_t)state->pid, state, machine, driver, LOSS_ACCEPTED);
 }

@@ -208,8 +208,8 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static int add(const struct kfd_state *state, const struct queue_record *record, bool again, bool by_user,
-	       struct mes_queue **queues, size_t *nr)
+static int add_to_queues(const struct kfd_state *state, const struct queue_record *record, bool again, bool by_user,
+			 struct mes_queue **queues, size_t *nr)
 {
 	struct mes_queue queue = { .is_restored = true, .number = record->number };
 	char why[LIMITS_TEXT_MAX];
@@ -246,7 +246,7 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 	while ((r = records_next_queue(&records, &record)) > 0) {
 		bool again = is_made_again(state, machine, &record);
 
-		err = add(state, &record, again, by_user, &queues, &nr);
+		err = add_to_queues(state, &record, again, by_user, &queues, &nr);
 		if (err)
 			return err;
 		nr_again += again;

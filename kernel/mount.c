@@ -66,7 +66,7 @@ static int leave_namespace(int ns)
 	return 0;
 }
 
-static int make_file(const char *path)
+static int make_mount_point(const char *path)
 {
 	return mknod(path, S_IFREG | 0400, 0) ? -errno : 0;
 }
@@ -82,10 +82,10 @@ static int make_names(const uint32_t *minors, size_t nr_minors)
 			return -errno;
 	for (size_t i = 0; i < nr_minors; i++) {
 		snprintf(path, sizeof(path), RENDER_NODE, minors[i]);
-		if (make_file(path))
+		if (make_mount_point(path))
 			return -errno;
 	}
-	return make_file("/usr/share/libdrm/amdgpu.ids");
+	return make_mount_point("/usr/share/libdrm/amdgpu.ids");
 }
 
 static int make_root(int root, int sysfs)

@@ -49,7 +49,7 @@ void mounted_free(struct mounted *mounted)
 	free(mounted);
 }
 
-static int open_directory(const char *path)
+static int open_dri(const char *path)
 {
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
@@ -92,7 +92,7 @@ static int make_node(int dir, uint32_t minor, uint32_t model)
 
 int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
 {
-	_cleanup_close_ int dir = mounted ? open_directory("/dev/dri") : -ENOENT;
+	_cleanup_close_ int dir = mounted ? open_dri("/dev/dri") : -ENOENT;
 
 	return dir >= 0 && is_own(mounted, dir) ? make_node(dir, minor, model) : 0;
 }

@@ -50,7 +50,7 @@ static bool is_there(const struct kfd_state *state, const struct queue_record *q
 	return found;
 }
 
-static int add(struct kfd_state *state, const struct queue_record *queue, const struct topology_node *gpu)
+static int add_range(struct kfd_state *state, const struct queue_record *queue, const struct topology_node *gpu)
 {
 	const struct filler standin = {
 		.gpu_id = queue->gpu_id,
@@ -75,7 +75,7 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue.gpu_id);
 
 		if (gpu && queue.type == QUEUE_TYPE_COMPUTE && queue.cwsr_address && !is_there(state, &queue) &&
-		    add(state, &queue, gpu))
+		    add_range(state, &queue, gpu))
 			return -ENOMEM;
 	}
 	return r;

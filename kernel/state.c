@@ -105,7 +105,7 @@ static uint64_t get_u64(const uint8_t *bytes)
 }
 
 /* The next @size bytes, NULL when they are not there. */
-static const uint8_t *take(struct records *records, uint64_t size)
+static const uint8_t *take_bytes(struct records *records, uint64_t size)
 {
 	const uint8_t *ret = records->bytes + records->at;
 
@@ -125,11 +125,11 @@ int records_begin(const struct kfd_state *state, struct records *ret)
 		.nr_devices = state->nr_devices,
 		.nr_left = state->nr_objects,
 	};
-	process = take(ret, PROCESS_SIZE);
+	process = take_bytes(ret, PROCESS_SIZE);
 	ret->version = process ? get_u32(process) : 0;
 	ret->xnack = process && get_u32(process + PROCESS_XNACK_AT);
-	ret->is_unknown = ret->version != KNOWN_VERSION || !take(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) ||
-			  !take(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE);
+	ret->is_unknown = ret->version != KNOWN_VERSION || !take_bytes(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) ||
+			  !take_bytes(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE);
 	return ret->is_unknown ? -EPROTO : 0;
 }
 
@@ -163,7 +163,7 @@ void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size)
 static int take_queue(struct records *records, struct queue_record *ret)
 {
 	uint64_t at = records->at;
-	const uint8_t *bytes = take(records, QUEUE_RECORD_SIZE), *rest;
+	const uint8_t *bytes = take_bytes(records, QUEUE_RECORD_SIZE), *rest;
 
 	if (!bytes)
 		return -EPROTO;
@@ -188,7 +188,7 @@ static int take_queue(struct records *records, struct queue_record *ret)
 		.ctl_stack_size = get_u32(bytes + 108),
 		.mqd_size = get_u32(bytes + 112),
 	};
-	rest = take(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
+	rest = take_bytes(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
 	ret->mqd = rest;
 	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
 		read_mqds(rest, ret);
@@ -236,7 +236,7 @@ static int pass(struct records *records, uint32_t kind)
 
 	if (kind == OBJECT_QUEUE)
 		return take_queue(records, &queue) < 0 ? -EPROTO : 0;
-	if (kind > OBJECT_SVM_RANGE || !take(records, size_of(kind, records->nr_devices)))
+	if (kind > OBJECT_SVM_RANGE || !take_bytes(records, size_of(kind, records->nr_devices)))
 		return -EPROTO;
 	if (kind == OBJECT_EVENT)
 		records->nr_events++;
@@ -246,7 +246,7 @@ static int pass(struct records *records, uint32_t kind)
 }
 
 /* Stands before the next object of this kind: 1; or behind the last object, where the state ends: 0; else -EPROTO. */
-static int find(struct records *records, uint32_t wanted)
+static int find_records(struct records *records, uint32_t wanted)
 {
 	if (records->is_unknown)
 		return -EPROTO;
@@ -268,7 +268,7 @@ static int find(struct records *records, uint32_t wanted)
 
 int records_next_queue(struct records *records, struct queue_record *ret)
 {
-	int found = find(records, OBJECT_QUEUE);
+	int found = find_records(records, OBJECT_QUEUE);
 
 	return found == 1 ? take_queue(records, ret) : found;
 }
@@ -291,7 +291,7 @@ static bool maps_at_once(uint32_t type, uint32_t value)
 /* In pages of 4 KiB. */
 static int take_svm(struct records *records, struct svm_range *ret)
 {
-	const uint8_t *bytes = take(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
+	const uint8_t *bytes = take_bytes(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
 
 	if (!bytes)
 		return -EPROTO;
@@ -306,7 +306,7 @@ static int take_svm(struct records *records, struct svm_range *ret)
 
 int records_next_svm(struct records *records, struct svm_range *ret)
 {
-	int found = find(records, OBJECT_SVM_RANGE);
+	int found = find_records(records, OBJECT_SVM_RANGE);
 
 	return found == 1 ? take_svm(records, ret) : found;
 }
@@ -364,7 +364,7 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
 }
 
-static void fill(const struct filler *filler, struct bo *bo, uint8_t *record)
+static void put_filler(const struct filler *filler, struct bo *bo, uint8_t *record)
 {
 	const uint64_t no_memory = RECORDS_NO_MEMORY;
 	bool is_mapped = filler->address;
@@ -409,7 +409,7 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		to += BO_RECORD_SIZE;
 	}
 	for (size_t i = 0; i < nr_fillers; i++, to += BO_RECORD_SIZE)
-		fill(&fillers[i], &ret->bos[nr++], to);
+		put_filler(&fillers[i], &ret->bos[nr++], to);
 	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
 	return 0;
 }

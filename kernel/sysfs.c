@@ -38,7 +38,7 @@ static int read_node_file(const struct reader *rd, const char *path, char text[S
 }
 
 /* Decimal digits up to the end of the string or a white space. */
-static int parse_number(const char *text, uint64_t *ret)
+static int parse_decimal(const char *text, uint64_t *ret)
 {
 	const char *end;
 	int err = parse_digits(text, 10, UINT64_MAX, &end, ret);
@@ -70,7 +70,7 @@ static int read_number(const struct reader *rd, const char *path, uint64_t max, 
 
 	if (err)
 		return err;
-	if (parse_number(text, &value) < 0 || value > max)
+	if (parse_decimal(text, &value) < 0 || value > max)
 		return fail(-EINVAL, "%s/%s: '%.20s' is not a number up to %" PRIu64, rd->root, path, text, max);
 	*ret = value;
 	return 0;
@@ -106,7 +106,7 @@ static int parse_field_line(const struct reader *rd, const char *path, char *lin
 	field = find_field(fields, n, line);
 	if (!field || !*value)
 		return 0;
-	if (parse_number(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
+	if (parse_decimal(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
 		return fail(-EINVAL, "%s/%s: %s: '%.40s' is not a number of %u bits", rd->root, path, line, value,
 			    field->bits);
 	field->seen = true;
@@ -329,7 +329,7 @@ static bool generation_moved(const struct reader *rd, uint64_t before)
 	char text[SYSFS_FILE_MAX];
 	uint64_t now;
 
-	return read_node_file(rd, "generation_id", text) == 0 && parse_number(text, &now) == 0 && now != before;
+	return read_node_file(rd, "generation_id", text) == 0 && parse_decimal(text, &now) == 0 && now != before;
 }
 
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */

@@ -48,7 +48,7 @@ static void files_done(struct page_files *files)
 }
 
 /* The BOs of one GPU in the order of the kernel's buckets, which is the order in the file. */
-static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
+static int list_bos(const struct kfd_state *state, struct content_gpu *gpu)
 {
 	gpu->bos = calloc(state->nr_bos + 1, sizeof(*gpu->bos));
 	if (!gpu->bos)
@@ -69,7 +69,7 @@ static int collect_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	return 0;
 }
 
-static int open_files(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
+static int open_temporaries(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
 {
 	char *name = gpu->pages_name;
 
@@ -102,10 +102,10 @@ static int open_gpu(struct page_files *files, size_t at, const struct pages_proc
 	};
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
-	err = collect_bos(process->state, gpu);
+	err = list_bos(process->state, gpu);
 	if (err)
 		return err;
-	err = open_files(gpu, process->id, process->minors[device], direction);
+	err = open_temporaries(gpu, process->id, process->minors[device], direction);
 	if (err != -ENOENT || direction == SAVE || gpu->nr_bos)
 		return err;
 	/* Other writers leave the file out where there is nothing to put into it. */
@@ -302,7 +302,7 @@ static int files_open(struct page_files *files, const struct pages_process *proc
 }
 
 /* The threads of a restored task would take pids that other tasks need. */
-static int fill(struct page_files *files, const struct settings *settings, struct content_tally *tally)
+static int restore_parts(struct page_files *files, const struct settings *settings, struct content_tally *tally)
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "restore");
 	struct content_options options = engine_options(settings, &progress, tally);
@@ -340,7 +340,7 @@ static int restore_from_stream(const struct pages_process *process, const struct
 		int err = files_open(&files, process, i, 1);
 
 		if (!err)
-			err = fill(&files, settings, tally);
+			err = restore_parts(&files, settings, tally);
 		if (err)
 			return err;
 	}
@@ -361,14 +361,14 @@ int pages_restore(const struct pages_process *process, const struct settings *se
 		return err;
 	token = worker ? hand_over(&files, worker) : -ENOTCONN;
 	if (token < 0)
-		return fill(&files, settings, tally);
+		return restore_parts(&files, settings, tally);
 	*ret_token = token;
 	return 0;
 }
 
 /* ---- of processes that stay: all together, by threads ---- */
 
-static int open_all(const struct pages_process *processes, size_t nr_processes, struct page_files *files)
+static int open_pages_files(const struct pages_process *processes, size_t nr_processes, struct page_files *files)
 {
 	size_t nr = 0;
 	int err;
@@ -391,7 +391,7 @@ int pages_fill(const struct pages_process *processes, size_t nr_processes, const
 	_cleanup_(files_done) struct page_files files = { 0 };
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "resume");
 	struct content_options options = engine_options(settings, &progress, tally);
-	int err = open_all(processes, nr_processes, &files);
+	int err = open_pages_files(processes, nr_processes, &files);
 
 	return err ? err : content_restore(files.gpus, files.nr_gpus, &options);
 }

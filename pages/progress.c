@@ -15,7 +15,7 @@
 #define LINE_MAX_BYTES 128
 
 /* This way the two names also work for sockets, and where /dev has no such links. */
-static int open_path(const char *path)
+static int open_progress(const char *path)
 {
 	if (!strcmp(path, "/dev/stdout"))
 		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -30,7 +30,7 @@ struct progress progress_open(const char *path, const char *stage)
 
 	if (!path[0])
 		return progress;
-	progress.fd = open_path(path);
+	progress.fd = open_progress(path);
 	if (progress.fd < 0)
 		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s\n", path,
 			errno == ENXIO ? "nobody reads from it" : strerror(errno));

@@ -46,7 +46,7 @@ static size_t look(struct survey *survey, bool *const *alone)
 	return nr;
 }
 
-static int find(struct survey *survey, bool *const *alone)
+static int find_alone(struct survey *survey, bool *const *alone)
 {
 	double end = monotonic_seconds() + SETTLE_SECONDS;
 	int err = collect_bos(survey);
@@ -67,7 +67,7 @@ int share_find_alone(const struct share_request *request, bool *const *alone)
 	int err = survey ? survey_init(survey, request) : -ENOMEM;
 
 	if (!err && request->one_dmabuf)
-		err = find(survey, alone);
+		err = find_alone(survey, alone);
 	share_dump_done(survey);
 	return err;
 }

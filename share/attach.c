@@ -222,7 +222,7 @@ static int map_again(const struct target *target)
 	return 0;
 }
 
-static int fill_file(const struct share_task *task, const struct share_file *file)
+static int attach_objects(const struct share_task *task, const struct share_file *file)
 {
 	_cleanup_close_ int fd = criu_kept_file(file->kept);
 	_cleanup_(share_open_done) struct share_open open = { 0 };
@@ -316,7 +316,7 @@ int share_attach(struct share_task *task, int kfd)
 	if (err)
 		return err;
 	for (size_t i = 0; i < task->nr_files; i++) {
-		err = fill_file(task, &task->files[i]);
+		err = attach_objects(task, &task->files[i]);
 		if (err)
 			return err;
 	}

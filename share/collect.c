@@ -81,7 +81,7 @@ static int check_dmabufs(struct survey *survey)
 	return 0;
 }
 
-static int add_bo(struct survey *survey, size_t number, size_t i)
+static int collect_bo(struct survey *survey, size_t number, size_t i)
 {
 	const struct share_process *process = &survey->request->processes[number];
 	const struct bo *bo = &process->image->state.bos[i];
@@ -98,12 +98,12 @@ static int add_bo(struct survey *survey, size_t number, size_t i)
 	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
 
-static int add_process(struct survey *survey, size_t number)
+static int collect_process(struct survey *survey, size_t number)
 {
 	const struct kfd_state *state = &survey->request->processes[number].image->state;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		int err = kfd_bo_has_contents(&state->bos[i]) ? add_bo(survey, number, i) : 0;
+		int err = kfd_bo_has_contents(&state->bos[i]) ? collect_bo(survey, number, i) : 0;
 
 		if (err)
 			return err;
@@ -314,7 +314,7 @@ static int check_owner(const struct survey *survey, size_t number)
 		    survey->request->processes[owner].file->pid);
 }
 
-static int add_file(struct survey *survey, size_t number)
+static int collect_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
 	size_t process = survey_process_of(request, request->files->files[number].pid);
@@ -378,7 +378,7 @@ int collect_bos(struct survey *survey)
 	int err;
 
 	for (size_t i = 0; i < survey->request->nr_processes; i++) {
-		err = add_process(survey, i);
+		err = collect_process(survey, i);
 		if (err)
 			return err;
 	}
@@ -417,5 +417,5 @@ int collect_all(struct survey *survey)
 		err = settle_by(survey, has_pasid);
 	if (!err)
 		err = settle_by(survey, has_syncobjs);
-	return err ? err : for_each_file(survey, add_file);
+	return err ? err : for_each_file(survey, collect_file);
 }

@@ -50,7 +50,7 @@ static struct holder *find_owner(const struct survey *survey, const struct buffe
 /* ---- what is written down ---- */
 
 /* A BO behind those of the KFD, of a handle. */
-static int add_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
+static int note_owned_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
 		  const struct kfd_share *share, struct bo **ret)
 {
 	const struct share_process *process = holder_process(survey, holder);
@@ -136,7 +136,7 @@ static int own_object(struct survey *survey, const struct buffer *buffer, const 
 	share->alignment = info->alignment;
 	err = try_object(survey, owner, share);
 	if (!err)
-		err = add_bo(survey, owner, info, share, &bo);
+		err = note_owned_bo(survey, owner, info, share, &bo);
 	if (err)
 		return err;
 	fd = fcntl(buffer->dmabuf_fd, F_DUPFD_CLOEXEC, 0);
@@ -165,7 +165,7 @@ static int note_reference(struct survey *survey, const struct buffer *buffer, co
 
 	if (err || holder == owner || holder->is_import || holder->process == owner->process || has_bo(buffer, holder))
 		return err;
-	return add_bo(survey, holder, info, &share, &bo);
+	return note_owned_bo(survey, holder, info, &share, &bo);
 }
 
 static void note_import(const struct survey *survey, const struct buffer *buffer, const struct holder *holder,
@@ -197,7 +197,7 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 	return 0;
 }
 
-static bool is_open(const struct survey *survey, const struct buffer *buffer)
+static bool has_open_dmabuf(const struct survey *survey, const struct buffer *buffer)
 {
 	return references_of_tasks(survey->references, buffer->holders->inode);
 }
@@ -211,7 +211,7 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 	if (flags < 0)
 		return -errno;
 	share->read_only = (flags & O_ACCMODE) == O_RDONLY;
-	if (!is_open(survey, buffer))
+	if (!has_open_dmabuf(survey, buffer))
 		return 0;
 	if (share->read_only && owner->bo != NO_BO)
 		return fail(-EOPNOTSUPP, "pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, "
@@ -257,7 +257,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 			    "be saved", pid, buffer->minor);
 	if (owner->bo != NO_BO)
 		widen_flags(&memory.info, holder_bo(survey, owner));
-	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !is_open(survey, buffer))
+	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !has_open_dmabuf(survey, buffer))
 		return 0;
 	return number_buffer(survey, buffer, owner, &memory.info, &share);
 }

@@ -33,7 +33,7 @@ struct strangers {
 	bool tells_bos;	    /* likewise, of the KFD's BOs */
 };
 
-static bool is_ours(const struct survey *survey, pid_t pid)
+static bool is_in_dump(const struct survey *survey, pid_t pid)
 {
 	const struct task_files *files = survey->request->files;
 
@@ -43,7 +43,7 @@ static bool is_ours(const struct survey *survey, pid_t pid)
 	return pid == getpid();
 }
 
-static int add(struct strangers *strangers, uint64_t inode, pid_t pid)
+static int add_buffer_of_stranger(struct strangers *strangers, uint64_t inode, pid_t pid)
 {
 	return array_add(strangers->list, strangers->nr, (struct stranger){ inode, pid });
 }
@@ -56,7 +56,7 @@ static bool is_gone(int err)
 }
 
 /* A dma-buf has the line "exp_name:". Its inode stands before. */
-static int add_file(struct strangers *strangers, pid_t pid, const char *path)
+static int add_file_of_stranger(struct strangers *strangers, pid_t pid, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const char *inode;
@@ -68,7 +68,7 @@ static int add_file(struct strangers *strangers, pid_t pid, const char *path)
 		return -errno;
 	text[len] = '\0';
 	inode = strstr(text, "\nexp_name:") ? strstr(text, "\nino:") : NULL;
-	return inode ? add(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
+	return inode ? add_buffer_of_stranger(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
 static int add_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
@@ -81,14 +81,14 @@ static int add_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *
 	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
 	for (size_t i = 0; !err && i < *ret_nr; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
-		err = add_file(strangers, pid, path);
+		err = add_file_of_stranger(strangers, pid, path);
 		err = is_gone(err) ? 0 : err;
 	}
 	return err;
 }
 
 /* Where the first thread has ended, another one has the files. */
-static int add_process(struct strangers *strangers, pid_t pid)
+static int add_stranger(struct strangers *strangers, pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
 	size_t nr = 0, nr_files = 0;
@@ -102,7 +102,7 @@ static int add_process(struct strangers *strangers, pid_t pid)
 	return err;
 }
 
-static int read_processes(const struct survey *survey, struct strangers *strangers)
+static int read_other_processes(const struct survey *survey, struct strangers *strangers)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
@@ -111,7 +111,7 @@ static int read_processes(const struct survey *survey, struct strangers *strange
 	if (err)
 		return fail(err, "cannot list /proc: %m");
 	for (size_t i = 0; i < nr; i++) {
-		err = is_ours(survey, pids[i]) ? 0 : add_process(strangers, pids[i]);
+		err = is_in_dump(survey, pids[i]) ? 0 : add_stranger(strangers, pids[i]);
 		if (err == -ENOMEM)
 			return err;
 		if (err && !is_gone(err) && !strangers->hidden)
@@ -162,9 +162,9 @@ static int read_handles(const struct survey *survey, struct strangers *strangers
 		uint64_t inode = inode_in(line);
 
 		if (begins_client(line))
-			err = array_add(clients->pids, clients->nr, is_ours(survey, pid) ? 0 : pid);
+			err = array_add(clients->pids, clients->nr, is_in_dump(survey, pid) ? 0 : pid);
 		else if (inode && clients->nr && clients->pids[clients->nr - 1])
-			err = add(strangers, inode, clients->pids[clients->nr - 1]);
+			err = add_buffer_of_stranger(strangers, inode, clients->pids[clients->nr - 1]);
 	}
 	return err ? err : ferror(f) ? -EIO : 0;
 }
@@ -184,7 +184,7 @@ static int read_spaces(struct strangers *strangers, FILE *f, const struct client
 		else if (inode && (!nr || nr > clients->nr))
 			err = -EAGAIN;
 		else if (inode && clients->pids[nr - 1])
-			err = add(strangers, inode, clients->pids[nr - 1]);
+			err = add_buffer_of_stranger(strangers, inode, clients->pids[nr - 1]);
 	}
 	return err ? err : ferror(f) ? -EIO : nr == clients->nr ? 0 : -EAGAIN;
 }
@@ -233,7 +233,7 @@ static bool has_imports(int dir)
 	return !f || ferror(f);
 }
 
-static int open_dri(void)
+static int open_debug_dri(void)
 {
 	_cleanup_close_ int root = -1;
 	int fd = open(DRI, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -247,7 +247,7 @@ static int open_dri(void)
 /* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
 static void read_debugfs(const struct survey *survey, struct strangers *strangers)
 {
-	_cleanup_close_ int fd = open_dri();
+	_cleanup_close_ int fd = open_debug_dri();
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	size_t nr = 0;
@@ -279,7 +279,7 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 	for (size_t i = 0; i < request->nr_processes; i++)
 		nr_ours += !request->processes[i].file->minor;
 	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
-		if (!is_ours(survey, strangers->kfd_pids[i]))
+		if (!is_in_dump(survey, strangers->kfd_pids[i]))
 			strangers->kfd_pids[nr++] = strangers->kfd_pids[i];
 	strangers->nr_kfd_pids = nr;
 	return 0;
@@ -290,7 +290,7 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 int strangers_read(const struct survey *survey, struct strangers **ret)
 {
 	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
-	int err = strangers ? read_processes(survey, strangers) : -ENOMEM;
+	int err = strangers ? read_other_processes(survey, strangers) : -ENOMEM;
 
 	if (!err)
 		err = read_kfd(survey, strangers);

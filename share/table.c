@@ -51,7 +51,7 @@ static int place_of(int kept, size_t index)
 	return kept * (int)BUNDLE_MAX + (int)index + 1;
 }
 
-static int put(struct share_table *table, uint32_t buffer, int place)
+static int put_place(struct share_table *table, uint32_t buffer, int place)
 {
 	int none = 0;
 
@@ -72,7 +72,7 @@ int share_batch_publish(struct share_batch *batch, struct share_table *table)
 	if (kept < 0)
 		return kept;
 	for (size_t i = 0; i < batch->nr; i++) {
-		int err = put(table, batch->buffers[i], place_of(kept, i));
+		int err = put_place(table, batch->buffers[i], place_of(kept, i));
 
 		if (err)
 			return err;
@@ -94,7 +94,7 @@ void share_table_copies(struct share_table *table, bool copies)
 }
 
 /* Waits until one of the tasks publishes the buffer's place, which is returned. */
-static int wait_for(const struct share_table *table, uint32_t buffer)
+static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
 	useconds_t nap = NAP_US;
@@ -137,20 +137,20 @@ static int open_all(struct share_open *open, int place)
 	return bundle < 0 ? bundle : bundle_get(bundle, open->fds, &open->nr);
 }
 
-static bool is_open(const struct share_open *open, int place)
+static bool is_place_open(const struct share_open *open, int place)
 {
 	return open->nr && place >= open->place && (size_t)(place - open->place) < open->nr;
 }
 
 int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
 {
-	int place = wait_for(table, buffer), err;
+	int place = wait_for_buffer(table, buffer), err;
 
 	if (place < 0)
 		return place;
-	err = is_open(open, place) ? 0 : open_all(open, place);
+	err = is_place_open(open, place) ? 0 : open_all(open, place);
 	/* This process may not have as many files as were published. */
-	if (!err && !is_open(open, place))
+	if (!err && !is_place_open(open, place))
 		err = -EMFILE;
 	return err ? fail(err, "cannot take the dma-buf of buffer %u: %m", buffer) : open->fds[place - open->place];
 }

@@ -31,7 +31,7 @@ struct check {
 	uint64_t vram_bytes, memory_bytes;
 };
 
-static FILE *open_proc(const struct task *task, const char *name)
+static FILE *open_task_file(const struct task *task, const char *name)
 {
 	char path[64];
 
@@ -48,7 +48,7 @@ static bool read_task(int pid, struct task *ret)
 	char line[512], *begin, *end;
 
 	*ret = (struct task){ .pid = pid };
-	f = open_proc(ret, "stat");
+	f = open_task_file(ret, "stat");
 	if (!f || !fgets(line, sizeof(line), f) || !(begin = strchr(line, '(')) || !(end = strrchr(line, ')')))
 		return false;
 	*end = '\0';
@@ -91,7 +91,7 @@ static int find_tree(struct check *c)
 	return TOOL_GOOD;
 }
 
-static int collect_files(struct check *c)
+static int collect_open_files(struct check *c)
 {
 	int *pids = calloc(c->nr, sizeof(*pids));
 	size_t nr = 0;
@@ -104,7 +104,7 @@ static int collect_files(struct check *c)
 
 /* ---- files and mappings ---- */
 
-static bool is_amd(const struct check *c, const struct stat *st)
+static bool is_amd_file(const struct check *c, const struct stat *st)
 {
 	return device_is_kfd(st) ||
 	       (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0);
@@ -146,7 +146,7 @@ static void say_unsaved(struct task *task, const char *link, const char *how)
 		    "has %s %s, which cannot be saved", link, how);
 }
 
-static void check_file(struct check *c, struct task *task, const char *link, const struct stat *st)
+static void check_open_file(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
 	bool is_dmabuf = !strncmp(link, "/dmabuf:", strlen("/dmabuf:"));
 
@@ -154,7 +154,7 @@ static void check_file(struct check *c, struct task *task, const char *link, con
 		task->has_kfd = true;
 	else if (is_dmabuf && !driver_is_since(&c->driver, 6, 8))
 		say_unsaved(task, link, "open, before Linux 6.8,");
-	else if (!is_dmabuf && !is_amd(c, st) && !criu_saves(link, st))
+	else if (!is_dmabuf && !is_amd_file(c, st) && !criu_saves(link, st))
 		say_unsaved(task, link, "open");
 }
 
@@ -174,11 +174,11 @@ static void check_files(struct check *c, struct task *task)
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
 		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat_quietly(AT_FDCWD, path, &st))
-			check_file(c, task, link, &st);
+			check_open_file(c, task, link, &st);
 	}
 }
 
-static void check_mappings(struct check *c, struct task *task)
+static void check_task_mappings(struct check *c, struct task *task)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	size_t nr = 0;
@@ -218,7 +218,7 @@ static void check_render_file(struct check *c, const struct task_file *file)
 
 /* ---- GPUs ---- */
 
-static void check_queues(struct check *c, const struct task *task)
+static void check_task_queues(struct check *c, const struct task *task)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { 0 };
@@ -267,12 +267,12 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	if (kfd->vram_bytes && nr_opened < kfd->nr_gpus)
 		print_point(loss, task->name, "Let it see only the GPUs that it uses: device cgroup",
 			    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
-	check_queues(c, task);
+	check_task_queues(c, task);
 }
 
 static void check_tracer(const struct task *task)
 {
-	_cleanup_fclose_ FILE *f = open_proc(task, "status");
+	_cleanup_fclose_ FILE *f = open_task_file(task, "status");
 	char line[256];
 	int tracer;
 
@@ -285,7 +285,7 @@ static void check_tracer(const struct task *task)
 /* Its part of memory that processes share: that is saved once. */
 static void add_memory(struct check *c, const struct task *task)
 {
-	_cleanup_fclose_ FILE *f = open_proc(task, "smaps_rollup");
+	_cleanup_fclose_ FILE *f = open_task_file(task, "smaps_rollup");
 	char line[256];
 	uint64_t kib;
 
@@ -311,7 +311,7 @@ static int check_task(struct check *c, struct task *task)
 	check_tracer(task);
 	add_memory(c, task);
 	check_files(c, task);
-	check_mappings(c, task);
+	check_task_mappings(c, task);
 	if (task->uses_gpus)
 		check_kfd_process(c, task, &kfd);
 	return TOOL_GOOD;
@@ -330,7 +330,7 @@ static int check_tasks(struct check *c)
 	return status;
 }
 
-static int prepare(struct check *c)
+static int look_at_machine(struct check *c)
 {
 	struct settings settings;
 	dev_t kfd;
@@ -343,12 +343,12 @@ static int prepare(struct check *c)
 	if (!device_kfd_number(&kfd))
 		return complain("there is no KFD on this machine, and so no process that uses it");
 	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c) || collect_files(c))
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c) || collect_open_files(c))
 		return TOOL_FAIL;
 	return TOOL_GOOD;
 }
 
-static int check(struct check *c, const char *images_dir)
+static int check_tree(struct check *c, const char *images_dir)
 {
 	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
 	int status;
@@ -372,10 +372,10 @@ static int check(struct check *c, const char *images_dir)
 int command_check(const struct arguments *arguments)
 {
 	struct check c = { .root = arguments->pid };
-	int status = prepare(&c);
+	int status = look_at_machine(&c);
 
 	if (status == TOOL_GOOD)
-		status = check(&c, arguments->images_dir);
+		status = check_tree(&c, arguments->images_dir);
 	task_files_done(&c.files);
 	topology_free(c.machine);
 	free(c.tasks);

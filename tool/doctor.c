@@ -90,7 +90,7 @@ static void plugin_path(char path[PATH_MAX])
 }
 
 /* The plugin is read and not loaded. Its version, "" for none. 0 or -errno. */
-static int read_version(const char *path, char *ret, size_t size)
+static int version_of_plugin(const char *path, char *ret, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	_cleanup_free_ char *text = NULL;
@@ -140,7 +140,7 @@ static void check_plugin(void)
 	int err;
 
 	plugin_path(path);
-	err = read_version(path, version, sizeof(version));
+	err = version_of_plugin(path, version, sizeof(version));
 	if (!err)
 		try_to_load(path, version[0], why, sizeof(why));
 	if (err)
@@ -229,7 +229,7 @@ static void check_driver(const struct driver_release *driver)
 		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
 }
 
-static void check_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
+static void doctor_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
 		      const char *why)
 {
 	const char *advice = limit == LIMIT_LOSS ?
@@ -263,7 +263,7 @@ static void check_render_node(const struct topology_node *node)
 		print_point(POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
 }
 
-static void check_gpus(const struct driver_release *driver)
+static void doctor_gpus(const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_topology_ struct topology *machine = NULL;
@@ -279,7 +279,7 @@ static void check_gpus(const struct driver_release *driver)
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		if (!topology_is_gpu(machine->nodes[i]))
 			continue;
-		check_gpu(machine->nodes[i], &usage[i], limits_of_gpu(machine->nodes[i], machine, driver, why), why);
+		doctor_gpu(machine->nodes[i], &usage[i], limits_of_gpu(machine->nodes[i], machine, driver, why), why);
 		check_render_node(machine->nodes[i]);
 	}
 	if (!topology_count_gpus(machine))
@@ -299,7 +299,7 @@ static void check_machine(void)
 	}
 	driver_ask_release(DRIVER_VERSION_FILE, &driver);
 	check_driver(&driver);
-	check_gpus(&driver);
+	doctor_gpus(&driver);
 }
 
 /* ---- settings ---- */

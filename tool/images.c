@@ -142,7 +142,7 @@ static int add_other(struct images *images, struct member *member)
 	return 0;
 }
 
-static int add(void *arg, struct member *member)
+static int add_member(void *arg, struct member *member)
 {
 	struct images *images = arg;
 	struct image_name is;
@@ -181,7 +181,7 @@ static int sort_files(struct images *images)
 	return 0;
 }
 
-static int open_path(struct images *images)
+static int open_source(struct images *images)
 {
 	struct stat st;
 
@@ -198,12 +198,12 @@ int images_open(const char *path, struct images *ret)
 	int err;
 
 	*ret = (struct images){ .path = path, .settings = -ENOENT, .criu_files = -ENOENT };
-	err = open_path(ret);
+	err = open_source(ret);
 	if (err) {
 		complain("%s: %s%s", path, strerror(-err), err == -EACCES && geteuid() ? " (root may read it)" : "");
 		return err;
 	}
-	err = images_walk(ret, add, ret);
+	err = images_walk(ret, add_member, ret);
 	if (err)
 		return err;
 	if (!ret->nr) {

@@ -80,7 +80,7 @@ static int parse_pids(int argc, char **argv, struct arguments *arguments)
 	return TOOL_GOOD;
 }
 
-static int run(int argc, char **argv, struct arguments *arguments)
+static int run_command(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
@@ -198,7 +198,7 @@ static int parse_and_run(int argc, char **argv)
 	if (status == UNKNOWN)
 		complain("option \"%s\" is not known, or wants an argument (--help says more)", wrong);
 	else
-		status = run(argc - optind, argv + optind, &arguments);
+		status = run_command(argc - optind, argv + optind, &arguments);
 	complain_failure();
 	free(arguments.pids);
 	return status == UNKNOWN ? TOOL_FAIL : status;

@@ -31,7 +31,7 @@ struct run {
 
 /* ---- the choice ---- */
 
-static int choose(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
+static int choose_of_machine(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
 {
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
@@ -84,7 +84,7 @@ static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const
 /* *ret may be set even when the process does not fit: it has chosen. */
 static int match(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
 {
-	int err = choose(run, kfd, saved, ret);
+	int err = choose_of_machine(run, kfd, saved, ret);
 
 	if (err || !kfd)
 		return err;
@@ -145,7 +145,7 @@ static void match_file(struct run *run, const struct image_file *file, const str
 }
 
 /* Of all processes together, as a restore adds it up before the first one chooses. */
-static void add_needs(struct run *run)
+static void add_image_work(struct run *run)
 {
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
@@ -162,19 +162,19 @@ static void add_needs(struct run *run)
 }
 
 /* A render node of a GPU that no process has is restored, too. */
-static bool is_alone(const struct run *run, const struct render_image *render)
+static bool is_only_image(const struct run *run, const struct render_image *render)
 {
 	return render && render->nodes && !match_choice_local(&run->choices, render->minor);
 }
 
 static void match_all(struct run *run)
 {
-	add_needs(run);
+	add_image_work(run);
 	for (size_t i = 0; i < run->images.nr; i++)
 		if (image_is_process(&run->images.files[i]))
 			match_file(run, &run->images.files[i], run->images.files[i].kfd->nodes);
 	for (size_t i = 0; i < run->images.nr && run->all_fit; i++)
-		if (is_alone(run, run->images.files[i].render))
+		if (is_only_image(run, run->images.files[i].render))
 			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
 }
 
@@ -263,7 +263,7 @@ static int read_settings(struct run *run)
 	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL);
 }
 
-static int prepare(struct run *run, const struct arguments *arguments)
+static int read_machines(struct run *run, const struct arguments *arguments)
 {
 	int status;
 
@@ -286,7 +286,7 @@ static int prepare(struct run *run, const struct arguments *arguments)
 int command_match(const struct arguments *arguments)
 {
 	struct run run = { .all_fit = true };
-	int status = prepare(&run, arguments);
+	int status = read_machines(&run, arguments);
 
 	if (status == TOOL_GOOD)
 		status = match_and_print(&run, arguments);

@@ -140,7 +140,7 @@ static void quote(const char *text)
 /* ---- JSON ---- */
 
 /* What comes before a value: comma, line, key. Whether there is to be a value: false in text. */
-static bool begin(const char *key)
+static bool begin_value(const char *key)
 {
 	if (!out.json)
 		return false;
@@ -156,7 +156,7 @@ static bool begin(const char *key)
 
 static void open_level(const char *key, char opening, char closing)
 {
-	if (!begin(key))
+	if (!begin_value(key))
 		return;
 	fputc(opening, out.file);
 	out.closing[out.depth++] = closing;
@@ -195,13 +195,13 @@ void print_end(void)
 
 void print_null(const char *key)
 {
-	if (begin(key))
+	if (begin_value(key))
 		fputs("null", out.file);
 }
 
 void print_bool(const char *key, bool value)
 {
-	if (begin(key))
+	if (begin_value(key))
 		fputs(value ? "true" : "false", out.file);
 }
 
@@ -220,7 +220,7 @@ void print_text(const char *fmt, ...)
 
 void print_number(const char *key, const char *before, uint64_t number)
 {
-	if (begin(key))
+	if (begin_value(key))
 		fprintf(out.file, "%" PRIu64, number);
 	else if (before)
 		fprintf(out.file, "%s%" PRIu64, before, number);
@@ -263,7 +263,7 @@ void print_id(const char *key, const char *before, uint64_t id)
 
 void print_address(const char *key, const char *before, uint64_t address)
 {
-	if (begin(key))
+	if (begin_value(key))
 		fprintf(out.file, "\"%#" PRIx64 "\"", address);
 	else if (before)
 		fprintf(out.file, "%s%#" PRIx64, before, address);
@@ -273,7 +273,7 @@ void print_string(const char *key, const char *before, const char *text)
 {
 	bool is_there = text && text[0];
 
-	if (begin(key)) {
+	if (begin_value(key)) {
 		if (is_there)
 			quote(text);
 		else

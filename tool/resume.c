@@ -16,12 +16,12 @@
 #include "tool/commands.h"
 
 /* What does not say its driver is left alone. */
-static int is_amd(int fd)
+static int has_amd_files(int fd)
 {
 	return drm_is_amd(fd) > 0;
 }
 
-static int seize(pid_t pid)
+static int seize_threads(pid_t pid)
 {
 	if (!ptrace(PTRACE_SEIZE, pid, NULL, NULL))
 		return TOOL_GOOD;
@@ -61,7 +61,7 @@ int resume_queues(int pid)
 	int status = TOOL_BAD;
 	bool has_kfd = false;
 
-	if (seize(pid) || task_files_collect(is_amd, &files))
+	if (seize_threads(pid) || task_files_collect(has_amd_files, &files))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < files.count; i++) {
 		const struct task_file *file = &files.files[i];

@@ -16,7 +16,7 @@
 /* Of one compression, and of the file: compressed a few times, 166 bytes become a terabyte. */
 #define MAX_FILTERS 2
 
-static bool is_wanted(const char *name)
+static bool is_image_name(const char *name)
 {
 	struct image_name is;
 
@@ -54,13 +54,13 @@ static int walk_directory(const struct images *images, member_visitor visit, voi
 		return -errno;
 	steal_fd(&fd);
 	while (!err && (errno = 0, entry = readdir(dir)))
-		if (is_wanted(entry->d_name))
+		if (is_image_name(entry->d_name))
 			err = images_visit(images, entry->d_name, visit, arg);
 	return err ? err : -errno;
 }
 
 /* Holes are passed over, where the file system tells of them. */
-static int read_file(struct member *member, uint64_t *ret_at)
+static int read_directory_file(struct member *member, uint64_t *ret_at)
 {
 	off_t data = lseek(member->fd, (off_t)member->at, SEEK_DATA);
 	ssize_t n;
@@ -134,7 +134,7 @@ static int visit_entry(const struct images *images, struct archive *archive, str
 	if (!place)
 		return -ENOMEM;
 	member.name = slash ? slash + 1 : path;
-	if (!path || !is_wanted(member.name))
+	if (!path || !is_image_name(member.name))
 		return 0;
 	if (archive_entry_size(entry) < 0)
 		return wrong(images, archive_error_string(archive));
@@ -167,7 +167,7 @@ static int open_archive(const struct images *images, struct archive *archive)
 }
 
 /* How much of the file was read. */
-static uint64_t read_so_far(void *arg)
+static uint64_t bytes_read(void *arg)
 {
 	const struct images *images = arg;
 
@@ -202,7 +202,7 @@ static int walk_archive(const struct images *images, member_visitor visit, void 
 	if (err)
 		return err;
 	if (!fstat(images->fd, &st) && S_ISREG(st.st_mode))
-		progress = progress_start((uint64_t)st.st_size, read_so_far, (void *)images);
+		progress = progress_start((uint64_t)st.st_size, bytes_read, (void *)images);
 	while ((r = next_member(images, archive, &entry)) > 0) {
 		err = visit_entry(images, archive, entry, visit, arg);
 		if (err)
@@ -226,7 +226,7 @@ int images_walk(const struct images *images, member_visitor visit, void *arg)
 static int next_block(struct member *member)
 {
 	uint64_t at = member->at;
-	int r = member->archive ? read_entry(member, &at) : read_file(member, &at);
+	int r = member->archive ? read_entry(member, &at) : read_directory_file(member, &at);
 
 	if (r < 0)
 		return r;
@@ -253,7 +253,7 @@ int64_t member_read(struct member *member, uint64_t max, const uint8_t **ret)
 	return (int64_t)n;
 }
 
-static int copy(struct member *member, int fd)
+static int copy_member(struct member *member, int fd)
 {
 	const uint8_t *data;
 	int64_t n;
@@ -281,6 +281,6 @@ int member_open(struct member *member)
 		return fd < 0 ? -errno : steal_fd(&fd);
 	}
 	fd = memfd_create("member", MFD_CLOEXEC);
-	err = fd < 0 ? -errno : copy(member, fd);
+	err = fd < 0 ? -errno : copy_member(member, fd);
 	return err ? err : steal_fd(&fd);
 }

@@ -266,7 +266,7 @@ static void check_contents(struct verify *v)
 			problem(v, v->images->files[i].name, NULL, -EIO, "cannot be read a second time");
 }
 
-static void check_gpu(struct verify *v, const struct image_file *file, uint32_t gpu_id)
+static void verify_pages(struct verify *v, const struct image_file *file, uint32_t gpu_id)
 {
 	struct contents contents = contents_of(&file->kfd->state, gpu_id);
 
@@ -282,7 +282,7 @@ static void check_gpu(struct verify *v, const struct image_file *file, uint32_t 
 
 /* ---- structure ---- */
 
-static void check_process(struct verify *v, const struct image_file *file)
+static void verify_process(struct verify *v, const struct image_file *file)
 {
 	const struct topology *nodes = file->kfd->nodes;
 
@@ -290,7 +290,7 @@ static void check_process(struct verify *v, const struct image_file *file)
 		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
-			check_gpu(v, file, topology_gpu_id(nodes->nodes[i]));
+			verify_pages(v, file, topology_gpu_id(nodes->nodes[i]));
 }
 
 /* The image has a checksum of itself, which is right. */
@@ -309,7 +309,7 @@ static bool had_checksum(const struct verify *v, const struct image_file *file)
 	return v->has_checksums || file->dmabuf || (file->render && file->render->nodes);
 }
 
-static void check_image(struct verify *v, const struct image_file *file)
+static void verify_image(struct verify *v, const struct image_file *file)
 {
 	bool has_checksum = image_has_checksum(file);
 
@@ -321,7 +321,7 @@ static void check_image(struct verify *v, const struct image_file *file)
 		damaged(v, file->name, "has %" PRIu64 " bytes behind its end",
 			file->size - LENGTH_PREFIX_BYTES - file->length);
 	if (image_is_process(file))
-		check_process(v, file);
+		verify_process(v, file);
 }
 
 static void check_owner_of_pages(struct verify *v, const struct image_file *file)
@@ -334,12 +334,12 @@ static void check_owner_of_pages(struct verify *v, const struct image_file *file
 		damaged(v, file->name, "is of gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
-static void check_file(struct verify *v, const struct image_file *file)
+static void verify_file(struct verify *v, const struct image_file *file)
 {
 	if (file->err)
 		problem(v, file->name, NULL, file->err, "%s", file->problem);
 	else if (image_kind_is_read(file->is.kind))
-		check_image(v, file);
+		verify_image(v, file);
 	else if (file->is.kind == IMAGE_PAGES)
 		check_owner_of_pages(v, file);
 	else
@@ -371,7 +371,7 @@ static const struct image_file **list_owners(struct verify *v)
 }
 
 /* The file names a buffer, or 0. Each that has no owner is said once. */
-static void check_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
+static void verify_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
 			const struct image_file **owners)
 {
 	if (!buffer || owners[buffer])
@@ -380,14 +380,14 @@ static void check_owner(struct verify *v, const struct image_file *file, uint32_
 	owners[buffer] = file;
 }
 
-static void check_owners(struct verify *v, const struct image_file *file, const struct image_file **owners)
+static void verify_owners(struct verify *v, const struct image_file *file, const struct image_file **owners)
 {
 	for (size_t i = 0; file->kfd && i < file->kfd->state.nr_bos; i++)
-		check_owner(v, file, file->kfd->state.bos[i].share.buffer, owners);
+		verify_owner(v, file, file->kfd->state.bos[i].share.buffer, owners);
 	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
-		check_owner(v, file, file->render->objects.handles[i].buffer, owners);
+		verify_owner(v, file, file->render->objects.handles[i].buffer, owners);
 	if (file->dmabuf)
-		check_owner(v, file, file->dmabuf->buffer, owners);
+		verify_owner(v, file, file->dmabuf->buffer, owners);
 }
 
 /* How many processes share, as each image says that has part in it; 0: has none. */
@@ -431,7 +431,7 @@ static void check_sharing(struct verify *v)
 	if (!owners)
 		problem(v, v->images->path, NULL, -ENOMEM, "out of memory");
 	for (size_t i = 0; owners && i < v->images->nr; i++)
-		check_owners(v, &v->images->files[i], owners);
+		verify_owners(v, &v->images->files[i], owners);
 	check_sharers(v);
 }
 
@@ -522,7 +522,7 @@ static int read_list(struct verify *v)
 	return err ? err : check_list(v, data, (size_t)st.st_size);
 }
 
-static void check_unlisted(struct verify *v)
+static void verify_unlisted(struct verify *v)
 {
 	for (size_t i = 0; i < v->images->nr; i++) {
 		const struct image_file *file = &v->images->files[i];
@@ -539,7 +539,7 @@ static void check_criu_files(struct verify *v)
 
 	v->knows_files = err != -ENOENT;
 	if (!err)
-		check_unlisted(v);
+		verify_unlisted(v);
 	else if (err == -EBADMSG)
 		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
 	else if (err != -ENOENT)
@@ -596,7 +596,7 @@ int command_verify(const struct arguments *arguments)
 	print_string("path", NULL, images.path);
 	print_array("problems");
 	for (size_t i = 0; i < images.nr; i++)
-		check_file(&v, &images.files[i]);
+		verify_file(&v, &images.files[i]);
 	check_sharing(&v);
 	check_criu_files(&v);
 	check_contents(&v);
