@@ -614,15 +614,11 @@ static int describe(const struct dump *dump, struct process *process)
 {
 	struct kfd_image *image = &process->image;
 	int err = ask_flags(process->file, &image->flags);
-	char root[32];
 
 	if (err)
 		return err;
 	image->render_only = !has_kfd(process);
 	image->writer = image_writer(dump);
-	snprintf(root, sizeof(root), "/proc/%d/root", process->file->pid);
-	if (has_kfd(process))
-		hsakmt_save(root, &image->hsakmt);
 	err = device_minors(process, &process->minors);
 	return err ? err : vma_save(process->file->pid, dump->machine, dump->rules, image);
 }

@@ -283,7 +283,6 @@ static int put_kfd_state(struct restored_task *task)
 
 	if (kfd < 0)
 		return kfd;
-	hsakmt_restore("/", &task->image->hsakmt);
 	err = put_state_and_contents(task, kfd);
 	if (err)
 		return err;

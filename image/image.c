@@ -167,8 +167,6 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 	msg->num_of_cpus = (uint32_t)msg->n_device_entries - msg->num_of_gpus;
 	msg->num_of_bos = msg->n_bo_entries = image->state.nr_bos;
 	msg->num_of_objects = image->state.nr_objects;
-	msg->shared_mem_size = image->hsakmt.bytes;
-	msg->shared_mem_magic = image->hsakmt.magic;
 	msg->priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
 	msg->n_vmas = image->nr_vmas;
 	msg->n_trap_handlers = image->state.nr_traps;
@@ -262,15 +260,12 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 		return check_render_only(name, msg, image);
 	if (!msg->priv_data.len)
 		return bad_image(name, "has no kernel state");
-	if (msg->shared_mem_size > HSAKMT_MAX_BYTES)
-		return bad_image(name, "has a shared memory file of %" PRIu64 " bytes", msg->shared_mem_size);
 	image->state.priv_data = malloc(msg->priv_data.len);
 	if (!image->state.priv_data)
 		return -ENOMEM;
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
-	image->hsakmt = (struct hsakmt){ .bytes = (uint32_t)msg->shared_mem_size, .magic = msg->shared_mem_magic };
 	image->state.runtime_enabled = msg->has_runtime_enabled && msg->runtime_enabled;
 	return unpack_traps(name, msg, image->nodes, &image->state);
 }

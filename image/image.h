@@ -44,36 +44,10 @@ struct image_writer {
 	unsigned int criu_hooks;       /* how many hooks the criu knew, criu_running_hooks() */
 };
 
-/*
- * The two files that ROCm before 6.0 shares between all its processes: a piece of shared
- * memory and a semaphore. A restored process may have them mapped, and criu does not save
- * files: they are made again where they are missing. Nothing else needs them.
- */
-
-#define HSAKMT_MAX_BYTES 4096 /* far more than any version has: 8 */
-
-struct hsakmt {
-	uint32_t bytes; /* of the shared memory; 0: it was not there */
-	uint32_t magic; /* its first word */
-};
-
-/*
- * Looks for the memory of the task whose root directory is @root ("/proc/PID/root"). What is not there, or is no such
- * file, is left out, the latter with a warning.
- */
-void hsakmt_save(const char *root, struct hsakmt *ret);
-
-/*
- * Makes the files that are absent below @root ("/" in the task itself); each is there with all its bytes at once, or not
- * at all, also when several tasks do this at the same time. What fails is a warning.
- */
-void hsakmt_restore(const char *root, const struct hsakmt *hsakmt);
-
 /* amdgpu-kfd-<id>.img */
 struct kfd_image {
 	struct kfd_state state; /* without devices; those of the image are in nodes */
 	struct topology *nodes; /* CPUs and GPUs; gpu_id is the user gpu id */
-	struct hsakmt hsakmt;	/* shared files of old versions of ROCm */
 	struct image_writer writer;
 	bool has_crc32c;	/* of the file itself, and it was right; false in images of other writers */
 	struct device_vma *vmas;

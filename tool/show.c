@@ -219,9 +219,6 @@ static void print_sharing(const struct kfd_image *kfd)
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
 	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);
 	print_text("%s", kfd->nr_sharers ? "\n" : "");
-	print_bool("shares_old_rocm_memory", kfd->hsakmt.bytes != 0);
-	if (kfd->hsakmt.bytes)
-		print_text("  sharing      with all processes on ROCm before 6.0 (/dev/shm/hsakmt_shared_mem)\n");
 }
 
 static void print_process(const struct images *images, const struct image_file *file)

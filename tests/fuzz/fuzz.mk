@@ -8,7 +8,7 @@ FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Werror -Wshadow -I. -I$(BUILD)/pr
 	$(shell $(PKG_CONFIG) --cflags libprotobuf-c)
 FUZZ_LDLIBS = $(shell $(PKG_CONFIG) --libs libprotobuf-c)
 
-image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
+image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_kfd_SRCS := $(image_SRCS)
 fuzz_render_SRCS := $(image_SRCS)

@@ -5,7 +5,7 @@
 tool_objects = $(call objects,unit-asan,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c) \
 	$(BUILD)/plugin/amdgpu_plugin_version.o
 TOOL_CHECK_SOURCES := $(wildcard $(addsuffix /*.c,tool suspend share pages match image kernel host content)) amdgpu_plugin_drm.c
-MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c hsakmt.c) \
+MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c) \
 	content/crc32c.c kernel/state.c kernel/sysfs.c
 
 $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS)

@@ -16,7 +16,7 @@ test_match_ordinary_SRCS := $(filter-out match/match.c,$(match_SRCS))
 test_match_oracle_SRCS := $(match_SRCS)
 test_match_memory_SRCS := $(match_SRCS) host/settings.c
 test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray strdup,-Wl,--wrap=$(call))
-test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c hsakmt.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
+test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
 test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin_topology.c
@@ -28,7 +28,6 @@ test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_p
 test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c amdgpu_plugin_topology.c
 test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access,-Wl,--wrap=$(call))
-test_hsakmt_SRCS := image/hsakmt.c
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
