@@ -39,8 +39,8 @@ static struct {
 } plugin;
 
 /*
- * What criu is told. A failure without words, such as a failed allocation, gets its line here. What is found at the
- * start and matters later has its line already: the hooks between do not count.
+ * A hook's result. Where the hook has failed and written no error line, as after a failed allocation, the line is written
+ * here. What hook_init() found out, it has written itself.
  */
 static int result(int err, const char *what)
 {
@@ -198,7 +198,7 @@ static bool is_task(int pid)
 	return pid > 1;
 }
 
-/* A broadcast, of each task before it is stopped: all that criu asks about a pre-dump of one without mappings. */
+/* criu calls this for every task before it stops it. In a pre-dump of a task without device mappings it is the only hook. */
 static int hook_pause_devices(int pid)
 {
 	if (!plugin.awake || plugin.stage != CRIU_STAGE_PRE_DUMP || !is_task(pid) || !dump_has_state(pid))

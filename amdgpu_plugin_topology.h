@@ -56,8 +56,8 @@ enum topology_prop {
 	TOPOLOGY_HIVE_ID,
 	TOPOLOGY_UNIQUE_ID,
 	/*
-	 * Which partition of its device a GPU is, where devices have several. A saved GPU has it when there are SDMA
-	 * queues on it: their doorbells depend on it, and RESTORE takes no others.
+	 * Which partition of its device a GPU is. Saved only where the process has SDMA queues on the GPU: their
+	 * doorbells depend on the partition, so RESTORE needs the same one.
 	 */
 	TOPOLOGY_SDMA_PARTITION,
 	TOPOLOGY_NUMA_NODE, /* id of the CPU node that the GPU belongs to; derived by topology_finish() */
@@ -145,7 +145,7 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 /*
  * Ends the building: resolves node_to_id, drops links that lead nowhere, and
  * derives TOPOLOGY_NUMA_NODE where it is absent and the links tell it.
- * -EEXIST after an error line when two nodes have one gpu id.
+ * -EEXIST after fail() when two nodes have one gpu id.
  */
 int topology_finish(struct topology *t);
 
@@ -207,7 +207,7 @@ void topology_value_text(enum topology_prop prop, uint64_t value, char *text, si
 /* How much of a GPU of this machine others use. */
 struct gpu_usage {
 	bool has_queues;    /* of any process that uses the KFD, or soon of one that is restored */
-	bool knows_vram;    /* vram_free says something */
+	bool vram_known;    /* vram_free says something */
 	uint64_t vram_free; /* bytes of the whole device, whatever its partitions */
 };
 

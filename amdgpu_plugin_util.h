@@ -260,7 +260,7 @@ uint64_t kernel_time_in(uint64_t ns, int64_t offset);
 /* Files in one message of a socket; the kernel takes 253. */
 #define MESSAGE_FDS_MAX 128
 
-/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno, no error line. */
+/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno. No message. */
 int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags);
 
 /*

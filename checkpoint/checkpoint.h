@@ -19,7 +19,7 @@ struct dump *dump_new(const struct settings *settings);
 /*
  * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
  * process cannot run, that is an error line, and criu fails at its end if the process still lives. Whether criu must not
- * go on to end the tasks, after an error line: it has not asked for all their files.
+ * go on to end the tasks, after fail(): it has not asked for all their files.
  */
 bool dump_free(struct dump *dump, bool succeeded);
 
@@ -32,12 +32,12 @@ int dump_pause(struct dump *dump);
 /* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
 bool dump_has_state(pid_t pid);
 
-/* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after an error line. */
+/* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after fail(). */
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
 
 /*
  * A file that is no device of ours, where processes with a GPU are dumped: 1 for a dma-buf that was saved under criu's
- * file id, 0 for one that is not ours either, -errno after an error line for one that GPU processes have and that cannot be saved.
+ * file id, 0 for one that is not ours either, -errno after fail() for one that GPU processes have and that cannot be saved.
  */
 int dump_foreign_file(struct dump *dump, int fd, int id);
 
@@ -48,7 +48,7 @@ struct restore;
 /*
  * Begins a restore in criu's main process: the machine's topology is read here, since a
  * restored task may see no sysfs. @certain: the images are known to be of a GPU process. @settings
- * is borrowed. NULL on failure, after an error line unless memory is short.
+ * is borrowed. NULL on failure, after fail() unless memory is short.
  */
 struct restore *restore_new(const struct settings *settings, bool certain);
 /* Accepts NULL. Ends the worker, if there is one. */
@@ -57,7 +57,7 @@ void restore_free(struct restore *restore);
 /*
  * For a criu that will call restore_start_worker(), in the main process before tasks are
  * forked: contents are to be restored there, unless the settings say no or images are
- * streamed. 0, or -errno after an error line.
+ * streamed. 0, or -errno after fail().
  */
 int restore_prepare_worker(struct restore *restore);
 /* In the main process, after the tasks have been forked. */

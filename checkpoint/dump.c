@@ -48,7 +48,7 @@ struct dump {
 	struct topology *machine;
 	struct driver_release driver;
 	struct process *processes;
-	size_t nr_processes, nr_named; /* for that many, criu has asked */
+	size_t nr_processes, nr_kfd_holders; /* for that many, criu has asked */
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
@@ -104,11 +104,11 @@ static void process_let_go(struct process *process)
 /* Whether criu thinks that all is saved, and has not asked for all files. */
 static bool is_incomplete(const struct dump *dump, bool succeeded)
 {
-	if (!succeeded || dump->nr_named == dump->nr_processes)
+	if (!succeeded || dump->nr_kfd_holders == dump->nr_processes)
 		return false;
 	pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
 	       "is saved; dump again without options that take these files from criu (--external)\n",
-	       dump->nr_processes - dump->nr_named, dump->nr_processes);
+	       dump->nr_processes - dump->nr_kfd_holders, dump->nr_processes);
 	return true;
 }
 
@@ -479,7 +479,7 @@ static int take_all(struct dump *dump)
 	err = share_dump_collect(request, &dump->survey);
 	if (err)
 		return err;
-	/* In between: from then on the driver calls the address spaces of the dump by this pid, as after the dump before. */
+	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
 	err = read_exceptions(dump);
 	return err ? err : share_dump_decide(dump->survey);
 }
@@ -617,7 +617,7 @@ static int describe(const struct dump *dump, struct process *process)
 
 	if (err)
 		return err;
-	image->render_only = !has_kfd(process);
+	image->no_kfd = !has_kfd(process);
 	image->writer = image_writer(dump);
 	err = device_minors(process, &process->minors);
 	return err ? err : vma_save(process->file->pid, dump->machine, dump->rules, image);
@@ -656,7 +656,7 @@ static int dump_process(struct dump *dump, struct process *process, int id)
 	if (err)
 		return err;
 	process->id = id;
-	return ++dump->nr_named < dump->nr_processes ? 0 : write_processes(dump);
+	return ++dump->nr_kfd_holders < dump->nr_processes ? 0 : write_processes(dump);
 }
 
 /*
@@ -665,7 +665,7 @@ static int dump_process(struct dump *dump, struct process *process, int id)
  */
 static int dump_extra_kfd(const struct task_file *file, struct process *process, int id)
 {
-	struct kfd_image image = { .another_file = true };
+	struct kfd_image image = { .without_kfd_vm = true };
 	int err = ask_flags(file, &image.flags);
 
 	image.state.pid = process->image.state.pid;
@@ -683,7 +683,7 @@ static int write_render_file(const struct task_file *file, struct topology *node
 
 	if (err)
 		return err;
-	if ((!image->another_file || image->objects.nr_handles) && (image->flags & O_ACCMODE) != O_RDWR)
+	if ((!image->without_kfd_vm || image->objects.nr_handles) && (image->flags & O_ACCMODE) != O_RDWR)
 		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u, with which its memory on the GPU is mapped, "
 			    "is not open for reading and writing (flags %#x): that cannot be restored; the program has to open "
 			    "it with O_RDWR", file->pid, file->minor, image->flags);
@@ -697,7 +697,7 @@ static int dump_render_node(const struct dump *dump, const struct task_file *fil
 {
 	size_t number = (size_t)(file - dump->files.files);
 	struct render_image image = {
-		.another_file = share_is_another_file(dump->survey, number),
+		.without_kfd_vm = share_without_kfd_vm(dump->survey, number),
 		.objects = *share_objects(dump->survey, number),
 	};
 
@@ -712,7 +712,7 @@ static int dump_unused_file(const struct dump *dump, const struct task_file *fil
 {
 	_cleanup_(kfd_state_done) struct kfd_state state = { 0 };
 	_cleanup_topology_ struct topology *nodes = NULL;
-	struct render_image image = { .another_file = true };
+	struct render_image image = { .without_kfd_vm = true };
 	int err = refuse_used_file(file, false);
 
 	if (!err)

@@ -163,7 +163,7 @@ static void wait_for_free_room(void *arg, unsigned int node, uint64_t needed)
 	struct gpu_usage *usage = &search->candidates.usage[node];
 	unsigned int before = search->nr_attempts;
 
-	while (usage->knows_vram && needed > usage->vram_free && search->nr_attempts < ROOM_ATTEMPTS) {
+	while (usage->vram_known && needed > usage->vram_free && search->nr_attempts < ROOM_ATTEMPTS) {
 		search->nr_attempts++;
 		usleep(ROOM_USEC);
 		usage_read_vram(search->sysfs, local, usage);
@@ -194,7 +194,7 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 		const struct gpu *gpu = &gpus->list[i];
 		uint64_t needed = count_needed(gpus, gpu, restore->machine, state);
 
-		if (!gpu->knows_vram || needed <= gpu->vram_free)
+		if (!gpu->vram_known || needed <= gpu->vram_free)
 			continue;
 		return fail(-ENOSPC, "gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB "
 			    "in the image: end what else uses it, or choose another GPU by KFD_DEVICE_MAP "
@@ -284,7 +284,7 @@ static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const stru
 		.actual_id = pair->actual_gpu_id,
 		.minor = pair->local_minor,
 		.saved_minor = pair->saved_minor,
-		.knows_vram = usage->knows_vram,
+		.vram_known = usage->vram_known,
 		.vram_free = usage->vram_free,
 	};
 	make_device_node(mounted, gpu);
@@ -406,7 +406,7 @@ int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct to
 {
 	if (gpus->nr)
 		return check_same(gpus, saved);
-	/* Of other errors there is a line already. */
+	/* The other errors were logged at the start: once more would hide the cause. */
 	if (restore->machine_error == -ENOENT)
 		return fail(-ENOENT, "%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);
 	return restore->machine_error ? restore->machine_error : find_gpus(gpus, restore, saved, state);

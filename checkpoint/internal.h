@@ -23,7 +23,7 @@ struct shared_task {
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
 	unsigned int first_queue, nr_queues; /* that are made again after RESUME */
-	int contents; /* the worker's token, 1 more, when the main process waits for its contents; else 0 */
+	int contents; /* the worker's token + 1 where the main process waits for the contents of this task; else 0 */
 };
 
 /* A GPU that tasks are restored on. */
@@ -133,7 +133,7 @@ struct gpus {
 /*
  * Called for each file of the task with @saved, the GPUs that its image names. The first call chooses and opens a local
  * GPU for each, later ones check that the images agree. @state: of the task; NULL: how much memory it needs is not known
- * yet. 0, or -errno after an error line.
+ * yet. 0, or -errno after fail().
  */
 int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 	       const struct kfd_state *state);
@@ -146,7 +146,7 @@ struct match_options gpus_match_options(const struct settings *settings);
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);
 struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor);
 
-/* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after an error line. */
+/* Whether the VRAM of the chosen GPUs has room for the BOs of @state. 0, or -ENOSPC after fail(). */
 int gpus_check_room(const struct gpus *gpus, const struct restore *restore, const struct kfd_state *state);
 
 /* The local render minors, heap memory of the caller; NULL when memory is short. */
@@ -154,7 +154,7 @@ uint32_t *gpus_minors(const struct gpus *gpus);
 
 /*
  * The buckets that RESTORE wants, with an open render-node file each. On success the caller
- * closes these after the ioctl by gpus_close_devices(). 0, or -errno after an error line.
+ * closes these after the ioctl by gpus_close_devices(). 0, or -errno after fail().
  */
 int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state);
 void gpus_close_devices(struct kfd_state *state);
@@ -205,13 +205,13 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 
 /* ---- dump ---- */
 
-/* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after an error line. */
+/* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after fail(). */
 int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
 
 /*
  * Puts the device mappings of task @pid into *image, with the GPU of each, and refuses those
  * that could not be made again. image->state and image->nodes are those of the process;
- * @machine: all nodes. 0, or -errno after an error line; image->vmas is the caller's in either case.
+ * @machine: all nodes. 0, or -errno after fail(); image->vmas is the caller's in either case.
  */
 int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image);
 
@@ -237,7 +237,7 @@ struct restored_task {
 
 void restored_task_done(struct restored_task *task);
 
-/* What criu's main process has read and made before it has tasks, and how far it is. */
+/* What criu's main process has read and made before there are tasks, and which hooks have run. */
 struct restore {
 	const struct settings *settings;
 	struct topology *machine;
@@ -263,7 +263,7 @@ bool vma_find(const struct restored_task *task, const char *path, uint64_t start
 
 /*
  * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
- * -errno after an error line that names @path.
+ * -errno after fail() that names @path.
  */
 int vma_restore(const struct restored_task *task, const char *path, const struct device_vma *vma,
 		uint64_t *ret_offset, int *ret_fd);
@@ -300,10 +300,10 @@ int saved_nodes_find_devices(const struct topology *machine, const struct task_f
 /* Whether all GPUs of which the task has opened files are among @nodes. */
 bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid);
 
-/* The place of a file's GPU in @nodes, or -EOPNOTSUPP after an error line. */
+/* The place of a file's GPU in @nodes, or -EOPNOTSUPP after fail(). */
 int saved_nodes_find(const struct topology *nodes, const struct task_file *file);
 
-/* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after an error line ---- */
+/* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after fail() ---- */
 
 /*
  * A paused KFD process, before its state is taken. @files: of all tasks. @is_forced: takes even what this
@@ -329,7 +329,7 @@ int refuse_file_under_way(const struct stat *st);
 
 /*
  * A task without /dev/kfd that has device files mapped, or queues and memory left. @is_saved: its state is that of its
- * render nodes, and mappings of them come with it. 0, or -errno after an error line.
+ * render nodes, and mappings of them come with it. 0, or -errno after fail().
  */
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved);
 

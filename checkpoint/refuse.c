@@ -38,7 +38,7 @@ static int refuse_owner(pid_t pid, const struct kfd_state *state)
 		    "start the job anew)", pid, own, state->pid);
 }
 
-/* A new file has memory of the driver's own. */
+/* A newly opened render file already has memory of the driver's: compared with that, not with 0. */
 static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, struct drm_holdings *ret_new)
 {
 	_cleanup_close_ int fd = drm_open_minor(file->minor);

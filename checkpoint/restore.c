@@ -98,7 +98,7 @@ void restore_free(struct restore *restore)
 
 /* ---- resume ---- */
 
-/* What a task frees, and a task that ends, would stay as long as criu waits for the job. */
+/* criu's main process has a descriptor of each shared buffer, which would keep memory that the tasks free until criu ends. */
 static int let_go(struct restore *restore)
 {
 	int err = share_table_check(restore->buffers);

@@ -27,7 +27,7 @@ void restored_task_done(struct restored_task *task)
 }
 
 /* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
-static int of_ours(int err)
+static int no_enoent(int err)
 {
 	return err == -ENOENT ? -EIO : err;
 }
@@ -293,7 +293,7 @@ static int put_kfd_state(struct restored_task *task)
 /* Takes @image, of the file with criu's number @id. */
 static int put_state(struct restored_task *task, int id, struct kfd_image *image)
 {
-	int err = image->render_only ? 0 : check_same_process(image);
+	int err = image->no_kfd ? 0 : check_same_process(image);
 
 	task->image = image;
 	task->image_id = id;
@@ -302,11 +302,11 @@ static int put_state(struct restored_task *task, int id, struct kfd_image *image
 	err = prepare_state(task);
 	if (err)
 		return err;
-	err = image->render_only ? put_state_and_contents(task, -1) : put_kfd_state(task);
+	err = image->no_kfd ? put_state_and_contents(task, -1) : put_kfd_state(task);
 	if (err)
 		return err;
 	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects\n", image->state.pid, task->gpus.nr,
-		image->state.nr_bos, image->render_only ? "buffers of render nodes" : "BOs", image->state.nr_objects);
+		image->state.nr_bos, image->no_kfd ? "buffers of render nodes" : "BOs", image->state.nr_objects);
 	return 0;
 }
 
@@ -340,7 +340,7 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 		return fail(-EBADMSG, "a render node of gpu %#x comes before the task's /dev/kfd or without it",
 			    image->gpu_id);
 	/* Where it is not known, the first file is the one that the KFD works with. */
-	is_kfds = !image->another_file && !gpu->kfds_file_is_given;
+	is_kfds = !image->without_kfd_vm && !gpu->kfds_file_is_given;
 	fd = is_kfds ? criu_kept_file(gpu->file_token) : drm_open_minor_as(gpu->minor, image->flags);
 	gpu->kfds_file_is_given |= is_kfds;
 	if (fd < 0)
@@ -359,7 +359,7 @@ static int render_file(struct restored_task *task, int id)
 
 	if (r)
 		return r;
-	r = of_ours(open_render_node(task, image));
+	r = no_enoent(open_render_node(task, image));
 	render_image_free(image);
 	return r;
 }
@@ -382,8 +382,8 @@ static int file_of_state(struct restored_task *task)
 {
 	int fd;
 
-	if (!task->image->render_only)
-		return of_ours(with_flags(criu_kept_file(task->kfd_token), task->image->flags));
+	if (!task->image->no_kfd)
+		return no_enoent(with_flags(criu_kept_file(task->kfd_token), task->image->flags));
 	fd = render_file(task, task->image_id);
 	if (fd != -ENOENT)
 		return fd;
@@ -400,8 +400,8 @@ static int kfd_file(struct restored_task *task, int id)
 		return r;
 	if (!image)
 		return file_of_state(task);
-	if (image->another_file) {
-		r = of_ours(extra_kfd_file(task, image));
+	if (image->without_kfd_vm) {
+		r = no_enoent(extra_kfd_file(task, image));
 		kfd_image_free(image);
 		return r;
 	}
@@ -409,7 +409,7 @@ static int kfd_file(struct restored_task *task, int id)
 		kfd_image_free(image);
 		return fail(-EBADMSG, "the task has two images of the state of its GPUs");
 	}
-	r = of_ours(put_state(task, id, image));
+	r = no_enoent(put_state(task, id, image));
 	return r ? r : file_of_state(task);
 }
 
@@ -428,7 +428,7 @@ static int put_state_before_its_file(struct restored_task *task)
 		struct kfd_image *image = NULL;
 
 		err = kfd_image_read(id, &image);
-		if (!err && !image->another_file && image->state.pid == (uint32_t)getpid())
+		if (!err && !image->without_kfd_vm && image->state.pid == (uint32_t)getpid())
 			err = put_state(task, id, image);
 		else
 			kfd_image_free(image);
@@ -444,7 +444,7 @@ static int dmabuf_file(struct restored_task *task, int id)
 	if (err)
 		return err;
 	err = put_state_before_its_file(task);
-	return of_ours(err ? err : share_open_dmabuf(task->restore->buffers, &image));
+	return no_enoent(err ? err : share_open_dmabuf(task->restore->buffers, &image));
 }
 
 /* ---- all files ---- */
@@ -456,7 +456,7 @@ static int attach(struct restored_task *task)
 
 	if (!task->image || !task->image->nr_sharers || task->share.attached)
 		return 0;
-	if (!task->image->render_only) {
+	if (!task->image->no_kfd) {
 		kfd = criu_kept_file(task->kfd_token);
 		if (kfd < 0)
 			return kfd;
@@ -485,7 +485,7 @@ int restore_file(struct restore *restore, int id)
 	if (fd == -ENOENT)
 		return fd;
 	if (fd >= 0 && kind->is_device && ++task->nr_files && task->image && task->nr_files == task->image->nr_files)
-		err = of_ours(attach(task));
+		err = no_enoent(attach(task));
 	if (fd >= 0 && !err)
 		return fd;
 	share_table_fail(restore->buffers);
@@ -509,5 +509,5 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 	err = attach(task);
 	if (!err)
 		err = settle_contents(task);
-	return of_ours(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
+	return no_enoent(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }

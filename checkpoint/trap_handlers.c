@@ -108,7 +108,7 @@ static int file_of_minor(const struct trap_request *request, uint32_t minor)
 
 	for (size_t i = 0; i < files->count; i++)
 		if (files->files[i].pid == request->pid && files->files[i].minor == minor &&
-		    !share_is_another_file(request->survey, i))
+		    !share_without_kfd_vm(request->survey, i))
 			return files->files[i].fd;
 	return -1;
 }

@@ -303,7 +303,7 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 
 	if (task->kfd_token >= 0 && !vma->minor)
 		err = map_kfd(task, vma, ret_offset);
-	else if (gpu && (task->kfd_token >= 0 || (task->image && task->image->render_only)))
+	else if (gpu && (task->kfd_token >= 0 || (task->image && task->image->no_kfd)))
 		err = map_render(task, gpu, vma, ret_offset);
 	if (err)
 		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,

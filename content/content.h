@@ -41,7 +41,7 @@ struct content_stats {
 
 struct content_gpu {
 	uint32_t gpu_id;	/* for messages, as pid */
-	int pid;		/* whose contents; 0: the log tells */
+	int pid;		/* for messages; 0: unknown, criu's log has it in its prefix */
 	int render_fd;		/* borrowed; a file of the render node that the plugin opened itself */
 	int pages_fd;		/* borrowed; the caller closes it and checks that. Its file position is used */
 	char pages_name[64];	/* for messages */

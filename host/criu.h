@@ -116,7 +116,7 @@ struct criu_traits criu_ask_traits(void);
 
 /*
  * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that leaves it open, it
- * is one of the task's own fds of that file, if it has any. -errno after an error line.
+ * is one of the task's own fds of that file, if it has any. -errno after fail().
  */
 int criu_vma_file(int token, struct criu_traits traits);
 

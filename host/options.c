@@ -15,7 +15,7 @@
 
 #define OPTION_PREFIX  "--amdgpu_plugin."
 #define SETTING_PREFIX "KFD_"
-/* No setting takes it: an option without "=VALUE" is refused, by the words for a bad value. */
+/* An option without "=VALUE" gets this value, which every setting refuses in its usual words. */
 #define NO_VALUE       "(no value)"
 
 /* criu's function, looked up: older versions have none. The strings stay criu's. */

@@ -173,8 +173,8 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 	msg->has_runtime_enabled = msg->runtime_enabled = image->state.runtime_enabled;
 	pack_writer(&image->writer, &writer);
 	msg->writer = &writer;
-	msg->has_another_file = msg->another_file = image->another_file;
-	msg->has_render_only = msg->render_only = image->render_only;
+	msg->has_without_kfd_vm = msg->without_kfd_vm = image->without_kfd_vm;
+	msg->has_no_kfd = msg->no_kfd = image->no_kfd;
 	msg->has_flags = true;
 	msg->flags = (uint32_t)image->flags;
 	msg->has_nr_sharers = msg->has_nr_files = image->nr_sharers > 0;
@@ -256,7 +256,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 		return bad_image(name, "announces %u GPUs and %u CPUs, and has %u GPUs among %zu nodes",
 				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
 	unpack_writer(msg->writer, &image->writer);
-	if (image->render_only)
+	if (image->no_kfd)
 		return check_render_only(name, msg, image);
 	if (!msg->priv_data.len)
 		return bad_image(name, "has no kernel state");
@@ -286,16 +286,16 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (err)
 		return err;
 	image->state.pid = msg->pid;
-	image->another_file = msg->another_file;
-	image->render_only = msg->render_only;
+	image->without_kfd_vm = msg->without_kfd_vm;
+	image->no_kfd = msg->no_kfd;
 	image->nr_sharers = msg->nr_sharers;
 	image->nr_files = msg->nr_files;
 	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err)
 		return err;
-	if (image->another_file && image->render_only)
+	if (image->without_kfd_vm && image->no_kfd)
 		return bad_image(name, "is of another file of /dev/kfd of a process without one");
-	if (image->another_file)
+	if (image->without_kfd_vm)
 		return 0;
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
 		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
@@ -366,7 +366,7 @@ static int pack_render(const struct render_image *image, int id, CriuRenderNode 
 	msg->has_id = msg->has_drm_render_minor = msg->has_num_of_bos = msg->has_crc32c = true;
 	msg->id = (uint32_t)id;
 	msg->drm_render_minor = image->minor;
-	msg->has_another_file = msg->another_file = image->another_file;
+	msg->has_without_kfd_vm = msg->without_kfd_vm = image->without_kfd_vm;
 	msg->has_flags = true;
 	msg->flags = (uint32_t)image->flags;
 	msg->n_device_entries = image->nodes->nr_nodes;
@@ -415,7 +415,7 @@ static int unpack_render(const char *name, const CriuRenderNode *msg, struct ren
 	image->has_crc32c = msg->has_crc32c;
 	image->gpu_id = msg->gpu_id;
 	image->minor = msg->drm_render_minor;
-	image->another_file = msg->another_file;
+	image->without_kfd_vm = msg->without_kfd_vm;
 	err = unpack_render_nodes(name, msg, image);
 	if (err)
 		return err;
@@ -425,7 +425,7 @@ static int unpack_render(const char *name, const CriuRenderNode *msg, struct ren
 	err = objects_unpack(name, msg, &image->objects);
 	if (err)
 		return err;
-	if (!image->another_file && (image->flags & O_ACCMODE) != O_RDWR)
+	if (!image->without_kfd_vm && (image->flags & O_ACCMODE) != O_RDWR)
 		return bad_image(name, "has an address space and flags %#x", image->flags);
 	return 0;
 }

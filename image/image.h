@@ -53,8 +53,8 @@ struct kfd_image {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool another_file;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
-	bool render_only;	/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
+	bool without_kfd_vm;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
+	bool no_kfd;	/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
 				   files has this image beside its own */
 	int flags;		/* of the file, DEVICE_FLAGS of kernel/machine.h */
 	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
@@ -65,7 +65,7 @@ struct kfd_image {
 /* Whether the process shares buffers of the KFD, which confuses changed ids when one is exported. */
 static inline bool kfd_image_keeps_ids(const struct kfd_image *image)
 {
-	return image->nr_sharers && kfd_state_shares(&image->state) && !image->render_only;
+	return image->nr_sharers && kfd_state_shares(&image->state) && !image->no_kfd;
 }
 
 /* No number of a buffer, handle or syncobj is larger: a restore fills all gaps below it. */
@@ -107,7 +107,7 @@ struct render_image {
 	uint32_t gpu_id;	/* user gpu id */
 	uint32_t minor;		/* at dump; 0: unknown */
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
-	bool another_file;	/* than the one with the KFD's address space */
+	bool without_kfd_vm;	/* than the one with the KFD's address space */
 	int flags;		/* as in struct kfd_image */
 	bool has_crc32c;	/* as in struct kfd_image */
 	struct render_objects objects;

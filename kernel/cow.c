@@ -2,8 +2,8 @@
 /*
  * Newer drivers take the pages of an SVM range once, and fail when one of them is copied meanwhile
  * (amdgpu_hmm_range_get_pages(); others try again, see driver_waits_for_pages()): -EAGAIN. Programs repeat the call then. RESUME
- * cannot be repeated, so each page is written before. That a page is mapped once does not help: when others have gone,
- * Linux finds out at the first write whether it may keep the page.
+ * cannot be repeated, so each page is written before. A page with one mapping can be copied, too: when the other sharers
+ * are gone, Linux decides at the next write.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

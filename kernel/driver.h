@@ -74,7 +74,7 @@ static inline bool driver_waits_for_pages(const struct driver_release *driver)
 enum limit {
 	LIMIT_NONE, /* nothing is known against it */
 	LIMIT_BUSY, /* of limits_of_gpu(): a dump is refused while a kernel runs there */
-	LIMIT_LOSS, /* the process would not come back whole: whoever wants to may try */
+	LIMIT_LOSS, /* the restored process would lack something: KFD_RESTORABLE_CHECK=0 accepts that */
 	LIMIT_HARM, /* RESTORE would harm the kernel, or there is no way at all: never tried */
 };
 
@@ -127,10 +127,10 @@ enum stack {
 enum stack stack_of(const struct queue_record *record, const struct topology_node *gpu);
 
 /*
- * Adds the stacks that were left out, empty, to the state of a process; @nodes has its GPUs by user ids. Those on which
- * waves were get one at restore alone, together with MQDs that know of no wave: where @ret_lost is not NULL, and then
- * it has their number. So do those that are elsewhere, where RESTORE of @driver checks their sizes: it ignores their
- * bytes. 0; -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
+ * Adds an empty control stack to each queue record that was saved without one; @nodes has the GPUs by user ids. Queues
+ * that had waves get one at restore only (@ret_lost is not NULL), with MQDs that know of no wave, and *ret_lost counts
+ * them. Queues whose stack is elsewhere get one where RESTORE of @driver checks sizes: it ignores the bytes. 0; -ENOMEM,
+ * or -EPROTO for a state that cannot be read. No message.
  */
 int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
 	       unsigned int *ret_lost);
@@ -151,8 +151,8 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 bool fold_fits(const struct queue_record *record, uint64_t nr_xcc);
 
 /*
- * Folds what fits, in place. SDMA queues, of whose states the first is the only one, get the size of that. @machine has
- * the GPUs by actual ids, of which the state knows. A state that cannot be read stays as it is.
+ * Folds each queue record that fits, in place. An SDMA queue has one MQD only, and gets its size. @machine has the GPUs
+ * by actual ids, as the state does. A state that cannot be read stays as it is.
  */
 void fold_queues(struct kfd_state *state, const struct topology *machine);
 
@@ -165,7 +165,7 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
  * local GPU needs. Ranges, where ROCm has it, come back at RESUME, and not where a BO is mapped. So a BO stands in for
  * them while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
  * mapping is cleared through the render node, as the KFD would not unmap what a queue uses. The BO, mapped nowhere, stays
- * until the process ends, under a number that the program does not meet, and is left out of later dumps.
+ * until the process ends, under a handle far above the program's, and is left out of later dumps.
  */
 
 /*

@@ -2,13 +2,13 @@
 /*
  * The kernel wants RESTORE to name every GPU that the process sees, and decides which these are when the process first
  * opens /dev/kfd. For that moment the task is put into a cgroup below its own, whose limits still hold, with a device
- * filter that leaves only the GPUs it had: of cgroup v2, which there is beside the controllers of v1, too.
+ * filter for only the GPUs it had. Filters need cgroup v2, which exists beside the controllers of v1, too.
  *
  * Cgroups are reached by a mount of their own, since the task may have none in its mount
  * namespace. It is made in a new cgroup namespace: then its root is the task's cgroup,
  * wherever that is. A mount in the first namespace would reset the options of the whole
- * machine's. A task that is killed meanwhile cannot remove its cgroup: somebody else is told
- * where it is.
+ * machine's. A task that is killed meanwhile cannot remove its cgroup: criu's main
+ * process is told where it is, and does.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

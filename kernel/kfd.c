@@ -3,8 +3,8 @@
  * The ioctls of /dev/kfd, one function for each operation of the CRIU ioctl. What the kernel saves is
  * opaque here: sizes are kept, contents are never looked at.
  *
- * An event that brings no page shows by which gpu id a kernel maps /dev/kfd: kernels that map by the user's id refuse
- * it.
+ * Creating an event without a page tells by which gpu id the kernel maps /dev/kfd: kernels that map by the user's id
+ * refuse it.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ static bool release_maps_by_user_id(void)
 	return driver_is_since(&driver, 7, 3);
 }
 
-/* Kernels that map by user ids are those that do not make the page for signals by themselves. */
+/* Kernels that make the page for signals by themselves are those that map by actual ids: one event tells both. */
 struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };

@@ -62,7 +62,7 @@ struct kfd_rules {
 /* Asks the kernel; @fd is the caller's own, opened for this only. Judges by the release where @fd is -1. */
 struct kfd_rules kfd_ask_rules(int fd);
 
-/* Opens /dev/kfd for the calling process, after a reset of a GPU that is under way. fd, or -errno after an error line. */
+/* Opens /dev/kfd for the calling process, after a reset of a GPU that is under way. fd, or -errno after fail(). */
 int kfd_open(void);
 /* With other flags than O_RDWR, for a task that has it open with these. */
 int kfd_open_as(int flags);
@@ -74,13 +74,13 @@ int kfd_open_as(int flags);
  */
 int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper);
 
-/* Whether the KFD behind @fd (the caller's own) can checkpoint. 0, or -errno after an error line. */
+/* Whether the KFD behind @fd (the caller's own) can checkpoint. 0, or -errno after fail(). */
 int kfd_check_version(int fd);
 
 /*
  * Stops the queues of the process behind @fd, which the calling thread has to trace, and
  * fills in the counts of *state. Not to be called twice without kfd_unpause() between:
- * kernels up to 7.2 count. -errno after an error line.
+ * kernels up to 7.2 count. -errno after fail().
  */
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state);
 
@@ -89,7 +89,7 @@ int kfd_unpause(int fd);
 
 /*
  * Takes the state of a paused process. *state has the counts of kfd_pause(); on
- * success also the rest, with dma-buf fds. -errno after an error line.
+ * success also the rest, with dma-buf fds. -errno after fail().
  */
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
 
@@ -106,13 +106,13 @@ bool kfd_restores_without_bos(int fd);
 /*
  * Puts *state into the calling process, whose file @fd is. devices have to name actual
  * ids and render-node fds. On success the BOs have new dma-buf fds and restored_offset.
- * -errno after an error line; the process is then unusable.
+ * -errno after fail(); the process is then unusable.
  */
 int kfd_restore(int fd, struct kfd_state *state);
 
 /*
  * Lets the restored process @pid (in the caller's pid namespace) run. Only for one into which kfd_restore() has put
- * state: kernels crash over others. -errno after an error line.
+ * state: kernels crash over others. -errno after fail().
  */
 int kfd_resume(int fd, pid_t pid);
 

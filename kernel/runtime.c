@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RUNTIME_ENABLE: from then on the KFD tells the program of exceptions in its queues, such as a failed assertion. Where to
- * is in the head of each queue's save area (kfd_send_exception_to_runtime() of Linux' kfd_process.c). Nothing gives back
- * whether it was called, but ROCm fills that head only then. Linux 6.5 and later have it.
+ * RUNTIME_ENABLE has the KFD tell the program of exceptions in its queues, such as a failed assertion. The head of each
+ * queue's save area has the address (kfd_send_exception_to_runtime() of Linux' kfd_process.c). The kernel does not say
+ * whether it was called, but only then ROCm fills that head. Linux 6.5 and later have it.
  */
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 #include "kernel/driver.h"
 
 /* 1, 0 or -errno. What cannot be read, the KFD cannot read either. */
-static int is_told(pid_t pid, const struct queue_record *queue)
+static int has_exception_address(pid_t pid, const struct queue_record *queue)
 {
 	struct kfd_context_save_area_header head;
 	_cleanup_close_ int memory = -1;
@@ -37,7 +37,7 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 		if (queue.type != QUEUE_TYPE_COMPUTE || !queue.cwsr_address)
 			continue;
 		has_queue = true;
-		told = is_told(pid, &queue);
+		told = has_exception_address(pid, &queue);
 	}
 	if (told < 0)
 		return told;

@@ -45,7 +45,7 @@ void task_files_done(struct task_files *files);
 
 /*
  * The tasks that the calling thread traces, which are stopped, die with it from now on, until it lets them go. 0, or
- * -errno after an error line.
+ * -errno after fail().
  */
 int tasks_end_with_tracer(void);
 
@@ -61,7 +61,7 @@ struct task_kfd {
 	unsigned int nr_contexts; /* further ones (CREATE_PROCESS, Linux 7.2) */
 	unsigned int nr_queues;
 	uint64_t vram_bytes; /* on all GPUs */
-	uint32_t pasid;	     /* of its address spaces; 0: each has its own, as on Linux 7.2 */
+	uint32_t pasid;	     /* of all its address spaces, up to Linux 7.1; 0: each has its own */
 };
 
 /*

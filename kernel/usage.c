@@ -49,7 +49,7 @@ void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usa
 	if (!topology_has(node, TOPOLOGY_LOCATION_ID) || topology_get(node, TOPOLOGY_CPU_CORES_COUNT) ||
 	    read_mem_info(sysfs, node, "total", &total) || read_mem_info(sysfs, node, "used", &used))
 		return;
-	usage->knows_vram = true;
+	usage->vram_known = true;
 	usage->vram_free = total > used ? total - used : 0;
 }
 

@@ -163,7 +163,7 @@ static void wait_for_room(const struct match_process *process, const struct matc
 		unsigned int local = map->pairs[i].local;
 		uint64_t needed = needed_with(process, options, map, local);
 
-		if (usage[local].knows_vram && needed > usage[local].vram_free)
+		if (usage[local].vram_known && needed > usage[local].vram_free)
 			process->wait_for_room(process->arg, local, needed);
 	}
 	match_map_free(map);

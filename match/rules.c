@@ -307,7 +307,7 @@ static void prepare_room(struct match *m)
 
 		for (unsigned int u = 0; u < m->nr_local; u++)
 			nr_parts += same_device(m, u, v);
-		m->room[v] = usage && usage->knows_vram && most > usage->vram_free / nr_parts ? usage->vram_free
+		m->room[v] = usage && usage->vram_known && most > usage->vram_free / nr_parts ? usage->vram_free
 											      : UINT64_MAX;
 	}
 }

@@ -14,7 +14,7 @@ struct worker;
 
 /* A process whose contents are saved or restored. */
 struct pages_process {
-	int pid;		 /* for messages; 0: the log tells */
+	int pid;		 /* as in content/content.h */
 	int id;			 /* of its image */
 	struct kfd_state *state; /* the dma-bufs of its BOs are open */
 	const uint32_t *minors;	 /* this machine's render minors, one for each of state->devices */

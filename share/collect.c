@@ -211,8 +211,8 @@ static int look_at_handle(struct survey *survey, const struct task_file *file, s
 	if (asked && asked != -EPERM)
 		return asked;
 	holder->is_mappable = !asked;
-	if (!asked && !holder->is_import && survey->nr_named)
-		known = bsearch(holder, survey->holders, survey->nr_named, sizeof(*holder), survey_compare_names);
+	if (!asked && !holder->is_import && survey->nr_kfd_holders)
+		known = bsearch(holder, survey->holders, survey->nr_kfd_holders, sizeof(*holder), survey_compare_names);
 	if (!known)
 		return name_by_dmabuf(survey, file->fd, holder);
 	holder->inode = known->inode;
@@ -254,7 +254,7 @@ static int check_settled(const struct survey *survey, size_t number)
 {
 	const struct task_file *file = &survey->request->files->files[number];
 
-	if (!files_may_be_another(survey, number))
+	if (!files_may_lack_kfd_vm(survey, number))
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: has renderD%u open more than once, one of the files holds buffers or syncobjs, and "
 		    "nothing shows which file has the KFD's address space: that cannot be saved", file->pid, file->minor);
@@ -348,7 +348,7 @@ static bool has_syncobjs(const struct survey *survey, size_t number)
 }
 
 /* Marks those beside a file that has the sign, and have it not. Each is asked once: a sign may be many calls. */
-static int settle_by(struct survey *survey, sign_fn has_sign)
+static int choose_by(struct survey *survey, sign_fn has_sign)
 {
 	size_t nr = survey->request->files->count;
 	_cleanup_free_ bool *signs = calloc(nr + 1, sizeof(*signs));
@@ -356,11 +356,11 @@ static int settle_by(struct survey *survey, sign_fn has_sign)
 	if (!signs)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		signs[i] = files_may_be_another(survey, i) && has_sign(survey, i);
+		signs[i] = files_may_lack_kfd_vm(survey, i) && has_sign(survey, i);
 	for (size_t i = 0; i < nr; i++)
 		for (size_t j = 0; signs[i] && j < nr; j++)
 			if (!signs[j] && files_compete(survey, i, j))
-				survey->is_another[j] = true;
+				survey->without_kfd_vm[j] = true;
 	return 0;
 }
 
@@ -369,7 +369,7 @@ static int find_other_file(struct survey *survey, size_t number)
 	const struct share_request *request = survey->request;
 	size_t process = survey_process_of(request, request->files->files[number].pid);
 
-	survey->is_another[number] = request->processes[process].file->minor || files_is_another(survey, process, number);
+	survey->without_kfd_vm[number] = request->processes[process].file->minor || files_without_kfd_vm(survey, process, number);
 	return 0;
 }
 
@@ -384,7 +384,7 @@ int collect_bos(struct survey *survey)
 	}
 	if (survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
-	survey->nr_named = survey->nr_holders;
+	survey->nr_kfd_holders = survey->nr_holders;
 	err = check_dmabufs(survey);
 	return err ? err : check_names(survey);
 }
@@ -411,11 +411,11 @@ int collect_all(struct survey *survey)
 	err = for_each_file(survey, add_syncobjs);
 	if (err)
 		return err;
-	memset(survey->is_another, true, survey->request->files->count);
+	memset(survey->without_kfd_vm, true, survey->request->files->count);
 	err = for_each_file(survey, find_other_file);
 	if (!err)
-		err = settle_by(survey, has_pasid);
+		err = choose_by(survey, has_pasid);
 	if (!err)
-		err = settle_by(survey, has_syncobjs);
+		err = choose_by(survey, has_syncobjs);
 	return err ? err : for_each_file(survey, collect_file);
 }

@@ -20,7 +20,7 @@
 #define CREATE_UNCACHED	    (1ull << 14)
 #define CREATE_EXT_COHERENT (1ull << 15)
 #define PAGE_BYTES 4096u
-/* Given to every object, and before Linux 6.18 not to be asked for: cleared, and wiped when it is freed. */
+/* The driver sets these on every object and, before Linux 6.18, refuses them from user space: cleared, and wiped when freed. */
 #define CREATE_FORCED (AMDGPU_GEM_CREATE_VRAM_CLEARED | (1ull << 9))
 
 /* ---- the owner ---- */
@@ -111,7 +111,7 @@ static void widen_flags(const struct gem_info *info, struct bo *bo)
 static int try_object(struct survey *survey, const struct holder *owner, const struct kfd_share *share)
 {
 	const struct gem_info page = { .size = PAGE_BYTES, .domains = share->domains, .flags = share->flags };
-	int fd = survey_scratch(survey, owner->minor), err = kfd_share_is_known(share) ? fd : -EINVAL;
+	int fd = survey_own_file(survey, owner->minor), err = kfd_share_is_known(share) ? fd : -EINVAL;
 	uint32_t handle;
 
 	if (err >= 0)
@@ -179,7 +179,7 @@ static void note_import(const struct survey *survey, const struct buffer *buffer
 		bo->offset = 0;
 }
 
-/* Everybody but the owner, and the owner's handles. */
+/* Writes down for each holder but the owner's BO how it gets the buffer. The owner's handles are such holders, too. */
 static int note_others(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
 		       const struct gem_info *info, uint32_t number)
 {
@@ -202,7 +202,7 @@ static bool has_open_dmabuf(const struct survey *survey, const struct buffer *bu
 	return references_of_tasks(survey->references, buffer->holders->inode);
 }
 
-/* A dma-buf that a task has open keeps its mode, but RESTORE makes them for writing, too. */
+/* An open dma-buf keeps the access mode it was made with. RESTORE exports for reading and writing, which may be more. */
 static int note_open(struct survey *survey, const struct buffer *buffer, const struct holder *owner,
 		     struct kfd_share *share)
 {
@@ -313,7 +313,7 @@ static int read_mappings(const struct survey *survey, size_t number, const struc
 		if (err)
 			return err;
 	}
-	return survey->is_another[number] ? 0 : drop_kfd_mappings(process, file->minor, objects);
+	return survey->without_kfd_vm[number] ? 0 : drop_kfd_mappings(process, file->minor, objects);
 }
 
 static int take_mappings(const struct survey *survey, size_t number, const struct share_process *process)

@@ -161,7 +161,7 @@ const struct render_objects *share_objects(const struct survey *survey, size_t f
 	return &survey->objects[file];
 }
 
-bool share_is_another_file(const struct survey *survey, size_t file)
+bool share_without_kfd_vm(const struct survey *survey, size_t file)
 {
-	return survey->is_another[file];
+	return survey->without_kfd_vm[file];
 }

@@ -2,8 +2,8 @@
 /*
  * Which of a process' open files of one render node has the KFD's address space.
  *
- * The best sign is that the kernel lets all BOs of the KFD be mapped through that file, but through another one only
- * those of which it has a handle. See collect.c for others.
+ * The kernel lets all BOs of the KFD be mapped through the file with that address space, and through another file only
+ * those of which that one has a handle. This is the best sign; collect.c has others.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ static size_t count_bos(const struct share_process *process, uint32_t minor, uin
 	return nr;
 }
 
-bool files_is_another(const struct survey *survey, size_t process, size_t file)
+bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t file)
 {
 	const struct share_process *of = &survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
@@ -72,11 +72,11 @@ bool files_compete(const struct survey *survey, size_t file, size_t other)
 {
 	const struct task_files *files = survey->request->files;
 
-	return is_beside(&files->files[file], &files->files[other]) && !survey->is_another[file] &&
-	       !survey->is_another[other];
+	return is_beside(&files->files[file], &files->files[other]) && !survey->without_kfd_vm[file] &&
+	       !survey->without_kfd_vm[other];
 }
 
-bool files_may_be_another(const struct survey *survey, size_t file)
+bool files_may_lack_kfd_vm(const struct survey *survey, size_t file)
 {
 	for (size_t i = 0; i < survey->request->files->count; i++)
 		if (files_compete(survey, file, i))

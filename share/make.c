@@ -97,7 +97,7 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 /* ---- objects of render nodes ---- */
 
 /* A file of the GPU's render node, opened with the first buffer there. */
-static int scratch_of(const struct share_task *task, int *fds, uint32_t gpu_id)
+static int own_file_of(const struct share_task *task, int *fds, uint32_t gpu_id)
 {
 	for (size_t i = 0; i < task->nr_gpus; i++) {
 		if (task->gpus[i].user_id != gpu_id)
@@ -150,7 +150,7 @@ static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *
 
 		if (!bo->share.buffer || !kfd_state_owns(state, i))
 			continue;
-		err = scratch_of(task, fds, bo->gpu_id);
+		err = own_file_of(task, fds, bo->gpu_id);
 		if (err >= 0)
 			err = make_shared(err, bo);
 		if (err)

@@ -32,7 +32,7 @@
 #include "host/host.h"
 #include "share/survey.h"
 
-/* References come and go, those of another GPU some time after their handle: so long everything is looked at again. */
+/* References of another GPU are dropped some time after the handle is closed: counts that do not add up are read again. */
 #define SETTLE_SECONDS 1
 #define SETTLE_US      (20 * 1000)
 
@@ -418,7 +418,7 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 struct verdict {
 	int64_t count, known;
 	pid_t pid;	 /* who is not dumped and has the buffer; 0: not known */
-	bool is_unclear; /* or may have it */
+	bool is_suspect; /* or may have it */
 };
 
 static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
@@ -431,7 +431,7 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict->pid);
 	else if (dkms)
 		strcpy(who, "a process that is not dumped, or by legacy IPC");
-	if (verdict->is_unclear)
+	if (verdict->is_suspect)
 		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which criu cannot see without "
 			    "CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE or the kernel's debugfs: dump both together "
 			    "(KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
@@ -444,7 +444,7 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 /* Whether the object has a handle: one more adds a reference for the file, and one for the object where it had none. */
 static int ask_object(struct survey *survey, const struct buffer *buffer, int64_t *ret)
 {
-	int fd = survey_scratch(survey, buffer->minor);
+	int fd = survey_own_file(survey, buffer->minor);
 	int64_t before = 0, after = 0;
 	uint32_t handle;
 	int err = fd < 0 ? fd : read_count(buffer->dmabuf_fd, &before);
@@ -460,8 +460,8 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 }
 
 /*
- * Some references could be the KFD's own files' or somebody else's. Where nobody in the dump has a handle, only a handle
- * keeps the reference of the object; where somebody has one, or on another GPU, it might be any holder.
+ * Some references may be those of the KFD's own files, or of a stranger. Where nobody in the dump has a handle, only a
+ * stranger's handle keeps the reference of the object. Where somebody has one, or on another GPU, any holder may.
  */
 static int look_for_strangers(struct survey *survey, const struct buffer *buffer, const struct account *account,
 			      struct verdict *verdict)
@@ -476,8 +476,8 @@ static int look_for_strangers(struct survey *survey, const struct buffer *buffer
 	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
 	if (verdict->pid)
 		return 0;
-	verdict->pid = strangers_unclear(survey, references->strangers, buffer, account->nr_handles || far, far);
-	verdict->is_unclear = verdict->pid;
+	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_handles || far, far);
+	verdict->is_suspect = verdict->pid;
 	return !verdict->pid;
 }
 

@@ -63,7 +63,7 @@ void share_dump_done(struct survey *survey);
 const struct render_objects *share_objects(const struct survey *survey, size_t file);
 
 /* Whether such a file is another one than that with the KFD's address space. */
-bool share_is_another_file(const struct survey *survey, size_t file);
+bool share_without_kfd_vm(const struct survey *survey, size_t file);
 
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
@@ -106,7 +106,7 @@ struct gpu {
 	uint32_t actual_id;   /* on this machine */
 	uint32_t minor;	      /* render minor on this machine */
 	uint32_t saved_minor; /* at dump */
-	bool knows_vram;      /* vram_free says something */
+	bool vram_known;      /* vram_free says something */
 	uint64_t vram_free;   /* bytes, when it was chosen */
 	int file_token;	      /* the render-node file that carries the KFD's address space */
 	bool kfds_file_is_given; /* to the task, as one of its files */

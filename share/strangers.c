@@ -344,11 +344,11 @@ static pid_t find_user(const struct survey *survey, const struct strangers *stra
 	return 0;
 }
 
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+pid_t strangers_suspect(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
 			bool any, bool far)
 {
-	bool is_told = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
-	pid_t pid = is_told ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
+	bool has_exception_address = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
+	pid_t pid = has_exception_address ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
 
 	return pid || !any ? pid : strangers->hidden;
 }

@@ -38,12 +38,12 @@ int survey_init(struct survey *survey, const struct share_request *request)
 	*survey = (struct survey){
 		.request = request,
 		.kfd = -1,
-		.asks_first = has_gpu_without_kfd(request->machine),
+		.has_gpu_without_kfd = has_gpu_without_kfd(request->machine),
 		.objects = calloc(request->files->count + 1, sizeof(*survey->objects)),
-		.is_another = calloc(request->files->count + 1, sizeof(*survey->is_another)),
+		.without_kfd_vm = calloc(request->files->count + 1, sizeof(*survey->without_kfd_vm)),
 	};
-	memset(survey->scratch, -1, sizeof(survey->scratch));
-	if (!survey->objects || !survey->is_another)
+	memset(survey->own_files, -1, sizeof(survey->own_files));
+	if (!survey->objects || !survey->without_kfd_vm)
 		return -ENOMEM;
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
@@ -52,9 +52,9 @@ int survey_init(struct survey *survey, const struct share_request *request)
 void survey_done(struct survey *survey)
 {
 	for (size_t i = 0; i < survey->request->machine->nr_nodes; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(survey->scratch); j++)
-			if (survey->scratch[j][i] >= 0)
-				close(survey->scratch[j][i]);
+		for (size_t j = 0; j < ARRAY_SIZE(survey->own_files); j++)
+			if (survey->own_files[j][i] >= 0)
+				close(survey->own_files[j][i]);
 	for (size_t i = 0; survey->objects && i < survey->request->files->count; i++)
 		render_objects_done(&survey->objects[i]);
 	for (size_t i = 0; i < survey->nr_dmabufs; i++)
@@ -62,7 +62,7 @@ void survey_done(struct survey *survey)
 	if (survey->kfd >= 0)
 		close(survey->kfd);
 	free(survey->open);
-	free(survey->is_another);
+	free(survey->without_kfd_vm);
 	free(survey->objects);
 	free(survey->dmabufs);
 	free(survey->holders);
@@ -156,7 +156,7 @@ bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t ot
 }
 
 /* To open one means an address space on the GPU: it stays open. */
-static int open_scratch(const struct survey *survey, int fds[TOPOLOGY_MAX_NODES], uint32_t minor)
+static int open_own_file(const struct survey *survey, int fds[TOPOLOGY_MAX_NODES], uint32_t minor)
 {
 	int node = topology_find_minor(survey->request->machine, minor);
 
@@ -167,15 +167,15 @@ static int open_scratch(const struct survey *survey, int fds[TOPOLOGY_MAX_NODES]
 	return fds[node];
 }
 
-int survey_scratch(struct survey *survey, uint32_t minor)
+int survey_own_file(struct survey *survey, uint32_t minor)
 {
-	return open_scratch(survey, survey->scratch[0], minor);
+	return open_own_file(survey, survey->own_files[0], minor);
 }
 
 int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret,
 		   struct kfd_share *ret_metadata)
 {
-	int fd = survey_scratch(survey, minor), asked;
+	int fd = survey_own_file(survey, minor), asked;
 	uint32_t handle = 0;
 	int err = fd < 0 ? fd : gem_import(fd, dmabuf_fd, &handle);
 
@@ -222,7 +222,7 @@ static int import_for_offset(int fd, int dmabuf_fd, uint32_t *ret_handle, uint64
  */
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 {
-	const int fds[] = { survey_scratch(survey, minor), open_scratch(survey, survey->scratch[1], minor) };
+	const int fds[] = { survey_own_file(survey, minor), open_own_file(survey, survey->own_files[1], minor) };
 	uint64_t offsets[2] = { 0 };
 	uint32_t handles[2] = { 0 };
 	int err = import_for_offset(fds[0], dmabuf_fd, &handles[0], &offsets[0]);
@@ -249,7 +249,7 @@ static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_
 int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret)
 {
 	const struct topology *machine = survey->request->machine;
-	bool may_ask = !survey->asks_first;
+	bool may_ask = !survey->has_gpu_without_kfd;
 
 	for (unsigned int i = 0; i < machine->nr_nodes && !may_ask; i++)
 		may_ask = topology_is_gpu(machine->nodes[i]) &&

@@ -44,18 +44,18 @@ struct open_buffer {
 struct survey {
 	const struct share_request *request;
 	struct holder *holders;
-	size_t nr_holders, nr_named; /* those at the beginning that are sorted by name, while handles are added */
+	size_t nr_holders, nr_kfd_holders; /* the first nr_kfd_holders are sorted by name */
 	struct render_objects *objects; /* one for each file */
-	bool *is_another;		/* likewise: not the one with the KFD's address space */
+	bool *without_kfd_vm;		/* likewise: the KFD's address space is that of another file */
 	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;
 	int kfd;			/* of the plugin */
-	int scratch[2][TOPOLOGY_MAX_NODES]; /* by node of the machine, files of its render node; -1: none yet */
+	int own_files[2][TOPOLOGY_MAX_NODES]; /* our own files of each node's render node; -1: not opened */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
 	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
 	bool has_groups;
-	bool asks_first; /* the machine has a GPU of whose memory the KFD must not be asked */
+	bool has_gpu_without_kfd; /* asking the KFD about a buffer of such a GPU crashes the kernel: ask the render node first */
 	struct references *references;
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
 	size_t nr_open;
@@ -106,7 +106,7 @@ static inline struct bo *holder_bo(const struct survey *survey, const struct hol
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other);
 
 /* A file of the render node that holds nothing of anybody; borrowed. -errno without a message. */
-int survey_scratch(struct survey *survey, uint32_t minor);
+int survey_own_file(struct survey *survey, uint32_t minor);
 
 /* What the memory of a dma-buf is on a GPU. */
 struct memory {
@@ -150,13 +150,13 @@ int survey_refuse_memory(pid_t pid, uint32_t minor);
 /* ---- files of render nodes (files.c) ---- */
 
 /* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
-bool files_is_another(const struct survey *survey, size_t process, size_t file);
+bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t file);
 
 /* Whether two files are of one node and one process, and each may be the one with the KFD's address space. */
 bool files_compete(const struct survey *survey, size_t file, size_t other);
 
 /* Whether a process has another file of the node that may as well be the one with the KFD's address space. */
-bool files_may_be_another(const struct survey *survey, size_t file);
+bool files_may_lack_kfd_vm(const struct survey *survey, size_t file);
 
 /* The process that has the KFD's address space in this file of a task without /dev/kfd; nr_processes: none. */
 size_t files_owner(const struct survey *survey, size_t file);
@@ -198,7 +198,7 @@ pid_t strangers_find(const struct strangers *strangers, uint64_t inode);
  * A process that may have the buffer, of which that cannot be seen; or 0. @any: in whatever way, else only by a handle.
  * @far: on GPUs that the buffer is not of, too.
  */
-pid_t strangers_unclear(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+pid_t strangers_suspect(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
 			bool any, bool far);
 
 /* ---- what is written down (decide.c) ---- */

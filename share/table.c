@@ -100,7 +100,7 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 	useconds_t nap = NAP_US;
 
 	for (;; usleep(nap), nap = nap < NAP_MAX_US ? 2 * nap : nap) {
-		/* In this order: whoever counts as done has put its places before. */
+		/* Counts first, then the places: a task raises its count only after its places are stored. */
 		bool all_published = atomic_load(&table->nr_published) >= atomic_load(&table->nr_sharers);
 		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
 

@@ -241,7 +241,7 @@ static int fail_room(const struct cut *cut, const struct process *process)
 
 		if (node)
 			usage_read_vram(sysfs, node, &usage);
-		if (!usage.knows_vram || needed <= usage.vram_free)
+		if (!usage.vram_known || needed <= usage.vram_free)
 			continue;
 		return fail(-ENOMEM,
 			    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64

@@ -239,7 +239,7 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
-	if (usage->knows_vram)
+	if (usage->vram_known)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
 	print_point(limit > LIMIT_BUSY ? POINT_PROBLEM : limit ? POINT_WARNING : POINT_OK, name, advice,
 		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s%s%s",

@@ -185,7 +185,7 @@ static int open_source(struct images *images)
 {
 	struct stat st;
 
-	/* A writer of a FIFO is not waited for; that one that is there writes is. */
+	/* open() must not wait for the writer of a FIFO. Reads wait for the data of a writer that is there. */
 	images->fd = open(images->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (images->fd < 0 || fstat(images->fd, &st) || fcntl(images->fd, F_SETFL, 0))
 		return -errno;

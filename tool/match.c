@@ -56,7 +56,7 @@ static int ask_driver(const struct run *run, const struct kfd_image *kfd, const 
 	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
 	struct kfd_state state = kfd->state;
 
-	if (kfd->render_only)
+	if (kfd->no_kfd)
 		return 0;
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
 		devices[i].user_gpu_id = map->pairs[i].user_gpu_id;

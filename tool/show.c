@@ -89,13 +89,13 @@ struct counts {
 /* @gpu_id: 0: of all. A process without /dev/kfd has nothing of it. */
 static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
 {
-	struct counts counts = { .known = kfd->render_only };
+	struct counts counts = { .known = kfd->no_kfd };
 	struct kfd_state state = kfd->state;
 	struct queue_record queue;
 	struct records records;
 	int r;
 
-	if (kfd->render_only)
+	if (kfd->no_kfd)
 		return counts;
 	state.nr_devices = topology_count_gpus(kfd->nodes);
 	records_begin(&state, &records);
@@ -227,12 +227,12 @@ static void print_process(const struct images *images, const struct image_file *
 
 	print_object(NULL);
 	print_number("pid", "\nprocess ", kfd->state.pid);
-	print_text("%s", kfd->render_only ? ", without /dev/kfd" : "");
+	print_text("%s", kfd->no_kfd ? ", without /dev/kfd" : "");
 	print_string("file", "   ", file->name);
 	print_text("\n");
 	print_writer(&kfd->writer);
 	print_bool("checksum", kfd->has_crc32c);
-	print_bool("render_only", kfd->render_only);
+	print_bool("render_only", kfd->no_kfd);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
 	print_objects(kfd);
 	print_sharing(kfd);

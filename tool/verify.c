@@ -286,7 +286,7 @@ static void verify_process(struct verify *v, const struct image_file *file)
 {
 	const struct topology *nodes = file->kfd->nodes;
 
-	if (file->kfd->render_only && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
+	if (file->kfd->no_kfd && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
 		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
@@ -301,8 +301,8 @@ static bool image_has_checksum(const struct image_file *file)
 }
 
 /*
- * One wrong bit takes a checksum out of an image. That there was one is told by the others, or by what CRIU's plugin
- * does not write: the nodes of a render node's image, and dma-bufs at all.
+ * A single wrong bit can hide the checksum field, and the image then looks as if CRIU's plugin had written it. What only
+ * this plugin writes gives it away: checksums of the others, the nodes of a render node's image, dma-bufs.
  */
 static bool had_checksum(const struct verify *v, const struct image_file *file)
 {
@@ -404,7 +404,7 @@ static void check_sharers(struct verify *v)
 	for (size_t i = 0; i < v->images->nr; i++) {
 		const struct image_file *file = &v->images->files[i];
 
-		nr_files += file->is.kind == IMAGE_RENDER || (file->kfd && !file->kfd->render_only);
+		nr_files += file->is.kind == IMAGE_RENDER || (file->kfd && !file->kfd->no_kfd);
 		if (!file->kfd || !file->kfd->nr_sharers)
 			continue;
 		nr++;

@@ -62,11 +62,11 @@ static void check_vmas(const struct kfd_image *image)
 static void check_rules(const struct kfd_image *image)
 {
 	expect(image->nodes && image->nodes->nr_nodes <= TOPOLOGY_MAX_NODES);
-	if (image->another_file)
+	if (image->without_kfd_vm)
 		return;
 	expect(topology_count_gpus(image->nodes) > 0);
-	expect((image->state.priv_data && image->state.priv_size) == !image->render_only);
-	expect(!image->render_only ||
+	expect((image->state.priv_data && image->state.priv_size) == !image->no_kfd);
+	expect(!image->no_kfd ||
 	       (!image->state.nr_records && !image->state.nr_objects && image->nr_sharers));
 	check_bos(image);
 	check_shares(image);

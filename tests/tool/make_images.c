@@ -270,13 +270,13 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 		.nodes = nodes,
 		.writer = { .plugin = "0.2+0b407ae", .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },
 		.flags = O_RDWR,
-		.render_only = true,
+		.no_kfd = true,
 		.nr_sharers = 1,
 		.nr_files = topology_count_gpus(nodes),
 	};
 
 	for (unsigned int i = 0, files = 0; i < nodes->nr_nodes; i++) {
-		struct render_image file = { .nodes = nodes, .flags = O_RDWR, .another_file = true };
+		struct render_image file = { .nodes = nodes, .flags = O_RDWR, .without_kfd_vm = true };
 
 		if (!topology_is_gpu(nodes->nodes[i]))
 			continue;

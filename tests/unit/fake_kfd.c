@@ -98,7 +98,7 @@ static uint64_t vram_free = UINT64_MAX;
 #define HIGH_END 0xffffffffffbf0000ull
 static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
 static unsigned int nr_traps_set, nr_job_contexts[2]; /* of files of the stopped process */
-static bool is_told; /* of exceptions */
+static bool has_exception_address; /* of exceptions */
 static int job_page = -1;
 /* What PROCESS_INFO says instead, and whose process it is. */
 static struct kfd_ioctl_criu_args claimed;
@@ -356,7 +356,7 @@ void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usa
 {
 	__real_usage_read(sysfs, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		usage[i].knows_vram = vram_free != UINT64_MAX;
+		usage[i].vram_known = vram_free != UINT64_MAX;
 		usage[i].vram_free = vram_free;
 	}
 }
@@ -900,7 +900,7 @@ bool fake_trap_same(void)
 
 bool fake_is_told(void)
 {
-	return is_told;
+	return has_exception_address;
 }
 
 unsigned int fake_traps_set(void)
@@ -923,7 +923,7 @@ static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
 {
 	if (restored.exists)
 		return -EEXIST; /* its queues */
-	is_told = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
+	has_exception_address = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
 	return 0;
 }
 

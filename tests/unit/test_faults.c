@@ -261,7 +261,7 @@ static int dump_mapping(int process_fd)
 static bool has_second_kfd;
 static bool has_tree;	 /* the process has children of several kinds */
 static bool is_replaced; /* criu asks for files: it has written over images of its own by then */
-static bool render_only; /* the process has no /dev/kfd, and objects in a file of a render node */
+static bool no_kfd; /* the process has no /dev/kfd, and objects in a file of a render node */
 
 /* Of criu 4.0 and later, before the task is stopped, and when all are. */
 static int dump_task(void)
@@ -297,9 +297,9 @@ static int dump(void)
 	take_from_task();
 	ret = dump_task();
 	if (ret == -ENOTSUP)
-		ret = dump_mapping(render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
+		ret = dump_mapping(no_kfd ? FAKE_RENDER_FD : FAKE_KFD_FD);
 	is_replaced = !ret;
-	if (!ret && !render_only)
+	if (!ret && !no_kfd)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
@@ -347,7 +347,7 @@ static uint64_t mapped_at; /* of fake_render_vma */
 
 static bool shares_same(void)
 {
-	return render_only ? fake_render_only_same(render_fd, mapped_at) : fake_shares_same(render_fd);
+	return no_kfd ? fake_render_only_same(render_fd, mapped_at) : fake_shares_same(render_fd);
 }
 
 /* A failure shows as a file that cannot be mapped there. */
@@ -364,7 +364,7 @@ static int restore_mapping(const struct fake_vma *vma)
 	mapped_at = offset;
 	if (ret != 1)
 		return ret < 0 ? ret : -1;
-	return (offset == fake_restored_offset(vma) || render_only) && can_be_mapped ? 0 : -1;
+	return (offset == fake_restored_offset(vma) || no_kfd) && can_be_mapped ? 0 : -1;
 }
 
 static bool last_comes_first;
@@ -372,7 +372,7 @@ static bool last_comes_first;
 /* In the order of criu; the files of render nodes may come in any. */
 static int restore_files(void)
 {
-	int ret = render_only ? 0 : restore_file(KFD_ID);
+	int ret = no_kfd ? 0 : restore_file(KFD_ID);
 
 	if (!ret)
 		ret = restore_file(RENDER_ID + last_comes_first);
@@ -387,7 +387,7 @@ static int restore_mappings(void)
 {
 	int ret = 0;
 
-	if (render_only)
+	if (no_kfd)
 		return restore_mapping(&fake_render_vma);
 	for (int i = 0; !ret && i < FAKE_NR_VMAS; i++)
 		ret = restore_mapping(&fake_vmas[i]);
@@ -476,7 +476,7 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 /* Without /dev/kfd there is nothing to run, and the rest is looked at before its files are closed. */
 static bool is_restored(void)
 {
-	return render_only ? !fake_restored_runs() : fake_contents_same() && fake_restored_runs();
+	return no_kfd ? !fake_restored_runs() : fake_contents_same() && fake_restored_runs();
 }
 
 /* What was dumped can be restored, to the last byte. */
@@ -1808,7 +1808,7 @@ TEST(any_failure_of_setting_a_trap_handler_is_reported)
 static void leave_objects(void)
 {
 	fake_render_only();
-	render_only = shares = true;
+	no_kfd = shares = true;
 }
 
 static void objects_come_back(void)

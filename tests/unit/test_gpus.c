@@ -161,7 +161,7 @@ void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usa
 {
 	assert_int_equal(sysfs >= 0, has_sysfs);
 	nr_vram_reads++;
-	usage->knows_vram = usages[node->id].knows_vram;
+	usage->vram_known = usages[node->id].vram_known;
 	usage->vram_free = usages[node->id].vram_free;
 }
 
@@ -337,7 +337,7 @@ static const struct kfd_state needs = { .bos = bos, .nr_bos = 4 };
 
 static void free_vram(unsigned int gpu, uint64_t bytes)
 {
-	usages[GPU + gpu].knows_vram = true;
+	usages[GPU + gpu].vram_known = true;
 	usages[GPU + gpu].vram_free = bytes;
 }
 

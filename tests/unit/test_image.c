@@ -141,12 +141,12 @@ FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 
 FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 {
-	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .another_file = true }, *back = NULL;
+	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .without_kfd_vm = true }, *back = NULL;
 
 	image.flags = O_RDONLY | O_NONBLOCK;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
-	assert_true(back->another_file);
+	assert_true(back->without_kfd_vm);
 	assert_int_equal(back->flags, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(back->state.pid, 42);
 	kfd_image_free(back);
@@ -195,7 +195,7 @@ static void rename_image(const char *kind)
 FIXTURE_TEST(the_image_of_another_file_is_refused)
 {
 	struct kfd_image image = sample_image(), *back = NULL;
-	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .another_file = true }, *node = NULL;
+	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .without_kfd_vm = true }, *node = NULL;
 
 	write_sample();
 	rename_image("kfd");
@@ -373,12 +373,12 @@ FIXTURE_TEST(render_image_comes_back_as_it_was)
 	assert_int_equal(back->minor, 130);
 	assert_int_equal(back->nodes->nr_nodes, 3);
 	assert_int_equal(back->flags, O_RDWR | O_NONBLOCK);
-	assert_false(back->another_file);
+	assert_false(back->without_kfd_vm);
 	render_image_free(back);
 	topology_free(image.nodes);
 }
 
-static int read_back_with(struct render_image *image, int flags, bool another_file)
+static int read_back_with(struct render_image *image, int flags, bool without_kfd_vm)
 {
 	struct render_image *back = NULL;
 	uint8_t *data = NULL;
@@ -386,7 +386,7 @@ static int read_back_with(struct render_image *image, int flags, bool another_fi
 	int err;
 
 	image->flags = flags;
-	image->another_file = another_file;
+	image->without_kfd_vm = without_kfd_vm;
 	assert_int_equal(render_image_pack(image, 7, &data, &size), 0);
 	err = render_image_unpack("flags", data, size, &back);
 	assert_true(err || back->flags == flags);

@@ -111,7 +111,7 @@ static CriuKfd *render_only_message(void)
 		.nr_vmas = 1,
 		.nr_sharers = 1,
 		.nr_files = 1,
-		.render_only = true,
+		.no_kfd = true,
 		.flags = O_RDWR,
 	};
 
@@ -124,15 +124,15 @@ TEST(a_process_without_kfd_comes_back)
 	CriuKfd *msg = kfd_message();
 
 	assert_non_null(back);
-	assert_true(back->render_only);
+	assert_true(back->no_kfd);
 	assert_int_equal(back->state.nr_bos, NR_BOS - 2);
 	assert_int_equal(back->state.nr_records, 0);
 	assert_null(back->state.priv_data);
 	kfd_image_free(back);
 	/* Others do not say anything of it. */
-	assert_false(msg->has_render_only);
+	assert_false(msg->has_no_kfd);
 	back = message_unpack(msg);
-	assert_false(back->render_only);
+	assert_false(back->no_kfd);
 	kfd_image_free(back);
 }
 
@@ -163,7 +163,7 @@ TEST(contradictions_without_kfd_are_refused)
 	refused(render_only_message(), msg->num_of_objects = 2, "without /dev/kfd, and has 0 BOs, 2 objects");
 	refused(render_only_message(), msg->shared_mem_size = 4096, "without /dev/kfd, and has 0 BOs");
 	refused(render_only_message(), msg->vmas[0]->minor = 0, "without /dev/kfd, and has a mapping of it at 0x1000");
-	refused(render_only_message(), msg->has_another_file = msg->another_file = true,
+	refused(render_only_message(), msg->has_without_kfd_vm = msg->without_kfd_vm = true,
 		"is of another file of /dev/kfd of a process without one");
 	refused(render_only_message(), nobody_shares(msg), "without /dev/kfd, and does not say how many share");
 	refused(render_only_message(), msg->nr_files = 0, "is of 1 processes that share buffers, and of no file");

@@ -649,7 +649,7 @@ static void eight_gpus(const char *done, const char *others, uint64_t others_fre
 
 		process->work[GPU + i].has_queues = done[i] == 'q';
 		process->work[GPU + i].vram_needed = done[i] == '.' ? 0 : done[i] == 'c' ? GIB : 50 * GIB;
-		usage->knows_vram = true;
+		usage->vram_known = true;
 		usage->has_queues = others[i] == 'q';
 		usage->vram_free = others[i] == 'q' ? others_free : 64 * GIB;
 	}
@@ -721,8 +721,8 @@ FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
 	memset(&candidates, 0, sizeof(candidates));
 	memset(&choices, 0, sizeof(choices));
 	process.work[GPU].vram_needed = 10 * GIB;
-	candidates.usage[GPU] = (struct gpu_usage){ .knows_vram = true, .vram_free = 9 * GIB + 1 };
-	candidates.usage[GPU + 1] = (struct gpu_usage){ .knows_vram = true, .vram_free = 10 * GIB };
+	candidates.usage[GPU] = (struct gpu_usage){ .vram_known = true, .vram_free = 9 * GIB + 1 };
+	candidates.usage[GPU + 1] = (struct gpu_usage){ .vram_known = true, .vram_free = 10 * GIB };
 	assert_int_equal(choose(&process), 0);
 	assert_pair(0, 0xa0, 0xb1);
 	assert_pair(1, 0xa1, 0xb0);
@@ -748,7 +748,7 @@ FIXTURE_TEST(match_asks_for_the_room_of_partitions_together)
 			process.work[GPU + i].vram_needed = 100 * GIB;
 		set_prop(node_of(local, GPU + i), TOPOLOGY_GFX_TARGET_VERSION, 90402);
 		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, (1 + i / 2) << 8 | i % 2);
-		candidates.usage[GPU + i] = (struct gpu_usage){ .knows_vram = true, .vram_free = 150 * GIB };
+		candidates.usage[GPU + i] = (struct gpu_usage){ .vram_known = true, .vram_free = 150 * GIB };
 	}
 	set_prop(node_of(saved, GPU), TOPOLOGY_GFX_TARGET_VERSION, 90402);
 	set_prop(node_of(saved, GPU + 1), TOPOLOGY_GFX_TARGET_VERSION, 90402);

@@ -156,7 +156,7 @@ static void random_use(struct test_case *c)
 		c->usage[i] = (struct gpu_usage){ has_queues, !one_of(8), (has_queues ? below(9) : 8) * GIB };
 		/* What is free is that of the whole device. */
 		if (i && topology_same_device(c->local->nodes[i], c->local->nodes[i - 1])) {
-			c->usage[i].knows_vram = c->usage[i - 1].knows_vram;
+			c->usage[i].vram_known = c->usage[i - 1].vram_known;
 			c->usage[i].vram_free = c->usage[i - 1].vram_free;
 		}
 	}
@@ -278,7 +278,7 @@ static bool pair_fits(const struct test_case *c, unsigned int saved, unsigned in
 
 static bool room_fits(const struct test_case *c, unsigned int saved, unsigned int local)
 {
-	if (!c->options.work || !c->options.usage || !c->usage[local].knows_vram)
+	if (!c->options.work || !c->options.usage || !c->usage[local].vram_known)
 		return true;
 	return c->work[saved].vram_needed <= c->usage[local].vram_free;
 }
@@ -361,7 +361,7 @@ static bool device_fits(const struct test_case *c, const struct map *map)
 	unsigned int local = map->local[map->nr - 1];
 	uint64_t needed = 0;
 
-	if (!c->options.work || !c->options.usage || !c->usage[local].knows_vram ||
+	if (!c->options.work || !c->options.usage || !c->usage[local].vram_known ||
 	    c->options.relaxed[MATCH_CHECK_VRAM_SIZE])
 		return true;
 	for (unsigned int i = 0; i < map->nr; i++)

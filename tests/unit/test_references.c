@@ -85,7 +85,7 @@ int __wrap_fdinfo_value(int fd, const char *name, char *text, size_t size)
 	return 0;
 }
 
-int survey_scratch(struct survey *survey, uint32_t minor)
+int survey_own_file(struct survey *survey, uint32_t minor)
 {
 	(void)survey;
 	(void)minor;

@@ -300,7 +300,7 @@ FIXTURE_TEST(files_of_one_node_are_probed_once_to_tell_them_apart)
 	assert_int_equal(survey_init(&survey, &request), 0);
 	assert_int_equal(collect_all(&survey), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
-		assert_int_equal(survey.is_another[i], i != 2);
+		assert_int_equal(survey.without_kfd_vm[i], i != 2);
 	assert_int_equal(survey.objects[2].nr_syncobjs, 1);
 	assert_int_equal(nr_probed, ARRAY_SIZE(file));
 }

@@ -61,7 +61,7 @@ int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
 	return 0;
 }
 
-int survey_scratch(struct survey *survey, uint32_t minor)
+int survey_own_file(struct survey *survey, uint32_t minor)
 {
 	(void)survey;
 	assert_int_equal(minor, home);

@@ -275,7 +275,7 @@ void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usa
 {
 	(void)sysfs;
 	(void)node;
-	usage->knows_vram = true;
+	usage->vram_known = true;
 	usage->vram_free = model->room;
 }
 

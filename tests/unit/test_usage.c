@@ -128,7 +128,7 @@ FIXTURE_TEST(free_memory_is_what_the_driver_says_of_the_device)
 	put("1073741824\n", "bus/pci/devices/0001:c1:01.1/mem_info_vram_total");
 	put("1073741825\n", "bus/pci/devices/0001:c1:01.1/mem_info_vram_used");
 	usage_read(sysfs, machine, usage);
-	assert_true(usage[GPU].knows_vram && usage[GPU + 1].knows_vram);
+	assert_true(usage[GPU].vram_known && usage[GPU + 1].vram_known);
 	assert_int_equal(usage[GPU].vram_free, 34342961152 - 1073741824);
 	assert_int_equal(usage[GPU + 1].vram_free, 0);
 }
@@ -137,11 +137,11 @@ FIXTURE_TEST(memory_is_unknown_where_the_driver_says_half_or_nothing)
 {
 	put("34342961152\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_total");
 	usage_read(sysfs, machine, usage);
-	assert_false(usage[GPU].knows_vram || usage[GPU + 1].knows_vram);
+	assert_false(usage[GPU].vram_known || usage[GPU + 1].vram_known);
 	put("1\n", "bus/pci/devices/0000:c1:01.0/mem_info_vram_used");
 	set_prop(machine->nodes[GPU], TOPOLOGY_CPU_CORES_COUNT, 8);
 	usage_read(sysfs, machine, usage);
-	assert_false(usage[GPU].knows_vram);
+	assert_false(usage[GPU].vram_known);
 }
 
 FIXTURE_TEST(without_sysfs_nothing_is_known)
@@ -149,7 +149,7 @@ FIXTURE_TEST(without_sysfs_nothing_is_known)
 	memset(usage, 0xff, sizeof(usage));
 	usage_read(-1, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
-		assert_false(usage[i].has_queues || usage[i].knows_vram);
+		assert_false(usage[i].has_queues || usage[i].vram_known);
 }
 
 FIXTURE_TEST(processes_that_have_ended_are_counted)
