@@ -26,9 +26,9 @@ void share_task_done(struct share_task *task)
 	*task = (struct share_task){ 0 };
 }
 
-int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects)
+int share_add_file(struct share_task *task, int token, uint32_t minor, struct render_objects *objects)
 {
-	if (array_add(task->files, task->nr_files, (struct share_file){ kept, minor, *objects }))
+	if (array_add(task->files, task->nr_files, (struct share_file){ token, minor, *objects }))
 		return -ENOMEM;
 	*objects = (struct render_objects){ 0 };
 	atomic_fetch_add(&task->table->nr_files, 1);
@@ -224,7 +224,7 @@ static int map_again(const struct target *target)
 
 static int attach_objects(const struct share_task *task, const struct share_file *file)
 {
-	_cleanup_close_ int fd = criu_kept_file(file->kept);
+	_cleanup_close_ int fd = criu_kept_file(file->token);
 	_cleanup_(share_open_done) struct share_open open = { 0 };
 	const struct target target = { task, file, fd, &open };
 	int err;

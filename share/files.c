@@ -99,21 +99,21 @@ size_t files_owner(const struct survey *survey, size_t file)
 	return i;
 }
 
-int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uint64_t offset)
+int share_kept_file(const struct share_task *task, uint32_t minor, int token, uint64_t offset)
 {
 	for (size_t i = 0; i < task->nr_files; i++) {
 		const struct share_file *file = &task->files[i];
 		_cleanup_close_ int fd = -1, usual = -1;
 
-		if (file->minor != minor || file->kept == kept)
+		if (file->minor != minor || file->token == token)
 			continue;
-		usual = criu_kept_file(kept);
+		usual = criu_kept_file(token);
 		if (usual < 0 || can_map(usual, offset))
 			break;
-		fd = criu_kept_file(file->kept);
+		fd = criu_kept_file(file->token);
 		if (fd >= 0 && can_map(fd, offset))
-			return file->kept;
+			return file->token;
 	}
 	fail_clear(); /* a file that is not there was only looked for */
-	return kept;
+	return token;
 }

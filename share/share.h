@@ -114,7 +114,7 @@ struct gpu {
 
 /* A file of a render node that the task has, as criu keeps it. */
 struct share_file {
-	int kept;
+	int token;
 	uint32_t minor; /* on this machine */
 	struct render_objects objects;
 };
@@ -145,13 +145,13 @@ int share_make(struct share_task *task, int kfd);
 int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
-int share_add_file(struct share_task *task, int kept, uint32_t minor, struct render_objects *objects);
+int share_add_file(struct share_task *task, int token, uint32_t minor, struct render_objects *objects);
 
 /*
- * The file through which the CPU can map what is at @offset of a render node, by criu's numbers: @kept, unless only
+ * The file through which the CPU can map what is at @offset of a render node, by criu's numbers: @token, unless only
  * another file of the task has a handle of it.
  */
-int share_kept_file(const struct share_task *task, uint32_t minor, int kept, uint64_t offset);
+int share_kept_file(const struct share_task *task, uint32_t minor, int token, uint64_t offset);
 
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,

@@ -46,9 +46,9 @@ int share_table_begin(struct share_table *table, uint32_t nr_sharers)
 }
 
 /* criu keeps a bundle of dma-bufs: its number and the place in it, from 1 on. */
-static int place_of(int kept, size_t index)
+static int place_of(int token, size_t index)
 {
-	return kept * (int)BUNDLE_MAX + (int)index + 1;
+	return token * (int)BUNDLE_MAX + (int)index + 1;
 }
 
 static int put_place(struct share_table *table, uint32_t buffer, int place)
@@ -62,17 +62,17 @@ static int put_place(struct share_table *table, uint32_t buffer, int place)
 
 int share_batch_publish(struct share_batch *batch, struct share_table *table)
 {
-	int kept, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
+	int token, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
 
 	if (bundle < 0)
 		return fail(bundle, "cannot send the dma-bufs of %zu buffers to other processes: %m", batch->nr);
 	if (!batch->nr)
 		return 0;
-	kept = criu_keep_file(bundle);
-	if (kept < 0)
-		return kept;
+	token = criu_keep_file(bundle);
+	if (token < 0)
+		return token;
 	for (size_t i = 0; i < batch->nr; i++) {
-		int err = put_place(table, batch->buffers[i], place_of(kept, i));
+		int err = put_place(table, batch->buffers[i], place_of(token, i));
 
 		if (err)
 			return err;
@@ -128,12 +128,12 @@ void share_open_done(struct share_open *open)
 
 static int open_all(struct share_open *open, int place)
 {
-	int kept = (place - 1) / (int)BUNDLE_MAX;
+	int token = (place - 1) / (int)BUNDLE_MAX;
 	_cleanup_close_ int bundle = -1;
 
 	share_open_done(open);
-	bundle = criu_kept_file(kept);
-	open->place = place_of(kept, 0);
+	bundle = criu_kept_file(token);
+	open->place = place_of(token, 0);
 	return bundle < 0 ? bundle : bundle_get(bundle, open->fds, &open->nr);
 }
 
@@ -171,12 +171,12 @@ int share_table_let_go(struct share_table *table)
 	int last = -1;
 
 	for (size_t buffer = 1; buffer <= IMAGE_MAX_NUMBER; buffer++) {
-		int place = atomic_load(&table->place[buffer]), kept = (place - 1) / (int)BUNDLE_MAX;
-		int err = place && kept != last ? criu_let_go(kept) : 0;
+		int place = atomic_load(&table->place[buffer]), token = (place - 1) / (int)BUNDLE_MAX;
+		int err = place && token != last ? criu_let_go(token) : 0;
 
 		if (err)
 			return err;
-		last = place ? kept : last;
+		last = place ? token : last;
 	}
 	return 0;
 }
