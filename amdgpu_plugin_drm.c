@@ -73,9 +73,6 @@ _Static_assert(sizeof(struct gem_va) == 64, "ABI");
 /* Clearing takes microseconds; a GPU that hangs is reset after some seconds. */
 #define CLEAR_SECONDS 20
 
-/* The smallest object. */
-#define PAGE_BYTES 4096u
-
 /* How often a list is asked for again that has grown meanwhile; the tasks are stopped, so it should not. */
 #define LIST_TRIES 8
 

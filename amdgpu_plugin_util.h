@@ -200,6 +200,9 @@ static inline uint64_t round_up(uint64_t n, uint64_t unit)
  */
 int parse_digits(const char *text, int base, uint64_t max, const char **end, uint64_t *ret);
 
+#define PAGE_BYTES	4096u
+#define HUGE_PAGE_BYTES (2u << 20)
+
 /* The length in front of an image's payload, little endian. */
 #define LENGTH_PREFIX_BYTES 8
 void length_prefix_put(uint8_t prefix[LENGTH_PREFIX_BYTES], uint64_t length);

@@ -13,7 +13,6 @@
 #include "checkpoint/internal.h"
 #include "kernel/kernel.h"
 
-#define PAGE_BYTES  4096u
 #define RESULT_AT   2048u /* in the page, behind the commands */
 _Static_assert(RESULT_AT + 16 <= DRM_PROBE_BYTES, "");
 #define JOB_SECONDS 10

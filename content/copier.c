@@ -18,8 +18,6 @@
 #include "content/sdma.h"
 #include "amdgpu_plugin_util.h"
 
-#define PAGE_BYTES	4096u
-#define HUGE_PAGE_BYTES (2u << 20)
 /* Holes shorter than this are not looked for, see content/pagesio.c: bounds the packets of a slot. */
 #define FILL_BYTES_MIN	(64u << 10)
 /* A slot smaller than this is not worth more than one ring. */

@@ -18,7 +18,6 @@
 #include <sys/sysmacros.h>
 
 #define BLOCK			LAYOUT_BLOCK_BYTES
-#define HUGE_PAGE_BYTES		(2u << 20)
 /* For a file in memory, two slots for each lane: there is no disk to wait for, and what fits in a cache is copied faster. */
 #define STAGING_BYTES_IN_MEMORY (12u << 20)
 

@@ -9,7 +9,6 @@
 #include "content/layout.h"
 
 #define STAGING_BYTES_MAX (128u << 20)
-#define HUGE_PAGE_BYTES	  (2u << 20)
 /* With n windows, the first copy and the last transfer, which nothing overlaps with, cost about 2/n of the time. */
 #define WINDOWS_WANTED	  128
 /* Less is not worth a submission. */

@@ -11,7 +11,6 @@
 #include "amdgpu_plugin_util.h"
 
 #define KFD_NUMBER	 "/sys/class/kfd/kfd/dev"
-#define DRM_MAJOR	 226
 #define RENDER_MINOR_MIN 128
 
 bool device_kfd_number(dev_t *ret)

@@ -16,6 +16,9 @@
 
 /* Where the KFD keeps the topology. */
 #define SYSFS_TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
+/* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
+#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
+#define DRM_MAJOR 226 /* drivers/gpu/drm/drm_drv.c */
 
 /*
  * Reads what lies below root (".../kfd/topology": generation_id, nodes/N/...).

@@ -28,7 +28,6 @@ int mount_private(const char *type)
 	return fd < 0 ? -errno : fd;
 }
 
-#define DRM_MAJOR   226
 #define RENDER_NODE "/dev/dri/renderD%u"
 
 /* What libdrm looks for. */

@@ -19,9 +19,6 @@
 #define INITIAL_USER_NS "user:[4026531837]"
 #define INITIAL_PID_NS	"pid:[4026531836]"
 
-/* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
-#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
-
 /* ---- tasks ---- */
 
 /* The last number in a line of /proc/PID/status, 0 when there is no such line. */

@@ -19,7 +19,6 @@
 #define CREATE_COHERENT	    (1ull << 13)
 #define CREATE_UNCACHED	    (1ull << 14)
 #define CREATE_EXT_COHERENT (1ull << 15)
-#define PAGE_BYTES 4096u
 /* The driver sets these on every object and, before Linux 6.18, refuses them from user space: cleared, and wiped when freed. */
 #define CREATE_FORCED (AMDGPU_GEM_CREATE_VRAM_CLEARED | (1ull << 9))
 

@@ -15,7 +15,6 @@
 #include "share/survey.h"
 
 #define DRI	      "/sys/kernel/debug/dri"
-#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
 struct stranger {
 	uint64_t inode; /* of a dma-buf that it has, by whatever name */

@@ -13,8 +13,6 @@
 
 #include "amdgpu_plugin_util.h"
 
-#define HUGE_PAGE_BYTES (2u << 20)
-
 struct ring {
 	struct reference_stream *stream;
 	uint8_t *buffers;

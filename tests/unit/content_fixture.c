@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "content_fixture.h"
+#include "amdgpu_plugin_util.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,6 @@
 
 #include "fake_drm.h"
 
-#define PAGE_BYTES   4096u
 #define PREFIX_BYTES 8u
 
 #define NEED(condition)                                                                                      \

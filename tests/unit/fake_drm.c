@@ -26,7 +26,6 @@
 #include "fake_drm.h"
 #include "fake_drm_internal.h"
 
-#define PAGE_BYTES 4096u
 #define VA_START   0x10000u
 #define VA_END	   (1ull << 47)
 
