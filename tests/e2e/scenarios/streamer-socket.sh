@@ -16,6 +16,7 @@ for name in streamer-capture.sock streamer-serve.sock; do
 	EOF
 	chmod 755 "$work/with-$name"
 	gpujob=$work/with-$name job_start --vram 64K --gtt 64K --userptr 64K
+	process_shape >"$work/shape"
 	dump --leave-running
 	job_goes
 	dump
