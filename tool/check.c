@@ -134,16 +134,21 @@ static bool criu_saves(const char *link, const struct stat *st)
 	return false;
 }
 
+static const char *unsaved_advice(const char *link)
+{
+	if (strstr(link, "io_uring"))
+		return "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile";
+	if (strstr(link, "/infiniband/"))
+		return "Keep the program from RDMA: NCCL_IB_DISABLE=1 (RCCL), UCX_TLS=self,sm,tcp (UCX)";
+	return "criu saves it only with a plugin for it: end its use";
+}
+
 static void say_unsaved(struct task *task, const char *link, const char *how)
 {
 	if (!strcmp(task->said, link))
 		return;
 	snprintf(task->said, sizeof(task->said), "%s", link);
-	print_point(POINT_PROBLEM, task->name,
-		    strstr(link, "io_uring") ?
-			    "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile" :
-			    "criu saves it only with a plugin for it: end its use",
-		    "has %s %s, which cannot be saved", link, how);
+	print_point(POINT_PROBLEM, task->name, unsaved_advice(link), "has %s %s, which cannot be saved", link, how);
 }
 
 static void check_open_file(struct check *c, struct task *task, const char *link, const struct stat *st)
@@ -208,7 +213,7 @@ static void check_render_file(struct check *c, const struct task_file *file)
 
 	if (!drm_lists_objects(file->fd) && !drm_count_objects(file->fd, &nr_objects) && nr_objects)
 		print_point(POINT_PROBLEM, task->name,
-			    "Use Linux 6.18 or later, or keep the program from such memory: README, \"Processes\"",
+			    "Use Linux 6.18 or later, or keep the program from such memory: criu-plugin-amdgpu(1), SHARED BUFFERS",
 			    "has %u buffers of renderD%u itself (VMM, IPC of ROCm 7.2, graphics), which this kernel does "
 			    "not list", nr_objects, file->minor);
 	if (!task->uses_gpus && !drm_count_contexts(file->fd, &nr_contexts) && nr_contexts)
