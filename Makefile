@@ -15,6 +15,7 @@ PLUGINDIR ?= $(or $(shell criu --help 2>/dev/null | sed -n 's,.*plugin directory
 BINDIR ?= /usr/bin
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
 MANDIR ?= /usr/share/man
+SYSCONFDIR ?= /etc
 BUILD ?= build
 # Where the project is and takes reports. When set, --help, the pages and the packages say it.
 HOMEPAGE ?=
@@ -121,6 +122,8 @@ ifeq ($(CONFIG_AMDGPU),y)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
 	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL) tool/checkpointctl-amdgpu
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
+	[ -e $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf ] || \
+		install -D -m 644 -t $(DESTDIR)$(SYSCONFDIR)/criu amdgpu_plugin.conf
 	for page in $(MAN_PAGES); do \
 		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
 	if [ -e $(BUILD)/man/$(TOOL).1 ]; then ln -sf $(TOOL).1 $(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1; fi
@@ -132,8 +135,27 @@ ifeq ($(CONFIG_AMDGPU),y)
 	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) $(DESTDIR)$(BINDIR)/checkpointctl-amdgpu \
 		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%) \
 		$(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1
+	! cmp -s amdgpu_plugin.conf $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf || rm $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf
 endif
 .PHONY: uninstall
+
+homepage:
+	@echo '$(or $(HOMEPAGE),this copy has no address: it is where you got the copy)'
+.PHONY: homepage
+
+# The archive of a release, of the last commit. It has the address, so that all that is built from it has it.
+VERSION := $(shell sed -n 's/^\#define NUMBER "\(.*\)"/\1/p' amdgpu_plugin_version.c)
+DIST := criu-plugin-amdgpu-$(VERSION)
+dist:
+	rm -rf $(BUILD)/dist
+	mkdir -p $(BUILD)/dist
+	git archive --prefix=$(DIST)/ HEAD | tar -x -C $(BUILD)/dist
+	sed -i 's,^HOMEPAGE ?=.*,HOMEPAGE ?= $(HOMEPAGE),' $(BUILD)/dist/$(DIST)/Makefile
+	$(if $(HOMEPAGE),printf 'version=4\n$(HOMEPAGE)/tags .*/v?(\d\S*)\.tar\.gz\n' >$(BUILD)/dist/$(DIST)/debian/watch)
+	tar -C $(BUILD)/dist --sort=name --owner=0 --group=0 --mtime=@$$(git log -1 --format=%ct) -c $(DIST) | gzip -n >$(BUILD)/dist/$(DIST).tar.gz
+	rm -r $(BUILD)/dist/$(DIST)
+	@echo $(BUILD)/dist/$(DIST).tar.gz
+.PHONY: dist
 
 # Not there when only the plugin was laid into another tree.
 -include tests/hardware/hardware.mk tests/tests.mk

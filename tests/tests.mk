@@ -40,10 +40,11 @@ include tests/bench/share.mk
 
 unit-build: $(UNIT_TESTS:%=$(BUILD)/unit-asan/%) $(TSAN_TESTS:%=$(BUILD)/unit-tsan/%)
 unit-plain-build: $(UNIT_TESTS:%=$(BUILD)/unit-plain/%)
-# Not a test by itself: tests/unit/docs compares its output with the documents.
+# No tests by themselves: tests/unit/docs compares what they print with the documents.
 print_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
-$(eval $(call UNIT_RULES,print_settings,plain))
-unit-build: $(BUILD)/unit-plain/print_settings
+print_support_SRCS := $(test_limits_SRCS)
+$(foreach p,print_settings print_support,$(eval $(call UNIT_RULES,$(p),plain)))
+unit-build: $(BUILD)/unit-plain/print_settings $(BUILD)/unit-plain/print_support
 unit: unit-build
 	tests/check unit
 # The name under which CRIU's tree builds and runs the plugin's unit tests.

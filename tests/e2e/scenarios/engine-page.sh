@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# The commands of tests/e2e/containers.md do what the page says
+# The commands of docs/containers.md do what the page says
 # gpus: 2xmi100
 # userland: engines
 # host: changed, by the engine and its daemons
@@ -10,7 +10,7 @@
 # shellcheck source=tests/e2e/engines.sh
 . "$top/tests/e2e/engines.sh"
 
-page=$top/tests/e2e/containers.md
+page=$top/docs/containers.md
 
 # page_block SECTION NUMBER: the commands of a section's block; nothing: there is none
 page_block() {
