@@ -51,3 +51,16 @@ bench-native: $(CONTENT_BENCH)
 .PHONY: bench-native
 
 -include $(wildcard $(BUILD)/bench/*.d)
+
+# Bars from the tables of README.md here; rates over time where "make bench" has left them.
+PICTURES := docs/img
+pictures:
+	mkdir -p $(PICTURES)
+	for what in dump restore; do awk -v section="bench-peer: against" -v what=$$what \
+		-v title="seconds of a $$what, GPU and disk at 20 MB/s each" -f tests/bench/bars.awk tests/bench/README.md \
+		>$(PICTURES)/peer-$$what.svg || exit 1; done
+	awk -v section="bench-ranks: time" -v what=ranks -v title="time by number of processes, relative to one process" \
+		-f tests/bench/bars.awk tests/bench/README.md >$(PICTURES)/ranks.svg
+	for what in dump restore; do [ ! -e $(BUILD)/bench/two-gpus-$$what.svg ] || \
+		cp $(BUILD)/bench/two-gpus-$$what.svg $(PICTURES)/; done
+.PHONY: pictures
