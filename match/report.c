@@ -265,7 +265,7 @@ int report_refusal(const struct match *m, const struct crowd *crowd)
 {
 	struct text text = { .len = 0 };
 
-	add(&text, "no map of %u saved GPUs to %u local ones (%u more may not be used by the process, %u are hidden): ",
+	add(&text, "cannot place %u saved GPUs on %u local ones (%u more may not be used by the process, %u are hidden): ",
 	    m->nr_saved, m->nr_local, topology_count_gpus(m->local) - m->nr_local, m->local->nr_hidden);
 	if (!explain_unfit(m, &text)) {
 		if (crowd->is_there)

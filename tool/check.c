@@ -258,7 +258,8 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 	enum point_state loss = c->try ? POINT_WARNING : POINT_PROBLEM;
 	unsigned int nr_opened = count_opened(c, task);
 
-	print_point(POINT_OK, task->name, NULL, "sees %u GPUs, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
+	print_point(POINT_OK, task->name, NULL, "sees %u GPU%s, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
+		    kfd->nr_gpus == 1 ? "" : "s",
 		    kfd->nr_queues, kfd->vram_bytes >> 20);
 	if (kfd->nr_contexts)
 		print_point(POINT_PROBLEM, task->name, "Wait until the program has closed it",
@@ -369,8 +370,8 @@ static int check_tree(struct check *c, const char *images_dir)
 	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
 	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);
 	print_text("\n%s\n", print_has_problem() ? "would not be dumped"
-						 : "would be dumped, as far as can be seen from outside: imports of "
-						   "buffers and what runs in queues cannot");
+						 : "would be dumped, as far as can be seen from outside: shared "
+						   "buffers and running GPU kernels cannot be seen");
 	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }
 

@@ -39,8 +39,10 @@ void check_permissions(void);
 /* A point about the directory of images, of which a dump needs so many bytes. */
 void check_images_dir(const char *directory, uint64_t needed_bytes);
 
-/* Of a GPU: "gfx90a" and "0000:c1:00.0"; "" where it is not said. */
+/* Of a GPU: "AMD Instinct MI210" or what the KFD calls it; "gfx90a" and "0000:c1:00.0", "" where it is not said. */
 #define NODE_TEXT_MAX 32
+#define PRODUCT_TEXT_MAX 64
+const char *product_text(const struct topology_node *node, char text[PRODUCT_TEXT_MAX]);
 const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX]);
 

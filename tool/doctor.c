@@ -198,7 +198,7 @@ static void check_cgroups(void)
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = !strcmp(line, "nodev\tcgroup2\n");
 	if (found)
-		print_point(POINT_OK, "cgroups", NULL, "the kernel has version 2");
+		print_point(POINT_OK, "cgroups", NULL, "version 2");
 	else
 		print_point(POINT_WARNING, "cgroups", "Use a kernel with cgroup v2",
 			    "no version 2: a process is restored only where it would see exactly as many GPUs as it had");
@@ -235,15 +235,18 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 	const char *advice = limit == LIMIT_LOSS ?
 				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same" :
 				     "See KERNELS in criu-plugin-amdgpu(1)";
-	char name[32], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
+	char name[32], product[PRODUCT_TEXT_MAX], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
+	char xccs[32] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
 
 	snprintf(name, sizeof(name), "gpu %#x", topology_gpu_id(node));
+	if (nr_xcc > 1)
+		snprintf(xccs, sizeof(xccs), ", %" PRIu64 " XCCs", nr_xcc);
 	if (usage->vram_known)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
 	print_point(limit > LIMIT_BUSY ? POINT_PROBLEM : limit ? POINT_WARNING : POINT_OK, name, advice,
-		    "%s %s, %" PRIu64 " XCC%s in a partition, renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s%s%s",
-		    node->name, gfx_text(node, gfx), nr_xcc ? nr_xcc : 1, nr_xcc > 1 ? "s" : "",
+		    "%s (%s%s), renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s%s%s",
+		    product_text(node, product), gfx_text(node, gfx), xccs,
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
 		    usage->has_queues ? ", in use" : "",
 		    limit <= LIMIT_BUSY ? "its queues can be restored" : "",

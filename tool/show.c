@@ -17,6 +17,22 @@ const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 	return text;
 }
 
+/* From libdrm's list, "ID,\tREVISION,\tNAME"; else the KFD's name: some ids are those of several products. */
+const char *product_text(const struct topology_node *node, char text[PRODUCT_TEXT_MAX])
+{
+	_cleanup_fclose_ FILE *f = fopen("/usr/share/libdrm/amdgpu.ids", "re");
+	char line[256], name[PRODUCT_TEXT_MAX];
+	unsigned int id, nr = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%x, %*x, %63[^\n]", &id, name) == 2 &&
+		    id == topology_get(node, TOPOLOGY_DEVICE_ID) && !nr++)
+			snprintf(text, PRODUCT_TEXT_MAX, "%s", name);
+	if (nr != 1)
+		snprintf(text, PRODUCT_TEXT_MAX, "%s", node->name);
+	return text;
+}
+
 const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 {
 	uint64_t domain = topology_get(node, TOPOLOGY_DOMAIN), location = topology_get(node, TOPOLOGY_LOCATION_ID);

@@ -559,16 +559,16 @@ static enum image_state verdict(const struct verify *v)
 static void print_verdict(const struct verify *v)
 {
 	print_number("images_number", "images: ", v->nr_images);
-	print_number("image_checksums", ", with a right checksum of themselves: ", v->nr_image_checksums);
+	print_number("image_checksums", ", with a correct checksum: ", v->nr_image_checksums);
 	print_number("buffers_number", "\nbuffers with contents: ", v->nr_buffers);
-	print_number("buffer_checksums", ", with a checksum that was compared: ", v->nr_checksums);
+	print_number("buffer_checksums", ", checksums compared: ", v->nr_checksums);
 	print_number("without_checksum", ", without one: ", v->nr_without);
 	print_bytes("content_bytes", ", read: ", v->content_bytes);
 	print_bool("files_listed", v->knows_files);
 	if (!v->knows_files)
 		print_text("\ncriu's files.img is not there: images that nothing else refers to are not missed");
-	print_string("verdict", "\n", image_state_word(verdict(v)));
-	print_text(": the GPU's part. criu's own images are not checked\n");
+	print_string("verdict", "\nGPU part: ", image_state_word(verdict(v)));
+	print_text(". criu's own images were not checked\n");
 }
 
 static int refuse_pipe(const char *path)

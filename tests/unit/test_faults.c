@@ -468,7 +468,7 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	if (fake_drm_live_objects() || fake_drm_violation())
 		complain("call %u, %s: %zu GPU objects left; %s", nth, call, fake_drm_live_objects(), fake_drm_violation());
 	/* criu itself has words for a file that is nobody's; why no GPUs match takes several lines. */
-	if (*ret && log_errors != (*ret != -ENOTSUP) && !strstr(log_text, "no map of "))
+	if (*ret && log_errors != (*ret != -ENOTSUP) && !strstr(log_text, "cannot place "))
 		complain("call %u, %s: failed with %u error lines", nth, call, log_errors);
 	return call;
 }
@@ -632,7 +632,7 @@ static bool lack_memory_in_restore(unsigned int nth)
 	int ret;
 
 	call = run(restore, nth, ENOMEM, &ret);
-	if (strstr(log_text, "no map of "))
+	if (strstr(log_text, "cannot place "))
 		complain("call %u, %s: a lack of memory is taken for a lack of GPUs", nth, call);
 	return call != NULL;
 }

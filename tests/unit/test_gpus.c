@@ -356,7 +356,7 @@ FIXTURE_TEST(both_numbers_are_told_where_all_are_too_full)
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 3 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
-	assert_logged("no map of 1 saved GPUs");
+	assert_logged("cannot place 1 saved GPUs");
 	assert_logged("free VRAM, wanted at least 1100 MiB (KFD_VRAM_SIZE_CHECK=0 accepts it): local 0x1000 (1099 MiB) "
 		      "0x1001 (3 MiB)");
 	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;
@@ -607,7 +607,7 @@ FIXTURE_TEST(what_no_gpu_can_be_is_refused_at_once)
 
 	images_are(three, NULL, 1);
 	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
-	assert_logged("no map of 3 saved GPUs to 2 local ones");
+	assert_logged("cannot place 3 saved GPUs on 2 local ones");
 	assert_int_equal(precheck_images(machine, &settings, shared, false, &largest), 0);
 	/* Another process of the directory has a chance. */
 	log_clear();

@@ -24,7 +24,7 @@ version=$(criu --version | sed -n 's/^Version: //p')
 says 0 "^ok +criu: version $version\$" doctor
 says 0 '^ok +plugin: /.*/amdgpu_plugin.so, version [0-9]' doctor
 says 0 '^ok +driver: Linux .* with a KFD that can checkpoint' doctor
-says 0 '^ok +gpu 0x[0-9a-f]+: .* gfx908, 1 XCC in a partition, renderD.*its queues can be restored' doctor
+says 0 '^ok +gpu 0x[0-9a-f]+: .*gfx908\), renderD.*its queues can be restored' doctor
 says 0 '^ok +settings: all have their defaults' doctor
 topology_says 's/^fw_version .*/fw_version 64/'
 cp -r /sys/class/kfd/kfd/topology "$work/machine"
@@ -39,8 +39,8 @@ says 0 'written by   plugin [0-9.]+(\+[0-9a-f]+(-dirty)?)?, criu .*hooks: [0-9]+
 says 0 'queues: compute [0-9]+, SDMA [1-9][0-9]*, events: [0-9]+' show "$images"
 says 0 'VRAM: [0-9]+, [0-9.]+ [KM]iB$' show "$images"
 says 0 '"verdict": "good"' --json verify "$images"
-says 0 '^images: ([0-9]+), with a right checksum of themselves: \1$' verify "$images"
-says 0 '^buffers with contents: ([0-9]+), with a checksum that was compared: \1,' verify "$images"
+says 0 '^images: ([0-9]+), with a correct checksum: \1$' verify "$images"
+says 0 '^buffers with contents: ([0-9]+), checksums compared: \1,' verify "$images"
 ! grep -q "files.img is not there" "$work/tool.out" || fail "criu's list of files was not read"
 says 0 "process $pid: fits" match "$images"
 says 0 "process $pid: fits" match --machine "$work/machine" "$images"
@@ -92,7 +92,7 @@ if [ -e "$existing/amdgpu_plugin.so" ]; then
 	job_start --vram 3M
 	dump -L "$existing"
 	says 0 'written by   not said' show "$images"
-	says 0 '^buffers with contents: ([0-9]+), with a checksum that was compared: 0, without one: \1,' verify "$images"
+	says 0 '^buffers with contents: ([0-9]+), checksums compared: 0, without one: \1,' verify "$images"
 	says 0 "process ${job_pids[0]}: fits" match "$images"
 	CRIU_LIBS_DIR=$existing says 0 '^warning +plugin: .* says no version' doctor
 	restore
