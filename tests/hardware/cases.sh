@@ -250,7 +250,7 @@ case_kernel() {
 	local clang gfx
 	gpujob=$programs/hipjob
 	clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -V | tail -n 1) || true
-	clang=$(ls /opt/rocm*/llvm/bin/clang 2>/dev/null | tail -n 1 | grep . || type -P "${clang:-clang}") ||
+	clang=$(ls /opt/rocm/core*/lib/llvm/bin/clang /opt/rocm*/lib/llvm/bin/clang /opt/rocm*/llvm/bin/clang 2>/dev/null | tail -n 1 | grep . || type -P "${clang:-clang}") ||
 		ends skipped "there is no clang, which ROCm brings"
 	gfx=$(gfx_name)
 	"$clang" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu="$gfx" -nogpulib -O2 -ffp-contract=off -o "$work/busy.co" \

@@ -105,7 +105,7 @@ facts() {
 	echo "XNACK: $([ "$(first_line /sys/module/amdgpu/parameters/noretry)" = 0 ] && echo 'possible (noretry=0)' || echo 'see noretry')"
 	echo "processor: $(sed -n '/^model name/ { s/.*: //p; q }' /proc/cpuinfo), $(nproc) threads, $(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo) MiB"
 	echo "virtual machine: $(grep -qw hypervisor /proc/cpuinfo && echo yes || echo no)"
-	echo "ROCm: $(first_line /opt/rocm/.info/version)"
+	echo "ROCm: $(first_line "$(ls /opt/rocm/.info/version /opt/rocm/core*/.info/version 2>/dev/null | head -n 1)")"
 	echo "criu: $(criu --version | tr '\n' ' ')"
 	echo "criu check: $(criu check 2>&1 | tail -n 1)"
 	for node in $(gpu_nodes); do
