@@ -16,6 +16,17 @@ static int set_ip_versions(struct amdgpu_device *adev)
 	return err;
 }
 
+/* Two arrays in an engine, 8 CUs in an array, of which the first one lacks a pair. Engines 4 and 5 are in columns of their own. */
+static void set_cus(struct amdgpu_gfx_config *config, struct amdgpu_cu_info *cu)
+{
+	config->max_sh_per_se = 2;
+	config->max_cu_per_sh = 8;
+	memset(cu->bitmap, 0, sizeof(cu->bitmap));
+	for (unsigned int i = 0; i < 2 * config->max_shader_engines; i++)
+		cu->bitmap[0][i / 2 % 4][i % 2 + i / 8 * 2] = i ? 0xff : 0x3f;
+	cu->number -= 2;
+}
+
 /* Sizes in KiB. */
 static void set_core(struct amdgpu_device *adev)
 {
@@ -36,6 +47,7 @@ static void set_core(struct amdgpu_device *adev)
 	cu->simd_per_cu = 2;
 	cu->max_waves_per_simd = 16;
 	cu->wave_front_size = 32;
+	set_cus(config, cu);
 	mes_init(adev);
 }
 

@@ -25,6 +25,7 @@ NOTHING_TO_DO(amdgpu_atombios_scratch_need_asic_init)
 NOTHING_TO_DO(amdgpu_atombios_sysfs_init)
 NOTHING_TO_DO(amdgpu_i2c_fini)
 NOTHING_TO_DO(amdgpu_atom_asic_init)
+NOTHING_TO_DO(amdgpu_atomfirmware_asic_init)
 NOTHING_TO_DO(amdgpu_bios_release)
 
 /* No error correction, hence no counters of errors. */
@@ -57,6 +58,7 @@ NOTHING_TO_DO(amdgpu_rap_debugfs_init)
 NOTHING_TO_DO(amdgpu_securedisplay_debugfs_init)
 NOTHING_TO_DO(amdgpu_ta_if_debugfs_init)
 NOTHING_TO_DO(amdgpu_psp_debugfs_init)
+NOTHING_TO_DO(amdgpu_psp_wait_for_bootloader)
 NOTHING_TO_DO(amdgpu_ptl_sysfs_init)
 NOTHING_TO_DO(amdgpu_ptl_sysfs_fini)
 /* Of a reset's report: nothing was discovered. */
