@@ -13,7 +13,7 @@
 #define AQL_PACKET_BYTES 64u
 #define AQL_KERNEL_MAGIC 0x314b4d4953444b46ull
 
-enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3 };
+enum { AQL_INVALID = 1, AQL_DISPATCH = 2, AQL_BARRIER_AND = 3, AQL_IN_ORDER = 1 << 8 | 2 << 9 | 2 << 11 /* with fences of the system */ };
 enum { AQL_KERNEL_FILL = 1, AQL_KERNEL_ADD = 2, AQL_KERNEL_COPY = 3, AQL_KERNEL_GATHER = 5 /* waits in the middle */, AQL_KERNEL_NAP /* ends after so many ns */ };
 
 struct aql_dispatch {
@@ -48,6 +48,7 @@ struct aql_runtime_queue {
 	volatile uint64_t write_index;
 	uint64_t reserved3[8];
 	volatile uint64_t read_index;
+	uint32_t read_index_at; /* by which firmware finds the rest */
 };
 _Static_assert(offsetof(struct aql_runtime_queue, write_index) == 0x38, "amd_queue_t");
 _Static_assert(offsetof(struct aql_runtime_queue, read_index) == 0x80, "amd_queue_t");

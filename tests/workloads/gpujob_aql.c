@@ -9,7 +9,7 @@
  * "assert" by one whose assertion fails when it is let go, which only the process' own trap handler tells.
  *
  * Others are not: before a step of "nap" runs a kernel that ends by itself after a while, and "idle" has only the sum. "old" is
- * the same after a million packets.
+ * the same after a million packets. "packets" has no kernel at all, and so runs on any GPU: its steps only count down. "masked" is the same, on some CUs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -234,6 +234,7 @@ static int failing_check(uint64_t step, uint32_t gpu_id)
 static const struct holder by_barrier = { NULL, barrier_put, barrier_let_go, nothing_check };
 static const struct holder by_nap = { NULL, nap_put, NULL, nothing_check };
 static const struct holder by_nothing = { NULL, nothing_put, NULL, nothing_check };
+static const struct holder by_packets = { NULL, nothing_put, NULL, nothing_check }; /* and without a sum */
 static const struct holder by_gather = { NULL, gather_put, gather_let_go, gather_check };
 static const struct holder by_code = { "busy", code_put, code_let_go, code_check };
 static const struct holder by_assert = { "failing", failing_put, failing_let_go, failing_check };
@@ -242,8 +243,13 @@ static const struct holder by_assert = { "failing", failing_put, failing_let_go,
 
 static void step_submit(void)
 {
+	const struct aql_barrier count_down = { .header = AQL_BARRIER_AND | AQL_IN_ORDER, .completion = va_of(&memory()->done) };
+
 	holder->put(steps);
-	dispatch_put(&memory()->add, 64, WORDS, memory()->arguments[steps % 2], &memory()->done);
+	if (holder == &by_packets)
+		packet_put(&count_down);
+	else
+		dispatch_put(&memory()->add, 64, WORDS, memory()->arguments[steps % 2], &memory()->done);
 	steps++;
 }
 
@@ -349,7 +355,7 @@ static void memory_fill(void)
 	m->gather = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_GATHER };
 	m->nap = (struct aql_kernel){ .magic = AQL_KERNEL_MAGIC, .kernel = AQL_KERNEL_NAP };
 	m->nap_arguments[0] = NAP_NS;
-	m->done.value = COUNT_DOWN_FROM;
+	m->done = (struct aql_signal){ .kind = 1, .value = COUNT_DOWN_FROM };
 	for (unsigned int i = 0; i < GATHER_WORDS; i++)
 		m->ones[i] = 1;
 	for (unsigned int i = 0; i < 2; i++) {
@@ -361,6 +367,7 @@ static void memory_fill(void)
 	memset(pointers.cpu, 0, KFD_PAGE_SIZE);
 	head()->ring = ring.va;
 	head()->size = AQL_PACKETS;
+	head()->read_index_at = offsetof(struct aql_runtime_queue, read_index);
 }
 
 static int handler_set(const struct job_gpu *gpu)
@@ -410,9 +417,9 @@ static int queue_end(const struct job_gpu *gpu, uint32_t id)
 }
 
 /* Of two queues in the same memory, the first one ends: its number and its doorbell are free. */
-static int idle_setup(struct job_gpu *gpu)
+static int second_setup(struct job_gpu *gpu, const struct holder *by)
 {
-	int err = queue_setup(gpu, &by_nothing);
+	int err = queue_setup(gpu, by);
 	uint32_t first = queue_id;
 
 	err = err ? err : steps_wait(gpu);
@@ -426,17 +433,49 @@ static int nap_setup(struct job_gpu *gpu)
 	return queue_setup(gpu, &by_nap);
 }
 
-static int old_setup(struct job_gpu *gpu)
+static void packets_run(unsigned int nr)
 {
 	static const struct aql_barrier nothing = { .header = AQL_BARRIER_AND };
-	int err = queue_setup(gpu, &by_nothing);
 
-	for (unsigned int i = 0; !err && i < OLD_PACKETS; i++) {
+	for (unsigned int i = 0; i < nr; i++) {
 		while (head()->write_index - head()->read_index >= AQL_PACKETS)
 			usleep(0);
 		packet_put(&nothing);
 	}
+}
+
+static int idle_setup(struct job_gpu *gpu)
+{
+	return second_setup(gpu, &by_nothing);
+}
+
+static int old_setup(struct job_gpu *gpu)
+{
+	int err = queue_setup(gpu, &by_nothing);
+
+	if (!err)
+		packets_run(OLD_PACKETS);
 	return err;
+}
+
+static int packets_setup(struct job_gpu *gpu)
+{
+	int err = second_setup(gpu, &by_packets);
+
+	if (!err)
+		packets_run(3 * AQL_PACKETS);
+	return err;
+}
+
+static int masked_setup(struct job_gpu *gpu)
+{
+	static const uint32_t cus[] = { 0x0c00f0cf, 0x30000003, 0x3c000000 };
+	struct kfd_ioctl_set_cu_mask_args args = { .num_cu_mask = 8 * sizeof(cus), .cu_mask_ptr = va_of(cus) };
+	int err = packets_setup(gpu);
+
+	args.queue_id = queue_id;
+	err = err ? err : kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SET_CU_MASK, &args);
+	return err ? report(-err, "gpu %#x: SET_CU_MASK: %s", gpu->gpu->gpu_id, strerror(-err)) : 0;
 }
 
 static int aql_setup(struct job_gpu *gpu)
@@ -481,7 +520,7 @@ static int aql_check(struct job_gpu *gpu)
 	if (err)
 		return err;
 	sums = memory()->sums[steps_done() % 2];
-	for (unsigned int i = 0; i < WORDS; i++)
+	for (unsigned int i = 0; holder != &by_packets && i < WORDS; i++)
 		if (sums[i] != (uint32_t)steps_done())
 			return report(EILSEQ, "gpu %#x: AQL queue: word %u is %" PRIu32 " after %" PRIu64 " additions",
 				      gpu->gpu->gpu_id, i, sums[i], steps_done());
@@ -502,6 +541,8 @@ const struct job_extra job_extra_aql = { "aql", aql_setup, aql_step, aql_check, 
 const struct job_extra job_extra_idle = { "idle", idle_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_nap = { "nap", nap_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_old = { "old", old_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_packets = { "packets", packets_setup, aql_step, aql_check, aql_teardown };
+const struct job_extra job_extra_masked = { "masked", masked_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_wave = { "wave", wave_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_assert = { "assert", assert_setup, aql_step, aql_check, aql_teardown };
 const struct job_extra job_extra_code = { "code", code_setup, aql_step, aql_check, aql_teardown };

@@ -35,7 +35,7 @@ static const char usage[] =
 	"                       memfd (shared userptr memory), maps (a buffer mapped in several ways), fork (a\n"
 	"                       child with inherited files), aql (an AQL queue), wave (one that is in a kernel), code (the same, of real code),\n"
 	"                       idle (an AQL queue that has nothing to do between generations), old (the same after a million\n"
-	"                       packets), nap (one that is in a kernel for half a second),\n"
+	"                       packets), packets (one without kernels, for any GPU), masked (that, on some CUs), nap (one that is in a kernel for half a second),\n"
 	"                       assert (a kernel whose assertion fails, and a trap handler that tells),\n"
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
 	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler);\n"
