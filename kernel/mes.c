@@ -6,6 +6,8 @@
  */
 #include <inttypes.h>
 
+#include <libdrm/amdgpu_drm.h>
+
 #include "amdgpu_plugin_util.h"
 #include "kernel/mes.h"
 
@@ -19,14 +21,10 @@
 
 /* Dwords of the MQD of a compute queue. */
 enum {
-	CU_MASK_0 = 23,
-	CU_MASK_1,
-	CU_MASK_2 = 26,
-	CU_MASK_3,
-	CU_MASK_4 = 44,
-	CU_MASK_5,
-	CU_MASK_6,
-	CU_MASK_7,
+	ENGINE_0 = 23, /* CUs of shader engines on which the queue runs; those of the second array from bit 16 on */
+	ENGINE_2 = 26,
+	ENGINE_4 = 44,
+	READ_INDEX = 96,
 	PQ_RPTR = 138,
 	EOP_RPTR = 168,
 	EOP_WPTR,
@@ -84,30 +82,13 @@ static bool sdma_is_busy(const struct queue_record *record)
 	       dword(record, IB_SUB_REMAIN);
 }
 
-/* The bits of a mask that was set stand for CUs that only the driver knows. */
-static bool has_cu_mask(const struct queue_record *record)
-{
-	static const unsigned int masks[] = {
-		CU_MASK_0, CU_MASK_1, CU_MASK_2, CU_MASK_3, CU_MASK_4, CU_MASK_5, CU_MASK_6, CU_MASK_7,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(masks); i++)
-		if (dword(record, masks[i]) != UINT32_MAX)
-			return true;
-	return false;
-}
-
 static const char *compute_never(const struct queue_record *record)
 {
 	if (record->format != QUEUE_FORMAT_AQL)
 		return "its packets are PM4, and only AQL packets can bring a new queue to where it was";
 	if (record->gws)
 		return "it has a global wave sync (GWS)";
-	if (!record->mqd)
-		return NULL;
-	if (record->mqd_size != COMPUTE_MQD_SIZE)
-		return "its MQD is not laid out as known";
-	return has_cu_mask(record) ? "it may run on some CUs only (HSA_CU_MASK, CU mask of a stream)" : NULL;
+	return record->mqd && record->mqd_size != COMPUTE_MQD_SIZE ? "its MQD is not laid out as known" : NULL;
 }
 
 static const char *never(const struct queue_record *record)
@@ -175,11 +156,22 @@ static uint32_t mapped_id(const struct kfd_state *state, uint32_t gpu_id, bool b
 	return gpu_id;
 }
 
+static void take_mask(const struct queue_record *record, struct mes_queue *queue)
+{
+	static const unsigned int places[MES_ENGINES] = {
+		ENGINE_0, ENGINE_0 + 1, ENGINE_2, ENGINE_2 + 1, ENGINE_4, ENGINE_4 + 1, ENGINE_4 + 2, ENGINE_4 + 3,
+	};
+
+	for (size_t i = 0; i < MES_ENGINES; i++) {
+		queue->engine_cus[i] = dword(record, places[i]);
+		queue->is_masked = queue->is_masked || queue->engine_cus[i] != UINT32_MAX;
+	}
+}
+
 static struct mes_queue from_record(const struct queue_record *record, uint32_t mapped)
 {
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
-
-	return (struct mes_queue){
+	struct mes_queue ret = {
 		.number = record->number,
 		.type = record->type,
 		.gpu_id = record->gpu_id,
@@ -198,7 +190,12 @@ static struct mes_queue from_record(const struct queue_record *record, uint32_t 
 		.stack_size = record->mqd_stack_size,
 		.at = is_compute ? dword(record, PQ_RPTR) / AQL_PACKET_DWORDS % (record->ring_size / AQL_PACKET_BYTES)
 				 : pair(record, RB_RPTR),
+		.counted = is_compute ? pair(record, READ_INDEX) : 0,
 	};
+
+	if (is_compute)
+		take_mask(record, &ret);
+	return ret;
 }
 
 static int by_number(const void *a, const void *b)
@@ -268,6 +265,65 @@ int mes_check(const struct kfd_state *state, const struct topology *machine)
 	size_t nr;
 
 	return mes_list(state, machine, true, &queues, &nr);
+}
+
+/* ---- CUs ---- */
+
+static int ask_device(const struct kfd_state *state, uint32_t gpu_id, struct drm_amdgpu_info_device *ret)
+{
+	struct drm_amdgpu_info args = {
+		.return_pointer = (uintptr_t)ret,
+		.return_size = sizeof(*ret),
+		.query = AMDGPU_INFO_DEV_INFO,
+	};
+	int err = -ENODEV;
+
+	for (uint32_t i = 0; i < state->nr_devices; i++)
+		if (state->devices[i].user_gpu_id == gpu_id)
+			err = drm_call((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_INFO, &args);
+	return err ? fail(err, "gpu %#x: cannot be asked for its CUs: %m", gpu_id) : 0;
+}
+
+/*
+ * The inverse of mqd_symmetrically_map_cu_mask(): bits of a mask go to pairs of CUs, the first pair of each array of
+ * each engine, then the second ones; arrays that lack a pair are left out. False where none is left.
+ */
+static bool place_mask(struct mes_queue *queue, const struct drm_amdgpu_info_device *device)
+{
+	uint32_t engines = device->num_shader_engines, arrays = device->num_shader_arrays_per_engine, bit = 0;
+	bool any = false;
+
+	if (engines > MES_ENGINES || arrays > 2)
+		return false;
+	for (uint32_t i = 0; i < 8 * engines * arrays; i++) {
+		uint32_t engine = i % engines, array = i / engines % arrays, cu = i / engines / arrays * 2;
+
+		if ((uint32_t)__builtin_popcount(device->cu_bitmap[engine % 4][array + engine / 4 * 2]) <= cu)
+			continue;
+		if (queue->engine_cus[engine] >> (cu + array * 16) & 3) {
+			queue->cu_mask[bit / 32] |= 3u << bit % 32;
+			any = true;
+		}
+		bit += 2;
+	}
+	return any;
+}
+
+int mes_find_masks(struct mes_queue *queues, size_t nr, const struct kfd_state *state)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct drm_amdgpu_info_device device = { 0 };
+
+		if (!queues[i].is_masked)
+			continue;
+		err = ask_device(state, queues[i].gpu_id, &device);
+		if (!err && !place_mask(&queues[i], &device))
+			err = fail(-EOPNOTSUPP, "queue %u on gpu %#x: the GPU has none of the CUs that it may run on",
+				   queues[i].number, queues[i].gpu_id);
+	}
+	return err;
 }
 
 int mes_cut(struct kfd_state *state, const struct topology *machine)

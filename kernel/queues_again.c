@@ -205,6 +205,23 @@ static struct kfd_ioctl_create_queue_args create_args(const struct mes_queue *qu
 	};
 }
 
+static int set_mask(struct again *again, const struct mes_queue *queue)
+{
+	struct kfd_ioctl_set_cu_mask_args args = {
+		.queue_id = queue->number,
+		.num_cu_mask = 8 * sizeof(queue->cu_mask),
+		.cu_mask_ptr = again->inject.memory + INJECT_DATA,
+	};
+	int64_t result = 0;
+	int err = inject_put(&again->inject, INJECT_DATA, queue->cu_mask, sizeof(queue->cu_mask));
+
+	if (!err)
+		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_SET_CU_MASK, &args, &result);
+	return err || !result ? err
+			      : fail((int)result, "pid %d: queue %u on gpu %#x cannot be kept to its CUs: %m",
+				     again->pid, queue->number, queue->gpu_id);
+}
+
 static int create(struct again *again, const struct mes_step *step)
 {
 	const struct mes_queue *queue = &again->queues[step->queue];
@@ -220,7 +237,7 @@ static int create(struct again *again, const struct mes_step *step)
 			    again->pid, step->number, queue->gpu_id);
 	doorbell = (args.doorbell_offset & MAPPED_OFFSET) / DOORBELL_BYTES;
 	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
-		return 0;
+		return queue->is_masked && !step->is_filler ? set_mask(again, queue) : 0;
 	return fail(-EBUSY,
 		    "pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %" PRIu64 " instead of %u%s",
 		    again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell,
@@ -360,6 +377,15 @@ static int check_index(const struct again *again, const struct mes_queue *queue,
 	return is_compute(queue) ? wait_for_word(again, queue, queue->read_index, read, ring_packets(queue) / 2) : 0;
 }
 
+/* tests/hardware reads it. */
+static void tell(const struct again *again, const struct mes_queue *queue, const struct before *before)
+{
+	pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
+		", and its MQD said %" PRIu64 ")\n",
+		again->pid, queue->number, queue->gpu_id, before->read - before->lowered, before->read,
+		ring_packets(queue), queue->counted);
+}
+
 /* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
  * there. */
 static int take_up(struct again *again, const struct mes_queue *queue, const struct before *before)
@@ -373,6 +399,8 @@ static int take_up(struct again *again, const struct mes_queue *queue, const str
 		err = put(again, queue->ring, before->ring, queue->ring_size);
 	if (!err)
 		err = put_word(again, queue->write_index, write);
+	if (!err && is_compute(queue))
+		tell(again, queue, before);
 	if (err || write == read)
 		return err;
 	return ring_doorbell(again, before, is_compute(queue) ? write - 1 : write);

@@ -4,6 +4,7 @@
  * stopped process is this program; a KFD and firmware that are made up here answer its calls.
  */
 #include <fcntl.h>
+#include <libdrm/amdgpu_drm.h>
 #include <sys/syscall.h>
 
 #include "unit.h"
@@ -51,7 +52,8 @@ static struct live {
 	uint64_t at; /* packets, or bytes */
 } live[32];
 static bool derives, is_dead, loses_count;
-static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung;
+static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung, masked_queue;
+static uint32_t kept_to[MES_ENGINES];
 static uint32_t first_free_number, first_sdma;
 static int create_error;
 static bool is_begun;
@@ -172,9 +174,19 @@ static void ring_doorbell(uint64_t *at, uint64_t value)
 
 /* ---- what stands in for other files ---- */
 
+static uint8_t task_memory[256];
+
+static int64_t set_mask(const struct kfd_ioctl_set_cu_mask_args *args)
+{
+	masked_queue = args->queue_id;
+	assert_int_equal(args->num_cu_mask, 256);
+	memcpy(kept_to, (void *)(uintptr_t)args->cu_mask_ptr, sizeof(kept_to));
+	return create_error ? -create_error : 0;
+}
+
 int inject_look(pid_t tid, struct inject *ret)
 {
-	*ret = (struct inject){ .tid = tid };
+	*ret = (struct inject){ .tid = tid, .memory = (uintptr_t)task_memory - INJECT_DATA };
 	ret->own.regs.gs_base = 77;
 	return 0;
 }
@@ -211,7 +223,17 @@ int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, in
 	assert_true(is_begun);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_true(device_is_kfd(&st));
-	*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
+	if (op == AMDKFD_IOC_SET_CU_MASK)
+		*ret = set_mask(args);
+	else
+		*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
+	return 0;
+}
+
+int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
+{
+	assert_true(is_begun && at == INJECT_DATA && size <= sizeof(task_memory));
+	memcpy((void *)(uintptr_t)(inject->memory + at), data, size);
 	return 0;
 }
 
@@ -239,6 +261,24 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 	return 0;
 }
 
+/* A GPU of six engines with two arrays of eight CUs; the first one lacks a pair. */
+static int device_error;
+static uint32_t nr_engines;
+int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args);
+int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args)
+{
+	struct drm_amdgpu_info_device *device = (void *)(uintptr_t)args->return_pointer;
+
+	assert_int_equal(fd, 55);
+	assert_int_equal(op, DRM_IOCTL_AMDGPU_INFO);
+	assert_int_equal(args->query, AMDGPU_INFO_DEV_INFO);
+	device->num_shader_engines = nr_engines;
+	device->num_shader_arrays_per_engine = 2;
+	for (unsigned int i = 0; i < 12; i++)
+		device->cu_bitmap[i / 2 % 4][i % 2 + i / 8 * 2] = i ? 0xff : 0x3f;
+	return device_error;
+}
+
 static double now;
 double __wrap_monotonic_seconds(void);
 double __wrap_monotonic_seconds(void)
@@ -257,6 +297,7 @@ static int setup(void **test)
 	memset(memory, 0, sizeof(memory));
 	derives = is_dead = loses_count = is_begun = false;
 	nr_ran = nr_created = nr_destroyed = nr_rung = first_free_number = create_error = 0;
+	masked_queue = UINT32_MAX;
 	first_sdma = SDMA_FIRST;
 	log_clear();
 	for (size_t i = 0; i < NR_QUEUES; i++)
@@ -389,7 +430,9 @@ AGAIN(a_long_life_costs_no_more_than_a_ring)
 	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1000005, 1000005);
 
 	is_of_runtime(0);
+	queue.counted = 1000005;
 	assert_int_equal(make_again(&queue, 1), 0);
+	assert_non_null(strstr(log_text, "is at packet 5 instead of 1000005 (a ring has 64, and its MQD said 1000005)"));
 	assert_int_equal(memory[0].head.read, 1000005 % PACKETS);
 	assert_int_equal(memory[0].head.write, 1000005 % PACKETS);
 	assert_int_equal(nr_ran, 1000005 % PACKETS);
@@ -511,6 +554,18 @@ AGAIN(a_call_that_fails_is_told)
 	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234 cannot be made again: Invalid argument"));
 }
 
+AGAIN(a_queue_is_kept_to_its_cus)
+{
+	struct mes_queue queues[] = { a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(2, QUEUE_TYPE_COMPUTE, 7, 7) };
+
+	queues[1].is_masked = true;
+	queues[1].cu_mask[0] = 0xf0;
+	queues[1].doorbell = 2;
+	assert_int_equal(make_again(queues, 2), 0);
+	assert_int_equal(masked_queue, 2);
+	assert_int_equal(kept_to[0], 0xf0);
+}
+
 AGAIN(a_queue_that_does_not_run_is_told)
 {
 	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
@@ -551,7 +606,7 @@ AGAIN(without_its_kfd_file_nothing_can_be_made)
 /* ---- records ---- */
 
 static struct fixture_records records;
-static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
+static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU, .drm_fd = 55 };
 
 static struct topology *machine(uint64_t gfx)
 {
@@ -625,10 +680,13 @@ static enum mes_verdict judge(void)
 TEST(queues_are_listed_by_number)
 {
 	struct mes_queue *queues;
+	uint32_t *mqd;
 	size_t nr;
 
 	fixture_begin(&records, 1, 0);
-	record(1, QUEUE_TYPE_COMPUTE)[138] = 70 * 16;
+	mqd = record(1, QUEUE_TYPE_COMPUTE);
+	mqd[138] = 70 * 16;
+	mqd[96] = 70;
 	fixture_event(&records);
 	record(0, QUEUE_TYPE_COMPUTE);
 	records.bytes[8 + 8 + 88] = 1;
@@ -636,11 +694,73 @@ TEST(queues_are_listed_by_number)
 	assert_int_equal(nr, 2);
 	assert_int_equal(queues[0].number, 0);
 	assert_int_equal(queues[1].at, 70 % PACKETS);
+	assert_int_equal(queues[1].counted, 70);
 	assert_int_equal(queues[1].stack_size, STACK);
 	assert_int_equal(queues[1].mapped_id, GPU);
 	free(queues);
 	assert_int_equal(list(90008, &queues, &nr), 0);
 	assert_int_equal(nr, 0);
+}
+
+static int find_masks(struct mes_queue *queue)
+{
+	struct kfd_state s = state();
+
+	return mes_find_masks(queue, 1, &s);
+}
+
+/* Bit 2 * n stands for the first pair of array n / 6 of engine n % 6, then for the second pair, and so on; without pair 4 of
+ * the first one, what follows moves down. */
+TEST(a_mask_is_what_the_driver_takes_for_these_cus)
+{
+	static const struct {
+		unsigned int engine;
+		uint32_t cus, first, last;
+	} cases[] = {
+		{ 0, 3, 3, 0 },
+		{ 1, 3, 3 << 2, 0 },
+		{ 0, 3 << 16, 3 << 12, 0 },
+		{ 0, 3 << 2, 3 << 24, 0 },
+		{ 5, 3 << 20, 0, 3 << 6 },
+		{ 4, 3 << 22, 0, 3u << 26 },
+		{ 0, 1, 3, 0 },
+	};
+	struct mes_queue *queues;
+	size_t nr;
+
+	nr_engines = 6;
+	device_error = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint32_t *mqd;
+
+		fixture_begin(&records, 1, 0);
+		mqd = record(0, QUEUE_TYPE_COMPUTE);
+		mqd[23] = mqd[24] = mqd[26] = mqd[27] = mqd[44] = mqd[45] = mqd[46] = mqd[47] = 0;
+		mqd[cases[i].engine < 2 ? 23 + cases[i].engine : 40 + cases[i].engine] = cases[i].cus;
+		assert_int_equal(list(110000, &queues, &nr), 0);
+		assert_true(queues[0].is_masked);
+		assert_int_equal(find_masks(queues), 0);
+		assert_int_equal(queues[0].cu_mask[0], cases[i].first);
+		assert_int_equal(queues[0].cu_mask[2], cases[i].last);
+		free(queues);
+	}
+}
+
+TEST(a_queue_that_may_run_nowhere_is_refused)
+{
+	struct mes_queue queue = { .gpu_id = USER_GPU, .is_masked = true, .engine_cus = { [6] = 3 } };
+
+	nr_engines = 6;
+	device_error = 0;
+	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "has none of the CUs that it may run on"));
+	nr_engines = 9;
+	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
+	device_error = -EACCES;
+	assert_int_equal(find_masks(&queue), -EACCES);
+	queue.is_masked = false;
+	assert_int_equal(find_masks(&queue), 0);
+	log_clear();
 }
 
 TEST(restore_does_not_get_them)
@@ -715,7 +835,6 @@ TEST(what_cannot_be_made_again_is_refused)
 	is_never(92, 1, "a global wave sync");
 	is_never(68, 3, "of a kind that is not known");
 	is_never(16, 48, "is not laid out as known");
-	is_never(120 + 4 * 47, 0xffff, "it may run on some CUs only");
 }
 
 UNIT_MAIN(NULL, NULL)
