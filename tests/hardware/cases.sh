@@ -13,6 +13,7 @@ largest        80 % of the free VRAM
 leave_running  saved twice while it runs; killed; restored
 twice          saved and restored, and again
 kinds          threads, shared memory of the host, buffers that are mapped several times, events of the GPU
+packets        a compute queue that has run more packets than its ring has places, without code
 svm            a range of shared virtual memory
 tree           three processes
 gpus           all GPUs, which copy to each other
@@ -155,6 +156,13 @@ case_twice() {
 }
 
 case_kinds() { one --events --extra threads --extra memfd --extra maps; }
+
+case_packets() {
+	begins --gpus 0 --extra packets
+	comes_back
+	comes_back
+	job_end
+}
 
 case_svm() {
 	"$gpujob" --state "$work/probe" --gpus 0 --extra svm --background >"$work/probe.out" 2>&1 ||
