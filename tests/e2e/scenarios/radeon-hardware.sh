@@ -3,7 +3,7 @@
 # amdgpu-checkpoint-test tries a Radeon as any GPU, and its report tells what firmware keeps of a queue
 # tier: all
 # gpus: 1xnavi31
-# seconds: 300
+# seconds: 600
 
 # report_says DERIVES PATTERN: of the case "packets"
 report_says() {
