@@ -40,13 +40,13 @@ static struct {
 
 /*
  * A hook's result. Where the hook has failed and written no error line, as after a failed allocation, the line is written
- * here. What hook_init() found out, it has written itself.
+ * here. What hook_init() found out, it has written itself. -ECANCELED without words: another task has failed, which says why.
  */
 static int result(int err, const char *what)
 {
 	if (!err)
 		return 0;
-	if (!fail_log() && plugin_error_lines() == plugin.error_lines)
+	if (!fail_log() && err != -ECANCELED && plugin_error_lines() == plugin.error_lines)
 		pr_err("%s: %s\n", what, strerror(-err));
 	plugin.error_lines = plugin_error_lines();
 	return -1;
@@ -280,7 +280,7 @@ static int hook_resume_devices_late(int pid)
 		return -ENOTSUP;
 	if (!err)
 		return 0;
-	result(err == -ECANCELED ? 0 : err, "letting a restored task run");
+	result(err, "letting a restored task run");
 	plugin.resume_failed = true;
 	kill(pid, SIGKILL);
 	while (plugin.nr_tasks)

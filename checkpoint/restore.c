@@ -119,11 +119,9 @@ static int settle_contents(const struct restore *restore)
 	int ret = restore->waits_late ? tasks_end_with_tracer() : 0;
 
 	for (unsigned int i = 0; restore->waits_late && (!ret || ret == -ECANCELED) && i < shared->nr_tasks; i++) {
-		int token = shared->tasks[i].contents - 1, err;
+		int token = shared->tasks[i].contents - 1;
+		int err = token < 0 ? 0 : worker_wait(token);
 
-		if (ret)
-			fail_clear();
-		err = token < 0 ? 0 : worker_wait(token);
 		ret = err ? err : ret;
 	}
 	shared_note_wait(shared, began);

@@ -82,7 +82,8 @@ int worker_wait_all(struct worker *worker);
  */
 int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
 
-/* In a task, or for it in the main process: waits for the contents and logs what the worker says. 0 or -errno. */
+/* In a task, or for it in the main process: waits for the contents and logs what the worker says. 0 or -errno; -ECANCELED
+ * without words where another process has failed, which says why. */
 int worker_wait(int token);
 
 #endif

@@ -240,6 +240,10 @@ int wire_recv_verdict(int sock)
 		return fail(err, "the worker that restores the contents of the GPUs is gone: %m");
 	if (!message.value)
 		return 0;
+	if (message.value == -ECANCELED) {
+		pr_info("the restore of contents was cancelled, as another one has failed\n");
+		return -ECANCELED;
+	}
 	fail(message.value, "%s", message.text);
 	return fail(message.value, "the worker has not taken the contents of the GPUs: %m"); /* where it had no words */
 }

@@ -181,8 +181,9 @@ static void turn_run(struct turn *turn)
 	int err = turn_copy(turn);
 
 	wire_gpu_done(turn->gpu);
+	/* -ECANCELED is for those whose failure another one has told. The driver says that, too, of work that a reset took. */
 	if (err)
-		job_fail(job, fail(err, "the restore of contents was cancelled, as another one has failed"));
+		job_fail(job, err == -ECANCELED && fail_text()[0] ? -EIO : err);
 	fail_clear();
 	job_put(job);
 }

@@ -106,8 +106,10 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 
 		if (place)
 			return place;
-		if (failed)
-			return fail(-ECANCELED, "pid %d, which shares buffers with this process, cannot be restored", failed);
+		if (failed) {
+			pr_info("pid %d, which shares buffers with this process, cannot be restored\n", failed);
+			return -ECANCELED;
+		}
 		if (all_published)
 			return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
 		if (atomic_load(&table->nr_copying))
