@@ -362,9 +362,37 @@ static int check_prefix(struct pagesio *io)
 	return 0;
 }
 
+/* The same question to Linux before 6.5. A mapping alone reads nothing. */
+static bool is_resident(const struct pagesio *io, uint64_t off, uint64_t len)
+{
+	size_t nr = (len + BLOCK - 1) / BLOCK, n = 0;
+	_cleanup_free_ uint8_t *pages = calloc(nr, 1);
+	void *mem = mmap(NULL, len, PROT_READ, MAP_SHARED, io->fd, (off_t)off);
+
+	if (mem == MAP_FAILED)
+		return false;
+	if (pages && mincore(mem, len, pages) == 0)
+		while (n < nr && pages[n] & 1)
+			n++;
+	munmap(mem, len);
+	return n == nr;
+}
+
+/* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
+static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
+{
+	const uint64_t range[] = { off, len };
+	uint64_t pages[5] = { 0 }; /* struct cachestat: in the cache, dirty, ... */
+
+	if (syscall(SYS_cachestat, io->fd, range, pages, 0) == 0)
+		return pages[0] * (uint64_t)sysconf(_SC_PAGESIZE) >= len;
+	return errno == ENOSYS && is_resident(io, off, len);
+}
+
 int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
+	bool is_warm;
 	uint64_t size;
 	int err = open_either(io, fd, streaming, file_bytes, &st);
 
@@ -374,16 +402,21 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	if (!streaming && size != file_bytes)
 		return io_fail(io, -EBADMSG, size < file_bytes ? size : file_bytes,
 			       "has %" PRIu64 " bytes, %" PRIu64 " expected", size, file_bytes);
-	if (!streaming)
-		set_direct(io, false); /* the prefix is not a block */
+	if (streaming)
+		return check_prefix(io);
+	set_direct(io, false); /* the prefix is not a block */
+	/*
+	 * No reading ahead into the cache from the end of what is in it, nor into the window of another lane. Before the
+	 * first read: what one has begun, later ones go on with.
+	 */
+	posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
+	is_warm = is_cached(io, 0, BLOCK);
 	err = check_prefix(io);
 	if (err)
 		return err;
-	if (streaming)
-		return 0;
+	if (!is_warm)
+		posix_fadvise(io->fd, 0, BLOCK, POSIX_FADV_DONTNEED);
 	choose_path(io);
-	/* No reading ahead into the cache from the end of what is in it, nor into the window of another lane. */
-	posix_fadvise(io->fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
@@ -477,33 +510,6 @@ static int read_stream(struct pagesio *io, uint64_t off, char *mem, uint64_t len
 
 	memset(map, 1, (len + BLOCK - 1) / BLOCK);
 	return read_extent(io, off + skip, mem + skip, len - skip);
-}
-
-/* The same question to Linux before 6.5. A mapping alone reads nothing. */
-static bool is_resident(const struct pagesio *io, uint64_t off, uint64_t len)
-{
-	size_t nr = (len + BLOCK - 1) / BLOCK, n = 0;
-	_cleanup_free_ uint8_t *pages = calloc(nr, 1);
-	void *mem = mmap(NULL, len, PROT_READ, MAP_SHARED, io->fd, (off_t)off);
-
-	if (mem == MAP_FAILED)
-		return false;
-	if (pages && mincore(mem, len, pages) == 0)
-		while (n < nr && pages[n] & 1)
-			n++;
-	munmap(mem, len);
-	return n == nr;
-}
-
-/* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
-static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
-{
-	const uint64_t range[] = { off, len };
-	uint64_t pages[5] = { 0 }; /* struct cachestat: in the cache, dirty, ... */
-
-	if (syscall(SYS_cachestat, io->fd, range, pages, 0) == 0)
-		return pages[0] * (uint64_t)sysconf(_SC_PAGESIZE) >= len;
-	return errno == ENOSYS && is_resident(io, off, len);
 }
 
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)

@@ -961,56 +961,63 @@ static void warm(size_t bytes)
 static void skip_unless_dropped(void)
 {
 	warm(0);
-	if (resident_blocks() > 2 * 64)
+	if (resident_blocks())
 		skip();
+}
+
+/*
+ * A restore leaves what was warm. A machine may page out by itself what nobody has mapped (DAMON): this one takes some of
+ * the pages in one of a hundred tries, whatever reads them. What the engine drops, it drops each time.
+ */
+static void expect_kept(size_t bytes, const char *missing)
+{
+	size_t before = 0, after = 1;
+
+	for (int i = 0; i < 5 && before != after; i++) {
+		warm(bytes);
+		before = resident_blocks();
+		assert_true(before > 250);
+		run_without(&restore, missing, ENOSYS, NULL);
+		after = resident_blocks();
+	}
+	assert_int_equal(after, before);
+}
+
+/* Nor has the engine left anything that was not there. */
+static void expect_left_cold(const char *missing)
+{
+	warm(0);
+	run_without(&restore, missing, ENOSYS, NULL);
+	assert_int_equal(resident_blocks(), 0);
 }
 
 static void a_warm_image_is_read_from_the_page_cache(void **state)
 {
 	static const char *const missing[] = { NULL, "syscall" }; /* cachestat(), so mincore() */
-	size_t before;
 
 	(void)state;
 	skip_unless_dropped();
 	for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
-		warm(SIZE_MAX);
-		before = resident_blocks();
-		assert_true(before > 300);
-		run_without(&restore, missing[i], ENOSYS, NULL);
+		expect_kept(SIZE_MAX, missing[i]);
 		assert_int_equal(direct_bytes, 0);
-		assert_int_equal(resident_blocks(), before);
-
-		warm(0);
-		run_without(&restore, missing[i], ENOSYS, NULL);
+		expect_left_cold(missing[i]);
 		assert_int_equal(cached_bytes, 0);
-		assert_in_range(resident_blocks(), 0, 2 * 64); /* around the length prefix */
-
-		warm(1000 * KIB);
-		before = resident_blocks();
-		run_without(&restore, missing[i], ENOSYS, NULL);
+		expect_kept(1000 * KIB, missing[i]);
 		assert_in_range(cached_bytes, 300 * KIB, 2 * 1000 * KIB);
 		assert_true(direct_bytes > 100 * KIB);
-		assert_int_equal(resident_blocks(), before);
 	}
 }
 
-/* What the engine itself has read ahead is dropped, and what was there before is not. */
+/* What the engine itself has read is dropped, and what was there before is not. */
 static void without_direct_transfers_a_warm_image_stays_warm(void **state)
 {
-	size_t before;
-
 	(void)state;
 	skip_unless_dropped();
 	direct_never_works = true;
 	for (int network = 0; network < 2; network++) {
 		counts_as = network ? NFS_SUPER_MAGIC : 0;
-		warm(SIZE_MAX);
-		before = resident_blocks();
-		assert_null(run_once(&restore, NULL));
-		assert_int_equal(resident_blocks(), before);
-		warm(0);
-		assert_null(run_once(&restore, NULL));
-		assert_in_range(resident_blocks(), 0, 2 * 64);
+		expect_kept(SIZE_MAX, NULL);
+		expect_left_cold(NULL);
 	}
 	counts_as = 0;
 	direct_never_works = false;
@@ -1051,6 +1058,7 @@ static int forget(void **state)
 
 int main(void)
 {
+	const char *filter = getenv("TEST_FILTER");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_failure_of_a_dump_to_disk_is_reported),
 		cmocka_unit_test(any_failure_of_a_dump_to_memory_is_reported),
@@ -1081,5 +1089,7 @@ int main(void)
 		cmocka_unit_test(without_direct_transfers_a_warm_image_stays_warm),
 	};
 
+	if (filter && *filter)
+		cmocka_set_test_filter(filter);
 	return cmocka_run_group_tests(tests, save_once, forget);
 }
