@@ -23,6 +23,7 @@ static const char help[] =
 	"  resume  PID...       gives it back, and lets run what a killed criu has left stopped\n"
 	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
 	"  --json            for programs; amdgpu-checkpoint(1) says what it has\n"
+	"  --all             show: each buffer, mapping and queue\n"
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
@@ -91,6 +92,8 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
 		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
+	if (arguments->all && command->run != command_show)
+		return complain("--all is for show");
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine is for match");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
@@ -139,6 +142,9 @@ static void take_option(int option, struct arguments *arguments)
 	case 't':
 		arguments->tree = true;
 		break;
+	case 'a':
+		arguments->all = true;
+		break;
 	}
 }
 
@@ -149,6 +155,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "all", no_argument, NULL, 'a' },
 		{ "machine", required_argument, NULL, 'm' },
 		{ "images-dir", required_argument, NULL, 'i' },
 		{ "dir", required_argument, NULL, 'D' },
