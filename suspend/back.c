@@ -257,7 +257,7 @@ static int fail_room(const struct cut *cut, const struct process *process)
 }
 
 /* What was made is given up again, so that others can use it while this one waits. */
-static int give_up(struct process *process)
+static int vram_give_up_again(struct process *process)
 {
 	struct again again = { 0 };
 	int err = again_ask(process, true, &again);
@@ -282,7 +282,7 @@ static int make_one(struct cut *cut, struct process *process)
 
 	while (err == -ENOMEM && monotonic_seconds() < cut->wait_until) {
 		fail_clear();
-		err = give_up(process);
+		err = vram_give_up_again(process);
 		usleep(WAIT_USEC);
 		if (!err)
 			err = have_again(process);
@@ -324,7 +324,7 @@ static int read_record(struct process *process)
 	return 0;
 }
 
-static int begin(struct cut *cut, struct process *process)
+static int take_process(struct cut *cut, struct process *process)
 {
 	struct record *record = &process->record;
 	int err = hold_begin(process->pid, true, &process->hold);
@@ -347,7 +347,7 @@ static int begin(struct cut *cut, struct process *process)
 }
 
 /* All is looked at before a process is touched. Who is not suspended is left out. */
-static int begin_all(struct cut *cut, const struct suspend_target *target)
+static int take_all(struct cut *cut, const struct suspend_target *target)
 {
 	size_t kept = 0;
 	int err = cut_add(cut, target);
@@ -364,11 +364,11 @@ static int begin_all(struct cut *cut, const struct suspend_target *target)
 	err = kept ? cut_read_machine(cut) : -ENOENT;
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			err = begin(cut, &cut->processes[i]);
+			err = take_process(cut, &cut->processes[i]);
 	return err;
 }
 
-static int make_all(struct cut *cut)
+static int have_all_again(struct cut *cut)
 {
 	int err = 0;
 
@@ -393,7 +393,7 @@ static void undo_all(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
-		int err = is_to_be_made(process) && process->inject.memory ? give_up(process) : -ENODEV;
+		int err = is_to_be_made(process) && process->inject.memory ? vram_give_up_again(process) : -ENODEV;
 
 		if (!err && !calls_end(process))
 			record_set(process, PHASE_SUSPENDED);
@@ -446,7 +446,7 @@ static int finish_calls(struct process *process)
 	return err ? err : calls_end(process);
 }
 
-static int finish(struct process *process)
+static int queues_run(struct process *process)
 {
 	bool is_changed = process->record.head.phase != PHASE_COPYING;
 	int err = is_changed && process->kfd >= 0 ? finish_calls(process) : 0;
@@ -459,13 +459,13 @@ static int finish(struct process *process)
 	return 0;
 }
 
-static int finish_all(struct cut *cut)
+static int let_all_run(struct cut *cut)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			err = finish(&cut->processes[i]);
+			err = queues_run(&cut->processes[i]);
 	/* Nobody runs before the queues of all do. */
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
@@ -481,7 +481,7 @@ static int finish_all(struct cut *cut)
 
 static int make_and_fill(struct cut *cut, struct suspend_times *times)
 {
-	int err = make_all(cut);
+	int err = have_all_again(cut);
 
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
@@ -489,7 +489,7 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	if (err)
 		undo_all(cut);
 	times->copied = monotonic_seconds() - cut->began;
-	return err ? err : finish_all(cut);
+	return err ? err : let_all_run(cut);
 }
 
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
@@ -499,7 +499,7 @@ int suspend_back(const struct suspend_target *target, unsigned int wait_seconds,
 	int err;
 
 	cut.wait_until = cut.began + wait_seconds;
-	err = begin_all(&cut, target);
+	err = take_all(&cut, target);
 	if (err)
 		return err;
 	err = still_for_calls(&cut);

@@ -42,7 +42,7 @@ static int check_spaces(const struct cut *cut, const struct task_files *files, p
 		    pid, nr_gpus, nr);
 }
 
-static int find_kfd(const struct cut *cut, struct process *process, const struct task_files *files)
+static int own_kfd_find(const struct cut *cut, struct process *process, const struct task_files *files)
 {
 	struct record_head *head = &process->record.head;
 	struct task_kfd kfd;
@@ -88,7 +88,7 @@ static int check_unsuspended(pid_t pid)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int begin_record(struct process *process, const char *dir, bool was_stopped, bool made)
+static int record_begin(struct process *process, const char *dir, bool was_stopped, bool made)
 {
 	struct record_head *head = &process->record.head;
 
@@ -104,14 +104,14 @@ static int begin_record(struct process *process, const char *dir, bool was_stopp
 }
 
 /* A process has one tracer: whoever holds it is alone with its record. */
-static int stop(struct process *process, const char *dir, bool made)
+static int stop_process(struct process *process, const char *dir, bool made)
 {
 	bool was_stopped = task_state(process->pid) == 'T';
 	int err = hold_begin(process->pid, true, &process->hold);
 
 	if (!err)
 		err = check_unsuspended(process->pid);
-	return err ? err : begin_record(process, dir, was_stopped, made);
+	return err ? err : record_begin(process, dir, was_stopped, made);
 }
 
 /* Processes make others until all are stopped. */
@@ -122,7 +122,7 @@ static int stop_all(struct cut *cut, const struct suspend_target *target, const 
 
 	while ((nr = cut_add(cut, target)) > 0)
 		for (; i < cut->nr; i++) {
-			int err = stop(&cut->processes[i], dir, made);
+			int err = stop_process(&cut->processes[i], dir, made);
 
 			if (err)
 				return err;
@@ -133,9 +133,9 @@ static int stop_all(struct cut *cut, const struct suspend_target *target, const 
 /* ---- states ---- */
 
 /* Whoever takes the process back has to know its file before its queues stop. */
-static int pause_process(const struct cut *cut, struct process *process, const struct task_files *files)
+static int queues_stop(const struct cut *cut, struct process *process, const struct task_files *files)
 {
-	int err = find_kfd(cut, process, files);
+	int err = own_kfd_find(cut, process, files);
 
 	if (err || process->kfd < 0)
 		return err;
@@ -151,7 +151,7 @@ static int take_states(struct cut *cut, const struct task_files *files)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = pause_process(cut, &cut->processes[i], files);
+		err = queues_stop(cut, &cut->processes[i], files);
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
@@ -164,7 +164,7 @@ static int take_states(struct cut *cut, const struct task_files *files)
 	return err;
 }
 
-static int collect_files(const struct cut *cut, struct task_files *ret)
+static int cut_collect_files(const struct cut *cut, struct task_files *ret)
 {
 	int *pids = calloc(cut->nr + 1, sizeof(*pids));
 
@@ -173,7 +173,7 @@ static int collect_files(const struct cut *cut, struct task_files *ret)
 	return pids ? task_files_collect_of(pids, cut->nr, drm_is_amd, ret) : -ENOMEM;
 }
 
-static void let_go(struct cut *cut)
+static void cut_let_go(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
@@ -194,7 +194,7 @@ static void close_dmabufs(struct cut *cut)
 		kfd_close_dmabufs(process_state(&cut->processes[i]));
 }
 
-static int give_up(struct process *process)
+static int vram_give_up(struct process *process)
 {
 	struct record *record = &process->record;
 	int err = calls_begin(process);
@@ -225,7 +225,7 @@ static int look_at_threads(struct cut *cut)
 }
 
 /* One that ends meanwhile does not keep the others. */
-static int change_all(struct cut *cut)
+static int cut_change(struct cut *cut)
 {
 	int first = still_for_calls(cut);
 
@@ -233,7 +233,7 @@ static int change_all(struct cut *cut)
 		return first;
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
-		int err = process->kfd >= 0 ? give_up(process) : 0;
+		int err = process->kfd >= 0 ? vram_give_up(process) : 0;
 
 		process->is_changed = !err;
 		first = first ? first : err;
@@ -248,7 +248,7 @@ static int change_all(struct cut *cut)
 	return first;
 }
 
-static int copy_all(struct cut *cut, int dir)
+static int cut_save(struct cut *cut, int dir)
 {
 	int err;
 
@@ -262,7 +262,7 @@ static int copy_all(struct cut *cut, int dir)
 	return err;
 }
 
-static int ask_all(struct cut *cut, const struct task_files *files)
+static int cut_ask(struct cut *cut, const struct task_files *files)
 {
 	uint64_t fresh_inode = 0;
 	int err = share_begin(cut->machine, &fresh_inode);
@@ -274,7 +274,8 @@ static int ask_all(struct cut *cut, const struct task_files *files)
 	return err ? err : look_at_threads(cut);
 }
 
-static int prepare(struct cut *cut, const struct suspend_target *target, const char *dir, struct suspend_times *times)
+static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir,
+		       struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
@@ -285,14 +286,14 @@ static int prepare(struct cut *cut, const struct suspend_target *target, const c
 	if (!err)
 		err = stop_all(cut, target, dir, made);
 	if (!err)
-		err = collect_files(cut, &files);
+		err = cut_collect_files(cut, &files);
 	if (!err)
 		err = losses_note(&files, &losses);
 	if (!err)
-		err = ask_all(cut, &files);
+		err = cut_ask(cut, &files);
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
-		err = copy_all(cut, fd);
+		err = cut_save(cut, fd);
 	if (!err)
 		err = losses_check(&files, losses);
 	times->copied = monotonic_seconds() - cut->began;
@@ -306,14 +307,14 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	int err = cut_read_machine(&cut);
 
 	if (!err)
-		err = prepare(&cut, target, dir, &ret->times);
+		err = cut_prepare(&cut, target, dir, &ret->times);
 	for (size_t i = 0; !err && i < cut.nr; i++)
 		err = record_set(&cut.processes[i], PHASE_CHANGING);
 	if (err) {
-		let_go(&cut);
+		cut_let_go(&cut);
 		return err;
 	}
-	err = change_all(&cut);
+	err = cut_change(&cut);
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);
 }

@@ -18,7 +18,7 @@ static bool contains(const struct bo *bo, uint64_t address)
 }
 
 /* Marks buffers with an address of a queue. */
-static void mark(const struct kfd_state *state, const struct queue_record *queue, bool *marks)
+static void mark_queue(const struct kfd_state *state, const struct queue_record *queue, bool *marks)
 {
 	const uint64_t addresses[] = {
 		queue->ring_address, queue->read_address, queue->write_address, queue->eop_address, queue->cwsr_address,
@@ -37,7 +37,7 @@ static int find_queues(const struct kfd_state *state, bool *marks)
 
 	if (!r)
 		while ((r = records_next_queue(&records, &queue)) == 1)
-			mark(state, &queue, marks);
+			mark_queue(state, &queue, marks);
 	return r ? fail(r, "pid %u: its queues cannot be read: %m", state->pid) : 0;
 }
 
@@ -50,7 +50,7 @@ static int32_t prot_of(const char *perms)
 }
 
 /* The buffer that goes in which a mapping begins; nr_bos: none. */
-static uint32_t find_bo(const struct process *process, const struct device_vma *vma)
+static uint32_t bo_of_mapping(const struct process *process, const struct device_vma *vma)
 {
 	const struct record *record = &process->record;
 	const struct kfd_state *state = &record->state;
@@ -78,7 +78,7 @@ static const struct device_vma *find_vma(const struct device_vma *vmas, size_t n
 static int add_vma(struct process *process, const struct device_vma *vma, const char *perms)
 {
 	struct record *record = &process->record;
-	uint32_t bo = vma->minor ? find_bo(process, vma) : record->state.nr_bos;
+	uint32_t bo = vma->minor ? bo_of_mapping(process, vma) : record->state.nr_bos;
 	struct suspend_vma *grown = record->vmas;
 	size_t nr = record->head.nr_vmas;
 	int err;
@@ -155,7 +155,7 @@ static int find_vmas(struct process *process)
 
 /* ---- all ---- */
 
-static int plan(struct process *process, const bool *alone)
+static int plan_process(struct process *process, const bool *alone)
 {
 	struct record *record = &process->record;
 	const struct kfd_state *state = &record->state;
@@ -188,8 +188,9 @@ static int find_alone(const struct share_request *request, struct share_process 
 }
 
 /* The states are lent to the survey. */
-static int ask(struct cut *cut, const struct task_files *files, uint64_t fresh_inode, struct kfd_image *images,
-	       struct share_process *sharers, struct task_file *firsts, bool **alone)
+static int ask_who_is_alone(struct cut *cut, const struct task_files *files, uint64_t fresh_inode,
+			    struct kfd_image *images, struct share_process *sharers, struct task_file *firsts,
+			    bool **alone)
 {
 	struct share_request request = {
 		.processes = sharers,
@@ -225,10 +226,10 @@ int plan_all(struct cut *cut, const struct task_files *files, uint64_t fresh_ino
 	size_t nr = 0;
 
 	if (!err)
-		err = ask(cut, files, fresh_inode, images, sharers, firsts, alone);
+		err = ask_who_is_alone(cut, files, fresh_inode, images, sharers, firsts, alone);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (cut->processes[i].kfd >= 0)
-			err = plan(&cut->processes[i], alone[nr++]);
+			err = plan_process(&cut->processes[i], alone[nr++]);
 	for (size_t i = 0; alone && i < cut->nr; i++)
 		free(alone[i]);
 	return err;
