@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 
 #include "kernel/hold.h"
@@ -256,12 +257,31 @@ bool cgroup_of(pid_t pid, char path[PATH_MAX])
 	return false;
 }
 
+bool cgroup_above(char *path)
+{
+	*strrchr(path, '/') = '\0';
+	return strlen(path) > strlen(CGROUPS);
+}
+
 static int open_freeze(const char *path, int flags)
 {
 	_cleanup_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd = dir < 0 ? -1 : openat(dir, "cgroup.freeze", flags | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+bool cgroup_stands_still(const char *path)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char name[PATH_MAX + 16], line[64];
+	int frozen = 0;
+
+	snprintf(name, sizeof(name), "%s/cgroup.events", path);
+	f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "frozen %d", &frozen);
+	return frozen;
 }
 
 bool cgroup_is_frozen(const char *path)
@@ -277,6 +297,24 @@ int cgroup_freeze(const char *path, bool freeze)
 	_cleanup_close_ int fd = open_freeze(path, O_WRONLY);
 
 	return fd < 0 ? fd : write_all(fd, freeze ? "1" : "0", 1);
+}
+
+int cgroup_watch(const char *path)
+{
+	_cleanup_close_ int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char name[PATH_MAX + 16];
+
+	snprintf(name, sizeof(name), "%s/cgroup.freeze", path);
+	if (fd < 0 || inotify_add_watch(fd, name, IN_MODIFY) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+bool cgroup_was_written(int watch)
+{
+	struct inotify_event event;
+
+	return read(watch, &event, sizeof(event)) > 0;
 }
 
 static int read_processes(const char *path, int **list, size_t *nr)

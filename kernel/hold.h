@@ -43,10 +43,19 @@ char task_state(pid_t tid);
  */
 bool cgroup_of(pid_t pid, char path[PATH_MAX]);
 
+/* Makes it that of the cgroup above; false: there is none that can be frozen. */
+bool cgroup_above(char *path);
+
 /* Whether cgroup.freeze of that directory says so, whatever is above. */
 bool cgroup_is_frozen(const char *path);
+/* Whether all its processes stand still by that, or by one above. */
+bool cgroup_stands_still(const char *path);
 /* 0 or -errno, no message. */
 int cgroup_freeze(const char *path, bool freeze);
+/* A descriptor for cgroup_was_written(), of whoever else freezes or thaws the cgroup from now on; or -errno, no
+ * message. */
+int cgroup_watch(const char *path);
+bool cgroup_was_written(int watch);
 
 /* All processes in the cgroup, and with @below in those below it, too. Heap memory of the caller. 0 or -errno, no
  * message. */

@@ -67,7 +67,7 @@ void cut_end(struct cut *cut)
 	for (size_t i = 0; i < cut->nr; i++)
 		process_done(&cut->processes[i]);
 	for (size_t i = 0; i < cut->nr_thawed; i++)
-		free(cut->thawed[i]);
+		thawed_done(&cut->thawed[i]);
 	free(cut->thawed);
 	free(cut->processes);
 	topology_free(cut->machine);

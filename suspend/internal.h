@@ -45,6 +45,7 @@ struct record_head {
 	uint32_t is_frozen, was_frozen;		 /* its own cgroup: by us, and before that by somebody else */
 	int32_t kfd_number;			 /* of the process' descriptor */
 	struct inject_thread thread;
+	char follows[PATH_MAX]; /* suspend_target.follows */
 	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT];
 	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas;
 	uint64_t priv_size;
@@ -84,6 +85,13 @@ struct process {
 	size_t nr_fds;
 };
 
+/* A cgroup that somebody else has frozen. */
+struct thawed {
+	char *path;
+	int watch;	  /* cgroup_watch(); -errno */
+	bool was_written; /* by somebody else, since it was thawed */
+};
+
 /* All that one call is about. */
 struct cut {
 	struct process *processes;
@@ -92,7 +100,7 @@ struct cut {
 	struct topology *machine;
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
-	char **thawed;		  /* directories of cgroups */
+	struct thawed *thawed;
 	size_t nr_thawed;
 };
 
@@ -120,12 +128,16 @@ int record_set(struct process *process, enum phase phase);
 
 /* ---- how they stand still (still.c) ---- */
 
+void thawed_done(struct thawed *thawed);
 /* When all are seized: they stay stopped when the tracer goes, and can make calls. */
 int still_for_calls(struct cut *cut);
 /* Freezes what can be frozen of processes that stay suspended; to be noted in their records. */
 void still_freeze(struct cut *cut);
-/* After that: what somebody else had frozen is so again. @stay: the processes are suspended. */
+/* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
+ * suspended. */
 void still_after(struct cut *cut, bool stay);
+/* Whether no cgroup of the process is frozen, but by its suspend. */
+bool still_is_thawed(const struct record_head *head);
 
 /* ---- what goes (plan.c) ---- */
 

@@ -88,7 +88,13 @@ static int check_unsuspended(pid_t pid)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int record_begin(struct process *process, const char *dir, bool was_stopped, bool made)
+/* Where contents go, and why. */
+struct where {
+	const char *dir, *follows;
+	bool was_made;
+};
+
+static int record_begin(struct process *process, const struct where *where, bool was_stopped)
 {
 	struct record_head *head = &process->record.head;
 
@@ -96,33 +102,34 @@ static int record_begin(struct process *process, const char *dir, bool was_stopp
 	head->start = process_start(process->pid);
 	head->since = time(NULL);
 	head->was_stopped = was_stopped;
-	head->made_dir = made || !strcmp(dir, SUSPEND_DIR);
-	if (!realpath(dir, head->dir))
-		return fail(-errno, "%s: %m", dir);
+	head->made_dir = where->was_made || !strcmp(where->dir, SUSPEND_DIR);
+	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
+	if (!realpath(where->dir, head->dir))
+		return fail(-errno, "%s: %m", where->dir);
 	head->pid = process->pid;
 	return record_write(&process->record);
 }
 
 /* A process has one tracer: whoever holds it is alone with its record. */
-static int stop_process(struct process *process, const char *dir, bool made)
+static int stop_process(struct process *process, const struct where *where)
 {
 	bool was_stopped = task_state(process->pid) == 'T';
 	int err = hold_begin(process->pid, true, &process->hold);
 
 	if (!err)
 		err = check_unsuspended(process->pid);
-	return err ? err : record_begin(process, dir, was_stopped, made);
+	return err ? err : record_begin(process, where, was_stopped);
 }
 
 /* Processes make others until all are stopped. */
-static int stop_all(struct cut *cut, const struct suspend_target *target, const char *dir, bool made)
+static int stop_all(struct cut *cut, const struct suspend_target *target, const struct where *where)
 {
 	size_t i = 0;
 	int nr;
 
 	while ((nr = cut_add(cut, target)) > 0)
 		for (; i < cut->nr; i++) {
-			int err = stop_process(&cut->processes[i], dir, made);
+			int err = stop_process(&cut->processes[i], where);
 
 			if (err)
 				return err;
@@ -280,11 +287,11 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
 	_cleanup_close_ int fd = -1;
-	bool made = !mkdir(dir, 0700);
-	int err = made || errno == EEXIST ? open_dir(dir, &fd) : fail(-errno, "%s: cannot be made: %m", dir);
+	struct where where = { dir, target->follows, !mkdir(dir, 0700) };
+	int err = where.was_made || errno == EEXIST ? open_dir(dir, &fd) : fail(-errno, "%s: cannot be made: %m", dir);
 
 	if (!err)
-		err = stop_all(cut, target, dir, made);
+		err = stop_all(cut, target, &where);
 	if (!err)
 		err = cut_collect_files(cut, &files);
 	if (!err)

@@ -12,8 +12,6 @@
 
 #include "suspend/internal.h"
 
-#define CGROUPS "/sys/fs/cgroup"
-
 static bool is_in_cut(const struct cut *cut, pid_t pid)
 {
 	for (size_t i = 0; i < cut->nr; i++)
@@ -34,13 +32,20 @@ static bool is_of_cut(const struct cut *cut, const char *path)
 	return ret;
 }
 
+void thawed_done(struct thawed *thawed)
+{
+	free(thawed->path);
+	if (thawed->watch >= 0)
+		close(thawed->watch);
+}
+
 static int note_thawed(struct cut *cut, const char *path)
 {
-	char *copy = strdup(path);
-	int err = copy ? array_add(cut->thawed, cut->nr_thawed, copy) : -ENOMEM;
+	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
+	int err = thawed.path ? array_add(cut->thawed, cut->nr_thawed, thawed) : -ENOMEM;
 
 	if (err)
-		free(copy);
+		thawed_done(&thawed);
 	return err;
 }
 
@@ -48,23 +53,25 @@ static int note_thawed(struct cut *cut, const char *path)
 static int thaw(struct cut *cut, pid_t pid)
 {
 	char path[PATH_MAX];
-	int err = 0;
+	bool more = cgroup_of(pid, path);
 
-	if (!cgroup_of(pid, path))
-		return 0;
-	for (; !err && strlen(path) > strlen(CGROUPS); *strrchr(path, '/') = '\0') {
+	for (; more; more = cgroup_above(path)) {
+		int err;
+
 		if (!cgroup_is_frozen(path))
 			continue;
 		err = note_thawed(cut, path);
 		if (!err)
 			err = cgroup_freeze(path, false);
-		if (err)
+		if (!err)
+			cgroup_was_written(cut->thawed[cut->nr_thawed - 1].watch); /* by this */
+		else
 			return fail(err,
 				    "pid %d: its cgroup %s is frozen and cannot be thawed, without which it makes no "
 				    "call: %m",
 				    pid, path);
 	}
-	return err;
+	return 0;
 }
 
 int still_for_calls(struct cut *cut)
@@ -80,24 +87,27 @@ int still_for_calls(struct cut *cut)
 	return err;
 }
 
-static bool was_thawed(const struct cut *cut, const char *path)
+/* Whether somebody else has it frozen still. */
+static bool is_thawed_for_now(const struct cut *cut, const char *path)
 {
 	for (size_t i = 0; i < cut->nr_thawed; i++)
-		if (!strcmp(cut->thawed[i], path))
-			return true;
+		if (!strcmp(cut->thawed[i].path, path))
+			return !cut->thawed[i].was_written;
 	return false;
 }
 
 /* Without a cgroup of its own, SIGSTOP alone holds a process. */
 void still_freeze(struct cut *cut)
 {
+	for (size_t i = 0; i < cut->nr_thawed; i++)
+		cut->thawed[i].was_written = cgroup_was_written(cut->thawed[i].watch);
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct record_head *head = &cut->processes[i].record.head;
 		char path[PATH_MAX];
 
 		if (cut->processes[i].has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
 			continue;
-		head->was_frozen = head->was_frozen || (was_thawed(cut, path) && !head->is_frozen);
+		head->was_frozen = head->was_frozen || (is_thawed_for_now(cut, path) && !head->is_frozen);
 		head->is_frozen = !cgroup_freeze(path, true);
 	}
 }
@@ -115,19 +125,28 @@ static bool is_ours(const struct cut *cut, const char *path)
 	return false;
 }
 
-/*
- * Whoever has frozen a cgroup above may have thawed it meanwhile, and is not overruled: where it has none but suspended
- * processes, these stand still by their own.
- */
+/* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
 void still_after(struct cut *cut, bool stay)
 {
 	for (size_t i = 0; i < cut->nr_thawed; i++) {
-		const char *path = cut->thawed[i];
-		int err = stay ? is_of_cut(cut, path) : is_ours(cut, path);
+		const struct thawed *thawed = &cut->thawed[i];
+		int err = 0;
 
-		if (!err)
-			err = cgroup_freeze(path, true);
-		if (err < 0)
-			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", path, strerror(-err));
+		if (!thawed->was_written && !cgroup_was_written(thawed->watch) && (stay || !is_ours(cut, thawed->path)))
+			err = cgroup_freeze(thawed->path, true);
+		if (err)
+			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
+}
+
+bool still_is_thawed(const struct record_head *head)
+{
+	bool is_own = head->is_frozen && !head->was_frozen;
+	char path[PATH_MAX];
+	bool more = cgroup_of(head->pid, path);
+
+	for (; more; more = cgroup_above(path), is_own = false)
+		if (!is_own && cgroup_is_frozen(path))
+			return false;
+	return true;
 }

@@ -28,7 +28,9 @@ struct suspend_target {
 	size_t nr;
 	bool tree;
 	const char *cgroup;
-	bool half_only; /* for suspend_back(): what is in the middle, and not what is suspended */
+	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
+				NULL: none */
+	bool half_only;	     /* for suspend_back(): what is in the middle, and not what is suspended */
 };
 
 /* What has become of a process. */
@@ -76,8 +78,10 @@ enum suspend_state {
 
 struct suspend_info {
 	enum suspend_state state;
-	int64_t since;	    /* CLOCK_REALTIME, seconds */
-	char dir[PATH_MAX]; /* where contents are */
+	int64_t since;		/* CLOCK_REALTIME, seconds */
+	char dir[PATH_MAX];	/* where contents are */
+	char follows[PATH_MAX]; /* the cgroup whose freeze was the reason; "": none */
+	bool is_thawed;		/* no cgroup of it is frozen, but by the suspend */
 	struct suspend_report report;
 };
 

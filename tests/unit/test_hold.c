@@ -244,4 +244,80 @@ TEST(a_process_is_known_by_its_start)
 	assert_int_equal(task_state(pid), 0);
 }
 
+/* A directory stands in for a cgroup. */
+static void make_cgroup(char path[64], const char *events)
+{
+	char name[128];
+	FILE *f;
+
+	snprintf(path, 64, "/tmp/hold.XXXXXX");
+	assert_non_null(mkdtemp(path));
+	snprintf(name, sizeof(name), "%s/cgroup.freeze", path);
+	f = fopen(name, "w");
+	assert_non_null(f);
+	fputs("1\n", f);
+	fclose(f);
+	snprintf(name, sizeof(name), "%s/cgroup.events", path);
+	f = fopen(name, "w");
+	assert_non_null(f);
+	fputs(events, f);
+	fclose(f);
+}
+
+static void remove_cgroup(const char *path)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s/cgroup.freeze", path);
+	unlink(name);
+	snprintf(name, sizeof(name), "%s/cgroup.events", path);
+	unlink(name);
+	assert_int_equal(rmdir(path), 0);
+}
+
+TEST(whoever_thaws_a_cgroup_meanwhile_is_noticed)
+{
+	char path[64];
+	int watch;
+
+	make_cgroup(path, "populated 1\nfrozen 1\n");
+	assert_true(cgroup_is_frozen(path));
+	watch = cgroup_watch(path);
+	assert_true(watch >= 0);
+	assert_false(cgroup_was_written(watch));
+	assert_true(cgroup_is_frozen(path));
+	assert_false(cgroup_was_written(watch));
+	assert_int_equal(cgroup_freeze(path, false), 0);
+	assert_true(cgroup_was_written(watch));
+	assert_false(cgroup_was_written(watch));
+	assert_false(cgroup_is_frozen(path));
+	close(watch);
+	assert_false(cgroup_was_written(-ENOENT));
+	remove_cgroup(path);
+	assert_true(cgroup_watch(path) < 0);
+}
+
+TEST(a_cgroup_is_frozen_when_all_in_it_stand_still)
+{
+	char path[64];
+
+	make_cgroup(path, "populated 1\nfrozen 1\n");
+	assert_true(cgroup_stands_still(path));
+	remove_cgroup(path);
+	make_cgroup(path, "populated 1\nfrozen 0\n");
+	assert_true(cgroup_is_frozen(path));
+	assert_false(cgroup_stands_still(path));
+	remove_cgroup(path);
+	assert_false(cgroup_stands_still(path));
+}
+
+TEST(cgroups_above_end_below_the_root)
+{
+	char path[] = "/sys/fs/cgroup/a/b";
+
+	assert_true(cgroup_above(path));
+	assert_string_equal(path, "/sys/fs/cgroup/a");
+	assert_false(cgroup_above(path));
+}
+
 UNIT_MAIN(share, NULL)

@@ -23,18 +23,20 @@
 #include "share/share.h"
 #include "suspend/suspend.h"
 
-#define PID	4711
-#define GPU	0x1234u
-#define MINOR	128u
-#define KFD	5
-#define RENDER	6
-#define NR_BOS	7
-#define MAX_BOS 64
-#define NR_VMAS 2
-#define PAGE	4096u
-#define MEMORY	0x7000000000u
-#define VRAM	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
-#define GTT	(KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
+#define PID	     4711
+#define GPU	     0x1234u
+#define MINOR	     128u
+#define KFD	     5
+#define RENDER	     6
+#define NR_BOS	     7
+#define MAX_BOS	     64
+#define NR_VMAS	     2
+#define PAGE	     4096u
+#define CGROUP_ABOVE "/sys/fs/cgroup/engine"
+#define OWN_CGROUP   CGROUP_ABOVE "/job"
+#define MEMORY	     0x7000000000u
+#define VRAM	     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
+#define GTT	     (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
 
 /* ---- the process ---- */
 
@@ -57,6 +59,8 @@ static struct model {
 	struct mapping vmas[NR_VMAS];
 	bool queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
+	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
+	unsigned int nr_asked;
 	unsigned int pauses;
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
 	uint8_t memory[INJECT_MEMORY];
@@ -205,33 +209,55 @@ void hold_end(struct hold *hold)
 	model->held = false;
 }
 
+static bool *frozen_of(const char *path)
+{
+	return &model->frozen[!strcmp(path, OWN_CGROUP)];
+}
+
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
 	(void)pid;
-	(void)path;
-	return false;
+	snprintf(path, PATH_MAX, "%s", OWN_CGROUP);
+	return model->has_cgroup;
+}
+
+bool cgroup_above(char *path)
+{
+	bool is_own = !strcmp(path, OWN_CGROUP);
+
+	snprintf(path, PATH_MAX, "%s", is_own ? CGROUP_ABOVE : "/sys/fs/cgroup");
+	return is_own;
 }
 
 bool cgroup_is_frozen(const char *path)
 {
-	(void)path;
-	return false;
+	return *frozen_of(path);
 }
 
 int cgroup_freeze(const char *path, bool freeze)
 {
-	(void)path;
-	(void)freeze;
+	*frozen_of(path) = freeze;
 	return 0;
+}
+
+int cgroup_watch(const char *path)
+{
+	(void)path;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* After the tool's own write. */
+bool cgroup_was_written(int watch)
+{
+	(void)watch;
+	return model->nr_asked++ && model->is_thawed_meanwhile;
 }
 
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 {
 	(void)path;
 	(void)below;
-	(void)ret;
-	(void)ret_nr;
-	return 0;
+	return array_add(*ret, *ret_nr, PID);
 }
 
 int __wrap_kill(pid_t pid, int signal);
@@ -872,7 +898,7 @@ long __wrap_syscall(long nr, long a, long b, long c)
 /* ---- runs ---- */
 
 static const int pid = PID;
-static const struct suspend_target target = { .pids = &pid, .nr = 1 };
+static const struct suspend_target target = { .pids = &pid, .nr = 1, .follows = CGROUP_ABOVE };
 static struct settings settings;
 
 static int suspend_once(void)
@@ -1063,6 +1089,62 @@ TEST(a_process_that_was_stopped_before_stays_so)
 	assert_int_equal(run(resume_once, 0, 0), 0);
 	expect_nothing_wrong(0);
 	assert_true(model->stopped && !model->queues_stand && !model->marked);
+}
+
+/* By an engine, whose thaw comes when it wants. */
+static void suspend_frozen(bool own)
+{
+	make_process();
+	model->has_cgroup = true;
+	model->frozen[own] = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->frozen[0] == !own && model->frozen[1]);
+}
+
+static bool is_thawed(void)
+{
+	struct suspend_info info;
+
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.state, STATE_SUSPENDED);
+	assert_string_equal(info.follows, CGROUP_ABOVE);
+	return info.is_thawed;
+}
+
+TEST(what_an_engine_has_frozen_is_frozen_until_it_thaws_it)
+{
+	for (int own = 0; own < 2; own++) {
+		suspend_frozen(own);
+		assert_false(is_thawed());
+		model->frozen[own] = false;
+		assert_true(is_thawed());
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_false(model->frozen[0] || model->frozen[1]);
+		/* Given back while the engine has it frozen. */
+		suspend_frozen(own);
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_true(model->frozen[own] && !model->frozen[!own]);
+	}
+}
+
+TEST(an_engine_that_thaws_while_calls_are_made_is_not_overruled)
+{
+	for (int own = 0; own < 2; own++) {
+		make_process();
+		model->has_cgroup = model->is_thawed_meanwhile = true;
+		model->frozen[own] = true;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		expect_nothing_wrong(0);
+		assert_false(model->frozen[0]);
+		assert_true(model->frozen[1]);
+		assert_true(is_thawed());
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_false(model->frozen[0] || model->frozen[1]);
+	}
 }
 
 UNIT_MAIN(begin, end)
