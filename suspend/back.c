@@ -304,7 +304,7 @@ static int take_kfd(struct process *process)
 {
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 
-	if (!process->record.head.has_kfd)
+	if (!process->record.head.report.has_kfd)
 		return 0;
 	process->kfd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, process->record.head.kfd_number, 0);
 	return process->kfd < 0 ? fail(-errno, "pid %d: cannot take its /dev/kfd: %m", process->pid) : 0;

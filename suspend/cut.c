@@ -191,17 +191,8 @@ int cut_report(const struct cut *cut, struct suspend_result *ret)
 	if (!ret->reports)
 		return -ENOMEM;
 	for (; ret->nr < cut->nr; ret->nr++) {
-		const struct process *process = &cut->processes[ret->nr];
-		const struct record_head *head = &process->record.head;
-		struct suspend_report *report = &ret->reports[ret->nr];
-
-		*report = (struct suspend_report){
-			.pid = process->pid,
-			.has_kfd = head->has_kfd,
-			.had_ended = process->has_ended,
-			.freed_bytes = head->freed_bytes,
-		};
-		memcpy(report->kept_bytes, head->kept_bytes, sizeof(head->kept_bytes));
+		ret->reports[ret->nr] = cut->processes[ret->nr].record.head.report;
+		ret->reports[ret->nr].had_ended = cut->processes[ret->nr].has_ended;
 	}
 	return 0;
 }

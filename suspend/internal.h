@@ -41,12 +41,12 @@ struct record_head {
 	int32_t pid;
 	uint64_t start; /* process_start() */
 	int64_t since;
-	uint32_t has_kfd, was_stopped, made_dir; /* made_dir: it goes with what is in it */
-	uint32_t is_frozen, was_frozen;		 /* its own cgroup: by us, and before that by somebody else */
-	int32_t kfd_number;			 /* of the process' descriptor */
+	uint32_t was_stopped, made_dir; /* made_dir: it goes with what is in it */
+	uint32_t is_frozen, was_frozen; /* its own cgroup: by us, and before that by somebody else */
+	int32_t kfd_number;		/* of the process' descriptor */
 	struct inject_thread thread;
 	char follows[PATH_MAX]; /* suspend_target.follows */
-	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT];
+	struct suspend_report report;
 	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas;
 	uint64_t priv_size;
 	char dir[PATH_MAX];

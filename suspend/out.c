@@ -51,7 +51,7 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 	if (!err && kfd.nr_contexts)
 		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended",
 			    process->pid);
-	for (size_t i = 0; i < files->count && !head->has_kfd; i++) {
+	for (size_t i = 0; i < files->count && !head->report.has_kfd; i++) {
 		const struct task_file *file = &files->files[i];
 
 		if (!is_own_kfd(file, process->pid))
@@ -59,10 +59,10 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 		process->kfd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 		if (process->kfd < 0)
 			return -errno;
-		head->has_kfd = true;
+		head->report.has_kfd = true;
 		head->kfd_number = file->number;
 	}
-	if (head->has_kfd && kfd.vram_bytes)
+	if (head->report.has_kfd && kfd.vram_bytes)
 		return check_spaces(cut, files, process->pid, kfd.pasid, kfd.nr_gpus);
 	return 0;
 }
@@ -106,7 +106,7 @@ static int record_begin(struct process *process, const struct where *where, bool
 	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
 	if (!realpath(where->dir, head->dir))
 		return fail(-errno, "%s: %m", where->dir);
-	head->pid = process->pid;
+	head->pid = head->report.pid = process->pid;
 	return record_write(&process->record);
 }
 
@@ -215,8 +215,8 @@ static int vram_give_up(struct process *process)
 			continue;
 		err = calls_free(process, i, record->state.bos[i].offset, &kept);
 		record->goes[i] = kept ? GOES_NOT_AFTER_ALL : GOES;
-		record->head.freed_bytes += kept ? 0 : record->state.bos[i].size;
-		record->head.kept_bytes[KEPT_BY_MAPPING] += kept ? record->state.bos[i].size : 0;
+		record->head.report.freed_bytes += kept ? 0 : record->state.bos[i].size;
+		record->head.report.kept_bytes[KEPT_BY_MAPPING] += kept ? record->state.bos[i].size : 0;
 	}
 	return err ? err : calls_end(process);
 }

@@ -172,7 +172,7 @@ static int plan_process(struct process *process, const bool *alone)
 
 		record->goes[i] = is_vram && !by_queues[i] && alone[i] && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
 		if (is_vram && !record->goes[i])
-			record->head.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
+			record->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}
 	return err ? err : find_vmas(process);
 }

@@ -232,8 +232,6 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	memcpy(ret->dir, head->dir, sizeof(ret->dir));
 	memcpy(ret->follows, head->follows, sizeof(ret->follows));
 	ret->is_thawed = still_is_thawed(head);
-	ret->report.has_kfd = head->has_kfd;
-	ret->report.freed_bytes = head->freed_bytes;
-	memcpy(ret->report.kept_bytes, head->kept_bytes, sizeof(ret->report.kept_bytes));
+	ret->report = head->report;
 	return 0;
 }
