@@ -112,6 +112,11 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 	return 0;
 }
 
+int task_list_kfd(int **ret, size_t *ret_nr)
+{
+	return list_numbers(AT_FDCWD, KFD_PROCESSES, ret, ret_nr);
+}
+
 /* ---- files ---- */
 
 #define DMABUF_KIND "a dma-buf"

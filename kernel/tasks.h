@@ -69,6 +69,9 @@ struct task_kfd {
  */
 int task_ask_kfd(pid_t pid, struct task_kfd *ret);
 
+/* The processes that have a state in the KFD. Heap memory of the caller. 0 or -errno, no message. */
+int task_list_kfd(int **ret, size_t *ret_nr);
+
 /* Whether a task is in a user namespace other than the initial one. */
 bool task_is_in_user_ns(pid_t pid);
 

@@ -3,7 +3,7 @@
 # Completion of amdgpu-checkpoint(1) for bash. Where nothing is offered here, readline offers files.
 
 _amdgpu_checkpoint() {
-	local current=${COMP_WORDS[COMP_CWORD]} words="show verify match check doctor suspend resume state"
+	local current=${COMP_WORDS[COMP_CWORD]} words="show verify match check doctor suspend resume follow state"
 	case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
 	*" --machine " | *" --images-dir " | *" -D " | *" --dir " | *" --cgroup " | *" show "* | *" verify "* | *" match "* | *" doctor "*) words= ;;
 	*" check "* | *" suspend "* | *" resume "* | *" state "*) words=$(cd /proc && echo [0-9]*) ;;

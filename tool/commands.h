@@ -7,6 +7,7 @@
 #define TOOL_COMMANDS_H
 
 #include "host/host.h"
+#include "suspend/suspend.h"
 #include "tool/print.h"
 
 struct arguments {
@@ -14,7 +15,7 @@ struct arguments {
 	int pid;		/* instead, of check and resume */
 	int *pids;		/* of suspend, resume and state, which take several */
 	size_t nr_pids;
-	const char *dir;	/* suspend: where contents go; NULL: into memory */
+	const char *dir;	/* suspend, follow: where contents go; NULL: into memory */
 	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
 	const char *wait;	/* resume: seconds; NULL: not said */
 	bool tree;		/* and all descendants */
@@ -29,10 +30,26 @@ int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_suspend(const struct arguments *arguments);
+int command_follow(const struct arguments *arguments);
 int command_state(const struct arguments *arguments);
 /* Lets queues of a process run again that a killed criu has left stopped. */
 int resume_queues(int pid);
 int command_resume(const struct arguments *arguments);
+
+/* What a child of this program does with processes. */
+struct suspend_work {
+	struct suspend_target target;
+	const char *dir; /* NULL: into memory */
+	unsigned int wait_seconds;
+	bool out; /* else back */
+};
+
+/* Does it, says what has become of them, and takes back what a child that fails or is killed leaves half way. */
+#define TOOL_NOTHING 3 /* another status: none of them is suspended */
+int suspend_in_child(const struct suspend_work *work);
+
+/* The directory of a cgroup that the user names. */
+int cgroup_path(const char *cgroup, char path[PATH_MAX]);
 
 /* A point about what criu would be allowed to, run from here. */
 void check_permissions(void);

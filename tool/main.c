@@ -21,15 +21,16 @@ static const char help[] =
 	"  doctor               what a dump or a restore would meet on this machine\n"
 	"  suspend PID...       takes the GPU memory from processes, which stay where they are\n"
 	"  resume  PID...       gives it back, and lets run what a killed criu has left stopped\n"
+	"  follow               whoever freezes a cgroup gets the GPU memory in it, until it is thawed\n"
 	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
 	"  --json            for programs; amdgpu-checkpoint(1) says what it has\n"
 	"  --all             show: each buffer, mapping and queue\n"
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
-	"  -D, --dir DIR     suspend: where contents go; else into memory (/dev/shm)\n"
+	"  -D, --dir DIR     suspend, follow: where contents go; else into memory (/dev/shm)\n"
 	"  --tree            suspend, resume: the descendants, too\n"
-	"  --cgroup PATH     suspend, resume: all processes in a cgroup and below it\n"
+	"  --cgroup PATH     suspend, resume, follow: all processes in a cgroup and below it\n"
 	"  --wait SECONDS    resume: for GPU memory that others have\n"
 	"  -h, --help, -V, --version\n\n"
 	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 cannot be told\n"
@@ -47,7 +48,7 @@ static const struct command {
 } commands[] = {
 	{ "show", command_show, IMAGES }, { "verify", command_verify, IMAGES }, { "match", command_match, IMAGES },
 	{ "check", command_check, PID },  { "doctor", command_doctor, NOTHING }, { "suspend", command_suspend, PIDS },
-	{ "resume", command_resume, PIDS }, { "state", command_state, PIDS },
+	{ "resume", command_resume, PIDS }, { "follow", command_follow, NOTHING }, { "state", command_state, PIDS },
 };
 
 static int parse_pid(const char *text, int *ret)
@@ -87,7 +88,7 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
 
 	if (!argc)
-		return complain("which command? show, verify, match, check, doctor, suspend, resume, state (--help says more)");
+		return complain("which command? show, verify, match, check, doctor, suspend, resume, follow, state (--help says more)");
 	if (!command)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))

@@ -26,6 +26,16 @@ static const char *environment(const char *name, void *arg)
 
 /* ---- which processes ---- */
 
+int cgroup_path(const char *cgroup, char path[PATH_MAX])
+{
+	bool is_whole = !strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1);
+
+	snprintf(path, PATH_MAX, "%s%s%s", is_whole ? "" : CGROUPS, is_whole || cgroup[0] == '/' ? "" : "/", cgroup);
+	while (path[strlen(path) - 1] == '/')
+		path[strlen(path) - 1] = '\0';
+	return access(path, F_OK) ? complain("%s: %s", path, strerror(errno)) : TOOL_GOOD;
+}
+
 static int parse_target(const struct arguments *arguments, char path[PATH_MAX], struct suspend_target *ret)
 {
 	const char *cgroup = arguments->cgroup;
@@ -33,14 +43,8 @@ static int parse_target(const struct arguments *arguments, char path[PATH_MAX], 
 	*ret = (struct suspend_target){ .pids = arguments->pids, .nr = arguments->nr_pids, .tree = arguments->tree };
 	if (!cgroup && !arguments->nr_pids)
 		return complain("which process? (pids, or --cgroup PATH)");
-	if (!cgroup)
-		return TOOL_GOOD;
-	snprintf(path, PATH_MAX, "%s%s%s", strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1) ? CGROUPS : "",
-		 strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1) && cgroup[0] != '/' ? "/" : "", cgroup);
-	if (access(path, F_OK))
-		return complain("%s: %s", path, strerror(errno));
-	ret->cgroup = path;
-	return TOOL_GOOD;
+	ret->cgroup = cgroup ? path : NULL;
+	return cgroup ? cgroup_path(cgroup, path) : TOOL_GOOD;
 }
 
 /* ---- what has become of them ---- */
@@ -99,51 +103,48 @@ static void print_result(const struct suspend_result *result, bool out)
 
 /* ---- the child ---- */
 
-struct work {
-	const struct arguments *arguments;
-	struct suspend_target target;
-	struct settings settings;
-	unsigned int wait_seconds;
-	bool out;
-};
-
-static int work(const struct work *work)
+static int do_work(const struct suspend_work *work)
 {
 	struct suspend_result result = { 0 };
-	int err = work->out ? suspend_out(&work->target, work->arguments->dir ? work->arguments->dir : SUSPEND_DIR,
-					  &work->settings, &result)
-			    : suspend_back(&work->target, work->wait_seconds, &work->settings, &result);
+	struct settings settings;
+	int err;
 
+	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
+		return TOOL_FAIL;
+	err = work->out ? suspend_out(&work->target, work->dir ? work->dir : SUSPEND_DIR, &settings, &result)
+			: suspend_back(&work->target, work->wait_seconds, &settings, &result);
 	if (!err)
 		print_result(&result, work->out);
 	free(result.reports);
 	if (err == -ENOENT)
-		return TOOL_FAIL + 1;
+		return TOOL_NOTHING;
 	return err ? TOOL_FAIL : TOOL_GOOD;
 }
 
-static int run_child(const struct work *w)
+static int run_child(const struct suspend_work *work)
 {
 	int status;
 
 	setsid();
 	signal(SIGHUP, SIG_IGN);
-	status = work(w);
-	if (status > TOOL_FAIL)
+	status = do_work(work);
+	if (status == TOOL_NOTHING)
 		return status;
 	complain_failure();
 	return print_finish(status);
 }
 
 /* Lets run again what the child has left in the middle: nothing is lost by that, wherever it was. 0 or -errno. */
-static int take_back(const struct work *w)
+static int take_back(const struct suspend_work *work)
 {
-	struct suspend_target target = w->target;
+	struct suspend_target target = work->target;
 	struct suspend_result result = { 0 };
-	int err;
+	struct settings settings;
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
 
 	target.half_only = true;
-	err = suspend_back(&target, 0, &w->settings, &result);
+	if (!err)
+		err = suspend_back(&target, 0, &settings, &result);
 	free(result.reports);
 	if (err && err != -ENOENT)
 		complain_failure();
@@ -151,16 +152,7 @@ static int take_back(const struct work *w)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int say_killed(const struct work *w)
-{
-	return complain("was killed%s",
-			take_back(w)
-				? ", and processes are where it was: \"amdgpu-checkpoint resume\" goes on from there"
-				: "; the processes run again");
-}
-
-/* The exit status; one more than TOOL_FAIL: nothing is suspended. */
-static int run(const struct work *w)
+int suspend_in_child(const struct suspend_work *work)
 {
 	pid_t child;
 	int status = 0;
@@ -170,49 +162,49 @@ static int run(const struct work *w)
 	if (child < 0)
 		return complain("cannot fork: %s", strerror(errno));
 	if (!child)
-		_exit(run_child(w));
+		_exit(run_child(work));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (!WIFEXITED(status))
-		return say_killed(w);
-	if (w->out && WEXITSTATUS(status) == TOOL_FAIL)
-		take_back(w);
-	/* It has said all. */
-	if (WEXITSTATUS(status) <= TOOL_FAIL)
-		_exit(WEXITSTATUS(status));
+		return complain("was killed%s",
+				take_back(work) ? ", and processes are where it was: \"amdgpu-checkpoint resume\" goes "
+						  "on from there"
+						: "; the processes run again");
+	if (work->out && WEXITSTATUS(status) == TOOL_FAIL)
+		take_back(work);
 	return WEXITSTATUS(status);
 }
 
-static int prepare(const struct arguments *arguments, char path[PATH_MAX], struct work *ret)
+/* TOOL_NOTHING: there is more to say; else the child has said all. */
+static int run(const struct arguments *arguments, bool out)
 {
+	struct suspend_work work = { .dir = arguments->dir, .out = out };
 	const char *end = "";
 	uint64_t wait_seconds = 0;
+	char path[PATH_MAX];
+	int status;
 
-	if (parse_target(arguments, path, &ret->target) ||
-	    settings_load(&ret->settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
+	if (parse_target(arguments, path, &work.target))
 		return TOOL_FAIL;
 	if (arguments->wait && (parse_digits(arguments->wait, 10, 1u << 30, &end, &wait_seconds) || *end))
 		return complain("--wait wants a number of seconds");
-	ret->arguments = arguments;
-	ret->wait_seconds = (unsigned int)wait_seconds;
-	return TOOL_GOOD;
+	work.wait_seconds = (unsigned int)wait_seconds;
+	status = suspend_in_child(&work);
+	if (status != TOOL_NOTHING)
+		_exit(status);
+	return status;
 }
 
 int command_suspend(const struct arguments *arguments)
 {
-	struct work w = { .out = true };
-	char path[PATH_MAX];
-
-	return prepare(arguments, path, &w) ? TOOL_FAIL : run(&w);
+	return run(arguments, true);
 }
 
 int command_resume(const struct arguments *arguments)
 {
-	struct work w = { 0 };
-	char path[PATH_MAX];
-	int status = prepare(arguments, path, &w) ? TOOL_FAIL : run(&w);
+	int status = run(arguments, false);
 
-	if (status <= TOOL_FAIL)
+	if (status != TOOL_NOTHING)
 		return status;
 	if (arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
 		return complain(

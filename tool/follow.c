@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * amdgpu-checkpoint follow: whoever freezes a cgroup gets the GPU memory of the processes in it, and whoever thaws it
+ * gets them back after their memory. Slurm, podman, docker and systemd freeze cgroups, and need not know of this.
+ *
+ * What is known is in the records of the processes and in the cgroups: nothing is lost with this program. A process
+ * with a record in which no cgroup is named was suspended by somebody else, and is left alone.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
+#include "tool/commands.h"
+
+#define LOCK	       "/run/amdgpu-checkpoint-follow.lock"
+#define LOOK_USEC      100000
+#define SETTLE_SECONDS 0.3 /* a cgroup that is frozen or thawed for a moment, as by criu, is left alone */
+#define RETRY_SECONDS  2
+
+/* A cgroup where something is to be done. */
+struct pending {
+	char *cgroup;
+	double from; /* monotonic_seconds(): not before that */
+	bool is_seen;
+};
+
+struct follow {
+	const struct arguments *arguments;
+	const char *root;
+	struct pending *pending;
+	size_t nr_pending;
+};
+
+static volatile sig_atomic_t has_to_end;
+
+static void end(int signal)
+{
+	(void)signal;
+	has_to_end = true;
+}
+
+static void say(const char *cgroup, const char *what)
+{
+	print_text("%s: %s\n", cgroup, what);
+	print_finish(TOOL_GOOD);
+}
+
+/* ---- when ---- */
+
+static struct pending *find_pending(struct follow *follow, const char *cgroup)
+{
+	struct pending new = { .from = monotonic_seconds() + SETTLE_SECONDS };
+
+	for (size_t i = 0; i < follow->nr_pending; i++)
+		if (!strcmp(follow->pending[i].cgroup, cgroup))
+			return &follow->pending[i];
+	new.cgroup = strdup(cgroup);
+	if (new.cgroup && !array_add(follow->pending, follow->nr_pending, new))
+		return &follow->pending[follow->nr_pending - 1];
+	free(new.cgroup);
+	return NULL;
+}
+
+static bool is_time(struct follow *follow, const char *cgroup)
+{
+	struct pending *pending = find_pending(follow, cgroup);
+
+	if (!pending)
+		return false;
+	pending->is_seen = true;
+	if (monotonic_seconds() < pending->from)
+		return false;
+	pending->from = monotonic_seconds() + RETRY_SECONDS;
+	return true;
+}
+
+/* Those in which nothing is to be done any more. */
+static void forget_done(struct follow *follow)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < follow->nr_pending; i++) {
+		struct pending *pending = &follow->pending[i];
+
+		if (!pending->is_seen) {
+			free(pending->cgroup);
+			continue;
+		}
+		pending->is_seen = false;
+		follow->pending[kept++] = *pending;
+	}
+	follow->nr_pending = kept;
+}
+
+/* ---- frozen ---- */
+
+static bool is_below(const char *path, const char *root)
+{
+	size_t length = strlen(root);
+
+	return !strncmp(path, root, length) && (!path[length] || path[length] == '/');
+}
+
+/* The uppermost cgroup of the process, at or below the root, that is frozen. */
+static bool find_frozen(const struct follow *follow, pid_t pid, char ret[PATH_MAX])
+{
+	char path[PATH_MAX];
+	bool more = cgroup_of(pid, path), found = false;
+
+	for (; more && is_below(path, follow->root); more = cgroup_above(path)) {
+		if (!cgroup_is_frozen(path))
+			continue;
+		memcpy(ret, path, sizeof(path));
+		found = true;
+	}
+	return found && cgroup_stands_still(ret);
+}
+
+static bool has_record(pid_t pid)
+{
+	struct suspend_info info;
+	bool ret = !suspend_ask(pid, &info) && info.state != STATE_RUNNING && info.state != STATE_GONE;
+
+	fail_clear();
+	return ret;
+}
+
+/* All of the cgroup, since those without a GPU would run while the others make calls. */
+static void suspend_cgroup(const struct follow *follow, const char *cgroup)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0, kept = 0;
+	struct suspend_work work = { .target.follows = cgroup, .dir = follow->arguments->dir, .out = true };
+
+	if (cgroup_processes(cgroup, true, &pids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (!has_record(pids[i]))
+			pids[kept++] = pids[i];
+	work.target.pids = pids;
+	work.target.nr = kept;
+	say(cgroup, "is frozen");
+	suspend_in_child(&work);
+}
+
+static void suspend_frozen(struct follow *follow)
+{
+	_cleanup_free_ int *pids = NULL;
+	char cgroup[PATH_MAX];
+	size_t nr = 0;
+
+	task_list_kfd(&pids, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (find_frozen(follow, pids[i], cgroup) && !has_record(pids[i]) && is_time(follow, cgroup))
+			suspend_cgroup(follow, cgroup);
+}
+
+/* ---- thawed ---- */
+
+/* Whether a suspended process is to be resumed, or forgotten. What is half way was left by a follow that was killed. */
+static bool is_over(const struct follow *follow, const struct suspend_info *info)
+{
+	if (!info->follows[0] || !is_below(info->follows, follow->root))
+		return false;
+	return info->is_thawed || info->state != STATE_SUSPENDED;
+}
+
+/* All that were suspended together. */
+static void resume_cgroup(const struct follow *follow, const int *all, size_t nr_all, const char *cgroup)
+{
+	_cleanup_free_ int *pids = NULL;
+	struct suspend_work work = { 0 };
+	struct suspend_info info;
+
+	for (size_t i = 0; i < nr_all; i++)
+		if (!suspend_ask(all[i], &info) && !strcmp(info.follows, cgroup) && is_over(follow, &info) &&
+		    array_add(pids, work.target.nr, all[i]))
+			return;
+	work.target.pids = pids;
+	say(cgroup, "is thawed, or gone");
+	suspend_in_child(&work);
+}
+
+static void resume_thawed(struct follow *follow)
+{
+	_cleanup_free_ int *all = NULL;
+	struct suspend_info info;
+	size_t nr = 0;
+
+	if (suspend_list(&all, &nr))
+		complain_failure();
+	for (size_t i = 0; i < nr; i++)
+		if (!suspend_ask(all[i], &info) && is_over(follow, &info) && is_time(follow, info.follows))
+			resume_cgroup(follow, all, nr, info.follows);
+	fail_clear();
+}
+
+/* ---- the service ---- */
+
+/* A child that was at work when its parent was killed has it, too: it is waited for. */
+static int lock(void)
+{
+	int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		complain("another follow is at work: waiting for its end");
+		while (flock(fd, LOCK_EX) && errno == EINTR && !has_to_end)
+			continue;
+	}
+	return fd < 0 ? complain("%s: %s", LOCK, strerror(errno)) : TOOL_GOOD;
+}
+
+int command_follow(const struct arguments *arguments)
+{
+	struct follow follow = { .arguments = arguments };
+	const struct sigaction action = { .sa_handler = end };
+	char root[PATH_MAX];
+
+	if (print_is_json())
+		return complain("follow has no --json");
+	if (!arguments->cgroup)
+		return complain("follow wants --cgroup PATH");
+	if (cgroup_path(arguments->cgroup, root))
+		return TOOL_FAIL;
+	if (task_in_initial_pid_ns() <= 0)
+		return complain("follow has to run outside of containers: it sees processes by the machine's pids");
+	follow.root = root;
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	if (lock())
+		return TOOL_FAIL;
+	while (!has_to_end) {
+		suspend_frozen(&follow);
+		resume_thawed(&follow);
+		forget_done(&follow);
+		usleep(LOOK_USEC);
+	}
+	forget_done(&follow);
+	free(follow.pending);
+	return TOOL_GOOD;
+}
