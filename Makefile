@@ -6,6 +6,7 @@ PLUGIN_NAME := amdgpu_plugin
 PLUGIN_SOBJ := $(PLUGIN_NAME).so
 TOOL := amdgpu-checkpoint
 PAGE := criu-plugin-amdgpu
+UNIT := $(TOOL)-follow.service
 
 CC ?= gcc
 PKG_CONFIG ?= pkg-config
@@ -16,6 +17,7 @@ BINDIR ?= /usr/bin
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
 MANDIR ?= /usr/share/man
 SYSCONFDIR ?= /etc
+UNITDIR ?= /usr/lib/systemd/system
 BUILD ?= build
 # Where the project is and takes reports. When set, --help, the pages and the packages say it.
 HOMEPAGE ?=
@@ -124,6 +126,8 @@ ifeq ($(CONFIG_AMDGPU),y)
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
 	[ -e $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf ] || \
 		install -D -m 644 -t $(DESTDIR)$(SYSCONFDIR)/criu amdgpu_plugin.conf
+	mkdir -p $(DESTDIR)$(UNITDIR)
+	sed 's,/usr/bin,$(BINDIR),' tool/$(UNIT) >$(DESTDIR)$(UNITDIR)/$(UNIT)
 	for page in $(MAN_PAGES); do \
 		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
 	if [ -e $(BUILD)/man/$(TOOL).1 ]; then ln -sf $(TOOL).1 $(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1; fi
@@ -134,7 +138,7 @@ uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
 	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) $(DESTDIR)$(BINDIR)/checkpointctl-amdgpu \
 		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%) \
-		$(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1
+		$(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1 $(DESTDIR)$(UNITDIR)/$(UNIT)
 	! cmp -s amdgpu_plugin.conf $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf || rm $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf
 endif
 .PHONY: uninstall
