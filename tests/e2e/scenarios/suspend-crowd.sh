@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# A thousand threads, a TCP connection, io_uring, a seccomp filter against what is injected; and the GPU's memory is another's when it is to come back
+# A thousand threads, a TCP connection, io_uring, a seccomp filter against what is injected, a user namespace; and the GPU's memory is another's when it is to come back
 # gpus: 1xmi100-256m
 # tier: all
 
@@ -46,3 +46,15 @@ expect_verified
 expect_progress
 job_kill
 expect_gone
+rm -f "$work/shape"
+
+# In a user namespace of its own, where a dump is refused.
+printf '#!/bin/sh\nexec unshare --user --map-root-user %s "$@"\n' "$top/build/workloads/gpujob" >"$work/crowd"
+gpujob=$work/crowd
+job_start --vram 1M
+gpujob=$top/build/workloads/gpujob
+[ "$(readlink "/proc/${job_pids[0]}/ns/user")" != "$(readlink /proc/self/ns/user)" ] || fail "the job is in no user namespace"
+job_suspend
+job_resume
+expect_right
+job_end
