@@ -236,8 +236,10 @@ static int cut_change(struct cut *cut)
 {
 	int first = still_for_calls(cut);
 
-	if (first)
+	if (first) {
+		still_after(cut, false);
 		return first;
+	}
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 		int err = process->kfd >= 0 ? vram_give_up(process) : 0;
