@@ -42,10 +42,8 @@ gpujob=$top/build/workloads/gpujob
 grep -q 'Seccomp:.2' "/proc/${job_pids[0]}/status" || fail "the job has no filter"
 job_suspend
 job_resume
-expect_verified
-expect_progress
-job_kill
-expect_gone
+expect_right
+job_end
 rm -f "$work/shape"
 
 # In a user namespace of its own, where a dump is refused.
