@@ -474,7 +474,7 @@ FIXTURE_TEST(match_uses_no_gpu_that_is_unusable)
 	assert_report("not used: 0xb2: second reason");
 	unusable[GPU + 1] = "first reason";
 	local->nr_hidden = 5;
-	assert_refused("to 0 local ones (4 more may not be used by the process, 5 are hidden)", "0xb0 0xb1 0xb3");
+	assert_refused("on 0 local ones (4 more may not be used by the process, 5 are hidden)", "0xb0 0xb1 0xb3");
 }
 
 /* What the existing plugin of criu 3.17 to 4.2 stores. */
