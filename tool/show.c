@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* amdgpu-checkpoint show: processes, their GPUs and buffers, what they share, and the other files; with --all each buffer, mapping and queue. */
+/*
+ * amdgpu-checkpoint show: processes, their GPUs and buffers, what they share, and the other files; with --all each buffer,
+ * mapping and queue.
+ */
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
@@ -17,6 +20,15 @@ const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 	return text;
 }
 
+/* That libdrm's list lacks in Debian 12, by their PCI ids. */
+static const struct {
+	unsigned int id;
+	const char *name;
+} later_products[] = {
+	{ 0x74a0, "AMD Instinct MI300A" }, { 0x74a1, "AMD Instinct MI300X" }, { 0x74a2, "AMD Instinct MI308X" },
+	{ 0x74a5, "AMD Instinct MI325X" }, { 0x75a0, "AMD Instinct MI350X" }, { 0x75a3, "AMD Instinct MI355X" },
+};
+
 /* From libdrm's list, "ID,\tREVISION,\tNAME"; else the KFD's name: some ids are those of several products. */
 const char *product_text(const struct topology_node *node, char text[PRODUCT_TEXT_MAX])
 {
@@ -28,6 +40,9 @@ const char *product_text(const struct topology_node *node, char text[PRODUCT_TEX
 		if (sscanf(line, "%x, %*x, %63[^\n]", &id, name) == 2 &&
 		    id == topology_get(node, TOPOLOGY_DEVICE_ID) && !nr++)
 			snprintf(text, PRODUCT_TEXT_MAX, "%s", name);
+	for (size_t i = 0; !nr && i < ARRAY_SIZE(later_products); i++)
+		if (later_products[i].id == topology_get(node, TOPOLOGY_DEVICE_ID) && ++nr)
+			snprintf(text, PRODUCT_TEXT_MAX, "%s", later_products[i].name);
 	if (nr != 1)
 		snprintf(text, PRODUCT_TEXT_MAX, "%s", node->name);
 	return text;
@@ -81,11 +96,13 @@ static void print_prop(const char *key, const char *before, const struct topolog
 
 static void print_device(const struct topology_node *node)
 {
-	char text[NODE_TEXT_MAX];
+	char text[NODE_TEXT_MAX], product[PRODUCT_TEXT_MAX];
 
 	print_id("gpu_id", "  gpu ", topology_gpu_id(node));
 	print_string("name", "   ", node->name);
 	print_string("gfx", " ", gfx_text(node, text));
+	product_text(node, product);
+	print_string("product", strcmp(product, node->name) ? ", " : NULL, product);
 	print_id("vendor_id", ", vendor ", topology_get(node, TOPOLOGY_VENDOR_ID));
 	print_id("device_id", ", device ", topology_get(node, TOPOLOGY_DEVICE_ID));
 	print_bytes("vram_bytes", ", VRAM ", topology_get(node, TOPOLOGY_VRAM_SIZE));
