@@ -163,7 +163,7 @@ static void suspend_frozen(struct follow *follow)
 /* Whether a suspended process is to be resumed, or forgotten. What is half way was left by a follow that was killed. */
 static bool is_over(const struct follow *follow, const struct suspend_info *info)
 {
-	if (!info->follows[0] || !is_below(info->follows, follow->root))
+	if (!is_below(info->follows, follow->root))
 		return false;
 	return info->is_thawed || info->state != STATE_SUSPENDED;
 }
@@ -228,6 +228,7 @@ int command_follow(const struct arguments *arguments)
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("follow has to run outside of containers: it sees processes by the machine's pids");
 	follow.root = root;
+	has_to_end = false;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (lock())

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What follow does when cgroups are frozen and thawed: a machine that is a table, whose time goes on when follow
+ * sleeps. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "unit.h"
+#include "kernel/kernel.h"
+#include "log_stub.h"
+#include "tool/commands.h"
+
+#define ABOVE "/sys/fs/cgroup/engine"
+#define OWN   ABOVE "/job"
+#define GPU   10 /* pids */
+#define OTHER 11
+
+static struct machine {
+	double now;
+	bool frozen[2];		/* above, own */
+	bool has_gpu, is_whole; /* is_whole: all processes stand still when they are frozen */
+	enum suspend_state state;
+	const char *follows;
+	unsigned int nr_outs, nr_backs, nr_failures; /* of the next calls so many fail */
+	size_t nr_pids;				     /* of the last call */
+	void (*script)(unsigned int tenths);
+} machine;
+
+static int lock_fd = -1;
+
+/* ---- what follow calls ---- */
+
+double __wrap_monotonic_seconds(void);
+double __wrap_monotonic_seconds(void)
+{
+	return machine.now;
+}
+
+int __wrap_usleep(useconds_t usec);
+int __wrap_usleep(useconds_t usec)
+{
+	machine.now += usec / 1e6;
+	machine.script((unsigned int)(machine.now * 10 + 0.5));
+	return 0;
+}
+
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+	(void)path;
+	(void)flags;
+	return dup(lock_fd);
+}
+
+int task_list_kfd(int **ret, size_t *ret_nr)
+{
+	return machine.has_gpu ? array_add(*ret, *ret_nr, GPU) : 0;
+}
+
+int task_in_initial_pid_ns(void)
+{
+	return 1;
+}
+
+bool cgroup_of(pid_t pid, char path[PATH_MAX])
+{
+	assert_int_equal(pid, GPU);
+	strcpy(path, OWN);
+	return true;
+}
+
+bool cgroup_above(char *path)
+{
+	*strrchr(path, '/') = '\0';
+	return strcmp(path, "/sys/fs/cgroup");
+}
+
+bool cgroup_is_frozen(const char *path)
+{
+	return machine.frozen[!strcmp(path, OWN)];
+}
+
+bool cgroup_stands_still(const char *path)
+{
+	(void)path;
+	return machine.is_whole;
+}
+
+int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
+{
+	(void)path;
+	assert_true(below);
+	assert_int_equal(array_add(*ret, *ret_nr, GPU), 0);
+	return array_add(*ret, *ret_nr, OTHER);
+}
+
+int suspend_list(int **ret, size_t *ret_nr)
+{
+	return machine.state == STATE_RUNNING ? 0 : array_add(*ret, *ret_nr, GPU);
+}
+
+int suspend_ask(pid_t pid, struct suspend_info *ret)
+{
+	*ret = (struct suspend_info){ .is_thawed = !machine.frozen[0] && !machine.frozen[1] };
+	if (pid == GPU && machine.state != STATE_RUNNING) {
+		ret->state = machine.state;
+		strcpy(ret->follows, machine.follows);
+	}
+	return 0;
+}
+
+int suspend_in_child(const struct suspend_work *work)
+{
+	unsigned int *calls = work->out ? &machine.nr_outs : &machine.nr_backs;
+
+	(*calls)++;
+	machine.nr_pids = work->target.nr;
+	assert_int_equal(work->target.pids[0], GPU);
+	if (machine.nr_failures) {
+		machine.nr_failures--;
+		return TOOL_FAIL;
+	}
+	machine.state = work->out ? STATE_SUSPENDED : STATE_RUNNING;
+	machine.follows = work->out ? (!strcmp(work->target.follows, OWN) ? OWN : ABOVE) : "";
+	return TOOL_GOOD;
+}
+
+int cgroup_path(const char *cgroup, char path[PATH_MAX])
+{
+	strcpy(path, cgroup);
+	return TOOL_GOOD;
+}
+
+void print_text(const char *fmt, ...)
+{
+	(void)fmt;
+}
+
+int print_finish(int status)
+{
+	return status;
+}
+
+bool print_is_json(void)
+{
+	return false;
+}
+
+int complain(const char *fmt, ...)
+{
+	fail_msg("%s", fmt);
+	return TOOL_FAIL;
+}
+
+int complain_failure(void)
+{
+	return TOOL_FAIL;
+}
+
+/* ---- runs ---- */
+
+static void prepare(void (*script)(unsigned int))
+{
+	machine = (struct machine){ .has_gpu = true, .is_whole = true, .follows = "", .script = script };
+}
+
+static void follow(const char *cgroup)
+{
+	const struct arguments arguments = { .cgroup = cgroup };
+
+	lock_fd = memfd_create("lock", MFD_CLOEXEC);
+	assert_int_equal(command_follow(&arguments), TOOL_GOOD);
+	close(lock_fd);
+}
+
+static void end_after(unsigned int tenths, unsigned int end)
+{
+	if (tenths >= end)
+		raise(SIGTERM);
+}
+
+static void freeze_and_thaw(unsigned int tenths)
+{
+	if (tenths == 5)
+		machine.frozen[0] = true;
+	if (tenths == 20) {
+		assert_int_equal(machine.nr_outs, 1);
+		assert_int_equal(machine.nr_pids, 2);
+		assert_int_equal(machine.nr_backs, 0);
+		assert_string_equal(machine.follows, ABOVE);
+		machine.frozen[0] = false;
+	}
+	end_after(tenths, 35);
+}
+
+TEST(what_is_frozen_is_suspended_once_and_resumed_once)
+{
+	prepare(freeze_and_thaw);
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs, 1);
+	assert_int_equal(machine.nr_backs, 1);
+	assert_int_equal(machine.nr_pids, 1);
+	assert_int_equal(machine.state, STATE_RUNNING);
+}
+
+static void freeze_for_a_moment(unsigned int tenths)
+{
+	machine.frozen[1] = tenths == 5 || tenths == 6;
+	end_after(tenths, 20);
+}
+
+static void freeze_at_once(unsigned int tenths)
+{
+	machine.frozen[1] = true;
+	end_after(tenths, 20);
+}
+
+TEST(what_is_frozen_for_a_moment_or_elsewhere_is_left_alone)
+{
+	prepare(freeze_for_a_moment);
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs, 0);
+	prepare(freeze_at_once);
+	follow("/sys/fs/cgroup/eng");
+	follow("/sys/fs/cgroup/another");
+	machine.has_gpu = false;
+	follow(ABOVE);
+	prepare(freeze_at_once);
+	machine.is_whole = false;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs + machine.nr_backs, 0);
+	prepare(freeze_at_once);
+	follow(OWN);
+	assert_int_equal(machine.nr_outs, 1);
+	assert_string_equal(machine.follows, OWN);
+}
+
+static void freeze_and_thaw_early(unsigned int tenths)
+{
+	machine.frozen[0] = tenths >= 5 && tenths < 20;
+	end_after(tenths, 40);
+}
+
+TEST(what_was_suspended_by_hand_is_left_alone)
+{
+	prepare(freeze_and_thaw_early);
+	machine.state = STATE_SUSPENDED;
+	follow(ABOVE);
+	machine.state = STATE_HALF;
+	machine.now = 0;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs + machine.nr_backs, 0);
+}
+
+static void only_end(unsigned int tenths)
+{
+	end_after(tenths, 20);
+}
+
+TEST(what_a_killed_follow_has_left_is_completed)
+{
+	static const enum suspend_state states[] = { STATE_HALF, STATE_SUSPENDED, STATE_GONE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		prepare(only_end);
+		machine.state = states[i];
+		machine.follows = ABOVE;
+		follow(ABOVE);
+		assert_int_equal(machine.nr_backs, 1);
+		assert_int_equal(machine.state, STATE_RUNNING);
+	}
+	/* Frozen still: what is half way is suspended anew, what has ended is forgotten, the rest waits. */
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		prepare(freeze_at_once);
+		machine.frozen[1] = true;
+		machine.state = states[i];
+		machine.follows = ABOVE;
+		machine.has_gpu = states[i] != STATE_GONE;
+		follow(ABOVE);
+		assert_int_equal(machine.nr_backs, states[i] != STATE_SUSPENDED);
+		assert_int_equal(machine.nr_outs, states[i] == STATE_HALF);
+	}
+}
+
+static void freeze_and_thaw_late(unsigned int tenths)
+{
+	machine.frozen[0] = tenths < 60;
+	end_after(tenths, 140);
+}
+
+/* Such as a resume whose memory is another's. */
+TEST(what_fails_is_tried_again_after_a_while)
+{
+	prepare(freeze_and_thaw_late);
+	machine.frozen[0] = true;
+	machine.nr_failures = 2;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs, 3);
+	assert_int_equal(machine.nr_backs, 1);
+	prepare(freeze_at_once);
+	machine.nr_failures = 100;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs, 1);
+}
+
+UNIT_MAIN(NULL, NULL)
