@@ -16,6 +16,7 @@ says() {
 	: >"$text"
 	setsid llama-simple -m "$models/$2.gguf" -n "$3" -ngl 99 "$prompt" </dev/null >"$text" 2>"$work/$1.err" &
 	job_pids=("$!")
+	disown # nobody says that it was killed
 }
 
 # words: how many it has said; the prompt has no spaces
