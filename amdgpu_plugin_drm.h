@@ -21,6 +21,12 @@
 /* 1 when an open DRM file is driven by amdgpu, 0 when by another; asks for the driver's name. */
 int drm_is_amd(int fd);
 
+/* The same for whoever leaves alone what does not say its driver. */
+static inline int drm_says_amd(int fd)
+{
+	return drm_is_amd(fd) > 0;
+}
+
 /* The same for the node of a minor. */
 int drm_minor_is_amd(uint32_t minor);
 

@@ -48,7 +48,7 @@ struct dump {
 	struct topology *machine;
 	struct driver_release driver;
 	struct process *processes;
-	size_t nr_processes, nr_kfd_holders; /* for that many, criu has asked */
+	size_t nr_processes, nr_named; /* for that many, criu has asked */
 	struct share_request request;
 	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
@@ -104,11 +104,11 @@ static void process_let_go(struct process *process)
 /* Whether criu thinks that all is saved, and has not asked for all files. */
 static bool is_incomplete(const struct dump *dump, bool succeeded)
 {
-	if (!succeeded || dump->nr_kfd_holders == dump->nr_processes)
+	if (!succeeded || dump->nr_named == dump->nr_processes)
 		return false;
 	pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
 	       "is saved; dump again without options that take these files from criu (--external)\n",
-	       dump->nr_processes - dump->nr_kfd_holders, dump->nr_processes);
+	       dump->nr_processes - dump->nr_named, dump->nr_processes);
 	return true;
 }
 
@@ -656,7 +656,7 @@ static int dump_process(struct dump *dump, struct process *process, int id)
 	if (err)
 		return err;
 	process->id = id;
-	return ++dump->nr_kfd_holders < dump->nr_processes ? 0 : write_processes(dump);
+	return ++dump->nr_named < dump->nr_processes ? 0 : write_processes(dump);
 }
 
 /*
@@ -665,7 +665,7 @@ static int dump_process(struct dump *dump, struct process *process, int id)
  */
 static int dump_extra_kfd(const struct task_file *file, struct process *process, int id)
 {
-	struct kfd_image image = { .without_kfd_vm = true };
+	struct kfd_image image = { .extra_file = true };
 	int err = ask_flags(file, &image.flags);
 
 	image.state.pid = process->image.state.pid;

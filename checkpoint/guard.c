@@ -72,12 +72,6 @@ static void seize_wards(struct ward *wards, size_t nr)
 	}
 }
 
-/* What does not say its driver is left alone. */
-static int is_file_of_amd(int fd)
-{
-	return drm_is_amd(fd) > 0;
-}
-
 /* The queues, and what a job for the trap handler has left. Queues of other tasks, and those that run, the driver
  * leaves alone. */
 static void let_run(pid_t pid)
@@ -88,7 +82,7 @@ static void let_run(pid_t pid)
 	if (!pids)
 		return;
 	*pids = pid;
-	if (task_files_collect_of(pids, 1, is_file_of_amd, &files))
+	if (task_files_collect_of(pids, 1, drm_says_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)
 		if (files.files[i].minor)

@@ -401,7 +401,7 @@ static int kfd_file(struct restored_task *task, int id)
 		return r;
 	if (!image)
 		return file_of_state(task);
-	if (image->without_kfd_vm) {
+	if (image->extra_file) {
 		r = no_enoent(extra_kfd_file(task, image));
 		kfd_image_free(image);
 		return r;
@@ -429,7 +429,7 @@ static int put_state_before_its_file(struct restored_task *task)
 		struct kfd_image *image = NULL;
 
 		err = kfd_image_read(id, &image);
-		if (!err && !image->without_kfd_vm && image->state.pid == (uint32_t)getpid())
+		if (!err && !image->extra_file && image->state.pid == (uint32_t)getpid())
 			err = put_state(task, id, image);
 		else
 			kfd_image_free(image);

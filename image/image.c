@@ -173,7 +173,7 @@ static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t
 	msg->has_runtime_enabled = msg->runtime_enabled = image->state.runtime_enabled;
 	pack_writer(&image->writer, &writer);
 	msg->writer = &writer;
-	msg->has_without_kfd_vm = msg->without_kfd_vm = image->without_kfd_vm;
+	msg->has_extra_file = msg->extra_file = image->extra_file;
 	msg->has_no_kfd = msg->no_kfd = image->no_kfd;
 	msg->has_flags = true;
 	msg->flags = (uint32_t)image->flags;
@@ -286,16 +286,16 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	if (err)
 		return err;
 	image->state.pid = msg->pid;
-	image->without_kfd_vm = msg->without_kfd_vm;
+	image->extra_file = msg->extra_file;
 	image->no_kfd = msg->no_kfd;
 	image->nr_sharers = msg->nr_sharers;
 	image->nr_files = msg->nr_files;
 	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err)
 		return err;
-	if (image->without_kfd_vm && image->no_kfd)
+	if (image->extra_file && image->no_kfd)
 		return bad_image(name, "is of another file of /dev/kfd of a process without one");
-	if (image->without_kfd_vm)
+	if (image->extra_file)
 		return 0;
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
 		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);

@@ -53,8 +53,8 @@ struct kfd_image {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	bool has_vmas;		/* false in images of other writers */
-	bool without_kfd_vm;	/* of a process whose state is in another image: state.pid, nodes and flags are all there is */
-	bool no_kfd;	/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
+	bool extra_file;	/* one more file of a process whose state is in another image: state.pid, nodes and flags are all there is */
+	bool no_kfd;		/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
 				   files has this image beside its own */
 	int flags;		/* of the file, DEVICE_FLAGS of kernel/machine.h */
 	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
@@ -107,7 +107,7 @@ struct render_image {
 	uint32_t gpu_id;	/* user gpu id */
 	uint32_t minor;		/* at dump; 0: unknown */
 	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
-	bool without_kfd_vm;	/* than the one with the KFD's address space */
+	bool without_kfd_vm;	/* the KFD's address space is that of another file of the node */
 	int flags;		/* as in struct kfd_image */
 	bool has_crc32c;	/* as in struct kfd_image */
 	struct render_objects objects;

@@ -69,7 +69,7 @@ static int list_bos(const struct kfd_state *state, struct content_gpu *gpu)
 	return 0;
 }
 
-static int open_temporaries(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
+static int open_pages_file(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
 {
 	char *name = gpu->pages_name;
 
@@ -105,7 +105,7 @@ static int open_gpu(struct page_files *files, size_t at, const struct pages_proc
 	err = list_bos(process->state, gpu);
 	if (err)
 		return err;
-	err = open_temporaries(gpu, process->id, process->minors[device], direction);
+	err = open_pages_file(gpu, process->id, process->minors[device], direction);
 	if (err != -ENOENT || direction == SAVE || gpu->nr_bos)
 		return err;
 	/* Other writers leave the file out where there is nothing to put into it. */

@@ -32,6 +32,12 @@ static int call(struct process *process, long nr, const uint64_t args[6], int64_
 	return *ret < 0 && *ret > -4096 ? (int)*ret : 0;
 }
 
+/* Of the injection: the thread is not what it was, and makes no more calls. */
+static bool is_lost(int err)
+{
+	return err == -ESRCH || err == -ETIME || err == -EIO;
+}
+
 static int kfd_call(struct process *process, unsigned long op, void *args)
 {
 	int64_t result = 0;
@@ -125,7 +131,7 @@ static int map_by_any_file(struct process *process, uint32_t minor, uint64_t arg
 			continue;
 		args[4] = (uint64_t)fd;
 		err = call(process, SYS_mmap, args, ret);
-		if (err == -ESRCH || err == -ETIME || err == -EIO)
+		if (is_lost(err))
 			return err;
 		if (err)
 			continue;
@@ -168,11 +174,6 @@ static int try_mapping(struct process *process, const struct suspend_vma *vma, u
 }
 
 /* ---- a buffer ---- */
-
-static bool is_lost(int err)
-{
-	return err == -ESRCH || err == -ETIME || err == -EIO;
-}
 
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept)
 {

@@ -23,7 +23,7 @@ int cut_read_machine(struct cut *cut)
 	return err == -ENOENT ? fail(err, "this machine has no KFD, and so no GPU that processes could use") : err;
 }
 
-static bool is_known(const struct cut *cut, pid_t pid)
+bool cut_has(const struct cut *cut, pid_t pid)
 {
 	for (size_t i = 0; i < cut->nr; i++)
 		if (cut->processes[i].pid == pid)
@@ -45,7 +45,7 @@ int cut_add(struct cut *cut, const struct suspend_target *target)
 		return fail(err, "%s: cannot be asked for its processes: %m", target->cgroup);
 	err = target->tree ? processes_add_descendants(&pids, &nr) : 0;
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!is_known(cut, pids[i]))
+		if (!cut_has(cut, pids[i]))
 			err = array_add(cut->processes, cut->nr, (struct process){ .pid = pids[i], .kfd = -1 });
 	return err ? err : (int)(cut->nr - before);
 }

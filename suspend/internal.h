@@ -114,6 +114,7 @@ struct cut cut_begin(const struct settings *settings);
 int cut_read_machine(struct cut *cut);
 /* Adds those processes of the target that are not there yet: how many, or -errno. */
 int cut_add(struct cut *cut, const struct suspend_target *target);
+bool cut_has(const struct cut *cut, pid_t pid);
 /* Lets all go that is held. */
 void cut_end(struct cut *cut);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */

@@ -12,14 +12,6 @@
 
 #include "suspend/internal.h"
 
-static bool is_in_cut(const struct cut *cut, pid_t pid)
-{
-	for (size_t i = 0; i < cut->nr; i++)
-		if (cut->processes[i].pid == pid)
-			return true;
-	return false;
-}
-
 /* Whether nobody else is in the cgroup, or below it. */
 static bool is_of_cut(const struct cut *cut, const char *path)
 {
@@ -28,7 +20,7 @@ static bool is_of_cut(const struct cut *cut, const char *path)
 	bool ret = !cgroup_processes(path, true, &pids, &nr);
 
 	for (size_t i = 0; ret && i < nr; i++)
-		ret = is_in_cut(cut, pids[i]);
+		ret = cut_has(cut, pids[i]);
 	return ret;
 }
 

@@ -97,7 +97,7 @@ int images_status(const struct images *images);
 /* The file has the state of a process: it is of /dev/kfd, whole, and not one of several. */
 static inline bool image_is_process(const struct image_file *file)
 {
-	return file->kfd && !file->kfd->without_kfd_vm;
+	return file->kfd && !file->kfd->extra_file;
 }
 
 /* The files of this kind are messages, not contents. */

@@ -15,13 +15,7 @@
 #include "kernel/kernel.h"
 #include "tool/commands.h"
 
-/* What does not say its driver is left alone. */
-static int has_amd_files(int fd)
-{
-	return drm_is_amd(fd) > 0;
-}
-
-static int seize_threads(pid_t pid)
+static int seize_process(pid_t pid)
 {
 	if (!ptrace(PTRACE_SEIZE, pid, NULL, NULL))
 		return TOOL_GOOD;
@@ -61,7 +55,7 @@ int resume_queues(int pid)
 	int status = TOOL_BAD;
 	bool has_kfd = false;
 
-	if (seize_threads(pid) || task_files_collect(has_amd_files, &files))
+	if (seize_process(pid) || task_files_collect(drm_says_amd, &files))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < files.count; i++) {
 		const struct task_file *file = &files.files[i];

@@ -62,7 +62,7 @@ static void check_vmas(const struct kfd_image *image)
 static void check_rules(const struct kfd_image *image)
 {
 	expect(image->nodes && image->nodes->nr_nodes <= TOPOLOGY_MAX_NODES);
-	if (image->without_kfd_vm)
+	if (image->extra_file)
 		return;
 	expect(topology_count_gpus(image->nodes) > 0);
 	expect((image->state.priv_data && image->state.priv_size) == !image->no_kfd);

@@ -141,12 +141,12 @@ FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 
 FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 {
-	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .without_kfd_vm = true }, *back = NULL;
+	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .extra_file = true }, *back = NULL;
 
 	image.flags = O_RDONLY | O_NONBLOCK;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
-	assert_true(back->without_kfd_vm);
+	assert_true(back->extra_file);
 	assert_int_equal(back->flags, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(back->state.pid, 42);
 	kfd_image_free(back);

@@ -163,7 +163,7 @@ TEST(contradictions_without_kfd_are_refused)
 	refused(render_only_message(), msg->num_of_objects = 2, "without /dev/kfd, and has 0 BOs, 2 objects");
 	refused(render_only_message(), msg->shared_mem_size = 4096, "without /dev/kfd, and has 0 BOs");
 	refused(render_only_message(), msg->vmas[0]->minor = 0, "without /dev/kfd, and has a mapping of it at 0x1000");
-	refused(render_only_message(), msg->has_without_kfd_vm = msg->without_kfd_vm = true,
+	refused(render_only_message(), msg->has_extra_file = msg->extra_file = true,
 		"is of another file of /dev/kfd of a process without one");
 	refused(render_only_message(), nobody_shares(msg), "without /dev/kfd, and does not say how many share");
 	refused(render_only_message(), msg->nr_files = 0, "is of 1 processes that share buffers, and of no file");
