@@ -21,6 +21,13 @@ job_goes
 KFD_SHARING_CHECK=0 dump --leave-running
 job_goes
 job_end
+
+# Imports on the owner's GPU have no attachment: there the kernel can be asked.
+job_start ipc-far-sysmem
+process_shape >"$work/shape"
+dump --leave-running
+job_goes
+job_end
 job=$work/other job_pids=("${other_pids[@]}")
 job_end
 expect_no_objects
