@@ -32,6 +32,10 @@ struct content_bo {
 	struct content_mapping mapping;
 };
 
+struct content_range {
+	uint64_t from, to; /* offsets */
+};
+
 struct content_stats {
 	uint64_t bytes;	     /* contents copied */
 	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
@@ -48,6 +52,9 @@ struct content_gpu {
 	bool streaming;		/* pages_fd is a pipe: once, in order, no seek, no holes, no O_DIRECT */
 	struct content_bo *bos;
 	size_t nr_bos;
+	/* Of a dump: ranges of the file, ascending and apart, whose whole blocks of 4 KiB are zeros and are not copied. Borrowed. */
+	const struct content_range *discarded;
+	size_t nr_discarded;
 	struct content_stats stats; /* out; while it runs, for on_progress: bytes so far */
 };
 
@@ -98,6 +105,9 @@ int content_check_file(const struct content_gpu *gpu);
  * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);
+
+/* The first of @nr ranges, ascending and apart, that ends behind @at; @nr: none. */
+size_t content_find_range(const struct content_range *ranges, size_t nr, uint64_t at);
 
 /*
  * CRC-32C (Castagnoli, as in iSCSI, ext4 and RFC 3720): initial value 0, chained by giving the result of one call to the

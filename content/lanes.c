@@ -123,6 +123,8 @@ static int submit_piece(struct lane *lane, unsigned int slot, const struct piece
 	struct content_bo *bo = &lanes->gpu->bos[piece->bo];
 	int err = 0;
 
+	if (lanes->run->dump && !data) /* discarded */
+		return 0;
 	pthread_mutex_lock(&lanes->bo_lock);
 	if (!bo->mapping.map_bytes)
 		err = copier_map_bo(&lane->copier, bo);
@@ -199,6 +201,28 @@ static bool is_zero(const uint8_t *mem, uint64_t len)
 	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
 }
 
+/* The map before a copy: all blocks but those that are discarded. A stream has no holes, so their memory is cleared. */
+static void expect_window(struct lane *lane, unsigned int slot)
+{
+	const struct content_gpu *gpu = lane->lanes->gpu;
+	uint64_t len, off = layout_window(&lane->lanes->layout, lane->window[slot], &len);
+	size_t i = content_find_range(gpu->discarded, gpu->nr_discarded, off);
+	uint8_t *map = slot_map(lane, slot);
+
+	memset(map, 1, (len + BLOCK - 1) / BLOCK);
+	for (; i < gpu->nr_discarded && gpu->discarded[i].from < off + len; i++) {
+		const struct content_range *range = &gpu->discarded[i];
+		uint64_t from = range->from > off ? round_up(range->from - off, BLOCK) : 0;
+		uint64_t to = (range->to < off + len ? range->to - off : len) / BLOCK * BLOCK;
+
+		if (from >= to)
+			continue;
+		memset(map + from / BLOCK, 0, (to - from) / BLOCK);
+		if (gpu->streaming)
+			memset(slot_memory(lane, slot) + from, 0, to - from);
+	}
+}
+
 /* The map of zeros, and the length prefix where nothing else can write it. */
 static void examine_window(struct lane *lane, unsigned int slot)
 {
@@ -210,7 +234,7 @@ static void examine_window(struct lane *lane, unsigned int slot)
 	if (!lane->window[slot])
 		length_prefix_put(mem, lanes->gpu->streaming ? layout_content_bytes(&lanes->layout) : 0);
 	for (uint64_t i = 0; i * BLOCK < len; i++)
-		map[i] = !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
+		map[i] = map[i] && !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
 }
 
 static int begin_window(struct lane *lane, unsigned int slot)
@@ -220,7 +244,7 @@ static int begin_window(struct lane *lane, unsigned int slot)
 	int err = 0;
 
 	if (lanes->run->dump)
-		memset(slot_map(lane, slot), 1, (len + BLOCK - 1) / BLOCK);
+		expect_window(lane, slot);
 	else
 		err = io_result(lane, pagesio_read(&lane->io, off, slot_memory(lane, slot), len, slot_map(lane, slot)));
 	if (!err)

@@ -70,6 +70,21 @@ int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret)
 	return 0;
 }
 
+size_t content_find_range(const struct content_range *ranges, size_t nr, uint64_t at)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].to <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes)
 {
 	int err;

@@ -8,6 +8,22 @@
 #include "amdgpu_plugin_util.h"
 #include "pages/pages.h"
 
+/* ---- contents that a program does not need ---- */
+
+/* Ranges, ascending and apart: of addresses, or of a pages file. */
+struct discard {
+	struct content_range *ranges;
+	size_t nr;
+};
+
+/* What a process has declared; nothing where a table of its is wrong, with a warning. */
+void discard_read(pid_t pid, struct discard *ret);
+/* Adds to *ret what is in a BO whose contents begin at @file_off; BOs by ascending offset. 0 or -ENOMEM. */
+int discard_in_bo(const struct discard *discard, const struct bo *bo, uint64_t file_off, struct discard *ret);
+void discard_done(struct discard *discard);
+
+/* ---- a job of the worker ---- */
+
 /*
  * What travels between a restoring task and the worker in criu's main process: a job with
  * its open files one way, log lines and a verdict the other.

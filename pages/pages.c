@@ -28,6 +28,7 @@ struct page_files {
 /* The contents of a process on one GPU, which are to be saved. */
 struct part {
 	const struct pages_process *process;
+	const struct discard *discard;
 	size_t device;
 	uint32_t minor;
 	uint64_t bytes;
@@ -38,6 +39,7 @@ static void gpu_done(struct content_gpu *gpu)
 	cleanup_close(&gpu->render_fd);
 	cleanup_close(&gpu->pages_fd);
 	free(gpu->bos);
+	free((void *)gpu->discarded);
 }
 
 static void files_done(struct page_files *files)
@@ -67,6 +69,28 @@ static int list_bos(const struct kfd_state *state, struct content_gpu *gpu)
 		};
 	}
 	return 0;
+}
+
+/* What the process does not need of these BOs. Others may need what they have, too. */
+static int list_discarded(const struct kfd_state *state, const struct discard *discard, struct content_gpu *gpu)
+{
+	uint64_t file_off = LENGTH_PREFIX_BYTES, bytes = 0;
+	struct discard list = { 0 };
+	int err = 0;
+
+	for (size_t b = 0; !err && b < gpu->nr_bos; file_off += gpu->bos[b++].size) {
+		const struct bo *bo = &state->bos[gpu->bos[b].index];
+
+		if (gpu->bos[b].index < state->nr_records && !bo->share.buffer)
+			err = discard_in_bo(discard, bo, file_off, &list);
+	}
+	for (size_t i = 0; i < list.nr; i++)
+		bytes += list.ranges[i].to - list.ranges[i].from;
+	if (bytes)
+		pr_info("gpu %#x: pid %d does not need %" PRIu64 " bytes, which will be zeros\n", gpu->gpu_id, gpu->pid, bytes);
+	gpu->discarded = list.ranges;
+	gpu->nr_discarded = list.nr;
+	return err;
 }
 
 static int open_pages_file(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
@@ -137,6 +161,8 @@ static struct content_options engine_options(const struct settings *settings, st
 /* What processes have on GPUs, each of which has a lane in @files. */
 struct saving {
 	struct page_files files;
+	struct discard *discards; /* of each process */
+	size_t nr_processes;
 	struct part *parts; /* those of a GPU are neighbours */
 	size_t nr_parts;
 	struct part **at; /* in which each lane is */
@@ -146,6 +172,9 @@ struct saving {
 static void saving_done(struct saving *saving)
 {
 	files_done(&saving->files);
+	for (size_t i = 0; i < saving->nr_processes; i++)
+		discard_done(&saving->discards[i]);
+	free(saving->discards);
 	free(saving->parts);
 	free(saving->at);
 }
@@ -180,25 +209,32 @@ static int list_parts(const struct pages_process *processes, size_t nr_processes
 	for (size_t i = 0; i < nr_processes; i++)
 		nr += processes[i].state->nr_devices;
 	saving->parts = parts = calloc(nr + 1, sizeof(*parts));
+	saving->discards = calloc(nr_processes + 1, sizeof(*saving->discards));
 	saving->nr_parts = nr;
-	if (!parts)
+	if (!parts || !saving->discards)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr_processes; i++)
+	for (size_t i = 0; i < nr_processes; i++) {
+		discard_read(processes[i].pid, &saving->discards[saving->nr_processes++]);
 		for (size_t j = 0; j < processes[i].state->nr_devices; j++)
 			*parts++ = (struct part){
 				.process = &processes[i],
+				.discard = &saving->discards[i],
 				.device = j,
 				.minor = processes[i].minors[j],
 				.bytes = bytes_on(processes[i].state, j),
 			};
+	}
 	qsort(saving->parts, nr, sizeof(*saving->parts), compare_parts);
 	return 0;
 }
 
 static int open_part(struct saving *saving, size_t lane, struct part *part)
 {
+	int err;
+
 	saving->at[lane] = part;
-	return open_gpu(&saving->files, lane, part->process, part->device, SAVE);
+	err = open_gpu(&saving->files, lane, part->process, part->device, SAVE);
+	return err ? err : list_discarded(part->process->state, part->discard, &saving->files.gpus[lane]);
 }
 
 /* The first part of each GPU. */

@@ -100,6 +100,7 @@ void fake_drm_begin(const struct fake_drm_config *config)
 	fake.rings_used = 0;
 	fake.user_pages_listed = 0;
 	fake.fill_bytes = 0;
+	fake.copy_bytes = 0;
 	pthread_mutex_unlock(&fake.lock);
 }
 
@@ -122,6 +123,7 @@ GETTER(unsigned int, fake_drm_submissions, fake.submissions)
 GETTER(unsigned int, fake_drm_rings_used, fake.rings_used)
 GETTER(uint64_t, fake_drm_user_pages_listed, fake.user_pages_listed)
 GETTER(uint64_t, fake_drm_fill_bytes, fake.fill_bytes)
+GETTER(uint64_t, fake_drm_copy_bytes, fake.copy_bytes)
 GETTER(const char *, fake_drm_violation, fake.violation[0] ? fake.violation : NULL)
 
 /* ---- devices ---- */

@@ -45,6 +45,7 @@ unsigned int fake_drm_submissions(void);
 unsigned int fake_drm_rings_used(void); /* bit mask */
 uint64_t fake_drm_user_pages_listed(void); /* in all lists of BOs */
 uint64_t fake_drm_fill_bytes(void);	/* written by constant fill packets */
+uint64_t fake_drm_copy_bytes(void);	/* written by copy packets */
 /* The first thing done that hardware or kernel would not take, in words; NULL = none. */
 const char *fake_drm_violation(void);
 

@@ -85,7 +85,7 @@ struct fake_drm {
 	unsigned int calls, submissions, rings_used;
 	const char *failed_call;
 	size_t live, mapped, peak_mapped;
-	uint64_t fill_bytes, user_pages_listed;
+	uint64_t fill_bytes, copy_bytes, user_pages_listed;
 	char violation[200];
 };
 

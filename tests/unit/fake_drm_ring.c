@@ -147,11 +147,9 @@ static uint64_t run_packets(struct fake_ring *ring, const struct fake_job *job, 
 		if (!fake.config.idle)
 			execute(&packet, dst, src);
 		moved += packet.bytes;
-		if (packet.fill) {
-			pthread_mutex_lock(&fake.lock);
-			fake.fill_bytes += packet.bytes;
-			pthread_mutex_unlock(&fake.lock);
-		}
+		pthread_mutex_lock(&fake.lock);
+		*(packet.fill ? &fake.fill_bytes : &fake.copy_bytes) += packet.bytes;
+		pthread_mutex_unlock(&fake.lock);
 	}
 	return moved;
 }

@@ -273,6 +273,88 @@ static void zeros_become_holes_and_are_filled_by_the_gpu(void **state)
 	}
 }
 
+/* Ranges of a pages file, ascending and apart. */
+static size_t random_ranges(struct rng *rng, uint64_t file_bytes, struct content_range *ranges, size_t max)
+{
+	uint64_t pos = PREFIX;
+	size_t nr = 0;
+
+	while (nr < max && pos < file_bytes) {
+		uint64_t from = pos + rng_below(rng, 3) * rng_below(rng, 300 * KIB);
+		uint64_t to = from + 1 + rng_below(rng, rng_below(rng, 2) ? 9 * KIB : 2 * MIB);
+
+		if (to > file_bytes)
+			break;
+		ranges[nr++] = (struct content_range){ from, to };
+		pos = to + 1;
+	}
+	return nr;
+}
+
+/* What is between two offsets of the pages file, in the BOs themselves. */
+static void clear_bos(struct fixture_gpu *f, uint64_t from, uint64_t to)
+{
+	uint64_t start = PREFIX;
+
+	for (size_t i = 0; i < f->gpu.nr_bos; start += f->gpu.bos[i++].size) {
+		uint64_t end = start + f->gpu.bos[i].size;
+		uint64_t first = from > start ? from : start, last = to < end ? to : end;
+		_cleanup_free_ void *zeros = first < last ? calloc(1, last - first) : NULL;
+
+		if (zeros)
+			assert_int_equal(pwrite(f->gpu.bos[i].dmabuf_fd, zeros, last - first, (off_t)(first - start)),
+					 last - first);
+	}
+}
+
+static void discard(uint64_t seed, bool streaming)
+{
+	struct rng rng = { seed };
+	struct content_range ranges[20];
+	struct fixture_peer *reader = NULL;
+	uint64_t sizes[20], discarded = 0;
+	struct fixture_gpu f;
+	int file;
+
+	begin(&one_ring);
+	fixture_gpu_init(&f, 1, sizes, random_sizes(&rng, sizes, ARRAY_SIZE(sizes)), FILL_RANDOM, &rng);
+	f.gpu.discarded = ranges;
+	f.gpu.nr_discarded = random_ranges(&rng, PREFIX + f.bytes, ranges, ARRAY_SIZE(ranges));
+	file = f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+	f.gpu.streaming = streaming;
+	if (streaming)
+		reader = fixture_reader(file, &f.gpu.pages_fd);
+	assert_int_equal(fixture_dump(&f.gpu, 1, random_cap(&rng)), 0);
+	if (streaming) {
+		close(f.gpu.pages_fd);
+		fixture_peer_join(reader);
+	}
+	f.gpu.pages_fd = file;
+	f.gpu.streaming = false;
+	for (size_t i = 0; i < f.gpu.nr_discarded; i++) {
+		uint64_t from = (ranges[i].from + BLOCK - 1) / BLOCK * BLOCK, to = ranges[i].to / BLOCK * BLOCK;
+
+		if (from >= to)
+			continue;
+		clear_bos(&f, from, to);
+		discarded += to - from;
+	}
+	assert_int_equal(fake_drm_copy_bytes(), f.bytes - discarded);
+	assert_in_range(f.gpu.stats.zero_bytes, discarded, f.bytes);
+	assert_true(fixture_file_is_right(file, &f));
+	assert_restores(&f, 0);
+	end(&f);
+}
+
+static void what_is_discarded_is_not_copied_and_zero(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		discard(seed, false);
+		discard(seed, true);
+	}
+}
+
 static void bytes_written_follow_the_data_page_by_page(void **state)
 {
 	static const uint64_t size = 20 * MIB;
@@ -706,6 +788,7 @@ int main(void)
 		cmocka_unit_test(a_single_byte_of_a_block_comes_back),
 		cmocka_unit_test(a_gpu_without_bos_has_a_file_without_contents),
 		cmocka_unit_test(zeros_become_holes_and_are_filled_by_the_gpu),
+		cmocka_unit_test(what_is_discarded_is_not_copied_and_zero),
 		cmocka_unit_test(bytes_written_follow_the_data_page_by_page),
 		cmocka_unit_test(small_bos_share_submissions),
 		cmocka_unit_test(bos_smaller_than_a_page_fill_indirect_buffers),

@@ -87,6 +87,17 @@ int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t 
 	return -ENOTCONN;
 }
 
+/* What process 8 declares. */
+static struct content_range declared[1];
+
+void __wrap_discard_read(pid_t pid, struct discard *ret);
+void __wrap_discard_read(pid_t pid, struct discard *ret)
+{
+	*ret = (struct discard){ 0 };
+	if (pid == 1008 && declared[0].to)
+		assert_int_equal(array_add(ret->ranges, ret->nr, declared[0]), 0);
+}
+
 /* A checksum says of which file and BO it is. */
 static uint32_t checksum(const char *name, uint32_t index)
 {
@@ -99,6 +110,9 @@ static void save(struct content_gpu *gpu)
 
 	assert_int_equal(gpu->pid, 1000 + id);
 	strcat(notes, gpu->pages_name);
+	for (size_t i = 0; i < gpu->nr_discarded; i++)
+		sprintf(notes + strlen(notes), "(%llu-%llu)", (unsigned long long)gpu->discarded[i].from,
+			(unsigned long long)gpu->discarded[i].to);
 	for (size_t b = 0; b < gpu->nr_bos; b++) {
 		gpu->bos[b].crc32c = checksum(gpu->pages_name, gpu->bos[b].index);
 		gpu->bos[b].has_crc32c = true;
@@ -148,6 +162,7 @@ struct process {
 };
 
 static struct process processes[3];
+static bool shared; /* the buffer of the second one on GPU B */
 
 static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, uint64_t bytes)
 {
@@ -159,6 +174,7 @@ static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, ui
 		.gpu_id = gpu_id, .size = bytes, .dmabuf_fd = KFD_NO_FD, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	process->state.nr_bos++;
+	process->state.nr_records++;
 	process->state.devices = process->devices;
 	process->state.bos = process->bos;
 }
@@ -175,6 +191,7 @@ static int dump(void)
 	add_gpu(&processes[1], GPU_B, MINOR_B, 4096);
 	add_gpu(&processes[1], GPU_A, MINOR_A, 4096);
 	add_gpu(&processes[2], GPU_B, MINOR_B, 8192);
+	processes[1].bos[0].share.buffer = shared;
 	for (int i = 0; i < 3; i++)
 		pages[i] = (struct pages_process){ .pid = 1007 + i, .id = 7 + i, .state = &processes[i].state,
 						   .minors = processes[i].minors };
@@ -207,6 +224,20 @@ TEST(a_stream_has_one_process_at_a_time)
 	is_streaming = false;
 	assert_string_equal(notes, "[7-aaaa][8-aaaa 8-bbbb][9-bbbb]");
 	expect_checksums();
+}
+
+/* Of the second process: its buffer on GPU B has address 0, as that on A. */
+TEST(what_a_process_does_not_need_is_told_to_the_engine)
+{
+	declared[0] = (struct content_range){ 1024, 4096 };
+	assert_int_equal(dump(), 0);
+	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb(1032-4104)>8-aaaa(1032-4104)");
+	assert_non_null(strstr(log_text, "gpu 0xbbbb: pid 1008 does not need 3072 bytes, which will be zeros"));
+	shared = true;
+	assert_int_equal(dump(), 0);
+	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa(1032-4104)");
+	shared = false;
+	declared[0].to = 0;
 }
 
 TEST(the_first_failure_ends_it)

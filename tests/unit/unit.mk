@@ -87,7 +87,9 @@ test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lse
 	close amdgpu_cs_submit amdgpu_cs_query_fence_status fopen pthread_setaffinity_np,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := pages/progress.c
-test_pages_SRCS := pages/pages.c content/layout.c content/crc32c.c kernel/state.c $(topology_SRCS)
+test_pages_SRCS := pages/pages.c pages/discard.c content/layout.c content/crc32c.c kernel/state.c $(topology_SRCS)
+test_pages_LDFLAGS := -Wl,--wrap=discard_read
+test_discard_SRCS := pages/discard.c content/layout.c
 
 test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen

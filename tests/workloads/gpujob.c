@@ -48,6 +48,7 @@ static int phase_set(struct job *job, const char *phase)
 {
 	state_begin(&job->state, phase);
 	state_line(&job->state, "token %" PRIu32, job_token_value());
+	state_line(&job->state, "discarded %" PRIu32, job_discard_value());
 	return state_end(&job->state);
 }
 

@@ -535,6 +535,7 @@ static const struct job_extra *const extras[] = {
 	EXTRA(.name = "misc", .setup = misc_setup),
 	&job_extra_aql, &job_extra_wave, &job_extra_code, &job_extra_assert, &job_extra_idle, &job_extra_nap, &job_extra_old,
 	&job_extra_packets, &job_extra_masked, &job_extra_threads, &job_extra_token,
+	&job_extra_discard,
 	EXTRA(.name = "context", .setup = context_setup),
 	EXTRA(.name = "closed", .setup = closed_setup),
 	EXTRA(.name = "path", .setup = path_setup),

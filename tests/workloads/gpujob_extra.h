@@ -21,7 +21,7 @@ struct job_extra {
 
 /* Each keeps its state to itself: there is one of a kind in a process. */
 extern const struct job_extra job_extra_aql, job_extra_wave, job_extra_code, job_extra_assert, job_extra_idle, job_extra_nap, job_extra_old, job_extra_packets,
-	job_extra_masked, job_extra_threads, job_extra_token;
+	job_extra_masked, job_extra_threads, job_extra_token, job_extra_discard;
 
 /* The bit of an extra in job_options.extras; 0 for an unknown name. */
 uint64_t job_extra_bit(const char *name);
@@ -34,6 +34,9 @@ int job_svm_attributes(struct job_gpu *gpu, uint32_t op, const void *p, uint64_t
 int job_token_share(unsigned int last);
 /* How often it was passed on. */
 uint32_t job_token_value(void);
+
+/* How often what need not be saved was found to be zeros. */
+uint32_t job_discard_value(void);
 
 int job_extras_setup(struct job_gpu *gpu);
 int job_extras_step(struct job_gpu *gpu);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Contents that a program does not need (docs/discard.md). It says so in a memfd that it has mapped: the table is read from
+ * its memory, and no file system is asked. Of a wrong table nothing counts.
+ */
+#define _GNU_SOURCE
+#include "pages/internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define TABLE_NAME   "amdgpu-discard"
+#define TABLE_PATH   " /memfd:" TABLE_NAME " (deleted)\n"
+#define TABLE_MAGIC  "AMDGDSC1"
+#define TABLE_MAX_NR 65536u
+
+/* As programs have it from docs/examples/discard/amdgpu_discard.h. */
+struct table_head {
+	char magic[8];
+	uint32_t nr, unused;
+};
+
+struct table_entry {
+	uint64_t address, bytes; /* of the GPU's address space */
+};
+
+static int add_entries(struct discard *discard, const struct table_entry *entries, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t end;
+
+		if (add_overflows(entries[i].address, entries[i].bytes, &end))
+			return -EOVERFLOW;
+		if (entries[i].bytes && array_add(discard->ranges, discard->nr,
+						  (struct content_range){ entries[i].address, end }))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A table at @start of @memory, a file of the task's. */
+static int read_table(int memory, uint64_t start, uint64_t bytes, struct discard *discard)
+{
+	_cleanup_free_ struct table_entry *entries = NULL;
+	struct table_head head;
+	size_t size;
+
+	if (bytes < sizeof(head) || pread(memory, &head, sizeof(head), (off_t)start) != sizeof(head))
+		return -EIO;
+	if (memcmp(head.magic, TABLE_MAGIC, sizeof(head.magic)))
+		return -EBADMSG;
+	if (head.nr > TABLE_MAX_NR || head.nr > (bytes - sizeof(head)) / sizeof(*entries))
+		return -E2BIG;
+	size = head.nr * sizeof(*entries);
+	entries = malloc(size + 1);
+	if (!entries)
+		return -ENOMEM;
+	if (pread(memory, entries, size, (off_t)(start + sizeof(head))) != (ssize_t)size)
+		return -EIO;
+	return add_entries(discard, entries, head.nr);
+}
+
+/* That of all memfds without huge pages: other files may have the name, too. */
+static bool is_device_of_memfds(unsigned int major, unsigned int minor)
+{
+	_cleanup_close_ int fd = memfd_create(TABLE_NAME, MFD_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && makedev(major, minor) == st.st_dev;
+}
+
+/* A line of /proc/PID/maps. */
+static int read_line(int memory, const char *line, struct discard *discard)
+{
+	unsigned int major, minor;
+	uint64_t start, end;
+
+	if (!strstr(line, TABLE_PATH) ||
+	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s 00000000 %x:%x", &start, &end, &major, &minor) != 4 ||
+	    !is_device_of_memfds(major, minor))
+		return 0;
+	return read_table(memory, start, end - start, discard);
+}
+
+static int read_tables(pid_t pid, struct discard *discard)
+{
+	_cleanup_free_ char *line = NULL;
+	_cleanup_close_ int memory = -1;
+	_cleanup_fclose_ FILE *maps = NULL;
+	char path[32];
+	size_t room = 0;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	memory = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = memory < 0 ? NULL : fopen(path, "re");
+	if (!maps)
+		return -errno;
+	while (!err && getline(&line, &room, maps) > 0)
+		err = read_line(memory, line, discard);
+	return err;
+}
+
+/* In ascending order, and apart. */
+static void sort_ranges(struct discard *discard)
+{
+	struct content_range *ranges = discard->ranges;
+	size_t nr = 0;
+
+	if (!discard->nr)
+		return;
+	qsort(ranges, discard->nr, sizeof(*ranges), compare_u64);
+	for (size_t i = 1; i < discard->nr; i++) {
+		if (ranges[i].from > ranges[nr].to)
+			ranges[++nr] = ranges[i];
+		else if (ranges[i].to > ranges[nr].to)
+			ranges[nr].to = ranges[i].to;
+	}
+	discard->nr = nr + 1;
+}
+
+void discard_read(pid_t pid, struct discard *ret)
+{
+	int err;
+
+	*ret = (struct discard){ 0 };
+	err = read_tables(pid, ret);
+	if (err) {
+		pr_warn("pid %d: all contents are saved, as the table of those that it does not need (memfd " TABLE_NAME
+			") cannot be read: %s\n", pid, strerror(-err));
+		discard_done(ret);
+	}
+	sort_ranges(ret);
+}
+
+void discard_done(struct discard *discard)
+{
+	free(discard->ranges);
+	*discard = (struct discard){ 0 };
+}
+
+int discard_in_bo(const struct discard *discard, const struct bo *bo, uint64_t file_off, struct discard *ret)
+{
+	uint64_t end = bo->addr + bo->size;
+
+	for (size_t i = content_find_range(discard->ranges, discard->nr, bo->addr); i < discard->nr && discard->ranges[i].from < end; i++) {
+		const struct content_range *range = &discard->ranges[i];
+		uint64_t from = range->from > bo->addr ? range->from - bo->addr : 0;
+		uint64_t to = (range->to < end ? range->to : end) - bo->addr;
+
+		if (!from && ret->nr && ret->ranges[ret->nr - 1].to == file_off)
+			ret->ranges[ret->nr - 1].to = file_off + to;
+		else if (array_add(ret->ranges, ret->nr, (struct content_range){ file_off + from, file_off + to }))
+			return -ENOMEM;
+	}
+	return 0;
+}
