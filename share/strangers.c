@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
@@ -266,6 +267,20 @@ static void read_debugfs(const struct survey *survey, struct strangers *stranger
 	strangers->tells_bos &= strangers->tells_handles;
 }
 
+/*
+ * Whether a process runs this very program: a criu that waits for a job that it has restored is one of the KFD, with nothing
+ * of its own there.
+ */
+static bool is_criu(pid_t pid)
+{
+	char path[32], exe[PATH_MAX], own[PATH_MAX];
+	ssize_t len, own_len = readlink("/proc/self/exe", own, sizeof(own));
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	len = readlink(path, exe, sizeof(exe));
+	return len > 0 && len == own_len && !memcmp(exe, own, (size_t)len);
+}
+
 /* The plugin is one of them. In a pid namespace sysfs has other pids, of which only the number says something. */
 static int read_kfd(const struct survey *survey, struct strangers *strangers)
 {
@@ -278,7 +293,7 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 	for (size_t i = 0; i < request->nr_processes; i++)
 		nr_ours += !request->processes[i].file->minor;
 	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
-		if (!is_in_dump(survey, strangers->kfd_pids[i]))
+		if (!strangers->knows_pids || !(is_in_dump(survey, strangers->kfd_pids[i]) || is_criu(strangers->kfd_pids[i])))
 			strangers->kfd_pids[nr++] = strangers->kfd_pids[i];
 	strangers->nr_kfd_pids = nr;
 	return 0;
@@ -291,11 +306,12 @@ int strangers_read(const struct survey *survey, struct strangers **ret)
 	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
 	int err = strangers ? read_other_processes(survey, strangers) : -ENOMEM;
 
-	if (!err)
-		err = read_kfd(survey, strangers);
 	if (err)
 		return err;
 	strangers->knows_pids = task_in_initial_pid_ns() > 0;
+	err = read_kfd(survey, strangers);
+	if (err)
+		return err;
 	if (strangers->knows_pids)
 		read_debugfs(survey, strangers);
 	if (strangers->nr)
@@ -346,8 +362,8 @@ static pid_t find_user(const struct survey *survey, const struct strangers *stra
 pid_t strangers_suspect(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
 			bool any, bool far)
 {
-	bool has_exception_address = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
-	pid_t pid = has_exception_address ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
+	bool is_told = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
+	pid_t pid = is_told ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
 
 	return pid || !any ? pid : strangers->hidden;
 }

@@ -98,7 +98,7 @@ static uint64_t vram_free = UINT64_MAX;
 #define HIGH_END 0xffffffffffbf0000ull
 static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
 static unsigned int nr_traps_set, nr_job_contexts[2]; /* of files of the stopped process */
-static bool has_exception_address; /* of exceptions */
+static bool tells_exceptions; /* of exceptions */
 static int job_page = -1;
 /* What PROCESS_INFO says instead, and whose process it is. */
 static struct kfd_ioctl_criu_args claimed;
@@ -900,7 +900,7 @@ bool fake_trap_same(void)
 
 bool fake_is_told(void)
 {
-	return has_exception_address;
+	return tells_exceptions;
 }
 
 unsigned int fake_traps_set(void)
@@ -923,7 +923,7 @@ static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
 {
 	if (restored.exists)
 		return -EEXIST; /* its queues */
-	has_exception_address = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
+	tells_exceptions = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
 	return 0;
 }
 

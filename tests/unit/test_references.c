@@ -133,6 +133,7 @@ int gem_close(int fd, uint32_t handle)
 
 static struct {
 	bool exists, is_in_kfd;
+	bool is_criu; /* its program is ours */
 	int error;	     /* of its files' descriptions; -1: its first thread has ended */
 	const char *fdinfo;  /* of its open file */
 	const char *handles; /* what debugfs says of open files, and @again each second time; NULL: it cannot be read */
@@ -172,6 +173,16 @@ int survey_take_file(pid_t pid, int number) { (void)pid; (void)number; NEVER }
 int task_in_initial_pid_ns(void)
 {
 	return stranger.initial_ns;
+}
+
+ssize_t __wrap_readlink(const char *path, char *text, size_t size);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size)
+{
+	bool is_own = !strcmp(path, "/proc/self/exe") || stranger.is_criu;
+
+	if (strcmp(path, "/proc/self/exe"))
+		assert_string_equal(path, "/proc/99/exe");
+	return snprintf(text, size, "%s", is_own ? "/usr/sbin/criu" : "/usr/sbin/crit");
 }
 
 /* The second thread has the files, if the first one has ended. */
@@ -582,6 +593,19 @@ TEST(a_stranger_on_another_gpu_is_none)
 	assert_int_equal(check_handle(), -EOPNOTSUPP);
 	stranger.is_in_kfd = false;
 	assert_int_equal(check_handle(), 0);
+}
+
+TEST(a_criu_that_waits_for_a_job_is_no_stranger)
+{
+	begin();
+	add_bo();
+	add_handle();
+	stranger.is_in_kfd = true;
+	stranger.gpu_id = 0x1111;
+	stranger.is_criu = true;
+	assert_int_equal(check_handle(), 0);
+	stranger.is_criu = false;
+	assert_int_equal(check_handle(), -EOPNOTSUPP);
 }
 
 /* It has freed its import and keeps the handle: as many references as the KFD's own file has. */
