@@ -428,22 +428,16 @@ static int check_kfd(struct kfd_rules *ret)
 	return 0;
 }
 
-/* What CHECKPOINT leaves out of how the processes hear of exceptions. */
+/* Of how the processes hear of exceptions, which CHECKPOINT leaves out. */
 static int read_exceptions(struct dump *dump)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct process *process = &dump->processes[i];
-		const struct trap_request request = {
-			process->file->pid, process->image.nodes, &dump->files, dump->survey, &dump->driver,
-		};
 
-		if (!has_kfd(process))
-			continue;
-		err = trap_handlers_read(&request, &process->image.state);
-		if (!err)
-			err = runtime_find(process->file->pid, &process->image.state);
+		if (has_kfd(process))
+			err = exceptions_read(process->file->pid, &process->image, dump->survey, &dump->driver);
 	}
 	return err;
 }

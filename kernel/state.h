@@ -91,7 +91,7 @@ struct kfd_state {
 	uint32_t nr_standins;
 	struct trap_handler *traps; /* one for a GPU at most */
 	uint32_t nr_traps;
-	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues (driver.h) */
+	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues */
 };
 
 /* Zeroed BOs without dma-bufs. NULL when memory is short. */

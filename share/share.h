@@ -65,6 +65,9 @@ const struct render_objects *share_objects(const struct survey *survey, size_t f
 /* Whether such a file is another one than that with the KFD's address space. */
 bool share_without_kfd_vm(const struct survey *survey, size_t file);
 
+/* The file of a task that has the KFD's address space on a GPU, borrowed; -1: it has none. */
+int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor);
+
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 
