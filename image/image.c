@@ -25,37 +25,36 @@ void kfd_image_free(struct kfd_image *image)
 	free(image);
 }
 
-static void pack_bos(const struct kfd_state *state, KfdBoEntry **entries)
-{
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		struct bo *bo = &state->bos[i];
+#define BO_FIELDS(X)   X(addr) X(size) X(offset) X(alloc_flags) X(gpu_id) X(has_crc32c) X(crc32c)
+#define VMA_FIELDS(X)  X(start) X(end) X(offset) X(minor) X(gpu_id)
+#define TRAP_FIELDS(X) X(gpu_id) X(tba) X(tma)
 
-		kfd_bo_entry__init(entries[i]);
-		entries[i]->addr = bo->addr;
-		entries[i]->size = bo->size;
-		entries[i]->offset = bo->offset;
-		entries[i]->alloc_flags = bo->alloc_flags;
-		entries[i]->gpu_id = bo->gpu_id;
-		entries[i]->has_handle = true;
-		entries[i]->handle = NO_HANDLE;
-		entries[i]->has_crc32c = bo->has_crc32c;
-		entries[i]->crc32c = bo->crc32c;
-		share_pack(&bo->share, entries[i]);
+static KfdBoEntry **pack_bos(struct packing *packing, const struct kfd_state *state)
+{
+	KfdBoEntry **entries = packing_add(packing, state->nr_bos, &kfd_bo_entry__descriptor);
+
+	for (size_t i = 0; entries && i < state->nr_bos; i++) {
+		struct bo *from = &state->bos[i];
+		KfdBoEntry *to = entries[i];
+
+		BO_FIELDS(COPY)
+		to->has_handle = true;
+		to->handle = NO_HANDLE;
+		share_pack(&from->share, to);
 	}
+	return entries;
 }
 
-static DeviceVma **pack_vmas(const struct device_vma *vmas, size_t count)
+static DeviceVma **pack_vmas(struct packing *packing, const struct device_vma *vmas, size_t count)
 {
-	DeviceVma **entries = image_pointers(count, sizeof(**entries));
+	DeviceVma **entries = packing_add(packing, count, &device_vma__descriptor);
 
 	for (size_t i = 0; entries && i < count; i++) {
-		device_vma__init(entries[i]);
-		entries[i]->start = vmas[i].start;
-		entries[i]->end = vmas[i].end;
-		entries[i]->offset = vmas[i].offset;
-		entries[i]->minor = vmas[i].minor;
-		entries[i]->has_gpu_id = vmas[i].gpu_id != 0;
-		entries[i]->gpu_id = vmas[i].gpu_id;
+		const struct device_vma *from = &vmas[i];
+		DeviceVma *to = entries[i];
+
+		VMA_FIELDS(COPY)
+		to->has_gpu_id = to->gpu_id != 0;
 	}
 	return entries;
 }
@@ -66,33 +65,27 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *i
 	if (!image->vmas)
 		return -ENOMEM;
 	for (size_t i = 0; i < msg->n_vmas; i++) {
-		const DeviceVma *entry = msg->vmas[i];
+		const DeviceVma *from = msg->vmas[i];
+		struct device_vma *to = &image->vmas[i];
 
-		if (entry->start >= entry->end || (i && entry->start < msg->vmas[i - 1]->end))
-			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i,
-					 entry->start);
-		image->vmas[i] = (struct device_vma){
-			.start = entry->start,
-			.end = entry->end,
-			.offset = entry->offset,
-			.minor = entry->minor,
-			.gpu_id = entry->gpu_id,
-		};
+		if (from->start >= from->end || (i && from->start < msg->vmas[i - 1]->end))
+			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i, from->start);
+		VMA_FIELDS(COPY)
 	}
 	image->nr_vmas = msg->n_vmas;
 	image->has_vmas = msg->n_vmas > 0;
 	return 0;
 }
 
-static TrapHandler **pack_traps(const struct kfd_state *state)
+static TrapHandler **pack_traps(struct packing *packing, const struct kfd_state *state)
 {
-	TrapHandler **entries = image_pointers(state->nr_traps, sizeof(**entries));
+	TrapHandler **entries = packing_add(packing, state->nr_traps, &trap_handler__descriptor);
 
 	for (uint32_t i = 0; entries && i < state->nr_traps; i++) {
-		trap_handler__init(entries[i]);
-		entries[i]->gpu_id = state->traps[i].gpu_id;
-		entries[i]->tba = state->traps[i].tba;
-		entries[i]->tma = state->traps[i].tma;
+		const struct trap_handler *from = &state->traps[i];
+		TrapHandler *to = entries[i];
+
+		TRAP_FIELDS(COPY)
 	}
 	return entries;
 }
@@ -113,16 +106,17 @@ static int unpack_traps(const char *name, const CriuKfd *msg, const struct topol
 	if (!state->traps)
 		return -ENOMEM;
 	for (size_t i = 0; i < msg->n_trap_handlers; i++) {
-		const TrapHandler *entry = msg->trap_handlers[i];
+		const TrapHandler *from = msg->trap_handlers[i];
+		struct trap_handler *to = &state->traps[i];
 
-		if (topology_find_gpu(nodes, entry->gpu_id) < 0 || has_trap(state, entry->gpu_id))
+		if (topology_find_gpu(nodes, from->gpu_id) < 0 || has_trap(state, from->gpu_id))
 			return bad_image(name, "trap handler %zu is of gpu %#x, which the image does not have or names twice", i,
-					 entry->gpu_id);
-		if (!kfd_state_has_address(state, entry->tba) || (entry->tma && !kfd_state_has_address(state, entry->tma)))
+					 from->gpu_id);
+		if (!kfd_state_has_address(state, from->tba) || (from->tma && !kfd_state_has_address(state, from->tma)))
 			return bad_image(name, "the trap handler of gpu %#x at %#" PRIx64 ", %#" PRIx64 " is in no BO",
-					 entry->gpu_id, entry->tba, entry->tma);
-		state->traps[state->nr_traps++] =
-			(struct trap_handler){ .gpu_id = entry->gpu_id, .tba = entry->tba, .tma = entry->tma };
+					 from->gpu_id, from->tba, from->tma);
+		TRAP_FIELDS(COPY)
+		state->nr_traps++;
 	}
 	return 0;
 }
@@ -148,53 +142,40 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	writer->criu_hooks = entry->criu_hooks;
 }
 
-static int pack_kfd(const struct kfd_image *image, int id, CriuKfd *msg, uint8_t **ret, size_t *ret_size)
-{
-	ImageWriter writer;
-	int err = image_nodes_pack(image->nodes, &msg->device_entries);
-
-	if (err)
-		return err;
-	msg->bo_entries = image_pointers(image->state.nr_bos, sizeof(**msg->bo_entries));
-	msg->vmas = pack_vmas(image->vmas, image->nr_vmas);
-	msg->trap_handlers = pack_traps(&image->state);
-	if (!msg->bo_entries || !msg->vmas || !msg->trap_handlers)
-		return -ENOMEM;
-	pack_bos(&image->state, msg->bo_entries);
-	msg->pid = image->state.pid;
-	msg->num_of_gpus = topology_count_gpus(image->nodes);
-	msg->n_device_entries = image->nodes->nr_nodes;
-	msg->num_of_cpus = (uint32_t)msg->n_device_entries - msg->num_of_gpus;
-	msg->num_of_bos = msg->n_bo_entries = image->state.nr_bos;
-	msg->num_of_objects = image->state.nr_objects;
-	msg->priv_data = (ProtobufCBinaryData){ .len = image->state.priv_size, .data = image->state.priv_data };
-	msg->n_vmas = image->nr_vmas;
-	msg->n_trap_handlers = image->state.nr_traps;
-	msg->has_runtime_enabled = msg->runtime_enabled = image->state.runtime_enabled;
-	pack_writer(&image->writer, &writer);
-	msg->writer = &writer;
-	msg->has_extra_file = msg->extra_file = image->extra_file;
-	msg->has_no_kfd = msg->no_kfd = image->no_kfd;
-	msg->has_flags = true;
-	msg->flags = (uint32_t)image->flags;
-	msg->has_nr_sharers = msg->has_nr_files = image->nr_sharers > 0;
-	msg->nr_sharers = image->nr_sharers;
-	msg->nr_files = image->nr_files;
-	msg->has_file_id = msg->has_crc32c = true;
-	msg->file_id = (uint32_t)id;
-	return image_message_pack(&msg->base, ret, ret_size);
-}
-
 int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
+	_cleanup_packing_ struct packing packing = { 0 };
+	const struct kfd_state *state = &image->state;
 	CriuKfd msg = CRIU_KFD__INIT;
-	int err = pack_kfd(image, id, &msg, ret, ret_size);
+	ImageWriter writer;
 
-	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
-	image_pointers_free(msg.bo_entries);
-	image_pointers_free(msg.vmas);
-	image_pointers_free(msg.trap_handlers);
-	return err;
+	msg.device_entries = nodes_pack(&packing, image->nodes);
+	msg.bo_entries = pack_bos(&packing, state);
+	msg.vmas = pack_vmas(&packing, image->vmas, image->nr_vmas);
+	msg.trap_handlers = pack_traps(&packing, state);
+	if (!msg.device_entries || !msg.bo_entries || !msg.vmas || !msg.trap_handlers)
+		return -ENOMEM;
+	msg.pid = state->pid;
+	msg.num_of_gpus = topology_count_gpus(image->nodes);
+	msg.n_device_entries = image->nodes->nr_nodes;
+	msg.num_of_cpus = (uint32_t)msg.n_device_entries - msg.num_of_gpus;
+	msg.num_of_bos = msg.n_bo_entries = state->nr_bos;
+	msg.num_of_objects = state->nr_objects;
+	msg.priv_data = (ProtobufCBinaryData){ .len = state->priv_size, .data = state->priv_data };
+	msg.n_vmas = image->nr_vmas;
+	msg.n_trap_handlers = state->nr_traps;
+	msg.has_runtime_enabled = msg.runtime_enabled = state->runtime_enabled;
+	pack_writer(&image->writer, &writer);
+	msg.writer = &writer;
+	msg.has_extra_file = msg.extra_file = image->extra_file;
+	msg.has_no_kfd = msg.no_kfd = image->no_kfd;
+	msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
+	msg.nr_sharers = image->nr_sharers;
+	msg.nr_files = image->nr_files;
+	msg.has_flags = msg.has_file_id = msg.has_crc32c = true;
+	msg.flags = (uint32_t)image->flags;
+	msg.file_id = (uint32_t)id;
+	return image_message_pack(&msg.base, ret, ret_size);
 }
 
 static int unpack_bos(const char *name, const CriuKfd *msg, const struct topology *nodes, struct kfd_state *state)
@@ -207,24 +188,15 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 	if (!state->bos)
 		return -ENOMEM;
 	for (size_t i = 0; i < msg->n_bo_entries; i++) {
-		const KfdBoEntry *entry = msg->bo_entries[i];
+		const KfdBoEntry *from = msg->bo_entries[i];
+		struct bo *to = &state->bos[state->nr_bos++];
 		uint64_t end;
 
-		if (topology_find_gpu(nodes, entry->gpu_id) < 0)
-			return bad_image(name, "BO %zu is on gpu %#x, which the image does not have", i, entry->gpu_id);
-		if (!entry->size || add_overflows(entry->addr, entry->size, &end) ||
-		    add_overflows(total, entry->size, &total))
-			return bad_image(name, "BO %zu has an impossible size of %" PRIu64 " bytes", i, entry->size);
-		state->bos[state->nr_bos++] = (struct bo){
-			.addr = entry->addr,
-			.size = entry->size,
-			.offset = entry->offset,
-			.alloc_flags = entry->alloc_flags,
-			.gpu_id = entry->gpu_id,
-			.dmabuf_fd = KFD_NO_FD,
-			.crc32c = entry->crc32c,
-			.has_crc32c = entry->has_crc32c,
-		};
+		if (topology_find_gpu(nodes, from->gpu_id) < 0)
+			return bad_image(name, "BO %zu is on gpu %#x, which the image does not have", i, from->gpu_id);
+		if (!from->size || add_overflows(from->addr, from->size, &end) || add_overflows(total, from->size, &total))
+			return bad_image(name, "BO %zu has an impossible size of %" PRIu64 " bytes", i, from->size);
+		BO_FIELDS(COPY)
 	}
 	return shares_unpack(name, msg, state);
 }
@@ -266,7 +238,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *i
 	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
-	image->state.runtime_enabled = msg->has_runtime_enabled && msg->runtime_enabled;
+	image->state.runtime_enabled = msg->runtime_enabled;
 	return unpack_traps(name, msg, image->nodes, &image->state);
 }
 
@@ -281,7 +253,7 @@ static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *r
 
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
 {
-	int err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+	int err = nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
 	if (err)
 		return err;
@@ -358,35 +330,22 @@ void render_image_free(struct render_image *image)
 	free(image);
 }
 
-static int pack_render(const struct render_image *image, int id, CriuRenderNode *msg, uint8_t **ret, size_t *ret_size)
-{
-	int err;
-
-	msg->gpu_id = image->gpu_id;
-	msg->has_id = msg->has_drm_render_minor = msg->has_num_of_bos = msg->has_crc32c = true;
-	msg->id = (uint32_t)id;
-	msg->drm_render_minor = image->minor;
-	msg->has_without_kfd_vm = msg->without_kfd_vm = image->without_kfd_vm;
-	msg->has_flags = true;
-	msg->flags = (uint32_t)image->flags;
-	msg->n_device_entries = image->nodes->nr_nodes;
-	err = image_nodes_pack(image->nodes, &msg->device_entries);
-	if (err)
-		return err;
-	err = objects_pack(&image->objects, msg);
-	if (err)
-		return err;
-	return image_message_pack(&msg->base, ret, ret_size);
-}
-
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size)
 {
+	_cleanup_packing_ struct packing packing = { 0 };
 	CriuRenderNode msg = CRIU_RENDER_NODE__INIT;
-	int err = pack_render(image, id, &msg, ret, ret_size);
 
-	image_nodes_free(msg.device_entries, image->nodes->nr_nodes);
-	objects_pack_done(&msg);
-	return err;
+	msg.device_entries = nodes_pack(&packing, image->nodes);
+	if (!msg.device_entries || objects_pack(&packing, &image->objects, &msg))
+		return -ENOMEM;
+	msg.gpu_id = image->gpu_id;
+	msg.has_id = msg.has_drm_render_minor = msg.has_num_of_bos = msg.has_flags = msg.has_crc32c = true;
+	msg.id = (uint32_t)id;
+	msg.drm_render_minor = image->minor;
+	msg.has_without_kfd_vm = msg.without_kfd_vm = image->without_kfd_vm;
+	msg.flags = (uint32_t)image->flags;
+	msg.n_device_entries = image->nodes->nr_nodes;
+	return image_message_pack(&msg.base, ret, ret_size);
 }
 
 static int unpack_render_nodes(const char *name, const CriuRenderNode *msg, struct render_image *image)
@@ -395,7 +354,7 @@ static int unpack_render_nodes(const char *name, const CriuRenderNode *msg, stru
 
 	if (!msg->n_device_entries)
 		return 0;
-	err = image_nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
+	err = nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 	if (err)
 		return err;
 	if (topology_find_gpu(image->nodes, msg->gpu_id) < 0)

@@ -14,21 +14,27 @@
 /* For unpacking: names the image. */
 #define bad_image(name, fmt, ...) fail(-EBADMSG, "image %s: " fmt, name, ##__VA_ARGS__)
 
-/*
- * An array of @count pointers into one block of elements of @size bytes, as protobuf-c wants repeated messages;
- * zeroed. NULL when out of memory.
- */
-void *image_pointers(size_t count, size_t size);
-/* Accepts NULL. */
-void image_pointers_free(void *pointers);
+/* For lists of fields that a message and a struct have by the same names: from one into the other. */
+#define COPY(field) to->field = from->field;
 
-/* *ret is the caller's also after an error, which is -ENOMEM; it borrows from @nodes. */
-int image_nodes_pack(const struct topology *nodes, KfdDeviceEntry ***ret);
-/* Accepts NULL. */
-void image_nodes_free(KfdDeviceEntry **entries, size_t count);
+/* All messages that are made for one image. {} to begin with. */
+struct packing {
+	void **blocks;
+	size_t nr_blocks;
+};
+
+/* Frees them. */
+void packing_done(struct packing *packing);
+#define _cleanup_packing_ _cleanup_(packing_done)
+
+/* An array of pointers to @count new messages, as protobuf-c wants repeated ones. NULL when memory is short. */
+void *packing_add(struct packing *packing, size_t count, const ProtobufCMessageDescriptor *type);
+
+/* The messages of all nodes, which borrow from these. NULL when memory is short. */
+KfdDeviceEntry **nodes_pack(struct packing *packing, const struct topology *nodes);
 
 /* A topology that the caller frees; or -EBADMSG or -ENOMEM. */
-int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret);
+int nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret);
 
 /* ---- shared buffers and objects of render nodes (image/objects.c) ---- */
 
@@ -40,9 +46,8 @@ void share_pack(struct kfd_share *share, KfdBoEntry *entry);
  */
 int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state);
 
-/* Puts @objects into a message; the caller ends that by objects_pack_done() in any case. 0 or -ENOMEM. */
-int objects_pack(const struct render_objects *objects, CriuRenderNode *msg);
-void objects_pack_done(CriuRenderNode *msg);
+/* Puts @objects into a message. 0 or -ENOMEM. */
+int objects_pack(struct packing *packing, const struct render_objects *objects, CriuRenderNode *msg);
 
 /* The reverse; errors as above. */
 int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_objects *ret);

@@ -24,59 +24,52 @@
 	X(GFX_TARGET_VERSION, gfx_target_version) X(NUM_XCC, num_xcc) X(UNIQUE_ID, unique_id)         \
 	X(LOCATION_ID, location_id) X(SDMA_PARTITION, sdma_partition)
 
-void *image_pointers(size_t count, size_t size)
+void packing_done(struct packing *packing)
 {
-	void **pointers = calloc(count + 1, sizeof(*pointers));
-	char *block = calloc(count + 1, size);
+	for (size_t i = 0; i < packing->nr_blocks; i++)
+		free(packing->blocks[i]);
+	free(packing->blocks);
+}
 
-	if (!pointers || !block) {
+void *packing_add(struct packing *packing, size_t count, const ProtobufCMessageDescriptor *type)
+{
+	void **pointers = calloc(count + 1, sizeof(*pointers) + type->sizeof_message);
+	char *messages = (char *)(pointers + count);
+
+	if (!pointers || array_add(packing->blocks, packing->nr_blocks, pointers)) {
 		free(pointers);
-		free(block);
 		return NULL;
 	}
-	for (size_t i = 0; i <= count; i++)
-		pointers[i] = block + i * size;
+	for (size_t i = 0; i < count; i++) {
+		pointers[i] = messages + i * type->sizeof_message;
+		protobuf_c_message_init(type, pointers[i]);
+	}
 	return pointers;
 }
 
-void image_pointers_free(void *pointers)
-{
-	if (pointers)
-		free(*(void **)pointers);
-	free(pointers);
-}
+#define LINK_FIELDS(X)                                                                                \
+	X(type) X(node_to_id) X(has_weight) X(weight) X(min_bandwidth) X(max_bandwidth) X(has_flags) X(flags)
 
-/* The links of one kind; the result's pointers are into one block. */
-static DevIolink **pack_links(const struct topology_node *node, bool p2p, size_t *ret_count)
+/* Those of one kind. */
+static DevIolink **pack_links(struct packing *packing, const struct topology_node *node, bool p2p, size_t *ret_count)
 {
-	DevIolink **links = image_pointers(node->nr_links, sizeof(**links));
-	size_t n = 0;
+	DevIolink **links = packing_add(packing, node->nr_links, &dev_iolink__descriptor);
 
 	for (unsigned int i = 0; links && i < node->nr_links; i++) {
 		const struct topology_link *from = &node->links[i];
-		DevIolink *link = links[n];
+		DevIolink *to = links[*ret_count];
 
 		if (from->is_p2p != p2p)
 			continue;
-		dev_iolink__init(link);
-		link->type = from->type;
-		link->node_to_id = from->node_to_id;
-		link->has_weight = from->has_weight;
-		link->weight = from->weight;
-		link->has_min_bandwidth = link->has_max_bandwidth = from->has_bandwidth;
-		link->min_bandwidth = from->min_bandwidth;
-		link->max_bandwidth = from->max_bandwidth;
-		link->has_flags = from->has_flags;
-		link->flags = from->flags;
-		n++;
+		LINK_FIELDS(COPY)
+		to->has_min_bandwidth = to->has_max_bandwidth = from->has_bandwidth;
+		++*ret_count;
 	}
-	*ret_count = n;
 	return links;
 }
 
-static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
+static int pack_node(struct packing *packing, const struct topology_node *node, KfdDeviceEntry *entry)
 {
-	kfd_device_entry__init(entry);
 	entry->node_id = node->id;
 #define X(prop, field) entry->field = (__typeof__(entry->field))topology_get(node, TOPOLOGY_##prop);
 	ENTRY_PROPERTIES(X)
@@ -86,47 +79,19 @@ static int pack_node(const struct topology_node *node, KfdDeviceEntry *entry)
 	OPTIONAL_ENTRY_PROPERTIES(X)
 #undef X
 	entry->name = node->name[0] ? (char *)node->name : NULL;
-	entry->iolinks = pack_links(node, false, &entry->n_iolinks);
-	entry->p2p_links = pack_links(node, true, &entry->n_p2p_links);
+	entry->iolinks = pack_links(packing, node, false, &entry->n_iolinks);
+	entry->p2p_links = pack_links(packing, node, true, &entry->n_p2p_links);
 	return entry->iolinks && entry->p2p_links ? 0 : -ENOMEM;
 }
 
-void image_nodes_free(KfdDeviceEntry **entries, size_t count)
+KfdDeviceEntry **nodes_pack(struct packing *packing, const struct topology *nodes)
 {
-	for (size_t i = 0; entries && i < count; i++) {
-		image_pointers_free(entries[i]->iolinks);
-		image_pointers_free(entries[i]->p2p_links);
-	}
-	image_pointers_free(entries);
-}
+	KfdDeviceEntry **entries = packing_add(packing, nodes->nr_nodes, &kfd_device_entry__descriptor);
 
-int image_nodes_pack(const struct topology *nodes, KfdDeviceEntry ***ret)
-{
-	KfdDeviceEntry **entries = image_pointers(nodes->nr_nodes, sizeof(**entries));
-
-	*ret = entries;
-	if (!entries)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
-		if (pack_node(nodes->nodes[i], entries[i]))
-			return -ENOMEM;
-	return 0;
-}
-
-static int unpack_link(const DevIolink *link, bool p2p, struct topology_node *node)
-{
-	return topology_node_add_link(node, &(struct topology_link){
-		.type = link->type,
-		.node_to_id = link->node_to_id,
-		.is_p2p = p2p,
-		.has_weight = link->has_weight,
-		.weight = link->weight,
-		.has_bandwidth = link->has_min_bandwidth && link->has_max_bandwidth,
-		.min_bandwidth = link->min_bandwidth,
-		.max_bandwidth = link->max_bandwidth,
-		.has_flags = link->has_flags,
-		.flags = link->flags,
-	});
+	for (unsigned int i = 0; entries && i < nodes->nr_nodes; i++)
+		if (pack_node(packing, nodes->nodes[i], entries[i]))
+			return NULL;
+	return entries;
 }
 
 static int set_properties(const KfdDeviceEntry *entry, struct topology_node *node)
@@ -150,13 +115,17 @@ static int set_properties(const KfdDeviceEntry *entry, struct topology_node *nod
 
 static int unpack_links(DevIolink **links, size_t nr, bool p2p, struct topology_node *node)
 {
-	for (size_t i = 0; i < nr; i++) {
-		int err = unpack_link(links[i], p2p, node);
+	int err = 0;
 
-		if (err)
-			return err;
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct topology_link link = { .is_p2p = p2p }, *to = &link;
+		const DevIolink *from = links[i];
+
+		LINK_FIELDS(COPY)
+		link.has_bandwidth = from->has_min_bandwidth && from->has_max_bandwidth;
+		err = topology_node_add_link(node, &link);
 	}
-	return 0;
+	return err;
 }
 
 static int unpack_node(const KfdDeviceEntry *entry, struct topology *nodes)
@@ -177,7 +146,7 @@ static int unpack_node(const KfdDeviceEntry *entry, struct topology *nodes)
 	return unpack_links(entry->p2p_links, entry->n_p2p_links, true, node);
 }
 
-int image_nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
+int nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *nodes = topology_new();
 

@@ -7,6 +7,11 @@
 
 #include "image/internal.h"
 
+#define SHARE_FIELDS(X)	  X(buffer) X(kind) X(domains) X(alignment) X(read_only) X(metadata_flags) X(tiling)
+#define HANDLE_FIELDS(X)  X(handle) X(buffer)
+#define MAPPING_FIELDS(X) X(handle) X(flags) X(va) X(size) X(offset)
+#define SYNCOBJ_FIELDS(X) X(handle) X(is_signalled) X(point)
+
 static void *array_of(size_t count, size_t size)
 {
 	return calloc(count + 1, size);
@@ -14,52 +19,36 @@ static void *array_of(size_t count, size_t size)
 
 /* ---- shares ---- */
 
-void share_pack(struct kfd_share *share, KfdBoEntry *entry)
+void share_pack(struct kfd_share *from, KfdBoEntry *to)
 {
-	if (!share->buffer)
+	if (!from->buffer)
 		return;
-	entry->has_buffer = entry->has_kind = true;
-	entry->buffer = share->buffer;
-	entry->kind = share->kind;
-	entry->has_domains = entry->has_gem_flags = entry->has_alignment = share->kind == KFD_BO_GEM;
-	entry->has_read_only = share->kind == KFD_BO_GEM && share->read_only;
-	entry->read_only = share->read_only;
-	entry->domains = share->domains;
-	entry->gem_flags = share->flags;
-	entry->alignment = share->alignment;
-	entry->has_metadata = share->metadata_size > 0;
-	entry->has_tiling = entry->has_metadata_flags = entry->has_metadata || share->tiling || share->metadata_flags;
-	entry->tiling = share->tiling;
-	entry->metadata_flags = share->metadata_flags;
-	entry->metadata = (ProtobufCBinaryData){ .len = share->metadata_size, .data = share->metadata };
+	SHARE_FIELDS(COPY)
+	to->gem_flags = from->flags;
+	to->metadata = (ProtobufCBinaryData){ .len = from->metadata_size, .data = from->metadata };
+	to->has_buffer = to->has_kind = true;
+	to->has_domains = to->has_gem_flags = to->has_alignment = from->kind == KFD_BO_GEM;
+	to->has_read_only = from->kind == KFD_BO_GEM && from->read_only;
+	to->has_metadata = from->metadata_size > 0;
+	to->has_tiling = to->has_metadata_flags = to->has_metadata || from->tiling || from->metadata_flags;
 }
 
-static int share_unpack(const char *name, size_t i, const KfdBoEntry *entry, struct kfd_share *ret)
+static int share_unpack(const char *name, size_t i, const KfdBoEntry *from, struct kfd_share *to)
 {
-	uint32_t kind = entry->has_kind ? entry->kind : KFD_BO_OWN;
-
-	if (kind >= KFD_NR_BO_KINDS || (kind != KFD_BO_OWN && !entry->has_buffer))
-		return bad_image(name, "BO %zu is of kind %u, without a buffer's number or unknown", i, kind);
-	if (entry->has_buffer && (!entry->buffer || entry->buffer > IMAGE_MAX_NUMBER))
-		return bad_image(name, "BO %zu is buffer %u, which is no number of one", i, entry->buffer);
-	if (kind == KFD_BO_GEM && !kfd_share_is_known(&(struct kfd_share){ .domains = entry->domains, .flags = entry->gem_flags }))
+	if (from->kind >= KFD_NR_BO_KINDS || (from->kind != KFD_BO_OWN && !from->has_buffer))
+		return bad_image(name, "BO %zu is of kind %u, without a buffer's number or unknown", i, from->kind);
+	if (from->has_buffer && (!from->buffer || from->buffer > IMAGE_MAX_NUMBER))
+		return bad_image(name, "BO %zu is buffer %u, which is no number of one", i, from->buffer);
+	if (from->metadata.len > KFD_METADATA_MAX)
+		return bad_image(name, "BO %zu has %zu bytes of metadata", i, from->metadata.len);
+	SHARE_FIELDS(COPY)
+	to->flags = from->gem_flags;
+	to->metadata_size = (uint32_t)from->metadata.len;
+	if (to->metadata_size)
+		memcpy(to->metadata, from->metadata.data, to->metadata_size);
+	if (to->kind == KFD_BO_GEM && !kfd_share_is_known(to))
 		return bad_image(name, "BO %zu cannot be made: domains %#" PRIx64 ", flags %#" PRIx64 ", alignment %" PRIu64,
-				 i, entry->domains, entry->gem_flags, entry->alignment);
-	if (entry->has_metadata && entry->metadata.len > KFD_METADATA_MAX)
-		return bad_image(name, "BO %zu has %zu bytes of metadata", i, entry->metadata.len);
-	*ret = (struct kfd_share){
-		.buffer = entry->has_buffer ? entry->buffer : 0,
-		.kind = kind,
-		.domains = entry->domains,
-		.flags = entry->gem_flags,
-		.alignment = entry->alignment,
-		.read_only = entry->has_read_only && entry->read_only,
-		.metadata_flags = entry->metadata_flags,
-		.tiling = entry->tiling,
-		.metadata_size = entry->has_metadata ? (uint32_t)entry->metadata.len : 0,
-	};
-	if (ret->metadata_size)
-		memcpy(ret->metadata, entry->metadata.data, ret->metadata_size);
+				 i, to->domains, to->flags, to->alignment);
 	return 0;
 }
 
@@ -115,64 +104,46 @@ void render_objects_done(struct render_objects *objects)
 	*objects = (struct render_objects){ 0 };
 }
 
-static void put_objects(const struct render_objects *objects, CriuRenderNode *msg)
-{
-	for (size_t i = 0; i < objects->nr_handles; i++) {
-		gem_handle__init(msg->handles[i]);
-		msg->handles[i]->handle = objects->handles[i].handle;
-		msg->handles[i]->buffer = objects->handles[i].buffer;
+/* Copies an array into such messages. */
+#define PUT(list, messages, nr, FIELDS)                         \
+	for (size_t i = 0; i < (nr); i++) {                     \
+		__typeof__(&(list)[i]) from = &(list)[i];       \
+		__typeof__((messages)[i]) to = (messages)[i];   \
+                                                                \
+		FIELDS(COPY)                                    \
 	}
-	for (size_t i = 0; i < objects->nr_mappings; i++) {
-		gem_mapping__init(msg->mappings[i]);
-		msg->mappings[i]->handle = objects->mappings[i].handle;
-		msg->mappings[i]->va = objects->mappings[i].va;
-		msg->mappings[i]->size = objects->mappings[i].size;
-		msg->mappings[i]->offset = objects->mappings[i].offset;
-		msg->mappings[i]->flags = objects->mappings[i].flags;
-	}
-	for (size_t i = 0; i < objects->nr_syncobjs; i++) {
-		syncobj__init(msg->syncobjs[i]);
-		msg->syncobjs[i]->handle = objects->syncobjs[i].handle;
-		msg->syncobjs[i]->has_point = msg->syncobjs[i]->has_is_signalled = true;
-		msg->syncobjs[i]->point = objects->syncobjs[i].point;
-		msg->syncobjs[i]->is_signalled = objects->syncobjs[i].is_signalled;
-	}
-}
 
-int objects_pack(const struct render_objects *objects, CriuRenderNode *msg)
+int objects_pack(struct packing *packing, const struct render_objects *objects, CriuRenderNode *msg)
 {
-	msg->handles = image_pointers(objects->nr_handles, sizeof(**msg->handles));
-	msg->mappings = image_pointers(objects->nr_mappings, sizeof(**msg->mappings));
-	msg->syncobjs = image_pointers(objects->nr_syncobjs, sizeof(**msg->syncobjs));
+	msg->handles = packing_add(packing, objects->nr_handles, &gem_handle__descriptor);
+	msg->mappings = packing_add(packing, objects->nr_mappings, &gem_mapping__descriptor);
+	msg->syncobjs = packing_add(packing, objects->nr_syncobjs, &syncobj__descriptor);
 	if (!msg->handles || !msg->mappings || !msg->syncobjs)
 		return -ENOMEM;
 	msg->num_of_bos = msg->n_handles = objects->nr_handles;
 	msg->n_mappings = objects->nr_mappings;
 	msg->n_syncobjs = objects->nr_syncobjs;
-	put_objects(objects, msg);
+	PUT(objects->handles, msg->handles, msg->n_handles, HANDLE_FIELDS)
+	PUT(objects->mappings, msg->mappings, msg->n_mappings, MAPPING_FIELDS)
+	PUT(objects->syncobjs, msg->syncobjs, msg->n_syncobjs, SYNCOBJ_FIELDS)
+	for (size_t i = 0; i < msg->n_syncobjs; i++)
+		msg->syncobjs[i]->has_point = msg->syncobjs[i]->has_is_signalled = true;
 	return 0;
-}
-
-void objects_pack_done(CriuRenderNode *msg)
-{
-	image_pointers_free(msg->handles);
-	image_pointers_free(msg->mappings);
-	image_pointers_free(msg->syncobjs);
 }
 
 static int unpack_handles(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
 {
 	uint32_t last = 0;
 
-	for (; ret->nr_handles < msg->n_handles; ret->nr_handles++) {
-		const GemHandle *entry = msg->handles[ret->nr_handles];
+	for (; ret->nr_handles < msg->n_handles; last = ret->handles[ret->nr_handles++].handle) {
+		const GemHandle *from = msg->handles[ret->nr_handles];
+		struct gem_handle *to = &ret->handles[ret->nr_handles];
 
-		if (entry->handle <= last || entry->handle > IMAGE_MAX_NUMBER || !entry->buffer ||
-		    entry->buffer > IMAGE_MAX_NUMBER)
-			return bad_image(name, "handle %u of buffer %u comes after handle %u", entry->handle,
-					 entry->buffer, last);
-		ret->handles[ret->nr_handles] = (struct gem_handle){ .handle = entry->handle, .buffer = entry->buffer };
-		last = entry->handle;
+		if (from->handle <= last || from->handle > IMAGE_MAX_NUMBER || !from->buffer ||
+		    from->buffer > IMAGE_MAX_NUMBER)
+			return bad_image(name, "handle %u of buffer %u comes after handle %u", from->handle, from->buffer,
+					 last);
+		HANDLE_FIELDS(COPY)
 	}
 	return 0;
 }
@@ -183,25 +154,20 @@ static int unpack_mappings(const char *name, const CriuRenderNode *msg, struct r
 	size_t at = 0;
 
 	for (; ret->nr_mappings < msg->n_mappings; ret->nr_mappings++) {
-		const GemMapping *entry = msg->mappings[ret->nr_mappings];
+		const GemMapping *from = msg->mappings[ret->nr_mappings];
+		struct gem_mapping *to = &ret->mappings[ret->nr_mappings];
 		uint64_t end;
 
-		while (at < ret->nr_handles && ret->handles[at].handle < entry->handle)
+		while (at < ret->nr_handles && ret->handles[at].handle < from->handle)
 			at++;
-		if (at == ret->nr_handles || ret->handles[at].handle != entry->handle)
+		if (at == ret->nr_handles || ret->handles[at].handle != from->handle)
 			return bad_image(name, "has a mapping at %#" PRIx64 " of handle %u, which is not there or out of order",
-					 entry->va, entry->handle);
-		if (!entry->size || add_overflows(entry->va, entry->size, &end) ||
-		    add_overflows(entry->offset, entry->size, &end))
-			return bad_image(name, "has an impossible mapping of %" PRIu64 " bytes at %#" PRIx64, entry->size,
-					 entry->va);
-		ret->mappings[ret->nr_mappings] = (struct gem_mapping){
-			.handle = entry->handle,
-			.flags = entry->flags,
-			.va = entry->va,
-			.size = entry->size,
-			.offset = entry->offset,
-		};
+					 from->va, from->handle);
+		if (!from->size || add_overflows(from->va, from->size, &end) ||
+		    add_overflows(from->offset, from->size, &end))
+			return bad_image(name, "has an impossible mapping of %" PRIu64 " bytes at %#" PRIx64, from->size,
+					 from->va);
+		MAPPING_FIELDS(COPY)
 	}
 	return 0;
 }
@@ -210,17 +176,13 @@ static int unpack_syncobjs(const char *name, const CriuRenderNode *msg, struct r
 {
 	uint32_t last = 0;
 
-	for (; ret->nr_syncobjs < msg->n_syncobjs; ret->nr_syncobjs++) {
-		const Syncobj *entry = msg->syncobjs[ret->nr_syncobjs];
+	for (; ret->nr_syncobjs < msg->n_syncobjs; last = ret->syncobjs[ret->nr_syncobjs++].handle) {
+		const Syncobj *from = msg->syncobjs[ret->nr_syncobjs];
+		struct render_syncobj *to = &ret->syncobjs[ret->nr_syncobjs];
 
-		if (entry->handle <= last || entry->handle > IMAGE_MAX_NUMBER)
-			return bad_image(name, "syncobj %u comes after syncobj %u", entry->handle, last);
-		ret->syncobjs[ret->nr_syncobjs] = (struct render_syncobj){
-			.handle = entry->handle,
-			.is_signalled = entry->has_is_signalled && entry->is_signalled,
-			.point = entry->has_point ? entry->point : 0,
-		};
-		last = entry->handle;
+		if (from->handle <= last || from->handle > IMAGE_MAX_NUMBER)
+			return bad_image(name, "syncobj %u comes after syncobj %u", from->handle, last);
+		SYNCOBJ_FIELDS(COPY)
 	}
 	return 0;
 }
@@ -237,10 +199,7 @@ int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_ob
 	if (!ret->handles || !ret->mappings || !ret->syncobjs)
 		return -ENOMEM;
 	err = unpack_handles(name, msg, ret);
-	if (err)
-		return err;
-	err = unpack_mappings(name, msg, ret);
-	if (err)
-		return err;
-	return unpack_syncobjs(name, msg, ret);
+	if (!err)
+		err = unpack_mappings(name, msg, ret);
+	return err ? err : unpack_syncobjs(name, msg, ret);
 }
