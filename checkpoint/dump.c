@@ -689,11 +689,7 @@ static int write_render_file(const struct task_file *file, struct topology *node
 
 static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct process *process, int id)
 {
-	size_t number = (size_t)(file - dump->files.files);
-	struct render_image image = {
-		.without_kfd_vm = share_without_kfd_vm(dump->survey, number),
-		.objects = *share_objects(dump->survey, number),
-	};
+	struct render_image image = share_describe_file(dump->survey, (size_t)(file - dump->files.files));
 
 	return write_render_file(file, process->image.nodes, &image, id);
 }

@@ -156,14 +156,9 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 	return true;
 }
 
-const struct render_objects *share_objects(const struct survey *survey, size_t file)
+struct render_image share_describe_file(const struct survey *survey, size_t file)
 {
-	return &survey->objects[file];
-}
-
-bool share_without_kfd_vm(const struct survey *survey, size_t file)
-{
-	return survey->without_kfd_vm[file];
+	return (struct render_image){ .without_kfd_vm = survey->without_kfd_vm[file], .objects = survey->objects[file] };
 }
 
 int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor)

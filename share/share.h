@@ -59,11 +59,8 @@ int share_dump_collect(const struct share_request *request, struct survey **ret)
 int share_dump_decide(struct survey *survey);
 void share_dump_done(struct survey *survey);
 
-/* What a file of request->files holds, by its place there. */
-const struct render_objects *share_objects(const struct survey *survey, size_t file);
-
-/* Whether such a file is another one than that with the KFD's address space. */
-bool share_without_kfd_vm(const struct survey *survey, size_t file);
+/* The image of a file of request->files, by its place there: without_kfd_vm, and objects, which are borrowed. */
+struct render_image share_describe_file(const struct survey *survey, size_t file);
 
 /* The file of a task that has the KFD's address space on a GPU, borrowed; -1: it has none. */
 int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor);
