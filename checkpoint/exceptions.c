@@ -148,20 +148,10 @@ static int probe_copy(int fd, uint64_t high_end, uint64_t from, uint64_t ret[2])
 	return err ? fail(err, "the GPU cannot be asked for it: %m") : 0;
 }
 
-static bool is_mapped(const struct bo_record *bo, uint32_t gpu_id)
-{
-	for (uint32_t i = 0; i < records_nr_mapped(bo); i++)
-		if (bo->mapped_gpus[i] == gpu_id)
-			return true;
-	return false;
-}
-
 bool trap_gpu_is_used(const struct kfd_state *state, uint32_t gpu_id)
 {
-	struct bo_record bo;
-
 	for (size_t i = 0; i < state->nr_records; i++)
-		if (!records_bo(state, i, &bo) && is_mapped(&bo, gpu_id))
+		if (records_map_bo(state, i, gpu_id))
 			return true;
 	return false;
 }

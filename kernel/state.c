@@ -344,6 +344,18 @@ uint32_t records_nr_mapped(const struct bo_record *bo)
 	return nr;
 }
 
+bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id)
+{
+	struct bo_record bo;
+
+	if (records_bo(state, i, &bo))
+		return false;
+	for (uint32_t k = 0; k < records_nr_mapped(&bo); k++)
+		if (bo.mapped_gpus[k] == gpu_id)
+			return true;
+	return false;
+}
+
 static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_fillers, struct kfd_state *ret)
 {
 	*ret = (struct kfd_state){

@@ -246,6 +246,9 @@ int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
 /* How many of mapped_gpus there are. */
 uint32_t records_nr_mapped(const struct bo_record *bo);
 
+/* Whether BO number @i is mapped on a GPU, by its user gpu id; false when its record cannot be read. */
+bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id);
+
 /* A BO that RESTORE makes besides: a small one in GTT, mapped nowhere, or one of no memory at an address of its GPU. */
 struct filler {
 	uint32_t gpu_id; /* user gpu id */

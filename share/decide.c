@@ -263,18 +263,6 @@ static int decide(struct survey *survey, struct buffer *buffer)
 
 /* ---- mappings ---- */
 
-static bool is_mapped_on(const struct kfd_state *state, size_t bo, uint32_t gpu_id)
-{
-	struct bo_record record;
-
-	if (records_bo(state, bo, &record))
-		return false;
-	for (uint32_t i = 0; i < records_nr_mapped(&record); i++)
-		if (record.mapped_gpus[i] == gpu_id)
-			return true;
-	return false;
-}
-
 /* The KFD maps its BOs in the same address space, and lists show both: two mappings never overlap. */
 static int drop_kfd_mappings(const struct share_process *process, uint32_t minor, struct render_objects *objects)
 {
@@ -288,7 +276,7 @@ static int drop_kfd_mappings(const struct share_process *process, uint32_t minor
 		return addresses ? node : -ENOMEM;
 	gpu_id = topology_gpu_id(process->image->nodes->nodes[node]);
 	for (size_t i = 0; i < state->nr_records; i++)
-		if (is_mapped_on(state, i, gpu_id))
+		if (records_map_bo(state, i, gpu_id))
 			addresses[nr++] = state->bos[i].addr;
 	qsort(addresses, nr, sizeof(*addresses), compare_u64);
 	for (size_t i = 0; i < objects->nr_mappings; i++) {
