@@ -170,6 +170,9 @@ static inline void *array_grow(void *array, size_t nr, size_t size)
 		_grown ? 0 : -ENOMEM;                                                 \
 	})
 
+/* For lists of fields that two structs have by the same names: from one into the other. */
+#define COPY(field) to->field = from->field;
+
 /* Compare elements that begin with such a number, for qsort() and bsearch(). */
 static inline int compare_u32(const void *a, const void *b)
 {

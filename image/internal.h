@@ -14,9 +14,6 @@
 /* For unpacking: names the image. */
 #define bad_image(name, fmt, ...) fail(-EBADMSG, "image %s: " fmt, name, ##__VA_ARGS__)
 
-/* For lists of fields that a message and a struct have by the same names: from one into the other. */
-#define COPY(field) to->field = from->field;
-
 /* All messages that are made for one image. {} to begin with. */
 struct packing {
 	void **blocks;

@@ -107,13 +107,6 @@ static int write_all_pages(const struct task_memory *memory, FILE *maps, const s
 	return first_err;
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct svm_range *left = a, *right = b;
-
-	return (left->start > right->start) - (left->start < right->start);
-}
-
 static int open_of_task(pid_t pid, const char *name)
 {
 	char path[48];
@@ -139,6 +132,6 @@ int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, ranges, nr * sizeof(*sorted));
-	qsort(sorted, nr, sizeof(*sorted), compare_ranges);
+	qsort(sorted, nr, sizeof(*sorted), compare_u64);
 	return write_all_pages(&memory, maps, sorted, nr);
 }

@@ -217,28 +217,16 @@ int kfd_unpause(int fd)
 	return criu_op(fd, KFD_CRIU_OP_UNPAUSE, &args);
 }
 
-static struct kfd_criu_bo_bucket to_bucket(const struct bo *bo)
+#define BUCKET_FIELDS(X) X(addr) X(size) X(offset) X(restored_offset) X(gpu_id) X(alloc_flags) X(dmabuf_fd)
+
+static void to_bucket(const struct bo *from, struct kfd_criu_bo_bucket *to)
 {
-	return (struct kfd_criu_bo_bucket){
-		.addr = bo->addr,
-		.size = bo->size,
-		.offset = bo->offset,
-		.restored_offset = bo->restored_offset,
-		.gpu_id = bo->gpu_id,
-		.alloc_flags = bo->alloc_flags,
-		.dmabuf_fd = (uint32_t)bo->dmabuf_fd,
-	};
+	BUCKET_FIELDS(COPY)
 }
 
-static void from_bucket(const struct kfd_criu_bo_bucket *bucket, struct bo *bo)
+static void from_bucket(const struct kfd_criu_bo_bucket *from, struct bo *to)
 {
-	bo->addr = bucket->addr;
-	bo->size = bucket->size;
-	bo->offset = bucket->offset;
-	bo->restored_offset = bucket->restored_offset;
-	bo->gpu_id = bucket->gpu_id;
-	bo->alloc_flags = bucket->alloc_flags;
-	bo->dmabuf_fd = (int)bucket->dmabuf_fd;
+	BUCKET_FIELDS(COPY)
 }
 
 /* The kernel hands them out inheritable, and criu starts other programs. */
@@ -268,7 +256,7 @@ static int exchange_state(int fd, enum kfd_criu_op op, struct kfd_state *state)
 	if (!buckets)
 		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++)
-		buckets[i] = to_bucket(&state->bos[i]);
+		to_bucket(&state->bos[i], &buckets[i]);
 	err = criu_op(fd, op, &args);
 	if (err)
 		return err;
