@@ -257,15 +257,15 @@ static int check_contexts(const struct dump *dump)
 /* Of tasks without a file of /dev/kfd. */
 static int check_mappings(const struct dump *dump)
 {
-	for (size_t i = 0; i < dump->files.nr_pids; i++) {
-		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
-		int err = process && has_kfd(process) ? 0 :
-							refuse_mappings(dump->files.pids[i], dump->machine, process);
+	int err = 0;
 
-		if (err)
-			return err;
+	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
+		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+
+		if (!process || !has_kfd(process))
+			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
 	}
-	return 0;
+	return err;
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */

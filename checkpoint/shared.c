@@ -58,14 +58,11 @@ int shared_keep_copy(struct shared *shared, int fd)
 int shared_let_go(const struct shared *shared)
 {
 	unsigned int nr = atomic_load(&shared->nr_files);
+	int err = 0;
 
-	for (unsigned int i = 0; i < nr && i < SHARED_MAX_FILES; i++) {
-		int err = criu_let_go(shared->files[i]);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (unsigned int i = 0; !err && i < nr && i < SHARED_MAX_FILES; i++)
+		err = criu_let_go(shared->files[i]);
+	return err;
 }
 
 /* ---- tasks with state on GPUs ---- */

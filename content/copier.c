@@ -296,13 +296,11 @@ static int wait_part(struct copier *copier, struct dma_part *part)
 
 int copier_wait(struct copier *copier, unsigned int slot)
 {
-	for (unsigned int i = 0; i < copier->nr_rings; i++) {
-		int err = wait_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	int err = 0;
 
-		if (err)
-			return err;
-	}
-	return 0;
+	for (unsigned int i = 0; !err && i < copier->nr_rings; i++)
+		err = wait_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	return err;
 }
 
 int copier_drain(struct copier *copier)
@@ -382,13 +380,11 @@ static int submit_part(struct copier *copier, struct dma_part *part)
 
 int copier_submit(struct copier *copier, unsigned int slot)
 {
-	for (unsigned int i = 0; i < copier->nr_rings; i++) {
-		int err = submit_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	int err = 0;
 
-		if (err)
-			return err;
-	}
-	return 0;
+	for (unsigned int i = 0; !err && i < copier->nr_rings; i++)
+		err = submit_part(copier, &copier->parts[slot * copier->nr_rings + i]);
+	return err;
 }
 
 /* Makes room in a full IB. Only BOs smaller than a page can get here. */

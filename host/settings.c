@@ -429,16 +429,16 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 
 static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 {
+	int err = 0;
+
 	load->kind = SETTING_OF_ENVIRONMENT;
 	snprintf(load->place, sizeof(load->place), "environment");
-	for (unsigned int i = 0; i < SETTING_MAX; i++) {
+	for (unsigned int i = 0; !err && i < SETTING_MAX; i++) {
 		const char *value = getenv_fn(rows[i].name, arg);
-		int err = value ? apply(load, (enum setting)i, value) : 0;
 
-		if (err)
-			return err;
+		err = value ? apply(load, (enum setting)i, value) : 0;
 	}
-	return 0;
+	return err;
 }
 
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,

@@ -299,12 +299,9 @@ static int read_nodes(const struct reader *rd, struct topology *t)
 
 	if (err)
 		return fail(err, "%s/nodes: cannot list: %m", rd->root);
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; !err && i < nr; i++)
 		err = read_node(rd, t, (uint32_t)numbers[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 /*

@@ -90,13 +90,11 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 
 static int pin_all(struct match *m)
 {
-	for (unsigned int i = 0; i < m->options->nr_pairs; i++) {
-		int err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs);
+	int err = 0;
 
-		if (err)
-			return err;
-	}
-	return 0;
+	for (unsigned int i = 0; !err && i < m->options->nr_pairs; i++)
+		err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs);
+	return err;
 }
 
 /* ---- the map ---- */

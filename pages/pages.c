@@ -310,14 +310,11 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
 	/* A streamer has few files open at a time. */
 	size_t nr_together = criu_is_streaming() ? 1 : nr_processes;
+	int err = 0;
 
-	for (size_t i = 0; i < nr_processes; i += nr_together) {
-		int err = dump_processes(&processes[i], nr_together, settings, &progress, tally);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (size_t i = 0; !err && i < nr_processes; i += nr_together)
+		err = dump_processes(&processes[i], nr_together, settings, &progress, tally);
+	return err;
 }
 
 /* ---- restore ---- */
@@ -371,16 +368,16 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 static int restore_from_stream(const struct pages_process *process, const struct settings *settings,
 			       struct content_tally *tally)
 {
-	for (size_t i = 0; i < process->state->nr_devices; i++) {
-		_cleanup_(files_done) struct page_files files = { 0 };
-		int err = files_open(&files, process, i, 1);
+	int err = 0;
 
+	for (size_t i = 0; !err && i < process->state->nr_devices; i++) {
+		_cleanup_(files_done) struct page_files files = { 0 };
+
+		err = files_open(&files, process, i, 1);
 		if (!err)
 			err = restore_parts(&files, settings, tally);
-		if (err)
-			return err;
 	}
-	return 0;
+	return err;
 }
 
 int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,

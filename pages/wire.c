@@ -105,14 +105,9 @@ int wire_send_job(int sock, const struct content_gpu *gpus, size_t nr_gpus)
 {
 	int err = message_send(sock, &nr_gpus, sizeof(nr_gpus), NULL, 0, 0);
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr_gpus; i++) {
+	for (size_t i = 0; !err && i < nr_gpus; i++)
 		err = send_gpu(sock, &gpus[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 static int recv_bos(int sock, int stop_fd, struct content_gpu *gpu, size_t nr)

@@ -102,7 +102,7 @@ static int import_bos(struct share_task *task, int kfd)
 	_cleanup_(share_open_done) struct share_open open = { 0 };
 	struct bo_record record;
 	size_t nr = 0;
-	int err;
+	int err = 0;
 
 	if (!imports)
 		return -ENOMEM;
@@ -115,12 +115,9 @@ static int import_bos(struct share_task *task, int kfd)
 		imports[nr++] = (struct import){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
 	}
 	qsort(imports, nr, sizeof(*imports), compare_u64);
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; !err && i < nr; i++)
 		err = import_bo(task->table, &open, kfd, state, imports[i].bo);
-		if (err)
-			return err;
-	}
-	return free_fillers(task, kfd);
+	return err ? err : free_fillers(task, kfd);
 }
 
 /* ---- files of render nodes ---- */
@@ -292,19 +289,16 @@ static int find_offsets(const struct share_task *task)
 {
 	const struct kfd_image *image = task->image;
 	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped));
+	int err = 0;
 
 	if (!mapped)
 		return -ENOMEM;
 	for (size_t i = 0; i < image->nr_vmas; i++)
 		mapped[i] = image->vmas[i].offset;
 	qsort(mapped, image->nr_vmas, sizeof(*mapped), compare_u64);
-	for (size_t i = 0; i < task->nr_gpus; i++) {
-		int err = find_offsets_on(task, &task->gpus[i], mapped);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (size_t i = 0; !err && i < task->nr_gpus; i++)
+		err = find_offsets_on(task, &task->gpus[i], mapped);
+	return err;
 }
 
 int share_attach(struct share_task *task, int kfd)
@@ -313,14 +307,10 @@ int share_attach(struct share_task *task, int kfd)
 	int err = shares ? import_bos(task, kfd) : 0;
 
 	task->attached = true;
-	if (err)
-		return err;
-	for (size_t i = 0; i < task->nr_files; i++) {
+	for (size_t i = 0; !err && i < task->nr_files; i++)
 		err = attach_objects(task, &task->files[i]);
-		if (err)
-			return err;
-	}
-	err = shares ? find_offsets(task) : 0;
+	if (!err)
+		err = shares ? find_offsets(task) : 0;
 	if (err)
 		return err;
 	atomic_fetch_add(&task->table->nr_filled, (unsigned int)task->nr_files);

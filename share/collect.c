@@ -98,19 +98,6 @@ static int collect_bo(struct survey *survey, size_t number, size_t i)
 	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
 
-static int collect_process(struct survey *survey, size_t number)
-{
-	const struct kfd_state *state = &survey->request->processes[number].image->state;
-
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		int err = kfd_bo_has_contents(&state->bos[i]) ? collect_bo(survey, number, i) : 0;
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /*
  * A buffer is known by its dma-buf, and must not have two. Before Linux 6.8 each holder makes one, and none may share. The
  * holders are sorted by name.
@@ -272,14 +259,9 @@ static int add_handles(struct survey *survey, size_t number, size_t process)
 	if (err)
 		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
 	err = nr ? check_settled(survey, number) : 0;
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; !err && i < nr; i++)
 		err = add_handle(survey, number, process, &entries[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 int share_file_is_used(const struct task_file *file)
@@ -375,13 +357,17 @@ static int find_other_file(struct survey *survey, size_t number)
 
 int collect_bos(struct survey *survey)
 {
-	int err;
+	int err = 0;
 
 	for (size_t i = 0; i < survey->request->nr_processes; i++) {
-		err = collect_process(survey, i);
-		if (err)
-			return err;
+		const struct kfd_state *state = &survey->request->processes[i].image->state;
+
+		for (size_t j = 0; !err && j < state->nr_bos; j++)
+			if (kfd_bo_has_contents(&state->bos[j]))
+				err = collect_bo(survey, i, j);
 	}
+	if (err)
+		return err;
 	if (survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
 	survey->nr_kfd_holders = survey->nr_holders;
