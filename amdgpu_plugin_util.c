@@ -272,14 +272,12 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	return 0;
 }
 
-int fdinfo_value(int fd, const char *name, char *text, size_t size)
+int proc_value(const char *path, const char *name, char *text, size_t size)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[256];
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	size_t len = strlen(name);
+	char line[256];
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
 	if (!f)
 		return -errno;
 	while (fgets(line, sizeof(line), f)) {
@@ -290,6 +288,38 @@ int fdinfo_value(int fd, const char *name, char *text, size_t size)
 		return 0;
 	}
 	return -ENODATA;
+}
+
+int fdinfo_value(int fd, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	return proc_value(path, name, text, size);
+}
+
+uint64_t proc_status(pid_t pid, const char *name, int base)
+{
+	char path[64], text[256];
+	const char *last;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (proc_value(path, name, text, sizeof(text)))
+		return 0;
+	last = strrchr(text, '\t');
+	return strtoull(last ? last : text, NULL, base);
+}
+
+const char *proc_stat(pid_t pid, char *line, size_t size)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	end = f && fgets(line, (int)size, f) ? strrchr(line, ')') : NULL;
+	return end ? end + 2 : NULL;
 }
 
 /* ---- ioctls ---- */

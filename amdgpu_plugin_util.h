@@ -238,8 +238,14 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret);
  */
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 
-/* What fdinfo of our own @fd says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
+/* What a file of /proc says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
+int proc_value(const char *path, const char *name, char *text, size_t size);
+/* The same of fdinfo of our own @fd. */
 int fdinfo_value(int fd, const char *name, char *text, size_t size);
+/* The last number that /proc/PID/status has after "NAME:"; 0 where there is none. */
+uint64_t proc_status(pid_t pid, const char *name, int base);
+/* The rest of /proc/PID/stat behind the name, which may have any character; NULL: there is no such process. */
+const char *proc_stat(pid_t pid, char *line, size_t size);
 
 /* ---- ioctls ---- */
 

@@ -20,16 +20,11 @@
 
 static bool is_exiting(pid_t pid)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[32], line[512];
-	const char *rest = NULL;
+	char line[1024];
+	const char *rest = proc_stat(pid, line, sizeof(line));
 	unsigned int flags;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f))
-		rest = strrchr(line, ')');
-	return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
+	return rest && sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
 }
 
 bool criu_task_has_ended(pid_t pid)

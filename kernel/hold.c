@@ -21,23 +21,10 @@
 
 /* ---- /proc ---- */
 
-/* The rest of /proc/PID/stat behind the name, which may have any character; NULL: there is no such process. */
-static const char *read_stat(pid_t pid, char *line, size_t size)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
-	const char *end;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	end = f && fgets(line, (int)size, f) ? strrchr(line, ')') : NULL;
-	return end ? end + 2 : NULL;
-}
-
 uint64_t process_start(pid_t pid)
 {
 	char line[1024];
-	const char *rest = read_stat(pid, line, sizeof(line));
+	const char *rest = proc_stat(pid, line, sizeof(line));
 	uint64_t start = 0;
 
 	if (!rest ||
@@ -50,7 +37,7 @@ uint64_t process_start(pid_t pid)
 char task_state(pid_t tid)
 {
 	char line[1024];
-	const char *rest = read_stat(tid, line, sizeof(line));
+	const char *rest = proc_stat(tid, line, sizeof(line));
 
 	return rest ? rest[0] : 0;
 }
@@ -58,7 +45,7 @@ char task_state(pid_t tid)
 static pid_t parent_of(pid_t pid)
 {
 	char line[1024];
-	const char *rest = read_stat(pid, line, sizeof(line));
+	const char *rest = proc_stat(pid, line, sizeof(line));
 	int parent = 0;
 
 	return rest && sscanf(rest, "%*c %d", &parent) == 1 ? parent : 0;
@@ -192,23 +179,10 @@ static int seize_all(struct hold *hold)
 	return 0;
 }
 
-static bool has_seccomp(pid_t pid)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[256];
-	int mode;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			return mode;
-	return false;
-}
-
 static int suspend_seccomp(pid_t pid)
 {
-	if (!has_seccomp(pid) || !ptrace(PTRACE_SETOPTIONS, pid, NULL, INJECT_OPTIONS | PTRACE_O_SUSPEND_SECCOMP))
+	if (!proc_status(pid, "Seccomp", 10) ||
+	    !ptrace(PTRACE_SETOPTIONS, pid, NULL, INJECT_OPTIONS | PTRACE_O_SUSPEND_SECCOMP))
 		return 0;
 	return fail(-EOPNOTSUPP,
 		    "pid %d: has a seccomp filter, which cannot be suspended (%s): its calls might not be allowed", pid,

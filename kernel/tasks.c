@@ -21,28 +21,10 @@
 
 /* ---- tasks ---- */
 
-/* The last number in a line of /proc/PID/status, 0 when there is no such line. */
-static pid_t status_number(pid_t pid, const char *key)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[256];
-	size_t len = strlen(key);
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, key, len)) {
-			const char *last = strrchr(line, '\t');
-
-			return last ? atoi(last) : 0;
-		}
-	return 0;
-}
-
 /* NSpid has one number for each namespace, the innermost last. */
 pid_t task_own_pid(pid_t pid)
 {
-	return status_number(pid, "NSpid:");
+	return (pid_t)proc_status(pid, "NSpid", 10);
 }
 
 bool task_is_in_user_ns(pid_t pid)
@@ -376,7 +358,7 @@ static int list_traced(int **ret_pids, size_t *ret_nr)
 	if (err)
 		return fail(err, "cannot list /proc: %m");
 	for (size_t i = 0; i < count; i++)
-		if (status_number(pids[i], "TracerPid:") == self)
+		if ((pid_t)proc_status(pids[i], "TracerPid", 10) == self)
 			pids[nr++] = pids[i];
 	*ret_pids = steal_ptr(pids);
 	*ret_nr = nr;

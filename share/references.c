@@ -87,13 +87,10 @@ static int add_descriptors(struct references *references, const char *directory,
 /* How many numbers the plugin's own descriptors can have. */
 static int table_size(unsigned int *ret)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/self/status", "re");
-	char line[256];
+	char text[32];
+	int err = proc_value("/proc/self/status", "FDSize", text, sizeof(text));
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "FDSize: %u", ret) == 1)
-			return 0;
-	return file ? -ENODATA : -errno;
+	return err || sscanf(text, "%u", ret) == 1 ? err : -ENODATA;
 }
 
 /* There is one for each BO of the dump: a look at each number costs a tenth of a listing. */
