@@ -76,7 +76,8 @@ int processes_add_descendants(int **pids, size_t *nr)
 
 /* ---- threads ---- */
 
-static int wait_for_stop(pid_t tid, double end)
+/* *ret_signal: that which has stopped the process, SIGTRAP: none. */
+static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 {
 	for (;;) {
 		int status, signal;
@@ -84,8 +85,10 @@ static int wait_for_stop(pid_t tid, double end)
 
 		if (r == tid && !WIFSTOPPED(status))
 			return -ESRCH;
-		if (r == tid && status >> 16 == PTRACE_EVENT_STOP)
+		if (r == tid && status >> 16 == PTRACE_EVENT_STOP) {
+			*ret_signal = WSTOPSIG(status);
 			return 0;
+		}
 		/* A signal on its way to the thread: that is not ours to take. */
 		signal = r == tid && !(status >> 16) ? WSTOPSIG(status) : 0;
 		if (r == tid && ptrace(PTRACE_CONT, tid, NULL, signal))
@@ -141,10 +144,11 @@ static int wait_for_all(struct hold *hold, size_t first, double end)
 	size_t kept = first;
 
 	for (size_t i = first; i < hold->nr; i++) {
-		int err = wait_for_stop(hold->tids[i], end);
+		int signal = SIGTRAP, err = wait_for_stop(hold->tids[i], end, &signal);
 
 		if (err && err != -ESRCH)
 			return fail_seize(hold->pid, hold->tids[i], err);
+		hold->was_stopped |= signal != SIGTRAP;
 		if (!err)
 			hold->tids[kept++] = hold->tids[i];
 	}
@@ -200,6 +204,12 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 	if (err)
 		hold_end(ret);
 	return err;
+}
+
+/* SIGCONT has its effect at once, and then waits for the process to take it. */
+bool hold_is_stopped(const struct hold *hold)
+{
+	return hold->was_stopped && !(proc_status(hold->pid, "ShdPnd", 16) & 1ull << (SIGCONT - 1));
 }
 
 /* One that does not stand still goes with the tracer's end. */

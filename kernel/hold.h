@@ -15,6 +15,7 @@ struct hold {
 	pid_t pid;
 	pid_t *tids; /* the leader's first */
 	size_t nr;
+	bool was_stopped; /* by a signal, when it was seized */
 };
 
 /*
@@ -24,6 +25,9 @@ struct hold {
  */
 #define HOLD_SECONDS 10
 int hold_begin(pid_t pid, bool calls, struct hold *ret);
+
+/* Whether a signal has stopped the process, and nobody has continued it since it is held. */
+bool hold_is_stopped(const struct hold *hold);
 
 /* Lets all threads go. Takes {}, and what hold_end() has left. */
 void hold_end(struct hold *hold);

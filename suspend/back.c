@@ -324,6 +324,17 @@ static int read_record(struct process *process)
 	return 0;
 }
 
+/* Whoever has continued a process since, as Slurm does before it thaws one, has done so for good. */
+static int note_continued(struct process *process)
+{
+	struct record_head *head = &process->record.head;
+
+	if (!head->was_stopped || hold_is_stopped(&process->hold))
+		return 0;
+	head->was_stopped = false;
+	return record_write(&process->record);
+}
+
 static int take_process(struct cut *cut, struct process *process)
 {
 	struct record *record = &process->record;
@@ -335,6 +346,8 @@ static int take_process(struct cut *cut, struct process *process)
 		err = record_read(process->pid, record);
 	if (err == -ENOENT)
 		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->pid);
+	if (!err)
+		err = note_continued(process);
 	if (!err)
 		err = take_kfd(process);
 	if (!err && record->head.nr_devices)

@@ -94,14 +94,14 @@ struct where {
 	bool was_made;
 };
 
-static int record_begin(struct process *process, const struct where *where, bool was_stopped)
+static int record_begin(struct process *process, const struct where *where)
 {
 	struct record_head *head = &process->record.head;
 
 	head->phase = PHASE_COPYING;
 	head->start = process_start(process->pid);
 	head->since = time(NULL);
-	head->was_stopped = was_stopped;
+	head->was_stopped = hold_is_stopped(&process->hold);
 	head->made_dir = where->was_made || !strcmp(where->dir, SUSPEND_DIR);
 	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
 	if (!realpath(where->dir, head->dir))
@@ -113,12 +113,11 @@ static int record_begin(struct process *process, const struct where *where, bool
 /* A process has one tracer: whoever holds it is alone with its record. */
 static int stop_process(struct process *process, const struct where *where)
 {
-	bool was_stopped = task_state(process->pid) == 'T';
 	int err = hold_begin(process->pid, true, &process->hold);
 
 	if (!err)
 		err = check_unsuspended(process->pid);
-	return err ? err : record_begin(process, where, was_stopped);
+	return err ? err : record_begin(process, where);
 }
 
 /* Processes make others until all are stopped. */
@@ -317,8 +316,10 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 
 	if (!err)
 		err = cut_prepare(&cut, target, dir, &ret->times);
-	for (size_t i = 0; !err && i < cut.nr; i++)
+	for (size_t i = 0; !err && i < cut.nr; i++) {
+		cut.processes[i].record.head.was_stopped = hold_is_stopped(&cut.processes[i].hold);
 		err = record_set(&cut.processes[i], PHASE_CHANGING);
+	}
 	if (err) {
 		cut_let_go(&cut);
 		return err;

@@ -140,13 +140,21 @@ TEST(a_process_that_is_stopped_is_held_and_stays_stopped)
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_int_equal(task_state(pid), 'T');
 	assert_int_equal(hold_begin(pid, false, &hold), 0);
+	assert_true(hold_is_stopped(&hold));
 	hold_end(&hold);
 	usleep(20000);
 	assert_int_equal(task_state(pid), 'T');
 	assert_true(stands_still());
+	/* Somebody continues it while it is held, and it is so when it is let go. */
+	assert_int_equal(hold_begin(pid, false, &hold), 0);
 	kill(pid, SIGCONT);
+	assert_false(hold_is_stopped(&hold));
+	hold_end(&hold);
 	usleep(20000);
 	assert_false(stands_still());
+	assert_int_equal(hold_begin(pid, false, &hold), 0);
+	assert_false(hold_is_stopped(&hold));
+	hold_end(&hold);
 	end(pid);
 }
 

@@ -60,6 +60,7 @@ static struct model {
 	bool queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
 	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
+	bool is_continued;				 /* while it is held */
 	unsigned int nr_asked;
 	unsigned int pauses;
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
@@ -180,10 +181,9 @@ uint64_t process_start(pid_t pid)
 	return pid == PID ? 77 : 0;
 }
 
-char task_state(pid_t tid)
+bool hold_is_stopped(const struct hold *hold)
 {
-	(void)tid;
-	return model->stopped ? 'T' : 'S';
+	return hold->was_stopped && !model->is_continued;
 }
 
 int processes_add_descendants(int **pids, size_t *nr)
@@ -196,7 +196,7 @@ int processes_add_descendants(int **pids, size_t *nr)
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	(void)calls;
-	*ret = (struct hold){ .pid = pid };
+	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped };
 	POINT();
 	model->held = true;
 	done();
@@ -1089,6 +1089,31 @@ TEST(a_process_that_was_stopped_before_stays_so)
 	assert_int_equal(run(resume_once, 0, 0), 0);
 	expect_nothing_wrong(0);
 	assert_true(model->stopped && !model->queues_stand && !model->marked);
+}
+
+/* Slurm stops a job by SIGTSTP before it freezes it, and continues it before it thaws it. */
+TEST(a_process_that_is_continued_meanwhile_runs)
+{
+	make_process();
+	model->stopped = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->stopped = false;
+	complete(0);
+	/* Before the memory is back. */
+	make_process();
+	model->stopped = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->stopped = false;
+	model->room = PAGE;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	assert_true(model->stopped);
+	model->room = 1 << 20;
+	complete(0);
+	/* While it is saved. */
+	make_process();
+	model->stopped = model->is_continued = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	complete(0);
 }
 
 /* By an engine, whose thaw comes when it wants. */
