@@ -175,22 +175,6 @@ bool vma_names_gpu(const struct device_vma *vma);
  */
 uint32_t vma_kfd_gpu(const struct device_vma *vma, const struct kfd_state *state, bool by_user);
 
-/* The BOs with contents, in the order in which they are searched; {} to begin with. */
-struct vma_bos {
-	const struct bo **list; /* into the state, which has to stay */
-	size_t nr;
-};
-
-/* 0 or -ENOMEM without a message. */
-int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret);
-void vma_bos_done(struct vma_bos *bos);
-
-/*
- * The BO with contents on GPU @user_gpu_id that the whole mapping of a render node is of,
- * at whatever place in it. NULL when there is none.
- */
-const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
-
 /* The mapping's file offset in the restored BO. */
 static inline uint64_t vma_restored_offset(const struct device_vma *vma, const struct bo *bo)
 {

@@ -318,7 +318,7 @@ static int read_record(struct process *process)
 
 	if (err)
 		return err;
-	process->has_ended = !record_is_alive(record);
+	process->has_ended = !record_is_alive(&record->head);
 	if (process->has_ended)
 		record_remove(record);
 	return 0;

@@ -36,7 +36,8 @@ enum going {
 
 struct record_head {
 	char magic[8];
-	uint32_t version, crc; /* of all that follows */
+	uint32_t version, crc; /* of the head's rest */
+	uint32_t parts_crc;    /* of what follows it */
 	uint32_t phase;
 	int32_t pid;
 	uint64_t start; /* process_start() */
@@ -63,11 +64,12 @@ struct record {
 int record_write(struct record *record);
 /* -ENOENT, no message: there is none. record_done() in any case. */
 int record_read(pid_t pid, struct record *ret);
+int record_read_head(pid_t pid, struct record_head *ret);
 /* Forgets the process: its record, and its files of contents. */
 void record_remove(const struct record *record);
 void record_done(struct record *record);
 /* Whether the process of the record is still there. */
-bool record_is_alive(const struct record *record);
+bool record_is_alive(const struct record_head *head);
 
 /* ---- a process ---- */
 

@@ -77,7 +77,7 @@ static int check_unsuspended(pid_t pid)
 	if (task_find_mark(pid, -1) >= 0)
 		return fail(-EALREADY, "pid %d: is suspended already (\"amdgpu-checkpoint resume %d\")", pid, pid);
 	err = record_read(pid, &record);
-	if (!err && record_is_alive(&record))
+	if (!err && record_is_alive(&record.head))
 		err = fail(-EALREADY,
 			   "pid %d: is in the middle of a suspend, or one that was killed has left it there "
 			   "(\"amdgpu-checkpoint resume %d\")",

@@ -49,48 +49,23 @@ static int32_t prot_of(const char *perms)
 	       (perms[2] == 'x' ? PROT_EXEC : 0);
 }
 
-/* The buffer that goes in which a mapping begins; nr_bos: none. */
-static uint32_t bo_of_mapping(const struct process *process, const struct device_vma *vma)
-{
-	const struct record *record = &process->record;
-	const struct kfd_state *state = &record->state;
-
-	for (uint32_t i = 0; i < state->nr_records; i++) {
-		const struct bo *bo = &state->bos[i];
-		int node = record->goes[i] ? topology_find_gpu(process->nodes, bo->gpu_id) : -1;
-
-		if (node >= 0 && topology_minor(process->nodes->nodes[node]) == vma->minor &&
-		    vma->offset >= bo->offset && vma->offset - bo->offset < bo->size)
-			return i;
-	}
-	return state->nr_bos;
-}
-
-static const struct device_vma *find_vma(const struct device_vma *vmas, size_t nr, uint64_t start)
-{
-	size_t low = 0;
-
-	while (low < nr && vmas[low].start < start)
-		low++;
-	return low < nr && vmas[low].start == start ? &vmas[low] : NULL;
-}
-
-static int add_vma(struct process *process, const struct device_vma *vma, const char *perms)
+static int add_vma(struct process *process, const struct vma_bos *bos, const struct device_vma *vma, const char *perms)
 {
 	struct record *record = &process->record;
-	uint32_t bo = vma->minor ? bo_of_mapping(process, vma) : record->state.nr_bos;
+	int node = vma->minor ? topology_find_minor(process->nodes, vma->minor) : -1;
+	const struct bo *bo = node < 0 ? NULL : vma_bo(vma, bos, topology_gpu_id(process->nodes->nodes[node]));
 	struct suspend_vma *grown = record->vmas;
 	size_t nr = record->head.nr_vmas;
 	int err;
 
-	if (bo == record->state.nr_bos)
+	if (!bo || !record->goes[bo - record->state.bos])
 		return 0;
 	err = array_add(grown, nr,
 			(struct suspend_vma){
 				.start = vma->start,
 				.end = vma->end,
-				.offset = vma->offset - record->state.bos[bo].offset,
-				.bo = bo,
+				.offset = vma->offset - bo->offset,
+				.bo = (uint32_t)(bo - record->state.bos),
 				.minor = vma->minor,
 				.prot = prot_of(perms),
 				.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
@@ -101,7 +76,7 @@ static int add_vma(struct process *process, const struct device_vma *vma, const 
 }
 
 /* What only smaps tells: protection, and whether children of the process get it. */
-static int read_smaps(struct process *process, const struct device_vma *vmas, size_t nr_vmas)
+static int read_smaps(struct process *process, const struct vma_bos *bos, const struct device_vma *vmas, size_t nr_vmas)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -124,8 +99,8 @@ static int read_smaps(struct process *process, const struct device_vma *vmas, si
 			record->vmas[before - 1].dontfork = strstr(line, " dc");
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) != 3)
 			continue;
-		vma = find_vma(vmas, nr_vmas, start);
-		if (vma && add_vma(process, vma, perms))
+		vma = bsearch(&start, vmas, nr_vmas, sizeof(*vmas), compare_u64);
+		if (vma && add_vma(process, bos, vma, perms))
 			return -ENOMEM;
 		is_added = record->head.nr_vmas > before;
 	}
@@ -141,13 +116,16 @@ static int compare_vmas(const void *a, const void *b)
 
 static int find_vmas(struct process *process)
 {
+	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	struct record *record = &process->record;
 	size_t nr = 0;
 	int err = task_device_vmas(process->pid, &vmas, &nr);
 
+	if (!err)
+		err = vma_bos_sort(&record->state, &bos);
 	if (!err && nr)
-		err = read_smaps(process, vmas, nr);
+		err = read_smaps(process, &bos, vmas, nr);
 	if (!err && record->head.nr_vmas)
 		qsort(record->vmas, record->head.nr_vmas, sizeof(*record->vmas), compare_vmas);
 	return err;

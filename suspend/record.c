@@ -40,12 +40,17 @@ static void list_parts(struct record *record, struct part parts[NR_PARTS])
 	parts[4] = (struct part){ (void **)&record->vmas, head->nr_vmas * sizeof(*record->vmas) };
 }
 
-#define CRC_FROM offsetof(struct record_head, phase)
+#define CRC_FROM offsetof(struct record_head, parts_crc)
 
-static uint32_t record_crc(struct record *record)
+static uint32_t head_crc(const struct record_head *head)
+{
+	return crc32c(0, (const uint8_t *)head + CRC_FROM, sizeof(*head) - CRC_FROM);
+}
+
+static uint32_t parts_crc(struct record *record)
 {
 	struct part parts[NR_PARTS];
-	uint32_t crc = crc32c(0, (uint8_t *)&record->head + CRC_FROM, sizeof(record->head) - CRC_FROM);
+	uint32_t crc = 0;
 
 	list_parts(record, parts);
 	for (size_t i = 0; i < NR_PARTS; i++)
@@ -90,7 +95,8 @@ int record_write(struct record *record)
 	head->priv_size = record->state.priv_data ? record->state.priv_size : 0;
 	if (!record->state.devices)
 		head->nr_devices = head->nr_bos = head->nr_vmas = 0;
-	head->crc = record_crc(record);
+	head->parts_crc = parts_crc(record);
+	head->crc = head_crc(head);
 	record_path(head->pid, "", path);
 	record_path(head->pid, ".new", made);
 	if (mkdir(RECORDS, 0700) && errno != EEXIST)
@@ -119,48 +125,72 @@ static int read_part(int fd, struct part *part, uint64_t *left)
 	return *part->data ? read_all(fd, *part->data, part->size) : -ENOMEM;
 }
 
-static int read_file(const char *path, int fd, struct record *record)
+/* *ret_fd is the caller's. */
+static int open_record(pid_t pid, char path[PATH_MAX], int *ret_fd, struct record_head *head)
 {
-	struct record_head *head = &record->head;
+	int err;
+
+	record_path(pid, "", path);
+	*ret_fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return errno == ENOENT ? -ENOENT : fail(-errno, "%s: %m", path);
+	err = read_all(*ret_fd, head, sizeof(*head));
+	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || head->version != VERSION ||
+		     head_crc(head) != head->crc))
+		err = -EBADMSG;
+	return err ? fail_read(path, err) : 0;
+}
+
+int record_read_head(pid_t pid, struct record_head *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	return open_record(pid, path, &fd, ret);
+}
+
+static int read_parts(const char *path, int fd, struct record *record)
+{
 	struct part parts[NR_PARTS];
 	struct stat st;
 	uint64_t left;
-	int err = fstat(fd, &st) ? -errno : read_all(fd, head, sizeof(*head));
+	int err = fstat(fd, &st) ? -errno : 0;
 
-	if (err || memcmp(head->magic, MAGIC, sizeof(head->magic)) || head->version != VERSION)
-		return fail_read(path, err ? err : -EBADMSG);
-	left = (uint64_t)st.st_size - sizeof(*head);
+	left = (uint64_t)st.st_size - sizeof(record->head);
 	list_parts(record, parts);
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = read_part(fd, &parts[i], &left);
-	if (err || left || record_crc(record) != head->crc)
+	if (err || left || parts_crc(record) != record->head.parts_crc)
 		return fail_read(path, err ? err : -EBADMSG);
-	record->state.pid = (uint32_t)task_own_pid(head->pid);
-	record->state.nr_devices = head->nr_devices;
-	record->state.nr_bos = record->state.nr_records = head->nr_bos;
-	record->state.nr_objects = head->nr_objects;
-	record->state.priv_size = head->priv_size;
-	for (size_t i = 0; i < head->nr_bos; i++)
-		record->state.bos[i].dmabuf_fd = KFD_NO_FD;
 	return 0;
 }
 
 int record_read(pid_t pid, struct record *ret)
 {
+	const struct record_head *head = &ret->head;
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
+	int err;
 
 	*ret = (struct record){ 0 };
-	record_path(pid, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : fail(-errno, "%s: %m", path);
-	return read_file(path, fd, ret);
+	err = open_record(pid, path, &fd, &ret->head);
+	if (!err)
+		err = read_parts(path, fd, ret);
+	if (err)
+		return err;
+	ret->state.pid = (uint32_t)task_own_pid(pid);
+	ret->state.nr_devices = head->nr_devices;
+	ret->state.nr_bos = ret->state.nr_records = head->nr_bos;
+	ret->state.nr_objects = head->nr_objects;
+	ret->state.priv_size = head->priv_size;
+	for (size_t i = 0; i < head->nr_bos; i++)
+		ret->state.bos[i].dmabuf_fd = KFD_NO_FD;
+	return 0;
 }
 
-bool record_is_alive(const struct record *record)
+bool record_is_alive(const struct record_head *head)
 {
-	return process_start(record->head.pid) == record->head.start;
+	return process_start(head->pid) == head->start;
 }
 
 /* ---- the end ---- */
@@ -209,29 +239,28 @@ int suspend_list(int **ret, size_t *ret_nr)
 	return err == -ENOENT ? 0 : (err ? fail(err, "%s: %m", RECORDS) : 0);
 }
 
-static enum suspend_state state_of(const struct record *record)
+static enum suspend_state state_of(const struct record_head *head)
 {
-	if (!record_is_alive(record))
+	if (!record_is_alive(head))
 		return STATE_GONE;
-	return record->head.phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
+	return head->phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
 }
 
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
-	_cleanup_(record_done) struct record record = { 0 };
-	const struct record_head *head = &record.head;
-	int err = record_read(pid, &record);
+	struct record_head head;
+	int err = record_read_head(pid, &head);
 
 	*ret = (struct suspend_info){ .report = { .pid = pid } };
 	if (err == -ENOENT)
 		return process_start(pid) ? 0 : fail(-ESRCH, "pid %d: there is no such process", pid);
 	if (err)
 		return err;
-	ret->state = state_of(&record);
-	ret->since = head->since;
-	memcpy(ret->dir, head->dir, sizeof(ret->dir));
-	memcpy(ret->follows, head->follows, sizeof(ret->follows));
-	ret->is_thawed = still_is_thawed(head);
-	ret->report = head->report;
+	ret->state = state_of(&head);
+	ret->since = head.since;
+	memcpy(ret->dir, head.dir, sizeof(ret->dir));
+	memcpy(ret->follows, head.follows, sizeof(ret->follows));
+	ret->is_thawed = still_is_thawed(&head);
+	ret->report = head.report;
 	return 0;
 }

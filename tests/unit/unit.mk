@@ -33,7 +33,7 @@ test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
 $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 	tests/images/generate $@
-test_vma_SRCS := checkpoint/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
+test_vma_SRCS := checkpoint/vma.c kernel/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
 test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/queues.c kernel/state.c $(topology_SRCS)
@@ -96,7 +96,7 @@ test_tasks_LDFLAGS := -Wl,--wrap=statx
 test_hold_SRCS := kernel/hold.c
 test_inject_SRCS := kernel/inject.c kernel/hold.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
-test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
+test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
 test_suspend_LDFLAGS := $(foreach call,kill open mkdir rename unlink fopen list_numbers stat syscall,-Wl,--wrap=$(call))
 test_follow_SRCS := tool/follow.c
 test_follow_LDFLAGS := -Wl,--wrap=usleep -Wl,--wrap=open -Wl,--wrap=monotonic_seconds
