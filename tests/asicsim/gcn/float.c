@@ -198,7 +198,8 @@ static bool is_narrow(const struct fp *f)
 	return f->precision <= 24;
 }
 
-u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
+/* a * b + c, times 2 to the power of @by, rounded once. */
+static u64 fma_scaled(const struct fp *f, u64 a, u64 b, u64 c, int by)
 {
 	struct num x = unpack(f, a), y = unpack(f, b), z = unpack(f, c);
 	u128 product = (u128)x.m * y.m;
@@ -208,13 +209,20 @@ u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
 		return fma_special(f, a, b, c);
 	if (!product && !z.m)
 		return negative && z.negative ? fp_sign(f) : 0;
+	x.exponent += by;
+	z.exponent += by;
 	if (!product)
-		return c;
+		return pack64(f, z.negative, z.exponent, z.m);
 	if (!z.m)
 		return pack(f, negative, x.exponent + y.exponent, product);
 	if (is_narrow(f))
 		return add_narrow(f, (struct num){ negative, x.exponent + y.exponent, (u64)product }, z);
 	return add_wide(f, negative, x.exponent + y.exponent, product, z.negative, z.exponent, z.m);
+}
+
+u64 fp_fma(const struct fp *f, u64 a, u64 b, u64 c)
+{
+	return fma_scaled(f, a, b, c, 0);
 }
 
 u64 fp_add(const struct fp *f, u64 a, u64 b)
@@ -378,39 +386,43 @@ u64 fp_min_max(const struct fp *f, u64 a, u64 b, enum fp_order prefer)
 	return fp_compare(f, a, b) == prefer ? a : b;
 }
 
+static s32 div_step(const struct fp *f)
+{
+	return f == &fp64 ? 128 : 64;
+}
+
+/*
+ * What of a quotient's steps would be too small or too large is scaled, and the last step scales back if the mask says
+ * so. Where the divisor's reciprocal and the quotient are both too small, the ISA's document has the divisor become
+ * larger still, which would make it infinite and the quotient no number: it becomes smaller.
+ */
 u64 fp_div_scale(const struct fp *f, u64 a, u64 b, u64 c, bool *scaled)
 {
-	s32 step = f == &fp64 ? 128 : 64, eb = fp_exponent(f, b), ec = fp_exponent(f, c);
+	s32 step = div_step(f), eb = fp_exponent(f, b), ec = fp_exponent(f, c);
 	s32 far = f == &fp64 ? 768 : 96, tiny = f == &fp64 ? 53 : 23, max = f == &fp64 ? 2045 : 253;
 	bool reciprocal_small = eb >= max, quotient_small = ec - eb <= -(max / 2);
 
 	*scaled = false;
 	if (!magnitude(f, b) || !magnitude(f, c))
 		return default_nan(f);
-	if (ec - eb >= far) {
-		*scaled = true;
+	*scaled = ec - eb >= far || (!is_denormal(f, b) && quotient_small);
+	if (ec - eb >= far)
 		return a == b ? fp_scale(f, a, step) : a;
-	}
 	if (is_denormal(f, b))
 		return fp_scale(f, a, step);
-	if (reciprocal_small && quotient_small) {
-		*scaled = true;
-		return a == b ? fp_scale(f, a, step) : a;
-	}
 	if (reciprocal_small)
-		return fp_scale(f, a, -step);
-	if (quotient_small) {
-		*scaled = true;
+		return a == b || !quotient_small ? fp_scale(f, a, -step) : a;
+	if (quotient_small)
 		return a == c ? fp_scale(f, a, step) : a;
-	}
 	return ec <= tiny ? fp_scale(f, a, step) : a;
 }
 
+/* @c: the quotient so far, too large or too small by a step if it was scaled */
 u64 fp_div_fmas(const struct fp *f, u64 a, u64 b, u64 c, bool scaled)
 {
-	u64 r = fp_fma(f, a, b, c);
+	s32 bias = (s32)(fp_one(f) >> (f->precision - 1)), step = div_step(f);
 
-	return scaled ? fp_scale(f, r, f == &fp64 ? 64 : 32) : r;
+	return fma_scaled(f, a, b, c, !scaled ? 0 : fp_exponent(f, c) > bias ? step : -step);
 }
 
 /* @a: the quotient so far, of @c by @b */
