@@ -53,10 +53,11 @@ struct gcn_error {
 	const char *name; /* of the instruction */
 };
 
-/* A source: registers of all lanes, or one value for all, with which mask is 0. */
+/* A source: registers of all lanes, or one value for all, with which mask is 0; or bits of a mask. */
 struct gcn_source {
 	const u32 *low, *high;
 	u32 mask;
+	u64 bits;
 };
 
 /* An instruction's sources, and the results of all lanes that take part. */
@@ -119,7 +120,7 @@ struct gcn_env {
 	u64 tba, tma;	  /* trap handlers */
 	u32 sh_mem_bases; /* where LDS and private memory are in a flat address */
 	u32 doorbell;	  /* the number of the queue's among the process' */
-	struct {
+	struct gcn_translation {
 		u64 va;
 		u8 *at; /* NULL: unused */
 		enum gcn_access access;

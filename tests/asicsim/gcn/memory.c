@@ -61,17 +61,14 @@ void gcn_forget(struct gcn_env *env)
 		env->tlb[i].at = NULL;
 }
 
-static u8 *address(struct gcn_env *env, u64 va, enum gcn_access access)
+static inline u8 *address(struct gcn_env *env, u64 va, enum gcn_access access)
 {
 	u64 page = va & ~(u64)(GCN_PAGE - 1);
-	unsigned int i = access == GCN_EXECUTE ? GCN_TLB : page / GCN_PAGE % GCN_TLB;
+	struct gcn_translation *t = &env->tlb[access == GCN_EXECUTE ? GCN_TLB : page / GCN_PAGE % GCN_TLB];
 
-	if (!env->tlb[i].at || env->tlb[i].va != page || env->tlb[i].access < access) {
-		env->tlb[i].at = env->page(env, page, access);
-		env->tlb[i].va = page;
-		env->tlb[i].access = access;
-	}
-	return env->tlb[i].at ? env->tlb[i].at + va % GCN_PAGE : NULL;
+	if (!t->at || t->va != page || t->access < access)
+		*t = (struct gcn_translation){ .va = page, .at = env->page(env, page, access), .access = access };
+	return t->at ? t->at + va % GCN_PAGE : NULL;
 }
 
 int gcn_fetch(struct gcn_env *env, u64 va, u32 *dword)
@@ -188,6 +185,14 @@ static void lane_write(struct gcn_wave *w, struct place p, const void *from, uns
 		memcpy(at, from, size);
 }
 
+/* Where all of it is, in one page or LDS; NULL: it is in two pages, or some of it is not there. */
+static inline u8 *whole(struct gcn_wave *w, struct place p, unsigned int size, enum gcn_access access)
+{
+	if (p.in_lds)
+		return lds_address(w, p.va, size);
+	return p.va % GCN_PAGE + size <= GCN_PAGE ? address(w->env, p.va, access) : NULL;
+}
+
 static bool is_load(u8 kind)
 {
 	return kind >= LOAD && kind <= LOAD_HIGH_SIGNED;
@@ -214,8 +219,14 @@ static u32 loaded(u8 kind, unsigned int size, u32 old, u32 x)
 
 static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size, u8 kind)
 {
+	const u8 *at = kind == LOAD && size % 4 == 0 ? whole(w, p, size, GCN_READ) : NULL;
 	u32 x[4] = { 0 };
 
+	if (at) { /* most loads: words as they are */
+		for (unsigned int k = 0; k < size / 4; k++)
+			memcpy(&w->v[dst + k][lane], at + 4 * k, 4);
+		return;
+	}
 	lane_read(w, p, x, size);
 	if (w->state == GCN_STOPPED)
 		return;
@@ -226,8 +237,14 @@ static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned 
 
 static void store(struct gcn_wave *w, struct place p, unsigned int src, unsigned int lane, unsigned int size, bool high)
 {
+	u8 *at = size % 4 == 0 ? whole(w, p, size, GCN_WRITE) : NULL;
 	u32 x[4] = { 0 };
 
+	if (at) {
+		for (unsigned int k = 0; k < size / 4; k++)
+			memcpy(at + 4 * k, &w->v[src + k][lane], 4);
+		return;
+	}
 	for (unsigned int k = 0; k < (size + 3) / 4; k++)
 		x[k] = w->v[src + k][lane];
 	if (high)

@@ -127,14 +127,14 @@ static u64 dot2(u64 a, u64 b, u64 c)
 /* ---- the table ---- */
 
 /* What a lane has: the letter is known when this is compiled. */
-static inline __attribute__((always_inline)) u64 value_of(const struct gcn_source *s, char type, unsigned int l)
+static inline __attribute__((always_inline)) u64 value_of(struct gcn_source s, char type, unsigned int l)
 {
-	u64 x = s->low[l & s->mask];
-
-	return type == 'q' || type == 'd' ? x | (u64)s->high[l & s->mask] << 32 : x;
+	if (type == 'm')
+		return s.bits >> l & 1;
+	return type == 'q' || type == 'd' ? s.low[l & s.mask] | (u64)s.high[l & s.mask] << 32 : s.low[l & s.mask];
 }
 
-#define OTHER(lane) value_of(&x->source[0], 'u', (unsigned int)(lane))
+#define OTHER(lane) value_of(x->source[0], 'u', (unsigned int)(lane))
 #define HALVES_OF(at)                                                         \
 	u64 i = (u16)(a >> (at)), j = (u16)(b >> (at)), k = (u16)(c >> (at)); \
 	(void)i, (void)j, (void)k
@@ -147,26 +147,29 @@ static inline __attribute__((always_inline)) u64 value_of(const struct gcn_sourc
 		     HALVES_OF(16); \
 		     (u64)(result); \
 	     }))
-#define M(format, code, name, types, result, condition)           \
-	static void do_##name(struct gcn_lanes *x)                \
-	{                                                         \
-		u64 left = x->active;                             \
-                                                                  \
-		for (unsigned int l = 0; left; l++, left >>= 1) { \
-			u64 a, b, c, r;                           \
-			bool bit = false;                         \
-                                                                  \
-			if (!(left & 1))                          \
-				continue;                         \
-			a = value_of(&x->source[0], types[1], l); \
-			b = value_of(&x->source[1], types[2], l); \
-			c = value_of(&x->source[2], types[3], l); \
-			r = (result);                             \
-			bit = (condition);                        \
-			x->r[l] = r;                              \
-			x->mask |= (u64)bit << l;                 \
-			(void)a, (void)b, (void)c;                \
-		}                                                 \
+/* Sources and the mask are in variables, lest each lane reads them anew. */
+#define M(format, code, name, types, result, condition)                                                    \
+	static void do_##name(struct gcn_lanes *x)                                                         \
+	{                                                                                                  \
+		const struct gcn_source first = x->source[0], second = x->source[1], third = x->source[2]; \
+		u64 left = x->active, mask = 0;                                                            \
+                                                                                                           \
+		for (unsigned int l = 0; left; l++, left >>= 1) {                                          \
+			u64 a, b, c, r;                                                                    \
+			bool bit = false;                                                                  \
+                                                                                                           \
+			if (!(left & 1))                                                                   \
+				continue;                                                                  \
+			a = value_of(first, types[1], l);                                                  \
+			b = value_of(second, types[2], l);                                                 \
+			c = value_of(third, types[3], l);                                                  \
+			r = (result);                                                                      \
+			bit = (condition);                                                                 \
+			x->r[l] = r;                                                                       \
+			mask |= (u64)bit << l;                                                             \
+			(void)a, (void)b, (void)c;                                                         \
+		}                                                                                          \
+		x->mask = mask;                                                                            \
 	}
 #define V(format, code, name, types, result) M(format, code, name, types, result, false)
 #define X(code, name, rows, products, element)
@@ -228,16 +231,6 @@ static void source_is_value(struct gcn_lanes *x, unsigned int n, u64 value)
 	x->source[n] = (struct gcn_source){ .low = x->changed[n][0], .high = x->changed[n][1] };
 }
 
-static void source_is_mask(struct gcn_wave *w, unsigned int n, unsigned int number)
-{
-	struct gcn_lanes *x = &w->env->lanes;
-	u64 mask = gcn_s64(w, number % GCN_SGPRS);
-
-	for (unsigned int l = 0; l < GCN_LANES; l++)
-		x->changed[n][0][l] = mask >> l & 1;
-	x->source[n] = (struct gcn_source){ .low = x->changed[n][0], .high = x->changed[n][1], .mask = GCN_LANES - 1 };
-}
-
 static u64 operand(struct gcn_wave *w, const struct gcn_inst *i, unsigned int n, char type)
 {
 	if (is_wide(type))
@@ -254,7 +247,7 @@ static void source_find(struct gcn_wave *w, const struct gcn_inst *i, unsigned i
 	if (type == '-')
 		source_is_value(x, n, 0);
 	else if (type == 'm')
-		source_is_mask(w, n, i->mask_src);
+		x->source[n] = (struct gcn_source){ .bits = gcn_s64(w, i->mask_src % GCN_SGPRS) };
 	else if (type == 'D' || type == 'C')
 		source_is_register(w, &x->source[n], gcn_vgpr(w, i->dst, 3));
 	else if (type == 'A')
@@ -476,20 +469,33 @@ static void finish(const struct gcn_wave *w, const struct gcn_inst *i, struct gc
 	}
 }
 
+/* All lanes, most of the time. @shift: 32 writes the results' high words */
+static inline __attribute__((always_inline)) void write_words(u32 *to, const u64 *r, u64 write, unsigned int shift)
+{
+	if (write == ~0ULL) {
+		for (unsigned int l = 0; l < GCN_LANES; l++)
+			to[l] = (u32)(r[l] >> shift);
+		return;
+	}
+	for (unsigned int l = 0; write; l++, write >>= 1)
+		if (write & 1)
+			to[l] = (u32)(r[l] >> shift);
+}
+
 static void write_registers(struct gcn_wave *w, const struct gcn_inst *i, unsigned int number, const u64 *r, u64 write)
 {
 	u32 *to = w->v[number];
 
+	if (!i->sdwa)
+		return write_words(to, r, write, 0);
 	for (unsigned int l = 0; write; l++, write >>= 1)
 		if (write & 1)
-			to[l] = i->sdwa ? sdwa_result(i, to[l], (u32)r[l]) : (u32)r[l];
+			to[l] = sdwa_result(i, to[l], (u32)r[l]);
 }
 
 static void write_high(struct gcn_wave *w, unsigned int number, const u64 *r, u64 write)
 {
-	for (unsigned int l = 0; write; l++, write >>= 1)
-		if (write & 1)
-			w->v[number][l] = (u32)(r[l] >> 32);
+	write_words(w->v[number], r, write, 32);
 }
 
 /* One half of the registers; the other one stays, or becomes 0. */
