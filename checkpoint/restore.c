@@ -160,7 +160,7 @@ static int make_queues_again(const struct restore *restore, pid_t pid, const str
 {
 	int err = tasks_end_with_tracer();
 
-	return err ? err : mes_make_again(pid, &restore->shared->queues[task->first_queue], task->nr_queues);
+	return err ? err : mes_make_again(restore->resume_fd, pid, &restore->shared->queues[task->first_queue], task->nr_queues);
 }
 
 static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)

@@ -50,6 +50,15 @@ static inline uint64_t kfd_mmap_with_gpu_id(uint64_t offset, uint32_t gpu_id)
 	return (offset & ~KFD_MMAP_GPU_MASK) | ((uint64_t)gpu_id << KFD_MMAP_GPU_SHIFT);
 }
 
+/* Of a mapping's offset: where in the GPU's doorbells; and which doorbell is there. */
+#define KFD_MMAP_WITHIN	   (KFD_MMAP_GPU_UNIT - 1)
+#define KFD_DOORBELL_BYTES 8u
+
+static inline uint32_t kfd_doorbell(uint64_t offset)
+{
+	return (uint32_t)((offset & KFD_MMAP_WITHIN) / KFD_DOORBELL_BYTES);
+}
+
 /* What differs between kernels. */
 struct kfd_rules {
 	/*

@@ -122,12 +122,13 @@ enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TE
 	return MES_BUSY;
 }
 
-static bool is_made_again(const struct kfd_state *state, const struct topology *machine,
-			  const struct queue_record *record)
+/* The GPU where it is, or NULL for one that RESTORE brings back. */
+static const struct topology_node *gpu_of_mes(const struct kfd_state *state, const struct topology *machine,
+					      const struct queue_record *record)
 {
 	const struct topology_node *gpu = kfd_state_gpu(state, machine, record->gpu_id);
 
-	return gpu && mes_maps(gpu);
+	return gpu && mes_maps(gpu) ? gpu : NULL;
 }
 
 enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topology *machine)
@@ -139,7 +140,7 @@ enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topol
 
 	records_begin(state, &records);
 	while (records_next_queue(&records, &record) > 0) {
-		enum mes_verdict one = is_made_again(state, machine, &record) ? mes_judge(&record, why) : MES_FINE;
+		enum mes_verdict one = gpu_of_mes(state, machine, &record) ? mes_judge(&record, why) : MES_FINE;
 
 		worst = one > worst ? one : worst;
 	}
@@ -147,14 +148,6 @@ enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topol
 }
 
 /* ---- the list ---- */
-
-static uint32_t mapped_id(const struct kfd_state *state, uint32_t gpu_id, bool by_user)
-{
-	for (uint32_t i = 0; !by_user && i < state->nr_devices; i++)
-		if (state->devices[i].user_gpu_id == gpu_id)
-			return state->devices[i].actual_gpu_id;
-	return gpu_id;
-}
 
 static void take_mask(const struct queue_record *record, struct mes_queue *queue)
 {
@@ -168,14 +161,17 @@ static void take_mask(const struct queue_record *record, struct mes_queue *queue
 	}
 }
 
-static struct mes_queue from_record(const struct queue_record *record, uint32_t mapped)
+static struct mes_queue from_record(const struct queue_record *record, const struct topology_node *gpu, bool by_user)
 {
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
+	uint32_t actual_id = topology_gpu_id(gpu);
 	struct mes_queue ret = {
 		.number = record->number,
 		.type = record->type,
 		.gpu_id = record->gpu_id,
-		.mapped_id = mapped,
+		.mapped_id = by_user ? record->gpu_id : actual_id,
+		.actual_id = actual_id,
+		.minor = topology_minor(gpu),
 		.doorbell = record->doorbell,
 		.percent = record->percent,
 		.priority = record->priority,
@@ -205,17 +201,17 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static int add_to_queues(const struct kfd_state *state, const struct queue_record *record, bool again, bool by_user,
-			 struct mes_queue **queues, size_t *nr)
+static int add_to_queues(const struct kfd_state *state, const struct queue_record *record,
+			 const struct topology_node *gpu, bool by_user, struct mes_queue **queues, size_t *nr)
 {
 	struct mes_queue queue = { .is_restored = true, .number = record->number };
 	char why[LIMITS_TEXT_MAX];
 
-	if (again && mes_judge(record, why) != MES_FINE)
+	if (gpu && mes_judge(record, why) != MES_FINE)
 		return fail(-EOPNOTSUPP, "pid %u: queue %u on gpu %#x: %s", state->pid, record->number, record->gpu_id,
 			    why);
-	if (again)
-		queue = from_record(record, mapped_id(state, record->gpu_id, by_user));
+	if (gpu)
+		queue = from_record(record, gpu, by_user);
 	return array_add(*queues, *nr, queue);
 }
 
@@ -241,12 +237,12 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 	*ret_nr = 0;
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &record)) > 0) {
-		bool again = is_made_again(state, machine, &record);
+		const struct topology_node *gpu = gpu_of_mes(state, machine, &record);
 
-		err = add_to_queues(state, &record, again, by_user, &queues, &nr);
+		err = add_to_queues(state, &record, gpu, by_user, &queues, &nr);
 		if (err)
 			return err;
-		nr_again += again;
+		nr_again += gpu != NULL;
 	}
 	if (r || !nr_again)
 		return r;
@@ -334,7 +330,7 @@ int mes_cut(struct kfd_state *state, const struct topology *machine)
 
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &record)) > 0) {
-		if (!is_made_again(state, machine, &record))
+		if (!gpu_of_mes(state, machine, &record))
 			continue;
 		records_cut(state, &records, record.at,
 			    QUEUE_RECORD_SIZE + (uint64_t)record.mqd_size + record.ctl_stack_size);

@@ -26,6 +26,7 @@ struct mes_queue {
 	bool is_restored;
 	uint32_t number, type, gpu_id; /* user gpu id */
 	uint32_t mapped_id;	       /* of the GPU in offsets of /dev/kfd */
+	uint32_t actual_id, minor;     /* of the GPU, where it is now */
 	uint32_t doorbell, percent, priority;
 	uint64_t ring, ring_size, read_index, write_index; /* addresses, bytes */
 	uint64_t eop, cwsr;
@@ -87,9 +88,41 @@ struct mes_step {
 int mes_plan(const struct mes_queue *queues, size_t nr, struct mes_step **ret, size_t *ret_nr);
 
 /*
- * Makes them in process @pid, whose threads the caller traces and stand still, after RESUME. 0, or -errno after fail():
- * the process is not to run then.
+ * Makes them in process @pid, whose threads the caller traces and stand still, after RESUME. @kfd: a file of the
+ * caller's own. 0, or -errno after fail(): the process is not to run then.
  */
-int mes_make_again(pid_t pid, const struct mes_queue *queues, size_t nr);
+int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr);
+
+/* ---- SDMA queues that the caller holds, so that others get the numbers that they had ---- */
+
+struct sdma_slot {
+	uint32_t gpu_id, number, doorbell; /* actual gpu id; the caller's number of the queue */
+};
+
+struct sdma_buffer {
+	uint64_t handle;
+	uint32_t gpu_id; /* actual */
+};
+
+struct sdma_slots {
+	int kfd;
+	struct sdma_slot *held;
+	size_t nr;
+	struct sdma_buffer *buffers;
+	size_t nr_buffers;
+};
+
+/*
+ * Takes what is free up to those that SDMA queues of @queues had. *slots begins as zeros, and sdma_slots_done() follows
+ * whatever comes. @kfd: a file of the caller's own, borrowed. 0, or -errno after fail(): -EBUSY where another process
+ * has one of them.
+ */
+int sdma_slots_take(int kfd, const struct mes_queue *queues, size_t nr, struct sdma_slots *slots);
+
+/* The next SDMA queue that anybody makes on its GPU is that of @queue; nothing for other queues. 0, or -errno after
+ * fail(). */
+int sdma_slots_let_go(struct sdma_slots *slots, const struct mes_queue *queue);
+
+void sdma_slots_done(struct sdma_slots *slots);
 
 #endif

@@ -25,10 +25,8 @@
 #include "kernel/mes.h"
 #include "kernel/tasks.h"
 
-#define ROLL_SECONDS   10 /* in which a queue has to take a step */
-#define POLL_USEC      20
-#define DOORBELL_BYTES 8u
-#define MAPPED_OFFSET  (KFD_MMAP_GPU_UNIT - 1) /* of a mapping's offset: where in the GPU's doorbells */
+#define ROLL_SECONDS 10 /* in which a queue has to take a step */
+#define POLL_USEC    20
 
 /* AQL packets and signals, as the HSA standard and ROCm's runtime lay them out. */
 #define PACKET_BYTES   64u
@@ -73,6 +71,7 @@ struct again {
 	const struct mes_queue *queues;
 	size_t nr;
 	struct before *before; /* of each queue */
+	struct sdma_slots slots;
 };
 
 /* ---- the process' memory ---- */
@@ -143,11 +142,11 @@ static bool is_of_runtime(const struct again *again, const struct mes_queue *que
 
 static int find_doorbell(const struct again *again, const struct mes_queue *queue, uint64_t *ret)
 {
-	uint64_t at = (uint64_t)queue->doorbell * DOORBELL_BYTES;
+	uint64_t at = (uint64_t)queue->doorbell * KFD_DOORBELL_BYTES;
 
 	for (size_t i = 0; i < again->nr_vmas; i++) {
 		const struct device_vma *vma = &again->vmas[i];
-		uint64_t first = vma->offset & MAPPED_OFFSET;
+		uint64_t first = vma->offset & KFD_MMAP_WITHIN;
 
 		if (vma->minor || kfd_mmap_type(vma->offset) != KFD_MMAP_TYPE_DOORBELL ||
 		    kfd_mmap_gpu_id(vma->offset) != queue->mapped_id || at < first ||
@@ -226,25 +225,25 @@ static int create(struct again *again, const struct mes_step *step)
 {
 	const struct mes_queue *queue = &again->queues[step->queue];
 	struct kfd_ioctl_create_queue_args args = create_args(queue);
-	uint64_t doorbell;
+	uint32_t doorbell;
 	int64_t result = 0;
-	int err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_CREATE_QUEUE, &args, &result);
+	int err = step->is_filler ? 0 : sdma_slots_let_go(&again->slots, queue);
 
+	if (!err)
+		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_CREATE_QUEUE, &args, &result);
 	if (err)
 		return err;
 	if (result)
 		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be made again: %m (CREATE_QUEUE)",
 			    again->pid, step->number, queue->gpu_id);
-	doorbell = (args.doorbell_offset & MAPPED_OFFSET) / DOORBELL_BYTES;
+	doorbell = kfd_doorbell(args.doorbell_offset);
 	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
 		return queue->is_masked && !step->is_filler ? set_mask(again, queue) : 0;
-	return fail(-EBUSY,
-		    "pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %" PRIu64 " instead of %u%s",
-		    again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell,
-		    is_compute(queue)
-			    ? ""
-			    : ": another process holds an SDMA queue that it had: end that one, or choose another GPU "
-			      "by KFD_DEVICE_MAP");
+	return fail(
+		-EBUSY,
+		"pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %u instead of %u: another process "
+		"has made one meanwhile, or this kernel numbers them otherwise",
+		again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell);
 }
 
 static int destroy(struct again *again, uint32_t number)
@@ -451,13 +450,14 @@ static void again_done(struct again *again)
 		free(again->before[i].ring);
 	free(again->before);
 	free(again->vmas);
+	sdma_slots_done(&again->slots);
 	if (again->memory >= 0)
 		close(again->memory);
 }
 
-static int make_all(struct again *again)
+static int make_all(struct again *again, int kfd)
 {
-	int err = 0;
+	int err = sdma_slots_take(kfd, again->queues, again->nr, &again->slots);
 
 	for (size_t i = 0; !err && i < again->nr; i++)
 		err = again->queues[i].is_restored ? 0 : set_aside(again, &again->queues[i], &again->before[i]);
@@ -472,7 +472,7 @@ static int make_all(struct again *again)
 	return err ? err : inject_end(&again->inject);
 }
 
-int mes_make_again(pid_t pid, const struct mes_queue *queues, size_t nr)
+int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr)
 {
 	_cleanup_(again_done) struct again again = { .pid = pid, .memory = -1, .queues = queues, .nr = nr };
 	double began = monotonic_seconds();
@@ -480,7 +480,7 @@ int mes_make_again(pid_t pid, const struct mes_queue *queues, size_t nr)
 
 	if (err || !nr)
 		return err;
-	err = make_all(&again);
+	err = make_all(&again, kfd);
 	if (!err)
 		pr_info("pid %d: its queues of gfx11 were made again in %.3f s\n", pid, monotonic_seconds() - began);
 	return err;

@@ -23,6 +23,9 @@
 #define PACKETS	    64u
 #define RING_BYTES  (PACKETS * 64u)
 #define SDMA_FIRST  300u /* doorbell of the first SDMA queue */
+#define NR_SDMA	    8u	 /* of the GPU */
+#define MINOR	    130u
+#define OWN_KFD	    66 /* of criu */
 #define COMPUTE_MQD 2048u
 #define SDMA_MQD    512u
 #define STACK	    0xa000u
@@ -54,8 +57,13 @@ static struct live {
 static bool derives, is_dead, loses_count;
 static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung, masked_queue;
 static uint32_t kept_to[MES_ENGINES];
-static uint32_t first_free_number, first_sdma;
+static uint32_t first_free_number;
 static int create_error;
+/* What criu has, and which SDMA queues are those of other processes. */
+static struct live own[NR_SDMA];
+static bool is_others[NR_SDMA];
+static unsigned int nr_buffers, nr_mapped;
+static int own_error, acquire_error;
 static bool is_begun;
 
 static uint32_t lowest(bool (*is_taken)(uint32_t value, uint32_t gpu), uint32_t from, uint32_t gpu)
@@ -79,7 +87,18 @@ static bool doorbell_is_taken(uint32_t doorbell, uint32_t gpu)
 	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
 		if (live[i].is_there && live[i].doorbell == doorbell && live[i].args.gpu_id == gpu)
 			return true;
+	for (size_t i = 0; i < NR_SDMA; i++)
+		if ((own[i].is_there && own[i].doorbell == doorbell) || (is_others[i] && doorbell == SDMA_FIRST + i))
+			return true;
 	return false;
+}
+
+/* 0 where all are taken. */
+static uint32_t lowest_sdma(void)
+{
+	uint32_t ret = lowest(doorbell_is_taken, SDMA_FIRST, USER_GPU);
+
+	return ret < SDMA_FIRST + NR_SDMA ? ret : 0;
 }
 
 static int64_t create(struct kfd_ioctl_create_queue_args *args)
@@ -92,8 +111,8 @@ static int64_t create(struct kfd_ioctl_create_queue_args *args)
 		q++;
 	*q = (struct live){ .args = *args };
 	q->number = lowest(number_is_taken, first_free_number, 0);
-	q->doorbell =
-		lowest(doorbell_is_taken, args->queue_type == KFD_IOC_QUEUE_TYPE_SDMA ? first_sdma : 0, args->gpu_id);
+	q->doorbell = args->queue_type == KFD_IOC_QUEUE_TYPE_SDMA ? lowest_sdma()
+								  : lowest(doorbell_is_taken, 0, args->gpu_id);
 	q->is_there = true;
 	assert_int_equal(*(uint64_t *)(uintptr_t)args->read_pointer_address, 0);
 	assert_int_equal(*(uint64_t *)(uintptr_t)args->write_pointer_address, 0);
@@ -170,6 +189,96 @@ static void ring_doorbell(uint64_t *at, uint64_t value)
 
 			(is_sdma ? run_sdma : run_aql)(&live[i], is_sdma ? value : value + 1);
 		}
+}
+
+/* ---- criu's own process ---- */
+
+static int own_create(struct kfd_ioctl_create_queue_args *args)
+{
+	struct live *q = own;
+
+	if (own_error || !lowest_sdma())
+		return own_error ? own_error : -ENOMEM;
+	while (q->is_there)
+		q++;
+	assert_int_equal(args->queue_type, KFD_IOC_QUEUE_TYPE_SDMA);
+	assert_int_equal(args->gpu_id, GPU);
+	assert_true(nr_mapped && nr_mapped % 2 == 0);
+	assert_int_equal(args->read_pointer_address - args->write_pointer_address, 8);
+	assert_int_not_equal(args->write_pointer_address, args->ring_base_address);
+	*q = (struct live){ .number = 50 + (uint32_t)(q - own), .doorbell = lowest_sdma(), .is_there = true };
+	args->queue_id = q->number;
+	args->doorbell_offset = 3ull << 62 | (uint64_t)GPU << 46 | q->doorbell * 8;
+	return 0;
+}
+
+static int own_destroy(const struct kfd_ioctl_destroy_queue_args *args)
+{
+	struct live *q = &own[args->queue_id - 50];
+
+	assert_true(q->is_there);
+	q->is_there = false;
+	return 0;
+}
+
+int __wrap_call_ioctl(int fd, unsigned long op, void *args);
+int __wrap_call_ioctl(int fd, unsigned long op, void *args)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args *alloc = args;
+
+	assert_int_equal(fd, OWN_KFD);
+	switch (op) {
+	case AMDKFD_IOC_ACQUIRE_VM:
+		assert_int_equal(((struct kfd_ioctl_acquire_vm_args *)args)->gpu_id, GPU);
+		return acquire_error;
+	case AMDKFD_IOC_ALLOC_MEMORY_OF_GPU:
+		assert_int_equal(alloc->gpu_id, GPU);
+		alloc->handle = 0x700 + nr_buffers++;
+		return 0;
+	case AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU:
+		assert_int_equal(((struct kfd_ioctl_map_memory_to_gpu_args *)args)->handle, 0x700 + --nr_mapped);
+		return 0;
+	case AMDKFD_IOC_CREATE_QUEUE:
+		return own_create(args);
+	default:
+		assert_int_equal(op, AMDKFD_IOC_DESTROY_QUEUE);
+		return own_destroy(args);
+	}
+}
+
+int kfd_map(int kfd, uint64_t handle, const uint32_t *gpu_ids, uint32_t nr_gpus)
+{
+	assert_int_equal(kfd, OWN_KFD);
+	assert_int_equal(handle, 0x700 + nr_mapped++);
+	assert_true(nr_gpus == 1 && *gpu_ids == GPU);
+	return 0;
+}
+
+int kfd_free(int kfd, uint64_t handle)
+{
+	assert_int_equal(kfd, OWN_KFD);
+	assert_int_equal(handle, 0x700 + --nr_buffers);
+	assert_int_equal(nr_mapped, nr_buffers); /* one that is mapped is not freed */
+	return 0;
+}
+
+dev_t device_render_number(uint32_t minor)
+{
+	return minor;
+}
+
+int device_open(const char *path, dev_t number, int flags)
+{
+	assert_string_equal(path, "/dev/dri/renderD130");
+	assert_int_equal(number, MINOR);
+	return open("/dev/null", flags | O_CLOEXEC);
+}
+
+static void nothing_of_criu_is_left(void)
+{
+	for (size_t i = 0; i < NR_SDMA; i++)
+		assert_false(own[i].is_there);
+	assert_int_equal(nr_buffers, 0);
 }
 
 /* ---- what stands in for other files ---- */
@@ -297,8 +406,11 @@ static int setup(void **test)
 	memset(memory, 0, sizeof(memory));
 	derives = is_dead = loses_count = is_begun = false;
 	nr_ran = nr_created = nr_destroyed = nr_rung = first_free_number = create_error = 0;
+	nr_mapped = nr_buffers = 0;
+	own_error = acquire_error = 0;
+	memset(own, 0, sizeof(own));
+	memset(is_others, 0, sizeof(is_others));
 	masked_queue = UINT32_MAX;
-	first_sdma = SDMA_FIRST;
 	log_clear();
 	for (size_t i = 0; i < NR_QUEUES; i++)
 		for (size_t k = 0; k < RING_BYTES; k++)
@@ -328,6 +440,8 @@ static struct mes_queue a_queue(size_t i, uint32_t type, uint64_t read, uint64_t
 		.type = type,
 		.gpu_id = USER_GPU,
 		.mapped_id = GPU,
+		.actual_id = GPU,
+		.minor = MINOR,
 		.doorbell = (uint32_t)i + (is_compute ? 0 : SDMA_FIRST),
 		.percent = 100,
 		.priority = 5,
@@ -354,7 +468,10 @@ static void ring_is_as_before(size_t i)
 
 static int make_again(const struct mes_queue *queues, size_t nr)
 {
-	return mes_make_again(getpid(), queues, nr);
+	int err = mes_make_again(OWN_KFD, getpid(), queues, nr);
+
+	nothing_of_criu_is_left();
+	return err;
 }
 
 static void one_comes_back(uint64_t read, uint64_t write)
@@ -539,10 +656,43 @@ AGAIN(an_sdma_queue_that_somebody_else_has_is_told)
 {
 	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 28);
 
-	first_sdma++;
+	is_others[0] = true;
 	assert_int_equal(make_again(&queue, 1), -EBUSY);
-	assert_non_null(
-		strstr(log_text, "comes back as queue 0 with doorbell 301 instead of 300: another process holds"));
+	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234: another process holds an SDMA queue that it had"));
+	assert_int_equal(nr_created, 0);
+}
+
+/* Another process has the second, and the first, third and fourth are free. */
+AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
+{
+	struct mes_queue queues[] = {
+		a_queue(0, QUEUE_TYPE_SDMA, 28, 28),
+		a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70),
+		a_queue(2, QUEUE_TYPE_SDMA, 0, 0),
+	};
+
+	is_others[1] = true;
+	acquire_error = -EBUSY; /* of a process before, criu has its address space already */
+	queues[0].doorbell = SDMA_FIRST + 4;
+	queues[1].doorbell = 0;
+	assert_int_equal(make_again(queues, 3), 0);
+	assert_int_equal(live[0].doorbell, SDMA_FIRST + 4);
+	assert_int_equal(live[0].number, 0);
+	assert_int_equal(live[2].doorbell, SDMA_FIRST + 2);
+	assert_int_equal(live[2].number, 2);
+}
+
+AGAIN(what_criu_cannot_do_for_sdma_queues_is_told)
+{
+	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 28);
+
+	own_error = -EIO;
+	assert_int_equal(make_again(&queue, 1), -EIO);
+	assert_non_null(strstr(log_text, "gpu 0x1234: criu cannot hold SDMA queues free"));
+	own_error = 0;
+	acquire_error = -EPERM;
+	assert_int_equal(make_again(&queue, 1), -EPERM);
+	assert_int_equal(nr_created, 0);
 }
 
 AGAIN(a_call_that_fails_is_told)
@@ -617,6 +767,7 @@ static struct topology *machine(uint64_t gfx)
 	assert_int_equal(topology_add_node(topology, 1, &node), 0);
 	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
 	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 192), 0);
+	assert_int_equal(topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR), 0);
 	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
 	assert_int_equal(topology_finish(topology), 0);
 	return topology;
@@ -697,6 +848,8 @@ TEST(queues_are_listed_by_number)
 	assert_int_equal(queues[1].counted, 70);
 	assert_int_equal(queues[1].stack_size, STACK);
 	assert_int_equal(queues[1].mapped_id, GPU);
+	assert_int_equal(queues[1].actual_id, GPU);
+	assert_int_equal(queues[1].minor, MINOR);
 	free(queues);
 	assert_int_equal(list(90008, &queues, &nr), 0);
 	assert_int_equal(nr, 0);
