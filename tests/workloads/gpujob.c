@@ -148,7 +148,7 @@ static int setup(struct job *job)
 		err = kfd_runtime_enable(&job->kfd);
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = job_gpu_setup(&job->gpus[i]);
-	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
+	for (unsigned int i = 0; !err && i < job->nr_gpus && !job->options.apart; i++)
 		err = job_gpu_connect(&job->gpus[i], &job->gpus[(i + 1) % job->nr_gpus]);
 	if (!err && has_extras(job))
 		err = job_extras_setup(&job->gpus[0]);

@@ -34,6 +34,7 @@ struct job_options {
 	bool kfd_last;			/* /dev/kfd has a higher number than the render nodes */
 	bool lone;			/* GPUs that are not used are not opened */
 	bool split;			/* process n uses only the n-th of the GPUs */
+	bool apart;			/* no GPU reaches another one's VRAM */
 	bool ib;			/* the batches of the busy queue are in indirect buffers */
 	bool events;			/* sleep in WAIT_EVENTS instead of nanosleep */
 	bool background;

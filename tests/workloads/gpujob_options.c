@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --pace MS            sleep between generations (10)\n"
 	"  --children N         child processes that do the same on their own (0)\n"
 	"  --split              process n uses only the n-th of the GPUs\n"
+	"  --apart              no GPU reaches another one's VRAM\n"
 	"  --reopen kfd|render|render-first\n"
 	"                       open /dev/kfd or the render nodes a second time (render-first: before those that are used)\n"
 	"                       and keep them open\n"
@@ -166,6 +167,7 @@ static const struct option {
 	{ "spoil", spoil_take, AT(spoil), JOB_SPOIL_PACKET },
 	{ "state", text_take, AT(state_path), 0 },
 	{ "split", NULL, AT(split), 0 },
+	{ "apart", NULL, AT(apart), 0 },
 	{ "ib", NULL, AT(ib), 0 },
 	{ "events", NULL, AT(events), 0 },
 	{ "lone", NULL, AT(lone), 0 },

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Processes on two Radeons come back there and each on the other's GPU, also after a criu that was killed; with a trap handler, sharing a buffer, and on ROCm's runtime
+# Parent and child on two Radeons come back there, each GPU on the other one, and on other machines; after a criu that was killed; with a trap handler, and sharing a buffer
 # tier: all
 # gpus: 2xnavi31
 # kernels: each
-# seconds: 300
+# seconds: 480
 
 small=(--vram 64K --gtt 64K --userptr 64K --chain 500)
 
-job_start "${small[@]}" --children 1 --split --extra idle
+job_start "${small[@]}" --children 1 --apart --extra idle
 job_picture
 dump_killed
 expect_unharmed
@@ -17,6 +17,8 @@ mapfile -t minors < <(machine_gpus | cut -d ' ' -f 2)
 dump
 KFD_DEVICE_MAP="renderD${minors[0]}=renderD${minors[1]},renderD${minors[1]}=renderD${minors[0]}" restore
 expect_right
+job_returns machine_load 2xnavi31 's/^pci = .*/pci = 0000:21:00.0 + 3/; s/^name/drm_render_minor = 151 + 9\n&/'
+job_returns machine_load 2xnavi31
 job_end
 expect_no_objects
 
@@ -31,11 +33,3 @@ job_start ipc
 job_returns
 job_end
 expect_no_objects
-
-# ROCm's runtime would have both GPUs reach all of its memory.
-export ROCR_VISIBLE_DEVICES=0
-gpujob=$hsajob
-job_start
-job_returns
-job_returns
-job_end

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# ROCm's runtime on a Radeon
+# tier: all
+# gpus: 1xnavi31
+# kernels: each
+
+gpujob=$hsajob
+job_start
+job_returns
+job_returns
+job_end
