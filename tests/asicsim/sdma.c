@@ -20,6 +20,7 @@
 #define IB_DWORDS	 8
 #define COPY_DWORDS	 7
 #define COPIES_AT_ONCE	 16 /* may be done in any order */
+#define SDMA_OP_GCR	 17 /* of SDMA 5 and later: flushes caches */
 
 static u64 addr64(const u32 *dw)
 {
@@ -50,6 +51,11 @@ static int read_va(struct sdma_run *run, u64 va, void *to, size_t len)
 static int run_nothing(struct sdma_run *run, const u32 *dw)
 {
 	return 0;
+}
+
+static int run_cache(struct sdma_run *run, const u32 *dw)
+{
+	return run->chip->adev->enable_mes ? 0 : -EINVAL;
 }
 
 /* The engine is still at what its ring has copied. */
@@ -362,6 +368,7 @@ static const struct {
 	[SDMA_OP_POLL_REGMEM] = { 6, run_poll },    [SDMA_OP_ATOMIC] = { 8, run_atomic },
 	[SDMA_OP_CONST_FILL] = { 5, run_fill },	    [SDMA_OP_PTEPDE] = { 10, run_ptepde },
 	[SDMA_OP_TIMESTAMP] = { 3, run_timestamp }, [SDMA_OP_SRBM_WRITE] = { 3, run_register },
+	[SDMA_OP_GCR] = { 5, run_cache },
 };
 
 int sdma_packet(struct sdma_run *run, const u32 *dw, unsigned int avail)
