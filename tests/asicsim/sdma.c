@@ -12,6 +12,7 @@
 #include "vega10_sdma_pkt_open.h"
 
 #define TRAP_SOURCE	 224
+#define TRAP_SOURCE_GFX11 49 /* for the KFD: the driver's own rings are those of an MI100 */
 /* The driver's SDMA interrupt for rings of the kernel and for queues of user space. */
 #define TRAP_RING_KERNEL 0
 #define TRAP_RING_USER	 2
@@ -106,8 +107,11 @@ static int run_trap(struct sdma_run *run, const u32 *dw)
 	u32 data[4] = { dw[1] & 0xfffffff };
 
 	smp_wmb();
-	chip_interrupt(run->chip, chip_model_of(run->chip->adev)->sdma_client(run->engine), TRAP_SOURCE,
-		       run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER, &run->vm, data);
+	if (!run->ring && run->chip->adev->enable_mes)
+		chip_interrupt(run->chip, SOC21_IH_CLIENTID_GFX, TRAP_SOURCE_GFX11, 0, &run->vm, data);
+	else
+		chip_interrupt(run->chip, chip_model_of(run->chip->adev)->sdma_client(run->engine), TRAP_SOURCE,
+			       run->ring ? TRAP_RING_KERNEL : TRAP_RING_USER, &run->vm, data);
 	return 0;
 }
 
