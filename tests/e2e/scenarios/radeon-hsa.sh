@@ -4,6 +4,7 @@
 # tier: all
 # gpus: 1xnavi31
 # kernels: each
+# seconds: 300
 
 gpujob=$hsajob
 job_start
