@@ -761,7 +761,7 @@ static void halves_expect(const u32 (*in)[2], u32 item, u32 bytes, u32 want[HALV
 	want[5] = in_four[0];
 	want[6] = next[0];
 	for (u32 k = 0; k < 2; k++)
-		want[7 + k] = item * 8 + 4 * k + 8 <= bytes ? all[2 * item + 1 + k] : 0;
+		want[7 + k] = item * 8 + 4 * k + 4 < bytes ? all[2 * item + 1 + k] : 0;
 	want[9] = x[1] ^ x[0] << 1;
 	want[10] = max3((s16)(x[0] >> 16), (s16)x[1], (s16)item) << 16 | 0x8888;
 	want[11] = (u16)(x[0] * x[1] + item);
@@ -771,7 +771,7 @@ TEST(halves_and_ends_of_buffers)
 {
 	u64 *arguments = (u64 *)memory;
 	u32(*in)[2] = (u32(*)[2])(arguments + 512), (*out)[HALVES_RESULTS] = (u32(*)[HALVES_RESULTS])(in + ITEMS + 2);
-	u32 want[HALVES_RESULTS], bytes = 8 * ITEMS - 100;
+	u32 want[HALVES_RESULTS], bytes = 8 * ITEMS - 98;
 
 	for (u32 i = 0; i < ITEMS + 2; i++)
 		for (u32 k = 0; k < 2; k++)
@@ -1023,7 +1023,7 @@ static void start_words(struct gcn_dispatch *d, const u32 *words, size_t bytes)
 	struct gcn_kernel *k = (struct gcn_kernel *)(memory + GCN_PAGE);
 	struct gcn_packet packet = { .kernel = (uintptr_t)k, .workgroup = { 64, 1, 1 }, .grid = { 64, 1, 1 } };
 
-	*k = (struct gcn_kernel){ .entry = 256, .rsrc1 = GCN_MODE_FLOAT << 12 };
+	*k = (struct gcn_kernel){ .entry = 256, .rsrc1 = GCN_MODE_FLOAT << 12, .properties = 1 /* private memory */ };
 	memcpy(memory + GCN_PAGE + 256, words, bytes);
 	assert_int_equal(gcn_dispatch_start(d, &packet), 0);
 }
@@ -1160,6 +1160,16 @@ TEST(an_address_that_is_not_there_stops_the_wave)
 	assert_true(error.is_address);
 	assert_int_equal(error.value, 0x7c);
 	assert_string_equal(error.name, "s_load_dword");
+}
+
+TEST(private_memory_stops_the_wave)
+{
+	/* buffer_store_dword v0, off, s[0:3], 0 */
+	const u32 words[] = { 0xe0700000, 0x80000000, 0xbf810000 };
+	struct gcn_error error = run_words(words, sizeof(words));
+
+	assert_string_equal(error.what, "private memory is accessed");
+	assert_string_equal(error.name, "buffer_store_dword");
 }
 
 /* ---- what of the tables has been executed ---- */

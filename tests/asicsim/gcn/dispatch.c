@@ -14,6 +14,7 @@ enum {
 
 #define STATUS_AT_START 0x410000 /* replay is allowed; the trap handler is there */
 #define SGPR_BLOCKS	6	 /* all that there are */
+#define BUFFER_SWIZZLED 0x80000000u
 
 int gcn_dispatch_fail(struct gcn_dispatch *d, const char *what, u64 value)
 {
@@ -145,7 +146,7 @@ int gcn_dispatch_start(struct gcn_dispatch *d, const struct gcn_packet *packet)
 
 /* ---- launch ---- */
 
-/* The user's registers, as the descriptor asks for them. */
+/* The user's registers, as the descriptor asks for them. Private memory is not there: its buffer is swizzled and empty. */
 static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 {
 	const struct gcn_packet *p = &d->packet;
@@ -155,6 +156,8 @@ static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 			       [PROPERTY_ID] = 0 };
 	unsigned int s = d->kernel.properties >> PROPERTY_PRIVATE_BUFFER & 1 ? 4 : 0;
 
+	if (s)
+		w->s[1] = BUFFER_SWIZZLED;
 	for (unsigned int i = PROPERTY_PACKET; i <= PROPERTY_ID; i++) {
 		if (!(d->kernel.properties >> i & 1))
 			continue;

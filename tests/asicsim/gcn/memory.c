@@ -415,16 +415,17 @@ static struct buffer buffer_read(const struct gcn_wave *w, unsigned int s)
 }
 
 /*
- * How many bytes of an access at @offset are within the buffer, by whole words: what is behind is not written, and
- * reads as 0. Buffers of records and those of the trap handler are not checked.
+ * How many bytes of an access at @offset are within the buffer: words that begin in it, whole ones. What is behind is not
+ * written, and reads as 0. Buffers of records and those of the trap handler are not checked.
  */
 static unsigned int within(const struct buffer *b, u64 offset, u32 scalar, unsigned int size)
 {
-	u64 end = b->size > scalar ? b->size - scalar : 0;
+	u64 end = b->size > scalar ? b->size - scalar : 0, words;
 
-	if (b->stride || b->adds_lane || offset + size <= end)
+	if (b->stride || b->adds_lane)
 		return size;
-	return offset < end && size > 4 ? (unsigned int)(end - offset) & ~3u : 0;
+	words = offset < end ? (end - offset + 3) & ~3ULL : 0;
+	return size < words ? size : (unsigned int)words;
 }
 
 static void buffer_to_lds(struct gcn_wave *w, const struct gcn_inst *i, struct place p, unsigned int lane)
@@ -458,11 +459,11 @@ static void buffer_lane(struct gcn_wave *w, const struct gcn_inst *i, struct pla
 }
 
 /* Of the access: what there is not. */
-static bool buffer_form_is_known(const struct gcn_inst *i, const struct buffer *b)
+static bool buffer_form_is_known(const struct gcn_inst *i)
 {
 	bool to_lds = i->w[0] >> 16 & 1;
 
-	return !b->is_swizzled && (!to_lds || (i->op->kind == LOAD && i->op->size == 4)) && !(i->w[1] >> 23 & 1) &&
+	return (!to_lds || (i->op->kind == LOAD && i->op->size == 4)) && !(i->w[1] >> 23 & 1) &&
 	       i->op->kind < ATOMICS;
 }
 
@@ -477,7 +478,9 @@ void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
 
 	if (i->op->kind == NOTHING)
 		return;
-	if (!buffer_form_is_known(i, &b))
+	if (b.is_swizzled)
+		return gcn_stop(w, "private memory is accessed", b.base);
+	if (!buffer_form_is_known(i))
 		return gcn_stop(w, "no such form of the instruction", i->w[0]);
 	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++) {
 		if (!(exec >> l & 1))
