@@ -120,6 +120,6 @@ uint32_t crc32c_zeros(uint32_t crc, uint64_t len);
 uint32_t crc32c_shift(uint32_t crc, uint64_t len);
 /* The implementations for processors without the newer instructions, and without any; the same result. */
 uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len);
-uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
+uint32_t crc32c_bytes(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CRC-32C: by products of polynomials where the processor makes four at once, else by the SSE4.2 instruction, by table
- * where there is neither, as in some virtual machines, and for runs of zeros by arithmetic alone.
+ * CRC-32C: by products of polynomials where the processor makes four at once, else by the SSE4.2 instruction; by
+ * arithmetic alone for runs of zeros, and where there is neither, as in some virtual machines.
  *
  * A CRC is a polynomial over GF(2), kept with its bits reflected: bit 31 is x^0. Appending
  * n zero bytes multiplies it by x^(8n), modulo the generator.
@@ -23,7 +23,6 @@
 #define FOLD_AHEAD 2048
 
 static bool have_instruction, have_products;
-static uint32_t table[256];
 static uint32_t powers[64]; /* x^(8 * 2^n) */
 static uint32_t lane_shift; /* x^(8 * LANE_BYTES) */
 /* What moves the lower and the upper half of 16 bytes on by FOLD_BYTES. */
@@ -54,13 +53,6 @@ static uint32_t shift_for(uint64_t zero_bytes)
 
 static void init_once(void)
 {
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t crc = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (POLY & -(crc & 1));
-		table[i] = crc;
-	}
 	powers[0] = BYTE;
 	for (int n = 1; n < 64; n++)
 		powers[n] = multiply(powers[n - 1], powers[n - 1]);
@@ -71,13 +63,12 @@ static void init_once(void)
 	have_products = have_instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
 }
 
-uint32_t crc32c_table(uint32_t crc, const void *data, size_t len)
+uint32_t crc32c_bytes(uint32_t crc, const void *data, size_t len)
 {
 	const uint8_t *p = data;
 
-	pthread_once(&once, init_once);
 	for (crc = ~crc; len; len--, p++)
-		crc = crc >> 8 ^ table[(crc ^ *p) & 0xff];
+		crc = multiply(BYTE, crc ^ *p);
 	return ~crc;
 }
 
@@ -150,7 +141,7 @@ uint32_t crc32c_lanes(uint32_t crc, const void *data, size_t len)
 
 	pthread_once(&once, init_once);
 	if (!have_instruction)
-		return crc32c_table(crc, data, len);
+		return crc32c_bytes(crc, data, len);
 	crc = ~crc;
 	for (; len >= 3 * LANE_BYTES; len -= 3 * LANE_BYTES, p += 3 * LANE_BYTES)
 		crc = crc_three_lanes(crc, p);
