@@ -10,18 +10,9 @@
 #include "amdgpu_plugin_topology.h"
 #include "amdgpu_plugin_util.h"
 
-#define PROP(name_, format_)                                                                   \
-	{                                                                                      \
-		.name = name_, .bits = 32, .in_properties = true, .format = TOPOLOGY_##format_ \
-	}
-#define PROP_WIDE(name_)                                                                 \
-	{                                                                                \
-		.name = name_, .bits = 64, .in_properties = true, .format = TOPOLOGY_HEX \
-	}
-#define DERIVED(name_, bits_, format_)                                     \
-	{                                                                  \
-		.name = name_, .bits = bits_, .format = TOPOLOGY_##format_ \
-	}
+#define PROP(name_, format_)	       { .name = name_, .bits = 32, .in_properties = true, .format = TOPOLOGY_##format_ }
+#define PROP_WIDE(name_)	       { .name = name_, .bits = 64, .in_properties = true, .format = TOPOLOGY_HEX }
+#define DERIVED(name_, bits_, format_) { .name = name_, .bits = bits_, .format = TOPOLOGY_##format_ }
 
 /*
  * The partition mode (SPX, DPX, CPX, ...) is not a property of its own: for

@@ -122,31 +122,21 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_DATA, &limit);
 }
 
+/* Options that are fields of the arguments, by their places there: a text, or a flag where none follows. */
+#define FIELDS	  0x100
+#define AT(field) (FIELDS + (int)offsetof(struct arguments, field))
+
 static void take_option(int option, struct arguments *arguments)
 {
-	switch (option) {
-	case 'm':
-		arguments->machine = optarg;
-		break;
-	case 'i':
-		arguments->images_dir = optarg;
-		break;
-	case 'D':
-		arguments->dir = optarg;
-		break;
-	case 'c':
-		arguments->cgroup = optarg;
-		break;
-	case 'w':
-		arguments->wait = optarg;
-		break;
-	case 't':
-		arguments->tree = true;
-		break;
-	case 'a':
-		arguments->all = true;
-		break;
-	}
+	void *field;
+
+	if (option < FIELDS)
+		return;
+	field = (char *)arguments + (option - FIELDS);
+	if (optarg)
+		*(const char **)field = optarg;
+	else
+		*(bool *)field = true;
 }
 
 enum { DONE = -1, UNKNOWN = -2 };
@@ -156,13 +146,13 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
-		{ "all", no_argument, NULL, 'a' },
-		{ "machine", required_argument, NULL, 'm' },
-		{ "images-dir", required_argument, NULL, 'i' },
-		{ "dir", required_argument, NULL, 'D' },
-		{ "tree", no_argument, NULL, 't' },
-		{ "cgroup", required_argument, NULL, 'c' },
-		{ "wait", required_argument, NULL, 'w' },
+		{ "all", no_argument, NULL, AT(all) },
+		{ "machine", required_argument, NULL, AT(machine) },
+		{ "images-dir", required_argument, NULL, AT(images_dir) },
+		{ "dir", required_argument, NULL, AT(dir) },
+		{ "tree", no_argument, NULL, AT(tree) },
+		{ "cgroup", required_argument, NULL, AT(cgroup) },
+		{ "wait", required_argument, NULL, AT(wait) },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -179,7 +169,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 			return DONE;
 		}
 		*json |= option == 'j';
-		take_option(option, arguments);
+		take_option(option == 'D' ? AT(dir) : option, arguments);
 		if (option == '?' && status == TOOL_GOOD) {
 			status = UNKNOWN;
 			*ret_wrong = argv[optind - 1];
