@@ -50,7 +50,6 @@ struct dump {
 	struct process *processes;
 	size_t nr_processes, nr_named; /* for that many, criu has asked */
 	struct share_request request;
-	struct share_process *sharers; /* one for each process */
 	struct survey *survey;
 	struct content_tally tally;
 	pid_t guard;	   /* as long as queues may be stopped; 0: none */
@@ -130,7 +129,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 				monotonic_seconds() - dump->stopped_at);
 	free(dump->processes);
 	share_dump_done(dump->survey);
-	free(dump->sharers);
+	free(dump->request.processes);
 	topology_free(dump->machine);
 	free(dump->losses);
 	task_files_done(&dump->files);
@@ -442,40 +441,28 @@ static int read_exceptions(struct dump *dump)
 	return err;
 }
 
-/* What they share shows only when all states are there. */
-static int take_all(struct dump *dump)
+static int take_states(struct dump *dump)
 {
 	struct share_request *request = &dump->request;
 	int err;
 
 	*request = (struct share_request){
 		.nr_processes = dump->nr_processes,
+		.processes = calloc(dump->nr_processes, sizeof(*request->processes)),
 		.files = &dump->files,
 		.machine = dump->machine,
 		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
 		.is_dkms = dump->driver.dkms,
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
-	err = share_begin(dump->machine, &request->fresh_inode);
-	if (err)
-		return err;
-	request->processes = dump->sharers = calloc(dump->nr_processes, sizeof(*dump->sharers));
-	if (!dump->sharers)
-		return -ENOMEM;
-	for (size_t i = 0; i < dump->nr_processes; i++) {
+	err = request->processes ? share_begin(dump->machine, &request->fresh_inode) : -ENOMEM;
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct process *process = &dump->processes[i];
 
+		request->processes[i] = (struct share_process){ process->file, &process->image };
 		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
-		if (err)
-			return err;
-		dump->sharers[i] = (struct share_process){ process->file, &process->image };
 	}
-	err = share_dump_collect(request, &dump->survey);
-	if (err)
-		return err;
-	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
-	err = read_exceptions(dump);
-	return err ? err : share_dump_decide(dump->survey);
+	return err;
 }
 
 /* What is known before a task is looked at. */
@@ -483,12 +470,10 @@ static int look_around(struct dump *dump)
 {
 	int err = settings_check(dump->settings);
 
-	if (err)
-		return err;
-	err = refuse_incremental();
-	if (err)
-		return err;
-	err = check_kfd(&dump->rules);
+	if (!err)
+		err = refuse_incremental();
+	if (!err)
+		err = check_kfd(&dump->rules);
 	if (err)
 		return err;
 	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
@@ -496,25 +481,10 @@ static int look_around(struct dump *dump)
 	return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
 }
 
-static int pause_all(struct dump *dump)
+static int pause_files(struct dump *dump)
 {
-	int err = look_around(dump);
+	int err = 0;
 
-	if (err)
-		return err;
-	err = task_files_collect(drm_is_amd, &dump->files);
-	if (err)
-		return err;
-	err = refuse_suspended(&dump->files);
-	if (err)
-		return err;
-	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
-	err = heal(dump);
-	if (err)
-		return err;
-	err = losses_note(&dump->files, &dump->losses);
-	if (err)
-		return err;
 	dump->stopped_at = monotonic_seconds();
 	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
 	if (!dump->processes)
@@ -522,12 +492,39 @@ static int pause_all(struct dump *dump)
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
 			err = pause_file(dump, &dump->files.files[i]);
+	return err;
+}
+
+/* The order of a dump, up to the first file that criu asks for. */
+static int pause_all(struct dump *dump)
+{
+	int err = look_around(dump);
+
+	if (!err)
+		err = task_files_collect(drm_is_amd, &dump->files);
+	if (!err)
+		err = refuse_suspended(&dump->files);
+	if (err)
+		return err;
+	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
+	err = heal(dump);
+	if (!err)
+		err = losses_note(&dump->files, &dump->losses);
+	if (!err)
+		err = pause_files(dump);
 	if (!err)
 		err = check_restorable(dump);
 	if (err || !dump->nr_processes)
 		return err;
 	err = drain(dump);
-	return err ? err : take_all(dump);
+	if (!err)
+		err = take_states(dump);
+	if (!err)
+		err = share_dump_collect(&dump->request, &dump->survey);
+	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
+	if (!err)
+		err = read_exceptions(dump);
+	return err ? err : share_dump_decide(dump->survey);
 }
 
 int dump_pause(struct dump *dump)
