@@ -30,26 +30,6 @@ void precheck_wait(bool certain)
 		pr_info("waited %u ms for processes that have ended; the KFD still has %zu\n", i * (WAIT_USEC / 1000), ended);
 }
 
-static void drop_line(void *arg, enum plugin_log_level level, const char *line)
-{
-	(void)arg;
-	(void)level;
-	(void)line;
-}
-
-/* What is wrong with an image is said when the image is needed. */
-static int read_quietly(int id, struct kfd_image **ret)
-{
-	int err;
-
-	plugin_log_divert(drop_line, NULL);
-	err = kfd_image_read(id, ret);
-	if (err)
-		fail_clear();
-	plugin_log_divert(NULL, NULL);
-	return err;
-}
-
 static void note_work(const struct kfd_image *image, struct shared *shared)
 {
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
@@ -86,12 +66,17 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
 		struct kfd_image *image = NULL;
-		int err = read_quietly(id, &image) || has_chance ? 0 : has_chance_of_image(image, machine, &options);
+		int err;
 
-		if (image) {
-			note_work(image, shared);
-			keep_largest(image, largest);
+		/* What is wrong with an image is said when the image is needed. */
+		if (kfd_image_read(id, &image)) {
+			fail_clear();
+			has_chance = true;
+			continue;
 		}
+		err = has_chance ? 0 : has_chance_of_image(image, machine, &options);
+		note_work(image, shared);
+		keep_largest(image, largest);
 		kfd_image_free(image);
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;

@@ -123,10 +123,8 @@ static struct topology *copy_of(const struct topology *t)
 
 int kfd_image_read(int id, struct kfd_image **ret)
 {
-	if (!images[id]) {
-		pr_err("image %d is damaged\n", id);
-		return -EBADMSG;
-	}
+	if (!images[id])
+		return (fail)(-EBADMSG, "image %d is damaged", id);
 	*ret = calloc(1, sizeof(**ret));
 	assert_non_null(*ret);
 	(*ret)->nodes = copy_of(images[id]);
