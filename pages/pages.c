@@ -320,18 +320,25 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 /* ---- restore ---- */
 
 /* The files of @nr devices from @first on. What can be wrong with them is known before criu restores all else. */
-static int files_open(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
+static int add_files(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
 {
-	int err = files_init(files, nr);
+	int err = 0;
 
 	for (size_t i = first; !err && i < first + nr; i++) {
 		size_t at = files->nr_gpus;
 
 		err = open_gpu(files, at, process, i, FILL);
-		if (!err && files->nr_gpus > at && !files->gpus[at].streaming)
+		if (!err && files->nr_gpus > at && !files->streaming)
 			err = content_check_file(&files->gpus[at]);
 	}
 	return err;
+}
+
+static int files_open(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
+{
+	int err = files_init(files, nr);
+
+	return err ? err : add_files(files, process, first, nr);
 }
 
 /* The threads of a restored task would take pids that other tasks need. */
@@ -409,12 +416,8 @@ static int open_pages_files(const struct pages_process *processes, size_t nr_pro
 	for (size_t i = 0; i < nr_processes; i++)
 		nr += processes[i].state->nr_devices;
 	err = files_init(files, nr);
-	for (size_t i = 0; i < nr_processes; i++)
-		for (size_t j = 0; !err && j < processes[i].state->nr_devices; j++) {
-			err = open_gpu(files, files->nr_gpus, &processes[i], j, FILL);
-			if (!err)
-				err = content_check_file(&files->gpus[files->nr_gpus - 1]);
-		}
+	for (size_t i = 0; !err && i < nr_processes; i++)
+		err = add_files(files, &processes[i], 0, processes[i].state->nr_devices);
 	return err;
 }
 
