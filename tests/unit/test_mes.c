@@ -193,6 +193,17 @@ static void ring_doorbell(uint64_t *at, uint64_t value)
 
 /* ---- criu's own process ---- */
 
+/* Only one restore at a time has queues of its own. */
+static bool is_turn;
+static int turn_end;
+
+static bool turn_lasts(void)
+{
+	char byte;
+
+	return is_turn && read(turn_end, &byte, 1) < 0;
+}
+
 static int own_create(struct kfd_ioctl_create_queue_args *args)
 {
 	struct live *q = own;
@@ -201,6 +212,7 @@ static int own_create(struct kfd_ioctl_create_queue_args *args)
 		return own_error ? own_error : -ENOMEM;
 	while (q->is_there)
 		q++;
+	assert_true(turn_lasts());
 	assert_int_equal(args->queue_type, KFD_IOC_QUEUE_TYPE_SDMA);
 	assert_int_equal(args->gpu_id, GPU);
 	assert_true(nr_mapped && nr_mapped % 2 == 0);
@@ -216,7 +228,7 @@ static int own_destroy(const struct kfd_ioctl_destroy_queue_args *args)
 {
 	struct live *q = &own[args->queue_id - 50];
 
-	assert_true(q->is_there);
+	assert_true(q->is_there && turn_lasts());
 	q->is_there = false;
 	return 0;
 }
@@ -274,8 +286,28 @@ int device_open(const char *path, dev_t number, int flags)
 	return open("/dev/null", flags | O_CLOEXEC);
 }
 
+int claims_begin(void)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	turn_end = ends[0];
+	is_turn = true;
+	return ends[1];
+}
+
+static void turn_is_over(void)
+{
+	assert_false(turn_lasts());
+	if (is_turn)
+		close(turn_end);
+	is_turn = false;
+}
+
 static void nothing_of_criu_is_left(void)
 {
+	turn_is_over();
 	for (size_t i = 0; i < NR_SDMA; i++)
 		assert_false(own[i].is_there);
 	assert_int_equal(nr_buffers, 0);
