@@ -200,13 +200,20 @@ static bool has_ended(pid_t tid)
 	return strchr("ZX", task_state(tid));
 }
 
-static int wait_for_stop(pid_t tid, int *status)
+static int wait_for_stop(const struct inject *inject, int *status)
 {
-	double end = monotonic_seconds() + INJECT_SECONDS;
-	pid_t r;
+	double now = monotonic_seconds(), end = now + INJECT_SECONDS, next = now + INJECT_ASK_SECONDS;
+	pid_t tid = inject->tid, r;
 
-	while (!(r = waitpid(tid, status, __WALL | WNOHANG)) && monotonic_seconds() < end && !has_ended(tid))
+	while (!(r = waitpid(tid, status, __WALL | WNOHANG)) && now < end && !has_ended(tid)) {
 		usleep(WAIT_USEC);
+		now = monotonic_seconds();
+		if (now < next)
+			continue;
+		next = now + INJECT_ASK_SECONDS;
+		if (inject->ask)
+			inject->ask(inject->arg);
+	}
 	if (!r && !has_ended(tid))
 		return fail(-ETIME, "task %d: does not come back from a call for %d s", tid, INJECT_SECONDS);
 	if (r == tid && WIFSTOPPED(*status))
@@ -215,8 +222,9 @@ static int wait_for_stop(pid_t tid, int *status)
 }
 
 /* Runs it up to the beginning or the end of a call. Meanwhile it may report that its process is stopped. */
-static int run_to_call(pid_t tid)
+static int run_to_call(const struct inject *inject)
 {
+	pid_t tid = inject->tid;
 	int signal = 0, status;
 
 	for (;;) {
@@ -224,7 +232,7 @@ static int run_to_call(pid_t tid)
 
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
 			return fail(errno_or_eio(), "task %d: cannot be made to go on: %m", tid);
-		err = wait_for_stop(tid, &status);
+		err = wait_for_stop(inject, &status);
 		if (err)
 			return err;
 		event = status >> 16;
@@ -261,7 +269,7 @@ static int call_once(struct inject *inject, long nr, const uint64_t args[6], int
 		regs.rsp = inject->memory + STACK;
 	err = set_registers(inject->tid, &regs);
 	for (int i = 0; !err && i < 2; i++)
-		err = run_to_call(inject->tid);
+		err = run_to_call(inject);
 	if (!err)
 		err = get_registers(inject->tid, &regs);
 	if (err)
@@ -325,7 +333,7 @@ static int enter_stop(struct inject *inject)
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, inject->tid, NULL, NULL) || ptrace(PTRACE_CONT, inject->tid, NULL, NULL))
 		return fail(errno_or_eio(), "task %d: cannot be stopped where it was: %m", inject->tid);
-	return wait_for_stop(inject->tid, &status);
+	return wait_for_stop(inject, &status);
 }
 
 int inject_end(struct inject *inject)

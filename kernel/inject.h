@@ -24,7 +24,11 @@ struct inject {
 	struct inject_thread own;
 	uint64_t instruction; /* address of one that makes a system call */
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
+	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
+	void (*ask)(void *arg);
+	void *arg;
 };
+#define INJECT_ASK_SECONDS 0.1
 
 /* What a caller has of the task's memory: ioctls' arguments at its beginning, what they point to behind that. */
 #define INJECT_MEMORY 8192u

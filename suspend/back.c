@@ -353,7 +353,7 @@ static int take_process(struct cut *cut, struct process *process)
 	if (!err && record->head.nr_devices)
 		err = process_look(cut, process);
 	if (!err && process->kfd >= 0)
-		err = inject_look(process->pid, &process->inject);
+		err = still_look(cut, process);
 	if (!err && process->kfd >= 0 && record->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &record->head.thread);
 	return err;
@@ -505,6 +505,15 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	return err ? err : let_all_run(cut);
 }
 
+/* They stay suspended, or wherever they are. */
+static void stop_all_again(struct cut *cut)
+{
+	still_freeze(cut);
+	for (size_t i = 0; i < cut->nr; i++)
+		if (!cut->processes[i].has_ended)
+			record_write(&cut->processes[i].record);
+}
+
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret)
 {
@@ -519,7 +528,7 @@ int suspend_back(const struct suspend_target *target, unsigned int wait_seconds,
 	if (!err)
 		err = make_and_fill(&cut, &ret->times);
 	if (err)
-		still_freeze(&cut);
+		stop_all_again(&cut);
 	still_after(&cut, err);
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);

@@ -92,6 +92,7 @@ struct thawed {
 	char *path;
 	int watch;	  /* cgroup_watch(); -errno */
 	bool was_written; /* by somebody else, since it was thawed */
+	bool is_late;	  /* it was frozen while calls were made, and so by nobody of us */
 };
 
 /* All that one call is about. */
@@ -134,6 +135,8 @@ int record_set(struct process *process, enum phase phase);
 void thawed_done(struct thawed *thawed);
 /* When all are seized: they stay stopped when the tracer goes, and can make calls. */
 int still_for_calls(struct cut *cut);
+/* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
+int still_look(struct cut *cut, struct process *process);
 /* Freezes what can be frozen of processes that stay suspended; to be noted in their records. */
 void still_freeze(struct cut *cut);
 /* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are

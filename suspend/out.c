@@ -226,7 +226,7 @@ static int look_at_threads(struct cut *cut)
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (cut->processes[i].kfd >= 0)
-			err = inject_look(cut->processes[i].pid, &cut->processes[i].inject);
+			err = still_look(cut, &cut->processes[i]);
 	return err;
 }
 

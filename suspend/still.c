@@ -2,10 +2,10 @@
 /*
  * What keeps processes still while calls are injected, and when no tracer is there any more.
  *
- * While calls are injected: SIGSTOP. A frozen thread makes none, so that each cgroup above that is frozen is thawed for
- * that time. Afterwards both: SIGSTOP, and the freezer of the process' own cgroup where that has no process but those
- * of the cut. So neither the thaw of an engine, which freezes by a cgroup above, nor a stray SIGCONT lets a thread run
- * that has lost its memory.
+ * While calls are injected: SIGSTOP. A frozen thread makes none, so that each cgroup above that is frozen, or becomes
+ * so, is thawed for that time. Afterwards both: SIGSTOP, and the freezer of the process' own cgroup where that has no
+ * process but those of the cut. So neither the thaw of an engine, which freezes by a cgroup above, nor a stray SIGCONT
+ * lets a thread run that has lost its memory.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -31,18 +31,34 @@ void thawed_done(struct thawed *thawed)
 		close(thawed->watch);
 }
 
-static int note_thawed(struct cut *cut, const char *path)
+static struct thawed *find_thawed(const struct cut *cut, const char *path)
 {
-	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
-	int err = thawed.path ? array_add(cut->thawed, cut->nr_thawed, thawed) : -ENOMEM;
+	for (size_t i = 0; i < cut->nr_thawed; i++)
+		if (!strcmp(cut->thawed[i].path, path))
+			return &cut->thawed[i];
+	return NULL;
+}
 
+/* What was written before is of no account. */
+static int note_thawed(struct cut *cut, const char *path, bool is_late)
+{
+	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path), .is_late = is_late };
+	struct thawed *known = find_thawed(cut, path);
+	int err = thawed.path ? 0 : -ENOMEM;
+
+	if (!err && known) {
+		thawed_done(known);
+		*known = thawed;
+	} else if (!err) {
+		err = array_add(cut->thawed, cut->nr_thawed, thawed);
+	}
 	if (err)
 		thawed_done(&thawed);
 	return err;
 }
 
 /* The cgroup of a process and all above. */
-static int thaw(struct cut *cut, pid_t pid)
+static int thaw(struct cut *cut, pid_t pid, bool is_late)
 {
 	char path[PATH_MAX];
 	bool more = cgroup_of(pid, path);
@@ -52,11 +68,11 @@ static int thaw(struct cut *cut, pid_t pid)
 
 		if (!cgroup_is_frozen(path))
 			continue;
-		err = note_thawed(cut, path);
+		err = note_thawed(cut, path, is_late);
 		if (!err)
 			err = cgroup_freeze(path, false);
 		if (!err)
-			cgroup_was_written(cut->thawed[cut->nr_thawed - 1].watch); /* by this */
+			cgroup_was_written(find_thawed(cut, path)->watch); /* by this */
 		else
 			return fail(err,
 				    "pid %d: its cgroup %s is frozen and cannot be thawed, without which it makes no "
@@ -75,17 +91,35 @@ int still_for_calls(struct cut *cut)
 			kill(cut->processes[i].pid, SIGSTOP);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			err = thaw(cut, cut->processes[i].pid);
+			err = thaw(cut, cut->processes[i].pid, false);
 	return err;
 }
 
-/* Whether somebody else has it frozen still. */
-static bool is_thawed_for_now(const struct cut *cut, const char *path)
+/* The call that does not come back may be in a thread that is frozen. */
+static void thaw_late(void *arg)
 {
-	for (size_t i = 0; i < cut->nr_thawed; i++)
-		if (!strcmp(cut->thawed[i].path, path))
-			return !cut->thawed[i].was_written;
-	return false;
+	struct cut *cut = arg;
+
+	for (size_t i = 0; i < cut->nr; i++)
+		if (!cut->processes[i].has_ended)
+			thaw(cut, cut->processes[i].pid, true);
+}
+
+int still_look(struct cut *cut, struct process *process)
+{
+	int err = inject_look(process->pid, &process->inject);
+
+	process->inject.ask = thaw_late;
+	process->inject.arg = cut;
+	return err;
+}
+
+/* Whether somebody else has the process' own cgroup frozen still. */
+static bool is_thawed_for_now(const struct cut *cut, const char *path, const struct record_head *head)
+{
+	const struct thawed *thawed = find_thawed(cut, path);
+
+	return thawed && !thawed->was_written && (thawed->is_late || !head->is_frozen);
 }
 
 /* Without a cgroup of its own, SIGSTOP alone holds a process. */
@@ -99,7 +133,7 @@ void still_freeze(struct cut *cut)
 
 		if (cut->processes[i].has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
 			continue;
-		head->was_frozen = head->was_frozen || (is_thawed_for_now(cut, path) && !head->is_frozen);
+		head->was_frozen = head->was_frozen || is_thawed_for_now(cut, path, head);
 		head->is_frozen = !cgroup_freeze(path, true);
 	}
 }
@@ -124,7 +158,8 @@ void still_after(struct cut *cut, bool stay)
 		const struct thawed *thawed = &cut->thawed[i];
 		int err = 0;
 
-		if (!thawed->was_written && !cgroup_was_written(thawed->watch) && (stay || !is_ours(cut, thawed->path)))
+		if (!thawed->was_written && !cgroup_was_written(thawed->watch) &&
+		    (stay || thawed->is_late || !is_ours(cut, thawed->path)))
 			err = cgroup_freeze(thawed->path, true);
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));

@@ -355,6 +355,32 @@ TEST(arguments_go_to_the_task_and_come_back)
 	finish_task(pid);
 }
 
+static void count(void *arg)
+{
+	(*(int *)arg)++;
+}
+
+TEST(a_call_that_does_not_come_back_is_asked_after)
+{
+	pid_t pid = start_task(spin);
+	struct inject inject;
+	int nr = 0;
+	int64_t result;
+
+	assert_int_equal(seize(pid), 0);
+	assert_int_equal(inject_look(pid, &inject), 0);
+	inject.ask = count;
+	inject.arg = &nr;
+	assert_int_equal(inject_begin(&inject), 0);
+	nr = 0;
+	assert_int_equal(inject_call(&inject, SYS_poll, (const uint64_t[6]){ 0, 0, 1000 }, &result), 0);
+	assert_int_equal(result, 0);
+	assert_true(nr > 0);
+	assert_int_equal(inject_end(&inject), 0);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	finish_task(pid);
+}
+
 TEST(a_task_that_is_killed_meanwhile_is_said_to_have_ended)
 {
 	pid_t pid = start_task(spin);

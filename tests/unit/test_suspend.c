@@ -61,6 +61,7 @@ static struct model {
 	bool alone[MAX_BOS];
 	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
 	bool is_continued;				 /* while it is held */
+	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
 	unsigned int pauses;
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
@@ -644,6 +645,19 @@ int inject_put(const struct inject *inject, size_t at, const void *data, size_t 
 	return point();
 }
 
+/* An engine freezes the process in a call, which does not come back before it is thawed. */
+static void make_call(struct inject *inject)
+{
+	bool *frozen = &model->frozen[model->freezes_own];
+
+	if (!model->freezes_at || --model->freezes_at)
+		return;
+	*frozen = true;
+	inject->ask(inject->arg);
+	if (*frozen)
+		say_wrong("a call waits for whoever has frozen its process");
+}
+
 static struct mapping *find_mapping(uint64_t start)
 {
 	for (size_t i = 0; i < NR_VMAS; i++)
@@ -685,8 +699,8 @@ static int64_t map(const uint64_t args[6])
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
 {
-	(void)inject;
 	POINT();
+	make_call(inject);
 	if (!model->in_call)
 		say_wrong("a call without inject_begin()");
 	*ret = 0;
@@ -764,8 +778,8 @@ static int64_t set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, b
 
 int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
 {
-	(void)inject;
 	POINT();
+	make_call(inject);
 	assert_int_equal(fd, KFD);
 	if (!model->queues_stand)
 		say_wrong("buffers change while queues run");
@@ -1169,6 +1183,38 @@ TEST(an_engine_that_thaws_while_calls_are_made_is_not_overruled)
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
 		assert_false(model->frozen[0] || model->frozen[1]);
+	}
+}
+
+TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
+{
+	for (unsigned int own = 0; own < 2; own++) {
+		make_process();
+		model->has_cgroup = true;
+		model->freezes_own = own;
+		model->freezes_at = 5;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		expect_nothing_wrong(0);
+		assert_true(model->frozen[own] && model->frozen[1]);
+		assert_false(is_thawed());
+		model->frozen[own] = false;
+		assert_true(is_thawed());
+		model->freezes_at = 5;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_true(model->frozen[own] && !model->frozen[!own]);
+		/* While it is given back, and there is no room. */
+		model->frozen[own] = false;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		model->freezes_at = 5;
+		model->room = 20 * PAGE;
+		assert_int_equal(run(resume_once, 0, 0), 1);
+		expect_nothing_wrong(0);
+		assert_false(is_thawed());
+		model->frozen[own] = false;
+		assert_true(is_thawed());
+		model->room = 1 << 20;
+		complete(0);
 	}
 }
 
