@@ -146,7 +146,7 @@ int gcn_dispatch_start(struct gcn_dispatch *d, const struct gcn_packet *packet)
 
 /* ---- launch ---- */
 
-/* The user's registers, as the descriptor asks for them. Private memory is not there: its buffer is swizzled and empty. */
+/* The user's registers, as the descriptor asks for them. There is no private memory: its buffer is swizzled. */
 static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 {
 	const struct gcn_packet *p = &d->packet;

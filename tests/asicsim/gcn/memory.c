@@ -415,8 +415,8 @@ static struct buffer buffer_read(const struct gcn_wave *w, unsigned int s)
 }
 
 /*
- * How many bytes of an access at @offset are within the buffer: words that begin in it, whole ones. What is behind is not
- * written, and reads as 0. Buffers of records and those of the trap handler are not checked.
+ * How many bytes of an access at @offset are within the buffer: words that begin in it, whole ones. What is behind is
+ * not written, and reads as 0. Buffers of records and those of the trap handler are not checked.
  */
 static unsigned int within(const struct buffer *b, u64 offset, u32 scalar, unsigned int size)
 {
@@ -463,8 +463,7 @@ static bool buffer_form_is_known(const struct gcn_inst *i)
 {
 	bool to_lds = i->w[0] >> 16 & 1;
 
-	return (!to_lds || (i->op->kind == LOAD && i->op->size == 4)) && !(i->w[1] >> 23 & 1) &&
-	       i->op->kind < ATOMICS;
+	return (!to_lds || (i->op->kind == LOAD && i->op->size == 4)) && !(i->w[1] >> 23 & 1) && i->op->kind < ATOMICS;
 }
 
 void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
