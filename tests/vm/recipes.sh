@@ -25,6 +25,7 @@ USERLAND_PROGRAMS="libamdhip64-6,llama.cpp-tools,llama.cpp-examples,llama.cpp-te
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
+USERLAND_SLURM="slurmctld,slurmd,slurm-client,sudo,systemd-standalone-sysusers"
 
 PROGRAMS_DIR=$VM_DIR/../programs
 
@@ -37,9 +38,10 @@ recipe_userland() {
 		echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_PROGRAMS"
 		(cd "$PROGRAMS_DIR" && sha256sum -- drop-gpus write-model) ;;
 	engines) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_ENGINES" ;;
+	slurm) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_SLURM" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,${USERLAND_PLUGIN/%t64}" ;;
-	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines trixie bookworm"; return 1 ;;
+	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines slurm trixie bookworm"; return 1 ;;
 	esac
 }
 
