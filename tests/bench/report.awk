@@ -18,6 +18,11 @@ BEGIN {
 $1 == "machine" { criu = $2; kernel = $3; rate = $4; next }
 $1 == "overlap" { overlap[$2] = $3; overlap_ideal = $4 / rate; next }
 $1 == "warm" { warm[$2] = $3; warm_read[$2] = $4; next }
+$1 == "still" {
+	still[$2] = $3 / 1000 / (($5 > $6 ? $5 : $6) / rate)
+	still_rest[$2] = $4 / 1000
+	next
+}
 $1 == "submit" { submit[$2] = $3; next }
 $1 == "disk" { disk_alone[$2] = $3; next }
 
@@ -69,8 +74,8 @@ function write_json(	i, key) {
 }
 
 END {
-	if (nr != 14 || length(overlap) != 2 || length(warm) != 3 || length(submit) != 2) {
-		print "bench: " nr + length(overlap) + length(warm) + length(submit) " results of 21" >"/dev/stderr"
+	if (nr != 14 || length(overlap) != 2 || length(warm) != 3 || length(still) != 2 || length(submit) != 2) {
+		print "bench: " nr + length(overlap) + length(warm) + length(still) + length(submit) " results of 23" >"/dev/stderr"
 		exit 2
 	}
 	printf "Simulated GPUs and a disk of %.0f MB/s each, criu %s, Linux %s. The disk alone: %.1f written, %.1f read.\n",
@@ -98,6 +103,10 @@ END {
 	goal("restore: image in the page cache, time / that from the disk", warm["first"] / warm["cold"], 0.62, 2)
 	goal("restore: two from the page cache, bytes read / from the disk",
 		(warm_read["first"] + warm_read["second"]) / warm_read["cold"], 0.02, 3)
+	for (what in still) {
+		goal(what ": 2 GPUs in place, time of copies / max(copy, disk)", still[what], 1.05, 2)
+		printf "  %-58s %8.2f\n", what ": seconds beside copies, in which threads stand still", still_rest[what]
+	}
 	printf "  %-58s %8.1f  (what one slot in the list of a submission saves)\n",
 		"submission with a list of 128 MiB, time / with 8 MiB", submit[128] / submit[8]
 	write_json()
