@@ -137,7 +137,7 @@ void thawed_done(struct thawed *thawed);
 int still_for_calls(struct cut *cut);
 /* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
 int still_look(struct cut *cut, struct process *process);
-/* Freezes what can be frozen of processes that stay suspended; to be noted in their records. */
+/* Freezes what can be frozen of processes that stay suspended, and notes it in their records. */
 void still_freeze(struct cut *cut);
 /* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
  * suspended. */

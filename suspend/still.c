@@ -134,7 +134,9 @@ void still_freeze(struct cut *cut)
 		if (cut->processes[i].has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
 			continue;
 		head->was_frozen = head->was_frozen || is_thawed_for_now(cut, path, head);
-		head->is_frozen = !cgroup_freeze(path, true);
+		head->is_frozen = true;
+		/* Before it is so: whoever resumes the process after a kill has to know whose freeze that is. */
+		head->is_frozen = !record_write(&cut->processes[i].record) && !cgroup_freeze(path, true);
 	}
 }
 

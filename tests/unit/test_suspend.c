@@ -238,6 +238,7 @@ bool cgroup_is_frozen(const char *path)
 int cgroup_freeze(const char *path, bool freeze)
 {
 	*frozen_of(path) = freeze;
+	done();
 	return 0;
 }
 
@@ -1044,6 +1045,19 @@ TEST(a_command_that_dies_anywhere_loses_nothing)
 		died = run(resume_once, at, 0) < 0;
 		complete(at);
 		assert_true(died || at > 40);
+	}
+}
+
+/* Nobody else has frozen it. */
+TEST(a_cgroup_that_a_dead_command_has_frozen_is_thawed)
+{
+	for (unsigned int at = 1, died = 1; died; at++) {
+		make_process();
+		model->has_cgroup = true;
+		died = run(suspend_once, at, 0) < 0;
+		complete(at);
+		if (model->frozen[0] || model->frozen[1])
+			fail_msg("point %u: its cgroup stays frozen", at);
 	}
 }
 
