@@ -480,6 +480,7 @@ int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr
 	double began = monotonic_seconds();
 	int err = nr ? again_begin(&again) : 0;
 
+	(void)turn;
 	if (err || !nr)
 		return err;
 	err = make_all(&again, kfd);
