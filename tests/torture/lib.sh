@@ -142,6 +142,7 @@ no_guards() {
 nobody_stands_still() {
 	local pid
 	wait_until 10 no_guards || fail "a guard of a dump is left"
+	: >"$work/resume.out"
 	for pid in "${tree[@]}"; do
 		! alive "$pid" || "$top/build/amdgpu-checkpoint" resume "$pid" >"$work/resume.out" 2>&1 || true
 		! grep 'were stopped' "$work/resume.out" >/dev/null || fail "a dump has ended, and GPU queues stand still: $(<"$work/resume.out")"
