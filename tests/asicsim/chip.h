@@ -222,6 +222,8 @@ void code_done(void);
 bool ring_run(struct chip *chip, unsigned int engine);
 /* The ring is empty, and runs what comes from now on. */
 void ring_start(struct amdgpu_device *adev, unsigned int engine);
+/* Before its memory goes: nothing of it is looked at any more when this returns. */
+void ring_stop(struct amdgpu_device *adev, unsigned int engine);
 bool queue_run(struct chip *chip, struct chip_queue *q);
 bool aql_run(struct chip *chip, struct chip_queue *q);
 bool scheduler_run(struct chip *chip);

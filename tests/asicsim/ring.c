@@ -26,7 +26,7 @@ static int ring_step(struct sdma_run *run, struct chip_ring *r, u64 wptr)
 	return sdma_packet(run, dw, avail) ?: -EINVAL;
 }
 
-void ring_start(struct amdgpu_device *adev, unsigned int engine)
+static void begin_anew(struct amdgpu_device *adev, unsigned int engine, bool hung)
 {
 	struct chip *chip = chip_of(adev);
 
@@ -34,8 +34,18 @@ void ring_start(struct amdgpu_device *adev, unsigned int engine)
 		return;
 	mutex_lock(&chip->queue_lock);
 	chip->rings[engine].rptr = 0;
-	chip->rings[engine].hung = false;
+	chip->rings[engine].hung = hung;
 	mutex_unlock(&chip->queue_lock);
+}
+
+void ring_start(struct amdgpu_device *adev, unsigned int engine)
+{
+	begin_anew(adev, engine, false);
+}
+
+void ring_stop(struct amdgpu_device *adev, unsigned int engine)
+{
+	begin_anew(adev, engine, true);
 }
 
 bool ring_run(struct chip *chip, unsigned int engine)

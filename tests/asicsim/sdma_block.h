@@ -39,8 +39,10 @@ static int sw_fini(block_arg arg)
 {
 	struct amdgpu_device *adev = block_adev(arg);
 
-	for (unsigned int i = 0; i < adev->sdma.num_instances; i++)
+	for (unsigned int i = 0; i < adev->sdma.num_instances; i++) {
+		ring_stop(adev, i);
 		amdgpu_ring_fini(&adev->sdma.instance[i].ring);
+	}
 	kfree(adev->sdma.ip_dump);
 	return 0;
 }
