@@ -272,6 +272,16 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	return 0;
 }
 
+int proc_open(pid_t pid, const char *name, int flags)
+{
+	char path[48];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int proc_value(const char *path, const char *name, char *text, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");

@@ -238,6 +238,8 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret);
  */
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 
+/* Opens /proc/PID/NAME. An fd that the caller owns, or -errno. */
+int proc_open(pid_t pid, const char *name, int flags);
 /* What a file of /proc says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
 int proc_value(const char *path, const char *name, char *text, size_t size);
 /* The same of fdinfo of our own @fd. */

@@ -206,14 +206,11 @@ static void read_handler(pid_t pid, struct kfd_image *image, const struct topolo
 static int has_exception_address(pid_t pid, const struct queue_record *queue)
 {
 	struct kfd_context_save_area_header head;
-	_cleanup_close_ int memory = -1;
-	char path[32];
+	_cleanup_close_ int memory = proc_open(pid, "mem", O_RDONLY);
 	ssize_t got;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
-		return fail(-errno, "cannot open %s: %m", path);
+		return fail(memory, "cannot open /proc/%d/mem: %m", pid);
 	got = pread(memory, &head, sizeof(head), (off_t)queue->cwsr_address);
 	return got == sizeof(head) && head.err_payload_addr;
 }

@@ -107,19 +107,9 @@ static int write_all_pages(const struct task_memory *memory, FILE *maps, const s
 	return first_err;
 }
 
-static int open_of_task(pid_t pid, const char *name)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
-	_cleanup_close_ int pagemap = open_of_task(pid, "pagemap"), fd = open_of_task(pid, "maps");
+	_cleanup_close_ int pagemap = proc_open(pid, "pagemap", O_RDONLY), fd = proc_open(pid, "maps", O_RDONLY);
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
 	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 	_cleanup_free_ struct svm_range *sorted = malloc(nr * sizeof(*sorted) + 1);

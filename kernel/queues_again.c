@@ -429,17 +429,15 @@ static int find_kfd(struct again *again)
 
 static int again_begin(struct again *again)
 {
-	char path[32];
 	int err = find_kfd(again);
 
 	if (!err)
 		err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "/proc/%d/mem", again->pid);
-	again->memory = open(path, O_RDWR | O_CLOEXEC);
+	again->memory = proc_open(again->pid, "mem", O_RDWR);
 	if (again->memory < 0)
-		return fail(-errno, "cannot open %s: %m", path);
+		return fail(again->memory, "cannot open /proc/%d/mem: %m", again->pid);
 	again->before = calloc(again->nr, sizeof(*again->before));
 	return again->before ? 0 : -ENOMEM;
 }

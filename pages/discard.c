@@ -87,19 +87,17 @@ static int read_line(int memory, const char *line, struct discard *discard)
 
 static int read_tables(pid_t pid, struct discard *discard)
 {
+	_cleanup_close_ int memory = proc_open(pid, "mem", O_RDONLY), fd = proc_open(pid, "maps", O_RDONLY);
+	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 	_cleanup_free_ char *line = NULL;
-	_cleanup_close_ int memory = -1;
-	_cleanup_fclose_ FILE *maps = NULL;
-	char path[32];
 	size_t room = 0;
 	int err = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	memory = open(path, O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = memory < 0 ? NULL : fopen(path, "re");
+	if (memory < 0 || fd < 0)
+		return memory < 0 ? memory : fd;
 	if (!maps)
 		return -errno;
+	steal_fd(&fd);
 	while (!err && getline(&line, &room, maps) > 0)
 		err = read_line(memory, line, discard);
 	return err;

@@ -581,12 +581,18 @@ TEST(address_spaces_with_imports_are_not_asked_for)
 	assert_int_equal(nr_spaces, 0);
 }
 
-TEST(a_stranger_on_another_gpu_is_none)
+/* A stranger is a process of the KFD, and of it no more is known. */
+static void begin_kfd_user(void)
 {
 	begin();
 	add_bo();
 	add_handle();
 	stranger.is_in_kfd = true;
+}
+
+TEST(a_stranger_on_another_gpu_is_none)
+{
+	begin_kfd_user();
 	stranger.gpu_id = 0x2222;
 	assert_int_equal(check_handle(), 0);
 	stranger.gpu_id = 0x1111;
@@ -597,10 +603,7 @@ TEST(a_stranger_on_another_gpu_is_none)
 
 TEST(a_criu_that_waits_for_a_job_is_no_stranger)
 {
-	begin();
-	add_bo();
-	add_handle();
-	stranger.is_in_kfd = true;
+	begin_kfd_user();
 	stranger.gpu_id = 0x1111;
 	stranger.is_criu = true;
 	assert_int_equal(check_handle(), 0);
