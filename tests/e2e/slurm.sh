@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317
-# Helpers of the scenario with Slurm: a controller, a node and a user, set up by the files of docs/examples/slurm.
+# Helpers of the scenarios with Slurm: a controller, a node and a user, set up by the files of docs/examples/slurm.
 #
 # Sourced by a scenario after lib.sh.
 
@@ -9,17 +9,22 @@ address=10.9.9.1
 home=$work/home
 PATH=$PATH:/usr/sbin:/sbin
 
-# The machine gets an address, without which Slurm's names lead nowhere, and the user "u".
+# The machine gets an address, without which Slurm's names lead nowhere, and the user "u"; the scenario before may have done so.
 slurm_prepare() {
-	ip tuntap add t0 mode tun
-	ip addr add "$address/24" dev t0
+	[ -e /sys/class/net/t0 ] || ip tuntap add t0 mode tun
+	ip addr replace "$address/24" dev t0
 	ip link set t0 up
 	printf '127.0.0.1 localhost\n%s %s\n' "$address" "$(hostname)" >/etc/hosts
+	sed -i '/^\(u\|criu\):/d' /etc/passwd /etc/group /etc/shadow
+	# sudo asks whether the account is valid.
+	echo 'u:*:20000::::::' >>/etc/shadow
 	echo "u:x:2000:2000::$home:/bin/bash" >>/etc/passwd
 	printf 'u:x:2000:\ncriu:x:2001:u\n' >>/etc/group
 	mkdir -p /etc/slurm "$home"
 	chown 2000:2000 "$home"
-	chmod 755 /tmp/e2e "$work"
+	chmod 755 /tmp/e2e
+	# The jobs write their output here, where it is kept when the scenario fails.
+	chmod 1777 "$work"
 	head -c 1024 /dev/urandom >/etc/slurm/slurm.key
 	chmod 600 /etc/slurm/slurm.key
 	printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n' >/etc/slurm/cgroup.conf
@@ -79,7 +84,7 @@ no_process_named() {
 
 # submit ARG...: as the user; sets id
 submit() {
-	id=$(cd "$home" && runuser -u u -- sbatch --parsable -o "slurm-%j.out" "$@") || fail "sbatch $*: $id"
+	id=$(cd "$home" && runuser -u u -- sbatch --parsable -o "$work/slurm-%j.out" "$@") || fail "sbatch $*: $id"
 }
 
 # job_state ID: RUNNING, SUSPENDED, ...
@@ -102,7 +107,7 @@ computes() {
 
 # expect_computes FILE: a job with this state file does
 expect_computes() {
-	wait_until 240 computes "$1" || fail "${1##*/} does not compute: $(squeue -h -o '%i %P %T %r' | tr '\n' ';') $(tail -n 3 "$home"/slurm-*.out)"
+	wait_until 240 computes "$1" || fail "${1##*/} does not compute: $(squeue -h -o '%i %P %T %r' | tr '\n' ';') $(tail -n 3 "$work"/slurm-*.out)"
 }
 
 # job_take FILE: from now on that is the scenario's job

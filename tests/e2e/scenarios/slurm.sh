@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317
-# Slurm with the files of docs/examples/slurm: jobs that are preempted are suspended in place, or dumped, requeued and restored elsewhere
+# Slurm with the files of docs/examples/slurm: jobs that are preempted are suspended in place
 # gpus: 1xmi100-256m
 # userland: slurm
 # host: changed, by Slurm's daemons
@@ -82,50 +82,4 @@ wait_until 60 nothing_kept || fail "of a job that was cancelled there is still s
 expect_no_objects
 kill "$follow"
 wait "$follow" || fail "follow ended with status $?: $(tail -n 2 "$work/follow.out")"
-slurm_stop
-
-# Dumped, and restored on the other GPU.
-machine_load 2xmi100
-slurm_start requeue gpu:2
-install -m 755 "$examples/job-criu" /usr/local/sbin/
-install -m 440 "$examples/job-criu.sudoers" /etc/sudoers.d/job-criu
-install -m 755 "$examples/requeue-job.sh" "$home/"
-
-# comes_back GENERATION: the low job is started again, and goes on behind that
-comes_back() {
-	scontrol update "job=$low" starttime=now
-	wait_until 240 state_above "$job" generation "$1" || fail "the job does not come back: $(tail -n 3 "$home/slurm-$low.out")"
-	expect_right
-}
-
-submit --gres=gpu:1 ./requeue-job.sh "$gpujob" --state "$home/requeued" --vram 64M
-low=$id
-job_take "$home/requeued"
-expect_right
-
-# Preempted, by one that wants both GPUs.
-generation=$(state_get "$job" generation)
-submit -p high -c 2 --gres=gpu:2 --wrap "$gpujob --state $home/high --vram 1M"
-expect_computes "$home/high"
-expect_gone
-expect_job "$low" PENDING
-ends_right "$home/high"
-rm "$home/high"
-comes_back "$generation"
-
-# Told to go by its user; its GPU is another's when it starts again.
-minor=$(render_minors "${job_pids[0]}")
-generation=$(state_get "$job" generation)
-scancel --batch --signal=USR1 "$low"
-expect_gone
-expect_job "$low" PENDING
-submit -p high --gres=gpu:1 --wrap "$gpujob --state $home/high --vram 1M"
-expect_computes "$home/high"
-[ "$(render_minors "$(state_get "$home/high" pid)")" = "$minor" ] || fail "the other job did not get the GPU of the first one"
-comes_back "$generation"
-[ "$(render_minors "${job_pids[0]}")" != "$minor" ] || fail "the job is on the GPU that another one has"
-ends_right "$home/high"
-ends_right "$home/requeued"
-expect_job "$low" COMPLETED
-[ -z "$(ls /var/lib/job-criu/2000)" ] || fail "images of a job that has ended are left"
 slurm_stop
