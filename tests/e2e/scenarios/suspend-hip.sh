@@ -5,7 +5,7 @@
 # userland: hip
 # needs: build/interop/rocm/version, interop
 # tier: all
-# seconds: 600
+# seconds: 900
 # memory: 4096
 
 # again TIMES: the job with its kernels, suspended and resumed so often
@@ -28,7 +28,7 @@ again 10
 job_end
 
 export LD_LIBRARY_PATH=$top/build/interop/rocm/usr/lib/x86_64-linux-gnu
-again 3
+again 2
 [[ $(state_get "$job" hip) == 702* ]] || fail "the job does not use HIP 7.2, but $(state_get "$job" hip)"
 job_end
 unset LD_LIBRARY_PATH
