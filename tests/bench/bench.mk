@@ -52,15 +52,18 @@ bench-native: $(CONTENT_BENCH)
 
 -include $(wildcard $(BUILD)/bench/*.d)
 
-# Bars from the tables of README.md here; rates over time where "make bench" has left them.
+# Bars from the tables of README.md here, rates and phases from tests/bench/figures, which "make bench-pictures" measures again.
 PICTURES := docs/img
 pictures:
 	mkdir -p $(PICTURES)
 	for what in dump restore; do awk -v section="bench-peer: against" -v what=$$what \
 		-v title="seconds of a $$what, GPU and disk at 20 MB/s each" -f tests/bench/bars.awk tests/bench/README.md \
-		>$(PICTURES)/peer-$$what.svg || exit 1; done
+		>$(PICTURES)/peer-$$what.svg && awk -v name="a $$what of two GPUs" -v limit=20 -f tests/bench/plot.awk \
+		tests/bench/figures/$$what.rates >$(PICTURES)/rates-$$what.svg && awk -v title="what a $$what does when" \
+		-f tests/bench/spans.awk tests/bench/figures/$$what.phases >$(PICTURES)/phases-$$what.svg || exit 1; done
 	awk -v section="bench-ranks: time" -v what=ranks -v title="time by number of processes, relative to one process" \
 		-f tests/bench/bars.awk tests/bench/README.md >$(PICTURES)/ranks.svg
-	for what in dump restore; do [ ! -e $(BUILD)/bench/two-gpus-$$what.svg ] || \
-		cp $(BUILD)/bench/two-gpus-$$what.svg $(PICTURES)/; done
-.PHONY: pictures
+bench-pictures: setup
+	@$(MAKE) --no-print-directory -s bench-build
+	@tests/bench/machine --pictures --divide 4 --rate 20
+.PHONY: pictures bench-pictures

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # An SVG of what engines and disk did over time, from the samples of watch.c, with colours for light and dark pages.
-#     -v name=TITLE -v limit=MB/s
+#     -v name=TITLE -v limit=MB/s; a line "# WORDS" in the samples adds words to the title
+
+/^#/ { name = name " (" substr($0, 3) ")"; next }
 
 { t[++n] = $1; engine[n] = $2; disk[n] = $3 }
 
@@ -35,19 +37,19 @@ function line(color, nr, at, speeds,	i) {
 }
 
 END {
-	left = 60; top = 40; width = 700; height = 240
+	left = 60; top = 56; width = 700; height = 240
 	end = t[n] > 0 ? t[n] : 1
 	scale = limit * 1.5
 	nr_engine = points(engine, engine_at, engine_speeds)
 	nr_disk = points(disk, disk_at, disk_speeds)
 	step = end > 40 ? 10 : end > 16 ? 5 : 1
-	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"330\" font-family=\"sans-serif\" " \
+	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 330\" width=\"800\" font-family=\"sans-serif\" " \
 		"font-size=\"12\">\n<style>.black{fill:#24292f}.gpu{fill:#c03000;stroke:#c03000}.disk{fill:#0050b0;stroke:#0050b0}" \
 		"polyline.line{fill:none;stroke-width:2}text.gpu,text.disk{stroke:none}@media(prefers-color-scheme:dark){.black{fill:#e6edf3}" \
 		".gpu{fill:#ff8050;stroke:#ff8050}.disk{fill:#58a6ff;stroke:#58a6ff}polyline.line{fill:none}text.gpu,text.disk{stroke:none}}</style>\n"
 	text(left, 22, "start", "black", "Simulated hardware: " name ", MB/s over seconds")
-	text(left + width - 130, 22, "end", "gpu", "copied by the GPUs")
-	text(left + width, 22, "end", "disk", "disk transfers")
+	text(left + width - 130, 38, "end", "gpu", "copied by the GPUs")
+	text(left + width, 38, "end", "disk", "disk transfers")
 	for (speed = 0; speed <= scale; speed += limit / 2) {
 		printf "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#888\" stroke-opacity=\"0.4\"/>\n", left, left + width, y(speed),
 			y(speed)
