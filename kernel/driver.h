@@ -74,6 +74,7 @@ static inline bool driver_waits_for_pages(const struct driver_release *driver)
 enum limit {
 	LIMIT_NONE, /* nothing is known against it */
 	LIMIT_BUSY, /* of limits_of_gpu(): a dump is refused while a kernel runs there */
+	LIMIT_UNCLEAR, /* of limits_of_gpu(): LIMIT_BUSY or LIMIT_LOSS, by what this driver of a distribution saves */
 	LIMIT_LOSS, /* the restored process would lack something: KFD_RESTORABLE_CHECK=0 accepts that */
 	LIMIT_HARM, /* RESTORE would harm the kernel, or there is no way at all: never tried */
 };

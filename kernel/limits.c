@@ -122,11 +122,10 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 /* A control stack of MI300X. It fills from its end. */
 #define ROCM_STACK 0x3000u
 
-enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
-			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+/* Of a queue whose state has @nr_mqds parts. */
+static enum limit limits_of_saved(uint32_t nr_mqds, const struct topology_node *gpu, const struct topology *machine,
+				  const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
-	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
-	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
 	struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
 		.format = QUEUE_FORMAT_AQL,
@@ -143,6 +142,20 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 
 	record.mqd_stack_offset = 0;
 	return limit || !limits_of_queue(&record, gpu, machine, driver, why) ? limit : LIMIT_BUSY;
+}
+
+enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
+			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+{
+	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
+	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
+	enum limit limit = limits_of_saved(nr_mqds, gpu, machine, driver, why);
+
+	if (limit != LIMIT_LOSS || nr_xcc <= nr_mqds || !driver_may_be_any(driver))
+		return limit;
+	snprintf(why, LIMITS_TEXT_MAX, "the release does not tell whether this driver saves the state of all %" PRIu64 " XCCs: a dump "
+		 "finds out, and is refused if not, or while a kernel runs", nr_xcc);
+	return LIMIT_UNCLEAR;
 }
 
 /* What to do about a queue that would be lost. One that does harm is always refused. */

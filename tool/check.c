@@ -236,7 +236,7 @@ static void check_task_queues(struct check *c, const struct task *task)
 			usage[i].has_queues ? limits_of_gpu(node, c->machine, &c->driver, why) : LIMIT_NONE;
 
 		if (limit)
-			print_point(limit == LIMIT_BUSY || (limit == LIMIT_LOSS && c->try) ? POINT_WARNING : POINT_PROBLEM, task->name,
+			print_point(limit < LIMIT_LOSS || (limit == LIMIT_LOSS && c->try) ? POINT_WARNING : POINT_PROBLEM, task->name,
 				    "See KERNELS in criu-plugin-amdgpu(1)", "has queues on gpu %#x, %s%s: %s",
 				    topology_gpu_id(node), c->driver.text,
 				    limit == LIMIT_BUSY ? ", refused while they run a kernel" : "", why);
@@ -356,12 +356,11 @@ static int look_at_machine(struct check *c)
 
 static int check_tree(struct check *c, const char *images_dir)
 {
-	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18);
 	int status;
 
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
+	check_driver(&c->driver);
 	check_permissions();
 	status = check_tasks(c);
 	if (images_dir)

@@ -215,7 +215,7 @@ static const char *advice_for(int error)
 	return "Look for messages of amdgpu in the kernel's log";
 }
 
-static void check_driver(const struct driver_release *driver)
+void check_driver(const struct driver_release *driver)
 {
 	int fd = kfd_open(), err = fd < 0 ? fd : kfd_check_version(fd);
 
@@ -244,7 +244,7 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		snprintf(xccs, sizeof(xccs), ", %" PRIu64 " XCCs", nr_xcc);
 	if (usage->vram_known)
 		snprintf(free_text, sizeof(free_text), ", of which %" PRIu64 " MiB are free", usage->vram_free >> 20);
-	print_point(limit > LIMIT_BUSY ? POINT_PROBLEM : limit ? POINT_WARNING : POINT_OK, name, advice,
+	print_point(limit >= LIMIT_LOSS ? POINT_PROBLEM : limit ? POINT_WARNING : POINT_OK, name, advice,
 		    "%s (%s%s), renderD%" PRIu64 ", %s, %" PRIu64 " MiB VRAM%s%s; %s%s%s",
 		    product_text(node, product), gfx_text(node, gfx), xccs,
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,

@@ -104,7 +104,16 @@ static const char *cell(const struct product *product, const char *release, bool
 		errx(1, "%s: no release", release);
 	limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
 	topology_free(topology);
-	return limit == LIMIT_NONE ? "yes" : limit == LIMIT_BUSY ? "idle" : "no";
+	switch (limit) {
+	case LIMIT_NONE:
+		return "yes";
+	case LIMIT_BUSY:
+		return "idle";
+	case LIMIT_UNCLEAR:
+		return "idle or no";
+	default:
+		return "no";
+	}
 }
 
 static const char *cell_of_row(const struct row *row, const struct product *product)

@@ -398,6 +398,26 @@ TEST(a_gpu_is_limited_to_idle_queues_where_others_are_refused)
 	assert_int_equal(gpu_limit(90402, 6, "6.18.4", true), LIMIT_BUSY);
 }
 
+/* RHEL's drivers are of later releases than their kernels: CHECKPOINT's answer decides in a dump, and a doctor has none. */
+TEST(what_a_distribution_s_driver_saves_is_unclear_until_it_has_saved)
+{
+	static const char *const releases[] = { "5.14.0-503.el9.x86_64", "6.12.0-55.el10.x86_64", "6.8.0-90-generic" };
+	struct queue_record every = queue(QUEUE_TYPE_COMPUTE, 8 * MQD);
+
+	every.ctl_stack_size = 8 * 0x3000;
+	every.mqd_stack_size = every.mqd_stack_offset = every.mqd_wave_offset = 0x3000;
+	for (size_t i = 0; i < ARRAY_SIZE(releases); i++) {
+		assert_int_equal(gpu_limit(90402, 8, releases[i], false), LIMIT_UNCLEAR);
+		assert_int_equal(gpu_limit(90402, 6, releases[i], false), LIMIT_UNCLEAR);
+		assert_int_equal(gpu_limit(90008, 1, releases[i], false), LIMIT_NONE);
+		assert_int_equal(gpu_limit(110000, 1, releases[i], false), LIMIT_BUSY);
+		assert_int_equal(gpu_limit(120000, 1, releases[i], false), LIMIT_HARM);
+		assert_false(limited(90402, 8, releases[i], every));
+		assert_true(limited(90402, 8, releases[i], queue(QUEUE_TYPE_COMPUTE, MQD)));
+	}
+	assert_int_equal(gpu_limit(90402, 8, "6.12.111", false), LIMIT_LOSS);
+}
+
 /* What README and the man page say of MI300X and MI300A, with eight and with six XCCs. */
 TEST(eight_xccs_leave_no_room_for_a_wave_and_six_leave_some)
 {
