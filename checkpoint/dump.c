@@ -88,7 +88,7 @@ static void process_let_go(struct process *process)
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries it anew)\n", pid,
+		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries again)\n", pid,
 		       strerror(-err), pid);
 		/* criu does not ask whether this worked, and would report success. */
 		criu_fail_at_exit(pid);
@@ -211,7 +211,7 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 		process->paused = ret && !found;
 		if (!process->paused)
 			continue;
-		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-checkpoint resume %d\" tries it anew)",
+		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-checkpoint resume %d\" tries again)",
 			   process->file->pid, process->file->pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)
@@ -728,7 +728,7 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 		err = dmabuf_image_write(id, &image);
 		return err ? err : 1;
 	}
-	return fail(-EOPNOTSUPP, "a process among those being dumped, which have AMD GPUs, has %s open: that cannot be "
+	return fail(-EOPNOTSUPP, "a process of the dump, which has AMD GPUs, has %s open: that cannot be "
 		    "saved%s", kind, task_file_is_dmabuf(kind) ? " (it is of another driver, such as udmabuf, or the "
 		    "kernel is older than Linux 6.8)" : "");
 }

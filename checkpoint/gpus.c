@@ -198,7 +198,7 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 			continue;
 		return fail(-ENOSPC, "gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB "
 			    "in the image: end what else uses it, or choose another GPU by KFD_DEVICE_MAP "
-			    "(KFD_VRAM_SIZE_CHECK=0 tries it all the same)", gpu->actual_id, MIB(gpu->vram_free),
+			    "(KFD_VRAM_SIZE_CHECK=0 tries it anyway)", gpu->actual_id, MIB(gpu->vram_free),
 			    gpu->user_id, MIB(needed));
 	}
 	return 0;

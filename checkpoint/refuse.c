@@ -35,7 +35,7 @@ static int refuse_owner(pid_t pid, const struct kfd_state *state)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
 		    "a higher pid: criu would restore the GPU state in the wrong process (close the file in the former, or "
-		    "start the job anew)", pid, own, state->pid);
+		    "restart the job)", pid, own, state->pid);
 }
 
 /* A newly opened render file already has memory of the driver's: compared with that, not with 0. */
@@ -119,7 +119,7 @@ static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_stat
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save "
 		    "buffers of a process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 "
-		    "tries it all the same)", pid, state->nr_devices, nr);
+		    "tries it anyway)", pid, state->nr_devices, nr);
 }
 
 static int refuse_buffers(pid_t pid, const struct kfd_state *state)
@@ -131,7 +131,7 @@ static int refuse_buffers(pid_t pid, const struct kfd_state *state)
 	if (fd < 0)
 		return fd;
 	return fail(-EOPNOTSUPP, "pid %d: has no buffers on its GPUs, and this kernel does not restore such a process "
-		    "(Linux 6.18 does, and some before it; KFD_RESTORABLE_CHECK=0 dumps it all the same)", pid);
+		    "(Linux 6.18 does, and some before it; KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid);
 }
 
 /* The task itself makes the ioctl at restore. */
@@ -141,7 +141,7 @@ static int check_user_ns(pid_t pid)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: is in a user namespace, where the kernel does not restore GPU state: "
 		    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 "
-		    "dumps it all the same)", pid);
+		    "dumps it anyway)", pid);
 }
 
 int refuse_context(pid_t pid)

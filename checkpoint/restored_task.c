@@ -85,7 +85,7 @@ static int check_same_process(const struct kfd_image *image)
 {
 	if (image->state.pid == (uint32_t)getpid())
 		return 0;
-	return fail(-EBADMSG, "the GPU state is of pid %u, and criu restores it in pid %d, which has the same file",
+	return fail(-EBADMSG, "the GPU state belongs to pid %u, and criu restores it in pid %d, which shares the file",
 		    image->state.pid, getpid());
 }
 
@@ -109,7 +109,7 @@ static int check_ids(const struct restored_task *task)
 		if (gpu->user_id != gpu->actual_id)
 			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel "
 				    "confuses the two ids when the program exports or imports buffers; choose the GPU "
-				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it all the same)",
+				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it anyway)",
 				    task->image->state.pid, gpu->user_id, gpu->actual_id);
 	}
 	return 0;

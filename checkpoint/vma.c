@@ -69,7 +69,7 @@ static int check_whole(pid_t pid, const struct device_vma *vma)
 		whole = (kfd_mmap_type(vma->offset) == KFD_MMAP_TYPE_MMIO ? 1 : VMA_DOORBELL_PAGES) * page;
 	if (!from && length == whole)
 		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is not whole: %" PRIu64 " bytes from %#"
+	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is incomplete: %" PRIu64 " bytes from %#"
 		    PRIx64 " on, and the kernel maps %" PRIu64 " from 0 on (a part was unmapped, or has another "
 		    "protection)", pid, vma->start, length, from, whole);
 }

@@ -331,7 +331,7 @@ bool kfd_restores_without_bos(int fd)
 static const char *restore_hint(int err)
 {
 	if (err == -EBUSY)
-		return " (another process holds an SDMA queue that it had: end that one, or choose another GPU by "
+		return " (another process holds an SDMA queue that this one had: end that one, or choose another GPU by "
 		       "KFD_DEVICE_MAP)";
 	/* On gfx94x and later, releases give every second SDMA engine other doorbells. */
 	if (err == -EINVAL)

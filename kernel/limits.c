@@ -175,7 +175,7 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 	}
 	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid,
 		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why,
-		    limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it all the same)");
+		    limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it anyway)");
 }
 
 static int find_queue_limit(pid_t pid, const struct kfd_state *state, const struct topology *machine,

@@ -110,7 +110,7 @@ int sdma_slots_take(int kfd, const struct mes_queue *queues, size_t nr, struct s
 		err = take(slots, &queues[i]);
 		if (err == -EBUSY)
 			return fail(err,
-				    "queue %u on gpu %#x: another process holds an SDMA queue that it had: end that "
+				    "queue %u on gpu %#x: another process holds an SDMA queue that this one had: end that "
 				    "one, or choose another GPU by KFD_DEVICE_MAP",
 				    queues[i].number, queues[i].gpu_id);
 		if (err)

@@ -233,7 +233,7 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		      const char *why)
 {
 	const char *advice = limit == LIMIT_LOSS ?
-				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it all the same" :
+				     "See KERNELS in criu-plugin-amdgpu(1); KFD_RESTORABLE_CHECK=0 tries it anyway" :
 				     "See KERNELS in criu-plugin-amdgpu(1)";
 	char name[32], product[PRODUCT_TEXT_MAX], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	char xccs[32] = "";

@@ -447,7 +447,7 @@ TEST(fields_of_a_later_version_are_refused_wherever_they_are)
 			};
 
 			assert_int_equal(unpack_with_field(msg, parts[i], tag), tag == 99 ? 0 : -EOPNOTSUPP);
-			assert_true(tag == 99 || strstr(log_text, "has what version 0.1 of the plugin saves and version "));
+			assert_true(tag == 99 || strstr(log_text, "was written by version 0.1 of the plugin, and version "));
 		}
 }
 
@@ -460,7 +460,7 @@ TEST(fields_of_a_later_version_are_refused_of_an_unknown_writer)
 	seal(later, sizeof(later));
 	log_clear();
 	assert_int_equal(render_image_unpack("later", later, sizeof(later), &back), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "has what version (not said) of the plugin saves"));
+	assert_non_null(strstr(log_text, "was written by version (unknown) of the plugin"));
 	log_clear();
 	assert_int_equal(render_image_unpack("later", later, 6, &back), -EBADMSG);
 	assert_non_null(strstr(log_text, "is damaged: it has no CRC-32C of itself"));

@@ -690,7 +690,7 @@ AGAIN(an_sdma_queue_that_somebody_else_has_is_told)
 
 	is_others[0] = true;
 	assert_int_equal(make_again(&queue, 1), -EBUSY);
-	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234: another process holds an SDMA queue that it had"));
+	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234: another process holds an SDMA queue that this one had"));
 	assert_int_equal(nr_created, 0);
 }
 

@@ -219,7 +219,7 @@ TEST(kfd_mappings_that_are_not_whole_are_refused)
 {
 	assert_int_equal(save_one(DOORBELL(GPU_A), 2), 0);
 	assert_int_equal(save_one(DOORBELL(GPU_A), 1), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "mapping at 0x7000000 of /dev/kfd is not whole: 4096 bytes from 0 on"));
+	assert_non_null(strstr(log_text, "mapping at 0x7000000 of /dev/kfd is incomplete: 4096 bytes from 0 on"));
 	assert_int_equal(save_one(DOORBELL(GPU_A) + PAGE, 1), -EOPNOTSUPP);
 	assert_int_equal(save_one(DOORBELL(GPU_A) + PAGE, 2), -EOPNOTSUPP);
 	assert_int_equal(save_one(MMIO(GPU_B), 1), 0);

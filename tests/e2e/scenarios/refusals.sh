@@ -17,7 +17,7 @@ refuses() {
 }
 
 refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra lent
-refuses 'of /dev/kfd is not whole: 4096 bytes from ' --extra bells
+refuses 'of /dev/kfd is incomplete: 4096 bytes from ' --extra bells
 refuses 'a file of /dev/kfd is under way in a message' --extra flight
 refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 1 contexts, 0 syncobjs' --extra drawing
 refuses 'renderD.* does not begin where its buffer does' --extra hole
