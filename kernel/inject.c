@@ -10,7 +10,7 @@
  * | before inject_begin()      | with all that is its own                         | nothing to do                  |
  * | signals blocked            | the same, and takes no signal                    | the mask is put back           |
  * | before, in or after a call | at the instruction or behind it; the call is     | the registers are put back;    |
- * |                            | made as a whole, or not at all                   | the stack pointer tells memory |
+ * |                            | made as a whole, or not at all                   | they tell where the memory is  |
  * | registers put back         | with its own registers, and takes no signal      | the mask is put back           |
  * | after inject_end()         | with all that is its own                         | nothing to do                  |
  *
@@ -163,13 +163,29 @@ int inject_look(pid_t tid, struct inject *ret)
 	return err ? err : find_instruction(tid, &ret->instruction);
 }
 
+/*
+ * The memory of a thread that is at a call, or behind one. The call that maps it and the one that unmaps it have the
+ * thread's own stack pointer: then it is what the first has returned, or what the second was to unmap.
+ */
+static uint64_t find_memory(const struct inject *inject, const struct inject_thread *own)
+{
+	const struct user_regs_struct *now = &inject->own.regs;
+	bool is_made = now->rip != inject->instruction;
+
+	if (now->rsp != own->regs.rsp)
+		return now->rsp - STACK;
+	if (is_made)
+		return now->orig_rax == SYS_mmap && (int64_t)now->rax > 0 ? now->rax : 0;
+	return now->rax == SYS_munmap ? now->rdi : 0;
+}
+
 bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 {
 	const struct user_regs_struct *now = &inject->own.regs;
 	bool is_in_call = now->rip == inject->instruction || now->rip == inject->instruction + 2;
 
-	if (is_in_call && now->rsp != own->regs.rsp)
-		inject->memory = now->rsp - STACK;
+	if (is_in_call)
+		inject->memory = find_memory(inject, own);
 	if (!is_in_call && inject->own.blocked != ALL_SIGNALS)
 		return false;
 	inject->own = *own;

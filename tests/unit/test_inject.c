@@ -272,15 +272,36 @@ TEST(a_task_need_not_be_stopped_when_nobody_dies)
 	}
 }
 
+#define MAPS_SIZE 65536
+
+static void maps_read(pid_t pid, char maps[MAPS_SIZE])
+{
+	char path[64];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	n = fread(maps, 1, MAPS_SIZE - 1, f);
+	assert_true(feof(f));
+	maps[n] = 0;
+	fclose(f);
+}
+
 static void try_death(int (*task)(void), unsigned int at, bool before, bool *ret_died)
 {
+	static char maps[MAPS_SIZE], now[MAPS_SIZE];
 	pid_t pid = start_task(task);
 
 	stop_task(pid);
+	maps_read(pid, maps);
 	*ret_died = end_tracer(start_tracer(pid, at, before, 2));
 	expect_stopped(pid);
 	assert_false(end_tracer(start_tracer(pid, 0, false, 2)));
 	expect_stopped(pid);
+	maps_read(pid, now);
+	assert_string_equal(now, maps);
 	finish_task(pid);
 }
 
