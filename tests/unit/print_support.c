@@ -7,12 +7,13 @@
 
 #include "kernel/driver.h"
 #include "log_stub.h"
+#include "machine_text.h"
 
 #define MAX_RELEASES 8
 
 struct product {
 	const char *name;
-	uint64_t gfx, nr_xcc;
+	unsigned int gfx, nr_xcc;
 	bool is_partition;
 };
 
@@ -72,24 +73,11 @@ static const struct row rows[] = {
 	{ "AMD's driver 6.18, 6.19 (31.10 to 31.40)", true, true, { "6.18.4", "6.19.4", "6.19.14.31400000" } },
 };
 
+/* Partitions are functions of one device. */
 static struct topology *machine(const struct product *product)
 {
-	struct topology *topology = topology_new();
-	struct topology_node *node;
-
-	for (uint32_t i = 0; topology && i < (product->is_partition ? 2u : 1u); i++) {
-		if (topology_add_node(topology, i + 1, &node))
-			err(1, "no memory");
-		topology_node_set(node, TOPOLOGY_GPU_ID, 0x1000 + i);
-		topology_node_set(node, TOPOLOGY_SIMD_COUNT, 480);
-		topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, product->gfx);
-		topology_node_set(node, TOPOLOGY_NUM_XCC, product->nr_xcc);
-		/* Partitions are functions of one device. */
-		topology_node_set(node, TOPOLOGY_LOCATION_ID, 0x100);
-	}
-	if (!topology || topology_finish(topology))
-		errx(1, "no topology");
-	return topology;
+	return machine_of(0x1000, "%d gfx_target_version=%u num_xcc=%u location_id=0x100",
+			  product->is_partition ? 2 : 1, product->gfx, product->nr_xcc);
 }
 
 static const char *cell(const struct product *product, const char *release, bool dkms)
@@ -102,7 +90,7 @@ static const char *cell(const struct product *product, const char *release, bool
 	snprintf(driver.text, sizeof(driver.text), "%s", release);
 	if (sscanf(release, "%d.%d.%d", &driver.major, &driver.minor, &driver.patch) < 2)
 		errx(1, "%s: no release", release);
-	limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
+	limit = limits_of_gpu(topology->nodes[GPU_NODE], topology, &driver, why);
 	topology_free(topology);
 	switch (limit) {
 	case LIMIT_NONE:

@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/driver.h"
+#include "machine_text.h"
 #include "records_fixture.h"
 
 #define GPU	   0x9e41u /* as the machine calls it */
@@ -17,19 +18,9 @@
 static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
 static struct fixture_records given;
 
-static struct topology *gpu(uint32_t id, uint64_t nr_xcc)
+static struct topology *gpu(uint32_t id, unsigned int nr_xcc)
 {
-	struct topology *topology = topology_new();
-	struct topology_node *node;
-
-	assert_non_null(topology);
-	assert_int_equal(topology_add_node(topology, 1, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, id), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 1216), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, 90402), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_NUM_XCC, nr_xcc), 0);
-	assert_int_equal(topology_finish(topology), 0);
-	return topology;
+	return machine_of(id, "1 gfx_target_version=90402 num_xcc=%u", nr_xcc);
 }
 
 static struct queue_record compute(uint32_t nr_xcc, uint32_t offset)
@@ -100,7 +91,7 @@ static const uint8_t *expect_queue(const uint8_t *at, const uint8_t *was, uint32
 	return stack + stacks;
 }
 
-static void fold(struct kfd_state *state, uint64_t nr_xcc)
+static void fold(struct kfd_state *state, unsigned int nr_xcc)
 {
 	struct topology *machine = gpu(GPU, nr_xcc);
 
@@ -151,7 +142,7 @@ TEST(waves_stay_where_they_leave_room)
 	fold_two_queues(6, STACK - 8);
 }
 
-static void expect_same(const struct queue_record *record, uint64_t nr_xcc)
+static void expect_same(const struct queue_record *record, unsigned int nr_xcc)
 {
 	struct kfd_state state;
 

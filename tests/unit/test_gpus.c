@@ -10,9 +10,9 @@
 #include "image/image.h"
 #include "amdgpu_plugin_drm.h"
 #include "log_stub.h"
-#include "match_machine.h"
+#include "machine_text.h"
 
-#define GPU	 2 /* index and node id of the first GPU: CPUs are 0 and 1 */
+#define GPU	 GPU_NODE
 #define MINOR(n) (128 + GPU + (n))
 #define MIB	 (1ull << 20)
 
@@ -207,16 +207,6 @@ int criu_kept_file(int token)
 
 /* ---- */
 
-static struct topology *machine_of(uint32_t first_gpu_id, unsigned int nr)
-{
-	struct topology *t = machine_new(2);
-
-	for (unsigned int i = 0; i < nr; i++)
-		add_gpu(t, GPU + i, first_gpu_id + i, 0);
-	must(topology_finish(t));
-	return t;
-}
-
 static int setup(void **state)
 {
 	(void)state;
@@ -231,8 +221,8 @@ static int setup(void **state)
 	nr_own_claims = nr_begun = nr_ended_claims = 0;
 	nr_opened = nr_read = nr_vram_reads = nr_asked = nr_sleeps = nr_ended = 0;
 	freed_by_sleep = 0;
-	saved = machine_of(0x1000, 1);
-	machine = machine_of(0x1000, 2);
+	saved = machine_of(0x1000, "1");
+	machine = machine_of(0x1000, "2");
 	shared = shared_new();
 	return shared ? 0 : -1;
 }
@@ -299,7 +289,7 @@ FIXTURE_TEST(a_gpu_in_use_is_better_than_none)
 
 FIXTURE_TEST(other_ids_are_warned_of_once)
 {
-	struct topology *two = machine_of(0x2000, 2);
+	struct topology *two = machine_of(0x2000, "2");
 
 	assert_int_equal(choose(two, NULL), 0);
 	assert_logged("Warning: ");
@@ -416,11 +406,8 @@ static void images_are(struct topology *first, struct topology *second, int nr)
 FIXTURE_TEST(what_all_processes_need_decides)
 {
 	struct bo large = bos[0];
-	struct topology *child = machine_new(2);
+	struct topology *child = machine_of(0x7000, "1"); /* it knows the GPU by another id */
 
-	/* The child knows the GPU by another id. */
-	add_gpu(child, GPU, 0x7000, 0);
-	must(topology_finish(child));
 	large.gpu_id = 0x7000;
 	images_are(saved, child, 2);
 	image_states[0] = (struct kfd_state){ .bos = &bos[1], .nr_bos = 1 };
@@ -456,10 +443,8 @@ FIXTURE_TEST(tasks_follow_the_one_that_chose_first)
 /* Each process has gpu ids of its own; the render minor at dump says which GPU it was. */
 FIXTURE_TEST(gpus_that_differed_become_different_ones)
 {
-	struct topology *other = machine_new(2);
+	struct topology *other = machine_of(0x1000, "1 drm_render_minor=%u", MINOR(1));
 
-	add_gpu(other, GPU + 1, 0x1000, 0);
-	must(topology_finish(other));
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(choose(other, NULL), 0);
@@ -471,10 +456,9 @@ FIXTURE_TEST(gpus_that_differed_become_different_ones)
 /* A launcher with a render node of its own comes before the processes with GPUs, and has fewer of them. */
 FIXTURE_TEST(processes_follow_a_launcher_that_was_first)
 {
-	struct topology *launcher = machine_new(2), *two = machine_of(0x1000, 2);
+	struct topology *launcher = machine_of(0x1001, "1 drm_render_minor=%u", MINOR(1));
+	struct topology *two = machine_of(0x1000, "2");
 
-	add_gpu(launcher, GPU + 1, 0x1001, 0);
-	must(topology_finish(launcher));
 	usages[GPU + 1].has_queues = true;
 	assert_int_equal(choose(launcher, NULL), 0);
 	assert_int_equal(gpus.list[0].saved_minor, MINOR(1));
@@ -491,14 +475,10 @@ FIXTURE_TEST(processes_follow_a_launcher_that_was_first)
 /* With the process that has most: a lone GPU would do for the first, and leave none for the other. */
 FIXTURE_TEST(a_process_leaves_room_for_the_one_with_the_most_gpus)
 {
-	struct topology *pair = machine_of(0x3000, 2);
+	struct topology *pair = machine_of(0x3000, "2 x0-1");
 
 	topology_free(machine);
-	machine = machine_of(0x5000, 3);
-	link_hive(pair, GPU, 2);
-	link_hive(machine, GPU + 1, 2);
-	must(topology_finish(pair));
-	must(topology_finish(machine));
+	machine = machine_of(0x5000, "3 x1-2");
 	images_are(saved, pair, 2);
 	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
@@ -511,7 +491,7 @@ FIXTURE_TEST(a_process_leaves_room_for_the_one_with_the_most_gpus)
 /* What stands in the way is what the other process has chosen: the user has named no GPU. */
 FIXTURE_TEST(a_task_whose_gpu_became_another_one_is_told_so)
 {
-	struct topology *large = machine_of(0x1000, 1);
+	struct topology *large = machine_of(0x1000, "1");
 
 	assert_int_equal(choose(saved, NULL), 0);
 	must(topology_node_set(large->nodes[GPU], TOPOLOGY_VRAM_SIZE, 1ull << 50));
@@ -601,7 +581,7 @@ FIXTURE_TEST(processes_that_have_ended_are_waited_for)
 
 FIXTURE_TEST(what_no_gpu_can_be_is_refused_at_once)
 {
-	struct topology *three = machine_of(0x1000, 3);
+	struct topology *three = machine_of(0x1000, "3");
 
 	images_are(three, NULL, 1);
 	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
@@ -659,9 +639,8 @@ FIXTURE_TEST(pairs_that_are_not_there_are_refused_at_once)
 
 FIXTURE_TEST(what_cannot_be_said_yet_is_left_to_the_tasks)
 {
-	struct topology *none = machine_new(2);
+	struct topology *none = machine_of(0, "0");
 
-	must(topology_finish(none));
 	images_are(NULL, NULL, 0);
 	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
 	images_are(none, NULL, 1);

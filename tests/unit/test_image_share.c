@@ -9,6 +9,7 @@
 #include "log_stub.h"
 #include "image_dir.h"
 #include "image_message.h"
+#include "machine_text.h"
 
 #define GPU	0x1234
 #define NR_BOS	4
@@ -32,25 +33,13 @@ static struct gem_mapping mappings[] = {
 };
 static struct render_syncobj syncobjs[] = { { .handle = 1, .point = 9, .is_signalled = true }, { .handle = 3 } };
 
-static struct topology *sample_nodes(void)
-{
-	struct topology *nodes = topology_new();
-	struct topology_node *node;
-
-	assert_non_null(nodes);
-	assert_int_equal(topology_add_node(nodes, 1, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
-	assert_int_equal(topology_finish(nodes), 0);
-	return nodes;
-}
-
 static CriuKfd *kfd_message(void)
 {
 	static uint8_t priv[] = { 1, 2, 3 };
 	struct kfd_image image = {
 		.state = { .pid = 42, .bos = bos, .nr_bos = NR_BOS, .nr_records = 2, .priv_data = priv,
 			   .priv_size = sizeof(priv) },
-		.nodes = sample_nodes(),
+		.nodes = machine_of(GPU, "1"),
 		.nr_sharers = 2,
 		.nr_files = 3,
 	};
@@ -106,7 +95,7 @@ static CriuKfd *render_only_message(void)
 	static struct device_vma vma = { .start = 0x1000, .end = 0x2000, .offset = 0x120000, .minor = 128 };
 	struct kfd_image image = {
 		.state = { .pid = 42, .bos = bos + 2, .nr_bos = NR_BOS - 2 },
-		.nodes = sample_nodes(),
+		.nodes = machine_of(GPU, "1"),
 		.vmas = &vma,
 		.nr_vmas = 1,
 		.nr_sharers = 1,
@@ -173,7 +162,7 @@ TEST(contradictions_without_kfd_are_refused)
 
 static CriuRenderNode *render_message(void)
 {
-	struct render_image image = { .gpu_id = GPU, .minor = 128, .nodes = sample_nodes() };
+	struct render_image image = { .gpu_id = GPU, .minor = 128, .nodes = machine_of(GPU, "1") };
 	CriuRenderNode *msg;
 	uint8_t *data = NULL;
 	size_t size;
@@ -270,7 +259,7 @@ TEST(dmabufs_come_back)
 
 TEST(the_fullest_tables_are_read)
 {
-	struct render_image image = { .gpu_id = GPU, .minor = 128, .flags = O_RDWR, .nodes = sample_nodes() };
+	struct render_image image = { .gpu_id = GPU, .minor = 128, .flags = O_RDWR, .nodes = machine_of(GPU, "1") };
 	struct render_objects *objects = &image.objects;
 	struct render_image *back = NULL;
 	uint8_t *data = NULL;

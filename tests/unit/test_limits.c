@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "kernel/driver.h"
 #include "log_stub.h"
+#include "machine_text.h"
 #include "records_fixture.h"
 
 #define GPU	 0x9e41u /* as the machine calls it */
@@ -12,19 +13,9 @@
 #define CWSR	 0x7f0000400000ull
 #define MQD	 2048u
 
-static struct topology *machine(uint64_t gfx, uint64_t num_xcc)
+static struct topology *machine(unsigned int gfx, unsigned int num_xcc)
 {
-	struct topology *topology = topology_new();
-	struct topology_node *node;
-
-	assert_non_null(topology);
-	assert_int_equal(topology_add_node(topology, 1, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 480), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_NUM_XCC, num_xcc), 0);
-	assert_int_equal(topology_finish(topology), 0);
-	return topology;
+	return machine_of(GPU, "1 gfx_target_version=%u num_xcc=%u", gfx, num_xcc);
 }
 
 static struct driver_release linux_release(const char *text)
@@ -66,7 +57,7 @@ static struct kfd_state state_of(struct fixture_records *f, const struct queue_r
 	return state;
 }
 
-static int check_record(uint64_t gfx, uint64_t num_xcc, const struct driver_release *driver,
+static int check_record(unsigned int gfx, unsigned int num_xcc, const struct driver_release *driver,
 			const struct queue_record *record, bool try)
 {
 	struct topology *topology = machine(gfx, num_xcc);
@@ -80,7 +71,7 @@ static int check_record(uint64_t gfx, uint64_t num_xcc, const struct driver_rele
 	return err;
 }
 
-static bool limited(uint64_t gfx, uint64_t num_xcc, const char *release, struct queue_record record)
+static bool limited(unsigned int gfx, unsigned int num_xcc, const char *release, struct queue_record record)
 {
 	struct driver_release driver = linux_release(release);
 	int err = check_record(gfx, num_xcc, &driver, &record, false);
@@ -146,17 +137,9 @@ TEST(patch_numbers_of_dkms_do_not_count)
 }
 
 /* The GPU is in slot 41:00, the other one in that of @location. */
-static struct topology *with_another(uint64_t gfx, uint64_t num_xcc, uint64_t location)
+static struct topology *with_another(unsigned int gfx, unsigned int num_xcc, unsigned int location)
 {
-	struct topology *topology = machine(gfx, num_xcc);
-	struct topology_node *node;
-
-	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_LOCATION_ID, 0x4100), 0);
-	assert_int_equal(topology_add_node(topology, 2, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU + 1), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_LOCATION_ID, location), 0);
-	return topology;
+	return machine_of(GPU, "2 gfx_target_version=%u num_xcc=%u location_id=0x4100,%u", gfx, num_xcc, location);
 }
 
 /* Dump and restore say the same, whatever may be tried. @what: in the line. */
@@ -180,14 +163,14 @@ static bool harmful(const struct topology *topology, const struct driver_release
 
 #define OVERWRITES "overwrites memory of the kernel"
 
-static bool harmful_partition(uint64_t num_xcc, const char *release, bool dkms)
+static bool harmful_partition(unsigned int num_xcc, const char *release, bool dkms)
 {
 	struct topology *topology = with_another(90402, num_xcc, 0x4101);
 	struct driver_release driver = linux_release(release);
 	bool ret;
 
 	driver.dkms = dkms;
-	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, (uint32_t)num_xcc * MQD), OVERWRITES);
+	ret = harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, num_xcc * MQD), OVERWRITES);
 	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_SDMA, 512), OVERWRITES));
 	topology_free(topology);
 	return ret;
@@ -218,7 +201,7 @@ TEST(gpus_in_one_piece_are_no_partitions)
 	struct topology *topology = with_another(90402, 1, 0x4200);
 
 	assert_false(harmful(topology, &driver, record, OVERWRITES));
-	assert_int_equal(topology_node_set(topology->nodes[1], TOPOLOGY_LOCATION_ID, 0x4103), 0);
+	assert_int_equal(topology_node_set(topology->nodes[GPU_NODE + 1], TOPOLOGY_LOCATION_ID, 0x4103), 0);
 	assert_true(harmful(topology, &driver, record, OVERWRITES));
 	topology_free(topology);
 	topology = with_another(90010, 1, 0x4100);
@@ -235,7 +218,7 @@ TEST(a_gpu_may_be_a_partition_where_others_are_hidden)
 	topology->nr_hidden = 1;
 	assert_true(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, MQD), OVERWRITES));
 	assert_non_null(strstr(log_text, "GPUs are hidden"));
-	assert_int_equal(topology_node_set(topology->nodes[0], TOPOLOGY_NUM_XCC, 8), 0);
+	assert_int_equal(topology_node_set(topology->nodes[GPU_NODE], TOPOLOGY_NUM_XCC, 8), 0);
 	assert_false(harmful(topology, &driver, queue(QUEUE_TYPE_COMPUTE, 8 * MQD), OVERWRITES));
 	topology_free(topology);
 }
@@ -250,12 +233,12 @@ TEST(queues_of_gfx11_are_made_again)
 
 	record.format = QUEUE_FORMAT_AQL;
 	record.percent = 100;
-	assert_int_equal(limits_of_queue(&record, topology->nodes[0], topology, &driver, why), LIMIT_NONE);
+	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_NONE);
 	record.format = 0;
-	assert_int_equal(limits_of_queue(&record, topology->nodes[0], topology, &driver, why), LIMIT_HARM);
+	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_HARM);
 	assert_non_null(strstr(why, "its packets are PM4"));
 	driver = linux_release("6.5.1");
-	assert_int_equal(limits_of_queue(&record, topology->nodes[0], topology, &driver, why), LIMIT_HARM);
+	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_HARM);
 	assert_non_null(strstr(why, "Linux before 6.6 does not save"));
 	topology_free(topology);
 }
@@ -356,7 +339,7 @@ TEST(a_state_that_is_not_laid_out_as_known_is_refused)
 	topology_free(topology);
 }
 
-static enum limit gpu_limit(uint64_t gfx, uint64_t num_xcc, const char *release, bool dkms)
+static enum limit gpu_limit(unsigned int gfx, unsigned int num_xcc, const char *release, bool dkms)
 {
 	struct topology *topology = machine(gfx, num_xcc);
 	struct driver_release driver = linux_release(release);
@@ -364,7 +347,7 @@ static enum limit gpu_limit(uint64_t gfx, uint64_t num_xcc, const char *release,
 	enum limit limit;
 
 	driver.dkms = dkms;
-	limit = limits_of_gpu(topology->nodes[0], topology, &driver, why);
+	limit = limits_of_gpu(topology->nodes[GPU_NODE], topology, &driver, why);
 	assert_int_equal(limit != LIMIT_NONE, why[0] != '\0');
 	topology_free(topology);
 	return limit;

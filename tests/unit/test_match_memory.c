@@ -10,7 +10,9 @@
 #include "unit.h"
 #include "kernel/machine.h"
 #include "host/settings.h"
-#include "match_fixture.h"
+#include "match/match.h"
+#include "log_stub.h"
+#include "machine_text.h"
 
 static unsigned long n_calls, fail_at; /* fail_at 0: never */
 
@@ -73,6 +75,7 @@ static const char *get_env(const char *name, void *arg)
 	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : "1=2";
 }
 
+static struct topology *saved, *local;
 static char conf_dir[64];
 
 static int run_settings(void)
@@ -86,6 +89,7 @@ static int run_settings(void)
 
 static int run_match(void)
 {
+	const struct match_options options = { .nr_pairs = 0 };
 	struct match_map *m = NULL;
 	int r = match_devices(saved, local, &options, &m);
 
@@ -122,12 +126,12 @@ static unsigned int fault_loop(int (*run)(void), int expected)
 
 /* ---- tests ---- */
 
-FIXTURE_TEST(memory_for_the_topology_may_run_out)
+TEST(memory_for_the_topology_may_run_out)
 {
 	assert_in_range(fault_loop(run_topology, 0), 4, 100);
 }
 
-FIXTURE_TEST(memory_for_settings_may_run_out)
+TEST(memory_for_settings_may_run_out)
 {
 	char path[96];
 	FILE *f;
@@ -144,28 +148,24 @@ FIXTURE_TEST(memory_for_settings_may_run_out)
 	assert_int_equal(rmdir(conf_dir), 0);
 }
 
-FIXTURE_TEST(memory_for_a_map_may_run_out)
+static void match_fails(const char *was, const char *is, int expected, unsigned int at_least)
 {
-	plain_machines(6, 8);
-	link_hive(saved, GPU, 3);
-	link_hive(saved, GPU + 3, 3);
-	link_hive(local, GPU, 4);
-	link_hive(local, GPU + 4, 4);
-	for (uint32_t i = 0; i < 6; i++)
-		set_prop(node_of(local, GPU + i), TOPOLOGY_LOCATION_ID, (0xa0 + (i * 5) % 8) << 8);
-	assert_int_equal(match(), 0);
-	assert_in_range(fault_loop(run_match, 0), 4, 100);
+	saved = machine_of(0xa0, "%s", was);
+	local = machine_of(0xb0, "%s", is);
+	assert_int_equal(run_match(), expected);
+	assert_in_range(fault_loop(run_match, expected), at_least, 100);
+	topology_free(saved);
+	topology_free(local);
 }
 
-FIXTURE_TEST(memory_for_a_refusal_may_run_out)
+TEST(memory_for_a_map_may_run_out)
 {
-	plain_machines(9, 10);
-	for (uint32_t i = 0; i < 3; i++)
-		link_hive(saved, GPU + 3 * i, 3);
-	for (uint32_t i = 0; i < 2; i++)
-		link_hive(local, GPU + 5 * i, 5);
-	assert_int_equal(match(), -ENODEV);
-	assert_in_range(fault_loop(run_match, -ENODEV), 3, 100);
+	match_fails("6 x/3", "8 x/4 location_id=0xa000,0xa500,0xa200,0xa700,0xa400,0xa100,0xb600,0xb700", 0, 4);
+}
+
+TEST(memory_for_a_refusal_may_run_out)
+{
+	match_fails("9 x/3", "10 x/5", -ENODEV, 3);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -8,8 +8,9 @@
 #include <inttypes.h>
 
 #include "unit.h"
+#include "match/match.h"
 #include "log_stub.h"
-#include "match_machine.h"
+#include "machine_text.h"
 
 #define ROUNDS	 10000 /* some seconds, most of them for the sanitizers */
 #define MAX_GPUS 8

@@ -12,7 +12,7 @@
 
 #include "match/match.c"
 #include "unit.h"
-#include "match_machine.h"
+#include "machine_text.h"
 #include "log_stub.h"
 
 /* ---- descriptions, like those in data/machines ---- */

@@ -15,6 +15,7 @@
 #include "kernel/mes.h"
 #include "kernel/tasks.h"
 #include "log_stub.h"
+#include "machine_text.h"
 #include "records_fixture.h"
 
 #define GPU	    0x9e41u
@@ -790,19 +791,9 @@ AGAIN(without_its_kfd_file_nothing_can_be_made)
 static struct fixture_records records;
 static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU, .drm_fd = 55 };
 
-static struct topology *machine(uint64_t gfx)
+static struct topology *machine(unsigned int gfx)
 {
-	struct topology *topology = topology_new();
-	struct topology_node *node;
-
-	assert_non_null(topology);
-	assert_int_equal(topology_add_node(topology, 1, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, GPU), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 192), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
-	assert_int_equal(topology_finish(topology), 0);
-	return topology;
+	return machine_of(GPU, "1 drm_render_minor=%u gfx_target_version=%u", MINOR, gfx);
 }
 
 /* Adds a record; its MQD, in dwords. */
@@ -840,7 +831,7 @@ static struct kfd_state state(void)
 	return ret;
 }
 
-static int list(uint64_t gfx, struct mes_queue **ret, size_t *ret_nr)
+static int list(unsigned int gfx, struct mes_queue **ret, size_t *ret_nr)
 {
 	struct topology *topology = machine(gfx);
 	struct kfd_state s = state();

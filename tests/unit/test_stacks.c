@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
 #include "kernel/driver.h"
+#include "machine_text.h"
 #include "records_fixture.h"
 
 #define GFX9  0x9e41u
@@ -24,25 +25,9 @@ static struct queue_record saved(void)
 	return ret;
 }
 
-static void add_gpu(struct topology *topology, unsigned int number, uint32_t id, uint64_t gfx)
-{
-	struct topology_node *node;
-
-	assert_int_equal(topology_add_node(topology, number, &node), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GPU_ID, id), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_SIMD_COUNT, 480), 0);
-	assert_int_equal(topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx), 0);
-}
-
 static struct topology *machine(void)
 {
-	struct topology *topology = topology_new();
-
-	assert_non_null(topology);
-	add_gpu(topology, 1, GFX9, 90008);
-	add_gpu(topology, 2, GFX10, 100300);
-	assert_int_equal(topology_finish(topology), 0);
-	return topology;
+	return machine_of(0, "2 gpu_id=%u,%u gfx_target_version=90008,100300", GFX9, GFX10);
 }
 
 /* Marks the MQD, behind what is read of it, and of the stack that follows. */

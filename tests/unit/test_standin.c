@@ -7,6 +7,7 @@
 #include "unit.h"
 #include "kernel/driver.h"
 #include "log_stub.h"
+#include "machine_text.h"
 #include "records_fixture.h"
 
 #define MI100  0x1111u
@@ -19,32 +20,12 @@
 
 static const struct driver_release checking = { .major = 6, .minor = 12, .patch = 117 };
 
-static void add_gpu(struct topology *topology, uint32_t id, uint64_t gfx, uint64_t simds, uint64_t simds_per_cu,
-		    uint64_t arrays, uint64_t arrays_per_engine, uint64_t nr_xcc)
-{
-	struct topology_node *node;
-
-	assert_int_equal(topology_add_node(topology, id >> 12, &node), 0);
-	topology_node_set(node, TOPOLOGY_GPU_ID, id);
-	topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, gfx);
-	topology_node_set(node, TOPOLOGY_SIMD_COUNT, simds);
-	topology_node_set(node, TOPOLOGY_SIMD_PER_CU, simds_per_cu);
-	topology_node_set(node, TOPOLOGY_ARRAY_COUNT, arrays);
-	topology_node_set(node, TOPOLOGY_SIMD_ARRAYS_PER_ENGINE, arrays_per_engine);
-	topology_node_set(node, TOPOLOGY_NUM_XCC, nr_xcc);
-}
-
 /* As sysfs shows them. */
 static struct topology *machine(void)
 {
-	struct topology *topology = topology_new();
-
-	assert_non_null(topology);
-	add_gpu(topology, MI100, 90008, 480, 4, 8, 1, 1);
-	add_gpu(topology, MI300X, 90402, 1216, 4, 32, 1, 8);
-	add_gpu(topology, NAVI21, 100300, 160, 2, 8, 2, 1);
-	assert_int_equal(topology_finish(topology), 0);
-	return topology;
+	return machine_of(0, "3 gpu_id=%u,%u,%u gfx_target_version=90008,90402,100300 simd_count=480,1216,160 "
+			  "simd_per_cu=4,4,2 array_count=8,32,8 simd_arrays_per_engine=1,1,2 num_xcc=1,8,1",
+			  MI100, MI300X, NAVI21);
 }
 
 static struct kfd_criu_device_bucket devices[] = {
@@ -119,10 +100,9 @@ FIXTURE_TEST(each_memory_for_waves_has_the_size_that_its_gpu_wants)
 FIXTURE_TEST(the_size_is_one_of_whole_pages)
 {
 	const struct queue_record record = queue(MI100, CWSR);
-	struct topology *topology = topology_new();
+	struct topology *topology = machine_of(MI100, "1 gfx_target_version=90008 simd_count=12 simd_per_cu=4 "
+					       "array_count=8 simd_arrays_per_engine=1 num_xcc=1");
 
-	add_gpu(topology, MI100, 90008, 12, 4, 8, 1, 1);
-	assert_int_equal(topology_finish(topology), 0);
 	given_queues(&record, 1);
 	assert_int_equal(standin_find(&state, topology, &checking), 0);
 	found(0, MI100, CWSR, 0x1001000);

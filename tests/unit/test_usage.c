@@ -7,9 +7,9 @@
 #include "unit.h"
 #include "kernel/machine.h"
 #include "log_stub.h"
-#include "match_machine.h"
+#include "machine_text.h"
 
-#define GPU 2 /* index of the first GPU: CPUs are 0 and 1 */
+#define GPU GPU_NODE
 
 static char top[32];
 static int sysfs = -1;
@@ -66,15 +66,8 @@ static int setup(void **state)
 	if (!mkdtemp(top))
 		return -1;
 	sysfs = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	machine = machine_new(2);
-	for (unsigned int i = 0; i < 2; i++) {
-		struct topology_node *node = add_gpu(machine, GPU + i, 0x1001 + i, 0);
-
-		set_prop(node, TOPOLOGY_DOMAIN, i);
-		set_prop(node, TOPOLOGY_LOCATION_ID, 0xc108 + i);
-		set_prop(node, TOPOLOGY_SDMA_PARTITION, 0);
-	}
-	return topology_finish(machine);
+	machine = machine_of(0x1001, "2 domain=0,1 location_id=0xc108,0xc109 partition_of_sdma_queues=0");
+	return 0;
 }
 
 static int teardown(void **state)

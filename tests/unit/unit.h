@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static struct CMUnitTest unit_tests[64]; /* cmocka passes over those without a name */
+static struct CMUnitTest unit_tests[192]; /* cmocka passes over those without a name */
 
 static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
-			    CMFixtureFunction teardown)
+			    CMFixtureFunction teardown, const void *row)
 {
 	size_t i = 0;
 
 	while (unit_tests[i].name)
 		i++;
 	assert_true(i + 1 < sizeof(unit_tests) / sizeof(*unit_tests));
-	unit_tests[i] = (struct CMUnitTest){ name, test, setup, teardown, NULL };
+	unit_tests[i] = (struct CMUnitTest){ name, test, setup, teardown, (void *)(uintptr_t)row };
 }
 
 /* A function with the argument @unit_state, where @setup has left what it wants; @setup and @teardown may be NULL. */
@@ -28,11 +28,24 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 	static void test(void **unit_state);                      \
 	static void __attribute__((constructor)) add_##test(void) \
 	{                                                         \
-		unit_add(#test, test, setup, teardown);           \
+		unit_add(#test, test, setup, teardown, NULL);     \
 	}                                                         \
 	static void test(void **unit_state __attribute__((unused)))
 
 #define TEST(test) UNIT_TEST(test, NULL, NULL)
+
+/*
+ * A test for each row of an array of structs, whose member @name, a sentence, is the test's: *unit_state is the row. The
+ * body follows.
+ */
+#define ROW_TEST(test, rows, name)                                                        \
+	static void test(void **unit_state);                                              \
+	static void __attribute__((constructor)) add_##test(void)                         \
+	{                                                                                 \
+		for (size_t i = 0; i < sizeof(rows) / sizeof(*(rows)); i++)               \
+			unit_add((rows)[i].name, test, NULL, NULL, &(rows)[i]);           \
+	}                                                                                 \
+	static void test(void **unit_state)
 
 /* All tests, or those that fit the pattern $TEST_FILTER; @setup and @teardown, for all together, may be NULL. */
 #define UNIT_MAIN(setup, teardown)                                                         \
