@@ -333,14 +333,13 @@ static const char *refusal(const struct row *row)
 	return row->err ? row->says : text;
 }
 
-ROW_TEST(match_answers, rows, what)
+ROW_TEST(match_answers, rows, what, setup, teardown)
 {
 	const char *reasons[TOPOLOGY_MAX_NODES] = { NULL };
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES] = { 0 };
 	const struct row *row = *unit_state;
 	int err;
 
-	setup(NULL);
 	given(row->saved, row->local);
 	if (row->is_old)
 		strip_to_old_image(saved);
@@ -357,7 +356,6 @@ ROW_TEST(match_answers, rows, what)
 	else
 		assert_string_equal(fail_text(), refusal(row));
 	assert_int_equal(!map, !row->becomes);
-	teardown(NULL);
 }
 
 /* ---- properties ---- */

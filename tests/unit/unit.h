@@ -35,15 +35,15 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 #define TEST(test) UNIT_TEST(test, NULL, NULL)
 
 /*
- * A test for each row of an array of structs, whose member @name, a sentence, is the test's: *unit_state is the row. The
- * body follows.
+ * A test for each row of an array of structs, whose member @name, a sentence, is the test's: *unit_state is the row,
+ * which @setup leaves there. The body follows.
  */
-#define ROW_TEST(test, rows, name)                                                        \
+#define ROW_TEST(test, rows, name, setup, teardown)                                       \
 	static void test(void **unit_state);                                              \
 	static void __attribute__((constructor)) add_##test(void)                         \
 	{                                                                                 \
 		for (size_t i = 0; i < sizeof(rows) / sizeof(*(rows)); i++)               \
-			unit_add((rows)[i].name, test, NULL, NULL, &(rows)[i]);           \
+			unit_add((rows)[i].name, test, setup, teardown, &(rows)[i]);      \
 	}                                                                                 \
 	static void test(void **unit_state)
 
