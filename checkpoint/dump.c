@@ -31,15 +31,6 @@
 #include "pages/pages.h"
 #include "share/share.h"
 
-/* A process of the dumped tree with state on GPUs: of the KFD or, without /dev/kfd, with objects of render nodes. */
-struct process {
-	struct task_file *file; /* its state is saved with it: its first of /dev/kfd; without one, of a render node */
-	struct kfd_image image; /* its state, and its CPUs and GPUs by user gpu id */
-	int id;			/* of the image, once criu has asked for the file */
-	uint32_t *minors;	/* of the GPUs, in the order of the state's devices */
-	bool paused;
-};
-
 struct dump {
 	const struct settings *settings;
 	struct kfd_rules rules;
@@ -47,7 +38,7 @@ struct dump {
 	uint32_t *losses; /* how often the GPU of each of these files had lost its VRAM before the queues were stopped */
 	struct topology *machine;
 	struct driver_release driver;
-	struct process *processes;
+	struct gpu_process **processes;
 	size_t nr_processes, nr_named; /* for that many, criu has asked */
 	struct share_request request;
 	struct survey *survey;
@@ -68,23 +59,18 @@ struct dump *dump_new(const struct settings *settings)
 	return dump;
 }
 
-static struct process *process_by_pid(const struct dump *dump, pid_t pid)
+static struct gpu_process *process_by_pid(const struct dump *dump, pid_t pid)
 {
 	for (size_t i = 0; i < dump->nr_processes; i++)
-		if (dump->processes[i].file->pid == pid)
-			return &dump->processes[i];
+		if (dump->processes[i]->file.pid == pid)
+			return dump->processes[i];
 	return NULL;
 }
 
-static bool has_kfd(const struct process *process)
+static void process_let_go(struct gpu_process *process)
 {
-	return !process->file->minor;
-}
-
-static void process_let_go(struct process *process)
-{
-	pid_t pid = process->file->pid;
-	int err = process->paused ? kfd_unpause(process->file->fd) : 0;
+	pid_t pid = process->file.pid;
+	int err = process->no_kfd ? 0 : kfd_unpause(process->file.fd);
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
@@ -93,11 +79,7 @@ static void process_let_go(struct process *process)
 		/* criu does not ask whether this worked, and would report success. */
 		criu_fail_at_exit(pid);
 	}
-	process->paused = false;
-	kfd_state_done(&process->image.state);
-	topology_free(process->image.nodes);
-	free(process->image.vmas);
-	free(process->minors);
+	gpu_process_free(process);
 }
 
 /* Whether criu thinks that all is saved, and has not asked for all files. */
@@ -122,14 +104,13 @@ bool dump_free(struct dump *dump, bool succeeded)
 	if (succeeded && !is_lost && !dump->writes)
 		image_remove_stale();
 	for (size_t i = 0; i < dump->nr_processes; i++)
-		process_let_go(&dump->processes[i]);
+		process_let_go(dump->processes[i]);
 	guard_end(dump->guard);
 	if (succeeded && dump->nr_processes)
 		pages_log_tally(&dump->tally, "saved", dump->nr_processes, "queues were stopped for",
 				monotonic_seconds() - dump->stopped_at);
 	free(dump->processes);
 	share_dump_done(dump->survey);
-	free(dump->request.processes);
 	topology_free(dump->machine);
 	free(dump->losses);
 	task_files_done(&dump->files);
@@ -179,12 +160,9 @@ static int heal(struct dump *dump)
 	return err;
 }
 
-static int pause_process(struct process *process)
+static int pause_process(struct gpu_process *process)
 {
-	int err = kfd_pause(process->file->fd, process->file->pid, &process->image.state);
-
-	process->paused = !err;
-	return err;
+	return kfd_pause(process->file.fd, process->file.pid, &process->state);
 }
 
 /*
@@ -204,35 +182,48 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 	if (err)
 		return fail(err, "pid %d: cannot stop its GPU queues: %m", file->pid);
 	while (i && !found) {
-		struct process *process = &dump->processes[--i];
-		int ret = kfd_unpause(process->file->fd);
+		struct gpu_process *process = dump->processes[--i];
+		int ret = kfd_unpause(process->file.fd);
 
 		found = ret == -EINVAL;
-		process->paused = ret && !found;
-		if (!process->paused)
+		if (!ret || found)
 			continue;
 		err = fail(ret, "pid %d: cannot let its GPU queues run again: %m (\"amdgpu-checkpoint resume %d\" tries again)",
-			   process->file->pid, process->file->pid);
+			   process->file.pid, process->file.pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)
-		err = pause_process(&dump->processes[i]);
+		err = pause_process(dump->processes[i]);
 	return err ? err : found;
 }
 
-static int pause_file(struct dump *dump, struct task_file *file)
+/* @file: with which its state is saved. */
+static int add_process(struct dump *dump, const struct task_file *file)
 {
-	struct process *process = &dump->processes[dump->nr_processes];
+	struct gpu_process *process = calloc(1, sizeof(*process));
+	int err = process ? array_add(dump->processes, dump->nr_processes, process) : -ENOMEM;
+
+	if (err) {
+		free(process);
+		return err;
+	}
+	process->file = *file;
+	process->no_kfd = file->minor;
+	return 0;
+}
+
+static int pause_file(struct dump *dump, const struct task_file *file)
+{
 	const struct kfd_state *state;
 	int r = is_extra_file_of_paused(dump, file);
 
 	if (r)
 		return r < 0 ? r : 0;
-	process->file = file;
-	r = pause_process(process);
+	r = add_process(dump, file);
+	if (!r)
+		r = pause_process(dump->processes[dump->nr_processes - 1]);
 	if (r)
 		return r;
-	dump->nr_processes++;
-	state = &process->image.state;
+	state = &dump->processes[dump->nr_processes - 1]->state;
 	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state\n", file->pid,
 		state->nr_devices, state->nr_bos, state->nr_objects, state->priv_size);
 	return 0;
@@ -244,11 +235,11 @@ static int pause_file(struct dump *dump, struct task_file *file)
 static int check_contexts(const struct dump *dump)
 {
 	for (size_t i = 0; i < dump->nr_processes; i++) {
-		const struct process *process = &dump->processes[i];
-		const struct process *first = process_by_pid(dump, process->file->pid);
+		const struct gpu_process *process = dump->processes[i];
+		const struct gpu_process *first = process_by_pid(dump, process->file.pid);
 
-		if (first != process && first->image.state.pid == process->image.state.pid)
-			return refuse_context(process->file->pid);
+		if (first != process && first->state.pid == process->state.pid)
+			return refuse_context(process->file.pid);
 	}
 	return 0;
 }
@@ -259,26 +250,23 @@ static int check_mappings(const struct dump *dump)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
-		const struct process *process = process_by_pid(dump, dump->files.pids[i]);
+		const struct gpu_process *process = process_by_pid(dump, dump->files.pids[i]);
 
-		if (!process || !has_kfd(process))
+		if (!process || process->no_kfd)
 			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
 	}
 	return err;
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
-static int look_at_file(struct dump *dump, struct task_file *file)
+static int look_at_file(struct dump *dump, const struct task_file *file)
 {
 	int r;
 
 	if (!file->minor || process_by_pid(dump, file->pid))
 		return 0;
 	r = share_file_is_used(file);
-	if (r <= 0)
-		return r;
-	dump->processes[dump->nr_processes++].file = file;
-	return 0;
+	return r <= 0 ? r : add_process(dump, file);
 }
 
 /* Whether what this kernel is known not to restore is saved all the same. */
@@ -292,8 +280,7 @@ static int check_restorable(struct dump *dump)
 	int err = check_contexts(dump);
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = refuse_process(dump->processes[i].file->pid, &dump->processes[i].image.state, &dump->files,
-				     dump->machine, is_forced(dump));
+		err = refuse_process(dump->processes[i], &dump->files, dump->machine, is_forced(dump));
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		err = look_at_file(dump, &dump->files.files[i]);
 	if (!err && dump->nr_processes)
@@ -303,11 +290,11 @@ static int check_restorable(struct dump *dump)
 
 /* ---- the state of a process, taken ---- */
 
-static int process_take(struct dump *dump, struct process *process)
+static int process_take(struct dump *dump, struct gpu_process *process)
 {
-	struct kfd_state *state = &process->image.state;
-	pid_t pid = process->file->pid;
-	int err = kfd_checkpoint(process->file->fd, pid, state);
+	struct kfd_state *state = &process->state;
+	pid_t pid = process->file.pid;
+	int err = kfd_checkpoint(process->file.fd, pid, state);
 
 	if (err)
 		return err;
@@ -315,8 +302,8 @@ static int process_take(struct dump *dump, struct process *process)
 	err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
 	if (err)
 		return err;
-	err = kfd_state_nodes(dump->machine, pid, state, &process->image.nodes);
-	return err ? err : stacks_add(state, process->image.nodes, &dump->driver, NULL);
+	err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
+	return err ? err : stacks_add(state, process->nodes, &dump->driver, NULL);
 }
 
 /*
@@ -329,27 +316,26 @@ static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *stat
 	int err;
 
 	for (size_t i = 0; !lender && i < dump->nr_processes; i++) {
-		const struct kfd_image *image = &dump->processes[i].image;
+		const struct gpu_process *process = dump->processes[i];
 
-		if (image->nodes && saved_nodes_have(image->nodes, &dump->files, pid))
-			lender = &image->state;
+		if (process->nodes && saved_nodes_have(process->nodes, &dump->files, pid))
+			lender = &process->state;
 	}
 	err = saved_nodes_find_devices(dump->machine, &dump->files, pid, lender, state);
 	return err ? err : kfd_state_nodes(dump->machine, pid, lender ? lender : state, ret);
 }
 
 /* Its state is what the survey finds in its files. Jobs and contexts have left something that nothing lists. */
-static int render_take(struct dump *dump, struct process *process)
+static int render_take(struct dump *dump, struct gpu_process *process)
 {
-	struct kfd_image *image = &process->image;
-	pid_t pid = process->file->pid;
-	int err = task_nodes(dump, pid, &image->state, &image->nodes);
+	pid_t pid = process->file.pid;
+	int err = task_nodes(dump, pid, &process->state, &process->nodes);
 
-	image->state.pid = (uint32_t)task_own_pid(pid);
+	process->state.pid = (uint32_t)task_own_pid(pid);
 	for (size_t i = 0; !err && i < dump->files.count; i++) {
 		const struct task_file *file = &dump->files.files[i];
 
-		if (file->pid == pid && saved_nodes_find(image->nodes, file) < 0)
+		if (file->pid == pid && saved_nodes_find(process->nodes, file) < 0)
 			return -EOPNOTSUPP;
 		err = file->pid == pid ? refuse_used_file(file, true) : 0;
 	}
@@ -376,10 +362,10 @@ static int ask_busy(const struct dump *dump, bool *ret)
 
 	*ret = false;
 	for (size_t i = 0; !err && !*ret && i < dump->nr_processes; i++) {
-		const struct process *process = &dump->processes[i];
-		_cleanup_(kfd_state_done) struct kfd_state state = process->image.state;
+		const struct gpu_process *process = dump->processes[i];
+		_cleanup_(kfd_state_done) struct kfd_state state = process->state;
 
-		err = has_kfd(process) ? kfd_checkpoint(process->file->fd, process->file->pid, &state) : 0;
+		err = process->no_kfd ? 0 : kfd_checkpoint(process->file.fd, process->file.pid, &state);
 		*ret = !err && mes_judge_all(&state, dump->machine) == MES_BUSY;
 	}
 	return err;
@@ -390,12 +376,12 @@ static int run_for_a_moment(struct dump *dump)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = has_kfd(&dump->processes[i]) ? kfd_unpause(dump->processes[i].file->fd) : 0;
+		err = dump->processes[i]->no_kfd ? 0 : kfd_unpause(dump->processes[i]->file.fd);
 	if (err)
 		return fail(err, "cannot let GPU queues end what they do: %m");
 	usleep(DRAIN_USEC);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = has_kfd(&dump->processes[i]) ? pause_process(&dump->processes[i]) : 0;
+		err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
 	return err;
 }
 
@@ -433,10 +419,10 @@ static int read_exceptions(struct dump *dump)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
-		struct process *process = &dump->processes[i];
+		struct gpu_process *process = dump->processes[i];
 
-		if (has_kfd(process))
-			err = exceptions_read(process->file->pid, &process->image, dump->survey, &dump->driver);
+		if (!process->no_kfd)
+			err = exceptions_read(process, dump->survey, &dump->driver);
 	}
 	return err;
 }
@@ -447,20 +433,17 @@ static int take_states(struct dump *dump)
 	int err;
 
 	*request = (struct share_request){
+		.processes = dump->processes,
 		.nr_processes = dump->nr_processes,
-		.processes = calloc(dump->nr_processes, sizeof(*request->processes)),
 		.files = &dump->files,
 		.machine = dump->machine,
-		.one_dmabuf = driver_is_since(&dump->driver, 6, 8),
-		.is_dkms = dump->driver.dkms,
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
-	err = request->processes ? share_begin(dump->machine, &request->fresh_inode) : -ENOMEM;
+	err = share_begin(request, &dump->driver);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
-		struct process *process = &dump->processes[i];
+		struct gpu_process *process = dump->processes[i];
 
-		request->processes[i] = (struct share_process){ process->file, &process->image };
-		err = has_kfd(process) ? process_take(dump, process) : render_take(dump, process);
+		err = process->no_kfd ? render_take(dump, process) : process_take(dump, process);
 	}
 	return err;
 }
@@ -486,9 +469,6 @@ static int pause_files(struct dump *dump)
 	int err = 0;
 
 	dump->stopped_at = monotonic_seconds();
-	dump->processes = calloc(dump->files.count + 1, sizeof(*dump->processes));
-	if (!dump->processes)
-		return -ENOMEM;
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
 			err = pause_file(dump, &dump->files.files[i]);
@@ -562,22 +542,6 @@ static int begin_images(struct dump *dump)
 
 /* ---- the state of a process ---- */
 
-/* Render minors of the process' GPUs, in the order of the kernel's buckets. */
-static int device_minors(const struct process *process, uint32_t **ret)
-{
-	_cleanup_free_ uint32_t *minors = calloc(process->image.state.nr_devices, sizeof(*minors));
-
-	for (size_t i = 0; minors && i < process->image.state.nr_devices; i++) {
-		int node = topology_find_gpu(process->image.nodes, process->image.state.devices[i].user_gpu_id);
-
-		if (node < 0)
-			return node;
-		minors[i] = topology_minor(process->image.nodes->nodes[node]);
-	}
-	*ret = steal_ptr(minors);
-	return *ret ? 0 : -ENOMEM;
-}
-
 static int ask_flags(const struct task_file *file, int *ret)
 {
 	int flags = device_flags(file->fd);
@@ -601,46 +565,33 @@ static struct image_writer image_writer(const struct dump *dump)
 }
 
 /* All but the contents. */
-static int describe(const struct dump *dump, struct process *process)
+static int describe(const struct dump *dump, struct gpu_process *process)
 {
-	struct kfd_image *image = &process->image;
-	int err = ask_flags(process->file, &image->flags);
+	int err = ask_flags(&process->file, &process->flags);
 
 	if (err)
 		return err;
-	image->no_kfd = !has_kfd(process);
-	image->writer = image_writer(dump);
-	err = device_minors(process, &process->minors);
-	return err ? err : vma_save(process->file->pid, dump->machine, dump->rules, image);
+	process->writer = image_writer(dump);
+	err = kfd_state_minors(process->file.pid, &process->state, process->nodes, &process->minors);
+	return err ? err : vma_save(dump->machine, dump->rules, process);
 }
 
 static int write_processes(struct dump *dump)
 {
-	_cleanup_free_ struct pages_process *pages = calloc(dump->nr_processes, sizeof(*pages));
-	int err;
+	int err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
 
-	if (!pages)
-		return -ENOMEM;
-	for (size_t i = 0; i < dump->nr_processes; i++)
-		pages[i] = (struct pages_process){
-			.pid = dump->processes[i].file->pid,
-			.id = dump->processes[i].id,
-			.state = &dump->processes[i].image.state,
-			.minors = dump->processes[i].minors,
-		};
-	err = pages_dump(pages, dump->nr_processes, dump->settings, &dump->tally);
 	if (!err)
 		err = losses_check(&dump->files, dump->losses);
 	/* Pages files look whole by now. */
 	if (err)
 		image_remove_stale();
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = kfd_image_write(dump->processes[i].id, &dump->processes[i].image);
+		err = kfd_image_write(dump->processes[i]->id, dump->processes[i]);
 	return err;
 }
 
 /* The number of the file is the name of the images. When all have theirs, the contents of all are saved together. */
-static int dump_process(struct dump *dump, struct process *process, int id)
+static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 {
 	int err = describe(dump, process);
 
@@ -654,13 +605,13 @@ static int dump_process(struct dump *dump, struct process *process, int id)
  * A process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
  * may open one of them first.
  */
-static int dump_extra_kfd(const struct task_file *file, struct process *process, int id)
+static int dump_extra_kfd(const struct task_file *file, struct gpu_process *process, int id)
 {
-	struct kfd_image image = { .extra_file = true };
+	struct gpu_process image = { .extra_file = true };
 	int err = ask_flags(file, &image.flags);
 
-	image.state.pid = process->image.state.pid;
-	image.nodes = process->image.nodes;
+	image.state.pid = process->state.pid;
+	image.nodes = process->nodes;
 	return err ? err : kfd_image_write(id, &image);
 }
 
@@ -684,11 +635,11 @@ static int write_render_file(const struct task_file *file, struct topology *node
 	return render_image_write(id, image);
 }
 
-static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct process *process, int id)
+static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct gpu_process *process, int id)
 {
 	struct render_image image = share_describe_file(dump->survey, (size_t)(file - dump->files.files));
 
-	return write_render_file(file, process->image.nodes, &image, id);
+	return write_render_file(file, process->nodes, &image, id);
 }
 
 /*
@@ -736,7 +687,7 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
 	struct task_file *file = NULL;
-	struct process *process;
+	struct gpu_process *process;
 	int err = begin_images(dump);
 
 	if (err)
@@ -750,8 +701,8 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	process = process_by_pid(dump, file->pid);
 	if (!process)
 		return dump_unused_file(dump, file, id);
-	if (process->file != file)
+	if (process->file.fd != file->fd)
 		return file->minor ? dump_render_node(dump, file, process, id) : dump_extra_kfd(file, process, id);
 	err = dump_process(dump, process, id);
-	return err || has_kfd(process) ? err : dump_render_node(dump, file, process, id);
+	return err || !process->no_kfd ? err : dump_render_node(dump, file, process, id);
 }

@@ -180,11 +180,12 @@ static int check_addresses(const struct kfd_state *state, const uint64_t trap[2]
 }
 
 /* One that cannot be read is lost, after a warning. */
-static void read_handler(pid_t pid, struct kfd_image *image, const struct topology_node *gpu, const struct survey *survey,
+static void read_handler(struct gpu_process *process, const struct topology_node *gpu, const struct survey *survey,
 			 const struct driver_release *driver)
 {
 	uint32_t gpu_id = topology_gpu_id(gpu), minor = topology_minor(gpu);
-	struct kfd_state *state = &image->state;
+	struct kfd_state *state = &process->state;
+	pid_t pid = process->file.pid;
 	uint64_t trap[2] = { 0 };
 	int err = ask_job(share_kfds_file(survey, pid, minor), minor, driver, trap);
 
@@ -202,53 +203,51 @@ static void read_handler(pid_t pid, struct kfd_image *image, const struct topolo
 
 /* ---- RUNTIME_ENABLE, at dump ---- */
 
-/* 1, 0 or -errno. What cannot be read, the KFD cannot read either. */
-static int has_exception_address(pid_t pid, const struct queue_record *queue)
+/* What cannot be read, the KFD cannot read either. */
+static bool has_exception_address(int memory, const struct queue_record *queue)
 {
 	struct kfd_context_save_area_header head;
-	_cleanup_close_ int memory = proc_open(pid, "mem", O_RDONLY);
-	ssize_t got;
+	ssize_t got = pread(memory, &head, sizeof(head), (off_t)queue->cwsr_address);
 
-	if (memory < 0)
-		return fail(memory, "cannot open /proc/%d/mem: %m", pid);
-	got = pread(memory, &head, sizeof(head), (off_t)queue->cwsr_address);
 	return got == sizeof(head) && head.err_payload_addr;
 }
 
 int runtime_find(pid_t pid, struct kfd_state *state)
 {
-	bool has_queue = false;
+	_cleanup_close_ int memory = -1;
+	bool has_queue = false, told = false;
 	struct queue_record queue;
 	struct records records;
-	int told = 0;
 
 	records_begin(state, &records);
 	while (!told && records_next_queue(&records, &queue) > 0) {
 		if (queue.type != QUEUE_TYPE_COMPUTE || !queue.cwsr_address)
 			continue;
+		if (!has_queue)
+			memory = proc_open(pid, "mem", O_RDONLY);
+		if (memory < 0)
+			return fail(memory, "cannot open /proc/%d/mem: %m", pid);
 		has_queue = true;
-		told = has_exception_address(pid, &queue);
+		told = has_exception_address(memory, &queue);
 	}
-	if (told < 0)
-		return told;
 	state->runtime_enabled = has_queue ? told : state->nr_traps > 0;
 	return 0;
 }
 
-int exceptions_read(pid_t pid, struct kfd_image *image, const struct survey *survey, const struct driver_release *driver)
+int exceptions_read(struct gpu_process *process, const struct survey *survey, const struct driver_release *driver)
 {
-	struct kfd_state *state = &image->state;
+	struct kfd_state *state = &process->state;
 
 	state->traps = calloc(state->nr_devices + 1, sizeof(*state->traps));
 	if (!state->traps)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < image->nodes->nr_nodes; i++) {
-		const struct topology_node *gpu = image->nodes->nodes[i];
+	for (unsigned int i = 0; i < process->nodes->nr_nodes; i++) {
+		const struct topology_node *gpu = process->nodes->nodes[i];
 
 		if (topology_is_gpu(gpu) && trap_gpu_is_used(state, topology_gpu_id(gpu)))
-			read_handler(pid, image, gpu, survey, driver);
+			read_handler(process, gpu, survey, driver);
 	}
-	return runtime_find(pid, state);
+	return runtime_find(process->file.pid, state);
 }
 
 /* ---- restore ---- */

@@ -193,11 +193,10 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
 
 /*
- * Puts the device mappings of task @pid into *image, with the GPU of each, and refuses those
- * that could not be made again. image->state and image->nodes are those of the process;
- * @machine: all nodes. 0, or -errno after fail(); image->vmas is the caller's in either case.
+ * Finds the device mappings of a process, whose state and nodes are known, with the GPU of each, and refuses those that
+ * could not be made again. @machine: all nodes. 0, or -errno after fail().
  */
-int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image);
+int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_process *process);
 
 /* ---- restore ---- */
 
@@ -205,8 +204,7 @@ int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, 
 struct restored_task {
 	const struct restore *restore;
 	struct gpus gpus;	 /* {}: not chosen yet */
-	struct kfd_image *image; /* whose state is the task's; NULL: not put in yet */
-	int image_id;		 /* of the file that has it; -1 */
+	struct gpu_process *image; /* whose state is the task's; NULL: not put in yet */
 	bool looked_for_image;	 /* before its file came */
 	struct vma_bos bos;	 /* of the image */
 	int kfd_token;		 /* of the file of /dev/kfd; -1 */
@@ -293,8 +291,8 @@ int saved_nodes_find(const struct topology *nodes, const struct task_file *file)
  * A paused KFD process, before its state is taken. @files: of all tasks. @is_forced: takes even what this
  * kernel is known not to restore.
  */
-int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
-		   const struct topology *machine, bool is_forced);
+int refuse_process(const struct gpu_process *process, const struct task_files *files, const struct topology *machine,
+		   bool is_forced);
 
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
@@ -336,11 +334,11 @@ void guard_end(pid_t guard);
 /* ---- how a program hears of exceptions in its queues, which CHECKPOINT leaves out ---- */
 
 /*
- * Fills traps and runtime_enabled of image->state, of process @pid, which is stopped, and whose state was taken. For that, each
+ * Fills traps and runtime_enabled of the state of a process, which is stopped, and whose state was taken. For that, each
  * of its files of render nodes has a page of memory, a context and a job for a moment. A trap handler that cannot be read is
  * lost, after a warning. 0, or -errno after fail() unless memory is short.
  */
-int exceptions_read(pid_t pid, struct kfd_image *image, const struct survey *survey, const struct driver_release *driver);
+int exceptions_read(struct gpu_process *process, const struct survey *survey, const struct driver_release *driver);
 
 /* In the restored process, whose file @fd is: before RESTORE, as queues may not be there yet. 0, or -errno after fail(). */
 int runtime_enable(int fd, const struct kfd_state *state);

@@ -30,7 +30,7 @@ void precheck_wait(bool certain)
 		pr_info("waited %u ms for processes that have ended; the KFD still has %zu\n", i * (WAIT_USEC / 1000), ended);
 }
 
-static void note_work(const struct kfd_image *image, struct shared *shared)
+static void note_work(const struct gpu_process *image, struct shared *shared)
 {
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
@@ -38,7 +38,7 @@ static void note_work(const struct kfd_image *image, struct shared *shared)
 	match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
 }
 
-static void keep_largest(struct kfd_image *image, struct topology **largest)
+static void keep_largest(struct gpu_process *image, struct topology **largest)
 {
 	if (*largest && topology_count_gpus(image->nodes) <= topology_count_gpus(*largest))
 		return;
@@ -47,7 +47,7 @@ static void keep_largest(struct kfd_image *image, struct topology **largest)
 }
 
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
-static int has_chance_of_image(const struct kfd_image *image, const struct topology *machine,
+static int has_chance_of_image(const struct gpu_process *image, const struct topology *machine,
 		       const struct match_options *options)
 {
 	struct match_map *map = NULL;
@@ -65,7 +65,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 	int refused = 0;
 
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
-		struct kfd_image *image = NULL;
+		struct gpu_process *image = NULL;
 		int err;
 
 		/* What is wrong with an image is said when the image is needed. */
@@ -77,7 +77,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		err = has_chance ? 0 : has_chance_of_image(image, machine, &options);
 		note_work(image, shared);
 		keep_largest(image, largest);
-		kfd_image_free(image);
+		gpu_process_free(image);
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
 	}

@@ -150,10 +150,12 @@ int refuse_context(pid_t pid)
 		    "when the program has closed the file of that context", pid);
 }
 
-int refuse_process(pid_t pid, const struct kfd_state *state, const struct task_files *files,
-		   const struct topology *machine, bool is_forced)
+int refuse_process(const struct gpu_process *process, const struct task_files *files, const struct topology *machine,
+		   bool is_forced)
 {
+	const struct kfd_state *state = &process->state;
 	struct task_kfd kfd = { 0 };
+	pid_t pid = process->file.pid;
 	int err = refuse_owner(pid, state);
 
 	if (err)

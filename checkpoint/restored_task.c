@@ -23,7 +23,7 @@ void restored_task_done(struct restored_task *task)
 	share_task_done(&task->share);
 	vma_bos_done(&task->bos);
 	free(task->queues);
-	kfd_image_free(task->image);
+	gpu_process_free(task->image);
 }
 
 /* -ENOENT means that the file or mapping is not ours, which is decided when there is no image of it. */
@@ -81,7 +81,7 @@ static int with_flags(int fd, int flags)
 /* ---- before the state is put in ---- */
 
 /* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
-static int check_same_process(const struct kfd_image *image)
+static int check_same_process(const struct gpu_process *image)
 {
 	if (image->state.pid == (uint32_t)getpid())
 		return 0;
@@ -198,28 +198,27 @@ static int put_in(struct restored_task *task, int kfd)
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
-static int send_contents(struct restored_task *task, const uint32_t *minors)
+static int send_contents(struct restored_task *task)
 {
 	const struct restore *restore = task->restore;
 	struct shared *shared = restore->shared;
 	double began = monotonic_seconds();
-	const struct pages_process process = { .id = task->image_id, .state = &task->image->state, .minors = minors };
-	int err = pages_restore(&process, restore->settings, restore->worker, &shared->tally, &task->contents_token);
+	int err = pages_restore(task->image, restore->settings, restore->worker, &shared->tally, &task->contents_token);
 
 	shared_note_wait(shared, began);
 	return err;
 }
 
 /* Without a worker, libdrm has to find the render nodes by path in this task. */
-static int copy_contents_here(struct restored_task *task, const uint32_t *minors)
+static int copy_contents_here(struct restored_task *task)
 {
 	struct mount_home home;
-	int left, err = mount_show_render_nodes(minors, task->gpus.nr, &home);
+	int left, err = mount_show_render_nodes(task->image->minors, task->gpus.nr, &home);
 
 	if (err)
 		(void)fail(err, "cannot show the render nodes to libdrm in this task: %m");
 	else
-		err = send_contents(task, minors);
+		err = send_contents(task);
 	left = mount_go_home(&home);
 	if (left && !err)
 		return fail(left, "cannot go back to the task's mount namespace: %m");
@@ -228,11 +227,10 @@ static int copy_contents_here(struct restored_task *task, const uint32_t *minors
 
 static int begin_contents(struct restored_task *task)
 {
-	_cleanup_free_ uint32_t *minors = gpus_minors(&task->gpus);
-
-	if (!minors)
+	task->image->minors = gpus_minors(&task->gpus);
+	if (!task->image->minors)
 		return -ENOMEM;
-	return task->restore->worker ? send_contents(task, minors) : copy_contents_here(task, minors);
+	return task->restore->worker ? send_contents(task) : copy_contents_here(task);
 }
 
 /* Once, before the first device mapping, or by criu's main process before RESUME. */
@@ -292,12 +290,12 @@ static int put_kfd_state(struct restored_task *task)
 }
 
 /* Takes @image, of the file with criu's number @id. */
-static int put_state(struct restored_task *task, int id, struct kfd_image *image)
+static int put_state(struct restored_task *task, int id, struct gpu_process *image)
 {
 	int err = image->no_kfd ? 0 : check_same_process(image);
 
 	task->image = image;
-	task->image_id = id;
+	image->id = id;
 	if (err)
 		return err;
 	err = prepare_state(task);
@@ -368,7 +366,7 @@ static int render_file(struct restored_task *task, int id)
 /* ---- files of /dev/kfd, and others whose image has a state ---- */
 
 /* It may come before the file that has the state, and then decides what the kernel shows the process. */
-static int extra_kfd_file(struct restored_task *task, const struct kfd_image *image)
+static int extra_kfd_file(struct restored_task *task, const struct gpu_process *image)
 {
 	int fd, err = topology_count_gpus(image->nodes) ? setup_gpus(task, image->nodes, NULL) : 0;
 
@@ -385,17 +383,17 @@ static int file_of_state(struct restored_task *task)
 
 	if (!task->image->no_kfd)
 		return no_enoent(with_flags(criu_kept_file(task->kfd_token), task->image->flags));
-	fd = render_file(task, task->image_id);
+	fd = render_file(task, task->image->id);
 	if (fd != -ENOENT)
 		return fd;
-	return fail(-EBADMSG, "image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", task->image_id,
+	return fail(-EBADMSG, "image amdgpu-renderD-%d.img is missing: it is of a file of pid %u", task->image->id,
 		    task->image->state.pid);
 }
 
 static int kfd_file(struct restored_task *task, int id)
 {
-	struct kfd_image *image = NULL;
-	int r = id == task->image_id ? 0 : kfd_image_read(id, &image);
+	struct gpu_process *image = NULL;
+	int r = task->image && id == task->image->id ? 0 : kfd_image_read(id, &image);
 
 	if (r)
 		return r;
@@ -403,11 +401,11 @@ static int kfd_file(struct restored_task *task, int id)
 		return file_of_state(task);
 	if (image->extra_file) {
 		r = no_enoent(extra_kfd_file(task, image));
-		kfd_image_free(image);
+		gpu_process_free(image);
 		return r;
 	}
 	if (task->image) {
-		kfd_image_free(image);
+		gpu_process_free(image);
 		return fail(-EBADMSG, "the task has two images of the state of its GPUs");
 	}
 	r = no_enoent(put_state(task, id, image));
@@ -426,13 +424,13 @@ static int put_state_before_its_file(struct restored_task *task)
 
 	task->looked_for_image = true;
 	for (; !err && !task->image && id >= 0; id = kfd_image_next(id)) {
-		struct kfd_image *image = NULL;
+		struct gpu_process *image = NULL;
 
 		err = kfd_image_read(id, &image);
 		if (!err && !image->extra_file && image->state.pid == (uint32_t)getpid())
 			err = put_state(task, id, image);
 		else
-			kfd_image_free(image);
+			gpu_process_free(image);
 	}
 	return err;
 }

@@ -74,13 +74,14 @@ static int check_whole(pid_t pid, const struct device_vma *vma)
 		    "protection)", pid, vma->start, length, from, whole);
 }
 
-static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_rules rules, struct device_vma *vma)
+static int resolve_kfd_vma(const struct gpu_process *process, struct kfd_rules rules, struct device_vma *vma)
 {
+	pid_t pid = process->file.pid;
 	int err = check_whole(pid, vma);
 
 	if (err || !vma_names_gpu(vma))
 		return err;
-	vma->gpu_id = vma_kfd_gpu(vma, state, rules.maps_by_user_id);
+	vma->gpu_id = vma_kfd_gpu(vma, &process->state, rules.maps_by_user_id);
 	if (vma->gpu_id)
 		return 0;
 	return fail(-ENODEV, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is of gpu %#x, which the process does not "
@@ -91,14 +92,14 @@ static int resolve_kfd_vma(pid_t pid, const struct kfd_state *state, struct kfd_
  * A mapping of a render node has to be of a BO of the KFD or of an object of which a handle is open: nothing else of
  * the node is restored. The kernel maps a BO from its start only: what is left after a hole cannot be mapped again.
  */
-static int check_render_vma(pid_t pid, const struct kfd_image *image, const struct vma_bos *bos,
-			    const struct device_vma *vma)
+static int check_render_vma(const struct gpu_process *process, const struct vma_bos *bos, const struct device_vma *vma)
 {
-	int node = topology_find_minor(image->nodes, vma->minor);
+	int node = topology_find_minor(process->nodes, vma->minor);
 	const struct bo *bo = NULL;
+	pid_t pid = process->file.pid;
 
 	if (node >= 0)
-		bo = vma_bo(vma, bos, topology_gpu_id(image->nodes->nodes[node]));
+		bo = vma_bo(vma, bos, topology_gpu_id(process->nodes->nodes[node]));
 	if (bo && bo->offset == vma->offset)
 		return 0;
 	if (bo)
@@ -122,37 +123,37 @@ int vma_is_foreign(const struct topology *machine, const struct device_vma *vma)
 	return !r;
 }
 
-static int drop_foreign(const struct topology *machine, struct kfd_image *image)
+static int drop_foreign(const struct topology *machine, struct gpu_process *process)
 {
 	size_t nr_kept = 0;
 
-	for (size_t i = 0; i < image->nr_vmas; i++) {
-		int r = vma_is_foreign(machine, &image->vmas[i]);
+	for (size_t i = 0; i < process->nr_vmas; i++) {
+		int r = vma_is_foreign(machine, &process->vmas[i]);
 
 		if (r < 0)
 			return r;
 		if (!r)
-			image->vmas[nr_kept++] = image->vmas[i];
+			process->vmas[nr_kept++] = process->vmas[i];
 	}
-	image->nr_vmas = nr_kept;
+	process->nr_vmas = nr_kept;
 	return 0;
 }
 
-int vma_save(pid_t pid, const struct topology *machine, struct kfd_rules rules, struct kfd_image *image)
+int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_process *process)
 {
 	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
-	int err = task_device_vmas(pid, &image->vmas, &image->nr_vmas);
+	int err = task_device_vmas(process->file.pid, &process->vmas, &process->nr_vmas);
 
-	image->has_vmas = true;
+	process->has_vmas = true;
 	if (err)
 		return err;
-	err = vma_bos_sort(&image->state, &bos);
+	err = vma_bos_sort(&process->state, &bos);
 	if (err)
 		return err;
-	err = drop_foreign(machine, image);
-	for (size_t i = 0; !err && i < image->nr_vmas; i++)
-		err = image->vmas[i].minor ? check_render_vma(pid, image, &bos, &image->vmas[i]) :
-					     resolve_kfd_vma(pid, &image->state, rules, &image->vmas[i]);
+	err = drop_foreign(machine, process);
+	for (size_t i = 0; !err && i < process->nr_vmas; i++)
+		err = process->vmas[i].minor ? check_render_vma(process, &bos, &process->vmas[i]) :
+					     resolve_kfd_vma(process, rules, &process->vmas[i]);
 	return err;
 }
 
@@ -224,7 +225,7 @@ static int compare_start_with_vma(const void *start, const void *vma)
 bool vma_find(const struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret)
 {
-	const struct kfd_image *image = task->image;
+	const struct gpu_process *image = task->image;
 	const struct device_vma *found = NULL;
 
 	if (image && image->nr_vmas)

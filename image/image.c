@@ -15,14 +15,20 @@
 
 /* ---- amdgpu-kfd ---- */
 
-void kfd_image_free(struct kfd_image *image)
+void gpu_process_done(struct gpu_process *process)
 {
-	if (!image)
-		return;
-	topology_free(image->nodes);
-	kfd_state_done(&image->state);
-	free(image->vmas);
-	free(image);
+	topology_free(process->nodes);
+	kfd_state_done(&process->state);
+	free(process->minors);
+	free(process->vmas);
+	*process = (struct gpu_process){ 0 };
+}
+
+void gpu_process_free(struct gpu_process *process)
+{
+	if (process)
+		gpu_process_done(process);
+	free(process);
 }
 
 #define BO_FIELDS(X)   X(addr) X(size) X(offset) X(alloc_flags) X(gpu_id) X(has_crc32c) X(crc32c)
@@ -59,7 +65,7 @@ static DeviceVma **pack_vmas(struct packing *packing, const struct device_vma *v
 	return entries;
 }
 
-static int unpack_vmas(const char *name, const CriuKfd *msg, struct kfd_image *image)
+static int unpack_vmas(const char *name, const CriuKfd *msg, struct gpu_process *image)
 {
 	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
 	if (!image->vmas)
@@ -142,7 +148,7 @@ static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
 	writer->criu_hooks = entry->criu_hooks;
 }
 
-int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size)
+int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_t *ret_size)
 {
 	_cleanup_packing_ struct packing packing = { 0 };
 	const struct kfd_state *state = &image->state;
@@ -202,7 +208,7 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 }
 
 /* Nothing of it is of the KFD, and it takes part in the sharing: otherwise it would have no such image. */
-static int check_render_only(const char *name, const CriuKfd *msg, const struct kfd_image *image)
+static int check_render_only(const char *name, const CriuKfd *msg, const struct gpu_process *image)
 {
 	uint32_t nr_bos = image->state.nr_records;
 
@@ -218,7 +224,7 @@ static int check_render_only(const char *name, const CriuKfd *msg, const struct 
 	return 0;
 }
 
-static int unpack_rest(const char *name, const CriuKfd *msg, struct kfd_image *image)
+static int unpack_rest(const char *name, const CriuKfd *msg, struct gpu_process *image)
 {
 	unsigned int gpus = topology_count_gpus(image->nodes);
 
@@ -251,7 +257,7 @@ static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *r
 	return bad_image(name, "is of a file with flags %#x", flags);
 }
 
-static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *image)
+static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *image)
 {
 	int err = nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
@@ -282,10 +288,10 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct kfd_image *im
 	return unpack_rest(name, msg, image);
 }
 
-int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret)
+int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct gpu_process **ret)
 {
 	_cleanup_message_ CriuKfd *msg = NULL;
-	struct kfd_image *image;
+	struct gpu_process *image;
 	int err = image_message_unpack(name, &criu_kfd__descriptor, "file_id", data, size, &msg);
 
 	if (err)
@@ -296,14 +302,14 @@ int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct 
 	image->has_crc32c = msg->has_crc32c;
 	err = unpack_kfd(name, msg, image);
 	if (err) {
-		kfd_image_free(image);
+		gpu_process_free(image);
 		return err;
 	}
 	*ret = image;
 	return 0;
 }
 
-int kfd_image_write(int id, const struct kfd_image *image)
+int kfd_image_write(int id, const struct gpu_process *image)
 {
 	_cleanup_payload_ struct image_payload payload = { .data = NULL };
 	int err = kfd_image_pack(image, id, &payload.data, &payload.size);
@@ -311,7 +317,7 @@ int kfd_image_write(int id, const struct kfd_image *image)
 	return err ? err : image_file_write(IMAGE_KFD, id, &payload);
 }
 
-int kfd_image_read(int id, struct kfd_image **ret)
+int kfd_image_read(int id, struct gpu_process **ret)
 {
 	_cleanup_payload_ struct image_payload payload = { .data = NULL };
 	int err = image_file_read(IMAGE_KFD, id, &payload);

@@ -44,9 +44,16 @@ struct image_writer {
 	unsigned int criu_hooks;       /* how many hooks the criu knew, criu_running_hooks() */
 };
 
-/* amdgpu-kfd-<id>.img */
-struct kfd_image {
-	struct kfd_state state; /* without devices; those of the image are in nodes */
+/*
+ * A process with state on GPUs: of the KFD or, without /dev/kfd, with objects of render nodes. A dump and a suspend fill it
+ * from the kernel, a restore from amdgpu-kfd-<id>.img, which has all but what is said to be of the machine.
+ */
+struct gpu_process {
+	struct task_file file;	/* of the machine: with which its state comes back, its first of /dev/kfd or, without one, of a
+				   render node; fd: borrowed */
+	int id;			/* of its images: criu's number of that file, once criu has asked for it */
+	uint32_t *minors;	/* of the machine: render minors, one for each of state.devices */
+	struct kfd_state state; /* devices: of the machine; those of the image are in nodes */
 	struct topology *nodes; /* CPUs and GPUs; gpu_id is the user gpu id */
 	struct image_writer writer;
 	bool has_crc32c;	/* of the file itself, and it was right; false in images of other writers */
@@ -63,9 +70,9 @@ struct kfd_image {
 };
 
 /* Whether the process shares buffers of the KFD, which confuses changed ids when one is exported. */
-static inline bool kfd_image_keeps_ids(const struct kfd_image *image)
+static inline bool kfd_image_keeps_ids(const struct gpu_process *process)
 {
-	return image->nr_sharers && kfd_state_shares(&image->state) && !image->no_kfd;
+	return process->nr_sharers && kfd_state_shares(&process->state) && !process->no_kfd;
 }
 
 /* No number of a buffer, handle or syncobj is larger: a restore fills all gaps below it. */
@@ -106,14 +113,17 @@ void render_objects_done(struct render_objects *objects);
 struct render_image {
 	uint32_t gpu_id;	/* user gpu id */
 	uint32_t minor;		/* at dump; 0: unknown */
-	struct topology *nodes; /* as in struct kfd_image, or NULL in images of other writers */
+	struct topology *nodes; /* as in struct gpu_process, or NULL in images of other writers */
 	bool without_kfd_vm;	/* the KFD's address space is that of another file of the node */
-	int flags;		/* as in struct kfd_image */
-	bool has_crc32c;	/* as in struct kfd_image */
+	int flags;		/* as in struct gpu_process */
+	bool has_crc32c;	/* as in struct gpu_process */
 	struct render_objects objects;
 };
 
-void kfd_image_free(struct kfd_image *image);
+/* Accepts NULL. */
+void gpu_process_free(struct gpu_process *process);
+/* What is in it; leaves {}. */
+void gpu_process_done(struct gpu_process *process);
 void render_image_free(struct render_image *image);
 
 /*
@@ -122,13 +132,13 @@ void render_image_free(struct render_image *image);
  * with words that name @name and the place; -EFBIG for one that would need far more
  * memory than its size.
  */
-int kfd_image_pack(const struct kfd_image *image, int id, uint8_t **ret, size_t *ret_size);
-int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct kfd_image **ret);
+int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_t *ret_size);
+int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct gpu_process **ret);
 int render_image_pack(const struct render_image *image, int id, uint8_t **ret, size_t *ret_size);
 int render_image_unpack(const char *name, const uint8_t *data, size_t size, struct render_image **ret);
 
 /* Writes an image file. 0 or -errno. */
-int kfd_image_write(int id, const struct kfd_image *image);
+int kfd_image_write(int id, const struct gpu_process *image);
 int render_image_write(int id, const struct render_image *image);
 
 /*
@@ -138,7 +148,7 @@ int render_image_write(int id, const struct render_image *image);
 int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size);
 
 /* Reads an image file. -ENOENT, no message, when there is none; otherwise 0 or -errno. */
-int kfd_image_read(int id, struct kfd_image **ret);
+int kfd_image_read(int id, struct gpu_process **ret);
 int render_image_read(int id, struct render_image **ret);
 
 #define DMABUF_NAME_MAX 32u /* of a name, its end included (linux/dma-buf.h) */
@@ -146,7 +156,7 @@ int render_image_read(int id, struct render_image **ret);
 /* amdgpu-shared-<id>.img: an open dma-buf. */
 struct dmabuf_image {
 	uint32_t buffer;     /* of struct kfd_share */
-	uint32_t nr_sharers; /* as in struct kfd_image */
+	uint32_t nr_sharers; /* as in struct gpu_process */
 	bool has_crc32c;     /* likewise */
 	char name[DMABUF_NAME_MAX];
 };

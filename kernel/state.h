@@ -66,6 +66,7 @@ struct bo {
 	/* Of its contents. */
 	uint32_t crc32c;
 	bool has_crc32c;
+	bool is_alone; /* no other process has it, for a suspend (share_find_alone()) */
 	struct kfd_share share; /* {}: nothing else names it */
 };
 
@@ -144,6 +145,9 @@ int kfd_state_user_id(const struct kfd_state *state, uint32_t actual_gpu_id, uin
  * caller's. 0, or -errno after fail().
  */
 int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret);
+
+/* The render minor of each of state->devices, of @nodes as above. *ret is the caller's. 0, or -errno after fail(). */
+int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topology *nodes, uint32_t **ret);
 
 /* ---- records ---- */
 

@@ -60,3 +60,18 @@ int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_
 	*ret = steal_ptr(nodes);
 	return 0;
 }
+
+int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topology *nodes, uint32_t **ret)
+{
+	_cleanup_free_ uint32_t *minors = calloc(state->nr_devices + 1, sizeof(*minors));
+
+	for (size_t i = 0; minors && i < state->nr_devices; i++) {
+		int node = topology_find_gpu(nodes, state->devices[i].user_gpu_id);
+
+		if (node < 0)
+			return fail(node, "pid %d: gpu %#x is not in the machine's topology", pid, state->devices[i].user_gpu_id);
+		minors[i] = topology_minor(nodes->nodes[node]);
+	}
+	*ret = steal_ptr(minors);
+	return *ret ? 0 : -ENOMEM;
+}

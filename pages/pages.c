@@ -27,7 +27,7 @@ struct page_files {
 
 /* The contents of a process on one GPU, which are to be saved. */
 struct part {
-	const struct pages_process *process;
+	const struct gpu_process *process;
 	const struct discard *discard;
 	size_t device;
 	uint32_t minor;
@@ -111,22 +111,22 @@ static int open_pages_file(struct content_gpu *gpu, int id, uint32_t minor, enum
 }
 
 /* As the @at-th of the files, whatever has been there. */
-static int open_gpu(struct page_files *files, size_t at, const struct pages_process *process, size_t device,
+static int open_gpu(struct page_files *files, size_t at, const struct gpu_process *process, size_t device,
 		    enum direction direction)
 {
 	struct content_gpu *gpu = &files->gpus[at];
 	int err;
 
 	*gpu = (struct content_gpu){
-		.gpu_id = process->state->devices[device].user_gpu_id,
-		.pid = process->pid,
+		.gpu_id = process->state.devices[device].user_gpu_id,
+		.pid = process->file.pid,
 		.render_fd = -1,
 		.pages_fd = -1,
 		.streaming = files->streaming,
 	};
 	if (at == files->nr_gpus)
 		files->nr_gpus++;
-	err = list_bos(process->state, gpu);
+	err = list_bos(&process->state, gpu);
 	if (err)
 		return err;
 	err = open_pages_file(gpu, process->id, process->minors[device], direction);
@@ -187,7 +187,7 @@ static int compare_parts(const void *a, const void *b)
 		return x->minor < y->minor ? -1 : 1;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
-	return (x->process > y->process) - (x->process < y->process);
+	return (x->discard > y->discard) - (x->discard < y->discard); /* in the order of the processes */
 }
 
 static uint64_t bytes_on(const struct kfd_state *state, size_t device)
@@ -201,27 +201,27 @@ static uint64_t bytes_on(const struct kfd_state *state, size_t device)
 }
 
 /* By GPU, and the large ones first: many programs use one GPU and have a little on all others. */
-static int list_parts(const struct pages_process *processes, size_t nr_processes, struct saving *saving)
+static int list_parts(struct gpu_process *const *processes, size_t nr_processes, struct saving *saving)
 {
 	struct part *parts;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < nr_processes; i++)
-		nr += processes[i].state->nr_devices;
+		nr += processes[i]->state.nr_devices;
 	saving->parts = parts = calloc(nr + 1, sizeof(*parts));
 	saving->discards = calloc(nr_processes + 1, sizeof(*saving->discards));
 	saving->nr_parts = nr;
 	if (!parts || !saving->discards)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr_processes; i++) {
-		discard_read(processes[i].pid, &saving->discards[saving->nr_processes++]);
-		for (size_t j = 0; j < processes[i].state->nr_devices; j++)
+		discard_read(processes[i]->file.pid, &saving->discards[saving->nr_processes++]);
+		for (size_t j = 0; j < processes[i]->state.nr_devices; j++)
 			*parts++ = (struct part){
-				.process = &processes[i],
+				.process = processes[i],
 				.discard = &saving->discards[i],
 				.device = j,
-				.minor = processes[i].minors[j],
-				.bytes = bytes_on(processes[i].state, j),
+				.minor = processes[i]->minors[j],
+				.bytes = bytes_on(&processes[i]->state, j),
 			};
 	}
 	qsort(saving->parts, nr, sizeof(*saving->parts), compare_parts);
@@ -234,7 +234,7 @@ static int open_part(struct saving *saving, size_t lane, struct part *part)
 
 	saving->at[lane] = part;
 	err = open_gpu(&saving->files, lane, part->process, part->device, SAVE);
-	return err ? err : list_discarded(part->process->state, part->discard, &saving->files.gpus[lane]);
+	return err ? err : list_discarded(&part->process->state, part->discard, &saving->files.gpus[lane]);
 }
 
 /* The first part of each GPU. */
@@ -255,7 +255,7 @@ static int open_lanes(struct saving *saving)
 static int finish_part(struct saving *saving, size_t lane)
 {
 	struct content_gpu *gpu = &saving->files.gpus[lane];
-	struct bo *bos = saving->at[lane]->process->state->bos;
+	struct bo *bos = saving->at[lane]->process->state.bos;
 
 	if (close(steal_fd(&gpu->pages_fd)))
 		return fail(errno_or_eio(), "image %s: cannot write it: %m", gpu->pages_name);
@@ -287,7 +287,7 @@ static int next_part(void *arg, struct content_gpu *gpu)
 }
 
 /* Processes on different GPUs are saved at the same time, those on one GPU one after the other. */
-static int dump_processes(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+static int dump_processes(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 			  struct progress *progress, struct content_tally *tally)
 {
 	_cleanup_(saving_done) struct saving saving = { .progress = progress };
@@ -304,7 +304,7 @@ static int dump_processes(const struct pages_process *processes, size_t nr_proce
 	return content_dump(saving.files.gpus, saving.files.nr_gpus, &options);
 }
 
-int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "dump");
@@ -320,7 +320,7 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 /* ---- restore ---- */
 
 /* The files of @nr devices from @first on. What can be wrong with them is known before criu restores all else. */
-static int add_files(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
+static int add_files(struct page_files *files, const struct gpu_process *process, size_t first, size_t nr)
 {
 	int err = 0;
 
@@ -334,7 +334,7 @@ static int add_files(struct page_files *files, const struct pages_process *proce
 	return err;
 }
 
-static int files_open(struct page_files *files, const struct pages_process *process, size_t first, size_t nr)
+static int files_open(struct page_files *files, const struct gpu_process *process, size_t first, size_t nr)
 {
 	int err = files_init(files, nr);
 
@@ -372,12 +372,12 @@ static int hand_over(const struct page_files *files, struct worker *worker)
 }
 
 /* The streamer sends each file once and waits until it has been read: so one after the other. */
-static int restore_from_stream(const struct pages_process *process, const struct settings *settings,
+static int restore_from_stream(const struct gpu_process *process, const struct settings *settings,
 			       struct content_tally *tally)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < process->state->nr_devices; i++) {
+	for (size_t i = 0; !err && i < process->state.nr_devices; i++) {
 		_cleanup_(files_done) struct page_files files = { 0 };
 
 		err = files_open(&files, process, i, 1);
@@ -387,7 +387,7 @@ static int restore_from_stream(const struct pages_process *process, const struct
 	return err;
 }
 
-int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
+int pages_restore(const struct gpu_process *process, const struct settings *settings, struct worker *worker,
 		  struct content_tally *tally, int *ret_token)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };
@@ -396,7 +396,7 @@ int pages_restore(const struct pages_process *process, const struct settings *se
 	*ret_token = -1;
 	if (criu_is_streaming())
 		return restore_from_stream(process, settings, tally);
-	err = files_open(&files, process, 0, process->state->nr_devices);
+	err = files_open(&files, process, 0, process->state.nr_devices);
 	if (err || !files.nr_gpus)
 		return err;
 	token = worker ? hand_over(&files, worker) : -ENOTCONN;
@@ -408,20 +408,20 @@ int pages_restore(const struct pages_process *process, const struct settings *se
 
 /* ---- of processes that stay: all together, by threads ---- */
 
-static int open_pages_files(const struct pages_process *processes, size_t nr_processes, struct page_files *files)
+static int open_pages_files(struct gpu_process *const *processes, size_t nr_processes, struct page_files *files)
 {
 	size_t nr = 0;
 	int err;
 
 	for (size_t i = 0; i < nr_processes; i++)
-		nr += processes[i].state->nr_devices;
+		nr += processes[i]->state.nr_devices;
 	err = files_init(files, nr);
 	for (size_t i = 0; !err && i < nr_processes; i++)
-		err = add_files(files, &processes[i], 0, processes[i].state->nr_devices);
+		err = add_files(files, processes[i], 0, processes[i]->state.nr_devices);
 	return err;
 }
 
-int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
 	_cleanup_(files_done) struct page_files files = { 0 };

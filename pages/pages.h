@@ -12,30 +12,22 @@
 
 struct worker;
 
-/* A process whose contents are saved or restored. */
-struct pages_process {
-	int pid;		 /* as in content/content.h */
-	int id;			 /* of its image */
-	struct kfd_state *state; /* the dma-bufs of its BOs are open */
-	const uint32_t *minors;	 /* this machine's render minors, one for each of state->devices */
-};
-
 /*
- * Saves the contents of all BOs of all processes, into one file for each process and GPU: those of different GPUs at the
- * same time. Sets the states' checksums. @tally: as in content.h. 0 or -errno.
+ * Saves the contents of all BOs of all processes, whose dma-bufs are open, into one file for each process and GPU: those of
+ * different GPUs at the same time. Sets the states' checksums. @tally: as in content.h. 0 or -errno.
  */
-int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally);
 
 /*
  * Fills the BOs of a process and verifies the checksums that are known. If @worker (NULL: none) takes the job, it does the
  * work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is -1.
  */
-int pages_restore(const struct pages_process *process, const struct settings *settings, struct worker *worker,
+int pages_restore(const struct gpu_process *process, const struct settings *settings, struct worker *worker,
 		  struct content_tally *tally, int *ret_token);
 
 /* Fills the BOs of all processes at the same time, from the files that pages_dump() has written. 0 or -errno. */
-int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally);
 
 /* A line about all of a dump or restore. @what was done with how many processes, and what has lasted @seconds. */

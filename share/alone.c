@@ -29,24 +29,24 @@ static bool is_alone(struct survey *survey, struct buffer *buffer)
 }
 
 /* How many are not alone. */
-static size_t look(struct survey *survey, bool *const *alone)
+static size_t look(struct survey *survey)
 {
 	struct buffer buffer = { 0 };
 	size_t nr = 0;
 
 	while (survey_next(survey, &buffer)) {
-		bool *place;
+		struct bo *bo;
 
 		if (buffer.holders->bo == NO_BO)
 			continue;
-		place = &alone[buffer.holders->process][buffer.holders->bo];
-		*place = *place || is_alone(survey, &buffer);
-		nr += !*place;
+		bo = holder_bo(survey, buffer.holders);
+		bo->is_alone = bo->is_alone || is_alone(survey, &buffer);
+		nr += !bo->is_alone;
 	}
 	return nr;
 }
 
-static int find_alone(struct survey *survey, bool *const *alone)
+static int find_alone(struct survey *survey)
 {
 	double end = monotonic_seconds() + SETTLE_SECONDS;
 	int err = collect_bos(survey);
@@ -56,18 +56,18 @@ static int find_alone(struct survey *survey, bool *const *alone)
 	survey_sort(survey);
 	err = references_read(survey);
 	survey_sort(survey);
-	while (!err && look(survey, alone) && monotonic_seconds() < end)
+	while (!err && look(survey) && monotonic_seconds() < end)
 		usleep(SETTLE_US);
 	return err;
 }
 
-int share_find_alone(const struct share_request *request, bool *const *alone)
+int share_find_alone(const struct share_request *request)
 {
 	struct survey *survey = calloc(1, sizeof(*survey));
 	int err = survey ? survey_init(survey, request) : -ENOMEM;
 
 	if (!err && request->one_dmabuf)
-		err = find_alone(survey, alone);
+		err = find_alone(survey);
 	share_dump_done(survey);
 	return err;
 }

@@ -287,7 +287,7 @@ static int find_offsets_on(const struct share_task *task, const struct gpu *gpu,
 
 static int find_offsets(const struct share_task *task)
 {
-	const struct kfd_image *image = task->image;
+	const struct gpu_process *image = task->image;
 	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped));
 	int err = 0;
 

@@ -83,17 +83,17 @@ static int check_dmabufs(struct survey *survey)
 
 static int collect_bo(struct survey *survey, size_t number, size_t i)
 {
-	const struct share_process *process = &survey->request->processes[number];
-	const struct bo *bo = &process->image->state.bos[i];
-	int node = topology_find_gpu(process->image->nodes, bo->gpu_id), err;
+	const struct gpu_process *process = survey->request->processes[number];
+	const struct bo *bo = &process->state.bos[i];
+	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
 	struct holder holder = {
 		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
 	};
 
 	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
-		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->file->pid, i,
+		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->file.pid, i,
 			    bo->gpu_id);
-	holder.minor = topology_minor(process->image->nodes->nodes[node]);
+	holder.minor = topology_minor(process->nodes->nodes[node]);
 	err = survey_inode(holder.dmabuf_fd, &holder.inode);
 	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
 }
@@ -293,14 +293,14 @@ static int check_owner(const struct survey *survey, size_t number)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
 		    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
-		    survey->request->processes[owner].file->pid);
+		    survey->request->processes[owner]->file.pid);
 }
 
 static int collect_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
 	size_t process = survey_process_of(request, request->files->files[number].pid);
-	int err = request->processes[process].file->minor ? check_owner(survey, number) : 0;
+	int err = request->processes[process]->file.minor ? check_owner(survey, number) : 0;
 
 	if (!err && survey->objects[number].nr_syncobjs)
 		err = check_settled(survey, number);
@@ -351,7 +351,7 @@ static int find_other_file(struct survey *survey, size_t number)
 	const struct share_request *request = survey->request;
 	size_t process = survey_process_of(request, request->files->files[number].pid);
 
-	survey->without_kfd_vm[number] = request->processes[process].file->minor || files_without_kfd_vm(survey, process, number);
+	survey->without_kfd_vm[number] = request->processes[process]->file.minor || files_without_kfd_vm(survey, process, number);
 	return 0;
 }
 
@@ -360,7 +360,7 @@ int collect_bos(struct survey *survey)
 	int err = 0;
 
 	for (size_t i = 0; i < survey->request->nr_processes; i++) {
-		const struct kfd_state *state = &survey->request->processes[i].image->state;
+		const struct kfd_state *state = &survey->request->processes[i]->state;
 
 		for (size_t j = 0; !err && j < state->nr_bos; j++)
 			if (kfd_bo_has_contents(&state->bos[j]))

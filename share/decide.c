@@ -52,9 +52,9 @@ static struct holder *find_owner(const struct survey *survey, const struct buffe
 static int note_owned_bo(const struct survey *survey, const struct holder *holder, const struct gem_info *info,
 		  const struct kfd_share *share, struct bo **ret)
 {
-	const struct share_process *process = holder_process(survey, holder);
-	struct kfd_state *state = &process->image->state;
-	int node = topology_find_minor(process->image->nodes, holder->minor);
+	struct gpu_process *process = holder_process(survey, holder);
+	struct kfd_state *state = &process->state;
+	int node = topology_find_minor(process->nodes, holder->minor);
 	struct bo *grown = node < 0 ? NULL : reallocarray(state->bos, state->nr_bos + 1, sizeof(*grown));
 
 	if (!grown)
@@ -63,7 +63,7 @@ static int note_owned_bo(const struct survey *survey, const struct holder *holde
 	grown[state->nr_bos] = (struct bo){
 		.size = info->size,
 		.offset = holder->is_mappable ? holder->offset : 0,
-		.gpu_id = topology_gpu_id(process->image->nodes->nodes[node]),
+		.gpu_id = topology_gpu_id(process->nodes->nodes[node]),
 		.alloc_flags = info->domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
 									KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 		.dmabuf_fd = KFD_NO_FD,
@@ -264,17 +264,17 @@ static int decide(struct survey *survey, struct buffer *buffer)
 /* ---- mappings ---- */
 
 /* The KFD maps its BOs in the same address space, and lists show both: two mappings never overlap. */
-static int drop_kfd_mappings(const struct share_process *process, uint32_t minor, struct render_objects *objects)
+static int drop_kfd_mappings(const struct gpu_process *process, uint32_t minor, struct render_objects *objects)
 {
-	const struct kfd_state *state = &process->image->state;
+	const struct kfd_state *state = &process->state;
 	_cleanup_free_ uint64_t *addresses = calloc((size_t)state->nr_bos + 1, sizeof(*addresses));
-	int node = topology_find_minor(process->image->nodes, minor);
+	int node = topology_find_minor(process->nodes, minor);
 	size_t kept = 0, nr = 0;
 	uint32_t gpu_id;
 
 	if (!addresses || node < 0)
 		return addresses ? node : -ENOMEM;
-	gpu_id = topology_gpu_id(process->image->nodes->nodes[node]);
+	gpu_id = topology_gpu_id(process->nodes->nodes[node]);
 	for (size_t i = 0; i < state->nr_records; i++)
 		if (records_map_bo(state, i, gpu_id))
 			addresses[nr++] = state->bos[i].addr;
@@ -289,7 +289,7 @@ static int drop_kfd_mappings(const struct share_process *process, uint32_t minor
 	return 0;
 }
 
-static int read_mappings(const struct survey *survey, size_t number, const struct share_process *process)
+static int read_mappings(const struct survey *survey, size_t number, const struct gpu_process *process)
 {
 	const struct task_file *file = &survey->request->files->files[number];
 	struct render_objects *objects = &survey->objects[number];
@@ -303,7 +303,7 @@ static int read_mappings(const struct survey *survey, size_t number, const struc
 	return survey->without_kfd_vm[number] ? 0 : drop_kfd_mappings(process, file->minor, objects);
 }
 
-static int take_mappings(const struct survey *survey, size_t number, const struct share_process *process)
+static int take_mappings(const struct survey *survey, size_t number, const struct gpu_process *process)
 {
 	const struct task_file *file = &survey->request->files->files[number];
 	struct render_objects *objects = &survey->objects[number];
@@ -324,9 +324,9 @@ static int take_mappings(const struct survey *survey, size_t number, const struc
 /* ---- all ---- */
 
 /* What is not owned is not copied. */
-static void close_imports(const struct share_process *process)
+static void close_imports(struct gpu_process *process)
 {
-	struct kfd_state *state = &process->image->state;
+	struct kfd_state *state = &process->state;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		if (state->bos[i].dmabuf_fd == KFD_NO_FD || kfd_state_owns(state, i))
@@ -337,22 +337,22 @@ static void close_imports(const struct share_process *process)
 }
 
 /* A process that shares comes back with fillers in the gaps of its BOs' numbers. */
-static int check_numbers(const struct share_process *process)
+static int check_numbers(const struct gpu_process *process)
 {
-	for (size_t i = 0; i < process->image->state.nr_records; i++) {
+	for (size_t i = 0; i < process->state.nr_records; i++) {
 		struct bo_record record;
 
-		if (records_bo(&process->image->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
+		if (records_bo(&process->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
 			continue;
 		return fail(-E2BIG, "pid %d: shares buffers and has a buffer of gpu %#x with number %u, which is too large to be "
-			    "restored", process->file->pid, process->image->state.bos[i].gpu_id, record.handle);
+			    "restored", process->file.pid, process->state.bos[i].gpu_id, record.handle);
 	}
 	return 0;
 }
 
-static int finish_process(struct survey *survey, struct share_process *process)
+static int finish_process(struct survey *survey, struct gpu_process *process)
 {
-	bool shares = kfd_state_shares(&process->image->state);
+	bool shares = kfd_state_shares(&process->state);
 	int err = shares ? check_numbers(process) : 0;
 
 	if (err)
@@ -360,16 +360,16 @@ static int finish_process(struct survey *survey, struct share_process *process)
 	for (size_t i = 0; i < survey->request->files->count; i++) {
 		const struct render_objects *objects = &survey->objects[i];
 
-		if (survey->request->files->files[i].pid != process->file->pid)
+		if (survey->request->files->files[i].pid != process->file.pid)
 			continue;
-		process->image->nr_files++;
+		process->nr_files++;
 		shares = shares || objects->nr_handles || objects->nr_syncobjs;
 		err = take_mappings(survey, i, process);
 		if (err)
 			return err;
 	}
 	survey->nr_sharers += shares;
-	process->image->nr_sharers = shares;
+	process->nr_sharers = shares;
 	close_imports(process);
 	return 0;
 }
@@ -379,13 +379,13 @@ static int finish(struct survey *survey)
 	const struct share_request *request = survey->request;
 
 	for (size_t i = 0; i < request->nr_processes; i++) {
-		int err = finish_process(survey, &request->processes[i]);
+		int err = finish_process(survey, request->processes[i]);
 
 		if (err)
 			return err;
 	}
 	for (size_t i = 0; i < request->nr_processes; i++)
-		request->processes[i].image->nr_sharers *= survey->nr_sharers;
+		request->processes[i]->nr_sharers *= survey->nr_sharers;
 	return 0;
 }
 

@@ -20,15 +20,19 @@ static int probe_inode(uint32_t minor, uint64_t *ret)
 	return dmabuf < 0 ? dmabuf : survey_inode(dmabuf, ret);
 }
 
-int share_begin(const struct topology *machine, uint64_t *ret_inode)
+int share_begin(struct share_request *request, const struct driver_release *driver)
 {
+	const struct topology *machine = request->machine;
+
+	request->one_dmabuf = driver_is_since(driver, 6, 8);
+	request->is_dkms = driver->dkms;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		uint32_t minor = topology_minor(machine->nodes[i]);
 		int err;
 
 		if (!topology_is_gpu(machine->nodes[i]) || drm_minor_is_amd(minor) != 1)
 			continue;
-		err = probe_inode(minor, ret_inode);
+		err = probe_inode(minor, &request->fresh_inode);
 		return err ? fail(err, "renderD%u: cannot make a dma-buf to tell new ones from old ones: %m", minor) : 0;
 	}
 	return fail(-ENODEV, "no render node of the GPUs can be opened to tell new dma-bufs from old ones");
@@ -42,19 +46,19 @@ int share_begin(const struct topology *machine, uint64_t *ret_inode)
  * like imports: they have one flag more. To be called first: these kernels warn in their log when a buffer is imported by
  * another dma-buf than its first.
  */
-static int check_unaccounted(const struct survey *survey, const struct share_process *process)
+static int check_unaccounted(const struct survey *survey, const struct gpu_process *process)
 {
 	bool can_export = kfd_can_export(survey->kfd);
 
-	for (size_t i = 0; i < process->image->state.nr_bos; i++) {
-		const struct bo *bo = &process->image->state.bos[i];
+	for (size_t i = 0; i < process->state.nr_bos; i++) {
+		const struct bo *bo = &process->state.bos[i];
 		bool is_import = !(bo->alloc_flags & ~IMPORT_FLAGS);
 
 		if (!kfd_bo_has_contents(bo) || !(is_import || can_export))
 			continue;
 		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 nothing tells "
 			    "who else has it: dump it with everybody who shares it on Linux 6.8 or later (KFD_SHARING_CHECK=0 "
-			    "dumps it as if it were not shared)", process->file->pid, is_import ? "has imported" : "may have exported",
+			    "dumps it as if it were not shared)", process->file.pid, is_import ? "has imported" : "may have exported",
 			    bo->size, bo->gpu_id);
 	}
 	return 0;
@@ -66,7 +70,7 @@ static int check_kernel(const struct survey *survey)
 	int err = 0;
 
 	for (size_t i = 0; !err && !request->one_dmabuf && request->check_partners && i < request->nr_processes; i++)
-		err = check_unaccounted(survey, &request->processes[i]);
+		err = check_unaccounted(survey, request->processes[i]);
 	return err;
 }
 

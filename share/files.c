@@ -33,16 +33,16 @@ static bool is_beside(const struct task_file *file, const struct task_file *othe
 #define VISIBLE_FLAGS (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
 
 /* How many BOs of a process on a GPU, with one of @flags, can be mapped by a file; -1: how many there are. */
-static size_t count_bos(const struct share_process *process, uint32_t minor, uint32_t flags, int fd)
+static size_t count_bos(const struct gpu_process *process, uint32_t minor, uint32_t flags, int fd)
 {
-	const struct kfd_state *state = &process->image->state;
-	int node = topology_find_minor(process->image->nodes, minor);
+	const struct kfd_state *state = &process->state;
+	int node = topology_find_minor(process->nodes, minor);
 	size_t nr = 0;
 
 	for (size_t i = 0; node >= 0 && i < state->nr_records; i++) {
 		const struct bo *bo = &state->bos[i];
 
-		if (bo->gpu_id == topology_gpu_id(process->image->nodes->nodes[node]) && bo->alloc_flags & flags &&
+		if (bo->gpu_id == topology_gpu_id(process->nodes->nodes[node]) && bo->alloc_flags & flags &&
 		    kfd_bo_has_contents(bo))
 			nr += fd < 0 || can_map(fd, bo->offset);
 	}
@@ -51,7 +51,7 @@ static size_t count_bos(const struct share_process *process, uint32_t minor, uin
 
 bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t file)
 {
-	const struct share_process *of = &survey->request->processes[process];
+	const struct gpu_process *of = survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
 	const struct task_file *its = &files->files[file];
 	size_t nr = SIZE_MAX; /* not counted yet */
@@ -91,9 +91,9 @@ size_t files_owner(const struct survey *survey, size_t file)
 	size_t i;
 
 	for (i = 0; i < request->nr_processes; i++) {
-		size_t nr = count_bos(&request->processes[i], of->minor, VISIBLE_FLAGS, -1);
+		size_t nr = count_bos(request->processes[i], of->minor, VISIBLE_FLAGS, -1);
 
-		if (nr && count_bos(&request->processes[i], of->minor, VISIBLE_FLAGS, of->fd) == nr)
+		if (nr && count_bos(request->processes[i], of->minor, VISIBLE_FLAGS, of->fd) == nr)
 			break;
 	}
 	return i;

@@ -125,7 +125,7 @@ static int state_fd_of(const struct share_request *request, pid_t pid)
 {
 	size_t i = survey_process_of(request, pid);
 
-	return i < request->nr_processes ? request->processes[i].file->number : -1;
+	return i < request->nr_processes ? request->processes[i]->file.number : -1;
 }
 
 static int add_task(struct references *references, const struct share_request *request, size_t task)
@@ -191,10 +191,10 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 {
 	size_t i = survey_process_of(request, pid);
 
-	if (i < request->nr_processes && topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
+	if (i < request->nr_processes && topology_find_minor(request->processes[i]->nodes, minor) >= 0)
 		return i;
 	for (i = 0; i < request->nr_processes; i++)
-		if (topology_find_minor(request->processes[i].image->nodes, minor) >= 0)
+		if (topology_find_minor(request->processes[i]->nodes, minor) >= 0)
 			break;
 	return i;
 }
@@ -331,17 +331,17 @@ static bool is_vram(struct survey *survey, const struct buffer *buffer)
  */
 static int64_t peer_references(struct survey *survey, const struct buffer *buffer, const struct holder *holder, int *vram)
 {
-	const struct share_process *process = holder_process(survey, holder);
+	const struct gpu_process *process = holder_process(survey, holder);
 	const struct topology *machine = survey->request->machine;
 	int home = topology_find_minor(machine, holder->minor);
 	struct bo_record record;
 	int64_t ret = 0;
 
-	if (home < 0 || records_bo(&process->image->state, holder->bo, &record))
+	if (home < 0 || records_bo(&process->state, holder->bo, &record))
 		return 0;
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
-		int gpu = topology_find_gpu(process->image->nodes, record.mapped_gpus[i]);
-		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->image->nodes->nodes[gpu]));
+		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
+		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->nodes->nodes[gpu]));
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;

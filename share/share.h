@@ -17,21 +17,16 @@
 
 /* ---- dump ---- */
 
-/* A process whose state was taken: of the KFD or, with an empty state, of render nodes only. */
-struct share_process {
-	const struct task_file *file; /* with which its state comes back: of /dev/kfd, or of a render node */
-	struct kfd_image *image;      /* with state and nodes, by user gpu ids; gets nr_sharers and nr_files */
-};
-
 struct share_request {
-	struct share_process *processes;
+	struct gpu_process *const *processes; /* whose states were taken; get nr_sharers and nr_files */
 	size_t nr_processes;
 	const struct task_files *files;
 	const struct topology *machine;
+	bool check_partners;  /* refuse what might be shared with processes that are not dumped */
+	/* What share_begin() finds. */
 	bool one_dmabuf;      /* the kernel makes one dma-buf for a buffer (Linux 6.8), by whose inode it is known */
 	bool is_dkms;	      /* the driver is amdgpu-dkms, which has an IPC of its own */
-	bool check_partners;  /* refuse what might be shared with processes that are not dumped */
-	uint64_t fresh_inode; /* of share_begin() */
+	uint64_t fresh_inode; /* dma-bufs with a larger one were not there yet */
 };
 
 struct survey;
@@ -42,11 +37,8 @@ struct survey;
  */
 int share_file_is_used(const struct task_file *file);
 
-/*
- * To be called before the state of the first process is taken: dma-bufs with a larger inode were not there yet. @machine
- * has a GPU. 0, or -errno after fail().
- */
-int share_begin(const struct topology *machine, uint64_t *ret_inode);
+/* To be called before the state of the first process is taken. request->machine has a GPU. 0, or -errno after fail(). */
+int share_begin(struct share_request *request, const struct driver_release *driver);
 
 /* Finds what the processes share and hold. *@request has to stay. 0, or -errno after fail(). */
 int share_dump_collect(const struct share_request *request, struct survey **ret);
@@ -71,10 +63,10 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 /* ---- suspend ---- */
 
 /*
- * Which BOs of the KFD nobody has but their process: alone[i][j] of BO j of process i. Where that cannot be told, one is
- * not alone. Before Linux 6.8 (one_dmabuf) nothing can be told.
+ * Sets is_alone of BOs of the KFD, which is false before. Where it cannot be told, one is not alone: before Linux 6.8
+ * (one_dmabuf), none is.
  */
-int share_find_alone(const struct share_request *request, bool *const *alone);
+int share_find_alone(const struct share_request *request);
 
 /* ---- restore ---- */
 
@@ -124,7 +116,7 @@ struct share_task {
 	struct share_table *table;
 	const struct gpu *gpus;
 	size_t nr_gpus;
-	struct kfd_image *image;
+	struct gpu_process *image;
 	struct filler *fillers; /* BOs of the KFD that hold numbers free */
 	size_t nr_fillers;
 	struct share_file *files;

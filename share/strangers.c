@@ -291,7 +291,7 @@ static int read_kfd(const struct survey *survey, struct strangers *strangers)
 	if (err)
 		return fail(err, "cannot list the processes of the KFD: %m");
 	for (size_t i = 0; i < request->nr_processes; i++)
-		nr_ours += !request->processes[i].file->minor;
+		nr_ours += !request->processes[i]->file.minor;
 	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
 		if (!strangers->knows_pids || !(is_in_dump(survey, strangers->kfd_pids[i]) || is_criu(strangers->kfd_pids[i])))
 			strangers->kfd_pids[nr++] = strangers->kfd_pids[i];

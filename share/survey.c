@@ -130,7 +130,7 @@ size_t survey_process_of(const struct share_request *request, pid_t pid)
 {
 	size_t i = 0;
 
-	while (i < request->nr_processes && request->processes[i].file->pid != pid)
+	while (i < request->nr_processes && request->processes[i]->file.pid != pid)
 		i++;
 	return i;
 }

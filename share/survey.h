@@ -85,19 +85,19 @@ bool survey_is_private(const struct survey *survey, const struct buffer *buffer)
 /* The process of a task; nr_processes: none. */
 size_t survey_process_of(const struct share_request *request, pid_t pid);
 
-static inline struct share_process *holder_process(const struct survey *survey, const struct holder *holder)
+static inline struct gpu_process *holder_process(const struct survey *survey, const struct holder *holder)
 {
-	return &survey->request->processes[holder->process];
+	return survey->request->processes[holder->process];
 }
 
 static inline pid_t holder_pid(const struct survey *survey, const struct holder *holder)
 {
-	return holder_process(survey, holder)->file->pid;
+	return holder_process(survey, holder)->file.pid;
 }
 
 static inline struct bo *holder_bo(const struct survey *survey, const struct holder *holder)
 {
-	return &holder_process(survey, holder)->image->state.bos[holder->bo];
+	return &holder_process(survey, holder)->state.bos[holder->bo];
 }
 
 /* ---- GPUs and dma-bufs ---- */

@@ -158,11 +158,12 @@ static void choose_contents(struct process *process)
 
 int cut_copy(struct cut *cut, const char *dir, bool out)
 {
-	_cleanup_free_ struct pages_process *list = calloc(cut->nr + 1, sizeof(*list));
+	_cleanup_free_ struct gpu_process *lent = calloc(cut->nr + 1, sizeof(*lent));
+	_cleanup_free_ struct gpu_process **list = calloc(cut->nr + 1, sizeof(*list));
 	struct content_tally tally = { 0 };
 	size_t nr = 0;
 
-	if (!list)
+	if (!list || !lent)
 		return -ENOMEM;
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
@@ -170,8 +171,11 @@ int cut_copy(struct cut *cut, const char *dir, bool out)
 		if (process->kfd < 0 || strcmp(process->record.head.dir, dir))
 			continue;
 		choose_contents(process);
-		list[nr++] =
-			(struct pages_process){ process->pid, process->pid, process_state(process), process->minors };
+		lent[nr] = (struct gpu_process){
+			.file.pid = process->pid, .id = process->pid, .state = process->record.state, .minors = process->minors,
+		};
+		list[nr] = &lent[nr];
+		nr++;
 	}
 	if (!nr)
 		return 0;

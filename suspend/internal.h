@@ -5,6 +5,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
+#include "share/share.h"
 #include "suspend/suspend.h"
 
 /* ---- the record (record.c) ---- */
@@ -147,8 +148,8 @@ bool still_is_thawed(const struct record_head *head);
 
 /* ---- what goes (plan.c) ---- */
 
-/* Decides for all processes, whose states are there: goes, vmas, bytes. */
-int plan_all(struct cut *cut, const struct task_files *files, uint64_t fresh_inode);
+/* Decides for all processes, whose states are there: goes, vmas, bytes. @request: all but the processes. */
+int plan_all(struct cut *cut, struct share_request *request);
 
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, but -ESRCH, -ETIME, -EIO of inject.h
  * ---- */

@@ -272,13 +272,13 @@ static int cut_save(struct cut *cut, int dir)
 
 static int cut_ask(struct cut *cut, const struct task_files *files)
 {
-	uint64_t fresh_inode = 0;
-	int err = share_begin(cut->machine, &fresh_inode);
+	struct share_request request = { .files = files, .machine = cut->machine };
+	int err = share_begin(&request, &cut->driver);
 
 	if (!err)
 		err = take_states(cut, files);
 	if (!err)
-		err = plan_all(cut, files, fresh_inode);
+		err = plan_all(cut, &request);
 	return err ? err : look_at_threads(cut);
 }
 

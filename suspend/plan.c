@@ -133,7 +133,7 @@ static int find_vmas(struct process *process)
 
 /* ---- all ---- */
 
-static int plan_process(struct process *process, const bool *alone)
+static int plan_process(struct process *process)
 {
 	struct record *record = &process->record;
 	const struct kfd_state *state = &record->state;
@@ -148,67 +148,40 @@ static int plan_process(struct process *process, const bool *alone)
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 
-		record->goes[i] = is_vram && !by_queues[i] && alone[i] && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
+		record->goes[i] = is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
 		if (is_vram && !record->goes[i])
 			record->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}
 	return err ? err : find_vmas(process);
 }
 
-static int find_alone(const struct share_request *request, struct share_process *sharers, bool **alone)
-{
-	for (size_t i = 0; i < request->nr_processes; i++) {
-		alone[i] = calloc(sharers[i].image->state.nr_bos + 1, sizeof(*alone[i]));
-		if (!alone[i])
-			return -ENOMEM;
-	}
-	return share_find_alone(request, alone);
-}
-
 /* The states are lent to the survey. */
-static int ask_who_is_alone(struct cut *cut, const struct task_files *files, uint64_t fresh_inode,
-			    struct kfd_image *images, struct share_process *sharers, struct task_file *firsts,
-			    bool **alone)
+static int find_alone(struct cut *cut, struct share_request *request, struct gpu_process *lent,
+		      struct gpu_process **processes)
 {
-	struct share_request request = {
-		.processes = sharers,
-		.files = files,
-		.machine = cut->machine,
-		.one_dmabuf = driver_is_since(&cut->driver, 6, 8),
-		.is_dkms = cut->driver.dkms,
-		.fresh_inode = fresh_inode,
-	};
-	size_t nr = 0;
-
+	request->processes = processes;
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
+		struct gpu_process *next = &lent[request->nr_processes];
 
 		if (process->kfd < 0)
 			continue;
-		images[nr] = (struct kfd_image){ .state = process->record.state, .nodes = process->nodes };
-		firsts[nr] = (struct task_file){ process->pid, process->record.head.kfd_number, process->kfd, 0 };
-		sharers[nr] = (struct share_process){ &firsts[nr], &images[nr] };
-		nr++;
+		next->file = (struct task_file){ process->pid, process->record.head.kfd_number, process->kfd, 0 };
+		next->state = process->record.state;
+		next->nodes = process->nodes;
+		processes[request->nr_processes++] = next;
 	}
-	request.nr_processes = nr;
-	return nr ? find_alone(&request, sharers, alone) : 0;
+	return request->nr_processes ? share_find_alone(request) : 0;
 }
 
-int plan_all(struct cut *cut, const struct task_files *files, uint64_t fresh_inode)
+int plan_all(struct cut *cut, struct share_request *request)
 {
-	_cleanup_free_ struct kfd_image *images = calloc(cut->nr + 1, sizeof(*images));
-	_cleanup_free_ struct share_process *sharers = calloc(cut->nr + 1, sizeof(*sharers));
-	_cleanup_free_ struct task_file *firsts = calloc(cut->nr + 1, sizeof(*firsts));
-	_cleanup_free_ bool **alone = calloc(cut->nr + 1, sizeof(*alone));
-	int err = images && sharers && firsts && alone ? 0 : -ENOMEM;
-	size_t nr = 0;
+	_cleanup_free_ struct gpu_process *lent = calloc(cut->nr + 1, sizeof(*lent));
+	_cleanup_free_ struct gpu_process **processes = calloc(cut->nr + 1, sizeof(*processes));
+	int err = lent && processes ? find_alone(cut, request, lent, processes) : -ENOMEM;
 
-	if (!err)
-		err = ask_who_is_alone(cut, files, fresh_inode, images, sharers, firsts, alone);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (cut->processes[i].kfd >= 0)
-			err = plan_process(&cut->processes[i], alone[nr++]);
-	for (size_t i = 0; alone && i < cut->nr; i++)
-		free(alone[i]);
+			err = plan_process(&cut->processes[i]);
 	return err;
 }

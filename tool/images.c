@@ -15,7 +15,7 @@
 void images_done(struct images *images)
 {
 	for (size_t i = 0; i < images->nr; i++) {
-		kfd_image_free(images->files[i].kfd);
+		gpu_process_free(images->files[i].kfd);
 		render_image_free(images->files[i].render);
 		free(images->files[i].dmabuf);
 		free(images->files[i].problem);

@@ -21,7 +21,7 @@ struct image_file {
 	uint64_t size;	 /* bytes of the file */
 	uint64_t length; /* that stands in front of a message */
 	/* What it says, NULL in a file of another kind, or one that cannot be used: */
-	struct kfd_image *kfd;	     /* IMAGE_KFD */
+	struct gpu_process *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
 	struct dmabuf_image *dmabuf; /* IMAGE_DMABUF */
 	int err;		     /* what image_state() takes */

@@ -31,7 +31,7 @@ struct run {
 
 /* ---- the choice ---- */
 
-static int choose_of_machine(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
+static int choose_of_machine(struct run *run, const struct gpu_process *kfd, const struct topology *saved, struct match_map **ret)
 {
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
@@ -51,7 +51,7 @@ static int choose_of_machine(struct run *run, const struct kfd_image *kfd, const
 /* ---- what else a restore refuses ---- */
 
 /* As a dump asks it, of the GPUs that the saved ones would become. */
-static int ask_driver(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
+static int ask_driver(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
 {
 	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
 	struct kfd_state state = kfd->state;
@@ -68,7 +68,7 @@ static int ask_driver(const struct run *run, const struct kfd_image *kfd, const 
 				   !run->settings.flag[SETTING_RESTORABLE_CHECK]);
 }
 
-static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const struct match_map *map)
+static int ask_sharing(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
 {
 	if (!kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
 		return 0;
@@ -82,7 +82,7 @@ static int ask_sharing(const struct run *run, const struct kfd_image *kfd, const
 }
 
 /* *ret may be set even when the process does not fit: it has chosen. */
-static int match(struct run *run, const struct kfd_image *kfd, const struct topology *saved, struct match_map **ret)
+static int match(struct run *run, const struct gpu_process *kfd, const struct topology *saved, struct match_map **ret)
 {
 	int err = choose_of_machine(run, kfd, saved, ret);
 
@@ -150,7 +150,7 @@ static void add_image_work(struct run *run)
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
 	for (size_t i = 0; i < run->images.nr; i++) {
-		const struct kfd_image *kfd = run->images.files[i].kfd;
+		const struct gpu_process *kfd = run->images.files[i].kfd;
 
 		if (!image_is_process(&run->images.files[i]))
 			continue;

@@ -125,7 +125,7 @@ struct counts {
 };
 
 /* @gpu_id: 0: of all. A process without /dev/kfd has nothing of it. */
-static struct counts count_objects(const struct kfd_image *kfd, uint32_t gpu_id)
+static struct counts count_objects(const struct gpu_process *kfd, uint32_t gpu_id)
 {
 	struct counts counts = { .known = kfd->no_kfd };
 	struct kfd_state state = kfd->state;
@@ -227,7 +227,7 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	print_end();
 }
 
-static void print_objects(const struct kfd_image *kfd)
+static void print_objects(const struct gpu_process *kfd)
 {
 	struct counts counts = count_objects(kfd, 0);
 
@@ -245,7 +245,7 @@ static void print_objects(const struct kfd_image *kfd)
 	print_text("\n");
 }
 
-static void print_sharing(const struct kfd_image *kfd)
+static void print_sharing(const struct gpu_process *kfd)
 {
 	size_t nr_shared = 0;
 
@@ -312,7 +312,7 @@ static void print_queue(const struct queue_record *queue)
 	print_end();
 }
 
-static void print_all_queues(const struct kfd_image *kfd)
+static void print_all_queues(const struct gpu_process *kfd)
 {
 	struct kfd_state state = kfd->state;
 	struct queue_record queue;
@@ -324,7 +324,7 @@ static void print_all_queues(const struct kfd_image *kfd)
 		print_queue(&queue);
 }
 
-static void print_all(const struct kfd_image *kfd)
+static void print_all(const struct gpu_process *kfd)
 {
 	struct kfd_state state = kfd->state;
 
@@ -349,7 +349,7 @@ static void print_all(const struct kfd_image *kfd)
 
 static void print_process(const struct images *images, const struct image_file *file, bool all)
 {
-	const struct kfd_image *kfd = file->kfd;
+	const struct gpu_process *kfd = file->kfd;
 
 	print_object(NULL);
 	print_number("pid", "\nprocess ", kfd->state.pid);

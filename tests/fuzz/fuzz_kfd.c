@@ -8,7 +8,7 @@
 #include "image/image.h"
 #include "fuzz.h"
 
-static void check_bos(const struct kfd_image *image)
+static void check_bos(const struct gpu_process *image)
 {
 	uint64_t total = 0, end;
 
@@ -22,7 +22,7 @@ static void check_bos(const struct kfd_image *image)
 }
 
 /* Those that are not of the KFD come last; whoever imports says what. */
-static void check_shares(const struct kfd_image *image)
+static void check_shares(const struct gpu_process *image)
 {
 	const struct kfd_state *state = &image->state;
 
@@ -37,7 +37,7 @@ static void check_shares(const struct kfd_image *image)
 	}
 }
 
-static void check_traps(const struct kfd_image *image)
+static void check_traps(const struct gpu_process *image)
 {
 	const struct kfd_state *state = &image->state;
 
@@ -49,7 +49,7 @@ static void check_traps(const struct kfd_image *image)
 	}
 }
 
-static void check_vmas(const struct kfd_image *image)
+static void check_vmas(const struct gpu_process *image)
 {
 	size_t i;
 
@@ -59,7 +59,7 @@ static void check_vmas(const struct kfd_image *image)
 	}
 }
 
-static void check_rules(const struct kfd_image *image)
+static void check_rules(const struct gpu_process *image)
 {
 	expect(image->nodes && image->nodes->nr_nodes <= TOPOLOGY_MAX_NODES);
 	if (image->extra_file)
@@ -74,24 +74,24 @@ static void check_rules(const struct kfd_image *image)
 	check_vmas(image);
 }
 
-static void check_round_trip(const struct kfd_image *image)
+static void check_round_trip(const struct gpu_process *image)
 {
 	uint8_t *once = NULL, *twice = NULL;
 	size_t once_size, twice_size;
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 
 	expect(!kfd_image_pack(image, 7, &once, &once_size));
 	expect(!kfd_image_unpack("written again", once, once_size, &back));
 	expect(!kfd_image_pack(back, 7, &twice, &twice_size));
 	expect(once_size == twice_size && !memcmp(once, twice, once_size));
-	kfd_image_free(back);
+	gpu_process_free(back);
 	free(once);
 	free(twice);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 	int err = kfd_image_unpack("fuzzed", data, size, &image);
 
 	expect(fuzz_errors() == (err != 0));
@@ -101,6 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_rules(image);
 	check_round_trip(image);
 	expect(!fuzz_errors());
-	kfd_image_free(image);
+	gpu_process_free(image);
 	return 0;
 }

@@ -27,7 +27,7 @@ static void check_map(const struct topology *nodes, const struct match_map *map)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 	struct match_map *map = NULL;
 	const struct match_options options = { .nr_pairs = 0 };
 	int err;
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	match_map_free(map);
-	kfd_image_free(image);
+	gpu_process_free(image);
 	fuzz_errors();
 	return 0;
 }

@@ -45,12 +45,12 @@ static void begin(void)
 /* The GPU that the contents are of: the image's first, or any. */
 static uint32_t first_gpu(const uint8_t *data, size_t size)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 	uint32_t ret = 0x1234;
 
 	if (!kfd_image_unpack("fuzzed", data, size, &image) && image->state.nr_bos)
 		ret = image->state.bos[0].gpu_id;
-	kfd_image_free(image);
+	gpu_process_free(image);
 	return ret;
 }
 

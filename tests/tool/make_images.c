@@ -168,7 +168,7 @@ static void add_bos(struct kfd_state *state, uint32_t gpu_id)
 }
 
 /* Buffer 1 is the first process' first one, 2 a GTT object of its render node; the second one imports both. */
-static void add_sharing(struct kfd_image *image, bool owns)
+static void add_sharing(struct gpu_process *image, bool owns)
 {
 	struct kfd_state *state = &image->state;
 	uint32_t gpu_id = state->bos[0].gpu_id;
@@ -189,7 +189,7 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 	struct bo bos[MAX_BOS];
 	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .minor = 128 };
 	struct fixture_records *f = calloc(1, sizeof(*f));
-	struct kfd_image image = {
+	struct gpu_process image = {
 		.state = { .pid = pid, .bos = bos },
 		.nodes = nodes,
 		.vmas = &vma,
@@ -265,7 +265,7 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 {
 	struct bo bos[MAX_BOS];
 	struct gem_handle handle = { 1, 1 };
-	struct kfd_image image = {
+	struct gpu_process image = {
 		.state = { .pid = pid, .bos = bos },
 		.nodes = nodes,
 		.writer = { .plugin = "0.2+0b407ae", .kernel = "7.2.13", .driver = "Linux 7.2.13", .criu_hooks = 13 },

@@ -7,7 +7,7 @@
 #include "criu-amdgpu.pb-c.h"
 
 /* What is packed for an image, without its checksum; frees its nodes. */
-static CriuKfd *message_of(struct kfd_image *image)
+static CriuKfd *message_of(struct gpu_process *image)
 {
 	uint8_t *data = NULL;
 	CriuKfd *msg;
@@ -24,9 +24,9 @@ static CriuKfd *message_of(struct kfd_image *image)
 }
 
 /* What comes of it, or NULL after -EBADMSG and one error line. Frees it. */
-static struct kfd_image *message_unpack(CriuKfd *msg)
+static struct gpu_process *message_unpack(CriuKfd *msg)
 {
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 	size_t size = criu_kfd__get_packed_size(msg);
 	uint8_t *data = malloc(size);
 	int err;

@@ -827,17 +827,17 @@ TEST(a_foreign_mapping_is_not_ours)
 }
 
 /* Frees @image. */
-static void replace_image(struct kfd_image *image)
+static void replace_image(struct gpu_process *image)
 {
 	assert_int_equal(unlinkat(images_fd, "amdgpu-kfd-7.img", 0), 0);
 	assert_int_equal(kfd_image_write(KFD_ID, image), 0);
-	kfd_image_free(image);
+	gpu_process_free(image);
 }
 
 /* Other writers' images have no mappings: they are found by path, and by the GPUs that the image names. */
 TEST(mappings_that_an_image_does_not_have_are_restored)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 
 	write_images();
 	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
@@ -1128,7 +1128,7 @@ static void fail_resume(void)
 
 TEST(the_image_of_another_process_is_refused)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 
 	write_images();
 	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);

@@ -121,7 +121,7 @@ static struct topology *copy_of(const struct topology *t)
 	return copy;
 }
 
-int kfd_image_read(int id, struct kfd_image **ret)
+int kfd_image_read(int id, struct gpu_process **ret)
 {
 	if (!images[id])
 		return (fail)(-EBADMSG, "image %d is damaged", id);
@@ -133,7 +133,7 @@ int kfd_image_read(int id, struct kfd_image **ret)
 	return 0;
 }
 
-void kfd_image_free(struct kfd_image *image)
+void gpu_process_free(struct gpu_process *image)
 {
 	if (image)
 		topology_free(image->nodes);

@@ -68,9 +68,9 @@ static struct trap_handler sample_traps[] = {
 
 static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
 
-static struct kfd_image sample_image(void)
+static struct gpu_process sample_image(void)
 {
-	return (struct kfd_image){
+	return (struct gpu_process){
 		.state = {
 			.pid = 42,
 			.bos = sample_bos,
@@ -92,7 +92,7 @@ static struct kfd_image sample_image(void)
 
 static void write_sample(void)
 {
-	struct kfd_image image = sample_image();
+	struct gpu_process image = sample_image();
 
 	assert_int_equal(kfd_image_write(ID, &image), 0);
 	topology_free(image.nodes);
@@ -104,7 +104,7 @@ static void write_sample(void)
 
 FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 {
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 	struct topology_node *gpu;
 
 	write_sample();
@@ -136,12 +136,12 @@ FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 	assert_string_equal(back->writer.driver, "amdgpu-dkms 6.16.13");
 	assert_int_equal(back->writer.criu_hooks, 13);
 	assert_true(back->has_crc32c);
-	kfd_image_free(back);
+	gpu_process_free(back);
 }
 
 FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 {
-	struct kfd_image image = { .state.pid = 42, .nodes = topology_new(), .extra_file = true }, *back = NULL;
+	struct gpu_process image = { .state.pid = 42, .nodes = topology_new(), .extra_file = true }, *back = NULL;
 
 	image.flags = O_RDONLY | O_NONBLOCK;
 	assert_int_equal(kfd_image_write(ID, &image), 0);
@@ -149,7 +149,7 @@ FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 	assert_true(back->extra_file);
 	assert_int_equal(back->flags, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(back->state.pid, 42);
-	kfd_image_free(back);
+	gpu_process_free(back);
 	topology_free(image.nodes);
 }
 
@@ -173,7 +173,7 @@ FIXTURE_TEST(payload_has_its_length_before_it)
 
 FIXTURE_TEST(an_image_that_is_there_is_not_overwritten)
 {
-	struct kfd_image image = sample_image();
+	struct gpu_process image = sample_image();
 
 	write_sample();
 	assert_int_equal(kfd_image_write(ID, &image), -EEXIST);
@@ -194,7 +194,7 @@ static void rename_image(const char *kind)
 /* It is whole, and would give the file what another one had. */
 FIXTURE_TEST(the_image_of_another_file_is_refused)
 {
-	struct kfd_image image = sample_image(), *back = NULL;
+	struct gpu_process image = sample_image(), *back = NULL;
 	struct render_image render = { .gpu_id = 1, .nodes = image.nodes, .flags = O_RDWR, .without_kfd_vm = true }, *node = NULL;
 
 	write_sample();
@@ -213,7 +213,7 @@ FIXTURE_TEST(the_image_of_another_file_is_refused)
 
 FIXTURE_TEST(an_absent_image_is_no_error_line)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 	struct render_image *render = NULL;
 
 	assert_int_equal(kfd_image_read(ID, &image), -ENOENT);
@@ -223,7 +223,7 @@ FIXTURE_TEST(an_absent_image_is_no_error_line)
 
 FIXTURE_TEST(every_truncation_is_refused)
 {
-	struct kfd_image *back;
+	struct gpu_process *back;
 	struct stat st;
 	char path[256];
 	off_t size;
@@ -243,7 +243,7 @@ FIXTURE_TEST(every_truncation_is_refused)
 
 FIXTURE_TEST(every_wrong_bit_of_the_payload_is_found)
 {
-	struct kfd_image *back;
+	struct gpu_process *back;
 	uint8_t byte, wrong;
 	char path[256];
 	struct stat st;
@@ -275,7 +275,7 @@ FIXTURE_TEST(every_wrong_bit_of_the_payload_is_found)
 FIXTURE_TEST(a_length_beyond_the_file_takes_no_memory)
 {
 	uint64_t prefix = 1ull << 31;
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 	int fd = criu_image_create("amdgpu-kfd-7.img");
 
 	assert_int_equal(write(fd, &prefix, sizeof(prefix)), sizeof(prefix));
@@ -286,7 +286,7 @@ FIXTURE_TEST(a_length_beyond_the_file_takes_no_memory)
 
 FIXTURE_TEST(stale_bytes_after_the_payload_do_no_harm)
 {
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 	char path[256];
 	FILE *f;
 
@@ -297,12 +297,12 @@ FIXTURE_TEST(stale_bytes_after_the_payload_do_no_harm)
 	fputs("left over from a longer image", f);
 	fclose(f);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
-	kfd_image_free(back);
+	gpu_process_free(back);
 }
 
 static CriuKfd *sample_message(void)
 {
-	struct kfd_image image = sample_image();
+	struct gpu_process image = sample_image();
 
 	return message_of(&image);
 }
@@ -332,7 +332,7 @@ TEST(contradictions_are_refused)
 /* As the plugin of criu 3.17 to 4.2 writes: fields 1 to 5 of a BO, nothing above field 10. */
 TEST(images_of_criu_3_17_are_read)
 {
-	struct kfd_image image = sample_image(), *back = NULL;
+	struct gpu_process image = sample_image(), *back = NULL;
 	uint8_t *data = NULL, *old;
 	CriuKfd *msg;
 	size_t i, size;
@@ -355,7 +355,7 @@ TEST(images_of_criu_3_17_are_read)
 	assert_false(back->has_vmas);
 	assert_int_equal(back->state.nr_traps, 0);
 	assert_int_equal(back->state.nr_bos, 2);
-	kfd_image_free(back);
+	gpu_process_free(back);
 	criu_kfd__free_unpacked(msg, NULL);
 	free(old);
 	free(data);
@@ -409,7 +409,7 @@ static int unpack_with_field(CriuKfd *msg, ProtobufCMessage *part, uint32_t tag)
 	const uint8_t varint[] = { (uint8_t)(tag << 3 | 0x80), (uint8_t)(tag >> 4), 1 };
 	size_t first = part == &msg->base ? sizeof(varint) : 0, size;
 	ProtobufCMessageUnknownField *field = calloc(1, sizeof(*field));
-	struct kfd_image *back = NULL;
+	struct gpu_process *back = NULL;
 	uint8_t *data;
 	int err;
 
@@ -426,7 +426,7 @@ static int unpack_with_field(CriuKfd *msg, ProtobufCMessage *part, uint32_t tag)
 	err = kfd_image_unpack("sample", data, size, &back);
 	assert_int_equal(log_errors, err != 0);
 	if (!err)
-		kfd_image_free(back);
+		gpu_process_free(back);
 	free(data);
 	part->n_unknown_fields = 1;
 	criu_kfd__free_unpacked(msg, NULL);
@@ -438,7 +438,7 @@ TEST(fields_of_a_later_version_are_refused_wherever_they_are)
 {
 	for (unsigned int i = 0; i < 7; i++)
 		for (uint32_t tag = 99; tag <= 130; tag += 31) {
-			struct kfd_image image = sample_image();
+			struct gpu_process image = sample_image();
 			CriuKfd *msg = message_of(&image);
 			ProtobufCMessage *const parts[] = {
 				&msg->base, &msg->bo_entries[1]->base, &msg->device_entries[2]->base,

@@ -36,7 +36,7 @@ static struct render_syncobj syncobjs[] = { { .handle = 1, .point = 9, .is_signa
 static CriuKfd *kfd_message(void)
 {
 	static uint8_t priv[] = { 1, 2, 3 };
-	struct kfd_image image = {
+	struct gpu_process image = {
 		.state = { .pid = 42, .bos = bos, .nr_bos = NR_BOS, .nr_records = 2, .priv_data = priv,
 			   .priv_size = sizeof(priv) },
 		.nodes = machine_of(GPU, "1"),
@@ -50,7 +50,7 @@ static CriuKfd *kfd_message(void)
 
 TEST(shared_buffers_come_back)
 {
-	struct kfd_image *back = message_unpack(kfd_message());
+	struct gpu_process *back = message_unpack(kfd_message());
 
 	assert_non_null(back);
 	assert_int_equal(back->nr_sharers, 2);
@@ -69,7 +69,7 @@ TEST(shared_buffers_come_back)
 	assert_int_equal(back->state.bos[2].share.alignment, 65536);
 	assert_true(kfd_state_owns(&back->state, 0) && kfd_state_owns(&back->state, 2));
 	assert_false(kfd_state_owns(&back->state, 1) || kfd_state_owns(&back->state, 3));
-	kfd_image_free(back);
+	gpu_process_free(back);
 }
 
 TEST(contradictions_of_buffers_are_refused)
@@ -93,7 +93,7 @@ TEST(contradictions_of_buffers_are_refused)
 static CriuKfd *render_only_message(void)
 {
 	static struct device_vma vma = { .start = 0x1000, .end = 0x2000, .offset = 0x120000, .minor = 128 };
-	struct kfd_image image = {
+	struct gpu_process image = {
 		.state = { .pid = 42, .bos = bos + 2, .nr_bos = NR_BOS - 2 },
 		.nodes = machine_of(GPU, "1"),
 		.vmas = &vma,
@@ -109,7 +109,7 @@ static CriuKfd *render_only_message(void)
 
 TEST(a_process_without_kfd_comes_back)
 {
-	struct kfd_image *back = message_unpack(render_only_message());
+	struct gpu_process *back = message_unpack(render_only_message());
 	CriuKfd *msg = kfd_message();
 
 	assert_non_null(back);
@@ -117,12 +117,12 @@ TEST(a_process_without_kfd_comes_back)
 	assert_int_equal(back->state.nr_bos, NR_BOS - 2);
 	assert_int_equal(back->state.nr_records, 0);
 	assert_null(back->state.priv_data);
-	kfd_image_free(back);
+	gpu_process_free(back);
 	/* Others do not say anything of it. */
 	assert_false(msg->has_no_kfd);
 	back = message_unpack(msg);
 	assert_false(back->no_kfd);
-	kfd_image_free(back);
+	gpu_process_free(back);
 }
 
 static void state_of_the_kernel(CriuKfd *msg)

@@ -20,9 +20,9 @@
 /* Fields from this number on are this plugin's own. */
 #define OWN_FIELDS 100
 
-static struct kfd_image *read_kfd(const char *sample)
+static struct gpu_process *read_kfd(const char *sample)
 {
-	struct kfd_image *image = NULL;
+	struct gpu_process *image = NULL;
 
 	log_clear();
 	snprintf(directory, sizeof(directory), "%s/%s", SAMPLE_IMAGES, sample);
@@ -48,7 +48,7 @@ static struct render_image *read_render(const char *sample, int id)
 	return image;
 }
 
-static const struct topology_node *gpu_node(const struct kfd_image *image, uint32_t gpu_id)
+static const struct topology_node *gpu_node(const struct gpu_process *image, uint32_t gpu_id)
 {
 	int node = topology_find_gpu(image->nodes, gpu_id);
 
@@ -58,7 +58,7 @@ static const struct topology_node *gpu_node(const struct kfd_image *image, uint3
 
 TEST(images_of_3_17_to_4_2_are_read)
 {
-	struct kfd_image *image = read_kfd("3.17-one-gpu");
+	struct gpu_process *image = read_kfd("3.17-one-gpu");
 	struct render_image *render = read_render("3.17-one-gpu", 8);
 	const struct topology_node *gpu = gpu_node(image, GPU_A);
 
@@ -78,18 +78,18 @@ TEST(images_of_3_17_to_4_2_are_read)
 	assert_int_equal(image->state.nr_objects, 4);
 	assert_int_equal(render->gpu_id, GPU_A);
 	assert_null(render->nodes);
-	kfd_image_free(image);
+	gpu_process_free(image);
 	render_image_free(render);
 }
 
 TEST(an_image_with_the_shared_memory_of_an_old_rocm_is_read)
 {
-	kfd_image_free(read_kfd("3.17-shared-memory"));
+	gpu_process_free(read_kfd("3.17-shared-memory"));
 }
 
 TEST(images_of_the_development_branch_are_read)
 {
-	struct kfd_image *image = read_kfd("dev-two-gpus");
+	struct gpu_process *image = read_kfd("dev-two-gpus");
 	struct render_image *render = read_render("dev-two-gpus", 8);
 	const struct topology_node *gpu = gpu_node(image, GPU_B);
 
@@ -100,7 +100,7 @@ TEST(images_of_the_development_branch_are_read)
 	assert_int_equal(image->state.nr_bos, 3);
 	assert_int_equal(image->state.bos[2].gpu_id, GPU_B);
 	assert_int_equal(render->minor, 128);
-	kfd_image_free(image);
+	gpu_process_free(image);
 	render_image_free(render);
 }
 
@@ -135,12 +135,12 @@ TEST(dmabufs_are_refused)
 
 TEST(gpus_that_the_process_did_not_see_are_passed_over)
 {
-	struct kfd_image *image = read_kfd("later-hidden-gpu");
+	struct gpu_process *image = read_kfd("later-hidden-gpu");
 
 	assert_int_equal(image->nodes->nr_nodes, 3);
 	assert_int_equal(topology_count_gpus(image->nodes), 1);
 	assert_int_equal(gpu_node(image, GPU_B)->nr_links, 0);
-	kfd_image_free(image);
+	gpu_process_free(image);
 }
 
 /* ---- what is written ---- */
@@ -210,7 +210,7 @@ static unsigned int count(const char *text, const char *what)
 /* An image with all that this plugin adds. */
 static void write_images(void)
 {
-	struct kfd_image *image = read_kfd("dev-two-gpus");
+	struct gpu_process *image = read_kfd("dev-two-gpus");
 	struct device_vma vma = { .start = 0x1000, .end = 0x3000, .offset = 3ull << 62, .gpu_id = GPU_A };
 	struct render_image render = { .gpu_id = GPU_B, .minor = 129, .nodes = image->nodes };
 	struct topology_node *gpu = (struct topology_node *)gpu_node(image, GPU_A);
@@ -230,7 +230,7 @@ static void write_images(void)
 	assert_int_equal(render_image_write(9, &render), 0);
 	image->vmas = NULL;
 	image->nr_vmas = 0;
-	kfd_image_free(image);
+	gpu_process_free(image);
 }
 
 static void check_kfd_by(const char *schema)

@@ -157,7 +157,7 @@ struct process {
 	struct kfd_criu_device_bucket devices[2];
 	struct bo bos[2];
 	uint32_t minors[2];
-	struct kfd_state state;
+	struct gpu_process saved;
 };
 
 static struct process processes[3];
@@ -165,23 +165,24 @@ static bool shared; /* the buffer of the second one on GPU B */
 
 static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, uint64_t bytes)
 {
-	uint32_t at = process->state.nr_devices++;
+	uint32_t at = process->saved.state.nr_devices++;
 
 	process->devices[at].user_gpu_id = gpu_id;
 	process->minors[at] = minor;
 	process->bos[at] = (struct bo){
 		.gpu_id = gpu_id, .size = bytes, .dmabuf_fd = KFD_NO_FD, .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
-	process->state.nr_bos++;
-	process->state.nr_records++;
-	process->state.devices = process->devices;
-	process->state.bos = process->bos;
+	process->saved.state.nr_bos++;
+	process->saved.state.nr_records++;
+	process->saved.state.devices = process->devices;
+	process->saved.state.bos = process->bos;
+	process->saved.minors = process->minors;
 }
 
 static int dump(void)
 {
 	static const struct settings settings;
-	struct pages_process pages[3];
+	struct gpu_process *pages[3];
 
 	notes[0] = '\0';
 	nr_runs = 0;
@@ -191,9 +192,11 @@ static int dump(void)
 	add_gpu(&processes[1], GPU_A, MINOR_A, 4096);
 	add_gpu(&processes[2], GPU_B, MINOR_B, 8192);
 	processes[1].bos[0].share.buffer = shared;
-	for (int i = 0; i < 3; i++)
-		pages[i] = (struct pages_process){ .pid = 1007 + i, .id = 7 + i, .state = &processes[i].state,
-						   .minors = processes[i].minors };
+	for (int i = 0; i < 3; i++) {
+		processes[i].saved.file.pid = 1007 + i;
+		processes[i].saved.id = 7 + i;
+		pages[i] = &processes[i].saved;
+	}
 	return pages_dump(pages, 3, &settings, &tally);
 }
 
@@ -202,7 +205,7 @@ static void expect_checksums(void)
 	char name[IMAGE_NAME_MAX];
 
 	for (int i = 0; i < 3; i++)
-		for (uint32_t b = 0; b < processes[i].state.nr_bos; b++) {
+		for (uint32_t b = 0; b < processes[i].saved.state.nr_bos; b++) {
 			snprintf(name, sizeof(name), "%d-%x", 7 + i, processes[i].bos[b].gpu_id);
 			assert_true(processes[i].bos[b].has_crc32c);
 			assert_int_equal(processes[i].bos[b].crc32c, checksum(name, b));
@@ -252,13 +255,13 @@ TEST(a_gpu_without_contents_needs_no_file)
 {
 	static const struct settings settings;
 	struct process process = { 0 };
-	const struct pages_process pages = { .state = &process.state, .minors = process.minors };
+	struct gpu_process *saved = &process.saved;
 
 	add_gpu(&process, GPU_A, MINOR_A, 4096);
-	process.state.nr_bos = process.state.nr_records = 0;
-	assert_int_equal(pages_fill(&pages, 1, &settings, &tally), 0);
-	process.state.nr_bos = 1;
-	assert_int_equal(pages_fill(&pages, 1, &settings, &tally), -ENOENT);
+	saved->state.nr_bos = saved->state.nr_records = 0;
+	assert_int_equal(pages_fill(&saved, 1, &settings, &tally), 0);
+	saved->state.nr_bos = 1;
+	assert_int_equal(pages_fill(&saved, 1, &settings, &tally), -ENOENT);
 	fail_clear();
 }
 

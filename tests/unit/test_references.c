@@ -389,9 +389,10 @@ static void begin(void)
 /* Of a buffer on the first GPU with these holders: 0, or what the dump fails with. */
 static int check(struct holder *holders, size_t nr)
 {
-	struct kfd_image image = { .state = { .nr_bos = 2, .nr_records = 2, .bos = bos }, .nodes = &machine };
-	struct task_file file = { .pid = DUMPED };
-	struct share_process process = { &file, &image };
+	struct gpu_process image = {
+		.file.pid = DUMPED, .state = { .nr_bos = 2, .nr_records = 2, .bos = bos }, .nodes = &machine,
+	};
+	struct gpu_process *process = &image;
 	int pids[] = { DUMPED };
 	const struct task_files files = { .pids = pids };
 	const struct share_request request = {

@@ -120,7 +120,7 @@ static struct bo bos[NR_BOS];
 
 static int attach(const uint32_t *numbers, struct device_vma *vmas, size_t nr_vmas)
 {
-	struct kfd_image image = { .vmas = vmas, .nr_vmas = nr_vmas };
+	struct gpu_process image = { .vmas = vmas, .nr_vmas = nr_vmas };
 	static struct share_table table;
 	struct share_task task = { .table = &table, .gpus = gpus, .nr_gpus = ARRAY_SIZE(gpus), .image = &image };
 	struct fixture_records records;

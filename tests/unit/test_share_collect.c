@@ -173,9 +173,9 @@ int criu_kept_file(int token) { (void)token; NEVER }
 static struct topology_node nodes[2];
 static struct topology machine;
 static struct bo bos[NR_PROCESSES][NR_BUFFERS];
-static struct kfd_image images[NR_PROCESSES];
-static struct share_process processes[NR_PROCESSES];
-static struct task_file file[4], kfd_files[NR_PROCESSES];
+static struct gpu_process images[NR_PROCESSES];
+static struct gpu_process *processes[NR_PROCESSES];
+static struct task_file file[4];
 static struct task_files files;
 static struct share_request request;
 static struct survey survey;
@@ -206,11 +206,11 @@ static int begin(void **unused)
 				.size = BYTES, .gpu_id = is_far ? 0x2222 : 0x1111, .alloc_flags = IMPORTED,
 				.offset = is_far ? FAR_OFFSET + i * 0x10 : OFFSET(i), .dmabuf_fd = dmabufs[i],
 			};
-		images[p] = (struct kfd_image){
+		images[p] = (struct gpu_process){
 			.state = { .nr_bos = NR_BUFFERS, .nr_records = NR_BUFFERS, .bos = bos[p] }, .nodes = &machine,
 		};
-		kfd_files[p].pid = (pid_t)(100 + p);
-		processes[p] = (struct share_process){ &kfd_files[p], &images[p] };
+		images[p].file.pid = (pid_t)(100 + p);
+		processes[p] = &images[p];
 	}
 	request = (struct share_request){
 		.processes = processes, .nr_processes = NR_PROCESSES, .files = &files, .machine = &machine,

@@ -106,13 +106,12 @@ bool references_of_tasks(const struct references *references, uint64_t inode)
 /* ---- one process that holds one buffer, which is older than the dump ---- */
 
 static struct topology *nodes;
-static struct kfd_image image;
+static struct gpu_process image;
 
 static int decide(struct holder holder, uint32_t alloc_flags)
 {
 	struct bo bo = { .size = 8192, .gpu_id = GPU, .alloc_flags = alloc_flags, .dmabuf_fd = KFD_NO_FD };
-	const struct task_file file = { .pid = 7 };
-	struct share_process process = { &file, &image };
+	struct gpu_process *process = &image;
 	const struct task_files no_files = { 0 };
 	const struct share_request request = {
 		.processes = &process, .nr_processes = 1, .files = &no_files,
@@ -121,6 +120,7 @@ static int decide(struct holder holder, uint32_t alloc_flags)
 	int err;
 
 	kfd_state_done(&image.state);
+	image.file.pid = 7;
 	image.nodes = nodes;
 	image.state.bos = calloc(1, sizeof(bo));
 	assert_non_null(image.state.bos);

@@ -93,11 +93,9 @@ int gem_close(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
 static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
 {
 	struct bo bo = { .size = 12288, .gpu_id = 0x1111, .alloc_flags = flags };
-	struct kfd_image image = { .state = { .nr_bos = 1, .nr_records = 1, .bos = &bo } };
-	const struct task_file file = { .pid = 7 };
+	struct gpu_process image = { .file.pid = 7, .state = { .nr_bos = 1, .nr_records = 1, .bos = &bo } }, *process = &image;
 	struct topology_node node = { 0 };
 	const struct topology machine = { .nr_nodes = 1, .nodes = { &node } };
-	struct share_process process = { &file, &image };
 	const struct task_files files = { 0 };
 	const struct share_request request = {
 		.processes = &process, .nr_processes = 1, .files = &files, .machine = &machine, .fresh_inode = FRESH,

@@ -512,18 +512,18 @@ int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_
 
 /* ---- sharing, contents ---- */
 
-int share_begin(const struct topology *machine, uint64_t *ret_inode)
+int share_begin(struct share_request *request, const struct driver_release *driver)
 {
-	(void)machine;
-	*ret_inode = 1;
+	(void)request;
+	(void)driver;
 	return point();
 }
 
-int share_find_alone(const struct share_request *request, bool *const *alone)
+int share_find_alone(const struct share_request *request)
 {
 	POINT();
-	for (size_t i = 0; i < request->processes[0].image->state.nr_bos; i++)
-		alone[0][i] = model->alone[i];
+	for (size_t i = 0; i < request->processes[0]->state.nr_bos; i++)
+		request->processes[0]->state.bos[i].is_alone = model->alone[i];
 	return 0;
 }
 
@@ -538,17 +538,17 @@ static struct buffer *find_buffer(uint32_t number)
 static uint32_t saved[MAX_BOS]; /* by number; in memory that outlives the command */
 static uint32_t *disk = saved;
 
-static int copy(const struct pages_process *process, bool out)
+static int copy(const struct gpu_process *process, bool out)
 {
-	for (size_t i = 0; i < process->state->nr_bos; i++) {
+	for (size_t i = 0; i < process->state.nr_bos; i++) {
 		struct bo_record record;
 		struct buffer *bo;
 
-		if (!kfd_state_owns(process->state, i))
+		if (!kfd_state_owns(&process->state, i))
 			continue;
-		assert_int_equal(records_bo(process->state, i, &record), 0);
+		assert_int_equal(records_bo(&process->state, i, &record), 0);
 		bo = find_buffer(record.handle);
-		if (!bo || process->state->bos[i].dmabuf_fd < 0)
+		if (!bo || process->state.bos[i].dmabuf_fd < 0)
 			say_wrong("buffer %u is copied and not there", record.handle);
 		else if (out)
 			disk[record.handle] = bo->contents;
@@ -558,7 +558,7 @@ static int copy(const struct pages_process *process, bool out)
 	return 0;
 }
 
-int pages_dump(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
 	(void)settings;
@@ -567,19 +567,19 @@ int pages_dump(const struct pages_process *processes, size_t nr_processes, const
 	if (!model->queues_stand || !model->held)
 		say_wrong("contents are copied while somebody changes them");
 	assert_int_equal(nr_processes, 1);
-	copy(processes, true);
+	copy(processes[0], true);
 	done();
 	return 0;
 }
 
-int pages_fill(const struct pages_process *processes, size_t nr_processes, const struct settings *settings,
+int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
 	(void)settings;
 	(void)tally;
 	POINT();
 	assert_int_equal(nr_processes, 1);
-	copy(processes, false);
+	copy(processes[0], false);
 	done();
 	return 0;
 }

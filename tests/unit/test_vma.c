@@ -194,13 +194,13 @@ TEST(paths_name_devices)
 static int save(const struct device_vma *vmas, size_t nr, size_t *ret_kept)
 {
 	struct topology machine = { 0 };
-	struct kfd_image image = { .state = state_with(GPU_A, GPU_B), .nodes = &machine };
+	struct gpu_process image = { .file.pid = 4711, .state = state_with(GPU_A, GPU_B), .nodes = &machine };
 	int err;
 
 	task_vmas = vmas;
 	nr_task_vmas = nr;
 	log_clear();
-	err = vma_save(4711, &machine, (struct kfd_rules){ 0 }, &image);
+	err = vma_save(&machine, (struct kfd_rules){ 0 }, &image);
 	assert_int_equal(log_errors, err != 0);
 	*ret_kept = image.nr_vmas;
 	free(image.vmas);
