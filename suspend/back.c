@@ -75,17 +75,17 @@ static void again_done(struct again *again)
 /* @whole: all buffers are thought to be there; else those that have not gone. */
 static int again_ask(struct process *process, bool whole, struct again *ret)
 {
-	const struct kfd_state *state = process_state(process);
+	const struct kfd_state *state = &process->gpu.state;
 	uint32_t nr = state->nr_records;
 	int err;
 
 	for (size_t i = 0; !whole && i < state->nr_records; i++)
-		nr -= process->record.goes[i] == GOES;
-	err = kfd_checkpoint_again(process->kfd, process->pid, state, nr, MAX_LEFT, &ret->now);
+		nr -= process->goes[i] == GOES;
+	err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, nr, MAX_LEFT, &ret->now);
 
 	ret->process = process;
 	if (!err)
-		err = numbers_read(process_state(process), &ret->had);
+		err = numbers_read(&process->gpu.state, &ret->had);
 	return err ? err : numbers_read(&ret->now, &ret->has);
 }
 
@@ -93,7 +93,7 @@ static int again_ask(struct process *process, bool whole, struct again *ret)
 static const struct bo *find_now(const struct again *again, const struct entry *entry)
 {
 	const struct entry *found = numbers_find(&again->has, entry->handle);
-	const struct bo *bo = &process_state(again->process)->bos[entry->bo],
+	const struct bo *bo = &again->process->gpu.state.bos[entry->bo],
 			*now = found ? &again->now.bos[found->bo] : NULL;
 
 	return now && now->addr == bo->addr && now->size == bo->size ? now : NULL;
@@ -159,7 +159,7 @@ static int make_bos(struct again *again)
 		const struct entry *entry = &again->had.list[i];
 		const struct bo *now;
 
-		if (again->process->record.goes[entry->bo] != GOES)
+		if (again->process->goes[entry->bo] != GOES)
 			continue;
 		now = find_now(again, entry);
 		if (!now)
@@ -183,16 +183,16 @@ static int drop_fillers(struct again *again)
 static int take_dmabufs(struct process *process)
 {
 	_cleanup_(again_done) struct again again = { 0 };
-	struct kfd_state *state = process_state(process);
+	struct kfd_state *state = &process->gpu.state;
 	int err = again_ask(process, true, &again);
 
 	for (size_t i = 0; !err && i < again.had.nr; i++) {
 		const struct entry *entry = &again.had.list[i], *now = numbers_find(&again.has, entry->handle);
 
-		if (!process->record.goes[entry->bo])
+		if (!process->goes[entry->bo])
 			continue;
 		if (!now)
-			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->pid,
+			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
 				    entry->bo);
 		state->bos[entry->bo].dmabuf_fd = again.now.bos[now->bo].dmabuf_fd;
 		again.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
@@ -219,12 +219,11 @@ static int have_again(struct process *process)
 
 static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
 {
-	const struct record *record = &process->record;
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < record->state.nr_records; i++)
-		if (record->goes[i] == GOES && record->state.bos[i].gpu_id == gpu_id)
-			bytes += record->state.bos[i].size;
+	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
+		if (process->goes[i] == GOES && process->gpu.state.bos[i].gpu_id == gpu_id)
+			bytes += process->gpu.state.bos[i].size;
 	return bytes;
 }
 
@@ -232,7 +231,7 @@ static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
 static int fail_room(const struct cut *cut, const struct process *process)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct kfd_state *state = &process->record.state;
+	const struct kfd_state *state = &process->gpu.state;
 
 	for (size_t i = 0; i < state->nr_devices; i++) {
 		const struct topology_node *node = kfd_state_gpu(state, cut->machine, state->devices[i].user_gpu_id);
@@ -247,13 +246,13 @@ static int fail_room(const struct cut *cut, const struct process *process)
 			    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
 			    ": the process stays "
 			    "suspended; end what uses the GPU (--wait SECONDS waits for that)",
-			    process->pid, state->devices[i].user_gpu_id, usage.vram_free, needed);
+			    process->head.pid, state->devices[i].user_gpu_id, usage.vram_free, needed);
 	}
 	return fail(
 		-ENOMEM,
 		"pid %d: its GPUs have too little memory free: the process stays suspended; end what uses them (--wait "
 		"SECONDS waits for that)",
-		process->pid);
+		process->head.pid);
 }
 
 /* What was made is given up again, so that others can use it while this one waits. */
@@ -263,10 +262,10 @@ static int vram_give_up_again(struct process *process)
 	int err = again_ask(process, true, &again);
 
 	kfd_close_dmabufs(&again.now);
-	kfd_close_dmabufs(process_state(process));
+	kfd_close_dmabufs(&process->gpu.state);
 	for (size_t i = 0; !err && i < again.had.nr; i++) {
 		const struct entry *entry = &again.had.list[i];
-		const struct bo *now = process->record.goes[entry->bo] == GOES ? find_now(&again, entry) : NULL;
+		const struct bo *now = process->goes[entry->bo] == GOES ? find_now(&again, entry) : NULL;
 		bool kept;
 
 		if (now)
@@ -289,73 +288,71 @@ static int make_one(struct cut *cut, struct process *process)
 	}
 	if (err == -ENOMEM)
 		fail_room(cut, process);
-	return err ? fail(err, "pid %d: cannot have its GPU memory again: %m", process->pid) : 0;
+	return err ? fail(err, "pid %d: cannot have its GPU memory again: %m", process->head.pid) : 0;
 }
 
 /* ---- the processes ---- */
 
 static bool is_to_be_made(const struct process *process)
 {
-	return process->kfd >= 0 &&
-	       (process->record.head.phase == PHASE_CHANGING || process->record.head.phase == PHASE_SUSPENDED);
+	return process_has_kfd(process) &&
+	       (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
 }
 
 static int take_kfd(struct process *process)
 {
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, process->head.pid, 0);
 
-	if (!process->record.head.report.has_kfd)
+	if (!process->head.report.has_kfd)
 		return 0;
-	process->kfd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, process->record.head.kfd_number, 0);
-	return process->kfd < 0 ? fail(-errno, "pid %d: cannot take its /dev/kfd: %m", process->pid) : 0;
+	process->gpu.file.number = process->head.kfd_number;
+	process->gpu.file.fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, process->head.kfd_number, 0);
+	return process_has_kfd(process) ? 0 : fail(-errno, "pid %d: cannot take its /dev/kfd: %m", process->head.pid);
 }
 
 /* One that has ended meanwhile has left nothing but its record. */
 static int read_record(struct process *process)
 {
-	struct record *record = &process->record;
-	int err = record_read(process->pid, record);
+	int err = record_read_head(process->head.pid, &process->head);
 
 	if (err)
 		return err;
-	process->has_ended = !record_is_alive(&record->head);
+	process->has_ended = !record_is_alive(&process->head);
 	if (process->has_ended)
-		record_remove(record);
+		record_remove(&process->head);
 	return 0;
 }
 
 /* Whoever has continued a process since, as Slurm does before it thaws one, has done so for good. */
 static int note_continued(struct process *process)
 {
-	struct record_head *head = &process->record.head;
+	struct record_head *head = &process->head;
 
 	if (!head->was_stopped || hold_is_stopped(&process->hold))
 		return 0;
 	head->was_stopped = false;
-	return record_write(&process->record);
+	return record_write(process);
 }
 
 static int take_process(struct cut *cut, struct process *process)
 {
-	struct record *record = &process->record;
-	int err = hold_begin(process->pid, true, &process->hold);
+	int err = hold_begin(process->head.pid, true, &process->hold);
 
 	/* Until now somebody else may have had it. */
-	record_done(record);
 	if (!err)
-		err = record_read(process->pid, record);
+		err = record_read(process);
 	if (err == -ENOENT)
-		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->pid);
+		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->head.pid);
 	if (!err)
 		err = note_continued(process);
 	if (!err)
 		err = take_kfd(process);
-	if (!err && record->head.nr_devices)
+	if (!err && process->head.nr_devices)
 		err = process_look(cut, process);
-	if (!err && process->kfd >= 0)
+	if (!err && process_has_kfd(process))
 		err = still_look(cut, process);
-	if (!err && process->kfd >= 0 && record->head.phase != PHASE_COPYING)
-		inject_adopt(&process->inject, &record->head.thread);
+	if (!err && process_has_kfd(process) && process->head.phase != PHASE_COPYING)
+		inject_adopt(&process->inject, &process->head.thread);
 	return err;
 }
 
@@ -367,7 +364,7 @@ static int take_all(struct cut *cut, const struct suspend_target *target)
 
 	for (size_t i = 0; err >= 0 && i < cut->nr; i++) {
 		err = read_record(&cut->processes[i]);
-		if (!err && !(target->half_only && cut->processes[i].record.head.phase == PHASE_SUSPENDED))
+		if (!err && !(target->half_only && cut->processes[i].head.phase == PHASE_SUSPENDED))
 			cut->processes[kept++] = cut->processes[i];
 		err = err == -ENOENT ? 0 : err;
 	}
@@ -434,12 +431,12 @@ static int fill_all(struct cut *cut)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++) {
-		const char *dir = cut->processes[i].record.head.dir;
+		const char *dir = cut->processes[i].head.dir;
 		bool is_first = is_to_be_made(&cut->processes[i]);
 
 		for (size_t j = 0; j < i; j++)
-			is_first = is_first && !(is_to_be_made(&cut->processes[j]) &&
-						 !strcmp(cut->processes[j].record.head.dir, dir));
+			is_first = is_first &&
+				   !(is_to_be_made(&cut->processes[j]) && !strcmp(cut->processes[j].head.dir, dir));
 		if (is_first)
 			err = fill_from(cut, dir);
 	}
@@ -461,14 +458,14 @@ static int finish_calls(struct process *process)
 
 static int queues_run(struct process *process)
 {
-	bool is_changed = process->record.head.phase != PHASE_COPYING;
-	int err = is_changed && process->kfd >= 0 ? finish_calls(process) : 0;
+	bool is_changed = process->head.phase != PHASE_COPYING;
+	int err = is_changed && process_has_kfd(process) ? finish_calls(process) : 0;
 
-	kfd_close_dmabufs(process_state(process));
-	if (!err && process->kfd >= 0)
-		err = kfd_unpause(process->kfd);
+	kfd_close_dmabufs(&process->gpu.state);
+	if (!err && process_has_kfd(process))
+		err = kfd_unpause(process->gpu.file.fd);
 	if (err && err != -EINVAL)
-		return fail(err, "pid %d: cannot let its GPU queues run again: %m", process->pid);
+		return fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
 	return 0;
 }
 
@@ -485,9 +482,9 @@ static int let_all_run(struct cut *cut)
 
 		if (process->has_ended)
 			continue;
-		if (process->record.head.phase != PHASE_COPYING && !process->record.head.was_stopped)
-			kill(process->pid, SIGCONT);
-		record_remove(&process->record);
+		if (process->head.phase != PHASE_COPYING && !process->head.was_stopped)
+			kill(process->head.pid, SIGCONT);
+		record_remove(&process->head);
 	}
 	return err;
 }
@@ -505,15 +502,6 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	return err ? err : let_all_run(cut);
 }
 
-/* They stay suspended, or wherever they are. */
-static void stop_all_again(struct cut *cut)
-{
-	still_freeze(cut);
-	for (size_t i = 0; i < cut->nr; i++)
-		if (!cut->processes[i].has_ended)
-			record_write(&cut->processes[i].record);
-}
-
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret)
 {
@@ -528,7 +516,7 @@ int suspend_back(const struct suspend_target *target, unsigned int wait_seconds,
 	if (!err)
 		err = make_and_fill(&cut, &ret->times);
 	if (err)
-		stop_all_again(&cut);
+		still_freeze(&cut); /* they stay suspended, or wherever they are */
 	still_after(&cut, err);
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);

@@ -41,17 +41,17 @@ static bool is_lost(int err)
 static int kfd_call(struct process *process, unsigned long op, void *args)
 {
 	int64_t result = 0;
-	int err = inject_ioctl(&process->inject, process->record.head.kfd_number, op, args, &result);
+	int err = inject_ioctl(&process->inject, process->gpu.file.number, op, args, &result);
 
 	return err ? err : (int)result;
 }
 
 static int bo_record(struct process *process, size_t bo, struct bo_record *ret, uint64_t *ret_handle)
 {
-	int err = records_bo(process_state(process), bo, ret);
+	int err = records_bo(&process->gpu.state, bo, ret);
 
 	if (!err)
-		*ret_handle = kfd_handle(process_state(process)->bos[bo].gpu_id, ret->handle);
+		*ret_handle = kfd_handle(process->gpu.state.bos[bo].gpu_id, ret->handle);
 	return err;
 }
 
@@ -87,24 +87,24 @@ static int allocate(struct process *process, struct kfd_ioctl_alloc_memory_of_gp
 /* ---- for the CPU ---- */
 
 /* The mappings of a buffer, which are neighbours. */
-static const struct suspend_vma *first_vma(const struct record *record, size_t bo)
+static const struct suspend_vma *first_vma(const struct process *process, size_t bo)
 {
-	size_t low = 0, high = record->head.nr_vmas;
+	size_t low = 0, high = process->head.nr_vmas;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (record->vmas[middle].bo < bo)
+		if (process->vmas[middle].bo < bo)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return record->vmas + low;
+	return process->vmas + low;
 }
 
-static bool is_of(const struct record *record, const struct suspend_vma *vma, size_t bo)
+static bool is_of(const struct process *process, const struct suspend_vma *vma, size_t bo)
 {
-	return vma < record->vmas + record->head.nr_vmas && vma->bo == bo;
+	return vma < process->vmas + process->head.nr_vmas && vma->bo == bo;
 }
 
 /* Addresses stay taken. */
@@ -177,26 +177,25 @@ static int try_mapping(struct process *process, const struct suspend_vma *vma, u
 
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept)
 {
-	const struct record *record = &process->record;
-	const struct suspend_vma *vma = first_vma(record, bo);
+	const struct suspend_vma *vma = first_vma(process, bo);
 	struct bo_record buffer;
 	uint64_t handle = 0;
 	int err = bo_record(process, bo, &buffer, &handle);
 
 	*ret_kept = false;
-	if (!err && is_of(record, vma, bo))
+	if (!err && is_of(process, vma, bo))
 		err = try_mapping(process, vma, offset);
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
 	if (!err)
 		err = free_handle(process, handle);
 	if (err && !is_lost(err)) {
-		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->pid,
-			process_state(process)->bos[bo].size, process_state(process)->bos[bo].gpu_id, strerror(-err));
+		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->head.pid,
+			process->gpu.state.bos[bo].size, process->gpu.state.bos[bo].gpu_id, strerror(-err));
 		*ret_kept = true;
 		return map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
 	}
-	for (; !err && is_of(record, vma, bo); vma++)
+	for (; !err && is_of(process, vma, bo); vma++)
 		err = cover(process, vma);
 	return err;
 }
@@ -217,15 +216,14 @@ static int make(struct process *process, const struct bo *bo, uint64_t handle, u
 	if (args.handle == handle)
 		return 0;
 	free_handle(process, args.handle);
-	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64, process->pid,
-		    (unsigned long long)args.handle, handle);
+	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64,
+		    process->head.pid, (unsigned long long)args.handle, handle);
 }
 
 int calls_make(struct process *process, size_t number, const struct bo *now)
 {
-	const struct record *record = &process->record;
-	const struct suspend_vma *vma = first_vma(record, number);
-	const struct bo *bo = &process_state(process)->bos[number];
+	const struct suspend_vma *vma = first_vma(process, number);
+	const struct bo *bo = &process->gpu.state.bos[number];
 	struct bo_record buffer;
 	uint64_t handle = 0, offset = now ? now->offset : 0;
 	int err = bo_record(process, number, &buffer, &handle);
@@ -234,7 +232,7 @@ int calls_make(struct process *process, size_t number, const struct bo *now)
 		err = make(process, bo, handle, &offset);
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
-	for (; !err && is_of(record, vma, number); vma++)
+	for (; !err && is_of(process, vma, number); vma++)
 		err = map_again(process, vma, offset);
 	return err;
 }
@@ -268,7 +266,7 @@ int calls_mark(struct process *process)
 	int64_t fd;
 	int err;
 
-	if (task_find_mark(process->pid, -1) >= 0)
+	if (task_find_mark(process->head.pid, -1) >= 0)
 		return 0;
 	err = inject_put(&process->inject, INJECT_DATA, name, sizeof(name));
 	return err ? err : call(process, SYS_memfd_create, args, &fd);
@@ -279,7 +277,7 @@ int calls_unmark(struct process *process)
 	int64_t result;
 	int fd, err = 0;
 
-	for (fd = task_find_mark(process->pid, -1); !err && fd >= 0; fd = task_find_mark(process->pid, fd))
+	for (fd = task_find_mark(process->head.pid, -1); !err && fd >= 0; fd = task_find_mark(process->head.pid, fd))
 		err = call(process, SYS_close, (const uint64_t[6]){ (uint64_t)fd }, &result);
 	return err;
 }

@@ -26,7 +26,7 @@ int cut_read_machine(struct cut *cut)
 bool cut_has(const struct cut *cut, pid_t pid)
 {
 	for (size_t i = 0; i < cut->nr; i++)
-		if (cut->processes[i].pid == pid)
+		if (cut->processes[i].head.pid == pid)
 			return true;
 	return false;
 }
@@ -44,22 +44,27 @@ int cut_add(struct cut *cut, const struct suspend_target *target)
 	if (err)
 		return fail(err, "%s: cannot be asked for its processes: %m", target->cgroup);
 	err = target->tree ? processes_add_descendants(&pids, &nr) : 0;
-	for (size_t i = 0; !err && i < nr; i++)
+	for (size_t i = 0; !err && i < nr; i++) {
+		const struct process process = {
+			.head.pid = pids[i],
+			.gpu = { .file = { .pid = pids[i], .fd = -1 }, .id = pids[i] },
+		};
+
 		if (!cut_has(cut, pids[i]))
-			err = array_add(cut->processes, cut->nr, (struct process){ .pid = pids[i], .kfd = -1 });
+			err = array_add(cut->processes, cut->nr, process);
+	}
 	return err ? err : (int)(cut->nr - before);
 }
 
 static void process_done(struct process *process)
 {
 	hold_end(&process->hold);
-	record_done(&process->record);
-	topology_free(process->nodes);
-	free(process->minors);
+	cleanup_close(&process->gpu.file.fd);
+	gpu_process_done(&process->gpu);
+	free(process->goes);
+	free(process->vmas);
 	free(process->fds);
 	free(process->fd_minors);
-	if (process->kfd >= 0)
-		close(process->kfd);
 }
 
 void cut_end(struct cut *cut)
@@ -73,31 +78,13 @@ void cut_end(struct cut *cut)
 	topology_free(cut->machine);
 }
 
-static int find_minors(struct process *process)
-{
-	const struct kfd_state *state = process_state(process);
-
-	process->minors = calloc(state->nr_devices + 1, sizeof(*process->minors));
-	if (!process->minors)
-		return -ENOMEM;
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		int node = topology_find_gpu(process->nodes, state->devices[i].user_gpu_id);
-
-		if (node < 0)
-			return fail(-ENODEV, "pid %d: gpu %#x is not in the machine's topology", process->pid,
-				    state->devices[i].user_gpu_id);
-		process->minors[i] = topology_minor(process->nodes->nodes[node]);
-	}
-	return 0;
-}
-
 static int add_fd(struct process *process, int number)
 {
 	size_t nr = process->nr_fds;
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->pid, number);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->head.pid, number);
 	if (stat(path, &st) || !device_is_render_node(&st))
 		return 0;
 	if (array_add(process->fds, nr, number))
@@ -113,10 +100,10 @@ static int find_fds(struct process *process)
 	size_t nr = 0;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", process->head.pid);
 	err = list_numbers(AT_FDCWD, path, &numbers, &nr);
 	if (err)
-		return fail(err, "pid %d: cannot look at its files: %m", process->pid);
+		return fail(err, "pid %d: cannot look at its files: %m", process->head.pid);
 	for (size_t i = 0; !err && i < nr; i++)
 		err = add_fd(process, numbers[i]);
 	return err;
@@ -124,10 +111,11 @@ static int find_fds(struct process *process)
 
 int process_look(struct cut *cut, struct process *process)
 {
-	int err = kfd_state_nodes(cut->machine, process->pid, process_state(process), &process->nodes);
+	struct gpu_process *gpu = &process->gpu;
+	int err = kfd_state_nodes(cut->machine, gpu->file.pid, &gpu->state, &gpu->nodes);
 
 	if (!err)
-		err = find_minors(process);
+		err = kfd_state_minors(gpu->file.pid, &gpu->state, gpu->nodes, &gpu->minors);
 	return err ? err : find_fds(process);
 }
 
@@ -149,44 +137,35 @@ int open_dir(const char *dir, int *ret)
 /* Only what goes, and is there, has contents to copy: what is another's is left alone. */
 static void choose_contents(struct process *process)
 {
-	struct kfd_state *state = process_state(process);
+	struct kfd_state *state = &process->gpu.state;
 
 	for (size_t i = 0; i < state->nr_bos; i++)
 		state->bos[i].share.kind =
-			process->record.goes[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
+			process->goes[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
+}
+
+int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t *ret_nr)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (process_has_kfd(&cut->processes[i]) && !(dir && strcmp(cut->processes[i].head.dir, dir)))
+			err = array_add(*ret, *ret_nr, &cut->processes[i].gpu);
+	return err;
 }
 
 int cut_copy(struct cut *cut, const char *dir, bool out)
 {
-	_cleanup_free_ struct gpu_process *lent = calloc(cut->nr + 1, sizeof(*lent));
-	_cleanup_free_ struct gpu_process **list = calloc(cut->nr + 1, sizeof(*list));
+	_cleanup_free_ struct gpu_process **list = NULL;
 	struct content_tally tally = { 0 };
 	size_t nr = 0;
+	int err = cut_list(cut, dir, &list, &nr);
 
-	if (!list || !lent)
-		return -ENOMEM;
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
-
-		if (process->kfd < 0 || strcmp(process->record.head.dir, dir))
-			continue;
-		choose_contents(process);
-		lent[nr] = (struct gpu_process){
-			.file.pid = process->pid, .id = process->pid, .state = process->record.state, .minors = process->minors,
-		};
-		list[nr] = &lent[nr];
-		nr++;
-	}
-	if (!nr)
-		return 0;
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		choose_contents(&cut->processes[i]);
+	if (err || !nr)
+		return err;
 	return out ? pages_dump(list, nr, cut->settings, &tally) : pages_fill(list, nr, cut->settings, &tally);
-}
-
-int record_set(struct process *process, enum phase phase)
-{
-	process->record.head.phase = phase;
-	process->record.head.thread = process->inject.own;
-	return record_write(&process->record);
 }
 
 int cut_report(const struct cut *cut, struct suspend_result *ret)
@@ -195,7 +174,7 @@ int cut_report(const struct cut *cut, struct suspend_result *ret)
 	if (!ret->reports)
 		return -ENOMEM;
 	for (; ret->nr < cut->nr; ret->nr++) {
-		ret->reports[ret->nr] = cut->processes[ret->nr].record.head.report;
+		ret->reports[ret->nr] = cut->processes[ret->nr].head.report;
 		ret->reports[ret->nr].had_ended = cut->processes[ret->nr].has_ended;
 	}
 	return 0;

@@ -54,39 +54,39 @@ struct record_head {
 	char dir[PATH_MAX];
 };
 
-struct record {
+struct process {
+	/* What its record has. */
 	struct record_head head;
-	struct kfd_state state;
+	struct gpu_process gpu;	  /* its state; file.fd: our duplicate, -1: it has no /dev/kfd */
 	uint8_t *goes;		  /* enum going, one for each BO */
 	struct suspend_vma *vmas; /* by buffer */
-};
-
-/* Writes it for good. Without /dev/kfd there is no state. */
-int record_write(struct record *record);
-/* -ENOENT, no message: there is none. record_done() in any case. */
-int record_read(pid_t pid, struct record *ret);
-int record_read_head(pid_t pid, struct record_head *ret);
-/* Forgets the process: its record, and its files of contents. */
-void record_remove(const struct record *record);
-void record_done(struct record *record);
-/* Whether the process of the record is still there. */
-bool record_is_alive(const struct record_head *head);
-
-/* ---- a process ---- */
-
-struct process {
-	pid_t pid;
-	struct record record;
+	/* What this call knows of it. */
 	struct hold hold;
-	int kfd; /* our duplicate of its file of /dev/kfd; -1: it has none */
-	bool paused, has_ended, is_changed;
-	struct topology *nodes; /* by its own gpu ids */
-	uint32_t *minors;	/* one for each device */
+	bool has_ended, is_changed;
 	struct inject inject;
 	int *fds; /* its descriptors of render nodes */
 	uint32_t *fd_minors;
 	size_t nr_fds;
 };
+
+static inline bool process_has_kfd(const struct process *process)
+{
+	return process->gpu.file.fd >= 0;
+}
+
+/* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
+int record_set(struct process *process, enum phase phase);
+/* As it is. Without /dev/kfd there is no state. */
+int record_write(struct process *process);
+/* Fills a process that has nothing but its pid. -ENOENT, no message: there is no record. */
+int record_read(struct process *process);
+int record_read_head(pid_t pid, struct record_head *ret);
+/* Forgets the process: its record, and its files of contents. */
+void record_remove(const struct record_head *head);
+/* Whether the process of the record is still there. */
+bool record_is_alive(const struct record_head *head);
+
+/* ---- a call ---- */
 
 /* A cgroup that somebody else has frozen. */
 struct thawed {
@@ -108,17 +108,14 @@ struct cut {
 	size_t nr_thawed;
 };
 
-static inline struct kfd_state *process_state(struct process *process)
-{
-	return &process->record.state;
-}
-
 struct cut cut_begin(const struct settings *settings);
 /* Before the processes are looked at. */
 int cut_read_machine(struct cut *cut);
 /* Adds those processes of the target that are not there yet: how many, or -errno. */
 int cut_add(struct cut *cut, const struct suspend_target *target);
 bool cut_has(const struct cut *cut, pid_t pid);
+/* Those with /dev/kfd whose contents are in @dir, NULL: wherever. *ret: heap memory of the caller. 0 or -ENOMEM. */
+int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t *ret_nr);
 /* Lets all go that is held. */
 void cut_end(struct cut *cut);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */
@@ -128,8 +125,6 @@ int open_dir(const char *dir, int *ret);
 /* Copies contents of all processes with this directory, out or in, those of buffers that go and have a dma-buf. */
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);
-/* Writes the record with this phase, and the registers that the thread has of its own. */
-int record_set(struct process *process, enum phase phase);
 
 /* ---- how they stand still (still.c) ---- */
 

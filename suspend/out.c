@@ -44,26 +44,26 @@ static int check_spaces(const struct cut *cut, const struct task_files *files, p
 
 static int own_kfd_find(const struct cut *cut, struct process *process, const struct task_files *files)
 {
-	struct record_head *head = &process->record.head;
+	struct record_head *head = &process->head;
 	struct task_kfd kfd;
-	int err = task_ask_kfd(process->pid, &kfd);
+	int err = task_ask_kfd(process->head.pid, &kfd);
 
 	if (!err && kfd.nr_contexts)
 		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended",
-			    process->pid);
+			    process->head.pid);
 	for (size_t i = 0; i < files->count && !head->report.has_kfd; i++) {
 		const struct task_file *file = &files->files[i];
 
-		if (!is_own_kfd(file, process->pid))
+		if (!is_own_kfd(file, process->head.pid))
 			continue;
-		process->kfd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-		if (process->kfd < 0)
+		process->gpu.file.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+		if (!process_has_kfd(process))
 			return -errno;
 		head->report.has_kfd = true;
-		head->kfd_number = file->number;
+		head->kfd_number = process->gpu.file.number = file->number;
 	}
 	if (head->report.has_kfd && kfd.vram_bytes)
-		return check_spaces(cut, files, process->pid, kfd.pasid, kfd.nr_gpus);
+		return check_spaces(cut, files, process->head.pid, kfd.pasid, kfd.nr_gpus);
 	return 0;
 }
 
@@ -71,20 +71,19 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 
 static int check_unsuspended(pid_t pid)
 {
-	struct record record;
+	struct record_head head;
 	int err;
 
 	if (task_find_mark(pid, -1) >= 0)
 		return fail(-EALREADY, "pid %d: is suspended already (\"amdgpu-checkpoint resume %d\")", pid, pid);
-	err = record_read(pid, &record);
-	if (!err && record_is_alive(&record.head))
+	err = record_read_head(pid, &head);
+	if (!err && record_is_alive(&head))
 		err = fail(-EALREADY,
 			   "pid %d: is in the middle of a suspend, or one that was killed has left it there "
 			   "(\"amdgpu-checkpoint resume %d\")",
 			   pid, pid);
 	else if (!err)
-		record_remove(&record);
-	record_done(&record);
+		record_remove(&head);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -96,27 +95,27 @@ struct where {
 
 static int record_begin(struct process *process, const struct where *where)
 {
-	struct record_head *head = &process->record.head;
+	struct record_head *head = &process->head;
 
 	head->phase = PHASE_COPYING;
-	head->start = process_start(process->pid);
 	head->since = time(NULL);
 	head->was_stopped = hold_is_stopped(&process->hold);
 	head->made_dir = where->was_made || !strcmp(where->dir, SUSPEND_DIR);
 	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
 	if (!realpath(where->dir, head->dir))
 		return fail(-errno, "%s: %m", where->dir);
-	head->pid = head->report.pid = process->pid;
-	return record_write(&process->record);
+	head->report.pid = head->pid;
+	head->start = process_start(head->pid);
+	return record_write(process);
 }
 
 /* A process has one tracer: whoever holds it is alone with its record. */
 static int stop_process(struct process *process, const struct where *where)
 {
-	int err = hold_begin(process->pid, true, &process->hold);
+	int err = hold_begin(process->head.pid, true, &process->hold);
 
 	if (!err)
-		err = check_unsuspended(process->pid);
+		err = check_unsuspended(process->head.pid);
 	return err ? err : record_begin(process, where);
 }
 
@@ -143,12 +142,11 @@ static int queues_stop(const struct cut *cut, struct process *process, const str
 {
 	int err = own_kfd_find(cut, process, files);
 
-	if (err || process->kfd < 0)
+	if (err || !process_has_kfd(process))
 		return err;
-	err = record_write(&process->record);
+	err = record_write(process);
 	if (!err)
-		err = kfd_pause(process->kfd, process->pid, process_state(process));
-	process->paused = !err;
+		err = kfd_pause(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 	return err;
 }
 
@@ -161,9 +159,9 @@ static int take_states(struct cut *cut, const struct task_files *files)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (process->kfd < 0)
+		if (!process_has_kfd(process))
 			continue;
-		err = kfd_checkpoint(process->kfd, process->pid, process_state(process));
+		err = kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 		if (!err)
 			err = process_look(cut, process);
 	}
@@ -175,20 +173,22 @@ static int cut_collect_files(const struct cut *cut, struct task_files *ret)
 	int *pids = calloc(cut->nr + 1, sizeof(*pids));
 
 	for (size_t i = 0; pids && i < cut->nr; i++)
-		pids[i] = cut->processes[i].pid;
+		pids[i] = cut->processes[i].head.pid;
 	return pids ? task_files_collect_of(pids, cut->nr, drm_is_amd, ret) : -ENOMEM;
 }
 
 static void cut_let_go(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+		const struct process *process = &cut->processes[i];
+		int err = process_has_kfd(process) ? kfd_unpause(process->gpu.file.fd) : 0;
 
-		if (process->paused && kfd_unpause(process->kfd))
+		/* -EINVAL: they run, as when nothing was stopped yet. */
+		if (err && err != -EINVAL)
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
-			       process->pid, process->pid);
-		else if (process->record.head.pid)
-			record_remove(&process->record);
+			       process->head.pid, process->head.pid);
+		else if (process->head.start)
+			record_remove(&process->head);
 	}
 }
 
@@ -197,25 +197,24 @@ static void cut_let_go(struct cut *cut)
 static void close_dmabufs(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++)
-		kfd_close_dmabufs(process_state(&cut->processes[i]));
+		kfd_close_dmabufs(&cut->processes[i].gpu.state);
 }
 
 static int vram_give_up(struct process *process)
 {
-	struct record *record = &process->record;
 	int err = calls_begin(process);
 
 	if (!err)
 		err = calls_mark(process);
-	for (size_t i = 0; !err && i < record->state.nr_records; i++) {
+	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
 		bool kept = false;
 
-		if (record->goes[i] != GOES)
+		if (process->goes[i] != GOES)
 			continue;
-		err = calls_free(process, i, record->state.bos[i].offset, &kept);
-		record->goes[i] = kept ? GOES_NOT_AFTER_ALL : GOES;
-		record->head.report.freed_bytes += kept ? 0 : record->state.bos[i].size;
-		record->head.report.kept_bytes[KEPT_BY_MAPPING] += kept ? record->state.bos[i].size : 0;
+		err = calls_free(process, i, process->gpu.state.bos[i].offset, &kept);
+		process->goes[i] = kept ? GOES_NOT_AFTER_ALL : GOES;
+		process->head.report.freed_bytes += kept ? 0 : process->gpu.state.bos[i].size;
+		process->head.report.kept_bytes[KEPT_BY_MAPPING] += kept ? process->gpu.state.bos[i].size : 0;
 	}
 	return err ? err : calls_end(process);
 }
@@ -225,7 +224,7 @@ static int look_at_threads(struct cut *cut)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (cut->processes[i].kfd >= 0)
+		if (process_has_kfd(&cut->processes[i]))
 			err = still_look(cut, &cut->processes[i]);
 	return err;
 }
@@ -241,7 +240,7 @@ static int cut_change(struct cut *cut)
 	}
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
-		int err = process->kfd >= 0 ? vram_give_up(process) : 0;
+		int err = process_has_kfd(process) ? vram_give_up(process) : 0;
 
 		process->is_changed = !err;
 		first = first ? first : err;
@@ -261,12 +260,12 @@ static int cut_save(struct cut *cut, int dir)
 	int err;
 
 	criu_use_image_dir(dir);
-	err = cut_copy(cut, cut->processes[0].record.head.dir, true);
+	err = cut_copy(cut, cut->processes[0].head.dir, true);
 	criu_use_image_dir(-1);
 	close_dmabufs(cut);
 	/* Contents that are not on the disk yet are no reason to free the others. */
 	if (!err && syncfs(dir))
-		err = fail(-errno, "%s: cannot be written: %m", cut->processes[0].record.head.dir);
+		err = fail(-errno, "%s: cannot be written: %m", cut->processes[0].head.dir);
 	return err;
 }
 
@@ -317,7 +316,7 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	if (!err)
 		err = cut_prepare(&cut, target, dir, &ret->times);
 	for (size_t i = 0; !err && i < cut.nr; i++) {
-		cut.processes[i].record.head.was_stopped = hold_is_stopped(&cut.processes[i].hold);
+		cut.processes[i].head.was_stopped = hold_is_stopped(&cut.processes[i].hold);
 		err = record_set(&cut.processes[i], PHASE_CHANGING);
 	}
 	if (err) {

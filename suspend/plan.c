@@ -51,27 +51,26 @@ static int32_t prot_of(const char *perms)
 
 static int add_vma(struct process *process, const struct vma_bos *bos, const struct device_vma *vma, const char *perms)
 {
-	struct record *record = &process->record;
-	int node = vma->minor ? topology_find_minor(process->nodes, vma->minor) : -1;
-	const struct bo *bo = node < 0 ? NULL : vma_bo(vma, bos, topology_gpu_id(process->nodes->nodes[node]));
-	struct suspend_vma *grown = record->vmas;
-	size_t nr = record->head.nr_vmas;
+	int node = vma->minor ? topology_find_minor(process->gpu.nodes, vma->minor) : -1;
+	const struct bo *bo = node < 0 ? NULL : vma_bo(vma, bos, topology_gpu_id(process->gpu.nodes->nodes[node]));
+	struct suspend_vma *grown = process->vmas;
+	size_t nr = process->head.nr_vmas;
 	int err;
 
-	if (!bo || !record->goes[bo - record->state.bos])
+	if (!bo || !process->goes[bo - process->gpu.state.bos])
 		return 0;
 	err = array_add(grown, nr,
 			(struct suspend_vma){
 				.start = vma->start,
 				.end = vma->end,
 				.offset = vma->offset - bo->offset,
-				.bo = (uint32_t)(bo - record->state.bos),
+				.bo = (uint32_t)(bo - process->gpu.state.bos),
 				.minor = vma->minor,
 				.prot = prot_of(perms),
 				.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
 			});
-	record->vmas = grown;
-	record->head.nr_vmas = (uint32_t)nr;
+	process->vmas = grown;
+	process->head.nr_vmas = (uint32_t)nr;
 	return err;
 }
 
@@ -80,29 +79,28 @@ static int read_smaps(struct process *process, const struct vma_bos *bos, const 
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	_cleanup_free_ char *line = NULL;
-	struct record *record = &process->record;
 	bool is_added = false;
 	size_t room = 0;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/smaps", process->head.pid);
 	f = fopen(path, "re");
 	if (!f)
-		return fail(-errno, "pid %d: cannot read its mappings: %m", process->pid);
+		return fail(-errno, "pid %d: cannot read its mappings: %m", process->head.pid);
 	while (getline(&line, &room, f) > 0) {
 		const struct device_vma *vma;
-		uint32_t before = record->head.nr_vmas;
+		uint32_t before = process->head.nr_vmas;
 		uint64_t start, end;
 		char perms[8];
 
 		if (is_added && !strncmp(line, "VmFlags:", 8))
-			record->vmas[before - 1].dontfork = strstr(line, " dc");
+			process->vmas[before - 1].dontfork = strstr(line, " dc");
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) != 3)
 			continue;
 		vma = bsearch(&start, vmas, nr_vmas, sizeof(*vmas), compare_u64);
 		if (vma && add_vma(process, bos, vma, perms))
 			return -ENOMEM;
-		is_added = record->head.nr_vmas > before;
+		is_added = process->head.nr_vmas > before;
 	}
 	return 0;
 }
@@ -118,16 +116,15 @@ static int find_vmas(struct process *process)
 {
 	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	_cleanup_free_ struct device_vma *vmas = NULL;
-	struct record *record = &process->record;
 	size_t nr = 0;
-	int err = task_device_vmas(process->pid, &vmas, &nr);
+	int err = task_device_vmas(process->head.pid, &vmas, &nr);
 
 	if (!err)
-		err = vma_bos_sort(&record->state, &bos);
+		err = vma_bos_sort(&process->gpu.state, &bos);
 	if (!err && nr)
 		err = read_smaps(process, &bos, vmas, nr);
-	if (!err && record->head.nr_vmas)
-		qsort(record->vmas, record->head.nr_vmas, sizeof(*record->vmas), compare_vmas);
+	if (!err && process->head.nr_vmas)
+		qsort(process->vmas, process->head.nr_vmas, sizeof(*process->vmas), compare_vmas);
 	return err;
 }
 
@@ -135,53 +132,35 @@ static int find_vmas(struct process *process)
 
 static int plan_process(struct process *process)
 {
-	struct record *record = &process->record;
-	const struct kfd_state *state = &record->state;
+	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_free_ bool *by_queues = calloc(state->nr_bos + 1, sizeof(*by_queues));
 	int err;
 
-	record->goes = calloc(state->nr_bos + 1, sizeof(*record->goes));
-	if (!by_queues || !record->goes)
+	process->goes = calloc(state->nr_bos + 1, sizeof(*process->goes));
+	if (!by_queues || !process->goes)
 		return -ENOMEM;
 	err = find_queues(state, by_queues);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 
-		record->goes[i] = is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
-		if (is_vram && !record->goes[i])
-			record->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
+		process->goes[i] = is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
+		if (is_vram && !process->goes[i])
+			process->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}
 	return err ? err : find_vmas(process);
 }
 
-/* The states are lent to the survey. */
-static int find_alone(struct cut *cut, struct share_request *request, struct gpu_process *lent,
-		      struct gpu_process **processes)
-{
-	request->processes = processes;
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
-		struct gpu_process *next = &lent[request->nr_processes];
-
-		if (process->kfd < 0)
-			continue;
-		next->file = (struct task_file){ process->pid, process->record.head.kfd_number, process->kfd, 0 };
-		next->state = process->record.state;
-		next->nodes = process->nodes;
-		processes[request->nr_processes++] = next;
-	}
-	return request->nr_processes ? share_find_alone(request) : 0;
-}
-
 int plan_all(struct cut *cut, struct share_request *request)
 {
-	_cleanup_free_ struct gpu_process *lent = calloc(cut->nr + 1, sizeof(*lent));
-	_cleanup_free_ struct gpu_process **processes = calloc(cut->nr + 1, sizeof(*processes));
-	int err = lent && processes ? find_alone(cut, request, lent, processes) : -ENOMEM;
+	_cleanup_free_ struct gpu_process **list = NULL;
+	int err = cut_list(cut, NULL, &list, &request->nr_processes);
 
+	request->processes = list;
+	if (!err && request->nr_processes)
+		err = share_find_alone(request);
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (cut->processes[i].kfd >= 0)
+		if (process_has_kfd(&cut->processes[i]))
 			err = plan_process(&cut->processes[i]);
 	return err;
 }

@@ -29,15 +29,16 @@ struct part {
 };
 #define NR_PARTS 5
 
-static void list_parts(struct record *record, struct part parts[NR_PARTS])
+static void list_parts(struct process *process, struct part parts[NR_PARTS])
 {
-	const struct record_head *head = &record->head;
+	const struct record_head *head = &process->head;
+	struct kfd_state *state = &process->gpu.state;
 
-	parts[0] = (struct part){ (void **)&record->state.devices, head->nr_devices * sizeof(*record->state.devices) };
-	parts[1] = (struct part){ (void **)&record->state.bos, head->nr_bos * sizeof(*record->state.bos) };
-	parts[2] = (struct part){ (void **)&record->state.priv_data, head->priv_size };
-	parts[3] = (struct part){ (void **)&record->goes, head->nr_bos * sizeof(*record->goes) };
-	parts[4] = (struct part){ (void **)&record->vmas, head->nr_vmas * sizeof(*record->vmas) };
+	parts[0] = (struct part){ (void **)&state->devices, head->nr_devices * sizeof(*state->devices) };
+	parts[1] = (struct part){ (void **)&state->bos, head->nr_bos * sizeof(*state->bos) };
+	parts[2] = (struct part){ (void **)&state->priv_data, head->priv_size };
+	parts[3] = (struct part){ (void **)&process->goes, head->nr_bos * sizeof(*process->goes) };
+	parts[4] = (struct part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
 }
 
 #define CRC_FROM offsetof(struct record_head, parts_crc)
@@ -47,12 +48,12 @@ static uint32_t head_crc(const struct record_head *head)
 	return crc32c(0, (const uint8_t *)head + CRC_FROM, sizeof(*head) - CRC_FROM);
 }
 
-static uint32_t parts_crc(struct record *record)
+static uint32_t parts_crc(struct process *process)
 {
 	struct part parts[NR_PARTS];
 	uint32_t crc = 0;
 
-	list_parts(record, parts);
+	list_parts(process, parts);
 	for (size_t i = 0; i < NR_PARTS; i++)
 		crc = crc32c(crc, *parts[i].data, parts[i].size);
 	return crc;
@@ -60,52 +61,60 @@ static uint32_t parts_crc(struct record *record)
 
 /* ---- writing ---- */
 
-static int write_parts(int fd, struct record *record)
+static int write_parts(int fd, struct process *process)
 {
 	struct part parts[NR_PARTS];
-	int err = write_all(fd, &record->head, sizeof(record->head));
+	int err = write_all(fd, &process->head, sizeof(process->head));
 
-	list_parts(record, parts);
+	list_parts(process, parts);
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = write_all(fd, *parts[i].data, parts[i].size);
 	return err;
 }
 
-static int write_file(const char *path, struct record *record)
+static int write_file(const char *path, struct process *process)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : write_parts(fd, record);
+	int err = fd < 0 ? -errno : write_parts(fd, process);
 
 	if (!err && fsync(fd))
 		err = -errno;
 	return err;
 }
 
-int record_write(struct record *record)
+int record_write(struct process *process)
 {
-	struct record_head *head = &record->head;
+	const struct kfd_state *state = &process->gpu.state;
+	struct record_head *head = &process->head;
 	char path[PATH_MAX], made[PATH_MAX];
 	int err = 0;
 
 	memcpy(head->magic, MAGIC, sizeof(head->magic));
 	head->version = VERSION;
-	head->nr_devices = record->state.nr_devices;
-	head->nr_bos = record->state.nr_bos;
-	head->nr_objects = record->state.nr_objects;
-	head->priv_size = record->state.priv_data ? record->state.priv_size : 0;
-	if (!record->state.devices)
+	head->nr_devices = state->nr_devices;
+	head->nr_bos = state->nr_bos;
+	head->nr_objects = state->nr_objects;
+	head->priv_size = state->priv_data ? state->priv_size : 0;
+	if (!state->devices)
 		head->nr_devices = head->nr_bos = head->nr_vmas = 0;
-	head->parts_crc = parts_crc(record);
+	head->parts_crc = parts_crc(process);
 	head->crc = head_crc(head);
 	record_path(head->pid, "", path);
 	record_path(head->pid, ".new", made);
 	if (mkdir(RECORDS, 0700) && errno != EEXIST)
 		err = -errno;
 	if (!err)
-		err = write_file(made, record);
+		err = write_file(made, process);
 	if (!err && rename(made, path))
 		err = -errno;
 	return err ? fail(err, "pid %d: cannot write %s: %m", head->pid, path) : 0;
+}
+
+int record_set(struct process *process, enum phase phase)
+{
+	process->head.phase = phase;
+	process->head.thread = process->inject.own;
+	return record_write(process);
 }
 
 /* ---- reading ---- */
@@ -149,42 +158,41 @@ int record_read_head(pid_t pid, struct record_head *ret)
 	return open_record(pid, path, &fd, ret);
 }
 
-static int read_parts(const char *path, int fd, struct record *record)
+static int read_parts(const char *path, int fd, struct process *process)
 {
 	struct part parts[NR_PARTS];
 	struct stat st;
 	uint64_t left;
 	int err = fstat(fd, &st) ? -errno : 0;
 
-	left = (uint64_t)st.st_size - sizeof(record->head);
-	list_parts(record, parts);
+	left = (uint64_t)st.st_size - sizeof(process->head);
+	list_parts(process, parts);
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = read_part(fd, &parts[i], &left);
-	if (err || left || parts_crc(record) != record->head.parts_crc)
+	if (err || left || parts_crc(process) != process->head.parts_crc)
 		return fail_read(path, err ? err : -EBADMSG);
 	return 0;
 }
 
-int record_read(pid_t pid, struct record *ret)
+int record_read(struct process *process)
 {
-	const struct record_head *head = &ret->head;
+	const struct record_head *head = &process->head;
+	struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
-	int err;
+	int err = open_record(head->pid, path, &fd, &process->head);
 
-	*ret = (struct record){ 0 };
-	err = open_record(pid, path, &fd, &ret->head);
 	if (!err)
-		err = read_parts(path, fd, ret);
+		err = read_parts(path, fd, process);
 	if (err)
 		return err;
-	ret->state.pid = (uint32_t)task_own_pid(pid);
-	ret->state.nr_devices = head->nr_devices;
-	ret->state.nr_bos = ret->state.nr_records = head->nr_bos;
-	ret->state.nr_objects = head->nr_objects;
-	ret->state.priv_size = head->priv_size;
+	state->pid = (uint32_t)task_own_pid(head->pid);
+	state->nr_devices = head->nr_devices;
+	state->nr_bos = state->nr_records = head->nr_bos;
+	state->nr_objects = head->nr_objects;
+	state->priv_size = head->priv_size;
 	for (size_t i = 0; i < head->nr_bos; i++)
-		ret->state.bos[i].dmabuf_fd = KFD_NO_FD;
+		state->bos[i].dmabuf_fd = KFD_NO_FD;
 	return 0;
 }
 
@@ -195,41 +203,33 @@ bool record_is_alive(const struct record_head *head)
 
 /* ---- the end ---- */
 
-static void remove_contents(const struct record *record)
+static void remove_contents(const struct record_head *head)
 {
-	_cleanup_close_ int dir = open(record->head.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int dir = open(head->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
 	DIR *list = dir < 0 ? NULL : fdopendir(dup(dir));
 
 	while (list && (entry = readdir(list))) {
 		struct image_name name;
 
-		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == record->head.pid)
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == head->pid)
 			unlinkat(dir, entry->d_name, 0);
 	}
 	if (list)
 		closedir(list);
 	/* Others' contents keep it. */
-	if (record->head.made_dir)
-		rmdir(record->head.dir);
+	if (head->made_dir)
+		rmdir(head->dir);
 }
 
-void record_remove(const struct record *record)
+void record_remove(const struct record_head *head)
 {
 	char path[PATH_MAX];
 
-	record_path(record->head.pid, "", path);
-	remove_contents(record);
+	record_path(head->pid, "", path);
+	remove_contents(head);
 	if (unlink(path) && errno != ENOENT)
 		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
-}
-
-void record_done(struct record *record)
-{
-	free(record->goes);
-	free(record->vmas);
-	kfd_state_done(&record->state);
-	*record = (struct record){ 0 };
 }
 
 int suspend_list(int **ret, size_t *ret_nr)

@@ -87,11 +87,11 @@ int still_for_calls(struct cut *cut)
 	int err = 0;
 
 	for (size_t i = 0; i < cut->nr; i++)
-		if (!cut->processes[i].has_ended && cut->processes[i].record.head.phase != PHASE_COPYING)
-			kill(cut->processes[i].pid, SIGSTOP);
+		if (!cut->processes[i].has_ended && cut->processes[i].head.phase != PHASE_COPYING)
+			kill(cut->processes[i].head.pid, SIGSTOP);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			err = thaw(cut, cut->processes[i].pid, false);
+			err = thaw(cut, cut->processes[i].head.pid, false);
 	return err;
 }
 
@@ -102,12 +102,12 @@ static void thaw_late(void *arg)
 
 	for (size_t i = 0; i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			thaw(cut, cut->processes[i].pid, true);
+			thaw(cut, cut->processes[i].head.pid, true);
 }
 
 int still_look(struct cut *cut, struct process *process)
 {
-	int err = inject_look(process->pid, &process->inject);
+	int err = inject_look(process->head.pid, &process->inject);
 
 	process->inject.ask = thaw_late;
 	process->inject.arg = cut;
@@ -128,15 +128,20 @@ void still_freeze(struct cut *cut)
 	for (size_t i = 0; i < cut->nr_thawed; i++)
 		cut->thawed[i].was_written = cgroup_was_written(cut->thawed[i].watch);
 	for (size_t i = 0; i < cut->nr; i++) {
-		struct record_head *head = &cut->processes[i].record.head;
+		struct process *process = &cut->processes[i];
+		struct record_head *head = &process->head;
 		char path[PATH_MAX];
 
-		if (cut->processes[i].has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
+		if (process->has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
 			continue;
 		head->was_frozen = head->was_frozen || is_thawed_for_now(cut, path, head);
 		head->is_frozen = true;
 		/* Before it is so: whoever resumes the process after a kill has to know whose freeze that is. */
-		head->is_frozen = !record_write(&cut->processes[i].record) && !cgroup_freeze(path, true);
+		head->is_frozen = !record_write(process);
+		if (head->is_frozen && cgroup_freeze(path, true)) {
+			head->is_frozen = false;
+			record_write(process);
+		}
 	}
 }
 
@@ -144,7 +149,7 @@ void still_freeze(struct cut *cut)
 static bool is_ours(const struct cut *cut, const char *path)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
-		const struct record_head *head = &cut->processes[i].record.head;
+		const struct record_head *head = &cut->processes[i].head;
 		char own[PATH_MAX];
 
 		if (head->is_frozen && !head->was_frozen && cgroup_of(head->pid, own) && !strcmp(own, path))

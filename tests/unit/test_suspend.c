@@ -510,6 +510,21 @@ int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_
 	return sysfs_read_topology(NULL, ret);
 }
 
+int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topology *nodes, uint32_t **ret)
+{
+	(void)pid;
+	(void)nodes;
+	*ret = calloc(state->nr_devices + 1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+void gpu_process_done(struct gpu_process *process)
+{
+	kfd_state_done(&process->state);
+	topology_free(process->nodes);
+	free(process->minors);
+}
+
 /* ---- sharing, contents ---- */
 
 int share_begin(struct share_request *request, const struct driver_release *driver)
