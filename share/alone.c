@@ -15,7 +15,7 @@ static bool is_alone(struct survey *survey, struct buffer *buffer)
 {
 	int r;
 
-	if (buffer->nr != 1 || buffer->holders->bo == NO_BO)
+	if (buffer->nr != 1 || buffer->holders->kind != HOLDER_BO)
 		return false;
 	if (survey_is_private(survey, buffer))
 		return true;
@@ -37,7 +37,7 @@ static size_t look(struct survey *survey)
 	while (survey_next(survey, &buffer)) {
 		struct bo *bo;
 
-		if (buffer.holders->bo == NO_BO)
+		if (buffer.holders->kind != HOLDER_BO)
 			continue;
 		bo = holder_bo(survey, buffer.holders);
 		bo->is_alone = bo->is_alone || is_alone(survey, &buffer);

@@ -210,7 +210,7 @@ static int add_handle(struct survey *survey, size_t number, size_t process, cons
 {
 	const struct task_file *file = &survey->request->files->files[number];
 	struct holder holder = {
-		.minor = file->minor, .dmabuf_fd = -1, .process = process, .bo = NO_BO, .file = number,
+		.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .process = process, .file = number,
 		.handle = entry->handle, .is_import = entry->is_import, .is_home = !entry->is_import,
 	};
 	int err = look_at_handle(survey, file, &holder);

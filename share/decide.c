@@ -29,8 +29,8 @@ static bool is_better_owner(const struct survey *survey, const struct buffer *bu
 {
 	if (holder->minor != buffer->minor || holder->is_import)
 		return false;
-	if (!than || holder->bo == NO_BO || than->bo == NO_BO)
-		return !than || (than->bo == NO_BO && holder->bo != NO_BO);
+	if (!than || holder->kind != HOLDER_BO || than->kind != HOLDER_BO)
+		return !than || (than->kind != HOLDER_BO && holder->kind == HOLDER_BO);
 	return holder_bo(survey, holder)->alloc_flags & ~IMPORT_FLAGS &&
 	       !(holder_bo(survey, than)->alloc_flags & ~IMPORT_FLAGS);
 }
@@ -118,7 +118,7 @@ static int try_object(struct survey *survey, const struct holder *owner, const s
 	if (!err)
 		return gem_close(fd, handle);
 	(void)fail(err, "pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %m",
-	     holder_pid(survey, owner), owner->is_descriptor ? "a dma-buf" : "a handle", owner->minor,
+	     holder_pid(survey, owner), owner->kind == HOLDER_DMABUF ? "a dma-buf" : "a handle", owner->minor,
 	     share->flags);
 	return -EOPNOTSUPP;
 }
@@ -148,7 +148,7 @@ static int own_object(struct survey *survey, const struct buffer *buffer, const 
 static bool has_bo(const struct buffer *buffer, const struct holder *handle)
 {
 	for (size_t i = 0; i < buffer->nr; i++)
-		if (buffer->holders[i].bo != NO_BO && buffer->holders[i].process == handle->process &&
+		if (buffer->holders[i].kind == HOLDER_BO && buffer->holders[i].process == handle->process &&
 		    buffer->holders[i].minor == handle->minor)
 			return true;
 	return false;
@@ -186,9 +186,9 @@ static int note_others(struct survey *survey, const struct buffer *buffer, const
 		const struct holder *holder = &buffer->holders[i];
 		int err = 0;
 
-		if (holder->bo == NO_BO && !holder->is_descriptor)
+		if (holder->kind == HOLDER_HANDLE)
 			err = note_reference(survey, buffer, holder, owner, info, number);
-		else if (holder->bo != NO_BO && holder != owner)
+		else if (holder->kind == HOLDER_BO && holder != owner)
 			note_import(survey, buffer, holder, number);
 		if (err)
 			return err;
@@ -212,7 +212,7 @@ static int note_open(struct survey *survey, const struct buffer *buffer, const s
 	share->read_only = (flags & O_ACCMODE) == O_RDONLY;
 	if (!has_open_dmabuf(survey, buffer))
 		return 0;
-	if (share->read_only && owner->bo != NO_BO)
+	if (share->read_only && owner->kind == HOLDER_BO)
 		return fail(-EOPNOTSUPP, "pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, "
 			    "which the kernel does not make again", holder_pid(survey, owner), owner->minor);
 	return array_add(survey->open, survey->nr_open, (struct open_buffer){ buffer->holders->inode, share->buffer });
@@ -230,7 +230,7 @@ static int number_buffer(struct survey *survey, const struct buffer *buffer, str
 	err = note_open(survey, buffer, owner, share);
 	if (err)
 		return err;
-	if (owner->bo == NO_BO)
+	if (owner->kind != HOLDER_BO)
 		err = own_object(survey, buffer, owner, info, share);
 	else
 		holder_bo(survey, owner)->share = *share;
@@ -254,9 +254,9 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	if (!owner)
 		return fail(-EOPNOTSUPP, "pid %d: has a buffer of renderD%u that no process of the dump holds there: that cannot "
 			    "be saved", pid, buffer->minor);
-	if (owner->bo != NO_BO)
+	if (owner->kind == HOLDER_BO)
 		widen_flags(&memory.info, holder_bo(survey, owner));
-	if (buffer->nr == 1 && owner->bo != NO_BO && !share.metadata_size && !share.tiling && !has_open_dmabuf(survey, buffer))
+	if (buffer->nr == 1 && owner->kind == HOLDER_BO && !share.metadata_size && !share.tiling && !has_open_dmabuf(survey, buffer))
 		return 0;
 	return number_buffer(survey, buffer, owner, &memory.info, &share);
 }

@@ -202,7 +202,7 @@ static size_t process_with(const struct share_request *request, pid_t pid, uint3
 /* Adds a holder that is nothing but an open dma-buf; takes the fd. One of another driver is refused when it is saved. */
 static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descriptor, int fd)
 {
-	struct holder holder = { .inode = descriptor->inode, .dmabuf_fd = fd, .bo = NO_BO, .is_descriptor = true };
+	struct holder holder = { .inode = descriptor->inode, .dmabuf_fd = fd, .kind = HOLDER_DMABUF };
 	int err = survey_keep_dmabuf(survey, fd);
 
 	if (err)
@@ -365,8 +365,16 @@ static int read_count(int dmabuf_fd, int64_t *ret)
 /* What the dump knows to hold references, and what may hold more of them. */
 struct account {
 	int64_t known;
-	unsigned int nr_bos, nr_handles; /* on the buffer's GPU */
-	unsigned int nr_other_gpus;	 /* with BOs of the KFD */
+	unsigned int nr_here[NR_HOLDER_KINDS]; /* on the buffer's GPU */
+	unsigned int nr_other_gpus;	       /* with BOs of the KFD */
+};
+
+/* Of one holder, on the buffer's GPU and on another one. Open dma-bufs are counted for all together. */
+static const struct {
+	int64_t here, there;
+} references_of[NR_HOLDER_KINDS] = {
+	[HOLDER_BO] = { 1, 1 },
+	[HOLDER_HANDLE] = { 1, 3 },
 };
 
 static bool is_here(const struct survey *survey, const struct buffer *buffer, const struct holder *holder)
@@ -374,15 +382,11 @@ static bool is_here(const struct survey *survey, const struct buffer *buffer, co
 	return survey_same_device(survey, holder->minor, buffer->minor);
 }
 
-/* Of the KFD's BOs of the buffer on another device; with @object, of those there that are the same import. */
-static bool is_first_bo_there(const struct survey *survey, const struct buffer *buffer, size_t i, bool object)
+/* Of the buffer's BOs of the KFD on one other device; with @object, of those there that are the same import. */
+static bool is_first_there(const struct survey *survey, const struct buffer *buffer, const struct holder *holder, bool object)
 {
-	const struct holder *holder = &buffer->holders[i], *earlier;
-
-	if (holder->bo == NO_BO || is_here(survey, buffer, holder))
-		return false;
-	for (earlier = buffer->holders; earlier < holder; earlier++)
-		if (earlier->bo != NO_BO && survey_same_device(survey, earlier->minor, holder->minor) &&
+	for (const struct holder *earlier = buffer->holders; earlier < holder; earlier++)
+		if (earlier->kind == HOLDER_BO && survey_same_device(survey, earlier->minor, holder->minor) &&
 		    (!object || earlier->offset == holder->offset))
 			return false;
 	return true;
@@ -397,15 +401,13 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 		const struct holder *holder = &buffer->holders[i];
 		bool here = is_here(survey, buffer, holder);
 
-		if (holder->is_descriptor)
+		ret.known += here ? references_of[holder->kind].here : references_of[holder->kind].there;
+		ret.nr_here[holder->kind] += here;
+		if (holder->kind != HOLDER_BO)
 			continue;
-		ret.known += holder->bo != NO_BO || here ? 1 : 3;
-		ret.nr_bos += here && holder->bo != NO_BO;
-		ret.nr_handles += here && holder->bo == NO_BO;
-		if (here && holder->bo != NO_BO)
-			ret.known += peer_references(survey, buffer, holder, &vram);
-		ret.known += is_first_bo_there(survey, buffer, i, true);
-		ret.nr_other_gpus += is_first_bo_there(survey, buffer, i, false);
+		ret.known += here ? peer_references(survey, buffer, holder, &vram) :
+				    is_first_there(survey, buffer, holder, true);
+		ret.nr_other_gpus += !here && is_first_there(survey, buffer, holder, false);
 	}
 	return ret;
 }
@@ -473,7 +475,7 @@ static int look_for_strangers(struct survey *survey, const struct buffer *buffer
 	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
 	if (verdict->pid)
 		return 0;
-	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_handles || far, far);
+	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
 	verdict->is_suspect = verdict->pid;
 	return !verdict->pid;
 }
@@ -487,14 +489,14 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 
 	*verdict = (struct verdict){ 0 };
 	err = read_count(buffer->dmabuf_fd, &verdict->count);
-	if (!err && !account->nr_handles)
+	if (!err && !account->nr_here[HOLDER_HANDLE])
 		err = ask_object(survey, buffer, &object);
 	if (err)
 		return fail(err, "pid %d: cannot tell who else holds a buffer of renderD%u: %m",
 			    holder_pid(survey, buffer->holders), buffer->minor);
 	rest = verdict->count - account->known - object;
 	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
-	own = account->nr_bos && object;
+	own = account->nr_here[HOLDER_BO] && object;
 	verdict->known = account->known + object + own + 2 * account->nr_other_gpus;
 	if (rest < 0 || verdict->count > verdict->known || (rest % 2 && !own))
 		return 0;

@@ -96,6 +96,8 @@ static int compare_inodes(const void *a, const void *b)
 		return x->inode < y->inode ? -1 : 1;
 	if (x->process != y->process)
 		return x->process < y->process ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
 	return (x->bo > y->bo) - (x->bo < y->bo);
 }
 
@@ -122,7 +124,7 @@ bool survey_next(const struct survey *survey, struct buffer *buffer)
 
 bool survey_is_private(const struct survey *survey, const struct buffer *buffer)
 {
-	return buffer->nr == 1 && buffer->holders->bo != NO_BO &&
+	return buffer->nr == 1 && buffer->holders->kind == HOLDER_BO &&
 	       (!survey->request->one_dmabuf || buffer->holders->inode > survey->request->fresh_inode);
 }
 

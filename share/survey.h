@@ -6,23 +6,29 @@
 #include "amdgpu_plugin_drm.h"
 #include "share/share.h"
 
-/* Who names a buffer: a BO of the KFD, a handle in a file of a render node, or nothing but an open dma-buf. */
+enum holder_kind {
+	HOLDER_BO,     /* of the KFD */
+	HOLDER_HANDLE, /* in a file of a render node */
+	HOLDER_DMABUF, /* an open dma-buf that nothing else names the buffer by */
+	NR_HOLDER_KINDS,
+};
+
+/* Who names a buffer. */
 struct holder {
 	uint64_t inode;	 /* of the buffer's dma-buf; where the kernel makes several, of one */
 	uint64_t offset; /* of mappings on the holder's GPU: the buffer's name there */
 	uint32_t minor;	 /* render minor of the holder's GPU */
 	int dmabuf_fd;	 /* borrowed; -1: there is none of this holder's own */
+	enum holder_kind kind;
 	size_t process;
-	size_t bo;	 /* of the KFD; NO_BO: a handle */
-	size_t file;
+	size_t bo;	 /* of a HOLDER_BO: its place in the state */
+	size_t file;	 /* of a HOLDER_HANDLE, as the next two are */
 	uint32_t handle;
-	bool is_import;	    /* a handle of another GPU's memory */
-	bool is_descriptor; /* no handle: nothing but an open dma-buf */
+	bool is_import;	    /* of another GPU's memory */
 	bool is_mappable;   /* offset says something */
 	bool is_home;	    /* the memory is known to be of the holder's GPU */
 	uint32_t gpu_minor; /* of the first holder of a buffer: of the GPU whose memory it is; 0: not found yet */
 };
-#define NO_BO SIZE_MAX
 
 /* How the KFD describes a BO that was imported. */
 #define IMPORT_FLAGS (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | \

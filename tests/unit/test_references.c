@@ -426,7 +426,7 @@ static int check_bo(void)
 static int check_handle(void)
 {
 	struct holder holders[] = {
-		{ .minor = 128, .offset = OFFSET }, { .minor = 128, .offset = OFFSET, .bo = NO_BO, .handle = 1 },
+		{ .minor = 128, .offset = OFFSET }, { .minor = 128, .offset = OFFSET, .kind = HOLDER_HANDLE, .handle = 1 },
 	};
 
 	return check(holders, 2);

@@ -124,7 +124,7 @@ static int decide(struct holder holder, uint32_t alloc_flags)
 	image.nodes = nodes;
 	image.state.bos = calloc(1, sizeof(bo));
 	assert_non_null(image.state.bos);
-	image.state.nr_bos = image.state.nr_records = holder.bo != NO_BO;
+	image.state.nr_bos = image.state.nr_records = holder.kind == HOLDER_BO;
 	*image.state.bos = bo;
 	holder.minor = MINOR;
 	holder.inode = 5;
@@ -142,7 +142,7 @@ static int decide_bo(uint32_t alloc_flags)
 
 static int decide_descriptor(void)
 {
-	return decide((struct holder){ .bo = NO_BO, .is_descriptor = true }, 0);
+	return decide((struct holder){ .kind = HOLDER_DMABUF }, 0);
 }
 
 static int begin(void **unused)
