@@ -335,6 +335,25 @@ int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 	return 0;
 }
 
+int records_numbers(const struct kfd_state *state, struct bo_number **ret)
+{
+	_cleanup_free_ struct bo_number *numbers = calloc((size_t)state->nr_records + 1, sizeof(*numbers));
+	struct bo_record record;
+
+	if (!numbers)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < state->nr_records; i++) {
+		int err = records_bo(state, i, &record);
+
+		if (err)
+			return err;
+		numbers[i] = (struct bo_number){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
+	}
+	qsort(numbers, state->nr_records, sizeof(*numbers), compare_u64);
+	*ret = steal_ptr(numbers);
+	return 0;
+}
+
 uint32_t records_nr_mapped(const struct bo_record *bo)
 {
 	uint32_t nr = 0;

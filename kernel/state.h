@@ -247,6 +247,15 @@ int records_next_svm(struct records *records, struct svm_range *ret);
 /* The record of BO number @i. 0, or -EPROTO without a message. */
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
 
+/* A BO by its handle. */
+struct bo_number {
+	uint64_t handle;
+	uint32_t bo; /* its place in the state */
+};
+
+/* Those of the KFD, nr_records of them, by ascending handle. *ret: heap memory of the caller. 0 or -errno without a message. */
+int records_numbers(const struct kfd_state *state, struct bo_number **ret);
+
 /* How many of mapped_gpus there are. */
 uint32_t records_nr_mapped(const struct bo_record *bo);
 

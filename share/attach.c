@@ -49,11 +49,6 @@ int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *imag
 
 /* ---- imports into the KFD ---- */
 
-struct import {
-	uint64_t handle; /* GPU and number */
-	size_t bo;
-};
-
 /* No message but of a wrong number. */
 static int import_dmabuf(int kfd, const struct bo *bo, const struct bo_record *record, int dmabuf)
 {
@@ -98,25 +93,13 @@ static int free_fillers(const struct share_task *task, int kfd)
 static int import_bos(struct share_task *task, int kfd)
 {
 	const struct kfd_state *state = &task->image->state;
-	_cleanup_free_ struct import *imports = calloc((size_t)state->nr_bos + 1, sizeof(*imports));
 	_cleanup_(share_open_done) struct share_open open = { 0 };
-	struct bo_record record;
-	size_t nr = 0;
-	int err = 0;
+	_cleanup_free_ struct bo_number *numbers = NULL;
+	int err = records_numbers(state, &numbers);
 
-	if (!imports)
-		return -ENOMEM;
-	for (size_t i = 0; i < state->nr_records; i++) {
-		if (state->bos[i].share.kind != KFD_BO_IMPORT)
-			continue;
-		err = records_bo(state, i, &record);
-		if (err)
-			return err;
-		imports[nr++] = (struct import){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
-	}
-	qsort(imports, nr, sizeof(*imports), compare_u64);
-	for (size_t i = 0; !err && i < nr; i++)
-		err = import_bo(task->table, &open, kfd, state, imports[i].bo);
+	for (size_t i = 0; !err && i < state->nr_records; i++)
+		if (state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT)
+			err = import_bo(task->table, &open, kfd, state, numbers[i].bo);
 	return err ? err : free_fillers(task, kfd);
 }
 

@@ -17,26 +17,6 @@
 
 /* ---- numbers of the KFD ---- */
 
-struct number {
-	uint64_t handle; /* GPU and number */
-	bool is_import;
-};
-
-static int read_numbers(const struct kfd_state *state, struct number *numbers)
-{
-	for (size_t i = 0; i < state->nr_records; i++) {
-		const struct bo *bo = &state->bos[i];
-		struct bo_record record;
-
-		if (records_bo(state, i, &record) || record.handle > IMAGE_MAX_NUMBER)
-			return fail(-EBADMSG, "buffer %zu of pid %u has no record in the kernel's state, or one with an impossible "
-				    "number", i, state->pid);
-		numbers[i] = (struct number){ kfd_handle(bo->gpu_id, record.handle), bo->share.kind == KFD_BO_IMPORT };
-	}
-	qsort(numbers, state->nr_records, sizeof(*numbers), compare_u64);
-	return 0;
-}
-
 static int fill_gap(struct share_task *task, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
@@ -49,21 +29,21 @@ static int fill_gap(struct share_task *task, uint64_t from, uint64_t to)
 /* From the highest number of each GPU down: the gaps below its last import. */
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
-	_cleanup_free_ struct number *numbers = calloc((size_t)state->nr_records + 1, sizeof(*numbers));
+	_cleanup_free_ struct bo_number *numbers = NULL;
 	bool has_import = false;
-	int err = numbers ? read_numbers(state, numbers) : -ENOMEM;
+	int err = records_numbers(state, &numbers);
 
 	if (err)
-		return err;
+		return fail(err == -EPROTO ? -EBADMSG : err, "the numbers of the buffers of pid %u cannot be read: %m", state->pid);
 	for (size_t i = state->nr_records; i-- > 0;) {
 		uint64_t handle = numbers[i].handle, zero = handle & ~(uint64_t)UINT32_MAX;
 		bool is_lowest = !i || numbers[i - 1].handle < zero;
 		uint64_t from = is_lowest ? zero : numbers[i - 1].handle + 1;
 
-		if (from > handle)
-			return fail(-EBADMSG, "two buffers of gpu %#x have the number %u", (uint32_t)(handle >> 32),
-				    (uint32_t)handle);
-		has_import |= numbers[i].is_import;
+		if (from > handle || (uint32_t)handle > IMAGE_MAX_NUMBER)
+			return fail(-EBADMSG, "pid %u: the number %u of a buffer of gpu %#x is there twice, or too large",
+				    state->pid, (uint32_t)handle, (uint32_t)(handle >> 32));
+		has_import |= state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT;
 		if (has_import && fill_gap(task, from, handle))
 			return -ENOMEM;
 		has_import &= !is_lowest;

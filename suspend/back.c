@@ -14,61 +14,22 @@
 #define MAX_LEFT  4096 /* fillers that a resume that was killed may have left */
 #define WAIT_USEC 500000
 
-/* ---- buffers by GPU and number ---- */
-
-struct entry {
-	uint64_t handle;
-	uint32_t bo; /* its place in the state */
-};
-
-struct numbers {
-	struct entry *list; /* ascending */
-	size_t nr;
-};
-
-static void numbers_done(struct numbers *numbers)
-{
-	free(numbers->list);
-}
-
-static int numbers_read(const struct kfd_state *state, struct numbers *ret)
-{
-	struct bo_record record;
-	int err = 0;
-
-	ret->nr = state->nr_records;
-	ret->list = calloc(ret->nr + 1, sizeof(*ret->list));
-	if (!ret->list)
-		return -ENOMEM;
-	for (uint32_t i = 0; !err && i < ret->nr; i++) {
-		err = records_bo(state, i, &record);
-		ret->list[i] = (struct entry){ kfd_handle(state->bos[i].gpu_id, record.handle), i };
-	}
-	qsort(ret->list, ret->nr, sizeof(*ret->list), compare_u64);
-	return err;
-}
-
-static const struct entry *numbers_find(const struct numbers *numbers, uint64_t handle)
-{
-	return bsearch(&handle, numbers->list, numbers->nr, sizeof(*numbers->list), compare_u64);
-}
-
 /* ---- what is there ---- */
 
 /* What a process has now, and what it had. */
 struct again {
 	struct process *process;
 	struct kfd_state now;
-	struct numbers had, has;
-	uint64_t *fillers; /* handles that are taken only to be passed over */
+	struct bo_number *had, *has; /* of its buffers before, and now */
+	uint64_t *fillers;	     /* handles that are taken only to be passed over */
 	size_t nr_fillers;
 };
 
 static void again_done(struct again *again)
 {
 	kfd_state_done(&again->now);
-	numbers_done(&again->had);
-	numbers_done(&again->has);
+	free(again->had);
+	free(again->has);
 	free(again->fillers);
 }
 
@@ -85,14 +46,20 @@ static int again_ask(struct process *process, bool whole, struct again *ret)
 
 	ret->process = process;
 	if (!err)
-		err = numbers_read(&process->gpu.state, &ret->had);
-	return err ? err : numbers_read(&ret->now, &ret->has);
+		err = records_numbers(state, &ret->had);
+	return err ? err : records_numbers(&ret->now, &ret->has);
+}
+
+static const struct bo_number *find_number(const struct bo_number *numbers, const struct kfd_state *state,
+					   uint64_t handle)
+{
+	return bsearch(&handle, numbers, state->nr_records, sizeof(*numbers), compare_u64);
 }
 
 /* The buffer that the process has now and had before; NULL: none, or the number is another one's. */
-static const struct bo *find_now(const struct again *again, const struct entry *entry)
+static const struct bo *find_now(const struct again *again, const struct bo_number *entry)
 {
-	const struct entry *found = numbers_find(&again->has, entry->handle);
+	const struct bo_number *found = find_number(again->has, &again->now, entry->handle);
 	const struct bo *bo = &again->process->gpu.state.bos[entry->bo],
 			*now = found ? &again->now.bos[found->bo] : NULL;
 
@@ -104,11 +71,12 @@ static int drop_left(struct again *again)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < again->has.nr; i++) {
-		const struct entry *known = numbers_find(&again->had, again->has.list[i].handle);
+	for (size_t i = 0; !err && i < again->now.nr_records; i++) {
+		const struct bo_number *known =
+			find_number(again->had, &again->process->gpu.state, again->has[i].handle);
 
 		if (!known || !find_now(again, known))
-			err = calls_free_number(again->process, again->has.list[i].handle);
+			err = calls_free_number(again->process, again->has[i].handle);
 	}
 	return err;
 }
@@ -139,12 +107,12 @@ static int fill_gaps(struct again *again, size_t i, size_t *next)
 	int err = 0;
 
 	for (; !err && *next <= i; (*next)++) {
-		const struct entry *entry = &again->had.list[*next];
+		const struct bo_number *entry = &again->had[*next];
 		uint64_t from = kfd_handle((uint32_t)(entry->handle >> 32), 0);
 
 		if (*next && entry[-1].handle >= from)
 			from = entry[-1].handle + 1;
-		if (entry->handle >> 32 == again->had.list[i].handle >> 32)
+		if (entry->handle >> 32 == again->had[i].handle >> 32)
 			err = fill_gap(again, from, entry->handle);
 	}
 	return err;
@@ -155,8 +123,8 @@ static int make_bos(struct again *again)
 	size_t next = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < again->had.nr; i++) {
-		const struct entry *entry = &again->had.list[i];
+	for (size_t i = 0; !err && i < again->process->gpu.state.nr_records; i++) {
+		const struct bo_number *entry = &again->had[i];
 		const struct bo *now;
 
 		if (again->process->goes[entry->bo] != GOES)
@@ -186,8 +154,8 @@ static int take_dmabufs(struct process *process)
 	struct kfd_state *state = &process->gpu.state;
 	int err = again_ask(process, true, &again);
 
-	for (size_t i = 0; !err && i < again.had.nr; i++) {
-		const struct entry *entry = &again.had.list[i], *now = numbers_find(&again.has, entry->handle);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		const struct bo_number *entry = &again.had[i], *now = find_number(again.has, &again.now, entry->handle);
 
 		if (!process->goes[entry->bo])
 			continue;
@@ -258,13 +226,14 @@ static int fail_room(const struct cut *cut, const struct process *process)
 /* What was made is given up again, so that others can use it while this one waits. */
 static int vram_give_up_again(struct process *process)
 {
+	struct kfd_state *state = &process->gpu.state;
 	struct again again = { 0 };
 	int err = again_ask(process, true, &again);
 
 	kfd_close_dmabufs(&again.now);
-	kfd_close_dmabufs(&process->gpu.state);
-	for (size_t i = 0; !err && i < again.had.nr; i++) {
-		const struct entry *entry = &again.had.list[i];
+	kfd_close_dmabufs(state);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		const struct bo_number *entry = &again.had[i];
 		const struct bo *now = process->goes[entry->bo] == GOES ? find_now(&again, entry) : NULL;
 		bool kept;
 
