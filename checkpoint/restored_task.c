@@ -234,7 +234,7 @@ static int begin_contents(struct restored_task *task)
 }
 
 /* Once, before the first device mapping, or by criu's main process before RESUME. */
-static int settle_contents(struct restored_task *task)
+static int wait_for_contents(struct restored_task *task)
 {
 	int err, token = task->contents_token;
 	double began = monotonic_seconds();
@@ -258,7 +258,7 @@ static int fill_contents(struct restored_task *task)
 		task->contents_token = -1;
 	}
 	if (!err && !has_mappings)
-		err = settle_contents(task);
+		err = wait_for_contents(task);
 	share_table_copies(task->restore->buffers, false);
 	return err;
 }
@@ -507,6 +507,6 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		return -ENOENT;
 	err = attach(task);
 	if (!err)
-		err = settle_contents(task);
+		err = wait_for_contents(task);
 	return no_enoent(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }

@@ -128,7 +128,7 @@ int shared_find_task(const struct shared *shared, pid_t pid, const struct shared
 
 /* ---- GPUs that are reset meanwhile ---- */
 
-static int ask_losses(uint32_t minor, int fd, uint32_t *ret)
+static int losses_of_file(uint32_t minor, int fd, uint32_t *ret)
 {
 	int err = drm_count_losses(fd, ret);
 
@@ -140,7 +140,7 @@ int shared_note_gpu(struct shared *shared, uint32_t minor, int token)
 	_cleanup_close_ int fd = criu_kept_file(token);
 	struct shared_gpu gpu = { .minor = minor, .token = token };
 	unsigned int i = 0;
-	int err = fd < 0 ? fd : ask_losses(minor, fd, &gpu.losses);
+	int err = fd < 0 ? fd : losses_of_file(minor, fd, &gpu.losses);
 
 	if (err)
 		return err;
@@ -175,7 +175,7 @@ int shared_check_losses(const struct shared *shared, const struct shared_gpu_fil
 {
 	for (unsigned int i = 0; i < files->nr; i++) {
 		uint32_t minor = shared->gpus[i].minor, losses = 0;
-		int err = ask_losses(minor, files->fds[i], &losses);
+		int err = losses_of_file(minor, files->fds[i], &losses);
 
 		if (err)
 			return err;

@@ -71,7 +71,7 @@ static int add_file_of_stranger(struct strangers *strangers, pid_t pid, const ch
 	return inode ? add_buffer_of_stranger(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-static int add_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
+static int add_open_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
 {
 	_cleanup_free_ int *fds = NULL;
 	char path[80];
@@ -98,7 +98,7 @@ static int add_stranger(struct strangers *strangers, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	err = list_numbers(AT_FDCWD, path, &tids, &nr);
 	for (size_t i = 0; !err && i < nr && !nr_files; i++)
-		err = add_files(strangers, pid, tids[i], &nr_files);
+		err = add_open_files(strangers, pid, tids[i], &nr_files);
 	return err;
 }
 

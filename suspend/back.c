@@ -25,7 +25,7 @@ struct again {
 	size_t nr_fillers;
 };
 
-static void again_done(struct again *again)
+static void again_end(struct again *again)
 {
 	kfd_state_done(&again->now);
 	free(again->had);
@@ -85,7 +85,7 @@ static int drop_left(struct again *again)
 
 /* Takes the numbers from @from on, up to that of an entry. One that is taken, and by nothing that is listed, is passed
  * over. */
-static int fill_gap(struct again *again, uint64_t from, uint64_t end)
+static int pass_numbers(struct again *again, uint64_t from, uint64_t end)
 {
 	uint64_t handle = 0;
 	int err = 0;
@@ -102,7 +102,7 @@ static int fill_gap(struct again *again, uint64_t from, uint64_t end)
 
 /* The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
  * it is. */
-static int fill_gaps(struct again *again, size_t i, size_t *next)
+static int pass_gaps(struct again *again, size_t i, size_t *next)
 {
 	int err = 0;
 
@@ -113,12 +113,12 @@ static int fill_gaps(struct again *again, size_t i, size_t *next)
 		if (*next && entry[-1].handle >= from)
 			from = entry[-1].handle + 1;
 		if (entry->handle >> 32 == again->had[i].handle >> 32)
-			err = fill_gap(again, from, entry->handle);
+			err = pass_numbers(again, from, entry->handle);
 	}
 	return err;
 }
 
-static int make_bos(struct again *again)
+static int make_missing(struct again *again)
 {
 	size_t next = 0;
 	int err = 0;
@@ -131,7 +131,7 @@ static int make_bos(struct again *again)
 			continue;
 		now = find_now(again, entry);
 		if (!now)
-			err = fill_gaps(again, i, &next);
+			err = pass_gaps(again, i, &next);
 		if (!err)
 			err = calls_make(again->process, entry->bo, now);
 	}
@@ -150,7 +150,7 @@ static int drop_fillers(struct again *again)
 /* The dma-bufs of the buffers that are back. */
 static int take_dmabufs(struct process *process)
 {
-	_cleanup_(again_done) struct again again = { 0 };
+	_cleanup_(again_end) struct again again = { 0 };
 	struct kfd_state *state = &process->gpu.state;
 	int err = again_ask(process, true, &again);
 
@@ -170,7 +170,7 @@ static int take_dmabufs(struct process *process)
 
 static int have_again(struct process *process)
 {
-	_cleanup_(again_done) struct again again = { 0 };
+	_cleanup_(again_end) struct again again = { 0 };
 	int err = again_ask(process, false, &again), end;
 
 	if (err)
@@ -178,7 +178,7 @@ static int have_again(struct process *process)
 	kfd_close_dmabufs(&again.now);
 	err = drop_left(&again);
 	if (!err)
-		err = make_bos(&again);
+		err = make_missing(&again);
 	end = drop_fillers(&again);
 	return err ? err : end;
 }
@@ -240,7 +240,7 @@ static int vram_give_up_again(struct process *process)
 		if (now)
 			err = calls_free(process, entry->bo, now->offset, &kept);
 	}
-	again_done(&again);
+	again_end(&again);
 	return err;
 }
 

@@ -144,7 +144,7 @@ static int map_by_any_file(struct process *process, uint32_t minor, uint64_t arg
 	return err;
 }
 
-static int map_again(struct process *process, const struct suspend_vma *vma, uint64_t offset)
+static int map_vma(struct process *process, const struct suspend_vma *vma, uint64_t offset)
 {
 	uint64_t args[6] = {
 		vma->start, vma->end - vma->start, (uint64_t)vma->prot, (uint64_t)vma->flags | MAP_FIXED,
@@ -233,7 +233,7 @@ int calls_make(struct process *process, size_t number, const struct bo *now)
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
 	for (; !err && is_of(process, vma, number); vma++)
-		err = map_again(process, vma, offset);
+		err = map_vma(process, vma, offset);
 	return err;
 }
 

@@ -150,7 +150,7 @@ static int queues_stop(const struct cut *cut, struct process *process, const str
 	return err;
 }
 
-static int take_states(struct cut *cut, const struct task_files *files)
+static int stop_and_ask(struct cut *cut, const struct task_files *files)
 {
 	int err = 0;
 
@@ -275,7 +275,7 @@ static int cut_ask(struct cut *cut, const struct task_files *files)
 	int err = share_begin(&request, &cut->driver);
 
 	if (!err)
-		err = take_states(cut, files);
+		err = stop_and_ask(cut, files);
 	if (!err)
 		err = plan_all(cut, &request);
 	return err ? err : look_at_threads(cut);

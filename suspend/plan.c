@@ -144,7 +144,8 @@ static int plan_process(struct process *process)
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 
-		process->goes[i] = is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
+		process->goes[i] =
+			is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
 		if (is_vram && !process->goes[i])
 			process->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}

@@ -29,7 +29,7 @@ struct part {
 };
 #define NR_PARTS 5
 
-static void list_parts(struct process *process, struct part parts[NR_PARTS])
+static void record_parts(struct process *process, struct part parts[NR_PARTS])
 {
 	const struct record_head *head = &process->head;
 	struct kfd_state *state = &process->gpu.state;
@@ -53,7 +53,7 @@ static uint32_t parts_crc(struct process *process)
 	struct part parts[NR_PARTS];
 	uint32_t crc = 0;
 
-	list_parts(process, parts);
+	record_parts(process, parts);
 	for (size_t i = 0; i < NR_PARTS; i++)
 		crc = crc32c(crc, *parts[i].data, parts[i].size);
 	return crc;
@@ -66,7 +66,7 @@ static int write_parts(int fd, struct process *process)
 	struct part parts[NR_PARTS];
 	int err = write_all(fd, &process->head, sizeof(process->head));
 
-	list_parts(process, parts);
+	record_parts(process, parts);
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = write_all(fd, *parts[i].data, parts[i].size);
 	return err;
@@ -119,7 +119,7 @@ int record_set(struct process *process, enum phase phase)
 
 /* ---- reading ---- */
 
-static int fail_read(const char *path, int err)
+static int fail_record(const char *path, int err)
 {
 	return fail(err == -ENODATA ? -EBADMSG : err, "%s: is damaged, or of another version of amdgpu-checkpoint: %m",
 		    path);
@@ -147,7 +147,7 @@ static int open_record(pid_t pid, char path[PATH_MAX], int *ret_fd, struct recor
 	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || head->version != VERSION ||
 		     head_crc(head) != head->crc))
 		err = -EBADMSG;
-	return err ? fail_read(path, err) : 0;
+	return err ? fail_record(path, err) : 0;
 }
 
 int record_read_head(pid_t pid, struct record_head *ret)
@@ -158,7 +158,7 @@ int record_read_head(pid_t pid, struct record_head *ret)
 	return open_record(pid, path, &fd, ret);
 }
 
-static int read_parts(const char *path, int fd, struct process *process)
+static int fill_parts(const char *path, int fd, struct process *process)
 {
 	struct part parts[NR_PARTS];
 	struct stat st;
@@ -166,11 +166,11 @@ static int read_parts(const char *path, int fd, struct process *process)
 	int err = fstat(fd, &st) ? -errno : 0;
 
 	left = (uint64_t)st.st_size - sizeof(process->head);
-	list_parts(process, parts);
+	record_parts(process, parts);
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = read_part(fd, &parts[i], &left);
 	if (err || left || parts_crc(process) != process->head.parts_crc)
-		return fail_read(path, err ? err : -EBADMSG);
+		return fail_record(path, err ? err : -EBADMSG);
 	return 0;
 }
 
@@ -183,7 +183,7 @@ int record_read(struct process *process)
 	int err = open_record(head->pid, path, &fd, &process->head);
 
 	if (!err)
-		err = read_parts(path, fd, process);
+		err = fill_parts(path, fd, process);
 	if (err)
 		return err;
 	state->pid = (uint32_t)task_own_pid(head->pid);

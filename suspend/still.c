@@ -146,7 +146,7 @@ void still_freeze(struct cut *cut)
 }
 
 /* Whether a cgroup is frozen by a suspend alone. */
-static bool is_ours(const struct cut *cut, const char *path)
+static bool is_frozen_by_us(const struct cut *cut, const char *path)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		const struct record_head *head = &cut->processes[i].head;
@@ -166,7 +166,7 @@ void still_after(struct cut *cut, bool stay)
 		int err = 0;
 
 		if (!thawed->was_written && !cgroup_was_written(thawed->watch) &&
-		    (stay || thawed->is_late || !is_ours(cut, thawed->path)))
+		    (stay || thawed->is_late || !is_frozen_by_us(cut, thawed->path)))
 			err = cgroup_freeze(thawed->path, true);
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));

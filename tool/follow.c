@@ -42,7 +42,7 @@ static void end(int signal)
 	has_to_end = true;
 }
 
-static void say(const char *cgroup, const char *what)
+static void say_of(const char *cgroup, const char *what)
 {
 	print_text("%s: %s\n", cgroup, what);
 	print_finish(TOOL_GOOD);
@@ -142,7 +142,7 @@ static void suspend_cgroup(const struct follow *follow, const char *cgroup)
 			pids[kept++] = pids[i];
 	work.target.pids = pids;
 	work.target.nr = kept;
-	say(cgroup, "is frozen");
+	say_of(cgroup, "is frozen");
 	suspend_in_child(&work);
 }
 
@@ -180,7 +180,7 @@ static void resume_cgroup(const struct follow *follow, const int *all, size_t nr
 		    array_add(pids, work.target.nr, all[i]))
 			return;
 	work.target.pids = pids;
-	say(cgroup, "is thawed, or gone");
+	say_of(cgroup, "is thawed, or gone");
 	suspend_in_child(&work);
 }
 
