@@ -14,9 +14,9 @@
 #include "tool/commands.h"
 
 struct task {
-	int pid, parent;
+	int pid;
 	char name[64]; /* for messages: "pid 42 (python3)" */
-	bool in_tree, has_kfd, uses_gpus;
+	bool has_kfd, uses_gpus;
 	char said[256]; /* the last file that was named */
 };
 
@@ -25,9 +25,9 @@ struct check {
 	bool try; /* KFD_RESTORABLE_CHECK=0 */
 	struct driver_release driver;
 	struct topology *machine;
-	struct task *tasks; /* of the machine, by pid */
+	struct task *tasks; /* of the tree */
 	size_t nr;
-	struct task_files files; /* of the tree: /dev/kfd and AMD's render nodes */
+	struct task_files files; /* of these tasks: /dev/kfd and AMD's render nodes */
 	uint64_t vram_bytes, memory_bytes;
 };
 
@@ -41,19 +41,14 @@ static FILE *open_task_file(const struct task *task, const char *name)
 
 /* ---- the tree ---- */
 
-/* "PID (NAME) STATE PARENT ..."; the name may have any character. */
-static bool read_task(int pid, struct task *ret)
+static void name_task(struct task *task)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char line[512], *begin, *end;
+	_cleanup_fclose_ FILE *f = open_task_file(task, "comm");
+	char name[32] = "";
 
-	*ret = (struct task){ .pid = pid };
-	f = open_task_file(ret, "stat");
-	if (!f || !fgets(line, sizeof(line), f) || !(begin = strchr(line, '(')) || !(end = strrchr(line, ')')))
-		return false;
-	*end = '\0';
-	snprintf(ret->name, sizeof(ret->name), "pid %d (%s)", pid, begin + 1);
-	return sscanf(end + 1, " %*c %d", &ret->parent) == 1;
+	if (f && fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
+	snprintf(task->name, sizeof(task->name), "pid %d (%s)", task->pid, name);
 }
 
 static struct task *find_task(const struct check *c, int pid)
@@ -64,42 +59,27 @@ static struct task *find_task(const struct check *c, int pid)
 	return NULL;
 }
 
-static void add_descendants(struct check *c, struct task *root)
-{
-	root->in_tree = true;
-	for (struct task *task = c->tasks; task < c->tasks + c->nr; task++)
-		if (task->parent == root->pid && !task->in_tree)
-			add_descendants(c, task);
-}
-
 static int find_tree(struct check *c)
 {
-	_cleanup_free_ int *pids = NULL;
-	struct task *root;
+	int *pids = NULL, err;
 	size_t nr = 0;
-	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
 
-	c->tasks = err ? NULL : calloc(nr + 1, sizeof(*c->tasks));
-	if (!c->tasks)
-		return complain("cannot list processes: %s", strerror(err ? -err : ENOMEM));
-	for (size_t i = 0; i < nr; i++)
-		c->nr += read_task(pids[i], &c->tasks[c->nr]);
-	root = find_task(c, c->root);
-	if (!root)
+	if (!process_start(c->root))
 		return complain("pid %d: there is no such process", c->root);
-	add_descendants(c, root);
-	return TOOL_GOOD;
-}
-
-static int collect_open_files(struct check *c)
-{
-	int *pids = calloc(c->nr, sizeof(*pids));
-	size_t nr = 0;
-
-	for (size_t i = 0; pids && i < c->nr; i++)
-		if (c->tasks[i].in_tree)
-			pids[nr++] = c->tasks[i].pid;
-	return pids ? task_files_collect_of(pids, nr, drm_is_amd, &c->files) : -ENOMEM;
+	err = array_add(pids, nr, c->root);
+	if (!err)
+		err = processes_add_descendants(&pids, &nr);
+	c->tasks = err ? NULL : calloc(nr, sizeof(*c->tasks));
+	if (!c->tasks) {
+		free(pids);
+		return complain("cannot list processes: %s", strerror(err ? -err : ENOMEM));
+	}
+	err = task_files_collect_of(pids, nr, drm_is_amd, &c->files);
+	for (; c->nr < c->files.nr_pids; c->nr++) {
+		c->tasks[c->nr].pid = c->files.pids[c->nr];
+		name_task(&c->tasks[c->nr]);
+	}
+	return err;
 }
 
 /* ---- files and mappings ---- */
@@ -328,8 +308,7 @@ static int check_tasks(struct check *c)
 	int status = TOOL_GOOD;
 
 	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
-		if (c->tasks[i].in_tree)
-			status = check_task(c, &c->tasks[i]);
+		status = check_task(c, &c->tasks[i]);
 	for (size_t i = 0; i < c->files.count; i++)
 		if (c->files.files[i].minor)
 			check_render_file(c, &c->files.files[i]);
@@ -349,7 +328,7 @@ static int look_at_machine(struct check *c)
 	if (!device_kfd_number(&kfd))
 		return complain("there is no KFD on this machine, and so no process that uses it");
 	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c) || collect_open_files(c))
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c))
 		return TOOL_FAIL;
 	return TOOL_GOOD;
 }
