@@ -374,6 +374,14 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 	return err ? err : task_files_collect_of(pids, nr, is_amd, ret);
 }
 
+int task_take_file(pid_t pid, int number)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int tasks_end_with_tracer(void)
 {
 	_cleanup_free_ int *pids = NULL;

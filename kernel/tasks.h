@@ -43,6 +43,9 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
+/* A copy of an open file of a task, which the caller owns; -errno without a message. */
+int task_take_file(pid_t pid, int number);
+
 /*
  * The tasks that the calling thread traces, which are stopped, die with it from now on, until it lets them go. 0, or
  * -errno after fail().

@@ -216,7 +216,7 @@ static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descr
 
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
-	int fd = survey_take_file(descriptor->pid, descriptor->fd);
+	int fd = task_take_file(descriptor->pid, descriptor->fd);
 	int err = fd < 0 ? fd : add_lone_dmabuf(survey, descriptor, fd);
 
 	return err ? fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd) : 0;

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
@@ -190,14 +189,6 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 		err = gem_get_metadata(fd, handle, ret_metadata);
 	gem_close(fd, handle);
 	return err;
-}
-
-int survey_take_file(pid_t pid, int number)
-{
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-
-	return fd < 0 ? -errno : fd;
 }
 
 int survey_inode(int fd, uint64_t *ret)

@@ -129,9 +129,6 @@ struct memory {
 int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret,
 		   struct kfd_share *ret_metadata);
 
-/* A copy of an open file of a process, which the caller owns; -errno without a message. */
-int survey_take_file(pid_t pid, int number);
-
 /* 0 or -errno without a message. */
 int survey_inode(int fd, uint64_t *ret);
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sys/syscall.h>
 
 #include "suspend/internal.h"
 
@@ -270,13 +269,13 @@ static bool is_to_be_made(const struct process *process)
 
 static int take_kfd(struct process *process)
 {
-	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, process->head.pid, 0);
+	struct task_file *file = &process->gpu.file;
 
 	if (!process->head.report.has_kfd)
 		return 0;
-	process->gpu.file.number = process->head.kfd_number;
-	process->gpu.file.fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, process->head.kfd_number, 0);
-	return process_has_kfd(process) ? 0 : fail(-errno, "pid %d: cannot take its /dev/kfd: %m", process->head.pid);
+	file->number = process->head.kfd_number;
+	file->fd = task_take_file(file->pid, file->number);
+	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
 }
 
 /* One that has ended meanwhile has left nothing but its record. */

@@ -168,7 +168,7 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 	return gem_close(SCRATCH, handle);
 }
 
-int survey_take_file(pid_t pid, int number) { (void)pid; (void)number; NEVER }
+int task_take_file(pid_t pid, int number) { (void)pid; (void)number; NEVER }
 
 int task_in_initial_pid_ns(void)
 {

@@ -916,13 +916,11 @@ int __wrap_stat(const char *path, struct stat *st)
 	return 0;
 }
 
-long __real_syscall(long nr, ...);
-long __wrap_syscall(long nr, long a, long b, long c);
-long __wrap_syscall(long nr, long a, long b, long c)
+int task_take_file(pid_t pid, int number)
 {
-	if (nr == SYS_pidfd_open || nr == SYS_pidfd_getfd)
-		return __real_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
-	return __real_syscall(nr, a, b, c);
+	(void)pid;
+	(void)number;
+	return __real_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
 }
 
 /* ---- runs ---- */
