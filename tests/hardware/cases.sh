@@ -254,6 +254,15 @@ gfx_name() {
 	printf 'gfx%d%x%x' $((version / 10000)) $((version / 100 % 100)) $((version % 100))
 }
 
+# hip_found: of ROCm 6 or 7. The packages of 7.14 and later do not tell the loader of their directory, which is then named to it.
+hip_found() {
+	local library
+	! /sbin/ldconfig -p | grep -E 'libamdhip64\.so\.[67]' >/dev/null || return 0
+	library=$(compgen -G "${ROCM_PATH:-/opt/rocm}/lib/libamdhip64.so.[67]" || compgen -G "${ROCM_PATH:-/opt/rocm}/core/lib/libamdhip64.so.[67]") ||
+		return 1
+	export LD_LIBRARY_PATH=${library%%/libamdhip64*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
 case_kernel() {
 	local clang gfx
 	gpujob=$programs/hipjob
@@ -263,7 +272,7 @@ case_kernel() {
 	gfx=$(gfx_name)
 	"$clang" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu="$gfx" -nogpulib -O2 -ffp-contract=off -o "$work/busy.co" \
 		"$codes/busy.cl" >"$work/clang.out" 2>&1 || ends skipped "$clang makes no code for $gfx: $(head -n 1 "$work/clang.out")"
-	/sbin/ldconfig -p | grep -E 'libamdhip64\.so\.[67]' >/dev/null || ends skipped "the HIP runtime of ROCm 6 or 7 is not installed"
+	hip_found || ends skipped "the HIP runtime of ROCm 6 or 7 is not installed"
 	export ROCR_VISIBLE_DEVICES=0
 	begins --share nothing --kernels "$work/busy.co"
 	comes_back

@@ -4,8 +4,13 @@
 include tests/workloads/workloads.mk
 
 TESTDIR ?= /usr/libexec/amdgpu-checkpoint-test
-# With ROCm's HSA runtime there is a job on it as well.
-HARDWARE_HSA ?= $(wildcard /usr/include/hsa/hsa.h)
+# With ROCm's HSA runtime there is a job on it as well. AMD's packages have it in /opt/rocm, from 7.14 on in /opt/rocm/core.
+HARDWARE_HSA ?= $(firstword $(wildcard /usr/include/hsa/hsa.h /opt/rocm/core/include/hsa/hsa.h /opt/rocm/include/hsa/hsa.h))
+HARDWARE_HSA_DIR := $(patsubst %/include/hsa/hsa.h,%,$(filter-out /usr/%,$(HARDWARE_HSA)))
+ifneq ($(HARDWARE_HSA_DIR),)
+WORKLOADS_CPPFLAGS += -idirafter $(HARDWARE_HSA_DIR)/include
+hsajob_LIBS += -L$(HARDWARE_HSA_DIR)/lib -Wl,-rpath,$(HARDWARE_HSA_DIR)/lib
+endif
 HARDWARE_PROGRAMS := $(addprefix $(WORKLOADS_DIR)/,gpujob sharejob hipjob $(if $(HARDWARE_HSA),hsajob))
 HARDWARE_FILES := tests/hardware/facts.sh tests/hardware/cases.sh tests/hardware/programs.sh tests/e2e/lib.sh docs/pytorch-steps.py \
 	$(addprefix tests/asicsim/gcn/programs/,busy.cl device.h)

@@ -106,6 +106,7 @@ passed_tests() {
 
 case_hip_tests() {
 	local dir=${HIP_TESTS:-/opt/rocm/share/hip/catch_tests}
+	[ -n "${HIP_TESTS-}" ] || [ -d "$dir" ] || dir=/opt/rocm/core/share/hip/catch_tests
 	[ -d "$dir" ] || ends skipped "HIP_TESTS does not name the directory of hip-tests, and there is no $dir"
 	compared passed_tests find "$dir" -type f -executable '(' -name 'MemoryTest*' -o -name 'StreamTest*' ')' -exec '{}' ';'
 }
