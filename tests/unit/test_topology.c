@@ -107,6 +107,15 @@ static void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
+/* Reads the copy, in place of what was read before. */
+static void read_copy(void)
+{
+	topology_free(topo);
+	topo = NULL;
+	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	assert_int_equal(log_errors, 0);
+}
+
 static void read_data(const char *name)
 {
 	char path[160];
@@ -229,15 +238,13 @@ FIXTURE_TEST(topology_knows_a_device_in_one_piece)
 {
 	copy_tree("partitions");
 	run("rm -r '%s'/nodes/1 '%s'/nodes/2 '%s'/nodes/3", dir, dir, dir);
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(topology_get(topo->nodes[1], TOPOLOGY_SDMA_PARTITION), 0);
 	assert_true(topology_has(topo->nodes[1], TOPOLOGY_SDMA_PARTITION));
-	topology_free(topo);
-	topo = NULL;
 	hidden[0] = "nodes/9/gpu_id";
 	run("mkdir '%s'/nodes/9", dir);
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topo->nr_hidden, 1);
 	assert_int_equal(topology_get(topo->nodes[1], TOPOLOGY_SDMA_PARTITION), 3);
 }
@@ -292,7 +299,7 @@ FIXTURE_TEST(topology_leaves_out_nodes_that_the_cgroup_hides)
 	copy_tree("two-mi100");
 	hidden[0] = "nodes/2/gpu_id";
 	hidden[1] = "nodes/0/io_links/1/properties";
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topo->nr_nodes, 3);
 	assert_int_equal(topo->nr_hidden, 1);
 	assert_int_equal(topology_count_gpus(topo), 1);
@@ -311,18 +318,15 @@ FIXTURE_TEST(topology_leaves_out_nodes_of_which_a_part_is_hidden)
 	copy_tree("two-mi100");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		hidden[0] = parts[i];
-		assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+		read_copy();
 		assert_int_equal(topo->nr_nodes, 3);
 		assert_int_equal(topo->nr_hidden, 1);
 		assert_int_equal(topology_find_gpu(topo, 0x4ac1), -ENODEV);
-		topology_free(topo);
-		topo = NULL;
 	}
 	hidden[0] = NULL;
 	denied = "nodes/2/gpu_id";
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topo->nr_hidden, 1);
-	assert_int_equal(log_errors, 0);
 	/* That of a whole machine is another matter. */
 	topology_free(topo);
 	topo = NULL;
@@ -335,7 +339,7 @@ FIXTURE_TEST(topology_drops_links_to_absent_nodes)
 {
 	copy_tree("two-mi100");
 	run("rm -r '%s/nodes/2'", dir);
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topo->nr_nodes, 3);
 	assert_int_equal(topo->nr_hidden, 0);
 	for (unsigned int i = 0; i < topo->nr_nodes; i++) {
@@ -359,10 +363,9 @@ FIXTURE_TEST(topology_reads_again_when_the_generation_moved)
 {
 	copy_tree("two-mi100");
 	at_generation = change_once;
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topology_count_gpus(topo), 1);
 	assert_int_equal(n_generation, 4);
-	assert_int_equal(log_errors, 0);
 }
 
 static void vanish_in_the_middle(int n)
@@ -379,9 +382,8 @@ FIXTURE_TEST(topology_forgets_errors_of_a_reading_that_was_overtaken)
 {
 	copy_tree("two-mi100");
 	at_generation = vanish_in_the_middle;
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topology_count_gpus(topo), 1);
-	assert_int_equal(log_errors, 0);
 }
 
 static void change_always(int n)
@@ -402,38 +404,39 @@ FIXTURE_TEST(topology_gives_up_when_the_generation_never_stands_still)
 
 /* ---- damage ---- */
 
-FIXTURE_TEST(topology_refuses_contents_that_are_no_numbers)
-{
-	copy_tree("two-mi100");
-	write_file("nodes/2/gpu_id", "many\n");
-	assert_refused(-EINVAL, "nodes/2/gpu_id", "'many");
-	write_file("nodes/2/gpu_id", "4294967296\n");
-	assert_refused(-EINVAL, "nodes/2/gpu_id", "4294967295");
-	write_file("nodes/2/gpu_id", "5\n");
-	write_file("nodes/2/properties", "vendor_id 4098\nsimd_count -1\n");
-	assert_refused(-EINVAL, "nodes/2/properties: simd_count", "'-1'");
-	write_file("nodes/2/properties", "simd_count 4294967296\n");
-	assert_refused(-EINVAL, "simd_count", "32 bits");
-	write_file("nodes/2/properties", "unique_id 18446744073709551616\n");
-	assert_refused(-EINVAL, "unique_id", "64 bits");
-	write_file("generation_id", "");
-	assert_refused(-EINVAL, "generation_id", "number");
-}
+/* clang-format off */
+static const struct damage {
+	const char *what, *file, *text; /* NULL: the file is gone */
+	int err;
+	const char *says[2];
+} damages[] = {
+	{ "a gpu id that is no number", "nodes/2/gpu_id", "many\n", -EINVAL, { "nodes/2/gpu_id", "'many" } },
+	{ "a gpu id of more than 32 bits", "nodes/2/gpu_id", "4294967296\n", -EINVAL, { "nodes/2/gpu_id", "4294967295" } },
+	{ "a property below 0", "nodes/2/properties", "vendor_id 4098\nsimd_count -1\n", -EINVAL,
+	  { "nodes/2/properties: simd_count", "'-1'" } },
+	{ "a property of more than 32 bits", "nodes/2/properties", "simd_count 4294967296\n", -EINVAL,
+	  { "simd_count", "32 bits" } },
+	{ "a property of more than 64 bits", "nodes/2/properties", "unique_id 18446744073709551616\n", -EINVAL,
+	  { "unique_id", "64 bits" } },
+	{ "an empty generation", "generation_id", "", -EINVAL, { "generation_id", "number" } },
+	{ "a link without a peer", "nodes/2/io_links/0/properties", "type 2\nweight 20\n", -EINVAL,
+	  { "nodes/2/io_links/0/properties", "node_to" } },
+	{ "two GPUs with one id", "nodes/2/gpu_id", "40501\n", -EEXIST, { "nodes 2 and 3", "0x9e35" } },
+	{ "no properties", "nodes/2/properties", NULL, -EIO, { "nodes/2/properties", "No such file" } },
+	{ "no nodes", "nodes", NULL, -EIO, { "/nodes", "No such file" } },
+};
+/* clang-format on */
 
-FIXTURE_TEST(topology_refuses_links_without_a_peer)
+ROW_TEST(topology_refuses, damages, what, setup, teardown)
 {
-	copy_tree("two-mi100");
-	write_file("nodes/2/io_links/0/properties", "type 2\nweight 20\n");
-	assert_refused(-EINVAL, "nodes/2/io_links/0/properties", "node_to");
-}
+	const struct damage *row = *unit_state;
 
-FIXTURE_TEST(topology_refuses_trees_with_parts_missing)
-{
 	copy_tree("two-mi100");
-	run("rm '%s/nodes/2/properties'", dir);
-	assert_refused(-EIO, "nodes/2/properties", "No such file");
-	run("rm -r '%s/nodes'", dir);
-	assert_refused(-EIO, "/nodes", "No such file");
+	if (row->text)
+		write_file(row->file, row->text);
+	else
+		run("rm -r '%s/%s'", dir, row->file);
+	assert_refused(row->err, row->says[0], row->says[1]);
 }
 
 FIXTURE_TEST(topology_reports_read_errors)
@@ -459,13 +462,6 @@ FIXTURE_TEST(topology_refuses_files_that_are_too_long)
 	assert_refused(-EFBIG, "nodes/2/properties", "File too large");
 }
 
-FIXTURE_TEST(topology_refuses_two_gpus_with_one_id)
-{
-	copy_tree("two-mi100");
-	write_file("nodes/2/gpu_id", "40501\n");
-	assert_refused(-EEXIST, "nodes 2 and 3", "0x9e35");
-}
-
 static void make_nodes(unsigned int n)
 {
 	run("mkdir -p '%s/nodes' && cd '%s/nodes' && for i in $(seq 0 %u); do mkdir $i; echo $((i + 1)) > $i/gpu_id; "
@@ -476,7 +472,7 @@ static void make_nodes(unsigned int n)
 FIXTURE_TEST(topology_reads_as_many_nodes_as_there_can_be)
 {
 	make_nodes(TOPOLOGY_MAX_NODES);
-	assert_int_equal(sysfs_read_topology(dir, &topo), 0);
+	read_copy();
 	assert_int_equal(topology_count_gpus(topo), TOPOLOGY_MAX_NODES);
 	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
 		assert_int_equal(topo->nodes[i]->id, i);
