@@ -507,128 +507,113 @@ static int make_again(const struct mes_queue *queues, size_t nr)
 	return err;
 }
 
-static void one_comes_back(uint64_t read, uint64_t write)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, read, write);
+/* One queue, of which a number that is not told is that of what works. */
+/* clang-format off */
+static const struct one {
+	const char *what;
+	bool is_sdma;
+	uint64_t read, write; /* its indices */
+	unsigned int ran;     /* packets that make it be there again */
+	unsigned int rung;    /* by so many doorbells; 0: not asked */
+	uint64_t is_at;	      /* then; 0: @read */
+	uint64_t is_lower;    /* by how much its indices are, then */
+	bool derives, is_dead, loses_count, is_taken; /* what KFD, firmware and others do */
+	int create_error, own_error, acquire_error;
+	bool is_of_runtime;
+	uint32_t size;	     /* that the runtime has; 0: its own */
+	uint32_t at_packet;  /* by its MQD, plus one; 0: @read */
+	uint32_t doorbell, mapped_id; /* 0: as it is */
+	int err;
+	const char *says;
+} ones[] = {
+	{ "a queue is where it was", .read = 150, .write = 150, .ran = 150 },
+	{ "one that has not run is not rolled", .read = 0 },
+	{ "firmware may work out the index", .derives = true, .read = 150, .write = 150, .ran = 150 },
+	{ "a full ring is rolled in halves", .derives = true, .read = 2 * PACKETS, .write = 2 * PACKETS, .ran = 2 * PACKETS,
+	  .rung = 4 },
+	{ "packets that wait are told of again", .read = 150, .write = 153, .ran = 150 },
+	{ "the place in the ring is more exact than the index", .read = 150, .write = 153, .at_packet = 152 % PACKETS + 1,
+	  .is_at = 152, .ran = 152 },
+	{ "indices that do not fit the ring are refused", .read = 150, .write = 153, .at_packet = 149 % PACKETS + 1,
+	  .err = -EBADMSG, .says = "do not fit its ring" },
+	{ "a long life costs no more than a ring", .read = 1000005, .write = 1000005, .is_of_runtime = true,
+	  .is_lower = 1000000, .ran = 5,
+	  .says = "is at packet 5 instead of 1000005 (a ring has 64, and its MQD said 1000005)" },
+	{ "a program that counts by itself keeps its count", .read = 1005, .write = 1005, .is_of_runtime = true,
+	  .size = PACKETS * 2, .ran = 1005 },
+	{ "an index that is promised stays", .read = 1005, .write = 1006, .is_of_runtime = true, .ran = 1005 },
+	{ "sdma queues skip what they have read", .is_sdma = true, .read = 10 * RING_BYTES + 28, .write = 10 * RING_BYTES + 28,
+	  .ran = 21 },
+	{ "sdma packets that wait are told of again", .is_sdma = true, .read = 28, .write = 96, .ran = 1 },
+	{ "a doorbell that would be another one is refused before", .read = 70, .write = 70, .doorbell = 1, .err = -EOPNOTSUPP,
+	  .says = "queue 0 on gpu 0x1234: its doorbell is number 1, and made again it would get number 0" },
+	{ "an sdma queue that somebody else has is told", .is_sdma = true, .read = 28, .write = 28, .is_taken = true,
+	  .err = -EBUSY, .says = "queue 0 on gpu 0x1234: another process holds an SDMA queue that this one had" },
+	{ "what criu cannot do for sdma queues is told", .is_sdma = true, .read = 28, .write = 28, .own_error = -EIO,
+	  .err = -EIO, .says = "gpu 0x1234: criu cannot hold SDMA queues free" },
+	{ "nor does criu without an address space", .is_sdma = true, .read = 28, .write = 28, .acquire_error = -EPERM, .err = -EPERM,
+	  .says = "" },
+	{ "a call that fails is told", .read = 70, .write = 70, .create_error = EINVAL, .err = -EINVAL,
+	  .says = "queue 0 on gpu 0x1234 cannot be made again: Invalid argument" },
+	{ "a queue that does not run is told", .read = 70, .write = 70, .is_dead = true, .err = -ETIME,
+	  .says = "was made again and does not take packets that do nothing" },
+	{ "a queue that counts otherwise is told", .read = 70, .write = 70, .loses_count = true, .err = -ETIME, .says = "" },
+	{ "a doorbell that is mapped nowhere is told", .read = 70, .write = 70, .mapped_id = 0x4321, .err = -EBADMSG,
+	  .says = "its doorbell is mapped nowhere" },
+};
+/* clang-format on */
 
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(memory[0].head.read, read);
-	assert_int_equal(memory[0].head.write, write);
-	assert_int_equal(live[0].at, read);
+static void prepare(const struct one *row)
+{
+	derives = row->derives;
+	is_dead = row->is_dead;
+	loses_count = row->loses_count;
+	is_others[0] = row->is_taken;
+	create_error = row->create_error;
+	own_error = row->own_error;
+	acquire_error = row->acquire_error;
+	if (row->is_of_runtime)
+		is_of_runtime(0);
+	if (row->size)
+		memory[0].head.size = row->size;
+}
+
+static void has_come_back(const struct one *row)
+{
+	uint64_t at = row->is_at ? row->is_at : row->read - row->is_lower;
+
+	assert_int_equal(live[0].at, at);
+	assert_int_equal(memory[0].head.read, at);
+	assert_int_equal(memory[0].head.write, row->write - row->is_lower);
 	assert_int_equal(live[0].args.queue_priority, 5);
 	assert_int_equal(live[0].args.ctl_stack_size, STACK);
+	assert_int_equal(nr_ran, row->ran);
+	assert_true(row->rung ? nr_rung == row->rung : row->write ? nr_rung : !nr_rung);
+	if (row->write)
+		assert_int_equal(doorbells[row->is_sdma ? SDMA_FIRST : 0],
+				 row->write - row->is_lower - !row->is_sdma);
 	ring_is_as_before(0);
 	assert_false(is_begun);
 }
 
-AGAIN(a_queue_is_where_it_was)
+ROW_TEST(one_is_made_again, ones, what, setup, teardown)
 {
-	one_comes_back(150, 150);
-	assert_int_equal(nr_ran, 150);
-	assert_int_equal(doorbells[0], 149);
-}
+	const struct one *row = *unit_state;
+	struct mes_queue queue = a_queue(0, row->is_sdma ? QUEUE_TYPE_SDMA : QUEUE_TYPE_COMPUTE, row->read, row->write);
 
-AGAIN(one_that_has_not_run_is_not_rolled)
-{
-	one_comes_back(0, 0);
-	assert_int_equal(nr_rung, 0);
-}
-
-AGAIN(firmware_may_work_out_the_index)
-{
-	derives = true;
-	one_comes_back(150, 150);
-	assert_int_equal(nr_ran, 150);
-}
-
-AGAIN(a_full_ring_is_rolled_in_halves)
-{
-	derives = true;
-	one_comes_back(2 * PACKETS, 2 * PACKETS);
-	assert_int_equal(nr_ran, 2 * PACKETS);
-	assert_int_equal(nr_rung, 4);
-}
-
-AGAIN(packets_that_wait_are_told_of_again)
-{
-	one_comes_back(150, 153);
-	assert_int_equal(doorbells[0], 152);
-	assert_int_equal(nr_ran, 150);
-}
-
-AGAIN(the_place_in_the_ring_is_more_exact_than_the_index)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 150, 153);
-
-	queue.at = 152 % PACKETS;
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(live[0].at, 152);
-}
-
-AGAIN(indices_that_do_not_fit_the_ring_are_refused)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 150, 153);
-
-	queue.at = 149 % PACKETS;
-	assert_int_equal(make_again(&queue, 1), -EBADMSG);
-	assert_non_null(strstr(log_text, "do not fit its ring"));
-	assert_int_equal(nr_created, 0);
-}
-
-AGAIN(a_long_life_costs_no_more_than_a_ring)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1000005, 1000005);
-
-	is_of_runtime(0);
-	queue.counted = 1000005;
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_non_null(strstr(log_text, "is at packet 5 instead of 1000005 (a ring has 64, and its MQD said 1000005)"));
-	assert_int_equal(memory[0].head.read, 1000005 % PACKETS);
-	assert_int_equal(memory[0].head.write, 1000005 % PACKETS);
-	assert_int_equal(nr_ran, 1000005 % PACKETS);
-	ring_is_as_before(0);
-}
-
-AGAIN(a_program_that_counts_by_itself_keeps_its_count)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1005, 1005);
-
-	is_of_runtime(0);
-	memory[0].head.size = PACKETS * 2;
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(memory[0].head.write, 1005);
-	assert_int_equal(nr_ran, 1005);
-}
-
-AGAIN(an_index_that_is_promised_stays)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 1005, 1006);
-
-	is_of_runtime(0);
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(memory[0].head.read, 1005);
-	assert_int_equal(memory[0].head.write, 1006);
-}
-
-AGAIN(sdma_queues_skip_what_they_have_read)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 10 * RING_BYTES + 28, 10 * RING_BYTES + 28);
-
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(live[0].at, 10 * RING_BYTES + 28);
-	assert_int_equal(memory[0].head.write, 10 * RING_BYTES + 28);
-	assert_int_equal(nr_ran, 21);
-	ring_is_as_before(0);
-}
-
-AGAIN(sdma_packets_that_wait_are_told_of_again)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 96);
-
-	assert_int_equal(make_again(&queue, 1), 0);
-	assert_int_equal(live[0].at, 28);
-	assert_int_equal(doorbells[SDMA_FIRST], 96);
-	assert_int_equal(memory[0].head.write, 96);
+	prepare(row);
+	queue.counted = row->is_lower ? row->read : 0;
+	queue.at = row->at_packet ? row->at_packet - 1 : queue.at;
+	queue.doorbell = row->doorbell ? row->doorbell : queue.doorbell;
+	queue.mapped_id = row->mapped_id ? row->mapped_id : queue.mapped_id;
+	assert_int_equal(make_again(&queue, 1), row->err);
+	if (row->says)
+		assert_non_null(strstr(log_text, row->says));
+	assert_true(log_errors <= 1 && (row->err || !log_errors));
+	if (!row->err)
+		has_come_back(row);
+	else if (!row->is_dead && !row->loses_count && !row->mapped_id)
+		assert_int_equal(nr_created, 0);
 }
 
 AGAIN(all_queues_of_a_process_come_back)
@@ -674,27 +659,6 @@ AGAIN(queues_that_restore_brings_back_have_their_numbers)
 	assert_int_equal(nr_destroyed, 0);
 }
 
-AGAIN(a_doorbell_that_would_be_another_one_is_refused_before)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
-
-	queue.doorbell = 1;
-	assert_int_equal(make_again(&queue, 1), -EOPNOTSUPP);
-	assert_non_null(strstr(
-		log_text, "queue 0 on gpu 0x1234: its doorbell is number 1, and made again it would get number 0"));
-	assert_int_equal(nr_created, 0);
-}
-
-AGAIN(an_sdma_queue_that_somebody_else_has_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 28);
-
-	is_others[0] = true;
-	assert_int_equal(make_again(&queue, 1), -EBUSY);
-	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234: another process holds an SDMA queue that this one had"));
-	assert_int_equal(nr_created, 0);
-}
-
 /* Another process has the second, and the first, third and fourth are free. */
 AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
 {
@@ -715,28 +679,6 @@ AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
 	assert_int_equal(live[2].number, 2);
 }
 
-AGAIN(what_criu_cannot_do_for_sdma_queues_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_SDMA, 28, 28);
-
-	own_error = -EIO;
-	assert_int_equal(make_again(&queue, 1), -EIO);
-	assert_non_null(strstr(log_text, "gpu 0x1234: criu cannot hold SDMA queues free"));
-	own_error = 0;
-	acquire_error = -EPERM;
-	assert_int_equal(make_again(&queue, 1), -EPERM);
-	assert_int_equal(nr_created, 0);
-}
-
-AGAIN(a_call_that_fails_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
-
-	create_error = EINVAL;
-	assert_int_equal(make_again(&queue, 1), -EINVAL);
-	assert_non_null(strstr(log_text, "queue 0 on gpu 0x1234 cannot be made again: Invalid argument"));
-}
-
 AGAIN(a_queue_is_kept_to_its_cus)
 {
 	struct mes_queue queues[] = { a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(2, QUEUE_TYPE_COMPUTE, 7, 7) };
@@ -747,33 +689,6 @@ AGAIN(a_queue_is_kept_to_its_cus)
 	assert_int_equal(make_again(queues, 2), 0);
 	assert_int_equal(masked_queue, 2);
 	assert_int_equal(kept_to[0], 0xf0);
-}
-
-AGAIN(a_queue_that_does_not_run_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
-
-	is_dead = true;
-	assert_int_equal(make_again(&queue, 1), -ETIME);
-	assert_non_null(strstr(log_text, "was made again and does not take packets that do nothing"));
-}
-
-AGAIN(a_queue_that_counts_otherwise_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
-
-	loses_count = true;
-	assert_int_equal(make_again(&queue, 1), -ETIME);
-	assert_int_equal(log_errors, 1);
-}
-
-AGAIN(a_doorbell_that_is_mapped_nowhere_is_told)
-{
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
-
-	queue.mapped_id = 0x4321;
-	assert_int_equal(make_again(&queue, 1), -EBADMSG);
-	assert_non_null(strstr(log_text, "its doorbell is mapped nowhere"));
 }
 
 AGAIN(without_its_kfd_file_nothing_can_be_made)
