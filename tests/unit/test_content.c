@@ -6,16 +6,15 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -121,14 +120,13 @@ static void put_byte(struct fixture_gpu *f, size_t bo, uint64_t at)
 	assert_int_equal(pwrite(f->gpu.bos[bo].dmabuf_fd, "\x80", 1, (off_t)at), 1);
 }
 
-static void random_bos_come_back_exactly(void **state)
+TEST(random_bos_come_back_exactly)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++)
 		round_trip(seed);
 }
 
-static void several_gpus_have_a_file_each(void **state)
+TEST(several_gpus_have_a_file_each)
 {
 	static const uint64_t sizes[3][3] = { { 5 * MIB, 4096, 4096 },
 					      { 3 * MIB + 4096, 12288, 4096 },
@@ -137,7 +135,6 @@ static void several_gpus_have_a_file_each(void **state)
 	struct content_gpu gpus[3], to_gpus[3];
 	struct rng rng = { 5 };
 
-	(void)state;
 	begin(&one_ring);
 	for (int i = 0; i < 3; i++) {
 		fixture_gpu_init(&f[i], 0x100 + (uint32_t)i, sizes[i], 3, FILL_MIXED, &rng);
@@ -161,14 +158,13 @@ static void several_gpus_have_a_file_each(void **state)
 }
 
 /* libdrm has one device for all files of a GPU. */
-static void one_gpu_may_be_given_twice(void **state)
+TEST(one_gpu_may_be_given_twice)
 {
 	static const uint64_t size = 3 * MIB;
 	struct fixture_gpu a, b;
 	struct content_gpu gpus[2];
 	struct rng rng = { 6 };
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&a, 1, &size, 1, FILL_RANDOM, &rng);
 	fixture_gpu_init(&b, 2, &size, 1, FILL_RANDOM, &rng);
@@ -184,13 +180,12 @@ static void one_gpu_may_be_given_twice(void **state)
 	end(&b);
 }
 
-static void the_same_buffer_may_be_given_twice(void **state)
+TEST(the_same_buffer_may_be_given_twice)
 {
 	static const uint64_t sizes[] = { 64 * KIB, 4096, 64 * KIB };
 	struct fixture_gpu f;
 	struct rng rng = { 7 };
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, 3, FILL_RANDOM, &rng);
 	assert_true(dup2(f.gpu.bos[0].dmabuf_fd, f.gpu.bos[2].dmabuf_fd) >= 0);
@@ -201,12 +196,11 @@ static void the_same_buffer_may_be_given_twice(void **state)
 	end(&f);
 }
 
-static void a_gpu_without_bos_has_a_file_without_contents(void **state)
+TEST(a_gpu_without_bos_has_a_file_without_contents)
 {
 	struct fixture_gpu f;
 	struct rng rng = { 8 };
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, NULL, 0, FILL_RANDOM, &rng);
 	dump(&f, FIXTURE_DISK, 0);
@@ -218,13 +212,12 @@ static void a_gpu_without_bos_has_a_file_without_contents(void **state)
 }
 
 /* One byte of each block of the file, the last one of the file included. */
-static void a_single_byte_of_a_block_comes_back(void **state)
+TEST(a_single_byte_of_a_block_comes_back)
 {
 	static const uint64_t places[] = { 0, 1, 7, 2048, BLOCK - 8, BLOCK - 2, BLOCK - 1 };
 	static const uint64_t sizes[] = { 64 * KIB, BLOCK - PREFIX, 64 * KIB + 1, 5 * BLOCK - 1 };
 	struct rng rng = { 15 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		struct fixture_gpu f;
 		uint64_t at = PREFIX;
@@ -246,14 +239,13 @@ static void a_single_byte_of_a_block_comes_back(void **state)
 
 /* ---- how it is done ---- */
 
-static void zeros_become_holes_and_are_filled_by_the_gpu(void **state)
+TEST(zeros_become_holes_and_are_filled_by_the_gpu)
 {
 	static const uint64_t sizes[] = { 16 * MIB, 16 * MIB };
 	struct fixture_gpu f, to;
 	struct rng rng = { 9 };
 	struct stat st;
 
-	(void)state;
 	for (int memory = 0; memory < 2; memory++) {
 		begin(&one_ring);
 		fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
@@ -346,23 +338,21 @@ static void discard(uint64_t seed, bool streaming)
 	end(&f);
 }
 
-static void what_is_discarded_is_not_copied_and_zero(void **state)
+TEST(what_is_discarded_is_not_copied_and_zero)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		discard(seed, false);
 		discard(seed, true);
 	}
 }
 
-static void bytes_written_follow_the_data_page_by_page(void **state)
+TEST(bytes_written_follow_the_data_page_by_page)
 {
 	static const uint64_t size = 20 * MIB;
 	struct fixture_gpu f;
 	struct rng rng = { 10 };
 	struct stat st;
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_SPARSE, &rng);
 	dump(&f, FIXTURE_DISK, 0);
@@ -374,14 +364,13 @@ static void bytes_written_follow_the_data_page_by_page(void **state)
 	end(&f);
 }
 
-static void small_bos_share_submissions(void **state)
+TEST(small_bos_share_submissions)
 {
 	enum { NR = 3000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
 	struct rng rng = { 11 };
 
-	(void)state;
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 4096;
 	begin(&one_ring);
@@ -392,14 +381,13 @@ static void small_bos_share_submissions(void **state)
 	end(&f);
 }
 
-static void bos_smaller_than_a_page_fill_indirect_buffers(void **state)
+TEST(bos_smaller_than_a_page_fill_indirect_buffers)
 {
 	enum { NR = 5000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
 	struct rng rng = { 12 };
 
-	(void)state;
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 1 + (uint64_t)i % 5;
 	begin(&one_ring);
@@ -411,14 +399,13 @@ static void bos_smaller_than_a_page_fill_indirect_buffers(void **state)
 	end(&f);
 }
 
-static void mappings_are_released_as_windows_pass(void **state)
+TEST(mappings_are_released_as_windows_pass)
 {
 	enum { NR = 2000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
 	struct rng rng = { 13 };
 
-	(void)state;
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 8192;
 	begin(&one_ring);
@@ -429,14 +416,13 @@ static void mappings_are_released_as_windows_pass(void **state)
 	end(&f);
 }
 
-static void two_rings_are_used_where_there_are_more(void **state)
+TEST(two_rings_are_used_where_there_are_more)
 {
 	static const uint64_t size = 16 * MIB;
 	static const struct fake_drm_config rings_1_2_3 = { .rings = 0xe };
 	struct fixture_gpu f;
 	struct rng rng = { 14 };
 
-	(void)state;
 	begin(&rings_1_2_3);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
 	dump(&f, FIXTURE_MEMORY, 0);
@@ -445,14 +431,13 @@ static void two_rings_are_used_where_there_are_more(void **state)
 }
 
 /* The kernel walks over the pages of each userptr BO in the list, at each submission. */
-static void a_submission_lists_the_staging_of_its_slot_alone(void **state)
+TEST(a_submission_lists_the_staging_of_its_slot_alone)
 {
 	static const struct fake_drm_config two_rings = { .rings = 3 };
 	static const uint64_t size = 256 * MIB;
 	struct fixture_gpu f;
 	struct rng rng = { 15 };
 
-	(void)state;
 	begin(&two_rings);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
 	dump(&f, FIXTURE_DISK, 0);
@@ -464,13 +449,12 @@ static void a_submission_lists_the_staging_of_its_slot_alone(void **state)
 
 /* ---- files of others, and files from before ---- */
 
-static void files_of_the_existing_plugin_restore(void **state)
+TEST(files_of_the_existing_plugin_restore)
 {
 	static const uint64_t sizes[] = { 3 * MIB, 4096, 300 * KIB };
 	struct fixture_gpu f;
 	struct rng rng = { 16 };
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 0x42, sizes, 3, FILL_MIXED, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
@@ -480,13 +464,12 @@ static void files_of_the_existing_plugin_restore(void **state)
 	end(&f);
 }
 
-static void what_the_file_held_before_is_gone(void **state)
+TEST(what_the_file_held_before_is_gone)
 {
 	static const uint64_t sizes[] = { 4096, 1 * MIB };
 	struct fixture_gpu f;
 	struct rng rng = { 17 };
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
@@ -496,14 +479,13 @@ static void what_the_file_held_before_is_gone(void **state)
 	end(&f);
 }
 
-static void flags_of_the_file_are_given_back(void **state)
+TEST(flags_of_the_file_are_given_back)
 {
 	static const uint64_t size = 1 * MIB;
 	struct fixture_gpu f;
 	struct rng rng = { 18 };
 	int flags;
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
@@ -534,7 +516,7 @@ static void on_progress(void *arg, const struct content_gpu *gpus, size_t nr_gpu
 	progress->last = gpus[0].stats.bytes;
 }
 
-static void progress_is_told_to_the_caller(void **state)
+TEST(progress_is_told_to_the_caller)
 {
 	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 10000 };
 	static const uint64_t size = 64 * MIB;
@@ -547,7 +529,6 @@ static void progress_is_told_to_the_caller(void **state)
 	struct fixture_gpu f;
 	struct rng rng = { 19 };
 
-	(void)state;
 	begin(&slow);
 	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
@@ -559,7 +540,7 @@ static void progress_is_told_to_the_caller(void **state)
 }
 
 /* Windows of all kinds, one after the other, so that the two I/O threads of a file in memory have each. */
-static void two_io_threads_move_every_byte(void **state)
+TEST(two_io_threads_move_every_byte)
 {
 	static const uint64_t sizes[][3] = {
 		{ 1, 1, 1 },
@@ -570,7 +551,6 @@ static void two_io_threads_move_every_byte(void **state)
 	static const uint64_t caps[] = { 2 * BLOCK, 12 * KIB, 64 * KIB, 0 };
 	struct rng rng = { 31 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes) * ARRAY_SIZE(caps) * FILL_NR; i++) {
 		const uint64_t *three = sizes[i / FILL_NR / ARRAY_SIZE(caps)];
 		uint64_t cap = caps[i / FILL_NR % ARRAY_SIZE(caps)];
@@ -587,14 +567,13 @@ static void two_io_threads_move_every_byte(void **state)
 }
 
 /* A hole that is longer than a window. */
-static void zeros_of_several_windows_take_no_memory(void **state)
+TEST(zeros_of_several_windows_take_no_memory)
 {
 	static const uint64_t sizes[] = { 8 * MIB, 5 * MIB + 7 };
 	struct rng rng = { 32 };
 	struct fixture_gpu f;
 	struct stat st;
 
-	(void)state;
 	begin(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
 	put_byte(&f, 1, 2 * MIB);
@@ -620,11 +599,10 @@ static void on_progress_alone(void *arg, const struct content_gpu *gpus, size_t 
 	alone->more_threads |= fixture_threads() > alone->nr_threads;
 }
 
-static void without_threads_the_caller_does_it_all(void **state)
+TEST(without_threads_the_caller_does_it_all)
 {
 	static const uint64_t caps[] = { 4096, 8192, 64 * KIB, 0 };
 
-	(void)state;
 	for (size_t c = 0; c < ARRAY_SIZE(caps); c++)
 		for (uint32_t rings = 1; rings <= 3; rings++) {
 			struct fake_drm_config config = { .rings = rings };
@@ -658,7 +636,7 @@ static void without_threads_the_caller_does_it_all(void **state)
 		}
 }
 
-static void without_threads_several_gpus_and_empty_ones_are_done(void **state)
+TEST(without_threads_several_gpus_and_empty_ones_are_done)
 {
 	static const struct content_options options = { .no_threads = true };
 	static const uint64_t size = 1 * MIB;
@@ -666,7 +644,6 @@ static void without_threads_several_gpus_and_empty_ones_are_done(void **state)
 	struct content_gpu gpus[3];
 	struct rng rng = { 29 };
 
-	(void)state;
 	begin(&one_ring);
 	for (uint32_t i = 0; i < 3; i++) {
 		fixture_gpu_init(&f[i], i, &size, i == 1 ? 0 : 1, FILL_RANDOM, &rng);
@@ -705,14 +682,13 @@ static void look_from_child(void *cpu, uint64_t size)
 }
 
 /* A write of either would give one of the two other pages than the GPU's. */
-static void children_do_not_get_registered_memory(void **state)
+TEST(children_do_not_get_registered_memory)
 {
 	static const struct fake_drm_config looks = { .rings = 1, .registers = look_from_child };
 	static const uint64_t size = 1 * MIB;
 	struct rng rng = { 21 };
 	struct fixture_gpu f;
 
-	(void)state;
 	begin(&looks);
 	nr_registered = nr_inherited = 0;
 	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
@@ -747,7 +723,7 @@ static void *send_signals(void *arg)
 	return NULL;
 }
 
-static void signals_arrive_in_the_callers_thread_only(void **state)
+TEST(signals_arrive_in_the_callers_thread_only)
 {
 	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 5000 };
 	static const uint64_t size = 64 * MIB;
@@ -758,7 +734,6 @@ static void signals_arrive_in_the_callers_thread_only(void **state)
 	bool stop = false;
 	pthread_t sender;
 
-	(void)state;
 	begin(&slow);
 	main_thread = pthread_self();
 	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
@@ -778,34 +753,4 @@ static void signals_arrive_in_the_callers_thread_only(void **state)
 	end(&f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_bos_come_back_exactly),
-		cmocka_unit_test(several_gpus_have_a_file_each),
-		cmocka_unit_test(one_gpu_may_be_given_twice),
-		cmocka_unit_test(the_same_buffer_may_be_given_twice),
-		cmocka_unit_test(a_single_byte_of_a_block_comes_back),
-		cmocka_unit_test(a_gpu_without_bos_has_a_file_without_contents),
-		cmocka_unit_test(zeros_become_holes_and_are_filled_by_the_gpu),
-		cmocka_unit_test(what_is_discarded_is_not_copied_and_zero),
-		cmocka_unit_test(bytes_written_follow_the_data_page_by_page),
-		cmocka_unit_test(small_bos_share_submissions),
-		cmocka_unit_test(bos_smaller_than_a_page_fill_indirect_buffers),
-		cmocka_unit_test(mappings_are_released_as_windows_pass),
-		cmocka_unit_test(two_rings_are_used_where_there_are_more),
-		cmocka_unit_test(a_submission_lists_the_staging_of_its_slot_alone),
-		cmocka_unit_test(files_of_the_existing_plugin_restore),
-		cmocka_unit_test(what_the_file_held_before_is_gone),
-		cmocka_unit_test(flags_of_the_file_are_given_back),
-		cmocka_unit_test(progress_is_told_to_the_caller),
-		cmocka_unit_test(two_io_threads_move_every_byte),
-		cmocka_unit_test(zeros_of_several_windows_take_no_memory),
-		cmocka_unit_test(without_threads_the_caller_does_it_all),
-		cmocka_unit_test(without_threads_several_gpus_and_empty_ones_are_done),
-		cmocka_unit_test(children_do_not_get_registered_memory),
-		cmocka_unit_test(signals_arrive_in_the_callers_thread_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -5,17 +5,16 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu_drm.h>
 
+#include "unit.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -89,9 +88,8 @@ static double now(void)
 
 /* ---- files that are not what was saved ---- */
 
-static void a_truncated_file_is_refused(void **state)
+TEST(a_truncated_file_is_refused)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, 8 + 1 * MIB + 4096 + 100), 0);
 	assert_restore_fails(-EBADMSG,
@@ -100,18 +98,16 @@ static void a_truncated_file_is_refused(void **state)
 	end_saved();
 }
 
-static void a_file_cut_in_its_prefix_is_refused(void **state)
+TEST(a_file_cut_in_its_prefix_is_refused)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, 3), 0);
 	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes");
 	end_saved();
 }
 
-static void an_over_long_file_is_refused(void **state)
+TEST(an_over_long_file_is_refused)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, 6307848 + 1), 0);
 	assert_restore_fails(-EBADMSG,
@@ -119,22 +115,20 @@ static void an_over_long_file_is_refused(void **state)
 	end_saved();
 }
 
-static void a_wrong_length_prefix_is_refused(void **state)
+TEST(a_wrong_length_prefix_is_refused)
 {
 	uint64_t prefix = 6307840 - 4096;
 
-	(void)state;
 	begin_saved();
 	assert_int_equal(pwrite(saved.gpu.pages_fd, &prefix, 8, 0), 8);
 	assert_restore_fails(-EBADMSG, "(length prefix): announces 6303744 bytes, the buffers have 6307840");
 	end_saved();
 }
 
-static void an_unfinished_dump_is_refused(void **state)
+TEST(an_unfinished_dump_is_refused)
 {
 	uint64_t none = 0;
 
-	(void)state;
 	begin_saved();
 	assert_int_equal(pwrite(saved.gpu.pages_fd, &none, 8, 0), 8);
 	assert_restore_fails(-EBADMSG, "announces 0 bytes");
@@ -142,7 +136,7 @@ static void an_unfinished_dump_is_refused(void **state)
 }
 
 /* One bit, anywhere. */
-static void altered_contents_are_refused(void **state)
+TEST(altered_contents_are_refused)
 {
 	static const struct {
 		uint64_t offset;
@@ -156,7 +150,6 @@ static void altered_contents_are_refused(void **state)
 	};
 	uint8_t byte;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		begin_saved();
 		assert_int_equal(pread(saved.gpu.pages_fd, &byte, 1, (off_t)places[i].offset), 1);
@@ -167,9 +160,8 @@ static void altered_contents_are_refused(void **state)
 	}
 }
 
-static void contents_that_became_a_hole_are_refused(void **state)
+TEST(contents_that_became_a_hole_are_refused)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB),
 			 0);
@@ -179,11 +171,10 @@ static void contents_that_became_a_hole_are_refused(void **state)
 
 /* ---- callers' and the kernel's no ---- */
 
-static void a_pages_file_that_is_none_is_refused(void **state)
+TEST(a_pages_file_that_is_none_is_refused)
 {
 	int fds[2];
 
-	(void)state;
 	begin_saved();
 	close(saved.gpu.pages_fd);
 	assert_int_equal(pipe(fds), 0);
@@ -193,11 +184,10 @@ static void a_pages_file_that_is_none_is_refused(void **state)
 	end_saved();
 }
 
-static void a_file_that_cannot_be_written_fails_with_its_error(void **state)
+TEST(a_file_that_cannot_be_written_fails_with_its_error)
 {
 	char path[64];
 
-	(void)state;
 	begin_saved();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", saved.gpu.pages_fd);
 	assert_true(dup2(open(path, O_RDONLY), saved.gpu.pages_fd) >= 0);
@@ -205,11 +195,10 @@ static void a_file_that_cannot_be_written_fails_with_its_error(void **state)
 	end_saved();
 }
 
-static void a_limit_of_the_file_size_is_reported(void **state)
+TEST(a_limit_of_the_file_size_is_reported)
 {
 	struct rlimit limit, before;
 
-	(void)state;
 	begin_saved();
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = before;
@@ -220,9 +209,8 @@ static void a_limit_of_the_file_size_is_reported(void **state)
 	end_saved();
 }
 
-static void a_dmabuf_that_is_none_is_named(void **state)
+TEST(a_dmabuf_that_is_none_is_named)
 {
-	(void)state;
 	begin_saved();
 	close(saved.gpu.bos[2].dmabuf_fd);
 	saved.gpu.bos[2].dmabuf_fd = -1;
@@ -230,27 +218,24 @@ static void a_dmabuf_that_is_none_is_named(void **state)
 	end_saved();
 }
 
-static void a_dmabuf_that_is_too_small_is_named(void **state)
+TEST(a_dmabuf_that_is_too_small_is_named)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.bos[2].dmabuf_fd, 4 * MIB), 0);
 	assert_dump_fails(-EINVAL, "gpu 0x51: BO 102, byte 0: the dma-buf is smaller than the BO");
 	end_saved();
 }
 
-static void an_empty_bo_is_refused(void **state)
+TEST(an_empty_bo_is_refused)
 {
-	(void)state;
 	begin_saved();
 	saved.gpu.bos[1].size = 0;
 	assert_dump_fails(-EINVAL, "gpu 0x51: sizes of its 4 BOs make no file");
 	end_saved();
 }
 
-static void a_failed_dump_gives_its_space_back(void **state)
+TEST(a_failed_dump_gives_its_space_back)
 {
-	(void)state;
 	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.bos[3].dmabuf_fd, 4096), 0);
 	assert_dump_fails(-EINVAL, "BO 103, byte 0");
@@ -260,11 +245,10 @@ static void a_failed_dump_gives_its_space_back(void **state)
 
 /* ---- a GPU that does not do what it should ---- */
 
-static void a_hanging_gpu_ends_the_dump_in_bounded_time(void **state)
+TEST(a_hanging_gpu_ends_the_dump_in_bounded_time)
 {
 	static const struct content_options options = { .max_buffer_bytes = 1 * MIB, .fence_timeout_ms = 150 };
 
-	(void)state;
 	for (unsigned int hang = 1; hang <= 9; hang += 2)
 		for (uint32_t rings = 1; rings <= 3; rings += 2) {
 			struct fake_drm_config config = { .rings = rings, .hang = hang };
@@ -280,12 +264,11 @@ static void a_hanging_gpu_ends_the_dump_in_bounded_time(void **state)
 		}
 }
 
-static void a_slow_gpu_is_waited_for(void **state)
+TEST(a_slow_gpu_is_waited_for)
 {
 	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 250000 };
 	static const struct content_options options = { .max_buffer_bytes = 16 * MIB, .fence_timeout_ms = 20000 };
 
-	(void)state;
 	begin_saved();
 	begin(&slow);
 	assert_int_equal(content_dump(&saved.gpu, 1, &options), 0);
@@ -293,11 +276,10 @@ static void a_slow_gpu_is_waited_for(void **state)
 	end_saved();
 }
 
-static void a_reset_of_the_gpu_is_noticed(void **state)
+TEST(a_reset_of_the_gpu_is_noticed)
 {
 	static const uint64_t flags[] = { AMDGPU_CTX_QUERY2_FLAGS_RESET, AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		const struct fake_drm_config reset = { .rings = 1, .reset = flags[i] };
 
@@ -327,12 +309,11 @@ static int dump_too_much(void)
 	return sigpending(&pending) || sigismember(&pending, SIGXFSZ) ? 2 : 0;
 }
 
-static void a_file_that_may_not_be_so_large_is_an_error(void **state)
+TEST(a_file_that_may_not_be_so_large_is_an_error)
 {
 	int status;
 	pid_t pid;
 
-	(void)state;
 	begin_saved();
 	pid = fork();
 	if (!pid)
@@ -343,11 +324,10 @@ static void a_file_that_may_not_be_so_large_is_an_error(void **state)
 	end_saved();
 }
 
-static void a_gpu_without_a_dma_ring_is_refused(void **state)
+TEST(a_gpu_without_a_dma_ring_is_refused)
 {
 	static const struct fake_drm_config none = { .rings = 0 };
 
-	(void)state;
 	begin_saved();
 	begin(&none);
 	assert_dump_fails(-EOPNOTSUPP, "gpu 0x51: to copy 4 BOs: finding a DMA ring that programs may use, of which "
@@ -356,11 +336,10 @@ static void a_gpu_without_a_dma_ring_is_refused(void **state)
 }
 
 /* Its packets hold another count: contents would come back without their last byte. */
-static void a_gpu_older_than_gfx9_is_refused(void **state)
+TEST(a_gpu_older_than_gfx9_is_refused)
 {
 	static const struct fake_drm_config older = { .rings = 1, .family_id = AMDGPU_FAMILY_VI };
 
-	(void)state;
 	begin_saved();
 	begin(&older);
 	assert_dump_fails(-EOPNOTSUPP, "using a GPU older than gfx9 (family 130)");
@@ -369,7 +348,7 @@ static void a_gpu_older_than_gfx9_is_refused(void **state)
 
 /* ---- several GPUs ---- */
 
-static void the_failure_of_one_gpu_stops_the_others(void **state)
+TEST(the_failure_of_one_gpu_stops_the_others)
 {
 	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 100000 };
 	struct content_gpu gpus[2];
@@ -378,7 +357,6 @@ static void the_failure_of_one_gpu_stops_the_others(void **state)
 	int fds[2];
 	double start;
 
-	(void)state;
 	begin_saved();
 	begin(&slow);
 	fixture_gpu_init(&other, 0x52, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
@@ -405,7 +383,7 @@ static bool always(void *arg)
 }
 
 /* With one I/O thread and with two. */
-static void what_is_cancelled_says_nothing(void **state)
+TEST(what_is_cancelled_says_nothing)
 {
 	static const char *const dirs[] = { FIXTURE_DISK, FIXTURE_MEMORY };
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
@@ -413,7 +391,6 @@ static void what_is_cancelled_says_nothing(void **state)
 						 .progress_ms = 1,
 						 .is_cancelled = always };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		begin_saved_in(dirs[i]);
 		begin(&config);
@@ -425,32 +402,4 @@ static void what_is_cancelled_says_nothing(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_truncated_file_is_refused),
-		cmocka_unit_test(a_file_cut_in_its_prefix_is_refused),
-		cmocka_unit_test(an_over_long_file_is_refused),
-		cmocka_unit_test(a_wrong_length_prefix_is_refused),
-		cmocka_unit_test(an_unfinished_dump_is_refused),
-		cmocka_unit_test(altered_contents_are_refused),
-		cmocka_unit_test(contents_that_became_a_hole_are_refused),
-		cmocka_unit_test(a_pages_file_that_is_none_is_refused),
-		cmocka_unit_test(a_file_that_cannot_be_written_fails_with_its_error),
-		cmocka_unit_test(a_limit_of_the_file_size_is_reported),
-		cmocka_unit_test(a_dmabuf_that_is_none_is_named),
-		cmocka_unit_test(a_dmabuf_that_is_too_small_is_named),
-		cmocka_unit_test(an_empty_bo_is_refused),
-		cmocka_unit_test(a_failed_dump_gives_its_space_back),
-		cmocka_unit_test(a_hanging_gpu_ends_the_dump_in_bounded_time),
-		cmocka_unit_test(a_slow_gpu_is_waited_for),
-		cmocka_unit_test(a_reset_of_the_gpu_is_noticed),
-		cmocka_unit_test(a_file_that_may_not_be_so_large_is_an_error),
-		cmocka_unit_test(a_gpu_without_a_dma_ring_is_refused),
-		cmocka_unit_test(a_gpu_older_than_gfx9_is_refused),
-		cmocka_unit_test(what_is_cancelled_says_nothing),
-		cmocka_unit_test(the_failure_of_one_gpu_stops_the_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -12,17 +12,16 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <cmocka.h>
 
 #include <libdrm/amdgpu.h>
 
+#include "unit.h"
 #include "content/pagesio.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
@@ -593,9 +592,8 @@ static const struct scenario restore_alone = { "restore without threads", .resto
 					       .max_bytes = 1024 * KIB, .no_threads = true };
 
 #define FAULT_TEST(name, scenario)     \
-	static void name(void **state) \
+	TEST(name)                     \
 	{                              \
-		(void)state;           \
 		fail_all(&(scenario)); \
 	}
 
@@ -625,9 +623,8 @@ static void run_without(const struct scenario *scenario, const char *call, int e
 			 log_text);
 }
 
-static void what_a_kernel_lacks_is_not_needed(void **state)
+TEST(what_a_kernel_lacks_is_not_needed)
 {
-	(void)state;
 	full_disk = true;
 	run_without(&dump_to_disk, "nothing", 0, "gpu 0x61: the disk has no room for the ");
 	full_disk = false;
@@ -644,11 +641,10 @@ static void what_a_kernel_lacks_is_not_needed(void **state)
 }
 
 /* As with a small limit of the number of tasks (pids.max). */
-static void where_threads_are_refused_it_copies_without(void **state)
+TEST(where_threads_are_refused_it_copies_without)
 {
 	static const char text[] = "no thread can be started (Resource temporarily unavailable)";
 
-	(void)state;
 	run_without(&dump_to_disk, "pthread_create", EAGAIN, text);
 	run_without(&dump_to_pipe, "pthread_create", EAGAIN, text);
 	run_without(&dump_in_turn, "pthread_create", EAGAIN, text);
@@ -672,9 +668,8 @@ static void refuse_each_thread(const struct scenario *scenario)
 	assert_int_equal(nr_refused - 1, 2); /* one for each of two GPUs, or of two files */
 }
 
-static void any_thread_may_be_the_one_that_is_refused(void **state)
+TEST(any_thread_may_be_the_one_that_is_refused)
 {
-	(void)state;
 	refuse_each_thread(&restore);
 	refuse_each_thread(&dump_in_turn);
 }
@@ -683,9 +678,8 @@ static void any_thread_may_be_the_one_that_is_refused(void **state)
 
 static const struct scenario *const by_two[] = { &dump_to_memory, &restore_from_memory };
 
-static void a_lane_that_is_refused_is_not_needed(void **state)
+TEST(a_lane_that_is_refused_is_not_needed)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(by_two); i++)
 		for (nth_inner_refused = 0; nth_inner_refused <= 1; nth_inner_refused++) {
 			nr_inner = 0;
@@ -696,12 +690,11 @@ static void a_lane_that_is_refused_is_not_needed(void **state)
 }
 
 /* Windows that begin with a hole are not transferred there. */
-static void a_failure_of_any_lane_names_the_place(void **state)
+TEST(a_failure_of_any_lane_names_the_place)
 {
 	static const struct fault fault = { .err = EIO };
 	const off_t window = 128 * KIB;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(by_two); i++) {
 		unsigned int nr_failures[2] = { 0 };
 		char text[64];
@@ -720,7 +713,7 @@ static void a_failure_of_any_lane_names_the_place(void **state)
 }
 
 /* Of contents that are large enough; one lane is in the thread that the caller starts. */
-static void a_file_has_lanes_by_its_place(void **state)
+TEST(a_file_has_lanes_by_its_place)
 {
 	static const uint64_t large[] = { 16 * 1024 * KIB };
 	static const struct {
@@ -734,7 +727,6 @@ static void a_file_has_lanes_by_its_place(void **state)
 	struct rng rng = { 5 };
 	struct fixture_gpu gpu;
 
-	(void)state;
 	fixture_gpu_init(&gpu, 0x62, large, 1, FILL_RANDOM, &rng);
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		gpu.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
@@ -779,13 +771,12 @@ int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t
 }
 
 /* Of those that the process may use. */
-static void lanes_run_near_their_gpu(void **state)
+TEST(lanes_run_near_their_gpu)
 {
 	char text[64];
 	cpu_set_t allowed;
 	int first = 0;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
 	while (!CPU_ISSET(first, &allowed))
 		first++;
@@ -805,7 +796,7 @@ static void lanes_run_near_their_gpu(void **state)
 	assert_int_equal(nr_chosen, 0);
 }
 
-static void file_systems_are_told_apart(void **state)
+TEST(file_systems_are_told_apart)
 {
 	static const struct {
 		long f_type;
@@ -821,7 +812,6 @@ static void file_systems_are_told_apart(void **state)
 		{ AFS_FS_MAGIC, PAGESIO_ON_NETWORK },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		counts_as = known[i].f_type;
 		assert_int_equal(pagesio_place(saved_files[0]), known[i].place);
@@ -830,9 +820,8 @@ static void file_systems_are_told_apart(void **state)
 }
 
 /* With direct transfers and through the page cache, of which the end of the lanes leaves nothing unwritten. */
-static void a_network_is_served_by_lanes(void **state)
+TEST(a_network_is_served_by_lanes)
 {
-	(void)state;
 	counts_as = NFS_SUPER_MAGIC;
 	for (int never = 0; never < 2; never++) {
 		direct_never_works = never;
@@ -847,11 +836,10 @@ static void a_network_is_served_by_lanes(void **state)
 }
 
 /* Submissions are in flight while the one thread reads or writes the file. */
-static void without_threads_copies_overlap_with_file_io(void **state)
+TEST(without_threads_copies_overlap_with_file_io)
 {
 	struct scenario dump = dump_alone, fill = restore_alone;
 
-	(void)state;
 	dump.max_bytes = fill.max_bytes = 2 * 4 * 8192; /* four slots for each GPU */
 	in_flight_at_pwrite = -1;
 	nr_submits = nr_waits = 0;
@@ -863,9 +851,8 @@ static void without_threads_copies_overlap_with_file_io(void **state)
 	assert_true(busy_preads > 100); /* all but the first of each GPU and those in front of it */
 }
 
-static void direct_transfers_that_are_refused_go_through_the_cache(void **state)
+TEST(direct_transfers_that_are_refused_go_through_the_cache)
 {
-	(void)state;
 	direct_never_works = true;
 	assert_null(run_once(&dump_to_disk, NULL));
 	assert_null(strstr(log_text, "direct"));
@@ -874,26 +861,23 @@ static void direct_transfers_that_are_refused_go_through_the_cache(void **state)
 	direct_never_works = false;
 }
 
-static void a_full_disk_is_reported_as_that(void **state)
+TEST(a_full_disk_is_reported_as_that)
 {
-	(void)state;
 	fail_each_call(&dump_to_disk, false, ENOSPC);
 }
 
 /* So the kernel answers when a reset took a submission away, and so the engine's own threads are stopped. */
-static void a_submission_that_was_cancelled_is_an_error(void **state)
+TEST(a_submission_that_was_cancelled_is_an_error)
 {
-	(void)state;
 	fail_each_call(&dump_to_memory, true, ECANCELED);
 	fail_each_call(&restore, true, ECANCELED);
 }
 
 /* All that the engine maps, staging memory above all. */
-static void mapped_memory_stays_within_the_cap(void **state)
+TEST(mapped_memory_stays_within_the_cap)
 {
 	static const uint64_t caps[] = { 8192, 64 * KIB, 128 * KIB };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
 		struct scenario scenario = dump_to_memory;
 
@@ -906,12 +890,11 @@ static void mapped_memory_stays_within_the_cap(void **state)
 }
 
 /* A search looks at all the data up to the next hole: one for each window would be slow for a file without holes. */
-static void holes_are_searched_once(void **state)
+TEST(holes_are_searched_once)
 {
 	struct scenario scenario = restore;
 	unsigned int needed = 0;
 
-	(void)state;
 	for (int i = 0; i < 2; i++, needed += 2)
 		for (off_t data, hole = 0; (data = __real_lseek(saved_files[i], hole, SEEK_DATA)) >= 0; needed += 2)
 			hole = __real_lseek(saved_files[i], data, SEEK_HOLE);
@@ -991,11 +974,10 @@ static void expect_left_cold(const char *missing)
 	assert_int_equal(resident_blocks(), 0);
 }
 
-static void a_warm_image_is_read_from_the_page_cache(void **state)
+TEST(a_warm_image_is_read_from_the_page_cache)
 {
 	static const char *const missing[] = { NULL, "syscall" }; /* cachestat(), so mincore() */
 
-	(void)state;
 	skip_unless_dropped();
 	for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
 		expect_kept(SIZE_MAX, missing[i]);
@@ -1009,9 +991,8 @@ static void a_warm_image_is_read_from_the_page_cache(void **state)
 }
 
 /* What the engine itself has read is dropped, and what was there before is not. */
-static void without_direct_transfers_a_warm_image_stays_warm(void **state)
+TEST(without_direct_transfers_a_warm_image_stays_warm)
 {
-	(void)state;
 	skip_unless_dropped();
 	direct_never_works = true;
 	for (int network = 0; network < 2; network++) {
@@ -1056,40 +1037,4 @@ static int forget(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const char *filter = getenv("TEST_FILTER");
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_failure_of_a_dump_to_disk_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_to_memory_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_of_two_on_one_gpu_is_reported),
-		cmocka_unit_test(any_failure_of_a_restore_is_reported),
-		cmocka_unit_test(any_failure_of_a_restore_from_memory_is_reported),
-		cmocka_unit_test(any_failure_of_a_restore_from_a_pipe_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_without_threads_is_reported),
-		cmocka_unit_test(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported),
-		cmocka_unit_test(any_failure_of_a_restore_without_threads_is_reported),
-		cmocka_unit_test(where_threads_are_refused_it_copies_without),
-		cmocka_unit_test(any_thread_may_be_the_one_that_is_refused),
-		cmocka_unit_test(a_lane_that_is_refused_is_not_needed),
-		cmocka_unit_test(a_failure_of_any_lane_names_the_place),
-		cmocka_unit_test(a_file_has_lanes_by_its_place),
-		cmocka_unit_test(lanes_run_near_their_gpu),
-		cmocka_unit_test(file_systems_are_told_apart),
-		cmocka_unit_test(a_network_is_served_by_lanes),
-		cmocka_unit_test(without_threads_copies_overlap_with_file_io),
-		cmocka_unit_test(what_a_kernel_lacks_is_not_needed),
-		cmocka_unit_test(direct_transfers_that_are_refused_go_through_the_cache),
-		cmocka_unit_test(a_full_disk_is_reported_as_that),
-		cmocka_unit_test(a_submission_that_was_cancelled_is_an_error),
-		cmocka_unit_test(holes_are_searched_once),
-		cmocka_unit_test(mapped_memory_stays_within_the_cap),
-		cmocka_unit_test(a_warm_image_is_read_from_the_page_cache),
-		cmocka_unit_test(without_direct_transfers_a_warm_image_stays_warm),
-	};
-
-	if (filter && *filter)
-		cmocka_set_test_filter(filter);
-	return cmocka_run_group_tests(tests, save_once, forget);
-}
+UNIT_MAIN(save_once, forget)

@@ -4,13 +4,12 @@
  * that little memory is needed where little is written.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -87,13 +86,40 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-static void a_bo_of_3_gib_comes_back(void **state)
+/* The first one, since it looks at peak memory. Packets are checked, but not executed: all is zero anyway. */
+TEST(offsets_beyond_4_gib_are_exact)
+{
+	static const struct fake_drm_config idle = { .rings = 3, .idle = true };
+	struct fixture_gpu f;
+	uint64_t before = resident_bytes();
+	struct stat st;
+
+	begin(&idle);
+	one_bo(&f, 9 * GIB + 12345);
+	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
+	assert_int_equal(fixture_dump(&f.gpu, 1, 64 * MIB), 0);
+	assert_int_equal(f.gpu.stats.bytes, 9 * GIB + 12345);
+	assert_int_equal(f.gpu.bos[0].crc32c, crc32c_zeros(0, 9 * GIB + 12345));
+	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
+	assert_int_equal(st.st_size, 9 * GIB + 12345 + 8);
+	assert_int_equal(fixture_restore(&f.gpu, 1, 64 * MIB), 0);
+	assert_true(fake_drm_fill_bytes() >= 9 * GIB);
+#ifndef __SANITIZE_THREAD__ /* its shadow memory counts, too */
+	/* Memory does not grow with the BO. */
+	assert_true(resident_bytes() - before < 64 * MIB + 16 * MIB);
+#else
+	(void)before;
+#endif
+	close(f.gpu.pages_fd);
+	end(&f);
+}
+
+TEST(a_bo_of_3_gib_comes_back)
 {
 	struct fixture_gpu f, to;
 	struct stat st;
 	int file;
 
-	(void)state;
 	if (!have_memory(5 * GIB)) {
 		print_message("skipped: a memfd of 3 GiB is filled, which needs 5 GiB of free memory\n");
 		skip();
@@ -119,35 +145,6 @@ static void a_bo_of_3_gib_comes_back(void **state)
 	check_marks(to.gpu.bos[0].dmabuf_fd, 0);
 	close(file);
 	end(&to);
-}
-
-/* Packets are checked, but not executed: all is zero anyway. */
-static void offsets_beyond_4_gib_are_exact(void **state)
-{
-	static const struct fake_drm_config idle = { .rings = 3, .idle = true };
-	struct fixture_gpu f;
-	uint64_t before = resident_bytes();
-	struct stat st;
-
-	(void)state;
-	begin(&idle);
-	one_bo(&f, 9 * GIB + 12345);
-	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
-	assert_int_equal(fixture_dump(&f.gpu, 1, 64 * MIB), 0);
-	assert_int_equal(f.gpu.stats.bytes, 9 * GIB + 12345);
-	assert_int_equal(f.gpu.bos[0].crc32c, crc32c_zeros(0, 9 * GIB + 12345));
-	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
-	assert_int_equal(st.st_size, 9 * GIB + 12345 + 8);
-	assert_int_equal(fixture_restore(&f.gpu, 1, 64 * MIB), 0);
-	assert_true(fake_drm_fill_bytes() >= 9 * GIB);
-#ifndef __SANITIZE_THREAD__ /* its shadow memory counts, too */
-	/* Memory does not grow with the BO. */
-	assert_true(resident_bytes() - before < 64 * MIB + 16 * MIB);
-#else
-	(void)before;
-#endif
-	close(f.gpu.pages_fd);
-	end(&f);
 }
 
 enum { NR_BOS = 20000, NR_FILES = 5000 };
@@ -186,13 +183,12 @@ static void allow_many_files(void)
 	}
 }
 
-static void twenty_thousand_bos_come_back(void **state)
+TEST(twenty_thousand_bos_come_back)
 {
 	static uint64_t sizes[NR_FILES];
 	struct fixture_gpu f, to;
 	struct rng rng = { 3 };
 
-	(void)state;
 	allow_many_files();
 	for (int i = 0; i < NR_FILES; i++)
 		sizes[i] = 4096 * (1 + rng_below(&rng, 3));
@@ -218,13 +214,4 @@ static void twenty_thousand_bos_come_back(void **state)
 	end(&f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(offsets_beyond_4_gib_are_exact), /* first: it looks at peak memory */
-		cmocka_unit_test(a_bo_of_3_gib_comes_back),
-		cmocka_unit_test(twenty_thousand_bos_come_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The pure parts of the content engine: layout of a pages file, and CRC-32C. */
-#include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "content/layout.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
@@ -23,12 +22,11 @@ static struct layout layout_of(const struct content_bo *bos, size_t nr, uint64_t
 	return layout;
 }
 
-static void staging_memory_keeps_the_cap(void **state)
+TEST(staging_memory_keeps_the_cap)
 {
 	static const uint64_t sizes[] = { 1, 4088, 4089, 100 * KIB, 2 * MIB, 300 * MIB, 5 * GIB, 200 * GIB };
 	static const uint64_t caps[] = { 1, 4095, 4096, 8191, 8192, 16383, 16384, 1000000, 8 * MIB, 9 * MIB, GIB };
 
-	(void)state;
 	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++)
 		for (size_t c = 0; c < ARRAY_SIZE(caps); c++) {
 			struct content_bo bo = { .size = sizes[s] };
@@ -42,20 +40,18 @@ static void staging_memory_keeps_the_cap(void **state)
 		}
 }
 
-static void default_staging_is_128_mib_for_large_contents(void **state)
+TEST(default_staging_is_128_mib_for_large_contents)
 {
 	struct content_bo bo = { .size = 100 * GIB };
 	struct layout layout = layout_of(&bo, 1, 0);
 
-	(void)state;
 	assert_int_equal(layout.slot_bytes, 8 * MIB);
 	assert_int_equal(layout.nr_slots, 16);
 	layout_done(&layout);
 }
 
-static void windows_and_pieces_cover_every_byte_once(void **state)
+TEST(windows_and_pieces_cover_every_byte_once)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct rng rng = { seed };
 		struct content_bo bos[30];
@@ -94,14 +90,13 @@ static void windows_and_pieces_cover_every_byte_once(void **state)
 	}
 }
 
-static void sizes_that_make_no_file_are_refused(void **state)
+TEST(sizes_that_make_no_file_are_refused)
 {
 	struct content_bo empty[] = { { .size = 4096 }, { .size = 0 } };
 	struct content_bo huge[] = { { .size = UINT64_MAX - 4096 }, { .size = 8192 } };
 	struct content_bo beyond[] = { { .size = INT64_MAX } };
 	struct layout layout;
 
-	(void)state;
 	assert_int_equal(layout_init(&layout, empty, 2, 0), -EINVAL);
 	layout_done(&layout);
 	assert_int_equal(layout_init(&layout, huge, 2, 0), -EOVERFLOW);
@@ -112,11 +107,10 @@ static void sizes_that_make_no_file_are_refused(void **state)
 
 /* ---- CRC-32C ---- */
 
-static void crc_has_the_published_values(void **state)
+TEST(crc_has_the_published_values)
 {
 	uint8_t buf[32];
 
-	(void)state;
 	assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
 	memset(buf, 0, sizeof(buf)); /* RFC 3720, B.4 */
 	assert_int_equal(crc32c(0, buf, sizeof(buf)), 0x8a9136aa);
@@ -128,12 +122,11 @@ static void crc_has_the_published_values(void **state)
 	assert_int_equal(crc32c(0x12345678, buf, 0), 0x12345678);
 }
 
-static void instructions_and_arithmetic_agree_at_any_length_and_place(void **state)
+TEST(instructions_and_arithmetic_agree_at_any_length_and_place)
 {
 	static uint8_t buf[100000];
 	struct rng rng = { 1 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(buf); i++)
 		buf[i] = (uint8_t)rng_next(&rng);
 	for (int n = 0; n < 400; n++) {
@@ -148,12 +141,11 @@ static void instructions_and_arithmetic_agree_at_any_length_and_place(void **sta
 	}
 }
 
-static void zeros_by_arithmetic_are_zeros(void **state)
+TEST(zeros_by_arithmetic_are_zeros)
 {
 	static const uint8_t zeros[70000];
 	struct rng rng = { 2 };
 
-	(void)state;
 	for (int n = 0; n < 200; n++) {
 		uint32_t start = (uint32_t)rng_next(&rng);
 		size_t len = rng_below(&rng, n % 2 ? 20 : sizeof(zeros));
@@ -164,17 +156,4 @@ static void zeros_by_arithmetic_are_zeros(void **state)
 	assert_int_equal(crc32c_zeros(7, 5 * GIB), crc32c_zeros(crc32c_zeros(7, 3 * GIB + 1), 2 * GIB - 1));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(staging_memory_keeps_the_cap),
-		cmocka_unit_test(default_staging_is_128_mib_for_large_contents),
-		cmocka_unit_test(windows_and_pieces_cover_every_byte_once),
-		cmocka_unit_test(sizes_that_make_no_file_are_refused),
-		cmocka_unit_test(crc_has_the_published_values),
-		cmocka_unit_test(instructions_and_arithmetic_agree_at_any_length_and_place),
-		cmocka_unit_test(zeros_by_arithmetic_are_zeros),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

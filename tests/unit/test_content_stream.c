@@ -2,11 +2,10 @@
 /* The content engine on pipes, as criu's image streamer gives them: once, in order, no seek. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <time.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "log_stub.h"
@@ -67,11 +66,10 @@ static void assert_said_once(const char *text)
 		fail_msg("%u error lines; expected one with \"%s\":\n%s", log_errors, text, log_text);
 }
 
-static void a_stream_has_the_bytes_of_a_file(void **state)
+TEST(a_stream_has_the_bytes_of_a_file)
 {
 	static const uint64_t caps[] = { 0, 4096, 100000, 1 * MIB };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
 		begin_saved(caps[i]);
 		assert_true(fixture_file_is_right(saved.gpu.pages_fd, &saved));
@@ -82,9 +80,8 @@ static void a_stream_has_the_bytes_of_a_file(void **state)
 	}
 }
 
-static void files_and_streams_interchange(void **state)
+TEST(files_and_streams_interchange)
 {
-	(void)state;
 	begin_saved(0);
 	target.gpu.streaming = false;
 	target.gpu.pages_fd = saved.gpu.pages_fd;
@@ -93,9 +90,8 @@ static void files_and_streams_interchange(void **state)
 	end_saved();
 }
 
-static void a_stream_that_ends_early_is_refused(void **state)
+TEST(a_stream_that_ends_early_is_refused)
 {
-	(void)state;
 	begin_saved(0);
 	assert_int_equal(restore_bytes(3 * MIB + 8, 1 * MIB), -EBADMSG);
 	assert_said_once("gpu 0x51: pages-51.img at offset 3145736 (BO 102, byte 2093056): ends after 3145736 bytes, "
@@ -107,9 +103,8 @@ static void a_stream_that_ends_early_is_refused(void **state)
 	end_saved();
 }
 
-static void a_stream_that_goes_on_is_refused(void **state)
+TEST(a_stream_that_goes_on_is_refused)
 {
-	(void)state;
 	begin_saved(0);
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, (off_t)file_bytes + 1), 0);
 	assert_int_equal(restore_bytes(file_bytes + 1, 0), -EBADMSG);
@@ -117,9 +112,8 @@ static void a_stream_that_goes_on_is_refused(void **state)
 	end_saved();
 }
 
-static void altered_contents_of_a_stream_are_refused(void **state)
+TEST(altered_contents_of_a_stream_are_refused)
 {
-	(void)state;
 	begin_saved(0);
 	assert_int_equal(pwrite(saved.gpu.pages_fd, "\x01\x02\x03\x04", 4, 8 + 1 * MIB + 17), 4);
 	assert_int_equal(restore_bytes(file_bytes, 0), -EBADMSG);
@@ -127,11 +121,10 @@ static void altered_contents_of_a_stream_are_refused(void **state)
 	end_saved();
 }
 
-static void a_reader_that_leaves_ends_the_dump(void **state)
+TEST(a_reader_that_leaves_ends_the_dump)
 {
 	int fds[2];
 
-	(void)state;
 	begin_saved(0);
 	log_clear();
 	assert_int_equal(pipe(fds), 0);
@@ -144,12 +137,11 @@ static void a_reader_that_leaves_ends_the_dump(void **state)
 }
 
 /* The other end of the pipe may be shared: it must not be left non-blocking. */
-static void the_pipe_blocks_again_afterwards(void **state)
+TEST(the_pipe_blocks_again_afterwards)
 {
 	struct fixture_peer *reader;
 	int flags;
 
-	(void)state;
 	begin_saved(0);
 	close(saved.gpu.pages_fd);
 	reader = fixture_reader(fixture_memfd(0), &saved.gpu.pages_fd);
@@ -162,17 +154,4 @@ static void the_pipe_blocks_again_afterwards(void **state)
 	end_saved();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stream_has_the_bytes_of_a_file),
-		cmocka_unit_test(files_and_streams_interchange),
-		cmocka_unit_test(a_stream_that_ends_early_is_refused),
-		cmocka_unit_test(a_stream_that_goes_on_is_refused),
-		cmocka_unit_test(altered_contents_of_a_stream_are_refused),
-		cmocka_unit_test(a_reader_that_leaves_ends_the_dump),
-		cmocka_unit_test(the_pipe_blocks_again_afterwards),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
