@@ -21,7 +21,7 @@
 
 #include "launch.h"
 #include "report.h"
-#include "sharejob.h"
+#include "sharejob_steps.h"
 
 #define RING_BYTES    (16u << 10)
 #define PATIENCE_NAPS 60000u
@@ -38,10 +38,7 @@ static const char usage[] =
 	"SIGUSR1: check everything. SIGUSR2 to a process without views: it ends and frees nothing.\n"
 	"SIGTERM to the first process: check, free everything and end; the status is 0 only when all was right.\n";
 
-static const struct share_case *const subjects[] = {
-	share_handle_cases, share_ipc_cases, share_vmm_cases, share_dmabuf_cases, share_file_cases,
-	share_refused_cases, share_later_cases,
-};
+static const struct share_case *const subjects[] = { share_cases, share_later_cases };
 
 #define NR_SUBJECTS (sizeof(subjects) / sizeof(*subjects))
 
@@ -260,7 +257,8 @@ static int setup(struct share_process *me)
 
 	err = err ? err : state_write(&me->state, "starting");
 	err = err || late ? err : gpus_open(me);
-	err = err ? err : me->kase->setup(me);
+	err = err ? err : share_steps_run(me);
+	err = err || !me->kase->setup ? err : me->kase->setup(me);
 	if (!err && traits & SHARE_LATE && !me->number) {
 		err = fork_process(me, me->nr_processes - 1);
 		if (!err && me->number)

@@ -28,6 +28,7 @@
 #define SHARE_MAX_VIEWS	    128u
 #define SHARE_MAX_OBJECTS   64u /* of each kind in a process */
 #define SHARE_GPUS	    2u
+#define SHARE_STEPS_OF	    3u /* processes */
 #define SHARE_PAGES	    16u
 #define SHARE_BYTES	    (SHARE_PAGES * KFD_PAGE_SIZE) /* of a buffer */
 
@@ -142,7 +143,13 @@ enum share_trait {
 	SHARE_OUTSIDE = 1 << 3,	    /* the last process is no child: it is not in the tree */
 	SHARE_ONE_KFD = 1 << 4,	    /* only the last process opens /dev/kfd */
 	SHARE_SPARE_FILES = 1 << 5, /* each render node is opened once more before the KFD gets it */
-	SHARE_SECOND = 1 << 6,	    /* of two cases that one function sets up */
+	SHARE_SECOND = 1 << 6,	    /* of two cases that differ in little */
+};
+
+/* What a process does, with its numbers (sharejob_steps.h). */
+struct share_step {
+	unsigned int what;
+	int a, b, c, d, e, f, g;
 };
 
 struct share_case {
@@ -150,7 +157,8 @@ struct share_case {
 	unsigned int nr_processes; /* 0: as many as are asked for */
 	unsigned int nr_gpus;
 	unsigned int traits;
-	int (*setup)(struct share_process *me); /* asks me->number which one it is */
+	const struct share_step *steps[SHARE_STEPS_OF]; /* of each process; NULL: those of the one before */
+	int (*setup)(struct share_process *me); /* NULL, or what comes after the steps; asks me->number which one it is */
 	int (*check)(struct share_process *me); /* NULL, or what is to be checked besides views and objects */
 };
 
@@ -159,16 +167,15 @@ static inline bool share_is_second(const struct share_process *me)
 	return me->kase->traits & SHARE_SECOND;
 }
 
-/* By subject; each ends with an entry without name. */
-extern const struct share_case share_handle_cases[], share_ipc_cases[], share_vmm_cases[], share_dmabuf_cases[],
-	share_file_cases[], share_refused_cases[], share_later_cases[];
+/* Each ends with an entry without name. */
+extern const struct share_case share_cases[], share_later_cases[];
 
 /* ---- sharejob.c ---- */
 
 /* Waits until all processes have come as often. -ECANCELED when one has failed. */
 int share_meet(struct share_process *me);
 
-/* ---- sharejob_ipc.c ---- */
+/* ---- sharejob_cases.c ---- */
 
 /*
  * Each process computes on one of the GPUs and imports the buffers of all others on theirs; in the second case with handles
@@ -267,10 +274,6 @@ void share_boxes_close(struct share_process *me);
 int share_send(struct share_process *me, unsigned int to, unsigned int buffer, int fd);
 /* The next one that somebody has sent; the caller closes it. */
 int share_receive(struct share_process *me, unsigned int *ret_buffer, int *ret_fd);
-/* The same, imported on @gpu as share_bo_import() does. */
-int share_take(struct share_process *me, struct share_gpu *gpu, unsigned int *ret_buffer, struct kfd_bo **ret_bo);
-/* The same, as a handle of @file. */
-int share_take_handle(struct share_process *me, int file, unsigned int *ret_buffer, uint32_t *ret_handle);
 /* Sends a KFD BO to process @to, without keeping a dma-buf. */
 int share_send_bo(struct share_process *me, unsigned int to, unsigned int buffer, const struct kfd_bo *bo);
 

@@ -128,10 +128,10 @@ static int render_freed_setup(struct share_process *me)
 }
 
 const struct share_case share_later_cases[] = {
-	{ "later", "handles of KFD BOs; others later, and exports", 1, 1, 0, fill_pool, later_check },
-	{ "later-ipc", "the same of two processes that have each other's", 2, 1, 0, later_ipc_setup, later_check },
-	{ "render-freed", "a render file that has been used, no KFD", 1, 0, SHARE_NO_KFD, render_freed_setup,
+	{ "later", "handles of KFD BOs; others later, and exports", 1, 1, 0, { NULL }, fill_pool, later_check },
+	{ "later-ipc", "the same of two processes that have each other's", 2, 1, 0, { NULL }, later_ipc_setup, later_check },
+	{ "render-freed", "a render file that has been used, no KFD", 1, 0, SHARE_NO_KFD, { NULL }, render_freed_setup,
 	  NULL },
-	{ "later-mesh", "mesh-kept, and the same", 0, 2, SHARE_SECOND, later_mesh_setup, later_check },
+	{ "later-mesh", "mesh-kept, and the same", 0, 2, SHARE_SECOND, { NULL }, later_mesh_setup, later_check },
 	{ 0 },
 };

@@ -42,28 +42,6 @@ int share_receive(struct share_process *me, unsigned int *ret_buffer, int *ret_f
 	return fdpass_receive(me->inboxes[me->number], ret_buffer, sizeof(*ret_buffer), ret_fd);
 }
 
-int share_take(struct share_process *me, struct share_gpu *gpu, unsigned int *ret_buffer, struct kfd_bo **ret_bo)
-{
-	int fd, err = share_receive(me, ret_buffer, &fd);
-
-	if (err)
-		return err;
-	err = share_bo_import(me, *ret_buffer, gpu, fd, ret_bo);
-	close(fd);
-	return err;
-}
-
-int share_take_handle(struct share_process *me, int file, unsigned int *ret_buffer, uint32_t *ret_handle)
-{
-	int fd, err = share_receive(me, ret_buffer, &fd);
-
-	if (err)
-		return err;
-	err = share_handle_import(me, file, fd, ret_handle);
-	close(fd);
-	return err;
-}
-
 int share_send_bo(struct share_process *me, unsigned int to, unsigned int buffer, const struct kfd_bo *bo)
 {
 	int fd, err = kfd_bo_export(&me->kfd, bo, &fd);

@@ -8,8 +8,8 @@ WORKLOADS_BASE := fdpass launch pattern report state
 WORKLOADS_KFD := $(WORKLOADS_BASE) gem kfd kfd_topology sdma
 gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token gpujob_discard \
 	$(WORKLOADS_KFD)
-sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharejob_handles sharejob_ipc sharejob_vmm \
-	sharejob_dmabuf sharejob_files sharejob_refused sharejob_later $(WORKLOADS_KFD)
+sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharejob_steps sharejob_cases \
+	sharejob_later $(WORKLOADS_KFD)
 shareplay_OBJECTS := shareplay shareplay_names $(WORKLOADS_KFD)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
 hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code hsajob_kernel hsajob_failing gpujob_busy pair $(WORKLOADS_BASE)
