@@ -1044,6 +1044,22 @@ TEST(a_suspended_process_has_freed_what_is_its_own_alone)
 	assert_int_equal(run(resume_once, 0, 0), 1);
 }
 
+static int suspend_nothing(void)
+{
+	static const struct suspend_target nothing;
+	struct suspend_result result = { 0 };
+
+	return suspend_out(&nothing, contents, &settings, &result);
+}
+
+TEST(a_suspend_without_a_process_leaves_no_directory)
+{
+	make_process();
+	assert_int_equal(access(contents, F_OK), -1);
+	assert_int_equal(run(suspend_nothing, 0, 0), 1);
+	assert_int_equal(access(contents, F_OK), -1);
+}
+
 TEST(a_command_that_dies_anywhere_loses_nothing)
 {
 	for (unsigned int at = 1, died = 1; died; at++) {
