@@ -51,10 +51,6 @@ int suspend_in_child(const struct suspend_work *work);
 /* The directory of a cgroup that the user names. */
 int cgroup_path(const char *cgroup, char path[PATH_MAX]);
 
-struct driver_release;
-/* A point about the driver: what it is, and whether it can checkpoint. */
-void check_driver(const struct driver_release *driver);
-
 /* A point about what criu would be allowed to, run from here. */
 void check_permissions(void);
 

@@ -215,7 +215,7 @@ static const char *advice_for(int error)
 	return "Look for messages of amdgpu in the kernel's log";
 }
 
-void check_driver(const struct driver_release *driver)
+static void check_driver(const struct driver_release *driver)
 {
 	int fd = kfd_open(), err = fd < 0 ? fd : kfd_check_version(fd);
 
