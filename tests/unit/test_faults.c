@@ -1134,7 +1134,7 @@ TEST(the_image_of_another_process_is_refused)
 	assert_int_equal(kfd_image_read(KFD_ID, &image), 0);
 	image->state.pid++;
 	replace_image(image);
-	assert_restore_fails("the GPU state is of pid 4712, and criu restores it in pid 4711");
+	assert_restore_fails("the GPU state belongs to pid 4712, and criu restores it in pid 4711");
 	remove_images();
 }
 
