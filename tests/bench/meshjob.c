@@ -151,12 +151,8 @@ static int page_check(int file, uint32_t handle, unsigned int number)
 static int bo_check(int file, unsigned int number)
 {
 	uint32_t handle;
-	int fd, err = kfd_bo_export(&kfd, &bos[number], &fd);
+	int err = gem_import_bo(file, &kfd, &bos[number], &handle);
 
-	if (err)
-		return err;
-	err = gem_import(file, fd, &handle);
-	close(fd);
 	if (err)
 		return err;
 	err = page_check(file, handle, number);

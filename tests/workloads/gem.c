@@ -80,6 +80,17 @@ int gem_import(int file, int dmabuf, uint32_t *ret_handle)
 	return err;
 }
 
+int gem_import_bo(int file, struct kfd *kfd, const struct kfd_bo *bo, uint32_t *ret_handle)
+{
+	int fd, err = kfd_bo_export(kfd, bo, &fd);
+
+	if (err)
+		return err;
+	err = gem_import(file, fd, ret_handle);
+	close(fd);
+	return err;
+}
+
 int gem_export(int file, uint32_t handle, bool writable, int *ret_dmabuf)
 {
 	struct drm_prime_handle prime = { .handle = handle, .flags = DRM_CLOEXEC | (writable ? DRM_RDWR : 0) };

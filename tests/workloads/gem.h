@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct kfd;
+struct kfd_bo;
+
 /* As in <libdrm/amdgpu_drm.h>. */
 enum {
 	GEM_DOMAIN_GTT = 2,
@@ -31,6 +34,8 @@ int gem_create(int file, uint64_t size_bytes, uint64_t domains, uint64_t flags, 
 int gem_userptr(int file, void *p, uint64_t size_bytes, uint32_t *ret_handle);
 int gem_close(int file, uint32_t handle);
 int gem_import(int file, int dmabuf, uint32_t *ret_handle);
+/* The same of a BO of the KFD. */
+int gem_import_bo(int file, struct kfd *kfd, const struct kfd_bo *bo, uint32_t *ret_handle);
 /* @writable: the dma-buf is opened for writing, too. The caller closes it. */
 int gem_export(int file, uint32_t handle, bool writable, int *ret_dmabuf);
 int gem_size(int file, uint32_t handle, uint64_t *ret_bytes);

@@ -130,14 +130,10 @@ static int flags_check(struct share_process *me)
 /* Sets or looks for the token of buffers 3 and 7, one on each GPU, through a handle that is closed again. */
 static int token_look(struct share_process *me, unsigned int n, bool set)
 {
-	int file = me->gpus[n].gpu->render_fd, fd;
+	int file = me->gpus[n].gpu->render_fd;
 	uint32_t handle = 0;
-	int err = kfd_bo_export(&me->kfd, share_bo_of(4 * n + 3), &fd);
+	int err = gem_import_bo(file, &me->kfd, share_bo_of(4 * n + 3), &handle);
 
-	if (err)
-		return err;
-	err = gem_import(file, fd, &handle);
-	close(fd);
 	if (err)
 		return err;
 	err = set ? gem_metadata_set(file, handle, 0, share_token, sizeof(share_token))
