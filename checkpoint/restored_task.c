@@ -289,13 +289,12 @@ static int put_kfd_state(struct restored_task *task)
 	return task->kfd_token < 0 ? task->kfd_token : 0;
 }
 
-/* Takes @image, of the file with criu's number @id. */
-static int put_state(struct restored_task *task, int id, struct gpu_process *image)
+/* Takes @image. */
+static int put_state(struct restored_task *task, struct gpu_process *image)
 {
 	int err = image->no_kfd ? 0 : check_same_process(image);
 
 	task->image = image;
-	image->id = id;
 	if (err)
 		return err;
 	err = prepare_state(task);
@@ -408,7 +407,7 @@ static int kfd_file(struct restored_task *task, int id)
 		gpu_process_free(image);
 		return fail(-EBADMSG, "the task has two images of the state of its GPUs");
 	}
-	r = no_enoent(put_state(task, id, image));
+	r = no_enoent(put_state(task, image));
 	return r ? r : file_of_state(task);
 }
 
@@ -428,7 +427,7 @@ static int put_state_before_its_file(struct restored_task *task)
 
 		err = kfd_image_read(id, &image);
 		if (!err && !image->extra_file && image->state.pid == (uint32_t)getpid())
-			err = put_state(task, id, image);
+			err = put_state(task, image);
 		else
 			gpu_process_free(image);
 	}

@@ -113,7 +113,7 @@ static int check_length(const char *name, int fd, uint64_t size)
 	if (fstat(fd, &st))
 		return fail_read(name, -errno);
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
-		return bad_image(name, "is truncated: %" PRIu64 " bytes of payload announced, %lld there", size,
+		return bad_image(name, "is truncated: its header says %" PRIu64 " bytes, and %lld follow", size,
 				 (long long)st.st_size - (long long)sizeof(size));
 	return 0;
 }
@@ -231,7 +231,7 @@ static int check_frame(const char *name, const ProtobufCMessage *message, const 
 
 	if (err || !id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == *id)
 		return err;
-	return bad_image(name, "is that of file %#x, not of file %#x", *id, (uint32_t)parsed.id);
+	return bad_image(name, "belongs to file %#x, not to file %#x", *id, (uint32_t)parsed.id);
 }
 
 /* ---- what a later version of this plugin saves ---- */

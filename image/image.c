@@ -116,7 +116,7 @@ static int unpack_traps(const char *name, const CriuKfd *msg, const struct topol
 		struct trap_handler *to = &state->traps[i];
 
 		if (topology_find_gpu(nodes, from->gpu_id) < 0 || has_trap(state, from->gpu_id))
-			return bad_image(name, "trap handler %zu is of gpu %#x, which the image does not have or names twice", i,
+			return bad_image(name, "trap handler %zu belongs to gpu %#x, which the image does not list or lists twice", i,
 					 from->gpu_id);
 		if (!kfd_state_has_address(state, from->tba) || (from->tma && !kfd_state_has_address(state, from->tma)))
 			return bad_image(name, "the trap handler of gpu %#x at %#" PRIx64 ", %#" PRIx64 " is in no BO",
@@ -189,7 +189,7 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 	uint64_t total = 0;
 
 	if (msg->num_of_bos != msg->n_bo_entries)
-		return bad_image(name, "announces %" PRIu64 " BOs and has %zu", msg->num_of_bos, msg->n_bo_entries);
+		return bad_image(name, "says it has %" PRIu64 " BOs, but has %zu", msg->num_of_bos, msg->n_bo_entries);
 	state->bos = kfd_bos_new(msg->n_bo_entries);
 	if (!state->bos)
 		return -ENOMEM;
@@ -213,13 +213,13 @@ static int check_render_only(const char *name, const CriuKfd *msg, const struct 
 	uint32_t nr_bos = image->state.nr_records;
 
 	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem_size)
-		return bad_image(name, "is of a process without /dev/kfd, and has %u BOs, %u objects and %zu bytes of its state",
+		return bad_image(name, "belongs to a process without /dev/kfd, but has %u BOs, %u objects and %zu bytes of its state",
 				 nr_bos, msg->num_of_objects, msg->priv_data.len);
 	if (!image->nr_sharers)
-		return bad_image(name, "is of a process without /dev/kfd, and does not say how many share buffers");
+		return bad_image(name, "belongs to a process without /dev/kfd, but does not say how many processes share its buffers");
 	for (size_t i = 0; i < image->nr_vmas; i++)
 		if (!image->vmas[i].minor)
-			return bad_image(name, "is of a process without /dev/kfd, and has a mapping of it at %#" PRIx64,
+			return bad_image(name, "belongs to a process without /dev/kfd, but has a mapping of it at %#" PRIx64,
 					 image->vmas[i].start);
 	return 0;
 }
@@ -231,7 +231,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct gpu_process 
 	/* Later versions of the plugin in CRIU's tree count GPUs that the process cannot see, with gpu id 0. */
 	if (!gpus || gpus > msg->num_of_gpus ||
 	    (uint64_t)msg->num_of_gpus + msg->num_of_cpus != msg->n_device_entries)
-		return bad_image(name, "announces %u GPUs and %u CPUs, and has %u GPUs among %zu nodes",
+		return bad_image(name, "says it has %u GPUs and %u CPUs, but has %u GPUs among %zu nodes",
 				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
 	unpack_writer(msg->writer, &image->writer);
 	if (image->no_kfd)
@@ -254,7 +254,7 @@ static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *r
 	*ret = has_flags ? (int)flags : O_RDWR;
 	if (!has_flags || !(flags & ~(uint32_t)DEVICE_FLAGS))
 		return 0;
-	return bad_image(name, "is of a file with flags %#x", flags);
+	return bad_image(name, "belongs to a file with flags %#x", flags);
 }
 
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *image)
@@ -272,11 +272,11 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *
 	if (err)
 		return err;
 	if (image->extra_file && image->no_kfd)
-		return bad_image(name, "is of another file of /dev/kfd of a process without one");
+		return bad_image(name, "belongs to a further file of /dev/kfd of a process that has none");
 	if (image->extra_file)
 		return 0;
 	if (image->nr_sharers && (!msg->has_nr_files || !image->nr_files))
-		return bad_image(name, "is of %u processes that share buffers, and of no file", image->nr_sharers);
+		return bad_image(name, "belongs to %u processes that share buffers, but to no file", image->nr_sharers);
 	err = unpack_bos(name, msg, image->nodes, &image->state);
 	if (err)
 		return err;
@@ -322,7 +322,11 @@ int kfd_image_read(int id, struct gpu_process **ret)
 	_cleanup_payload_ struct image_payload payload = { .data = NULL };
 	int err = image_file_read(IMAGE_KFD, id, &payload);
 
-	return err ? err : kfd_image_unpack(payload.name, payload.data, payload.size, ret);
+	if (!err)
+		err = kfd_image_unpack(payload.name, payload.data, payload.size, ret);
+	if (!err)
+		(*ret)->id = id;
+	return err;
 }
 
 /* ---- amdgpu-renderD ---- */
@@ -364,7 +368,7 @@ static int unpack_render_nodes(const char *name, const CriuRenderNode *msg, stru
 	if (err)
 		return err;
 	if (topology_find_gpu(image->nodes, msg->gpu_id) < 0)
-		return bad_image(name, "is of gpu %#x, which is not among its nodes", msg->gpu_id);
+		return bad_image(name, "belongs to gpu %#x, which is not among its nodes", msg->gpu_id);
 	return 0;
 }
 
@@ -456,10 +460,10 @@ int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 	if (err)
 		return err;
 	if (!msg->has_buffer)
-		return fail(-EOPNOTSUPP, "image %s: is of a dma-buf, and does not say of which buffer: it cannot be restored",
+		return fail(-EOPNOTSUPP, "image %s: belongs to a dma-buf, but does not name its buffer: it cannot be restored",
 			    name);
 	if (!msg->buffer || msg->buffer > IMAGE_MAX_NUMBER || !msg->has_nr_sharers || !msg->nr_sharers)
-		return bad_image(name, "is of buffer %u, of %u processes that share", msg->buffer, msg->nr_sharers);
+		return bad_image(name, "belongs to buffer %u, which %u processes share", msg->buffer, msg->nr_sharers);
 	*ret = (struct dmabuf_image){
 		.buffer = msg->buffer,
 		.nr_sharers = msg->nr_sharers,

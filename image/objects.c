@@ -36,9 +36,9 @@ void share_pack(struct kfd_share *from, KfdBoEntry *to)
 static int share_unpack(const char *name, size_t i, const KfdBoEntry *from, struct kfd_share *to)
 {
 	if (from->kind >= KFD_NR_BO_KINDS || (from->kind != KFD_BO_OWN && !from->has_buffer))
-		return bad_image(name, "BO %zu is of kind %u, without a buffer's number or unknown", i, from->kind);
+		return bad_image(name, "BO %zu has kind %u, which is unknown or needs a buffer number", i, from->kind);
 	if (from->has_buffer && (!from->buffer || from->buffer > IMAGE_MAX_NUMBER))
-		return bad_image(name, "BO %zu is buffer %u, which is no number of one", i, from->buffer);
+		return bad_image(name, "BO %zu has the buffer number %u, which is out of range", i, from->buffer);
 	if (from->metadata.len > KFD_METADATA_MAX)
 		return bad_image(name, "BO %zu has %zu bytes of metadata", i, from->metadata.len);
 	SHARE_FIELDS(COPY)
@@ -89,7 +89,7 @@ int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
 		if (!is_added(&bo->share) && state->nr_records++ < i)
 			return bad_image(name, "BO %zu of the KFD comes after objects of render nodes", i);
 		if (bo->share.kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
-			return bad_image(name, "BO %zu is of kind %d and neither VRAM nor GTT", i, bo->share.kind);
+			return bad_image(name, "BO %zu has kind %d, but is neither VRAM nor GTT", i, bo->share.kind);
 	}
 	return check_object_owners(name, state);
 }
@@ -192,7 +192,7 @@ int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_ob
 	int err;
 
 	if (msg->n_handles && msg->num_of_bos != msg->n_handles)
-		return bad_image(name, "announces %" PRIu64 " handles and has %zu", msg->num_of_bos, msg->n_handles);
+		return bad_image(name, "says it has %" PRIu64 " handles, but has %zu", msg->num_of_bos, msg->n_handles);
 	ret->handles = array_of(msg->n_handles, sizeof(*ret->handles));
 	ret->mappings = array_of(msg->n_mappings, sizeof(*ret->mappings));
 	ret->syncobjs = array_of(msg->n_syncobjs, sizeof(*ret->syncobjs));

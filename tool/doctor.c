@@ -45,7 +45,7 @@ static void check_criu_check(void)
 	char text[16384], *line;
 	int status = ask_criu("check", text, sizeof(text));
 
-	for (line = text + strlen(text); line > text && line[-1] == '\n'; line--)
+	for (line = text + strlen(text); line > text && strchr("\n.", line[-1]); line--)
 		line[-1] = '\0';
 	line = strrchr(text, '\n');
 	print_point(status ? POINT_WARNING : POINT_OK, "criu check", "Run \"criu check\" as root: some jobs may not be dumped", "%s",
@@ -199,6 +199,8 @@ static void check_cgroups(void)
 		found = !strcmp(line, "nodev\tcgroup2\n");
 	if (found)
 		print_point(POINT_OK, "cgroups", NULL, "version 2");
+	else if (!f)
+		print_point(POINT_PROBLEM, "cgroups", "Mount /proc", "/proc/filesystems: %s", strerror(errno));
 	else
 		print_point(POINT_WARNING, "cgroups", "Use a kernel with cgroup v2",
 			    "no version 2: a process is restored only where it would see exactly as many GPUs as it had");

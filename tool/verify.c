@@ -331,7 +331,7 @@ static void check_owner_of_pages(struct verify *v, const struct image_file *file
 	if (!process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
 	else if (v->has_checksums && process->kfd && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
-		damaged(v, file->name, "is of gpu %#x, which its process does not have", file->is.gpu_id);
+		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
 static void verify_file(struct verify *v, const struct image_file *file)

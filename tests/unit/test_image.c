@@ -200,14 +200,14 @@ FIXTURE_TEST(the_image_of_another_file_is_refused)
 	write_sample();
 	rename_image("kfd");
 	assert_int_equal(kfd_image_read(ID + 1, &back), -EBADMSG);
-	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
+	assert_non_null(strstr(log_text, "belongs to file 0x7, not to file 0x8"));
 	render.gpu_id = topology_gpu_id(image.nodes->nodes[image.nodes->nr_nodes - 1]);
 	assert_int_equal(render_image_write(ID, &render), 0);
 	assert_int_equal(render_image_read(ID, &node), 0);
 	render_image_free(node);
 	rename_image("renderD");
 	assert_int_equal(render_image_read(ID + 1, &node), -EBADMSG);
-	assert_non_null(strstr(log_text, "is that of file 0x7, not of file 0x8"));
+	assert_non_null(strstr(log_text, "belongs to file 0x7, not to file 0x8"));
 	topology_free(image.nodes);
 }
 
@@ -309,9 +309,9 @@ static CriuKfd *sample_message(void)
 
 TEST(contradictions_are_refused)
 {
-	refused(sample_message(), msg->num_of_bos = 100, "announces 100 BOs and has 2");
+	refused(sample_message(), msg->num_of_bos = 100, "says it has 100 BOs, but has 2");
 	refused(sample_message(), msg->num_of_gpus = 1, "has 2 GPUs");
-	refused(sample_message(), msg->num_of_cpus = UINT32_MAX, "announces 2 GPUs and 4294967295 CPUs");
+	refused(sample_message(), msg->num_of_cpus = UINT32_MAX, "says it has 2 GPUs and 4294967295 CPUs");
 	refused(sample_message(), msg->bo_entries[0]->gpu_id = 0x9999, "BO 0 is on gpu 0x9999");
 	refused(sample_message(), msg->bo_entries[0]->size = 0, "BO 0 has an impossible size");
 	refused(sample_message(), msg->bo_entries[1]->size = UINT64_MAX, "BO 1 has an impossible size");
@@ -320,8 +320,8 @@ TEST(contradictions_are_refused)
 	refused(sample_message(), msg->device_entries[2]->node_id = msg->device_entries[1]->node_id, "node 1");
 	refused(sample_message(), msg->vmas[0]->end = msg->vmas[0]->start, "mapping 0");
 	refused(sample_message(), msg->vmas[0]->end = msg->vmas[1]->start + 1, "mapping 1");
-	refused(sample_message(), msg->trap_handlers[0]->gpu_id = 0x9999, "trap handler 0 is of gpu 0x9999");
-	refused(sample_message(), msg->trap_handlers[1]->gpu_id = 0x5678, "trap handler 1 is of gpu 0x5678");
+	refused(sample_message(), msg->trap_handlers[0]->gpu_id = 0x9999, "trap handler 0 belongs to gpu 0x9999");
+	refused(sample_message(), msg->trap_handlers[1]->gpu_id = 0x5678, "trap handler 1 belongs to gpu 0x5678");
 	refused(sample_message(), msg->trap_handlers[1]->tba = 0x11000,
 		"the trap handler of gpu 0x1234 at 0x11000, 0x10fff is in no BO");
 	refused(sample_message(), msg->trap_handlers[1]->tma = 0xffff,

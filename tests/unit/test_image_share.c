@@ -74,17 +74,17 @@ TEST(shared_buffers_come_back)
 
 TEST(contradictions_of_buffers_are_refused)
 {
-	refused(kfd_message(), msg->bo_entries[1]->kind = 4, "BO 1 is of kind 4");
-	refused(kfd_message(), msg->bo_entries[1]->has_buffer = false, "BO 1 is of kind 1, without a buffer's number");
-	refused(kfd_message(), msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1, "BO 0 is buffer 1048577");
+	refused(kfd_message(), msg->bo_entries[1]->kind = 4, "BO 1 has kind 4");
+	refused(kfd_message(), msg->bo_entries[1]->has_buffer = false, "BO 1 has kind 1, which is unknown or needs a buffer number");
+	refused(kfd_message(), msg->bo_entries[0]->buffer = IMAGE_MAX_NUMBER + 1, "BO 0 has the buffer number 1048577");
 	refused(kfd_message(), msg->bo_entries[2]->buffer = 1, "has buffer 1 twice");
 	refused(kfd_message(), msg->bo_entries[3]->kind = KFD_BO_IMPORT, "BO 3 of the KFD comes after objects");
-	refused(kfd_message(), msg->bo_entries[1]->alloc_flags = 8, "BO 1 is of kind 1 and neither VRAM nor GTT");
+	refused(kfd_message(), msg->bo_entries[1]->alloc_flags = 8, "BO 1 has kind 1, but is neither VRAM nor GTT");
 	refused(kfd_message(), msg->bo_entries[2]->domains = 0x40, "BO 2 cannot be made");
 	refused(kfd_message(), msg->bo_entries[2]->gem_flags = 1 << 6, "BO 2 cannot be made");
 	refused(kfd_message(), msg->bo_entries[2]->domains = 0, "BO 2 cannot be made");
 	refused(kfd_message(), msg->has_nr_sharers = false, "shares buffers with no process");
-	refused(kfd_message(), msg->nr_files = 0, "is of 2 processes that share buffers, and of no file");
+	refused(kfd_message(), msg->nr_files = 0, "belongs to 2 processes that share buffers, but to no file");
 }
 
 /* ---- a process without /dev/kfd ---- */
@@ -146,16 +146,16 @@ static void nobody_shares(CriuKfd *msg)
 TEST(contradictions_without_kfd_are_refused)
 {
 	refused(render_only_message(), msg->bo_entries[0]->kind = KFD_BO_OWN,
-		"is of a process without /dev/kfd, and has 1 BOs, 0 objects and 0 bytes");
+		"belongs to a process without /dev/kfd, but has 1 BOs, 0 objects and 0 bytes");
 	refused(render_only_message(), state_of_the_kernel(msg),
-		"without /dev/kfd, and has 0 BOs, 0 objects and 3 bytes");
-	refused(render_only_message(), msg->num_of_objects = 2, "without /dev/kfd, and has 0 BOs, 2 objects");
-	refused(render_only_message(), msg->shared_mem_size = 4096, "without /dev/kfd, and has 0 BOs");
-	refused(render_only_message(), msg->vmas[0]->minor = 0, "without /dev/kfd, and has a mapping of it at 0x1000");
+		"without /dev/kfd, but has 0 BOs, 0 objects and 3 bytes");
+	refused(render_only_message(), msg->num_of_objects = 2, "without /dev/kfd, but has 0 BOs, 2 objects");
+	refused(render_only_message(), msg->shared_mem_size = 4096, "without /dev/kfd, but has 0 BOs");
+	refused(render_only_message(), msg->vmas[0]->minor = 0, "without /dev/kfd, but has a mapping of it at 0x1000");
 	refused(render_only_message(), msg->has_extra_file = msg->extra_file = true,
-		"is of another file of /dev/kfd of a process without one");
-	refused(render_only_message(), nobody_shares(msg), "without /dev/kfd, and does not say how many share");
-	refused(render_only_message(), msg->nr_files = 0, "is of 1 processes that share buffers, and of no file");
+		"belongs to a further file of /dev/kfd of a process that has none");
+	refused(render_only_message(), nobody_shares(msg), "without /dev/kfd, but does not say how many processes share");
+	refused(render_only_message(), msg->nr_files = 0, "belongs to 1 processes that share buffers, but to no file");
 }
 
 /* ---- files of render nodes ---- */
@@ -234,7 +234,7 @@ TEST(contradictions_of_objects_are_refused)
 	render_refused(msg->mappings[0]->va = UINT64_MAX, "has an impossible mapping");
 	render_refused(msg->mappings[0]->size = 0, "has an impossible mapping");
 	render_refused(msg->syncobjs[1]->handle = 1, "syncobj 1 comes after syncobj 1");
-	render_refused(msg->num_of_bos = 1, "announces 1 handles and has 2");
+	render_refused(msg->num_of_bos = 1, "says it has 1 handles, but has 2");
 }
 
 TEST(dmabufs_come_back)
@@ -252,7 +252,7 @@ TEST(dmabufs_come_back)
 	assert_int_equal(dmabuf_image_write(5, &none), 0);
 	assert_int_equal(log_errors, 0);
 	assert_int_equal(dmabuf_image_read(5, &back), -EBADMSG);
-	assert_non_null(strstr(log_text, "is of buffer 0"));
+	assert_non_null(strstr(log_text, "belongs to buffer 0"));
 }
 
 /* ---- memory ---- */

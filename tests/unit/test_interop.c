@@ -129,7 +129,7 @@ TEST(dmabufs_are_refused)
 	assert_int_equal(dmabuf_image_read(8, &image), -ENOENT);
 	assert_int_equal(log_errors, 0);
 	assert_int_equal(dmabuf_image_read(9, &image), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "amdgpu-dmabuf_9.img: is of a dma-buf"));
+	assert_non_null(strstr(log_text, "amdgpu-dmabuf_9.img: belongs to a dma-buf"));
 	remove_directory(NULL);
 }
 

@@ -64,7 +64,7 @@ for kind in kfd renderD; do
 		refused "is another file's" "${files[i]##*/}" cp "${files[i - 1]}"
 	done
 done
-grep -c 'is that of file' "$work/damage.log" | grep -qx 6 || fail "not all images of other files were refused as such"
+grep -c 'belongs to file' "$work/damage.log" | grep -qx 6 || fail "not all images of other files were refused as such"
 while read -r line; do
 	# That a file is not there is criu's to say: to the plugin it might be another plugin's.
 	[[ $line =~ "is missing" || $line =~ Error\ \(amdgpu_plugin\) ]] || fail "no error line: $line"
