@@ -89,9 +89,22 @@ static int check_unsuspended(pid_t pid)
 
 /* Where contents go, and why. */
 struct where {
-	const char *dir, *follows;
-	bool was_made;
+	const char *follows;
+	char dir[PATH_MAX];
+	bool is_new; /* is made when records name it: one that no record names would stay when the command is killed */
 };
+
+static int where_find(const char *dir, struct where *where)
+{
+	char cwd[PATH_MAX] = "";
+
+	if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return fail(-errno, "the working directory: %m");
+	if ((size_t)snprintf(where->dir, sizeof(where->dir), "%s%s%s", cwd, *cwd ? "/" : "", dir) >= sizeof(where->dir))
+		return fail(-ENAMETOOLONG, "%s: %m", dir);
+	where->is_new = access(dir, F_OK) && errno == ENOENT;
+	return 0;
+}
 
 static int record_begin(struct process *process, const struct where *where)
 {
@@ -100,10 +113,9 @@ static int record_begin(struct process *process, const struct where *where)
 	head->phase = PHASE_COPYING;
 	head->since = time(NULL);
 	head->was_stopped = hold_is_stopped(&process->hold);
-	head->made_dir = where->was_made || !strcmp(where->dir, SUSPEND_DIR);
+	head->made_dir = where->is_new || !strcmp(where->dir, SUSPEND_DIR);
 	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
-	if (!realpath(where->dir, head->dir))
-		return fail(-errno, "%s: %m", where->dir);
+	snprintf(head->dir, sizeof(head->dir), "%s", where->dir);
 	head->report.pid = head->pid;
 	head->start = process_start(head->pid);
 	return record_write(process);
@@ -281,17 +293,28 @@ static int cut_ask(struct cut *cut, const struct task_files *files)
 	return err ? err : look_at_threads(cut);
 }
 
+static int make_dir(const char *dir, int *ret)
+{
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return fail(-errno, "%s: cannot be made: %m", dir);
+	return open_dir(dir, ret);
+}
+
 static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir,
 		       struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
 	_cleanup_close_ int fd = -1;
-	struct where where = { dir, target->follows, !mkdir(dir, 0700) };
-	int err = where.was_made || errno == EEXIST ? open_dir(dir, &fd) : fail(-errno, "%s: cannot be made: %m", dir);
+	struct where where = { .follows = target->follows };
+	int err = where_find(dir, &where);
 
+	if (!err && !where.is_new)
+		err = open_dir(where.dir, &fd);
 	if (!err)
 		err = stop_all(cut, target, &where);
+	if (!err && where.is_new)
+		err = make_dir(where.dir, &fd);
 	if (!err)
 		err = cut_collect_files(cut, &files);
 	if (!err)
@@ -305,8 +328,8 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 		err = losses_check(&files, losses);
 	times->copied = monotonic_seconds() - cut->began;
 	/* What has contents by now goes with its records. */
-	if (err && where.was_made)
-		rmdir(dir);
+	if (err && where.is_new)
+		rmdir(where.dir);
 	return err;
 }
 

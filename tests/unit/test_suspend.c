@@ -839,8 +839,10 @@ int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode)
 {
 	char to[PATH_MAX];
+	int r = __real_mkdir(redirect(path, to), mode);
 
-	return __real_mkdir(redirect(path, to), mode);
+	done();
+	return r;
 }
 
 int __real_rename(const char *from, const char *to);
@@ -995,6 +997,8 @@ static void complete(unsigned int at)
 	expect_whole(at);
 	assert_int_equal(suspend_ask(PID, &info), 0);
 	assert_int_equal(info.state, STATE_RUNNING);
+	if (!access(contents, F_OK))
+		fail_msg("point %u: the directory of its contents stays", at);
 }
 
 static int begin(void **state)
