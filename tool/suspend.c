@@ -103,6 +103,12 @@ static void print_result(const struct suspend_result *result, bool out)
 
 /* ---- the child ---- */
 
+/* Whether none of the processes is suspended: no other failure is without words. */
+static bool is_nothing(int err)
+{
+	return err == -ENOENT && !fail_text()[0];
+}
+
 static int do_work(const struct suspend_work *work)
 {
 	struct suspend_result result = { 0 };
@@ -116,7 +122,7 @@ static int do_work(const struct suspend_work *work)
 	if (!err)
 		print_result(&result, work->out);
 	free(result.reports);
-	if (err == -ENOENT)
+	if (is_nothing(err))
 		return TOOL_NOTHING;
 	return err ? TOOL_FAIL : TOOL_GOOD;
 }
@@ -146,10 +152,12 @@ static int take_back(const struct suspend_work *work)
 	if (!err)
 		err = suspend_back(&target, 0, &settings, &result);
 	free(result.reports);
-	if (err && err != -ENOENT)
+	if (is_nothing(err))
+		return 0;
+	if (err)
 		complain_failure();
 	fail_clear();
-	return err == -ENOENT ? 0 : err;
+	return err;
 }
 
 int suspend_in_child(const struct suspend_work *work)
