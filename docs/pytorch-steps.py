@@ -5,7 +5,8 @@ Run it once undisturbed, once with a dump and a restore on the way, and compare 
 
     python3 pytorch-steps.py 2000 >undisturbed
     setsid python3 pytorch-steps.py 2000 >disturbed </dev/null 2>&1 &
-    criu dump -t $! -D DIR; criu restore -d -D DIR      # some seconds later, as root
+    pid=$(pgrep -f 'python3 pytorch-steps.py')
+    criu dump -t $pid -D DIR; criu restore -d -D DIR    # some seconds later, as root
 """
 import os
 import struct
