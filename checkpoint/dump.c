@@ -378,7 +378,7 @@ static int run_for_a_moment(struct dump *dump)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = dump->processes[i]->no_kfd ? 0 : kfd_unpause(dump->processes[i]->file.fd);
 	if (err)
-		return fail(err, "cannot let GPU queues end what they do: %m");
+		return fail(err, "cannot let the GPU queues finish their kernels: %m");
 	usleep(DRAIN_USEC);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);

@@ -48,7 +48,7 @@ int trap_find(const struct driver_release *driver, const char *parameter_file, u
 	if (!driver_is_since(driver, 6, 12))
 		return fail(-EOPNOTSUPP, "%s does not show it; Linux 6.12 and later do", driver->text);
 	if (!saves_waves(parameter_file))
-		return fail(-EOPNOTSUPP, "%s is not known to be 1, without which the driver does not keep it where it can be "
+		return fail(-EOPNOTSUPP, "%s is not 1 or cannot be read: only then does the driver keep it where it can be "
 			    "read", parameter_file);
 	if (!high_end)
 		return fail(-EOPNOTSUPP, "the GPU has no upper half of addresses");

@@ -84,7 +84,7 @@ static int check_chosen(const struct search *search)
 
 		if (saved < 0)
 			continue;
-		return fail(-ENODEV, "gpu %#x has become that of renderD%d in another process of the restore, and pid "
+		return fail(-ENODEV, "another process of the restore has chosen gpu %#x for saved renderD%d, but pid "
 			    "%d may not use it: %s", topology_gpu_id(machine->nodes[i]), saved, getpid(), reason);
 	}
 	return 0;

@@ -192,7 +192,7 @@ pid_t guard_start(const int *pids, size_t nr)
 		pid = start_guard(wards, nr);
 	if (pid > 0)
 		return pid;
-	pr_warn("no process watches over criu (%s): if it is killed in this dump, the GPU queues stay stopped until "
+	pr_warn("the guard of this dump cannot be started (%s): if criu is killed, the GPU queues stay stopped until "
 		"\"amdgpu-checkpoint resume PID\" lets them run\n",
 		strerror(-pid));
 	return 0;

@@ -34,8 +34,8 @@ static int refuse_owner(pid_t pid, const struct kfd_state *state)
 	if (own == (pid_t)state->pid)
 		return 0;
 	return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
-		    "a higher pid: criu would restore the GPU state in the wrong process (close the file in the former, or "
-		    "restart the job)", pid, own, state->pid);
+		    "a higher pid: criu would restore the GPU state in the wrong process (close /dev/kfd in pid %d, or restart the job)",
+		    pid, own, state->pid, pid);
 }
 
 /* A newly opened render file already has memory of the driver's: compared with that, not with 0. */
@@ -73,8 +73,8 @@ int refuse_file_under_way(const struct stat *st)
 
 	if (!device_is_kfd(st))
 		snprintf(name, sizeof(name), "renderD%u", minor(st->st_rdev));
-	return fail(-EOPNOTSUPP, "a file of %s is under way in a message of a socket (SCM_RIGHTS), or open outside of "
-		    "the tasks that are being dumped: that cannot be saved", name);
+	return fail(-EOPNOTSUPP, "a descriptor of %s was sent over a socket (SCM_RIGHTS) and not received yet, or is open "
+		    "outside of the tasks that are being dumped: it cannot be saved", name);
 }
 
 /* Userptr memory and SVM ranges: what the GPU writes does not make a page look changed. */
@@ -186,9 +186,8 @@ static int check_closed(pid_t pid)
 
 	if (err || !(kfd.nr_queues || kfd.vram_bytes))
 		return err;
-	return fail(-EOPNOTSUPP, "pid %d: has %u queues and %" PRIu64 " KiB of VRAM on GPUs and has closed its "
-		    "/dev/kfd, without which that cannot be saved: dump when the program has ended them, or let it keep the "
-		    "file open", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
+	return fail(-EOPNOTSUPP, "pid %d: has closed /dev/kfd, but still has %u queues and %" PRIu64 " KiB of VRAM on GPUs, "
+		    "which cannot be saved without it: dump when the program has freed them, or let it keep the file open", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 }
 
 static int refuse_mapping(pid_t pid, const struct device_vma *vma)

@@ -107,9 +107,8 @@ static int fail_seize(pid_t pid, pid_t tid, int err)
 {
 	if (err == -EBUSY)
 		return fail(err,
-			    "pid %d: its thread %d is in a call that nothing interrupts (the kernel's, or vfork()): "
-			    "try again "
-			    "later",
+			    "pid %d: its thread %d is in a system call that cannot be interrupted (vfork(), for example): "
+			    "try again later",
 			    pid, tid);
 	return fail(err, "pid %d: cannot stop its thread %d: %m%s", pid, tid,
 		    err == -EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");

@@ -231,7 +231,7 @@ static int wait_for_stop(const struct inject *inject, int *status)
 			inject->ask(inject->arg);
 	}
 	if (!r && !has_ended(tid))
-		return fail(-ETIME, "task %d: does not come back from a call for %d s", tid, INJECT_SECONDS);
+		return fail(-ETIME, "task %d: has not returned from an injected call after %d s", tid, INJECT_SECONDS);
 	if (r == tid && WIFSTOPPED(*status))
 		return 0;
 	return fail(-ESRCH, "task %d: has ended", tid);

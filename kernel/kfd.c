@@ -108,8 +108,8 @@ static int open_after_resets(dev_t number, int flags)
 		pr_info("waited %u ms for /dev/kfd, which the driver opens for nobody while it resets a GPU\n",
 			i * (RESET_USEC / 1000));
 	if (is_reset(fd))
-		return fail(fd, "cannot open /dev/kfd for %u s: the driver resets a GPU, or has failed to: try again when "
-			    "the kernel's log says that the reset has succeeded",
+		return fail(fd, "cannot open /dev/kfd, tried for %u s: the driver is resetting a GPU, or the reset has failed: "
+			    "try again when the kernel's log says that it has succeeded",
 			    RESET_ATTEMPTS / (1000000 / RESET_USEC));
 	if (fd == -EINVAL)
 		return fail(fd, "cannot open /dev/kfd: there is no GPU that this process may use");

@@ -199,8 +199,8 @@ static int find_queue_limit(pid_t pid, const struct kfd_state *state, const stru
 	if (!r)
 		return 0;
 	/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
-	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) is not laid out as known, so it "
-		    "is not known whether its queues come back", pid, records.size, records.version, driver->text);
+	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) has an unknown layout, so nobody "
+		    "knows whether its queues would come back: please report it", pid, records.size, records.version, driver->text);
 }
 
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,

@@ -316,7 +316,7 @@ int mes_find_masks(struct mes_queue *queues, size_t nr, const struct kfd_state *
 			continue;
 		err = ask_device(state, queues[i].gpu_id, &device);
 		if (!err && !place_mask(&queues[i], &device))
-			err = fail(-EOPNOTSUPP, "queue %u on gpu %#x: the GPU has none of the CUs that it may run on",
+			err = fail(-EOPNOTSUPP, "queue %u on gpu %#x: its CU mask allows none of the GPU's CUs",
 				   queues[i].number, queues[i].gpu_id);
 	}
 	return err;
@@ -406,8 +406,8 @@ static int add_queue(struct plan *plan, size_t i)
 	if (queue->type == QUEUE_TYPE_COMPUTE && queue->doorbell != doorbell)
 		return fail(
 			-EOPNOTSUPP,
-			"queue %u on gpu %#x: its doorbell is number %u, and made again it would get number %u, since "
-			"queues before it have ended: the program has to end it, or to begin anew",
+			"queue %u on gpu %#x: it has doorbell %u and would get %u when it is made again, because earlier queues "
+			"have ended: let the program end this queue, or restart it",
 			queue->number, queue->gpu_id, queue->doorbell, doorbell);
 	step = (struct mes_step){ .queue = i, .number = queue->number };
 	return array_add(plan->steps, plan->nr_steps, step);

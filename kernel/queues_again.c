@@ -217,7 +217,7 @@ static int set_mask(struct again *again, const struct mes_queue *queue)
 	if (!err)
 		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_SET_CU_MASK, &args, &result);
 	return err || !result ? err
-			      : fail((int)result, "pid %d: queue %u on gpu %#x cannot be kept to its CUs: %m",
+			      : fail((int)result, "pid %d: queue %u on gpu %#x: its CU mask cannot be set: %m",
 				     again->pid, queue->number, queue->gpu_id);
 }
 

@@ -144,8 +144,8 @@ static int add_task(struct references *references, const struct share_request *r
 		references->nr = before;
 	if (!early || !criu_is_streaming())
 		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: has a dma-buf open whose number is lower than that of /dev/kfd or, without it, of the "
-		    "render node, whose image a stream brings too late: dump into a directory", files->pids[task]);
+	return fail(-EOPNOTSUPP, "pid %d: has a dma-buf open under a lower number than /dev/kfd (or its render node), which "
+		    "cannot be streamed: dump into a directory", files->pids[task]);
 }
 
 static int compare_descriptors(const void *a, const void *b)

@@ -189,6 +189,6 @@ int share_table_check(const struct share_table *table)
 
 	if (nr_attached == nr_sharers && atomic_load(&table->nr_files) == atomic_load(&table->nr_filled))
 		return 0;
-	return fail(-EBADMSG, "%u of %u processes that share buffers have them again: the others' files were restored elsewhere",
+	return fail(-EBADMSG, "only %u of %u processes that share buffers have got them again",
 		    nr_attached, nr_sharers);
 }

@@ -256,7 +256,7 @@ static int make_one(struct cut *cut, struct process *process)
 	}
 	if (err == -ENOMEM)
 		fail_room(cut, process);
-	return err ? fail(err, "pid %d: cannot have its GPU memory again: %m", process->head.pid) : 0;
+	return err ? fail(err, "pid %d: cannot get its GPU memory back: %m", process->head.pid) : 0;
 }
 
 /* ---- the processes ---- */

@@ -79,7 +79,7 @@ static int check_unsuspended(pid_t pid)
 	err = record_read_head(pid, &head);
 	if (!err && record_is_alive(&head))
 		err = fail(-EALREADY,
-			   "pid %d: is in the middle of a suspend, or one that was killed has left it there "
+			   "pid %d: is being suspended, or a suspend of it was killed "
 			   "(\"amdgpu-checkpoint resume %d\")",
 			   pid, pid);
 	else if (!err)

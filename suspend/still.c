@@ -75,8 +75,8 @@ static int thaw(struct cut *cut, pid_t pid, bool is_late)
 			cgroup_was_written(find_thawed(cut, path)->watch); /* by this */
 		else
 			return fail(err,
-				    "pid %d: its cgroup %s is frozen and cannot be thawed, without which it makes no "
-				    "call: %m",
+				    "pid %d: its cgroup %s is frozen and cannot be thawed, which suspend and resume "
+				    "need: %m",
 				    pid, path);
 	}
 	return 0;

@@ -178,7 +178,7 @@ static void check_task_mappings(struct check *c, struct task *task)
 		if (vmas[i].minor && topology_find_minor(c->machine, vmas[i].minor) < 0) {
 			say_unsaved(task, node, "mapped");
 		} else if (!task->has_kfd && !(vmas[i].minor && task_files_has(&c->files, task->pid, vmas[i].minor))) {
-			print_point(POINT_PROBLEM, task->name, "A GPU's memory is for the process that has /dev/kfd open",
+			print_point(POINT_PROBLEM, task->name, "Let it unmap the memory, or keep /dev/kfd open",
 				    "has memory of AMD GPUs mapped and no /dev/kfd open");
 			return;
 		}
@@ -252,7 +252,7 @@ static void check_kfd_process(struct check *c, const struct task *task, const st
 			    "is in a user namespace, where the kernel does not restore GPU state");
 	if (kfd->vram_bytes && nr_opened < kfd->nr_gpus)
 		print_point(loss, task->name, "Let it see only the GPUs that it uses: device cgroup",
-			    "sees %u GPUs and has opened %u: kernels crash when they save that", kfd->nr_gpus, nr_opened);
+			    "sees %u GPUs and has opened %u: kernels crash when they save such a process", kfd->nr_gpus, nr_opened);
 	check_task_queues(c, task);
 }
 
@@ -293,7 +293,7 @@ static int check_task(struct check *c, struct task *task)
 	task->uses_gpus = kfd.nr_gpus != 0;
 	c->vram_bytes += kfd.vram_bytes;
 	if (task_find_mark(task->pid, -1) >= 0)
-		print_point(POINT_PROBLEM, task->name, "amdgpu-checkpoint resume", "is suspended, and its GPU memory is not there");
+		print_point(POINT_PROBLEM, task->name, "Run \"amdgpu-checkpoint resume\" first", "is suspended, and its GPU memory is not there");
 	check_tracer(task);
 	add_memory(c, task);
 	check_files(c, task);

@@ -154,7 +154,7 @@ static void check_plugin(void)
 		print_point(POINT_WARNING, "plugin", "Install this one in its place",
 			    "%s says no version: it is the plugin of CRIU's tree", path);
 	else if (strcmp(version, plugin_version))
-		print_point(POINT_WARNING, "plugin", "Install both of one version",
+		print_point(POINT_WARNING, "plugin", "Install the same version of both",
 			    "%s has version %s, and this command %s", path, version, plugin_version);
 	else
 		print_point(POINT_OK, "plugin", NULL, "%s, version %s", path, version);
@@ -316,10 +316,10 @@ static void check_settings(void)
 
 	for (char **variable = environ; *variable; variable++)
 		if (setting_meant(*variable))
-			print_point(POINT_WARNING, "settings", "It changes nothing", "the environment has %.*s, which is no setting: "
-				    "%s is meant, perhaps", (int)strcspn(*variable, "="), *variable, setting_meant(*variable));
+			print_point(POINT_WARNING, "settings", "It changes nothing", "the environment has %.*s, which is not a setting: "
+				    "is %s meant?", (int)strcspn(*variable, "="), *variable, setting_meant(*variable));
 	if (err)
-		print_failure("settings", "Until it is right no process with a GPU is dumped or restored", err);
+		print_failure("settings", "Correct it: until then no process with a GPU is dumped or restored", err);
 	else if (!print_settings(&settings))
 		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 }

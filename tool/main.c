@@ -57,7 +57,7 @@ static int parse_pid(const char *text, int *ret)
 	long pid = strtol(text, &end, 10);
 
 	if (pid <= 0 || pid > INT32_MAX || *end)
-		return complain("\"%s\" is no pid", text);
+		return complain("\"%s\" is not a pid", text);
 	*ret = (int)pid;
 	return TOOL_GOOD;
 }
@@ -94,11 +94,11 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
 		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
 	if (arguments->all && command->run != command_show)
-		return complain("--all is for show");
+		return complain("--all works with show only");
 	if (arguments->machine && command->run != command_match)
-		return complain("--machine is for match");
+		return complain("--machine works with match only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
-		return complain("--images-dir is for check and doctor");
+		return complain("--images-dir works with check and doctor only");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;

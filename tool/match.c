@@ -192,7 +192,7 @@ bool print_settings(const struct settings *settings)
 			continue;
 		is_any = true;
 		print_point(is_off ? POINT_WARNING : POINT_OK, setting_name(id),
-			    "This check is off, and what it would refuse may not work", "%sfrom %s", value,
+			    "This check is off: a restore that it would refuse may fail", "%sfrom %s", value,
 			    sources[settings->from[id]]);
 	}
 	return is_any;

@@ -44,7 +44,7 @@ static void clean(const struct task_file *file)
 	int r = drm_probe_drop(file->fd);
 
 	if (r > 0)
-		print_text("pid %d: what a dump had left in its file of renderD%u is taken away\n", file->pid, file->minor);
+		print_text("pid %d: removed what a killed dump had left in its file of renderD%u\n", file->pid, file->minor);
 	else if (r)
 		complain("pid %d: its file of renderD%u cannot be looked at: %s", file->pid, file->minor, strerror(-r));
 }

@@ -175,8 +175,7 @@ int suspend_in_child(const struct suspend_work *work)
 		continue;
 	if (!WIFEXITED(status))
 		return complain("was killed%s",
-				take_back(work) ? ", and processes are where it was: \"amdgpu-checkpoint resume\" goes "
-						  "on from there"
+				take_back(work) ? ": run \"amdgpu-checkpoint resume\" to go on"
 						: "; the processes run again");
 	if (work->out && WEXITSTATUS(status) == TOOL_FAIL)
 		take_back(work);

@@ -1699,7 +1699,7 @@ static const struct {
 	{ 0, 0, "6.12.12\n", "1\n", 0, NULL },
 	{ FAKE_TRAP, 0, "6.10.5\n", "1\n", 0, "gpu 0x1111: a trap handler that ROCm has set is not saved, so that restored "
 	  "kernels go on after a failed assertion: amdgpu-dkms 6.10.5 does not show it" },
-	{ FAKE_TRAP, 0, "6.12.12\n", "0\n", 0, "cwsr_enable is not known to be 1" },
+	{ FAKE_TRAP, 0, "6.12.12\n", "0\n", 0, "cwsr_enable is not 1 or cannot be read" },
 	{ 0x7fff00000000, 0, "6.12.12\n", "1\n", 0, "0x7fff00000000 and 0 are not both in buffers" },
 	{ FAKE_TRAP, 0x7fff00000000, "6.12.12\n", "1\n", 0, "and 0x7fff00000000 are not both in buffers" },
 };

@@ -506,7 +506,7 @@ FIXTURE_TEST(a_task_that_cannot_follow_is_refused)
 	assert_int_equal(choose(saved, NULL), 0);
 	closed_minor = MINOR(0);
 	assert_int_not_equal(choose(saved, NULL), 0);
-	assert_logged("gpu 0x1000 has become that of renderD130 in another process of the restore");
+	assert_logged("another process of the restore has chosen gpu 0x1000 for saved renderD130");
 	assert_logged("may not use it: renderD130: Operation not permitted");
 	assert_null(strstr(log_text, "KFD_DEVICE_MAP"));
 	assert_int_equal(log_errors, 1);

@@ -362,7 +362,7 @@ static void start_without(void)
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		log_clear();
 		fails = calls[i];
-		if (guard_start(tasks, NR_TASKS) || !strstr(log_text, "no process watches over criu") || log_errors ||
+		if (guard_start(tasks, NR_TASKS) || !strstr(log_text, "the guard of this dump cannot be started") || log_errors ||
 		    waitpid(-1, NULL, WNOHANG | __WALL) != -1)
 			_exit(1 + (int)i);
 	}

@@ -546,7 +546,7 @@ static const struct one {
 	  .ran = 21 },
 	{ "sdma packets that wait are told of again", .is_sdma = true, .read = 28, .write = 96, .ran = 1 },
 	{ "a doorbell that would be another one is refused before", .read = 70, .write = 70, .doorbell = 1, .err = -EOPNOTSUPP,
-	  .says = "queue 0 on gpu 0x1234: its doorbell is number 1, and made again it would get number 0" },
+	  .says = "queue 0 on gpu 0x1234: it has doorbell 1 and would get 0 when it is made again" },
 	{ "an sdma queue that somebody else has is told", .is_sdma = true, .read = 28, .write = 28, .is_taken = true,
 	  .err = -EBUSY, .says = "queue 0 on gpu 0x1234: another process holds an SDMA queue that this one had" },
 	{ "what criu cannot do for sdma queues is told", .is_sdma = true, .read = 28, .write = 28, .own_error = -EIO,
@@ -844,7 +844,7 @@ TEST(a_queue_that_may_run_nowhere_is_refused)
 	nr_engines = 6;
 	device_error = 0;
 	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "has none of the CUs that it may run on"));
+	assert_non_null(strstr(log_text, "CU mask allows none of the GPU's CUs"));
 	nr_engines = 9;
 	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
 	device_error = -EACCES;
@@ -925,7 +925,7 @@ TEST(what_cannot_be_made_again_is_refused)
 	is_never(84, 0, "it is switched off");
 	is_never(92, 1, "a global wave sync");
 	is_never(68, 3, "of a kind that is not known");
-	is_never(16, 48, "is not laid out as known");
+	is_never(16, 48, "has an unknown layout");
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -43,7 +43,7 @@ done
 
 killed_at drm:CS 1 KILLALL
 "$tool" resume "${job_pids[0]}" >"$work/resume.out" 2>&1 || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
-grep -q 'what a dump had left in its file of renderD.* is taken away' "$work/resume.out" || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
+grep -q 'removed what a killed dump had left in its file of renderD' "$work/resume.out" || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
 expect_unharmed
 job_returns
 job_end

@@ -18,7 +18,7 @@ refuses() {
 
 refuses 'mapping at .* of renderD.*the process has no /dev/kfd open' --extra lent
 refuses 'of /dev/kfd is incomplete: 4096 bytes from ' --extra bells
-refuses 'a file of /dev/kfd is under way in a message' --extra flight
+refuses 'a descriptor of /dev/kfd was sent over a socket' --extra flight
 refuses 'has renderD.* open and not /dev/kfd, and the file is in use: 1 contexts, 0 syncobjs' --extra drawing
 refuses 'renderD.* does not begin where its buffer does' --extra hole
 refuses 'has a file of SMI events open' --extra smi
@@ -39,9 +39,9 @@ job_picture
 child=$(pgrep -P "${job_pids[0]}")
 images_new
 ! criu_call dump -t "$child" --shell-job || fail "a process with VRAM and without /dev/kfd was dumped"
-expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
+expect_one_error "pid $child: has closed /dev/kfd, but still has 0 queues and 32 KiB of VRAM on GPUs"
 dump_refused
-expect_one_error "pid $child: has 0 queues and 32 KiB of VRAM on GPUs and has closed its /dev/kfd"
+expect_one_error "pid $child: has closed /dev/kfd, but still has 0 queues and 32 KiB of VRAM on GPUs"
 images_new
 ! criu_call pre-dump -t "$child" --shell-job || fail "a process with VRAM and without mappings was pre-dumped"
 expect_one_error 'cannot be pre-dumped'

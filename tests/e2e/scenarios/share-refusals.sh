@@ -37,7 +37,7 @@ streamer_pid=$!
 wait_until 10 test -S "$images/streamer-capture.sock" || fail "the streamer does not start"
 ! criu_call dump --stream -t "${job_pids[0]}" || fail "criu dump succeeded, but it should have refused"
 kill "$streamer_pid" 2>/dev/null || true
-expect_one_error 'whose image a stream brings too late: dump into a directory'
+expect_one_error 'which cannot be streamed: dump into a directory'
 job_goes
 job_end
 shown 'early, into a stream, refused'
