@@ -67,6 +67,13 @@ static void process_done(struct process *process)
 	free(process->fd_minors);
 }
 
+void thawed_done(struct thawed *thawed)
+{
+	free(thawed->path);
+	if (thawed->watch >= 0)
+		close(thawed->watch);
+}
+
 void cut_end(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++)

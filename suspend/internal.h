@@ -108,6 +108,7 @@ struct cut {
 	size_t nr_thawed;
 };
 
+void thawed_done(struct thawed *thawed);
 struct cut cut_begin(const struct settings *settings);
 /* Before the processes are looked at. */
 int cut_read_machine(struct cut *cut);
@@ -128,7 +129,6 @@ int cut_report(const struct cut *cut, struct suspend_result *ret);
 
 /* ---- how they stand still (still.c) ---- */
 
-void thawed_done(struct thawed *thawed);
 /* When all are seized: they stay stopped when the tracer goes, and can make calls. */
 int still_for_calls(struct cut *cut);
 /* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
@@ -138,8 +138,6 @@ void still_freeze(struct cut *cut);
 /* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
  * suspended. */
 void still_after(struct cut *cut, bool stay);
-/* Whether no cgroup of the process is frozen, but by its suspend. */
-bool still_is_thawed(const struct record_head *head);
 
 /* ---- what goes (plan.c) ---- */
 

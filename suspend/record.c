@@ -246,6 +246,19 @@ static enum suspend_state state_of(const struct record_head *head)
 	return head->phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
 }
 
+/* Whether no cgroup of the process is frozen, but by its suspend. */
+static bool is_thawed(const struct record_head *head)
+{
+	bool is_own = head->is_frozen && !head->was_frozen;
+	char path[PATH_MAX];
+	bool more = cgroup_of(head->pid, path);
+
+	for (; more; more = cgroup_above(path), is_own = false)
+		if (!is_own && cgroup_is_frozen(path))
+			return false;
+	return true;
+}
+
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
 	struct record_head head;
@@ -260,7 +273,7 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	ret->since = head.since;
 	memcpy(ret->dir, head.dir, sizeof(ret->dir));
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
-	ret->is_thawed = still_is_thawed(&head);
+	ret->is_thawed = is_thawed(&head);
 	ret->report = head.report;
 	return 0;
 }

@@ -24,13 +24,6 @@ static bool is_of_cut(const struct cut *cut, const char *path)
 	return ret;
 }
 
-void thawed_done(struct thawed *thawed)
-{
-	free(thawed->path);
-	if (thawed->watch >= 0)
-		close(thawed->watch);
-}
-
 static struct thawed *find_thawed(const struct cut *cut, const char *path)
 {
 	for (size_t i = 0; i < cut->nr_thawed; i++)
@@ -171,16 +164,4 @@ void still_after(struct cut *cut, bool stay)
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
-}
-
-bool still_is_thawed(const struct record_head *head)
-{
-	bool is_own = head->is_frozen && !head->was_frozen;
-	char path[PATH_MAX];
-	bool more = cgroup_of(head->pid, path);
-
-	for (; more; more = cgroup_above(path), is_own = false)
-		if (!is_own && cgroup_is_frozen(path))
-			return false;
-	return true;
 }
