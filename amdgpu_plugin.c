@@ -40,7 +40,7 @@ static struct {
 
 /*
  * A hook's result. Where the hook has failed and written no error line, as after a failed allocation, the line is written
- * here. What hook_init() found out, it has written itself. -ECANCELED without words: another task has failed, which says why.
+ * here. What plugin_init() found out, it has written itself. -ECANCELED without words: another task has failed, which says why.
  */
 static int result(int err, const char *what)
 {

@@ -126,11 +126,11 @@ static inline void topology_cleanup(struct topology **t)
 
 /*
  * Adds an empty node, owned by the topology; the pointer stays valid.
- * -EEXIST: the id is taken; -E2BIG: TOPOLOGY_MAX_NODES reached; -ENOMEM. Silent.
+ * -EEXIST: the id is taken; -E2BIG: TOPOLOGY_MAX_NODES reached; -ENOMEM. No message.
  */
 int topology_add_node(struct topology *t, uint32_t id, struct topology_node **ret);
 
-/* Sets a property and marks it present. -ERANGE: does not fit the property's width. Silent. */
+/* Sets a property and marks it present. -ERANGE: does not fit the property's width. No message. */
 int topology_node_set(struct topology_node *node, enum topology_prop prop, uint64_t value);
 
 /* Takes a property away. */
@@ -139,7 +139,7 @@ void topology_node_unset(struct topology_node *node, enum topology_prop prop);
 /* Takes out the node that was added last. */
 void topology_remove_last(struct topology *t);
 
-/* Adds a copy of the link; .to is ignored. -E2BIG: more links than nodes could give; -ENOMEM. Silent. */
+/* Adds a copy of the link; .to is ignored. -E2BIG: more links than nodes could give; -ENOMEM. No message. */
 int topology_node_add_link(struct topology_node *node, const struct topology_link *link);
 
 /*

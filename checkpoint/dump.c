@@ -102,7 +102,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 	is_lost = is_incomplete(dump, succeeded);
 	/* A process without a GPU was dumped to where one with a GPU had been. */
 	if (succeeded && !is_lost && !dump->writes)
-		image_remove_stale();
+		image_remove_all();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(dump->processes[i]);
 	guard_end(dump->guard);
@@ -536,7 +536,7 @@ static int begin_images(struct dump *dump)
 	if (err || dump->writes)
 		return err;
 	dump->writes = true;
-	image_remove_stale();
+	image_remove_all();
 	return 0;
 }
 
@@ -584,7 +584,7 @@ static int write_processes(struct dump *dump)
 		err = losses_check(&dump->files, dump->losses);
 	/* Pages files look whole by now. */
 	if (err)
-		image_remove_stale();
+		image_remove_all();
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = kfd_image_write(dump->processes[i]->id, dump->processes[i]);
 	return err;

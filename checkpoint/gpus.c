@@ -90,7 +90,7 @@ static int check_chosen(const struct search *search)
 	return 0;
 }
 
-/* Whether its node can be opened in this task. 0, or -errno after an error line. */
+/* Whether its node can be opened in this task. 0, or -errno after fail(). */
 static int add_candidate(struct search *search, unsigned int i, size_t *visible)
 {
 	const struct topology_node *node = search->restore->machine->nodes[i];
@@ -356,7 +356,7 @@ static int note_choice(const struct search *search, const struct match_map *map)
 /* Under the lock of the restore's tasks. */
 static int choose_in_turn(struct search *search, size_t *ret_visible, struct match_map **ret)
 {
-	_cleanup_close_ int claims = is_settled(search) ? -1 : claims_begin();
+	_cleanup_close_ int claims = is_settled(search) ? -1 : turn_begin();
 	int err;
 
 	search->claims = claims;
@@ -365,7 +365,7 @@ static int choose_in_turn(struct search *search, size_t *ret_visible, struct mat
 		err = choose_gpus(search, ret);
 	if (!err)
 		err = note_choice(search, *ret);
-	claims_end(claims);
+	turn_end(claims);
 	return err;
 }
 

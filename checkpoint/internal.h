@@ -252,8 +252,6 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 
 /* ---- before there are tasks ---- */
 
-/* What can be known of a restore before there is a task. */
-
 /*
  * Waits some seconds at most until the KFD has taken down processes that have ended, such as the one that is to come
  * back: their GPUs would look busy. The next open of /dev/kfd waits until their memory is free, too. @certain: that a
@@ -265,7 +263,7 @@ void precheck_wait(bool certain);
  * Whether some process of the image directory has a chance: GPUs of @machine that are good enough for its own, and
  * pairs of KFD_DEVICE_MAP that are there. Adds what each process works on to @shared. *largest: NULL before; the GPUs of
  * the process that has most, the caller's in any case. 0, also where it cannot be said yet or is not @certain; -errno
- * after error lines.
+ * after fail().
  */
 int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
 		    bool certain, struct topology **largest);

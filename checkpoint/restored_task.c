@@ -233,7 +233,7 @@ static int begin_contents(struct restored_task *task)
 	return task->restore->worker ? send_contents(task) : copy_contents_here(task);
 }
 
-/* Once, before the first device mapping, or by criu's main process before RESUME. */
+/* Once: before the first device mapping, or with the state where there is none. */
 static int wait_for_contents(struct restored_task *task)
 {
 	int err, token = task->contents_token;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
+ * What all tasks of a restore and criu's main process have in common.
+ *
  * When a task that holds the lock dies, criu ends the others as well.
  *
  * A cgroup is known by its directory in criu's fd store and a name in it. Paths would not do: a task may be in another

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Copies between BOs and staging memory by a GPU's DMA engines. One copier serves one GPU
- * and belongs to one thread.
+ * Copies between BOs and staging memory by a GPU's DMA engines. Each lane of a GPU has a copier;
+ * libdrm gives them one device, so that what one of them has mapped serves all.
  *
  * Functions that return int give 0 or -errno; their texts say what was done, and the caller puts the GPU in front.
  */

@@ -91,7 +91,7 @@ struct lanes {
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes);
 void lanes_done(struct lanes *lanes);
 
-/* Starts the lanes; run->ended tells when they have ended. 0 or -errno, silently: there is none. */
+/* Starts the lanes; run->ended tells when they have ended. 0 or -errno, no message: there is none. */
 int lanes_start(struct lanes *lanes);
 /* Waits for them. */
 void lanes_join(struct lanes *lanes);

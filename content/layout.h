@@ -39,7 +39,7 @@ struct piece {
 
 /*
  * @max_bytes caps nr_slots x slot_bytes, one block at least; 0 = the default, and the most, of 128 MiB.
- * 0, -EINVAL (an empty BO), -EOVERFLOW (sizes that cannot be added) or -ENOMEM, silently.
+ * 0, -EINVAL (an empty BO), -EOVERFLOW (sizes that cannot be added) or -ENOMEM, no message.
  */
 int layout_init(struct layout *layout, const struct content_bo *bos, size_t nr_bos, uint64_t max_bytes);
 void layout_done(struct layout *layout);

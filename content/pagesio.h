@@ -49,13 +49,13 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 int pagesio_complete(struct pagesio *io);
 
 /*
- * For a second thread, which transfers every other window: @io is the file of @first, opened again, as O_DIRECT belongs
- * to the open file. 0 or -errno, silently. Not for streams.
+ * For a further lane: @io is the file of @first, opened again, as O_DIRECT belongs to the open file. 0 or -errno, no
+ * message. Not for streams.
  */
 int pagesio_open_again(struct pagesio *io, const struct pagesio *first);
 /* What @io has written is complete but for what others write. */
 int pagesio_flush(struct pagesio *io);
-/* The end of a second one, whose thread has ended: closes its file. */
+/* The end of such a one, whose thread has ended: closes its file. */
 int pagesio_join(struct pagesio *first, struct pagesio *io);
 
 /* After a failure: gives the space of an unfinished file back. */

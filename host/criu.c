@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The only file that knows symbols of the running criu.
+ * The only file, with options.c, that knows symbols of the running criu.
  *
  * One binary serves every criu from 3.17 on, so no header of criu is used. Each symbol is looked up with dlsym() when
  * it is needed: a version that lacks one loses one feature, never the load. criu checks the number of hooks at load; it

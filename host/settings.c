@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Settings: one table of names and types; three sources.
+ * Settings: one table of names and types; where values come from.
  *
  * Knows nothing of criu or GPUs. Values are parsed into a scratch copy and handed over when all sources are good, so
  * that a caller never sees half of them.
@@ -21,7 +21,7 @@ struct load {
 	struct settings settings;
 	/* The source that is being read. */
 	enum setting_source kind;
-	char place[PATH_MAX + 16];	/* "FILE:LINE", "environment" */
+	char place[PATH_MAX + 16];	/* "FILE:LINE", "option or environment" */
 	unsigned int line;		/* of a file */
 	unsigned int seen[SETTING_MAX]; /* line of each key met in it, 0: not yet */
 };
@@ -432,7 +432,7 @@ static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
 	int err = 0;
 
 	load->kind = SETTING_OF_ENVIRONMENT;
-	snprintf(load->place, sizeof(load->place), "environment");
+	snprintf(load->place, sizeof(load->place), "option or environment");
 	for (unsigned int i = 0; !err && i < SETTING_MAX; i++) {
 		const char *value = getenv_fn(rows[i].name, arg);
 

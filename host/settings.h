@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Settings: environment variables and configuration files in one struct.
+ * Settings: options, environment variables and configuration files in one struct.
  *
  * Three sources, the later ones win:
  *   1. SETTINGS_IMAGE_CONF in the image directory,
  *   2. the machine's file (normally SETTINGS_MACHINE_CONF),
- *   3. environment variables.
+ *   3. criu's options (options.c), else environment variables.
  * Images travel between machines: the machine's owner and the one who starts
  * criu have the last word. For the same reason the first file may say where
  * and how large, KFD_DEVICE_MAP and KFD_MAX_BUFFER_SIZE, and nothing else.

@@ -40,10 +40,10 @@ static void remove_image(int dir, const char *name)
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
 		return;
 	if (unlinkat(dir, name, 0) && errno != ENOENT)
-		pr_warn("image %s of an earlier dump stays in the directory: %s\n", name, strerror(errno));
+		pr_warn("image %s stays in the directory: %s\n", name, strerror(errno));
 }
 
-void image_remove_stale(void)
+void image_remove_all(void)
 {
 	_cleanup_closedir_ DIR *entries = open_image_dir();
 	struct image_name name;

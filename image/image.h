@@ -180,8 +180,8 @@ int kfd_image_next(int after);
 
 /*
  * Removes all files and links with names of the plugin's images from the image directory: for a dump, before it
- * writes its own. Does nothing when streaming. What cannot be removed is named in a warning.
+ * writes its own, and after a failure. Does nothing when streaming. What cannot be removed is named in a warning.
  */
-void image_remove_stale(void);
+void image_remove_all(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "amdgpu_plugin_topology.h"
 
-/* ---- the KFD's topology and the directories of PCI devices, which nothing else of the plugin reads ---- */
+/* ---- the KFD's topology and the directories of PCI devices ---- */
 
 /* Where the KFD keeps the topology. */
 #define SYSFS_TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
@@ -82,16 +82,17 @@ void usage_read_queues(int sysfs, int pid, const struct topology *machine, struc
 size_t usage_count_ended(int sysfs);
 
 /*
- * Restores that are under way choose one after the other, and see what the others have chosen before its queues are there.
+ * Restores that are under way choose GPUs, and make queues again, one after the other. Each sees what the others have
+ * chosen before its queues are there.
  *
- * claims_begin(): a file by which the caller adds claims and looks at those of other files. Nobody else chooses until
- * claims_end(), or until the last copy of the file is closed, by death, too, with which its claims go. After some seconds
+ * turn_begin(): a file by which the caller adds claims and looks at those of other files. Nobody else has his turn until
+ * turn_end(), or until the last copy of the file is closed, by death, too, with which its claims go. After some seconds
  * it goes on all the same, with a warning. -1, which the others accept, where the machine's devtmpfs cannot be reached.
  */
-int claims_begin(void);
+int turn_begin(void);
 bool claims_have(int claims, uint32_t minor); /* the render minor is claimed by another file */
 void claims_add(int claims, uint32_t minor);
-void claims_end(int claims);
+void turn_end(int claims);
 
 /* ---- what the caller's cgroups leave it ---- */
 

@@ -473,7 +473,7 @@ static int make_all(struct again *again, int kfd)
 int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr)
 {
 	/* Two restores that hold SDMA queues at once would take them from each other. */
-	_cleanup_close_ int turn = nr ? claims_begin() : -1;
+	_cleanup_close_ int turn = nr ? turn_begin() : -1;
 	_cleanup_(again_done) struct again again = { .pid = pid, .memory = -1, .queues = queues, .nr = nr };
 	double began = monotonic_seconds();
 	int err = nr ? again_begin(&again) : 0;

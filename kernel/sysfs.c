@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The reader of the KFD's topology in sysfs, and the only file of the plugin that reads it; groups of the IOMMU.
+ * The reader of the KFD's topology in sysfs; groups of the IOMMU.
  *
  * It takes the root directory from its caller and calls nothing but libc, the log and the
  * topology structure, so it runs on any copy of such a tree.

@@ -85,10 +85,10 @@ size_t usage_count_ended(int sysfs)
 /*
  * Locks of bytes of /dev/null, in the devtmpfs of the machine: that is one file for all mount namespaces, always there, and
  * never written. The kernel takes the locks back when the last copy of the file is closed, by death, too. Where nobody
- * else locks it: the letters "amdg", then a byte for each render minor, and one for the choice.
+ * else locks it: the letters "amdg", then a byte for each render minor, and one for the turn.
  */
 #define CLAIMS_AT     0x616d646700000000ll
-#define CHOICE_AT     (CLAIMS_AT + 0xffffffffll)
+#define TURN_AT       (CLAIMS_AT + 0xffffffffll)
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
 
@@ -100,19 +100,18 @@ static int set_lock(int fd, off_t at, short type)
 	return fcntl(fd, F_OFD_SETLK, &lock) ? -errno : 0;
 }
 
-int claims_begin(void)
+int turn_begin(void)
 {
 	_cleanup_close_ int dev = mount_private("devtmpfs");
 	int fd = dev < 0 ? -1 : openat(dev, "null", O_RDWR | O_CLOEXEC);
-	int err = fd < 0 ? 0 : set_lock(fd, CHOICE_AT, F_WRLCK);
+	int err = fd < 0 ? 0 : set_lock(fd, TURN_AT, F_WRLCK);
 
 	for (int i = 0; err == -EAGAIN && i < WAIT_ATTEMPTS; i++) {
 		usleep(WAIT_USEC);
-		err = set_lock(fd, CHOICE_AT, F_WRLCK);
+		err = set_lock(fd, TURN_AT, F_WRLCK);
 	}
 	if (err == -EAGAIN)
-		pr_warn("another restore has been choosing its GPUs for %d s, which is not waited for: both may choose the same "
-			"ones\n",
+		pr_warn("another restore has had its turn for %d s and is not waited for: both may take the same GPUs or queues\n",
 			WAIT_ATTEMPTS * (WAIT_USEC / 1000) / 1000);
 	return fd;
 }
@@ -130,8 +129,8 @@ void claims_add(int claims, uint32_t minor)
 		set_lock(claims, CLAIMS_AT + minor, F_WRLCK);
 }
 
-void claims_end(int claims)
+void turn_end(int claims)
 {
 	if (claims >= 0)
-		set_lock(claims, CHOICE_AT, F_UNLCK);
+		set_lock(claims, TURN_AT, F_UNLCK);
 }

@@ -124,7 +124,7 @@ struct crowd {
 /*
  * local[]: what each saved GPU becomes. A step of the limit takes one or two nanoseconds; how many there are depends on
  * the machines alone. 0; -ENODEV: there is no map, and *crowd says whether that is why; -E2BIG: the limit came first;
- * -ENOMEM. Silent.
+ * -ENOMEM. No message.
  */
 int search_map(const struct match *m, uint64_t limit, int *local, struct crowd *crowd);
 

@@ -76,7 +76,7 @@ int wire_recv_verdict(int sock);
 /* ---- progress of a copy of contents, for people and programs (KFD_PROGRESS) ---- */
 
 struct progress {
-	const char *stage; /* "dump" or "restore" */
+	const char *stage; /* "dump", "restore" or "resume" */
 	int fd;		   /* -1: none */
 };
 

@@ -903,7 +903,7 @@ TEST(a_mistake_in_the_settings_waits_for_a_gpu)
 	assert_string_equal(log_text, "");
 	assert_int_equal(dump_mapping(FAKE_KFD_FD), -1);
 	assert_int_equal(log_errors, 1);
-	assert_non_null(strstr(log_text, "environment: KFD_NUMA_CHECK: value 'maybe' is not valid"));
+	assert_non_null(strstr(log_text, "option or environment: KFD_NUMA_CHECK: value 'maybe' is not valid"));
 	assert_false(fake_process_is_paused());
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
 	fake_failed();

@@ -42,7 +42,7 @@ static uint32_t claimed_minor; /* by another restore */
 static uint32_t own_claims[4];
 static unsigned int nr_own_claims, nr_begun, nr_ended_claims;
 
-int claims_begin(void)
+int turn_begin(void)
 {
 	nr_begun++;
 	return has_claims ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
@@ -64,7 +64,7 @@ void claims_add(int claims, uint32_t minor)
 		own_claims[nr_own_claims++] = minor;
 }
 
-void claims_end(int claims)
+void turn_end(int claims)
 {
 	nr_ended_claims += claims >= 0;
 }

@@ -196,13 +196,13 @@ static void ring_doorbell(uint64_t *at, uint64_t value)
 
 /* Only one restore at a time has queues of its own. */
 static bool is_turn;
-static int turn_end;
+static int turn_pipe;
 
 static bool turn_lasts(void)
 {
 	char byte;
 
-	return is_turn && read(turn_end, &byte, 1) < 0;
+	return is_turn && read(turn_pipe, &byte, 1) < 0;
 }
 
 static int own_create(struct kfd_ioctl_create_queue_args *args)
@@ -287,13 +287,13 @@ int device_open(const char *path, dev_t number, int flags)
 	return open("/dev/null", flags | O_CLOEXEC);
 }
 
-int claims_begin(void)
+int turn_begin(void)
 {
 	int ends[2];
 
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-	turn_end = ends[0];
+	turn_pipe = ends[0];
 	is_turn = true;
 	return ends[1];
 }
@@ -302,7 +302,7 @@ static void turn_is_over(void)
 {
 	assert_false(turn_lasts());
 	if (is_turn)
-		close(turn_end);
+		close(turn_pipe);
 	is_turn = false;
 }
 

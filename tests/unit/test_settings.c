@@ -194,7 +194,7 @@ ROW_TEST(settings_refuse_a_value, bad, what, setup, teardown)
 	for (size_t i = 0; row->values[i]; i++) {
 		w.n_env = 0;
 		set_env(row->name, row->values[i]);
-		assert_refused("environment: %s: value '%s' is not valid; accepted: %s", row->name, row->values[i],
+		assert_refused("option or environment: %s: value '%s' is not valid; accepted: %s", row->name, row->values[i],
 			       row->accepted);
 	}
 }

@@ -228,25 +228,25 @@ FIXTURE_TEST(restores_choose_one_after_the_other_and_see_each_others_claims)
 	has_devtmpfs = true;
 	nr_sleeps = 0;
 	log_clear();
-	first = claims_begin();
+	first = turn_begin();
 	assert_true(first >= 0);
 	claims_add(first, 129);
 	assert_false(claims_have(first, 129));
-	claims_end(first);
-	second = claims_begin();
+	turn_end(first);
+	second = turn_begin();
 	assert_int_equal(nr_sleeps, 0);
 	assert_true(claims_have(second, 129));
 	assert_false(claims_have(second, 128));
 	assert_false(claims_have(second, 130));
 	claims_add(second, 128);
-	claims_end(second);
+	turn_end(second);
 	assert_true(claims_have(first, 128));
 	/* As when its process is killed, but not before the last copy is gone. */
 	assert_int_equal(close(steal_fd(&first)), 0);
 	assert_false(claims_have(second, 129));
 	first = dup(second);
 	assert_int_equal(close(steal_fd(&second)), 0);
-	second = claims_begin();
+	second = turn_begin();
 	assert_true(claims_have(second, 128));
 	close(first);
 	assert_false(claims_have(second, 128));
@@ -262,16 +262,16 @@ FIXTURE_TEST(a_restore_that_hangs_is_not_waited_for_long)
 	has_devtmpfs = true;
 	nr_sleeps = 0;
 	log_clear();
-	hung = claims_begin();
+	hung = turn_begin();
 	claims_add(hung, 128);
-	first = claims_begin();
+	first = turn_begin();
 	assert_in_range(nr_sleeps, 100, 1000);
-	assert_non_null(strstr(log_text, "another restore has been choosing its GPUs for 5 s"));
+	assert_non_null(strstr(log_text, "another restore has had its turn for 5 s"));
 	assert_true(first >= 0 && claims_have(first, 128));
 	claims_add(first, 129);
-	claims_end(first);
+	turn_end(first);
 	close(hung);
-	second = claims_begin();
+	second = turn_begin();
 	assert_true(claims_have(second, 129) && !claims_have(second, 128));
 	close(first);
 	close(second);
@@ -280,12 +280,12 @@ FIXTURE_TEST(a_restore_that_hangs_is_not_waited_for_long)
 FIXTURE_TEST(without_a_devtmpfs_there_are_no_claims)
 {
 	has_devtmpfs = false;
-	assert_int_equal(claims_begin(), -1);
+	assert_int_equal(turn_begin(), -1);
 	claims_add(-1, 128);
 	assert_false(claims_have(-1, 128));
-	claims_end(-1);
+	turn_end(-1);
 	has_devtmpfs = true;
-	assert_int_equal(claims_begin(), -1);
+	assert_int_equal(turn_begin(), -1);
 }
 
 UNIT_MAIN(NULL, NULL)
