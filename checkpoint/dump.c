@@ -259,7 +259,7 @@ static int check_mappings(const struct dump *dump)
 }
 
 /* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
-static int look_at_file(struct dump *dump, const struct task_file *file)
+static int add_if_used(struct dump *dump, const struct task_file *file)
 {
 	int r;
 
@@ -275,6 +275,7 @@ static bool is_forced(const struct dump *dump)
 	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 }
 
+/* Adds the tasks without /dev/kfd that take part, too. */
 static int check_restorable(struct dump *dump)
 {
 	int err = check_contexts(dump);
@@ -282,7 +283,7 @@ static int check_restorable(struct dump *dump)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = refuse_process(dump->processes[i], &dump->files, dump->machine, is_forced(dump));
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = look_at_file(dump, &dump->files.files[i]);
+		err = add_if_used(dump, &dump->files.files[i]);
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
 	return err ? err : check_mappings(dump);
@@ -303,7 +304,7 @@ static int process_take(struct dump *dump, struct gpu_process *process)
 	if (err)
 		return err;
 	err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
-	return err ? err : stacks_add(state, process->nodes, &dump->driver, NULL);
+	return err ? err : stacks_add(state, process->nodes, &dump->driver, false);
 }
 
 /*

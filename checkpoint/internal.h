@@ -23,7 +23,7 @@ struct shared_task {
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
 	unsigned int first_queue, nr_queues; /* that are made again after RESUME */
-	int contents; /* the worker's token + 1 where the main process waits for the contents of this task; else 0 */
+	int contents_token; /* of the worker, where the main process waits for the contents of this task; else -1 */
 };
 
 /* A GPU that tasks are restored on. */

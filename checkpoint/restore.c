@@ -119,7 +119,7 @@ static int settle_contents(const struct restore *restore)
 	int ret = restore->waits_late ? tasks_end_with_tracer() : 0;
 
 	for (unsigned int i = 0; restore->waits_late && (!ret || ret == -ECANCELED) && i < shared->nr_tasks; i++) {
-		int token = shared->tasks[i].contents - 1;
+		int token = shared->tasks[i].contents_token;
 		int err = token < 0 ? 0 : worker_wait(token);
 
 		ret = err ? err : ret;

@@ -143,16 +143,15 @@ static int prepare_state(struct restored_task *task)
 /* For what another plugin saved, or this one when told to save it all the same. */
 static int complete_stacks(const struct restored_task *task, struct kfd_state *state)
 {
-	unsigned int nr_lost;
-	int err = stacks_add(state, task->image->nodes, &task->restore->driver, &nr_lost);
+	int nr_lost = stacks_add(state, task->image->nodes, &task->restore->driver, true);
 
-	if (err || !nr_lost)
-		return err;
+	if (nr_lost <= 0)
+		return nr_lost;
 	if (task->restore->settings->flag[SETTING_RESTORABLE_CHECK])
-		return fail(-EBADMSG, "pid %u: %u queues were stopped in kernels whose control stacks are not in the "
+		return fail(-EBADMSG, "pid %u: %d queues were stopped in kernels whose control stacks are not in the "
 			    "image: these kernels are lost (KFD_RESTORABLE_CHECK=0 restores the rest)", state->pid,
 			    nr_lost);
-	pr_warn("pid %u: the kernels in which %u queues were stopped are lost\n", state->pid, nr_lost);
+	pr_warn("pid %u: the kernels in which %d queues were stopped are lost\n", state->pid, nr_lost);
 	return 0;
 }
 
@@ -254,7 +253,7 @@ static int fill_contents(struct restored_task *task)
 	err = begin_contents(task);
 	kfd_close_dmabufs(&task->image->state);
 	if (task->contents_token >= 0 && task->restore->waits_late) {
-		task->noted->contents = task->contents_token + 1;
+		task->noted->contents_token = task->contents_token;
 		task->contents_token = -1;
 	}
 	if (!err && !has_mappings)

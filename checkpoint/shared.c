@@ -89,7 +89,9 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 	pthread_mutex_lock(&shared->lock);
 	if (shared->nr_tasks < SHARED_MAX_TASKS) {
 		*ret = &shared->tasks[shared->nr_tasks++];
-		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
+		**ret = (struct shared_task){
+			.pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges, .contents_token = -1,
+		};
 		(*ret)->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
 	}
 	pthread_mutex_unlock(&shared->lock);

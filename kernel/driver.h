@@ -129,12 +129,11 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 
 /*
  * Adds an empty control stack to each queue record that was saved without one; @nodes has the GPUs by user ids. Queues
- * that had waves get one at restore only (@ret_lost is not NULL), with MQDs that know of no wave, and *ret_lost counts
- * them. Queues whose stack is elsewhere get one where RESTORE of @driver checks sizes: it ignores the bytes. 0; -ENOMEM,
- * or -EPROTO for a state that cannot be read. No message.
+ * that had waves get one @at_restore only, with MQDs that know of no wave, as do those whose stack is elsewhere, where
+ * RESTORE of @driver checks sizes: it ignores the bytes. How many had waves; -ENOMEM, or -EPROTO for a state that cannot be
+ * read. No message.
  */
-int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
-	       unsigned int *ret_lost);
+int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver, bool at_restore);
 
 /* ---- queues of several XCCs ---- */
 

@@ -51,12 +51,11 @@ static int add_stack(struct kfd_state *state, struct records *records, const str
 	return 0;
 }
 
-int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver,
-	       unsigned int *ret_lost)
+int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver, bool at_restore)
 {
-	bool elsewhere_too = ret_lost && driver_checks_queues(driver);
+	bool elsewhere_too = at_restore && driver_checks_queues(driver);
 	uint64_t size_before = state->priv_size;
-	unsigned int nr_lost = 0;
+	int nr_lost = 0;
 	struct queue_record record;
 	struct records records;
 	int r;
@@ -64,7 +63,7 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &record)) > 0) {
 		enum stack stack = stack_in(nodes, &record);
-		bool is_lost = ret_lost && stack == STACK_LOST;
+		bool is_lost = at_restore && stack == STACK_LOST;
 
 		if (stack != STACK_EMPTY && !is_lost && !(elsewhere_too && stack == STACK_ELSEWHERE))
 			continue;
@@ -72,12 +71,10 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 			return -ENOMEM;
 		nr_lost += is_lost;
 	}
-	if (ret_lost)
-		*ret_lost = nr_lost;
 	if (state->priv_size > size_before)
 		pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty\n",
 			state->priv_size - size_before);
-	return r;
+	return r ? r : nr_lost;
 }
 
 /* ---- queues of several XCCs: records as large as those of one, without losing any ---- */

@@ -369,7 +369,7 @@ static int finish_process(struct survey *survey, struct gpu_process *process)
 			return err;
 	}
 	survey->nr_sharers += shares;
-	process->nr_sharers = shares;
+	process->nr_sharers = shares; /* finish() knows how many */
 	close_imports(process);
 	return 0;
 }
@@ -385,7 +385,8 @@ static int finish(struct survey *survey)
 			return err;
 	}
 	for (size_t i = 0; i < request->nr_processes; i++)
-		request->processes[i]->nr_sharers *= survey->nr_sharers;
+		if (request->processes[i]->nr_sharers)
+			request->processes[i]->nr_sharers = survey->nr_sharers;
 	return 0;
 }
 

@@ -185,7 +185,7 @@ bool print_settings(const struct settings *settings)
 	bool is_any = false;
 
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		bool is_off = id < SETTING_PARALLEL_RESTORE && !settings->flag[id];
+		bool is_off = id < SETTING_N_CHECKS && !settings->flag[id];
 		const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
 
 		if (settings->from[id] == SETTING_BY_DEFAULT)

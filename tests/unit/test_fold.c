@@ -200,14 +200,12 @@ TEST(stacks_that_are_not_saved_are_folded_when_they_are_added)
 	struct queue_record record = compute(8, STACK);
 	struct topology *nodes = gpu(USER_GPU, 8);
 	struct kfd_state state;
-	unsigned int lost;
 
 	record.ctl_stack_size = 0;
 	assert_true(fold_fits(&record, 8));
 	expect_same(&record, 8);
 	state = on_heap();
-	assert_int_equal(stacks_add(&state, nodes, &driver, &lost), 0);
-	assert_int_equal(lost, 0);
+	assert_int_equal(stacks_add(&state, nodes, &driver, true), 0);
 	assert_int_equal(state.priv_size, given.size + 8 * STACK);
 	fold(&state, 8);
 	assert_int_equal(state.priv_size, BEFORE + QUEUE_RECORD_SIZE + MQD + 8 * STACK);
