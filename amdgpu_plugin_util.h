@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -195,6 +196,14 @@ static inline int compare_u64(const void *a, const void *b)
 static inline uint64_t round_up(uint64_t n, uint64_t unit)
 {
 	return (n + unit - 1) / unit * unit;
+}
+
+static inline void raise_to(_Atomic uint64_t *most, uint64_t value)
+{
+	uint64_t now = atomic_load(most);
+
+	while (value > now && !atomic_compare_exchange_weak(most, &now, value))
+		;
 }
 
 /*

@@ -66,18 +66,6 @@ void trap_put_packet(uint32_t dw[TRAP_PACKET_DWORDS], uint64_t to, uint64_t from
 	memcpy(dw, packet, sizeof(packet));
 }
 
-static int ask_high_end(int fd, uint64_t *ret)
-{
-	struct drm_amdgpu_info_device device = { 0 };
-	struct drm_amdgpu_info args = {
-		.return_pointer = (uintptr_t)&device, .return_size = sizeof(device), .query = AMDGPU_INFO_DEV_INFO,
-	};
-	int err = drm_call(fd, DRM_IOCTL_AMDGPU_INFO, &args);
-
-	*ret = device.high_va_max;
-	return err;
-}
-
 static int submit(const struct drm_probe *probe, uint64_t *ret_job)
 {
 	struct drm_amdgpu_cs_chunk_ib ib = {
@@ -158,16 +146,17 @@ bool trap_gpu_is_used(const struct kfd_state *state, uint32_t gpu_id)
 
 static int ask_job(int fd, uint32_t minor, const struct driver_release *driver, uint64_t ret[2])
 {
-	uint64_t high_end, from;
+	struct drm_amdgpu_info_device device = { 0 };
+	uint64_t from;
 	int err;
 
 	if (fd < 0)
 		return fail(-EOPNOTSUPP, "the process has no file of renderD%u open, by which it can be read", minor);
-	err = ask_high_end(fd, &high_end);
+	err = driver_ask_device(fd, &device);
 	if (err)
 		return fail(err, "renderD%u cannot be asked for the GPU's addresses: %m", minor);
-	err = trap_find(driver, TRAP_PARAMETER_FILE, high_end, &from);
-	return err ? err : probe_copy(fd, high_end, from, ret);
+	err = trap_find(driver, TRAP_PARAMETER_FILE, device.high_va_max, &from);
+	return err ? err : probe_copy(fd, device.high_va_max, from, ret);
 }
 
 /* A handler that is elsewhere would not come back: what is set then is a guess. */

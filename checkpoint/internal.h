@@ -64,7 +64,7 @@ struct shared {
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
-	atomic_uint waited_ms;	     /* for contents, by the task that has waited longest */
+	_Atomic uint64_t waited_ms;  /* for contents, by the task that has waited longest */
 	unsigned int nr_tasks, nr_ranges, nr_gpus, nr_queues;
 	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];

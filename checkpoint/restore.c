@@ -187,7 +187,7 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 		err = resume_queues(restore, pid, task);
 	if (!err && ++restore->nr_resumed == shared->nr_tasks)
 		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
-				atomic_load(&shared->waited_ms) / 1e3);
+				(double)atomic_load(&shared->waited_ms) / 1e3);
 	return err;
 }
 

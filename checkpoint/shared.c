@@ -194,10 +194,7 @@ int shared_check_losses(const struct shared *shared, const struct shared_gpu_fil
 
 void shared_note_wait(struct shared *shared, double began)
 {
-	unsigned int ms = (unsigned int)((monotonic_seconds() - began) * 1e3), most = atomic_load(&shared->waited_ms);
-
-	while (ms > most && !atomic_compare_exchange_weak(&shared->waited_ms, &most, ms))
-		;
+	raise_to(&shared->waited_ms, (uint64_t)((monotonic_seconds() - began) * 1e3));
 }
 
 /* ---- temporary cgroups ---- */

@@ -63,7 +63,7 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
 static int check_whole(pid_t pid, const struct device_vma *vma)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), length = vma->end - vma->start;
-	uint64_t from = vma->offset & (KFD_MMAP_GPU_UNIT - 1), whole = length;
+	uint64_t from = vma->offset & KFD_MMAP_WITHIN, whole = length;
 
 	if (vma_names_gpu(vma))
 		whole = (kfd_mmap_type(vma->offset) == KFD_MMAP_TYPE_MMIO ? 1 : VMA_DOORBELL_PAGES) * page;

@@ -63,14 +63,6 @@ static void watch_done(struct watch *watch)
 
 /* ---- the tally ---- */
 
-static void raise_to(_Atomic uint64_t *most, uint64_t value)
-{
-	uint64_t now = atomic_load(most);
-
-	while (value > now && !atomic_compare_exchange_weak(most, &now, value))
-		;
-}
-
 static void tally_run(struct content_tally *tally, bool begins)
 {
 	uint64_t none = 0, now = kernel_time_in(0, monotonic_offset_ns());

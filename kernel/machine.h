@@ -17,7 +17,8 @@
 /* Where the KFD keeps the topology. */
 #define SYSFS_TOPOLOGY_ROOT "/sys/class/kfd/kfd/topology"
 /* The KFD's processes, by their pids in the initial pid namespace; contexts of CREATE_PROCESS are in them. */
-#define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
+#define SYSFS_PROCESSES "class/kfd/kfd/proc"
+#define KFD_PROCESSES	"/sys/" SYSFS_PROCESSES
 #define DRM_MAJOR 226 /* drivers/gpu/drm/drm_drv.c */
 
 /*

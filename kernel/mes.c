@@ -13,9 +13,7 @@
 
 #define GFX11		  110000u
 #define GFX12		  120000u
-#define AQL_PACKET_BYTES  64u
 #define AQL_PACKET_DWORDS 16u
-#define SDMA_MQD_SIZE	  512u
 #define MAX_RING	  (1u << 30)
 #define MAX_NUMBER	  1024u /* of a queue: KFD_MAX_NUM_OF_QUEUES_PER_PROCESS */
 
@@ -267,16 +265,11 @@ int mes_check(const struct kfd_state *state, const struct topology *machine)
 
 static int ask_device(const struct kfd_state *state, uint32_t gpu_id, struct drm_amdgpu_info_device *ret)
 {
-	struct drm_amdgpu_info args = {
-		.return_pointer = (uintptr_t)ret,
-		.return_size = sizeof(*ret),
-		.query = AMDGPU_INFO_DEV_INFO,
-	};
 	int err = -ENODEV;
 
 	for (uint32_t i = 0; i < state->nr_devices; i++)
 		if (state->devices[i].user_gpu_id == gpu_id)
-			err = drm_call((int)state->devices[i].drm_fd, DRM_IOCTL_AMDGPU_INFO, &args);
+			err = driver_ask_device((int)state->devices[i].drm_fd, ret);
 	return err ? fail(err, "gpu %#x: cannot be asked for its CUs: %m", gpu_id) : 0;
 }
 

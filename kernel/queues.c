@@ -79,8 +79,6 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 
 /* ---- queues of several XCCs: records as large as those of one, without losing any ---- */
 
-#define SDMA_MQD_SIZE 512u /* of gfx9 */
-
 bool fold_fits(const struct queue_record *record, uint64_t nr_xcc)
 {
 	uint64_t stacks = record->ctl_stack_size ? record->ctl_stack_size : nr_xcc * record->mqd_stack_size;

@@ -29,7 +29,6 @@
 #define POLL_USEC    20
 
 /* AQL packets and signals, as the HSA standard and ROCm's runtime lay them out. */
-#define PACKET_BYTES   64u
 #define PACKET_BARRIER 3u
 #define PACKET_HEADER  (PACKET_BARRIER | 1u << 8 | 2u << 9 | 2u << 11) /* in order, with fences of the system */
 #define SIGNAL_USER    1
@@ -110,7 +109,7 @@ static bool is_compute(const struct mes_queue *queue)
 
 static uint64_t ring_packets(const struct mes_queue *queue)
 {
-	return queue->ring_size / PACKET_BYTES;
+	return queue->ring_size / AQL_PACKET_BYTES;
 }
 
 /* The GPU may be slow to write the index: the place in the ring is exact. */
@@ -313,7 +312,7 @@ static int roll_packets(struct again *again, const struct mes_queue *queue, cons
 			uint64_t to)
 {
 	_cleanup_free_ struct barrier *packets = calloc(to - from, sizeof(*packets));
-	uint64_t nr = ring_packets(queue), signal_at = queue->ring + to % nr * PACKET_BYTES;
+	uint64_t nr = ring_packets(queue), signal_at = queue->ring + to % nr * AQL_PACKET_BYTES;
 	struct signal signal = { .kind = SIGNAL_USER, .value = 1 };
 	int err;
 
@@ -324,7 +323,7 @@ static int roll_packets(struct again *again, const struct mes_queue *queue, cons
 	packets[to - from - 1].completion = signal_at;
 	err = put(again, signal_at, &signal, sizeof(signal));
 	if (!err)
-		err = put(again, queue->ring + from % nr * PACKET_BYTES, packets, (to - from) * PACKET_BYTES);
+		err = put(again, queue->ring + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
 	if (!err)
 		err = put_word(again, queue->write_index, to);
 	if (!err)

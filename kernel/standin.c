@@ -13,7 +13,6 @@
 #define FIRST_NUMBER 0x70000000u
 
 /* kfd_queue_ctx_save_restore_size() of Linux' kfd_queue.c: what the debugger is given of each wave. */
-#define PAGE		     4096u
 #define DEBUG_BYTES_PER_WAVE 32u
 #define DEBUG_ALIGNMENT	     64u
 #define GFX_NAVI10	     100100u
@@ -56,7 +55,7 @@ static int add_range(struct kfd_state *state, const struct queue_record *queue, 
 		.gpu_id = queue->gpu_id,
 		.handle = FIRST_NUMBER + state->nr_standins,
 		.address = queue->cwsr_address,
-		.size = round_up((queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE),
+		.size = round_up((queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE_BYTES),
 	};
 
 	return array_add(state->standins, state->nr_standins, standin);

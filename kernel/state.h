@@ -163,6 +163,7 @@ int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topo
 
 /* Of queue_record.format (enum kfd_queue_format). */
 #define QUEUE_FORMAT_AQL 1u
+#define AQL_PACKET_BYTES 64u
 
 /* A queue, as struct kfd_criu_queue_priv_data of Linux' kfd_priv.h has it. */
 struct queue_record {
@@ -191,6 +192,7 @@ struct queue_record {
 #define QUEUE_RECORD_SIZE    120u
 #define QUEUE_STACK_SIZE_AT  108u /* of ctl_stack_size in it */
 #define QUEUE_MQD_SIZE_AT    112u /* of mqd_size */
+#define SDMA_MQD_SIZE	     512u  /* of gfx9 and gfx11 */
 #define COMPUTE_MQD_SIZE     2048u /* of one XCC of gfx9; no other has several */
 #define MAX_XCCS	     8u	   /* that a GPU of gfx9 has */
 

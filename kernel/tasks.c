@@ -194,7 +194,8 @@ bool task_file_has_pasid(const struct task_file *file, uint32_t pasid)
 	       value == pasid;
 }
 
-bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
+/* Whether a task has opened the device with such a file. */
+static bool has_file_with_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
 {
 	for (size_t i = 0; i < files->count; i++) {
 		const struct task_file *file = &files->files[i];
@@ -217,7 +218,7 @@ unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, 
 		if (!topology_is_gpu(node))
 			continue;
 		nr_opened += task_files_has(files, pid, minor_number);
-		nr_known += pasid && task_files_has_pasid(files, pid, minor_number, pasid);
+		nr_known += pasid && has_file_with_pasid(files, pid, minor_number, pasid);
 	}
 	return nr_known ? nr_known : nr_opened;
 }

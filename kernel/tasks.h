@@ -101,8 +101,6 @@ bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 
 /* Whether the address space of a file of a render node has this pasid. False also where fdinfo does not tell it. */
 bool task_file_has_pasid(const struct task_file *file, uint32_t pasid);
-/* Whether a task has opened the device with such a file. */
-bool task_files_has_pasid(const struct task_files *files, pid_t pid, uint32_t minor, uint32_t pasid);
 
 /*
  * GPUs on which the process has an address space. A file that it has opened has one of its own, too; where those of the

@@ -11,22 +11,20 @@
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
-#define PROCESSES "class/kfd/kfd/proc"
-
 void usage_read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
 {
 	_cleanup_free_ int *queues = NULL;
 	char path[96];
 	size_t nr = 0;
 
-	snprintf(path, sizeof(path), PROCESSES "/%d/queues", pid);
+	snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues", pid);
 	if (list_numbers(sysfs, path, &queues, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t gpu_id;
 		int node;
 
-		snprintf(path, sizeof(path), PROCESSES "/%d/queues/%d/gpuid", pid, queues[i]);
+		snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues/%d/gpuid", pid, queues[i]);
 		node = read_number_at(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
 		if (node >= 0)
 			usage[node].has_queues = true;
@@ -62,7 +60,7 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_is_gpu(machine->nodes[i]))
 			usage_read_vram(sysfs, machine->nodes[i], &usage[i]);
-	if (list_numbers(sysfs, PROCESSES, &pids, &nr))
+	if (list_numbers(sysfs, SYSFS_PROCESSES, &pids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++)
 		usage_read_queues(sysfs, pids[i], machine, usage);
@@ -73,7 +71,7 @@ size_t usage_count_ended(int sysfs)
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0, ended = 0;
 
-	if (task_in_initial_pid_ns() <= 0 || list_numbers(sysfs, PROCESSES, &pids, &nr))
+	if (task_in_initial_pid_ns() <= 0 || list_numbers(sysfs, SYSFS_PROCESSES, &pids, &nr))
 		return 0;
 	for (size_t i = 0; i < nr; i++)
 		ended += kill(pids[i], 0) < 0 && errno == ESRCH;

@@ -36,8 +36,8 @@ $(BUILD)/images: $(wildcard tests/images/*) $(wildcard tests/images/*/*)
 test_vma_SRCS := checkpoint/vma.c kernel/vma.c share/files.c amdgpu_plugin_topology.c host/settings.c
 test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
-test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/queues.c kernel/state.c $(topology_SRCS)
-test_mes_SRCS := kernel/mes.c kernel/queues_again.c kernel/sdma_slots.c kernel/state.c $(topology_SRCS)
+test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
+test_mes_SRCS := kernel/mes.c kernel/driver.c kernel/queues_again.c kernel/sdma_slots.c kernel/state.c $(topology_SRCS)
 test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=drm_call,--wrap=call_ioctl
 test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
