@@ -33,7 +33,6 @@ int criu_image_open(const char *name)
 
 static int make_directory(void **state)
 {
-	(void)state;
 	log_clear();
 	strcpy(directory, "/tmp/unit_images.XXXXXX");
 	return mkdtemp(directory) ? 0 : -1;
@@ -41,7 +40,6 @@ static int make_directory(void **state)
 
 static int remove_directory(void **state)
 {
-	(void)state;
 	return remove_all(directory);
 }
 

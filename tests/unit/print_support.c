@@ -127,7 +127,6 @@ static void check_others(const struct row *row)
 
 int main(int argc, char **argv)
 {
-	(void)argv;
 	printf("| driver |");
 	for (size_t i = 0; i < ARRAY_SIZE(products); i++)
 		printf(" %s |", products[i].name);

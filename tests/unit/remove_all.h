@@ -9,9 +9,6 @@
 
 static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
 {
-	(void)st;
-	(void)type;
-	(void)where;
 	return remove(path);
 }
 

@@ -62,7 +62,6 @@ static unsigned int shared_writes; /* to the page that is the parent's as well *
 static unsigned int pages_written, pagemap_reads;
 
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
-ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
 	ssize_t got = __real_pread(fd, buf, n, off);
@@ -77,8 +76,6 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 static int unreadable; /* as a guard page is; -1: none */
 
 ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
-				unsigned long nr, unsigned long flags);
-ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				unsigned long nr, unsigned long flags);
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				unsigned long nr, unsigned long flags)
@@ -97,8 +94,6 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				 unsigned long nr, unsigned long flags);
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
-				 unsigned long nr, unsigned long flags);
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nr_local, const struct iovec *remote,
 				 unsigned long nr, unsigned long flags)
 {
 	pages_written += (unsigned int)nr;
@@ -109,7 +104,6 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned 
 
 static int setup(void **state)
 {
-	(void)state;
 	page = (uint64_t)sysconf(_SC_PAGESIZE);
 	memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(memory != MAP_FAILED);
@@ -140,7 +134,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	return munmap(answer, sizeof(*answer)) || munmap(memory, PAGES * page);

@@ -11,10 +11,7 @@
 
 #define KFD_MAJOR 235
 
-dev_t device_render_number(uint32_t minor_number)
-{
-	return makedev(226, minor_number);
-}
+STUB(dev_t, device_render_number, (uint32_t minor_number), makedev(226, minor_number))
 
 /* Runs the few instructions that a filter consists of; any other ends the test. */
 static int run(const struct bpf_insn *insns, int n, const struct bpf_cgroup_dev_ctx *ctx)

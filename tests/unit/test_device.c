@@ -13,7 +13,6 @@
 static const char *kfd_number_file; /* NULL: there is none */
 
 /* The only file that is opened by the stream functions is the KFD's number. */
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	assert_string_equal(path, "/sys/class/kfd/kfd/dev");

@@ -16,25 +16,9 @@
 #include "records_fixture.h"
 
 /* Of the job, which does not run here. */
-int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor)
-{
-	(void)survey;
-	(void)pid;
-	(void)minor;
-	return -1;
-}
-
-int drm_probe_open(struct drm_probe *probe)
-{
-	(void)probe;
-	return -ENODEV;
-}
-
-int drm_probe_close(struct drm_probe *probe)
-{
-	(void)probe;
-	return 0;
-}
+STUB(int, share_kfds_file, (const struct survey *survey, pid_t pid, uint32_t minor), -1)
+STUB(int, drm_probe_open, (struct drm_probe *probe), -ENODEV)
+STUB(int, drm_probe_close, (struct drm_probe *probe), 0)
 
 #define HIGH_END 0xffffffffffbf0000ull
 
@@ -123,7 +107,6 @@ static void check_runtime_enable(const struct kfd_ioctl_runtime_enable_args *arg
 	assert_memory_equal(args, &wanted, sizeof(wanted));
 }
 
-int __wrap_ioctl(int fd, unsigned long op, void *args);
 int __wrap_ioctl(int fd, unsigned long op, void *args)
 {
 	assert_int_equal(fd, 9);

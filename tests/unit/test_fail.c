@@ -9,7 +9,6 @@
 
 static int clear(void **state)
 {
-	(void)state;
 	log_clear();
 	return 0;
 }

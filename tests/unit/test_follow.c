@@ -32,13 +32,8 @@ static int lock_fd = -1;
 
 /* ---- what follow calls ---- */
 
-double __wrap_monotonic_seconds(void);
-double __wrap_monotonic_seconds(void)
-{
-	return machine.now;
-}
+STUB(double, __wrap_monotonic_seconds, (void), machine.now)
 
-int __wrap_usleep(useconds_t usec);
 int __wrap_usleep(useconds_t usec)
 {
 	machine.now += usec / 1e6;
@@ -46,23 +41,14 @@ int __wrap_usleep(useconds_t usec)
 	return 0;
 }
 
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...)
-{
-	(void)path;
-	(void)flags;
-	return dup(lock_fd);
-}
+STUB(int, __wrap_open, (const char *path, int flags, ...), dup(lock_fd))
 
 int task_list_kfd(int **ret, size_t *ret_nr)
 {
 	return machine.has_gpu ? array_add(*ret, *ret_nr, GPU) : 0;
 }
 
-int task_in_initial_pid_ns(void)
-{
-	return 1;
-}
+STUB(int, task_in_initial_pid_ns, (void), 1)
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
@@ -77,20 +63,11 @@ bool cgroup_above(char *path)
 	return strcmp(path, "/sys/fs/cgroup");
 }
 
-bool cgroup_is_frozen(const char *path)
-{
-	return machine.frozen[!strcmp(path, OWN)];
-}
-
-bool cgroup_stands_still(const char *path)
-{
-	(void)path;
-	return machine.is_whole;
-}
+STUB(bool, cgroup_is_frozen, (const char *path), machine.frozen[!strcmp(path, OWN)])
+STUB(bool, cgroup_stands_still, (const char *path), machine.is_whole)
 
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 {
-	(void)path;
 	assert_true(below);
 	assert_int_equal(array_add(*ret, *ret_nr, GPU), 0);
 	return array_add(*ret, *ret_nr, OTHER);
@@ -133,20 +110,9 @@ int cgroup_path(const char *cgroup, char path[PATH_MAX])
 	return TOOL_GOOD;
 }
 
-void print_text(const char *fmt, ...)
-{
-	(void)fmt;
-}
-
-int print_finish(int status)
-{
-	return status;
-}
-
-bool print_is_json(void)
-{
-	return false;
-}
+STUB(void, print_text, (const char *fmt, ...), /* nothing */)
+STUB(int, print_finish, (int status), status)
+STUB(bool, print_is_json, (void), false)
 
 int complain(const char *fmt, ...)
 {
@@ -154,10 +120,7 @@ int complain(const char *fmt, ...)
 	return TOOL_FAIL;
 }
 
-int complain_failure(void)
-{
-	return TOOL_FAIL;
-}
+STUB(int, complain_failure, (void), TOOL_FAIL)
 
 /* ---- runs ---- */
 

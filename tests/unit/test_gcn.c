@@ -81,7 +81,6 @@ static bool memory_is_code;
 
 static void *page(struct gcn_env *e, u64 va, enum gcn_access access)
 {
-	(void)e;
 	if (is_within(va, memory, MEMORY_BYTES))
 		return access != GCN_EXECUTE || memory_is_code ? (void *)(uintptr_t)va : NULL;
 	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) ||
@@ -94,7 +93,6 @@ static u64 clock_ticks(struct gcn_env *e)
 {
 	static u64 ticks;
 
-	(void)e;
 	return ticks++;
 }
 
@@ -113,7 +111,6 @@ static const char **executed_slot(const char *name)
 
 static void executed(struct gcn_env *e, const char *name)
 {
-	(void)e;
 	*executed_slot(name) = name;
 }
 
@@ -139,7 +136,6 @@ static struct gcn_pool pool;
 
 static int setup(void **state)
 {
-	(void)state;
 	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
 	busy = file_read(GCN_PROGRAMS "busy.bin", &busy_bytes);
 	failing = file_read(GCN_PROGRAMS "failing.bin", &failing_bytes);
@@ -155,7 +151,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	gcn_pool_free(&pool);
 	free(code);
 	free(busy);

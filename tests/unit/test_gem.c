@@ -12,7 +12,6 @@
 static const uint32_t *there; /* ends with 0 */
 static unsigned int nr_calls;
 
-int __wrap_ioctl(int fd, unsigned long op, void *arg);
 int __wrap_ioctl(int fd, unsigned long op, void *arg)
 {
 	const struct drm_syncobj_timeline_array *array = arg;
@@ -21,7 +20,6 @@ int __wrap_ioctl(int fd, unsigned long op, void *arg)
 	const uint32_t *at = there;
 	uint32_t handle;
 
-	(void)fd;
 	nr_calls++;
 	if (op == DRM_IOCTL_AMDGPU_GEM_OP)
 		handle = gem_op->handle;

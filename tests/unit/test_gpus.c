@@ -33,7 +33,6 @@ static uint64_t freed_by_sleep; /* bytes of VRAM */
 
 int mount_private(const char *type)
 {
-	(void)type;
 	return has_sysfs ? open("/", O_RDONLY | O_CLOEXEC) : -EPERM;
 }
 
@@ -70,7 +69,6 @@ void turn_end(int claims)
 }
 
 /* Time passes for the driver, too. */
-int __wrap_usleep(useconds_t usec);
 int __wrap_usleep(useconds_t usec)
 {
 	assert_true(usec);
@@ -140,13 +138,7 @@ void gpu_process_free(struct gpu_process *image)
 	free(image);
 }
 
-int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
-{
-	(void)mounted;
-	(void)minor;
-	(void)model;
-	return 0;
-}
+STUB(int, nodes_make, (const struct mounted *mounted, uint32_t minor, uint32_t model), 0)
 
 void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
 {
@@ -171,27 +163,13 @@ int drm_open_minor(uint32_t minor)
 
 int drm_count_losses(int fd, uint32_t *ret)
 {
-	(void)fd;
 	*ret = 0;
 	return 0;
 }
 
-int drm_wait_until_clear(int fd)
-{
-	(void)fd;
-	return clear_error;
-}
-
-int criu_let_go(int token)
-{
-	(void)token;
-	return 0;
-}
-
-pid_t task_own_pid(pid_t pid)
-{
-	return pid;
-}
+STUB(int, drm_wait_until_clear, (int fd), clear_error)
+STUB(int, criu_let_go, (int token), 0)
+STUB(pid_t, task_own_pid, (pid_t pid), pid)
 
 int criu_keep_file(int fd)
 {
@@ -199,17 +177,12 @@ int criu_keep_file(int fd)
 	return 1;
 }
 
-int criu_kept_file(int token)
-{
-	(void)token;
-	return -EBADF;
-}
+STUB(int, criu_kept_file, (int token), -EBADF)
 
 /* ---- */
 
 static int setup(void **state)
 {
-	(void)state;
 	log_clear();
 	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
 	memset(usages, 0, sizeof(usages));
@@ -229,7 +202,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	gpus_done(&gpus);
 	shared_free(shared);
 	topology_free(saved);

@@ -37,7 +37,6 @@ static pid_t tasks[NR_TASKS], criu;
 static long fails; /* this system call fails */
 
 long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
 long __wrap_syscall(long number, ...)
 {
 	long a[5];
@@ -61,15 +60,10 @@ bool device_is_render_node(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 5);
 }
 
-int drm_is_amd(int fd)
-{
-	(void)fd;
-	return 1;
-}
+STUB(int, drm_is_amd, (int fd), 1)
 
 int drm_probe_drop(int fd)
 {
-	(void)fd;
 	seen->nr_cleaned++;
 	return 0;
 }
@@ -128,7 +122,6 @@ static pid_t task_new(int number)
 
 static int setup(void **state)
 {
-	(void)state;
 	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	/* The guard, whose criu is gone, comes here. */
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -139,7 +132,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	/* As long as it lives and traces them, they do not end. */
 	if (criu > 0)
 		kill(criu, SIGKILL);
@@ -153,7 +145,6 @@ static int teardown(void **state)
 
 static void count_signal(int sig)
 {
-	(void)sig;
 	seen->nr_signals++;
 }
 

@@ -80,7 +80,6 @@ int devfilter_attach(int cgroup, const uint32_t *wanted, size_t n)
 	return 0;
 }
 
-int __wrap_unshare(int flags);
 int __wrap_unshare(int flags)
 {
 	assert_true(flags != 0 && !own_namespace);
@@ -90,7 +89,6 @@ int __wrap_unshare(int flags)
 	return 0;
 }
 
-int __wrap_setns(int fd, int flags);
 int __wrap_setns(int fd, int flags)
 {
 	assert_true(fd >= 0 && flags != 0 && own_namespace);
@@ -102,7 +100,6 @@ int __wrap_setns(int fd, int flags)
 
 /* A cgroup is born with its files. */
 int __real_mkdirat(int dir, const char *name, mode_t mode);
-int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 int __wrap_mkdirat(int dir, const char *name, mode_t mode)
 {
 	char path[64];
@@ -119,7 +116,6 @@ int __wrap_mkdirat(int dir, const char *name, mode_t mode)
 }
 
 int __real_unlinkat(int dir, const char *name, int flags);
-int __wrap_unlinkat(int dir, const char *name, int flags);
 int __wrap_unlinkat(int dir, const char *name, int flags)
 {
 	char path[64];
@@ -134,15 +130,11 @@ int __wrap_unlinkat(int dir, const char *name, int flags)
 
 static int made(void *arg, int dir, const char *name)
 {
-	(void)arg;
-	(void)dir;
-	(void)name;
 	return 0;
 }
 
 static void removed(void *arg)
 {
-	(void)arg;
 }
 
 static const struct hide_keeper nobody = { made, removed, NULL };
@@ -151,7 +143,6 @@ static int setup(void **state)
 {
 	static const char *const dirs[] = { "proc", "proc/self", "proc/self/ns", "cgroup2" };
 
-	(void)state;
 	strcpy(top, "/tmp/test_hide.XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -170,7 +161,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	close(top_fd);
 	return remove_all(top);
 }

@@ -24,7 +24,6 @@ static struct shared {
 
 static int share(void **state)
 {
-	(void)state;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return shared == MAP_FAILED;
 }
@@ -40,7 +39,6 @@ static void *run_thread(void *arg)
 
 static void count_signal(int signal)
 {
-	(void)signal;
 	shared->nr_signals++;
 }
 

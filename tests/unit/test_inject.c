@@ -36,7 +36,6 @@ static unsigned int die_at; /* the tracer's n-th call of ptrace() is its last; 0
 static bool die_before;	    /* that call is not made */
 
 long __real_ptrace(int request, pid_t pid, void *address, void *data);
-long __wrap_ptrace(int request, pid_t pid, void *address, void *data);
 long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 {
 	static unsigned int nr;
@@ -53,7 +52,6 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 
 static int share(void **state)
 {
-	(void)state;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return shared == MAP_FAILED;
 }

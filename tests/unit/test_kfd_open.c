@@ -36,17 +36,13 @@ int device_open(const char *path, dev_t number, int flags)
 }
 
 int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
 	return __real_open(strncmp(path, "/sys/", 5) ? path : gpu_ids ? "/" : "/nowhere", flags);
 }
 
-int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
-	(void)dir_fd;
-	(void)path;
 	*ret_nr = strlen(gpu_ids);
 	*ret = calloc(*ret_nr, sizeof(**ret));
 	for (size_t i = 0; i < *ret_nr; i++)
@@ -55,18 +51,15 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 }
 
 /* 'x': a GPU that the process may not use. */
-int __wrap_read_number_at(int dir_fd, const char *path, uint64_t *ret);
 int __wrap_read_number_at(int dir_fd, const char *path, uint64_t *ret)
 {
 	char digit = gpu_ids[path[0] - '0'];
 
-	(void)dir_fd;
 	assert_string_equal(path + 1, "/gpu_id");
 	*ret = (uint64_t)(digit - '0');
 	return digit == 'x' ? -EPERM : 0;
 }
 
-int __wrap_usleep(useconds_t us);
 int __wrap_usleep(useconds_t us)
 {
 	slept_us += us;
@@ -78,7 +71,6 @@ int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keepe
 	assert_null(keeper);
 	assert_ptr_equal(wanted, minors);
 	assert_int_equal(nr_wanted, 2);
-	(void)hide;
 	if (begin_error)
 		(fail)(begin_error, "no such luck");
 	hidden = !begin_error;
@@ -87,13 +79,11 @@ int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keepe
 
 int hide_end(struct hide *hide)
 {
-	(void)hide;
 	assert_true(hidden);
 	hidden = false;
 	return end_error;
 }
 
-int __wrap_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
 	struct kfd_ioctl_get_process_apertures_new_args *args = arg;
@@ -112,7 +102,6 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 
 static int setup(void **state)
 {
-	(void)state;
 	shown = 2;
 	reset_ms = slept_us = 0;
 	reset_error = EINVAL;

@@ -13,43 +13,22 @@ static int answer; /* errno of what is asked for, 0: none */
 static unsigned int nr_created, nr_destroyed;
 static const char *release;
 
-bool device_kfd_number(dev_t *ret)
-{
-	(void)ret;
-	return false;
-}
-
-int device_open(const char *path, dev_t number, int flags)
-{
-	(void)path;
-	(void)number;
-	(void)flags;
-	return -ENODEV;
-}
+STUB(bool, device_kfd_number, (dev_t *ret), false)
+STUB(int, device_open, (const char *path, dev_t number, int flags), -ENODEV)
 
 int hide_begin(const uint32_t *wanted, size_t nr_wanted, const struct hide_keeper *keeper, struct hide *hide)
 {
-	(void)wanted;
-	(void)nr_wanted;
-	(void)keeper;
-	(void)hide;
 	return -ENODEV;
 }
 
-int hide_end(struct hide *hide)
-{
-	(void)hide;
-	return 0;
-}
+STUB(int, hide_end, (struct hide *hide), 0)
 
-int __wrap_uname(struct utsname *name);
 int __wrap_uname(struct utsname *name)
 {
 	snprintf(name->release, sizeof(name->release), "%s", release);
 	return 0;
 }
 
-int __wrap_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
 	struct kfd_ioctl_destroy_event_args *gone = arg;

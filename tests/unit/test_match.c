@@ -26,7 +26,6 @@ static void given(const char *was, const char *is)
 
 static int setup(void **state)
 {
-	(void)state;
 	log_clear();
 	options = (struct match_options){ .nr_pairs = 0 };
 	saved = local = NULL;
@@ -36,7 +35,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	match_map_free(map);
 	topology_free(saved);
 	topology_free(local);

@@ -13,50 +13,20 @@
 #include "match/match.h"
 #include "log_stub.h"
 #include "machine_text.h"
+#include "wrap.h"
 
 static unsigned long n_calls, fail_at; /* fail_at 0: never */
 
-static bool fails(void)
+static bool hit(const char *name)
 {
 	return ++n_calls == fail_at;
 }
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-char *__real_strdup(const char *text);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	return fails() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_reallocarray(void *p, size_t n, size_t size)
-{
-	return fails() ? NULL : __real_reallocarray(p, n, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-	return fails() ? NULL : __real_strdup(text);
-}
+WRAP(void *, malloc, (size_t size), (size), NULL)
+WRAP(void *, calloc, (size_t n, size_t size), (n, size), NULL)
+WRAP(void *, realloc, (void *p, size_t size), (p, size), NULL)
+WRAP(void *, reallocarray, (void *p, size_t n, size_t size), (p, n, size), NULL)
+WRAP(char *, strdup, (const char *text), (text), NULL)
 
 /* ---- the runs: 0 or -errno ---- */
 
@@ -71,7 +41,6 @@ static int run_topology(void)
 
 static const char *get_env(const char *name, void *arg)
 {
-	(void)arg;
 	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : "1=2";
 }
 

@@ -14,7 +14,6 @@ static char top[32];
 static const char *cgroups; /* /proc/self/cgroup; NULL: there is none */
 static bool mounted;	    /* at /sys/fs/cgroup */
 
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
@@ -25,7 +24,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 }
 
 int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
 	static const char cgroups_dir[] = "/sys/fs/cgroup";
@@ -53,7 +51,6 @@ static void put(const char *path, const char *text)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/test_memory.XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -65,7 +62,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	return remove_all(top);
 }
 

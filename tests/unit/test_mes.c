@@ -76,7 +76,6 @@ static uint32_t lowest(bool (*is_taken)(uint32_t value, uint32_t gpu), uint32_t 
 
 static bool number_is_taken(uint32_t number, uint32_t gpu)
 {
-	(void)gpu;
 	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
 		if (live[i].is_there && live[i].number == number)
 			return true;
@@ -234,7 +233,6 @@ static int own_destroy(const struct kfd_ioctl_destroy_queue_args *args)
 	return 0;
 }
 
-int __wrap_call_ioctl(int fd, unsigned long op, void *args);
 int __wrap_call_ioctl(int fd, unsigned long op, void *args)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args *alloc = args;
@@ -275,10 +273,7 @@ int kfd_free(int kfd, uint64_t handle)
 	return 0;
 }
 
-dev_t device_render_number(uint32_t minor)
-{
-	return minor;
-}
+STUB(dev_t, device_render_number, (uint32_t minor), minor)
 
 int device_open(const char *path, dev_t number, int flags)
 {
@@ -335,7 +330,6 @@ int inject_look(pid_t tid, struct inject *ret)
 
 int inject_begin(struct inject *inject)
 {
-	(void)inject;
 	is_begun = true;
 	return 0;
 }
@@ -361,7 +355,6 @@ int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, in
 {
 	struct stat st;
 
-	(void)inject;
 	assert_true(is_begun);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_true(device_is_kfd(&st));
@@ -391,7 +384,6 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	struct device_vma *vmas = calloc(2, sizeof(*vmas));
 
-	(void)pid;
 	vmas[0] = (struct device_vma){ .start = 4096, .end = 8192, .offset = 3ull << 62 | (uint64_t)USER_GPU << 46 };
 	vmas[1] = (struct device_vma){
 		.start = (uintptr_t)doorbells,
@@ -406,7 +398,6 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 /* A GPU of six engines with two arrays of eight CUs; the first one lacks a pair. */
 static int device_error;
 static uint32_t nr_engines;
-int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args);
 int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args)
 {
 	struct drm_amdgpu_info_device *device = (void *)(uintptr_t)args->return_pointer;
@@ -422,7 +413,6 @@ int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args)
 }
 
 static double now;
-double __wrap_monotonic_seconds(void);
 double __wrap_monotonic_seconds(void)
 {
 	return now += 0.01;
@@ -434,7 +424,6 @@ static int kfd_file;
 
 static int setup(void **test)
 {
-	(void)test;
 	memset(live, 0, sizeof(live));
 	memset(memory, 0, sizeof(memory));
 	derives = is_dead = loses_count = is_begun = false;
@@ -454,7 +443,6 @@ static int setup(void **test)
 
 static int teardown(void **test)
 {
-	(void)test;
 	close(kfd_file);
 	return 0;
 }

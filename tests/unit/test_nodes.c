@@ -29,12 +29,8 @@ static int mknod_error, chown_error;
 static uid_t chowned_uid;
 static gid_t chowned_gid;
 
-dev_t device_render_number(uint32_t minor)
-{
-	return makedev(226, minor);
-}
+STUB(dev_t, device_render_number, (uint32_t minor), makedev(226, minor))
 
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	assert_string_equal(path, "/proc/self/mountinfo");
@@ -44,7 +40,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 }
 
 /* openat2 only, of the directory of this test. */
-long __wrap_syscall(long number, int dir, const char *path, const void *how, size_t size);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, int dir, const char *path, const void *how, size_t size)
 {
@@ -53,7 +48,6 @@ long __wrap_syscall(long number, int dir, const char *path, const void *how, siz
 	return __real_syscall(number, dir, dri, how, size);
 }
 
-int __wrap_fstatfs(int fd, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs)
 {
 	struct stat st;
@@ -71,7 +65,6 @@ static uint32_t minor_of(const char *name)
 /* Files whose names are those of nodes are nodes, with the number that they say, but for those made with another type.
  */
 int __real_fstatat(int dir, const char *name, struct stat *st, int flags);
-int __wrap_fstatat(int dir, const char *name, struct stat *st, int flags);
 int __wrap_fstatat(int dir, const char *name, struct stat *st, int flags)
 {
 	int r = __real_fstatat(dir, name, st, flags);
@@ -86,7 +79,6 @@ int __wrap_fstatat(int dir, const char *name, struct stat *st, int flags)
 	return 0;
 }
 
-int __wrap_mknodat(int dir, const char *name, mode_t mode, dev_t number);
 int __wrap_mknodat(int dir, const char *name, mode_t mode, dev_t number)
 {
 	int fd;
@@ -104,7 +96,6 @@ int __wrap_mknodat(int dir, const char *name, mode_t mode, dev_t number)
 	return 0;
 }
 
-int __wrap_fchownat(int dir, const char *name, uid_t uid, gid_t gid, int flags);
 int __wrap_fchownat(int dir, const char *name, uid_t uid, gid_t gid, int flags)
 {
 	assert_int_equal(flags, AT_SYMLINK_NOFOLLOW);
@@ -131,7 +122,6 @@ static void run(const char *fmt, ...)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/test_nodes.XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -147,7 +137,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(remove_all(top), 0);
 	return 0;
 }

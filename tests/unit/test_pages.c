@@ -25,10 +25,7 @@ static struct content_tally tally;
 
 /* ---- what pages.c calls ---- */
 
-bool criu_is_streaming(void)
-{
-	return is_streaming;
-}
+STUB(bool, criu_is_streaming, (void), is_streaming)
 
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 {
@@ -36,42 +33,17 @@ int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 	return open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	(void)id;
-	(void)user_gpu_id;
-	(void)name;
-	return -ENOENT;
-}
-
-int drm_open_minor(uint32_t minor)
-{
-	(void)minor;
-	return open("/dev/null", O_RDWR | O_CLOEXEC);
-}
-
-uint64_t memory_for_copies(uint64_t max_bytes)
-{
-	return max_bytes;
-}
+STUB(int, pages_image_open, (int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]), -ENOENT)
+STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDWR | O_CLOEXEC))
+STUB(uint64_t, memory_for_copies, (uint64_t max_bytes), max_bytes)
 
 struct progress progress_open(const char *path, const char *stage)
 {
-	(void)path;
 	return (struct progress){ .stage = stage, .fd = -1 };
 }
 
-void progress_close(struct progress *progress)
-{
-	(void)progress;
-}
-
-void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
-{
-	(void)arg;
-	(void)gpus;
-	(void)nr_gpus;
-}
+STUB(void, progress_close, (struct progress *progress), /* nothing */)
+STUB(void, progress_report, (void *arg, const struct content_gpu *gpus, size_t nr_gpus), /* nothing */)
 
 int content_check_file(const struct content_gpu *gpu)
 {
@@ -79,18 +51,11 @@ int content_check_file(const struct content_gpu *gpu)
 	return 0;
 }
 
-int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus)
-{
-	(void)worker;
-	(void)gpus;
-	(void)nr_gpus;
-	return -ENOTCONN;
-}
+STUB(int, worker_submit, (struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus), -ENOTCONN)
 
 /* What process 8 declares. */
 static struct content_range declared[1];
 
-void __wrap_discard_read(pid_t pid, struct discard *ret);
 void __wrap_discard_read(pid_t pid, struct discard *ret)
 {
 	*ret = (struct discard){ 0 };
@@ -146,8 +111,6 @@ int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_
 
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
-	(void)gpus;
-	(void)options;
 	return nr_gpus ? -EIO : 0;
 }
 

@@ -17,7 +17,6 @@ static int setup(void **state)
 {
 	int fd;
 
-	(void)state;
 	log_clear();
 	strcpy(path, "/tmp/test_progress.XXXXXX");
 	fd = mkstemp(path);
@@ -26,7 +25,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	return unlink(path);
 }
 

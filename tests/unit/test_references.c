@@ -23,10 +23,7 @@
 #include "share/survey.h"
 
 /* criu's. */
-bool criu_is_streaming(void)
-{
-	return false;
-}
+STUB(bool, criu_is_streaming, (void), false)
 
 #define STRANGER 99
 #define DUMPED	 7
@@ -74,10 +71,8 @@ static void free_bo(void)
 	kernel.client_has_handle = false;
 }
 
-int __wrap_fdinfo_value(int fd, const char *name, char *text, size_t size);
 int __wrap_fdinfo_value(int fd, const char *name, char *text, size_t size)
 {
-	(void)fd;
 	assert_string_equal(name, "count");
 	if (kernel.passing_reads && !--kernel.passing_reads)
 		kernel.nr_passing = 0;
@@ -85,26 +80,20 @@ int __wrap_fdinfo_value(int fd, const char *name, char *text, size_t size)
 	return 0;
 }
 
-int survey_own_file(struct survey *survey, uint32_t minor)
-{
-	(void)survey;
-	(void)minor;
-	return SCRATCH;
-}
+STUB(int, survey_own_file, (struct survey *survey, uint32_t minor), SCRATCH)
 
 static unsigned int nr_compared, nr_imported;
 
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
 {
-	(void)survey;
 	nr_compared++;
 	return minor == other;
 }
 
 /* All dma-bufs are of the dump: no holder is added. */
 #define NEVER { fail(); return -ENOSYS; }
-int survey_keep_dmabuf(struct survey *survey, int fd) { (void)survey; (void)fd; NEVER }
-int survey_home(struct survey *survey, int fd, uint32_t known, uint32_t *ret) { (void)survey; (void)fd; (void)known; (void)ret; NEVER }
+int survey_keep_dmabuf(struct survey *survey, int fd) { NEVER }
+int survey_home(struct survey *survey, int fd, uint32_t known, uint32_t *ret) { NEVER }
 
 size_t survey_process_of(const struct share_request *request, pid_t pid)
 {
@@ -113,7 +102,6 @@ size_t survey_process_of(const struct share_request *request, pid_t pid)
 
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 {
-	(void)dmabuf_fd;
 	assert_int_equal(fd, SCRATCH);
 	add_handle();
 	nr_imported++;
@@ -123,7 +111,6 @@ int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 
 int gem_close(int fd, uint32_t handle)
 {
-	(void)handle;
 	assert_int_equal(fd, SCRATCH);
 	drop_handle();
 	return 0;
@@ -151,7 +138,6 @@ static unsigned int nr_spaces;  /* readings of address spaces */
 
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
-	(void)handle;
 	*ret = (struct gem_info){ .size = BYTES, .domains = kernel.domains };
 	return fd == SCRATCH ? 0 : -ENOENT;
 }
@@ -160,22 +146,15 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 {
 	uint32_t handle;
 
-	(void)survey;
-	(void)minor;
-	(void)metadata;
 	gem_import(SCRATCH, dmabuf_fd, &handle);
 	gem_ask(SCRATCH, handle, &ret->info);
 	return gem_close(SCRATCH, handle);
 }
 
-int task_take_file(pid_t pid, int number) { (void)pid; (void)number; NEVER }
+int task_take_file(pid_t pid, int number) { NEVER }
 
-int task_in_initial_pid_ns(void)
-{
-	return stranger.initial_ns;
-}
+STUB(int, task_in_initial_pid_ns, (void), stranger.initial_ns)
 
-ssize_t __wrap_readlink(const char *path, char *text, size_t size);
 ssize_t __wrap_readlink(const char *path, char *text, size_t size)
 {
 	bool is_own = !strcmp(path, "/proc/self/exe") || stranger.is_criu;
@@ -206,10 +185,8 @@ static size_t nr_numbers(const char *path, int *ret)
 	return 2 + (!strcmp(path, "/proc") ? stranger.exists : stranger.is_in_kfd);
 }
 
-int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
-	(void)dir_fd;
 	*ret = calloc(4, sizeof(**ret));
 	*ret_nr = nr_numbers(path, *ret);
 	return 0;
@@ -242,7 +219,6 @@ static int open_debugfs(const char *name)
 	return __real_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
 	if (!strcmp(path, "/sys/kernel/debug/dri"))
@@ -279,7 +255,6 @@ static const char *debugfs_text(const char *path)
 }
 
 int __real_openat(int dir, const char *path, int flags, ...);
-int __wrap_openat(int dir, const char *path, int flags, ...);
 int __wrap_openat(int dir, const char *path, int flags, ...)
 {
 	const char *text = strcmp(path, "dri") ? debugfs_text(path) : NULL;
@@ -289,12 +264,10 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	return text ? text_file(text) : no_file(ENOENT);
 }
 
-int __wrap_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode)
 {
 	char its[64];
 
-	(void)mode;
 	snprintf(its, sizeof(its), "/sys/class/kfd/kfd/proc/99/vram_%u", stranger.gpu_id);
 	return !strcmp(path, its) ? 0 : -1;
 }
@@ -309,32 +282,19 @@ static bool is_dkms;
 
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 {
-	(void)state;
-	(void)i;
 	*ret = (struct bo_record){ .mapped_gpus = { 0x2222 } };
 	return 0;
 }
 
-uint32_t records_nr_mapped(const struct bo_record *bo)
-{
-	(void)bo;
-	return nr_mapped;
-}
+STUB(uint32_t, records_nr_mapped, (const struct bo_record *bo), nr_mapped)
 
 void iommu_read_group(int sysfs, const struct topology_node *node, struct iommu_group *ret)
 {
-	(void)sysfs;
-	(void)node;
 	*ret = (struct iommu_group){ 0 };
 }
 
 /* It translates for each GPU. */
-bool iommu_is_common(const struct iommu_group *a, const struct iommu_group *b)
-{
-	(void)a;
-	(void)b;
-	return false;
-}
+STUB(bool, iommu_is_common, (const struct iommu_group *a, const struct iommu_group *b), false)
 
 /* What debugfs says by and by. */
 static char texts[2][1024];
@@ -775,7 +735,6 @@ static int make_debugfs(void **state)
 {
 	char path[PATH_MAX];
 
-	(void)state;
 	if (!mkdtemp(debugfs))
 		return -1;
 	snprintf(path, sizeof(path), "%s/dri", debugfs);
@@ -790,7 +749,6 @@ static int make_debugfs(void **state)
 
 static int remove_debugfs(void **state)
 {
-	(void)state;
 	return remove_all(debugfs);
 }
 

@@ -25,7 +25,6 @@ static struct {
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&w, 0, sizeof(w));
 	log_clear();
 	strcpy(w.dir, "/tmp/test_settings.XXXXXX");
@@ -38,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	close(w.image_fd);
 	return chdir("/") || remove_all(w.dir);
 }

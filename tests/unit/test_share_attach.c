@@ -23,36 +23,18 @@ static unsigned int nr_imported, nr_mapped, nr_scratch, nr_asked;
 
 int kfd_import_dmabuf(int kfd, uint32_t gpu_id, uint64_t va, int dmabuf_fd, uint64_t *ret_handle)
 {
-	(void)kfd;
-	(void)va;
-	(void)dmabuf_fd;
 	*ret_handle = kfd_handle(gpu_id, first_number + nr_imported++);
 	return 0;
 }
 
 int kfd_map(int kfd, uint64_t handle, const uint32_t *gpu_ids, uint32_t nr_gpus)
 {
-	(void)kfd;
-	(void)handle;
-	(void)gpu_ids;
-	(void)nr_gpus;
 	nr_mapped++;
 	return 0;
 }
 
-int kfd_free(int kfd, uint64_t handle)
-{
-	(void)kfd;
-	(void)handle;
-	return 0;
-}
-
-int share_table_get(struct share_table *table, uint32_t buffer)
-{
-	(void)table;
-	(void)buffer;
-	return memfd_create("buffer", MFD_CLOEXEC);
-}
+STUB(int, kfd_free, (int kfd, uint64_t handle), 0)
+STUB(int, share_table_get, (struct share_table *table, uint32_t buffer), memfd_create("buffer", MFD_CLOEXEC))
 
 int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
 {
@@ -69,50 +51,37 @@ void share_open_done(struct share_open *open)
 
 int drm_open_minor(uint32_t minor)
 {
-	(void)minor;
 	nr_scratch++;
 	return memfd_create("scratch", MFD_CLOEXEC);
 }
 
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 {
-	(void)fd;
-	(void)dmabuf_fd;
 	*ret = 1;
 	return 0;
 }
 
 int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 {
-	(void)fd;
-	(void)handle;
 	nr_asked++;
 	*ret = RESTORED;
 	return 0;
 }
 
-int gem_close(int fd, uint32_t handle)
-{
-	(void)fd;
-	(void)handle;
-	return 0;
-}
+STUB(int, gem_close, (int fd, uint32_t handle), 0)
 
 /* ---- what is not called: the task has no files ---- */
 
 #define NEVER { fail(); return -EIO; }
 
-int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
-int gem_map(int fd, const struct gem_mapping *mapping) { (void)fd; (void)mapping; NEVER }
-int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret) { (void)fd; (void)syncobj; (void)ret; NEVER }
-int gem_drop_syncobj(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
-int criu_kept_file(int token) { (void)token; NEVER }
-int share_table_begin(struct share_table *table, uint32_t nr) { (void)table; (void)nr; NEVER }
+int gem_create_page(int fd, uint32_t *ret) { NEVER }
+int gem_map(int fd, const struct gem_mapping *mapping) { NEVER }
+int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret) { NEVER }
+int gem_drop_syncobj(int fd, uint32_t handle) { NEVER }
+int criu_kept_file(int token) { NEVER }
+int share_table_begin(struct share_table *table, uint32_t nr) { NEVER }
 
-void render_objects_done(struct render_objects *objects)
-{
-	(void)objects;
-}
+STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
 /* ---- a process with imports alone, the last one of the other GPU ---- */
 
@@ -140,7 +109,6 @@ static int attach(const uint32_t *numbers, struct device_vma *vmas, size_t nr_vm
 
 static int begin(void **unused)
 {
-	(void)unused;
 	log_clear();
 	first_number = 4;
 	nr_imported = nr_mapped = nr_scratch = nr_asked = 0;

@@ -22,17 +22,12 @@
 static int dmabufs[NR_BUFFERS];
 static unsigned int nr_opened, nr_imported;
 
-int kfd_open(void)
-{
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
+STUB(int, kfd_open, (void), open("/dev/null", O_RDONLY | O_CLOEXEC))
 
 /* All memory is of the first GPU, and where devices have partitions, it is always the first one that the KFD names. */
 static uint32_t answer;
 int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
 {
-	(void)kfd;
-	(void)dmabuf_fd;
 	*ret = answer;
 	return 0;
 }
@@ -71,7 +66,6 @@ static int buffer_of(int dmabuf_fd)
 
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 {
-	(void)fd;
 	nr_imported++;
 	*ret = (uint32_t)buffer_of(dmabuf_fd) + 1;
 	return 0;
@@ -92,23 +86,13 @@ int gem_offset(int fd, uint32_t handle, uint64_t *ret)
 static uint64_t bytes;
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
-	(void)fd;
 	*ret = handle == LISTED ? *listed : (struct gem_info){ .size = bytes };
 	return 0;
 }
 
 int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { (void)fd; (void)handle; (void)ret; fail(); return -EIO; }
-int gem_close(int fd, uint32_t handle)
-{
-	(void)fd;
-	(void)handle;
-	return 0;
-}
-
-void render_objects_done(struct render_objects *objects)
-{
-	(void)objects;
-}
+STUB(int, gem_close, (int fd, uint32_t handle), 0)
+STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
 /* ---- files of the tasks: one has a syncobj ---- */
 
@@ -117,7 +101,6 @@ static unsigned int nr_probed;
 
 int gem_list(int fd, struct gem_entry **ret, size_t *nr)
 {
-	(void)fd;
 	*ret = listed ? calloc(1, sizeof(**ret)) : NULL;
 	*nr = listed ? 1 : 0;
 	if (listed)
@@ -127,7 +110,6 @@ int gem_list(int fd, struct gem_entry **ret, size_t *nr)
 
 int drm_count_contexts(int fd, uint32_t *ret)
 {
-	(void)fd;
 	*ret = 0;
 	return 0;
 }
@@ -142,7 +124,6 @@ int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 
 int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
-	(void)pid;
 	*ret = (struct task_kfd){ 0 };
 	return 0;
 }
@@ -152,7 +133,6 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 static bool maps_first;
 
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	if (fd == LENT && (maps_first || offset != (off_t)OFFSET(0)))
@@ -163,10 +143,10 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 /* ---- what is not called ---- */
 
 #define NEVER { fail(); return -ENOSYS; }
-int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
-int drm_count_objects(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
-bool task_file_has_pasid(const struct task_file *file, uint32_t pasid) { (void)file; (void)pasid; NEVER }
-int criu_kept_file(int token) { (void)token; NEVER }
+int gem_export(int fd, uint32_t handle, bool read_only) { NEVER }
+int drm_count_objects(int fd, uint32_t *ret) { NEVER }
+bool task_file_has_pasid(const struct task_file *file, uint32_t pasid) { NEVER }
+int criu_kept_file(int token) { NEVER }
 
 /* ---- processes that all have all buffers ---- */
 
@@ -183,7 +163,6 @@ static struct survey survey;
 /* The last process has them on its own GPU. */
 static int begin(void **unused)
 {
-	(void)unused;
 	log_clear();
 	nr_opened = nr_imported = nr_probed = 0;
 	files = (struct task_files){ 0 };
@@ -221,7 +200,6 @@ static int begin(void **unused)
 
 static int end(void **unused)
 {
-	(void)unused;
 	survey_done(&survey);
 	for (unsigned int i = 0; i < NR_BUFFERS; i++)
 		close(dmabufs[i]);

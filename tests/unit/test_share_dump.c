@@ -25,10 +25,7 @@ bool kfd_can_export(int kfd)
 	return can_export;
 }
 
-int kfd_open(void)
-{
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
+STUB(int, kfd_open, (void), open("/dev/null", O_RDONLY | O_CLOEXEC))
 
 int collect_all(struct survey *survey)
 {
@@ -40,14 +37,12 @@ int collect_all(struct survey *survey)
 
 int references_read(struct survey *survey)
 {
-	(void)survey;
 	strcat(steps, "r");
 	return 0;
 }
 
 int references_check(struct survey *survey, const struct buffer *buffer)
 {
-	(void)survey;
 	assert_int_equal(buffer->minor, 128);
 	strcat(steps, "k");
 	return 0;
@@ -60,34 +55,28 @@ void references_free(struct references *references)
 
 int decide_all(struct survey *survey)
 {
-	(void)survey;
 	strcat(steps, "d");
 	return 0;
 }
 
 int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
 {
-	(void)kfd;
-	(void)dmabuf_fd;
 	*ret = 0x1111;
 	return 0;
 }
 
-void render_objects_done(struct render_objects *objects)
-{
-	(void)objects;
-}
+STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
 #define NEVER { fail(); return -ENOSYS; }
-int drm_open_minor(uint32_t minor) { (void)minor; NEVER }
-int drm_minor_is_amd(uint32_t minor) { (void)minor; NEVER }
-int gem_create_page(int fd, uint32_t *ret) { (void)fd; (void)ret; NEVER }
-int gem_export(int fd, uint32_t handle, bool read_only) { (void)fd; (void)handle; (void)read_only; NEVER }
-int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { (void)fd; (void)dmabuf_fd; (void)ret; NEVER }
-int gem_offset(int fd, uint32_t handle, uint64_t *ret) { (void)fd; (void)handle; (void)ret; NEVER }
-int gem_ask(int fd, uint32_t handle, struct gem_info *ret) { (void)fd; (void)handle; (void)ret; NEVER }
-int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { (void)fd; (void)handle; (void)ret; NEVER }
-int gem_close(int fd, uint32_t handle) { (void)fd; (void)handle; NEVER }
+int drm_open_minor(uint32_t minor) { NEVER }
+int drm_minor_is_amd(uint32_t minor) { NEVER }
+int gem_create_page(int fd, uint32_t *ret) { NEVER }
+int gem_export(int fd, uint32_t handle, bool read_only) { NEVER }
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { NEVER }
+int gem_offset(int fd, uint32_t handle, uint64_t *ret) { NEVER }
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret) { NEVER }
+int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { NEVER }
+int gem_close(int fd, uint32_t handle) { NEVER }
 
 /* A dump of one process with one BO. */
 static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)

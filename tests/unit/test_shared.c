@@ -32,29 +32,19 @@ int criu_kept_file(int token)
 	return fcntl(store[token], F_DUPFD_CLOEXEC, 0);
 }
 
-int criu_let_go(int token)
-{
-	(void)token;
-	return 0;
-}
-
-pid_t task_own_pid(pid_t pid)
-{
-	return pid;
-}
+STUB(int, criu_let_go, (int token), 0)
+STUB(pid_t, task_own_pid, (pid_t pid), pid)
 
 static uint32_t losses;
 
 int drm_count_losses(int fd, uint32_t *ret)
 {
-	(void)fd;
 	*ret = losses;
 	return 0;
 }
 
 static int setup(void **state)
 {
-	(void)state;
 	log_clear();
 	nr_stored = store_error = get_error = 0;
 	strcpy(top, "/tmp/test_left.XXXXXX");
@@ -64,7 +54,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	while (nr_stored)
 		close(store[--nr_stored]);
 	close(top_fd);

@@ -74,7 +74,6 @@ static void found(uint32_t i, uint32_t gpu, uint64_t address, uint64_t size)
 
 static int done(void **arg)
 {
-	(void)arg;
 	free(state.standins);
 	state = (struct kfd_state){ 0 };
 	return 0;
@@ -178,7 +177,6 @@ int kfd_restore(int fd, struct kfd_state *whole)
 	return kernel.result;
 }
 
-int __wrap_ioctl(int fd, unsigned long op, void *arg);
 int __wrap_ioctl(int fd, unsigned long op, void *arg)
 {
 	assert_int_equal(op, DRM_IOCTL_AMDGPU_GEM_VA);

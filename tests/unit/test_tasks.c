@@ -38,7 +38,6 @@ static int statx_error;
 static bool statx_lies;
 
 int __real_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to);
-int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to);
 int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *to)
 {
 	const char *name = strrchr(path, '/');

@@ -70,7 +70,6 @@ static void run(const char *fmt, ...)
 
 static int setup(void **state)
 {
-	(void)state;
 	log_clear();
 	memset(hidden, 0, sizeof(hidden));
 	denied = NULL;
@@ -84,7 +83,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	topology_free(topo);
 	assert_int_equal(remove_all(dir), 0);
 	return 0;

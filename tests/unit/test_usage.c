@@ -17,10 +17,7 @@ static struct topology *machine;
 static struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 static int in_initial_pid_ns;
 
-int task_in_initial_pid_ns(void)
-{
-	return in_initial_pid_ns;
-}
+STUB(int, task_in_initial_pid_ns, (void), in_initial_pid_ns)
 
 static bool has_devtmpfs;
 static unsigned int nr_sleeps;
@@ -32,7 +29,6 @@ int mount_private(const char *type)
 	return has_devtmpfs ? open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EPERM;
 }
 
-int __wrap_usleep(useconds_t usec);
 int __wrap_usleep(useconds_t usec)
 {
 	assert_true(usec);
@@ -61,7 +57,6 @@ static void put(const char *text, const char *fmt, ...)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/test_usage.XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -74,7 +69,6 @@ static int teardown(void **state)
 {
 	char command[64];
 
-	(void)state;
 	close(sysfs);
 	topology_free(machine);
 	snprintf(command, sizeof(command), "rm -r %s", top);

@@ -45,18 +45,8 @@ static struct device_vma vma_at(uint64_t offset, uint64_t pages, uint32_t minor)
 
 /* What the halves that talk to criu and the kernel would call. */
 
-int criu_kept_file(int token)
-{
-	(void)token;
-	return -1;
-}
-
-int criu_vma_file(int token, struct criu_traits traits)
-{
-	(void)token;
-	(void)traits;
-	return -1;
-}
+STUB(int, criu_kept_file, (int token), -1)
+STUB(int, criu_vma_file, (int token, struct criu_traits traits), -1)
 
 int drm_minor_is_amd(uint32_t minor)
 {
@@ -69,7 +59,6 @@ static size_t nr_task_vmas;
 
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
-	(void)pid;
 	*ret = calloc(nr_task_vmas + 1, sizeof(**ret));
 	assert_non_null(*ret);
 	memcpy(*ret, task_vmas, nr_task_vmas * sizeof(**ret));
@@ -77,19 +66,8 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 	return 0;
 }
 
-struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id)
-{
-	(void)gpus;
-	(void)user_id;
-	return NULL;
-}
-
-struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
-{
-	(void)gpus;
-	(void)minor;
-	return NULL;
-}
+STUB(struct gpu *, gpus_by_user_id, (const struct gpus *gpus, uint32_t user_id), NULL)
+STUB(struct gpu *, gpus_by_saved_minor, (const struct gpus *gpus, uint32_t minor), NULL)
 
 static uint32_t gpu_of(uint64_t offset, const struct kfd_state *state, bool by_user)
 {

@@ -30,7 +30,7 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 	{                                                         \
 		unit_add(#test, test, setup, teardown, NULL);     \
 	}                                                         \
-	static void test(void **unit_state __attribute__((unused)))
+	static void test(void **unit_state)
 
 #define TEST(test) UNIT_TEST(test, NULL, NULL)
 
@@ -46,6 +46,13 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 			unit_add((rows)[i].name, test, setup, teardown, &(rows)[i]);      \
 	}                                                                                 \
 	static void test(void **unit_state)
+
+/* What stands in for a function and only gives a value. @args: the parameters in parentheses. */
+#define STUB(type, name, args, value) \
+	type name args                \
+	{                             \
+		return value;         \
+	}
 
 /* All tests, or those that fit the pattern $TEST_FILTER; @setup and @teardown, for all together, may be NULL. */
 #define UNIT_MAIN(setup, teardown)                                                         \

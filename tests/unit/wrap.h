@@ -8,7 +8,6 @@
 
 #define WRAP(type, name, args, pass, failure) \
 	type __real_##name args;              \
-	type __wrap_##name args;              \
 	type __wrap_##name args               \
 	{                                     \
 		if (hit(#name))               \
