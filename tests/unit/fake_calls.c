@@ -34,49 +34,43 @@
 /* Of all threads: also the worker's and the content engine's. Which of them makes the n-th call may vary. */
 static atomic_bool armed;
 static _Thread_local int inside; /* of the stand-in */
-static size_t nr_allocated;
 static atomic_uint calls;
-static unsigned int fail_nth;
-static const char *fail_name;
-static int fail_errno;
+static struct {
+	unsigned int nth;
+	const char *name;
+	int err;
+	bool goes_on; /* all that follow fail, too */
+} fault;
 static const char *_Atomic failed;
-static bool killed, fails_at_exit, is_dead;
 
 void fake_fail(unsigned int nth, int err)
 {
+	armed = false;
+	fake_trace();
 	calls = 0;
-	fail_nth = nth;
-	fail_name = NULL;
-	fail_errno = err;
+	fault = (typeof(fault)){ .nth = nth, .err = err };
 	failed = NULL;
-	killed = false;
-	fails_at_exit = false;
-	is_dead = false;
-	nr_allocated = 0;
+	fake_seen.was_killed = fake_seen.fails_at_exit = false;
+	fake_seen.nr_allocated = 0;
 	armed = true;
 }
 
 void fake_die_at(unsigned int nth)
 {
 	fake_fail(nth, EIO);
-	is_dead = true;
+	fault.goes_on = true;
 }
 
 void fake_fail_named(const char *name, int err)
 {
 	fake_fail(0, err);
-	fail_name = name;
+	fault.name = name;
 }
 
 const char *fake_failed(void)
 {
 	armed = false;
 	return failed;
-}
-
-bool fake_was_killed(void)
-{
-	return killed;
 }
 
 static bool is_through(void)
@@ -88,10 +82,10 @@ static bool hit(const char *name)
 {
 	if (!armed || is_through())
 		return false;
-	if (++calls != fail_nth && (failed || !fail_name || strcmp(name, fail_name)) && !(is_dead && failed))
+	if (++calls != fault.nth && (failed || !fault.name || strcmp(name, fault.name)) && !(fault.goes_on && failed))
 		return false;
 	failed = name;
-	errno = fail_errno;
+	errno = fault.err;
 	return true;
 }
 
@@ -138,9 +132,9 @@ static void *track(void *mem)
 	if (!mem || !armed || is_through())
 		return mem;
 	pthread_mutex_lock(&allocated_lock);
-	if (nr_allocated == MAX_ALLOCATED)
+	if (fake_seen.nr_allocated == MAX_ALLOCATED)
 		abort();
-	allocated[nr_allocated++] = mem;
+	allocated[fake_seen.nr_allocated++] = mem;
 	pthread_mutex_unlock(&allocated_lock);
 	return mem;
 }
@@ -150,17 +144,12 @@ static void untrack(const void *mem)
 	size_t i;
 
 	pthread_mutex_lock(&allocated_lock);
-	for (i = nr_allocated; mem && i; i--)
+	for (i = fake_seen.nr_allocated; mem && i; i--)
 		if (allocated[i - 1] == mem) {
-			allocated[i - 1] = allocated[--nr_allocated];
+			allocated[i - 1] = allocated[--fake_seen.nr_allocated];
 			break;
 		}
 	pthread_mutex_unlock(&allocated_lock);
-}
-
-size_t fake_leaks(void)
-{
-	return nr_allocated;
 }
 
 #define WRAP_MEMORY(name, args, pass)                                         \
@@ -222,20 +211,14 @@ int __wrap___cxa_atexit(void (*function)(void *), void *arg, void *dso)
 {
 	if (dso || (void *)function != (void *)__wrap__exit)
 		return __real___cxa_atexit(function, arg, dso);
-	fails_at_exit = arg != NULL;
+	fake_seen.fails_at_exit = arg != NULL;
 	return 0;
-}
-
-bool fake_fails_at_exit(void)
-{
-	return fails_at_exit;
 }
 
 /* The program goes on where fake_exit is set; the process is not to be used any more. */
 jmp_buf fake_exit;
 void __wrap__exit(int status)
 {
-	(void)status;
 	longjmp(fake_exit, 1);
 }
 
@@ -244,7 +227,7 @@ int __wrap_kill(pid_t pid, int sig)
 	/* Of init, a group or everybody. */
 	if (pid <= 1)
 		abort();
-	killed = pid == getpid() && sig == SIGKILL;
+	fake_seen.was_killed = pid == getpid() && sig == SIGKILL;
 	return 0;
 }
 
@@ -455,7 +438,7 @@ void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 		return MAP_FAILED;
 	if (prot & PROT_WRITE && fd >= 0 && !is_through() &&
 	    (device_of_fd(fd) == FAKE_RENDER_A || device_of_fd(fd) == FAKE_RENDER_B))
-		return __real_mmap(mem, len, prot, flags, fake_job_page(), 0);
+		return __real_mmap(mem, len, prot, flags, fake_job_page, 0);
 	/* Doorbells: memory is as good. */
 	if (fd >= 0 && !is_through() && device_of_fd(fd) == FAKE_KFD)
 		return __real_mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -61,7 +61,6 @@ static struct file files[MAX_FILES];
 static off_t nr_files;
 static int made[MAX_OBJECTS]; /* memfds of objects that the restored process has made */
 static size_t nr_made;
-static bool lists_nothing;
 
 /* ---- files and objects ---- */
 
@@ -123,6 +122,13 @@ void fake_gem_forget(void)
 		fake_gem_remove(made[--nr_made]);
 		close(made[nr_made]);
 	}
+}
+
+void fake_gem_begin(void)
+{
+	fake_gem_forget();
+	memset(objects, 0, sizeof(objects));
+	nr_files = 0;
 }
 
 int fake_gem_gpu(int memfd)
@@ -246,11 +252,6 @@ int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset)
 	return -1;
 }
 
-void fake_list_nothing(void)
-{
-	lists_nothing = true;
-}
-
 /* ---- references ---- */
 
 int fake_gem_references(int memfd)
@@ -317,7 +318,7 @@ static int export_object(const struct object *object, struct drm_prime_handle *a
 	struct stat st;
 
 	if (object == &objects[MAX_OBJECTS - 1])
-		args->fd = dup(fake_first_dmabuf());
+		args->fd = dup(fake_first_dmabuf);
 	else
 		for (int fd = 3; fd < 1024; fd++)
 			if (!fstat(fd, &st) && st.st_ino == object->inode) {
@@ -502,7 +503,7 @@ int fake_gem_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	if (nr >= 0xbf && nr <= 0xcd)
 		return syncobj_ioctl(file, op, arg);
 	if (nr == DRM_COMMAND_BASE + NR_LIST_HANDLES)
-		return lists_nothing ? -EINVAL : list(file, arg);
+		return fake_setup.lists_nothing ? -EINVAL : list(file, arg);
 	if (op == DRM_IOCTL_AMDGPU_GEM_CREATE)
 		return create(file, gpu, arg);
 	if (nr == DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA)

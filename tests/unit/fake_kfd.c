@@ -66,45 +66,34 @@ const struct fake_vma fake_render_vma = { "/dev/dri/renderD128", 0x20000, 0x2100
 
 /* A KFD process. */
 struct process {
-	bool exists, paused, resumed;
-	int bos[FAKE_NR_BOS]; /* memfds, -1: none */
+	bool exists, paused;
+	bool context_paused;			    /* its second one */
+	unsigned int nr_job_contexts[FAKE_NR_GPUS]; /* in its files of render nodes */
+	int bos[FAKE_NR_BOS];			    /* memfds, -1: none */
 };
 
+#define FAKE_DMABUF_FD 22
+#define NR_FILES       (FAKE_DMABUF_FD + 1)
+#define HIGH_END       0xffffffffffbf0000ull /* second-level trap handlers are above */
+
 char fake_root[64];
+struct fake_setup fake_setup;
+struct fake_seen fake_seen;
+int fake_first_dmabuf, fake_job_page; /* the first was made before the process had any BO */
 static struct fixture_records records; /* what the kernel knows of the process */
 static struct fixture_records taken;  /* what RESTORE takes */
 static struct process stopped, restored;
-static ino_t first_inode;
-static int first_dmabuf; /* of an object that was made before the process had any */
-static bool context_paused;
-static int kfd_file, second_kfd_file = -1, render_files[FAKE_NR_GPUS]; /* of the stopped process */
-static int foreign_file, unused_file; /* of other tasks */
-static bool second_is_context;
-static bool shares;
+static int files[NR_FILES]; /* by the fd that the stopped process, or another task, has; 0 or less: none */
+static ino_t first_inode, inodes[FAKE_FOREIGN + 1]; /* of devices */
+static dev_t file_system;
 static int object = -1; /* a memfd: an object that is not of the KFD */
+static int second_dmabuf = -1, stranger_file = -1; /* those that .has_second_dmabuf and .has_stranger make */
 /* What the restored process has done with numbers of the KFD, and the plugin's own process. */
 static struct {
 	bool is_imported, is_mapped;
 	unsigned int nr_freed;
 } sharing;
-static int handed_out[FAKE_NR_BOS + 1]; /* memfds that CHECKPOINT gives instead of a BO's own; 0: none */
-static int stranger_file = -1, foreign = -1;
-static unsigned int nr_render_contexts, nr_render_syncobjs;
 static uint32_t nr_losses; /* of the second GPU's VRAM */
-static bool loses_vram;
-static uint32_t id_of_a = GPU_A; /* of now; the process knows the GPU by GPU_A */
-static uint64_t vram_free = UINT64_MAX;
-/* The second-level trap handlers, and what reads them. */
-#define HIGH_END 0xffffffffffbf0000ull
-static uint64_t traps[FAKE_NR_GPUS][2], restored_traps[FAKE_NR_GPUS][2];
-static unsigned int nr_traps_set, nr_job_contexts[2]; /* of files of the stopped process */
-static bool tells_exceptions; /* of exceptions */
-static int job_page = -1;
-/* What PROCESS_INFO says instead, and whose process it is. */
-static struct kfd_ioctl_criu_args claimed;
-static pid_t owner = FAKE_PID;
-static ino_t kfd_inode, render_inodes[FAKE_NR_GPUS], foreign_inode;
-static dev_t file_system;
 
 /* ---- the machine ---- */
 
@@ -147,17 +136,44 @@ static void same_file(const char *from, const char *to)
 		die(b);
 }
 
-static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number, uint32_t nr_xcc)
+static void remove_below_root(const char *name)
 {
-	char text[300];
+	char path[PATH_MAX];
 
-	snprintf(text, sizeof(text), "%u\n", gpu_id);
-	put(text, SYSFS "topology/nodes/%d/gpu_id", node);
-	snprintf(text, sizeof(text),
-		 "cpu_cores_count 0\nsimd_count 480\nmem_banks_count 1\nio_links_count 1\nvendor_id 4098\n"
-		 "device_id 29580\ngfx_target_version 90008\ndrm_render_minor %u\nnum_xcc %u\n", minor_number,
-		 nr_xcc);
-	put(text, SYSFS "topology/nodes/%d/properties", node);
+	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
+	if (remove_all(path))
+		die(path);
+}
+
+static const char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static const char *text_of(const char *fmt, ...)
+{
+	static char text[300];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return text;
+}
+
+/* To the process the first GPU always is GPU_A. */
+static uint32_t id_of_a(void)
+{
+	return fake_setup.gpu_id ? fake_setup.gpu_id : GPU_A;
+}
+
+static uint32_t nr_xcc(void)
+{
+	return fake_setup.nr_xcc ? fake_setup.nr_xcc : 1;
+}
+
+static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number, uint32_t nr)
+{
+	put(text_of("%u\n", gpu_id), SYSFS "topology/nodes/%d/gpu_id", node);
+	put(text_of("cpu_cores_count 0\nsimd_count 480\nmem_banks_count 1\nio_links_count 1\nvendor_id 4098\n"
+		    "device_id 29580\ngfx_target_version 90008\ndrm_render_minor %u\nnum_xcc %u\n", minor_number, nr),
+	    SYSFS "topology/nodes/%d/properties", node);
 	put("arcturus\n", SYSFS "topology/nodes/%d/name", node);
 	put("heap_type 1\nsize_in_bytes 1073741824\n", SYSFS "topology/nodes/%d/mem_banks/0/properties", node);
 	put("type 2\nnode_to 0\nweight 20\n", SYSFS "topology/nodes/%d/io_links/0/properties", node);
@@ -165,74 +181,74 @@ static void make_gpu(int node, uint32_t gpu_id, uint32_t minor_number, uint32_t 
 
 static void make_sysfs(void)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "%d:0\n", KFD_MAJOR);
-	put(text, SYSFS "dev");
+	remove_below_root("sys");
+	put(text_of("%d:0\n", KFD_MAJOR), SYSFS "dev");
 	put("1\n", SYSFS "topology/generation_id");
 	put("0\n", SYSFS "topology/nodes/0/gpu_id");
 	put("cpu_cores_count 8\nsimd_count 0\n", SYSFS "topology/nodes/0/properties");
-	make_gpu(1, GPU_A, MINOR_A, 1);
-	make_gpu(2, GPU_B, MINOR_A + 1, 1);
-	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
+	make_gpu(1, id_of_a(), MINOR_A + (fake_setup.hides_gpu ? 70 : 0), 1);
+	make_gpu(2, GPU_B, MINOR_A + 1, nr_xcc());
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A);
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
+	if (fake_setup.release)
+		put(fake_setup.release, "sys/module/amdgpu/version");
+	if (fake_setup.parameter)
+		put(fake_setup.parameter, "sys/module/amdgpu/parameters/cwsr_enable");
 }
 
-static void make_status(pid_t pid, pid_t tracer)
+static void make_kfd_process(void)
 {
-	char text[100];
-
-	snprintf(text, sizeof(text), "Name:\tjob\nTracerPid:\t%d\nNSpid:\t%d\n", tracer, pid);
-	put(text, "proc/%d/status", pid);
+	if (fake_setup.is_no_process)
+		return;
+	put("", SYSFS "proc/%d/queues/x", FAKE_PID);
+	remove_below_root(text_of(SYSFS "proc/%d/queues/x", FAKE_PID));
+	for (unsigned int i = 0; i < fake_setup.nr_queues; i++)
+		put("4369\n", SYSFS "proc/%d/queues/%u/gpuid", FAKE_PID, i);
+	put(text_of("%llu\n", (unsigned long long)fake_setup.vram_bytes), SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_A);
+	put("0\n", SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_B);
+	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
 }
 
-void fake_traced_by(pid_t tracer)
+static void make_status(pid_t pid)
 {
-	make_status(FAKE_PID, tracer);
+	put(text_of("Name:\tjob\nTracerPid:\t%d\nNSpid:\t%d\n", gettid(), pid), "proc/%d/status", pid);
+}
+
+void fake_trace(void)
+{
+	pid_t last = fake_setup.lost_vma ? FAKE_LOST_PID : fake_setup.has_tree ? FAKE_FOREIGN_PID : FAKE_PID;
+
+	for (pid_t pid = FAKE_PID; pid <= last; pid++)
+		make_status(pid);
 }
 
 static void make_maps(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 {
 	char text[1024];
 	size_t used = 0;
-	int i;
 
 	used += (size_t)snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 08:01 77 /usr/bin/job\n");
-	for (i = 0; i < nr_vmas; i++) {
+	for (int i = 0; i < nr_vmas; i++) {
 		const struct fake_vma *vma = &vmas[i];
+		unsigned long start = (unsigned long)vma->start, end = (unsigned long)vma->end;
 
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n",
-					 (unsigned long)vma->start, (unsigned long)vma->end, (unsigned long)vma->offset,
-					 vma->path);
-		snprintf(text + 900, 100, "proc/%d/map_files/%lx-%lx", pid, (unsigned long)vma->start,
-			 (unsigned long)vma->end);
-		same_file(vma->path + 1, text + 900);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%08lx-%08lx rw-s %08lx 00:05 5 %s\n", start,
+					 end, (unsigned long)vma->offset, vma->path);
+		same_file(vma->path + 1, text_of("proc/%d/map_files/%lx-%lx", pid, start, end));
 	}
-	text[used] = '\0';
 	put(text, "proc/%d/maps", pid);
 	put("", "proc/%d/map_files/400000-401000", pid);
 	put("", "proc/%d/mem", pid);
 }
 
-void fake_unmap_devices(void)
-{
-	make_maps(FAKE_PID, NULL, 0);
-}
-
-void fake_map_all(void)
-{
-	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
-}
-
 static void make_task(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 {
-	make_status(pid, gettid());
+	make_status(pid);
 	put("", "proc/%d/fd/0", pid);
 	make_maps(pid, vmas, nr_vmas);
 }
 
-void fake_make_tree(void)
+static void make_tree(void)
 {
 	static const struct fake_vma foreigner = { "/dev/dri/renderD140", 0x40000, 0x41000, 0x1000, 0 };
 
@@ -240,115 +256,39 @@ void fake_make_tree(void)
 	make_task(FAKE_RENDER_PID, NULL, 0);
 	same_file("dev/dri/renderD129", "proc/4713/fd/10");
 	make_task(FAKE_FOREIGN_PID, &foreigner, 1);
+	if (fake_setup.lost_vma)
+		make_task(FAKE_LOST_PID, fake_setup.lost_vma, 1);
 }
 
-void fake_make_lost_task(unsigned int vma)
+static void make_process(void)
 {
-	make_task(FAKE_LOST_PID, &fake_vmas[vma], 1);
-}
+	bool maps_object = fake_setup.render_only && fake_setup.maps == FAKE_MAPS_USUAL;
 
-void fake_show_process(unsigned int nr_queues, uint64_t vram_bytes)
-{
-	char text[32], path[PATH_MAX];
-
-	put("", SYSFS "proc/%d/queues/x", FAKE_PID);
-	for (unsigned int i = 0; i < nr_queues; i++)
-		put("4369\n", SYSFS "proc/%d/queues/%u/gpuid", FAKE_PID, i);
-	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)vram_bytes);
-	put(text, SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_A);
-	put("0\n", SYSFS "proc/%d/vram_%u", FAKE_PID, GPU_B);
-	put("32768\n", SYSFS "proc/%d/pasid", FAKE_PID);
-	snprintf(path, sizeof(path), "%s/" SYSFS "proc/%d/queues/x", fake_root, FAKE_PID);
-	unlink(path);
-}
-
-static void remove_below_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void remove_below_root(const char *fmt, ...)
-{
-	char name[128], path[PATH_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(name, sizeof(name), fmt, args);
-	va_end(args);
-	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
-	if (remove_all(path))
-		die(path);
-}
-
-static void remove_tree(void)
-{
-	for (pid_t pid = FAKE_IDLE_PID; pid <= FAKE_LOST_PID; pid++)
-		remove_below_root("proc/%d", pid);
-}
-
-void fake_hide_process(void)
-{
-	remove_below_root(SYSFS "proc/%d", FAKE_PID);
-	remove_below_root("fdinfo");
-}
-
-void fake_show_pasids(const uint32_t *pasids)
-{
-	char text[64];
-
-	for (int i = 0; i < FAKE_NR_GPUS; i++) {
-		snprintf(text, sizeof(text), "pos:\t0\ndrm-driver:\tamdgpu\npasid:\t%u\n", pasids[i]);
-		put(text, "fdinfo/%d", FAKE_RENDER_A + i);
-	}
-}
-
-void fake_use_render_file(unsigned int nr_contexts, unsigned int nr_syncobjs)
-{
-	nr_render_contexts = nr_contexts;
-	nr_render_syncobjs = nr_syncobjs;
-}
-
-void fake_lose_vram(void)
-{
-	loses_vram = true;
-}
-
-void fake_reopen(void)
-{
-	id_of_a = GPU_A;
-	make_gpu(1, GPU_A, MINOR_A, 1);
-	make_maps(FAKE_PID, fake_vmas, FAKE_NR_VMAS);
-	remove_tree();
-	remove_below_root("proc/4711/fd/22");
-	remove_below_root("sys/class/drm/renderD140");
+	remove_below_root("proc");
+	make_task(FAKE_PID, maps_object ? &fake_render_vma : fake_vmas,
+		  maps_object ? 1 : fake_setup.maps == FAKE_MAPS_NOTHING ? 0 : FAKE_NR_VMAS);
+	put("", "proc/%d/root/dev/shm/other", FAKE_PID);
 	same_file("dev/kfd", "proc/4711/fd/5");
 	same_file("dev/dri/renderD128", "proc/4711/fd/6");
 	same_file("dev/dri/renderD129", "proc/4711/fd/7");
-	remove_below_root("proc/4711/fd/8");
-}
-
-void fake_rename_gpu(uint32_t gpu_id)
-{
-	id_of_a = gpu_id;
-	make_gpu(1, gpu_id, MINOR_A, 1);
+	if (fake_setup.second_kfd)
+		same_file("dev/kfd", "proc/4711/fd/8");
+	for (size_t i = 0; i < sizeof(fake_setup.closed) / sizeof(int) && fake_setup.closed[i]; i++)
+		remove_below_root(text_of("proc/%d/fd/%d", FAKE_PID, fake_setup.closed[i]));
+	if (fake_setup.render_only)
+		remove_below_root(text_of("proc/%d/fd/%d", FAKE_PID, FAKE_KFD_FD));
+	if (fake_setup.has_tree)
+		make_tree();
+	remove_below_root("fdinfo");
+	for (int i = 0; i < FAKE_NR_GPUS; i++)
+		if (fake_setup.pasids[i])
+			put(text_of("pos:\t0\ndrm-driver:\tamdgpu\npasid:\t%u\n", fake_setup.pasids[i]), "fdinfo/%d",
+			    FAKE_RENDER_A + i);
 }
 
 uint64_t fake_restored_offset(const struct fake_vma *vma)
 {
-	return vma->restored == DOORBELL(GPU_A) ? DOORBELL(id_of_a) : vma->restored;
-}
-
-void fake_say_counts(uint32_t nr_devices, uint32_t nr_of_bos, uint64_t state_bytes)
-{
-	claimed = (struct kfd_ioctl_criu_args){
-		.num_devices = nr_devices, .num_bos = nr_of_bos, .priv_data_size = state_bytes, .pid = FAKE_PID,
-	};
-}
-
-void fake_say_owner(pid_t pid)
-{
-	owner = pid;
-}
-
-void fake_leave_free(uint64_t bytes)
-{
-	vram_free = bytes;
+	return vma->restored == DOORBELL(GPU_A) ? DOORBELL(id_of_a()) : vma->restored;
 }
 
 void __real_usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usage);
@@ -356,57 +296,32 @@ void __wrap_usage_read(int sysfs, const struct topology *machine, struct gpu_usa
 {
 	__real_usage_read(sysfs, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		usage[i].vram_known = vram_free != UINT64_MAX;
-		usage[i].vram_free = vram_free;
+		usage[i].vram_known = fake_setup.vram_free;
+		usage[i].vram_free = fake_setup.vram_free;
 	}
 }
 
-static bool is_guarded;
-
-bool fake_is_guarded(void)
-{
-	return is_guarded;
-}
-
 /* Real ones: test_guard.c. */
-pid_t __wrap_guard_start(const int *pids, size_t nr);
 pid_t __wrap_guard_start(const int *pids, size_t nr)
 {
-	(void)pids;
-	is_guarded = nr > 0;
+	fake_seen.is_guarded = nr > 0;
 	return nr ? FAKE_PID : 0;
 }
 
-void __wrap_guard_end(pid_t guard);
 void __wrap_guard_end(pid_t guard)
 {
 	if (guard && guard != FAKE_PID)
 		abort();
-	is_guarded = false;
+	fake_seen.is_guarded = false;
 }
 
 /* test_ending.c */
-bool __wrap_criu_task_has_ended(pid_t pid);
 bool __wrap_criu_task_has_ended(pid_t pid)
 {
-	(void)pid;
 	return false;
 }
 
-void fake_hide_gpu(void)
-{
-	make_gpu(1, GPU_A, MINOR_A + 70, 1);
-}
-
-static void make_process_directory(void)
-{
-	fake_traced_by(gettid());
-	put("", "proc/%d/fd/0", FAKE_PID);
-	put("", "proc/%d/root/dev/shm/other", FAKE_PID);
-	fake_reopen();
-}
-
-static int open_device(const char *name, ino_t *ret_inode)
+static int open_device(const char *name, enum fake_device device)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -416,7 +331,7 @@ static int open_device(const char *name, ino_t *ret_inode)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st))
 		die(path);
-	*ret_inode = st.st_ino;
+	inodes[device] = st.st_ino;
 	file_system = st.st_dev;
 	return fd;
 }
@@ -424,16 +339,12 @@ static int open_device(const char *name, ino_t *ret_inode)
 static int make_bo(uint64_t bytes, uint8_t seed)
 {
 	int fd = memfd_create("bo", MFD_CLOEXEC);
-	uint64_t i;
+	uint8_t all[16384] = { 0 };
 
-	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+	for (uint64_t i = 0; seed && i < bytes; i++)
+		all[i] = (uint8_t)(i * 31 + i / 256 + seed);
+	if (fd < 0 || pwrite(fd, all, bytes, 0) != (ssize_t)bytes)
 		die("memfd");
-	for (i = 0; seed && i < bytes; i++) {
-		uint8_t byte = (uint8_t)(i * 31 + i / 256 + seed);
-
-		if (pwrite(fd, &byte, 1, (off_t)i) != 1)
-			die("memfd");
-	}
 	return fd;
 }
 
@@ -453,13 +364,13 @@ static void make_bos(struct process *process, bool filled)
 
 static uint32_t nr_bos(void)
 {
-	return FAKE_NR_BOS + shares;
+	return FAKE_NR_BOS + fake_setup.shares;
 }
 
 /* The SDMA queue is of so many XCCs. */
-static void fill(struct fixture_records *to, const struct queue_record *compute, uint32_t nr_xcc)
+static void fill(struct fixture_records *to, const struct queue_record *compute, uint32_t nr)
 {
-	const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = nr_xcc * 512 };
+	const struct queue_record sdma = { .gpu_id = GPU_B, .type = QUEUE_TYPE_SDMA, .mqd_size = nr * 512 };
 
 	fixture_begin(to, FAKE_NR_GPUS, nr_bos());
 	for (uint32_t i = 0; i < nr_bos(); i++) {
@@ -471,53 +382,148 @@ static void fill(struct fixture_records *to, const struct queue_record *compute,
 	fixture_queue(to, compute);
 	fixture_queue(to, &sdma);
 	fixture_event(to);
-}
-
-static const struct queue_record ordinary = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
-
-static void make_records(void)
-{
-	fill(&records, &ordinary, 1);
-	taken = records;
-}
-
-void fake_give_xccs(uint32_t nr_xcc)
-{
-	make_gpu(2, GPU_B, MINOR_A + 1, nr_xcc);
-	fill(&records, &ordinary, nr_xcc);
-	fill(&taken, &ordinary, 1);
-}
-
-void fake_leave_out_stack(bool busy)
-{
-	struct queue_record compute = {
-		.gpu_id = GPU_A, .mqd_size = 2048, .cwsr_address = 0x7f0000200000,
-		.mqd_stack_size = 4096, .mqd_stack_offset = busy ? 8 : 4096, .mqd_wave_offset = busy ? 8192 : 4096,
-	};
-
-	fill(&records, &compute, 1);
-	compute.mqd_stack_offset = compute.mqd_wave_offset = compute.ctl_stack_size = 4096;
-	fill(&taken, &compute, 1);
-}
-
-static void add_memory(struct fixture_records *to, uint64_t start, uint64_t bytes, bool xnack)
-{
-	fixture_svm_place(fixture_svm_range(to), start, bytes);
-	if (xnack)
+	if (fake_setup.svm_bytes)
+		fixture_svm_place(fixture_svm_range(to), 0x10000, fake_setup.svm_bytes);
+	if (fake_setup.has_xnack)
 		fixture_xnack(to);
 }
 
-void fake_add_memory(uint64_t start, uint64_t bytes, bool xnack)
+/* RESTORE takes an empty stack for one that CHECKPOINT leaves out. */
+static void make_records(void)
 {
-	add_memory(&records, start, bytes, xnack);
-	add_memory(&taken, start, bytes, xnack);
+	struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
+	bool busy = fake_setup.stack == FAKE_NO_STACK_BUSY;
+
+	if (fake_setup.stack != FAKE_STACK)
+		compute = (struct queue_record){
+			.gpu_id = GPU_A, .mqd_size = 2048, .cwsr_address = 0x7f0000200000, .mqd_stack_size = 4096,
+			.mqd_stack_offset = busy ? 8 : 4096, .mqd_wave_offset = busy ? 8192 : 4096,
+		};
+	fill(&records, &compute, nr_xcc());
+	if (fake_setup.stack != FAKE_STACK)
+		compute.mqd_stack_offset = compute.mqd_wave_offset = compute.ctl_stack_size = 4096;
+	fill(&taken, &compute, 1);
+}
+
+/* ---- what is shared ---- */
+
+static void fill_render_file(void)
+{
+	int file = files[FAKE_RENDER_FD];
+
+	fake_gem_give(file, 2, stopped.bos[0]);
+	fake_gem_give(file, 5, object);
+	fake_gem_map(file, 2, bos[0].addr, 0, bos[0].size); /* the KFD's own */
+	fake_gem_map(file, 2, 0x7f3000000000, 4096, 4096);
+	fake_gem_map(file, 5, 0x7f3000100000, 0, OBJECT_BYTES);
+	fake_gem_syncobj(file, 2, 7);
+	fake_gem_describe(stopped.bos[0], "token");
+}
+
+static void add_stranger(void)
+{
+	struct stat st;
+
+	if (fstat(stopped.bos[0], &st))
+		die("memfd");
+	put(text_of("pos:\t0\nino:\t%lu\nexp_name:\tdrm\n", (unsigned long)st.st_ino),
+	    "proc/4712/task/4712/fdinfo/21");
+	stranger_file = open_device("dri/renderD128", FAKE_RENDER_A);
+	fake_gem_give(stranger_file, 1, stopped.bos[0]);
+	fake_gem_add_bo(stopped.bos[0]);
+	fake_gem_free_bo(stopped.bos[0]);
+}
+
+static void link_to(const char *target, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
+	if (symlink(target, path))
+		die(path);
+}
+
+static void open_foreign_dmabuf(void)
+{
+	files[FAKE_DMABUF_FD] = make_bo(OBJECT_BYTES, 0);
+	fake_gem_add(files[FAKE_DMABUF_FD], FAKE_NR_GPUS, OFFSET_A, OBJECT_BYTES, true);
+	link_to(text_of("/proc/self/fd/%d", files[FAKE_DMABUF_FD]), "proc/4711/fd/22");
+	put("", "sys/class/drm/renderD140/device/vendor");
+	link_to("../bus/pci/drivers/amdgpu", "sys/class/drm/renderD140/device/driver");
+}
+
+static void make_shares(void)
+{
+	object = make_bo(OBJECT_BYTES, 77);
+	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
+	fill_render_file();
+	for (int i = 0; fake_setup.shares && i < 2; i++)
+		fake_gem_add_bo(stopped.bos[0]);
+	if (fake_setup.has_stranger)
+		add_stranger();
+	if (fake_setup.has_foreign_dmabuf)
+		open_foreign_dmabuf();
+	if (fake_setup.has_second_dmabuf) {
+		second_dmabuf = make_bo(bos[0].size, 1);
+		fake_gem_add(second_dmabuf, 0, bos[0].offset, bos[0].size, true);
+	}
+}
+
+static void close_one(int *fd)
+{
+	if (*fd > 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* All but the directory with the devices, and what is older than the BOs. */
+static void unmake(void)
+{
+	fake_kfd_forget();
+	for (int i = 0; stopped.exists && i < FAKE_NR_BOS; i++)
+		close_one(&stopped.bos[i]);
+	for (int i = 0; i < NR_FILES; i++)
+		close_one(&files[i]);
+	close_one(&object);
+	close_one(&second_dmabuf);
+	close_one(&stranger_file);
+	stopped = (struct process){ 0 };
+	fake_seen = (struct fake_seen){ 0 };
+	fake_gem_begin();
+}
+
+static void open_files(void)
+{
+	files[FAKE_KFD_FD] = open_device("kfd", FAKE_KFD);
+	files[FAKE_SECOND_KFD_FD] = open_device("kfd", FAKE_KFD);
+	files[FAKE_RENDER_FD] = open_device("dri/renderD128", FAKE_RENDER_A);
+	files[FAKE_RENDER_FD + 1] = open_device("dri/renderD129", FAKE_RENDER_B);
+	files[FAKE_UNUSED_FD] = open_device("dri/renderD129", FAKE_RENDER_B);
+	files[FAKE_FOREIGN_FD] = open_device("dri/renderD140", FAKE_FOREIGN);
+	/* They are known here by numbers that children keep. */
+	fake_gem_mappings(files[FAKE_UNUSED_FD]);
+	fake_gem_mappings(files[FAKE_RENDER_FD]);
+	fake_gem_mappings(files[FAKE_RENDER_FD + 1]);
+}
+
+void fake_kfd_set(const struct fake_setup *setup)
+{
+	unmake();
+	fake_setup = setup ? *setup : (struct fake_setup){ 0 };
+	open_files();
+	make_bos(&stopped, true);
+	make_sysfs();
+	make_kfd_process();
+	make_process();
+	make_records();
+	if (fake_setup.shares || fake_setup.render_only)
+		make_shares();
 }
 
 void fake_kfd_begin(void)
 {
 	struct stat st;
 
-	make_records();
 	strcpy(fake_root, "/tmp/fake_kfd.XXXXXX");
 	if (!mkdtemp(fake_root))
 		die(fake_root);
@@ -525,135 +531,32 @@ void fake_kfd_begin(void)
 	put("", "dev/dri/renderD128");
 	put("", "dev/dri/renderD129");
 	put("", "dev/dri/renderD140");
-	make_sysfs();
-	make_process_directory();
-	kfd_file = open_device("kfd", &kfd_inode);
-	render_files[0] = open_device("dri/renderD128", &render_inodes[0]);
-	render_files[1] = open_device("dri/renderD129", &render_inodes[1]);
-	unused_file = open_device("dri/renderD129", &render_inodes[1]);
-	foreign_file = open_device("dri/renderD140", &foreign_inode);
-	/* They are known here by numbers that children keep. */
-	fake_gem_mappings(unused_file);
-	fake_gem_mappings(render_files[0]);
-	fake_gem_mappings(render_files[1]);
-	first_dmabuf = make_bo(4096, 0);
-	job_page = make_bo(4096, 0);
-	if (fstat(first_dmabuf, &st))
+	fake_first_dmabuf = make_bo(4096, 0);
+	fake_job_page = make_bo(4096, 0);
+	if (fstat(fake_first_dmabuf, &st))
 		die("memfd");
 	first_inode = st.st_ino;
-	make_bos(&stopped, true);
-	stopped.resumed = true;
-}
-
-static void share_files(void)
-{
-	fake_gem_give(render_files[0], 2, stopped.bos[0]);
-	fake_gem_give(render_files[0], 5, object);
-	fake_gem_map(render_files[0], 2, bos[0].addr, 0, bos[0].size); /* the KFD's own */
-	fake_gem_map(render_files[0], 2, 0x7f3000000000, 4096, 4096);
-	fake_gem_map(render_files[0], 5, 0x7f3000100000, 0, OBJECT_BYTES);
-	fake_gem_syncobj(render_files[0], 2, 7);
-	fake_gem_describe(stopped.bos[0], "token");
-}
-
-void fake_share(void)
-{
-	shares = true;
-	object = make_bo(OBJECT_BYTES, 77);
-	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
-	make_records();
-	share_files();
-	fake_gem_add_bo(stopped.bos[0]);
-	fake_gem_add_bo(stopped.bos[0]);
-}
-
-void fake_add_stranger(void)
-{
-	struct stat st;
-	char text[64];
-	ino_t inode;
-
-	if (fstat(stopped.bos[0], &st))
-		die("memfd");
-	snprintf(text, sizeof(text), "pos:\t0\nino:\t%lu\nexp_name:\tdrm\n", (unsigned long)st.st_ino);
-	put(text, "proc/4712/task/4712/fdinfo/21");
-	stranger_file = open_device("dri/renderD128", &inode);
-	fake_gem_give(stranger_file, 1, stopped.bos[0]);
-	fake_gem_add_bo(stopped.bos[0]);
-	fake_gem_free_bo(stopped.bos[0]);
-}
-
-void fake_confuse(int bo, int with)
-{
-	handed_out[bo] = stopped.bos[with];
-}
-
-void fake_second_dmabuf(void)
-{
-	handed_out[FAKE_NR_BOS] = make_bo(bos[0].size, 1);
-	fake_gem_add(handed_out[FAKE_NR_BOS], 0, bos[0].offset, bos[0].size, true);
-}
-
-void fake_open_foreign_dmabuf(void)
-{
-	char path[PATH_MAX], target[64];
-
-	foreign = make_bo(OBJECT_BYTES, 0);
-	fake_gem_add(foreign, FAKE_NR_GPUS, OFFSET_A, OBJECT_BYTES, true);
-	snprintf(path, sizeof(path), "%s/proc/4711/fd/22", fake_root);
-	snprintf(target, sizeof(target), "/proc/self/fd/%d", foreign);
-	if (symlink(target, path))
-		die(path);
-	put("", "sys/class/drm/renderD140/device/vendor");
-	snprintf(path, sizeof(path), "%s/sys/class/drm/renderD140/device/driver", fake_root);
-	if (symlink("../bus/pci/drivers/amdgpu", path))
-		die(path);
-}
-
-/* Another child may have closed it already: they have one file system. */
-void fake_render_only(void)
-{
-	fake_reopen();
-	fake_close(FAKE_KFD_FD);
-	make_maps(FAKE_PID, &fake_render_vma, 1);
-	object = make_bo(OBJECT_BYTES, 77);
-	fake_gem_add(object, 0, OFFSET_A + 0x100000, OBJECT_BYTES, true);
-	share_files();
+	fake_kfd_set(NULL);
 }
 
 void fake_kfd_forget(void)
 {
-	int i;
-
-	for (i = 0; restored.exists && i < FAKE_NR_BOS; i++)
+	for (int i = 0; restored.exists && i < FAKE_NR_BOS; i++)
 		if (restored.bos[i] >= 0) {
 			fake_gem_remove(restored.bos[i]);
 			close(restored.bos[i]);
 		}
 	restored = (struct process){ 0 };
+	fake_seen.restored_runs = false;
 	memset(&sharing, 0, sizeof(sharing));
 	fake_gem_forget();
 }
 
 void fake_kfd_end(void)
 {
-	int i;
-
-	fake_kfd_forget();
-	if (object >= 0)
-		close(object);
-	close(first_dmabuf);
-	close(job_page);
-	for (i = 0; i < FAKE_NR_BOS; i++)
-		if (stopped.bos[i] >= 0)
-			close(stopped.bos[i]);
-	close(kfd_file);
-	if (second_kfd_file >= 0)
-		close(second_kfd_file);
-	close(render_files[0]);
-	close(render_files[1]);
-	close(unused_file);
-	close(foreign_file);
+	unmake();
+	close(fake_first_dmabuf);
+	close(fake_job_page);
 	if (remove_all(fake_root))
 		die(fake_root);
 }
@@ -662,44 +565,15 @@ void fake_kfd_end(void)
 
 int fake_process_file(int fd)
 {
-	int file = fd == FAKE_KFD_FD ? kfd_file :
-		   fd == FAKE_SECOND_KFD_FD ? second_kfd_file :
-		   fd == FAKE_RENDER_FD ? render_files[0] :
-		   fd == FAKE_RENDER_FD + 1 ? render_files[1] :
-		   fd == FAKE_FOREIGN_FD ? foreign_file :
-		   fd == FAKE_UNUSED_FD ? unused_file :
-		   fd == 22 ? foreign : -1;
-
-	return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
-}
-
-void fake_close(int fd)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", fake_root, FAKE_PID, fd);
-	if (unlink(path))
-		die(path);
-}
-
-void fake_open_second_kfd(bool context)
-{
-	same_file("dev/kfd", "proc/4711/fd/8");
-	second_kfd_file = open_device("kfd", &kfd_inode);
-	second_is_context = context;
+	return fd >= NR_FILES || files[fd] <= 0 ? -1 : fcntl(files[fd], F_DUPFD_CLOEXEC, 0);
 }
 
 enum fake_device fake_device_of(const struct stat *st)
 {
-	if (st->st_dev != file_system)
-		return FAKE_NO_DEVICE;
-	if (st->st_ino == kfd_inode)
-		return FAKE_KFD;
-	if (st->st_ino == render_inodes[0])
-		return FAKE_RENDER_A;
-	if (st->st_ino == render_inodes[1])
-		return FAKE_RENDER_B;
-	return st->st_ino == foreign_inode ? FAKE_FOREIGN : FAKE_NO_DEVICE;
+	for (enum fake_device device = FAKE_KFD; st->st_dev == file_system && device <= FAKE_FOREIGN; device++)
+		if (inodes[device] == st->st_ino)
+			return device;
+	return FAKE_NO_DEVICE;
 }
 
 void fake_stat(struct stat *st)
@@ -729,30 +603,39 @@ static bool same_open_file(int a, int b)
 /* What a file of the stopped process pauses. NULL for other files. */
 static bool *paused_by(int fd)
 {
-	if (same_open_file(fd, kfd_file))
+	if (same_open_file(fd, files[FAKE_KFD_FD]))
 		return &stopped.paused;
-	if (!same_open_file(fd, second_kfd_file))
+	if (!same_open_file(fd, files[FAKE_SECOND_KFD_FD]))
 		return NULL;
-	return second_is_context ? &context_paused : &stopped.paused;
+	return fake_setup.second_kfd == FAKE_SECOND_CONTEXT ? &stopped.context_paused : &stopped.paused;
 }
 
 static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
 {
 	if (*paused)
 		return -EBUSY; /* a real kernel counts, and the process never runs again */
-	if (!fake_is_guarded())
+	if (!fake_seen.is_guarded)
 		return -EPERM;
 	*paused = true;
-	if (claimed.pid) {
-		*args = claimed;
-		return 0;
-	}
 	args->num_devices = FAKE_NR_GPUS;
 	args->num_bos = nr_bos();
 	args->num_objects = records.nr_objects;
 	args->priv_data_size = records.size;
-	args->pid = (uint32_t)owner;
+	args->pid = fake_setup.owner ? (uint32_t)fake_setup.owner : FAKE_PID;
+	if (fake_setup.counts.nr_bos) {
+		args->num_devices = fake_setup.counts.nr_devices;
+		args->num_bos = fake_setup.counts.nr_bos;
+		args->priv_data_size = fake_setup.counts.state_bytes;
+	}
 	return 0;
+}
+
+/* The memfd that is a BO's dma-buf, -1: none. */
+static int dmabuf_of(int bo)
+{
+	if (bo == FAKE_NR_BOS)
+		return second_dmabuf >= 0 ? second_dmabuf : stopped.bos[0];
+	return stopped.bos[bo == fake_setup.confused ? fake_setup.with : bo];
 }
 
 static int checkpoint(const struct kfd_ioctl_criu_args *args)
@@ -761,15 +644,14 @@ static int checkpoint(const struct kfd_ioctl_criu_args *args)
 	struct kfd_criu_bo_bucket *out = (void *)(uintptr_t)args->bos;
 	int i;
 
-	nr_losses += loses_vram;
-
+	nr_losses += fake_setup.loses_vram;
 	if (!stopped.paused || args->num_devices != FAKE_NR_GPUS || args->num_bos != nr_bos() ||
 	    args->num_objects != records.nr_objects || args->priv_data_size != records.size)
 		return -EINVAL;
 	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_A, .actual_gpu_id = GPU_A };
 	devices[1] = (struct kfd_criu_device_bucket){ .user_gpu_id = GPU_B, .actual_gpu_id = GPU_B };
 	for (i = 0; i < (int)nr_bos(); i++) {
-		int memfd = handed_out[i] ? handed_out[i] : stopped.bos[i == FAKE_NR_BOS ? 0 : i];
+		int memfd = dmabuf_of(i);
 
 		out[i] = bos[i];
 		out[i].dmabuf_fd = (uint32_t)(memfd < 0 ? KFD_NO_FD : dup(memfd));
@@ -784,14 +666,14 @@ static bool devices_are_right(const struct kfd_criu_device_bucket *devices)
 	uint32_t i;
 
 	for (i = 0; i < FAKE_NR_GPUS; i++) {
-		bool is_a = devices[i].actual_gpu_id == id_of_a;
+		bool is_a = devices[i].actual_gpu_id == id_of_a();
 		enum fake_device wanted = is_a ? FAKE_RENDER_A : FAKE_RENDER_B;
 
 		if (devices[i].user_gpu_id != (is_a ? GPU_A : GPU_B) || fstat((int)devices[i].drm_fd, &st) ||
 		    fake_device_of(&st) != wanted)
 			return false;
 	}
-	return (devices[0].actual_gpu_id == id_of_a) != (devices[1].actual_gpu_id == id_of_a) &&
+	return (devices[0].actual_gpu_id == id_of_a()) != (devices[1].actual_gpu_id == id_of_a()) &&
 	       (devices[0].actual_gpu_id == GPU_B) != (devices[1].actual_gpu_id == GPU_B);
 }
 
@@ -803,7 +685,7 @@ static bool records_are_right(const struct kfd_ioctl_criu_args *args)
 	const struct kfd_criu_bo_bucket *in = (void *)(uintptr_t)args->bos;
 	uint8_t filler[272] = { 0 };
 
-	if (!shares)
+	if (!fake_setup.shares)
 		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == taken.size &&
 		       !memcmp(bytes, taken.bytes, taken.size);
 	if (args->num_bos != FAKE_NR_BOS + NR_FILLERS || args->priv_data_size != taken.size - 272 + 272 * NR_FILLERS)
@@ -847,7 +729,7 @@ static int resume(const struct kfd_ioctl_criu_args *args)
 	if (!restored.paused)
 		return -EINVAL;
 	restored.paused = false;
-	restored.resumed = true;
+	fake_seen.restored_runs = true;
 	return 0;
 }
 
@@ -866,7 +748,7 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 		*paused = false;
 		return 0;
 	case KFD_CRIU_OP_RESTORE:
-		nr_losses += loses_vram;
+		nr_losses += fake_setup.loses_vram;
 		return of_stopped ? -EINVAL : restore_process(args);
 	case KFD_CRIU_OP_RESUME:
 		return resume(args);
@@ -877,45 +759,10 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 
 /* ---- trap handlers ---- */
 
-void fake_trap(int gpu, uint64_t tba, uint64_t tma, const char *release, const char *parameter)
-{
-	traps[gpu][0] = tba;
-	traps[gpu][1] = tma;
-	put(release, "sys/module/amdgpu/version");
-	put(parameter, "sys/module/amdgpu/parameters/cwsr_enable");
-}
-
-void fake_untrap(void)
-{
-	memset(traps, 0, sizeof(traps));
-	memset(restored_traps, 0, sizeof(restored_traps));
-	nr_traps_set = 0;
-	remove_below_root("sys/module");
-}
-
-bool fake_trap_same(void)
-{
-	return !memcmp(traps, restored_traps, sizeof(traps));
-}
-
-bool fake_is_told(void)
-{
-	return tells_exceptions;
-}
-
-unsigned int fake_traps_set(void)
-{
-	return nr_traps_set;
-}
-
 bool fake_job_left(void)
 {
-	return nr_job_contexts[0] || nr_job_contexts[1] || fake_gem_at(render_files[0], HIGH_END - 4096) || fake_gem_at(render_files[1], HIGH_END - 4096);
-}
-
-int fake_job_page(void)
-{
-	return job_page;
+	return stopped.nr_job_contexts[0] || stopped.nr_job_contexts[1] || fake_gem_at(files[FAKE_RENDER_FD], HIGH_END - 4096) ||
+	       fake_gem_at(files[FAKE_RENDER_FD + 1], HIGH_END - 4096);
 }
 
 /* After RESTORE, in the restored process, before it runs. */
@@ -923,19 +770,19 @@ static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
 {
 	if (restored.exists)
 		return -EEXIST; /* its queues */
-	tells_exceptions = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
+	fake_seen.tells_exceptions = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
 	return 0;
 }
 
 static int set_trap(const struct kfd_ioctl_set_trap_handler_args *args)
 {
-	uint64_t *trap = restored_traps[args->gpu_id == GPU_B];
+	uint64_t *trap = fake_seen.traps[args->gpu_id == GPU_B];
 
 	if (!restored.exists || !restored.paused || (args->gpu_id != GPU_A && args->gpu_id != GPU_B))
 		return -EINVAL;
 	trap[0] = args->tba_addr;
 	trap[1] = args->tma_addr;
-	nr_traps_set++;
+	fake_seen.nr_traps_set++;
 	return 0;
 }
 
@@ -948,18 +795,18 @@ static int run_job(int gpu, int fd, const union drm_amdgpu_cs *args)
 	uint32_t dw[8];
 	uint64_t from, to;
 
-	if (!nr_job_contexts[gpu] || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
+	if (!stopped.nr_job_contexts[gpu] || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
 	    ib->ib_bytes != sizeof(dw) || ib->va_start != HIGH_END - 4096 || !fake_gem_at(fd, ib->va_start) ||
-	    pread(job_page, dw, sizeof(dw), 0) != sizeof(dw))
+	    pread(fake_job_page, dw, sizeof(dw), 0) != sizeof(dw))
 		return -EINVAL;
 	from = dw[3] | (uint64_t)dw[4] << 32;
 	to = dw[5] | (uint64_t)dw[6] << 32;
-	if (!same_open_file(fd, render_files[gpu]) || dw[0] != 1 || dw[1] != 15 || from != HIGH_END + 6144 ||
+	if (!same_open_file(fd, files[FAKE_RENDER_FD + gpu]) || dw[0] != 1 || dw[1] != 15 || from != HIGH_END + 6144 ||
 	    to / 4096 != ib->va_start / 4096) {
 		fprintf(stderr, "page fault at GPU address %#lx\n", (unsigned long)from);
 		abort(); /* of a test program */
 	}
-	return pwrite(job_page, traps[gpu], 16, (off_t)(to % 4096)) == 16 ? 0 : -EIO;
+	return pwrite(fake_job_page, fake_setup.traps[gpu], 16, (off_t)(to % 4096)) == 16 ? 0 : -EIO;
 }
 
 static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
@@ -979,8 +826,8 @@ static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
 		return 0;
 	}
 	if (context->in.op == AMDGPU_CTX_OP_FREE_CTX)
-		return nr_job_contexts[gpu] ? nr_job_contexts[gpu]--, 0 : -EINVAL;
-	nr_job_contexts[gpu]++;
+		return stopped.nr_job_contexts[gpu] ? stopped.nr_job_contexts[gpu]--, 0 : -EINVAL;
+	stopped.nr_job_contexts[gpu]++;
 	context->out.alloc.ctx_id = 1;
 	return 0;
 }
@@ -988,16 +835,16 @@ static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
 /* Counts are of the stopped process' file: others are new. */
 static int holdings_ioctl(int gpu, int fd, unsigned long op, const void *arg)
 {
-	bool is_its = same_open_file(fd, render_files[0]);
+	bool is_its = same_open_file(fd, files[FAKE_RENDER_FD]);
 	const union drm_amdgpu_ctx *context = arg;
 	const struct drm_syncobj_timeline_array *array = arg;
 
-	if (op == DRM_IOCTL_AMDGPU_CTX && context->in.ctx_id <= nr_job_contexts[gpu] && same_open_file(fd, render_files[gpu]))
+	if (op == DRM_IOCTL_AMDGPU_CTX && context->in.ctx_id <= stopped.nr_job_contexts[gpu] && same_open_file(fd, files[FAKE_RENDER_FD + gpu]))
 		return 0;
 	if (op == DRM_IOCTL_AMDGPU_CTX)
 		return context->in.op == AMDGPU_CTX_OP_GET_STABLE_PSTATE && is_its &&
-		       context->in.ctx_id <= nr_render_contexts ? 0 : -EINVAL;
-	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= nr_render_syncobjs ? 0 : -ENOENT;
+		       context->in.ctx_id <= fake_setup.nr_contexts ? 0 : -EINVAL;
+	return is_its && *(const uint32_t *)(uintptr_t)array->handles <= fake_setup.nr_syncobjs ? 0 : -ENOENT;
 }
 
 static int tell_losses(int gpu, const struct drm_amdgpu_info *info)
@@ -1023,7 +870,7 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	    (op == DRM_IOCTL_AMDGPU_CTX && ((union drm_amdgpu_ctx *)arg)->in.op <= AMDGPU_CTX_OP_FREE_CTX))
 		return job_ioctl(gpu, fd, op, arg);
 	if (op == DRM_IOCTL_AMDGPU_CTX ||
-	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && nr_render_syncobjs))
+	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && fake_setup.nr_syncobjs))
 		return holdings_ioctl(gpu, fd, op, arg);
 	return fake_gem_ioctl(gpu, fd, op, arg);
 }
@@ -1123,15 +970,10 @@ int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 
 /* ---- sharing ---- */
 
-int fake_first_dmabuf(void)
-{
-	return first_dmabuf;
-}
-
 bool fake_shares_same(int render_fd)
 {
 	return sharing.is_imported && sharing.is_mapped && sharing.nr_freed == NR_FILLERS &&
-	       fake_gem_mappings(render_fd) == 2 && fake_gem_same(render_files[0], render_fd);
+	       fake_gem_mappings(render_fd) == 2 && fake_gem_same(files[FAKE_RENDER_FD], render_fd);
 }
 
 /* ---- what tests ask ---- */
@@ -1140,24 +982,19 @@ bool fake_may_import(ino_t render_node, int dmabuf_fd)
 {
 	int gpu = fake_gem_gpu(dmabuf_fd);
 
-	return gpu >= 0 && render_inodes[gpu] == render_node;
+	return gpu >= 0 && inodes[FAKE_RENDER_A + gpu] == render_node;
 }
 
-bool fake_is_device(int fd, int gpu)
+bool fake_is_render_node(int fd, int gpu)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && st.st_ino == (gpu < 0 ? kfd_inode : render_inodes[gpu]);
+	return !fstat(fd, &st) && st.st_ino == inodes[FAKE_RENDER_A + gpu];
 }
 
 bool fake_process_is_paused(void)
 {
-	return stopped.paused || context_paused;
-}
-
-bool fake_restored_runs(void)
-{
-	return restored.resumed;
+	return stopped.paused || stopped.context_paused;
 }
 
 size_t fake_restored_files(void)
@@ -1185,7 +1022,7 @@ bool fake_contents_same(void)
 	for (i = 0; i < FAKE_NR_BOS; i++)
 		if (stopped.bos[i] >= 0 && !same_bytes(stopped.bos[i], restored.bos[i], bos[i].size))
 			return false;
-	if (shares && (fake_gem_made(0) < 0 || !same_bytes(object, fake_gem_made(0), OBJECT_BYTES)))
+	if (fake_setup.shares && (fake_gem_made(0) < 0 || !same_bytes(object, fake_gem_made(0), OBJECT_BYTES)))
 		return false;
 	return restored.exists;
 }
@@ -1196,5 +1033,5 @@ bool fake_render_only_same(int render_fd, uint64_t offset)
 	int a = fake_gem_made_of(render_fd, 2, &first), b = fake_gem_made_of(render_fd, 5, &second);
 
 	return a >= 0 && b >= 0 && same_bytes(stopped.bos[0], a, bos[0].size) && same_bytes(object, b, OBJECT_BYTES) &&
-	       first == offset && fake_gem_mappings(render_fd) == 3 && fake_gem_same(render_files[0], render_fd);
+	       first == offset && fake_gem_mappings(render_fd) == 3 && fake_gem_same(files[FAKE_RENDER_FD], render_fd);
 }

@@ -17,6 +17,9 @@ extern char fake_root[64];
 enum fake_device fake_device_of(const struct stat *st);
 void fake_stat(struct stat *st);
 
+/* The calling thread has stopped the process. */
+void fake_trace(void);
+
 /* 0 or -errno */
 int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg);
 
@@ -27,6 +30,8 @@ void fake_gem_add(int memfd, int gpu, uint64_t offset, uint64_t size, bool is_vr
 void fake_gem_remove(int memfd);
 /* Forgets the objects that were made in files. */
 void fake_gem_forget(void);
+/* Forgets all objects and files. */
+void fake_gem_begin(void);
 /* The GPU of an object, -1: it is none. */
 int fake_gem_gpu(int memfd);
 /* The i-th object that was made, -1 after the last. */
@@ -46,14 +51,14 @@ size_t fake_gem_mappings(int fd);
 /* The handle of what is mapped at an address of the GPU, or 0. */
 uint32_t fake_gem_at(int fd, uint64_t va);
 /* A memfd: the page of a file that the GPU executes and writes. */
-int fake_job_page(void);
+extern int fake_job_page;
 /* The memfd of an object that was made and that a file has; *ret_offset: of its mappings. -1: it has none. */
 int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset);
 
 /* References to an object's dma-buf. */
 int fake_gem_references(int memfd);
 /* Of an object that is older than all others. */
-int fake_first_dmabuf(void);
+extern int fake_first_dmabuf;
 
 int fake_gem_ioctl(int gpu, int fd, unsigned long op, void *arg);
 

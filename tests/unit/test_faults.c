@@ -36,12 +36,23 @@
 /* A restore that stands still for longer hangs. */
 #define HANG_SECONDS 60
 
+/* Each test begins with the ordinary process. */
+static int set_ordinary(void **state)
+{
+	fake_kfd_set(NULL);
+	return 0;
+}
+#undef TEST
+#define TEST(test) UNIT_TEST(test, set_ordinary, NULL)
+
 /* Each call of a dump fails. With a worker, which is for restores, a dump is the same: once is enough. */
 #if HOOKS > 12
-#define DUMP_LOOP(test) static void __attribute__((unused)) test(void **unit_state __attribute__((unused)))
+#define DUMP_LOOP(test) static void __attribute__((unused)) test(void **unit_state)
 #else
 #define DUMP_LOOP(test) TEST(test)
 #endif
+
+#define SETUP(...) (&(const struct fake_setup){ __VA_ARGS__ })
 
 extern struct criu_plugin_desc CR_PLUGIN_DESC;
 
@@ -187,7 +198,6 @@ static int connection_to(const char *name, int *ret_server)
 /* Of a streamer that is not there: criu ends itself then. */
 int img_streamer_open(char *filename, int flags)
 {
-	(void)flags;
 	complain("criu is asked to stream %s", filename);
 }
 
@@ -258,10 +268,7 @@ static int dump_mapping(int process_fd)
 	return ret;
 }
 
-static bool has_second_kfd;
-static bool has_tree;	 /* the process has children of several kinds */
 static bool is_replaced; /* criu asks for files: it has written over images of its own by then */
-static bool no_kfd; /* the process has no /dev/kfd, and objects in a file of a render node */
 
 /* Of criu 4.0 and later, before the task is stopped, and when all are. */
 static int dump_task(void)
@@ -278,9 +285,9 @@ static int dump_more(void)
 {
 	int ret = 0;
 
-	if (has_second_kfd)
+	if (fake_setup.second_kfd)
 		ret = dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
-	if (ret || !has_tree)
+	if (ret || !fake_setup.has_tree)
 		return ret;
 	ret = dump_mapping(FAKE_FOREIGN_FD);
 	return ret == -ENOTSUP ? dump_file(FAKE_UNUSED_FD, UNUSED_ID) : -1;
@@ -297,9 +304,9 @@ static int dump(void)
 	take_from_task();
 	ret = dump_task();
 	if (ret == -ENOTSUP)
-		ret = dump_mapping(no_kfd ? FAKE_RENDER_FD : FAKE_KFD_FD);
+		ret = dump_mapping(fake_setup.render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
 	is_replaced = !ret;
-	if (!ret && !no_kfd)
+	if (!ret && !fake_setup.render_only)
 		ret = dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
 		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
@@ -316,7 +323,6 @@ static int dump(void)
 
 /* The task's file of the first render node, until the restore has ended. */
 static int render_fd = -1;
-static bool shares; /* what it holds is looked at */
 
 /* criu reads the second argument, where it has one, without having set it; where not, the register holds anything. */
 static int call_restore_file(int id)
@@ -336,7 +342,7 @@ static int restore_file(int id)
 
 	if (fd < 0)
 		return fd;
-	if (id == RENDER_ID && shares)
+	if (id == RENDER_ID && (fake_setup.shares || fake_setup.render_only))
 		render_fd = fd;
 	else
 		close(fd);
@@ -347,7 +353,7 @@ static uint64_t mapped_at; /* of fake_render_vma */
 
 static bool shares_same(void)
 {
-	return no_kfd ? fake_render_only_same(render_fd, mapped_at) : fake_shares_same(render_fd);
+	return fake_setup.render_only ? fake_render_only_same(render_fd, mapped_at) : fake_shares_same(render_fd);
 }
 
 /* A failure shows as a file that cannot be mapped there. */
@@ -364,7 +370,7 @@ static int restore_mapping(const struct fake_vma *vma)
 	mapped_at = offset;
 	if (ret != 1)
 		return ret < 0 ? ret : -1;
-	return (offset == fake_restored_offset(vma) || no_kfd) && can_be_mapped ? 0 : -1;
+	return (offset == fake_restored_offset(vma) || fake_setup.render_only) && can_be_mapped ? 0 : -1;
 }
 
 static bool last_comes_first;
@@ -372,13 +378,13 @@ static bool last_comes_first;
 /* In the order of criu; the files of render nodes may come in any. */
 static int restore_files(void)
 {
-	int ret = no_kfd ? 0 : restore_file(KFD_ID);
+	int ret = fake_setup.render_only ? 0 : restore_file(KFD_ID);
 
 	if (!ret)
 		ret = restore_file(RENDER_ID + last_comes_first);
 	if (!ret)
 		ret = restore_file(RENDER_ID + !last_comes_first);
-	if (!ret && has_second_kfd)
+	if (!ret && fake_setup.second_kfd)
 		ret = restore_file(SECOND_KFD_ID);
 	return ret;
 }
@@ -387,7 +393,7 @@ static int restore_mappings(void)
 {
 	int ret = 0;
 
-	if (no_kfd)
+	if (fake_setup.render_only)
 		return restore_mapping(&fake_render_vma);
 	for (int i = 0; !ret && i < FAKE_NR_VMAS; i++)
 		ret = restore_mapping(&fake_vmas[i]);
@@ -461,10 +467,10 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 	fds += fake_restored_files();
 	if (fixture_open_fds() != fds)
 		complain("call %u, %s: %zu fds, %zu before", nth, call, fixture_open_fds(), fds);
-	if (fake_is_guarded())
+	if (fake_seen.is_guarded)
 		complain("call %u, %s: the guard is left", nth, call);
-	if (fake_leaks())
-		complain("call %u, %s: %zu allocations left", nth, call, fake_leaks());
+	if (fake_seen.nr_allocated)
+		complain("call %u, %s: %zu allocations left", nth, call, fake_seen.nr_allocated);
 	if (fake_drm_live_objects() || fake_drm_violation())
 		complain("call %u, %s: %zu GPU objects left; %s", nth, call, fake_drm_live_objects(), fake_drm_violation());
 	/* criu itself has words for a file that is nobody's; why no GPUs match takes several lines. */
@@ -476,7 +482,7 @@ static const char *run(int (*what)(void), unsigned int nth, int err, int *ret)
 /* Without /dev/kfd there is nothing to run, and the rest is looked at before its files are closed. */
 static bool is_restored(void)
 {
-	return no_kfd ? !fake_restored_runs() : fake_contents_same() && fake_restored_runs();
+	return fake_setup.render_only ? !fake_seen.restored_runs : fake_contents_same() && fake_seen.restored_runs;
 }
 
 /* What was dumped can be restored, to the last byte. */
@@ -503,7 +509,7 @@ static bool fail_dump(unsigned int nth)
 		complain("call %u, %s: fails, and %zu images of an older dump are left", nth, call, count_older());
 	if (fake_process_is_paused()) {
 		/* Nothing can be done then but to say so, and to let criu fail. */
-		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1 || !fake_fails_at_exit())
+		if (!call || strcmp(call, "UNPAUSE") || log_errors != 1 || !fake_seen.fails_at_exit)
 			complain("call %u, %s: the process stays stopped", nth, call);
 		/* The next dump heals it. */
 		new_images();
@@ -529,7 +535,7 @@ static bool fail_restore(unsigned int nth)
 	if (!ret && !is_restored())
 		complain("call %u, %s: the restore says that it worked, and did not", nth, call);
 	/* criu does not look at the result of a resume. */
-	if (call && !strcmp(call, "RESUME") && (!ret || !fake_was_killed()))
+	if (call && !strcmp(call, "RESUME") && (!ret || !fake_seen.was_killed))
 		complain("a task that cannot be resumed lives on");
 	return call != NULL;
 }
@@ -545,7 +551,6 @@ static int in_child(bool (*fails)(unsigned int), unsigned int nth)
 	assert_true(pid >= 0);
 	if (!pid) {
 		alarm(HANG_SECONDS);
-		fake_traced_by(gettid());
 		exit(fails(nth));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -559,7 +564,6 @@ static void (*right)(void);
 
 static bool run_right(unsigned int nth)
 {
-	(void)nth;
 	right();
 	return true;
 }
@@ -569,6 +573,13 @@ static void assert_right_in_child(void (*what)(void))
 {
 	right = what;
 	assert_int_equal(in_child(run_right, 0), 1);
+}
+
+/* @what likewise, of each row of a table. */
+static void assert_rows_in_child(bool (*what)(unsigned int), unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		assert_int_equal(in_child(what, i), 1);
 }
 
 static void each_call(bool (*fails)(unsigned int), unsigned int least)
@@ -592,9 +603,23 @@ static void write_images(void)
 	int ret;
 
 	new_images();
-	fake_traced_by(gettid());
 	if (run(dump, 0, 0, &ret) || ret || log_errors)
 		fail_msg("%s", log_text);
+}
+
+/* The hooks of a stage follow, without the rest of a dump or restore; until end_stage(). */
+static void begin_stage(int stage)
+{
+	begin(0, 0);
+	assert_int_equal(CR_PLUGIN_DESC.init(stage), 0);
+}
+
+static void end_stage(int stage, int ret)
+{
+	CR_PLUGIN_DESC.exit(stage, ret);
+	fake_failed();
+	empty_store();
+	fake_kfd_forget();
 }
 
 /* In a child: a dump or a restore without a word of error; @otherwise says what it means if it is not. */
@@ -682,15 +707,11 @@ TEST(programs_that_criu_starts_inherit_nothing)
 	size_t inheritable, nr_of_stand_in = count_bo_files(&inheritable);
 
 	new_images();
-	fake_traced_by(gettid());
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	begin_stage(CRIU_STAGE_DUMP);
 	assert_int_equal(dump_file(FAKE_KFD_FD, KFD_ID), 0);
 	assert_true(count_bo_files(&inheritable) > nr_of_stand_in);
 	assert_int_equal(inheritable, 0);
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, 0);
-	fake_failed();
-	empty_store();
+	end_stage(CRIU_STAGE_DUMP, 0);
 	remove_images();
 }
 
@@ -698,12 +719,11 @@ TEST(programs_that_criu_starts_inherit_nothing)
 TEST(a_task_without_a_gpu_is_not_touched)
 {
 	new_images();
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	begin_stage(CRIU_STAGE_RESTORE);
 	/* As where the driver has no GPU to open; the first call is for the list of tasks. */
 	fake_fail(2, EINVAL);
 	assert_int_equal(resume_task(getpid()), -ENOTSUP);
-	assert_false(fake_was_killed());
+	assert_false(fake_seen.was_killed);
 	fake_failed();
 	assert_int_equal(log_errors, 0);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
@@ -731,7 +751,6 @@ int __wrap_uname(struct utsname *name)
 /* test_cow.c shows that it writes those. */
 int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
-	(void)pid;
 	for (size_t i = 0; i < nr; i++)
 		pages_written += ranges[i].size / 4096;
 	return 0;
@@ -757,11 +776,10 @@ static bool pages_are_written(unsigned int nth)
 	struct pstree_item child = { NULL }, parent = { &child };
 	int ret;
 
-	fake_add_memory(0x10000, PAGES * 4096, written_cases[nth].xnack);
+	fake_kfd_set(SETUP(.svm_bytes = PAGES * 4096, .has_xnack = written_cases[nth].xnack));
 	release = written_cases[nth].release;
 	root_item = written_cases[nth].nr_tasks == 1 ? &child : written_cases[nth].nr_tasks ? &parent : NULL;
 	new_images();
-	fake_traced_by(gettid());
 	run(dump, 0, 0, &ret);
 	if (ret)
 		complain("case %u: the dump fails", nth);
@@ -774,8 +792,7 @@ static bool pages_are_written(unsigned int nth)
 
 TEST(pages_are_written_only_where_resume_needs_it)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(written_cases); i++)
-		assert_int_equal(in_child(pages_are_written, i), 1);
+	assert_rows_in_child(pages_are_written, ARRAY_SIZE(written_cases));
 }
 
 /* One that shares the tree with a GPU process neither; kernels crash when it is resumed. */
@@ -784,23 +801,19 @@ TEST(only_tasks_with_state_are_resumed)
 	static const int no_tasks[] = { -1, 0, 1, INT_MIN };
 
 	write_images();
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	begin_stage(CRIU_STAGE_RESTORE);
 	assert_int_equal(restore_file(KFD_ID), 0);
 	for (int i = 0; i < FAKE_NR_VMAS; i++)
 		assert_int_equal(restore_mapping(&fake_vmas[i]), 0);
 	assert_int_equal(resume_task(getppid()), -ENOTSUP);
-	assert_false(fake_restored_runs());
+	assert_false(fake_seen.restored_runs);
 	for (size_t i = 0; i < ARRAY_SIZE(no_tasks); i++)
 		assert_int_equal(resume_task(no_tasks[i]), -ENOTSUP);
 	assert_int_equal(resume_task(getpid()), 0);
-	assert_true(fake_restored_runs());
-	assert_false(fake_was_killed());
+	assert_true(fake_seen.restored_runs);
+	assert_false(fake_seen.was_killed);
 	assert_int_equal(log_errors, 0);
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
-	fake_failed();
-	empty_store();
-	fake_kfd_forget();
+	end_stage(CRIU_STAGE_RESTORE, 0);
 	remove_images();
 }
 
@@ -813,16 +826,12 @@ TEST(a_foreign_mapping_is_not_ours)
 	int fd = -1;
 
 	write_images();
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	begin_stage(CRIU_STAGE_RESTORE);
 	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
 	assert_int_equal(restore_file(KFD_ID), 0);
 	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
 	assert_true(offset == 1 && fd == -1 && !log_errors);
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, 0);
-	fake_failed();
-	empty_store();
-	fake_kfd_forget();
+	end_stage(CRIU_STAGE_RESTORE, 0);
 	remove_images();
 }
 
@@ -873,15 +882,12 @@ TEST(memory_that_comes_later_is_refused)
 
 	write_images();
 	keep_page_server(&server);
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE), 0);
+	begin_stage(CRIU_STAGE_RESTORE);
 	assert_int_equal(restore_file(KFD_ID), -1);
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "--lazy-pages"));
 	assert_int_equal(fake_restored_files(), 0);
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, -1);
-	fake_failed();
-	empty_store();
+	end_stage(CRIU_STAGE_RESTORE, -1);
 	close(server);
 	remove_images();
 }
@@ -895,18 +901,15 @@ TEST(a_mistake_in_the_settings_waits_for_a_gpu)
 	int foreign = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	new_images();
-	fake_traced_by(gettid());
 	assert_int_equal(setenv("KFD_NUMA_CHECK", "maybe", 1), 0);
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	begin_stage(CRIU_STAGE_DUMP);
 	assert_int_equal(hook(foreign, 1), -ENOTSUP);
 	assert_string_equal(log_text, "");
 	assert_int_equal(dump_mapping(FAKE_KFD_FD), -1);
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "option or environment: KFD_NUMA_CHECK: value 'maybe' is not valid"));
 	assert_false(fake_process_is_paused());
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
-	fake_failed();
+	end_stage(CRIU_STAGE_DUMP, -1);
 	unsetenv("KFD_NUMA_CHECK");
 	close(foreign);
 	remove_images();
@@ -925,7 +928,6 @@ TEST(a_dump_replaces_the_images_of_an_earlier_one)
 	int ret;
 
 	new_images();
-	fake_traced_by(gettid());
 	for (i = 0; i < ARRAY_SIZE(stale); i++)
 		touch(stale[i]);
 	for (i = 0; i < ARRAY_SIZE(others); i++)
@@ -952,8 +954,7 @@ TEST(a_dump_without_a_gpu_removes_images_when_it_succeeded)
 {
 	new_images();
 	touch("amdgpu-kfd-1.img");
-	begin(0, 0);
-	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
+	begin_stage(CRIU_STAGE_DUMP);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, -1);
 	assert_true(has_image("amdgpu-kfd-1.img"));
 	assert_int_equal(CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), 0);
@@ -969,7 +970,6 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 	int ret;
 
 	new_images();
-	fake_traced_by(gettid());
 	touch("amdgpu-kfd-1.img");
 	assert_int_equal(symlinkat("../earlier", images_fd, "parent"), 0);
 	run(dump, 0, 0, &ret);
@@ -982,15 +982,13 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 	remove_images();
 }
 
-/* In a child, since the process is changed: 1 when a dump fails by one line that has @text. */
+/* What a dump of a process that is set so says in its one line. */
 static const char *refusal;
-static void (*change)(void);
 
 static void refuses(void)
 {
 	int ret;
 
-	change();
 	older_images();
 	run(dump, 0, 0, &ret);
 	if (!is_replaced && count_older() != ARRAY_SIZE(older))
@@ -1000,70 +998,40 @@ static void refuses(void)
 		complain("refused with %d, want \"%s\"", ret, refusal);
 }
 
-static void assert_refused(void (*how)(void), const char *text)
+static void assert_refused(const struct fake_setup *setup, const char *text)
 {
-	change = how;
+	fake_kfd_set(setup);
 	refusal = text;
 	assert_right_in_child(refuses);
-	fake_reopen();
-}
-
-static void close_all(void)
-{
-	fake_close(FAKE_KFD_FD);
-	fake_close(FAKE_RENDER_FD);
-	fake_close(FAKE_RENDER_FD + 1);
 }
 
 /* criu calls for mappings, too; the tree has no other process. */
 TEST(a_process_that_keeps_only_mappings_is_refused)
 {
-	assert_refused(close_all, "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
-}
-
-static void open_context(void)
-{
-	fake_open_second_kfd(true);
+	assert_refused(SETUP(.closed = { FAKE_KFD_FD, FAKE_RENDER_FD, FAKE_RENDER_FD + 1 }),
+		       "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
 }
 
 TEST(a_second_context_is_refused)
 {
-	assert_refused(open_context, "pid 4711: has a second KFD context");
+	assert_refused(SETUP(.second_kfd = FAKE_SECOND_CONTEXT), "pid 4711: has a second KFD context");
 }
 
 /* ---- answers of the kernel that cannot be ---- */
 
-static void say_no_devices(void)
-{
-	fake_say_counts(0, 1, 4096);
-}
-
-static void say_too_many_bos(void)
-{
-	fake_say_counts(1, UINT32_MAX, 4096);
-}
-
-static void say_no_state(void)
-{
-	fake_say_counts(1, 1, 0);
-}
-
 /* The process runs again all the same. */
 TEST(impossible_counts_are_refused)
 {
-	assert_refused(say_no_devices, "impossible counts from the KFD: 0 devices, 1 BOs, 4096 bytes");
-	assert_refused(say_too_many_bos, "impossible counts from the KFD: 1 devices, 4294967295 BOs, 4096 bytes");
-	assert_refused(say_no_state, "impossible counts from the KFD: 1 devices, 1 BOs, 0 bytes");
-}
-
-static void say_another_owner(void)
-{
-	fake_say_owner(FAKE_PID + 1);
+	assert_refused(SETUP(.counts = { 0, 1, 4096 }), "impossible counts from the KFD: 0 devices, 1 BOs, 4096 bytes");
+	assert_refused(SETUP(.counts = { 1, UINT32_MAX, 4096 }),
+		       "impossible counts from the KFD: 1 devices, 4294967295 BOs, 4096 bytes");
+	assert_refused(SETUP(.counts = { 1, 1, 0 }), "impossible counts from the KFD: 1 devices, 1 BOs, 0 bytes");
 }
 
 TEST(a_state_of_another_process_is_refused)
 {
-	assert_refused(say_another_owner, "pid 4711 (4711 in its pid namespace): has inherited its /dev/kfd from pid 4712");
+	assert_refused(SETUP(.owner = FAKE_PID + 1),
+		       "pid 4711 (4711 in its pid namespace): has inherited its /dev/kfd from pid 4712");
 }
 
 /* ---- operations of the KFD, and what a restore finds ---- */
@@ -1088,7 +1056,6 @@ TEST(operations_that_a_signal_interrupts_are_repeated)
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_dump); i++) {
 		new_images();
-		fake_traced_by(gettid());
 		is_repeated(dump, of_dump[i]);
 		verify_images(0, "none");
 	}
@@ -1104,10 +1071,9 @@ TEST(operations_that_a_signal_interrupts_are_repeated)
 TEST(a_gpu_may_have_another_id)
 {
 	write_images();
-	fake_rename_gpu(0x3333);
+	fake_kfd_set(SETUP(.gpu_id = 0x3333));
 	verify_images(0, "none");
 	assert_non_null(strstr(log_text, "gpu 0x1111 (renderD128 at dump) becomes gpu 0x3333 (renderD128)"));
-	fake_reopen();
 	remove_images();
 }
 
@@ -1122,7 +1088,7 @@ static void fail_resume(void)
 	int ret;
 
 	run(restore, 0, ESRCH, &ret);
-	if (!ret || !fake_was_killed() || !strstr(log_text, "cannot resume its GPU queues: No such process"))
+	if (!ret || !fake_seen.was_killed || !strstr(log_text, "cannot resume its GPU queues: No such process"))
 		complain("a process whose queues do not run is restored (%d)", ret);
 }
 
@@ -1200,7 +1166,7 @@ static bool damage_is_found(unsigned int nth)
 	run(restore, 0, 0, &ret);
 	if (!ret || log_errors != 1 || !strstr(log_text, damages[nth].text))
 		complain("case %u: restored with %d", nth, ret);
-	if (is_mapped != late || fake_was_killed() != late)
+	if (is_mapped != late || fake_seen.was_killed != late)
 		complain("case %u: found %s", nth, is_mapped ? "late" : "early");
 	remove_images();
 	return true;
@@ -1208,8 +1174,7 @@ static bool damage_is_found(unsigned int nth)
 
 TEST(damage_is_found_late_where_that_costs_nothing)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(damages); i++)
-		assert_int_equal(in_child(damage_is_found, i), 1);
+	assert_rows_in_child(damage_is_found, ARRAY_SIZE(damages));
 }
 
 static void fail_library(void)
@@ -1248,12 +1213,11 @@ TEST(a_gpu_that_is_full_is_refused)
 	int ret;
 
 	write_images();
-	fake_leave_free(8191);
+	fake_kfd_set(SETUP(.vram_free = 8191));
 	run(restore_render_node_first, 0, 0, &ret);
 	if (!ret || !strstr(log_text, "free VRAM, wanted at least 1 MiB"))
 		complain("restored with %d on a full GPU", ret);
 	fake_kfd_forget();
-	fake_leave_free(UINT64_MAX);
 	remove_images();
 }
 
@@ -1261,7 +1225,7 @@ TEST(a_gpu_that_is_full_is_refused)
 
 static void empty_stack_comes_back(void)
 {
-	fake_leave_out_stack(false);
+	fake_kfd_set(SETUP(.stack = FAKE_NO_STACK_IDLE));
 	new_images();
 	must_work(dump, "an idle queue is refused");
 	verify_images(0, "none");
@@ -1270,7 +1234,7 @@ static void empty_stack_comes_back(void)
 /* The dump was told to go on without the kernel; so has the restore to be. */
 static void lost_stack_is_refused(void)
 {
-	fake_leave_out_stack(true);
+	fake_kfd_set(SETUP(.stack = FAKE_NO_STACK_BUSY));
 	new_images();
 	must_fail(dump, "stopped in a kernel", "a kernel that would be lost is dumped");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
@@ -1289,7 +1253,7 @@ TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)
 
 static void lose_vram(void)
 {
-	fake_lose_vram();
+	fake_kfd_set(SETUP(.loses_vram = true));
 	new_images();
 	must_fail(dump, "has reset the GPU of renderD129", "lost VRAM is saved");
 	if (has_image("amdgpu-pages-7-1111.img"))
@@ -1311,7 +1275,7 @@ static int dump_without_files(void)
 
 static void lose_files(void)
 {
-	fake_show_process(2, 8192);
+	fake_kfd_set(SETUP(.nr_queues = 2, .vram_bytes = 8192));
 	older_images();
 	must_fail(dump_without_files, "has not asked for the device files of 1 of 1 processes", "a process without its files is lost");
 	if (fake_process_is_paused() || count_older() != ARRAY_SIZE(older))
@@ -1322,7 +1286,6 @@ static void lose_files(void)
 TEST(a_dump_that_is_not_asked_for_the_files_ends_criu)
 {
 	assert_right_in_child(lose_files);
-	fake_hide_process();
 }
 
 TEST(a_gpu_that_is_reset_in_a_dump_is_refused)
@@ -1333,9 +1296,9 @@ TEST(a_gpu_that_is_reset_in_a_dump_is_refused)
 static void lose_restored_vram(void)
 {
 	write_images();
-	fake_lose_vram();
+	fake_kfd_set(SETUP(.loses_vram = true));
 	assert_restore_fails("has reset the GPU of renderD129 during the restore");
-	if (!fake_was_killed())
+	if (!fake_seen.was_killed)
 		complain("a job without its contents is left");
 	remove_images();
 }
@@ -1347,7 +1310,7 @@ TEST(a_gpu_that_is_reset_in_a_restore_is_refused)
 
 static void several_xccs_come_back(void)
 {
-	fake_give_xccs(4);
+	fake_kfd_set(SETUP(.nr_xcc = 4));
 	new_images();
 	must_work(dump, "a queue of four XCCs is refused");
 	verify_images(0, "none");
@@ -1360,12 +1323,7 @@ TEST(states_of_several_xccs_are_restored_as_one)
 
 /* ---- a task with a render node and without /dev/kfd ---- */
 
-static void leave_render_node(void)
-{
-	fake_close(FAKE_KFD_FD);
-	fake_close(FAKE_RENDER_FD + 1);
-	fake_unmap_devices();
-}
+#define RENDER_NODE .closed = { FAKE_KFD_FD, FAKE_RENDER_FD + 1 }, .maps = FAKE_MAPS_NOTHING
 
 static int dump_render_node(void)
 {
@@ -1384,7 +1342,7 @@ static int restore_render_node(void)
 	if (ret)
 		return ret;
 	fd = call_restore_file(RENDER_ID);
-	if (fd < 0 || !fake_is_device(fd, 0) || resume_task(getpid()) != -ENOTSUP)
+	if (fd < 0 || !fake_is_render_node(fd, 0) || resume_task(getpid()) != -ENOTSUP)
 		ret = -1;
 	if (fd >= 0)
 		close(fd);
@@ -1394,7 +1352,7 @@ static int restore_render_node(void)
 
 static void unused_node_comes_back(void)
 {
-	leave_render_node();
+	fake_kfd_set(SETUP(RENDER_NODE));
 	new_images();
 	must_work(dump_render_node, "a render node that is not used cannot be dumped");
 	must_work(restore_render_node, "a render node that is not used cannot be restored");
@@ -1404,7 +1362,6 @@ static void unused_node_comes_back(void)
 TEST(a_render_node_that_is_not_used_is_opened_again)
 {
 	assert_right_in_child(unused_node_comes_back);
-	fake_reopen();
 }
 
 /* ---- a process with a file that the KFD does not know ---- */
@@ -1412,13 +1369,12 @@ TEST(a_render_node_that_is_not_used_is_opened_again)
 static void unused_files_are_no_address_spaces(void)
 {
 	new_images();
-	fake_show_process(2, 8192); /* its pasid is 32768 */
-	fake_show_pasids((const uint32_t[]){ 32768, 32768 });
+	fake_kfd_set(SETUP(.nr_queues = 2, .vram_bytes = 8192, .pasids = { 32768, 32768 }));
 	must_work(dump, "a process with two address spaces is not dumped");
-	fake_show_pasids((const uint32_t[]){ 32768, 32771 });
+	fake_kfd_set(SETUP(.nr_queues = 2, .vram_bytes = 8192, .pasids = { 32768, 32771 }));
 	must_fail(dump, "sees 2 GPUs and has an address space on 1", "a GPU without an address space is not noticed");
 	/* Where no file has it, it says nothing. */
-	fake_show_pasids((const uint32_t[]){ 32770, 32771 });
+	fake_kfd_set(SETUP(.nr_queues = 2, .vram_bytes = 8192, .pasids = { 32770, 32771 }));
 	must_work(dump, "address spaces with pasids of their own are not dumped");
 	remove_images();
 }
@@ -1426,21 +1382,11 @@ static void unused_files_are_no_address_spaces(void)
 TEST(a_file_that_the_kfd_does_not_know_is_no_address_space)
 {
 	assert_right_in_child(unused_files_are_no_address_spaces);
-	fake_hide_process();
 }
 
 /* ---- a task without any file or mapping ---- */
 
-static int dump_bare_task(void)
-{
-	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
-
-	if (!ret)
-		ret = dump_task();
-	ret = ret == -ENOTSUP ? 0 : ret;
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
-	return ret;
-}
+#define BARE_TASK .closed = { FAKE_KFD_FD, FAKE_RENDER_FD, FAKE_RENDER_FD + 1 }, .maps = FAKE_MAPS_NOTHING
 
 /* criu asks for no mapping that it does not have, and does not call CHECKPOINT_DEVICES. */
 static int pre_dump_bare_task(void)
@@ -1464,18 +1410,17 @@ static void must_be_left_alone(int (*what)(void), const char *otherwise)
 
 static void bare_tasks_are_refused(void)
 {
-	leave_render_node();
-	fake_close(FAKE_RENDER_FD);
 	new_images();
-	must_be_left_alone(dump_bare_task, "a task that is no process of the KFD is not left alone");
-	fake_show_process(0, 0);
+	fake_kfd_set(SETUP(BARE_TASK, .is_no_process = true));
+	must_be_left_alone(dump_without_files, "a task that is no process of the KFD is not left alone");
+	fake_kfd_set(SETUP(BARE_TASK));
 	must_be_left_alone(pre_dump_bare_task, "a task that has only looked at its GPUs is not pre-dumped");
-	must_be_left_alone(dump_bare_task, "a task that has only looked at its GPUs is not left alone");
-	fake_show_process(0, 8192);
-	must_fail(dump_bare_task, "has 0 queues and 8 KiB of VRAM on GPUs and has closed",
+	must_be_left_alone(dump_without_files, "a task that has only looked at its GPUs is not left alone");
+	fake_kfd_set(SETUP(BARE_TASK, .vram_bytes = 8192));
+	must_fail(dump_without_files, "has 0 queues and 8 KiB of VRAM on GPUs and has closed",
 		  "a task with VRAM and without files is dumped");
-	fake_show_process(2, 0);
-	must_fail(dump_bare_task, "has 2 queues and 0 KiB of VRAM on GPUs and has closed",
+	fake_kfd_set(SETUP(BARE_TASK, .nr_queues = 2));
+	must_fail(dump_without_files, "has 2 queues and 0 KiB of VRAM on GPUs and has closed",
 		  "a task with queues and without files is dumped");
 	must_fail(pre_dump_bare_task, "cannot be pre-dumped", "a task with queues and without files is pre-dumped");
 	remove_images();
@@ -1484,19 +1429,15 @@ static void bare_tasks_are_refused(void)
 TEST(a_task_with_state_and_without_files_is_refused)
 {
 	assert_right_in_child(bare_tasks_are_refused);
-	fake_reopen();
-	fake_hide_process();
 }
 
 static void used_nodes_are_refused(void)
 {
-	leave_render_node();
 	new_images();
-	fake_use_render_file(2, 0);
+	fake_kfd_set(SETUP(RENDER_NODE, .nr_contexts = 2));
 	must_fail(dump_render_node, "the file is in use: 2 contexts, 0 syncobjs, 0 KiB",
 		  "a render node with contexts is dumped");
-	fake_list_nothing();
-	fake_use_render_file(0, 1);
+	fake_kfd_set(SETUP(RENDER_NODE, .nr_syncobjs = 1, .lists_nothing = true));
 	must_fail(dump_render_node, "the file is in use: 0 contexts, 1 syncobjs, 0 KiB",
 		  "a render node with a syncobj is dumped");
 	remove_images();
@@ -1505,35 +1446,16 @@ static void used_nodes_are_refused(void)
 TEST(a_render_node_in_use_is_refused_without_the_kfd)
 {
 	assert_right_in_child(used_nodes_are_refused);
-	fake_reopen();
 }
 
 /* ---- several tasks ---- */
 
 /* One with state, found by that and with two files of /dev/kfd, and its children. */
-static void make_tree(void)
-{
-	fake_make_tree();
-	fake_show_process(2, 8192);
-	fake_open_second_kfd(false);
-	has_tree = has_second_kfd = true;
-}
-
-static void lose_kfd(void)
-{
-	make_tree();
-	fake_make_lost_task(0);
-}
-
-static void lose_render_node(void)
-{
-	make_tree();
-	fake_make_lost_task(1);
-}
+#define TREE .has_tree = true, .second_kfd = FAKE_SECOND_FILE, .nr_queues = 2, .vram_bytes = 8192
 
 static void tree_is_dumped(void)
 {
-	make_tree();
+	fake_kfd_set(SETUP(TREE));
 	older_images();
 	must_work(dump, "a tree of processes cannot be dumped");
 	if (!has_image("amdgpu-renderD-11.img") || count_older())
@@ -1545,35 +1467,23 @@ static void tree_is_dumped(void)
 TEST(tasks_of_several_kinds_are_dumped)
 {
 	assert_right_in_child(tree_is_dumped);
-	assert_refused(lose_kfd, "pid 4715: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
-	assert_refused(lose_render_node, "pid 4715: mapping at 0x20000 of renderD128: the process has no /dev/kfd open");
-	fake_hide_process();
-}
-
-static bool fail_dump_of_tree(unsigned int nth)
-{
-	make_tree();
-	return fail_dump(nth);
+	assert_refused(SETUP(TREE, .lost_vma = &fake_vmas[0]),
+		       "pid 4715: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+	assert_refused(SETUP(TREE, .lost_vma = &fake_vmas[1]),
+		       "pid 4715: mapping at 0x20000 of renderD128: the process has no /dev/kfd open");
 }
 
 DUMP_LOOP(any_failure_of_a_dump_of_several_tasks_is_reported)
 {
-	each_call(fail_dump_of_tree, 400);
-	fake_reopen();
-	fake_hide_process();
+	fake_kfd_set(SETUP(TREE));
+	each_call(fail_dump, 400);
 }
 
 /* ---- shared buffers ---- */
 
-static void share(void)
-{
-	fake_share();
-	shares = true;
-}
-
 static void share_comes_back(void)
 {
-	share();
+	fake_kfd_set(SETUP(.shares = true));
 	new_images();
 	must_work(dump, "a process that shares cannot be dumped");
 	verify_images(0, "none");
@@ -1585,35 +1495,24 @@ TEST(a_process_that_shares_comes_back)
 	assert_right_in_child(share_comes_back);
 }
 
-static void confuse_here(void)
-{
-	fake_confuse(2, 0);
-}
-
-/* Imports of another GPU's memory look so, but it was allocated here. */
-static void confuse_far(void)
-{
-	fake_confuse(0, 3);
-}
-
 /* What happens to a process that shares, and with which line it is refused; NULL: it is not. */
 static const struct {
-	void (*happens)(void);
+	struct fake_setup setup;
 	const char *line;
 } harms[] = {
-	{ fake_add_stranger, "shares a buffer of renderD128 with pid 4712, which is not dumped" },
-	{ confuse_here, "gives another buffer's memory for buffer 2" },
-	{ confuse_far, "gives another buffer's memory for buffer 0" },
-	{ fake_second_dmabuf, "has two dma-bufs" },
-	{ fake_open_foreign_dmabuf, NULL },
+	{ { .shares = true, .has_stranger = true }, "shares a buffer of renderD128 with pid 4712, which is not dumped" },
+	{ { .shares = true, .confused = 2, .with = 0 }, "gives another buffer's memory for buffer 2" },
+	/* Imports of another GPU's memory look so, but it was allocated here. */
+	{ { .shares = true, .confused = 0, .with = 3 }, "gives another buffer's memory for buffer 0" },
+	{ { .shares = true, .has_second_dmabuf = true }, "has two dma-bufs" },
+	{ { .shares = true, .has_foreign_dmabuf = true }, NULL },
 };
 
 static bool is_judged(unsigned int nth)
 {
 	int ret;
 
-	share();
-	harms[nth].happens();
+	fake_kfd_set(&harms[nth].setup);
 	new_images();
 	run(dump, 0, 0, &ret);
 	if (!ret != !harms[nth].line || (ret && (log_errors != 1 || !strstr(log_text, harms[nth].line))))
@@ -1624,109 +1523,94 @@ static bool is_judged(unsigned int nth)
 
 TEST(what_is_wrong_with_a_shared_buffer_is_found)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(harms); i++) {
-		assert_int_equal(in_child(is_judged, i), 1);
-		fake_reopen();
-	}
+	assert_rows_in_child(is_judged, ARRAY_SIZE(harms));
 }
 
-/* What the process is whose calls fail, one after the other. */
-static void (*prepare)(void);
-
-static bool fail_dump_of_prepared(unsigned int nth)
+static void is_dumped(void)
 {
-	prepare();
-	return fail_dump(nth);
-}
-
-static bool fail_restore_of_prepared(unsigned int nth)
-{
-	prepare();
-	return fail_restore(nth);
-}
-
-static void write_prepared(void)
-{
-	prepare();
 	must_work(dump, "the process cannot be dumped");
 }
 
-static void assert_dump_reports(void (*how)(void))
+static void assert_dump_reports(const struct fake_setup *setup)
 {
-	prepare = how;
-	each_call(fail_dump_of_prepared, 300);
-	fake_reopen();
+	fake_kfd_set(setup);
+	each_call(fail_dump, 300);
 }
 
-static void assert_restore_reports(void (*how)(void))
+/* Each call of a restore; @fails is fail_restore() or like it. */
+static void assert_restore_reports(const struct fake_setup *setup, bool (*fails)(unsigned int))
 {
-	prepare = how;
+	fake_kfd_set(setup);
 	new_images();
-	assert_right_in_child(write_prepared);
-	fake_reopen();
-	each_call(fail_restore_of_prepared, 300);
-	fake_reopen();
+	assert_right_in_child(is_dumped);
+	each_call(fails, 300);
 	remove_images();
 }
 
 DUMP_LOOP(any_failure_of_a_dump_with_shares_is_reported)
 {
-	assert_dump_reports(share);
+	assert_dump_reports(SETUP(.shares = true));
 }
 
 TEST(any_failure_of_a_restore_with_shares_is_reported)
 {
-	assert_restore_reports(share);
+	assert_restore_reports(SETUP(.shares = true), fail_restore);
 }
 
 /* ---- trap handlers ---- */
 
-static void set_trap(void)
-{
-	fake_trap(0, FAKE_TRAP, 0, "6.12.12\n", "1\n");
-	fake_trap(1, FAKE_TRAP + 0x1000000000, FAKE_TRAP + 0x200, "6.12.12\n", "1\n");
-}
+#define TRAPS                                                                                          \
+	.traps = { { FAKE_TRAP, 0 }, { FAKE_TRAP + 0x1000000000, FAKE_TRAP + 0x200 } }, .release = "6.12.12\n", \
+	.parameter = "1\n"
 
 /* What is set, where it can be read, whether it comes back, and what the dump says. */
 static const struct {
-	uint64_t tba, tma;
-	const char *release, *parameter;
+	struct fake_setup setup;
 	unsigned int nr_set;
 	const char *text;
 } trap_cases[] = {
-	{ FAKE_TRAP, FAKE_TRAP + 0x200000, "6.12.12\n", "1\n", 1, NULL },
-	{ FAKE_TRAP, 0, "6.12.12\n", "1\n", 1, NULL },
-	{ 0, 0, "6.12.12\n", "1\n", 0, NULL },
-	{ FAKE_TRAP, 0, "6.10.5\n", "1\n", 0, "gpu 0x1111: a trap handler that ROCm has set is not saved, so that restored "
-	  "kernels go on after a failed assertion: amdgpu-dkms 6.10.5 does not show it" },
-	{ FAKE_TRAP, 0, "6.12.12\n", "0\n", 0, "cwsr_enable is not 1 or cannot be read" },
-	{ 0x7fff00000000, 0, "6.12.12\n", "1\n", 0, "0x7fff00000000 and 0 are not both in buffers" },
-	{ FAKE_TRAP, 0x7fff00000000, "6.12.12\n", "1\n", 0, "and 0x7fff00000000 are not both in buffers" },
+	{ { .traps = { { FAKE_TRAP, FAKE_TRAP + 0x200000 } }, .release = "6.12.12\n", .parameter = "1\n" }, 1, NULL },
+	{ { .traps = { { FAKE_TRAP, 0 } }, .release = "6.12.12\n", .parameter = "1\n" }, 1, NULL },
+	{ { .release = "6.12.12\n", .parameter = "1\n" }, 0, NULL },
+	{ { .traps = { { FAKE_TRAP, 0 } }, .release = "6.10.5\n", .parameter = "1\n" }, 0,
+	  "gpu 0x1111: a trap handler that ROCm has set is not saved, so that restored kernels go on after a failed "
+	  "assertion: amdgpu-dkms 6.10.5 does not show it" },
+	{ { .traps = { { FAKE_TRAP, 0 } }, .release = "6.12.12\n", .parameter = "0\n" }, 0,
+	  "cwsr_enable is not 1 or cannot be read" },
+	{ { .traps = { { 0x7fff00000000, 0 } }, .release = "6.12.12\n", .parameter = "1\n" }, 0,
+	  "0x7fff00000000 and 0 are not both in buffers" },
+	{ { .traps = { { FAKE_TRAP, 0x7fff00000000 } }, .release = "6.12.12\n", .parameter = "1\n" }, 0,
+	  "and 0x7fff00000000 are not both in buffers" },
 };
+
+static bool traps_are_set(unsigned int nr)
+{
+	return fake_seen.nr_traps_set == nr && !memcmp(fake_seen.traps, fake_setup.traps, sizeof(fake_setup.traps)) &&
+	       fake_seen.tells_exceptions;
+}
 
 static bool trap_comes_back(unsigned int nth)
 {
 	int ret;
 
-	fake_trap(0, trap_cases[nth].tba, trap_cases[nth].tma, trap_cases[nth].release, trap_cases[nth].parameter);
+	fake_kfd_set(&trap_cases[nth].setup);
 	new_images();
 	if (run(dump, 0, 0, &ret) || ret || log_errors || fake_job_left())
 		complain("case %u of a trap handler cannot be dumped (%d)", nth, ret);
 	if (!strstr(log_text, "trap handler") != !trap_cases[nth].text ||
 	    (trap_cases[nth].text && !strstr(log_text, trap_cases[nth].text)))
 		complain("case %u of a trap handler", nth);
-	if (run(restore, 0, 0, &ret) || ret || !is_restored() || fake_traps_set() != trap_cases[nth].nr_set ||
-	    (trap_cases[nth].nr_set && !fake_trap_same()) || fake_is_told() != (trap_cases[nth].nr_set > 0))
-		complain("case %u of a trap handler: set %u times", nth, fake_traps_set());
+	if (run(restore, 0, 0, &ret) || ret || !is_restored() ||
+	    (trap_cases[nth].nr_set ? !traps_are_set(trap_cases[nth].nr_set) :
+				      fake_seen.nr_traps_set || fake_seen.tells_exceptions))
+		complain("case %u of a trap handler: set %u times", nth, fake_seen.nr_traps_set);
 	remove_images();
 	return true;
 }
 
 TEST(a_trap_handler_comes_back)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(trap_cases); i++)
-		assert_int_equal(in_child(trap_comes_back, i), 1);
-	fake_untrap();
+	assert_rows_in_child(trap_comes_back, ARRAY_SIZE(trap_cases));
 }
 
 static bool fail_dump_with_trap(unsigned int nth)
@@ -1734,7 +1618,6 @@ static bool fail_dump_with_trap(unsigned int nth)
 	const char *call;
 	int ret;
 
-	set_trap();
 	new_images();
 	call = run(dump, nth, EIO, &ret);
 	/* Where a call fails that takes it back, which kernels do not know, a line says so. */
@@ -1749,8 +1632,8 @@ static bool fail_dump_with_trap(unsigned int nth)
 /* A handler that cannot be read is no reason not to dump. */
 DUMP_LOOP(any_failure_of_reading_a_trap_handler_leaves_nothing)
 {
+	fake_kfd_set(SETUP(TRAPS));
 	each_call(fail_dump_with_trap, 300);
-	fake_untrap();
 }
 
 /* The guard was killed as well. */
@@ -1759,7 +1642,6 @@ static bool die_in_dump_with_trap(unsigned int nth)
 	const char *call;
 	int ret;
 
-	set_trap();
 	new_images();
 	begin(0, 0);
 	fake_die_at(nth);
@@ -1776,8 +1658,8 @@ static bool die_in_dump_with_trap(unsigned int nth)
 
 DUMP_LOOP(whenever_a_dump_is_killed_the_next_one_heals)
 {
+	fake_kfd_set(SETUP(TRAPS));
 	each_call(die_in_dump_with_trap, 300);
-	fake_untrap();
 }
 
 /* One that was saved comes back, or the restore fails. */
@@ -1786,36 +1668,24 @@ static bool fail_restore_with_trap(unsigned int nth)
 	const char *call;
 	int ret;
 
-	set_trap();
 	call = run(restore, nth, EIO, &ret);
-	if (!ret && (!is_restored() || !fake_trap_same() || fake_traps_set() != FAKE_NR_GPUS || !fake_is_told()))
+	if (!ret && (!is_restored() || !traps_are_set(FAKE_NR_GPUS)))
 		complain("call %u, %s: restored with other trap handlers", nth, call);
 	return call != NULL;
 }
 
 TEST(any_failure_of_setting_a_trap_handler_is_reported)
 {
-	prepare = set_trap;
-	new_images();
-	assert_right_in_child(write_prepared);
-	each_call(fail_restore_with_trap, 300);
-	fake_untrap();
-	remove_images();
+	assert_restore_reports(SETUP(TRAPS), fail_restore_with_trap);
 }
 
 /* ---- a process with objects in files of render nodes, without /dev/kfd ---- */
-
-static void leave_objects(void)
-{
-	fake_render_only();
-	no_kfd = shares = true;
-}
 
 static void objects_come_back(void)
 {
 	int ret;
 
-	leave_objects();
+	fake_kfd_set(SETUP(.render_only = true));
 	new_images();
 	must_work(dump, "a process without /dev/kfd cannot be dumped");
 	if (has_image("amdgpu-kfd-7.img") || !has_image("amdgpu-kfd-8.img") || !has_image("amdgpu-renderD-8.img") ||
@@ -1833,55 +1703,33 @@ static void objects_come_back(void)
 TEST(a_process_without_kfd_comes_back)
 {
 	assert_right_in_child(objects_come_back);
-	fake_reopen();
 }
 
 DUMP_LOOP(any_failure_of_a_dump_without_kfd_is_reported)
 {
-	assert_dump_reports(leave_objects);
+	assert_dump_reports(SETUP(.render_only = true));
 }
 
 TEST(any_failure_of_a_restore_without_kfd_is_reported)
 {
-	assert_restore_reports(leave_objects);
-}
-
-static void use_contexts(void)
-{
-	leave_objects();
-	fake_use_render_file(1, 0);
-}
-
-static void list_nothing(void)
-{
-	leave_objects();
-	fake_list_nothing();
-}
-
-static void keep_mapping_of_kfd(void)
-{
-	leave_objects();
-	fake_map_all();
-}
-
-static void hide_gpu(void)
-{
-	leave_objects();
-	fake_hide_gpu();
+	assert_restore_reports(SETUP(.render_only = true), fail_restore);
 }
 
 TEST(what_does_not_come_back_is_refused_without_kfd)
 {
-	assert_refused(use_contexts, "has renderD128 open and not /dev/kfd, and the file is in use: 1 contexts");
-	assert_refused(list_nothing, "holds 2 buffers of the render node itself (graphics, video, dma-buf imports), which "
-				     "cannot be saved: the kernel does not list them before Linux 6.18");
-	assert_refused(keep_mapping_of_kfd, "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
-	assert_refused(hide_gpu, "pid 4711: renderD128 is not of a GPU that /dev/kfd shows");
+	assert_refused(SETUP(.render_only = true, .nr_contexts = 1),
+		       "has renderD128 open and not /dev/kfd, and the file is in use: 1 contexts");
+	assert_refused(SETUP(.render_only = true, .lists_nothing = true),
+		       "holds 2 buffers of the render node itself (graphics, video, dma-buf imports), which "
+		       "cannot be saved: the kernel does not list them before Linux 6.18");
+	assert_refused(SETUP(.render_only = true, .maps = FAKE_MAPS_ALL),
+		       "pid 4711: mapping at 0x10000 of /dev/kfd: the process has no /dev/kfd open");
+	assert_refused(SETUP(.render_only = true, .hides_gpu = true),
+		       "pid 4711: renderD128 is not of a GPU that /dev/kfd shows");
 }
 
 static int begin_tests(void **state)
 {
-	(void)state;
 	fake_kfd_begin();
 	CR_PLUGIN_DESC.max_hooks = HOOKS;
 	return 0;
@@ -1889,7 +1737,6 @@ static int begin_tests(void **state)
 
 static int end_tests(void **state)
 {
-	(void)state;
 	if (images_fd >= 0)
 		remove_images();
 	fake_kfd_end();
