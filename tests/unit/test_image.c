@@ -98,6 +98,20 @@ static void write_sample(void)
 	topology_free(image.nodes);
 }
 
+/* Opens the sample, which is written. */
+static int open_sample(struct stat *st)
+{
+	char path[256];
+	int fd;
+
+	write_sample();
+	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, st), 0);
+	return fd;
+}
+
 /* ---- tests ---- */
 
 #define FIXTURE_TEST(test) UNIT_TEST(test, make_directory, remove_directory)
@@ -155,17 +169,11 @@ FIXTURE_TEST(another_file_of_a_process_needs_no_state)
 
 FIXTURE_TEST(payload_has_its_length_before_it)
 {
-	uint64_t prefix;
-	char path[256];
 	struct stat st;
-	int fd;
+	uint64_t prefix;
+	int fd = open_sample(&st);
 
-	write_sample();
-	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
-	fd = open(path, O_RDONLY);
-	assert_true(fd >= 0);
 	assert_int_equal(read(fd, &prefix, sizeof(prefix)), sizeof(prefix));
-	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(prefix + 8, st.st_size);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	close(fd);
@@ -225,37 +233,27 @@ FIXTURE_TEST(every_truncation_is_refused)
 {
 	struct gpu_process *back;
 	struct stat st;
-	char path[256];
-	off_t size;
+	int fd = open_sample(&st);
 
-	write_sample();
-	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
-	assert_int_equal(stat(path, &st), 0);
-	for (size = st.st_size - 1; size >= 0; size--) {
+	for (off_t size = st.st_size - 1; size >= 0; size--) {
 		log_clear();
-		assert_int_equal(truncate(path, size), 0);
+		assert_int_equal(ftruncate(fd, size), 0);
 		back = NULL;
 		assert_int_equal(kfd_image_read(ID, &back), -EBADMSG);
 		assert_null(back);
 		assert_int_equal(log_errors, 1);
 	}
+	close(fd);
 }
 
 FIXTURE_TEST(every_wrong_bit_of_the_payload_is_found)
 {
 	struct gpu_process *back;
 	uint8_t byte, wrong;
-	char path[256];
 	struct stat st;
-	off_t at;
-	int fd;
+	int fd = open_sample(&st);
 
-	write_sample();
-	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	for (at = sizeof(uint64_t); at < st.st_size; at++) {
+	for (off_t at = sizeof(uint64_t); at < st.st_size; at++) {
 		log_clear();
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		wrong = byte ^ (1 << at % 8);
@@ -286,16 +284,13 @@ FIXTURE_TEST(a_length_beyond_the_file_takes_no_memory)
 
 FIXTURE_TEST(stale_bytes_after_the_payload_do_no_harm)
 {
+	static const char more[] = "left over from a longer image";
 	struct gpu_process *back = NULL;
-	char path[256];
-	FILE *f;
+	struct stat st;
+	int fd = open_sample(&st);
 
-	write_sample();
-	snprintf(path, sizeof(path), "%s/amdgpu-kfd-%d.img", directory, ID);
-	f = fopen(path, "ae");
-	assert_non_null(f);
-	fputs("left over from a longer image", f);
-	fclose(f);
+	assert_int_equal(pwrite(fd, more, sizeof(more), st.st_size), sizeof(more));
+	close(fd);
 	assert_int_equal(kfd_image_read(ID, &back), 0);
 	gpu_process_free(back);
 }

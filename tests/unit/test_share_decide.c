@@ -9,6 +9,7 @@
 
 #include "unit.h"
 #include "log_stub.h"
+#include "machine_text.h"
 #include "share/survey.h"
 #include "amdgpu_plugin_drm.h"
 
@@ -29,7 +30,6 @@ static uint32_t home;
 
 int gem_create(int fd, const struct gem_info *info, uint32_t *ret)
 {
-	(void)fd;
 	nr_created++;
 	created = *info;
 	*ret = 9;
@@ -38,9 +38,6 @@ int gem_create(int fd, const struct gem_info *info, uint32_t *ret)
 
 int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct memory *ret, struct kfd_share *metadata)
 {
-	(void)survey;
-	(void)dmabuf_fd;
-	(void)metadata;
 	assert_int_equal(minor, home);
 	ret->info = memory;
 	return 0;
@@ -48,29 +45,20 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 
 int gem_close(int fd, uint32_t handle)
 {
-	(void)fd;
 	assert_int_equal(handle, 9);
 	return 0;
 }
 
-int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
-{
-	(void)fd;
-	(void)handle;
-	(void)objects;
-	return 0;
-}
+STUB(int, gem_mappings, (int fd, uint32_t handle, struct render_objects *objects), 0)
 
 int survey_own_file(struct survey *survey, uint32_t minor)
 {
-	(void)survey;
 	assert_int_equal(minor, home);
 	return 0;
 }
 
 int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
-	(void)survey;
 	buffer->minor = home;
 	return 0;
 }
@@ -83,25 +71,9 @@ bool survey_next(const struct survey *survey, struct buffer *buffer)
 	return true;
 }
 
-bool survey_is_private(const struct survey *survey, const struct buffer *buffer)
-{
-	(void)survey;
-	(void)buffer;
-	return false;
-}
-
-bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
-{
-	(void)survey;
-	return minor == other;
-}
-
-bool references_of_tasks(const struct references *references, uint64_t inode)
-{
-	(void)references;
-	(void)inode;
-	return false;
-}
+STUB(bool, survey_is_private, (const struct survey *survey, const struct buffer *buffer), false)
+STUB(bool, survey_same_device, (const struct survey *survey, uint32_t minor, uint32_t other), minor == other)
+STUB(bool, references_of_tasks, (const struct references *references, uint64_t inode), false)
 
 /* ---- one process that holds one buffer, which is older than the dump ---- */
 
@@ -147,25 +119,18 @@ static int decide_descriptor(void)
 
 static int begin(void **unused)
 {
-	struct topology_node *node;
-
-	(void)unused;
 	log_clear();
 	memory = (struct gem_info){ .size = 8192, .domains = AMDGPU_GEM_DOMAIN_VRAM, .alignment = 4096 };
 	made_flags = AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | AMDGPU_GEM_CREATE_NO_CPU_ACCESS;
 	created = (struct gem_info){ 0 };
 	nr_created = 0;
 	home = MINOR;
-	nodes = topology_new();
-	assert_int_equal(topology_add_node(nodes, 1, &node), 0);
-	topology_node_set(node, TOPOLOGY_GPU_ID, GPU);
-	topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR);
-	return topology_finish(nodes);
+	nodes = machine_of(GPU, "1 drm_render_minor=%u", MINOR);
+	return 0;
 }
 
 static int end(void **unused)
 {
-	(void)unused;
 	kfd_state_done(&image.state);
 	topology_free(nodes);
 	return 0;

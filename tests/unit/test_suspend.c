@@ -18,6 +18,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "kernel/kernel.h"
 #include "log_stub.h"
+#include "machine_text.h"
 #include "pages/pages.h"
 #include "remove_all.h"
 #include "share/share.h"
@@ -187,16 +188,10 @@ bool hold_is_stopped(const struct hold *hold)
 	return hold->was_stopped && !model->is_continued;
 }
 
-int processes_add_descendants(int **pids, size_t *nr)
-{
-	(void)pids;
-	(void)nr;
-	return 0;
-}
+STUB(int, processes_add_descendants, (int **pids, size_t *nr), 0)
 
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
-	(void)calls;
 	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped };
 	POINT();
 	model->held = true;
@@ -206,7 +201,6 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 
 void hold_end(struct hold *hold)
 {
-	(void)hold;
 	model->held = false;
 }
 
@@ -217,7 +211,6 @@ static bool *frozen_of(const char *path)
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
-	(void)pid;
 	snprintf(path, PATH_MAX, "%s", OWN_CGROUP);
 	return model->has_cgroup;
 }
@@ -230,10 +223,7 @@ bool cgroup_above(char *path)
 	return is_own;
 }
 
-bool cgroup_is_frozen(const char *path)
-{
-	return *frozen_of(path);
-}
+STUB(bool, cgroup_is_frozen, (const char *path), *frozen_of(path))
 
 int cgroup_freeze(const char *path, bool freeze)
 {
@@ -242,27 +232,19 @@ int cgroup_freeze(const char *path, bool freeze)
 	return 0;
 }
 
-int cgroup_watch(const char *path)
-{
-	(void)path;
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
+STUB(int, cgroup_watch, (const char *path), open("/dev/null", O_RDONLY | O_CLOEXEC))
 
 /* After the tool's own write. */
 bool cgroup_was_written(int watch)
 {
-	(void)watch;
 	return model->nr_asked++ && model->is_thawed_meanwhile;
 }
 
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 {
-	(void)path;
-	(void)below;
 	return array_add(*ret, *ret_nr, PID);
 }
 
-int __wrap_kill(pid_t pid, int signal);
 int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal)
 {
@@ -281,77 +263,43 @@ int __wrap_kill(pid_t pid, int signal)
 
 void driver_ask_release(const char *version_file, struct driver_release *ret)
 {
-	(void)version_file;
 	*ret = (struct driver_release){ 7, 2, 12, false, "Linux" };
 }
 
 int sysfs_read_topology(const char *root, struct topology **ret)
 {
-	struct topology_node *node;
-
-	(void)root;
-	*ret = topology_new();
-	assert_non_null(*ret);
-	assert_int_equal(topology_add_node(*ret, 1, &node), 0);
-	topology_node_set(node, TOPOLOGY_GPU_ID, GPU);
-	topology_node_set(node, TOPOLOGY_DRM_RENDER_MINOR, MINOR);
-	topology_node_set(node, TOPOLOGY_SIMD_COUNT, 4);
-	return topology_finish(*ret);
+	*ret = machine_of(GPU, "1 drm_render_minor=%u simd_count=4", MINOR);
+	return 0;
 }
 
 void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
 {
-	(void)sysfs;
-	(void)node;
 	usage->vram_known = true;
 	usage->vram_free = model->room;
 }
 
-bool device_is_kfd(const struct stat *st)
-{
-	return st->st_rdev == 1;
-}
-
-bool device_is_render_node(const struct stat *st)
-{
-	return st->st_rdev == makedev(226, MINOR);
-}
-
-int drm_is_amd(int fd)
-{
-	(void)fd;
-	return 1;
-}
+STUB(bool, device_is_kfd, (const struct stat *st), st->st_rdev == 1)
+STUB(bool, device_is_render_node, (const struct stat *st), st->st_rdev == makedev(226, MINOR))
+STUB(int, drm_is_amd, (int fd), 1)
 
 int losses_note(const struct task_files *files, uint32_t **ret)
 {
-	(void)files;
 	*ret = NULL;
 	return point();
 }
 
-int losses_check(const struct task_files *files, const uint32_t *losses)
-{
-	(void)files;
-	(void)losses;
-	return point();
-}
+STUB(int, losses_check, (const struct task_files *files, const uint32_t *losses), point())
 
 int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
-	(void)pid;
 	*ret = (struct task_kfd){ .nr_gpus = 1, .vram_bytes = 1 };
 	return 0;
 }
 
-pid_t task_own_pid(pid_t pid)
-{
-	return pid;
-}
+STUB(pid_t, task_own_pid, (pid_t pid), pid)
 
 int task_find_mark(pid_t pid, int after)
 {
-	(void)pid;
 	return model->marked && after < 9 ? 9 : -1;
 }
 
@@ -359,9 +307,7 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 {
 	static struct task_file file;
 
-	(void)is_amd;
 	free(pids);
-	(void)nr;
 	file = (struct task_file){ PID, KFD, open("/dev/null", O_RDONLY | O_CLOEXEC), 0 };
 	*ret = (struct task_files){ .files = &file, .count = 1 };
 	return 0;
@@ -376,10 +322,6 @@ void task_files_done(struct task_files *files)
 unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
 				     const struct topology *machine)
 {
-	(void)files;
-	(void)pid;
-	(void)pasid;
-	(void)machine;
 	return 1;
 }
 
@@ -387,7 +329,6 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	size_t nr = 0;
 
-	(void)pid;
 	*ret = NULL;
 	for (size_t i = 0; i < NR_VMAS; i++)
 		if (!model->vmas[i].is_covered)
@@ -407,7 +348,6 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 {
-	(void)fd;
 	POINT();
 	if (model->queues_stand)
 		say_wrong("the queues are stopped twice");
@@ -428,7 +368,6 @@ int kfd_unpause(int fd)
 {
 	const char *why;
 
-	(void)fd;
 	POINT();
 	if (!model->queues_stand)
 		return -EINVAL;
@@ -479,8 +418,6 @@ static int take_state(struct kfd_state *state)
 
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 {
-	(void)fd;
-	(void)pid;
 	POINT();
 	return take_state(state);
 }
@@ -488,10 +425,6 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more,
 			 struct kfd_state *ret)
 {
-	(void)nr;
-	(void)fd;
-	(void)pid;
-	(void)more;
 	POINT();
 	*ret = (struct kfd_state){
 		.nr_devices = state->nr_devices,
@@ -504,16 +437,11 @@ int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint3
 
 int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_state *state, struct topology **ret)
 {
-	(void)machine;
-	(void)pid;
-	(void)state;
 	return sysfs_read_topology(NULL, ret);
 }
 
 int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topology *nodes, uint32_t **ret)
 {
-	(void)pid;
-	(void)nodes;
 	*ret = calloc(state->nr_devices + 1, sizeof(**ret));
 	return *ret ? 0 : -ENOMEM;
 }
@@ -527,12 +455,7 @@ void gpu_process_done(struct gpu_process *process)
 
 /* ---- sharing, contents ---- */
 
-int share_begin(struct share_request *request, const struct driver_release *driver)
-{
-	(void)request;
-	(void)driver;
-	return point();
-}
+STUB(int, share_begin, (struct share_request *request, const struct driver_release *driver), point())
 
 int share_find_alone(const struct share_request *request)
 {
@@ -576,8 +499,6 @@ static int copy(const struct gpu_process *process, bool out)
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
-	(void)settings;
-	(void)tally;
 	POINT();
 	if (!model->queues_stand || !model->held)
 		say_wrong("contents are copied while somebody changes them");
@@ -590,8 +511,6 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
-	(void)settings;
-	(void)tally;
 	POINT();
 	assert_int_equal(nr_processes, 1);
 	copy(processes[0], false);
@@ -599,17 +518,8 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 	return 0;
 }
 
-void criu_use_image_dir(int fd)
-{
-	(void)fd;
-}
-
-bool image_name_parse(const char *name, struct image_name *ret)
-{
-	(void)name;
-	(void)ret;
-	return false;
-}
+STUB(void, criu_use_image_dir, (int fd), /* nothing */)
+STUB(bool, image_name_parse, (const char *name, struct image_name *ret), false)
 
 /* ---- injected calls ---- */
 
@@ -656,7 +566,6 @@ int inject_end(struct inject *inject)
 
 int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
 {
-	(void)inject;
 	memcpy(model->memory + at, data, size);
 	return point();
 }
@@ -826,7 +735,6 @@ static const char *redirect(const char *path, char to[PATH_MAX])
 }
 
 int __real_open(const char *path, int flags, mode_t mode);
-int __wrap_open(const char *path, int flags, mode_t mode);
 int __wrap_open(const char *path, int flags, mode_t mode)
 {
 	char to[PATH_MAX];
@@ -835,7 +743,6 @@ int __wrap_open(const char *path, int flags, mode_t mode)
 }
 
 int __real_mkdir(const char *path, mode_t mode);
-int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode)
 {
 	char to[PATH_MAX];
@@ -846,7 +753,6 @@ int __wrap_mkdir(const char *path, mode_t mode)
 }
 
 int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to)
 {
 	char a[PATH_MAX], b[PATH_MAX];
@@ -862,7 +768,6 @@ int __wrap_rename(const char *from, const char *to)
 }
 
 int __real_unlink(const char *path);
-int __wrap_unlink(const char *path);
 int __wrap_unlink(const char *path)
 {
 	char to[PATH_MAX];
@@ -873,7 +778,6 @@ int __wrap_unlink(const char *path)
 }
 
 FILE *__real_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	FILE *f;
@@ -894,7 +798,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 }
 
 int __real_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
-int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	char to[PATH_MAX];
@@ -909,7 +812,6 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 }
 
 int __real_stat(const char *path, struct stat *st);
-int __wrap_stat(const char *path, struct stat *st);
 int __wrap_stat(const char *path, struct stat *st)
 {
 	if (strncmp(path, "/proc/4711/fd/", 14))
@@ -920,8 +822,6 @@ int __wrap_stat(const char *path, struct stat *st)
 
 int task_take_file(pid_t pid, int number)
 {
-	(void)pid;
-	(void)number;
 	return __real_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
 }
 
@@ -1003,7 +903,6 @@ static void complete(unsigned int at)
 
 static int begin(void **state)
 {
-	(void)state;
 	if (!mkdtemp(directory))
 		return 1;
 	snprintf(records, sizeof(records), "%s/run", directory);
@@ -1015,7 +914,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	remove_all(directory);
 	return 0;
 }
@@ -1064,21 +962,25 @@ TEST(a_suspend_without_a_process_leaves_no_directory)
 	assert_int_equal(access(contents, F_OK), -1);
 }
 
+/* It runs, or is suspended. */
+static void make_process_for(int (*command)(void))
+{
+	make_process();
+	if (command == resume_once)
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+}
+
+static int (*const commands[])(void) = { suspend_once, resume_once };
+
 TEST(a_command_that_dies_anywhere_loses_nothing)
 {
-	for (unsigned int at = 1, died = 1; died; at++) {
-		make_process();
-		died = run(suspend_once, at, 0) < 0;
-		complete(at);
-		assert_true(died || at > 40);
-	}
-	for (unsigned int at = 1, died = 1; died; at++) {
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		died = run(resume_once, at, 0) < 0;
-		complete(at);
-		assert_true(died || at > 40);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, died = 1; died; at++) {
+			make_process_for(commands[i]);
+			died = run(commands[i], at, 0) < 0;
+			complete(at);
+			assert_true(died || at > 40);
+		}
 }
 
 /* Nobody else has frozen it. */
@@ -1108,19 +1010,13 @@ TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
 /* A call that fails: either all is as before, or a resume brings it back. */
 TEST(any_failure_loses_nothing)
 {
-	for (unsigned int at = 1, nr = 40; at <= nr; at++) {
-		make_process();
-		run(suspend_once, 0, at);
-		nr = model->nr_points > nr ? model->nr_points : nr;
-		complete(at);
-	}
-	for (unsigned int at = 1, nr = 40; at <= nr; at++) {
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		run(resume_once, 0, at);
-		nr = model->nr_points > nr ? model->nr_points : nr;
-		complete(at);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, nr = 40; at <= nr; at++) {
+			make_process_for(commands[i]);
+			run(commands[i], 0, at);
+			nr = model->nr_points > nr ? model->nr_points : nr;
+			complete(at);
+		}
 }
 
 TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
