@@ -17,7 +17,7 @@ engines_end() {
 		ctr task delete -f "$container" && ctr container delete "$container"
 	done >/dev/null 2>&1 || true
 	pkill -KILL -x gpujob || true
-	pkill -f "$top/tests/e2e/cri/registry" || true
+	pkill -x docker-registry || true
 }
 trap engines_end EXIT
 
@@ -111,6 +111,17 @@ call() {
 # ok NAME COMMAND ARG...: it succeeds
 ok() {
 	call "$@" || fail "${*:2}: status $?: $(tail -n 3 "$called" | tr '\n' ' ')"
+}
+
+# page_block SECTION NUMBER [SED-SCRIPT]: into $work/block, the commands of a section's block of $page, with names in place of
+# the page's; status 1: there is none
+page_block() {
+	awk -v section="## $1" -v number="$2" '
+		/^## / { inside = $0 == section }
+		inside && /^```$/ { fenced = 0 }
+		fenced && n == number { print }
+		inside && /^```sh$/ { fenced = 1; n++ }' "$page" | sed "${3:-}" >"$work/block"
+	[ -s "$work/block" ]
 }
 
 # job_attach PID PROCESSES: the job's processes are those of the container in which this process is the first
@@ -309,6 +320,84 @@ ctr_end() {
 
 ctr_stopped() {
 	ctr task ls | awk -v name="$1" '$1 == name && $3 != "STOPPED" { runs = 1 } END { exit runs }'
+}
+
+# ---- containerd as Kubernetes calls it (CRI) ----
+
+namespaces='"linux": {"security_context": {"namespace_options": {"network": 2, "pid": 1}}}'
+declare -A ids	# of containers, by name
+
+# registry_start: a registry, with the image that containerd has
+registry_start() {
+	printf '%s\n' 'version: 0.1' "storage: {filesystem: {rootdirectory: $work/registry}}" 'http: {addr: "localhost:5000"}' \
+		>"$work/registry.yml"
+	setsid docker-registry serve "$work/registry.yml" >"$work/registry.log" 2>&1 &
+	disown
+	wait_until 120 curl -s localhost:5000/v2/ >/dev/null || fail "the registry does not start: $(tail -n 1 "$work/registry.log")"
+	ok push ctr image push --plain-http "$image"
+}
+
+# cri METHOD JSON: sets answer
+cri() {
+	ok "$1" "$top/tests/e2e/cri/call" "$1" "$2"
+	answer=$(sed -n '2s/^[a-z_]* //p' "$called")
+}
+
+# pod_start NAME: the pod of the containers that follow
+pod_start() {
+	pod="{\"metadata\": {\"name\": \"$1\", \"uid\": \"$1\", \"namespace\": \"default\"}, \"log_directory\": \"$work\", $namespaces}"
+	cri RunPodSandbox "{\"config\": $pod}"
+	sandbox=$answer
+}
+
+pod_end() {
+	cri StopPodSandbox "{\"pod_sandbox_id\": \"$sandbox\"}"
+	cri RemovePodSandbox "{\"pod_sandbox_id\": \"$sandbox\"}"
+}
+
+# cri_devices MINOR: as AMD's device plugin names them
+cri_devices() {
+	local node card nodes=
+	card=$(echo "/sys/class/drm/renderD$1/device/drm"/card*)
+	for node in /dev/kfd "/dev/dri/${card##*/}" "/dev/dri/renderD$1"; do
+		nodes+="${nodes:+, }{\"container_path\": \"$node\", \"host_path\": \"$node\", \"permissions\": \"rw\"}"
+	done
+	echo "\"devices\": [$nodes]"
+}
+
+# cri_start NAME IMAGE DEVICES-JSON [COMMAND...]: a container
+cri_start() {
+	local command
+	command=$(printf ', "%s"' "${@:4}")
+	cri CreateContainer "{\"pod_sandbox_id\": \"$sandbox\", \"sandbox_config\": $pod, \"config\": {
+		\"metadata\": {\"name\": \"$1\"}, \"image\": {\"image\": \"$2\"}, \"log_path\": \"$1.log\", $3, $namespaces,
+		\"command\": [${4:+${command#, }}]}}"
+	ids[$1]=$answer
+	cri StartContainer "{\"container_id\": \"${ids[$1]}\"}"
+}
+
+cri_pid() {
+	cri ContainerStatus "{\"container_id\": \"${ids[$1]}\", \"verbose\": true}"
+	jq .pid <<<"$answer"
+}
+
+# cri_save NAME [ARCHIVE]: it goes on
+cri_save() {
+	cri CheckpointContainer "{\"container_id\": \"${ids[$1]}\", \"location\": \"${2:-$work/$1.tar}\", \"timeout\": 100}"
+}
+
+# expect_back NAME MINOR: it computes on that GPU, and a program that is started in it then does, too
+expect_back() {
+	job_wait "$(cri_pid "$1")" 1
+	expect_right
+	[ "$(render_minors "${job_pids[0]}")" = "$2" ] || fail "the $1 has renderD$(render_minors "${job_pids[0]}"), not renderD$2"
+	cri ExecSync "{\"container_id\": \"${ids[$1]}\", \"timeout\": 60,
+		\"cmd\": [\"gpujob\", \"--state\", \"/run/another\", \"--background\", \"--vram\", \"64K\"]}"
+	expect_another "${job_pids[0]}"
+}
+
+cri_end() {
+	cri RemoveContainer "{\"container_id\": \"${ids[$1]}\"}"
 }
 
 # ---- docker ----

@@ -24,7 +24,7 @@ USERLAND_HIP="libamdhip64-6,libllvm22,libclang-common-22-dev,clang-22,lld-22"
 USERLAND_PROGRAMS="libamdhip64-6,llama.cpp-tools,llama.cpp-examples,llama.cpp-tests,libggml0-backend-hip,python3-gguf,curl"
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
-USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,systemd-standalone-sysusers"
+USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,docker-registry,systemd-standalone-sysusers,systemd-standalone-tmpfiles"
 USERLAND_SLURM="slurmctld,slurmd,slurm-client,sudo,systemd-standalone-sysusers"
 
 PROGRAMS_DIR=$VM_DIR/../programs

@@ -12,16 +12,6 @@
 
 page=$top/docs/containers.md
 
-# page_block SECTION NUMBER: the commands of a section's block; nothing: there is none
-page_block() {
-	awk -v section="## $1" -v number="$2" '
-		/^## / { inside = $0 == section }
-		inside && /^```$/ { fenced = 0 }
-		fenced && n == number { print }
-		inside && /^```sh$/ { fenced = 1; n++ }' "$page" |
-		sed "s,IMAGE,$image,; s,COMMAND,gpujob --state $inside_state --vram 1M,"
-}
-
 # running ENGINE: pid of the container that runs, if any does
 running() {
 	case $1 in
@@ -35,9 +25,9 @@ running() {
 page_run() {
 	local number=1 pid
 	mkdir -p "$work/page-$1"
-	while page_block "$2" "$number" >"$work/block" && [ -s "$work/block" ]; do
+	while page_block "$2" "$number" "s,IMAGE,$image,; s,COMMAND,gpujob --state $inside_state --vram 1M,"; do
 		pair="$2, block $number"
-		ok "block-$1" sh -c "cd '$work/page-$1' && exec bash -eux '$work/block'"
+		ok "block-$1" env -C "$work/page-$1" bash -eux "$work/block"
 		pid=$(running "$1")
 		if [ -n "$pid" ]; then
 			job_wait "$pid" 1
