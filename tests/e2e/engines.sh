@@ -284,8 +284,8 @@ podman_dir() {
 
 # ---- containerd ----
 
-# containerd_setup: starts it, with what its CRI needs
-containerd_setup() {
+# containerd_start: with what its CRI needs
+containerd_start() {
 	engine_dir /var/lib/containerd
 	mkdir -p /etc/containerd
 	cat >/etc/containerd/config.toml <<-END
@@ -295,14 +295,34 @@ containerd_setup() {
 	[plugins.'io.containerd.cri.v1.runtime']
 	disable_apparmor = true
 	END
-	if ! ctr version >/dev/null 2>&1; then
-		setsid containerd >"$work/containerd.log" 2>&1 &
-		disown
-		wait_until 120 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
-	fi
+	! ctr version >/dev/null 2>&1 || return 0
+	setsid containerd >>"$work/containerd.log" 2>&1 &
+	disown
+	wait_until 120 ctr version >/dev/null 2>&1 || fail "containerd does not start: $(tail -n 1 "$work/containerd.log")"
+}
+
+# containerd_setup: the same, with the image
+containerd_setup() {
+	containerd_start
 	# Of an earlier scenario.
 	ctr image ls -q | xargs -r ctr image rm >/dev/null
 	ok import ctr image import "$archive"
+}
+
+# containerd_remove: and dockerd, which uses it; whoever starts it then finds nothing of what it had
+containerd_remove() {
+	local daemon
+	for daemon in dockerd containerd; do
+		pkill -x "$daemon" || true
+		wait_until 60 no_program "$daemon" || fail "$daemon does not end"
+	done
+	! pgrep -f containerd-shim >/dev/null || fail "containerd has left a container"
+	umount /var/lib/containerd
+	rm -r /run/containerd
+}
+
+no_program() {
+	! pgrep -x "$1" >/dev/null
 }
 
 # ctr_pid CONTAINER
