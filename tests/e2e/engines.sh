@@ -24,7 +24,7 @@ trap engines_end EXIT
 # image_file PATH: adds a file of this machine, and the libraries that it needs, to the image
 image_file() {
 	local file
-	for file in "$1" $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+	for file in "$1" $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do
 		install -D "$file" "$work/layer/${2:-$file}"
 		set -- "$1"
 	done
