@@ -14,29 +14,22 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "unit.h"
-#include "content_fixture.h"
-#include "fake_drm.h"
-#include "log_stub.h"
+#include "content_test.h"
 
-#define KIB 1024ull
-#define MIB (1024 * KIB)
 #define BLOCK 4096ull /* of the file, in which contents begin after the length prefix */
 #define PREFIX 8ull
 
-static const struct fake_drm_config one_ring = { .rings = 1 };
+#define CONFIG(...) (&(const struct fake_drm_config){ __VA_ARGS__ })
+#define SIZES(...)  (const uint64_t[]){ __VA_ARGS__ }, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
 
-static void begin(const struct fake_drm_config *config)
+/* A GPU with BOs of such sizes and contents. */
+static void make(struct fixture_gpu *f, const struct fake_drm_config *config, enum fixture_fill how, const uint64_t *sizes,
+		 size_t nr)
 {
-	fake_drm_begin(config);
-	log_clear();
-}
+	struct rng rng = { 7 };
 
-static void assert_clean(void)
-{
-	if (fake_drm_violation())
-		fail_msg("%s", fake_drm_violation());
-	assert_int_equal(fake_drm_live_objects(), 0);
+	begin_gpus(config);
+	fixture_gpu_init(f, 1, sizes, nr, how, &rng);
 }
 
 static void assert_said(const char *text)
@@ -103,7 +96,7 @@ static void round_trip(uint64_t seed)
 	struct fixture_gpu f;
 	size_t nr = random_sizes(&rng, sizes, cap && cap < 64 * KIB ? 8 : ARRAY_SIZE(sizes));
 
-	begin(&config);
+	begin_gpus(&config);
 	fixture_gpu_init(&f, 0x7a31, sizes, nr, (enum fixture_fill)rng_below(&rng, FILL_NR), &rng);
 	dump(&f, dir, cap);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
@@ -135,7 +128,7 @@ TEST(several_gpus_have_a_file_each)
 	struct content_gpu gpus[3], to_gpus[3];
 	struct rng rng = { 5 };
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	for (int i = 0; i < 3; i++) {
 		fixture_gpu_init(&f[i], 0x100 + (uint32_t)i, sizes[i], 3, FILL_MIXED, &rng);
 		f[i].gpu.pages_fd = fixture_file(FIXTURE_DISK);
@@ -165,7 +158,7 @@ TEST(one_gpu_may_be_given_twice)
 	struct content_gpu gpus[2];
 	struct rng rng = { 6 };
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	fixture_gpu_init(&a, 1, &size, 1, FILL_RANDOM, &rng);
 	fixture_gpu_init(&b, 2, &size, 1, FILL_RANDOM, &rng);
 	a.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
@@ -182,12 +175,9 @@ TEST(one_gpu_may_be_given_twice)
 
 TEST(the_same_buffer_may_be_given_twice)
 {
-	static const uint64_t sizes[] = { 64 * KIB, 4096, 64 * KIB };
 	struct fixture_gpu f;
-	struct rng rng = { 7 };
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, sizes, 3, FILL_RANDOM, &rng);
+	make(&f, &one_ring, FILL_RANDOM, SIZES(64 * KIB, 4096, 64 * KIB));
 	assert_true(dup2(f.gpu.bos[0].dmabuf_fd, f.gpu.bos[2].dmabuf_fd) >= 0);
 	dump(&f, FIXTURE_MEMORY, 0);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
@@ -199,10 +189,8 @@ TEST(the_same_buffer_may_be_given_twice)
 TEST(a_gpu_without_bos_has_a_file_without_contents)
 {
 	struct fixture_gpu f;
-	struct rng rng = { 8 };
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, NULL, 0, FILL_RANDOM, &rng);
+	make(&f, &one_ring, FILL_RANDOM, NULL, 0);
 	dump(&f, FIXTURE_DISK, 0);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 	assert_int_equal(fake_drm_calls(), 0);
@@ -222,7 +210,7 @@ TEST(a_single_byte_of_a_block_comes_back)
 		struct fixture_gpu f;
 		uint64_t at = PREFIX;
 
-		begin(&one_ring);
+		begin_gpus(&one_ring);
 		fixture_gpu_init(&f, 1, sizes, ARRAY_SIZE(sizes), FILL_ZERO, &rng);
 		for (size_t b = 0; b < ARRAY_SIZE(sizes); at += sizes[b++]) {
 			put_byte(&f, b, sizes[b] - 1);
@@ -247,7 +235,7 @@ TEST(zeros_become_holes_and_are_filled_by_the_gpu)
 	struct stat st;
 
 	for (int memory = 0; memory < 2; memory++) {
-		begin(&one_ring);
+		begin_gpus(&one_ring);
 		fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
 		fixture_fill(f.gpu.bos[1].dmabuf_fd, 1 * MIB, FILL_RANDOM, &rng);
 		dump(&f, memory ? FIXTURE_MEMORY : FIXTURE_DISK, 0);
@@ -308,7 +296,7 @@ static void discard(uint64_t seed, bool streaming)
 	struct fixture_gpu f;
 	int file;
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, random_sizes(&rng, sizes, ARRAY_SIZE(sizes)), FILL_RANDOM, &rng);
 	f.gpu.discarded = ranges;
 	f.gpu.nr_discarded = random_ranges(&rng, PREFIX + f.bytes, ranges, ARRAY_SIZE(ranges));
@@ -350,11 +338,9 @@ TEST(bytes_written_follow_the_data_page_by_page)
 {
 	static const uint64_t size = 20 * MIB;
 	struct fixture_gpu f;
-	struct rng rng = { 10 };
 	struct stat st;
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, &size, 1, FILL_SPARSE, &rng);
+	make(&f, &one_ring, FILL_SPARSE, &size, 1);
 	dump(&f, FIXTURE_DISK, 0);
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
 	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
@@ -369,12 +355,10 @@ TEST(small_bos_share_submissions)
 	enum { NR = 3000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
-	struct rng rng = { 11 };
 
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 4096;
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, sizes, NR, FILL_RANDOM, &rng);
+	make(&f, &one_ring, FILL_RANDOM, sizes, NR);
 	dump(&f, FIXTURE_MEMORY, 0);
 	assert_in_range(fake_drm_submissions(), 1, 48); /* one for each window of 256 KiB */
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
@@ -386,12 +370,10 @@ TEST(bos_smaller_than_a_page_fill_indirect_buffers)
 	enum { NR = 5000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
-	struct rng rng = { 12 };
 
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 1 + (uint64_t)i % 5;
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, sizes, NR, FILL_RANDOM, &rng);
+	make(&f, &one_ring, FILL_RANDOM, sizes, NR);
 	dump(&f, FIXTURE_MEMORY, 0);
 	assert_true(fake_drm_submissions() > 4); /* one window */
 	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
@@ -404,12 +386,10 @@ TEST(mappings_are_released_as_windows_pass)
 	enum { NR = 2000 };
 	static uint64_t sizes[NR];
 	struct fixture_gpu f;
-	struct rng rng = { 13 };
 
 	for (int i = 0; i < NR; i++)
 		sizes[i] = 8192;
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, sizes, NR, FILL_ZERO, &rng);
+	make(&f, &one_ring, FILL_ZERO, sizes, NR);
 	dump(&f, FIXTURE_MEMORY, 256 * KIB);
 	/* Four slots of 64 KiB hold parts of 9 BOs each; the slots and the IBs are mapped, too. */
 	assert_in_range(fake_drm_peak_mapped(), 10, 4 * 9 + 4 + 1);
@@ -418,13 +398,9 @@ TEST(mappings_are_released_as_windows_pass)
 
 TEST(two_rings_are_used_where_there_are_more)
 {
-	static const uint64_t size = 16 * MIB;
-	static const struct fake_drm_config rings_1_2_3 = { .rings = 0xe };
 	struct fixture_gpu f;
-	struct rng rng = { 14 };
 
-	begin(&rings_1_2_3);
-	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
+	make(&f, CONFIG(.rings = 0xe), FILL_RANDOM, SIZES(16 * MIB));
 	dump(&f, FIXTURE_MEMORY, 0);
 	assert_int_equal(fake_drm_rings_used(), 0x6);
 	end(&f);
@@ -433,13 +409,10 @@ TEST(two_rings_are_used_where_there_are_more)
 /* The kernel walks over the pages of each userptr BO in the list, at each submission. */
 TEST(a_submission_lists_the_staging_of_its_slot_alone)
 {
-	static const struct fake_drm_config two_rings = { .rings = 3 };
 	static const uint64_t size = 256 * MIB;
 	struct fixture_gpu f;
-	struct rng rng = { 15 };
 
-	begin(&two_rings);
-	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
+	make(&f, CONFIG(.rings = 3), FILL_ZERO, &size, 1);
 	dump(&f, FIXTURE_DISK, 0);
 	print_message("# pages listed: %.2f of each page of contents\n",
 		      (double)fake_drm_user_pages_listed() / (double)(size / 4096));
@@ -451,16 +424,13 @@ TEST(a_submission_lists_the_staging_of_its_slot_alone)
 
 TEST(files_of_the_existing_plugin_restore)
 {
-	static const uint64_t sizes[] = { 3 * MIB, 4096, 300 * KIB };
 	struct fixture_gpu f;
-	struct rng rng = { 16 };
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 0x42, sizes, 3, FILL_MIXED, &rng);
+	make(&f, &one_ring, FILL_MIXED, SIZES(3 * MIB, 4096, 300 * KIB));
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	fixture_write_file(f.gpu.pages_fd, &f);
 	assert_restores(&f, 0);
-	assert_said("gpu 0x42: 3 of 3 BOs were saved without a checksum");
+	assert_said("gpu 0x1: 3 of 3 BOs were saved without a checksum");
 	end(&f);
 }
 
@@ -470,7 +440,7 @@ TEST(what_the_file_held_before_is_gone)
 	struct fixture_gpu f;
 	struct rng rng = { 17 };
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	fixture_fill(f.gpu.pages_fd, 0 + (ftruncate(f.gpu.pages_fd, 3 * MIB) ? 0 : 3 * MIB), FILL_RANDOM, &rng);
@@ -481,13 +451,10 @@ TEST(what_the_file_held_before_is_gone)
 
 TEST(flags_of_the_file_are_given_back)
 {
-	static const uint64_t size = 1 * MIB;
 	struct fixture_gpu f;
-	struct rng rng = { 18 };
 	int flags;
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
+	make(&f, &one_ring, FILL_RANDOM, SIZES(1 * MIB));
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	flags = fcntl(f.gpu.pages_fd, F_GETFL);
 	assert_int_equal(fixture_dump(&f.gpu, 1, 0), 0);
@@ -518,8 +485,6 @@ static void on_progress(void *arg, const struct content_gpu *gpus, size_t nr_gpu
 
 TEST(progress_is_told_to_the_caller)
 {
-	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 10000 };
-	static const uint64_t size = 64 * MIB;
 	struct progress progress = { .thread = pthread_self() };
 	const struct content_options options = {
 		.on_progress = on_progress,
@@ -527,10 +492,8 @@ TEST(progress_is_told_to_the_caller)
 		.progress_ms = 20,
 	};
 	struct fixture_gpu f;
-	struct rng rng = { 19 };
 
-	begin(&slow);
-	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
+	make(&f, CONFIG(.rings = 1, .delay_us = 10000), FILL_ZERO, SIZES(64 * MIB));
 	f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
 	assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
 	assert_true(progress.calls >= 2); /* 32 windows of 10 ms each; a busy machine may be late */
@@ -556,7 +519,7 @@ TEST(two_io_threads_move_every_byte)
 		uint64_t cap = caps[i / FILL_NR % ARRAY_SIZE(caps)];
 		struct fixture_gpu f;
 
-		begin(&one_ring);
+		begin_gpus(&one_ring);
 		fixture_gpu_init(&f, 1, three, 3, (enum fixture_fill)(i % FILL_NR), &rng);
 		dump(&f, FIXTURE_MEMORY, cap);
 		assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
@@ -569,13 +532,10 @@ TEST(two_io_threads_move_every_byte)
 /* A hole that is longer than a window. */
 TEST(zeros_of_several_windows_take_no_memory)
 {
-	static const uint64_t sizes[] = { 8 * MIB, 5 * MIB + 7 };
-	struct rng rng = { 32 };
 	struct fixture_gpu f;
 	struct stat st;
 
-	begin(&one_ring);
-	fixture_gpu_init(&f, 1, sizes, 2, FILL_ZERO, &rng);
+	make(&f, &one_ring, FILL_ZERO, SIZES(8 * MIB, 5 * MIB + 7));
 	put_byte(&f, 1, 2 * MIB);
 	dump(&f, FIXTURE_MEMORY, 512 * KIB);
 	assert_int_equal(fstat(f.gpu.pages_fd, &st), 0);
@@ -618,7 +578,7 @@ TEST(without_threads_the_caller_does_it_all)
 			struct fixture_gpu f, to;
 			struct rng rng = { 23 + rings };
 
-			begin(&config);
+			begin_gpus(&config);
 			alone.nr_threads =
 				fixture_threads() + (size_t)__builtin_popcount(rings); /* those of the fake */
 			fixture_gpu_init(&f, 1, &size, 1, FILL_MIXED, &rng);
@@ -644,7 +604,7 @@ TEST(without_threads_several_gpus_and_empty_ones_are_done)
 	struct content_gpu gpus[3];
 	struct rng rng = { 29 };
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	for (uint32_t i = 0; i < 3; i++) {
 		fixture_gpu_init(&f[i], i, &size, i == 1 ? 0 : 1, FILL_RANDOM, &rng);
 		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
@@ -674,7 +634,6 @@ static void look_from_child(void *cpu, uint64_t size)
 	int status = 1;
 	pid_t pid = fork();
 
-	(void)size;
 	if (!pid)
 		_exit(!mincore(cpu, 4096, &resident)); /* it is not even mapped */
 	nr_registered++;
@@ -689,7 +648,7 @@ TEST(children_do_not_get_registered_memory)
 	struct rng rng = { 21 };
 	struct fixture_gpu f;
 
-	begin(&looks);
+	begin_gpus(&looks);
 	nr_registered = nr_inherited = 0;
 	fixture_gpu_init(&f, 1, &size, 1, FILL_RANDOM, &rng);
 	dump(&f, FIXTURE_MEMORY, 0);
@@ -704,7 +663,6 @@ static volatile sig_atomic_t signals, signals_elsewhere;
 
 static void on_signal(int nr)
 {
-	(void)nr;
 	signals++;
 	signals_elsewhere += !pthread_equal(pthread_self(), main_thread);
 }
@@ -734,7 +692,7 @@ TEST(signals_arrive_in_the_callers_thread_only)
 	bool stop = false;
 	pthread_t sender;
 
-	begin(&slow);
+	begin_gpus(&slow);
 	main_thread = pthread_self();
 	fixture_gpu_init(&f, 1, &size, 1, FILL_ZERO, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);

@@ -14,30 +14,16 @@
 
 #include <libdrm/amdgpu_drm.h>
 
-#include "unit.h"
-#include "content_fixture.h"
-#include "fake_drm.h"
-#include "log_stub.h"
+#include "content_test.h"
 
-#define KIB 1024ull
-#define MIB (1024 * KIB)
-
-static const struct fake_drm_config one_ring = { .rings = 1 };
 static const uint64_t sizes[] = { 1 * MIB, 4096, 5 * MIB, 12288 };
 static struct fixture_gpu saved, target;
 
-static void begin(const struct fake_drm_config *config)
-{
-	fake_drm_begin(config);
-	log_clear();
-}
-
-/* A GPU with a good pages file, and one to restore it into. */
 static void begin_saved_in(const char *dir)
 {
 	struct rng rng = { 1 };
 
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
 	saved.gpu.pages_fd = fixture_file(dir);
 	assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), 0);
@@ -45,26 +31,23 @@ static void begin_saved_in(const char *dir)
 	log_clear();
 }
 
-static void begin_saved(void)
+static int begin_saved(void **state)
 {
 	begin_saved_in(FIXTURE_DISK);
+	return 0;
 }
 
-static void end_saved(void)
+static int end_saved(void **state)
 {
-	if (fake_drm_violation())
-		fail_msg("%s", fake_drm_violation());
-	assert_int_equal(fake_drm_live_objects(), 0);
+	assert_clean();
 	close(saved.gpu.pages_fd);
 	fixture_gpu_done(&saved);
 	fixture_gpu_done(&target);
+	return 0;
 }
 
-static void assert_said_once(const char *text)
-{
-	if (!strstr(log_text, text) || log_errors != 1)
-		fail_msg("%u error lines; expected one with \"%s\":\n%s", log_errors, text, log_text);
-}
+/* There is a GPU with a good pages file, and one to restore it into. */
+#define SAVED_TEST(test) UNIT_TEST(test, begin_saved, end_saved)
 
 static void assert_restore_fails(int err, const char *text)
 {
@@ -88,159 +71,118 @@ static double now(void)
 
 /* ---- files that are not what was saved ---- */
 
-TEST(a_truncated_file_is_refused)
+static const struct damage {
+	const char *name;
+	uint64_t length;	/* 0: as it is */
+	const uint64_t *prefix; /* NULL: as it is */
+	uint64_t flipped;	/* the offset of a byte of which one bit is another; 0: none */
+	const char *text;
+} damages[] = {
+	{ "a_truncated_file_is_refused", .length = 8 + 1 * MIB + 4096 + 100,
+	  .text = "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, 6307848 expected" },
+	{ "a_file_cut_in_its_prefix_is_refused", .length = 3,
+	  .text = "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes" },
+	{ "an_over_long_file_is_refused", .length = 6307848 + 1,
+	  .text = "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes" },
+	{ "a_wrong_length_prefix_is_refused", .prefix = &(const uint64_t){ 6307840 - 4096 },
+	  .text = "(length prefix): announces 6303744 bytes, the buffers have 6307840" },
+	{ "an_unfinished_dump_is_refused", .prefix = &(const uint64_t){ 0 }, .text = "announces 0 bytes" },
+	{ "an_altered_first_byte_is_refused", .flipped = 8, .text = "at offset 8: BO 100 is damaged" },
+	{ "an_altered_last_byte_of_a_bo_is_refused", .flipped = 8 + 1 * MIB - 1, .text = "at offset 8: BO 100 is damaged" },
+	{ "an_altered_first_byte_of_a_bo_is_refused", .flipped = 8 + 1 * MIB,
+	  .text = "at offset 1048584: BO 101 is damaged" },
+	{ "an_altered_byte_within_a_bo_is_refused", .flipped = 8 + 3 * MIB, .text = "BO 102 is damaged" },
+	{ "an_altered_last_byte_is_refused", .flipped = 6307847,
+	  .text = "BO 103 is damaged: CRC-32C of its 12288 bytes is " },
+};
+
+static void flip(uint64_t at)
 {
-	begin_saved();
-	assert_int_equal(ftruncate(saved.gpu.pages_fd, 8 + 1 * MIB + 4096 + 100), 0);
-	assert_restore_fails(-EBADMSG,
-			     "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, "
-			     "6307848 expected");
-	end_saved();
-}
-
-TEST(a_file_cut_in_its_prefix_is_refused)
-{
-	begin_saved();
-	assert_int_equal(ftruncate(saved.gpu.pages_fd, 3), 0);
-	assert_restore_fails(-EBADMSG, "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes");
-	end_saved();
-}
-
-TEST(an_over_long_file_is_refused)
-{
-	begin_saved();
-	assert_int_equal(ftruncate(saved.gpu.pages_fd, 6307848 + 1), 0);
-	assert_restore_fails(-EBADMSG,
-			     "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes");
-	end_saved();
-}
-
-TEST(a_wrong_length_prefix_is_refused)
-{
-	uint64_t prefix = 6307840 - 4096;
-
-	begin_saved();
-	assert_int_equal(pwrite(saved.gpu.pages_fd, &prefix, 8, 0), 8);
-	assert_restore_fails(-EBADMSG, "(length prefix): announces 6303744 bytes, the buffers have 6307840");
-	end_saved();
-}
-
-TEST(an_unfinished_dump_is_refused)
-{
-	uint64_t none = 0;
-
-	begin_saved();
-	assert_int_equal(pwrite(saved.gpu.pages_fd, &none, 8, 0), 8);
-	assert_restore_fails(-EBADMSG, "announces 0 bytes");
-	end_saved();
-}
-
-/* One bit, anywhere. */
-TEST(altered_contents_are_refused)
-{
-	static const struct {
-		uint64_t offset;
-		const char *bo;
-	} places[] = {
-		{ 8, "at offset 8: BO 100 is damaged" },
-		{ 8 + 1 * MIB - 1, "at offset 8: BO 100 is damaged" },
-		{ 8 + 1 * MIB, "at offset 1048584: BO 101 is damaged" },
-		{ 8 + 3 * MIB, "BO 102 is damaged" },
-		{ 6307847, "BO 103 is damaged: CRC-32C of its 12288 bytes is " },
-	};
 	uint8_t byte;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		begin_saved();
-		assert_int_equal(pread(saved.gpu.pages_fd, &byte, 1, (off_t)places[i].offset), 1);
-		byte ^= 0x10;
-		assert_int_equal(pwrite(saved.gpu.pages_fd, &byte, 1, (off_t)places[i].offset), 1);
-		assert_restore_fails(-EBADMSG, places[i].bo);
-		end_saved();
-	}
+	assert_int_equal(pread(saved.gpu.pages_fd, &byte, 1, (off_t)at), 1);
+	byte ^= 0x10;
+	assert_int_equal(pwrite(saved.gpu.pages_fd, &byte, 1, (off_t)at), 1);
 }
 
-TEST(contents_that_became_a_hole_are_refused)
+ROW_TEST(a_damaged_file_is_refused, damages, name, begin_saved, end_saved)
 {
-	begin_saved();
+	const struct damage *damage = *unit_state;
+
+	if (damage->length)
+		assert_int_equal(ftruncate(saved.gpu.pages_fd, (off_t)damage->length), 0);
+	if (damage->prefix)
+		assert_int_equal(pwrite(saved.gpu.pages_fd, damage->prefix, 8, 0), 8);
+	if (damage->flipped)
+		flip(damage->flipped);
+	assert_restore_fails(-EBADMSG, damage->text);
+}
+
+SAVED_TEST(contents_that_became_a_hole_are_refused)
+{
 	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB),
 			 0);
 	assert_restore_fails(-EBADMSG, "BO 102 is damaged");
-	end_saved();
 }
 
 /* ---- callers' and the kernel's no ---- */
 
-TEST(a_pages_file_that_is_none_is_refused)
+SAVED_TEST(a_pages_file_that_is_none_is_refused)
 {
 	int fds[2];
 
-	begin_saved();
 	close(saved.gpu.pages_fd);
 	assert_int_equal(pipe(fds), 0);
 	saved.gpu.pages_fd = fds[1];
 	assert_dump_fails(-EINVAL, "gpu 0x51: pages-51.img at offset 0 (length prefix): neither a file nor a stream");
 	close(fds[0]);
-	end_saved();
 }
 
-TEST(a_file_that_cannot_be_written_fails_with_its_error)
+SAVED_TEST(a_file_that_cannot_be_written_fails_with_its_error)
 {
 	char path[64];
 
-	begin_saved();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", saved.gpu.pages_fd);
 	assert_true(dup2(open(path, O_RDONLY), saved.gpu.pages_fd) >= 0);
 	assert_dump_fails(-EINVAL, "setting the length to 0: Invalid argument");
-	end_saved();
 }
 
-TEST(a_limit_of_the_file_size_is_reported)
+SAVED_TEST(a_limit_of_the_file_size_is_reported)
 {
 	struct rlimit limit, before;
 
-	begin_saved();
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = before;
 	limit.rlim_cur = 1 * MIB;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_dump_fails(-EFBIG, "setting the length to 6307848: File too large"); /* and no SIGXFSZ */
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	end_saved();
 }
 
-TEST(a_dmabuf_that_is_none_is_named)
+SAVED_TEST(a_dmabuf_that_is_none_is_named)
 {
-	begin_saved();
 	close(saved.gpu.bos[2].dmabuf_fd);
 	saved.gpu.bos[2].dmabuf_fd = -1;
 	assert_dump_fails(-EBADF, "gpu 0x51: BO 102, byte 0: importing the dma-buf: Bad file descriptor");
-	end_saved();
 }
 
-TEST(a_dmabuf_that_is_too_small_is_named)
+SAVED_TEST(a_dmabuf_that_is_too_small_is_named)
 {
-	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.bos[2].dmabuf_fd, 4 * MIB), 0);
 	assert_dump_fails(-EINVAL, "gpu 0x51: BO 102, byte 0: the dma-buf is smaller than the BO");
-	end_saved();
 }
 
-TEST(an_empty_bo_is_refused)
+SAVED_TEST(an_empty_bo_is_refused)
 {
-	begin_saved();
 	saved.gpu.bos[1].size = 0;
 	assert_dump_fails(-EINVAL, "gpu 0x51: sizes of its 4 BOs make no file");
-	end_saved();
 }
 
-TEST(a_failed_dump_gives_its_space_back)
+SAVED_TEST(a_failed_dump_gives_its_space_back)
 {
-	begin_saved();
 	assert_int_equal(ftruncate(saved.gpu.bos[3].dmabuf_fd, 4096), 0);
 	assert_dump_fails(-EINVAL, "BO 103, byte 0");
 	assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
-	end_saved();
 }
 
 /* ---- a GPU that does not do what it should ---- */
@@ -254,26 +196,23 @@ TEST(a_hanging_gpu_ends_the_dump_in_bounded_time)
 			struct fake_drm_config config = { .rings = rings, .hang = hang };
 			double start;
 
-			begin_saved();
-			begin(&config);
+			begin_saved(NULL);
+			begin_gpus(&config);
 			start = now();
 			assert_int_equal(content_dump(&saved.gpu, 1, &options), -ETIME);
 			assert_true(now() - start < 20); /* on a busy machine; else well under a second */
 			assert_said_once("the GPU does not finish a copy: Timer expired");
-			end_saved();
+			end_saved(NULL);
 		}
 }
 
-TEST(a_slow_gpu_is_waited_for)
+SAVED_TEST(a_slow_gpu_is_waited_for)
 {
-	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 250000 };
 	static const struct content_options options = { .max_buffer_bytes = 16 * MIB, .fence_timeout_ms = 20000 };
 
-	begin_saved();
-	begin(&slow);
+	begin_gpus(&(struct fake_drm_config){ .rings = 1, .delay_us = 250000 });
 	assert_int_equal(content_dump(&saved.gpu, 1, &options), 0);
 	assert_true(fixture_file_is_right(saved.gpu.pages_fd, &saved));
-	end_saved();
 }
 
 TEST(a_reset_of_the_gpu_is_noticed)
@@ -283,15 +222,15 @@ TEST(a_reset_of_the_gpu_is_noticed)
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		const struct fake_drm_config reset = { .rings = 1, .reset = flags[i] };
 
-		begin_saved();
-		begin(&reset);
+		begin_saved(NULL);
+		begin_gpus(&reset);
 		assert_dump_fails(-EIO, "the GPU was reset during the copy");
 		assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
-		begin(&one_ring);
+		begin_gpus(&one_ring);
 		assert_int_equal(fixture_dump(&saved.gpu, 1, 1 * MIB), 0);
-		begin(&reset);
+		begin_gpus(&reset);
 		assert_restore_fails(-EIO, "the GPU was reset during the copy");
-		end_saved();
+		end_saved(NULL);
 	}
 }
 
@@ -309,56 +248,44 @@ static int dump_too_much(void)
 	return sigpending(&pending) || sigismember(&pending, SIGXFSZ) ? 2 : 0;
 }
 
-TEST(a_file_that_may_not_be_so_large_is_an_error)
+SAVED_TEST(a_file_that_may_not_be_so_large_is_an_error)
 {
 	int status;
 	pid_t pid;
 
-	begin_saved();
 	pid = fork();
 	if (!pid)
 		_exit(dump_too_much());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	end_saved();
 }
 
-TEST(a_gpu_without_a_dma_ring_is_refused)
+SAVED_TEST(a_gpu_without_a_dma_ring_is_refused)
 {
-	static const struct fake_drm_config none = { .rings = 0 };
-
-	begin_saved();
-	begin(&none);
+	begin_gpus(&(struct fake_drm_config){ .rings = 0 });
 	assert_dump_fails(-EOPNOTSUPP, "gpu 0x51: to copy 4 BOs: finding a DMA ring that programs may use, of which "
 				       "amdgpu.user_queue=2 leaves none");
-	end_saved();
 }
 
 /* Its packets hold another count: contents would come back without their last byte. */
-TEST(a_gpu_older_than_gfx9_is_refused)
+SAVED_TEST(a_gpu_older_than_gfx9_is_refused)
 {
-	static const struct fake_drm_config older = { .rings = 1, .family_id = AMDGPU_FAMILY_VI };
-
-	begin_saved();
-	begin(&older);
+	begin_gpus(&(struct fake_drm_config){ .rings = 1, .family_id = AMDGPU_FAMILY_VI });
 	assert_dump_fails(-EOPNOTSUPP, "using a GPU older than gfx9 (family 130)");
-	end_saved();
 }
 
 /* ---- several GPUs ---- */
 
-TEST(the_failure_of_one_gpu_stops_the_others)
+SAVED_TEST(the_failure_of_one_gpu_stops_the_others)
 {
-	static const struct fake_drm_config slow = { .rings = 1, .delay_us = 100000 };
 	struct content_gpu gpus[2];
 	struct fixture_gpu other;
 	struct rng rng = { 3 };
 	int fds[2];
 	double start;
 
-	begin_saved();
-	begin(&slow);
+	begin_gpus(&(struct fake_drm_config){ .rings = 1, .delay_us = 100000 });
 	fixture_gpu_init(&other, 0x52, sizes, ARRAY_SIZE(sizes), FILL_RANDOM, &rng);
 	assert_int_equal(pipe(fds), 0);
 	other.gpu.streaming = true;
@@ -373,12 +300,10 @@ TEST(the_failure_of_one_gpu_stops_the_others)
 	close(fds[0]);
 	close(fds[1]);
 	fixture_gpu_done(&other);
-	end_saved();
 }
 
 static bool always(void *arg)
 {
-	(void)arg;
 	return true;
 }
 
@@ -393,12 +318,12 @@ TEST(what_is_cancelled_says_nothing)
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		begin_saved_in(dirs[i]);
-		begin(&config);
+		begin_gpus(&config);
 		assert_int_equal(content_restore(&target.gpu, 1, &options), -ECANCELED);
 		assert_int_equal(content_dump(&saved.gpu, 1, &options), -ECANCELED);
 		assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
 		assert_int_equal(log_errors, 0);
-		end_saved();
+		end_saved(NULL);
 	}
 }
 

@@ -86,7 +86,6 @@ WRAP(int, madvise, (void *mem, size_t len, int advice), (mem, len, advice), -1)
 static long counts_as; /* what file systems seem to be; 0: what they are */
 
 int __real_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs)
 {
 	int ret = hit("fstatfs") ? -1 : __real_fstatfs(fd, fs);
@@ -99,7 +98,6 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 static bool full_disk, no_size; /* of the disk: no room; it tells none, as some file systems do */
 
 int __real_fstatvfs(int fd, struct statvfs *fs);
-int __wrap_fstatvfs(int fd, struct statvfs *fs);
 int __wrap_fstatvfs(int fd, struct statvfs *fs)
 {
 	int ret = hit("fstatvfs") ? -1 : __real_fstatvfs(fd, fs);
@@ -125,7 +123,6 @@ static bool is_refused(void)
 }
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
 	if (!fake_drm_depth && hit("pthread_create"))
@@ -143,8 +140,6 @@ static int busy_preads;		/* while a submission had not been waited for */
 int __real_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
 			    uint32_t nr);
 int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
-			    uint32_t nr);
-int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
 			    uint32_t nr)
 {
 	nr_submits++;
@@ -152,7 +147,6 @@ int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struc
 }
 
 int __real_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired);
-int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired);
 int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired)
 {
 	int err = __real_amdgpu_cs_query_fence_status(fence, ns, flags, expired);
@@ -163,7 +157,6 @@ int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t 
 
 /* These two have arguments that vary; all that are used here fit into one of the width of a pointer. */
 int __real_fcntl(int fd, int op, ...);
-int __wrap_fcntl(int fd, int op, ...);
 int __wrap_fcntl(int fd, int op, ...)
 {
 	va_list args;
@@ -215,7 +208,6 @@ static size_t blocks_in_cache(void)
 }
 
 int __real_sync_file_range(int fd, off_t off, off_t len, unsigned int flags);
-int __wrap_sync_file_range(int fd, off_t off, off_t len, unsigned int flags);
 int __wrap_sync_file_range(int fd, off_t off, off_t len, unsigned int flags)
 {
 	if (hit("sync_file_range"))
@@ -244,7 +236,6 @@ static bool hit_direct(const char *name, int fd, off_t off)
 
 /* In use for cachestat() only, which has four arguments. */
 long __real_syscall(long nr, ...);
-long __wrap_syscall(long nr, ...);
 long __wrap_syscall(long nr, ...)
 {
 	va_list args;
@@ -266,7 +257,6 @@ static void note_read(int fd, size_t n)
 }
 
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
-ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
 	busy_preads += nr_submits > nr_waits;
@@ -275,7 +265,6 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 }
 
 ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
-ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
 	if (!fake_drm_depth && in_flight_at_pwrite < 0)
@@ -288,7 +277,6 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 }
 
 void *__real_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
-void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 {
 	if (hit("mmap"))
@@ -298,7 +286,6 @@ void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 }
 
 int __real_munmap(void *mem, size_t len);
-int __wrap_munmap(void *mem, size_t len);
 int __wrap_munmap(void *mem, size_t len)
 {
 	int ret = __real_munmap(mem, len);
@@ -308,7 +295,6 @@ int __wrap_munmap(void *mem, size_t len)
 }
 
 int __real_close(int fd);
-int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
 	int ret = __real_close(fd);
@@ -321,9 +307,9 @@ int __wrap_close(int fd)
 struct scenario {
 	const char *name;
 	bool restore, streaming;
-	uint32_t rings;
+	uint32_t rings; /* 0: one */
 	const char *dir;
-	uint64_t max_bytes;
+	uint64_t max_bytes; /* 0: 1 MiB */
 	bool no_threads;
 	bool in_turn; /* both on one GPU, one after the other */
 };
@@ -340,7 +326,7 @@ static int saved_files[2], memory_files[2]; /* the same contents */
 
 static void arm(const struct fault *fault, const struct scenario *scenario)
 {
-	struct fake_drm_config config = { .rings = scenario->rings };
+	struct fake_drm_config config = { .rings = scenario->rings ? scenario->rings : 1 };
 
 	if (fault && fault->in_library) {
 		config.fail_call = fault->nth;
@@ -494,7 +480,7 @@ static bool is_on_disk(const struct scenario *scenario)
 static int run_engine(const struct scenario *scenario, struct content_gpu gpus[2])
 {
 	const struct content_options options = {
-		.max_buffer_bytes = scenario->max_bytes,
+		.max_buffer_bytes = scenario->max_bytes ? scenario->max_bytes : 1024 * KIB,
 		.no_threads = scenario->no_threads,
 		.next = scenario->in_turn ? second_of_two : NULL,
 		.next_arg = gpus,
@@ -569,27 +555,17 @@ static void fail_all(const struct scenario *scenario)
 	fail_each_call(scenario, true, ENOMEM);
 }
 
-static const struct scenario dump_to_disk = { "dump to disk", .rings = 1, .dir = FIXTURE_DISK,
-					      .max_bytes = 1024 * KIB };
-static const struct scenario dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY,
-						.max_bytes = 1024 * KIB };
-static const struct scenario dump_to_pipe = { "dump to a pipe", .rings = 1, .streaming = true, .dir = FIXTURE_MEMORY,
-					      .max_bytes = 1024 * KIB };
-static const struct scenario dump_in_turn = { "dump of two on one GPU", .rings = 1, .dir = FIXTURE_DISK,
-					      .max_bytes = 1024 * KIB, .in_turn = true };
-static const struct scenario restore = { "restore", .restore = true, .rings = 1, .max_bytes = 1024 * KIB };
-static const struct scenario restore_from_memory = { "restore from memory", .restore = true, .rings = 1,
-						     .dir = FIXTURE_MEMORY, .max_bytes = 1024 * KIB };
-static const struct scenario restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true,
-						   .rings = 1, .max_bytes = 1024 * KIB };
-static const struct scenario dump_alone = { "dump without threads", .rings = 1, .dir = FIXTURE_DISK,
-					    .max_bytes = 1024 * KIB, .no_threads = true };
-static const struct scenario dump_to_pipe_alone = {
-	"dump to a pipe without threads", .rings = 1,	     .streaming = true, .dir = FIXTURE_MEMORY,
-	.max_bytes = 1024 * KIB,	  .no_threads = true
-};
-static const struct scenario restore_alone = { "restore without threads", .restore = true, .rings = 1,
-					       .max_bytes = 1024 * KIB, .no_threads = true };
+static const struct scenario
+	dump_to_disk = { "dump to disk", .dir = FIXTURE_DISK },
+	dump_to_memory = { "dump to memory", .rings = 3, .dir = FIXTURE_MEMORY },
+	dump_to_pipe = { "dump to a pipe", .streaming = true, .dir = FIXTURE_MEMORY },
+	dump_in_turn = { "dump of two on one GPU", .dir = FIXTURE_DISK, .in_turn = true },
+	restore = { "restore", .restore = true },
+	restore_from_memory = { "restore from memory", .restore = true, .dir = FIXTURE_MEMORY },
+	restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true },
+	dump_alone = { "dump without threads", .dir = FIXTURE_DISK, .no_threads = true },
+	dump_to_pipe_alone = { "dump to a pipe without threads", .streaming = true, .dir = FIXTURE_MEMORY, .no_threads = true },
+	restore_alone = { "restore without threads", .restore = true, .no_threads = true };
 
 #define FAULT_TEST(name, scenario)     \
 	TEST(name)                     \
@@ -750,7 +726,6 @@ static cpu_set_t chosen;
 static unsigned int nr_chosen;
 
 FILE *__real_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	if (strncmp(path, "/sys/dev/char/", strlen("/sys/dev/char/")))
@@ -758,10 +733,8 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	return near_gpu ? fmemopen((void *)(uintptr_t)near_gpu, strlen(near_gpu), "r") : NULL;
 }
 
-int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set);
 int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-	(void)thread;
 	assert_int_equal(size, sizeof(chosen));
 	pthread_mutex_lock(&lock);
 	chosen = *set;
@@ -1008,7 +981,6 @@ static int save_once(void **state)
 {
 	struct rng rng = { 4 };
 
-	(void)state;
 	main_thread = pthread_self();
 	arm(NULL, &restore);
 	disarm();
@@ -1028,7 +1000,6 @@ static int save_once(void **state)
 
 static int forget(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		close(saved_files[i]);
 		close(memory_files[i]);

@@ -9,27 +9,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "unit.h"
-#include "content_fixture.h"
-#include "fake_drm.h"
-#include "log_stub.h"
-
-#define MIB (1ull << 20)
-#define GIB (1ull << 30)
-
-static const struct fake_drm_config one_ring = { .rings = 1 };
-
-static void begin(const struct fake_drm_config *config)
-{
-	fake_drm_begin(config);
-	log_clear();
-}
+#include "content_test.h"
 
 static void end(struct fixture_gpu *f)
 {
-	if (fake_drm_violation())
-		fail_msg("%s", fake_drm_violation());
-	assert_int_equal(fake_drm_live_objects(), 0);
+	assert_clean();
 	fixture_gpu_done(f);
 }
 
@@ -94,7 +78,7 @@ TEST(offsets_beyond_4_gib_are_exact)
 	uint64_t before = resident_bytes();
 	struct stat st;
 
-	begin(&idle);
+	begin_gpus(&idle);
 	one_bo(&f, 9 * GIB + 12345);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	assert_int_equal(fixture_dump(&f.gpu, 1, 64 * MIB), 0);
@@ -124,7 +108,7 @@ TEST(a_bo_of_3_gib_comes_back)
 		print_message("skipped: a memfd of 3 GiB is filled, which needs 5 GiB of free memory\n");
 		skip();
 	}
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	file = fixture_file(FIXTURE_DISK);
 	one_bo(&f, 3 * GIB);
 	assert_int_equal(ftruncate(f.gpu.bos[0].dmabuf_fd, 3 * GIB), 0);
@@ -192,7 +176,7 @@ TEST(twenty_thousand_bos_come_back)
 	allow_many_files();
 	for (int i = 0; i < NR_FILES; i++)
 		sizes[i] = 4096 * (1 + rng_below(&rng, 3));
-	begin(&one_ring);
+	begin_gpus(&one_ring);
 	fixture_gpu_init(&f, 0x34, sizes, NR_FILES, FILL_RANDOM, &rng);
 	f.gpu.pages_fd = fixture_file(FIXTURE_DISK);
 	fixture_gpu_like(&to, &f);

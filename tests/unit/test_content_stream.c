@@ -5,15 +5,8 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "unit.h"
-#include "content_fixture.h"
-#include "fake_drm.h"
-#include "log_stub.h"
+#include "content_test.h"
 
-#define KIB 1024ull
-#define MIB (1024 * KIB)
-
-static const struct fake_drm_config one_ring = { .rings = 1 };
 static const uint64_t sizes[] = { 1 * MIB, 4096, 5 * MIB, 12288 };
 static const uint64_t file_bytes = 8 + 6 * MIB + 16384;
 static struct fixture_gpu saved, target;
@@ -25,8 +18,7 @@ static void begin_saved(uint64_t max_bytes)
 	struct rng rng = { 1 };
 	int file;
 
-	fake_drm_begin(&one_ring);
-	log_clear();
+	begin_gpus(&one_ring);
 	file = fixture_file(FIXTURE_MEMORY);
 	fixture_gpu_init(&saved, 0x51, sizes, ARRAY_SIZE(sizes), FILL_MIXED, &rng);
 	saved.gpu.streaming = true;
@@ -40,9 +32,7 @@ static void begin_saved(uint64_t max_bytes)
 
 static void end_saved(void)
 {
-	if (fake_drm_violation())
-		fail_msg("%s", fake_drm_violation());
-	assert_int_equal(fake_drm_live_objects(), 0);
+	assert_clean();
 	close(saved.gpu.pages_fd);
 	fixture_gpu_done(&saved);
 	fixture_gpu_done(&target);
@@ -58,12 +48,6 @@ static int restore_bytes(uint64_t bytes, uint64_t max_bytes)
 	close(target.gpu.pages_fd);
 	fixture_peer_join(writer);
 	return ret;
-}
-
-static void assert_said_once(const char *text)
-{
-	if (!strstr(log_text, text) || log_errors != 1)
-		fail_msg("%u error lines; expected one with \"%s\":\n%s", log_errors, text, log_text);
 }
 
 TEST(a_stream_has_the_bytes_of_a_file)

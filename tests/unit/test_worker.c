@@ -14,18 +14,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "unit.h"
+#include "content_test.h"
 #include "host/criu.h"
 #include "pages/internal.h"
 #include "content/layout.h"
 #include "pages/pages.h"
-#include "content_fixture.h"
-#include "fake_drm.h"
-#include "log_stub.h"
 #include "wrap.h"
 
-#define KIB	  1024ull
-#define MIB	  (1024 * KIB)
 #define MAX_TASKS 4
 #define GPUS	  2
 
@@ -73,8 +68,6 @@ int criu_kept_file(int token)
 /* ---- wrapped calls ---- */
 
 int __real_fstat(int fd, struct stat *st);
-int __wrap_fstat(int fd, struct stat *st);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Files that stand for render nodes differ in the number of their inode, devices in that of the device. */
 int __wrap_fstat(int fd, struct stat *st)
@@ -92,7 +85,6 @@ static atomic_bool fail_threads;
 
 static bool hit(const char *name)
 {
-	(void)name;
 	return atomic_load(&armed) && !fake_drm_depth && atomic_fetch_sub(&calls_left, 1) == 1;
 }
 
@@ -139,15 +131,12 @@ static void task_init(struct task *task, const uint64_t *sizes, size_t nr, uint6
 
 static void begin_tasks(const struct fake_drm_config *config, size_t nr, const uint64_t *sizes, size_t nr_sizes)
 {
-	static const struct fake_drm_config fast = { .rings = 1 };
-
 	fds_before = fixture_open_fds();
-	fake_drm_begin(&fast);
+	fake_drm_begin(&one_ring);
 	nr_tasks = nr;
 	for (size_t i = 0; i < nr; i++)
 		task_init(&tasks[i], sizes, nr_sizes, i + 1);
-	fake_drm_begin(config);
-	log_clear();
+	begin_gpus(config);
 }
 
 static void begin(const struct fake_drm_config *config, size_t nr, const uint64_t *sizes, size_t nr_sizes)
@@ -171,9 +160,7 @@ static void end(void)
 			fixture_gpu_done(&tasks[i].saved[g]);
 			fixture_gpu_done(&tasks[i].target[g]);
 		}
-	if (fake_drm_violation())
-		fail_msg("%s", fake_drm_violation());
-	assert_int_equal(fake_drm_live_objects(), 0);
+	assert_clean();
 	assert_int_equal(fixture_open_fds(), fds_before);
 }
 
@@ -213,12 +200,6 @@ static void assert_restored(const struct task *task)
 		assert_true(fixture_gpus_same(&task->saved[g], &task->target[g]));
 }
 
-static void assert_said_once(const char *text)
-{
-	if (!strstr(log_text, text) || log_errors != 1)
-		fail_msg("%u error lines; expected one with \"%s\":\n%s", log_errors, text, log_text);
-}
-
 static void corrupt(struct task *task)
 {
 	int fd = task->saved[1].gpu.pages_fd;
@@ -231,7 +212,6 @@ static void corrupt(struct task *task)
 
 /* ---- tests ---- */
 
-static const struct fake_drm_config one_ring = { .rings = 1 };
 static const uint64_t sizes[] = { 1 * MIB, 4096, 3 * MIB, 12288 };
 
 TEST(all_processes_get_their_contents)
