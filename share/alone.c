@@ -63,10 +63,14 @@ static int find_alone(struct survey *survey)
 
 int share_find_alone(const struct share_request *request)
 {
-	struct survey *survey = calloc(1, sizeof(*survey));
-	int err = survey ? survey_init(survey, request) : -ENOMEM;
+	struct survey *survey;
+	int err;
 
-	if (!err && request->one_dmabuf)
+	if (!request->one_dmabuf)
+		return fail(-EOPNOTSUPP, "before Linux 6.8 the kernel does not tell who else has a buffer: no VRAM could be freed");
+	survey = calloc(1, sizeof(*survey));
+	err = survey ? survey_init(survey, request) : -ENOMEM;
+	if (!err)
 		err = find_alone(survey);
 	share_dump_done(survey);
 	return err;

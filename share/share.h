@@ -63,8 +63,8 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 /* ---- suspend ---- */
 
 /*
- * Sets is_alone of BOs of the KFD, which is false before. Where it cannot be told, one is not alone: before Linux 6.8
- * (one_dmabuf), none is.
+ * Sets is_alone of BOs of the KFD, which is false before. One of which it cannot be told is not alone. 0 or -errno after
+ * fail(): -EOPNOTSUPP without one_dmabuf.
  */
 int share_find_alone(const struct share_request *request);
 

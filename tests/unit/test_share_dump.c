@@ -35,6 +35,10 @@ int collect_all(struct survey *survey)
 	return 0;
 }
 
+#define NEVER { fail(); return -ENOSYS; }
+int collect_bos(struct survey *survey) { NEVER }
+int references_explain(struct survey *survey, const struct buffer *buffer) { NEVER }
+
 int references_read(struct survey *survey)
 {
 	strcat(steps, "r");
@@ -67,7 +71,6 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
 
 STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
-#define NEVER { fail(); return -ENOSYS; }
 int drm_open_minor(uint32_t minor) { NEVER }
 int drm_minor_is_amd(uint32_t minor) { NEVER }
 int gem_create_page(int fd, uint32_t *ret) { NEVER }
@@ -125,6 +128,15 @@ TEST(before_6_8_nothing_gets_away_without_exports)
 	nr_found = 0;
 	assert_int_equal(dump(ALLOCATED, false, true), 0);
 	assert_string_equal(steps, "cd");
+}
+
+TEST(before_6_8_no_process_is_suspended)
+{
+	const struct share_request request = { .one_dmabuf = false };
+
+	log_clear();
+	assert_int_equal(share_find_alone(&request), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "before Linux 6.8 the kernel does not tell who else has a buffer"));
 }
 
 TEST(before_6_8_an_import_is_somebodys)

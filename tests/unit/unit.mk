@@ -25,7 +25,7 @@ test_share_decide_SRCS := share/decide.c kernel/state.c $(topology_SRCS)
 test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
 test_share_collect_LDFLAGS := -Wl,--wrap=mmap
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
-test_share_dump_SRCS := share/dump.c share/survey.c amdgpu_plugin_topology.c
+test_share_dump_SRCS := share/alone.c share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c amdgpu_plugin_topology.c
 test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access readlink,-Wl,--wrap=$(call))
 test_interop_SRCS := $(test_image_SRCS)
