@@ -450,7 +450,7 @@ static int take_states(struct dump *dump)
 }
 
 /* What is known before a task is looked at. */
-static int look_around(struct dump *dump)
+static int ask_machine(struct dump *dump)
 {
 	int err = settings_check(dump->settings);
 
@@ -479,7 +479,7 @@ static int pause_files(struct dump *dump)
 /* The order of a dump, up to the first file that criu asks for. */
 static int pause_all(struct dump *dump)
 {
-	int err = look_around(dump);
+	int err = ask_machine(dump);
 
 	if (!err)
 		err = task_files_collect(drm_is_amd, &dump->files);
@@ -530,7 +530,7 @@ bool dump_has_state(pid_t pid)
  * An earlier dump in the directory is whole until criu writes over images of its own, which it has done by the time
  * that it asks for a file: whatever is refused before leaves it as it is.
  */
-static int begin_images(struct dump *dump)
+static int pause_and_begin(struct dump *dump)
 {
 	int err = dump_pause(dump);
 
@@ -672,7 +672,7 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 	if (err || !dump->nr_processes)
 		return err;
 	if (task_file_is_dmabuf(kind) && share_find_dmabuf(dump->survey, fd, &image)) {
-		err = begin_images(dump);
+		err = pause_and_begin(dump);
 		if (err)
 			return err;
 		/* It may have none. */
@@ -689,7 +689,7 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
 	struct task_file *file = NULL;
 	struct gpu_process *process;
-	int err = begin_images(dump);
+	int err = pause_and_begin(dump);
 
 	if (err)
 		return err;

@@ -37,7 +37,7 @@ struct gpu *gpus_by_saved_minor(const struct gpus *gpus, uint32_t minor)
 #define ROOM_USEC     100000
 
 /* What is asked while a GPU is looked for. */
-struct search {
+struct gpu_search {
 	const struct restore *restore;
 	const struct topology *saved;
 	const struct kfd_state *state;
@@ -54,7 +54,7 @@ static bool is_shortage(int err)
 }
 
 /* Whether other tasks have chosen for all GPUs of this one. */
-static bool is_settled(const struct search *search)
+static bool all_are_chosen(const struct gpu_search *search)
 {
 	for (unsigned int i = 0; i < search->saved->nr_nodes; i++) {
 		const struct topology_node *node = search->saved->nodes[i];
@@ -66,7 +66,7 @@ static bool is_settled(const struct search *search)
 }
 
 /* The saved GPU of this task that has become the local one for another task, by its minor; -ENOENT: there is none. */
-static int find_own(const struct search *search, const struct topology_node *local)
+static int find_own(const struct gpu_search *search, const struct topology_node *local)
 {
 	int minor = match_choice_saved(&search->restore->shared->choices, topology_gpu_id(local));
 
@@ -74,7 +74,7 @@ static int find_own(const struct search *search, const struct topology_node *loc
 }
 
 /* The task may not be able to use what others have chosen for it. */
-static int check_chosen(const struct search *search)
+static int check_chosen(const struct gpu_search *search)
 {
 	const struct topology *machine = search->restore->machine;
 
@@ -91,7 +91,7 @@ static int check_chosen(const struct search *search)
 }
 
 /* Whether its node can be opened in this task. 0, or -errno after fail(). */
-static int add_candidate(struct search *search, unsigned int i, size_t *visible)
+static int add_candidate(struct gpu_search *search, unsigned int i, size_t *visible)
 {
 	const struct topology_node *node = search->restore->machine->nodes[i];
 	uint32_t minor = topology_minor(node);
@@ -107,7 +107,7 @@ static int add_candidate(struct search *search, unsigned int i, size_t *visible)
 }
 
 /* Claims first: what was claimed and is not any more has its queues. */
-static void read_usage(struct search *search)
+static void read_usage(struct gpu_search *search)
 {
 	const struct topology *machine = search->restore->machine;
 	bool is_claimed[TOPOLOGY_MAX_NODES];
@@ -125,26 +125,26 @@ static void read_usage(struct search *search)
 }
 
 /* And how many the kernel shows the task. The first task looks at all GPUs, those that follow it at their own ones. */
-static int find_candidates(struct search *search, size_t *ret_visible)
+static int find_candidates(struct gpu_search *search, size_t *ret_visible)
 {
 	const struct topology *machine = search->restore->machine;
-	bool settled = search->sysfs >= 0 && is_settled(search);
+	bool chosen = search->sysfs >= 0 && all_are_chosen(search);
 	struct gpu_usage *usage = search->candidates.usage;
 	int err = 0;
 
 	*ret_visible = 0;
-	if (!settled)
+	if (!chosen)
 		read_usage(search);
 	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
 
 		if (!topology_is_gpu(node))
 			continue;
-		if (settled && find_own(search, node) < 0) {
+		if (chosen && find_own(search, node) < 0) {
 			*ret_visible += !sysfs_node_is_hidden(search->sysfs, node->id, false);
 			continue;
 		}
-		if (settled)
+		if (chosen)
 			usage_read_vram(search->sysfs, node, &usage[i]);
 		err = add_candidate(search, i, ret_visible);
 	}
@@ -153,12 +153,12 @@ static int find_candidates(struct search *search, size_t *ret_visible)
 
 /* ---- memory ---- */
 
-#define MIB(bytes) ((bytes) >> 20)
+#define IN_MIB(bytes) ((bytes) >> 20)
 
 /* VRAM that was just given back is wiped before it counts as free: asks again for some time. */
 static void wait_for_free_room(void *arg, unsigned int node, uint64_t needed)
 {
-	struct search *search = arg;
+	struct gpu_search *search = arg;
 	const struct topology_node *local = search->restore->machine->nodes[node];
 	struct gpu_usage *usage = &search->candidates.usage[node];
 	unsigned int before = search->nr_attempts;
@@ -198,8 +198,8 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 			continue;
 		return fail(-ENOSPC, "gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB "
 			    "in the image: end what else uses it, or choose another GPU by KFD_DEVICE_MAP "
-			    "(KFD_VRAM_SIZE_CHECK=0 tries it anyway)", gpu->actual_id, MIB(gpu->vram_free),
-			    gpu->user_id, MIB(needed));
+			    "(KFD_VRAM_SIZE_CHECK=0 tries it anyway)", gpu->actual_id, IN_MIB(gpu->vram_free),
+			    gpu->user_id, IN_MIB(needed));
 	}
 	return 0;
 }
@@ -215,7 +215,7 @@ struct match_options gpus_match_options(const struct settings *settings)
 	return options;
 }
 
-static void log_dropped(const struct search *search)
+static void log_dropped(const struct gpu_search *search)
 {
 	const struct topology *machine = search->restore->machine;
 
@@ -225,7 +225,7 @@ static void log_dropped(const struct search *search)
 				search->candidates.reason[i]);
 }
 
-static int choose_gpus(struct search *search, struct match_map **ret)
+static int choose_gpus(struct gpu_search *search, struct match_map **ret)
 {
 	const struct restore *restore = search->restore;
 	struct match_options options = gpus_match_options(restore->settings);
@@ -317,7 +317,7 @@ static void ask_lazy(struct shared *shared, int token)
 	pthread_mutex_unlock(&shared->lock);
 }
 
-static int take_gpus(struct gpus *gpus, const struct search *search, const struct match_map *map)
+static int take_gpus(struct gpus *gpus, const struct gpu_search *search, const struct match_map *map)
 {
 	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
@@ -339,7 +339,7 @@ static int take_gpus(struct gpus *gpus, const struct search *search, const struc
  * For the tasks that follow, which need not wait until the GPUs are opened, and for other restores, until all tasks have
  * their queues.
  */
-static int note_choice(const struct search *search, const struct match_map *map)
+static int note_choice(const struct gpu_search *search, const struct match_map *map)
 {
 	struct shared *shared = search->restore->shared;
 	int err = 0;
@@ -354,9 +354,9 @@ static int note_choice(const struct search *search, const struct match_map *map)
 }
 
 /* Under the lock of the restore's tasks. */
-static int choose_in_turn(struct search *search, size_t *ret_visible, struct match_map **ret)
+static int choose_in_turn(struct gpu_search *search, size_t *ret_visible, struct match_map **ret)
 {
-	_cleanup_close_ int claims = is_settled(search) ? -1 : turn_begin();
+	_cleanup_close_ int claims = all_are_chosen(search) ? -1 : turn_begin();
 	int err;
 
 	search->claims = claims;
@@ -372,14 +372,14 @@ static int choose_in_turn(struct search *search, size_t *ret_visible, struct mat
 static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 		       const struct kfd_state *state)
 {
-	_cleanup_free_ struct search *search = calloc(1, sizeof(*search));
+	_cleanup_free_ struct gpu_search *search = calloc(1, sizeof(*search));
 	_cleanup_close_ int sysfs = mount_private("sysfs");
 	struct match_map *map = NULL;
 	int err;
 
 	if (!search)
 		return -ENOMEM;
-	*search = (struct search){ .restore = restore, .saved = saved, .state = state, .sysfs = sysfs };
+	*search = (struct gpu_search){ .restore = restore, .saved = saved, .state = state, .sysfs = sysfs };
 	pthread_mutex_lock(&restore->shared->lock);
 	err = choose_in_turn(search, &gpus->nr_visible, &map);
 	pthread_mutex_unlock(&restore->shared->lock);

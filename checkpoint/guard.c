@@ -40,7 +40,7 @@ struct ward {
 
 /* ---- the guard, at criu's end ---- */
 
-static bool has_ended(int pidfd)
+static bool pidfd_has_ended(int pidfd)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
@@ -50,12 +50,12 @@ static bool has_ended(int pidfd)
 /* Whether it has to be tried again. */
 static bool seize_ward(struct ward *ward)
 {
-	if (ward->is_seized || ward->pidfd < 0 || has_ended(ward->pidfd))
+	if (ward->is_seized || ward->pidfd < 0 || pidfd_has_ended(ward->pidfd))
 		return false;
 	if (ptrace(PTRACE_SEIZE, ward->pid, NULL, NULL))
 		return errno == EPERM;
 	/* What was attached to had this number when the ward still lived: it is the ward. */
-	ward->is_seized = !has_ended(ward->pidfd);
+	ward->is_seized = !pidfd_has_ended(ward->pidfd);
 	return false;
 }
 

@@ -236,7 +236,7 @@ struct restore {
 	struct restored_task task;   /* untouched in the main process: each task has a copy */
 	int resume_fd;		     /* /dev/kfd */
 	unsigned int nr_resumed;
-	bool settled;		     /* all tasks have their files, and criu none; contents are there */
+	bool finished;		     /* all tasks have their files, and criu none; contents are there */
 };
 
 /* Whether the mapping is one of ours; if so, *ret describes it. */

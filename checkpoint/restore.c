@@ -112,7 +112,7 @@ static int let_go(struct restore *restore)
  * All tasks stand before their first instruction; without criu they would go on, so they die with it. The first failure
  * has cancelled the contents of the others, and is what counts.
  */
-static int settle_contents(const struct restore *restore)
+static int wait_for_all_contents(const struct restore *restore)
 {
 	struct shared *shared = restore->shared;
 	double began = monotonic_seconds();
@@ -131,21 +131,21 @@ static int settle_contents(const struct restore *restore)
 }
 
 /* Before any process runs, since they may share buffers; once. */
-static int settle(struct restore *restore)
+static int finish_restore(struct restore *restore)
 {
 	_cleanup_(shared_close_gpus) struct shared_gpu_files files = { 0 };
 	int err;
 
-	if (restore->settled)
+	if (restore->finished)
 		return 0;
 	err = shared_open_gpus(restore->shared, &files);
 	if (!err)
 		err = let_go(restore);
 	if (!err)
-		err = settle_contents(restore);
+		err = wait_for_all_contents(restore);
 	if (!err)
 		err = shared_check_losses(restore->shared, &files);
-	restore->settled = !err;
+	restore->finished = !err;
 	return err;
 }
 
@@ -163,7 +163,7 @@ static int make_queues_again(const struct restore *restore, pid_t pid, const str
 	return err ? err : mes_make_again(restore->resume_fd, pid, &restore->shared->queues[task->first_queue], task->nr_queues);
 }
 
-static int resume_queues(struct restore *restore, pid_t pid, const struct shared_task *task)
+static int let_queues_run(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
 	const struct svm_range *ranges = &restore->shared->ranges[task->first_range];
 	int err = needs_own_pages(restore, task) ? cow_break(pid, ranges, task->nr_ranges) : 0;
@@ -181,10 +181,10 @@ static int resume_queues(struct restore *restore, pid_t pid, const struct shared
 static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
 	struct shared *shared = restore->shared;
-	int err = settle(restore);
+	int err = finish_restore(restore);
 
 	if (!err && task->has_kfd)
-		err = resume_queues(restore, pid, task);
+		err = let_queues_run(restore, pid, task);
 	if (!err && ++restore->nr_resumed == shared->nr_tasks)
 		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
 				(double)atomic_load(&shared->waited_ms) / 1e3);

@@ -193,7 +193,7 @@ static int put_in(struct restored_task *task, int kfd)
 	err = kfd >= 0 ? runtime_enable(kfd, state) : 0;
 	if (err)
 		return err;
-	err = task->image->nr_sharers ? share_make(&task->share, kfd) : standin_restore(kfd, state);
+	err = task->image->nr_sharers ? share_make(&task->share, kfd) : driver_restore(kfd, state);
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
@@ -211,14 +211,14 @@ static int send_contents(struct restored_task *task)
 /* Without a worker, libdrm has to find the render nodes by path in this task. */
 static int copy_contents_here(struct restored_task *task)
 {
-	struct mount_home home;
-	int left, err = mount_show_render_nodes(task->image->minors, task->gpus.nr, &home);
+	struct mount_place place;
+	int left, err = mount_show_render_nodes(task->image->minors, task->gpus.nr, &place);
 
 	if (err)
 		(void)fail(err, "cannot show the render nodes to libdrm in this task: %m");
 	else
 		err = send_contents(task);
-	left = mount_go_home(&home);
+	left = mount_go_back(&place);
 	if (left && !err)
 		return fail(left, "cannot go back to the task's mount namespace: %m");
 	return err;

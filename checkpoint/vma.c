@@ -254,7 +254,7 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,
 			    vma->start, path, vma->offset);
 	if (gpu)
-		token = share_kept_file(&task->share, gpu->minor, gpu->file_token, *ret_offset);
+		token = share_token_for(&task->share, gpu->minor, gpu->file_token, *ret_offset);
 	fd = criu_vma_file(token, task->restore->traits);
 	if (fd < 0)
 		return fd;

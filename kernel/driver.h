@@ -179,7 +179,7 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
 int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver);
 
 /* kfd_restore() with what was found. */
-int standin_restore(int kfd, struct kfd_state *state);
+int driver_restore(int kfd, struct kfd_state *state);
 
 /* Takes what an earlier restore has left out of the state that CHECKPOINT gave. */
 void standin_drop(struct kfd_state *state);

@@ -107,11 +107,11 @@ static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size
 int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keeper *keeper, struct hide *hide)
 {
 	_cleanup_close_ int proc = mount_private("proc");
-	_cleanup_close_ int home = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int own = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
 	int err;
 
 	*hide = (struct hide){ .keeper = keeper, .cgroup = -1 };
-	if (home < 0)
+	if (own < 0)
 		return fail(proc < 0 ? proc : -errno, "looking for its cgroup namespace: %m");
 	err = choose_name(proc, hide);
 	if (err)
@@ -119,7 +119,7 @@ int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keepe
 	if (unshare(CLONE_NEWCGROUP))
 		return fail(-errno, "making a cgroup namespace: %m");
 	err = enter_filtered_cgroup(hide, minors, nr_minors);
-	if (!setns(home, CLONE_NEWCGROUP))
+	if (!setns(own, CLONE_NEWCGROUP))
 		return err;
 	err = fail(-errno, "going back to its cgroup namespace: %m");
 	hide_end(hide);

@@ -216,7 +216,7 @@ static bool has_ended(pid_t tid)
 	return strchr("ZX", task_state(tid));
 }
 
-static int wait_for_stop(const struct inject *inject, int *status)
+static int wait_for_thread(const struct inject *inject, int *status)
 {
 	double now = monotonic_seconds(), end = now + INJECT_SECONDS, next = now + INJECT_ASK_SECONDS;
 	pid_t tid = inject->tid, r;
@@ -248,7 +248,7 @@ static int run_to_call(const struct inject *inject)
 
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
 			return fail(errno_or_eio(), "task %d: cannot be made to go on: %m", tid);
-		err = wait_for_stop(inject, &status);
+		err = wait_for_thread(inject, &status);
 		if (err)
 			return err;
 		event = status >> 16;
@@ -349,7 +349,7 @@ static int enter_stop(struct inject *inject)
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, inject->tid, NULL, NULL) || ptrace(PTRACE_CONT, inject->tid, NULL, NULL))
 		return fail(errno_or_eio(), "task %d: cannot be stopped where it was: %m", inject->tid);
-	return wait_for_stop(inject, &status);
+	return wait_for_thread(inject, &status);
 }
 
 int inject_end(struct inject *inject)

@@ -98,12 +98,12 @@ static int make_root(int root, int sysfs)
 	return put_on(sysfs, "/sys");
 }
 
-int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mount_home *home)
+int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mount_place *place)
 {
 	_cleanup_close_ int proc = -1, sysfs = -1, root = -1;
 	int err;
 
-	*home = (struct mount_home){ .ns = -1, .root = -1, .cwd = -1 };
+	*place = (struct mount_place){ .ns = -1, .root = -1, .cwd = -1 };
 	if (shows_render_nodes(minors, nr_minors))
 		return 0;
 	proc = mount_private("proc");
@@ -112,14 +112,14 @@ int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mou
 	err = proc < 0 ? proc : sysfs < 0 ? sysfs : root < 0 ? root : 0;
 	if (err)
 		return err;
-	home->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	home->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (home->root < 0 || home->cwd < 0)
+	place->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	place->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (place->root < 0 || place->cwd < 0)
 		return -errno;
-	home->ns = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (home->ns < 0)
+	place->ns = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (place->ns < 0)
 		return -errno;
-	err = leave_namespace(home->ns);
+	err = leave_namespace(place->ns);
 	if (err)
 		return err;
 	err = make_root(root, sysfs);
@@ -128,11 +128,11 @@ int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mou
 	return make_names(minors, nr_minors);
 }
 
-int mount_go_home(struct mount_home *home)
+int mount_go_back(struct mount_place *place)
 {
-	_cleanup_close_ int ns = home->ns, root = home->root, cwd = home->cwd;
+	_cleanup_close_ int ns = place->ns, root = place->root, cwd = place->cwd;
 
-	*home = (struct mount_home){ .ns = -1, .root = -1, .cwd = -1 };
+	*place = (struct mount_place){ .ns = -1, .root = -1, .cwd = -1 };
 	if (ns < 0)
 		return 0;
 	return enter_namespace(ns) || fchdir(root) || chroot(".") || fchdir(cwd) ? -errno : 0;

@@ -18,7 +18,7 @@
 #define BUFFER_BYTES 4096u
 #define READ_AT	     8u /* beside the write index */
 
-static bool is_wanted(const struct mes_queue *queue)
+static bool needs_slot(const struct mes_queue *queue)
 {
 	return !queue->is_restored && queue->type == QUEUE_TYPE_SDMA;
 }
@@ -58,7 +58,7 @@ static int add_buffer(struct sdma_slots *slots, uint32_t gpu_id, uint64_t *ret_v
 	return err ? err : kfd_map(slots->kfd, args.handle, &gpu_id, 1);
 }
 
-static const struct sdma_slot *find(const struct sdma_slots *slots, const struct mes_queue *queue)
+static const struct sdma_slot *find_slot(const struct sdma_slots *slots, const struct mes_queue *queue)
 {
 	for (size_t i = 0; i < slots->nr; i++)
 		if (slots->held[i].gpu_id == queue->actual_id && slots->held[i].doorbell == queue->doorbell)
@@ -79,7 +79,7 @@ static int take_one(struct sdma_slots *slots, struct kfd_ioctl_create_queue_args
 }
 
 /* Until that of @queue is among them. */
-static int take(struct sdma_slots *slots, const struct mes_queue *queue)
+static int take_slot(struct sdma_slots *slots, const struct mes_queue *queue)
 {
 	struct kfd_ioctl_create_queue_args args = {
 		.gpu_id = queue->actual_id,
@@ -94,7 +94,7 @@ static int take(struct sdma_slots *slots, const struct mes_queue *queue)
 	if (!err)
 		err = add_buffer(slots, queue->actual_id, &args.write_pointer_address);
 	args.read_pointer_address = args.write_pointer_address + READ_AT;
-	while (!err && !find(slots, queue))
+	while (!err && !find_slot(slots, queue))
 		err = take_one(slots, args);
 	return err;
 }
@@ -105,9 +105,9 @@ int sdma_slots_take(int kfd, const struct mes_queue *queues, size_t nr, struct s
 
 	slots->kfd = kfd;
 	for (size_t i = 0; i < nr; i++) {
-		if (!is_wanted(&queues[i]) || find(slots, &queues[i]))
+		if (!needs_slot(&queues[i]) || find_slot(slots, &queues[i]))
 			continue;
-		err = take(slots, &queues[i]);
+		err = take_slot(slots, &queues[i]);
 		if (err == -EBUSY)
 			return fail(err,
 				    "queue %u on gpu %#x: another process holds an SDMA queue that this one had: end that "
@@ -128,7 +128,7 @@ static int end_slot(const struct sdma_slots *slots, const struct sdma_slot *slot
 
 int sdma_slots_let_go(struct sdma_slots *slots, const struct mes_queue *queue)
 {
-	const struct sdma_slot *slot = is_wanted(queue) ? find(slots, queue) : NULL;
+	const struct sdma_slot *slot = needs_slot(queue) ? find_slot(slots, queue) : NULL;
 	int err = slot ? end_slot(slots, slot) : 0;
 
 	if (err)

@@ -99,7 +99,7 @@ static int clear(const struct kfd_state *state, const struct filler *standin)
 		    standin->gpu_id, standin->address);
 }
 
-int standin_restore(int kfd, struct kfd_state *state)
+int driver_restore(int kfd, struct kfd_state *state)
 {
 	struct kfd_state whole = { 0 };
 	int err;

@@ -411,7 +411,7 @@ void task_files_done(struct task_files *files)
 /* ---- mappings ---- */
 
 /* 1 for a device of ours or a render node, 0 for others, -errno: a mapping that is left out would be restored wrong. */
-static int ask_device(pid_t pid, struct device_vma *vma)
+static int ask_vma_device(pid_t pid, struct device_vma *vma)
 {
 	struct stat st;
 	char path[96];
@@ -434,7 +434,7 @@ static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_
 	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &vma.start, &vma.end, &vma.offset,
 		   &inode) != 4)
 		return -EBADMSG;
-	r = inode ? ask_device(pid, &vma) : 0;
+	r = inode ? ask_vma_device(pid, &vma) : 0;
 	return r > 0 ? array_add(*vmas, *count, vma) : r;
 }
 

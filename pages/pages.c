@@ -158,14 +158,14 @@ static struct content_options engine_options(const struct settings *settings, st
 
 /* ---- dump ---- */
 
-/* What processes have on GPUs, each of which has a lane in @files. */
+/* What processes have on GPUs, each of which has a place in @files. */
 struct saving {
 	struct page_files files;
 	struct discard *discards; /* of each process */
 	size_t nr_processes;
 	struct part *parts; /* those of a GPU are neighbours */
 	size_t nr_parts;
-	struct part **at; /* in which each lane is */
+	struct part **at; /* which each place of @files is at */
 	struct progress *progress;
 };
 
@@ -228,17 +228,17 @@ static int list_parts(struct gpu_process *const *processes, size_t nr_processes,
 	return 0;
 }
 
-static int open_part(struct saving *saving, size_t lane, struct part *part)
+static int open_part(struct saving *saving, size_t place, struct part *part)
 {
 	int err;
 
-	saving->at[lane] = part;
-	err = open_gpu(&saving->files, lane, part->process, part->device, SAVE);
-	return err ? err : list_discarded(&part->process->state, part->discard, &saving->files.gpus[lane]);
+	saving->at[place] = part;
+	err = open_gpu(&saving->files, place, part->process, part->device, SAVE);
+	return err ? err : list_discarded(&part->process->state, part->discard, &saving->files.gpus[place]);
 }
 
 /* The first part of each GPU. */
-static int open_lanes(struct saving *saving)
+static int open_first_parts(struct saving *saving)
 {
 	struct page_files *files = &saving->files;
 	int err = files_init(files, saving->nr_parts);
@@ -252,10 +252,10 @@ static int open_lanes(struct saving *saving)
 	return err;
 }
 
-static int finish_part(struct saving *saving, size_t lane)
+static int finish_part(struct saving *saving, size_t place)
 {
-	struct content_gpu *gpu = &saving->files.gpus[lane];
-	struct bo *bos = saving->at[lane]->process->state.bos;
+	struct content_gpu *gpu = &saving->files.gpus[place];
+	struct bo *bos = saving->at[place]->process->state.bos;
 
 	if (close(steal_fd(&gpu->pages_fd)))
 		return fail(errno_or_eio(), "image %s: cannot write it: %m", gpu->pages_name);
@@ -273,16 +273,16 @@ static int finish_part(struct saving *saving, size_t lane)
 static int next_part(void *arg, struct content_gpu *gpu)
 {
 	struct saving *saving = arg;
-	size_t lane = (size_t)(gpu - saving->files.gpus);
-	struct part *part = saving->at[lane];
-	int err = finish_part(saving, lane);
+	size_t place = (size_t)(gpu - saving->files.gpus);
+	struct part *part = saving->at[place];
+	int err = finish_part(saving, place);
 
 	if (err)
 		return err;
 	if (part + 1 == saving->parts + saving->nr_parts || part[1].minor != part->minor)
 		return 0;
 	gpu_done(gpu);
-	err = open_part(saving, lane, part + 1);
+	err = open_part(saving, place, part + 1);
 	return err ? err : 1;
 }
 
@@ -296,7 +296,7 @@ static int dump_processes(struct gpu_process *const *processes, size_t nr_proces
 
 	if (err)
 		return err;
-	err = open_lanes(&saving);
+	err = open_first_parts(&saving);
 	if (err)
 		return err;
 	options.next = next_part;

@@ -2,7 +2,7 @@
 /*
  * The worker in criu's main process, and the tasks' side of it, see pages/pages.h.
  *
- * A receiver takes jobs, one for each process, and deals their GPUs out to lanes: one
+ * A receiver takes jobs, one for each process, and deals their GPUs out: one
  * thread for each render node, which runs the content engine for one process at a time.
  *
  * A task opens its render nodes and pages files in its own namespaces and sends them, with
@@ -56,21 +56,21 @@ struct job {
 struct turn {
 	struct job *job;
 	struct content_gpu *gpu;
-	struct lane *lane;
+	struct gpu_thread *thread;
 	struct turn *next;
 };
 
-/* One GPU's thread. Lanes stay until the end. */
-struct lane {
+/* One GPU's thread. It stays until the end. */
+struct gpu_thread {
 	struct worker *worker;
 	dev_t device;
-	pthread_t thread;
+	pthread_t id;
 	struct turn *first, **last; /* waiting */
-	struct lane *next;
+	struct gpu_thread *next;
 };
 
 struct worker {
-	uint64_t max_bytes; /* staging memory of a lane, 0: the engine's default */
+	uint64_t max_bytes; /* staging memory of a thread, 0: the engine's default */
 	struct content_tally *tally;
 	const char *progress_path;
 	struct progress progress;
@@ -84,7 +84,7 @@ struct worker {
 	pthread_t receiver;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct lane *lanes; /* of the receiver, until it has ended */
+	struct gpu_thread *threads; /* of the receiver, until it has ended */
 	size_t nr_jobs;	    /* not yet ended */
 	int err;	    /* of the first job that failed: the others are cancelled */
 };
@@ -188,32 +188,32 @@ static void turn_run(struct turn *turn)
 	job_put(job);
 }
 
-/* ---- lanes ---- */
+/* ---- threads ---- */
 
 /* The next turn. When the worker stops, the rest are still given out, and cancelled. NULL: no more. */
-static struct turn *lane_next(struct lane *lane)
+static struct turn *next_turn(struct gpu_thread *thread)
 {
-	struct worker *worker = lane->worker;
+	struct worker *worker = thread->worker;
 	struct turn *turn;
 
 	pthread_mutex_lock(&worker->lock);
-	while (!lane->first && !atomic_load(&worker->stop))
+	while (!thread->first && !atomic_load(&worker->stop))
 		pthread_cond_wait(&worker->changed, &worker->lock);
-	turn = lane->first;
+	turn = thread->first;
 	if (turn) {
-		lane->first = turn->next;
-		if (!lane->first)
-			lane->last = &lane->first;
+		thread->first = turn->next;
+		if (!thread->first)
+			thread->last = &thread->first;
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return turn;
 }
 
-static void *lane_thread(void *arg)
+static void *run_turns(void *arg)
 {
 	struct turn *turn;
 
-	while ((turn = lane_next(arg)))
+	while ((turn = next_turn(arg)))
 		turn_run(turn);
 	return NULL;
 }
@@ -231,30 +231,30 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 	return err;
 }
 
-static int add_lane(struct worker *worker, dev_t device, struct lane **ret)
+static int add_thread(struct worker *worker, dev_t device, struct gpu_thread **ret)
 {
-	_cleanup_free_ struct lane *lane = calloc(1, sizeof(*lane));
+	_cleanup_free_ struct gpu_thread *thread = calloc(1, sizeof(*thread));
 	int err;
 
-	if (!lane)
+	if (!thread)
 		return -ENOMEM;
-	*lane = (struct lane){ .worker = worker, .device = device, .next = worker->lanes };
-	lane->last = &lane->first;
-	err = start_thread(&lane->thread, lane_thread, lane);
+	*thread = (struct gpu_thread){ .worker = worker, .device = device, .next = worker->threads };
+	thread->last = &thread->first;
+	err = start_thread(&thread->id, run_turns, thread);
 	if (err)
 		return err;
-	worker->lanes = *ret = steal_ptr(lane);
+	worker->threads = *ret = steal_ptr(thread);
 	return 0;
 }
 
-static int find_lane(struct worker *worker, dev_t device, struct lane **ret)
+static int find_thread(struct worker *worker, dev_t device, struct gpu_thread **ret)
 {
-	for (struct lane *lane = worker->lanes; lane; lane = lane->next)
-		if (lane->device == device) {
-			*ret = lane;
+	for (struct gpu_thread *thread = worker->threads; thread; thread = thread->next)
+		if (thread->device == device) {
+			*ret = thread;
 			return 0;
 		}
-	return add_lane(worker, device, ret);
+	return add_thread(worker, device, ret);
 }
 
 /* All that may fail, so that a job that was accepted can be dealt out. */
@@ -269,7 +269,7 @@ static int plan_turns(struct job *job)
 		int err;
 
 		*turn = (struct turn){ .job = job, .gpu = &job->gpus[i] };
-		err = fstat(turn->gpu->render_fd, &st) ? errno_or_eio() : find_lane(job->worker, st.st_rdev, &turn->lane);
+		err = fstat(turn->gpu->render_fd, &st) ? errno_or_eio() : find_thread(job->worker, st.st_rdev, &turn->thread);
 		if (err)
 			return err;
 	}
@@ -281,10 +281,10 @@ static void deal_out(struct job *job)
 	pthread_mutex_lock(&job->worker->lock);
 	job->nr_left = job->nr_gpus + 1; /* until all are dealt out */
 	for (size_t i = 0; i < job->nr_gpus; i++) {
-		struct lane *lane = job->turns[i].lane;
+		struct gpu_thread *thread = job->turns[i].thread;
 
-		*lane->last = &job->turns[i];
-		lane->last = &job->turns[i].next;
+		*thread->last = &job->turns[i];
+		thread->last = &job->turns[i].next;
 	}
 	pthread_cond_broadcast(&job->worker->changed);
 	pthread_mutex_unlock(&job->worker->lock);
@@ -453,11 +453,11 @@ void worker_start(struct worker *worker)
 
 void worker_free(struct worker *worker)
 {
-	struct lane *lane;
+	struct gpu_thread *thread;
 
 	if (!worker)
 		return;
-	/* The receiver ends first, so that no lane gets a turn after it has looked for the last time. */
+	/* The receiver ends first, so that no thread gets a turn after it has looked for the last time. */
 	eventfd_write(worker->stop_fd, 1);
 	if (worker->has_receiver)
 		pthread_join(worker->receiver, NULL);
@@ -465,11 +465,11 @@ void worker_free(struct worker *worker)
 	atomic_store(&worker->stop, true);
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
-	while ((lane = worker->lanes)) {
-		worker->lanes = lane->next;
-		pthread_join(lane->thread, NULL);
-		lane_thread(lane); /* cancels what was dealt out after the thread had ended */
-		free(lane);
+	while ((thread = worker->threads)) {
+		worker->threads = thread->next;
+		pthread_join(thread->id, NULL);
+		run_turns(thread); /* cancels what was dealt out after the thread had ended */
+		free(thread);
 	}
 	free_memory(worker);
 }

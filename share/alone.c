@@ -7,8 +7,8 @@
 #include "share/survey.h"
 
 /* References of what was freed a moment ago, as by a process that has ended. */
-#define SETTLE_SECONDS 1
-#define SETTLE_US      (50 * 1000)
+#define RECOUNT_SECONDS 1
+#define RECOUNT_US	(50 * 1000)
 
 /* One name, of a BO that was allocated; and nobody else can have imported it, or nobody has. */
 static bool is_alone(struct survey *survey, struct buffer *buffer)
@@ -48,7 +48,7 @@ static size_t look(struct survey *survey)
 
 static int find_alone(struct survey *survey)
 {
-	double end = monotonic_seconds() + SETTLE_SECONDS;
+	double end = monotonic_seconds() + RECOUNT_SECONDS;
 	int err = collect_bos(survey);
 
 	if (err || !survey->nr_holders)
@@ -57,7 +57,7 @@ static int find_alone(struct survey *survey)
 	err = references_read(survey);
 	survey_sort(survey);
 	while (!err && look(survey) && monotonic_seconds() < end)
-		usleep(SETTLE_US);
+		usleep(RECOUNT_US);
 	return err;
 }
 

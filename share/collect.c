@@ -237,7 +237,7 @@ static int check_unlisted(const struct task_file *file, const char *what)
 }
 
 /* What a file holds can be used in the file's own address space only. */
-static int check_settled(const struct survey *survey, size_t number)
+static int check_kfd_vm_known(const struct survey *survey, size_t number)
 {
 	const struct task_file *file = &survey->request->files->files[number];
 
@@ -258,7 +258,7 @@ static int add_handles(struct survey *survey, size_t number, size_t process)
 		return check_unlisted(file, "VMM, IPC, graphics, video");
 	if (err)
 		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
-	err = nr ? check_settled(survey, number) : 0;
+	err = nr ? check_kfd_vm_known(survey, number) : 0;
 	for (size_t i = 0; !err && i < nr; i++)
 		err = add_handle(survey, number, process, &entries[i]);
 	return err;
@@ -303,7 +303,7 @@ static int collect_file(struct survey *survey, size_t number)
 	int err = request->processes[process]->file.minor ? check_owner(survey, number) : 0;
 
 	if (!err && survey->objects[number].nr_syncobjs)
-		err = check_settled(survey, number);
+		err = check_kfd_vm_known(survey, number);
 	return err ? err : add_handles(survey, number, process);
 }
 
@@ -346,7 +346,7 @@ static int choose_by(struct survey *survey, sign_fn has_sign)
 	return 0;
 }
 
-static int find_other_file(struct survey *survey, size_t number)
+static int mark_without_kfd_vm(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
 	size_t process = survey_process_of(request, request->files->files[number].pid);
@@ -398,7 +398,7 @@ int collect_all(struct survey *survey)
 	if (err)
 		return err;
 	memset(survey->without_kfd_vm, true, survey->request->files->count);
-	err = for_each_file(survey, find_other_file);
+	err = for_each_file(survey, mark_without_kfd_vm);
 	if (!err)
 		err = choose_by(survey, has_pasid);
 	if (!err)

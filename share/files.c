@@ -99,7 +99,7 @@ size_t files_owner(const struct survey *survey, size_t file)
 	return i;
 }
 
-int share_kept_file(const struct share_task *task, uint32_t minor, int token, uint64_t offset)
+int share_token_for(const struct share_task *task, uint32_t minor, int token, uint64_t offset)
 {
 	for (size_t i = 0; i < task->nr_files; i++) {
 		const struct share_file *file = &task->files[i];

@@ -67,7 +67,7 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 	if (err == -EPROTO)
 		fail(err, "the kernel's state of pid %u is not understood", state->pid);
 	if (!err)
-		err = standin_restore(kfd, &selection);
+		err = driver_restore(kfd, &selection);
 	if (!err)
 		records_take_results(state, keep, &selection);
 	records_selection_done(&selection);
@@ -162,7 +162,7 @@ int share_make(struct share_task *task, int kfd)
 	bool shares = kfd_state_shares(state);
 
 	if (!err && kfd >= 0)
-		err = shares ? make_bos(task, kfd, state) : standin_restore(kfd, state);
+		err = shares ? make_bos(task, kfd, state) : driver_restore(kfd, state);
 	if (!err && shares)
 		err = make_and_publish(task, state);
 	if (err)

@@ -33,8 +33,8 @@
 #include "share/survey.h"
 
 /* References of another GPU are dropped some time after the handle is closed: counts that do not add up are read again. */
-#define SETTLE_SECONDS 1
-#define SETTLE_US      (20 * 1000)
+#define RECOUNT_SECONDS 1
+#define RECOUNT_US      (20 * 1000)
 
 /* An open descriptor of a dma-buf. */
 struct descriptor {
@@ -514,14 +514,14 @@ int references_explain(struct survey *survey, const struct buffer *buffer)
 int references_check(struct survey *survey, const struct buffer *buffer)
 {
 	const struct account account = account_for(survey, buffer);
-	double end = monotonic_seconds() + SETTLE_SECONDS;
+	double end = monotonic_seconds() + RECOUNT_SECONDS;
 	struct verdict verdict;
 	int r;
 
 	while (!(r = judge(survey, buffer, &account, &verdict)) && monotonic_seconds() < end) {
 		strangers_free(survey->references->strangers);
 		survey->references->strangers = NULL;
-		usleep(SETTLE_US);
+		usleep(RECOUNT_US);
 	}
 	return r > 0 ? 0 : (r ? r : refuse(survey, buffer, &verdict));
 }

@@ -143,7 +143,7 @@ int share_add_file(struct share_task *task, int token, uint32_t minor, struct re
  * The file through which the CPU can map what is at @offset of a render node, by criu's numbers: @token, unless only
  * another file of the task has a handle of it.
  */
-int share_kept_file(const struct share_task *task, uint32_t minor, int token, uint64_t offset);
+int share_token_for(const struct share_task *task, uint32_t minor, int token, uint64_t offset);
 
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,

@@ -16,7 +16,7 @@
 /* ---- what is there ---- */
 
 /* What a process has now, and what it had. */
-struct again {
+struct comeback {
 	struct process *process;
 	struct kfd_state now;
 	struct bo_number *had, *has; /* of its buffers before, and now */
@@ -24,16 +24,16 @@ struct again {
 	size_t nr_fillers;
 };
 
-static void again_end(struct again *again)
+static void comeback_end(struct comeback *back)
 {
-	kfd_state_done(&again->now);
-	free(again->had);
-	free(again->has);
-	free(again->fillers);
+	kfd_state_done(&back->now);
+	free(back->had);
+	free(back->has);
+	free(back->fillers);
 }
 
 /* @whole: all buffers are thought to be there; else those that have not gone. */
-static int again_ask(struct process *process, bool whole, struct again *ret)
+static int comeback_ask(struct process *process, bool whole, struct comeback *ret)
 {
 	const struct kfd_state *state = &process->gpu.state;
 	uint32_t nr = state->nr_records;
@@ -56,26 +56,24 @@ static const struct bo_number *find_number(const struct bo_number *numbers, cons
 }
 
 /* The buffer that the process has now and had before; NULL: none, or the number is another one's. */
-static const struct bo *find_now(const struct again *again, const struct bo_number *entry)
+static const struct bo *find_now(const struct comeback *back, const struct bo_number *entry)
 {
-	const struct bo_number *found = find_number(again->has, &again->now, entry->handle);
-	const struct bo *bo = &again->process->gpu.state.bos[entry->bo],
-			*now = found ? &again->now.bos[found->bo] : NULL;
+	const struct bo_number *found = find_number(back->has, &back->now, entry->handle);
+	const struct bo *bo = &back->process->gpu.state.bos[entry->bo], *now = found ? &back->now.bos[found->bo] : NULL;
 
 	return now && now->addr == bo->addr && now->size == bo->size ? now : NULL;
 }
 
 /* What the process has and had not is a filler, of a resume that was killed. */
-static int drop_left(struct again *again)
+static int drop_left(struct comeback *back)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < again->now.nr_records; i++) {
-		const struct bo_number *known =
-			find_number(again->had, &again->process->gpu.state, again->has[i].handle);
+	for (size_t i = 0; !err && i < back->now.nr_records; i++) {
+		const struct bo_number *known = find_number(back->had, &back->process->gpu.state, back->has[i].handle);
 
-		if (!known || !find_now(again, known))
-			err = calls_free_number(again->process, again->has[i].handle);
+		if (!known || !find_now(back, known))
+			err = calls_free_number(back->process, back->has[i].handle);
 	}
 	return err;
 }
@@ -84,101 +82,101 @@ static int drop_left(struct again *again)
 
 /* Takes the numbers from @from on, up to that of an entry. One that is taken, and by nothing that is listed, is passed
  * over. */
-static int pass_numbers(struct again *again, uint64_t from, uint64_t end)
+static int pass_numbers(struct comeback *back, uint64_t from, uint64_t end)
 {
 	uint64_t handle = 0;
 	int err = 0;
 
 	for (; !err && from < end; from = handle + 1) {
-		err = calls_fill_number(again->process, (uint32_t)(end >> 32), &handle);
+		err = calls_fill_number(back->process, (uint32_t)(end >> 32), &handle);
 		if (!err && handle < end)
-			err = array_add(again->fillers, again->nr_fillers, handle);
+			err = array_add(back->fillers, back->nr_fillers, handle);
 		else if (!err)
-			err = calls_free_number(again->process, handle);
+			err = calls_free_number(back->process, handle);
 	}
 	return err;
 }
 
 /* The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
  * it is. */
-static int pass_gaps(struct again *again, size_t i, size_t *next)
+static int pass_gaps(struct comeback *back, size_t i, size_t *next)
 {
 	int err = 0;
 
 	for (; !err && *next <= i; (*next)++) {
-		const struct bo_number *entry = &again->had[*next];
+		const struct bo_number *entry = &back->had[*next];
 		uint64_t from = kfd_handle((uint32_t)(entry->handle >> 32), 0);
 
 		if (*next && entry[-1].handle >= from)
 			from = entry[-1].handle + 1;
-		if (entry->handle >> 32 == again->had[i].handle >> 32)
-			err = pass_numbers(again, from, entry->handle);
+		if (entry->handle >> 32 == back->had[i].handle >> 32)
+			err = pass_numbers(back, from, entry->handle);
 	}
 	return err;
 }
 
-static int make_missing(struct again *again)
+static int make_missing(struct comeback *back)
 {
 	size_t next = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < again->process->gpu.state.nr_records; i++) {
-		const struct bo_number *entry = &again->had[i];
+	for (size_t i = 0; !err && i < back->process->gpu.state.nr_records; i++) {
+		const struct bo_number *entry = &back->had[i];
 		const struct bo *now;
 
-		if (again->process->goes[entry->bo] != GOES)
+		if (back->process->goes[entry->bo] != GOES)
 			continue;
-		now = find_now(again, entry);
+		now = find_now(back, entry);
 		if (!now)
-			err = pass_gaps(again, i, &next);
+			err = pass_gaps(back, i, &next);
 		if (!err)
-			err = calls_make(again->process, entry->bo, now);
+			err = calls_make(back->process, entry->bo, now);
 	}
 	return err;
 }
 
-static int drop_fillers(struct again *again)
+static int drop_fillers(struct comeback *back)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < again->nr_fillers; i++)
-		err = calls_free_number(again->process, again->fillers[i]);
+	for (size_t i = 0; !err && i < back->nr_fillers; i++)
+		err = calls_free_number(back->process, back->fillers[i]);
 	return err;
 }
 
 /* The dma-bufs of the buffers that are back. */
 static int take_dmabufs(struct process *process)
 {
-	_cleanup_(again_end) struct again again = { 0 };
+	_cleanup_(comeback_end) struct comeback back = { 0 };
 	struct kfd_state *state = &process->gpu.state;
-	int err = again_ask(process, true, &again);
+	int err = comeback_ask(process, true, &back);
 
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo_number *entry = &again.had[i], *now = find_number(again.has, &again.now, entry->handle);
+		const struct bo_number *entry = &back.had[i], *now = find_number(back.has, &back.now, entry->handle);
 
 		if (!process->goes[entry->bo])
 			continue;
 		if (!now)
 			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
 				    entry->bo);
-		state->bos[entry->bo].dmabuf_fd = again.now.bos[now->bo].dmabuf_fd;
-		again.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
+		state->bos[entry->bo].dmabuf_fd = back.now.bos[now->bo].dmabuf_fd;
+		back.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
 	}
 	return err;
 }
 
 static int have_again(struct process *process)
 {
-	_cleanup_(again_end) struct again again = { 0 };
-	int err = again_ask(process, false, &again), end;
+	_cleanup_(comeback_end) struct comeback back = { 0 };
+	int err = comeback_ask(process, false, &back), end;
 
 	if (err)
 		return err;
-	kfd_close_dmabufs(&again.now);
-	err = drop_left(&again);
+	kfd_close_dmabufs(&back.now);
+	err = drop_left(&back);
 	if (!err)
-		err = make_missing(&again);
-	end = drop_fillers(&again);
+		err = make_missing(&back);
+	end = drop_fillers(&back);
 	return err ? err : end;
 }
 
@@ -226,20 +224,20 @@ static int fail_room(const struct cut *cut, const struct process *process)
 static int vram_give_up_again(struct process *process)
 {
 	struct kfd_state *state = &process->gpu.state;
-	struct again again = { 0 };
-	int err = again_ask(process, true, &again);
+	struct comeback back = { 0 };
+	int err = comeback_ask(process, true, &back);
 
-	kfd_close_dmabufs(&again.now);
+	kfd_close_dmabufs(&back.now);
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo_number *entry = &again.had[i];
-		const struct bo *now = process->goes[entry->bo] == GOES ? find_now(&again, entry) : NULL;
+		const struct bo_number *entry = &back.had[i];
+		const struct bo *now = process->goes[entry->bo] == GOES ? find_now(&back, entry) : NULL;
 		bool kept;
 
 		if (now)
 			err = calls_free(process, entry->bo, now->offset, &kept);
 	}
-	again_end(&again);
+	comeback_end(&back);
 	return err;
 }
 

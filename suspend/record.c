@@ -23,22 +23,22 @@ static void record_path(pid_t pid, const char *suffix, char path[PATH_MAX])
 }
 
 /* The parts behind the head, in their order. */
-struct part {
+struct record_part {
 	void **data;
 	uint64_t size;
 };
 #define NR_PARTS 5
 
-static void record_parts(struct process *process, struct part parts[NR_PARTS])
+static void record_parts(struct process *process, struct record_part parts[NR_PARTS])
 {
 	const struct record_head *head = &process->head;
 	struct kfd_state *state = &process->gpu.state;
 
-	parts[0] = (struct part){ (void **)&state->devices, head->nr_devices * sizeof(*state->devices) };
-	parts[1] = (struct part){ (void **)&state->bos, head->nr_bos * sizeof(*state->bos) };
-	parts[2] = (struct part){ (void **)&state->priv_data, head->priv_size };
-	parts[3] = (struct part){ (void **)&process->goes, head->nr_bos * sizeof(*process->goes) };
-	parts[4] = (struct part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
+	parts[0] = (struct record_part){ (void **)&state->devices, head->nr_devices * sizeof(*state->devices) };
+	parts[1] = (struct record_part){ (void **)&state->bos, head->nr_bos * sizeof(*state->bos) };
+	parts[2] = (struct record_part){ (void **)&state->priv_data, head->priv_size };
+	parts[3] = (struct record_part){ (void **)&process->goes, head->nr_bos * sizeof(*process->goes) };
+	parts[4] = (struct record_part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
 }
 
 #define CRC_FROM offsetof(struct record_head, parts_crc)
@@ -50,7 +50,7 @@ static uint32_t head_crc(const struct record_head *head)
 
 static uint32_t parts_crc(struct process *process)
 {
-	struct part parts[NR_PARTS];
+	struct record_part parts[NR_PARTS];
 	uint32_t crc = 0;
 
 	record_parts(process, parts);
@@ -63,7 +63,7 @@ static uint32_t parts_crc(struct process *process)
 
 static int write_parts(int fd, struct process *process)
 {
-	struct part parts[NR_PARTS];
+	struct record_part parts[NR_PARTS];
 	int err = write_all(fd, &process->head, sizeof(process->head));
 
 	record_parts(process, parts);
@@ -125,7 +125,7 @@ static int fail_record(const char *path, int err)
 		    path);
 }
 
-static int read_part(int fd, struct part *part, uint64_t *left)
+static int read_part(int fd, struct record_part *part, uint64_t *left)
 {
 	if (part->size > *left)
 		return -ENODATA;
@@ -160,7 +160,7 @@ int record_read_head(pid_t pid, struct record_head *ret)
 
 static int fill_parts(const char *path, int fd, struct process *process)
 {
-	struct part parts[NR_PARTS];
+	struct record_part parts[NR_PARTS];
 	struct stat st;
 	uint64_t left;
 	int err = fstat(fd, &st) ? -errno : 0;

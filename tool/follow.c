@@ -36,7 +36,7 @@ struct follow {
 
 static volatile sig_atomic_t has_to_end;
 
-static void end(int signal)
+static void end_by_signal(int signal)
 {
 	(void)signal;
 	has_to_end = true;
@@ -216,7 +216,7 @@ static int lock(void)
 int command_follow(const struct arguments *arguments)
 {
 	struct follow follow = { .arguments = arguments };
-	const struct sigaction action = { .sa_handler = end };
+	const struct sigaction action = { .sa_handler = end_by_signal };
 	char root[PATH_MAX];
 
 	if (print_is_json())

@@ -393,7 +393,7 @@ int print_finish(int status)
 
 /* ---- progress ---- */
 
-struct progress {
+struct progress_line {
 	uint64_t total;
 	uint64_t (*done)(void *arg);
 	void *arg;
@@ -404,7 +404,7 @@ struct progress {
 /* The next line overwrites it. */
 static void *show_progress(void *arg)
 {
-	struct progress *progress = arg;
+	struct progress_line *progress = arg;
 	struct pollfd end = { .fd = progress->end, .events = POLLIN };
 	char done[32], total[32];
 
@@ -415,13 +415,13 @@ static void *show_progress(void *arg)
 	return NULL;
 }
 
-struct progress *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg)
+struct progress_line *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg)
 {
-	struct progress *progress = isatty(STDERR_FILENO) ? malloc(sizeof(*progress)) : NULL;
+	struct progress_line *progress = isatty(STDERR_FILENO) ? malloc(sizeof(*progress)) : NULL;
 
 	if (!progress)
 		return NULL;
-	*progress = (struct progress){ total, done, arg, eventfd(0, EFD_CLOEXEC), 0 };
+	*progress = (struct progress_line){ total, done, arg, eventfd(0, EFD_CLOEXEC), 0 };
 	if (progress->end >= 0 && !pthread_create(&progress->thread, NULL, show_progress, progress))
 		return progress;
 	cleanup_close(&progress->end);
@@ -429,7 +429,7 @@ struct progress *progress_start(uint64_t total, uint64_t (*done)(void *arg), voi
 	return NULL;
 }
 
-void progress_stop(struct progress **progress)
+void progress_stop(struct progress_line **progress)
 {
 	if (!*progress)
 		return;

@@ -66,8 +66,8 @@ int complain_failure(void);
  * Says once a second on standard error, where that is a terminal, how many of @total bytes are @done, from a thread of its
  * own. NULL where nothing is said.
  */
-struct progress *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg);
+struct progress_line *progress_start(uint64_t total, uint64_t (*done)(void *arg), void *arg);
 /* Accepts a pointer to NULL: for the cleanup attribute. */
-void progress_stop(struct progress **progress);
+void progress_stop(struct progress_line **progress);
 
 #endif

@@ -194,7 +194,7 @@ static int next_member(const struct images *images, struct archive *archive, str
 static int walk_archive(const struct images *images, member_visitor visit, void *arg)
 {
 	_cleanup_(archive_cleanup) struct archive *archive = archive_read_new();
-	_cleanup_(progress_stop) struct progress *progress = NULL;
+	_cleanup_(progress_stop) struct progress_line *progress = NULL;
 	struct archive_entry *entry = NULL;
 	int err = open_archive(images, archive), r;
 	struct stat st;

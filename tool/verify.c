@@ -253,7 +253,7 @@ static uint64_t read_so_far(void *arg)
 /* An archive that cannot be read to its end is not good. */
 static void check_contents(struct verify *v)
 {
-	_cleanup_(progress_stop) struct progress *progress = NULL;
+	_cleanup_(progress_stop) struct progress_line *progress = NULL;
 
 	if (v->images->is_archive) {
 		v->nr[IMAGE_UNREAD] += images_walk(v->images, visit, v) != 0;

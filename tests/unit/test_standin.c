@@ -200,7 +200,7 @@ FIXTURE_TEST(they_are_there_while_restore_runs_and_their_addresses_free_afterwar
 	const uint32_t gpus[] = { MI100, MI300X };
 
 	given_two();
-	assert_int_equal(standin_restore(7, &state), 0);
+	assert_int_equal(driver_restore(7, &state), 0);
 	assert_int_equal(kernel.nr_bos, 4);
 	assert_int_equal(state.nr_bos, 2);
 	assert_int_equal(bos[1].restored_offset, 0x2000);
@@ -229,7 +229,7 @@ FIXTURE_TEST(without_any_the_state_goes_as_it_is)
 {
 	given_queues(NULL, 0);
 	memset(&kernel, 0, sizeof(kernel));
-	assert_int_equal(standin_restore(7, &state), 0);
+	assert_int_equal(driver_restore(7, &state), 0);
 	assert_int_equal(kernel.nr_bos, 2);
 	assert_int_equal(kernel.nr_cleared, 0);
 }
@@ -238,7 +238,7 @@ FIXTURE_TEST(a_restore_that_fails_clears_nothing)
 {
 	given_two();
 	kernel.result = -EINVAL;
-	assert_int_equal(standin_restore(7, &state), -EINVAL);
+	assert_int_equal(driver_restore(7, &state), -EINVAL);
 	assert_int_equal(kernel.nr_cleared, 0);
 }
 
@@ -247,7 +247,7 @@ FIXTURE_TEST(an_address_that_stays_taken_is_an_error)
 	given_two();
 	kernel.clear_error = EINVAL;
 	log_clear();
-	assert_int_equal(standin_restore(7, &state), -EINVAL);
+	assert_int_equal(driver_restore(7, &state), -EINVAL);
 	assert_int_equal(kernel.nr_cleared, 1);
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "gpu 0x11111: cannot make room"));
