@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a kernel's answers tell of its rules: which id it maps /dev/kfd by, and whether it restores what has no buffers. */
+/*
+ * What a kernel's answers tell of its rules: which id it maps /dev/kfd by, and whether it restores what has no buffers. And
+ * what comes of an answer that cannot be.
+ */
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -12,6 +15,7 @@
 static int answer; /* errno of what is asked for, 0: none */
 static unsigned int nr_created, nr_destroyed;
 static const char *release;
+static bool is_paused;
 
 STUB(bool, device_kfd_number, (dev_t *ret), false)
 STUB(int, device_open, (const char *path, dev_t number, int flags), -ENODEV)
@@ -43,6 +47,8 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 		errno = answer;
 		return -1;
 	}
+	if (request == AMDKFD_IOC_CRIU_OP)
+		is_paused = ((struct kfd_ioctl_criu_args *)arg)->op == KFD_CRIU_OP_PROCESS_INFO;
 	if (request == AMDKFD_IOC_CREATE_EVENT) {
 		((struct kfd_ioctl_create_event_args *)arg)->event_id = 77;
 		nr_created++;
@@ -84,6 +90,18 @@ TEST(only_a_refused_count_means_that_buffers_are_needed)
 	assert_false(kfd_restores_without_bos(5));
 	answer = EFAULT;
 	assert_true(kfd_restores_without_bos(5));
+}
+
+/* Of no device. */
+TEST(a_process_with_impossible_counts_is_let_go)
+{
+	struct kfd_state state;
+
+	answer = 0;
+	is_paused = true;
+	assert_int_equal(kfd_pause(5, 4711, &state), -EPROTO);
+	assert_non_null(strstr(log_text, "impossible counts from the KFD: 0 devices, 0 BOs, 0 bytes"));
+	assert_false(is_paused);
 }
 
 UNIT_MAIN(NULL, NULL)
