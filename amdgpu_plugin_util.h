@@ -198,6 +198,7 @@ static inline uint64_t round_up(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
+/* For a maximum that threads have in common. */
 static inline void raise_to(_Atomic uint64_t *most, uint64_t value)
 {
 	uint64_t now = atomic_load(most);

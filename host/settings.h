@@ -39,7 +39,7 @@ enum setting {
 	SETTING_TOPOLOGY_CHECK,
 	SETTING_RESTORABLE_CHECK,
 	SETTING_SHARING_CHECK,
-	SETTING_N_CHECKS, /* what is above can be switched off, for a check to be left out */
+	SETTING_N_CHECKS, /* all above are checks */
 	SETTING_PARALLEL_RESTORE = SETTING_N_CHECKS,
 	SETTING_N_FLAGS,
 	/* Others */

@@ -86,7 +86,7 @@ static const char *compute_never(const struct queue_record *record)
 		return "its packets are PM4, and only AQL packets can bring a new queue to where it was";
 	if (record->gws)
 		return "it has a global wave sync (GWS)";
-	return record->mqd && record->mqd_size != COMPUTE_MQD_SIZE ? "its MQD is not laid out as known" : NULL;
+	return record->mqd && record->mqd_size != COMPUTE_MQD_SIZE ? "its MQD has an unknown layout" : NULL;
 }
 
 static const char *never(const struct queue_record *record)
@@ -98,10 +98,10 @@ static const char *never(const struct queue_record *record)
 	if (!record->percent)
 		return "it is switched off (0 percent)";
 	if (record->mqd && (size < 1024 || size > MAX_RING || size & (size - 1) || record->number >= MAX_NUMBER))
-		return "its record is not laid out as known";
+		return "its record has an unknown layout";
 	if (record->type == QUEUE_TYPE_COMPUTE)
 		return compute_never(record);
-	return record->mqd && record->mqd_size < SDMA_MQD_SIZE ? "its MQD is not laid out as known" : NULL;
+	return record->mqd && record->mqd_size < SDMA_MQD_SIZE ? "its MQD has an unknown layout" : NULL;
 }
 
 enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TEXT_MAX])

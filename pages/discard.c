@@ -128,8 +128,8 @@ void discard_read(pid_t pid, struct discard *ret)
 	*ret = (struct discard){ 0 };
 	err = read_tables(pid, ret);
 	if (err) {
-		pr_warn("pid %d: its table of memory that need not be saved (memfd " TABLE_NAME ") cannot be read, so all is "
-			"saved: %s\n", pid, strerror(-err));
+		pr_warn("pid %d: all is saved: its table of memory that need not be (memfd " TABLE_NAME ") cannot be read: %s\n",
+			pid, strerror(-err));
 		discard_done(ret);
 	}
 	sort_ranges(ret);

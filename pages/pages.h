@@ -37,8 +37,8 @@ void pages_log_tally(const struct content_tally *tally, const char *what, size_t
 /* ---- the worker ---- */
 
 /*
- * Contents restored in criu's main process, for all tasks: one turn at a time on each GPU, whoever owns the buffers. So
- * memory does not grow with the number of tasks, and tasks on one GPU take turns.
+ * Contents restored in criu's main process, for all tasks, whoever owns the buffers: tasks on one GPU take turns, so that
+ * memory does not grow with their number.
  *
  * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream each task copies by itself. A task
  * hands its GPUs over with all files open and goes on with the rest of its restore. Who waits for the verdict, and when,

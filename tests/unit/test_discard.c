@@ -132,7 +132,7 @@ TEST(a_process_that_is_gone_is_a_warning)
 	waitpid(pid, NULL, 0);
 	discard_read(pid, &discard);
 	assert_int_equal(discard.nr, 0);
-	assert_non_null(strstr(log_text, "all contents are saved"));
+	assert_non_null(strstr(log_text, "all is saved"));
 	log_clear();
 }
 
