@@ -73,7 +73,7 @@ void options_check(struct settings *settings)
 
 	for (char **variable = environ; *variable; variable++)
 		if (setting_meant(*variable))
-			pr_warn("the environment has %.*s, which is not a setting of this plugin: is %s meant?\n",
+			pr_warn("the environment has %.*s, which is not a setting of this plugin (%s?)\n",
 				(int)strcspn(*variable, "="), *variable, setting_meant(*variable));
 	for (unsigned int i = 0; i < n && !settings->mistake[0]; i++)
 		if (!strncmp(options[i], OPTION_PREFIX, strlen(OPTION_PREFIX)) && !is_setting(options[i]))

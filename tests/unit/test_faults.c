@@ -1417,7 +1417,7 @@ static void bare_tasks_are_refused(void)
 	must_be_left_alone(pre_dump_bare_task, "a task that has only looked at its GPUs is not pre-dumped");
 	must_be_left_alone(dump_without_files, "a task that has only looked at its GPUs is not left alone");
 	fake_kfd_set(SETUP(BARE_TASK, .vram_bytes = 8192));
-	must_fail(dump_without_files, "has 0 queues and 8 KiB of VRAM on GPUs and has closed",
+	must_fail(dump_without_files, "has closed /dev/kfd, but still has 0 queues and 8 KiB of VRAM",
 		  "a task with VRAM and without files is dumped");
 	fake_kfd_set(SETUP(BARE_TASK, .nr_queues = 2));
 	must_fail(dump_without_files, "has 2 queues and 0 KiB of VRAM on GPUs and has closed",
