@@ -39,7 +39,7 @@
 #define ZEROS_MAX   0.11  /* bytes on disk / bytes, for 90 % zeros */
 #define CPU_MAX	    0.05  /* seconds of processors for a GB, without copies and transfers */
 #define LISTED_MAX  2.1	  /* pages in the lists of submissions / pages of the contents */
-#define SECOND_GOAL 1.8	  /* time with one I/O thread / with two, where each transfer waits */
+#define SECOND_GOAL 1.8	  /* time with one lane / with two, where each transfer waits */
 #define DELAY_US    5000  /* of each transfer that waits */
 
 static void print_line(unsigned int level, const char *fmt, ...)
@@ -63,7 +63,7 @@ static void __attribute__((constructor)) log_start(void)
 static double file_rate; /* bytes per second, 0 = as fast as they are */
 static bool file_idle;	 /* transfers are left out, but for the length */
 static useconds_t file_delay_us; /* before each transfer, but for that of the length */
-static bool refuses_seconds;	 /* the engine gets no second I/O thread */
+static bool refuses_seconds;	 /* the engine gets no second lane */
 
 static void delay(size_t n)
 {
@@ -467,7 +467,7 @@ static bool print_alone(void)
 	return good;
 }
 
-/* ---- two I/O threads, and warm images: quotients of two runs of the engine ---- */
+/* ---- two lanes, and warm images: quotients of two runs of the engine ---- */
 
 struct quotient {
 	const char *name, *dir;
@@ -512,8 +512,8 @@ static void measure_second(bool dump)
 			refuses_seconds = false;
 		}
 	done_gpu(&s, 0);
-	add_quotient(dump ? "dump, 5 ms a transfer: one I/O thread / two"
-			  : "restore, 5 ms a transfer: one I/O thread / two",
+	add_quotient(dump ? "dump, 5 ms a transfer: one lane / two"
+			  : "restore, 5 ms a transfer: one lane / two",
 		     s.dir, SECOND_GOAL, pairs);
 }
 
