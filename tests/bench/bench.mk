@@ -12,7 +12,7 @@ $(BUILD)/bench:
 $(BUILD)/bench/watch: tests/bench/watch.c | $(BUILD)/bench
 	$(CC) $(BENCH_CFLAGS) -MMD -MP -o $@ $<
 
-BUFFERJOB_OBJECTS := $(addprefix $(WORKLOADS_DIR)/,kfd.o kfd_topology.o pattern.o report.o)
+BUFFERJOB_OBJECTS := $(addprefix $(WORKLOADS_DIR)/,kfd.o kfd_topology.o pattern.o report.o sdma.o)
 $(BUILD)/bench/bufferjob: tests/bench/bufferjob.c $(BUFFERJOB_OBJECTS) | $(BUILD)/bench
 	$(CC) $(WORKLOADS_CPPFLAGS) $(BENCH_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
 

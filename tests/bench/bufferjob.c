@@ -24,6 +24,7 @@
 #include "../workloads/kfd.h"
 #include "../workloads/pattern.h"
 #include "../workloads/report.h"
+#include "../workloads/sdma.h"
 
 /* Of each so many parts one has data, the others are zeros. */
 #define PARTS_PER_DATA 10
@@ -33,10 +34,11 @@ static struct {
 	uint64_t bo_bytes;
 	uint64_t part_bytes; /* unit of data and zeros; 0: no zeros */
 	uint64_t host_bytes; /* of memory that the GPU does not see */
-	bool apart;
+	bool apart, has_queue;
 } options = { .nr_gpus = 1, .nr_bos = 1, .bo_bytes = 1 << 20 };
 
 static struct kfd kfd;
+static struct sdma_queue queue; /* with --queue */
 static struct kfd_bo *bos;
 static void *host;
 
@@ -137,6 +139,8 @@ static int setup(void)
 		return report(ENOMEM, "no memory for %u BOs", options.nr_gpus * options.nr_bos);
 	err = all_bos(bo_make);
 	err = err ? err : all_bos(bo_fill);
+	if (!err && options.has_queue)
+		err = sdma_create(&kfd, &kfd.gpus[0], 4 * KFD_PAGE_SIZE, &queue);
 	return err ? err : host_make();
 }
 
@@ -197,6 +201,7 @@ static void usage(void)
 			"  --gpus N       the first N GPUs (1)\n"
 			"  --bos N        BOs on each (1)\n"
 			"  --size BYTES   of a BO, whole pages (1 MiB)\n"
+			"  --queue        and an SDMA queue on the first one, by which others see that it is in use\n"
 			"  --zeros BYTES  nine tenths of the parts of so many bytes are zeros; whole pages (no zeros)\n"
 			"  --host BYTES   of the processor's memory beside them (none)\n"
 			"  --apart        each GPU in a process of its own\n");
@@ -212,6 +217,7 @@ static void parse(int argc, char **argv)
 		{ "zeros", required_argument, NULL, 'z' },
 		{ "host", required_argument, NULL, 'h' },
 		{ "apart", no_argument, NULL, 'a' },
+		{ "queue", no_argument, NULL, 'q' },
 		{ 0 },
 	};
 	int option;
@@ -231,6 +237,8 @@ static void parse(int argc, char **argv)
 			options.host_bytes = value;
 		else if (option == 'a')
 			options.apart = true;
+		else if (option == 'q')
+			options.has_queue = true;
 		else
 			usage();
 	}
