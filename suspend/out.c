@@ -327,9 +327,6 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 	if (!err)
 		err = losses_check(&files, losses);
 	times->copied = monotonic_seconds() - cut->began;
-	/* What has contents by now goes with its records. */
-	if (err && where.is_new)
-		rmdir(where.dir);
 	return err;
 }
 
