@@ -7,6 +7,8 @@
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"
+# shellcheck source=tests/e2e/copies.sh
+. "$top/tests/e2e/copies.sh"
 
 job_start "${small[@]}"
 dump
@@ -16,20 +18,13 @@ for n in 1 2 3 4; do
 	cp -a "$images" "$work/copy$n/images"
 done
 
-# copy N: waits for $work/go, restores, shows for a while that it computes, and is killed
+# copy N: restores when $work/go is there, and computes until $work/enough is
 copy() {
 	local dir=$work/copy$1
-	rm -f "$dir/status" "$dir/pid" "$dir/first"
+	rm -f "$dir/status" "$dir/first"
 	cp "$job" "$dir/state"
 	: >"$dir/log"
-	unshare -m -p -f --propagation private --mount-proc bash -c '
-		mount --bind "$1/state" "$2"
-		mount --bind "$1/log" "$2.log"
-		until [ -e "$1/../go" ]; do :; done
-		status=0
-		criu restore -d -D "$1/images" -o "$1/restore.log" -v4 --pidfile "$1/pid" </dev/null >"$1/out" 2>&1 || status=$?
-		echo "$status" >"$1/status"
-		until [ -e "$1/../enough" ]; do sleep 0.1; done' - "$dir" "$job" &
+	copy_start "$dir" "$dir/images" : state "$job" log "$job.log"
 }
 
 # computes N: its generation moves
@@ -53,8 +48,7 @@ for round in 1 2 3 4 5; do
 	for n in 1 2 3 4; do
 		wait_until 30 computes "$n" || fail "copy $n does not compute: $(tail -n 1 "$work/copy$n/log")"
 	done
-	[ "$(grep -ho 'becomes gpu 0x[0-9a-f]*' "$work"/copy[1-4]/restore.log | sort -u | wc -l)" -eq 4 ] ||
-		fail "two copies have one GPU"
+	copies_have_gpus "$work"/copy[1-4]
 	: >"$work/enough"
 	wait
 	expect_no_objects
