@@ -61,7 +61,13 @@ static void __attribute__((constructor)) log_start(void)
 /* ---- files of a given speed: pread and pwrite are wrapped by the linker ---- */
 
 static double file_rate; /* bytes per second, 0 = as fast as they are */
-static bool file_idle;	 /* transfers are left out, but for the length */
+/* With a rate, a file makes one transfer after the other, however many threads ask. */
+static struct slow_file {
+	ino_t ino;
+	double free_at;
+} slow_files[MAX_GPUS];
+static pthread_mutex_t slow_files_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool file_idle;		 /* transfers are left out, but for the length */
 static useconds_t file_delay_us; /* before each transfer, but for that of the length */
 static bool refuses_seconds;	 /* the engine gets no second lane */
 
@@ -71,9 +77,27 @@ static void delay(size_t n)
 		usleep(file_delay_us);
 }
 
-static ssize_t slow_down(double start, ssize_t bytes)
+/* When a file of file_rate has ended a transfer that was asked for at @start. */
+static double end_of_transfer(int fd, double start, ssize_t bytes)
 {
-	double until = start + (bytes > 0 && file_rate > 0 ? (double)bytes / file_rate : 0), rest;
+	struct slow_file *file = slow_files;
+	struct stat st;
+	double ret;
+
+	if (fstat(fd, &st))
+		abort();
+	while (file->ino != st.st_ino)
+		if (++file == slow_files + MAX_GPUS)
+			abort();
+	pthread_mutex_lock(&slow_files_lock);
+	ret = file->free_at = (file->free_at > start ? file->free_at : start) + (double)bytes / file_rate;
+	pthread_mutex_unlock(&slow_files_lock);
+	return ret;
+}
+
+static ssize_t slow_down(int fd, double start, ssize_t bytes)
+{
+	double until = bytes > 0 && file_rate > 0 ? end_of_transfer(fd, start, bytes) : 0, rest;
 
 	while ((rest = until - monotonic_seconds()) > 0)
 		usleep((useconds_t)(rest * 1e6) + 1);
@@ -89,7 +113,7 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 	delay(n);
 	if (file_idle && n > LENGTH_PREFIX_BYTES)
 		return (ssize_t)n;
-	return slow_down(start, __real_pwrite(fd, buf, n, off));
+	return slow_down(fd, start, __real_pwrite(fd, buf, n, off));
 }
 
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
@@ -99,7 +123,7 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 	double start = monotonic_seconds();
 
 	delay(n);
-	return slow_down(start, __real_pread(fd, buf, n, off));
+	return slow_down(fd, start, __real_pread(fd, buf, n, off));
 }
 
 /* The engine's threads are started by the main thread, but for the second that transfers. */
@@ -276,6 +300,18 @@ static double least(double a, double b)
 	return !a || b < a ? b : a;
 }
 
+static void slow_files_begin(const struct setup *s)
+{
+	struct stat st;
+
+	for (unsigned int i = 0; i < s->c->nr_gpus; i++) {
+		if (fstat(s->files[i], &st))
+			die("a file", errno_or_eio());
+		slow_files[i] = (struct slow_file){ .ino = st.st_ino };
+	}
+	file_rate = EQUAL_RATE;
+}
+
 /* The least of *cpu, unless NULL, and of what this run needs goes there. */
 static double run_reference(struct setup *s, bool dump, double *cpu)
 {
@@ -396,7 +432,7 @@ static void measure_overlap(struct setup *s, bool dump)
 		new_files(s);
 		if (!dump)
 			run_engine(s, true, 0, NULL);
-		file_rate = EQUAL_RATE;
+		slow_files_begin(s);
 		r->engine = least(r->engine, run_engine(s, dump, EQUAL_RATE, NULL));
 		file_rate = 0;
 	}

@@ -21,6 +21,7 @@ struct fake_job {
 	struct fake_job *next;
 	struct amdgpu_context *context;
 	uint64_t seq;
+	uint64_t submitted_ns;
 	uint64_t ib_address;
 	size_t nr_dw;
 	struct amdgpu_bo **bos; /* the resource list */
@@ -33,6 +34,7 @@ struct fake_ring {
 	pthread_t thread;
 	pthread_cond_t changed;
 	struct fake_job *first, **last;
+	uint64_t free_ns; /* its last job has ended */
 	bool running, stop;
 };
 

@@ -162,9 +162,10 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
+/* A job that was waiting begins when the last one ends, however late this thread wakes up. */
 static void run_job(struct fake_ring *ring, const struct fake_job *job)
 {
-	uint64_t start = now_ns(), moved = 0, ns;
+	uint64_t start = job->submitted_ns > ring->free_ns ? job->submitted_ns : ring->free_ns, moved = 0, ns;
 	uint8_t *dw;
 
 	mark_list(ring, job);
@@ -174,8 +175,9 @@ static void run_job(struct fake_ring *ring, const struct fake_job *job)
 	ns = fake.config.delay_us * 1000ull;
 	if (fake.config.bytes_per_second > 0)
 		ns += (uint64_t)((double)moved * 1e9 / fake.config.bytes_per_second);
+	ring->free_ns = start + ns;
 	if (ns)
-		sleep_until(start + ns);
+		sleep_until(ring->free_ns);
 }
 
 static void free_job(struct fake_job *job)
@@ -289,6 +291,7 @@ int fake_ring_submit(struct amdgpu_context *context, struct amdgpu_cs_request *r
 		abort();
 	job->context = context;
 	job->seq = ++context->submitted[request->ring];
+	job->submitted_ns = now_ns();
 	job->ib_address = request->ibs->ib_mc_address;
 	job->nr_dw = request->ibs->size;
 	job->nr_bos = request->resources->nr;
