@@ -20,6 +20,7 @@ struct fake_drm_config {
 	uint32_t family_id;	 /* 0 = AMDGPU_FAMILY_AI */
 	uint32_t rings;		 /* bit mask of DMA rings */
 	unsigned int delay_us;	 /* each submission takes at least this long */
+	uint32_t late_rings;	 /* bit mask: these alone, and they copy only then */
 	double bytes_per_second; /* what a ring moves at most, 0 = as fast as it can */
 	unsigned int hang;	 /* the n-th submission (from 1) never ends */
 	uint64_t reset;		 /* what contexts say of resets, AMDGPU_CTX_QUERY2_FLAGS_ */

@@ -165,19 +165,22 @@ static void sleep_until(uint64_t ns)
 /* A job that was waiting begins when the last one ends, however late this thread wakes up. */
 static void run_job(struct fake_ring *ring, const struct fake_job *job)
 {
-	uint64_t start = job->submitted_ns > ring->free_ns ? job->submitted_ns : ring->free_ns, moved = 0, ns;
+	uint64_t start = job->submitted_ns > ring->free_ns ? job->submitted_ns : ring->free_ns, moved = 0, end;
+	bool is_late = fake.config.late_rings >> (ring - ring->device->rings) & 1;
 	uint8_t *dw;
 
 	mark_list(ring, job);
+	end = start + (is_late || !fake.config.late_rings ? fake.config.delay_us * 1000ull : 0);
+	if (is_late)
+		sleep_until(end);
 	dw = resolve(ring, job, job->ib_address, job->nr_dw * 4, "IB");
 	if (dw)
 		moved = run_packets(ring, job, (const uint32_t *)dw);
-	ns = fake.config.delay_us * 1000ull;
 	if (fake.config.bytes_per_second > 0)
-		ns += (uint64_t)((double)moved * 1e9 / fake.config.bytes_per_second);
-	ring->free_ns = start + ns;
-	if (ns)
-		sleep_until(ring->free_ns);
+		end += (uint64_t)((double)moved * 1e9 / fake.config.bytes_per_second);
+	ring->free_ns = end;
+	if (end != start)
+		sleep_until(end);
 }
 
 static void free_job(struct fake_job *job)

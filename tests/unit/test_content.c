@@ -406,6 +406,19 @@ TEST(two_rings_are_used_where_there_are_more)
 	end(&f);
 }
 
+/* Slots of a MiB and more are for two rings. */
+TEST(a_window_waits_for_its_second_ring)
+{
+	static const uint64_t size = 128 * MIB;
+	struct fixture_gpu f;
+
+	make(&f, CONFIG(.rings = 3, .late_rings = 2, .delay_us = 2000), FILL_SPARSE, &size, 1);
+	dump(&f, FIXTURE_MEMORY, 0);
+	assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
+	assert_restores(&f, 0);
+	end(&f);
+}
+
 /* The kernel walks over the pages of each userptr BO in the list, at each submission. */
 TEST(a_submission_lists_the_staging_of_its_slot_alone)
 {

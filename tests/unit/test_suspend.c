@@ -1146,6 +1146,13 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
 		assert_true(model->frozen[own] && !model->frozen[!own]);
+		/* For the first time while it is given back. */
+		model->frozen[own] = false;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		model->freezes_at = 5;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_true(model->frozen[own] && !model->frozen[!own]);
 		/* While it is given back, and there is no room. */
 		model->frozen[own] = false;
 		assert_int_equal(run(suspend_once, 0, 0), 0);
