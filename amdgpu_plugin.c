@@ -212,7 +212,7 @@ static int hook_checkpoint_devices(int pid)
 	int err;
 
 	fail_clear();
-	err = plugin.dump && is_task(pid) && dump_has_state(pid) ? dump_pause(plugin.dump) : 0;
+	err = plugin.dump && is_task(pid) ? dump_pause_with(plugin.dump, pid) : 0;
 	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
 }
 

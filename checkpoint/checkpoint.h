@@ -32,6 +32,9 @@ int dump_pause(struct dump *dump);
 /* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
 bool dump_has_state(pid_t pid);
 
+/* When all tasks are stopped, for each, and before criu writes: dump_pause(), unless no task has to do with AMD GPUs. */
+int dump_pause_with(struct dump *dump, pid_t pid);
+
 /* Saves the file behind @fd, /dev/kfd or a render node, under criu's file id. 0, or -errno after fail(). */
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
 

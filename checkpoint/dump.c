@@ -526,6 +526,27 @@ bool dump_has_state(pid_t pid)
 	return !task_ask_kfd(pid, &kfd) && (kfd.nr_queues || kfd.vram_bytes);
 }
 
+static bool has_files(pid_t pid)
+{
+	struct task_files files = { 0 };
+	int *pids = malloc(sizeof(*pids));
+	bool ret;
+
+	if (!pids)
+		return false;
+	*pids = pid;
+	if (task_files_collect_of(pids, 1, drm_is_amd, &files))
+		fail_clear();
+	ret = files.count;
+	task_files_done(&files);
+	return ret;
+}
+
+int dump_pause_with(struct dump *dump, pid_t pid)
+{
+	return dump->started || dump_has_state(pid) || has_files(pid) ? dump_pause(dump) : 0;
+}
+
 /*
  * An earlier dump in the directory is whole until criu writes over images of its own, which it has done by the time
  * that it asks for a file: whatever is refused before leaves it as it is.

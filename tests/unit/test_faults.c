@@ -982,6 +982,33 @@ TEST(a_refused_incremental_dump_leaves_no_link)
 	remove_images();
 }
 
+/* Another plugin has them, or --external: criu is content, and would end the process. */
+static int dump_without_files(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	if (!ret)
+		ret = dump_task();
+	ret = ret == -ENOTSUP ? 0 : ret;
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+/* By its files, of which criu would ask after it has written over older images of other tasks. */
+static void task_with_files_is_refused(void)
+{
+	older_images();
+	if (symlinkat("../earlier", images_fd, "parent"))
+		complain("no link: %s", strerror(errno));
+	must_fail(dump_without_files, "--prev-images-dir", "a task with files alone is not looked at before criu writes");
+	remove_images();
+}
+
+TEST(a_task_with_files_and_without_queues_is_refused_before_criu_writes)
+{
+	assert_right_in_child(task_with_files_is_refused);
+}
+
 /* What a dump of a process that is set so says in its one line. */
 static const char *refusal;
 
@@ -1259,18 +1286,6 @@ static void lose_vram(void)
 	if (has_image("amdgpu-pages-7-1111.img"))
 		complain("a file that looks whole is left");
 	remove_images();
-}
-
-/* Another plugin has them, or --external: criu is content, and would end the process. */
-static int dump_without_files(void)
-{
-	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
-
-	if (!ret)
-		ret = dump_task();
-	ret = ret == -ENOTSUP ? 0 : ret;
-	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
-	return ret;
 }
 
 static void lose_files(void)
