@@ -427,13 +427,6 @@ int gem_drop_syncobj(int fd, uint32_t handle)
 
 /* ---- what a file holds ---- */
 
-bool drm_lists_objects(int fd)
-{
-	uint32_t nr;
-
-	return !list_into(fd, NULL, 0, &nr);
-}
-
 int drm_count_objects(int fd, uint32_t *ret)
 {
 	uint32_t last = 0;

@@ -53,8 +53,6 @@ int drm_wait_until_clear(int fd);
  * of 4096. The KFD's own buffers are not among them.
  */
 int drm_count_objects(int fd, uint32_t *ret);
-/* Whether the kernel lists them, which is what saving them takes: Linux 6.18 and later. */
-bool drm_lists_objects(int fd);
 
 /* How often the GPU of an open file has lost its VRAM to a reset since the driver was loaded. 0 or -errno, no message. */
 int drm_count_losses(int fd, uint32_t *ret);

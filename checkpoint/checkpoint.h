@@ -29,6 +29,12 @@ bool dump_free(struct dump *dump, bool succeeded);
  */
 int dump_pause(struct dump *dump);
 
+/*
+ * Whether the tasks that the calling thread traces would be dumped: does all that comes before the first byte is written,
+ * and lets them go. 0, with the seconds for which queues were stopped, or -errno after fail().
+ */
+int dump_try(const struct settings *settings, double *ret_seconds);
+
 /* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
 bool dump_has_state(pid_t pid);
 

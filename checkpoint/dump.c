@@ -639,8 +639,8 @@ static int dump_extra_kfd(const struct task_file *file, struct gpu_process *proc
 
 /* ---- render nodes ---- */
 
-/* @image: what the file is and holds. @nodes: of its process. */
-static int write_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image, int id)
+/* @image: what the file is and holds; gets the rest. @nodes: of its process. */
+static int describe_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image)
 {
 	int node = saved_nodes_find(nodes, file);
 	int err = node < 0 ? node : ask_flags(file, &image->flags);
@@ -654,12 +654,24 @@ static int write_render_file(const struct task_file *file, struct topology *node
 	image->minor = file->minor;
 	image->gpu_id = topology_gpu_id(nodes->nodes[node]);
 	image->nodes = nodes;
-	return render_image_write(id, image);
+	return 0;
+}
+
+static int write_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image, int id)
+{
+	int err = describe_render_file(file, nodes, image);
+
+	return err ? err : render_image_write(id, image);
+}
+
+static struct render_image render_image_of(const struct dump *dump, const struct task_file *file)
+{
+	return share_describe_file(dump->survey, (size_t)(file - dump->files.files));
 }
 
 static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct gpu_process *process, int id)
 {
-	struct render_image image = share_describe_file(dump->survey, (size_t)(file - dump->files.files));
+	struct render_image image = render_image_of(dump, file);
 
 	return write_render_file(file, process->nodes, &image, id);
 }
@@ -727,4 +739,33 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 		return file->minor ? dump_render_node(dump, file, process, id) : dump_extra_kfd(file, process, id);
 	err = dump_process(dump, process, id);
 	return err || !process->no_kfd ? err : dump_render_node(dump, file, process, id);
+}
+
+/* ---- a dump that ends before it writes ---- */
+
+static int try_file(const struct dump *dump, const struct task_file *file)
+{
+	const struct gpu_process *process = process_by_pid(dump, file->pid);
+	struct render_image image;
+
+	if (!file->minor)
+		return 0;
+	if (!process)
+		return refuse_used_file(file, false);
+	image = render_image_of(dump, file);
+	return describe_render_file(file, process->nodes, &image);
+}
+
+int dump_try(const struct settings *settings, double *ret_seconds)
+{
+	struct dump *dump = dump_new(settings);
+	int err = dump ? dump_pause(dump) : -ENOMEM;
+
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = describe(dump, dump->processes[i]);
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		err = try_file(dump, &dump->files.files[i]);
+	*ret_seconds = dump && dump->nr_processes ? monotonic_seconds() - dump->stopped_at : 0;
+	dump_free(dump, false);
+	return err;
 }

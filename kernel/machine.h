@@ -73,9 +73,6 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 /* As usage_read(), of the VRAM of one GPU: a part of @usage stays as it is. */
 void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage);
 
-/* Adds to @usage on which GPUs a process has queues; its pid is that of the initial pid namespace. */
-void usage_read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage);
-
 /*
  * How many processes have ended and are still known to the KFD: their queues and buffers are there until it has taken
  * them down. 0 where pids are not the kernel's own (another pid namespace than the first).

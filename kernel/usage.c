@@ -11,7 +11,8 @@
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
-void usage_read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
+/* Adds on which GPUs a process has queues. */
+static void read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
 {
 	_cleanup_free_ int *queues = NULL;
 	char path[96];
@@ -63,7 +64,7 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 	if (list_numbers(sysfs, SYSFS_PROCESSES, &pids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++)
-		usage_read_queues(sysfs, pids[i], machine, usage);
+		read_queues(sysfs, pids[i], machine, usage);
 }
 
 size_t usage_count_ended(int sysfs)

@@ -16,7 +16,9 @@
 #include <sys/wait.h>
 
 #include "unit.h"
+#include "checkpoint/checkpoint.h"
 #include "host/criu.h"
+#include "host/settings.h"
 #include "image/image.h"
 #include "amdgpu_plugin_util.h"
 #include "content_fixture.h"
@@ -247,7 +249,7 @@ static size_t count_older(void)
 
 /* ---- one dump ---- */
 
-static int dump_file(int process_fd, int id)
+static int one_dump_file(int process_fd, int id)
 {
 	int (*hook)(int, int) = (int (*)(int, int))CR_PLUGIN_DESC.hooks[CRIU_HOOK_DUMP_EXT_FILE];
 	int fd = fake_process_file(process_fd), ret = hook(fd, id);
@@ -286,11 +288,11 @@ static int dump_more(void)
 	int ret = 0;
 
 	if (fake_setup.second_kfd)
-		ret = dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
+		ret = one_dump_file(FAKE_SECOND_KFD_FD, SECOND_KFD_ID);
 	if (ret || !fake_setup.has_tree)
 		return ret;
 	ret = dump_mapping(FAKE_FOREIGN_FD);
-	return ret == -ENOTSUP ? dump_file(FAKE_UNUSED_FD, UNUSED_ID) : -1;
+	return ret == -ENOTSUP ? one_dump_file(FAKE_UNUSED_FD, UNUSED_ID) : -1;
 }
 
 /* In the order of criu; ends at the first hook that fails. */
@@ -307,11 +309,11 @@ static int dump(void)
 		ret = dump_mapping(fake_setup.render_only ? FAKE_RENDER_FD : FAKE_KFD_FD);
 	is_replaced = !ret;
 	if (!ret && !fake_setup.render_only)
-		ret = dump_file(FAKE_KFD_FD, KFD_ID);
+		ret = one_dump_file(FAKE_KFD_FD, KFD_ID);
 	if (!ret)
-		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
+		ret = one_dump_file(FAKE_RENDER_FD, RENDER_ID);
 	if (!ret)
-		ret = dump_file(FAKE_RENDER_FD + 1, RENDER_ID + 1);
+		ret = one_dump_file(FAKE_RENDER_FD + 1, RENDER_ID + 1);
 	if (!ret)
 		ret = dump_more();
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
@@ -336,7 +338,7 @@ static int call_restore_file(int id)
 	return fd;
 }
 
-static int restore_file(int id)
+static int one_restore_file(int id)
 {
 	int fd = call_restore_file(id);
 
@@ -378,14 +380,14 @@ static bool last_comes_first;
 /* In the order of criu; the files of render nodes may come in any. */
 static int restore_files(void)
 {
-	int ret = fake_setup.render_only ? 0 : restore_file(KFD_ID);
+	int ret = fake_setup.render_only ? 0 : one_restore_file(KFD_ID);
 
 	if (!ret)
-		ret = restore_file(RENDER_ID + last_comes_first);
+		ret = one_restore_file(RENDER_ID + last_comes_first);
 	if (!ret)
-		ret = restore_file(RENDER_ID + !last_comes_first);
+		ret = one_restore_file(RENDER_ID + !last_comes_first);
 	if (!ret && fake_setup.second_kfd)
-		ret = restore_file(SECOND_KFD_ID);
+		ret = one_restore_file(SECOND_KFD_ID);
 	return ret;
 }
 
@@ -520,6 +522,38 @@ static bool fail_dump(unsigned int nth)
 		complain("call %u: an image may not have reached the disk, and the dump says that it worked", nth);
 	if (!ret)
 		verify_images(nth, call);
+	remove_images();
+	return call != NULL;
+}
+
+/* As the command's check does it. */
+static int try_dump(void)
+{
+	struct settings settings;
+	double seconds;
+	int err = settings_load(&settings, NULL, -1, NULL, NULL);
+
+	if (!err)
+		err = dump_try(&settings, &seconds);
+	if (err && !fail_text()[0])
+		pr_err("%s\n", strerror(-err));
+	fail_log();
+	return err ? -1 : 0;
+}
+
+static bool fail_try(unsigned int nth)
+{
+	const char *call;
+	int ret;
+
+	older_images();
+	call = run(try_dump, nth, EIO, &ret);
+	if (!call && ret)
+		complain("a dump that writes nothing fails without faults");
+	if (count_older() != ARRAY_SIZE(older))
+		complain("call %u, %s: images are gone, and nothing was to be written", nth, call);
+	if (fake_process_is_paused() && (!call || strcmp(call, "UNPAUSE")))
+		complain("call %u, %s: the process stays stopped", nth, call);
 	remove_images();
 	return call != NULL;
 }
@@ -676,6 +710,11 @@ DUMP_LOOP(any_failure_of_a_dump_is_reported)
 	each_call(fail_dump, 200);
 }
 
+TEST(any_failure_of_a_dump_that_writes_nothing_is_reported)
+{
+	each_call(fail_try, 80);
+}
+
 TEST(any_failure_of_a_restore_is_reported)
 {
 	write_images();
@@ -708,7 +747,7 @@ TEST(programs_that_criu_starts_inherit_nothing)
 
 	new_images();
 	begin_stage(CRIU_STAGE_DUMP);
-	assert_int_equal(dump_file(FAKE_KFD_FD, KFD_ID), 0);
+	assert_int_equal(one_dump_file(FAKE_KFD_FD, KFD_ID), 0);
 	assert_true(count_bo_files(&inheritable) > nr_of_stand_in);
 	assert_int_equal(inheritable, 0);
 	end_stage(CRIU_STAGE_DUMP, 0);
@@ -802,7 +841,7 @@ TEST(only_tasks_with_state_are_resumed)
 
 	write_images();
 	begin_stage(CRIU_STAGE_RESTORE);
-	assert_int_equal(restore_file(KFD_ID), 0);
+	assert_int_equal(one_restore_file(KFD_ID), 0);
 	for (int i = 0; i < FAKE_NR_VMAS; i++)
 		assert_int_equal(restore_mapping(&fake_vmas[i]), 0);
 	assert_int_equal(resume_task(getppid()), -ENOTSUP);
@@ -828,7 +867,7 @@ TEST(a_foreign_mapping_is_not_ours)
 	write_images();
 	begin_stage(CRIU_STAGE_RESTORE);
 	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
-	assert_int_equal(restore_file(KFD_ID), 0);
+	assert_int_equal(one_restore_file(KFD_ID), 0);
 	assert_int_equal(hook("/dev/dri/renderD140", 0x40000, 0x1000, &offset, &fd), -ENOTSUP);
 	assert_true(offset == 1 && fd == -1 && !log_errors);
 	end_stage(CRIU_STAGE_RESTORE, 0);
@@ -883,7 +922,7 @@ TEST(memory_that_comes_later_is_refused)
 	write_images();
 	keep_page_server(&server);
 	begin_stage(CRIU_STAGE_RESTORE);
-	assert_int_equal(restore_file(KFD_ID), -1);
+	assert_int_equal(one_restore_file(KFD_ID), -1);
 	assert_int_equal(log_errors, 1);
 	assert_non_null(strstr(log_text, "--lazy-pages"));
 	assert_int_equal(fake_restored_files(), 0);
@@ -1227,9 +1266,9 @@ static int restore_render_node_first(void)
 	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_RESTORE);
 
 	if (!ret)
-		ret = restore_file(RENDER_ID);
+		ret = one_restore_file(RENDER_ID);
 	if (!ret)
-		ret = restore_file(KFD_ID);
+		ret = one_restore_file(KFD_ID);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_RESTORE, ret);
 	return ret;
 }
@@ -1345,7 +1384,7 @@ static int dump_render_node(void)
 	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
 
 	if (!ret)
-		ret = dump_file(FAKE_RENDER_FD, RENDER_ID);
+		ret = one_dump_file(FAKE_RENDER_FD, RENDER_ID);
 	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
 	return ret;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# amdgpu-checkpoint check says before a dump what it would refuse, and the process does not notice
+# amdgpu-checkpoint check says before a dump what it would refuse, and the process goes on, also when check is killed
 # gpus: 2xmi100
 # kernels: each
 
@@ -20,7 +20,7 @@ refused() {
 	shift
 	job_start "${small[@]}" "$@"
 	job_picture
-	checks 1 "^problem +pid .*: $pattern"
+	checks 1 "^problem +(pid .*|dump): $pattern"
 	expect_unharmed
 	dump_refused
 	expect_unharmed
@@ -34,7 +34,12 @@ job_picture
 checks 0 "^ok +pid ${job_pids[0]} .*: sees 2 GPUs, has [1-9][0-9]* queues and "
 checks 0 "^ok +pid ${job_pids[1]} .*: sees 2 GPUs"
 checks 0 '^ok +images: .* MiB free, and up to [1-9]' --images-dir "$work"
+checks 0 '^ok +dump: .* queues were stopped for [0-9.]+ s'
 checks 0 '^would be dumped'
+expect_unharmed
+for ms in 20 40 60 80 100 150 200 300; do
+	{ timeout -s KILL "0.$(printf %03d $ms)" "$top/build/amdgpu-checkpoint" check "${job_pids[0]}" >/dev/null || true; } 2>/dev/null
+done
 expect_unharmed
 job_comes_back
 checks 0 '^would be dumped'
@@ -42,8 +47,11 @@ job_end
 
 refused 'has anon_inode:kfd_smi_ev open, which cannot be saved' --extra smi
 refused 'has /dev/cpu_dma_latency open, which cannot be saved. criu saves it only with a plugin' --extra misc
-refused 'has memory of AMD GPUs mapped and no /dev/kfd open' --extra lent
+refused '.* the process has no /dev/kfd open' --extra lent
+refused '.* of /dev/kfd is incomplete: 4096 bytes from ' --extra bells
+refused '.* does not begin where its buffer does' --extra hole
+refused '.* has renderD.* open and not /dev/kfd, and the file is in use: 1 contexts' --extra drawing
 case $(uname -r) in
-6.12.*) refused 'has 1 buffers of renderD[0-9]* itself' --extra gem ;;
-*) refused 'has a second KFD context' --extra context ;;
+6.12.*) refused '.* holds 1 buffers of the render node itself' --extra gem ;;
+*) refused '.* has a second KFD context' --extra context ;;
 esac
