@@ -19,6 +19,9 @@ for check in 1 0; do
 	expect_one_error 'a queue of gfx11 is saved between kernels only: dump again when the GPU is idle'
 	expect_unharmed
 done
+! "$top/build/amdgpu-checkpoint" check "${job_pids[0]}" >"$work/check.out" 2>&1 || fail "check says that it would be dumped"
+grep -q '^problem  dump: .*between kernels only' "$work/check.out" || fail "check does not say why: $(tail -n 3 "$work/check.out")"
+expect_unharmed
 job_kill
 expect_gone
 expect_no_objects
