@@ -24,7 +24,6 @@ struct watch {
 	struct content_tally own_tally; /* for a caller that has none */
 	struct content_gpu *gpus;
 	struct content_run run;
-	size_t nr_gpus;
 	struct lanes *lanes; /* one for each GPU */
 	size_t nr_begun;	    /* GPUs that have something to copy */
 	double logged, next_look;
@@ -40,11 +39,11 @@ static int watch_init(struct watch *watch, const struct content_options *options
 	watch->options.progress_ms = options->progress_ms ?: PROGRESS_MS;
 	watch->logged = monotonic_seconds();
 	watch->next_look = watch->logged + watch->options.progress_ms / 1e3;
-	watch->nr_gpus = nr_gpus;
 	watch->lanes = calloc(nr_gpus, sizeof(*watch->lanes));
 	if (!watch->lanes)
 		return -ENOMEM;
 	watch->run.dump = dump;
+	watch->run.nr_gpus = nr_gpus;
 	watch->run.fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
 	pthread_mutex_init(&watch->run.lock, NULL);
 	pthread_condattr_init(&attr);
@@ -132,7 +131,7 @@ static void log_progress(struct watch *watch)
 	if (now - watch->logged < PROGRESS_LOG_SECS)
 		return;
 	watch->logged = now;
-	for (size_t i = 0; i < watch->nr_gpus; i++)
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
 		if (is_begun(watch, i))
 			pr_info("%s: %" PRIu64 " of %" PRIu64 " bytes %s\n", watch->lanes[i].who,
 				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->lanes[i].layout),
@@ -148,12 +147,12 @@ static void report_progress(void *arg)
 	if (now < watch->next_look)
 		return;
 	watch->next_look = now + options->progress_ms / 1e3;
-	for (size_t i = 0; i < watch->nr_gpus; i++)
+	for (size_t i = 0; i < watch->run.nr_gpus; i++)
 		if (is_begun(watch, i))
 			read_stats(watch, i);
 	log_progress(watch);
 	if (options->on_progress)
-		options->on_progress(options->progress_arg, watch->gpus, watch->nr_gpus);
+		options->on_progress(options->progress_arg, watch->gpus, watch->run.nr_gpus);
 	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
 		content_run_fail(&watch->run, -ECANCELED);
 }
@@ -202,7 +201,7 @@ static uint64_t max_bytes_of_gpu(const struct watch *watch)
 {
 	uint64_t max_bytes = watch->options.max_buffer_bytes;
 
-	return max_bytes ? max_bytes / watch->nr_gpus ?: 1 : 0;
+	return max_bytes ? max_bytes / watch->run.nr_gpus ?: 1 : 0;
 }
 
 static void end_gpu(struct watch *watch, size_t i)
@@ -256,7 +255,7 @@ static size_t find_ended(const struct watch *watch)
 {
 	size_t i = 0;
 
-	while (i < watch->nr_gpus && !watch->lanes[i].ended_at)
+	while (i < watch->run.nr_gpus && !watch->lanes[i].ended_at)
 		i++;
 	return i;
 }
@@ -273,7 +272,7 @@ static size_t wait_for_gpu(struct watch *watch)
 	size_t i;
 
 	pthread_mutex_lock(&run->lock);
-	while ((i = find_ended(watch)) == watch->nr_gpus && err != ETIMEDOUT)
+	while ((i = find_ended(watch)) == watch->run.nr_gpus && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&run->ended, &run->lock, &until);
 	pthread_mutex_unlock(&run->lock);
 	return i;
@@ -283,12 +282,12 @@ static void run_gpus(struct watch *watch)
 {
 	watch->run.between_windows = report_progress;
 	watch->run.between_arg = watch;
-	for (size_t i = 0; i < watch->nr_gpus && !content_run_has_failed(&watch->run); i++)
+	for (size_t i = 0; i < watch->run.nr_gpus && !content_run_has_failed(&watch->run); i++)
 		begin_gpu(watch, i);
 	while (watch->nr_begun) {
 		size_t i = wait_for_gpu(watch);
 
-		if (i < watch->nr_gpus)
+		if (i < watch->run.nr_gpus)
 			go_on(watch, i);
 		else
 			report_progress(watch);

@@ -28,6 +28,7 @@
 
 struct content_run {
 	bool dump;
+	size_t nr_gpus;
 	unsigned int fence_timeout_ms;
 	atomic_int err;			/* the first cause; all threads stop when it is set */
 	char error_text[FAIL_TEXT_MAX]; /* of that one; "": the caller has cancelled the run */

@@ -3,8 +3,9 @@
  * The lanes of a GPU, each a thread. A lane takes the next window, reads or submits it, and while the GPU copies, it ends
  * its oldest window: looks for zeros, checksums, writes.
  *
- * A disk has two lanes, so that its next transfer is there when one ends. A file in memory or on a network has three: there
- * a transfer takes a processor, or waits for an answer. A pipe has one, as has a caller that may not start threads.
+ * A disk has two lanes, so that its next transfer is there when one ends. A file on a network has three, as a transfer
+ * waits for an answer, and one in memory, where a transfer takes a processor, as long as all GPUs' lanes have one each. A
+ * pipe has one, as has a caller that may not start threads.
  */
 #define _GNU_SOURCE
 #include "content/internal.h"
@@ -580,10 +581,21 @@ static void name_gpu(struct lanes *lanes)
 	snprintf(lanes->who + used, sizeof(lanes->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
 }
 
+static unsigned int lanes_of_place(enum pagesio_place place, size_t nr_gpus)
+{
+	cpu_set_t allowed;
+
+	if (place == PAGESIO_ON_NETWORK)
+		return MAX_LANES;
+	if (place == PAGESIO_ON_DISK || sched_getaffinity(0, sizeof(allowed), &allowed))
+		return 2;
+	return (size_t)CPU_COUNT(&allowed) < MAX_LANES * nr_gpus ? 2 : MAX_LANES;
+}
+
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
 {
 	enum pagesio_place place = gpu->streaming ? PAGESIO_ON_DISK : pagesio_place(gpu->pages_fd);
-	unsigned int max_lanes = gpu->streaming ? 1 : place == PAGESIO_ON_DISK ? 2 : MAX_LANES, by_slots;
+	unsigned int max_lanes = gpu->streaming ? 1 : lanes_of_place(place, run->nr_gpus), by_slots;
 	int err;
 
 	*lanes = (struct lanes){ .run = run, .gpu = gpu, .began_at = monotonic_seconds() };

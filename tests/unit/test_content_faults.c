@@ -688,29 +688,51 @@ TEST(a_failure_of_any_lane_names_the_place)
 	fail_at = -1;
 }
 
+static cpu_set_t processors(void)
+{
+	cpu_set_t ret;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(ret), &ret), 0);
+	return ret;
+}
+
+static void use_processors(const cpu_set_t *set)
+{
+	assert_int_equal(sched_setaffinity(0, sizeof(*set), set), 0);
+}
+
 /* Of contents that are large enough; one lane is in the thread that the caller starts. */
 TEST(a_file_has_lanes_by_its_place)
 {
 	static const uint64_t large[] = { 16 * 1024 * KIB };
-	static const struct {
+	cpu_set_t one, allowed = processors();
+	const struct {
 		long f_type;
+		const cpu_set_t *processors;
 		unsigned int nr_lanes;
 	} known[] = {
-		{ EXT4_SUPER_MAGIC, .nr_lanes = 2 },
-		{ TMPFS_MAGIC, .nr_lanes = 3 },
-		{ NFS_SUPER_MAGIC, .nr_lanes = 3 },
+		{ EXT4_SUPER_MAGIC, &allowed, .nr_lanes = 2 },
+		{ TMPFS_MAGIC, &one, .nr_lanes = 2 },
+		{ TMPFS_MAGIC, &allowed, .nr_lanes = CPU_COUNT(&allowed) < 3 ? 2 : 3 },
+		{ NFS_SUPER_MAGIC, &one, .nr_lanes = 3 },
 	};
 	struct rng rng = { 5 };
 	struct fixture_gpu gpu;
 
+	CPU_ZERO(&one);
+	for (int cpu = 0; !CPU_COUNT(&one); cpu++)
+		if (CPU_ISSET(cpu, &allowed))
+			CPU_SET(cpu, &one);
 	fixture_gpu_init(&gpu, 0x62, large, 1, FILL_RANDOM, &rng);
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		gpu.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
 		counts_as = known[i].f_type;
 		nr_inner = 0;
+		use_processors(known[i].processors);
 		arm(NULL, &dump_to_disk);
 		assert_int_equal(fixture_dump(&gpu.gpu, 1, 0), 0);
 		disarm();
+		use_processors(&allowed);
 		assert_int_equal(nr_inner, known[i].nr_lanes - 1);
 		counts_as = 0;
 		assert_true(fixture_file_is_right(gpu.gpu.pages_fd, &gpu));
@@ -747,10 +769,9 @@ int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t
 TEST(lanes_run_near_their_gpu)
 {
 	char text[64];
-	cpu_set_t allowed;
+	cpu_set_t allowed = processors();
 	int first = 0;
 
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
 	while (!CPU_ISSET(first, &allowed))
 		first++;
 	snprintf(text, sizeof(text), "%d,%d-%d\n", first, CPU_SETSIZE - 2, CPU_SETSIZE + 9);
