@@ -585,10 +585,11 @@ static unsigned int lanes_of_place(enum pagesio_place place, size_t nr_gpus)
 {
 	cpu_set_t allowed;
 
-	if (place == PAGESIO_ON_NETWORK)
-		return MAX_LANES;
-	if (place == PAGESIO_ON_DISK || sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (place == PAGESIO_ON_DISK)
 		return 2;
+	/* It fails where there are more than fit. */
+	if (place == PAGESIO_ON_NETWORK || sched_getaffinity(0, sizeof(allowed), &allowed))
+		return MAX_LANES;
 	return (size_t)CPU_COUNT(&allowed) < MAX_LANES * nr_gpus ? 2 : MAX_LANES;
 }
 
