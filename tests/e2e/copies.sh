@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # Copies of one image at the same time, each in a pid namespace of its own, where its processes can have the pids that they
 # had. Sourced by scenarios, measurements and docs/kernel/sdma_twice.
 
@@ -17,6 +17,14 @@ copy_start() {
 		echo "$status" >"$dir/status"
 		[ "$status" -ne 0 ] || $command
 		until [ -e "$dir/../enough" ]; do sleep 0.1; done' - "$@" &
+}
+
+# job_copy_start DIR: of the job of lib.sh and its images, which are in DIR, too
+job_copy_start() {
+	rm -f "$1/status"
+	cp "$job" "$1/state"
+	: >"$1/log"
+	copy_start "$1" "$1/images" : state "$job" log "$job.log"
 }
 
 # copies_have_gpus DIR...: no two were restored on one GPU

@@ -18,15 +18,6 @@ for n in 1 2 3 4; do
 	cp -a "$images" "$work/copy$n/images"
 done
 
-# copy N: restores when $work/go is there, and computes until $work/enough is
-copy() {
-	local dir=$work/copy$1
-	rm -f "$dir/status" "$dir/first"
-	cp "$job" "$dir/state"
-	: >"$dir/log"
-	copy_start "$dir" "$dir/images" : state "$job" log "$job.log"
-}
-
 # computes N: its generation moves
 computes() {
 	local generation
@@ -38,7 +29,8 @@ computes() {
 for round in 1 2 3 4 5; do
 	pair="round $round"
 	rm -f "$work/go" "$work/enough"
-	for n in 1 2 3 4; do copy "$n"; done
+	rm -f "$work"/copy[1-4]/first
+	for n in 1 2 3 4; do job_copy_start "$work/copy$n"; done
 	sleep 0.5
 	: >"$work/go"
 	for n in 1 2 3 4; do
