@@ -529,13 +529,9 @@ bool dump_has_state(pid_t pid)
 static bool has_files(pid_t pid)
 {
 	struct task_files files = { 0 };
-	int *pids = malloc(sizeof(*pids));
 	bool ret;
 
-	if (!pids)
-		return false;
-	*pids = pid;
-	if (task_files_collect_of(pids, 1, drm_is_amd, &files))
+	if (task_files_collect_one(pid, drm_is_amd, &files))
 		fail_clear();
 	ret = files.count;
 	task_files_done(&files);

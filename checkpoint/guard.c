@@ -77,12 +77,8 @@ static void seize_wards(struct ward *wards, size_t nr)
 static void let_run(pid_t pid)
 {
 	struct task_files files = { 0 };
-	int *pids = malloc(sizeof(*pids));
 
-	if (!pids)
-		return;
-	*pids = pid;
-	if (task_files_collect_of(pids, 1, drm_says_amd, &files))
+	if (task_files_collect_one(pid, drm_says_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)
 		if (files.files[i].minor)

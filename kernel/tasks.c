@@ -348,6 +348,16 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 	return 0;
 }
 
+int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *ret)
+{
+	int *pids = malloc(sizeof(*pids));
+
+	if (!pids)
+		return -ENOMEM;
+	*pids = pid;
+	return task_files_collect_of(pids, 1, is_amd, ret);
+}
+
 /* Those that the calling thread traces. */
 static int list_traced(int **ret_pids, size_t *ret_nr)
 {

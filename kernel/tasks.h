@@ -41,6 +41,8 @@ struct device_vma {
 int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 /* The same of these tasks, which the caller may trace and need not. @pids: heap memory that is given away. */
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret);
+/* Of one of them. */
+int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 
 /* A copy of an open file of a task, which the caller owns; -errno without a message. */

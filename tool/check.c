@@ -161,16 +161,12 @@ static bool has_device_mappings(pid_t pid)
 
 static void check_tracer(struct check *c, const struct task *task)
 {
-	_cleanup_fclose_ FILE *f = open_task_file(task, "status");
-	char line[256];
-	int tracer;
+	int tracer = (int)proc_status(task->pid, "TracerPid", 10);
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1 && tracer) {
-			print_point(POINT_PROBLEM, task->name, "End the debugger",
-				    "is traced by pid %d: a process has one tracer", tracer);
-			c->is_held = true;
-		}
+	if (!tracer)
+		return;
+	print_point(POINT_PROBLEM, task->name, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
+	c->is_held = true;
 }
 
 /* Its part of memory that processes share: that is saved once. */
