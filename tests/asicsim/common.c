@@ -88,7 +88,7 @@ static const struct amdgpu_asic_funcs asic_funcs = {
 	.reset_method = asic_reset_method,
 	.get_xclk = asic_xclk,
 	.get_config_memsize = asic_memsize,
-	.need_full_reset = asic_no,
+	WITHOUT_FULL_RESET(asic_no)
 	.init_doorbell_index = asic_doorbell_index,
 	.get_pcie_usage = asic_pcie_usage,
 	.need_reset_on_init = asic_no,

@@ -24,4 +24,12 @@ static inline struct amdgpu_device *block_adev(block_arg adev)
 }
 #endif
 
+/* Since 7.3, every chip may be reset in parts. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#include "amdgpu_video_codecs.h"
+#define WITHOUT_FULL_RESET(no)
+#else
+#define WITHOUT_FULL_RESET(no) .need_full_reset = (no),
+#endif
+
 #endif

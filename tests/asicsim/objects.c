@@ -9,6 +9,7 @@
 #include <drm/ttm/ttm_resource.h>
 
 #include "chip.h"
+#include "compat.h"
 #include "kfd_priv.h"
 #include "kfd_svm.h"
 
@@ -35,6 +36,35 @@ static unsigned int count_idr(struct idr *idr)
 
 /* ---- render nodes ---- */
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+static unsigned int count_xarray(struct xarray *xa)
+{
+	unsigned int n = 0;
+	unsigned long index;
+	void *entry;
+
+	xa_for_each (xa, index, entry)
+		n++;
+	return n;
+}
+
+static void count_jobs(struct counts *c, struct amdgpu_fpriv *priv)
+{
+	c->bo_list += count_xarray(&priv->bo_list_handles);
+	c->ctx += count_xarray(&priv->ctx_mgr.ctx_handles);
+}
+#else
+static void count_jobs(struct counts *c, struct amdgpu_fpriv *priv)
+{
+	mutex_lock(&priv->bo_list_lock);
+	c->bo_list += count_idr(&priv->bo_list_handles);
+	mutex_unlock(&priv->bo_list_lock);
+	mutex_lock(&priv->ctx_mgr.lock);
+	c->ctx += count_idr(&priv->ctx_mgr.ctx_handles);
+	mutex_unlock(&priv->ctx_mgr.lock);
+}
+#endif
+
 static void count_file(struct counts *c, struct drm_file *file)
 {
 	struct amdgpu_fpriv *priv = file->driver_priv;
@@ -45,12 +75,7 @@ static void count_file(struct counts *c, struct drm_file *file)
 	spin_unlock(&file->table_lock);
 	if (!priv)
 		return;
-	mutex_lock(&priv->bo_list_lock);
-	c->bo_list += count_idr(&priv->bo_list_handles);
-	mutex_unlock(&priv->bo_list_lock);
-	mutex_lock(&priv->ctx_mgr.lock);
-	c->ctx += count_idr(&priv->ctx_mgr.ctx_handles);
-	mutex_unlock(&priv->ctx_mgr.lock);
+	count_jobs(c, priv);
 }
 
 static void show_file(struct seq_file *m, struct drm_file *file)

@@ -24,11 +24,18 @@ root_options() {
 
 # root_make VARIANT SUITE PACKAGES DIRECTORY [OPTION...]
 root_make() {
-	local variant=$1 suite=$2 packages=$3 dir=$4 uri options
+	local variant=$1 suite=$2 packages=$3 dir=$4 base=$2 uri options
 	shift 4
 	uri=$(mirror_uri)
 	mapfile -t options < <(root_options)
-	mmdebstrap "${options[@]}" --variant="$variant" --include="$packages" "$@" "$suite" "$dir" "$uri" || {
+	# These suites are what others do not have yet.
+	case $suite in
+	experimental) base=sid ;;
+	*-backports) base=${suite%-backports} ;;
+	esac
+	[ "$base" = "$suite" ] ||
+		options+=(--setup-hook="echo deb $uri $suite main >\"\$1/etc/apt/sources.list.d/$suite.list\"")
+	mmdebstrap "${options[@]}" --variant="$variant" --include="$packages" "$@" "$base" "$dir" "$uri" || {
 		echo "suite $suite of $uri does not give: $packages"
 		return 1
 	}

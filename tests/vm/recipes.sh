@@ -25,6 +25,8 @@ USERLAND_PROGRAMS="libamdhip64-6,llama.cpp-tools,llama.cpp-examples,llama.cpp-te
 USERLAND_ENGINES="podman,conmon,crun,runc,netavark,aardvark-dns,catatonit,containers-storage,nftables,iptables"
 USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq,curl,busybox-static,libcriu2"
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,docker-registry,systemd-standalone-sysusers,systemd-standalone-tmpfiles"
+# criu 4.3, beside sid's other packages.
+USERLAND_EXPERIMENTAL="criu/experimental,libcompel1/experimental,libcriu2/experimental,python3-pycriu/experimental,xfsprogs,runc,crun,iptables"
 USERLAND_SLURM="slurmctld,slurmd,slurm-client,sudo,systemd-standalone-sysusers"
 
 PROGRAMS_DIR=$VM_DIR/../programs
@@ -41,7 +43,10 @@ recipe_userland() {
 	slurm) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_SLURM" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,${USERLAND_PLUGIN/%t64}" ;;
-	*) note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines slurm trixie bookworm"; return 1 ;;
+	experimental) echo "experimental $USERLAND_BASE,${USERLAND_PLUGIN/criu,/},$USERLAND_ROCM,$USERLAND_EXPERIMENTAL" ;;
+	*)
+		note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines slurm trixie bookworm experimental"
+		return 1 ;;
 	esac
 }
 
@@ -57,7 +62,9 @@ recipe_kernel() {
 	6.12) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.107+deb13-amd64)" ;;
 	6.12.117) echo "trixie $KERNEL_BASE,$(kernel_packages 6.12.117+deb13-amd64)" ;;
 	7.2) echo "forky $KERNEL_BASE,$KERNEL_PACKAGES" ;;
-	*) note "no kernel is called '$1'; there are: 6.12 6.12.117 7.2"; return 1 ;;
+	# It needs a newer linux-base than trixie's.
+	7.3) echo "trixie-backports $KERNEL_BASE,linux-base/trixie-backports,$(kernel_packages 7.3.4+deb13-amd64)" ;;
+	*) note "no kernel is called '$1'; there are: 6.12 6.12.117 7.2 7.3"; return 1 ;;
 	esac
 }
 

@@ -7,7 +7,7 @@ AMD := $(DRIVER)/drivers/gpu/drm/amd
 ccflags-y := -include $(DRIVER)/config.h -I$(DRIVER)/include/drm \
 	-I$(AMD)/include/asic_reg -I$(AMD)/include -I$(AMD)/amdgpu -I$(AMD)/pm/inc -I$(AMD)/acp/include \
 	-I$(AMD)/display -I$(AMD)/display/include -I$(AMD)/display/modules/inc -I$(AMD)/display/dc \
-	-I$(AMD)/display/amdgpu_dm -I$(AMD)/amdkfd -I$(AMD)/ras/ras_mgr -I$(AMD)/ras/rascore \
+	-I$(AMD)/display/amdgpu_dm -I$(AMD)/amdkfd -I$(AMD)/ras/ras_mgr -I$(AMD)/ras/rascore -I$(AMD)/ras/core \
 	-I$(AMD)/pm/swsmu -I$(AMD)/pm/swsmu/inc \
 	-I$(AMD)/pm/swsmu/inc/pmfw_if -I$(AMD)/pm/powerplay/inc -I$(AMD)/pm/powerplay/hwmgr -I$(AMD)/pm/legacy-dpm \
 	-Wno-override-init -Wno-missing-prototypes -Wno-missing-declarations
