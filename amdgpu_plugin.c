@@ -216,6 +216,19 @@ static int hook_checkpoint_devices(int pid)
 	return err ? result(err, "looking at the processes with GPUs") : -ENOTSUP;
 }
 
+/*
+ * Since criu 4.3, before it lets the tasks go, or ends them. What fails here it takes back: it unlocks the network and lets all
+ * go on. Others are ended in plugin_exit(). A broadcast, also of a dump that failed.
+ */
+static int hook_dump_finish(int ret)
+{
+	int err;
+
+	fail_clear();
+	err = ret ? 0 : dump_check_complete(plugin.dump);
+	return err ? result(err, "looking at what is saved") : -ENOTSUP;
+}
+
 /* A criu that can ask again later reads the answer to that, which it has not set. Older ones do not pass the argument. */
 static int hook_restore_ext_file(int id, bool *retry_needed)
 {
@@ -263,7 +276,7 @@ static int hook_post_forking(void)
 }
 
 /*
- * criu ignores the result. When the GPU of one task does not run, none of the tasks may
+ * criu ignores the result before 4.3, which kills the tasks, too. When the GPU of one task does not run, none of the tasks may
  * run: they are killed here, and plugin_exit() lets the restore fail.
  */
 static int hook_resume_devices_late(int pid)
@@ -303,6 +316,7 @@ __attribute__((visibility("default"))) struct criu_plugin_desc CR_PLUGIN_DESC = 
 		[CRIU_HOOK_PAUSE_DEVICES] = (void *)hook_pause_devices,
 		[CRIU_HOOK_CHECKPOINT_DEVICES] = (void *)hook_checkpoint_devices,
 		[CRIU_HOOK_POST_FORKING] = (void *)hook_post_forking,
+		[CRIU_HOOK_DUMP_FINISH] = (void *)hook_dump_finish,
 	},
 };
 

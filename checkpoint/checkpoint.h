@@ -16,6 +16,9 @@ struct dump;
 /* @settings is borrowed for the life of the dump. NULL when out of memory. */
 struct dump *dump_new(const struct settings *settings);
 
+/* -ENODATA after fail(): criu thinks that all is saved, and has not asked for all files. Accepts NULL. */
+int dump_check_complete(const struct dump *dump);
+
 /*
  * Lets all paused processes run and frees everything. @succeeded: what criu says of its dump. Accepts NULL. When a
  * process cannot run, that is an error line, and criu fails at its end if the process still lives. Whether criu must not

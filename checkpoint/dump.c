@@ -82,15 +82,13 @@ static void process_let_go(struct gpu_process *process)
 	gpu_process_free(process);
 }
 
-/* Whether criu thinks that all is saved, and has not asked for all files. */
-static bool is_incomplete(const struct dump *dump, bool succeeded)
+int dump_check_complete(const struct dump *dump)
 {
-	if (!succeeded || dump->nr_named == dump->nr_processes)
-		return false;
-	pr_err("criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of their GPUs "
-	       "is saved; dump again without options that take these files from criu (--external)\n",
-	       dump->nr_processes - dump->nr_named, dump->nr_processes);
-	return true;
+	if (!dump || dump->nr_named == dump->nr_processes)
+		return 0;
+	return fail(-ENODATA, "criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of "
+		    "their GPUs is saved; dump again without options that take these files from criu (--external)",
+		    dump->nr_processes - dump->nr_named, dump->nr_processes);
 }
 
 bool dump_free(struct dump *dump, bool succeeded)
@@ -99,7 +97,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 
 	if (!dump)
 		return false;
-	is_lost = is_incomplete(dump, succeeded);
+	is_lost = succeeded && dump_check_complete(dump);
 	/* A process without a GPU was dumped to where one with a GPU had been. */
 	if (succeeded && !is_lost && !dump->writes)
 		image_remove_all();

@@ -26,7 +26,8 @@ enum criu_hook {
 	CRIU_HOOK_PAUSE_DEVICES = 10, /* criu 4.0 and later, as the next one */
 	CRIU_HOOK_CHECKPOINT_DEVICES = 11,
 	CRIU_HOOK_POST_FORKING = 12, /* criu 4.2 and later */
-	CRIU_HOOK_OURS,		/* those that the plugin has something for */
+	CRIU_HOOK_DUMP_FINISH = 16,	/* criu 4.3 and later */
+	CRIU_HOOK_OURS,		/* one more than the last that the plugin has something for */
 	CRIU_HOOKS_WITH_RETRY = 15, /* since it has this many, RESTORE_EXT_FILE has a second argument */
 	CRIU_HOOK_MAX = 32,	/* more than any version has */
 };

@@ -26,7 +26,7 @@
 #endif
 
 /* What the plugin has a hook for; criu may have more. */
-#define HOOKS_KNOWN (HOOKS < 13 ? HOOKS : 13)
+#define HOOKS_KNOWN (HOOKS < 17 ? HOOKS : 17)
 
 /* The plugin ABI of that criu. */
 #define ABI ((0 << 16) + ((HOOKS < 17 ? 2 : 3) << 8) + 0)
@@ -151,6 +151,8 @@ static void check_hooks(const struct criu_plugin_desc *desc)
 	check(!fstat(fd, &st) && !desc->init(CRIU_STAGE_DUMP), "init for a dump");
 	check(dump_file(fd, 1) == -ENOTSUP, "a foreign device file is not ours");
 	check(vma(fd, &st) == -ENOTSUP, "a foreign device mapping is not ours");
+	if (HOOKS > CRIU_HOOK_DUMP_FINISH)
+		check(((int (*)(int))desc->hooks[CRIU_HOOK_DUMP_FINISH])(0) == -ENOTSUP, "a dump without GPUs may end");
 	desc->exit(CRIU_STAGE_DUMP, 0);
 	check(!desc->init(CRIU_STAGE_PRE_DUMP), "init for a pre-dump");
 	check(vma(fd, &st) == -ENOTSUP, "nor in a pre-dump");
