@@ -52,12 +52,12 @@ case $(uname -r) in
 *) all_xccs ;;
 esac
 
-# Where RESTORE of a compute queue would write behind its buffer, it is refused whatever is set and saved it. The chip
+# Where RESTORE of a compute queue would write behind its buffer (before 7.3), it is refused whatever is set and saved it. The chip
 # looks after each such buffer: what the driver has overwritten is a warning in the kernel's log.
 machine_load 1xmi300x-cpx
 extra=(--extra aql)
 case $(uname -r) in
-6.12.*) ;;
+6.12.* | 7.3.*) ;;
 *)
 	job_of --gpus 2 "${extra[@]}"
 	KFD_RESTORABLE_CHECK=0 dump_refused
