@@ -125,4 +125,10 @@ static inline bool is_since(int argc, char **argv, const char *point)
 	       is[2] >= wanted[2];
 }
 
+/* Whether the argument is 7.2.12 or a later one, of any release. */
+static inline bool is_since_7_2_12(int argc, char **argv)
+{
+	return is_since(argc, argv, "7.2.12") || release_of(argc, argv) >= 703;
+}
+
 #endif

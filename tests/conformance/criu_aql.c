@@ -22,7 +22,7 @@ static uint8_t *contents[MAX_STATE_BOS];
 static uint64_t arena;
 
 static unsigned int release;
-static bool stackless; /* control stacks are not saved, as in 7.2.12 */
+static bool stackless; /* control stacks are not saved, as since 7.2.12 */
 
 static struct aql_signal *gate(void)
 {
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 	release = release_of(argc, argv);
 	gpus_find();
 	on.gpu = &gpus[0];
-	stackless = is_since(argc, argv, "7.2.12");
+	stackless = is_since_7_2_12(argc, argv);
 	source = shared(sizeof(*source));
 	state = shared(sizeof(*state));
 	arena = reserve(ARENA);

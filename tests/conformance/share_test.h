@@ -69,7 +69,7 @@ static inline void find_gpus(int argc, char **argv)
 {
 	gpus_find();
 	far_vram = nr_gpus > 1 &&
-		   (!is_since(argc, argv, "7.2.12") || !gpus[0].hive_id);
+		   (!is_since_7_2_12(argc, argv) || !gpus[0].hive_id);
 }
 
 /* ---- dma-bufs ---- */
