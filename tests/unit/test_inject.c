@@ -82,12 +82,15 @@ static int spin(void)
 	return wrong ? 1 : 0;
 }
 
-/* Sleeps by a call that the kernel goes on with (ERESTART_RESTARTBLOCK), a while in all. */
-static int sleep_once(void)
+/* Sleeps by calls that the kernel goes on with (ERESTART_RESTARTBLOCK), until it may end. */
+static int sleep_on(void)
 {
 	struct timespec length = { 0, 60000000 }, left;
 
-	return nanosleep(&length, &left) ? 2 : 0;
+	while (!shared->go)
+		if (nanosleep(&length, &left))
+			return 2;
+	return 0;
 }
 
 /* Waits by a call that has signals of its own meanwhile. */
@@ -97,10 +100,13 @@ static int wait_with_mask(void)
 	struct timespec end = { 0, 60000000 };
 
 	sigemptyset(&none);
-	return ppoll(NULL, 0, &end, &none) ? 3 : 0;
+	while (!shared->go)
+		if (ppoll(NULL, 0, &end, &none))
+			return 3;
+	return 0;
 }
 
-static int (*const tasks[])(void) = { spin, sleep_once, wait_with_mask };
+static int (*const tasks[])(void) = { spin, sleep_on, wait_with_mask };
 
 static pid_t start_task(int (*task)(void))
 {
