@@ -282,6 +282,14 @@ int proc_open(pid_t pid, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+FILE *proc_file(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return fopen(path, "re");
+}
+
 int proc_value(const char *path, const char *name, char *text, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -322,13 +330,9 @@ uint64_t proc_status(pid_t pid, const char *name, int base)
 
 const char *proc_stat(pid_t pid, char *line, size_t size)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
-	const char *end;
+	_cleanup_fclose_ FILE *f = proc_file(pid, "stat");
+	const char *end = f && fgets(line, (int)size, f) ? strrchr(line, ')') : NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	end = f && fgets(line, (int)size, f) ? strrchr(line, ')') : NULL;
 	return end ? end + 2 : NULL;
 }
 

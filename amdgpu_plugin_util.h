@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -248,8 +249,18 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret);
  */
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 
-/* Opens /proc/PID/NAME. An fd that the caller owns, or -errno. */
+/* Opens /proc/PID/NAME. An fd that the caller owns, or -errno; a file to read, or NULL and errno. */
 int proc_open(pid_t pid, const char *name, int flags);
+FILE *proc_file(pid_t pid, const char *name);
+/* As list_numbers(), of /proc/PID/fd or /proc/PID/task. */
+static inline int proc_list(pid_t pid, const char *name, int **ret, size_t *ret_nr)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return list_numbers(AT_FDCWD, path, ret, ret_nr);
+}
+
 /* What a file of /proc says after "NAME:", cut to @size bytes. 0 or -errno: -ENODATA without such a line. */
 int proc_value(const char *path, const char *name, char *text, size_t size);
 /* The same of fdinfo of our own @fd. */

@@ -109,16 +109,13 @@ static int write_all_pages(const struct task_memory *memory, FILE *maps, const s
 
 int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
-	_cleanup_close_ int pagemap = proc_open(pid, "pagemap", O_RDONLY), fd = proc_open(pid, "maps", O_RDONLY);
+	_cleanup_close_ int pagemap = proc_open(pid, "pagemap", O_RDONLY);
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
-	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+	_cleanup_fclose_ FILE *maps = proc_file(pid, "maps");
 	_cleanup_free_ struct svm_range *sorted = malloc(nr * sizeof(*sorted) + 1);
 
-	if (pagemap < 0 || fd < 0)
-		return pagemap < 0 ? pagemap : fd;
-	if (!maps)
-		return -errno;
-	fd = -1;
+	if (!maps || pagemap < 0)
+		return pagemap < 0 ? pagemap : -ENOENT;
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, ranges, nr * sizeof(*sorted));

@@ -159,14 +159,12 @@ static int wait_for_all(struct hold *hold, size_t first, double end)
 static int seize_all(struct hold *hold)
 {
 	double end = monotonic_seconds() + HOLD_SECONDS;
-	char path[64];
 	size_t before;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", hold->pid);
 	do {
 		_cleanup_free_ int *tids = NULL;
 		size_t nr = 0;
-		int err = list_numbers(AT_FDCWD, path, &tids, &nr);
+		int err = proc_list(hold->pid, "task", &tids, &nr);
 
 		before = hold->nr;
 		if (err)
@@ -224,11 +222,9 @@ void hold_end(struct hold *hold)
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char name[64], line[PATH_MAX];
+	_cleanup_fclose_ FILE *f = proc_file(pid, "cgroup");
+	char line[PATH_MAX];
 
-	snprintf(name, sizeof(name), "/proc/%d/cgroup", pid);
-	f = fopen(name, "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::/", 4) || !line[4])

@@ -88,12 +88,10 @@ static int fill_stack(const struct inject *inject)
 /* Where the vDSO is mapped. */
 static bool find_vdso(pid_t tid, uint64_t *ret, size_t *ret_size)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[512];
+	_cleanup_fclose_ FILE *f = proc_file(tid, "maps");
+	char line[512];
 	uint64_t end;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
-	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, ret, &end) == 2) {
 			*ret_size = (size_t)(end - *ret);

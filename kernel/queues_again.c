@@ -412,10 +412,8 @@ static int find_kfd(struct again *again)
 	char path[64];
 	size_t nr = 0;
 	struct stat st;
-	int err;
+	int err = proc_list(again->pid, "fd", &numbers, &nr);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", again->pid);
-	err = list_numbers(AT_FDCWD, path, &numbers, &nr);
 	for (size_t i = 0; !err && i < nr; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", again->pid, numbers[i]);
 		again->kfd = numbers[i];

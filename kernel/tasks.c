@@ -135,8 +135,7 @@ int task_find_mark(pid_t pid, int after)
 	char path[64], target[sizeof(link)];
 	size_t nr = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	list_numbers(AT_FDCWD, path, &fds, &nr);
+	proc_list(pid, "fd", &fds, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		ssize_t length;
 
@@ -285,11 +284,8 @@ static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int f
 	_cleanup_close_ int pidfd = -1;
 	_cleanup_free_ int *fds = NULL;
 	size_t count = 0;
-	char path[64];
-	int err;
+	int err = proc_list(pid, "fd", &fds, &count);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	err = list_numbers(AT_FDCWD, path, &fds, &count);
 	if (!err && (pidfd = syscall(SYS_pidfd_open, pid, 0)) < 0)
 		err = -errno;
 	if (err)
@@ -452,12 +448,9 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_fclose_ FILE *f = proc_file(pid, "maps");
 	size_t room = 0, count = 0;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
 	if (!f)
 		return fail(-errno, "pid %d: cannot read its mappings: %m", pid);
 	while (getline(&text, &room, f) > 0) {

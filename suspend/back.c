@@ -355,7 +355,7 @@ static int have_all_again(struct cut *cut)
 			continue;
 		err = record_set(process, PHASE_CHANGING);
 		if (!err)
-			err = calls_begin(process);
+			err = inject_begin(&process->inject);
 		if (!err)
 			err = make_one(cut, process);
 		if (!err)
@@ -371,7 +371,7 @@ static void undo_all(struct cut *cut)
 		struct process *process = &cut->processes[i];
 		int err = is_to_be_made(process) && process->inject.memory ? vram_give_up_again(process) : -ENODEV;
 
-		if (!err && !calls_end(process))
+		if (!err && !inject_end(&process->inject))
 			record_set(process, PHASE_SUSPENDED);
 	}
 }
@@ -416,10 +416,10 @@ static int finish_calls(struct process *process)
 	int err = record_set(process, PHASE_WHOLE);
 
 	if (!err)
-		err = calls_begin(process);
+		err = inject_begin(&process->inject);
 	if (!err)
 		err = calls_unmark(process);
-	return err ? err : calls_end(process);
+	return err ? err : inject_end(&process->inject);
 }
 
 static int queues_run(struct process *process)

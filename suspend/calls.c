@@ -12,16 +12,6 @@
 
 #include "suspend/internal.h"
 
-int calls_begin(struct process *process)
-{
-	return inject_begin(&process->inject);
-}
-
-int calls_end(struct process *process)
-{
-	return inject_end(&process->inject);
-}
-
 /* The call's own failure has no message; one of the injection has. */
 static int call(struct process *process, long nr, const uint64_t args[6], int64_t *ret)
 {
@@ -72,7 +62,7 @@ static int map_or_unmap(struct process *process, const struct bo_record *record,
 	return err ? err : kfd_call(process, op, &args);
 }
 
-static int free_handle(struct process *process, uint64_t handle)
+int calls_free_number(struct process *process, uint64_t handle)
 {
 	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
 
@@ -188,7 +178,7 @@ int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_ke
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
 	if (!err)
-		err = free_handle(process, handle);
+		err = calls_free_number(process, handle);
 	if (err && !is_lost(err)) {
 		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->head.pid,
 			process->gpu.state.bos[bo].size, process->gpu.state.bos[bo].gpu_id, strerror(-err));
@@ -215,7 +205,7 @@ static int make(struct process *process, const struct bo *bo, uint64_t handle, u
 	*ret_offset = args.mmap_offset;
 	if (args.handle == handle)
 		return 0;
-	free_handle(process, args.handle);
+	calls_free_number(process, args.handle);
 	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64,
 		    process->head.pid, (unsigned long long)args.handle, handle);
 }
@@ -250,11 +240,6 @@ int calls_fill_number(struct process *process, uint32_t gpu_id, uint64_t *ret_ha
 
 	*ret_handle = args.handle;
 	return err;
-}
-
-int calls_free_number(struct process *process, uint64_t handle)
-{
-	return free_handle(process, handle);
 }
 
 /* ---- the mark ---- */

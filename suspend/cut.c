@@ -103,12 +103,9 @@ static int add_fd(struct process *process, int number)
 static int find_fds(struct process *process)
 {
 	_cleanup_free_ int *numbers = NULL;
-	char path[64];
 	size_t nr = 0;
-	int err;
+	int err = proc_list(process->head.pid, "fd", &numbers, &nr);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", process->head.pid);
-	err = list_numbers(AT_FDCWD, path, &numbers, &nr);
 	if (err)
 		return fail(err, "pid %d: cannot look at its files: %m", process->head.pid);
 	for (size_t i = 0; !err && i < nr; i++)

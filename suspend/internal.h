@@ -147,8 +147,6 @@ int plan_all(struct cut *cut, struct share_request *request);
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, but -ESRCH, -ETIME, -EIO of inject.h
  * ---- */
 
-int calls_begin(struct process *process);
-int calls_end(struct process *process);
 /* Gives up a buffer, whose mappings are at @offset of its render node. *ret_kept: it could not, and is as it was. */
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept);
 /* Has it again: -ENOMEM when the GPU has no room. @now: it is there, but for mappings; NULL: it is not. */

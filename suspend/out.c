@@ -214,7 +214,7 @@ static void close_dmabufs(struct cut *cut)
 
 static int vram_give_up(struct process *process)
 {
-	int err = calls_begin(process);
+	int err = inject_begin(&process->inject);
 
 	if (!err)
 		err = calls_mark(process);
@@ -228,7 +228,7 @@ static int vram_give_up(struct process *process)
 		process->head.report.freed_bytes += kept ? 0 : process->gpu.state.bos[i].size;
 		process->head.report.kept_bytes[KEPT_BY_MAPPING] += kept ? process->gpu.state.bos[i].size : 0;
 	}
-	return err ? err : calls_end(process);
+	return err ? err : inject_end(&process->inject);
 }
 
 static int look_at_threads(struct cut *cut)

@@ -77,14 +77,11 @@ static int add_vma(struct process *process, const struct vma_bos *bos, const str
 /* What only smaps tells: protection, and whether children of the process get it. */
 static int read_smaps(struct process *process, const struct vma_bos *bos, const struct device_vma *vmas, size_t nr_vmas)
 {
-	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_fclose_ FILE *f = proc_file(process->head.pid, "smaps");
 	_cleanup_free_ char *line = NULL;
 	bool is_added = false;
 	size_t room = 0;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", process->head.pid);
-	f = fopen(path, "re");
 	if (!f)
 		return fail(-errno, "pid %d: cannot read its mappings: %m", process->head.pid);
 	while (getline(&line, &room, f) > 0) {

@@ -35,19 +35,11 @@ struct check {
 	uint64_t vram_bytes, memory_bytes;
 };
 
-static FILE *open_task_file(const struct task *task, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", task->pid, name);
-	return fopen(path, "re");
-}
-
 /* ---- the tree ---- */
 
 static void name_task(struct task *task)
 {
-	_cleanup_fclose_ FILE *f = open_task_file(task, "comm");
+	_cleanup_fclose_ FILE *f = proc_file(task->pid, "comm");
 	char name[32] = "";
 
 	if (f && fgets(name, sizeof(name), f))
@@ -133,8 +125,7 @@ static void check_files(struct check *c, struct task *task)
 	size_t nr = 0;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", task->pid);
-	if (list_numbers(AT_FDCWD, path, &fds, &nr))
+	if (proc_list(task->pid, "fd", &fds, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
 		char link[256] = "";
@@ -172,7 +163,7 @@ static void check_tracer(struct check *c, const struct task *task)
 /* Its part of memory that processes share: that is saved once. */
 static void add_memory(struct check *c, const struct task *task)
 {
-	_cleanup_fclose_ FILE *f = open_task_file(task, "smaps_rollup");
+	_cleanup_fclose_ FILE *f = proc_file(task->pid, "smaps_rollup");
 	char line[256];
 	uint64_t kib;
 
