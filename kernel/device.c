@@ -61,7 +61,7 @@ int device_open(const char *path, dev_t number, int flags)
 	struct stat st = { 0 };
 
 	/* Looked at before it is opened: opening some other device may have effects. */
-	if (stat(path, &st) && errno == ENOMEM)
+	if (stat_quietly(AT_FDCWD, path, &st) == -ENOMEM)
 		return -ENOMEM;
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != number)
 		return open_private_node(number, flags);

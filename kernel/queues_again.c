@@ -417,7 +417,7 @@ static int find_kfd(struct again *again)
 	for (size_t i = 0; !err && i < nr; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", again->pid, numbers[i]);
 		again->kfd = numbers[i];
-		if (!stat(path, &st) && device_is_kfd(&st))
+		if (!stat_quietly(AT_FDCWD, path, &st) && device_is_kfd(&st))
 			return 0;
 	}
 	return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be made again",

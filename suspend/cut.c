@@ -92,7 +92,7 @@ static int add_fd(struct process *process, int number)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->head.pid, number);
-	if (stat(path, &st) || !device_is_render_node(&st))
+	if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st))
 		return 0;
 	if (array_add(process->fds, nr, number))
 		return -ENOMEM;
