@@ -9,6 +9,9 @@
  * criu's terminal or process group leaves it; at criu's end it has what it needs to attach to the tasks, which the
  * kernel has just released. It takes UNPAUSE from their tracer alone. The tasks are let go with the end of the guard,
  * and do not stop for it.
+ *
+ * A process ends with its last thread. One that writes to a disk that does not answer outlives SIGKILL, and the tracer: so
+ * the guard also looks whether a task still has criu as its tracer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,6 +30,9 @@
 /* How long another tracer, such as the next criu, which heals the tasks itself, is waited for. */
 #define SEIZE_TRIES	 200
 #define SEIZE_RETRY_USEC 10000
+
+/* How often the tasks' tracer is looked for. */
+#define LOOK_MSEC 500
 
 /* Memory runs short when large jobs are dumped; this process has none to speak of. */
 #define NEVER_KILLED "-1000"
@@ -78,6 +84,9 @@ static void let_run(pid_t pid)
 {
 	struct task_files files = { 0 };
 
+	/* It was suspended meanwhile: its GPU memory is not there. */
+	if (task_find_mark(pid, -1) >= 0)
+		return;
 	if (task_files_collect_one(pid, drm_says_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)
@@ -112,10 +121,30 @@ static void become_guard(void)
 	(void)!chdir("/");
 }
 
+static bool traces_one(pid_t criu, const struct ward *wards, size_t nr)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < nr; i++)
+		found = (pid_t)proc_status(wards[i].pid, "TracerPid", 10) == criu;
+	return found;
+}
+
+/* @criu: a pidfd. Where /proc does not show it as their tracer in the beginning, its end alone counts. */
+static void wait_for_end(int criu, pid_t pid, const struct ward *wards, size_t nr)
+{
+	struct pollfd end = { .fd = criu, .events = POLLIN };
+	bool is_seen = traces_one(pid, wards, nr);
+
+	while (poll(&end, 1, is_seen ? LOOK_MSEC : -1) != 1)
+		if (is_seen && !traces_one(pid, wards, nr))
+			return;
+}
+
 /* @criu: a pidfd. @ready: gets a byte. */
 static void guard(int criu, int ready, struct ward *wards, size_t nr)
 {
-	struct pollfd end = { .fd = criu, .events = POLLIN };
+	pid_t parent = getppid();
 
 	become_guard();
 	if (close_all_but((unsigned int)criu, (unsigned int)ready))
@@ -125,8 +154,7 @@ static void guard(int criu, int ready, struct ward *wards, size_t nr)
 	if (write(ready, "", 1) != 1)
 		return;
 	close(ready);
-	while (poll(&end, 1, -1) != 1)
-		;
+	wait_for_end(criu, parent, wards, nr);
 	seize_wards(wards, nr);
 	for (size_t i = 0; i < nr; i++)
 		if (wards[i].is_seized)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 
 #include "unit.h"
 #include "checkpoint/internal.h"
+#include "kernel/kernel.h"
 #include "log_stub.h"
 
 #define NR_TASKS 2
@@ -36,6 +38,7 @@ static struct seen {
 
 static pid_t tasks[NR_TASKS], criu;
 static long fails; /* this system call fails */
+static int marked = -1; /* the number of the task that has the mark of a suspend */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...)
@@ -110,7 +113,7 @@ static pid_t task_new(int number)
 		close_range(0, (unsigned int)ready[1] - 1, 0);
 		close_range((unsigned int)ready[1] + 1, ~0u, 0);
 		if (open("/dev/null", O_RDWR | (number ? O_APPEND : 0)) < 0 || open("/dev/zero", O_RDWR) < 0 ||
-		    write(ready[1], "", 1) != 1)
+		    (number == marked && memfd_create(TASK_MARK, 0) < 0) || write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -231,6 +234,65 @@ UNIT_TEST(queues_run_when_criu_is_killed, setup, teardown)
 	assert_let_go(1, 1);
 	for (int i = 0; i < NR_TASKS; i++)
 		assert_int_equal(kill(tasks[i], 0), 0);
+}
+
+static void *wait_for_disk(void *arg)
+{
+	while (arg)
+		pause();
+	return NULL;
+}
+
+/* As after SIGKILL while another thread is in a call that cannot be interrupted: the tracer has ended, the process not. */
+static void leave_a_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_disk, seen))
+		_exit(79);
+	syscall(SYS_exit, 0);
+}
+
+static bool all_were_let_go(void)
+{
+	return seen->nr_let_go[0] && seen->nr_let_go[1];
+}
+
+UNIT_TEST(queues_run_though_a_thread_of_criu_does_not_end, setup, teardown)
+{
+	criu_new(true, leave_a_thread);
+	for (int i = 0; i < SECONDS * 1000 && !all_were_let_go(); i++)
+		usleep(1000);
+	assert_true(all_were_let_go());
+	assert_int_equal(kill(criu, 0), 0);
+	end_by(SIGKILL);
+	assert_let_go(1, 1);
+}
+
+/* A criu that the guard cannot see as their tracer, as where /proc is another pid namespace's, is waited for. */
+UNIT_TEST(tasks_that_nobody_seems_to_trace_are_left_until_criu_ends, setup, teardown)
+{
+	criu_new(false, NULL);
+	usleep(1200000);
+	assert_int_equal(seen->nr_let_go[0] + seen->nr_let_go[1] + seen->nr_refused, 0);
+	end_by(SIGKILL);
+	assert_let_go(1, 1);
+}
+
+/* Its memory is not there: resume lets its queues run. */
+UNIT_TEST(a_task_that_was_suspended_meanwhile_stays_so, setup, teardown)
+{
+	marked = 0;
+	kill(tasks[0], SIGKILL);
+	waitpid(tasks[0], NULL, 0);
+	tasks[0] = task_new(0);
+	marked = -1;
+	criu_new(true, NULL);
+	end_by(SIGKILL);
+	assert_guard_ends();
+	assert_int_equal(seen->nr_let_go[0], 0);
+	assert_int_equal(seen->nr_let_go[1], 1);
+	assert_int_equal(seen->nr_cleaned, 1);
 }
 
 static void call_exit(void)
