@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define TABLE_NAME   "amdgpu-discard"
-#define TABLE_PATH   " /memfd:" TABLE_NAME " (deleted)\n"
-#define TABLE_MAGIC  "AMDGDSC1"
-#define TABLE_MAX_NR 65536u
+#define TABLE_NAME    "amdgpu-discard"
+#define TABLE_PATH    " /memfd:" TABLE_NAME " (deleted)\n"
+#define TABLE_MAGIC   "AMDGDSC1"
+#define TABLES_MAX_NR 65536u
 
 /* As programs have it from docs/examples/discard/amdgpu_discard.h. */
 struct table_head {
@@ -25,6 +25,13 @@ struct table_head {
 
 struct table_entry {
 	uint64_t address, bytes; /* of the GPU's address space */
+};
+
+/* The tables of a task, while they are read. */
+struct tables {
+	int memory; /* of the task */
+	uint32_t nr_read; /* ranges of them all: a program could map a table many times */
+	struct discard *discard;
 };
 
 static int add_entries(struct discard *discard, const struct table_entry *entries, uint32_t nr)
@@ -41,26 +48,27 @@ static int add_entries(struct discard *discard, const struct table_entry *entrie
 	return 0;
 }
 
-/* A table at @start of @memory, a file of the task's. */
-static int read_table(int memory, uint64_t start, uint64_t bytes, struct discard *discard)
+/* A table at @start of the task's memory. */
+static int read_table(struct tables *tables, uint64_t start, uint64_t bytes)
 {
 	_cleanup_free_ struct table_entry *entries = NULL;
 	struct table_head head;
 	size_t size;
 
-	if (bytes < sizeof(head) || pread(memory, &head, sizeof(head), (off_t)start) != sizeof(head))
+	if (bytes < sizeof(head) || pread(tables->memory, &head, sizeof(head), (off_t)start) != sizeof(head))
 		return -EIO;
 	if (memcmp(head.magic, TABLE_MAGIC, sizeof(head.magic)))
 		return -EBADMSG;
-	if (head.nr > TABLE_MAX_NR || head.nr > (bytes - sizeof(head)) / sizeof(*entries))
+	if (head.nr > TABLES_MAX_NR - tables->nr_read || head.nr > (bytes - sizeof(head)) / sizeof(*entries))
 		return -E2BIG;
+	tables->nr_read += head.nr;
 	size = head.nr * sizeof(*entries);
 	entries = malloc(size + 1);
 	if (!entries)
 		return -ENOMEM;
-	if (pread(memory, entries, size, (off_t)(start + sizeof(head))) != (ssize_t)size)
+	if (pread(tables->memory, entries, size, (off_t)(start + sizeof(head))) != (ssize_t)size)
 		return -EIO;
-	return add_entries(discard, entries, head.nr);
+	return add_entries(tables->discard, entries, head.nr);
 }
 
 /* That of all memfds without huge pages: other files may have the name, too. */
@@ -73,7 +81,7 @@ static bool is_device_of_memfds(unsigned int major, unsigned int minor)
 }
 
 /* A line of /proc/PID/maps. */
-static int read_line(int memory, const char *line, struct discard *discard)
+static int read_line(struct tables *tables, const char *line)
 {
 	unsigned int major, minor;
 	uint64_t start, end;
@@ -82,13 +90,14 @@ static int read_line(int memory, const char *line, struct discard *discard)
 	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s 00000000 %x:%x", &start, &end, &major, &minor) != 4 ||
 	    !is_device_of_memfds(major, minor))
 		return 0;
-	return read_table(memory, start, end - start, discard);
+	return read_table(tables, start, end - start);
 }
 
 static int read_tables(pid_t pid, struct discard *discard)
 {
 	_cleanup_close_ int memory = proc_open(pid, "mem", O_RDONLY), fd = proc_open(pid, "maps", O_RDONLY);
 	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+	struct tables tables = { .memory = memory, .discard = discard };
 	_cleanup_free_ char *line = NULL;
 	size_t room = 0;
 	int err = 0;
@@ -99,7 +108,7 @@ static int read_tables(pid_t pid, struct discard *discard)
 		return -errno;
 	steal_fd(&fd);
 	while (!err && getline(&line, &room, maps) > 0)
-		err = read_line(memory, line, discard);
+		err = read_line(&tables, line);
 	return err;
 }
 

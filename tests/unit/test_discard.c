@@ -77,6 +77,22 @@ TEST(a_process_may_have_several_tables)
 	table_free(b);
 }
 
+/* Each mapping counts, also of ranges without bytes: who reads them stops a job meanwhile. */
+TEST(all_tables_together_have_a_bound)
+{
+	static const struct content_range found[] = { { GIB, GIB + 1 } };
+	struct amdgpu_discard *a = amdgpu_discard_new(), *b = amdgpu_discard_new();
+
+	a->nr = AMDGPU_DISCARD_MAX - 1;
+	amdgpu_discard_set(b, &(struct amdgpu_discard_range){ GIB, 1 }, 1);
+	expect_ranges(getpid(), found, 1);
+	assert_string_equal(log_text, "");
+	a->nr = AMDGPU_DISCARD_MAX;
+	expect_warning("cannot be read: Argument list too long");
+	table_free(a);
+	table_free(b);
+}
+
 TEST(a_child_has_no_table)
 {
 	struct amdgpu_discard *table = amdgpu_discard_new();
