@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "kernel/machine.h"
 #include "kernel/tasks.h"
@@ -82,14 +83,27 @@ size_t usage_count_ended(int sysfs)
 /* ---- claims ---- */
 
 /*
- * Locks of bytes of /dev/null, in the devtmpfs of the machine: that is one file for all mount namespaces, always there, and
- * never written. The kernel takes the locks back when the last copy of the file is closed, by death, too. Where nobody
- * else locks it: the letters "amdg", then a byte for each render minor, and one for the turn.
+ * Locks of bytes of a file in the machine's devtmpfs, which is one for all namespaces of mounts, processes and networks, and
+ * in which only root makes files. Nobody else can open it: a lock of any user would stop restores, and choose
+ * GPUs for them. The kernel takes the locks back when the last copy of the file is closed, by death, too. A byte for each
+ * render minor, and one for the turn.
  */
-#define CLAIMS_AT     0x616d646700000000ll
-#define TURN_AT       (CLAIMS_AT + 0xffffffffll)
+#define CLAIMS_FILE   "amdgpu-checkpoint-claims"
+#define TURN_AT	      0xffffffffll
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
+
+static int open_claims(void)
+{
+	_cleanup_close_ int dev = mount_private("devtmpfs"), fd = -1;
+	struct stat st;
+
+	if (dev >= 0)
+		fd = openat(dev, CLAIMS_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		return -1;
+	return steal_fd(&fd);
+}
 
 /* 0; -errno, -EAGAIN: somebody else has the lock. */
 static int set_lock(int fd, off_t at, short type)
@@ -101,8 +115,7 @@ static int set_lock(int fd, off_t at, short type)
 
 int turn_begin(void)
 {
-	_cleanup_close_ int dev = mount_private("devtmpfs");
-	int fd = dev < 0 ? -1 : openat(dev, "null", O_RDWR | O_CLOEXEC);
+	int fd = open_claims();
 	int err = fd < 0 ? 0 : set_lock(fd, TURN_AT, F_WRLCK);
 
 	for (int i = 0; err == -EAGAIN && i < WAIT_ATTEMPTS; i++) {
@@ -117,7 +130,7 @@ int turn_begin(void)
 
 bool claims_have(int claims, uint32_t minor)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CLAIMS_AT + minor, .l_len = 1 };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = minor, .l_len = 1 };
 
 	return claims >= 0 && !fcntl(claims, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
@@ -125,7 +138,7 @@ bool claims_have(int claims, uint32_t minor)
 void claims_add(int claims, uint32_t minor)
 {
 	if (claims >= 0)
-		set_lock(claims, CLAIMS_AT + minor, F_WRLCK);
+		set_lock(claims, minor, F_WRLCK);
 }
 
 void turn_end(int claims)

@@ -218,7 +218,6 @@ FIXTURE_TEST(restores_choose_one_after_the_other_and_see_each_others_claims)
 {
 	int first, second;
 
-	put("", "null");
 	has_devtmpfs = true;
 	nr_sleeps = 0;
 	log_clear();
@@ -252,7 +251,6 @@ FIXTURE_TEST(a_restore_that_hangs_is_not_waited_for_long)
 {
 	int hung, first, second;
 
-	put("", "null");
 	has_devtmpfs = true;
 	nr_sleeps = 0;
 	log_clear();
@@ -278,7 +276,41 @@ FIXTURE_TEST(without_a_devtmpfs_there_are_no_claims)
 	claims_add(-1, 128);
 	assert_false(claims_have(-1, 128));
 	turn_end(-1);
+}
+
+#define CLAIMS "amdgpu-checkpoint-claims"
+
+/* Whoever can open it could lock it for ever. */
+FIXTURE_TEST(nobody_but_root_can_open_the_file_of_claims)
+{
+	_cleanup_close_ int claims = -1;
+	struct stat st;
+
 	has_devtmpfs = true;
+	claims = turn_begin();
+	assert_true(claims >= 0);
+	assert_int_equal(fstat(claims, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_int_equal(st.st_uid, geteuid());
+}
+
+FIXTURE_TEST(a_file_of_others_has_no_claims)
+{
+	char path[64];
+
+	has_devtmpfs = true;
+	snprintf(path, sizeof(path), "%s/" CLAIMS, top);
+	put("", CLAIMS);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(turn_begin(), -1);
+	assert_int_equal(chmod(path, 0600), 0);
+	if (!getuid() && !chown(path, 1, 0))
+		assert_int_equal(turn_begin(), -1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/null", path), 0);
+	assert_int_equal(turn_begin(), -1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(turn_begin(), -1);
 }
 
