@@ -118,44 +118,27 @@ bool dump_free(struct dump *dump, bool succeeded)
 
 /* ---- pause ---- */
 
-static int heal_render_file(const struct task_file *file)
-{
-	int r = drm_probe_drop(file->fd);
-
-	if (r > 0)
-		pr_warn("pid %d: a page in its file of renderD%u had been left by a dump that was killed\n", file->pid,
-			file->minor);
-	return r < 0 ? fail(r, "pid %d: cannot look at its file of renderD%u: %m", file->pid, file->minor) : 0;
-}
-
-static int heal_queues(const struct task_file *file)
-{
-	int err = kfd_unpause(file->fd);
-
-	if (!err)
-		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
-	if (!err || err == -EINVAL)
-		return 0;
-	return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
-		    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
-		    err == -EBADF  ? " (the process that opened it is not being dumped)" :
-				     "");
-}
-
 /*
  * A criu that was killed, and its guard with it, left its victim's queues stopped; undone here, since the kernel counts how
  * often they were stopped.
  */
-static int heal(struct dump *dump)
+static int heal(const struct task_file *file)
 {
-	int err = 0;
+	int r = file->minor ? drm_probe_drop(file->fd) : kfd_unpause(file->fd);
 
-	for (size_t i = 0; !err && i < dump->files.count; i++) {
-		const struct task_file *file = &dump->files.files[i];
-
-		err = file->minor ? heal_render_file(file) : heal_queues(file);
-	}
-	return err;
+	if (file->minor && r > 0)
+		pr_warn("pid %d: a page in its file of renderD%u had been left by a dump that was killed\n", file->pid,
+			file->minor);
+	if (file->minor)
+		return r < 0 ? fail(r, "pid %d: cannot look at its file of renderD%u: %m", file->pid, file->minor) : 0;
+	if (!r)
+		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
+	if (!r || r == -EINVAL)
+		return 0;
+	return fail(r, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
+		    r == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
+		    r == -EBADF	 ? " (the process that opened it is not being dumped)" :
+				   "");
 }
 
 static int pause_process(struct gpu_process *process)
@@ -229,24 +212,47 @@ static int pause_file(struct dump *dump, const struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
-/* Either of two files of one process can be paused while the other is: to the KFD they are two contexts. */
-static int check_contexts(const struct dump *dump)
+/* Whether what this kernel is known not to restore is saved all the same. */
+static bool is_forced(const struct dump *dump)
 {
-	for (size_t i = 0; i < dump->nr_processes; i++) {
-		const struct gpu_process *process = dump->processes[i];
-		const struct gpu_process *first = process_by_pid(dump, process->file.pid);
-
-		if (first != process && first->state.pid == process->state.pid)
-			return refuse_context(process->file.pid);
-	}
-	return 0;
+	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 }
 
-/* Of tasks without a file of /dev/kfd. */
-static int check_mappings(const struct dump *dump)
+/* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
+static int add_render_processes(struct dump *dump)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (!file->minor || process_by_pid(dump, file->pid))
+			continue;
+		r = share_file_is_used(file);
+		if (r > 0)
+			r = add_process(dump, file);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Adds the tasks without /dev/kfd that take part, too. */
+static int check_restorable(struct dump *dump)
 {
 	int err = 0;
 
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		const struct gpu_process *process = dump->processes[i];
+		const struct gpu_process *first = process_by_pid(dump, process->file.pid);
+
+		/* Either of two files of one process can be paused while the other is: to the KFD they are two contexts. */
+		if (first != process && first->state.pid == process->state.pid)
+			return refuse_context(process->file.pid);
+		err = refuse_process(process, &dump->files, dump->machine, is_forced(dump));
+	}
+	if (!err)
+		err = add_render_processes(dump);
+	if (!err && dump->nr_processes)
+		err = refuse_lazy_dump();
 	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
 		const struct gpu_process *process = process_by_pid(dump, dump->files.pids[i]);
 
@@ -254,37 +260,6 @@ static int check_mappings(const struct dump *dump)
 			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
 	}
 	return err;
-}
-
-/* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
-static int add_if_used(struct dump *dump, const struct task_file *file)
-{
-	int r;
-
-	if (!file->minor || process_by_pid(dump, file->pid))
-		return 0;
-	r = share_file_is_used(file);
-	return r <= 0 ? r : add_process(dump, file);
-}
-
-/* Whether what this kernel is known not to restore is saved all the same. */
-static bool is_forced(const struct dump *dump)
-{
-	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-}
-
-/* Adds the tasks without /dev/kfd that take part, too. */
-static int check_restorable(struct dump *dump)
-{
-	int err = check_contexts(dump);
-
-	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = refuse_process(dump->processes[i], &dump->files, dump->machine, is_forced(dump));
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = add_if_used(dump, &dump->files.files[i]);
-	if (!err && dump->nr_processes)
-		err = refuse_lazy_dump();
-	return err ? err : check_mappings(dump);
 }
 
 /* ---- the state of a process, taken ---- */
@@ -347,14 +322,6 @@ static int render_take(struct dump *dump, struct gpu_process *process)
 #define DRAIN_SECONDS 5
 #define DRAIN_USEC    20000
 
-static bool has_such_gpu(const struct dump *dump)
-{
-	for (unsigned int i = 0; i < dump->machine->nr_nodes; i++)
-		if (mes_maps(dump->machine->nodes[i]))
-			return true;
-	return false;
-}
-
 static int ask_busy(const struct dump *dump, bool *ret)
 {
 	int err = 0;
@@ -370,29 +337,25 @@ static int ask_busy(const struct dump *dump, bool *ret)
 	return err;
 }
 
-static int run_for_a_moment(struct dump *dump)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = dump->processes[i]->no_kfd ? 0 : kfd_unpause(dump->processes[i]->file.fd);
-	if (err)
-		return fail(err, "cannot let the GPU queues finish their kernels: %m");
-	usleep(DRAIN_USEC);
-	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
-	return err;
-}
-
 /* No task runs that could give them more to do. What is still busy then is refused like all that cannot be restored. */
 static int drain(struct dump *dump)
 {
 	double end = monotonic_seconds() + DRAIN_SECONDS;
-	bool busy = has_such_gpu(dump);
-	int err = busy ? ask_busy(dump, &busy) : 0;
+	bool busy = false;
+	int err = 0;
 
+	for (unsigned int i = 0; !busy && i < dump->machine->nr_nodes; i++)
+		busy = mes_maps(dump->machine->nodes[i]);
+	if (busy)
+		err = ask_busy(dump, &busy);
 	while (!err && busy && monotonic_seconds() < end) {
-		err = run_for_a_moment(dump);
+		for (size_t i = 0; !err && i < dump->nr_processes; i++)
+			err = dump->processes[i]->no_kfd ? 0 : kfd_unpause(dump->processes[i]->file.fd);
+		if (err)
+			return fail(err, "cannot let the GPU queues finish their kernels: %m");
+		usleep(DRAIN_USEC);
+		for (size_t i = 0; !err && i < dump->nr_processes; i++)
+			err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
 		if (!err)
 			err = ask_busy(dump, &busy);
 	}
@@ -401,31 +364,27 @@ static int drain(struct dump *dump)
 
 /* ---- pause, all ---- */
 
-static int check_kfd(struct kfd_rules *ret)
+/* What is known before a task is looked at. */
+static int ask_machine(struct dump *dump)
 {
-	_cleanup_close_ int fd = kfd_open();
-	int err = fd < 0 ? fd : kfd_check_version(fd);
+	_cleanup_close_ int kfd = -1;
+	int err = settings_check(dump->settings);
 
+	if (!err)
+		err = refuse_incremental();
 	if (err)
 		return err;
-	*ret = kfd_ask_rules(fd);
-	return 0;
+	kfd = kfd_open();
+	err = kfd < 0 ? kfd : kfd_check_version(kfd);
+	if (err)
+		return err;
+	dump->rules = kfd_ask_rules(kfd);
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
+	return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
 }
 
-/* Of how the processes hear of exceptions, which CHECKPOINT leaves out. */
-static int read_exceptions(struct dump *dump)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
-		struct gpu_process *process = dump->processes[i];
-
-		if (!process->no_kfd)
-			err = exceptions_read(process, dump->survey, &dump->driver);
-	}
-	return err;
-}
-
+/* What the processes have on GPUs, and what becomes of it. All queues are stopped. */
 static int take_states(struct dump *dump)
 {
 	struct share_request *request = &dump->request;
@@ -444,34 +403,13 @@ static int take_states(struct dump *dump)
 
 		err = process->no_kfd ? render_take(dump, process) : process_take(dump, process);
 	}
-	return err;
-}
-
-/* What is known before a task is looked at. */
-static int ask_machine(struct dump *dump)
-{
-	int err = settings_check(dump->settings);
-
 	if (!err)
-		err = refuse_incremental();
-	if (!err)
-		err = check_kfd(&dump->rules);
-	if (err)
-		return err;
-	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
-	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
-	return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
-}
-
-static int pause_files(struct dump *dump)
-{
-	int err = 0;
-
-	dump->stopped_at = monotonic_seconds();
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (!dump->files.files[i].minor)
-			err = pause_file(dump, &dump->files.files[i]);
-	return err;
+		err = share_dump_collect(request, &dump->survey);
+	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		if (!dump->processes[i]->no_kfd)
+			err = exceptions_read(dump->processes[i], dump->survey, &dump->driver);
+	return err ? err : share_dump_decide(dump->survey);
 }
 
 /* The order of a dump, up to the first file that criu asks for. */
@@ -486,24 +424,20 @@ static int pause_all(struct dump *dump)
 	if (err)
 		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
-	err = heal(dump);
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		err = heal(&dump->files.files[i]);
 	if (!err)
 		err = losses_note(&dump->files, &dump->losses);
-	if (!err)
-		err = pause_files(dump);
+	dump->stopped_at = monotonic_seconds();
+	for (size_t i = 0; !err && i < dump->files.count; i++)
+		if (!dump->files.files[i].minor)
+			err = pause_file(dump, &dump->files.files[i]);
 	if (!err)
 		err = check_restorable(dump);
 	if (err || !dump->nr_processes)
 		return err;
 	err = drain(dump);
-	if (!err)
-		err = take_states(dump);
-	if (!err)
-		err = share_dump_collect(&dump->request, &dump->survey);
-	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
-	if (!err)
-		err = read_exceptions(dump);
-	return err ? err : share_dump_decide(dump->survey);
+	return err ? err : take_states(dump);
 }
 
 int dump_pause(struct dump *dump)
@@ -524,21 +458,18 @@ bool dump_has_state(pid_t pid)
 	return !task_ask_kfd(pid, &kfd) && (kfd.nr_queues || kfd.vram_bytes);
 }
 
-static bool has_files(pid_t pid)
-{
-	struct task_files files = { 0 };
-	bool ret;
-
-	if (task_files_collect_one(pid, drm_is_amd, &files))
-		fail_clear();
-	ret = files.count;
-	task_files_done(&files);
-	return ret;
-}
-
 int dump_pause_with(struct dump *dump, pid_t pid)
 {
-	return dump->started || dump_has_state(pid) || has_files(pid) ? dump_pause(dump) : 0;
+	struct task_files files = { 0 };
+	bool is_ours = dump->started || dump_has_state(pid);
+
+	if (!is_ours) {
+		if (task_files_collect_one(pid, drm_is_amd, &files))
+			fail_clear();
+		is_ours = files.count;
+		task_files_done(&files);
+	}
+	return is_ours ? dump_pause(dump) : 0;
 }
 
 /*
@@ -568,42 +499,22 @@ static int ask_flags(const struct task_file *file, int *ret)
 	return 0;
 }
 
-static struct image_writer image_writer(const struct dump *dump)
-{
-	struct image_writer writer = { .criu_hooks = criu_running_hooks() };
-	struct utsname name;
-
-	if (!uname(&name))
-		memcpy(writer.kernel, name.release, sizeof(name.release));
-	snprintf(writer.plugin, sizeof(writer.plugin), "%s", plugin_version);
-	memcpy(writer.driver, dump->driver.text, sizeof(dump->driver.text));
-	return writer;
-}
-
 /* All but the contents. */
 static int describe(const struct dump *dump, struct gpu_process *process)
 {
+	struct image_writer *writer = &process->writer;
 	int err = ask_flags(&process->file, &process->flags);
+	struct utsname name;
 
 	if (err)
 		return err;
-	process->writer = image_writer(dump);
+	*writer = (struct image_writer){ .criu_hooks = criu_running_hooks() };
+	if (!uname(&name))
+		memcpy(writer->kernel, name.release, sizeof(name.release));
+	snprintf(writer->plugin, sizeof(writer->plugin), "%s", plugin_version);
+	memcpy(writer->driver, dump->driver.text, sizeof(dump->driver.text));
 	err = kfd_state_minors(process->file.pid, &process->state, process->nodes, &process->minors);
 	return err ? err : vma_save(dump->machine, dump->rules, process);
-}
-
-static int write_processes(struct dump *dump)
-{
-	int err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
-
-	if (!err)
-		err = losses_check(&dump->files, dump->losses);
-	/* Pages files look whole by now. */
-	if (err)
-		image_remove_all();
-	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = kfd_image_write(dump->processes[i]->id, dump->processes[i]);
-	return err;
 }
 
 /* The number of the file is the name of the images. When all have theirs, the contents of all are saved together. */
@@ -614,7 +525,17 @@ static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 	if (err)
 		return err;
 	process->id = id;
-	return ++dump->nr_named < dump->nr_processes ? 0 : write_processes(dump);
+	if (++dump->nr_named < dump->nr_processes)
+		return 0;
+	err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
+	if (!err)
+		err = losses_check(&dump->files, dump->losses);
+	/* Pages files look whole by now. */
+	if (err)
+		image_remove_all();
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = kfd_image_write(dump->processes[i]->id, dump->processes[i]);
+	return err;
 }
 
 /*
@@ -651,13 +572,6 @@ static int describe_render_file(const struct task_file *file, struct topology *n
 	return 0;
 }
 
-static int write_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image, int id)
-{
-	int err = describe_render_file(file, nodes, image);
-
-	return err ? err : render_image_write(id, image);
-}
-
 static struct render_image render_image_of(const struct dump *dump, const struct task_file *file)
 {
 	return share_describe_file(dump->survey, (size_t)(file - dump->files.files));
@@ -666,8 +580,9 @@ static struct render_image render_image_of(const struct dump *dump, const struct
 static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct gpu_process *process, int id)
 {
 	struct render_image image = render_image_of(dump, file);
+	int err = describe_render_file(file, process->nodes, &image);
 
-	return write_render_file(file, process->nodes, &image, id);
+	return err ? err : render_image_write(id, &image);
 }
 
 /*
@@ -683,7 +598,9 @@ static int dump_unused_file(const struct dump *dump, const struct task_file *fil
 
 	if (!err)
 		err = task_nodes(dump, file->pid, &state, &nodes);
-	return err ? err : write_render_file(file, nodes, &image, id);
+	if (!err)
+		err = describe_render_file(file, nodes, &image);
+	return err ? err : render_image_write(id, &image);
 }
 
 int dump_foreign_file(struct dump *dump, int fd, int id)
