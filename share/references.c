@@ -53,99 +53,59 @@ struct references {
 /* ---- descriptors ---- */
 
 /*
- * Of a task, whose descriptors are in @directory. One that is gone meanwhile was the listing's own. *ret_early: a dma-buf
- * has a lower number than @state_fd, with which the state of the task comes back.
+ * One that is gone meanwhile was the listing's own. Tasks with one table of descriptors have each descriptor once. The
+ * state of a task is restored with its descriptor of /dev/kfd, which may have others of its parent's, or of a render node.
  */
-static int add_descriptors(struct references *references, const char *directory, pid_t pid, int state_fd, bool *ret_early)
+static int add_task(struct references *references, const struct share_request *request, size_t task)
 {
+	const struct task_files *files = request->files;
+	pid_t pid = files->pids[task];
+	size_t process = survey_process_of(request, pid), nr = 0, before = references->nr;
+	int state_fd = process < request->nr_processes ? request->processes[process]->file.number : -1;
 	_cleanup_free_ int *fds = NULL;
-	bool has_dmabuf = false;
-	size_t nr = 0;
-	int err = list_numbers(AT_FDCWD, directory, &fds, &nr);
+	bool early = false;
+	char path[64];
+	int err;
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
-		char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	err = list_numbers(AT_FDCWD, path, &fds, &nr);
+	for (size_t i = 0; !err && i < nr; i++) {
 		struct stat st;
 
-		snprintf(path, sizeof(path), "%s/%d", directory, fds[i]);
+		early |= references->nr > before && fds[i] == state_fd;
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fds[i]);
 		err = stat_quietly(AT_FDCWD, path, &st);
-		if (err == -ENOMEM)
-			return err;
-		*ret_early |= has_dmabuf && fds[i] == state_fd;
-		if (err || st.st_dev != references->device)
-			continue;
-		has_dmabuf = true;
-		err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, pid, fds[i] });
-		if (err)
-			return err;
+		if (!err && st.st_dev == references->device)
+			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, pid, fds[i] });
+		err = err == -ENOMEM ? err : 0;
 	}
+	if (err)
+		return fail(err, "pid %d: cannot look for open dma-bufs: %m", pid);
+	if (early && criu_is_streaming())
+		return fail(-EOPNOTSUPP, "pid %d: has a dma-buf open under a lower number than /dev/kfd (or its render node), "
+			    "which cannot be streamed: dump into a directory", pid);
+	for (size_t i = 0; i < task && references->nr > before; i++)
+		if (!syscall(SYS_kcmp, files->pids[i], pid, KCMP_FILES, 0, 0))
+			references->nr = before;
 	return 0;
 }
 
-/* How many numbers the plugin's own descriptors can have. */
-static int table_size(unsigned int *ret)
+/* There is one for each BO of the dump: a look at each number costs a tenth of a listing. */
+static int add_own(struct references *references)
 {
+	unsigned int size = 0;
 	char text[32];
 	int err = proc_value("/proc/self/status", "FDSize", text, sizeof(text));
 
-	return err || sscanf(text, "%u", ret) == 1 ? err : -ENODATA;
-}
-
-/* There is one for each BO of the dump: a look at each number costs a tenth of a listing. */
-static int add_own_descriptors(struct references *references)
-{
-	unsigned int size;
-	int err = table_size(&size);
-
+	if (!err && sscanf(text, "%u", &size) != 1)
+		err = -ENODATA;
 	for (unsigned int fd = 0; !err && fd < size; fd++) {
 		struct stat st;
 
 		if (!stat_quietly((int)fd, "", &st) && st.st_dev == references->device)
 			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, 0, (int)fd });
 	}
-	return err;
-}
-
-/* Tasks with one table of descriptors have each descriptor once. */
-static bool has_table_of_earlier(const struct task_files *files, size_t task)
-{
-	for (size_t i = 0; i < task; i++)
-		if (!syscall(SYS_kcmp, files->pids[i], files->pids[task], KCMP_FILES, 0, 0))
-			return true;
-	return false;
-}
-
-/*
- * The descriptor with which the state of a task comes back: of /dev/kfd, which may have others of its parent's, or of a
- * render node; -1: it has none.
- */
-static int state_fd_of(const struct share_request *request, pid_t pid)
-{
-	size_t i = survey_process_of(request, pid);
-
-	return i < request->nr_processes ? request->processes[i]->file.number : -1;
-}
-
-static int add_task(struct references *references, const struct share_request *request, size_t task)
-{
-	const struct task_files *files = request->files;
-	size_t before = references->nr;
-	bool early = false;
-	char path[32];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", files->pids[task]);
-	err = add_descriptors(references, path, files->pids[task], state_fd_of(request, files->pids[task]), &early);
-	if (err)
-		return fail(err, "pid %d: cannot look for open dma-bufs: %m", files->pids[task]);
-	if (references->nr > before && has_table_of_earlier(files, task))
-		references->nr = before;
-	if (!early || !criu_is_streaming())
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: has a dma-buf open under a lower number than /dev/kfd (or its render node), which "
-		    "cannot be streamed: dump into a directory", files->pids[task]);
+	return err ? fail(err, "cannot look for dma-bufs of criu: %m") : 0;
 }
 
 static int compare_descriptors(const void *a, const void *b)
@@ -186,90 +146,64 @@ bool references_of_tasks(const struct references *references, uint64_t inode)
 
 /* ---- buffers that only a descriptor holds ---- */
 
-/* Whoever is to own a buffer has to have its GPU: best the process that has it open. */
-static size_t process_with(const struct share_request *request, pid_t pid, uint32_t minor)
+static bool process_has(const struct share_request *request, size_t process, uint32_t minor)
 {
-	size_t i = survey_process_of(request, pid);
-
-	if (i < request->nr_processes && topology_find_minor(request->processes[i]->nodes, minor) >= 0)
-		return i;
-	for (i = 0; i < request->nr_processes; i++)
-		if (topology_find_minor(request->processes[i]->nodes, minor) >= 0)
-			break;
-	return i;
+	return process < request->nr_processes && topology_find_minor(request->processes[process]->nodes, minor) >= 0;
 }
 
-/* Adds a holder that is nothing but an open dma-buf; takes the fd. One of another driver is refused when it is saved. */
-static int add_lone_dmabuf(struct survey *survey, const struct descriptor *descriptor, int fd)
-{
-	struct holder holder = { .inode = descriptor->inode, .dmabuf_fd = fd, .kind = HOLDER_DMABUF };
-	int err = survey_keep_dmabuf(survey, fd);
-
-	if (err)
-		return err;
-	err = survey_home(survey, fd, 0, &holder.minor);
-	if (err)
-		return err == -EINVAL ? 0 : err;
-	holder.process = process_with(survey->request, descriptor->pid, holder.minor);
-	return holder.process < survey->request->nr_processes ? array_add(survey->holders, survey->nr_holders, holder) : -ENODEV;
-}
-
+/*
+ * Adds a holder that is nothing but an open dma-buf. Whoever is to own a buffer has to have its GPU: best the process that
+ * has it open. One of another driver is refused when it is saved.
+ */
 static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 {
+	const struct share_request *request = survey->request;
+	struct holder holder = { .inode = descriptor->inode, .kind = HOLDER_DMABUF };
 	int fd = task_take_file(descriptor->pid, descriptor->fd);
-	int err = fd < 0 ? fd : add_lone_dmabuf(survey, descriptor, fd);
+	int err = fd < 0 ? fd : survey_keep_dmabuf(survey, fd);
 
+	if (!err)
+		err = survey_home(survey, fd, 0, &holder.minor);
+	if (err)
+		return err == -EINVAL ? 0 : fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd);
+	holder.dmabuf_fd = fd;
+	holder.process = survey_process_of(request, descriptor->pid);
+	if (!process_has(request, holder.process, holder.minor))
+		for (holder.process = 0; holder.process < request->nr_processes; holder.process++)
+			if (process_has(request, holder.process, holder.minor))
+				break;
+	err = holder.process < request->nr_processes ? array_add(survey->holders, survey->nr_holders, holder) : -ENODEV;
 	return err ? fail(err, "pid %d: cannot look at its dma-buf %d: %m", descriptor->pid, descriptor->fd) : 0;
-}
-
-/* The holders are sorted by inode; those that are added come after them. */
-static int add_lone_ones(struct survey *survey, const struct references *references)
-{
-	size_t nr_known = survey->nr_holders;
-	uint64_t last = 0;
-
-	for (size_t i = 0; i < references->nr; i++) {
-		const struct descriptor *descriptor = &references->list[i];
-		bool is_known = descriptor->inode == last || bsearch(&descriptor->inode, survey->holders, nr_known,
-								     sizeof(*survey->holders), compare_u64);
-		int err = is_known ? 0 : add_lone(survey, descriptor);
-
-		if (err)
-			return err;
-		last = descriptor->inode;
-	}
-	return 0;
-}
-
-static int read_descriptors(struct survey *survey, struct references *references)
-{
-	const struct task_files *files = survey->request->files;
-	struct stat st;
-	int err;
-
-	for (size_t i = 0; i < survey->nr_holders && !references->device; i++)
-		if (survey->holders[i].dmabuf_fd >= 0 && !fstat(survey->holders[i].dmabuf_fd, &st))
-			references->device = st.st_dev;
-	for (size_t i = 0; i < files->nr_pids; i++) {
-		err = add_task(references, survey->request, i);
-		if (err)
-			return err;
-	}
-	sort_descriptors(references);
-	err = add_lone_ones(survey, references);
-	if (err)
-		return err;
-	err = add_own_descriptors(references);
-	if (err)
-		return fail(err, "cannot look for dma-bufs of criu: %m");
-	sort_descriptors(references);
-	return 0;
 }
 
 int references_read(struct survey *survey)
 {
-	survey->references = calloc(1, sizeof(*survey->references));
-	return survey->references ? read_descriptors(survey, survey->references) : -ENOMEM;
+	struct references *references = survey->references = calloc(1, sizeof(*references));
+	size_t nr_known = survey->nr_holders; /* sorted by inode; those that are added come after them */
+	uint64_t last = 0;
+	struct stat st;
+	int err = references ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < survey->nr_holders && !references->device; i++)
+		if (survey->holders[i].dmabuf_fd >= 0 && !fstat(survey->holders[i].dmabuf_fd, &st))
+			references->device = st.st_dev;
+	for (size_t i = 0; !err && i < survey->request->files->nr_pids; i++)
+		err = add_task(references, survey->request, i);
+	if (!err)
+		sort_descriptors(references);
+	for (size_t i = 0; !err && i < references->nr; i++) {
+		const struct descriptor *descriptor = &references->list[i];
+
+		if (descriptor->inode != last &&
+		    !bsearch(&descriptor->inode, survey->holders, nr_known, sizeof(*survey->holders), compare_u64))
+			err = add_lone(survey, descriptor);
+		last = descriptor->inode;
+	}
+	if (!err)
+		err = add_own(references);
+	if (!err)
+		sort_descriptors(references);
+	return err;
 }
 
 void references_free(struct references *references)
@@ -293,12 +227,6 @@ static size_t nr_descriptors(const struct references *references, uint64_t inode
 
 /* ---- mappings on other GPUs ---- */
 
-static bool same_hive(const struct topology_node *a, const struct topology_node *b)
-{
-	return topology_get(a, TOPOLOGY_HIVE_ID) &&
-	       topology_get(a, TOPOLOGY_HIVE_ID) == topology_get(b, TOPOLOGY_HIVE_ID);
-}
-
 /* Each group is read once: there may be thousands of buffers. */
 static bool is_common(struct survey *survey, int node, int other)
 {
@@ -309,15 +237,6 @@ static bool is_common(struct survey *survey, int node, int other)
 		iommu_read_group(sysfs, machine->nodes[i], &survey->groups[i]);
 	survey->has_groups = true;
 	return iommu_is_common(&survey->groups[node], &survey->groups[other]);
-}
-
-/* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
-static bool is_vram(struct survey *survey, const struct buffer *buffer)
-{
-	struct memory memory = { 0 };
-	int err = survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, NULL);
-
-	return !err && memory.info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 }
 
 /*
@@ -334,20 +253,26 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 	const struct gpu_process *process = holder_process(survey, holder);
 	const struct topology *machine = survey->request->machine;
 	int home = topology_find_minor(machine, holder->minor);
+	struct memory memory = { 0 };
 	struct bo_record record;
 	int64_t ret = 0;
+	uint64_t hive;
 
 	if (home < 0 || records_bo(&process->state, holder->bo, &record))
 		return 0;
+	hive = topology_get(machine->nodes[home], TOPOLOGY_HIVE_ID);
 	for (uint32_t i = 0; i < records_nr_mapped(&record); i++) {
 		int gpu = topology_find_gpu(process->nodes, record.mapped_gpus[i]);
 		int peer = gpu < 0 ? -1 : topology_find_minor(machine, topology_minor(process->nodes->nodes[gpu]));
 
 		if (peer < 0 || topology_same_device(machine->nodes[home], machine->nodes[peer]))
 			continue;
+		/* What the memory is, whatever it was allocated as: "VRAM" of an APU can be system memory. */
 		if (*vram < 0)
-			*vram = is_vram(survey, buffer);
-		ret += !(*vram ? same_hive(machine->nodes[home], machine->nodes[peer]) : is_common(survey, home, peer));
+			*vram = !survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, NULL) &&
+				memory.info.domains & AMDGPU_GEM_DOMAIN_VRAM;
+		ret += !(*vram ? hive && hive == topology_get(machine->nodes[peer], TOPOLOGY_HIVE_ID) :
+				 is_common(survey, home, peer));
 	}
 	return ret;
 }
@@ -377,11 +302,6 @@ static const struct {
 	[HOLDER_HANDLE] = { 1, 3 },
 };
 
-static bool is_here(const struct survey *survey, const struct buffer *buffer, const struct holder *holder)
-{
-	return survey_same_device(survey, holder->minor, buffer->minor);
-}
-
 /* Of the buffer's BOs of the KFD on one other device; with @object, of those there that are the same import. */
 static bool is_first_there(const struct survey *survey, const struct buffer *buffer, const struct holder *holder, bool object)
 {
@@ -399,7 +319,7 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 
 	for (size_t i = 0; i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
-		bool here = is_here(survey, buffer, holder);
+		bool here = survey_same_device(survey, holder->minor, buffer->minor);
 
 		ret.known += here ? references_of[holder->kind].here : references_of[holder->kind].there;
 		ret.nr_here[holder->kind] += here;
@@ -459,31 +379,15 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 }
 
 /*
- * Some references may be those of the KFD's own files, or of a stranger. Where nobody in the dump has a handle, only a
- * stranger's handle keeps the reference of the object. Where somebody has one, or on another GPU, any holder may.
+ * 1: all references are explained; 0: not, and *verdict says how; -errno after fail(). Some references may be those of the
+ * KFD's own files, or of a stranger. Where nobody in the dump has a handle, only a stranger's handle keeps the reference of
+ * the object. Where somebody has one, or on another GPU, any holder may.
  */
-static int look_for_strangers(struct survey *survey, const struct buffer *buffer, const struct account *account,
-			      struct verdict *verdict)
-{
-	struct references *references = survey->references;
-	bool far = account->nr_other_gpus;
-	int err = references->strangers ? 0 : strangers_read(survey, &references->strangers);
-
-	if (err)
-		return err;
-	verdict->known = verdict->count - 1;
-	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
-	if (verdict->pid)
-		return 0;
-	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
-	verdict->is_suspect = verdict->pid;
-	return !verdict->pid;
-}
-
-/* 1: all references are explained; 0: not, and *verdict says how; -errno after fail() */
 static int judge(struct survey *survey, const struct buffer *buffer, const struct account *account,
 		 struct verdict *verdict)
 {
+	struct references *references = survey->references;
+	bool far = account->nr_other_gpus;
 	int64_t object = 1, rest, own;
 	int err;
 
@@ -500,7 +404,18 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 	verdict->known = account->known + object + own + 2 * account->nr_other_gpus;
 	if (rest < 0 || verdict->count > verdict->known || (rest % 2 && !own))
 		return 0;
-	return rest ? look_for_strangers(survey, buffer, account, verdict) : 1;
+	if (!rest)
+		return 1;
+	err = references->strangers ? 0 : strangers_read(survey, &references->strangers);
+	if (err)
+		return err;
+	verdict->known = verdict->count - 1;
+	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
+	if (verdict->pid)
+		return 0;
+	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
+	verdict->is_suspect = verdict->pid;
+	return !verdict->pid;
 }
 
 int references_explain(struct survey *survey, const struct buffer *buffer)
