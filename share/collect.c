@@ -53,21 +53,16 @@ static int check_dmabuf(struct survey *survey, struct holder *holder, struct mem
 		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->info.size, bo->size);
 }
 
-static bool is_same_dmabuf(const struct holder *a, const struct holder *b)
-{
-	return !survey_compare_names(a, b) && a->inode == b->inode;
-}
-
 /* The holders are sorted by name: of those with one dma-buf, one is looked at. */
 static int check_dmabufs(struct survey *survey)
 {
 	struct memory memory = { 0 };
+	int err = 0;
 
-	for (size_t i = 0; i < survey->nr_holders; i++) {
+	for (size_t i = 0; !err && i < survey->nr_holders; i++) {
 		struct holder *holder = &survey->holders[i];
-		int err = 0;
 
-		if (!i || !is_same_dmabuf(holder - 1, holder)) {
+		if (!i || survey_compare_names(holder - 1, holder) || holder[-1].inode != holder->inode) {
 			memory = (struct memory){ .offset = holder->offset, .is_far = -1 };
 			err = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
 		}
@@ -75,10 +70,8 @@ static int check_dmabufs(struct survey *survey)
 			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
 				    holder_pid(survey, holder), holder->bo, holder_bo(survey, holder)->gpu_id);
 		err = check_dmabuf(survey, holder, &memory);
-		if (err)
-			return err;
 	}
-	return 0;
+	return err;
 }
 
 static int collect_bo(struct survey *survey, size_t number, size_t i)
@@ -167,18 +160,6 @@ static const char *bad_handle(const struct gem_info *info, int mmap_error)
 	return NULL;
 }
 
-/* Of a buffer that is not known by its name on this GPU. */
-static int name_by_dmabuf(struct survey *survey, int fd, struct holder *holder)
-{
-	int err;
-
-	holder->dmabuf_fd = gem_export(fd, holder->handle, false);
-	if (holder->dmabuf_fd < 0)
-		return holder->dmabuf_fd;
-	err = survey_keep_dmabuf(survey, holder->dmabuf_fd);
-	return err ? err : survey_inode(holder->dmabuf_fd, &holder->inode);
-}
-
 /* Completes the holder that a handle is. No message but for a refusal. */
 static int look_at_handle(struct survey *survey, const struct task_file *file, struct holder *holder)
 {
@@ -200,25 +181,16 @@ static int look_at_handle(struct survey *survey, const struct task_file *file, s
 	holder->is_mappable = !asked;
 	if (!asked && !holder->is_import && survey->nr_kfd_holders)
 		known = bsearch(holder, survey->holders, survey->nr_kfd_holders, sizeof(*holder), survey_compare_names);
-	if (!known)
-		return name_by_dmabuf(survey, file->fd, holder);
-	holder->inode = known->inode;
-	return 0;
-}
-
-static int add_handle(struct survey *survey, size_t number, size_t process, const struct gem_entry *entry)
-{
-	const struct task_file *file = &survey->request->files->files[number];
-	struct holder holder = {
-		.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .process = process, .file = number,
-		.handle = entry->handle, .is_import = entry->is_import, .is_home = !entry->is_import,
-	};
-	int err = look_at_handle(survey, file, &holder);
-
-	if (err)
-		return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, entry->handle,
-			    file->minor);
-	return array_add(survey->holders, survey->nr_holders, holder);
+	if (known) {
+		holder->inode = known->inode;
+		return 0;
+	}
+	/* A buffer that is not known by its name on this GPU. */
+	holder->dmabuf_fd = gem_export(file->fd, holder->handle, false);
+	if (holder->dmabuf_fd < 0)
+		return holder->dmabuf_fd;
+	err = survey_keep_dmabuf(survey, holder->dmabuf_fd);
+	return err ? err : survey_inode(holder->dmabuf_fd, &holder->inode);
 }
 
 /* Before Linux 6.18 handles are not listed, nor are mappings. @what: such buffers may be. */
@@ -259,8 +231,18 @@ static int add_handles(struct survey *survey, size_t number, size_t process)
 	if (err)
 		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
 	err = nr ? check_kfd_vm_known(survey, number) : 0;
-	for (size_t i = 0; !err && i < nr; i++)
-		err = add_handle(survey, number, process, &entries[i]);
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct holder holder = {
+			.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .process = process, .file = number,
+			.handle = entries[i].handle, .is_import = entries[i].is_import, .is_home = !entries[i].is_import,
+		};
+
+		err = look_at_handle(survey, file, &holder);
+		if (err)
+			return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, holder.handle,
+				    file->minor);
+		err = array_add(survey->holders, survey->nr_holders, holder);
+	}
 	return err;
 }
 
@@ -283,26 +265,21 @@ int share_file_is_used(const struct task_file *file)
 
 /* ---- all ---- */
 
-/* Of a file of a task without /dev/kfd, which knows no address space of its own. */
-static int check_owner(const struct survey *survey, size_t number)
-{
-	const struct task_file *file = &survey->request->files->files[number];
-	size_t owner = files_owner(survey, number);
-
-	if (owner == survey->request->nr_processes)
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
-		    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
-		    survey->request->processes[owner]->file.pid);
-}
-
 static int collect_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
-	size_t process = survey_process_of(request, request->files->files[number].pid);
-	int err = request->processes[process]->file.minor ? check_owner(survey, number) : 0;
+	const struct task_file *file = &request->files->files[number];
+	size_t process = survey_process_of(request, file->pid), owner = request->nr_processes;
+	int err = 0;
 
-	if (!err && survey->objects[number].nr_syncobjs)
+	/* A task without /dev/kfd knows no address space of its own. */
+	if (request->processes[process]->file.minor)
+		owner = files_owner(survey, number);
+	if (owner < request->nr_processes)
+		return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
+			    "on the GPU: criu would restore it in the wrong process", file->pid, file->minor,
+			    request->processes[owner]->file.pid);
+	if (survey->objects[number].nr_syncobjs)
 		err = check_kfd_vm_known(survey, number);
 	return err ? err : add_handles(survey, number, process);
 }
@@ -310,37 +287,27 @@ static int collect_file(struct survey *survey, size_t number)
 /* ---- which file of a render node has the KFD's address space ---- */
 
 /*
- * Whether a file shows that it is the KFD's. Where a process has no buffer on the GPU that the CPU can map (files.c), it
- * is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without contexts, which are
- * all that can be saved, ROCm makes them in no other.
+ * Marks those beside a file that shows that it is the KFD's, and do not. Where a process has no buffer on the GPU that the CPU
+ * can map (files.c), that is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without
+ * contexts, which are all that can be saved, ROCm makes them in no other. Each is asked once: a sign may be many calls.
  */
-typedef bool (*sign_fn)(const struct survey *survey, size_t file);
-
-static bool has_pasid(const struct survey *survey, size_t number)
+static int choose_by(struct survey *survey, bool by_pasid)
 {
-	const struct task_file *file = &survey->request->files->files[number];
+	const struct task_files *files = survey->request->files;
+	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
 	struct task_kfd kfd;
-
-	return !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
-}
-
-static bool has_syncobjs(const struct survey *survey, size_t number)
-{
-	return survey->objects[number].nr_syncobjs;
-}
-
-/* Marks those beside a file that has the sign, and have it not. Each is asked once: a sign may be many calls. */
-static int choose_by(struct survey *survey, sign_fn has_sign)
-{
-	size_t nr = survey->request->files->count;
-	_cleanup_free_ bool *signs = calloc(nr + 1, sizeof(*signs));
 
 	if (!signs)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		signs[i] = files_may_lack_kfd_vm(survey, i) && has_sign(survey, i);
-	for (size_t i = 0; i < nr; i++)
-		for (size_t j = 0; signs[i] && j < nr; j++)
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *file = &files->files[i];
+
+		if (files_may_lack_kfd_vm(survey, i))
+			signs[i] = !by_pasid ? survey->objects[i].nr_syncobjs :
+				   !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
+	}
+	for (size_t i = 0; i < files->count; i++)
+		for (size_t j = 0; signs[i] && j < files->count; j++)
 			if (!signs[j] && files_compete(survey, i, j))
 				survey->without_kfd_vm[j] = true;
 	return 0;
@@ -400,8 +367,8 @@ int collect_all(struct survey *survey)
 	memset(survey->without_kfd_vm, true, survey->request->files->count);
 	err = for_each_file(survey, mark_without_kfd_vm);
 	if (!err)
-		err = choose_by(survey, has_pasid);
+		err = choose_by(survey, true);
 	if (!err)
-		err = choose_by(survey, has_syncobjs);
+		err = choose_by(survey, false);
 	return err ? err : for_each_file(survey, collect_file);
 }

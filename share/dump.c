@@ -63,64 +63,23 @@ static int check_unaccounted(const struct survey *survey, const struct gpu_proce
 	return 0;
 }
 
-static int check_kernel(const struct survey *survey)
-{
-	const struct share_request *request = survey->request;
-	int err = 0;
-
-	for (size_t i = 0; !err && !request->one_dmabuf && request->check_partners && i < request->nr_processes; i++)
-		err = check_unaccounted(survey, request->processes[i]);
-	return err;
-}
-
-/* Whether a buffer is of the dump alone. */
-static int check_buffer(struct survey *survey, struct buffer *buffer)
-{
-	const struct share_request *request = survey->request;
-	bool may_be_shared = request->one_dmabuf && request->check_partners && !survey_is_private(survey, buffer);
-	int err = may_be_shared ? survey_find_gpu(survey, buffer) : 0;
-
-	return err || !may_be_shared ? err : references_check(survey, buffer);
-}
-
-static int check_buffers(struct survey *survey)
-{
-	struct buffer buffer = { 0 };
-
-	while (survey_next(survey, &buffer)) {
-		int err = check_buffer(survey, &buffer);
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /* ---- all ---- */
-
-static int collect(struct survey *survey)
-{
-	int err = collect_all(survey);
-
-	if (err)
-		return err;
-	survey_sort(survey);
-	if (!survey->request->one_dmabuf || !survey->nr_holders)
-		return 0;
-	err = references_read(survey);
-	survey_sort(survey);
-	return err;
-}
 
 int share_dump_collect(const struct share_request *request, struct survey **ret)
 {
 	struct survey *survey = calloc(1, sizeof(*survey));
 	int err = survey ? survey_init(survey, request) : -ENOMEM;
 
+	for (size_t i = 0; !err && !request->one_dmabuf && request->check_partners && i < request->nr_processes; i++)
+		err = check_unaccounted(survey, request->processes[i]);
 	if (!err)
-		err = check_kernel(survey);
+		err = collect_all(survey);
 	if (!err)
-		err = collect(survey);
+		survey_sort(survey);
+	if (!err && request->one_dmabuf && survey->nr_holders) {
+		err = references_read(survey);
+		survey_sort(survey);
+	}
 	if (err)
 		share_dump_done(survey);
 	else
@@ -128,10 +87,20 @@ int share_dump_collect(const struct share_request *request, struct survey **ret)
 	return err;
 }
 
+/* Whether each buffer is of the dump alone, and then who owns it. */
 int share_dump_decide(struct survey *survey)
 {
-	int err = check_buffers(survey);
+	const struct share_request *request = survey->request;
+	struct buffer buffer = { 0 };
+	int err = 0;
 
+	while (!err && request->one_dmabuf && request->check_partners && survey_next(survey, &buffer)) {
+		if (survey_is_private(survey, &buffer))
+			continue;
+		err = survey_find_gpu(survey, &buffer);
+		if (!err)
+			err = references_check(survey, &buffer);
+	}
 	return err ? err : decide_all(survey);
 }
 
