@@ -71,34 +71,27 @@ static int add_file_of_stranger(struct strangers *strangers, pid_t pid, const ch
 	return inode ? add_buffer_of_stranger(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-static int add_open_files(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
-{
-	_cleanup_free_ int *fds = NULL;
-	char path[80];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo", pid, tid);
-	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
-	for (size_t i = 0; !err && i < *ret_nr; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
-		err = add_file_of_stranger(strangers, pid, path);
-		err = is_gone(err) ? 0 : err;
-	}
-	return err;
-}
-
 /* Where the first thread has ended, another one has the files. */
 static int add_stranger(struct strangers *strangers, pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
 	size_t nr = 0, nr_files = 0;
-	char path[64];
+	char path[80];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	err = list_numbers(AT_FDCWD, path, &tids, &nr);
-	for (size_t i = 0; !err && i < nr && !nr_files; i++)
-		err = add_open_files(strangers, pid, tids[i], &nr_files);
+	for (size_t i = 0; !err && i < nr && !nr_files; i++) {
+		_cleanup_free_ int *fds = NULL;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo", pid, tids[i]);
+		err = list_numbers(AT_FDCWD, path, &fds, &nr_files);
+		for (size_t j = 0; !err && j < nr_files; j++) {
+			snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tids[i], fds[j]);
+			err = add_file_of_stranger(strangers, pid, path);
+			err = is_gone(err) ? 0 : err;
+		}
+	}
 	return err;
 }
 
@@ -190,31 +183,22 @@ static int read_spaces(struct strangers *strangers, FILE *f, const struct client
 }
 
 /* The files that are open have to be the same before and after, to know the address spaces by their place. */
-static int read_client_spaces(const struct survey *survey, struct strangers *strangers, int dir, const char *gpu,
-			      const struct clients *clients)
-{
-	_cleanup_fclose_ FILE *spaces = open_text(dir, gpu, "amdgpu_vm_info");
-	int err = read_spaces(strangers, spaces, clients);
-	_cleanup_fclose_ FILE *handles = err ? NULL : open_text(dir, gpu, "amdgpu_gem_info");
-	struct clients after = { 0 };
-
-	if (!err)
-		err = read_handles(survey, strangers, handles, &after);
-	if (!err && (after.nr != clients->nr || memcmp(after.pids, clients->pids, after.nr * sizeof(*after.pids))))
-		err = -EAGAIN;
-	free(after.pids);
-	return err;
-}
-
 static int read_gpu(const struct survey *survey, struct strangers *strangers, int dir, const char *gpu)
 {
-	_cleanup_fclose_ FILE *handles = open_text(dir, gpu, "amdgpu_gem_info");
-	struct clients clients = { 0 };
+	_cleanup_fclose_ FILE *handles = open_text(dir, gpu, "amdgpu_gem_info"), *spaces = NULL, *again = NULL;
+	struct clients clients = { 0 }, after = { 0 };
 	int err = read_handles(survey, strangers, handles, &clients);
 
-	if (!err && strangers->tells_bos && clients.nr)
-		strangers->tells_bos = !read_client_spaces(survey, strangers, dir, gpu, &clients);
+	if (!err && strangers->tells_bos && clients.nr) {
+		spaces = open_text(dir, gpu, "amdgpu_vm_info");
+		strangers->tells_bos = !read_spaces(strangers, spaces, &clients);
+		again = strangers->tells_bos ? open_text(dir, gpu, "amdgpu_gem_info") : NULL;
+		if (strangers->tells_bos)
+			strangers->tells_bos = !read_handles(survey, strangers, again, &after) && after.nr == clients.nr &&
+					       !memcmp(after.pids, clients.pids, after.nr * sizeof(*after.pids));
+	}
 	free(clients.pids);
+	free(after.pids);
 	return err;
 }
 
@@ -233,26 +217,20 @@ static bool has_imports(int dir)
 	return !f || ferror(f);
 }
 
-static int open_debug_dri(void)
-{
-	_cleanup_close_ int root = -1;
-	int fd = open(DRI, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0)
-		return fd;
-	root = mount_private("debugfs");
-	return root < 0 ? root : openat(root, "dri", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
 static void read_debugfs(const struct survey *survey, struct strangers *strangers)
 {
-	_cleanup_close_ int fd = open_debug_dri();
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_close_ int root = -1, fd = open(DRI, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	size_t nr = 0;
 	int err = 0;
 
+	if (fd < 0) {
+		root = mount_private("debugfs");
+		fd = root < 0 ? root : openat(root, "dri", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return;
 	steal_fd(&fd);
@@ -337,25 +315,22 @@ pid_t strangers_find(const struct strangers *strangers, uint64_t inode)
 	return found ? found->pid : 0;
 }
 
-static bool uses_gpu(pid_t pid, uint32_t gpu_id)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", pid, gpu_id);
-	return !access(path, F_OK);
-}
-
 /* A process of the KFD that uses the GPU with a render minor; 0: any GPU. */
 static pid_t find_user(const struct survey *survey, const struct strangers *strangers, uint32_t minor)
 {
 	const struct topology *machine = survey->request->machine;
+	char path[96];
 
 	for (size_t i = 0; i < strangers->nr_kfd_pids; i++)
-		for (unsigned int node = 0; node < machine->nr_nodes; node++)
-			if (topology_is_gpu(machine->nodes[node]) &&
-			    (!minor || survey_same_device(survey, topology_minor(machine->nodes[node]), minor)) &&
-			    uses_gpu(strangers->kfd_pids[i], topology_gpu_id(machine->nodes[node])))
+		for (unsigned int node = 0; node < machine->nr_nodes; node++) {
+			if (!topology_is_gpu(machine->nodes[node]) ||
+			    (minor && !survey_same_device(survey, topology_minor(machine->nodes[node]), minor)))
+				continue;
+			snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", strangers->kfd_pids[i],
+				 topology_gpu_id(machine->nodes[node]));
+			if (!access(path, F_OK))
 				return strangers->kfd_pids[i];
+		}
 	return 0;
 }
 

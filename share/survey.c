@@ -138,22 +138,16 @@ size_t survey_process_of(const struct share_request *request, pid_t pid)
 
 /* ---- GPUs and dma-bufs ---- */
 
-static const struct topology_node *node_of(const struct topology *machine, uint32_t minor)
-{
-	int node = topology_find_minor(machine, minor);
-
-	return node < 0 ? NULL : machine->nodes[node];
-}
-
 bool survey_same_device(const struct survey *survey, uint32_t minor, uint32_t other)
 {
-	const struct topology_node *a, *b;
+	const struct topology *machine = survey->request->machine;
+	int a, b;
 
 	if (minor == other)
 		return true;
-	a = node_of(survey->request->machine, minor);
-	b = node_of(survey->request->machine, other);
-	return a && b && topology_same_device(a, b);
+	a = topology_find_minor(machine, minor);
+	b = topology_find_minor(machine, other);
+	return a >= 0 && b >= 0 && topology_same_device(machine->nodes[a], machine->nodes[b]);
 }
 
 /* To open one means an address space on the GPU: it stays open. */
@@ -201,31 +195,25 @@ int survey_inode(int fd, uint64_t *ret)
 	return 0;
 }
 
-/* The offset that a buffer gets in a file of the plugin's, whose handle is the caller's. */
-static int import_for_offset(int fd, int dmabuf_fd, uint32_t *ret_handle, uint64_t *ret_offset)
-{
-	int err = fd < 0 ? fd : gem_import(fd, dmabuf_fd, ret_handle);
-
-	return err ? err : gem_offset(fd, *ret_handle, ret_offset);
-}
-
 /*
  * Of a GPU's own memory two files have the same object; else each gets an object of its own, which is mapped at another
  * place. Both have to be there at the same time.
  */
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 {
-	const int fds[] = { survey_own_file(survey, minor), open_own_file(survey, survey->own_files[1], minor) };
 	uint64_t offsets[2] = { 0 };
 	uint32_t handles[2] = { 0 };
-	int err = import_for_offset(fds[0], dmabuf_fd, &handles[0], &offsets[0]);
+	int fds[2], err = 0;
 
-	if (!err)
-		err = import_for_offset(fds[1], dmabuf_fd, &handles[1], &offsets[1]);
-	if (handles[0])
-		gem_close(fds[0], handles[0]);
-	if (handles[1])
-		gem_close(fds[1], handles[1]);
+	for (int i = 0; !err && i < 2; i++) {
+		fds[i] = open_own_file(survey, survey->own_files[i], minor);
+		err = fds[i] < 0 ? fds[i] : gem_import(fds[i], dmabuf_fd, &handles[i]);
+		if (!err)
+			err = gem_offset(fds[i], handles[i], &offsets[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		if (handles[i])
+			gem_close(fds[i], handles[i]);
 	return err ? err : offsets[0] == offsets[1];
 }
 
@@ -275,45 +263,34 @@ int survey_home(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *
 	return 0;
 }
 
-/* Of the partition @minor or, since system memory is the device's, of one that a holder uses. */
-static uint32_t partition_of(const struct survey *survey, const struct buffer *buffer, uint32_t minor)
-{
-	uint32_t found = minor;
-
-	for (size_t i = 0; i < buffer->nr; i++) {
-		if (buffer->holders[i].minor == minor)
-			return minor;
-		if (found == minor && survey_same_device(survey, buffer->holders[i].minor, minor))
-			found = buffer->holders[i].minor;
-	}
-	return found;
-}
-
-/* A GPU of the machine that is known to have the memory; 0: none is. */
-static uint32_t known_home(const struct survey *survey, const struct buffer *buffer)
-{
-	for (size_t i = 0; i < buffer->nr; i++)
-		if (buffer->holders[i].is_home && node_of(survey->request->machine, buffer->holders[i].minor))
-			return buffer->holders[i].minor;
-	return 0;
-}
-
 int survey_find_gpu(struct survey *survey, struct buffer *buffer)
 {
 	pid_t pid = holder_pid(survey, buffer->holders);
-	uint32_t minor = 0;
+	uint32_t known = 0, minor = 0, found;
 	int err;
 
 	buffer->minor = buffer->holders->gpu_minor;
 	if (buffer->minor)
 		return 0;
-	err = survey_home(survey, buffer->dmabuf_fd, known_home(survey, buffer), &minor);
+	/* A GPU of the machine that is known to have the memory. */
+	for (size_t i = 0; i < buffer->nr && !known; i++)
+		if (buffer->holders[i].is_home && topology_find_minor(survey->request->machine, buffer->holders[i].minor) >= 0)
+			known = buffer->holders[i].minor;
+	err = survey_home(survey, buffer->dmabuf_fd, known, &minor);
 	if (err == -EINVAL)
 		return survey_refuse_memory(pid, buffer->holders->minor);
 	if (err)
 		return fail(err, "pid %d: cannot tell whose memory a buffer of renderD%u is: %m", pid,
 			    buffer->holders->minor);
-	buffer->minor = buffer->holders->gpu_minor = partition_of(survey, buffer, minor);
+	/* Of this partition or, since system memory is the device's, of one that a holder uses. */
+	found = minor;
+	for (size_t i = buffer->nr; i-- > 0;)
+		if (survey_same_device(survey, buffer->holders[i].minor, minor))
+			found = buffer->holders[i].minor;
+	for (size_t i = 0; i < buffer->nr; i++)
+		if (buffer->holders[i].minor == minor)
+			found = minor;
+	buffer->minor = buffer->holders->gpu_minor = found;
 	return 0;
 }
 
