@@ -20,15 +20,13 @@ static const struct match_choice *find_choice(const struct match_choices *choice
 /* A new one where there is none. NULL: the table is full. */
 static struct match_choice *choice_of(struct match_choices *choices, uint32_t saved_minor)
 {
-	unsigned int i = 0;
+	const struct match_choice *found = find_choice(choices, saved_minor);
 
-	while (i < choices->nr && choices->list[i].saved_minor != saved_minor)
-		i++;
-	if (i == ARRAY_SIZE(choices->list))
-		return NULL;
-	if (i == choices->nr)
-		choices->list[choices->nr++] = (struct match_choice){ .saved_minor = saved_minor };
-	return &choices->list[i];
+	if (!found && choices->nr < ARRAY_SIZE(choices->list)) {
+		found = &choices->list[choices->nr++];
+		*(struct match_choice *)found = (struct match_choice){ .saved_minor = saved_minor };
+	}
+	return (struct match_choice *)found;
 }
 
 uint32_t match_choice_local(const struct match_choices *choices, uint32_t saved_minor)
@@ -73,64 +71,6 @@ int match_remember(struct match_choices *choices, const struct match_pair *pair)
 
 /* ---- one process ---- */
 
-static bool is_named(const struct match_process *process, int saved)
-{
-	for (unsigned int i = 0; i < process->options->nr_pairs; i++)
-		if (topology_find_ref(process->saved, &process->options->pairs[i].saved) == saved)
-			return true;
-	return false;
-}
-
-/* The pairs that the user names, and behind them what other processes have chosen. */
-static unsigned int collect_pairs(const struct match_process *process, struct device_map_entry *pairs)
-{
-	unsigned int nr = process->options->nr_pairs;
-
-	for (unsigned int i = 0; i < nr; i++)
-		pairs[i] = process->options->pairs[i];
-	for (unsigned int i = 0; nr < TOPOLOGY_MAX_NODES && i < process->saved->nr_nodes; i++) {
-		const struct topology_node *node = process->saved->nodes[i];
-		uint32_t local = topology_is_gpu(node) ? match_choice_local(process->choices, topology_minor(node)) : 0;
-
-		if (local && !is_named(process, (int)i))
-			pairs[nr++] = (struct device_map_entry){ .saved = { DEVICE_REF_GPU_ID, topology_gpu_id(node) },
-								 .local = { DEVICE_REF_GPU_ID, local } };
-	}
-	return nr;
-}
-
-/* What others have chosen for a GPU that the process does not have is theirs. */
-static void drop_taken(const struct match_process *process, struct match_candidates *candidates)
-{
-	for (unsigned int i = 0; i < process->machine->nr_nodes; i++) {
-		int saved = match_choice_saved(process->choices, topology_gpu_id(process->machine->nodes[i]));
-
-		if (saved >= 0 && !candidates->reason[i][0] && topology_find_minor(process->saved, (uint32_t)saved) < 0)
-			snprintf(candidates->reason[i], sizeof(candidates->reason[i]),
-				 "another process has it in the place of renderD%d", saved);
-	}
-}
-
-/* Of the processes together where that is known: the others follow this one. Whether any is done. */
-static bool sum_work(const struct match_process *process, struct gpu_work *ret)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < process->saved->nr_nodes; i++) {
-		const struct match_choice *choice =
-			find_choice(process->choices, topology_minor(process->saved->nodes[i]));
-
-		ret[i] = process->work[i];
-		if (choice && topology_is_gpu(process->saved->nodes[i])) {
-			ret[i].has_queues |= choice->work.has_queues;
-			if (choice->work.vram_needed > ret[i].vram_needed)
-				ret[i].vram_needed = choice->work.vram_needed;
-		}
-		any |= ret[i].has_queues || ret[i].vram_needed;
-	}
-	return any;
-}
-
 /* Of a local GPU's whole device; of what others have chosen, the memory is there. */
 static uint64_t needed_with(const struct match_process *process, const struct match_options *options,
 			    const struct match_map *map, unsigned int local)
@@ -171,23 +111,56 @@ static void wait_for_room(const struct match_process *process, const struct matc
 
 static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
+	const struct topology *saved = process->saved, *machine = process->machine;
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
 	const char *unusable[TOPOLOGY_MAX_NODES];
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 	struct match_options options = *process->options;
+	bool named[TOPOLOGY_MAX_NODES] = { false }, any_work = false;
+	unsigned int nr_named = options.nr_pairs;
 
+	/* The pairs that the user names, and behind them what other processes have chosen. */
+	for (unsigned int i = 0; i < nr_named; i++) {
+		int node = topology_find_ref(saved, &options.pairs[i].saved);
+
+		pairs[i] = options.pairs[i];
+		if (node >= 0)
+			named[node] = true;
+	}
+	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
+		const struct match_choice *choice = find_choice(process->choices, topology_minor(saved->nodes[i]));
+
+		work[i] = process->work[i];
+		if (choice && topology_is_gpu(saved->nodes[i])) {
+			/* Of the processes together where that is known: the others follow this one. */
+			work[i].has_queues |= choice->work.has_queues;
+			if (choice->work.vram_needed > work[i].vram_needed)
+				work[i].vram_needed = choice->work.vram_needed;
+			if (choice->local_gpu_id && !named[i] && options.nr_pairs < TOPOLOGY_MAX_NODES)
+				pairs[options.nr_pairs++] = (struct device_map_entry){
+					.saved = { DEVICE_REF_GPU_ID, topology_gpu_id(saved->nodes[i]) },
+					.local = { DEVICE_REF_GPU_ID, choice->local_gpu_id },
+				};
+		}
+		any_work |= work[i].has_queues || work[i].vram_needed;
+	}
+	/* What others have chosen for a GPU that the process does not have is theirs. */
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		int minor = match_choice_saved(process->choices, topology_gpu_id(machine->nodes[i]));
+		char *reason = candidates->reason[i];
+
+		if (minor >= 0 && !reason[0] && topology_find_minor(saved, (uint32_t)minor) < 0)
+			snprintf(reason, sizeof(candidates->reason[i]), "another process has it in the place of renderD%d", minor);
+		unusable[i] = reason[0] ? reason : NULL;
+	}
+	options.nr_followed = options.nr_pairs - nr_named;
 	options.pairs = pairs;
-	options.nr_pairs = collect_pairs(process, pairs);
-	options.nr_followed = options.nr_pairs - process->options->nr_pairs;
-	drop_taken(process, candidates);
-	for (unsigned int i = 0; i < process->machine->nr_nodes; i++)
-		unusable[i] = candidates->reason[i][0] ? candidates->reason[i] : NULL;
 	options.unusable = unusable;
 	options.usage = candidates->usage;
-	options.work = sum_work(process, work) ? work : NULL;
+	options.work = any_work ? work : NULL;
 	if (process->wait_for_room)
 		wait_for_room(process, &options, candidates->usage);
-	return match_devices(process->saved, process->machine, &options, ret);
+	return match_devices(saved, machine, &options, ret);
 }
 
 /* ---- a process that comes before a larger one ---- */
@@ -201,35 +174,27 @@ static bool is_part(const struct topology *saved, const struct topology *larger)
 	return topology_count_gpus(saved) < topology_count_gpus(larger);
 }
 
-/* Adds to @choices what the larger one would choose for this one's GPUs. */
-static void ask_larger(const struct match_process *process, struct match_candidates *candidates,
-		       struct match_choices *choices)
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
-	struct match_process larger = *process;
+	struct match_choices choices = *process->choices;
+	struct match_process follower = *process, larger = *process;
 	struct match_map *map = NULL;
 
+	if (!process->largest || !is_part(process->saved, process->largest))
+		return choose(process, candidates, ret);
+	/* What the larger one would choose for this one's GPUs. */
 	larger.saved = process->largest;
 	memset(larger.work, 0, sizeof(larger.work));
-	/* Where it has no map, or none of what this process may use, each chooses for itself. */
 	if (choose(&larger, candidates, &map))
 		fail_clear();
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
 		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
-			match_remember(choices, &map->pairs[i]);
+			match_remember(&choices, &map->pairs[i]);
 	match_map_free(map);
-}
-
-int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
-{
-	struct match_choices choices = *process->choices;
-	struct match_process follower = *process;
-
 	follower.choices = &choices;
-	if (process->largest && is_part(process->saved, process->largest)) {
-		ask_larger(process, candidates, &choices);
-		if (!choose(&follower, candidates, ret))
-			return 0;
-		fail_clear();
-	}
+	if (!choose(&follower, candidates, ret))
+		return 0;
+	/* Where it has no map, or none of what this process may use, each chooses for itself. */
+	fail_clear();
 	return choose(process, candidates, ret);
 }

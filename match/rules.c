@@ -200,33 +200,21 @@ static struct link_demand host_link(const struct topology *t, unsigned int gpu, 
 
 /* ---- what is looked up often ---- */
 
-static void prepare_hosts(struct match *m)
-{
-	for (int from_host = 0; from_host < 2; from_host++) {
-		for (unsigned int i = 0; i < m->nr_saved; i++)
-			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
-		for (unsigned int v = 0; v < m->nr_local; v++)
-			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
-	}
-}
-
 static bool same_value(const struct topology_node *a, const struct topology_node *b, enum topology_prop prop)
 {
 	return topology_has(a, prop) && topology_has(b, prop) && topology_get(a, prop) == topology_get(b, prop);
 }
 
-static bool same_demand(const struct link_demand *a, const struct link_demand *b)
-{
-	return a->rank == b->rank && a->max_bandwidth == b->max_bandwidth && a->has_flags == b->has_flags &&
-	       a->flags == b->flags && a->numa == b->numa;
-}
-
 /* The number of such a demand, which is added where it is new. */
 static int number_of(struct match *m, const struct link_demand *demand)
 {
-	for (unsigned int d = 0; d < m->nr_demands; d++)
-		if (same_demand(&m->demands[d], demand))
+	for (unsigned int d = 0; d < m->nr_demands; d++) {
+		const struct link_demand *known = &m->demands[d];
+
+		if (known->rank == demand->rank && known->max_bandwidth == demand->max_bandwidth && known->numa == demand->numa &&
+		    known->has_flags == demand->has_flags && known->flags == demand->flags)
 			return (int)d;
+	}
 	if (m->nr_demands == MAX_DEMANDS)
 		return fail(-E2BIG,
 			    "undecided: the image's GPUs are linked in more than %d different ways; set "
@@ -257,33 +245,21 @@ static int prepare_demands(struct match *m)
 	return 0;
 }
 
-static bool link_serves(const struct topology_link *link, const struct link_demand *demand)
-{
-	if (!is_peer_link(link) || link_rank(link) < demand->rank || !flags_serve(link->has_flags, link->flags, demand))
-		return false;
-	return !demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth;
-}
-
 static bool is_met(const struct match *m, const struct link_demand *demand, unsigned int x, unsigned int y)
 {
 	const struct topology_node *from = local_gpu(m, x), *to = local_gpu(m, y);
 
 	if (x == y || (demand->numa && !same_value(from, to, TOPOLOGY_NUMA_NODE)))
 		return false;
-	for (unsigned int l = 0; demand->rank != LINK_NONE && l < from->nr_links; l++)
-		if (from->links[l].to == m->local_node[y] && link_serves(&from->links[l], demand))
-			return true;
-	return demand->rank == LINK_NONE;
-}
+	for (unsigned int l = 0; demand->rank != LINK_NONE && l < from->nr_links; l++) {
+		const struct topology_link *link = &from->links[l];
 
-static int prepare_serves(struct match *m)
-{
-	m->serves = calloc((size_t)m->nr_local * m->nr_local + 1, sizeof(*m->serves));
-	for (unsigned int x = 0; m->serves && x < m->nr_local; x++)
-		for (unsigned int y = 0; y < m->nr_local; y++)
-			for (unsigned int d = 0; d < m->nr_demands; d++)
-				m->serves[x * m->nr_local + y] |= (uint64_t)is_met(m, &m->demands[d], x, y) << d;
-	return m->serves ? 0 : -ENOMEM;
+		if (link->to == m->local_node[y] && is_peer_link(link) && link_rank(link) >= demand->rank &&
+		    flags_serve(link->has_flags, link->flags, demand) &&
+		    (!demand->max_bandwidth || !link->has_bandwidth || link->max_bandwidth >= demand->max_bandwidth))
+			return true;
+	}
+	return demand->rank == LINK_NONE;
 }
 
 static bool same_device(const struct match *m, unsigned int a, unsigned int b)
@@ -316,9 +292,21 @@ int rule_prepare(struct match *m)
 {
 	int err = prepare_demands(m);
 
-	prepare_hosts(m);
+	for (int from_host = 0; from_host < 2; from_host++) {
+		for (unsigned int i = 0; i < m->nr_saved; i++)
+			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
+		for (unsigned int v = 0; v < m->nr_local; v++)
+			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
+	}
 	prepare_room(m);
-	return err ? err : prepare_serves(m);
+	if (err)
+		return err;
+	m->serves = calloc((size_t)m->nr_local * m->nr_local + 1, sizeof(*m->serves));
+	for (unsigned int x = 0; m->serves && x < m->nr_local; x++)
+		for (unsigned int y = 0; y < m->nr_local; y++)
+			for (unsigned int d = 0; d < m->nr_demands; d++)
+				m->serves[x * m->nr_local + y] |= (uint64_t)is_met(m, &m->demands[d], x, y) << d;
+	return m->serves ? 0 : -ENOMEM;
 }
 
 void rule_done(struct match *m)
