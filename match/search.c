@@ -18,12 +18,7 @@ struct search {
 	unsigned int nr_left[GPUS_MAX];	   /* of each saved GPU: how many it may still become */
 	uint16_t gone[GPUS_MAX][GPUS_MAX]; /* saved, local: the depth at which it became impossible; 0: it is not */
 	uint64_t room[GPUS_MAX];	   /* bytes that are left for the partitions of a local GPU's device */
-	/* Of each local GPU: */
-	uint16_t looks_as[GPUS_MAX]; /* the first one that nothing tells from it: together they are a hive */
-	uint16_t hive_as[GPUS_MAX];  /* the first GPU of the first hive that nothing tells from its own */
-	/* Of the first GPU of a hive: */
-	unsigned int size[GPUS_MAX];
-	unsigned int used[GPUS_MAX]; /* how many of it have become one */
+	uint16_t looks_as[GPUS_MAX]; /* of each local GPU: the first one that nothing tells from it */
 };
 
 static bool is_left(const struct search *s, unsigned int saved, unsigned int local)
@@ -41,21 +36,18 @@ static bool fit_the_same(const struct search *s, unsigned int a, unsigned int b)
 	return s->room[a] == s->room[b];
 }
 
-/* Are a and b the same to all others but those that look as they do? */
+/* Are a and b the same to all others? */
 static bool look_the_same(const struct search *s, unsigned int a, unsigned int b)
 {
 	if (!fit_the_same(s, a, b) || !rule_same_pair(s->m, a, b, b, a))
 		return false;
-	for (unsigned int v = 0; v < s->m->nr_local; v++) {
-		bool is_inside = s->size[a] > 1 && (s->looks_as[v] == a || s->looks_as[v] == b);
-
-		if (v != a && v != b && !is_inside && !rule_same_pair(s->m, a, v, b, v))
+	for (unsigned int v = 0; v < s->m->nr_local; v++)
+		if (v != a && v != b && !rule_same_pair(s->m, a, v, b, v))
 			return false;
-	}
 	return true;
 }
 
-static void find_hives(struct search *s)
+static void find_equals(struct search *s)
 {
 	for (unsigned int v = 0; v < s->m->nr_local; v++) {
 		unsigned int u = 0;
@@ -64,33 +56,6 @@ static void find_hives(struct search *s)
 			u++;
 		s->looks_as[v] = (uint16_t)u;
 	}
-}
-
-/* Of equal hives, any that is not used yet can stand in for another. Two of its GPUs tell what is between all. */
-static void find_equal_hives(struct search *s)
-{
-	unsigned int second[GPUS_MAX];
-
-	for (unsigned int v = 0; v < s->m->nr_local; v++)
-		if (s->size[s->looks_as[v]]++ == 1)
-			second[s->looks_as[v]] = v;
-	for (unsigned int v = 0; v < s->m->nr_local; v++) {
-		unsigned int u = 0, first = s->looks_as[v];
-
-		while (u < first &&
-		       (s->looks_as[u] != u || s->size[u] != s->size[first] || !look_the_same(s, u, first) ||
-			(s->size[u] > 1 && !rule_same_pair(s->m, u, second[u], first, second[first]))))
-			u++;
-		s->hive_as[v] = (uint16_t)u;
-	}
-}
-
-/* Whether the next step would lead to the same. */
-static bool lead_to_the_same(const struct search *s, unsigned int a, unsigned int b)
-{
-	unsigned int x = s->looks_as[a], y = s->looks_as[b];
-
-	return x == y || (s->hive_as[a] == s->hive_as[b] && !s->used[x] && !s->used[y]);
 }
 
 /* ---- more saved GPUs than local ones ---- */
@@ -199,7 +164,6 @@ static int most_restricted(const struct search *s)
 static void take(struct search *s, unsigned int saved, unsigned int local, int sign)
 {
 	s->local[saved] = sign > 0 ? (int)local : -1;
-	s->used[s->looks_as[local]] += (unsigned int)sign;
 	for (unsigned int v = 0; v < s->m->nr_local; v++)
 		if (s->room[v] != UINT64_MAX && rule_share_room(s->m, local, v))
 			s->room[v] -= s->m->needed[saved] * (uint64_t)sign;
@@ -223,7 +187,7 @@ static bool descend(struct search *s, unsigned int depth)
 		take(s, (unsigned int)saved, (unsigned int)local, -1);
 		widen(s, depth);
 		for (unsigned int v = 0; v < s->m->nr_local; v++)
-			tried[v] |= lead_to_the_same(s, v, (unsigned int)local);
+			tried[v] |= s->looks_as[v] == s->looks_as[local];
 	}
 	return false;
 }
@@ -248,8 +212,7 @@ int search_map(const struct match *m, uint64_t limit, int *local, struct crowd *
 		for (unsigned int i = 0; i < m->nr_saved; i++)
 			s->nr_left[i] += !!m->worth[i][v];
 	}
-	find_hives(s);
-	find_equal_hives(s);
+	find_equals(s);
 	found = descend(s, 1);
 	memcpy(local, s->local, sizeof(s->local));
 	return found ? 0 : s->steps > limit ? -E2BIG : -ENODEV;
