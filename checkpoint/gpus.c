@@ -47,12 +47,6 @@ struct gpu_search {
 	unsigned int nr_attempts; /* to find room */
 };
 
-/* An error that is about the caller, not about the GPU. */
-static bool is_shortage(int err)
-{
-	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EINTR;
-}
-
 /* Whether other tasks have chosen for all GPUs of this one. */
 static bool all_are_chosen(const struct gpu_search *search)
 {
@@ -73,39 +67,6 @@ static int find_own(const struct gpu_search *search, const struct topology_node 
 	return minor >= 0 && topology_find_minor(search->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
 }
 
-/* The task may not be able to use what others have chosen for it. */
-static int check_chosen(const struct gpu_search *search)
-{
-	const struct topology *machine = search->restore->machine;
-
-	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		const char *reason = search->candidates.reason[i];
-		int saved = reason[0] ? find_own(search, machine->nodes[i]) : -ENOENT;
-
-		if (saved < 0)
-			continue;
-		return fail(-ENODEV, "another process of the restore has chosen gpu %#x for saved renderD%d, but pid "
-			    "%d may not use it: %s", topology_gpu_id(machine->nodes[i]), saved, getpid(), reason);
-	}
-	return 0;
-}
-
-/* Whether its node can be opened in this task. 0, or -errno after fail(). */
-static int add_candidate(struct gpu_search *search, unsigned int i, size_t *visible)
-{
-	const struct topology_node *node = search->restore->machine->nodes[i];
-	uint32_t minor = topology_minor(node);
-	_cleanup_close_ int fd = drm_open_minor(minor);
-
-	if (is_shortage(fd))
-		return fail(fd, "gpu %#x: cannot look whether renderD%u may be used: %m", topology_gpu_id(node), minor);
-	*visible += !sysfs_node_is_hidden(search->sysfs, node->id, fd == -EPERM);
-	if (fd < 0)
-		snprintf(search->candidates.reason[i], sizeof(search->candidates.reason[i]), "renderD%u: %s", minor,
-			 strerror(-fd));
-	return 0;
-}
-
 /* Claims first: what was claimed and is not any more has its queues. */
 static void read_usage(struct gpu_search *search)
 {
@@ -116,39 +77,53 @@ static void read_usage(struct gpu_search *search)
 		is_claimed[i] = topology_is_gpu(machine->nodes[i]) &&
 				claims_have(search->claims, topology_minor(machine->nodes[i]));
 	usage_read(search->sysfs, machine, search->candidates.usage);
-	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		if (!is_claimed[i])
-			continue;
-		search->candidates.usage[i].has_queues = true;
-		pr_info("gpu %#x: another restore has just chosen it\n", topology_gpu_id(machine->nodes[i]));
-	}
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
+		if (is_claimed[i]) {
+			search->candidates.usage[i].has_queues = true;
+			pr_info("gpu %#x: another restore has just chosen it\n", topology_gpu_id(machine->nodes[i]));
+		}
 }
 
-/* And how many the kernel shows the task. The first task looks at all GPUs, those that follow it at their own ones. */
+/*
+ * Whether the node of each can be opened in this task, and how many the kernel shows it. The first task looks at all GPUs,
+ * those that follow it at their own ones. 0, or -errno after fail().
+ */
 static int find_candidates(struct gpu_search *search, size_t *ret_visible)
 {
 	const struct topology *machine = search->restore->machine;
 	bool chosen = search->sysfs >= 0 && all_are_chosen(search);
-	struct gpu_usage *usage = search->candidates.usage;
-	int err = 0;
 
 	*ret_visible = 0;
 	if (!chosen)
 		read_usage(search);
-	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++) {
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
+		int own = topology_is_gpu(node) ? find_own(search, node) : -ENOENT;
+		char *reason = search->candidates.reason[i];
+		_cleanup_close_ int fd = -1;
 
 		if (!topology_is_gpu(node))
 			continue;
-		if (chosen && find_own(search, node) < 0) {
+		if (chosen && own < 0) {
 			*ret_visible += !sysfs_node_is_hidden(search->sysfs, node->id, false);
 			continue;
 		}
 		if (chosen)
-			usage_read_vram(search->sysfs, node, &usage[i]);
-		err = add_candidate(search, i, ret_visible);
+			usage_read_vram(search->sysfs, node, &search->candidates.usage[i]);
+		fd = drm_open_minor(topology_minor(node));
+		/* An error that is about the caller, not about the GPU. */
+		if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE || fd == -EINTR)
+			return fail(fd, "gpu %#x: cannot look whether renderD%u may be used: %m", topology_gpu_id(node),
+				    topology_minor(node));
+		*ret_visible += !sysfs_node_is_hidden(search->sysfs, node->id, fd == -EPERM);
+		if (fd >= 0)
+			continue;
+		snprintf(reason, sizeof(search->candidates.reason[i]), "renderD%u: %s", topology_minor(node), strerror(-fd));
+		if (own >= 0)
+			return fail(-ENODEV, "another process of the restore has chosen gpu %#x for saved renderD%d, but pid "
+				    "%d may not use it: %s", topology_gpu_id(node), own, getpid(), reason);
 	}
-	return err ? err : check_chosen(search);
+	return 0;
 }
 
 /* ---- memory ---- */
@@ -215,16 +190,6 @@ struct match_options gpus_match_options(const struct settings *settings)
 	return options;
 }
 
-static void log_dropped(const struct gpu_search *search)
-{
-	const struct topology *machine = search->restore->machine;
-
-	for (unsigned int i = 0; i < machine->nr_nodes; i++)
-		if (search->candidates.reason[i][0])
-			pr_info("gpu %#x is no candidate: %s\n", topology_gpu_id(machine->nodes[i]),
-				search->candidates.reason[i]);
-}
-
 static int choose_gpus(struct gpu_search *search, struct match_map **ret)
 {
 	const struct restore *restore = search->restore;
@@ -243,41 +208,18 @@ static int choose_gpus(struct gpu_search *search, struct match_map **ret)
 	options.keeps_ids = restore->shared->choices.keeps_ids && restore->settings->flag[SETTING_SHARING_CHECK];
 	kfd_state_work(search->state, search->saved, process.work);
 	err = match_choose(&process, &search->candidates, ret);
-	log_dropped(search);
+	for (unsigned int i = 0; i < restore->machine->nr_nodes; i++)
+		if (search->candidates.reason[i][0])
+			pr_info("gpu %#x is no candidate: %s\n", topology_gpu_id(restore->machine->nodes[i]),
+				search->candidates.reason[i]);
 	return err;
-}
-
-/* The task itself can do without: its files are open. */
-static void make_device_node(const struct mounted *mounted, const struct gpu *gpu)
-{
-	int err = nodes_make(mounted, gpu->minor, gpu->saved_minor);
-
-	if (err)
-		pr_warn("there is no node of renderD%u in the container's /dev/dri: %s; programs that start there later do "
-			"not find the GPU\n", gpu->minor, strerror(-err));
-}
-
-static int keep_node(struct gpu *gpu)
-{
-	int err, fd = drm_open_minor(gpu->minor);
-
-	if (fd < 0)
-		return fail(fd, "gpu %#x: cannot open renderD%u: %m", gpu->actual_id, gpu->minor);
-	err = drm_wait_until_clear(fd);
-	if (err) {
-		close(fd);
-		return fail(err, "gpu %#x: the new address space of renderD%u is not ready: %m", gpu->actual_id,
-			    gpu->minor);
-	}
-	gpu->file_token = criu_keep_file(fd);
-	return gpu->file_token < 0 ? gpu->file_token : 0;
 }
 
 static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const struct match_pair *pair,
 		    const struct gpu_usage *usage)
 {
 	struct gpu *gpu = &gpus->list[gpus->nr];
-	int err;
+	int fd, err;
 
 	*gpu = (struct gpu){
 		.user_id = pair->user_gpu_id,
@@ -287,10 +229,23 @@ static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const stru
 		.vram_known = usage->vram_known,
 		.vram_free = usage->vram_free,
 	};
-	make_device_node(mounted, gpu);
-	err = keep_node(gpu);
+	/* The task itself can do without: its files are open. */
+	err = nodes_make(mounted, gpu->minor, gpu->saved_minor);
 	if (err)
-		return err;
+		pr_warn("there is no node of renderD%u in the container's /dev/dri: %s; programs that start there later do "
+			"not find the GPU\n", gpu->minor, strerror(-err));
+	fd = drm_open_minor(gpu->minor);
+	if (fd < 0)
+		return fail(fd, "gpu %#x: cannot open renderD%u: %m", gpu->actual_id, gpu->minor);
+	err = drm_wait_until_clear(fd);
+	if (err) {
+		close(fd);
+		return fail(err, "gpu %#x: the new address space of renderD%u is not ready: %m", gpu->actual_id,
+			    gpu->minor);
+	}
+	gpu->file_token = criu_keep_file(fd);
+	if (gpu->file_token < 0)
+		return gpu->file_token;
 	gpus->nr++;
 	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)\n", gpu->user_id, gpu->saved_minor,
 		gpu->actual_id, gpu->minor);
@@ -353,27 +308,11 @@ static int note_choice(const struct gpu_search *search, const struct match_map *
 	return err < 0 ? err : 0;
 }
 
-/* Under the lock of the restore's tasks. */
-static int choose_in_turn(struct gpu_search *search, size_t *ret_visible, struct match_map **ret)
-{
-	_cleanup_close_ int claims = all_are_chosen(search) ? -1 : turn_begin();
-	int err;
-
-	search->claims = claims;
-	err = find_candidates(search, ret_visible);
-	if (!err)
-		err = choose_gpus(search, ret);
-	if (!err)
-		err = note_choice(search, *ret);
-	turn_end(claims);
-	return err;
-}
-
 static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 		       const struct kfd_state *state)
 {
 	_cleanup_free_ struct gpu_search *search = calloc(1, sizeof(*search));
-	_cleanup_close_ int sysfs = mount_private("sysfs");
+	_cleanup_close_ int sysfs = mount_private("sysfs"), claims = -1;
 	struct match_map *map = NULL;
 	int err;
 
@@ -381,7 +320,15 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 		return -ENOMEM;
 	*search = (struct gpu_search){ .restore = restore, .saved = saved, .state = state, .sysfs = sysfs };
 	pthread_mutex_lock(&restore->shared->lock);
-	err = choose_in_turn(search, &gpus->nr_visible, &map);
+	claims = search->claims = all_are_chosen(search) ? -1 : turn_begin();
+	err = find_candidates(search, &gpus->nr_visible);
+	if (!err)
+		err = choose_gpus(search, &map);
+	if (!err)
+		err = note_choice(search, map);
+	turn_end(claims);
+	cleanup_close(&claims);
+	claims = -1;
 	pthread_mutex_unlock(&restore->shared->lock);
 	if (!err)
 		err = take_gpus(gpus, search, map);
