@@ -49,45 +49,26 @@ int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *imag
 
 /* ---- imports into the KFD ---- */
 
-/* No message but of a wrong number. */
-static int import_dmabuf(int kfd, const struct bo *bo, const struct bo_record *record, int dmabuf)
-{
-	uint64_t handle = 0, wanted = kfd_handle(bo->gpu_id, record->handle);
-	int err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
-
-	if (err)
-		return err;
-	if (handle != wanted)
-		return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
-			    bo->share.buffer, handle, wanted);
-	return kfd_map(kfd, handle, record->mapped_gpus, records_nr_mapped(record));
-}
-
+/* Those of the KFD have to get the numbers that they had; then the fillers go. */
 static int import_bo(struct share_table *table, struct share_open *open, int kfd, const struct kfd_state *state, size_t i)
 {
 	const struct bo *bo = &state->bos[i];
 	int err, dmabuf = share_table_borrow(table, open, bo->share.buffer);
 	struct bo_record record;
+	uint64_t handle = 0;
 
 	if (dmabuf < 0)
 		return dmabuf;
 	err = records_bo(state, i, &record);
 	if (!err)
-		err = import_dmabuf(kfd, bo, &record, dmabuf);
+		err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
+	if (!err && handle != kfd_handle(bo->gpu_id, record.handle))
+		return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
+			    bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
+	if (!err)
+		err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
 	return err ? fail(err, "gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
 			  bo->share.buffer, bo->size) : 0;
-}
-
-static int free_fillers(const struct share_task *task, int kfd)
-{
-	for (size_t i = 0; i < task->nr_fillers; i++) {
-		const struct filler *filler = &task->fillers[i];
-		int err = kfd_free(kfd, kfd_handle(filler->gpu_id, filler->handle));
-
-		if (err)
-			return fail(err, "gpu %#x: cannot free the number %u again: %m", filler->gpu_id, filler->handle);
-	}
-	return 0;
 }
 
 static int import_bos(struct share_task *task, int kfd)
@@ -100,7 +81,14 @@ static int import_bos(struct share_task *task, int kfd)
 	for (size_t i = 0; !err && i < state->nr_records; i++)
 		if (state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT)
 			err = import_bo(task->table, &open, kfd, state, numbers[i].bo);
-	return err ? err : free_fillers(task, kfd);
+	for (size_t i = 0; !err && i < task->nr_fillers; i++) {
+		const struct filler *filler = &task->fillers[i];
+
+		err = kfd_free(kfd, kfd_handle(filler->gpu_id, filler->handle));
+		if (err)
+			return fail(err, "gpu %#x: cannot free the number %u again: %m", filler->gpu_id, filler->handle);
+	}
+	return err;
 }
 
 /* ---- files of render nodes ---- */
@@ -140,82 +128,54 @@ static int make_syncobj(const struct target *target, const void *item, uint32_t 
 static const struct numbers handles = { "handle", sizeof(struct gem_handle), make_handle, gem_close };
 static const struct numbers syncobjs = { "syncobj", sizeof(struct render_syncobj), make_syncobj, gem_drop_syncobj };
 
-static int make_number(const struct target *target, const struct numbers *numbers, const void *item, uint32_t wanted)
-{
-	uint32_t got = 0;
-	int err = numbers->make(target, item, &got);
-
-	if (err)
-		return fail(err, "renderD%u: cannot make %s %u: %m", target->file->minor, numbers->name, wanted);
-	if (got != wanted)
-		return fail(-EPROTO, "renderD%u: %s %u gets the number %u", target->file->minor, numbers->name, wanted, got);
-	return 0;
-}
-
-/* Whether @number comes before item @i. */
-static bool is_gap(const struct numbers *numbers, const void *items, size_t i, uint32_t number)
-{
-	uint32_t next;
-
-	memcpy(&next, (const char *)items + i * numbers->item_bytes, sizeof(next));
-	return number < next;
-}
-
 /* Makes @items and fills the gaps, which are dropped when all are there. */
 static int make_numbers(const struct target *target, const struct numbers *numbers, const void *items, size_t nr)
 {
-	uint32_t number = 1;
-	int err;
+	_cleanup_free_ uint32_t *gaps = NULL;
+	size_t nr_gaps = 0;
+	uint32_t wanted, got = 0;
+	int err = 0;
 
-	for (size_t i = 0; i < nr; number++) {
-		bool gap = is_gap(numbers, items, i, number);
-
-		err = make_number(target, numbers, gap ? NULL : (const char *)items + i * numbers->item_bytes, number);
+	for (uint32_t number = 1; nr; number++) {
+		memcpy(&wanted, items, sizeof(wanted));
+		err = numbers->make(target, number < wanted ? NULL : items, &got);
 		if (err)
-			return err;
-		i += !gap;
+			return fail(err, "renderD%u: cannot make %s %u: %m", target->file->minor, numbers->name, number);
+		if (got != number)
+			return fail(-EPROTO, "renderD%u: %s %u gets the number %u", target->file->minor, numbers->name, number, got);
+		if (number < wanted) {
+			err = array_add(gaps, nr_gaps, number);
+			if (err)
+				return err;
+			continue;
+		}
+		items = (const char *)items + numbers->item_bytes;
+		nr--;
 	}
-	number = 1;
-	for (size_t i = 0; i < nr; number++) {
-		bool gap = is_gap(numbers, items, i, number);
-
-		err = gap ? numbers->drop(target->fd, number) : 0;
-		if (err)
-			return err;
-		i += !gap;
-	}
-	return 0;
-}
-
-static int map_again(const struct target *target)
-{
-	const struct render_objects *objects = &target->file->objects;
-
-	for (size_t i = 0; i < objects->nr_mappings; i++) {
-		const struct gem_mapping *mapping = &objects->mappings[i];
-		int err = gem_map(target->fd, mapping);
-
-		if (err)
-			return fail(err, "renderD%u: cannot map handle %u at %#" PRIx64 " again: %m", target->file->minor,
-				    mapping->handle, mapping->va);
-	}
-	return 0;
+	for (size_t i = 0; !err && i < nr_gaps; i++)
+		err = numbers->drop(target->fd, gaps[i]);
+	return err;
 }
 
 static int attach_objects(const struct share_task *task, const struct share_file *file)
 {
+	const struct render_objects *objects = &file->objects;
 	_cleanup_close_ int fd = criu_kept_file(file->token);
 	_cleanup_(share_open_done) struct share_open open = { 0 };
 	const struct target target = { task, file, fd, &open };
-	int err;
+	int err = fd < 0 ? fd : make_numbers(&target, &handles, objects->handles, objects->nr_handles);
 
-	if (fd < 0)
-		return fd;
-	err = make_numbers(&target, &handles, file->objects.handles, file->objects.nr_handles);
-	if (err)
-		return err;
-	err = make_numbers(&target, &syncobjs, file->objects.syncobjs, file->objects.nr_syncobjs);
-	return err ? err : map_again(&target);
+	if (!err)
+		err = make_numbers(&target, &syncobjs, objects->syncobjs, objects->nr_syncobjs);
+	for (size_t i = 0; !err && i < objects->nr_mappings; i++) {
+		const struct gem_mapping *mapping = &objects->mappings[i];
+
+		err = gem_map(fd, mapping);
+		if (err)
+			return fail(err, "renderD%u: cannot map handle %u at %#" PRIx64 " again: %m", file->minor,
+				    mapping->handle, mapping->va);
+	}
+	return err;
 }
 
 /* ---- offsets of what is not owned ---- */
