@@ -51,7 +51,7 @@ $(WORKLOADS_DIR)/failcalls.so $(WORKLOADS_DIR)/crowd.so: $(WORKLOADS_DIR)/%.so: 
 
 # Not a workload: gives a cgroup a device filter as container engines do.
 $(WORKLOADS_DIR)/devcgroup: tests/workloads/devcgroup.c kernel/devfilter.c kernel/device.c \
-		kernel/mount.c | $(WORKLOADS_DIR)/include/drm
+		kernel/mount.c amdgpu_plugin_util.c | $(WORKLOADS_DIR)/include/drm
 	$(CC) $(WORKLOADS_CFLAGS) -U_GNU_SOURCE -I. -MMD -MP -o $@ $(filter %.c,$^)
 
 -include $(wildcard $(WORKLOADS_DIR)/*.d)
