@@ -44,12 +44,12 @@ PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
-# The command takes of the plugin's objects what it needs: it depends on neither criu nor libdrm, which tool/libdrm.c looks for
-# when it copies contents. Archives are read by libarchive, which the plugin does not need.
+# The command takes of the plugin's objects what it needs, and does not depend on criu. Archives are read by libarchive, which
+# the plugin does not need.
 TOOL_FOLDERS := tool suspend
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard $(TOOL_FOLDERS:%=%/*.c)))
 TOOL_PARTS := $(BUILD)/plugin/parts.a
-TOOL_LIBS := libprotobuf-c libarchive
+TOOL_LIBS := libdrm_amdgpu libprotobuf-c libarchive
 TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS)) $(if $(HOMEPAGE),-DHOMEPAGE='"$(HOMEPAGE)"')
 TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(TOOL_LIBS)) -ldl
 
