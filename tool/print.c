@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Text, JSON (RFC 8259) and lines on standard error. */
-#define _GNU_SOURCE
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 
 #include "amdgpu_plugin_util.h"
 #include "tool/print.h"
@@ -16,73 +14,12 @@
 #define JSON_FORMAT    6
 
 static struct {
-	FILE *file;
 	bool json, has_problem;
 	bool has_values; /* the innermost object or array */
 	unsigned int depth;
 	char closing[JSON_MAX_DEPTH];
 	char error[PLUGIN_LOG_LINE_MAX]; /* the first complaint */
 } out;
-
-/* ---- lines on a terminal ---- */
-
-static struct {
-	size_t len;
-	char text[16384];
-} line;
-
-static size_t terminal_width(void)
-{
-	struct winsize size;
-
-	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40 ? size.ws_col : 80;
-}
-
-/* The line, in parts that end at blanks; all but the first stand four columns further in. */
-static void put_line(void)
-{
-	size_t indent = strspn(line.text, " ") + 4, width = terminal_width(), from = 0;
-
-	line.text[line.len] = '\0';
-	for (size_t room = width; line.len - from > room; room = width - indent) {
-		size_t end = from + room;
-
-		while (end > from && line.text[end] != ' ')
-			end--;
-		if (end <= from + indent)
-			break;
-		printf("%.*s\n%*s", (int)(end - from), line.text + from, (int)indent, "");
-		from = end + strspn(line.text + end, " ");
-	}
-	puts(line.text + from);
-	line.len = 0;
-}
-
-static ssize_t take_text(void *cookie, const char *text, size_t size)
-{
-	(void)cookie;
-	for (size_t i = 0; i < size; i++)
-		if (text[i] == '\n' || line.len + 1 == sizeof(line.text))
-			put_line();
-		else
-			line.text[line.len++] = text[i];
-	return (ssize_t)size;
-}
-
-/* Lines are wrapped for people, and whole for programs. */
-static FILE *text_file(void)
-{
-	static const cookie_io_functions_t functions = { .write = take_text };
-	static FILE *wrapped;
-
-	if (!isatty(STDOUT_FILENO))
-		return stdout;
-	wrapped = wrapped ? wrapped : fopencookie(NULL, "w", functions);
-	if (!wrapped)
-		return stdout;
-	setvbuf(wrapped, NULL, _IOLBF, 0);
-	return wrapped;
-}
 
 /* ---- what strangers have written ---- */
 
@@ -120,21 +57,21 @@ static void quote(const char *text)
 {
 	uint32_t character;
 
-	fputc('"', out.file);
+	putchar('"');
 	for (; *text; text++)
 		if (*text == '"' || *text == '\\') {
-			fprintf(out.file, "\\%c", *text);
+			printf("\\%c", *text);
 		} else if (is_plain(*text)) {
-			fputc(*text, out.file);
+			putchar(*text);
 		} else if ((uint8_t)*text < 0x80) {
-			fprintf(out.file, "\\u%04x", *text);
+			printf("\\u%04x", *text);
 		} else {
 			text += take_character((const uint8_t *)text, &character) - 1;
 			if (character > 0xffff)
-				fprintf(out.file, "\\u%04x", 0xd7c0 + (character >> 10));
-			fprintf(out.file, "\\u%04x", character > 0xffff ? 0xdc00 + (character & 0x3ff) : character);
+				printf("\\u%04x", 0xd7c0 + (character >> 10));
+			printf("\\u%04x", character > 0xffff ? 0xdc00 + (character & 0x3ff) : character);
 		}
-	fputc('"', out.file);
+	putchar('"');
 }
 
 /* ---- JSON ---- */
@@ -145,12 +82,12 @@ static bool begin_value(const char *key)
 	if (!out.json)
 		return false;
 	if (out.depth)
-		fprintf(out.file, "%s\n%*s", out.has_values ? "," : "", (int)out.depth * 2, "");
+		printf("%s\n%*s", out.has_values ? "," : "", (int)out.depth * 2, "");
 	out.has_values = true;
 	if (!key)
 		return true;
 	quote(key);
-	fputs(": ", out.file);
+	fputs(": ", stdout);
 	return true;
 }
 
@@ -158,7 +95,7 @@ static void open_level(const char *key, char opening, char closing)
 {
 	if (!begin_value(key))
 		return;
-	fputc(opening, out.file);
+	putchar(opening);
 	out.closing[out.depth++] = closing;
 	out.has_values = false;
 	if (out.depth == 1)
@@ -186,23 +123,23 @@ void print_end(void)
 		return;
 	out.depth--;
 	if (out.has_values)
-		fprintf(out.file, "\n%*s", (int)out.depth * 2, "");
-	fputc(out.closing[out.depth], out.file);
+		printf("\n%*s", (int)out.depth * 2, "");
+	putchar(out.closing[out.depth]);
 	out.has_values = true;
 	if (!out.depth)
-		fputc('\n', out.file);
+		putchar('\n');
 }
 
 void print_null(const char *key)
 {
 	if (begin_value(key))
-		fputs("null", out.file);
+		fputs("null", stdout);
 }
 
 void print_bool(const char *key, bool value)
 {
 	if (begin_value(key))
-		fputs(value ? "true" : "false", out.file);
+		fputs(value ? "true" : "false", stdout);
 }
 
 /* ---- both ---- */
@@ -214,16 +151,16 @@ void print_text(const char *fmt, ...)
 	if (out.json)
 		return;
 	va_start(args, fmt);
-	vfprintf(out.file, fmt, args);
+	vprintf(fmt, args);
 	va_end(args);
 }
 
 void print_number(const char *key, const char *before, uint64_t number)
 {
 	if (begin_value(key))
-		fprintf(out.file, "%" PRIu64, number);
+		printf("%" PRIu64, number);
 	else if (before)
-		fprintf(out.file, "%s%" PRIu64, before, number);
+		printf("%s%" PRIu64, before, number);
 }
 
 static const char *size_text(uint64_t bytes, char text[32])
@@ -258,15 +195,15 @@ void print_id(const char *key, const char *before, uint64_t id)
 	if (out.json)
 		print_number(key, before, id);
 	else if (before)
-		fprintf(out.file, "%s%#" PRIx64, before, id);
+		printf("%s%#" PRIx64, before, id);
 }
 
 void print_address(const char *key, const char *before, uint64_t address)
 {
 	if (begin_value(key))
-		fprintf(out.file, "\"%#" PRIx64 "\"", address);
+		printf("\"%#" PRIx64 "\"", address);
 	else if (before)
-		fprintf(out.file, "%s%#" PRIx64, before, address);
+		printf("%s%#" PRIx64, before, address);
 }
 
 void print_string(const char *key, const char *before, const char *text)
@@ -277,10 +214,10 @@ void print_string(const char *key, const char *before, const char *text)
 		if (is_there)
 			quote(text);
 		else
-			fputs("null", out.file);
+			fputs("null", stdout);
 	} else if (before && is_there) {
-		fputs(before, out.file);
-		put_plain(out.file, text);
+		fputs(before, stdout);
+		put_plain(stdout, text);
 	}
 }
 
@@ -350,7 +287,6 @@ void print_start(bool json)
 	fail_clear();
 	memset(&out, 0, sizeof(out));
 	out.json = json;
-	out.file = json ? stdout : text_file();
 }
 
 int complain(const char *fmt, ...)
@@ -386,7 +322,7 @@ int print_finish(int status)
 		print_end();
 	}
 	/* A full disk or a closed pipe must not look like an answer. */
-	if (fflush(out.file) || fflush(stdout) || ferror(stdout))
+	if (fflush(stdout) || ferror(stdout))
 		return complain("cannot write: %s", strerror(errno));
 	return status;
 }

@@ -15,10 +15,7 @@
 #define TOOL_BAD  1 /* damaged, does not fit, something is in the way */
 #define TOOL_FAIL 2 /* cannot be told; wrong usage */
 
-/*
- * To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). On a terminal
- * lines are wrapped.
- */
+/* To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). */
 void print_start(bool json);
 /* Ends the outermost object, if there is one, with what every command says. The status, or that nothing can be written. */
 int print_finish(int status);
