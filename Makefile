@@ -122,7 +122,7 @@ ifeq ($(CONFIG_AMDGPU),y)
 	@echo "$(PLUGIN_SOBJ) goes to $(DESTDIR)$(PLUGINDIR)"
 	mkdir -p $(DESTDIR)$(PLUGINDIR)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
-	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL) tool/checkpointctl-amdgpu
+	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL)
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
 	[ -e $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf ] || \
 		install -D -m 644 -t $(DESTDIR)$(SYSCONFDIR)/criu amdgpu_plugin.conf
@@ -130,15 +130,14 @@ ifeq ($(CONFIG_AMDGPU),y)
 	sed 's,/usr/bin,$(BINDIR),' tool/$(UNIT) >$(DESTDIR)$(UNITDIR)/$(UNIT)
 	for page in $(MAN_PAGES); do \
 		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
-	if [ -e $(BUILD)/man/$(TOOL).1 ]; then ln -sf $(TOOL).1 $(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1; fi
 endif
 .PHONY: install
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
-	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) $(DESTDIR)$(BINDIR)/checkpointctl-amdgpu \
+	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) \
 		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%) \
-		$(DESTDIR)$(MANDIR)/man1/checkpointctl-amdgpu.1 $(DESTDIR)$(UNITDIR)/$(UNIT)
+		$(DESTDIR)$(UNITDIR)/$(UNIT)
 	! cmp -s amdgpu_plugin.conf $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf || rm $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf
 endif
 .PHONY: uninstall
