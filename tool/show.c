@@ -20,15 +20,6 @@ const char *gfx_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 	return text;
 }
 
-/* That libdrm's list lacks in Debian 12, by their PCI ids. */
-static const struct {
-	unsigned int id;
-	const char *name;
-} later_products[] = {
-	{ 0x74a0, "AMD Instinct MI300A" }, { 0x74a1, "AMD Instinct MI300X" }, { 0x74a2, "AMD Instinct MI308X" },
-	{ 0x74a5, "AMD Instinct MI325X" }, { 0x75a0, "AMD Instinct MI350X" }, { 0x75a3, "AMD Instinct MI355X" },
-};
-
 /* From libdrm's list, "ID,\tREVISION,\tNAME"; else the KFD's name: some ids are those of several products. */
 const char *product_text(const struct topology_node *node, char text[PRODUCT_TEXT_MAX])
 {
@@ -40,9 +31,6 @@ const char *product_text(const struct topology_node *node, char text[PRODUCT_TEX
 		if (sscanf(line, "%x, %*x, %63[^\n]", &id, name) == 2 &&
 		    id == topology_get(node, TOPOLOGY_DEVICE_ID) && !nr++)
 			snprintf(text, PRODUCT_TEXT_MAX, "%s", name);
-	for (size_t i = 0; !nr && i < ARRAY_SIZE(later_products); i++)
-		if (later_products[i].id == topology_get(node, TOPOLOGY_DEVICE_ID) && ++nr)
-			snprintf(text, PRODUCT_TEXT_MAX, "%s", later_products[i].name);
 	if (nr != 1)
 		snprintf(text, PRODUCT_TEXT_MAX, "%s", node->name);
 	return text;
