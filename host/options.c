@@ -71,10 +71,6 @@ void options_check(struct settings *settings)
 	char **options;
 	unsigned int n = get_options(&options);
 
-	for (char **variable = environ; *variable; variable++)
-		if (setting_meant(*variable))
-			pr_warn("the environment has %.*s, which is not a setting of this plugin (%s?)\n",
-				(int)strcspn(*variable, "="), *variable, setting_meant(*variable));
 	for (unsigned int i = 0; i < n && !settings->mistake[0]; i++)
 		if (!strncmp(options[i], OPTION_PREFIX, strlen(OPTION_PREFIX)) && !is_setting(options[i]))
 			snprintf(settings->mistake, sizeof(settings->mistake),

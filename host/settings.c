@@ -14,8 +14,6 @@
 
 /* A configuration file is a handful of lines; more than this is something else. */
 #define CONF_SIZE_MAX (64 * 1024)
-/* Of a variable that may be meant for a setting. */
-#define NAME_MAX_LEN  40
 
 struct load {
 	struct settings settings;
@@ -88,46 +86,6 @@ static int setting_by_name(const char *name)
 bool settings_flag(const struct settings *settings, const char *name)
 {
 	return settings->flag[setting_by_name(name)];
-}
-
-/* How many letters have to be changed, added or taken away, in any case, to make @a, of @len letters, from @b. */
-static size_t distance(const char *a, size_t len, const char *b)
-{
-	size_t row[NAME_MAX_LEN + 1], above, diagonal;
-
-	for (size_t i = 0; i <= len; i++)
-		row[i] = i;
-	for (; *b; b++) {
-		diagonal = row[0]++;
-		for (size_t i = 1; i <= len; i++) {
-			size_t best = row[i - 1] < row[i] ? row[i - 1] + 1 : row[i] + 1;
-
-			above = row[i];
-			diagonal += tolower((unsigned char)a[i - 1]) != tolower((unsigned char)*b);
-			row[i] = diagonal < best ? diagonal : best;
-			diagonal = above;
-		}
-	}
-	return row[len];
-}
-
-const char *setting_meant(const char *variable)
-{
-	size_t len = strcspn(variable, "="), least = NAME_MAX_LEN;
-	unsigned int nearest = 0;
-
-	if (strncasecmp(variable, "KFD_", strlen("KFD_")) || len < strlen("CHECK") || len > NAME_MAX_LEN)
-		return NULL;
-	for (unsigned int id = 0; id < SETTING_MAX && least; id++) {
-		size_t letters = distance(variable, len, rows[id].name);
-
-		if (!strncmp(variable, rows[id].name, len) && !rows[id].name[len])
-			return NULL;
-		nearest = letters < least ? id : nearest;
-		least = letters < least ? letters : least;
-	}
-	return least * 4 <= len || !strncasecmp(variable + len - strlen("CHECK"), "CHECK", strlen("CHECK")) ?
-		       rows[nearest].name : NULL;
 }
 
 static int parse_flag(const char *text, bool *ret)

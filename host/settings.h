@@ -96,12 +96,6 @@ const char *setting_name(enum setting id);
 /* The flag of that name, which has to be one. */
 bool settings_flag(const struct settings *settings, const char *name);
 
-/*
- * The setting that a variable of an environment, "NAME=VALUE", was probably meant for: it is none, and looks like one.
- * NULL: it is a setting, or of somebody else.
- */
-const char *setting_meant(const char *variable);
-
 /* The values that it takes, in words. */
 const char *setting_accepted(enum setting id);
 
@@ -112,7 +106,7 @@ const char *options_or_environment(const char *name, void *arg);
 
 /*
  * Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. A variable of the
- * environment may be somebody else's: there is a warning about each that looks like a setting and is none.
+ * environment may be somebody else's.
  */
 void options_check(struct settings *settings);
 

@@ -314,10 +314,6 @@ static void check_settings(void)
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
 
-	for (char **variable = environ; *variable; variable++)
-		if (setting_meant(*variable))
-			print_point(POINT_WARNING, "settings", "It changes nothing", "the environment has %.*s, which is not a setting "
-				    "(%s?)", (int)strcspn(*variable, "="), *variable, setting_meant(*variable));
 	if (err)
 		print_failure("settings", "Correct it: until then no process with a GPU is dumped or restored", err);
 	else if (!print_settings(&settings))

@@ -71,22 +71,6 @@ TEST(the_last_option_counts_and_comes_before_the_environment)
 	unsetenv("KFD_MAX_BUFFER_SIZE");
 }
 
-TEST(a_misspelt_variable_is_a_warning)
-{
-	struct settings settings;
-
-	options(NULL, NULL, NULL);
-	setenv("KFD_FW_VER_CHEK", "0", 1);
-	load(&settings);
-	unsetenv("KFD_FW_VER_CHEK");
-	assert_int_equal(log_errors, 0);
-	assert_string_equal(settings.mistake, "");
-	assert_string_equal(log_text, "amdgpu_plugin: Warning: the environment has KFD_FW_VER_CHEK, which is not a setting of this "
-				      "plugin (KFD_FW_VER_CHECK?)\n");
-	load(&settings);
-	assert_string_equal(log_text, "");
-}
-
 TEST(options_of_other_plugins_are_theirs)
 {
 	struct settings settings;

@@ -451,34 +451,6 @@ FIXTURE_TEST(settings_image_may_name_gpus_and_sizes_alone)
 	}
 }
 
-/* ---- misspelt ---- */
-
-TEST(settings_know_what_was_meant)
-{
-	static const char *const cases[][2] = {
-		{ "KFD_FW_VER_CHEK=0", "KFD_FW_VER_CHECK" },
-		{ "KFD_DEVICE_MAPS=1=2", "KFD_DEVICE_MAP" },
-		{ "KFD_DEVICEMAP=1=2", "KFD_DEVICE_MAP" },
-		{ "kfd_device_map=1=2", "KFD_DEVICE_MAP" },
-		{ "KFD_MAX_BUFER_SIZE=64M", "KFD_MAX_BUFFER_SIZE" },
-		{ "KFD_PARALEL_RESTORE=0", "KFD_PARALLEL_RESTORE" },
-		{ "KFD_NUMA_CHECKS=0", "KFD_NUMA_CHECK" },
-		{ "KFD_SHARE_CHECK=0", "KFD_SHARING_CHECK" },
-		{ "KFD_VRAM_CHECK=0", "KFD_NUMA_CHECK" },
-		{ "KFD_WAITS=early", "KFD_WAIT" },
-	};
-	static const char *const others[] = {
-		"KFD_DEVICE_MAP=1=2", "KFD_WAIT=early", "KFD_NUMA_CHECK", "PATH=/KFD_NUMA_CHEK", "KFD_", "KFD_=", "", "=",
-		"KFD_DEBUG=1", "KFD_TEST=1", "KFD_LOG=5", "KFD_IGNORE_CRAT=1", "HSA_NUMA_CHECK=0", "DKFD_NUMA_CHECK=0",
-		"KFD_A_NAME_THAT_IS_LONGER_THAN_ANY_SETTING_CHECK=1",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_string_equal(setting_meant(cases[i][0]), cases[i][1]);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		assert_null(setting_meant(others[i]));
-}
-
 /* ---- mistakes that wait ---- */
 
 FIXTURE_TEST(settings_keep_a_mistake_until_they_are_needed)
