@@ -92,14 +92,6 @@ bool claims_have(int claims, uint32_t minor); /* the render minor is claimed by 
 void claims_add(int claims, uint32_t minor);
 void turn_end(int claims);
 
-/* ---- what the caller's cgroups leave it ---- */
-
-/* Bytes that the memory controller (cgroup v2, v1) allows the calling process. UINT64_MAX: all, or it is not known. */
-uint64_t memory_allowed(void);
-
-/* Bytes that copies may use: @wanted, or where that is 0 a part of what is allowed. 0: there is no limit. */
-uint64_t memory_for_copies(uint64_t wanted);
-
 /* ---- device nodes: recognised and opened wherever the caller is ---- */
 
 /*

@@ -149,7 +149,7 @@ static struct content_options engine_options(const struct settings *settings, st
 					      struct content_tally *tally)
 {
 	return (struct content_options){
-		.max_buffer_bytes = memory_for_copies(settings->max_buffer_size_bytes),
+		.max_buffer_bytes = settings->max_buffer_size_bytes,
 		.on_progress = progress_report,
 		.progress_arg = progress,
 		.tally = tally,

@@ -395,7 +395,7 @@ static void free_memory(struct worker *worker)
 static int worker_init(struct worker *worker, const struct settings *settings, unsigned int nr_gpus,
 		       struct content_tally *tally)
 {
-	uint64_t bytes = memory_for_copies(settings->max_buffer_size_bytes);
+	uint64_t bytes = settings->max_buffer_size_bytes;
 	void *state;
 
 	*worker = (struct worker){ .channel = -1, .stop_fd = -1, .progress = { .fd = -1 }, .tally = tally };

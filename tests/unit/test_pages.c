@@ -35,7 +35,6 @@ int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 
 STUB(int, pages_image_open, (int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]), -ENOENT)
 STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDWR | O_CLOEXEC))
-STUB(uint64_t, memory_for_copies, (uint64_t max_bytes), max_bytes)
 
 struct progress progress_open(const char *path, const char *stage)
 {

@@ -101,8 +101,6 @@ test_suspend_LDFLAGS := $(foreach call,kill open mkdir rename unlink fopen list_
 test_follow_SRCS := tool/follow.c
 test_follow_LDFLAGS := -Wl,--wrap=usleep -Wl,--wrap=open -Wl,--wrap=monotonic_seconds
 test_devfilter_SRCS := kernel/devfilter.c
-test_memory_SRCS := kernel/memory.c
-test_memory_LDFLAGS := -Wl,--wrap=fopen -Wl,--wrap=open
 test_nodes_SRCS := kernel/nodes.c
 test_nodes_LDFLAGS := $(foreach call,fopen syscall fstatfs fstatat mknodat fchownat,-Wl,--wrap=$(call))
 test_hide_SRCS := kernel/hide.c
@@ -112,7 +110,7 @@ test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl,--wrap=usleep,--wrap=open,--wrap=list_
 test_kfd_rules_SRCS := $(test_kfd_open_SRCS)
 test_kfd_rules_LDFLAGS := -Wl,--wrap=ioctl,--wrap=uname
 
-test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c kernel/memory.c $(test_content_SRCS)
+test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c $(test_content_SRCS)
 test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
 
 # No part of the plugin: the code that the simulated chip runs, and what runs it.
